@@ -23,6 +23,7 @@ import py_mini_racer
 
 import warpfst as wf
 import warpfst.compat
+import warpfst.integrations
 import warpfst.transcribe.cluster
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -186,6 +187,7 @@ def python_page():
     lines += torch_entries()
     for title, module, names in (
         ("warpfst.compat", warpfst.compat, ("build_ctcdecoder", "cuda_ctc_decoder")),
+        ("warpfst.integrations", warpfst.integrations, [name for name in warpfst.integrations.__all__ if not name.startswith("from_")]),
         ("warpfst.transcribe.cluster", warpfst.transcribe.cluster, ("transcribe_list", "Settings", "Summary")),
     ):
         lines += [f"## {title}", "", *docstring(module)]

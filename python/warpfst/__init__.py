@@ -33,6 +33,7 @@ from .errors import (
 )
 from .fst import Arc, Fst
 from .graphs import Graph, build_ctc_graph, build_hmm_graph
+from .integrations import from_espnet, from_huggingface, from_icefall, from_nemo, from_sentencepiece, from_torchaudio, from_wenet
 from .lattice import (
     CompactLattice,
     ConfidentWord,
@@ -164,6 +165,13 @@ __all__ = [
     "equivalent",
     "forward_score",
     "forward_score_gradients",
+    "from_espnet",
+    "from_huggingface",
+    "from_icefall",
+    "from_nemo",
+    "from_sentencepiece",
+    "from_torchaudio",
+    "from_wenet",
     "invert",
     "minimize",
     "project",

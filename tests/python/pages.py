@@ -4,11 +4,13 @@ Blocks marked `python` and `bash` run in order; all Python blocks run in one pro
 other marks (`py`, `sh`, `c`) are checked by test_blocks.py.
 """
 
+import json
 import os
 import pathlib
 import re
 import subprocess
 import sys
+import tarfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CTC = ROOT / "examples" / "ctc"
@@ -26,6 +28,22 @@ def blocks_of(page):
     return [(match[1], match[2], match[3]) for match in _BLOCK.finditer(page.read_text(encoding="utf-8"))]
 
 
+def _write_models(folder):
+    """Token files of small models of letters, as toolkits write them, for models.md."""
+    letters = list("ADEGIKMNORS")
+    vocabulary = {name: column for column, name in enumerate(["<pad>", "<s>", "</s>", "<unk>", "|", *letters])}
+    names = ["<blank>", "<unk>", "<space>", *letters, "<sos/eos>"]
+    config = json.dumps({"preprocessor": {"window_stride": 0.01}, "encoder": {"subsampling_factor": 8}, "decoder": {"vocabulary": [" ", *letters]}})
+    for name in ("wav2vec2", "espnet", "wenet", "nemo"):
+        (folder / name).mkdir()
+    (folder / "wav2vec2" / "vocab.json").write_text(json.dumps(vocabulary))
+    (folder / "espnet" / "tokens.txt").write_text("".join(f"{name}\n" for name in names))
+    (folder / "wenet" / "units.txt").write_text("".join(f"{name} {column}\n" for column, name in enumerate(names)))
+    (folder / "nemo" / "model_config.yaml").write_text(config)
+    with tarfile.open(folder / "model.nemo", "w") as archive:
+        archive.add(folder / "nemo" / "model_config.yaml", "./model_config.yaml")
+
+
 def lay_out(folder):
     """Links the files that pages use into the folder, and makes the program `warpfst`. Returns the program's folder."""
     for file in CTC.iterdir():
@@ -34,6 +52,7 @@ def lay_out(folder):
     links.update({"coffee": ROOT / "examples" / "hybrid" / "coffee", "cards": ROOT / "examples" / "cards", "ctc": CTC})
     for name, target in links.items():
         os.symlink(target, folder / name)
+    _write_models(folder)
     program = folder / ".bin" / "warpfst"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m warpfst "$@"\n')

@@ -53,6 +53,7 @@ NOT_RUN = {
     ("README.md", "card1 ten of clubs"): ("output of the block above", "tests/bare/test.sh"),
     ("README.md", "apt-get update && apt-get install -y build-essential cmake"): (BUILD, "tests/bare/test.sh"),
     ("README.md", "./run build"): (BUILD, "tests/bare/test.sh"),
+    ("models.md", "import torch, transformers"): (OWN_FILES, None),
     ("hybrid.md", 'hmm = wf.Hmm.read_kaldi("exp'): (OWN_FILES, None),
     ("hybrid.md", "warpfst decode exp/"): (OWN_FILES, None),
     ("hybrid.md", "warpfst mkgraph hmm --am=exp/tri3b"): (OWN_FILES, None),

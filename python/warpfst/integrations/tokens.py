@@ -1,0 +1,150 @@
+"""What a decoder must know of a CTC model's tokens. Every loader fills this structure; graphs and decoders are made from it."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Union
+
+from .._library import _pending_warnings, report_warnings
+from ..decoder import Decoder
+from ..errors import ArgumentError, FormatError
+from ..graphs import Graph, build_ctc_graph
+from ..lexicon import Lexicon, Pronunciations
+from ..lm import LM
+from ..options import split
+from ..rnnlm import RnnLM
+from ..scorers import LargeLM, open_model
+from ..symbols import Symbols
+
+Path = Union[str, "os.PathLike[str]"]
+AnyModel = Union[LM, LargeLM, RnnLM, Path]
+AnyLexicon = Union[Lexicon, Pronunciations, Path]
+
+WORD_START = "\u2581"
+_SPECIAL = re.compile(r"<.+>|\[.+\]")  # <unk>, <sos/eos>, [UNK]
+_UNSAFE = re.compile(r"|<eps>|#\d+|.*[\s\0\ud800-\udfff].*", re.DOTALL)  # names that token tables reserve or cannot store
+# Nats a word if there is no language model: too little to matter, but where two cuts into words have the same scores, the one with fewer words wins.
+# The default topology also reads a held token as the token twice, so a word of one token would otherwise come out doubled.
+_WORD_COST = 2**-10
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelTokens:
+    """The tokens of a CTC model.
+
+    names        the token of each score column. Names that token tables reserve, such as " " or <eps>, are replaced by <columnN>
+    blank        column of the blank
+    source       file or object from which they were read, for messages
+    separator    token between words, such as "|"; None: words are not separated, or tokens that begin words start with U+2581
+    ignored      tokens that no word is spelled with, besides the blank and names like <unk> and [UNK]
+    spelling     the model's tokenizer: word -> tokens. None: words are cut into the longest tokens, from the left
+    lexicon      path of the lexicon that belongs to the model, or None
+    frame_shift  seconds from one frame of scores to the next; None: the files do not tell
+    """
+
+    names: Sequence[str]
+    blank: int
+    source: str
+    separator: str | None = None
+    ignored: frozenset[str] = frozenset()
+    spelling: Callable[[str], Sequence[str]] | None = None
+    lexicon: Path | None = None
+    frame_shift: float | None = None
+
+    def __post_init__(self) -> None:
+        safe = [f"<column{column}>" if _UNSAFE.fullmatch(name) else name for column, name in enumerate(self.names)]
+        twice = next((name for column, name in enumerate(safe) if safe.index(name) != column), None) if len(set(safe)) < len(safe) else None
+        if twice is not None:
+            raise FormatError(f"{self.source}: the token {twice!r} is listed twice")
+        if not 0 <= self.blank < len(safe):
+            raise ArgumentError(f"{self.source}: blank in column {self.blank} of {len(safe)}")
+        if self.separator is not None:
+            object.__setattr__(self, "separator", safe[list(self.names).index(self.separator)])
+        object.__setattr__(self, "names", tuple(safe))
+
+    @functools.cached_property
+    def _spellable(self) -> frozenset[str]:
+        return frozenset(name for name in self.names if not _SPECIAL.fullmatch(name)) - {self.names[self.blank], self.separator or ""} - self.ignored
+
+    @functools.cached_property
+    def _longest(self) -> int:
+        return max(map(len, self._spellable), default=0)
+
+    @functools.cached_property
+    def _prefix(self) -> str:
+        return WORD_START if any(name.startswith(WORD_START) for name in self._spellable) else ""
+
+    def _longest_tokens(self, text: str) -> list[str]:
+        pieces = []
+        while text:
+            piece = next((text[:size] for size in range(self._longest, 1, -1) if text[:size] in self._spellable), text[0])
+            pieces.append(piece)
+            text = text[len(piece) :]
+        return pieces
+
+    def spell(self, word: str) -> list[str] | None:
+        """The tokens of a word; None if the model has no tokens for it. A word that has none in its own case is spelled in upper, then in lower case."""
+        for text in dict.fromkeys((word, word.upper(), word.lower())):
+            pieces = list(self.spelling(text)) if self.spelling else self._longest_tokens(self._prefix + text)
+            if pieces and all(piece in self._spellable for piece in pieces):
+                return pieces
+        return None
+
+    def text(self, tokens: Iterable[str]) -> str:
+        """The text of tokens, without special tokens: for the results of a graph without words, `tokens.text(word.text for word in result.words)`."""
+        parts = (" " if name == self.separator else name.replace(WORD_START, " ") if name in self._spellable else "" for name in tokens)
+        return " ".join("".join(parts).split())
+
+    def spell_all(self, words: Iterable[str]) -> Lexicon:
+        """Spells words, except those in brackets, such as <unk>. Words without tokens are left out with an InputWarning; ArgumentError if all are."""
+        spelled = {word: None if _UNSAFE.fullmatch(word) else self.spell(word) for word in words if not _SPECIAL.fullmatch(word)}
+        missing = [word for word, tokens in spelled.items() if tokens is None]
+        known = {word: tokens for word, tokens in spelled.items() if tokens is not None}
+        if missing or not known:
+            told = f"{self.source}: {len(missing)} of {len(spelled)} words cannot be spelled with the tokens: {', '.join(map(repr, missing[:5]))}"
+            if not known:
+                raise ArgumentError(told)
+            _pending_warnings.append(told)
+            report_warnings()
+        return Lexicon.from_dict(known, Symbols(self.names), blank=self.names[self.blank])
+
+    def graph(self, lm: AnyModel | None = None, *, lexicon: AnyLexicon | None = None, words: Iterable[str] | None = None, **options: Any) -> Graph:
+        """A decoding graph.
+
+        lm       n-gram model or its path. A LargeLM or RnnLM only gives the words; its cost is added while decoding (`Decoder(lm=)`), as `decoder` does
+        lexicon  path, Lexicon, or mapping word -> tokens (default: the model's own lexicon, if it has one)
+        words    instead of a lexicon: words, which are spelled with the tokens. Without both, the words are those of the language model
+        options  of build_ctc_graph: topology=, silence=, ...: table "ctc_graph"
+
+        Without words, the words of the graph are the tokens; `text` makes a text of them.
+        """
+        table, blank = Symbols(self.names), self.names[self.blank]
+        model = open_model(lm) if isinstance(lm, (str, os.PathLike)) else lm
+        if lexicon is not None and words is not None:
+            raise TypeError("give either a lexicon or words, not both")
+        lexicon = self.lexicon if lexicon is None and words is None else lexicon
+        if lexicon is None and words is None and model is None:
+            return build_ctc_graph(table, blank=blank, **options)
+        if isinstance(lexicon, (str, os.PathLike)):
+            lexicon = Lexicon.read(lexicon, table, blank=blank)
+        elif lexicon is None:
+            lexicon = self.spell_all([words] if isinstance(words, str) else words if words is not None else (word for word, _ in model.words))  # type: ignore[union-attr]
+        elif not isinstance(lexicon, Lexicon):
+            lexicon = Lexicon.from_dict(lexicon, table, blank=blank)
+        if self.separator is not None:
+            options = {"silence": self.separator, **options}
+        if isinstance(model, LM):
+            return build_ctc_graph(table, lexicon, model, words=model.words, **options)
+        return build_ctc_graph(table, lexicon, **options)
+
+    def decoder(self, lm: AnyModel | None = None, *, lexicon: AnyLexicon | None = None, words: Iterable[str] | None = None, **options: Any) -> Decoder:
+        """A decoder for the model's scores. `lm`, `lexicon` and `words` are those of `graph`. Options: tables "decoder" and "ctc_graph"."""
+        decoder_options, graph_options = split(options, "decoder", "ctc_graph")
+        model = open_model(lm) if isinstance(lm, (str, os.PathLike)) else lm
+        graph = self.graph(model, lexicon=lexicon, words=words, **graph_options)
+        defaults = {"blank": self.blank, **({} if model is not None else {"word_score": -_WORD_COST})}
+        return Decoder(graph, lm=None if isinstance(model, LM) else model, **{**defaults, **decoder_options})

@@ -1,0 +1,466 @@
+"""warpfst.integrations: token files made by the real sentencepiece and tokenizers, and in the formats of the toolkits, decode to the words that scores spell.
+
+test_integrations_transformers.py does the same with objects of transformers.
+"""
+
+import io
+import json
+import sys
+import tarfile
+import types
+
+import numpy as np
+import pytest
+import sentencepiece
+import tokenizers
+import yaml
+from conftest import CTC
+
+import warpfst as wf
+from warpfst import integrations
+
+LM = CTC / "lm3.arpa.gz"
+CHARACTERS = list("ETAONIHSRDLUMWCFGYPBVK'XJQZ")
+
+
+@pytest.fixture(scope="session")
+def lm():
+    return wf.LM.read(LM)
+
+
+@pytest.fixture(scope="session")
+def sentences(lm):
+    """Real transcripts whose words are all in the language model."""
+    texts = [line.split(maxsplit=1)[1] for line in (CTC / "text").read_text().splitlines()]
+    return [text for text in texts if all(word in lm.words for word in text.split())]
+
+
+@pytest.fixture(scope="session")
+def pieces(tmp_path_factory, sentences):
+    """make(**options) -> (path, processor) of a sentencepiece model that is trained on the transcripts."""
+    made = {}
+
+    def make(**options):
+        key = repr(sorted(options.items()))
+        if key not in made:
+            folder = tmp_path_factory.mktemp("pieces")
+            options = {"vocab_size": 120, "hard_vocab_limit": False, "character_coverage": 1.0, "minloglevel": 2, **options}
+            sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(sentences), model_prefix=str(folder / "bpe"), **options)
+            made[key] = folder / "bpe.model", sentencepiece.SentencePieceProcessor(model_file=str(folder / "bpe.model"))
+        return made[key]
+
+    return make
+
+
+def scores_of(columns, num_columns, blank, rng):
+    """Log-probabilities of noise in which the best path is `columns`, each for one or two frames, with blanks between equal neighbours and at random."""
+    frames = [blank]
+    for i, column in enumerate(columns):
+        if (i and columns[i - 1] == column) or rng.random() < 0.3:
+            frames.append(blank)
+        frames += [column] * int(rng.integers(1, 3))
+    logits = rng.standard_normal((len(frames) + 1, num_columns)).astype(np.float32)
+    logits[np.arange(len(frames) + 1), [*frames, blank]] += 15
+    return logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+
+
+def check(decoder, spell, num_columns, blank, sentences, rng):
+    """The scores of 20 sentences, spelled with spell(sentence) -> columns, decode to these sentences."""
+    chosen = [sentences[int(i)] for i in rng.choice(len(sentences), 20, replace=False)]
+    results = decoder.decode([scores_of(spell(sentence), num_columns, blank, rng) for sentence in chosen])
+    assert [result.text for result in results] == chosen
+
+
+def write(folder, files):
+    for name, content in files.items():
+        (folder / name).write_text(content if isinstance(content, str) else json.dumps(content, indent=1), encoding="utf-8")
+    return folder
+
+
+def characters(names, separator):
+    return lambda sentence: [names.index(separator if character == " " else character) for character in sentence]
+
+
+# --- HuggingFace ---
+
+
+def wav2vec2_vocabulary():
+    return {name: column for column, name in enumerate(["<pad>", "<s>", "</s>", "<unk>", "|", *CHARACTERS])}
+
+
+def test_huggingface_vocabulary(tmp_path, sentences, lm, rng):
+    """vocab.json in any order, with the blank in the last column, a frame shift, and added tokens that the model has no columns for."""
+    names = ["|", *CHARACTERS, "<unk>", "[PAD]"]
+    folder = write(
+        tmp_path,
+        {
+            "vocab.json": {name: names.index(name) for name in sorted(names)},
+            "added_tokens.json": {"<s>": len(names), "</s>": len(names) + 1},
+            "tokenizer_config.json": {"pad_token": {"content": "[PAD]"}, "word_delimiter_token": "|", "tokenizer_class": "Wav2Vec2CTCTokenizer"},
+            "config.json": {"conv_stride": [5, 2, 2, 2, 2, 2, 2], "vocab_size": len(names)},
+            "preprocessor_config.json": {"sampling_rate": 16000},
+        },
+    )
+    tokens = integrations.huggingface_tokens(folder)
+    assert tokens.blank == len(names) - 1 and tokens.separator == "|" and tokens.frame_shift == 0.02
+    assert tokens.names == tuple(names)
+    check(wf.from_huggingface(folder, lm), characters(names, "|"), len(names), names.index("[PAD]"), sentences, rng)
+    check(wf.from_huggingface(str(folder / "vocab.json"), str(LM)), characters(names, "|"), len(names), names.index("[PAD]"), sentences, rng)
+
+
+def test_languages_of_mms(tmp_path):
+    vocabulary = {"eng": {"<pad>": 0, "|": 1, "a": 2}, "deu": {"<pad>": 0, "|": 1, "ä": 2}}
+    folder = write(tmp_path, {"vocab.json": vocabulary})
+    assert integrations.huggingface_tokens(folder, target_lang="deu").names == ("<pad>", "|", "ä")
+    with pytest.raises(wf.FormatError, match="vocab.json: no language None: give target_lang=, one of deu, eng"):
+        integrations.huggingface_tokens(folder)
+    write(tmp_path, {"tokenizer_config.json": {"target_lang": "eng"}})
+    assert integrations.huggingface_tokens(folder).names == ("<pad>", "|", "a")
+
+
+@pytest.mark.parametrize("pad_listed", [True, False])
+def test_huggingface_subwords(tmp_path, sentences, lm, rng, pad_listed):
+    """tokenizer.json as of Parakeet-CTC: byte-pair or unigram pieces of the library tokenizers, the blank in the last column."""
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(unk_token="<unk>"))
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace()
+    trainer = tokenizers.trainers.BpeTrainer(vocab_size=150, special_tokens=["<unk>"], show_progress=False)
+    tokenizer.train_from_iterator(sentences, trainer)
+    blank = tokenizer.get_vocab_size()
+    if pad_listed:
+        tokenizer.add_special_tokens(["<pad>"])
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    write(
+        tmp_path,
+        {
+            "tokenizer_config.json": {"pad_token": "<pad>"},
+            "config.json": {"pad_token_id": blank, "encoder_config": {"subsampling_factor": 8}},
+            "preprocessor_config.json": {"sampling_rate": 16000, "hop_length": 160},
+        },
+    )
+    tokens = integrations.huggingface_tokens(tmp_path)
+    assert tokens.blank == blank and len(tokens.names) == blank + 1 and tokens.frame_shift == 0.08
+    check(tokens.decoder(lm), lambda sentence: tokenizer.encode(sentence).ids, blank + 1, blank, sentences, rng)
+
+
+# --- files of pieces: sentencepiece, NeMo, ESPnet, icefall, WeNet ---
+
+
+@pytest.mark.parametrize(("model_type", "blank"), [("unigram", "last"), ("bpe", "first")])
+def test_sentencepiece(pieces, sentences, lm, rng, model_type, blank):
+    path, processor = pieces(model_type=model_type)
+    size = processor.get_piece_size()
+    column, shift = (0, 1) if blank == "first" else (size, 0)
+    for source in (path, processor):
+        decoder = wf.from_sentencepiece(source, blank, lm)
+        check(decoder, lambda sentence: [shift + piece for piece in processor.encode(sentence)], size + 1, column, sentences, rng)
+
+
+def test_espnet(tmp_path, pieces, sentences, lm, rng):
+    path, processor = pieces(model_type="unigram")
+    names = ["<blank>", "<unk>", *(processor.id_to_piece(i) for i in range(3, processor.get_piece_size())), "<sos/eos>"]
+    (tmp_path / "bpe.model").write_bytes(path.read_bytes())
+    write(tmp_path, {"tokens.txt": "".join(f"{name}\n" for name in names), "config.yaml": yaml.safe_dump({"token_list": names, "bpemodel": "bpe.model"})})
+
+    def spell(sentence):
+        return [names.index(piece) for piece in processor.encode(sentence, out_type=str)]
+
+    for file in ("tokens.txt", "config.yaml"):
+        check(wf.from_espnet(tmp_path / file, lm=lm), spell, len(names), 0, sentences, rng)
+
+
+def test_espnet_characters(tmp_path, sentences, lm, rng):
+    names = ["<blank>", "<unk>", "<space>", *CHARACTERS, "<sos/eos>"]
+    write(tmp_path, {"tokens.txt": "".join(f"{name}\n" for name in names)})
+    check(wf.from_espnet(tmp_path / "tokens.txt", lm=lm), characters(names, "<space>"), len(names), 0, sentences, rng)
+
+
+def test_icefall_pieces(tmp_path, pieces, sentences, lm, rng):
+    """lang_bpe_500: the blank is a piece, and tokens.txt ends with disambiguation symbols."""
+    path, processor = pieces(model_type="unigram", user_defined_symbols=["<blk>", "<sos/eos>"], unk_id=2, bos_id=-1, eos_id=-1)
+    size = processor.get_piece_size()
+    assert processor.piece_to_id("<blk>") == 0
+    lines = [f"{processor.id_to_piece(i)} {i}\n" for i in range(size)] + [f"#0 {size}\n", f"#1 {size + 1}\n"]
+    (tmp_path / "bpe.model").write_bytes(path.read_bytes())
+    write(tmp_path, {"tokens.txt": "".join(lines)})
+    assert len(integrations.icefall_tokens(tmp_path).names) == size
+    check(wf.from_icefall(tmp_path, lm=lm), processor.encode, size, 0, sentences, rng)
+    check(wf.from_sentencepiece(path, 0, lm), processor.encode, size, 0, sentences, rng)
+
+
+def test_icefall_phones_of_real_scores(tmp_path, ctc_graph, ctc_scores):
+    """lang_phone: <eps> in column 0 is the blank. Real scores decode as with the graph that is built by hand."""
+    table = (CTC / "tokens_phone.txt").read_text().replace("<blk> 0", "<eps> 0")
+    write(tmp_path, {"tokens.txt": table + "#0 40\n#1 41\n", "lexicon.txt": (CTC / "lexicon_phone.txt").read_text()})
+    ours = wf.from_icefall(tmp_path, lm=LM, acoustic_scale=0.7).decode(list(ctc_scores.values()))
+    plain = wf.Decoder(ctc_graph, acoustic_scale=0.7, blank=0).decode(list(ctc_scores.values()))
+    assert [result.text for result in ours] == [result.text for result in plain]
+    assert sum(len(result.words) for result in ours) > 50
+
+
+def test_wenet(tmp_path, pieces, sentences, lm, rng):
+    path, processor = pieces(model_type="bpe")
+    names = ["<blank>", "<unk>", *(processor.id_to_piece(i) for i in range(3, processor.get_piece_size())), "<sos/eos>"]
+    (tmp_path / "train_bpe120.model").write_bytes(path.read_bytes())
+    write(tmp_path, {"units.txt": "".join(f"{name} {column}\n" for column, name in enumerate(names))})
+    decoder = wf.from_wenet(tmp_path, lm=lm)
+    check(decoder, lambda sentence: [names.index(piece) for piece in processor.encode(sentence, out_type=str)], len(names), 0, sentences, rng)
+
+
+def test_languages_without_spaces(tmp_path, rng):
+    """WeNet's Chinese characters, with words of several characters."""
+    names = ["<blank>", "<unk>", *"今天气很好不", "<sos/eos>"]
+    write(tmp_path, {"units.txt": "".join(f"{name} {column}\n" for column, name in enumerate(names))})
+    decoder = wf.from_wenet(tmp_path, words=["今天", "天气", "很", "好"])
+    scores = scores_of([names.index(character) for character in "今天天气很好"], len(names), 0, rng)
+    assert decoder.decode(scores)[0].text == "今天 天气 很 好"
+
+
+def nemo_archive(path, files, mode="w:gz", prefix="./"):
+    with tarfile.open(path, mode) as archive:
+        for name, content in files.items():
+            member = tarfile.TarInfo(prefix + name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return path
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_nemo_pieces(tmp_path, pieces, sentences, lm, rng, hybrid):
+    path, processor = pieces(model_type="bpe")
+    size = processor.get_piece_size()
+    decoder = {"vocabulary": [processor.id_to_piece(i) for i in range(size)], "num_classes": size}
+    config = {
+        "preprocessor": {"window_stride": 0.01},
+        "encoder": {"subsampling_factor": 8},
+        "tokenizer": {"type": "bpe", "model_path": "nemo:0123_tokenizer.model", "vocab_path": "nemo:0123_vocab.txt"},
+        **({"decoder": {"prednet": {}}, "aux_ctc": {"decoder": decoder}} if hybrid else {"decoder": decoder}),
+    }
+    archive = nemo_archive(tmp_path / "m.nemo", {"model_config.yaml": yaml.safe_dump(config).encode(), "0123_tokenizer.model": path.read_bytes(), "w.ckpt": b"x"})
+    tokens = integrations.nemo_tokens(archive)
+    assert tokens.blank == size and tokens.frame_shift == 0.08
+    check(wf.from_nemo(archive, lm), processor.encode, size + 1, size, sentences, rng)
+    tokenizer = types.SimpleNamespace(text_to_tokens=lambda text: processor.encode(text, out_type=str))
+    part = types.SimpleNamespace(vocabulary=decoder["vocabulary"])
+    model = types.SimpleNamespace(tokenizer=tokenizer, **({"ctc_decoder": part, "decoder": object()} if hybrid else {"decoder": part}))
+    check(wf.from_nemo(model, lm), processor.encode, size + 1, size, sentences, rng)
+
+
+def test_nemo_characters(tmp_path, sentences, lm, rng):
+    """Lower-case characters with a space; the words of the model are in upper case."""
+    names = [" ", *(character.lower() for character in CHARACTERS)]
+    config = yaml.safe_dump({"decoder": {"vocabulary": names}}).encode()
+    for archive in (nemo_archive(tmp_path / "a.nemo", {"model_config.yaml": config}), nemo_archive(tmp_path / "b.nemo", {"model_config.yaml": config}, "w", "")):
+        spell = characters(names, " ")
+        check(wf.from_nemo(archive, lm), lambda sentence: spell(sentence.lower()), len(names) + 1, len(names), sentences, rng)  # noqa: B023
+
+
+def test_torchaudio(sentences, lm, rng):
+    labels = ("-", "|", *CHARACTERS)
+    bundle = types.SimpleNamespace(get_labels=lambda: labels)
+    for source in (bundle, labels):
+        check(wf.from_torchaudio(source, lm), characters(list(labels), "|"), len(labels), 0, sentences, rng)
+    assert integrations.torchaudio_tokens([*labels, "*"]).spell("A*") is None
+
+
+# --- words ---
+
+
+@pytest.fixture
+def letters(tmp_path):
+    return integrations.huggingface_tokens(write(tmp_path, {"vocab.json": wav2vec2_vocabulary()}))
+
+
+def scores_for(tokens, sentence, rng):
+    return scores_of(characters(list(tokens.names), "|")(sentence), len(tokens.names), tokens.blank, rng)
+
+
+def test_sources_of_words(letters, tmp_path, rng):
+    scores = scores_for(letters, "TEA EAT", rng)
+    write(tmp_path, {"lexicon.txt": "tea T E A\neat E A T\n"})
+    assert letters.decoder(words=["TEA", "EAT"]).decode(scores)[0].text == "TEA EAT"
+    assert letters.decoder(words=["tea", "eat"]).decode(scores)[0].text == "tea eat"  # upper-case tokens
+    assert letters.decoder(lexicon=tmp_path / "lexicon.txt").decode(scores)[0].text == "tea eat"
+    assert letters.decoder(lexicon={"one": "T E A", "two": ["E", "A", "T"]}).decode(scores)[0].text == "one two"
+    with pytest.raises(TypeError, match="not both"):
+        letters.decoder(words=["TEA"], lexicon={"one": "T E A"})
+
+
+def test_words_and_lexicons_beside_a_language_model(letters, lm, rng):
+    """Only words of both are found; their costs are the model's. A class takes words that neither has."""
+    scores = scores_for(letters, "MARK IS GOING", rng)
+    for chosen in ({"words": ["MARK", "IS", "GOING", "ZORBLAX"]}, {"lexicon": {"MARK": "M A R K", "IS": "I S", "GOING": "G O I N G", "ZORBLAX": "Z"}}):
+        result = letters.decoder(lm, backoff="failure", **chosen).decode(scores)[0]
+        silences = 4 * np.log(2)  # before, between and after the words, silence_prob 0.5
+        assert result.text == "MARK IS GOING" and result.graph_cost == pytest.approx(sum(lm.costs(result.text)) + silences, abs=1e-3)
+    decoder = letters.decoder(lm, classes="<unk>")
+    mine = decoder.graph.add_words(["ZORBLAX"], word_start="")
+    assert decoder.decode(scores_for(letters, "ZORBLAX IS GOING", rng), graphs=mine)[0].text == "ZORBLAX IS GOING"
+
+
+def test_without_words(letters, rng):
+    result = letters.decoder().decode(scores_for(letters, "TEA EAT", rng))[0]
+    assert letters.text(word.text for word in result.words) == "TEA EAT"
+    assert letters.text(["<s>", "A", "<unk>", "|", "|", "B", "<pad>"]) == "A B"
+
+
+def test_large_language_model(letters, tmp_path, sentences, rng):
+    """A .wlm gives the words of the graph, and its costs while decoding: the same total cost as with the ARPA file in the graph."""
+    large = wf.LargeLM.build(LM, tmp_path / "lm.wlm")
+    exact = letters.decoder(LM, backoff="failure")
+    for source in (large, tmp_path / "lm.wlm"):
+        decoder = letters.decoder(source)
+        for sentence in sentences[:5]:
+            scores = scores_for(letters, sentence, rng)
+            one, other = decoder.decode(scores)[0], exact.decode(scores)[0]
+            assert one.text == other.text == sentence and one.scorer_cost > 0 and abs(one.cost - other.cost) < 1e-2
+
+
+def test_words_that_cannot_be_spelled(letters):
+    with pytest.warns(wf.InputWarning, match=r"vocab.json: 3 of 4 words cannot be spelled with the tokens: 'Ä', 'A B', ''"):
+        lexicon = letters.spell_all(["TEA", "Ä", "A B", "", "<unk>"])
+    assert [entry.word for entry in lexicon] == ["TEA"]
+    with pytest.raises(wf.ArgumentError, match="1 of 1 words cannot be spelled"):
+        letters.decoder(words=["Ä"])
+
+
+def test_logits_without_log_softmax_warn(letters, rng):
+    with pytest.warns(wf.InputWarning, match="log"):
+        letters.decoder(words=["TEA", "EAT"]).decode(np.abs(scores_for(letters, "TEA EAT", rng)) + 1)
+
+
+def test_options_are_passed_on(letters):
+    decoder = letters.decoder(words=["TEA"], beam=7, topology="correct")
+    assert (decoder.config["beam"], decoder.config["blank"]) == (7, 0)
+    with pytest.raises(wf.ArgumentError, match="no option named 'nonsense'"):
+        letters.decoder(words=["TEA"], nonsense=1)
+
+
+# --- wrong files ---
+
+WRONG = {
+    "vocab.json": [
+        (b'{"<pad>": 0,\n "a" 1}', r"vocab.json:2: Expecting ':'"),
+        (b'{"<pad>": 0,\n "a": 0}', r"vocab.json:2: token 'a': column 0 is already that of '<pad>'"),
+        (b'{"<pad>": 0,\n "a": "1"}', r"vocab.json:2: token 'a': column '1', expected a whole number"),
+        (b'{"<pad>": 0,\n "a": 99999999}', r"vocab.json:2: token 'a': column 99999999 of 2 tokens"),
+        (b'{"a": 0}', r"vocab.json: no blank: expected <blk>"),
+        (b"[1]", r"vocab.json:1: expected an object"),
+        (b"{}", r"vocab.json: no tokens"),
+        (b"{\n\xff", r"vocab.json:2: not UTF-8"),
+        (b"[" * 100000, r"vocab.json:1: "),
+    ],
+    "tokenizer.json": [(b"{}", r"tokenizer.json: "), (b"{\n", r"tokenizer.json:2: ")],
+    "units.txt": [
+        (b"<blank> 0\nA\n", r"units.txt:2: 'A', expected `token column`"),
+        (b"<blank> 0\nA -1\n", r"units.txt:2: 'A -1', expected"),
+        (b"<blank> 0\nA 0\n", r"units.txt:2: column 0 is already that of '<blank>'"),
+        (b"<blank> 0\nA 2\n", r"units.txt: no token in column 1"),
+        (b"A 0\nB 1\n", r"units.txt: no blank"),
+        (b"<blank> 0\nA 1\nA 2\n", r"units.txt: the token 'A' is listed twice"),
+        (b"", r"units.txt: no token in column 0"),
+        (b"<blank> 0\n\xff 1", r"units.txt:2: not UTF-8"),
+    ],
+    "tokens.txt": [(b"<blank>\nA 1\n", r"tokens.txt:2: 'A 1', expected one token"), (b"<blank>\n\nA", r"tokens.txt:2: '', expected"), (b"", r"tokens.txt:1: ''")],
+    "config.yaml": [(b"a: 1\nb: [\n", r"config.yaml:3: "), (b"a: 1", r"config.yaml: token_list: expected a list"), (b"- 1", r"config.yaml:1: expected keys")],
+    "bpe.model": [(b"nonsense", r"bpe.model: not a sentencepiece model"), (b"", r"bpe.model: not a sentencepiece model")],
+    "m.nemo": [(b"nonsense", r"m.nemo: not a .nemo archive"), (b"", r"m.nemo: not a .nemo archive")],
+}
+LOADERS = {
+    "units.txt": wf.from_wenet,
+    "tokens.txt": wf.from_espnet,
+    "config.yaml": wf.from_espnet,
+    "bpe.model": wf.from_sentencepiece,
+    "m.nemo": wf.from_nemo,
+}
+
+
+@pytest.mark.parametrize(("name", "content", "message"), [(name, *case) for name, cases in WRONG.items() for case in cases])
+def test_wrong_files(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(wf.FormatError, match=message):
+        LOADERS.get(name, wf.from_huggingface)(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_missing_files(tmp_path, name):
+    with pytest.raises(wf.FileError, match=name):
+        LOADERS.get(name, wf.from_huggingface)(tmp_path / name)
+
+
+def test_wrong_archives(tmp_path):
+    for files, message in (
+        ({"other": b""}, "m.nemo: no file model_config.yaml in the archive"),
+        ({"model_config.yaml": b"a: ["}, r"m.nemo: model_config.yaml:1: "),
+        ({"model_config.yaml": b"a: 1"}, "m.nemo: decoder.vocabulary: expected a list"),
+        ({"model_config.yaml": b"tokenizer: {model_path: 'nemo:x.model'}"}, "m.nemo: no file x.model"),
+        ({"model_config.yaml": b"tokenizer: {model_path: 'nemo:x.model'}", "x.model": b"y"}, "m.nemo: x.model: not a sentencepiece model"),
+    ):
+        with pytest.raises(wf.FormatError, match=message):
+            wf.from_nemo(nemo_archive(tmp_path / "m.nemo", files))
+    content = nemo_archive(tmp_path / "m.nemo", {"model_config.yaml": bytes(np.random.default_rng(1).bytes(5000))}).read_bytes()
+    (tmp_path / "m.nemo").write_bytes(content[: len(content) // 2])
+    with pytest.raises(wf.FormatError, match="m.nemo: not a .nemo archive"):
+        wf.from_nemo(tmp_path / "m.nemo")
+    with pytest.raises(wf.UnsupportedError, match="WordPiece"):
+        wf.from_nemo(nemo_archive(tmp_path / "m.nemo", {"model_config.yaml": b"decoder: {vocabulary: [a, '##b']}"}))
+
+
+def test_damaged_files(tmp_path, rng):
+    """Whatever bytes a file has, the error is one of wf.Error."""
+    archive = nemo_archive(tmp_path / "a.nemo", {"model_config.yaml": yaml.safe_dump({"decoder": {"vocabulary": [" ", *CHARACTERS]}}).encode()})
+    intact = {
+        "vocab.json": json.dumps(wav2vec2_vocabulary()).encode(),
+        "units.txt": "".join(f"{name} {column}\n" for name, column in wav2vec2_vocabulary().items()).encode(),
+        "tokens.txt": "\n".join(wav2vec2_vocabulary()).encode(),
+        "config.yaml": yaml.safe_dump({"token_list": list(wav2vec2_vocabulary())}).encode(),
+        "m.nemo": archive.read_bytes(),
+    }
+    for name, content in intact.items():
+        failed = 0
+        for _ in range(100):
+            damaged = bytearray(content)
+            for at in rng.integers(0, len(content), int(rng.integers(1, 4))):
+                damaged[at] = int(rng.integers(256))
+            (tmp_path / name).write_bytes(damaged[: int(rng.integers(1, len(content) + 1))] if rng.random() < 0.3 else damaged)
+            try:
+                LOADERS.get(name, wf.from_huggingface)(tmp_path / name)
+            except wf.Error as why:
+                assert name in str(why)
+                failed += 1
+        assert failed > 20
+
+
+@pytest.mark.parametrize("name", ["tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "config.json", "preprocessor_config.json"])
+def test_settings_of_wrong_types(tmp_path, name):
+    """Settings that are not what they should be are ignored, or give a wf.Error."""
+    keys = ["pad_token", "word_delimiter_token", "target_lang", "vocab_size", "conv_stride", "sampling_rate", "hop_length", "encoder_config", "pad_token_id"]
+    write(tmp_path, {"vocab.json": wav2vec2_vocabulary()})
+    for value in (None, [], [1], {}, {"content": []}, "x", -1, 1.5, True, 1e300):
+        write(tmp_path, {name: dict.fromkeys(keys, value)})
+        try:
+            integrations.huggingface_tokens(tmp_path)
+        except wf.Error as why:
+            assert str(tmp_path) in str(why)
+
+
+def test_packages_that_are_not_installed(tmp_path, monkeypatch):
+    write(tmp_path, {"bpe.model": "x", "config.yaml": "x", "tokenizer.json": "{}"})
+    for name, package, shown in (("bpe.model", "sentencepiece", "sentencepiece"), ("config.yaml", "yaml", "pyyaml"), ("tokenizer.json", "tokenizers", "tokenizers")):
+        monkeypatch.setitem(sys.modules, package, None)
+        with pytest.raises(ImportError, match=rf"{name} needs the package {shown}: pip install {shown}"):
+            LOADERS.get(name, wf.from_huggingface)(tmp_path / name)
+
+
+def test_wrong_objects():
+    for loader in (wf.from_huggingface, wf.from_nemo):
+        with pytest.raises(TypeError, match="int: expected"):
+            loader(3)
+
+
+def test_tokens_with_reserved_names():
+    """Tokens that token tables reserve keep their columns."""
+    tokens = integrations.ModelTokens(["<eps>", "#0", " ", "A", ""], 4, "x", separator=" ")
+    assert tokens.names == ("<column0>", "<column1>", "<column2>", "A", "<column4>") and tokens.separator == "<column2>"
+    scores = np.full((3, 5), -9, np.float32)
+    scores[[0, 1, 2], [3, 2, 3]] = 0
+    assert tokens.decoder(words=["A"], check_scores="off").decode(scores)[0].text == "A A"
