@@ -5,7 +5,7 @@ Measures what boost lists find and what they break, on CTC scores of real speech
 
   lists  every way to weigh the words of a list, by strength, on phone scores
   peers  the same lists on character scores: ours, pyctcdecode's hotwords (its own search, same model and words), and NeMo's boosting tree (its ContextGraph in a greedy search
-         without a model, as its documentation describes it; `lists` has its weights in our search). --char-data must be given
+         without a model, after its documentation and package; `lists` has its weights in our search). --char-data must be given
   words  words that the graph lacks, added through <unk>: every way to give them a cost, on phone scores
 
 Lists. Rare words are those of the model that 1 to 5 utterances have. A draw is 20 of them at random. Distractors are words of the model that no utterance has.
@@ -130,15 +130,6 @@ COLUMNS = ["recall", "precision", "F1", "false alarms a list", "WER"]
 RECORDED = ("recall", "false alarms a list", "WER")  # the others follow from these
 
 
-def distance(a, b):
-    row = list(range(len(b) + 1))
-    for i, x in enumerate(a, 1):
-        diagonal, row[0] = row[0], i
-        for j, y in enumerate(b, 1):
-            diagonal, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, diagonal + (x != y))
-    return row[-1]
-
-
 _DISTANCES = {}
 
 
@@ -148,7 +139,7 @@ def count(speech, results, lists):
     for key, said in speech.ref.items():
         result, listed = results.get(key, []), set(lists.get(key, ()))
         if (key, tuple(result)) not in _DISTANCES:
-            _DISTANCES[key, tuple(result)] = distance(said, result)
+            _DISTANCES[key, tuple(result)] = measure.distance(said, result)
         wanted, got = (collections.Counter(word for word in words if word in listed) for words in (said, result))
         found = (wanted & got).total()
         counts[key] = Counts(found, wanted.total(), got.total() - found, _DISTANCES[key, tuple(result)], len(said))

@@ -84,15 +84,6 @@ def work_figures(task, command, frames_per_hour):
             (f"lattice {task}, minimum Bayes risk words, of determinization", setup, measure.figure(100 * r["mbr_s"] / r["determinize_s"]), "%")]
 
 
-def distance(a, b):
-    row = list(range(len(b) + 1))
-    for i, x in enumerate(a):
-        before, row[0] = row[0], i + 1
-        for j, y in enumerate(b):
-            before, row[j + 1] = row[j + 1], min(row[j] + 1, row[j + 1] + 1, before + (x != y))
-    return row[-1]
-
-
 def results_figures(task, command, references, n=100):
     """Word error rates of minimum Bayes risk and oracle word error rates of n-best lists, by the commands."""
     graph, scores, *flags = command
@@ -107,7 +98,7 @@ def results_figures(task, command, references, n=100):
     for key, *text in map(str.split, open(lists, encoding="utf-8")):
         key = key.rsplit("-", 1)[0]
         if key in said:
-            least[key] = min(least.get(key, len(said[key]) + len(text)), distance(text, said[key]))
+            least[key] = min(least.get(key, len(said[key]) + len(text)), measure.distance(text, said[key]))
     if not least:
         sys.exit(f"{ref}: no reference for any utterance; expected lines `key word word ...`")
     share = 100 * sum(least.values()) / sum(len(said[key]) for key in least)

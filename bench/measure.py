@@ -98,6 +98,16 @@ def table(header, rows):
     return "\n".join(lines)
 
 
+def distance(a, b):
+    """The number of insertions, deletions and substitutions between two lists of words."""
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a, 1):
+        diagonal, row[0] = row[0], i
+        for j, y in enumerate(b, 1):
+            diagonal, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, diagonal + (x != y))
+    return row[-1]
+
+
 def figure(value):
     """Formats a value with three significant digits."""
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"

@@ -1,7 +1,7 @@
 """Decodes character scores with a peer's boosts, for `./run bench boost --part=peers`: peer_boost.py JOB.json prints {utterance: words} as JSON.
 
 pyctcdecode runs as it is. Of NeMo the wheel's context_graph_universal.py runs (ContextGraph, which is plain Python); the greedy search around it is written here after NeMo's
-documentation: in frames in which the best label is a new token, the token with the best sum of log-probability and weighted tree score is taken; the tree's state then moves on. A token that
+documentation and package: in frames in which the best label is a new token, the token with the best sum of log-probability and weighted tree score is taken; the tree's state then moves on. A token that
 leaves a branch pays back what the branch had given, unless a phrase was completed there.
 """
 import glob
