@@ -1,5 +1,6 @@
 /* test_decode_plan.c - the memory plan of the GPU decoder, names of devices, padded tensors. None
  * of it needs a GPU. gpu/test_gpu_host.c checks that decoding follows the plan. */
+#include "cuda/decoder/gpu_plan.h"
 #include "decode_tasks.h"
 
 static wf_error err;
@@ -92,6 +93,60 @@ static void test_batch_plan(void **state) {
   options.device = "cpu";
   assert_int_equal(plan_of(graph, &options, host).total_bytes, 0);
   wf_graph_free(graph);
+}
+
+/* Lanes of several sizes against all ways to give each utterance a size: they run at once, and the
+ * last search ends as early as in any other way. */
+static void test_lane_groups(void **state) {
+  (void)state;
+  enum { MOST = 6 };
+  const double frame_time[] = {1, 0.94, 0.70, 0.52};
+  test_rng rng = {3};
+  int num_mixed = 0;
+  for (int round = 0; round < 300; round++) {
+    const uint32_t count = 2 + test_below(&rng, MOST - 1), blocks = count + test_below(&rng, 30);
+    const wf__gpu_plan plan = {.ranks = 1, .least_ranks = 1, .most_ranks = 8, .parts = blocks};
+    wf__device_limits limits = {.lanes = {(int)blocks}};
+    for (int bits = 1; bits <= WF__MAX_RANK_BITS; bits++) /* some blocks are in no cluster */
+      limits.lanes[bits] = limits.lanes[bits - 1] / 2 - (int)test_below(&rng, 2);
+    for (int bits = 1; bits <= WF__MAX_RANK_BITS; bits++)
+      if (limits.lanes[bits] < 0) limits.lanes[bits] = 0;
+    wf__lane_utterance utterances[MOST] = {0};
+    int32_t frames = 1;
+    for (uint32_t i = count; i-- > 0; frames += (int32_t)test_below(&rng, 200))
+      utterances[i].num_frames = frames;
+    double best = INFINITY;
+    for (uint32_t way = 0; way < 1u << 2 * count; way++) {
+      double last = 0;
+      int lanes[WF__MAX_RANK_BITS + 1] = {0}, used = 0;
+      bool fits = true;
+      for (uint32_t i = 0; i < count; i++) {
+        const int bits = (int)(way >> 2 * i & 3);
+        lanes[bits]++;
+        last = fmax(last, utterances[i].num_frames * frame_time[bits]);
+      }
+      for (int bits = WF__MAX_RANK_BITS; bits >= 0; bits--) {
+        used += lanes[bits] << bits;
+        fits = fits && (lanes[bits] == 0 || used <= limits.lanes[bits] << bits);
+      }
+      if (fits && used <= (int)blocks) best = fmin(best, last);
+    }
+    wf__lane_group groups[WF__MAX_RANK_BITS + 1];
+    const int num_groups = wf__gpu_group_lanes(&plan, &limits, utterances, count, groups);
+    double last = 0;
+    uint32_t first = 0, used = 0;
+    for (int g = 0; g < num_groups; first += groups[g++].count) {
+      const int bits = groups[g].ranks == 8 ? 3 : (int)groups[g].ranks / 2;
+      assert_true(groups[g].count > 0 && (g == 0 || groups[g].ranks < groups[g - 1].ranks));
+      used += groups[g].count * groups[g].ranks;
+      assert_true(used <= (uint32_t)limits.lanes[bits] << bits);
+      last = fmax(last, utterances[first].num_frames * frame_time[bits]);
+    }
+    assert_int_equal(first, count);
+    assert_true(used <= blocks && fabs(last - best) < 1e-6);
+    num_mixed += num_groups > 1;
+  }
+  assert_true(num_mixed > 100);
 }
 
 /* With less and less memory the plan never exceeds the limit. It reduces the history first, then
@@ -286,8 +341,8 @@ static void test_padded_tensors(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_batch_plan), cmocka_unit_test(test_memory_limits),
-      cmocka_unit_test(test_stream_plan), cmocka_unit_test(test_device_names),
-      cmocka_unit_test(test_padded_tensors)};
+      cmocka_unit_test(test_batch_plan),    cmocka_unit_test(test_lane_groups),
+      cmocka_unit_test(test_memory_limits), cmocka_unit_test(test_stream_plan),
+      cmocka_unit_test(test_device_names),  cmocka_unit_test(test_padded_tensors)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -89,6 +89,7 @@ struct fake_gpus {
   long num_objects;        /* existing allocations, streams and events */
   size_t device_bytes, pinned_bytes; /* allocated now */
   size_t sent_bytes;                 /* copied to devices so far */
+  long num_searches[9];              /* launched so far in lanes of so many blocks */
 };
 extern struct fake_gpus fake_gpus;
 

@@ -383,6 +383,46 @@ static void test_too_little_trace_memory(void **state) {
   test_free_task(&task);
 }
 
+/* A batch so small that lanes of several sizes share the GPU. */
+static void test_lanes_of_several_sizes(void **state) {
+  (void)state;
+  wf_error err = {0};
+#ifdef FAKE_CUDA
+  enum { COUNT = 5 }; /* on 12 processors: lanes of two blocks would leave two idle */
+#else
+  enum { COUNT = BATCH };
+#endif
+#if defined(FAKE_CUDA) && !defined(SIMT)
+  long num_large = 0; /* searches in lanes of more than two blocks */
+#endif
+  for (uint64_t seed = 700; seed < 700 + test_seeds(6); seed++) {
+    struct decode_task task = test_random_task(seed);
+    struct forms forms;
+    wf_decoder *decoder;
+    wf_result *cpu[COUNT], *gpu[COUNT];
+    make_forms(&forms, &task, seed, 100, WF_FLOAT32, true);
+    test_decode_on("cpu", task.graph, task.options, forms.plain, COUNT, cpu);
+    task.options.device = "cuda";
+    assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
+#if defined(FAKE_CUDA) && !defined(SIMT)
+    memset(fake_gpus.num_searches, 0, sizeof fake_gpus.num_searches);
+#endif
+    assert_ok(test_decode(decoder, forms.shaped, COUNT, NULL, gpu, &err));
+    test_assert_same_batch(seed, cpu, gpu, COUNT);
+#if defined(FAKE_CUDA) && !defined(SIMT)
+    for (int ranks = 4; ranks <= 8; ranks *= 2) num_large += fake_gpus.num_searches[ranks];
+#endif
+    test_free_results(gpu, COUNT);
+    test_free_results(cpu, COUNT);
+    wf_decoder_free(decoder);
+    free_forms(&forms);
+    test_free_task(&task);
+  }
+#if defined(FAKE_CUDA) && !defined(SIMT)
+  assert_true(num_large > 0);
+#endif
+}
+
 /* Frames have more tokens than one block holds, which the plan did not expect. These utterances are
  * decoded again in lanes of several blocks, or on the CPU if there is no memory for such lanes. The
  * next batch uses such lanes from the start. */
@@ -787,6 +827,7 @@ int main(int argc, char **argv) {
   const struct CMUnitTest kernels[] = {
     cmocka_unit_test(test_small),
     cmocka_unit_test(test_too_little_trace_memory),
+    cmocka_unit_test(test_lanes_of_several_sizes),
 #if !defined(FAKE_CUDA) || defined(SIMT)
     cmocka_unit_test(test_interrupted_at_every_poll),
 #endif
@@ -801,6 +842,7 @@ int main(int argc, char **argv) {
     cmocka_unit_test(test_bad_scores),
     cmocka_unit_test(test_memory_budgets),
     cmocka_unit_test(test_too_little_trace_memory),
+    cmocka_unit_test(test_lanes_of_several_sizes),
     cmocka_unit_test(test_wide_frames),
     cmocka_unit_test(test_stream_of_the_caller),
     cmocka_unit_test(test_one_decoder_many_batches),

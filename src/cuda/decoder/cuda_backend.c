@@ -53,8 +53,8 @@ static wf_status open_worker(struct wf__cuda_backend *self, int device, wf_error
   self->num_workers++; /* from here on the backend must be closed */
   WF__CUDA_TRY(cudaStreamCreateWithFlags(&worker->copy_stream, cudaStreamNonBlocking), "a stream");
   cudaEvent_t *events[] = {&worker->window_sent[0], &worker->window_sent[1], &worker->copied,
-                           &worker->entered};
-  for (int i = 0; i < 4; i++)
+                           &worker->entered, &worker->between_groups};
+  for (int i = 0; i < 5; i++)
     WF__CUDA_TRY(cudaEventCreateWithFlags(events[i], cudaEventDisableTiming), "an event");
   WF__CUDA_TRY(cudaHostAlloc((void **)&worker->stop, sizeof *worker->stop, cudaHostAllocPortable),
                "page-locked memory");

@@ -240,6 +240,10 @@ wf_status wf__gpu_reserve(wf__gpu_worker *worker, wf_error *err) {
           cudaStreamCreateWithPriority(&chunk->backward_stream, cudaStreamNonBlocking, first),
           "a stream");
   }
+  for (int i = 0; i < WF__MAX_RANK_BITS && plan->most_ranks > plan->ranks; i++)
+    if (worker->group_streams[i] == NULL)
+      WF__CUDA_TRY(cudaStreamCreateWithFlags(&worker->group_streams[i], cudaStreamNonBlocking),
+                   "a stream");
   if (plan->bytes.total_bytes > worker->largest.total_bytes) worker->largest = plan->bytes;
   return WF_OK;
 }
@@ -252,9 +256,11 @@ void wf__gpu_release(wf__gpu_worker *worker) {
       cudaStreamDestroy(worker->chunks[i].backward_stream);
   }
   cudaEvent_t events[] = {worker->window_sent[0], worker->window_sent[1], worker->copied,
-                          worker->entered};
-  for (int i = 0; i < 4; i++)
+                          worker->entered, worker->between_groups};
+  for (int i = 0; i < 5; i++)
     if (events[i] != NULL) cudaEventDestroy(events[i]);
+  for (int i = 0; i < WF__MAX_RANK_BITS; i++)
+    if (worker->group_streams[i] != NULL) cudaStreamDestroy(worker->group_streams[i]);
   if (worker->copy_stream != NULL) cudaStreamDestroy(worker->copy_stream);
   cudaFreeHost(worker->stop);
   release_workspace(worker);

@@ -18,6 +18,10 @@ enum {
   GIGA = 1000000000
 };
 
+/* Time that a lane of 2^bits blocks takes for a frame, compared with others
+ * (docs/engineering/gpu.md). */
+static const int64_t frame_time[WF__MAX_RANK_BITS + 1] = {100, 94, 70, 52};
+
 static uint64_t min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
 /* Entries of a trace, rounded to blocks of 256 bytes, so that the growth of a plan is known to
  * the byte. */
@@ -152,10 +156,9 @@ static wf_status choose_least(const wf_graph *graph, const wf_decoder_options *o
  * are large enough. */
 static wf_status choose_size(const wf_graph *graph, const wf_decoder_options *options,
                              const wf__device_limits *limits, uint64_t num_utterances,
-                             wf__gpu_plan *out, uint32_t *lanes, wf_error *err) {
-  int least;
-  WF__TRY(choose_least(graph, options, limits, out->smallest, &least, err));
-  const int one = least / WF__LARGE_LANE * WF__LARGE_LANE;
+                             wf__gpu_plan *out, int *out_least, uint32_t *lanes, wf_error *err) {
+  WF__TRY(choose_least(graph, options, limits, out->smallest, out_least, err));
+  const int least = *out_least, one = least / WF__LARGE_LANE * WF__LARGE_LANE;
   const uint64_t blocks = (uint64_t)limits->lanes[one];
   int size = one + wf__gpu_spread_lanes(least - one, blocks, num_utterances, limits->usual_tokens);
   while (size > least && limits->lanes[size] < 1) size--;
@@ -165,7 +168,67 @@ static wf_status choose_size(const wf_graph *graph, const wf_decoder_options *op
   *lanes = (uint32_t)min_u64((uint64_t)limits->lanes[size], blocks >> (size - one));
   if (*lanes > num_utterances) *lanes = (uint32_t)num_utterances;
   if (*lanes < 1) *lanes = 1;
+  out->least_ranks = out->most_ranks = out->ranks;
+  out->parts = *lanes * out->ranks;
   return WF_OK;
+}
+
+/* If every utterance has a lane of the size that was chosen, the search of the longest ends last,
+ * while blocks of other lanes have nothing to do. Then lanes of several sizes share the blocks. */
+static void choose_sizes(const wf__device_limits *limits, uint64_t num_utterances, int least,
+                         uint32_t lanes, wf__gpu_plan *out) {
+  const int one = least / WF__LARGE_LANE * WF__LARGE_LANE;
+  const int most = wf__gpu_spread_lanes(out->size - one, UINT64_MAX, 1, limits->usual_tokens);
+  if (num_utterances == 1 || lanes < num_utterances || most == out->size - one) return;
+  if (out->size > least) out->least_ranks = out->ranks / 2;
+  out->most_ranks = 1u << most;
+  out->parts = (uint32_t)min_u64((uint64_t)limits->lanes[one], num_utterances << most);
+}
+
+/* Do these lanes, counted by bits of their size, run at once? Clusters need blocks that are near
+ * each other, in parts of the GPU that no lane shares. So lanes count together with larger ones,
+ * each of which takes the room of several. */
+static bool run_at_once(const wf__gpu_plan *plan, const wf__device_limits *limits,
+                        const uint32_t *lanes) {
+  const int one = plan->scored ? WF__LARGE_LANE : 0;
+  uint64_t blocks = 0;
+  for (int bits = WF__MAX_RANK_BITS; bits >= 0; bits--) {
+    blocks += (uint64_t)lanes[bits] << bits;
+    if (lanes[bits] > 0 && blocks >> bits > (uint64_t)limits->lanes[one + bits]) return false;
+  }
+  return blocks <= plan->parts;
+}
+
+int wf__gpu_group_lanes(const wf__gpu_plan *plan, const wf__device_limits *limits,
+                        const wf__lane_utterance *utterances, uint32_t count,
+                        wf__lane_group out[WF__MAX_RANK_BITS + 1]) {
+  uint32_t lanes[WF__MAX_RANK_BITS + 1] = {0};
+  int least = 0, num_groups = 0;
+  while (1u << least < plan->least_ranks) least++;
+  lanes[least] = count;
+  for (;;) { /* the utterance that ends last gets a larger lane, as long as there is room */
+    int64_t last = 0;
+    int of_last = WF__MAX_RANK_BITS;
+    uint32_t first = 0; /* the longest utterance of the lanes of a size */
+    for (int bits = WF__MAX_RANK_BITS; bits >= least; first += lanes[bits--]) {
+      if (lanes[bits] == 0) continue;
+      const int64_t time = (int64_t)utterances[first].num_frames * frame_time[bits];
+      if (time > last) {
+        last = time;
+        of_last = bits;
+      }
+    }
+    if (1u << of_last >= plan->most_ranks) break;
+    lanes[of_last]--;
+    lanes[of_last + 1]++;
+    if (run_at_once(plan, limits, lanes)) continue;
+    lanes[of_last]++;
+    lanes[of_last + 1]--;
+    break;
+  }
+  for (int bits = WF__MAX_RANK_BITS; bits >= 0; bits--)
+    if (lanes[bits] > 0) out[num_groups++] = (wf__lane_group){lanes[bits], 1u << bits};
+  return num_groups;
 }
 
 static void add_array(wf__gpu_plan *plan, wf__batch_array array, uint64_t bytes) {
@@ -183,9 +246,9 @@ static uint64_t count_pages(uint64_t frames, uint64_t chunk_size, uint64_t links
 static void lay_out(wf__gpu_plan *plan, const wf_graph *graph, const wf_decoder_options *options,
                     const wf_batch_shape *shape, const wf__device_limits *limits,
                     const struct attempt *attempt, uint64_t trace, uint64_t links) {
-  const uint64_t parts = (uint64_t)attempt->lanes * plan->ranks,
-                 frames = (uint64_t)shape->max_frames, chunk_size = attempt->chunk_size,
-                 num_chunks = attempt->num_chunks,
+  if (plan->most_ranks == plan->ranks) plan->parts = attempt->lanes * plan->ranks;
+  const uint64_t parts = plan->parts, frames = (uint64_t)shape->max_frames,
+                 chunk_size = attempt->chunk_size, num_chunks = attempt->num_chunks,
                  block_slots = wf__lane_slots(limits->profile.shared_kb, plan->scored);
   const uint64_t chunk_frames = min_u64(chunk_size * frames, (uint64_t)shape->sum_frames);
   plan->num_chunks = attempt->num_chunks;
@@ -283,10 +346,17 @@ static wf_status fail_for_lack(const wf_decoder_options *options, const wf_batch
                   (double)tokens / GIGA, (double)scores / GIGA, advice);
 }
 
+/* Which lanes to plan. The next is tried if the memory does not suffice. */
+enum lane_choice {
+  LANES_OF_SEVERAL_SIZES, /* if the batch gains by them */
+  LANES_OF_ONE_SIZE,
+  SMALLEST_LANES /* utterances that do not fit a small lane go to the CPU */
+};
+
 static wf_status make(const wf_graph *graph, const wf_decoder_options *options,
                       const wf_batch_shape *given, const wf__device_limits *limits, int num_workers,
-                      int num_sharing, bool smallest, wf__gpu_plan *out, wf_error *err) {
-  *out = (wf__gpu_plan){.smallest = smallest};
+                      int num_sharing, enum lane_choice choice, wf__gpu_plan *out, wf_error *err) {
+  *out = (wf__gpu_plan){.smallest = choice == SMALLEST_LANES};
   WF__TRY(wf__gpu_check_graph(graph, err));
   WF__TRY(wf__gpu_check_max_tokens(options, err));
   wf_batch_shape shape = *given;
@@ -300,7 +370,8 @@ static wf_status make(const wf_graph *graph, const wf_decoder_options *options,
   const uint64_t share =
       ceil_div(shape.num_utterances, (uint64_t)(shape.on_device ? num_sharing : num_workers));
   uint32_t lanes;
-  WF__TRY(choose_size(graph, options, limits, share, out, &lanes, err));
+  int least_size;
+  WF__TRY(choose_size(graph, options, limits, share, out, &least_size, &lanes, err));
   struct attempt attempt = {.num_chunks = 1, .lanes = lanes, .chunk_size = (uint32_t)share};
   const bool lattices = options->lattice_beam > 0;
   if ((!shape.on_device || lattices) &&
@@ -309,12 +380,15 @@ static wf_status make(const wf_graph *graph, const wf_decoder_options *options,
         (uint32_t)ceil_div(lanes, 4); /* four chunks fill the GPU, others are being copied */
     attempt.num_chunks = (uint32_t)min_u64(lattices ? WF__MAX_CHUNKS : FEW_CHUNKS,
                                            ceil_div(shape.num_utterances, attempt.chunk_size));
+  } else if (choice == LANES_OF_SEVERAL_SIZES && !limits->deferred) {
+    choose_sizes(limits, share, least_size, lanes, out);
   }
+  const bool several = out->most_ranks > out->ranks;
   const uint64_t more =
                      tokens_beyond(options, wf__lane_slots(limits->profile.shared_kb, out->scored)),
                  entry = wf__lane_token_bytes(out->scored, lattices);
   const uint64_t every = ((uint64_t)shape.max_frames + 1) *
-                         ((uint64_t)options->max_tokens * 9 / 8 / out->ranks + 64),
+                         ((uint64_t)options->max_tokens * 9 / 8 / out->least_ranks + 64),
                  full = whole_blocks(every + more);
   const uint64_t least = whole_blocks(whole_blocks(every) / LEAST_TRACE + 64 + more),
                  all = wf__gpu_available(limits, options);
@@ -324,13 +398,13 @@ static wf_status make(const wf_graph *graph, const wf_decoder_options *options,
   for (;;) {
     lay_out(out, graph, options, &shape, limits, &attempt, least, LEAST_LINKS);
     if (out->bytes.total_bytes <= available) break;
-    if (!shrink(&attempt, shape.on_device && !lattices))
+    if (several || !shrink(&attempt, shape.on_device && !lattices))
       return fail_for_lack(options, &shape, &out->bytes, err);
   }
   /* The trace gets a part of the remaining memory, but not all of it, since other programs may need
    * memory. */
   uint64_t room = available - out->bytes.total_bytes,
-           parts = (uint64_t)attempt.lanes * out->ranks * attempt.num_chunks;
+           parts = (uint64_t)out->parts * attempt.num_chunks;
   if (options->gpu_memory == 0 && available != UINT64_MAX) room = min_u64(room, available / 2);
   const uint64_t least_bytes = out->bytes.total_bytes;
   uint64_t links = lattices ? LINKS : LEAST_LINKS, more_pages;
@@ -342,19 +416,22 @@ static wf_status make(const wf_graph *graph, const wf_decoder_options *options,
       break;
   }
   room -= more_pages;
-  lay_out(out, graph, options, &shape, limits, &attempt,
-          least + min_u64(room / entry / parts & ~(uint64_t)31, full - least), links);
+  const uint64_t trace = least + min_u64(room / entry / parts & ~(uint64_t)31, full - least);
+  lay_out(out, graph, options, &shape, limits, &attempt, trace, links);
+  if (several && trace < full) /* larger lanes have more room for an utterance's history */
+    return fail_for_lack(options, &shape, &out->bytes, err);
   return WF_OK;
 }
 
 wf_status wf__gpu_plan_make(const wf_graph *graph, const wf_decoder_options *options,
                             const wf_batch_shape *shape, const wf__device_limits *limits,
                             int num_workers, int num_sharing, wf__gpu_plan *out, wf_error *err) {
-  const wf_status status =
-      make(graph, options, shape, limits, num_workers, num_sharing, false, out, err);
-  return status == WF_ERR_MEMORY
-             ? make(graph, options, shape, limits, num_workers, num_sharing, true, out, err)
-             : status; /* utterances that do not fit a small lane go to the CPU */
+  wf_status status = WF_ERR_MEMORY;
+  for (int choice = LANES_OF_SEVERAL_SIZES; choice <= SMALLEST_LANES && status == WF_ERR_MEMORY;
+       choice++)
+    status = make(graph, options, shape, limits, num_workers, num_sharing, (enum lane_choice)choice,
+                  out, err);
+  return status;
 }
 
 wf_status wf__gpu_count_assumed(const wf_decoder_options *options, int *count, int *sharing,

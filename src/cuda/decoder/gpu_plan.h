@@ -63,11 +63,13 @@ typedef enum wf__batch_array {
 } wf__batch_array;
 
 typedef struct wf__gpu_plan {
-  int size;       /* of a lane */
-  uint32_t ranks; /* blocks a lane */
-  bool smallest;  /* there is not enough memory for larger lanes */
-  bool scored;    /* lanes are large: some utterance has a scorer, or frames are too large for other
-                     lanes */
+  int size;                         /* of a lane */
+  uint32_t ranks;                   /* blocks a lane */
+  uint32_t least_ranks, most_ranks; /* both are `ranks`, unless lanes have several sizes */
+  uint32_t parts;                   /* blocks of all lanes of a chunk */
+  bool smallest;                    /* there is not enough memory for larger lanes */
+  bool scored; /* lanes are large: some utterance has a scorer, or frames are too large for other
+                  lanes */
   uint32_t num_chunks;
   uint32_t lanes;      /* of a chunk */
   uint32_t chunk_size; /* utterances of a chunk at most */
@@ -80,6 +82,18 @@ typedef struct wf__gpu_plan {
   uint64_t readback_bytes; /* of each readback window; 0 without lattices */
   wf_plan bytes;
 } wf__gpu_plan;
+
+/* Utterances that are searched in lanes of the same size, each in its own lane. */
+typedef struct wf__lane_group {
+  uint32_t count, ranks;
+} wf__lane_group;
+
+/* Divides `count` utterances, the longest first, among lanes of the plan's sizes. Longer utterances
+ * get larger lanes, so that all searches end at about the same time. Returns the number of groups,
+ * the largest lanes first. */
+int wf__gpu_group_lanes(const wf__gpu_plan *plan, const wf__device_limits *limits,
+                        const wf__lane_utterance *utterances, uint32_t count,
+                        wf__lane_group out[WF__MAX_RANK_BITS + 1]);
 
 /* Tokens that a lane of a size holds. */
 static inline int64_t wf__gpu_lane_tokens(const wf__device_limits *limits, int size) {

@@ -39,7 +39,7 @@ wf_status wf__gpu_send_transfer(const wf__search_room *room, uint64_t score_byte
 wf__lane_params wf__gpu_search_params(const wf__search_room *room, const wf__lane_params *shared,
                                       const wf__search_launch *launch) {
   wf__lane_params p = *shared;
-  wf__lane_memory_fill(room->lane_memory, room->lanes, &p);
+  wf__lane_memory_fill(room->lane_memory, room->lanes, launch->first_part, &p);
   wf__transfer_fill(room->transfer_plan, &room->transfer, launch->queue, &p);
   p.work.order += launch->first;
   p.work.num_utterances = launch->count;

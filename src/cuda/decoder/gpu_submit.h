@@ -28,6 +28,7 @@ typedef struct wf__search_launch {
   wf__search_kind kind;
   struct wf__rnn_scoring *rnn_scoring; /* for kinds with deferred scores; otherwise NULL */
   int queue;                           /* which of the counters' queues it takes from */
+  uint64_t first_part;                 /* its first block in the memory of the lanes */
   uint32_t first, count; /* its utterances: `count` places of the order, from place `first` on */
   uint32_t max_lanes, ranks;
   uint64_t num_begun; /* of its utterances, those that begin: recurrent scorers count them */

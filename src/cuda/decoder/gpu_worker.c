@@ -63,6 +63,7 @@ static wf__search_kind kind_of(const wf__gpu_worker *worker) {
   return worker->plan.scored ? WF__SEARCH_SCORED : WF__SEARCH_PLAIN;
 }
 
+/* The search of the whole chunk in lanes of one size. */
 static wf__search_launch launch_of(const wf__gpu_worker *worker, const wf__batch_chunk *chunk) {
   return (wf__search_launch){.kind = kind_of(worker),
                              .rnn_scoring = worker->limits.deferred ? worker->rnn_scoring : NULL,
@@ -72,15 +73,18 @@ static wf__search_launch launch_of(const wf__gpu_worker *worker, const wf__batch
                              .num_begun = chunk->count};
 }
 
-/* Parameters of all launches for the chunk: the search and the backward passes. */
-static wf__lane_params chunk_params(const wf__gpu_worker *worker, const wf__batch_chunk *chunk) {
+/* Parameters of a search of the chunk and of the backward passes after it. */
+static wf__lane_params chunk_params(const wf__gpu_worker *worker, const wf__batch_chunk *chunk,
+                                    const wf__search_launch *launch) {
   const wf__gpu_plan *plan = &worker->plan;
-  const wf__search_launch launch = launch_of(worker, chunk);
-  wf__lane_params p = wf__gpu_search_params(&chunk->room, &worker->params, &launch);
+  wf__lane_params p = wf__gpu_search_params(&chunk->room, &worker->params, launch);
   p.work.stop = worker->stop;
   p.work.steps = wf__chunk_array(worker, chunk, WF__BATCH_STEPS);
   p.work.steps_cap = plan->steps_cap;
-  p.memory.path_scratch = wf__chunk_array(worker, chunk, WF__BATCH_PATH_SCRATCH);
+  p.memory.path_scratch =
+      (wf__lane_step *)wf__chunk_array(worker, chunk, WF__BATCH_PATH_SCRATCH) +
+      (uint64_t)launch->first * plan->path_cap; /* searches that are not the first have a lane for
+                                                   each utterance */
   p.memory.path_cap = plan->path_cap;
   p.lattices.pages = wf__chunk_array(worker, chunk, WF__BATCH_PAGES);
   p.lattices.page_contexts = wf__chunk_array(worker, chunk, WF__BATCH_PAGE_CONTEXTS);
@@ -101,7 +105,8 @@ static wf_status fetch_outcomes(const wf__gpu_worker *worker, wf__batch_chunk *c
 
 static wf_status make_lattices(const wf__gpu_worker *worker, wf__batch_chunk *chunk,
                                wf__backward_tables tables, wf_error *err) {
-  wf__lane_params p = chunk_params(worker, chunk);
+  const wf__search_launch launch = launch_of(worker, chunk);
+  wf__lane_params p = chunk_params(worker, chunk, &launch);
   p.lattices.global_tables = chunk->global_tables;
   chunk->tables = tables + 1;
   WF__CUDA_TRY(wf__search_kernels_of[kind_of(worker)].backward(&p, tables, chunk->backward_stream),
@@ -109,10 +114,41 @@ static wf_status make_lattices(const wf__gpu_worker *worker, wf__batch_chunk *ch
   return fetch_outcomes(worker, chunk, chunk->backward_stream, err);
 }
 
+/* Starts the searches of a chunk in lanes of several sizes, side by side: the first on the chunk's
+ * stream, which the others wait for and which waits for them. Clusters are placed before smaller
+ * lanes, which fit into the gaps. */
+static wf_status launch_groups(const wf__gpu_worker *worker, const wf__batch_chunk *chunk,
+                               wf_error *err) {
+  wf__lane_group groups[WF__MAX_RANK_BITS + 1];
+  const int num_groups =
+      wf__gpu_group_lanes(&worker->plan, &worker->limits,
+                          wf__chunk_transfer(chunk, WF__TRANSFER_UTTERANCES), chunk->count, groups);
+  wf__search_launch launch = launch_of(worker, chunk);
+  WF__CUDA_TRY(cudaEventRecord(worker->between_groups, chunk->stream), "the search kernels");
+  for (int g = 1; g < num_groups; g++)
+    WF__CUDA_TRY(cudaStreamWaitEvent(worker->group_streams[g - 1], worker->between_groups, 0),
+                 "the search kernels");
+  for (int g = 0; g < num_groups; g++) {
+    cudaStream_t stream = g == 0 ? chunk->stream : worker->group_streams[g - 1];
+    launch.queue = g;
+    launch.count = launch.max_lanes = groups[g].count;
+    launch.ranks = groups[g].ranks;
+    wf__lane_params p = chunk_params(worker, chunk, &launch);
+    WF__TRY(wf__gpu_submit(&chunk->room, &launch, &p, stream, err));
+    launch.first += groups[g].count;
+    launch.first_part += (uint64_t)groups[g].count * groups[g].ranks;
+    if (g == 0) continue;
+    WF__CUDA_TRY(cudaEventRecord(worker->between_groups, stream), "the search kernels");
+    WF__CUDA_TRY(cudaStreamWaitEvent(chunk->stream, worker->between_groups, 0),
+                 "the search kernels");
+  }
+  return WF_OK;
+}
+
 /* Queues all work on the chunk's streams. Waits only for the scores of a recurrent scorer. */
 static wf_status launch(const wf__gpu_worker *worker, wf__batch_chunk *chunk, wf_error *err) {
   const wf__search_launch launch = launch_of(worker, chunk);
-  wf__lane_params p = chunk_params(worker, chunk);
+  wf__lane_params p = chunk_params(worker, chunk, &launch);
   uint32_t *order = wf__chunk_transfer(chunk, WF__TRANSFER_ORDER);
   for (uint32_t i = 0; i < chunk->count; i++) order[i] = i; /* taken longest first */
   WF__TRY(wf__gpu_send_transfer(&chunk->room, 0, chunk->stream, err));
@@ -121,7 +157,10 @@ static wf_status launch(const wf__gpu_worker *worker, wf__batch_chunk *chunk, wf
   if (chunk->on_device)
     WF__CUDA_TRY(wf__check_scores_launch(p.work.utterances, chunk->count, bad, chunk->stream),
                  "checking scores");
-  WF__TRY(wf__gpu_submit(&chunk->room, &launch, &p, chunk->stream, err));
+  if (worker->plan.most_ranks > worker->plan.ranks)
+    WF__TRY(launch_groups(worker, chunk, err));
+  else
+    WF__TRY(wf__gpu_submit(&chunk->room, &launch, &p, chunk->stream, err));
   chunk->tables = WF__BACKWARD_SMALL;
   return p.rules.lattice_beam == 0 ? fetch_outcomes(worker, chunk, chunk->stream, err) : WF_OK;
 }
@@ -261,7 +300,9 @@ static void fill_one(void *user, uint64_t item, int thread) {
 }
 
 int wf__gpu_next_size(const wf__gpu_worker *worker) {
-  return worker->plan.smallest ? 0 : wf__gpu_larger_size(&worker->limits, worker->plan.size);
+  const wf__gpu_plan *plan = &worker->plan;
+  const int least = plan->size - (plan->least_ranks < plan->ranks);
+  return plan->smallest ? 0 : wf__gpu_larger_size(&worker->limits, least);
 }
 
 /* Statistics of these utterances for the next plan. */
@@ -560,6 +601,8 @@ wf_status wf__gpu_work(wf__gpu_worker *worker, wf__work_queue *work, void *calle
         release_chunk(worker, &worker->chunks[k], NULL);
       worker->chunks[k].count = 0;
     }
+    for (int i = 0; i < WF__MAX_RANK_BITS; i++)
+      if (worker->group_streams[i] != NULL) cudaStreamSynchronize(worker->group_streams[i]);
     cudaStreamSynchronize(worker->copy_stream);
     wf__gpu_drain_rnn_scorings(worker);
     __atomic_store_n(worker->stop, 0, __ATOMIC_SEQ_CST);

@@ -171,8 +171,10 @@ typedef struct wf__gpu_worker {
   bool window_taken[WF__READBACKS];
   uint64_t graph_bytes, workspace_bytes, pinned_bytes;
   cudaStream_t copy_stream;
-  uint32_t *stop; /* page-locked: kernels end when it is not 0 */
-  cudaEvent_t window_sent[2], copied, entered;
+  cudaStream_t
+      group_streams[WF__MAX_RANK_BITS]; /* for searches beside that of the chunk's stream */
+  uint32_t *stop;                       /* page-locked: kernels end when it is not 0 */
+  cudaEvent_t window_sent[2], copied, entered, between_groups;
   int window;     /* the window to fill next */
   int usual_size; /* least size of lanes that a batch begins with; smaller ones were too small too
                      often */
@@ -301,7 +303,7 @@ void wf__gpu_fill_options(wf__lane_params *params, const wf_graph *graph,
                           const wf_decoder_options *options);
 /* Takes up to plan.chunk_size utterances for the chunk; chunk->count 0: none were left. */
 void wf__gpu_take(wf__gpu_worker *worker, wf__batch_chunk *chunk, wf__work_queue *work);
-/* The next larger size of lanes than the plan's; 0: there is none. */
+/* The next larger size of lanes than the plan's smallest; 0: there is none. */
 int wf__gpu_next_size(const wf__gpu_worker *worker);
 /* Decodes what chunks[0] has taken, then takes from the queue until it is empty or another worker
  * has failed. `progress` may be NULL. */

@@ -43,13 +43,17 @@ void wf__lane_memory_plan(const wf__lane_shape *shape, wf__lane_memory *out) {
   *out = (wf__lane_memory){.trace_cap = (uint32_t)shape->trace_cap,
                            .trace_room = (uint32_t)shape->trace_room,
                            .frames_cap = (uint32_t)shape->frames_cap};
+  for (int i = 0; i < WF__NUM_LANE_ARRAYS; i++)
+    if (i != WF__ARRAY_RECORDS && i != WF__ARRAY_ROWS) out->part_bytes[i] = sizes[i] / parts;
   out->bytes = wf__lay_out_arrays(sizes, WF__NUM_LANE_ARRAYS, out->off);
   out->frame_bytes = out->off[WF__ARRAY_TRACE];
 }
 
-void wf__lane_memory_fill(const wf__lane_memory *memory, char *base, wf__lane_params *p) {
+void wf__lane_memory_fill(const wf__lane_memory *memory, char *base, uint64_t first_part,
+                          wf__lane_params *p) {
   void *at[WF__NUM_LANE_ARRAYS];
-  for (int i = 0; i < WF__NUM_LANE_ARRAYS; i++) at[i] = base + memory->off[i];
+  for (int i = 0; i < WF__NUM_LANE_ARRAYS; i++)
+    at[i] = base + memory->off[i] + first_part * memory->part_bytes[i];
   p->memory.costs = at[WF__ARRAY_COSTS];
   p->memory.frontier = at[WF__ARRAY_FRONTIER];
   p->memory.word_log = at[WF__ARRAY_WORD_LOG];

@@ -55,8 +55,9 @@ typedef struct wf__lane_shape {
 } wf__lane_shape;
 
 typedef struct wf__lane_memory {
-  uint64_t off[WF__NUM_LANE_ARRAYS]; /* from the beginning of the first array */
-  uint64_t frame_bytes, bytes;       /* of the arrays of one frame; of all */
+  uint64_t off[WF__NUM_LANE_ARRAYS];        /* from the beginning of the first array */
+  uint64_t part_bytes[WF__NUM_LANE_ARRAYS]; /* of a block of a lane; 0 for arrays per lane */
+  uint64_t frame_bytes, bytes;              /* of the arrays of one frame; of all */
   uint32_t trace_cap, trace_room, frames_cap;
 } wf__lane_memory;
 
@@ -64,8 +65,11 @@ typedef struct wf__lane_memory {
 uint64_t wf__lane_token_bytes(bool scored, bool lattices);
 /* The layout of the arrays of such lanes. */
 void wf__lane_memory_plan(const wf__lane_shape *shape, wf__lane_memory *out);
-/* Sets the parameters' pointers to the arrays, which begin at `base` in device memory. */
-void wf__lane_memory_fill(const wf__lane_memory *memory, char *base, wf__lane_params *params);
+/* Sets the parameters' pointers to the arrays, which begin at `base` in device memory. The launch
+ * uses the blocks from `first_part` on; if this is not 0, it makes no lattices and has no streams.
+ */
+void wf__lane_memory_fill(const wf__lane_memory *memory, char *base, uint64_t first_part,
+                          wf__lane_params *params);
 
 /* --- the transfer block ------------------------------------------------------------------ */
 
@@ -88,9 +92,9 @@ typedef enum wf__transfer_part {
 
 /* Counters of a search; zero before it. */
 typedef struct wf__transfer_counters {
-  uint64_t steps_used; /* steps of paths; of streams, tokens that were emitted */
-  uint64_t links_used; /* links that streams emitted */
-  uint32_t queues[2];  /* next place in the order, of the first launch and of the second */
+  uint64_t steps_used;                    /* steps of paths; of streams, tokens that were emitted */
+  uint64_t links_used;                    /* links that streams emitted */
+  uint32_t queues[WF__MAX_RANK_BITS + 1]; /* next place in the order, of each launch */
   uint32_t pages_used, zero;
 } wf__transfer_counters;
 
@@ -108,7 +112,7 @@ typedef struct wf__transfer {
   char *device;
 } wf__transfer;
 
-/* Sets the parameters' pointers to the block on the GPU. `launch`: 0 or 1, selects the queue. */
+/* Sets the parameters' pointers to the block on the GPU. `launch` selects the queue. */
 void wf__transfer_fill(const wf__transfer_plan *plan, const wf__transfer *block, int launch,
                        wf__lane_params *params);
 
