@@ -26,6 +26,8 @@
  *     lm=off|device|hybrid|host|table
  *                              scores every word with the model of --lm at this placement. table:
  *                              as device, but with a look-up table on the CPU, also in later runs
+ *     boost=0                  phrases in a random list for all utterances
+ *     boost_each=0             phrases in a random list of each utterance's own
  *     lm_cache=0               hybrid: percentage of the n-grams that the cache holds, in addition
  *                              to the index
  *     seconds=1                minimum time of all rounds (on a GPU there are at least 3 rounds,
@@ -45,7 +47,7 @@
 #include <cuda_runtime_api.h>
 #endif
 
-#include "common.h"
+#include "boost_lists.h"
 #include "peak_memory.h"
 #include "warpfst_all.h"
 
@@ -61,6 +63,7 @@ struct run {
   wf_lattice_results_options lattice_results;
   char lm[8];
   double lm_cache;
+  size_t boost, boost_each;
 };
 
 /* The score matrices in the type and memory that a run needs. */
@@ -86,7 +89,9 @@ struct bench {
   atomic_size_t num_on_cpu; /* in this run, counted from log messages */
   wf_wlm *lm;               /* NULL: none */
   wf_wlm_info lm_info;
-  wf_decoder *decoder; /* of the last run; reused if its options are the same */
+  wf_scorer *lm_scorer; /* of the decoder; NULL: none */
+  wf_scorer **boosts;   /* [utterances of the run], of wf_decode; NULL: none */
+  wf_decoder *decoder;  /* of the last run; reused if its options are the same */
   wf_decoder_options decoder_options;
   char decoder_device[16], decoder_lm[8];
   double decoder_cache;
@@ -377,9 +382,36 @@ static wf_status set_lm(struct bench *bench, const struct run *run, wf_error *er
                                    : 1);
   if (strcmp(run->lm, "table") == 0) check(wf_wlm_make_table(bench->lm, NULL, err), err);
   wf_status status = wf_scorer_from_lm(bench->lm, bench->words, &o, &scorer, err);
-  if (status == WF_OK) status = wf_decoder_set_scorer(bench->decoder, scorer, err);
-  if (status == WF_OK) wf_scorer_free(scorer);
-  return status;
+  if (status != WF_OK) return status;
+  bench->lm_scorer = scorer;
+  return wf_decoder_set_scorer(bench->decoder, scorer, err);
+}
+
+/* Makes the scorers of the run's utterances, if it has lists of boosts. */
+static void make_boosts(struct bench *bench, const struct run *run) {
+  wf_error err = {0};
+  const size_t size = run->boost > 0 ? run->boost : run->boost_each,
+               lists = run->boost > 0 ? 1 : run->utterances;
+  if (size == 0) return;
+  bench->boosts = allocate(run->utterances, sizeof *bench->boosts);
+  for (size_t i = 0; i < run->utterances; i++) {
+    if (i >= lists) {
+      bench->boosts[i] = wf_scorer_ref(bench->boosts[0]);
+      continue;
+    }
+    wf_scorer *boosts = random_boosts(size, true, most_olabel(bench->fst), i + 1);
+    bench->boosts[i] = boosts;
+    if (bench->lm_scorer == NULL) continue;
+    check(wf_scorer_chain(bench->lm_scorer, boosts, &bench->boosts[i], &err), &err);
+    wf_scorer_free(boosts);
+  }
+}
+
+static void free_boosts(struct bench *bench, const struct run *run) {
+  for (size_t i = 0; bench->boosts != NULL && i < run->utterances; i++)
+    wf_scorer_free(bench->boosts[i]);
+  free(bench->boosts);
+  bench->boosts = NULL;
 }
 
 static wf_status need_decoder(struct bench *bench, const struct run *run, wf_error *err) {
@@ -394,7 +426,9 @@ static wf_status need_decoder(struct bench *bench, const struct run *run, wf_err
               bench->decoder_cache == run->lm_cache;
   if (same) return WF_OK;
   wf_decoder_free(bench->decoder);
+  wf_scorer_free(bench->lm_scorer);
   bench->decoder = NULL;
+  bench->lm_scorer = NULL;
   snprintf(bench->decoder_device, sizeof bench->decoder_device, "%s", o.device);
   bench->decoder_options = o;
   bench->decoder_options.device = bench->decoder_device;
@@ -418,10 +452,15 @@ static wf_status set_determinization(struct bench *bench, const struct run *run,
 static wf_status decode_all(struct bench *bench, const struct run *run, const wf_scores *scores,
                             size_t count, wf_result **results, wf_error *err) {
   wf_status status = WF_OK;
+  wf_utterance *utterances = allocate(count, sizeof *utterances);
+  for (size_t i = 0; i < count; i++)
+    utterances[i] = (wf_utterance){.scores = scores[i],
+                                   .scorer = bench->boosts != NULL ? bench->boosts[i] : NULL};
   for (size_t from = 0; from < count && status == WF_OK; from += run->batch)
     status =
-        decode_scores(bench->decoder, scores + from,
-                      count - from < run->batch ? count - from : run->batch, results + from, err);
+        wf_decode(bench->decoder, utterances + from,
+                  count - from < run->batch ? count - from : run->batch, NULL, results + from, err);
+  free(utterances);
   return status;
 }
 
@@ -479,6 +518,7 @@ static void print_run(const struct bench *bench, const struct run *run, const do
       run->lattice_results.confidences ? "true" : "false",
       run->lattice_results.mbr ? "true" : "false", run->lattice_results.nbest,
       run->frames > 0 ? "true" : "false");
+  printf(", \"boost\": %zu, \"boost_each\": %zu", run->boost, run->boost_each);
   if (has_lm(run)) {
     wf_lm_stats lm; /* of all rounds, including the warm-up */
     wf_decoder_lm_stats(bench->decoder, &lm);
@@ -513,6 +553,7 @@ static bool measure(struct bench *bench, const struct run *run) {
   for (size_t i = 0; i < run->utterances; i++) frames += scores[i].num_frames;
   wf_status status = need_decoder(bench, run, &err);
   if (status == WF_OK) status = set_determinization(bench, run, &err);
+  make_boosts(bench, run);
   const double before_mib = tiled && forget_peak() ? memory_mib("VmRSS:") : 0;
   atomic_store(&bench->num_on_cpu, 0);
   wf_set_log(hear, bench);
@@ -548,6 +589,7 @@ static bool measure(struct bench *bench, const struct run *run) {
   }
   free(scores);
   free(results);
+  free_boosts(bench, run);
   if (tiled) release_tiled(bench);
   return status == WF_OK;
 }
@@ -586,6 +628,10 @@ static void parse_run(const struct bench *bench, const char *text, struct run *o
       copy_setting(out->lm, sizeof out->lm, value, " off device hybrid host table ");
     else if (strcmp(item, "lm_cache") == 0)
       out->lm_cache = strtod(value, NULL);
+    else if (strcmp(item, "boost") == 0)
+      out->boost = strtoul(value, NULL, 10);
+    else if (strcmp(item, "boost_each") == 0)
+      out->boost_each = strtoul(value, NULL, 10);
     else if (strcmp(item, "batch") == 0)
       out->batch = strtoul(value, NULL, 10);
     else if (strcmp(item, "utterances") == 0)
@@ -665,6 +711,7 @@ static void unload(struct bench *bench) {
   free(bench->matrices);
   free(bench->copies);
   wf_decoder_free(bench->decoder);
+  wf_scorer_free(bench->lm_scorer);
   wf_wlm_free(bench->lm);
   wf_transcripts_free(bench->references);
   wf_symbols_free(bench->words);

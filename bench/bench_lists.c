@@ -9,78 +9,27 @@
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 
-#include "common.h"
+#include "boost_lists.h"
 #include "peak_memory.h"
 
-enum { ROUNDS = 5, FEW_PHRASES = 100, LONGEST_PHRASE = 4 };
+enum { ROUNDS = 5, FEW_PHRASES = 100 };
 
 struct settings {
   double phrases, words, acoustic_scale, frame_shift, beam, max_active, chunk, minutes;
   const char *device, *lm;
 };
 
-static uint64_t next_random(uint64_t *state) { /* splitmix64 */
-  uint64_t x = *state += 0x9e3779b97f4a7c15u;
-  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-  return x ^ x >> 31;
-}
-
 /* --- making lists ------------------------------------------------------------------------ */
-
-/* A list as the calls take it; single words if off is NULL. */
-struct list {
-  int32_t *words;
-  uint64_t *off;
-  float *boosts;
-  size_t count;
-};
-
-static struct list random_list(size_t count, bool phrases, int32_t num_words) {
-  struct list list = {.words = allocate(count * LONGEST_PHRASE, sizeof *list.words),
-                      .off = phrases ? allocate(count + 1, sizeof *list.off) : NULL,
-                      .boosts = allocate(count, sizeof *list.boosts),
-                      .count = count};
-  uint64_t random = 1;
-  for (size_t i = 0; i < count; i++) {
-    list.boosts[i] = 3;
-    if (!phrases) {
-      list.words[i] = 1 + (int32_t)i;
-      continue;
-    }
-    list.off[i + 1] = list.off[i] + 2 + next_random(&random) % (LONGEST_PHRASE - 1);
-    for (uint64_t k = list.off[i]; k < list.off[i + 1]; k++)
-      list.words[k] = 1 + (int32_t)(next_random(&random) % (uint64_t)num_words);
-  }
-  return list;
-}
-
-static void free_list(struct list *list) {
-  free(list->words);
-  free(list->off);
-  free(list->boosts);
-}
-
-static wf_scorer *make(const struct list *list) {
-  wf_scorer *scorer;
-  wf_error err = {0};
-  check(list->off != NULL
-            ? wf_scorer_boost_phrases(list->words, list->off, list->boosts, list->count, &scorer,
-                                      &err)
-            : wf_scorer_boost_words(list->words, list->boosts, list->count, &scorer, &err),
-        &err);
-  return scorer;
-}
 
 /* Prints the least processor time to make the list, and its memory. */
 static void measure_making(size_t count, bool phrases, int32_t num_words) {
-  struct list list = random_list(count, phrases, num_words);
+  struct list list = random_list(count, phrases, num_words, 1);
   double best_s = INFINITY, before, after;
   for (int i = 0; i < ROUNDS; i++) {
     forget_peak();
     before = memory_mib("VmRSS:");
     const double start = cpu_s();
-    wf_scorer *scorer = make(&list);
+    wf_scorer *scorer = list_scorer(&list);
     const double took = cpu_s() - start;
     after = memory_mib("VmRSS:");
     if (took < best_s) best_s = took;
@@ -195,8 +144,9 @@ static void make_scorers(const struct settings *set, const wf_fst *fst, int32_t 
   wf_error err = {0};
   if (set->lm != NULL) scorers[NONE] = open_lm(set->lm, fst);
   for (int i = FEW; i <= MANY; i++) {
-    struct list list = random_list(i == FEW ? FEW_PHRASES : (size_t)set->phrases, true, num_words);
-    scorers[i] = make(&list);
+    struct list list =
+        random_list(i == FEW ? FEW_PHRASES : (size_t)set->phrases, true, num_words, 1);
+    scorers[i] = list_scorer(&list);
     free_list(&list);
     if (set->lm == NULL) continue;
     wf_scorer *own = scorers[i];
@@ -245,10 +195,7 @@ int main(int argc, char **argv) {
   options.acoustic_scale = (float)set.acoustic_scale;
   options.num_threads = 1;
   check(wf_fst_read(paths[0], &fst, &err), &err);
-  const wf_fst_view view = wf_fst_get_view(fst);
-  int32_t num_words = 1;
-  for (uint64_t a = 0; a < view.num_arcs; a++)
-    if (view.arcs[a].olabel > num_words) num_words = view.arcs[a].olabel;
+  const int32_t num_words = most_olabel(fst);
   measure_making((size_t)set.phrases, true, num_words);
   measure_making((size_t)set.words, false, num_words);
   check(wf_graph_create(fst, NULL, 0, &graph, &err), &err);

@@ -6,7 +6,7 @@
  * Each stream plays the utterances of SCORES one after the other, from a random start. A chunk
  * arrives every --chunk seconds. All chunks that have arrived are decoded in one call, and then the
  * next call begins. With --poisson the times between chunks are exponentially distributed with this
- * mean, like requests over a network. Phrases of --boost are two or three random words. Phrases of
+ * mean, like requests over a network. Phrases of --boost are two to four random words. Phrases of
  * --add-words are 10 random tokens. A recurrent model is interpolated (0.5) with the n-gram model
  * that the graph was built with. With --hours one stream decodes the utterances in a loop without a
  * reset, at full speed.
@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common.h"
+#include "boost_lists.h"
 #include "warpfst_all.h"
 
 enum { MAX_UTTERANCES = 100000 };
@@ -246,39 +246,14 @@ static wf_scorer *recurrent(const struct settings *set, const wf_fst *fst) {
   return scorer;
 }
 
-/* Makes one list for all streams: phrases, or single words, without repetition. */
-static wf_scorer *boost(struct bench *bench, const wf_graph *graph, bool phrases) {
-  const wf_fst_view view = wf_fst_get_view(wf_graph_fst(graph));
-  size_t count = (size_t)(phrases ? bench->set.boost : bench->set.boost_words);
-  int32_t most = 1, *words = allocate(count * 3, sizeof *words);
-  uint64_t *off = allocate(count + 1, sizeof *off);
-  float *boosts = allocate(count, sizeof *boosts);
-  wf_scorer *scorer;
-  wf_error err = {0};
-  for (uint64_t a = 0; a < view.num_arcs; a++)
-    if (view.arcs[a].olabel > most) most = view.arcs[a].olabel;
-  if (!phrases && count > (size_t)most) count = (size_t)most;
-  for (size_t i = 0; i < count; i++) {
-    boosts[i] = 3;
-    words[i] = 1 + (int32_t)(i * (size_t)most / count);
-    off[i + 1] = off[i] + 2 + (uint64_t)(exponential(bench) > 0.7);
-    for (uint64_t k = off[i]; k < off[i + 1] && phrases; k++)
-      words[k] = 1 + (int32_t)(exponential(bench) * 1e6) % most;
-  }
-  check(phrases ? wf_scorer_boost_phrases(words, off, boosts, count, &scorer, &err)
-                : wf_scorer_boost_words(words, boosts, count, &scorer, &err),
-        &err);
-  free(words);
-  free(off);
-  free(boosts);
-  return scorer;
-}
-
-static void set_scorers(struct bench *bench, const wf_fst *fst, const wf_graph *graph) {
+static void set_scorers(struct bench *bench, const wf_fst *fst) {
   wf_error err = {0};
   const bool boosts = bench->set.boost > 0 || bench->set.boost_words > 0;
   wf_scorer *scorer = bench->set.rnnlm != NULL ? recurrent(&bench->set, fst) : NULL,
-            *boosted = boosts ? boost(bench, graph, bench->set.boost > 0) : NULL, *both = NULL;
+            *boosted = NULL, *both = NULL;
+  if (boosts)
+    boosted = random_boosts((size_t)(bench->set.boost + bench->set.boost_words),
+                            bench->set.boost > 0, most_olabel(fst), 1);
   if (scorer != NULL && boosted != NULL) check(wf_scorer_chain(scorer, boosted, &both, &err), &err);
   if (scorer != NULL || boosted != NULL)
     check(wf_decoder_set_scorer(bench->decoder,
@@ -457,7 +432,7 @@ int main(int argc, char **argv) {
   check(wf_plan_streams(graph, &options, &shape, &bench.plan, &err), &err);
   check(wf_decoder_create(graph, &options, &bench.decoder, &err), &err);
   read_scores(&bench, paths[1]);
-  set_scorers(&bench, fst, graph);
+  set_scorers(&bench, fst);
   if (bench.set.add_words > 0)
     add_words(&bench, graph);
   else if (bench.set.hours > 0)
