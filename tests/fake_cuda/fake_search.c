@@ -328,18 +328,23 @@ static void search_all(const wf__lane_params *p, bool scored) {
 static void run_search(void *params) { search_all(params, false); }
 static void run_scored(void *params) { search_all(params, true); }
 
-static int launch(const wf__lane_params *params, void (*run)(void *params), void *stream) {
+static int launch(const wf__lane_params *params, void (*run)(void *params), void *stream,
+                  void *begun) {
   wf__lane_params *copy = malloc(sizeof *copy);
   *copy = *params;
+  if (begun != NULL && cudaEventRecord(begun, stream) != cudaSuccess) {
+    free(copy);
+    return cudaErrorUnknown;
+  }
   return fake_enqueue(stream, run, copy);
 }
 
-static int launch_search(const wf__lane_params *params, void *stream) {
+static int launch_search(const wf__lane_params *params, void *stream, void *begun) {
   fake_gpus.num_searches[params->memory.ranks]++;
-  return launch(params, run_search, stream);
+  return launch(params, run_search, stream, begun);
 }
-static int launch_scored(const wf__lane_params *params, void *stream) {
-  return launch(params, run_scored, stream);
+static int launch_scored(const wf__lane_params *params, void *stream, void *begun) {
+  return launch(params, run_scored, stream, begun);
 }
 /* The search kernel has already written the lattices. */
 static int backward(const wf__lane_params *params, wf__backward_tables tables, void *stream) {
@@ -408,7 +413,9 @@ int wf__word_scores_make(const wf__rnn_state_tables *tables, uint32_t num_missin
 int wf__word_scores_copy(void *to, const void *from, uint64_t bytes, void *stream) {
   return cudaErrorUnknown;
 }
-static int unknown_launch(const wf__lane_params *params, void *stream) { return cudaErrorUnknown; }
+static int unknown_launch(const wf__lane_params *params, void *stream, void *begun) {
+  return cudaErrorUnknown;
+}
 static int no_capacity(const wf__gpu_profile *profile, int ranks, int32_t num_columns,
                        int *out_lanes) {
   *out_lanes = 0;

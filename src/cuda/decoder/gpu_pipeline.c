@@ -30,8 +30,8 @@ wf_status wf__gpu_find_scores(const wf_scores *scores, wf_result *result, int *o
 /* --- launching, waiting and reading back ------------------------------------------------- */
 
 wf_status wf__gpu_launch(wf__search_kind kind, const wf__lane_params *params, cudaStream_t stream,
-                         wf_error *err) {
-  WF__CUDA_TRY(wf__search_kernels_of[kind].launch(params, stream), "the search kernel");
+                         cudaEvent_t begun, wf_error *err) {
+  WF__CUDA_TRY(wf__search_kernels_of[kind].launch(params, stream, begun), "the search kernel");
   return WF_OK;
 }
 

@@ -13,9 +13,10 @@ enum { WF__SCORES_ON_HOST = -1, WF__SCORES_EVERYWHERE = -2, WF__SCORES_NOWHERE =
  * scores are declared to be in device memory and are not, their result fails. */
 wf_status wf__gpu_find_scores(const wf_scores *scores, wf_result *result, int *out, wf_error *err);
 
-/* Starts the kernel of the kind on the stream. Does not wait. */
+/* Starts the kernel of the kind on the stream. `begun`: wf__search_kernels.launch. Does not wait.
+ */
 wf_status wf__gpu_launch(wf__search_kind kind, const wf__lane_params *params, cudaStream_t stream,
-                         wf_error *err);
+                         cudaEvent_t begun, wf_error *err);
 
 /* Has all work on the stream been done? Never waits. */
 wf_status wf__gpu_is_done(cudaStream_t stream, bool *out, wf_error *err);

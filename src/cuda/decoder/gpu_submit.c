@@ -50,7 +50,8 @@ wf__lane_params wf__gpu_search_params(const wf__search_room *room, const wf__lan
 
 wf_status wf__gpu_submit(const wf__search_room *room, const wf__search_launch *launch,
                          wf__lane_params *params, cudaStream_t stream, wf_error *err) {
-  if (launch->rnn_scoring == NULL) return wf__gpu_launch(launch->kind, params, stream, err);
+  if (launch->rnn_scoring == NULL)
+    return wf__gpu_launch(launch->kind, params, stream, launch->begun, err);
   const wf__rnn_search search = {.kind = launch->kind,
                                  .params = params,
                                  .utterances = wf__search_room_part(room, WF__TRANSFER_UTTERANCES),

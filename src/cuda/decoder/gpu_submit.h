@@ -31,6 +31,7 @@ typedef struct wf__search_launch {
   uint64_t first_part;                 /* its first block in the memory of the lanes */
   uint32_t first, count; /* its utterances: `count` places of the order, from place `first` on */
   uint32_t max_lanes, ranks;
+  cudaEvent_t begun;  /* done when all its lanes run (wf__search_kernels.launch); NULL: none */
   uint64_t num_begun; /* of its utterances, those that begin: recurrent scorers count them */
 } wf__search_launch;
 

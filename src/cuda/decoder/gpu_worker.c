@@ -115,8 +115,8 @@ static wf_status make_lattices(const wf__gpu_worker *worker, wf__batch_chunk *ch
 }
 
 /* Starts the searches of a chunk in lanes of several sizes, side by side: the first on the chunk's
- * stream, which the others wait for and which waits for them. Clusters are placed before smaller
- * lanes, which fit into the gaps. */
+ * stream, which waits for the others at the end. Each begins when all lanes of the one before run,
+ * so that clusters, which need blocks near each other, find room. */
 static wf_status launch_groups(const wf__gpu_worker *worker, const wf__batch_chunk *chunk,
                                wf_error *err) {
   wf__lane_group groups[WF__MAX_RANK_BITS + 1];
@@ -124,21 +124,22 @@ static wf_status launch_groups(const wf__gpu_worker *worker, const wf__batch_chu
       wf__gpu_group_lanes(&worker->plan, &worker->limits,
                           wf__chunk_transfer(chunk, WF__TRANSFER_UTTERANCES), chunk->count, groups);
   wf__search_launch launch = launch_of(worker, chunk);
-  WF__CUDA_TRY(cudaEventRecord(worker->between_groups, chunk->stream), "the search kernels");
-  for (int g = 1; g < num_groups; g++)
-    WF__CUDA_TRY(cudaStreamWaitEvent(worker->group_streams[g - 1], worker->between_groups, 0),
-                 "the search kernels");
   for (int g = 0; g < num_groups; g++) {
     cudaStream_t stream = g == 0 ? chunk->stream : worker->group_streams[g - 1];
     launch.queue = g;
     launch.count = launch.max_lanes = groups[g].count;
     launch.ranks = groups[g].ranks;
+    launch.begun = g + 1 < num_groups ? worker->between_groups : NULL;
     wf__lane_params p = chunk_params(worker, chunk, &launch);
+    if (g > 0)
+      WF__CUDA_TRY(cudaStreamWaitEvent(stream, worker->between_groups, 0), "the search kernels");
     WF__TRY(wf__gpu_submit(&chunk->room, &launch, &p, stream, err));
     launch.first += groups[g].count;
     launch.first_part += (uint64_t)groups[g].count * groups[g].ranks;
-    if (g == 0) continue;
-    WF__CUDA_TRY(cudaEventRecord(worker->between_groups, stream), "the search kernels");
+  }
+  for (int g = 1; g < num_groups; g++) {
+    WF__CUDA_TRY(cudaEventRecord(worker->between_groups, worker->group_streams[g - 1]),
+                 "the search kernels");
     WF__CUDA_TRY(cudaStreamWaitEvent(chunk->stream, worker->between_groups, 0),
                  "the search kernels");
   }

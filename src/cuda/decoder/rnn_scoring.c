@@ -377,7 +377,7 @@ static wf_status launch_lanes(struct wf__rnn_scoring *a, const wf__rnn_search *s
                what);
   a->tables.word_scores.missing_cap = a->tables.max_contexts - a->num_scores;
   p->word_scores = a->tables.word_scores;
-  WF__TRY(wf__gpu_launch(search->kind, p, a->stream, err));
+  WF__TRY(wf__gpu_launch(search->kind, p, a->stream, NULL, err));
   WF__TRY(wait_for_counters(a, err));
   a->num_frames += a->counters->num_frames;
   return WF_OK;

@@ -447,8 +447,9 @@ typedef enum wf__search_kind {
 /* The kernels of a kind. All calls return a cudaError_t; `stream` is a cudaStream_t. */
 typedef struct wf__search_kernels {
   /* With lattices there is one lane for each utterance. With deferred scores, the lanes counted
-   * by counters.num_waiting continue in the next launch. */
-  int (*launch)(const wf__lane_params *params, void *stream);
+   * by counters.num_waiting continue in the next launch. `begun` (may be NULL): a cudaEvent_t, done
+   * when all lanes run or, if the driver is older than CUDA 12.3, when the first may begin. */
+  int (*launch)(const wf__lane_params *params, void *stream, void *begun);
   /* After launch, with the same params: makes the lattices whose outcome requires these tables.
    * NULL: this kind makes no lattices. */
   int (*backward)(const wf__lane_params *params, wf__backward_tables tables, void *stream);

@@ -41,8 +41,11 @@ static size_t shared_bytes(int shared_kb, int32_t num_columns) {
   return (bytes_before_row<POLICY>(shared_kb) + sizeof(float) + 15) / 16 * 16 + row * sizeof(float);
 }
 
+/* The most attributes of a launch: the cluster's size and `begun`. */
+constexpr int MOST_ATTRIBUTES = 2;
+
 template <class POLICY, int RANKS>
-static cudaError_t configure(cudaLaunchConfig_t *config, cudaLaunchAttribute *attribute,
+static cudaError_t configure(cudaLaunchConfig_t *config, cudaLaunchAttribute *attributes,
                              unsigned lanes, int shared_kb, int32_t num_columns,
                              cudaStream_t stream) {
   /* The limit belongs to the kernel and applies to all threads of the process. Another decoder may
@@ -51,28 +54,47 @@ static cudaError_t configure(cudaLaunchConfig_t *config, cudaLaunchAttribute *at
   cudaError_t code = cudaFuncSetAttribute(search_kernel<POLICY, RANKS>,
                                           cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most);
   if (code != cudaSuccess) return code;
-  attribute->id = cudaLaunchAttributeClusterDimension;
-  attribute->val.clusterDim.x = RANKS;
-  attribute->val.clusterDim.y = attribute->val.clusterDim.z = 1;
+  attributes->id = cudaLaunchAttributeClusterDimension;
+  attributes->val.clusterDim.x = RANKS;
+  attributes->val.clusterDim.y = attributes->val.clusterDim.z = 1;
   *config = cudaLaunchConfig_t{};
   config->gridDim = dim3(lanes * RANKS);
   config->blockDim = dim3(threads_of(RANKS));
   config->dynamicSmemBytes = shared_bytes<POLICY>(shared_kb, num_columns);
   config->stream = stream;
-  config->attrs = attribute;
+  config->attrs = attributes;
   config->numAttrs = RANKS > 1 ? 1 : 0;
   return cudaSuccess;
 }
 
+/* Adds the attribute that makes `begun` be done when all blocks run; false if there is none. */
+static bool signals_begin(cudaLaunchConfig_t *config, cudaLaunchAttribute *attributes,
+                          cudaEvent_t begun) {
+#if CUDART_VERSION >= 12030
+  int driver = 0;
+  if (cudaDriverGetVersion(&driver) != cudaSuccess || driver < 12030) return false;
+  cudaLaunchAttribute *attribute = &attributes[config->numAttrs++];
+  attribute->id = cudaLaunchAttributeLaunchCompletionEvent;
+  attribute->val.launchCompletionEvent.event = begun;
+  attribute->val.launchCompletionEvent.flags = 0;
+  return true;
+#else
+  return false;
+#endif
+}
+
 template <class POLICY>
-static int launch_search(const wf__lane_params *params, void *stream) {
+static int launch_search(const wf__lane_params *params, void *stream, void *begun) {
   return with_ranks(params->memory.ranks, [&](auto n) -> int {
     constexpr int RANKS = decltype(n)::value;
     cudaLaunchConfig_t config;
-    cudaLaunchAttribute attribute;
-    const cudaError_t code =
-        configure<POLICY, RANKS>(&config, &attribute, params->memory.num_lanes, params->shared_kb,
+    cudaLaunchAttribute attributes[MOST_ATTRIBUTES];
+    cudaError_t code =
+        configure<POLICY, RANKS>(&config, attributes, params->memory.num_lanes, params->shared_kb,
                                  params->graph.num_columns, (cudaStream_t)stream);
+    if (code != cudaSuccess) return code;
+    if (begun != NULL && !signals_begin(&config, attributes, (cudaEvent_t)begun))
+      code = cudaEventRecord((cudaEvent_t)begun, (cudaStream_t)stream);
     if (code != cudaSuccess) return code;
     return cudaLaunchKernelEx(&config, search_kernel<POLICY, RANKS>,
                               *params); /* not cudaGetLastError, which may return an error of an
@@ -88,9 +110,9 @@ static int search_capacity(const wf__gpu_profile *profile, int ranks, int32_t nu
   return with_ranks((uint32_t)ranks, [&](auto n) -> int {
     constexpr int RANKS = decltype(n)::value;
     cudaLaunchConfig_t config;
-    cudaLaunchAttribute attribute;
+    cudaLaunchAttribute attributes[MOST_ATTRIBUTES];
     cudaError_t code =
-        configure<POLICY, RANKS>(&config, &attribute, 1, profile->shared_kb, num_columns, 0);
+        configure<POLICY, RANKS>(&config, attributes, 1, profile->shared_kb, num_columns, 0);
     if (code != cudaSuccess) return code;
     if (RANKS > 1)
       return cudaOccupancyMaxActiveClusters(out_lanes, search_kernel<POLICY, RANKS>, &config);
@@ -146,8 +168,9 @@ static uint64_t backward_global_bytes(uint32_t num_lattices) {
 
 /* Defines the functions that search_kernels.c lists for the policy of that name. */
 #define WF__SEARCH_INSTANCE(policy)                                                               \
-  extern "C" int wf__search_##policy##_launch(const wf__lane_params *params, void *stream) {      \
-    return wf_search::launch_search<wf_search::policy>(params, stream);                           \
+  extern "C" int wf__search_##policy##_launch(const wf__lane_params *params, void *stream,        \
+                                              void *begun) {                                      \
+    return wf_search::launch_search<wf_search::policy>(params, stream, begun);                    \
   }                                                                                               \
   extern "C" int wf__search_##policy##_capacity(const wf__gpu_profile *profile, int ranks,        \
                                                 int32_t num_columns, int *out_lanes) {            \

@@ -6,26 +6,26 @@
 
 #include "cuda/search/search_params.h"
 
-int wf__search_plain_launch(const wf__lane_params *params, void *stream);
+int wf__search_plain_launch(const wf__lane_params *params, void *stream, void *begun);
 int wf__backward_plain_launch(const wf__lane_params *params, wf__backward_tables tables,
                               void *stream);
 int wf__search_plain_capacity(const wf__gpu_profile *profile, int ranks, int32_t num_columns,
                               int *out_lanes);
-int wf__search_plain_streams_launch(const wf__lane_params *params, void *stream);
+int wf__search_plain_streams_launch(const wf__lane_params *params, void *stream, void *begun);
 int wf__search_plain_streams_capacity(const wf__gpu_profile *profile, int ranks,
                                       int32_t num_columns, int *out_lanes);
-int wf__search_scored_launch(const wf__lane_params *params, void *stream);
+int wf__search_scored_launch(const wf__lane_params *params, void *stream, void *begun);
 int wf__backward_scored_launch(const wf__lane_params *params, wf__backward_tables tables,
                                void *stream);
 int wf__search_scored_capacity(const wf__gpu_profile *profile, int ranks, int32_t num_columns,
                                int *out_lanes);
-int wf__search_scored_streams_launch(const wf__lane_params *params, void *stream);
+int wf__search_scored_streams_launch(const wf__lane_params *params, void *stream, void *begun);
 int wf__search_scored_streams_capacity(const wf__gpu_profile *profile, int ranks,
                                        int32_t num_columns, int *out_lanes);
-int wf__search_deferred_launch(const wf__lane_params *params, void *stream);
+int wf__search_deferred_launch(const wf__lane_params *params, void *stream, void *begun);
 int wf__search_deferred_capacity(const wf__gpu_profile *profile, int ranks, int32_t num_columns,
                                  int *out_lanes);
-int wf__search_deferred_streams_launch(const wf__lane_params *params, void *stream);
+int wf__search_deferred_streams_launch(const wf__lane_params *params, void *stream, void *begun);
 int wf__search_deferred_streams_capacity(const wf__gpu_profile *profile, int ranks,
                                          int32_t num_columns, int *out_lanes);
 int wf__backward_plain_global_launch(const wf__lane_params *params, wf__backward_tables tables,
