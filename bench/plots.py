@@ -109,8 +109,22 @@ def boosts(table):
     return "False alarms", "Recall, %", lines_of(points), {"xscale": "log"}
 
 
+def by_features(task):
+    """RTFx against the batch, with nothing, an n-gram model, boosts, lattices, all of them."""
+    def gather(table):
+        points = []
+        for row in speeds(table, "features"):
+            match = re.fullmatch(rf"{task}, (\w+), batch (\d+)", row["setup"])
+            if match:
+                points.append((match[1], float(match[2]), float(row["figure"])))
+        return "Utterances in a batch", "Seconds of audio per second (RTFx)", lines_of(points), {"xscale": "log", "yscale": "log"}
+    return gather
+
+
 PLOTS = (
     ("gpu-batch", "RTFx against batch, on a GPU", by_batch, f"{GPU}, scores in its memory, `./run bench decode`. Smaller batches than some hundred utterances do not use the whole GPU."),
+    ("gpu-features-ctc", "What a model, boosts and lattices cost: CTC", by_features("CTC phones, unigram graph"), "One GPU, scores in its memory, `./run bench features`: the graph alone, an n-gram model on the fly, 100 boosted phrases, raw lattices, and all of these with determinized lattices and confidences."),
+    ("gpu-features-hybrid", "What a model, boosts and lattices cost: hybrid", by_features("hybrid 20k words"), "The same, with a hybrid graph of 20,000 words."),
     ("gpu-beam", "RTFx against beam, on a GPU", gpu_by_beam, f"{GPU}, generated task of 200,000 words with flat scores, batch of 400, `./run bench decode`."),
     ("gpu-wer", "WER against RTFx, on a GPU", gpu_error_by_speed, "The runs above: beams of 8 to 17 along each line."),
     ("cpu-beam", "RTFx against beam, language model in the graph or on the fly", cpu_by_beam, "200 real utterances (phones, 3-gram LM), one thread, `python bench/sweep.py`. Below a beam of about 12, `min_active` (200) determines the number of tokens, so a smaller beam is not faster. The machine was busy: differences of a tenth are noise. On the fly, the graph has a tenth of the arcs."),

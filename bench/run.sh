@@ -6,6 +6,7 @@
 #   lm_scale a model of 1G n-grams: size, opening; `lm build` within a memory limit; not in `all`
 #   rnnlm    recurrent models: training, scoring, decoding
 #   lattice  decoding with and without lattices, their size and oracle
+#   features decoding with a language model, boosts, lattices and all of them, against the batch; needs a GPU; not in `all`
 #   stream   streams in real time: latency, capacity, memory of an hour; blank options; boosts
 #   boost    lists of boosted words, right and wrong ones: what they find and what they break, for every way to weigh them, and for peers; costs of added words; not in `all`
 #   graph    building hybrid graphs step by step, compared with OpenFst's tools; not in `all`: OpenFst takes a quarter of an hour for the largest
@@ -88,7 +89,7 @@ case $what in
       *) python3 bench/graph.py "$@" ;;
     esac
     ;;
-  decode | rnnlm | lattice | stream | hybrid | fly | lm_scale | rnnlm_hybrid) python3 "bench/$what.py" "$@" ;;
+  decode | features | rnnlm | lattice | stream | hybrid | fly | lm_scale | rnnlm_hybrid) python3 "bench/$what.py" "$@" ;;
   all)
     for each in fstops decode lm rnnlm lattice stream compose; do
       printf '\n== %s\n' "$each"
