@@ -367,11 +367,21 @@ wf_status wf__rnn_scoring_set_roots(struct wf__rnn_scoring *a, const wf__flat_sc
 
 /* --- rounds ------------------------------------------------------------------------------ */
 
-/* Launches the lanes; the counters are the outcome. */
+/* Takes note of the contexts that the last round made. */
+static wf_status count_made(struct wf__rnn_scoring *a, wf_error *err) {
+  if (a->counters->clash != 0)
+    return wf__fail(err, WF_ERR_LIMIT,
+                    "two contexts of the recurrent language model have the same 64-bit hash");
+  a->tables.num_free_contexts -= a->counters->num_made;
+  a->counts.histories += a->counters->num_made;
+  return WF_OK;
+}
+
+/* Launches the lanes, after the round's work; the counters are the outcome of both. */
 static wf_status launch_lanes(struct wf__rnn_scoring *a, const wf__rnn_search *search,
                               wf_error *err) {
   wf__lane_params *p = search->params;
-  const size_t kept = sizeof a->counters->num_requests;
+  const size_t kept = offsetof(wf__lane_counters, num_waiting);
   WF__CUDA_TRY(cudaMemsetAsync((char *)a->arrays[WF__RNN_ARRAY_COUNTERS].data + kept, 0,
                                sizeof *a->counters - kept, a->stream),
                what);
@@ -380,10 +390,10 @@ static wf_status launch_lanes(struct wf__rnn_scoring *a, const wf__rnn_search *s
   WF__TRY(wf__gpu_launch(search->kind, p, a->stream, NULL, err));
   WF__TRY(wait_for_counters(a, err));
   a->num_frames += a->counters->num_frames;
-  return WF_OK;
+  return count_made(a, err);
 }
 
-/* Makes all scores that were requested. */
+/* Starts to make all scores that were requested. */
 static wf_status make_scores(struct wf__rnn_scoring *a, wf_error *err) {
   wf__rnn_state_tables *m = &a->tables;
   const uint32_t missing = a->counters->num_missing, claims = a->counters->num_claims;
@@ -398,6 +408,10 @@ static wf_status make_scores(struct wf__rnn_scoring *a, wf_error *err) {
   m->made_at = a->arrays[WF__RNN_ARRAY_MADE_AT].data;
   m->moves = a->arrays[WF__RNN_ARRAY_MOVES].data;
   m->slots = a->arrays[WF__RNN_ARRAY_SLOTS].data;
+  const size_t first = offsetof(wf__lane_counters, num_made);
+  WF__CUDA_TRY(cudaMemsetAsync((char *)a->arrays[WF__RNN_ARRAY_COUNTERS].data + first, 0,
+                               offsetof(wf__lane_counters, num_waiting) - first, a->stream),
+               what);
   if (claims > 0) {
     WF__CUDA_TRY(wf__word_scores_claim(m, claims, a->stream), what);
     for (uint32_t step = 0; step < steps; step++) {
@@ -409,18 +423,12 @@ static wf_status make_scores(struct wf__rnn_scoring *a, wf_error *err) {
   WF__CUDA_TRY(wf__word_scores_request(m, missing, a->stream), what);
   WF__TRY(wf__rnn_device_costs_there(a->device, m->requests, missing, m->hashes, m->costs, err));
   WF__CUDA_TRY(wf__word_scores_make(m, missing, a->stream), what);
-  WF__TRY(fetch_counters(a, err));
-  if (a->counters->clash != 0)
-    return wf__fail(err, WF_ERR_LIMIT,
-                    "two contexts of the recurrent language model have the same 64-bit hash");
-  m->num_free_contexts -= a->counters->num_made;
   m->num_free_slots -= claims;
   a->num_scores += missing;
   a->counts.rounds++;
   a->counts.costs += missing;
   a->counts.hidden += claims;
   a->counts.recomputed += (uint64_t)claims * (steps - 1);
-  a->counts.histories += a->counters->num_made;
   return WF_OK;
 }
 

@@ -53,14 +53,15 @@ typedef struct wf__lane_context {
 #define WF__LANE_NO_SLOT 0xffffffffu
 #define WF__LANE_CLAIMED 0xfffffffeu
 
-/* Counters of a launch, then of the round. */
+/* Counters of a round, which makes the scores that the launch before has requested, and of the
+ * launch after it. The host reads all of them at once, after the launch. */
 typedef struct wf__lane_counters {
   uint64_t num_requests; /* of all frames so far */
-  uint32_t num_waiting;  /* lanes that are not done */
+  uint32_t num_made;     /* contexts; this and the next are the round's */
+  uint32_t clash;        /* two contexts have the same 64-bit number */
+  uint32_t num_waiting;  /* lanes that are not done; this and the following are the launch's */
   uint32_t num_missing;  /* requested scores; may be more than fit in `missing` */
   uint32_t num_claims;
-  uint32_t num_made;                  /* contexts */
-  uint32_t clash;                     /* two contexts have the same 64-bit number */
   uint32_t free_contexts, free_slots; /* counted by an eviction */
   uint32_t num_frames;                /* frames that lanes have finished */
 } wf__lane_counters;
