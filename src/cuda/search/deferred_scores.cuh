@@ -1,10 +1,11 @@
 /* deferred_scores.cuh - the search with a recurrent scorer, whose scores are computed between
  * launches (deferred_scores.h).
  *
- * A word whose cost is not known counts as impossible, and its score is requested. If a step of
- * a frame has requested scores, the lane keeps its state and ends; the next launch begins the
- * frame again with the scores. So a frame with all scores costs nothing more, and the result
- * does not depend on when scores came.
+ * A word whose cost is not known counts as impossible, and its score is requested. If a frame has
+ * requested scores, the lane keeps its state and ends; the next launch begins the frame again with
+ * the scores. So a frame with all scores costs nothing more, and the result does not depend on when
+ * scores came. Some requests of a closure after an incomplete emission are not needed, but rounds
+ * cost more than scores.
  *
  * A context is its number here, below the upper half of the CPU's number. The table's keys have
  * room for the number only; the upper half decides ties. If two contexts have the same upper
@@ -140,7 +141,8 @@ __device__ __forceinline__ int searcher<POLICY, RANKS>::search_frame(u32 t, bool
   u64 last, tokens;
   select_sources();
   int status = emit(&last, &tokens);
-  if (waits()) return CLOSURE_WAITS;
+  const bool again = waits(); /* the closure is searched all the same, to request its scores, too */
+  if (again && (status != WF__LANE_OK || tokens == 0)) return CLOSURE_WAITS;
   if (status != WF__LANE_OK) return status;
   *died = tokens == 0;
   if (*died) {
