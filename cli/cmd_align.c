@@ -1,0 +1,285 @@
+/* cmd_align.c - `warpfst align`: times of the words or tokens of known transcripts in CTC scores.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "commands.h"
+#include "output_guard.h"
+
+struct run {
+  const char *tokens_path, *text_path, *lexicon_path, *separator, *output;
+  bool units; /* write tokens in place of words */
+  wf_lexicon_options lexicon_options;
+  wf_align_options options;
+  wf_score_reader_options reading;
+  wf_result_writer_options writing;
+  wf_symbols *tokens, *words;
+  wf_transcripts *text;
+  wf_lexicon *lexicon;
+  const wf_pronunciation **first; /* [words] best pronunciation of each; NULL: none */
+  wf_pronunciation *pronunciations;
+  int32_t separator_column; /* -1: none */
+  wf_score_reader *reader;
+  wf_result_writer *writer;
+  uint64_t num_aligned, num_failed;
+  bool lost_rest, no_memory;
+};
+
+static wf_status fail(wf_error *err, wf_status code, const char *text, const char *name) {
+  err->code = code;
+  snprintf(err->message, sizeof err->message, "%s%s", text, name);
+  return code;
+}
+
+/* --- words and their tokens -------------------------------------------------------------- */
+
+static wf_status collect_words(struct run *run, wf_error *err) {
+  wf_status status = wf_symbols_create(run->text_path, &run->words, err);
+  for (size_t i = 0; i < wf_transcripts_count(run->text); i++) {
+    wf_transcript t = wf_transcripts_at(run->text, i);
+    for (size_t w = 0; w < t.num_words && status == WF_OK; w++)
+      if (wf_symbols_find(run->words, t.words[w]) < 0)
+        status = wf_symbols_add(run->words, t.words[w], -1, NULL, err);
+  }
+  return status;
+}
+
+/* Finds each word's most probable pronunciation, the first among equals. */
+static wf_status index_words(struct run *run, wf_error *err) {
+  size_t count = wf_lexicon_count(run->lexicon);
+  run->pronunciations = malloc((count + 1) * sizeof *run->pronunciations);
+  run->first = calloc(wf_symbols_count(run->words) + 1, sizeof *run->first);
+  if (run->pronunciations == NULL || run->first == NULL)
+    return fail(err, WF_ERR_MEMORY, "out of memory", "");
+  for (size_t i = 0; i < count; i++) {
+    const wf_pronunciation *p = &run->pronunciations[i];
+    run->pronunciations[i] = wf_lexicon_at(run->lexicon, i);
+    int64_t word = wf_symbols_find(run->words, p->word);
+    if (word >= 0 && (run->first[word] == NULL || p->prob > run->first[word]->prob))
+      run->first[word] = p;
+  }
+  return WF_OK;
+}
+
+static wf_status open_all(struct run *run, char **sources, int num_sources, wf_error *err) {
+  wf_status status = wf_symbols_read(run->tokens_path, &run->tokens, err);
+  if (status == WF_OK)
+    status = wf_token_blank(run->tokens, run->lexicon_options.blank, &run->options.blank, err);
+  run->separator_column = -1;
+  if (status == WF_OK && run->separator != NULL)
+    status = wf_token_blank(run->tokens, run->separator, &run->separator_column, err);
+  if (status == WF_OK)
+    status = wf_transcripts_read(run->text_path, WF_TRANSCRIPT_AUTO, &run->text, err);
+  if (status == WF_OK) status = collect_words(run, err);
+  if (status == WF_OK)
+    status =
+        run->lexicon_path != NULL
+            ? wf_lexicon_read(run->lexicon_path, run->tokens, &run->lexicon_options, &run->lexicon,
+                              err)
+            : wf_lexicon_spell(run->words, run->tokens, &run->lexicon_options, &run->lexicon, err);
+  if (status == WF_OK) status = index_words(run, err);
+  if (status == WF_OK)
+    status = wf_score_reader_open((const char *const *)sources, (size_t)num_sources, &run->reading,
+                                  &run->reader, err);
+  if (status == WF_OK)
+    status = wf_result_writer_open(run->output, &run->writing, &run->writer, err);
+  return status;
+}
+
+/* --- an utterance ------------------------------------------------------------------------ */
+
+/* The tokens of a transcript. Word w has the tokens [offsets[w], offsets[w + 1]), but for the
+ * separator at their end. */
+struct targets {
+  int32_t *columns;
+  size_t *offsets;
+  size_t size;
+};
+
+static wf_status spell(const struct run *run, const wf_transcript *text, struct targets *out,
+                       wf_error *err) {
+  size_t most = 0;
+  for (size_t w = 0; w < text->num_words; w++) {
+    const wf_pronunciation *p = run->first[wf_symbols_find(run->words, text->words[w])];
+    if (p == NULL) return fail(err, WF_ERR_FORMAT, "no pronunciation of the word ", text->words[w]);
+    most += p->num_labels + 1;
+  }
+  out->columns = malloc((most + 1) * sizeof *out->columns);
+  out->offsets = malloc((text->num_words + 1) * sizeof *out->offsets);
+  if (out->columns == NULL || out->offsets == NULL)
+    return fail(err, WF_ERR_MEMORY, "out of memory", "");
+  for (size_t w = 0; w < text->num_words; w++) {
+    const wf_pronunciation *p = run->first[wf_symbols_find(run->words, text->words[w])];
+    if (w > 0 && run->separator_column >= 0) out->columns[out->size++] = run->separator_column;
+    out->offsets[w] = out->size;
+    for (size_t i = 0; i < p->num_labels; i++) out->columns[out->size++] = p->labels[i] - 1;
+  }
+  out->offsets[text->num_words] = out->size + (run->separator_column >= 0);
+  return WF_OK;
+}
+
+static wf_timed_word timed(const char *text, const wf_aligned_token *first, size_t count) {
+  float sum = 0;
+  int32_t frames = 0;
+  for (size_t i = 0; i < count; i++) {
+    sum += first[i].log_prob;
+    frames += first[i].end_frame - first[i].start_frame;
+  }
+  float confidence = expf(sum / (float)frames);
+  return (wf_timed_word){text, first->start_frame, first[count - 1].end_frame,
+                         confidence < 1 ? confidence : 1};
+}
+
+static const char *token_text(const struct run *run, int32_t column) {
+  bool labels = wf_symbols_text(run->tokens, 0) != NULL &&
+                strcmp(wf_symbols_text(run->tokens, 0), "<eps>") == 0;
+  return wf_symbols_text(run->tokens, column + labels);
+}
+
+static wf_status put(struct run *run, const wf_transcript *text, const struct targets *targets,
+                     const wf_alignment *found, wf_error *err) {
+  size_t count = run->units ? found->num_tokens : text->num_words;
+  wf_timed_word *words = malloc((count + 1) * sizeof *words);
+  if (words == NULL) return fail(err, WF_ERR_MEMORY, "out of memory", "");
+  for (size_t i = 0; i < count; i++) {
+    size_t first = run->units ? i : targets->offsets[i],
+           end = run->units ? i + 1 : targets->offsets[i + 1] - (run->separator_column >= 0);
+    words[i] = timed(run->units ? token_text(run, found->tokens[i].column) : text->words[i],
+                     &found->tokens[first], end - first);
+  }
+  wf_hypothesis hypothesis = {.key = text->key,
+                              .words = words,
+                              .num_words = count,
+                              .num_frames = found->num_frames,
+                              .cost = -(double)found->log_prob,
+                              .acoustic_cost = -(double)found->log_prob};
+  wf_status status = wf_result_writer_put(run->writer, &hypothesis, err);
+  free(words);
+  return status;
+}
+
+static wf_status align_one(struct run *run, const wf_matrix *matrix, wf_error *err) {
+  int64_t at = wf_transcripts_find(run->text, matrix->key);
+  if (at < 0) return fail(err, WF_ERR_ARGUMENT, "no transcript in ", run->text_path);
+  wf_transcript text = wf_transcripts_at(run->text, (size_t)at);
+  struct targets targets = {0};
+  wf_alignment *found = NULL;
+  wf_status status = spell(run, &text, &targets, err);
+  const wf_align_input input = {.key = "", /* the caller names it */
+                                .scores = {matrix->data,
+                                           matrix->num_frames,
+                                           matrix->num_columns,
+                                           matrix->num_columns,
+                                           WF_FLOAT32,
+                                           false,
+                                           {0}},
+                                .tokens = targets.columns,
+                                .num_tokens = targets.size};
+  if (status == WF_OK) status = wf_align(&input, 1, &run->options, &found, err);
+  if (status == WF_OK && found->status != WF_OK)
+    status = fail(err, found->status, found->message + strlen("utterance : "), "");
+  if (status == WF_OK) status = put(run, &text, &targets, found, err);
+  wf_alignment_free(found);
+  free(targets.columns);
+  free(targets.offsets);
+  return status;
+}
+
+/* Aligns all utterances; returns false on an error that ends the run. */
+static bool align_all(struct run *run, wf_error *err) {
+  for (bool done = false;;) {
+    wf_matrix matrix = {0};
+    *err = (wf_error){0};
+    wf_status status = wf_score_reader_next(run->reader, &matrix, &done, err);
+    if (done) return true;
+    if (status != WF_OK) {
+      bool lost = wf_score_reader_lost_rest(run->reader);
+      cli_note("%s%s", err->message, lost ? "; the rest of that archive is lost" : "");
+      run->lost_rest = run->lost_rest || lost;
+    } else if ((status = align_one(run, &matrix, err)) == WF_OK) {
+      run->num_aligned++;
+    } else {
+      if (status == WF_ERR_IO) return false;
+      cli_note("utterance '%s': %s", matrix.key, err->message);
+    }
+    run->num_failed += status != WF_OK;
+    run->no_memory = run->no_memory || status == WF_ERR_MEMORY;
+    wf_matrix_clear(&matrix);
+  }
+}
+
+static void close_all(struct run *run) {
+  wf_result_writer_abort(run->writer);
+  wf_score_reader_free(run->reader);
+  wf_lexicon_free(run->lexicon);
+  wf_transcripts_free(run->text);
+  wf_symbols_free(run->words);
+  wf_symbols_free(run->tokens);
+  free(run->pronunciations);
+  free(run->first);
+}
+
+static const cli_rule rules[] = {
+    {"spelling", CLI_USELESS_WITH, "lexicon"},
+    {"word-start", CLI_USELESS_WITH, "lexicon"},
+    {"merges", CLI_USELESS_WITH, "lexicon"},
+    {"lexicon-format", CLI_USELESS_WITHOUT, "lexicon"},
+    {"variants", CLI_USELESS_WITHOUT, "lexicon"},
+    {NULL, 0, NULL},
+};
+
+static void add_flags(cli_parser *parser, struct run *run) {
+  cli_flag_str(parser, "tokens", 0, &run->tokens_path, "FILE",
+               "token table, lines `token column` (required)");
+  cli_flag_str(parser, "text", 0, &run->text_path, "FILE",
+               "transcripts: Kaldi text, sclite trn, CTM or JSON lines (required)");
+  cli_flag_str(parser, "lexicon", 0, &run->lexicon_path, "FILE",
+               "lexicon.txt or lexiconp.txt; of several pronunciations, the most probable or the "
+               "first is aligned (default: words are spelled with the tokens)");
+  cli_flag_str(parser, "separator", 0, &run->separator, "TOKEN",
+               "token between words, such as | (default: none)");
+  cli_flag_bool(parser, "units", 0, &run->units, "write tokens in place of words");
+  cli_flag_str(parser, "output", 'o', &run->output, "FILE",
+               "where to write ('-', the default: standard output)");
+  cli_table(parser, "lexicon", &run->lexicon_options);
+  cli_table(parser, "score_reader", &run->reading);
+  cli_table(parser, "result_writer", &run->writing);
+  cli_rules(parser, rules);
+}
+
+int cmd_align(int argc, char **argv) {
+  enum { CTM = 2 };
+  struct run run = {.output = "-"};
+  cli_parser parser = {
+      .usage = "SCORES... --tokens=tokens.txt --text=text [--lexicon=lexicon.txt]",
+      .about =
+          "Finds the times of the words of known transcripts in CTC scores (forced alignment).\n"
+          "SCORES: Kaldi archives or script files, .npy and .sen files, folders of these, or '-' "
+          "for standard input. Confidences are geometric means of the tokens' probabilities.\n"
+          "Utterances that fail are reported and skipped (exit code 1).",
+      .min_args = 1,
+      .max_args = -1};
+  wf_align_options_init(&run.options);
+  add_flags(&parser, &run);
+  run.writing.format = CTM;
+  int code = cli_parse(&parser, argc, argv);
+  if (code >= 0) return code;
+  if (run.tokens_path == NULL || run.text_path == NULL)
+    return cli_usage("--tokens and --text are required");
+  wf_error err = {0};
+  cli_guard_output(run.output);
+  bool good = open_all(&run, parser.args, parser.num_args, &err) == WF_OK && align_all(&run, &err);
+  if (good) {
+    wf_result_writer *writer = run.writer;
+    run.writer = NULL;
+    good = wf_result_writer_close(writer, &err) == WF_OK;
+  }
+  code = good ? cli_failure_code(run.num_failed, run.lost_rest, run.no_memory) : cli_fail(&err);
+  if (good)
+    cli_note("%llu utterances aligned, %llu failed", (unsigned long long)run.num_aligned,
+             (unsigned long long)run.num_failed);
+  close_all(&run);
+  return code;
+}

@@ -1,0 +1,40 @@
+# warpfst align: words and tokens of transcripts in CTC scores, with a lexicon and spelled; utterances that fail.
+# shellcheck shell=bash
+source "$SOURCE_DIR/tests/cli/expect.sh"
+ctc=$SOURCE_DIR/examples/ctc
+align() { "$WARPFST" align "$@"; }
+phones=("$ctc/logp_phone" --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --frame-shift=0.04)
+
+# --- real utterances: the words of the transcript, in order, and times as from a graph of the transcript -----------------
+align "${phones[@]}" --text="$ctc/text" --unknown=skip > all.ctm 2> err.txt || true
+cut -d' ' -f1 all.ctm | sort -u > aligned
+[ "$(wc -l < aligned)" -ge 50 ] || fail "$(cat err.txt)"
+awk '{ text[$1] = text[$1] " " $5 } END { for (key in text) print key text[key] }' all.ctm | sort > said.txt
+grep -F -f aligned "$ctc/text" | sed 's/[[:space:]]\+/ /g; s/ $//' | sort | cmp - said.txt || fail "other words than in the transcripts"
+awk '$3 < end[$1] || $4 <= 0 || $6 < 0 || $6 > 1 { exit 1 } { end[$1] = $3 + $4 - 0.0005 }' all.ctm || fail "times or confidences"
+grep -q '^000030012 1 1.760 0.120 SEE ' all.ctm || fail "SEE is in frames 44 to 46"
+expect 0 '^warpfst align: 1 utterances aligned, 0 failed$' align "$ctc/logp_phone/000030012.npy" "${phones[@]:1}" --text="$ctc/text" --units --format=text
+[ "$(cat out.txt)" = '000030012 M AA K AH Z G OW IH NG T AH S IY EH L IH F AH N T' ] || fail "$(cat out.txt)"
+
+# --- spelled, with a token between words ---------------------------------------------------------------------------------
+printf '<blk> 0\na 1\nb 2\n| 3\n' > tokens
+printf 'u  [\n -9 0 -9 -9\n -9 -9 -9 0\n -9 -9 0 -9\n 0 -9 -9 -9\n -9 -9 0 -9 ]\n' > s.ark
+printf 'u a bb\n' > text
+expect 0 '' align s.ark --tokens=tokens --text=text --separator='|' --frame-shift=1
+printf 'u 1 0.000 1.000 a 1.0000\nu 1 2.000 3.000 bb 1.0000\n' | cmp - out.txt
+expect 0 '' align s.ark --tokens=tokens --text=text --separator='|' --frame-shift=1 --units
+[ "$(awk '{ printf "%s%s ", $5, $3 }' out.txt)" = 'a0.000 |1.000 b2.000 b4.000 ' ] || fail "$(cat out.txt)"
+
+# --- errors --------------------------------------------------------------------------------------------------------------
+printf 'u a bbbb\n' > long
+expect 1 "utterance 'u': 5 frames, but 5 tokens with blanks between equal ones need at least 8" align s.ark --tokens=tokens --text=long
+printf 'v a\n' > other
+expect 1 "utterance 'u': no transcript in other" align s.ark --tokens=tokens --text=other
+printf 'u ax\n' > unknown
+expect 3 "the word 'ax' cannot be spelled" align s.ark --tokens=tokens --text=unknown
+expect 1 "utterance 'u': no pronunciation of the word ax" align s.ark --tokens=tokens --text=<(cat unknown; echo 'w b') --unknown=skip
+expect 2 'are required' align s.ark
+expect 0 'lexicon-format has no effect without --lexicon' align s.ark --tokens=tokens --text=text --lexicon-format=plain
+expect 0 '' align s.ark --tokens=tokens --text=text --spelling=chars
+! grep -q warning err.txt || fail "$(cat err.txt)"
+exit 0
