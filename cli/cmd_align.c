@@ -7,9 +7,10 @@
 #include "cli.h"
 #include "commands.h"
 #include "output_guard.h"
+#include "textgrid.h"
 
 struct run {
-  const char *tokens_path, *text_path, *lexicon_path, *separator, *output;
+  const char *tokens_path, *text_path, *lexicon_path, *separator, *output, *textgrid;
   bool units; /* write tokens in place of words */
   wf_lexicon_options lexicon_options;
   wf_align_options options;
@@ -138,24 +139,38 @@ static const char *token_text(const struct run *run, int32_t column) {
   return wf_symbols_text(run->tokens, column + labels);
 }
 
+/* The words of the transcript with their times, or with `units` its tokens. */
+static size_t fill_items(const struct run *run, bool units, const wf_transcript *text,
+                         const struct targets *targets, const wf_alignment *found,
+                         wf_timed_word *out) {
+  size_t count = units ? found->num_tokens : text->num_words;
+  for (size_t i = 0; i < count; i++) {
+    size_t first = units ? i : targets->offsets[i],
+           end = units ? i + 1 : targets->offsets[i + 1] - (run->separator_column >= 0);
+    out[i] = timed(units ? token_text(run, found->tokens[i].column) : text->words[i],
+                   &found->tokens[first], end - first);
+  }
+  return count;
+}
+
 static wf_status put(struct run *run, const wf_transcript *text, const struct targets *targets,
                      const wf_alignment *found, wf_error *err) {
-  size_t count = run->units ? found->num_tokens : text->num_words;
-  wf_timed_word *words = malloc((count + 1) * sizeof *words);
+  wf_timed_word *words = malloc((text->num_words + found->num_tokens + 1) * sizeof *words);
   if (words == NULL) return fail(err, WF_ERR_MEMORY, "out of memory", "");
-  for (size_t i = 0; i < count; i++) {
-    size_t first = run->units ? i : targets->offsets[i],
-           end = run->units ? i + 1 : targets->offsets[i + 1] - (run->separator_column >= 0);
-    words[i] = timed(run->units ? token_text(run, found->tokens[i].column) : text->words[i],
-                     &found->tokens[first], end - first);
-  }
+  wf_timed_word *units = words + text->num_words;
+  const textgrid_tier tiers[2] = {
+      {"words", words, fill_items(run, false, text, targets, found, words)},
+      {"tokens", units, fill_items(run, true, text, targets, found, units)}};
   wf_hypothesis hypothesis = {.key = text->key,
-                              .words = words,
-                              .num_words = count,
+                              .words = tiers[run->units].items,
+                              .num_words = tiers[run->units].count,
                               .num_frames = found->num_frames,
                               .cost = -(double)found->log_prob,
                               .acoustic_cost = -(double)found->log_prob};
   wf_status status = wf_result_writer_put(run->writer, &hypothesis, err);
+  if (status == WF_OK && run->textgrid != NULL)
+    status = textgrid_write(run->textgrid, text->key, tiers, 2, found->num_frames,
+                            (double)run->writing.frame_shift, err);
   free(words);
   return status;
 }
@@ -243,6 +258,8 @@ static void add_flags(cli_parser *parser, struct run *run) {
   cli_flag_bool(parser, "units", 0, &run->units, "write tokens in place of words");
   cli_flag_str(parser, "output", 'o', &run->output, "FILE",
                "where to write ('-', the default: standard output)");
+  cli_flag_str(parser, "textgrid", 0, &run->textgrid, "FOLDER",
+               "also write words and tokens of each utterance to FOLDER/KEY.TextGrid, for Praat");
   cli_table(parser, "lexicon", &run->lexicon_options);
   cli_table(parser, "score_reader", &run->reading);
   cli_table(parser, "result_writer", &run->writing);

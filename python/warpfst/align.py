@@ -56,7 +56,9 @@ class Alignment:
         return f"<Alignment: {self.error}>" if self.error else f"<Alignment: {len(self.tokens)} tokens in {self.num_frames} frames>"
 
 
-def align(log_probs: Any, targets: Sequence[Any], lengths: Any = None, *, keys: Sequence[str] | None = None, **options: Unpack[AlignOptions]) -> list[Alignment]:
+def align(
+    log_probs: Any, targets: Sequence[Any], lengths: Any = None, *, keys: Sequence[str] | None = None, **options: Unpack[AlignOptions]
+) -> list[Alignment]:
     """Finds the best CTC path of given tokens in each utterance: exact, without a beam, on all threads.
 
     log_probs  log-posteriors in host memory, natural logarithm: [frames, columns], a list of these, or [utterance, frame, column] with `lengths`

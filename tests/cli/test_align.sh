@@ -25,6 +25,12 @@ printf 'u 1 0.000 1.000 a 1.0000\nu 1 2.000 3.000 bb 1.0000\n' | cmp - out.txt
 expect 0 '' align s.ark --tokens=tokens --text=text --separator='|' --frame-shift=1 --units
 [ "$(awk '{ printf "%s%s ", $5, $3 }' out.txt)" = 'a0.000 |1.000 b2.000 b4.000 ' ] || fail "$(cat out.txt)"
 
+# --- TextGrid ------------------------------------------------------------------------------------------------------------
+expect 0 '' align s.ark --tokens=tokens --text=text --separator='|' --frame-shift=0.5 --textgrid=grids -o ctm
+printf '%s\n' 'File type = "ooTextFile"' 'Object class = "TextGrid"' '' 'xmin = 0.0000' 'xmax = 2.5000' | cmp - <(head -5 grids/u.TextGrid)
+[ "$(grep -E 'name|size|text|xm' grids/u.TextGrid | tail -n +4 | tr -d '\n' | tr -s ' ')" = ' name = "words" xmin = 0.0000 xmax = 2.5000 intervals: size = 3 xmin = 0.0000 xmax = 0.5000 text = "a" xmin = 0.5000 xmax = 1.0000 text = "" xmin = 1.0000 xmax = 2.5000 text = "bb" name = "tokens" xmin = 0.0000 xmax = 2.5000 intervals: size = 5 xmin = 0.0000 xmax = 0.5000 text = "a" xmin = 0.5000 xmax = 1.0000 text = "|" xmin = 1.0000 xmax = 1.5000 text = "b" xmin = 1.5000 xmax = 2.0000 text = "" xmin = 2.0000 xmax = 2.5000 text = "b"' ] || fail "$(cat grids/u.TextGrid)"
+expect 3 'ctm/u.TextGrid: Not a directory' align s.ark --tokens=tokens --text=text --textgrid=ctm
+
 # --- errors --------------------------------------------------------------------------------------------------------------
 printf 'u a bbbb\n' > long
 expect 1 "utterance 'u': 5 frames, but 5 tokens with blanks between equal ones need at least 8" align s.ark --tokens=tokens --text=long

@@ -5,6 +5,7 @@ import math
 
 import numpy
 import pytest
+
 import warpfst as wf
 
 
@@ -37,7 +38,9 @@ def test_errors():
     rng = numpy.random.default_rng(2)
     scores, _ = make(rng, 4, 5, 0)
     short, bad, good, outside = wf.align([scores] * 4, [[1, 1, 2, 2], [0], [1, 2], [5]], keys=["a", "b", "c", "d"])
-    assert isinstance(short.error, wf.ArgumentError) and str(short.error) == "utterance a: 4 frames, but 4 tokens with blanks between equal ones need at least 6"
+    assert (
+        isinstance(short.error, wf.ArgumentError) and str(short.error) == "utterance a: 4 frames, but 4 tokens with blanks between equal ones need at least 6"
+    )
     assert "utterance b: token 0 is column 0, the blank" in str(bad.error) and bad.tokens == [] and bad.path == []
     assert good.error is None and len(good.tokens) == 2
     assert "utterance d: token 0 is column 5" in str(outside.error)
