@@ -356,7 +356,7 @@ WF_API wf_status wf_graph_to_fst(const wf_graph *graph, wf_fst **out, wf_error *
  * log-probability of a path is the sum of its scores, in float32 and in the order of the frames.
  * Ties are resolved from the end of the utterance: the last token before the blank; then, in each
  * frame, the state of the frame before that is the same, else the state before it, else the token
- * before that. Time grows with frames * tokens. Memory, besides the scores, is at most 1.1 MB and
+ * before that. Time grows with frames * tokens. Memory besides the scores is some 1 MB, and
  * 8 bytes per token for each 1,024 frames. */
 #define WF_ALIGN_OPTIONS(X)                                            \
   X(I32, blank, 0, 0, 2147483647, "column", "column of the CTC blank") \
