@@ -1,19 +1,21 @@
 /* cmd_align.c - `warpfst align`: times of the words or tokens of known transcripts in CTC scores.
  */
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli.h"
 #include "commands.h"
 #include "output_guard.h"
-#include "textgrid.h"
 
 struct run {
   const char *tokens_path, *text_path, *lexicon_path, *separator, *output, *textgrid;
   bool units; /* write tokens in place of words */
   wf_lexicon_options lexicon_options;
   wf_align_options options;
+  int64_t num_threads;
   wf_score_reader_options reading;
   wf_result_writer_options writing;
   wf_symbols *tokens, *words;
@@ -84,6 +86,11 @@ static wf_status open_all(struct run *run, char **sources, int num_sources, wf_e
   if (status == WF_OK)
     status = wf_score_reader_open((const char *const *)sources, (size_t)num_sources, &run->reading,
                                   &run->reader, err);
+  if (status == WF_OK && run->textgrid != NULL && mkdir(run->textgrid, 0777) != 0 &&
+      errno != EEXIST) {
+    snprintf(err->message, sizeof err->message, "%s: %s", run->textgrid, strerror(errno));
+    status = err->code = WF_ERR_IO;
+  }
   if (status == WF_OK)
     status = wf_result_writer_open(run->output, &run->writing, &run->writer, err);
   return status;
@@ -99,8 +106,8 @@ struct targets {
   size_t size;
 };
 
-static wf_status spell(const struct run *run, const wf_transcript *text, struct targets *out,
-                       wf_error *err) {
+static wf_status find_tokens(const struct run *run, const wf_transcript *text, struct targets *out,
+                             wf_error *err) {
   size_t most = 0;
   for (size_t w = 0; w < text->num_words; w++) {
     const wf_pronunciation *p = run->first[wf_symbols_find(run->words, text->words[w])];
@@ -153,76 +160,129 @@ static size_t fill_items(const struct run *run, bool units, const wf_transcript 
   return count;
 }
 
+static wf_status write_textgrid(const struct run *run, const char *key,
+                                const wf_textgrid_tier tiers[2], int64_t num_frames,
+                                wf_error *err) {
+  char path[4096];
+  int size = snprintf(path, sizeof path, "%s/%s.TextGrid", run->textgrid, key);
+  if (strchr(key, '/') != NULL || size >= (int)sizeof path)
+    return fail(err, WF_ERR_ARGUMENT, "no TextGrid file can have the name ", path);
+  return wf_textgrid_write(path, tiers, 2, num_frames, run->writing.frame_shift, err);
+}
+
 static wf_status put(struct run *run, const wf_transcript *text, const struct targets *targets,
                      const wf_alignment *found, wf_error *err) {
   wf_timed_word *words = malloc((text->num_words + found->num_tokens + 1) * sizeof *words);
   if (words == NULL) return fail(err, WF_ERR_MEMORY, "out of memory", "");
   wf_timed_word *units = words + text->num_words;
-  const textgrid_tier tiers[2] = {
+  const wf_textgrid_tier tiers[2] = {
       {"words", words, fill_items(run, false, text, targets, found, words)},
       {"tokens", units, fill_items(run, true, text, targets, found, units)}};
   wf_hypothesis hypothesis = {.key = text->key,
-                              .words = tiers[run->units].items,
-                              .num_words = tiers[run->units].count,
+                              .words = tiers[run->units].words,
+                              .num_words = tiers[run->units].num_words,
                               .num_frames = found->num_frames,
                               .cost = -(double)found->log_prob,
                               .acoustic_cost = -(double)found->log_prob};
-  wf_status status = wf_result_writer_put(run->writer, &hypothesis, err);
-  if (status == WF_OK && run->textgrid != NULL)
-    status = textgrid_write(run->textgrid, text->key, tiers, 2, found->num_frames,
-                            (double)run->writing.frame_shift, err);
+  wf_status status = WF_OK;
+  if (run->textgrid != NULL) status = write_textgrid(run, text->key, tiers, found->num_frames, err);
+  if (status == WF_OK) status = wf_result_writer_put(run->writer, &hypothesis, err);
   free(words);
   return status;
 }
 
-static wf_status align_one(struct run *run, const wf_matrix *matrix, wf_error *err) {
-  int64_t at = wf_transcripts_find(run->text, matrix->key);
-  if (at < 0) return fail(err, WF_ERR_ARGUMENT, "no transcript in ", run->text_path);
-  wf_transcript text = wf_transcripts_at(run->text, (size_t)at);
-  struct targets targets = {0};
-  wf_alignment *found = NULL;
-  wf_status status = spell(run, &text, &targets, err);
-  const wf_align_input input = {.key = "", /* the caller names it */
-                                .scores = {matrix->data,
-                                           matrix->num_frames,
-                                           matrix->num_columns,
-                                           matrix->num_columns,
-                                           WF_FLOAT32,
-                                           false,
-                                           {0}},
-                                .tokens = targets.columns,
-                                .num_tokens = targets.size};
-  if (status == WF_OK) status = wf_align(&input, 1, &run->options, &found, err);
-  if (status == WF_OK && found->status != WF_OK)
-    status = fail(err, found->status, found->message + strlen("utterance : "), "");
-  if (status == WF_OK) status = put(run, &text, &targets, found, err);
-  wf_alignment_free(found);
-  free(targets.columns);
-  free(targets.offsets);
-  return status;
+/* --- batches ----------------------------------------------------------------------------- */
+
+/* Utterances are aligned in batches of this size. Fewer if their scores get large. */
+enum { BATCH = 256, BATCH_SCORES = 16 << 20 };
+
+struct item {
+  wf_matrix matrix;
+  wf_transcript text;
+  struct targets targets;
+  wf_error err; /* why it is not aligned */
+};
+
+static void free_item(struct item *item) {
+  wf_matrix_clear(&item->matrix);
+  free(item->targets.columns);
+  free(item->targets.offsets);
+}
+
+static void prepare(const struct run *run, struct item *item, wf_align_input *input) {
+  const wf_matrix *m = &item->matrix;
+  int64_t at = wf_transcripts_find(run->text, m->key);
+  if (at < 0) {
+    fail(&item->err, WF_ERR_ARGUMENT, "no transcript in ", run->text_path);
+  } else {
+    item->text = wf_transcripts_at(run->text, (size_t)at);
+    find_tokens(run, &item->text, &item->targets, &item->err);
+  }
+  *input = (wf_align_input){
+      .key = "", /* put_batch names it */
+      .scores = {m->data, m->num_frames, m->num_columns, m->num_columns, WF_FLOAT32, false, {0}},
+      .tokens = item->targets.columns,
+      .num_tokens = item->targets.size};
+  if (item->err.code != WF_OK) *input = (wf_align_input){0};
+}
+
+/* Writes the results; returns false on an error that ends the run. */
+static bool put_batch(struct run *run, struct item *items, wf_alignment *const *found, size_t count,
+                      wf_error *err) {
+  for (size_t i = 0; i < count; i++) {
+    struct item *item = &items[i];
+    if (item->err.code == WF_OK && found[i]->status != WF_OK)
+      fail(&item->err, found[i]->status, found[i]->message + strlen("utterance : "), "");
+    if (item->err.code == WF_OK) put(run, &item->text, &item->targets, found[i], &item->err);
+    if (item->err.code == WF_ERR_IO) {
+      *err = item->err;
+      return false;
+    }
+    if (item->err.code != WF_OK)
+      cli_note("utterance '%s': %s", item->matrix.key, item->err.message);
+    run->num_aligned += item->err.code == WF_OK;
+    run->num_failed += item->err.code != WF_OK;
+    run->no_memory = run->no_memory || item->err.code == WF_ERR_MEMORY;
+  }
+  return true;
+}
+
+static bool align_batch(struct run *run, struct item *items, size_t count, wf_error *err) {
+  wf_align_input inputs[BATCH];
+  wf_alignment *found[BATCH];
+  for (size_t i = 0; i < count; i++) prepare(run, &items[i], &inputs[i]);
+  bool good = wf_align(inputs, count, &run->options, found, err) == WF_OK &&
+              put_batch(run, items, found, count, err);
+  for (size_t i = 0; i < count; i++) {
+    wf_alignment_free(found[i]);
+    free_item(&items[i]);
+  }
+  return good;
 }
 
 /* Aligns all utterances; returns false on an error that ends the run. */
 static bool align_all(struct run *run, wf_error *err) {
-  for (bool done = false;;) {
-    wf_matrix matrix = {0};
-    *err = (wf_error){0};
-    wf_status status = wf_score_reader_next(run->reader, &matrix, &done, err);
-    if (done) return true;
-    if (status != WF_OK) {
-      bool lost = wf_score_reader_lost_rest(run->reader);
-      cli_note("%s%s", err->message, lost ? "; the rest of that archive is lost" : "");
-      run->lost_rest = run->lost_rest || lost;
-    } else if ((status = align_one(run, &matrix, err)) == WF_OK) {
-      run->num_aligned++;
-    } else {
-      if (status == WF_ERR_IO) return false;
-      cli_note("utterance '%s': %s", matrix.key, err->message);
+  for (bool done = false; !done;) {
+    struct item items[BATCH];
+    size_t count = 0;
+    wf_status status = WF_OK;
+    wf_error reading = {0};
+    for (int64_t size = 0; count < BATCH && size < BATCH_SCORES; count++) {
+      items[count] = (struct item){0};
+      wf_matrix *matrix = &items[count].matrix;
+      status = wf_score_reader_next(run->reader, matrix, &done, &reading);
+      if (done || status != WF_OK) break;
+      size += matrix->num_frames * matrix->num_columns;
     }
-    run->num_failed += status != WF_OK;
+    if (!align_batch(run, items, count, err)) return false;
+    if (status == WF_OK) continue;
+    bool lost = wf_score_reader_lost_rest(run->reader);
+    cli_note("%s%s", reading.message, lost ? "; the rest of that archive is lost" : "");
+    run->lost_rest = run->lost_rest || lost;
+    run->num_failed++;
     run->no_memory = run->no_memory || status == WF_ERR_MEMORY;
-    wf_matrix_clear(&matrix);
   }
+  return true;
 }
 
 static void close_all(struct run *run) {
@@ -260,6 +320,9 @@ static void add_flags(cli_parser *parser, struct run *run) {
                "where to write ('-', the default: standard output)");
   cli_flag_str(parser, "textgrid", 0, &run->textgrid, "FOLDER",
                "also write words and tokens of each utterance to FOLDER/KEY.TextGrid, for Praat");
+  cli_flag_i64(parser, "num-threads", 0, &run->num_threads, "N",
+               "utterances aligned in parallel; 0, the default: one per processor");
+  cli_flag_range(parser, "num-threads", 0, 4096);
   cli_table(parser, "lexicon", &run->lexicon_options);
   cli_table(parser, "score_reader", &run->reading);
   cli_table(parser, "result_writer", &run->writing);
@@ -285,6 +348,7 @@ int cmd_align(int argc, char **argv) {
   if (code >= 0) return code;
   if (run.tokens_path == NULL || run.text_path == NULL)
     return cli_usage("--tokens and --text are required");
+  run.options.num_threads = (int32_t)run.num_threads;
   wf_error err = {0};
   cli_guard_output(run.output);
   bool good = open_all(&run, parser.args, parser.num_args, &err) == WF_OK && align_all(&run, &err);

@@ -16,6 +16,15 @@ grep -q '^000030012 1 1.760 0.120 SEE ' all.ctm || fail "SEE is in frames 44 to 
 expect 0 '^warpfst align: 1 utterances aligned, 0 failed$' align "$ctc/logp_phone/000030012.npy" "${phones[@]:1}" --text="$ctc/text" --units --format=text
 [ "$(cat out.txt)" = '000030012 M AA K AH Z G OW IH NG T AH S IY EH L IH F AH N T' ] || fail "$(cat out.txt)"
 
+# --- any number of threads writes the same bytes, failed utterances included ---------------------------------------------
+for threads in 1 2 5; do
+  align "${phones[@]}" --text="$ctc/text" --unknown=skip --num-threads=$threads --format=json --textgrid=grids$threads > $threads.json 2> $threads.txt || [ $? = 1 ]
+done
+for threads in 2 5; do
+  cmp 1.json $threads.json && cmp 1.txt $threads.txt && diff -r grids1 grids$threads || fail "$threads threads"
+done
+expect 2 'num-threads' align "${phones[@]}" --text="$ctc/text" --num-threads=-1
+
 # --- spelled, with a token between words ---------------------------------------------------------------------------------
 printf '<blk> 0\na 1\nb 2\n| 3\n' > tokens
 printf 'u  [\n -9 0 -9 -9\n -9 -9 -9 0\n -9 -9 0 -9\n 0 -9 -9 -9\n -9 -9 0 -9 ]\n' > s.ark
@@ -29,7 +38,13 @@ expect 0 '' align s.ark --tokens=tokens --text=text --separator='|' --frame-shif
 expect 0 '' align s.ark --tokens=tokens --text=text --separator='|' --frame-shift=0.5 --textgrid=grids -o ctm
 printf '%s\n' 'File type = "ooTextFile"' 'Object class = "TextGrid"' '' 'xmin = 0.0000' 'xmax = 2.5000' | cmp - <(head -5 grids/u.TextGrid)
 [ "$(grep -E 'name|size|text|xm' grids/u.TextGrid | tail -n +4 | tr -d '\n' | tr -s ' ')" = ' name = "words" xmin = 0.0000 xmax = 2.5000 intervals: size = 3 xmin = 0.0000 xmax = 0.5000 text = "a" xmin = 0.5000 xmax = 1.0000 text = "" xmin = 1.0000 xmax = 2.5000 text = "bb" name = "tokens" xmin = 0.0000 xmax = 2.5000 intervals: size = 5 xmin = 0.0000 xmax = 0.5000 text = "a" xmin = 0.5000 xmax = 1.0000 text = "|" xmin = 1.0000 xmax = 1.5000 text = "b" xmin = 1.5000 xmax = 2.0000 text = "" xmin = 2.0000 xmax = 2.5000 text = "b"' ] || fail "$(cat grids/u.TextGrid)"
-expect 3 'ctm/u.TextGrid: Not a directory' align s.ark --tokens=tokens --text=text --textgrid=ctm
+expect 3 'ctm/u.TextGrid: cannot write: Not a directory' align s.ark --tokens=tokens --text=text --textgrid=ctm
+cp grids/u.TextGrid before
+message=$(ulimit -f 0; trap '' XFSZ; align s.ark --tokens=tokens --text=text --textgrid=grids 2>&1) && fail "no error: $message"
+[[ $message == *'grids/u.TextGrid: '* ]] || fail "$message"
+cmp grids/u.TextGrid before && [ "$(ls -A grids)" = u.TextGrid ] || fail "a failed write left something in grids: $(ls -A grids)"
+printf 'u/v a\n' > slash && sed 's/^u/u\/v/' s.ark > slash.ark
+expect 1 "utterance 'u/v': no TextGrid file can have the name grids/u/v.TextGrid" align slash.ark --tokens=tokens --text=slash --textgrid=grids
 
 # --- errors --------------------------------------------------------------------------------------------------------------
 printf 'u a bbbb\n' > long
