@@ -16,6 +16,7 @@ struct run {
   wf_lexicon_options lexicon_options;
   wf_align_options options;
   int64_t num_threads;
+  double garbage, skip_words; /* costs, as in the options */
   wf_score_reader_options reading;
   wf_result_writer_options writing;
   wf_symbols *tokens, *words;
@@ -26,7 +27,7 @@ struct run {
   int32_t separator_column; /* -1: none */
   wf_score_reader *reader;
   wf_result_writer *writer;
-  uint64_t num_aligned, num_failed;
+  uint64_t num_aligned, num_failed, num_left_out;
   bool lost_rest, no_memory;
 };
 
@@ -98,11 +99,11 @@ static wf_status open_all(struct run *run, char **sources, int num_sources, wf_e
 
 /* --- an utterance ------------------------------------------------------------------------ */
 
-/* The tokens of a transcript. Word w has the tokens [offsets[w], offsets[w + 1]), but for the
- * separator at their end. */
+/* The tokens of a transcript. The tokens of word w end at ends[w]. The separator before a word is
+ * one of its tokens. */
 struct targets {
   int32_t *columns;
-  size_t *offsets;
+  size_t *ends;
   size_t size;
 };
 
@@ -115,16 +116,15 @@ static wf_status find_tokens(const struct run *run, const wf_transcript *text, s
     most += p->num_labels + 1;
   }
   out->columns = malloc((most + 1) * sizeof *out->columns);
-  out->offsets = malloc((text->num_words + 1) * sizeof *out->offsets);
-  if (out->columns == NULL || out->offsets == NULL)
+  out->ends = malloc((text->num_words + 1) * sizeof *out->ends);
+  if (out->columns == NULL || out->ends == NULL)
     return fail(err, WF_ERR_MEMORY, "out of memory", "");
   for (size_t w = 0; w < text->num_words; w++) {
     const wf_pronunciation *p = run->first[wf_symbols_find(run->words, text->words[w])];
     if (w > 0 && run->separator_column >= 0) out->columns[out->size++] = run->separator_column;
-    out->offsets[w] = out->size;
     for (size_t i = 0; i < p->num_labels; i++) out->columns[out->size++] = p->labels[i] - 1;
+    out->ends[w] = out->size;
   }
-  out->offsets[text->num_words] = out->size + (run->separator_column >= 0);
   return WF_OK;
 }
 
@@ -146,16 +146,21 @@ static const char *token_text(const struct run *run, int32_t column) {
   return wf_symbols_text(run->tokens, column + labels);
 }
 
-/* The words of the transcript with their times, or with `units` its tokens. */
+/* The words of the transcript with their times, or with `units` its tokens. Words that were left
+ * out are not among them. */
 static size_t fill_items(const struct run *run, bool units, const wf_transcript *text,
                          const struct targets *targets, const wf_alignment *found,
                          wf_timed_word *out) {
-  size_t count = units ? found->num_tokens : text->num_words;
-  for (size_t i = 0; i < count; i++) {
-    size_t first = units ? i : targets->offsets[i],
-           end = units ? i + 1 : targets->offsets[i + 1] - (run->separator_column >= 0);
-    out[i] = timed(units ? token_text(run, found->tokens[i].column) : text->words[i],
-                   &found->tokens[first], end - first);
+  size_t count = 0, num = units ? found->num_tokens : text->num_words;
+  for (size_t i = 0; i < num; i++) {
+    size_t first = units   ? i
+                   : i > 0 ? targets->ends[i - 1]
+                           : 0,
+           end = units ? i + 1 : targets->ends[i];
+    first += !units && i > 0 && run->separator_column >= 0;
+    if (found->tokens[first].start_frame < found->tokens[first].end_frame)
+      out[count++] = timed(units ? token_text(run, found->tokens[i].column) : text->words[i],
+                           &found->tokens[first], end - first);
   }
   return count;
 }
@@ -187,6 +192,7 @@ static wf_status put(struct run *run, const wf_transcript *text, const struct ta
   wf_status status = WF_OK;
   if (run->textgrid != NULL) status = write_textgrid(run, text->key, tiers, found->num_frames, err);
   if (status == WF_OK) status = wf_result_writer_put(run->writer, &hypothesis, err);
+  if (status == WF_OK) run->num_left_out += text->num_words - tiers[0].num_words;
   free(words);
   return status;
 }
@@ -206,7 +212,7 @@ struct item {
 static void free_item(struct item *item) {
   wf_matrix_clear(&item->matrix);
   free(item->targets.columns);
-  free(item->targets.offsets);
+  free(item->targets.ends);
 }
 
 static void prepare(const struct run *run, struct item *item, wf_align_input *input) {
@@ -222,7 +228,9 @@ static void prepare(const struct run *run, struct item *item, wf_align_input *in
       .key = "", /* put_batch names it */
       .scores = {m->data, m->num_frames, m->num_columns, m->num_columns, WF_FLOAT32, false, {0}},
       .tokens = item->targets.columns,
-      .num_tokens = item->targets.size};
+      .num_tokens = item->targets.size,
+      .word_ends = item->targets.ends,
+      .num_words = item->text.num_words};
   if (item->err.code != WF_OK) *input = (wf_align_input){0};
 }
 
@@ -320,6 +328,13 @@ static void add_flags(cli_parser *parser, struct run *run) {
                "where to write ('-', the default: standard output)");
   cli_flag_str(parser, "textgrid", 0, &run->textgrid, "FOLDER",
                "also write words and tokens of each utterance to FOLDER/KEY.TextGrid, for Praat");
+  cli_flag_f64(parser, "garbage", 0, &run->garbage, "COST",
+               "allow garbage (speech that the text lacks) before, between and after words: cost "
+               "per frame in nats, relative to the frame's best token (default: none)");
+  cli_flag_range(parser, "garbage", 0, 1e6);
+  cli_flag_f64(parser, "skip-words", 0, &run->skip_words, "COST",
+               "allow to leave out words of the text: cost per word in nats (default: none)");
+  cli_flag_range(parser, "skip-words", 0, 1e6);
   cli_flag_i64(parser, "num-threads", 0, &run->num_threads, "N",
                "utterances aligned in parallel; 0, the default: one per processor");
   cli_flag_range(parser, "num-threads", 0, 4096);
@@ -331,7 +346,7 @@ static void add_flags(cli_parser *parser, struct run *run) {
 
 int cmd_align(int argc, char **argv) {
   enum { CTM = 2 };
-  struct run run = {.output = "-"};
+  struct run run = {.output = "-", .garbage = -1, .skip_words = -1};
   cli_parser parser = {
       .usage = "SCORES... --tokens=tokens.txt --text=text [--lexicon=lexicon.txt]",
       .about =
@@ -349,6 +364,8 @@ int cmd_align(int argc, char **argv) {
   if (run.tokens_path == NULL || run.text_path == NULL)
     return cli_usage("--tokens and --text are required");
   run.options.num_threads = (int32_t)run.num_threads;
+  run.options.garbage = (float)run.garbage;
+  run.options.skip_words = (float)run.skip_words;
   wf_error err = {0};
   cli_guard_output(run.output);
   bool good = open_all(&run, parser.args, parser.num_args, &err) == WF_OK && align_all(&run, &err);
@@ -361,6 +378,8 @@ int cmd_align(int argc, char **argv) {
   if (good)
     cli_note("%llu utterances aligned, %llu failed", (unsigned long long)run.num_aligned,
              (unsigned long long)run.num_failed);
+  if (good && run.skip_words >= 0)
+    cli_note("%llu words left out", (unsigned long long)run.num_left_out);
   close_all(&run);
   return code;
 }

@@ -34,6 +34,18 @@ printf 'u 1 0.000 1.000 a 1.0000\nu 1 2.000 3.000 bb 1.0000\n' | cmp - out.txt
 expect 0 '' align s.ark --tokens=tokens --text=text --separator='|' --frame-shift=1 --units
 [ "$(awk '{ printf "%s%s ", $5, $3 }' out.txt)" = 'a0.000 |1.000 b2.000 b4.000 ' ] || fail "$(cat out.txt)"
 
+# --- gaps: a word that was not said, and a frame of garbage in its place --------------------------------------------------
+printf 'u a ab bb\n' > more
+expect 0 '^warpfst align: 1 words left out$' align s.ark --tokens=tokens --text=more --garbage=1 --skip-words=2 --frame-shift=1
+printf 'u 1 0.000 1.000 a 1.0000\nu 1 2.000 3.000 bb 1.0000\n' | cmp - out.txt
+expect 1 '5 frames, but 5 tokens' align s.ark --tokens=tokens --text=more --garbage=1
+expect 2 'garbage' align s.ark --tokens=tokens --text=more --garbage=-1
+for threads in 1 3; do
+  align "${phones[@]}" --text="$ctc/text" --unknown=skip --garbage=3 --skip-words=20 --num-threads=$threads > gaps$threads.ctm 2> gaps$threads.txt || [ $? = 1 ]
+done
+cmp gaps1.ctm gaps3.ctm && cmp gaps1.txt gaps3.txt || fail 'gaps: 3 threads'
+awk '$3 < end[$1] || $4 <= 0 { exit 1 } { end[$1] = $3 + $4 - 0.0005 }' gaps1.ctm || fail "times with gaps"
+
 # --- TextGrid ------------------------------------------------------------------------------------------------------------
 expect 0 '' align s.ark --tokens=tokens --text=text --separator='|' --frame-shift=0.5 --textgrid=grids -o ctm
 printf '%s\n' 'File type = "ooTextFile"' 'Object class = "TextGrid"' '' 'xmin = 0.0000' 'xmax = 2.5000' | cmp - <(head -5 grids/u.TextGrid)
@@ -45,6 +57,14 @@ message=$(ulimit -f 0; trap '' XFSZ; align s.ark --tokens=tokens --text=text --t
 cmp grids/u.TextGrid before && [ "$(ls -A grids)" = u.TextGrid ] || fail "a failed write left something in grids: $(ls -A grids)"
 printf 'u/v a\n' > slash && sed 's/^u/u\/v/' s.ark > slash.ark
 expect 1 "utterance 'u/v': no TextGrid file can have the name grids/u/v.TextGrid" align slash.ark --tokens=tokens --text=slash --textgrid=grids
+
+# --- memory does not grow with frames times tokens: a table of all back-pointers would be 320 MB --------------------------
+if ! [[ $(ldd "$WARPFST") =~ asan|tsan ]]; then # sanitizers reserve much address space, so ulimit -v cannot be used
+  awk 'BEGIN { srand(1); printf "u  ["; for (t = 0; t < 40000; t++) { print ""; for (c = 0; c < 4; c++) printf " %.3f", c == (t % 5 == 2 ? 1 + int(t / 5) % 2 : 0) ? -0.1 : -5 - rand() } print " ]" }' > large.ark
+  awk 'BEGIN { printf "u"; for (i = 0; i < 4000; i++) printf " ab"; print "" }' > large
+  (ulimit -v 120000; align large.ark --tokens=tokens --text=large --num-threads=1 > out.txt 2> err.txt) || fail "$(cat err.txt)"
+  [ "$(wc -l < out.txt)" = 4000 ] || fail "$(wc -l < out.txt) words"
+fi
 
 # --- errors --------------------------------------------------------------------------------------------------------------
 printf 'u a bbbb\n' > long

@@ -52,6 +52,25 @@ def test_errors():
         wf.align(scores, [1], blank=-1)
 
 
+def test_gaps():
+    scores = numpy.full((7, 4), -9, "float32")
+    for frame, column in enumerate([1, 3, 3, 3, 2, 0, 2]):  # column 3 is not in the text
+        scores[frame, column] = 0
+    (plain,) = wf.align(scores, [[1, 2, 1, 2, 2]])
+    assert plain.error is None and plain.garbage == []
+    (got,) = wf.align(scores, [[1, 2, 1, 2, 2]], words=[[1, 2, 2]], garbage=0.5, skip_words=1)
+    assert got.path == [1, -1, -1, -1, 2, 0, 2]
+    assert got.log_prob == -2.5 and got.garbage == [(-1, 1, 4, -1.5)]
+    skipped = [token for token in got.tokens if token.start == token.end]
+    assert [token.column for token in skipped] == [2, 1] and all(token.confidence == 0 for token in skipped)
+    (failed,) = wf.align(scores, [[1, 2]], words=[[1]], garbage=0.5)
+    assert "utterance 0: the words end at token 1 of 2" in str(failed.error)
+    with pytest.raises(ValueError, match="2 words for 1 utterances"):
+        wf.align(scores, [[1, 2]], words=[[1], [1]])
+    with pytest.raises(wf.ArgumentError, match="garbage"):
+        wf.align(scores, [[1, 2]], garbage=-2)
+
+
 def test_like_torchaudio():
     torch = pytest.importorskip("torch")
     torchaudio = pytest.importorskip("torchaudio")
