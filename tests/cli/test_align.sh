@@ -35,11 +35,11 @@ expect 0 '' align s.ark --tokens=tokens --text=text --separator='|' --frame-shif
 [ "$(awk '{ printf "%s%s ", $5, $3 }' out.txt)" = 'a0.000 |1.000 b2.000 b4.000 ' ] || fail "$(cat out.txt)"
 
 # --- gaps: a word that was not said, and a frame of garbage in its place --------------------------------------------------
-printf 'u a ab bb\n' > more
-expect 0 '^warpfst align: 1 words left out$' align s.ark --tokens=tokens --text=more --garbage=1 --skip-words=2 --frame-shift=1
+printf 'u a ab bb\n' > gaps
+expect 0 '^warpfst align: 1 words left out$' align s.ark --tokens=tokens --text=gaps --garbage=1 --skip-words=2 --frame-shift=1
 printf 'u 1 0.000 1.000 a 1.0000\nu 1 2.000 3.000 bb 1.0000\n' | cmp - out.txt
-expect 1 '5 frames, but 5 tokens' align s.ark --tokens=tokens --text=more --garbage=1
-expect 2 'garbage' align s.ark --tokens=tokens --text=more --garbage=-1
+expect 1 '5 frames, but 5 tokens' align s.ark --tokens=tokens --text=gaps --garbage=1
+expect 2 'garbage' align s.ark --tokens=tokens --text=gaps --garbage=-1
 for threads in 1 3; do
   align "${phones[@]}" --text="$ctc/text" --unknown=skip --garbage=3 --skip-words=20 --num-threads=$threads > gaps$threads.ctm 2> gaps$threads.txt || [ $? = 1 ]
 done
