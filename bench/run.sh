@@ -9,6 +9,7 @@
 #   features decoding with a language model, boosts, lattices and all of them, against the batch; needs a GPU; not in `all`
 #   stream   streams in real time: latency, capacity, memory of an hour; blank options; boosts
 #   boost    lists of boosted words, right and wrong ones: what they find and what they break, for every way to weigh them, and for peers; costs of added words; not in `all`
+#   align    forced alignment, compared with torchaudio's; not in `all`: installs torch (3 GB)
 #   graph    building hybrid graphs step by step, compared with OpenFst's tools; not in `all`: OpenFst takes a quarter of an hour for the largest
 #   hybrid   hybrid graphs built by mkgraph, step by step, and word error rates with them; not in `all`
 #   compose  the published comparison of composition: tables for OpenFst, GTN, ours
@@ -74,6 +75,7 @@ case $what in
     case " $* " in *peers*) download_nemo ;; esac
     WARPFST_PEER_PYTHON=build/bench/boost_peers/bin/python NEMO_WHEEL='build/bench/nemo/*.whl' python3 bench/boost.py "$@"
     ;;
+  align) use_package && build/bench/align_peers/bin/python bench/align.py "$@" ;;
   word_times) use_package && /usr/bin/python3 bench/word_times.py "$@" ;;
   compose) build_openfst_ops && python3 bench/compose.py "$@" ;;
   lm)

@@ -48,7 +48,8 @@ typedef struct cli_flag {
 } cli_flag;
 
 /* A rule about a flag that depends on others. A flag is written as a name, as a name with a value
- * ("format=ctm"), or as the name of an option table, which stands for all its options. */
+ * ("format=ctm"), or as the name of an option table, which stands for all its options unless a flag
+ * has the same name. */
 typedef struct cli_rule {
   const char *flag; /* NULL: end of the list */
   enum {

@@ -6,6 +6,7 @@
 #define CLI_COMMANDS(X)                                                                           \
   X(decode, "decode", "Decoding", "decode acoustic scores to words")                              \
   X(score, "score", "Decoding", "word error rate of hypotheses against references")               \
+  X(align, "align", "Decoding", "times of the words of known transcripts in CTC scores")          \
   X(plan, "plan", "Decoding", "GPU memory that a batch or streams need")                          \
   X(lattice, "lattice", "Decoding",                                                               \
     "lattices: convert, prune, determinize, nbest, rescore, mbr, oracle, stats, draw")            \

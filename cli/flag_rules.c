@@ -39,17 +39,18 @@ static const char *given(const cli_parser *parser, const char *term, size_t size
   const char *equals = memchr(term, '=', size), *value = equals != NULL ? equals + 1 : NULL;
   size_t name_size = equals != NULL ? (size_t)(equals - term) : size,
          value_size = equals != NULL ? size - name_size - 1 : 0, number = 0;
+  bool is_flag = false; /* then it does not stand for the table of that name */
   for (size_t i = 0; i < parser->num_flags; i++) {
     const cli_flag *flag = &parser->flags[i];
-    if (number++ < *at || !cli_same_name(flag->name, term, name_size) ||
-        !same_value(flag->text, value, value_size))
-      continue;
+    bool same = cli_same_name(flag->name, term, name_size);
+    is_flag = is_flag || same;
+    if (number++ < *at || !same || !same_value(flag->text, value, value_size)) continue;
     *at = number;
     return flag->name;
   }
   for (size_t i = 0; i < parser->num_tables; i++) {
     const wf_option_table *table = parser->tables[i].table;
-    bool any = cli_same_name(table->name, term, name_size);
+    bool any = !is_flag && cli_same_name(table->name, term, name_size);
     for (size_t j = 0; j < table->num_rows; j++) {
       if (number++ < *at || !(any || cli_same_name(table->rows[j].name, term, name_size)) ||
           !same_value(parser->tables[i].texts[j], value, value_size))

@@ -346,6 +346,73 @@ WF_API void wf_hmm_graph_result_free(wf_hmm_graph_result *result);
  * words it equals wf_graph_fst. With added words, wf_graph_fst is only the base graph. */
 WF_API wf_status wf_graph_to_fst(const wf_graph *graph, wf_fst **out, wf_error *err);
 
+/* =========================================================================================
+ * Forced alignment
+ * ========================================================================================= */
+
+/* Aligns given tokens to CTC log-posteriors: the exact best path, without a graph and without a
+ * beam. A path gives each frame the blank or a token. Each token has one or more frames in a row,
+ * any number of blanks may be between tokens, and two equal tokens need at least one. The
+ * log-probability of a path is the sum of its scores, in float32 and in the order of the frames.
+ * Ties are resolved from the end of the utterance: the last token before the blank; then, in each
+ * frame, the state of the frame before that is the same, else the state before it, else the token
+ * before that. Time grows with frames * tokens. Memory besides the scores is some 1 MB, 20 bytes
+ * per frame, and 8 bytes per token for each 1,024 frames.
+ *
+ * Texts with gaps, by option:
+ * - garbage: frames before the first word, between words, and after the last may be garbage (speech
+ *   that the text lacks). Such a frame scores the best of all columns minus `garbage`.
+ * - skip_words: a word of the text may be left out for a cost of `skip_words`. It leaves at least
+ *   one frame of blank or garbage in its place.
+ * With gaps, ties may be resolved in another way, and memory is 1,024 bytes more per token. */
+#define WF_ALIGN_OPTIONS(X)                                                                     \
+  X(I32, blank, 0, 0, 2147483647, "column", "column of the CTC blank")                          \
+  X(F32, garbage, -1, -1, 1e6, "nats",                                                          \
+    "allow garbage between words; cost per frame, relative to the best column. -1: no garbage") \
+  X(F32, skip_words, -1, -1, 1e6, "nats", "allow to leave out words; cost per word. -1: no")    \
+  X(I32, num_threads, 0, 0, 4096, "threads", "utterances aligned in parallel; 0: one per processor")
+WF_DECLARE_OPTIONS(align, WF_ALIGN_OPTIONS)
+
+/* One utterance. Everything is borrowed for the call. */
+typedef struct wf_align_input {
+  const char *key;       /* for messages; NULL: its place in the batch */
+  wf_scores scores;      /* in host memory. Without garbage, only the columns of the tokens and the
+                            blank are read */
+  const int32_t *tokens; /* [num_tokens] columns of the scores, without blanks */
+  size_t num_tokens;
+  const size_t *word_ends; /* [num_words] word w ends before this token; for gaps */
+  size_t num_words;        /* 0: each token is a word */
+  uint64_t reserved[4];
+} wf_align_input;
+
+typedef struct wf_aligned_token {
+  int32_t column;
+  int32_t start_frame, end_frame; /* half-open; start == end: left out. Other frames are blanks */
+  float log_prob;                 /* sum of the token's scores in these frames, nats */
+} wf_aligned_token;
+
+/* Owned by the caller: wf_alignment_free. */
+typedef struct wf_alignment {
+  wf_status
+      status; /* WF_OK, or the error of this utterance. After an error only `message` is valid */
+  char message[256];
+  wf_aligned_token *tokens; /* [num_tokens] */
+  size_t num_tokens;
+  wf_aligned_token *garbage; /* [num_garbage] column -1; NULL: none */
+  size_t num_garbage;
+  int64_t num_frames;
+  float log_prob; /* of the whole path, minus the costs of gaps, nats */
+  uint64_t reserved[4];
+} wf_alignment;
+WF_API void wf_alignment_free(wf_alignment *alignment);
+/* Aligns `count` utterances. results[i], an array of the caller, receives the result of utterance
+ * i, also if that utterance failed: fewer frames than tokens and blanks between equal tokens need,
+ * a token that is the blank or not a column, words without tokens, NaN or +infinity, no path with a
+ * probability above 0, scores in GPU memory. If the call itself fails (bad options, out of memory,
+ * cancelled), all results are NULL. */
+WF_API wf_status wf_align(const wf_align_input *inputs, size_t count,
+                          const wf_align_options *options, wf_alignment **results, wf_error *err);
+
 #ifdef __cplusplus
 }
 #endif

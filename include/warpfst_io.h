@@ -137,6 +137,18 @@ WF_API wf_status wf_result_writer_put(wf_result_writer *writer, const wf_hypothe
 WF_API wf_status wf_result_writer_close(wf_result_writer *writer, wf_error *err);
 WF_API void wf_result_writer_abort(wf_result_writer *writer);
 
+/* A tier of a TextGrid file: words in the order of time, which do not overlap. */
+typedef struct wf_textgrid_tier {
+  const char *name;
+  const wf_timed_word *words; /* [num_words] with times */
+  size_t num_words;
+} wf_textgrid_tier;
+/* Writes the file of an utterance for Praat. Gaps between words become intervals without text.
+ * `frame_shift` in seconds. */
+WF_API wf_status wf_textgrid_write(const char *path, const wf_textgrid_tier *tiers,
+                                   size_t num_tiers, int64_t num_frames, float frame_shift,
+                                   wf_error *err);
+
 /* Reference or hypothesis words by utterance. Formats: Kaldi text, sclite trn, CTM (words of a key
  * in line order), JSON lines ("key" and "text"; objects with "error" and no text are skipped). AUTO
  * chooses the format other than Kaldi text that every line fits, or Kaldi text if there is none.

@@ -228,7 +228,7 @@ SEARCHES = {
     "keyword spotting": "how-to/hotwords.html",
     "word timestamps": "how-to/word-times.html",
     "timestamps": "how-to/word-times.html",
-    "forced alignment": "how-to/word-times.html",
+    "forced alignment": "how-to/alignment.html",
     "confidence": "how-to/word-times.html",
     "n-best": "how-to/lattices.html",
     "shallow fusion": "concepts/scorer.html",

@@ -12,6 +12,7 @@ The package has no dependencies: log_probs may be any object with DLPack or the 
 
 from ._library import set_log
 from ._library import version as _version
+from .align import AlignedToken, Alignment, align
 from .batches import Composer, DeviceArray, DeviceFst, FstBatch
 from .decoder import Decoder, Hypothesis, Result, Word, cuda_available
 from .error_rate import Counts, Wer, read_transcripts, wer
@@ -90,6 +91,8 @@ from .symbols import Symbols
 __version__ = _version()
 __all__ = [
     "LM",
+    "AlignedToken",
+    "Alignment",
     "Arc",
     "ArgumentError",
     "CancelledError",
@@ -145,6 +148,7 @@ __all__ = [
     "WordAligner",
     "__version__",
     "add_self_loops",
+    "align",
     "arcsort",
     "boost_by_length",
     "build_ctc_graph",

@@ -117,7 +117,7 @@ needs_bench() { # [WHAT]
     graph | hybrid | fly | rnnlm_hybrid) need pocketsphinx pocketsphinx-en-us pocketsphinx-testdata python3-numpy ;;
   esac
   case $what in rnnlm_hybrid) need r-cran-janeaustenr ;; esac
-  case $what in boost) need_python build/bench/boost_peers bench/boost-requirements.txt ;; esac
+  case $what in boost | align) need_python "build/bench/${what}_peers" "bench/$what-requirements.txt" ;; esac
   case $what in lm | all) need pocketsphinx-en-us && need_python build/venv tests/python-requirements.txt ;; esac
 }
 needs_wheel() { # [cpu]

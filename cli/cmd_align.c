@@ -1,0 +1,385 @@
+/* cmd_align.c - `warpfst align`: times of the words or tokens of known transcripts in CTC scores.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli.h"
+#include "commands.h"
+#include "output_guard.h"
+
+struct run {
+  const char *tokens_path, *text_path, *lexicon_path, *separator, *output, *textgrid;
+  bool units; /* write tokens in place of words */
+  wf_lexicon_options lexicon_options;
+  wf_align_options options;
+  int64_t num_threads;
+  double garbage, skip_words; /* costs, as in the options */
+  wf_score_reader_options reading;
+  wf_result_writer_options writing;
+  wf_symbols *tokens, *words;
+  wf_transcripts *text;
+  wf_lexicon *lexicon;
+  const wf_pronunciation **first; /* [words] best pronunciation of each; NULL: none */
+  wf_pronunciation *pronunciations;
+  int32_t separator_column; /* -1: none */
+  wf_score_reader *reader;
+  wf_result_writer *writer;
+  uint64_t num_aligned, num_failed, num_left_out;
+  bool lost_rest, no_memory;
+};
+
+static wf_status fail(wf_error *err, wf_status code, const char *text, const char *name) {
+  err->code = code;
+  snprintf(err->message, sizeof err->message, "%s%s", text, name);
+  return code;
+}
+
+/* --- words and their tokens -------------------------------------------------------------- */
+
+static wf_status collect_words(struct run *run, wf_error *err) {
+  wf_status status = wf_symbols_create(run->text_path, &run->words, err);
+  for (size_t i = 0; i < wf_transcripts_count(run->text); i++) {
+    wf_transcript t = wf_transcripts_at(run->text, i);
+    for (size_t w = 0; w < t.num_words && status == WF_OK; w++)
+      if (wf_symbols_find(run->words, t.words[w]) < 0)
+        status = wf_symbols_add(run->words, t.words[w], -1, NULL, err);
+  }
+  return status;
+}
+
+/* Finds each word's most probable pronunciation, the first among equals. */
+static wf_status index_words(struct run *run, wf_error *err) {
+  size_t count = wf_lexicon_count(run->lexicon);
+  run->pronunciations = malloc((count + 1) * sizeof *run->pronunciations);
+  run->first = calloc(wf_symbols_count(run->words) + 1, sizeof *run->first);
+  if (run->pronunciations == NULL || run->first == NULL)
+    return fail(err, WF_ERR_MEMORY, "out of memory", "");
+  for (size_t i = 0; i < count; i++) {
+    const wf_pronunciation *p = &run->pronunciations[i];
+    run->pronunciations[i] = wf_lexicon_at(run->lexicon, i);
+    int64_t word = wf_symbols_find(run->words, p->word);
+    if (word >= 0 && (run->first[word] == NULL || p->prob > run->first[word]->prob))
+      run->first[word] = p;
+  }
+  return WF_OK;
+}
+
+static wf_status open_all(struct run *run, char **sources, int num_sources, wf_error *err) {
+  wf_status status = wf_symbols_read(run->tokens_path, &run->tokens, err);
+  if (status == WF_OK)
+    status = wf_token_blank(run->tokens, run->lexicon_options.blank, &run->options.blank, err);
+  run->separator_column = -1;
+  if (status == WF_OK && run->separator != NULL)
+    status = wf_token_blank(run->tokens, run->separator, &run->separator_column, err);
+  if (status == WF_OK)
+    status = wf_transcripts_read(run->text_path, WF_TRANSCRIPT_AUTO, &run->text, err);
+  if (status == WF_OK) status = collect_words(run, err);
+  if (status == WF_OK)
+    status =
+        run->lexicon_path != NULL
+            ? wf_lexicon_read(run->lexicon_path, run->tokens, &run->lexicon_options, &run->lexicon,
+                              err)
+            : wf_lexicon_spell(run->words, run->tokens, &run->lexicon_options, &run->lexicon, err);
+  if (status == WF_OK) status = index_words(run, err);
+  if (status == WF_OK)
+    status = wf_score_reader_open((const char *const *)sources, (size_t)num_sources, &run->reading,
+                                  &run->reader, err);
+  if (status == WF_OK && run->textgrid != NULL && mkdir(run->textgrid, 0777) != 0 &&
+      errno != EEXIST) {
+    snprintf(err->message, sizeof err->message, "%s: %s", run->textgrid, strerror(errno));
+    status = err->code = WF_ERR_IO;
+  }
+  if (status == WF_OK)
+    status = wf_result_writer_open(run->output, &run->writing, &run->writer, err);
+  return status;
+}
+
+/* --- an utterance ------------------------------------------------------------------------ */
+
+/* The tokens of a transcript. The tokens of word w end at ends[w]. The separator before a word is
+ * one of its tokens. */
+struct targets {
+  int32_t *columns;
+  size_t *ends;
+  size_t size;
+};
+
+static wf_status find_tokens(const struct run *run, const wf_transcript *text, struct targets *out,
+                             wf_error *err) {
+  size_t most = 0;
+  for (size_t w = 0; w < text->num_words; w++) {
+    const wf_pronunciation *p = run->first[wf_symbols_find(run->words, text->words[w])];
+    if (p == NULL) return fail(err, WF_ERR_FORMAT, "no pronunciation of the word ", text->words[w]);
+    most += p->num_labels + 1;
+  }
+  out->columns = malloc((most + 1) * sizeof *out->columns);
+  out->ends = malloc((text->num_words + 1) * sizeof *out->ends);
+  if (out->columns == NULL || out->ends == NULL)
+    return fail(err, WF_ERR_MEMORY, "out of memory", "");
+  for (size_t w = 0; w < text->num_words; w++) {
+    const wf_pronunciation *p = run->first[wf_symbols_find(run->words, text->words[w])];
+    if (w > 0 && run->separator_column >= 0) out->columns[out->size++] = run->separator_column;
+    for (size_t i = 0; i < p->num_labels; i++) out->columns[out->size++] = p->labels[i] - 1;
+    out->ends[w] = out->size;
+  }
+  return WF_OK;
+}
+
+static wf_timed_word timed(const char *text, const wf_aligned_token *first, size_t count) {
+  float sum = 0;
+  int32_t frames = 0;
+  for (size_t i = 0; i < count; i++) {
+    sum += first[i].log_prob;
+    frames += first[i].end_frame - first[i].start_frame;
+  }
+  float confidence = expf(sum / (float)frames);
+  return (wf_timed_word){text, first->start_frame, first[count - 1].end_frame,
+                         confidence < 1 ? confidence : 1};
+}
+
+static const char *token_text(const struct run *run, int32_t column) {
+  bool labels = wf_symbols_text(run->tokens, 0) != NULL &&
+                strcmp(wf_symbols_text(run->tokens, 0), "<eps>") == 0;
+  return wf_symbols_text(run->tokens, column + labels);
+}
+
+/* The words of the transcript with their times, or with `units` its tokens. Words that were left
+ * out are not among them. */
+static size_t fill_items(const struct run *run, bool units, const wf_transcript *text,
+                         const struct targets *targets, const wf_alignment *found,
+                         wf_timed_word *out) {
+  size_t count = 0, num = units ? found->num_tokens : text->num_words;
+  for (size_t i = 0; i < num; i++) {
+    size_t first = units   ? i
+                   : i > 0 ? targets->ends[i - 1]
+                           : 0,
+           end = units ? i + 1 : targets->ends[i];
+    first += !units && i > 0 && run->separator_column >= 0;
+    if (found->tokens[first].start_frame < found->tokens[first].end_frame)
+      out[count++] = timed(units ? token_text(run, found->tokens[i].column) : text->words[i],
+                           &found->tokens[first], end - first);
+  }
+  return count;
+}
+
+static wf_status write_textgrid(const struct run *run, const char *key,
+                                const wf_textgrid_tier tiers[2], int64_t num_frames,
+                                wf_error *err) {
+  char path[4096];
+  int size = snprintf(path, sizeof path, "%s/%s.TextGrid", run->textgrid, key);
+  if (strchr(key, '/') != NULL || size >= (int)sizeof path)
+    return fail(err, WF_ERR_ARGUMENT, "no TextGrid file can have the name ", path);
+  return wf_textgrid_write(path, tiers, 2, num_frames, run->writing.frame_shift, err);
+}
+
+static wf_status put(struct run *run, const wf_transcript *text, const struct targets *targets,
+                     const wf_alignment *found, wf_error *err) {
+  wf_timed_word *words = malloc((text->num_words + found->num_tokens + 1) * sizeof *words);
+  if (words == NULL) return fail(err, WF_ERR_MEMORY, "out of memory", "");
+  wf_timed_word *units = words + text->num_words;
+  const wf_textgrid_tier tiers[2] = {
+      {"words", words, fill_items(run, false, text, targets, found, words)},
+      {"tokens", units, fill_items(run, true, text, targets, found, units)}};
+  wf_hypothesis hypothesis = {.key = text->key,
+                              .words = tiers[run->units].words,
+                              .num_words = tiers[run->units].num_words,
+                              .num_frames = found->num_frames,
+                              .cost = -(double)found->log_prob,
+                              .acoustic_cost = -(double)found->log_prob};
+  wf_status status = WF_OK;
+  if (run->textgrid != NULL) status = write_textgrid(run, text->key, tiers, found->num_frames, err);
+  if (status == WF_OK) status = wf_result_writer_put(run->writer, &hypothesis, err);
+  if (status == WF_OK) run->num_left_out += text->num_words - tiers[0].num_words;
+  free(words);
+  return status;
+}
+
+/* --- batches ----------------------------------------------------------------------------- */
+
+/* Utterances are aligned in batches of this size. Fewer if their scores get large. */
+enum { BATCH = 256, BATCH_SCORES = 16 << 20 };
+
+struct item {
+  wf_matrix matrix;
+  wf_transcript text;
+  struct targets targets;
+  wf_error err; /* why it is not aligned */
+};
+
+static void free_item(struct item *item) {
+  wf_matrix_clear(&item->matrix);
+  free(item->targets.columns);
+  free(item->targets.ends);
+}
+
+static void prepare(const struct run *run, struct item *item, wf_align_input *input) {
+  const wf_matrix *m = &item->matrix;
+  int64_t at = wf_transcripts_find(run->text, m->key);
+  if (at < 0) {
+    fail(&item->err, WF_ERR_ARGUMENT, "no transcript in ", run->text_path);
+  } else {
+    item->text = wf_transcripts_at(run->text, (size_t)at);
+    find_tokens(run, &item->text, &item->targets, &item->err);
+  }
+  *input = (wf_align_input){
+      .key = "", /* put_batch names it */
+      .scores = {m->data, m->num_frames, m->num_columns, m->num_columns, WF_FLOAT32, false, {0}},
+      .tokens = item->targets.columns,
+      .num_tokens = item->targets.size,
+      .word_ends = item->targets.ends,
+      .num_words = item->text.num_words};
+  if (item->err.code != WF_OK) *input = (wf_align_input){0};
+}
+
+/* Writes the results; returns false on an error that ends the run. */
+static bool put_batch(struct run *run, struct item *items, wf_alignment *const *found, size_t count,
+                      wf_error *err) {
+  for (size_t i = 0; i < count; i++) {
+    struct item *item = &items[i];
+    if (item->err.code == WF_OK && found[i]->status != WF_OK)
+      fail(&item->err, found[i]->status, found[i]->message + strlen("utterance : "), "");
+    if (item->err.code == WF_OK) put(run, &item->text, &item->targets, found[i], &item->err);
+    if (item->err.code == WF_ERR_IO) {
+      *err = item->err;
+      return false;
+    }
+    if (item->err.code != WF_OK)
+      cli_note("utterance '%s': %s", item->matrix.key, item->err.message);
+    run->num_aligned += item->err.code == WF_OK;
+    run->num_failed += item->err.code != WF_OK;
+    run->no_memory = run->no_memory || item->err.code == WF_ERR_MEMORY;
+  }
+  return true;
+}
+
+static bool align_batch(struct run *run, struct item *items, size_t count, wf_error *err) {
+  wf_align_input inputs[BATCH];
+  wf_alignment *found[BATCH];
+  for (size_t i = 0; i < count; i++) prepare(run, &items[i], &inputs[i]);
+  bool good = wf_align(inputs, count, &run->options, found, err) == WF_OK &&
+              put_batch(run, items, found, count, err);
+  for (size_t i = 0; i < count; i++) {
+    wf_alignment_free(found[i]);
+    free_item(&items[i]);
+  }
+  return good;
+}
+
+/* Aligns all utterances; returns false on an error that ends the run. */
+static bool align_all(struct run *run, wf_error *err) {
+  for (bool done = false; !done;) {
+    struct item items[BATCH];
+    size_t count = 0;
+    wf_status status = WF_OK;
+    wf_error reading = {0};
+    for (int64_t size = 0; count < BATCH && size < BATCH_SCORES; count++) {
+      items[count] = (struct item){0};
+      wf_matrix *matrix = &items[count].matrix;
+      status = wf_score_reader_next(run->reader, matrix, &done, &reading);
+      if (done || status != WF_OK) break;
+      size += matrix->num_frames * matrix->num_columns;
+    }
+    if (!align_batch(run, items, count, err)) return false;
+    if (status == WF_OK) continue;
+    bool lost = wf_score_reader_lost_rest(run->reader);
+    cli_note("%s%s", reading.message, lost ? "; the rest of that archive is lost" : "");
+    run->lost_rest = run->lost_rest || lost;
+    run->num_failed++;
+    run->no_memory = run->no_memory || status == WF_ERR_MEMORY;
+  }
+  return true;
+}
+
+static void close_all(struct run *run) {
+  wf_result_writer_abort(run->writer);
+  wf_score_reader_free(run->reader);
+  wf_lexicon_free(run->lexicon);
+  wf_transcripts_free(run->text);
+  wf_symbols_free(run->words);
+  wf_symbols_free(run->tokens);
+  free(run->pronunciations);
+  free(run->first);
+}
+
+static const cli_rule rules[] = {
+    {"spelling", CLI_USELESS_WITH, "lexicon"},
+    {"word-start", CLI_USELESS_WITH, "lexicon"},
+    {"merges", CLI_USELESS_WITH, "lexicon"},
+    {"lexicon-format", CLI_USELESS_WITHOUT, "lexicon"},
+    {"variants", CLI_USELESS_WITHOUT, "lexicon"},
+    {NULL, 0, NULL},
+};
+
+static void add_flags(cli_parser *parser, struct run *run) {
+  cli_flag_str(parser, "tokens", 0, &run->tokens_path, "FILE",
+               "token table, lines `token column` (required)");
+  cli_flag_str(parser, "text", 0, &run->text_path, "FILE",
+               "transcripts: Kaldi text, sclite trn, CTM or JSON lines (required)");
+  cli_flag_str(parser, "lexicon", 0, &run->lexicon_path, "FILE",
+               "lexicon.txt or lexiconp.txt; of several pronunciations, the most probable or the "
+               "first is aligned (default: words are spelled with the tokens)");
+  cli_flag_str(parser, "separator", 0, &run->separator, "TOKEN",
+               "token between words, such as | (default: none)");
+  cli_flag_bool(parser, "units", 0, &run->units, "write tokens in place of words");
+  cli_flag_str(parser, "output", 'o', &run->output, "FILE",
+               "where to write ('-', the default: standard output)");
+  cli_flag_str(parser, "textgrid", 0, &run->textgrid, "FOLDER",
+               "also write words and tokens of each utterance to FOLDER/KEY.TextGrid, for Praat");
+  cli_flag_f64(parser, "garbage", 0, &run->garbage, "COST",
+               "allow garbage (speech that the text lacks) before, between and after words: cost "
+               "per frame in nats, relative to the frame's best token (default: none)");
+  cli_flag_range(parser, "garbage", 0, 1e6);
+  cli_flag_f64(parser, "skip-words", 0, &run->skip_words, "COST",
+               "allow to leave out words of the text: cost per word in nats (default: none)");
+  cli_flag_range(parser, "skip-words", 0, 1e6);
+  cli_flag_i64(parser, "num-threads", 0, &run->num_threads, "N",
+               "utterances aligned in parallel; 0, the default: one per processor");
+  cli_flag_range(parser, "num-threads", 0, 4096);
+  cli_table(parser, "lexicon", &run->lexicon_options);
+  cli_table(parser, "score_reader", &run->reading);
+  cli_table(parser, "result_writer", &run->writing);
+  cli_rules(parser, rules);
+}
+
+int cmd_align(int argc, char **argv) {
+  enum { CTM = 2 };
+  struct run run = {.output = "-", .garbage = -1, .skip_words = -1};
+  cli_parser parser = {
+      .usage = "SCORES... --tokens=tokens.txt --text=text [--lexicon=lexicon.txt]",
+      .about =
+          "Finds the times of the words of known transcripts in CTC scores (forced alignment).\n"
+          "SCORES: Kaldi archives or script files, .npy and .sen files, folders of these, or '-' "
+          "for standard input. Confidences are geometric means of the tokens' probabilities.\n"
+          "Utterances that fail are reported and skipped (exit code 1).",
+      .min_args = 1,
+      .max_args = -1};
+  wf_align_options_init(&run.options);
+  add_flags(&parser, &run);
+  run.writing.format = CTM;
+  int code = cli_parse(&parser, argc, argv);
+  if (code >= 0) return code;
+  if (run.tokens_path == NULL || run.text_path == NULL)
+    return cli_usage("--tokens and --text are required");
+  run.options.num_threads = (int32_t)run.num_threads;
+  run.options.garbage = (float)run.garbage;
+  run.options.skip_words = (float)run.skip_words;
+  wf_error err = {0};
+  cli_guard_output(run.output);
+  bool good = open_all(&run, parser.args, parser.num_args, &err) == WF_OK && align_all(&run, &err);
+  if (good) {
+    wf_result_writer *writer = run.writer;
+    run.writer = NULL;
+    good = wf_result_writer_close(writer, &err) == WF_OK;
+  }
+  code = good ? cli_failure_code(run.num_failed, run.lost_rest, run.no_memory) : cli_fail(&err);
+  if (good)
+    cli_note("%llu utterances aligned, %llu failed", (unsigned long long)run.num_aligned,
+             (unsigned long long)run.num_failed);
+  if (good && run.skip_words >= 0)
+    cli_note("%llu words left out", (unsigned long long)run.num_left_out);
+  close_all(&run);
+  return code;
+}

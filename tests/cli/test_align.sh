@@ -1,0 +1,81 @@
+# warpfst align: words and tokens of transcripts in CTC scores, with a lexicon and spelled; utterances that fail.
+# shellcheck shell=bash
+source "$SOURCE_DIR/tests/cli/expect.sh"
+ctc=$SOURCE_DIR/examples/ctc
+align() { "$WARPFST" align "$@"; }
+phones=("$ctc/logp_phone" --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --frame-shift=0.04)
+
+# --- real utterances: the words of the transcript, in order, and times as from a graph of the transcript -----------------
+align "${phones[@]}" --text="$ctc/text" --unknown=skip > all.ctm 2> err.txt || true
+cut -d' ' -f1 all.ctm | sort -u > aligned
+[ "$(wc -l < aligned)" -ge 50 ] || fail "$(cat err.txt)"
+awk '{ text[$1] = text[$1] " " $5 } END { for (key in text) print key text[key] }' all.ctm | sort > said.txt
+grep -F -f aligned "$ctc/text" | sed 's/[[:space:]]\+/ /g; s/ $//' | sort | cmp - said.txt || fail "other words than in the transcripts"
+awk '$3 < end[$1] || $4 <= 0 || $6 < 0 || $6 > 1 { exit 1 } { end[$1] = $3 + $4 - 0.0005 }' all.ctm || fail "times or confidences"
+grep -q '^000030012 1 1.760 0.120 SEE ' all.ctm || fail "SEE is in frames 44 to 46"
+expect 0 '^warpfst align: 1 utterances aligned, 0 failed$' align "$ctc/logp_phone/000030012.npy" "${phones[@]:1}" --text="$ctc/text" --units --format=text
+[ "$(cat out.txt)" = '000030012 M AA K AH Z G OW IH NG T AH S IY EH L IH F AH N T' ] || fail "$(cat out.txt)"
+
+# --- any number of threads writes the same bytes, failed utterances included ---------------------------------------------
+for threads in 1 2 5; do
+  align "${phones[@]}" --text="$ctc/text" --unknown=skip --num-threads=$threads --format=json --textgrid=grids$threads > $threads.json 2> $threads.txt || [ $? = 1 ]
+done
+for threads in 2 5; do
+  cmp 1.json $threads.json && cmp 1.txt $threads.txt && diff -r grids1 grids$threads || fail "$threads threads"
+done
+expect 2 'num-threads' align "${phones[@]}" --text="$ctc/text" --num-threads=-1
+
+# --- spelled, with a token between words ---------------------------------------------------------------------------------
+printf '<blk> 0\na 1\nb 2\n| 3\n' > tokens
+printf 'u  [\n -9 0 -9 -9\n -9 -9 -9 0\n -9 -9 0 -9\n 0 -9 -9 -9\n -9 -9 0 -9 ]\n' > s.ark
+printf 'u a bb\n' > text
+expect 0 '' align s.ark --tokens=tokens --text=text --separator='|' --frame-shift=1
+printf 'u 1 0.000 1.000 a 1.0000\nu 1 2.000 3.000 bb 1.0000\n' | cmp - out.txt
+expect 0 '' align s.ark --tokens=tokens --text=text --separator='|' --frame-shift=1 --units
+[ "$(awk '{ printf "%s%s ", $5, $3 }' out.txt)" = 'a0.000 |1.000 b2.000 b4.000 ' ] || fail "$(cat out.txt)"
+
+# --- gaps: a word that was not said, and a frame of garbage in its place --------------------------------------------------
+printf 'u a ab bb\n' > gaps
+expect 0 '^warpfst align: 1 words left out$' align s.ark --tokens=tokens --text=gaps --garbage=1 --skip-words=2 --frame-shift=1
+printf 'u 1 0.000 1.000 a 1.0000\nu 1 2.000 3.000 bb 1.0000\n' | cmp - out.txt
+expect 1 '5 frames, but 5 tokens' align s.ark --tokens=tokens --text=gaps --garbage=1
+expect 2 'garbage' align s.ark --tokens=tokens --text=gaps --garbage=-1
+for threads in 1 3; do
+  align "${phones[@]}" --text="$ctc/text" --unknown=skip --garbage=3 --skip-words=20 --num-threads=$threads > gaps$threads.ctm 2> gaps$threads.txt || [ $? = 1 ]
+done
+cmp gaps1.ctm gaps3.ctm && cmp gaps1.txt gaps3.txt || fail 'gaps: 3 threads'
+awk '$3 < end[$1] || $4 <= 0 { exit 1 } { end[$1] = $3 + $4 - 0.0005 }' gaps1.ctm || fail "times with gaps"
+
+# --- TextGrid ------------------------------------------------------------------------------------------------------------
+expect 0 '' align s.ark --tokens=tokens --text=text --separator='|' --frame-shift=0.5 --textgrid=grids -o ctm
+printf '%s\n' 'File type = "ooTextFile"' 'Object class = "TextGrid"' '' 'xmin = 0.0000' 'xmax = 2.5000' | cmp - <(head -5 grids/u.TextGrid)
+[ "$(grep -E 'name|size|text|xm' grids/u.TextGrid | tail -n +4 | tr -d '\n' | tr -s ' ')" = ' name = "words" xmin = 0.0000 xmax = 2.5000 intervals: size = 3 xmin = 0.0000 xmax = 0.5000 text = "a" xmin = 0.5000 xmax = 1.0000 text = "" xmin = 1.0000 xmax = 2.5000 text = "bb" name = "tokens" xmin = 0.0000 xmax = 2.5000 intervals: size = 5 xmin = 0.0000 xmax = 0.5000 text = "a" xmin = 0.5000 xmax = 1.0000 text = "|" xmin = 1.0000 xmax = 1.5000 text = "b" xmin = 1.5000 xmax = 2.0000 text = "" xmin = 2.0000 xmax = 2.5000 text = "b"' ] || fail "$(cat grids/u.TextGrid)"
+expect 3 'ctm/u.TextGrid: cannot write: Not a directory' align s.ark --tokens=tokens --text=text --textgrid=ctm
+cp grids/u.TextGrid before
+message=$(ulimit -f 0; trap '' XFSZ; align s.ark --tokens=tokens --text=text --textgrid=grids 2>&1) && fail "no error: $message"
+[[ $message == *'grids/u.TextGrid: '* ]] || fail "$message"
+cmp grids/u.TextGrid before && [ "$(ls -A grids)" = u.TextGrid ] || fail "a failed write left something in grids: $(ls -A grids)"
+printf 'u/v a\n' > slash && sed 's/^u/u\/v/' s.ark > slash.ark
+expect 1 "utterance 'u/v': no TextGrid file can have the name grids/u/v.TextGrid" align slash.ark --tokens=tokens --text=slash --textgrid=grids
+
+# --- memory does not grow with frames times tokens: a table of all back-pointers would be 320 MB --------------------------
+if ! [[ $(ldd "$WARPFST") =~ asan|tsan ]]; then # sanitizers reserve much address space, so ulimit -v cannot be used
+  awk 'BEGIN { srand(1); printf "u  ["; for (t = 0; t < 40000; t++) { print ""; for (c = 0; c < 4; c++) printf " %.3f", c == (t % 5 == 2 ? 1 + int(t / 5) % 2 : 0) ? -0.1 : -5 - rand() } print " ]" }' > large.ark
+  awk 'BEGIN { printf "u"; for (i = 0; i < 4000; i++) printf " ab"; print "" }' > large
+  (ulimit -v 120000; align large.ark --tokens=tokens --text=large --num-threads=1 > out.txt 2> err.txt) || fail "$(cat err.txt)"
+  [ "$(wc -l < out.txt)" = 4000 ] || fail "$(wc -l < out.txt) words"
+fi
+
+# --- errors --------------------------------------------------------------------------------------------------------------
+printf 'u a bbbb\n' > long
+expect 1 "utterance 'u': 5 frames, but 5 tokens with blanks between equal ones need at least 8" align s.ark --tokens=tokens --text=long
+printf 'v a\n' > other
+expect 1 "utterance 'u': no transcript in other" align s.ark --tokens=tokens --text=other
+printf 'u ax\n' > unknown
+expect 3 "the word 'ax' cannot be spelled" align s.ark --tokens=tokens --text=unknown
+expect 1 "utterance 'u': no pronunciation of the word ax" align s.ark --tokens=tokens --text=<(cat unknown; echo 'w b') --unknown=skip
+expect 2 'are required' align s.ark
+expect 0 'lexicon-format has no effect without --lexicon' align s.ark --tokens=tokens --text=text --lexicon-format=plain
+expect 0 '' align s.ark --tokens=tokens --text=text --spelling=chars
+! grep -q warning err.txt || fail "$(cat err.txt)"
+exit 0
