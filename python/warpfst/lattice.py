@@ -49,18 +49,23 @@ class LatticePath(NamedTuple):
         return self.graph_cost + self.acoustic_cost
 
 
+def paths_of(nbest: int, at_most: int | None = None) -> list[LatticePath]:
+    """The paths of a wf_nbest."""
+    raw = [lib.wf_nbest_at(nbest, i) for i in range(lib.wf_nbest_count(nbest))[:at_most]]
+    return [
+        LatticePath(
+            *(one.words[: one.num_words], one.frames[: one.num_words], one.alignment[: one.num_labels]),
+            *(one.graph_cost, one.acoustic_cost, one.old_lm_cost, one.new_lm_cost),
+        )
+        for one in raw
+    ]
+
+
 class _Nbest(Handle):
     _free = lib.wf_nbest_free
 
     def paths(self) -> list[LatticePath]:
-        raw = [lib.wf_nbest_at(self.address, i) for i in range(lib.wf_nbest_count(self.address))]
-        return [
-            LatticePath(
-                *(one.words[: one.num_words], one.frames[: one.num_words], one.alignment[: one.num_labels]),
-                *(one.graph_cost, one.acoustic_cost, one.old_lm_cost, one.new_lm_cost),
-            )
-            for one in raw
-        ]
+        return paths_of(self.address)
 
 
 def _determinized(out: Any, aligner: WordAligner | None = None) -> CompactLattice:
@@ -204,6 +209,13 @@ class Mbr(NamedTuple):
 
     words: list[ConfidentWord]
     risk: float
+
+
+def mbr_of(address: int) -> Mbr:
+    """The contents of a wf_mbr_result."""
+    raw = _abi.wf_mbr_result.from_address(address)
+    words = zip(raw.words[: raw.num_words], raw.confidences[: raw.num_words])
+    return Mbr([ConfidentWord(word.label, word.start_frame, word.end_frame, confidence) for word, confidence in words], raw.risk)
 
 
 class WordAligner(Handle):
@@ -357,14 +369,9 @@ class CompactLattice(Handle):
         """
         timed = self._timed()
         address = create("wf_compact_lattice_mbr", timed.address, None, 0, c_options("mbr", options))
-        result = _abi.wf_mbr_result.from_address(address)
-        words = [
-            ConfidentWord(word.label, word.start_frame, word.end_frame, confidence)
-            for word, confidence in zip(result.words[: result.num_words], result.confidences[: result.num_words])
-        ]
-        risk = result.risk
+        made = mbr_of(address)
         lib.wf_mbr_result_free(address)
-        return Mbr(words, risk)
+        return made
 
     def confidences(self, words: Sequence[int]) -> list[float]:
         """Posterior of each word of a sequence of labels, such as that of the best path. Computed like `mbr`, but the words are not changed."""
