@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, overload
 
 from . import _abi
-from ._library import Handle, call, decode_text, exception_of, lib, take_text
+from ._library import Handle, call, create, decode_text, exception_of, lib, take_text
 from .errors import ArgumentError, Error, LimitError
 from .fst import array_view
 from .graphs import Graph
-from .lattice import CompactLattice, Lattice, LatticePath, Mbr, mbr_of, paths_of
+from .lattice import CompactLattice, Lattice, Mbr, Nbest, mbr_of, raw_paths
 from .symbols import ExtendedSymbols, Symbols
 
 _FLAGS = {name[len("WF_RESULT_") :].lower(): bit for name, bit in vars(_abi).items() if name.startswith("WF_RESULT_")}
@@ -29,6 +29,9 @@ class Word(NamedTuple):
     end: int
     label: int
     confidence: float | None = None
+
+
+_new_word = functools.partial(tuple.__new__, Word)  # faster than Word(...)
 
 
 class Hypothesis(NamedTuple):
@@ -87,7 +90,7 @@ class Result:
     text            str: the words, separated by spaces
     words           list of Word(text, start, end, label, confidence): frames [start, end), from the first frame of the word's first token to the last frame of its
                     last token. With a lattice, `confidence` is the word's posterior. With Decoder(determinize=True) it was computed while decoding, by all threads;
-                    without, it is computed when `words` is first read, by the calling thread, which takes about as long as decoding the utterance on one CPU core
+                    without, when `words` is first read, by the calling thread. That takes a sixth as long as decoding on one core of a CPU (CTC, lattice_beam=8)
     cost            float, nats: graph_cost + acoustic_cost + scorer_cost of the best path; lower is better
     graph_cost      float, nats: arc weights and the final cost, minus word_score for each word
     acoustic_cost   float, nats: -acoustic_scale times the sum of the scores on the path
@@ -166,16 +169,16 @@ class Result:
     def nbest(self, n: int) -> list[Hypothesis]:
         """The n best word sequences, or fewer if fewer are within the decoder's lattice_beam of the best. Needs lattice_beam.
 
-        Decoder(determinize=True, nbest=N) makes lists of up to N while decoding, by all threads; without, the calling thread makes them here. Times of the words are
-        always found here.
+        Decoder(determinize=True, nbest=N) makes lists of up to N while decoding, by all threads; without, the calling thread determinizes the lattice, like `words`,
+        and makes the list. The objects and the times of the words are made here, some 40 us for each sequence; `compact_lattice.nbest` has no times.
         """
         return self._batch._nbest(self._i, n)
 
     def mbr(self) -> Mbr:
         """The minimum Bayes risk words with confidences and times, and their risk. Needs lattice_beam.
 
-        Decoder(determinize=True, mbr=True) makes them while decoding, by all threads; without, the calling thread makes them here, which takes several times as long
-        as confidences. Times are exact if the graph has a word aligner (Graph.word_aligner).
+        Decoder(determinize=True, mbr=True) makes them while decoding, by all threads; without, the calling thread makes them here, which takes as long again as
+        determinizing the lattice. Times are exact if the graph has a word aligner (Graph.word_aligner).
         """
         return self._batch._mbr(self._i)
 
@@ -396,12 +399,13 @@ class Results(Sequence[Result]):
     def _make_words(self, i: int) -> list[Word]:
         labels = self._labels(i)
         texts = map(self._texts_of(i).__getitem__, labels)
-        return list(map(Word, texts, self._part(self.starts, i), self._part(self.ends, i), labels, self._confidences_of(i, labels)))
+        fields = zip(texts, self._part(self.starts, i), self._part(self.ends, i), labels, self._confidences_of(i, labels))
+        return list(map(_new_word, fields))
 
     def _confidences_of(self, i: int, labels: list[int]) -> Iterable[float | None]:
         """None for all if there is no lattice, or if it is too large (as in `warpfst decode --confidence`)."""
-        if not labels:
-            return ()
+        if not labels or self._lattice_beam == 0:
+            return itertools.repeat(None)
         try:
             if self.confidences is not None:
                 made = self._part(self.confidences, i)
@@ -440,15 +444,16 @@ class Results(Sequence[Result]):
         return _abi.wf_lattice_results.from_address(made) if made else None
 
     def _nbest(self, i: int, n: int) -> list[Hypothesis]:
-        compact, ready, texts = self._compact(i, "nbest"), self._ready(i), self._texts_of(i)
-        paths = paths_of(ready.nbest, n) if ready is not None and ready.nbest and 0 < n <= self._num_nbest else compact.nbest(n)
-        return [Hypothesis(" ".join(map(texts.__getitem__, path.words)), path.words, path.cost, self._timed(i, path)) for path in paths]
+        compact, ready = self._compact(i, "nbest"), self._ready(i)
+        if ready is not None and ready.nbest and 0 < n <= self._num_nbest:
+            return [self._hypothesis(i, path) for path in raw_paths(ready.nbest)[:n]]
+        with Nbest(create("wf_compact_lattice_nbest", compact.address, n)) as nbest:
+            return [self._hypothesis(i, path) for path in raw_paths(nbest.address)]
 
-    def _timed(self, i: int, path: LatticePath) -> list[Word] | None:
-        aligner, texts = self._graph_of(i).word_aligner, self._texts_of(i)
-        if aligner is None:
-            return None
-        return [Word(texts[word.label], word.start, word.end, word.label) for word in aligner.words(path.words, path.alignment)]
+    def _hypothesis(self, i: int, path: Any) -> Hypothesis:
+        labels, aligner, texts = path.words[: path.num_words], self._graph_of(i).word_aligner, self._texts_of(i)
+        words = None if aligner is None else words_of(aligner._raw_words(path.words, path.num_words, path.alignment, path.num_labels), path.num_words, texts)
+        return Hypothesis(" ".join(map(texts.__getitem__, labels)), labels, path.graph_cost + path.acoustic_cost, words)
 
     def _mbr(self, i: int) -> Mbr:
         compact, ready = self._compact(i, "mbr"), self._ready(i)

@@ -15,6 +15,7 @@ from conftest import CTC, same
 from fake_tensors import FakeTensor
 
 import warpfst as wf
+import warpfst.results
 from warpfst import _abi
 from warpfst._library import lib
 
@@ -341,12 +342,15 @@ def test_what_was_made_while_decoding_is_used(ctc_graph, matrices, monkeypatch):
 
     decoder = wf.Decoder(ctc_graph, lattice_beam=6, determinize=True, nbest=3, mbr=True)
     monkeypatch.setattr(wf.Lattice, "determinize", refuse)
-    for name in ("confidences", "nbest", "mbr"):
-        monkeypatch.setattr(wf.CompactLattice, name, refuse)
+    monkeypatch.setattr(wf.CompactLattice, "confidences", refuse)
+    monkeypatch.setattr(wf.CompactLattice, "mbr", refuse)
     result = decoder.decode(matrices[:1])[0]
+    monkeypatch.setattr(warpfst.results, "create", refuse)
     assert result.words[0].confidence and result.nbest(2) and result.mbr() and result.compact_lattice
     with pytest.raises(AssertionError):
         result.nbest(4)
+    monkeypatch.undo()
+    monkeypatch.setattr(wf.CompactLattice, "confidences", refuse)
     plain = wf.Decoder(ctc_graph, lattice_beam=6, determinize=True, confidences=False).decode(matrices[:1])
     assert plain.confidences is None
     with pytest.raises(AssertionError):
