@@ -67,8 +67,11 @@ typedef struct wf_python_objects {
   void *(*PyObject_GetAttr)(void *object, void *name);
   void *(*PyObject_Call)(void *callable, void *arguments, void *keywords);
   void *(*PyObject_Type)(void *object);
+  void *(*PyErr_Occurred)(void);
+  ptrdiff_t (*PyTuple_Size)(void *tuple);
   void *(*PyTuple_GetItem)(void *tuple, ptrdiff_t i);
   long (*PyLong_AsLong)(void *object);
+  long long (*PyLong_AsLongLong)(void *object);
   int (*PyList_Append)(void *list, void *item);
   int (*PyCapsule_IsValid)(void *capsule, const char *name);
   void *(*PyCapsule_GetPointer)(void *capsule, const char *name);
@@ -82,17 +85,20 @@ typedef struct wf_python_borrowing {
   void *owners;                 /* list; receives objects that keep the memory of the matrices */
   void *no_arguments;           /* the empty tuple */
   void *dlpack, *dlpack_device; /* the names of these methods */
-  void *keywords[6];            /* of __dlpack__: for host memory, for a GPU, and for a GPU without
-                                   synchronisation; then these three without max_version */
-  void *synchronises_once; /* NULL, or a type whose __dlpack__ synchronises the current stream of
-                              the device. So only the first object on a GPU needs to do it */
-  size_t count;            /* of the items */
-  const int64_t *lengths;  /* [count]: frames of each, or NULL: all */
-  wf_scores *scores;       /* [count], initially zero */
-  size_t next;             /* in and out: index of the next item */
-  int32_t device;          /* in and out: the GPU of the scores; -1: none yet */
-  bool unversioned;        /* call __dlpack__ without max_version */
-  bool synchronised;       /* in and out */
+  void *keywords[4];  /* of __dlpack__: for host memory, for a GPU; then both without max_version */
+  void *torch_tensor; /* torch.Tensor, or NULL. Its __dlpack__ synchronises the current stream of
+                         the device, so only the first tensor on a GPU needs to do it. Others are
+                         read through their attributes, which is faster */
+  void *torch_dtypes[3];  /* torch.float32, float16, bfloat16 */
+  void *torch_names[8];   /* the names is_cpu, is_cuda, requires_grad, dtype, shape, stride,
+                             data_ptr, get_device */
+  size_t count;           /* of the items */
+  const int64_t *lengths; /* [count]: frames of each, or NULL: all */
+  wf_scores *scores;      /* [count], initially zero */
+  size_t next;            /* in and out: index of the next item */
+  int32_t device;         /* in and out: the GPU of the scores; -1: none yet */
+  bool unversioned;       /* call __dlpack__ without max_version */
+  bool synchronised;      /* in and out: by a torch tensor on `device` */
 } wf_python_borrowing;
 /* Fills scores[next] to scores[count - 1]. Stops at the first item that needs more than the usual:
  * another type or layout, an empty matrix, another GPU, a length out of range, an exception (which

@@ -1,7 +1,8 @@
 """Acoustic scores: borrowed without a copy from objects with the buffer protocol or DLPack, on the CPU or a CUDA GPU; and files of score matrices.
 
 The buffer protocol is tried first, because numpy's read-only arrays have no unversioned DLPack. Objects without a suitable buffer (torch, cupy, bfloat16) are read through
-DLPack. float64 is copied as float32. The producer keeps ownership of a borrowed tensor: its DLPack capsule is not consumed, only kept until the call returns.
+DLPack. Of a list of torch tensors, only the first one on a GPU, because that makes the decoder's stream wait for torch's current one; the others are read through their
+attributes. float64 is copied as float32. The producer keeps ownership of a borrowed tensor: its DLPack capsule is not consumed, only kept until the call returns.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
     from ._option_types import MatrixWriterOptions, ScoreReaderOptions
 
 LEGACY_STREAM = 1  # DLPack's and CUDA's number for the legacy default stream
-_NO_STREAM = -1  # DLPack's number for: do not synchronise
 _DLPACK, _DLPACK_DEVICE = "__dlpack__", "__dlpack_device__"
+_TORCH_ATTRIBUTES = ("is_cpu", "is_cuda", "requires_grad", "dtype", "shape", "stride", "data_ptr", "get_device")
+_TORCH_NAMES = (ctypes.c_void_p * len(_TORCH_ATTRIBUTES))(*map(id, _TORCH_ATTRIBUTES))
 _CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13  # DLDeviceType
 _DLPACK_DTYPES = {(2, 32): _abi.WF_FLOAT32, (2, 16): _abi.WF_FLOAT16, (4, 16): _abi.WF_BFLOAT16}  # (DLDataTypeCode, bits)
 _BUFFER_DTYPES = {"f": _abi.WF_FLOAT32, "e": _abi.WF_FLOAT16}
@@ -222,6 +224,12 @@ def _whole_numbers(lengths: Any, count: int) -> array.array[int]:
         return array.array("q", map(int, values))
 
 
+def _torch() -> tuple[Any, ...]:
+    """torch.Tensor and the types of scores; nothing if torch was not imported."""
+    torch = sys.modules.get("torch")
+    return (torch.Tensor, torch.float32, torch.float16, torch.bfloat16) if torch is not None and hasattr(torch, "bfloat16") else ()
+
+
 def _keywords(stream: int | None, versioned: bool) -> dict[str, Any]:
     """Of __dlpack__."""
     return {**({"max_version": (1, 1)} if versioned else {}), **({} if stream is None else {"stream": stream})}
@@ -263,16 +271,18 @@ class Batch:
         frames = None if lengths is None else _whole_numbers(lengths, count)
         self.scores = (_abi.wf_scores * count)()
         self._owners = [items]
-        keywords = [_keywords(stream, versioned) for versioned in (True, False) for stream in (None, self._stream, _NO_STREAM)]
-        torch_tensor = getattr(sys.modules.get("torch"), "Tensor", None)
+        keywords = [_keywords(stream, versioned) for versioned in (True, False) for stream in (None, self._stream)]
+        torch = _torch()
         raw = _abi.wf_python_borrowing(
             items=id(items),
             owners=id(self._owners),
             no_arguments=id(()),
             dlpack=id(_DLPACK),
             dlpack_device=id(_DLPACK_DEVICE),
-            keywords=(ctypes.c_void_p * 6)(*map(id, keywords)),
-            synchronises_once=torch_tensor and id(torch_tensor),
+            keywords=(ctypes.c_void_p * 4)(*map(id, keywords)),
+            torch_tensor=id(torch[0]) if torch else None,
+            torch_dtypes=(ctypes.c_void_p * 3)(*map(id, torch[1:])),
+            torch_names=_TORCH_NAMES,
             count=count,
             lengths=None if frames is None else ctypes.cast(frames.buffer_info()[0], ctypes.POINTER(ctypes.c_int64)),
             scores=self.scores,

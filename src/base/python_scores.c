@@ -103,12 +103,10 @@ static bool take_tensor(wf_python_borrowing *b, const struct dl_tensor *tensor, 
   return true;
 }
 
-/* True if the object synchronises its current stream, and that was done for another object. */
-static bool is_synchronised(const wf_python_borrowing *b, void *item) {
-  if (!b->synchronised || b->synchronises_once == NULL) return false;
+static bool is_torch(const wf_python_borrowing *b, void *item) {
   void *type = g_python.PyObject_Type(item);
   g_python.Py_DecRef(type);
-  return type == b->synchronises_once;
+  return type == b->torch_tensor;
 }
 
 static bool take_dlpack(wf_python_borrowing *b, void *item, wf_scores *scores, int64_t length) {
@@ -122,8 +120,7 @@ static bool take_dlpack(wf_python_borrowing *b, void *item, wf_scores *scores, i
   if (device < 0 || (!on_gpu && device_type != DL_CPU && device_type != DL_CUDA_HOST) ||
       (on_gpu && b->device >= 0 && b->device != device))
     return false;
-  const bool again = on_gpu && is_synchronised(b, item);
-  void *capsule = call_method(b, item, b->dlpack, b->keywords[3 * b->unversioned + on_gpu + again]);
+  void *capsule = call_method(b, item, b->dlpack, b->keywords[2 * b->unversioned + on_gpu]);
   if (capsule == NULL) return false;
   const struct dl_tensor *tensor = NULL;
   if (g_python.PyCapsule_IsValid(capsule, "dltensor_versioned")) {
@@ -135,13 +132,72 @@ static bool take_dlpack(wf_python_borrowing *b, void *item, wf_scores *scores, i
   }
   const bool taken = tensor != NULL && take_tensor(b, tensor, scores, length) &&
                      g_python.PyList_Append(b->owners, capsule) == 0;
-  if (taken && on_gpu && !b->synchronised) {
-    void *item_type = g_python.PyObject_Type(item);
-    b->synchronised = item_type == b->synchronises_once;
-    g_python.Py_DecRef(item_type);
-  }
+  if (taken && on_gpu) b->synchronised = b->synchronised || is_torch(b, item);
   g_python.Py_DecRef(capsule);
   return taken;
+}
+
+enum { IS_CPU, IS_CUDA, REQUIRES_GRAD, DTYPE, SHAPE, STRIDE, DATA_PTR, GET_DEVICE };
+
+/* The attribute, or what the method returns, as a number; -1: an exception. */
+static long long torch_number(const wf_python_borrowing *b, void *item, int name) {
+  void *value = name == DATA_PTR || name == GET_DEVICE
+                    ? call_method(b, item, b->torch_names[name], NULL)
+                    : g_python.PyObject_GetAttr(item, b->torch_names[name]);
+  if (value == NULL) return -1;
+  const long long number = g_python.PyLong_AsLongLong(value); /* of True: 1 */
+  g_python.Py_DecRef(value);
+  return number;
+}
+
+/* Fills `out` from a tuple of two numbers. */
+static bool torch_pair(void *tuple, int64_t *out) {
+  bool good = tuple != NULL && g_python.PyTuple_Size(tuple) == 2;
+  for (int i = 0; i < 2 && good; i++) {
+    out[i] = g_python.PyLong_AsLongLong(g_python.PyTuple_GetItem(tuple, i));
+    good = out[i] >= 0;
+  }
+  if (tuple != NULL) g_python.Py_DecRef(tuple);
+  return good;
+}
+
+/* A torch tensor in host memory, or on the GPU where an earlier tensor synchronised. It stays alive
+ * as one of the items. */
+static bool take_torch(wf_python_borrowing *b, void *item, wf_scores *scores, int64_t length) {
+  const long long is_cuda = torch_number(b, item, IS_CUDA);
+  const bool on_gpu = is_cuda == 1;
+  if (is_cuda < 0) return false;
+  if (on_gpu ? !b->synchronised || torch_number(b, item, GET_DEVICE) != b->device
+             : torch_number(b, item, IS_CPU) != 1)
+    return false;
+  if (torch_number(b, item, REQUIRES_GRAD) != 0) return false;
+  void *dtype = g_python.PyObject_GetAttr(item, b->torch_names[DTYPE]);
+  if (dtype == NULL) return false;
+  g_python.Py_DecRef(dtype);
+  const int number = dtype == b->torch_dtypes[0]   ? WF_FLOAT32
+                     : dtype == b->torch_dtypes[1] ? WF_FLOAT16
+                     : dtype == b->torch_dtypes[2] ? WF_BFLOAT16
+                                                   : -1;
+  int64_t shape[2], strides[2];
+  if (number < 0 || !torch_pair(g_python.PyObject_GetAttr(item, b->torch_names[SHAPE]), shape) ||
+      !torch_pair(call_method(b, item, b->torch_names[STRIDE], NULL), strides))
+    return false;
+  const long long address = torch_number(b, item, DATA_PTR);
+  if (address <= 0 || !set_scores(scores, (const void *)(uintptr_t)address, shape[0], shape[1],
+                                  strides[0], strides[1], length))
+    return false;
+  scores->dtype = (wf_dtype)number;
+  scores->on_device = on_gpu;
+  return true;
+}
+
+static bool take(wf_python_borrowing *b, void *item, wf_scores *scores, int64_t length) {
+  if (g_python.PyObject_CheckBuffer(item)) return take_buffer(b, item, scores, length);
+  if (b->torch_tensor != NULL && is_torch(b, item)) {
+    if (take_torch(b, item, scores, length)) return true;
+    if (g_python.PyErr_Occurred() != NULL) return false;
+  }
+  return take_dlpack(b, item, scores, length);
 }
 
 void wf_python_borrow(wf_python_borrowing *b) {
@@ -150,8 +206,6 @@ void wf_python_borrow(wf_python_borrowing *b) {
     const int64_t length = b->lengths != NULL ? b->lengths[b->next] : -1;
     wf_scores *scores = &b->scores[b->next];
     if (item == NULL || (b->lengths != NULL && length < 0)) return;
-    if (!(g_python.PyObject_CheckBuffer(item) ? take_buffer(b, item, scores, length)
-                                              : take_dlpack(b, item, scores, length)))
-      return;
+    if (!take(b, item, scores, length)) return;
   }
 }

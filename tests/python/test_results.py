@@ -286,29 +286,63 @@ def test_borrowing_keeps_objects_until_the_batch_ends_and_not_longer(matrices):
     changing.extend(b"x")
 
 
+class TorchTensor:
+    """What torch.Tensor has, as far as batches use it."""
+
+    requires_grad, dtype = False, "float32"
+    is_cpu, is_cuda = property(lambda self: self.device[0] == 1), property(lambda self: self.device[0] == 2)
+
+    def __init__(self, array, *, device, version, number=0):
+        self.array, self.shape, self.device, self.calls = array, array.shape, (device[0], number), []
+        self.tensor = FakeTensor(array, device=self.device, version=version)
+
+    def __dlpack_device__(self):
+        return self.device
+
+    def __dlpack__(self, stream=None, **arguments):
+        self.calls.append(stream)
+        return self.tensor.__dlpack__(stream, **arguments)
+
+    def stride(self):
+        return tuple(stride // 4 for stride in self.array.strides)
+
+    def data_ptr(self):
+        return self.array.ctypes.data
+
+    def get_device(self):
+        return -1 if self.is_cpu else self.device[1]
+
+
 def test_a_list_on_a_gpu_is_synchronised_as_its_producer_needs(monkeypatch):
-    """torch waits for its current stream, so once is enough; other producers are asked for every tensor."""
+    """torch waits for its current stream, so the first tensor does it for all; other producers are asked for every tensor."""
     from warpfst.scores import Batch
 
-    class Tensor(FakeTensor):
-        pass
-
-    def calls(tensors, stream=1):
+    def batch_of(tensors, stream=1):
         batch = Batch(tensors, None, stream)
         assert batch.device == 0 and [one.on_device for one in batch.scores] == [tensor.device[0] == 2 for tensor in tensors]
-        return [[stream for stream, _ in tensor.calls] for tensor in tensors]
+        assert [one.data for one in batch.scores] == [tensor.array.ctypes.data for tensor in tensors]
+        return [tensor.calls for tensor in tensors]
 
-    def make(kind, version=(1, 0)):
-        zeros = np.zeros((3, 40), np.float32)
-        return [kind(zeros, device=device, version=version) for device in ((1, 0), (2, 0), (2, 0), (2, 0))]
+    def make(kind, version=(1, 0), **more):
+        return [kind(np.zeros((3, 40), np.float32), device=device, version=version, **more) for device in ((1, 0), (2, 0), (2, 0), (2, 0))]
 
-    assert calls(make(Tensor)) == [[None], [1], [1], [1]]
-    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(Tensor=Tensor))
-    assert calls(make(Tensor), 0x1234) == [[None], [0x1234], [-1], [-1]]
-    assert calls(make(FakeTensor)) == [[None], [1], [1], [1]]
-    assert calls([*make(FakeTensor)[1:2], *make(Tensor)[1:]]) == [[1], [1], [-1], [-1]]
-    old = calls(make(Tensor, version=None))  # before DLPack 1.0: the first call with max_version fails
-    assert old == [[None, None], [1], [-1], [-1]]
+    asked = (1, {"max_version": (1, 1)})
+    assert batch_of(make(FakeTensor)) == [[(None, {"max_version": (1, 1)})], [asked], [asked], [asked]]
+    fake = types.SimpleNamespace(Tensor=TorchTensor, float32=TorchTensor.dtype, float16="float16", bfloat16="bfloat16")
+    monkeypatch.setitem(sys.modules, "torch", fake)
+    assert batch_of(make(TorchTensor), 0x1234) == [[], [0x1234], [], []]
+    assert batch_of(make(TorchTensor, version=None)) == [[], [1, 1], [], []]  # before DLPack 1.0: the first call, with max_version, fails
+    assert batch_of([*make(FakeTensor)[1:2], *make(TorchTensor)[1:], *make(FakeTensor)[1:2]]) == [[asked], [1], [], [], [asked]]
+    with pytest.raises(ValueError, match=r"several GPUs: \[0, 1\]"):
+        _ = Batch([*make(TorchTensor), *make(TorchTensor, number=1)]).device
+    for name, value in (("requires_grad", True), ("dtype", "float64"), ("is_cuda", False), ("stride", lambda _: (1, 40)), ("data_ptr", lambda _: 1 / 0)):
+        with monkeypatch.context() as changed:
+            changed.setattr(TorchTensor, name, value)
+            if name == "data_ptr":
+                with pytest.raises(ZeroDivisionError):
+                    Batch(make(TorchTensor))
+            else:  # left to DLPack
+                assert all(tensor for tensor in batch_of(make(TorchTensor))[1:])
 
 
 # --- lattices determinized while decoding -------------------------------------------------------------------------
