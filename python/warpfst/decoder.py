@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import ctypes
 import threading
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from . import _abi
@@ -72,6 +74,7 @@ class Decoder(Handle):
         self._lock = threading.RLock()  # re-entrant, so that a call from a progress callback is detected instead of blocking
         self._busy = False
         self._stream = LEGACY_STREAM
+        self._worker = ThreadPoolExecutor(1, "warpfst")  # of decode_async
         self._scored = False
         self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
         self._boosts = BoostCache(None if lm is None else lm_scorer(lm, self.words))
@@ -100,12 +103,13 @@ class Decoder(Handle):
         call("wf_decoder_set_lattice_results", self.address, c_options("lattice_results", results))
 
     def close(self) -> None:
-        """Frees the decoder. Waits for a running call of another thread."""
+        """Frees the decoder. Waits for a running call of another thread. Batches of `decode_async` that have not begun fail."""
         for stream in list(self._streams):
             stream.close()
         if self._address is not None:
             with self._exclusive():
                 super().close()
+        self._worker.shutdown(wait=False, cancel_futures=True)
 
     @contextlib.contextmanager
     def _exclusive(self) -> Iterator[None]:
@@ -184,20 +188,71 @@ class Decoder(Handle):
         graphs     the decoder's graph with added words (Graph.add_words), for all utterances; or a list with one or None per utterance
         progress   called from time to time with (stage, fraction); if it returns False, CancelledError is raised
         """
-        with self._exclusive():
-            batch = Batch(log_probs, lengths, self._stream)
-            count = len(batch)
-            if batch.device is not None and self.config["device"] in (None, "cpu"):
-                raise ValueError("the scores are on a GPU, but the decoder is on the CPU: use Decoder(..., device='cuda'), or move the scores (x.cpu())")
-            searched = None if graphs is None else _graph_of_each(graphs, count)
-            scorers = None if boost is None else for_batch(boost, [self._table] * count if searched is None else [self._table if g is None else g._table for g in searched], self._boosts)
-            try:
-                with ProgressGuard(progress) as guard:
-                    self._busy = True
-                    address = create("wf_batch_decode", self.address, batch.scores, _addresses(scorers), _addresses(searched), count, guard.pointer)
-            finally:
-                self._busy = False
-        return self._results(address, searched)
+        return self._prepared(log_probs, lengths, boost, graphs)(progress)
+
+    def decode_async(
+        self,
+        log_probs: Any,
+        lengths: Any = None,
+        *,
+        boost: Boost | Sequence[Boost | None] | None = None,
+        graphs: Graph | Sequence[Graph | None] | None = None,
+    ) -> Future[Results]:
+        """Starts `decode` in a thread of the decoder and returns a future: `result()` waits for the results or raises the error.
+
+        Batches are decoded one at a time, in order. The scores are borrowed before this returns and must not change until the future is done; so must lists of boosts.
+        Scores on a GPU: what is on the producer's current stream at this call is waited for. Decoding also waits for all work on the legacy default stream (or that
+        of `set_stream`), so run the model of the next batch on another stream. In asyncio: `await asyncio.wrap_future(decoder.decode_async(...))`.
+        """
+        return self._worker.submit(self._prepared(log_probs, lengths, boost, graphs))
+
+    def decode_batches(self, batches: Iterable[Any], *, ahead: int = 1) -> Iterator[Results]:
+        """Decodes batches while the next ones are made: yields the results of each, in order.
+
+            for results in decoder.decode_batches((model(features), lengths) for features, lengths in loader): ...
+
+        `batches` gives log_probs, or tuples (log_probs, lengths), as `decode` takes them. Up to `ahead` batches are taken from it beyond the one whose results come
+        next. An error of a batch is raised in its place and ends the iteration, as does closing the iterator; batches that have not begun are then dropped.
+        """
+        if ahead < 1:
+            raise ValueError(f"ahead={ahead}, expected at least 1")
+        pending: collections.deque[Future[Results]] = collections.deque()
+        try:
+            for batch in batches:
+                pending.append(self.decode_async(*(batch if isinstance(batch, tuple) else (batch,))))
+                if len(pending) > ahead:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            for future in pending:
+                future.cancel()
+
+    def _prepared(
+        self, log_probs: Any, lengths: Any, boost: Boost | Sequence[Boost | None] | None, graphs: Graph | Sequence[Graph | None] | None
+    ) -> Callable[..., Results]:
+        """Borrows the scores. Returns a function that decodes them."""
+        batch = Batch(log_probs, lengths, self._stream)
+        count = len(batch)
+        if batch.device is not None and self.config["device"] in (None, "cpu"):
+            raise ValueError("the scores are on a GPU, but the decoder is on the CPU: use Decoder(..., device='cuda'), or move the scores (x.cpu())")
+        searched = None if graphs is None else _graph_of_each(graphs, count)
+        scorers = None
+        if boost is not None:
+            tables = [self._table if graph is None else graph._table for graph in searched or [None] * count]
+            scorers = for_batch(boost, tables, self._boosts)
+
+        def search(progress: Progress | None = None) -> Results:
+            with self._exclusive():
+                try:
+                    with ProgressGuard(progress) as guard:
+                        self._busy = True
+                        address = create("wf_batch_decode", self.address, batch.scores, _addresses(scorers), _addresses(searched), count, guard.pointer)
+                finally:
+                    self._busy = False
+                return self._results(address, searched)
+
+        return search
 
     def _texts_of(self, graph: Graph | None) -> WordTexts:
         """The texts of labels, for an utterance decoded with this graph."""

@@ -1,5 +1,6 @@
 """Batches: results against those of plain C calls, arrays of the whole batch, how long memory lives, lists of tensors, what is made of lattices while decoding."""
 
+import asyncio
 import concurrent.futures
 import copy
 import ctypes
@@ -7,6 +8,7 @@ import gc
 import math
 import pickle
 import sys
+import threading
 import types
 
 import numpy as np
@@ -15,6 +17,7 @@ from conftest import CTC, same
 from fake_tensors import FakeTensor
 
 import warpfst as wf
+import warpfst.decoder
 import warpfst.results
 from warpfst import _abi
 from warpfst._library import lib
@@ -410,3 +413,88 @@ def test_options_of_determinization(ctc_graph, matrices):
     stream = narrow.stream()
     stream.accept(matrices[0])
     assert stream.finish().words[0].confidence is not None  # made when it is read
+
+
+# --- batches in flight --------------------------------------------------------------------------------------------
+
+
+def test_futures_give_the_results_in_order(ctc_graph, matrices):
+    decoder = wf.Decoder(ctc_graph, acoustic_scale=0.7)
+    parts = [matrices[i : i + 7] for i in range(0, 35, 7)]
+    wanted = [decoder.decode(part) for part in parts]
+    futures = [decoder.decode_async(part, [len(matrix) for matrix in part]) for part in parts]
+    assert all(same(future.result(), one) for future, one in zip(futures, wanted))
+    boost = {"MARK": 3.0}
+    assert same(decoder.decode_async(parts[0], boost=boost).result(), decoder.decode(parts[0], boost=boost))
+    with pytest.raises(ValueError, match="utterance 1"):  # bad input is reported at once
+        decoder.decode_async([matrices[0], matrices[0][0]])
+    decoder.set_boost(None)
+    decoder.close()
+    with pytest.raises((wf.StateError, RuntimeError)):
+        decoder.decode_async(parts[0])
+
+
+def test_scores_live_until_their_future_is_done(ctc_graph, matrices):
+    decoder = wf.Decoder(ctc_graph)
+    wanted = decoder.decode(matrices[:4])
+    futures = [decoder.decode_async([matrix.copy() for matrix in matrices[:4]]) for _ in range(20)]
+    gc.collect()
+    assert all(same(future.result(), wanted) for future in futures)
+
+
+def test_the_next_batch_is_made_while_one_is_decoded(ctc_graph, matrices, monkeypatch):
+    """The search of the first batch waits until the second batch was asked for. If it were not overlapped, the wait would time out."""
+    decoder, asked, reached = wf.Decoder(ctc_graph), threading.Event(), []
+    decode = wf.decoder.create
+
+    def wait_and_create(name, *arguments, **more):
+        if name == "wf_batch_decode":
+            reached.append(asked.wait(30))
+        return decode(name, *arguments, **more)
+
+    def batches():
+        yield matrices[:3], [len(matrix) for matrix in matrices[:3]]
+        asked.set()
+        yield matrices[3:5]
+        yield np.zeros((0, 40), np.float32)
+
+    monkeypatch.setattr(wf.decoder, "create", wait_and_create)
+    results = list(decoder.decode_batches(batches()))
+    assert reached == [True] * 3 and [len(one) for one in results] == [3, 2, 1]
+    monkeypatch.undo()
+    assert same([*results[0], *results[1]], decoder.decode(matrices[:5]))
+
+
+@pytest.mark.parametrize("ahead", [1, 3])
+def test_batches_end_with_an_error_or_early(ctc_graph, matrices, ahead):
+    decoder, taken = wf.Decoder(ctc_graph), []
+
+    def batches(fail):
+        for i in range(8):
+            taken.append(i)
+            if fail and i == 5:
+                raise ZeroDivisionError
+            yield [matrices[i]]
+
+    iterator = decoder.decode_batches(batches(False), ahead=ahead)
+    assert same(next(iterator), decoder.decode([matrices[0]])) and len(taken) == ahead + 1
+    iterator.close()
+    with pytest.raises(ZeroDivisionError):
+        list(decoder.decode_batches(batches(True), ahead=ahead))
+    with pytest.raises(TypeError, match="utterance 0"):
+        list(decoder.decode_batches([[matrices[0]], ["wrong"]], ahead=ahead))
+    with pytest.raises(wf.CancelledError), decoder:  # closed in between
+        for _ in decoder.decode_batches([[matrices[0]]] * 3, ahead=ahead):
+            raise wf.CancelledError
+    with pytest.raises(ValueError, match="ahead=0"):
+        next(decoder.decode_batches([], ahead=0))
+
+
+def test_asyncio_waits_for_futures(ctc_graph, matrices):
+    decoder = wf.Decoder(ctc_graph)
+
+    async def both():
+        futures = [asyncio.wrap_future(decoder.decode_async([matrix])) for matrix in matrices[:2]]
+        return await asyncio.gather(*futures)
+
+    assert [one.texts[0] for one in asyncio.run(both())] == decoder.decode(matrices[:2]).texts
