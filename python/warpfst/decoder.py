@@ -81,6 +81,8 @@ class Decoder(Handle):
         super().__init__(create("wf_decoder_create", self.graph.address, self.config.as_c().pointer))
         self._num_nbest = nbest
         self._lattice_results = {"determinize": determinize, "confidences": confidences, "nbest": nbest, "mbr": mbr, "keep_raw": keep_raw}
+        if not isinstance(determinize, (bool, Mapping)):
+            raise TypeError(f"determinize={determinize!r}, expected True, False or a dict of options")
         if determinize is not False:
             self._set_determinization(**self._lattice_results)
         elif nbest or mbr or not keep_raw:

@@ -15,7 +15,7 @@ from ._library import Handle, call, create, decode_text, exception_of, lib, take
 from .errors import ArgumentError, Error, LimitError
 from .fst import array_view
 from .graphs import Graph
-from .lattice import CompactLattice, Lattice, Mbr, Nbest, mbr_of, raw_paths
+from .lattice import CompactLattice, Lattice, Mbr, Nbest, WordAligner, mbr_of, raw_paths
 from .symbols import ExtendedSymbols, Symbols
 
 _FLAGS = {name[len("WF_RESULT_") :].lower(): bit for name, bit in vars(_abi).items() if name.startswith("WF_RESULT_")}
@@ -260,6 +260,8 @@ class Results(Sequence[Result]):
         self._raw = _abi.wf_batch_results.from_address(address)
         self._count: int = self._raw.count
         self._word_texts, self._graph, self._graphs, self._lattice_beam, self._num_nbest = texts, graph, graphs, lattice_beam, num_nbest
+        searched = {graph, *(one for one in graphs or () if one is not None)} if lattice_beam > 0 else ()
+        self._aligners = {one: one.word_aligner for one in searched}  # also for when the graphs are closed
         self._made: dict[tuple[int, str], Any] = {}  # what was made for utterances, by number and name
         self._added_texts: dict[Graph, WordTexts] = {}  # of graphs with added words
 
@@ -367,8 +369,8 @@ class Results(Sequence[Result]):
     def _result(self, i: int) -> Any:
         return self._raw.results[i].contents
 
-    def _graph_of(self, i: int) -> Graph:
-        return (None if self._graphs is None else self._graphs[i]) or self._graph
+    def _aligner_of(self, i: int) -> WordAligner | None:
+        return self._aligners[(None if self._graphs is None else self._graphs[i]) or self._graph]
 
     def _texts_of(self, i: int) -> WordTexts:
         graph = None if self._graphs is None else self._graphs[i]
@@ -418,7 +420,7 @@ class Results(Sequence[Result]):
 
     def _make_lattice(self, i: int) -> Lattice | None:
         raw = self._result(i)
-        return Lattice(lib.wf_lattice_ref(raw.lattice), self._graph_of(i).word_aligner) if raw.lattice else None
+        return Lattice(lib.wf_lattice_ref(raw.lattice), self._aligner_of(i)) if raw.lattice else None
 
     def _make_compact_lattice(self, i: int) -> CompactLattice | None:
         made = self._result(i).determinized
@@ -428,7 +430,7 @@ class Results(Sequence[Result]):
         raw = _abi.wf_determinized.from_address(made)
         if raw.status != _abi.WF_OK:
             raise exception_of(raw.status, decode_text(raw.message) or "")
-        compact = CompactLattice(lib.wf_compact_lattice_ref(raw.lattice), self._graph_of(i).word_aligner)
+        compact = CompactLattice(lib.wf_compact_lattice_ref(raw.lattice), self._aligner_of(i))
         compact.complete_beam = raw.beam
         return compact
 
@@ -451,7 +453,7 @@ class Results(Sequence[Result]):
             return [self._hypothesis(i, path) for path in raw_paths(nbest.address)]
 
     def _hypothesis(self, i: int, path: Any) -> Hypothesis:
-        labels, aligner, texts = path.words[: path.num_words], self._graph_of(i).word_aligner, self._texts_of(i)
+        labels, aligner, texts = path.words[: path.num_words], self._aligner_of(i), self._texts_of(i)
         words = None if aligner is None else words_of(aligner._raw_words(path.words, path.num_words, path.alignment, path.num_labels), path.num_words, texts)
         return Hypothesis(" ".join(map(texts.__getitem__, labels)), labels, path.graph_cost + path.acoustic_cost, words)
 

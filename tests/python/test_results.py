@@ -121,6 +121,7 @@ def test_results_outlive_all_they_came_from(matrices):
         with wf.Decoder(graph, lattice_beam=4) as decoder:
             results = decoder.decode(mine)
         graph.words.close()
+        graph.close()
         return results
 
     results = decode()
@@ -401,6 +402,9 @@ def test_options_of_determinization(ctc_graph, matrices):
     assert again.decode(matrices[0])[0].compact_lattice.complete_beam == 1 and same(again.decode(matrices[:3]), narrow.decode(matrices[:3]))
     tiny = wf.Decoder(ctc_graph, lattice_beam=6, determinize={"max_bytes": 65536})
     assert len(tiny.decode(matrices)) == len(matrices)
+    assert wf.Decoder(ctc_graph, lattice_beam=6, determinize={}).decode(matrices[0]).confidences is not None
+    with pytest.raises(TypeError, match="determinize"):
+        wf.Decoder(ctc_graph, lattice_beam=6, determinize="yes")
     with pytest.raises(wf.ArgumentError, match="lattice_beam is 0"):
         wf.Decoder(ctc_graph, determinize=True)
     for options in ({"nbest": 3}, {"mbr": True}, {"keep_raw": False}):
