@@ -238,7 +238,8 @@ class CUCTCDecoder:
         kind, number = (int(x) for x in log_prob.__dlpack_device__())
         device = f"cuda:{number}" if kind == 2 else "cpu"
         if device not in self._decoders:
-            self._decoders[device] = Decoder(self.graph, beam=_TOKEN_BEAM, lattice_beam=_TOKEN_BEAM if self._nbest > 1 else 0.0, device=device)
+            listed: Any = {"lattice_beam": _TOKEN_BEAM, "determinize": True, "confidences": False, "nbest": self._nbest} if self._nbest > 1 else {}
+            self._decoders[device] = Decoder(self.graph, beam=_TOKEN_BEAM, device=device, **listed)
         return [self._hypotheses(result) for result in self._decoders[device].decode(log_prob, encoder_out_lens)]
 
     def _hypotheses(self, result: Result) -> list[CUCTCHypothesis]:
