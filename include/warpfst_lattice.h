@@ -220,8 +220,10 @@ typedef struct wf_lattice_results {
   char message[256];  /* of the error */
   float *confidences; /* [num_words of the result]; as wf_compact_lattice_mbr computes them for
                          the words of the result without `decode`. Freed with free() */
-  struct wf_mbr_result *mbr; /* as wf_compact_lattice_mbr; times are those of the lattice's arcs */
-  struct wf_nbest *nbest;    /* as wf_compact_lattice_nbest */
+  struct wf_mbr_result
+      *mbr; /* as wf_compact_lattice_mbr for the lattice after wf_compact_lattice_align with the
+               graph's word aligner. Without one, times are those of the lattice's arcs */
+  struct wf_nbest *nbest; /* as wf_compact_lattice_nbest */
 } wf_lattice_results;
 
 /* Replaces the language model. The graph cost of every path gains new_lm_scale times the cost of

@@ -50,6 +50,91 @@ WF_API void wf_python_epoch(void *user, const wf_rnnlm_epoch *epoch);
  * are freed without Python code, in which an exception would be lost. */
 WF_API void wf_python_destroy(void *capsule);
 
+/* =========================================================================================
+ * Batches
+ *
+ * A batch is borrowed with one call, and its results are arrays of the whole batch. So the time
+ * that Python takes does not grow with one call per utterance.
+ * ========================================================================================= */
+
+/* More functions of the interpreter, for wf_python_borrow. */
+typedef struct wf_python_objects {
+  void (*Py_DecRef)(void *object);
+  int (*PyObject_CheckBuffer)(void *object);
+  int (*PyObject_GetBuffer)(void *object, void *buffer, int flags);
+  void (*PyBuffer_Release)(void *buffer);
+  void *(*PyMemoryView_FromObject)(void *object);
+  void *(*PyObject_GetAttr)(void *object, void *name);
+  void *(*PyObject_Call)(void *callable, void *arguments, void *keywords);
+  void *(*PyObject_Type)(void *object);
+  void *(*PyErr_Occurred)(void);
+  ptrdiff_t (*PyTuple_Size)(void *tuple);
+  void *(*PyTuple_GetItem)(void *tuple, ptrdiff_t i);
+  long (*PyLong_AsLong)(void *object);
+  long long (*PyLong_AsLongLong)(void *object);
+  int (*PyList_Append)(void *list, void *item);
+  int (*PyCapsule_IsValid)(void *capsule, const char *name);
+  void *(*PyCapsule_GetPointer)(void *capsule, const char *name);
+} wf_python_objects;
+/* Sets these functions, which are copied. */
+WF_API void wf_python_use_objects(const wf_python_objects *python);
+
+/* A list of score matrices that is being borrowed. All Python objects are borrowed references. */
+typedef struct wf_python_borrowing {
+  void *items;                  /* tuple of objects with the buffer protocol or DLPack */
+  void *owners;                 /* list; receives objects that keep the memory of the matrices */
+  void *no_arguments;           /* the empty tuple */
+  void *dlpack, *dlpack_device; /* the names of these methods */
+  void *keywords[4];  /* of __dlpack__: for host memory, for a GPU; then both without max_version */
+  void *torch_tensor; /* torch.Tensor, or NULL. Its __dlpack__ synchronises the current stream of
+                         the device, so only the first tensor on a GPU needs to do it. Others are
+                         read through their attributes, which is faster */
+  void *torch_dtypes[3];  /* torch.float32, float16, bfloat16 */
+  void *torch_names[8];   /* the names is_cpu, is_cuda, requires_grad, dtype, shape, stride,
+                             data_ptr, get_device */
+  size_t count;           /* of the items */
+  const int64_t *lengths; /* [count]: frames of each, or NULL: all */
+  wf_scores *scores;      /* [count], initially zero */
+  size_t next;            /* in and out: index of the next item */
+  int32_t device;         /* in and out: the GPU of the scores; -1: none yet */
+  bool unversioned;       /* call __dlpack__ without max_version */
+  bool synchronised;      /* in and out: by a torch tensor on `device` */
+} wf_python_borrowing;
+/* Fills scores[next] to scores[count - 1]. Stops at the first item that needs more than the usual:
+ * another type or layout, an empty matrix, another GPU, a length out of range, an exception (which
+ * stays set). `next` is then its index. Needs the interpreter's lock. */
+WF_API void wf_python_borrow(wf_python_borrowing *borrowing);
+
+/* The results of a batch, as arrays of the whole batch in one block of memory. The words of
+ * utterance i are word_off[i] to word_off[i + 1] - 1. An utterance that failed has no words, and
+ * its costs are NaN. Made by the library only; fields may be added at the end. */
+typedef struct wf_batch_results {
+  size_t count;
+  wf_result **results;      /* [count]; each owned by the batch */
+  const int64_t *word_off;  /* [count + 1] */
+  const wf_word *words;     /* [word_off[count]] */
+  const float *confidences; /* [word_off[count]]; NaN where they failed. NULL: none were made
+                               (wf_decoder_set_lattice_results) */
+  const double *cost, *graph_cost, *acoustic_cost, *scorer_cost; /* [count], as all below */
+  const int64_t *status, *flags, *num_frames, *num_decoded, *num_tokens, *num_expanded, *num_arcs,
+      *num_narrowed, *num_estimated;
+} wf_batch_results;
+/* Takes over `results`, an array of `count` results from the library that may be freed after the
+ * call. On failure the results stay the caller's. */
+WF_API wf_status wf_batch_results_take(wf_result *const *results, size_t count,
+                                       wf_batch_results **out, wf_error *err);
+WF_API void wf_batch_results_free(wf_batch_results *results);
+/* Returns the text of each utterance, followed by a NUL: its words, separated by spaces. A word
+ * without text in `words` (which may be NULL) is its number. Free *out with wf_free. */
+WF_API wf_status wf_batch_results_texts(const wf_batch_results *results, const wf_symbols *words,
+                                        char **out, size_t *num_bytes, wf_error *err);
+/* wf_decode, with scores, scorers and graphs as an array each. `scorers` and `graphs` may be NULL.
+ */
+WF_API wf_status wf_batch_decode(wf_decoder *decoder, const wf_scores *scores,
+                                 const wf_scorer *const *scorers, const wf_graph *const *graphs,
+                                 size_t count, const wf_progress *progress, wf_batch_results **out,
+                                 wf_error *err);
+
 #ifdef __cplusplus
 }
 #endif

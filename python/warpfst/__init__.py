@@ -14,7 +14,7 @@ from ._library import set_log
 from ._library import version as _version
 from .align import AlignedToken, Alignment, align
 from .batches import Composer, DeviceArray, DeviceFst, FstBatch
-from .decoder import Decoder, Hypothesis, Result, Word, cuda_available
+from .decoder import Decoder, cuda_available
 from .error_rate import Counts, Wer, read_transcripts, wer
 from .errors import (
     ArgumentError,
@@ -82,6 +82,7 @@ from .operations import (
     union,
 )
 from .options import DecoderConfig, Option, Options, describe, tables
+from .results import Hypothesis, Result, Results, Word
 from .rnnlm import Epoch, RnnLM
 from .scorers import LargeLM, Scorer, boost_by_length
 from .scores import Matrix, ScoreReader, ScoreWriter
@@ -132,6 +133,7 @@ __all__ = [
     "OutOfMemoryError",
     "Partial",
     "Result",
+    "Results",
     "RnnLM",
     "ScoreReader",
     "ScoreWriter",

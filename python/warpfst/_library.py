@@ -39,6 +39,9 @@ for _name, (_result, _arguments) in _abi.FUNCTIONS.items():
 
 _python = _abi.wf_python(**{field[0]: ctypes.cast(getattr(ctypes.pythonapi, field[0]), ctypes.c_void_p) for field in _abi.wf_python._fields_})
 lib.wf_python_use(ctypes.byref(_python))
+_objects = _abi.wf_python_objects(**{field[0]: ctypes.cast(getattr(ctypes.pythonapi, field[0]), ctypes.c_void_p) for field in _abi.wf_python_objects._fields_})
+lib.wf_python_use_objects(ctypes.byref(_objects))
+python_borrow = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(("wf_python_borrow", lib))  # keeps the interpreter's lock, and raises exceptions
 _api: dict[str, tuple[list[Any], Any]] = {  # functions of the Python interpreter: argument types, result
     "PyErr_Restore": ([ctypes.c_void_p] * 3, None),
     "PyCapsule_New": ([ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p], ctypes.py_object),
@@ -157,6 +160,13 @@ def take_numbers(address: int | None, typecode: str, count: int) -> array.array[
         numbers.frombytes(ctypes.string_at(address, numbers.itemsize * count))
     lib.wf_free(address)
     return numbers
+
+
+def take_text(address: int | None, num_bytes: int) -> str:
+    """Copies a text that C returned and frees it."""
+    text = ctypes.string_at(address, num_bytes).decode("utf-8", "replace") if address else ""
+    lib.wf_free(address)
+    return text
 
 
 class Handle:

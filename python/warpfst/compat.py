@@ -12,11 +12,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ._library import encode_text
-from .decoder import Decoder, Result
+from .decoder import Decoder
 from .errors import IgnoredOptionWarning, UnsupportedError
 from .graphs import Graph, build_ctc_graph
 from .lexicon import Lexicon
 from .lm import LM
+from .results import Result
 from .symbols import Symbols
 
 _BLANK, _SPACE, _WORD_START = "<blk>", "|", "\u2581"
@@ -103,7 +104,7 @@ class BeamSearchDecoderCTC:
 
     def _decode(
         self, logits_list: Sequence[Any], beam_prune_logp: float, hotwords: Iterable[str] | None, hotword_weight: float, lm_start_state: Any = None
-    ) -> list[Result]:
+    ) -> Sequence[Result]:
         if lm_start_state is not None:
             raise UnsupportedError("lm_start_state is not supported: utterances start with <s>")
         boost = dict.fromkeys(hotwords or (), hotword_weight / self._alpha)
@@ -237,7 +238,8 @@ class CUCTCDecoder:
         kind, number = (int(x) for x in log_prob.__dlpack_device__())
         device = f"cuda:{number}" if kind == 2 else "cpu"
         if device not in self._decoders:
-            self._decoders[device] = Decoder(self.graph, beam=_TOKEN_BEAM, lattice_beam=_TOKEN_BEAM if self._nbest > 1 else 0.0, device=device)
+            listed: Any = {"lattice_beam": _TOKEN_BEAM, "determinize": True, "confidences": False, "nbest": self._nbest} if self._nbest > 1 else {}
+            self._decoders[device] = Decoder(self.graph, beam=_TOKEN_BEAM, device=device, **listed)
         return [self._hypotheses(result) for result in self._decoders[device].decode(log_prob, encoder_out_lens)]
 
     def _hypotheses(self, result: Result) -> list[CUCTCHypothesis]:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import array
+import collections
 import contextlib
 import ctypes
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
 
 from . import _abi
-from ._library import Handle, Progress, ProgressGuard, as_dict, call, create, decode_text, exception_of, lib, report_warnings
-from .errors import ArgumentError, Error, LimitError, StateError
+from ._library import Handle, Progress, ProgressGuard, as_dict, call, create, lib, report_warnings
+from .errors import ArgumentError, Error, StateError
 from .fst import Fst
 from .graphs import Graph, Path
-from .lattice import CompactLattice, Lattice, LatticePath, WordAligner
 from .options import DecoderConfig, c_options
+from .results import Result, Results, WordTexts
 from .scorers import AnyLM, Boost, BoostCache, for_batch, lm_scorer
 from .scores import LEGACY_STREAM, Batch
 from .streams import Partial, Stream, StreamEvent, event_of
@@ -25,131 +26,7 @@ from .symbols import ExtendedSymbols, Symbols
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._option_types import DecoderOptions, StreamOptions
-
-_FLAGS = {name[len("WF_RESULT_") :].lower(): bit for name, bit in vars(_abi).items() if name.startswith("WF_RESULT_")}
-
-
-class Word(NamedTuple):
-    """A word of the best path. Frames are half-open: [start, end). `confidence`: its posterior in the lattice; None without a lattice (lattice_beam)."""
-
-    text: str
-    start: int
-    end: int
-    label: int
-    confidence: float | None = None
-
-
-class Hypothesis(NamedTuple):
-    """One of the n best word sequences. `words` has times, like Result.words; it is None if the graph has no word aligner (Graph.word_aligner)."""
-
-    text: str
-    labels: list[int]
-    cost: float
-    words: list[Word] | None = None
-
-
-class Result:
-    """The result of one utterance.
-
-    An utterance can fail without affecting the others, for example because of NaN scores. Then `error` is the exception, and reading any attribute except
-    `num_frames` raises it:
-    ArgumentError for NaN scores or a matrix that does not fit the graph, OutOfMemoryError, LimitError.
-
-    text            str: the words, separated by spaces
-    words           list of Word(text, start, end, label, confidence): frames [start, end), from the first frame of the word's first token to the last frame of its
-                    last token. With a lattice, `confidence` is the word's posterior; it is computed when `words` is first read
-    cost            float, nats: graph_cost + acoustic_cost + scorer_cost of the best path; lower is better
-    graph_cost      float, nats: arc weights and the final cost, minus word_score for each word
-    acoustic_cost   float, nats: -acoustic_scale times the sum of the scores on the path
-    scorer_cost     float, nats: costs from boosts and from language models used while decoding
-    flags           frozenset of str:
-                    "not_final"        no final state was reached
-                    "narrowed"         max_active cut the beam in some frame
-                    "overflow"         max_tokens cut the beam in some frame
-                    "died"             no token was left at frame num_decoded
-                    "times_estimated"  the graph has no word aligner for some words, so their times are estimates (Graph.word_aligner)
-    alignment       array("i"): the input label of each frame; 0 for frames that blank_skip_threshold skipped
-    lattice         Lattice of all paths within lattice_beam of the best; None without lattice_beam. Not included in pickles
-    error           the exception, or None
-    num_frames      number of frames of the scores
-    num_decoded     number of frames decoded: num_frames, unless "died"
-    num_tokens      tokens kept, summed over frames
-    num_expanded    tokens expanded, summed over frames
-    num_arcs        arcs expanded
-    num_narrowed    frames in which max_active cut the beam
-    nbest(n)        the n best word sequences
-    """
-
-    __slots__ = ("_aligner", "_compact", "_text_of", "_values", "error", "num_frames")
-
-    text: str
-    words: list[Word]
-    cost: float
-    graph_cost: float
-    acoustic_cost: float
-    scorer_cost: float
-    flags: frozenset[str]
-    alignment: array.array[int]
-    num_decoded: int
-    num_tokens: int
-    num_expanded: int
-    num_arcs: int
-    num_narrowed: int
-    lattice: Lattice | None
-
-    def __init__(
-        self, num_frames: int, values: dict[str, Any], error: Error | None, text_of: Callable[[int], str] = str, aligner: WordAligner | None = None
-    ) -> None:
-        self._text_of = text_of
-        self._aligner = aligner
-        self.num_frames = num_frames
-        self.error = error
-        self._values = values
-        self._compact: CompactLattice | None = None
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name not in Result.__annotations__:
-            raise AttributeError(f"Result has no attribute {name!r}")
-        if self.error is not None:
-            raise self.error
-        if name == "words" and self._values["lattice"] is not None and self._compact is None:
-            self._add_confidences()
-        return self._values[name]
-
-    def __reduce__(self) -> Any:
-        """Pickles everything except the lattice."""
-        return Result, (self.num_frames, {**self._values, "words": self.words, "lattice": None} if self._values else {}, self.error)
-
-    def _determinized(self) -> CompactLattice:
-        if self._compact is None:
-            self._compact = self._values["lattice"].determinize(beam=self._values["lattice_beam"])
-        return self._compact
-
-    def _add_confidences(self) -> None:
-        words: list[Word] = self._values["words"]
-        try:
-            confidences = self._determinized().confidences([word.label for word in words])
-        except LimitError:  # the lattice is too large: leave out the confidences, like `warpfst decode --confidence`
-            return
-        self._values["words"] = [word._replace(confidence=confidence) for word, confidence in zip(words, confidences)]
-
-    def nbest(self, n: int) -> list[Hypothesis]:
-        """The n best word sequences, or fewer if fewer are within the decoder's lattice_beam of the best. Needs lattice_beam."""
-        if self.lattice is None:
-            raise ArgumentError("nbest needs a lattice: set lattice_beam, as in Decoder(..., lattice_beam=8)")
-        return [
-            Hypothesis(" ".join(self._text_of(label) for label in path.words), path.words, path.cost, self._timed(path)) for path in self._determinized().nbest(n)
-        ]
-
-    def _timed(self, path: LatticePath) -> list[Word] | None:
-        if self._aligner is None:
-            return None
-        return [Word(self._text_of(word.label), word.start, word.end, word.label) for word in self._aligner.words(path.words, path.alignment)]
-
-    def __repr__(self) -> str:
-        return f"<Result: {self.error}>" if self.error is not None else f"<Result: {self.text!r}, cost {self.cost:.3f}>"
-
+    from ._option_types import DecoderOptions, LatticeDeterminizeOptions, StreamOptions
 
 class Decoder(Handle):
     """Beam search over a graph.
@@ -170,6 +47,11 @@ class Decoder(Handle):
         *,
         words: Symbols | None = None,
         lm: AnyLM | Sequence[AnyLM] | None = None,
+        determinize: bool | LatticeDeterminizeOptions = False,
+        confidences: bool = True,
+        nbest: int = 0,
+        mbr: bool = False,
+        keep_raw: bool = True,
         **options: Unpack[DecoderOptions],
     ) -> None:
         """`words`: symbol table of the output labels (default: the graph's own; without one, words are numbers).
@@ -177,20 +59,34 @@ class Decoder(Handle):
         `lm`: a language model of any kind (LM, LargeLM, RnnLM), its path, a Scorer, or a list of these. Its cost is added to each word while decoding. If the graph
         already contains a language model, that model's costs must be subtracted: with a difference (`LargeLM.build(..., subtract=)`) or a Scorer
         (`Scorer.from_rnnlm(..., small=)`). An ARPA file or an LM is first converted to a LargeLM in a temporary file; to convert it only once, use `LargeLM.build`.
+
+        `determinize`: `decode` also determinizes the lattices (lattice_beam), on all threads, while other utterances are searched. True: within lattice_beam; or a
+        dict of options (`describe("lattice_determinize")`). What results give then was made by these threads: `confidences` of words, lists of the `nbest` best word
+        sequences, `mbr` words. Without `determinize`, the thread that first reads these makes them, one utterance after the other. keep_raw=False: results have
+        only the compact lattice, which saves memory. Lattices of streams are not determinized.
         """
         self.graph = graph if isinstance(graph, Graph) else Graph(graph) if isinstance(graph, Fst) else Graph.load(graph)
         base = config if config is not None else DecoderConfig()
         self.config: DecoderConfig = base.replace(**options) if options else base  # type: ignore[assignment]
         self._own_words = words
         self._table = words if words is not None else self.graph._table
-        self._texts: dict[int, str] = {}
+        self._texts = WordTexts(self._table)
         self._lock = threading.RLock()  # re-entrant, so that a call from a progress callback is detected instead of blocking
         self._busy = False
         self._stream = LEGACY_STREAM
+        self._worker = ThreadPoolExecutor(1, "warpfst")  # of decode_async
         self._scored = False
         self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
         self._boosts = BoostCache(None if lm is None else lm_scorer(lm, self.words))
         super().__init__(create("wf_decoder_create", self.graph.address, self.config.as_c().pointer))
+        self._num_nbest = nbest
+        self._lattice_results = {"determinize": determinize, "confidences": confidences, "nbest": nbest, "mbr": mbr, "keep_raw": keep_raw}
+        if not isinstance(determinize, (bool, Mapping)):
+            raise TypeError(f"determinize={determinize!r}, expected True, False or a dict of options")
+        if determinize is not False:
+            self._set_determinization(**self._lattice_results)
+        elif nbest or mbr or not keep_raw:
+            raise ArgumentError("nbest, mbr and keep_raw=False need determinize=True; without it, call nbest() or mbr() of a result")
         self.set_boost(None)
 
     @property
@@ -201,15 +97,21 @@ class Decoder(Handle):
     def __reduce__(self) -> Any:
         if self._scored:
             raise TypeError("a decoder with a scorer cannot be pickled: set language model and boosts after unpickling")
-        return _restore, (self.graph, self.config, self._own_words)
+        return _restore, (self.graph, self.config, self._own_words, self._lattice_results)
+
+    def _set_determinization(self, determinize: Any, **results: Any) -> None:
+        options = {"beam": self.config["lattice_beam"], **(determinize if isinstance(determinize, Mapping) else {})}
+        call("wf_decoder_set_determinization", self.address, c_options("lattice_determinize", options))
+        call("wf_decoder_set_lattice_results", self.address, c_options("lattice_results", results))
 
     def close(self) -> None:
-        """Frees the decoder. Waits for a running call of another thread."""
+        """Frees the decoder. Waits for a running call of another thread. Batches of `decode_async` that have not begun fail."""
         for stream in list(self._streams):
             stream.close()
         if self._address is not None:
             with self._exclusive():
                 super().close()
+        self._worker.shutdown(wait=False, cancel_futures=True)
 
     @contextlib.contextmanager
     def _exclusive(self) -> Iterator[None]:
@@ -276,8 +178,8 @@ class Decoder(Handle):
         boost: Boost | Sequence[Boost | None] | None = None,
         graphs: Graph | Sequence[Graph | None] | None = None,
         progress: Progress | None = None,
-    ) -> list[Result]:
-        """Decodes a batch. Returns one Result per utterance, which does not depend on the other utterances.
+    ) -> Results:
+        """Decodes a batch. Returns a sequence of one Result per utterance, which does not depend on the other utterances.
 
         log_probs  natural logarithms: [frames, columns], [utterances, frames, columns], or a list of [frames, columns]. float32, float16 or bfloat16 arrays of numpy,
                    torch, cupy, jax, or any other object with the buffer protocol or DLPack, on the CPU or (if the decoder is on a GPU) on that GPU. Host memory is not
@@ -288,70 +190,88 @@ class Decoder(Handle):
         graphs     the decoder's graph with added words (Graph.add_words), for all utterances; or a list with one or None per utterance
         progress   called from time to time with (stage, fraction); if it returns False, CancelledError is raised
         """
-        with self._exclusive():
-            batch = Batch(log_probs, lengths, self._stream)
-            if batch.device is not None and self.config["device"] in (None, "cpu"):
-                raise ValueError("the scores are on a GPU, but the decoder is on the CPU: use Decoder(..., device='cuda'), or move the scores (x.cpu())")
-            searched = _graph_of_each(graphs, len(batch))
-            scorers = [] if boost is None else for_batch(boost, [self._table if graph is None else graph._table for graph in searched], self._boosts)
-            utterances = (_abi.wf_utterance * len(batch))()
-            for i, (utterance, graph) in enumerate(zip(utterances, searched)):
-                scorer = scorers[i] if scorers else None
-                utterance.scores = batch.scores[i]
-                utterance.scorer = None if scorer is None else scorer.address
-                utterance.graph = None if graph is None else graph.address
-            results = (ctypes.POINTER(_abi.wf_result) * len(batch))()
-            try:
-                with ProgressGuard(progress) as guard:
-                    self._busy = True
-                    call("wf_decode", self.address, utterances, len(batch), guard.pointer, results)
-                self._busy = False
-                return [self._take(pointer.contents, graph) for pointer, graph in zip(results, searched)]
-            finally:
-                self._busy = False
-                for pointer in results:
-                    lib.wf_result_free(pointer)
+        return self._prepared(log_probs, lengths, boost, graphs)(progress)
 
-    def _text(self, label: int) -> str:
-        text = self._texts.get(label)
-        if text is None:
-            text = (self._table.text(label) if self._table is not None else None) or str(label)
-            self._texts[label] = text
-        return text
+    def decode_async(
+        self,
+        log_probs: Any,
+        lengths: Any = None,
+        *,
+        boost: Boost | Sequence[Boost | None] | None = None,
+        graphs: Graph | Sequence[Graph | None] | None = None,
+    ) -> Future[Results]:
+        """Starts `decode` in a thread of the decoder and returns a future: `result()` waits for the results or raises the error.
 
-    def _texts_of(self, graph: Graph | None) -> Callable[[int], str]:
-        """A function from labels to texts, for an utterance decoded with this graph."""
+        Batches are decoded one at a time, in order. The scores are borrowed before this returns and must not change until the future is done; so must lists of boosts.
+        Scores on a GPU: what is on the producer's current stream at this call is waited for. Decoding also waits for all work on the legacy default stream (or that
+        of `set_stream`), so run the model of the next batch on another stream. In asyncio: `await asyncio.wrap_future(decoder.decode_async(...))`.
+        """
+        return self._worker.submit(self._prepared(log_probs, lengths, boost, graphs))
+
+    def decode_batches(self, batches: Iterable[Any], *, ahead: int = 1) -> Iterator[Results]:
+        """Decodes batches while the next ones are made: yields the results of each, in order.
+
+            for results in decoder.decode_batches((model(features), lengths) for features, lengths in loader): ...
+
+        `batches` gives log_probs, or tuples (log_probs, lengths), as `decode` takes them. Up to `ahead` batches are taken from it beyond the one whose results come
+        next. An error of a batch is raised in its place and ends the iteration, as does closing the iterator; batches that have not begun are then dropped.
+        """
+        if ahead < 1:
+            raise ValueError(f"ahead={ahead}, expected at least 1")
+        pending: collections.deque[Future[Results]] = collections.deque()
+        try:
+            for batch in batches:
+                pending.append(self.decode_async(*(batch if isinstance(batch, tuple) else (batch,))))
+                if len(pending) > ahead:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            for future in pending:
+                future.cancel()
+
+    def _prepared(
+        self, log_probs: Any, lengths: Any, boost: Boost | Sequence[Boost | None] | None, graphs: Graph | Sequence[Graph | None] | None
+    ) -> Callable[..., Results]:
+        """Borrows the scores. Returns a function that decodes them."""
+        batch = Batch(log_probs, lengths, self._stream)
+        count = len(batch)
+        if batch.device is not None and self.config["device"] in (None, "cpu"):
+            raise ValueError("the scores are on a GPU, but the decoder is on the CPU: use Decoder(..., device='cuda'), or move the scores (x.cpu())")
+        searched = None if graphs is None else _graph_of_each(graphs, count)
+        scorers = None
+        if boost is not None:
+            tables = [self._table if graph is None else graph._table for graph in searched or [None] * count]
+            scorers = for_batch(boost, tables, self._boosts)
+
+        def search(progress: Progress | None = None) -> Results:
+            with self._exclusive():
+                try:
+                    with ProgressGuard(progress) as guard:
+                        self._busy = True
+                        address = create("wf_batch_decode", self.address, batch.scores, _addresses(scorers), _addresses(searched), count, guard.pointer)
+                finally:
+                    self._busy = False
+                return self._results(address, searched)
+
+        return search
+
+    def _texts_of(self, graph: Graph | None) -> WordTexts:
+        """The texts of labels, for an utterance decoded with this graph."""
         table = None if graph is None else graph._table
-        return (lambda label: table.added(label) or self._text(label)) if isinstance(table, ExtendedSymbols) else self._text
+        return WordTexts(table, self._texts) if isinstance(table, ExtendedSymbols) else self._texts
 
-    def _words_of(self, words: Any, count: int, graph: Graph | None) -> list[Word]:
-        text_of = self._texts_of(graph)
-        return [Word(text_of(word.label), word.start_frame, word.end_frame, word.label) for word in words[:count]]
+    def _take(self, result: Any, graph: Graph | None) -> Result:
+        """Takes over a wf_result of a stream."""
+        try:
+            address = create("wf_batch_results_take", ctypes.byref(result), 1)
+        except BaseException:
+            lib.wf_result_free(result)
+            raise
+        return self._results(address, [graph])[0]
 
-    def _take(self, raw: Any, graph: Graph | None = None) -> Result:
-        if raw.status != _abi.WF_OK:
-            return Result(raw.num_frames, {}, exception_of(raw.status, decode_text(raw.message) or ""))
-        words = self._words_of(raw.words, raw.num_words, graph)
-        alignment = array.array("i")
-        if raw.num_decoded and raw.alignment:  # streams with forget=True have no alignment
-            alignment.frombytes(ctypes.string_at(raw.alignment, 4 * raw.num_decoded))
-        values = {
-            name: getattr(raw, name)
-            for name in ("cost", "graph_cost", "acoustic_cost", "scorer_cost", "num_decoded", "num_tokens", "num_expanded", "num_arcs", "num_narrowed")
-        }
-        values.update(
-            text=" ".join(word.text for word in words),
-            words=words,
-            flags=frozenset([name for name, bit in _FLAGS.items() if raw.flags & bit] + ["times_estimated"] * (raw.num_estimated > 0)),
-            alignment=alignment,
-            lattice=None,
-            lattice_beam=self.config["lattice_beam"],
-        )
-        aligner = None
-        if raw.lattice:
-            aligner = (self.graph if graph is None else graph).word_aligner
-            values["lattice"] = Lattice(lib.wf_lattice_ref(raw.lattice), aligner)
-        return Result(raw.num_frames, values, None, self._texts_of(graph), aligner)
+    def _results(self, address: int, graphs: Sequence[Graph | None] | None = None) -> Results:
+        return Results(address, self._texts, self.graph, graphs, self.config["lattice_beam"], self._num_nbest)
 
     def plan(self) -> dict[str, int]:
         """Bytes on each GPU of the largest batch so far (wf_plan). All 0 on the CPU."""
@@ -375,15 +295,20 @@ class Decoder(Handle):
         return f"<Decoder: {self.graph!r}, {self.config!r}>" if self._address else "<Decoder, closed>"
 
 
-def _graph_of_each(graphs: Graph | Sequence[Graph | None] | None, count: int) -> list[Graph | None]:
-    each = [graphs] * count if graphs is None or isinstance(graphs, Graph) else list(graphs)
+def _addresses(objects: Sequence[Handle | None] | None) -> Any:
+    """An array of C pointers, or None."""
+    return None if objects is None else (ctypes.c_void_p * len(objects))(*(None if one is None else one.address for one in objects))
+
+
+def _graph_of_each(graphs: Graph | Sequence[Graph | None], count: int) -> list[Graph | None]:
+    each: list[Graph | None] = [graphs] * count if isinstance(graphs, Graph) else list(graphs)
     if len(each) != count:
         raise ValueError(f"{len(each)} graphs for {count} utterances")
     return each
 
 
-def _restore(graph: Graph, config: DecoderConfig, words: Symbols | None) -> Decoder:
-    return Decoder(graph, config, words=words)
+def _restore(graph: Graph, config: DecoderConfig, words: Symbols | None, lattice_results: dict[str, Any]) -> Decoder:
+    return Decoder(graph, config, words=words, **lattice_results)
 
 
 def cuda_available() -> str | None:

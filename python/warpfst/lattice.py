@@ -49,17 +49,23 @@ class LatticePath(NamedTuple):
         return self.graph_cost + self.acoustic_cost
 
 
-class _Nbest(Handle):
+def raw_paths(nbest: int) -> list[Any]:
+    """The paths of a wf_nbest, as wf_lattice_path."""
+    return [lib.wf_nbest_at(nbest, i) for i in range(lib.wf_nbest_count(nbest))]
+
+
+class Nbest(Handle):
+    """A wf_nbest."""
+
     _free = lib.wf_nbest_free
 
     def paths(self) -> list[LatticePath]:
-        raw = [lib.wf_nbest_at(self.address, i) for i in range(lib.wf_nbest_count(self.address))]
         return [
             LatticePath(
                 *(one.words[: one.num_words], one.frames[: one.num_words], one.alignment[: one.num_labels]),
                 *(one.graph_cost, one.acoustic_cost, one.old_lm_cost, one.new_lm_cost),
             )
-            for one in raw
+            for one in raw_paths(self.address)
         ]
 
 
@@ -157,7 +163,7 @@ class Lattice(Handle):
         return _determinized(out, self._aligner)
 
     def best_path(self) -> LatticePath | None:
-        paths = _Nbest(create("wf_lattice_best_path", self.address)).paths()
+        paths = Nbest(create("wf_lattice_best_path", self.address)).paths()
         return paths[0] if paths else None
 
     def prune(self, beam: float) -> Lattice:
@@ -206,6 +212,13 @@ class Mbr(NamedTuple):
     risk: float
 
 
+def mbr_of(address: int) -> Mbr:
+    """The contents of a wf_mbr_result."""
+    raw = _abi.wf_mbr_result.from_address(address)
+    words = zip(raw.words[: raw.num_words], raw.confidences[: raw.num_words])
+    return Mbr([ConfidentWord(word.label, word.start_frame, word.end_frame, confidence) for word, confidence in words], raw.risk)
+
+
 class WordAligner(Handle):
     """Finds where words begin and end in an alignment (one label per frame). Immutable.
 
@@ -244,9 +257,13 @@ class WordAligner(Handle):
     def words(self, words: Sequence[int], alignment: Sequence[int]) -> list[TimedLabel]:
         """The words of a path (`path.words`, `path.alignment`) with their frames."""
         labels, frames = ((ctypes.c_int32 * len(numbers))(*numbers) for numbers in (words, alignment))
-        out = (_abi.wf_word * len(words))()
-        call("wf_word_aligner_words", self.address, labels, len(labels), frames, len(frames), out, None)
-        return [TimedLabel(word.label, word.start_frame, word.end_frame) for word in out]
+        return [TimedLabel(word.label, word.start_frame, word.end_frame) for word in self._raw_words(labels, len(words), frames, len(alignment))]
+
+    def _raw_words(self, labels: Any, num_words: int, alignment: Any, num_labels: int) -> Any:
+        """An array of wf_word, from C arrays."""
+        out = (_abi.wf_word * num_words)()
+        call("wf_word_aligner_words", self.address, labels, num_words, alignment, num_labels, out, None)
+        return out
 
     def units(self, alignment: Sequence[int]) -> list[TimedLabel]:
         """The phones or tokens of a path with their frames, without blanks."""
@@ -297,10 +314,10 @@ class CompactLattice(Handle):
 
     def nbest(self, n: int) -> list[LatticePath]:
         """The n best word sequences, without duplicates. The lattice must be deterministic (`determinize`)."""
-        return _Nbest(create("wf_compact_lattice_nbest", self.address, n)).paths()
+        return Nbest(create("wf_compact_lattice_nbest", self.address, n)).paths()
 
     def best_path(self) -> LatticePath | None:
-        paths = _Nbest(create("wf_compact_lattice_best_path", self.address)).paths()
+        paths = Nbest(create("wf_compact_lattice_best_path", self.address)).paths()
         return paths[0] if paths else None
 
     def prune(self, beam: float) -> CompactLattice:
@@ -357,14 +374,9 @@ class CompactLattice(Handle):
         """
         timed = self._timed()
         address = create("wf_compact_lattice_mbr", timed.address, None, 0, c_options("mbr", options))
-        result = _abi.wf_mbr_result.from_address(address)
-        words = [
-            ConfidentWord(word.label, word.start_frame, word.end_frame, confidence)
-            for word, confidence in zip(result.words[: result.num_words], result.confidences[: result.num_words])
-        ]
-        risk = result.risk
+        made = mbr_of(address)
         lib.wf_mbr_result_free(address)
-        return Mbr(words, risk)
+        return made
 
     def confidences(self, words: Sequence[int]) -> list[float]:
         """Posterior of each word of a sequence of labels, such as that of the best path. Computed like `mbr`, but the words are not changed."""

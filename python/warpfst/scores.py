@@ -1,7 +1,8 @@
 """Acoustic scores: borrowed without a copy from objects with the buffer protocol or DLPack, on the CPU or a CUDA GPU; and files of score matrices.
 
 The buffer protocol is tried first, because numpy's read-only arrays have no unversioned DLPack. Objects without a suitable buffer (torch, cupy, bfloat16) are read through
-DLPack. float64 is copied as float32. The producer keeps ownership of a borrowed tensor: its DLPack capsule is not consumed, only kept until the call returns.
+DLPack. Of a list of torch tensors, only the first one on a GPU, because that makes the decoder's stream wait for torch's current one; the others are read through their
+attributes. float64 is copied as float32. The producer keeps ownership of a borrowed tensor: its DLPack capsule is not consumed, only kept until the call returns.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _abi
-from ._library import Handle, call, create, encode_path, encode_text, lib
+from ._library import Handle, call, create, encode_path, encode_text, lib, python_borrow
 from .options import c_options
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from ._option_types import MatrixWriterOptions, ScoreReaderOptions
 
 LEGACY_STREAM = 1  # DLPack's and CUDA's number for the legacy default stream
+_DLPACK, _DLPACK_DEVICE = "__dlpack__", "__dlpack_device__"
+_TORCH_ATTRIBUTES = ("is_cpu", "is_cuda", "requires_grad", "dtype", "shape", "stride", "data_ptr", "get_device")
+_TORCH_NAMES = (ctypes.c_void_p * len(_TORCH_ATTRIBUTES))(*map(id, _TORCH_ATTRIBUTES))
 _CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13  # DLDeviceType
 _DLPACK_DTYPES = {(2, 32): _abi.WF_FLOAT32, (2, 16): _abi.WF_FLOAT16, (4, 16): _abi.WF_BFLOAT16}  # (DLDataTypeCode, bits)
 _BUFFER_DTYPES = {"f": _abi.WF_FLOAT32, "e": _abi.WF_FLOAT16}
@@ -207,30 +211,44 @@ def _check(tensor: Tensor, what: str) -> None:
         raise ValueError(f"{what}: {tensor.shape[-1]} columns, expected fewer than 2^31")
 
 
-def _whole_numbers(lengths: Any, count: int) -> list[int]:
+def _whole_numbers(lengths: Any, count: int) -> array.array[int]:
     values = lengths.tolist() if hasattr(lengths, "tolist") else list(lengths)
     values = values if isinstance(values, list) else [values]
     if len(values) != count:
         raise ValueError(f"{len(values)} lengths for {count} utterances")
-    if any(int(value) != value for value in values):
-        raise ValueError("lengths must be whole numbers of frames")
-    return [int(value) for value in values]
+    try:
+        return array.array("q", values)
+    except TypeError:  # not integers
+        if any(int(value) != value for value in values):
+            raise ValueError("lengths must be whole numbers of frames") from None
+        return array.array("q", map(int, values))
+
+
+def _torch() -> tuple[Any, ...]:
+    """torch.Tensor and the types of scores; nothing if torch was not imported."""
+    torch = sys.modules.get("torch")
+    return (torch.Tensor, torch.float32, torch.float16, torch.bfloat16) if torch is not None and hasattr(torch, "bfloat16") else ()
+
+
+def _keywords(stream: int | None, versioned: bool) -> dict[str, Any]:
+    """Of __dlpack__."""
+    return {**({"max_version": (1, 1)} if versioned else {}), **({} if stream is None else {"stream": stream})}
 
 
 class Batch:
     """Score matrices of a batch as C structures, and the objects whose memory they borrow. Must live until the call that uses it returns."""
 
     def __init__(self, log_probs: Any, lengths: Any = None, stream: int = LEGACY_STREAM) -> None:
+        self._stream = stream
+        self._devices: set[int] = set()
         if isinstance(log_probs, (list, tuple)):
-            self._tensors = [borrow(item, stream) for item in log_probs]
-            self._matrices(lengths)
+            self._matrices(tuple(log_probs), lengths)
             return
         tensor = borrow(log_probs, stream)
-        self._tensors = [tensor]
         if len(tensor.shape) == 3:
             self._padded(tensor, lengths)
         else:
-            self._matrices(lengths)
+            self._matrix(tensor, lengths)
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -238,34 +256,83 @@ class Batch:
     @property
     def device(self) -> int | None:
         """The number of the GPU that holds the scores; None: they are in host memory."""
-        devices = {tensor.device for tensor in self._tensors}
-        if len(devices - {None}) > 1:
-            raise ValueError(f"scores on several GPUs: {sorted(number for number in devices if number is not None)}")
-        return next(iter(devices - {None}), None)
+        if len(self._devices) > 1:
+            raise ValueError(f"scores on several GPUs: {sorted(self._devices)}")
+        return next(iter(self._devices), None)
 
-    def _matrices(self, lengths: Any) -> None:
-        count = len(self._tensors)
+    def _matrix(self, tensor: Tensor, lengths: Any) -> None:
+        self._owners: list[Any] = []
+        self.scores = (_abi.wf_scores * 1)()
+        self._add(0, tensor, None if lengths is None else _whole_numbers(lengths, 1))
+
+    def _matrices(self, items: tuple[Any, ...], lengths: Any) -> None:
+        """Borrows the usual matrices with one C call, which stops at each that needs more: a conversion, an error message."""
+        count = len(items)
         frames = None if lengths is None else _whole_numbers(lengths, count)
         self.scores = (_abi.wf_scores * count)()
-        for i, tensor in enumerate(self._tensors):
-            if tensor.shape == (0,):  # an empty matrix; memoryviews of two dimensions cannot be empty
-                continue
-            if len(tensor.shape) != 2:
-                raise ValueError(f"utterance {i}: scores of shape {tensor.shape}, expected [frames, columns]")
-            _check(tensor, f"utterance {i}")
-            num_frames, num_columns = tensor.shape
-            if frames is not None:
-                if not 0 <= frames[i] <= num_frames:
-                    raise ValueError(f"utterance {i}: length {frames[i]} of {num_frames} frames")
-                num_frames = frames[i]
-            stride = tensor.strides[0] if tensor.shape[0] > 1 else num_columns
-            self.scores[i] = _abi.wf_scores(tensor.address or None, num_frames, num_columns, stride, tensor.dtype, tensor.device is not None)
+        self._owners = [items]
+        keywords = [_keywords(stream, versioned) for versioned in (True, False) for stream in (None, self._stream)]
+        torch = _torch()
+        raw = _abi.wf_python_borrowing(
+            items=id(items),
+            owners=id(self._owners),
+            no_arguments=id(()),
+            dlpack=id(_DLPACK),
+            dlpack_device=id(_DLPACK_DEVICE),
+            keywords=(ctypes.c_void_p * 4)(*map(id, keywords)),
+            torch_tensor=id(torch[0]) if torch else None,
+            torch_dtypes=(ctypes.c_void_p * 3)(*map(id, torch[1:])),
+            torch_names=_TORCH_NAMES,
+            count=count,
+            lengths=None if frames is None else ctypes.cast(frames.buffer_info()[0], ctypes.POINTER(ctypes.c_int64)),
+            scores=self.scores,
+            device=-1,
+        )
+        while True:
+            try:
+                python_borrow(ctypes.addressof(raw))
+            except TypeError:
+                if not raw.unversioned:  # a producer from before DLPack 1.0
+                    raw.unversioned = True
+                    continue
+            except (AttributeError, BufferError, RuntimeError, ValueError):  # `borrow` has the message
+                pass
+            if raw.device >= 0:
+                self._devices.add(raw.device)
+            if raw.next == count:
+                return
+            try:
+                tensor = borrow(items[raw.next], self._stream)
+            except (TypeError, ValueError) as why:
+                raise (TypeError if isinstance(why, TypeError) else ValueError)(f"utterance {raw.next}: {why}") from why
+            self._add(raw.next, tensor, frames)
+            raw.next += 1
+
+    def _add(self, i: int, tensor: Tensor, frames: Sequence[int] | None) -> None:
+        self._owners.append(tensor)
+        if tensor.device is not None:
+            self._devices.add(tensor.device)
+        if tensor.shape == (0,):  # an empty matrix; memoryviews of two dimensions cannot be empty
+            return
+        if len(tensor.shape) != 2:
+            raise ValueError(f"utterance {i}: scores of shape {tensor.shape}, expected [frames, columns]")
+        _check(tensor, f"utterance {i}")
+        num_frames, num_columns = tensor.shape
+        if frames is not None:
+            if not 0 <= frames[i] <= num_frames:
+                raise ValueError(f"utterance {i}: length {frames[i]} of {num_frames} frames")
+            num_frames = frames[i]
+        stride = tensor.strides[0] if tensor.shape[0] > 1 else num_columns
+        self.scores[i] = _abi.wf_scores(tensor.address or None, num_frames, num_columns, stride, tensor.dtype, tensor.device is not None)
 
     def _padded(self, tensor: Tensor, lengths: Any) -> None:
         _check(tensor, "scores")
+        self._owners = [tensor]
+        if tensor.device is not None:
+            self._devices.add(tensor.device)
         count, max_frames, num_columns = tensor.shape
-        frames = [max_frames] * count if lengths is None else _whole_numbers(lengths, count)
-        if any(not 0 <= value <= max_frames for value in frames):
+        frames = None if lengths is None else _whole_numbers(lengths, count)
+        if frames and not 0 <= min(frames) <= max(frames) <= max_frames:
             raise ValueError(f"lengths outside 0 to {max_frames}: {[value for value in frames if not 0 <= value <= max_frames][:10]}")
         frame_stride = tensor.strides[1] if max_frames > 1 else num_columns
         utterance_stride = tensor.strides[0] if count > 1 else max_frames * frame_stride
@@ -277,7 +344,7 @@ class Batch:
             num_columns,
             utterance_stride,
             frame_stride,
-            (ctypes.c_int64 * count)(*frames),
+            None if frames is None else ctypes.cast(frames.buffer_info()[0], ctypes.POINTER(ctypes.c_int64)),
             tensor.dtype,
             tensor.device is not None,
         )

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from . import _abi
 from ._library import Handle, call, create, lib
 from .lattice import Lattice, WordAligner
+from .results import Result, Word, words_of
 from .scorers import Boost
 from .scores import Batch
 
 if TYPE_CHECKING:
-    from .decoder import Decoder, Result, Word
+    from .decoder import Decoder
     from .graphs import Graph
 
 
@@ -90,7 +91,7 @@ class Stream(Handle):
             return self._partial_of(raw)
 
     def _partial_of(self, raw: Any) -> Partial:
-        words = self._decoder._words_of(raw.words, raw.num_words, self._graph)
+        words = words_of(raw.words, raw.num_words, self._decoder._texts_of(self._graph))
         return Partial(words, raw.num_stable, raw.num_frames, raw.stable_frames, raw.start_frame)
 
     def partial_lattice(self) -> Lattice:
@@ -112,12 +113,8 @@ class Stream(Handle):
     def finish(self) -> Result:
         """Ends the utterance. After that only reset and close are possible."""
         with self._decoder._exclusive():
-            result = ctypes.POINTER(_abi.wf_result)()
-            call("wf_stream_finish", self.address, ctypes.byref(result))
-            try:
-                return self._decoder._take(result.contents, self._graph)
-            finally:
-                lib.wf_result_free(result)
+            result = ctypes.c_void_p(create("wf_stream_finish", self.address))
+            return self._decoder._take(result, self._graph)
 
     def reset(self) -> None:
         """Prepares the stream for a new utterance. Frames are counted from 0 again."""

@@ -39,11 +39,11 @@ wf_status wf__cpu_end(struct wf__cpu_backend *self, wf__search *search, const wf
                       uint32_t i, wf_error *err) {
   const wf_scores *scores = &batch->scores[i];
   WF__TRY(wf__search_finish(search, scores, err));
-  WF__TRY(wf__result_fill(batch->results[i], wf__batch_graph(batch, i, self->graph), &self->options,
-                          &search->path, err));
+  const wf_graph *graph = wf__batch_graph(batch, i, self->graph);
+  WF__TRY(wf__result_fill(batch->results[i], graph, &self->options, &search->path, err));
   if (self->options.lattice_beam <= 0) return WF_OK;
   WF__TRY(wf__search_lattice(search, scores, &batch->results[i]->lattice, err));
-  return wf__result_determinize(batch, batch->results[i], err);
+  return wf__result_determinize(batch, graph, batch->results[i], err);
 }
 
 wf_status wf__cpu_record_error(const wf__batch *batch, uint32_t i, wf_status status,

@@ -135,8 +135,9 @@ void wf__decoder_limits(wf_decoder_options *options, const wf_graph *graph);
 wf_status wf__result_fill(wf_result *result, const wf_graph *graph,
                           const wf_decoder_options *options, const wf__path *path, wf_error *err);
 /* Determinizes the result's lattice and makes what the batch asks for, if there is a lattice.
- * Called by the thread that made the lattice, after wf__result_fill. */
-wf_status wf__result_determinize(const wf__batch *batch, wf_result *result, wf_error *err);
+ * Called by the thread that made the lattice, after wf__result_fill. `graph`: the utterance's. */
+wf_status wf__result_determinize(const wf__batch *batch, const wf_graph *graph, wf_result *result,
+                                 wf_error *err);
 /* Empties the path; its memory is kept. */
 void wf__path_clear(wf__path *path);
 void wf__path_free(wf__path *path);

@@ -228,7 +228,8 @@ wf_status wf_decoder_set_lattice_results(wf_decoder *decoder,
   return wf__options_take(wf__lattice_results_table(), options, &decoder->lattice_results, err);
 }
 
-wf_status wf__result_determinize(const wf__batch *batch, wf_result *result, wf_error *err) {
+wf_status wf__result_determinize(const wf__batch *batch, const wf_graph *graph, wf_result *result,
+                                 wf_error *err) {
   const wf_lattice_results_options *o = batch->lattice_results;
   if (batch->determinizing == NULL || result->lattice == NULL) return WF_OK;
   result->determinized = wf__calloc(1, sizeof *result->determinized);
@@ -242,8 +243,8 @@ wf_status wf__result_determinize(const wf__batch *batch, wf_result *result, wf_e
     result->lattice = NULL;
   }
   if (!o->confidences && !o->mbr && o->nbest == 0) return WF_OK;
-  return wf__lattice_results_make(result->determinized->lattice, result->words, result->num_words,
-                                  o, &result->lattice_results, err);
+  return wf__lattice_results_make(result->determinized->lattice, graph->aligner, result->words,
+                                  result->num_words, o, &result->lattice_results, err);
 }
 
 /* --- one batch --------------------------------------------------------------------------- */

@@ -21,9 +21,11 @@ wf__lattice_arrays wf__spare_arrays(wf__determinizers *determinizers);
 /* Frees the lattice, or keeps its memory for wf__spare_arrays. Nobody else may have a reference. */
 void wf__recycle_lattice(wf__determinizers *determinizers, wf_lattice *lattice);
 
-/* Makes the results of a determinized lattice (wf_decoder_set_lattice_results). `words` are those
- * of the best path. Fails only if memory runs out for `*out`; other errors are reported in it. */
-wf_status wf__lattice_results_make(const wf_compact_lattice *lattice, const wf_word *words,
+/* Makes the results of a determinized lattice (wf_decoder_set_lattice_results). `aligner`: the
+ * graph's, or NULL. `words` are those of the best path. Fails only if memory runs out for `*out`;
+ * other errors are reported in it. */
+wf_status wf__lattice_results_make(const wf_compact_lattice *lattice,
+                                   const wf_word_aligner *aligner, const wf_word *words,
                                    size_t num_words, const wf_lattice_results_options *options,
                                    wf_lattice_results **out, wf_error *err);
 void wf__lattice_results_free(wf_lattice_results *results);

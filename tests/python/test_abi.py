@@ -26,8 +26,6 @@ NOT_CALLED = {
     "wf_builder_add_arc": "Fst.from_arcs passes all arcs in one call",
     "wf_builder_reserve": "Fst.from_arcs passes all arcs in one call",
     "wf_compose": "compose calls wf_compose_n for two fsts as well",
-    "wf_decoder_set_determinization": "Result determinizes when confidences or nbest are asked for; determinize_lattices does many at once",
-    "wf_decoder_set_lattice_results": "as above",
     "wf_fst_batch_get_view": "Composer.view gives access to results in GPU memory",
     "wf_fst_read_format": "Fst.read recognises the format",
     "wf_lattice_reader_fraction": "progress of the command line",

@@ -117,6 +117,8 @@ def test_gpu_and_cpu_agree_bit_for_bit(device, graph, matrices):
         with wf.Decoder(graph, acoustic_scale=0.7, device=name) as decoder:
             assert values(decoder.decode(matrices)) == expected
             assert values(decoder.decode([device.upload(matrix) for matrix in matrices])) == expected
+            pairs = [matrices[i : i + 2] for i in range(0, len(matrices), 2)]
+            assert [one for results in decoder.decode_batches([device.upload(matrix) for matrix in pair] for pair in pairs) for one in values(results)] == expected
             batch, lengths = padded(matrices)
             tensor = device.upload(batch)
             assert values(decoder.decode(tensor, lengths)) == expected

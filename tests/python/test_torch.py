@@ -174,3 +174,32 @@ def test_lengths_may_be_a_tensor_and_streams_take_tensors():
 
 def test_code_of_the_training_page(tmp_path):
     assert check_page(ROOT / "docs" / "tutorials" / "training.md", tmp_path) >= 5
+
+
+def test_lists_of_tensors_are_read_through_their_attributes():
+    """torch's __dlpack__ is not called for plain tensors in host memory. Everything else gives what DLPack gives: a result, or an error that names the utterance."""
+    graph = wf.build_ctc_graph(["<blk>", "a", "b"])
+    decoder = wf.Decoder(graph, check_scores="off")
+    generator = torch.Generator().manual_seed(5)
+    wide = torch.randn((30, 8), generator=generator).log_softmax(1)
+    views = [wide[:, :3], wide[::2, 2:5], wide[:1, 5:], wide[3:9, 1:4].half(), wide[:, :3].to(torch.bfloat16), wide[:0, :3], wide[:, :3].double()]
+    wanted = [decoder.decode(view.float().contiguous().numpy())[0] for view in views]
+
+    def values(results):
+        return [(result.text, result.cost, result.num_frames) for result in results]
+
+    assert values(decoder.decode(views)) == values(wanted) and values(decoder.decode(tuple(views), [len(view) for view in views])) == values(wanted)
+    called = []
+    original = torch.Tensor.__dlpack__
+    torch.Tensor.__dlpack__ = lambda self, *args, **kwargs: called.append(self) or original(self, *args, **kwargs)
+    try:
+        assert values(decoder.decode(views[:5])) == values(wanted[:5]) and not called
+    finally:
+        torch.Tensor.__dlpack__ = original
+    good, grad = wide[:, :3], wide[:, :3].clone().requires_grad_()
+    bad = [(grad, "grad"), (wide[:, :3].int(), "int32"), (wide[:, ::2], "contiguous"), (wide.T, "contiguous"), (wide[None, :, :3], "shape"), (wide[0], "shape")]
+    bad += [(good.to_sparse(), ""), (torch.empty((3, 3), device="meta"), ""), (torch.randn((3, 3), dtype=torch.complex64), "complex64")]
+    for tensor, message in bad:
+        with pytest.raises((TypeError, ValueError), match=f"utterance 1: .*{message}"):
+            decoder.decode([good, tensor, good])
+    assert values(decoder.decode([good, torch.nn.Parameter(good, requires_grad=False)])) == values(decoder.decode([good, good]))

@@ -18,6 +18,7 @@ from ..fst import Fst
 from ..graphs import Graph, build_ctc_graph, build_hmm_graph
 from ..lexicon import token_labels
 from ..lm import LM
+from ..options import DecoderConfig
 from ..scores import ScoreReader
 from ..symbols import Symbols
 from .audio import need
@@ -53,7 +54,8 @@ class Model:
             graph = self.build_graph()
             if graph_file is not None:
                 graph.save(graph_file)
-        return Decoder(graph, **{**self.decoder_options, **options})
+        config = DecoderConfig(**{**self.decoder_options, **options})
+        return Decoder(graph, config, determinize=config["lattice_beam"] > 0)  # confidences, by all threads
 
 
 class CtcModel(Model):

@@ -289,7 +289,9 @@ static void fill_one(void *user, uint64_t item, int thread) {
                          ? WF_OK
                          : wf__fail(err, WF_ERR_DEVICE, "CUDA: choosing the GPU");
   if (status == WF_OK) status = fill_result(readback, (uint32_t)item, thread, result, err);
-  if (status == WF_OK) status = wf__result_determinize(readback->work->batch, result, err);
+  const wf__batch *batch = readback->work->batch;
+  if (status == WF_OK)
+    status = wf__result_determinize(batch, wf__batch_graph(batch, u, worker->graph), result, err);
   if (status == WF_OK) return;
   if (status == WF_ERR_MEMORY || status == WF_ERR_DEVICE || status == WF_ERR_CANCELLED) {
     int none = 0;
