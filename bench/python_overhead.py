@@ -2,8 +2,9 @@
 """Measures the overhead of the Python package on the CPU, with calls in which the library has almost no work. Needs the installed package and numpy.
 
 For batches of 1, 50, 400 and 1,260 utterances (or the sizes given as arguments), prints the milliseconds of one batch, the best of several rounds: borrowing the scores as
-one padded tensor, as a list of arrays, and as a list of tensors with DLPack; a call of decode for utterances without frames, padded; the texts of results of 25 words; and for
-25 frames, which the search needs some time for: decode alone, and with all texts or all words. Borrowing and what decode takes without frames add to the time of the search.
+one padded tensor, as a list of arrays, as a list of tensors with DLPack, and as a list of torch tensors if torch is installed; a call of decode for utterances without frames,
+padded; the texts of results of 25 words; and for 25 frames, which the search needs some time for: decode alone, and with all texts or all words. Borrowing and what decode
+takes without frames add to the time of the search.
 """
 
 import sys
@@ -13,6 +14,11 @@ import numpy as np
 
 import warpfst as wf
 from warpfst.scores import Batch
+
+try:
+    import torch
+except ImportError:
+    torch = None
 
 FRAMES = 25
 
@@ -46,7 +52,9 @@ def measure(decoder, matrix, size):
     arrays = [matrix.copy() for _ in range(size)]
     tensors = [Tensor(array) for array in arrays]
     results = decoder.decode(padded, lengths)
+    of_torch = [torch.from_numpy(array) for array in arrays] if torch else []
     return {
+        **({"borrow torch": best_ms(lambda: Batch(of_torch))} if torch else {}),
         "borrow padded": best_ms(lambda: Batch(padded, lengths)),
         "borrow arrays": best_ms(lambda: Batch(arrays)),
         "borrow DLPack": best_ms(lambda: Batch(tensors)),
