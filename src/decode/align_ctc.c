@@ -17,6 +17,11 @@
 #include "decode/aligner.h"
 #include "math/score.h"
 
+/* Frames with gaps take longer, so the check comes more often. */
+static wf_status check_interrupt(const wf__aligner *a, int64_t frame, wf_error *err) {
+  return wf__interrupted_at((uint64_t)frame * (a->gaps.count > 0 ? 32 : 1), err);
+}
+
 /* --- scores ------------------------------------------------------------------------------ */
 
 /* The scores of a frame. Only the used columns are valid. */
@@ -50,7 +55,7 @@ static wf_status scan_scores(wf__aligner *a, wf_error *err) {
   for (int64_t t = 0; t < a->out->num_frames; t++) {
     const float *row = read_row(a, t);
     bool any_large;
-    WF__TRY(wf__interrupted_at((uint64_t)t, err));
+    WF__TRY(check_interrupt(a, t, err));
     a->best[t] = best_score(a, row, &any_large);
     for (size_t c = 0; c < a->num_used && any_large; c++)
       if (!wf__score_usable(row[a->used[c]]))
@@ -166,7 +171,7 @@ static wf_status pass_whole(wf__aligner *a, int64_t end, wf_error *err) {
   begin_pass(a);
   set_whole_windows(a);
   for (int64_t t = 0; t < end; t++) {
-    WF__TRY(wf__interrupted_at((uint64_t)t, err));
+    WF__TRY(check_interrupt(a, t, err));
     if (t % WF__ALIGN_SEGMENT == 0) store_start(a, t, a->windows[t]);
     advance(a, t, a->windows[t + 1], NULL, NULL);
     finish_frame(a, a->windows[t + 1]);
@@ -216,7 +221,7 @@ static wf_status pass_pruned(wf__aligner *a, double least, double beam, float *s
   *score = -INFINITY;
   for (int64_t t = 0; t < end; t++) {
     uint32_t in_time = first_in_time(a, t + 1);
-    WF__TRY(wf__interrupted_at((uint64_t)t, err));
+    WF__TRY(check_interrupt(a, t, err));
     if (t % WF__ALIGN_SEGMENT == 0) store_start(a, t, w);
     if (w.end < a->padded && (double)a->now.token[w.end - 1] >= least - a->bound[t])
       w.end += WF__ALIGN_BLOCK;
@@ -269,7 +274,7 @@ static wf_status compute_segment(wf__aligner *a, int64_t start, int64_t end, siz
   for (int64_t t = start; t < end; t++) {
     wf__align_window to = cut_window(a, t + 1, end, place);
     size_t row = (size_t)(t - start);
-    WF__TRY(wf__interrupted_at(row, err));
+    WF__TRY(check_interrupt(a, t, err));
     advance(a, t, to, a->back + row * a->back_size + (to.first - low),
             a->gap_back + row * a->gaps.count);
     finish_frame(a, to);
