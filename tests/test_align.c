@@ -32,8 +32,9 @@ static task random_task(test_rng *rng, int64_t num_frames, size_t num_tokens, in
   return out;
 }
 
-/* Gives the tokens a path, in which scores are high. `percent_wrong` of the frames have others. */
-static void make_peaky(test_rng *rng, task *t, uint32_t percent_wrong) {
+/* Gives the tokens a path, in which scores are high. `percent_wrong` of the frames have others.
+ * Sums of `rough` scores are rounded. */
+static void make_peaky(test_rng *rng, task *t, uint32_t percent_wrong, bool rough) {
   const wf_align_input *input = &t->input;
   int64_t num_frames = input->scores.num_frames, num_columns = input->scores.num_columns;
   for (int64_t f = 0; f < num_frames; f++) {
@@ -43,7 +44,9 @@ static void make_peaky(test_rng *rng, task *t, uint32_t percent_wrong) {
                      : place % 2 == 0 ? BLANK
                                       : input->tokens[place / 2];
     for (int64_t c = 0; c < num_columns; c++)
-      t->data[f * num_columns + c] = c == column ? -0.125f : -4 - (float)test_below(rng, 64) / 8;
+      t->data[f * num_columns + c] = c != column ? -4 - (float)test_below(rng, 64) / 8
+                                     : rough     ? -(float)test_unit(rng)
+                                                 : -0.125f;
   }
 }
 
@@ -197,7 +200,7 @@ static void test_segments(void **unused) {
     size_t num_tokens = test_below(&rng, (uint32_t)most + 1);
     if (round % 3 == 0) num_tokens = num_tokens / WF__ALIGN_BLOCK * WF__ALIGN_BLOCK;
     task t = random_task(&rng, num_frames, num_tokens, 40, round % 4 != 1);
-    if (round % 2 == 0) make_peaky(&rng, &t, (uint32_t)(round % 5) * 15);
+    if (round % 2 == 0) make_peaky(&rng, &t, (uint32_t)(round % 5) * 15, round % 4 == 0);
     int *states = malloc((size_t)num_frames * sizeof *states);
     float score;
     fill_table(&t.input, states, &score);
@@ -394,7 +397,7 @@ static void test_long_gaps(void **unused) {
   wf_error err = {0};
   test_rng rng = {11};
   task t = random_task(&rng, FRAMES, WORDS, COLUMNS, true);
-  make_peaky(&rng, &t, 0);
+  make_peaky(&rng, &t, 0, false);
   memmove(t.tokens + 100, t.tokens + 100 + FEW, (200 - FEW) * sizeof *t.tokens);
   for (int i = 300 - FEW; i < 300; i++) t.tokens[i] = t.tokens[i + 50];
   wf_align_options options;

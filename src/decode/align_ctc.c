@@ -17,6 +17,11 @@
 #include "decode/aligner.h"
 #include "math/score.h"
 
+/* Frames with gaps take longer, so the check comes more often. */
+static wf_status check_interrupt(const wf__aligner *a, int64_t frame, wf_error *err) {
+  return wf__interrupted_at((uint64_t)frame * (a->gaps.count > 0 ? 32 : 1), err);
+}
+
 /* --- scores ------------------------------------------------------------------------------ */
 
 /* The scores of a frame. Only the used columns are valid. */
@@ -27,20 +32,21 @@ static const float *read_row(wf__aligner *a, int64_t frame) {
   return a->row;
 }
 
-/* The best of the used scores of a frame. Sets `*usable` to whether all are. */
-static float best_score(const wf__aligner *a, const float *row, bool *usable) {
+/* The best of the used scores of a frame. Sets `*any_large` if the size of one is not below 1e20.
+ */
+static float best_score(const wf__aligner *a, const float *row, bool *any_large) {
   float best[WF__ALIGN_USED_STEP];
-  int num_bad = 0;
+  int num_large = 0;
   for (int k = 0; k < WF__ALIGN_USED_STEP; k++) best[k] = -INFINITY;
   for (size_t c = 0; c < a->num_used; c += WF__ALIGN_USED_STEP) {
     for (int k = 0; k < WF__ALIGN_USED_STEP; k++) {
       float score = row[a->used[c + (size_t)k]];
       best[k] = score > best[k] ? score : best[k];
-      num_bad += !wf__score_usable(score);
+      num_large += !(fabsf(score) < 1e20f);
     }
   }
   for (int k = 1; k < WF__ALIGN_USED_STEP; k++) best[0] = best[k] > best[0] ? best[k] : best[0];
-  *usable = num_bad == 0;
+  *any_large = num_large > 0;
   return best[0];
 }
 
@@ -48,10 +54,10 @@ static float best_score(const wf__aligner *a, const float *row, bool *usable) {
 static wf_status scan_scores(wf__aligner *a, wf_error *err) {
   for (int64_t t = 0; t < a->out->num_frames; t++) {
     const float *row = read_row(a, t);
-    bool usable;
-    WF__TRY(wf__interrupted_at((uint64_t)t, err));
-    a->best[t] = best_score(a, row, &usable);
-    for (size_t c = 0; c < a->num_used && !usable; c++)
+    bool any_large;
+    WF__TRY(check_interrupt(a, t, err));
+    a->best[t] = best_score(a, row, &any_large);
+    for (size_t c = 0; c < a->num_used && any_large; c++)
       if (!wf__score_usable(row[a->used[c]]))
         return wf__fail(err, WF_ERR_FORMAT, "score %g in frame %lld, column %d",
                         (double)row[a->used[c]], (long long)t, a->used[c]);
@@ -95,6 +101,9 @@ static void finish_frame(wf__aligner *a, wf__align_window w) {
   a->valid = w;
 }
 
+typedef float float4 __attribute__((vector_size(16), may_alias));
+typedef int32_t int4 __attribute__((vector_size(16)));
+
 /* --- first pass -------------------------------------------------------------------------- */
 
 /* The first place from which the tokens left fit into the frames left. */
@@ -116,10 +125,13 @@ static void set_whole_windows(wf__aligner *a) {
 }
 
 static bool any_above(wf__align_sums sums, uint32_t block, float least) {
-  bool above = false;
-  for (uint32_t i = block; i < block + WF__ALIGN_BLOCK; i++)
-    above = above || sums.token[i] >= least || sums.blank[i] >= least;
-  return above;
+  const float4 *token = (const float4 *)(const void *)(sums.token + block),
+               *blank = (const float4 *)(const void *)(sums.blank + block),
+               all_least = {least, least, least, least};
+  int4 above = {0};
+  for (int i = 0; i < WF__ALIGN_BLOCK / 4; i++)
+    above |= (token[i] >= all_least) | (blank[i] >= all_least);
+  return (above[0] | above[1] | above[2] | above[3]) != 0;
 }
 
 /* Drops blocks at both ends of a window if all their sums are below `least`. */
@@ -159,7 +171,7 @@ static wf_status pass_whole(wf__aligner *a, int64_t end, wf_error *err) {
   begin_pass(a);
   set_whole_windows(a);
   for (int64_t t = 0; t < end; t++) {
-    WF__TRY(wf__interrupted_at((uint64_t)t, err));
+    WF__TRY(check_interrupt(a, t, err));
     if (t % WF__ALIGN_SEGMENT == 0) store_start(a, t, a->windows[t]);
     advance(a, t, a->windows[t + 1], NULL, NULL);
     finish_frame(a, a->windows[t + 1]);
@@ -204,12 +216,12 @@ static wf_status pass_pruned(wf__aligner *a, double least, double beam, float *s
   wf__align_state unused;
   int64_t end = a->out->num_frames;
   begin_pass(a);
-  a->windows[0] = (wf__align_window){0, WF__ALIGN_BLOCK};
+  wf__align_window w = {0, WF__ALIGN_BLOCK};
+  a->windows[0] = w;
   *score = -INFINITY;
   for (int64_t t = 0; t < end; t++) {
-    wf__align_window w = a->windows[t];
     uint32_t in_time = first_in_time(a, t + 1);
-    WF__TRY(wf__interrupted_at((uint64_t)t, err));
+    WF__TRY(check_interrupt(a, t, err));
     if (t % WF__ALIGN_SEGMENT == 0) store_start(a, t, w);
     if (w.end < a->padded && (double)a->now.token[w.end - 1] >= least - a->bound[t])
       w.end += WF__ALIGN_BLOCK;
@@ -262,7 +274,7 @@ static wf_status compute_segment(wf__aligner *a, int64_t start, int64_t end, siz
   for (int64_t t = start; t < end; t++) {
     wf__align_window to = cut_window(a, t + 1, end, place);
     size_t row = (size_t)(t - start);
-    WF__TRY(wf__interrupted_at(row, err));
+    WF__TRY(check_interrupt(a, t, err));
     advance(a, t, to, a->back + row * a->back_size + (to.first - low),
             a->gap_back + row * a->gaps.count);
     finish_frame(a, to);

@@ -23,7 +23,7 @@ typedef struct wf__aligner {
   wf__align_fn advance;
   size_t num_places; /* L + 1 */
   size_t padded;     /* in blocks; the places after L + 1 lead nowhere */
-  int32_t *used;     /* columns whose scores are read: the blank's first */
+  int32_t *used;     /* columns whose scores are read, padded with the blank */
   size_t num_used;
   float *row;                /* scores of a frame as float32, if they are of another type */
   int32_t *column;           /* [places] column of token i; the blank's for place L */

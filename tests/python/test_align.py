@@ -2,11 +2,17 @@
 `pip install torch torchaudio`, then `pytest tests/python/test_align.py`."""
 
 import math
+import pathlib
+import subprocess
+import sys
 
 import numpy
 import pytest
 
 import warpfst as wf
+
+CARDS = pathlib.Path(__file__).resolve().parents[2] / "examples" / "cards"
+SPHINX = pathlib.Path("/usr/share/pocketsphinx/model/en-us")
 
 
 def make(rng, frames, columns, tokens):
@@ -69,6 +75,24 @@ def test_gaps():
         wf.align(scores, [[1, 2]], words=[[1], [1]])
     with pytest.raises(wf.ArgumentError, match="garbage"):
         wf.align(scores, [[1, 2]], garbage=-2)
+
+
+@pytest.mark.skipif(not SPHINX.exists(), reason="no pocketsphinx-en-us")
+def test_hybrid_with_the_graph_of_a_transcript(tmp_path):
+    for line in (CARDS / "ref").read_text().splitlines():
+        key, *said = line.split()
+        words = wf.Symbols(["<eps>", *dict.fromkeys(said)])
+        arcs = [(place, place + 1, words.find(word), words.find(word), 0.0) for place, word in enumerate(said)]
+        grammar = wf.Fst.from_arcs(arcs, {len(said): 0.0}, isymbols=words, osymbols=words)
+        wf.build_hmm_graph(SPHINX / "en-us", SPHINX / "cmudict-en-us.dict", grammar=grammar).save(tmp_path / "said.wfst")
+        command = ["transcribe", CARDS / f"{key}.wav", "--model", SPHINX, "--graph", tmp_path / "said.wfst", "--format", "ctm"]
+        run = subprocess.run([sys.executable, "-m", "warpfst", *command], capture_output=True, text=True)
+        assert run.returncode == 0, run.stderr
+        fields = [line.split() for line in run.stdout.splitlines()]
+        assert [word for *_, word in fields] == said
+        starts, lengths = ([float(row[column]) for row in fields] for column in (2, 3))
+        assert all(length > 0 for length in lengths)
+        assert all(start + length <= after + 0.005 for start, length, after in zip(starts, lengths, starts[1:]))
 
 
 def test_like_torchaudio():
