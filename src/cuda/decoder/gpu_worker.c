@@ -33,139 +33,6 @@ void wf__gpu_take(wf__gpu_worker *worker, wf__batch_chunk *chunk, wf__work_queue
   pthread_mutex_unlock(&work->mutex);
 }
 
-/* --- searching --------------------------------------------------------------------------- */
-
-void wf__gpu_fill_options(wf__lane_params *p, const wf_graph *graph,
-                          const wf_decoder_options *options) {
-  p->graph.num_states = (uint32_t)graph->view.num_states;
-  p->graph.num_arcs = (uint32_t)graph->view.num_arcs;
-  p->graph.start = (uint32_t)graph->view.start;
-  p->graph.num_columns = graph->min_columns;
-  p->graph.has_epsilons = graph->has_epsilons;
-  p->rules.beam = options->beam;
-  p->rules.acoustic_scale = options->acoustic_scale;
-  p->rules.word_score = options->word_score;
-  p->graph.epsilon_slack = wf__epsilon_slack(graph, options, false);
-  p->graph.scored_slack = wf__epsilon_slack(graph, options, true);
-  p->graph.context_bits = wf__gpu_context_bits(graph);
-  p->rules.by_state = (uint32_t)(options->recombine == 1);
-  p->rules.blank = options->blank;
-  p->rules.blank_penalty = options->blank_penalty;
-  p->rules.skip_above = wf__skip_above(options);
-  p->rules.max_active = (uint32_t)options->max_active;
-  p->rules.min_active = (uint32_t)options->min_active;
-  p->rules.max_tokens = (uint32_t)options->max_tokens;
-  p->rules.lattice_beam = options->lattice_beam;
-}
-
-static wf__search_kind kind_of(const wf__gpu_worker *worker) {
-  if (worker->limits.deferred) return WF__SEARCH_DEFERRED;
-  return worker->plan.scored ? WF__SEARCH_SCORED : WF__SEARCH_PLAIN;
-}
-
-/* The search of the whole chunk in lanes of one size. */
-static wf__search_launch launch_of(const wf__gpu_worker *worker, const wf__batch_chunk *chunk) {
-  return (wf__search_launch){.kind = kind_of(worker),
-                             .rnn_scoring = worker->limits.deferred ? worker->rnn_scoring : NULL,
-                             .count = chunk->count,
-                             .max_lanes = worker->plan.lanes,
-                             .ranks = worker->plan.ranks,
-                             .num_begun = chunk->count};
-}
-
-/* Parameters of a search of the chunk and of the backward passes after it. */
-static wf__lane_params chunk_params(const wf__gpu_worker *worker, const wf__batch_chunk *chunk,
-                                    const wf__search_launch *launch) {
-  const wf__gpu_plan *plan = &worker->plan;
-  wf__lane_params p = wf__gpu_search_params(&chunk->room, &worker->params, launch);
-  p.work.stop = worker->stop;
-  p.work.steps = wf__chunk_array(worker, chunk, WF__BATCH_STEPS);
-  p.work.steps_cap = plan->steps_cap;
-  p.memory.path_scratch =
-      (wf__lane_step *)wf__chunk_array(worker, chunk, WF__BATCH_PATH_SCRATCH) +
-      (uint64_t)launch->first * plan->path_cap; /* searches that are not the first have a lane for
-                                                   each utterance */
-  p.memory.path_cap = plan->path_cap;
-  p.lattices.pages = wf__chunk_array(worker, chunk, WF__BATCH_PAGES);
-  p.lattices.page_contexts = wf__chunk_array(worker, chunk, WF__BATCH_PAGE_CONTEXTS);
-  p.lattices.pages_cap = plan->pages_cap;
-  return p;
-}
-
-/* Starts the copy of counters, bad scores and outcomes to host memory. */
-static wf_status fetch_outcomes(const wf__gpu_worker *worker, wf__batch_chunk *chunk,
-                                cudaStream_t stream, wf_error *err) {
-  const uint64_t *off = worker->plan.transfer.off, from = off[WF__TRANSFER_COUNTERS];
-  const wf__transfer *block = &chunk->room.transfer;
-  WF__CUDA_TRY(cudaMemcpyAsync(block->host + from, block->device + from,
-                               off[WF__TRANSFER_SCORES] - from, cudaMemcpyDeviceToHost, stream),
-               "results from the GPU");
-  return WF_OK;
-}
-
-static wf_status make_lattices(const wf__gpu_worker *worker, wf__batch_chunk *chunk,
-                               wf__backward_tables tables, wf_error *err) {
-  const wf__search_launch launch = launch_of(worker, chunk);
-  wf__lane_params p = chunk_params(worker, chunk, &launch);
-  p.lattices.global_tables = chunk->global_tables;
-  chunk->tables = tables + 1;
-  WF__CUDA_TRY(wf__search_kernels_of[kind_of(worker)].backward(&p, tables, chunk->backward_stream),
-               "the kernel of lattices");
-  return fetch_outcomes(worker, chunk, chunk->backward_stream, err);
-}
-
-/* Starts the searches of a chunk in lanes of several sizes, side by side: the first on the chunk's
- * stream, which waits for the others at the end. Each begins when all lanes of the one before run,
- * so that clusters, which need blocks near each other, find room. */
-static wf_status launch_groups(const wf__gpu_worker *worker, const wf__batch_chunk *chunk,
-                               wf_error *err) {
-  wf__lane_group groups[WF__MAX_RANK_BITS + 1];
-  const int num_groups =
-      wf__gpu_group_lanes(&worker->plan, &worker->limits,
-                          wf__chunk_transfer(chunk, WF__TRANSFER_UTTERANCES), chunk->count, groups);
-  wf__search_launch launch = launch_of(worker, chunk);
-  for (int g = 0; g < num_groups; g++) {
-    cudaStream_t stream = g == 0 ? chunk->stream : worker->group_streams[g - 1];
-    launch.queue = g;
-    launch.count = launch.max_lanes = groups[g].count;
-    launch.ranks = groups[g].ranks;
-    launch.begun = g + 1 < num_groups ? worker->between_groups : NULL;
-    wf__lane_params p = chunk_params(worker, chunk, &launch);
-    if (g > 0)
-      WF__CUDA_TRY(cudaStreamWaitEvent(stream, worker->between_groups, 0), "the search kernels");
-    WF__TRY(wf__gpu_submit(&chunk->room, &launch, &p, stream, err));
-    launch.first += groups[g].count;
-    launch.first_part += (uint64_t)groups[g].count * groups[g].ranks;
-  }
-  for (int g = 1; g < num_groups; g++) {
-    WF__CUDA_TRY(cudaEventRecord(worker->between_groups, worker->group_streams[g - 1]),
-                 "the search kernels");
-    WF__CUDA_TRY(cudaStreamWaitEvent(chunk->stream, worker->between_groups, 0),
-                 "the search kernels");
-  }
-  return WF_OK;
-}
-
-/* Queues all work on the chunk's streams. Waits only for the scores of a recurrent scorer. */
-static wf_status launch(const wf__gpu_worker *worker, wf__batch_chunk *chunk, wf_error *err) {
-  const wf__search_launch launch = launch_of(worker, chunk);
-  wf__lane_params p = chunk_params(worker, chunk, &launch);
-  uint32_t *order = wf__chunk_transfer(chunk, WF__TRANSFER_ORDER);
-  for (uint32_t i = 0; i < chunk->count; i++) order[i] = i; /* taken longest first */
-  WF__TRY(wf__gpu_send_transfer(&chunk->room, 0, chunk->stream, err));
-  uint64_t *bad = (uint64_t *)(void *)(chunk->room.transfer.device +
-                                       worker->plan.transfer.off[WF__TRANSFER_BAD]);
-  if (chunk->on_device)
-    WF__CUDA_TRY(wf__check_scores_launch(p.work.utterances, chunk->count, bad, chunk->stream),
-                 "checking scores");
-  if (worker->plan.most_ranks > worker->plan.ranks)
-    WF__TRY(launch_groups(worker, chunk, err));
-  else
-    WF__TRY(wf__gpu_submit(&chunk->room, &launch, &p, chunk->stream, err));
-  chunk->tables = WF__BACKWARD_SMALL;
-  return p.rules.lattice_beam == 0 ? fetch_outcomes(worker, chunk, chunk->stream, err) : WF_OK;
-}
-
 /* --- results ----------------------------------------------------------------------------- */
 
 /* Decodes an utterance that does not fit the plan on the CPU. */
@@ -374,7 +241,7 @@ static void free_global_tables(wf__batch_chunk *chunk) {
  * for later passes, since freeing them would wait for all kernels. */
 static bool reserve_global_tables(const wf__gpu_worker *worker, wf__batch_chunk *chunk,
                                   uint32_t count) {
-  const uint64_t bytes = wf__search_kernels_of[kind_of(worker)].global_bytes(count);
+  const uint64_t bytes = wf__search_kernels_of[wf__gpu_kind_of(worker)].global_bytes(count);
   if (bytes <= chunk->global_bytes) return true;
   free_global_tables(chunk);
   if (cudaMalloc(&chunk->global_tables, bytes) != cudaSuccess) {
@@ -394,14 +261,14 @@ static wf_status start_pass(const wf__gpu_worker *worker, wf__batch_chunk *chunk
                                    [WF__BACKWARD_GLOBAL] = WF__LANE_GLOBAL_LATTICE};
   const wf__lane_outcome *outcomes = wf__chunk_transfer(chunk, WF__TRANSFER_OUTCOMES);
   *started = chunk->tables == WF__BACKWARD_SMALL;
-  if (*started) return make_lattices(worker, chunk, WF__BACKWARD_SMALL, err);
+  if (*started) return wf__gpu_make_lattices(worker, chunk, WF__BACKWARD_SMALL, err);
   for (; chunk->tables < WF__BACKWARD_LEVELS; chunk->tables++) {
     const uint32_t count = count_outcomes(chunk, outcomes, wanted[chunk->tables]);
     if (count == 0) continue;
     if (chunk->tables == WF__BACKWARD_GLOBAL && !reserve_global_tables(worker, chunk, count))
       continue;
     *started = true;
-    return make_lattices(worker, chunk, chunk->tables, err);
+    return wf__gpu_make_lattices(worker, chunk, chunk->tables, err);
   }
   return WF_OK;
 }
@@ -569,7 +436,7 @@ static wf_status run_chunks(wf__gpu_worker *worker, wf__work_queue *work,
     if (chunk->count > 0) {
       chunk->number = num_launched++;
       WF__TRY(wf__gpu_send_scores(worker, chunk, work->batch, err));
-      WF__TRY(launch(worker, chunk, err));
+      WF__TRY(wf__gpu_launch_chunk(worker, chunk, err));
     }
     chunk = free_chunk(worker);
     if (chunk != NULL) wf__gpu_take(worker, chunk, work);

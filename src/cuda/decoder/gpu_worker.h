@@ -9,6 +9,7 @@
  *   upload_added_words.c   words added to the graph, on the GPU
  *   gpu_worker.c           chunk after chunk: scores to the GPU, search, results back
  *   upload_scores.c        scores from host memory: checked, packed and sent by several threads
+ *   gpu_launch.c           the launches of a chunk: searches, passes that make lattices
  *   gpu_submit.c           the transfer block to the GPU, the launch of the search
  *   batch_rnn_scoring.c    the recurrent scorer of the batch and its chains
  *   rnn_scoring.c          the rounds of a search with a recurrent scorer (rnn_scoring.h)
@@ -297,10 +298,19 @@ wf_status wf__gpu_lattice(wf__gpu_worker *worker, const wf_graph *graph,
                           const wf__gpu_pages *pages, bool scored, wf__determinizers *determinizers,
                           int thread, wf_lattice **out, wf_error *err);
 
-/* gpu_worker.c */
+/* gpu_launch.c */
 /* Writes the kernels' parameters of graph and options. */
 void wf__gpu_fill_options(wf__lane_params *params, const wf_graph *graph,
                           const wf_decoder_options *options);
+/* The kind of the batch's searches. */
+wf__search_kind wf__gpu_kind_of(const wf__gpu_worker *worker);
+/* Queues all work on the chunk's streams. Waits only for the scores of a recurrent scorer. */
+wf_status wf__gpu_launch_chunk(const wf__gpu_worker *worker, wf__batch_chunk *chunk, wf_error *err);
+/* Queues the pass with these tables, after the search or the pass before has ended. */
+wf_status wf__gpu_make_lattices(const wf__gpu_worker *worker, wf__batch_chunk *chunk,
+                                wf__backward_tables tables, wf_error *err);
+
+/* gpu_worker.c */
 /* Takes up to plan.chunk_size utterances for the chunk; chunk->count 0: none were left. */
 void wf__gpu_take(wf__gpu_worker *worker, wf__batch_chunk *chunk, wf__work_queue *work);
 /* The next larger size of lanes than the plan's smallest; 0: there is none. */
