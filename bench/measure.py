@@ -114,15 +114,14 @@ def figure(value):
 
 
 def record(figures, command, **about):
-    """Writes rows (what, setup, figure, unit) to results.csv, and replaces rows with the same what, setup and unit. `about`: machine and commit, if they are not those of this machine."""
-    rows = {}
+    """Writes rows (what, setup, figure, unit) to results.csv. They replace rows of the same what, setup, unit and machine. `about`: machine and commit, if they are not those of this machine."""
+    about = {"machine": machine(), "commit": commit(), **about}
+    new = {(what, setup, unit): dict(zip(COLUMNS, (what, setup, value, unit, about["machine"], about["commit"], command))) for what, setup, value, unit in figures}
+    rows = []
     if RESULTS.exists():
         with open(RESULTS, encoding="utf-8", newline="") as file:
-            rows = {(row["what"], row["setup"], row["unit"]): row for row in csv.DictReader(file)}
-    about = {"machine": machine(), "commit": commit(), **about}
-    for what, setup, value, unit in figures:
-        rows[what, setup, unit] = dict(zip(COLUMNS, (what, setup, value, unit, about["machine"], about["commit"], command)))
+            rows = [row for row in csv.DictReader(file) if row["machine"] != about["machine"] or (row["what"], row["setup"], row["unit"]) not in new]
     with open(RESULTS, "w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows.values())
+        writer.writerows(rows + list(new.values()))
