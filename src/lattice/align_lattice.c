@@ -23,12 +23,13 @@
 struct place {
   uint32_t state;
   uint32_t num_words, num_labels;
-  uint64_t first; /* in `pool`: words, then labels */
-  uint32_t next;  /* with the same hash; UINT32_MAX: none */
+  uint64_t first;     /* in `pool`: words, then labels */
+  uint64_t first_arc; /* in `arcs`, which has the arcs of one place after the other */
+  uint32_t next;      /* with the same hash; UINT32_MAX: none */
 };
 
 struct new_arc {
-  uint32_t from, to; /* places */
+  uint32_t to; /* place */
   wf_compact_arc arc;
 };
 
@@ -90,7 +91,11 @@ static wf_status find_place(struct alignment *a, uint32_t state, uint64_t words,
   }
   if (a->places.size >= INT32_MAX)
     return wf__fail(err, WF_ERR_LIMIT, "the aligned lattice would have more than 2^31-1 states");
-  struct place place = {state, (uint32_t)num_words, (uint32_t)num_labels, a->pool.size, UINT32_MAX};
+  struct place place = {.state = state,
+                        .num_words = (uint32_t)num_words,
+                        .num_labels = (uint32_t)num_labels,
+                        .first = a->pool.size,
+                        .next = UINT32_MAX};
   if (!fresh) { /* insert after the first place with the same hash */
     place.next = a->places.data[first].next;
     a->places.data[first].next = added;
@@ -118,12 +123,12 @@ static wf_status front(struct alignment *a, bool ended, wf__part *part, wf_error
   return WF_OK;
 }
 
-/* Makes an arc from `from` of the part at the front; the rest of the queues belongs to the place
- * that the arc leads to. */
-static wf_status add_arc(struct alignment *a, uint32_t from, uint32_t state, const wf__part *part,
+/* Makes an arc of the part at the front; the rest of the queues belongs to the place that the arc
+ * leads to. */
+static wf_status add_arc(struct alignment *a, uint32_t state, const wf__part *part,
                          double graph_cost, double acoustic_cost, wf_error *err) {
   bool word = part->kind == WF__PART_WORD;
-  struct new_arc arc = {.from = from, .arc.word = word ? a->words_waiting.data[0] : 0};
+  struct new_arc arc = {.arc.word = word ? a->words_waiting.data[0] : 0};
   arc.arc.weight =
       (wf_compact_weight){(float)graph_cost, (float)acoustic_cost, part->count, a->labels.size};
   if (a->arcs.size == a->max_arcs)
@@ -147,7 +152,7 @@ static wf_status add_end(struct alignment *a, uint32_t from, double graph_cost,
   const wf__part nothing = {WF__PART_NO_WORD, 0, false};
   if (a->finals.data[from].graph_cost <
       INFINITY) { /* a second end here needs an arc to a new state */
-    WF__TRY(add_arc(a, from, (uint32_t)a->in.num_states, &nothing, graph_cost, acoustic_cost, err));
+    WF__TRY(add_arc(a, (uint32_t)a->in.num_states, &nothing, graph_cost, acoustic_cost, err));
     a->finals.data[a->arcs.data[a->arcs.size - 1].to] = (wf_compact_weight){0};
     return WF_OK;
   }
@@ -160,7 +165,7 @@ static wf_status end_here(struct alignment *a, uint32_t from, double graph_cost,
   wf__part part;
   WF__TRY(front(a, true, &part, err));
   if (part.kind == WF__PART_WAIT) return add_end(a, from, graph_cost, acoustic_cost, err);
-  return add_arc(a, from, (uint32_t)a->in.num_states, &part, graph_cost, acoustic_cost, err);
+  return add_arc(a, (uint32_t)a->in.num_states, &part, graph_cost, acoustic_cost, err);
 }
 
 static wf_status wait_for(struct alignment *a, int32_t word, const wf_compact_weight *weight,
@@ -180,8 +185,7 @@ static wf_status enter(struct alignment *a, uint32_t from, uint32_t state, doubl
                        double acoustic_cost, wf_error *err) {
   wf__part part;
   WF__TRY(front(a, false, &part, err));
-  if (part.kind != WF__PART_WAIT)
-    return add_arc(a, from, state, &part, graph_cost, acoustic_cost, err);
+  if (part.kind != WF__PART_WAIT) return add_arc(a, state, &part, graph_cost, acoustic_cost, err);
   struct step step = {
       state,      a->in.arc_off[state], a->words_waiting.size, a->labels_waiting.size,
       graph_cost, acoustic_cost};
@@ -238,29 +242,20 @@ static int compare_keys(const void *left, const void *right) {
   return a->place < b->place ? -1 : a->place > b->place;
 }
 
-static int compare_arcs(const void *left, const void *right) {
-  const struct new_arc *a = left, *b = right;
-  if (a->from != b->from) return a->from < b->from ? -1 : 1;
-  return a->arc.weight.first_label < b->arc.weight.first_label
-             ? -1
-             : a->arc.weight.first_label > b->arc.weight.first_label;
-}
-
 static wf_status build(struct alignment *a, const struct order_key *keys, uint32_t *number,
                        wf_compact_lattice **out, wf_error *err) {
   wf__compact_arrays arrays = {0};
   wf_status status = WF_OK;
-  uint64_t at = 0;
   for (uint64_t i = 0; i < a->places.size; i++) number[keys[i].place] = (uint32_t)i;
-  for (uint64_t i = 0; i < a->arcs.size; i++) {
-    a->arcs.data[i].from = number[a->arcs.data[i].from];
-    a->arcs.data[i].arc.nextstate = (int32_t)number[a->arcs.data[i].to];
-  }
-  if (a->arcs.size > 0) qsort(a->arcs.data, a->arcs.size, sizeof *a->arcs.data, compare_arcs);
   for (uint64_t i = 0; i < a->places.size && status == WF_OK; i++) {
-    status = wf__compact_add_state(&arrays, a->finals.data[keys[i].place], err);
-    for (; at < a->arcs.size && a->arcs.data[at].from == i && status == WF_OK; at++)
-      status = wf__compact_push(&arrays, a->arcs.data[at].arc, err);
+    const uint64_t place = keys[i].place, end = place + 1 < a->places.size
+                                                    ? a->places.data[place + 1].first_arc
+                                                    : a->arcs.size;
+    status = wf__compact_add_state(&arrays, a->finals.data[place], err);
+    for (uint64_t k = a->places.data[place].first_arc; k < end && status == WF_OK; k++) {
+      a->arcs.data[k].arc.nextstate = (int32_t)number[a->arcs.data[k].to];
+      status = wf__compact_push(&arrays, a->arcs.data[k].arc, err);
+    }
   }
   return wf__compact_finish_with(status, &arrays, &a->labels, out, err);
 }
@@ -301,8 +296,10 @@ wf_status wf_compact_lattice_align(const wf_compact_lattice *lattice,
   if (a.in.num_states > 0 && status == WF_OK)
     status = wf__vec_grow(&a.labels_waiting, 1, "alignments", err);
   if (a.in.num_states > 0 && status == WF_OK) status = find_place(&a, 0, 0, 0, &start, err);
-  for (uint64_t i = 0; i < a.places.size && status == WF_OK; i++)
+  for (uint64_t i = 0; i < a.places.size && status == WF_OK; i++) {
+    a.places.data[i].first_arc = a.arcs.size;
     status = expand_place(&a, (uint32_t)i, err);
+  }
   if (status == WF_OK) status = make_lattice(&a, out, err);
   if (out_forced != NULL) *out_forced = a.num_forced;
   wf__vec_free(&a.places);
