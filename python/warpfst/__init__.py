@@ -12,6 +12,7 @@ The package has no dependencies: log_probs may be any object with DLPack or the 
 
 from ._library import set_log
 from ._library import version as _version
+from .aio import AsyncStream, AsyncStreams
 from .align import AlignedToken, Alignment, align
 from .batches import Composer, DeviceArray, DeviceFst, FstBatch
 from .decoder import Decoder, cuda_available
@@ -96,6 +97,8 @@ __all__ = [
     "Alignment",
     "Arc",
     "ArgumentError",
+    "AsyncStream",
+    "AsyncStreams",
     "CancelledError",
     "CompactLattice",
     "Composer",
