@@ -14,7 +14,7 @@ from ._library import set_log
 from ._library import version as _version
 from .align import AlignedToken, Alignment, align
 from .batches import Composer, DeviceArray, DeviceFst, FstBatch
-from .decoder import Decoder, cuda_available
+from .decoder import Decoder, cuda_available, spot
 from .error_rate import Counts, Wer, read_transcripts, wer
 from .errors import (
     ArgumentError,
@@ -193,6 +193,7 @@ __all__ = [
     "set_log",
     "shortest_distance",
     "shortest_path",
+    "spot",
     "tables",
     "token_blank",
     "topsort",

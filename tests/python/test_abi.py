@@ -46,6 +46,7 @@ NOT_CALLED = {
     "wf_score_reader_fraction": "progress of the command line",
     "wf_score_reader_lost_rest": "reading the next matrix, or the end, reports it",
     "wf_symbols_find_bytes": "wf_symbols_find is enough",
+    "wf_textgrid_write": "warpfst align writes TextGrid files",
     "wf_transcripts_find": "read_transcripts makes a dict",
     "wf_transcripts_format": "as above",
     "wf_wlm_knows": "LargeLM.words.find",
