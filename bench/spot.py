@@ -65,7 +65,7 @@ def main():
         for name, found in ways.items():
             cells = row(speech, kind, found)
             rows.append([kind, name, *cells])
-            out += [("keyword spotting", f"{setup}, {kind} lists, {name}, {column}", value, "words" if column == "false alarms" else "%") for column, value in zip(COLUMNS, cells)]
+            out += [("keyword spotting", f"{setup}, {kind} lists, {name}, {column}", value, "words" if column == "false alarms" else "%") for column, value in zip(COLUMNS, cells) if column != "F1"]
         size = len(next(iter(lists.values())))
         print(f"{size} words in {len(matrices)} utterances: {spotting:.3f} s of a processor; decoding with lattices: {decoding:.3f} s", flush=True)
         out.append(("keyword spotting", f"{setup}, {size} words, time of spotting", f"{100 * spotting / decoding:.1f}", "% of decoding"))
