@@ -419,11 +419,11 @@ typedef struct wf_spot_hit {
   int32_t start_frame, end_frame; /* mean over the paths of the hit, rounded */
   double probability;             /* in [0, 1] */
 } wf_spot_hit;
-/* `*out_hits` receives the hits of the words [num_words], sorted by start frame, then label; free
- * it with wf_free. A word that is listed twice counts once. Costs are used as they are. Times are
- * those of arcs, so align the lattice first (wf_compact_lattice_align). An arc of a word without
- * labels spans one frame. A lattice without paths has no hits. Errors: a label below 1; paths to a
- * listed word differ in their number of frames (WF_ERR_ARGUMENT). */
+/* `*out_hits` receives the hits of the words [num_words], sorted by start frame, then label, then
+ * most probable first; free it with wf_free. A word that is listed twice counts once. Costs are
+ * used as they are. Times are those of arcs, so align the lattice first (wf_compact_lattice_align).
+ * An arc of a word without labels spans one frame. A lattice without paths has no hits. Errors: a
+ * label below 1; paths to a listed word differ in their number of frames (WF_ERR_ARGUMENT). */
 WF_API wf_status wf_compact_lattice_spot(const wf_compact_lattice *lattice, const int32_t *words,
                                          size_t num_words, const wf_spot_options *options,
                                          wf_spot_hit **out_hits, size_t *out_count, wf_error *err);

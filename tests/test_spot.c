@@ -90,7 +90,9 @@ static void check_hits(struct listing *list, const int32_t *words, size_t num_wo
   for (size_t i = 0; i + 1 < count; i++)
     assert_true(
         hits[i].start_frame < hits[i + 1].start_frame ||
-        (hits[i].start_frame == hits[i + 1].start_frame && hits[i].label <= hits[i + 1].label));
+        (hits[i].start_frame == hits[i + 1].start_frame &&
+         (hits[i].label < hits[i + 1].label ||
+          (hits[i].label == hits[i + 1].label && hits[i].probability >= hits[i + 1].probability))));
   free(matched);
 }
 

@@ -40,6 +40,7 @@ static int compare_hits(const void *left, const void *right) {
   const wf_spot_hit *a = left, *b = right;
   if (a->start_frame != b->start_frame) return a->start_frame < b->start_frame ? -1 : 1;
   if (a->label != b->label) return a->label < b->label ? -1 : 1;
+  if (a->probability != b->probability) return a->probability > b->probability ? -1 : 1;
   return (a->end_frame > b->end_frame) - (a->end_frame < b->end_frame);
 }
 
