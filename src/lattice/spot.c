@@ -151,7 +151,7 @@ wf_status wf_compact_lattice_spot(const wf_compact_lattice *lattice, const int32
   wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
   struct spotter s = {.lattice = &view, .threshold = (double)taken.threshold};
   wf_status status = take_words(&s, words, num_words, err);
-  if (status == WF_OK) status = spot(&s, err);
+  if (status == WF_OK && num_words > 0) status = spot(&s, err);
   if (status == WF_OK && s.hits.size > 0) {
     qsort(s.hits.data, s.hits.size, sizeof *s.hits.data, compare_hits);
     *out_hits = s.hits.data;
