@@ -238,3 +238,42 @@ def test_listed_words(ctc_graph, ctc_scores, references):
         pickle.loads(pickle.dumps(results[0])).spot(["THE"])
     with pytest.raises(wf.ArgumentError, match="no symbol table"):
         wf.spot(wf.Decoder(ctc_graph.fst.with_symbols(None, None), lattice_beam=4), ctc_scores[next(iter(ctc_scores))], ["THE"])
+
+
+def test_the_program_finds_the_same_listed_words(ctc_graph, ctc_scores, references, tmp_path):
+    keys = list(ctc_scores)
+    listed = sorted({word for key in keys for word in references[key] if ctc_graph.words.find(word)})
+    results = wf.Decoder(ctc_graph, acoustic_scale=0.7, lattice_beam=8).decode(list(ctc_scores.values()))
+    for name in ("lattice", "compact_lattice"):
+        with wf.LatticeWriter(tmp_path / f"{name}.ark") as out:
+            for key, result in zip(keys, results):
+                out.put(key, getattr(result, name))
+    ctc_graph.save(tmp_path / "graph.wfst")
+    ctc_graph.words.write(tmp_path / "words.txt")
+    (tmp_path / "list.txt").write_text("".join(f"{word}\n" for word in listed) + "\n")
+
+    def spot(*flags):
+        program = pathlib.Path(wf.__file__).parent / "bin" / "warpfst"
+        command = [program, "lattice", "spot", "--words=words.txt", "--frame-shift=0.04", "--graph=graph.wfst", *flags]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+
+    expected = [(key, hit) for key, result in zip(keys, results) for hit in result.spot(listed, 0.1)]
+    for source in (["compact_lattice.ark"], ["lattice.ark", "--beam=8"]):
+        run = spot(*source, "--list=list.txt", "--threshold=0.1")
+        assert run.returncode == 0 and run.stderr.endswith(f"\n16 lattices, {len(listed)} words, {len(expected)} hits\n")
+        lines = [line.split() for line in run.stdout.splitlines()]
+        assert [(key, word) for key, _, _, _, word, _ in lines] == [(key, hit.text) for key, hit in expected]
+        for (_, _, start, duration, _, confidence), (_, hit) in zip(lines, expected):
+            assert math.isclose(float(start), 0.04 * hit.start, abs_tol=2e-3) and math.isclose(float(duration), 0.04 * (hit.end - hit.start), abs_tol=2e-3)
+            assert math.isclose(float(confidence), hit.confidence, abs_tol=1e-4)
+    (tmp_path / "unknown.txt").write_text("THE\nXYZZY\n")
+    (tmp_path / "phrase.txt").write_text("THE THE\n")
+    wrong = [
+        (["--list=unknown.txt"], "unknown.txt:2: the word 'XYZZY' is not in the word table"),
+        (["--list=phrase.txt"], "phrase.txt:1: expected one word in a line"),
+        (["--list=none.txt"], "none.txt: No such file"),
+        ([], "no word list given: --list FILE"),
+    ]
+    for flags, message in wrong:
+        run = spot("compact_lattice.ark", *flags)
+        assert run.returncode > 0 and message in run.stderr and run.stdout == ""
