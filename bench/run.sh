@@ -15,6 +15,7 @@
 #   compose  the published comparison of composition: tables for OpenFst, GTN, ours
 #   rnnlm_hybrid  recurrent and n-gram models of Jane Austen's novels on the hybrid task: perplexity, word error rate; not in `all`
 #   word_times  how many word times are exact, for every kind of graph; not in `all`
+#   spot     listed words in lattices: precision and recall; not in `all`
 #   fly      a large n-gram model on the fly: exactness, word error rate and speed on the hybrid task; not in `all`
 #   all      all benchmarks that are not marked `not in all`
 #   help     this text
@@ -76,7 +77,7 @@ case $what in
     WARPFST_PEER_PYTHON=build/bench/boost_peers/bin/python NEMO_WHEEL='build/bench/nemo/*.whl' python3 bench/boost.py "$@"
     ;;
   align) use_package && build/bench/align_peers/bin/python bench/align.py "$@" ;;
-  word_times) use_package && /usr/bin/python3 bench/word_times.py "$@" ;;
+  word_times | spot) use_package && /usr/bin/python3 "bench/$what.py" "$@" ;;
   compose) build_openfst_ops && python3 bench/compose.py "$@" ;;
   lm)
     case " $* " in

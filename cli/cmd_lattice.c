@@ -6,6 +6,7 @@ int cmd_lattice(int argc, char **argv) {
   static const cli_part parts[] = {
       {"lattice convert", "change the format, kind or scale", cmd_lattice_convert},
       {"lattice mbr", "minimum Bayes risk words, confidences, sausages", cmd_lattice_mbr},
+      {"lattice spot", "listed words, with times and probabilities", cmd_lattice_spot},
       {"lattice oracle", "lowest word error rate among the paths", cmd_lattice_oracle},
       {"lattice stats", "sizes and densities", cmd_lattice_stats},
       {"lattice draw", "draw a lattice: a page with an SVG, or a file for Graphviz",

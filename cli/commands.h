@@ -9,7 +9,7 @@
   X(align, "align", "Decoding", "times of the words of known transcripts in CTC scores")          \
   X(plan, "plan", "Decoding", "GPU memory that a batch or streams need")                          \
   X(lattice, "lattice", "Decoding",                                                               \
-    "lattices: convert, prune, determinize, nbest, rescore, mbr, oracle, stats, draw")            \
+    "lattices: convert, prune, determinize, nbest, rescore, mbr, spot, oracle, stats, draw")      \
   X(matrix, "matrix", "Decoding", "list or convert files of acoustic scores")                     \
   X(lexicon, "lexicon", "Graphs", "make a lexicon transducer L")                                  \
   X(topology, "topology", "Graphs", "make a CTC topology T")                                      \

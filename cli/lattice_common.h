@@ -8,6 +8,7 @@
 /* The subcommands of `warpfst lattice`; argv[0] is "lattice NAME". */
 int cmd_lattice_convert(int argc, char **argv);
 int cmd_lattice_mbr(int argc, char **argv);
+int cmd_lattice_spot(int argc, char **argv);
 int cmd_lattice_oracle(int argc, char **argv);
 int cmd_lattice_stats(int argc, char **argv);
 int cmd_lattice_draw(int argc, char **argv);

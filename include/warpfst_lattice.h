@@ -405,6 +405,29 @@ WF_API wf_status wf_compact_lattice_mbr(const wf_compact_lattice *lattice, const
                                         wf_mbr_result **out, wf_error *err);
 WF_API void wf_mbr_result_free(wf_mbr_result *result);
 
+/* Finds listed words in a lattice (keyword spotting). The probability that a word is being said at
+ * a frame is the sum of the posteriors of its arcs that span the frame. The frame with the highest
+ * probability, the earliest of several, makes a hit of these arcs. They are left out, and the
+ * search goes on with the other arcs until no frame reaches the threshold. So a word that is said
+ * twice is found twice. (The probability is C_max of Wessel, Schlueter, Macherey, Ney 2001,
+ * "Confidence measures for large vocabulary continuous speech recognition".) */
+#define WF_SPOT_OPTIONS(X) \
+  X(F32, threshold, 0.5, 0, 1, "", "leave out hits whose probability is below this; 0: none")
+WF_DECLARE_OPTIONS(spot, WF_SPOT_OPTIONS)
+typedef struct wf_spot_hit {
+  int32_t label;
+  int32_t start_frame, end_frame; /* mean over the paths of the hit, rounded */
+  double probability;             /* in [0, 1] */
+} wf_spot_hit;
+/* `*out_hits` receives the hits of the words [num_words], sorted by start frame, then label, then
+ * most probable first; free it with wf_free. A word that is listed twice counts once. Costs are
+ * used as they are. Times are those of arcs, so align the lattice first (wf_compact_lattice_align).
+ * An arc of a word without labels spans one frame. A lattice without paths has no hits. Errors: a
+ * label below 1; paths to a listed word differ in their number of frames (WF_ERR_ARGUMENT). */
+WF_API wf_status wf_compact_lattice_spot(const wf_compact_lattice *lattice, const int32_t *words,
+                                         size_t num_words, const wf_spot_options *options,
+                                         wf_spot_hit **out_hits, size_t *out_count, wf_error *err);
+
 /* Finds the path with the fewest errors against a reference, where insertions, deletions and
  * substitutions count 1 each. `*out_words` receives its words; free it with wf_free. `*out_errors`
  * (may be NULL) receives the number of errors. Errors: a lattice without paths; a product of states

@@ -225,7 +225,7 @@ SEARCHES = {
     "hotwords": "how-to/hotwords.html",
     "biasing": "how-to/hotwords.html",
     "contextual biasing": "how-to/hotwords.html",
-    "keyword spotting": "how-to/hotwords.html",
+    "keyword spotting": "how-to/spotting.html",
     "word timestamps": "how-to/word-times.html",
     "timestamps": "how-to/word-times.html",
     "forced alignment": "how-to/alignment.html",

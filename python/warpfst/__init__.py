@@ -15,7 +15,7 @@ from ._library import version as _version
 from .aio import AsyncStream, AsyncStreams
 from .align import AlignedToken, Alignment, align
 from .batches import Composer, DeviceArray, DeviceFst, FstBatch
-from .decoder import Decoder, cuda_available
+from .decoder import Decoder, cuda_available, spot
 from .error_rate import Counts, Wer, read_transcripts, wer
 from .errors import (
     ArgumentError,
@@ -196,6 +196,7 @@ __all__ = [
     "set_log",
     "shortest_distance",
     "shortest_path",
+    "spot",
     "tables",
     "token_blank",
     "topsort",

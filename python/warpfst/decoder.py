@@ -17,7 +17,7 @@ from .errors import ArgumentError, Error, StateError
 from .fst import Fst
 from .graphs import Graph, Path
 from .options import DecoderConfig, c_options
-from .results import Result, Results, WordTexts
+from .results import Result, Results, Word, WordTexts
 from .scorers import AnyLM, Boost, BoostCache, for_batch, lm_scorer
 from .scores import LEGACY_STREAM, Batch
 from .streams import Partial, Stream, StreamEvent, event_of
@@ -319,3 +319,12 @@ def cuda_available() -> str | None:
     except Error as error:
         return str(error)
     return None
+
+
+def spot(decoder: Decoder, log_probs: Any, words: Iterable[str], *, lengths: Any = None, threshold: float = 0.5) -> list[list[Word]]:
+    """Decodes a batch and returns the hits of listed words in each utterance (Result.spot). The decoder needs lattice_beam.
+
+    `log_probs`, `lengths`: as in Decoder.decode. Raises the error of the first utterance that failed.
+    """
+    listed = words if isinstance(words, str) else list(words)
+    return [result.spot(listed, threshold) for result in decoder.decode(log_probs, lengths)]

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         LatticeScaleOptions,
         LatticeWriterOptions,
         MbrOptions,
+        SpotOptions,
     )
 
 
@@ -386,6 +387,20 @@ class CompactLattice(Handle):
         confidences = list(result.confidences[: result.num_words])
         lib.wf_mbr_result_free(address)
         return confidences
+
+    def spot(self, words: Sequence[int], **options: Unpack[SpotOptions]) -> list[ConfidentWord]:
+        """Finds listed words (labels): hits sorted by start frame, with the probability as `confidence`. Costs are not scaled.
+
+        How hits are made: docs/how-to/spotting.md. ArgumentError: a label below 1, or paths to a listed word differ in their number of frames.
+        """
+        timed = self._timed()
+        labels = (ctypes.c_int32 * len(words))(*words)
+        out, count = ctypes.c_void_p(), ctypes.c_size_t()
+        call("wf_compact_lattice_spot", timed.address, labels, len(labels), c_options("spot", options), ctypes.byref(out), ctypes.byref(count))
+        hits = (_abi.wf_spot_hit * count.value).from_address(out.value) if out.value else ()
+        made = [ConfidentWord(hit.label, hit.start_frame, hit.end_frame, hit.probability) for hit in hits]
+        lib.wf_free(out)
+        return made
 
     def oracle(self, reference: Sequence[int]) -> tuple[list[int], int]:
         """(labels of the path with the fewest errors against a reference, number of these errors)."""

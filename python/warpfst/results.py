@@ -60,6 +60,16 @@ class WordTexts(dict[int, str]):
         self[label] = text
         return text
 
+    def labels(self, words: Iterable[str]) -> list[int]:
+        """The labels of words. ArgumentError: a word that is not in the table."""
+        if self._table is None:
+            raise ArgumentError("the graph has no symbol table of words")
+        found = {word: self._table.find(word) for word in words}
+        unknown = [word for word, label in found.items() if not label]
+        if unknown:
+            raise ArgumentError(f"{len(unknown)} of {len(found)} words are not in the graph's vocabulary: {', '.join(map(repr, unknown[:10]))}{', ...' * (len(unknown) > 10)}")
+        return [label for label in found.values() if label]
+
     def of_batch(self, raw: Any) -> list[str] | None:
         """The text of each utterance, made by C. None: only Python has the texts."""
         if isinstance(self._table, ExtendedSymbols) or self._base is not None:
@@ -113,6 +123,7 @@ class Result:
     num_narrowed    frames in which max_active cut the beam
     nbest(n)        the n best word sequences
     mbr()           minimum Bayes risk words
+    spot(words)     hits of listed words
     """
 
     __slots__ = ("_batch", "_i")
@@ -182,6 +193,15 @@ class Result:
         """
         return self._batch._mbr(self._i)
 
+    def spot(self, words: Iterable[str], threshold: float = 0.5) -> list[Word]:
+        """Hits of listed words anywhere in the lattice, sorted by start frame. `confidence` is the probability of the hit, at least `threshold`. Needs lattice_beam.
+
+        The words must be in the vocabulary of the graph (ArgumentError); phrases are not supported. How hits are made: docs/how-to/spotting.md.
+        """
+        if isinstance(words, str):
+            raise TypeError("words: expected a list of words, found a str")
+        return self._batch._spot(self._i, words, threshold)
+
     def __repr__(self) -> str:
         return f"<Result: {self.error}>" if self.error is not None else f"<Result: {self.text!r}, cost {self.cost:.3f}>"
 
@@ -206,6 +226,9 @@ class _Saved:
 
     def _mbr(self, _i: int) -> Mbr:
         raise ArgumentError("mbr needs a lattice, which is not included in pickles")
+
+    def _spot(self, _i: int, _words: Iterable[str], _threshold: float) -> list[Word]:
+        raise ArgumentError("spot needs a lattice, which is not included in pickles")
 
 
 def _saved_result(num_frames: int, values: dict[str, Any], error: Error | None) -> Result:
@@ -460,3 +483,8 @@ class Results(Sequence[Result]):
     def _mbr(self, i: int) -> Mbr:
         compact, ready = self._compact(i, "mbr"), self._ready(i)
         return compact.mbr() if ready is None or not ready.mbr else mbr_of(ready.mbr)
+
+    def _spot(self, i: int, words: Iterable[str], threshold: float) -> list[Word]:
+        compact, texts = self._compact(i, "spot"), self._texts_of(i)
+        hits = compact.spot(texts.labels(words), threshold=threshold)
+        return [Word(texts[hit.label], hit.start, hit.end, hit.label, hit.confidence) for hit in hits]

@@ -47,6 +47,7 @@
   X(lattice_reader, WF_LATTICE_READER_OPTIONS)           \
   X(lattice_writer, WF_LATTICE_WRITER_OPTIONS)           \
   X(mbr, WF_MBR_OPTIONS)                                 \
+  X(spot, WF_SPOT_OPTIONS)                               \
   X(lattice_align, WF_LATTICE_ALIGN_OPTIONS)             \
   X(lattice_draw, WF_LATTICE_DRAW_OPTIONS)               \
   /* end of the list */

@@ -195,3 +195,85 @@ def test_many_lattices_at_once(ctc_graph, ctc_scores, tmp_path):
     best = " ".join(ctc_graph.words.text(word) for word in together[0].best_path().words)
     assert all(word in (tmp_path / "lattice.html").read_text() for word in best.split()) and "digraph" in (tmp_path / "lattice.dot").read_text()
     assert wf.determinize_lattices([]) == []
+
+
+def test_listed_words(ctc_graph, ctc_scores, references):
+    decoder = wf.Decoder(ctc_graph, acoustic_scale=0.7, lattice_beam=8, determinize=True)
+    results = decoder.decode(list(ctc_scores.values()))
+    listed = sorted({word for key in ctc_scores for word in references[key] if ctc_graph.words.find(word)})
+    num_hits = 0
+    for result in results:
+        hits = result.spot(listed, threshold=0)
+        num_hits += len(hits)
+        assert hits == sorted(hits, key=lambda hit: (hit.start, hit.label)) and all(0 <= hit.start < hit.end <= result.num_frames for hit in hits)
+        likely = [hit for hit in hits if hit.confidence >= 0.5]
+        assert likely == result.spot(listed) == result.spot(tuple(listed) * 2) and all(hit.text in listed and ctc_graph.words.find(hit.text) == hit.label for hit in hits)
+        # The most probable hit of a word has the largest probability of the word in a frame.
+        lattice = result.compact_lattice.align(ctc_graph.word_aligner)
+        view, spans, posteriors = lattice._view, {}, lattice.posteriors()[0]
+        for state in range(lattice.num_states):
+            for i in range(view.arc_off[state], view.arc_off[state + 1]):
+                arc = view.arcs[i]
+                frames = spans.setdefault(arc.word, np.zeros(result.num_frames))
+                frames[view.frames[state] : view.frames[state] + arc.weight.num_labels] += posteriors[i]
+        for label in {hit.label for hit in hits}:
+            assert math.isclose(max(hit.confidence for hit in hits if hit.label == label), min(1, spans[label].max()), abs_tol=1e-8)
+        assert {hit.label for hit in hits} == {ctc_graph.words.find(word) for word in listed} & set(spans)
+    assert num_hits > 100
+    assert wf.spot(decoder, list(ctc_scores.values()), iter(listed), threshold=0.3) == [result.spot(listed, 0.3) for result in results]
+    assert results[0].spot([]) == []
+    wrong = [(["THE", "XYZZY"], "1 of 2 words are not in the graph's vocabulary: 'XYZZY'"), (["<eps>"], "vocabulary"), (["THE THE"], "vocabulary")]
+    for words, message in wrong:
+        with pytest.raises(wf.ArgumentError, match=message):
+            results[0].spot(words)
+    with pytest.raises(TypeError, match="a list of words"):
+        wf.spot(decoder, ctc_scores[next(iter(ctc_scores))], "THE")
+    with pytest.raises(wf.ArgumentError, match="threshold is 2"):
+        results[0].spot(["THE"], 2)
+    with pytest.raises(wf.ArgumentError, match="word 1 is 0"):
+        results[0].compact_lattice.spot([5, 0])
+    with pytest.raises(wf.ArgumentError, match="spot needs a lattice: set lattice_beam"):
+        wf.spot(wf.Decoder(ctc_graph), ctc_scores[next(iter(ctc_scores))], ["THE"])
+    with pytest.raises(wf.ArgumentError, match="not included in pickles"):
+        pickle.loads(pickle.dumps(results[0])).spot(["THE"])
+    with pytest.raises(wf.ArgumentError, match="no symbol table"):
+        wf.spot(wf.Decoder(ctc_graph.fst.with_symbols(None, None), lattice_beam=4), ctc_scores[next(iter(ctc_scores))], ["THE"])
+
+
+def test_the_program_finds_the_same_listed_words(ctc_graph, ctc_scores, references, tmp_path):
+    keys = list(ctc_scores)
+    listed = sorted({word for key in keys for word in references[key] if ctc_graph.words.find(word)})
+    results = wf.Decoder(ctc_graph, acoustic_scale=0.7, lattice_beam=8).decode(list(ctc_scores.values()))
+    for name in ("lattice", "compact_lattice"):
+        with wf.LatticeWriter(tmp_path / f"{name}.ark") as out:
+            for key, result in zip(keys, results):
+                out.put(key, getattr(result, name))
+    ctc_graph.save(tmp_path / "graph.wfst")
+    ctc_graph.words.write(tmp_path / "words.txt")
+    (tmp_path / "list.txt").write_text("".join(f"{word}\n" for word in listed) + "\n")
+
+    def spot(*flags):
+        program = pathlib.Path(wf.__file__).parent / "bin" / "warpfst"
+        command = [program, "lattice", "spot", "--words=words.txt", "--frame-shift=0.04", "--graph=graph.wfst", *flags]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+
+    expected = [(key, hit) for key, result in zip(keys, results) for hit in result.spot(listed, 0.1)]
+    for source in (["compact_lattice.ark"], ["lattice.ark", "--beam=8"]):
+        run = spot(*source, "--list=list.txt", "--threshold=0.1")
+        assert run.returncode == 0 and run.stderr.endswith(f"\n16 lattices, {len(listed)} words, {len(expected)} hits\n")
+        lines = [line.split() for line in run.stdout.splitlines()]
+        assert [(key, word) for key, _, _, _, word, _ in lines] == [(key, hit.text) for key, hit in expected]
+        for (_, _, start, duration, _, confidence), (_, hit) in zip(lines, expected):
+            assert math.isclose(float(start), 0.04 * hit.start, abs_tol=2e-3) and math.isclose(float(duration), 0.04 * (hit.end - hit.start), abs_tol=2e-3)
+            assert math.isclose(float(confidence), hit.confidence, abs_tol=1e-4)
+    (tmp_path / "unknown.txt").write_text("THE\nXYZZY\n")
+    (tmp_path / "phrase.txt").write_text("THE THE\n")
+    wrong = [
+        (["--list=unknown.txt"], "unknown.txt:2: the word 'XYZZY' is not in the word table"),
+        (["--list=phrase.txt"], "phrase.txt:1: expected one word in a line"),
+        (["--list=none.txt"], "none.txt: No such file"),
+        ([], "no word list given: --list FILE"),
+    ]
+    for flags, message in wrong:
+        run = spot("compact_lattice.ark", *flags)
+        assert run.returncode > 0 and message in run.stderr and run.stdout == ""
