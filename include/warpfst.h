@@ -544,7 +544,7 @@ typedef struct wf_plan {
   uint64_t available_bytes; /* the limit: gpu_memory or the free memory; UINT64_MAX: unknown */
   uint64_t pinned_bytes;    /* page-locked host memory, for each GPU */
   int32_t num_gpus;         /* workers of the decoder; 0 on the CPU, which has no plan */
-  int32_t lane_blocks;      /* thread blocks that search one utterance */
+  int32_t lane_blocks;      /* thread blocks that search one utterance; long ones may get more */
   int32_t num_lanes;        /* utterances searched on a GPU at the same time */
   uint64_t reserved[8];
 } wf_plan;
