@@ -419,7 +419,9 @@ static void test_lanes_of_several_sizes(void **state) {
     test_free_task(&task);
   }
 #if defined(FAKE_CUDA) && !defined(SIMT)
-  assert_true(fake_gpus.max_rank_bits == 0 || num_large > 0);
+  int32_t compiled_for[2];
+  assert_cuda((cudaError_t)wf__gpu_compiled_for(compiled_for));
+  assert_true(compiled_for[1] == 0 || num_large > 0);
 #endif
 }
 
