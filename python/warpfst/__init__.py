@@ -10,9 +10,11 @@ them. Graph, Fst, LM and Lexicon objects are immutable and can be shared by thre
 The package has no dependencies: log_probs may be any object with DLPack or the buffer protocol.
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from ._library import set_log
 from ._library import version as _version
-from .aio import AsyncStream, AsyncStreams
 from .align import AlignedToken, Alignment, align
 from .batches import Composer, DeviceArray, DeviceFst, FstBatch
 from .decoder import Decoder, cuda_available, spot
@@ -35,7 +37,6 @@ from .errors import (
 )
 from .fst import Arc, Fst
 from .graphs import Graph, build_ctc_graph, build_hmm_graph
-from .integrations import from_espnet, from_huggingface, from_icefall, from_nemo, from_sentencepiece, from_torchaudio, from_wenet
 from .lattice import (
     CompactLattice,
     ConfidentWord,
@@ -89,6 +90,10 @@ from .scorers import LargeLM, Scorer, boost_by_length
 from .scores import Matrix, ScoreReader, ScoreWriter
 from .streams import Partial, Stream, StreamEvent
 from .symbols import Symbols
+
+if TYPE_CHECKING:
+    from .aio import AsyncStream, AsyncStreams
+    from .integrations import from_espnet, from_huggingface, from_icefall, from_nemo, from_sentencepiece, from_torchaudio, from_wenet
 
 __version__ = _version()
 __all__ = [
@@ -203,3 +208,14 @@ __all__ = [
     "union",
     "wer",
 ]
+
+_LATE = {"AsyncStream": "aio", "AsyncStreams": "aio", **dict.fromkeys(("from_espnet", "from_huggingface", "from_icefall", "from_nemo", "from_sentencepiece", "from_torchaudio", "from_wenet"), "integrations")}
+
+
+def __getattr__(name: str) -> Any:
+    """Imports names on first use whose modules import much: asyncio, or readers of other toolkits' files."""
+    if name == "integrations":
+        return importlib.import_module(".integrations", __name__)
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f".{_LATE[name]}", __name__), name)

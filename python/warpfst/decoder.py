@@ -8,7 +8,6 @@ import ctypes
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from . import _abi
@@ -24,6 +23,8 @@ from .streams import Partial, Stream, StreamEvent, event_of
 from .symbols import ExtendedSymbols, Symbols
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from typing_extensions import Unpack
 
     from ._option_types import DecoderOptions, LatticeDeterminizeOptions, StreamOptions
@@ -74,6 +75,8 @@ class Decoder(Handle):
         self._lock = threading.RLock()  # re-entrant, so that a call from a progress callback is detected instead of blocking
         self._busy = False
         self._stream = LEGACY_STREAM
+        from concurrent.futures import ThreadPoolExecutor  # imported here, because programs without a decoder need not wait for it
+
         self._worker = ThreadPoolExecutor(1, "warpfst")  # of decode_async
         self._scored = False
         self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
