@@ -83,7 +83,8 @@ static wf_status put_result(mbr_run *run, const char *key, const wf_mbr_result *
   return status;
 }
 
-static wf_status one(mbr_run *run, wf_lattice_entry *entry, wf_error *err) {
+static wf_status one(void *user, wf_lattice_entry *entry, wf_error *err) {
+  mbr_run *run = user;
   wf_mbr_result *result;
   wf_lattice_stats stats;
   wf_lattice_stats_init(&stats);
@@ -108,16 +109,11 @@ static wf_status cannot_write(const char *path, wf_error *err) {
 }
 
 static wf_status run_all(mbr_run *run, wf_error *err) {
-  wf_lattice_entry entry;
   wf_status status = wf_result_writer_open(run->output, &run->writing, &run->writer, err);
   if (status == WF_OK && run->sausage_path != NULL &&
       (run->sausages = fopen(run->sausage_path, "w")) == NULL)
     status = cannot_write(run->sausage_path, err);
-  while (status == WF_OK && lattice_next(&run->input, &entry)) {
-    status = one(run, &entry, err);
-    if (status != WF_OK && lattice_failed(&run->input, &entry, err)) status = WF_OK;
-    wf_lattice_entry_clear(&entry);
-  }
+  if (status == WF_OK) status = lattice_each(&run->input, one, run, err);
   if (run->sausages != NULL && (ferror(run->sausages) != 0) + (fclose(run->sausages) != 0) > 0 &&
       status == WF_OK)
     status = cannot_write(run->sausage_path, err);

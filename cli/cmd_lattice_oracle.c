@@ -46,7 +46,8 @@ static wf_status put(oracle_run *run, const wf_transcript *reference, const int3
   return status;
 }
 
-static wf_status one(oracle_run *run, const wf_lattice_entry *entry, wf_error *err) {
+static wf_status one(void *user, wf_lattice_entry *entry, wf_error *err) {
+  oracle_run *run = user;
   int64_t at = wf_transcripts_find(run->references, entry->key);
   if (at < 0) {
     run->num_missing++;
@@ -67,15 +68,10 @@ static wf_status one(oracle_run *run, const wf_lattice_entry *entry, wf_error *e
 }
 
 static wf_status run_all(oracle_run *run, wf_error *err) {
-  wf_lattice_entry entry;
   wf_status status = run->output != NULL
                          ? wf_result_writer_open(run->output, &run->writing, &run->writer, err)
                          : WF_OK;
-  while (status == WF_OK && lattice_next(&run->input, &entry)) {
-    status = one(run, &entry, err);
-    if (status != WF_OK && lattice_failed(&run->input, &entry, err)) status = WF_OK;
-    wf_lattice_entry_clear(&entry);
-  }
+  if (status == WF_OK) status = lattice_each(&run->input, one, run, err);
   if (status == WF_OK) return wf_result_writer_close(run->writer, err);
   wf_result_writer_abort(run->writer);
   return status;

@@ -20,7 +20,7 @@ typedef struct spot_run {
   wf_result_writer_options writing;
   wf_result_writer *writer;
   int32_t *words;
-  size_t num_words;
+  size_t num_words, cap;
   uint64_t num_hits;
 } spot_run;
 
@@ -35,10 +35,9 @@ static wf_status add_word(spot_run *run, char *line, int number, wf_error *err) 
     snprintf(message, sizeof message, "the word '%.100s' is not in the word table", text);
     return list_error(err, WF_ERR_FORMAT, run->list_path, number, message);
   }
-  int32_t *words = realloc(run->words, (run->num_words + 1) * sizeof *words);
-  if (words == NULL) return lattice_no_memory(err);
-  run->words = words;
-  words[run->num_words++] = (int32_t)label;
+  if (!list_reserve((void **)&run->words, run->num_words, &run->cap, sizeof *run->words))
+    return lattice_no_memory(err);
+  run->words[run->num_words++] = (int32_t)label;
   return WF_OK;
 }
 
@@ -74,7 +73,8 @@ static wf_status put_hits(spot_run *run, const char *key, const wf_spot_hit *hit
   return status;
 }
 
-static wf_status one(spot_run *run, wf_lattice_entry *entry, wf_error *err) {
+static wf_status one(void *user, wf_lattice_entry *entry, wf_error *err) {
+  spot_run *run = user;
   wf_spot_hit *hits;
   size_t count;
   wf_status status = lattice_make_compact(entry, &run->determinizing, err);
@@ -89,13 +89,8 @@ static wf_status one(spot_run *run, wf_lattice_entry *entry, wf_error *err) {
 }
 
 static wf_status run_all(spot_run *run, wf_error *err) {
-  wf_lattice_entry entry;
   wf_status status = wf_result_writer_open(run->output, &run->writing, &run->writer, err);
-  while (status == WF_OK && lattice_next(&run->input, &entry)) {
-    status = one(run, &entry, err);
-    if (status != WF_OK && lattice_failed(&run->input, &entry, err)) status = WF_OK;
-    wf_lattice_entry_clear(&entry);
-  }
+  if (status == WF_OK) status = lattice_each(&run->input, one, run, err);
   if (status == WF_OK) return wf_result_writer_close(run->writer, err);
   wf_result_writer_abort(run->writer);
   return status;

@@ -11,7 +11,8 @@ typedef struct request {
   int64_t max_states;
 } request;
 
-static wf_status score_entry(request *r, wf_lattice_entry *entry, wf_error *err) {
+static wf_status score_entry(void *user, wf_lattice_entry *entry, wf_error *err) {
+  request *r = user;
   wf_status status = lattice_make_compact(entry, &r->determinize, err);
   wf_compact_lattice *scored = NULL;
   if (status == WF_OK)
@@ -21,17 +22,6 @@ static wf_status score_entry(request *r, wf_lattice_entry *entry, wf_error *err)
   wf_compact_lattice_free(entry->compact);
   entry->compact = scored;
   return wf_lattice_writer_put(r->writer, entry, err);
-}
-
-static wf_status score_all(request *r, wf_error *err) {
-  wf_lattice_entry entry;
-  wf_status status = WF_OK;
-  while (status == WF_OK && lattice_next(&r->input, &entry)) {
-    status = score_entry(r, &entry, err);
-    if (status != WF_OK && lattice_failed(&r->input, &entry, err)) status = WF_OK;
-    wf_lattice_entry_clear(&entry);
-  }
-  return status;
 }
 
 int cmd_rnnlm_lattice(int argc, char **argv) {
@@ -71,7 +61,7 @@ int cmd_rnnlm_lattice(int argc, char **argv) {
   if (status == WF_OK) status = rnnlm_scorer_open(&r.source, r.input.words, &err);
   if (status == WF_OK)
     status = wf_lattice_writer_open(output, r.input.words, &options, &r.writer, &err);
-  if (status == WF_OK) status = score_all(&r, &err);
+  if (status == WF_OK) status = lattice_each(&r.input, score_entry, &r, &err);
   if (status == WF_OK)
     status = wf_lattice_writer_close(r.writer, &err);
   else

@@ -52,6 +52,19 @@ bool lattice_failed(lattice_input *input, const wf_lattice_entry *entry, wf_erro
   return true;
 }
 
+wf_status lattice_each(lattice_input *input,
+                       wf_status (*one)(void *run, wf_lattice_entry *entry, wf_error *err),
+                       void *run, wf_error *err) {
+  wf_lattice_entry entry;
+  wf_status status = WF_OK;
+  while (status == WF_OK && lattice_next(input, &entry)) {
+    status = one(run, &entry, err);
+    if (status != WF_OK && lattice_failed(input, &entry, err)) status = WF_OK;
+    wf_lattice_entry_clear(&entry);
+  }
+  return status;
+}
+
 int lattice_exit_code(const lattice_input *input) {
   return cli_failure_code(input->num_failed, input->lost_rest, input->no_memory);
 }

@@ -38,6 +38,11 @@ bool lattice_next(lattice_input *input, wf_lattice_entry *entry);
 /* Reports and counts a lattice that could not be processed, clears the error and returns true.
  * Returns false if the command must stop: memory ran out, or the output cannot be written. */
 bool lattice_failed(lattice_input *input, const wf_lattice_entry *entry, wf_error *err);
+/* Calls one(run, lattice) for each readable lattice. Lattices that fail are handled as
+ * lattice_failed says. */
+wf_status lattice_each(lattice_input *input,
+                       wf_status (*one)(void *run, wf_lattice_entry *entry, wf_error *err),
+                       void *run, wf_error *err);
 /* See cli_failure_code. */
 int lattice_exit_code(const lattice_input *input);
 void lattice_close(lattice_input *input);

@@ -10,25 +10,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* --- random numbers: splitmix64 ---------------------------------------------------------- */
+#include "../random.h"
 
-static inline uint64_t random_next(uint64_t *state) {
-  uint64_t z = *state += 0x9E3779B97F4A7C15u;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-  return z ^ (z >> 31);
-}
+/* --- random numbers ---------------------------------------------------------------------- */
+
 /* A number in [0, 1). */
 static inline double random_unit(uint64_t *state) {
-  return (double)(random_next(state) >> 11) * 0x1p-53;
-}
-static inline uint32_t random_below(uint64_t *state, uint32_t n) {
-  return (uint32_t)(((random_next(state) >> 32) * n) >> 32);
+  return (double)(next_random(state) >> 11) * 0x1p-53;
 }
 /* The seed of a separate generator for item `thing`. */
 static inline uint64_t random_seed(uint64_t seed, uint64_t thing) {
   uint64_t state = seed ^ (thing * 0xD1342543DE82EF95u + 0x2545F4914F6CDD1Du);
-  random_next(&state);
+  next_random(&state);
   return state;
 }
 

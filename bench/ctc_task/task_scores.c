@@ -64,7 +64,7 @@ static double exponential(uint64_t *random, double mean) {
 static double normal(uint64_t *random) {
   double sum = -3;
   for (int i = 0; i < 3; i++) {
-    uint64_t bits = random_next(random);
+    uint64_t bits = next_random(random);
     sum += (double)(bits >> 32) * 0x1p-32 + (double)(uint32_t)bits * 0x1p-32;
   }
   return sum * 1.41421356;
@@ -77,7 +77,7 @@ static uint16_t rival(const struct lexicon *lexicon, uint32_t token, uint64_t se
   uint32_t k = (uint32_t)exponential(random, 3), other;
   do {
     uint64_t choice = random_seed(seed, ((uint64_t)token << 32) + k++);
-    other = 1 + random_below(&choice, lexicon->num_tokens - 1);
+    other = 1 + below(&choice, lexicon->num_tokens - 1);
   } while (other == token);
   return (uint16_t)other;
 }
@@ -114,7 +114,7 @@ static bool add_peak(struct sentence *sentence, struct peak peak) {
 static bool place_peaks(const struct score_model *model, const struct lexicon *lexicon,
                         const uint32_t *words, size_t num_words, uint64_t seed, uint64_t *random,
                         struct sentence *out) {
-  uint32_t frame = 4 + random_below(random, 8), last_token = 0;
+  uint32_t frame = 4 + below(random, 8), last_token = 0;
   out->num_peaks = 0;
   for (size_t i = 0; i < num_words; i++) {
     for (uint32_t at = lexicon->off[words[i]]; at < lexicon->off[words[i] + 1]; at++) {
@@ -138,9 +138,9 @@ static bool place_peaks(const struct score_model *model, const struct lexicon *l
       last_token = peak.token;
       if (!add_peak(out, peak)) return false;
     }
-    if (random_unit(random) < 1 / 12.0) frame += 5 + random_below(random, 15);
+    if (random_unit(random) < 1 / 12.0) frame += 5 + below(random, 15);
   }
-  out->num_frames = frame + 4 + random_below(random, 8);
+  out->num_frames = frame + 4 + below(random, 8);
   return true;
 }
 

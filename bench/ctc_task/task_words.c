@@ -103,8 +103,7 @@ static struct spelling draw_spelling(const struct lexicon *lexicon, uint32_t wor
       mean + 1.4 * (random_unit(random) + random_unit(random) + random_unit(random) - 1.5));
   uint32_t size = wish < 1 ? 1 : wish > LONGEST_WORD ? LONGEST_WORD : (uint32_t)wish;
   if (word > 50 && random_unit(random) < 0.5) {
-    uint32_t other = random_below(random, word),
-             keep = lexicon->off[other + 1] - lexicon->off[other];
+    uint32_t other = below(random, word), keep = lexicon->off[other + 1] - lexicon->off[other];
     if (keep >= size) keep = size > 1 ? size - 1 : 1;
     memcpy(out.pieces, &lexicon->pieces[lexicon->off[other]], keep * sizeof *out.pieces);
     out.size = keep;
