@@ -8,10 +8,6 @@
 
 enum { NUM_COSTS = 4, NUM_NUMBERS = 9 };
 
-static const wf_lattice_results *parts_of(const wf_result *result) {
-  return result->lattice_results;
-}
-
 static void fill_numbers(const wf_result *r, size_t count, size_t i, double *costs,
                          int64_t *numbers) {
   const bool good = r->status == WF_OK;
@@ -30,7 +26,7 @@ static void fill_numbers(const wf_result *r, size_t count, size_t i, double *cos
 }
 
 static void fill_words(const wf_result *r, wf_word *words, float *confidences) {
-  const wf_lattice_results *parts = parts_of(r);
+  const wf_lattice_results *parts = r->lattice_results;
   if (r->num_words > 0) memcpy(words, r->words, r->num_words * sizeof *words);
   if (confidences == NULL) return;
   for (size_t i = 0; i < r->num_words; i++)
@@ -43,7 +39,7 @@ wf_status wf_batch_results_take(wf_result *const *results, size_t count, wf_batc
   size_t num_words = 0;
   bool confident = false;
   for (size_t i = 0; i < count; i++) {
-    const wf_lattice_results *parts = parts_of(results[i]);
+    const wf_lattice_results *parts = results[i]->lattice_results;
     if (results[i]->status == WF_OK) num_words += results[i]->num_words;
     confident = confident || (parts != NULL && parts->confidences != NULL);
   }
