@@ -108,7 +108,7 @@ do_pack_gpu() { # FOLDER [compose|graph]
     return
   fi
   local programs=(build/release/bench/bench_compose
-    build/release/tests/test_gpu_{compose,determinize,minimize,ops,rmepsilon,sparse})
+    build/release/tests/test_gpu_{chain,compose,determinize,minimize,ops,rmepsilon,sparse})
   if [ "$what" = all ]; then
     programs+=(
       build/release/bench/{bench_decode,bench_stream,bench_lm_fetch,bench_lm_traffic,generate_ctc_task,bench_generate_lm}
