@@ -4,6 +4,7 @@
  * of which there are three. */
 #include <cuda_runtime_api.h>
 
+#include "cuda/decoder/host_model.h"
 #include "cuda/decoder/move_scores.h"
 #include "decode/decoder.h"
 #include "decode_tasks.h"
@@ -154,7 +155,8 @@ static void test_small_bad_score(void **state) {
 /* The frames of each GPU differ by at most two utterances, and none moves without need. */
 static void check_spread(const wf_scores *scores, const int *homes, size_t count, int num_workers) {
   wf__gpu_worker workers[3] = {{.device = 0}, {.device = 1}, {.device = 2}};
-  const struct wf__cuda_backend backend = {.workers = workers, .num_workers = num_workers};
+  const struct wf__cuda_backend backend = {
+      .devices = {true, num_workers, {0, 1, 2}}, .workers = workers, .num_workers = num_workers};
   int64_t before[4] = {0}, after[4] = {0}, moved = 0, all = 0, longest = 0, needed = 0;
   uint32_t order[BATCH];
   int targets[BATCH];
@@ -265,6 +267,41 @@ static void test_small_streams(void **state) {
   }
 }
 
+/* --- language models in host memory ------------------------------------------------------ */
+
+static void fill(void *times, char *to) {
+  ++*(int *)times;
+  to[0] = 'x';
+}
+
+/* Two users of a model at the same placement share a copy, which is gone after the last. */
+static void test_small_host_copies(void **state) {
+  (void)state;
+  int model, other, times = 0;
+  char *copies[4];
+  for (int i = 0; i < 4; i++)
+    assert_ok(wf__host_model_acquire(i == 3 ? &other : &model, i == 2 ? 1 : 2, 1000, fill, &times,
+                                     &copies[i], &err));
+  assert_ptr_equal(copies[0], copies[1]);
+  assert_true(copies[2] != copies[0] && copies[3] != copies[0] && copies[3] != copies[2]);
+  assert_int_equal(times, 3);
+  for (int i = 0; i < 4; i++) {
+    assert_int_equal(copies[i][0], 'x');
+    wf__host_model_release(copies[i]);
+  }
+  assert_ok(wf__host_model_acquire(&model, 2, 1000, fill, &times, &copies[0], &err));
+  assert_int_equal(times, 4);
+  wf__host_model_release(copies[0]);
+  wf__host_model_release(NULL);
+#ifdef SIMT
+  fake_gpus.fail_at = fake_gpus.num_calls + 1;
+  assert_int_equal(wf__host_model_acquire(&model, 2, 1000, fill, &times, &copies[0], &err),
+                   WF_ERR_MEMORY);
+  assert_null(copies[0]);
+  fake_gpus.fail_at = 0;
+#endif
+}
+
 int main(int argc, char **argv) {
   if (test_no_gpu()) return 77;
   if (num_gpus() < 2) {
@@ -273,9 +310,10 @@ int main(int argc, char **argv) {
   }
   test_filter(argc, argv);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_small_batches),   cmocka_unit_test(test_small_warning),
-      cmocka_unit_test(test_small_bad_score), cmocka_unit_test(test_small_spread),
-      cmocka_unit_test(test_small_balance),   cmocka_unit_test(test_small_streams),
+      cmocka_unit_test(test_small_batches),     cmocka_unit_test(test_small_warning),
+      cmocka_unit_test(test_small_bad_score),   cmocka_unit_test(test_small_spread),
+      cmocka_unit_test(test_small_host_copies), cmocka_unit_test(test_small_balance),
+      cmocka_unit_test(test_small_streams),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

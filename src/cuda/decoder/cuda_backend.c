@@ -144,6 +144,10 @@ static wf_status read_available(struct wf__cuda_backend *self, wf__gpu_worker *w
     if (self->workers[i].device == worker->device)
       worker->limits.available += self->workers[i].graph_bytes + self->workers[i].workspace_bytes +
                                   self->workers[i].limits.scorer_bytes;
+  const uint64_t moved = wf__moved_bytes(self, worker->device),
+                 limit = (uint64_t)self->options.gpu_memory; /* for the scores that moved as well */
+  if (limit > 0 && worker->limits.available > limit - (moved < limit ? moved : limit))
+    worker->limits.available = limit - (moved < limit ? moved : limit);
   return WF_OK;
 }
 

@@ -53,6 +53,25 @@ static struct gpu *neediest(struct gpus *gpus) {
   return best;
 }
 
+static bool works(const struct wf__cuda_backend *self, int device) {
+  return wf__devices_sharing(&self->devices, device) > 0;
+}
+
+/* Leaves scores where they are if their copies would take too much of gpu_memory. */
+static void respect_memory(const struct wf__cuda_backend *self, const wf_scores *scores,
+                           const uint32_t *order, uint32_t num_chosen, const int *homes,
+                           int *targets) {
+  uint64_t bytes = 0;
+  if (self->options.gpu_memory == 0) return;
+  for (uint32_t i = 0; i < num_chosen; i++)
+    if (targets[order[i]] != homes[order[i]])
+      bytes += (uint64_t)scores[order[i]].num_frames * (uint64_t)self->graph->min_columns *
+               wf__dtype_bytes(scores[order[i]].dtype);
+  if (bytes <= (uint64_t)self->options.gpu_memory / 4) return;
+  for (uint32_t i = 0; i < num_chosen; i++)
+    if (works(self, homes[order[i]])) targets[order[i]] = homes[order[i]];
+}
+
 void wf__spread_scores(const struct wf__cuda_backend *self, const wf_scores *scores,
                        const uint32_t *order, uint32_t num_chosen, const int *homes, int *targets) {
   struct gpus gpus = {.count = 0};
@@ -79,10 +98,11 @@ void wf__spread_scores(const struct wf__cuda_backend *self, const wf_scores *sco
     target->missing -= size;
     targets[u] = target->device;
   }
+  respect_memory(self, scores, order, num_chosen, homes, targets);
 }
 
 void wf__tell_of_moving(struct wf__cuda_backend *self, int home) {
-  if (home < 0 || self->told_of_moving || wf__devices_sharing(&self->devices, home) > 0) return;
+  if (home < 0 || self->told_of_moving || works(self, home)) return;
   self->told_of_moving = true;
   wf__log(WF_LOG_WARNING, "scores lie on GPU %d, which is none of this decoder's: they are copied",
           home);
@@ -101,6 +121,14 @@ static wf_status add_room(struct wf__cuda_backend *self, int device, wf_error *e
   return room_of(self, device) != NULL
              ? WF_OK
              : wf__vec_push(&self->moved, room, "scores of other GPUs", err);
+}
+
+uint64_t wf__moved_bytes(const struct wf__cuda_backend *self, int device) {
+  uint64_t bytes = 0;
+  for (uint64_t i = 0; i < self->moved.size; i++)
+    if (self->moved.data[i].device == device)
+      bytes += self->moved.data[i].sent.bytes + self->moved.data[i].received.bytes;
+  return bytes;
 }
 
 void wf__move_scores_close(struct wf__cuda_backend *self) {

@@ -6,7 +6,8 @@
 
 /* Chooses a GPU of the decoder for each of the `num_chosen` utterances in `order` whose scores are
  * in device memory, so that the GPUs get about the same number of frames. Few scores move: only
- * those that are too many where they lie. homes, targets: of all utterances, GPUs or WF__SCORES_*;
+ * those that are too many where they lie; with gpu_memory, none if they need more than a quarter of
+ * it. homes, targets: of all utterances, GPUs or WF__SCORES_*;
  * without device memory, target = home. */
 void wf__spread_scores(const struct wf__cuda_backend *self, const wf_scores *scores,
                        const uint32_t *order, uint32_t num_chosen, const int *homes, int *targets);
@@ -20,6 +21,8 @@ void wf__tell_of_moving(struct wf__cuda_backend *self, int home);
  * current device. */
 wf_status wf__move_scores(struct wf__cuda_backend *self, const wf_scores *scores, const int *homes,
                           const int *targets, size_t count, wf_scores *moved, wf_error *err);
+/* Memory of the copies on a GPU. */
+uint64_t wf__moved_bytes(const struct wf__cuda_backend *self, int device);
 /* Frees the memory of the copies. */
 void wf__move_scores_close(struct wf__cuda_backend *self);
 
