@@ -209,6 +209,7 @@ struct units {
   const wf__unit *list;
   uint32_t count;
   bool ended;
+  const wf__unit *begun; /* the unit behind them, which is not complete; NULL: none */
 };
 
 static void add_place(struct places *places, uint32_t unit, uint32_t from) {
@@ -227,13 +228,20 @@ static uint32_t next_spoken(const wf_word_aligner *aligner, const struct units *
   return k;
 }
 
+/* May the token follow the complete units? The unit that has begun tells, unless it may stand
+ * between words. */
+static bool may_come(const wf_word_aligner *aligner, const struct units *units, int32_t token) {
+  if (units->begun == NULL) return !units->ended;
+  return units->begun->unit == token || is_between(aligner, units->begun->unit);
+}
+
 /* Consumes one token at a position and adds the positions after it to *out. `again`: the same token
  * may follow in the same run. */
 static void match_token(const wf_word_aligner *aligner, const struct units *units,
                         const struct place *at, int32_t token, bool again, struct places *out) {
   uint32_t k = next_spoken(aligner, units, at);
   if (k == units->count) {
-    out->open = out->open || !units->ended;
+    out->open = out->open || may_come(aligner, units, token);
     return;
   }
   const wf__unit *run = &units->list[k];
@@ -252,7 +260,7 @@ static uint32_t match_plain(const wf_word_aligner *aligner, const struct units *
   uint32_t i = 0;
   for (; i + 1 < spelling.count && spelling.units[i] != spelling.units[i + 1]; i++) {
     const uint32_t k = next_spoken(aligner, units, &place);
-    *open = k == units->count && !units->ended;
+    *open = k == units->count && may_come(aligner, units, spelling.units[i]);
     if (k == units->count || units->list[k].unit != spelling.units[i]) return spelling.count + 1;
     place = (struct place){k, units->list[k].end};
   }
@@ -314,8 +322,8 @@ static void ends_of(const wf_word_aligner *aligner, int32_t word, const struct u
   ends->open = false;
   for (begin_spellings(&list, aligner, word); next_spelling(&list, &spelling);) {
     if (k == units->count) {
-      ends->open = !units->ended;
-      return;
+      ends->open = ends->open || may_come(aligner, units, spelling.units[0]);
+      continue;
     }
     if (units->list[k].unit != spelling.units[0]) continue;
     places_behind(aligner, units, at, spelling, true, &behind);
@@ -383,7 +391,7 @@ static wf__part part_by_lexicon(const wf_word_aligner *aligner, const struct uni
     return units->ended ? part_up_to(&units->list[units->count - 1], WF__PART_NO_WORD, true)
                         : wait_for_more;
   for (begin_spellings(&list, aligner, words[0]); next_spelling(&list, &spelling);) {
-    if (k == units->count && !units->ended) return wait_for_more;
+    if (k == units->count && may_come(aligner, units, spelling.units[0])) return wait_for_more;
     if (k == units->count || units->list[k].unit != spelling.units[0]) continue;
     bool again = num_words == 1
                      ? !units->ended
@@ -420,12 +428,14 @@ wf__part wf__aligner_part(const wf_word_aligner *aligner, const wf__unit *units,
   if (complete == 0) return wait_for_more;
   if (role_of(aligner, units[0].unit) == WF__NO_WORD)
     return part_up_to(&units[0], WF__PART_NO_WORD, units[0].unit == 0);
-  wf__part part = aligner->root->way == WF__BY_POSITION
-                      ? part_by_position(aligner, units, complete, ended)
-                  : aligner->root->way == WF__BY_MARK
-                      ? part_by_mark(aligner, units, num_units, ended)
-                      : part_by_lexicon(aligner, &(struct units){units, (uint32_t)complete, ended},
-                                        words, num_words, eager);
+  wf__part part =
+      aligner->root->way == WF__BY_POSITION ? part_by_position(aligner, units, complete, ended)
+      : aligner->root->way == WF__BY_MARK
+          ? part_by_mark(aligner, units, num_units, ended)
+          : part_by_lexicon(aligner,
+                            &(struct units){units, (uint32_t)complete, ended,
+                                            complete < num_units ? units + complete : NULL},
+                            words, num_words, eager);
   if (part.kind != WF__PART_WORD || num_words > 0) return part;
   return ended ? (wf__part){WF__PART_NO_WORD, part.count, true}
                : wait_for_more; /* the word may come later */
