@@ -5,6 +5,7 @@
 #include "graph/word_aligner.h"
 
 enum {
+  MAX_WAIT = 5 /* units, for the end of a word in a lattice */,
   MAX_LOOK_AHEAD = 8 /* words */,
   MAX_TRIES = 10000 /* bounds the work for lexicons with many
                        ambiguous spellings */
@@ -337,7 +338,7 @@ static void ends_of(const wf_word_aligner *aligner, int32_t word, const struct u
  * positions; beyond these limits it returns FITS. */
 static enum fit may_follow(const wf_word_aligner *aligner, const int32_t *words, uint64_t num_words,
                            const struct units *units, const struct place *from, int depth,
-                           bool eager, int *tries) {
+                           int *tries) {
   struct place at = *from;
   enum fit fit = FITS_NOT;
   if (depth == 0 || --*tries < 0) return FITS;
@@ -350,10 +351,9 @@ static enum fit may_follow(const wf_word_aligner *aligner, const int32_t *words,
     struct places ends;
     ends_of(aligner, words[0], units, &at, &ends);
     if (ends.open) fit = FITS_MAYBE;
-    if (eager && fit == FITS_MAYBE) return fit; /* counts as FITS */
     for (int i = 0; i < ends.count; i++) {
-      enum fit next = may_follow(aligner, words + 1, num_words - 1, units, &ends.list[i], depth - 1,
-                                 eager, tries);
+      enum fit next =
+          may_follow(aligner, words + 1, num_words - 1, units, &ends.list[i], depth - 1, tries);
       if (next == FITS) return FITS;
       if (next == FITS_MAYBE) fit = FITS_MAYBE;
     }
@@ -377,8 +377,8 @@ static void add_end(struct choice *choice, uint32_t end, enum fit fit) {
 }
 
 /* Waits while later units could change the result, so that the result is the same whether all units
- * are present or arrive one by one. If `eager`, FITS_MAYBE counts as FITS, so there is less to wait
- * for. */
+ * are present or arrive one by one. If `eager`, FITS_MAYBE counts as FITS where there is one end,
+ * and beyond MAX_WAIT units, so there is less to wait for. */
 static wf__part part_by_lexicon(const wf_word_aligner *aligner, const struct units *units,
                                 const int32_t *words, uint64_t num_words, bool eager) {
   const struct place front = {0, units->list[0].first};
@@ -401,13 +401,15 @@ static wf__part part_by_lexicon(const wf_word_aligner *aligner, const struct uni
     for (int i = 0; i < behind.count; i++) {
       int tries = MAX_TRIES;
       enum fit fit = may_follow(aligner, words + 1, num_words - 1, units, &behind.list[i],
-                                MAX_LOOK_AHEAD, eager, &tries);
-      add_end(&choice, behind.list[i].from, eager && fit == FITS_MAYBE ? FITS : fit);
+                                MAX_LOOK_AHEAD, &tries);
+      add_end(&choice, behind.list[i].from,
+              eager && units->count > MAX_WAIT && fit == FITS_MAYBE ? FITS : fit);
     }
   }
   bool silent =
       is_between(aligner, units->list[0].unit); /* a unit of silence that pronunciations also use;
                                                    it is a word only if the following words fit */
+  if (eager && !choice.several && choice.open > choice.fitting) choice.fitting = choice.open;
   if ((choice.several || silent) && choice.open > choice.fitting) return wait_for_more;
   if (eager && choice.several && num_words == 1 && !units->ended)
     return wait_for_more; /* the next word decides */
