@@ -409,6 +409,13 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
   return leave(cudaSuccess);
 }
 
+cudaError_t cudaDeviceCanAccessPeer(int *possible, int device, int peer) {
+  *possible = device != peer;
+  return fake_call();
+}
+
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) { return fake_call(); }
+
 cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device,
                                 size_t bytes, cudaStream_t stream) {
   if (!enter()) return leave(cudaErrorUnknown);

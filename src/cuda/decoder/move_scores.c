@@ -1,6 +1,7 @@
 /* move_scores.c - scores from one GPU to another. On the GPU where they lie, a kernel packs all
- * that go to other GPUs; then one copy sends those of each target. This works for memory of any
- * allocator, with and without peer access: without, the driver sends them through the host. */
+ * that go to other GPUs; then one copy sends those of each target. So the scores may be memory of
+ * any allocator, and a copy is direct if the two GPUs have peer access. If not, the driver sends
+ * it through the host. */
 #ifdef WARPFST_CUDA
 #include "cuda/decoder/move_scores.h"
 
@@ -225,6 +226,14 @@ static wf_status wait_for_stream(int waiting, int device, cudaStream_t stream, w
   return code == cudaSuccess ? WF_OK : wf__cuda_fail(err, code, "scores of another GPU");
 }
 
+/* Lets the current device's copies go to another GPU directly if that is possible. */
+static void enable_peer_access(int from, int to) {
+  int possible = 0;
+  if (cudaDeviceCanAccessPeer(&possible, from, to) == cudaSuccess && possible != 0)
+    (void)cudaDeviceEnablePeerAccess(to, 0);
+  (void)cudaGetLastError(); /* it may be enabled already */
+}
+
 /* Queues the copies from one GPU to all others. */
 static wf_status send_from(const struct moving *m, struct wf__moved_room *home,
                            wf__score_copy *list, wf_error *err) {
@@ -246,6 +255,7 @@ static wf_status send_from(const struct moving *m, struct wf__moved_room *home,
   for (uint64_t k = 0; k < self->moved.size; k++) {
     struct wf__moved_room *target = &self->moved.data[k];
     if (first[k + 1] == first[k]) continue;
+    enable_peer_access(home->device, target->device);
     WF__CUDA_TRY(cudaMemcpyPeerAsync((char *)target->received.data + began[k], target->device,
                                      (char *)home->sent.data + home->list_bytes + first[k],
                                      home->device, first[k + 1] - first[k], NULL),
