@@ -7,6 +7,7 @@
  * depend on which worker decoded what. */
 #ifdef WARPFST_CUDA
 #include <string.h>
+#include <time.h>
 
 #include "cuda/decoder/cuda_backend.h"
 
@@ -310,6 +311,12 @@ static void fill_queue(const struct wf__cuda_backend *self, wf__work_queue *work
   add_to_queue(work, order, homes, count, WF__SCORES_ON_HOST);
 }
 
+static double now_s(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
 struct job {
   struct wf__cuda_backend *self;
   wf__work_queue *work;
@@ -324,11 +331,25 @@ static void run_worker(void *user, uint64_t item, int thread) {
   wf_status status = wf__gpu_work(&job->self->workers[item], work, job->self->stream,
                                   thread == 0 ? work->batch->progress : NULL, &err);
   int none = 0;
+  job->self->workers[item].finished = now_s();
   if (status == WF_OK) return;
   atomic_compare_exchange_strong(&work->failed, &none, (int)status);
   pthread_mutex_lock(&work->mutex);
   if (job->error.code == WF_OK) job->error = err;
   pthread_mutex_unlock(&work->mutex);
+}
+
+/* Notes how fast the GPUs were, if all had enough to do that the time grows with the frames. The
+ * next batch is shared accordingly: GPUs may differ, and scores take time to move. */
+static void update_speeds(struct wf__cuda_backend *self, const wf_batch_shape *shapes,
+                          double began) {
+  for (int i = 0; i < self->num_workers; i++)
+    if (!shapes[i].on_device || shapes[i].num_utterances < 2 * self->workers[i].plan.lanes) return;
+  for (int i = 0; i < self->num_workers; i++) {
+    wf__gpu_worker *worker = &self->workers[i];
+    const double speed = (double)shapes[i].sum_frames / (worker->finished - began + 1e-6);
+    worker->frames_per_s = worker->frames_per_s == 0 ? speed : (worker->frames_per_s + speed) / 2;
+  }
 }
 
 static wf_status decode_queued(struct wf__cuda_backend *self, wf__work_queue *work,
@@ -345,9 +366,10 @@ static wf_status decode_queued(struct wf__cuda_backend *self, wf__work_queue *wo
 }
 
 /* Decodes the `count` utterances in `order`, then those whose frames were too large for their lanes
- * in larger lanes. Changes `order`. homes: of each utterance of the batch. */
+ * in larger lanes. Changes `order`. homes: of each utterance of the batch. began: when the batch
+ * did, seconds. */
 static wf_status decode_rounds(struct wf__cuda_backend *self, wf__work_queue *work, uint32_t *order,
-                               uint32_t count, const int *homes, wf_error *err) {
+                               uint32_t count, const int *homes, double began, wf_error *err) {
   work->num_all = count;
   for (int i = 0; i < self->num_workers; i++) {
     self->workers[i].limits.least_size = self->workers[i].usual_size;
@@ -357,6 +379,7 @@ static wf_status decode_rounds(struct wf__cuda_backend *self, wf__work_queue *wo
     fill_queue(self, work, order, count, homes, shapes);
     if (work->num_utterances == 0) break;
     WF__TRY(decode_queued(self, work, shapes, err));
+    if (work->num_utterances == work->num_all) update_speeds(self, shapes, began);
     count = work->num_retry; /* none if no lane can be larger */
     memcpy(order, work->retry, count * sizeof *order);
     work->num_retry = 0;
@@ -386,6 +409,7 @@ static wf_status cuda_decode(void *opaque, const wf__batch *given, wf_error *err
   if (self->broken)
     return wf__fail(err, WF_ERR_DEVICE, "an earlier CUDA error left this decoder unusable");
   const size_t n = given->count;
+  const double began = now_s();
   wf__batch batch = *given; /* with scores where they are searched */
   wf__work_queue work = {.batch = &batch,
                          .utterances = wf__alloc(n, sizeof *work.utterances),
@@ -403,7 +427,7 @@ static wf_status cuda_decode(void *opaque, const wf__batch *given, wf_error *err
   if (status == WF_OK) status = place_scores(self, given, order, count, homes, moved, err);
   batch.scores = moved;
   if (status == WF_OK) status = take_scorers(self, &batch, err);
-  if (status == WF_OK) status = decode_rounds(self, &work, order, count, homes, err);
+  if (status == WF_OK) status = decode_rounds(self, &work, order, count, homes, began, err);
   wf__restore_device(caller);
   if (status == WF_ERR_DEVICE) self->broken = true;
   pthread_mutex_destroy(&work.mutex);

@@ -176,7 +176,10 @@ typedef struct wf__gpu_worker {
       group_streams[WF__MAX_RANK_BITS]; /* for searches beside that of the chunk's stream */
   uint32_t *stop;                       /* page-locked: kernels end when it is not 0 */
   cudaEvent_t window_sent[2], copied, entered, between_groups;
-  int window;     /* the window to fill next */
+  int window;          /* the window to fill next */
+  double frames_per_s; /* of batches that lay on GPUs and filled all lanes, with the time until
+                          their scores had moved; 0: not known */
+  double finished;     /* when its part of the last batch was done, seconds */
   int usual_size; /* least size of lanes that a batch begins with; smaller ones were too small too
                      often */
   wf__gpu_plan plan;

@@ -5,6 +5,8 @@
 #ifdef WARPFST_CUDA
 #include "cuda/decoder/move_scores.h"
 
+#include <stdatomic.h>
+
 #include "base/callbacks.h"
 #include "cuda/decoder/gpu_submit.h"
 
@@ -14,13 +16,14 @@
 struct gpu {
   int device;
   bool works;         /* it is one of the decoder's */
+  double speed;       /* of its workers, compared with the others */
   double frames;      /* of the scores that lie there */
   double missing;     /* frames that it still gets from others */
   double moved_share; /* of its frames */
   double owed;        /* frames to move so far */
 };
 
-enum { MAX_GPUS = 256 }; /* more than CUDA supports */
+enum { MAX_GPUS = 128 }; /* more than CUDA supports */
 
 struct gpus {
   struct gpu all[MAX_GPUS];
@@ -36,11 +39,24 @@ static struct gpu *gpu_of(struct gpus *gpus, int device) {
 
 static double frames_of(const wf_scores *scores) { return (double)scores->num_frames + 1; }
 
-static void plan_shares(struct gpus *gpus, double frames, int num_working) {
-  const double share = frames / num_working;
+/* Lists the decoder's GPUs with their speeds; equal ones if some are not known. */
+static void add_workers(struct gpus *gpus, const struct wf__cuda_backend *self) {
+  bool known = true;
+  for (int i = 0; i < self->num_workers; i++) known = known && self->workers[i].frames_per_s > 0;
+  for (int i = 0; i < self->num_workers; i++) {
+    const wf__gpu_worker *worker = &self->workers[i];
+    struct gpu *gpu = gpu_of(gpus, worker->device);
+    gpu->works = true;
+    gpu->speed = known ? gpu->speed + worker->frames_per_s : 1;
+  }
+}
+
+static void plan_shares(struct gpus *gpus, double frames) {
+  double speeds = 0;
+  for (int i = 0; i < gpus->count; i++) speeds += gpus->all[i].speed;
   for (int i = 0; i < gpus->count; i++) {
     struct gpu *gpu = &gpus->all[i];
-    const double kept = gpu->works ? share : 0;
+    const double kept = frames * gpu->speed / speeds;
     gpu->missing = kept > gpu->frames ? kept - gpu->frames : 0;
     gpu->moved_share = gpu->frames > kept ? (gpu->frames - kept) / gpu->frames : 0;
   }
@@ -77,8 +93,7 @@ void wf__spread_scores(const struct wf__cuda_backend *self, const wf_scores *sco
                        const uint32_t *order, uint32_t num_chosen, const int *homes, int *targets) {
   struct gpus gpus = {.count = 0};
   double frames = 0;
-  for (int i = 0; i < self->num_workers; i++) gpu_of(&gpus, self->workers[i].device)->works = true;
-  const int num_working = gpus.count;
+  add_workers(&gpus, self);
   for (uint32_t i = 0; i < num_chosen; i++) {
     const int home = homes[order[i]];
     targets[order[i]] = home;
@@ -86,7 +101,7 @@ void wf__spread_scores(const struct wf__cuda_backend *self, const wf_scores *sco
     gpu_of(&gpus, home)->frames += frames_of(&scores[order[i]]);
     frames += frames_of(&scores[order[i]]);
   }
-  plan_shares(&gpus, frames, num_working);
+  plan_shares(&gpus, frames);
   for (uint32_t i = 0; i < num_chosen; i++) {
     const uint32_t u = order[i];
     if (homes[u] < 0) continue;
@@ -228,10 +243,12 @@ static wf_status wait_for_stream(int waiting, int device, cudaStream_t stream, w
 
 /* Lets the current device's copies go to another GPU directly if that is possible. */
 static void enable_peer_access(int from, int to) {
+  static atomic_bool asked[MAX_GPUS][MAX_GPUS]; /* in this process; asking again is an error */
   int possible = 0;
+  if (from >= MAX_GPUS || to >= MAX_GPUS || atomic_exchange(&asked[from][to], true)) return;
   if (cudaDeviceCanAccessPeer(&possible, from, to) == cudaSuccess && possible != 0)
     (void)cudaDeviceEnablePeerAccess(to, 0);
-  (void)cudaGetLastError(); /* it may be enabled already */
+  (void)cudaGetLastError(); /* others may have enabled it */
 }
 
 /* Queues the copies from one GPU to all others. */

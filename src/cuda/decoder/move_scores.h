@@ -5,10 +5,10 @@
 #include "cuda/decoder/cuda_backend.h"
 
 /* Chooses a GPU of the decoder for each of the `num_chosen` utterances in `order` whose scores are
- * in device memory, so that the GPUs get about the same number of frames. Few scores move: only
- * those that are too many where they lie; with gpu_memory, none if they need more than a quarter of
- * it. homes, targets: of all utterances, GPUs or WF__SCORES_*;
- * without device memory, target = home. */
+ * in device memory, so that the GPUs get frames in proportion to their speeds
+ * (wf__gpu_worker.frames_per_s), equal ones at first. Few scores move: only those that are too many
+ * where they lie; with gpu_memory, none if they need more than a quarter of it. homes, targets: of
+ * all utterances, GPUs or WF__SCORES_*; without device memory, target = home. */
 void wf__spread_scores(const struct wf__cuda_backend *self, const wf_scores *scores,
                        const uint32_t *order, uint32_t num_chosen, const int *homes, int *targets);
 

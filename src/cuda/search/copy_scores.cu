@@ -4,23 +4,30 @@
 #include "cuda/device/ptx.cuh"
 #include "cuda/search/search_params.h"
 
+enum { COPY_THREADS = 256, WARP = 32, BLOCKS_EACH = 16 };
+
+/* A warp copies a row. */
 template <class Element>
-static __device__ void copy(const wf__score_copy &c) {
-  const int64_t count = c.num_frames * c.num_columns, stride = (int64_t)gridDim.y * blockDim.x;
-  for (int64_t i = (int64_t)blockIdx.y * blockDim.x + threadIdx.x; i < count; i += stride)
-    ((Element *)c.to)[i] =
-        ((const Element *)c.from)[i / c.num_columns * c.stride + i % c.num_columns];
+static __device__ void copy_rows(const wf__score_copy &c) {
+  const int64_t num_warps = (int64_t)gridDim.y * (COPY_THREADS / WARP);
+  for (int64_t t = blockIdx.y * (COPY_THREADS / WARP) + threadIdx.x / WARP; t < c.num_frames;
+       t += num_warps) {
+    const Element *from = (const Element *)c.from + t * c.stride;
+    Element *to = (Element *)c.to + t * c.num_columns;
+#pragma unroll 8
+    for (int64_t k = threadIdx.x % WARP; k < c.num_columns; k += WARP) to[k] = from[k];
+  }
 }
 
 static __global__ void copy_scores(const wf__score_copy *copies) {
   const wf__score_copy c = copies[blockIdx.x];
   if (c.element_bytes == 4)
-    copy<uint32_t>(c);
+    copy_rows<uint32_t>(c);
   else
-    copy<unsigned short>(c);
+    copy_rows<unsigned short>(c);
 }
 
 extern "C" int wf__copy_scores_launch(const wf__score_copy *copies, uint32_t count, void *stream) {
   if (count == 0) return cudaSuccess;
-  return WF__LAUNCH(copy_scores, dim3(count, 8), 256, 0, stream, copies);
+  return WF__LAUNCH(copy_scores, dim3(count, BLOCKS_EACH), COPY_THREADS, 0, stream, copies);
 }
