@@ -8,7 +8,9 @@ Without a GPU all tests are skipped with the reason; tests of a framework are al
 """
 
 import ctypes
+import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -386,3 +388,77 @@ def test_programs_end_without_errors(order, forget):
     """Decoders and streams in a reference cycle, freed by gc or still alive when the interpreter ends."""
     done = subprocess.run([sys.executable, "-c", ENDS.format(device="cuda", order=order, forget=forget)], capture_output=True, text=True)
     assert (done.stdout, done.stderr, done.returncode) == ("end\n", "", 0)
+
+
+WORKER = """
+import ctypes, json, os, pathlib, signal, sys
+from warpfst.transcribe import ArrayModel
+from warpfst.transcribe.cluster import Settings, transcribe_part
+
+device, part, num_parts = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+
+class Own(ArrayModel):
+    sample_rate, frame_shift, num_calls = 100, 0.01, 0
+
+    def __init__(self, device, num_threads):
+        pass
+
+    def scores(self, pieces):
+        self.num_calls += 1
+        if self.num_calls == 3 and os.path.exists(f"kill.{part}"):
+            os.remove(f"kill.{part}")
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().scores(pieces)
+
+gpu = (ctypes.c_char * 16)()
+if device == "cuda":
+    cuda = ctypes.CDLL("libcuda.so.1")
+    assert cuda.cuInit(0) == 0 and cuda.cuDeviceGetUuid(ctypes.byref(gpu), 0) == 0
+settings = Settings(Own, f"out.{device}", graph="TLG.wfst", options={"device": device}, batch_seconds=0.01)
+recordings = [(path.stem, path) for path in sorted(pathlib.Path("scores").iterdir())]
+summary = transcribe_part(recordings, settings, part, num_parts)
+print(json.dumps([gpu.raw.hex(), *summary]))
+"""
+
+
+def workers_on(folder, device, count):
+    """Runs a worker for each part at once. Each sees one GPU, as Ray's actors do. Returns exit codes and what the workers printed."""
+    command = [sys.executable, "-c", WORKER, device]
+    paths = os.pathsep.join(os.path.abspath(path) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path)
+    started = [
+        subprocess.Popen([*command, str(i), str(count)], cwd=folder, env={**os.environ, "CUDA_VISIBLE_DEVICES": str(i), "PYTHONPATH": paths}, stdout=subprocess.PIPE, text=True)
+        for i in range(count)
+    ]
+    outputs = [process.communicate(timeout=300)[0] for process in started]
+    return [process.returncode for process in started], [json.loads(output) if output else None for output in outputs]
+
+
+def check_workers(folder, graph, matrices, device, count):
+    (folder / "scores").mkdir()
+    graph.save(folder / "TLG.wfst")
+    for i, matrix in enumerate(matrices * 4):
+        if len(matrix) > 0:
+            np.save(folder / "scores" / f"{i}.npy", matrix)
+    keys = {path.stem for path in (folder / "scores").iterdir()}
+    (folder / "kill.0").touch()
+    assert workers_on(folder, device, count)[0] == [-signal.SIGKILL] + [0] * (count - 1)
+    num_before = len(list((folder / f"out.{device}").glob("*.json")))
+    assert 2 <= num_before < len(keys)
+    codes, outputs = workers_on(folder, device, count)
+    assert codes == [0] * count
+    gpus, done, there, _, failed = zip(*outputs)
+    assert sum(done) == len(keys) - num_before and sum(there) == num_before and not any(failed)
+    alone = folder / "alone"
+    (folder / f"out.{device}").rename(alone)
+    assert workers_on(folder, "cpu", 1)[0] == [0]
+    assert {path.name: path.read_text() for path in alone.iterdir()} == {path.name: path.read_text() for path in (folder / "out.cpu").iterdir()}
+    assert {path.stem for path in alone.iterdir()} == keys
+    return gpus
+
+
+def test_workers_with_a_gpu_each(device, graph, matrices, tmp_path):
+    """A worker for each GPU of the machine, one of which is killed in its work and started again. The files are those of one worker on the CPU."""
+    count = ctypes.c_int()
+    device.check(device.cuda.cuDeviceGetCount(ctypes.byref(count)))
+    gpus = check_workers(tmp_path, graph, matrices, "cuda", count.value)
+    assert len(set(gpus)) == count.value
