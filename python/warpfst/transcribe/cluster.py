@@ -106,13 +106,13 @@ def transcribe_list(
     settings: Settings,
     *,
     actors: int = 1,
-    cpus_per_actor: float = 1,
+    cpus_per_actor: float | None = None,
     gpus_per_actor: float | None = None,
     batch_size: int = 64,
 ) -> Summary:
     """Transcribes the recordings that have no file yet. Uses Ray as it was set up with `ray.init`, or starts it on this machine.
 
-    `gpus_per_actor`: by default 1 if the device is cuda, else 0. Ray shows an actor only its own GPUs, so device="cuda" is the actor's. If an actor or its machine dies, Ray
+    `cpus_per_actor`: by default 1, or what Ray gives to actors with a GPU. `gpus_per_actor`: by default 1 if the device is cuda, else 0. Ray shows an actor only its own GPUs, so device="cuda" is the actor's. If an actor or its machine dies, Ray
     starts another and repeats the batch. The next call tries failed recordings again.
     """
     data = need("ray.data", "cluster")
@@ -125,7 +125,7 @@ def transcribe_list(
         fn_constructor_args=(settings,),
         compute=data.ActorPoolStrategy(size=actors),
         batch_size=batch_size,
-        num_cpus=cpus_per_actor,
+        num_cpus=1 if cpus_per_actor is None and not gpus else cpus_per_actor,
         num_gpus=gpus or None,
     )
     return _summary(rows.iter_rows(), num_there)
@@ -153,7 +153,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-o", "--output", type=pathlib.Path, required=True, metavar="FOLDER", help="folder for one file per recording; all machines must share it")
     parser.add_argument("--format", choices=FORMATS, default="json", help="output format (default: json)")
     parser.add_argument("--actors", type=int, default=1, metavar="N", help="number of actors, each with its own model (default: 1)")
-    parser.add_argument("--cpus-per-actor", type=float, default=1, metavar="N", help="CPUs that Ray reserves for each actor (default: 1)")
+    parser.add_argument("--cpus-per-actor", type=float, metavar="N", help="CPUs that Ray reserves for each actor (default: 1; with a GPU: Ray's)")
     parser.add_argument("--gpus-per-actor", type=float, metavar="N", help="GPUs that Ray reserves for each actor (default: 1 with --device cuda, else 0)")
     parser.add_argument("--batch-size", type=int, default=64, metavar="N", help="recordings per batch of an actor (default: 64)")
     parser.add_argument("--device", default="cpu", help="cpu, or cuda for the GPU that Ray assigns to the actor (default: cpu)")
