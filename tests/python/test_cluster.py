@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -83,7 +84,7 @@ class Own(ArrayModel):
 
     def __init__(self, device, num_threads):
         self._num_calls = 0
-        (STATE / f"process.{os.getpid()}").write_text(device + " " + os.environ.get("CUDA_VISIBLE_DEVICES", ""))
+        (STATE / f"{type(self).__name__}.{os.getpid()}").write_text(device + " " + os.environ.get("CUDA_VISIBLE_DEVICES", ""))
 
     def build_graph(self):
         return wf.build_ctc_graph(CTC / "tokens_phone.txt", CTC / "lexicon_phone.txt", CTC / "lm3.arpa.gz")
@@ -99,6 +100,13 @@ class Own(ArrayModel):
         with open(STATE / "scored", "a") as log:
             log.write("".join(f"{zlib.crc32(piece.tobytes())}\\n" for piece in pieces))
         return super().scores(pieces)
+
+class Deadly(Own):
+    def scores(self, pieces):
+        if os.path.exists(STATE / "deadly"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        (STATE / "deadly").touch()
+        return pieces, None
 """
 ONE_AT_A_TIME = 1.0  # seconds of a batch: shorter than every utterance
 
@@ -122,7 +130,7 @@ class Own:
         return sorted((self.state / "scored").read_text().split()) == sorted(expected)
 
     def processes(self):
-        return [path.read_text() for path in self.state.glob("process.*")]
+        return [path.read_text() for path in self.state.glob("Own.*")]
 
 
 @pytest.fixture
@@ -192,6 +200,12 @@ listed = list(read_list(pathlib.Path(recordings)))
 settings = Settings(model, out, options={"device": "cuda"}, batch_seconds=float(seconds))
 print(json.dumps(transcribe_list(listed, settings, actors=2, batch_size=8)))
 
+deadly = settings._replace(model=model.replace(":Own", ":Deadly"), output=out + "/deadly", graph=None)
+try:
+    transcribe_list(listed[:3], deadly, max_retries=1)
+except RuntimeError as why:
+    print("{" + json.dumps("error") + ":" + json.dumps(str(why)) + "}")
+
 wf.build_ctc_graph(ctc + "/tokens_phone.txt", ctc + "/lexicon_phone.txt", ctc + "/lm3.arpa.gz").save("TLG.wfst")
 graph = str(pathlib.Path("TLG.wfst").absolute())
 log_probs = ray.data.from_items([{"key": key, "path": str(path)} for key, path in listed]).map_batches(
@@ -209,11 +223,13 @@ def test_ray_gives_each_actor_its_gpu_and_replaces_a_killed_one(own, undisturbed
     command = [sys.executable, "-c", GPUS, str(own.list), f"{own.model}:Own", str(own.out), block, str(ONE_AT_A_TIME), str(ROOT / "examples" / "ctc")]
     run = subprocess.run(command, capture_output=True, text=True, env={**own.environment, **QUIET_RAY}, cwd=tmp_path, timeout=500)
     assert run.returncode == 0, run.stderr
-    summary, texts = [json.loads(line) for line in run.stdout.splitlines() if line[:1] in "[{"]
+    summary, deadly, texts = [json.loads(line) for line in run.stdout.splitlines() if line[:1] in "[{"]
     assert summary[:2] == [len(own.files), 0] and summary[3] == []
+    assert "tried 2 times, and its actor died each time" in deadly["error"] and len(contents(own.out / "deadly")) == 1
+    shutil.rmtree(own.out / "deadly")
     assert contents(own.out) == undisturbed and own.scored_once()
     processes = own.processes()
-    assert len(processes) == 3 and set(processes) == {"cuda 0", "cuda 1"}  # one was killed and replaced
+    assert len(processes) == 3 and set(processes) == {"cuda 0", "cuda 1"}  # two actors, of which one was replaced
     assert texts == {key: row["text"] for key, row in ((row["key"], row) for row in map(json.loads, undisturbed.values()))}
 
 

@@ -109,11 +109,13 @@ def transcribe_list(
     cpus_per_actor: float | None = None,
     gpus_per_actor: float | None = None,
     batch_size: int = 64,
+    max_retries: int = 10,
 ) -> Summary:
     """Transcribes the recordings that have no file yet. Uses Ray as it was set up with `ray.init`, or starts it on this machine.
 
-    `cpus_per_actor`: by default 1, or what Ray gives to actors with a GPU. `gpus_per_actor`: by default 1 if the device is cuda, else 0. Ray shows an actor only its own GPUs, so device="cuda" is the actor's. If an actor or its machine dies, Ray
-    starts another and repeats the batch. The next call tries failed recordings again.
+    `cpus_per_actor`: by default 1, or what Ray gives to actors with a GPU. `gpus_per_actor`: by default 1 if the device is cuda, else 0. Ray shows an actor only its own
+    GPUs, so device="cuda" is the actor's. If an actor or its machine dies, Ray starts another and repeats the batch, at most `max_retries` times: a recording that
+    kills every actor ends the run with RuntimeError. The next call tries failed recordings again.
     """
     data = need("ray.data", "cluster")
     gpus = float(str(settings.options.get("device", "cpu")).startswith("cuda")) if gpus_per_actor is None else gpus_per_actor
@@ -127,8 +129,12 @@ def transcribe_list(
         batch_size=batch_size,
         num_cpus=1 if cpus_per_actor is None and not gpus else cpus_per_actor,
         num_gpus=gpus or None,
+        max_task_retries=max_retries,
     )
-    return _summary(rows.iter_rows(), num_there)
+    try:
+        return _summary(rows.iter_rows(), num_there)
+    except need("ray.exceptions", "cluster").RayActorError as why:
+        raise RuntimeError(f"a batch was tried {1 + max_retries} times, and its actor died each time: {why}") from None
 
 
 def transcribe_part(recordings: Recordings, settings: Settings, part: int, num_parts: int) -> Summary:
