@@ -80,6 +80,9 @@ class Server:
                 request.transport.abort()
         except (ConnectionError, wf.StateError):  # the client left, or the server stops
             pass
+        except Exception:
+            await ws.close(code=WSCloseCode.INTERNAL_ERROR, message=b"the server failed")
+            raise
         finally:
             self.open.discard(ws)
         return ws

@@ -300,6 +300,21 @@ def test_clients_that_read_nothing_are_disconnected(model):
     run(main())
 
 
+def test_a_failing_model_ends_its_connection_only(model, monkeypatch):
+    async def main():
+        async with Running(model) as running, running.connect() as good, running.connect() as bad:
+            await good.send_bytes(pcm(recording(3)[:8000]))
+            with monkeypatch.context() as broken:
+                broken.setattr(model, "scores", lambda pieces: 1 / 0)
+                await bad.send_bytes(pcm(recording(5)))
+                assert (await bad.receive(10)).extra == "the server failed" and bad.close_code == 1011
+            await good.send_bytes(pcm(recording(3)[8000:]))
+            await good.send_json({"end": True})
+            assert [one["text"] for one in await messages_of(good) if one["type"] == "final"] == ["seven of clubs"]
+
+    run(main())
+
+
 def test_shutdown_closes_connections(model):
     async def main():
         running = await Running(model).__aenter__()
