@@ -188,7 +188,8 @@ def python_page():
     for title, module, names in (
         ("warpfst.compat", warpfst.compat, ("build_ctcdecoder", "cuda_ctc_decoder")),
         ("warpfst.integrations", warpfst.integrations, [name for name in warpfst.integrations.__all__ if not name.startswith("from_")]),
-        ("warpfst.transcribe.cluster", warpfst.transcribe.cluster, ("transcribe_list", "Settings", "Summary")),
+        ("warpfst.transcribe", warpfst.transcribe, warpfst.transcribe.__all__),
+        ("warpfst.transcribe.cluster", warpfst.transcribe.cluster, ("transcribe_list", "transcribe_part", "Settings", "Summary")),
     ):
         lines += [f"## {title}", "", *docstring(module)]
         for name in names:

@@ -60,7 +60,11 @@ NOT_RUN = {
     ("hybrid.md", 'graph = wf.build_hmm_graph("exp'): (OWN_FILES, None),
     ("scale-out.md", "sbatch"): (CLUSTER, None),
     ("scale-out.md", "python -m warpfst.transcribe.cluster"): (CLUSTER, None),
-    ("scale-out.md", "from warpfst.transcribe.cluster"): (CLUSTER, None),
+    ("scale-out.md", "from warpfst.transcribe.cluster import Settings, transcribe_list"): (CLUSTER, None),
+    ("scale-out.md", "# my_model.py"): ("needs torch", "tests/python/test_torch.py"),
+    ("scale-out.md", "torchrun"): ("needs torch", "tests/python/test_torch.py"),
+    ("scale-out.md", "from warpfst.transcribe.cluster import Settings, transcribe_part"): ("needs torch", None),
+    ("scale-out.md", "class Decode"): (CLUSTER, "tests/python/test_cluster.py"),
     ("added-words.md", "new delhi"): ("a list of words, no code", None),
     ("c.md", "/* decode.c"): ("is examples/c/decode.c", "tests/cli/test_install.sh"),
     ("c.md", "cc decode.c"): (BUILD, None),
@@ -185,11 +189,11 @@ def check_c(code):
 
 
 def runs_it(script, page, code):
-    """Does a test script run the block? It may select it by a text (try_block NAME OUTPUT PAGE TEXT), check it as output, or name its page or function."""
+    """Does a test script run the block? It may select it by a text (try_block NAME OUTPUT PAGE TEXT), check it as output, or name its page (which the test reads) or function."""
     tries = re.findall(r"try_block \S+ '([^']*)' (\S+) '([^']*)'", script)
     if tries:
         return any(ROOT / name == page and (words in code or re.search(output, code, re.MULTILINE)) for output, name, words in tries)
-    return page.name in script if code.startswith("/*") else code.split("(")[0] in script
+    return page.name in script if code.startswith(("/*", "class", "#", "torchrun")) else code.split("(")[0] in script
 
 
 def check_list(code):

@@ -8,7 +8,9 @@ Without a GPU all tests are skipped with the reason; tests of a framework are al
 """
 
 import ctypes
+import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -386,3 +388,115 @@ def test_programs_end_without_errors(order, forget):
     """Decoders and streams in a reference cycle, freed by gc or still alive when the interpreter ends."""
     done = subprocess.run([sys.executable, "-c", ENDS.format(device="cuda", order=order, forget=forget)], capture_output=True, text=True)
     assert (done.stdout, done.stderr, done.returncode) == ("end\n", "", 0)
+
+
+OWN_MODEL = """
+import ctypes, os, pathlib, signal
+from warpfst.transcribe import ArrayModel
+
+class Own(ArrayModel):
+    # Notes the GPU that its process sees as the first. Kills its process in its third batch, once.
+    sample_rate, frame_shift, num_calls = 100, 0.01, 0
+
+    def __init__(self, device, num_threads):
+        self.folder, gpu = pathlib.Path(__file__).parent, (ctypes.c_char * 16)()
+        if device == "cuda":
+            cuda = ctypes.CDLL("libcuda.so.1")
+            assert cuda.cuInit(0) == 0 and cuda.cuDeviceGetUuid(ctypes.byref(gpu), 0) == 0
+        (self.folder / f"gpu.{os.getpid()}").write_text(gpu.raw.hex())
+
+    def scores(self, pieces):
+        self.num_calls += 1
+        if self.num_calls == 3 and (self.folder / "kill").exists():
+            (self.folder / "kill").unlink()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().scores(pieces)
+"""
+WORKER = """
+import json, pathlib, sys
+from warpfst.transcribe.cluster import Settings, transcribe_list, transcribe_part
+
+folder, device, by, part, count = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5])
+settings = Settings(f"{folder}/own_model.py:Own", f"{folder}/out.{device}", graph=f"{folder}/TLG.wfst", options={"device": device}, batch_seconds=0.01)
+recordings = [(path.stem, path) for path in sorted((folder / "scores").iterdir())]
+if by == "ray":
+    import ray
+    ray.init(num_cpus=count, num_gpus=count, include_dashboard=False, log_to_driver=False)
+    summary = transcribe_list(recordings, settings, actors=count, gpus_per_actor=None if device == "cuda" else 1, batch_size=8)
+else:
+    summary = transcribe_part(recordings, settings, part, count)
+(folder / f"summary.{part}").write_text(json.dumps(summary))
+"""
+
+
+class Workers:
+    """A list of utterances, and workers that each see one GPU. One of them kills itself in its work."""
+
+    def __init__(self, folder, graph, matrices):
+        self.folder = folder
+        (folder / "scores").mkdir()
+        graph.save(folder / "TLG.wfst")
+        (folder / "own_model.py").write_text(OWN_MODEL)
+        for i, matrix in enumerate(matrices * 4):
+            if len(matrix) > 0:
+                np.save(folder / "scores" / f"{i}.npy", matrix)
+        self.keys = {path.stem for path in (folder / "scores").iterdir()}
+        (folder / "kill").touch()
+
+    def _start(self, device, by, part, count):
+        paths = os.pathsep.join(os.path.abspath(path) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path)
+        gpus = {} if by == "ray" else {"CUDA_VISIBLE_DEVICES": str(part)}
+        environment = {**os.environ, **gpus, "PYTHONPATH": paths, "RAY_USAGE_STATS_ENABLED": "0", "RAY_DATA_DISABLE_PROGRESS_BARS": "1"}
+        return subprocess.Popen([sys.executable, "-c", WORKER, str(self.folder), device, by, str(part), str(count)], env=environment)
+
+    def run(self, device, by, parts, count):
+        """Runs these parts at once. Returns their exit codes and summaries."""
+        started = [self._start(device, by, part, count) for part in parts]
+        codes = [process.wait(300) for process in started]
+        return codes, [json.loads((self.folder / f"summary.{part}").read_text()) for part, code in zip(parts, codes) if code == 0]
+
+    def files(self, device):
+        return {path.name: path.read_text() for path in (self.folder / f"out.{device}").iterdir()}
+
+    def check_files(self, device):
+        """They are those of one worker on the CPU, without a kill."""
+        found = self.files(device)
+        (self.folder / f"out.{device}").rename(self.folder / "found")
+        assert self.run("cpu", "part", [0], 1)[0] == [0]
+        assert found == self.files("cpu") and len(found) == len(self.keys)
+
+    def gpus(self):
+        return {path.read_text() for path in self.folder.glob("gpu.*")}
+
+
+def check_parts(workers, device, count):
+    codes = workers.run(device, "part", [0], count)[0] + workers.run(device, "part", range(1, count), count)[0]
+    assert codes == [-signal.SIGKILL] + [0] * (count - 1)
+    num_before = len(workers.files(device))
+    codes, summaries = workers.run(device, "part", range(count), count)
+    done, there, _, failed = zip(*summaries)
+    assert codes == [0] * count and not any(failed)
+    assert 2 <= num_before == sum(there) < len(workers.keys) == sum(there) + sum(done)
+    gpus = workers.gpus()
+    workers.check_files(device)
+    return gpus
+
+
+def check_ray(workers, device, count):
+    codes, ((done, there, _, failed),) = workers.run(device, "ray", [0], count)
+    assert codes == [0] and not (workers.folder / "kill").exists()
+    assert (done, there, failed) == (len(workers.keys), 0, [])
+    gpus, processes = workers.gpus(), list(workers.folder.glob("gpu.*"))
+    assert len(processes) == count + 1  # one was killed and replaced
+    workers.check_files(device)
+    return gpus
+
+
+@pytest.mark.parametrize("check", [check_parts, check_ray])
+def test_workers_with_a_gpu_each(device, graph, matrices, tmp_path, check):
+    """A worker for each GPU of the machine, one of which is killed in its work: in processes as those of torchrun, and as actors of Ray if it is installed."""
+    if check is check_ray:
+        pytest.importorskip("ray")
+    count = ctypes.c_int()
+    device.check(device.cuda.cuDeviceGetCount(ctypes.byref(count)))
+    assert len(check(Workers(tmp_path, graph, matrices), "cuda", count.value)) == count.value

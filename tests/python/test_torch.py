@@ -1,18 +1,24 @@
-"""warpfst.torch against torch's CTC loss and against finite differences; torch tensors as scores. Skipped if torch is not installed.
+"""warpfst.torch against torch's CTC loss and against finite differences; torch tensors as scores; torch models on many machines. Skipped if torch is not installed.
 
 `./run test` runs this file with Debian's Python, because Debian's torch is built for it (tools/run/python.sh: test_python_torch).
 """
 
+import json
 import math
+import re
+import subprocess
+import sys
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from pages import ROOT, check_page
+from pages import CTC, ROOT, check_page
 
 import warpfst as wf
 from warpfst import torch as wft
+from warpfst.transcribe.pipeline import decode_pieces
 
 
 def random_batch(seed, count=6, frames=12, columns=5):
@@ -203,3 +209,80 @@ def test_lists_of_tensors_are_read_through_their_attributes():
         with pytest.raises((TypeError, ValueError), match=f"utterance 1: .*{message}"):
             decoder.decode([good, tensor, good])
     assert values(decoder.decode([good, torch.nn.Parameter(good, requires_grad=False)])) == values(decoder.decode([good, good]))
+
+
+MANY_MACHINES = (ROOT / "docs" / "tutorials" / "scale-out.md").read_text(encoding="utf-8")
+SCORES = sorted((ROOT / "examples" / "ctc" / "logp_phone").glob("*.npy"))[:12]
+
+
+class Network(torch.nn.Module):
+    """Stands for an acoustic model: "samples" are logits, 40 a frame. [B, T * 40] and lengths give [B, T, 40] and lengths."""
+
+    def forward(self, samples, lengths):
+        return samples.reshape(samples.shape[0], -1, 40), lengths // 40
+
+
+def test_the_pages_own_model(tmp_path):
+    """Its class, with another network and the repository's graph. Logits are real scores plus a constant in each frame, which log_softmax takes off."""
+    (code,) = re.findall(r"```py\n(# my_model.py.*?)```", MANY_MACHINES, re.DOTALL)
+    torch.jit.script(Network()).save(str(tmp_path / "ctc.pt"))
+    names = {"/models/ctc.pt": tmp_path / "ctc.pt", "/models/lm.arpa.gz": CTC / "lm3.arpa.gz", "/models/lexicon.txt": CTC / "lexicon_phone.txt", "/models/tokens.txt": CTC / "tokens_phone.txt"}
+    for name, path in names.items():
+        code = code.replace(name, str(path))
+    made = {}
+    exec(code, made)  # noqa: S102
+    model = made["MyModel"]("cpu", 1)
+    logits = [np.load(path).astype(np.float32) + 3 for path in SCORES]
+    decoder = model.decoder(None, {})
+    parts = decode_pieces(model, decoder, [(0, one.reshape(-1)) for one in logits])
+    expected = decoder.decode([torch.from_numpy(one).log_softmax(-1).numpy() for one in logits])
+    assert [(" ".join(word.text for word in part.words), part.cost) for part in parts] == [(result.text, result.cost) for result in expected]
+    assert sum(len(part.words) for part in parts) > 50
+
+
+SAVED = f"""
+import os, signal, torch
+import warpfst as wf
+from warpfst.transcribe import ArrayModel
+
+class MyModel(ArrayModel):
+    sample_rate, frame_shift = 25, 0.04
+    decoder_options = {{"acoustic_scale": 0.7, "blank": 0}}
+    num_calls = 0
+
+    def __init__(self, device, num_threads):
+        pass
+
+    def scores(self, pieces):
+        self.num_calls += 1
+        if self.num_calls == 3 and os.environ["RANK"] == "1" and os.path.exists("kill"):
+            os.remove("kill")
+            os.kill(os.getpid(), signal.SIGKILL)
+        with open("scored", "a") as log:
+            log.write("." * len(pieces))
+        return [torch.tensor(piece, dtype=torch.float32).log_softmax(-1) for piece in pieces], None
+
+    def build_graph(self):
+        return wf.build_ctc_graph("{CTC}/tokens_phone.txt", "{CTC}/lexicon_phone.txt", "{CTC}/lm3.arpa.gz")
+"""
+
+
+def test_the_pages_torchrun_goes_on_after_a_kill(tmp_path):
+    """The page's command with two processes on the CPU, one of which is killed in the middle of its work."""
+    (command,) = re.findall(r"```sh\n(torchrun .*?)```", MANY_MACHINES, re.DOTALL)
+    output = "--redirects 1 --tee 1 --log_dir log"  # torch 1.13 fails in Python 3.11 with its defaults
+    changes = {"torchrun ": f"{sys.executable} -m torch.distributed.run {output} ", "_node 8": "_node 2", "warpfst transcribe": f"{sys.executable} -m warpfst transcribe --batch-seconds 1"}
+    for old, new in {**changes, "cuda:$LOCAL_RANK": "cpu"}.items():
+        assert old in command
+        command = command.replace(old, new)
+    (tmp_path / "recordings.list").write_text("".join(f"{path.stem} {path}\n" for path in SCORES))
+    (tmp_path / "my_model.py").write_text(SAVED)
+    (tmp_path / "kill").touch()
+    run = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stderr
+    assert not (tmp_path / "kill").exists()
+    graph = wf.build_ctc_graph(CTC / "tokens_phone.txt", CTC / "lexicon_phone.txt", CTC / "lm3.arpa.gz")
+    results = wf.Decoder(graph, acoustic_scale=0.7, blank=0).decode([torch.tensor(np.load(path), dtype=torch.float32).log_softmax(-1) for path in SCORES])
+    found = {path.stem: json.loads((tmp_path / "out" / f"{path.stem}.json").read_text())["text"] for path in SCORES}
+    assert found == {path.stem: result.text for path, result in zip(SCORES, results)}
+    assert len((tmp_path / "scored").read_text()) >= len(SCORES) == len(list((tmp_path / "out").iterdir()))

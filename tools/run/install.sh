@@ -87,7 +87,7 @@ test_packages() {
   need_build
   need debootstrap libcmocka-dev abigail-tools libfst-tools sctk time pocketsphinx pocketsphinx-en-us pocketsphinx-testdata \
     python3-venv shellcheck
-  need_if_any python3-torch clang-format-14
+  need_if_any python3-torch clang-format-14 chromium
 }
 needs_test() {
   test_packages

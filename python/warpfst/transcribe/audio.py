@@ -26,14 +26,14 @@ _FRAME_SECONDS, _PAUSE_FRAMES, _PAUSE_RATIO, _LEAST_SECONDS = 0.1, 5, 0.01, 1.0
 _LEAD_FRAMES, _LEAD_RATIO = 3, 0.001
 
 
-def need(module: str) -> Any:
-    """Imports an optional package. If it is not installed, the error says how to install it."""
+def need(module: str, extra: str = "audio") -> Any:
+    """Imports an optional package. If it is not installed, or does not fit to the installed numpy, the error says what to install."""
     import importlib
 
     try:
         return importlib.import_module(module)
-    except ImportError as why:
-        raise ImportError(f"transcribing needs {module} ({why}): pip install 'warpfst[audio]'") from None
+    except Exception as why:  # noqa: BLE001 - packages built for another numpy raise ImportError, AttributeError or ValueError
+        raise ImportError(f"transcribing needs {module} ({why}): pip install 'warpfst[{extra}]'") from None
 
 
 def check_rate(rate: int) -> int:

@@ -1,9 +1,9 @@
-"""Transcribes a list of recordings with the actors of a Ray cluster:
+"""Transcribes a list of recordings with the actors of a Ray cluster, or a part of it in one process (transcribe_part):
 `python -m warpfst.transcribe.cluster --list LIST --model MODEL -o FOLDER --actors 8 --gpus-per-actor 1`.
 
     list -> unfinished recordings -> Ray Data: batches -> actors (each with a model and a decoder) -> a file per recording -> a row per recording -> summary
 
-Each recording has an output file in a folder that all machines share. A file appears only when it is complete. So a run can be stopped and started again, and a batch can be
+The model is a folder or a class of your own (Model, ArrayModel). Each recording has an output file in a folder that all machines share. A file appears only when it is complete. So a run can be stopped and started again, and a batch can be
 repeated when a machine is lost. The words are the same as on one machine; costs are the same up to the rounding of padded batches. Needs `ray[data]` and `warpfst[audio]`
 on every machine.
 """
@@ -14,23 +14,22 @@ import argparse
 import pathlib
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import Error
-from . import audio
 from .audio import need
 from .command import decoder_options
-from .keys import read_list
-from .models import open_model
+from .keys import read_list, shard_of
+from .models import Model, open_model
 from .outputs import FORMATS, Transcript, output_file, write_file
 from .pipeline import Limits, Recording, groups, transcribe_group
 
 
 class Settings(NamedTuple):
-    """Settings of the actors. Paths must be valid on the machines that the actors run on."""
+    """Settings of the actors. Paths must be valid on the machines that the actors run on. `model`: a folder, FILE.py:NAME, or a subclass of Model."""
 
-    model: str
+    model: str | Callable[[str, int], Model]
     output: str
     format: str = "json"
     graph: str | None = None
@@ -54,7 +53,7 @@ class Transcriber:
     def __init__(self, settings: Settings) -> None:
         device, threads = settings.options.get("device", "cpu"), int(settings.options.get("num_threads", 0))
         self._settings = settings
-        self._model = open_model(pathlib.Path(settings.model), device, threads)
+        self._model = open_model(settings.model, device, threads)
         self._decoder = self._model.decoder(None if settings.graph is None else pathlib.Path(settings.graph), dict(settings.options))
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
@@ -65,7 +64,7 @@ class Transcriber:
                 rows.append((key, "", 0.0))
                 continue
             try:
-                recordings.append(Recording(key, path, audio.seconds(path)))
+                recordings.append(Recording(key, path, self._model.seconds(path)))
             except (RuntimeError, OSError, ValueError) as why:
                 rows.append((key, f"{path}: {why}", 0.0))
         limits = Limits(settings.batch_seconds, settings.max_seconds)
@@ -79,37 +78,21 @@ class Transcriber:
         return {"key": [row[0] for row in rows], "error": [row[1] for row in rows], "seconds": [row[2] for row in rows]}
 
 
-def transcribe_list(
-    recordings: Iterable[tuple[str, str | pathlib.Path]],
-    settings: Settings,
-    *,
-    actors: int = 1,
-    cpus_per_actor: float = 1,
-    gpus_per_actor: float = 0,
-    batch_size: int = 64,
-) -> Summary:
-    """Transcribes the recordings that have no file yet. Uses Ray as it was set up with `ray.init`, or starts it on this machine.
+Recordings = Iterable[tuple[str, "str | pathlib.Path"]]
 
-    The next call tries failed recordings again.
-    """
-    data = need("ray.data")
+
+def _todo(recordings: Recordings, settings: Settings) -> tuple[list[dict[str, str]], int]:
+    """Rows (key, path) of the recordings that have no file, and the number of the others."""
     folder = pathlib.Path(settings.output)
     folder.mkdir(parents=True, exist_ok=True)
     listed = {key: str(path) for key, path in recordings}
     todo = [{"key": key, "path": path} for key, path in listed.items() if not output_file(folder, key, settings.format).exists()]
-    num_there = len(listed) - len(todo)
-    if not todo:
-        return Summary(0, num_there, 0.0, [])
-    rows = data.from_items(todo, override_num_blocks=-(-len(todo) // batch_size)).map_batches(
-        Transcriber,
-        fn_constructor_args=(settings,),
-        compute=data.ActorPoolStrategy(size=actors),
-        batch_size=batch_size,
-        num_cpus=cpus_per_actor,
-        num_gpus=gpus_per_actor or None,
-    )
+    return todo, len(listed) - len(todo)
+
+
+def _summary(rows: Iterable[dict[str, Any]], num_there: int) -> Summary:
     failed, num_done, seconds = [], 0, 0.0
-    for row in rows.iter_rows():
+    for row in rows:
         seconds += row["seconds"]
         if row["error"]:
             failed.append((row["key"], row["error"]))
@@ -118,16 +101,66 @@ def transcribe_list(
     return Summary(num_done, num_there, seconds, sorted(failed))
 
 
+def transcribe_list(
+    recordings: Recordings,
+    settings: Settings,
+    *,
+    actors: int = 1,
+    cpus_per_actor: float | None = None,
+    gpus_per_actor: float | None = None,
+    batch_size: int = 64,
+    max_retries: int = 10,
+) -> Summary:
+    """Transcribes the recordings that have no file yet. Uses Ray as it was set up with `ray.init`, or starts it on this machine.
+
+    `cpus_per_actor`: by default 1, or what Ray gives to actors with a GPU. `gpus_per_actor`: by default 1 if the device is cuda, else 0. Ray shows an actor only its own
+    GPUs, so device="cuda" is the actor's. If an actor or its machine dies, Ray starts another and repeats the batch, at most `max_retries` times: a recording that
+    kills every actor ends the run with RuntimeError. The next call tries failed recordings again.
+    """
+    data = need("ray.data", "cluster")
+    gpus = float(str(settings.options.get("device", "cpu")).startswith("cuda")) if gpus_per_actor is None else gpus_per_actor
+    todo, num_there = _todo(recordings, settings)
+    if not todo:
+        return Summary(0, num_there, 0.0, [])
+    rows = data.from_items(todo, override_num_blocks=-(-len(todo) // batch_size)).map_batches(
+        Transcriber,
+        fn_constructor_args=(settings,),
+        compute=data.ActorPoolStrategy(size=actors),
+        batch_size=batch_size,
+        num_cpus=1 if cpus_per_actor is None and not gpus else cpus_per_actor,
+        num_gpus=gpus or None,
+        max_task_retries=max_retries,
+    )
+    try:
+        return _summary(rows.iter_rows(), num_there)
+    except need("ray.exceptions", "cluster").RayActorError as why:
+        raise RuntimeError(f"a batch was tried {1 + max_retries} times, and its actor died each time: {why}") from None
+
+
+def transcribe_part(recordings: Recordings, settings: Settings, part: int, num_parts: int) -> Summary:
+    """Transcribes part `part` (from 0) of `num_parts` parts in this process, without Ray: those recordings that have no file yet. A recording's key decides its part.
+
+    For processes of torch.distributed: transcribe_part(recordings, settings, dist.get_rank(), dist.get_world_size()).
+    """
+    if not 0 <= part < num_parts:
+        raise ValueError(f"part {part} of {num_parts}, expected 0 to {num_parts - 1}")
+    todo, num_there = _todo([one for one in recordings if shard_of(one[0], num_parts) == part], settings)
+    if not todo:
+        return Summary(0, num_there, 0.0, [])
+    columns = Transcriber(settings)({name: [row[name] for row in todo] for name in ("key", "path")})
+    return _summary((dict(zip(columns, row)) for row in zip(*columns.values())), num_there)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m warpfst.transcribe.cluster", description="Transcribes recordings with the actors of a Ray cluster. Run the same command again to continue.")
     parser.add_argument("--list", type=pathlib.Path, required=True, metavar="FILE", help="recordings: lines `key path`")
-    parser.add_argument("--model", type=pathlib.Path, required=True, metavar="FOLDER", help="model folder as for `warpfst transcribe`, at the same path on every machine")
+    parser.add_argument("--model", type=pathlib.Path, required=True, metavar="FOLDER", help="model folder or FILE.py:NAME as for `warpfst transcribe`, at the same path on every machine")
     parser.add_argument("--graph", type=pathlib.Path, metavar="FILE", help="existing decoding graph, made with `warpfst transcribe --graph` (default: each actor builds it)")
     parser.add_argument("-o", "--output", type=pathlib.Path, required=True, metavar="FOLDER", help="folder for one file per recording; all machines must share it")
     parser.add_argument("--format", choices=FORMATS, default="json", help="output format (default: json)")
     parser.add_argument("--actors", type=int, default=1, metavar="N", help="number of actors, each with its own model (default: 1)")
-    parser.add_argument("--cpus-per-actor", type=float, default=1, metavar="N", help="CPUs that Ray reserves for each actor (default: 1)")
-    parser.add_argument("--gpus-per-actor", type=float, default=0, metavar="N", help="GPUs that Ray reserves for each actor; 1 with --device cuda (default: 0)")
+    parser.add_argument("--cpus-per-actor", type=float, metavar="N", help="CPUs that Ray reserves for each actor (default: 1; with a GPU: Ray's)")
+    parser.add_argument("--gpus-per-actor", type=float, metavar="N", help="GPUs that Ray reserves for each actor (default: 1 with --device cuda, else 0)")
     parser.add_argument("--batch-size", type=int, default=64, metavar="N", help="recordings per batch of an actor (default: 64)")
     parser.add_argument("--device", default="cpu", help="cpu, or cuda for the GPU that Ray assigns to the actor (default: cpu)")
     parser.add_argument("--num-threads", type=int, default=1, metavar="N", help="threads of each actor; 0: one per processor (default: 1)")
@@ -140,7 +173,8 @@ def main(given: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(given)
     begin = time.monotonic()
     try:
-        need("ray").init(address=arguments.address, ignore_reinit_error=True)
+        need("ray.data", "cluster")
+        need("ray", "cluster").init(address=arguments.address, ignore_reinit_error=True)
         graph = None if arguments.graph is None else str(arguments.graph.absolute())
         settings = Settings(str(arguments.model.absolute()), str(arguments.output.absolute()), arguments.format, graph, decoder_options(arguments))
         recordings = [(key, path.absolute()) for key, path in read_list(arguments.list)]

@@ -16,7 +16,7 @@ from ..errors import Error
 from ..options import from_text
 from . import audio, standard_input
 from .interrupts import Interrupts
-from .keys import find, read_list, shard_of
+from .keys import Found, find, read_list, shard_of
 from .models import Model, open_model
 from .outputs import FORMATS, Transcript, Writer, output_file, write_file
 from .partial import Partial, identity
@@ -50,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("warpfst transcribe", description="Transcribes audio to text.", epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("audio", nargs="*", type=pathlib.Path, help="audio files or folders; '-': standard input")
     parser.add_argument("--list", type=pathlib.Path, metavar="FILE", help="list of audio files: lines `key path`")
-    parser.add_argument("--model", type=pathlib.Path, required=True, metavar="FOLDER", help="folder with config.json, acoustic model and graph (docs/how-to/transcribe.md), or a model folder of CMU Sphinx")
+    parser.add_argument("--model", type=pathlib.Path, required=True, metavar="FOLDER", help="folder with config.json, acoustic model and graph (docs/how-to/transcribe.md), a model folder of CMU Sphinx, or FILE.py:NAME, a class of your own")
     parser.add_argument("--graph", type=pathlib.Path, metavar="FILE", help="decoding graph: read if the file exists, else built and written to it (default: the model's)")
     parser.add_argument("--format", choices=FORMATS, default="text", help="output format (default: text)")
     parser.add_argument("-o", "--output", type=pathlib.Path, metavar="FOLDER", help="folder for one file per recording (default: standard output)")
@@ -100,23 +100,33 @@ class Run:
     def output_file(self, key: str) -> pathlib.Path | None:
         return None if self.arguments.output is None else output_file(self.arguments.output, key, self.arguments.format)
 
-    def recordings(self) -> list[Recording]:
-        """The recordings to transcribe, sorted by length, so that those of a batch have similar lengths."""
+    def todo(self) -> list[Found]:
+        """The recordings to transcribe. Reports missing files before the model is loaded."""
         found = find(self.arguments.audio, [] if self.arguments.list is None else read_list(self.arguments.list))
         if not found:
             raise ValueError("no audio files given")
         todo = []
-        for key, path, _ in found:
-            if self.arguments.shard is not None and shard_of(key, self.arguments.shard[1]) != self.arguments.shard[0]:
+        for one in found:
+            if self.arguments.shard is not None and shard_of(one.key, self.arguments.shard[1]) != self.arguments.shard[0]:
                 continue
-            file = self.output_file(key)
+            file = self.output_file(one.key)
             if self.arguments.resume and file is not None and file.exists():
                 continue
+            if one.path.exists():
+                todo.append(one)
+            else:
+                self.fail(one.path, "no such file")
+        return todo
+
+    def by_length(self, todo: list[Found], model: Model) -> list[Recording]:
+        """Sorted by length, so that those of a batch have similar lengths. Reports those that cannot be read."""
+        recordings = []
+        for key, path, _ in todo:
             try:
-                todo.append(Recording(key, path, audio.seconds(path)))
+                recordings.append(Recording(key, path, model.seconds(path)))
             except (RuntimeError, OSError, ValueError) as why:
                 self.fail(path, why)
-        return sorted(todo, key=lambda recording: recording.seconds)
+        return sorted(recordings, key=lambda recording: recording.seconds)
 
     def partial_of(self, group: list[Recording], limits: Limits, model: Model, options: dict[str, Any]) -> Partial | None:
         """The stored parts of a long recording; None for short recordings and without --output."""
@@ -173,13 +183,15 @@ def decoder_options(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _files(run: Run, interrupts: Interrupts) -> None:
     arguments = run.arguments
-    recordings = run.recordings()
-    if arguments.format in ("srt", "vtt") and arguments.output is None and len(recordings) > 1:
+    todo = run.todo()
+    if arguments.format in ("srt", "vtt") and arguments.output is None and len(todo) > 1:
         raise ValueError(f"--format {arguments.format} of several recordings needs --output")
     references = None if arguments.ref is None else read_transcripts(arguments.ref)
     wer = Wer(ignore_case=True)
-    if recordings:
+    recordings: list[Recording] = []
+    if todo:
         model, decoder = _open(run)
+        recordings = run.by_length(todo, model)
     limits = Limits(arguments.batch_seconds, arguments.max_seconds)
 
     def after_batch(recording: Recording, position: float, seconds: float) -> None:

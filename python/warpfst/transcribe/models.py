@@ -1,16 +1,20 @@
 """Model folders: compute scores from samples, and make the decoder for these scores.
 
+own      a class of the user's, derived from Model or ArrayModel
 CTC      config.json (docs/how-to/transcribe.md) names an ONNX model with log-mel features as input, its tokens, and a graph or the parts to build one
 hybrid   a CMU Sphinx model as it is distributed; pocketsphinx_batch computes the scores
 """
 
 from __future__ import annotations
 
+import importlib
+import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..decoder import Decoder
@@ -21,6 +25,7 @@ from ..lm import LM
 from ..options import DecoderConfig
 from ..scores import ScoreReader
 from ..symbols import Symbols
+from . import audio
 from .audio import need
 from .config import GRAPH_PATHS, read_config
 
@@ -32,19 +37,31 @@ _LM_THRESHOLD = 1e-7  # prunes the language model distributed with Sphinx, so th
 
 
 class Model:
-    """The interface of a model. Times of results are frames of `frame_shift` seconds."""
+    """The interface of a model. Derive your own from it, for example around a torch model: `scores`, `build_graph` and the first three attributes are needed.
+
+    It is made by NAME(device, num_threads), with `--model FILE.py:NAME`. One thread uses it at a time. Times of results are frames of `frame_shift` seconds.
+    """
 
     sample_rate: int
     frame_shift: float
-    decoder_options: dict[str, Any]
-    files: list[pathlib.Path]  # the files that the model is read from
+    decoder_options: dict[str, Any] = {}  # noqa: RUF012 - never modified
+    files: Sequence[pathlib.Path] = ()  # the files that the model is read from; a recording that was begun with others begins again
 
     def scores(self, pieces: Sequence[np.ndarray]) -> tuple[Any, Any]:
-        """The scores of pieces of audio, as (log_probs, lengths) for Decoder.decode."""
+        """The scores of pieces of audio, float32 [samples] in [-1, 1], as (log_probs, lengths) for Decoder.decode."""
         raise NotImplementedError
 
     def build_graph(self) -> Graph:
+        """The decoding graph. Not called if a file with the graph is given."""
         raise NotImplementedError
+
+    def seconds(self, path: pathlib.Path) -> float:
+        """The duration of a recording, which batches are made by."""
+        return audio.seconds(path)
+
+    def pieces(self, path: pathlib.Path, max_seconds: float, start: int = 0) -> Iterator[tuple[int, np.ndarray]]:
+        """The pieces of a recording as (begin, samples), from sample `start` on, which is the begin of a piece."""
+        return audio.pieces(path, self.sample_rate, max_seconds, start)
 
     def decoder(self, graph_file: pathlib.Path | None, options: dict[str, Any]) -> Decoder:
         """Makes a decoder. The graph is read from `graph_file` if that exists, else built and written to `graph_file` (None: not written)."""
@@ -56,6 +73,30 @@ class Model:
                 graph.save(graph_file)
         config = DecoderConfig(**{**self.decoder_options, **options})
         return Decoder(graph, config, determinize=config["lattice_beam"] > 0)  # confidences, by all threads
+
+
+class ArrayModel(Model):
+    """A model of arrays in files instead of audio: log-probabilities or features, [rows, columns]. They are not cut. `sample_rate` is the number of rows in a second.
+
+    By default, files are numpy's (.npy) and have log-probabilities; override `read` for other files, and `scores` for features.
+    """
+
+    def read(self, path: pathlib.Path) -> np.ndarray:
+        """The array of a file. It is read twice, the first time for its length."""
+        import numpy as np
+
+        array: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
+        return array
+
+    def scores(self, pieces: Sequence[np.ndarray]) -> tuple[Any, Any]:
+        return list(pieces), None
+
+    def seconds(self, path: pathlib.Path) -> float:
+        return len(self.read(path)) / self.sample_rate
+
+    def pieces(self, path: pathlib.Path, max_seconds: float, start: int = 0) -> Iterator[tuple[int, np.ndarray]]:
+        if start == 0:
+            yield 0, self.read(path)
 
 
 class CtcModel(Model):
@@ -218,7 +259,28 @@ class SphinxModel(Model):
             return next(line.split()[0] for line in lines if line[:1].isalpha())
 
 
-def open_model(folder: pathlib.Path, device: str, num_threads: int) -> Model:
+def _own_model(file: pathlib.Path, name: str) -> Callable[[str, int], Model]:
+    """What a Python file defines under this name. The file can import its neighbours."""
+    folder = str(file.resolve(strict=True).parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    module = importlib.import_module(file.stem)
+    if module.__file__ is None or not file.samefile(module.__file__):
+        raise ValueError(f"{file}: another module has this name, {module.__file__}; rename the file")
+    if not hasattr(module, name):
+        raise ValueError(f"{file}: has no class {name!r}")
+    made: Callable[[str, int], Model] = getattr(module, name)
+    return made
+
+
+def open_model(source: str | os.PathLike[str] | Callable[[str, int], Model], device: str, num_threads: int) -> Model:
+    """`source`: a folder, FILE.py:NAME, or a subclass of Model."""
+    if callable(source):
+        return source(device, num_threads)
+    path, sign, name = os.fspath(source).rpartition(":")
+    if sign and path.endswith(".py"):
+        return _own_model(pathlib.Path(path), name)(device, num_threads)
+    folder = pathlib.Path(source)
     loaders: list[Callable[[], Model]] = []
     if (folder / "config.json").exists():
         loaders.append(lambda: CtcModel(folder, device, num_threads))

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..decoder import Decoder
-from . import audio
 from .models import Model
 from .outputs import TimedWord, Transcript
 from .partial import Part, Partial
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 class Recording(NamedTuple):
     key: str
     path: pathlib.Path
-    seconds: float  # duration according to the file's header
+    seconds: float  # Model.seconds
 
 
 class Limits(NamedTuple):
@@ -68,7 +67,7 @@ class _Piece(NamedTuple):
     samples: np.ndarray
 
 
-def _batches(works: Iterable[_Work], rate: int, limits: Limits) -> Iterator[list[_Piece]]:
+def _batches(works: Iterable[_Work], model: Model, limits: Limits) -> Iterator[list[_Piece]]:
     """Batches of pieces. The end of a batch depends only on its begin, so a resumed run makes the same batches.
 
     If a recording cannot be read to its end, its error is stored and its pieces end there.
@@ -77,9 +76,9 @@ def _batches(works: Iterable[_Work], rate: int, limits: Limits) -> Iterator[list
     longest = 0
     for work in works:
         try:
-            for begin, samples in audio.pieces(work.recording.path, rate, limits.max_seconds, work.start):
+            for begin, samples in model.pieces(work.recording.path, limits.max_seconds, work.start):
                 longest = max(longest, len(samples))
-                if batch and longest * (len(batch) + 1) > limits.batch_seconds * rate:
+                if batch and longest * (len(batch) + 1) > limits.batch_seconds * model.sample_rate:
                     yield batch
                     batch, longest = [], len(samples)
                 if work.error is not None:
@@ -128,7 +127,7 @@ def transcribe_group(
     after_batch  called after each batch with its last recording, how many seconds of that recording are done, and how many seconds of audio the batch had
     """
     works = [_Work(recording, partial) for recording in recordings]
-    for batch in _batches(works, model.sample_rate, limits):
+    for batch in _batches(works, model, limits):
         _decode_batch(model, decoder, batch)
         last = batch[-1].work
         if partial is not None and last.error is None:
