@@ -339,13 +339,25 @@ static void run_worker(void *user, uint64_t item, int thread) {
   pthread_mutex_unlock(&work->mutex);
 }
 
-/* Notes how fast the GPUs were, if all had enough to do that the time grows with the frames. The
- * next batch is shared accordingly: GPUs may differ, and scores take time to move. */
-static void update_speeds(struct wf__cuda_backend *self, const wf_batch_shape *shapes,
-                          double began) {
+/* Memory of all GPUs and the page-locked memory. */
+static uint64_t all_bytes(const struct wf__cuda_backend *self) {
+  uint64_t bytes = 0;
   for (int i = 0; i < self->num_workers; i++)
-    if (!shapes[i].on_device || shapes[i].num_utterances < 2 * self->workers[i].plan.lanes) return;
-  for (int i = 0; i < self->num_workers; i++) {
+    bytes += self->workers[i].workspace_bytes + self->workers[i].pinned_bytes +
+             wf__moved_bytes(self, self->workers[i].device);
+  return bytes;
+}
+
+/* Notes how fast the GPUs were, if all had enough to do that the time grows with the frames, and
+ * if no memory was allocated, which takes long. The next batch is shared accordingly: GPUs may
+ * differ, and scores take time to move. bytes: all_bytes before the batch. */
+static void update_speeds(struct wf__cuda_backend *self, const wf_batch_shape *shapes, double began,
+                          uint64_t bytes) {
+  bool good = all_bytes(self) == bytes;
+  for (int i = 0; i < self->num_workers; i++)
+    good =
+        good && shapes[i].on_device && shapes[i].num_utterances >= 2 * self->workers[i].plan.lanes;
+  for (int i = 0; i < self->num_workers && good; i++) {
     wf__gpu_worker *worker = &self->workers[i];
     const double speed = (double)shapes[i].sum_frames / (worker->finished - began + 1e-6);
     worker->frames_per_s = worker->frames_per_s == 0 ? speed : (worker->frames_per_s + speed) / 2;
@@ -366,10 +378,11 @@ static wf_status decode_queued(struct wf__cuda_backend *self, wf__work_queue *wo
 }
 
 /* Decodes the `count` utterances in `order`, then those whose frames were too large for their lanes
- * in larger lanes. Changes `order`. homes: of each utterance of the batch. began: when the batch
- * did, seconds. */
+ * in larger lanes. Changes `order`. homes: of each utterance of the batch. began, bytes: when
+ * the batch did, seconds, and all_bytes then. */
 static wf_status decode_rounds(struct wf__cuda_backend *self, wf__work_queue *work, uint32_t *order,
-                               uint32_t count, const int *homes, double began, wf_error *err) {
+                               uint32_t count, const int *homes, double began, uint64_t bytes,
+                               wf_error *err) {
   work->num_all = count;
   for (int i = 0; i < self->num_workers; i++) {
     self->workers[i].limits.least_size = self->workers[i].usual_size;
@@ -379,7 +392,7 @@ static wf_status decode_rounds(struct wf__cuda_backend *self, wf__work_queue *wo
     fill_queue(self, work, order, count, homes, shapes);
     if (work->num_utterances == 0) break;
     WF__TRY(decode_queued(self, work, shapes, err));
-    if (work->num_utterances == work->num_all) update_speeds(self, shapes, began);
+    if (work->num_utterances == work->num_all) update_speeds(self, shapes, began, bytes);
     count = work->num_retry; /* none if no lane can be larger */
     memcpy(order, work->retry, count * sizeof *order);
     work->num_retry = 0;
@@ -410,6 +423,7 @@ static wf_status cuda_decode(void *opaque, const wf__batch *given, wf_error *err
     return wf__fail(err, WF_ERR_DEVICE, "an earlier CUDA error left this decoder unusable");
   const size_t n = given->count;
   const double began = now_s();
+  const uint64_t bytes = all_bytes(self);
   wf__batch batch = *given; /* with scores where they are searched */
   wf__work_queue work = {.batch = &batch,
                          .utterances = wf__alloc(n, sizeof *work.utterances),
@@ -427,7 +441,7 @@ static wf_status cuda_decode(void *opaque, const wf__batch *given, wf_error *err
   if (status == WF_OK) status = place_scores(self, given, order, count, homes, moved, err);
   batch.scores = moved;
   if (status == WF_OK) status = take_scorers(self, &batch, err);
-  if (status == WF_OK) status = decode_rounds(self, &work, order, count, homes, began, err);
+  if (status == WF_OK) status = decode_rounds(self, &work, order, count, homes, began, bytes, err);
   wf__restore_device(caller);
   if (status == WF_ERR_DEVICE) self->broken = true;
   pthread_mutex_destroy(&work.mutex);

@@ -177,6 +177,13 @@ static uint64_t bytes_of(const struct moving *m, size_t i) {
   return wf__gpu_packed_bytes(&host, m->scores[i].num_frames, columns);
 }
 
+/* Makes room for an eighth more than needed, since the next batch may move a little more and
+ * allocating takes long. */
+static wf_status reserve(wf__device_buffer *buffer, uint64_t bytes, const char *what,
+                         wf_error *err) {
+  return bytes <= buffer->bytes ? WF_OK : wf__device_reserve(buffer, bytes + bytes / 8, what, err);
+}
+
 /* Allocates the rooms. The list of copies comes first in the sender's. */
 static wf_status reserve_rooms(const struct moving *m, wf_error *err) {
   struct wf__cuda_backend *self = m->self;
@@ -201,8 +208,7 @@ static wf_status reserve_rooms(const struct moving *m, wf_error *err) {
     if (sent > 0)
       WF__TRY(
           wf__device_reserve(&room->sent, room->list_bytes + sent, "scores for another GPU", err));
-    if (received > 0)
-      WF__TRY(wf__device_reserve(&room->received, received, "scores of another GPU", err));
+    if (received > 0) WF__TRY(reserve(&room->received, received, "scores of another GPU", err));
   }
   return WF_OK;
 }
