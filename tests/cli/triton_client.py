@@ -37,10 +37,13 @@ class Refused(Exception):
 
 
 class Server:
+    """A server with free ports for HTTP, gRPC and metrics."""
+
     def __init__(self, binary, repository, backends, log):
-        self.port = free_port()
+        self.port, self.grpc_port, self.metrics_port = free_port(), free_port(), free_port()
         command = [binary, f"--model-repository={repository}", f"--backend-directory={backends}", f"--http-port={self.port}", "--http-address=127.0.0.1",
-                   "--allow-grpc=false", "--allow-metrics=false", "--exit-timeout-secs=10"]
+                   f"--grpc-port={self.grpc_port}", "--grpc-address=127.0.0.1", f"--metrics-port={self.metrics_port}", "--metrics-address=127.0.0.1",
+                   "--allow-gpu-metrics=false", "--exit-timeout-secs=10"]
         self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
         for _ in range(600):
             if self.process.poll() is not None:
@@ -53,8 +56,12 @@ class Server:
             time.sleep(0.1)
         raise SystemExit("the server is not ready")
 
-    def ask(self, method, path, body=None, headers=None):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+    def metrics(self):
+        """The page that Prometheus reads."""
+        return self.ask("GET", "/metrics", port=self.metrics_port)[1].decode()
+
+    def ask(self, method, path, body=None, headers=None, port=None):
+        connection = http.client.HTTPConnection("127.0.0.1", port or self.port, timeout=60)
         try:
             connection.request(method, path, body, headers or {})
             response = connection.getresponse()
