@@ -119,7 +119,7 @@ def check(task, results):
 def through_server(task, streams, arguments):
     make_repository(task, arguments.device)
     with open(task.folder / "server.log", "wb") as log:
-        server = triton_client.Server(find_server(), task.folder / "models", task.folder / "backends", log)
+        server = triton_client.Server(find_server(), task.folder / "models", task.folder / "backends", log, exit_timeout_s=1)
         try:
             plan, running = start_clients(task, server, streams, arguments)
             time.sleep(max(0, plan["start"] + WARM_S - time.monotonic()))
@@ -192,9 +192,10 @@ def pack(task, folder):
     folder.mkdir(parents=True)
     pack_server(folder / "server")
     platforms = [word for version in ("2_28", "2_27", "2_24", "2_17") for word in ("--platform", f"manylinux_{version}_x86_64")] + ["--platform", "manylinux2014_x86_64"]
-    wanted = [line for line in (HERE / "triton-requirements.txt").read_text(encoding="utf-8").split() if not line.startswith("numpy")]
+    pinned = (measure.ROOT / "tests/python-requirements.txt").read_text(encoding="utf-8").split()
+    wanted = [line.replace("[grpc]", "") for line in pinned if line.startswith(("grpcio", "protobuf", "tritonclient"))]
     measure.run(sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-compile", "--no-deps", "--only-binary=:all:", "--python-version=3.12", *platforms,
-                "--target", folder / "site", *(line.replace("[grpc]", "") for line in wanted), "python-rapidjson", "typing_extensions", "packaging", "ml_dtypes")
+                "--target", folder / "site", *wanted, "python-rapidjson", "typing_extensions", "packaging", "ml_dtypes")
     for extension in (folder / "site").rglob("*.so"):
         measure.run("strip", "--strip-unneeded", extension)
     shutil.copytree(task.scores, folder / "logp_phone")
@@ -215,6 +216,7 @@ def main():
     parser.add_argument("--poisson", action="store_true", help="exponentially distributed times between chunks")
     parser.add_argument("--clients", type=int, help="client processes (default: one for 128 streams, at most half of the cores)")
     parser.add_argument("--build", type=pathlib.Path, default=measure.ROOT / "build" / "release", help="folder with triton/libtriton_warpfst.so and bench/bench_stream")
+    parser.add_argument("--work", type=pathlib.Path, default=HERE / "work" if PACKED else measure.BUILD / "triton", help="folder for the server's models and log")
     parser.add_argument("--pack", type=pathlib.Path, metavar="FOLDER")
     parser.add_argument("--save", help="save the figures to this file")
     parser.add_argument("--load", help="do not measure; record a saved file")
@@ -223,7 +225,7 @@ def main():
     if arguments.load:
         saved = json.loads(pathlib.Path(arguments.load).read_text(encoding="utf-8"))
     else:
-        task = Task(arguments.build.resolve(), HERE / "work" if PACKED else measure.BUILD / "triton")
+        task = Task(arguments.build.resolve(), arguments.work.resolve())
         if arguments.pack:
             pack(task, arguments.pack.resolve())
             return
