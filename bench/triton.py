@@ -29,8 +29,8 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 PACKED = (HERE / "expected.json").exists()
 sys.path.insert(0, str(HERE / "site" if PACKED else HERE.parent / "tests" / "cli"))
-import measure  # noqa: E402
-import triton_client  # noqa: E402
+import measure
+import triton_client
 
 CHUNK_S, CHUNK_FRAMES, FRAME_S = 0.4, 10, 0.04
 SETTINGS = ("--acoustic-scale=0.7", "--beam=15", "--max-active=7000", "--blank=0")  # as in triton/models/warpfst/config.pbtxt
@@ -84,7 +84,7 @@ def counters(server):
     """The server's statistics and this backend's metrics, in seconds."""
     found = json.loads(server.ask("GET", "/v2/models/warpfst/stats")[1])["model_stats"][0]
     stats = found["inference_stats"]
-    out = {name: float(re.search(rf"^warpfst_{name}_seconds_total.* (\S+)$", server.metrics(), re.M).group(1)) for name in ("audio", "busy")}
+    out = {name: float(re.search(rf"^warpfst_{name}_seconds_total.* (\S+)$", server.metrics(), re.MULTILINE).group(1)) for name in ("audio", "busy")}
     compute = sum(stats[name]["ns"] for name in ("compute_input", "compute_infer", "compute_output"))
     return {**out, "count": stats["success"]["count"], "fail": stats["fail"]["count"], "queue": stats["queue"]["ns"] / 1e9, "compute": compute / 1e9, "executions": found["execution_count"]}
 

@@ -113,7 +113,7 @@ def check(output, expected):
 
 
 def metric(server, name, model="warpfst"):
-    return float(re.search(rf'^{name}{{model="{model}",version="1"}} (\S+)$', server.metrics(), re.M).group(1))
+    return float(re.search(rf'^{name}{{model="{model}",version="1"}} (\S+)$', server.metrics(), re.MULTILINE).group(1))
 
 
 def check_metrics(server, matrices, stats):
