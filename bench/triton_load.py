@@ -81,7 +81,11 @@ def play(plan, client, utterances):
     while queue[0][0] < plan["until"] and not client.errors:
         due, i = queue[0]
         time.sleep(max(0, due - time.monotonic()))
-        client.send(number, due, speakers[i])
+        try:
+            client.send(number, due, speakers[i])
+        except triton.InferenceServerException as error:  # the stream has ended
+            client.errors.append(str(error))
+            break
         heapq.heapreplace(queue, (speakers[i].due, i))
         number += 1
     stop = time.monotonic() + 20
