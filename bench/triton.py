@@ -127,7 +127,8 @@ def through_server(task, streams, arguments):
         try:
             return measure_server(task, streams, arguments)
         except Crashed:
-            print(f"the server crashed ({task.folder / 'server.log'}); once more", file=sys.stderr)
+            (task.folder / "server.log").replace(task.folder / "crashed.log")
+            print(f"the server crashed ({task.folder / 'crashed.log'}); once more", file=sys.stderr)
     sys.exit("the server crashed three times")
 
 

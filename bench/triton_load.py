@@ -26,7 +26,7 @@ class Speaker:
         self.boosts = None
         if self.random.random() < plan["boosted"]:
             phrases = (" ".join(self.random.choices(plan["words"], k=self.random.choice((2, 3)))) for _ in range(plan["phrases"]))
-            self.boosts = numpy.array([[f"{phrase} 3".encode() for phrase in phrases]], object)
+            self.boosts = "\n".join(f"{phrase} 3" for phrase in phrases)
 
     def next_chunk(self):
         """(scores, starts, ends, sequence id). Moves on to the next chunk."""
@@ -54,13 +54,10 @@ class Client:
         chunk, starts, ends, sequence = speaker.next_chunk()
         scores = triton.InferInput("SCORES", (1, *chunk.shape), "FP32")
         scores.set_data_from_numpy(chunk[None])
-        inputs = [scores]
-        if starts and speaker.boosts is not None:
-            boosts = triton.InferInput("BOOSTS", speaker.boosts.shape, "BYTES")
-            boosts.set_data_from_numpy(speaker.boosts)
-            inputs.append(boosts)
+        parameters = {"boosts": speaker.boosts} if starts and speaker.boosts else None
         self.waiting[str(number)] = (due, time.monotonic() - due, len(chunk), key if ends else None, speaker.boosts is not None)
-        self.client.async_stream_infer("warpfst", inputs, request_id=str(number), outputs=self.outputs, sequence_id=sequence, sequence_start=starts, sequence_end=ends)
+        self.client.async_stream_infer("warpfst", [scores], request_id=str(number), outputs=self.outputs, sequence_id=sequence, sequence_start=starts, sequence_end=ends,
+                                       parameters=parameters)
 
     def answered(self, result, error):
         now = time.monotonic()

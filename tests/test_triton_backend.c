@@ -226,6 +226,7 @@ static void check_streams(uint64_t seed) {
                                          .ends = size == left,
                                          .scores = rows(&of->scores, of->num_sent, size),
                                          .boosts = !of->begun && of->boosted ? boost_lines : NULL,
+                                         .boosts_in_tensor = i % 2 == 0,
                                          .in_pieces = i % 3 == 0};
       of->begun = true;
     }
@@ -299,6 +300,12 @@ static void test_errors(void **state) {
       {{.id = 4, .starts = true, .scores = narrow}, "columns"},
       {{.id = 5, .scores = scores}, "not started"},
       {{.id = 6, .starts = true, .scores = scores, .boosts = " "}, "expected `word word"},
+      {{.id = 9,
+        .starts = true,
+        .scores = scores,
+        .boosts = "ONE 2\n \nTWO",
+        .boosts_in_tensor = true},
+       "expected `word word"},
       {{.id = 7, .starts = true, .scores = scores, .outputs = {"NOTHING"}}, "unknown output"},
       {{.id = 8, .starts = true, .scores = scores}, ""},
       {{.id = 8, .scores = scores}, "two requests of one sequence"},
@@ -416,7 +423,13 @@ static bool run_batch(const struct model *model) {
   const wf_scores scores = {data, 4, NUM_COLUMNS, NUM_COLUMNS};
   const host_request requests[] = {
       {.id = 1, .starts = true, .scores = scores, .boosts = boost_lines},
-      {.text_id = "two", .starts = true, .ends = true, .scores = scores, .in_pieces = true}};
+      {.text_id = "two",
+       .starts = true,
+       .ends = true,
+       .scores = scores,
+       .boosts = boost_lines,
+       .boosts_in_tensor = true,
+       .in_pieces = true}};
   host_response responses[2];
   char reason[512];
   triton_host *host = host_open(model->json, "/nowhere", reason);

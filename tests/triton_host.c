@@ -311,6 +311,21 @@ TRITONSERVER_Error *TRITONBACKEND_RequestOutputName(TRITONBACKEND_Request *reque
   *name = output_name(request->sent, index);
   return called();
 }
+TRITONSERVER_Error *TRITONBACKEND_RequestParameterCount(TRITONBACKEND_Request *request,
+                                                        uint32_t *count) {
+  *count = request->sent->boosts != NULL && !request->sent->boosts_in_tensor ? 2 : 0;
+  return called();
+}
+TRITONSERVER_Error *TRITONBACKEND_RequestParameter(TRITONBACKEND_Request *request, uint32_t index,
+                                                   const char **name,
+                                                   TRITONSERVER_ParameterType *type,
+                                                   const void **value) {
+  static const int64_t priority = 1;
+  *name = index == 0 ? "priority" : "boosts";
+  *type = index == 0 ? 1 : TRITON_PARAMETER_STRING;
+  *value = index == 0 ? (const void *)&priority : request->sent->boosts;
+  return called();
+}
 TRITONSERVER_Error *TRITONBACKEND_RequestRelease(TRITONBACKEND_Request *request, uint32_t flags) {
   for (uint32_t i = 0; i < request->num_inputs; i++) free(request->inputs[i].data);
   free_object(request);
@@ -376,7 +391,7 @@ static TRITONBACKEND_Request *new_request(const host_request *sent, host_respons
                                   4 * (uint64_t)(scores->num_frames * scores->num_columns),
                                   NULL},
             scores->data);
-  if (sent->boosts != NULL) add_boosts(request, sent->boosts);
+  if (sent->boosts != NULL && sent->boosts_in_tensor) add_boosts(request, sent->boosts);
   return request;
 }
 

@@ -13,7 +13,8 @@ typedef struct host_request {
   const char *text_id; /* in place of a number */
   bool starts, ends;
   wf_scores scores;       /* float32; stride = num_columns */
-  const char *boosts;     /* one phrase a line; NULL: no such tensor */
+  const char *boosts;     /* one phrase a line; NULL: none */
+  bool boosts_in_tensor;  /* not in a parameter */
   const char *outputs[8]; /* up to the first NULL; none: all */
   bool in_pieces;         /* tensors come in two buffers each */
 } host_request;

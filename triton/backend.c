@@ -81,8 +81,9 @@ static void read_id(TRITONBACKEND_Request *request, char *out, size_t size) {
 
 static wf_status set_boosts(const tw_instance *instance, struct job *job) {
   wf_scorer *scorer;
-  wf_status status = model_read_boosts(instance->model, job->tensors.boosts,
-                                       job->tensors.boosts_bytes, &scorer, &job->err);
+  wf_status status =
+      model_read_boosts(instance->model, job->tensors.boosts, job->tensors.boosts_bytes,
+                        job->tensors.boosts_are_lines, &scorer, &job->err);
   if (status != WF_OK) return status;
   status = wf_stream_set_scorer(job->sequence->stream, scorer, &job->err);
   wf_scorer_free(scorer);

@@ -270,6 +270,17 @@ static wf_status add_phrase(const tw_model *model, struct phrases *phrases, char
   return WF_OK;
 }
 
+static wf_status read_lines(const tw_model *model, const char *data, uint64_t size,
+                            struct phrases *phrases, char *scratch, wf_error *err) {
+  memcpy(scratch, data, size);
+  scratch[size] = '\0';
+  for (char *rest = scratch, *line; (line = strtok_r(rest, "\n", &rest)) != NULL;) {
+    wf_status status = add_phrase(model, phrases, line, err);
+    if (status != WF_OK) return status;
+  }
+  return WF_OK;
+}
+
 static wf_status read_elements(const tw_model *model, const char *data, uint64_t size,
                                struct phrases *phrases, char *scratch, wf_error *err) {
   for (uint64_t at = 0; at < size;) {
@@ -289,21 +300,21 @@ static wf_status read_elements(const tw_model *model, const char *data, uint64_t
   return WF_OK;
 }
 
-wf_status model_read_boosts(const tw_model *model, const char *data, uint64_t size, wf_scorer **out,
-                            wf_error *err) {
+wf_status model_read_boosts(const tw_model *model, const char *data, uint64_t size, bool are_lines,
+                            wf_scorer **out, wf_error *err) {
   *out = NULL;
   if (model->words == NULL)
     return fail(err, WF_ERR_ARGUMENT, "BOOSTS need a word table: ", "set the parameter `words`");
-  /* Every word and every phrase takes at least one byte of the tensor, so size + 1 entries suffice.
-   */
+  /* Every word and every phrase takes at least one byte, so size + 1 entries suffice. */
   struct phrases phrases = {malloc((size + 1) * sizeof *phrases.words),
                             calloc(size + 1, sizeof *phrases.off),
                             malloc((size + 1) * sizeof *phrases.boosts), 0, 0};
   char *scratch = malloc(size + 1);
   bool room =
       phrases.words != NULL && phrases.off != NULL && phrases.boosts != NULL && scratch != NULL;
-  wf_status status = room ? read_elements(model, data, size, &phrases, scratch, err)
-                          : fail(err, WF_ERR_MEMORY, "out of memory for boosts", "");
+  wf_status status =
+      room ? (are_lines ? read_lines : read_elements)(model, data, size, &phrases, scratch, err)
+           : fail(err, WF_ERR_MEMORY, "out of memory for boosts", "");
   if (status == WF_OK)
     status = wf_scorer_boost_phrases(phrases.words, phrases.off, phrases.boosts,
                                      phrases.num_phrases, out, err);

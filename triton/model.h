@@ -57,9 +57,10 @@ wf_status instance_find(tw_instance *instance, const char *id, bool starts, uint
 void instance_drop_idle(tw_instance *instance, uint64_t now_ns);
 void instance_drop(tw_instance *instance, tw_sequence *sequence);
 
-/* Makes a scorer from the data of a BYTES tensor. Each element is a length (4 bytes, little-endian)
- * and a text `word word ... boost`. Phrases with unknown words are ignored. */
-wf_status model_read_boosts(const tw_model *model, const char *data, uint64_t size, wf_scorer **out,
-                            wf_error *err);
+/* Makes a scorer from phrases `word word ... [boost]`: the lines of a text, or the elements of a
+ * BYTES tensor, each of which is a length (4 bytes, little-endian) and a text. Phrases with unknown
+ * words are ignored. */
+wf_status model_read_boosts(const tw_model *model, const char *data, uint64_t size, bool are_lines,
+                            wf_scorer **out, wf_error *err);
 
 #endif

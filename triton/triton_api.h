@@ -104,6 +104,12 @@ TRITONSERVER_Error *TRITONBACKEND_RequestOutputCount(TRITONBACKEND_Request *requ
                                                      uint32_t *count);
 TRITONSERVER_Error *TRITONBACKEND_RequestOutputName(TRITONBACKEND_Request *request, uint32_t index,
                                                     const char **name);
+/* The parameters that a client gave to a request. Old servers lack these two, which are then NULL. */
+__attribute__((weak)) TRITONSERVER_Error *TRITONBACKEND_RequestParameterCount(
+    TRITONBACKEND_Request *request, uint32_t *count);
+__attribute__((weak)) TRITONSERVER_Error *TRITONBACKEND_RequestParameter(
+    TRITONBACKEND_Request *request, uint32_t index, const char **name,
+    TRITONSERVER_ParameterType *type, const void **value);
 TRITONSERVER_Error *TRITONBACKEND_RequestRelease(TRITONBACKEND_Request *request, uint32_t flags);
 TRITONSERVER_Error *TRITONBACKEND_InputProperties(TRITONBACKEND_Input *input, const char **name,
                                                   TRITONSERVER_DataType *type,

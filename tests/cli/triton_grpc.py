@@ -14,11 +14,14 @@ import tritonclient.grpc as triton
 
 
 def infer(client, scores, boosts=None, **sequence):
+    """`boosts`: a list of bytes for the tensor, or a text for the parameter."""
     inputs = [triton.InferInput("SCORES", (1, *scores.shape), "FP32")]
     inputs[0].set_data_from_numpy(scores[None])
-    if boosts:
+    if isinstance(boosts, list):
         inputs.append(triton.InferInput("BOOSTS", (1, len(boosts)), "BYTES"))
         inputs[1].set_data_from_numpy(numpy.array([boosts], object))
+    elif boosts:
+        sequence["parameters"] = {"boosts": boosts}
     result = client.infer("warpfst", inputs, outputs=[triton.InferRequestedOutput("TEXT")], **sequence)
     flags = result.get_response().parameters["flags"].string_param if "flags" in result.get_response().parameters else ""
     return result.as_numpy("TEXT").flat[0].decode(), flags
@@ -36,7 +39,7 @@ def main():
             client = triton.InferenceServerClient(f"127.0.0.1:{server.grpc_port}")
             for number, key in enumerate(differ[:10], 1):
                 matrix = numpy.load(scores / f"{key}.npy").astype(numpy.float32)
-                for boosts, wanted in ((None, plain[key]), ([b"IT 8"], boosted[key])):
+                for boosts, wanted in ((None, plain[key]), ([b"IT 8"], boosted[key]), ("NEVERHEARD 3\nIT 8", boosted[key])):
                     half = len(matrix) // 2
                     infer(client, matrix[:half], boosts, sequence_id=number, sequence_start=True)
                     assert infer(client, matrix[half:], sequence_id=number, sequence_end=True)[0] == wanted, key
