@@ -44,7 +44,7 @@ class Server:
         self.port, self.grpc_port, self.metrics_port = free_port(), free_port(), free_port()
         command = [binary, f"--model-repository={repository}", f"--backend-directory={backends}", f"--http-port={self.port}", "--http-address=127.0.0.1",
                    f"--grpc-port={self.grpc_port}", "--grpc-address=127.0.0.1", f"--metrics-port={self.metrics_port}", "--metrics-address=127.0.0.1",
-                   "--allow-gpu-metrics=false", f"--exit-timeout-secs={exit_timeout_s}"]
+                   "--grpc-infer-allocation-pool-size=4096", "--allow-gpu-metrics=false", f"--exit-timeout-secs={exit_timeout_s}"]
         self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
         for _ in range(600):
             if self.process.poll() is not None:
