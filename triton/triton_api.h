@@ -104,7 +104,8 @@ TRITONSERVER_Error *TRITONBACKEND_RequestOutputCount(TRITONBACKEND_Request *requ
                                                      uint32_t *count);
 TRITONSERVER_Error *TRITONBACKEND_RequestOutputName(TRITONBACKEND_Request *request, uint32_t index,
                                                     const char **name);
-/* The parameters that a client gave to a request. Old servers lack these two, which are then NULL. */
+/* The parameters that a client gave to a request. Old servers lack these two, which are then NULL.
+ */
 __attribute__((weak)) TRITONSERVER_Error *TRITONBACKEND_RequestParameterCount(
     TRITONBACKEND_Request *request, uint32_t *count);
 __attribute__((weak)) TRITONSERVER_Error *TRITONBACKEND_RequestParameter(
