@@ -1,10 +1,15 @@
 /* test_triton_backend.c - the backend for Triton Inference Server, called in this process by the
  * stand-in of triton_host.c: results against wf_decode, partial results against single streams,
- * errors, sequences that clients abandon, metrics, and a server whose functions fail. */
+ * errors, sequences that clients abandon, metrics, and a server whose functions fail. Compiled as
+ * test_gpu_triton, the backend works on a GPU and must give what the CPU gives. */
 #include <time.h>
 
-#include "testing.h"
+#include "decode_tasks.h"
 #include "triton_host.h"
+
+#ifndef TRITON_DEVICE
+#define TRITON_DEVICE "cpu"
+#endif
 
 enum { NUM_COLUMNS = 5, NUM_WORDS = 6, NUM_UTTERANCES = 12, MAX_FRAMES = 30 };
 
@@ -51,7 +56,8 @@ static struct model make_model(uint64_t seed, const char *more) {
            "{\"max_candidate_sequences\": 9}, \"max_sequence_idle_microseconds\": \"100000\"}, "
            "\"parameters\": {\"graph\": {\"string_value\": \"%s\"}, \"words\": {\"string_value\": "
            "\"%s\"}, \"beam\": {\"string_value\": \"6\"}, \"num_threads\": {\"string_value\": "
-           "\"2\"}, \"check_scores\": {\"string_value\": \"off\"}, \"frame_seconds\": "
+           "\"2\"}, \"device\": {\"string_value\": \"" TRITON_DEVICE
+           "\"}, \"check_scores\": {\"string_value\": \"off\"}, \"frame_seconds\": "
            "{\"string_value\": \"0.5\"}%s}}",
            graph, words, more);
   return model;
@@ -459,6 +465,7 @@ static void test_failing_server(void **state) {
 }
 
 int main(void) {
+  if (strcmp(TRITON_DEVICE, "cpu") != 0 && test_no_gpu()) return 77;
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_streams),       cmocka_unit_test(test_died),
       cmocka_unit_test(test_errors),        cmocka_unit_test(test_idle),
