@@ -100,6 +100,7 @@ int main(int argc, char **argv) {
   int64_t words = 2000, states = 3000, degree = 100, num_slots = 12, alternatives = 40, repeat = 3,
           threads = 1;
   bool pairwise = false, canonical = false;
+  const char *device = NULL;
   const struct flag flags[] = {
       {"words", "words of the lexicon", .integer = &words},
       {"states", "states of the grammar", .integer = &states},
@@ -109,7 +110,8 @@ int main(int argc, char **argv) {
       {"repeat", "number of runs", .integer = &repeat},
       {"threads", "number of threads; 0: all", .integer = &threads},
       {"pairwise", "two calls", .yes = &pairwise},
-      {"canonical", "order=canonical", .yes = &canonical}};
+      {"canonical", "order=canonical", .yes = &canonical},
+      {"device", "cpu or cuda (order=canonical)", .text = &device}};
   const struct command command = {.arguments = "[FLAGS]",
                                   .purpose = "Measures composition of three generated fsts.",
                                   .flags = flags,
@@ -119,7 +121,8 @@ int main(int argc, char **argv) {
     usage_error("a size is out of range");
   wf_compose_options options;
   wf_compose_options_init(&options);
-  options.order = canonical;
+  options.order = canonical || device != NULL;
+  options.device = device;
   options.num_threads = (int32_t)threads;
   wf_fst *fsts[3] = {
       lexicon((uint32_t)words), grammar((uint32_t)states, (uint32_t)degree, (uint32_t)words),

@@ -7,6 +7,7 @@
 #   rnnlm    recurrent models: training, scoring, decoding
 #   lattice  decoding with and without lattices, their size and oracle
 #   features decoding with a language model, boosts, lattices and all of them, against the batch; needs a GPU; not in `all`
+#   gpus     the same batches on one GPU and on all of a machine; needs several GPUs; not in `all`
 #   stream   streams in real time: latency, capacity, memory of an hour; blank options; boosts
 #   triton   a Triton Inference Server with the backend, over gRPC: latency by number of streams; not in `all`: installs the server (55 MB)
 #   boost    lists of boosted words, right and wrong ones: what they find and what they break, for every way to weigh them, and for peers; costs of added words; not in `all`
@@ -94,7 +95,7 @@ case $what in
       *) python3 bench/graph.py "$@" ;;
     esac
     ;;
-  decode | features | rnnlm | lattice | stream | hybrid | fly | lm_scale | rnnlm_hybrid) python3 "bench/$what.py" "$@" ;;
+  decode | features | gpus | rnnlm | lattice | stream | hybrid | fly | lm_scale | rnnlm_hybrid) python3 "bench/$what.py" "$@" ;;
   all)
     for each in fstops decode lm rnnlm lattice stream compose; do
       printf '\n== %s\n' "$each"

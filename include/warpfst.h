@@ -380,8 +380,12 @@ typedef struct wf_scores {
   int32_t num_columns;
   int64_t stride; /* elements from one frame to the next, >= num_columns */
   wf_dtype dtype;
-  bool on_device; /* true: data is in the memory of one of the decoder's GPUs, and complete once the
-                     work in the stream of wf_decoder_set_stream is done. false: in host memory */
+  /* true: data is in a GPU's memory, and complete once the work in the stream of
+   * wf_decoder_set_stream is done (or in the legacy default stream of that GPU). A decoder with
+   * several GPUs copies scores from those that have more to others that have less; a GPU that is
+   * none of the decoder's works, too, with a warning (WF_LOG_WARNING) since the scores are copied.
+   * false: in host memory */
+  bool on_device;
   uint64_t reserved[2];
 } wf_scores;
 
@@ -523,7 +527,7 @@ typedef struct wf_batch_shape {
   int64_t max_frames; /* of the longest utterance */
   int64_t sum_frames; /* of all utterances; 0: num_utterances * max_frames */
   wf_dtype dtype;
-  bool on_device;         /* all scores are already on the GPU */
+  bool on_device;         /* all scores are already on the GPU that searches them */
   int32_t num_processors; /* 0: plan for the GPU of options.device. Else plan for a GPU with this
                              many multiprocessors (H200: 132), which need not be present. Its memory
                              is options.gpu_memory (0: no limit) */
@@ -538,7 +542,8 @@ typedef struct wf_plan {
   uint64_t trace_bytes; /* token history of these utterances, sized for max_tokens in every frame if
                            that fits, else the remaining memory. An utterance that needs more is
                            decoded on the CPU, with the same result */
-  uint64_t score_bytes; /* buffers for scores copied from host memory */
+  uint64_t score_bytes; /* buffers for scores copied from host memory. Not included: scores that are
+                           copied from one GPU to another need their size on both */
   uint64_t result_bytes;    /* utterances and paths */
   uint64_t total_bytes;     /* sum of the above */
   uint64_t available_bytes; /* the limit: gpu_memory or the free memory; UINT64_MAX: unknown */
@@ -605,8 +610,9 @@ WF_DECLARE_OPTIONS(stream, WF_STREAM_OPTIONS)
 typedef struct wf_stream wf_stream;
 /* Opens a stream. Thousands may be open: a stream without scores takes two kilobytes. On a GPU it
  * also takes 8 * max_tokens bytes of GPU memory, or twice that with a scorer. A stream belongs to
- * one of the decoder's GPUs. Errors: WF_ERR_UNSUPPORTED if the decoder's scorer works on the CPU
- * only; WF_ERR_MEMORY if the GPU has no memory left; a malformed list of silence columns. */
+ * one of the decoder's GPUs, the one with the fewest streams. Errors: WF_ERR_UNSUPPORTED if the
+ * decoder's scorer works on the CPU only; WF_ERR_MEMORY if the GPU has no memory left; a malformed
+ * list of silence columns. */
 WF_API wf_status wf_stream_open(wf_decoder *decoder, const wf_stream_options *options,
                                 wf_stream **out, wf_error *err);
 /* Closes the stream and discards an unfinished utterance. NULL is allowed. */

@@ -253,10 +253,11 @@ WF_API wf_status wf_compose(const wf_fst *a, const wf_fst *b, const wf_compose_o
  * compositions but the last. Compositions in between that are trimmed give the same paths and
  * costs, but may give other states if there are epsilons. max_states limits each composition,
  * max_bytes all together. phi_label is the failure label of each fst but the first. The last
- * composition uses threads if the last fst is large; the others use one thread.
+ * composition uses threads if the last fst is large; the others use one thread. On a GPU, the host
+ * waits for the GPU several times for each level of the breadth-first search.
  *
  * Errors: those of wf_compose. A failure label on the output side of a composition in between is an
- * error if it is visited. More than two fsts on a GPU (WF_ERR_UNSUPPORTED). */
+ * error if it is visited. */
 WF_API wf_status wf_compose_n(const wf_fst *const *fsts, size_t count,
                               const wf_compose_options *options, wf_fst **out, wf_error *err);
 

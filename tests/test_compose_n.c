@@ -312,8 +312,6 @@ static void test_errors(void **state) {
   options.max_bytes = 0;
   options.device = "cuda";
   expect_error(fsts, 3, &options, WF_ERR_UNSUPPORTED, "order=canonical");
-  options.order = 1;
-  expect_error(fsts, 3, &options, WF_ERR_UNSUPPORTED, "two fsts at a time");
   options = options_of(0, 0, true);
   options.phi_label = 2; /* also an output label of the composition in between */
   wf_fst *phi[3] = {test_fst_of(WF_TROPICAL, "0 1 1 1\n1\n"),

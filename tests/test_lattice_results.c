@@ -1,6 +1,7 @@
 /* test_lattice_results.c - what wf_decode makes of determinized lattices equals what separate calls
  * make of them, and raw lattices are kept or not. */
 #include "decode_tasks.h"
+#include "lattice/lattice_determinize.h"
 #include "lattice_paths.h"
 
 enum { COUNT = 4 };
@@ -151,7 +152,96 @@ static void test_results_equal_separate_calls(void **state) {
               totals.shared > 20);
 }
 
+/* Tokens of which every second begins a word. */
+static wf_word_aligner *token_aligner(int num_tokens) {
+  wf_error err = {0};
+  wf_symbols *table;
+  wf_word_aligner *aligner;
+  assert_ok(wf_symbols_create("tokens", &table, &err));
+  assert_ok(wf_symbols_add(table, "<blk>", 0, NULL, &err));
+  for (int i = 1; i < num_tokens; i++) {
+    char text[16];
+    snprintf(text, sizeof text, "%s%d", i % 2 == 0 ? "\xE2\x96\x81" : "", i);
+    assert_ok(wf_symbols_add(table, text, i, NULL, &err));
+  }
+  assert_ok(wf_word_aligner_from_tokens(table, NULL, &aligner, &err));
+  wf_symbols_free(table);
+  return aligner;
+}
+
+/* Results with the words of the graph's aligner, from lattices of any size in turn with the same
+ * memory, equal what separate calls make of each. */
+static void test_aligned_results_equal_separate_calls(void **state) {
+  (void)state;
+  wf_error err = {0};
+  test_rng rng = {91};
+  wf_word_aligner *aligner = token_aligner(7);
+  wf__result_tables *tables;
+  wf_lattice_results_options o;
+  uint64_t num_bins = 0, num_words = 0, num_paths = 0, num_larger = 0;
+  wf_lattice_results_options_init(&o);
+  o.confidences = o.mbr = true;
+  o.nbest = 3;
+  assert_ok(wf__result_tables_create(&tables, &err));
+  for (int i = 0; i < 600; i++) {
+    test_lattice_shape shape = {.num_frames = 1 + (int)test_below(&rng, i % 10 == 0 ? 12 : 5),
+                                .num_words = 4,
+                                .num_labels = 7,
+                                .epsilon_share = 0.3f,
+                                .eighths = 4};
+    wf_compact_lattice *lattice = test_random_compact(&rng, &shape, i % 3 == 0), *aligned;
+    wf_word words[2] = {{1, 0, 1}, {2, 1, 2}};
+    const int32_t labels[2] = {1, 2};
+    wf_lattice_results *made;
+    wf_mbr_result *mbr, *confidences;
+    wf_nbest *nbest;
+    wf_mbr_options options;
+    if (i % 2 == 0) {
+      wf_determinized determinized;
+      assert_ok(wf_compact_lattice_determinize(lattice, NULL, &determinized, &err));
+      wf_compact_lattice_free(lattice);
+      lattice = determinized.lattice;
+    }
+    assert_ok(wf__lattice_results_make(tables, lattice, aligner, words, 2, &o, &made, &err));
+    assert_ok(wf_compact_lattice_align(lattice, aligner, NULL, &aligned, NULL, &err));
+    num_larger +=
+        wf_compact_lattice_get(aligned).num_arcs > wf_compact_lattice_get(lattice).num_arcs;
+    wf_mbr_options_init(&options);
+    if (wf_compact_lattice_mbr(aligned, NULL, 0, &options, &mbr, &err) == WF_OK) {
+      assert_true(same_mbr(made->mbr, mbr));
+      num_bins += mbr->num_bins;
+      wf_mbr_result_free(mbr);
+    } else {
+      assert_null(made->mbr);
+    }
+    options.decode = false;
+    if (wf_compact_lattice_mbr(lattice, labels, 2, &options, &confidences, &err) == WF_OK) {
+      assert_memory_equal(made->confidences, confidences->confidences, 2 * sizeof(float));
+      num_words += made->confidences[0] > 0;
+      wf_mbr_result_free(confidences);
+    } else {
+      assert_null(made->confidences);
+    }
+    if (wf_compact_lattice_nbest(lattice, 3, &nbest, &err) == WF_OK) {
+      assert_true(same_nbest(made->nbest, nbest));
+      num_paths += wf_nbest_count(nbest);
+      wf_nbest_free(nbest);
+    } else {
+      assert_null(made->nbest);
+    }
+    wf__lattice_results_free(made);
+    wf_compact_lattice_free(aligned);
+    wf_compact_lattice_free(lattice);
+  }
+  assert_true(num_bins > 1000 && num_words > 100 && num_paths > 100 && num_larger > 50);
+  wf__result_tables_free(tables);
+  wf_word_aligner_free(aligner);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_results_equal_separate_calls)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_results_equal_separate_calls),
+      cmocka_unit_test(test_aligned_results_equal_separate_calls),
+  };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -341,8 +341,7 @@ static void test_utterances_as_lattices(void **state) {
 
 /* --- lexicon ----------------------------------------------------------------------------- */
 
-static void test_lexicon_aligner(void **state) {
-  (void)state;
+static wf_word_aligner *lexicon_aligner(void) {
   static const char text[] = "one a\none a b\ntwo c\ntwo b c d\nthree a a\nfour d\n";
   static const char *const tokens[] = {"<blk>", "a", "b", "c", "d"}, *const texts[] = {
                                                                          "<eps>", "one", "two",
@@ -360,6 +359,45 @@ static void test_lexicon_aligner(void **state) {
   assert_ok(wf_lexicon_read(test_write_file("lexicon", text, sizeof text - 1), table, NULL,
                             &lexicon, &err));
   assert_ok(wf_word_aligner_from_lexicon(lexicon, words, &aligner, &err));
+  wf_lexicon_free(lexicon);
+  wf_symbols_free(table);
+  wf_symbols_free(words);
+  return aligner;
+}
+
+/* The words (b c d)(d)(a), whose labels come one a arc: a run that two words share is divided where
+ * the next token, not yet complete, shows that the second word has begun before. */
+static void test_lexicon_words_that_share_a_run(void **state) {
+  (void)state;
+  static const int32_t words[] = {2, 4, 1, 0, 0}, labels[] = {3, 4, 5, 5, 2}, start[] = {0, 3, 4};
+  wf_error err = {0};
+  wf_word_aligner *aligner = lexicon_aligner();
+  wf__compact_arrays arrays = {0};
+  wf_compact_lattice *lattice, *aligned;
+  uint64_t forced;
+  for (uint64_t i = 0; i < 5; i++) {
+    const wf_compact_arc arc = {words[i], (int32_t)i + 1, {0, 0, 1, i}};
+    assert_ok(wf__compact_add_state(&arrays, (wf_compact_weight){.graph_cost = INFINITY}, &err));
+    assert_ok(wf__compact_push(&arrays, arc, &err));
+    assert_ok(wf__vec_push(&arrays.labels, labels[i], "test", &err));
+  }
+  assert_ok(wf__compact_add_state(&arrays, (wf_compact_weight){0}, &err));
+  assert_ok(wf__compact_finish(WF_OK, &arrays, &lattice, &err));
+  assert_ok(wf_compact_lattice_align(lattice, aligner, NULL, &aligned, &forced, &err));
+  assert_int_equal(forced, 0);
+  test_lattice_paths paths = test_paths_of_compact(aligned, 10);
+  assert_int_equal(paths.size, 1);
+  for (int w = 0; w < 3; w++) assert_int_equal(paths.paths[0].word_frames[w], start[w]);
+  test_paths_free(&paths);
+  wf_compact_lattice_free(lattice);
+  wf_compact_lattice_free(aligned);
+  wf_word_aligner_free(aligner);
+}
+
+static void test_lexicon_aligner(void **state) {
+  (void)state;
+  wf_error err = {0};
+  wf_word_aligner *aligner = lexicon_aligner();
   static const struct {
     int32_t words[4], num_words, labels[16], num_labels, start[4], end[4];
     uint64_t forced;
@@ -417,9 +455,6 @@ static void test_lexicon_aligner(void **state) {
     wf_compact_lattice_free(aligned);
   }
   wf_word_aligner_free(aligner);
-  wf_lexicon_free(lexicon);
-  wf_symbols_free(table);
-  wf_symbols_free(words);
 }
 
 /* Labels of another model, words without labels, any lattice: the paths stay the same. */
@@ -467,6 +502,7 @@ int main(void) {
       cmocka_unit_test(test_utterances_as_lattices),
       cmocka_unit_test(test_labels_on_later_arcs),
       cmocka_unit_test(test_lexicon_aligner),
+      cmocka_unit_test(test_lexicon_words_that_share_a_run),
       cmocka_unit_test(test_unrelated_lattices_keep_their_paths),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

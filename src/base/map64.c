@@ -3,8 +3,10 @@
 
 #include <string.h>
 
+enum { FEWEST_BITS = 6 };
+
 wf_status wf__map64_reserve(wf__map64 *map, uint64_t count, const char *what, wf_error *err) {
-  int bits = map->bits < 6 ? 6 : map->bits;
+  int bits = map->bits < FEWEST_BITS ? FEWEST_BITS : map->bits;
   while (count * 2 > (uint64_t)1 << bits) bits++;
   if (map->size * 2 >= (uint64_t)1 << bits) bits++;
   if (bits == map->bits) return WF_OK;
@@ -34,7 +36,10 @@ wf_status wf__map64_reserve(wf__map64 *map, uint64_t count, const char *what, wf
 }
 
 void wf__map64_clear(wf__map64 *map) {
-  if (map->bits != 0 && map->size != 0) memset(map->keys, 0xff, sizeof *map->keys << map->bits);
+  if (map->bits == 0 || map->size == 0) return;
+  while (map->bits > FEWEST_BITS && map->size * 16 < (uint64_t)1 << map->bits)
+    map->bits--; /* so that clearing does not cost more than filling, also after a larger use */
+  memset(map->keys, 0xff, sizeof *map->keys << map->bits);
   map->size = 0;
 }
 

@@ -243,8 +243,13 @@ wf_status wf__result_determinize(const wf__batch *batch, const wf_graph *graph, 
     result->lattice = NULL;
   }
   if (!o->confidences && !o->mbr && o->nbest == 0) return WF_OK;
-  return wf__lattice_results_make(result->determinized->lattice, graph->aligner, result->words,
-                                  result->num_words, o, &result->lattice_results, err);
+  wf__result_tables *tables;
+  WF__TRY(wf__result_tables_take(batch->determinizers, &tables, err));
+  wf_status status =
+      wf__lattice_results_make(tables, result->determinized->lattice, graph->aligner, result->words,
+                               result->num_words, o, &result->lattice_results, err);
+  wf__result_tables_put_back(batch->determinizers, tables);
+  return status;
 }
 
 /* --- one batch --------------------------------------------------------------------------- */

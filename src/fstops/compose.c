@@ -214,7 +214,9 @@ wf_status wf__compose_fsts(const wf_fst *const *fsts, size_t count, const wf_com
   wf__compose_side *sides = wf__calloc(count, sizeof *sides);
   if (sides == NULL) return wf__fail_memory(err, count * sizeof *sides, "the inputs");
   wf_status status = empty ? WF_OK : make_sides(fsts, count, o, sides, err);
-  if (status == WF_OK && !empty) status = compose_sides_of_chain(sides, count, o, &made, err);
+  if (status == WF_OK && !empty)
+    status = wf__compose_on_gpu(o) ? wf__gpu_compose_sides(sides, count, o, &made, err)
+                                   : compose_sides_of_chain(sides, count, o, &made, err);
   if (status == WF_OK) status = finish(&made, fsts[0], fsts[count - 1], o, out, err);
   for (size_t i = 0; i < count; i++) wf__compose_side_free(&sides[i]);
   free(sides);

@@ -9,17 +9,13 @@
 
 enum { ORDER_CANONICAL = 1 };
 
-static bool is_gpu(const char *device) {
-  return device != NULL && device[0] != '\0' && strcmp(device, "cpu") != 0;
-}
-
 static wf_status take_options(const wf_compose_options *options, bool with_origins,
                               wf_compose_options *o, wf_error *err) {
   WF__TRY(wf__options_take(wf__compose_table(), options, o, err));
   if (with_origins && o->phi_label != 0)
     return wf__fail(err, WF_ERR_UNSUPPORTED,
                     "origins of arcs are not available with phi_label: an arc may have several");
-  if (!is_gpu(o->device)) return WF_OK;
+  if (!wf__compose_on_gpu(o)) return WF_OK;
   if (o->order != ORDER_CANONICAL)
     return wf__fail(err, WF_ERR_UNSUPPORTED,
                     "device %s composes in the canonical order only: set order=canonical",
@@ -47,8 +43,8 @@ wf_status wf_compose(const wf_fst *a, const wf_fst *b, const wf_compose_options 
   wf_compose_options o;
   *out = NULL;
   WF__TRY(take_options(options, false, &o, err));
-  return is_gpu(o.device) ? compose_on_gpu(a, b, &o, out, err)
-                          : wf__compose_pair(a, b, &o, out, NULL, err);
+  return wf__compose_on_gpu(&o) ? compose_on_gpu(a, b, &o, out, err)
+                                : wf__compose_pair(a, b, &o, out, NULL, err);
 }
 
 wf_status wf_compose_n(const wf_fst *const *fsts, size_t count, const wf_compose_options *options,
@@ -60,10 +56,6 @@ wf_status wf_compose_n(const wf_fst *const *fsts, size_t count, const wf_compose
     return wf__fail(err, WF_ERR_ARGUMENT, "%zu fsts: a composition takes 2 to %d", count, MAX_FSTS);
   if (count == 2) return wf_compose(fsts[0], fsts[1], options, out, err);
   WF__TRY(take_options(options, false, &o, err));
-  if (is_gpu(o.device))
-    return wf__fail(err, WF_ERR_UNSUPPORTED,
-                    "device %s composes two fsts at a time, not %zu: compose from left to right",
-                    o.device, count);
   return wf__compose_fsts(fsts, count, &o, out, err);
 }
 
@@ -106,13 +98,13 @@ static wf_status fill(wf_composer *self, const wf_fst *const *const from[2], con
     for (size_t i = 0; fits && i < self->count; i++)
       self->inputs[side][i] = wf_fst_ref(from[side][num[side] == 1 ? 0 : i]);
   }
-  if (!is_gpu(self->options.device)) {
+  if (!wf__compose_on_gpu(&self->options)) {
     self->made = wf__calloc(self->count, sizeof *self->made);
     if (self->with_origins) self->origins = wf__calloc(self->count, sizeof *self->origins);
     fits = fits && self->made != NULL && (!self->with_origins || self->origins != NULL);
   }
   if (!fits) return wf__fail_memory(err, self->count * sizeof *self->made, "a composer");
-  if (!is_gpu(self->options.device)) return WF_OK;
+  if (!wf__compose_on_gpu(&self->options)) return WF_OK;
   return wf__gpu_composer_create(self->inputs[0], self->inputs[1], self->count, &self->options,
                                  self->with_origins, &self->gpu, err);
 }

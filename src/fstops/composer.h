@@ -2,7 +2,10 @@
 #ifndef WF_FSTOPS_COMPOSER_H
 #define WF_FSTOPS_COMPOSER_H
 
+#include <string.h>
+
 #include "fst/fst.h"
+#include "fstops/compose_job.h"
 
 typedef struct wf__gpu_composer wf__gpu_composer;
 
@@ -16,13 +19,19 @@ struct wf_composer {
   wf_arc_origin **origins; /* [count] or NULL if not requested */
 };
 
+/* Does the device option name a GPU? */
+static inline bool wf__compose_on_gpu(const wf_compose_options *options) {
+  const char *device = options->device;
+  return device != NULL && device[0] != '\0' && strcmp(device, "cpu") != 0;
+}
+
 /* --- compose.c --------------------------------------------------------------------------- */
 
 /* Composes one pair on the CPU. The options must have been checked. `out_origins` may be NULL. */
 wf_status wf__compose_pair(const wf_fst *a, const wf_fst *b, const wf_compose_options *options,
                            wf_fst **out, wf_arc_origin **out_origins, wf_error *err);
-/* The same for more than two fsts, from left to right, without writing the compositions in between.
- */
+/* The same for more than two fsts, from left to right, without writing the compositions in between,
+ * on the CPU or a GPU. */
 wf_status wf__compose_fsts(const wf_fst *const *fsts, size_t count,
                            const wf_compose_options *options, wf_fst **out, wf_error *err);
 /* The number of threads that num_threads = 0 stands for. */
@@ -35,6 +44,10 @@ wf_status wf__gpu_composer_create(wf_fst *const *a, wf_fst *const *b, size_t cou
                                   const wf_compose_options *options, bool with_origins,
                                   wf__gpu_composer **out, wf_error *err);
 wf_status wf__gpu_composer_run(wf__gpu_composer *composer, wf_error *err);
+/* More than two fsts, from left to right; `sides` [count] are prepared as for the CPU. */
+wf_status wf__gpu_compose_sides(const wf__compose_side *sides, size_t count,
+                                const wf_compose_options *options, wf__compose_output *out,
+                                wf_error *err);
 /* Like wf_composer_view and wf_composer_get. */
 wf_status wf__gpu_composer_view(const wf__gpu_composer *composer, size_t i, wf_fst_view *view,
                                 const wf_arc_origin **origins, wf_error *err);

@@ -8,6 +8,7 @@
 
 static void free_spellings(wf__spellings *spellings) {
   wf__vec_free(&spellings->words);
+  wf__vec_free(&spellings->index);
   wf__vec_free(&spellings->word_off);
   wf__vec_free(&spellings->spell_off);
   wf__vec_free(&spellings->spelled);
@@ -145,6 +146,21 @@ static int compare_entries(const void *left, const void *right) {
   return a->order < b->order ? -1 : a->order > b->order;
 }
 
+enum { MOST_LABELS = 8 }; /* per word, for which an index is made */
+
+wf_status wf__spellings_index(wf__spellings *spellings, wf_error *err) {
+  const int32_t *words = spellings->words.data;
+  const uint64_t count = spellings->words.size,
+                 labels = count > 0 ? (uint64_t)(words[count - 1] - words[0]) + 1 : 0;
+  spellings->index.size = 0;
+  if (labels > count * MOST_LABELS) return WF_OK;
+  WF__TRY(wf__vec_grow(&spellings->index, labels, "a word aligner", err));
+  for (uint64_t i = 0; i < count; i++)
+    while (spellings->index.size <= (uint64_t)(words[i] - words[0]))
+      spellings->index.data[spellings->index.size++] = (uint32_t)i;
+  return WF_OK;
+}
+
 static wf_status fill_spellings(wf__spellings *out, struct entry *entries, uint64_t count,
                                 wf_error *err) {
   uint64_t num_units = 0;
@@ -169,7 +185,7 @@ static wf_status fill_spellings(wf__spellings *out, struct entry *entries, uint6
   }
   out->word_off.data[out->word_off.size++] = (uint32_t)count;
   out->spell_off.data[out->spell_off.size++] = (uint32_t)out->spelled.size;
-  return WF_OK;
+  return wf__spellings_index(out, err);
 }
 
 static wf_status take_lexicon(wf_word_aligner *aligner, const wf_lexicon *lexicon,

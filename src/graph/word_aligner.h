@@ -34,6 +34,9 @@ enum {
  * Pronunciation p has the units spelled[spell_off[p] .. spell_off[p + 1]). */
 typedef struct wf__spellings {
   WF__VEC(int32_t) words; /* ascending */
+  WF__VEC(uint32_t)
+  index; /* [label - words[0]] first of the words from this label on. Empty if most
+            labels in between are not words */
   WF__VEC(uint32_t) word_off, spell_off;
   WF__VEC(int32_t) spelled;
 } wf__spellings;
@@ -54,6 +57,8 @@ struct wf_word_aligner {
   WF__VEC(wf__hmm_place) places; /* by label; only if units are phones */
 };
 
+/* Makes the index of the words. */
+wf_status wf__spellings_index(wf__spellings *spellings, wf_error *err);
 /* An empty aligner with one reference. */
 wf_status wf__word_aligner_create(enum wf__aligner_way way, const wf_symbols *names,
                                   int32_t name_shift, wf_word_aligner **out, wf_error *err);
@@ -93,16 +98,21 @@ typedef enum wf__part_kind {
 typedef struct wf__part {
   wf__part_kind kind;
   uint32_t count;
-  bool forced; /* the labels do not match the word: its times are a guess */
+  uint32_t forced; /* 1: the labels do not match the word, its times are a guess */
 } wf__part;
 
 typedef WF__VEC(wf__unit) wf__unit_list;
 
 /* Is the unit a blank, or a frame without a label (0)? */
 bool wf__aligner_is_blank(const wf_word_aligner *aligner, int32_t unit);
-/* Finds the units of the labels and appends them to `units`. */
+/* Finds the units of the labels. */
 wf_status wf__aligner_units(const wf_word_aligner *aligner, const int32_t *labels, uint64_t count,
                             wf__unit_list *units, wf_error *err);
+/* The same for labels in runs of equal ones (`unit` is the label). Adds those from label `first` on
+ * to the units of the labels before. The last two of these may change. *ended: state between calls,
+ * false at first. */
+wf_status wf__aligner_more_units(const wf_word_aligner *aligner, const wf__unit_list *runs,
+                                 uint64_t first, wf__unit_list *units, bool *ended, wf_error *err);
 /* Finds the part at the front of the units. `ended`: no label or word will follow; then the result
  * is never WAIT while there are units. `eager`: waits less, but the result may differ from the one
  * with all labels present. Lattices use this, since waiting means following all paths. */

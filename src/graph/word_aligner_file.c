@@ -176,7 +176,7 @@ static wf_status get_spellings(wf__spellings *s, const struct header *h, const u
   if (!spans(s->word_off.data, h->num_words, h->num_spellings) ||
       !spans(s->spell_off.data, h->num_spellings, h->num_units))
     return malformed(name, "the offsets of pronunciations are not ascending", err);
-  return WF_OK;
+  return wf__spellings_index(s, err);
 }
 
 static wf_status get_names(const struct header *h, const uint8_t *at, const char *name,

@@ -5,6 +5,7 @@
 #include "graph/word_aligner.h"
 
 enum {
+  MAX_WAIT = 5 /* units, for the end of a word in a lattice */,
   MAX_LOOK_AHEAD = 8 /* words */,
   MAX_TRIES = 10000 /* bounds the work for lexicons with many
                        ambiguous spellings */
@@ -16,41 +17,64 @@ static wf__hmm_place place_of(const wf_word_aligner *root, int32_t label) {
   return (uint64_t)label < root->places.size ? root->places.data[label] : (wf__hmm_place){0};
 }
 
-/* Does a unit begin at label i? A phone begins after the last label of the previous phone and its
- * self-loops, and where the phone changes. *ended: the last label that was not a self-loop was the
- * last of its phone. */
-static bool begins_unit(const wf_word_aligner *root, const int32_t *labels, uint64_t i, bool *ended,
-                        int32_t *unit) {
+/* Does a unit begin at a label? `before`: the label before it; `first`: there is none. A phone
+ * begins after the last label of the previous phone and its self-loops, and where the phone
+ * changes. *ended: the last label that was not a self-loop was the last of its phone. */
+static bool begins_unit(const wf_word_aligner *root, int32_t label, int32_t before, bool first,
+                        bool *ended, int32_t *unit) {
+  const bool again = !first && label == before;
   if (root->runs) {
-    *unit = labels[i];
-    return i == 0 || labels[i] != labels[i - 1];
+    *unit = label;
+    return !again;
   }
-  wf__hmm_place place = place_of(root, labels[i]);
-  bool loop = root->loops_repeat ? i > 0 && labels[i] == labels[i - 1] : place.loop;
-  bool begins = i == 0 || (*ended && !loop) || place.phone != place_of(root, labels[i - 1]).phone ||
+  wf__hmm_place place = place_of(root, label);
+  bool loop = root->loops_repeat ? again : place.loop;
+  bool begins = first || (*ended && !loop) || place.phone != place_of(root, before).phone ||
                 (root->loops_repeat && place.first && !loop);
   *unit = place.phone;
   *ended = loop ? *ended && !begins : place.last;
   return begins;
 }
 
+/* Adds label i to the units of the labels before it. */
+static wf_status add_label(const wf_word_aligner *root, int32_t label, int32_t before, uint64_t i,
+                           wf__unit_list *units, bool *ended, wf_error *err) {
+  int32_t unit;
+  if (begins_unit(root, label, before, i == 0, ended, &unit)) {
+    const wf__unit *last = units->data + units->size;
+    bool goes_on = root->runs && units->size >= 2 && last[-1].unit == 0 &&
+                   last[-2].unit == unit; /* skipped frames do not interrupt a run */
+    if (goes_on)
+      units->size--;
+    else
+      WF__TRY(
+          wf__vec_push(units, ((wf__unit){unit, (uint32_t)i, (uint32_t)i}), "an alignment", err));
+  }
+  units->data[units->size - 1].end = (uint32_t)i + 1;
+  return WF_OK;
+}
+
 wf_status wf__aligner_units(const wf_word_aligner *aligner, const int32_t *labels, uint64_t count,
                             wf__unit_list *units, wf_error *err) {
-  const wf_word_aligner *root = aligner->root;
   bool ended = false;
-  for (uint64_t i = 0; i < count; i++) {
-    int32_t unit;
-    if (begins_unit(root, labels, i, &ended, &unit)) {
-      const wf__unit *last = units->data + units->size;
-      bool goes_on = root->runs && units->size >= 2 && last[-1].unit == 0 &&
-                     last[-2].unit == unit; /* skipped frames do not interrupt a run */
-      if (goes_on)
-        units->size--;
-      else
-        WF__TRY(
-            wf__vec_push(units, ((wf__unit){unit, (uint32_t)i, (uint32_t)i}), "an alignment", err));
-    }
-    units->data[units->size - 1].end = (uint32_t)i + 1;
+  units->size = 0;
+  for (uint64_t i = 0; i < count; i++)
+    WF__TRY(add_label(aligner->root, labels[i], i > 0 ? labels[i - 1] : 0, i, units, &ended, err));
+  return WF_OK;
+}
+
+wf_status wf__aligner_more_units(const wf_word_aligner *aligner, const wf__unit_list *runs,
+                                 uint64_t first, wf__unit_list *units, bool *ended, wf_error *err) {
+  uint64_t r = runs->size;
+  while (r > 0 && runs->data[r - 1].end > first) r--;
+  for (; r < runs->size; r++) {
+    const wf__unit *run = &runs->data[r];
+    for (uint64_t i = first > run->first ? first : run->first; i < run->end; i++)
+      WF__TRY(add_label(aligner->root, run->unit,
+                        i > run->first ? run->unit
+                        : r > 0        ? run[-1].unit
+                                       : 0,
+                        i, units, ended, err));
   }
   return WF_OK;
 }
@@ -87,24 +111,31 @@ struct spelling_list {
 
 static void find_word(struct spelling_list *list) {
   const wf__spellings *spellings = &list->aligner->spellings;
-  uint64_t first = 0, end = spellings->words.size;
+  const int32_t *const words = spellings->words.data;
+  const uint64_t count = spellings->words.size;
+  uint64_t first = 0, end = count;
+  if (spellings->index.size > 0) {
+    const uint64_t at = (uint64_t)((int64_t)list->word - words[0]);
+    first = end = at < spellings->index.size ? spellings->index.data[at] : count;
+  }
   while (first < end) {
     uint64_t middle = first + (end - first) / 2;
-    if (spellings->words.data[middle] < list->word)
+    if (words[middle] < list->word)
       first = middle + 1;
     else
       end = middle;
   }
   list->next = list->end = 0;
-  if (first == spellings->words.size || spellings->words.data[first] != list->word) return;
+  if (first == count || words[first] != list->word) return;
   list->next = spellings->word_off.data[first];
   list->end = spellings->word_off.data[first + 1];
 }
 
-static struct spelling_list spellings_of(const wf_word_aligner *aligner, int32_t word) {
-  struct spelling_list list = {.aligner = aligner, .word = word};
-  find_word(&list);
-  return list;
+static void begin_spellings(struct spelling_list *list, const wf_word_aligner *aligner,
+                            int32_t word) {
+  list->aligner = aligner;
+  list->word = word;
+  find_word(list);
 }
 
 static bool next_spelling(struct spelling_list *list, struct spelling *out) {
@@ -121,8 +152,9 @@ static bool next_spelling(struct spelling_list *list, struct spelling *out) {
 }
 
 static bool may_begin_with(const wf_word_aligner *aligner, int32_t word, int32_t unit) {
+  struct spelling_list list;
   struct spelling spelling;
-  for (struct spelling_list list = spellings_of(aligner, word); next_spelling(&list, &spelling);)
+  for (begin_spellings(&list, aligner, word); next_spelling(&list, &spelling);)
     if (spelling.units[0] == unit) return true;
   return false;
 }
@@ -160,8 +192,7 @@ static wf__part part_by_mark(const wf_word_aligner *aligner, const wf__unit *uni
 /* A position in the units. Labels before `from` are consumed; `from` may be inside the run of the
  * first unit. */
 struct place {
-  uint64_t unit;
-  uint32_t from;
+  uint32_t unit, from;
 };
 
 /* The positions where a pronunciation may end. There are several only if a token occurs twice in a
@@ -177,66 +208,99 @@ struct places {
 /* The complete units. `ended`: no others follow. */
 struct units {
   const wf__unit *list;
-  uint64_t count;
+  uint32_t count;
   bool ended;
+  const wf__unit *begun; /* the unit behind them, which is not complete; NULL: none */
 };
 
-static void add_place(struct places *places, uint64_t unit, uint32_t from) {
+static void add_place(struct places *places, uint32_t unit, uint32_t from) {
   for (int i = 0; i < places->count; i++)
     if (places->list[i].unit == unit && places->list[i].from == from) return;
   if (places->count < MAX_PLACES) places->list[places->count++] = (struct place){unit, from};
 }
 
 /* The first unit that is neither consumed nor a blank; units->count if there is none. */
-static uint64_t next_spoken(const wf_word_aligner *aligner, const struct units *units,
-                            struct place at) {
-  uint64_t k = at.unit;
+static uint32_t next_spoken(const wf_word_aligner *aligner, const struct units *units,
+                            const struct place *at) {
+  uint32_t k = at->unit;
   while (k < units->count &&
-         (units->list[k].end <= at.from || wf__aligner_is_blank(aligner, units->list[k].unit)))
+         (units->list[k].end <= at->from || wf__aligner_is_blank(aligner, units->list[k].unit)))
     k++;
   return k;
 }
 
+/* May the token follow the complete units? The unit that has begun tells, unless it may stand
+ * between words. */
+static bool may_come(const wf_word_aligner *aligner, const struct units *units, int32_t token) {
+  if (units->begun == NULL) return !units->ended;
+  return units->begun->unit == token || is_between(aligner, units->begun->unit);
+}
+
 /* Consumes one token at a position and adds the positions after it to *out. `again`: the same token
  * may follow in the same run. */
-static void match_token(const wf_word_aligner *aligner, const struct units *units, struct place at,
-                        int32_t token, bool again, struct places *out) {
-  uint64_t k = next_spoken(aligner, units, at);
+static void match_token(const wf_word_aligner *aligner, const struct units *units,
+                        const struct place *at, int32_t token, bool again, struct places *out) {
+  uint32_t k = next_spoken(aligner, units, at);
   if (k == units->count) {
-    out->open = out->open || !units->ended;
+    out->open = out->open || may_come(aligner, units, token);
     return;
   }
   const wf__unit *run = &units->list[k];
-  uint32_t from = run->first > at.from ? run->first : at.from;
+  uint32_t from = run->first > at->from ? run->first : at->from;
   if (run->unit != token) return;
   add_place(out, k, run->end);
   if (again && aligner->root->runs && run->end - from >= 2) add_place(out, k, from + 1);
 }
 
-/* The positions after a pronunciation that starts at `at`. Blanks are skipped. `again`: the next
- * word may begin with the last token of this one. */
-static struct places places_behind(const wf_word_aligner *aligner, const struct units *units,
-                                   struct place at, struct spelling spelling, bool again) {
-  struct places now = {.count = 1, .open = false};
-  now.list[0] = at;
-  for (uint32_t i = 0; i < spelling.count && now.count > 0; i++) {
+/* Consumes the tokens of a pronunciation from *at up to one that may share its run with the next,
+ * or up to the last one. There is one position after each of these. Returns the number of tokens
+ * consumed; spelling.count + 1 if one does not match, or if the units end: then *open. */
+static uint32_t match_plain(const wf_word_aligner *aligner, const struct units *units,
+                            struct spelling spelling, struct place *at, bool *open) {
+  struct place place = *at;
+  uint32_t i = 0;
+  for (; i + 1 < spelling.count && spelling.units[i] != spelling.units[i + 1]; i++) {
+    const uint32_t k = next_spoken(aligner, units, &place);
+    *open = k == units->count && may_come(aligner, units, spelling.units[i]);
+    if (k == units->count || units->list[k].unit != spelling.units[i]) return spelling.count + 1;
+    place = (struct place){k, units->list[k].end};
+  }
+  *at = place;
+  return i;
+}
+
+/* Sets *out to the positions after a pronunciation that starts at `at`. Blanks are skipped.
+ * `again`: the next word may begin with the last token of this one. */
+static void places_behind(const wf_word_aligner *aligner, const struct units *units,
+                          const struct place *at, struct spelling spelling, bool again,
+                          struct places *out) {
+  struct places other, *now = out, *next = &other;
+  now->open = false;
+  now->list[0] = *at;
+  uint32_t i = match_plain(aligner, units, spelling, &now->list[0], &now->open);
+  now->count = i <= spelling.count;
+  for (; i < spelling.count && now->count > 0; i++) {
     bool last = i + 1 == spelling.count,
          twice = last ? again : spelling.units[i + 1] == spelling.units[i];
-    struct places next;
-    next.count = 0;
-    next.open = now.open;
-    for (int k = 0; k < now.count; k++)
-      match_token(aligner, units, now.list[k], spelling.units[i], twice, &next);
+    next->count = 0;
+    next->open = now->open;
+    for (int k = 0; k < now->count; k++)
+      match_token(aligner, units, &now->list[k], spelling.units[i], twice, next);
+    struct places *swap = now;
     now = next;
+    next = swap;
   }
-  return now;
+  if (now == out) return;
+  memcpy(out->list, now->list, (size_t)now->count * sizeof *now->list);
+  out->count = now->count;
+  out->open = now->open;
 }
 
 /* Moves *at past one unit of silence. Returns false if the next unit is not silence or there is
  * none. */
 static bool skip_silence(const wf_word_aligner *aligner, const struct units *units,
                          struct place *at) {
-  uint64_t k = next_spoken(aligner, units, *at);
+  uint32_t k = next_spoken(aligner, units, at);
   if (k == units->count || !is_between(aligner, units->list[k].unit) ||
       units->list[k].first < at->from)
     return false;
@@ -247,37 +311,49 @@ static bool skip_silence(const wf_word_aligner *aligner, const struct units *uni
 /* Do the words match the units from a position on? */
 enum fit { FITS_NOT, FITS, FITS_MAYBE /* units still to come decide */ };
 
-/* The positions where a word that begins at `at` may end, over all its pronunciations. */
-static struct places ends_of(const wf_word_aligner *aligner, int32_t word,
-                             const struct units *units, struct place at) {
-  struct places ends = {.count = 0, .open = false};
+/* Sets *ends to the positions where a word that begins at `at` may end, over all its
+ * pronunciations. */
+static void ends_of(const wf_word_aligner *aligner, int32_t word, const struct units *units,
+                    const struct place *at, struct places *ends) {
+  const uint32_t k = next_spoken(aligner, units, at);
+  struct places behind;
+  struct spelling_list list;
   struct spelling spelling;
-  for (struct spelling_list list = spellings_of(aligner, word); next_spelling(&list, &spelling);) {
-    struct places behind = places_behind(aligner, units, at, spelling, true);
-    ends.open = ends.open || behind.open;
+  ends->count = 0;
+  ends->open = false;
+  for (begin_spellings(&list, aligner, word); next_spelling(&list, &spelling);) {
+    if (k == units->count) {
+      ends->open = ends->open || may_come(aligner, units, spelling.units[0]);
+      continue;
+    }
+    if (units->list[k].unit != spelling.units[0]) continue;
+    places_behind(aligner, units, at, spelling, true, &behind);
+    ends->open = ends->open || behind.open;
     for (int i = 0; i < behind.count; i++)
-      add_place(&ends, behind.list[i].unit, behind.list[i].from);
+      add_place(ends, behind.list[i].unit, behind.list[i].from);
   }
-  return ends;
 }
 
 /* Do the words match from a position on? Looks at most `depth` words ahead and at most *tries
  * positions; beyond these limits it returns FITS. */
 static enum fit may_follow(const wf_word_aligner *aligner, const int32_t *words, uint64_t num_words,
-                           const struct units *units, struct place at, int depth, int *tries) {
+                           const struct units *units, const struct place *from, int depth,
+                           int *tries) {
+  struct place at = *from;
   enum fit fit = FITS_NOT;
   if (depth == 0 || --*tries < 0) return FITS;
   if (num_words == 0) {
     if (!units->ended) return FITS_MAYBE;
     while (skip_silence(aligner, units, &at)) continue;
-    return next_spoken(aligner, units, at) == units->count ? FITS : FITS_NOT;
+    return next_spoken(aligner, units, &at) == units->count ? FITS : FITS_NOT;
   }
   do {
-    struct places ends = ends_of(aligner, words[0], units, at);
+    struct places ends;
+    ends_of(aligner, words[0], units, &at, &ends);
     if (ends.open) fit = FITS_MAYBE;
     for (int i = 0; i < ends.count; i++) {
       enum fit next =
-          may_follow(aligner, words + 1, num_words - 1, units, ends.list[i], depth - 1, tries);
+          may_follow(aligner, words + 1, num_words - 1, units, &ends.list[i], depth - 1, tries);
       if (next == FITS) return FITS;
       if (next == FITS_MAYBE) fit = FITS_MAYBE;
     }
@@ -301,33 +377,39 @@ static void add_end(struct choice *choice, uint32_t end, enum fit fit) {
 }
 
 /* Waits while later units could change the result, so that the result is the same whether all units
- * are present or arrive one by one. If `eager`, FITS_MAYBE counts as FITS, so there is less to wait
- * for. */
+ * are present or arrive one by one. If `eager`, FITS_MAYBE counts as FITS where there is one end,
+ * and beyond MAX_WAIT units, so there is less to wait for. */
 static wf__part part_by_lexicon(const wf_word_aligner *aligner, const struct units *units,
                                 const int32_t *words, uint64_t num_words, bool eager) {
   const struct place front = {0, units->list[0].first};
+  const uint32_t k = next_spoken(aligner, units, &front);
   struct choice choice = {0};
+  struct places behind;
+  struct spelling_list list;
   struct spelling spelling;
   if (num_words == 0)
     return units->ended ? part_up_to(&units->list[units->count - 1], WF__PART_NO_WORD, true)
                         : wait_for_more;
-  for (struct spelling_list list = spellings_of(aligner, words[0]);
-       next_spelling(&list, &spelling);) {
+  for (begin_spellings(&list, aligner, words[0]); next_spelling(&list, &spelling);) {
+    if (k == units->count && may_come(aligner, units, spelling.units[0])) return wait_for_more;
+    if (k == units->count || units->list[k].unit != spelling.units[0]) continue;
     bool again = num_words == 1
                      ? !units->ended
                      : may_begin_with(aligner, words[1], spelling.units[spelling.count - 1]);
-    struct places behind = places_behind(aligner, units, front, spelling, again);
+    places_behind(aligner, units, &front, spelling, again, &behind);
     if (behind.open) return wait_for_more;
     for (int i = 0; i < behind.count; i++) {
       int tries = MAX_TRIES;
-      enum fit fit = may_follow(aligner, words + 1, num_words - 1, units, behind.list[i],
+      enum fit fit = may_follow(aligner, words + 1, num_words - 1, units, &behind.list[i],
                                 MAX_LOOK_AHEAD, &tries);
-      add_end(&choice, behind.list[i].from, eager && fit == FITS_MAYBE ? FITS : fit);
+      add_end(&choice, behind.list[i].from,
+              eager && units->count > MAX_WAIT && fit == FITS_MAYBE ? FITS : fit);
     }
   }
   bool silent =
       is_between(aligner, units->list[0].unit); /* a unit of silence that pronunciations also use;
                                                    it is a word only if the following words fit */
+  if (eager && !choice.several && choice.open > choice.fitting) choice.fitting = choice.open;
   if ((choice.several || silent) && choice.open > choice.fitting) return wait_for_more;
   if (eager && choice.several && num_words == 1 && !units->ended)
     return wait_for_more; /* the next word decides */
@@ -348,12 +430,14 @@ wf__part wf__aligner_part(const wf_word_aligner *aligner, const wf__unit *units,
   if (complete == 0) return wait_for_more;
   if (role_of(aligner, units[0].unit) == WF__NO_WORD)
     return part_up_to(&units[0], WF__PART_NO_WORD, units[0].unit == 0);
-  wf__part part = aligner->root->way == WF__BY_POSITION
-                      ? part_by_position(aligner, units, complete, ended)
-                  : aligner->root->way == WF__BY_MARK
-                      ? part_by_mark(aligner, units, num_units, ended)
-                      : part_by_lexicon(aligner, &(struct units){units, complete, ended}, words,
-                                        num_words, eager);
+  wf__part part =
+      aligner->root->way == WF__BY_POSITION ? part_by_position(aligner, units, complete, ended)
+      : aligner->root->way == WF__BY_MARK
+          ? part_by_mark(aligner, units, num_units, ended)
+          : part_by_lexicon(aligner,
+                            &(struct units){units, (uint32_t)complete, ended,
+                                            complete < num_units ? units + complete : NULL},
+                            words, num_words, eager);
   if (part.kind != WF__PART_WORD || num_words > 0) return part;
   return ended ? (wf__part){WF__PART_NO_WORD, part.count, true}
                : wait_for_more; /* the word may come later */
@@ -366,7 +450,6 @@ wf_status wf__aligner_place(const wf_word_aligner *aligner, const int32_t *words
                             bool ended, wf__unit_list *units, wf_word *out_words, wf__placed *out,
                             wf_error *err) {
   *out = (wf__placed){0};
-  units->size = 0;
   WF__TRY(wf__aligner_units(aligner, labels, num_labels, units, err));
   uint64_t at = 0; /* units placed */
   while (at < units->size || (ended && out->num_words < num_words)) {

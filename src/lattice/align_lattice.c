@@ -11,217 +11,256 @@
  *
  * From a place, a depth-first search over the lattice's arcs fills the queues until a part is
  * known. Costs of its arcs are added to the new arc. */
+#include "lattice/align_lattice.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-#include "base/map64.h"
 #include "base/option_tables.h"
-#include "graph/word_aligner.h"
-#include "lattice/compact_lattice.h"
 
-struct place {
-  uint32_t state;
-  uint32_t num_words, num_labels;
-  uint64_t first;     /* in `pool`: words, then labels */
-  uint64_t first_arc; /* in `arcs`, which has the arcs of one place after the other */
-  uint32_t next;      /* with the same hash; UINT32_MAX: none */
-};
-
-struct new_arc {
-  uint32_t to; /* place */
-  wf_compact_arc arc;
-};
-
-/* A state of the depth-first search. The queues are cut back to their sizes when the search
- * leaves it. */
-struct step {
-  uint32_t state;
-  uint64_t next_arc;
-  uint64_t num_words, num_labels; /* in the queues after the arc that led here */
-  double graph_cost, acoustic_cost;
-};
-
-struct alignment {
-  const wf_word_aligner *aligner;
-  wf_compact_lattice_view in;
-  uint64_t max_arcs, num_forced;
-  WF__VEC(struct place) places;
-  WF__VEC(int32_t) pool;
-  wf__map64 index; /* hash -> last place with this hash */
-  WF__VEC(struct new_arc) arcs;
-  WF__VEC(wf_compact_weight) finals; /* by place */
-  wf__label_vec labels;              /* of the result */
-  WF__VEC(struct step) steps;
-  WF__VEC(int32_t) words_waiting, labels_waiting;
-  wf__unit_list units;
-};
+static const char what[] = "aligning a lattice";
 
 /* --- places ------------------------------------------------------------------------------ */
 
+/* Labels in the queue. */
+static uint32_t num_waiting(const wf__alignment *a) {
+  const wf__unit_list *runs = &a->runs_waiting;
+  return runs->size > 0 ? runs->data[runs->size - 1].end : 0;
+}
+
+/* A run without the labels before `from`, as the pool has it. */
+static uint64_t rest_of(const wf__unit *run, uint32_t from) {
+  return (uint64_t)(uint32_t)run->unit << 32 | (run->end - (run->first > from ? run->first : from));
+}
+
+static uint64_t mixed(uint64_t hash, uint64_t value) {
+  hash = (hash ^ value) * 0x9e3779b97f4a7c15ULL;
+  return hash ^ hash >> 32;
+}
+
 static uint64_t hash_of(uint32_t state, const int32_t *words, uint64_t num_words,
-                        const int32_t *labels, uint64_t num_labels) {
-  uint64_t hash = wf__hash_combine(state, num_words);
-  for (uint64_t i = 0; i < num_words; i++) hash = wf__hash_combine(hash, (uint32_t)words[i]);
-  for (uint64_t i = 0; i < num_labels; i++) hash = wf__hash_combine(hash, (uint32_t)labels[i]);
+                        const wf__unit *runs, uint64_t num_runs, uint32_t from) {
+  uint64_t hash = mixed(num_words, state);
+  for (uint64_t i = 0; i < num_words; i++) hash = mixed(hash, (uint32_t)words[i]);
+  for (uint64_t i = 0; i < num_runs; i++) hash = mixed(hash, rest_of(&runs[i], from));
   return hash >> 1; /* never the map's mark of an empty slot */
+}
+
+static bool same_queues(const wf__alignment *a, const wf__align_place *place, const int32_t *words,
+                        const wf__unit *runs, uint32_t from) {
+  const uint64_t *have = a->pool.data + place->first;
+  for (uint32_t i = 0; i < place->num_words; i++)
+    if (have[i] != (uint32_t)words[i]) return false;
+  have += place->num_words;
+  for (uint32_t i = 0; i < place->num_runs; i++)
+    if (have[i] != rest_of(&runs[i], from)) return false;
+  return true;
 }
 
 /* Finds or makes the place of a state whose queues are the present ones without their first `words`
  * words and `labels` labels. */
-static wf_status find_place(struct alignment *a, uint32_t state, uint64_t words, uint64_t labels,
+static wf_status find_place(wf__alignment *a, uint32_t state, uint64_t words, uint32_t labels,
                             uint32_t *out, wf_error *err) {
-  const int32_t *w = a->words_waiting.data + words, *l = a->labels_waiting.data + labels;
-  uint64_t num_words = a->words_waiting.size - words, num_labels = a->labels_waiting.size - labels;
-  uint64_t hash = hash_of(state, w, num_words, l, num_labels);
+  const int32_t *w = a->words_waiting.data + words;
+  const wf__unit *runs = a->runs_waiting.data, *end = runs + a->runs_waiting.size;
+  while (runs < end && runs->end <= labels) runs++;
+  const uint64_t num_words = a->words_waiting.size - words, num_runs = (uint64_t)(end - runs);
+  const uint64_t hash = hash_of(state, w, num_words, runs, num_runs, labels);
   uint32_t first, added = (uint32_t)a->places.size;
   bool fresh;
-  WF__TRY(wf__map64_insert(&a->index, hash, added, &first, &fresh, "aligning a lattice", err));
+  WF__TRY(wf__map64_insert(&a->index, hash, added, &first, &fresh, what, err));
   for (uint32_t at = fresh ? UINT32_MAX : first; at != UINT32_MAX; at = a->places.data[at].next) {
-    const struct place *place = &a->places.data[at];
-    if (place->state != state || place->num_words != num_words || place->num_labels != num_labels)
-      continue;
-    if (num_words > 0 && memcmp(a->pool.data + place->first, w, num_words * sizeof *w) != 0)
-      continue;
-    if (num_labels > 0 &&
-        memcmp(a->pool.data + place->first + num_words, l, num_labels * sizeof *l) != 0)
+    const wf__align_place *place = &a->places.data[at];
+    if (place->state != state || place->num_words != num_words || place->num_runs != num_runs ||
+        !same_queues(a, place, w, runs, labels))
       continue;
     *out = at;
     return WF_OK;
   }
   if (a->places.size >= INT32_MAX)
     return wf__fail(err, WF_ERR_LIMIT, "the aligned lattice would have more than 2^31-1 states");
-  struct place place = {.state = state,
-                        .num_words = (uint32_t)num_words,
-                        .num_labels = (uint32_t)num_labels,
-                        .first = a->pool.size,
-                        .next = UINT32_MAX};
+  wf__align_place place = {.state = state,
+                           .num_words = (uint32_t)num_words,
+                           .num_runs = (uint32_t)num_runs,
+                           .num_labels = num_waiting(a) - labels,
+                           .first = a->pool.size,
+                           .next = UINT32_MAX};
   if (!fresh) { /* insert after the first place with the same hash */
     place.next = a->places.data[first].next;
     a->places.data[first].next = added;
   }
-  WF__TRY(wf__vec_grow(&a->pool, num_words + num_labels, "aligning a lattice", err));
-  if (num_words > 0) memcpy(a->pool.data + a->pool.size, w, num_words * sizeof *w);
-  if (num_labels > 0) memcpy(a->pool.data + a->pool.size + num_words, l, num_labels * sizeof *l);
-  a->pool.size += num_words + num_labels;
-  WF__TRY(wf__vec_push(&a->places, place, "aligning a lattice", err));
+  WF__TRY(wf__vec_grow(&a->pool, num_words + num_runs, what, err));
+  uint64_t *pool = a->pool.data + a->pool.size;
+  for (uint64_t i = 0; i < num_words; i++) *pool++ = (uint32_t)w[i];
+  for (; runs < end; runs++) *pool++ = rest_of(runs, labels);
+  a->pool.size += num_words + num_runs;
+  WF__TRY(wf__vec_push(&a->places, place, what, err));
   *out = added;
-  return wf__vec_push(&a->finals, ((wf_compact_weight){.graph_cost = INFINITY}),
-                      "aligning a lattice", err);
+  return wf__vec_push(&a->finals, ((wf_compact_weight){.graph_cost = INFINITY}), what, err);
 }
 
 /* --- from one place ---------------------------------------------------------------------- */
 
-static wf_status front(struct alignment *a, bool ended, wf__part *part, wf_error *err) {
-  a->units.size = 0;
-  WF__TRY(wf__aligner_units(a->aligner, a->labels_waiting.data, a->labels_waiting.size, &a->units,
-                            err));
-  *part = wf__aligner_part(a->aligner, a->units.data, a->units.size, a->words_waiting.data,
-                           a->words_waiting.size, ended, true);
-  if (ended && a->units.size == 0 && a->words_waiting.size > 0)
-    *part = (wf__part){WF__PART_WORD, 0, true}; /* a word without a frame */
+/* The part at the front of the queues. */
+static wf__part front(const wf__alignment *a, bool ended) {
+  const wf__unit_list *units = a->units_are_runs ? &a->runs_waiting : &a->units;
+  const wf__part part = wf__aligner_part(a->aligner, units->data, units->size,
+                                         a->words_waiting.data, a->words_waiting.size, ended, true);
+  return ended && units->size == 0 && a->words_waiting.size > 0 ? (wf__part){WF__PART_WORD, 0, true}
+                                                                /* a word without a frame */
+                                                                : part;
+}
+
+/* Writes the first `count` labels of the queue. */
+static wf_status write_labels(wf__alignment *a, uint32_t count, wf_error *err) {
+  WF__TRY(wf__vec_grow(&a->out.labels, count, "alignments", err));
+  int32_t *out = a->out.labels.data + a->out.labels.size;
+  const wf__unit *run = a->runs_waiting.data;
+  for (uint32_t i = 0; i < count; i++) {
+    if (i == run->end) run++;
+    out[i] = run->unit;
+  }
+  a->out.labels.size += count;
   return WF_OK;
 }
 
 /* Makes an arc of the part at the front; the rest of the queues belongs to the place that the arc
  * leads to. */
-static wf_status add_arc(struct alignment *a, uint32_t state, const wf__part *part,
-                         double graph_cost, double acoustic_cost, wf_error *err) {
+static wf_status add_arc(wf__alignment *a, uint32_t state, const wf__part *part, double graph_cost,
+                         double acoustic_cost, wf_error *err) {
   bool word = part->kind == WF__PART_WORD;
-  struct new_arc arc = {.arc.word = word ? a->words_waiting.data[0] : 0};
-  arc.arc.weight =
-      (wf_compact_weight){(float)graph_cost, (float)acoustic_cost, part->count, a->labels.size};
+  uint32_t to;
   if (a->arcs.size == a->max_arcs)
     return wf__fail(err, WF_ERR_LIMIT,
                     "the aligned lattice would have more than %" PRIu64
                     " arcs (max_arcs); is the lattice determinized?",
                     a->max_arcs);
-  WF__TRY(wf__vec_grow(&a->labels, part->count, "alignments", err));
-  if (part->count > 0)
-    memcpy(a->labels.data + a->labels.size, a->labels_waiting.data,
-           part->count * sizeof *a->labels.data);
-  a->labels.size += part->count;
+  wf_compact_arc arc = {
+      .word = word ? a->words_waiting.data[0] : 0,
+      .weight = {(float)graph_cost, (float)acoustic_cost, part->count, a->out.labels.size}};
+  if (a->with_labels) WF__TRY(write_labels(a, part->count, err));
   a->num_forced += part->forced;
-  WF__TRY(find_place(a, state, word, part->count, &arc.to, err));
+  WF__TRY(find_place(a, state, word, part->count, &to, err));
+  arc.nextstate = (int32_t)to;
   return wf__vec_push(&a->arcs, arc, "lattice arcs", err);
 }
 
 /* Ends the path; the queues are empty. */
-static wf_status add_end(struct alignment *a, uint32_t from, double graph_cost,
-                         double acoustic_cost, wf_error *err) {
+static wf_status add_end(wf__alignment *a, uint32_t from, double graph_cost, double acoustic_cost,
+                         wf_error *err) {
   const wf__part nothing = {WF__PART_NO_WORD, 0, false};
   if (a->finals.data[from].graph_cost <
       INFINITY) { /* a second end here needs an arc to a new state */
     WF__TRY(add_arc(a, (uint32_t)a->in.num_states, &nothing, graph_cost, acoustic_cost, err));
-    a->finals.data[a->arcs.data[a->arcs.size - 1].to] = (wf_compact_weight){0};
+    a->finals.data[a->arcs.data[a->arcs.size - 1].nextstate] = (wf_compact_weight){0};
     return WF_OK;
   }
   a->finals.data[from] = (wf_compact_weight){(float)graph_cost, (float)acoustic_cost, 0, 0};
   return WF_OK;
 }
 
-static wf_status end_here(struct alignment *a, uint32_t from, double graph_cost,
-                          double acoustic_cost, wf_error *err) {
-  wf__part part;
-  WF__TRY(front(a, true, &part, err));
+static wf_status end_here(wf__alignment *a, uint32_t from, double graph_cost, double acoustic_cost,
+                          wf_error *err) {
+  const wf__part part = front(a, true);
   if (part.kind == WF__PART_WAIT) return add_end(a, from, graph_cost, acoustic_cost, err);
   return add_arc(a, (uint32_t)a->in.num_states, &part, graph_cost, acoustic_cost, err);
 }
 
-static wf_status wait_for(struct alignment *a, int32_t word, const wf_compact_weight *weight,
-                          wf_error *err) {
+/* The labels from `first` on have joined the queue. */
+static wf_status update_units(wf__alignment *a, uint32_t first, wf_error *err) {
+  if (a->units_are_runs) return WF_OK;
+  return wf__aligner_more_units(a->aligner, &a->runs_waiting, first, &a->units, &a->unit_ended,
+                                err);
+}
+
+/* A word (0: none) and the labels of arc i, or of the final state i - num_arcs, join the queues. */
+static wf_status wait_for(wf__alignment *a, int32_t word, uint64_t i, wf_error *err) {
+  const wf__unit *run = a->arc_runs.data + a->arc_runs_off.data[i],
+                 *end = a->arc_runs.data + a->arc_runs_off.data[i + 1];
+  const uint32_t first = num_waiting(a);
+  wf__unit_list *runs = &a->runs_waiting;
   if (word != 0) WF__TRY(wf__vec_push(&a->words_waiting, word, "words", err));
-  WF__TRY(wf__vec_grow(&a->labels_waiting, weight->num_labels, "alignments", err));
-  if (weight->num_labels > 0)
-    memcpy(a->labels_waiting.data + a->labels_waiting.size, a->in.labels + weight->first_label,
-           weight->num_labels * sizeof(int32_t));
-  a->labels_waiting.size += weight->num_labels;
-  return WF_OK;
+  WF__TRY(wf__vec_grow(runs, (uint64_t)(end - run), "alignments", err));
+  if (run < end && runs->size > 0 && runs->data[runs->size - 1].unit == run->unit)
+    runs->data[runs->size - 1].end += run++->end;
+  for (; run < end; run++)
+    runs->data[runs->size++] = (wf__unit){run->unit, first + run->first, first + run->end};
+  return update_units(a, first, err);
 }
 
 /* At a state just entered: makes an arc of the result or an end, or continues the search, as the
  * queues allow. */
-static wf_status enter(struct alignment *a, uint32_t from, uint32_t state, double graph_cost,
+static wf_status enter(wf__alignment *a, uint32_t from, uint32_t state, double graph_cost,
                        double acoustic_cost, wf_error *err) {
-  wf__part part;
-  WF__TRY(front(a, false, &part, err));
+  const wf__part part = front(a, false);
   if (part.kind != WF__PART_WAIT) return add_arc(a, state, &part, graph_cost, acoustic_cost, err);
-  struct step step = {
-      state,      a->in.arc_off[state], a->words_waiting.size, a->labels_waiting.size,
-      graph_cost, acoustic_cost};
-  WF__TRY(wf__vec_push(&a->steps, step, "aligning a lattice", err));
+  wf__align_step step = {.state = state,
+                         .unit_ended = a->unit_ended,
+                         .next_arc = a->in.arc_off[state],
+                         .num_words = a->words_waiting.size,
+                         .num_runs = a->runs_waiting.size,
+                         .last_end = num_waiting(a),
+                         .num_units = a->units.size,
+                         .graph_cost = graph_cost,
+                         .acoustic_cost = acoustic_cost};
+  for (uint64_t k = 0; k < 2 && k < a->units.size; k++)
+    step.last_units[k] = a->units.data[a->units.size - 1 - k];
+  WF__TRY(wf__vec_push(&a->steps, step, what, err));
   const wf_compact_weight *final = &a->in.finals[state];
   if (final->graph_cost == INFINITY) return WF_OK;
-  WF__TRY(wait_for(a, 0, final, err));
+  WF__TRY(wait_for(a, 0, a->in.num_arcs + state, err));
   return end_here(a, from, graph_cost + (double) final->graph_cost,
                   acoustic_cost + (double) final->acoustic_cost, err);
 }
 
-static wf_status expand_place(struct alignment *a, uint32_t from, wf_error *err) {
-  struct place place = a->places.data[from];
-  a->steps.size = a->words_waiting.size = a->labels_waiting.size = 0;
-  WF__TRY(wf__vec_grow(&a->words_waiting, place.num_words, "words", err));
-  WF__TRY(wf__vec_grow(&a->labels_waiting, place.num_labels, "alignments", err));
-  for (uint32_t i = 0; i < place.num_words; i++)
-    a->words_waiting.data[a->words_waiting.size++] = a->pool.data[place.first + i];
-  for (uint32_t i = 0; i < place.num_labels; i++)
-    a->labels_waiting.data[a->labels_waiting.size++] =
-        a->pool.data[place.first + place.num_words + i];
+/* Cuts the queues back to what they were at the step. */
+static void go_back_to(wf__alignment *a, const wf__align_step *step) {
+  a->words_waiting.size = step->num_words;
+  a->runs_waiting.size = step->num_runs;
+  if (step->num_runs > 0) a->runs_waiting.data[step->num_runs - 1].end = step->last_end;
+  a->units.size = step->num_units;
+  a->unit_ended = step->unit_ended;
+  for (uint64_t k = 0; k < 2 && k < a->units.size; k++)
+    a->units.data[a->units.size - 1 - k] = step->last_units[k];
+}
+
+/* Fills the queues of a place. */
+static wf_status load_place(wf__alignment *a, const wf__align_place *place, wf_error *err) {
+  const uint64_t *pool = a->pool.data + place->first;
+  a->steps.size = a->units.size = 0;
+  a->unit_ended = false;
+  a->words_waiting.size = a->runs_waiting.size = 0;
+  WF__TRY(wf__vec_grow(&a->words_waiting, place->num_words, "words", err));
+  WF__TRY(wf__vec_grow(&a->runs_waiting, place->num_runs, "alignments", err));
+  for (uint32_t i = 0; i < place->num_words; i++)
+    a->words_waiting.data[a->words_waiting.size++] = (int32_t)*pool++;
+  for (uint32_t i = 0, end = 0; i < place->num_runs; i++, pool++) {
+    const uint32_t first = end;
+    end += (uint32_t)*pool;
+    a->runs_waiting.data[a->runs_waiting.size++] = (wf__unit){(int32_t)(*pool >> 32), first, end};
+  }
+  return update_units(a, 0, err);
+}
+
+static wf_status expand_place(wf__alignment *a, uint32_t from, wf_error *err) {
+  const wf__align_place place = a->places.data[from];
+  WF__TRY(load_place(a, &place, err));
   if (place.state == a->in.num_states)
     return a->finals.data[from].graph_cost < INFINITY ? WF_OK : end_here(a, from, 0, 0, err);
   WF__TRY(enter(a, from, place.state, 0, 0, err));
   while (a->steps.size > 0) {
-    struct step *step = &a->steps.data[a->steps.size - 1];
-    a->words_waiting.size = step->num_words;
-    a->labels_waiting.size = step->num_labels;
+    wf__align_step *step = &a->steps.data[a->steps.size - 1];
+    go_back_to(a, step);
     if (step->next_arc == a->in.arc_off[step->state + 1]) {
       a->steps.size--;
       continue;
     }
-    const wf_compact_arc *arc = &a->in.arcs[step->next_arc++];
+    const uint64_t number = step->next_arc++;
+    const wf_compact_arc *arc = &a->in.arcs[number];
     double graph_cost = step->graph_cost + (double)arc->weight.graph_cost,
            acoustic_cost = step->acoustic_cost + (double)arc->weight.acoustic_cost;
-    WF__TRY(wait_for(a, arc->word, &arc->weight, err));
+    WF__TRY(wait_for(a, arc->word, number, err));
     WF__TRY(enter(a, from, (uint32_t)arc->nextstate, graph_cost, acoustic_cost, err));
   }
   return WF_OK;
@@ -229,55 +268,160 @@ static wf_status expand_place(struct alignment *a, uint32_t from, wf_error *err)
 
 /* --- to a lattice ------------------------------------------------------------------------ */
 
-struct order_key {
-  uint32_t state, place;
-  uint64_t waiting;
-};
-
-/* Sorts places: arcs lead to a later state, or to the same state with shorter queues. */
-static int compare_keys(const void *left, const void *right) {
-  const struct order_key *a = left, *b = right;
-  if (a->state != b->state) return a->state < b->state ? -1 : 1;
-  if (a->waiting != b->waiting) return a->waiting > b->waiting ? -1 : 1;
-  return a->place < b->place ? -1 : a->place > b->place;
+/* Counting sort of places: to[..] receives those of from[..] (NULL: all in order) by their keys. */
+static wf_status sort_by(wf__alignment *a, const uint32_t *keys, uint64_t num_keys,
+                         const uint32_t *from, uint32_t *to, wf_error *err) {
+  const uint64_t count = a->places.size;
+  WF__TRY(wf__vec_grow(&a->bounds, num_keys + 1, what, err));
+  uint64_t *bounds = a->bounds.data;
+  memset(bounds, 0, (num_keys + 1) * sizeof *bounds);
+  for (uint64_t i = 0; i < count; i++) bounds[keys[i] + 1]++;
+  for (uint64_t k = 0; k < num_keys; k++) bounds[k + 1] += bounds[k];
+  for (uint64_t i = 0; i < count; i++) {
+    const uint32_t place = from != NULL ? from[i] : (uint32_t)i;
+    to[bounds[keys[place]]++] = place;
+  }
+  return WF_OK;
 }
 
-static wf_status build(struct alignment *a, const struct order_key *keys, uint32_t *number,
-                       wf_compact_lattice **out, wf_error *err) {
-  wf__compact_arrays arrays = {0};
-  wf_status status = WF_OK;
-  for (uint64_t i = 0; i < a->places.size; i++) number[keys[i].place] = (uint32_t)i;
-  for (uint64_t i = 0; i < a->places.size && status == WF_OK; i++) {
-    const uint64_t place = keys[i].place, end = place + 1 < a->places.size
-                                                    ? a->places.data[place + 1].first_arc
-                                                    : a->arcs.size;
-    status = wf__compact_add_state(&arrays, a->finals.data[place], err);
-    for (uint64_t k = a->places.data[place].first_arc; k < end && status == WF_OK; k++) {
-      a->arcs.data[k].arc.nextstate = (int32_t)number[a->arcs.data[k].to];
-      status = wf__compact_push(&arrays, a->arcs.data[k].arc, err);
+/* Sorts places by state; those of one state by their queues, the longest first. So arcs lead to
+ * later places: to a later state, or to the same state with shorter queues. */
+static wf_status sort_places(wf__alignment *a, wf_error *err) {
+  const uint64_t count = a->places.size;
+  uint32_t most = 0;
+  WF__TRY(wf__vec_grow(&a->order, 3 * count, what, err));
+  uint32_t *order = a->order.data, *keys = order + count, *other = keys + count;
+  for (uint64_t i = 0; i < count; i++) {
+    const wf__align_place *place = &a->places.data[i];
+    keys[i] = place->num_words + place->num_labels;
+    if (keys[i] > most) most = keys[i];
+  }
+  for (uint64_t i = 0; i < count; i++) keys[i] = most - keys[i];
+  WF__TRY(sort_by(a, keys, (uint64_t)most + 1, NULL, other, err));
+  for (uint64_t i = 0; i < count; i++) keys[i] = a->places.data[i].state;
+  WF__TRY(sort_by(a, keys, a->in.num_states + 1, other, order, err));
+  for (uint64_t i = 0; i < count; i++) other[order[i]] = (uint32_t)i;
+  a->number = other;
+  return WF_OK;
+}
+
+static wf_status write_arrays(wf__alignment *a, wf_error *err) {
+  WF__TRY(sort_places(a, err));
+  WF__TRY(wf__vec_grow(&a->out.arcs, a->arcs.size, "lattice arcs", err));
+  for (uint64_t i = 0; i < a->places.size; i++) {
+    const uint64_t place = a->order.data[i], end = place + 1 < a->places.size
+                                                       ? a->places.data[place + 1].first_arc
+                                                       : a->arcs.size;
+    WF__TRY(wf__compact_add_state(&a->out, a->finals.data[place], err));
+    for (uint64_t k = a->places.data[place].first_arc; k < end; k++) {
+      wf_compact_arc *arc = &a->out.arcs.data[a->out.arcs.size++];
+      *arc = a->arcs.data[k];
+      arc->nextstate = (int32_t)a->number[arc->nextstate];
     }
   }
-  return wf__compact_finish_with(status, &arrays, &a->labels, out, err);
+  return WF_OK;
 }
 
-static wf_status make_lattice(struct alignment *a, wf_compact_lattice **out, wf_error *err) {
-  struct order_key *keys = wf__alloc(a->places.size, sizeof *keys);
-  uint32_t *number = wf__alloc(a->places.size, sizeof *number);
-  wf_status status =
-      keys != NULL && number != NULL
-          ? WF_OK
-          : wf__fail_memory(err, a->places.size * sizeof *keys, "aligning a lattice");
-  for (uint64_t i = 0; i < a->places.size && status == WF_OK; i++) {
-    const struct place *place = &a->places.data[i];
-    keys[i] = (struct order_key){place->state, (uint32_t)i,
-                                 (uint64_t)place->num_words + place->num_labels};
+/* --- all --------------------------------------------------------------------------------- */
+
+/* Adds the labels of an arc or of a final state to `arc_runs`; of other states nothing. */
+static wf_status add_runs(wf__alignment *a, const wf_compact_weight *weight, wf_error *err) {
+  const int32_t *labels = a->in.labels + weight->first_label;
+  const uint32_t count = weight->graph_cost < INFINITY ? weight->num_labels : 0;
+  wf__unit_list *runs = &a->arc_runs;
+  WF__TRY(wf__vec_grow(runs, count, "alignments", err));
+  wf__unit *first = runs->data + runs->size, *run = first;
+  int32_t last = 0;
+  for (uint32_t i = 0; i < count; i++) { /* where runs end is unpredictable: no branch on it */
+    run += i > 0 && labels[i] != last;
+    run->unit = last = labels[i];
+    run->end = i + 1;
   }
-  if (status == WF_OK && a->places.size > 0)
-    qsort(keys, a->places.size, sizeof *keys, compare_keys);
-  if (status == WF_OK) status = build(a, keys, number, out, err);
-  free(keys);
-  free(number);
-  return status;
+  for (uint32_t i = 0; count > 0 && first + i <= run; i++) {
+    first[i].first = i > 0 ? first[i - 1].end : 0;
+    a->units_are_runs = a->units_are_runs && first[i].unit != 0;
+  }
+  if (count > 0) runs->size = (uint64_t)(run - runs->data) + 1;
+  a->arc_runs_off.data[a->arc_runs_off.size++] = runs->size;
+  return WF_OK;
+}
+
+/* Units are runs of labels if no frames were skipped, which do not interrupt a unit. */
+static wf_status find_runs(wf__alignment *a, wf_error *err) {
+  a->units_are_runs = a->aligner->root->runs;
+  a->arc_runs.size = a->arc_runs_off.size = 0;
+  WF__TRY(wf__vec_grow(&a->arc_runs_off, a->in.num_arcs + a->in.num_states + 1, what, err));
+  a->arc_runs_off.data[a->arc_runs_off.size++] = 0;
+  for (uint64_t i = 0; i < a->in.num_arcs; i++) WF__TRY(add_runs(a, &a->in.arcs[i].weight, err));
+  for (uint64_t s = 0; s < a->in.num_states; s++) WF__TRY(add_runs(a, &a->in.finals[s], err));
+  return WF_OK;
+}
+
+wf_status wf__align_lattice(wf__alignment *a, const wf_compact_lattice_view *lattice,
+                            const wf_word_aligner *aligner, uint64_t max_arcs, bool with_labels,
+                            wf_error *err) {
+  uint32_t start;
+  a->aligner = aligner;
+  a->in = *lattice;
+  a->max_arcs = max_arcs;
+  a->with_labels = with_labels;
+  a->num_forced = 0;
+  a->places.size = a->pool.size = a->arcs.size = a->finals.size = 0;
+  a->words_waiting.size = a->runs_waiting.size = 0;
+  a->out.arc_off.size = a->out.arcs.size = a->out.finals.size = a->out.labels.size = 0;
+  wf__map64_clear(&a->index);
+  if (a->in.num_states == 0) return WF_OK;
+  WF__TRY(find_runs(a, err));
+  WF__TRY(wf__vec_grow(&a->words_waiting, 1, "words", err));
+  WF__TRY(wf__vec_grow(&a->runs_waiting, 1, "alignments", err));
+  WF__TRY(find_place(a, 0, 0, 0, &start, err));
+  for (uint64_t i = 0; i < a->places.size; i++) {
+    a->places.data[i].first_arc = a->arcs.size;
+    WF__TRY(expand_place(a, (uint32_t)i, err));
+  }
+  return write_arrays(a, err);
+}
+
+wf_status wf__alignment_view(wf__alignment *a, wf_compact_lattice_view *out, wf_error *err) {
+  wf__compact_arrays *arrays = &a->out;
+  const uint64_t num_states = arrays->arc_off.size;
+  WF__TRY(wf__vec_grow(&arrays->arc_off, 1, "lattice states", err));
+  WF__TRY(wf__vec_grow(&a->frames, num_states, "lattice states", err));
+  arrays->arc_off.data[num_states] = arrays->arcs.size;
+  WF__TRY(wf__compact_find_frames(arrays, a->frames.data, err));
+  *out = (wf_compact_lattice_view){.num_states = num_states,
+                                   .num_arcs = arrays->arcs.size,
+                                   .arc_off = arrays->arc_off.data,
+                                   .arcs = arrays->arcs.data,
+                                   .finals = arrays->finals.data,
+                                   .frames = a->frames.data};
+  return WF_OK;
+}
+
+void wf__alignment_free(wf__alignment *a) {
+  wf__vec_free(&a->places);
+  wf__vec_free(&a->pool);
+  wf__map64_free(&a->index);
+  wf__vec_free(&a->arcs);
+  wf__vec_free(&a->finals);
+  wf__vec_free(&a->steps);
+  wf__vec_free(&a->words_waiting);
+  wf__vec_free(&a->arc_runs);
+  wf__vec_free(&a->arc_runs_off);
+  wf__vec_free(&a->runs_waiting);
+  wf__vec_free(&a->units);
+  wf__vec_free(&a->bounds);
+  wf__vec_free(&a->order);
+  wf__compact_arrays_free(&a->out);
+  wf__vec_free(&a->frames);
+}
+
+uint64_t wf__alignment_bytes(const wf__alignment *a) {
+  return a->places.cap *
+             (sizeof *a->places.data + sizeof *a->finals.data + 3 * sizeof *a->order.data) +
+         a->pool.cap * sizeof *a->pool.data +
+         (a->arcs.cap + a->out.arcs.cap) * sizeof *a->arcs.data +
+         (a->index.bits > 0 ? (uint64_t)12 << a->index.bits : 0);
 }
 
 wf_status wf_compact_lattice_align(const wf_compact_lattice *lattice,
@@ -287,30 +431,11 @@ wf_status wf_compact_lattice_align(const wf_compact_lattice *lattice,
   *out = NULL;
   wf_lattice_align_options taken;
   WF__TRY(wf__options_take(wf__lattice_align_table(), options, &taken, err));
-  struct alignment a = {.aligner = aligner,
-                        .in = wf_compact_lattice_get(lattice),
-                        .max_arcs = (uint64_t)taken.max_arcs};
-  uint32_t start;
-  wf_status status = WF_OK;
-  if (a.in.num_states > 0) status = wf__vec_grow(&a.words_waiting, 1, "words", err);
-  if (a.in.num_states > 0 && status == WF_OK)
-    status = wf__vec_grow(&a.labels_waiting, 1, "alignments", err);
-  if (a.in.num_states > 0 && status == WF_OK) status = find_place(&a, 0, 0, 0, &start, err);
-  for (uint64_t i = 0; i < a.places.size && status == WF_OK; i++) {
-    a.places.data[i].first_arc = a.arcs.size;
-    status = expand_place(&a, (uint32_t)i, err);
-  }
-  if (status == WF_OK) status = make_lattice(&a, out, err);
+  wf__alignment a = {0};
+  const wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
+  wf_status status = wf__align_lattice(&a, &view, aligner, (uint64_t)taken.max_arcs, true, err);
+  status = wf__compact_finish(status, &a.out, out, err);
   if (out_forced != NULL) *out_forced = a.num_forced;
-  wf__vec_free(&a.places);
-  wf__vec_free(&a.pool);
-  wf__map64_free(&a.index);
-  wf__vec_free(&a.arcs);
-  wf__vec_free(&a.finals);
-  wf__vec_free(&a.labels);
-  wf__vec_free(&a.steps);
-  wf__vec_free(&a.words_waiting);
-  wf__vec_free(&a.labels_waiting);
-  wf__vec_free(&a.units);
+  wf__alignment_free(&a);
   return status;
 }

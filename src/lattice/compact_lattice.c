@@ -43,16 +43,11 @@ static wf_status check_weight(const wf__compact_arrays *arrays, const wf_compact
                   state, weight->num_labels, (size_t)arrays->labels.size);
 }
 
-static wf_status find_frames(wf_compact_lattice *lattice, wf_error *err) {
-  const wf__compact_arrays *a = &lattice->arrays;
+wf_status wf__compact_find_frames(const wf__compact_arrays *a, int32_t *frames, wf_error *err) {
   uint64_t num_states = a->arc_off.size;
-  WF__TRY(wf__vec_grow(&lattice->frames, num_states, "lattice states", err));
-  int32_t *frames = lattice->frames.data;
   for (uint64_t s = 0; s < num_states; s++) frames[s] = s == 0 ? 0 : FRAMES_UNKNOWN;
   for (uint64_t s = 0; s < num_states; s++) {
     if (frames[s] == FRAMES_UNKNOWN) frames[s] = FRAMES_DIFFER; /* no arc leads here */
-    if (a->finals.data[s].graph_cost < INFINITY)
-      WF__TRY(check_weight(a, &a->finals.data[s], s, err));
     uint64_t end = s + 1 < num_states ? a->arc_off.data[s + 1] : a->arcs.size;
     for (uint64_t i = a->arc_off.data[s]; i < end; i++) {
       const wf_compact_arc *arc = &a->arcs.data[i];
@@ -63,7 +58,6 @@ static wf_status find_frames(wf_compact_lattice *lattice, wf_error *err) {
                         ", not to a later state of %" PRIu64,
                         s, arc->nextstate, num_states);
       }
-      WF__TRY(check_weight(a, &arc->weight, s, err));
       int64_t there = frames[s] < 0 ? FRAMES_DIFFER : (int64_t)frames[s] + arc->weight.num_labels;
       int32_t *next = &frames[arc->nextstate];
       if (there > INT32_MAX)
@@ -71,6 +65,17 @@ static wf_status find_frames(wf_compact_lattice *lattice, wf_error *err) {
                         INT32_MAX);
       *next = *next == FRAMES_UNKNOWN || *next == there ? (int32_t)there : FRAMES_DIFFER;
     }
+  }
+  return WF_OK;
+}
+
+static wf_status check_labels(const wf__compact_arrays *a, wf_error *err) {
+  for (uint64_t s = 0, i = 0; s < a->arc_off.size; s++) {
+    if (a->finals.data[s].graph_cost < INFINITY)
+      WF__TRY(check_weight(a, &a->finals.data[s], s, err));
+    for (const uint64_t end = s + 1 < a->arc_off.size ? a->arc_off.data[s + 1] : a->arcs.size;
+         i < end; i++)
+      WF__TRY(check_weight(a, &a->arcs.data[i].weight, s, err));
   }
   return WF_OK;
 }
@@ -90,8 +95,11 @@ wf_status wf__compact_finish(wf_status status, wf__compact_arrays *arrays, wf_co
   if (status == WF_OK) {
     lattice->arrays.arc_off.data[lattice->arrays.arc_off.size] =
         lattice->arrays.arcs.size; /* not counted: arc_off.size is the number of states */
-    status = find_frames(lattice, err);
+    status = wf__vec_grow(&lattice->frames, lattice->arrays.arc_off.size, "lattice states", err);
   }
+  if (status == WF_OK)
+    status = wf__compact_find_frames(&lattice->arrays, lattice->frames.data, err);
+  if (status == WF_OK) status = check_labels(&lattice->arrays, err);
   if (status != WF_OK) {
     wf_compact_lattice_free(lattice);
     return status;

@@ -26,6 +26,9 @@ static inline wf_status wf__compact_push(wf__compact_arrays *arrays, wf_compact_
   return WF_OK;
 }
 void wf__compact_arrays_free(wf__compact_arrays *arrays);
+/* Frames of the states [arc_off.size], as in wf_compact_lattice_view. WF_ERR_FORMAT if an arc does
+ * not lead to a later state. */
+wf_status wf__compact_find_frames(const wf__compact_arrays *arrays, int32_t *frames, wf_error *err);
 /* Finishes the construction, which ended with `status`: makes the lattice, which takes over the
  * arrays, or nothing; the arrays are empty afterwards. Computes the states' frames.
  * WF_ERR_FORMAT if an arc does not lead to a later state or an alignment lies outside of the

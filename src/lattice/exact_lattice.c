@@ -94,6 +94,8 @@ static bool is_bad(const struct read_arc *arc) {
 }
 static double size_of(const struct read_arc *arc) { return fabs(arc->graph) + fabs(arc->acoustic); }
 
+static double larger(double a, double b) { return a < b ? b : a; }
+
 /* The largest sum of absolute costs on a path; checks the costs. */
 static wf_status find_most(const struct source *source, double *out, wf_error *err) {
   double *most = wf__calloc(source->num_states, sizeof *most);
@@ -102,13 +104,13 @@ static wf_status find_most(const struct source *source, double *out, wf_error *e
   for (uint64_t s = 0; s < source->num_states; s++) {
     struct read_arc end = end_at(source, s);
     bool bad = is_bad(&end);
-    if (!is_absent(&end)) *out = fmax(*out, most[s] + size_of(&end));
+    if (!is_absent(&end)) *out = larger(*out, most[s] + size_of(&end));
     for (uint64_t i = source->arc_off[s]; i < source->arc_off[s + 1]; i++) {
       struct read_arc arc = arc_at(source, i);
       bad = bad || is_bad(&arc);
       if (is_absent(&arc)) continue;
-      most[arc.nextstate] = fmax(most[arc.nextstate], most[s] + size_of(&arc));
-      *out = fmax(*out, most[arc.nextstate]);
+      most[arc.nextstate] = larger(most[arc.nextstate], most[s] + size_of(&arc));
+      *out = larger(*out, most[arc.nextstate]);
     }
     if (!bad) continue;
     free(most);
@@ -177,21 +179,27 @@ wf_status wf__exact_from_lattice(const wf_lattice *lattice, wf__exact_lattice *o
   return status;
 }
 
+wf_status wf__exact_take_compact(const wf_compact_lattice_view *lattice, wf__exact_lattice *out,
+                                 wf_error *err) {
+  struct source source = {.num_states = lattice->num_states,
+                          .arc_off = lattice->arc_off,
+                          .compact_arcs = lattice->arcs,
+                          .finals = lattice->finals};
+  if (lattice->num_labels >= UINT32_MAX || lattice->num_arcs >= UINT32_MAX)
+    return too_long(lattice->num_labels, err);
+  out->arc_off.size = out->arcs.size = out->ends.size = out->labels.size = 0;
+  WF__TRY(wf__vec_grow(&out->labels, lattice->num_labels, "an alignment", err));
+  if (lattice->num_labels > 0)
+    memcpy(out->labels.data, lattice->labels, lattice->num_labels * sizeof *lattice->labels);
+  out->labels.size = lattice->num_labels;
+  return convert(&source, out, err);
+}
+
 wf_status wf__exact_from_compact(const wf_compact_lattice *lattice, wf__exact_lattice *out,
                                  wf_error *err) {
-  wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
-  struct source source = {.num_states = view.num_states,
-                          .arc_off = view.arc_off,
-                          .compact_arcs = view.arcs,
-                          .finals = view.finals};
+  const wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
   *out = (wf__exact_lattice){0};
-  if (view.num_labels >= UINT32_MAX || view.num_arcs >= UINT32_MAX)
-    return too_long(view.num_labels, err);
-  wf_status status = wf__vec_grow(&out->labels, view.num_labels, "an alignment", err);
-  if (status == WF_OK && view.num_labels > 0)
-    memcpy(out->labels.data, view.labels, view.num_labels * sizeof *view.labels);
-  if (status == WF_OK) out->labels.size = view.num_labels;
-  if (status == WF_OK) status = convert(&source, out, err);
+  wf_status status = wf__exact_take_compact(&view, out, err);
   if (status != WF_OK) wf__exact_free(out);
   return status;
 }

@@ -74,6 +74,9 @@ static inline double wf__exact_nats(const wf__exact_lattice *lattice, int64_t co
 wf_status wf__exact_from_lattice(const wf_lattice *lattice, wf__exact_lattice *out, wf_error *err);
 wf_status wf__exact_from_compact(const wf_compact_lattice *lattice, wf__exact_lattice *out,
                                  wf_error *err);
+/* The same with the memory of `out`, which stays the caller's on failure, too. */
+wf_status wf__exact_take_compact(const wf_compact_lattice_view *lattice, wf__exact_lattice *out,
+                                 wf_error *err);
 void wf__exact_free(wf__exact_lattice *lattice);
 wf_status wf__exact_add_state(wf__exact_lattice *lattice, wf__exact_end end, wf_error *err);
 /* Writes the last arc_off. */

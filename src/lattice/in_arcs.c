@@ -4,11 +4,7 @@
 #include "math/cost.h"
 
 void wf__in_arcs_free(wf__in_arcs *in) {
-  free(in->in_off);
-  free(in->arcs);
-  free(in->forward);
-  free(in->backward);
-  free(in->best);
+  wf__vec_free(&in->memory);
   *in = (wf__in_arcs){0};
 }
 
@@ -44,15 +40,20 @@ static void sort_arcs(const wf_compact_lattice_view *lattice, wf__in_arcs *in) {
 
 static void sum_paths(wf__in_arcs *in) {
   for (uint64_t n = 0; n < in->num_states; n++) {
-    in->forward[n] = in->best[n] = n == 0 ? 0 : INFINITY;
-    in->backward[n] = n + 1 == in->num_states ? 0 : INFINITY;
+    double forward = n == 0 ? 0 : INFINITY, best = forward;
     for (uint64_t a = in->in_off[n]; a < in->in_off[n + 1]; a++) {
       const wf__in_arc *arc = &in->arcs[a];
-      in->forward[n] = wf__log_add(in->forward[n], in->forward[arc->source] + arc->cost);
-      if (in->best[arc->source] + arc->cost < in->best[n])
-        in->best[n] = in->best[arc->source] + arc->cost;
+      forward = wf__log_add(forward, in->forward[arc->source] + arc->cost);
+      if (in->best[arc->source] + arc->cost < best) best = in->best[arc->source] + arc->cost;
     }
+    in->forward[n] = forward;
+    in->best[n] = best;
   }
+}
+
+void wf__in_arcs_sum_backward(wf__in_arcs *in) {
+  for (uint64_t n = 0; n < in->num_states; n++)
+    in->backward[n] = n + 1 == in->num_states ? 0 : INFINITY;
   for (uint64_t n = in->num_states; n-- > 0;)
     for (uint64_t a = in->in_off[n]; a < in->in_off[n + 1]; a++) {
       const wf__in_arc *arc = &in->arcs[a];
@@ -65,21 +66,20 @@ wf_status wf__in_arcs_make(const wf_compact_lattice_view *lattice, wf__in_arcs *
                            wf_error *err) {
   uint64_t num_finals = 0, n = lattice->num_states;
   for (uint64_t s = 0; s < n; s++) num_finals += is_final(lattice, s);
-  *out = (wf__in_arcs){.num_states = n + 1, .total = INFINITY};
-  out->in_off = wf__alloc(n + 2, sizeof *out->in_off);
-  out->arcs = wf__alloc(lattice->num_arcs + num_finals, sizeof *out->arcs);
-  out->forward = wf__alloc(n + 1, sizeof *out->forward);
-  out->backward = wf__alloc(n + 1, sizeof *out->backward);
-  out->best = wf__alloc(n + 1, sizeof *out->best);
-  if (out->in_off == NULL || out->arcs == NULL || out->forward == NULL || out->backward == NULL ||
-      out->best == NULL) {
-    wf__in_arcs_free(out);
-    return wf__fail_memory(err, (lattice->num_arcs + n) * sizeof *out->arcs, "sums over a lattice");
-  }
-  if (n == 0) { /* the end, which no arc leads to */
-    out->num_states = 0;
-    return WF_OK;
-  }
+  const uint64_t arc_words =
+      ((lattice->num_arcs + num_finals) * sizeof *out->arcs + 7) / sizeof *out->memory.data;
+  out->num_states = 0;
+  out->total = INFINITY;
+  out->memory.size = 0;
+  WF__TRY(wf__vec_grow(&out->memory, arc_words + 4 * (n + 2), "sums over a lattice", err));
+  out->arcs = (wf__in_arc *)out->memory.data;
+  out->in_off = out->memory.data + arc_words;
+  out->forward = (double *)(out->in_off + n + 2);
+  out->backward = out->forward + n + 2;
+  out->best = out->backward + n + 2;
+  out->in_off[0] = 0;
+  if (n == 0) return WF_OK; /* the end, which no arc leads to */
+  out->num_states = n + 1;
   sort_arcs(lattice, out);
   sum_paths(out);
   out->total = out->forward[n];

@@ -28,19 +28,22 @@ typedef struct wf__in_arcs {
   uint64_t *in_off;
   wf__in_arc *arcs;
   double *forward; /* [num_states] -ln of the sum over paths from state 0; +infinity: not reached */
-  double *backward; /* [num_states] to the end */
-  double *best;     /* [num_states] cost of the best path from state 0 */
-  double total;     /* forward of the end; +infinity: the lattice has no path */
+  double *backward;         /* [num_states] to the end, after wf__in_arcs_sum_backward */
+  double *best;             /* [num_states] cost of the best path from state 0 */
+  double total;             /* forward of the end; +infinity: the lattice has no path */
+  WF__VEC(uint64_t) memory; /* of all arrays */
 } wf__in_arcs;
 
+/* Computes all but `backward`. Memory is reused between lattices; zero-initialise it at first. */
 wf_status wf__in_arcs_make(const wf_compact_lattice_view *lattice, wf__in_arcs *out, wf_error *err);
+void wf__in_arcs_sum_backward(wf__in_arcs *in);
 void wf__in_arcs_free(wf__in_arcs *in);
 
 /* The arcs of the best path, from the start. Among equals, the first arc into each state is taken.
  * `arcs` [num_states] receives indices into in->arcs. Returns their number; 0 also for a lattice
  * without paths. */
 uint64_t wf__in_arcs_best_path(const wf__in_arcs *in, uint64_t *arcs);
-/* Posterior probability of the arc into `target`. */
+/* Posterior probability of the arc into `target`. Needs `backward`. */
 double wf__in_arcs_posterior(const wf__in_arcs *in, const wf__in_arc *arc, uint64_t target);
 
 #endif

@@ -193,6 +193,7 @@ struct wf__determinizers {
   pthread_mutex_t mutex;
   WF__VEC(wf__word_determinizer *) idle;
   WF__VEC(wf__lattice_arrays) spare;
+  WF__VEC(wf__result_tables *) idle_results;
 };
 
 wf_status wf__determinizers_create(wf__determinizers **out, wf_error *err) {
@@ -212,7 +213,10 @@ void wf__determinizers_free(wf__determinizers *determinizers) {
   for (uint64_t i = 0; i < determinizers->idle.size; i++) free_one(determinizers->idle.data[i]);
   for (uint64_t i = 0; i < determinizers->spare.size; i++)
     wf__lattice_arrays_free(&determinizers->spare.data[i]);
+  for (uint64_t i = 0; i < determinizers->idle_results.size; i++)
+    wf__result_tables_free(determinizers->idle_results.data[i]);
   wf__vec_free(&determinizers->idle);
+  wf__vec_free(&determinizers->idle_results);
   wf__vec_free(&determinizers->spare);
   pthread_mutex_destroy(&determinizers->mutex);
   free(determinizers);
@@ -263,6 +267,25 @@ void wf__recycle_lattice(wf__determinizers *determinizers, wf_lattice *lattice) 
   kept = kept && wf__vec_push(&determinizers->spare, arrays, "determinization", NULL) == WF_OK;
   pthread_mutex_unlock(&determinizers->mutex);
   if (!kept) wf__lattice_arrays_free(&arrays);
+}
+
+wf_status wf__result_tables_take(wf__determinizers *determinizers, wf__result_tables **out,
+                                 wf_error *err) {
+  *out = NULL;
+  pthread_mutex_lock(&determinizers->mutex);
+  if (determinizers->idle_results.size > 0)
+    *out = determinizers->idle_results.data[--determinizers->idle_results.size];
+  pthread_mutex_unlock(&determinizers->mutex);
+  return *out != NULL ? WF_OK : wf__result_tables_create(out, err);
+}
+
+void wf__result_tables_put_back(wf__determinizers *determinizers, wf__result_tables *tables) {
+  bool kept = wf__result_tables_bytes(tables) <= MOST_KEPT_BYTES;
+  pthread_mutex_lock(&determinizers->mutex);
+  kept = kept &&
+         wf__vec_push(&determinizers->idle_results, tables, "results of lattices", NULL) == WF_OK;
+  pthread_mutex_unlock(&determinizers->mutex);
+  if (!kept) wf__result_tables_free(tables);
 }
 
 struct many {

@@ -21,10 +21,21 @@ wf__lattice_arrays wf__spare_arrays(wf__determinizers *determinizers);
 /* Frees the lattice, or keeps its memory for wf__spare_arrays. Nobody else may have a reference. */
 void wf__recycle_lattice(wf__determinizers *determinizers, wf_lattice *lattice);
 
+/* Tables for results of lattices, reused from lattice to lattice by one thread. */
+typedef struct wf__result_tables wf__result_tables;
+wf_status wf__result_tables_create(wf__result_tables **out, wf_error *err);
+void wf__result_tables_free(wf__result_tables *tables);
+/* Approximate memory in use. */
+uint64_t wf__result_tables_bytes(const wf__result_tables *tables);
+/* Takes tables out of the pool, and puts them back or frees them. */
+wf_status wf__result_tables_take(wf__determinizers *determinizers, wf__result_tables **out,
+                                 wf_error *err);
+void wf__result_tables_put_back(wf__determinizers *determinizers, wf__result_tables *tables);
+
 /* Makes the results of a determinized lattice (wf_decoder_set_lattice_results). `aligner`: the
  * graph's, or NULL. `words` are those of the best path. Fails only if memory runs out for `*out`;
  * other errors are reported in it. */
-wf_status wf__lattice_results_make(const wf_compact_lattice *lattice,
+wf_status wf__lattice_results_make(wf__result_tables *tables, const wf_compact_lattice *lattice,
                                    const wf_word_aligner *aligner, const wf_word *words,
                                    size_t num_words, const wf_lattice_results_options *options,
                                    wf_lattice_results **out, wf_error *err);

@@ -85,6 +85,7 @@ wf_status wf_compact_lattice_oracle(const wf_compact_lattice *lattice, const int
                     "a lattice of %llu states against %zu words is too large; prune it",
                     (unsigned long long)view.num_states, num_reference);
   WF__TRY(wf__in_arcs_make(&view, &o.in, err));
+  wf__in_arcs_sum_backward(&o.in);
   wf_status status = WF_OK;
   if (o.in.total == INFINITY)
     WF__TRY_GOTO(

@@ -2,8 +2,45 @@
  * risk words, an n-best list. */
 #include <stdio.h>
 
+#include "lattice/align_lattice.h"
 #include "lattice/lattice_determinize.h"
 #include "lattice/mbr.h"
+#include "lattice/nbest.h"
+
+enum { MAX_ARCS = 10000000 }; /* default of wf_compact_lattice_align */
+
+struct wf__result_tables {
+  wf__mbr *mbr;
+  wf__alignment alignment;
+  wf__nbest_search nbest;
+  WF__VEC(int32_t) labels; /* words of the best path */
+};
+
+wf_status wf__result_tables_create(wf__result_tables **out, wf_error *err) {
+  wf__result_tables *tables = wf__calloc(1, sizeof *tables);
+  *out = NULL;
+  if (tables == NULL) return wf__fail_memory(err, sizeof *tables, "results of lattices");
+  wf_status status = wf__mbr_create(&tables->mbr, err);
+  if (status == WF_OK)
+    *out = tables;
+  else
+    wf__result_tables_free(tables);
+  return status;
+}
+
+void wf__result_tables_free(wf__result_tables *tables) {
+  if (tables == NULL) return;
+  wf__mbr_free(tables->mbr);
+  wf__alignment_free(&tables->alignment);
+  wf__nbest_search_free(&tables->nbest);
+  wf__vec_free(&tables->labels);
+  free(tables);
+}
+
+uint64_t wf__result_tables_bytes(const wf__result_tables *tables) {
+  return wf__mbr_bytes(tables->mbr) + wf__alignment_bytes(&tables->alignment) +
+         wf__nbest_search_bytes(&tables->nbest);
+}
 
 void wf__lattice_results_free(wf_lattice_results *results) {
   if (results == NULL) return;
@@ -13,52 +50,51 @@ void wf__lattice_results_free(wf_lattice_results *results) {
   free(results);
 }
 
-static wf_status make_aligned_mbr(const wf_compact_lattice *lattice, const wf_word_aligner *aligner,
-                                  wf_mbr_result **out, wf_error *err) {
-  wf_compact_lattice *aligned;
-  WF__TRY(wf_compact_lattice_align(lattice, aligner, NULL, &aligned, NULL, err));
-  wf_status status = wf__lattice_mbr(aligned, NULL, 0, NULL, out, err);
-  wf_compact_lattice_free(aligned);
-  return status;
+static wf_status make_aligned_mbr(wf__result_tables *tables, const wf_compact_lattice_view *lattice,
+                                  const wf_word_aligner *aligner, wf_mbr_result **out,
+                                  wf_error *err) {
+  wf_compact_lattice_view aligned;
+  WF__TRY(wf__align_lattice(&tables->alignment, lattice, aligner, MAX_ARCS, false, err));
+  WF__TRY(wf__alignment_view(&tables->alignment, &aligned, err));
+  return wf__lattice_mbr(tables->mbr, &aligned, NULL, 0, NULL, out, err);
 }
 
-static wf_status make_mbr(const wf_compact_lattice *lattice, const wf_word *words, size_t num_words,
-                          bool with_confidences, bool with_mbr, wf_lattice_results *out,
-                          wf_error *err) {
+static wf_status make_mbr(wf__result_tables *tables, const wf_compact_lattice_view *lattice,
+                          const wf_word *words, size_t num_words, bool with_confidences,
+                          bool with_mbr, wf_lattice_results *out, wf_error *err) {
   if (!with_confidences && !with_mbr) return WF_OK;
-  int32_t *labels = wf__alloc(num_words, sizeof *labels);
-  float *confidences = wf__alloc(num_words, sizeof *confidences);
-  wf_status status = labels != NULL && confidences != NULL
-                         ? WF_OK
-                         : wf__fail_memory(err, num_words * 8, "confidences");
-  for (size_t i = 0; i < num_words && status == WF_OK; i++) labels[i] = words[i].label;
+  float *confidences = with_confidences ? wf__alloc(num_words, sizeof *confidences) : NULL;
+  wf_status status = with_confidences && confidences == NULL
+                         ? wf__fail_memory(err, num_words * sizeof *confidences, "confidences")
+                         : wf__vec_grow(&tables->labels, num_words, "confidences", err);
+  for (size_t i = 0; i < num_words && status == WF_OK; i++) tables->labels.data[i] = words[i].label;
   if (status == WF_OK)
-    status = wf__lattice_mbr(lattice, labels, num_words, with_confidences ? confidences : NULL,
+    status = wf__lattice_mbr(tables->mbr, lattice, tables->labels.data, num_words, confidences,
                              with_mbr ? &out->mbr : NULL, err);
-  if (status == WF_OK && with_confidences) {
+  if (status == WF_OK)
     out->confidences = confidences;
-    confidences = NULL;
-  }
-  free(labels);
-  free(confidences);
+  else
+    free(confidences);
   return status;
 }
 
-wf_status wf__lattice_results_make(const wf_compact_lattice *lattice,
+wf_status wf__lattice_results_make(wf__result_tables *tables, const wf_compact_lattice *lattice,
                                    const wf_word_aligner *aligner, const wf_word *words,
                                    size_t num_words, const wf_lattice_results_options *options,
                                    wf_lattice_results **out, wf_error *err) {
   wf_error why = {0};
   wf_lattice_results *results = *out = wf__calloc(1, sizeof *results);
   if (results == NULL) return wf__fail_memory(err, sizeof *results, "a result");
+  const wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
   const bool aligned = options->mbr && aligner != NULL;
-  results->status = make_mbr(lattice, words, num_words, options->confidences,
+  results->status = make_mbr(tables, &view, words, num_words, options->confidences,
                              options->mbr && !aligned, results, &why);
-  wf_status status = aligned ? make_aligned_mbr(lattice, aligner, &results->mbr, &why) : WF_OK;
+  wf_status status =
+      aligned ? make_aligned_mbr(tables, &view, aligner, &results->mbr, &why) : WF_OK;
   if (status != WF_OK) results->status = status;
-  status = options->nbest > 0
-               ? wf_compact_lattice_nbest(lattice, (size_t)options->nbest, &results->nbest, &why)
-               : WF_OK;
+  status = options->nbest > 0 ? wf__lattice_nbest(&tables->nbest, &view, (size_t)options->nbest,
+                                                  &results->nbest, &why)
+                              : WF_OK;
   if (status != WF_OK) results->status = status;
   if (results->status != WF_OK)
     snprintf(results->message, sizeof results->message, "%.255s", why.message);

@@ -35,83 +35,147 @@ struct share {
   double posterior, start, end; /* times: sums weighted by the probability */
 };
 
-struct mbr {
+/* Cells first .. last of a row of `back` may be above 0. */
+struct span {
+  uint64_t first, last;
+};
+
+struct wf__mbr {
   const wf_compact_lattice_view *lattice;
   wf__in_arcs in;
-  double *weights;         /* [arcs] of the mean over the arcs into a state: sum 1 */
-  WF__VEC(int32_t) best;   /* words of the best path */
-  WF__VEC(int32_t) places; /* R: 0, word, 0, word, 0 */
-  float *confidences;      /* [words of R] to be set in the first round; NULL: not wanted */
-  double *ahead, *back;    /* [num_states][places + 1] */
-  double *row, *flow;      /* [places + 1] of one arc */
-  uint8_t *steps;          /* [places + 1] of one arc */
-  wf__map64 index;         /* place << 32 | word -> shares */
-  WF__VEC(struct share) shares;
+  WF__VEC(double) weights;     /* [arcs] of the mean over the arcs into a state: sum 1 */
+  WF__VEC(uint64_t) path;      /* arcs of the best path */
+  WF__VEC(int32_t) best;       /* words of the best path */
+  WF__VEC(int32_t) places;     /* R: 0, word, 0, word, 0 */
+  float *confidences;          /* [words of R] to be set in the first round; NULL: not wanted */
+  WF__VEC(double) ahead, back; /* [num_states][places + 1] */
+  WF__VEC(struct span) spans;  /* [num_states] */
+  WF__VEC(double) row;         /* [places + 1] of one arc */
+  WF__VEC(uint8_t) steps;      /* [arcs][places + 1] */
+  WF__VEC(uint32_t) usual;     /* [places][2] share of no word, of the word of R; or NONE */
+  wf__map64 index;             /* place << 32 | word -> share, of other words */
+  WF__VEC(struct share) shares, sorted;
+  WF__VEC(uint64_t) bounds; /* [places + 1] of the bins in `sorted` */
+  WF__VEC(int32_t) words;   /* [places] of the next round */
+  WF__VEC(double) most;     /* [places] posteriors of these */
   double risk;
 };
 
-enum { STEP_PAIR, STEP_INSERT, STEP_DELETE };
+enum { STEP_PAIR, STEP_INSERT, STEP_DELETE }; /* any larger number is a deletion as well */
 
 static double mismatch(int32_t a, int32_t b) { return a == b ? 0 : 1; }
 /* Cost of the arc's word aligned to no place. */
 static double insertion(int32_t word) { return word == 0 ? 0 : 1 + UNPLACED; }
+static double lesser(double a, double b) { return a < b ? a : b; }
 
-static double *row_of(const struct mbr *m, double *table, uint64_t state) {
+static double *row_of(const struct wf__mbr *m, double *table, uint64_t state) {
   return table + state * (m->places.size + 1);
+}
+
+static uint8_t step_of(double pair, double insert, double least, double left_out) {
+  return (uint8_t)((insert < pair) * STEP_INSERT | (left_out < least) * STEP_DELETE);
 }
 
 /* Computes the row of an arc from the row of its source. Which step is the least is unpredictable,
  * so values are selected, not branched on. Among equal ones the order is pair, insertion, deletion.
- */
-static void arc_row(struct mbr *m, const wf__in_arc *arc) {
-  const double *const source = row_of(m, m->ahead, arc->source);
-  const int32_t *const places = m->places.data;
+ * Deletions depend on the cell before. So that only one addition and one comparison per word of R
+ * wait for each other, `last` at a word is
+ *     min(min(last, a) + 1, b) = min(last + 1, min(a + 1, b))
+ * with a, b: the lesser of pair and insertion at the empty place and at the word. (Deleting the
+ * empty place costs nothing. Rounding keeps the order, so the two sides are equal bit for bit.) */
+static void arc_row(const struct wf__mbr *m, const wf__in_arc *arc, double *restrict row,
+                    uint8_t *restrict steps) {
+  const double *const restrict source = row_of(m, m->ahead.data, arc->source);
+  const int32_t *const restrict places = m->places.data;
   const int32_t word = arc->word;
-  const double inserted = insertion(word);
+  const double inserted = insertion(word), unequal = mismatch(word, 0);
   const uint64_t count = m->places.size;
-  double *const row = m->row, last = source[0] + inserted;
-  uint8_t *const steps = m->steps;
+  double last = source[0] + inserted, pair, insert;
   row[0] = last;
-  for (uint64_t q = 1; q <= count; q++) {
-    const int32_t place = places[q - 1];
-    const double pair = source[q - 1] + mismatch(word, place), insert = source[q] + inserted,
-                 left_out = last + mismatch(0, place), least = insert < pair ? insert : pair;
-    const bool deletes = left_out < least;
-    last = deletes ? left_out : least;
-    row[q] = last;
-    steps[q] = deletes ? STEP_DELETE : insert < pair ? STEP_INSERT : STEP_PAIR;
+  for (uint64_t q = 1; q < count; q += 2) {
+    pair = source[q - 1] + unequal;
+    insert = source[q] + inserted;
+    const double empty = lesser(insert, pair), at_empty = lesser(last, empty);
+    steps[q] = step_of(pair, insert, empty, last);
+    row[q] = at_empty;
+    pair = source[q] + mismatch(word, places[q]);
+    insert = source[q + 1] + inserted;
+    const double taken = lesser(insert, pair);
+    steps[q + 1] = step_of(pair, insert, taken, at_empty + 1);
+    row[q + 1] = last = lesser(last + 1, lesser(empty + 1, taken));
   }
+  pair = source[count - 1] + unequal;
+  insert = source[count] + inserted;
+  const double empty = lesser(insert, pair);
+  steps[count] = step_of(pair, insert, empty, last);
+  row[count] = lesser(last, empty);
 }
 
-static wf_status go_ahead(struct mbr *m, wf_error *err) {
-  double *first = row_of(m, m->ahead, 0);
+static uint8_t *steps_of(const struct wf__mbr *m, uint64_t arc) {
+  return m->steps.data + arc * (m->places.size + 1);
+}
+
+/* The row of a state: the mean over the arcs into it. */
+static void state_row(const struct wf__mbr *m, uint64_t n) {
+  const uint64_t width = m->places.size + 1;
+  double *restrict row = row_of(m, m->ahead.data, n), *restrict other = m->row.data;
+  bool first = true;
+  for (uint64_t a = m->in.in_off[n]; a < m->in.in_off[n + 1]; a++) {
+    const double weight = m->weights.data[a];
+    if (weight == 0) continue;
+    arc_row(m, &m->in.arcs[a], first ? row : other, steps_of(m, a));
+    for (uint64_t q = 0; q < width && first && weight != 1; q++) row[q] *= weight;
+    for (uint64_t q = 0; q < width && !first; q++) row[q] += weight * other[q];
+    first = false;
+  }
+  for (uint64_t q = 0; q < width && first; q++) row[q] = 0;
+}
+
+static wf_status go_ahead(struct wf__mbr *m, wf_error *err) {
+  double *first = m->ahead.data;
   first[0] = 0;
   for (uint64_t q = 1; q <= m->places.size; q++)
     first[q] = first[q - 1] + mismatch(0, m->places.data[q - 1]);
   for (uint64_t n = 1; n < m->in.num_states; n++) {
-    WF__TRY(wf__interrupted(err));
-    double *row = row_of(m, m->ahead, n);
-    for (uint64_t q = 0; q <= m->places.size; q++) row[q] = 0;
-    for (uint64_t a = m->in.in_off[n]; a < m->in.in_off[n + 1]; a++) {
-      if (m->weights[a] == 0) continue;
-      arc_row(m, &m->in.arcs[a]);
-      for (uint64_t q = 0; q <= m->places.size; q++) row[q] += m->weights[a] * m->row[q];
-    }
+    if (n % 64 == 1) WF__TRY(wf__interrupted(err));
+    state_row(m, n);
   }
-  m->risk = row_of(m, m->ahead, m->in.num_states - 1)[m->places.size];
+  m->risk = row_of(m, m->ahead.data, m->in.num_states - 1)[m->places.size];
   return WF_OK;
 }
 
-static wf_status add_share(struct mbr *m, uint64_t place, int32_t word, double posterior,
+#define NONE UINT32_MAX
+
+/* The share of a word of R, or of no word if the place is empty; NULL: none. */
+static const struct share *usual_share(const struct wf__mbr *m, uint64_t place) {
+  const uint32_t at = m->usual.data[2 * place + (m->places.data[place] != 0)];
+  return at != NONE ? &m->shares.data[at] : NULL;
+}
+
+/* Finds or makes the share of a word. No word and the words of R, which are most, are not hashed.
+ */
+static wf_status find_share(struct wf__mbr *m, uint64_t place, int32_t word, uint32_t *out,
+                            wf_error *err) {
+  bool fresh;
+  *out = (uint32_t)m->shares.size;
+  if (word == 0 || word == m->places.data[place]) {
+    uint32_t *usual = &m->usual.data[2 * place + (word != 0)];
+    fresh = *usual == NONE;
+    if (fresh) *usual = *out;
+    *out = *usual;
+  } else {
+    WF__TRY(wf__map64_insert(&m->index, place << 32 | (uint32_t)word, *out, out, &fresh,
+                             "a sausage", err));
+  }
+  if (!fresh) return WF_OK;
+  return wf__vec_push(&m->shares, ((struct share){.word = word, .place = place}), "a sausage", err);
+}
+
+static wf_status add_share(struct wf__mbr *m, uint64_t place, int32_t word, double posterior,
                            double start, double end, wf_error *err) {
   uint32_t at;
-  bool fresh;
   if (posterior <= 0) return WF_OK;
-  WF__TRY(wf__map64_insert(&m->index, place << 32 | (uint32_t)word, (uint32_t)m->shares.size, &at,
-                           &fresh, "a sausage", err));
-  if (fresh)
-    WF__TRY(
-        wf__vec_push(&m->shares, ((struct share){.word = word, .place = place}), "a sausage", err));
+  WF__TRY(find_share(m, place, word, &at, err));
   struct share *share = &m->shares.data[at];
   share->posterior += posterior;
   share->start += posterior * start;
@@ -119,46 +183,59 @@ static wf_status add_share(struct mbr *m, uint64_t place, int32_t word, double p
   return WF_OK;
 }
 
-/* Distributes the probability of the arc over the places, backward along its steps. */
-static wf_status arc_back(struct mbr *m, const wf__in_arc *arc, const double *target, double weight,
-                          wf_error *err) {
-  double *source = row_of(m, m->back, arc->source);
-  double start = (double)m->lattice->frames[arc->source], end = start;
-  if (arc->arc != UINT64_MAX) end += (double)m->lattice->arcs[arc->arc].weight.num_labels;
-  arc_row(m, arc);
-  for (uint64_t q = 0; q <= m->places.size; q++) m->flow[q] = 0;
-  for (uint64_t q = m->places.size; q > 0; q--) {
-    m->flow[q] += weight * target[q];
-    if (m->flow[q] == 0) continue;
-    switch (m->steps[q]) {
+static void add_flow(double *row, struct span *span, uint64_t q, double flow) {
+  row[q] += flow;
+  if (q < span->first) span->first = q;
+  if (q > span->last) span->last = q;
+}
+
+/* Distributes the probability of arc `a` into state n over the places, backward along its steps. */
+static wf_status arc_back(struct wf__mbr *m, uint64_t a, uint64_t n, wf_error *err) {
+  const wf__in_arc *arc = &m->in.arcs[a];
+  const double *target = row_of(m, m->back.data, n), weight = m->weights.data[a];
+  const uint8_t *steps = steps_of(m, a);
+  const struct span from = m->spans.data[n];
+  double *source = row_of(m, m->back.data, arc->source);
+  struct span *span = &m->spans.data[arc->source];
+  const double start = (double)m->lattice->frames[arc->source],
+               end = arc->arc != UINT64_MAX ? (double)m->lattice->frames[n] : start;
+  double deleted = 0; /* of the flow at the place behind */
+  uint64_t q = from.last;
+  for (; q > 0 && (q >= from.first || deleted != 0); q--) {
+    const double flow = deleted + weight * target[q];
+    deleted = 0;
+    if (flow == 0) continue;
+    switch (steps[q]) {
       case STEP_PAIR:
-        source[q - 1] += m->flow[q];
-        WF__TRY(add_share(m, q - 1, arc->word, m->flow[q], start, end, err));
+        add_flow(source, span, q - 1, flow);
+        WF__TRY(add_share(m, q - 1, arc->word, flow, start, end, err));
         break;
-      case STEP_INSERT: source[q] += m->flow[q]; break;
+      case STEP_INSERT: add_flow(source, span, q, flow); break;
       default:
-        m->flow[q - 1] += m->flow[q];
-        WF__TRY(add_share(m, q - 1, 0, m->flow[q], end, end, err));
+        deleted = flow;
+        WF__TRY(add_share(m, q - 1, 0, flow, end, end, err));
         break;
     }
   }
-  source[0] += m->flow[0] + weight * target[0];
+  const double rest = q == 0 ? deleted + weight * target[0] : 0;
+  if (rest != 0) add_flow(source, span, 0, rest);
   return WF_OK;
 }
 
-static wf_status go_back(struct mbr *m, wf_error *err) {
-  uint64_t width = m->places.size + 1;
+static wf_status go_back(struct wf__mbr *m, wf_error *err) {
+  const uint64_t num_states = m->in.num_states, end = num_states - 1;
   wf__map64_clear(&m->index);
   m->shares.size = 0;
-  memset(m->back, 0, m->in.num_states * width * sizeof *m->back);
-  row_of(m, m->back, m->in.num_states - 1)[m->places.size] = 1;
-  for (uint64_t n = m->in.num_states - 1; n > 0; n--) {
-    WF__TRY(wf__interrupted(err));
+  memset(m->usual.data, 0xff, 2 * m->places.size * sizeof *m->usual.data);
+  memset(m->back.data, 0, num_states * (m->places.size + 1) * sizeof *m->back.data);
+  for (uint64_t n = 0; n < num_states; n++) m->spans.data[n] = (struct span){UINT64_MAX, 0};
+  add_flow(row_of(m, m->back.data, end), &m->spans.data[end], m->places.size, 1);
+  for (uint64_t n = end; n > 0; n--) {
+    if (n % 64 == 1) WF__TRY(wf__interrupted(err));
     for (uint64_t a = m->in.in_off[n]; a < m->in.in_off[n + 1]; a++)
-      if (m->weights[a] != 0)
-        WF__TRY(arc_back(m, &m->in.arcs[a], row_of(m, m->back, n), m->weights[a], err));
+      if (m->weights.data[a] != 0) WF__TRY(arc_back(m, a, n, err));
   }
-  double *first = row_of(m, m->back, 0);
+  double *first = m->back.data;
   for (uint64_t q = m->places.size; q > 0; q--) {
     WF__TRY(add_share(m, q - 1, 0, first[q], 0, 0, err));
     first[q - 1] += first[q];
@@ -168,37 +245,29 @@ static wf_status go_back(struct mbr *m, wf_error *err) {
 
 /* --- rounds ------------------------------------------------------------------------------ */
 
-static void free_tables(struct mbr *m) {
-  free(m->ahead);
-  free(m->back);
-  free(m->row);
-  free(m->flow);
-  free(m->steps);
-  m->ahead = m->back = m->row = m->flow = NULL;
-  m->steps = NULL;
-}
-
-static wf_status make_tables(struct mbr *m, wf_error *err) {
-  uint64_t width = m->places.size + 1, cells = m->in.num_states * width;
-  free_tables(m);
+static wf_status make_tables(struct wf__mbr *m, wf_error *err) {
+  static const char what[] = "minimum Bayes risk";
+  const uint64_t width = m->places.size + 1, num_states = m->in.num_states,
+                 cells = num_states * width, num_arcs = m->in.in_off[num_states];
   if (cells > MAX_CELLS) {
     return wf__fail(
         err, WF_ERR_LIMIT,
         "a lattice of %llu states and %llu words is too large for minimum Bayes risk; prune it",
-        (unsigned long long)m->in.num_states, (unsigned long long)(m->places.size / 2));
+        (unsigned long long)num_states, (unsigned long long)(m->places.size / 2));
   }
-  m->ahead = wf__alloc(cells, sizeof *m->ahead);
-  m->back = wf__alloc(cells, sizeof *m->back);
-  m->row = wf__alloc(width, sizeof *m->row);
-  m->flow = wf__alloc(width, sizeof *m->flow);
-  m->steps = wf__alloc(width, 1);
-  if (m->ahead == NULL || m->back == NULL || m->row == NULL || m->flow == NULL || m->steps == NULL)
-    return wf__fail_memory(err, cells * 16, "minimum Bayes risk");
-  return WF_OK;
+  WF__TRY(wf__vec_grow(&m->ahead, cells, what, err));
+  WF__TRY(wf__vec_grow(&m->back, cells, what, err));
+  WF__TRY(wf__vec_grow(&m->spans, num_states, what, err));
+  WF__TRY(wf__vec_grow(&m->row, width, what, err));
+  WF__TRY(wf__vec_grow(&m->usual, 2 * width, what, err));
+  WF__TRY(wf__vec_grow(&m->words, width, what, err));
+  WF__TRY(wf__vec_grow(&m->most, width, what, err));
+  return wf__vec_grow(&m->steps, num_arcs * width, what, err);
 }
 
 /* Sets R to the words, with an empty place around each. */
-static wf_status set_places(struct mbr *m, const int32_t *words, uint64_t count, wf_error *err) {
+static wf_status set_places(struct wf__mbr *m, const int32_t *words, uint64_t count,
+                            wf_error *err) {
   m->places.size = 0;
   WF__TRY(wf__vec_grow(&m->places, count * 2 + 1, "a word sequence", err));
   for (uint64_t i = 0; i < count; i++) {
@@ -210,17 +279,16 @@ static wf_status set_places(struct mbr *m, const int32_t *words, uint64_t count,
 }
 
 /* Finds the word for each place: the most probable of its bin. Among equals it keeps the present
- * one, else takes the smallest label. */
-static wf_status best_words(const struct mbr *m, int32_t *words, bool *changed, wf_error *err) {
-  double *most = wf__calloc(m->places.size, sizeof *most);
-  if (most == NULL)
-    return wf__fail_memory(err, m->places.size * sizeof *most, "minimum Bayes risk");
+ * one, else takes the smallest label. Returns whether any word changes. */
+static bool best_words(struct wf__mbr *m) {
+  int32_t *words = m->words.data;
+  double *most = m->most.data;
+  bool changed = false;
   for (uint64_t q = 0; q < m->places.size; q++) {
+    const struct share *share = usual_share(m, q);
     words[q] = m->places.data[q];
-    uint32_t at = wf__map64_find(&m->index, q << 32 | (uint32_t)words[q]);
-    if (at != WF__MAP64_NONE) most[q] = m->shares.data[at].posterior;
+    most[q] = share != NULL ? share->posterior : 0;
   }
-  *changed = false;
   for (uint64_t i = 0; i < m->shares.size; i++) {
     const struct share *share = &m->shares.data[i];
     bool better = share->posterior > most[share->place];
@@ -230,52 +298,72 @@ static wf_status best_words(const struct mbr *m, int32_t *words, bool *changed, 
     if (!better && !equal) continue;
     most[share->place] = share->posterior;
     words[share->place] = share->word;
-    *changed = true;
+    changed = true;
   }
-  free(most);
-  return WF_OK;
+  return changed;
 }
 
-static void take_confidences(struct mbr *m) {
+static void take_confidences(struct wf__mbr *m) {
   for (uint64_t q = 1; q < m->places.size && m->confidences != NULL; q += 2) {
-    const uint32_t at = wf__map64_find(&m->index, q << 32 | (uint32_t)m->places.data[q]);
-    const double posterior = at != WF__MAP64_NONE ? m->shares.data[at].posterior : 0;
+    const struct share *share = usual_share(m, q);
+    const double posterior = share != NULL ? share->posterior : 0;
     m->confidences[q / 2] = posterior < 1 ? (float)posterior : 1;
   }
   m->confidences = NULL;
 }
 
 /* Repeats rounds until no word changes. */
-static wf_status run_rounds(struct mbr *m, bool decode, int32_t *rounds, wf_error *err) {
-  WF__VEC(int32_t) words = {0};
-  wf_status status = WF_OK;
+static wf_status run_rounds(struct wf__mbr *m, bool decode, int32_t *rounds, wf_error *err) {
   for (*rounds = 1;; ++*rounds) {
     uint64_t kept = 0;
-    bool changed = false;
-    WF__TRY_GOTO(status, make_tables(m, err), done);
-    WF__TRY_GOTO(status, go_ahead(m, err), done);
-    WF__TRY_GOTO(status, go_back(m, err), done);
+    WF__TRY(make_tables(m, err));
+    WF__TRY(go_ahead(m, err));
+    WF__TRY(go_back(m, err));
     take_confidences(m);
-    if (!decode || *rounds == MAX_ROUNDS) break;
-    WF__TRY_GOTO(status, wf__vec_grow(&words, m->places.size, "a word sequence", err), done);
-    WF__TRY_GOTO(status, best_words(m, words.data, &changed, err), done);
-    if (!changed) break;
+    if (!decode || *rounds == MAX_ROUNDS || !best_words(m)) return WF_OK;
     for (uint64_t q = 0; q < m->places.size; q++)
-      if (words.data[q] != 0) words.data[kept++] = words.data[q];
-    WF__TRY_GOTO(status, set_places(m, words.data, kept, err), done);
+      if (m->words.data[q] != 0) m->words.data[kept++] = m->words.data[q];
+    WF__TRY(set_places(m, m->words.data, kept, err));
   }
-done:
-  wf__vec_free(&words);
-  return status;
 }
 
 /* --- results ----------------------------------------------------------------------------- */
 
 static int compare_shares(const void *left, const void *right) {
   const struct share *a = left, *b = right;
-  if (a->place != b->place) return a->place < b->place ? -1 : 1;
   if (a->posterior != b->posterior) return a->posterior > b->posterior ? -1 : 1;
   return a->word < b->word ? -1 : a->word > b->word;
+}
+
+enum { FEW = 16 }; /* limit of insertion sort */
+
+static void sort_bin(struct share *shares, uint64_t count) {
+  if (count > FEW) {
+    qsort(shares, count, sizeof *shares, compare_shares);
+    return;
+  }
+  for (uint64_t i = 1; i < count; i++) {
+    const struct share share = shares[i];
+    uint64_t at = i;
+    for (; at > 0 && compare_shares(&share, &shares[at - 1]) < 0; at--) shares[at] = shares[at - 1];
+    shares[at] = share;
+  }
+}
+
+/* Sorts shares by place, each bin by probability. */
+static wf_status sort_shares(struct wf__mbr *m, wf_error *err) {
+  const uint64_t count = m->shares.size, num_places = m->places.size;
+  WF__TRY(wf__vec_grow(&m->sorted, count, "a sausage", err));
+  WF__TRY(wf__vec_grow(&m->bounds, num_places + 1, "a sausage", err));
+  uint64_t *bounds = m->bounds.data;
+  memset(bounds, 0, (num_places + 1) * sizeof *bounds);
+  for (uint64_t i = 0; i < count; i++) bounds[m->shares.data[i].place + 1]++;
+  for (uint64_t q = 0; q < num_places; q++) bounds[q + 1] += bounds[q];
+  for (uint64_t i = 0; i < count; i++)
+    m->sorted.data[bounds[m->shares.data[i].place]++] = m->shares.data[i];
+  for (uint64_t q = 0, first = 0; q < num_places; first = bounds[q++])
+    sort_bin(m->sorted.data + first, bounds[q] - first);
+  return WF_OK;
 }
 
 static int32_t frame_of(double sum, double weight) { return (int32_t)lround(sum / weight); }
@@ -299,7 +387,7 @@ static void part_times(wf_mbr_result *result) {
   }
 }
 
-static wf_status make_result(struct mbr *m, int32_t rounds, bool timed, wf_mbr_result **out,
+static wf_status make_result(struct wf__mbr *m, int32_t rounds, bool timed, wf_mbr_result **out,
                              wf_error *err) {
   wf_mbr_result *result = wf__calloc(1, sizeof *result);
   *out = result;
@@ -315,8 +403,7 @@ static wf_status make_result(struct mbr *m, int32_t rounds, bool timed, wf_mbr_r
   if (result->words == NULL || result->confidences == NULL || result->bin_off == NULL ||
       result->bin_words == NULL)
     return wf__fail_memory(err, m->shares.size * sizeof *result->bin_words, "a sausage");
-  if (m->shares.size > 0)
-    qsort(m->shares.data, m->shares.size, sizeof *m->shares.data, compare_shares);
+  WF__TRY(sort_shares(m, err));
   for (uint64_t q = 0; q < m->places.size; q++) {
     int32_t word = m->places.data[q];
     result->bin_off[q] = at;
@@ -325,8 +412,8 @@ static wf_status make_result(struct mbr *m, int32_t rounds, bool timed, wf_mbr_r
       result->words[result->num_words] = (wf_word){word, -1, -1};
       result->confidences[result->num_words++] = 0;
     }
-    for (; at < m->shares.size && m->shares.data[at].place == q; at++) {
-      const struct share *share = &m->shares.data[at];
+    for (; at < m->bounds.data[q]; at++) {
+      const struct share *share = &m->sorted.data[at];
       wf_sausage_word entry = {share->word, timed ? frame_of(share->start, share->posterior) : -1,
                                timed ? frame_of(share->end, share->posterior) : -1,
                                share->posterior};
@@ -344,46 +431,71 @@ static wf_status make_result(struct mbr *m, int32_t rounds, bool timed, wf_mbr_r
 
 /* Computes sums over the lattice, the weights of the mean over the arcs into each state, and the
  * words of the best path. */
-static wf_status prepare(struct mbr *m, wf_error *err) {
+static wf_status prepare(struct wf__mbr *m, wf_error *err) {
+  static const char what[] = "minimum Bayes risk";
   WF__TRY(wf__in_arcs_make(m->lattice, &m->in, err));
   if (m->in.total == INFINITY)
     return wf__fail(err, WF_ERR_ARGUMENT,
                     "the lattice has no path from its start to a final state");
-  uint64_t num_arcs = m->in.in_off[m->in.num_states];
-  m->weights = wf__alloc(num_arcs, sizeof *m->weights);
-  uint64_t *path = wf__alloc(m->in.num_states, sizeof *path);
-  wf_status status =
-      m->weights != NULL && path != NULL
-          ? wf__vec_grow(&m->best, m->in.num_states, "minimum Bayes risk", err)
-          : wf__fail_memory(err, num_arcs * sizeof *m->weights, "minimum Bayes risk");
-  if (status == WF_OK) {
-    for (uint64_t n = 0; n < m->in.num_states; n++)
-      for (uint64_t a = m->in.in_off[n]; a < m->in.in_off[n + 1]; a++) {
-        double cost = m->in.forward[m->in.arcs[a].source] + m->in.arcs[a].cost;
-        m->weights[a] =
-            cost < INFINITY && m->in.backward[n] < INFINITY ? exp(m->in.forward[n] - cost) : 0;
-      }
-    const uint64_t count = wf__in_arcs_best_path(&m->in, path);
-    for (uint64_t i = 0; i < count; i++)
-      if (m->in.arcs[path[i]].word != 0) m->best.data[m->best.size++] = m->in.arcs[path[i]].word;
+  const uint64_t num_states = m->in.num_states;
+  m->best.size = 0;
+  WF__TRY(wf__vec_grow(&m->weights, m->in.in_off[num_states], what, err));
+  WF__TRY(wf__vec_grow(&m->path, num_states, what, err));
+  WF__TRY(wf__vec_grow(&m->best, num_states, what, err));
+  for (uint64_t n = 0; n < num_states; n++)
+    for (uint64_t a = m->in.in_off[n]; a < m->in.in_off[n + 1]; a++) {
+      const double cost = m->in.forward[m->in.arcs[a].source] + m->in.arcs[a].cost,
+                   gap = m->in.forward[n] - cost;
+      m->weights.data[a] = gap == 0 ? 1 : cost < INFINITY ? exp(gap) : 0;
+    }
+  const uint64_t count = wf__in_arcs_best_path(&m->in, m->path.data);
+  for (uint64_t i = 0; i < count; i++) {
+    const int32_t word = m->in.arcs[m->path.data[i]].word;
+    if (word != 0) m->best.data[m->best.size++] = word;
   }
-  free(path);
-  return status;
+  return WF_OK;
 }
 
-static void free_mbr(struct mbr *m) {
-  free_tables(m);
-  free(m->weights);
+static void free_tables(struct wf__mbr *m) {
+  wf__in_arcs_free(&m->in);
+  wf__vec_free(&m->weights);
+  wf__vec_free(&m->path);
   wf__vec_free(&m->best);
   wf__vec_free(&m->places);
-  wf__vec_free(&m->shares);
+  wf__vec_free(&m->ahead);
+  wf__vec_free(&m->back);
+  wf__vec_free(&m->spans);
+  wf__vec_free(&m->row);
+  wf__vec_free(&m->steps);
   wf__map64_free(&m->index);
-  wf__in_arcs_free(&m->in);
+  wf__vec_free(&m->usual);
+  wf__vec_free(&m->shares);
+  wf__vec_free(&m->sorted);
+  wf__vec_free(&m->bounds);
+  wf__vec_free(&m->words);
+  wf__vec_free(&m->most);
+}
+
+wf_status wf__mbr_create(wf__mbr **out, wf_error *err) {
+  *out = wf__calloc(1, sizeof **out);
+  return *out != NULL ? WF_OK : wf__fail_memory(err, sizeof **out, "minimum Bayes risk");
+}
+
+void wf__mbr_free(wf__mbr *m) {
+  if (m != NULL) free_tables(m);
+  free(m);
+}
+
+uint64_t wf__mbr_bytes(const wf__mbr *m) {
+  return m->in.memory.cap * sizeof *m->in.memory.data +
+         (m->ahead.cap + m->back.cap) * sizeof(double) + m->steps.cap +
+         (m->index.bits > 0 ? (uint64_t)12 << m->index.bits : 0) +
+         m->shares.cap * sizeof *m->shares.data;
 }
 
 /* Rounds from the words given; the result. `out` NULL: only confidences. */
-static wf_status rounds_from(struct mbr *m, const int32_t *words, uint64_t num_words, bool decode,
-                             wf_mbr_result **out, wf_error *err) {
+static wf_status rounds_from(struct wf__mbr *m, const int32_t *words, uint64_t num_words,
+                             bool decode, wf_mbr_result **out, wf_error *err) {
   int32_t rounds = 0;
   bool timed = true;
   WF__TRY(set_places(m, words, num_words, err));
@@ -408,26 +520,24 @@ wf_status wf_compact_lattice_mbr(const wf_compact_lattice *lattice, const int32_
       return wf__fail(err, WF_ERR_ARGUMENT, "word %zu is %d, which is not a word label", i,
                       words[i]);
   wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
-  struct mbr m = {.lattice = &view};
+  struct wf__mbr m = {.lattice = &view};
   wf_status status = prepare(&m, err);
   if (status == WF_OK)
     status = rounds_from(&m, words != NULL ? words : m.best.data,
                          words != NULL ? num_words : m.best.size, taken.decode, out, err);
-  free_mbr(&m);
+  free_tables(&m);
   return status;
 }
 
-wf_status wf__lattice_mbr(const wf_compact_lattice *lattice, const int32_t *words, size_t num_words,
-                          float *confidences, wf_mbr_result **out, wf_error *err) {
-  wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
-  struct mbr m = {.lattice = &view, .confidences = confidences};
-  wf_status status = prepare(&m, err);
-  const bool best = status == WF_OK && m.best.size == num_words &&
-                    (num_words == 0 || memcmp(m.best.data, words, num_words * sizeof *words) == 0);
-  if (status == WF_OK && confidences != NULL && (out == NULL || !best))
-    status = rounds_from(&m, words, num_words, false, NULL, err);
-  if (status == WF_OK && out != NULL)
-    status = rounds_from(&m, m.best.data, m.best.size, true, out, err);
-  free_mbr(&m);
-  return status;
+wf_status wf__lattice_mbr(wf__mbr *m, const wf_compact_lattice_view *lattice, const int32_t *words,
+                          size_t num_words, float *confidences, wf_mbr_result **out,
+                          wf_error *err) {
+  m->lattice = lattice;
+  m->confidences = confidences;
+  WF__TRY(prepare(m, err));
+  const bool best = m->best.size == num_words &&
+                    (num_words == 0 || memcmp(m->best.data, words, num_words * sizeof *words) == 0);
+  if (confidences != NULL && (out == NULL || !best))
+    WF__TRY(rounds_from(m, words, num_words, false, NULL, err));
+  return out != NULL ? rounds_from(m, m->best.data, m->best.size, true, out, err) : WF_OK;
 }

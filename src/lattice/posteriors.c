@@ -7,8 +7,9 @@ wf_status wf_compact_lattice_posteriors(const wf_compact_lattice *lattice, doubl
                                         double *final_posteriors, double *out_total,
                                         wf_error *err) {
   wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
-  wf__in_arcs in;
+  wf__in_arcs in = {0};
   WF__TRY(wf__in_arcs_make(&view, &in, err));
+  wf__in_arcs_sum_backward(&in);
   for (uint64_t s = 0; s < view.num_states && final_posteriors != NULL; s++)
     final_posteriors[s] = 0;
   for (uint64_t n = 0; n < in.num_states; n++)

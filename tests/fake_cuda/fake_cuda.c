@@ -409,6 +409,20 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
   return leave(cudaSuccess);
 }
 
+cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device,
+                                size_t bytes, cudaStream_t stream) {
+  if (!enter()) return leave(cudaErrorUnknown);
+  const struct allocation *target = find(to), *source = find(from);
+  if (target == NULL || source == NULL || target->device != to_device ||
+      source->device != from_device || !inside(target, to, bytes) || !inside(source, from, bytes))
+    abort();
+  struct copy *copy = malloc(sizeof *copy);
+  if (copy == NULL) return leave(cudaErrorUnknown);
+  *copy = (struct copy){to, from, bytes};
+  if (!put(stream_of(stream), do_copy, copy, NULL, 0)) abort();
+  return leave(cudaSuccess);
+}
+
 struct filling {
   void *to;
   int value;

@@ -381,6 +381,28 @@ int wf__check_scores_launch(const wf__lane_utterance *utterances, uint32_t count
   return fake_enqueue(stream, run_check, check);
 }
 
+struct copies {
+  const wf__score_copy *list;
+  uint32_t count;
+};
+
+static void run_copies(void *data) {
+  const struct copies *copies = data;
+  for (uint32_t i = 0; i < copies->count; i++) {
+    const wf__score_copy *c = &copies->list[i];
+    const size_t row = (size_t)(c->num_columns * c->element_bytes);
+    for (int64_t t = 0; t < c->num_frames; t++)
+      memcpy((char *)c->to + (size_t)t * row,
+             (const char *)c->from + t * c->stride * c->element_bytes, row);
+  }
+}
+
+int wf__copy_scores_launch(const wf__score_copy *list, uint32_t count, void *stream) {
+  struct copies *copies = malloc(sizeof *copies);
+  *copies = (struct copies){list, count};
+  return fake_enqueue(stream, run_copies, copies);
+}
+
 static int capacity(const wf__gpu_profile *profile, int ranks, int32_t num_columns,
                     int *out_lanes) {
   *out_lanes = ranks <= 1 << profile->max_rank_bits ? fake_gpus.num_processors / ranks : 0;

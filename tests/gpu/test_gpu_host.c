@@ -89,13 +89,6 @@ static void free_forms(struct forms *forms) {
   for (size_t i = 0; i < BATCH; i++) assert_cuda(cudaFree(forms->on_device[i]));
 }
 
-static const char *device_of(uint64_t i, bool on_device) {
-  const char *device = devices[i % NUM_DEVICES];
-  return on_device && strchr(device, '0') == NULL && strcmp(device, "cuda:all") != 0
-             ? "cuda"
-             : device; /* the scores are in the memory of GPU 0 */
-}
-
 static void test_forms_of_scores(void **state) {
   (void)state;
   for (uint64_t seed = 1; seed <= test_seeds(90); seed++) {
@@ -112,12 +105,12 @@ static void test_forms_of_scores(void **state) {
       test_assert_same_batch(seed, cpu, cpu_shaped, BATCH);
       test_free_results(cpu_shaped, BATCH);
     }
-    test_decode_on(device_of(seed, on_device), task.graph, task.options, forms.shaped, BATCH, gpu);
+    test_decode_on(devices[seed % NUM_DEVICES], task.graph, task.options, forms.shaped, BATCH, gpu);
     test_assert_same_batch(seed, cpu, gpu, BATCH);
     test_free_results(gpu, BATCH);
     for (size_t i = 0; i < BATCH / 2; i++)
       forms.shaped[i] = forms.plain[i]; /* both types and both places in one batch */
-    test_decode_on(device_of(seed, on_device), task.graph, task.options, forms.shaped, BATCH, gpu);
+    test_decode_on(devices[seed % NUM_DEVICES], task.graph, task.options, forms.shaped, BATCH, gpu);
     test_assert_same_batch(seed, cpu, gpu, BATCH);
     test_free_results(gpu, BATCH);
     test_free_results(cpu, BATCH);
@@ -213,7 +206,7 @@ static void test_bad_scores(void **state) {
         forms.shaped[i].data = forms.on_device[i];
         forms.shaped[i].on_device = true;
       }
-      test_decode_on(device_of(seed, on_device), task.graph, task.options, forms.shaped, BATCH,
+      test_decode_on(devices[seed % NUM_DEVICES], task.graph, task.options, forms.shaped, BATCH,
                      gpu);
       test_assert_same_batch(seed, cpu, gpu, BATCH);
       for (size_t i = 0; i < BATCH; i++)

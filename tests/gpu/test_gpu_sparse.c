@@ -142,7 +142,7 @@ static wf_status search(const wf_fst *fst, uint64_t give_up, bool *out_gave_up, 
   wf_status status = wf__compose_side_init(&a, fst, true, err);
   if (status == WF_OK) status = wf__compose_side_init(&b, fst, false, err);
   if (status == WF_OK) status = wf__sparse_create(&job, fst, fst, 0, &sparse, err);
-  if (status == WF_OK) status = wf__sparse_search(sparse, give_up, out_gave_up, err);
+  if (status == WF_OK) status = wf__sparse_reaches_more(sparse, give_up, out_gave_up, err);
   wf__sparse_free(sparse);
   wf__compose_side_free(&a);
   wf__compose_side_free(&b);

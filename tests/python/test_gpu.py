@@ -270,6 +270,14 @@ def log_fst(rng, num_states=6, num_arcs=14):
     return wf.Fst.from_arcs([*arcs, (0, num_states - 1, 1, 1, 1.0)], {num_states - 1: 0.5}, semiring="log")
 
 
+def test_compose_several_at_once():
+    rng = np.random.default_rng(4)
+    for _ in range(10):
+        fsts = [log_fst(rng) for _ in range(3)]
+        there, here = (wf.compose(*fsts, device=device, order="canonical") for device in ("cuda", "cpu"))
+        assert wf.equal(there, here) and here.num_states > 0
+
+
 def test_batches_of_fsts():
     rng = np.random.default_rng(3)
     left, right = [log_fst(rng) for _ in range(30)], [log_fst(rng) for _ in range(30)]

@@ -35,14 +35,19 @@ static uint64_t readback_bytes(uint64_t num_pairs) {
 
 /* --- making ------------------------------------------------------------------------------ */
 
-static wf_status open_device(wf__gpu_composer *self, wf_error *err) {
-  wf__gpu_profile profile;
+wf_status wf__gpu_compose_device(const wf_compose_options *options, int *out, wf_error *err) {
   wf__devices devices;
-  WF__TRY(wf__devices_parse(self->options.device, &devices, err));
+  WF__TRY(wf__devices_parse(options->device, &devices, err));
   if (!devices.cuda || devices.count != 1)
     return wf__fail(err, WF_ERR_ARGUMENT, "device %s: composition takes one GPU, cuda or cuda:N",
-                    self->options.device != NULL ? self->options.device : "cpu");
-  self->device = devices.numbers[0];
+                    options->device != NULL ? options->device : "cpu");
+  *out = devices.numbers[0];
+  return WF_OK;
+}
+
+static wf_status open_device(wf__gpu_composer *self, wf_error *err) {
+  wf__gpu_profile profile;
+  WF__TRY(wf__gpu_compose_device(&self->options, &self->device, err));
   WF__TRY(wf__gpu_profile_read(self->device, &profile, err));
   self->c.shared_bytes = (uint32_t)profile.shared_kb * 1024;
   self->c.has_clusters = profile.max_rank_bits > 0;
@@ -214,7 +219,7 @@ static wf_status add_sparse(wf__gpu_composer *self, size_t i, const wf__compose_
   *out_gave_up = false;
   WF__TRY(wf__sparse_create(job, self->a[i], self->b[i], self->device, &self->sparse[i], err));
   if (give_up == UINT64_MAX) return WF_OK;
-  WF__TRY(wf__sparse_search(self->sparse[i], give_up, out_gave_up, err));
+  WF__TRY(wf__sparse_reaches_more(self->sparse[i], give_up, out_gave_up, err));
   if (!*out_gave_up) return WF_OK;
   wf__sparse_free(self->sparse[i]);
   self->sparse[i] = NULL;

@@ -29,6 +29,12 @@ wf_status wf__gpu_composer_get(const wf__gpu_composer *composer, size_t i, wf_fs
   return no_device(NULL, err);
 }
 
+wf_status wf__gpu_compose_sides(const wf__compose_side *sides, size_t count,
+                                const wf_compose_options *options, wf__compose_output *out,
+                                wf_error *err) {
+  return no_device(options->device, err);
+}
+
 void wf__gpu_composer_free(wf__gpu_composer *composer) {}
 void wf__gpu_composer_levels(const wf__gpu_composer *composer, uint32_t out[2]) {
   out[0] = out[1] = 0;

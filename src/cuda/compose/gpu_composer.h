@@ -69,6 +69,9 @@ struct wf__gpu_composer {
   uint64_t *reached_count;                /* [count] reached states, if they are limited */
 };
 
+/* The GPU that the options name. */
+wf_status wf__gpu_compose_device(const wf_compose_options *options, int *out, wf_error *err);
+
 /* Same layout as totals, stats and places of wf__gpu_compose, which are contiguous. */
 struct wf__composer_readback {
   uint64_t num_states, num_slots, num_arcs;

@@ -77,9 +77,9 @@ __device__ static pair_arcs arcs_of(const wf__sparse_inputs &in, u64 key) {
   u32 b = (u32)(key % in.num_b);
   return {row,
           b,
-          in.link_off[row],
+          in.link_begin[row],
           in.link_tail[row],
-          in.link_off[row + 1],
+          in.link_end[row],
           in.b_off[b],
           in.b_tail[b],
           in.b_off[b + 1]};
@@ -93,20 +93,6 @@ __global__ static void items_kernel(const wf__sparse_inputs in, const u64 *keys,
 int wf__sparse_items(const wf__sparse_inputs *in, const u64 *keys, u64 count, u64 *items,
                      void *stream) {
   return LAUNCH(items_kernel, count + 1, stream, *in, keys, count, items);
-}
-
-/* The pair that an item belongs to: the last one whose items begin at or before it. A pair without
- * items has the same offset as the next one. */
-__device__ static u64 owner_of(const u64 *item_off, u64 count, u64 item) {
-  u64 low = 0, high = count;
-  while (high - low > 1) {
-    u64 middle = (low + high) / 2;
-    if (item_off[middle] <= item)
-      low = middle;
-    else
-      high = middle;
-  }
-  return low;
 }
 
 /* The first arc in [low, high) whose label is not below `label`. */
@@ -232,14 +218,14 @@ int wf__sparse_walk(const wf__sparse_inputs *in, const wf__sparse_table *t, u64 
 
 /* --- the result -------------------------------------------------------------------------- */
 
-__global__ static void rank_kernel(const wf__sparse_table t, const u64 *keys, u64 count,
+__global__ static void rank_kernel(const wf__sparse_table t, const u64 *keys, u64 first, u64 count,
                                    u32 *ranks) {
-  FOR_ALL(i, count) ranks[slot_of(t, keys[i])] = (u32)i;
+  FOR_ALL(i, count - first) ranks[slot_of(t, keys[first + i])] = (u32)(first + i);
 }
 
-int wf__sparse_rank(const wf__sparse_table *t, const u64 *keys, u64 count, u32 *ranks,
+int wf__sparse_rank(const wf__sparse_table *t, const u64 *keys, u64 first, u64 count, u32 *ranks,
                     void *stream) {
-  return LAUNCH(rank_kernel, count, stream, *t, keys, count, ranks);
+  return LAUNCH(rank_kernel, count - first, stream, *t, keys, first, count, ranks);
 }
 
 __global__ static void start_kernel(const wf__sparse_table t, const u32 *ranks, u64 key,

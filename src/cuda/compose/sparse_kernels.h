@@ -32,9 +32,9 @@ typedef struct wf__sparse_link {
 typedef struct wf__sparse_inputs {
   uint64_t num_rows, num_b;
   uint32_t num_filters;
-  const uint64_t *link_off, *link_tail; /* [num_rows + 1], [num_rows]: where a row's links begin,
-                                           and where its links with labels other than epsilon
-                                           begin */
+  /* [num_rows] where a row's links begin, where those with labels other than epsilon begin, and
+   * where they end */
+  const uint64_t *link_begin, *link_tail, *link_end;
   const wf__sparse_link *links;
   const uint64_t *b_off, *b_tail; /* [num_b + 1], [num_b]: the same for B's arcs */
   const int32_t *b_labels;
@@ -86,8 +86,8 @@ int wf__sparse_expand(const wf__sparse_inputs *in, const wf__sparse_table *t, co
 int wf__sparse_walk(const wf__sparse_inputs *in, const wf__sparse_table *t, uint64_t first,
                     void *stream);
 
-/* ranks[slot of keys[i]] = i. */
-int wf__sparse_rank(const wf__sparse_table *t, const uint64_t *keys, uint64_t count,
+/* ranks[slot of keys[i]] = i, first <= i < count. */
+int wf__sparse_rank(const wf__sparse_table *t, const uint64_t *keys, uint64_t first, uint64_t count,
                     uint32_t *ranks, void *stream);
 /* *start = the rank of a key that is in the table. */
 int wf__sparse_start(const wf__sparse_table *t, const uint32_t *ranks, uint64_t key, int64_t *start,

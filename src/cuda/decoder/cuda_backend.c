@@ -2,14 +2,16 @@
  * share a batch.
  *
  * Each GPU has a worker with a host thread of its own. Workers take chunks of utterances from a
- * queue, longest first, so that GPUs of any speed finish together. Utterances whose scores lie on
- * a GPU are searched there. Results do not depend on which worker decoded what. */
+ * queue, longest first, so that GPUs of any speed finish together. Scores that lie on a GPU are
+ * searched there, but some move first if another GPU has less to do (move_scores.c). Results do not
+ * depend on which worker decoded what. */
 #ifdef WARPFST_CUDA
 #include <string.h>
 
 #include "cuda/decoder/cuda_backend.h"
 
 #include "base/callbacks.h"
+#include "cuda/decoder/move_scores.h"
 
 enum { MAX_THREADS = 32 }; /* threads of a worker: more do not fill page-locked memory faster */
 
@@ -37,6 +39,7 @@ static void cuda_close(void *opaque) {
   struct wf__cuda_backend *self = opaque;
   int caller = wf__callers_device();
   for (int i = 0; i < self->num_workers; i++) close_worker(&self->workers[i]);
+  wf__move_scores_close(self);
   wf__pool_free(self->pool);
   if (self->cpu != NULL) wf__cpu_backend.close(self->cpu);
   free(self->workers);
@@ -141,6 +144,10 @@ static wf_status read_available(struct wf__cuda_backend *self, wf__gpu_worker *w
     if (self->workers[i].device == worker->device)
       worker->limits.available += self->workers[i].graph_bytes + self->workers[i].workspace_bytes +
                                   self->workers[i].limits.scorer_bytes;
+  const uint64_t moved = wf__moved_bytes(self, worker->device),
+                 limit = (uint64_t)self->options.gpu_memory; /* for the scores that moved as well */
+  if (limit > 0 && worker->limits.available > limit - (moved < limit ? moved : limit))
+    worker->limits.available = limit - (moved < limit ? moved : limit);
   return WF_OK;
 }
 
@@ -152,13 +159,13 @@ static wf_status make_plan(struct wf__cuda_backend *self, wf__gpu_worker *worker
 }
 
 /* Makes the plans of all workers before any of them allocates, so that no plan depends on another
- * worker's allocations. */
-static wf_status make_plans(struct wf__cuda_backend *self, const wf_batch_shape *shape,
+ * worker's allocations. shapes [num_workers] */
+static wf_status make_plans(struct wf__cuda_backend *self, const wf_batch_shape *shapes,
                             wf_error *err) {
   for (int i = 0; i < self->num_workers; i++) {
     wf__gpu_worker *worker = &self->workers[i];
     WF__TRY(read_available(self, worker, err));
-    WF__TRY(make_plan(self, worker, shape, err));
+    WF__TRY(make_plan(self, worker, &shapes[i], err));
   }
   for (int i = 0; i < self->num_workers; i++) {
     WF__CUDA_TRY(cudaSetDevice(self->workers[i].device), "choosing the GPU");
@@ -232,59 +239,75 @@ static void cuda_lm_stats(const void *opaque, wf_lm_stats *out) {
 
 /* --- a batch ----------------------------------------------------------------------------- */
 
-/* Where an utterance's scores are: in host memory or on one of our GPUs; if neither, the result
- * fails. */
-static wf_status find_home(const struct wf__cuda_backend *self, const wf_scores *scores,
-                           wf_result *result, int *home, wf_error *err) {
-  WF__TRY(wf__gpu_find_scores(scores, result, home, err));
-  if (*home == WF__SCORES_EVERYWHERE) *home = self->devices.numbers[0];
-  if (*home < 0 || wf__devices_sharing(&self->devices, *home) > 0) return WF_OK;
-  wf_error own;
-  wf__result_fail(result,
-                  wf__fail(&own, WF_ERR_ARGUMENT,
-                           "scores lie on GPU %d, which is none of this decoder's", *home),
-                  &own);
-  *home = WF__SCORES_NOWHERE;
-  return WF_OK;
+/* Finds the scores of the `count` utterances in `order`, and moves some to other GPUs. homes
+ * [batch->count]: where each utterance's scores then are: in host memory or on one of our GPUs; if
+ * neither, the result fails. `moved` [batch->count] replaces batch->scores. */
+static wf_status place_scores(struct wf__cuda_backend *self, const wf__batch *batch,
+                              const uint32_t *order, uint32_t count, int *homes, wf_scores *moved,
+                              wf_error *err) {
+  int *targets = wf__alloc(batch->count, sizeof *targets);
+  wf_status status =
+      targets != NULL ? WF_OK : wf__fail_memory(err, batch->count * sizeof *targets, "a batch");
+  for (size_t i = 0; i < batch->count && status == WF_OK; i++) {
+    homes[i] = targets[i] = WF__SCORES_NOWHERE;
+    moved[i] = batch->scores[i];
+  }
+  for (uint32_t i = 0; i < count && status == WF_OK; i++) {
+    const uint32_t u = order[i];
+    status = wf__gpu_find_scores(&batch->scores[u], batch->results[u], &homes[u], err);
+    wf__tell_of_moving(self, homes[u]);
+  }
+  if (status == WF_OK) {
+    wf__spread_scores(self, batch->scores, order, count, homes, targets);
+    status = wf__move_scores(self, batch->scores, homes, targets, batch->count, moved, err);
+    for (size_t i = 0; i < batch->count; i++)
+      homes[i] = homes[i] == WF__SCORES_EVERYWHERE ? self->devices.numbers[0] : targets[i];
+  }
+  free(targets);
+  return status;
 }
 
 static void add_to_queue(wf__work_queue *work, const uint32_t *order, const int *homes,
                          uint32_t count, int device) {
   const uint32_t from = work->num_utterances;
   for (uint32_t i = 0; i < count; i++)
-    if (homes[i] == device) work->utterances[work->num_utterances++] = order[i];
+    if (homes[order[i]] == device) work->utterances[work->num_utterances++] = order[i];
   if (work->num_utterances == from) return;
   work->queues[work->num_queues].device = device;
   work->queues[work->num_queues].next = from;
   work->queues[work->num_queues++].end = work->num_utterances;
 }
 
+static void add_to_shape(const wf_scores *scores, wf_batch_shape *shape) {
+  shape->num_utterances++;
+  shape->sum_frames += scores->num_frames;
+  if (scores->num_frames > shape->max_frames) shape->max_frames = scores->num_frames;
+  if (scores->dtype == WF_FLOAT32) shape->dtype = WF_FLOAT32;
+}
+
 /* Fills the queues with those of the first `count` utterances of `order` that can be decoded.
- * *shape: of these as a batch. `homes` has room for all. */
-static wf_status fill_queue(const struct wf__cuda_backend *self, wf__work_queue *work,
-                            const uint32_t *order, uint32_t count, int *homes,
-                            wf_batch_shape *shape, wf_error *err) {
-  const wf__batch *batch = work->batch;
-  *shape = (wf_batch_shape){.dtype = WF_FLOAT16, .on_device = true};
+ * shapes [num_workers]: what each worker plans for: the utterances on its GPU, or all if some are
+ * in host memory. */
+static void fill_queue(const struct wf__cuda_backend *self, wf__work_queue *work,
+                       const uint32_t *order, uint32_t count, const int *homes,
+                       wf_batch_shape *shapes) {
+  const wf_scores *scores = work->batch->scores;
+  bool any_on_host = false;
+  for (uint32_t i = 0; i < count; i++)
+    any_on_host = any_on_host || homes[order[i]] == WF__SCORES_ON_HOST;
   work->num_utterances = 0;
   work->num_queues = 0;
-  for (uint32_t i = 0; i < count; i++) {
-    const wf_scores *scores = &batch->scores[order[i]];
-    WF__TRY(find_home(self, scores, batch->results[order[i]], &homes[i], err));
-    if (homes[i] == WF__SCORES_NOWHERE) continue;
-    shape->num_utterances++;
-    shape->sum_frames += scores->num_frames;
-    if (scores->num_frames > shape->max_frames) shape->max_frames = scores->num_frames;
-    if (scores->dtype == WF_FLOAT32) shape->dtype = WF_FLOAT32;
-    shape->on_device = shape->on_device && homes[i] != WF__SCORES_ON_HOST;
-  }
   for (int i = 0; i < self->num_workers; i++) {
+    const int device = self->workers[i].device;
     bool known = false;
-    for (int k = 0; k < i; k++) known = known || self->workers[k].device == self->workers[i].device;
-    if (!known) add_to_queue(work, order, homes, count, self->workers[i].device);
+    for (int k = 0; k < i; k++) known = known || self->workers[k].device == device;
+    if (!known) add_to_queue(work, order, homes, count, device);
+    shapes[i] = (wf_batch_shape){.dtype = WF_FLOAT16, .on_device = !any_on_host};
+    for (uint32_t k = 0; k < count; k++)
+      if (homes[order[k]] == device || (any_on_host && homes[order[k]] != WF__SCORES_NOWHERE))
+        add_to_shape(&scores[order[k]], &shapes[i]);
   }
   add_to_queue(work, order, homes, count, WF__SCORES_ON_HOST);
-  return WF_OK;
 }
 
 struct job {
@@ -309,9 +332,9 @@ static void run_worker(void *user, uint64_t item, int thread) {
 }
 
 static wf_status decode_queued(struct wf__cuda_backend *self, wf__work_queue *work,
-                               const wf_batch_shape *shape, wf_error *err) {
+                               const wf_batch_shape *shapes, wf_error *err) {
   struct job job = {.self = self, .work = work};
-  WF__TRY(make_plans(self, shape, err));
+  WF__TRY(make_plans(self, shapes, err));
   for (int i = 0; i < self->num_workers; i++)
     wf__gpu_take(&self->workers[i], &self->workers[i].chunks[0],
                  work); /* each worker gets one before any gets a second */
@@ -321,21 +344,19 @@ static wf_status decode_queued(struct wf__cuda_backend *self, wf__work_queue *wo
   return job.error.code;
 }
 
-/* Decodes all utterances, then those whose frames were too large for their lanes in larger lanes.
- * `order` and `homes` have room for all. */
+/* Decodes the `count` utterances in `order`, then those whose frames were too large for their lanes
+ * in larger lanes. Changes `order`. homes: of each utterance of the batch. */
 static wf_status decode_rounds(struct wf__cuda_backend *self, wf__work_queue *work, uint32_t *order,
-                               int *homes, wf_error *err) {
-  uint32_t count;
-  WF__TRY(wf__longest_first(work->batch, order, &count, err));
+                               uint32_t count, const int *homes, wf_error *err) {
   work->num_all = count;
   for (int i = 0; i < self->num_workers; i++) {
     self->workers[i].limits.least_size = self->workers[i].usual_size;
   }
   while (count > 0) {
-    wf_batch_shape shape;
-    WF__TRY(fill_queue(self, work, order, count, homes, &shape, err));
+    wf_batch_shape shapes[WF__MAX_WORKERS];
+    fill_queue(self, work, order, count, homes, shapes);
     if (work->num_utterances == 0) break;
-    WF__TRY(decode_queued(self, work, &shape, err));
+    WF__TRY(decode_queued(self, work, shapes, err));
     count = work->num_retry; /* none if no lane can be larger */
     memcpy(order, work->retry, count * sizeof *order);
     work->num_retry = 0;
@@ -360,23 +381,29 @@ static wf_status take_scorers(struct wf__cuda_backend *self, const wf__batch *ba
   return WF_OK;
 }
 
-static wf_status cuda_decode(void *opaque, const wf__batch *batch, wf_error *err) {
+static wf_status cuda_decode(void *opaque, const wf__batch *given, wf_error *err) {
   struct wf__cuda_backend *self = opaque;
   if (self->broken)
     return wf__fail(err, WF_ERR_DEVICE, "an earlier CUDA error left this decoder unusable");
-  const size_t n = batch->count;
-  wf__work_queue work = {.batch = batch,
+  const size_t n = given->count;
+  wf__batch batch = *given; /* with scores where they are searched */
+  wf__work_queue work = {.batch = &batch,
                          .utterances = wf__alloc(n, sizeof *work.utterances),
                          .retry = wf__alloc(n, sizeof *work.retry)};
-  uint32_t *order = wf__alloc(n, sizeof *order);
+  uint32_t *order = wf__alloc(n, sizeof *order), count;
   int *homes = wf__alloc(n, sizeof *homes);
+  wf_scores *moved = wf__alloc(n, sizeof *moved);
   pthread_mutex_init(&work.mutex, NULL);
-  wf_status status = work.utterances != NULL && work.retry != NULL && order != NULL && homes != NULL
+  wf_status status = work.utterances != NULL && work.retry != NULL && order != NULL &&
+                             homes != NULL && moved != NULL
                          ? WF_OK
-                         : wf__fail_memory(err, n * 16, "a batch");
+                         : wf__fail_memory(err, n * 64, "a batch");
   int caller = wf__callers_device();
-  if (status == WF_OK) status = take_scorers(self, batch, err);
-  if (status == WF_OK) status = decode_rounds(self, &work, order, homes, err);
+  if (status == WF_OK) status = wf__longest_first(given, order, &count, err);
+  if (status == WF_OK) status = place_scores(self, given, order, count, homes, moved, err);
+  batch.scores = moved;
+  if (status == WF_OK) status = take_scorers(self, &batch, err);
+  if (status == WF_OK) status = decode_rounds(self, &work, order, count, homes, err);
   wf__restore_device(caller);
   if (status == WF_ERR_DEVICE) self->broken = true;
   pthread_mutex_destroy(&work.mutex);
@@ -384,6 +411,7 @@ static wf_status cuda_decode(void *opaque, const wf__batch *batch, wf_error *err
   free(work.retry);
   free(order);
   free(homes);
+  free(moved);
   return status;
 }
 

@@ -5,6 +5,14 @@
 
 #include "cuda/decoder/gpu_streams.h"
 
+/* A GPU's memory for scores that move to or from another (move_scores.c). */
+struct wf__moved_room {
+  int device;
+  wf__device_buffer sent, received; /* sent: first the list of copies, of list_bytes */
+  uint64_t list_bytes, num_copies;  /* of the call: copies to other GPUs */
+  uint64_t filled;                  /* of `received` */
+};
+
 struct wf__cuda_backend {
   const wf_graph *graph;
   wf_decoder_options options;
@@ -13,6 +21,8 @@ struct wf__cuda_backend {
   int num_workers;         /* opened so far */
   wf__pool *pool;          /* a thread for each worker */
   void *stream;            /* the caller's */
+  WF__VEC(struct wf__moved_room) moved;
+  bool told_of_moving; /* the warning that scores lie on another GPU was given */
   void *cpu;   /* a CPU backend for streams that do not fit a GPU; NULL until the first one */
   bool broken; /* a sticky CUDA error has occurred */
 };

@@ -366,7 +366,7 @@ static wf_status make(const wf_graph *graph, const wf_decoder_options *options,
     shape.sum_frames = (int64_t)shape.num_utterances * shape.max_frames;
   if (shape.sum_frames >> 48 != 0)
     return wf__fail(err, WF_ERR_LIMIT, "a batch of %lld frames", (long long)shape.sum_frames);
-  /* Scores in device memory may all be on one GPU; others go to any free worker. */
+  /* Scores in device memory are on one GPU; others go to any free worker. */
   const uint64_t share =
       ceil_div(shape.num_utterances, (uint64_t)(shape.on_device ? num_sharing : num_workers));
   uint32_t lanes;

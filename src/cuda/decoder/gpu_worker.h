@@ -100,7 +100,7 @@ typedef struct wf__gpu_model {
   wf_wlm *lm;
   int32_t placement;
   int64_t wanted;      /* lm_gpu_bytes */
-  char *memory, *host; /* host: page-locked, read by the GPU */
+  char *memory, *host; /* host: page-locked, read by all GPUs (host_model.h) */
   uint64_t bytes, host_bytes;
   wf__wlm_view view; /* points into these */
 } wf__gpu_model;

@@ -10,7 +10,7 @@
 
 #include "base/callbacks.h"
 #include "base/interrupt.h"
-#include "cuda/decoder/cuda_backend.h"
+#include "cuda/decoder/move_scores.h"
 
 enum {
   PACK_TOGETHER =
@@ -362,19 +362,27 @@ static void check_item(void *user, uint64_t i, int thread) {
     (void)wf__cpu_check_values(scores, columns, result->num_frames, result);
 }
 
-/* Are the scores in host memory or on the stream's GPU? If not, the result fails. */
-static wf_status check_home(const wf__gpu_worker *worker, const wf_scores *scores,
-                            wf_result *result, wf_error *err) {
-  wf_error own;
-  int home;
-  WF__TRY(wf__gpu_find_scores(scores, result, &home, err));
-  if (home >= 0 && home != worker->device)
-    wf__result_fail(
-        result,
-        wf__fail(&own, WF_ERR_ARGUMENT, "scores lie on GPU %d, the stream is searched on GPU %d",
-                 home, worker->device),
-        &own);
-  return WF_OK;
+/* Finds the scores; those on another GPU than that of their stream are copied. `moved`
+ * [batch->count] then replaces batch->scores, if *any. */
+static wf_status place_scores(struct wf__cuda_backend *self, const wf__batch *batch,
+                              void *const *channels, wf_scores *moved, bool *any, wf_error *err) {
+  int *homes = wf__alloc(2 * batch->count, sizeof *homes), *targets = homes + batch->count;
+  if (homes == NULL) return wf__fail_memory(err, batch->count * 8, "chunks of streams");
+  wf_status status = WF_OK;
+  *any = false;
+  for (size_t i = 0; i < batch->count && status == WF_OK; i++) {
+    const wf__gpu_channel *channel = channels[i];
+    targets[i] = channel->worker->device;
+    homes[i] = WF__SCORES_NOWHERE;
+    if (batch->skip[i]) continue;
+    status = wf__gpu_find_scores(&batch->scores[i], batch->results[i], &homes[i], err);
+    *any = *any || (homes[i] >= 0 && homes[i] != targets[i]);
+    wf__tell_of_moving(self, homes[i]);
+  }
+  if (status == WF_OK && *any)
+    status = wf__move_scores(self, batch->scores, homes, targets, batch->count, moved, err);
+  free(homes);
+  return status;
 }
 
 /* Gives items that have scores to search or to check to their workers. `rest`: for the CPU. */
@@ -386,7 +394,6 @@ static wf_status assign_items(struct wf__cuda_backend *self, const wf__batch *ba
     wf__gpu_channel *channel = channels[i];
     const wf_scores *scores = &batch->scores[i];
     if (batch->skip[i]) continue;
-    WF__TRY(check_home(channel->worker, scores, batch->results[i], err));
     const bool unchecked =
         scores->on_device && scores->num_frames > 0 && batch->results[i]->status != WF_ERR_ARGUMENT;
     const bool searches = batch->results[i]->status == WF_OK && !channel->base.died &&
@@ -439,8 +446,8 @@ static void abandon(struct wf__cuda_backend *self, const wf__batch *batch, wf_st
   }
 }
 
-wf_status wf__streams_advance(struct wf__cuda_backend *self, const wf__batch *batch,
-                              void *const *channels, wf_error *err) {
+static wf_status advance(struct wf__cuda_backend *self, const wf__batch *batch,
+                         void *const *channels, wf_error *err) {
   wf__stream_items rest = {0};
   wf_status status = assign_items(self, batch, channels, &rest, err);
   if (status == WF_OK) status = run_rounds(self, batch, &rest, err);
@@ -460,6 +467,19 @@ wf_status wf__streams_advance(struct wf__cuda_backend *self, const wf__batch *ba
     if (own == WF_ERR_MEMORY || own == WF_ERR_CANCELLED)
       status = wf__fail(err, own, "%s for streams; those that failed say so", wf_status_text(own));
   }
+  return status;
+}
+
+wf_status wf__streams_advance(struct wf__cuda_backend *self, const wf__batch *given,
+                              void *const *channels, wf_error *err) {
+  wf__batch batch = *given;
+  bool any;
+  wf_scores *moved = wf__alloc(batch.count, sizeof *moved);
+  if (moved == NULL) return wf__fail_memory(err, batch.count * sizeof *moved, "chunks of streams");
+  wf_status status = place_scores(self, given, channels, moved, &any, err);
+  if (status == WF_OK && any) batch.scores = moved;
+  if (status == WF_OK) status = advance(self, &batch, channels, err);
+  free(moved);
   return status;
 }
 

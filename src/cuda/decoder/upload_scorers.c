@@ -1,6 +1,7 @@
 /* upload_scorers.c - uploads scorers to a GPU, in the form of flat_scorer.h.
  *
- *   models  each in its own memory, sent once; the decoder keeps it while another owner does
+ *   models  each in its own memory, sent once; the decoder keeps it while another owner does. What
+ *           stays in host memory is one copy for all GPUs (host_model.c)
  *   lists   long lists of boosts, and the words of models, likewise: kept while the last batch or a
  *           stream uses them, and some of the others in case they are used again
  *   memory  [flats] wf__flat_scorer, then their short lists, at multiples of 256 bytes, sent for
@@ -9,6 +10,7 @@
 #include <string.h>
 
 #include "cuda/decoder/gpu_streams.h"
+#include "cuda/decoder/host_model.h"
 #include "scorer/rnn_scorer.h"
 
 /* --- models ------------------------------------------------------------------------------ */
@@ -40,7 +42,7 @@ static void add_counts(const wf__gpu_model *model, wf__gpu_lm_counts *counts) {
 
 static void free_model(wf__gpu_model *model) {
   cudaFree(model->memory);
-  cudaFreeHost(model->host);
+  wf__host_model_release(model->host);
   atomic_fetch_sub(&model->lm->num_copies, 1);
   wf_wlm_free(model->lm);
 }
@@ -101,31 +103,60 @@ static void plan_model(wf__gpu_model *model) {
   model->bytes += cache_bytes(bits);
 }
 
+/* The arrays of the file in its order; NULL: it has none. */
+struct sections {
+  const void *data[WF__WLM_SECTIONS];
+};
+
+static struct sections sections_of(const wf_wlm *lm) {
+  const wf__wlm_view *v = &lm->view;
+  return (struct sections){
+      {NULL, v->unigrams, v->states, v->tags, v->buckets, v->small, v->large, v->codebook}};
+}
+
+/* Bytes of a section with those behind it that a look-up may touch. */
+static uint64_t section_bytes(const wf__gpu_model *model, int section) {
+  return model->lm->header->sections[section].size + SECTION_ROOM;
+}
+
+/* Finds where the sections of one side are, from `at` on. */
+static void place_sections(const wf__gpu_model *model, bool on_host, char *at, char **to) {
+  for (int i = FIRST_SECTION; i < WF__WLM_SECTIONS; i++) {
+    if (is_on_host(model->placement, i) != on_host) continue;
+    to[i] = at;
+    at += wf__round_up_256(section_bytes(model, i));
+  }
+}
+
+static void fill_host(void *user, char *host) {
+  const wf__gpu_model *model = user;
+  const struct sections from = sections_of(model->lm);
+  char *to[WF__WLM_SECTIONS];
+  place_sections(model, true, host, to);
+  for (int i = FIRST_SECTION; i < WF__WLM_SECTIONS; i++)
+    if (is_on_host(model->placement, i) && from.data[i] != NULL)
+      memcpy(to[i], from.data[i], section_bytes(model, i));
+}
+
 static wf_status send_sections(wf__gpu_worker *worker, wf__gpu_model *model, wf_error *err) {
   const wf__wlm_view *v = &model->lm->view;
-  const void *from[WF__WLM_SECTIONS] = {NULL,       v->unigrams, v->states, v->tags,
-                                        v->buckets, v->small,    v->large,  v->codebook};
-  char *to[WF__WLM_SECTIONS], *at = model->memory, *host = model->host;
+  const struct sections from = sections_of(model->lm);
+  char *to[WF__WLM_SECTIONS];
   const int cache_bits = model->view.cache_bits;
   if (model->bytes > 0)
     WF__CUDA_TRY(
         cudaMemsetAsync(model->memory, 0, model->bytes, worker->copy_stream),
         "the language model to the GPU"); /* counters, cache, and the gaps between arrays */
+  place_sections(model, false, model->memory, to);
+  place_sections(model, true, model->host, to);
+  char *at = model->memory;
   for (int i = FIRST_SECTION; i < WF__WLM_SECTIONS; i++) {
-    const uint64_t size = model->lm->header->sections[i].size + SECTION_ROOM;
-    const bool on_host = is_on_host(model->placement, i);
-    to[i] = on_host ? host : at;
-    if (on_host)
-      host += wf__round_up_256(size);
-    else
-      at += wf__round_up_256(size);
-    if (from[i] == NULL) continue;
-    if (on_host)
-      memcpy(to[i], from[i], size);
-    else
-      WF__CUDA_TRY(
-          cudaMemcpyAsync(to[i], from[i], size, cudaMemcpyHostToDevice, worker->copy_stream),
-          "the language model to the GPU");
+    if (is_on_host(model->placement, i)) continue;
+    at += wf__round_up_256(section_bytes(model, i));
+    if (from.data[i] != NULL)
+      WF__CUDA_TRY(cudaMemcpyAsync(to[i], from.data[i], section_bytes(model, i),
+                                   cudaMemcpyHostToDevice, worker->copy_stream),
+                   "the language model to the GPU");
   }
   model->view = *v;
   model->view.unigrams = (const void *)to[WF__WLM_UNIGRAMS];
@@ -161,11 +192,12 @@ static wf_status find_model(wf__gpu_worker *worker, const wf__flat_part *part,
   wf_status status = WF_OK;
   cudaError_t code = cudaSuccess;
   if (model.bytes > 0) code = cudaMalloc((void **)&model.memory, model.bytes);
-  if (code == cudaSuccess && model.host_bytes > 0)
-    code = cudaHostAlloc((void **)&model.host, model.host_bytes, cudaHostAllocPortable);
   if (code != cudaSuccess)
     status =
         wf__cuda_fail(err, code, "room for the language model; see placement and lm_gpu_bytes");
+  if (status == WF_OK && model.host_bytes > 0)
+    status = wf__host_model_acquire(model.lm, model.placement, model.host_bytes, fill_host, &model,
+                                    &model.host, err);
   if (status == WF_OK) status = send_sections(worker, &model, err);
   if (status == WF_OK) status = wf__vec_push(&scorers->models, model, "language models", err);
   if (status != WF_OK) {
@@ -182,12 +214,14 @@ void wf__gpu_add_lm_stats(const wf__gpu_worker *worker, wf_lm_stats *stats) {
   const int num_warps =
       32 * worker->limits.lanes[WF__LARGE_LANE]; /* that search at the same time */
   int khz = 0;
+  uint64_t host_bytes = 0; /* of copies that all workers share */
   for (uint64_t i = 0; i < scorers->models.size; i++) {
     const wf__gpu_model *model = &scorers->models.data[i];
     add_counts(model, &counts);
     stats->gpu_bytes += model->bytes;
-    stats->host_bytes += model->host_bytes;
+    host_bytes += model->host_bytes;
   }
+  if (host_bytes > (uint64_t)stats->host_bytes) stats->host_bytes = host_bytes;
   stats->cache_hits += counts.hits;
   stats->host_reads += counts.reads;
   stats->bus_bytes += counts.bus_bytes;

@@ -467,6 +467,16 @@ extern const wf__search_kernels wf__search_kernels_of[WF__SEARCH_KINDS]; /* sear
 int wf__check_scores_launch(const wf__lane_utterance *utterances, uint32_t count, uint64_t *bad,
                             void *stream);
 
+/* Scores of an utterance that are packed, row after row. Both addresses are of the current device,
+ * as is the list of copies. */
+typedef struct wf__score_copy {
+  const void *from;
+  void *to;
+  int64_t stride, num_frames, num_columns; /* stride: elements from row to row of `from` */
+  int32_t element_bytes;                   /* 2 or 4 */
+} wf__score_copy;
+int wf__copy_scores_launch(const wf__score_copy *copies, uint32_t count, void *stream);
+
 #ifdef __cplusplus
 }
 #endif

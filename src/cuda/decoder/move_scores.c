@@ -1,0 +1,276 @@
+/* move_scores.c - scores from one GPU to another. On the GPU where they lie, a kernel packs all
+ * that go to other GPUs; then one copy sends those of each target. This works for memory of any
+ * allocator, with and without peer access: without, the driver sends them through the host. */
+#ifdef WARPFST_CUDA
+#include "cuda/decoder/move_scores.h"
+
+#include "base/callbacks.h"
+#include "cuda/decoder/gpu_submit.h"
+
+/* --- which GPU searches what ------------------------------------------------------------- */
+
+/* A GPU of the decoder, or one with scores. */
+struct gpu {
+  int device;
+  bool works;         /* it is one of the decoder's */
+  double frames;      /* of the scores that lie there */
+  double missing;     /* frames that it still gets from others */
+  double moved_share; /* of its frames */
+  double owed;        /* frames to move so far */
+};
+
+enum { MAX_GPUS = 256 }; /* more than CUDA supports */
+
+struct gpus {
+  struct gpu all[MAX_GPUS];
+  int count;
+};
+
+static struct gpu *gpu_of(struct gpus *gpus, int device) {
+  int i = 0;
+  while (i < gpus->count && gpus->all[i].device != device) i++;
+  if (i == gpus->count) gpus->all[gpus->count++] = (struct gpu){.device = device};
+  return &gpus->all[i];
+}
+
+static double frames_of(const wf_scores *scores) { return (double)scores->num_frames + 1; }
+
+static void plan_shares(struct gpus *gpus, double frames, int num_working) {
+  const double share = frames / num_working;
+  for (int i = 0; i < gpus->count; i++) {
+    struct gpu *gpu = &gpus->all[i];
+    const double kept = gpu->works ? share : 0;
+    gpu->missing = kept > gpu->frames ? kept - gpu->frames : 0;
+    gpu->moved_share = gpu->frames > kept ? (gpu->frames - kept) / gpu->frames : 0;
+  }
+}
+
+static struct gpu *neediest(struct gpus *gpus) {
+  struct gpu *best = NULL;
+  for (int i = 0; i < gpus->count; i++)
+    if (gpus->all[i].works && (best == NULL || gpus->all[i].missing > best->missing))
+      best = &gpus->all[i];
+  return best;
+}
+
+static bool works(const struct wf__cuda_backend *self, int device) {
+  return wf__devices_sharing(&self->devices, device) > 0;
+}
+
+/* Leaves scores where they are if their copies would take too much of gpu_memory. */
+static void respect_memory(const struct wf__cuda_backend *self, const wf_scores *scores,
+                           const uint32_t *order, uint32_t num_chosen, const int *homes,
+                           int *targets) {
+  uint64_t bytes = 0;
+  if (self->options.gpu_memory == 0) return;
+  for (uint32_t i = 0; i < num_chosen; i++)
+    if (targets[order[i]] != homes[order[i]])
+      bytes += (uint64_t)scores[order[i]].num_frames * (uint64_t)self->graph->min_columns *
+               wf__dtype_bytes(scores[order[i]].dtype);
+  if (bytes <= (uint64_t)self->options.gpu_memory / 4) return;
+  for (uint32_t i = 0; i < num_chosen; i++)
+    if (works(self, homes[order[i]])) targets[order[i]] = homes[order[i]];
+}
+
+void wf__spread_scores(const struct wf__cuda_backend *self, const wf_scores *scores,
+                       const uint32_t *order, uint32_t num_chosen, const int *homes, int *targets) {
+  struct gpus gpus = {.count = 0};
+  double frames = 0;
+  for (int i = 0; i < self->num_workers; i++) gpu_of(&gpus, self->workers[i].device)->works = true;
+  const int num_working = gpus.count;
+  for (uint32_t i = 0; i < num_chosen; i++) {
+    const int home = homes[order[i]];
+    targets[order[i]] = home;
+    if (home < 0) continue;
+    gpu_of(&gpus, home)->frames += frames_of(&scores[order[i]]);
+    frames += frames_of(&scores[order[i]]);
+  }
+  plan_shares(&gpus, frames, num_working);
+  for (uint32_t i = 0; i < num_chosen; i++) {
+    const uint32_t u = order[i];
+    if (homes[u] < 0) continue;
+    struct gpu *home = gpu_of(&gpus, homes[u]);
+    const double size = frames_of(&scores[u]);
+    home->owed += size * home->moved_share;
+    if (home->works && home->owed <= size / 2) continue;
+    struct gpu *target = neediest(&gpus);
+    home->owed -= size;
+    target->missing -= size;
+    targets[u] = target->device;
+  }
+  respect_memory(self, scores, order, num_chosen, homes, targets);
+}
+
+void wf__tell_of_moving(struct wf__cuda_backend *self, int home) {
+  if (home < 0 || self->told_of_moving || works(self, home)) return;
+  self->told_of_moving = true;
+  wf__log(WF_LOG_WARNING, "scores lie on GPU %d, which is none of this decoder's: they are copied",
+          home);
+}
+
+/* --- memory ------------------------------------------------------------------------------ */
+
+static struct wf__moved_room *room_of(struct wf__cuda_backend *self, int device) {
+  for (uint64_t i = 0; i < self->moved.size; i++)
+    if (self->moved.data[i].device == device) return &self->moved.data[i];
+  return NULL;
+}
+
+static wf_status add_room(struct wf__cuda_backend *self, int device, wf_error *err) {
+  const struct wf__moved_room room = {.device = device};
+  return room_of(self, device) != NULL
+             ? WF_OK
+             : wf__vec_push(&self->moved, room, "scores of other GPUs", err);
+}
+
+uint64_t wf__moved_bytes(const struct wf__cuda_backend *self, int device) {
+  uint64_t bytes = 0;
+  for (uint64_t i = 0; i < self->moved.size; i++)
+    if (self->moved.data[i].device == device)
+      bytes += self->moved.data[i].sent.bytes + self->moved.data[i].received.bytes;
+  return bytes;
+}
+
+void wf__move_scores_close(struct wf__cuda_backend *self) {
+  for (uint64_t i = 0; i < self->moved.size; i++) {
+    (void)cudaSetDevice(self->moved.data[i].device);
+    cudaFree(self->moved.data[i].sent.data);
+    cudaFree(self->moved.data[i].received.data);
+  }
+  wf__vec_free(&self->moved);
+}
+
+/* --- moving ------------------------------------------------------------------------------ */
+
+struct moving {
+  struct wf__cuda_backend *self;
+  const wf_scores *scores;
+  const int *homes, *targets;
+  size_t count;
+  wf_scores *moved;
+};
+
+static bool is_moved(const struct moving *m, size_t i) {
+  return m->homes[i] >= 0 && m->targets[i] >= 0 && m->homes[i] != m->targets[i] &&
+         m->scores[i].num_frames > 0 && m->self->graph->min_columns > 0;
+}
+
+static uint64_t bytes_of(const struct moving *m, size_t i) {
+  const int32_t columns = m->self->graph->min_columns;
+  const wf_scores host = {.dtype = m->scores[i].dtype};
+  return wf__gpu_packed_bytes(&host, m->scores[i].num_frames, columns);
+}
+
+/* Allocates the rooms. The list of copies comes first in the sender's. */
+static wf_status reserve_rooms(const struct moving *m, wf_error *err) {
+  struct wf__cuda_backend *self = m->self;
+  for (size_t i = 0; i < m->count; i++) {
+    if (!is_moved(m, i)) continue;
+    WF__TRY(add_room(self, m->homes[i], err));
+    WF__TRY(add_room(self, m->targets[i], err));
+  }
+  for (uint64_t k = 0; k < self->moved.size; k++) {
+    struct wf__moved_room *room = &self->moved.data[k];
+    uint64_t sent = 0, received = 0;
+    room->num_copies = 0;
+    room->filled = 0;
+    for (size_t i = 0; i < m->count; i++) {
+      if (!is_moved(m, i)) continue;
+      sent += m->homes[i] == room->device ? bytes_of(m, i) : 0;
+      received += m->targets[i] == room->device ? bytes_of(m, i) : 0;
+      room->num_copies += m->homes[i] == room->device;
+    }
+    room->list_bytes = wf__round_up_256(room->num_copies * sizeof(wf__score_copy));
+    WF__CUDA_TRY(cudaSetDevice(room->device), "choosing the GPU");
+    if (sent > 0)
+      WF__TRY(
+          wf__device_reserve(&room->sent, room->list_bytes + sent, "scores for another GPU", err));
+    if (received > 0)
+      WF__TRY(wf__device_reserve(&room->received, received, "scores of another GPU", err));
+  }
+  return WF_OK;
+}
+
+/* Lists the copies from `home` to `target` and says where the scores will be. *bytes: of the scores
+ * listed so far. */
+static void list_copies(const struct moving *m, const struct wf__moved_room *home,
+                        struct wf__moved_room *target, wf__score_copy *list, uint64_t *bytes,
+                        uint64_t *count) {
+  const int32_t columns = m->self->graph->min_columns;
+  for (size_t i = 0; i < m->count; i++) {
+    if (!is_moved(m, i) || m->homes[i] != home->device || m->targets[i] != target->device) continue;
+    const wf_scores *scores = &m->scores[i];
+    list[(*count)++] = (wf__score_copy){.from = scores->data,
+                                        .to = (char *)home->sent.data + home->list_bytes + *bytes,
+                                        .stride = scores->stride,
+                                        .num_frames = scores->num_frames,
+                                        .num_columns = columns,
+                                        .element_bytes = (int32_t)wf__dtype_bytes(scores->dtype)};
+    m->moved[i].data = (char *)target->received.data + target->filled;
+    m->moved[i].stride = m->moved[i].num_columns = columns;
+    *bytes += bytes_of(m, i);
+    target->filled += bytes_of(m, i);
+  }
+}
+
+/* Makes a GPU's default stream wait for what another one's stream has now. */
+static wf_status wait_for_stream(int waiting, int device, cudaStream_t stream, wf_error *err) {
+  cudaEvent_t event;
+  WF__CUDA_TRY(cudaSetDevice(device), "choosing the GPU");
+  WF__CUDA_TRY(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "an event");
+  cudaError_t code = cudaEventRecord(event, stream);
+  if (code == cudaSuccess) code = cudaSetDevice(waiting);
+  if (code == cudaSuccess) code = cudaStreamWaitEvent(NULL, event, 0);
+  cudaEventDestroy(event);
+  return code == cudaSuccess ? WF_OK : wf__cuda_fail(err, code, "scores of another GPU");
+}
+
+/* Queues the copies from one GPU to all others. */
+static wf_status send_from(const struct moving *m, struct wf__moved_room *home,
+                           wf__score_copy *list, wf_error *err) {
+  struct wf__cuda_backend *self = m->self;
+  uint64_t bytes = 0, count = 0, first[MAX_GPUS + 1] = {0}, began[MAX_GPUS];
+  for (uint64_t k = 0; k < self->moved.size; k++) {
+    began[k] = self->moved.data[k].filled;
+    list_copies(m, home, &self->moved.data[k], list, &bytes, &count);
+    first[k + 1] = bytes;
+  }
+  if (self->stream != NULL)
+    WF__TRY(wait_for_stream(home->device, self->workers[0].device, self->stream, err));
+  WF__CUDA_TRY(cudaSetDevice(home->device), "choosing the GPU");
+  WF__CUDA_TRY(
+      cudaMemcpyAsync(home->sent.data, list, count * sizeof *list, cudaMemcpyHostToDevice, NULL),
+      "scores for another GPU");
+  WF__CUDA_TRY(wf__copy_scores_launch(home->sent.data, (uint32_t)count, NULL),
+               "scores for another GPU");
+  for (uint64_t k = 0; k < self->moved.size; k++) {
+    struct wf__moved_room *target = &self->moved.data[k];
+    if (first[k + 1] == first[k]) continue;
+    WF__CUDA_TRY(cudaMemcpyPeerAsync((char *)target->received.data + began[k], target->device,
+                                     (char *)home->sent.data + home->list_bytes + first[k],
+                                     home->device, first[k + 1] - first[k], NULL),
+                 "scores of another GPU");
+    WF__TRY(wait_for_stream(target->device, home->device, NULL, err));
+    WF__CUDA_TRY(cudaSetDevice(home->device), "choosing the GPU");
+  }
+  return WF_OK;
+}
+
+wf_status wf__move_scores(struct wf__cuda_backend *self, const wf_scores *scores, const int *homes,
+                          const int *targets, size_t count, wf_scores *moved, wf_error *err) {
+  const struct moving m = {self, scores, homes, targets, count, moved};
+  uint64_t most = 0;
+  for (size_t i = 0; i < count; i++) moved[i] = scores[i];
+  WF__TRY(reserve_rooms(&m, err));
+  for (uint64_t k = 0; k < self->moved.size; k++)
+    if (self->moved.data[k].num_copies > most) most = self->moved.data[k].num_copies;
+  if (most == 0) return WF_OK;
+  wf__score_copy *list = wf__alloc(most, sizeof *list);
+  if (list == NULL) return wf__fail_memory(err, most * sizeof *list, "scores of another GPU");
+  wf_status status = WF_OK;
+  for (uint64_t k = 0; k < self->moved.size && status == WF_OK; k++)
+    if (self->moved.data[k].num_copies > 0) status = send_from(&m, &self->moved.data[k], list, err);
+  free(list);
+  return status;
+}
+#endif
