@@ -254,8 +254,8 @@ static void check_streams(uint64_t seed) {
   assert_int_equal(host_num_alive(), 0);
 }
 
-static void test_streams(void **state) {
-  for (uint64_t seed = 1; seed <= 20; seed++) check_streams(seed);
+static void test_small_streams(void **state) {
+  for (uint64_t seed = 1; seed <= test_seeds(20); seed++) check_streams(seed);
 }
 
 static void execute_one(triton_host *host, host_request request, host_response *response) {
@@ -464,10 +464,11 @@ static void test_failing_server(void **state) {
   free_model(&model);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
   if (strcmp(TRITON_DEVICE, "cpu") != 0 && test_no_gpu()) return 77;
+  test_filter(argc, argv);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_streams),       cmocka_unit_test(test_died),
+      cmocka_unit_test(test_small_streams), cmocka_unit_test(test_died),
       cmocka_unit_test(test_errors),        cmocka_unit_test(test_idle),
       cmocka_unit_test(test_max_sequences), cmocka_unit_test(test_refused),
       cmocka_unit_test(test_failing_server)};
