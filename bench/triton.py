@@ -167,8 +167,9 @@ def measure_server(task, streams, arguments):
 
 
 def without_server(task, streams, arguments):
-    done = json.loads(measure.run(task.build / "bench/bench_stream", task.graph, task.scores, *SETTINGS, f"--device={arguments.device}", f"--streams={streams}", f"--seconds={arguments.seconds}",
-                                  f"--warm={WARM_S}", f"--chunk={CHUNK_S}", f"--poisson={int(arguments.poisson)}"))
+    lines = measure.run(task.build / "bench/bench_stream", task.graph, task.scores, *SETTINGS, f"--device={arguments.device}", f"--streams={streams}", f"--seconds={arguments.seconds}",
+                        f"--warm={WARM_S}", f"--chunk={CHUNK_S}", f"--poisson={int(arguments.poisson)}").splitlines()
+    done = json.loads(next(line for line in lines if line.startswith("{")))  # there may be messages, too
     return {"streams": streams, "realtime": done["heard_s"] / done["seconds"], "busy": done["busy"], "rtfx": done["heard_s"] / done["seconds"] / done["busy"], "batch": done["batch"],
             "queue_ms": done["queue_mean_ms"], "compute_ms": done["compute_mean_ms"], "mean_ms": done["chunk_mean_ms"], "p50_ms": done["chunk_p50_ms"], "p99_ms": done["chunk_p99_ms"]}
 
