@@ -9,6 +9,7 @@
 #   features decoding with a language model, boosts, lattices and all of them, against the batch; needs a GPU; not in `all`
 #   gpus     the same batches on one GPU and on all of a machine; needs several GPUs; not in `all`
 #   stream   streams in real time: latency, capacity, memory of an hour; blank options; boosts
+#   triton   a Triton Inference Server with the backend, over gRPC: latency by number of streams; not in `all`: installs the server (55 MB)
 #   boost    lists of boosted words, right and wrong ones: what they find and what they break, for every way to weigh them, and for peers; costs of added words; not in `all`
 #   align    forced alignment, compared with torchaudio's; not in `all`: installs torch (3 GB)
 #   graph    building hybrid graphs step by step, compared with OpenFst's tools; not in `all`: OpenFst takes a quarter of an hour for the largest
@@ -77,6 +78,7 @@ case $what in
     case " $* " in *peers*) download_nemo ;; esac
     WARPFST_PEER_PYTHON=build/bench/boost_peers/bin/python NEMO_WHEEL='build/bench/nemo/*.whl' python3 bench/boost.py "$@"
     ;;
+  triton) build/venv/bin/python bench/triton.py "$@" ;;
   align) use_package && build/bench/align_peers/bin/python bench/align.py "$@" ;;
   word_times | spot) use_package && /usr/bin/python3 "bench/$what.py" "$@" ;;
   compose) build_openfst_ops && python3 bench/compose.py "$@" ;;

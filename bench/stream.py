@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""stream [--part=live,server,triton,hour,blank,boost,lists,words] [--ctc-data=PATH] [--seconds=20] [--record]
+"""stream [--part=live,server,hour,blank,boost,lists,words] [--ctc-data=PATH] [--seconds=20] [--record]
 stream --device=cuda[:N] [--size=small|full|tiny] [--steps=boosts,streams] [--warm=2] [--programs=FOLDER] [--seconds=4] [--save=FILE | --load=FILE] [--record]
 
 Measures streams, blank options, boosts and added words, on CTC phone scores of real speech (examples/ctc, or the .npy files of --ctc-data: a folder, or a tar archive of one).
 
   live    many streams in real time, chunks of 0.32 s, a partial after each: latency of chunks and of the last word by number of streams, on all processors
   server  256 streams, chunks of 0.4 s in a Poisson process, 2.5 requests per second each: queue, compute, and total latency; then by number of streams
-  triton  the same through a Triton Inference Server with the backend (build/triton, see ./run test) on this machine, by number of streams
   hour    memory of one stream during an hour without a reset
   blank   blank_penalty and blank_skip_threshold: word error rate and processor time
   boost   time with 0 to 10,000 boosted phrases (what boosts find and break: bench boost)
@@ -31,7 +30,7 @@ import time
 import decode_tasks
 import measure
 
-PARTS = ("live", "server", "triton", "hour", "blank", "boost", "lists", "words")
+PARTS = ("live", "server", "hour", "blank", "boost", "lists", "words")
 BENCH = measure.ROOT / "build" / "release" / "bench" / "bench_stream"
 
 
@@ -89,19 +88,6 @@ def server(task, seconds):
             break
     print(f"\nPoisson arrivals, 2.5 requests per second and stream, {cores} processors, load {measure.load()}; milliseconds\n")
     print(measure.table(["streams", "RTFx", "batch", *LATENCY_HEADER], rows))
-    return out
-
-
-def triton(task, seconds):
-    import triton_load
-    rows, out = [], []
-    for streams in (8, 16, 32):
-        row = triton_load.run(task, streams, seconds)
-        rows.append([streams, f"{row['rtfx']:.0f}", f"{row['batch']:.1f}", f"{row['compute_ms']:.2f}", f"{row['queue_ms']:.2f}", *(f"{row[f'total_{figure}_ms']:.1f}" for figure in ("mean", "p50", "p99"))])
-        setup = f"CTC phones, chunks of 0.4 s, Poisson arrivals, through Triton, {streams} streams"
-        out += [("triton requests", f"{setup}, {name.replace('_ms', '').replace('_', ' ')}", f"{row[name]:.2f}", "ms") for name in ("compute_ms", "queue_ms", "total_mean_ms", "total_p99_ms")]
-    print(f"\nThe same through Triton, HTTP; compute and queue are the server's own means, total is the client's, in Python on the same machine; load {measure.load()}; milliseconds\n")
-    print(measure.table(["streams", "RTFx", "batch", "compute mean", "queue mean", "total mean", "p50", "p99"], rows))
     return out
 
 
@@ -269,7 +255,7 @@ def main():
         file.writelines(line.split()[0] + "\n" for line in open(decode_tasks.CTC / "lexicon_phone.txt", encoding="utf-8"))
     found = []
     for part in parts:
-        found += {"live": lambda: live(task, arguments.seconds), "server": lambda: server(task, arguments.seconds), "triton": lambda: triton(task, arguments.seconds),
+        found += {"live": lambda: live(task, arguments.seconds), "server": lambda: server(task, arguments.seconds),
                   "words": lambda: added_words(task), "hour": lambda: hour(task), "blank": lambda: blank(task), "boost": lambda: boost(task), "lists": lambda: lists(task)}[part]()
     if arguments.record:
         measure.record(found, "./run bench stream")

@@ -1,80 +1,105 @@
-"""triton_load.py - sends requests as Poisson processes to a real Triton Inference Server with the backend of triton/. Used by stream.py.
+"""triton_load.py PLAN RESULTS - one client process of bench triton: plays streams of speech to a Triton server over one gRPC stream, with NVIDIA's tritonclient.
 
-Every stream plays utterances of the task one after the other, a chunk of 0.4 s per request, with exponentially distributed times between requests. The latency of a request that is
-sent late, because the previous one had no answer yet, counts from the time when it was due. Queue and compute times come from the server's statistics.
+Every stream plays utterances one after the other, each as a sequence of its own. A chunk is due when its last frame has been spoken. It is sent then, whether or not the answers to
+earlier chunks are there. Its latency ends when its answer is there.
 """
+import heapq
 import json
-import os
 import pathlib
 import random
-import shutil
 import sys
 import threading
 import time
 
-import measure
-
-CHUNK_FRAMES, FRAME_SECONDS = 10, 0.04
-sys.path.insert(0, str(measure.ROOT / "tests" / "cli"))
+import numpy
+import tritonclient.grpc as triton
 
 
-def find_server():
-    server = pathlib.Path(os.environ.get("WARPFST_TRITON_SERVER", measure.ROOT / "build/triton/pytriton/tritonserver/bin/tritonserver"))
-    if not server.exists():
-        sys.exit(f"{server} not found; ./run test installs it")
-    return server
+class Speaker:
+    """A stream. Chunks are due every plan["chunk_s"] seconds, or, with "poisson", after exponentially distributed times with this mean."""
+
+    def __init__(self, number, plan, utterances):
+        self.plan, self.utterances, self.random = plan, utterances, random.Random(number)
+        self.number, self.count, self.first = number, 0, 0
+        self.utterance = number * 7919 % len(utterances)
+        self.due = plan["start"] + self.random.random() * plan["chunk_s"]
+        self.boosts = None
+        if self.random.random() < plan["boosted"]:
+            phrases = (" ".join(self.random.choices(plan["words"], k=self.random.choice((2, 3)))) for _ in range(plan["phrases"]))
+            self.boosts = "\n".join(f"{phrase} 3" for phrase in phrases)
+
+    def next_chunk(self):
+        """(scores, starts, ends, sequence id). Moves on to the next chunk."""
+        scores, size = self.utterances[self.utterance][1], self.plan["chunk_frames"]
+        chunk, starts = scores[self.first:self.first + size], self.first == 0
+        sequence = self.number * 100000 + self.count + 1
+        self.first += size
+        ends = self.first >= len(scores)
+        if ends:
+            self.first, self.count, self.utterance = 0, self.count + 1, (self.utterance + 1) % len(self.utterances)
+        following = min(size, len(self.utterances[self.utterance][1]) - self.first) * self.plan["frame_s"]
+        self.due += self.random.expovariate(1 / following) if self.plan["poisson"] else following
+        return chunk, starts, ends, sequence
 
 
-def make_repository(task, folder):
-    shutil.rmtree(folder, ignore_errors=True)
-    (folder / "backends/warpfst").mkdir(parents=True)
-    shutil.copy(measure.ROOT / "build/release/triton/libtriton_warpfst.so", folder / "backends/warpfst")
-    shutil.copytree(measure.ROOT / "triton/models", folder / "models")
-    (folder / "models/warpfst/1").mkdir()
-    shutil.copy(task.graph, folder / "models/warpfst/1/graph.wfst")
+class Client:
+    def __init__(self, plan):
+        self.client = triton.InferenceServerClient(f"127.0.0.1:{plan['port']}")
+        self.outputs = [triton.InferRequestedOutput(name) for name in ("TEXT", "STABLE", "FLAGS")]
+        self.waiting, self.latencies, self.results, self.errors, self.lock = {}, [], [], [], threading.Lock()
+        self.client.start_stream(self.answered)
+
+    def send(self, number, due, speaker):
+        key = speaker.utterances[speaker.utterance][0]
+        chunk, starts, ends, sequence = speaker.next_chunk()
+        scores = triton.InferInput("SCORES", (1, *chunk.shape), "FP32")
+        scores.set_data_from_numpy(chunk[None])
+        parameters = {"boosts": speaker.boosts} if starts and speaker.boosts else None
+        self.waiting[str(number)] = (due, time.monotonic() - due, len(chunk), key if ends else None, speaker.boosts is not None)
+        self.client.async_stream_infer("warpfst", [scores], request_id=str(number), outputs=self.outputs, sequence_id=sequence, sequence_start=starts, sequence_end=ends,
+                                       parameters=parameters)
+
+    def answered(self, result, error):
+        now = time.monotonic()
+        if error is not None:
+            self.errors.append(str(error))
+            return
+        due, late, frames, key, boosted = self.waiting.pop(result.get_response().id)
+        self.latencies.append((due, (now - due) * 1e3, late * 1e3, frames))
+        if key is not None:
+            self.results.append((key, result.as_numpy("TEXT").flat[0].decode(), int(result.as_numpy("FLAGS").flat[0]), boosted))
 
 
-def speak(server, matrices, number, until, latencies):
-    rng, due, utterance = random.Random(number), time.monotonic() + random.Random(-number).random() * CHUNK_FRAMES * FRAME_SECONDS, number * 7919
-    while True:
-        frames, columns, data = matrices[utterance % len(matrices)]
-        for first in range(0, frames, CHUNK_FRAMES):
-            size = min(CHUNK_FRAMES, frames - first)
-            time.sleep(max(0, due - time.monotonic()))
-            if time.monotonic() > until:
-                return
-            server.infer(size, columns, data[4 * columns * first:4 * columns * (first + size)], number, first == 0, first + size == frames)
-            latencies.append((time.monotonic() - due) * 1e3)
-            due += rng.expovariate(1 / (size * FRAME_SECONDS))
-        utterance += 1
-
-
-def statistics(server):
-    found = json.loads(server.ask("GET", "/v2/models/warpfst/stats")[1])["model_stats"][0]
-    stats = found["inference_stats"]
-    compute = sum(stats[name]["ns"] for name in ("compute_input", "compute_infer", "compute_output"))
-    return {"count": stats["success"]["count"], "queue": stats["queue"]["ns"], "compute": compute, "executions": found["execution_count"]}
-
-
-def run(task, streams, seconds):
-    import triton_client
-    folder = measure.BUILD / "triton_load"
-    make_repository(task, folder)
-    matrices = [triton_client.read_npy(path) for path in sorted(pathlib.Path(task.scores).glob("*.npy"))]
-    with open(folder / "server.log", "wb") as log:
-        server = triton_client.Server(find_server(), folder / "models", folder / "backends", log)
+def play(plan, client, utterances):
+    speakers = [Speaker(number, plan, utterances) for number in plan["streams"]]
+    queue = [(speaker.due, i) for i, speaker in enumerate(speakers)]
+    heapq.heapify(queue)
+    number = 0
+    while queue[0][0] < plan["until"] and not client.errors:
+        due, i = queue[0]
+        time.sleep(max(0, due - time.monotonic()))
         try:
-            before, latencies, start = statistics(server), [], time.monotonic()
-            threads = [threading.Thread(target=speak, args=(server, matrices, i + 1, start + seconds, latencies)) for i in range(streams)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-            after = statistics(server)
-        finally:
-            server.stop()
-    done = {name: after[name] - before[name] for name in after}
-    latencies.sort()
-    return {"rtfx": len(latencies) * CHUNK_FRAMES * FRAME_SECONDS / seconds, "batch": done["count"] / done["executions"],
-            "queue_ms": done["queue"] / done["count"] / 1e6, "compute_ms": done["compute"] / done["count"] / 1e6, "total_mean_ms": sum(latencies) / len(latencies),
-            "total_p50_ms": latencies[len(latencies) // 2], "total_p99_ms": latencies[len(latencies) * 99 // 100]}
+            client.send(number, due, speakers[i])
+        except triton.InferenceServerException as error:  # the stream has ended
+            client.errors.append(str(error))
+            break
+        heapq.heapreplace(queue, (speakers[i].due, i))
+        number += 1
+    stop = time.monotonic() + 20
+    while client.waiting and not client.errors and time.monotonic() < stop:
+        time.sleep(0.01)
+    client.client.stop_stream(cancel_requests=bool(client.waiting))
+
+
+def main():
+    plan = json.loads(pathlib.Path(sys.argv[1]).read_text(encoding="utf-8"))
+    sys.setswitchinterval(0.0005)  # the thread that receives answers must not wait for the one that sends
+    utterances = [(path.stem, numpy.load(path).astype(numpy.float32)) for path in sorted(pathlib.Path(plan["scores"]).glob("*.npy"))]
+    client = Client(plan)
+    play(plan, client, utterances)
+    found = {"latencies": client.latencies, "results": client.results, "errors": client.errors[:3], "unanswered": len(client.waiting)}
+    pathlib.Path(sys.argv[2]).write_text(json.dumps(found), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

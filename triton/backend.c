@@ -1,8 +1,8 @@
 /* backend.c - the entry points that Triton Inference Server calls, and the execution of a batch of
  * requests.
  *
- *   requests of many sequences --tensors--> streams, chunks --wf_streams_advance--> partials, or
- *   results at the end of a sequence --tensors--> responses
+ *   requests of many sequences --tensors--> streams, chunks --wf_streams_advance,
+ *   wf_streams_partials--> partials, or results at the end of a sequence --tensors--> responses
  *
  * The server's sequence batcher collects the requests, at most one of each sequence. The server
  * calls an instance from one thread at a time. */
@@ -26,7 +26,9 @@ struct job {
   wf_stream_event event;
   wf_result *result;
   wf_partial partial;
+  int64_t num_frames;
   wf_error err; /* code WF_OK: none */
+  bool good;    /* the response is not an error */
 };
 
 struct batch {
@@ -36,6 +38,7 @@ struct batch {
   wf_stream **streams;
   wf_scores *chunks;
   wf_stream_event *events;
+  wf_partial *partials;
   uint32_t *which; /* index into jobs */
   uint32_t size;
 };
@@ -78,8 +81,9 @@ static void read_id(TRITONBACKEND_Request *request, char *out, size_t size) {
 
 static wf_status set_boosts(const tw_instance *instance, struct job *job) {
   wf_scorer *scorer;
-  wf_status status = model_read_boosts(instance->model, job->tensors.boosts,
-                                       job->tensors.boosts_bytes, &scorer, &job->err);
+  wf_status status =
+      model_read_boosts(instance->model, job->tensors.boosts, job->tensors.boosts_bytes,
+                        job->tensors.boosts_are_lines, &scorer, &job->err);
   if (status != WF_OK) return status;
   status = wf_stream_set_scorer(job->sequence->stream, scorer, &job->err);
   wf_scorer_free(scorer);
@@ -88,7 +92,7 @@ static wf_status set_boosts(const tw_instance *instance, struct job *job) {
 
 /* Finds the stream and reads the tensors of a request. A request without a correlation id is a
  * complete sequence. */
-static void prepare(tw_instance *instance, struct job *job, uint32_t number) {
+static void prepare(tw_instance *instance, struct job *job, uint32_t number, uint64_t now) {
   char id[256];
   uint32_t flags = 0;
   ignore(TRITONBACKEND_RequestFlags(job->request, &flags));
@@ -98,7 +102,7 @@ static void prepare(tw_instance *instance, struct job *job, uint32_t number) {
     flags = TRITON_SEQUENCE_START | TRITON_SEQUENCE_END;
   }
   job->ends = (flags & TRITON_SEQUENCE_END) != 0;
-  if (instance_find(instance, id, (flags & TRITON_SEQUENCE_START) != 0, &job->sequence,
+  if (instance_find(instance, id, (flags & TRITON_SEQUENCE_START) != 0, now, &job->sequence,
                     &job->err) != WF_OK) {
     job->sequence = NULL;
     return;
@@ -113,6 +117,34 @@ static void prepare(tw_instance *instance, struct job *job, uint32_t number) {
   job->sequence->in_batch = true;
   if (tensors_read(job->request, &job->tensors, &job->err) == WF_OK && job->tensors.boosts != NULL)
     set_boosts(instance, job);
+}
+
+/* Reads the partial results of the sequences that go on, all in one call. */
+static void read_partials(tw_instance *instance, struct batch *batch) {
+  batch->size = 0;
+  for (uint32_t i = 0; i < batch->count; i++) {
+    const struct job *job = &batch->jobs[i];
+    if (job->sequence == NULL || job->err.code != WF_OK || job->ends) continue;
+    batch->which[batch->size] = i;
+    batch->streams[batch->size++] = job->sequence->stream;
+  }
+  wf_error err = {0};
+  wf_status status =
+      wf_streams_partials(instance->decoder, batch->streams, batch->size, batch->partials, &err);
+  for (uint32_t k = 0; k < batch->size; k++) {
+    struct job *job = &batch->jobs[batch->which[k]];
+    job->partial = batch->partials[k];
+    if (status != WF_OK || job->partial.num_frames == 0) /* asks a failed stream for its error */
+      wf_stream_partial(job->sequence->stream, &job->partial, &job->err);
+  }
+}
+
+static void finish(struct job *job) {
+  if (wf_stream_finish(job->sequence->stream, &job->result, &job->err) != WF_OK ||
+      job->result->status == WF_OK)
+    return;
+  job->err.code = job->result->status;
+  snprintf(job->err.message, sizeof job->err.message, "%s", job->result->message);
 }
 
 static void search(tw_instance *instance, struct batch *batch) {
@@ -132,21 +164,35 @@ static void search(tw_instance *instance, struct batch *batch) {
     job->event = batch->events[k];
     if (status != WF_OK && status != WF_ERR_MEMORY)
       job->err = err; /* after WF_ERR_MEMORY, each stream reports its own error */
-    else if (!job->ends)
-      wf_stream_partial(job->sequence->stream, &job->partial, &job->err);
-    else if (wf_stream_finish(job->sequence->stream, &job->result, &job->err) == WF_OK &&
-             job->result->status != WF_OK) {
-      job->err.code = job->result->status;
-      snprintf(job->err.message, sizeof job->err.message, "%s", job->result->message);
-    }
+    else if (job->ends)
+      finish(job);
   }
+  read_partials(instance, batch);
+}
+
+/* Names the flags in a parameter of the response, which clients get whatever outputs they ask for.
+ */
+static TRITONSERVER_Error *name_flags(TRITONBACKEND_Response *response, uint32_t flags) {
+  static const struct {
+    uint32_t flag;
+    const char *name;
+  } names[] = {{WF_RESULT_NOT_FINAL, "not_final"},
+               {WF_RESULT_NARROWED, "narrowed"},
+               {WF_RESULT_DIED, "died"},
+               {WF_RESULT_OVERFLOW, "overflow"}};
+  char text[64] = "";
+  size_t size = 0;
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if ((flags & names[i].flag) != 0)
+      size += (size_t)snprintf(text + size, sizeof text - size, "%s%s", size > 0 ? "," : "",
+                               names[i].name);
+  return size > 0 ? TRITONBACKEND_ResponseSetStringParameter(response, "flags", text) : NULL;
 }
 
 /* Sends the response. Drops the sequence if it has ended or failed. */
-static bool respond(tw_instance *instance, struct job *job) {
+static void respond(tw_instance *instance, struct job *job) {
   TRITONBACKEND_Response *response;
   TRITONSERVER_Error *error = TRITONBACKEND_ResponseNew(&response, job->request);
-  bool good = error == NULL && job->err.code == WF_OK;
   if (error == NULL) {
     tw_output output = {job->partial.words,  job->partial.num_words, job->partial.num_stable,
                         job->event.endpoint, job->partial.flags,     0};
@@ -155,10 +201,11 @@ static bool respond(tw_instance *instance, struct job *job) {
       output = (tw_output){result->words,       result->num_words, result->num_words,
                            job->event.endpoint, result->flags,     (float)result->cost};
     TRITONSERVER_Error *why = to_triton(&job->err);
+    if (why == NULL) why = name_flags(response, output.flags);
     if (why == NULL)
       why = tensors_write(job->request, response, &output, instance->model->words,
                           instance->model->settings.max_batch_size > 0);
-    good = why == NULL;
+    job->good = why == NULL;
     error = TRITONBACKEND_ResponseSend(response, TRITON_RESPONSE_FINAL, why);
     ignore(why);
   }
@@ -167,38 +214,49 @@ static bool respond(tw_instance *instance, struct job *job) {
     instance_drop(instance, job->sequence);
   else if (job->sequence != NULL)
     job->sequence->in_batch = false;
+  if (job->result != NULL && (job->result->flags & WF_RESULT_DIED) != 0)
+    metrics_add(instance->model->metrics, METRIC_DIED, 1);
+  job->num_frames = job->tensors.scores.num_frames;
   wf_result_free(job->result);
   tensors_free(&job->tensors);
-  return good;
+}
+
+static void report(const tw_instance *instance, const struct batch *batch, double busy_s) {
+  const tw_model *model = instance->model;
+  int64_t num_frames = 0;
+  for (uint32_t i = 0; i < batch->count; i++)
+    if (batch->jobs[i].err.code == WF_OK) num_frames += batch->jobs[i].num_frames;
+  double audio_s = (double)num_frames * model->stream.frame_seconds;
+  metrics_add(model->metrics, METRIC_AUDIO, audio_s);
+  metrics_add(model->metrics, METRIC_BUSY, busy_s);
+  metrics_set(model->metrics, METRIC_RTFX, audio_s / busy_s);
+  metrics_set(model->metrics, METRIC_BATCH, batch->count);
 }
 
 static void execute(tw_instance *instance, struct batch *batch,
                     TRITONBACKEND_ModelInstance *triton) {
   uint64_t begin = now_ns();
-  instance->num_executions++;
-  for (uint32_t i = 0; i < batch->count; i++) prepare(instance, &batch->jobs[i], i);
+  for (uint32_t i = 0; i < batch->count; i++) prepare(instance, &batch->jobs[i], i, begin);
+  instance_drop_idle(instance, begin);
   uint64_t compute = now_ns();
   search(instance, batch);
   uint64_t computed = now_ns();
-  bool *good = calloc(batch->count, sizeof *good);
-  for (uint32_t i = 0; i < batch->count; i++) {
-    bool sent = respond(instance, &batch->jobs[i]);
-    if (good != NULL) good[i] = sent;
-  }
+  for (uint32_t i = 0; i < batch->count; i++) respond(instance, &batch->jobs[i]);
   uint64_t end = now_ns();
   for (uint32_t i = 0; i < batch->count; i++) {
     ignore(TRITONBACKEND_ModelInstanceReportStatistics(
-        triton, batch->jobs[i].request, good != NULL && good[i], begin, compute, computed, end));
+        triton, batch->jobs[i].request, batch->jobs[i].good, begin, compute, computed, end));
     ignore(TRITONBACKEND_RequestRelease(batch->jobs[i].request, TRITON_RELEASE_ALL));
   }
   ignore(TRITONBACKEND_ModelInstanceReportBatchStatistics(triton, batch->count, begin, compute,
                                                           computed, end));
-  free(good);
+  report(instance, batch, (double)(end - begin) * 1e-9);
 }
 
 /* --- what the server calls --------------------------------------------------------------- */
 
 EXPORT TRITONBACKEND_Initialize(TRITONBACKEND_Backend *backend);
+EXPORT TRITONBACKEND_Finalize(TRITONBACKEND_Backend *backend);
 EXPORT TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *triton);
 EXPORT TRITONBACKEND_ModelFinalize(TRITONBACKEND_Model *triton);
 EXPORT TRITONBACKEND_ModelInstanceInitialize(TRITONBACKEND_ModelInstance *triton);
@@ -210,10 +268,21 @@ EXPORT TRITONBACKEND_Initialize(TRITONBACKEND_Backend *backend) {
   uint32_t major, minor;
   TRITONSERVER_Error *error = TRITONBACKEND_ApiVersion(&major, &minor);
   if (error != NULL) return error;
-  if (major == TRITON_API_MAJOR && minor >= TRITON_API_MINOR) return NULL;
-  return TRITONSERVER_ErrorNew(
-      TRITON_UNSUPPORTED,
-      "warpfst: the server's backend interface is not version 1.10 or a later 1.x");
+  if (major != TRITON_API_MAJOR || minor < TRITON_API_MINOR)
+    return TRITONSERVER_ErrorNew(
+        TRITON_UNSUPPORTED,
+        "warpfst: the server's backend interface is not version 1.10 or a later 1.x");
+  tw_metric_families *families = metric_families_new();
+  error = TRITONBACKEND_BackendSetState(backend, families);
+  if (error != NULL) metric_families_free(families);
+  return error;
+}
+
+EXPORT TRITONBACKEND_Finalize(TRITONBACKEND_Backend *backend) {
+  void *families;
+  TRITONSERVER_Error *error = TRITONBACKEND_BackendState(backend, &families);
+  if (error == NULL) metric_families_free(families);
+  return error;
 }
 
 /* Finds the folder of the model's version. Free *out with free(). */
@@ -246,6 +315,20 @@ static TRITONSERVER_Error *read_settings(TRITONBACKEND_Model *triton, tw_setting
   return error;
 }
 
+static tw_metrics *make_metrics(TRITONBACKEND_Model *triton) {
+  TRITONBACKEND_Backend *backend;
+  void *families = NULL;
+  const char *name;
+  uint64_t version;
+  TRITONSERVER_Error *error = TRITONBACKEND_ModelBackend(triton, &backend);
+  if (error == NULL) error = TRITONBACKEND_BackendState(backend, &families);
+  if (error == NULL) error = TRITONBACKEND_ModelName(triton, &name);
+  if (error == NULL) error = TRITONBACKEND_ModelVersion(triton, &version);
+  if (error == NULL) return metrics_new(families, name, version);
+  ignore(error);
+  return NULL;
+}
+
 EXPORT TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *triton) {
   tw_settings settings;
   tw_model *model;
@@ -258,6 +341,7 @@ EXPORT TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *triton) {
     error = to_triton(&err);
   free(folder);
   if (error != NULL) return error;
+  model->metrics = make_metrics(triton);
   error = TRITONBACKEND_ModelSetState(triton, model);
   if (error != NULL) model_close(model);
   return error;
@@ -302,9 +386,10 @@ EXPORT TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *triton,
   batch.streams = calloc(count, sizeof *batch.streams);
   batch.chunks = calloc(count, sizeof *batch.chunks);
   batch.events = calloc(count, sizeof *batch.events);
+  batch.partials = calloc(count, sizeof *batch.partials);
   batch.which = calloc(count, sizeof *batch.which);
   if (batch.jobs == NULL || batch.streams == NULL || batch.chunks == NULL || batch.events == NULL ||
-      batch.which == NULL) {
+      batch.partials == NULL || batch.which == NULL) {
     error = TRITONSERVER_ErrorNew(TRITON_UNAVAILABLE, "out of memory for a batch");
   } else {
     for (uint32_t i = 0; i < count; i++) batch.jobs[i].request = requests[i];
@@ -314,6 +399,7 @@ EXPORT TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *triton,
   free(batch.streams);
   free(batch.chunks);
   free(batch.events);
+  free(batch.partials);
   free(batch.which);
   return error;
 }

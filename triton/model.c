@@ -119,6 +119,7 @@ void model_close(tw_model *model) {
   if (model == NULL) return;
   wf_graph_free(model->graph);
   wf_symbols_free(model->words);
+  metrics_free(model->metrics);
   settings_free(&model->settings);
   free(model);
 }
@@ -149,33 +150,55 @@ static tw_sequence **bucket_of(tw_instance *instance, const char *id) {
   return &instance->buckets[(hash ^ hash >> 16) % NUM_BUCKETS];
 }
 
+/* Takes the sequence out of the order of use. */
+static void unlink_use(tw_instance *instance, tw_sequence *sequence) {
+  *(sequence->older != NULL ? &sequence->older->newer : &instance->oldest) = sequence->newer;
+  *(sequence->newer != NULL ? &sequence->newer->older : &instance->newest) = sequence->older;
+}
+
+/* Makes the sequence the newest. */
+static void link_use(tw_instance *instance, tw_sequence *sequence, uint64_t now_ns) {
+  sequence->older = instance->newest;
+  sequence->newer = NULL;
+  *(sequence->older != NULL ? &sequence->older->newer : &instance->oldest) = sequence;
+  instance->newest = sequence;
+  sequence->last_used_ns = now_ns;
+}
+
 void instance_drop(tw_instance *instance, tw_sequence *dropped) {
   tw_sequence **link = bucket_of(instance, dropped->id);
   while (*link != dropped) link = &(*link)->next;
   *link = dropped->next;
+  unlink_use(instance, dropped);
   instance->num_sequences--;
+  metrics_add(instance->model->metrics, METRIC_SEQUENCES, -1);
   free_sequence(dropped);
 }
 
 void instance_close(tw_instance *instance) {
   if (instance == NULL) return;
-  for (size_t i = 0; i < NUM_BUCKETS; i++)
-    while (instance->buckets[i] != NULL) instance_drop(instance, instance->buckets[i]);
+  while (instance->oldest != NULL) instance_drop(instance, instance->oldest);
   wf_decoder_free(instance->decoder);
   free(instance);
 }
 
-/* Drops the sequence that has been idle for longest and is not in the current batch. */
-static void drop_oldest(tw_instance *instance) {
-  tw_sequence *oldest = NULL;
-  for (size_t i = 0; i < NUM_BUCKETS; i++)
-    for (tw_sequence *one = instance->buckets[i]; one != NULL; one = one->next)
-      if (!one->in_batch && (oldest == NULL || one->last_used < oldest->last_used)) oldest = one;
-  if (oldest != NULL) instance_drop(instance, oldest);
+static void abandon_oldest(tw_instance *instance) {
+  metrics_add(instance->model->metrics, METRIC_ABANDONED, 1);
+  instance_drop(instance, instance->oldest);
 }
 
-static wf_status start(tw_instance *instance, const char *id, tw_sequence **out, wf_error *err) {
-  if (instance->num_sequences >= (size_t)instance->model->max_sequences) drop_oldest(instance);
+void instance_drop_idle(tw_instance *instance, uint64_t now_ns) {
+  uint64_t limit_ns = 2000 * (uint64_t)instance->model->settings.max_idle_us;
+  while (limit_ns > 0 && instance->oldest != NULL && !instance->oldest->in_batch &&
+         now_ns - instance->oldest->last_used_ns > limit_ns)
+    abandon_oldest(instance);
+}
+
+static wf_status start(tw_instance *instance, const char *id, uint64_t now_ns, tw_sequence **out,
+                       wf_error *err) {
+  if (instance->num_sequences >= (size_t)instance->model->max_sequences &&
+      !instance->oldest->in_batch)
+    abandon_oldest(instance);
   tw_sequence *made = calloc(1, sizeof *made), **bucket = bucket_of(instance, id);
   if (made != NULL) made->id = strdup(id);
   if (made == NULL || made->id == NULL)
@@ -185,26 +208,28 @@ static wf_status start(tw_instance *instance, const char *id, tw_sequence **out,
   if (status != WF_OK) return free_sequence(made), status;
   made->next = *bucket;
   *bucket = made;
+  link_use(instance, made, now_ns);
   instance->num_sequences++;
+  metrics_add(instance->model->metrics, METRIC_SEQUENCES, 1);
   *out = made;
   return WF_OK;
 }
 
-wf_status instance_find(tw_instance *instance, const char *id, bool starts, tw_sequence **out,
-                        wf_error *err) {
+wf_status instance_find(tw_instance *instance, const char *id, bool starts, uint64_t now_ns,
+                        tw_sequence **out, wf_error *err) {
   *out = *bucket_of(instance, id);
   while (*out != NULL && strcmp((*out)->id, id) != 0) *out = (*out)->next;
-  wf_status status = WF_OK;
-  if (starts && *out == NULL)
-    status = start(instance, id, out, err);
-  else if (starts && (status = wf_stream_reset((*out)->stream, err)) == WF_OK)
-    status = wf_stream_set_scorer((*out)->stream, NULL, err);
-  else if (*out == NULL)
-    status = fail(
-        err, WF_ERR_STATE,
-        "this sequence was not started, or was dropped because it was idle; correlation id ", id);
-  if (status == WF_OK) (*out)->last_used = instance->num_executions;
-  return status;
+  if (*out == NULL)
+    return starts ? start(instance, id, now_ns, out, err)
+                  : fail(err, WF_ERR_STATE,
+                         "this sequence was not started, or was dropped because it was idle; "
+                         "correlation id ",
+                         id);
+  unlink_use(instance, *out);
+  link_use(instance, *out, now_ns);
+  if (!starts) return WF_OK;
+  wf_status status = wf_stream_reset((*out)->stream, err);
+  return status == WF_OK ? wf_stream_set_scorer((*out)->stream, NULL, err) : status;
 }
 
 /* --- boosts ------------------------------------------------------------------------------ */
@@ -245,6 +270,17 @@ static wf_status add_phrase(const tw_model *model, struct phrases *phrases, char
   return WF_OK;
 }
 
+static wf_status read_lines(const tw_model *model, const char *data, uint64_t size,
+                            struct phrases *phrases, char *scratch, wf_error *err) {
+  memcpy(scratch, data, size);
+  scratch[size] = '\0';
+  for (char *rest = scratch, *line; (line = strtok_r(rest, "\n", &rest)) != NULL;) {
+    wf_status status = add_phrase(model, phrases, line, err);
+    if (status != WF_OK) return status;
+  }
+  return WF_OK;
+}
+
 static wf_status read_elements(const tw_model *model, const char *data, uint64_t size,
                                struct phrases *phrases, char *scratch, wf_error *err) {
   for (uint64_t at = 0; at < size;) {
@@ -264,21 +300,21 @@ static wf_status read_elements(const tw_model *model, const char *data, uint64_t
   return WF_OK;
 }
 
-wf_status model_read_boosts(const tw_model *model, const char *data, uint64_t size, wf_scorer **out,
-                            wf_error *err) {
+wf_status model_read_boosts(const tw_model *model, const char *data, uint64_t size, bool are_lines,
+                            wf_scorer **out, wf_error *err) {
   *out = NULL;
   if (model->words == NULL)
     return fail(err, WF_ERR_ARGUMENT, "BOOSTS need a word table: ", "set the parameter `words`");
-  /* Every word and every phrase takes at least one byte of the tensor, so size + 1 entries suffice.
-   */
+  /* Every word and every phrase takes at least one byte, so size + 1 entries suffice. */
   struct phrases phrases = {malloc((size + 1) * sizeof *phrases.words),
                             calloc(size + 1, sizeof *phrases.off),
                             malloc((size + 1) * sizeof *phrases.boosts), 0, 0};
   char *scratch = malloc(size + 1);
   bool room =
       phrases.words != NULL && phrases.off != NULL && phrases.boosts != NULL && scratch != NULL;
-  wf_status status = room ? read_elements(model, data, size, &phrases, scratch, err)
-                          : fail(err, WF_ERR_MEMORY, "out of memory for boosts", "");
+  wf_status status =
+      room ? (are_lines ? read_lines : read_elements)(model, data, size, &phrases, scratch, err)
+           : fail(err, WF_ERR_MEMORY, "out of memory for boosts", "");
   if (status == WF_OK)
     status = wf_scorer_boost_phrases(phrases.words, phrases.off, phrases.boosts,
                                      phrases.num_phrases, out, err);

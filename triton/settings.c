@@ -1,5 +1,5 @@
-/* settings.c - reads the model configuration: a JSON parser that stores max_batch_size and the
- * parameters and skips everything else. */
+/* settings.c - reads the model configuration: a JSON parser that stores max_batch_size, the idle
+ * time of sequences and the parameters, and skips everything else. */
 #include "settings.h"
 
 #include <stdio.h>
@@ -131,6 +131,40 @@ static bool take_parameters(struct cursor *cursor, tw_settings *out) {
   return take(cursor, '}');
 }
 
+/* Reads a number, which may be a string. Any other value becomes 0. */
+static bool take_number(struct cursor *cursor, int64_t *out) {
+  skip_blanks(cursor);
+  const char *value = cursor->at;
+  if (!skip_value(cursor, 0)) return false;
+  char digits[20] = {0};
+  size_t size = (size_t)(cursor->at - value), quote = *value == '"';
+  if (size - quote < sizeof digits) memcpy(digits, value + quote, size - quote);
+  *out = strtoll(digits, NULL, 10);
+  return true;
+}
+
+/* Reads the number `name` of an object. Skips everything else. */
+static bool take_number_of(struct cursor *cursor, const char *name, int64_t *out) {
+  if (!take(cursor, '{')) return false;
+  if (take(cursor, '}')) return true;
+  do {
+    char *key = take_string(cursor);
+    bool good = key != NULL && take(cursor, ':') &&
+                (strcmp(key, name) == 0 ? take_number(cursor, out) : skip_value(cursor, 0));
+    free(key);
+    if (!good) return false;
+  } while (take(cursor, ','));
+  return take(cursor, '}');
+}
+
+static bool take_member(struct cursor *cursor, const char *key, tw_settings *out) {
+  if (strcmp(key, "parameters") == 0) return take_parameters(cursor, out);
+  if (strcmp(key, "max_batch_size") == 0) return take_number(cursor, &out->max_batch_size);
+  if (strcmp(key, "sequence_batching") == 0)
+    return take_number_of(cursor, "max_sequence_idle_microseconds", &out->max_idle_us);
+  return skip_value(cursor, 0);
+}
+
 bool settings_read(const char *json, size_t size, tw_settings *out) {
   struct cursor cursor = {json, json + size};
   *out = (tw_settings){0};
@@ -138,19 +172,7 @@ bool settings_read(const char *json, size_t size, tw_settings *out) {
   if (good && take(&cursor, '}')) return true;
   while (good) {
     char *key = take_string(&cursor);
-    good = key != NULL && take(&cursor, ':');
-    if (good && strcmp(key, "parameters") == 0) {
-      good = take_parameters(&cursor, out);
-    } else if (good) {
-      skip_blanks(&cursor);
-      const char *value = cursor.at;
-      good = skip_value(&cursor, 0);
-      if (good && strcmp(key, "max_batch_size") == 0 && cursor.at - value < 20) {
-        char digits[20] = {0};
-        memcpy(digits, value, (size_t)(cursor.at - value));
-        out->max_batch_size = strtoll(digits, NULL, 10);
-      }
-    }
+    good = key != NULL && take(&cursor, ':') && take_member(&cursor, key, out);
     free(key);
     if (!good || !take(&cursor, ',')) break;
   }

@@ -14,10 +14,12 @@ typedef struct tw_settings {
   tw_setting *items;
   size_t size;
   int64_t max_batch_size;
+  int64_t max_idle_us; /* of a sequence; 0: no sequence batching */
 } tw_settings;
 
-/* Reads "max_batch_size" and "parameters": {"NAME": {"string_value": "VALUE"}, ...} from the
- * configuration. false: malformed JSON, or out of memory. */
+/* Reads "max_batch_size", "max_sequence_idle_microseconds" of "sequence_batching", and
+ * "parameters": {"NAME": {"string_value": "VALUE"}, ...} from the configuration. false: malformed
+ * JSON, or out of memory. */
 bool settings_read(const char *json, size_t size, tw_settings *out);
 /* The value of a parameter; NULL: not given. */
 const char *settings_find(const tw_settings *settings, const char *name);

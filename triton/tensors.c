@@ -106,6 +106,29 @@ static wf_status read_input(TRITONBACKEND_Input *input, tw_tensors *out, bool *h
   return status;
 }
 
+/* Reads the parameter `boosts`. It replaces the tensor. */
+static wf_status read_parameters(TRITONBACKEND_Request *request, tw_tensors *out, wf_error *err) {
+  uint32_t count = 0;
+  if (TRITONBACKEND_RequestParameterCount == NULL || TRITONBACKEND_RequestParameter == NULL)
+    return WF_OK;
+  if (failed(TRITONBACKEND_RequestParameterCount(request, &count)))
+    return fail(err, WF_ERR_ARGUMENT, "a request that cannot be read");
+  for (uint32_t i = 0; i < count; i++) {
+    const char *name;
+    const void *value;
+    TRITONSERVER_ParameterType type;
+    if (failed(TRITONBACKEND_RequestParameter(request, i, &name, &type, &value)))
+      return fail(err, WF_ERR_ARGUMENT, "a request that cannot be read");
+    if (strcmp(name, "boosts") != 0) continue;
+    if (type != TRITON_PARAMETER_STRING)
+      return fail(err, WF_ERR_ARGUMENT, "the parameter boosts must be a string");
+    out->boosts = value;
+    out->boosts_bytes = strlen(out->boosts);
+    out->boosts_are_lines = true;
+  }
+  return WF_OK;
+}
+
 wf_status tensors_read(TRITONBACKEND_Request *request, tw_tensors *out, wf_error *err) {
   uint32_t count = 0;
   bool has_scores = false;
@@ -119,7 +142,8 @@ wf_status tensors_read(TRITONBACKEND_Request *request, tw_tensors *out, wf_error
     wf_status status = read_input(input, out, &has_scores, err);
     if (status != WF_OK) return status;
   }
-  return has_scores ? WF_OK : fail(err, WF_ERR_ARGUMENT, "the request has no input SCORES");
+  if (!has_scores) return fail(err, WF_ERR_ARGUMENT, "the request has no input SCORES");
+  return read_parameters(request, out, err);
 }
 
 void tensors_free(tw_tensors *tensors) {

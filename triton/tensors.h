@@ -13,10 +13,13 @@ typedef struct tw_tensors {
   const char *boosts; /* NULL: none */
   void *boosts_copy;
   uint64_t boosts_bytes;
+  bool boosts_are_lines; /* they are a text, one phrase a line, not a tensor */
 } tw_tensors;
 
-/* Reads SCORES, [frames, columns] or [1, frames, columns] of FP32, FP16 or BF16; and BOOSTS, BYTES
- * of any shape, if the request has it. */
+/* Reads SCORES, [frames, columns] or [1, frames, columns] of FP32, FP16 or BF16; and, if the
+ * request has them, boosts: the parameter `boosts`, a string, or BOOSTS, BYTES of any shape. The
+ * server makes no batches of requests with and without an optional tensor, so the parameter is
+ * faster. */
 wf_status tensors_read(TRITONBACKEND_Request *request, tw_tensors *out, wf_error *err);
 void tensors_free(tw_tensors *tensors);
 

@@ -9,6 +9,9 @@
 
 typedef struct TRITONSERVER_Error TRITONSERVER_Error; /* NULL: no error */
 typedef struct TRITONSERVER_Message TRITONSERVER_Message;
+typedef struct TRITONSERVER_Parameter TRITONSERVER_Parameter;
+typedef struct TRITONSERVER_MetricFamily TRITONSERVER_MetricFamily;
+typedef struct TRITONSERVER_Metric TRITONSERVER_Metric;
 typedef struct TRITONBACKEND_Backend TRITONBACKEND_Backend;
 typedef struct TRITONBACKEND_Model TRITONBACKEND_Model;
 typedef struct TRITONBACKEND_ModelInstance TRITONBACKEND_ModelInstance;
@@ -33,6 +36,10 @@ enum {
 enum { TRITON_SEQUENCE_START = 1, TRITON_SEQUENCE_END = 2 }; /* request flags */
 enum { TRITON_RESPONSE_FINAL = 1, TRITON_RELEASE_ALL = 1 };
 typedef int TRITONBACKEND_ArtifactType;
+typedef int TRITONSERVER_ParameterType;
+enum { TRITON_PARAMETER_STRING = 0 };
+typedef int TRITONSERVER_MetricKind;
+enum { TRITON_COUNTER = 0, TRITON_GAUGE = 1 };
 
 TRITONSERVER_Error *TRITONSERVER_ErrorNew(TRITONSERVER_Error_Code code, const char *message);
 void TRITONSERVER_ErrorDelete(TRITONSERVER_Error *error);
@@ -40,7 +47,28 @@ TRITONSERVER_Error *TRITONSERVER_MessageSerializeToJson(TRITONSERVER_Message *me
                                                         const char **base, uint64_t *size);
 TRITONSERVER_Error *TRITONSERVER_MessageDelete(TRITONSERVER_Message *message);
 
+TRITONSERVER_Parameter *TRITONSERVER_ParameterNew(const char *name, TRITONSERVER_ParameterType type,
+                                                  const void *value);
+void TRITONSERVER_ParameterDelete(TRITONSERVER_Parameter *parameter);
+TRITONSERVER_Error *TRITONSERVER_MetricFamilyNew(TRITONSERVER_MetricFamily **family,
+                                                 TRITONSERVER_MetricKind kind, const char *name,
+                                                 const char *description);
+/* Only after its metrics have been deleted. */
+TRITONSERVER_Error *TRITONSERVER_MetricFamilyDelete(TRITONSERVER_MetricFamily *family);
+TRITONSERVER_Error *TRITONSERVER_MetricNew(TRITONSERVER_Metric **metric,
+                                           TRITONSERVER_MetricFamily *family,
+                                           const TRITONSERVER_Parameter **labels,
+                                           uint64_t num_labels);
+TRITONSERVER_Error *TRITONSERVER_MetricDelete(TRITONSERVER_Metric *metric);
+TRITONSERVER_Error *TRITONSERVER_MetricIncrement(TRITONSERVER_Metric *metric, double value);
+TRITONSERVER_Error *TRITONSERVER_MetricSet(TRITONSERVER_Metric *metric, double value);
+
 TRITONSERVER_Error *TRITONBACKEND_ApiVersion(uint32_t *major, uint32_t *minor);
+TRITONSERVER_Error *TRITONBACKEND_BackendState(TRITONBACKEND_Backend *backend, void **state);
+TRITONSERVER_Error *TRITONBACKEND_BackendSetState(TRITONBACKEND_Backend *backend, void *state);
+TRITONSERVER_Error *TRITONBACKEND_ModelBackend(TRITONBACKEND_Model *model,
+                                               TRITONBACKEND_Backend **backend);
+TRITONSERVER_Error *TRITONBACKEND_ModelName(TRITONBACKEND_Model *model, const char **name);
 TRITONSERVER_Error *TRITONBACKEND_ModelConfig(TRITONBACKEND_Model *model, uint32_t version,
                                               TRITONSERVER_Message **config);
 TRITONSERVER_Error *TRITONBACKEND_ModelRepository(TRITONBACKEND_Model *model,
@@ -76,6 +104,13 @@ TRITONSERVER_Error *TRITONBACKEND_RequestOutputCount(TRITONBACKEND_Request *requ
                                                      uint32_t *count);
 TRITONSERVER_Error *TRITONBACKEND_RequestOutputName(TRITONBACKEND_Request *request, uint32_t index,
                                                     const char **name);
+/* The parameters that a client gave to a request. Old servers lack these two, which are then NULL.
+ */
+__attribute__((weak)) TRITONSERVER_Error *TRITONBACKEND_RequestParameterCount(
+    TRITONBACKEND_Request *request, uint32_t *count);
+__attribute__((weak)) TRITONSERVER_Error *TRITONBACKEND_RequestParameter(
+    TRITONBACKEND_Request *request, uint32_t index, const char **name,
+    TRITONSERVER_ParameterType *type, const void **value);
 TRITONSERVER_Error *TRITONBACKEND_RequestRelease(TRITONBACKEND_Request *request, uint32_t flags);
 TRITONSERVER_Error *TRITONBACKEND_InputProperties(TRITONBACKEND_Input *input, const char **name,
                                                   TRITONSERVER_DataType *type,
@@ -86,6 +121,8 @@ TRITONSERVER_Error *TRITONBACKEND_InputBuffer(TRITONBACKEND_Input *input, uint32
                                               TRITONSERVER_MemoryType *memory, int64_t *memory_id);
 TRITONSERVER_Error *TRITONBACKEND_ResponseNew(TRITONBACKEND_Response **response,
                                               TRITONBACKEND_Request *request);
+TRITONSERVER_Error *TRITONBACKEND_ResponseSetStringParameter(TRITONBACKEND_Response *response,
+                                                             const char *name, const char *value);
 TRITONSERVER_Error *TRITONBACKEND_ResponseOutput(TRITONBACKEND_Response *response,
                                                  TRITONBACKEND_Output **output, const char *name,
                                                  TRITONSERVER_DataType type, const int64_t *shape,

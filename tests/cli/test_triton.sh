@@ -1,14 +1,16 @@
 # The backend for Triton Inference Server, in a real server on the CPU. The server is that of NVIDIA's PyPI package nvidia-pytriton, which ./run test installs
-# into build/triton.
+# into build/triton. Exit status 77: there is no server.
 # shellcheck shell=bash
 server=${WARPFST_TRITON_SERVER:-$SOURCE_DIR/build/triton/pytriton/tritonserver/bin/tritonserver}
-[ -x "$server" ] || { echo "no $server: ./run test installs it" >&2; exit 1; }
+[ -x "$server" ] || { echo "no $server: ./run test installs it" >&2; exit 77; }
 ctc=$SOURCE_DIR/examples/ctc
 mkdir -p backends/warpfst models scores
 cp "$BUILD_DIR/triton/libtriton_warpfst.so" backends/warpfst/
 cp -r "$SOURCE_DIR/triton/models/warpfst" models/
 mkdir models/warpfst/1
 "$WARPFST" mkgraph ctc --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --lm="$ctc/lm3.arpa.gz" -o models/warpfst/1/graph.wfst -q
+cp -r models/warpfst models/short # a second model, whose sequences may idle for half a second
+sed -i 's/\(max_sequence_idle_microseconds\): 60000000/\1: 500000/' models/short/config.pbtxt
 for file in $(find "$ctc/logp_phone" -name '*.npy' | sort | head -60); do ln -s "$file" scores/; done
 printf 'IT 8\n' >boost
 settings=(models/warpfst/1/graph.wfst scores --acoustic-scale=0.7 --beam=15 --max-active=7000 --blank=0 --frame-shift=0.04 --format=json)

@@ -8,6 +8,7 @@ import concurrent.futures
 import http.client
 import json
 import pathlib
+import re
 import socket
 import struct
 import subprocess
@@ -37,10 +38,13 @@ class Refused(Exception):
 
 
 class Server:
-    def __init__(self, binary, repository, backends, log):
-        self.port = free_port()
+    """A server with free ports for HTTP, gRPC and metrics."""
+
+    def __init__(self, binary, repository, backends, log, exit_timeout_s=10):
+        self.port, self.grpc_port, self.metrics_port = free_port(), free_port(), free_port()
         command = [binary, f"--model-repository={repository}", f"--backend-directory={backends}", f"--http-port={self.port}", "--http-address=127.0.0.1",
-                   "--allow-grpc=false", "--allow-metrics=false", "--exit-timeout-secs=10"]
+                   f"--grpc-port={self.grpc_port}", "--grpc-address=127.0.0.1", f"--metrics-port={self.metrics_port}", "--metrics-address=127.0.0.1",
+                   "--grpc-infer-allocation-pool-size=4096", "--allow-gpu-metrics=false", f"--exit-timeout-secs={exit_timeout_s}"]
         self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
         for _ in range(600):
             if self.process.poll() is not None:
@@ -53,8 +57,12 @@ class Server:
             time.sleep(0.1)
         raise SystemExit("the server is not ready")
 
-    def ask(self, method, path, body=None, headers=None):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+    def metrics(self):
+        """The page that Prometheus reads."""
+        return self.ask("GET", "/metrics", port=self.metrics_port)[1].decode()
+
+    def ask(self, method, path, body=None, headers=None, port=None):
+        connection = http.client.HTTPConnection("127.0.0.1", port or self.port, timeout=60)
         try:
             connection.request(method, path, body, headers or {})
             response = connection.getresponse()
@@ -62,7 +70,7 @@ class Server:
         finally:
             connection.close()
 
-    def infer(self, frames, columns, data, sequence=None, start=False, end=False, boosts=None, datatype="FP32"):
+    def infer(self, frames, columns, data, sequence=None, start=False, end=False, boosts=None, datatype="FP32", model="warpfst"):
         """Sends one inference request. The scores are sent in Triton's binary tensor format."""
         inputs = [{"name": "SCORES", "shape": [1, frames, columns], "datatype": datatype, "parameters": {"binary_data_size": len(data)}}]
         if boosts is not None:
@@ -71,11 +79,11 @@ class Server:
         if sequence is not None:
             request["parameters"] = {"sequence_id": sequence, "sequence_start": start, "sequence_end": end}
         header = json.dumps(request).encode()
-        status, body = self.ask("POST", "/v2/models/warpfst/infer", header + data, {"Inference-Header-Content-Length": str(len(header))})
+        status, body = self.ask("POST", f"/v2/models/{model}/infer", header + data, {"Inference-Header-Content-Length": str(len(header))})
         output = json.loads(body)
         if status != 200:
             raise Refused(output["error"])
-        return {output["name"]: output["data"] for output in output["outputs"]}
+        return {"flags": output.get("parameters", {}).get("flags", ""), **{each["name"]: each["data"] for each in output["outputs"]}}
 
     def stop(self):
         self.process.terminate()
@@ -102,6 +110,33 @@ def check(output, expected):
     bits = {"not_final": 1, "narrowed": 2, "died": 4, "overflow": 8}
     assert output["FLAGS"] == [sum(bits[flag] for flag in expected["flags"])], (output, expected)
     assert abs(output["COST"][0] - expected["cost"]) < 1e-3, (output, expected)
+
+
+def metric(server, name, model="warpfst"):
+    return float(re.search(rf'^{name}{{model="{model}",version="1"}} (\S+)$', server.metrics(), re.MULTILINE).group(1))
+
+
+def check_metrics(server, matrices, stats):
+    """The metrics page: audio, time and queue of all requests, utterances that died, and sequences that clients abandon, with the model whose sequences may idle for half a second."""
+    assert metric(server, "warpfst_utterances_died_total") == 1
+    audio = metric(server, "warpfst_audio_seconds_total")
+    assert audio > 0.04 * sum(frames for frames, _, _ in matrices.values()), audio
+    spent = sum(stats["inference_stats"][name]["ns"] for name in ("compute_input", "compute_infer", "compute_output")) / 1e9  # of each request: more than of each batch
+    assert 0 < metric(server, "warpfst_busy_seconds_total") < spent, (spent, server.metrics())
+    assert metric(server, "warpfst_batch_size") >= 1 and metric(server, "warpfst_rtfx") > 0
+    assert metric(server, "nv_inference_queue_duration_us") > 0
+    _, columns, data = next(iter(matrices.values()))
+    frame = (1, columns, data[:4 * columns])
+    for number in range(20, 25):
+        server.infer(*frame, number, start=True, model="short")
+    for _ in range(100):
+        time.sleep(0.2)
+        server.infer(*frame, 30, start=True, end=True, model="short")
+        if metric(server, "warpfst_sequences", "short") == 0:
+            break
+    assert metric(server, "warpfst_sequences", "short") == 0 and metric(server, "warpfst_sequences_abandoned_total", "short") == 5
+    assert metric(server, "warpfst_sequences_abandoned_total") == 0
+    refuse(server, "START", *frame, 20, model="short")
 
 
 def refuse(server, says, *args, **named):
@@ -136,7 +171,7 @@ def main():
             server.infer(1, columns, half, 7, start=True)  # a new start in mid-utterance discards the words so far
             check(stream(server, (frames, columns, data), 7, frames), wanted[differ[0]])
             nothing = server.infer(2, columns, struct.pack("<f", float("-inf")) * (2 * columns), 14, start=True, end=True)
-            assert nothing["TEXT"] == [""] and nothing["FLAGS"][0] & 4, nothing
+            assert nothing["TEXT"] == [""] and nothing["FLAGS"][0] & 4 and "died" in nothing["flags"], nothing
             refuse(server, "columns", 1, 3, b"\0" * 12, 8, start=True, end=True)
             refuse(server, "NaN", 1, columns, struct.pack("<f", float("nan")) * columns, 9, start=True, end=True)
             refuse(server, "FP32", 1, columns, half[:4] * (2 * columns), 10, start=True, end=True, datatype="FP64")
@@ -145,8 +180,9 @@ def main():
             check(stream(server, (frames, columns, data), 13, 5), wanted[differ[0]])  # the server still works
             stats = json.loads(server.ask("GET", "/v2/models/warpfst/stats")[1])["model_stats"][0]
             sizes = [row["batch_size"] for row in stats["batch_stats"]]
-            assert max(sizes) > 2, sizes
+            assert max(sizes) > 8, sizes  # chunks of all lengths, with and without boosts
             assert stats["inference_stats"]["compute_infer"]["count"] > 500 and stats["inference_stats"]["fail"]["count"] >= 3, stats  # the server refused the others before they reached the model
+            check_metrics(server, matrices, stats)
             print(f"{stats['inference_stats']['success']['count']} requests in {stats['execution_count']} executions, of up to {max(sizes)}")
         finally:
             code = server.stop()

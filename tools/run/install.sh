@@ -60,7 +60,7 @@ need_build() {
   PATH="$PWD/build/cmake/bin:$PATH"
 }
 
-# Installs a Triton Inference Server for tests of the backend, from NVIDIA's package for PyTriton, without its
+# Installs a Triton Inference Server for tests and benchmarks of the backend, from NVIDIA's package for PyTriton, without its
 # dependencies. Needs build/venv.
 need_triton() {
   local version=0.7.0
@@ -119,6 +119,7 @@ needs_bench() { # [WHAT]
   case $what in word_times | spot) need python3-numpy ;; esac
   case $what in rnnlm_hybrid) need r-cran-janeaustenr ;; esac
   case $what in boost | align) need_python "build/bench/${what}_peers" "bench/$what-requirements.txt" ;; esac
+  case $what in triton) need binutils && need_python build/venv tests/python-requirements.txt && need_triton ;; esac
   case $what in lm | all) need pocketsphinx-en-us && need_python build/venv tests/python-requirements.txt ;; esac
 }
 needs_wheel() { # [cpu]
