@@ -434,9 +434,9 @@ WF_API wf_status wf_align(const wf_align_input *inputs, size_t count,
  * ========================================================================================= */
 
 typedef struct wf_prefix_token {
-  const char *text; /* UTF-8; "": none, such as the blank or a space between words */
-  bool starts_word; /* the token ends the word before it; with text, it begins a word */
-  bool ends_word;   /* the next token begins a word */
+  const char *text; /* UTF-8; "": none, as of the blank */
+  bool starts_word; /* ends the word before it and begins one */
+  bool ends_word;   /* ends its word; without text, that before it: a space */
 } wf_prefix_token;
 
 /* What a search is made of. Everything but `lm` is copied. */

@@ -9,11 +9,14 @@
 
 /* Of the alignments that a hypothesis sums over, the best gives the frames. */
 typedef struct hypothesis {
-  uint32_t prefix, spans; /* spans: of the complete words, newest first; NO_SPAN: none */
-  int32_t last;           /* token of the last frame; -1: none yet */
-  int32_t start, end;     /* frames of the part of a word */
-  double log_prob, best;  /* the sum over alignments, and the best of the sums that went into it */
-  double total;           /* with the score of the prefix */
+  uint32_t prefix,
+      spans; /* spans: of the complete words, newest first; NO_SPAN: none. At the end
+                `prefix` is a text, and `begun` says whether a word has begun after it */
+  bool begun;
+  int32_t last;          /* token of the last frame; -1: none yet */
+  int32_t start, end;    /* frames of the part of a word */
+  double log_prob, best; /* the sum over alignments, and the best of the sums that went into it */
+  double total;          /* with the score of the prefix */
 } hypothesis;
 typedef WF__VEC(hypothesis) hypothesis_vec;
 
@@ -69,15 +72,14 @@ static wf_status add_span(search *s, hypothesis *h, int32_t start, int32_t end, 
 /* The hypothesis takes a token that is neither the blank nor the last one. */
 static wf_status take_token(search *s, hypothesis *h, int32_t token, int32_t frame, wf_error *err) {
   const wf_prefix_token *t = &s->searcher->tokens[token];
-  if (t->starts_word && wf__prefix_has_part(&s->texts, h->prefix)) {
+  bool has_text = t->text[0] != 0, in_word = wf__prefix_has_part(&s->texts, h->prefix);
+  if (t->starts_word && in_word) {
     WF__TRY(add_span(s, h, h->start, h->end, err));
-    h->start = -1;
+    in_word = false;
   }
-  if (t->text[0] != 0) {
-    if (t->starts_word || !wf__prefix_has_part(&s->texts, h->prefix)) h->start = frame;
-    h->end = frame + 1;
-    if (t->ends_word) WF__TRY(add_span(s, h, h->start, h->end, err));
-  }
+  if (has_text && !in_word) h->start = frame;
+  if (has_text) h->end = frame + 1;
+  if (t->ends_word && (has_text || in_word)) WF__TRY(add_span(s, h, h->start, h->end, err));
   uint64_t key = (uint64_t)h->prefix << 32 | (uint32_t)token;
   uint32_t to = wf__map64_find(&s->moves, key);
   if (to == WF__MAP64_NONE) {
@@ -88,13 +90,14 @@ static wf_status take_token(search *s, hypothesis *h, int32_t token, int32_t fra
   return WF_OK;
 }
 
-static wf_status add_hypothesis(search *s, const hypothesis *h, wf_error *err) {
-  uint64_t key = (uint64_t)h->prefix << 32 | (uint32_t)(h->last + 1);
+/* Appends a hypothesis, or adds it to the one with the same key. */
+static wf_status merge(wf__map64 *places, uint64_t key, const hypothesis *h, hypothesis_vec *to,
+                       wf_error *err) {
   uint32_t at = 0;
   bool fresh = false;
-  WF__TRY(wf__map64_insert(&s->merged, key, (uint32_t)s->next.size, &at, &fresh, "a frame", err));
-  if (fresh) return wf__vec_push(&s->next, *h, "a frame", err);
-  hypothesis *other = &s->next.data[at];
+  WF__TRY(wf__map64_insert(places, key, (uint32_t)to->size, &at, &fresh, "hypotheses", err));
+  if (fresh) return wf__vec_push(to, *h, "hypotheses", err);
+  hypothesis *other = &to->data[at];
   double sum = add_logs(other->log_prob, h->log_prob);
   if (h->best > other->best) *other = *h;
   other->log_prob = sum;
@@ -116,7 +119,8 @@ static wf_status expand(search *s, int32_t frame, int32_t num_chosen, wf_error *
         WF__TRY(take_token(s, &h, token, frame, err));
       }
       h.last = token;
-      WF__TRY(add_hypothesis(s, &h, err));
+      WF__TRY(
+          merge(&s->merged, (uint64_t)h.prefix << 32 | (uint32_t)(h.last + 1), &h, &s->next, err));
     }
   }
   return WF_OK;
@@ -174,36 +178,40 @@ static wf_status do_frame(search *s, int32_t frame, wf_error *err) {
 
 /* --- the end -------------------------------------------------------------------------------- */
 
-/* Ends words. Hypotheses with the same text become one. `prefix` is then a text. */
+/* A text may have two hypotheses: a word has begun after it, or not. Keeps the better one. */
+static wf_status drop_equal_texts(search *s, wf_error *err) {
+  uint64_t kept = 0;
+  wf__map64_clear(&s->seen);
+  for (uint64_t k = 0; k < s->next.size; k++) {
+    uint32_t at = 0;
+    bool fresh = false;
+    WF__TRY(wf__map64_insert(&s->seen, s->next.data[k].prefix, 0, &at, &fresh, "texts", err));
+    if (fresh) s->next.data[kept++] = s->next.data[k];
+  }
+  s->next.size = kept;
+  return WF_OK;
+}
+
+/* Ends words. Hypotheses with the same text become one. */
 static wf_status finish(search *s, wf_error *err) {
   s->next.size = 0;
   wf__map64_clear(&s->seen);
   for (uint64_t k = 0; k < s->now.size; k++) {
     hypothesis h = s->now.data[k];
     if (wf__prefix_has_part(&s->texts, h.prefix)) WF__TRY(add_span(s, &h, h.start, h.end, err));
+    h.begun = wf__prefix_has_begun(&s->texts, h.prefix) && s->searcher->lm != NULL;
     WF__TRY(wf__prefix_finish(&s->texts, h.prefix, &h.prefix, err));
-    uint32_t at = 0;
-    bool fresh = false;
-    WF__TRY(
-        wf__map64_insert(&s->seen, h.prefix, (uint32_t)s->next.size, &at, &fresh, "texts", err));
-    if (fresh) {
-      WF__TRY(wf__vec_push(&s->next, h, "texts", err));
-      continue;
-    }
-    hypothesis *other = &s->next.data[at];
-    double sum = add_logs(other->log_prob, h.log_prob);
-    if (h.best > other->best) *other = h;
-    other->log_prob = sum;
+    WF__TRY(merge(&s->seen, (uint64_t)h.prefix << 1 | h.begun, &h, &s->next, err));
   }
-  for (uint64_t k = 0; k < s->next.size; k++)
-    s->next.data[k].total =
-        s->next.data[k].log_prob + wf__text_score(&s->texts, s->next.data[k].prefix);
+  for (uint64_t k = 0; k < s->next.size; k++) {
+    hypothesis *h = &s->next.data[k];
+    h->total = h->log_prob + wf__text_score(&s->texts, h->prefix, h->begun);
+  }
   keep_best(s->options, &s->next);
-  return WF_OK;
+  return drop_equal_texts(s, err);
 }
 
-/* Words from the last to the first; each text is a prefix of texts below it in the tree, so they
- * are written into one block, the spans beside. */
+/* Words from the last to the first. */
 static wf_status write_text(search *s, const hypothesis *h, wf__arena *memory, wf_prefix_text *out,
                             wf_error *err) {
   *out = (wf_prefix_text){.log_prob = h->log_prob,

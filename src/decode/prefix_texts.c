@@ -86,15 +86,15 @@ static wf_status add_word(wf__prefix_texts *t, uint32_t text, uint32_t word, uin
   return wf__vec_push(&t->texts, next, "texts", err);
 }
 
-static wf_status prefix_of(wf__prefix_texts *t, uint32_t text, uint32_t part, uint32_t *out,
-                           wf_error *err) {
+static wf_status prefix_of(wf__prefix_texts *t, uint32_t text, uint32_t part, bool begun,
+                           uint32_t *out, wf_error *err) {
   bool fresh = false;
-  WF__TRY(wf__map64_insert(&t->prefix_of, (uint64_t)text << 32 | part, (uint32_t)t->prefixes.size,
-                           out, &fresh, "prefixes", err));
+  WF__TRY(wf__map64_insert(&t->prefix_of, (uint64_t)text << 32 | part << 1 | begun,
+                           (uint32_t)t->prefixes.size, out, &fresh, "prefixes", err));
   if (!fresh) return WF_OK;
   wf__part_info info = {0};
   if (part != 0) WF__TRY(info_of(t, part, &info, err));
-  wf__prefix made = {text, part, t->texts.data[text].score + info.partial};
+  wf__prefix made = {text, part, begun, t->texts.data[text].score + info.partial};
   return wf__vec_push(&t->prefixes, made, "prefixes", err);
 }
 
@@ -116,7 +116,8 @@ wf_status wf__prefix_move(wf__prefix_texts *t, uint32_t prefix, const wf_prefix_
     WF__TRY(add_word(t, text, part, &text, err));
     part = 0;
   }
-  return prefix_of(t, text, part, to, err);
+  bool begun = part == 0 && token->starts_word && !token->ends_word;
+  return prefix_of(t, text, part, begun, to, err);
 }
 
 uint64_t wf__prefix_history(const wf__prefix_texts *t, uint32_t prefix) {
@@ -131,12 +132,13 @@ uint64_t wf__prefix_history(const wf__prefix_texts *t, uint32_t prefix) {
   return hash;
 }
 
-double wf__text_score(const wf__prefix_texts *t, uint32_t text) {
-  const wf__text *at = &t->texts.data[text];
+double wf__text_score(const wf__prefix_texts *t, uint32_t text, bool begun) {
+  wf__text at = t->texts.data[text];
   const wf_lm *lm = t->searcher->lm;
-  if (lm == NULL || !t->options->sentence_ends) return at->score;
-  double cost = (double)wf_lm_final(lm, at->lm_state, NULL);
-  return at->score - (double)t->options->lm_weight * (cost == INFINITY ? missing_unk * ln10 : cost);
+  if (begun) score_word(t, &(wf__part_info){.label = -1}, &at);
+  if (lm == NULL || !t->options->sentence_ends) return at.score;
+  double cost = (double)wf_lm_final(lm, at.lm_state, NULL);
+  return at.score - (double)t->options->lm_weight * (cost == INFINITY ? missing_unk * ln10 : cost);
 }
 
 const char *wf__text_word(const wf__prefix_texts *t, uint32_t text, wf__arena *memory) {
@@ -170,7 +172,7 @@ wf_status wf__prefix_texts_init(wf__prefix_texts *t, const wf_prefix_searcher *s
   WF__TRY(wf__hotwords_init(input, &t->hotwords, err));
   WF__TRY(start_state(t, input->lm_state, &empty.lm_state, err));
   WF__TRY(wf__vec_push(&t->texts, empty, "texts", err));
-  return prefix_of(t, 0, 0, &prefix, err);
+  return prefix_of(t, 0, 0, false, &prefix, err);
 }
 
 void wf__prefix_texts_free(wf__prefix_texts *t) {

@@ -15,6 +15,7 @@ typedef struct wf__text {
 
 typedef struct wf__prefix {
   uint32_t text, part;
+  bool begun; /* a word has begun that has no letters yet */
   double score;
 } wf__prefix;
 
@@ -34,7 +35,7 @@ typedef struct wf__prefix_texts {
   WF__VEC(wf__prefix) prefixes;
   WF__VEC(wf__part_info) infos;
   wf__map64 text_of;   /* text << 32 | word -> text */
-  wf__map64 prefix_of; /* text << 32 | part -> prefix */
+  wf__map64 prefix_of; /* text << 32 | part << 1 | begun -> prefix */
   wf__map64 info_of;   /* part -> info */
   WF__VEC(char) letters;
 } wf__prefix_texts;
@@ -52,13 +53,16 @@ wf_status wf__prefix_move(wf__prefix_texts *t, uint32_t prefix, const wf_prefix_
 wf_status wf__prefix_finish(wf__prefix_texts *t, uint32_t prefix, uint32_t *text, wf_error *err);
 /* A hash of what scores of continuations depend on: the last words and the part. */
 uint64_t wf__prefix_history(const wf__prefix_texts *t, uint32_t prefix);
-/* The score of a text at the end of the utterance. */
-double wf__text_score(const wf__prefix_texts *t, uint32_t text);
+/* The score of a text at the end of the utterance. begun: an unknown word has begun after it. */
+double wf__text_score(const wf__prefix_texts *t, uint32_t text, bool begun);
 /* The text's last word, NUL-terminated, in the arena; NULL: out of memory. */
 const char *wf__text_word(const wf__prefix_texts *t, uint32_t text, wf__arena *memory);
 
 static inline bool wf__prefix_has_part(const wf__prefix_texts *t, uint32_t prefix) {
   return t->prefixes.data[prefix].part != 0;
+}
+static inline bool wf__prefix_has_begun(const wf__prefix_texts *t, uint32_t prefix) {
+  return t->prefixes.data[prefix].begun;
 }
 static inline double wf__prefix_score(const wf__prefix_texts *t, uint32_t prefix) {
   return t->prefixes.data[prefix].score;

@@ -26,7 +26,7 @@ wf_status wf__word_parts_append(wf__word_parts *parts, uint32_t part, const char
     uint32_t child = find_child(parts, key);
     if (child == WF__MAP64_NONE) {
       uint64_t number = wf__word_parts_num_first(parts) + parts->parts.size;
-      if (number >= WF__MAP64_NONE) return wf__fail(err, WF_ERR_LIMIT, "too many parts of words");
+      if (number > INT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "too many parts of words");
       WF__TRY(wf__vec_push(&parts->parts, ((wf__word_part){part, byte, false}), "words", err));
       WF__TRY(
           wf__map64_insert(&parts->children, key, (uint32_t)number, &child, NULL, "words", err));

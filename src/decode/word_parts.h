@@ -1,6 +1,7 @@
 /* word_parts.h - beginnings of words, as numbers: a trie over bytes in two layers. The first holds
  * the known words; it is immutable and shared by searches. The second grows during a search by what
- * the first lacks. A part's number is below `first->size` in the first layer. Part 0 is empty. */
+ * the first lacks. Numbers are at most INT32_MAX; those of the first layer come first. Part 0 is
+ * empty. */
 #ifndef WF_DECODE_WORD_PARTS_H
 #define WF_DECODE_WORD_PARTS_H
 

@@ -44,11 +44,11 @@ class Alphabet:
         return self.labels.index("")
 
     def tokens(self) -> list[tuple[str, bool, bool]]:
-        """For each label: (text, does it begin a word or stand between words, does it end a word)."""
+        """For each label: (text, does it begin a word, does it end a word, without text the one before it)."""
         found = []
         for label in self.labels:
             text = "" if label == " " else label.strip(_WORD_START)
-            found.append((text, label == " " or label.startswith(_WORD_START), bool(text) and label.endswith(_WORD_START)))
+            found.append((text, label.startswith(_WORD_START), label == " " or (bool(text) and label.endswith(_WORD_START))))
         return found
 
     def dumps(self) -> str:
