@@ -29,12 +29,12 @@ static wf_status add_tokens(wf_prefix_searcher *s, const wf_prefix_parts *parts,
 }
 
 static wf_status add_words(wf_prefix_searcher *s, const wf_prefix_parts *parts, wf_error *err) {
-  WF__TRY(wf__word_parts_init(&s->words, NULL, err));
+  WF__TRY(wf__word_trie_init(&s->words, NULL, err));
   for (size_t i = 0; i < parts->num_words; i++) {
     uint32_t part = 0;
-    WF__TRY(wf__word_parts_append(&s->words, 0, parts->words[i], &part, err));
+    WF__TRY(wf__word_trie_append(&s->words, 0, parts->words[i], &part, err));
     if (part == 0) return wf__fail(err, WF_ERR_ARGUMENT, "word %zu is empty", i);
-    wf__word_parts_mark(&s->words, part);
+    wf__word_trie_mark(&s->words, part);
   }
   return WF_OK;
 }
@@ -61,7 +61,7 @@ void wf_prefix_searcher_free(wf_prefix_searcher *searcher) {
   for (int32_t i = 0; i < searcher->num_tokens; i++)
     free((char *)(uintptr_t)searcher->tokens[i].text);
   free(searcher->tokens);
-  wf__word_parts_free(&searcher->words);
+  wf__word_trie_free(&searcher->words);
   wf_lm_free(searcher->lm);
   free(searcher);
 }

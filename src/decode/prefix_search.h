@@ -7,13 +7,13 @@
 #ifndef WF_DECODE_PREFIX_SEARCH_H
 #define WF_DECODE_PREFIX_SEARCH_H
 
-#include "decode/word_parts.h"
+#include "decode/word_trie.h"
 
 struct wf_prefix_searcher {
   wf_prefix_token *tokens; /* [num_tokens] */
   int32_t num_tokens, blank;
   wf_lm *lm; /* or NULL */
-  wf__word_parts words;
+  wf__word_trie words;
 };
 
 /* Fills `out`, initially zero. After an error, too, its memory is the caller's to free. */

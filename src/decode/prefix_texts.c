@@ -13,13 +13,13 @@ enum { USUAL_LETTERS = 6 };
 /* Length of the part in bytes. */
 static size_t part_size(const wf__prefix_texts *t, uint32_t part) {
   size_t size = 0;
-  for (; part != 0; part = wf__word_parts_at(&t->parts, part)->parent) size++;
+  for (; part != 0; part = wf__word_trie_at(&t->parts, part)->parent) size++;
   return size;
 }
 
 static void spell_part(const wf__prefix_texts *t, uint32_t part, size_t size, char *out) {
-  for (out[size] = 0; part != 0; part = wf__word_parts_at(&t->parts, part)->parent)
-    out[--size] = (char)wf__word_parts_at(&t->parts, part)->byte;
+  for (out[size] = 0; part != 0; part = wf__word_trie_at(&t->parts, part)->parent)
+    out[--size] = (char)wf__word_trie_at(&t->parts, part)->byte;
 }
 
 /* Fills the info of a part that `t->letters` spells. */
@@ -31,13 +31,13 @@ static void describe(const wf__prefix_texts *t, uint32_t part, wf__part_info *ou
   uint32_t hot = wf__hotwords_find(&t->hotwords, text, &out->is_hotword);
   if (hot > 0) {
     out->partial = (double)o->hotword_weight * letters / hot;
-  } else if (lm != NULL && !wf__word_parts_begins_word(&t->parts, part)) {
+  } else if (lm != NULL && !wf__word_trie_begins_word(&t->parts, part)) {
     out->partial =
         (double)o->unknown_score * (letters > USUAL_LETTERS ? letters / USUAL_LETTERS : 1);
   }
   int64_t label = lm != NULL ? wf_symbols_find(wf_lm_words(lm), text) : -1;
   out->label = label >= 0 && wf_lm_knows(lm, (int32_t)label) ? (int32_t)label : -1;
-  out->is_known = out->label >= 0 && wf__word_parts_at(&t->parts, part)->is_word;
+  out->is_known = out->label >= 0 && wf__word_trie_at(&t->parts, part)->is_word;
 }
 
 static wf_status info_of(wf__prefix_texts *t, uint32_t part, wf__part_info *out, wf_error *err) {
@@ -111,7 +111,7 @@ wf_status wf__prefix_move(wf__prefix_texts *t, uint32_t prefix, const wf_prefix_
     WF__TRY(wf__prefix_finish(t, prefix, &text, err));
     part = 0;
   }
-  WF__TRY(wf__word_parts_append(&t->parts, part, token->text, &part, err));
+  WF__TRY(wf__word_trie_append(&t->parts, part, token->text, &part, err));
   if (token->ends_word && part != 0) {
     WF__TRY(add_word(t, text, part, &text, err));
     part = 0;
@@ -168,7 +168,7 @@ wf_status wf__prefix_texts_init(wf__prefix_texts *t, const wf_prefix_searcher *s
   *t = (wf__prefix_texts){.searcher = searcher, .options = options};
   wf__text empty = {0};
   uint32_t prefix = 0;
-  WF__TRY(wf__word_parts_init(&t->parts, &searcher->words, err));
+  WF__TRY(wf__word_trie_init(&t->parts, &searcher->words, err));
   WF__TRY(wf__hotwords_init(input, &t->hotwords, err));
   WF__TRY(start_state(t, input->lm_state, &empty.lm_state, err));
   WF__TRY(wf__vec_push(&t->texts, empty, "texts", err));
@@ -177,7 +177,7 @@ wf_status wf__prefix_texts_init(wf__prefix_texts *t, const wf_prefix_searcher *s
 
 void wf__prefix_texts_free(wf__prefix_texts *t) {
   free(t->hotwords.words);
-  wf__word_parts_free(&t->parts);
+  wf__word_trie_free(&t->parts);
   wf__vec_free(&t->texts);
   wf__vec_free(&t->prefixes);
   wf__vec_free(&t->infos);

@@ -8,7 +8,7 @@
 #include "decode/prefix_search.h"
 
 typedef struct wf__text {
-  uint32_t before, word; /* word: a part (word_parts.h) */
+  uint32_t before, word; /* word: a part (word_trie.h) */
   uint32_t num_words, lm_state;
   double score; /* of the language model and the hotwords */
 } wf__text;
@@ -30,7 +30,7 @@ typedef struct wf__prefix_texts {
   const wf_prefix_searcher *searcher;
   const wf_prefix_options *options;
   wf__hotwords hotwords;
-  wf__word_parts parts;
+  wf__word_trie parts;
   WF__VEC(wf__text) texts;
   WF__VEC(wf__prefix) prefixes;
   WF__VEC(wf__part_info) infos;

@@ -55,9 +55,8 @@ class LanguageModel:
         unk_score_offset: float = -10.0,
         score_boundary: bool = True,
     ) -> None:
-        path = getattr(kenlm_model, "path", kenlm_model)
-        self._path = None if isinstance(kenlm_model, LM) else pathlib.Path(os.fsdecode(path))
-        self.lm = kenlm_model if isinstance(kenlm_model, LM) else LM.read(os.fsdecode(path))
+        self._path = None if isinstance(kenlm_model, LM) else pathlib.Path(os.fsdecode(getattr(kenlm_model, "path", kenlm_model)))
+        self.lm = kenlm_model if self._path is None else LM.read(self._path)
         special = ("<s>", "</s>", "<unk>", "<eps>")
         self.unigrams = sorted(set(unigrams) if unigrams is not None else {text for text, _ in self.lm.words if text not in special})
         self.alpha, self.beta, self.unk_score_offset, self.score_boundary = alpha, beta, unk_score_offset, score_boundary
@@ -81,6 +80,9 @@ class LanguageModel:
     @property
     def serializable_attrs(self) -> dict[str, Any]:
         return {"alpha": self.alpha, "beta": self.beta, "unk_score_offset": self.unk_score_offset, "score_boundary": self.score_boundary}
+
+    def __reduce__(self) -> Any:
+        return LanguageModel, (self.lm if self._path is None else self._path, self.unigrams, *self.serializable_attrs.values())
 
     def save_to_dir(self, filepath: Path) -> None:
         """Writes attrs.json, unigrams.txt and a copy of the model's file. The folder must exist."""
@@ -109,7 +111,7 @@ class _Searcher(Handle):
 
     def __init__(self, alphabet: Alphabet, model: LanguageModel | None) -> None:
         tokens = alphabet.tokens()
-        c_tokens = (_abi.wf_prefix_token * len(tokens))(*((encode_text(text), starts, ends) for text, starts, ends in tokens))
+        c_tokens = (_abi.wf_prefix_token * len(tokens))(*[_abi.wf_prefix_token(encode_text(text), starts, ends) for text, starts, ends in tokens])
         words = _texts([] if model is None else model.unigrams)
         parts = _abi.wf_prefix_parts(tokens=c_tokens, num_tokens=len(tokens), blank=alphabet.blank, words=words, num_words=len(words))
         parts.lm = None if model is None else model.lm.address
