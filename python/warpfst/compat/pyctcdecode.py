@@ -240,7 +240,7 @@ class BeamSearchDecoderCTC:
         hotword_weight   added for each hotword in the text
         lm_start_state   the state of an earlier beam, after which this text goes on
         """
-        options = self._options(beam_width, beam_prune_logp, token_min_logp, False, hotword_weight, 1)
+        options = self._options(beam_width, beam_prune_logp, token_min_logp, True, hotword_weight, 1)
         return self._decode([logits], hotwords, options, lm_start_state)[0][0].text
 
     def decode_batch(
@@ -255,7 +255,7 @@ class BeamSearchDecoderCTC:
     ) -> list[str]:
         """The best text of each utterance, as from `decode`. `pool` has no effect: the library's threads decode."""
         warn_ignored(_OWN_THREADS, pool=(pool, None))
-        options = self._options(beam_width, beam_prune_logp, token_min_logp, False, hotword_weight, 1)
+        options = self._options(beam_width, beam_prune_logp, token_min_logp, True, hotword_weight, 1)
         return [texts[0].text for texts in self._decode(logits_list, hotwords, options)]
 
     def decode_beams(
