@@ -452,7 +452,7 @@ typedef struct wf_prefix_parts {
 
 /* Immutable. */
 typedef struct wf_prefix_searcher wf_prefix_searcher;
-/* Errors: no tokens, a blank that is not a column, an empty word, text that is not UTF-8. */
+/* Errors: no tokens, a blank that is not a column, an empty word. */
 WF_API wf_status wf_prefix_searcher_create(const wf_prefix_parts *parts, wf_prefix_searcher **out,
                                            wf_error *err);
 WF_API void wf_prefix_searcher_free(wf_prefix_searcher *searcher);
