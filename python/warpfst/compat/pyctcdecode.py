@@ -39,7 +39,7 @@ class LanguageModel:
     """An n-gram model with the weights of the search. Thread-safe, except `reset_params`.
 
     kenlm_model       path of an ARPA file, plain or gzipped, or of KenLM's binary trie (not `probing`); a warpfst.LM; or a kenlm.Model, whose file is read again
-    unigrams          the known words; None: those of the model
+    unigrams          the known words, of which those that the model lacks are left out; None: all words of the model
     alpha             weight of ln P of the model
     beta              added for each word
     unk_score_offset  added to log10 P of words that are not known
@@ -57,8 +57,8 @@ class LanguageModel:
     ) -> None:
         self._path = None if isinstance(kenlm_model, LM) else pathlib.Path(os.fsdecode(getattr(kenlm_model, "path", kenlm_model)))
         self.lm = kenlm_model if self._path is None else LM.read(self._path)
-        special = ("<s>", "</s>", "<unk>", "<eps>")
-        self.unigrams = sorted(set(unigrams) if unigrams is not None else {text for text, _ in self.lm.words if text not in special})
+        known = {text for text, _ in self.lm.words if text not in ("<s>", "</s>", "<unk>", "<eps>")}
+        self.unigrams = sorted(known if unigrams is None else known & set(unigrams))
         self.alpha, self.beta, self.unk_score_offset, self.score_boundary = alpha, beta, unk_score_offset, score_boundary
 
     @property
