@@ -442,6 +442,7 @@ static wf_status cuda_decode(void *opaque, const wf__batch *given, wf_error *err
   batch.scores = moved;
   if (status == WF_OK) status = take_scorers(self, &batch, err);
   if (status == WF_OK) status = decode_rounds(self, &work, order, count, homes, began, bytes, err);
+  if (status != WF_OK) wf__moved_wait(self);
   wf__restore_device(caller);
   if (status == WF_ERR_DEVICE) self->broken = true;
   pthread_mutex_destroy(&work.mutex);

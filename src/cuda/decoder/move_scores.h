@@ -21,6 +21,8 @@ void wf__tell_of_moving(struct wf__cuda_backend *self, int home);
  * current device. */
 wf_status wf__move_scores(struct wf__cuda_backend *self, const wf_scores *scores, const int *homes,
                           const int *targets, size_t count, wf_scores *moved, wf_error *err);
+/* Waits for the copies: for calls that end early, as the scores are the caller's. */
+void wf__moved_wait(struct wf__cuda_backend *self);
 /* Memory of the copies on a GPU. */
 uint64_t wf__moved_bytes(const struct wf__cuda_backend *self, int device);
 /* Frees the memory of the copies. */

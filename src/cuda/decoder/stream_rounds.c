@@ -479,6 +479,7 @@ wf_status wf__streams_advance(struct wf__cuda_backend *self, const wf__batch *gi
   wf_status status = place_scores(self, given, channels, moved, &any, err);
   if (status == WF_OK && any) batch.scores = moved;
   if (status == WF_OK) status = advance(self, &batch, channels, err);
+  if (status != WF_OK) wf__moved_wait(self);
   free(moved);
   return status;
 }
