@@ -5,7 +5,7 @@ from __future__ import annotations
 import pathlib
 from typing import Any
 
-import onnx
+import onnx.numpy_helper
 import torch
 import torch.nn.functional as F
 

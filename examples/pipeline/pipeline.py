@@ -46,7 +46,7 @@ class TimedDecoder(wf.Decoder):
     def finish(self, num_calls: int) -> None:
         """Futures are done a moment before their callbacks are called, in the decoder's thread."""
         for _ in range(num_calls):
-            self.timeline.add(*self._done.get())
+            self.timeline.add(*self._done.get(timeout=60))
 
 
 class Pipeline:
@@ -58,7 +58,8 @@ class Pipeline:
         self.encoder = Conformer(MODEL / "model.onnx").to(self.device, torch.float16 if half else torch.float32)
         graph = wf.build_ctc_graph(MODEL / "tokens_phone.txt", MODEL / "lexicon_phone.txt", MODEL / "lm3.arpa.gz", topology="compact")
         self.decoder = TimedDecoder(graph, acoustic_scale=0.7, max_active=7000, blank=0, device=device, num_threads=num_threads)
-        self.copies, self.stream = (torch.cuda.Stream(self.device), torch.cuda.Stream(self.device)) if self.on_gpu else (None, None)
+        self.copies: Any = torch.cuda.Stream(self.device) if self.on_gpu else None
+        self.stream: Any = torch.cuda.Stream(self.device) if self.on_gpu else None
 
     def _scores(self, packs: Sequence[Pack], timeline: Timeline) -> Iterator[tuple[torch.Tensor, list[int]]]:
         """Starts copies and encoder of each batch. On a GPU it waits for neither: the decoder waits for what is on the current stream when it is given the scores."""
@@ -133,7 +134,8 @@ def main() -> None:
     device = torch.cuda.get_device_name(pipeline.device) if pipeline.on_gpu else f"CPU, {args.threads} + {args.threads} threads"
     repeated = f"{len(utterances)} recordings, repeated, " if args.batch * args.batches > len(utterances) else ""
     title = f"{device}; {args.batches} batches of {args.batch} utterances: {repeated}{audio:,.0f} s of audio"
-    report: dict[str, Any] = {"title": title, "half": args.half, "torch": torch.__version__, "audio_seconds": audio, "words": sum(len(text.split()) for text in texts[0])}
+    words = sum(len(text.split()) for text in texts[0])
+    report: dict[str, Any] = {"title": title, "half": args.half, "torch": torch.__version__, "audio_seconds": audio, "words": words}
     panels = []
     for name, timelines in runs.items():
         timelines.sort(key=lambda bars: max(bar.end for bar in bars))

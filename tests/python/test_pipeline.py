@@ -4,6 +4,7 @@
 """
 
 import json
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree
@@ -57,9 +58,13 @@ def test_the_torch_model_equals_onnxruntimes(utterances, references):
     assert np.allclose(np.exp(scores.numpy()).sum(2), 1, atol=1e-3)
 
 
-def test_words_and_order_with_and_without_overlap(utterances, references):
+@pytest.fixture(scope="module")
+def graph():
+    return wf.build_ctc_graph(CTC / "tokens_phone.txt", CTC / "lexicon_phone.txt", CTC / "lm3.arpa.gz", topology="compact")
+
+
+def test_words_and_order_with_and_without_overlap(utterances, references, graph):
     """The words are those of a plain decode. With overlap, the next batch is scored before the results of one are read, without it after."""
-    graph = wf.build_ctc_graph(CTC / "tokens_phone.txt", CTC / "lexicon_phone.txt", CTC / "lm3.arpa.gz", topology="compact")
     wanted = wf.Decoder(graph, acoustic_scale=0.7, max_active=7000, blank=0).decode(references).texts
     pipeline = example.Pipeline("cpu", 1)
     packs = example.packed(utterances, 2, 3, pinned=False)  # 0 1, 2 0, 1 2
@@ -87,3 +92,18 @@ def test_the_program_draws_both_runs(features, tmp_path):
     assert texts.count("encoder") == texts.count("search") == texts.count("results") == 2 and "copy" not in texts
     titles = [element.text for element in picture.iter("{http://www.w3.org/2000/svg}title")]
     assert sum(title.startswith("search, batch") for title in titles) == 4
+
+
+def test_the_pages_loop(utterances, references, graph, capsys):
+    """The block of own-model.md on the CPU: without its GPU, stream and copies."""
+    page = (ROOT / "docs" / "how-to" / "own-model.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```py\n(decoder = wf.Decoder.*?)```", page, re.DOTALL)
+    for words in (', device="cuda"', ", torch.cuda.stream(torch.cuda.Stream())", ".cuda(non_blocking=True)"):
+        assert words in code
+        code = code.replace(words, "")
+    conformer = Conformer(CTC / "model.onnx")
+    loader = [(features, frames) for features, _, frames in example.packed(utterances, 1, 3, pinned=False)]
+    made = {"wf": wf, "torch": torch, "graph": graph, "loader": loader, "model": lambda features: conformer(features, torch.tensor([features.shape[1]]))}
+    exec(code, made)  # noqa: S102
+    wanted = wf.Decoder(graph, acoustic_scale=0.7).decode(references).texts
+    assert capsys.readouterr().out.splitlines() == [str([text]) for text in wanted]
