@@ -150,8 +150,15 @@ uint64_t wf__moved_bytes(const struct wf__cuda_backend *self, int device) {
   return bytes;
 }
 
-void wf__moved_wait(struct wf__cuda_backend *self) {
-  for (uint64_t i = 0; i < self->moved.size; i++) cudaStreamSynchronize(self->moved.data[i].stream);
+wf_status wf__moved_wait(struct wf__cuda_backend *self, int device, wf_error *err) {
+  const struct wf__moved_room *room = room_of(self, device);
+  if (device >= 0 && (room == NULL || room->filled == 0)) return WF_OK;
+  cudaError_t first = cudaSuccess;
+  for (uint64_t i = 0; i < self->moved.size; i++) {
+    const cudaError_t code = cudaStreamSynchronize(self->moved.data[i].stream);
+    if (first == cudaSuccess) first = code;
+  }
+  return first == cudaSuccess ? WF_OK : wf__cuda_fail(err, first, "scores of another GPU");
 }
 
 void wf__move_scores_close(struct wf__cuda_backend *self) {
@@ -243,15 +250,15 @@ static void list_copies(const struct moving *m, const struct wf__moved_room *hom
   }
 }
 
-/* Makes a stream of a GPU (NULL: its default stream) wait for what another one has now. */
-static wf_status wait_for_stream(int waiting, cudaStream_t waiting_stream, int device,
-                                 cudaStream_t stream, wf_error *err) {
+/* Makes a room's stream wait for what another stream (NULL: the default one) of a GPU has now. */
+static wf_status wait_for_stream(const struct wf__moved_room *room, int device, cudaStream_t stream,
+                                 wf_error *err) {
   cudaEvent_t event;
   WF__CUDA_TRY(cudaSetDevice(device), "choosing the GPU");
   WF__CUDA_TRY(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "an event");
   cudaError_t code = cudaEventRecord(event, stream);
-  if (code == cudaSuccess) code = cudaSetDevice(waiting);
-  if (code == cudaSuccess) code = cudaStreamWaitEvent(waiting_stream, event, 0);
+  if (code == cudaSuccess) code = cudaSetDevice(room->device);
+  if (code == cudaSuccess) code = cudaStreamWaitEvent(room->stream, event, 0);
   cudaEventDestroy(event);
   return code == cudaSuccess ? WF_OK : wf__cuda_fail(err, code, "scores of another GPU");
 }
@@ -276,10 +283,9 @@ static wf_status send_from(const struct moving *m, struct wf__moved_room *home,
     list_copies(m, home, &self->moved.data[k], list, &bytes, &count);
     first[k + 1] = bytes;
   }
-  WF__TRY(wait_for_stream(home->device, home->stream, home->device, NULL, err));
+  WF__TRY(wait_for_stream(home, home->device, NULL, err));
   if (self->stream != NULL)
-    WF__TRY(
-        wait_for_stream(home->device, home->stream, self->workers[0].device, self->stream, err));
+    WF__TRY(wait_for_stream(home, self->workers[0].device, self->stream, err));
   WF__CUDA_TRY(
       cudaMemcpyAsync(home->sent.data, list, count * sizeof *list, cudaMemcpyHostToDevice, NULL),
       "scores for another GPU");
@@ -293,8 +299,6 @@ static wf_status send_from(const struct moving *m, struct wf__moved_room *home,
                                      (char *)home->sent.data + home->list_bytes + first[k],
                                      home->device, first[k + 1] - first[k], home->stream),
                  "scores of another GPU");
-    WF__TRY(wait_for_stream(target->device, NULL, home->device, home->stream, err));
-    WF__CUDA_TRY(cudaSetDevice(home->device), "choosing the GPU");
   }
   return WF_OK;
 }
