@@ -38,7 +38,7 @@ def measured(a, programs):
         for what, settings in SETTINGS.items():
             if "lm=" in settings and not has_model:
                 continue
-            runs = [f"{base},{settings},device={device},batch={batch},seconds=0.5" for device in ("cuda:0", "cuda:all")]
+            runs = [f"{base},{settings},device={device},batch={batch},seconds=1" for device in ("cuda:0", "cuda:all")]
             check = f"{base},{settings.replace('scores=device', 'scores=host')},device=cpu,batch=8,utterances=8,seconds=0.1"
             one, several, cpu = features.decode(programs, command if has_model else command[:-1], [*runs, check])
             yield task, what, one, several, cpu

@@ -185,8 +185,9 @@ class Decoder(Handle):
         """Decodes a batch. Returns a sequence of one Result per utterance, which does not depend on the other utterances.
 
         log_probs  natural logarithms: [frames, columns], [utterances, frames, columns], or a list of [frames, columns]. float32, float16 or bfloat16 arrays of numpy,
-                   torch, cupy, jax, or any other object with the buffer protocol or DLPack, on the CPU or (if the decoder is on a GPU) on that GPU. Host memory is not
-                   copied, except float64, which is converted to float32. Scores that look wrong give an InputWarning (check_scores=)
+                   torch, cupy, jax, or any other object with the buffer protocol or DLPack, on the CPU or (if the decoder is on a GPU) on any GPU. On a GPU that is
+                   not the decoder's, they are copied, and a warning says so once. Host memory is not copied, except float64, which is converted to float32. Scores
+                   that look wrong give an InputWarning (check_scores=)
         lengths    number of frames of each utterance (default: all frames)
         boost      words and phrases to favour, {"word": nats, "two words": None}, a set of them (see Scorer.boost), or a Scorer, for all utterances; or a list with
                    one of these or None per utterance

@@ -328,10 +328,13 @@ static void run_worker(void *user, uint64_t item, int thread) {
   wf_error err = {0};
   wf__work_queue *work = job->work;
   /* Thread 0 is the calling thread, which may call the caller's functions. */
-  wf_status status = wf__gpu_work(&job->self->workers[item], work, job->self->stream,
-                                  thread == 0 ? work->batch->progress : NULL, &err);
+  wf__gpu_worker *worker = &job->self->workers[item];
+  wf_status status = wf__moved_wait(job->self, worker->device, &err);
+  if (status == WF_OK)
+    status = wf__gpu_work(worker, work, job->self->stream,
+                          thread == 0 ? work->batch->progress : NULL, &err);
   int none = 0;
-  job->self->workers[item].finished = now_s();
+  worker->finished = now_s();
   if (status == WF_OK) return;
   atomic_compare_exchange_strong(&work->failed, &none, (int)status);
   pthread_mutex_lock(&work->mutex);
@@ -442,6 +445,7 @@ static wf_status cuda_decode(void *opaque, const wf__batch *given, wf_error *err
   batch.scores = moved;
   if (status == WF_OK) status = take_scorers(self, &batch, err);
   if (status == WF_OK) status = decode_rounds(self, &work, order, count, homes, began, bytes, err);
+  (void)wf__moved_wait(self, -1, NULL); /* the scores are the caller's */
   wf__restore_device(caller);
   if (status == WF_ERR_DEVICE) self->broken = true;
   pthread_mutex_destroy(&work.mutex);

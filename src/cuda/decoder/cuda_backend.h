@@ -8,6 +8,7 @@
 /* A GPU's memory for scores that move to or from another (move_scores.c). */
 struct wf__moved_room {
   int device;
+  cudaStream_t stream;              /* of what it sends, so that its own searches need not wait */
   wf__device_buffer sent, received; /* sent: first the list of copies, of list_bytes */
   uint64_t list_bytes, num_copies;  /* of the call: copies to other GPUs */
   uint64_t filled;                  /* of `received` */

@@ -133,10 +133,13 @@ static struct wf__moved_room *room_of(struct wf__cuda_backend *self, int device)
 }
 
 static wf_status add_room(struct wf__cuda_backend *self, int device, wf_error *err) {
-  const struct wf__moved_room room = {.device = device};
-  return room_of(self, device) != NULL
-             ? WF_OK
-             : wf__vec_push(&self->moved, room, "scores of other GPUs", err);
+  struct wf__moved_room room = {.device = device};
+  if (room_of(self, device) != NULL) return WF_OK;
+  WF__TRY(wf__vec_grow(&self->moved, 1, "scores of other GPUs", err));
+  WF__CUDA_TRY(cudaSetDevice(device), "choosing the GPU");
+  WF__CUDA_TRY(cudaStreamCreateWithFlags(&room.stream, cudaStreamNonBlocking), "a stream");
+  self->moved.data[self->moved.size++] = room;
+  return WF_OK;
 }
 
 uint64_t wf__moved_bytes(const struct wf__cuda_backend *self, int device) {
@@ -147,9 +150,21 @@ uint64_t wf__moved_bytes(const struct wf__cuda_backend *self, int device) {
   return bytes;
 }
 
+wf_status wf__moved_wait(struct wf__cuda_backend *self, int device, wf_error *err) {
+  const struct wf__moved_room *room = room_of(self, device);
+  if (device >= 0 && (room == NULL || room->filled == 0)) return WF_OK;
+  cudaError_t first = cudaSuccess;
+  for (uint64_t i = 0; i < self->moved.size; i++) {
+    const cudaError_t code = cudaStreamSynchronize(self->moved.data[i].stream);
+    if (first == cudaSuccess) first = code;
+  }
+  return first == cudaSuccess ? WF_OK : wf__cuda_fail(err, first, "scores of another GPU");
+}
+
 void wf__move_scores_close(struct wf__cuda_backend *self) {
   for (uint64_t i = 0; i < self->moved.size; i++) {
     (void)cudaSetDevice(self->moved.data[i].device);
+    cudaStreamDestroy(self->moved.data[i].stream);
     cudaFree(self->moved.data[i].sent.data);
     cudaFree(self->moved.data[i].received.data);
   }
@@ -235,14 +250,15 @@ static void list_copies(const struct moving *m, const struct wf__moved_room *hom
   }
 }
 
-/* Makes a GPU's default stream wait for what another one's stream has now. */
-static wf_status wait_for_stream(int waiting, int device, cudaStream_t stream, wf_error *err) {
+/* Makes a room's stream wait for what another stream (NULL: the default one) of a GPU has now. */
+static wf_status wait_for_stream(const struct wf__moved_room *room, int device, cudaStream_t stream,
+                                 wf_error *err) {
   cudaEvent_t event;
   WF__CUDA_TRY(cudaSetDevice(device), "choosing the GPU");
   WF__CUDA_TRY(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "an event");
   cudaError_t code = cudaEventRecord(event, stream);
-  if (code == cudaSuccess) code = cudaSetDevice(waiting);
-  if (code == cudaSuccess) code = cudaStreamWaitEvent(NULL, event, 0);
+  if (code == cudaSuccess) code = cudaSetDevice(room->device);
+  if (code == cudaSuccess) code = cudaStreamWaitEvent(room->stream, event, 0);
   cudaEventDestroy(event);
   return code == cudaSuccess ? WF_OK : wf__cuda_fail(err, code, "scores of another GPU");
 }
@@ -267,13 +283,13 @@ static wf_status send_from(const struct moving *m, struct wf__moved_room *home,
     list_copies(m, home, &self->moved.data[k], list, &bytes, &count);
     first[k + 1] = bytes;
   }
+  WF__TRY(wait_for_stream(home, home->device, NULL, err));
   if (self->stream != NULL)
-    WF__TRY(wait_for_stream(home->device, self->workers[0].device, self->stream, err));
-  WF__CUDA_TRY(cudaSetDevice(home->device), "choosing the GPU");
+    WF__TRY(wait_for_stream(home, self->workers[0].device, self->stream, err));
   WF__CUDA_TRY(
       cudaMemcpyAsync(home->sent.data, list, count * sizeof *list, cudaMemcpyHostToDevice, NULL),
       "scores for another GPU");
-  WF__CUDA_TRY(wf__copy_scores_launch(home->sent.data, (uint32_t)count, NULL),
+  WF__CUDA_TRY(wf__copy_scores_launch(home->sent.data, (uint32_t)count, home->stream),
                "scores for another GPU");
   for (uint64_t k = 0; k < self->moved.size; k++) {
     struct wf__moved_room *target = &self->moved.data[k];
@@ -281,10 +297,8 @@ static wf_status send_from(const struct moving *m, struct wf__moved_room *home,
     enable_peer_access(home->device, target->device);
     WF__CUDA_TRY(cudaMemcpyPeerAsync((char *)target->received.data + began[k], target->device,
                                      (char *)home->sent.data + home->list_bytes + first[k],
-                                     home->device, first[k + 1] - first[k], NULL),
+                                     home->device, first[k + 1] - first[k], home->stream),
                  "scores of another GPU");
-    WF__TRY(wait_for_stream(target->device, home->device, NULL, err));
-    WF__CUDA_TRY(cudaSetDevice(home->device), "choosing the GPU");
   }
   return WF_OK;
 }

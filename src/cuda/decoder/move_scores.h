@@ -15,12 +15,15 @@ void wf__spread_scores(const struct wf__cuda_backend *self, const wf_scores *sco
 /* Warns, once for each decoder, of scores on a GPU that is none of the decoder's. */
 void wf__tell_of_moving(struct wf__cuda_backend *self, int home);
 
-/* Copies the scores whose home and target are different GPUs to their targets, in order with the
- * work of the GPUs' default streams and of the caller's stream. `moved` [count] receives all
+/* Starts to copy the scores whose home and target are different GPUs to their targets, after the
+ * work of the home's default stream and of the caller's stream. `moved` [count] receives all
  * scores, with the addresses of their copies. The copies stay until the next call. Changes the
  * current device. */
 wf_status wf__move_scores(struct wf__cuda_backend *self, const wf_scores *scores, const int *homes,
                           const int *targets, size_t count, wf_scores *moved, wf_error *err);
+/* Waits for the copies if some go to `device`; -1: for all. Scores may not be searched, and the
+ * call may not end, before. Any thread. */
+wf_status wf__moved_wait(struct wf__cuda_backend *self, int device, wf_error *err);
 /* Memory of the copies on a GPU. */
 uint64_t wf__moved_bytes(const struct wf__cuda_backend *self, int device);
 /* Frees the memory of the copies. */

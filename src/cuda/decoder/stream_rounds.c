@@ -473,11 +473,15 @@ static wf_status advance(struct wf__cuda_backend *self, const wf__batch *batch,
 wf_status wf__streams_advance(struct wf__cuda_backend *self, const wf__batch *given,
                               void *const *channels, wf_error *err) {
   wf__batch batch = *given;
-  bool any;
+  bool any = false;
   wf_scores *moved = wf__alloc(batch.count, sizeof *moved);
   if (moved == NULL) return wf__fail_memory(err, batch.count * sizeof *moved, "chunks of streams");
   wf_status status = place_scores(self, given, channels, moved, &any, err);
-  if (status == WF_OK && any) batch.scores = moved;
+  if (any) { /* the copies are short, and few decoders need them */
+    const wf_status waited = wf__moved_wait(self, -1, status == WF_OK ? err : NULL);
+    if (status == WF_OK) status = waited;
+    batch.scores = moved;
+  }
   if (status == WF_OK) status = advance(self, &batch, channels, err);
   free(moved);
   return status;

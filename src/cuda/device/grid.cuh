@@ -31,7 +31,8 @@ inline unsigned blocks_for(u64 count) {
 #define FOR_ALL(i, count) for (u64 i = this_thread(); i < (count); i += num_threads())
 
 /* The owner of an item, if owner k has the items off[k] .. off[k + 1] - 1. */
-__device__ inline u64 owner_of(const u64 *off, u64 num_owners, u64 item) {
+template <class T>
+__device__ u64 owner_of(const T *off, u64 num_owners, u64 item) {
   u64 low = 0, high = num_owners;
   while (high - low > 1) {
     u64 middle = (low + high) / 2;

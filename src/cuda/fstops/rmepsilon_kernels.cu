@@ -187,23 +187,9 @@ int wf__rmepsilon_count(const wf__gpu_removal *r, const wf__gpu_removal_level *l
                    : LAUNCH(finals_kernel, level->num_states, stream, *r, *level, log_semiring);
 }
 
-/* The last index i < count with off[i] <= at. */
-template <class T>
-__device__ static u64 part_of(const T *off, u64 count, u64 at) {
-  u64 low = 0, high = count;
-  while (high - low > 1) {
-    u64 middle = (low + high) / 2;
-    if (off[middle] <= at)
-      low = middle;
-    else
-      high = middle;
-  }
-  return low;
-}
-
 __global__ static void items_kernel(const wf__gpu_removal r, const wf__gpu_removal_level level) {
   FOR_ALL(item, level.num_items) {
-    u64 j = part_of(level.item_off, level.num_arcs, item);
+    u64 j = owner_of(level.item_off, level.num_arcs, item);
     u32 i = r.arc_at[level.first_arc + j], owner = r.source[i];
     wf_arc arc = r.f.arcs[i];
     double cost = 0;
@@ -313,7 +299,7 @@ int wf__rmepsilon_sizes(const wf__gpu_removal *r, const u32 *written, const u32 
 __global__ static void fill_kernel(const wf__gpu_removal r, const u32 *number, const u32 *from,
                                    const u64 *off, u64 num_states, u64 num_arcs, wf_arc *out) {
   FOR_ALL(i, num_arcs) {
-    u64 s = part_of(off, num_states, i);
+    u64 s = owner_of(off, num_states, i);
     wf_arc arc = r.results[from[s]].arcs[i - off[s]];
     arc.nextstate = number[arc.nextstate];
     out[i] = arc;

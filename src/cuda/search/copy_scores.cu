@@ -6,7 +6,9 @@
 
 enum { COPY_THREADS = 256, WARP = 32, BLOCKS_EACH = 16 };
 
-/* A warp copies a row. */
+enum { ROUND = 256 }; /* the copies begin at multiples of so many bytes */
+
+/* A warp copies a row. What lies between two copies is sent with them, so it becomes 0. */
 template <class Element>
 static __device__ void copy_rows(const wf__score_copy &c) {
   const int64_t num_warps = (int64_t)gridDim.y * (COPY_THREADS / WARP);
@@ -17,6 +19,9 @@ static __device__ void copy_rows(const wf__score_copy &c) {
 #pragma unroll 8
     for (int64_t k = threadIdx.x % WARP; k < c.num_columns; k += WARP) to[k] = from[k];
   }
+  const int64_t count = c.num_frames * c.num_columns, multiple = ROUND / (int64_t)sizeof(Element);
+  const int64_t end = (count + multiple - 1) / multiple * multiple;
+  if (blockIdx.y == 0 && count + threadIdx.x < end) ((Element *)c.to)[count + threadIdx.x] = 0;
 }
 
 static __global__ void copy_scores(const wf__score_copy *copies) {
