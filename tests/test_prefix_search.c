@@ -1,5 +1,6 @@
 /* test_prefix_search.c - CTC prefix beam search, compared with all alignments of short utterances.
  */
+#include "base/interrupt.h"
 #include "lm_model.h"
 #include "testing.h"
 
@@ -202,6 +203,35 @@ static void test_failed_utterances(void **state) {
   wf_prefix_result_free(NULL);
 }
 
+static bool cancel_third(void *user) {
+  wf__interrupt_poll();
+  return ++*(int *)user < 3;
+}
+
+static void test_cancelled(void **state) {
+  (void)state;
+  enum { LONG = 1000 };
+  wf_error err = {0};
+  static float scores[LONG * TOKENS];
+  wf_prefix_searcher *searcher = searcher_of(characters, 0, NULL);
+  const wf_prefix_input input = {.scores = {.data = scores,
+                                            .num_frames = LONG,
+                                            .num_columns = TOKENS,
+                                            .stride = TOKENS,
+                                            .dtype = WF_FLOAT32},
+                                 .lm_state = -1};
+  wf_prefix_result *result;
+  int polls = 0;
+  wf_set_interrupt(cancel_third, &polls);
+  assert_int_equal(wf_prefix_search(searcher, &input, 1, NULL, &result, &err), WF_ERR_CANCELLED);
+  wf_set_interrupt(NULL, NULL);
+  assert_null(result);
+  assert_true(polls < 10); /* soon: all frames would have made 63 */
+  assert_ok(wf_prefix_search(searcher, &input, 1, NULL, &result, &err));
+  wf_prefix_result_free(result);
+  wf_prefix_searcher_free(searcher);
+}
+
 static void test_wrong_parts(void **state) {
   (void)state;
   wf_error err = {0};
@@ -224,6 +254,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_sums),
       cmocka_unit_test(test_failed_utterances),
+      cmocka_unit_test(test_cancelled),
       cmocka_unit_test(test_wrong_parts),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "base/interrupt.h"
 #include "decode/prefix_texts.h"
 #include "math/score.h"
 
@@ -254,8 +255,10 @@ static wf_status run(search *s, wf_prefix_result *out, wf_error *err) {
     return wf__fail_memory(err, columns * sizeof *s->row, "a frame");
   hypothesis first = {.spans = NO_SPAN, .last = -1, .start = -1, .end = -1};
   WF__TRY(wf__vec_push(&s->now, first, "a frame", err));
-  for (int64_t frame = 0; frame < s->scores->num_frames; frame++)
+  for (int64_t frame = 0; frame < s->scores->num_frames; frame++) {
+    WF__TRY(wf__interrupted_at((uint64_t)frame * 64, err)); /* every 16th frame */
     WF__TRY(do_frame(s, (int32_t)frame, err));
+  }
   WF__TRY(finish(s, err));
   return write_result(s, out, err);
 }
