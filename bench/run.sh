@@ -12,6 +12,7 @@
 #   triton   a Triton Inference Server with the backend, over gRPC: latency by number of streams; not in `all`: installs the server (55 MB)
 #   boost    lists of boosted words, right and wrong ones: what they find and what they break, for every way to weigh them, and for peers; costs of added words; not in `all`
 #   align    forced alignment, compared with torchaudio's; not in `all`: installs torch (3 GB)
+#   compat   warpfst.compat, compared with pyctcdecode: word error rate and speed; not in `all`: installs pyctcdecode and builds KenLM
 #   graph    building hybrid graphs step by step, compared with OpenFst's tools; not in `all`: OpenFst takes a quarter of an hour for the largest
 #   hybrid   hybrid graphs built by mkgraph, step by step, and word error rates with them; not in `all`
 #   compose  the published comparison of composition: tables for OpenFst, GTN, ours
@@ -79,7 +80,7 @@ case $what in
     WARPFST_PEER_PYTHON=build/bench/boost_peers/bin/python NEMO_WHEEL='build/bench/nemo/*.whl' python3 bench/boost.py "$@"
     ;;
   triton) build/venv/bin/python bench/triton.py "$@" ;;
-  align) use_package && build/bench/align_peers/bin/python bench/align.py "$@" ;;
+  align | compat) use_package && "build/bench/${what}_peers/bin/python" "bench/$what.py" "$@" ;;
   word_times | spot) use_package && /usr/bin/python3 "bench/$what.py" "$@" ;;
   compose) build_openfst_ops && python3 bench/compose.py "$@" ;;
   lm)

@@ -413,6 +413,109 @@ WF_API void wf_alignment_free(wf_alignment *alignment);
 WF_API wf_status wf_align(const wf_align_input *inputs, size_t count,
                           const wf_align_options *options, wf_alignment **results, wf_error *err);
 
+/* =========================================================================================
+ * CTC prefix beam search
+ *
+ * A search without a graph: prefixes of texts that tokens spell, with a language model of words on
+ * complete words, and any word allowed. It sums over the alignments of a prefix, and over all ways
+ * to spell its words with tokens. It is slower than a graph (wf_decode) but has an open vocabulary.
+ * The scores are those of pyctcdecode, which warpfst.compat replaces.
+ *
+ *   score = ln P(alignments of the text) + sum over words: lm_weight ln P(word | history)
+ *           + lm_weight ln 10 unknown_score (unknown words only) + word_score
+ *           + hotword_weight (hotwords only)
+ *           + lm_weight ln P(</s>)
+ *
+ * Terms of the language model are 0 without one. A prefix that ends within a word has one more
+ * term, for pruning only. If a hotword begins like this part of a word: hotword_weight times the
+ * share of the letters that the part has of the shortest such hotword. Else, if no known word
+ * begins like it: unknown_score, and in proportion more beyond 6 letters. Letters are Unicode code
+ * points.
+ * ========================================================================================= */
+
+typedef struct wf_prefix_token {
+  const char *text; /* UTF-8; "": none, as of the blank */
+  bool starts_word; /* ends the word before it and begins one */
+  bool ends_word;   /* ends its word; without text, that before it: a space */
+} wf_prefix_token;
+
+/* What a search is made of. Everything but `lm` is copied. */
+typedef struct wf_prefix_parts {
+  const wf_prefix_token *tokens; /* [num_tokens] of the columns of the scores */
+  size_t num_tokens;
+  int32_t blank;            /* column of the CTC blank */
+  const wf_lm *lm;          /* NULL: none; else its reference is shared */
+  const char *const *words; /* [num_words] the known words; without `lm` they have no effect */
+  size_t num_words;
+  uint64_t reserved[4];
+} wf_prefix_parts;
+
+/* Immutable. */
+typedef struct wf_prefix_searcher wf_prefix_searcher;
+/* Errors: no tokens, a blank that is not a column, an empty word. */
+WF_API wf_status wf_prefix_searcher_create(const wf_prefix_parts *parts, wf_prefix_searcher **out,
+                                           wf_error *err);
+WF_API void wf_prefix_searcher_free(wf_prefix_searcher *searcher);
+
+#define WF_PREFIX_OPTIONS(X)                                                                      \
+  X(I32, beam_width, 100, 1, 10000000, "prefixes", "keep this many prefixes per frame")           \
+  X(F32, beam, 10, 0, 1e30, "nats", "drop prefixes that are this much worse than the best")       \
+  X(F32, min_token_log_prob, -5, -1e30, 1e30, "nats",                                             \
+    "tokens below this log-probability are ignored, except the best of a frame")                  \
+  X(F32, lm_weight, 0.5, -1e6, 1e6, "", "weight of the language model")                           \
+  X(F32, word_score, 1.5, -1e6, 1e6, "nats", "added for each word, if there is a language model") \
+  X(F32, unknown_score, -10, -1e6, 1e6, "log10",                                                  \
+    "added to the log10 probability of unknown words")                                            \
+  X(F32, hotword_weight, 10, -1e6, 1e6, "nats", "added for each hotword")                         \
+  X(BOOL, sentence_ends, 1, 0, 1, "",                                                             \
+    "texts begin with <s> and end with </s> for the language model")                              \
+  X(BOOL, merge_histories, 0, 0, 1, "",                                                           \
+    "keep only the best of prefixes that the language model cannot distinguish")                  \
+  X(I32, nbest, 0, 0, 10000000, "texts", "texts to return; 0: all that the search kept")          \
+  X(I32, num_threads, 0, 0, 4096, "threads",                                                      \
+    "utterances searched in parallel; 0: one per processor")
+WF_DECLARE_OPTIONS(prefix, WF_PREFIX_OPTIONS)
+
+/* One utterance. Everything is borrowed for the call. */
+typedef struct wf_prefix_input {
+  wf_scores scores;            /* log-posteriors in host memory, natural logarithm */
+  const char *const *hotwords; /* [num_hotwords] single words, known or not */
+  size_t num_hotwords;
+  int64_t lm_state; /* the lm_state of a result, to continue after its text; -1: the start */
+  uint64_t reserved[4];
+} wf_prefix_input;
+
+typedef struct wf_prefix_word {
+  const char *text;
+  int32_t start_frame, end_frame; /* half-open: the frames of its tokens on the best alignment */
+} wf_prefix_word;
+
+typedef struct wf_prefix_text {
+  double log_prob; /* ln P of the alignments found */
+  double score;
+  int64_t lm_state; /* after the last word, before </s>; -1: no language model */
+  wf_prefix_word *words;
+  size_t num_words;
+} wf_prefix_text;
+
+/* Owned by the caller: wf_prefix_result_free. */
+typedef struct wf_prefix_result {
+  wf_status status; /* WF_OK, or the error of this utterance. Then there are no texts */
+  char message[256];
+  wf_prefix_text *texts; /* [num_texts] all different, best first */
+  size_t num_texts;
+  void *memory; /* of the words and their texts */
+  uint64_t reserved[4];
+} wf_prefix_result;
+WF_API void wf_prefix_result_free(wf_prefix_result *result);
+/* Searches `count` utterances. results[i], an array of the caller, receives the result of utterance
+ * i, also if that utterance failed: another number of columns than tokens, scores in GPU memory,
+ * NaN or +infinity, an unknown lm_state. If the call itself fails (bad options, out of memory,
+ * cancelled), all results are NULL. Thread-safe. */
+WF_API wf_status wf_prefix_search(const wf_prefix_searcher *searcher, const wf_prefix_input *inputs,
+                                  size_t count, const wf_prefix_options *options,
+                                  wf_prefix_result **results, wf_error *err);
+
 #ifdef __cplusplus
 }
 #endif

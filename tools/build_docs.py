@@ -186,7 +186,7 @@ def python_page():
                 lines += [f"### {name}", "", "```python", signature(name, thing), "```", "", *docstring(thing)]
     lines += torch_entries()
     for title, module, names in (
-        ("warpfst.compat", warpfst.compat, ("build_ctcdecoder", "cuda_ctc_decoder")),
+        ("warpfst.compat", warpfst.compat, ("build_ctcdecoder", "BeamSearchDecoderCTC", "LanguageModel", "LMState", "Alphabet", "cuda_ctc_decoder")),
         ("warpfst.integrations", warpfst.integrations, [name for name in warpfst.integrations.__all__ if not name.startswith("from_")]),
         ("warpfst.transcribe", warpfst.transcribe, warpfst.transcribe.__all__),
         ("warpfst.transcribe.cluster", warpfst.transcribe.cluster, ("transcribe_list", "transcribe_part", "Settings", "Summary")),

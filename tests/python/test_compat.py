@@ -1,17 +1,19 @@
 """The interfaces of pyctcdecode and torchaudio. Results are checked without these packages."""
 
 import itertools
+import json
 import math
+import pickle
 import re
 import warnings
 
 import numpy as np
 import pytest
-from conftest import CTC, ROOT
+from conftest import ROOT
 from fake_tensors import FakeTensor
 
 import warpfst as wf
-from warpfst.compat import build_ctcdecoder, cuda_ctc_decoder
+from warpfst.compat import Alphabet, BeamSearchDecoderCTC, build_ctcdecoder, cuda_ctc_decoder
 
 
 def log_softmax(x):
@@ -91,25 +93,39 @@ def test_several_hypotheses_are_the_best_of_all_alignments(rng):
             assert math.isclose(best[tuple(one.tokens)], one.score, abs_tol=0.01) and one.words == [tokens[token] for token in one.tokens]
 
 
+class GradientTensor:
+    """Like a tensor on a GPU that requires gradients: an array after detach and cpu."""
+
+    def __init__(self, array, steps=("detach", "cpu")):
+        self.array, self.steps = array, steps
+
+    def __getattr__(self, name):
+        assert name == self.steps[0]
+        return lambda: GradientTensor(self.array, self.steps[1:]) if self.steps[1:] else self.array
+
+
 @pytest.mark.parametrize("labels", [LETTERS, [*LETTERS[1:], ""], ["<pad>", "|", *LETTERS[2:]]])
 def test_build_ctcdecoder_without_words(labels):
     plain = ["" if label in ("", "<pad>") else " " if label == "|" else label for label in labels]
     decoder = build_ctcdecoder(labels)
     assert decoder.decode(spelled("hello wordd", plain)) == "hello wordd"
     assert decoder.decode(spelled("hello wordd", plain) * 1.0 + 3) == "hello wordd"  # logits, not log-probabilities
-    ((text, state, frames, logit_score, score),) = decoder.decode_beams(spelled("hi you", plain))
-    assert text == "hi you" and state is None and [word for word, _ in frames] == ["hi", "you"] and logit_score <= 0 and score <= logit_score + 1e-6
-    assert frames[0][1][0] <= frames[0][1][1] <= frames[1][1][0] <= 12
+    assert decoder.decode(np.exp(spelled("hello wordd", plain))) == "hello wordd"
+    text, state, frames, logit_score, score = decoder.decode_beams(spelled("hi you", plain))[0]
+    assert text == "hi you" and state is None and logit_score <= 0 and score == logit_score
+    assert frames == [("hi", (1, 4)), ("you", (7, 12))]
     assert decoder.decode_batch(None, [spelled("ab", plain), spelled("", plain).reshape(0, len(plain))]) == ["ab", ""]
+    assert decoder.decode(GradientTensor(spelled("ab", plain))) == "ab"
 
 
 ARPA = """\\data\\
-ngram 1=5
+ngram 1=6
 ngram 2=4
 
 \\1-grams:
 -1.0 </s>
 -99 <s> -0.3
+-2.0 <unk>
 -1.0 hello -0.3
 -1.0 world -0.3
 -1.5 word -0.3
@@ -122,26 +138,157 @@ ngram 2=4
 
 \\end\\
 """
+LN10 = math.log(10)
 
 
-def test_build_ctcdecoder_with_a_language_model(tmp_path):
+@pytest.fixture
+def arpa(tmp_path):
     path = tmp_path / "lm.arpa"
     path.write_text(ARPA)
-    decoder = build_ctcdecoder(LETTERS, path, alpha=0.5, beta=1.0)
-    for text in ("hello world", "hello world ", " hello world"):  # spaces at the ends make no difference
+    return path
+
+
+def test_build_ctcdecoder_with_a_language_model(arpa):
+    decoder = build_ctcdecoder(LETTERS, arpa, alpha=0.5, beta=1.0)
+    for text in ("hello world", "hello world ", " hello  world"):  # spaces at the ends make no difference
         assert decoder.decode(spelled(text, LETTERS)) == "hello world"
-    assert decoder.decode(spelled("hellp world", LETTERS)) == "hello world"
+    assert decoder.decode(spelled("hello wordd", LETTERS, wrong=[(9, "l")])) == "hello world"
     # The score is pyctcdecode's: logits + alpha * ln P + beta * number of words.
-    ((_, _, words, logit_score, score),) = decoder.decode_beams(spelled("hello world", LETTERS))
+    _, _, words, logit_score, score = decoder.decode_beams(spelled("hello world", LETTERS))[0]
     assert [word for word, _ in words] == ["hello", "world"]
-    assert math.isclose(score - logit_score, 0.5 * math.log(10) * -0.4 + 1.0 * 2, abs_tol=1e-3)
-    # A hotword bonus decides between "world" and "word": the second-last letter may be d or l.
+    assert math.isclose(score - logit_score, 0.5 * LN10 * -0.4 + 1.0 * 2, abs_tol=1e-5)
+    # Words that the model lacks are possible.
+    _, _, _, logit_score, score = decoder.decode_beams(spelled("hello zorblax", LETTERS))[0]
+    assert decoder.decode(spelled("hello zorblax", LETTERS)) == "hello zorblax"
+    assert math.isclose(score - logit_score, 0.5 * LN10 * (-0.2 - 0.3 - 2.0 - 10 - 1.0) + 1.0 * 2, abs_tol=1e-5)
+    known = build_ctcdecoder(LETTERS, arpa, unigrams=["hello", "word"])
+    assert known.decode(spelled("hello wordd", LETTERS, wrong=[(10, " ")])) == "hello word"
+    decoder.reset_params(alpha=0.0, beta=0.0)
+    _, _, _, logit_score, score = decoder.decode_beams(spelled("hello world", LETTERS))[0]
+    assert score == logit_score
+
+
+def test_hotwords(arpa):
+    decoder = build_ctcdecoder(LETTERS, arpa, alpha=0.5, beta=1.0)
     unsure = spelled("hello wordd", LETTERS, wrong=[(9, "l")])
-    assert decoder.decode(unsure) == "hello world" and decoder.decode(unsure, hotwords=["word"], hotword_weight=30.0) == "hello word"
-    with pytest.raises(ValueError, match="zebra"):
-        decoder.decode(unsure, hotwords=["zebra"])
-    assert build_ctcdecoder(LETTERS, path, unigrams=["hello", "word"]).decode(spelled("hello world", LETTERS)) == "hello word"
-    assert build_ctcdecoder(LETTERS, unigrams=["world", "hello", "naïve"]).decode(spelled("hello world hello", LETTERS)) == "hello world hello"
+    assert decoder.decode(unsure) == "hello world" and decoder.decode(unsure, hotwords=["wordd"], hotword_weight=30.0) == "hello wordd"
+    for hotwords, count in ((["hello world"], 2), (["world", "zebra"], 1), (["worl"], 0)):
+        _, _, _, logit_score, score = decoder.decode_beams(spelled("hello world", LETTERS), hotwords=hotwords, hotword_weight=7.0)[0]
+        assert math.isclose(score - logit_score, 0.5 * LN10 * -0.4 + 1.0 * 2 + 7.0 * count, abs_tol=1e-5)
+    alone = build_ctcdecoder(LETTERS)
+    heard = spelled("a cat", LETTERS, wrong=[(2, "k")])
+    assert alone.decode(heard) == "a kat" and alone.decode(heard, hotwords=["cat"], hotword_weight=2.0) == "a cat"
+
+
+def all_texts(scores, labels):
+    """{text: ln of the summed probability of its alignments}."""
+    sums = {}
+    for alignment in itertools.product(range(len(labels)), repeat=len(scores)):
+        joined = "".join(labels[token] for token, _ in itertools.groupby(alignment)).replace("\u2581", " ")
+        text = " ".join(joined.split())
+        if joined.endswith(" ") and any(label.startswith("\u2581") for label in labels):
+            text += " \u2581"  # a word has begun
+        log_prob = sum(scores[t, token] for t, token in enumerate(alignment))
+        sums[text] = np.logaddexp(sums.get(text, -math.inf), log_prob)
+    return sums
+
+
+@pytest.mark.parametrize("labels", [["", " ", "a", "b"], ["\u2581a", "a", "\u2581", "", "\u2581ab"], ["", "b", "\u2581a", "\u2581ab"]])
+def test_scores_are_sums_over_all_alignments_and_spellings(labels, arpa, rng):
+    arpa.write_text(ARPA.replace("hello", "a").replace("world", "ab").replace("word", "b"))
+    alone, decoder, lm = build_ctcdecoder(labels), build_ctcdecoder(labels, arpa, alpha=0.7, beta=0.4, unk_score_offset=-1.0), wf.LM.read(arpa)
+    wide = {"beam_width": 100000, "beam_prune_logp": -1e6, "token_min_logp": -1e6}
+    for _ in range(5):
+        scores = log_softmax(rng.normal(0, 1, (5, len(labels))))
+        expected = all_texts(scores, labels)
+        plain = {}
+        for text, log_prob in expected.items():
+            known = text.replace("\u2581", "").strip()
+            plain[known] = np.logaddexp(plain.get(known, -math.inf), log_prob)
+        found = {text: log_prob for text, _, _, log_prob, _ in alone.decode_beams(scores, **wide)}
+        assert found.keys() == plain.keys() and all(math.isclose(found[text], plain[text], abs_tol=1e-4) for text in plain)
+        totals = {}
+        for text, log_prob in expected.items():
+            words = text.split()
+            cost = sum(lm.costs(words)) + LN10 * sum(word not in ("a", "ab", "b") for word in words)
+            known = text.replace("\u2581", "").strip()
+            totals[known] = max(totals.get(known, -math.inf), log_prob - 0.7 * cost + 0.4 * len(words))
+        beams = decoder.decode_beams(scores, **wide)
+        assert {text for text, *_ in beams} == totals.keys() and [score for *_, score in beams] == sorted((score for *_, score in beams), reverse=True)
+        assert all(math.isclose(score, totals[text], abs_tol=1e-4) for text, _, _, _, score in beams)
+
+
+def test_frames_of_words_do_not_overlap(rng):
+    decoder = build_ctcdecoder(LETTERS)
+    for text, _, frames, _, _ in decoder.decode_beams(log_softmax(rng.normal(0, 3, (40, len(LETTERS))))):
+        bounds = [bound for _, span in frames for bound in span]
+        assert " ".join(word for word, _ in frames) == text and bounds == sorted(bounds) and all(start < end for _, (start, end) in frames)
+
+
+def test_state_of_the_language_model_is_carried_on(arpa):
+    decoder = build_ctcdecoder(LETTERS, arpa, alpha=0.5, beta=0.0, lm_score_boundary=False)
+    first, second = spelled("hello", LETTERS), spelled("world", LETTERS)
+    text, state, _, logit_score, score = decoder.decode_beams(first)[0]
+    assert text == "hello" and math.isclose(score - logit_score, 0.5 * LN10 * -1.0, abs_tol=1e-5)  # the unigram: without <s>
+    _, _, _, logit_score, score = decoder.decode_beams(second, lm_start_state=state)[0]
+    assert math.isclose(score - logit_score, 0.5 * LN10 * -0.1, abs_tol=1e-5)  # P(world | hello)
+    assert decoder.decode(second, lm_start_state=state) == "world"
+    assert build_ctcdecoder(LETTERS, arpa)._language_model.order == 2
+    for other in (build_ctcdecoder(LETTERS), build_ctcdecoder(LETTERS, arpa)):
+        with pytest.raises(ValueError, match="lm_start_state"):
+            other.decode(second, lm_start_state=state)
+
+
+def test_beam_options(arpa, rng):
+    decoder = build_ctcdecoder(LETTERS, arpa)
+    scores = log_softmax(rng.normal(0, 2, (30, len(LETTERS))))
+    assert len(decoder.decode_beams(scores, beam_width=7)) <= 7 < len(decoder.decode_beams(scores))
+    assert len(decoder.decode_beams(scores, prune_history=True)) <= len(decoder.decode_beams(scores))
+    narrow = [score for *_, score in decoder.decode_beams(scores, beam_prune_logp=-1.5)]
+    assert len(narrow) > 1 and min(narrow) >= narrow[0] - 1.5
+    greedy_text = "".join(LETTERS[token] for token in greedy(scores))
+    assert build_ctcdecoder(LETTERS).decode(scores, token_min_logp=0.0) == " ".join(greedy_text.split())
+    batch = [scores[:20], scores[10:]]
+    several = decoder.decode_beams_batch(None, batch, beam_width=20, hotwords=["world"])
+    assert several == [[(text, *rest) for text, _, *rest in decoder.decode_beams(one, beam_width=20, hotwords=["world"])] for one in batch]
+    assert decoder.decode_batch(None, batch) == [decoder.decode(one) for one in batch]
+
+
+def test_folders(arpa, tmp_path, rng):
+    scores = log_softmax(rng.normal(0, 2, (30, len(LETTERS))))
+    decoder = build_ctcdecoder(LETTERS, arpa, unigrams=["hello", "word"], alpha=0.3, beta=0.2, unk_score_offset=-4.0, lm_score_boundary=False)
+    wanted = [beam[4] for beam in decoder.decode_beams(scores)]
+    (tmp_path / "saved").mkdir()
+    decoder.save_to_dir(tmp_path / "saved")
+    for copy in (BeamSearchDecoderCTC.load_from_dir(tmp_path / "saved"), pickle.loads(pickle.dumps(decoder))):
+        assert [beam[4] for beam in copy.decode_beams(scores)] == wanted
+    # A folder of pyctcdecode 0.5.0.
+    folder = tmp_path / "theirs" / "language_model"
+    folder.mkdir(parents=True)
+    (tmp_path / "theirs" / "alphabet.json").write_text(json.dumps({"labels": LETTERS, "is_bpe": False}))
+    (folder / "attrs.json").write_text('{"alpha": 0.3, "beta": 0.2, "unk_score_offset": -4.0, "score_boundary": false}')
+    (folder / "unigrams.txt").write_text("hello\nword")
+    (folder / "lm.arpa").write_text(ARPA)
+    assert [beam[4] for beam in BeamSearchDecoderCTC.load_from_dir(tmp_path / "theirs").decode_beams(scores)] == wanted
+    (tmp_path / "alone").mkdir()
+    build_ctcdecoder(LETTERS).save_to_dir(tmp_path / "alone")
+    assert BeamSearchDecoderCTC.load_from_dir(tmp_path / "alone").decode(scores) == build_ctcdecoder(LETTERS).decode(scores)
+    (folder / "second.bin").write_text("")
+    with pytest.raises(wf.FileError, match="2 files"):
+        BeamSearchDecoderCTC.load_from_dir(tmp_path / "theirs")
+
+
+def test_alphabets():
+    for labels, wanted, is_bpe in (
+        (["[PAD]", "the", "##ing", "[UNK]"], ["", "\u2581the", "ing", "\u2581\u2047\u2581"], True),
+        (["<pad>", "|", "A", "<unk>", "<s>"], ["", " ", "A", "\u2047", "<s>"], False),
+        (["\u2581a", "b"], ["\u2581a", "b", ""], True),
+    ):
+        alphabet = Alphabet.build_alphabet(labels)
+        assert (alphabet.labels, alphabet.is_bpe) == (wanted, is_bpe) and Alphabet.loads(alphabet.dumps()).labels == wanted
+    pieces = ["[PAD]", "the", "##ing", "[UNK]"]
+    steps = log_softmax(np.eye(4)[[1, 2, 0, 3, 2, 1]] * 30)
+    assert build_ctcdecoder(pieces).decode_beams(steps)[0][2] == [("theing", (0, 2)), ("\u2047", (3, 4)), ("ing", (4, 5)), ("the", (5, 6))]
 
 
 def test_build_ctcdecoder_with_kenlms_trie():
@@ -151,19 +298,23 @@ def test_build_ctcdecoder_with_kenlms_trie():
     assert text == want and len(text) > 10 and math.isclose(score, want_score, abs_tol=1e-3)
 
 
-def test_unsupported_arguments_are_refused(tmp_path):
+def test_wrong_arguments_are_refused(tmp_path):
     decoder = build_ctcdecoder(LETTERS)
-    for use in (lambda: build_ctcdecoder(LETTERS, lm_score_boundary=False), lambda: decoder.decode(spelled("a", LETTERS), hotwords=["a"]), lambda: decoder.decode(spelled("a", LETTERS), lm_start_state=1)):
-        with pytest.raises(NotImplementedError):
-            use()
     with pytest.raises(ValueError, match=re.escape("[frames, 29]")):
         decoder.decode(np.zeros((3, 5)))
     with pytest.raises(ValueError, match="twice"):
         build_ctcdecoder(["", "a", "a"])
     with pytest.raises(wf.FileError):
         build_ctcdecoder(LETTERS, tmp_path / "none.arpa")
-    with pytest.raises(ValueError, match="alpha"):
-        build_ctcdecoder(LETTERS, CTC / "lm3.arpa.gz", alpha=0)
+    with pytest.raises(ValueError, match="beam_width"):
+        decoder.decode(spelled("a", LETTERS), beam_width=0)
+    with pytest.raises(ValueError, match="score is nan"):
+        decoder.decode(np.full((3, len(LETTERS)), math.nan))
+    with pytest.raises(TypeError, match="LanguageModel"):
+        BeamSearchDecoderCTC(Alphabet([""], False), object())
+    decoder.cleanup()
+    with pytest.raises(wf.StateError):
+        decoder.decode(spelled("a", LETTERS))
 
 
 def test_options_without_effect_give_warnings():
@@ -171,12 +322,9 @@ def test_options_without_effect_give_warnings():
     scores = log_softmax(np.zeros((4, 3)))
     decoder = build_ctcdecoder(labels)
     for call, names in (
-        (lambda: decoder.decode(scores, beam_width=5), ["beam_width"]),
-        (lambda: decoder.decode(scores, token_min_logp=-1.0), ["token_min_logp"]),
-        (lambda: decoder.decode_beams(scores, beam_width=5, prune_history=True), ["beam_width", "prune_history"]),
         (lambda: decoder.decode_batch(object(), [scores]), ["pool"]),
         (lambda: build_ctcdecoder(labels, unk_score_offset=-5.0), ["unk_score_offset"]),
-        (lambda: build_ctcdecoder(labels, beta=0.5), ["beta"]),
+        (lambda: build_ctcdecoder(labels, unigrams=["a"], beta=0.5), ["unigrams", "beta"]),
         (lambda: cuda_ctc_decoder(tokens, beam_size=50), ["beam_size"]),
     ):
         with warnings.catch_warnings(record=True) as found:
@@ -186,6 +334,6 @@ def test_options_without_effect_give_warnings():
         assert told == names and all(one.filename == __file__ for one in found if one.category is wf.IgnoredOptionWarning)
     with warnings.catch_warnings():
         warnings.simplefilter("error", wf.IgnoredOptionWarning)
-        decoder.decode(scores, beam_prune_logp=-8.0)
+        decoder.decode(scores, 50, beam_prune_logp=-8.0, token_min_logp=-1.0)
         decoder.decode_batch(None, [scores])
         cuda_ctc_decoder(tokens)
