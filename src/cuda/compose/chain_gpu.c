@@ -1,16 +1,17 @@
-/* chain_gpu.c - composition of more than two fsts on a GPU. Each composition but the last has a
- * table of the pairs known, in the order in which they were found, and the rows of those that the
- * composition on its right has visited.
+/* chain_gpu.c - composition of more than two fsts on a GPU: the composition on the left of another
+ * is not written. Its states are made when the other one first visits them, as on the CPU
+ * (fstops/compose_chain.h). Each composition but the last has a table of the pairs known, in the
+ * order in which they were found, and the rows of those that the composition on its right has
+ * visited.
  *
  * A level of the last composition asks the chain on its left for the states of its new pairs; that
  * chain asks the one on its own left; then the arcs of these states are made, sorted by output
  * label, and turned into links. The numbers of states depend on which thread was first, so for the
  * canonical order they are replaced by ranks at the end. */
 #ifdef WARPFST_CUDA
-#include "cuda/compose/chain_gpu.h"
-
 #include "cuda/compose/chain_kernels.h"
 #include "cuda/compose/gpu_composer.h"
+#include "cuda/compose/sparse_gpu.h"
 #include "cuda/fstops/ops_kernels.h"
 #include "fstops/compose_filter.h"
 #include "fstops/composer.h"
@@ -24,8 +25,9 @@ struct array {
   uint64_t bytes;
 };
 
-struct wf__sparse_chain {
-  wf__sparse *sparse; /* the inputs */
+typedef struct wf__sparse_chain {
+  wf__sparse_left as_left; /* first: a wf__sparse_left points to a chain */
+  wf__sparse *sparse;      /* the inputs */
   wf__sparse_search search;
   wf__chain_rows rows;
   uint64_t next_num_b;
@@ -35,7 +37,7 @@ struct wf__sparse_chain {
   struct array marks;   /* [states] is the state made? */
   struct array link_begin, link_tail, link_end, final_cost, arcs, links;
   uint64_t num_arcs, num_links;
-};
+} wf__sparse_chain;
 
 /* --- memory ------------------------------------------------------------------------------ */
 
@@ -73,15 +75,16 @@ static wf_status reserve_states(wf__sparse_chain *self, wf_error *err) {
   return WF_OK;
 }
 
-uint64_t wf__sparse_chain_bytes(const wf__sparse_chain *chain) {
-  if (chain == NULL) return 0;
+static uint64_t chain_bytes(const wf__sparse_left *as_left) {
+  const wf__sparse_chain *chain = (const wf__sparse_chain *)as_left;
+  const wf__sparse_left *left = chain->search.left;
   return chain->search.table.num_slots * 12 + chain->numbers.bytes + chain->marks.bytes +
          chain->link_begin.bytes * 3 + chain->final_cost.bytes + chain->arcs.bytes +
-         chain->links.bytes + wf__sparse_chain_bytes(chain->search.left);
+         chain->links.bytes + (left != NULL ? left->bytes(left) : 0);
 }
 
-void wf__sparse_chain_free(wf__sparse_chain *chain) {
-  if (chain == NULL) return;
+static void chain_free(wf__sparse_left *as_left) {
+  wf__sparse_chain *chain = (wf__sparse_chain *)as_left;
   wf__gpu_context *c = chain->search.context;
   struct array *arrays[] = {&chain->numbers,   &chain->marks,    &chain->link_begin,
                             &chain->link_tail, &chain->link_end, &chain->final_cost,
@@ -93,15 +96,23 @@ void wf__sparse_chain_free(wf__sparse_chain *chain) {
   free(chain);
 }
 
-wf_status wf__sparse_chain_create(wf__sparse *sparse, const wf__compose_side *next,
-                                  const wf_compose_options *options, wf__sparse_chain **out,
-                                  wf_error *err) {
+static wf_status chain_make(wf__sparse_left *as_left, const uint64_t *keys, uint64_t count,
+                            wf__sparse_inputs *in, wf_error *err);
+static wf_status chain_sort(const wf__sparse_search *search, wf__gpu_blocks *room, uint64_t *keys,
+                            wf_error *err);
+
+/* `sparse` has the inputs of the composition and becomes the chain's, also on failure. `next` is
+ * the right side of the composition that visits the chain's states. */
+static wf_status chain_create(wf__sparse *sparse, const wf__compose_side *next,
+                              const wf_compose_options *options, wf__sparse_left **out,
+                              wf_error *err) {
   wf__sparse_chain *self = wf__calloc(1, sizeof *self);
   *out = NULL;
   if (self == NULL) {
     wf__sparse_free(sparse);
     return wf__fail_memory(err, sizeof *self, "a composition");
   }
+  self->as_left = (wf__sparse_left){chain_make, chain_sort, chain_bytes, chain_free};
   self->sparse = sparse;
   self->search = wf__sparse_search_of(sparse, options);
   self->rows.filter = (uint32_t)options->filter;
@@ -111,9 +122,9 @@ wf_status wf__sparse_chain_create(wf__sparse *sparse, const wf__compose_side *ne
   self->next_num_b = next->view.num_states;
   wf_status status = wf__sparse_search_begin(&self->search, err);
   if (status == WF_OK)
-    *out = self;
+    *out = &self->as_left;
   else
-    wf__sparse_chain_free(self);
+    chain_free(&self->as_left);
   return status;
 }
 
@@ -266,7 +277,7 @@ static wf_status make_wanted(wf__sparse_chain *self, const uint64_t *keys, uint6
   WF__TRY(list_wanted(self, keys, count, w, err));
   if (w->count == 0) return WF_OK;
   if (search->left != NULL)
-    WF__TRY(wf__sparse_chain_make(search->left, w->pairs, w->count, &search->in, err));
+    WF__TRY(search->left->make(search->left, w->pairs, w->count, &search->in, err));
   WF__TRY(wf__sparse_search_step(search, w->pairs, w->count, err));
   if (search->count > MAX_CHAIN_STATES)
     return wf__fail(err, WF_ERR_LIMIT, "a composition in between has more than %u states",
@@ -277,8 +288,9 @@ static wf_status make_wanted(wf__sparse_chain *self, const uint64_t *keys, uint6
   return make_links(self, w, num_arcs, err);
 }
 
-wf_status wf__sparse_chain_make(wf__sparse_chain *self, const uint64_t *keys, uint64_t count,
-                                wf__sparse_inputs *in, wf_error *err) {
+static wf_status chain_make(wf__sparse_left *as_left, const uint64_t *keys, uint64_t count,
+                            wf__sparse_inputs *in, wf_error *err) {
+  wf__sparse_chain *self = (wf__sparse_chain *)as_left;
   struct wanted wanted = {.count = 0};
   wf_status status = make_wanted(self, keys, count, &wanted, err);
   wf__ops_release(self->search.context, &wanted.room);
@@ -315,7 +327,8 @@ static wf_status order_in(const wf__sparse_search *search, wf__gpu_blocks *room,
   wf__gpu_context *c = search->context;
   uint64_t *keys;
   uint32_t *ranks = NULL, *index;
-  if (search->left != NULL) WF__TRY(rank_states(search->left, room, &ranks, err));
+  if (search->left != NULL)
+    WF__TRY(rank_states((const wf__sparse_chain *)search->left, room, &ranks, err));
   TAKE(c, room, keys, search->count, "sorting");
   TAKE(c, room, index, search->count, "sorting");
   WF__CUDA_TRY(wf__chain_rank_keys(search->table.list, search->count, search->in.num_b,
@@ -334,8 +347,8 @@ static wf_status order_of(const wf__sparse_search *search, uint32_t *order, wf_e
   return status;
 }
 
-wf_status wf__sparse_chain_sort(const wf__sparse_search *search, wf__gpu_blocks *room,
-                                uint64_t *keys, wf_error *err) {
+static wf_status chain_sort(const wf__sparse_search *search, wf__gpu_blocks *room, uint64_t *keys,
+                            wf_error *err) {
   wf__gpu_context *c = search->context;
   uint32_t *order;
   TAKE(c, room, order, search->count, "sorting");
@@ -351,10 +364,10 @@ wf_status wf__sparse_chain_sort(const wf__sparse_search *search, wf__gpu_blocks 
 static wf_status make_chain(wf__gpu_context *context, const wf__compose_side *sides, size_t count,
                             const wf_compose_options *options, wf__sparse **out, wf_error *err) {
   wf__compose_job job = {.a = &sides[0], .b = &sides[1], .filter = options->filter};
-  wf__sparse_chain *left;
+  wf__sparse_left *left;
   WF__TRY(wf__sparse_create_on(context, &job, sides[0].fst, sides[1].fst, NULL, out, err));
   for (size_t i = 2; i < count; i++) {
-    WF__TRY(wf__sparse_chain_create(*out, &sides[i], options, &left, err));
+    WF__TRY(chain_create(*out, &sides[i], options, &left, err));
     job.a = NULL;
     job.b = &sides[i];
     WF__TRY(wf__sparse_create_on(context, &job, NULL, sides[i].fst, left, out, err));

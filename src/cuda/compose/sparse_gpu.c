@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#include "cuda/compose/chain_gpu.h"
 #include "cuda/compose/sparse_search.h"
 #include "fstops/arcsort.h"
 #include "fstops/compose_filter.h"
@@ -21,7 +20,7 @@ struct wf__sparse {
   wf__gpu_context *context;
   wf__gpu_blocks owned;
   wf__sparse_inputs in;
-  wf__sparse_chain *left; /* makes the rows of A; NULL: they are all in `in` */
+  wf__sparse_left *left; /* makes the rows of A; NULL: they are all in `in` */
   uint64_t start_key, input_arcs[2];
   bool log_semiring;
 };
@@ -151,12 +150,12 @@ static wf_status put_inputs(wf__sparse *self, const wf__compose_job *job, const 
 }
 
 wf_status wf__sparse_create_on(wf__gpu_context *context, const wf__compose_job *job,
-                               const wf_fst *a, const wf_fst *b, wf__sparse_chain *left,
+                               const wf_fst *a, const wf_fst *b, wf__sparse_left *left,
                                wf__sparse **out, wf_error *err) {
   wf__sparse *self = wf__calloc(1, sizeof *self);
   *out = NULL;
   if (self == NULL) {
-    wf__sparse_chain_free(left);
+    if (left != NULL) left->free(left);
     return wf__fail_memory(err, sizeof *self, "a composition");
   }
   self->context = context;
@@ -182,7 +181,7 @@ wf_status wf__sparse_create(const wf__compose_job *job, const wf_fst *a, const w
 
 void wf__sparse_free(wf__sparse *sparse) {
   if (sparse == NULL) return;
-  wf__sparse_chain_free(sparse->left);
+  if (sparse->left != NULL) sparse->left->free(sparse->left);
   cudaSetDevice(sparse->context->device);
   wf__ops_release(sparse->context, &sparse->owned);
   wf__gpu_context_release(sparse->context);

@@ -22,7 +22,7 @@ wf_status wf__sparse_create(const wf__compose_job *job, const wf_fst *a, const w
 /* The same in the memory of `context`. If job->a is NULL, `left` makes the states of A; it becomes
  * the composition's, also on failure. */
 wf_status wf__sparse_create_on(wf__gpu_context *context, const wf__compose_job *job,
-                               const wf_fst *a, const wf_fst *b, wf__sparse_chain *left,
+                               const wf_fst *a, const wf_fst *b, wf__sparse_left *left,
                                wf__sparse **out, wf_error *err);
 /* Accepts NULL. */
 void wf__sparse_free(wf__sparse *sparse);

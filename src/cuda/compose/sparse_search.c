@@ -3,7 +3,6 @@
 #ifdef WARPFST_CUDA
 #include "cuda/compose/sparse_search.h"
 
-#include "cuda/compose/chain_gpu.h"
 #include "fstops/compose_job.h"
 
 /* Slots of the first table. When the table becomes full, every thread resident on the GPU may still
@@ -16,7 +15,7 @@ enum { GROWTH = 4 };
 /* --- the table --------------------------------------------------------------------------- */
 
 wf_status wf__sparse_search_check(const wf__sparse_search *search, uint64_t bytes, wf_error *err) {
-  const uint64_t all = bytes + wf__sparse_chain_bytes(search->left);
+  const uint64_t all = bytes + (search->left != NULL ? search->left->bytes(search->left) : 0);
   return all <= search->max_bytes ? WF_OK : wf__compose_too_large(all, search->max_bytes, err);
 }
 
@@ -160,7 +159,7 @@ static wf_status advance(wf__sparse_search *self, uint64_t *first, bool *out_ful
   const uint64_t from = *first, end = self->count;
   *out_full = false;
   if (self->left != NULL)
-    WF__TRY(wf__sparse_chain_make(self->left, self->table.list + from, end - from, &self->in, err));
+    WF__TRY(self->left->make(self->left, self->table.list + from, end - from, &self->in, err));
   else if (end - from <= WF__SPARSE_SLIM_PAIRS)
     WF__TRY(walk(self, first, out_full, err));
   if (*first != from || *out_full) return WF_OK;
@@ -198,7 +197,7 @@ wf_status wf__sparse_search_sort(const wf__sparse_search *self, wf__gpu_blocks *
   const uint64_t *list = self->table.list;
   size_t bytes = 0;
   char *scratch;
-  if (self->left != NULL) return wf__sparse_chain_sort(self, room, keys, err);
+  if (self->left != NULL) return self->left->sort(self, room, keys, err);
   WF__CUDA_TRY(wf__sparse_sort(list, keys, self->count, bits, NULL, &bytes, c->stream), "sorting");
   TAKE(c, room, scratch, bytes, "sorting");
   WF__CUDA_TRY(wf__sparse_sort(list, keys, self->count, bits, scratch, &bytes, c->stream),

@@ -7,19 +7,36 @@
 #include "cuda/compose/sparse_kernels.h"
 #include "cuda/fstops/ops_batch.h"
 
-typedef struct wf__sparse_chain wf__sparse_chain;
+typedef struct wf__sparse_search wf__sparse_search;
 
-typedef struct wf__sparse_search {
+/* Makes the left side of a composition while it is searched: a chain (chain_gpu.c), which begins
+ * with this. */
+typedef struct wf__sparse_left {
+  /* Makes the states that are A's in these pairs, if they were not made before. `keys` [count] is
+   * device memory. Sets the fields of A in `in`, whose arrays may have moved. */
+  wf_status (*make)(struct wf__sparse_left *left, const uint64_t *keys, uint64_t count,
+                    wf__sparse_inputs *in, wf_error *err);
+  /* Writes the keys of the pairs that a search with it found to `keys` [search->count], in
+   * canonical order. */
+  wf_status (*sort)(const wf__sparse_search *search, wf__gpu_blocks *room, uint64_t *keys,
+                    wf_error *err);
+  /* Device memory of it and of those on its left. */
+  uint64_t (*bytes)(const struct wf__sparse_left *left);
+  /* Frees it and those on its left. */
+  void (*free)(struct wf__sparse_left *left);
+} wf__sparse_left;
+
+struct wf__sparse_search {
   wf__gpu_context *context; /* borrowed, as are the arrays of `in` */
   wf__sparse_inputs in;     /* with `left`: its rows, as far as they are made */
-  wf__sparse_chain *left;   /* borrowed; makes the rows of A; NULL: they are all there */
+  wf__sparse_left *left;    /* borrowed; makes the rows of A; NULL: they are all there */
   uint64_t start_key;
   uint64_t max_states, max_bytes, give_up;
   wf__gpu_blocks room;    /* memory of the table, which grows */
   wf__sparse_table table; /* its list has the pairs in the order in which they were found */
   uint64_t count;         /* pairs */
   uint64_t num_levels;
-} wf__sparse_search;
+};
 
 /* The search then knows only the start. Release it with wf__sparse_search_end, also on failure. */
 wf_status wf__sparse_search_begin(wf__sparse_search *search, wf_error *err);
