@@ -221,8 +221,7 @@ static wf_status reserve_rooms(const struct moving *m, wf_error *err) {
     room->list_bytes = wf__round_up_256(room->num_copies * sizeof(wf__score_copy));
     WF__CUDA_TRY(cudaSetDevice(room->device), "choosing the GPU");
     if (sent > 0)
-      WF__TRY(
-          wf__device_reserve(&room->sent, room->list_bytes + sent, "scores for another GPU", err));
+      WF__TRY(reserve(&room->sent, room->list_bytes + sent, "scores for another GPU", err));
     if (received > 0) WF__TRY(reserve(&room->received, received, "scores of another GPU", err));
   }
   return WF_OK;
@@ -286,9 +285,9 @@ static wf_status send_from(const struct moving *m, struct wf__moved_room *home,
   WF__TRY(wait_for_stream(home, home->device, NULL, err));
   if (self->stream != NULL)
     WF__TRY(wait_for_stream(home, self->workers[0].device, self->stream, err));
-  WF__CUDA_TRY(
-      cudaMemcpyAsync(home->sent.data, list, count * sizeof *list, cudaMemcpyHostToDevice, NULL),
-      "scores for another GPU");
+  WF__CUDA_TRY(cudaMemcpyAsync(home->sent.data, list, count * sizeof *list, cudaMemcpyHostToDevice,
+                               home->stream),
+               "scores for another GPU");
   WF__CUDA_TRY(wf__copy_scores_launch(home->sent.data, (uint32_t)count, home->stream),
                "scores for another GPU");
   for (uint64_t k = 0; k < self->moved.size; k++) {
