@@ -387,6 +387,28 @@ static bool inside(const struct allocation *a, const void *pointer, size_t bytes
   return a == NULL || (const char *)pointer + bytes <= a->data + a->bytes;
 }
 
+struct staged_copy {
+  void *to;
+  size_t bytes;
+  char data[];
+};
+
+static void do_staged_copy(void *data) {
+  const struct staged_copy *copy = data;
+  memcpy(copy->to, copy->data, copy->bytes);
+}
+
+/* Like CUDA: pageable memory has been read when the call returns, but its contents arrive on the
+ * device in the order of the stream. */
+static void stage(void *to, const void *from, size_t bytes, struct fake_stream *stream) {
+  struct staged_copy *copy = malloc(sizeof *copy + bytes);
+  if (copy == NULL) abort();
+  copy->to = to;
+  copy->bytes = bytes;
+  memcpy(copy->data, from, bytes);
+  if (!put(stream, do_staged_copy, copy, NULL, 0)) abort();
+}
+
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream) {
   if (!enter()) return leave(cudaErrorUnknown);
@@ -398,10 +420,14 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
       !inside(device, device == target ? to : from, bytes) ||
       !inside(host, host == target ? to : from, bytes))
     abort();
+  if (kind == cudaMemcpyHostToDevice) fake_gpus.sent_bytes += bytes;
+  if (kind == cudaMemcpyHostToDevice && host == NULL) {
+    stage(to, from, bytes, stream_of(stream));
+    return leave(cudaSuccess);
+  }
   struct copy *copy = malloc(sizeof *copy);
   if (copy == NULL) return leave(cudaErrorUnknown);
   *copy = (struct copy){to, from, bytes};
-  if (kind == cudaMemcpyHostToDevice) fake_gpus.sent_bytes += bytes;
   if (!put(stream_of(stream), do_copy, copy, NULL, 0)) abort();
   if (host == NULL)
     do_until(stream_of(stream),
@@ -452,41 +478,13 @@ cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stre
   return leave(cudaSuccess);
 }
 
-struct staged_copy {
-  void *to;
-  size_t bytes;
-  char data[];
-};
-
-static void do_staged_copy(void *data) {
-  const struct staged_copy *copy = data;
-  memcpy(copy->to, copy->data, copy->bytes);
-}
-
-/* Like CUDA: pageable memory has been read when the call returns, but its contents may not yet be
- * on the device. */
-static cudaError_t stage(void *to, const void *from, size_t bytes) {
-  if (!enter()) return leave(cudaErrorUnknown);
-  const struct allocation *target = find(to);
-  if (target == NULL || target->device < 0 || !inside(target, to, bytes)) abort();
-  struct staged_copy *copy = malloc(sizeof *copy + bytes);
-  if (copy == NULL) return leave(cudaErrorUnknown);
-  copy->to = to;
-  copy->bytes = bytes;
-  memcpy(copy->data, from, bytes);
-  fake_gpus.sent_bytes += bytes;
-  if (!put(stream_of(NULL), do_staged_copy, copy, NULL, 0)) abort();
-  return leave(cudaSuccess);
-}
-
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind) {
   pthread_once(&g_once, make_mutex);
   pthread_mutex_lock(&g_mutex);
   const bool staged = kind == cudaMemcpyHostToDevice && bytes > 0 && find(from) == NULL;
   pthread_mutex_unlock(&g_mutex);
-  if (staged) return stage(to, from, bytes);
   cudaError_t code = cudaMemcpyAsync(to, from, bytes, kind, NULL);
-  return code == cudaSuccess ? cudaStreamSynchronize(NULL) : code;
+  return code == cudaSuccess && !staged ? cudaStreamSynchronize(NULL) : code;
 }
 
 cudaError_t fake_call(void) { return leave(enter() ? cudaSuccess : cudaErrorUnknown); }
