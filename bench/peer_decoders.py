@@ -95,7 +95,7 @@ def kaldi(job, setting):
     import kaldi_decoder
     import kaldifst
 
-    names, fst = words_of(job["task"]), kaldifst.StdVectorFst.read(job["task"]["openfst"])
+    names, fst = words_of(job["task"]), kaldifst.StdConstFst.read(job["task"]["openfst"])
     if "lattice_beam" in setting:
         decoder = kaldi_decoder.LatticeSimpleDecoder(fst, kaldi_decoder.LatticeSimpleDecoderConfig(beam=setting["beam"], lattice_beam=setting["lattice_beam"]))
     else:
