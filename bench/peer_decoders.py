@@ -62,15 +62,16 @@ def one_by_one(job, one, prepare=list):
     return prepare, lambda matrices: pool.map(call_current, matrices, chunksize=max(1, math.ceil(len(matrices) / job["threads"] / 8)))
 
 
-def on_gpu(matrices, device, scale=1.0, blank_last=False, lengths_on_gpu=False):
-    """A padded tensor and the lengths."""
+def padded(matrices, device, scale=1.0, blank_last=False, lengths_there=False):
+    """A padded tensor on a device, and the lengths."""
     import torch
 
     tensors = [torch.from_numpy(numpy.roll(scale * matrix, -1, axis=1) if blank_last else scale * matrix) for matrix in matrices]
-    padded = torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True).to(device)
+    scores = torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True).contiguous().to(device)
     lengths = torch.tensor([len(matrix) for matrix in matrices], dtype=torch.int64)
-    torch.cuda.synchronize()
-    return padded.contiguous(), lengths.to(device) if lengths_on_gpu else lengths
+    if device != "cpu":
+        torch.cuda.synchronize()
+    return scores, lengths.to(device) if lengths_there else lengths
 
 
 # --- decoders ---
@@ -88,7 +89,7 @@ def warpfst(job, setting):
         results = decoder.decode(*batch)
         return [[word.text for word in result.words] for result in results] if setting.get("words") else [result.text.split() for result in results]
 
-    return (lambda matrices: on_gpu(matrices, job["device"])) if gpu else (lambda matrices: (matrices,)), decode
+    return (lambda matrices: padded(matrices, job["device"])) if gpu else (lambda matrices: (matrices,)), decode
 
 
 def kaldi(job, setting):
@@ -188,18 +189,19 @@ def riva(job, setting):
             return [[word[0] for word in result] for result in decoder.decode_mbr(*batch)]
         return [[names[word] for word in result[0].words] if result else [] for result in decoder.decode_nbest(*batch)]
 
-    return lambda matrices: on_gpu(matrices, job["device"], task["acoustic_scale"]), decode
+    return lambda matrices: padded(matrices, job["device"], task["acoustic_scale"]), decode
 
 
 def nemo(job, setting):
     import nemo_modules
     import torch
 
-    task, folder, device = job["task"], job["packages"][0], torch.device(job["device"])
+    task, folder = job["task"], job["packages"][0]
     names = tokens_of(task)[1:]
     models = []
     if "alpha" in setting:
-        models = [nemo_modules.load(folder, nemo_modules.LM).NGramGPULanguageModel.from_file(task["arpa"], vocab_size=len(names))]
+        model = nemo_modules.load(folder, nemo_modules.LM).NGramGPULanguageModel
+        models = [model.from_file(task["arpa"], vocab_size=len(names)).to(job["device"])]
     computer = nemo_modules.load(folder, nemo_modules.BEAM).BatchedBeamCTCComputer
     decoder = computer(blank_index=len(names), beam_size=setting["beam_size"], beam_beta=0.0, beam_threshold=20.0, allow_cuda_graphs=True, fusion_models=models or None,
                        fusion_models_alpha=[setting["alpha"]] if models else None)
@@ -208,11 +210,7 @@ def nemo(job, setting):
         with torch.inference_mode():
             return [[names[token] for token in result.y_sequence.tolist()] for result in decoder(*batch).to_hyps_list(score_norm=False)[: len(batch[0])]]  # a graph is kept for the largest batch so far
 
-    def prepare(matrices):
-        padded, lengths = on_gpu(matrices, device, blank_last=True, lengths_on_gpu=True)
-        return padded.to(device), lengths
-
-    return prepare, decode
+    return lambda matrices: padded(matrices, job["device"], blank_last=True, lengths_there=True), decode
 
 
 def cuctc(job, setting):
@@ -223,8 +221,8 @@ def cuctc(job, setting):
     decoder = cuda_ctc_decoder(tokens_of(job["task"]), nbest=1, beam_size=setting["beam_size"], blank_skip_threshold=setting["blank_skip"])
 
     def prepare(matrices):
-        padded, lengths = on_gpu(matrices, job["device"], lengths_on_gpu=True)
-        return padded, lengths.to(torch.int32)
+        scores, lengths = padded(matrices, job["device"], lengths_there=True)
+        return scores, lengths.to(torch.int32)
 
     return prepare, lambda batch: [hypotheses[0].words for hypotheses in decoder(*batch)]
 

@@ -6,8 +6,8 @@ Measures other decoders beside warpfst, from Python, on the same scores, with th
   phone, char, bpe  CTC scores of real speech with the 3-gram model of examples/ctc. --data has logp_phone, logp_char, logp_bpe: folders of .npy, or .tar.xz of them (default: the phones of
                     examples/ctc). CPU: kaldi-decoder, flashlight-text with lexicon and KenLM, pyctcdecode. GPU: riva-asrlib-decoder
   hybrid            a real HCLG and senone scores: --hybrid-graph (OpenFst's format), --hybrid-scores, --hybrid-ref, --hybrid-words. CPU: kaldi-decoder. GPU: riva-asrlib-decoder
-  tokens            GPU: CTC without a lexicon, on characters and byte pairs of --data and on generated scores (--size). cuda_ctc_decoder, NeMo, flashlight-text on all processors; if --data has
-                    train_text, also with a 3-gram model of its tokens: NeMo
+  tokens            CTC without a lexicon, on characters and byte pairs of --data and on generated scores (--size): NeMo, which needs torch; flashlight-text on all processors. GPU: also
+                    cuda_ctc_decoder. If --data has train_text, also with a 3-gram model of its tokens: NeMo. Not measured on the CPU unless asked for
 
 Every decoder runs in a process of its own (bench/peer_decoders.py), and the decoders take turns --rounds times; figures are medians. On the CPU: processor time of one core at every setting,
 wall time on all cores at some. Memory: what the process holds beyond the scores, at most; on a GPU what it takes there. Packages are those of this Python, or, with --wheels, the wheels of a
@@ -97,15 +97,16 @@ def gpu_settings(beams, base, batches):
     return {"warpfst": [*search, words], "riva-asrlib-decoder": [*riva, {**words, "lanes": 200, "copy_threads": threads}]}
 
 
-def token_settings(batches, alpha=None):
-    most = max(batches)
+def token_settings(batches, gpu, alpha=None):
+    most, graph = max(batches), {"max_active": 10000}
     if alpha is not None:
-        return {"warpfst": each("beam", (8, 11, 14, 17), max_active=10000, batch=most), "NeMo": each("beam_size", (4, 8, 16, 32), alpha=alpha, batch=most)}
-    return {
-        "warpfst": each("batch", batches, beam=17, max_active=10000) + each("beam", (8, 11, 14), max_active=10000, batch=most),
-        "cuda_ctc_decoder": each("batch", batches, beam_size=10, blank_skip=0.95) + each("beam_size", (4, 20), blank_skip=0.95, batch=most) + [{"beam_size": 10, "blank_skip": 1.0, "batch": most}],
+        return {"warpfst": each("beam", (8, 11, 14, 17), **graph, batch=most), "NeMo": each("beam_size", (4, 8, 16, 32), alpha=alpha, batch=most)}
+    settings = {
+        "warpfst": each("batch", batches, beam=17, **graph) + each("beam", (8, 11, 14), **graph, batch=most),
         "NeMo": each("batch", batches, beam_size=10) + each("beam_size", (4, 16), batch=most),
-    }, {"flashlight-text (no lexicon)": [{"beam_size": 10}]}
+        "cuda_ctc_decoder": each("batch", batches, beam_size=10, blank_skip=0.95) + each("beam_size", (4, 20), blank_skip=0.95, batch=most) + [{"beam_size": 10, "blank_skip": 1.0, "batch": most}],
+    }
+    return settings if gpu else {name: settings[name] for name in ("warpfst", "NeMo")}
 
 
 # --- tasks ---
@@ -200,13 +201,13 @@ def token_task(arguments, programs, name, scores, tokens, lexicon, sentences, te
     folder = work_folder("peers_" + name.replace(" ", "_"))
     names = [line.split()[0] for line in pathlib.Path(tokens).read_text(encoding="utf-8").splitlines()]
     base = decode_tasks.Task("tokens", f"lexicon-free CTC, {name}", folder / "T.wfst", scores, None)
-    batches = arguments.batches or (1, 8, 64, 400)
+    gpu = arguments.device != "cpu"
+    batches = arguments.batches or ((1, 8, 64, 400) if gpu else (8,))
     (folder / "words.txt").write_text("<eps> 0\n" + "".join(f"{token} {label}\n" for label, token in enumerate(names) if label), encoding="utf-8")
     programs.run(programs.warpfst, "topology", f"--tokens={tokens}", "--type=correct", "-o", base.graph)
     more = {"tokens": tokens, "words": folder / "words.txt"}
     references = spelled(sentences, lexicon)
-    settings, everywhere = token_settings(batches)
-    yield Task(base.name, files_of(programs, base, "tokens", arguments, **more), references, settings, everywhere)
+    yield Task(base.name, files_of(programs, base, "tokens", arguments, **more), references, token_settings(batches, gpu), {"flashlight-text (no lexicon)": [{"beam_size": 10}]})
     if text is None:
         return
     path, renamed = token_model(programs, folder, spelled(text, lexicon).values(), names[1:])
@@ -215,7 +216,7 @@ def token_task(arguments, programs, name, scores, tokens, lexicon, sentences, te
     programs.run(programs.warpfst, "mkgraph", "ctc", f"--tokens={tokens}", f"--lexicon={folder / 'lexicon.txt'}", f"--lm={path}", "--topology=correct", "-q", f"--words-out={folder / 'words_lm.txt'}", "-o", base.graph)
     base.acoustic_scale = 1 / TOKEN_ALPHA
     files = files_of(programs, base, "tokens", arguments, tokens=tokens, words=folder / "words_lm.txt", arpa=renamed)
-    yield Task(f"{base.name}, 3-gram of tokens", files, references, token_settings(batches, TOKEN_ALPHA))
+    yield Task(f"{base.name}, 3-gram of tokens", files, references, token_settings(batches, gpu, TOKEN_ALPHA))
 
 
 def token_tasks(arguments, programs):
@@ -265,7 +266,7 @@ class Runner:
         self.reported = set()
 
     def place(self, setting, threads):
-        return f"batch {setting['batch']}" if "batch" in setting else f"{threads} core{'s' if threads > 1 else ''}"
+        return f"batch {setting['batch']}" if self.gpu and "batch" in setting else f"{threads} core{'s' if threads > 1 else ''}"
 
     def run(self, decoder, settings, threads):
         """Runs a process, and takes in a line for each setting."""
@@ -397,11 +398,11 @@ def parse():
     parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
     arguments = parser.parse_args()
     gpu = arguments.device != "cpu"
-    there = {**{unit: data(arguments, unit) for unit in decode_tasks.UNITS}, "hybrid": arguments.hybrid_graph and arguments.hybrid_scores, "tokens": gpu}
-    arguments.part = arguments.part.split(",") if arguments.part else [part for part in there if there[part]]
+    there = {**{unit: data(arguments, unit) for unit in decode_tasks.UNITS}, "hybrid": arguments.hybrid_graph and arguments.hybrid_scores, "tokens": True}
+    arguments.part = arguments.part.split(",") if arguments.part else [part for part in there if there[part] and (part != "tokens" or gpu)]
     missing = [part for part in arguments.part if not there.get(part)]
     if missing:
-        parser.error(f"--part: no files for {', '.join(missing)}, or unknown" if missing != ["tokens"] else "--part: tokens needs a GPU")
+        parser.error(f"--part: no files for {', '.join(missing)}, or unknown")
     arguments.rounds = arguments.rounds or (2 if gpu else 3)
     measure.BUILD = pathlib.Path(arguments.work or measure.BUILD).resolve()
     return arguments
