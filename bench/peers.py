@@ -43,8 +43,8 @@ PACKAGES = {  # what each decoder imports, by name of the wheel
 }
 ROOM = ", with cuctc_room.so"
 BEAMS = (6, 8, 10, 12, 15, 18)
-TOKEN_ALPHA = 0.5  # weight of the model of tokens
-LIMIT_S = 580  # of one process
+TOKEN_ALPHA = 0.3  # weight of the model of tokens, of which 0.25 to 0.5 have the fewest errors
+LIMIT_S = 580  # of one process on a GPU
 SLOW_S = 20  # what takes longer on the CPU is measured once
 
 
@@ -73,7 +73,7 @@ def cpu_settings(unit):
     settings = {
         "warpfst": each("beam", BEAMS, **graph),
         "kaldi-decoder": each("beam", BEAMS, **graph),
-        "flashlight-text": each("beam_size", (50, 500, 1500), beam_threshold=50) + each("beam_size", (5, 20, 50, 200), beam_threshold=25) + each("beam_size", (50, 200, 500), beam_threshold=15),
+        "flashlight-text": each("beam_size", (50, 500) if unit == "phone" else (50, 500, 1500), beam_threshold=50) + each("beam_size", (5, 20, 50, 200), beam_threshold=25) + each("beam_size", (50, 200, 500), beam_threshold=15),
     }
     everywhere = {name: [{"beam": 15, **graph}] for name in ("warpfst", "kaldi-decoder")} | {"flashlight-text": [{"beam_size": 50, "beam_threshold": 50}, {"beam_size": 500, "beam_threshold": 15}]}
     if unit != "phone":  # it spells words with its tokens, so they must be letters
@@ -203,7 +203,7 @@ def token_task(arguments, programs, name, scores, tokens, lexicon, sentences, te
     base = decode_tasks.Task("tokens", f"lexicon-free CTC, {name}", folder / "T.wfst", scores, None)
     gpu = arguments.device != "cpu"
     batches = arguments.batches or ((1, 8, 64, 400) if gpu else (8,))
-    (folder / "words.txt").write_text("<eps> 0\n" + "".join(f"{token} {label}\n" for label, token in enumerate(names) if label), encoding="utf-8")
+    (folder / "words.txt").write_text("<eps> 0\n" + "".join(f"{token} {column + 1}\n" for column, token in enumerate(names)), encoding="utf-8")
     programs.run(programs.warpfst, "topology", f"--tokens={tokens}", "--type=correct", "-o", base.graph)
     more = {"tokens": tokens, "words": folder / "words.txt"}
     references = spelled(sentences, lexicon)
@@ -262,8 +262,10 @@ class Runner:
     def __init__(self, arguments, task):
         self.arguments, self.task, self.gpu = arguments, task, arguments.device != "cpu"
         self.rows = {}  # (decoder, label, place) -> row
-        self.broken = {}  # decoder -> the error
-        self.reported = set()
+        self.broken = {}  # (decoder, first setting, place) -> the error
+
+    def key(self, decoder, settings, threads):
+        return decoder, label(settings[0]), self.place(settings[0], threads)
 
     def place(self, setting, threads):
         return f"batch {setting['batch']}" if self.gpu and "batch" in setting else f"{threads} core{'s' if threads > 1 else ''}"
@@ -272,7 +274,7 @@ class Runner:
         """Runs a process, and takes in a line for each setting."""
         folders = packages(decoder, self.arguments.wheels)
         if folders is None:
-            self.broken[decoder] = "no wheel"
+            self.broken[self.key(decoder, settings, threads)] = "no wheel"
             return
         device = self.arguments.device if "batch" in settings[0] else "cpu"
         device = "cuda:0" if device == "cuda" else device
@@ -282,22 +284,23 @@ class Runner:
         environment = {**os.environ, "PYTHONPATH": ":".join(filter(None, [*folders, os.environ.get("PYTHONPATH")])), "OMP_NUM_THREADS": str(threads)}
         if decoder.endswith(ROOM):
             environment["LD_PRELOAD"] = str(cuctc_room())
+        limit = LIMIT_S if self.gpu else 3 * LIMIT_S
         try:
-            done = subprocess.run([sys.executable, measure.ROOT / "bench" / "peer_decoders.py", path], capture_output=True, text=True, env=environment, timeout=LIMIT_S, check=False)
+            done = subprocess.run([sys.executable, measure.ROOT / "bench" / "peer_decoders.py", path], capture_output=True, text=True, env=environment, timeout=limit, check=False)
             out, last_words, code = done.stdout, done.stderr, done.returncode
         except subprocess.TimeoutExpired as stopped:
-            out, last_words, code = (stopped.stdout or b"").decode(), f"not finished after {LIMIT_S} s", -1
+            out, last_words, code = (stopped.stdout or b"").decode(), f"not finished after {limit} s", -1
         lines = [line for line in out.splitlines() if line.startswith("{")]
         for setting, line in zip(settings, lines):
             self.take(decoder, setting, threads, json.loads(line))
         if code != 0 or len(lines) < len(settings):
             words = [line.strip() for line in last_words.splitlines() if line.strip()]
             telling = [line for line in words if "rror" in line] or words[-1:]
-            self.broken[decoder] = f"exit code {code}: {telling[-1][:300] if telling else 'no message'}"
-            print(f"  {decoder}: {self.broken[decoder]}", file=sys.stderr, flush=True)
+            error = self.broken[self.key(decoder, settings, threads)] = f"exit code {code}: {telling[-1][:300] if telling else 'no message'}"
+            print(f"  {decoder}: {error}", file=sys.stderr, flush=True)
 
     def take(self, decoder, setting, threads, found):
-        key = decoder, label(setting), self.place(setting, threads)
+        key = self.key(decoder, [setting], threads)
         row = self.rows.setdefault(key, {"task": self.task.name, "error": self.task.error, "decoder": key[0], "setting": key[1], "place": key[2], "seconds": [], "mib": []})
         row["seconds"].append(found["seconds"])
         row["mib"].append(found["mib"])
@@ -318,22 +321,23 @@ class Runner:
         if self.arguments.cores != 1 and cores > 1:
             yield from ((decoder, [setting], cores) for decoder, settings in self.task.everywhere.items() for setting in settings)
 
-    def is_slow(self, decoder, settings, threads):
-        row = self.rows.get((decoder, label(settings[0]), self.place(settings[0], threads)))
-        return row is not None and not self.gpu and row["seconds"][0] > SLOW_S
+    def is_done(self, decoder, settings, threads):
+        """It failed before, or takes so long that one round must do."""
+        key = self.key(decoder, settings, threads)
+        return key in self.broken or not self.gpu and key in self.rows and self.rows[key]["seconds"][0] > SLOW_S
 
     def measure(self):
         for _ in range(self.arguments.rounds):
             for decoder, settings, threads in self.turns():
-                if decoder not in self.broken and not self.is_slow(decoder, settings, threads):
+                if not self.is_done(decoder, settings, threads):
                     self.run(decoder, settings, threads)
-                if decoder == "cuda_ctc_decoder" and decoder in self.broken and decoder + ROOM not in self.broken:
+                if decoder == "cuda_ctc_decoder" and self.key(decoder, settings, threads) in self.broken and not self.is_done(decoder + ROOM, settings, threads):
                     self.run(decoder + ROOM, settings, threads)
         for row in self.rows.values():
             seconds = statistics.median(row.pop("seconds"))
             yield {**row, "rtfx": row["audio"] / seconds, "mib": statistics.median(row["mib"])}
-        for decoder, error in self.broken.items():
-            yield {"task": self.task.name, "decoder": decoder, "failed": error}
+        for (decoder, *where), error in self.broken.items():
+            yield {"task": self.task.name, "decoder": f"{decoder} ({', '.join(where)})", "failed": error}
 
 
 def cuctc_room():
