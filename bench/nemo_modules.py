@@ -1,6 +1,6 @@
 """nemo_modules.py - imports single modules of NeMo's wheel without NeMo's dependencies: peers.py, and peer_boost.py use it.
 
-A module of WANTED is run as it is. Any other module of NeMo, and any module that is not installed, is replaced by one whose attributes are empty classes, which decoding does not use.
+A module of WANTED is run as it is. Any other module of NeMo, and packages of REPLACED that are not installed, are replaced by modules whose attributes are empty classes, which decoding does not use.
 """
 import importlib.abc
 import importlib.machinery
@@ -15,7 +15,7 @@ WANTED = {
     f"{ASR}.submodules.ngram_lm", f"{ASR}.submodules.ngram_lm.constants", f"{ASR}.submodules.ngram_lm.ngram_lm_triton", f"{ASR}.utils.batched_beam_decoding_utils",
     "nemo.collections.common.parts.optional_cuda_graphs", "nemo.core.utils.cuda_python_utils", "nemo.core.utils.optional_libs", "nemo.utils.enum", "nemo.utils.exceptions",
 }
-REPLACED = {"lightning", "omegaconf", "tqdm", "packaging", "braceexpand", "sentencepiece"}  # packages that NeMo's modules import by name
+REPLACED = {"lightning", "omegaconf", "tqdm", "packaging", "braceexpand", "sentencepiece"}  # packages that NeMo's modules import, if they are not installed
 
 
 class Anything(type):
@@ -36,52 +36,50 @@ class Empty(metaclass=Anything):
 
 
 class Replaced(importlib.abc.Loader):
-    """Makes a module whose attributes are empty classes, but those of VALUES."""
+    """Makes a module whose attributes are empty classes, except what VALUES has."""
 
     def create_module(self, spec):
         return None
 
     def exec_module(self, module):
+        def attribute(name):
+            if name.startswith("__"):
+                raise AttributeError(name)
+            make = VALUES.get((module.__name__, name))
+            return Anything(name, (Empty,), {}) if make is None else make()
+
         module.__path__ = []
-        values = values_of(module.__name__)
-        module.__getattr__ = lambda name: values[name] if name in values else dunder(name)
+        module.__getattr__ = attribute
 
 
-def dunder(name):
-    if name.startswith("__"):
-        raise AttributeError(name)
-    return Anything(name, (Empty,), {})
+def logger():
+    import logging
+
+    return logging.getLogger("nemo")
 
 
-def values_of(name):
-    """What decoding does use of the replaced modules."""
-    if name == "nemo.collections.common.parts":
-        return {"NEG_INF": -10000.0}
-    if name == f"{ASR}.utils.asr_confidence_utils":
-        return {"ConfidenceMethodMixin": type("ConfidenceMethodMixin", (), {})}
-    if name == "nemo.utils":
-        import logging
+def model_class():
+    import torch
 
-        return {"logging": logging.getLogger("nemo")}
-    if name == "nemo.core":
-        import torch
+    class ModelPT(torch.nn.Module):
+        def __init__(self, cfg=None, trainer=None):
+            super().__init__()
+            self._cfg = cfg
 
-        class ModelPT(torch.nn.Module):
-            def __init__(self, cfg=None, trainer=None):
-                super().__init__()
-                self._cfg = cfg
+    return ModelPT
 
-        return {"ModelPT": ModelPT}
-    if name == "omegaconf":
-        class OmegaConf:
-            structured = staticmethod(lambda config: config)
 
-        return {"OmegaConf": OmegaConf, "MISSING": "???"}
-    if name == "tqdm.auto":
-        return {"tqdm": lambda items, **_: items}
-    if name == "packaging.version":
-        return {"Version": lambda text: tuple(int(part) for part in text.split(".")[:3])}
-    return {}
+# What decoding does use of the replaced modules: functions that make it.
+VALUES = {
+    ("nemo.collections.common.parts", "NEG_INF"): lambda: -10000.0,
+    (f"{ASR}.utils.asr_confidence_utils", "ConfidenceMethodMixin"): lambda: type("ConfidenceMethodMixin", (), {}),
+    ("nemo.utils", "logging"): logger,
+    ("nemo.core", "ModelPT"): model_class,
+    ("omegaconf", "OmegaConf"): lambda: type("OmegaConf", (), {"structured": staticmethod(lambda config: config)}),
+    ("omegaconf", "MISSING"): lambda: "???",
+    ("tqdm.auto", "tqdm"): lambda: lambda items, **_: items,
+    ("packaging.version", "Version"): lambda: lambda text: tuple(int(part) for part in text.split(".")[:3]),
+}
 
 
 class Finder(importlib.abc.MetaPathFinder):
@@ -94,8 +92,10 @@ class Finder(importlib.abc.MetaPathFinder):
             package = file.is_dir()
             file = file / "__init__.py" if package else file.with_suffix(".py")
             return importlib.util.spec_from_file_location(name, file, submodule_search_locations=[str(file.parent)] if package else None)
-        if name.split(".")[0] in REPLACED | {"nemo"}:
+        if name.split(".")[0] == "nemo":
             return importlib.machinery.ModuleSpec(name, Replaced(), is_package=True)
+        if name.split(".")[0] in REPLACED:
+            return importlib.machinery.PathFinder.find_spec(name, path) or importlib.machinery.ModuleSpec(name, Replaced(), is_package=True)
         return None
 
 

@@ -14,7 +14,8 @@ import statistics
 import sys
 import time
 
-sys.path.append(sys.path.pop(0))  # bench/ has a triton.py, which torch would import
+if __name__ == "__main__":
+    sys.path.append(sys.path.pop(0))  # bench/ has a triton.py, which torch would import
 
 import numpy
 

@@ -91,10 +91,10 @@ def gpu_settings(beams, base, batches):
     """Beams at the largest batch, batches at the base beam, word confidences; and riva's numbers of lanes and threads."""
     most, threads = max(batches), 2 if len(os.sched_getaffinity(0)) <= 16 else 8
     search = [{**base, "beam": beam, "batch": most} for beam in beams] + [{**base, "batch": batch} for batch in batches if batch != most]
-    riva = [{"lattice_beam": 0.1, "lanes": 200, "copy_threads": threads, **setting} for setting in search]
-    riva += [{**base, "lattice_beam": 0.1, "lanes": lanes, "copy_threads": copies, "batch": most} for lanes in (200, 400) for copies in (2, 4, 8) if (lanes, copies) != (200, threads)]
     words = {**base, "lattice_beam": 8, "words": 1, "batch": most}
-    return {"warpfst": [*search, words], "riva-asrlib-decoder": [*riva, {**words, "lanes": 200, "copy_threads": threads}]}
+    riva = [{**setting, "lattice_beam": 0.1, "lanes": 200, "copy_threads": threads} for setting in search] + [{**words, "lanes": 200, "copy_threads": threads}]
+    others = [{**base, "lattice_beam": 0.1, "lanes": lanes, "copy_threads": copies, "batch": most} for lanes in (200, 400) for copies in (2, 4, 8)]
+    return {"warpfst": [*search, words], "riva-asrlib-decoder": riva + [setting for setting in others if setting not in riva]}
 
 
 def token_settings(batches, gpu, alpha=None):
@@ -107,6 +107,17 @@ def token_settings(batches, gpu, alpha=None):
         "cuda_ctc_decoder": each("batch", batches, beam_size=10, blank_skip=0.95) + each("beam_size", (4, 20), blank_skip=0.95, batch=most) + [{"beam_size": 10, "blank_skip": 1.0, "batch": most}],
     }
     return settings if gpu else {name: settings[name] for name in ("warpfst", "NeMo")}
+
+
+# What the peers' documentation uses or has as default. riva-asrlib-decoder's depends on the machine.
+RECOMMENDED = {
+    "kaldi-decoder": ("beam 15, max_active 7000", "beam 14, max_active 100000", "beam 14, max_active 100000, lattice_beam 8"),
+    "flashlight-text": ("beam_size 50, beam_threshold 50", "beam_size 1500, beam_threshold 50"),
+    "pyctcdecode": ("beam_width 100", "beam_width 100, alpha 0.5, beta 1.5"),
+    "NeMo": ("beam_size 10", "beam_size 8, alpha 0.3"),
+    "cuda_ctc_decoder": ("beam_size 10, blank_skip 0.95",),
+    "cuda_ctc_decoder, with cuctc_room.so": ("beam_size 10, blank_skip 0.95",),
+}
 
 
 # --- tasks ---
@@ -207,7 +218,8 @@ def token_task(arguments, programs, name, scores, tokens, lexicon, sentences, te
     programs.run(programs.warpfst, "topology", f"--tokens={tokens}", "--type=correct", "-o", base.graph)
     more = {"tokens": tokens, "words": folder / "words.txt"}
     references = spelled(sentences, lexicon)
-    yield Task(base.name, files_of(programs, base, "tokens", arguments, **more), references, token_settings(batches, gpu), {"flashlight-text (no lexicon)": [{"beam_size": 10}]})
+    yield Task(base.name, files_of(programs, base, "tokens", arguments, **more), references, token_settings(batches, gpu),
+               {"warpfst": [{"beam": 17, "max_active": 10000}], "flashlight-text (no lexicon)": [{"beam_size": 10}]})
     if text is None:
         return
     path, renamed = token_model(programs, folder, spelled(text, lexicon).values(), names[1:])
@@ -369,6 +381,22 @@ def figures(rows):
         if "rtfx" in row:
             what, setup = f"peers, {row['task']}", f"{row['utterances']} utterances, {row['decoder']}, {row['setting']}, {row['place']}"
             yield from ((what, setup, measure.figure(row["rtfx"]), "RTFx"), (what, f"{setup}, {row['error']}", f"{row['rate']:.2f}", "%"), (what, f"{setup}, memory", f"{row['mib']:.0f}", "MiB"))
+
+
+ORDER = ("warpfst", "kaldi-decoder", "flashlight-text (no lexicon)", "flashlight-text", "pyctcdecode", "riva-asrlib-decoder", "NeMo", f"cuda_ctc_decoder{ROOM}", "cuda_ctc_decoder")
+SETUP = re.compile(rf"(?P<utterances>\d+) utterances, (?P<decoder>{'|'.join(map(re.escape, ORDER))}), (?P<setting>.*), (?P<place>\d+ cores?|batch \d+)")
+
+
+def recorded(table, task):
+    """What figures() wrote, from rows of results.csv, of the machine that was recorded last for each place: {place: [{decoder, setting, place, utterances, rtfx, rate, mib, machine, commit}]}."""
+    values = {(row["machine"], row["setup"]): row for row in table if row["what"] == f"peers, {task}"}
+    places = {}
+    for (machine, setup), row in values.items():
+        if row["unit"] == "RTFx":
+            rate = values.get((machine, f"{setup}, WER")) or values[machine, f"{setup}, TER"]
+            found = {**SETUP.fullmatch(setup).groupdict(), "rtfx": float(row["figure"]), "rate": float(rate["figure"]), "mib": float(values[machine, f"{setup}, memory"]["figure"])}
+            places.setdefault(found["place"], {}).setdefault(machine, []).append({**found, "machine": machine, "commit": row["commit"]})
+    return {place: list(by_machine.values())[-1] for place, by_machine in places.items()}
 
 
 def fetch(folder):
