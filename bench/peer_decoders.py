@@ -36,8 +36,8 @@ def words_of(task):
     return {int(label): word for word, label in map(str.split, pathlib.Path(task["words"]).read_text(encoding="utf-8").splitlines())}
 
 
-def pronunciations(task):
-    for line in pathlib.Path(task["lexicon"]).read_text(encoding="utf-8").splitlines():
+def pronunciations(path):
+    for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines():
         word, *spelled = line.split()
         yield word, spelled
 
@@ -83,7 +83,14 @@ def warpfst(job, setting):
 
     task, gpu = job["task"], job["device"] != "cpu"
     lattice = {"lattice_beam": setting["lattice_beam"], "determinize": bool(setting.get("words"))} if "lattice_beam" in setting else {}
-    decoder = wf.Decoder(wf.Graph.load(task["graph"]), words=wf.Symbols.read(task["words"]), acoustic_scale=task["acoustic_scale"], beam=setting["beam"], max_active=setting["max_active"],
+    graph, table = wf.Graph.load(task["open_graph" if setting.get("unknown_words") else "graph"]), {"words": wf.Symbols.read(task["words"])}
+    if setting.get("unknown_words"):
+        known, others = {word for word, _ in pronunciations(task["lexicon"])}, {}
+        for word, spelled in pronunciations(task["whole_lexicon"]):
+            if word not in known:
+                others.setdefault(word, []).append(spelled)
+        graph, table = graph.add_words(list(others), pronunciations=others), {}
+    decoder = wf.Decoder(graph, **table, acoustic_scale=task["acoustic_scale"], beam=setting["beam"], max_active=setting["max_active"],
                          num_threads=0 if gpu else job["threads"], device=job["device"], check_scores="off", **lattice)
 
     def decode(batch):
@@ -121,7 +128,7 @@ def flashlight(job, setting):
 
     task, tokens = job["task"], tokens_of(job["task"])
     number, words = {token: i for i, token in enumerate(tokens)}, Dictionary()
-    spellings = list(pronunciations(task))
+    spellings = list(pronunciations(task["whole_lexicon" if setting.get("unknown_words") else "lexicon"]))
     for word in dict.fromkeys(word for word, _ in spellings):
         words.add_entry(word)
     words.add_entry("<unk>")
@@ -163,7 +170,7 @@ def pyctcdecode(job, setting):
     task, tokens = job["task"], tokens_of(job["task"])
     space = " " if task["unit"] == "char" else WORD_START
     labels = ["", *(space if token == WORD_START else token for token in tokens[1:])]
-    words = sorted({word for word, _ in pronunciations(task)})
+    words = sorted({word for word, _ in pronunciations(task["lexicon"])})
     decoder = pyctcdecode.build_ctcdecoder(labels, task["arpa"], words, alpha=setting.get("alpha", 1 / task["acoustic_scale"]), beta=setting.get("beta", 0.0))
     return one_by_one(job, lambda matrix: decoder.decode(matrix, beam_width=setting["beam_width"]).split())
 

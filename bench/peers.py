@@ -73,8 +73,11 @@ def cpu_settings(unit):
     settings = {
         "warpfst": each("beam", BEAMS, **graph),
         "kaldi-decoder": each("beam", BEAMS, **graph),
-        "flashlight-text": each("beam_size", (50, 500) if unit == "phone" else (50, 500, 1500), beam_threshold=50) + each("beam_size", (5, 20, 50, 200), beam_threshold=25) + each("beam_size", (50, 200, 500), beam_threshold=15),
+        "flashlight-text": each("beam_size", {"char": (50, 500, 1500), "phone": (50, 500), "bpe": (50,)}[unit], beam_threshold=50) + each("beam_size", (5, 20, 50, 200), beam_threshold=25)
+        + each("beam_size", (50, 200, 500), beam_threshold=15),
     }
+    settings["warpfst"] += each("beam", (12, 15), **graph, unknown_words=1)
+    settings["flashlight-text"] += each("beam_size", (50, 500), beam_threshold=15, unknown_words=1)
     everywhere = {name: [{"beam": 15, **graph}] for name in ("warpfst", "kaldi-decoder")} | {"flashlight-text": [{"beam_size": 50, "beam_threshold": 50}, {"beam_size": 500, "beam_threshold": 15}]}
     if unit != "phone":  # it spells words with its tokens, so they must be letters
         settings["pyctcdecode"] = each("beam_width", (10, 30, 100, 300)) + [{"beam_width": 100, "alpha": 0.5, "beta": 1.5}]
@@ -165,9 +168,23 @@ def data(arguments, unit):
     return found[0] if found else None
 
 
+def known_words(lexicon, arpa, folder):
+    """The lexicon without the words that the model lacks, as graphs have it. (With them, flashlight-text would find words at the model's cost of <unk>.)"""
+    known = set()
+    for line in open(arpa, encoding="utf-8"):
+        if line.startswith("\\2-grams"):
+            break
+        known.update(line.split("\t")[1:2])
+    path = folder / "known_words.txt"
+    path.write_text("".join(line for line in open(lexicon, encoding="utf-8") if line.split()[0] in known), encoding="utf-8")
+    return path
+
+
 def word_task(arguments, programs, unit, gpu):
     task = decode_tasks.real_ctc(programs, data(arguments, unit), None, unit)
-    files = files_of(programs, task, unit, arguments, words=task.graph.with_name("words.txt"), tokens=CTC / f"tokens_{unit}.txt", lexicon=CTC / f"lexicon_{unit}.txt", arpa=decode_tasks.plain_model())
+    tokens, lexicon, arpa, open_graph = CTC / f"tokens_{unit}.txt", CTC / f"lexicon_{unit}.txt", decode_tasks.plain_model(), task.graph.with_name("TLG_unk.wfst")
+    programs.run(programs.warpfst, "mkgraph", "ctc", f"--tokens={tokens}", f"--lexicon={lexicon}", f"--lm={arpa}", "--topology=compact", "--classes=<unk>", "-q", "-o", open_graph)
+    files = files_of(programs, task, unit, arguments, words=task.graph.with_name("words.txt"), tokens=tokens, lexicon=known_words(lexicon, arpa, task.graph.parent), whole_lexicon=lexicon, arpa=arpa, open_graph=open_graph)
     settings, everywhere = (gpu_settings((8, 10, 12, 15, 17), {"beam": 15, "max_active": 7000}, arguments.batches or (1, 50, 400, 1260)), {}) if gpu else cpu_settings(unit)
     return Task(task.name, files, transcripts(task.ref), settings, everywhere)
 
@@ -256,8 +273,11 @@ def tasks_of(arguments, programs):
 # --- running ---
 
 
+FLAGS = {"words": "word confidences", "unknown_words": "with unknown words"}
+
+
 def label(setting):
-    return ", ".join(f"{name} {value:g}" for name, value in setting.items() if name not in ("batch", "words")) + (", word confidences" if setting.get("words") else "")
+    return ", ".join([f"{name} {value:g}" for name, value in setting.items() if name not in ("batch", *FLAGS)] + [text for name, text in FLAGS.items() if setting.get(name)])
 
 
 def packages(decoder, wheels):
@@ -290,7 +310,8 @@ class Runner:
             return
         device = self.arguments.device if "batch" in settings[0] else "cpu"
         device = "cuda:0" if device == "cuda" else device
-        job = {"decoder": decoder.removesuffix(ROOM), "device": device, "threads": threads, "packages": folders, "settings": settings, "task": {name: str(value) if isinstance(value, pathlib.Path) else value for name, value in self.task.files.items()}}
+        files = {name: str(value) if isinstance(value, pathlib.Path) else value for name, value in self.task.files.items()}
+        job = {"decoder": decoder.removesuffix(ROOM), "device": device, "threads": threads, "packages": folders, "settings": settings, "task": files}
         path = work_folder("peers") / "job.json"
         path.write_text(json.dumps(job), encoding="utf-8")
         environment = {**os.environ, "PYTHONPATH": ":".join(filter(None, [*folders, os.environ.get("PYTHONPATH")])), "OMP_NUM_THREADS": str(threads)}

@@ -167,7 +167,8 @@ def peer_curves(task):
 def ours_beside(peer, rows):
     """Our fastest row with at most the peer's error rate; if the peer makes lattices, ours with lattices."""
     lattices = makes_lattices(peer)
-    return max((row for row in rows if row["decoder"] == "warpfst" and makes_lattices(row) == lattices and (lattices or row["rate"] <= peer["rate"])), key=lambda row: row["rtfx"], default=None)
+    ours = [row for row in rows if row["decoder"] == "warpfst" and makes_lattices(row) == lattices and "unknown words" not in row["setting"]]
+    return max((row for row in ours if lattices or row["rate"] <= peer["rate"]), key=lambda row: row["rtfx"], default=None)
 
 
 def makes_lattices(row):
