@@ -439,7 +439,7 @@ def parse():
     parser.add_argument("--cores", type=int, choices=(1,), help="1: leave out what is measured on all cores")
     parser.add_argument("--decoders", help="comma-separated; default: all")
     parser.add_argument("--batches", type=lambda text: tuple(map(int, text.split(","))), help="on a GPU, instead of each task's batches")
-    parser.add_argument("--size", choices=decode_tasks.SIZES, default="small", help="of the generated task of `tokens`")
+    parser.add_argument("--size", choices=decode_tasks.SIZES, help="of the generated task of `tokens`; default: full on a GPU, else small")
     for name in ("graph", "scores", "ref", "words"):
         parser.add_argument(f"--hybrid-{name}")
     parser.add_argument("--wheels")
@@ -456,6 +456,7 @@ def parse():
     missing = [part for part in arguments.part if not there.get(part)]
     if missing:
         parser.error(f"--part: no files for {', '.join(missing)}, or unknown")
+    arguments.size = arguments.size or ("full" if gpu else "small")
     arguments.rounds = arguments.rounds or (2 if gpu else 3)
     measure.BUILD = pathlib.Path(arguments.work or measure.BUILD).resolve()
     return arguments
