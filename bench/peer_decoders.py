@@ -4,6 +4,7 @@ The job: {decoder, device, threads, task, settings, hypotheses}; `task` has the 
 matrices of scores and is not timed; `decode` takes what it returns, and returns a list of words (or tokens) for each matrix. On the CPU one thread's time is processor time, and that of
 several threads is wall time; a peer without threads runs in processes. On a GPU, scores are in its memory and results on the host.
 """
+import gc
 import itertools
 import json
 import math
@@ -252,12 +253,22 @@ def status_mib(field):
     return 0.0
 
 
-def gpu_mib():
-    """What all processes hold of the GPU."""
+def held_mib(gpu):
+    """What this process holds of memory; on a GPU, what all processes hold of its memory."""
+    if not gpu:
+        return status_mib("VmHWM")
     import torch
 
     free, total = torch.cuda.mem_get_info()
     return (total - free) / 2**20
+
+
+def release():
+    """Frees what the decoder of the setting before held on the GPU."""
+    import torch
+
+    gc.collect()
+    torch.cuda.empty_cache()
 
 
 def load_scores(folder, limit):
@@ -265,23 +276,33 @@ def load_scores(folder, limit):
     return [path.stem for path in paths], [numpy.ascontiguousarray(numpy.load(path), dtype=numpy.float32) for path in paths]
 
 
-def measure(job, setting, keys, matrices):
+def in_batches(prepare, matrices, chosen, size, kept):
+    """The prepared batches. Those of the setting before, if they have the same size."""
+    if kept.get("size") != size:
+        kept.clear()
+        kept.update(size=size, batches=[prepare([matrices[i] for i in chosen[first:first + size]]) for first in range(0, len(chosen), size)])
+    return kept["batches"]
+
+
+def measure(job, setting, keys, matrices, kept):
     gpu = job["device"] != "cpu"
-    before = gpu_mib() if gpu else status_mib("VmRSS")
+    if gpu:
+        release()
+    before = held_mib(gpu) if gpu else status_mib("VmRSS")
     prepare, decode = DECODERS[job["decoder"]](job, setting)
     size = setting.get("batch", len(matrices))
-    count = max(size, 16) if gpu else len(matrices)
-    chosen = [i % len(matrices) for i in range(count)]
-    batches = [prepare([matrices[i] for i in chosen[first:first + size]]) for first in range(0, count, size)]
+    chosen = [i % len(matrices) for i in range(max(size, 16) if gpu else len(matrices))]
+    made = held_mib(gpu)
+    batches = in_batches(prepare, matrices, chosen, size, kept)
+    scores_mib = held_mib(gpu) - made if gpu else 0
     decode(batches[0] if gpu else prepare(matrices[:job["threads"]]))
     clock, times, begin = time.process_time if job["threads"] == 1 and not gpu else time.monotonic, [], time.monotonic()
     while not times or gpu and (len(times) < GPU_ROUNDS or time.monotonic() - begin < GPU_SECONDS):
         start = clock()
         results = [words for batch in batches for words in decode(batch)]
         times.append(clock() - start)
-    frames = sum(len(matrices[i]) for i in chosen)
-    seconds, hypotheses = statistics.median(times), {keys[i]: words for i, words in zip(chosen, results)}
-    return {"seconds": seconds, "audio": frames * job["task"]["frame_shift"], "utterances": min(count, len(keys)), "mib": (gpu_mib() if gpu else status_mib("VmHWM")) - before, "hypotheses": hypotheses}
+    return {"seconds": statistics.median(times), "audio": sum(len(matrices[i]) for i in chosen) * job["task"]["frame_shift"], "utterances": min(len(chosen), len(keys)),
+            "mib": held_mib(gpu) - before - scores_mib, "hypotheses": {keys[i]: words for i, words in zip(chosen, results)}}
 
 
 def main():
@@ -293,8 +314,9 @@ def main():
         import torch
 
         torch.zeros(1, device=job["device"])  # so that the driver's own memory is not counted
+    kept = {}
     for setting in job["settings"]:
-        print(json.dumps(measure(job, setting, keys, matrices)), flush=True)
+        print(json.dumps(measure(job, setting, keys, matrices, kept)), flush=True)
 
 
 if __name__ == "__main__":
