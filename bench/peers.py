@@ -347,11 +347,11 @@ class Runner:
         cores = len(os.sched_getaffinity(0))
         if self.gpu:
             yield from ((decoder, settings, cores) for decoder, settings in self.task.settings.items())
-        else:
+        elif self.arguments.cores != "all":
             most = max(map(len, self.task.settings.values()))
             for i in range(most):
                 yield from ((decoder, [settings[i]], 1) for decoder, settings in self.task.settings.items() if i < len(settings))
-        if self.arguments.cores != 1 and cores > 1:
+        if self.arguments.cores != "1" and cores > 1:
             yield from ((decoder, [setting], cores) for decoder, settings in self.task.everywhere.items() for setting in settings)
 
     def is_done(self, decoder, settings, threads):
@@ -436,7 +436,7 @@ def parse():
     parser.add_argument("--data")
     parser.add_argument("--utterances", type=int, help="take the first N of each task")
     parser.add_argument("--rounds", type=int, help="default: 3, on a GPU 2")
-    parser.add_argument("--cores", type=int, choices=(1,), help="1: leave out what is measured on all cores")
+    parser.add_argument("--cores", choices=("1", "all"), help="1: leave out what is measured on all cores; all: only that")
     parser.add_argument("--decoders", help="comma-separated; default: all")
     parser.add_argument("--batches", type=lambda text: tuple(map(int, text.split(","))), help="on a GPU, instead of each task's batches")
     parser.add_argument("--size", choices=decode_tasks.SIZES, help="of the generated task of `tokens`; default: full on a GPU, else small")

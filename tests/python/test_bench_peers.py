@@ -38,7 +38,7 @@ def task(tmp_path, monkeypatch):
 
 
 def run(task, **changed):
-    arguments = argparse.Namespace(**{"device": "cpu", "rounds": 2, "wheels": None, "cores": 1, **changed})
+    arguments = argparse.Namespace(**{"device": "cpu", "rounds": 2, "wheels": None, "cores": "1", **changed})
     return list(peers.Runner(arguments, task).measure())
 
 
