@@ -185,7 +185,7 @@ def recommended(rows):
     riva = [row for row in rows if row["decoder"] == "riva-asrlib-decoder" and re.match(r"beam 1[35],", row["setting"])]
     for lattices in (False, True):
         found += sorted((row for row in riva if makes_lattices(row) == lattices), key=lambda row: row["rtfx"])[-1:]
-    return found
+    return sorted(found, key=lambda row: peers_bench.ORDER.index(row["decoder"]))
 
 
 def peers_table(tasks):
