@@ -16,7 +16,7 @@ import platform
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 from acoustic import AcousticModel, open_acoustic
@@ -128,7 +128,7 @@ def table(report: dict[str, Any], model: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def find_lm(name: str, url: str, cache: pathlib.Path) -> Optional[pathlib.Path]:
+def find_lm(name: str, url: str, cache: pathlib.Path) -> pathlib.Path | None:
     """A public model of LibriSpeech by name, or a file."""
     if name == "none":
         return None
@@ -145,7 +145,7 @@ def download(url: str, cache: pathlib.Path) -> pathlib.Path:
     return path if path.exists() else fetch(url, path, checksum=md5_of(url))
 
 
-def arguments(argv: Optional[Sequence[str]]) -> argparse.Namespace:
+def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--model", required=True, help="CTC model: a name on HuggingFace's Hub, a folder, a .nemo archive, or a model folder of `warpfst transcribe`")
@@ -175,14 +175,14 @@ def arguments(argv: Optional[Sequence[str]]) -> argparse.Namespace:
     return args
 
 
-def chosen(one_set: Any, normalize: Normalizer, limit: Optional[int]) -> Iterator[Utterance]:
+def chosen(one_set: Any, normalize: Normalizer, limit: int | None) -> Iterator[Utterance]:
     for count, utterance in enumerate(utterance for utterance in one_set.utterances() if scored(utterance, normalize)):
         if limit is not None and count == limit:
             return
         yield utterance
 
 
-def main(argv: Optional[Sequence[str]] = None) -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     args = arguments(argv)
     hub = Hub(args.hub_url, args.cache)
     sets = [open_set(name, args.base_url, hub, args.cache) for name in args.sets]

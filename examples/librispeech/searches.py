@@ -10,7 +10,7 @@ import math
 import pathlib
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 from fetch import unpacked
@@ -31,7 +31,7 @@ class NotApplicable(Exception):
 class Vocabulary:
     """The words of the search, spelled with the model's tokens, and the language model."""
 
-    def __init__(self, tokens: integrations.ModelTokens, lm: Optional[pathlib.Path], lexicon: Optional[pathlib.Path], cache: pathlib.Path) -> None:
+    def __init__(self, tokens: integrations.ModelTokens, lm: pathlib.Path | None, lexicon: pathlib.Path | None, cache: pathlib.Path) -> None:
         self.tokens, self.lm_path = tokens, lm
         self.lm: Any = None if lm is None else self._open(lm, cache)
         self.phones = None if lexicon is None else pronunciations(lexicon, tokens)
@@ -70,7 +70,7 @@ def words_of(lexicon: pathlib.Path) -> list[str]:
     return list(dict.fromkeys(line.split(maxsplit=1)[0] for line in lexicon.read_text(encoding="utf-8").splitlines() if line.strip()))
 
 
-def pronunciations(lexicon: pathlib.Path, tokens: integrations.ModelTokens) -> Optional[Spellings]:
+def pronunciations(lexicon: pathlib.Path, tokens: integrations.ModelTokens) -> Spellings | None:
     """Those of a lexicon of phones if the tokens are its phones, with or without their marks of stress (AH0); else None, and words are spelled with the tokens."""
     found: Spellings = {}
     for line in lexicon.read_text(encoding="utf-8").splitlines():
@@ -213,7 +213,7 @@ class Flashlight(Search):
         return " ".join(self._words.get_entry(label) for label in found[0].words if label >= 0) if found else ""
 
 
-def kenlm_file(lm: Optional[pathlib.Path]) -> Optional[pathlib.Path]:
+def kenlm_file(lm: pathlib.Path | None) -> pathlib.Path | None:
     """The language model in a form that KenLM's package reads: it reads no compressed files."""
     if lm is not None and lm.suffix == ".wlm":
         raise NotApplicable("it does not read .wlm files")

@@ -15,7 +15,7 @@ import shutil
 import tarfile
 import unicodedata
 from collections.abc import Callable, Iterator
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 from fetch import DownloadError, Hub, fetch, md5_of
@@ -35,7 +35,7 @@ Normalizer = Callable[[str], str]
 class Utterance:
     key: str
     text: str
-    source: Union[pathlib.Path, bytes]  # an audio file, or its content
+    source: pathlib.Path | bytes  # an audio file, or its content
 
     def samples(self, rate: int) -> np.ndarray:
         """float32 [samples] at `rate`, mean of the channels."""

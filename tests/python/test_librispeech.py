@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tarfile
 import threading
+import types
 
 import numpy as np
 import pytest
@@ -27,6 +28,7 @@ pytest.importorskip("onnxruntime")
 EXAMPLE = ROOT / "examples" / "librispeech"
 CARDS = ROOT / "examples" / "cards"
 sys.path.insert(0, str(EXAMPLE))
+import acoustic
 import fetch
 import recipe
 import searches
@@ -151,7 +153,7 @@ def put_librispeech(folder):
 
 def put_leaderboard(folder):
     """Two parquet files of one set: references with punctuation and British spelling, one that is not scored, and the list of the files."""
-    pyarrow = pytest.importorskip("pyarrow")
+    pytest.importorskip("pyarrow")
     import pyarrow.parquet
 
     rows = [{"audio": {"bytes": flac(CARDS / f"{card}.wav"), "path": f"{card}.flac"}, "dataset": "ami", "text": f"Um, {text.title()}.", "id": card} for card, text in card_texts().items()]
@@ -290,7 +292,8 @@ def test_leaderboard_with_whispers_normalizer(run, server, tmp_path):
 
 def test_the_leaderboard_without_transformers(run, server, monkeypatch):
     put_leaderboard(server.folder)
-    monkeypatch.setitem(sys.modules, "transformers", None)
+    for name in ("transformers", "transformers.models.whisper.english_normalizer"):
+        monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(SystemExit, match="pip install transformers, or give --normalizer plain"):
         run("--sets", "esb/ami", "--search", "warpfst")
 
@@ -429,6 +432,37 @@ def test_peers(run, characters, kind, modules):
     assert not report["left_out"]
     greedy, peer = report["sets"][0]["rows"]
     assert peer["errors"] < greedy["errors"]
+
+
+def test_a_model_of_nemo(monkeypatch):
+    """A stand-in for NeMo, with its calls: a hybrid model, whose forward returns the encoder's output, and one with CTC alone. The frames of each piece are cut to its length."""
+    torch = pytest.importorskip("torch")
+
+    class Net(torch.nn.Module):
+        cfg = type("Config", (dict,), {"__getattr__": dict.__getitem__})(sample_rate=16000)
+
+        def forward(self, input_signal, input_signal_length):
+            frames = input_signal_length // 1000
+            output = torch.stack([torch.eye(3)[torch.arange(int(frames.max())) % 3].clamp_min(1e-3).log() for _ in frames])
+            return (output, frames) if self.hybrid else (output, frames, None)
+
+    head = types.SimpleNamespace(vocabulary=["a", "b"])
+    models = {"ctc.nemo": Net(), "nvidia/hybrid": Net()}
+    models["ctc.nemo"].hybrid, models["ctc.nemo"].decoder = False, head
+    models["nvidia/hybrid"].hybrid = True
+    models["nvidia/hybrid"].ctc_decoder = type("Head", (), {"vocabulary": ["a", "b"], "__call__": lambda self, encoder_output: encoder_output.flip(-1)})()
+    loader = types.SimpleNamespace(restore_from=lambda name, map_location: models[name], from_pretrained=lambda name, map_location: models[name])
+    asr = types.ModuleType("nemo.collections.asr")
+    asr.models = types.SimpleNamespace(ASRModel=loader)
+    for name, module in (("nemo", types.ModuleType("nemo")), ("nemo.collections", types.ModuleType("nemo.collections")), ("nemo.collections.asr", asr)):
+        monkeypatch.setitem(sys.modules, name, module)
+    for name, toolkit, order in (("ctc.nemo", "auto", "ab"), ("nvidia/hybrid", "nemo", " ba")):
+        model = acoustic.open_acoustic(name, toolkit, "cpu", False, 1)
+        assert model.tokens.names == ("a", "b", "<blank>") and model.sample_rate == 16000
+        long, short = model.scores([np.zeros(3000, np.float32), np.zeros(2000, np.float32)])
+        assert (long.shape, short.shape) == ((3, 3), (2, 3)) and long.dtype == np.float32
+        greedy = searches.Greedy(searches.Vocabulary(model.tokens, None, None, ROOT))
+        assert greedy.decode([long]) == [order.strip()]
 
 
 def test_a_model_of_transformers(run, tmp_path):
