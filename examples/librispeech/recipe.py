@@ -23,6 +23,7 @@ from acoustic import AcousticModel, open_acoustic
 from fetch import DownloadError, Hub, fetch, md5_of
 from searches import Search, Vocabulary, open_searches
 from speech_sets import LEADERBOARD, Normalizer, Utterance, open_set, plain_text, scored, whisper_text
+from tune import tune
 
 import warpfst as wf
 
@@ -113,6 +114,22 @@ def run_set(name: str, utterances: Iterable[Utterance], model: AcousticModel, se
     return {"set": name, "utterances": len(references), "audio_s": audio_s, "model_s": model_s, "rtfx_model": audio_s / max(model_s, 1e-9), "rows": rows}
 
 
+def tune_all(one_set: Any, model: AcousticModel, searches: dict[str, Search], normalize: Normalizer, args: argparse.Namespace) -> dict[str, Any]:
+    """Sets the weights of the searches that have some to the best on a development set. Returns what the JSON file says."""
+    utterances = list(chosen(one_set, normalize, args.tune_limit))
+    if not utterances:
+        raise SystemExit(f"{one_set.name}: no utterances")
+    scores = scores_of(model, [utterance.samples(model.sample_rate) for utterance in utterances], args.batch)
+    references, report = [normalize(utterance.text) for utterance in utterances], {}
+    for label, search in searches.items():
+        if search.has_weights:
+            best = tune(search, scores, references, normalize)
+            search.about += f"; {best}"
+            report[label] = best._asdict()
+            print(f"{label}: {best}: WER {best.percent:.2f}% on {len(utterances)} utterances of {one_set.name}", file=sys.stderr)
+    return {"set": one_set.name, "utterances": len(utterances), "weights": report}
+
+
 def write_texts(folder: pathlib.Path, texts: dict[str, dict[str, str]]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for label, by_key in texts.items():
@@ -154,6 +171,8 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--lm", default="3-gram.pruned.1e-7", help=f"{', '.join(LMS)}, a file (ARPA, KenLM's trie, .wlm), or none")
     add("--lexicon", help=f"pronunciations for a model of phones; default: LibriSpeech's, {LEXICON}")
     add("--search", action="append", metavar="SPEC", help="may be repeated: greedy, warpfst, pyctcdecode, flashlight, each with :OPTION=VALUE,... Default: all, with their defaults")
+    add("--tune", metavar="SET", help="first finds the weight of the language model and the word score of each search on this set, such as dev-clean or dev-other")
+    add("--tune-limit", type=int, default=300, help="utterances of that set")
     add("--device", default="cpu", help="of the model and of warpfst's search: cpu, cuda")
     add("--half", action="store_true", help="the model computes in float16")
     add("--threads", type=int, default=1, help="of warpfst's search on a CPU; the peers have one")
@@ -168,8 +187,8 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--out", type=pathlib.Path, help="folder for the texts: OUT/SET/SEARCH.txt and ref.txt, normalized")
     add("--json", type=pathlib.Path, help="file for all figures")
     args = parser.parse_args(argv)
-    if min(args.batch, args.threads, args.model_threads) < 1 or args.block_minutes <= 0 or (args.limit is not None and args.limit < 1):
-        parser.error("--batch, --threads, --model-threads, --block-minutes and --limit must be positive")
+    if min(args.batch, args.threads, args.model_threads, args.tune_limit) < 1 or args.block_minutes <= 0 or (args.limit is not None and args.limit < 1):
+        parser.error("--batch, --threads, --model-threads, --tune-limit, --block-minutes and --limit must be positive")
     args.sets = [name for given in args.sets for name in ([f"esb/{one}" for one in LEADERBOARD] if given == "esb" else [given])]
     args.base_url = args.base_url.rstrip("/")
     return args
@@ -186,9 +205,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = arguments(argv)
     hub = Hub(args.hub_url, args.cache)
     sets = [open_set(name, args.base_url, hub, args.cache) for name in args.sets]
+    development = open_set(args.tune, args.base_url, hub, args.cache) if args.tune else None
     lm = find_lm(args.lm, args.base_url, args.cache)
     lexicon = pathlib.Path(args.lexicon) if args.lexicon else None if lm is None else download(f"{args.base_url}/11/{LEXICON}", args.cache)
-    for one in sets:
+    for one in [*sets, *([development] if development else [])]:
         one.prepare()
     if args.device == "cpu":
         limit_threads(args.model_threads)
@@ -198,16 +218,20 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(f"{vocabulary.num_missing:,} words of the language model have no spelling in the model's tokens and are left out", file=sys.stderr)
     defaults = {"num_threads": args.threads, "device": args.device}
     searches, left_out = open_searches(args.search or ["greedy", "warpfst", "pyctcdecode", "flashlight"], vocabulary, defaults)
+
+    def normalizer(one: Any) -> Normalizer:
+        return whisper_text(hub) if (args.normalizer or one.default_normalizer) == "whisper" else plain_text
+
+    tuned = tune_all(development, model, searches, normalizer(development), args) if development else None
     reports = []
     for one in sets:
-        kind = args.normalizer or one.default_normalizer
-        normalize = whisper_text(hub) if kind == "whisper" else plain_text
+        normalize = normalizer(one)
         reports.append(run_set(one.name, chosen(one, normalize, args.limit), model, searches, normalize, args))
         print(table(reports[-1], args.model), flush=True)
     for label, why in left_out.items():
         print(f"{label}: left out: {why}")
     if args.json:
-        about = {"model": args.model, "lm": args.lm, "device": args.device, "machine": platform.processor() or platform.machine(), "warpfst": wf.__version__, "left_out": left_out}
+        about = {"model": args.model, "lm": args.lm, "device": args.device, "machine": platform.processor() or platform.machine(), "warpfst": wf.__version__, "left_out": left_out, "tuned": tuned}
         args.json.write_text(json.dumps({**about, "sets": reports}, indent=1), encoding="utf-8")
 
 

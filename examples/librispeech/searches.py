@@ -43,6 +43,7 @@ class Vocabulary:
             spelled = {word: tokens.spell(word) for word in words}
             self.spellings = {word: [pieces] for word, pieces in spelled.items() if pieces}
         self.num_missing = len(words) - len(self.spellings)
+        self._graphs: dict[str, wf.Graph] = {}
         if words and not self.spellings:
             raise SystemExit(f"{tokens.source}: none of the words of {lm or lexicon} can be spelled with the tokens; a phone model needs a lexicon of its phones")
 
@@ -56,6 +57,13 @@ class Vocabulary:
             wf.LargeLM.build(path, made.with_suffix(".part")).close()
             made.with_suffix(".part").replace(made)
         return wf.LargeLM.open(made)
+
+    def graph(self, options: dict[str, Any]) -> wf.Graph:
+        """The decoding graph. Searches with the same options of wf.build_ctc_graph share it."""
+        key = repr(sorted(options.items()))
+        if key not in self._graphs:
+            self._graphs[key] = self.tokens.graph(self.lm, lexicon=self.spellings or None, **options)
+        return self._graphs[key]
 
     def case(self) -> Any:
         """str.upper or str.lower if the words are written in another case than the tokens, as LibriSpeech's are for models of lower case; else str."""
@@ -90,8 +98,13 @@ class Search:
     """Makes texts of scores, float32 [frames, tokens]. `about`: what the table says of it."""
 
     about = ""
+    has_weights = False  # can `set_weights` be called?
 
     def decode(self, scores: Sequence[np.ndarray]) -> list[str]:
+        raise NotImplementedError
+
+    def set_weights(self, lm_weight: float, word_score: float) -> None:
+        """Ranks texts by log P(scores) + lm_weight * log P(text) + word_score * number of words, in natural logarithms."""
         raise NotImplementedError
 
 
@@ -117,16 +130,27 @@ class Warpfst(Search):
     """Options: those of wf.Decoder and wf.build_ctc_graph."""
 
     def __init__(self, vocabulary: Vocabulary, **options: Any) -> None:
-        self._tokens, self._has_words = vocabulary.tokens, bool(vocabulary.spellings)
-        lexicon = vocabulary.spellings if self._has_words else None
-        self._decoder = self._tokens.decoder(vocabulary.lm, lexicon=lexicon, **options)
+        graph_names = {option.name for option in wf.describe("ctc_graph")}
+        self._graph = vocabulary.graph({name: value for name, value in options.items() if name in graph_names})
+        self._vocabulary, self._options = vocabulary, {name: value for name, value in options.items() if name not in graph_names}
+        self._decoder = self._made(self._options)
+        self.has_weights = vocabulary.lm is not None
         threads, device = options.get("num_threads", 1), options.get("device", "cpu")
         place = "" if vocabulary.lm is None else ", model in the graph" if isinstance(vocabulary.lm, wf.LM) else ", model read while decoding"
         self.about = f"{f'{threads} threads' if device == 'cpu' and threads != 1 else '1 thread' if device == 'cpu' else device}{place}"
 
+    def _made(self, options: dict[str, Any]) -> wf.Decoder:
+        return self._vocabulary.tokens.decoder(self._vocabulary.lm, graph=self._graph, **options)
+
+    def set_weights(self, lm_weight: float, word_score: float) -> None:
+        """The language model's weight is 1 here, so all is divided by lm_weight. The beam is in the same scale, but gets no narrower."""
+        beam = self._options.get("beam", wf.DecoderConfig()["beam"])
+        weights = {"acoustic_scale": 1 / lm_weight, "word_score": word_score / lm_weight, "beam": beam * max(1, 1 / lm_weight)}
+        self._decoder = self._made({**self._options, **weights})
+
     def decode(self, scores: Sequence[np.ndarray]) -> list[str]:
-        results = self._decoder.decode(list(scores))
-        return [result.text if self._has_words else self._tokens.text(word.text for word in result.words) for result in results]
+        results, tokens = self._decoder.decode(list(scores)), self._vocabulary.tokens
+        return [result.text if self._vocabulary.spellings else tokens.text(word.text for word in result.words) for result in results]
 
 
 class Pyctcdecode(Search):
@@ -143,6 +167,7 @@ class Pyctcdecode(Search):
         build = {name: options.pop(name) for name in self._BUILD if name in options}
         self._options, model = options, kenlm_file(vocabulary.lm_path)
         unigrams = list(vocabulary.spellings) if model else None
+        self.has_weights = model is not None
         self._decoder = build_ctcdecoder(self._labels(vocabulary), str(model) if model else None, unigrams, **build)
 
     @staticmethod
@@ -150,12 +175,15 @@ class Pyctcdecode(Search):
         """The tokens in its convention, and in the case of the words."""
         tokens, case = vocabulary.tokens, vocabulary.case()
         labels = ["" if column == tokens.blank else " " if name == tokens.separator else name for column, name in enumerate(tokens.names)]
-        if WORD_START in labels and tokens.separator is None:  # a token of its own that begins each word: the space, not a piece
+        if [name for name in labels if name.startswith(WORD_START)] == [WORD_START]:  # no pieces: a token of its own begins each word
             labels[labels.index(WORD_START)] = " "
         labels = [name if re.fullmatch(r"<.+>|\[.+\]", name) else case(name) for name in labels]
         if len(set(labels)) < len(labels):
             raise NotApplicable("the model has tokens of both cases, and the words of the language model have one")
         return labels
+
+    def set_weights(self, lm_weight: float, word_score: float) -> None:
+        self._decoder.reset_params(alpha=lm_weight, beta=word_score)
 
     def decode(self, scores: Sequence[np.ndarray]) -> list[str]:
         return [self._decoder.decode(one, **self._options) for one in scores]
@@ -182,9 +210,14 @@ class Flashlight(Search):
         model = kenlm_file(vocabulary.lm_path)
         self._lm = flashlight.ZeroLM() if model is None else self._kenlm(model)
         silence = tokens.blank if tokens.separator is None else tokens.names.index(tokens.separator)
-        trie = self._trie(flashlight, vocabulary, silence)
-        settings = flashlight.LexiconDecoderOptions(**given, criterion_type=flashlight.CriterionType.CTC)
-        self._decoder = flashlight.LexiconDecoder(settings, trie, self._lm, silence, tokens.blank, self._words.get_index("<unk>"), [], False)
+        self.has_weights = model is not None
+        self._given, trie, unknown_word = given, self._trie(flashlight, vocabulary, silence), self._words.get_index("<unk>")
+
+        def make(options: dict[str, Any]) -> Any:
+            settings = flashlight.LexiconDecoderOptions(**options, criterion_type=flashlight.CriterionType.CTC)
+            return flashlight.LexiconDecoder(settings, trie, self._lm, silence, tokens.blank, unknown_word, [], False)
+
+        self._make, self._decoder = make, make(given)
 
     def _kenlm(self, model: pathlib.Path) -> Any:
         try:
@@ -204,6 +237,10 @@ class Flashlight(Search):
                 trie.insert([*(column[piece] for piece in pieces), *end], label, score)
         trie.smear(flashlight.SmearingMode.MAX)
         return trie
+
+    def set_weights(self, lm_weight: float, word_score: float) -> None:
+        """KenLM's package gives flashlight logarithms to base 10."""
+        self._decoder = self._make({**self._given, "lm_weight": lm_weight * math.log(10), "word_score": word_score})
 
     def decode(self, scores: Sequence[np.ndarray]) -> list[str]:
         return [self._text(np.ascontiguousarray(one, dtype=np.float32)) for one in scores]

@@ -33,6 +33,7 @@ import fetch
 import recipe
 import searches
 import speech_sets
+import tune
 
 DATASET = "hf-audio/esb-datasets-test-only-sorted"
 
@@ -423,11 +424,85 @@ def test_wrong_specifications(run):
             run("--sets", "test-clean", "--search", spec)
 
 
-@pytest.mark.parametrize("kind,modules", [("pyctcdecode", ["pyctcdecode", "kenlm"]), ("flashlight", ["flashlight.lib.text.decoder.kenlm", "kenlm"])])
-def test_peers(run, characters, kind, modules):
-    """With the language model, a peer has fewer errors than greedy on the same scores."""
-    for module in modules:
+PEERS = {"warpfst": [], "pyctcdecode": ["pyctcdecode", "kenlm"], "flashlight": ["flashlight.lib.text.decoder.kenlm", "kenlm"]}
+
+
+@pytest.fixture(params=PEERS)
+def kind(request):
+    """Each search with a language model, if it is installed."""
+    for module in PEERS[request.param]:
         pytest.importorskip(module)
+    return request.param
+
+
+SPELLINGS = {
+    "characters with a delimiter": (["<pad>", "<s>", "</s>", "<unk>", "|", *"etaonihsrdlumwcfgypbvk'xjqz"], "|"),
+    "pieces": (["<blk>", "<unk>", "\u2581", "\u2581it's", "\u2581a", "\u2581nea", *"etaonihsrdlumwcfgypbvk'xjqz"], None),
+    "characters after a mark": (["<blk>", "\u2581", *"etaonihsrdlumwcfgypbvk'xjqz"], None),
+}
+
+
+@pytest.mark.parametrize("names,separator", SPELLINGS.values(), ids=SPELLINGS)
+def test_searches_of_a_model_in_lower_case(kind, names, separator, tmp_path, rng):
+    """Scores that spell words of a language model in upper case give these words, with each kind of tokens."""
+    tokens = tokens_of(names, separator=separator)
+    lm = put(tmp_path, "lm.arpa", bigrams(["IT'S", "A", "NEAR", "MISS", "AN"]))
+    vocabulary = searches.Vocabulary(tokens, lm, None, tmp_path)
+    words = ["IT'S", "A", "NEAR", "MISS", "A"]
+    columns = []
+    for i, word in enumerate(words):
+        columns += ([names.index(separator)] if i > 0 and separator is not None else []) + [names.index(piece) for piece in vocabulary.spellings[word][0]]
+    held = 1 if kind == "flashlight" and separator is None else 2  # flashlight-text ends a word in the first frame of its last token
+    frames = [0, *(column for one in columns for column in [one] * held + [0]), *([names.index(separator)] if separator else [])]
+    logits = rng.standard_normal((len(frames), len(names))).astype(np.float32)
+    logits[range(len(frames)), frames] += 12
+    scores = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+    greedy = searches.open_search("greedy", vocabulary, {})
+    assert greedy.decode([scores]) == [" ".join(words).lower()]
+    search = searches.open_search(kind, vocabulary, {})
+    assert search.decode([scores, scores]) == [" ".join(words)] * 2
+    search.set_weights(0.5, -0.2)
+    assert search.decode([scores]) == [" ".join(words)] and search.has_weights
+
+
+def test_weights_mean_the_same_for_each_search(kind, tmp_path):
+    """Two words of the same sound: the weight of the language model at which the likelier one wins is computed here; a word score decides between one word and two."""
+    names = ["<pad>", "|", *"abc"]
+    text = bigrams(["AB", "AC", "A", "B"]).splitlines()
+    rare = next(i for i, line in enumerate(text) if line.endswith("\tAC\t0"))
+    pair = next(i for i, line in enumerate(text) if line.endswith("\t<s> AC"))
+    for i in (rare, pair):
+        text[i] = "-3.0" + text[i][text[i].index("\t") :]
+    vocabulary = searches.Vocabulary(tokens_of(names, separator="|"), put(tmp_path, "lm.arpa", "\n".join(text)), None, tmp_path)
+    frames = np.full((4, len(names)), 1e-6)
+    frames[0, 2], frames[1, 3], frames[1, 4], frames[2, 0], frames[3, 1] = 1, 0.1, 0.9, 1, 1
+    scores = np.log(frames / frames.sum(axis=1, keepdims=True)).astype(np.float32)
+    search = searches.open_search(kind, vocabulary, {})
+    turning = math.log(0.9 / 0.1) / (math.log(10) * (3.0 - math.log10(5)))  # where the scores' difference equals the model's
+    for factor, wanted in ((0.9, "AC"), (1.1, "AB")):
+        search.set_weights(turning * factor, 0.0)
+        assert search.decode([scores]) == [wanted]
+
+
+def test_tuning(run, server, characters, kind, tmp_path):
+    """The weights are the best of those tried, on the set that is given, and are used for the test set."""
+    (server.folder / "resources/12/dev-clean.tar.gz").write_bytes(archive({"LibriSpeech/dev-clean/1/2/1-2-0000.flac": flac(CARDS / "card1.wav"), "LibriSpeech/dev-clean/1/2/1-2.trans.txt": b"1-2-0000 TEN OF CLUBS\n"}))
+    out, report = run("--sets", "test-clean", "--tune", "dev-clean", "--search", "greedy", "--search", kind, model=characters)
+    best = report["tuned"]["weights"][kind]
+    assert list(report["tuned"]["weights"]) == [kind] and report["tuned"]["utterances"] == 1
+    assert f"lm weight {best['lm_weight']:g}, word score {best['word_score']:g} |" in out
+    model = acoustic.open_acoustic(str(characters), "auto", "cpu", False, 1)
+    vocabulary = searches.Vocabulary(model.tokens, tmp_path / "cache/3-gram.pruned.1e-7.arpa.gz", None, tmp_path)
+    scores = model.scores([soundfile.read(CARDS / "card1.wav", dtype="float32")[0]])
+    search, tried = searches.open_search(kind, vocabulary, {}), []
+    for weight in tune.LM_WEIGHTS:
+        search.set_weights(weight, 0.0)
+        tried.append(errors(["TEN", "OF", "CLUBS"], search.decode(scores)[0].split()))
+    assert best["percent"] <= 100 * min(tried) / 3 + 1e-6
+
+
+def test_searches_of_real_speech(run, characters, kind):
+    """With the language model, each has fewer errors than greedy on the same scores."""
     _, report = run("--sets", "test-clean", "--search", "greedy", "--search", kind, model=characters)
     assert not report["left_out"]
     greedy, peer = report["sets"][0]["rows"]
