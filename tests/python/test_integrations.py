@@ -476,7 +476,7 @@ def test_decoder_with_lists(tmp_path, sentences, lm, rng):
     scores = scores_of(characters(names, "|")(sentences[0]), len(names), 0, rng)
     graph = tokens.graph(lm)
     results = tokens.decoder(lm, graph=graph, lattice_beam=8, determinize=True, nbest=3, confidences=False).decode(scores)
-    assert [one.text for one in results[0].nbest(3)][0] == sentences[0] == tokens.decoder(lm, graph=graph).decode(scores)[0].text
+    assert results[0].nbest(3)[0].text == sentences[0] == tokens.decoder(lm, graph=graph).decode(scores)[0].text
     assert results.confidences is None or all(np.isnan(results.confidences))
     for wrong in ({"words": ["A"]}, {"lexicon": {"A": "A"}}, {"topology": "correct"}):
         with pytest.raises(TypeError, match="the graph is given"):
