@@ -84,6 +84,7 @@ from .operations import (
     union,
 )
 from .options import DecoderConfig, Option, Options, describe, tables
+from .rescoring import Rescored, Rescorer
 from .results import Hypothesis, Result, Results, Word
 from .rnnlm import Epoch, RnnLM
 from .scorers import LargeLM, Scorer, boost_by_length
@@ -140,6 +141,8 @@ __all__ = [
     "Options",
     "OutOfMemoryError",
     "Partial",
+    "Rescored",
+    "Rescorer",
     "Result",
     "Results",
     "RnnLM",
