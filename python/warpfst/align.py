@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ._option_types import AlignOptions, HmmAlignOptions, LexiconOptions
-    from .graphs import Hmm, Path, Pronunciations
+    from .graphs import Path
+    from .lexicon import Hmm, Pronunciations
 
     class AlignHmmOptions(HmmAlignOptions, LexiconOptions):
         """Options of align_hmm besides its named arguments."""
