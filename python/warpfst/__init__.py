@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._library import set_log
 from ._library import version as _version
-from .align import AlignedToken, Alignment, align
+from .align import AlignedToken, AlignedUnit, Alignment, HmmAlignment, align, align_hmm
 from .batches import Composer, DeviceArray, DeviceFst, FstBatch
 from .decoder import Decoder, cuda_available, spot
 from .error_rate import Counts, Wer, read_transcripts, wer
@@ -100,6 +100,7 @@ __version__ = _version()
 __all__ = [
     "LM",
     "AlignedToken",
+    "AlignedUnit",
     "Alignment",
     "Arc",
     "ArgumentError",
@@ -123,6 +124,7 @@ __all__ = [
     "FstBatch",
     "Graph",
     "Hmm",
+    "HmmAlignment",
     "Hypothesis",
     "IgnoredOptionWarning",
     "InputWarning",
@@ -162,6 +164,7 @@ __all__ = [
     "__version__",
     "add_self_loops",
     "align",
+    "align_hmm",
     "arcsort",
     "boost_by_length",
     "build_ctc_graph",
