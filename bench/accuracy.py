@@ -9,14 +9,15 @@ the archives logp_HEAD.tar.xz (bpe: the first 400 utterances only).
   models    en-us, pruned; a Kneser-Ney 3-gram model and recurrent models of the training text (2,500 sentences); mixtures. A tenth of the text is held out for choosing the weights
             and the recurrent model (maximum likelihood); another twentieth decides when training ends. The n-gram model of the final mixture is of the whole text
   scale     the acoustic scale of a head is the best of SCALES on the first 200 utterances, with the mixture in the graph
-  systems   the models in the graph; the recurrent model on the fly, and in a second pass on 1000-best lists (also alone) and lattices; all scorers in one chain: unigrams in the
-            graph, the mixture, the recurrent model, and boosts of words that the text has much more often than en-us; minimum Bayes risk words
+  systems   models in the graph; on the fly, with unigrams in the graph; the recurrent model in a second pass on 1000-best lists and lattices; minimum Bayes risk words; boosts
+            of the words that the text has much more often than en-us
 """
 import argparse
 import collections
 import math
 import pathlib
 import random
+import shutil
 import sys
 
 import decode_tasks
@@ -32,6 +33,7 @@ SCALES = (0.5, 0.7, 0.9, 1.1)
 TUNED, FIRST = 200, 400  # utterances
 LATTICE_BEAM = 8
 NUM_BOOSTS, BOOST = 100, 1.0
+LOG_LINEAR_SHARE = 0.3  # of the recurrent model; not tuned
 
 
 def write_lines(path, sentences):
@@ -101,6 +103,16 @@ class Models:
         path.write_text("".join(f"{word} {BOOST}\n" for word in sorted(ratio, key=ratio.get, reverse=True)[:NUM_BOOSTS]), encoding="utf-8")
         return path
 
+    def rnn_flags(self, interpolation="linear"):
+        """Of the recurrent model, where the costs of words are those of the mixture."""
+        share, unknown = (self.rnn_share, 1e6) if interpolation == "linear" else (LOG_LINEAR_SHARE, self.unknown_cost())
+        return [*text_models.rnn_flags(self.rnn, self.mixed, share, interpolation, unknown), f"--rnnlm-small={self.mixed}", "--history-merge-order=4"]
+
+    def unknown_cost(self):
+        """For log-linear interpolation: the cost on held-out text of a word that the recurrent model lacks, equal for all such words."""
+        stream = self.held_out.of[self.best]
+        return -math.log(sum(p == 0 for p in stream) / len(stream) / (len(self.words) - sum(1 for _ in open(self.rnn, encoding="utf-8"))))
+
     def table(self):
         rows = [["en-us", "", f"{self.held_out.perplexity({'en-us': 1.0}):.1f}"]]
         for names in [("en-us", "text"), ("en-us", self.best)] + [("en-us", "text", name) for name in self.rnns]:
@@ -117,6 +129,14 @@ class Head:
         self.scores = decode_tasks.unpacked(folder / f"logp_{name}.tar.xz")
         self.refs = [line for line in open(CTC / "text", encoding="utf-8") if (pathlib.Path(self.scores) / f"{line.split()[0]}.npy").exists()]
         self.scale, self.number = None, 0
+
+    def take(self, count):
+        """Keeps the first utterances only."""
+        folder = WORK / f"{self.name}.first{count}"
+        folder.mkdir(exist_ok=True)
+        for line in self.refs[:count]:
+            shutil.copy(pathlib.Path(self.scores) / f"{line.split()[0]}.npy", folder)
+        self.scores, self.refs = folder, self.refs[:count]
 
     def write_reference(self):
         path = WORK / f"ref.{self.name}"
@@ -152,29 +172,31 @@ class Head:
         measure.run(WARPFST, "lattice", "mbr", lattices, f"--acoustic-scale={self.scale}", f"--words={words}", "-o", out)
         return out
 
+    def second_passes(self, lattices, words):
+        """Of the recurrent model, beside the mixture and alone."""
+        for share, what in ((self.models.rnn_share, "mixture and recurrent model"), (1.0, "recurrent model alone")):
+            out = {kind: WORK / f"hyp.{self.name}.{kind.replace(' ', '')}.{share:.2f}.txt" for kind in ("1000 best", "lattices")}
+            text_models.rescore(lattices, self.models.rnn, self.models.mixed, share, words, self.scale, LATTICE_BEAM, out)
+            for kind, hyp in out.items():
+                yield f"{what}, second pass, {kind}", hyp
+            yield f"{what}, second pass, lattices, minimum Bayes risk", self.mbr(out["lattices"].with_suffix(".ark"), words)
+
     def systems(self):
         """Names and hypotheses."""
-        m, lattices, lattice_flags = self.models, WORK / "lattices.ark", [f"--lattice-beam={LATTICE_BEAM}", "--unaligned-lattice"]
-        mixed = self.graph(m.mixed)
-        self.choose_scale(*mixed)
-        on_the_fly = [*text_models.rnn_flags(m.rnn, m.mixed, m.rnn_share), f"--rnnlm-small={m.mixed}", "--history-merge-order=4"]
-        yield "en-us and text, in the graph", self.decode(*mixed, f"--lattice={lattices}", *lattice_flags)
-        yield "the same, minimum Bayes risk", self.mbr(lattices, mixed[1])
-        for share, what in ((m.rnn_share, "recurrent model too"), (1.0, "recurrent model alone")):
-            second = {kind: WORK / f"hyp.{self.name}.{kind.replace(' ', '')}.{share:.2f}" for kind in ("1000 best", "lattices")}
-            text_models.rescore(lattices, m.rnn, m.mixed, share, mixed[1], self.scale, LATTICE_BEAM, second)
-            for kind, hyp in second.items():
-                yield f"{what}, {kind}", hyp
-        yield "recurrent model too, on the fly", self.decode(*mixed, *on_the_fly, f"--lattice={lattices}", *lattice_flags)
-        yield "the same, minimum Bayes risk", self.mbr(lattices, mixed[1])
-        yield "boosts on top of the graph", self.decode(*mixed, f"--boost={m.boosts}")
-        unigrams = self.graph(m.unigrams, "--backoff=failure")
-        yield "unigrams in the graph", self.decode(*unigrams)
-        yield "en-us and text, on the fly", self.decode(*unigrams, f"--lm={m.chained}")
-        yield "all scorers in a chain", self.decode(*unigrams, f"--lm={m.chained}", *on_the_fly, f"--boost={m.boosts}")
-        yield "3-gram of KenLM (lm3.arpa.gz), in the graph", self.decode(*self.graph(CTC / "lm3.arpa.gz"))
-        yield "text, in the graph", self.decode(*self.graph(m.text))
-        yield "en-us, in the graph", self.decode(*self.graph(m.en_us))
+        m, lattices = self.models, WORK / "lattices.ark"
+        yield "3-gram of KenLM (lm3.arpa.gz) in the graph", self.decode(*self.graph(CTC / "lm3.arpa.gz"))
+        for what, model in (("text", m.text), ("en-us", m.en_us), ("mixture", m.mixed)):
+            yield f"{what} in the graph", self.decode(*self.graph(model))
+        graph, words = self.graph(m.unigrams, "--backoff=failure")
+        mixture = f"--lm={m.chained}"
+        yield "unigrams in the graph", self.decode(graph, words)
+        yield "mixture on the fly", self.decode(graph, words, mixture, f"--lattice={lattices}", f"--lattice-beam={LATTICE_BEAM}", "--unaligned-lattice")
+        yield "mixture on the fly, minimum Bayes risk", self.mbr(lattices, words)
+        yield from self.second_passes(lattices, words)
+        yield "mixture and recurrent model on the fly", self.decode(graph, words, mixture, *m.rnn_flags())
+        yield "mixture and recurrent model on the fly, log-linear", self.decode(graph, words, mixture, *m.rnn_flags("log_linear"))
+        yield "mixture and boosts on the fly", self.decode(graph, words, mixture, f"--boost={m.boosts}")
+        yield "mixture, recurrent model and boosts on the fly", self.decode(graph, words, mixture, *m.rnn_flags(), f"--boost={m.boosts}")
 
 
 def main():
@@ -193,8 +215,8 @@ def main():
     print(measure.table(["models", "shares", "perplexity of held-out text"], rows) + "\n", flush=True)
     figures = [("accuracy, held-out perplexity", f"{name}{f', shares {shares}' if shares else ''}", value, "perplexity") for name, shares, value in rows]
     for name in options.heads.split(","):
-        head = Head(name, options.data, models, options)
-        rows = []
+        head, rows = Head(name, options.data, models, options), []
+        head.choose_scale(*head.graph(models.mixed))
         for system, hyp in head.systems():
             first, every = (f"{head.errors(hyp, chosen):.2f}" for chosen in (slice(FIRST), slice(None)))
             rows.append([system, first, every])
@@ -203,7 +225,7 @@ def main():
             figures += [("accuracy, WER", f"{setup}, first {FIRST} utterances", first, "%")] + [("accuracy, WER", f"{setup}, {len(head.refs)} utterances", every, "%")] * (len(head.refs) > FIRST)
         print(f"{name}, acoustic scale {head.scale}\n\n" + measure.table(["system", f"WER, first {FIRST}", f"WER, {len(head.refs)}"], rows) + "\n", flush=True)
     if options.record:
-        measure.record(figures, "./run bench accuracy")
+        measure.record(figures, "./run bench accuracy", machine=measure.machine() if options.device == "cpu" else measure.machine_with_gpu())
 
 
 if __name__ == "__main__":

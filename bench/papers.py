@@ -5,8 +5,8 @@ Curves and tables of the papers that docs/engineering/papers.md goes through, on
 
   large_lm  phones, unigrams in the graph, en-us and the text on the fly: word error rate and speed by beam; on a GPU the model in its memory, its index there and the n-grams in
             host memory (a tenth of them cached), all in host memory, one utterance at a time and 400; on the CPU with one thread and with eight. Processors busy meanwhile
-  rnn       phones, en-us and the text in the graph, the recurrent model on the fly: word error rate and speed by beam
-  cache     the same at one beam, by rnnlm_memory: hits, results and hidden states computed again
+  rnn       phones, unigrams in the graph, all models on the fly: word error rate, speed and cache hits by beam
+  cache     the same on a CPU, 50 utterances one by one, by rnnlm_memory: hits, results and hidden states computed again
   topology  word error rate and graph size of every head by CTC topology
 """
 import argparse
@@ -17,10 +17,10 @@ import sys
 import accuracy
 import decode_tasks
 import measure
-import text_models
 
 BEAM, MAX_ACTIVE, SCALE = 15, 7000, 0.7
-MEMORY = (1 << 20, 4 << 20, 16 << 20, 64 << 20, 256 << 20, 1 << 30)
+MEMORY = tuple(1 << bits for bits in range(16, 29, 2))  # bytes
+CACHE_UTTERANCES = 50
 TOPOLOGIES = ("correct", "compact", "minimal", "eesen")
 CPU = "cpu"
 
@@ -30,7 +30,7 @@ class Bench:
         self.options, self.figures = options, []
         self.models = accuracy.Models(options.data, True)
         self.programs = decode_tasks.Programs(options.programs)
-        self.gpu = options.device != CPU
+        self.device, self.gpu = options.device, options.device != CPU
         self.where = options.device if self.gpu else "CPU"
 
     def head(self, name):
@@ -69,31 +69,35 @@ class Bench:
                 self.add("large LM", setup, speed=(f"{row['rtfx']:.1f}", "RTFx"), WER=(f"{row['wer']:.2f}", "%"), processors_busy=(f"{busy:.2f}", "processors"))
         return measure.table(["on", "model in", "beam", "WER, %", "RTFx", "RTF", "processors busy", "cache hits, %"], rows)
 
-    def decode_recurrent(self, head, graph, words, beam, memory):
+    def decode_recurrent(self, head, graph, words, beam, *flags):
         m, summary = self.models, accuracy.WORK / "summary.json"
         self.options.beam = beam
-        hyp = head.decode(graph, words, *text_models.rnn_flags(m.rnn, m.mixed, m.rnn_share), f"--rnnlm-small={m.mixed}", "--history-merge-order=4", "--rnnlm-cache=shared", f"--rnnlm-memory={memory}",
-                          f"--summary={summary}", "--num-threads=0", "--batch=400")
+        hyp = head.decode(graph, words, f"--lm={m.chained}", *m.rnn_flags(), f"--summary={summary}", "--num-threads=0", *flags)
         got = json.loads(summary.read_text())
         return f"{head.errors(hyp):.2f}", f"{got['rtfx']:.1f}", got["rnnlm"], got["hours"] * 3600 / 0.04
 
     def rnn(self):
         head, rows = self.head("phone"), []
-        graph, words = head.graph(self.models.mixed)
+        graph, words = head.graph(self.models.unigrams, "--backoff=failure")
         for beam in self.options.beams:
-            wer, rtfx, counts, frames = self.decode_recurrent(head, graph, words, beam, 1 << 30)
+            wer, rtfx, counts, frames = self.decode_recurrent(head, graph, words, beam, "--rnnlm-cache=shared", f"--rnnlm-memory={1 << 30}")
             rows.append([f"{beam:g}", wer, rtfx, f"{counts['requests'] / frames:.0f}", f"{100 * counts['hit_ratio']:.1f}"])
             self.add("recurrent LM", f"{self.where}, beam {beam:g}", WER=(wer, "%"), speed=(rtfx, "RTFx"), hits=(f"{100 * counts['hit_ratio']:.1f}", "%"))
         return measure.table(["beam", "WER, %", "RTFx", "requests per frame", "hits, %"], rows)
 
     def cache(self):
+        """On the CPU, where each utterance has its own cache: on a GPU tables grow beyond rnnlm_memory rather than lose entries that are needed soon."""
         head, rows = self.head("phone"), []
-        graph, words = head.graph(self.models.mixed)
+        self.options.device = CPU
+        graph, words = head.graph(self.models.unigrams, "--backoff=failure")
+        head.take(CACHE_UTTERANCES)
         for memory in MEMORY:
-            wer, rtfx, counts, frames = self.decode_recurrent(head, graph, words, 13, memory)
-            rows.append([memory >> 20, wer, rtfx, f"{100 * counts['hit_ratio']:.1f}", f"{counts['costs'] / frames:.1f}", counts["hidden_states"], counts.get("evictions", "")])
-            self.add("cache of the recurrent LM", f"{self.where}, beam 13, rnnlm_memory {memory >> 20} MiB", hits=(f"{100 * counts['hit_ratio']:.1f}", "%"), speed=(rtfx, "RTFx"))
-        return measure.table(["rnnlm_memory, MiB", "WER, %", "RTFx", "hits, %", "costs per frame", "hidden states", "evictions"], rows)
+            _, _, counts, frames = self.decode_recurrent(head, graph, words, 12, "--rnnlm-cache=utterance", f"--rnnlm-memory={memory}", "--batch=1")
+            hits = f"{100 * counts['hit_ratio']:.1f}"
+            rows.append([memory >> 10, hits, f"{counts['requests'] / frames:.0f}", f"{counts['costs'] / frames:.0f}", f"{counts['hidden_states'] / frames:.1f}", counts["evicted_results"], counts["evicted"]])
+            self.add("cache of the recurrent LM", f"CPU, beam 12, {CACHE_UTTERANCES} utterances, rnnlm_memory {memory >> 10} KiB", hits=(hits, "%"), costs_per_frame=(f"{counts['costs'] / frames:.1f}", "costs"))
+        self.options.device = self.device
+        return measure.table(["rnnlm_memory, KiB", "hits, %", "requests per frame", "costs per frame", "hidden states per frame", "results evicted", "states evicted"], rows)
 
     def topology(self):
         rows = []
@@ -125,7 +129,7 @@ def main():
         print(f"{part}\n\n{getattr(bench, part)()}\n", flush=True)
     print(f"{measure.machine()}; load {measure.load()}", file=sys.stderr)
     if options.record:
-        measure.record(bench.figures, f"./run bench papers --device={options.device}")
+        measure.record(bench.figures, f"./run bench papers --device={options.device}", machine=measure.machine_with_gpu() if bench.gpu else measure.machine())
 
 
 if __name__ == "__main__":
