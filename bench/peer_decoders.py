@@ -91,7 +91,8 @@ def warpfst(job, setting):
             if word not in known:
                 others.setdefault(word, []).append(spelled)
         graph, table = graph.add_words(list(others), pronunciations=others), {}
-    decoder = wf.Decoder(graph, **table, acoustic_scale=task["acoustic_scale"], beam=setting["beam"], max_active=setting["max_active"],
+    weights = {"acoustic_scale": 1 / setting["alpha"], "word_score": setting["beta"] / setting["alpha"]} if "alpha" in setting else {"acoustic_scale": task["acoustic_scale"]}
+    decoder = wf.Decoder(graph, **table, **weights, beam=setting["beam"], max_active=setting["max_active"],
                          num_threads=0 if gpu else job["threads"], device=job["device"], check_scores="off", **lattice)
 
     def decode(batch):

@@ -81,6 +81,7 @@ def cpu_settings(unit):
     everywhere = {name: [{"beam": 15, **graph}] for name in ("warpfst", "kaldi-decoder")} | {"flashlight-text": [{"beam_size": 50, "beam_threshold": 50}, {"beam_size": 500, "beam_threshold": 15}]}
     if unit != "phone":  # it spells words with its tokens, so they must be letters
         settings["pyctcdecode"] = each("beam_width", (10, 30, 100, 300)) + [{"beam_width": 100, "alpha": 0.5, "beta": 1.5}]
+        settings["warpfst"] += [{"beam": 30, **graph, "alpha": 0.5, "beta": 1.5}]  # scores count more than twice as much, so the beam is wider
         everywhere["pyctcdecode"] = each("beam_width", (100,))
     return settings, everywhere
 

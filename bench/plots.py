@@ -136,7 +136,7 @@ def against_peers(task, place="1 core"):
     def gather(table):
         rows = peers.recorded(table, task)
         chosen = max((each for each in rows if each.startswith(place)), key=lambda each: int(re.search(r"\d+", each)[0]), default=None)
-        lines = lines_of((row["decoder"], row["rtfx"], row["rate"]) for row in rows.get(chosen, ()) if "unknown words" not in row["setting"])
+        lines = lines_of((row["decoder"], row["rtfx"], row["rate"]) for row in rows.get(chosen, ()) if not re.search("unknown words|beta", row["setting"]))
         unit = "Token" if "lexicon-free" in task else "Word"
         speed = "Seconds of audio per second" + (" of processor time" if place == "1 core" else " (RTFx)")
         return speed, f"{unit} error rate, %", {label: best_of(points) for label, points in lines.items()}, {"xscale": "log"}
