@@ -4,7 +4,6 @@ Compares warpfst.compat with pyctcdecode: word error rate, processor time and re
 FOLDER has logp_char and logp_bpe: folders of .npy files, or .tar.xz archives of them. References and the language model are those of examples/ctc.
 """
 import argparse
-import gzip
 import logging
 import pathlib
 import random
@@ -48,14 +47,6 @@ class Speech:
         return 100 * sum(measure.distance(words, text.split()) for words, text in zip(self.references, texts, strict=True)) / self.num_words
 
 
-def plain_model():
-    """The language model without compression, which KenLM's package cannot read."""
-    path = measure.BUILD / "lm3.arpa"
-    with gzip.open(CTC / "lm3.arpa.gz", "rb") as packed:
-        path.write_bytes(packed.read())
-    return str(path)
-
-
 def hotwords():
     """Words of the lexicon, the same in each run."""
     words = sorted({line.split()[0] for line in (CTC / "lexicon_char.txt").read_text(encoding="utf-8").splitlines()})
@@ -81,7 +72,7 @@ def main():
     options = parser.parse_args()
     logging.disable(logging.WARNING)
     warnings.simplefilter("error", warpfst.IgnoredOptionWarning)
-    model = plain_model()
+    model = str(decode_tasks.plain_model())
     tasks = {
         "no model": (None, {}),
         "3-gram": (model, {}),

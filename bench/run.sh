@@ -13,6 +13,7 @@
 #   boost    lists of boosted words, right and wrong ones: what they find and what they break, for every way to weigh them, and for peers; costs of added words; not in `all`
 #   align    forced alignment, compared with torchaudio's; not in `all`: installs torch (3 GB)
 #   compat   warpfst.compat, compared with pyctcdecode: word error rate and speed; not in `all`: installs pyctcdecode and builds KenLM
+#   peers    other decoders beside ours in one run: error rate, speed and memory by beam, on the CPU or a GPU; not in `all`: installs them (20 MB; --wheels=FOLDER: uses those of a folder)
 #   graph    building hybrid graphs step by step, compared with OpenFst's tools; not in `all`: OpenFst takes a quarter of an hour for the largest
 #   hybrid   hybrid graphs built by mkgraph, step by step, and word error rates with them; not in `all`
 #   compose  the published comparison of composition: tables for OpenFst, GTN, ours
@@ -83,6 +84,12 @@ case $what in
     ;;
   triton) build/venv/bin/python bench/triton.py "$@" ;;
   align | compat) use_package && "build/bench/${what}_peers/bin/python" "bench/$what.py" "$@" ;;
+  peers)
+    case " $* " in
+      *' --wheels='* | *' --fetch='* | *' --load='*) python3 bench/peers.py "$@" ;;
+      *) use_package && build/bench/peers_peers/bin/python bench/peers.py "$@" ;;
+    esac
+    ;;
   word_times | spot) use_package && /usr/bin/python3 "bench/$what.py" "$@" ;;
   compose) build_openfst_ops && python3 bench/compose.py "$@" ;;
   lm)
