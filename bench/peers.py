@@ -185,7 +185,8 @@ def word_task(arguments, programs, unit, gpu):
     task = decode_tasks.real_ctc(programs, data(arguments, unit), None, unit)
     tokens, lexicon, arpa, open_graph = CTC / f"tokens_{unit}.txt", CTC / f"lexicon_{unit}.txt", decode_tasks.plain_model(), task.graph.with_name("TLG_unk.wfst")
     programs.run(programs.warpfst, "mkgraph", "ctc", f"--tokens={tokens}", f"--lexicon={lexicon}", f"--lm={arpa}", "--topology=compact", "--classes=<unk>", "-q", "-o", open_graph)
-    files = files_of(programs, task, unit, arguments, words=task.graph.with_name("words.txt"), tokens=tokens, lexicon=known_words(lexicon, arpa, task.graph.parent), whole_lexicon=lexicon, arpa=arpa, open_graph=open_graph)
+    more = {"lexicon": known_words(lexicon, arpa, task.graph.parent), "whole_lexicon": lexicon, "arpa": arpa, "open_graph": open_graph}
+    files = files_of(programs, task, unit, arguments, words=task.graph.with_name("words.txt"), tokens=tokens, **more)
     settings, everywhere = (gpu_settings((8, 10, 12, 15, 17), {"beam": 15, "max_active": 7000}, arguments.batches or (1, 50, 400, 1260)), {}) if gpu else cpu_settings(unit)
     return Task(task.name, files, transcripts(task.ref), settings, everywhere)
 
@@ -243,7 +244,8 @@ def token_task(arguments, programs, name, scores, tokens, lexicon, sentences, te
     path, renamed = token_model(programs, folder, spelled(text, lexicon).values(), names[1:])
     (folder / "lexicon.txt").write_text("".join(f"{token} {token}\n" for token in names[1:]), encoding="utf-8")
     base.graph = folder / "TG.wfst"
-    programs.run(programs.warpfst, "mkgraph", "ctc", f"--tokens={tokens}", f"--lexicon={folder / 'lexicon.txt'}", f"--lm={path}", "--topology=correct", "-q", f"--words-out={folder / 'words_lm.txt'}", "-o", base.graph)
+    inputs = [f"--tokens={tokens}", f"--lexicon={folder / 'lexicon.txt'}", f"--lm={path}"]
+    programs.run(programs.warpfst, "mkgraph", "ctc", *inputs, "--topology=correct", "-q", f"--words-out={folder / 'words_lm.txt'}", "-o", base.graph)
     base.acoustic_scale = 1 / TOKEN_ALPHA
     files = files_of(programs, base, "tokens", arguments, tokens=tokens, words=folder / "words_lm.txt", arpa=renamed)
     yield Task(f"{base.name}, 3-gram of tokens", files, references, token_settings(batches, gpu, TOKEN_ALPHA))
