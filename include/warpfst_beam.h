@@ -161,20 +161,23 @@ typedef struct wf_trie_parts {
   uint64_t reserved[4];
 } wf_trie_parts;
 
-#define WF_TRIE_OPTIONS(X)                                                                      \
-  X(I32, beam_size, 50, 1, 10000000, "hypotheses", "keep this many hypotheses per frame")       \
-  X(I32, beam_size_token, 0, 0, 10000000, "tokens",                                             \
-    "words go on with this many tokens, the best ones of a frame; 0: all")                      \
-  X(F32, beam, 50, 0, 1e30, "", "drop hypotheses that are this much worse than the best")       \
-  X(F32, lm_weight, 2, -1e6, 1e6, "", "weight of the language model")                           \
-  X(F32, word_score, 0, -1e6, 1e6, "", "added for each word of the lexicon")                    \
-  X(BOOL, unknown_words, 0, 0, 1, "",                                                           \
-    "a part of a word's spelling that is no word itself may be an unknown word")                \
-  X(F32, unknown_score, 0, -1e6, 1e6, "", "added for each unknown word")                        \
-  X(F32, silence_score, 0, -1e6, 1e6, "", "added for each frame of silence")                    \
-  X(BOOL, sum_alignments, 0, 0, 1, "", "sum over alignments; else the best alignment counts")   \
-  X(BOOL, asg, 0, 0, 1, "", "scores without a blank, with transitions; tokens may be repeated") \
-  X(BOOL, token_lm, 0, 0, 1, "", "the language model is one of tokens, though there is a lexicon")
+#define WF_TRIE_OPTIONS(X)                                                                         \
+  X(I32, beam_size, 50, 1, 10000000, "hypotheses", "keep this many hypotheses per frame")          \
+  X(I32, beam_size_token, 0, 0, 10000000, "tokens",                                                \
+    "words go on with this many tokens, the best ones of a frame; 0: all")                         \
+  X(F32, beam, 50, 0, 1e30, "", "drop hypotheses that are this much worse than the best")          \
+  X(F32, lm_weight, 2, -1e6, 1e6, "", "weight of the language model")                              \
+  X(F32, word_score, 0, -1e6, 1e6, "", "added for each word of the lexicon")                       \
+  X(BOOL, unknown_words, 0, 0, 1, "",                                                              \
+    "a part of a word's spelling that is no word itself may be an unknown word")                   \
+  X(F32, unknown_score, 0, -1e6, 1e6, "", "added for each unknown word")                           \
+  X(F32, silence_score, 0, -1e6, 1e6, "", "added for each frame of silence")                       \
+  X(BOOL, sum_alignments, 0, 0, 1, "", "sum over alignments; else the best alignment counts")      \
+  X(BOOL, asg, 0, 0, 1, "", "scores without a blank, with transitions; tokens may be repeated")    \
+  X(BOOL, token_lm, 0, 0, 1, "", "the language model is one of tokens, though there is a lexicon") \
+  X(BOOL, hold_word_ends, 1, 0, 1, "",                                                             \
+    "a word's last token may take several frames, and needs a blank after the same token; "        \
+    "0: neither, as in flashlight-text")
 WF_DECLARE_OPTIONS(trie, WF_TRIE_OPTIONS)
 
 /* Immutable. */

@@ -87,7 +87,8 @@ static wf_status enter(wf_trie_search *s, const wf__trie_hypothesis *from, uint3
   const wf_trie_options *o = &parts->options;
   const wf_trie_node *to = &parts->nodes[node];
   /* In CTC, a token again needs a blank in between. */
-  if (!o->asg && to->token == from->token && !from->after_blank) return WF_OK;
+  bool same = to->token == from->token, again = same && !o->asg && !from->after_blank;
+  if (again && o->hold_word_ends) return WF_OK;
   double expected = from->node != 0 ? (double)parts->nodes[from->node].score : 0;
   wf__trie_hypothesis h = step(s, from, parent, to->token);
   if (o->token_lm) {
@@ -95,13 +96,14 @@ static wf_status enter(wf_trie_search *s, const wf__trie_hypothesis *from, uint3
     WF__TRY(wf__trie_move(&s->histories, h.history, to->token, &h.history, &score, err));
     add_lm(s, &h, score);
   }
-  if (to->num_children > 0) {
+  if (to->num_children > 0 && !again) {
     wf__trie_hypothesis within = h;
     within.node = node;
     if (!o->token_lm) add_lm(s, &within, (double)to->score - expected);
     WF__TRY(add(s, &within, err));
   }
-  for (uint32_t i = 0; i < to->num_words; i++)
+  bool may_end = !same || from->node != 0 || o->hold_word_ends;
+  for (uint32_t i = 0; i < to->num_words && may_end; i++)
     WF__TRY(
         end_word(s, &h, parts->words[to->first_word + i], (double)o->word_score, expected, err));
   if (to->num_words == 0 && o->unknown_words)
@@ -121,8 +123,9 @@ static wf_status expand_in_trie(wf_trie_search *s, const wf__trie_hypothesis *fr
     h = step(s, from, parent, parts->silence);
     WF__TRY(add(s, &h, err));
   }
-  if (from->token != parts->blank &&
-      (from->node != 0 || from->token != parts->silence)) { /* hold */
+  bool may_hold =
+      from->node != 0 || (parts->options.hold_word_ends && from->token != parts->silence);
+  if (may_hold && from->token != parts->blank) {
     h = step(s, from, parent, from->token);
     WF__TRY(add(s, &h, err));
   }

@@ -1,0 +1,21 @@
+"""flashlight.lib.text.decoder: beam searches with and without a lexicon."""
+
+from .lm import LM, KenLM, LMState, ZeroLM
+from .search import CriterionType, DecodeResult, LexiconDecoder, LexiconDecoderOptions, LexiconFreeDecoder, LexiconFreeDecoderOptions
+from .trie import SmearingMode, Trie, TrieNode
+
+__all__ = [
+    "LM",
+    "CriterionType",
+    "DecodeResult",
+    "KenLM",
+    "LMState",
+    "LexiconDecoder",
+    "LexiconDecoderOptions",
+    "LexiconFreeDecoder",
+    "LexiconFreeDecoderOptions",
+    "SmearingMode",
+    "Trie",
+    "TrieNode",
+    "ZeroLM",
+]
