@@ -20,6 +20,8 @@ static bool too_low(const wf_trie_search *s, double score) {
   return !(score > -INFINITY) || score < s->best - (double)s->searcher->options.beam;
 }
 
+static double add_logs(double a, double b) { return fmax(a, b) + log1p(exp(-fabs(a - b))); }
+
 /* Adds a hypothesis to the frame, or merges it with one that is the same. */
 static wf_status add(wf_trie_search *s, const wf__trie_hypothesis *h, wf_error *err) {
   if (too_low(s, h->score)) return WF_OK;
@@ -28,11 +30,18 @@ static wf_status add(wf_trie_search *s, const wf__trie_hypothesis *h, wf_error *
   bool fresh = false;
   WF__TRY(wf__map64_insert(&s->merged, key_of(s->searcher, h), (uint32_t)s->next.size, &at, &fresh,
                            "a frame", err));
-  if (fresh) return wf__vec_push(&s->next, *h, "a frame", err);
+  if (fresh) {
+    WF__TRY(wf__vec_push(&s->next, *h, "a frame", err));
+    s->next.data[at].highest = h->score;
+    return WF_OK;
+  }
   wf__trie_hypothesis *other = &s->next.data[at];
-  double high = fmax(other->score, h->score), low = fmin(other->score, h->score);
-  if (h->score > other->score) *other = *h;
-  if (s->searcher->options.sum_alignments) other->score = high + log1p(exp(low - high));
+  double sum = add_logs(other->score, h->score);
+  if (h->score > other->highest) {
+    *other = *h;
+    other->highest = h->score;
+  }
+  other->score = s->searcher->options.sum_alignments ? sum : other->highest;
   return WF_OK;
 }
 

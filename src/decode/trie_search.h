@@ -56,6 +56,7 @@ wf_status wf__trie_histories_keep(wf__trie_histories *h, uint32_t *new_of, wf_er
 
 typedef struct wf__trie_hypothesis {
   double score, token_score, lm_score;
+  double highest;  /* of the scores that were merged into it: that one's alignment is kept */
   uint32_t parent; /* place in the frame before */
   uint32_t history, node;
   int32_t token, word; /* of this frame; word: -1 none */

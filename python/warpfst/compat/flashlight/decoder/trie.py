@@ -6,7 +6,7 @@ import ctypes
 import enum
 import math
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ...._abi import wf_trie_node
@@ -15,7 +15,10 @@ _NODE = struct.Struct("=ifIIII")
 
 
 class SmearingMode(enum.Enum):
-    """Which score a node of a trie gets from the words after it: none, their highest, or the logarithm of the sum of their exponentials."""
+    """Which score a node of a trie gets from the words after it: none, their highest, or the logarithm of the sum of their exponentials.
+
+    Words with the same spelling are summed in both modes.
+    """
 
     NONE = 0
     MAX = 1
@@ -75,9 +78,10 @@ class Trie:
         """Sets `max_score` of all nodes."""
         if smear_mode == SmearingMode.NONE:
             return
-        join = max if smear_mode == SmearingMode.MAX else _add_logs
         for node in reversed(self._by_level()):
-            node.max_score = join([*node.scores, *(child.max_score for child in node.children.values())] or [0.0])
+            own = [_add_logs(node.scores)] if node.scores else []  # of words with the same spelling, in both modes
+            scores = [*own, *(child.max_score for child in node.children.values())] or [0.0]
+            node.max_score = max(scores) if smear_mode == SmearingMode.MAX else _add_logs(scores)
 
     def flat(self) -> tuple[Any, list[int]]:
         """The trie as C takes it: nodes by level, and the words of all nodes."""
@@ -95,7 +99,6 @@ class Trie:
         return flat, words
 
 
-def _add_logs(values: Iterable[float]) -> float:
-    listed = list(values)
-    high = max(listed)
-    return high + math.log(sum(math.exp(value - high) for value in listed))
+def _add_logs(values: Sequence[float]) -> float:
+    high = max(values)
+    return high + math.log(sum(math.exp(value - high) for value in values))
