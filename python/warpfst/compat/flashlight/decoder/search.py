@@ -15,10 +15,12 @@ from ...._library import Handle, call, create, lib
 from ....errors import ArgumentError, StateError, UnsupportedError
 from ....options import c_options
 from ....scores import Batch
+from ...ignored import warn_ignored
 from .lm import KenLM, LmCall, ZeroLM
 from .trie import Trie
 
 _WIDEST = 1e30  # of a beam
+_NO_TRANSITIONS = "only ASG has transitions"
 
 
 class CriterionType(enum.Enum):
@@ -276,6 +278,8 @@ class LexiconDecoder(BeamDecoder):
     ) -> None:
         if not isinstance(trie, Trie):
             raise TypeError(f"the trie is a {type(trie).__name__}, expected a Trie of this module")
+        if options.criterion_type != CriterionType.ASG:
+            warn_ignored(_NO_TRANSITIONS, transitions=(list(transitions), []))
         super().__init__(options, trie, lm, sil_token_idx, blank_token_idx, unk_token_idx, transitions, is_token_lm)
 
 
@@ -283,6 +287,8 @@ class LexiconFreeDecoder(BeamDecoder):
     """A beam search for any tokens, with a language model of tokens. Arguments as for `LexiconDecoder`."""
 
     def __init__(self, options: LexiconFreeDecoderOptions, lm: Any, sil_token_idx: int, blank_token_idx: int, transitions: Sequence[float]) -> None:
+        if options.criterion_type != CriterionType.ASG:
+            warn_ignored(_NO_TRANSITIONS, transitions=(list(transitions), []))
         super().__init__(options, None, lm, sil_token_idx, blank_token_idx, -1, transitions, False)
 
     def get_options(self) -> Options:
