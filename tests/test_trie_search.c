@@ -343,6 +343,32 @@ static void test_failing_model(void **state) {
 
 /* --- beams, frames that are freed ------------------------------------------------------------ */
 
+/* Without a lexicon, all tokens of a path are among the frame's best; of equal ones, the first. */
+static void check_chosen_tokens(task *t, int32_t most) {
+  wf_error err = {0};
+  wf_trie_parts parts = parts_of(t);
+  wf_trie_options options = wide(t);
+  options.beam_size_token = most;
+  for (int c = 1; c < TOKENS; c++) t->scores[c] = t->scores[0] + (c == 1 ? 0.5f : 0);
+  wf_trie_searcher *searcher = searcher_of(&parts, &options);
+  wf_trie_search *search = search_of(searcher, t, 0);
+  wf_trie_paths *paths;
+  assert_ok(wf_trie_search_paths(search, 0, &paths, &err));
+  assert_true(paths->num_paths > (most > 1));
+  for (size_t i = 0; i < paths->num_paths; i++)
+    for (int k = 0; k < FRAMES; k++) {
+      int token = paths->paths[i].tokens[k + 1], before = 0;
+      for (int c = 0; c < TOKENS; c++) {
+        float other = t->scores[k * TOKENS + c], own = t->scores[k * TOKENS + token];
+        before += other > own || (other == own && c < token);
+      }
+      assert_true(before < most);
+    }
+  wf_trie_paths_free(paths);
+  wf_trie_search_free(search);
+  wf_trie_searcher_free(searcher);
+}
+
 static void test_beams(void **state) {
   (void)state;
   test_rng rng = {4};
@@ -369,21 +395,8 @@ static void test_beams(void **state) {
     wf_trie_paths_free(paths);
     wf_trie_search_free(search);
     wf_trie_searcher_free(searcher);
-    /* One token a frame: that with the highest score, without silence_score. */
     if (t.lexicon) continue;
-    options = wide(&t);
-    options.beam_size_token = 1;
-    searcher = searcher_of(&parts, &options);
-    search = search_of(searcher, &t, 0);
-    assert_ok(wf_trie_search_paths(search, 0, &paths, &err));
-    assert_int_equal(paths->num_paths, 1);
-    for (int k = 0; k < FRAMES; k++)
-      for (int c = 0; c < TOKENS; c++)
-        assert_true(t.scores[k * TOKENS + c] <=
-                    t.scores[k * TOKENS + paths->paths[0].tokens[k + 1]]);
-    wf_trie_paths_free(paths);
-    wf_trie_search_free(search);
-    wf_trie_searcher_free(searcher);
+    for (int32_t most = 1; most < TOKENS; most++) check_chosen_tokens(&t, most);
   }
 }
 
@@ -413,6 +426,9 @@ static void test_pruning(void **state) {
     int32_t frame = best->length - 1;
     assert_ok(wf_trie_search_prune(cut, 1, &err));
     assert_int_equal(wf_trie_search_num_frames(cut), 4 - frame);
+    assert_ok(wf_trie_search_paths(cut, 1, &short_all, &err));
+    assert_true(frame == 0 || short_all->paths[0].score == 0);
+    wf_trie_paths_free(short_all);
     pruned += frame > 0;
     assert_ok(wf_trie_search_step(cut, &rest, &err));
     assert_ok(wf_trie_search_end(whole, &err));
