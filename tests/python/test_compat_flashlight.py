@@ -32,6 +32,7 @@ from warpfst.compat.flashlight.decoder.kenlm import KenLM
 from warpfst.compat.flashlight.dictionary import Dictionary, create_word_dict, load_words, pack_replabels, unpack_replabels
 
 TOKENS = ["-", "|", *"abcdefghijklmnopqrstuvwxyz"]
+NUM_TOKENS = len(TOKENS)
 LEXICON = {word: [[*word, "|"]] for word in ("hello", "help", "word", "world", "zoo")}
 LEXICON["word"].append(["w", "e", "r", "d", "|"])
 
@@ -103,7 +104,7 @@ def arpa(tmp_path):
     return path
 
 
-def random_scores(rng, frames=30, columns=len(TOKENS)):
+def random_scores(rng, frames=30, columns=NUM_TOKENS):
     return log_softmax(rng.normal(0, 2, (frames, columns))).astype(np.float32)
 
 
@@ -349,7 +350,7 @@ def test_models(arpa):
     assert pickle.loads(pickle.dumps(lexicon_options())) == lexicon_options() and flashlight.decoder.LexiconDecoder is LexiconDecoder
 
 
-def spelled(text, columns=len(TOKENS)):
+def spelled(text, columns=NUM_TOKENS):
     """Log-probabilities that spell a text: each token in two frames, and a blank after it."""
     rows = []
     for character in text:

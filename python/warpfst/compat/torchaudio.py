@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from ..decoder import Decoder
-from ..graphs import Graph, build_ctc_graph
+from ..graphs import build_ctc_graph
 from ..results import Result
 from ..scores import Batch
 from ..symbols import Symbols

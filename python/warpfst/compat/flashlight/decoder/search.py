@@ -165,14 +165,14 @@ class BeamDecoder:
         if self._function is not None:
             self._function.restart()
 
-    def decode_step(self, emissions: Any, T: int | None = None, N: int | None = None) -> None:  # noqa: N803: flashlight's names
+    def decode_step(self, emissions: Any, T: int | None = None, N: int | None = None) -> None:
         """Goes on with T frames of N tokens.
 
         emissions  the address of float32 values [T, N], as a number or a ctypes pointer; or an array or tensor [T, N] in host memory, then T and N may be left out
         """
         self._step(self._begun(), emissions, T, N)
 
-    def _step(self, search: _Search, emissions: Any, T: int | None, N: int | None) -> None:  # noqa: N803
+    def _step(self, search: _Search, emissions: Any, T: int | None, N: int | None) -> None:
         scores, owner = _scores(emissions, T, N)
         self._call("wf_trie_search_step", search.address, ctypes.byref(scores))
         del owner
@@ -181,7 +181,7 @@ class BeamDecoder:
         """Ends the utterance."""
         self._call("wf_trie_search_end", self._begun().address)
 
-    def decode(self, emissions: Any, T: int | None = None, N: int | None = None) -> list[DecodeResult]:  # noqa: N803
+    def decode(self, emissions: Any, T: int | None = None, N: int | None = None) -> list[DecodeResult]:
         """All hypotheses of an utterance, best first. Arguments as for `decode_step`."""
         self.decode_begin()
         self.decode_step(emissions, T, N)
