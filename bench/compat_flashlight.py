@@ -23,8 +23,8 @@ TASKS = {
         "no model": {"kind": "zero", "word_score": -1.0},
         "no lexicon": {"kind": "free", "log_add": True},
     },
-    "bpe": {"3-gram, beam 50": {}, "3-gram, beam 500": {"beam_size": 500}, "no lexicon": {"kind": "free", "log_add": True}},
-    "phone": {"3-gram, beam 50": {}, "3-gram, beam 500": {"beam_size": 500}},
+    "bpe": {"3-gram, beam 50": {}, "3-gram, beam 200": {"beam_size": 200}, "no lexicon": {"kind": "free", "log_add": True}},
+    "phone": {"3-gram, beam 50": {}},
 }
 
 
@@ -58,7 +58,8 @@ class Package:
             def finish(self, state):
                 return state, self.model.BaseScore(self.states[state], "</s>", kenlm.State())
 
-        return Model()
+        self.model = Model()  # kept here, because flashlight-text does not keep it
+        return self.model
 
     def lm(self, kind, path, words):
         if kind == "python":

@@ -201,9 +201,8 @@ WF_API wf_status wf_trie_search_step(wf_trie_search *search, const wf_scores *sc
 /* Ends the utterance, which adds a frame. Hypotheses within a word are dropped if there are others.
  */
 WF_API wf_status wf_trie_search_end(wf_trie_search *search, wf_error *err);
-/* Frees frames before the newest `look_back` ones, from the end of a word of the best hypothesis
- * on (at most 100 frames more are kept). The first frame that is kept becomes frame 0, and the best
- * score 0. */
+/* Frees the frames of the path of wf_trie_search_best, except the last one, which becomes frame 0.
+ * The best score becomes 0. */
 WF_API wf_status wf_trie_search_prune(wf_trie_search *search, int32_t look_back, wf_error *err);
 /* Frames after frame 0 that were not freed. */
 WF_API int32_t wf_trie_search_num_frames(const wf_trie_search *search);
@@ -226,8 +225,8 @@ WF_API void wf_trie_paths_free(wf_trie_paths *paths);
 /* The best `count` hypotheses; 0: all. */
 WF_API wf_status wf_trie_search_paths(const wf_trie_search *search, size_t count,
                                       wf_trie_paths **out, wf_error *err);
-/* The best hypothesis, without its newest `look_back` frames, up to the end of its last word (or
- * at most 100 frames back). No path: that is where it begins. */
+/* The best hypothesis without its newest `look_back` frames, and back to the frame after the end of
+ * a word (by at most 100 frames). No path: there are not so many frames, or no hypothesis. */
 WF_API wf_status wf_trie_search_best(const wf_trie_search *search, int32_t look_back,
                                      wf_trie_paths **out, wf_error *err);
 

@@ -186,7 +186,9 @@ def python_page():
                 lines += [f"### {name}", "", "```python", signature(name, thing), "```", "", *docstring(thing)]
     lines += torch_entries()
     for title, module, names in (
-        ("warpfst.compat", warpfst.compat, ("build_ctcdecoder", "BeamSearchDecoderCTC", "LanguageModel", "LMState", "Alphabet", "cuda_ctc_decoder")),
+        ("warpfst.compat", warpfst.compat, ("build_ctcdecoder", "BeamSearchDecoderCTC", "LanguageModel", "LMState", "Alphabet", "ctc_decoder", "CTCDecoder", "CTCHypothesis", "cuda_ctc_decoder", "CUCTCDecoder")),
+        ("warpfst.compat.flashlight.decoder", warpfst.compat.flashlight.decoder, warpfst.compat.flashlight.decoder.__all__),
+        ("warpfst.compat.flashlight.dictionary", warpfst.compat.flashlight.dictionary, ("Dictionary", "load_words", "create_word_dict", "pack_replabels", "unpack_replabels")),
         ("warpfst.integrations", warpfst.integrations, [name for name in warpfst.integrations.__all__ if not name.startswith("from_")]),
         ("warpfst.transcribe", warpfst.transcribe, warpfst.transcribe.__all__),
         ("warpfst.transcribe.cluster", warpfst.transcribe.cluster, ("transcribe_list", "transcribe_part", "Settings", "Summary")),

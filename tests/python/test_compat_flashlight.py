@@ -253,7 +253,7 @@ def test_step_by_step(arpa, rng):
         decoder.decode_step(scores[begin : begin + 5])
         heard += decoder.get_best_hypothesis(2).words[1:]
         decoder.prune(2)
-        assert decoder.n_decoded_frames_in_buffer() + len(heard) == begin + 5
+        assert decoder.num_frames + len(heard) == begin + 5
     decoder.decode_end()
     heard += decoder.get_all_final_hypothesis()[0].words[1:]
     assert heard == wanted[0][3][1:]

@@ -198,21 +198,22 @@ class BeamDecoder:
             return _Paths(create("wf_trie_search_paths", search.address, count)).results()
 
     def get_best_hypothesis(self, look_back: int = 0) -> DecodeResult:
-        """The best hypothesis of the frames so far without the last `look_back`, up to the end of a word. An empty one: it has not got that far."""
+        """The best hypothesis of the frames so far without the last `look_back`, up to the frame after the end of a word. An empty one: there is none."""
         results = _Paths(create("wf_trie_search_best", self._begun().address, look_back)).results()
         return results[0] if results else DecodeResult()
 
     def get_all_final_hypothesis(self) -> list[DecodeResult]:
         """All hypotheses of the frames so far, best first; empty before the first frame."""
         search = self._begun()
-        return _Paths(create("wf_trie_search_paths", search.address, 0)).results() if self.n_decoded_frames_in_buffer() else []
+        return _Paths(create("wf_trie_search_paths", search.address, 0)).results() if self.num_frames else []
 
-    def n_decoded_frames_in_buffer(self) -> int:
+    @property
+    def num_frames(self) -> int:
         """Frames that were not pruned."""
         return int(lib.wf_trie_search_num_frames(self._begun().address))
 
     def prune(self, look_back: int = 0) -> None:
-        """Frees all but the last `look_back` frames, and those back to the end of a word. The best score becomes 0."""
+        """Frees the frames that `get_best_hypothesis(look_back)` has. The best score becomes 0."""
         self._call("wf_trie_search_prune", self._begun().address, look_back)
 
 
