@@ -6,6 +6,8 @@
 
 #include "base/interrupt.h"
 #include "base/select.h"
+#include "decode/host_scores.h"
+#include "math/cost.h"
 #include "math/score.h"
 
 /* --- candidates ----------------------------------------------------------------------------- */
@@ -19,8 +21,6 @@ static uint64_t key_of(const wf_trie_searcher *s, const wf__trie_hypothesis *h) 
 static bool too_low(const wf_trie_search *s, double score) {
   return !(score > -INFINITY) || score < s->best - (double)s->searcher->options.beam;
 }
-
-static double add_logs(double a, double b) { return fmax(a, b) + log1p(exp(-fabs(a - b))); }
 
 /* Adds a hypothesis to the frame, or merges it with one that is the same. */
 static wf_status add(wf_trie_search *s, const wf__trie_hypothesis *h, wf_error *err) {
@@ -36,7 +36,7 @@ static wf_status add(wf_trie_search *s, const wf__trie_hypothesis *h, wf_error *
     return WF_OK;
   }
   wf__trie_hypothesis *other = &s->next.data[at];
-  double sum = add_logs(other->score, h->score);
+  double sum = -wf__log_add(-other->score, -h->score);
   if (h->score > other->highest) {
     *other = *h;
     other->highest = h->score;
@@ -264,13 +264,7 @@ static wf_status do_frame(wf_trie_search *s, wf_error *err) {
 
 static wf_status check_scores(const wf_trie_search *s, const wf_scores *scores, wf_error *err) {
   const wf_trie_searcher *parts = s->searcher;
-  if (scores->num_frames < 0 || scores->dtype < WF_FLOAT32 || scores->dtype > WF_BFLOAT16 ||
-      scores->stride < scores->num_columns || (scores->data == NULL && scores->num_frames > 0))
-    return wf__fail(err, WF_ERR_ARGUMENT, "invalid scores: %lld frames, %d columns, stride %lld",
-                    (long long)scores->num_frames, scores->num_columns, (long long)scores->stride);
-  if (scores->on_device)
-    return wf__fail(err, WF_ERR_UNSUPPORTED,
-                    "the scores are in GPU memory, the search needs them in host memory");
+  WF__TRY(wf__check_host_scores(scores, "the search", err));
   if (scores->num_frames > 0 && scores->num_columns < parts->min_columns)
     return wf__fail(err, WF_ERR_ARGUMENT, "the scores have %d columns, the tokens need %d",
                     scores->num_columns, parts->min_columns);

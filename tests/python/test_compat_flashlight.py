@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from conftest import CTC
 from fake_tensors import FakeTensor
-from test_compat import ARPA, greedy, log_softmax
+from test_compat import ARPA, check_ignored_options, greedy, log_softmax
 
 import warpfst as wf
 from warpfst.compat import CTCDecoderLM, CTCDecoderLMState, ctc_decoder, flashlight
@@ -456,15 +456,11 @@ def test_wrong_arguments_are_refused(arpa, tmp_path):
 
 
 def test_options_without_effect_give_warnings():
-    for call, names in (
+    cases = (
         (lambda: LexiconFreeDecoder(free_options(), ZeroLM(), 1, 0, [0.5]), ["transitions"]),
         (lambda: ctc_decoder(None, TOKENS, word_score=1.0, lm_weight=3.0), ["word_score", "lm_weight"]),
-    ):
-        with warnings.catch_warnings(record=True) as found:
-            warnings.simplefilter("always")
-            call()
-        told = [str(one.message).partition("=")[0] for one in found if one.category is wf.IgnoredOptionWarning]
-        assert told == names and all(one.filename == __file__ for one in found if one.category is wf.IgnoredOptionWarning)
+    )
+    check_ignored_options(cases, __file__)
     with warnings.catch_warnings():
         warnings.simplefilter("error", wf.IgnoredOptionWarning)
         ctc_decoder(LEXICON, TOKENS, word_score=1.0, unk_score=-3.0, beam_size=5, beam_size_token=3)
