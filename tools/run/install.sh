@@ -114,7 +114,7 @@ needs_bench() { # [WHAT]
   need_build
   need libcmocka-dev python3 libfst-tools libfst-dev time util-linux
   case $what in
-    graph | hybrid | fly | rnnlm_hybrid) need pocketsphinx pocketsphinx-en-us pocketsphinx-testdata python3-numpy ;;
+    graph | hybrid | fly | rnnlm_hybrid | accuracy | papers) need pocketsphinx pocketsphinx-en-us pocketsphinx-testdata python3-numpy ;;
   esac
   case $what in word_times | spot) need python3-numpy ;; esac
   case $what in rnnlm_hybrid) need r-cran-janeaustenr ;; esac
