@@ -92,7 +92,7 @@ class CTCDecoder:
         """
         if len(emissions.shape) != 3:
             raise ValueError(f"emissions have shape {list(emissions.shape)}, expected [utterances, frames, tokens]")
-        batch, tensors = Batch(emissions, lengths), _is_tensor(emissions)
+        batch, tensors = Batch(_detached(emissions), lengths), _is_tensor(emissions)
 
         def decode(i: int) -> list[DecodeResult]:
             return self.decoder.decode_best(batch.scores[i], self.nbest)
@@ -111,7 +111,7 @@ class CTCDecoder:
     def decode_step(self, emissions: Any) -> None:
         """Goes on with frames [frames, tokens]."""
         self._tensors = _is_tensor(emissions)
-        self.decoder.decode_step(emissions)
+        self.decoder.decode_step(_detached(emissions))
 
     def decode_end(self) -> None:
         """Ends the utterance."""
@@ -142,6 +142,10 @@ class CTCDecoder:
 def _is_tensor(emissions: Any) -> bool:
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(emissions, torch.Tensor)
+
+
+def _detached(emissions: Any) -> Any:
+    return emissions.detach() if _is_tensor(emissions) else emissions
 
 
 def _numbers(values: Sequence[int], dtype: str, tensor: bool) -> Any:
