@@ -19,13 +19,51 @@ static uint64_t key_of(const wf_trie_searcher *s, const wf__trie_hypothesis *h) 
 }
 
 static bool too_low(const wf_trie_search *s, double score) {
-  return !(score > -INFINITY) || score < s->best - (double)s->searcher->options.beam;
+  return !(score > -INFINITY) || score < s->floor;
+}
+
+/* Sorts as the score does, from high to low. No NaN. */
+static uint64_t descending(double score) {
+  uint64_t bits;
+  memcpy(&bits, &score, sizeof bits);
+  return bits >> 63 ? bits : ~bits & INT64_MAX;
+}
+
+static double score_of(uint64_t descending_bits) {
+  uint64_t bits = descending_bits >> 63 ? descending_bits : ~descending_bits & INT64_MAX;
+  double score;
+  memcpy(&score, &bits, sizeof score);
+  return score;
+}
+
+static void raise_floor(wf_trie_search *s, double floor) {
+  if (floor > s->floor) s->floor = floor;
+}
+
+static void raise_best(wf_trie_search *s, double score) {
+  if (score <= s->best) return;
+  s->best = score;
+  raise_floor(s, score - (double)s->searcher->options.beam);
+}
+
+/* If there are more than beam_size hypotheses, those that come later must be as good as the last of
+ * the best ones. Not for sums, which still grow. */
+static wf_status check_size(wf_trie_search *s, wf_error *err) {
+  const wf_trie_options *o = &s->searcher->options;
+  uint64_t num = s->next.size;
+  if (o->sum_alignments || num < s->next_check) return WF_OK;
+  s->next_check = 2 * num;
+  s->keys.size = 0;
+  WF__TRY(wf__vec_grow(&s->keys, num, "a frame", err));
+  for (uint64_t k = 0; k < num; k++) s->keys.data[k] = descending(s->next.data[k].score);
+  raise_floor(s, score_of(wf__select_smallest(s->keys.data, num, (uint64_t)o->beam_size)));
+  return WF_OK;
 }
 
 /* Adds a hypothesis to the frame, or merges it with one that is the same. */
 static wf_status add(wf_trie_search *s, const wf__trie_hypothesis *h, wf_error *err) {
   if (too_low(s, h->score)) return WF_OK;
-  if (h->score > s->best) s->best = h->score;
+  raise_best(s, h->score);
   uint32_t at = 0;
   bool fresh = false;
   WF__TRY(wf__map64_insert(&s->merged, key_of(s->searcher, h), (uint32_t)s->next.size, &at, &fresh,
@@ -33,15 +71,16 @@ static wf_status add(wf_trie_search *s, const wf__trie_hypothesis *h, wf_error *
   if (fresh) {
     WF__TRY(wf__vec_push(&s->next, *h, "a frame", err));
     s->next.data[at].highest = h->score;
-    return WF_OK;
+    return check_size(s, err);
   }
   wf__trie_hypothesis *other = &s->next.data[at];
-  double sum = -wf__log_add(-other->score, -h->score);
+  double sum = s->searcher->options.sum_alignments ? -wf__log_add(-other->score, -h->score)
+                                                   : fmax(other->score, h->score);
   if (h->score > other->highest) {
     *other = *h;
     other->highest = h->score;
   }
-  other->score = s->searcher->options.sum_alignments ? sum : other->highest;
+  other->score = sum;
   return WF_OK;
 }
 
@@ -62,6 +101,11 @@ static wf__trie_hypothesis step(const wf_trie_search *s, const wf__trie_hypothes
   return h;
 }
 
+/* Too low even if the language model says probability 1. Then it need not be asked. */
+static bool hopeless(const wf_trie_search *s, double score) {
+  return s->searcher->lm_fn == NULL && s->searcher->options.lm_weight >= 0 && too_low(s, score);
+}
+
 static void add_lm(const wf_trie_search *s, wf__trie_hypothesis *h, double score) {
   h->lm_score += score;
   h->score += (double)s->searcher->options.lm_weight * score;
@@ -74,9 +118,7 @@ static wf_status end_word(wf_trie_search *s, const wf__trie_hypothesis *at, int3
                           double word_score, double expected, wf_error *err) {
   const wf_trie_options *o = &s->searcher->options;
   wf__trie_hypothesis h = *at;
-  /* No look-up if it is too low even at probability 1. */
-  if (s->searcher->lm_fn == NULL && o->lm_weight >= 0 && !o->token_lm &&
-      too_low(s, h.score + word_score - fmin(expected, 0) * (double)o->lm_weight))
+  if (!o->token_lm && hopeless(s, h.score + word_score - fmin(expected, 0) * (double)o->lm_weight))
     return WF_OK;
   if (!o->token_lm) {
     double score = 0;
@@ -153,6 +195,7 @@ static wf_status expand_freely(wf_trie_search *s, const wf__trie_hypothesis *fro
   for (int32_t token = 0; (uint64_t)token < s->row.size; token++) {
     if (!s->chosen.data[token]) continue;
     wf__trie_hypothesis h = step(s, from, parent, token);
+    if (hopeless(s, h.score)) continue;
     if (!asg && token == parts->blank) {
       h.after_blank = true;
     } else if (token != from->token || (!asg && from->after_blank)) {
@@ -166,13 +209,6 @@ static wf_status expand_freely(wf_trie_search *s, const wf__trie_hypothesis *fro
 }
 
 /* --- a frame -------------------------------------------------------------------------------- */
-
-/* Sorts as the score does, from high to low. No NaN. */
-static uint64_t descending(double score) {
-  uint64_t bits;
-  memcpy(&bits, &score, sizeof bits);
-  return bits >> 63 ? bits : ~bits & INT64_MAX;
-}
 
 static wf_status read_row(wf_trie_search *s, const wf_scores *scores, int64_t frame,
                           wf_error *err) {
@@ -208,8 +244,7 @@ static wf_status choose_tokens(wf_trie_search *s, wf_error *err) {
 /* Moves the frame's best hypotheses to `kept`, the best one first. */
 static wf_status keep_best(wf_trie_search *s, wf_error *err) {
   uint64_t num = 0, most = (uint64_t)s->searcher->options.beam_size;
-  for (uint64_t k = 0; k < s->next.size; k++)
-    if (s->next.data[k].score > s->best) s->best = s->next.data[k].score; /* of a sum */
+  for (uint64_t k = 0; k < s->next.size; k++) raise_best(s, s->next.data[k].score); /* of a sum */
   s->keys.size = 0;
   WF__TRY(wf__vec_grow(&s->keys, s->next.size, "a frame", err));
   for (uint64_t k = 0; k < s->next.size; k++) {
@@ -244,7 +279,8 @@ static wf_status keep_best(wf_trie_search *s, wf_error *err) {
 
 static void begin_frame(wf_trie_search *s) {
   s->next.size = 0;
-  s->best = -INFINITY;
+  s->best = s->floor = -INFINITY;
+  s->next_check = 2 * (uint64_t)s->searcher->options.beam_size;
   wf__map64_clear(&s->merged);
 }
 
