@@ -33,6 +33,7 @@ SCALES = (0.5, 0.7, 0.9, 1.1)
 TUNED, FIRST = 200, 400  # utterances
 LATTICE_BEAM = 8
 NUM_BOOSTS, BOOST = 100, 1.0
+LOG_LINEAR_SHARE = 0.3  # of the recurrent model; not tuned
 
 
 def write_lines(path, sentences):
@@ -102,9 +103,15 @@ class Models:
         path.write_text("".join(f"{word} {BOOST}\n" for word in sorted(ratio, key=ratio.get, reverse=True)[:NUM_BOOSTS]), encoding="utf-8")
         return path
 
-    def rnn_flags(self):
+    def rnn_flags(self, interpolation="linear"):
         """Of the recurrent model, where the costs of words are those of the mixture."""
-        return [*text_models.rnn_flags(self.rnn, self.mixed, self.rnn_share), f"--rnnlm-small={self.mixed}", "--history-merge-order=4"]
+        share, unknown = (self.rnn_share, 1e6) if interpolation == "linear" else (LOG_LINEAR_SHARE, self.unknown_cost())
+        return [*text_models.rnn_flags(self.rnn, self.mixed, share, interpolation, unknown), f"--rnnlm-small={self.mixed}", "--history-merge-order=4"]
+
+    def unknown_cost(self):
+        """For log-linear interpolation: the cost on held-out text of a word that the recurrent model lacks, equal for all such words."""
+        stream = self.held_out.of[self.best]
+        return -math.log(sum(p == 0 for p in stream) / len(stream) / (len(self.words) - sum(1 for _ in open(self.rnn, encoding="utf-8"))))
 
     def table(self):
         rows = [["en-us", "", f"{self.held_out.perplexity({'en-us': 1.0}):.1f}"]]
@@ -187,6 +194,7 @@ class Head:
         yield "mixture on the fly, minimum Bayes risk", self.mbr(lattices, words)
         yield from self.second_passes(lattices, words)
         yield "mixture and recurrent model on the fly", self.decode(graph, words, mixture, *m.rnn_flags())
+        yield "mixture and recurrent model on the fly, log-linear", self.decode(graph, words, mixture, *m.rnn_flags("log_linear"))
         yield "mixture and boosts on the fly", self.decode(graph, words, mixture, f"--boost={m.boosts}")
         yield "mixture, recurrent model and boosts on the fly", self.decode(graph, words, mixture, *m.rnn_flags(), f"--boost={m.boosts}")
 

@@ -92,7 +92,7 @@ class Bench:
         graph, words = head.graph(self.models.unigrams, "--backoff=failure")
         head.take(CACHE_UTTERANCES)
         for memory in MEMORY:
-            _, rtfx, counts, frames = self.decode_recurrent(head, graph, words, 12, "--rnnlm-cache=utterance", f"--rnnlm-memory={memory}", "--batch=1")
+            _, _, counts, frames = self.decode_recurrent(head, graph, words, 12, "--rnnlm-cache=utterance", f"--rnnlm-memory={memory}", "--batch=1")
             hits = f"{100 * counts['hit_ratio']:.1f}"
             rows.append([memory >> 10, hits, f"{counts['requests'] / frames:.0f}", f"{counts['costs'] / frames:.0f}", f"{counts['hidden_states'] / frames:.1f}", counts["evicted_results"], counts["evicted"]])
             self.add("cache of the recurrent LM", f"CPU, beam 12, {CACHE_UTTERANCES} utterances, rnnlm_memory {memory >> 10} KiB", hits=(hits, "%"), costs_per_frame=(f"{counts['costs'] / frames:.1f}", "costs"))

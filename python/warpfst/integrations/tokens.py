@@ -26,6 +26,7 @@ AnyLexicon = Union[Lexicon, Pronunciations, Path]
 
 WORD_START = "\u2581"
 _SPECIAL = re.compile(r"<.+>|\[.+\]")  # <unk>, <sos/eos>, [UNK]
+_LATTICE_RESULTS = ("determinize", "confidences", "nbest", "mbr", "keep_raw")  # keywords of Decoder that are in no table
 _UNSAFE = re.compile(r"|<eps>|#\d+|.*[\s\0\ud800-\udfff].*", re.DOTALL)  # names that token tables reserve or cannot store
 # Nats a word if there is no language model: too little to matter, but where two cuts into words have the same scores, the one with fewer words wins.
 # The default topology also reads a held token as the token twice, so a word of one token would otherwise come out doubled.
@@ -141,10 +142,25 @@ class ModelTokens:
             return build_ctc_graph(table, lexicon, model, words=model.words, **options)
         return build_ctc_graph(table, lexicon, **options)
 
-    def decoder(self, lm: AnyModel | None = None, *, lexicon: AnyLexicon | None = None, words: Iterable[str] | None = None, **options: Any) -> Decoder:
-        """A decoder for the model's scores. `lm`, `lexicon` and `words` are those of `graph`. Options: tables "decoder" and "ctc_graph"."""
+    def decoder(
+        self,
+        lm: AnyModel | None = None,
+        *,
+        lexicon: AnyLexicon | None = None,
+        words: Iterable[str] | None = None,
+        graph: Graph | None = None,
+        **options: Any,
+    ) -> Decoder:
+        """A decoder for the model's scores. `lm`, `lexicon` and `words` are those of the method `graph`; or `graph` is what it made with the same `lm`.
+
+        Options: tables "decoder" and "ctc_graph", and what Decoder makes of lattices: determinize, confidences, nbest, mbr, keep_raw.
+        """
+        lattice_results = {name: options.pop(name) for name in _LATTICE_RESULTS if name in options}
         decoder_options, graph_options = split(options, "decoder", "ctc_graph")
         model = open_model(lm) if isinstance(lm, (str, os.PathLike)) else lm
-        graph = self.graph(model, lexicon=lexicon, words=words, **graph_options)
+        if graph is None:
+            graph = self.graph(model, lexicon=lexicon, words=words, **graph_options)
+        elif lexicon is not None or words is not None or graph_options:
+            raise TypeError("the graph is given: lexicon, words and options of graphs have no effect")
         defaults = {"blank": self.blank, **({} if model is not None else {"word_score": -_WORD_COST})}
-        return Decoder(graph, lm=None if isinstance(model, LM) else model, **{**defaults, **decoder_options})
+        return Decoder(graph, lm=None if isinstance(model, LM) else model, **{**defaults, **lattice_results, **decoder_options})
