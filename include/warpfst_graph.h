@@ -469,6 +469,7 @@ WF_API wf_status wf_align_hmm(wf_hmm *hmm, const wf_lexicon *lexicon,
                               const wf_hmm_align_input *inputs, size_t count,
                               const wf_hmm_align_options *options, wf_hmm_alignment **results,
                               wf_error *err);
+
 #ifdef __cplusplus
 }
 #endif
