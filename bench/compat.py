@@ -1,7 +1,7 @@
-"""compat --data=FOLDER [--rounds=3] [--record]
+"""compat --data=FOLDER [--part=all|pyctcdecode|flashlight|torchaudio] [--rounds=3] [--record]
 
-Compares warpfst.compat with pyctcdecode: word error rate, processor time and results of the same calls with the same arguments, one utterance per call, on one processor.
-FOLDER has logp_char and logp_bpe: folders of .npy files, or .tar.xz archives of them. References and the language model are those of examples/ctc.
+Compares warpfst.compat with pyctcdecode, flashlight-text and torchaudio's ctc_decoder: word error rate, processor time and results of the same calls with the same arguments, on one
+processor. FOLDER has logp_char, logp_bpe and logp_phone: folders of .npy files, or .tar.xz archives of them. References, lexicons and the language model are those of examples/ctc.
 """
 import argparse
 import logging
@@ -11,40 +11,16 @@ import statistics
 import time
 import warnings
 
+import compat_flashlight
+import compat_torchaudio
 import decode_tasks
 import measure
-import numpy
 import pyctcdecode
+from compat_speech import CTC, Comparison, Speech
 
 import warpfst.compat
 
-CTC = measure.ROOT / "examples" / "ctc"
-WORD_START = "\u2581"
 NUM_HOTWORDS = 20
-
-
-class Speech:
-    """Scores, references, and labels in pyctcdecode's convention, of one kind of tokens."""
-
-    def __init__(self, folder, head):
-        tokens = [line.split()[0] for line in (CTC / f"tokens_{head}.txt").read_text(encoding="utf-8").splitlines()]
-        space = " " if head == "char" else WORD_START
-        self.labels = ["", *(space if token == WORD_START else token for token in tokens[1:])]
-        archive = folder / f"logp_{head}.tar.xz"
-        scores = decode_tasks.unpacked(archive) if archive.exists() else folder / f"logp_{head}"
-        self.scores, self.references = [], []
-        for line in (CTC / "text").read_text(encoding="utf-8").splitlines():
-            key, *words = line.split()
-            path = pathlib.Path(scores, f"{key}.npy")
-            if path.exists():
-                self.scores.append(numpy.load(path).astype(numpy.float32))
-                self.references.append(words)
-        if not self.scores:
-            raise SystemExit(f"{folder}: no logp_{head}")
-        self.num_words = sum(map(len, self.references))
-
-    def error_rate(self, texts):
-        return 100 * sum(measure.distance(words, text.split()) for words, text in zip(self.references, texts, strict=True)) / self.num_words
 
 
 def hotwords():
@@ -55,7 +31,7 @@ def hotwords():
 
 def run(build, speech, model, arguments, rounds):
     """Texts, and the median of the processor seconds."""
-    decoder = build(speech.labels, model)
+    decoder = build(speech.labels(), model)
     seconds = []
     for _ in range(rounds):
         begin = time.process_time()
@@ -64,34 +40,37 @@ def run(build, speech, model, arguments, rounds):
     return texts, statistics.median(seconds)
 
 
+def compare_pyctcdecode(data, model, rounds):
+    tasks = {
+        "no model": (None, {}),
+        "3-gram": (model, {}),
+        f"3-gram, {NUM_HOTWORDS} hotwords": (model, {"hotwords": hotwords(), "hotword_weight": 2.0}),
+    }
+    for head in ("char", "bpe"):
+        speech = Speech(data, head)
+        for name, (lm, arguments) in tasks.items():
+            mine, theirs = (run(build, speech, lm, arguments, rounds) for build in (warpfst.compat.build_ctcdecoder, pyctcdecode.build_ctcdecoder))
+            yield Comparison(speech, name, mine, theirs, "pyctcdecode 0.5.0")
+
+
+PARTS = {"pyctcdecode": compare_pyctcdecode, "flashlight": compat_flashlight.compare, "torchaudio": compat_torchaudio.compare}
+
+
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--data", type=pathlib.Path, required=True)
+    parser.add_argument("--part", default="all", choices=["all", *PARTS])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
     logging.disable(logging.WARNING)
     warnings.simplefilter("error", warpfst.IgnoredOptionWarning)
     model = str(decode_tasks.plain_model())
-    tasks = {
-        "no model": (None, {}),
-        "3-gram": (model, {}),
-        f"3-gram, {NUM_HOTWORDS} hotwords": (model, {"hotwords": hotwords(), "hotword_weight": 2.0}),
-    }
-    rows, figures = [], []
-    for head in ("char", "bpe"):
-        speech = Speech(options.data, head)
-        for name, (lm, arguments) in tasks.items():
-            mine, my_seconds = run(warpfst.compat.build_ctcdecoder, speech, lm, arguments, options.rounds)
-            theirs, their_seconds = run(pyctcdecode.build_ctcdecoder, speech, lm, arguments, options.rounds)
-            rates, equal = [speech.error_rate(texts) for texts in (mine, theirs)], sum(a == b for a, b in zip(mine, theirs, strict=True))
-            rows.append([f"{head}, {name}", *(f"{rate:.2f}" for rate in rates), f"{equal} of {len(mine)}", f"{my_seconds:.2f}", f"{their_seconds:.2f}", f"{their_seconds / my_seconds:.1f}"])
-            setup = f"{head}, {name}, {len(mine)} utterances, {sum(map(len, speech.scores))} frames"
-            for peer, rate, seconds in (("compat", rates[0], my_seconds), ("pyctcdecode 0.5.0", rates[1], their_seconds)):
-                figures += [("compat", f"{setup}, {peer}", measure.figure(rate), "% WER"), ("compat", f"{setup}, {peer}", measure.figure(seconds), "s")]
-    print(measure.table(["task", "WER, compat", "WER, pyctcdecode", "equal texts", "compat, s", "pyctcdecode, s", "ratio"], rows))
-    if options.record:
-        measure.record(figures, "./run bench compat")
+    for part in PARTS if options.part == "all" else [options.part]:
+        found = list(PARTS[part](options.data, model, options.rounds))
+        print(measure.table(["task", "WER, compat", f"WER, {part}", "equal texts", "compat, s", f"{part}, s", "ratio"], [one.row for one in found]), flush=True)
+        if options.record:
+            measure.record([figure for one in found for figure in one.figures], "./run bench compat")
 
 
 if __name__ == "__main__":

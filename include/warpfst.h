@@ -13,6 +13,7 @@
  *    warpfst_lattice.h   lattices: files, n-best lists, rescoring, confidences
  *    warpfst_fst.h       transducers: building, files, operations, composition
  *    warpfst_graph.h     lexicons, HMMs, decoding graphs
+ *    warpfst_beam.h      beam searches without a graph
  *    warpfst_python.h    for the Python package
  *    warpfst_all.h       all of them
  *

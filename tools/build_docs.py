@@ -91,7 +91,7 @@ def c_page():
     return "\n".join(lines)
 
 
-C_HEADERS = ("warpfst.h", "warpfst_io.h", "warpfst_lm.h", "warpfst_lattice.h", "warpfst_fst.h", "warpfst_graph.h")
+C_HEADERS = ("warpfst.h", "warpfst_io.h", "warpfst_lm.h", "warpfst_lattice.h", "warpfst_fst.h", "warpfst_graph.h", "warpfst_beam.h")
 
 
 def c_header(name):
@@ -186,7 +186,9 @@ def python_page():
                 lines += [f"### {name}", "", "```python", signature(name, thing), "```", "", *docstring(thing)]
     lines += torch_entries()
     for title, module, names in (
-        ("warpfst.compat", warpfst.compat, ("build_ctcdecoder", "BeamSearchDecoderCTC", "LanguageModel", "LMState", "Alphabet", "cuda_ctc_decoder")),
+        ("warpfst.compat", warpfst.compat, ("build_ctcdecoder", "BeamSearchDecoderCTC", "LanguageModel", "LMState", "Alphabet", "ctc_decoder", "CTCDecoder", "CTCHypothesis", "cuda_ctc_decoder", "CUCTCDecoder")),
+        ("warpfst.compat.flashlight.decoder", warpfst.compat.flashlight.decoder, warpfst.compat.flashlight.decoder.__all__),
+        ("warpfst.compat.flashlight.dictionary", warpfst.compat.flashlight.dictionary, ("Dictionary", "load_words", "create_word_dict", "pack_replabels", "unpack_replabels")),
         ("warpfst.integrations", warpfst.integrations, [name for name in warpfst.integrations.__all__ if not name.startswith("from_")]),
         ("warpfst.transcribe", warpfst.transcribe, warpfst.transcribe.__all__),
         ("warpfst.transcribe.cluster", warpfst.transcribe.cluster, ("transcribe_list", "transcribe_part", "Settings", "Summary")),

@@ -29,6 +29,7 @@
   X(align, WF_ALIGN_OPTIONS)                             \
   X(hmm_align, WF_HMM_ALIGN_OPTIONS)                     \
   X(prefix, WF_PREFIX_OPTIONS)                           \
+  X(trie, WF_TRIE_OPTIONS)                               \
   X(decoder, WF_DECODER_OPTIONS)                         \
   X(stream, WF_STREAM_OPTIONS)                           \
   X(score_reader, WF_SCORE_READER_OPTIONS)               \

@@ -50,6 +50,19 @@ void wf_python_epoch(void *user, const wf_rnnlm_epoch *epoch) {
   g_python.PyGILState_Release(state);
 }
 
+bool wf_python_score(void *user, int64_t history, int32_t word, int64_t *next, double *score) {
+  wf_python_lm *lm = user;
+  if (lm->call.raised[0] != NULL) return false;
+  const int state = g_python.PyGILState_Ensure();
+  const bool good = take_result(
+      &lm->call,
+      g_python.PyObject_CallFunction(lm->call.callable, "Li", (long long)history, (int)word));
+  *next = lm->next;
+  *score = lm->score;
+  g_python.PyGILState_Release(state);
+  return good;
+}
+
 void wf_python_destroy(void *capsule) {
   union {
     void *address;

@@ -6,7 +6,7 @@
 #include <float.h>
 
 #include "cpu/search.h"
-#include "cpu/select.h"
+#include "base/select.h"
 #include "math/cost.h"
 
 static inline uint64_t rank_key(const wf__token *token) {

@@ -7,7 +7,7 @@
 #include "base/interrupt.h"
 #include "cpu/limits.h"
 #include "cpu/links.h"
-#include "cpu/select.h"
+#include "base/select.h"
 #include "cpu/token_table.h"
 #include "math/cost.h"
 #include "math/score.h"

@@ -7,6 +7,7 @@
 #include "base/option_tables.h"
 #include "base/threads.h"
 #include "decode/aligner.h"
+#include "decode/host_scores.h"
 #include "math/score.h"
 
 static wf_status check_words(const wf_align_input *input, wf_error *err) {
@@ -26,15 +27,7 @@ static wf_status check_input(const wf__aligner *a, wf_error *err) {
   const wf_align_input *input = a->input;
   int32_t blank = a->options->blank;
   const wf_scores *s = &input->scores;
-  if (s->num_frames < 0 || s->num_frames > INT32_MAX || s->dtype < WF_FLOAT32 ||
-      s->dtype > WF_BFLOAT16 || s->num_columns < 0 || s->stride < s->num_columns ||
-      (s->data == NULL && s->num_frames > 0))
-    return wf__fail(err, WF_ERR_ARGUMENT, "invalid scores: %lld frames, %d columns, stride %lld",
-                    (long long)s->num_frames, s->num_columns, (long long)s->stride);
-  if (s->on_device)
-    return wf__fail(err, WF_ERR_UNSUPPORTED,
-                    "the scores are in GPU memory, alignment needs them "
-                    "in host memory");
+  WF__TRY(wf__check_host_scores(s, "alignment", err));
   if (s->num_frames > 0 && blank >= s->num_columns)
     return wf__fail(err, WF_ERR_ARGUMENT, "the blank is column %d, the scores have %d columns",
                     blank, s->num_columns);

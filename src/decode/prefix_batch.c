@@ -5,6 +5,7 @@
 #include "base/config.h"
 #include "base/option_tables.h"
 #include "base/threads.h"
+#include "decode/host_scores.h"
 #include "decode/prefix_search.h"
 
 /* --- the searcher -------------------------------------------------------------------------- */
@@ -71,14 +72,7 @@ void wf_prefix_searcher_free(wf_prefix_searcher *searcher) {
 static wf_status check_input(const wf_prefix_searcher *searcher, const wf_prefix_input *input,
                              wf_error *err) {
   const wf_scores *s = &input->scores;
-  if (s->num_frames < 0 || s->num_frames > INT32_MAX - 1 || s->dtype < WF_FLOAT32 ||
-      s->dtype > WF_BFLOAT16 || s->stride < s->num_columns ||
-      (s->data == NULL && s->num_frames > 0))
-    return wf__fail(err, WF_ERR_ARGUMENT, "invalid scores: %lld frames, %d columns, stride %lld",
-                    (long long)s->num_frames, s->num_columns, (long long)s->stride);
-  if (s->on_device)
-    return wf__fail(err, WF_ERR_UNSUPPORTED,
-                    "the scores are in GPU memory, prefix search needs them in host memory");
+  WF__TRY(wf__check_host_scores(s, "prefix search", err));
   if (s->num_frames > 0 && s->num_columns != searcher->num_tokens)
     return wf__fail(err, WF_ERR_ARGUMENT, "the scores have %d columns, there are %d tokens",
                     s->num_columns, searcher->num_tokens);

@@ -6,6 +6,7 @@
 
 #include "base/interrupt.h"
 #include "decode/prefix_texts.h"
+#include "math/cost.h"
 #include "math/score.h"
 
 /* Of the alignments that a hypothesis sums over, the best gives the frames. */
@@ -40,11 +41,6 @@ typedef struct search {
   int32_t *chosen;  /* [num_tokens] tokens of the frame */
   float *row;       /* [num_tokens] */
 } search;
-
-static double add_logs(double a, double b) {
-  double high = a > b ? a : b, low = a > b ? b : a;
-  return low == -INFINITY ? high : high + log1p(exp(low - high));
-}
 
 /* --- a frame -------------------------------------------------------------------------------- */
 
@@ -99,7 +95,7 @@ static wf_status merge(wf__map64 *places, uint64_t key, const hypothesis *h, hyp
   WF__TRY(wf__map64_insert(places, key, (uint32_t)to->size, &at, &fresh, "hypotheses", err));
   if (fresh) return wf__vec_push(to, *h, "hypotheses", err);
   hypothesis *other = &to->data[at];
-  double sum = add_logs(other->log_prob, h->log_prob);
+  double sum = -wf__log_add(-other->log_prob, -h->log_prob);
   if (h->best > other->best) *other = *h;
   other->log_prob = sum;
   return WF_OK;

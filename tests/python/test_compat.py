@@ -317,21 +317,27 @@ def test_wrong_arguments_are_refused(tmp_path):
         decoder.decode(spelled("a", LETTERS))
 
 
-def test_options_without_effect_give_warnings():
-    labels, tokens = ["", "a", "b"], ["<blk>", "a", "b"]
-    scores = log_softmax(np.zeros((4, 3)))
-    decoder = build_ctcdecoder(labels)
-    for call, names in (
-        (lambda: decoder.decode_batch(object(), [scores]), ["pool"]),
-        (lambda: build_ctcdecoder(labels, unk_score_offset=-5.0), ["unk_score_offset"]),
-        (lambda: build_ctcdecoder(labels, unigrams=["a"], beta=0.5), ["unigrams", "beta"]),
-        (lambda: cuda_ctc_decoder(tokens, beam_size=50), ["beam_size"]),
-    ):
+def check_ignored_options(cases, file):
+    """cases: (call, the names of its options without effect). The warnings name lines of `file`."""
+    for call, names in cases:
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always")
             call()
         told = [str(one.message).partition("=")[0] for one in found if one.category is wf.IgnoredOptionWarning]
-        assert told == names and all(one.filename == __file__ for one in found if one.category is wf.IgnoredOptionWarning)
+        assert told == names and all(one.filename == file for one in found if one.category is wf.IgnoredOptionWarning)
+
+
+def test_options_without_effect_give_warnings():
+    labels, tokens = ["", "a", "b"], ["<blk>", "a", "b"]
+    scores = log_softmax(np.zeros((4, 3)))
+    decoder = build_ctcdecoder(labels)
+    cases = (
+        (lambda: decoder.decode_batch(object(), [scores]), ["pool"]),
+        (lambda: build_ctcdecoder(labels, unk_score_offset=-5.0), ["unk_score_offset"]),
+        (lambda: build_ctcdecoder(labels, unigrams=["a"], beta=0.5), ["unigrams", "beta"]),
+        (lambda: cuda_ctc_decoder(tokens, beam_size=50), ["beam_size"]),
+    )
+    check_ignored_options(cases, __file__)
     with warnings.catch_warnings():
         warnings.simplefilter("error", wf.IgnoredOptionWarning)
         decoder.decode(scores, 50, beam_prune_logp=-8.0, token_min_logp=-1.0)

@@ -77,11 +77,11 @@ def test_commands_in_the_pages_use_existing_flags():
 
 
 def test_flashlight_weights(tmp_path, monkeypatch):
-    """The decoder in the page ranks by flashlight's score: AM + lm_weight * log10 P + word_score * number of words."""
+    """The graph's decoder, the last of the page, ranks by flashlight's score: AM + lm_weight * log10 P + word_score * number of words."""
     pages.lay_out(tmp_path)
     monkeypatch.chdir(tmp_path)
     made = {}
-    exec(blocks_of(ROOT / "docs" / "migrating" / "flashlight.md")[0][1], made)  # noqa: S102
+    exec(blocks_of(ROOT / "docs" / "migrating" / "flashlight.md")[-1][1], made)  # noqa: S102
     options = {name: made["decoder"].config[name] for name in ("acoustic_scale", "word_score", "beam")}
     graph, lm = wf.build_ctc_graph("tokens.txt", "lexicon.txt", "lm.arpa.gz", backoff="failure"), wf.LM.read("lm.arpa.gz")
     for key in ("000030012", "000030024"):

@@ -286,3 +286,21 @@ def test_the_pages_torchrun_goes_on_after_a_kill(tmp_path):
     found = {path.stem: json.loads((tmp_path / "out" / f"{path.stem}.json").read_text())["text"] for path in SCORES}
     assert found == {path.stem: result.text for path, result in zip(SCORES, results)}
     assert len((tmp_path / "scored").read_text()) >= len(SCORES) == len(list((tmp_path / "out").iterdir()))
+
+
+def test_ctc_decoder_gives_tensors():
+    from warpfst.compat import ctc_decoder
+
+    emissions = torch.randn((3, 12, 5), generator=torch.Generator().manual_seed(2), requires_grad=True).log_softmax(2)
+    decoder = ctc_decoder(None, ["-", "|", "a", "b", "c"], nbest=2)
+    lengths = torch.tensor([12, 5, 0])
+    for several, scores, length in zip(decoder(emissions, lengths), emissions, lengths):
+        same = decoder(scores.detach()[:length].double().numpy()[None])[0] if length else several
+        for one, other in zip(several, same):
+            assert (one.tokens.dtype, one.timesteps.dtype) == (torch.int64, torch.int32)
+            assert one.tokens.tolist() == list(other.tokens) and abs(one.score - other.score) < 1e-4
+    decoder.decode_begin()
+    decoder.decode_step(emissions[0])
+    decoder.decode_end()
+    best = decoder.get_final_hypothesis()[0]
+    assert torch.equal(best.tokens, decoder(emissions)[0][0].tokens) and decoder.idxs_to_tokens(best.tokens)[0] == "|"

@@ -1,7 +1,23 @@
-"""Drop-in replacements for pyctcdecode and for torchaudio's cuda_ctc_decoder. Docstrings and docs/migrating/ describe the differences."""
+"""Drop-in replacements for pyctcdecode, flashlight-text (module `flashlight`) and torchaudio's decoders. docs/migrating/ describes the differences."""
 
+from . import flashlight
 from .alphabet import Alphabet
 from .pyctcdecode import BeamSearchDecoderCTC, LanguageModel, LMState, build_ctcdecoder
-from .torchaudio import CUCTCDecoder, CUCTCHypothesis, cuda_ctc_decoder
+from .torchaudio import CTCDecoder, CTCDecoderLM, CTCDecoderLMState, CTCHypothesis, CUCTCDecoder, CUCTCHypothesis, ctc_decoder, cuda_ctc_decoder
 
-__all__ = ["Alphabet", "BeamSearchDecoderCTC", "CUCTCDecoder", "CUCTCHypothesis", "LMState", "LanguageModel", "build_ctcdecoder", "cuda_ctc_decoder"]
+__all__ = [
+    "Alphabet",
+    "BeamSearchDecoderCTC",
+    "CTCDecoder",
+    "CTCDecoderLM",
+    "CTCDecoderLMState",
+    "CTCHypothesis",
+    "CUCTCDecoder",
+    "CUCTCHypothesis",
+    "LMState",
+    "LanguageModel",
+    "build_ctcdecoder",
+    "ctc_decoder",
+    "cuda_ctc_decoder",
+    "flashlight",
+]

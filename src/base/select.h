@@ -1,6 +1,6 @@
 /* select.h - exact selection by rank. */
-#ifndef WF_CPU_SELECT_H
-#define WF_CPU_SELECT_H
+#ifndef WF_BASE_SELECT_H
+#define WF_BASE_SELECT_H
 
 #include <stdint.h>
 

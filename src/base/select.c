@@ -1,6 +1,6 @@
 /* select.c - quickselect with median-of-three pivots; falls back to sorting when the pivots are
  * bad. */
-#include "cpu/select.h"
+#include "base/select.h"
 
 #include <stdlib.h>
 

@@ -1,0 +1,305 @@
+"""The decoders and their options."""
+
+from __future__ import annotations
+
+import array
+import ctypes
+import dataclasses
+import enum
+import math
+from collections.abc import Sequence
+from typing import Any, Union
+
+from .... import _abi
+from ...._library import Handle, call, create, lib
+from ....errors import ArgumentError, StateError, UnsupportedError
+from ....options import c_options
+from ....scores import Batch
+from ...ignored import warn_ignored
+from .lm import KenLM, LmCall, ZeroLM
+from .trie import Trie
+
+_WIDEST = 1e30  # of a beam
+_NO_TRANSITIONS = "only ASG has transitions"
+
+
+class CriterionType(enum.Enum):
+    """What the emissions were trained with."""
+
+    ASG = 0
+    CTC = 1
+    S2S = 2
+
+
+@dataclasses.dataclass
+class LexiconDecoderOptions:
+    """Options of `LexiconDecoder`; all have an effect."""
+
+    beam_size: int
+    beam_size_token: int
+    beam_threshold: float
+    lm_weight: float
+    word_score: float
+    unk_score: float
+    sil_score: float
+    log_add: bool
+    criterion_type: CriterionType
+
+
+@dataclasses.dataclass
+class LexiconFreeDecoderOptions:
+    """Options of `LexiconFreeDecoder`; all have an effect."""
+
+    beam_size: int
+    beam_size_token: int
+    beam_threshold: float
+    lm_weight: float
+    sil_score: float
+    log_add: bool
+    criterion_type: CriterionType
+
+
+Options = Union[LexiconDecoderOptions, LexiconFreeDecoderOptions]
+
+
+class _Paths(Handle):
+    _free = lib.wf_trie_paths_free
+
+    def results(self) -> list[DecodeResult]:
+        paths = ctypes.cast(self.address, ctypes.POINTER(_abi.wf_trie_paths)).contents
+        return [DecodeResult._of(self, paths.paths[i], paths.length) for i in range(paths.num_paths)]
+
+
+class DecodeResult:
+    """A hypothesis: score = emittingModelScore + lm_weight * lmScore + the scores of words and silence.
+
+    words   for each frame: the word that ends in it, else -1. There is one frame more before the first, and one at the end
+    tokens  for each of these frames: its token. With repetitions and blanks
+    """
+
+    def __init__(self, length: int = 0) -> None:
+        self.score = self.emittingModelScore = self.lmScore = 0.0
+        self._length, self._path = length, None
+        self._owner: _Paths | None = None
+        self._words: list[int] | None = [-1] * length
+        self._tokens: list[int] | None = [-1] * length
+
+    @classmethod
+    def _of(cls, owner: _Paths, path: Any, length: int) -> DecodeResult:
+        result = cls()
+        result.score, result.emittingModelScore, result.lmScore = path.score, path.token_score, path.lm_score
+        result._owner, result._path, result._length = owner, path, length
+        result._words = result._tokens = None
+        return result
+
+    @property
+    def words(self) -> list[int]:
+        if self._words is None:
+            assert self._path is not None
+            self._words = self._path.words[: self._length]
+        return self._words
+
+    @property
+    def tokens(self) -> list[int]:
+        if self._tokens is None:
+            assert self._path is not None
+            self._tokens = self._path.tokens[: self._length]
+        return self._tokens
+
+
+class _Searcher(Handle):
+    _free = lib.wf_trie_searcher_free
+
+
+class _Search(Handle):
+    _free = lib.wf_trie_search_free
+
+
+class BeamDecoder:
+    """What both decoders have: an utterance in one piece (`decode`), or step by step. One thread at a time."""
+
+    def __init__(self, options: Options, trie: Trie | None, lm: Any, silence: int, blank: int, unknown: int, transitions: Sequence[float], is_token_lm: bool) -> None:
+        if options.criterion_type == CriterionType.S2S:
+            raise UnsupportedError("criterion_type=S2S is not supported, only CTC and ASG: sequence-to-sequence models need their own search")
+        if not all(callable(getattr(lm, name, None)) for name in ("start", "score", "finish")):
+            raise TypeError(f"the language model is a {type(lm).__name__}, which lacks start, score or finish; for an n-gram model, use KenLM")
+        self._options, self._silence, self._blank, self._transitions, self._lm = options, silence, blank, list(transitions), lm
+        asg = options.criterion_type == CriterionType.ASG
+        nodes, words = trie.flat() if trie is not None else (None, [])
+        flat_words = (ctypes.c_int32 * len(words))(*words)
+        flat_transitions = array.array("f", self._transitions if asg else [])
+        parts = _abi.wf_trie_parts(
+            nodes=nodes, num_nodes=0 if nodes is None else len(nodes), words=flat_words, num_words=len(words), silence=silence, blank=blank, unknown_word=unknown
+        )
+        parts.transitions = (ctypes.c_float * len(flat_transitions)).from_buffer(flat_transitions) if flat_transitions else None
+        parts.num_transitions = len(flat_transitions)
+        self._function: LmCall | None = None
+        if type(lm) is KenLM:
+            parts.lm, parts.lm_labels, parts.num_lm_labels = lm.model.address, lm.labels, len(lm.labels)
+        elif type(lm) is not ZeroLM:
+            self._function = LmCall(lm)
+            parts.lm_fn, parts.user = ctypes.cast(lib.wf_python_score, _abi.wf_trie_lm_fn), self._function.pointer
+        self._searcher = _Searcher(create("wf_trie_searcher_create", ctypes.byref(parts), _c_options(options, is_token_lm)))
+        self._search: _Search | None = None
+
+    @property
+    def calls_python(self) -> bool:
+        """Is the language model a function in Python?"""
+        return self._function is not None
+
+    def _begun(self) -> _Search:
+        if self._search is None:
+            raise StateError("no utterance has begun: call decode_begin")
+        return self._search
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        try:
+            call(name, *arguments)
+        finally:
+            if self._function is not None:
+                self._function.raise_stored()
+
+    def decode_begin(self) -> None:
+        """Begins an utterance."""
+        self._search = _Search(create("wf_trie_search_create", self._searcher.address))
+        if self._function is not None:
+            self._function.restart()
+
+    def decode_step(self, emissions: Any, T: int | None = None, N: int | None = None) -> None:
+        """Goes on with T frames of N tokens.
+
+        emissions  the address of float32 values [T, N], as a number or a ctypes pointer; or an array or tensor [T, N] in host memory, then T and N may be left out
+        """
+        self._step(self._begun(), emissions, T, N)
+
+    def _step(self, search: _Search, emissions: Any, T: int | None, N: int | None) -> None:
+        scores, owner = _scores(emissions, T, N)
+        self._call("wf_trie_search_step", search.address, ctypes.byref(scores))
+        del owner
+
+    def decode_end(self) -> None:
+        """Ends the utterance."""
+        self._call("wf_trie_search_end", self._begun().address)
+
+    def decode(self, emissions: Any, T: int | None = None, N: int | None = None) -> list[DecodeResult]:
+        """All hypotheses of an utterance, best first. Arguments as for `decode_step`."""
+        self.decode_begin()
+        self.decode_step(emissions, T, N)
+        self.decode_end()
+        return self.get_all_final_hypothesis()
+
+    def decode_best(self, scores: Any, count: int) -> list[DecodeResult]:
+        """The best `count` hypotheses of the utterance with these wf_scores. If no function in Python is called, any number of threads may do so."""
+        if self._function is not None:
+            self._function.restart()
+        with _Search(create("wf_trie_search_create", self._searcher.address)) as search:
+            self._call("wf_trie_search_step", search.address, ctypes.byref(scores))
+            self._call("wf_trie_search_end", search.address)
+            return _Paths(create("wf_trie_search_paths", search.address, count)).results()
+
+    def get_best_hypothesis(self, look_back: int = 0) -> DecodeResult:
+        """The best hypothesis of the frames so far without the last `look_back`, up to the frame after the end of a word. An empty one: there is none."""
+        results = _Paths(create("wf_trie_search_best", self._begun().address, look_back)).results()
+        return results[0] if results else DecodeResult()
+
+    def get_all_final_hypothesis(self) -> list[DecodeResult]:
+        """All hypotheses of the frames so far, best first; empty before the first frame."""
+        search = self._begun()
+        return _Paths(create("wf_trie_search_paths", search.address, 0)).results() if self.num_frames else []
+
+    @property
+    def num_frames(self) -> int:
+        """Frames that were not pruned."""
+        return int(lib.wf_trie_search_num_frames(self._begun().address))
+
+    def prune(self, look_back: int = 0) -> None:
+        """Frees the frames that `get_best_hypothesis(look_back)` has. The best score becomes 0."""
+        self._call("wf_trie_search_prune", self._begun().address, look_back)
+
+
+def _scores(emissions: Any, frames: int | None, columns: int | None) -> tuple[Any, Any]:
+    """A wf_scores, and what keeps its memory alive."""
+    address = emissions.value if isinstance(emissions, ctypes.c_void_p) else emissions
+    if isinstance(address, ctypes._Pointer):
+        address = ctypes.cast(address, ctypes.c_void_p).value
+    if isinstance(address, int) or address is None:
+        if frames is None or columns is None:
+            raise ArgumentError("emissions are given by their address, which needs T and N")
+        return _abi.wf_scores(data=address, num_frames=frames, num_columns=columns, stride=columns, dtype=_abi.WF_FLOAT32), None
+    batch = Batch([emissions])
+    scores = batch.scores[0]
+    if frames is not None and frames > scores.num_frames or columns is not None and columns != scores.num_columns:
+        raise ArgumentError(f"emissions have shape [{scores.num_frames}, {scores.num_columns}], T and N are {frames} and {columns}")
+    if frames is not None:
+        scores.num_frames = frames
+    return scores, batch
+
+
+def _c_options(options: Options, is_token_lm: bool) -> Any:
+    values = {
+        "beam_size": options.beam_size,
+        "beam_size_token": options.beam_size_token,
+        "beam": min(options.beam_threshold, _WIDEST),
+        "lm_weight": options.lm_weight,
+        "silence_score": options.sil_score,
+        "sum_alignments": options.log_add,
+        "asg": options.criterion_type == CriterionType.ASG,
+        "token_lm": is_token_lm,
+    }
+    if isinstance(options, LexiconDecoderOptions):
+        values["word_score"] = options.word_score
+        if options.unk_score > -math.inf:
+            # Unknown words can end after any token. If they could hold it, they would be too cheap: the word error rate is higher.
+            values.update(unknown_words=True, unknown_score=options.unk_score, hold_word_ends=False)
+    return c_options("trie", values)
+
+
+class LexiconDecoder(BeamDecoder):
+    """A beam search for the words of a trie.
+
+    options        `LexiconDecoderOptions`
+    trie           spellings, which are copied
+    lm             `KenLM`, `ZeroLM`, or an object with their methods, which is called for each new history
+    sil_token_idx  token that may stand between words
+    blank_token_idx, unk_token_idx  token of the CTC blank; number of the word that stands for unknown ones
+    transitions    of ASG, [token, token before], else empty
+    is_token_lm    the language model is one of tokens
+    """
+
+    def __init__(
+        self,
+        options: LexiconDecoderOptions,
+        trie: Trie,
+        lm: Any,
+        sil_token_idx: int,
+        blank_token_idx: int,
+        unk_token_idx: int,
+        transitions: Sequence[float],
+        is_token_lm: bool,
+    ) -> None:
+        if not isinstance(trie, Trie):
+            raise TypeError(f"the trie is a {type(trie).__name__}, expected a Trie of this module")
+        if options.criterion_type != CriterionType.ASG:
+            warn_ignored(_NO_TRANSITIONS, transitions=(list(transitions), []))
+        super().__init__(options, trie, lm, sil_token_idx, blank_token_idx, unk_token_idx, transitions, is_token_lm)
+
+
+class LexiconFreeDecoder(BeamDecoder):
+    """A beam search for any tokens, with a language model of tokens. Arguments as for `LexiconDecoder`."""
+
+    def __init__(self, options: LexiconFreeDecoderOptions, lm: Any, sil_token_idx: int, blank_token_idx: int, transitions: Sequence[float]) -> None:
+        if options.criterion_type != CriterionType.ASG:
+            warn_ignored(_NO_TRANSITIONS, transitions=(list(transitions), []))
+        super().__init__(options, None, lm, sil_token_idx, blank_token_idx, -1, transitions, False)
+
+    def get_options(self) -> Options:
+        return self._options
+
+    def get_sil_idx(self) -> int:
+        return self._silence
+
+    def get_blank_idx(self) -> int:
+        return self._blank
+
+    def get_transitions(self) -> list[float]:
+        return self._transitions

@@ -1,0 +1,393 @@
+/* trie_search.c - hypotheses frame by frame. */
+#include "decode/trie_search.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/interrupt.h"
+#include "base/select.h"
+#include "decode/host_scores.h"
+#include "math/cost.h"
+#include "math/score.h"
+
+/* --- candidates ----------------------------------------------------------------------------- */
+
+/* What tells hypotheses apart: history, node, last token. Within a word the node has the token. */
+static uint64_t key_of(const wf_trie_searcher *s, const wf__trie_hypothesis *h) {
+  uint32_t place = h->node != 0 ? h->node : s->num_nodes + (uint32_t)h->token;
+  return (uint64_t)h->history << 32 | place << 1 | h->after_blank;
+}
+
+static bool too_low(const wf_trie_search *s, double score) {
+  return !(score > -INFINITY) || score < s->floor;
+}
+
+/* Sorts as the score does, from high to low. No NaN. */
+static uint64_t descending(double score) {
+  uint64_t bits;
+  memcpy(&bits, &score, sizeof bits);
+  return bits >> 63 ? bits : ~bits & INT64_MAX;
+}
+
+static double score_of(uint64_t descending_bits) {
+  uint64_t bits = descending_bits >> 63 ? descending_bits : ~descending_bits & INT64_MAX;
+  double score;
+  memcpy(&score, &bits, sizeof score);
+  return score;
+}
+
+static void raise_floor(wf_trie_search *s, double floor) {
+  if (floor > s->floor) s->floor = floor;
+}
+
+static void raise_best(wf_trie_search *s, double score) {
+  if (score <= s->best) return;
+  s->best = score;
+  raise_floor(s, score - (double)s->searcher->options.beam);
+}
+
+/* If there are more than beam_size hypotheses, those that come later must be as good as the last of
+ * the best ones. Not for sums, which still grow. */
+static wf_status check_size(wf_trie_search *s, wf_error *err) {
+  const wf_trie_options *o = &s->searcher->options;
+  uint64_t num = s->next.size;
+  if (o->sum_alignments || num < s->next_check) return WF_OK;
+  s->next_check = 2 * num;
+  s->keys.size = 0;
+  WF__TRY(wf__vec_grow(&s->keys, num, "a frame", err));
+  for (uint64_t k = 0; k < num; k++) s->keys.data[k] = descending(s->next.data[k].score);
+  raise_floor(s, score_of(wf__select_smallest(s->keys.data, num, (uint64_t)o->beam_size)));
+  return WF_OK;
+}
+
+/* Adds a hypothesis to the frame, or merges it with one that is the same. */
+static wf_status add(wf_trie_search *s, const wf__trie_hypothesis *h, wf_error *err) {
+  if (too_low(s, h->score)) return WF_OK;
+  raise_best(s, h->score);
+  uint32_t at = 0;
+  bool fresh = false;
+  WF__TRY(wf__map64_insert(&s->merged, key_of(s->searcher, h), (uint32_t)s->next.size, &at, &fresh,
+                           "a frame", err));
+  if (fresh) {
+    WF__TRY(wf__vec_push(&s->next, *h, "a frame", err));
+    s->next.data[at].highest = h->score;
+    return check_size(s, err);
+  }
+  wf__trie_hypothesis *other = &s->next.data[at];
+  double sum = s->searcher->options.sum_alignments ? -wf__log_add(-other->score, -h->score)
+                                                   : fmax(other->score, h->score);
+  if (h->score > other->highest) {
+    *other = *h;
+    other->highest = h->score;
+  }
+  other->score = sum;
+  return WF_OK;
+}
+
+/* The hypothesis after one more frame with this token, in the same place of the trie. */
+static wf__trie_hypothesis step(const wf_trie_search *s, const wf__trie_hypothesis *from,
+                                uint32_t parent, int32_t token) {
+  const wf_trie_searcher *parts = s->searcher;
+  wf__trie_hypothesis h = *from;
+  double score = (double)s->row.data[token];
+  if (parts->transitions != NULL && s->num_frames > 0)
+    score += (double)parts->transitions[token * parts->num_transition_tokens + from->token];
+  h.parent = parent;
+  h.token = token;
+  h.word = -1;
+  h.after_blank = false;
+  h.token_score += score;
+  h.score += score + (token == parts->silence ? (double)parts->options.silence_score : 0);
+  return h;
+}
+
+/* Too low even if the language model says probability 1. Then it need not be asked. */
+static bool hopeless(const wf_trie_search *s, double score) {
+  return s->searcher->lm_fn == NULL && s->searcher->options.lm_weight >= 0 && too_low(s, score);
+}
+
+static void add_lm(const wf_trie_search *s, wf__trie_hypothesis *h, double score) {
+  h->lm_score += score;
+  h->score += (double)s->searcher->options.lm_weight * score;
+}
+
+/* --- with a lexicon ------------------------------------------------------------------------- */
+
+/* A word ends. expected: what stood for its score so far. */
+static wf_status end_word(wf_trie_search *s, const wf__trie_hypothesis *at, int32_t word,
+                          double word_score, double expected, wf_error *err) {
+  const wf_trie_options *o = &s->searcher->options;
+  wf__trie_hypothesis h = *at;
+  if (!o->token_lm && hopeless(s, h.score + word_score - fmin(expected, 0) * (double)o->lm_weight))
+    return WF_OK;
+  if (!o->token_lm) {
+    double score = 0;
+    WF__TRY(wf__trie_move(&s->histories, h.history, word, &h.history, &score, err));
+    add_lm(s, &h, score - expected);
+  }
+  h.node = 0;
+  h.word = word;
+  h.score += word_score;
+  return add(s, &h, err);
+}
+
+/* The next token of a word. */
+static wf_status enter(wf_trie_search *s, const wf__trie_hypothesis *from, uint32_t parent,
+                       uint32_t node, wf_error *err) {
+  const wf_trie_searcher *parts = s->searcher;
+  const wf_trie_options *o = &parts->options;
+  const wf_trie_node *to = &parts->nodes[node];
+  /* In CTC, a token again needs a blank in between. */
+  bool same = to->token == from->token, again = same && !o->asg && !from->after_blank;
+  if (again && o->hold_word_ends) return WF_OK;
+  double expected = from->node != 0 ? (double)parts->nodes[from->node].score : 0;
+  wf__trie_hypothesis h = step(s, from, parent, to->token);
+  if (o->token_lm) {
+    double score = 0;
+    WF__TRY(wf__trie_move(&s->histories, h.history, to->token, &h.history, &score, err));
+    add_lm(s, &h, score);
+  }
+  if (to->num_children > 0 && !again) {
+    wf__trie_hypothesis within = h;
+    within.node = node;
+    if (!o->token_lm) add_lm(s, &within, (double)to->score - expected);
+    WF__TRY(add(s, &within, err));
+  }
+  bool may_end = !same || from->node != 0 || o->hold_word_ends;
+  for (uint32_t i = 0; i < to->num_words && may_end; i++)
+    WF__TRY(
+        end_word(s, &h, parts->words[to->first_word + i], (double)o->word_score, expected, err));
+  if (to->num_words == 0 && o->unknown_words)
+    WF__TRY(end_word(s, &h, parts->unknown_word, (double)o->unknown_score, expected, err));
+  return WF_OK;
+}
+
+static wf_status expand_in_trie(wf_trie_search *s, const wf__trie_hypothesis *from, uint32_t parent,
+                                wf_error *err) {
+  const wf_trie_searcher *parts = s->searcher;
+  bool asg = parts->options.asg;
+  const wf_trie_node *at = &parts->nodes[from->node];
+  for (uint32_t c = at->first_child; c < at->first_child + at->num_children; c++)
+    if (s->chosen.data[parts->nodes[c].token]) WF__TRY(enter(s, from, parent, c, err));
+  wf__trie_hypothesis h;
+  if (from->node == 0) { /* silence */
+    h = step(s, from, parent, parts->silence);
+    WF__TRY(add(s, &h, err));
+  }
+  bool may_hold =
+      from->node != 0 || (parts->options.hold_word_ends && from->token != parts->silence);
+  if (may_hold && from->token != parts->blank) {
+    h = step(s, from, parent, from->token);
+    WF__TRY(add(s, &h, err));
+  }
+  if (asg) return WF_OK;
+  h = step(s, from, parent, parts->blank);
+  h.after_blank = true;
+  return add(s, &h, err);
+}
+
+/* --- without ------------------------------------------------------------------------------- */
+
+static wf_status expand_freely(wf_trie_search *s, const wf__trie_hypothesis *from, uint32_t parent,
+                               wf_error *err) {
+  const wf_trie_searcher *parts = s->searcher;
+  bool asg = parts->options.asg;
+  for (int32_t token = 0; (uint64_t)token < s->row.size; token++) {
+    if (!s->chosen.data[token]) continue;
+    wf__trie_hypothesis h = step(s, from, parent, token);
+    if (hopeless(s, h.score)) continue;
+    if (!asg && token == parts->blank) {
+      h.after_blank = true;
+    } else if (token != from->token || (!asg && from->after_blank)) {
+      double score = 0;
+      WF__TRY(wf__trie_move(&s->histories, h.history, token, &h.history, &score, err));
+      add_lm(s, &h, score);
+    }
+    WF__TRY(add(s, &h, err));
+  }
+  return WF_OK;
+}
+
+/* --- a frame -------------------------------------------------------------------------------- */
+
+static wf_status read_row(wf_trie_search *s, const wf_scores *scores, int64_t frame,
+                          wf_error *err) {
+  for (int32_t c = 0; c < scores->num_columns; c++) {
+    s->row.data[c] = wf__score_at(scores, frame, c);
+    if (!wf__score_usable(s->row.data[c]))
+      return wf__fail(err, WF_ERR_ARGUMENT, "frame %lld, column %d: the score is %g",
+                      (long long)frame, c, (double)s->row.data[c]);
+  }
+  return WF_OK;
+}
+
+/* Of tokens with the same score as the last one chosen, the first are chosen. */
+static wf_status choose_tokens(wf_trie_search *s, wf_error *err) {
+  uint64_t num = s->row.size, most = (uint64_t)s->searcher->options.beam_size_token;
+  if (most == 0 || most >= num) {
+    memset(s->chosen.data, true, num * sizeof *s->chosen.data);
+    return WF_OK;
+  }
+  s->keys.size = 0;
+  WF__TRY(wf__vec_grow(&s->keys, num, "a frame", err));
+  for (uint64_t c = 0; c < num; c++) s->keys.data[c] = descending((double)s->row.data[c]);
+  uint64_t last = wf__select_smallest(s->keys.data, num, most), left = most;
+  for (uint64_t c = 0; c < num; c++) left -= descending((double)s->row.data[c]) < last;
+  for (uint64_t c = 0; c < num; c++) {
+    uint64_t key = descending((double)s->row.data[c]);
+    s->chosen.data[c] = key < last || (key == last && left > 0);
+    left -= key == last && left > 0;
+  }
+  return WF_OK;
+}
+
+/* Moves the frame's best hypotheses to `kept`, the best one first. */
+static wf_status keep_best(wf_trie_search *s, wf_error *err) {
+  uint64_t num = 0, most = (uint64_t)s->searcher->options.beam_size;
+  for (uint64_t k = 0; k < s->next.size; k++) raise_best(s, s->next.data[k].score); /* of a sum */
+  s->keys.size = 0;
+  WF__TRY(wf__vec_grow(&s->keys, s->next.size, "a frame", err));
+  for (uint64_t k = 0; k < s->next.size; k++) {
+    if (too_low(s, s->next.data[k].score)) continue;
+    s->keys.data[num] = descending(s->next.data[k].score);
+    s->next.data[num++] = s->next.data[k];
+  }
+  uint64_t last = UINT64_MAX, left = num;
+  if (num > most) {
+    last = wf__select_smallest(s->keys.data, num, most);
+    left = most;
+    for (uint64_t k = 0; k < num; k++) left -= descending(s->next.data[k].score) < last;
+  }
+  uint64_t begin = s->kept.size;
+  WF__TRY(wf__vec_push(&s->begins, begin, "frames", err));
+  WF__TRY(wf__vec_grow(&s->kept, num < most ? num : most, "hypotheses", err));
+  for (uint64_t k = 0; k < num; k++) {
+    uint64_t key = descending(s->next.data[k].score);
+    if (key > last || (key == last && left == 0)) continue;
+    left -= key == last;
+    s->kept.data[s->kept.size++] = s->next.data[k];
+    wf__trie_hypothesis *first = &s->kept.data[begin], *added = &s->kept.data[s->kept.size - 1];
+    if (added->score > first->score) {
+      wf__trie_hypothesis swap = *first;
+      *first = *added;
+      *added = swap;
+    }
+  }
+  s->num_frames++;
+  return WF_OK;
+}
+
+static void begin_frame(wf_trie_search *s) {
+  s->next.size = 0;
+  s->best = s->floor = -INFINITY;
+  s->next_check = 2 * (uint64_t)s->searcher->options.beam_size;
+  wf__map64_clear(&s->merged);
+}
+
+static wf_status do_frame(wf_trie_search *s, wf_error *err) {
+  WF__TRY(choose_tokens(s, err));
+  begin_frame(s);
+  uint64_t frame = s->begins.size - 1, num = wf__trie_frame_size(s, frame);
+  for (uint64_t k = 0; k < num; k++) {
+    const wf__trie_hypothesis *from = wf__trie_frame(s, frame) + k;
+    WF__TRY(s->searcher->num_nodes > 0 ? expand_in_trie(s, from, (uint32_t)k, err)
+                                       : expand_freely(s, from, (uint32_t)k, err));
+  }
+  return keep_best(s, err);
+}
+
+/* --- calls ---------------------------------------------------------------------------------- */
+
+static wf_status check_scores(const wf_trie_search *s, const wf_scores *scores, wf_error *err) {
+  const wf_trie_searcher *parts = s->searcher;
+  WF__TRY(wf__check_host_scores(scores, "the search", err));
+  if (scores->num_frames > 0 && scores->num_columns < parts->min_columns)
+    return wf__fail(err, WF_ERR_ARGUMENT, "the scores have %d columns, the tokens need %d",
+                    scores->num_columns, parts->min_columns);
+  if (scores->num_frames > 0 && parts->transitions != NULL &&
+      scores->num_columns != parts->num_transition_tokens)
+    return wf__fail(err, WF_ERR_ARGUMENT, "the scores have %d columns, the transitions %d tokens",
+                    scores->num_columns, parts->num_transition_tokens);
+  return s->ended ? wf__fail(err, WF_ERR_STATE, "the utterance has ended") : WF_OK;
+}
+
+wf_status wf_trie_search_step(wf_trie_search *search, const wf_scores *scores, wf_error *err) {
+  wf__error_clear(err);
+  WF__TRY(check_scores(search, scores, err));
+  uint64_t columns = (uint64_t)scores->num_columns;
+  search->row.size = search->chosen.size = 0;
+  WF__TRY(wf__vec_grow(&search->row, columns, "a frame", err));
+  WF__TRY(wf__vec_grow(&search->chosen, columns, "a frame", err));
+  search->row.size = search->chosen.size = columns;
+  for (int64_t frame = 0; frame < scores->num_frames; frame++) {
+    WF__TRY(wf__interrupted_at((uint64_t)frame * 64, err)); /* every 16th frame */
+    WF__TRY(read_row(search, scores, frame, err));
+    WF__TRY(do_frame(search, err));
+  }
+  return WF_OK;
+}
+
+/* Best first; equal ones in the order in which they were found. */
+static int compare(const void *a, const void *b) {
+  const wf__trie_hypothesis *x = a, *y = b;
+  if (x->score != y->score) return x->score < y->score ? 1 : -1;
+  return x->parent < y->parent ? -1 : x->parent > y->parent;
+}
+
+wf_status wf_trie_search_end(wf_trie_search *s, wf_error *err) {
+  wf__error_clear(err);
+  if (s->ended) return wf__fail(err, WF_ERR_STATE, "the utterance has ended");
+  uint64_t frame = s->begins.size - 1, num = wf__trie_frame_size(s, frame);
+  bool complete = false;
+  for (uint64_t k = 0; k < num; k++) complete = complete || wf__trie_frame(s, frame)[k].node == 0;
+  begin_frame(s);
+  for (uint64_t k = 0; k < num; k++) {
+    wf__trie_hypothesis h = wf__trie_frame(s, frame)[k];
+    if (complete && h.node != 0) continue;
+    double score = 0;
+    WF__TRY(wf__trie_finish(&s->histories, h.history, &score, err));
+    add_lm(s, &h, score);
+    h.parent = (uint32_t)k;
+    h.token = s->searcher->silence;
+    h.word = -1;
+    h.after_blank = false;
+    WF__TRY(add(s, &h, err));
+  }
+  WF__TRY(keep_best(s, err));
+  uint64_t begin = s->begins.data[frame + 1];
+  if (s->kept.size > begin + 1)
+    qsort(s->kept.data + begin, s->kept.size - begin, sizeof *s->kept.data, compare);
+  s->ended = true;
+  return WF_OK;
+}
+
+wf_status wf_trie_search_create(const wf_trie_searcher *searcher, wf_trie_search **out,
+                                wf_error *err) {
+  wf__error_clear(err);
+  *out = NULL;
+  wf_trie_search *s = wf__calloc(1, sizeof *s);
+  if (s == NULL) return wf__fail_memory(err, sizeof *s, "a search");
+  s->searcher = searcher;
+  const wf__trie_hypothesis first = {.token = searcher->silence, .word = -1};
+  wf_status status = wf__trie_histories_init(&s->histories, searcher, err);
+  if (status == WF_OK) status = wf__vec_push(&s->kept, first, "hypotheses", err);
+  if (status == WF_OK) status = wf__vec_push(&s->begins, 0, "frames", err);
+  if (status == WF_OK)
+    *out = s;
+  else
+    wf_trie_search_free(s);
+  return status;
+}
+
+void wf_trie_search_free(wf_trie_search *search) {
+  if (search == NULL) return;
+  wf__trie_histories_free(&search->histories);
+  wf__vec_free(&search->kept);
+  wf__vec_free(&search->begins);
+  wf__vec_free(&search->next);
+  wf__map64_free(&search->merged);
+  wf__vec_free(&search->keys);
+  wf__vec_free(&search->row);
+  wf__vec_free(&search->chosen);
+  free(search);
+}

@@ -1,0 +1,109 @@
+/* trie_searcher.c - what a beam search over a trie is made of: checks and copies. */
+#include <math.h>
+#include <string.h>
+
+#include "base/config.h"
+#include "base/option_tables.h"
+#include "decode/trie_search.h"
+
+static bool within(uint32_t first, uint32_t num, size_t size) {
+  return num == 0 || (first < size && num <= size - first);
+}
+
+static wf_status check_nodes(const wf_trie_parts *p, wf_error *err) {
+  if (p->num_nodes >= INT32_MAX / 2 || p->num_words >= INT32_MAX)
+    return wf__fail(err, WF_ERR_LIMIT, "%zu nodes, %zu words", p->num_nodes, p->num_words);
+  for (size_t i = 0; i < p->num_nodes; i++) {
+    const wf_trie_node *n = &p->nodes[i];
+    bool children_after = n->num_children == 0 || n->first_child > i;
+    if ((i > 0 && n->token < 0) || n->token >= INT32_MAX / 2 || !isfinite(n->score) ||
+        !children_after || !within(n->first_child, n->num_children, p->num_nodes) ||
+        !within(n->first_word, n->num_words, p->num_words))
+      return wf__fail(
+          err, WF_ERR_ARGUMENT,
+          "node %zu: token %d, score %g, children %u + %u, words %u + %u; there are %zu "
+          "nodes and %zu words",
+          i, n->token, (double)n->score, n->first_child, n->num_children, n->first_word,
+          n->num_words, p->num_nodes, p->num_words);
+  }
+  for (size_t i = 0; i < p->num_words; i++)
+    if (p->words[i] < 0) return wf__fail(err, WF_ERR_ARGUMENT, "word %d", p->words[i]);
+  return WF_OK;
+}
+
+static wf_status check_parts(const wf_trie_parts *p, const wf_trie_options *o, wf_error *err) {
+  WF__TRY(check_nodes(p, err));
+  size_t side = (size_t)sqrt((double)p->num_transitions);
+  if (side * side != p->num_transitions || (p->num_transitions > 0 && !o->asg))
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "%zu transitions, expected the square of the number of tokens with asg, else "
+                    "none",
+                    p->num_transitions);
+  if (p->lm != NULL && p->lm_fn != NULL)
+    return wf__fail(err, WF_ERR_ARGUMENT, "there are two language models");
+  if (p->silence < 0 || (!o->asg && p->blank < 0) || (o->unknown_words && p->unknown_word < 0) ||
+      p->first_history < 0)
+    return wf__fail(err, WF_ERR_ARGUMENT, "silence %d, blank %d, unknown word %d, history %lld",
+                    p->silence, p->blank, p->unknown_word, (long long)p->first_history);
+  return WF_OK;
+}
+
+/* A copy of an array. */
+static wf_status copy(void *out, const void *from, size_t num, size_t size, wf_error *err) {
+  void *made = wf__alloc(num, size);
+  if (made == NULL) return wf__fail_memory(err, num * size, "a trie");
+  if (num > 0) memcpy(made, from, num * size);
+  memcpy(out, &made, sizeof made);
+  return WF_OK;
+}
+
+static wf_status fill(wf_trie_searcher *s, const wf_trie_parts *p, wf_error *err) {
+  WF__TRY(copy(&s->nodes, p->nodes, p->num_nodes, sizeof *s->nodes, err));
+  WF__TRY(copy(&s->words, p->words, p->num_words, sizeof *s->words, err));
+  WF__TRY(copy(&s->lm_labels, p->lm_labels, p->num_lm_labels, sizeof *s->lm_labels, err));
+  if (p->num_transitions > 0)
+    WF__TRY(copy(&s->transitions, p->transitions, p->num_transitions, sizeof *s->transitions, err));
+  s->num_nodes = (uint32_t)p->num_nodes;
+  s->num_lm_labels = p->num_lm_labels;
+  s->lm_fn = p->lm_fn;
+  s->user = p->user;
+  s->first_history = p->first_history;
+  s->silence = p->silence;
+  s->blank = s->options.asg ? -1 : p->blank;
+  s->unknown_word = p->unknown_word;
+  s->num_transition_tokens = (int32_t)sqrt((double)p->num_transitions);
+  int32_t most = s->silence > s->blank ? s->silence : s->blank;
+  for (uint32_t i = 1; i < s->num_nodes; i++)
+    if (s->nodes[i].token > most) most = s->nodes[i].token;
+  s->min_columns = most + 1;
+  if (p->lm != NULL) s->lm = wf_lm_ref(p->lm);
+  return WF_OK;
+}
+
+wf_status wf_trie_searcher_create(const wf_trie_parts *parts, const wf_trie_options *options,
+                                  wf_trie_searcher **out, wf_error *err) {
+  wf__error_clear(err);
+  *out = NULL;
+  wf_trie_options o;
+  WF__TRY(wf__options_take(wf__trie_table(), options, &o, err));
+  WF__TRY(check_parts(parts, &o, err));
+  wf_trie_searcher *s = wf__calloc(1, sizeof *s);
+  if (s == NULL) return wf__fail_memory(err, sizeof *s, "a trie");
+  s->options = o;
+  wf_status status = fill(s, parts, err);
+  if (status == WF_OK)
+    *out = s;
+  else
+    wf_trie_searcher_free(s);
+  return status;
+}
+
+void wf_trie_searcher_free(wf_trie_searcher *searcher) {
+  if (searcher == NULL) return;
+  free(searcher->nodes);
+  free(searcher->words);
+  free(searcher->lm_labels);
+  free(searcher->transitions);
+  wf_lm_free(searcher->lm);
+  free(searcher);
+}
