@@ -41,4 +41,15 @@ static inline float limit_cost(wf__limit limit) {
 static const wf__limit NO_LIMIT = {(uint64_t)0xff7fffffu << 32 | UINT32_MAX,
                                    UINT64_MAX}; /* the largest finite cost */
 
+/* Adds a key, of which only the most_keys smallest matter. *cutoff falls to the cost of the last of
+ * these once there are enough. */
+static inline wf_status keep_least(wf__search *search, uint64_t key, float *cutoff, wf_error *err) {
+  WF__TRY(wf__vec_push(&search->keys, key, "candidates", err));
+  if (search->keys.size < 2 * search->most_keys) return WF_OK;
+  key = wf__select_smallest(search->keys.data, search->keys.size, search->most_keys);
+  search->keys.size = search->most_keys;
+  *cutoff = limit_cost((wf__limit){.key = key});
+  return WF_OK;
+}
+
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/interrupt.h"
+#include "cpu/hub.h"
 #include "cpu/limits.h"
 #include "cpu/links.h"
 #include "cpu/select.h"
@@ -74,6 +75,7 @@ static void set_label_costs(wf__search *search, const wf_scores *scores, int64_t
     float loglike = wf__loglike(&search->options, scores, frame, columns[label]);
     search->label_costs[label] = loglike == -INFINITY ? INFINITY : -(scale * loglike);
   }
+  wf__hub_clear(&search->hub);
 }
 
 /* Adds the scorer's cost to a word's cost. *context advances over the word. */
@@ -91,18 +93,10 @@ enum expand_mode {
                      of those within the final cutoff */
   EXPAND_FIXED,   /* makes tokens of the candidates up to `last` */
   EXPAND_COLLECT, /* makes no tokens; collects the keys of candidates up to `last` */
+  EXPAND_LEAST,   /* makes no tokens; collects the keys of the most_keys best candidates */
   EXPAND_TIES,    /* makes no tokens; collects the contexts of the sources of candidates with key
                      last.key */
 };
-
-static void prefetch_index(const wf_graph *graph, uint32_t state) {
-  if (!wf__is_added(graph, state)) __builtin_prefetch(&graph->index[state]);
-}
-static void prefetch_arcs(const wf_graph *graph, uint32_t state, bool epsilons) {
-  if (!wf__is_added(graph, state))
-    __builtin_prefetch(&graph->view.arcs[epsilons ? graph->index[state].first_epsilon
-                                                  : graph->index[state].first_arc]);
-}
 
 /* Expands the sources over emitting arcs; *best (EXPAND_RUNNING only) is the least cost.
  * WF_ERR_LIMIT, without a message, when `full`. */
@@ -130,8 +124,16 @@ TWICE wf_status expand_sources(wf__search *search, bool scored, enum expand_mode
       WF__TRY(wf__vec_grow(&search->candidates, run.end - run.first, "the lattice", err));
       noted = search->candidates.data + search->candidates.size;
     }
-    const wf_arc *arc = run.arcs;
-    for (uint32_t a = run.first; a < run.end; a++, arc++) {
+    bool on_hub = false;
+    if (scored) WF__TRY(wf__hub_find(search, source.state, run, &on_hub, err));
+    const wf__hub_arc *sorted = search->hub.arcs.data;
+    float base_cost = wf__hub_base(source.cost);
+    uint32_t num_arcs = on_hub ? (uint32_t)search->hub.arcs.size : run.end - run.first;
+    for (uint32_t k = 0; k < num_arcs; k++) {
+      if (on_hub && base_cost + sorted[k].rest > cutoff) break;
+      if (on_hub && base_cost + sorted[k].bound > cutoff) continue;
+      uint32_t place = on_hub ? sorted[k].place : k, a = run.first + place;
+      const wf_arc *arc = run.arcs + place;
       float cost = source.cost + arc->weight;
       uint64_t context = source_context;
       if (arc->olabel != 0) {
@@ -153,6 +155,10 @@ TWICE wf_status expand_sources(wf__search *search, bool scored, enum expand_mode
         continue;
       if (mode == EXPAND_COLLECT) {
         WF__TRY(wf__vec_push(&search->keys, candidate_key(cost, a), "candidates", err));
+        continue;
+      }
+      if (mode == EXPAND_LEAST) {
+        WF__TRY(keep_least(search, candidate_key(cost, a), &cutoff, err));
         continue;
       }
       if (mode == EXPAND_TIES) {
@@ -235,16 +241,20 @@ static wf_status admit(wf__search *search, wf__limit last, wf_error *err) {
   return expand(search, EXPAND_FIXED, last, NULL, err);
 }
 
-/* The limit that min_active requires if the beam alone holds fewer tokens. */
+/* The limit that min_active requires if the beam alone holds fewer tokens. One candidate more than
+ * that tells whether there are more. Only a scorer makes it worthwhile to drop keys early. */
 static wf_status widen(wf__search *search, wf__limit *last, wf_error *err) {
   uint64_t least = (uint64_t)search->options.min_active, within = 0;
-  WF__TRY(collect(search, NO_LIMIT, err));
-  for (uint64_t i = 0; i < search->keys.size; i++) within += search->keys.data[i] <= last->key;
-  if (within >= least || search->keys.size == 0) return WF_OK;
-  if (search->keys.size <= least)
+  search->keys.size = 0;
+  search->most_keys = search->scoring.scorer != NULL ? least + 1 : UINT32_MAX;
+  WF__TRY(expand(search, EXPAND_LEAST, NO_LIMIT, NULL, err));
+  uint64_t size = search->keys.size, *keys = search->keys.data;
+  for (uint64_t i = 0; i < size; i++) within += keys[i] <= last->key;
+  if (within >= least || size == 0) return WF_OK;
+  if (size <= least)
     *last = NO_LIMIT;
   else
-    last->key = wf__select_smallest(search->keys.data, search->keys.size, least) | UINT32_MAX;
+    last->key = wf__select_smallest(keys, size, least) | UINT32_MAX;
   return WF_OK;
 }
 
@@ -276,11 +286,6 @@ static wf_status emit(wf__search *search, wf__limit *last, wf_error *err) {
 }
 
 /* --- epsilon arcs ------------------------------------------------------------------------ */
-
-static bool has_epsilons(const wf_graph *graph, uint32_t state) {
-  wf__arc_run run = wf__epsilon_run(graph, state);
-  return run.first < run.end;
-}
 
 /* Offers one candidate of an epsilon round to `state`. It wins if it is cheaper (by more than
  * the slack) than the token was when the round began. Among candidates of one round the cheaper
