@@ -31,6 +31,18 @@ static const char *topology_name(int32_t topology) {
   return names[topology];
 }
 
+static void print_lexicon_json(const struct parts *parts) {
+  printf(
+      ", \"lexicon\": {\"entries\": %zu, \"skipped\": %zu, \"repeated\": %zu, \"words_not_in_lm\": "
+      "%llu}",
+      wf_lexicon_count(parts->lexicon), wf_lexicon_num_skipped(parts->lexicon),
+      wf_lexicon_num_repeated(parts->lexicon),
+      (unsigned long long)parts->result.lexicon_words_missing);
+  printf(", \"lm\": {\"words_not_in_lexicon\": %llu, \"ngrams_skipped\": %llu}",
+         (unsigned long long)(parts->result.lm_words_missing + parts->arpa_stats.num_oov_words),
+         (unsigned long long)parts->arpa_stats.num_oov_skipped);
+}
+
 static void print_json(const struct request *request, const cli_steps *steps,
                        const struct parts *parts) {
   printf("{\"output\": ");
@@ -38,24 +50,13 @@ static void print_json(const struct request *request, const cli_steps *steps,
   printf(", \"topology\": \"%s\", \"seconds\": %.6f, \"peak_bytes\": %llu",
          topology_name(request->graph_options.topology), cli_now_s() - steps->begin_s,
          (unsigned long long)cli_peak_bytes());
-  printf(
-      ", \"lexicon\": {\"entries\": %zu, \"skipped\": %zu, \"repeated\": %zu, \"words_not_in_lm\": "
-      "%llu}",
-      wf_lexicon_count(parts->lexicon), wf_lexicon_num_skipped(parts->lexicon),
-      wf_lexicon_num_repeated(parts->lexicon),
-      (unsigned long long)parts->result.lexicon_words_missing);
-  printf(", \"lm\": {\"words_not_in_lexicon\": %llu, \"ngrams_skipped\": %llu}, ",
-         (unsigned long long)(parts->result.lm_words_missing + parts->arpa_stats.num_oov_words),
-         (unsigned long long)parts->arpa_stats.num_oov_skipped);
+  if (parts->lexicon != NULL) print_lexicon_json(parts);
+  printf(", ");
   cli_steps_json(steps);
   printf("}\n");
 }
 
-static void print_end(const struct request *request, const cli_steps *steps,
-                      const struct parts *parts) {
-  if (request->json) print_json(request, steps, parts);
-  if (request->quiet) return;
-  cli_progress_end();
+static void print_missing(const struct parts *parts) {
   const wf_ctc_graph_result *result = &parts->result;
   uint64_t not_spoken = result->lm_words_missing + parts->arpa_stats.num_oov_words;
   if (wf_lexicon_num_skipped(parts->lexicon) != 0)
@@ -67,7 +68,15 @@ static void print_end(const struct request *request, const cli_steps *steps,
   if (result->lexicon_words_missing != 0)
     fprintf(stderr, "words of the lexicon that the LM lacks: %llu\n",
             (unsigned long long)result->lexicon_words_missing);
-  cli_steps_end(steps, request->output, result->graph);
+}
+
+static void print_end(const struct request *request, const cli_steps *steps,
+                      const struct parts *parts) {
+  if (request->json) print_json(request, steps, parts);
+  if (request->quiet) return;
+  cli_progress_end();
+  if (parts->lexicon != NULL) print_missing(parts);
+  cli_steps_end(steps, request->output, parts->result.graph);
 }
 
 /* --- building ---------------------------------------------------------------------------- */
@@ -118,8 +127,24 @@ static wf_status read_parts(const struct request *request, struct parts *parts,
   return wf_lexicon_spell(words, parts->tokens, &request->lexicon_options, &parts->lexicon, err);
 }
 
+/* Without words: a graph whose words are the tokens. */
+static wf_status build_of_tokens(const struct request *request, struct parts *parts,
+                                 wf_error *err) {
+  wf_topology_options o;
+  wf_topology_options_init(&o);
+  o.type = request->graph_options.topology;
+  wf_status status = wf_symbols_read(request->tokens, &parts->tokens, err);
+  if (status == WF_OK)
+    status = wf_ctc_tokens_graph(parts->tokens, request->lexicon_options.blank, &o,
+                                 &parts->result.graph, err);
+  if (status == WF_OK && request->words_out != NULL)
+    status = wf_symbols_write(wf_fst_osymbols(parts->result.graph), request->words_out, err);
+  return status;
+}
+
 static wf_status build(const struct request *request, cli_steps *steps, struct parts *parts,
                        wf_error *err) {
+  if (request->lm == NULL && request->grammar == NULL) return build_of_tokens(request, parts, err);
   wf_ctc_graph_parts of;
   wf_ctc_graph_parts_init(&of);
   if (!request->quiet) of.progress = cli_progress();
@@ -177,6 +202,11 @@ static const cli_rule rules[] = {
     {"word-start", CLI_USELESS_WITH, "lexicon"},
     {"merges", CLI_USELESS_WITH, "lexicon"},
     {"silence-prob", CLI_USELESS_WITHOUT, "silence"},
+    {"silence", CLI_USELESS_WITHOUT, "lm|grammar"},
+    {"spelling", CLI_USELESS_WITHOUT, "lm|grammar"},
+    {"merges", CLI_USELESS_WITHOUT, "lm|grammar"},
+    {"word-start", CLI_USELESS_WITHOUT, "lm|grammar"},
+    {"keep-steps", CLI_USELESS_WITHOUT, "lm|grammar"},
     {NULL, 0, NULL},
 };
 
@@ -213,18 +243,22 @@ static void add_flags(cli_parser *parser, struct request *request) {
 static int mkgraph_ctc(int argc, char **argv) {
   struct request request = {0};
   cli_parser parser = {
-      .usage = "--tokens=tokens.txt [--lexicon=lexicon.txt] --lm=lm.arpa.gz -o graph.wfst",
+      .usage = "--tokens=tokens.txt [[--lexicon=lexicon.txt] --lm=lm.arpa.gz] -o graph.wfst",
       .about =
           "Builds a decoding graph for CTC: T o min(det(L o G)). Input labels are columns of the "
-          "scores + 1; output labels are words.\n"
+          "scores + 1; output labels are words. With --tokens alone, the tokens are the words, for "
+          "a "
+          "language model over tokens (decode --lm).\n"
           "Example: warpfst mkgraph ctc --tokens=tokens.txt --lexicon=lexicon.txt --lm=lm.arpa.gz "
           "--topology=compact -o graph.wfst"};
   add_flags(&parser, &request);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
   if (request.tokens == NULL) return cli_usage("--tokens is required");
-  if ((request.lm == NULL) == (request.grammar == NULL))
-    return cli_usage("either --lm or --grammar is required");
+  bool has_words =
+      request.lexicon != NULL || request.words != NULL || request.graph_options.classes != NULL;
+  if (request.lm == NULL && request.grammar == NULL && has_words)
+    return cli_usage("with --lexicon, --words or --classes, --lm or --grammar is required");
   if (request.output == NULL) return cli_usage("-o is required");
   if (request.json && strcmp(request.output, "-") == 0)
     return cli_usage("the graph and --json cannot both go to standard output");

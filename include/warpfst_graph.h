@@ -139,6 +139,16 @@ WF_DECLARE_OPTIONS(topology, WF_TOPOLOGY_OPTIONS)
 WF_API wf_status wf_ctc_topology(int32_t num_tokens, int32_t blank,
                                  const wf_topology_options *options, wf_fst **out, wf_error *err);
 
+/* Makes the decoding graph without lexicon and language model: its words are the tokens, in any
+ * order, and its symbol tables are those of wf_token_labels. A language model over tokens can be
+ * added while decoding (wf_scorer_from_lm with the graph's words). `blank`: as in wf_token_blank.
+ * Of the options only `type` matters. With `compact` (default) a held token is preferred to the
+ * same token twice if their scores are equal, and the graph has 4 arcs for each token.
+ * Errors: no blank, and those of wf_ctc_topology. */
+WF_API wf_status wf_ctc_tokens_graph(const wf_symbols *tokens, const char *blank,
+                                     const wf_topology_options *options, wf_fst **out,
+                                     wf_error *err);
+
 /* Sorts the arcs of each state so that those with epsilon input are last, as the decoder requires.
  * The sort is stable. */
 WF_API wf_status wf_epsilons_last(const wf_fst *fst, wf_fst **out, wf_error *err);
