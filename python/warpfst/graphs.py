@@ -14,9 +14,8 @@ from ._library import Handle, Progress, ProgressGuard, as_dict, call, create, de
 from .errors import ArgumentError
 from .fst import Fst
 from .lattice import WordAligner
-from .lexicon import Hmm, Lexicon, Pronunciations, ctc_topology, token_blank, token_labels
+from .lexicon import Hmm, Lexicon, Pronunciations
 from .lm import LM
-from .operations import connect, epsilons_last
 from .options import CStruct, c_options, split
 from .scorers import boost_by_length
 from .symbols import ExtendedSymbols, Symbols, SymbolsLike, as_symbols
@@ -311,7 +310,8 @@ def build_ctc_graph(
     lm       file as for LM.read, or LM. Alternatively `grammar`, an Fst over words. With neither, every sequence of words is allowed at the same cost
     options  topology="correct|compact|minimal|eesen", silence=, backoff=, ...: tables "ctc_graph", "lexicon" and "arpa"
 
-    With `tokens` alone, the words of the graph are the tokens: it finds the best path and collapses repeats. topology= selects a named topology instead.
+    With `tokens` alone, the words of the graph are the tokens, in any order: without lexicon and language model, the result is the best path with repeats
+    collapsed. For a language model over tokens, see Decoder(lm=, join=True).
     """
     table = as_symbols(tokens)
     graph_options, lexicon_options, arpa_options = split(options, "ctc_graph", "lexicon", "arpa")
@@ -323,29 +323,14 @@ def build_ctc_graph(
     return Graph(_build("ctc", parts, graph_options, progress))
 
 
-_CHANGE_COST = 2**-10  # nats; see _tokens_graph
-
-
 def _tokens_graph(tokens: Symbols, graph_options: Mapping[str, Any], lexicon_options: Mapping[str, Any]) -> Graph:
-    """A graph whose words are the tokens. Without topology=, it collapses repeats with 4 arcs per token.
-
-    The `correct` topology has arcs from every token to every other one. Here, tokens are connected through one hub state. The epsilon arc to the hub costs
-    _CHANGE_COST, which is too small to matter, but more than a self-loop. So of two paths with the same scores, a held token and the same token twice, the held token wins.
-    """
+    """A graph whose words are the tokens."""
     unknown = {*graph_options, *lexicon_options} - {"topology", "blank"}
     if unknown:
         raise TypeError(f"{', '.join(sorted(unknown))}: needs words (a lexicon, a language model, a grammar or words=)")
-    labels, num_tokens = token_labels(tokens)
-    blank = token_blank(tokens, lexicon_options.get("blank"))
-    if "topology" in graph_options:
-        fst = ctc_topology(num_tokens, blank, type=graph_options["topology"])
-        return Graph(epsilons_last(fst.with_symbols(labels, labels)))
-    hub, blank_label = 0, blank + 1
-    arcs = [(hub, hub, blank_label, 0, 0.0)]
-    for label in range(1, num_tokens + 1):
-        if label != blank_label:
-            arcs += [(hub, label, label, label, 0.0), (label, label, label, 0, 0.0), (label, hub, blank_label, 0, 0.0), (label, hub, 0, 0, _CHANGE_COST)]
-    return Graph(connect(Fst.from_arcs(arcs, dict.fromkeys(range(num_tokens + 1), 0.0), isymbols=labels, osymbols=labels)))
+    blank = lexicon_options.get("blank")
+    chosen = {"type": graph_options["topology"]} if "topology" in graph_options else {}
+    return Graph(Fst(create("wf_ctc_tokens_graph", tokens.address, None if blank is None else encode_text(blank), c_options("topology", chosen))))
 
 
 def read_hmm(am: Path | Hmm, tree: Path | None = None, lang: Path | None = None) -> Hmm:
