@@ -356,6 +356,19 @@ WF_API void wf_hmm_graph_result_free(wf_hmm_graph_result *result);
  * words it equals wf_graph_fst. With added words, wf_graph_fst is only the base graph. */
 WF_API wf_status wf_graph_to_fst(const wf_graph *graph, wf_fst **out, wf_error *err);
 
+/* Makes a graph in which a class, such as <unk>, stands for every word that the tokens can spell,
+ * at the cost lm_scale * -ln P(tokens of the word) + word_cost. `lm` is a model over the graph's
+ * tokens whose sentences are words: P(a|<s>) P(b|a) ... P(</s>|...). A token may begin a word if
+ * its text begins with U+2581, or if no token's does and it does not begin with ##; the others go
+ * on. A lone U+2581 is no word. Tokens that the model lacks, the blank and names in brackets spell
+ * nothing. Results have the tokens as words: U+2581 is at the beginning of a word's first token, ##
+ * at that of the others. These names are added to `words`, the table of the graph's words, which no
+ * other thread may use meanwhile.
+ * Otherwise like wf_graph_add_phrases. Errors also: the model has no token that begins a word. */
+WF_API wf_status wf_graph_add_spelling(const wf_graph *graph, const char *word_class,
+                                       const wf_lm *lm, float lm_scale, float word_cost,
+                                       wf_symbols *words, wf_graph **out, wf_error *err);
+
 /* =========================================================================================
  * Forced alignment
  * ========================================================================================= */

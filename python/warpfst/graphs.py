@@ -130,6 +130,23 @@ class Graph(Handle):
                 spoken.append(_Spoken(costs[phrase], tuple(zip(labels, variant))))
         return self._with(word_class, tuple(spoken), table)
 
+    def add_spelling(self, lm: Path | LM, word_class: str | None = None, *, lm_scale: float = 1.0, word_cost: float = 0.0) -> Graph:
+        """Returns a graph in which a class, such as <unk>, stands for every word that the tokens can spell. The new graph is a copy.
+
+        lm          model over tokens whose sentences are words, or its path: "<s> ▁MA RK </s>"
+        word_class  as in add_words
+        lm_scale    factor on the costs of `lm`
+        word_cost   nats for each such word, besides the cost of the class and that of its spelling; less than 0 for more such words
+
+        The words of the result are tokens; Decoder(graph, join=True) joins them. Which tokens begin words: wf_graph_add_spelling in warpfst_graph.h.
+        """
+        if self.words is None:
+            raise ArgumentError("the graph has no symbol table of words")
+        model, words = lm if isinstance(lm, LM) else LM.read(lm), Symbols(dict(self.words), self.words.name)
+        name = None if word_class is None else encode_text(word_class)
+        with _SpelledGraph(create("wf_graph_add_spelling", self.address, name, model.address, lm_scale, word_cost, words.address)) as spelled:
+            return Graph(Fst(create("wf_graph_to_fst", spelled.address)).with_symbols(self.fst.isymbols, words), self._columns)
+
     def _with(self, word_class: str | None, spoken: tuple[_Spoken, ...], table: ExtendedSymbols) -> Graph:
         phrases = (_abi.wf_added_phrase * len(spoken))()
         kept: list[Any] = []  # keeps the arrays that C borrows alive during the call
@@ -194,6 +211,12 @@ class Graph(Handle):
             return "<Graph, closed>"
         added = sum(len(spoken) for _, spoken in self._added)
         return f"<Graph: {self.fst.num_states} states, {self.fst.num_arcs} arcs, {self.min_columns} columns{f', {added} phrases added' if added else ''}>"
+
+
+class _SpelledGraph(Handle):
+    """A wf_graph that becomes an Fst."""
+
+    _free = lib.wf_graph_free
 
 
 def _restore(graph: Graph, added: Sequence[tuple[str | None, tuple[_Spoken, ...]]], texts: Sequence[str]) -> Graph:

@@ -27,7 +27,7 @@ def random_bigrams(rng, tokens):
     lines += ["\n\\2-grams:", *(f"{math.log10(p)}\t{a} {b}" for (a, b), p in chosen.items()), "\n\\end\\\n"]
 
     def log_prob(sequence):
-        pairs = itertools.pairwise(("<s>", *sequence, "</s>"))
+            pairs = zip(("<s>", *sequence), (*sequence, "</s>"))
         return sum(math.log(chosen[a, b]) if (a, b) in chosen else math.log(weights[a] * unigrams[b]) for a, b in pairs)
 
     return "\n".join(lines), log_prob
@@ -39,7 +39,7 @@ def best_alignment(scores, columns, repeats_need_blank):
     for frames in itertools.product((0, *sorted(set(columns))), repeat=len(scores)):
         # `cut` holds the sequences that this alignment can stand for: a held token may also be read as the token twice if that is allowed
         cut = {((), 0)}
-        for before, now in itertools.pairwise((0, *frames)):
+        for before, now in zip((0, *frames), frames):
             if now == 0:
                 continue
             new = {((*made, now), changes + (before != 0)) for made, changes in cut if before != now or not repeats_need_blank}
