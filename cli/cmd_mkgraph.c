@@ -9,8 +9,12 @@
 #include "parts.h"
 #include "step_report.h"
 
+#define UNKNOWN "<unk>" /* the word for which --unknown-lm spells others */
+
 struct request {
   const char *tokens, *lexicon, *lm, *grammar, *words, *words_out, *keep_steps, *output, *format;
+  const char *unknown_lm;
+  double unknown_lm_scale, unknown_cost;
   bool json, quiet;
   wf_lexicon_options lexicon_options;
   wf_arpa_options arpa_options;
@@ -142,6 +146,30 @@ static wf_status build_of_tokens(const struct request *request, struct parts *pa
   return status;
 }
 
+/* Lets <unk> stand for every word that the tokens can spell. The graph's word table gets their
+ * names. */
+static wf_status spell_unknown(const struct request *request, struct parts *parts, wf_error *err) {
+  wf_graph *graph, *spelled = NULL;
+  wf_lm *lm = NULL;
+  wf_fst *fst = NULL;
+  wf_status status = wf_graph_create(parts->result.graph, NULL, 0, &graph, err);
+  if (status != WF_OK) return status;
+  status = wf_lm_read(request->unknown_lm, NULL, &request->arpa_options, &lm, NULL, NULL, err);
+  if (status == WF_OK)
+    status =
+        wf_graph_add_spelling(graph, UNKNOWN, lm, (float)request->unknown_lm_scale,
+                              (float)request->unknown_cost, parts->result.words, &spelled, err);
+  if (status == WF_OK) status = wf_graph_to_fst(spelled, &fst, err);
+  if (status == WF_OK) {
+    wf_fst_free(parts->result.graph);
+    parts->result.graph = fst;
+  }
+  wf_graph_free(spelled);
+  wf_graph_free(graph);
+  wf_lm_free(lm);
+  return status;
+}
+
 static wf_status build(const struct request *request, cli_steps *steps, struct parts *parts,
                        wf_error *err) {
   if (request->lm == NULL && request->grammar == NULL) return build_of_tokens(request, parts, err);
@@ -157,6 +185,7 @@ static wf_status build(const struct request *request, cli_steps *steps, struct p
   of.step_fn = cli_on_step;
   of.step_user = steps;
   status = wf_ctc_graph_build(&of, &request->graph_options, &parts->result, err);
+  if (status == WF_OK && request->unknown_lm != NULL) status = spell_unknown(request, parts, err);
   if (status != WF_OK) return status;
   if (request->keep_steps != NULL)
     status = wf_symbols_write(parts->result.words, cli_step_path(steps, "words.txt"), err);
@@ -202,6 +231,9 @@ static const cli_rule rules[] = {
     {"word-start", CLI_USELESS_WITH, "lexicon"},
     {"merges", CLI_USELESS_WITH, "lexicon"},
     {"silence-prob", CLI_USELESS_WITHOUT, "silence"},
+    {"unknown-lm-scale", CLI_USELESS_WITHOUT, "unknown-lm"},
+    {"unknown-cost", CLI_USELESS_WITHOUT, "unknown-lm"},
+    {"unknown-lm", CLI_NEEDS, "lm|grammar"},
     {"silence", CLI_USELESS_WITHOUT, "lm|grammar"},
     {"spelling", CLI_USELESS_WITHOUT, "lm|grammar"},
     {"merges", CLI_USELESS_WITHOUT, "lm|grammar"},
@@ -226,6 +258,14 @@ static void add_flags(cli_parser *parser, struct request *request) {
       "word table (default: made from the lexicon; without one, that of the LM or of the grammar)");
   cli_flag_str(parser, "words-out", 0, &request->words_out, "FILE",
                "write the graph's word table (also stored in the graph)");
+  cli_flag_str(parser, "unknown-lm", 0, &request->unknown_lm, "FILE",
+               "n-gram model over tokens whose sentences are words: where --lm allows <unk>, any "
+               "word is recognized that the tokens can spell (decode --join; topology compact)");
+  cli_flag_f64(parser, "unknown-lm-scale", 0, &request->unknown_lm_scale, "FACTOR",
+               "factor on the costs of --unknown-lm (default: 1)");
+  cli_flag_f64(parser, "unknown-cost", 0, &request->unknown_cost, "NATS",
+               "for each word that --unknown-lm spells, besides its cost there and that of <unk>; "
+               "less than 0 for more such words (default: 0)");
   cli_flag_str(
       parser, "keep-steps", 0, &request->keep_steps, "FOLDER",
       "write the result of each step to this folder: L.fst, G.fst, LG.fst, ..., and words.txt");
@@ -237,11 +277,13 @@ static void add_flags(cli_parser *parser, struct request *request) {
   cli_table(parser, "ctc_graph", &request->graph_options);
   cli_table(parser, "lexicon", &request->lexicon_options);
   cli_table(parser, "arpa", &request->arpa_options);
+  cli_flag_range(parser, "unknown-lm-scale", 1e-6, 1e6);
+  cli_flag_range(parser, "unknown-cost", -1e6, 1e6);
   cli_rules(parser, rules);
 }
 
 static int mkgraph_ctc(int argc, char **argv) {
-  struct request request = {0};
+  struct request request = {.unknown_lm_scale = 1};
   cli_parser parser = {
       .usage = "--tokens=tokens.txt [[--lexicon=lexicon.txt] --lm=lm.arpa.gz] -o graph.wfst",
       .about =
@@ -259,6 +301,8 @@ static int mkgraph_ctc(int argc, char **argv) {
       request.lexicon != NULL || request.words != NULL || request.graph_options.classes != NULL;
   if (request.lm == NULL && request.grammar == NULL && has_words)
     return cli_usage("with --lexicon, --words or --classes, --lm or --grammar is required");
+  if (request.unknown_lm != NULL && request.graph_options.classes == NULL)
+    request.graph_options.classes = UNKNOWN;
   if (request.output == NULL) return cli_usage("-o is required");
   if (request.json && strcmp(request.output, "-") == 0)
     return cli_usage("the graph and --json cannot both go to standard output");

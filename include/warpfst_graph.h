@@ -50,9 +50,9 @@ typedef struct wf_lexicon wf_lexicon;
   X(STR, blank, 0, 0, 0, "TOKEN",                                                                  \
     "blank token; words must not contain it; empty: none (default: <blk>, <blank>, <b>, <pad>, "   \
     "[PAD] or <ctc>)")                                                                             \
-  X(ENUM, spelling, 0, 0, 0, "auto|chars|longest|bpe",                                             \
-    "one token per character; longest token first; byte-pair merges. auto: bpe with merges, else " \
-    "longest")                                                                                     \
+  X(ENUM, spelling, 0, 0, 0, "auto|chars|longest|bpe|all",                                         \
+    "one token per character; longest token first; byte-pair merges; all ways to cut the word, "   \
+    "with the fewest tokens first, at most 100. auto: bpe with merges, else longest")              \
   X(STR, word_start, 0, 0, 0, "TEXT",                                                              \
     "spelling: prefix of each word (default: U+2581 if a token begins with it, else nothing)")     \
   X(STR, merges, 0, 0, 0, "FILE", "spelling: byte-pair merges, best first, two pieces per line")   \

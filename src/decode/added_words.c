@@ -190,8 +190,8 @@ wf_status wf_graph_add_phrases(const wf_graph *graph, const char *word_class,
   int32_t c;
   wf__phrase_tree *tree;
   WF__TRY(wf__graph_find_class(graph, word_class, &c, err));
-  WF__TRY(wf__phrase_tree_create(phrases, count, graph->num_labels, graph->classes->blank, &tree,
-                                 err));
+  WF__TRY(
+      wf__phrase_tree_create(phrases, count, graph->num_labels, graph->classes->blank, &tree, err));
   return wf__graph_add_tree(graph, c, tree, phrases, count, out, err);
 }
 

@@ -49,8 +49,8 @@ static bool begins_with(const char *text, const char *mark) {
 
 static bool is_special(const char *text) {
   size_t size = strlen(text);
-  return size > 2 && ((text[0] == '<' && text[size - 1] == '>') ||
-                      (text[0] == '[' && text[size - 1] == ']'));
+  return size > 2 &&
+         ((text[0] == '<' && text[size - 1] == '>') || (text[0] == '[' && text[size - 1] == ']'));
 }
 
 /* Text of a label that may spell words; NULL: blank, <unk>, #0, ... */

@@ -17,20 +17,23 @@ NAMES = ["<blk>", "\u2581A", "\u2581B", "A", "B"]
 
 
 def random_bigrams(rng, tokens):
-    """ARPA text of a bigram model with few bigrams, so that back-off matters, and ln P of token sequences by a function that shares no code with the library."""
+    """ARPA text of a bigram model with few bigrams, so that back-off matters, and two functions that share no code with the library: the cost of b after a, and
+    that cost by back-off even if there is a bigram."""
     words = [*tokens, "</s>"]
     unigrams = dict(zip(words, rng.dirichlet(np.ones(len(words)))))
-    chosen = {(a, b): float(rng.uniform(0.05, 0.4)) for a in ("<s>", *tokens) for b in words if rng.random() < 0.3}
+    chosen = {(a, b): float(rng.uniform(0.05, 0.4)) for a in ("<s>", *tokens) for b in words if rng.random() < 0.35}
     weights = {a: float(rng.uniform(0.3, 1.0)) for a in ("<s>", *tokens)}
     lines = [f"\\data\\\nngram 1={len(words) + 1}\nngram 2={len(chosen)}\n\n\\1-grams:", f"-99\t<s>\t{math.log10(weights['<s>'])}"]
     lines += [f"{math.log10(p)}\t{word}" + (f"\t{math.log10(weights[word])}" if word in weights else "") for word, p in unigrams.items()]
     lines += ["\n\\2-grams:", *(f"{math.log10(p)}\t{a} {b}" for (a, b), p in chosen.items()), "\n\\end\\\n"]
 
-    def log_prob(sequence):
-            pairs = zip(("<s>", *sequence), (*sequence, "</s>"))
-        return sum(math.log(chosen[a, b]) if (a, b) in chosen else math.log(weights[a] * unigrams[b]) for a, b in pairs)
+    def backed_off(a, b):
+        return -math.log(weights[a] * unigrams[b])
 
-    return "\n".join(lines), log_prob
+    def cost(a, b):
+        return -math.log(chosen[a, b]) if (a, b) in chosen else backed_off(a, b)
+
+    return "\n".join(lines), cost, backed_off
 
 
 def best_alignment(scores, columns, repeats_need_blank):
@@ -55,7 +58,7 @@ def best_alignment(scores, columns, repeats_need_blank):
 def test_best_sequence_is_the_enumerated_one(tmp_path, rng, topology):
     graph = wf.build_ctc_graph(NAMES, topology=topology)
     for case in range(4):
-        text, log_prob = random_bigrams(rng, NAMES[1:])
+        text, cost, _ = random_bigrams(rng, NAMES[1:])
         (tmp_path / "lm.arpa").write_text(text, encoding="utf-8")
         scores = np.log(rng.dirichlet(np.ones(len(NAMES)) / 2, 4) + 1e-4).astype(np.float32)
         scores -= np.log(np.exp(scores).sum(axis=1, keepdims=True))
@@ -65,7 +68,8 @@ def test_best_sequence_is_the_enumerated_one(tmp_path, rng, topology):
         for size in range(len(scores) + 1):
             for columns in itertools.product(range(1, len(NAMES)), repeat=size):
                 names = [NAMES[c] for c in columns]
-                costs[tuple(names)] = -best_alignment(scores, columns, topology == "correct") - log_prob(names) - 0.25 * size
+                of_model = sum(map(cost, ("<s>", *names), (*names, "</s>")))
+                costs[tuple(names)] = of_model - best_alignment(scores, columns, topology == "correct") - 0.25 * size
         best = min(costs, key=costs.get)
         assert result.cost == pytest.approx(costs[best], abs=1e-3), case
         assert result.text == " ".join("".join(best).replace("\u2581", " ").split()), case
@@ -164,3 +168,98 @@ def test_token_lm_of_a_model(tmp_path):
     assert [(word.start, word.end) for word in result.words] == [(0, 2), (3, 5)]
     with pytest.raises(TypeError, match="token_lm: no lm, lexicon or words besides it"):
         wf.from_huggingface(tmp_path, CTC / "lm3.arpa.gz", token_lm=tmp_path / "lm.arpa")
+
+
+# --- unknown words ---
+
+
+def parse(names):
+    """The words of a token sequence, as tuples of tokens; None: it does not begin with the beginning of a word."""
+    words = []
+    for name in names:
+        if name.startswith("\u2581"):
+            words.append((name,))
+        elif not words:
+            return None
+        else:
+            words[-1] += (name,)
+    return words
+
+
+@pytest.mark.parametrize("word_cost", [-3.0, 0.5])
+def test_unknown_words_are_spelled(tmp_path, rng, word_cost):
+    """The best result is that of an enumeration of all token sequences, in which each word is the known one or an unknown one."""
+    known, p_known, p_end = ("\u2581A", "B"), 0.5, 0.3
+    lines = ["\\data\\\nngram 1=4\n\n\\1-grams:", "-99\t<s>", f"{math.log10(p_end)}\t</s>", "-1\t<unk>", f"{math.log10(p_known)}\tAB", "\n\\end\\\n"]
+    (tmp_path / "lm.arpa").write_text("\n".join(lines))
+    base = wf.build_ctc_graph(NAMES, {"AB": " ".join(known)}, tmp_path / "lm.arpa", classes="<unk>")
+    found = set()
+    for case in range(6):
+        text, cost, backed_off = random_bigrams(rng, NAMES[1:])
+
+        def spelling_cost(word, cost=cost, backed_off=backed_off):
+            """Within a word, the search may back off although there is a bigram."""
+            rest = sum(min(cost(a, b), backed_off(a, b)) for a, b in zip(word, word[1:]))
+            return cost("<s>", word[0]) + rest + cost(word[-1], "</s>")
+
+        (tmp_path / "spelling.arpa").write_text(text, encoding="utf-8")
+        graph = base.add_spelling(tmp_path / "spelling.arpa", lm_scale=0.5, word_cost=word_cost)
+        scores = np.log(rng.dirichlet(np.ones(len(NAMES)) / 2, 4) + 1e-4).astype(np.float32)
+        costs = {}
+        for size in range(len(scores) + 1):
+            for columns in itertools.product(range(1, len(NAMES)), repeat=size):
+                words = parse([NAMES[c] for c in columns])
+                if words is None:
+                    continue
+                # as a class, <unk> has the mean cost of the words: that of AB
+                each = [min(0 if word == known else math.inf, 0.5 * spelling_cost(word) + word_cost) - math.log(p_known) for word in words]
+                costs[tuple(words)] = -best_alignment(scores, columns, False) + sum(each) - math.log(p_end)
+        best = min(costs, key=costs.get)
+        result = wf.Decoder(graph, join=True, check_scores="off", **WIDE).decode(scores)[0]
+        assert result.cost == pytest.approx(costs[best], abs=0.01), case  # this topology changes tokens at no cost
+        assert result.text == " ".join("".join(word)[1:] for word in best), case
+        found.update(word != known for word in best)
+    assert found == {True, False} or word_cost < 0
+
+
+def test_unknown_words_by_the_program(tmp_path):
+    """mkgraph --unknown-lm makes the graph that Python makes."""
+    arpa = ["\\data\\\nngram 1=5\n\n\\1-grams:", "-99\t<s>", "-1\t</s>", "-0.5\t\u2581B", "-0.5\tA", "-0.5\tB", "\n\\end\\\n"]
+    (tmp_path / "spelling.arpa").write_text("\n".join(arpa), encoding="utf-8")
+    (tmp_path / "lm.arpa").write_text("\\data\\\nngram 1=4\n\n\\1-grams:\n-99\t<s>\n-0.5\t</s>\n-1\t<unk>\n-0.3\tAB\n\n\\end\\\n")
+    (tmp_path / "tokens.txt").write_text("".join(f"{name} {i}\n" for i, name in enumerate(NAMES)), encoding="utf-8")
+    command = ["mkgraph", "ctc", "--tokens=tokens.txt", "--lm=lm.arpa", "--unknown-lm=spelling.arpa", "--unknown-cost=-2", "--unknown-lm-scale=0.5", "-o", "g.wfst", "-q"]
+    subprocess.run([sys.executable, "-m", "warpfst", *command], check=True, cwd=tmp_path)
+    graph = wf.Graph.load(tmp_path / "g.wfst")
+    base = wf.build_ctc_graph(tmp_path / "tokens.txt", lm=tmp_path / "lm.arpa", classes="<unk>")
+    made = base.add_spelling(tmp_path / "spelling.arpa", word_cost=-2, lm_scale=0.5)
+    assert dict(graph.words) == dict(made.words) and {"\u2581B", "##A", "##B"} < set(dict(made.words)) and "\u2581A" not in dict(made.words)
+    assert wf.equal(graph.fst, made.fst)
+    scores = np.full((4, len(NAMES)), -9.0, dtype=np.float32)
+    scores[np.arange(4), [2, 3, 1, 4]] = -0.001  # _B A _A B
+    for one in (graph, made):
+        result = wf.Decoder(one, join=True).decode(scores)[0]
+        assert [(word.text, word.start, word.end) for word in result.words] == [("BA", 0, 2), ("AB", 2, 4)]
+        assert "times_estimated" not in result.flags
+    with pytest.raises(wf.ArgumentError, match="no token of the graph that begins a word"):
+        (tmp_path / "spelling.arpa").write_text("\n".join(line for line in arpa if "\u2581" not in line).replace("1=5", "1=4"), encoding="utf-8")
+        base.add_spelling(tmp_path / "spelling.arpa")
+
+
+# --- all ways to cut words ---
+
+
+def test_all_ways_to_cut(rng):
+    tokens = ["<blk>", *"ab", "aa", "ab", "aba", "bb"]
+
+    def ways(text):
+        return [(piece, *rest) for piece in tokens[1:] if text.startswith(piece) for rest in (ways(text[len(piece) :]) if text != piece else [()])]
+
+    words = sorted({"".join(rng.choice(list("ab"), size=int(rng.integers(1, 9)))) for _ in range(12)}) + ["ab" * 9]
+    lexicon = wf.Lexicon.spell(["<eps>", *words], tokens, spelling="all")
+    for word in words:
+        found = [tuple(tokens[label - 1] for label in labels) for text, _, labels in lexicon if text == word]
+        wanted = ways(word)
+        assert len(found) == len(set(found)) == min(len(wanted), 100) and set(found) <= set(wanted)
+        assert max(map(len, found)) == sorted(map(len, wanted))[len(found) - 1]
+    assert wf.Lexicon.spell(["<eps>", "ac", "a"], tokens, spelling="all", unknown="skip").num_skipped == 1
