@@ -1,7 +1,8 @@
-"""compat --data=FOLDER [--rounds=3] [--record]
+"""compat --data=FOLDER [--part=compat|open] [--rounds=3] [--record]
 
 Compares warpfst.compat with pyctcdecode: word error rate, processor time and results of the same calls with the same arguments, one utterance per call, on one processor.
 FOLDER has logp_char and logp_bpe: folders of .npy files, or .tar.xz archives of them. References and the language model are those of examples/ctc.
+--part=open compares ways to recognise any word (open_vocabulary.py); FOLDER then has train_text, too.
 """
 import argparse
 import gzip
@@ -15,6 +16,7 @@ import warnings
 import decode_tasks
 import measure
 import numpy
+import open_vocabulary
 import pyctcdecode
 
 import warpfst.compat
@@ -33,11 +35,12 @@ class Speech:
         self.labels = ["", *(space if token == WORD_START else token for token in tokens[1:])]
         archive = folder / f"logp_{head}.tar.xz"
         scores = decode_tasks.unpacked(archive) if archive.exists() else folder / f"logp_{head}"
-        self.scores, self.references = [], []
+        self.keys, self.scores, self.references = [], [], []
         for line in (CTC / "text").read_text(encoding="utf-8").splitlines():
             key, *words = line.split()
             path = pathlib.Path(scores, f"{key}.npy")
             if path.exists():
+                self.keys.append(key)
                 self.scores.append(numpy.load(path).astype(numpy.float32))
                 self.references.append(words)
         if not self.scores:
@@ -76,11 +79,17 @@ def run(build, speech, model, arguments, rounds):
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--data", type=pathlib.Path, required=True)
+    parser.add_argument("--part", choices=("compat", "open"), default="compat")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
     logging.disable(logging.WARNING)
     warnings.simplefilter("error", warpfst.IgnoredOptionWarning)
+    if options.part == "open":
+        figures = open_vocabulary.run(Speech, options.data, options.rounds)
+        if options.record:
+            measure.record(figures, "./run bench compat --part=open")
+        return
     model = plain_model()
     tasks = {
         "no model": (None, {}),

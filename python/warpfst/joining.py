@@ -39,8 +39,10 @@ class Joiner:
             raise ArgumentError(f"join: {separator!r} is not a token of the graph")
         self._separator = separator or next((name for name in SEPARATORS if name in table), None)
         self._marks_rest = any(name.startswith(CONTINUES) for name in names)
+        self._pieces: dict[str, Piece] = {}
+        self._rendered: dict[str, str] = {}
 
-    def piece(self, name: str) -> Piece:
+    def _piece(self, name: str) -> Piece:
         if name == self._separator:
             return Piece("", ends=True)
         if SPECIAL.fullmatch(name):
@@ -49,6 +51,21 @@ class Joiner:
             return Piece(name[1:], begins=True)
         rest = self._marks_rest and name.startswith(CONTINUES)
         return Piece(name[len(CONTINUES) :] if rest else name, begins=self._marks_rest and not rest)
+
+    def piece(self, name: str) -> Piece:
+        if name not in self._pieces:
+            self._pieces[name] = self._piece(name)
+        return self._pieces[name]
+
+    def _render(self, name: str) -> str:
+        if name not in self._rendered:
+            piece = self.piece(name)
+            self._rendered[name] = " " * (piece.begins or piece.ends) + (piece.text or "")
+        return self._rendered[name]
+
+    def text(self, names: Iterable[str]) -> str:
+        """The words that `groups` finds, separated by spaces."""
+        return " ".join("".join(map(self._render, names)).split())
 
     def groups(self, names: Iterable[str]) -> list[tuple[str, int, int]]:
         """(text, first token, last token) of each word. Words without text, such as a lone U+2581, are left out."""

@@ -75,7 +75,7 @@ class WordTexts(dict[int, str]):
     def text(self, labels: Iterable[int]) -> str:
         """The text of an utterance with these words."""
         texts = map(self.__getitem__, labels)
-        return " ".join(texts if self.joiner is None else (text for text, _, _ in self.joiner.groups(texts)))
+        return " ".join(texts) if self.joiner is None else self.joiner.text(texts)
 
     def joined(self, words: list[Word]) -> list[Word]:
         """The words, or if they are tokens, the words that these make: from the first token to the last, with the lowest confidence and the label of the first."""

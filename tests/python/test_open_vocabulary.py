@@ -91,7 +91,7 @@ def test_best_sequence_is_the_enumerated_one(tmp_path, rng, topology):
 def test_joining(tokens, separator, names, words):
     joiner = Joiner(wf.Symbols(["<eps>", *tokens.split()]), separator)
     groups = joiner.groups(names.split())
-    assert [text for text, _, _ in groups] == words.split()
+    assert [text for text, _, _ in groups] == words.split() and joiner.text(names.split()) == words
     assert all(first <= last for _, first, last in groups)
 
 
