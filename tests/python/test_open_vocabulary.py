@@ -263,3 +263,35 @@ def test_all_ways_to_cut(rng):
         assert len(found) == len(set(found)) == min(len(wanted), 100) and set(found) <= set(wanted)
         assert max(map(len, found)) == sorted(map(len, wanted))[len(found) - 1]
     assert wf.Lexicon.spell(["<eps>", "ac", "a"], tokens, spelling="all", unknown="skip").num_skipped == 1
+
+
+# --- languages without spaces ---
+
+
+def segmentations(text, words):
+    return [()] if not text else [(word, *rest) for word in words if text.startswith(word) for rest in segmentations(text[len(word) :], words)]
+
+
+def test_the_search_cuts_text_without_spaces_into_words(tmp_path, rng):
+    """Tokens are characters, the language model is one of words: the best result is that of an enumeration of all texts and all ways to cut them."""
+    characters = ["\u7814", "\u7a76", "\u751f"]
+    words = ["\u7814\u7a76", "\u7814\u7a76\u751f", "\u751f", "\u7a76\u751f", "\u7814"]
+    ambiguous = 0
+    for case in range(6):
+        text, cost, _ = random_bigrams(rng, words)
+        (tmp_path / "lm.arpa").write_text(text, encoding="utf-8")
+        graph = wf.build_ctc_graph(["<blk>", *characters], lm=tmp_path / "lm.arpa", backoff="failure")
+        said = np.eye(4)[[1, 2, 3, 0, int(rng.integers(1, 4))]]
+        scores = np.log(0.9 * said + 0.1 * rng.dirichlet(np.ones(4), 5)).astype(np.float32)
+        result = wf.Decoder(graph, check_scores="off", **WIDE).decode(scores)[0]
+        costs = {}
+        for size in range(len(scores) + 1):
+            for columns in itertools.product(range(1, 4), repeat=size):
+                acoustic = -best_alignment(scores, columns, False)
+                for cut in segmentations("".join(characters[c - 1] for c in columns), words) if acoustic < math.inf else []:
+                    costs[cut] = min(costs.get(cut, math.inf), acoustic + sum(map(cost, ("<s>", *cut), (*cut, "</s>"))))
+        best = min(costs, key=costs.get)
+        assert result.text == " ".join(best), case
+        assert result.cost == pytest.approx(costs[best], abs=0.01), case
+        ambiguous += len(segmentations("".join(best), words)) > 1
+    assert ambiguous >= 3
