@@ -50,7 +50,7 @@ class WordTexts(dict[int, str]):
     def __init__(self, table: Symbols | ExtendedSymbols | None, base: WordTexts | None = None, joiner: Joiner | None = None) -> None:
         """`base`: texts that this one shares, except those of added words of `table`. `joiner`: the words are tokens, to be joined."""
         super().__init__()
-        self.joiner = joiner if base is None else base.joiner
+        self.joiner: Joiner | None = joiner if base is None else base.joiner
         self._table = Symbols._share(table.address) if isinstance(table, Symbols) else table
         self._base = base
 
