@@ -51,8 +51,8 @@ class Setting:
         pieces = {line.split()[0]: line.split()[1:] for line in (CTC / f"lexicon_{head}.txt").read_text(encoding="utf-8").splitlines()}
         lines = [line.split() for line in (data / "train_text").read_text(encoding="utf-8").splitlines()]
         removed = rare_words(lines, speech.references) if removes else set()
-        lines = [words for words in lines if removed.isdisjoint(words)]
         self.known = {word for words in lines for word in words} - removed
+        lines = [words for words in lines if removed.isdisjoint(words)]
         texts = [[token for word in words for token in pieces[word]] for words in lines]
         self.token_lm = wf.LargeLM.build(write_model(texts, self.tokens[1:], ORDER[head], f"{head}_texts"), measure.BUILD / f"{head}_texts.wlm")
         self.spelling_lm = wf.LM.read(write_model([pieces[word] for word in sorted(self.known)], self.tokens[1:], 4, f"{head}_words"))
