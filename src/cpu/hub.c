@@ -8,7 +8,7 @@
 enum { NUM_RANGES = 64 };
 static const float RANGE = 0.5f; /* nats */
 
-/* At most what the arc adds to a source's cost, whatever its context. */
+/* The arc adds at least this to the cost of a source, whatever its context. */
 static float bound(const wf__search *search, const wf_arc *arc) {
   float acoustic = search->label_costs[arc->ilabel], word = 0, size;
   if (acoustic > FLT_MAX) return INFINITY;
@@ -19,8 +19,8 @@ static float bound(const wf__search *search, const wf_arc *arc) {
 }
 
 static int range_of(float bound, float least) {
-  float range = (bound - least) / RANGE;
-  return range < NUM_RANGES - 1 ? (int)range : NUM_RANGES - 1;
+  float range = (bound - least) / RANGE; /* -infinity if no least cost of the word is known */
+  return range < 0 ? 0 : range < NUM_RANGES - 1 ? (int)range : NUM_RANGES - 1;
 }
 
 wf_status wf__hub_sort(wf__search *search, wf__arc_run run, wf_error *err) {
@@ -33,7 +33,7 @@ wf_status wf__hub_sort(wf__search *search, wf__arc_run run, wf_error *err) {
     hub->bounds.data[i] = bound(search, &run.arcs[i]);
     if (hub->bounds.data[i] < least) least = hub->bounds.data[i];
   }
-  if (least == -INFINITY) least = -FLT_MAX; /* without least costs, all are in the first range */
+  if (least == -INFINITY) least = -FLT_MAX;
   for (uint32_t i = 0; i < size; i++)
     if (hub->bounds.data[i] < INFINITY) first[range_of(hub->bounds.data[i], least) + 1]++;
   for (int r = 0; r < NUM_RANGES; r++) first[r + 1] += first[r];
