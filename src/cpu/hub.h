@@ -22,14 +22,13 @@ static inline void wf__hub_clear(wf__hub *hub) {
  * left out. */
 wf_status wf__hub_sort(wf__search *search, wf__arc_run run, wf_error *err);
 
-/* Is the source on the hub? The state of the first two sources in a row that share one becomes the
- * hub. */
+/* Is a source with HUB_ARCS or more arcs on the hub? The state of the first two sources in a row
+ * that share one becomes the hub. */
 static inline wf_status wf__hub_find(wf__search *search, uint32_t state, wf__arc_run run, bool *out,
                                      wf_error *err) {
   wf__hub *hub = &search->hub;
   *out = hub->state == state;
-  if (run.end - run.first < HUB_ARCS) *out = false;
-  if (hub->ready || run.end - run.first < HUB_ARCS) return WF_OK;
+  if (hub->ready) return WF_OK;
   hub->state = state;
   return *out ? wf__hub_sort(search, run, err) : WF_OK;
 }

@@ -9,6 +9,17 @@
 #include "cpu/select.h"
 #include "math/cost.h"
 
+/* The modes of expansion. */
+enum expand_mode {
+  EXPAND_RUNNING, /* makes tokens of all candidates within the beam of the best so far, a superset
+                     of those within the final cutoff */
+  EXPAND_FIXED,   /* makes tokens of the candidates up to `last` */
+  EXPAND_COLLECT, /* makes no tokens; collects the keys of candidates up to `last` */
+  EXPAND_LEAST,   /* makes no tokens; collects the keys of the most_keys best candidates */
+  EXPAND_TIES,    /* makes no tokens; collects the contexts of the sources of candidates with key
+                     last.key */
+};
+
 static inline uint64_t rank_key(const wf__token *token) {
   return (uint64_t)wf__ordered_cost(token->cost) << 32 | token->state;
 }

@@ -78,38 +78,92 @@ static void set_label_costs(wf__search *search, const wf_scores *scores, int64_t
   wf__hub_clear(&search->hub);
 }
 
-/* Adds the scorer's cost to a word's cost. *context advances over the word. */
-TWICE wf_status add_scorer_cost(wf__search *search, int32_t word, float *cost, uint64_t *context,
-                                wf_error *err) {
-  float added;
-  WF__TRY(wf__scoring_step(&search->scoring, *context, word, &added, context, err));
-  *cost += added;
+/* Expands one source over emitting arcs, or with `on_hub` over those of search->hub. */
+TWICE wf_status expand_source(wf__search *search, bool scored, bool on_hub, enum expand_mode mode,
+                              wf__limit last, wf__token source, wf__arc_run run, float *cutoff,
+                              float *best, wf_error *err) {
+  const float *label_costs = search->label_costs, beam = search->options.beam,
+              word_score = search->options.word_score, base_cost = wf__hub_base(source.cost);
+  const wf_scorer *scorer = search->scoring.scorer;
+  const uint64_t *contexts = search->past_contexts.data;
+  const wf__hub_arc *sorted = search->hub.arcs.data;
+  uint32_t base = (uint32_t)search->trace_base,
+           num_arcs = on_hub ? (uint32_t)search->hub.arcs.size : run.end - run.first;
+  uint64_t source_context = scored ? contexts[source.prev - base] : 0;
+  wf__link *noted = NULL;
+  if (search->keeps_lattice && mode <= EXPAND_FIXED) {
+    WF__TRY(wf__vec_grow(&search->candidates, num_arcs, "the lattice", err));
+    noted = search->candidates.data + search->candidates.size;
+  }
+  for (uint32_t k = 0; k < num_arcs; k++) {
+    if (on_hub && base_cost + sorted[k].rest > *cutoff) break;
+    if (on_hub && base_cost + sorted[k].bound > *cutoff) continue;
+    uint32_t place = on_hub ? sorted[k].place : k, a = run.first + place;
+    const wf_arc *arc = run.arcs + place;
+    float cost = source.cost + arc->weight;
+    uint64_t context = source_context;
+    if (arc->olabel != 0) {
+      cost -= word_score;
+      if (scored) {
+        if (cost + wf__scorer_least(scorer, arc->olabel) + label_costs[arc->ilabel] > *cutoff)
+          continue;
+        WF__TRY(wf__scoring_add(&search->scoring, arc->olabel, &cost, &context, err));
+      }
+    }
+    cost += label_costs[arc->ilabel];
+    if (cost > *cutoff) continue;
+    if (mode == EXPAND_RUNNING && cost < *best) {
+      *best = cost;
+      *cutoff = add_finite(cost, beam);
+    }
+    if (mode != EXPAND_RUNNING && !is_within(last, scored, candidate_key(cost, a), source_context))
+      continue;
+    if (mode == EXPAND_COLLECT) {
+      WF__TRY(wf__vec_push(&search->keys, candidate_key(cost, a), "candidates", err));
+      continue;
+    }
+    if (mode == EXPAND_LEAST) {
+      WF__TRY(keep_least(search, candidate_key(cost, a), cutoff, err));
+      continue;
+    }
+    if (mode == EXPAND_TIES) {
+      if (candidate_key(cost, a) == last.key)
+        WF__TRY(wf__vec_push(&search->keys, source_context, "candidates", err));
+      continue;
+    }
+    wf__token *token = token_of(search, scored, arc->nextstate + run.shift, context, err);
+    if (token == NULL) return search->full ? WF_ERR_LIMIT : WF_ERR_MEMORY;
+    if (cost < token->cost ||
+        (cost == token->cost &&
+         (a < token->arc ||
+          (scored && a == token->arc && source_context < contexts[token->prev - base])))) {
+      token->cost = cost;
+      token->arc = a;
+      token->prev = source.prev;
+      if (scored) search->contexts.data[token - search->tokens.data] = context;
+    }
+    if (noted != NULL)
+      *noted++ = (wf__link){source.prev - base, (uint32_t)(token - search->tokens.data), a, cost};
+  }
+  if (noted != NULL) search->candidates.size = (uint64_t)(noted - search->candidates.data);
   return WF_OK;
 }
 
-/* The modes of expansion. */
-enum expand_mode {
-  EXPAND_RUNNING, /* makes tokens of all candidates within the beam of the best so far, a superset
-                     of those within the final cutoff */
-  EXPAND_FIXED,   /* makes tokens of the candidates up to `last` */
-  EXPAND_COLLECT, /* makes no tokens; collects the keys of candidates up to `last` */
-  EXPAND_LEAST,   /* makes no tokens; collects the keys of the most_keys best candidates */
-  EXPAND_TIES,    /* makes no tokens; collects the contexts of the sources of candidates with key
-                     last.key */
-};
+/* Apart, so that the loop over ordinary sources stays small. */
+static __attribute__((noinline)) wf_status expand_hub(wf__search *search, enum expand_mode mode,
+                                                      wf__limit last, wf__token source,
+                                                      wf__arc_run run, float *cutoff, float *best,
+                                                      wf_error *err) {
+  return expand_source(search, true, true, mode, last, source, run, cutoff, best, err);
+}
 
 /* Expands the sources over emitting arcs; *best (EXPAND_RUNNING only) is the least cost.
  * WF_ERR_LIMIT, without a message, when `full`. */
 TWICE wf_status expand_sources(wf__search *search, bool scored, enum expand_mode mode,
                                wf__limit last, float *best, wf_error *err) {
   const wf_graph *graph = search->graph;
-  const float *label_costs = search->label_costs, beam = search->options.beam,
-              word_score = search->options.word_score;
-  const wf_scorer *scorer = search->scoring.scorer;
   const wf__token *sources = search->sources.data;
-  const uint64_t *contexts = search->past_contexts.data;
   uint64_t size = search->sources.size;
-  uint32_t base = (uint32_t)search->trace_base;
   float cutoff = mode == EXPAND_RUNNING ? FLT_MAX : limit_cost(last);
   for (uint64_t i = 0; i < size; i++) {
     /* States are in random order, so their arcs are prefetched. */
@@ -117,70 +171,13 @@ TWICE wf_status expand_sources(wf__search *search, bool scored, enum expand_mode
     if (i + NEAR < size) prefetch_arcs(graph, sources[i + NEAR].state, false);
     wf__token source = sources[i];
     wf__arc_run run = wf__emitting_run(graph, source.state);
-    uint64_t source_context = scored ? contexts[source.prev - base] : 0;
-    if (mode == EXPAND_RUNNING) search->path.num_arcs += run.end - run.first;
-    wf__link *noted = NULL;
-    if (search->keeps_lattice && mode <= EXPAND_FIXED) {
-      WF__TRY(wf__vec_grow(&search->candidates, run.end - run.first, "the lattice", err));
-      noted = search->candidates.data + search->candidates.size;
-    }
     bool on_hub = false;
-    if (scored) WF__TRY(wf__hub_find(search, source.state, run, &on_hub, err));
-    const wf__hub_arc *sorted = search->hub.arcs.data;
-    float base_cost = wf__hub_base(source.cost);
-    uint32_t num_arcs = on_hub ? (uint32_t)search->hub.arcs.size : run.end - run.first;
-    for (uint32_t k = 0; k < num_arcs; k++) {
-      if (on_hub && base_cost + sorted[k].rest > cutoff) break;
-      if (on_hub && base_cost + sorted[k].bound > cutoff) continue;
-      uint32_t place = on_hub ? sorted[k].place : k, a = run.first + place;
-      const wf_arc *arc = run.arcs + place;
-      float cost = source.cost + arc->weight;
-      uint64_t context = source_context;
-      if (arc->olabel != 0) {
-        cost -= word_score;
-        if (scored) {
-          if (cost + wf__scorer_least(scorer, arc->olabel) + label_costs[arc->ilabel] > cutoff)
-            continue;
-          WF__TRY(add_scorer_cost(search, arc->olabel, &cost, &context, err));
-        }
-      }
-      cost += label_costs[arc->ilabel];
-      if (cost > cutoff) continue;
-      if (mode == EXPAND_RUNNING && cost < *best) {
-        *best = cost;
-        cutoff = add_finite(cost, beam);
-      }
-      if (mode != EXPAND_RUNNING &&
-          !is_within(last, scored, candidate_key(cost, a), source_context))
-        continue;
-      if (mode == EXPAND_COLLECT) {
-        WF__TRY(wf__vec_push(&search->keys, candidate_key(cost, a), "candidates", err));
-        continue;
-      }
-      if (mode == EXPAND_LEAST) {
-        WF__TRY(keep_least(search, candidate_key(cost, a), &cutoff, err));
-        continue;
-      }
-      if (mode == EXPAND_TIES) {
-        if (candidate_key(cost, a) == last.key)
-          WF__TRY(wf__vec_push(&search->keys, source_context, "candidates", err));
-        continue;
-      }
-      wf__token *token = token_of(search, scored, arc->nextstate + run.shift, context, err);
-      if (token == NULL) return search->full ? WF_ERR_LIMIT : WF_ERR_MEMORY;
-      if (cost < token->cost ||
-          (cost == token->cost &&
-           (a < token->arc ||
-            (scored && a == token->arc && source_context < contexts[token->prev - base])))) {
-        token->cost = cost;
-        token->arc = a;
-        token->prev = source.prev;
-        if (scored) search->contexts.data[token - search->tokens.data] = context;
-      }
-      if (noted != NULL)
-        *noted++ = (wf__link){source.prev - base, (uint32_t)(token - search->tokens.data), a, cost};
-    }
-    if (noted != NULL) search->candidates.size = (uint64_t)(noted - search->candidates.data);
+    if (mode == EXPAND_RUNNING) search->path.num_arcs += run.end - run.first;
+    if (scored && run.end - run.first >= HUB_ARCS)
+      WF__TRY(wf__hub_find(search, source.state, run, &on_hub, err));
+    WF__TRY(wf__unlikely(on_hub) ? expand_hub(search, mode, last, source, run, &cutoff, best, err)
+                                 : expand_source(search, scored, false, mode, last, source, run,
+                                                 &cutoff, best, err));
   }
   return WF_OK;
 }
@@ -357,7 +354,7 @@ TWICE wf_status relax_frontier(wf__search *search, bool scored, float cutoff, ui
         cost -= search->options.word_score;
         if (scored) {
           if (cost + wf__scorer_least(search->scoring.scorer, arc.olabel) > cutoff) continue;
-          WF__TRY(add_scorer_cost(search, arc.olabel, &cost, &context, err));
+          WF__TRY(wf__scoring_add(&search->scoring, arc.olabel, &cost, &context, err));
         }
       }
       if (cost <= cutoff)
