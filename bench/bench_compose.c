@@ -46,6 +46,13 @@ static wf_builder *start_fst(uint32_t num_states, uint32_t final) {
   return builder;
 }
 
+static wf_fst *in_log_semiring(wf_fst *fst) {
+  wf_fst *made;
+  check(wf_fst_with_semiring(fst, WF_LOG, &made, &g_err), &g_err);
+  wf_fst_free(fst);
+  return made;
+}
+
 /* Sorts on the side that will be matched, because the other programs of the comparison need it. */
 static wf_fst *finish_fst(wf_builder *builder, bool by_olabel) {
   wf_fst *fst, *sorted;
@@ -195,7 +202,7 @@ struct request {
   int repeat;
   wf_compose_options options;
   const char *save;
-  bool ops, verbose;
+  bool ops, log, verbose;
 };
 
 struct times {
@@ -414,6 +421,7 @@ static bool read_arguments(int argc, char **argv, struct request *r, struct shap
       {"ops",
        "instead: operations on the composition in the log semiring, on the CPU and the device",
        .yes = &r->ops},
+      {"log", "inputs in the log semiring instead of the tropical one", .yes = &r->log},
       {"verbose", "prints the levels of the GPU's search on standard error", .yes = &r->verbose},
       {"save", "writes the sorted inputs to TEXT.1 and TEXT.2 and stops", .text = &r->save}};
   const struct command command = {.arguments = "random|words [FLAGS]",
@@ -452,6 +460,10 @@ int main(int argc, char **argv) {
     a = lexicon(&d, (uint32_t)shape.words);
     b = emissions(d.num_phones);
     free_dictionary(&d);
+  }
+  if (r.log) {
+    a = in_log_semiring(a);
+    b = in_log_semiring(b);
   }
   run(&r, a, b);
   wf_fst_free(a);

@@ -32,7 +32,8 @@
  *                              to the index
  *     seconds=1                minimum time of all rounds (on a GPU there are at least 3 rounds,
  *                              unless they take more than 20 seconds; on the CPU at least one)
- * "seconds" in the output is the median round. "digest" covers all that wf_decode returns for the
+ * "seconds" in the output is the median round, "processor_s" the processor time of all threads for
+ * a round, on average. "digest" covers all that wf_decode returns for the
  * first --check utterances: runs with the same beams, max_active, dtype and frames must have the
  * same digest on every device. "on_cpu" counts utterances that did not fit on the GPU, over all
  * rounds. A run that fails prints an object with "error"; the other runs continue, and the exit
@@ -42,6 +43,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #ifdef WARPFST_BENCH_CUDA
 #include <cuda_runtime_api.h>
@@ -98,7 +100,7 @@ struct bench {
 };
 
 struct totals {
-  double tokens, expanded, arcs, narrowed, cost, lattice_arcs, host_mib;
+  double tokens, expanded, arcs, narrowed, cost, lattice_arcs, host_mib, processor_s;
   size_t num_not_final, num_narrowed, num_died, num_overflow, num_failed;
   uint64_t digest;
   wf_wer_counts wer;
@@ -359,6 +361,13 @@ static double determinize(wf_result **results, size_t count, const wf_decoder_op
 
 /* --- one run ----------------------------------------------------------------------------- */
 
+/* Of all threads of this process. */
+static double processor_s(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
 static int compare_doubles(const void *a, const void *b) {
   return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b;
 }
@@ -486,6 +495,7 @@ static void print_run(const struct bench *bench, const struct run *run, const do
       "\"best_s\": %.6f, \"worst_s\": %.6f",
       (long long)frames, bench->matrices[0].num_columns, n * bench->frame_shift_s, rounds, seconds,
       times[0], times[rounds - 1]);
+  printf(", \"processor_s\": %.6f", t->processor_s);
   printf(
       ", \"rtfx\": %.2f, \"us_per_frame\": %.4f, \"tokens_per_frame\": %.2f, "
       "\"expanded_per_frame\": %.2f, \"arcs_per_frame\": %.2f, \"arcs_per_s\": %.6g",
@@ -542,7 +552,7 @@ static bool measure(struct bench *bench, const struct run *run) {
   wf_scores *scores = allocate(run->utterances, sizeof *scores);
   wf_result **results = allocate(run->utterances, sizeof *results);
   struct totals totals = {0};
-  double times[MAX_ROUNDS], sum = 0, determinize_s = 0, compact_arcs = 0;
+  double times[MAX_ROUNDS], sum = 0, used_s = 0, determinize_s = 0, compact_arcs = 0;
   int64_t frames = 0;
   bool gpu = strncmp(run->device, "cuda", 4) == 0, tiled = run->frames > 0;
   int rounds = 0, least = gpu && !tiled ? 3 : 1;
@@ -566,9 +576,10 @@ static bool measure(struct bench *bench, const struct run *run) {
   }
   while (status == WF_OK && rounds < MAX_ROUNDS &&
          ((rounds < least && sum < MAX_SECONDS) || (!tiled && sum < run->seconds))) {
-    double start = now_s();
+    const double start = now_s(), processors = processor_s();
     status = decode_all(bench, run, scores, run->utterances, results, &err);
     sum += times[rounds++] = now_s() - start;
+    used_s += processor_s() - processors;
     if (tiled && before_mib > 0) totals.host_mib = memory_mib("VmHWM:") - before_mib;
     if (status == WF_OK && run->options.lattice_beam > 0 && rounds == 1 &&
         run->lattice_results.keep_raw)
@@ -577,6 +588,7 @@ static bool measure(struct bench *bench, const struct run *run) {
   }
   wf_set_log(NULL, NULL);
   if (status == WF_OK) {
+    totals.processor_s = used_s / rounds;
     qsort(times, (size_t)rounds, sizeof *times, compare_doubles);
     print_run(bench, run, times, rounds, frames, &totals, determinize_s, compact_arcs);
   } else {

@@ -22,13 +22,13 @@ import collections
 import concurrent.futures
 import dataclasses
 import functools
+import glob
 import gzip
 import json
 import math
 import os
 import pathlib
 import random
-import shutil
 import subprocess
 import tempfile
 
@@ -298,13 +298,13 @@ def part_lists(arguments):
 # --- peers -------------------------------------------------------------------------------------
 
 
-def peer_results(arguments, speech, jobs):
+def peer_results(files, speech, jobs):
     """Runs bench/peer_boost.py in its own environment, one process per processor. `jobs`: [{peer, strength, lists}]."""
 
     def one(job):
         with tempfile.TemporaryDirectory(dir=measure.BUILD) as folder:
             path = pathlib.Path(folder, "job.json")
-            path.write_text(json.dumps({**job, "scores": str(decode_tasks.unpacked(arguments.char_data)), "tokens": str(CTC / "tokens_char.txt"), "lm": str(measure.BUILD / "lm3.arpa"), "words": speech.known, "keys": sorted(speech.ref)}), encoding="utf-8")
+            path.write_text(json.dumps({**job, **{name: str(file) for name, file in files.items()}, "words": speech.known, "keys": sorted(speech.ref)}), encoding="utf-8")
             done = subprocess.run([os.environ["WARPFST_PEER_PYTHON"], measure.ROOT / "bench" / "peer_boost.py", path], stdout=subprocess.PIPE, text=True, check=True)
             return json.loads(done.stdout)
 
@@ -316,20 +316,15 @@ PEERS = {"pyctcdecode, hotword_weight": ("pyctcdecode", (2, 5, 10)), "NeMo's tre
 
 
 def part_peers(arguments):
-    task = decode_tasks.real_ctc(Programs(), arguments.phone_data, None)  # for its settings and references
+    task = decode_tasks.real_ctc(Programs(), arguments.char_data, None, "char")
     speech = Speech(task.ref, "char", arguments.draws)
-    folder = decode_tasks.work_folder("ctc_char")
-    scores = decode_tasks.unpacked(arguments.char_data)
-    graph = decode_tasks.mkgraph(Programs(), folder, CTC / "lm3.arpa.gz", f"--tokens={CTC / 'tokens_char.txt'}", f"--lexicon={CTC / 'lexicon_char.txt'}")
-    task = dataclasses.replace(task, name="CTC characters", graph=graph, scores=scores)
-    with gzip.open(CTC / "lm3.arpa.gz") as packed, open(measure.BUILD / "lm3.arpa", "wb") as arpa:
-        shutil.copyfileobj(packed, arpa)
+    files = {"scores": task.scores, "tokens": CTC / "tokens_char.txt", "lm": decode_tasks.plain_model(), "nemo": decode_tasks.unpack_wheel(glob.glob(os.environ["NEMO_WHEEL"])[0])}
     kinds = [kind for kind in speech.kinds if kind != "mixed, 100"]
     figures = measure_ways(speech, task, MAIN_WAYS, dict.fromkeys(MAIN_WAYS, kinds))
     for name, (peer, strengths) in PEERS.items():
         jobs = [(kind, strength, lists) for kind in kinds for strength in strengths for lists in speech.kinds[kind]]
         tables = collections.defaultdict(list)
-        for (kind, strength, lists), results in zip(jobs, peer_results(arguments, speech, [{"peer": peer, "strength": strength, "lists": lists} for _, strength, lists in jobs])):
+        for (kind, strength, lists), results in zip(jobs, peer_results(files, speech, [{"peer": peer, "strength": strength, "lists": lists} for _, strength, lists in jobs])):
             tables[kind, strength].append(count(speech, results, lists))
             print(f"  {name} {strength}, {kind}: {whole(tables[kind, strength][-1]).cells()}", flush=True)
         for (kind, strength), each in tables.items():

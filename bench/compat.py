@@ -5,7 +5,6 @@ FOLDER has logp_char and logp_bpe: folders of .npy files, or .tar.xz archives of
 --part=open compares ways to recognise any word (open_vocabulary.py); FOLDER then has train_text, too.
 """
 import argparse
-import gzip
 import logging
 import pathlib
 import random
@@ -51,14 +50,6 @@ class Speech:
         return 100 * sum(measure.distance(words, text.split()) for words, text in zip(self.references, texts, strict=True)) / self.num_words
 
 
-def plain_model():
-    """The language model without compression, which KenLM's package cannot read."""
-    path = measure.BUILD / "lm3.arpa"
-    with gzip.open(CTC / "lm3.arpa.gz", "rb") as packed:
-        path.write_bytes(packed.read())
-    return str(path)
-
-
 def hotwords():
     """Words of the lexicon, the same in each run."""
     words = sorted({line.split()[0] for line in (CTC / "lexicon_char.txt").read_text(encoding="utf-8").splitlines()})
@@ -90,7 +81,7 @@ def main():
         if options.record:
             measure.record(figures, "./run bench compat --part=open")
         return
-    model = plain_model()
+    model = str(decode_tasks.plain_model())
     tasks = {
         "no model": (None, {}),
         "3-gram": (model, {}),

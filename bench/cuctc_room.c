@@ -1,5 +1,5 @@
-/* cuctc_room.c - gives torchaudio's cuda_ctc_decoder more shared memory. bench/peer_cuctc.py loads
- * it with LD_PRELOAD.
+/* cuctc_room.c - gives torchaudio's cuda_ctc_decoder more shared memory. bench/peers.py loads it
+ * with LD_PRELOAD.
  *
  * One of the decoder's kernels writes up to 12 bytes per beam beyond the shared memory that it
  * requested (pytorch/audio issues 3754 and 4181: a float* advanced by sizeof(float) * beam). Older

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""decode [--device=cpu|cuda[:N]] [--part=peaky,flat,real,hybrid,peer] [--size=full|small|tiny] [--programs=FOLDER] [--save=FILE | --load=FILE] [--record]
+"""decode [--device=cpu|cuda[:N]] [--part=peaky,flat,real,hybrid] [--size=full|small|tiny] [--programs=FOLDER] [--save=FILE | --load=FILE] [--record]
 
 Measures the speed of decoding, also relative to the limits of the hardware.
 
   peaky, flat  generated tasks of LibriSpeech's size (bench/ctc_task), 25 frames per second; without a GPU, the default of --size is small
   real         CTC phone scores of real speech, 40 ms frames: the utterances of examples/ctc, or the .npy files of --ctc-data (a folder, or a tar archive of one)
   hybrid       a real HCLG and senone scores, 10 ms frames: --hybrid-graph, --hybrid-scores, --hybrid-ref, --hybrid-words
-  peer         lexicon-free CTC without an LM, compared with torchaudio's cuda_ctc_decoder and flashlight-text (bench/peer_cuctc.py)
 
 With a GPU, it measures batches x beams x max_active with scores in device memory, host memory and pinned memory, in float32 and float16, and the CPU backend on the same task.
 Without a GPU it measures the CPU backend on all processors and on one. Results of the first utterances must be equal bit for bit in every run of a setting.
@@ -22,7 +21,7 @@ import sys
 import decode_tasks
 import measure
 
-PARTS = ("peaky", "flat", "real", "hybrid", "peer")
+PARTS = ("peaky", "flat", "real", "hybrid")
 # Measured limits of one H200 (docs/engineering/performance.md), per second: bytes of a device copy; random reads of 16 bytes from L2 and from memory.
 COPY_BYTES, L2_READS, MEMORY_READS = 4.31e12, 138e9, 38e9
 
@@ -71,32 +70,19 @@ def cells(r):
             *share, f"{100 * r['narrowed_frames']:.1f}%", r["overflow"], f"{r['wer']:.2f}" if "wer" in r else "-"]
 
 
-PEER_HEADER = ["decoder", "beam", "batch", "RTFx", "ms", "token error rate", "note"]
-
-
-def peer_cells(r):
-    return [r["decoder"], r.get("beam_size", "-"), r.get("batch", "-"), f"{r['rtfx']:.0f}" if "rtfx" in r else "-", f"{r['seconds'] * 1e3:.1f}" if "rtfx" in r else "-",
-            f"{r['token_error_rate']:.2f}" if "token_error_rate" in r else "-", r.get("error", "")]
-
-
 def print_tables(rows):
     by_task = collections.defaultdict(list)
     for row in rows:
         by_task[row["part"], row["task"]].append(row)
-    for (part, task), group in by_task.items():
+    for (_, task), group in by_task.items():
         print(f"\n{task}\n")
-        if part == "peer":
-            print(measure.table(PEER_HEADER, [peer_cells(row) for row in group]))
-        else:
-            print(measure.table(HEADER, [cells(row) for row in group if "error" not in row]))
+        print(measure.table(HEADER, [cells(row) for row in group if "error" not in row]))
 
 
 def check(rows):
     """Returns the problems found: runs with different results, runs that failed."""
     problems, digests = [], collections.defaultdict(dict)
     for r in rows:
-        if r["part"] == "peer":
-            continue
         if "error" in r:
             problems.append(f"{r['task']}: {r['error']}")
             continue
@@ -118,10 +104,6 @@ def figures(rows):
     out = []
     for r in rows:
         if "rtfx" not in r:
-            continue
-        if r["part"] == "peer":
-            setup = f"{r['utterances']} utterances, {r['setup']}"
-            out += [(f"decode {r['task']}", f"{setup}, batch {r['batch']}", f"{r['rtfx']:.0f}", "RTFx"), (f"decode {r['task']}", f"{setup}, token error rate", f"{r['token_error_rate']:.2f}", "%")]
             continue
         what = f"decode {'GPU ' if r['gpu'] else ''}{r['task']}"
         setup = f"{r['utterances']} utterances, --acoustic-scale={r['acoustic_scale']:g} --beam={r['beam']:g} --max-active={r['max_active']}"
@@ -152,8 +134,6 @@ def parse():
     parser.add_argument("--ctc-data", default=os.environ.get("WARPFST_BENCH_DATA", decode_tasks.CTC / "logp_phone"))
     for name in ("graph", "scores", "ref", "words"):
         parser.add_argument(f"--hybrid-{name}")
-    parser.add_argument("--peer-data", help="folder with logp_char and logp_bpe (folders of .npy, or .tar.xz of them) for the peer part; without it, only the generated peaky scores are used")
-    parser.add_argument("--flashlight", help="wheel of flashlight-text for this Python, if it is not installed")
     parser.add_argument("--json", action="store_true", help="print JSON lines instead of tables")
     parser.add_argument("--save", help="also save the measurements to this file")
     parser.add_argument("--load", help="do not measure; print tables of a saved file, or record it")
@@ -162,7 +142,7 @@ def parse():
     gpu = arguments.device.startswith("cuda")
     arguments.size = arguments.size or ("full" if gpu else "small")
     if not arguments.part:
-        arguments.part = ",".join(part for part in PARTS if (part != "hybrid" or arguments.hybrid_graph) and (part != "peer" or gpu))
+        arguments.part = ",".join(part for part in PARTS if (part != "hybrid" or arguments.hybrid_graph))
     arguments.part = arguments.part.split(",")
     measure.BUILD = pathlib.Path(arguments.work or measure.BUILD)
     unknown = set(arguments.part) - set(PARTS)
@@ -183,17 +163,6 @@ def tasks_of(arguments, programs):
             yield decode_tasks.hybrid(arguments, batches, arguments.device.startswith("cuda"))
 
 
-def peer_rows(arguments):
-    command = [sys.executable, measure.ROOT / "bench" / "peer_cuctc.py", f"--programs={arguments.programs}", f"--device={arguments.device}", f"--size={arguments.size}", f"--work={measure.BUILD}"]
-    if arguments.peer_data:
-        command.append(f"--data={arguments.peer_data}")
-    if arguments.flashlight:
-        command.append(f"--flashlight={arguments.flashlight}")
-    with subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, text=True) as process:
-        for line in process.stdout:
-            yield {"part": "peer", **json.loads(line)}
-
-
 def measured(arguments):
     programs = decode_tasks.Programs(arguments.programs)
     gpu = arguments.device.startswith("cuda")
@@ -203,8 +172,6 @@ def measured(arguments):
         task.max_tokens = arguments.max_tokens or task.max_tokens
         runs = (task.gpu_runs(arguments.device) if gpu else []) + task.cpu_runs(alone=not gpu)
         yield from execute(task, programs, runs)
-    if "peer" in arguments.part:
-        yield from peer_rows(arguments)
 
 
 def main():

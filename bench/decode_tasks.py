@@ -1,5 +1,6 @@
 """decode_tasks.py - the tasks of `./run bench decode`: programs, graphs, scores, and the runs of each."""
 import dataclasses
+import gzip
 import lzma
 import os
 import pathlib
@@ -136,14 +137,26 @@ def references(keys, path, source):
     return path
 
 
-def real_ctc(programs, scores, batches):
-    folder, scores = work_folder("ctc_real"), unpacked(scores)
+UNITS = {"phone": "phones", "char": "characters", "bpe": "byte pairs"}
+
+
+def real_ctc(programs, scores, batches, unit="phone"):
+    folder, scores = work_folder("ctc_real" if unit == "phone" else f"ctc_{unit}"), unpacked(scores)
     keys = {path.stem for path in scores.glob("*.npy")}
     if not keys:
         sys.exit(f"{scores}: no .npy files")
-    graph = mkgraph(programs, folder, CTC / "lm3.arpa.gz", f"--tokens={CTC / 'tokens_phone.txt'}", f"--lexicon={CTC / 'lexicon_phone.txt'}")
-    return Task("real", "CTC phones", graph, scores, references(keys, folder / "ref", CTC / "text"), acoustic_scale=0.7, base=(15, 7000), beams=(15,), max_actives=(7000,),
+    graph = mkgraph(programs, folder, CTC / "lm3.arpa.gz", f"--tokens={CTC / f'tokens_{unit}.txt'}", f"--lexicon={CTC / f'lexicon_{unit}.txt'}", f"--words-out={folder / 'words.txt'}")
+    return Task("real", f"CTC {UNITS[unit]}", graph, scores, references(keys, folder / "ref", CTC / "text"), acoustic_scale=0.7, base=(15, 7000), beams=(15,), max_actives=(7000,),
                 batches=batches or (1, 8, 64, 400, len(keys)), cpu_utterances=len(keys))
+
+
+def plain_model():
+    """The language model without compression, for peers that cannot read it compressed."""
+    path = work_folder("ctc_real") / "lm3.arpa"
+    if not path.exists():
+        with gzip.open(CTC / "lm3.arpa.gz") as packed, open(path, "wb") as out:
+            shutil.copyfileobj(packed, out)
+    return path
 
 
 def hybrid(arguments, batches, gpu):

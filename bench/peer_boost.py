@@ -4,14 +4,11 @@ pyctcdecode runs as it is. Of NeMo the wheel's context_graph_universal.py runs (
 documentation and package: in frames in which the best label is a new token, the token with the best sum of log-probability and weighted tree score is taken; the tree's state then moves on. A token that
 leaves a branch pays back what the branch had given, unless a phrase was completed there.
 """
-import glob
-import importlib.util
 import json
-import os
 import pathlib
 import sys
-import zipimport
 
+import nemo_modules
 import numpy as np
 
 WORD_START = "\u2581"
@@ -58,9 +55,7 @@ class Tree:
 
 
 def with_nemo(job, tokens):
-    spec = zipimport.zipimporter(os.path.join(glob.glob(os.environ["NEMO_WHEEL"])[0], "nemo/collections/asr/parts/context_biasing")).find_spec("context_graph_universal")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = nemo_modules.load(job["nemo"], nemo_modules.TREE)
     trees = {}
 
     def decode(scores, listed):

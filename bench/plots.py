@@ -13,6 +13,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+import peers
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 GPU = "one NVIDIA H200"
@@ -121,6 +122,27 @@ def by_features(task):
     return gather
 
 
+def best_of(points, worse=8):
+    """The points (RTFx, error rate) of which none has both fewer errors and more speed, without those that have `worse` more errors in 100 than the best."""
+    best = []
+    for x, y in sorted(points, reverse=True):
+        if not best or y < best[-1][1]:
+            best.append((x, y))
+    return sorted((x, y) for x, y in best if y <= min(y for _, y in best) + worse)
+
+
+def against_peers(task, place="1 core"):
+    """Error rate against RTFx of each decoder: the best of its settings. `place`: its beginning; the largest batch."""
+    def gather(table):
+        rows = peers.recorded(table, task)
+        chosen = max((each for each in rows if each.startswith(place)), key=lambda each: int(re.search(r"\d+", each)[0]), default=None)
+        lines = lines_of((row["decoder"], row["rtfx"], row["rate"]) for row in rows.get(chosen, ()) if not re.search("unknown words|beta", row["setting"]))
+        unit = "Token" if "lexicon-free" in task else "Word"
+        speed = "Seconds of audio per second" + (" of processor time" if place == "1 core" else " (RTFx)")
+        return speed, f"{unit} error rate, %", {label: best_of(points) for label, points in lines.items()}, {"xscale": "log"}
+    return gather
+
+
 PLOTS = (
     ("gpu-batch", "RTFx against batch, on a GPU", by_batch, f"{GPU}, scores in its memory, `./run bench decode`. Smaller batches than some hundred utterances do not use the whole GPU."),
     ("gpu-features-ctc", "What a model, boosts and lattices cost: CTC", by_features("CTC phones, unigram graph"), "One GPU, scores in its memory, `./run bench features`: the graph alone, an n-gram model on the fly, 100 boosted phrases, raw lattices, and all of these with determinized lattices and confidences."),
@@ -129,6 +151,13 @@ PLOTS = (
     ("gpu-wer", "WER against RTFx, on a GPU", gpu_error_by_speed, "The runs above: beams of 8 to 17 along each line."),
     ("cpu-beam", "RTFx against beam, language model in the graph or on the fly", cpu_by_beam, "200 real utterances (phones, 3-gram LM), one thread, `python bench/sweep.py`. Below a beam of about 12, `min_active` (200) determines the number of tokens, so a smaller beam is not faster. The machine was busy: differences of a tenth are noise. On the fly, the graph has a tenth of the arcs."),
     ("cpu-wer", "WER against RTFx, language model in the graph or on the fly", cpu_error_by_speed, "The same runs. One of 1,040 words is 0.1%."),
+    ("peers-phones", "Against peers: CTC phones, one core", against_peers("CTC phones"), "Real speech, the same 3-gram model, `./run bench peers` ([what was measured](../engineering/peers.md)): the best settings of each decoder."),
+    ("peers-characters", "Against peers: CTC characters, one core", against_peers("CTC characters"), "The same, on characters."),
+    ("peers-byte-pairs", "Against peers: CTC byte pairs, one core", against_peers("CTC byte pairs"), "The same, on byte pairs."),
+    ("peers-hybrid", "Against peers: a hybrid graph, one core", against_peers("hybrid HCLG"), "Five utterances of LibriVox, 71 words, a graph of 20,000 words."),
+    ("peers-gpu-phones", "Against peers: CTC phones, one GPU", against_peers("CTC phones", "batch"), "The largest batch, scores in GPU memory, `./run bench peers --device=cuda`."),
+    ("peers-gpu-hybrid", "Against peers: a hybrid graph, one GPU", against_peers("hybrid HCLG", "batch"), "The same, with a hybrid graph of 20,000 words."),
+    ("peers-gpu-characters", "Against peers: characters without a lexicon, one GPU", against_peers("lexicon-free CTC, real char", "batch"), "The same, without lexicon and language model."),
     ("boost", "Recall against false alarms of boost lists", boosts, "1,260 real utterances, five lists of 20 rare words for all of them, `./run bench boost` ([boosts](../engineering/streaming.md#which-weights))."),
 )
 

@@ -16,15 +16,13 @@ Other speech (--wav) is a control with the same models and weights. Whole histor
 import argparse
 import json
 import math
-import os
-import subprocess
 import sys
 
 import austen
 import fly
 import hybrid
 import measure
-import ngram_mix
+import text_models
 from measure import BUILD, WARPFST
 
 WORK = BUILD / "austen"
@@ -35,94 +33,12 @@ MODELS = {
     "sigmoid 300, MaxEnt 3": ["--hidden=300", "--maxent-cells=20000000"],
 }
 ACOUSTIC_SCALE = "0.1538"
-LATTICE_BEAM, NBEST = 8, 1000
-
-
-# --- models of the text ---
-
-def train(keep):
-    """Trains the models and returns their paths. Uses one thread, so that training is reproducible."""
-    paths, running = {}, []
-    for name, flags in MODELS.items():
-        paths[name] = WORK / name.replace(", ", "_").replace(" ", "")
-        if not (keep and paths[name].with_suffix(".nnet").exists()):
-            command = [WARPFST, "rnnlm", "train", WORK / "train", WORK / "valid", "-o", paths[name], *flags]
-            running.append(subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL))
-        while len(running) >= (os.cpu_count() or 1):
-            finish(running.pop(0))
-    for process in running:
-        finish(process)
-    return paths
-
-
-def finish(process):
-    if process.wait() != 0:
-        sys.exit("rnnlm train failed")
-
-
-def text_ngrams(sentences, known):
-    """Writes the 3-gram model of the text as an ARPA file."""
-    raw, path = WORK / "text.raw.arpa", WORK / "text.arpa"
-    words = known | {ngram_mix.START, ngram_mix.END}
-    grams = ngram_mix.estimate(sentences, len(known) + 1, words)
-    grams[(ngram_mix.START,)] = 1.0
-    ngram_mix.write(((gram, math.log10(p)) for gram, p in grams.items()), raw)
-    measure.run(WARPFST, "lm", "prune", raw, "-q", "-o", path)
-    return path
+LATTICE_BEAM = 8
 
 
 def mixture(one, other, share, name):
-    """Writes an ARPA file of the mixture of two models; `share` is the weight of `one`."""
-    raw, path = WORK / "mixed.raw.arpa", WORK / f"{name}.{share:.4f}.arpa"
-
-    def make():
-        ngram_mix.mix(ngram_mix.Model(one), ngram_mix.Model(other), share, raw)
-        measure.run(WARPFST, "lm", "prune", raw, "-q", "-o", path)
-    return fly.make(path, make)
-
-
-def difference(large, small, name):
-    path = WORK / f"{name}.wlm"
-    measure.run(WARPFST, "lm", "build", large, "--subtract", small, "-q", "-o", path)
-    return path
-
-
-# --- word probabilities of a text, for all words that en-us has ---
-
-def ngram_stream(model, text):
-    stream = []
-    for line in measure.run(WARPFST, "lm", "query", model, text).splitlines():
-        for field in line.split("\t"):
-            word, _, rest = field.rpartition("=")
-            if word and word != "<unk>" and not line.startswith(("Perplexity", "OOV", "Tokens", "Name")):
-                stream.append(10 ** float(rest.split()[2]))
-    return stream
-
-
-def rnn_stream(model, text):
-    """Word probabilities of a recurrent model; 0 for words that it lacks, as in decoding."""
-    vocabulary = {line.split(" ")[0] for line in open(model, encoding="utf-8")}
-    words = [word for line in open(text, encoding="utf-8") for word in (*line.split(), ngram_mix.END)]
-    scored = [line.split(" ") for line in measure.run(WARPFST, "rnnlm", "score", model, text, "--unk=<unk>", "--per-word").splitlines() if line.startswith("w ")]
-    return [10 ** float(fields[2]) if word in vocabulary else 0.0 for word, fields in zip(words, scored) if word != "<unk>"]
-
-
-class Streams:
-    """Word probabilities of a text: a list for each model, by name."""
-
-    def __init__(self, text, ngrams, rnns):
-        self.of = {name: ngram_stream(path, text) for name, path in ngrams.items()}
-        self.of.update((name, rnn_stream(path, text)) for name, path in rnns.items())
-        if len({len(stream) for stream in self.of.values()}) != 1:
-            sys.exit(f"{text}: models disagree about the number of words")
-        known = [p > 0 for p in self.of["en-us"]]
-        self.of = {name: [p for p, is_known in zip(stream, known) if is_known] for name, stream in self.of.items()}
-
-    def perplexity(self, shares):
-        return ngram_mix.perplexity([self.of[name] for name in shares], list(shares.values()))
-
-    def fit(self, *names):
-        return dict(zip(names, ngram_mix.shares([self.of[name] for name in names])))
+    path = WORK / f"{name}.{share:.4f}.arpa"
+    return fly.make(path, lambda: text_models.mixture(one, other, share, path))
 
 
 # --- decoding ---
@@ -133,33 +49,6 @@ def decode(graph, work, beam, max_active, *flags, out):
     measure.run(WARPFST, "decode", graph, work / "sen.scp", f"--acoustic-scale={ACOUSTIC_SCALE}", f"--beam={beam}", f"--max-active={max_active}", f"--max-tokens={4 * max_active}", f"--summary={summary}",
                 "-o", out, *flags)
     return json.loads(summary.read_text())
-
-
-def rnn_flags(rnn, ngram, share, interpolation="linear", unknown=1e6):
-    return [f"--rnnlm={rnn}", f"--rnnlm-ngram={ngram}", f"--rnnlm-weight={share:.4f}", f"--interpolation={interpolation}", f"--unknown-cost={unknown:g}"]
-
-
-def write_nbest(lattices, path):
-    """Writes n-best lists as `rnnlm rescore` reads them."""
-    lists = WORK / "nbest.json"
-    measure.run(WARPFST, "lattice", "nbest", lattices, f"--n={NBEST}", f"--beam={LATTICE_BEAM}", f"--acoustic-scale={ACOUSTIC_SCALE}", "--format=json", f"--words={fly.WORK / 'words.txt'}", "-o", lists)
-    with open(path, "w", encoding="utf-8") as out:
-        for result in map(json.loads, open(lists, encoding="utf-8")):
-            key, _, rank = result["key"].rpartition("-")
-            print(key, rank, f"{result['graph_cost']:.6f} {result['acoustic_cost']:.6f} {result['text']}", file=out)
-
-
-def rescore(lattices, rnn, share, out):
-    """Rescores 1000-best lists and then lattices with the recurrent model."""
-    nbest, second = WORK / "nbest.txt", WORK / "second.ark"
-    write_nbest(lattices, nbest)
-    flags = [f"--rnnlm-weight={share:.4f}", "--interpolation=linear", "--unknown-cost=1000000"]
-    best = subprocess.run([str(word) for word in (WARPFST, "rnnlm", "rescore", rnn, nbest, f"--small={EN_US}", f"--ngram={EN_US}", "--best", *flags)], stdout=subprocess.PIPE, check=True, text=True)
-    out["1000 best"].write_text(best.stdout, encoding="utf-8")
-    words = f"--words={fly.WORK / 'words.txt'}"
-    measure.run(WARPFST, "rnnlm", "lattice", lattices, *rnn_flags(rnn, EN_US, share), f"--rnnlm-small={EN_US}", f"--acoustic-scale={ACOUSTIC_SCALE}", "--history-merge-order=4", words, "-o", second)
-    lines = measure.run(WARPFST, "lattice", "nbest", second, "--n=1", words, "-o", "-").splitlines()
-    out["lattices"].write_text("".join(line.replace("-1 ", " ", 1) + "\n" for line in lines), encoding="utf-8")
 
 
 class Errors:
@@ -203,8 +92,9 @@ class Task:
         table = (line.split()[0] for line in open(fly.WORK / "words.txt", encoding="utf-8"))
         known = {word for word in table if word[0] not in "<#"}
         self.parts = austen.split(WORK, known.__contains__)
-        self.rnns, self.text = train(keep), text_ngrams(self.parts["train"], known)
-        self.held_out = Streams(WORK / "held-out", {"en-us": EN_US, "text": self.text}, self.rnns)
+        self.rnns = text_models.train(WORK, MODELS, keep)
+        self.text = text_models.text_ngrams(self.parts["train"], known, WORK / "text.arpa")
+        self.held_out = text_models.Streams(WORK / "held-out", {"en-us": EN_US, "text": self.text}, self.rnns)
         fit, perplexity = self.held_out.fit, self.held_out.perplexity
         self.best = min(self.rnns, key=lambda name: perplexity(fit("en-us", name)))
         self.rnn = self.rnns[self.best]
@@ -212,7 +102,7 @@ class Task:
         ngrams = self.with_both["en-us"] + self.with_both["text"]
         self.mixed = mixture(full, self.text, self.with_text["en-us"], "mixed")
         self.mixed_for_rnn = mixture(full, self.text, self.with_both["en-us"] / ngrams, "mixed_for_rnn")
-        self.differences = {"en-us": difference(EN_US, self.small, "en-us"), "mixed": difference(self.mixed, self.small, "mixed")}
+        self.differences = {name: text_models.difference(large, self.small, WORK / f"{name}.wlm") for name, large in (("en-us", EN_US), ("mixed", self.mixed))}
         # for log-linear interpolation: the cost on held-out text of a graph word that the text lacks, equal for all such words
         lacking = sum(p == 0 for p in self.held_out.of[self.best])
         self.unknown = -math.log(lacking / len(self.held_out.of[self.best]) / (len(known) - sum(1 for _ in open(self.rnn, encoding="utf-8"))))
@@ -234,7 +124,7 @@ class Task:
 
     def systems(self, work):
         """Name, weights, hypotheses and speed of each system."""
-        rnn = lambda ngram, share: [*rnn_flags(self.rnn, ngram, share), f"--rnnlm-small={self.small}", f"--history-merge-order={self.merge_order}"]
+        rnn = lambda ngram, share: [*text_models.rnn_flags(self.rnn, ngram, share), f"--rnnlm-small={self.small}", f"--history-merge-order={self.merge_order}"]
         lattices = WORK / "lattices.ark"
         runs = [("en-us", {"en-us": 1.0}, [f"--lm={self.differences['en-us']}", f"--lattice={lattices}", f"--lattice-beam={LATTICE_BEAM}"]),
                 ("en-us, 3-gram model of the text", self.with_text, [f"--lm={self.differences['mixed']}"]),
@@ -246,14 +136,14 @@ class Task:
             yield name, shares, out, summary["rtfx"]
             if number == 0:
                 second = {what: WORK / f"hyp.{work.name}.{what}" for what in ("1000 best", "lattices")}
-                rescore(lattices, self.rnn, self.with_rnn[self.best], second)
+                text_models.rescore(lattices, self.rnn, EN_US, self.with_rnn[self.best], fly.WORK / "words.txt", ACOUSTIC_SCALE, LATTICE_BEAM, second)
                 for what, path in second.items():
                     yield f"en-us, recurrent model, {what}", self.with_rnn, path, None
 
     def measure_set(self, name, work):
         text = WORK / "reference"
         text.write_text("".join(line.split(" ", 1)[1] for line in open(work / "ref", encoding="utf-8")), encoding="utf-8")
-        streams = Streams(text, {"en-us": EN_US, "text": self.text}, self.rnns)
+        streams = text_models.Streams(text, {"en-us": EN_US, "text": self.text}, self.rnns)
         rows, figures, first = [], [], None
         for system, shares, hyp, speed in self.systems(work):
             errors = Errors(work / "ref", hyp)
@@ -270,7 +160,7 @@ class Task:
         for interpolation, unknown in (("linear", 1e6), ("log_linear", self.unknown)):
             for share in (0, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99) if interpolation == "linear" else (0.1, 0.3, 0.5, 0.7, 0.9, 0.99):
                 out = WORK / "hyp.curve"
-                decode(self.graph, work, self.beam, self.max_active, *rnn_flags(self.rnn, EN_US, share, interpolation, unknown), f"--rnnlm-small={self.small}", out=out)
+                decode(self.graph, work, self.beam, self.max_active, *text_models.rnn_flags(self.rnn, EN_US, share, interpolation, unknown), f"--rnnlm-small={self.small}", out=out)
                 errors = Errors(work / "ref", out)
                 yield [name, interpolation, f"{share:g}", errors.wrong, f"{100 * errors.wrong / errors.counts['words']:.2f}"]
 

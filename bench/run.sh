@@ -13,10 +13,13 @@
 #   boost    lists of boosted words, right and wrong ones: what they find and what they break, for every way to weigh them, and for peers; costs of added words; not in `all`
 #   align    forced alignment, compared with torchaudio's; not in `all`: installs torch (3 GB)
 #   compat   warpfst.compat, compared with pyctcdecode: word error rate and speed; with --part=open: ways to recognise any word; not in `all`: installs pyctcdecode and builds KenLM
+#   peers    other decoders beside ours in one run: error rate, speed and memory by beam, on the CPU or a GPU; not in `all`: installs them (20 MB; --wheels=FOLDER: uses those of a folder)
 #   graph    building hybrid graphs step by step, compared with OpenFst's tools; not in `all`: OpenFst takes a quarter of an hour for the largest
 #   hybrid   hybrid graphs built by mkgraph, step by step, and word error rates with them; not in `all`
 #   compose  the published comparison of composition: tables for OpenFst, GTN, ours
 #   rnnlm_hybrid  recurrent and n-gram models of Jane Austen's novels on the hybrid task: perplexity, word error rate; not in `all`
+#   accuracy  the word error rates that n-gram and recurrent models, boosts and all of them reach on real CTC scores of phones, characters and pieces; not in `all`
+#   papers   curves of the published papers: large and recurrent language models by beam, cache sizes, CTC topologies; not in `all`
 #   word_times  how many word times are exact, for every kind of graph; not in `all`
 #   spot     listed words in lattices: precision and recall; not in `all`
 #   fly      a large n-gram model on the fly: exactness, word error rate and speed on the hybrid task; not in `all`
@@ -81,6 +84,12 @@ case $what in
     ;;
   triton) build/venv/bin/python bench/triton.py "$@" ;;
   align | compat) use_package && "build/bench/${what}_peers/bin/python" "bench/$what.py" "$@" ;;
+  peers)
+    case " $* " in
+      *' --wheels='* | *' --fetch='* | *' --load='*) python3 bench/peers.py "$@" ;;
+      *) use_package && build/bench/peers_peers/bin/python bench/peers.py "$@" ;;
+    esac
+    ;;
   word_times | spot) use_package && /usr/bin/python3 "bench/$what.py" "$@" ;;
   compose) build_openfst_ops && python3 bench/compose.py "$@" ;;
   lm)
@@ -96,7 +105,7 @@ case $what in
       *) python3 bench/graph.py "$@" ;;
     esac
     ;;
-  decode | features | gpus | rnnlm | lattice | stream | hybrid | fly | lm_scale | rnnlm_hybrid) python3 "bench/$what.py" "$@" ;;
+  decode | features | gpus | rnnlm | lattice | stream | hybrid | fly | lm_scale | rnnlm_hybrid | accuracy | papers) python3 "bench/$what.py" "$@" ;;
   all)
     for each in fstops decode lm rnnlm lattice stream compose; do
       printf '\n== %s\n' "$each"

@@ -1,26 +1,29 @@
-/* cmd_align.c - `warpfst align`: times of the words or tokens of known transcripts in CTC scores.
- */
+/* cmd_align.c - `warpfst align`: times of the words, tokens or phones of known transcripts in the
+ * scores of CTC or hybrid models. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "am_model.h"
 #include "cli.h"
 #include "commands.h"
 #include "output_guard.h"
 
 struct run {
   const char *tokens_path, *text_path, *lexicon_path, *separator, *output, *textgrid;
-  bool units; /* write tokens in place of words */
+  am_source am;
+  bool units; /* write tokens or phones in place of words */
   wf_lexicon_options lexicon_options;
   wf_align_options options;
-  int64_t num_threads;
+  wf_hmm_align_options hmm_options;
   double garbage, skip_words; /* costs, as in the options */
   wf_score_reader_options reading;
   wf_result_writer_options writing;
   wf_symbols *tokens, *words;
   wf_transcripts *text;
+  wf_hmm *hmm; /* NULL: a CTC model */
   wf_lexicon *lexicon;
   const wf_pronunciation **first; /* [words] best pronunciation of each; NULL: none */
   wf_pronunciation *pronunciations;
@@ -67,15 +70,13 @@ static wf_status index_words(struct run *run, wf_error *err) {
   return WF_OK;
 }
 
-static wf_status open_all(struct run *run, char **sources, int num_sources, wf_error *err) {
+static wf_status open_ctc(struct run *run, wf_error *err) {
   wf_status status = wf_symbols_read(run->tokens_path, &run->tokens, err);
   if (status == WF_OK)
     status = wf_token_blank(run->tokens, run->lexicon_options.blank, &run->options.blank, err);
   run->separator_column = -1;
   if (status == WF_OK && run->separator != NULL)
     status = wf_token_blank(run->tokens, run->separator, &run->separator_column, err);
-  if (status == WF_OK)
-    status = wf_transcripts_read(run->text_path, WF_TRANSCRIPT_AUTO, &run->text, err);
   if (status == WF_OK) status = collect_words(run, err);
   if (status == WF_OK)
     status =
@@ -83,7 +84,21 @@ static wf_status open_all(struct run *run, char **sources, int num_sources, wf_e
             ? wf_lexicon_read(run->lexicon_path, run->tokens, &run->lexicon_options, &run->lexicon,
                               err)
             : wf_lexicon_spell(run->words, run->tokens, &run->lexicon_options, &run->lexicon, err);
-  if (status == WF_OK) status = index_words(run, err);
+  return status == WF_OK ? index_words(run, err) : status;
+}
+
+static wf_status open_hybrid(struct run *run, wf_error *err) {
+  run->lexicon_options.blank = "";
+  run->lexicon_options.variants = true;
+  wf_status status = am_read(&run->am, true, &run->hmm, err);
+  if (status != WF_OK) return status;
+  return wf_lexicon_read(run->lexicon_path, wf_hmm_phones(run->hmm), &run->lexicon_options,
+                         &run->lexicon, err);
+}
+
+static wf_status open_all(struct run *run, char **sources, int num_sources, wf_error *err) {
+  wf_status status = wf_transcripts_read(run->text_path, WF_TRANSCRIPT_AUTO, &run->text, err);
+  if (status == WF_OK) status = run->am.path != NULL ? open_hybrid(run, err) : open_ctc(run, err);
   if (status == WF_OK)
     status = wf_score_reader_open((const char *const *)sources, (size_t)num_sources, &run->reading,
                                   &run->reader, err);
@@ -175,24 +190,63 @@ static wf_status write_textgrid(const struct run *run, const char *key,
   return wf_textgrid_write(path, tiers, 2, num_frames, run->writing.frame_shift, err);
 }
 
-static wf_status put(struct run *run, const wf_transcript *text, const struct targets *targets,
-                     const wf_alignment *found, wf_error *err) {
-  wf_timed_word *words = malloc((text->num_words + found->num_tokens + 1) * sizeof *words);
-  if (words == NULL) return fail(err, WF_ERR_MEMORY, "out of memory", "");
-  wf_timed_word *units = words + text->num_words;
-  const wf_textgrid_tier tiers[2] = {
-      {"words", words, fill_items(run, false, text, targets, found, words)},
-      {"tokens", units, fill_items(run, true, text, targets, found, units)}};
+/* What is found of an utterance. */
+struct found {
+  wf_textgrid_tier words, units;
+  int64_t num_frames;
+  double graph_cost, acoustic_cost;
+};
+
+static wf_status put(struct run *run, const wf_transcript *text, const struct found *found,
+                     wf_error *err) {
+  const wf_textgrid_tier tiers[2] = {found->words, found->units};
   wf_hypothesis hypothesis = {.key = text->key,
                               .words = tiers[run->units].words,
                               .num_words = tiers[run->units].num_words,
                               .num_frames = found->num_frames,
-                              .cost = -(double)found->log_prob,
-                              .acoustic_cost = -(double)found->log_prob};
+                              .cost = found->graph_cost + found->acoustic_cost,
+                              .graph_cost = found->graph_cost,
+                              .acoustic_cost = found->acoustic_cost};
   wf_status status = WF_OK;
   if (run->textgrid != NULL) status = write_textgrid(run, text->key, tiers, found->num_frames, err);
   if (status == WF_OK) status = wf_result_writer_put(run->writer, &hypothesis, err);
   if (status == WF_OK) run->num_left_out += text->num_words - tiers[0].num_words;
+  return status;
+}
+
+static wf_status put_ctc(struct run *run, const wf_transcript *text, const struct targets *targets,
+                         const wf_alignment *a, wf_error *err) {
+  wf_timed_word *words = malloc((text->num_words + a->num_tokens + 1) * sizeof *words);
+  if (words == NULL) return fail(err, WF_ERR_MEMORY, "out of memory", "");
+  wf_timed_word *units = words + text->num_words;
+  const struct found found = {{"words", words, fill_items(run, false, text, targets, a, words)},
+                              {"tokens", units, fill_items(run, true, text, targets, a, units)},
+                              a->num_frames,
+                              0,
+                              -(double)a->log_prob};
+  const wf_status status = put(run, text, &found, err);
+  free(words);
+  return status;
+}
+
+static void fill_units(const wf_aligned_unit *units, size_t count, wf_timed_word *out) {
+  for (size_t i = 0; i < count; i++)
+    out[i] = (wf_timed_word){units[i].text, units[i].start_frame, units[i].end_frame, -1};
+}
+
+static wf_status put_hybrid(struct run *run, const wf_transcript *text, const wf_hmm_alignment *a,
+                            wf_error *err) {
+  wf_timed_word *words = malloc((a->num_words + a->num_phones + 1) * sizeof *words);
+  if (words == NULL) return fail(err, WF_ERR_MEMORY, "out of memory", "");
+  wf_timed_word *phones = words + a->num_words;
+  fill_units(a->words, a->num_words, words);
+  fill_units(a->phones, a->num_phones, phones);
+  const struct found found = {{"words", words, a->num_words},
+                              {"phones", phones, a->num_phones},
+                              a->num_frames,
+                              a->graph_cost,
+                              a->acoustic_cost};
+  const wf_status status = put(run, text, &found, err);
   free(words);
   return status;
 }
@@ -215,56 +269,90 @@ static void free_item(struct item *item) {
   free(item->targets.ends);
 }
 
-static void prepare(const struct run *run, struct item *item, wf_align_input *input) {
-  const wf_matrix *m = &item->matrix;
-  int64_t at = wf_transcripts_find(run->text, m->key);
-  if (at < 0) {
+static wf_scores scores_of(const wf_matrix *m) {
+  return (wf_scores){m->data, m->num_frames, m->num_columns, m->num_columns, WF_FLOAT32, false,
+                     {0}};
+}
+
+static void find_text(const struct run *run, struct item *item) {
+  int64_t at = wf_transcripts_find(run->text, item->matrix.key);
+  if (at < 0)
     fail(&item->err, WF_ERR_ARGUMENT, "no transcript in ", run->text_path);
-  } else {
+  else
     item->text = wf_transcripts_at(run->text, (size_t)at);
-    find_tokens(run, &item->text, &item->targets, &item->err);
-  }
-  *input = (wf_align_input){
-      .key = "", /* put_batch names it */
-      .scores = {m->data, m->num_frames, m->num_columns, m->num_columns, WF_FLOAT32, false, {0}},
-      .tokens = item->targets.columns,
-      .num_tokens = item->targets.size,
-      .word_ends = item->targets.ends,
-      .num_words = item->text.num_words};
+}
+
+static void prepare(const struct run *run, struct item *item, wf_align_input *input) {
+  if (item->err.code == WF_OK) find_tokens(run, &item->text, &item->targets, &item->err);
+  *input = (wf_align_input){.key = "", /* put_item names it */
+                            .scores = scores_of(&item->matrix),
+                            .tokens = item->targets.columns,
+                            .num_tokens = item->targets.size,
+                            .word_ends = item->targets.ends,
+                            .num_words = item->text.num_words};
   if (item->err.code != WF_OK) *input = (wf_align_input){0};
 }
 
-/* Writes the results; returns false on an error that ends the run. */
-static bool put_batch(struct run *run, struct item *items, wf_alignment *const *found, size_t count,
-                      wf_error *err) {
-  for (size_t i = 0; i < count; i++) {
-    struct item *item = &items[i];
-    if (item->err.code == WF_OK && found[i]->status != WF_OK)
-      fail(&item->err, found[i]->status, found[i]->message + strlen("utterance : "), "");
-    if (item->err.code == WF_OK) put(run, &item->text, &item->targets, found[i], &item->err);
-    if (item->err.code == WF_ERR_IO) {
-      *err = item->err;
-      return false;
-    }
-    if (item->err.code != WF_OK)
-      cli_note("utterance '%s': %s", item->matrix.key, item->err.message);
-    run->num_aligned += item->err.code == WF_OK;
-    run->num_failed += item->err.code != WF_OK;
-    run->no_memory = run->no_memory || item->err.code == WF_ERR_MEMORY;
+/* Counts and reports an utterance that was written or failed. Returns false on an error that ends
+ * the run. */
+static bool count_item(struct run *run, const struct item *item, wf_error *err) {
+  if (item->err.code == WF_ERR_IO) {
+    *err = item->err;
+    return false;
   }
+  if (item->err.code != WF_OK) cli_note("utterance '%s': %s", item->matrix.key, item->err.message);
+  run->num_aligned += item->err.code == WF_OK;
+  run->num_failed += item->err.code != WF_OK;
+  run->no_memory = run->no_memory || item->err.code == WF_ERR_MEMORY;
   return true;
 }
 
-static bool align_batch(struct run *run, struct item *items, size_t count, wf_error *err) {
+/* Takes over the error of an utterance, without the key that the library has put before it. */
+static void take_error(struct item *item, wf_status status, const char *message) {
+  if (item->err.code == WF_OK && status != WF_OK)
+    fail(&item->err, status, message + strlen("utterance : "), "");
+}
+
+static bool align_ctc(struct run *run, struct item *items, size_t count, wf_error *err) {
   wf_align_input inputs[BATCH];
   wf_alignment *found[BATCH];
   for (size_t i = 0; i < count; i++) prepare(run, &items[i], &inputs[i]);
-  bool good = wf_align(inputs, count, &run->options, found, err) == WF_OK &&
-              put_batch(run, items, found, count, err);
-  for (size_t i = 0; i < count; i++) {
-    wf_alignment_free(found[i]);
-    free_item(&items[i]);
+  bool good = wf_align(inputs, count, &run->options, found, err) == WF_OK;
+  for (size_t i = 0; i < count && good; i++) {
+    struct item *item = &items[i];
+    take_error(item, found[i]->status, found[i]->message);
+    if (item->err.code == WF_OK) put_ctc(run, &item->text, &item->targets, found[i], &item->err);
+    good = count_item(run, item, err);
   }
+  for (size_t i = 0; i < count; i++) wf_alignment_free(found[i]);
+  return good;
+}
+
+static bool align_hybrid(struct run *run, struct item *items, size_t count, wf_error *err) {
+  wf_hmm_align_input inputs[BATCH];
+  wf_hmm_alignment *found[BATCH];
+  for (size_t i = 0; i < count; i++)
+    inputs[i] = (wf_hmm_align_input){.key = "",
+                                     .scores = scores_of(&items[i].matrix),
+                                     .words = items[i].text.words,
+                                     .num_words = items[i].text.num_words};
+  bool good =
+      wf_align_hmm(run->hmm, run->lexicon, inputs, count, &run->hmm_options, found, err) == WF_OK;
+  for (size_t i = 0; i < count && good; i++) {
+    struct item *item = &items[i];
+    take_error(item, found[i]->status, found[i]->message);
+    if (item->err.code == WF_OK) put_hybrid(run, &item->text, found[i], &item->err);
+    good = count_item(run, item, err);
+  }
+  for (size_t i = 0; i < count; i++) wf_hmm_alignment_free(found[i]);
+  return good;
+}
+
+static bool align_batch(struct run *run, struct item *items, size_t count, wf_error *err) {
+  for (size_t i = 0; i < count; i++) find_text(run, &items[i]);
+  const bool good =
+      run->hmm != NULL ? align_hybrid(run, items, count, err) : align_ctc(run, items, count, err);
+  for (size_t i = 0; i < count; i++) free_item(&items[i]);
   return good;
 }
 
@@ -297,6 +385,7 @@ static void close_all(struct run *run) {
   wf_result_writer_abort(run->writer);
   wf_score_reader_free(run->reader);
   wf_lexicon_free(run->lexicon);
+  wf_hmm_free(run->hmm);
   wf_transcripts_free(run->text);
   wf_symbols_free(run->words);
   wf_symbols_free(run->tokens);
@@ -310,24 +399,39 @@ static const cli_rule rules[] = {
     {"merges", CLI_USELESS_WITH, "lexicon"},
     {"lexicon-format", CLI_USELESS_WITHOUT, "lexicon"},
     {"variants", CLI_USELESS_WITHOUT, "lexicon"},
+    {"tree", CLI_NEEDS, "am"},
+    {"lang", CLI_NEEDS, "am"},
+    {"beam", CLI_USELESS_WITHOUT, "am"},
+    {"silence-prob", CLI_USELESS_WITHOUT, "am"},
+    {"self-loop-scale", CLI_USELESS_WITHOUT, "am"},
+    {"tokens", CLI_USELESS_WITH, "am"},
+    {"separator", CLI_USELESS_WITH, "am"},
+    {"garbage", CLI_USELESS_WITH, "am"},
+    {"skip-words", CLI_USELESS_WITH, "am"},
     {NULL, 0, NULL},
 };
 
 static void add_flags(cli_parser *parser, struct run *run) {
   cli_flag_str(parser, "tokens", 0, &run->tokens_path, "FILE",
-               "token table, lines `token column` (required)");
+               "CTC models: token table, lines `token column` (required without --am)");
+  cli_flag_str(parser, "am", 0, &run->am.path, "MODEL",
+               "hybrid models: model folder of CMU Sphinx, Kaldi's final.mdl or its folder");
+  am_flags(parser, &run->am);
   cli_flag_str(parser, "text", 0, &run->text_path, "FILE",
                "transcripts: Kaldi text, sclite trn, CTM or JSON lines (required)");
-  cli_flag_str(parser, "lexicon", 0, &run->lexicon_path, "FILE",
-               "lexicon.txt or lexiconp.txt; of several pronunciations, the most probable or the "
-               "first is aligned (default: words are spelled with the tokens)");
+  cli_flag_str(
+      parser, "lexicon", 0, &run->lexicon_path, "FILE",
+      "lexicon.txt or lexiconp.txt. CTC models: of several pronunciations, the most probable or "
+      "the first is aligned (default: words are spelled with the tokens). With --am: "
+      "required; all pronunciations are allowed");
   cli_flag_str(parser, "separator", 0, &run->separator, "TOKEN",
                "token between words, such as | (default: none)");
-  cli_flag_bool(parser, "units", 0, &run->units, "write tokens in place of words");
+  cli_flag_bool(parser, "units", 0, &run->units, "write tokens or phones in place of words");
   cli_flag_str(parser, "output", 'o', &run->output, "FILE",
                "where to write ('-', the default: standard output)");
-  cli_flag_str(parser, "textgrid", 0, &run->textgrid, "FOLDER",
-               "also write words and tokens of each utterance to FOLDER/KEY.TextGrid, for Praat");
+  cli_flag_str(
+      parser, "textgrid", 0, &run->textgrid, "FOLDER",
+      "also write words and tokens or phones of each utterance to FOLDER/KEY.TextGrid, for Praat");
   cli_flag_f64(parser, "garbage", 0, &run->garbage, "COST",
                "allow garbage (speech that the text lacks) before, between and after words: cost "
                "per frame in nats, relative to the frame's best token (default: none)");
@@ -335,9 +439,7 @@ static void add_flags(cli_parser *parser, struct run *run) {
   cli_flag_f64(parser, "skip-words", 0, &run->skip_words, "COST",
                "allow to leave out words of the text: cost per word in nats (default: none)");
   cli_flag_range(parser, "skip-words", 0, 1e6);
-  cli_flag_i64(parser, "num-threads", 0, &run->num_threads, "N",
-               "utterances aligned in parallel; 0, the default: one per processor");
-  cli_flag_range(parser, "num-threads", 0, 4096);
+  cli_table(parser, "hmm_align", &run->hmm_options);
   cli_table(parser, "lexicon", &run->lexicon_options);
   cli_table(parser, "score_reader", &run->reading);
   cli_table(parser, "result_writer", &run->writing);
@@ -348,22 +450,26 @@ int cmd_align(int argc, char **argv) {
   enum { CTM = 2 };
   struct run run = {.output = "-", .garbage = -1, .skip_words = -1};
   cli_parser parser = {
-      .usage = "SCORES... --tokens=tokens.txt --text=text [--lexicon=lexicon.txt]",
+      .usage = "SCORES... --tokens=tokens.txt|--am=MODEL --text=text [--lexicon=lexicon.txt]",
       .about =
-          "Finds the times of the words of known transcripts in CTC scores (forced alignment).\n"
+          "Finds the times of the words of known transcripts in the scores of a CTC model or, with "
+          "--am, of a hybrid HMM model of Kaldi or CMU Sphinx (forced alignment).\n"
           "SCORES: Kaldi archives or script files, .npy and .sen files, folders of these, or '-' "
-          "for standard input. Confidences are geometric means of the tokens' probabilities.\n"
+          "for standard input. Confidences of CTC models are geometric means of the tokens' "
+          "probabilities.\n"
           "Utterances that fail are reported and skipped (exit code 1).",
       .min_args = 1,
       .max_args = -1};
   wf_align_options_init(&run.options);
+  wf_hmm_align_options_init(&run.hmm_options);
   add_flags(&parser, &run);
   run.writing.format = CTM;
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
-  if (run.tokens_path == NULL || run.text_path == NULL)
-    return cli_usage("--tokens and --text are required");
-  run.options.num_threads = (int32_t)run.num_threads;
+  if ((run.tokens_path == NULL && run.am.path == NULL) || run.text_path == NULL)
+    return cli_usage("--text and --tokens (or --am) are required");
+  if (run.am.path != NULL && run.lexicon_path == NULL) return cli_usage("--am needs --lexicon");
+  run.options.num_threads = run.hmm_options.num_threads;
   run.options.garbage = (float)run.garbage;
   run.options.skip_words = (float)run.skip_words;
   wf_error err = {0};

@@ -436,6 +436,63 @@ WF_API void wf_alignment_free(wf_alignment *alignment);
 WF_API wf_status wf_align(const wf_align_input *inputs, size_t count,
                           const wf_align_options *options, wf_alignment **results, wf_error *err);
 
+/* Forced alignment with a hybrid model: the best path through the HMMs of a transcript's words,
+ * with any of their pronunciations, and silence between them if the model has it. It is found by a
+ * beam search, whose beam is doubled until the path is complete. Probabilities are the model's,
+ * without a factor. */
+#define WF_HMM_ALIGN_OPTIONS(X)                                                                   \
+  X(F32, beam, 200, 1, 1e6, "nats",                                                               \
+    "keep paths within this cost of the frame's best. While no path is complete it is doubled, "  \
+    "up "                                                                                         \
+    "to 64 times as much")                                                                        \
+  X(F32, self_loop_scale, -1, -1, 1e6, "",                                                        \
+    "factor on costs of self-loops and of leaving them. -1: the toolkit's (Sphinx 1, Kaldi 0.1)") \
+  X(F32, silence_prob, 0, 0, 1, "",                                                               \
+    "probability of optional silence. 0: the toolkit's (Sphinx 0.005, Kaldi 0.5)")                \
+  X(I32, num_threads, 0, 0, 4096, "threads", "utterances aligned in parallel; 0: one per processor")
+WF_DECLARE_OPTIONS(hmm_align, WF_HMM_ALIGN_OPTIONS)
+
+/* One utterance. Everything is borrowed for the call. */
+typedef struct wf_hmm_align_input {
+  const char *key;  /* for messages; NULL: its place in the batch */
+  wf_scores scores; /* log-likelihoods in host memory, natural logarithm; columns of the model */
+  const char *const *words; /* [num_words] the transcript, words of the lexicon */
+  size_t num_words;
+  uint64_t reserved[4];
+} wf_hmm_align_input;
+
+/* A word or phone in the frames [start, end). */
+typedef struct wf_aligned_unit {
+  const char *text; /* owned by the alignment */
+  int32_t start_frame, end_frame;
+} wf_aligned_unit;
+
+/* Owned by the caller: wf_hmm_alignment_free. */
+typedef struct wf_hmm_alignment {
+  wf_status
+      status; /* WF_OK, or the error of this utterance. After an error only `message` is valid */
+  char message[256];
+  wf_aligned_unit *words; /* [num_words] those of the transcript */
+  size_t num_words;
+  wf_aligned_unit *phones; /* [num_phones] of all frames, silence included */
+  size_t num_phones;
+  int64_t num_frames;
+  double acoustic_cost; /* minus the sum of the path's scores */
+  double graph_cost;    /* -ln P of transitions, silences and pronunciations */
+  void *memory;         /* of the texts */
+  uint64_t reserved[4];
+} wf_hmm_alignment;
+WF_API void wf_hmm_alignment_free(wf_hmm_alignment *alignment);
+/* Aligns `count` utterances. `lexicon` was read with wf_hmm_phones. results[i], an array of the
+ * caller, receives the result of utterance i, also if that utterance failed: a word that the
+ * lexicon lacks, too few columns or frames, no complete path in the widest beam, NaN, scores in GPU
+ * memory. If the call itself fails (bad options, out of memory, cancelled), all results are NULL.
+ * No other call may use `hmm` meanwhile. */
+WF_API wf_status wf_align_hmm(wf_hmm *hmm, const wf_lexicon *lexicon,
+                              const wf_hmm_align_input *inputs, size_t count,
+                              const wf_hmm_align_options *options, wf_hmm_alignment **results,
+                              wf_error *err);
+
 /* =========================================================================================
  * CTC prefix beam search
  *

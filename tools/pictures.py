@@ -1,22 +1,26 @@
 #!/usr/bin/env python3
-"""pictures.py [FOLDER | --check] - draws the pictures of the documentation as SVG files in FOLDER (default: docs/pictures).
+"""pictures.py [FOLDER | --check] - draws the pictures of the documentation as SVG files in FOLDER (default: docs/pictures); without FOLDER, also fills the tables of PAGES.
 
-With --check, fails if the files in docs/pictures are out of date (called by tools/build_docs.py). A picture is 360 units wide with text sizes of 11 to 13, so that it is
+With --check, fails if the files in docs/pictures or the tables are out of date (called by tools/build_docs.py). A picture is 360 units wide with text sizes of 11 to 13, so that it is
 readable on a phone, and has a white background, so that it is readable in a dark theme. Figures are rows of bench/results.csv.
 """
 
+import functools
 import math
 import pathlib
+import re
 import sys
 from xml.sax.saxutils import escape
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "bench"))
 
+import measure
+import peers as peers_bench
 import plots
 
 WIDTH = 360
-INK, GREY, BLUE, RED, PALE = "#1f2933", "#66707a", "#1558b0", "#b3261e", "#e3ecf8"
+INK, GREY, BLUE, RED, GREEN, PALE = "#1f2933", "#66707a", "#1558b0", "#b3261e", "#1e7d3c", "#e3ecf8"
 
 
 def text(x, y, words, anchor="middle", size=12, colour=INK, weight="normal"):
@@ -84,20 +88,24 @@ def lattice():
     return picture("A lattice of four word sequences, with costs; the best path is IS GOING HOME", 190, parts)
 
 
-def row(table, setup):
-    (found,) = {(float(line["figure"]), line["commit"]) for line in table if line["what"] == "decode lexicon-free CTC, generated peaky" and line["setup"] == setup}
-    return found
+def row(table, setup, before):
+    """Figure and commit of a row of `./run bench peers`, or of the command that measured this before."""
+    for what, named in (("peers, lexicon-free CTC, generated peaky", setup), ("decode lexicon-free CTC, generated peaky", before)):
+        found = [(float(line["figure"]), line["commit"]) for line in table if line["what"] == what and line["setup"] == f"400 utterances, {named}"]
+        if found:
+            return found[-1]
+    raise SystemExit(f"bench/results.csv has no row {setup}")
 
 
 def peers():
     table = plots.rows()
     bars = [
         ("one H200", None, None),
-        ("warpfst", "400 utterances, warpfst, beam 17, max_active 10000, best path, GPU, batch 400", BLUE),
-        ("cuda_ctc_decoder", "400 utterances, cuda_ctc_decoder, beam_size 10, blank_skip_threshold 1, with cuctc_room.so, batch 400", GREY),
+        ("warpfst", ("warpfst, beam 17, max_active 10000, batch 400", "warpfst, beam 17, max_active 10000, best path, GPU, batch 400"), BLUE),
+        ("cuda_ctc_decoder", ("cuda_ctc_decoder, with cuctc_room.so, beam_size 10, blank_skip 1, batch 400", "cuda_ctc_decoder, beam_size 10, blank_skip_threshold 1, with cuctc_room.so, batch 400"), GREY),
         ("16 CPU cores", None, None),
-        ("warpfst", "400 utterances, warpfst, beam 17, max_active 10000, best path, all processors, batch 400", BLUE),
-        ("flashlight-text", "400 utterances, flashlight-text, beam_size 10, 16 processes, batch 400", GREY),
+        ("warpfst", ("warpfst, beam 17, max_active 10000, 16 cores", "warpfst, beam 17, max_active 10000, best path, all processors, batch 400"), BLUE),
+        ("flashlight-text", ("flashlight-text (no lexicon), beam_size 10, 16 cores", "flashlight-text, beam_size 10, 16 processes, batch 400"), GREY),
     ]
     most, y, parts, commits = 400000, 36, [text(12, 20, "CTC without a lexicon: seconds of audio a second (RTFx)", "start", 12, weight="bold")], set()
     for label, setup, colour in bars:
@@ -105,7 +113,7 @@ def peers():
             parts.append(text(12, y + 14, label, "start", 11, GREY))
             y += 21
             continue
-        figure, commit = row(table, setup)
+        figure, commit = row(table, *setup)
         commits.add(commit)
         parts += [text(108, y + 14, label, "end", 11), f'<rect x="114" y="{y + 2}" width="{190 * figure / most:.1f}" height="16" fill="{colour}"/>']
         parts.append(text(119 + 190 * figure / most, y + 14, f"{figure:,.0f}", "start", 11, weight="bold" if colour == BLUE else "normal"))
@@ -114,39 +122,117 @@ def peers():
     return picture("RTFx of warpfst, torchaudio's cuda_ctc_decoder and flashlight-text on the same machine", y + 30, parts)
 
 
-def error_rate():
-    """Word error rate against RTFx: the lines of plots.gpu_error_by_speed, with RTFx on a logarithmic axis."""
-    _, _, lines, _ = plots.gpu_error_by_speed(plots.rows())
-    speeds = [x for points in lines.values() for x, _ in points]
-    errors = [y for points in lines.values() for _, y in points]
-    low, high = math.log2(min(speeds)) - 0.2, math.log2(max(speeds)) + 0.2
-    bottom, top = math.floor(min(errors)), math.ceil(max(errors))
+def round_numbers(low, high):
+    """1, 2, 5, 10, 20 ... between two numbers; only 1, 10, 100 ... if those are many."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    chosen = [digit * 10**power for power in powers for digit in (1, 2, 5) if low <= digit * 10**power <= high]
+    return chosen if len(chosen) <= 7 else [number for number in chosen if math.log10(number).is_integer()]
+
+
+def curves(title, ylabel, xlabel, lines, colours):
+    """Lines of (x, y), with x on a logarithmic axis."""
+    xs, ys = zip(*(point for points in lines.values() for point in points))
+    low, high = math.log2(min(xs)) - 0.2, math.log2(max(xs)) + 0.2
+    bottom, top = math.floor(min(ys)), math.ceil(max(ys))
 
     def place(x, y):
         return 42 + 306 * (math.log2(x) - low) / (high - low), 196 - 164 * (y - bottom) / (top - bottom)
 
-    parts = [text(12, 20, "Word error rate, %", "start", 12, weight="bold")]
-    step = max(1, (top - bottom) // 5)
-    for error in range(bottom, top + 1, step):
-        y = place(speeds[0], error)[1]
+    parts = [text(12, 20, ylabel, "start", 12, weight="bold")]
+    for error in range(bottom, top + 1, max(1, (top - bottom) // 5)):
+        y = place(xs[0], error)[1]
         parts += [f'<line x1="42" y1="{y:.1f}" x2="348" y2="{y:.1f}" stroke="#d5dadf"/>', text(36, y + 4, error, "end", 11)]
-    for speed in (1000, 2000, 5000, 10000, 20000, 50000, 100000):
-        if low < math.log2(speed) < high:
-            parts.append(text(place(speed, bottom)[0], 213, f"{speed:,}", size=11))
-    parts.append(text(195, 230, "seconds of audio a second (RTFx)", size=11))
-    for number, ((label, points), colour) in enumerate(zip(sorted(lines.items()), (GREY, BLUE, RED))):
+    parts += [text(place(x, bottom)[0], 213, f"{x:,}", size=11) for x in round_numbers(2**low, 2**high)]
+    parts.append(text(195, 230, xlabel, size=11))
+    for number, ((label, points), colour) in enumerate(zip(lines.items(), colours)):
         placed = [place(*point) for point in points]
         parts.append(f'<polyline points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in placed)}" fill="none" stroke="{colour}" stroke-width="1.6"/>')
         parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in placed]
         parts.append(text(54, 48 + 15 * number, " ".join(label.split()), "start", 11, colour))
-    return picture("Word error rate against RTFx, by max_active; beams of 8 to 17 along each line", 240, parts)
+    return picture(title, 240, parts)
 
 
-PICTURES = {"frame.svg": frame, "lattice.svg": lattice, "peers.svg": peers, "error-rate.svg": error_rate}
+def error_rate():
+    """Word error rate against RTFx: the lines of plots.gpu_error_by_speed, with RTFx on a logarithmic axis."""
+    lines = dict(sorted(plots.gpu_error_by_speed(plots.rows())[2].items()))
+    return curves("Word error rate against RTFx, by max_active; beams of 8 to 17 along each line", "Word error rate, %", "seconds of audio a second (RTFx)", lines, (GREY, BLUE, RED))
 
 
-def check(folder=ROOT / "docs" / "pictures"):
-    stale = [name for name, draw in PICTURES.items() if not (folder / name).exists() or (folder / name).read_text(encoding="utf-8") != draw()]
+def peer_curves(task):
+    """Word error rate against RTFx of the decoders that ./run bench peers measured on one core."""
+    _, _, lines, _ = plots.against_peers(task)(plots.rows())
+    ordered = {name: lines[name] for name in peers_bench.ORDER if name in lines}
+    return curves(f"{task}: word error rate against RTFx on one core, the best settings of each decoder", "Word error rate, %", "seconds of audio a second of one core (RTFx)", ordered, (BLUE, RED, GREY, GREEN))
+
+
+# --- tables in pages: the lines between <!-- table: NAME --> and <!-- end of table --> ---
+
+
+def ours_beside(peer, rows):
+    """Our fastest row with at most the peer's error rate; if the peer makes lattices, ours with lattices."""
+    lattices = makes_lattices(peer)
+    ours = [row for row in rows if row["decoder"] == "warpfst" and makes_lattices(row) == lattices and "unknown words" not in row["setting"] and ("beta" in row["setting"]) == ("beta" in peer["setting"])]
+    return max((row for row in ours if lattices or row["rate"] <= peer["rate"]), key=lambda row: row["rtfx"], default=None)
+
+
+def makes_lattices(row):
+    return "lattice_beam 8" in row["setting"]
+
+
+def recommended(rows):
+    """The rows of peers at the settings of RECOMMENDED. riva-asrlib-decoder: the fastest of its numbers of lanes and threads; and with word confidences."""
+    found = [row for row in rows if row["setting"] in peers_bench.RECOMMENDED.get(row["decoder"], ())]
+    riva = [row for row in rows if row["decoder"] == "riva-asrlib-decoder" and re.match(r"beam 1[35],", row["setting"])]
+    for lattices in (False, True):
+        found += sorted((row for row in riva if makes_lattices(row) == lattices), key=lambda row: row["rtfx"])[-1:]
+    return sorted(found, key=lambda row: peers_bench.ORDER.index(row["decoder"]))
+
+
+def peers_table(tasks):
+    """Every peer at the settings it recommends, and our fastest setting with as few errors."""
+    rows = []
+    for task in tasks:
+        for place, group in peers_bench.recorded(plots.rows(), task).items():
+            for row in recommended(group):
+                ours = ours_beside(row, group)
+                mine = ["-", "-", "-", "-"] if ours is None else [ours["setting"], f"{ours['rate']:.2f}", measure.figure(ours["rtfx"]), f"{ours['rtfx'] / row['rtfx']:.1f}"]
+                rows.append([task, place, row["decoder"], row["setting"], f"{row['rate']:.2f}", measure.figure(row["rtfx"]), *mine])
+    return measure.table(["task", "on", "peer", "its setting", "errors, %", "RTFx", "warpfst", "errors, %", "RTFx", "times"], rows) if rows else "Not measured yet."
+
+
+def settings_table(tasks):
+    """Every setting that was measured."""
+    rows = []
+    for task in tasks:
+        for place, group in peers_bench.recorded(plots.rows(), task).items():
+            ordered = sorted(group, key=lambda row: (peers_bench.ORDER.index(row["decoder"]), -row["rtfx"]))
+            rows += [[task, place, row["decoder"], row["setting"], f"{row['rate']:.2f}", measure.figure(row["rtfx"]), f"{row['mib']:.0f}"] for row in ordered]
+    return measure.table(["task", "on", "decoder", "setting", "errors, %", "RTFx", "MiB"], rows) if rows else "Not measured yet."
+
+
+WORDS, TOKENS = ("CTC phones", "CTC characters", "CTC byte pairs", "hybrid HCLG"), tuple(f"lexicon-free CTC, {name}" for name in ("real char", "real char, 3-gram of tokens", "real bpe", "real bpe, 3-gram of tokens", "generated peaky"))
+TABLES = {"peers, words": (peers_table, WORDS), "peers, tokens": (peers_table, TOKENS), "peers, every setting, words": (settings_table, WORDS), "peers, every setting, tokens": (settings_table, TOKENS)}
+PAGES = ("engineering/peers.md",)
+
+
+def with_tables(path):
+    """The page with its tables made again."""
+    def filled(match):
+        make, tasks = TABLES[match[1]]
+        return f"<!-- table: {match[1]} -->\n\n{make(tasks)}\n\n<!-- end of table -->"
+
+    return re.sub(r"<!-- table: (.*?) -->\n.*?<!-- end of table -->", filled, path.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+PICTURES = {
+    "frame.svg": frame, "lattice.svg": lattice, "peers.svg": peers, "error-rate.svg": error_rate,
+    **{f"peers-{task.split(' ', 1)[0 if 'hybrid' in task else 1].replace(' ', '-')}.svg": functools.partial(peer_curves, task) for task in WORDS},
+}
+
+
+def check(folder=ROOT / "docs"):
+    stale = [name for name, draw in PICTURES.items() if not (folder / "pictures" / name).exists() or (folder / "pictures" / name).read_text(encoding="utf-8") != draw()]
+    stale += [page for page in PAGES if (folder / page).read_text(encoding="utf-8") != with_tables(folder / page)]
     assert not stale, f"{stale} are out of date: run tools/pictures.py"
 
 
@@ -158,3 +244,5 @@ if __name__ == "__main__":
     target.mkdir(parents=True, exist_ok=True)
     for name, draw in PICTURES.items():
         (target / name).write_text(draw(), encoding="utf-8")
+    for page in PAGES if len(sys.argv) == 1 else ():
+        (ROOT / "docs" / page).write_text(with_tables(ROOT / "docs" / page), encoding="utf-8")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._library import set_log
 from ._library import version as _version
-from .align import AlignedToken, Alignment, align
+from .align import AlignedToken, AlignedUnit, Alignment, HmmAlignment, align, align_hmm
 from .batches import Composer, DeviceArray, DeviceFst, FstBatch
 from .decoder import Decoder, cuda_available, spot
 from .error_rate import Counts, Wer, read_transcripts, wer
@@ -84,6 +84,7 @@ from .operations import (
     union,
 )
 from .options import DecoderConfig, Option, Options, describe, tables
+from .rescoring import Rescored, Rescorer
 from .results import Hypothesis, Result, Results, Word
 from .rnnlm import Epoch, RnnLM
 from .scorers import LargeLM, Scorer, boost_by_length
@@ -99,6 +100,7 @@ __version__ = _version()
 __all__ = [
     "LM",
     "AlignedToken",
+    "AlignedUnit",
     "Alignment",
     "Arc",
     "ArgumentError",
@@ -122,6 +124,7 @@ __all__ = [
     "FstBatch",
     "Graph",
     "Hmm",
+    "HmmAlignment",
     "Hypothesis",
     "IgnoredOptionWarning",
     "InputWarning",
@@ -140,6 +143,8 @@ __all__ = [
     "Options",
     "OutOfMemoryError",
     "Partial",
+    "Rescored",
+    "Rescorer",
     "Result",
     "Results",
     "RnnLM",
@@ -159,6 +164,7 @@ __all__ = [
     "__version__",
     "add_self_loops",
     "align",
+    "align_hmm",
     "arcsort",
     "boost_by_length",
     "build_ctc_graph",

@@ -1,4 +1,4 @@
-"""Forced alignment: when the tokens of a known text occur in CTC scores."""
+"""Forced alignment: when the words and tokens of a known text occur in the scores of CTC and hybrid models."""
 
 from __future__ import annotations
 
@@ -14,13 +14,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from . import _abi
 from ._library import call, encode_text, exception_of, lib
 from .errors import Error
-from .options import c_options
+from .graphs import as_lexicon, read_hmm
+from .lexicon import Lexicon
+from .options import c_options, split
 from .scores import Batch
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._option_types import AlignOptions
+    from ._option_types import AlignOptions, HmmAlignOptions, LexiconOptions
+    from .graphs import Path
+    from .lexicon import Hmm, Pronunciations
+
+    class AlignHmmOptions(HmmAlignOptions, LexiconOptions):
+        """Options of align_hmm besides its named arguments."""
 
 
 class AlignedToken(NamedTuple):
@@ -124,3 +131,78 @@ def align(
     finally:
         for pointer in results:
             lib.wf_alignment_free(pointer)
+
+
+class AlignedUnit(NamedTuple):
+    """A word or phone in the frames [start, end)."""
+
+    text: str
+    start: int
+    end: int
+
+
+class HmmAlignment(NamedTuple):
+    """The best path of one utterance. If the utterance failed, `error` is the exception, and the other attributes are empty."""
+
+    words: list[AlignedUnit]  # those of the text
+    phones: list[AlignedUnit]  # of all frames, silence included
+    num_frames: int
+    acoustic_cost: float  # minus the sum of the path's scores
+    graph_cost: float  # -ln P of transitions, silences and pronunciations
+    error: Error | None = None
+
+
+def _units(raw: Any, count: int) -> list[AlignedUnit]:
+    return [AlignedUnit(unit.text.decode("utf-8"), unit.start_frame, unit.end_frame) for unit in raw[:count]]
+
+
+def _hmm_alignment(raw: Any) -> HmmAlignment:
+    if raw.status != _abi.WF_OK:
+        return HmmAlignment([], [], 0, math.inf, math.inf, exception_of(raw.status, raw.message.decode("utf-8", "replace")))
+    return HmmAlignment(_units(raw.words, raw.num_words), _units(raw.phones, raw.num_phones), raw.num_frames, raw.acoustic_cost, raw.graph_cost)
+
+
+def align_hmm(
+    scores: Any,
+    texts: Sequence[str],
+    am: Path | Hmm,
+    lexicon: Path | Lexicon | Pronunciations,
+    lengths: Any = None,
+    *,
+    tree: Path | None = None,
+    lang: Path | None = None,
+    keys: Sequence[str] | None = None,
+    **options: Unpack[AlignHmmOptions],
+) -> list[HmmAlignment]:
+    """Finds the best path of a hybrid model through each text, with all pronunciations of the lexicon and optional silence, on all threads.
+
+    scores   log-likelihoods in host memory, natural logarithm, without a factor: [frames, columns], a list of these, or [utterance, frame, column] with `lengths`
+    texts    the words of each utterance, separated by spaces
+    am       model folder of CMU Sphinx or Kaldi, final.mdl, or Hmm. `tree` and `lang` are paths of Kaldi's tree and lang folder
+    lexicon  path, Lexicon over the model's phones (Hmm.phones), or mapping word -> phones
+    lengths  number of frames of each utterance; None: all frames
+    keys     names of the utterances for messages
+    options  beam=, silence_prob=, num_threads=, ...: tables "hmm_align" and "lexicon"
+    An utterance that fails (a word that the lexicon lacks, too few frames, ...) has an `error` in its result. The others are not affected.
+    """
+    hmm = read_hmm(am, tree, lang)
+    align_options, lexicon_options = split(options, "hmm_align", "lexicon")
+    defaults = {} if isinstance(lexicon, Lexicon) else {"blank": "", "variants": True}  # a Lexicon got its options when it was made
+    table = as_lexicon(lexicon, hmm.phones, {**defaults, **lexicon_options})
+    batch = Batch(scores, lengths)
+    for name, given in ("texts", texts), ("keys", keys):
+        if given is not None and (isinstance(given, str) or len(given) != len(batch)):
+            raise ValueError(f"{name}: expected a list of {len(batch)}")
+    inputs = (_abi.wf_hmm_align_input * len(batch))()
+    for i, one in enumerate(inputs):
+        words = [encode_text(word) for word in texts[i].split()]
+        one.scores = batch.scores[i]
+        one.key = None if keys is None else encode_text(keys[i])
+        one.words, one.num_words = (ctypes.c_char_p * len(words))(*words), len(words)
+    results = (ctypes.POINTER(_abi.wf_hmm_alignment) * len(batch))()
+    try:
+        call("wf_align_hmm", hmm.address, table.address, inputs, len(batch), c_options("hmm_align", align_options), results)
+        return [_hmm_alignment(pointer.contents) for pointer in results]
+    finally:
+        for pointer in results:
+            lib.wf_hmm_alignment_free(pointer)

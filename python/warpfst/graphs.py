@@ -255,7 +255,7 @@ def _read_columns(path: pathlib.Path) -> list[int]:
     return [pairs.get(label, -1) for label in range(max(pairs, default=0) + 1)]
 
 
-def _as_lexicon(source: Path | Lexicon | Pronunciations, tokens: Symbols, options: Mapping[str, Any]) -> Lexicon:
+def as_lexicon(source: Path | Lexicon | Pronunciations, tokens: Symbols, options: Mapping[str, Any]) -> Lexicon:
     if isinstance(source, Lexicon):
         if options:
             raise TypeError(f"{', '.join(options)}: options of reading a lexicon cannot be used with a Lexicon object")
@@ -281,7 +281,7 @@ class _Parts:
         if lm is not None and grammar is not None:
             raise TypeError("give either a language model or a grammar, not both")
         self.words = None if words is None else as_symbols(words)
-        self.lexicon = None if lexicon is None else _as_lexicon(lexicon, tokens, lexicon_options)
+        self.lexicon = None if lexicon is None else as_lexicon(lexicon, tokens, lexicon_options)
         self.grammar = grammar if isinstance(grammar, Fst) or grammar is None else Fst.read(grammar)
         if self.words is None and self.lexicon is not None and self.grammar is None:
             self.words = self.lexicon.words()

@@ -36,12 +36,17 @@ _new_word = functools.partial(tuple.__new__, Word)  # faster than Word(...)
 
 
 class Hypothesis(NamedTuple):
-    """One of the n best word sequences. `words` has times, like Result.words; it is None if the graph has no word aligner (Graph.word_aligner)."""
+    """One of the n best word sequences. `words` has times, like Result.words; it is None if the graph has no word aligner (Graph.word_aligner).
+
+    cost = graph_cost + acoustic_cost. graph_cost includes the costs of boosts and of language models used while decoding.
+    """
 
     text: str
     labels: list[int]
     cost: float
     words: list[Word] | None = None
+    graph_cost: float = 0.0
+    acoustic_cost: float = 0.0
 
 
 class WordTexts(dict[int, str]):
@@ -509,7 +514,7 @@ class Results(Sequence[Result]):
     def _hypothesis(self, i: int, path: Any) -> Hypothesis:
         labels, aligner, texts = path.words[: path.num_words], self._aligner_of(i), self._texts_of(i)
         words = None if aligner is None else words_of(aligner._raw_words(path.words, path.num_words, path.alignment, path.num_labels), path.num_words, texts)
-        return Hypothesis(texts.text(labels), labels, path.graph_cost + path.acoustic_cost, words)
+        return Hypothesis(texts.text(labels), labels, path.graph_cost + path.acoustic_cost, words, path.graph_cost, path.acoustic_cost)
 
     def _mbr(self, i: int) -> Mbr:
         compact, ready = self._compact(i, "mbr"), self._ready(i)

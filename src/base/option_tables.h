@@ -27,6 +27,7 @@
   X(ctc_graph, WF_CTC_GRAPH_OPTIONS)                     \
   X(hmm_graph, WF_HMM_GRAPH_OPTIONS)                     \
   X(align, WF_ALIGN_OPTIONS)                             \
+  X(hmm_align, WF_HMM_ALIGN_OPTIONS)                     \
   X(prefix, WF_PREFIX_OPTIONS)                           \
   X(decoder, WF_DECODER_OPTIONS)                         \
   X(stream, WF_STREAM_OPTIONS)                           \

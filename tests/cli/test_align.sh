@@ -23,7 +23,7 @@ done
 for threads in 2 5; do
   cmp 1.json $threads.json && cmp 1.txt $threads.txt && diff -r grids1 grids$threads || fail "$threads threads"
 done
-expect 2 'num-threads' align "${phones[@]}" --text="$ctc/text" --num-threads=-1
+expect 2 'num_threads' align "${phones[@]}" --text="$ctc/text" --num-threads=-1
 
 # --- spelled, with a token between words ---------------------------------------------------------------------------------
 printf '<blk> 0\na 1\nb 2\n| 3\n' > tokens
@@ -78,4 +78,31 @@ expect 2 'are required' align s.ark
 expect 0 'lexicon-format has no effect without --lexicon' align s.ark --tokens=tokens --text=text --lexicon-format=plain
 expect 0 '' align s.ark --tokens=tokens --text=text --spelling=chars
 ! grep -q warning err.txt || fail "$(cat err.txt)"
+
+# --- hybrid models: the best path of the transcript's graph, with all pronunciations --------------------------------------
+model=/usr/share/pocketsphinx/model/en-us dict=/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict
+[ -e $model/en-us/mdef ] || fail "pocketsphinx-en-us is not installed"
+hybrid=(--am=$model/en-us --lexicon=$dict --frame-shift=0.01)
+printf 'one the first word\ntwo read a read\n' > hybrid.text
+awk 'BEGIN { srand(5); for (u = 1; u <= 2; u++) { printf "%s  [\n", u == 1 ? "one" : "two"; for (t = 0; t < 60; t++) { for (c = 0; c < 5126; c++) printf " %d", -20 * rand(); print t == 59 ? " ]" : "" } } }' > hybrid.ark
+expect 0 '^warpfst align: 2 utterances aligned, 0 failed$' align hybrid.ark "${hybrid[@]}" --text=hybrid.text --format=json --num-threads=2 -o two.json
+align hybrid.ark "${hybrid[@]}" --text=hybrid.text --format=json --num-threads=1 -o one.json 2> err.txt && cmp one.json two.json || fail "one thread: $(cat err.txt)"
+expect 0 '^warpfst align: 2 utterances aligned, 0 failed$' align hybrid.ark "${hybrid[@]}" --text=hybrid.text --beam=1 # is widened
+while read -r key said; do
+  awk -v said="$said" 'BEGIN { n = split(said, w, " "); for (i = 1; i <= n; i++) print i - 1, i, w[i], w[i]; print n }' > line.txt
+  tr ' ' '\n' <<< "$said" | awk 'BEGIN { print "<eps> 0" } !seen[$1]++ { print $1, ++n }' > line.words
+  "$WARPFST" compile --isymbols=line.words --osymbols=line.words line.txt line.fst
+  "$WARPFST" mkgraph hmm --am=$model/en-us --lexicon=$dict --grammar=line.fst --words=line.words --lm-weight=1 --word-prob=1 --ambiguous=best -q -o line.wfst
+  "$WARPFST" matrix copy hybrid.ark --keys="$key" -o key.ark 2> /dev/null || grep -A60 "^$key " hybrid.ark > key.ark
+  "$WARPFST" decode line.wfst key.ark --words=line.words --beam=100000 --max-active=100000 --frame-shift=0.01 --format=json 2> /dev/null
+done < hybrid.text > decoded.json
+[ "$(wc -l < two.json)" = 2 ] && cmp two.json decoded.json || fail "$(cat two.json) and not $(cat decoded.json)"
+align hybrid.ark "${hybrid[@]}" --text=hybrid.text --units > phones.ctm 2> err.txt || fail "$(cat err.txt)"
+awk '{ start = int($3 * 1000 + 0.5) } start != end[$1] + 0 { exit 1 } { end[$1] = start + int($4 * 1000 + 0.5) } END { exit !(end["one"] == 600 && end["two"] == 600) }' phones.ctm || fail "phones of all frames: $(cat phones.ctm)"
+printf 'one the zzyzzx\ntwo read a read\n' > unknown.text
+expect 1 "utterance 'one': 1 words of the grammar have no pronunciation, the first of them 'zzyzzx'" align hybrid.ark "${hybrid[@]}" --text=unknown.text
+expect 1 'no path through the transcript.s 40 words in 60 frames' align hybrid.ark "${hybrid[@]}" --text=<(printf 'one%s\n' "$(printf ' word%.0s' {1..40})")
+expect 1 'columns' align s.ark "${hybrid[@]}" --text=<(echo u word)
+expect 2 '--am needs --lexicon' align hybrid.ark --am=$model/en-us --text=hybrid.text
+expect 3 'nowhere' align hybrid.ark --am=nowhere --lexicon=$dict --text=hybrid.text
 exit 0

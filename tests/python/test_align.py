@@ -3,6 +3,7 @@
 
 import math
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -93,6 +94,33 @@ def test_hybrid_with_the_graph_of_a_transcript(tmp_path):
         starts, lengths = ([float(row[column]) for row in fields] for column in (2, 3))
         assert all(length > 0 for length in lengths)
         assert all(start + length <= after + 0.005 for start, length, after in zip(starts, lengths, starts[1:]))
+
+
+@pytest.mark.skipif(not SPHINX.exists(), reason="no pocketsphinx-en-us")
+def test_hybrid():
+    rng = numpy.random.default_rng(4)
+    scores = [rng.integers(-20, 0, (frames, 5126)).astype(numpy.float32) for frames in (80, 50)]
+    texts, hmm = ["the first word", "read a read"], wf.Hmm.read_sphinx(SPHINX / "en-us")
+    lexicon = {"the": ["DH", "AH"], "first": ["F", "ER", "S", "T"], "word": ["W", "ER", "D"], "read": ["R", "IY", "D"], "a": ["AH"]}
+    found = wf.align_hmm(scores, texts, hmm, lexicon)
+    for one, matrix, said in zip(found, scores, texts):
+        words = wf.Symbols(["<eps>", *dict.fromkeys(said.split())])
+        arcs = [(place, place + 1, words.find(word), words.find(word), 0.0) for place, word in enumerate(said.split())]
+        grammar = wf.Fst.from_arcs(arcs, {len(said.split()): 0.0}, isymbols=words, osymbols=words)
+        graph = wf.build_hmm_graph(hmm, lexicon, grammar=grammar, words=words, lm_weight=1, word_prob=1)
+        (best,) = wf.Decoder(graph, beam=1e6, max_active=100000).decode(matrix)
+        assert one.error is None and [word.text for word in one.words] == said.split()
+        assert [(word.start, word.end) for word in one.words] == [(word.start, word.end) for word in best.words]
+        assert (one.acoustic_cost, one.graph_cost) == (best.acoustic_cost, best.graph_cost)
+        assert [0, *(phone.end for phone in one.phones)] == [*(phone.start for phone in one.phones), len(matrix)]
+    assert wf.align_hmm(scores, texts, SPHINX / "en-us", lexicon, num_threads=2, beam=500) == found
+    failed = wf.align_hmm([scores[0], scores[1][:3], scores[1][:, :9], scores[1]], ["first zzyzzx", *texts, ""], hmm, lexicon, keys=["a", "b", "c", "d"])
+    for one, message in zip(failed, ("utterance a: .*zzyzzx", "utterance b: no path", "utterance c: .*columns", "utterance d: .*0 words")):
+        assert one.words == [] and re.search(message, str(one.error)), one
+    with pytest.raises(ValueError, match="texts"):
+        wf.align_hmm(scores, texts[:1], hmm, lexicon)
+    with pytest.raises(wf.ArgumentError, match="beam"):
+        wf.align_hmm(scores, texts, hmm, lexicon, beam=-1)
 
 
 def test_like_torchaudio():

@@ -79,6 +79,7 @@ NOT_RUN = {
     ("open-vocabulary.md", "spm_encode"): (OWN_FILES, None),
     ("own-model.md", "decoder = wf.Decoder(graph, device="): (GPU, "tests/python/test_pipeline.py"),
     ("performance.md", "./run pack-gpu"): (GPU, None),
+    ("rescoring.md", "from causal_lm import"): ("needs transformers", None),
     ("rnnlm.md", "from safetensors.torch"): ("needs torch and safetensors", None),
     ("several-gpus.md", 'decoder = wf.Decoder(graph, device="cuda:0,1"'): (GPU, None),
     ("several-gpus.md", "wf.build_ctc_graph"): (GPU, None),

@@ -464,3 +464,20 @@ def test_tokens_with_reserved_names():
     scores = np.full((3, 5), -9, np.float32)
     scores[[0, 1, 2], [3, 2, 3]] = 0
     assert tokens.decoder(words=["A"], check_scores="off").decode(scores)[0].text == "A A"
+
+
+# --- decoders ---
+
+
+def test_decoder_with_lists(tmp_path, sentences, lm, rng):
+    """Keywords of Decoder for lattices, and a graph that several decoders share."""
+    names = ["<pad>", "|", *CHARACTERS]
+    tokens = integrations.huggingface_tokens(write(tmp_path, {"vocab.json": {name: column for column, name in enumerate(names)}}))
+    scores = scores_of(characters(names, "|")(sentences[0]), len(names), 0, rng)
+    graph = tokens.graph(lm)
+    results = tokens.decoder(lm, graph=graph, lattice_beam=8, determinize=True, nbest=3, confidences=False).decode(scores)
+    assert results[0].nbest(3)[0].text == sentences[0] == tokens.decoder(lm, graph=graph).decode(scores)[0].text
+    assert results.confidences is None or all(np.isnan(results.confidences))
+    for wrong in ({"words": ["A"]}, {"lexicon": {"A": "A"}}, {"topology": "correct"}):
+        with pytest.raises(TypeError, match="the graph is given"):
+            tokens.decoder(lm, graph=graph, **wrong)

@@ -13,7 +13,7 @@ from conftest import CTC
 from test_integrations import CHARACTERS, LM, characters, check, lm, scores_of, sentences, wav2vec2_vocabulary  # noqa: F401
 
 import warpfst as wf
-from warpfst import integrations
+from warpfst import compat, integrations
 
 transformers = pytest.importorskip("transformers")
 
@@ -105,3 +105,22 @@ def test_logits_of_a_model(processor, tmp_path, rng):
     theirs = re.sub("<[^>]+>", "", processor.batch_decode(logits.argmax(-1))[0])
     assert tokens.text(word.text for word in result.words) == " ".join(theirs.split())
     assert wf.from_huggingface(processor, LM, check_scores="off").decode(logits.log_softmax(-1))[0].error is None
+
+
+def test_decoder_of_a_pipeline(processor):
+    """transformers' pipeline takes warpfst.compat's decoder in place of pyctcdecode's."""
+    torch = pytest.importorskip("torch")
+    labels = list(wav2vec2_vocabulary())
+    decoder = compat.build_ctcdecoder(["" if label == "<pad>" else " " if label == "|" else label for label in labels])
+    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32, "conv_dim": (16,) * 7}
+    torch.manual_seed(0)
+    model = transformers.Wav2Vec2ForCTC(transformers.Wav2Vec2Config(vocab_size=len(labels), num_conv_pos_embeddings=8, num_conv_pos_embedding_groups=2, **sizes)).eval()
+    parts = {"tokenizer": processor.tokenizer, "feature_extractor": processor.feature_extractor}
+    processor.feature_extractor._processor_class = "Wav2Vec2ProcessorWithLM"  # as in a checkpoint with a language model; older versions look for it
+    recognize = transformers.pipeline("automatic-speech-recognition", model=model, decoder=decoder, **parts)
+    audio = np.random.default_rng(0).normal(size=16000).astype(np.float32)
+    with torch.no_grad():
+        logits = model(processor(audio, sampling_rate=16000, return_tensors="pt").input_values).logits[0].numpy()
+    found = recognize(audio, return_timestamps="word")
+    assert found["text"] == decoder.decode(logits) != ""
+    assert [chunk["text"] for chunk in found["chunks"]] == found["text"].split()

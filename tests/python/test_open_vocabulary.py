@@ -166,7 +166,7 @@ def test_token_lm_of_a_model(tmp_path):
     result = decoder.decode(scores)[0]
     assert result.text == "AB BA"
     assert [(word.start, word.end) for word in result.words] == [(0, 2), (3, 5)]
-    with pytest.raises(TypeError, match="token_lm: no lm, lexicon or words besides it"):
+    with pytest.raises(TypeError, match="token_lm: no lm, lexicon, words or graph besides it"):
         wf.from_huggingface(tmp_path, CTC / "lm3.arpa.gz", token_lm=tmp_path / "lm.arpa")
 
 

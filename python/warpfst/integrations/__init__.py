@@ -3,12 +3,13 @@
     decoder = wf.from_huggingface("wav2vec2-base-960h", lm="lm.arpa.gz", acoustic_scale=0.7)
     print(decoder.decode(logits.log_softmax(-1))[0].text)
 
-Each `from_X` returns a Decoder; each `X_tokens` returns the ModelTokens from which it is made. No toolkit is imported. Files of sentencepiece need the package
+Each `from_X` returns a Decoder; each `X_tokens` returns the ModelTokens from which it is made. ProcessorWithLM decodes logits like transformers' class of this name. No toolkit is imported. Files of sentencepiece need the package
 sentencepiece, tokenizer.json needs tokenizers, and YAML files need pyyaml.
 """
 
 from .huggingface import from_huggingface, huggingface_tokens
 from .nemo import from_nemo, nemo_tokens
+from .processor import ProcessorOutput, ProcessorWithLM
 from .tokens import ModelTokens
 from .toolkits import (
     espnet_tokens,
@@ -25,6 +26,8 @@ from .toolkits import (
 
 __all__ = [
     "ModelTokens",
+    "ProcessorOutput",
+    "ProcessorWithLM",
     "espnet_tokens",
     "from_espnet",
     "from_huggingface",

@@ -25,6 +25,7 @@ Path = Union[str, "os.PathLike[str]"]
 AnyModel = Union[LM, LargeLM, RnnLM, Path]
 AnyLexicon = Union[Lexicon, Pronunciations, Path]
 
+_LATTICE_RESULTS = ("determinize", "confidences", "nbest", "mbr", "keep_raw")  # keywords of Decoder that are in no table
 _UNSAFE = re.compile(r"|<eps>|#\d+|.*[\s\0\ud800-\udfff].*", re.DOTALL)  # names that token tables reserve or cannot store
 # Nats a word if there is no language model: too little to matter, but where two cuts into words have the same scores, the one with fewer words wins.
 # The default topology also reads a held token as the token twice, so a word of one token would otherwise come out doubled.
@@ -157,20 +158,27 @@ class ModelTokens:
         token_lm: AnyLM | None = None,
         lexicon: AnyLexicon | None = None,
         words: Iterable[str] | None = None,
+        graph: Graph | None = None,
         **options: Any,
     ) -> Decoder:
-        """A decoder for the model's scores. `lm`, `lexicon` and `words` are those of `graph`. Options: tables "decoder" and "ctc_graph".
+        """A decoder for the model's scores. `lm`, `lexicon` and `words` are those of the method `graph`; or `graph` is what it made with the same `lm`.
 
         token_lm  instead of these, a language model over the tokens (of texts like `spell_text`), for any words; results have words. Beam 8 and min_active 0 unless given
+
+        Options: tables "decoder" and "ctc_graph", and what Decoder makes of lattices: determinize, confidences, nbest, mbr, keep_raw.
         """
+        lattice_results = {name: options.pop(name) for name in _LATTICE_RESULTS if name in options}
         decoder_options, graph_options = split(options, "decoder", "ctc_graph")
         if token_lm is not None:
-            if lm is not None or lexicon is not None or words is not None:
-                raise TypeError("token_lm: no lm, lexicon or words besides it")
+            if lm is not None or lexicon is not None or words is not None or graph is not None:
+                raise TypeError("token_lm: no lm, lexicon, words or graph besides it")
             graph = build_ctc_graph(Symbols(self.names), blank=self.names[self.blank], **graph_options)
             defaults = {"blank": self.blank, "beam": 8.0, "min_active": 0}
-            return Decoder(graph, lm=token_lm, join=self.separator or True, **{**defaults, **decoder_options})
+            return Decoder(graph, lm=token_lm, join=self.separator or True, **{**defaults, **lattice_results, **decoder_options})
         model = open_model(lm) if isinstance(lm, (str, os.PathLike)) else lm
-        graph = self.graph(model, lexicon=lexicon, words=words, **graph_options)
+        if graph is None:
+            graph = self.graph(model, lexicon=lexicon, words=words, **graph_options)
+        elif lexicon is not None or words is not None or graph_options:
+            raise TypeError("the graph is given: lexicon, words and options of graphs have no effect")
         defaults = {"blank": self.blank, **({} if model is not None else {"word_score": -_WORD_COST})}
-        return Decoder(graph, lm=None if isinstance(model, LM) else model, **{**defaults, **decoder_options})
+        return Decoder(graph, lm=None if isinstance(model, LM) else model, **{**defaults, **lattice_results, **decoder_options})

@@ -193,10 +193,14 @@ static uint64_t bytes_of(const struct moving *m, size_t i) {
 }
 
 /* Makes room for an eighth more than needed, since the next batch may move a little more and
- * allocating takes long. */
+ * allocating takes long. The stream of another GPU may write there next, which does not wait for
+ * what this GPU does with new memory: compute-sanitizer marks it as not written. */
 static wf_status reserve(wf__device_buffer *buffer, uint64_t bytes, const char *what,
                          wf_error *err) {
-  return bytes <= buffer->bytes ? WF_OK : wf__device_reserve(buffer, bytes + bytes / 8, what, err);
+  if (bytes <= buffer->bytes) return WF_OK;
+  WF__TRY(wf__device_reserve(buffer, bytes + bytes / 8, what, err));
+  WF__CUDA_TRY(cudaDeviceSynchronize(), what);
+  return WF_OK;
 }
 
 /* Allocates the rooms. The list of copies comes first in the sender's. */

@@ -1,0 +1,124 @@
+"""bench/peers.py: its error rates and figures, without any peer; and the modules of NeMo that it loads, with an imitation of NeMo."""
+
+import argparse
+import csv
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from conftest import ROOT
+
+import warpfst as wf
+
+sys.path.append(str(ROOT / "bench"))
+
+import measure
+import peer_decoders
+import peers
+
+CTC = ROOT / "examples" / "ctc"
+SEARCH = {"max_active": 7000}
+
+
+@pytest.fixture
+def task(tmp_path, monkeypatch):
+    """Six utterances of phones, and references of which one has no scores."""
+    monkeypatch.setattr(measure, "BUILD", tmp_path)
+    scores = tmp_path / "scores"
+    scores.mkdir()
+    for path in sorted((CTC / "logp_phone").glob("*.npy"))[:6]:
+        (scores / path.name).symlink_to(path)
+    graph = wf.build_ctc_graph(CTC / "tokens_phone.txt", CTC / "lexicon_phone.txt", CTC / "lm3.arpa.gz")
+    graph.save(tmp_path / "TLG.wfst")
+    graph.words.write(tmp_path / "words.txt")
+    files = {"unit": "phone", "scores": scores, "graph": tmp_path / "TLG.wfst", "words": tmp_path / "words.txt", "acoustic_scale": 0.7, "frame_shift": 0.04, "limit": None}
+    return peers.Task("CTC phones", files, peers.transcripts(CTC / "text"), {"warpfst": [{"beam": 2, **SEARCH}, {"beam": 12, **SEARCH}]})
+
+
+def run(task, **changed):
+    arguments = argparse.Namespace(**{"device": "cpu", "rounds": 2, "wheels": None, "cores": "1", **changed})
+    return list(peers.Runner(arguments, task).measure())
+
+
+def test_rows_have_the_error_rate_of_the_same_search(task):
+    rows = run(task)
+    assert [(row["setting"], row["place"], row["utterances"]) for row in rows] == [("beam 2, max_active 7000", "1 core", 6), ("beam 12, max_active 7000", "1 core", 6)]
+    paths = sorted(task.files["scores"].glob("*.npy"))
+    for row, beam in zip(rows, (2, 12), strict=True):
+        decoder = wf.Decoder(wf.Graph.load(task.files["graph"]), words=wf.Symbols.read(task.files["words"]), acoustic_scale=0.7, beam=beam, **SEARCH)
+        texts = {path.stem: decoder.decode(np.load(path).astype(np.float32))[0].text for path in paths}
+        expected = wf.wer({key: task.references[key] for key in texts}, texts)
+        assert row["rate"] == pytest.approx(expected.percent) and row["rtfx"] > 0
+    assert rows[0]["audio"] == pytest.approx(0.04 * sum(len(np.load(path)) for path in paths))
+
+
+def test_a_decoder_that_fails_is_reported_and_the_others_go_on(task):
+    task.settings = {"kaldi-decoder": [{"beam": 2, **SEARCH}, {"beam": -1, **SEARCH}], **task.settings}
+    task.files = {**task.files, "openfst": task.files["graph"].with_name("missing.fst")}
+    rows = run(task, rounds=1)
+    failed = [row for row in rows if "failed" in row]
+    assert len(failed) == 2 and all(row["decoder"].startswith("kaldi-decoder (beam ") and "exit code" in row["failed"] for row in failed)
+    assert sum("rtfx" in row for row in rows) == 2
+    task.settings = {"warpfst": [{"beam": -1, **SEARCH}]}
+    (row,) = run(task, rounds=1)
+    assert "beam" in row["failed"]
+
+
+def test_a_missing_wheel_is_reported(task, tmp_path):
+    task.settings = {"riva-asrlib-decoder": [{"beam": 2, **SEARCH, "batch": 1}]}
+    (row,) = run(task, wheels=tmp_path)
+    assert row["failed"] == "no wheel"
+
+
+def test_figures_are_read_back_from_results(task, tmp_path, monkeypatch):
+    monkeypatch.setattr(measure, "RESULTS", tmp_path / "results.csv")
+    rows = [{"task": "CTC phones", "error": "WER", "decoder": decoder, "setting": setting, "place": place, "utterances": 6, "rate": rate, "rtfx": rtfx, "mib": mib}
+            for decoder, setting, place, rate, rtfx, mib in [("warpfst", "beam 6, max_active 7000", "1 core", 20.5, 1234, 7), ("flashlight-text", "beam_size 5, beam_threshold 25", "1 core", 30, 12.3, 8),
+                                                             ("cuda_ctc_decoder, with cuctc_room.so", "beam_size 10, blank_skip 1", "batch 400", 3, 70000, 9)]]
+    measure.record(list(peers.figures([*rows, {"task": "CTC phones", "decoder": "NeMo", "failed": "no wheel"}])), "./run bench peers", machine="old")
+    measure.record(list(peers.figures(rows[:2])), "./run bench peers", machine="new")
+    with open(tmp_path / "results.csv", encoding="utf-8", newline="") as file:
+        found = peers.recorded(list(csv.DictReader(file)), "CTC phones")
+    assert {place: {row["machine"] for row in each} for place, each in found.items()} == {"1 core": {"new"}, "batch 400": {"old"}}
+    for row in rows:
+        (back,) = [each for each in found[row["place"]] if each["decoder"] == row["decoder"]]
+        assert (back["setting"], back["rate"], back["rtfx"], back["mib"]) == (row["setting"], row["rate"], row["rtfx"], row["mib"])
+
+
+def test_names_agree():
+    assert set(peer_decoders.DECODERS) == set(peers.PACKAGES) == {name.removesuffix(peers.ROOM) for name in peers.ORDER}
+    settings = [*peers.cpu_settings("char")[0].items(), *peers.hybrid_cpu_settings()[0].items(), *peers.token_settings((1, 400), True).items(), *peers.token_settings((400,), True, peers.TOKEN_ALPHA).items()]
+    for decoder, recommended in peers.RECOMMENDED.items():
+        labels = {peers.label(setting) for name, some in settings if name == decoder.removesuffix(peers.ROOM) for setting in some}
+        assert set(recommended) <= labels, f"{decoder} is not measured at {recommended}: {labels}"
+
+
+def test_nemos_model_has_the_same_numbers(tmp_path):
+    class Programs:
+        warpfst = "warpfst"
+
+        def run(self, _program, _lm, _prune, raw, _quiet, _output, path):
+            path.write_text(raw.read_text(encoding="utf-8"), encoding="utf-8")
+
+    tokens = ["\u2581", "A", "B"]
+    plain, renamed = (path.read_text(encoding="utf-8").splitlines() for path in peers.token_model(Programs(), tmp_path, [["\u2581", "A", "B", "A"], ["\u2581", "B"]], tokens))
+    letters = {"d": "\u2581", "e": "A", "f": "B"}
+    back = ["\t".join([first, " ".join(letters.get(word, word) for word in words.split()), *rest]) if "\t" in line else line
+            for line in renamed for first, words, *rest in [[*line.split("\t"), "", ""][: max(2, line.count("\t") + 1)]]]
+    assert back == plain and sum("\t" in line for line in plain) > 8
+
+
+def test_modules_of_nemo_run_without_its_dependencies(tmp_path):
+    for name, text in {
+        "collections/asr/parts/submodules/ctc_batched_beam_decoding.py": "from lightning.pytorch import Trainer\nfrom nemo.core.classes import Typing, typecheck\nfrom nemo.utils.enum import Kind\n\nclass Search(Typing):\n    kind = Kind.ONE\n",
+        "utils/enum.py": "import enum\n\nclass Kind(enum.Enum):\n    ONE = 1\n",
+        "core/classes.py": "raise RuntimeError('not wanted')\n",
+    }.items():
+        path = tmp_path / "nemo" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    code = f"import nemo_modules\nmodule = nemo_modules.load({str(tmp_path)!r}, nemo_modules.BEAM)\nprint(module.Search().kind.value)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT / "bench")})
+    assert done.stdout == "1\n", done.stderr
