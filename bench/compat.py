@@ -1,7 +1,8 @@
-"""compat --data=FOLDER [--part=all|pyctcdecode|flashlight|torchaudio] [--rounds=3] [--record]
+"""compat --data=FOLDER [--part=all|pyctcdecode|flashlight|torchaudio|open] [--rounds=3] [--record]
 
 Compares warpfst.compat with pyctcdecode, flashlight-text and torchaudio's ctc_decoder: word error rate, processor time and results of the same calls with the same arguments, on one
 processor. FOLDER has logp_char, logp_bpe and logp_phone: folders of .npy files, or .tar.xz archives of them. References, lexicons and the language model are those of examples/ctc.
+--part=open compares ways to recognise any word (open_vocabulary.py); it is not part of `all`, and FOLDER then has train_text, too.
 """
 import argparse
 import logging
@@ -15,6 +16,7 @@ import compat_flashlight
 import compat_torchaudio
 import decode_tasks
 import measure
+import open_vocabulary
 import pyctcdecode
 from compat_speech import CTC, Comparison, Speech
 
@@ -59,12 +61,17 @@ PARTS = {"pyctcdecode": compare_pyctcdecode, "flashlight": compat_flashlight.com
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--data", type=pathlib.Path, required=True)
-    parser.add_argument("--part", default="all", choices=["all", *PARTS])
+    parser.add_argument("--part", default="all", choices=["all", *PARTS, "open"])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
     logging.disable(logging.WARNING)
     warnings.simplefilter("error", warpfst.IgnoredOptionWarning)
+    if options.part == "open":
+        figures = open_vocabulary.run(Speech, options.data, options.rounds)
+        if options.record:
+            measure.record(figures, "./run bench compat --part=open")
+        return
     model = str(decode_tasks.plain_model())
     for part in PARTS if options.part == "all" else [options.part]:
         found = list(PARTS[part](options.data, model, options.rounds))

@@ -17,11 +17,12 @@ class Speech:
         self.tokens = [line.split()[0] for line in (CTC / f"tokens_{head}.txt").read_text(encoding="utf-8").splitlines()]
         archive = folder / f"logp_{head}.tar.xz"
         scores = decode_tasks.unpacked(archive) if archive.exists() else folder / f"logp_{head}"
-        self.scores, self.references = [], []
+        self.keys, self.scores, self.references = [], [], []
         for line in (CTC / "text").read_text(encoding="utf-8").splitlines():
             key, *words = line.split()
             path = pathlib.Path(scores, f"{key}.npy")
             if path.exists():
+                self.keys.append(key)
                 self.scores.append(numpy.ascontiguousarray(numpy.load(path), dtype=numpy.float32))
                 self.references.append(words)
         if not self.scores:

@@ -1,4 +1,4 @@
-"""ngram_mix.py - estimates a 3-gram model of a text, and mixes two models. Both write ARPA files without back-off weights; `warpfst lm prune` without
+"""ngram_mix.py - estimates an n-gram model of a text, and mixes two models. Both write ARPA files without back-off weights; `warpfst lm prune` without
 options computes these, so that probabilities sum to 1.
 
 estimate: interpolated Kneser-Ney with three discounts per order (Chen & Goodman 1999, section 3). mix: for every n-gram of either model, weight * p + (1 - weight) * p of the
@@ -17,18 +17,18 @@ def discounts(counts):
     return [0, *(max(0.0, n - (n + 1) * y * having[n + 1] / max(1, having[n])) for n in (1, 2, 3))]
 
 
-def estimate(sentences, num_words, known):
-    """Returns probabilities by n-gram, a tuple of words. `known`: words of the model; n-grams with other words are left out, as if the sentence were split there. Words of
+def estimate(sentences, num_words, known, most=3):
+    """Returns probabilities by n-gram of up to `most` words, a tuple of words. `known`: words of the model; n-grams with other words are left out, as if the sentence were split there. Words of
     the vocabulary that the text lacks share the probability that the unigrams' discounts leave; the vocabulary has num_words words."""
-    counts = [collections.Counter() for _ in range(3)]
+    counts = [collections.Counter() for _ in range(most)]
     for sentence in sentences:
         words = [START, *sentence, END]
         for i in range(1, len(words)):
-            for order in (1, 2, 3):
+            for order in range(1, most + 1):
                 gram = tuple(words[i + 1 - order:i + 1])
                 if i + 1 >= order and all(word in known for word in gram):
                     counts[order - 1][gram] += 1
-    for order in (1, 0):  # lower orders count the distinct words before; n-grams that begin with <s> have none and keep their counts
+    for order in reversed(range(most - 1)):  # lower orders count the distinct words before; n-grams that begin with <s> have none and keep their counts
         before = collections.Counter(gram[1:] for gram in counts[order + 1])
         counts[order] = collections.Counter({gram: count if gram[0] == START else before[gram] or count for gram, count in counts[order].items()})
     probabilities = {}
@@ -82,8 +82,9 @@ def mix(one, other, weight, path):
 
 def write(grams, path):
     """Writes an ARPA file. `grams`: (n-gram, log10 p)."""
-    orders = [[], [], []]
+    orders = []
     for gram, p in grams:
+        orders += [[] for _ in range(len(gram) - len(orders))]
         orders[len(gram) - 1].append(f"{-99 if gram == (START,) else p:.6f}\t{' '.join(gram)}\n")
     with open(path, "w", encoding="utf-8") as file:
         file.write("\\data\\\n" + "".join(f"ngram {n}={len(lines)}\n" for n, lines in enumerate(orders, 1)))

@@ -12,7 +12,7 @@
 #   triton   a Triton Inference Server with the backend, over gRPC: latency by number of streams; not in `all`: installs the server (55 MB)
 #   boost    lists of boosted words, right and wrong ones: what they find and what they break, for every way to weigh them, and for peers; costs of added words; not in `all`
 #   align    forced alignment, compared with torchaudio's; not in `all`: installs torch (3 GB)
-#   compat   warpfst.compat, compared with pyctcdecode, flashlight-text and torchaudio: word error rate and speed; not in `all`: builds KenLM, installs torch (3 GB)
+#   compat   warpfst.compat, compared with pyctcdecode, flashlight-text and torchaudio: word error rate and speed; with --part=open: ways to recognise any word; not in `all`: builds KenLM, installs torch (3 GB)
 #   peers    other decoders beside ours in one run: error rate, speed and memory by beam, on the CPU or a GPU; not in `all`: installs them (20 MB; --wheels=FOLDER: uses those of a folder)
 #   graph    building hybrid graphs step by step, compared with OpenFst's tools; not in `all`: OpenFst takes a quarter of an hour for the largest
 #   hybrid   hybrid graphs built by mkgraph, step by step, and word error rates with them; not in `all`

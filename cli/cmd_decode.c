@@ -98,6 +98,8 @@ static wf_status open_all(struct decode_run *run, char **args, int num_args, wf_
   if (status == WF_OK &&
       (run->added_request.all_path != NULL || run->added_request.each_path != NULL))
     status = added_read(&run->added_request, run->graph, &run->words, &run->added, err);
+  if (status == WF_OK && run->joiner.joins)
+    status = token_joiner_prepare(&run->joiner, run->words, err);
   if (status == WF_OK && run->lm_path != NULL) status = set_lm(run, err);
   if (status == WF_OK && run->rnnlm.path != NULL) status = set_rnnlm(run, err);
   if (status == WF_OK && (run->boost_path != NULL || run->boosts_path != NULL))
@@ -207,9 +209,15 @@ static void add_to_sums(struct decode_run *run, const wf_result *result) {
 /* Adds a hypothesis to the word error rate and writes it to the outputs. */
 static wf_status put_hypothesis(struct decode_run *run, const wf_hypothesis *hypothesis,
                                 wf_error *err) {
-  wf_status status = add_to_wer(run, hypothesis, err);
-  if (status == WF_OK) status = wf_result_writer_put(run->writer, hypothesis, err);
-  return status == WF_OK ? decode_lattices_put_hypothesis(&run->lattices, hypothesis, err) : status;
+  wf_hypothesis joined = *hypothesis;
+  void *memory = NULL;
+  wf_status status =
+      run->joiner.joins ? token_join(&run->joiner, hypothesis, &joined, &memory, err) : WF_OK;
+  if (status == WF_OK) status = add_to_wer(run, &joined, err);
+  if (status == WF_OK) status = wf_result_writer_put(run->writer, &joined, err);
+  if (status == WF_OK) status = decode_lattices_put_hypothesis(&run->lattices, &joined, err);
+  free(memory);
+  return status;
 }
 
 /* Counts a failed utterance. Reports decoding errors; read errors were reported when they occurred.
@@ -399,6 +407,7 @@ static const cli_rule rules[] = {
     {"lm-gpu-bytes", CLI_USELESS_WITHOUT, "placement=hybrid"},
     {"gpu-memory", CLI_USELESS_WITHOUT, "device"},
     {"recombine", CLI_USELESS_WITHOUT, "lm|rnnlm|boost|utterance-boosts"},
+    {"separator", CLI_USELESS_WITHOUT, "join"},
     {"boost-per-letter", CLI_USELESS_WITHOUT, "boost|utterance-boosts"},
     {NULL, 0, NULL},
 };
@@ -455,6 +464,7 @@ int cmd_decode(int argc, char **argv) {
       "boost of a phrase that is listed without one, for each letter (of each word, at most "
       "12; default: 0.6)");
   added_flags(&parser, &run.added_request);
+  token_joiner_flags(&parser, &run.joiner);
   cli_flag_f64(&parser, "chunk", 0, &run.chunk_s, "SECONDS",
                "decode as streams, in chunks of this many seconds (converted to frames with "
                "--frame-shift); same results (default: 0, whole utterances)");

@@ -9,8 +9,12 @@
 #include "parts.h"
 #include "step_report.h"
 
+#define UNKNOWN "<unk>" /* the word for which --unknown-lm spells others */
+
 struct request {
   const char *tokens, *lexicon, *lm, *grammar, *words, *words_out, *keep_steps, *output, *format;
+  const char *unknown_lm;
+  double unknown_lm_scale, unknown_cost;
   bool json, quiet;
   wf_lexicon_options lexicon_options;
   wf_arpa_options arpa_options;
@@ -31,6 +35,18 @@ static const char *topology_name(int32_t topology) {
   return names[topology];
 }
 
+static void print_lexicon_json(const struct parts *parts) {
+  printf(
+      ", \"lexicon\": {\"entries\": %zu, \"skipped\": %zu, \"repeated\": %zu, \"words_not_in_lm\": "
+      "%llu}",
+      wf_lexicon_count(parts->lexicon), wf_lexicon_num_skipped(parts->lexicon),
+      wf_lexicon_num_repeated(parts->lexicon),
+      (unsigned long long)parts->result.lexicon_words_missing);
+  printf(", \"lm\": {\"words_not_in_lexicon\": %llu, \"ngrams_skipped\": %llu}",
+         (unsigned long long)(parts->result.lm_words_missing + parts->arpa_stats.num_oov_words),
+         (unsigned long long)parts->arpa_stats.num_oov_skipped);
+}
+
 static void print_json(const struct request *request, const cli_steps *steps,
                        const struct parts *parts) {
   printf("{\"output\": ");
@@ -38,24 +54,13 @@ static void print_json(const struct request *request, const cli_steps *steps,
   printf(", \"topology\": \"%s\", \"seconds\": %.6f, \"peak_bytes\": %llu",
          topology_name(request->graph_options.topology), cli_now_s() - steps->begin_s,
          (unsigned long long)cli_peak_bytes());
-  printf(
-      ", \"lexicon\": {\"entries\": %zu, \"skipped\": %zu, \"repeated\": %zu, \"words_not_in_lm\": "
-      "%llu}",
-      wf_lexicon_count(parts->lexicon), wf_lexicon_num_skipped(parts->lexicon),
-      wf_lexicon_num_repeated(parts->lexicon),
-      (unsigned long long)parts->result.lexicon_words_missing);
-  printf(", \"lm\": {\"words_not_in_lexicon\": %llu, \"ngrams_skipped\": %llu}, ",
-         (unsigned long long)(parts->result.lm_words_missing + parts->arpa_stats.num_oov_words),
-         (unsigned long long)parts->arpa_stats.num_oov_skipped);
+  if (parts->lexicon != NULL) print_lexicon_json(parts);
+  printf(", ");
   cli_steps_json(steps);
   printf("}\n");
 }
 
-static void print_end(const struct request *request, const cli_steps *steps,
-                      const struct parts *parts) {
-  if (request->json) print_json(request, steps, parts);
-  if (request->quiet) return;
-  cli_progress_end();
+static void print_missing(const struct parts *parts) {
   const wf_ctc_graph_result *result = &parts->result;
   uint64_t not_spoken = result->lm_words_missing + parts->arpa_stats.num_oov_words;
   if (wf_lexicon_num_skipped(parts->lexicon) != 0)
@@ -67,7 +72,15 @@ static void print_end(const struct request *request, const cli_steps *steps,
   if (result->lexicon_words_missing != 0)
     fprintf(stderr, "words of the lexicon that the LM lacks: %llu\n",
             (unsigned long long)result->lexicon_words_missing);
-  cli_steps_end(steps, request->output, result->graph);
+}
+
+static void print_end(const struct request *request, const cli_steps *steps,
+                      const struct parts *parts) {
+  if (request->json) print_json(request, steps, parts);
+  if (request->quiet) return;
+  cli_progress_end();
+  if (parts->lexicon != NULL) print_missing(parts);
+  cli_steps_end(steps, request->output, parts->result.graph);
 }
 
 /* --- building ---------------------------------------------------------------------------- */
@@ -118,8 +131,48 @@ static wf_status read_parts(const struct request *request, struct parts *parts,
   return wf_lexicon_spell(words, parts->tokens, &request->lexicon_options, &parts->lexicon, err);
 }
 
+/* Without words: a graph whose words are the tokens. */
+static wf_status build_of_tokens(const struct request *request, struct parts *parts,
+                                 wf_error *err) {
+  wf_topology_options o;
+  wf_topology_options_init(&o);
+  o.type = request->graph_options.topology;
+  wf_status status = wf_symbols_read(request->tokens, &parts->tokens, err);
+  if (status == WF_OK)
+    status = wf_ctc_tokens_graph(parts->tokens, request->lexicon_options.blank, &o,
+                                 &parts->result.graph, err);
+  if (status == WF_OK && request->words_out != NULL)
+    status = wf_symbols_write(wf_fst_osymbols(parts->result.graph), request->words_out, err);
+  return status;
+}
+
+/* Lets <unk> stand for every word that the tokens can spell. The graph's word table gets their
+ * names. */
+static wf_status spell_unknown(const struct request *request, struct parts *parts, wf_error *err) {
+  wf_graph *graph, *spelled = NULL;
+  wf_lm *lm = NULL;
+  wf_fst *fst = NULL;
+  wf_status status = wf_graph_create(parts->result.graph, NULL, 0, &graph, err);
+  if (status != WF_OK) return status;
+  status = wf_lm_read(request->unknown_lm, NULL, &request->arpa_options, &lm, NULL, NULL, err);
+  if (status == WF_OK)
+    status =
+        wf_graph_add_spelling(graph, UNKNOWN, lm, (float)request->unknown_lm_scale,
+                              (float)request->unknown_cost, parts->result.words, &spelled, err);
+  if (status == WF_OK) status = wf_graph_to_fst(spelled, &fst, err);
+  if (status == WF_OK) {
+    wf_fst_free(parts->result.graph);
+    parts->result.graph = fst;
+  }
+  wf_graph_free(spelled);
+  wf_graph_free(graph);
+  wf_lm_free(lm);
+  return status;
+}
+
 static wf_status build(const struct request *request, cli_steps *steps, struct parts *parts,
                        wf_error *err) {
+  if (request->lm == NULL && request->grammar == NULL) return build_of_tokens(request, parts, err);
   wf_ctc_graph_parts of;
   wf_ctc_graph_parts_init(&of);
   if (!request->quiet) of.progress = cli_progress();
@@ -132,6 +185,7 @@ static wf_status build(const struct request *request, cli_steps *steps, struct p
   of.step_fn = cli_on_step;
   of.step_user = steps;
   status = wf_ctc_graph_build(&of, &request->graph_options, &parts->result, err);
+  if (status == WF_OK && request->unknown_lm != NULL) status = spell_unknown(request, parts, err);
   if (status != WF_OK) return status;
   if (request->keep_steps != NULL)
     status = wf_symbols_write(parts->result.words, cli_step_path(steps, "words.txt"), err);
@@ -177,6 +231,14 @@ static const cli_rule rules[] = {
     {"word-start", CLI_USELESS_WITH, "lexicon"},
     {"merges", CLI_USELESS_WITH, "lexicon"},
     {"silence-prob", CLI_USELESS_WITHOUT, "silence"},
+    {"unknown-lm-scale", CLI_USELESS_WITHOUT, "unknown-lm"},
+    {"unknown-cost", CLI_USELESS_WITHOUT, "unknown-lm"},
+    {"unknown-lm", CLI_NEEDS, "lm|grammar"},
+    {"silence", CLI_USELESS_WITHOUT, "lm|grammar"},
+    {"spelling", CLI_USELESS_WITHOUT, "lm|grammar"},
+    {"merges", CLI_USELESS_WITHOUT, "lm|grammar"},
+    {"word-start", CLI_USELESS_WITHOUT, "lm|grammar"},
+    {"keep-steps", CLI_USELESS_WITHOUT, "lm|grammar"},
     {NULL, 0, NULL},
 };
 
@@ -196,6 +258,14 @@ static void add_flags(cli_parser *parser, struct request *request) {
       "word table (default: made from the lexicon; without one, that of the LM or of the grammar)");
   cli_flag_str(parser, "words-out", 0, &request->words_out, "FILE",
                "write the graph's word table (also stored in the graph)");
+  cli_flag_str(parser, "unknown-lm", 0, &request->unknown_lm, "FILE",
+               "n-gram model over tokens whose sentences are words: where --lm allows <unk>, any "
+               "word is recognized that the tokens can spell (decode --join; topology compact)");
+  cli_flag_f64(parser, "unknown-lm-scale", 0, &request->unknown_lm_scale, "FACTOR",
+               "factor on the costs of --unknown-lm (default: 1)");
+  cli_flag_f64(parser, "unknown-cost", 0, &request->unknown_cost, "NATS",
+               "for each word that --unknown-lm spells, besides its cost there and that of <unk>; "
+               "less than 0 for more such words (default: 0)");
   cli_flag_str(
       parser, "keep-steps", 0, &request->keep_steps, "FOLDER",
       "write the result of each step to this folder: L.fst, G.fst, LG.fst, ..., and words.txt");
@@ -207,24 +277,32 @@ static void add_flags(cli_parser *parser, struct request *request) {
   cli_table(parser, "ctc_graph", &request->graph_options);
   cli_table(parser, "lexicon", &request->lexicon_options);
   cli_table(parser, "arpa", &request->arpa_options);
+  cli_flag_range(parser, "unknown-lm-scale", 1e-6, 1e6);
+  cli_flag_range(parser, "unknown-cost", -1e6, 1e6);
   cli_rules(parser, rules);
 }
 
 static int mkgraph_ctc(int argc, char **argv) {
-  struct request request = {0};
+  struct request request = {.unknown_lm_scale = 1};
   cli_parser parser = {
-      .usage = "--tokens=tokens.txt [--lexicon=lexicon.txt] --lm=lm.arpa.gz -o graph.wfst",
+      .usage = "--tokens=tokens.txt [[--lexicon=lexicon.txt] --lm=lm.arpa.gz] -o graph.wfst",
       .about =
           "Builds a decoding graph for CTC: T o min(det(L o G)). Input labels are columns of the "
-          "scores + 1; output labels are words.\n"
+          "scores + 1; output labels are words. With --tokens alone, the tokens are the words, for "
+          "a "
+          "language model over tokens (decode --lm).\n"
           "Example: warpfst mkgraph ctc --tokens=tokens.txt --lexicon=lexicon.txt --lm=lm.arpa.gz "
           "--topology=compact -o graph.wfst"};
   add_flags(&parser, &request);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
   if (request.tokens == NULL) return cli_usage("--tokens is required");
-  if ((request.lm == NULL) == (request.grammar == NULL))
-    return cli_usage("either --lm or --grammar is required");
+  bool has_words =
+      request.lexicon != NULL || request.words != NULL || request.graph_options.classes != NULL;
+  if (request.lm == NULL && request.grammar == NULL && has_words)
+    return cli_usage("with --lexicon, --words or --classes, --lm or --grammar is required");
+  if (request.unknown_lm != NULL && request.graph_options.classes == NULL)
+    request.graph_options.classes = UNKNOWN;
   if (request.output == NULL) return cli_usage("-o is required");
   if (request.json && strcmp(request.output, "-") == 0)
     return cli_usage("the graph and --json cannot both go to standard output");

@@ -6,6 +6,7 @@
 #include "aligner_source.h"
 #include "boosts.h"
 #include "decode_lattices.h"
+#include "join_tokens.h"
 #include "rnnlm_scorer.h"
 #include "word_lists.h"
 
@@ -23,6 +24,7 @@ struct decode_run {
   wf_result_writer_options writer_options;
   aligner_source
       aligner; /* attached to a graph that has no word aligner; its --am also gives columns */
+  token_joiner joiner;
   wf_fst *fst;
   wf_graph *graph;
   wf_decoder *decoder;

@@ -50,9 +50,9 @@ typedef struct wf_lexicon wf_lexicon;
   X(STR, blank, 0, 0, 0, "TOKEN",                                                                  \
     "blank token; words must not contain it; empty: none (default: <blk>, <blank>, <b>, <pad>, "   \
     "[PAD] or <ctc>)")                                                                             \
-  X(ENUM, spelling, 0, 0, 0, "auto|chars|longest|bpe",                                             \
-    "one token per character; longest token first; byte-pair merges. auto: bpe with merges, else " \
-    "longest")                                                                                     \
+  X(ENUM, spelling, 0, 0, 0, "auto|chars|longest|bpe|all",                                         \
+    "one token per character; longest token first; byte-pair merges; all ways to cut the word, "   \
+    "with the fewest tokens first, at most 100. auto: bpe with merges, else longest")              \
   X(STR, word_start, 0, 0, 0, "TEXT",                                                              \
     "spelling: prefix of each word (default: U+2581 if a token begins with it, else nothing)")     \
   X(STR, merges, 0, 0, 0, "FILE", "spelling: byte-pair merges, best first, two pieces per line")   \
@@ -138,6 +138,16 @@ WF_DECLARE_OPTIONS(topology, WF_TOPOLOGY_OPTIONS)
  * 16,384 tokens (V^2 arcs). */
 WF_API wf_status wf_ctc_topology(int32_t num_tokens, int32_t blank,
                                  const wf_topology_options *options, wf_fst **out, wf_error *err);
+
+/* Makes the decoding graph without lexicon and language model: its words are the tokens, in any
+ * order, and its symbol tables are those of wf_token_labels. A language model over tokens can be
+ * added while decoding (wf_scorer_from_lm with the graph's words). `blank`: as in wf_token_blank.
+ * Of the options only `type` matters. With `compact` (default) a held token is preferred to the
+ * same token twice if their scores are equal, and the graph has 4 arcs for each token.
+ * Errors: no blank, and those of wf_ctc_topology. */
+WF_API wf_status wf_ctc_tokens_graph(const wf_symbols *tokens, const char *blank,
+                                     const wf_topology_options *options, wf_fst **out,
+                                     wf_error *err);
 
 /* Sorts the arcs of each state so that those with epsilon input are last, as the decoder requires.
  * The sort is stable. */
@@ -345,6 +355,19 @@ WF_API void wf_hmm_graph_result_free(wf_hmm_graph_result *result);
 /* Makes the complete fst that is searched. Results use its state and arc numbers. Without added
  * words it equals wf_graph_fst. With added words, wf_graph_fst is only the base graph. */
 WF_API wf_status wf_graph_to_fst(const wf_graph *graph, wf_fst **out, wf_error *err);
+
+/* Makes a graph in which a class, such as <unk>, stands for every word that the tokens can spell,
+ * at the cost lm_scale * -ln P(tokens of the word) + word_cost. `lm` is a model over the graph's
+ * tokens whose sentences are words: P(a|<s>) P(b|a) ... P(</s>|...). A token may begin a word if
+ * its text begins with U+2581, or if no token's does and it does not begin with ##; the others go
+ * on. A lone U+2581 is no word. Tokens that the model lacks, the blank and names in brackets spell
+ * nothing. Results have the tokens as words: U+2581 is at the beginning of a word's first token, ##
+ * at that of the others. These names are added to `words`, the table of the graph's words, which no
+ * other thread may use meanwhile.
+ * Otherwise like wf_graph_add_phrases. Errors also: the model has no token that begins a word. */
+WF_API wf_status wf_graph_add_spelling(const wf_graph *graph, const char *word_class,
+                                       const wf_lm *lm, float lm_scale, float word_cost,
+                                       wf_symbols *words, wf_graph **out, wf_error *err);
 
 /* =========================================================================================
  * Forced alignment

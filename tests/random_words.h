@@ -98,6 +98,48 @@ static inline wf_graph *with_phrases(const wf_graph *graph, const char *word_cla
   return NULL;
 }
 
+/* A random bigram model over the tokens t2, t3, ... */
+static inline wf_lm *random_spelling(test_rng *rng, int32_t num_tokens) {
+  wf_error err = {0};
+  char text[8192];
+  int used = snprintf(text, sizeof text, "\\data\\\nngram 1=%d\nngram 2=%d\n\n\\1-grams:\n",
+                      num_tokens + 1, num_tokens - 1);
+  used += snprintf(text + used, sizeof text - (size_t)used, "-99\t<s>\t-0.1\n-0.%u\t</s>\n",
+                   1 + test_below(rng, 9));
+  for (int32_t t = 2; t <= num_tokens; t++)
+    used += snprintf(text + used, sizeof text - (size_t)used, "-0.%u\tt%d\t-0.%u\n",
+                     1 + test_below(rng, 9), t, 1 + test_below(rng, 9));
+  used += snprintf(text + used, sizeof text - (size_t)used, "\n\\2-grams:\n");
+  for (int32_t t = 2; t <= num_tokens; t++)
+    used +=
+        snprintf(text + used, sizeof text - (size_t)used, "-0.%u\tt%d\tt%d\n",
+                 1 + test_below(rng, 9), t, 2 + (int32_t)test_below(rng, (uint32_t)num_tokens - 1));
+  used += snprintf(text + used, sizeof text - (size_t)used, "\n\\end\\\n");
+  wf_lm *lm;
+  assert_ok(wf_lm_read_arpa(test_write_file("spelling.arpa", text, (size_t)used), NULL, NULL, &lm,
+                            NULL, NULL, &err));
+  return lm;
+}
+
+/* The class stands for all words that tokens spell: states in loops, unlike those of phrases.
+ * Returns NULL if no path goes through the class. */
+static inline wf_graph *with_spelling(const wf_graph *graph, const char *word_class, test_rng *rng,
+                                      int32_t num_tokens) {
+  wf_error err = {0};
+  wf_graph *out;
+  wf_symbols *words;
+  wf_lm *lm = random_spelling(rng, num_tokens);
+  assert_ok(wf_symbols_create("words", &words, &err));
+  assert_ok(wf_symbols_add(words, "w6", 6, NULL, &err));
+  wf_status status = wf_graph_add_spelling(graph, word_class, lm, 0.5f,
+                                           (float)test_below(rng, 9) / -4, words, &out, &err);
+  wf_lm_free(lm);
+  wf_symbols_free(words);
+  if (status == WF_OK) return out;
+  assert_non_null(strstr(err.message, "no path"));
+  return NULL;
+}
+
 static inline bool is_fitting(uint64_t seed, struct added_task *out) {
   wf_error err = {0};
   *out = (struct added_task){.task = test_random_task(seed)};

@@ -4,6 +4,7 @@
 #include "decode_tasks.h"
 #include "lm/wlm_read.h"
 #include "lm_model.h"
+#include "scorer/scorer.h"
 
 /* --- the model as a transducer ----------------------------------------------------------- */
 
@@ -424,8 +425,115 @@ static void test_real_speech(void **unused) {
   wf_lm_free(large);
 }
 
+/* --- many tokens from one state ------------------------------------------------------------ */
+
+enum { MANY = 60 }; /* tokens: the search sorts the arcs of a state that has so many (cpu/hub.h) */
+
+/* A random bigram model over the tokens t1, t2, ... */
+static wf_wlm *random_token_model(test_rng *rng) {
+  wf_error err = {0};
+  static char text[32768];
+  char path[512];
+  int used = snprintf(text, sizeof text,
+                      "\\data\\\nngram 1=%d\nngram 2=%d\n\n\\1-grams:\n-99\t<s>\t-0.2\n-2\t</s>\n",
+                      MANY + 2, 4 * MANY);
+  for (int t = 1; t <= MANY; t++)
+    used += snprintf(text + used, sizeof text - (size_t)used, "-%u.%u\tt%d\t-0.%u\n",
+                     test_below(rng, 4), 1 + test_below(rng, 9), t, 1 + test_below(rng, 9));
+  used += snprintf(text + used, sizeof text - (size_t)used, "\n\\2-grams:\n");
+  for (int t = 1; t <= MANY; t++)
+    for (uint32_t k = 0; k < 4; k++)
+      used += snprintf(text + used, sizeof text - (size_t)used, "-0.%u\tt%d\tt%u\n",
+                       1 + test_below(rng, 9), t, 1 + 15 * k + test_below(rng, 15));
+  used += snprintf(text + used, sizeof text - (size_t)used, "\n\\end\\\n");
+  snprintf(path, sizeof path, "%s", test_write_file("tokens.arpa", text, (size_t)used));
+  wf_wlm *lm;
+  const char *out = test_write_file("tokens.wlm", "", 0);
+  assert_ok(wf_wlm_build(path, out, NULL, NULL, NULL, NULL, NULL, &err));
+  assert_ok(wf_wlm_open(out, &lm, &err));
+  return lm;
+}
+
+static wf_graph *graph_of_tokens(void) {
+  wf_error err = {0};
+  wf_symbols *tokens;
+  wf_fst *fst;
+  wf_graph *graph;
+  char name[16];
+  assert_ok(wf_symbols_create("tokens", &tokens, &err));
+  assert_ok(wf_symbols_add(tokens, "<blk>", 0, NULL, &err));
+  for (int t = 1; t <= MANY; t++) {
+    snprintf(name, sizeof name, "t%d", t);
+    assert_ok(wf_symbols_add(tokens, name, t, NULL, &err));
+  }
+  assert_ok(wf_ctc_tokens_graph(tokens, NULL, NULL, &fst, &err));
+  assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
+  wf_fst_free(fst);
+  wf_symbols_free(tokens);
+  return graph;
+}
+
+static wf_result *decode_tokens(const struct decode_task *task, const wf_scorer *scorer) {
+  wf_error err = {0};
+  wf_decoder *decoder;
+  wf_result *result;
+  assert_ok(wf_decoder_create(task->graph, &task->options, &decoder, &err));
+  assert_ok(wf_decoder_set_scorer(decoder, scorer, &err));
+  assert_ok(test_decode(decoder, &task->scores, 1, NULL, &result, &err));
+  assert_int_equal(result->status, WF_OK);
+  wf_decoder_free(decoder);
+  return result;
+}
+
+/* Least costs of words only save time. A scorer that hides them gives the same bits: with it, no
+ * arc is passed over before it is scored. */
+static void test_least_costs_change_nothing(void **state) {
+  (void)state;
+  wf_error err = {0};
+  test_rng rng = {5};
+  struct decode_task task = {.graph = graph_of_tokens()};
+  static float scores[40 * (MANY + 1)];
+  uint64_t pruned = 0, widened = 0;
+  for (int i = 0; i < 60; i++) {
+    wf_wlm *lm = random_token_model(&rng);
+    wf_scorer *scorers[2];
+    wf_result *results[2];
+    task.scores =
+        (wf_scores){.data = scores, .num_frames = 40, .num_columns = MANY + 1, .stride = MANY + 1};
+    for (int k = 0; k < 40 * (MANY + 1); k++)
+      scores[k] = -(float)test_below(&rng, i % 2 == 0 ? 64 : 12) / 4;
+    wf_decoder_options_init(&task.options);
+    task.options.beam = (float)(1 + i % 5) * 1.5f;
+    task.options.min_active = (int32_t[]){0, 20, 200}[i % 3];
+    task.options.max_active = i % 4 == 0 ? 30 : 10000;
+    task.options.word_score = (float)(i % 3) / 2;
+    task.options.lattice_beam = i % 5 == 0 ? 2 : 0;
+    task.options.check_scores = 2;
+    for (int j = 0; j < 2; j++) {
+      assert_ok(wf_scorer_from_lm(lm, wf_fst_osymbols(wf_graph_fst(task.graph)), NULL, &scorers[j],
+                                  &err));
+      assert_non_null(scorers[j]->least);
+      if (j == 1) {
+        scorers[j]->least = NULL;
+        scorers[j]->num_least = 0;
+        scorers[j]->least_of_others = -INFINITY;
+      }
+      results[j] = decode_tokens(&task, scorers[j]);
+    }
+    test_assert_same_batch((uint64_t)i, &results[0], &results[1], 1);
+    pruned += results[0]->num_tokens < 40 * 100;
+    widened += results[0]->num_tokens > 40 * 10;
+    test_free_results(results, 2);
+    for (int j = 0; j < 2; j++) wf_scorer_free(scorers[j]);
+    wf_wlm_free(lm);
+  }
+  assert_true(pruned > 10 && widened > 10);
+  wf_graph_free(task.graph);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_against_composed_graph),
+                                     cmocka_unit_test(test_least_costs_change_nothing),
                                      cmocka_unit_test(test_real_speech)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,6 +15,7 @@ from ._library import Handle, Progress, ProgressGuard, as_dict, call, create, li
 from .errors import ArgumentError, Error, StateError
 from .fst import Fst
 from .graphs import Graph, Path
+from .joining import Joiner
 from .options import DecoderConfig, c_options
 from .results import Result, Results, Word, WordTexts
 from .scorers import AnyLM, Boost, BoostCache, for_batch, lm_scorer
@@ -53,6 +54,7 @@ class Decoder(Handle):
         nbest: int = 0,
         mbr: bool = False,
         keep_raw: bool = True,
+        join: bool | str = False,
         **options: Unpack[DecoderOptions],
     ) -> None:
         """`words`: symbol table of the output labels (default: the graph's own; without one, words are numbers).
@@ -65,13 +67,17 @@ class Decoder(Handle):
         dict of options (`describe("lattice_determinize")`). What results give then was made by these threads: `confidences` of words, lists of the `nbest` best word
         sequences, `mbr` words. Without `determinize`, the thread that first reads these makes them, one utterance after the other. keep_raw=False: results have
         only the compact lattice, which saves memory. Lattices of streams are not determinized.
+
+        `join`: the graph's words are tokens, and results have the words that they make (docs/how-to/open-vocabulary.md). A text is the token between words; True
+        finds it, or the marks of words, in the table. Lattices and `Results.words` still have tokens.
         """
         self.graph = graph if isinstance(graph, Graph) else Graph(graph) if isinstance(graph, Fst) else Graph.load(graph)
         base = config if config is not None else DecoderConfig()
         self.config: DecoderConfig = base.replace(**options) if options else base  # type: ignore[assignment]
         self._own_words = words
         self._table = words if words is not None else self.graph._table
-        self._texts = WordTexts(self._table)
+        self._join = join
+        self._texts = WordTexts(self._table, joiner=Joiner(self.words, join if isinstance(join, str) else None) if join is not False else None)
         self._lock = threading.RLock()  # re-entrant, so that a call from a progress callback is detected instead of blocking
         self._busy = False
         self._stream = LEGACY_STREAM
@@ -100,7 +106,7 @@ class Decoder(Handle):
     def __reduce__(self) -> Any:
         if self._scored:
             raise TypeError("a decoder with a scorer cannot be pickled: set language model and boosts after unpickling")
-        return _restore, (self.graph, self.config, self._own_words, self._lattice_results)
+        return _restore, (self.graph, self.config, self._own_words, {**self._lattice_results, "join": self._join})
 
     def _set_determinization(self, determinize: Any, **results: Any) -> None:
         options = {"beam": self.config["lattice_beam"], **(determinize if isinstance(determinize, Mapping) else {})}

@@ -14,9 +14,8 @@ from ._library import Handle, Progress, ProgressGuard, as_dict, call, create, de
 from .errors import ArgumentError
 from .fst import Fst
 from .lattice import WordAligner
-from .lexicon import Hmm, Lexicon, Pronunciations, ctc_topology, token_blank, token_labels
+from .lexicon import Hmm, Lexicon, Pronunciations
 from .lm import LM
-from .operations import connect, epsilons_last
 from .options import CStruct, c_options, split
 from .scorers import boost_by_length
 from .symbols import ExtendedSymbols, Symbols, SymbolsLike, as_symbols
@@ -131,6 +130,23 @@ class Graph(Handle):
                 spoken.append(_Spoken(costs[phrase], tuple(zip(labels, variant))))
         return self._with(word_class, tuple(spoken), table)
 
+    def add_spelling(self, lm: Path | LM, word_class: str | None = None, *, lm_scale: float = 1.0, word_cost: float = 0.0) -> Graph:
+        """Returns a graph in which a class, such as <unk>, stands for every word that the tokens can spell. The new graph is a copy.
+
+        lm          model over tokens whose sentences are words, or its path: "<s> ▁MA RK </s>"
+        word_class  as in add_words
+        lm_scale    factor on the costs of `lm`
+        word_cost   nats for each such word, besides the cost of the class and that of its spelling; less than 0 for more such words
+
+        The words of the result are tokens; Decoder(graph, join=True) joins them. Which tokens begin words: wf_graph_add_spelling in warpfst_graph.h.
+        """
+        if self.words is None:
+            raise ArgumentError("the graph has no symbol table of words")
+        model, words = lm if isinstance(lm, LM) else LM.read(lm), Symbols(dict(self.words), self.words.name)
+        name = None if word_class is None else encode_text(word_class)
+        with _SpelledGraph(create("wf_graph_add_spelling", self.address, name, model.address, lm_scale, word_cost, words.address)) as spelled:
+            return Graph(Fst(create("wf_graph_to_fst", spelled.address)).with_symbols(self.fst.isymbols, words), self._columns)
+
     def _with(self, word_class: str | None, spoken: tuple[_Spoken, ...], table: ExtendedSymbols) -> Graph:
         phrases = (_abi.wf_added_phrase * len(spoken))()
         kept: list[Any] = []  # keeps the arrays that C borrows alive during the call
@@ -195,6 +211,12 @@ class Graph(Handle):
             return "<Graph, closed>"
         added = sum(len(spoken) for _, spoken in self._added)
         return f"<Graph: {self.fst.num_states} states, {self.fst.num_arcs} arcs, {self.min_columns} columns{f', {added} phrases added' if added else ''}>"
+
+
+class _SpelledGraph(Handle):
+    """A wf_graph that becomes an Fst."""
+
+    _free = lib.wf_graph_free
 
 
 def _restore(graph: Graph, added: Sequence[tuple[str | None, tuple[_Spoken, ...]]], texts: Sequence[str]) -> Graph:
@@ -311,7 +333,8 @@ def build_ctc_graph(
     lm       file as for LM.read, or LM. Alternatively `grammar`, an Fst over words. With neither, every sequence of words is allowed at the same cost
     options  topology="correct|compact|minimal|eesen", silence=, backoff=, ...: tables "ctc_graph", "lexicon" and "arpa"
 
-    With `tokens` alone, the words of the graph are the tokens: it finds the best path and collapses repeats. topology= selects a named topology instead.
+    With `tokens` alone, the words of the graph are the tokens, in any order: without lexicon and language model, the result is the best path with repeats
+    collapsed. For a language model over tokens, see Decoder(lm=, join=True).
     """
     table = as_symbols(tokens)
     graph_options, lexicon_options, arpa_options = split(options, "ctc_graph", "lexicon", "arpa")
@@ -323,29 +346,14 @@ def build_ctc_graph(
     return Graph(_build("ctc", parts, graph_options, progress))
 
 
-_CHANGE_COST = 2**-10  # nats; see _tokens_graph
-
-
 def _tokens_graph(tokens: Symbols, graph_options: Mapping[str, Any], lexicon_options: Mapping[str, Any]) -> Graph:
-    """A graph whose words are the tokens. Without topology=, it collapses repeats with 4 arcs per token.
-
-    The `correct` topology has arcs from every token to every other one. Here, tokens are connected through one hub state. The epsilon arc to the hub costs
-    _CHANGE_COST, which is too small to matter, but more than a self-loop. So of two paths with the same scores, a held token and the same token twice, the held token wins.
-    """
+    """A graph whose words are the tokens."""
     unknown = {*graph_options, *lexicon_options} - {"topology", "blank"}
     if unknown:
         raise TypeError(f"{', '.join(sorted(unknown))}: needs words (a lexicon, a language model, a grammar or words=)")
-    labels, num_tokens = token_labels(tokens)
-    blank = token_blank(tokens, lexicon_options.get("blank"))
-    if "topology" in graph_options:
-        fst = ctc_topology(num_tokens, blank, type=graph_options["topology"])
-        return Graph(epsilons_last(fst.with_symbols(labels, labels)))
-    hub, blank_label = 0, blank + 1
-    arcs = [(hub, hub, blank_label, 0, 0.0)]
-    for label in range(1, num_tokens + 1):
-        if label != blank_label:
-            arcs += [(hub, label, label, label, 0.0), (label, label, label, 0, 0.0), (label, hub, blank_label, 0, 0.0), (label, hub, 0, 0, _CHANGE_COST)]
-    return Graph(connect(Fst.from_arcs(arcs, dict.fromkeys(range(num_tokens + 1), 0.0), isymbols=labels, osymbols=labels)))
+    blank = lexicon_options.get("blank")
+    chosen = {"type": graph_options["topology"]} if "topology" in graph_options else {}
+    return Graph(Fst(create("wf_ctc_tokens_graph", tokens.address, None if blank is None else encode_text(blank), c_options("topology", chosen))))
 
 
 def read_hmm(am: Path | Hmm, tree: Path | None = None, lang: Path | None = None) -> Hmm:

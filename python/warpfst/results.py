@@ -15,6 +15,7 @@ from ._library import Handle, call, create, decode_text, exception_of, lib, take
 from .errors import ArgumentError, Error, LimitError
 from .fst import array_view
 from .graphs import Graph
+from .joining import Joiner
 from .lattice import CompactLattice, Lattice, Mbr, Nbest, WordAligner, mbr_of, raw_paths
 from .symbols import ExtendedSymbols, Symbols
 
@@ -51,9 +52,10 @@ class Hypothesis(NamedTuple):
 class WordTexts(dict[int, str]):
     """The texts of labels, looked up once each. Labels without text are numbers. Holds its own reference to the table."""
 
-    def __init__(self, table: Symbols | ExtendedSymbols | None, base: WordTexts | None = None) -> None:
-        """`base`: texts that this one shares, except those of added words of `table`."""
+    def __init__(self, table: Symbols | ExtendedSymbols | None, base: WordTexts | None = None, joiner: Joiner | None = None) -> None:
+        """`base`: texts that this one shares, except those of added words of `table`. `joiner`: the words are tokens, to be joined."""
         super().__init__()
+        self.joiner: Joiner | None = joiner if base is None else base.joiner
         self._table = Symbols._share(table.address) if isinstance(table, Symbols) else table
         self._base = base
 
@@ -75,9 +77,24 @@ class WordTexts(dict[int, str]):
             raise ArgumentError(f"{len(unknown)} of {len(found)} words are not in the graph's vocabulary: {', '.join(map(repr, unknown[:10]))}{', ...' * (len(unknown) > 10)}")
         return [label for label in found.values() if label]
 
+    def text(self, labels: Iterable[int]) -> str:
+        """The text of an utterance with these words."""
+        texts = map(self.__getitem__, labels)
+        return " ".join(texts) if self.joiner is None else self.joiner.text(texts)
+
+    def joined(self, words: list[Word]) -> list[Word]:
+        """The words, or if they are tokens, the words that these make: from the first token to the last, with the lowest confidence and the label of the first."""
+        if self.joiner is None:
+            return words
+        made = []
+        for text, first, last in self.joiner.groups(word.text for word in words):
+            confidences = [word.confidence for word in words[first : last + 1] if word.confidence is not None]
+            made.append(Word(text, words[first].start, words[last].end, words[first].label, min(confidences, default=None)))
+        return made
+
     def of_batch(self, raw: Any) -> list[str] | None:
         """The text of each utterance, made by C. None: only Python has the texts."""
-        if isinstance(self._table, ExtendedSymbols) or self._base is not None:
+        if isinstance(self._table, ExtendedSymbols) or self._base is not None or self.joiner is not None:
             return None
         out, size = ctypes.c_void_p(), ctypes.c_size_t()
         call("wf_batch_results_texts", ctypes.byref(raw), self._table and self._table.address, ctypes.byref(out), ctypes.byref(size))
@@ -86,7 +103,7 @@ class WordTexts(dict[int, str]):
 
 def words_of(raw: Any, count: int, texts: WordTexts) -> list[Word]:
     """Words from an array of wf_word."""
-    return [Word(texts[word.label], word.start_frame, word.end_frame, word.label) for word in raw[:count]]
+    return texts.joined([Word(texts[word.label], word.start_frame, word.end_frame, word.label) for word in raw[:count]])
 
 
 class _Block(Handle):
@@ -365,7 +382,7 @@ class Results(Sequence[Result]):
         made = self._word_texts.of_batch(self._raw)
         texts: list[str | None] = [None] * self._count if made is None else list(made)
         for i in range(self._count) if made is None else self._with_added_words():
-            texts[i] = " ".join(map(self._texts_of(i).__getitem__, self._labels(i)))
+            texts[i] = self._texts_of(i).text(self._labels(i))
         for i in self._failed():
             texts[i] = None
         return texts
@@ -434,13 +451,13 @@ class Results(Sequence[Result]):
         labels = self._labels(i)
         texts = map(self._texts_of(i).__getitem__, labels)
         fields = zip(texts, self._part(self.starts, i), self._part(self.ends, i), labels, self._confidences_of(i, labels))
-        return list(map(_new_word, fields))
+        return self._word_texts.joined(list(map(_new_word, fields)))
 
     @functools.cached_property
     def _all_words(self) -> list[Word] | None:
         """The words of all utterances, one after the other: made at once, they take half the time. None: their texts or confidences are not in the arrays."""
         confidences = self.confidences.tolist() if self.confidences is not None else []
-        if self._graphs is not None or (self._lattice_beam > 0 and (self.confidences is None or any(map(math.isnan, confidences)))):
+        if self._graphs is not None or self._word_texts.joiner is not None or (self._lattice_beam > 0 and (self.confidences is None or any(map(math.isnan, confidences)))):
             return None
         labels = self.words.tolist()
         fields = zip(map(self._word_texts.__getitem__, labels), self.starts.tolist(), self.ends.tolist(), labels, confidences or itertools.repeat(None))
@@ -497,7 +514,7 @@ class Results(Sequence[Result]):
     def _hypothesis(self, i: int, path: Any) -> Hypothesis:
         labels, aligner, texts = path.words[: path.num_words], self._aligner_of(i), self._texts_of(i)
         words = None if aligner is None else words_of(aligner._raw_words(path.words, path.num_words, path.alignment, path.num_labels), path.num_words, texts)
-        return Hypothesis(" ".join(map(texts.__getitem__, labels)), labels, path.graph_cost + path.acoustic_cost, words, path.graph_cost, path.acoustic_cost)
+        return Hypothesis(texts.text(labels), labels, path.graph_cost + path.acoustic_cost, words, path.graph_cost, path.acoustic_cost)
 
     def _mbr(self, i: int) -> Mbr:
         compact, ready = self._compact(i, "mbr"), self._ready(i)

@@ -91,8 +91,11 @@ class Stream(Handle):
             return self._partial_of(raw)
 
     def _partial_of(self, raw: Any) -> Partial:
-        words = words_of(raw.words, raw.num_words, self._decoder._texts_of(self._graph))
-        return Partial(words, raw.num_stable, raw.num_frames, raw.stable_frames, raw.start_frame)
+        texts = self._decoder._texts_of(self._graph)
+        words, num_stable = words_of(raw.words, raw.num_words, texts), raw.num_stable
+        if texts.joiner is not None:  # the last of the stable tokens may be continued
+            num_stable = max(0, len(words_of(raw.words, raw.num_stable, texts)) - 1)
+        return Partial(words, num_stable, raw.num_frames, raw.stable_frames, raw.start_frame)
 
     def partial_lattice(self) -> Lattice:
         """The lattice of the frames so far; all tokens are treated as final. Needs lattice_beam."""

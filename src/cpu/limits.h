@@ -9,6 +9,17 @@
 #include "base/select.h"
 #include "math/cost.h"
 
+/* The modes of expansion. */
+enum expand_mode {
+  EXPAND_RUNNING, /* makes tokens of all candidates within the beam of the best so far, a superset
+                     of those within the final cutoff */
+  EXPAND_FIXED,   /* makes tokens of the candidates up to `last` */
+  EXPAND_COLLECT, /* makes no tokens; collects the keys of candidates up to `last` */
+  EXPAND_LEAST,   /* makes no tokens; collects the keys of the most_keys best candidates */
+  EXPAND_TIES,    /* makes no tokens; collects the contexts of the sources of candidates with key
+                     last.key */
+};
+
 static inline uint64_t rank_key(const wf__token *token) {
   return (uint64_t)wf__ordered_cost(token->cost) << 32 | token->state;
 }
@@ -40,5 +51,16 @@ static inline float limit_cost(wf__limit limit) {
 
 static const wf__limit NO_LIMIT = {(uint64_t)0xff7fffffu << 32 | UINT32_MAX,
                                    UINT64_MAX}; /* the largest finite cost */
+
+/* Adds a key, of which only the most_keys smallest matter. *cutoff falls to the cost of the last of
+ * these once there are enough. */
+static inline wf_status keep_least(wf__search *search, uint64_t key, float *cutoff, wf_error *err) {
+  WF__TRY(wf__vec_push(&search->keys, key, "candidates", err));
+  if (search->keys.size < 2 * search->most_keys) return WF_OK;
+  key = wf__select_smallest(search->keys.data, search->keys.size, search->most_keys);
+  search->keys.size = search->most_keys;
+  *cutoff = limit_cost((wf__limit){.key = key});
+  return WF_OK;
+}
 
 #endif

@@ -5,9 +5,10 @@
 #include <string.h>
 
 #include "base/interrupt.h"
+#include "cpu/hub.h"
 #include "cpu/limits.h"
 #include "cpu/links.h"
-#include "base/select.h"
+#include "cpu/select.h"
 #include "cpu/token_table.h"
 #include "math/cost.h"
 #include "math/score.h"
@@ -74,6 +75,7 @@ static void set_label_costs(wf__search *search, const wf_scores *scores, int64_t
     float loglike = wf__loglike(&search->options, scores, frame, columns[label]);
     search->label_costs[label] = loglike == -INFINITY ? INFINITY : -(scale * loglike);
   }
+  wf__hub_clear(&search->hub);
 }
 
 /* Adds the scorer's cost to a word's cost. *context advances over the word. */
@@ -91,17 +93,89 @@ enum expand_mode {
                      of those within the final cutoff */
   EXPAND_FIXED,   /* makes tokens of the candidates up to `last` */
   EXPAND_COLLECT, /* makes no tokens; collects the keys of candidates up to `last` */
+  EXPAND_LEAST,   /* makes no tokens; collects the keys of the most_keys best candidates */
   EXPAND_TIES,    /* makes no tokens; collects the contexts of the sources of candidates with key
                      last.key */
 };
 
-static void prefetch_index(const wf_graph *graph, uint32_t state) {
-  if (!wf__is_added(graph, state)) __builtin_prefetch(&graph->index[state]);
-}
-static void prefetch_arcs(const wf_graph *graph, uint32_t state, bool epsilons) {
-  if (!wf__is_added(graph, state))
-    __builtin_prefetch(&graph->view.arcs[epsilons ? graph->index[state].first_epsilon
-                                                  : graph->index[state].first_arc]);
+/* A source and what its arcs need. */
+struct expansion {
+  wf__token source;
+  uint64_t context;
+  wf__arc_run run;
+  wf__limit last;
+  float *best;
+};
+
+/* Expands a source over its emitting arcs, in the hub's order if it is `on_hub`. */
+TWICE wf_status expand_source(wf__search *search, bool scored, bool on_hub, enum expand_mode mode,
+                              const struct expansion *e, float *cutoff, wf_error *err) {
+  const float *label_costs = search->label_costs, word_score = search->options.word_score;
+  const wf__token source = e->source;
+  const wf__arc_run run = e->run;
+  const uint32_t base = (uint32_t)search->trace_base;
+  wf__link *noted = NULL;
+  if (search->keeps_lattice && mode <= EXPAND_FIXED) {
+    WF__TRY(wf__vec_grow(&search->candidates, run.end - run.first, "the lattice", err));
+    noted = search->candidates.data + search->candidates.size;
+  }
+  const wf__hub_arc *sorted = search->hub.arcs.data;
+  const float base_cost = on_hub ? wf__hub_base(source.cost) : 0;
+  const uint32_t num_arcs = on_hub ? (uint32_t)search->hub.arcs.size : run.end - run.first;
+  for (uint32_t k = 0; k < num_arcs; k++) {
+    if (on_hub && base_cost + sorted[k].rest > *cutoff) break;
+    if (on_hub && base_cost + sorted[k].bound > *cutoff) continue;
+    const uint32_t place = on_hub ? sorted[k].place : k, a = run.first + place;
+    const wf_arc *arc = run.arcs + place;
+    float cost = source.cost + arc->weight;
+    uint64_t context = e->context;
+    if (arc->olabel != 0) {
+      cost -= word_score;
+      if (scored) {
+        if (cost + wf__scorer_least(search->scoring.scorer, arc->olabel) +
+                label_costs[arc->ilabel] >
+            *cutoff)
+          continue;
+        WF__TRY(add_scorer_cost(search, arc->olabel, &cost, &context, err));
+      }
+    }
+    cost += label_costs[arc->ilabel];
+    if (cost > *cutoff) continue;
+    if (mode == EXPAND_RUNNING && cost < *e->best) {
+      *e->best = cost;
+      *cutoff = add_finite(cost, search->options.beam);
+    }
+    if (mode != EXPAND_RUNNING && !is_within(e->last, scored, candidate_key(cost, a), e->context))
+      continue;
+    if (mode == EXPAND_COLLECT) {
+      WF__TRY(wf__vec_push(&search->keys, candidate_key(cost, a), "candidates", err));
+      continue;
+    }
+    if (mode == EXPAND_LEAST) {
+      WF__TRY(keep_least(search, candidate_key(cost, a), cutoff, err));
+      continue;
+    }
+    if (mode == EXPAND_TIES) {
+      if (candidate_key(cost, a) == e->last.key)
+        WF__TRY(wf__vec_push(&search->keys, e->context, "candidates", err));
+      continue;
+    }
+    wf__token *token = token_of(search, scored, arc->nextstate + run.shift, context, err);
+    if (token == NULL) return search->full ? WF_ERR_LIMIT : WF_ERR_MEMORY;
+    if (cost < token->cost ||
+        (cost == token->cost &&
+         (a < token->arc || (scored && a == token->arc &&
+                             e->context < search->past_contexts.data[token->prev - base])))) {
+      token->cost = cost;
+      token->arc = a;
+      token->prev = source.prev;
+      if (scored) search->contexts.data[token - search->tokens.data] = context;
+    }
+    if (noted != NULL)
+      *noted++ = (wf__link){source.prev - base, (uint32_t)(token - search->tokens.data), a, cost};
+  }
+  if (noted != NULL) search->candidates.size = (uint64_t)(noted - search->candidates.data);
+  return WF_OK;
 }
 
 /* Expands the sources over emitting arcs; *best (EXPAND_RUNNING only) is the least cost.
@@ -109,11 +183,7 @@ static void prefetch_arcs(const wf_graph *graph, uint32_t state, bool epsilons) 
 TWICE wf_status expand_sources(wf__search *search, bool scored, enum expand_mode mode,
                                wf__limit last, float *best, wf_error *err) {
   const wf_graph *graph = search->graph;
-  const float *label_costs = search->label_costs, beam = search->options.beam,
-              word_score = search->options.word_score;
-  const wf_scorer *scorer = search->scoring.scorer;
   const wf__token *sources = search->sources.data;
-  const uint64_t *contexts = search->past_contexts.data;
   uint64_t size = search->sources.size;
   uint32_t base = (uint32_t)search->trace_base;
   float cutoff = mode == EXPAND_RUNNING ? FLT_MAX : limit_cost(last);
@@ -121,60 +191,19 @@ TWICE wf_status expand_sources(wf__search *search, bool scored, enum expand_mode
     /* States are in random order, so their arcs are prefetched. */
     if (i + FAR < size) prefetch_index(graph, sources[i + FAR].state);
     if (i + NEAR < size) prefetch_arcs(graph, sources[i + NEAR].state, false);
-    wf__token source = sources[i];
-    wf__arc_run run = wf__emitting_run(graph, source.state);
-    uint64_t source_context = scored ? contexts[source.prev - base] : 0;
-    if (mode == EXPAND_RUNNING) search->path.num_arcs += run.end - run.first;
-    wf__link *noted = NULL;
-    if (search->keeps_lattice && mode <= EXPAND_FIXED) {
-      WF__TRY(wf__vec_grow(&search->candidates, run.end - run.first, "the lattice", err));
-      noted = search->candidates.data + search->candidates.size;
-    }
-    const wf_arc *arc = run.arcs;
-    for (uint32_t a = run.first; a < run.end; a++, arc++) {
-      float cost = source.cost + arc->weight;
-      uint64_t context = source_context;
-      if (arc->olabel != 0) {
-        cost -= word_score;
-        if (scored) {
-          if (cost + wf__scorer_least(scorer, arc->olabel) + label_costs[arc->ilabel] > cutoff)
-            continue;
-          WF__TRY(add_scorer_cost(search, arc->olabel, &cost, &context, err));
-        }
-      }
-      cost += label_costs[arc->ilabel];
-      if (cost > cutoff) continue;
-      if (mode == EXPAND_RUNNING && cost < *best) {
-        *best = cost;
-        cutoff = add_finite(cost, beam);
-      }
-      if (mode != EXPAND_RUNNING &&
-          !is_within(last, scored, candidate_key(cost, a), source_context))
-        continue;
-      if (mode == EXPAND_COLLECT) {
-        WF__TRY(wf__vec_push(&search->keys, candidate_key(cost, a), "candidates", err));
-        continue;
-      }
-      if (mode == EXPAND_TIES) {
-        if (candidate_key(cost, a) == last.key)
-          WF__TRY(wf__vec_push(&search->keys, source_context, "candidates", err));
-        continue;
-      }
-      wf__token *token = token_of(search, scored, arc->nextstate + run.shift, context, err);
-      if (token == NULL) return search->full ? WF_ERR_LIMIT : WF_ERR_MEMORY;
-      if (cost < token->cost ||
-          (cost == token->cost &&
-           (a < token->arc ||
-            (scored && a == token->arc && source_context < contexts[token->prev - base])))) {
-        token->cost = cost;
-        token->arc = a;
-        token->prev = source.prev;
-        if (scored) search->contexts.data[token - search->tokens.data] = context;
-      }
-      if (noted != NULL)
-        *noted++ = (wf__link){source.prev - base, (uint32_t)(token - search->tokens.data), a, cost};
-    }
-    if (noted != NULL) search->candidates.size = (uint64_t)(noted - search->candidates.data);
+    const struct expansion e = {
+        .source = sources[i],
+        .context = scored ? search->past_contexts.data[sources[i].prev - base] : 0,
+        .run = wf__emitting_run(graph, sources[i].state),
+        .last = last,
+        .best = best};
+    if (mode == EXPAND_RUNNING) search->path.num_arcs += e.run.end - e.run.first;
+    bool on_hub = false;
+    if (scored) WF__TRY(wf__hub_find(search, sources[i].state, e.run, &on_hub, err));
+    if (on_hub)
+      WF__TRY(expand_source(search, scored, true, mode, &e, &cutoff, err));
+    else
+      WF__TRY(expand_source(search, scored, false, mode, &e, &cutoff, err));
   }
   return WF_OK;
 }
@@ -235,16 +264,20 @@ static wf_status admit(wf__search *search, wf__limit last, wf_error *err) {
   return expand(search, EXPAND_FIXED, last, NULL, err);
 }
 
-/* The limit that min_active requires if the beam alone holds fewer tokens. */
+/* The limit that min_active requires if the beam alone holds fewer tokens. One candidate more than
+ * that tells whether there are more. Only a scorer makes it worthwhile to drop keys early. */
 static wf_status widen(wf__search *search, wf__limit *last, wf_error *err) {
   uint64_t least = (uint64_t)search->options.min_active, within = 0;
-  WF__TRY(collect(search, NO_LIMIT, err));
-  for (uint64_t i = 0; i < search->keys.size; i++) within += search->keys.data[i] <= last->key;
-  if (within >= least || search->keys.size == 0) return WF_OK;
-  if (search->keys.size <= least)
+  search->keys.size = 0;
+  search->most_keys = search->scoring.scorer != NULL ? least + 1 : UINT32_MAX;
+  WF__TRY(expand(search, EXPAND_LEAST, NO_LIMIT, NULL, err));
+  uint64_t size = search->keys.size, *keys = search->keys.data;
+  for (uint64_t i = 0; i < size; i++) within += keys[i] <= last->key;
+  if (within >= least || size == 0) return WF_OK;
+  if (size <= least)
     *last = NO_LIMIT;
   else
-    last->key = wf__select_smallest(search->keys.data, search->keys.size, least) | UINT32_MAX;
+    last->key = wf__select_smallest(keys, size, least) | UINT32_MAX;
   return WF_OK;
 }
 
@@ -276,11 +309,6 @@ static wf_status emit(wf__search *search, wf__limit *last, wf_error *err) {
 }
 
 /* --- epsilon arcs ------------------------------------------------------------------------ */
-
-static bool has_epsilons(const wf_graph *graph, uint32_t state) {
-  wf__arc_run run = wf__epsilon_run(graph, state);
-  return run.first < run.end;
-}
 
 /* Offers one candidate of an epsilon round to `state`. It wins if it is cheaper (by more than
  * the slack) than the token was when the round began. Among candidates of one round the cheaper

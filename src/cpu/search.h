@@ -43,6 +43,20 @@ typedef struct wf__limit {
   uint64_t key, context;
 } wf__limit;
 
+/* An arc of a hub (hub.h): lower bounds of what it adds to a cost, its own and that of all arcs
+ * from it on, and its place among the arcs of the state. */
+typedef struct wf__hub_arc {
+  float bound, rest;
+  uint32_t place;
+} wf__hub_arc;
+
+typedef struct wf__hub {
+  uint32_t state; /* UINT32_MAX: none yet */
+  bool ready;     /* the arcs are sorted */
+  WF__VEC(wf__hub_arc) arcs;
+  WF__VEC(float) bounds; /* scratch */
+} wf__hub;
+
 /* Where a search stands, and may wait for its scorer. */
 typedef enum wf__stage {
   WF__STAGE_FRAME,   /* between frames */
@@ -66,6 +80,8 @@ typedef struct wf__search {
   WF__VEC(uint32_t) used_slots;
   float *label_costs;            /* [num_labels] acoustic cost of each input label in this frame */
   WF__VEC(uint64_t) keys;        /* (ordered cost, state or arc): scratch of selections */
+  wf__hub hub;                   /* of this frame */
+  uint64_t most_keys;            /* for min_active: keys to keep */
   WF__VEC(uint32_t) frontier[2]; /* tokens to relax in this epsilon round and the next */
   WF__VEC(float) frontier_costs;
   WF__VEC(uint64_t) frontier_contexts;

@@ -35,6 +35,8 @@ void wf__search_free(wf__search *search) {
   free(search->slots);
   wf__vec_free(&search->used_slots);
   free(search->label_costs);
+  wf__vec_free(&search->hub.arcs);
+  wf__vec_free(&search->hub.bounds);
   wf__vec_free(&search->keys);
   wf__vec_free(&search->live);
   wf__vec_free(&search->frontier[0]);

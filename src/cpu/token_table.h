@@ -67,6 +67,20 @@ static inline bool is_of_pair(const wf__search *search, wf__slot slot, uint32_t 
   return slot.state == state && slot.token != NONE && search->contexts.data[slot.token] == context;
 }
 
+static inline void prefetch_index(const wf_graph *graph, uint32_t state) {
+  if (!wf__is_added(graph, state)) __builtin_prefetch(&graph->index[state]);
+}
+static inline void prefetch_arcs(const wf_graph *graph, uint32_t state, bool epsilons) {
+  if (!wf__is_added(graph, state))
+    __builtin_prefetch(&graph->view.arcs[epsilons ? graph->index[state].first_epsilon
+                                                  : graph->index[state].first_arc]);
+}
+
+static inline bool has_epsilons(const wf_graph *graph, uint32_t state) {
+  wf__arc_run run = wf__epsilon_run(graph, state);
+  return run.first < run.end;
+}
+
 /* Returns the token of `state`, or of (state, context). Makes it with cost +infinity if there is
  * none. Returns NULL if there is no room (`full`) or no memory. */
 TWICE wf__token *token_of(wf__search *search, bool scored, uint32_t state, uint64_t context,

@@ -77,8 +77,8 @@ wf_arc wf__added_arc(const wf_graph *graph, uint32_t a) {
 
 /* --- making the graph -------------------------------------------------------------------- */
 
-static wf_status find_class(const wf_graph *graph, const char *word_class, int32_t *out,
-                            wf_error *err) {
+wf_status wf__graph_find_class(const wf_graph *graph, const char *word_class, int32_t *out,
+                               wf_error *err) {
   const wf__classes *classes = graph->classes;
   if (classes == NULL)
     return wf__fail(err, WF_ERR_ARGUMENT,
@@ -144,34 +144,36 @@ static wf_status number(wf_graph *graph, wf_error *err) {
   return WF_OK;
 }
 
-static wf_status fill(wf_graph *graph, const wf_graph *given, int32_t c,
-                      const wf_added_phrase *phrases, size_t count, wf_error *err) {
+/* Takes over the tree, also after an error. */
+static wf_status fill(wf_graph *graph, const wf_graph *given, int32_t c, wf__phrase_tree *tree,
+                      wf_error *err) {
   graph->added = wf__calloc((uint64_t)graph->classes->count, sizeof *graph->added);
-  if (graph->added == NULL)
+  if (graph->added == NULL) {
+    wf__phrase_tree_free(tree);
     return wf__fail_memory(err, (uint64_t)graph->classes->count * sizeof *graph->added,
                            "added words");
+  }
   for (int32_t i = 0; i < graph->classes->count && given->added != NULL; i++)
     graph->added[i].tree = wf__phrase_tree_ref(given->added[i].tree);
-  WF__TRY(wf__phrase_tree_create(phrases, count, graph->num_labels, graph->classes->blank,
-                                 &graph->added[c].tree, err));
+  graph->added[c].tree = tree;
   add_class_properties(graph, c);
   return number(graph, err);
 }
 
-wf_status wf_graph_add_phrases(const wf_graph *graph, const char *word_class,
-                               const wf_added_phrase *phrases, size_t count, wf_graph **out,
-                               wf_error *err) {
-  *out = NULL;
-  int32_t c;
-  WF__TRY(find_class(graph, word_class, &c, err));
+wf_status wf__graph_add_tree(const wf_graph *graph, int32_t c, wf__phrase_tree *tree,
+                             const wf_added_phrase *phrases, size_t count, wf_graph **out,
+                             wf_error *err) {
   wf_graph *made = wf__alloc(1, sizeof *made);
-  if (made == NULL) return wf__fail_memory(err, sizeof *made, "added words");
+  if (made == NULL) {
+    wf__phrase_tree_free(tree);
+    return wf__fail_memory(err, sizeof *made, "added words");
+  }
   *made = *graph;
   atomic_init(&made->refs, 1);
   made->base = wf_graph_ref(graph->base != NULL ? graph->base : graph);
   made->added = NULL;
   made->aligner = NULL;
-  wf_status status = fill(made, graph, c, phrases, count, err);
+  wf_status status = fill(made, graph, c, tree, err);
   if (status == WF_OK && graph->aligner != NULL)
     status = wf__word_aligner_add(graph->aligner, phrases, count, &made->aligner, err);
   if (status == WF_OK)
@@ -179,6 +181,18 @@ wf_status wf_graph_add_phrases(const wf_graph *graph, const char *word_class,
   else
     wf_graph_free(made);
   return status;
+}
+
+wf_status wf_graph_add_phrases(const wf_graph *graph, const char *word_class,
+                               const wf_added_phrase *phrases, size_t count, wf_graph **out,
+                               wf_error *err) {
+  *out = NULL;
+  int32_t c;
+  wf__phrase_tree *tree;
+  WF__TRY(wf__graph_find_class(graph, word_class, &c, err));
+  WF__TRY(
+      wf__phrase_tree_create(phrases, count, graph->num_labels, graph->classes->blank, &tree, err));
+  return wf__graph_add_tree(graph, c, tree, phrases, count, out, err);
 }
 
 /* --- as an fst --------------------------------------------------------------------------- */

@@ -92,6 +92,15 @@ wf_status wf__classes_number(wf__classes *classes, const wf_fst_view *view, wf_e
 const wf__class_site *wf__class_site_of(const wf__classes *classes, uint32_t arc);
 void wf__classes_free(wf__classes *classes);
 
+/* Number of a class that has sites and no words yet. NULL: the only class. */
+wf_status wf__graph_find_class(const wf_graph *graph, const char *word_class, int32_t *out,
+                               wf_error *err);
+/* Makes the graph with a tree at the sites of class c. Takes over the tree, also after an error.
+ * `phrases`: for the word aligner. */
+wf_status wf__graph_add_tree(const wf_graph *graph, int32_t c, wf__phrase_tree *tree,
+                             const wf_added_phrase *phrases, size_t count, wf_graph **out,
+                             wf_error *err);
+
 /* --- states and arcs by number ----------------------------------------------------------- */
 
 /* Consecutive arcs of a state: arcs[i] has the number first + i and leads to its nextstate + shift.

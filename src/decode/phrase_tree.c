@@ -245,37 +245,43 @@ static wf_status index_tree(wf__phrase_tree *tree, wf_error *err) {
   return WF_OK;
 }
 
-static wf_status make(struct making *making, wf__phrase_tree *tree, wf_error *err) {
+wf_status wf__phrase_tree_of_fst(const wf_fst *fst, wf__phrase_tree **out, wf_error *err) {
+  *out = NULL;
+  wf__phrase_tree *tree = wf__calloc(1, sizeof *tree);
+  if (tree == NULL) return wf__fail_memory(err, sizeof *tree, "added phrases");
+  atomic_init(&tree->refs, 1);
+  wf_status status = wf_epsilons_last(fst, &tree->fst, err);
+  if (status == WF_OK) status = index_tree(tree, err);
+  if (status == WF_OK)
+    *out = tree;
+  else
+    wf__phrase_tree_free(tree);
+  return status;
+}
+
+static wf_status make(struct making *making, wf__phrase_tree **out, wf_error *err) {
   wf_fst *fst;
   sort_lines(making);
   WF__TRY(wf_builder_create(WF_TROPICAL, &making->builder, err));
   WF__TRY(grow_tree(making, err));
   WF__TRY(wf_builder_finish(making->builder, NULL, NULL, &fst, err));
-  wf_status status = wf_epsilons_last(fst, &tree->fst, err);
+  wf_status status = wf__phrase_tree_of_fst(fst, out, err);
   wf_fst_free(fst);
-  WF__TRY(status);
-  return index_tree(tree, err);
+  return status;
 }
 
 wf_status wf__phrase_tree_create(const wf_added_phrase *phrases, size_t count, int32_t num_labels,
                                  int32_t blank, wf__phrase_tree **out, wf_error *err) {
   *out = NULL;
   struct making making = {.blank = blank};
-  wf__phrase_tree *tree = wf__calloc(1, sizeof *tree);
-  if (tree == NULL) return wf__fail_memory(err, sizeof *tree, "added phrases");
-  atomic_init(&tree->refs, 1);
   wf_status status = take_lines(&making, phrases, count, num_labels, err);
-  if (status == WF_OK) status = make(&making, tree, err);
+  if (status == WF_OK) status = make(&making, out, err);
   wf__vec_free(&making.labels);
   wf__vec_free(&making.words);
   wf__vec_free(&making.starts);
   free(making.lines);
   wf__vec_free(&making.queue);
   wf_builder_free(making.builder);
-  if (status == WF_OK)
-    *out = tree;
-  else
-    wf__phrase_tree_free(tree);
   return status;
 }
 

@@ -28,6 +28,8 @@ typedef struct wf__phrase_tree {
  * cost. Errors are those of wf_graph_add_phrases. */
 wf_status wf__phrase_tree_create(const wf_added_phrase *phrases, size_t count, int32_t num_labels,
                                  int32_t blank, wf__phrase_tree **out, wf_error *err);
+/* Any transducer with the root for its state 0 and start. */
+wf_status wf__phrase_tree_of_fst(const wf_fst *fst, wf__phrase_tree **out, wf_error *err);
 wf__phrase_tree *wf__phrase_tree_ref(wf__phrase_tree *tree);
 void wf__phrase_tree_free(wf__phrase_tree *tree);
 

@@ -5,14 +5,17 @@
  *   chars    one UTF-8 character a piece
  *   longest  from the left, the longest token that fits
  *   bpe      starts from characters and merges the adjacent pair with the best rank in the list of
- *            merges, until no pair is in the list (Sennrich, Haddow, Birch 2016) */
+ *            merges, until no pair is in the list (Sennrich, Haddow, Birch 2016)
+ *   all      every way to cut it, as a pronunciation of its own: those with the fewest pieces, at
+ *            most MOST_WAYS */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/option_tables.h"
 #include "graph/lexicon.h"
 
-enum { SPELL_AUTO, SPELL_CHARS, SPELL_LONGEST, SPELL_BPE };
+enum { SPELL_AUTO, SPELL_CHARS, SPELL_LONGEST, SPELL_BPE, SPELL_ALL };
+enum { MOST_WAYS = 100 };
 enum { MAX_TEXT = 2048 }; /* bytes of word_start + word; a longer word cannot be spelled */
 
 struct speller {
@@ -113,6 +116,76 @@ static void cut_longest(const struct speller *speller, const char *text, size_t 
   pieces->start[pieces->count] = (uint16_t)size;
 }
 
+/* --- all ways to cut a word ---------------------------------------------------------------- */
+
+struct cutting {
+  const struct speller *speller;
+  const char *word, *text;
+  size_t size;
+  uint16_t fewest[MAX_TEXT + 1]; /* pieces from here to the end; UINT16_MAX: no way */
+  int32_t labels[MAX_TEXT];      /* of the pieces so far */
+  int num_ways;
+};
+
+static int32_t piece_label(const struct speller *speller, const char *text, size_t size) {
+  int32_t label = wf__tokens_label(&speller->lexicon->tokens, text, size);
+  return label != speller->lexicon->blank ? label : 0;
+}
+
+static size_t longest_piece(const struct cutting *cutting, size_t at) {
+  size_t rest = cutting->size - at, longest = cutting->speller->longest_token;
+  return rest < longest ? rest : longest;
+}
+
+static void find_fewest(struct cutting *cutting) {
+  cutting->fewest[cutting->size] = 0;
+  for (size_t at = cutting->size; at-- > 0;) {
+    cutting->fewest[at] = UINT16_MAX;
+    for (size_t take = longest_piece(cutting, at); take > 0; take--) {
+      uint16_t rest = cutting->fewest[at + take];
+      if (rest + 1 < cutting->fewest[at] &&
+          piece_label(cutting->speller, cutting->text + at, take) != 0)
+        cutting->fewest[at] = (uint16_t)(rest + 1);
+    }
+  }
+}
+
+/* Adds the ways to cut the text from `at` on into `left` pieces, after `depth` others. */
+static wf_status cut_into(struct cutting *cutting, size_t at, size_t depth, size_t left,
+                          wf_error *err) {
+  wf_lexicon *lexicon = cutting->speller->lexicon;
+  if (left < cutting->fewest[at] || left > cutting->size - at || cutting->num_ways == MOST_WAYS)
+    return WF_OK;
+  if (left > 0) {
+    for (size_t take = longest_piece(cutting, at); take > 0; take--) {
+      if (cutting->fewest[at + take] >= left) continue;
+      cutting->labels[depth] = piece_label(cutting->speller, cutting->text + at, take);
+      if (cutting->labels[depth] != 0)
+        WF__TRY(cut_into(cutting, at + take, depth + 1, left - 1, err));
+    }
+    return WF_OK;
+  }
+  uint64_t label_off = lexicon->labels.size;
+  WF__TRY(wf__vec_grow(&lexicon->labels, depth, "lexicon tokens", err));
+  memcpy(lexicon->labels.data + label_off, cutting->labels, depth * sizeof *cutting->labels);
+  lexicon->labels.size += depth;
+  cutting->num_ways++;
+  return wf__lexicon_add(lexicon, cutting->word, strlen(cutting->word), 1, label_off, err);
+}
+
+/* Adds the ways to cut a word. *out_known is false if there is none. */
+static wf_status cut_all(const struct speller *speller, const char *word, const char *text,
+                         size_t size, bool *out_known, wf_error *err) {
+  struct cutting cutting = {.speller = speller, .word = word, .text = text, .size = size};
+  find_fewest(&cutting);
+  *out_known = cutting.fewest[0] < UINT16_MAX;
+  for (size_t count = cutting.fewest[0]; *out_known && count <= size; count++)
+    WF__TRY(cut_into(&cutting, 0, 0, count, err));
+  return WF_OK;
+}
+
+/* --- words --------------------------------------------------------------------------------- */
+
 /* Appends the labels of a word. *out_known is false if a piece is not a token. */
 static wf_status spell_text(const struct speller *speller, const char *text, size_t size,
                             bool *out_known, wf_error *err) {
@@ -146,8 +219,10 @@ static wf_status spell_word(const struct speller *speller, const char *word, wf_
   if (size < MAX_TEXT && start + size < MAX_TEXT) {
     memcpy(text, speller->word_start, start);
     memcpy(text + start, word, size);
-    WF__TRY(spell_text(speller, text, start + size, &known, err));
+    WF__TRY(speller->method == SPELL_ALL ? cut_all(speller, word, text, start + size, &known, err)
+                                         : spell_text(speller, text, start + size, &known, err));
   }
+  if (known && speller->method == SPELL_ALL) return WF_OK;
   if (known) return wf__lexicon_add(lexicon, word, size, 1, label_off, err);
   lexicon->labels.size = label_off;
   if (!speller->skip_unknown)

@@ -83,6 +83,15 @@ static inline wf_status wf__scoring_step(wf__scoring *scoring, uint64_t context,
   return WF_OK;
 }
 
+/* Adds the cost of a word to *cost. *context advances over the word. */
+static inline wf_status wf__scoring_add(wf__scoring *scoring, int32_t word, float *cost,
+                                        uint64_t *context, wf_error *err) {
+  float added;
+  WF__TRY(wf__scoring_step(scoring, *context, word, &added, context, err));
+  *cost += added;
+  return WF_OK;
+}
+
 static inline wf_status wf__scoring_final(wf__scoring *scoring, uint64_t context, float *cost,
                                           wf_error *err) {
   return scoring->scorer->ops->final(scoring->scorer, scoring->memory, context, cost, err);

@@ -22,6 +22,7 @@ idle --raw-lattice '--lattice'
 for flag in --add-to=x --merges=x --word-start=x --words-out=x; do idle $flag '--add-words or --utterance-words'; done
 for flag in --rnnlm-ngram=x --rnnlm-unk=x --rnnlm-weight=0.5; do idle $flag '--rnnlm'; done
 idle --gpu-memory=1000000000 '--device'
+idle --separator=x '--join'
 idle --recombine=state '--lm, --rnnlm, --boost or --utterance-boosts'
 quiet() { # ARGUMENTS...: no warning
   decode "$@" > out.txt 2> err.txt || fail "decode $*: $(cat err.txt)"

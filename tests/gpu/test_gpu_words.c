@@ -19,14 +19,16 @@ static wf_decoder *decoder_on(const char *device, const wf_graph *graph,
   return decoder;
 }
 
-/* Makes three choices for an utterance: the graph with the task's words, with other words, and
- * without added words. */
+/* Makes three choices for an utterance: the graph with the task's words, with other words or a
+ * spelling model, and without added words. */
 static void make_graphs(const struct added_task *task, test_rng *rng, const wf_graph **graphs) {
   struct phrases others;
   random_phrases(rng, task->num_tokens, &others);
   graphs[0] = wf_graph_ref(task->with);
-  graphs[1] = with_phrases(task->task.graph, test_below(rng, 2) == 0 ? "<c>" : "<d>",
-                           &others); /* NULL if no path goes through the class */
+  const char *name = test_below(rng, 2) == 0 ? "<c>" : "<d>";
+  graphs[1] = test_below(rng, 3) == 0
+                  ? with_spelling(task->task.graph, name, rng, task->num_tokens)
+                  : with_phrases(task->task.graph, name, &others); /* NULL: no path through it */
   graphs[2] = NULL;
 }
 

@@ -76,6 +76,7 @@ NOT_RUN = {
     ("install.md", "apt-get update"): (BUILD, "tests/bare/test.sh"),
     ("install.md", "cmake -B build/c"): (BUILD, None),
     ("install.md", "./run wheel"): (BUILD, None),
+    ("open-vocabulary.md", "spm_encode"): (OWN_FILES, None),
     ("own-model.md", "decoder = wf.Decoder(graph, device="): (GPU, "tests/python/test_pipeline.py"),
     ("performance.md", "./run pack-gpu"): (GPU, None),
     ("rescoring.md", "from causal_lm import"): ("needs transformers", None),

@@ -10,8 +10,9 @@ from typing import Any
 
 from ..decoder import Decoder
 from ..errors import FileError, FormatError, UnsupportedError
+from ..joining import WORD_START
 from . import files
-from .tokens import WORD_START, AnyModel, ModelTokens, Path
+from .tokens import AnyModel, ModelTokens, Path
 
 _MAX_BYTES = 100 << 20  # of a configuration or tokenizer within an archive
 

@@ -13,19 +13,18 @@ from .._library import _pending_warnings, report_warnings
 from ..decoder import Decoder
 from ..errors import ArgumentError, FormatError
 from ..graphs import Graph, build_ctc_graph
+from ..joining import SPECIAL, WORD_START
 from ..lexicon import Lexicon, Pronunciations
 from ..lm import LM
 from ..options import split
 from ..rnnlm import RnnLM
-from ..scorers import LargeLM, open_model
+from ..scorers import AnyLM, LargeLM, open_model
 from ..symbols import Symbols
 
 Path = Union[str, "os.PathLike[str]"]
 AnyModel = Union[LM, LargeLM, RnnLM, Path]
 AnyLexicon = Union[Lexicon, Pronunciations, Path]
 
-WORD_START = "\u2581"
-_SPECIAL = re.compile(r"<.+>|\[.+\]")  # <unk>, <sos/eos>, [UNK]
 _LATTICE_RESULTS = ("determinize", "confidences", "nbest", "mbr", "keep_raw")  # keywords of Decoder that are in no table
 _UNSAFE = re.compile(r"|<eps>|#\d+|.*[\s\0\ud800-\udfff].*", re.DOTALL)  # names that token tables reserve or cannot store
 # Nats a word if there is no language model: too little to matter, but where two cuts into words have the same scores, the one with fewer words wins.
@@ -69,7 +68,7 @@ class ModelTokens:
 
     @functools.cached_property
     def _spellable(self) -> frozenset[str]:
-        return frozenset(name for name in self.names if not _SPECIAL.fullmatch(name)) - {self.names[self.blank], self.separator or ""} - self.ignored
+        return frozenset(name for name in self.names if not SPECIAL.fullmatch(name)) - {self.names[self.blank], self.separator or ""} - self.ignored
 
     @functools.cached_property
     def _longest(self) -> int:
@@ -95,6 +94,16 @@ class ModelTokens:
                 return pieces
         return None
 
+    def spell_text(self, text: str) -> list[str]:
+        """The tokens of a text, with the token between words: a line of the text that a language model over tokens is estimated from. ArgumentError: a word has none."""
+        tokens: list[str] = []
+        for word in text.split():
+            pieces = self.spell(word)
+            if pieces is None:
+                raise ArgumentError(f"{self.source}: {word!r} cannot be spelled with the tokens")
+            tokens += ([self.separator] if tokens and self.separator is not None else []) + pieces
+        return tokens
+
     def text(self, tokens: Iterable[str]) -> str:
         """The text of tokens, without special tokens: for the results of a graph without words, `tokens.text(word.text for word in result.words)`."""
         parts = (" " if name == self.separator else name.replace(WORD_START, " ") if name in self._spellable else "" for name in tokens)
@@ -102,7 +111,7 @@ class ModelTokens:
 
     def spell_all(self, words: Iterable[str]) -> Lexicon:
         """Spells words, except those in brackets, such as <unk>. Words without tokens are left out with an InputWarning; ArgumentError if all are."""
-        spelled = {word: None if _UNSAFE.fullmatch(word) else self.spell(word) for word in words if not _SPECIAL.fullmatch(word)}
+        spelled = {word: None if _UNSAFE.fullmatch(word) else self.spell(word) for word in words if not SPECIAL.fullmatch(word)}
         missing = [word for word, tokens in spelled.items() if tokens is None]
         known = {word: tokens for word, tokens in spelled.items() if tokens is not None}
         if missing or not known:
@@ -146,6 +155,7 @@ class ModelTokens:
         self,
         lm: AnyModel | None = None,
         *,
+        token_lm: AnyLM | None = None,
         lexicon: AnyLexicon | None = None,
         words: Iterable[str] | None = None,
         graph: Graph | None = None,
@@ -153,10 +163,18 @@ class ModelTokens:
     ) -> Decoder:
         """A decoder for the model's scores. `lm`, `lexicon` and `words` are those of the method `graph`; or `graph` is what it made with the same `lm`.
 
+        token_lm  instead of these, a language model over the tokens (of texts like `spell_text`), for any words; results have words. Beam 8 and min_active 0 unless given
+
         Options: tables "decoder" and "ctc_graph", and what Decoder makes of lattices: determinize, confidences, nbest, mbr, keep_raw.
         """
         lattice_results = {name: options.pop(name) for name in _LATTICE_RESULTS if name in options}
         decoder_options, graph_options = split(options, "decoder", "ctc_graph")
+        if token_lm is not None:
+            if lm is not None or lexicon is not None or words is not None or graph is not None:
+                raise TypeError("token_lm: no lm, lexicon, words or graph besides it")
+            graph = build_ctc_graph(Symbols(self.names), blank=self.names[self.blank], **graph_options)
+            defaults = {"blank": self.blank, "beam": 8.0, "min_active": 0}
+            return Decoder(graph, lm=token_lm, join=self.separator or True, **{**defaults, **lattice_results, **decoder_options})
         model = open_model(lm) if isinstance(lm, (str, os.PathLike)) else lm
         if graph is None:
             graph = self.graph(model, lexicon=lexicon, words=words, **graph_options)

@@ -1,0 +1,24 @@
+/* join_tokens.h - joins the tokens of results to words, for `warpfst decode --join`.
+ * docs/how-to/open-vocabulary.md has the rules. */
+#ifndef WARPFST_CLI_JOIN_TOKENS_H
+#define WARPFST_CLI_JOIN_TOKENS_H
+
+#include "cli.h"
+
+typedef struct token_joiner {
+  bool joins;            /* --join */
+  const char *separator; /* --separator; NULL: the table's | or <space>, if there is one */
+  bool marks_rest;       /* a token of the table begins with ##: it continues a word */
+  bool marks_start;      /* a token of the table begins with U+2581: it begins a word */
+} token_joiner;
+
+void token_joiner_flags(cli_parser *parser, token_joiner *joiner);
+/* Looks at the names of the tokens. `table` may be NULL: then there is nothing to join by. */
+wf_status token_joiner_prepare(token_joiner *joiner, const wf_symbols *table, wf_error *err);
+/* Copies a hypothesis with joined words, alternatives included. A word lasts from its first token
+ * to its last and has the lowest confidence of these. *memory is the caller's to free, also after
+ * an error; what `out` points to lies in it and in `in`. */
+wf_status token_join(const token_joiner *joiner, const wf_hypothesis *in, wf_hypothesis *out,
+                     void **memory, wf_error *err);
+
+#endif

@@ -1,0 +1,111 @@
+/* tokens_graph.c - the decoding graph for CTC without words: its words are the tokens.
+ *
+ * It has no lexicon and no language model; a model over tokens is scored during the search.
+ *
+ *     hub -blank:eps-> hub    hub -a:a-> s(a) -a:eps-> s(a)    s(a) -blank:eps-> hub
+ *                                                              s(a) -eps:eps/CHANGE_COST-> hub
+ *
+ * Four arcs a token, where topology `correct` has one for every pair. The price: a held token and
+ * the same token twice can have the same scores. CHANGE_COST decides for the held one. */
+#include <string.h>
+
+#include "base/option_tables.h"
+#include "fst/fst.h"
+#include "graph/lexicon.h"
+#include "graph/topology.h"
+#include "graph/word_aligner.h"
+
+static const float CHANGE_COST = 0x1p-10f; /* nats: too little to matter otherwise */
+
+enum { CORRECT, COMPACT }; /* values of wf_topology_options.type */
+
+static wf_status push(wf__csr *csr, uint32_t target, int32_t ilabel, int32_t olabel, float weight,
+                      wf_error *err) {
+  return wf__csr_push(csr, (wf_arc){target, weight, ilabel, olabel}, err);
+}
+
+static wf_status fill_hub(wf__csr *csr, int32_t num_tokens, int32_t blank, wf_error *err) {
+  uint32_t state = 0;
+  WF__TRY(wf__csr_add_state(csr, 0, err));
+  WF__TRY(push(csr, 0, blank, 0, 0, err));
+  for (int32_t label = 1; label <= num_tokens; label++)
+    if (label != blank) WF__TRY(push(csr, ++state, label, label, 0, err));
+  state = 0;
+  for (int32_t label = 1; label <= num_tokens; label++) {
+    if (label == blank) continue;
+    WF__TRY(wf__csr_add_state(csr, 0, err));
+    WF__TRY(push(csr, ++state, label, 0, 0, err));
+    WF__TRY(push(csr, 0, blank, 0, 0, err));
+    WF__TRY(push(csr, 0, 0, 0, CHANGE_COST, err));
+  }
+  return WF_OK;
+}
+
+static wf_status make_hub(int32_t num_tokens, int32_t blank, wf_fst **out, wf_error *err) {
+  wf__csr csr = {0};
+  wf_status status = fill_hub(&csr, num_tokens, blank, err);
+  if (status == WF_OK) return wf__fst_from_csr(&csr, 0, WF_TROPICAL, NULL, NULL, out, err);
+  wf__csr_free(&csr);
+  return status;
+}
+
+static wf_status make_topology(const wf_topology_options *options, int32_t num_tokens,
+                               int32_t blank, wf_fst **out, wf_error *err) {
+  wf_fst *fst;
+  WF__TRY(wf_ctc_topology(num_tokens, blank - 1, options, &fst, err));
+  wf_status status = wf_epsilons_last(fst, out, err);
+  wf_fst_free(fst);
+  return status;
+}
+
+/* An aligner for which every token is a word of one token. */
+static wf_status add_aligner(const wf_symbols *tokens, const char *blank, const wf_symbols *labels,
+                             wf_fst *graph, wf_error *err) {
+  wf_lexicon *lexicon;
+  wf_word_aligner *aligner = NULL;
+  WF__TRY(wf__lexicon_create(wf_symbols_name(tokens), tokens, blank, &lexicon, err));
+  wf_status status = WF_OK;
+  for (int32_t label = 1; label <= lexicon->tokens.num_tokens && status == WF_OK; label++) {
+    const char *text = wf_symbols_text(labels, label);
+    if (label == lexicon->blank || text == NULL) continue;
+    uint64_t at = lexicon->labels.size;
+    status = wf__vec_push(&lexicon->labels, label, "lexicon tokens", err);
+    if (status == WF_OK) status = wf__lexicon_add(lexicon, text, strlen(text), 1, at, err);
+  }
+  if (status == WF_OK) status = wf__lexicon_close(lexicon, err);
+  if (status == WF_OK) status = wf__word_aligner_from_lexicon(lexicon, labels, 0, &aligner, err);
+  if (status == WF_OK) status = wf__word_aligner_attach(aligner, graph, err);
+  wf_word_aligner_free(aligner);
+  wf_lexicon_free(lexicon);
+  return status;
+}
+
+static wf_status make(const wf_symbols *tokens, const char *blank_name, int32_t blank,
+                      const wf_topology_options *options, wf_fst **out, wf_error *err) {
+  wf_symbols *labels;
+  int32_t num_tokens;
+  wf_fst *fst = NULL;
+  WF__TRY(wf_token_labels(tokens, 0, &labels, &num_tokens, err));
+  wf_status status = options->type == COMPACT
+                         ? make_hub(num_tokens, blank, &fst, err)
+                         : make_topology(options, num_tokens, blank, &fst, err);
+  if (status == WF_OK) status = wf_fst_with_symbols(fst, labels, labels, out, err);
+  wf_fst_free(fst);
+  if (status == WF_OK) status = add_aligner(tokens, blank_name, labels, *out, err);
+  wf_symbols_free(labels);
+  return status;
+}
+
+wf_status wf_ctc_tokens_graph(const wf_symbols *tokens, const char *blank,
+                              const wf_topology_options *options, wf_fst **out, wf_error *err) {
+  *out = NULL;
+  int32_t column;
+  wf_topology_options o;
+  WF__TRY(wf__options_take(wf__topology_table(), options, &o, err));
+  WF__TRY(wf_token_blank(tokens, blank, &column, err));
+  wf_status status = make(tokens, blank, column + 1, &o, out, err);
+  if (status == WF_OK) return WF_OK;
+  wf_fst_free(*out);
+  *out = NULL;
+  return status;
+}
