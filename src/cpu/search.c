@@ -8,7 +8,7 @@
 #include "cpu/hub.h"
 #include "cpu/limits.h"
 #include "cpu/links.h"
-#include "cpu/select.h"
+#include "base/select.h"
 #include "cpu/token_table.h"
 #include "math/cost.h"
 #include "math/score.h"
@@ -78,74 +78,45 @@ static void set_label_costs(wf__search *search, const wf_scores *scores, int64_t
   wf__hub_clear(&search->hub);
 }
 
-/* Adds the scorer's cost to a word's cost. *context advances over the word. */
-TWICE wf_status add_scorer_cost(wf__search *search, int32_t word, float *cost, uint64_t *context,
-                                wf_error *err) {
-  float added;
-  WF__TRY(wf__scoring_step(&search->scoring, *context, word, &added, context, err));
-  *cost += added;
-  return WF_OK;
-}
-
-/* The modes of expansion. */
-enum expand_mode {
-  EXPAND_RUNNING, /* makes tokens of all candidates within the beam of the best so far, a superset
-                     of those within the final cutoff */
-  EXPAND_FIXED,   /* makes tokens of the candidates up to `last` */
-  EXPAND_COLLECT, /* makes no tokens; collects the keys of candidates up to `last` */
-  EXPAND_LEAST,   /* makes no tokens; collects the keys of the most_keys best candidates */
-  EXPAND_TIES,    /* makes no tokens; collects the contexts of the sources of candidates with key
-                     last.key */
-};
-
-/* A source and what its arcs need. */
-struct expansion {
-  wf__token source;
-  uint64_t context;
-  wf__arc_run run;
-  wf__limit last;
-  float *best;
-};
-
-/* Expands a source over its emitting arcs, in the hub's order if it is `on_hub`. */
+/* Expands one source over emitting arcs, or with `on_hub` over those of search->hub. */
 TWICE wf_status expand_source(wf__search *search, bool scored, bool on_hub, enum expand_mode mode,
-                              const struct expansion *e, float *cutoff, wf_error *err) {
-  const float *label_costs = search->label_costs, word_score = search->options.word_score;
-  const wf__token source = e->source;
-  const wf__arc_run run = e->run;
-  const uint32_t base = (uint32_t)search->trace_base;
+                              wf__limit last, wf__token source, wf__arc_run run, float *cutoff,
+                              float *best, wf_error *err) {
+  const float *label_costs = search->label_costs, beam = search->options.beam,
+              word_score = search->options.word_score, base_cost = wf__hub_base(source.cost);
+  const wf_scorer *scorer = search->scoring.scorer;
+  const uint64_t *contexts = search->past_contexts.data;
+  const wf__hub_arc *sorted = search->hub.arcs.data;
+  uint32_t base = (uint32_t)search->trace_base,
+           num_arcs = on_hub ? (uint32_t)search->hub.arcs.size : run.end - run.first;
+  uint64_t source_context = scored ? contexts[source.prev - base] : 0;
   wf__link *noted = NULL;
   if (search->keeps_lattice && mode <= EXPAND_FIXED) {
-    WF__TRY(wf__vec_grow(&search->candidates, run.end - run.first, "the lattice", err));
+    WF__TRY(wf__vec_grow(&search->candidates, num_arcs, "the lattice", err));
     noted = search->candidates.data + search->candidates.size;
   }
-  const wf__hub_arc *sorted = search->hub.arcs.data;
-  const float base_cost = on_hub ? wf__hub_base(source.cost) : 0;
-  const uint32_t num_arcs = on_hub ? (uint32_t)search->hub.arcs.size : run.end - run.first;
   for (uint32_t k = 0; k < num_arcs; k++) {
     if (on_hub && base_cost + sorted[k].rest > *cutoff) break;
     if (on_hub && base_cost + sorted[k].bound > *cutoff) continue;
-    const uint32_t place = on_hub ? sorted[k].place : k, a = run.first + place;
+    uint32_t place = on_hub ? sorted[k].place : k, a = run.first + place;
     const wf_arc *arc = run.arcs + place;
     float cost = source.cost + arc->weight;
-    uint64_t context = e->context;
+    uint64_t context = source_context;
     if (arc->olabel != 0) {
       cost -= word_score;
       if (scored) {
-        if (cost + wf__scorer_least(search->scoring.scorer, arc->olabel) +
-                label_costs[arc->ilabel] >
-            *cutoff)
+        if (cost + wf__scorer_least(scorer, arc->olabel) + label_costs[arc->ilabel] > *cutoff)
           continue;
-        WF__TRY(add_scorer_cost(search, arc->olabel, &cost, &context, err));
+        WF__TRY(wf__scoring_add(&search->scoring, arc->olabel, &cost, &context, err));
       }
     }
     cost += label_costs[arc->ilabel];
     if (cost > *cutoff) continue;
-    if (mode == EXPAND_RUNNING && cost < *e->best) {
-      *e->best = cost;
-      *cutoff = add_finite(cost, search->options.beam);
+    if (mode == EXPAND_RUNNING && cost < *best) {
+      *best = cost;
+      *cutoff = add_finite(cost, beam);
     }
-    if (mode != EXPAND_RUNNING && !is_within(e->last, scored, candidate_key(cost, a), e->context))
+    if (mode != EXPAND_RUNNING && !is_within(last, scored, candidate_key(cost, a), source_context))
       continue;
     if (mode == EXPAND_COLLECT) {
       WF__TRY(wf__vec_push(&search->keys, candidate_key(cost, a), "candidates", err));
@@ -156,16 +127,16 @@ TWICE wf_status expand_source(wf__search *search, bool scored, bool on_hub, enum
       continue;
     }
     if (mode == EXPAND_TIES) {
-      if (candidate_key(cost, a) == e->last.key)
-        WF__TRY(wf__vec_push(&search->keys, e->context, "candidates", err));
+      if (candidate_key(cost, a) == last.key)
+        WF__TRY(wf__vec_push(&search->keys, source_context, "candidates", err));
       continue;
     }
     wf__token *token = token_of(search, scored, arc->nextstate + run.shift, context, err);
     if (token == NULL) return search->full ? WF_ERR_LIMIT : WF_ERR_MEMORY;
     if (cost < token->cost ||
         (cost == token->cost &&
-         (a < token->arc || (scored && a == token->arc &&
-                             e->context < search->past_contexts.data[token->prev - base])))) {
+         (a < token->arc ||
+          (scored && a == token->arc && source_context < contexts[token->prev - base])))) {
       token->cost = cost;
       token->arc = a;
       token->prev = source.prev;
@@ -178,6 +149,14 @@ TWICE wf_status expand_source(wf__search *search, bool scored, bool on_hub, enum
   return WF_OK;
 }
 
+/* Apart, so that the loop over ordinary sources stays small. */
+static __attribute__((noinline)) wf_status expand_hub(wf__search *search, enum expand_mode mode,
+                                                      wf__limit last, wf__token source,
+                                                      wf__arc_run run, float *cutoff, float *best,
+                                                      wf_error *err) {
+  return expand_source(search, true, true, mode, last, source, run, cutoff, best, err);
+}
+
 /* Expands the sources over emitting arcs; *best (EXPAND_RUNNING only) is the least cost.
  * WF_ERR_LIMIT, without a message, when `full`. */
 TWICE wf_status expand_sources(wf__search *search, bool scored, enum expand_mode mode,
@@ -185,25 +164,20 @@ TWICE wf_status expand_sources(wf__search *search, bool scored, enum expand_mode
   const wf_graph *graph = search->graph;
   const wf__token *sources = search->sources.data;
   uint64_t size = search->sources.size;
-  uint32_t base = (uint32_t)search->trace_base;
   float cutoff = mode == EXPAND_RUNNING ? FLT_MAX : limit_cost(last);
   for (uint64_t i = 0; i < size; i++) {
     /* States are in random order, so their arcs are prefetched. */
     if (i + FAR < size) prefetch_index(graph, sources[i + FAR].state);
     if (i + NEAR < size) prefetch_arcs(graph, sources[i + NEAR].state, false);
-    const struct expansion e = {
-        .source = sources[i],
-        .context = scored ? search->past_contexts.data[sources[i].prev - base] : 0,
-        .run = wf__emitting_run(graph, sources[i].state),
-        .last = last,
-        .best = best};
-    if (mode == EXPAND_RUNNING) search->path.num_arcs += e.run.end - e.run.first;
+    wf__token source = sources[i];
+    wf__arc_run run = wf__emitting_run(graph, source.state);
     bool on_hub = false;
-    if (scored) WF__TRY(wf__hub_find(search, sources[i].state, e.run, &on_hub, err));
-    if (on_hub)
-      WF__TRY(expand_source(search, scored, true, mode, &e, &cutoff, err));
-    else
-      WF__TRY(expand_source(search, scored, false, mode, &e, &cutoff, err));
+    if (mode == EXPAND_RUNNING) search->path.num_arcs += run.end - run.first;
+    if (scored && run.end - run.first >= HUB_ARCS)
+      WF__TRY(wf__hub_find(search, source.state, run, &on_hub, err));
+    WF__TRY(wf__unlikely(on_hub) ? expand_hub(search, mode, last, source, run, &cutoff, best, err)
+                                 : expand_source(search, scored, false, mode, last, source, run,
+                                                 &cutoff, best, err));
   }
   return WF_OK;
 }
@@ -380,7 +354,7 @@ TWICE wf_status relax_frontier(wf__search *search, bool scored, float cutoff, ui
         cost -= search->options.word_score;
         if (scored) {
           if (cost + wf__scorer_least(search->scoring.scorer, arc.olabel) > cutoff) continue;
-          WF__TRY(add_scorer_cost(search, arc.olabel, &cost, &context, err));
+          WF__TRY(wf__scoring_add(&search->scoring, arc.olabel, &cost, &context, err));
         }
       }
       if (cost <= cutoff)
