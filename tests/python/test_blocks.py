@@ -53,6 +53,8 @@ NOT_RUN = {
     ("README.md", "card1 ten of clubs"): ("output of the block above", "tests/bare/test.sh"),
     ("README.md", "apt-get update && apt-get install -y build-essential cmake"): (BUILD, "tests/bare/test.sh"),
     ("README.md", "./run build"): (BUILD, "tests/bare/test.sh"),
+    ("alignment.md", "results = wf.align_hmm(scores"): (OWN_FILES, None),
+    ("alignment.md", "warpfst align scores.ark --am=exp"): (OWN_FILES, None),
     ("models.md", "import torch, transformers"): (OWN_FILES, None),
     ("hybrid.md", 'hmm = wf.Hmm.read_kaldi("exp'): (OWN_FILES, None),
     ("hybrid.md", "warpfst decode exp/"): (OWN_FILES, None),
