@@ -56,6 +56,7 @@ NOT_RUN = {
     ("alignment.md", "results = wf.align_hmm(scores"): (OWN_FILES, None),
     ("alignment.md", "warpfst align scores.ark --am=exp"): (OWN_FILES, None),
     ("models.md", "import torch, transformers"): (OWN_FILES, None),
+    ("models.md", "graph = wf.Graph(wf.integrations.k2_fst("): (OWN_FILES, None),
     ("hybrid.md", 'hmm = wf.Hmm.read_kaldi("exp'): (OWN_FILES, None),
     ("hybrid.md", "warpfst decode exp/"): (OWN_FILES, None),
     ("hybrid.md", "warpfst mkgraph hmm --am=exp/tri3b"): (OWN_FILES, None),

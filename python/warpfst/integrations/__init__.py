@@ -8,6 +8,7 @@ sentencepiece, tokenizer.json needs tokenizers, and YAML files need pyyaml.
 """
 
 from .huggingface import from_huggingface, huggingface_tokens
+from .k2 import k2_fst
 from .nemo import from_nemo, nemo_tokens
 from .processor import ProcessorOutput, ProcessorWithLM
 from .tokens import ModelTokens
@@ -38,6 +39,7 @@ __all__ = [
     "from_wenet",
     "huggingface_tokens",
     "icefall_tokens",
+    "k2_fst",
     "nemo_tokens",
     "sentencepiece_tokens",
     "torchaudio_tokens",
