@@ -82,7 +82,7 @@ expect 0 '' align s.ark --tokens=tokens --text=text --spelling=chars
 # --- hybrid models: the best path of the transcript's graph, with all pronunciations --------------------------------------
 model=/usr/share/pocketsphinx/model/en-us dict=/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict
 [ -e $model/en-us/mdef ] || fail "pocketsphinx-en-us is not installed"
-hybrid=(--am=$model/en-us --lexicon=$dict --frame-shift=0.01)
+hybrid=(--am="$model/en-us" --lexicon="$dict" --frame-shift=0.01)
 printf 'one the first word\ntwo read a read\n' > hybrid.text
 awk 'BEGIN { srand(5); for (u = 1; u <= 2; u++) { printf "%s  [\n", u == 1 ? "one" : "two"; for (t = 0; t < 60; t++) { for (c = 0; c < 5126; c++) printf " %d", -20 * rand(); print t == 59 ? " ]" : "" } } }' > hybrid.ark
 expect 0 '^warpfst align: 2 utterances aligned, 0 failed$' align hybrid.ark "${hybrid[@]}" --text=hybrid.text --format=json --num-threads=2 -o two.json

@@ -90,7 +90,7 @@ expect 2 "'pad'" "$WARPFST" topology --tokens="$ctc/tokens_phone.txt" --blank=pa
 expect 2 'unknown-lm needs --lm or --grammar' mkgraph --tokens="$ctc/tokens_bpe.txt" --unknown-lm=x -o y.wfst
 expect 0 'warning: --silence has no effect without --lm or --grammar' mkgraph --tokens="$ctc/tokens_bpe.txt" --silence=x -o tokens.wfst
 "$WARPFST" lm build "$ctc/pieces4.arpa.gz" -o pieces.wlm 2>/dev/null
-errors() { "$WARPFST" decode "$@" "$ctc/logp_bpe" --join --frame-shift=0.04 --ref="$ctc/text" -o hyp.txt 2>&1 | sed -n 's/.*(\([0-9]*\) of 35 words).*/\1/p'; }
+errors() { "$WARPFST" decode "$@" "$ctc/logp_pieces" --join --frame-shift=0.04 --ref="$ctc/text" -o hyp.txt 2>&1 | sed -n 's/.*(\([0-9]*\) of 35 words).*/\1/p'; }
 [ "$(errors tokens.wfst)" = 10 ] || fail "tokens: $(errors tokens.wfst) errors"
 [ "$(errors tokens.wfst --lm=pieces.wlm --word-score=1)" -le 7 ] || fail "tokens with a model: $(errors tokens.wfst --lm=pieces.wlm --word-score=1) errors"
 cut -d' ' -f1 "$ctc/lexicon_bpe.txt" | grep -vxE 'KATE|CHINA|ELEPHANT' >known.txt
@@ -98,4 +98,4 @@ cut -d' ' -f1 "$ctc/lexicon_bpe.txt" | grep -vxE 'KATE|CHINA|ELEPHANT' >known.tx
 mkgraph --tokens="$ctc/tokens_bpe.txt" --merges="$ctc/bpe_merges.txt" --lm=known.arpa --unknown-lm="$ctc/spelling3.arpa.gz" --unknown-cost=-4 -o open.wfst -q
 errors open.wfst >/dev/null
 grep -q '^000030024 KATE LOVES CHINA$' hyp.txt || fail "unknown words: $(cat hyp.txt)"
-expect 2 "has no token 'x'" "$WARPFST" decode open.wfst "$ctc/logp_bpe" --join --separator=x
+expect 2 "has no token 'x'" "$WARPFST" decode open.wfst "$ctc/logp_pieces" --join --separator=x
