@@ -45,8 +45,7 @@ def upper(arpa, path):
     model, grams = ngram_mix.Model(arpa), {}
     for gram, p in model.p.items():
         grams.setdefault(tuple(word if word[0] == "<" else word.upper() for word in gram), p)
-    ngram_mix.write(grams.items(), path.with_suffix(".raw.arpa"))
-    measure.run(WARPFST, "lm", "prune", path.with_suffix(".raw.arpa"), "-q", "-o", path)
+    text_models.write(grams.items(), path)
 
 
 class Models:

@@ -14,6 +14,7 @@ import time
 import measure
 import ngram_mix
 import pyctcdecode
+import text_models
 
 import warpfst as wf
 import warpfst.compat
@@ -30,10 +31,7 @@ def write_model(sentences, tokens, order, name):
     left = max(1e-6, 1 - sum(p for gram, p in grams.items() if len(gram) == 1))
     grams.update({(token,): left / len(unseen) for token in unseen})
     grams[(ngram_mix.START,)] = 1.0
-    raw, path = measure.BUILD / f"{name}.raw.arpa", measure.BUILD / f"{name}.arpa"
-    ngram_mix.write(((gram, math.log10(p)) for gram, p in grams.items()), raw)
-    measure.run(measure.WARPFST, "lm", "prune", raw, "-o", path, "-q")  # computes the back-off weights
-    return path
+    return text_models.write(((gram, math.log10(p)) for gram, p in grams.items()), measure.BUILD / f"{name}.arpa")
 
 
 def rare_words(lines, references):

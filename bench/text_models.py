@@ -33,14 +33,19 @@ def finish(process):
         sys.exit("rnnlm train failed")
 
 
-def text_ngrams(sentences, known, path):
-    """Writes the 3-gram model of a text as an ARPA file. `known`: words of the vocabulary."""
-    raw, words = path.with_suffix(".raw.arpa"), known | {ngram_mix.START, ngram_mix.END}
-    grams = ngram_mix.estimate(sentences, len(known) + 1, words)
-    grams[(ngram_mix.START,)] = 1.0
-    ngram_mix.write(((gram, math.log10(p)) for gram, p in grams.items()), raw)
+def write(grams, path):
+    """Writes n-grams (n-gram, log10 p) as an ARPA file with back-off weights."""
+    raw = path.with_suffix(".raw.arpa")
+    ngram_mix.write(grams, raw)
     measure.run(WARPFST, "lm", "prune", raw, "-q", "-o", path)
     return path
+
+
+def text_ngrams(sentences, known, path):
+    """Writes the 3-gram model of a text as an ARPA file. `known`: words of the vocabulary."""
+    grams = ngram_mix.estimate(sentences, len(known) + 1, known | {ngram_mix.START, ngram_mix.END})
+    grams[(ngram_mix.START,)] = 1.0
+    return write(((gram, math.log10(p)) for gram, p in grams.items()), path)
 
 
 def mixture(one, other, share, path):

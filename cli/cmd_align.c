@@ -284,7 +284,7 @@ static void find_text(const struct run *run, struct item *item) {
 
 static void prepare(const struct run *run, struct item *item, wf_align_input *input) {
   if (item->err.code == WF_OK) find_tokens(run, &item->text, &item->targets, &item->err);
-  *input = (wf_align_input){.key = "", /* put_item names it */
+  *input = (wf_align_input){.key = "", /* count_item names it */
                             .scores = scores_of(&item->matrix),
                             .tokens = item->targets.columns,
                             .num_tokens = item->targets.size,
@@ -405,6 +405,8 @@ static const cli_rule rules[] = {
     {"silence-prob", CLI_USELESS_WITHOUT, "am"},
     {"self-loop-scale", CLI_USELESS_WITHOUT, "am"},
     {"tokens", CLI_USELESS_WITH, "am"},
+    {"blank", CLI_USELESS_WITH, "am"},
+    {"variants", CLI_USELESS_WITH, "am"},
     {"separator", CLI_USELESS_WITH, "am"},
     {"garbage", CLI_USELESS_WITH, "am"},
     {"skip-words", CLI_USELESS_WITH, "am"},

@@ -35,10 +35,8 @@ wf_status token_joiner_prepare(token_joiner *joiner, const wf_symbols *table, wf
              wf_symbols_name(table), joiner->separator);
     return WF_ERR_ARGUMENT;
   }
-  for (size_t i = 0; (text = wf_symbols_at(table, i, NULL)) != NULL; i++) {
+  for (size_t i = 0; (text = wf_symbols_at(table, i, NULL)) != NULL; i++)
     joiner->marks_rest = joiner->marks_rest || begins_with(text, REST, REST_SIZE);
-    joiner->marks_start = joiner->marks_start || begins_with(text, START, START_SIZE);
-  }
   for (size_t i = 0; i < 2 && joiner->separator == NULL; i++)
     if (wf_symbols_find(table, usual[i]) >= 0) joiner->separator = usual[i];
   return WF_OK;

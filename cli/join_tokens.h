@@ -9,7 +9,6 @@ typedef struct token_joiner {
   bool joins;            /* --join */
   const char *separator; /* --separator; NULL: the table's | or <space>, if there is one */
   bool marks_rest;       /* a token of the table begins with ##: it continues a word */
-  bool marks_start;      /* a token of the table begins with U+2581: it begins a word */
 } token_joiner;
 
 void token_joiner_flags(cli_parser *parser, token_joiner *joiner);

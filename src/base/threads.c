@@ -195,6 +195,15 @@ wf_status wf__pool_try(wf__pool *pool, uint64_t num_items, wf__task_fn fn, void 
   return wf__interrupted(err);
 }
 
+wf_status wf__pool_once(int num_threads, uint64_t num_items, wf__task_fn fn, void *user,
+                        wf_error *err) {
+  wf__pool *pool = NULL;
+  WF__TRY(wf__pool_create(num_items == 1 ? 1 : num_threads, &pool, err));
+  const wf_status status = wf__pool_try(pool, num_items, fn, user, err);
+  wf__pool_free(pool);
+  return status;
+}
+
 void wf__pool_start(wf__pool *pool, wf__job *job, uint64_t num_items, wf__task_fn fn, void *user) {
   *job = (wf__job){.fn = fn, .user = user, .num_items = num_items};
   pthread_mutex_lock(&pool->mutex);

@@ -1,8 +1,6 @@
 /* align.c - forced alignment of a batch: checks the input and sets up the aligner of each
  * utterance.
  */
-#include <stdio.h>
-
 #include "base/config.h"
 #include "base/option_tables.h"
 #include "base/threads.h"
@@ -185,12 +183,8 @@ static void align_item(void *user, uint64_t item, int worker) {
                    .advance = batch->advance,
                    .out = batch->results[item]};
   a.out->status = align(&a, &err);
-  if (a.out->status != WF_OK) {
-    char place[32];
-    snprintf(place, sizeof place, "%llu", (unsigned long long)item);
-    snprintf(a.out->message, sizeof a.out->message, "utterance %.80s: %.160s",
-             a.input->key != NULL ? a.input->key : place, err.message);
-  }
+  if (a.out->status != WF_OK)
+    wf__utterance_message(a.out->message, sizeof a.out->message, a.input->key, item, err.message);
   free_aligner(&a);
 }
 
@@ -201,15 +195,12 @@ wf_status wf_align(const wf_align_input *inputs, size_t count, const wf_align_op
   wf_align_options o;
   WF__TRY(wf__options_take(wf__align_table(), options, &o, err));
   struct batch batch = {inputs, &o, wf__align_best_kernel(), results};
-  wf__pool *pool = NULL;
   wf_status status = WF_OK;
   for (size_t i = 0; i < count && status == WF_OK; i++) {
     results[i] = wf__calloc(1, sizeof **results);
     if (results[i] == NULL) status = wf__fail_memory(err, sizeof **results, "an alignment");
   }
-  if (status == WF_OK) status = wf__pool_create(count == 1 ? 1 : o.num_threads, &pool, err);
-  if (status == WF_OK) status = wf__pool_try(pool, count, align_item, &batch, err);
-  wf__pool_free(pool);
+  if (status == WF_OK) status = wf__pool_once(o.num_threads, count, align_item, &batch, err);
   for (size_t i = 0; i < count && status != WF_OK; i++) {
     wf_alignment_free(results[i]);
     results[i] = NULL;

@@ -2,13 +2,13 @@
  * searches it. Graphs are built one at a time, since that adds HMM types to the model; searches run
  * in parallel. */
 #include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/config.h"
 #include "base/memory.h"
 #include "base/option_tables.h"
 #include "base/threads.h"
+#include "decode/host_scores.h"
 #include "graph/hmm.h"
 #include "graph/lexicon.h"
 
@@ -178,9 +178,7 @@ static wf_status take_result(const wf_hmm_align_input *input, struct work *w, wf
 
 static wf_status align(struct batch *b, size_t i, struct work *w, wf_error *err) {
   const wf_hmm_align_input *input = &b->inputs[i];
-  if (input->scores.on_device)
-    return wf__fail(err, WF_ERR_UNSUPPORTED,
-                    "the scores are in GPU memory, alignment needs them in host memory");
+  WF__TRY(wf__check_host_scores(&input->scores, "alignment", err));
   if (input->num_words == 0 || input->num_words >= INT32_MAX)
     return wf__fail(err, WF_ERR_ARGUMENT, "the transcript has %zu words", input->num_words);
   if (b->lexicon == NULL)
@@ -212,16 +210,12 @@ static void align_item(void *user, uint64_t item, int worker) {
   struct work w = {0};
   wf_error err = {0};
   wf_hmm_alignment *out = b->results[item];
-  const char *key = b->inputs[item].key;
   const wf_status status = align(b, item, &w, &err);
   free_work(&w);
   if (status == WF_OK) return;
   free_parts(out);
   out->status = status;
-  char place[32];
-  snprintf(place, sizeof place, "%llu", (unsigned long long)item);
-  snprintf(out->message, sizeof out->message, "utterance %.80s: %.160s", key != NULL ? key : place,
-           err.message);
+  wf__utterance_message(out->message, sizeof out->message, b->inputs[item].key, item, err.message);
 }
 
 /* Keeps the words of the transcripts, so that each graph need not look at the whole lexicon. */
@@ -257,15 +251,12 @@ wf_status wf_align_hmm(wf_hmm *hmm, const wf_lexicon *lexicon, const wf_hmm_alig
     return wf__fail(err, WF_ERR_ARGUMENT,
                     "the lexicon was not read with the symbol table of wf_hmm_phones");
   struct batch b = {hmm, NULL, inputs, &o, results, PTHREAD_MUTEX_INITIALIZER};
-  wf__pool *pool = NULL;
   wf_status status = select_words(&b, lexicon, count, err);
   for (size_t i = 0; i < count && status == WF_OK; i++) {
     results[i] = wf__calloc(1, sizeof **results);
     if (results[i] == NULL) status = wf__fail_memory(err, sizeof **results, "an alignment");
   }
-  if (status == WF_OK) status = wf__pool_create(count == 1 ? 1 : o.num_threads, &pool, err);
-  if (status == WF_OK) status = wf__pool_try(pool, count, align_item, &b, err);
-  wf__pool_free(pool);
+  if (status == WF_OK) status = wf__pool_once(o.num_threads, count, align_item, &b, err);
   wf_lexicon_free(b.lexicon);
   pthread_mutex_destroy(&b.building);
   for (size_t i = 0; i < count && status != WF_OK; i++) {

@@ -1,6 +1,9 @@
-/* host_scores.h - the check of scores for searches that read them on the CPU. */
+/* host_scores.h - for searches that read scores on the CPU: the check of scores, and the message of
+ * an utterance that failed. */
 #ifndef WF_DECODE_HOST_SCORES_H
 #define WF_DECODE_HOST_SCORES_H
+
+#include <stdio.h>
 
 #include "base/error.h"
 
@@ -15,6 +18,14 @@ static inline wf_status wf__check_host_scores(const wf_scores *s, const char *wh
     return wf__fail(err, WF_ERR_UNSUPPORTED,
                     "the scores are in GPU memory, %s needs them in host memory", what);
   return WF_OK;
+}
+
+/* key NULL: the utterance's place in the batch names it. */
+static inline void wf__utterance_message(char *out, size_t size, const char *key, uint64_t place,
+                                         const char *why) {
+  char number[32];
+  snprintf(number, sizeof number, "%llu", (unsigned long long)place);
+  snprintf(out, size, "utterance %.80s: %s", key != NULL ? key : number, why);
 }
 
 #endif

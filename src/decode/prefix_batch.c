@@ -1,5 +1,4 @@
 /* prefix_batch.c - the public calls of the CTC prefix beam search: the searcher, a batch. */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/config.h"
@@ -105,8 +104,7 @@ static void search_item(void *user, uint64_t item, int worker) {
     out->status = wf__prefix_search(b->searcher, b->options, &b->inputs[item], out, &err);
   if (out->status == WF_OK) return;
   free_texts(out);
-  snprintf(out->message, sizeof out->message, "utterance %llu: %.200s", (unsigned long long)item,
-           err.message);
+  wf__utterance_message(out->message, sizeof out->message, NULL, item, err.message);
 }
 
 wf_status wf_prefix_search(const wf_prefix_searcher *searcher, const wf_prefix_input *inputs,
@@ -117,15 +115,12 @@ wf_status wf_prefix_search(const wf_prefix_searcher *searcher, const wf_prefix_i
   wf_prefix_options o;
   WF__TRY(wf__options_take(wf__prefix_table(), options, &o, err));
   batch b = {searcher, inputs, &o, results};
-  wf__pool *pool = NULL;
   wf_status status = WF_OK;
   for (size_t i = 0; i < count && status == WF_OK; i++) {
     results[i] = wf__calloc(1, sizeof **results);
     if (results[i] == NULL) status = wf__fail_memory(err, sizeof **results, "a result");
   }
-  if (status == WF_OK) status = wf__pool_create(count == 1 ? 1 : o.num_threads, &pool, err);
-  if (status == WF_OK) status = wf__pool_try(pool, count, search_item, &b, err);
-  wf__pool_free(pool);
+  if (status == WF_OK) status = wf__pool_once(o.num_threads, count, search_item, &b, err);
   for (size_t i = 0; i < count && status != WF_OK; i++) {
     wf_prefix_result_free(results[i]);
     results[i] = NULL;

@@ -46,6 +46,25 @@ static void raise_best(wf_trie_search *s, double score) {
   raise_floor(s, score - (double)s->searcher->options.beam);
 }
 
+/* The most best ones of keys: all below `last`, and the first `ties` of those equal to it. */
+struct cut {
+  uint64_t last, ties;
+};
+
+/* Reorders the keys. 0 < most <= count. */
+static struct cut cut_at(uint64_t *keys, uint64_t count, uint64_t most) {
+  struct cut cut = {wf__select_smallest(keys, count, most), most};
+  for (uint64_t k = 0; k < most; k++) cut.ties -= keys[k] < cut.last;
+  return cut;
+}
+
+static bool within(struct cut *cut, uint64_t key) {
+  if (key != cut->last) return key < cut->last;
+  if (cut->ties == 0) return false;
+  cut->ties--;
+  return true;
+}
+
 /* If there are more than beam_size hypotheses, those that come later must be as good as the last of
  * the best ones. Not for sums, which still grow. */
 static wf_status check_size(wf_trie_search *s, wf_error *err) {
@@ -231,13 +250,9 @@ static wf_status choose_tokens(wf_trie_search *s, wf_error *err) {
   s->keys.size = 0;
   WF__TRY(wf__vec_grow(&s->keys, num, "a frame", err));
   for (uint64_t c = 0; c < num; c++) s->keys.data[c] = descending((double)s->row.data[c]);
-  uint64_t last = wf__select_smallest(s->keys.data, num, most), left = most;
-  for (uint64_t c = 0; c < num; c++) left -= descending((double)s->row.data[c]) < last;
-  for (uint64_t c = 0; c < num; c++) {
-    uint64_t key = descending((double)s->row.data[c]);
-    s->chosen.data[c] = key < last || (key == last && left > 0);
-    left -= key == last && left > 0;
-  }
+  struct cut cut = cut_at(s->keys.data, num, most);
+  for (uint64_t c = 0; c < num; c++)
+    s->chosen.data[c] = within(&cut, descending((double)s->row.data[c]));
   return WF_OK;
 }
 
@@ -252,19 +267,13 @@ static wf_status keep_best(wf_trie_search *s, wf_error *err) {
     s->keys.data[num] = descending(s->next.data[k].score);
     s->next.data[num++] = s->next.data[k];
   }
-  uint64_t last = UINT64_MAX, left = num;
-  if (num > most) {
-    last = wf__select_smallest(s->keys.data, num, most);
-    left = most;
-    for (uint64_t k = 0; k < num; k++) left -= descending(s->next.data[k].score) < last;
-  }
+  struct cut cut = {UINT64_MAX, num};
+  if (num > most) cut = cut_at(s->keys.data, num, most);
   uint64_t begin = s->kept.size;
   WF__TRY(wf__vec_push(&s->begins, begin, "frames", err));
   WF__TRY(wf__vec_grow(&s->kept, num < most ? num : most, "hypotheses", err));
   for (uint64_t k = 0; k < num; k++) {
-    uint64_t key = descending(s->next.data[k].score);
-    if (key > last || (key == last && left == 0)) continue;
-    left -= key == last;
+    if (!within(&cut, descending(s->next.data[k].score))) continue;
     s->kept.data[s->kept.size++] = s->next.data[k];
     wf__trie_hypothesis *first = &s->kept.data[begin], *added = &s->kept.data[s->kept.size - 1];
     if (added->score > first->score) {
