@@ -74,7 +74,7 @@ WF_DECLARE_OPTIONS(prefix, WF_PREFIX_OPTIONS)
 
 /* One utterance. Everything is borrowed for the call. */
 typedef struct wf_prefix_input {
-  wf_scores scores;            /* log-posteriors in host memory, natural logarithm */
+  wf_scores scores;            /* log-posteriors, natural logarithm */
   const char *const *hotwords; /* [num_hotwords] single words, known or not */
   size_t num_hotwords;
   int64_t lm_state; /* the lm_state of a result, to continue after its text; -1: the start */
@@ -105,7 +105,7 @@ typedef struct wf_prefix_result {
 } wf_prefix_result;
 WF_API void wf_prefix_result_free(wf_prefix_result *result);
 /* Searches `count` utterances. results[i], an array of the caller, receives the result of utterance
- * i, also if that utterance failed: another number of columns than tokens, scores in GPU memory,
+ * i, also if that utterance failed: another number of columns than tokens,
  * NaN or +infinity, an unknown lm_state. If the call itself fails (bad options, out of memory,
  * cancelled), all results are NULL. Thread-safe. */
 WF_API wf_status wf_prefix_search(const wf_prefix_searcher *searcher, const wf_prefix_input *inputs,
@@ -194,7 +194,7 @@ typedef struct wf_trie_search wf_trie_search;
 WF_API wf_status wf_trie_search_create(const wf_trie_searcher *searcher, wf_trie_search **out,
                                        wf_error *err);
 WF_API void wf_trie_search_free(wf_trie_search *search);
-/* Goes on with more frames. Errors: too few columns for the tokens, scores in GPU memory, NaN or
+/* Goes on with more frames. Errors: too few columns for the tokens, NaN or
  * +infinity, an ended utterance (WF_ERR_STATE). After an error, the search can only be freed. */
 WF_API wf_status wf_trie_search_step(wf_trie_search *search, const wf_scores *scores,
                                      wf_error *err);

@@ -398,9 +398,9 @@ WF_DECLARE_OPTIONS(align, WF_ALIGN_OPTIONS)
 
 /* One utterance. Everything is borrowed for the call. */
 typedef struct wf_align_input {
-  const char *key;       /* for messages; NULL: its place in the batch */
-  wf_scores scores;      /* in host memory. Without garbage, only the columns of the tokens and the
-                            blank are read */
+  const char *key;  /* for messages; NULL: its place in the batch */
+  wf_scores scores; /* in host memory, or of a GPU, and copied. Without garbage, only the columns of
+                       the tokens and the blank are read */
   const int32_t *tokens; /* [num_tokens] columns of the scores, without blanks */
   size_t num_tokens;
   const size_t *word_ends; /* [num_words] word w ends before this token; for gaps */
@@ -431,7 +431,7 @@ WF_API void wf_alignment_free(wf_alignment *alignment);
 /* Aligns `count` utterances. results[i], an array of the caller, receives the result of utterance
  * i, also if that utterance failed: fewer frames than tokens and blanks between equal tokens need,
  * a token that is the blank or not a column, words without tokens, NaN or +infinity, no path with a
- * probability above 0, scores in GPU memory. If the call itself fails (bad options, out of memory,
+ * probability above 0. If the call itself fails (bad options, out of memory,
  * cancelled), all results are NULL. */
 WF_API wf_status wf_align(const wf_align_input *inputs, size_t count,
                           const wf_align_options *options, wf_alignment **results, wf_error *err);
@@ -454,8 +454,8 @@ WF_DECLARE_OPTIONS(hmm_align, WF_HMM_ALIGN_OPTIONS)
 
 /* One utterance. Everything is borrowed for the call. */
 typedef struct wf_hmm_align_input {
-  const char *key;  /* for messages; NULL: its place in the batch */
-  wf_scores scores; /* log-likelihoods in host memory, natural logarithm; columns of the model */
+  const char *key;          /* for messages; NULL: its place in the batch */
+  wf_scores scores;         /* log-likelihoods, natural logarithm; columns of the model */
   const char *const *words; /* [num_words] the transcript, words of the lexicon */
   size_t num_words;
   uint64_t reserved[4];

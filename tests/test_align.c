@@ -498,10 +498,6 @@ static void test_errors(void **unused) {
   for (int t = 0; t < 3; t++) data[t * 4 + 2] = -INFINITY;
   fails(&input, WF_ERR_FORMAT,
         "utterance u: no alignment: each has a score of -infinity (probability 0) in some frame");
-  input.scores.on_device = true;
-  fails(&input, WF_ERR_UNSUPPORTED,
-        "utterance u: the scores are in GPU memory, alignment needs them in host memory");
-  input.scores.on_device = false;
   input.key = NULL;
   input.scores.num_columns = 1;
   fails(&input, WF_ERR_ARGUMENT, "utterance 0: the blank is column 1, the scores have 1 columns");

@@ -472,9 +472,6 @@ static void test_wrong_scores(void **state) {
   assert_int_equal(wf_trie_search_step(search, &scores, &err), WF_ERR_ARGUMENT);
   assert_string_equal(err.message, "the scores have 3 columns, the tokens need 4");
   scores.num_columns = TOKENS;
-  scores.on_device = true;
-  assert_int_equal(wf_trie_search_step(search, &scores, &err), WF_ERR_UNSUPPORTED);
-  scores.on_device = false;
   t.scores[TOKENS + 1] = NAN;
   assert_int_equal(wf_trie_search_step(search, &scores, &err), WF_ERR_ARGUMENT);
   assert_string_equal(err.message, "frame 1, column 1: the score is nan");

@@ -106,7 +106,7 @@ def align(
 ) -> list[Alignment]:
     """Finds the best CTC path of given tokens in each utterance: exact, without a beam, on all threads.
 
-    log_probs  log-posteriors in host memory, natural logarithm: [frames, columns], a list of these, or [utterance, frame, column] with `lengths`
+    log_probs  log-posteriors, natural logarithm: [frames, columns], a list of these, or [utterance, frame, column] with `lengths`
     targets    the tokens of each utterance as columns of the scores, without blanks: a list of lists; for a single matrix also one list
     lengths    number of frames of each utterance; None: all frames
     words      for options `garbage` and `skip_words`: the number of tokens of each word of each utterance; None: each token is a word
@@ -176,7 +176,7 @@ def align_hmm(
 ) -> list[HmmAlignment]:
     """Finds the best path of a hybrid model through each text, with all pronunciations of the lexicon and optional silence, on all threads.
 
-    scores   log-likelihoods in host memory, natural logarithm, without a factor: [frames, columns], a list of these, or [utterance, frame, column] with `lengths`
+    scores   log-likelihoods, natural logarithm, without a factor: [frames, columns], a list of these, or [utterance, frame, column] with `lengths`
     texts    the words of each utterance, separated by spaces
     am       model folder of CMU Sphinx or Kaldi, final.mdl, or Hmm. `tree` and `lang` are paths of Kaldi's tree and lang folder
     lexicon  path, Lexicon over the model's phones (Hmm.phones), or mapping word -> phones

@@ -25,7 +25,6 @@ static wf_status check_input(const wf__aligner *a, wf_error *err) {
   const wf_align_input *input = a->input;
   int32_t blank = a->options->blank;
   const wf_scores *s = &input->scores;
-  WF__TRY(wf__check_host_scores(s, "alignment", err));
   if (s->num_frames > 0 && blank >= s->num_columns)
     return wf__fail(err, WF_ERR_ARGUMENT, "the blank is column %d, the scores have %d columns",
                     blank, s->num_columns);
@@ -178,14 +177,18 @@ static void align_item(void *user, uint64_t item, int worker) {
   (void)worker;
   const struct batch *batch = user;
   wf_error err = {0};
-  wf__aligner a = {.input = &batch->inputs[item],
+  void *copy;
+  wf_align_input input = batch->inputs[item];
+  wf__aligner a = {.input = &input,
                    .options = batch->options,
                    .advance = batch->advance,
                    .out = batch->results[item]};
-  a.out->status = align(&a, &err);
+  a.out->status = wf__host_scores(&batch->inputs[item].scores, &input.scores, &copy, &err);
+  if (a.out->status == WF_OK) a.out->status = align(&a, &err);
   if (a.out->status != WF_OK)
-    wf__utterance_message(a.out->message, sizeof a.out->message, a.input->key, item, err.message);
+    wf__utterance_message(a.out->message, sizeof a.out->message, input.key, item, err.message);
   free_aligner(&a);
+  free(copy);
 }
 
 wf_status wf_align(const wf_align_input *inputs, size_t count, const wf_align_options *options,

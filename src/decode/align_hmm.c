@@ -34,6 +34,7 @@ struct work {
   wf_result *result;
   wf_word *phones;
   size_t num_phones;
+  void *copy; /* of scores in GPU memory */
 };
 
 static void free_work(struct work *w) {
@@ -44,6 +45,7 @@ static void free_work(struct work *w) {
   wf_graph_free(w->graph);
   wf_result_free(w->result);
   wf_free(w->phones);
+  free(w->copy);
 }
 
 /* --- the graph of a transcript ----------------------------------------------------------- */
@@ -177,8 +179,8 @@ static wf_status take_result(const wf_hmm_align_input *input, struct work *w, wf
 }
 
 static wf_status align(struct batch *b, size_t i, struct work *w, wf_error *err) {
-  const wf_hmm_align_input *input = &b->inputs[i];
-  WF__TRY(wf__check_host_scores(&input->scores, "alignment", err));
+  wf_hmm_align_input host = b->inputs[i], *input = &host;
+  WF__TRY(wf__host_scores(&b->inputs[i].scores, &host.scores, &w->copy, err));
   if (input->num_words == 0 || input->num_words >= INT32_MAX)
     return wf__fail(err, WF_ERR_ARGUMENT, "the transcript has %zu words", input->num_words);
   if (b->lexicon == NULL)

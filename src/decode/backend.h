@@ -115,6 +115,9 @@ typedef struct wf__backend {
   /* Copies scores from the memory of one of the GPUs, in the order of the caller's stream. Returns
    * false if they are not in that memory, or if copying fails. */
   bool (*copy_scores)(void *self, const void *from, uint64_t bytes, void *to);
+  /* Copies scores that lie in the memory of any GPU, after what its default stream has queued.
+   * *copy: their memory, to be freed, also after an error. Needs no decoder. */
+  wf_status (*scores_to_host)(const wf_scores *scores, wf_scores *host, void **copy, wf_error *err);
   const wf__stream_backend *streams;
 } wf__backend;
 

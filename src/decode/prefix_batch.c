@@ -71,7 +71,6 @@ void wf_prefix_searcher_free(wf_prefix_searcher *searcher) {
 static wf_status check_input(const wf_prefix_searcher *searcher, const wf_prefix_input *input,
                              wf_error *err) {
   const wf_scores *s = &input->scores;
-  WF__TRY(wf__check_host_scores(s, "prefix search", err));
   if (s->num_frames > 0 && s->num_columns != searcher->num_tokens)
     return wf__fail(err, WF_ERR_ARGUMENT, "the scores have %d columns, there are %d tokens",
                     s->num_columns, searcher->num_tokens);
@@ -99,9 +98,13 @@ static void search_item(void *user, uint64_t item, int worker) {
   const batch *b = user;
   wf_prefix_result *out = b->results[item];
   wf_error err = {0};
-  out->status = check_input(b->searcher, &b->inputs[item], &err);
+  wf_prefix_input input = b->inputs[item];
+  void *copy;
+  out->status = wf__host_scores(&b->inputs[item].scores, &input.scores, &copy, &err);
+  if (out->status == WF_OK) out->status = check_input(b->searcher, &input, &err);
   if (out->status == WF_OK)
-    out->status = wf__prefix_search(b->searcher, b->options, &b->inputs[item], out, &err);
+    out->status = wf__prefix_search(b->searcher, b->options, &input, out, &err);
+  free(copy);
   if (out->status == WF_OK) return;
   free_texts(out);
   wf__utterance_message(out->message, sizeof out->message, NULL, item, err.message);

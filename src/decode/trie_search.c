@@ -309,7 +309,6 @@ static wf_status do_frame(wf_trie_search *s, wf_error *err) {
 
 static wf_status check_scores(const wf_trie_search *s, const wf_scores *scores, wf_error *err) {
   const wf_trie_searcher *parts = s->searcher;
-  WF__TRY(wf__check_host_scores(scores, "the search", err));
   if (scores->num_frames > 0 && scores->num_columns < parts->min_columns)
     return wf__fail(err, WF_ERR_ARGUMENT, "the scores have %d columns, the tokens need %d",
                     scores->num_columns, parts->min_columns);
@@ -320,8 +319,7 @@ static wf_status check_scores(const wf_trie_search *s, const wf_scores *scores, 
   return s->ended ? wf__fail(err, WF_ERR_STATE, "the utterance has ended") : WF_OK;
 }
 
-wf_status wf_trie_search_step(wf_trie_search *search, const wf_scores *scores, wf_error *err) {
-  wf__error_clear(err);
+static wf_status step_all(wf_trie_search *search, const wf_scores *scores, wf_error *err) {
   WF__TRY(check_scores(search, scores, err));
   uint64_t columns = (uint64_t)scores->num_columns;
   search->row.size = search->chosen.size = 0;
@@ -334,6 +332,16 @@ wf_status wf_trie_search_step(wf_trie_search *search, const wf_scores *scores, w
     WF__TRY(do_frame(search, err));
   }
   return WF_OK;
+}
+
+wf_status wf_trie_search_step(wf_trie_search *search, const wf_scores *scores, wf_error *err) {
+  wf__error_clear(err);
+  wf_scores host;
+  void *copy;
+  wf_status status = wf__host_scores(scores, &host, &copy, err);
+  if (status == WF_OK) status = step_all(search, &host, err);
+  free(copy);
+  return status;
 }
 
 /* Best first; equal ones in the order in which they were found. */

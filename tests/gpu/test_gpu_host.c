@@ -119,6 +119,46 @@ static void test_forms_of_scores(void **state) {
   }
 }
 
+/* Alignment reads scores of a GPU as it reads those of the host. */
+static void test_aligned_scores(void **state) {
+  (void)state;
+  wf_error err = {0};
+  for (uint64_t seed = 300; seed < 300 + test_seeds(12); seed++) {
+    test_rng rng = {seed};
+    struct decode_task task = test_random_task(seed);
+    struct forms forms;
+    int32_t tokens[BATCH][8];
+    wf_align_input inputs[2][BATCH] = {0};
+    wf_alignment *host[BATCH], *gpu[BATCH];
+    make_forms(&forms, &task, seed, 20, (wf_dtype)(seed % 3), true);
+    for (size_t i = 0; i < BATCH; i++) {
+      for (int k = 0; k < 8; k++)
+        tokens[i][k] = 1 + (int32_t)test_below(&rng, (uint32_t)forms.plain[i].num_columns + 1);
+      inputs[0][i] = (wf_align_input){
+          .scores = forms.plain[i], .tokens = tokens[i], .num_tokens = test_below(&rng, 9)};
+      inputs[1][i] = inputs[0][i];
+      inputs[1][i].scores = forms.shaped[i];
+      inputs[1][i].scores.num_columns = forms.plain[i].num_columns;
+    }
+    assert_int_equal(wf_align(inputs[0], BATCH, NULL, host, &err), WF_OK);
+    assert_int_equal(wf_align(inputs[1], BATCH, NULL, gpu, &err), WF_OK);
+    for (size_t i = 0; i < BATCH; i++) {
+      assert_string_equal(host[i]->message, gpu[i]->message);
+      assert_int_equal(host[i]->status, gpu[i]->status);
+      if (host[i]->status == WF_OK) {
+        assert_int_equal(host[i]->num_tokens, gpu[i]->num_tokens);
+        assert_memory_equal(host[i]->tokens, gpu[i]->tokens,
+                            host[i]->num_tokens * sizeof *host[i]->tokens);
+        assert_memory_equal(&host[i]->log_prob, &gpu[i]->log_prob, sizeof host[i]->log_prob);
+      }
+      wf_alignment_free(host[i]);
+      wf_alignment_free(gpu[i]);
+    }
+    free_forms(&forms);
+    test_free_task(&task);
+  }
+}
+
 /* One tensor [utterance, frame, column], padded with NaN. */
 static void test_padded_scores(void **state) {
   (void)state;
@@ -834,6 +874,7 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_forms_of_scores),
     cmocka_unit_test(test_padded_scores),
+    cmocka_unit_test(test_aligned_scores),
     cmocka_unit_test(test_bad_scores),
     cmocka_unit_test(test_memory_budgets),
     cmocka_unit_test(test_too_little_trace_memory),

@@ -469,5 +469,6 @@ const wf__backend wf__cuda_backend = {.name = "cuda",
                                       .planned = cuda_planned,
                                       .lm_stats = cuda_lm_stats,
                                       .copy_scores = wf__gpu_copy_scores,
+                                      .scores_to_host = wf__gpu_fetch_scores,
                                       .streams = &wf__cuda_streams};
 #endif

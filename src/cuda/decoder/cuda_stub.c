@@ -13,6 +13,11 @@ static wf_status stub_decode(void *self, const wf__batch *batch, wf_error *err) 
   return wf__fail(err, WF_ERR_DEVICE, "built without CUDA");
 }
 static void stub_close(void *self) {}
+static wf_status stub_scores(const wf_scores *scores, wf_scores *host, void **copy, wf_error *err) {
+  *copy = NULL;
+  return wf__fail(err, WF_ERR_DEVICE,
+                  "the scores are in GPU memory, and this library was built without CUDA");
+}
 
 static wf_status stub_plan(const wf_graph *graph, const wf_decoder_options *options,
                            const wf_batch_shape *shape, wf_plan *out, wf_error *err) {
@@ -39,6 +44,7 @@ const wf__backend wf__cuda_backend = {.name = "cuda",
                                       .decode = stub_decode,
                                       .close = stub_close,
                                       .check_scorer = wf__gpu_check_scorer,
+                                      .scores_to_host = stub_scores,
                                       .plan = stub_plan,
                                       .plan_streams = stub_plan_streams};
 #endif

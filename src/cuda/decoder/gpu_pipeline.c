@@ -86,6 +86,20 @@ wf_status wf__gpu_scores_to_host(const wf_scores *scores, int64_t from, cudaStre
   return WF_OK;
 }
 
+wf_status wf__gpu_fetch_scores(const wf_scores *scores, wf_scores *host, void **copy,
+                               wf_error *err) {
+  struct cudaPointerAttributes attributes = {0};
+  const int caller = wf__callers_device();
+  *copy = NULL;
+  WF__CUDA_TRY(cudaPointerGetAttributes(&attributes, scores->data), "where scores lie");
+  if (attributes.type != cudaMemoryTypeDevice && attributes.type != cudaMemoryTypeManaged)
+    return wf__fail(err, WF_ERR_ARGUMENT, "scores said to be in device memory are not");
+  WF__CUDA_TRY(cudaSetDevice(attributes.device), "choosing the GPU");
+  const wf_status status = wf__gpu_scores_to_host(scores, 0, NULL, host, copy, err);
+  wf__restore_device(caller);
+  return status;
+}
+
 wf_status wf__gpu_report_bad_score(const wf_scores *scores, uint64_t place, int64_t first,
                                    cudaStream_t stream, wf_result *result, wf_error *err) {
   const int64_t frame = (int64_t)(place >> 32);

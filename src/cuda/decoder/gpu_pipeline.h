@@ -31,6 +31,9 @@ wf_status wf__gpu_read_back(cudaStream_t stream, void *to, const void *from, uin
  * scores or, if they lie on the GPU, of *copy, which the caller frees, also after a failure. */
 wf_status wf__gpu_scores_to_host(const wf_scores *scores, int64_t from, cudaStream_t stream,
                                  wf_scores *host, void **copy, wf_error *err);
+/* The same from any GPU, in the order of its default stream (wf__backend.scores_to_host). */
+wf_status wf__gpu_fetch_scores(const wf_scores *scores, wf_scores *host, void **copy,
+                               wf_error *err);
 /* Writes to the result which score is bad. `place`: frame << 32 | column; `first`: number of the
  * scores' first frame. */
 wf_status wf__gpu_report_bad_score(const wf_scores *scores, uint64_t place, int64_t first,
