@@ -122,6 +122,9 @@ typedef struct wf__backend {
 } wf__backend;
 
 extern const wf__backend wf__cpu_backend; /* src/cpu/cpu_backend.c */
+/* Opens the CPU backend for a transducer. Its scores are encoder outputs. */
+wf_status wf__cpu_open_transducer(const wf_graph *graph, const wf_transducer *model,
+                                  const wf_decoder_options *options, void **out, wf_error *err);
 extern const wf__backend
     wf__cuda_backend; /* src/cuda/decoder/cuda_backend.c, or cuda_stub.c in builds without CUDA */
 

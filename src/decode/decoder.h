@@ -6,12 +6,14 @@
 
 #include "decode/backend.h"
 #include "decode/check_scores.h"
+#include "transducer/transducer.h"
 
 struct wf_decoder {
   atomic_int refs; /* one of the caller, until wf_decoder_free, and one of each open stream */
   _Atomic(wf_stream *) abandoned; /* list of abandoned streams, to be closed */
   wf_graph *graph;
   wf_decoder_options options;
+  wf_transducer *transducer; /* NULL: none; else scores are its encoder outputs */
   const wf__backend *backend;
   void *search;
   wf_scorer *scorer; /* of utterances without their own scorer; may be NULL */
@@ -27,6 +29,8 @@ wf_decoder *wf__decoder_ref(wf_decoder *decoder);
 /* Returns false, with the error in the utterance's result, if its scores are not a valid matrix or
  * have too few columns. The backend checks the values. */
 bool wf__check_scores(const wf_graph *graph, const wf_scores *scores, wf_result *result);
+/* The part of it that does not depend on the graph. */
+bool wf__check_matrix(const wf_scores *scores, wf_result *result);
 /* May an utterance of the decoder search this graph (NULL: its own)? */
 wf_status wf__check_graph(const wf_decoder *decoder, const wf_graph *graph, wf_error *err);
 
@@ -34,5 +38,12 @@ wf_status wf__check_graph(const wf_decoder *decoder, const wf_graph *graph, wf_e
  * own)? */
 wf_status wf__check_scorer(const wf_decoder *decoder, const wf_graph *graph,
                            const wf_scorer *scorer, wf_error *err);
+
+/* transducer_checks.c: the same for encoder outputs. */
+bool wf__check_encoder_outputs(const wf_transducer *model, const wf_scores *scores,
+                               wf_result *result);
+/* Do graph and options fit the model? Sets the blank. */
+wf_status wf__check_transducer(const wf_transducer *model, const wf_graph *graph,
+                               wf_decoder_options *options, bool on_gpu, wf_error *err);
 
 #endif

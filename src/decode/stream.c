@@ -24,6 +24,8 @@ wf_status wf_stream_open(wf_decoder *decoder, const wf_stream_options *options, 
   *out = NULL;
   const wf__stream_backend *backend = decoder->backend->streams;
   wf__streams_sweep(decoder);
+  if (decoder->transducer != NULL)
+    return wf__fail(err, WF_ERR_UNSUPPORTED, "a transducer cannot decode streams yet");
   if (backend == NULL)
     return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s does not support streams; use device cpu",
                     decoder->options.device);

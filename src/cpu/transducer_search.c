@@ -1,0 +1,251 @@
+/* transducer_search.c - a transducer's search over one utterance: frames, and the path at the end.
+ */
+#include "cpu/transducer_search.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "base/interrupt.h"
+#include "decode/trace.h"
+
+#define NONE UINT32_MAX
+
+wf_status wf__transducer_search_create(const wf_graph *graph, const wf_transducer *model,
+                                       const wf_decoder_options *options,
+                                       wf__transducer_search **out, wf_error *err) {
+  *out = NULL;
+  wf__transducer_search *search = wf__calloc(1, sizeof *search);
+  if (search == NULL) return wf__fail_memory(err, sizeof *search, "a search");
+  search->graph = graph;
+  search->model = model;
+  search->options = *options;
+  search->num_waiting = model->num_durations > 0 ? (uint32_t)model->num_durations : 2;
+  search->epsilon_slack = wf__epsilon_slack(graph, options, false);
+  wf__predictions_init(&search->predictions, model);
+  uint64_t most = options->greedy ? 1 : (uint64_t)options->max_hypotheses;
+  search->waiting = wf__calloc(search->num_waiting, sizeof *search->waiting);
+  wf_status status = search->waiting != NULL ? WF_OK : wf__fail_memory(err, 64, "a search");
+  if (status == WF_OK) status = wf__transducer_set_init(&search->now, most, err);
+  if (status == WF_OK) status = wf__transducer_set_init(&search->next, most, err);
+  for (uint32_t w = 0; w < search->num_waiting && status == WF_OK; w++)
+    status = wf__transducer_set_init(&search->waiting[w], most, err);
+  if (status == WF_OK)
+    *out = search;
+  else
+    wf__transducer_search_free(search);
+  return status;
+}
+
+void wf__transducer_search_free(wf__transducer_search *search) {
+  if (search == NULL) return;
+  wf__transducer_set_free(&search->now);
+  wf__transducer_set_free(&search->next);
+  for (uint32_t w = 0; w < search->num_waiting && search->waiting != NULL; w++)
+    wf__transducer_set_free(&search->waiting[w]);
+  free(search->waiting);
+  wf__predictions_free(&search->predictions);
+  wf__scoring_free(&search->scoring);
+  wf__vec_free(&search->records);
+  wf__vec_free(&search->sources);
+  wf__vec_free(&search->row_of);
+  wf__vec_free(&search->numbers);
+  wf__vec_free(&search->frontier);
+  wf__vec_free(&search->used);
+  wf__vec_free(&search->live);
+  wf__vec_free(&search->frames);
+  wf__path_free(&search->path);
+  free(search);
+}
+
+wf_status wf__transducer_search_set_scorer(wf__transducer_search *search, const wf_scorer *scorer,
+                                           wf_error *err) {
+  search->epsilon_slack = wf__epsilon_slack(search->graph, &search->options, scorer != NULL);
+  return wf__scoring_set(&search->scoring, scorer, err);
+}
+
+/* --- frames ------------------------------------------------------------------------------ */
+
+static wf_status begin(wf__transducer_search *search, const wf_scores *scores, wf_error *err) {
+  wf__path_clear(&search->path);
+  search->path.flags = 0;
+  search->path.num_tokens = search->path.num_expanded = search->path.num_arcs =
+      search->path.num_narrowed = 0;
+  search->records.size = search->frames.size = search->row_of.size = 0;
+  search->num_frames = scores->num_frames;
+  for (uint32_t w = 0; w < search->num_waiting; w++) wf__transducer_set_clear(&search->waiting[w]);
+  WF__TRY(wf__scoring_begin(&search->scoring, err));
+  WF__TRY(wf__predictions_begin(&search->predictions, scores, err));
+  wf__transducer_token start = {
+      .state = (uint32_t)search->graph->view.start,
+      .arc = WF__NO_ARC,
+      .prev = WF__TRACE_ROOT,
+      .predictor = wf__context_start(search->model),
+      .context = search->scoring.scorer != NULL ? search->scoring.start : 0};
+  WF__TRY(wf__predictions_start(&search->predictions, &start.number, err));
+  return wf__transducer_set_offer(&search->waiting[0], &start, err);
+}
+
+/* Calls wf__predictions_keep with the contexts of all waiting tokens, if there are too many others.
+ */
+static wf_status drop_contexts(wf__transducer_search *search, wf_error *err) {
+  if (!wf__predictions_full(&search->predictions)) return WF_OK;
+  search->used.size = 0;
+  for (uint32_t w = 0; w < search->num_waiting; w++)
+    for (uint64_t i = 0; i < search->waiting[w].tokens.size; i++)
+      WF__TRY(wf__vec_push(&search->used, &search->waiting[w].tokens.data[i].number,
+                           "predictor contexts", err));
+  search->row_of.size = 0;
+  return wf__predictions_keep(&search->predictions, search->used.data, search->used.size, err);
+}
+
+/* The same for the contexts of a scorer with batch operations. */
+static wf_status drop_scorer_contexts(wf__transducer_search *search, wf_error *err) {
+  wf__scoring *scoring = &search->scoring;
+  if (!wf__scoring_batches(scoring)) return WF_OK;
+  const wf__scorer_batch_ops *ops = scoring->scorer->ops->batch;
+  if (!ops->is_full(scoring->scorer, scoring->memory)) return WF_OK;
+  search->live.size = 0;
+  WF__TRY(wf__vec_push(&search->live, scoring->start, "a scorer's contexts", err));
+  for (uint32_t w = 0; w < search->num_waiting; w++)
+    for (uint64_t i = 0; i < search->waiting[w].tokens.size; i++)
+      WF__TRY(wf__vec_push(&search->live, search->waiting[w].tokens.data[i].context,
+                           "a scorer's contexts", err));
+  wf__scoring_forget(scoring);
+  return ops->keep(scoring->scorer, &scoring->memory, &search->live, 1, err);
+}
+
+/* Makes the costs of all waiting tokens relative to the best that waits for this frame. */
+static void normalise(wf__transducer_search *search, const wf__transducer_set *set) {
+  float best = INFINITY;
+  for (uint64_t i = 0; i < set->tokens.size; i++)
+    if (set->tokens.data[i].cost < best) best = set->tokens.data[i].cost;
+  for (uint32_t w = 0; w < search->num_waiting; w++) {
+    wf__transducer_set *other = &search->waiting[w];
+    for (uint64_t i = 0; i < other->tokens.size; i++) other->tokens.data[i].cost -= best;
+    if (other->bound < INFINITY) other->bound -= best;
+  }
+}
+
+/* Takes the tokens that wait for a frame into `now`, as A(0). */
+static wf_status begin_frame(wf__transducer_search *search, int64_t frame, wf_error *err) {
+  wf__transducer_set *set = &search->waiting[frame % search->num_waiting];
+  float beam = search->options.greedy ? FLT_MAX : search->options.beam;
+  search->frame = frame;
+  normalise(search, set);
+  wf__transducer_set was = search->now;
+  search->now = *set;
+  *set = was;
+  wf__transducer_set_clear(set);
+  wf__transducer_set_cut(&search->now, beam);
+  WF__TRY(wf__transducer_close(search, &search->now, beam, err));
+  return wf__transducer_choose(search, err);
+}
+
+static bool is_anyone_waiting(const wf__transducer_search *search) {
+  for (uint32_t w = 0; w < search->num_waiting; w++)
+    if (search->waiting[w].tokens.size > 0) return true;
+  return false;
+}
+
+/* *best: record of the best token of A(0), for utterances that die. */
+static wf_status do_frame(wf__transducer_search *search, int64_t frame, uint32_t *best,
+                          wf_error *err) {
+  WF__TRY(wf__interrupted(err));
+  if (search->waiting[frame % search->num_waiting].tokens.size == 0) return WF_OK;
+  WF__TRY(drop_contexts(search, err));
+  WF__TRY(drop_scorer_contexts(search, err));
+  WF__TRY(begin_frame(search, frame, err));
+  *best = search->sources.data[0].number;
+  for (search->step = 0; search->sources.size > 0; search->step++) {
+    WF__TRY(wf__transducer_expand(search, err));
+    wf__transducer_set was = search->now;
+    search->now = search->next;
+    search->next = was;
+    WF__TRY(wf__transducer_choose(search, err));
+  }
+  return WF_OK;
+}
+
+/* --- the end ----------------------------------------------------------------------------- */
+
+static wf_status ending_cost(wf__transducer_search *search, const wf__transducer_token *token,
+                             float *cost, wf_error *err) {
+  float added = 0;
+  *cost = token->cost + wf__graph_final(search->graph, token->state);
+  if (*cost == INFINITY || search->scoring.scorer == NULL) return WF_OK;
+  WF__TRY(wf__scoring_final(&search->scoring, token->context, &added, err));
+  *cost += added;
+  return WF_OK;
+}
+
+/* Chooses the record that the path ends in. */
+static wf_status choose_end(wf__transducer_search *search, uint32_t *out, wf_error *err) {
+  uint64_t size = search->now.tokens.size, first = search->records.size - size;
+  wf__transducer_token best = {0};
+  *out = NONE;
+  for (uint64_t i = 0; i < size; i++) {
+    wf__transducer_token token = search->now.tokens.data[i];
+    WF__TRY(ending_cost(search, &token, &token.cost, err));
+    if (token.cost == INFINITY || (*out != NONE && !wf__transducer_before(&token, &best))) continue;
+    best = token;
+    *out = (uint32_t)(first + i);
+  }
+  search->path.final_cost = *out != NONE ? wf__graph_final(search->graph, best.state) : 0;
+  if (*out != NONE) return WF_OK;
+  *out = search->sources.data[0].number;
+  search->path.flags |= WF_RESULT_NOT_FINAL;
+  return WF_OK;
+}
+
+static void reverse32(void *data, uint64_t size) {
+  uint32_t *x = data;
+  for (uint64_t i = 0; i < size / 2; i++) {
+    uint32_t was = x[i];
+    x[i] = x[size - 1 - i];
+    x[size - 1 - i] = was;
+  }
+}
+
+/* Follows the records back from the end. */
+static wf_status make_path(wf__transducer_search *search, uint32_t end, wf_error *err) {
+  wf__path *path = &search->path;
+  for (uint32_t at = end; at != WF__TRACE_ROOT;) {
+    wf__transducer_record record = search->records.data[at];
+    if (path->arcs.size > search->records.size) return wf__fail_cycle(err);
+    at = record.prev;
+    if (record.arc == WF__NO_ARC) continue;
+    WF__TRY(wf__vec_push(&path->arcs, record.arc, "a path", err));
+    if (wf__graph_arc(search->graph, record.arc).ilabel == 0) continue;
+    WF__TRY(wf__vec_push(&path->loglikes, record.loglike, "a path", err));
+    WF__TRY(wf__vec_push(&search->frames, record.frame, "a path", err));
+  }
+  reverse32(path->arcs.data, path->arcs.size);
+  reverse32(path->loglikes.data, path->loglikes.size);
+  reverse32(search->frames.data, search->frames.size);
+  wf__score_sum sum = {search->scoring.start, 0};
+  WF__TRY(wf__path_score(path, 0, search->graph, &search->scoring,
+                         (path->flags & WF_RESULT_NOT_FINAL) == 0, &sum, err));
+  path->scorer_cost = sum.cost;
+  return WF_OK;
+}
+
+wf_status wf__transducer_search_run(wf__transducer_search *search, const wf_scores *scores,
+                                    wf_error *err) {
+  uint32_t best = NONE, end;
+  int64_t num_frames = scores->num_frames, last = 0;
+  WF__TRY(begin(search, scores, err));
+  for (int64_t t = 0; t < num_frames && is_anyone_waiting(search); t++) {
+    if (search->waiting[t % search->num_waiting].tokens.size > 0) last = t;
+    WF__TRY(do_frame(search, t, &best, err));
+  }
+  bool died = !is_anyone_waiting(search);
+  search->path.num_decoded = died ? last : num_frames;
+  if (died) {
+    search->path.flags |= WF_RESULT_DIED | WF_RESULT_NOT_FINAL;
+    search->path.final_cost = 0;
+    return make_path(search, best, err);
+  }
+  WF__TRY(begin_frame(search, num_frames, err));
+  WF__TRY(choose_end(search, &end, err));
+  return make_path(search, end, err);
+}
