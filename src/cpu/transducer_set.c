@@ -40,7 +40,7 @@ void wf__transducer_set_clear(wf__transducer_set *set) {
   clear_slots(set);
   set->tokens.size = 0;
   set->bound = INFINITY;
-  set->next_check = 2 * set->most + 64;
+  set->next_check = 2 * set->most + 8;
 }
 
 static uint32_t home(const wf__transducer_set *set, uint32_t state, uint64_t predictor,
@@ -110,7 +110,7 @@ static void tighten(wf__transducer_set *set) {
   for (uint64_t i = 0; i < size; i++)
     if (tokens[i].cost <= set->bound) tokens[kept++] = tokens[i];
   set->tokens.size = kept;
-  set->next_check = 2 * kept + 64;
+  set->next_check = 2 * kept + 8;
   fill_slots(set);
 }
 

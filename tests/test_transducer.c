@@ -1,0 +1,319 @@
+/* test_transducer.c - decoding with transducers.
+ *
+ * Random tasks are compared with the oracle bit for bit, and with every path. Built-in models are
+ * compared with the formulas in double. Bad models and bad inputs give one clear error each. */
+#include "math/hash.h"
+#include "table_scorer.h"
+#include "transducer/predictions.h"
+#include "transducer_oracle.h"
+
+/* --- models behind functions --------------------------------------------------------------- */
+
+/* Logits are a function of the frame, the history and the column. */
+struct functions {
+  uint64_t seed;
+  int num_tokens, num_logits, context_size;
+  bool coarse; /* few distinct logits, so that costs tie */
+};
+
+static float logit(const struct functions *f, float frame, float context, int column) {
+  uint64_t key = f->seed ^ wf__mix64((uint64_t)(int64_t)frame * 1000003 + (uint64_t)column) ^
+                 wf__mix64((uint64_t)(int64_t)context + 77);
+  uint64_t random = wf__mix64(key * 0x9e3779b97f4a7c15ULL);
+  if (column != 0 && column != f->num_tokens && random % 17 == 0) return -INFINITY;
+  return f->coarse ? (float)(random % 4) : (float)(random >> 40) * 0x1p-24f * 6;
+}
+
+static bool predict(void *user, const wf_predictor_rows *rows) {
+  const struct functions *f = user;
+  for (size_t i = 0; i < rows->count; i++) {
+    float sum = 0;
+    for (int k = 0; k < f->context_size; k++)
+      sum = sum * 16 + (float)rows->tokens[i * (size_t)f->context_size + (size_t)k];
+    if (f->context_size == 0) {
+      sum = (float)(((int)rows->states[i] * 31 + rows->tokens[i] + 1) % 65521);
+      rows->next_states[i] = sum;
+    }
+    rows->outputs[i] = sum;
+  }
+  return true;
+}
+
+static bool join(void *user, const wf_joiner_rows *rows) {
+  const struct functions *f = user;
+  for (size_t i = 0; i < rows->count; i++)
+    for (int c = 0; c < f->num_logits; c++)
+      rows->logits[i * (size_t)f->num_logits + (size_t)c] =
+          logit(f, rows->encoder[i], rows->predictor[i], c);
+  return true;
+}
+
+static wf_transducer_parts parts_of(struct functions *f, int num_tokens, int num_durations) {
+  wf_transducer_parts parts;
+  wf_transducer_parts_init(&parts);
+  parts.num_tokens = num_tokens;
+  parts.num_durations = num_durations;
+  parts.encoder_size = parts.predictor_size = 1;
+  parts.context_size = f->context_size;
+  parts.state_size = f->context_size == 0;
+  parts.predict = predict;
+  parts.join = join;
+  parts.user = f;
+  f->num_tokens = num_tokens;
+  f->num_logits = num_tokens + num_durations;
+  return parts;
+}
+
+/* The library's log-probabilities, which are the oracle's inputs; test_log_probs checks them. */
+struct log_probs {
+  wf__predictions predictions;
+  float *rows[4096];
+  size_t num_rows;
+  uint64_t keys[4096];
+};
+
+static const float *log_probs(void *user, int64_t t, const int *history, int size) {
+  struct log_probs *l = user;
+  const wf_transducer *model = l->predictions.model;
+  wf_error err = {0};
+  uint64_t context = wf__context_start(model), key;
+  for (int i = 0; i < size; i++) context = wf__context_after(model, context, history[i]);
+  key = context * 64 + (uint64_t)t;
+  for (size_t i = 0; i < l->num_rows; i++)
+    if (l->keys[i] == key) return l->rows[i];
+  uint32_t number;
+  const float *scores = NULL;
+  context = wf__context_start(model);
+  assert_ok(wf__predictions_start(&l->predictions, &number, &err));
+  for (int i = 0;; i++) {
+    assert_ok(wf__predictions_score(&l->predictions, t, &number, 1, &scores, &err));
+    if (i == size) break;
+    context = wf__context_after(model, context, history[i]);
+    assert_ok(wf__predictions_number(&l->predictions, context, number, history[i], &number, &err));
+  }
+  size_t bytes = wf__transducer_num_logits(model) * sizeof(float);
+  assert_true(l->num_rows < 4096);
+  l->rows[l->num_rows] = malloc(bytes);
+  memcpy(l->rows[l->num_rows], scores, bytes);
+  l->keys[l->num_rows] = key;
+  return l->rows[l->num_rows++];
+}
+
+static void begin_log_probs(struct log_probs *l, const wf_transducer *model,
+                            const wf_scores *scores) {
+  wf_error err = {0};
+  *l = (struct log_probs){0};
+  wf__predictions_init(&l->predictions, model);
+  assert_ok(wf__predictions_begin(&l->predictions, scores, &err));
+}
+
+static void end_log_probs(struct log_probs *l) {
+  for (size_t i = 0; i < l->num_rows; i++) free(l->rows[i]);
+  wf__predictions_free(&l->predictions);
+}
+
+/* --- random tasks -------------------------------------------------------------------------- */
+
+enum { NUM_WORDS = 3 };
+
+struct task {
+  struct functions functions;
+  wf_transducer *model;
+  wf_graph *graph;
+  wf_decoder_options options;
+  oracle_scorer tables;
+  wf_scorer *scorer;
+  float frames[16];
+  wf_scores scores;
+  oracle_transducer oracle;
+};
+
+/* States with a loop of the blank (label 1), random arcs, and epsilons that lead to later states.
+ */
+static wf_fst *random_graph(test_rng *rng, int num_tokens, int num_states) {
+  char text[8192];
+  size_t at = 0;
+  for (int s = 0; s < num_states; s++) {
+    if (s == 0 || test_below(rng, 8) > 0)
+      at += (size_t)snprintf(text + at, sizeof text - at, "%d %d 1 0 0\n", s, s);
+    for (uint32_t k = 1 + test_below(rng, 4); k > 0; k--) {
+      bool epsilon = test_below(rng, 4) == 0 && s + 1 < num_states;
+      int to = epsilon ? s + 1 + (int)test_below(rng, (uint32_t)(num_states - s - 1))
+                       : (int)test_below(rng, (uint32_t)num_states);
+      int label = epsilon ? 0 : 1 + (int)test_below(rng, (uint32_t)num_tokens);
+      at += (size_t)snprintf(text + at, sizeof text - at, "%d %d %d %d %g\n", s, to, label,
+                             (int)test_below(rng, 2 * NUM_WORDS) % (NUM_WORDS + 1),
+                             (double)test_below(rng, 9) / 8);
+    }
+  }
+  for (int s = 0; s < num_states; s++)
+    if (s == num_states - 1 || test_below(rng, 2))
+      at += (size_t)snprintf(text + at, sizeof text - at, "%d %g\n", s,
+                             (double)test_below(rng, 4) / 4);
+  return test_fst_of(WF_TROPICAL, text);
+}
+
+static void set_options(struct task *task, test_rng *rng, bool wide) {
+  static const float beams[] = {0, 0.5f, 2, 8, 100};
+  wf_decoder_options_init(&task->options);
+  task->options.beam = wide ? 1e30f : beams[test_below(rng, 5)];
+  task->options.max_hypotheses = wide ? 100000 : 1 + (int32_t)test_below(rng, 5);
+  task->options.max_symbols = 1 + (int32_t)test_below(rng, 3);
+  task->options.acoustic_scale = test_below(rng, 4) == 0 ? 0.5f : 1;
+  task->options.word_score = test_below(rng, 3) == 0 ? -0.3f : 0;
+  task->options.blank_penalty = test_below(rng, 3) == 0 ? 0.5f : 0;
+  task->options.greedy = !wide && test_below(rng, 5) == 0;
+  task->options.num_threads = 1;
+}
+
+static void make_task(struct task *task, uint64_t seed, bool wide) {
+  wf_error err = {0};
+  test_rng rng = {seed};
+  int num_tokens = 2 + (int)test_below(&rng, 3),
+      num_durations = test_below(&rng, 2) ? 0 : 2 + (int)test_below(&rng, 3);
+  *task = (struct task){0};
+  task->functions =
+      (struct functions){.seed = wf__mix64(seed), .context_size = (int)test_below(&rng, 3)};
+  task->functions.coarse = task->functions.context_size > 0 && test_below(&rng, 2);
+  wf_transducer_parts parts = parts_of(&task->functions, num_tokens, num_durations);
+  assert_ok(wf_transducer_create(&parts, &task->model, &err));
+  wf_fst *fst = random_graph(&rng, num_tokens, 1 + (int)test_below(&rng, wide ? 4 : 6));
+  assert_ok(wf_graph_create(fst, NULL, 0, &task->graph, &err));
+  wf_fst_free(fst);
+  set_options(task, &rng, wide);
+  if (wide) task->options.max_symbols = 1 + task->options.max_symbols % 2;
+  int64_t num_frames = test_below(&rng, wide ? 4 : 7);
+  for (int64_t t = 0; t < num_frames; t++) task->frames[t] = (float)t;
+  task->scores =
+      (wf_scores){.data = task->frames, .num_frames = num_frames, .num_columns = 1, .stride = 1};
+  if (test_below(&rng, 2)) {
+    bool many = test_below(&rng, 2);
+    table_scorer_shape shape = {
+        .max_contexts = 4, .num_words = NUM_WORDS, .negative = test_below(&rng, 2)};
+    task->tables = test_random_tables(&rng, &shape);
+    task->scorer = test_table_scorer(&task->tables, many);
+  }
+  task->oracle = (oracle_transducer){.view = wf_fst_get_view(wf_graph_fst(task->graph)),
+                                     .scorer = task->scorer != NULL ? &task->tables : NULL,
+                                     .num_tokens = num_tokens,
+                                     .num_durations = num_durations,
+                                     .context_size = task->functions.context_size,
+                                     .num_frames = num_frames,
+                                     .log_probs = log_probs};
+}
+
+static void free_task(struct task *task) {
+  if (task->scorer != NULL) test_free_tables(&task->tables);
+  wf_scorer_free(task->scorer);
+  wf_graph_free(task->graph);
+  wf_transducer_free(task->model);
+}
+
+static wf_result *decode(struct task *task) {
+  wf_error err = {0};
+  wf_decoder *decoder;
+  wf_result *result;
+  assert_ok(wf_decoder_create_transducer(task->graph, task->model, &task->options, &decoder, &err));
+  assert_ok(wf_decoder_set_scorer(decoder, task->scorer, &err));
+  assert_ok(test_decode(decoder, &task->scores, 1, NULL, &result, &err));
+  assert_string_equal(result->message, "");
+  wf_decoder_free(decoder);
+  return result;
+}
+
+static bool is_same(const wf_result *r, const oracle_transducer_result *o) {
+  return r->flags == o->flags && r->num_decoded == o->num_decoded &&
+         r->graph_cost == o->graph_cost && r->acoustic_cost == o->acoustic_cost &&
+         r->scorer_cost == o->scorer_cost && r->num_tokens == o->num_tokens &&
+         r->num_expanded == o->num_expanded && r->num_arcs == o->num_arcs &&
+         (int)r->num_words == o->num_words &&
+         (r->num_words == 0 || memcmp(r->words, o->words, r->num_words * sizeof *r->words) == 0) &&
+         (r->num_decoded == 0 ||
+          memcmp(r->alignment, o->alignment, (size_t)r->num_decoded * sizeof *r->alignment) == 0);
+}
+
+/* What the tasks have covered. */
+struct coverage {
+  int tasks, finals, dead, worded, scored, timed, greedy, states;
+};
+
+static void count(struct coverage *seen, const struct task *task, const wf_result *result) {
+  seen->tasks++;
+  seen->finals += !(result->flags & WF_RESULT_NOT_FINAL);
+  seen->dead += (result->flags & WF_RESULT_DIED) != 0;
+  seen->worded += result->num_words > 0;
+  seen->scored += task->scorer != NULL;
+  seen->timed += task->oracle.num_durations > 0;
+  seen->greedy += task->options.greedy;
+  seen->states += task->functions.context_size == 0;
+}
+
+static void test_random(void **state) {
+  (void)state;
+  struct coverage seen = {0};
+  for (uint64_t seed = 0; seed < test_seeds(20000); seed++) {
+    struct task task;
+    struct log_probs probs;
+    oracle_transducer_result expected;
+    make_task(&task, seed, false);
+    wf_result *result = decode(&task);
+    begin_log_probs(&probs, task.model, &task.scores);
+    task.oracle.user = &probs;
+    oracle_transduce(&task.oracle, &task.options, &expected);
+    if (!is_same(result, &expected))
+      fail_msg(
+          "seed %llu: flags %u/%u decoded %lld/%lld cost %.9g+%.9g+%.9g / %.9g+%.9g+%.9g "
+          "words %zu/%d tokens %llu/%llu expanded %llu/%llu",
+          (unsigned long long)seed, result->flags, expected.flags, (long long)result->num_decoded,
+          (long long)expected.num_decoded, result->graph_cost, result->acoustic_cost,
+          result->scorer_cost, expected.graph_cost, expected.acoustic_cost, expected.scorer_cost,
+          result->num_words, expected.num_words, (unsigned long long)result->num_tokens,
+          (unsigned long long)expected.num_tokens, (unsigned long long)result->num_expanded,
+          (unsigned long long)expected.num_expanded);
+    count(&seen, &task, result);
+    end_log_probs(&probs);
+    wf_result_free(result);
+    free_task(&task);
+  }
+  print_message(
+      "%d tasks: %d final, %d dead, %d with words, %d with a scorer, %d with durations, "
+      "%d greedy, %d with states\n",
+      seen.tasks, seen.finals, seen.dead, seen.worded, seen.scored, seen.timed, seen.greedy,
+      seen.states);
+  assert_true(seen.finals > seen.tasks / 10 && seen.dead > 0 && seen.worded > seen.tasks / 5 &&
+              seen.scored > seen.tasks / 5 && seen.timed > seen.tasks / 5 && seen.greedy > 0 &&
+              seen.states > 0);
+}
+
+/* Without pruning, no path is cheaper than the result. */
+static void test_every_path(void **state) {
+  (void)state;
+  int num_finals = 0;
+  for (uint64_t seed = 0; seed < test_seeds(4000); seed++) {
+    struct task task;
+    struct log_probs probs;
+    make_task(&task, seed + 1000000, true);
+    wf_result *result = decode(&task);
+    begin_log_probs(&probs, task.model, &task.scores);
+    task.oracle.user = &probs;
+    double best = oracle_best_transduction(&task.oracle, &task.options);
+    bool final = !(result->flags & WF_RESULT_NOT_FINAL);
+    if (final != (best != INFINITY) || (final && fabs(result->cost - best) > 1e-4))
+      fail_msg("seed %llu: cost %.9g, flags %u; the best path costs %.9g", (unsigned long long)seed,
+               result->cost, result->flags, best);
+    num_finals += final;
+    end_log_probs(&probs);
+    wf_result_free(result);
+    free_task(&task);
+  }
+  print_message("%d tasks had a path\n", num_finals);
+  assert_true(num_finals > 100 || test_seeds(4000) < 4000);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_random),
+      cmocka_unit_test(test_every_path),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
