@@ -67,8 +67,8 @@ static wf_status make_decoder(struct decode_run *run, wf_error *err) {
   options.blank = run->decoder_options.blank;
   wf_status status = wf_transducer_open(run->transducer_path, &options, &model, err);
   if (status == WF_OK)
-    status = wf_decoder_create_transducer(run->graph, model, &run->decoder_options, &run->decoder,
-                                          err);
+    status =
+        wf_decoder_create_transducer(run->graph, model, &run->decoder_options, &run->decoder, err);
   wf_transducer_free(model);
   return status;
 }
@@ -462,9 +462,10 @@ int cmd_decode(int argc, char **argv) {
   cli_flag_str(&parser, "am", 0, &run.aligner.am.path, "MODEL",
                "take the score column of each label from this acoustic model; with Kaldi's "
                "HCLG.fst: the final.mdl of the model that computed the scores");
-  cli_flag_str(&parser, "transducer", 0, &run.transducer_path, "FILE",
-               "a transducer's predictor and joiner (.safetensors): SCORES are encoder outputs, and "
-               "the graph has topology transducer");
+  cli_flag_str(
+      &parser, "transducer", 0, &run.transducer_path, "FILE",
+      "a transducer's predictor and joiner (.safetensors): SCORES are encoder outputs, and "
+      "the graph has topology transducer");
   aligner_decode_flags(&parser, &run.aligner);
   cli_flag_str(
       &parser, "ref", 0, &run.reference, "FILE",

@@ -10,6 +10,18 @@
 
 #define NONE UINT32_MAX
 
+/* The label of each column: the smallest, if there are several. */
+static wf_status find_labels(wf__transducer_search *search, wf_error *err) {
+  const wf_graph *graph = search->graph;
+  int32_t num_tokens = search->model->num_tokens;
+  WF__TRY(wf__vec_grow(&search->labels, (uint64_t)num_tokens, "a search", err));
+  for (int32_t c = 0; c < num_tokens; c++) search->labels.data[c] = 0;
+  for (int32_t label = graph->num_labels - 1; label > 0; label--)
+    search->labels.data[graph->columns[label]] = label;
+  search->labels.size = (uint64_t)num_tokens;
+  return WF_OK;
+}
+
 wf_status wf__transducer_search_create(const wf_graph *graph, const wf_transducer *model,
                                        const wf_decoder_options *options,
                                        wf__transducer_search **out, wf_error *err) {
@@ -29,6 +41,10 @@ wf_status wf__transducer_search_create(const wf_graph *graph, const wf_transduce
   if (status == WF_OK) status = wf__transducer_set_init(&search->next, most, err);
   for (uint32_t w = 0; w < search->num_waiting && status == WF_OK; w++)
     status = wf__transducer_set_init(&search->waiting[w], most, err);
+  search->keeps_lattice = options->lattice_beam > 0;
+  if (status == WF_OK)
+    status = wf__transducer_lattice_init(&search->lattice, search->num_waiting, err);
+  if (status == WF_OK) status = find_labels(search, err);
   if (status == WF_OK)
     *out = search;
   else
@@ -53,6 +69,9 @@ void wf__transducer_search_free(wf__transducer_search *search) {
   wf__vec_free(&search->used);
   wf__vec_free(&search->live);
   wf__vec_free(&search->frames);
+  wf__vec_free(&search->labels);
+  wf__vec_free(&search->ends);
+  wf__transducer_lattice_free(&search->lattice, search->num_waiting);
   wf__path_free(&search->path);
   free(search);
 }
@@ -72,6 +91,8 @@ static wf_status begin(wf__transducer_search *search, const wf_scores *scores, w
       search->path.num_narrowed = 0;
   search->records.size = search->frames.size = search->row_of.size = 0;
   search->num_frames = scores->num_frames;
+  search->ends.size = 0;
+  if (search->keeps_lattice) wf__transducer_lattice_clear(search);
   for (uint32_t w = 0; w < search->num_waiting; w++) wf__transducer_set_clear(&search->waiting[w]);
   WF__TRY(wf__scoring_begin(&search->scoring, err));
   WF__TRY(wf__predictions_begin(&search->predictions, scores, err));
@@ -110,6 +131,9 @@ static wf_status drop_scorer_contexts(wf__transducer_search *search, wf_error *e
     for (uint64_t i = 0; i < search->waiting[w].tokens.size; i++)
       WF__TRY(wf__vec_push(&search->live, search->waiting[w].tokens.data[i].context,
                            "a scorer's contexts", err));
+  const wf__history *history = &search->lattice.history;
+  for (uint64_t i = 0; i < history->contexts.size; i++)
+    WF__TRY(wf__vec_push(&search->live, history->contexts.data[i], "a scorer's contexts", err));
   wf__scoring_forget(scoring);
   return ops->keep(scoring->scorer, &scoring->memory, &search->live, 1, err);
 }
@@ -123,7 +147,25 @@ static void normalise(wf__transducer_search *search, const wf__transducer_set *s
     wf__transducer_set *other = &search->waiting[w];
     for (uint64_t i = 0; i < other->tokens.size; i++) other->tokens.data[i].cost -= best;
     if (other->bound < INFINITY) other->bound -= best;
+    for (uint64_t i = 0; i < search->lattice.waiting[w].size; i++)
+      search->lattice.waiting[w].data[i].cost -= best;
   }
+}
+
+/* The lattice of an utterance that ends here, or dies in this frame, ends in these tokens. */
+static wf_status keep_ends(wf__transducer_search *search, wf_error *err) {
+  bool last = search->frame == search->num_frames;
+  uint64_t size = last ? search->now.tokens.size : search->sources.size,
+           first = search->records.size - search->now.tokens.size;
+  search->ends.size = 0;
+  WF__TRY(wf__vec_grow(&search->ends, size, "the lattice", err));
+  for (uint64_t i = 0; i < size; i++) {
+    uint64_t number = last ? i : search->sources.data[i].number - first;
+    search->ends.data[i] = (wf__transducer_source){search->now.tokens.data[number],
+                                                   search->lattice.base + (uint32_t)number};
+  }
+  search->ends.size = size;
+  return WF_OK;
 }
 
 /* Takes the tokens that wait for a frame into `now`, as A(0). */
@@ -137,8 +179,11 @@ static wf_status begin_frame(wf__transducer_search *search, int64_t frame, wf_er
   *set = was;
   wf__transducer_set_clear(set);
   wf__transducer_set_cut(&search->now, beam);
+  if (search->keeps_lattice) WF__TRY(wf__transducer_lattice_frame(search, err));
   WF__TRY(wf__transducer_close(search, &search->now, beam, err));
-  return wf__transducer_choose(search, err);
+  if (search->keeps_lattice) WF__TRY(wf__transducer_lattice_set(search, beam, true, err));
+  WF__TRY(wf__transducer_choose(search, err));
+  return search->keeps_lattice ? keep_ends(search, err) : WF_OK;
 }
 
 static bool is_anyone_waiting(const wf__transducer_search *search) {
@@ -151,7 +196,11 @@ static bool is_anyone_waiting(const wf__transducer_search *search) {
 static wf_status do_frame(wf__transducer_search *search, int64_t frame, uint32_t *best,
                           wf_error *err) {
   WF__TRY(wf__interrupted(err));
-  if (search->waiting[frame % search->num_waiting].tokens.size == 0) return WF_OK;
+  if (search->waiting[frame % search->num_waiting].tokens.size == 0) {
+    search->frame = frame;
+    wf__transducer_set_clear(&search->now);
+    return search->keeps_lattice ? wf__transducer_lattice_frame(search, err) : WF_OK;
+  }
   WF__TRY(drop_contexts(search, err));
   WF__TRY(drop_scorer_contexts(search, err));
   WF__TRY(begin_frame(search, frame, err));
@@ -161,6 +210,8 @@ static wf_status do_frame(wf__transducer_search *search, int64_t frame, uint32_t
     wf__transducer_set was = search->now;
     search->now = search->next;
     search->next = was;
+    if (search->keeps_lattice)
+      WF__TRY(wf__transducer_lattice_set(search, search->cutoff, false, err));
     WF__TRY(wf__transducer_choose(search, err));
   }
   return WF_OK;
@@ -168,8 +219,9 @@ static wf_status do_frame(wf__transducer_search *search, int64_t frame, uint32_t
 
 /* --- the end ----------------------------------------------------------------------------- */
 
-static wf_status ending_cost(wf__transducer_search *search, const wf__transducer_token *token,
-                             float *cost, wf_error *err) {
+wf_status wf__transducer_ending_cost(wf__transducer_search *search,
+                                     const wf__transducer_token *token, float *cost,
+                                     wf_error *err) {
   float added = 0;
   *cost = token->cost + wf__graph_final(search->graph, token->state);
   if (*cost == INFINITY || search->scoring.scorer == NULL) return WF_OK;
@@ -185,7 +237,7 @@ static wf_status choose_end(wf__transducer_search *search, uint32_t *out, wf_err
   *out = NONE;
   for (uint64_t i = 0; i < size; i++) {
     wf__transducer_token token = search->now.tokens.data[i];
-    WF__TRY(ending_cost(search, &token, &token.cost, err));
+    WF__TRY(wf__transducer_ending_cost(search, &token, &token.cost, err));
     if (token.cost == INFINITY || (*out != NONE && !wf__transducer_before(&token, &best))) continue;
     best = token;
     *out = (uint32_t)(first + i);

@@ -9,6 +9,7 @@
 #ifndef WF_CPU_TRANSDUCER_SEARCH_H
 #define WF_CPU_TRANSDUCER_SEARCH_H
 
+#include "cpu/transducer_lattice.h"
 #include "cpu/transducer_set.h"
 #include "decode/backend.h"
 #include "transducer/predictions.h"
@@ -46,6 +47,11 @@ typedef struct wf__transducer_search {
   float cutoff, best;           /* of the step */
   wf__transducer_source greedy; /* the best candidate of a greedy step, and its row */
   const float *greedy_row;
+  bool keeps_lattice; /* lattice_beam > 0 */
+  wf__transducer_lattice lattice;
+  WF__VEC(int32_t) labels; /* of the model's columns */
+  WF__VEC(wf__transducer_source)
+  ends; /* the tokens that the path may end in, and their numbers in the lattice's last frame */
   wf__path path; /* the result; `loglikes` and `frames` of each consuming arc */
   WF__VEC(int32_t) frames;
 } wf__transducer_search;
@@ -60,6 +66,10 @@ wf_status wf__transducer_search_set_scorer(wf__transducer_search *search, const 
 /* Searches an utterance, whose scores are encoder outputs. The result is in `path` and `frames`. */
 wf_status wf__transducer_search_run(wf__transducer_search *search, const wf_scores *scores,
                                     wf_error *err);
+
+/* The token's cost with the final costs of graph and scorer. */
+wf_status wf__transducer_ending_cost(wf__transducer_search *search,
+                                     const wf__transducer_token *token, float *cost, wf_error *err);
 
 /* transducer_step.c: the steps of a frame. `now` holds A(0), with its records from `first` on. */
 wf_status wf__transducer_expand(wf__transducer_search *search, wf_error *err);

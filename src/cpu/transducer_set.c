@@ -58,6 +58,11 @@ static uint32_t slot_of(const wf__transducer_set *set, uint32_t state, uint64_t 
   return at;
 }
 
+uint32_t wf__transducer_set_number(const wf__transducer_set *set, uint32_t state,
+                                   uint64_t predictor, uint64_t context) {
+  return set->slots[slot_of(set, state, predictor, context)];
+}
+
 /* Enters all tokens into the table. */
 static void fill_slots(wf__transducer_set *set) {
   clear_slots(set);

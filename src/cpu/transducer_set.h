@@ -30,6 +30,9 @@ typedef struct wf__transducer_set {
 wf_status wf__transducer_set_init(wf__transducer_set *set, uint64_t most, wf_error *err);
 void wf__transducer_set_free(wf__transducer_set *set);
 void wf__transducer_set_clear(wf__transducer_set *set);
+/* The number of the triple's token; NONE (UINT32_MAX): it has none. */
+uint32_t wf__transducer_set_number(const wf__transducer_set *set, uint32_t state,
+                                   uint64_t predictor, uint64_t context);
 /* Finds the token of the triple, or makes one of cost +infinity. *out: its number. */
 wf_status wf__transducer_set_find(wf__transducer_set *set, uint32_t state, uint64_t predictor,
                                   uint64_t context, uint32_t *out, wf_error *err);

@@ -91,6 +91,10 @@ static wf_status offer(wf__transducer_search *search, wf__transducer_token *toke
                        float loglike, int32_t duration, wf_error *err) {
   token->cost = cost;
   token->loglike = loglike;
+  if (search->keeps_lattice) {
+    uint64_t first = search->records.size - search->now.tokens.size; /* record of now's first */
+    WF__TRY(wf__transducer_note(search, token, (uint32_t)(token->prev - first), duration, err));
+  }
   if (duration == 0) return wf__transducer_set_offer(&search->next, token, err);
   int64_t frame = search->frame + duration;
   if (frame > search->num_frames) frame = search->num_frames;
@@ -233,6 +237,7 @@ wf_status wf__transducer_expand(wf__transducer_search *search, wf_error *err) {
   const float *rows;
   size_t size = wf__transducer_num_logits(search->model);
   wf__transducer_set_clear(&search->next);
+  if (search->keeps_lattice) wf__transducer_lattice_begin_step(search);
   WF__TRY(score_sources(search, &rows, err));
   search->best = search->options.greedy ? INFINITY : best_waiting(search);
   search->cutoff = add_finite(search->best, search->options.beam);
@@ -246,6 +251,7 @@ wf_status wf__transducer_expand(wf__transducer_search *search, wf_error *err) {
     search->row_of.data[search->numbers.data[i]] = NONE;
   if (status == WF_OK && search->options.greedy) status = offer_greedy(search, err);
   float cutoff = search->options.greedy ? FLT_MAX : search->cutoff;
+  if (search->keeps_lattice) wf__transducer_lattice_end_step(search, cutoff);
   if (status == WF_OK) status = cut(search, cutoff, err);
   return status == WF_OK ? wf__transducer_close(search, &search->next, cutoff, err) : status;
 }

@@ -47,5 +47,9 @@ wf_status wf__cpu_decode_transducer(struct wf__cpu_backend *self, const wf__batc
   int64_t num_frames = search->path.num_decoded;
   search->path.num_decoded = (int64_t)search->frames.size;
   WF__TRY(wf__result_fill(batch->results[i], self->graph, &self->options, &search->path, err));
-  return count_frames(search, self->graph, num_frames, batch->results[i], err);
+  search->path.num_decoded = num_frames;
+  WF__TRY(count_frames(search, self->graph, num_frames, batch->results[i], err));
+  if (self->options.lattice_beam <= 0) return WF_OK;
+  WF__TRY(wf__transducer_lattice_make(search, &batch->results[i]->lattice, err));
+  return wf__result_determinize(batch, self->graph, batch->results[i], err);
 }

@@ -27,7 +27,6 @@ static wf_status check_tokens(const wf_transducer *model, const wf_graph *graph,
 /* The name of an option that transducers do not have; NULL: none is set. */
 static const char *unsupported(const wf_decoder_options *options, bool on_gpu) {
   if (on_gpu) return "device cuda";
-  if (options->lattice_beam > 0) return "lattice_beam";
   if (options->blank_skip_threshold < 1) return "blank_skip_threshold";
   return options->recombine != 0 ? "recombine=state" : NULL;
 }
