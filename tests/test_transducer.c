@@ -3,6 +3,7 @@
  * Random tasks are compared with the oracle bit for bit, and with every path. Built-in models are
  * compared with the formulas in double. Bad models and bad inputs give one clear error each. */
 #include "math/hash.h"
+#include "lattice_oracle.h"
 #include "table_scorer.h"
 #include "transducer/predictions.h"
 #include "transducer_oracle.h"
@@ -256,7 +257,13 @@ static void test_random(void **state) {
     struct log_probs probs;
     oracle_transducer_result expected;
     make_task(&task, seed, false);
+    task.options.lattice_beam = seed % 2 == 0 ? 0 : 1;
     wf_result *result = decode(&task);
+    if (seed % 2 != 0) {
+      wf_lattice_view lattice = wf_lattice_get(result->lattice);
+      oracle_check_shape(&lattice, result->num_decoded);
+      assert_true(fabs(oracle_lattice_best(&lattice) - result->cost) < 1e-4);
+    }
     begin_log_probs(&probs, task.model, &task.scores);
     task.oracle.user = &probs;
     oracle_transduce(&task.oracle, &task.options, &expected);
@@ -285,29 +292,86 @@ static void test_random(void **state) {
               seen.states > 0);
 }
 
-/* Without pruning, no path is cheaper than the result. */
+/* Adds the words of the paths of a lattice from state s on, except those above `most`. */
+static void add_paths(const wf_lattice_view *lattice, uint64_t s, int *words, int size, double cost,
+                      double most, struct oracle_sentences *out) {
+  double end = cost + (double)lattice->final_graph_cost[s] + (double)lattice->final_scorer_cost[s];
+  if (cost > most) return;
+  if (end != INFINITY) oracle_add_sentence(out, words, size, end);
+  for (uint64_t a = lattice->arc_off[s]; a < lattice->arc_off[s + 1]; a++) {
+    const wf_lattice_arc *arc = &lattice->arcs[a];
+    if (arc->olabel != 0) words[size] = arc->olabel;
+    add_paths(lattice, (uint64_t)arc->nextstate, words, size + (arc->olabel != 0),
+              cost + (double)arc->graph_cost + (double)arc->acoustic_cost +
+                  (double)arc->scorer_cost,
+              most, out);
+  }
+}
+
+static double cost_of(const struct oracle_sentences *sentences, const struct oracle_sentence *s) {
+  for (size_t i = 0; i < sentences->size; i++)
+    if (sentences->data[i].size == s->size &&
+        memcmp(sentences->data[i].words, s->words, (size_t)s->size * sizeof *s->words) == 0)
+      return sentences->data[i].cost;
+  return INFINITY;
+}
+
+/* The lattice has the sentences whose best path is within the beam, at its cost. */
+static size_t check_lattice(const struct task *task, const wf_result *result, double best,
+                            const struct oracle_sentences *wanted, uint64_t seed) {
+  wf_lattice_view lattice = wf_lattice_get(result->lattice);
+  struct oracle_sentences found = {0};
+  int words[64];
+  oracle_check_shape(&lattice, result->num_decoded);
+  if (fabs(oracle_lattice_best(&lattice) - result->cost) > 1e-4)
+    fail_msg("seed %llu: best of the lattice %.9g, result %.9g", (unsigned long long)seed,
+             oracle_lattice_best(&lattice), result->cost);
+  add_paths(&lattice, 0, words, 0, 0, best + 6, &found);
+  for (size_t i = 0; i < wanted->size; i++) {
+    double cost = wanted->data[i].cost, other = cost_of(&found, &wanted->data[i]);
+    if (cost > best + (double)task->options.lattice_beam - 1e-3 ? other < cost - 1e-3
+                                                                : fabs(other - cost) > 1e-3)
+      fail_msg("seed %llu: a sentence of %d words costs %.9g, in the lattice %.9g",
+               (unsigned long long)seed, wanted->data[i].size, cost, other);
+  }
+  for (size_t i = 0; i < found.size; i++)
+    assert_true(found.data[i].cost > best + 3 || cost_of(wanted, &found.data[i]) != INFINITY);
+  size_t size = found.size;
+  free(found.data);
+  return size;
+}
+
+/* Without pruning, no path is cheaper than the result, and the lattice has all paths of its beam.
+ */
 static void test_every_path(void **state) {
   (void)state;
   int num_finals = 0;
-  for (uint64_t seed = 0; seed < test_seeds(4000); seed++) {
+  size_t num_sentences = 0;
+  for (uint64_t seed = 0; seed < test_seeds(2000); seed++) {
     struct task task;
     struct log_probs probs;
+    struct oracle_sentences sentences = {0};
     make_task(&task, seed + 1000000, true);
+    task.options.lattice_beam = 2;
+    task.options.lattice_prune_interval = 1 + (int32_t)(seed % 3);
     wf_result *result = decode(&task);
     begin_log_probs(&probs, task.model, &task.scores);
     task.oracle.user = &probs;
-    double best = oracle_best_transduction(&task.oracle, &task.options);
+    double best = oracle_best_transduction(&task.oracle, &task.options, &sentences);
     bool final = !(result->flags & WF_RESULT_NOT_FINAL);
     if (final != (best != INFINITY) || (final && fabs(result->cost - best) > 1e-4))
       fail_msg("seed %llu: cost %.9g, flags %u; the best path costs %.9g", (unsigned long long)seed,
                result->cost, result->flags, best);
     num_finals += final;
+    if (final) num_sentences += check_lattice(&task, result, best, &sentences, seed);
+    free(sentences.data);
     end_log_probs(&probs);
     wf_result_free(result);
     free_task(&task);
   }
-  print_message("%d tasks had a path\n", num_finals);
-  assert_true(num_finals > 100 || test_seeds(4000) < 4000);
+  print_message("%d tasks had a path; their lattices had %zu sentences\n", num_finals,
+                num_sentences);
+  assert_true(num_finals > 100 || test_seeds(2000) < 2000);
 }
 
 int main(void) {

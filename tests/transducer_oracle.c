@@ -422,17 +422,41 @@ struct walk {
   const oracle_transducer *task;
   const wf_decoder_options *o;
   double best;
+  struct oracle_sentences *sentences;
+  int words[ORACLE_SENTENCE], num_words;
 };
+
+void oracle_add_sentence(struct oracle_sentences *sentences, const int *words, int size,
+                         double cost) {
+  for (size_t i = 0; i < sentences->size; i++) {
+    struct oracle_sentence *other = &sentences->data[i];
+    if (other->size != size || memcmp(other->words, words, (size_t)size * sizeof *words) != 0)
+      continue;
+    if (cost < other->cost) other->cost = cost;
+    return;
+  }
+  if (sentences->size == sentences->room) {
+    sentences->room = 2 * sentences->room + 16;
+    sentences->data = realloc(sentences->data, sentences->room * sizeof *sentences->data);
+  }
+  struct oracle_sentence *sentence = &sentences->data[sentences->size++];
+  *sentence = (struct oracle_sentence){.size = size, .cost = cost};
+  memcpy(sentence->words, words, (size_t)size * sizeof *words);
+}
 
 static void visit(struct walk *walk, int64_t state, int context, const int *history, int size,
                   int64_t t, int step, double cost) {
   const oracle_transducer *task = walk->task;
   const oracle_scorer *scorer = task->scorer;
-  if (cost >= walk->best + 100) return; /* no cost is below -100 */
+  if (cost >= walk->best + 8)
+    return; /* the rest costs more than -4, and only sentences within 4
+               of the best are wanted */
   if (t == task->num_frames) {
     double end = cost + (double)task->view.final_cost[state] +
                  (scorer != NULL ? (double)scorer->final[context] : 0);
     if (end < walk->best) walk->best = end;
+    if (walk->sentences != NULL && end != INFINITY)
+      oracle_add_sentence(walk->sentences, walk->words, walk->num_words, end);
   }
   const float *row = t < task->num_frames ? task->log_probs(task->user, t, history, size) : NULL;
   for (uint64_t a = task->view.arc_off[state]; a < task->view.arc_off[state + 1]; a++) {
@@ -445,12 +469,16 @@ static void visit(struct walk *walk, int64_t state, int context, const int *hist
       added += (double)scorer->cost[at];
       next = scorer->next[at];
     }
-    if (added == INFINITY) continue;
+    if (added == INFINITY || (arc->ilabel != 0 && row == NULL)) continue;
+    if (arc->olabel != 0) {
+      assert_true(walk->num_words < ORACLE_SENTENCE);
+      walk->words[walk->num_words++] = arc->olabel;
+    }
     if (arc->ilabel == 0) {
       visit(walk, arc->nextstate, next, history, size, t, step, added);
+      walk->num_words -= arc->olabel != 0;
       continue;
     }
-    if (row == NULL) continue;
     bool blank = arc->ilabel - 1 == task->blank;
     struct run rules = {.task = task, .o = walk->o};
     memcpy(longer, history, (size_t)size * sizeof *longer);
@@ -464,11 +492,13 @@ static void visit(struct walk *walk, int64_t state, int context, const int *hist
       visit(walk, arc->nextstate, next, longer, length, to, d == 0 ? step + 1 : 0,
             added - (double)walk->o->acoustic_scale * loglike);
     }
+    walk->num_words -= arc->olabel != 0;
   }
 }
 
-double oracle_best_transduction(const oracle_transducer *task, const wf_decoder_options *options) {
-  struct walk walk = {task, options, INFINITY};
+double oracle_best_transduction(const oracle_transducer *task, const wf_decoder_options *options,
+                                struct oracle_sentences *sentences) {
+  struct walk walk = {task, options, INFINITY, sentences};
   const int none[1] = {0};
   visit(&walk, task->view.start, 0, none, 0, 0, 0, 0);
   return walk.best;

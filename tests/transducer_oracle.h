@@ -36,8 +36,22 @@ typedef struct oracle_transducer_result {
 /* Graphs have no epsilon cycles. */
 void oracle_transduce(const oracle_transducer *task, const wf_decoder_options *options,
                       oracle_transducer_result *out);
+/* Sequences of words, each with the cost of its best path. */
+enum { ORACLE_SENTENCE = 64 };
+struct oracle_sentences {
+  struct oracle_sentence {
+    int words[ORACLE_SENTENCE], size;
+    double cost;
+  } * data;
+  size_t size, room;
+};
+void oracle_add_sentence(struct oracle_sentences *sentences, const int *words, int size,
+                         double cost);
 /* Cost of the best complete path with at most max_symbols tokens a frame, in double, without
- * pruning, and without recombination of different histories; +infinity if there is none. */
-double oracle_best_transduction(const oracle_transducer *task, const wf_decoder_options *options);
+ * pruning, and without recombination of different histories; +infinity if there is none. Adds the
+ * words of paths to `sentences`, unless it is NULL: of all that cost less than 4 above the best.
+ * Negative costs of a path sum up to more than -4. */
+double oracle_best_transduction(const oracle_transducer *task, const wf_decoder_options *options,
+                                struct oracle_sentences *sentences);
 
 #endif
