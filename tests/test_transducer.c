@@ -301,10 +301,10 @@ static void add_paths(const wf_lattice_view *lattice, uint64_t s, int *words, in
   for (uint64_t a = lattice->arc_off[s]; a < lattice->arc_off[s + 1]; a++) {
     const wf_lattice_arc *arc = &lattice->arcs[a];
     if (arc->olabel != 0) words[size] = arc->olabel;
-    add_paths(lattice, (uint64_t)arc->nextstate, words, size + (arc->olabel != 0),
-              cost + (double)arc->graph_cost + (double)arc->acoustic_cost +
-                  (double)arc->scorer_cost,
-              most, out);
+    add_paths(
+        lattice, (uint64_t)arc->nextstate, words, size + (arc->olabel != 0),
+        cost + (double)arc->graph_cost + (double)arc->acoustic_cost + (double)arc->scorer_cost,
+        most, out);
   }
 }
 

@@ -40,6 +40,10 @@ says 'v b a b' "$WARPFST" decode tokens.wfst both.txt --transducer=toy.safetenso
 cut -d' ' -f3-5 out.ctm > times
 printf '0.000 0.100 a\n0.200 0.100 b\n0.300 0.100 a\n' | diff - times
 
+"$WARPFST" decode tokens.wfst enc.txt --transducer=toy.safetensors --lattice=lat.ark --nbest=3 --json-lines=out.jsonl --lattice-beam=8 -o out 2>err.txt
+[ "$(cat out)" = 'u a b a' ] || fail "$(cat out)"
+grep -q '"alternatives"' out.jsonl || fail "no n-best list"
+
 printf 'ab a b\naba a b a\nac a c\n' > lexicon.txt
 cat > lm.arpa <<'END'
 \data\
@@ -62,6 +66,6 @@ says 'u ac aba' "$WARPFST" decode words.wfst enc.txt --transducer=toy.safetensor
 expect 1 "the encoder outputs have 4 columns, the transducer expects 5" "$WARPFST" decode tokens.wfst enc.txt --transducer=wide.safetensors
 expect 2 "exclude each other" "$WARPFST" decode tokens.wfst enc.txt --transducer=toy.safetensors --chunk=1
 expect 2 "has no effect without --transducer" "$WARPFST" decode tokens.wfst enc.txt --max-symbols=2 --device=none
-expect 3 "lattice_beam is not available with a transducer" "$WARPFST" decode tokens.wfst enc.txt --transducer=toy.safetensors --lattice=x
+expect 3 "blank_skip_threshold is not available with a transducer" "$WARPFST" decode tokens.wfst enc.txt --transducer=toy.safetensors --blank-skip-threshold=0.5 --blank=0
 expect 2 "the blank is column 0 of the graph and column 1 of the transducer" "$WARPFST" decode tokens.wfst enc.txt --transducer=toy.safetensors --blank=1
 expect 2 "max_symbols" "$WARPFST" decode tokens.wfst enc.txt --transducer=toy.safetensors --max-symbols=0

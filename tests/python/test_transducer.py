@@ -344,6 +344,24 @@ def test_same_everywhere(rng, tmp_path):
     assert outcome(wf.Decoder(graph, transducer=loaded, num_threads=2).decode(batch[::-1])) == alone[::-1]
 
 
+def test_lattices(rng, tmp_path):
+    """The lattice's n-best list has the sentences within the beam, at the costs of their best paths."""
+    graph = wf.build_ctc_graph(tokens=NAMES, lexicon=LEXICON, words=["<eps>", *LEXICON], topology="transducer")
+    for kind in (1, 4, 5):
+        model = Reference(rng, **KINDS[kind])
+        loaded = wf.Transducer.open(model.save(tmp_path / "m.safetensors"))
+        frames = (rng.normal(size=(2, 5)) * 2).astype(np.float32)
+        decoder = wf.Decoder(graph, transducer=loaded, beam=1e30, max_hypotheses=100000, max_symbols=2, lattice_beam=3, determinize=True, nbest=1000)
+        result = decoder.decode(frames)[0]
+        costs = {s: forced_cost(model, frames, tuple(NAMES.index(token) for word in s for token in LEXICON[word].split()), 2) for s in sentences(2, 2)}
+        wanted = sorted((cost, s) for s, cost in costs.items() if cost < min(costs.values()) + 3)
+        found = [(h.graph_cost + h.acoustic_cost, tuple(h.text.split())) for h in result.nbest(1000)]
+        assert [s for _, s in found] == [s for _, s in wanted] and len(found) > 1
+        assert [cost for cost, _ in found] == pytest.approx([cost for cost, _ in wanted], abs=3e-4)
+        assert all(0 < word.confidence <= 1 for word in result.words)
+        assert result.cost == pytest.approx(found[0][0], abs=1e-4)
+
+
 # --- bad input ----------------------------------------------------------------------------------------------------------------------------------------------
 
 
@@ -407,7 +425,7 @@ def test_graph_and_options_that_do_not_fit(small):
     with pytest.raises(wf.ArgumentError, match="no arc of the blank"):
         wf.Decoder(wf.Fst.from_arcs([(0, 0, 2, 2, 0.0)], {0: 0.0}), transducer=loaded)
     graph = tokens_graph(model)
-    for options in ({"lattice_beam": 8}, {"blank_skip_threshold": 0.9}, {"recombine": "state"}, {"device": "cuda"}):
+    for options in ({"blank_skip_threshold": 0.9}, {"recombine": "state"}, {"device": "cuda"}):
         with pytest.raises(wf.UnsupportedError, match="is not available with a transducer"):
             wf.Decoder(graph, transducer=loaded, **options)
     with pytest.raises(wf.ArgumentError, match="max_symbols"):
