@@ -109,13 +109,14 @@ class _Functions(PythonCall):
         return True
 
 
-def _view(pointer: Any, code: str, *shape: int) -> memoryview:
+def _view(pointer: Any, code: str, *shape: int) -> Any:
     """The memory at a ctypes pointer, as an array of 4-byte numbers."""
     size = 1
     for extent in shape:
         size *= extent
     memory = (ctypes.c_char * (4 * size)).from_address(ctypes.cast(pointer, ctypes.c_void_p).value or 0)
-    return memoryview(memory).cast("B").cast(code, shape)
+    view: Any = memoryview(memory).cast("B")
+    return view.cast(code, shape)
 
 
 def _copy(source: Any, pointer: Any, shape: Sequence[int], what: str) -> None:
