@@ -219,17 +219,6 @@ static wf_status do_frame(wf__transducer_search *search, int64_t frame, uint32_t
 
 /* --- the end ----------------------------------------------------------------------------- */
 
-wf_status wf__transducer_ending_cost(wf__transducer_search *search,
-                                     const wf__transducer_token *token, float *cost,
-                                     wf_error *err) {
-  float added = 0;
-  *cost = token->cost + wf__graph_final(search->graph, token->state);
-  if (*cost == INFINITY || search->scoring.scorer == NULL) return WF_OK;
-  WF__TRY(wf__scoring_final(&search->scoring, token->context, &added, err));
-  *cost += added;
-  return WF_OK;
-}
-
 /* Chooses the record that the path ends in. */
 static wf_status choose_end(wf__transducer_search *search, uint32_t *out, wf_error *err) {
   uint64_t size = search->now.tokens.size, first = search->records.size - size;

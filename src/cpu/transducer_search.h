@@ -67,10 +67,6 @@ wf_status wf__transducer_search_set_scorer(wf__transducer_search *search, const 
 wf_status wf__transducer_search_run(wf__transducer_search *search, const wf_scores *scores,
                                     wf_error *err);
 
-/* The token's cost with the final costs of graph and scorer. */
-wf_status wf__transducer_ending_cost(wf__transducer_search *search,
-                                     const wf__transducer_token *token, float *cost, wf_error *err);
-
 /* transducer_step.c: the steps of a frame. `now` holds A(0), with its records from `first` on. */
 wf_status wf__transducer_expand(wf__transducer_search *search, wf_error *err);
 /* The epsilon closure of a set. */
@@ -81,5 +77,17 @@ wf_status wf__transducer_choose(wf__transducer_search *search, wf_error *err);
 /* Numbers the predictor contexts of a set. */
 wf_status wf__transducer_number(wf__transducer_search *search, wf__transducer_set *set,
                                 wf_error *err);
+
+/* The token's cost with the final costs of graph and scorer. */
+static inline wf_status wf__transducer_ending_cost(wf__transducer_search *search,
+                                                   const wf__transducer_token *token, float *cost,
+                                                   wf_error *err) {
+  float added = 0;
+  *cost = token->cost + wf__graph_final(search->graph, token->state);
+  if (*cost == INFINITY || search->scoring.scorer == NULL) return WF_OK;
+  WF__TRY(wf__scoring_final(&search->scoring, token->context, &added, err));
+  *cost += added;
+  return WF_OK;
+}
 
 #endif

@@ -178,35 +178,6 @@ float wf__skip_above(const wf_decoder_options *options) {
                                            : INFINITY;
 }
 
-bool wf__check_matrix(const wf_scores *scores, wf_result *result) {
-  result->num_frames = scores->num_frames;
-  if (scores->num_frames >= 0 && scores->dtype >= WF_FLOAT32 && scores->dtype <= WF_BFLOAT16 &&
-      scores->num_frames <= INT32_MAX && scores->num_columns >= 0 &&
-      scores->stride >= scores->num_columns && (scores->data != NULL || scores->num_frames == 0))
-    return true;
-  result->status = WF_ERR_ARGUMENT;
-  snprintf(result->message, sizeof result->message,
-           "invalid scores: %lld frames, %d columns, stride %lld", (long long)scores->num_frames,
-           scores->num_columns, (long long)scores->stride);
-  return false;
-}
-
-bool wf__check_scores(const wf_graph *graph, const wf_scores *scores, wf_result *result) {
-  int32_t needed = graph->min_columns;
-  if (!wf__check_matrix(scores, result)) return false;
-  if (scores->num_frames > 0 && scores->num_columns < needed) {
-    result->status = WF_ERR_ARGUMENT;
-    snprintf(result->message, sizeof result->message,
-             "scores have %d columns, the graph reads column %d (input labels up to %d)%s",
-             scores->num_columns, needed - 1, graph->num_labels - 1,
-             scores->num_frames == graph->num_tokens
-                 ? "; are they transposed? [frames, columns] is expected"
-                 : "");
-    return false;
-  }
-  return true;
-}
-
 wf_status wf__check_graph(const wf_decoder *decoder, const wf_graph *graph, wf_error *err) {
   if (graph == NULL || graph == decoder->graph) return WF_OK;
   if (decoder->transducer != NULL)

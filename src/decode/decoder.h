@@ -29,8 +29,6 @@ wf_decoder *wf__decoder_ref(wf_decoder *decoder);
 /* Returns false, with the error in the utterance's result, if its scores are not a valid matrix or
  * have too few columns. The backend checks the values. */
 bool wf__check_scores(const wf_graph *graph, const wf_scores *scores, wf_result *result);
-/* The part of it that does not depend on the graph. */
-bool wf__check_matrix(const wf_scores *scores, wf_result *result);
 /* May an utterance of the decoder search this graph (NULL: its own)? */
 wf_status wf__check_graph(const wf_decoder *decoder, const wf_graph *graph, wf_error *err);
 
@@ -39,7 +37,7 @@ wf_status wf__check_graph(const wf_decoder *decoder, const wf_graph *graph, wf_e
 wf_status wf__check_scorer(const wf_decoder *decoder, const wf_graph *graph,
                            const wf_scorer *scorer, wf_error *err);
 
-/* transducer_checks.c: the same for encoder outputs. */
+/* The same for encoder outputs. */
 bool wf__check_encoder_outputs(const wf_transducer *model, const wf_scores *scores,
                                wf_result *result);
 /* Do graph and options fit the model? Sets the blank. */

@@ -5,7 +5,6 @@
  *   logits      = Wo f(encoder row + predictor row) + bo
  *
  * The products are those of rnnlm_math.h: every sum has one order, whatever the number of rows. */
-#include "base/option_tables.h"
 #include "math/score.h"
 #include "transducer/transducer.h"
 
@@ -297,26 +296,15 @@ static wf_status read_model(struct reading *r, const wf_transducer_options *o, w
                       r->file->path, WF__SPAN_ARG(r->tensors.data[i].name));
   r->model->encoder_size = (int32_t)n->encoder.cols;
   r->model->width = r->model->encoder_width = wf__padded(joiner);
-  return wf__transducer_check(r->model, err);
+  return WF_OK;
 }
 
-wf_status wf_transducer_open(const char *path, const wf_transducer_options *options,
-                             wf_transducer **out, wf_error *err) {
-  wf_transducer_options o;
-  wf__input file = {0};
-  *out = NULL;
-  WF__TRY(wf__options_take(wf__transducer_table(), options, &o, err));
-  struct reading r = {.file = &file};
-  WF__TRY(wf__transducer_new(&r.model, err));
-  r.network = r.model->network = wf__calloc(1, sizeof *r.network);
-  wf_status status = r.network != NULL ? wf__input_open(path, &file, err)
-                                       : wf__fail_memory(err, sizeof *r.network, "a transducer");
-  if (status == WF_OK) status = read_model(&r, &o, err);
+wf_status wf__network_read(const wf__input *file, const wf_transducer_options *options,
+                           wf_transducer *model, wf_error *err) {
+  struct reading r = {.file = file, .model = model};
+  r.network = model->network = wf__calloc(1, sizeof *r.network);
+  if (r.network == NULL) return wf__fail_memory(err, sizeof *r.network, "a transducer");
+  wf_status status = read_model(&r, options, err);
   wf__vec_free(&r.tensors);
-  wf__input_close(&file);
-  if (status == WF_OK)
-    *out = r.model;
-  else
-    wf_transducer_free(r.model);
   return status;
 }

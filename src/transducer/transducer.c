@@ -1,10 +1,10 @@
-/* transducer.c - models behind two functions of the caller; what all models have. */
+/* transducer.c - models behind two functions of the caller, and models of files. */
 #include "transducer/transducer.h"
 
-#include "base/config.h"
+#include "base/option_tables.h"
 #include "math/score.h"
 
-wf_status wf__transducer_new(wf_transducer **out, wf_error *err) {
+static wf_status new_model(wf_transducer **out, wf_error *err) {
   wf_transducer *model = wf__calloc(1, sizeof *model);
   if (model == NULL) return wf__fail_memory(err, sizeof *model, "a transducer");
   atomic_init(&model->refs, 1);
@@ -12,7 +12,7 @@ wf_status wf__transducer_new(wf_transducer **out, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf__transducer_check(const wf_transducer *model, wf_error *err) {
+static wf_status check_sizes(const wf_transducer *model, wf_error *err) {
   if (model->num_tokens < 2 || model->num_tokens > 1 << 24 || model->num_durations < 0 ||
       model->num_durations > 1024 || model->num_durations == 1)
     return wf__fail(err, WF_ERR_ARGUMENT,
@@ -102,7 +102,7 @@ wf_status wf_transducer_create(const wf_transducer_parts *given, wf_transducer *
                     "a transducer has either states or a context of tokens; found predictor_size "
                     "%d, state_size %d, context_size %d",
                     parts.predictor_size, parts.state_size, parts.context_size);
-  WF__TRY(wf__transducer_new(&model, err));
+  WF__TRY(new_model(&model, err));
   model->num_tokens = parts.num_tokens;
   model->num_durations = parts.num_durations;
   model->blank = model->first_token = parts.blank;
@@ -113,7 +113,28 @@ wf_status wf_transducer_create(const wf_transducer_parts *given, wf_transducer *
   model->state_floats = (size_t)parts.state_size;
   model->ops = &function_ops;
   model->parts = parts;
-  wf_status status = wf__transducer_check(model, err);
+  wf_status status = check_sizes(model, err);
+  if (status == WF_OK)
+    *out = model;
+  else
+    wf_transducer_free(model);
+  return status;
+}
+
+/* --- files ------------------------------------------------------------------------------- */
+
+wf_status wf_transducer_open(const char *path, const wf_transducer_options *options,
+                             wf_transducer **out, wf_error *err) {
+  wf_transducer_options o;
+  wf_transducer *model;
+  wf__input file = {0};
+  *out = NULL;
+  WF__TRY(wf__options_take(wf__transducer_table(), options, &o, err));
+  WF__TRY(new_model(&model, err));
+  wf_status status = wf__input_open(path, &file, err);
+  if (status == WF_OK) status = wf__network_read(&file, &o, model, err);
+  if (status == WF_OK) status = check_sizes(model, err);
+  wf__input_close(&file);
   if (status == WF_OK)
     *out = model;
   else

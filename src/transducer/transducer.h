@@ -79,12 +79,12 @@ static inline uint64_t wf__context_start(const wf_transducer *model) {
   return model->context_size == 0 ? 0 : context * wf__context_base(model) + (uint64_t)model->blank;
 }
 
-/* --- making models ----------------------------------------------------------------------- */
+/* --- built-in models (network.c) --------------------------------------------------------- */
 
-/* Allocates a model with one reference. */
-wf_status wf__transducer_new(wf_transducer **out, wf_error *err);
-/* Checks and completes the sizes of a model. */
-wf_status wf__transducer_check(const wf_transducer *model, wf_error *err);
+/* Reads the weights, and sets what the model has except `refs`. After an error, too, the caller
+ * frees model->network. */
+wf_status wf__network_read(const wf__input *file, const wf_transducer_options *options,
+                           wf_transducer *model, wf_error *err);
 void wf__network_free(struct wf__network *network);
 uint64_t wf__network_bytes(const struct wf__network *network);
 
