@@ -68,6 +68,7 @@ static wf_transducer_parts parts_of(struct functions *f, int num_tokens, int num
 /* The library's log-probabilities, which are the oracle's inputs; test_log_probs checks them. */
 struct log_probs {
   wf__predictions predictions;
+  wf__prediction_work work;
   float *rows[4096];
   size_t num_rows;
   uint64_t keys[4096];
@@ -87,7 +88,10 @@ static const float *log_probs(void *user, int64_t t, const int *history, int siz
   context = wf__context_start(model);
   assert_ok(wf__predictions_start(&l->predictions, &number, &err));
   for (int i = 0;; i++) {
-    assert_ok(wf__predictions_score(&l->predictions, t, &number, 1, &scores, &err));
+    wf__predictions *one = &l->predictions;
+    assert_ok(wf__predictions_request(one, t, &number, 1, &err));
+    assert_ok(wf__predictions_answer(&one, 1, &l->work, &err));
+    assert_ok(wf__predictions_take(one, &scores, &err));
     if (i == size) break;
     context = wf__context_after(model, context, history[i]);
     assert_ok(wf__predictions_number(&l->predictions, context, number, history[i], &number, &err));
@@ -104,13 +108,14 @@ static void begin_log_probs(struct log_probs *l, const wf_transducer *model,
                             const wf_scores *scores) {
   wf_error err = {0};
   *l = (struct log_probs){0};
-  wf__predictions_init(&l->predictions, model);
-  assert_ok(wf__predictions_begin(&l->predictions, scores, &err));
+  wf__predictions_init(&l->predictions, model, false);
+  assert_ok(wf__predictions_begin(&l->predictions, scores, &l->work, &err));
 }
 
 static void end_log_probs(struct log_probs *l) {
   for (size_t i = 0; i < l->num_rows; i++) free(l->rows[i]);
   wf__predictions_free(&l->predictions);
+  wf__prediction_work_free(&l->work);
 }
 
 /* --- random tasks -------------------------------------------------------------------------- */

@@ -23,7 +23,7 @@ static wf_status find_labels(wf__transducer_search *search, wf_error *err) {
 }
 
 wf_status wf__transducer_search_create(const wf_graph *graph, const wf_transducer *model,
-                                       const wf_decoder_options *options,
+                                       const wf_decoder_options *options, bool on_device,
                                        wf__transducer_search **out, wf_error *err) {
   *out = NULL;
   wf__transducer_search *search = wf__calloc(1, sizeof *search);
@@ -33,7 +33,7 @@ wf_status wf__transducer_search_create(const wf_graph *graph, const wf_transduce
   search->options = *options;
   search->num_waiting = model->num_durations > 0 ? (uint32_t)model->num_durations : 2;
   search->epsilon_slack = wf__epsilon_slack(graph, options, false);
-  wf__predictions_init(&search->predictions, model);
+  wf__predictions_init(&search->predictions, model, on_device);
   uint64_t most = options->greedy ? 1 : (uint64_t)options->max_hypotheses;
   search->waiting = wf__calloc(search->num_waiting, sizeof *search->waiting);
   wf_status status = search->waiting != NULL ? WF_OK : wf__fail_memory(err, 64, "a search");
@@ -60,6 +60,7 @@ void wf__transducer_search_free(wf__transducer_search *search) {
     wf__transducer_set_free(&search->waiting[w]);
   free(search->waiting);
   wf__predictions_free(&search->predictions);
+  wf__prediction_work_free(&search->work);
   wf__scoring_free(&search->scoring);
   wf__vec_free(&search->records);
   wf__vec_free(&search->sources);
@@ -84,18 +85,23 @@ wf_status wf__transducer_search_set_scorer(wf__transducer_search *search, const 
 
 /* --- frames ------------------------------------------------------------------------------ */
 
-static wf_status begin(wf__transducer_search *search, const wf_scores *scores, wf_error *err) {
+wf_status wf__transducer_search_begin(wf__transducer_search *search, const wf_scores *scores,
+                                      wf_error *err) {
   wf__path_clear(&search->path);
   search->path.flags = 0;
   search->path.num_tokens = search->path.num_expanded = search->path.num_arcs =
       search->path.num_narrowed = 0;
-  search->records.size = search->frames.size = search->row_of.size = 0;
+  search->records.size = search->frames.size = search->row_of.size = search->sources.size = 0;
   search->num_frames = scores->num_frames;
+  search->next_frame = search->last_frame = 0;
+  search->best_record = NONE;
+  search->waits = false;
   search->ends.size = 0;
   if (search->keeps_lattice) wf__transducer_lattice_clear(search);
   for (uint32_t w = 0; w < search->num_waiting; w++) wf__transducer_set_clear(&search->waiting[w]);
   WF__TRY(wf__scoring_begin(&search->scoring, err));
-  WF__TRY(wf__predictions_begin(&search->predictions, scores, err));
+  if (!search->predictions.on_device)
+    WF__TRY(wf__predictions_begin(&search->predictions, scores, &search->work, err));
   wf__transducer_token start = {
       .state = (uint32_t)search->graph->view.start,
       .arc = WF__NO_ARC,
@@ -192,9 +198,9 @@ static bool is_anyone_waiting(const wf__transducer_search *search) {
   return false;
 }
 
-/* *best: record of the best token of A(0), for utterances that die. */
-static wf_status do_frame(wf__transducer_search *search, int64_t frame, uint32_t *best,
-                          wf_error *err) {
+/* Begins the next frame. Without sources, no token waits for it. */
+static wf_status next_frame(wf__transducer_search *search, wf_error *err) {
+  int64_t frame = search->next_frame++;
   WF__TRY(wf__interrupted(err));
   if (search->waiting[frame % search->num_waiting].tokens.size == 0) {
     search->frame = frame;
@@ -204,16 +210,33 @@ static wf_status do_frame(wf__transducer_search *search, int64_t frame, uint32_t
   WF__TRY(drop_contexts(search, err));
   WF__TRY(drop_scorer_contexts(search, err));
   WF__TRY(begin_frame(search, frame, err));
-  *best = search->sources.data[0].number;
-  for (search->step = 0; search->sources.size > 0; search->step++) {
-    WF__TRY(wf__transducer_expand(search, err));
-    wf__transducer_set was = search->now;
-    search->now = search->next;
-    search->next = was;
-    if (search->keeps_lattice)
-      WF__TRY(wf__transducer_lattice_set(search, search->cutoff, false, err));
-    WF__TRY(wf__transducer_choose(search, err));
+  search->step = 0;
+  search->last_frame = frame;
+  search->best_record = search->sources.data[0].number;
+  return WF_OK;
+}
+
+static wf_status do_step(wf__transducer_search *search, wf_error *err) {
+  WF__TRY(wf__transducer_expand(search, err));
+  wf__transducer_set was = search->now;
+  search->now = search->next;
+  search->next = was;
+  if (search->keeps_lattice) WF__TRY(wf__transducer_lattice_set(search, search->cutoff, false, err));
+  WF__TRY(wf__transducer_choose(search, err));
+  search->step++;
+  return WF_OK;
+}
+
+wf_status wf__transducer_search_go_on(wf__transducer_search *search, bool *waits, wf_error *err) {
+  *waits = false;
+  if (search->waits) WF__TRY(do_step(search, err));
+  search->waits = false;
+  while (search->sources.size == 0) {
+    if (search->next_frame == search->num_frames || !is_anyone_waiting(search)) return WF_OK;
+    WF__TRY(next_frame(search, err));
   }
+  WF__TRY(wf__transducer_request(search, err));
+  *waits = search->waits = true;
   return WF_OK;
 }
 
@@ -270,23 +293,16 @@ static wf_status make_path(wf__transducer_search *search, uint32_t end, wf_error
   return WF_OK;
 }
 
-wf_status wf__transducer_search_run(wf__transducer_search *search, const wf_scores *scores,
-                                    wf_error *err) {
-  uint32_t best = NONE, end;
-  int64_t num_frames = scores->num_frames, last = 0;
-  WF__TRY(begin(search, scores, err));
-  for (int64_t t = 0; t < num_frames && is_anyone_waiting(search); t++) {
-    if (search->waiting[t % search->num_waiting].tokens.size > 0) last = t;
-    WF__TRY(do_frame(search, t, &best, err));
-  }
+wf_status wf__transducer_search_end(wf__transducer_search *search, wf_error *err) {
   bool died = !is_anyone_waiting(search);
-  search->path.num_decoded = died ? last : num_frames;
+  uint32_t end;
+  search->path.num_decoded = died ? search->last_frame : search->num_frames;
   if (died) {
     search->path.flags |= WF_RESULT_DIED | WF_RESULT_NOT_FINAL;
     search->path.final_cost = 0;
-    return make_path(search, best, err);
+    return make_path(search, search->best_record, err);
   }
-  WF__TRY(begin_frame(search, num_frames, err));
+  WF__TRY(begin_frame(search, search->num_frames, err));
   WF__TRY(choose_end(search, &end, err));
   return make_path(search, end, err);
 }

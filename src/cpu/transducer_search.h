@@ -32,6 +32,7 @@ typedef struct wf__transducer_search {
   wf_decoder_options options;
   float epsilon_slack;
   wf__predictions predictions;
+  wf__prediction_work work; /* of searches that answer their own requests */
   wf__scoring scoring;
   wf__transducer_set now, next, *waiting;
   uint32_t num_waiting;
@@ -42,7 +43,10 @@ typedef struct wf__transducer_search {
   WF__VEC(uint32_t) frontier;
   WF__VEC(uint32_t *) used; /* scratch: context numbers of all tokens */
   wf__context_vec live;     /* scratch: scorer contexts of all tokens */
-  int64_t frame, num_frames;
+  int64_t frame, num_frames, next_frame;
+  int64_t last_frame;   /* with tokens */
+  uint32_t best_record; /* of the best token of its A(0), for utterances that die */
+  bool waits;           /* for scores */
   int32_t step;                 /* n */
   float cutoff, best;           /* of the step */
   wf__transducer_source greedy; /* the best candidate of a greedy step, and its row */
@@ -57,17 +61,24 @@ typedef struct wf__transducer_search {
 } wf__transducer_search;
 
 wf_status wf__transducer_search_create(const wf_graph *graph, const wf_transducer *model,
-                                       const wf_decoder_options *options,
+                                       const wf_decoder_options *options, bool on_device,
                                        wf__transducer_search **out, wf_error *err);
 void wf__transducer_search_free(wf__transducer_search *search);
 /* Sets the scorer of the next utterance; NULL: none. */
 wf_status wf__transducer_search_set_scorer(wf__transducer_search *search, const wf_scorer *scorer,
                                            wf_error *err);
-/* Searches an utterance, whose scores are encoder outputs. The result is in `path` and `frames`. */
-wf_status wf__transducer_search_run(wf__transducer_search *search, const wf_scores *scores,
-                                    wf_error *err);
+/* Begins an utterance, whose scores are encoder outputs. */
+wf_status wf__transducer_search_begin(wf__transducer_search *search, const wf_scores *scores,
+                                      wf_error *err);
+/* Searches until the request in `predictions` needs an answer (*waits), or all frames are done. */
+wf_status wf__transducer_search_go_on(wf__transducer_search *search, bool *waits, wf_error *err);
+/* Ends the utterance, after all frames. The result is in `path` and `frames`. */
+wf_status wf__transducer_search_end(wf__transducer_search *search, wf_error *err);
 
-/* transducer_step.c: the steps of a frame. `now` holds A(0), with its records from `first` on. */
+/* transducer_step.c: the steps of a frame. `now` holds A(n), with its records from `first` on. */
+/* Requests the scores of the sources' contexts. */
+wf_status wf__transducer_request(wf__transducer_search *search, wf_error *err);
+/* Makes A(n + 1), with the answer to the request. */
 wf_status wf__transducer_expand(wf__transducer_search *search, wf_error *err);
 /* The epsilon closure of a set. */
 wf_status wf__transducer_close(wf__transducer_search *search, wf__transducer_set *set, float cutoff,
