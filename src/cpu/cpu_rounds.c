@@ -91,6 +91,8 @@ static wf_status do_round(struct running *r, uint32_t *num_done, wf_error *err) 
 static wf_status run(struct running *r, const uint32_t *order, uint32_t count, wf_error *err) {
   const wf__rounds *rounds = r->rounds;
   uint32_t next = 0, num_done = 0, told = 0;
+  for (size_t i = 0; i < rounds->num_lanes; i++)
+    r->lanes[i] = (struct lane){.utterance = order[next++], .begins = true};
   for (; num_done < count; r->group = (r->group + 1) % rounds->num_groups) {
     for (size_t i = r->group; i < rounds->num_lanes && next < count; i += rounds->num_groups)
       if (r->lanes[i].utterance == NONE) {
@@ -114,7 +116,6 @@ wf_status wf__cpu_rounds(wf__rounds *rounds, const uint32_t *order, uint32_t cou
   wf_status status = r.lanes != NULL && r.waits != NULL && r.scored != NULL
                          ? WF_OK
                          : wf__fail_memory(err, num_lanes * sizeof *r.lanes, "a batch");
-  for (size_t i = 0; i < num_lanes && status == WF_OK; i++) r.lanes[i].utterance = NONE;
   if (status == WF_OK) status = run(&r, order, count, err);
   free(r.lanes);
   free(r.waits);

@@ -19,12 +19,7 @@
 
 #include "base/map64.h"
 #include "transducer/transducer.h"
-
-/* The first logit of a row that cannot be used, as a device reports it. */
-typedef struct wf__bad_logit {
-  int32_t column; /* -1: there is none */
-  float value;    /* -infinity: so are all logits of tokens, or of durations */
-} wf__bad_logit;
+#include "transducer/transducer_types.h"
 
 typedef struct wf__predictions {
   const wf_transducer *model;

@@ -38,8 +38,8 @@ typedef struct wf__transducer_lane {
   const wf_scores *begins;      /* the utterance that begins; NULL: the lane's goes on */
   wf__predictions *predictions; /* the request; NULL: the lane is idle */
 } wf__transducer_lane;
-/* Enqueues the answers to the lanes' requests. Only one submission of a group at a time. Host
- * memory may be freed after the call, GPU memory after the wait. */
+/* Enqueues the answers to the lanes' requests. Only one submission of a group at a time. The
+ * scores of utterances that begin must stay until the wait. */
 wf_status wf__transducer_group_submit(wf__transducer_group *group, const wf__transducer_lane *lanes,
                                       size_t num_lanes, wf_error *err);
 /* Waits for the answers, which are valid until the next submission. */
