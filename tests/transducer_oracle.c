@@ -333,7 +333,7 @@ static void end_at(oracle_transducer_result *out, int w, int end, const int *fra
 static void report(const struct run *run, const struct token *path, bool final) {
   const oracle_transducer *task = run->task;
   oracle_transducer_result *out = run->out;
-  int frames[128], count = 0, context = 0;
+  int frames[128], count = 0, context = task->start_context;
   int32_t labels[128];
   double loglike = 0;
   for (int i = 0; i < path->num_arcs; i++) {
@@ -392,7 +392,7 @@ static void finish(struct run *run) {
 void oracle_transduce(const oracle_transducer *task, const wf_decoder_options *options,
                       oracle_transducer_result *out) {
   struct run run = {.task = task, .o = options, .out = out};
-  struct token start = {.state = task->view.start}, first = start;
+  struct token start = {.state = task->view.start, .context = task->start_context}, first = start;
   *out = (oracle_transducer_result){0};
   push(&run.waiting[0], &start);
   bool died = false;
@@ -500,6 +500,6 @@ double oracle_best_transduction(const oracle_transducer *task, const wf_decoder_
                                 struct oracle_sentences *sentences) {
   struct walk walk = {task, options, INFINITY, sentences};
   const int none[1] = {0};
-  visit(&walk, task->view.start, 0, none, 0, 0, 0, 0);
+  visit(&walk, task->view.start, task->start_context, none, 0, 0, 0, 0);
   return walk.best;
 }
