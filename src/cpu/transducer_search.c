@@ -219,6 +219,20 @@ static wf_status do_frame(wf__transducer_search *search, int64_t frame, uint32_t
 
 /* --- the end ----------------------------------------------------------------------------- */
 
+/* At the end, tokens that wait for later frames wait for the end. */
+static wf_status merge_waiting(wf__transducer_search *search, wf_error *err) {
+  uint32_t end = (uint32_t)(search->num_frames % search->num_waiting);
+  for (uint32_t k = 1; k < search->num_waiting; k++) {
+    uint32_t later = (end + k) % search->num_waiting;
+    wf__transducer_set *set = &search->waiting[later];
+    for (uint64_t i = 0; i < set->tokens.size; i++)
+      WF__TRY(wf__transducer_set_offer(&search->waiting[end], &set->tokens.data[i], err));
+    wf__transducer_set_clear(set);
+    if (search->keeps_lattice) WF__TRY(wf__transducer_lattice_merge(search, later, end, err));
+  }
+  return WF_OK;
+}
+
 /* Chooses the record that the path ends in. */
 static wf_status choose_end(wf__transducer_search *search, uint32_t *out, wf_error *err) {
   uint64_t size = search->now.tokens.size, first = search->records.size - size;
@@ -286,6 +300,7 @@ wf_status wf__transducer_search_run(wf__transducer_search *search, const wf_scor
     search->path.final_cost = 0;
     return make_path(search, best, err);
   }
+  WF__TRY(merge_waiting(search, err));
   WF__TRY(begin_frame(search, num_frames, err));
   WF__TRY(choose_end(search, &end, err));
   return make_path(search, end, err);

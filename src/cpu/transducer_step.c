@@ -96,9 +96,7 @@ static wf_status offer(wf__transducer_search *search, wf__transducer_token *toke
     WF__TRY(wf__transducer_note(search, token, (uint32_t)(token->prev - first), duration, err));
   }
   if (duration == 0) return wf__transducer_set_offer(&search->next, token, err);
-  int64_t frame = search->frame + duration;
-  if (frame > search->num_frames) frame = search->num_frames;
-  return wf__transducer_set_offer(waiting_for(search, frame), token, err);
+  return wf__transducer_set_offer(waiting_for(search, search->frame + duration), token, err);
 }
 
 /* Offers the candidate with every duration that is allowed. `base`: its cost without the model's.
