@@ -108,7 +108,7 @@ static void begin_log_probs(struct log_probs *l, const wf_transducer *transducer
   wf_error err = {0};
   *l = (struct log_probs){0};
   wf__predictions_init(&l->predictions, transducer);
-  assert_ok(wf__predictions_begin(&l->predictions, scores, &err));
+  assert_ok(wf__predictions_take(&l->predictions, scores, 0, &err));
 }
 
 static void end_log_probs(struct log_probs *l) {

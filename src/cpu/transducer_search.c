@@ -68,7 +68,6 @@ void wf__transducer_search_free(wf__transducer_search *search) {
   wf__vec_free(&search->frontier);
   wf__vec_free(&search->used);
   wf__vec_free(&search->live);
-  wf__vec_free(&search->frames);
   wf__vec_free(&search->labels);
   wf__vec_free(&search->ends);
   wf__transducer_lattice_free(&search->lattice, search->num_waiting);
@@ -84,18 +83,18 @@ wf_status wf__transducer_search_set_scorer(wf__transducer_search *search, const 
 
 /* --- frames ------------------------------------------------------------------------------ */
 
-static wf_status begin(wf__transducer_search *search, const wf_scores *scores, wf_error *err) {
+wf_status wf__transducer_search_begin(wf__transducer_search *search, wf_error *err) {
   wf__path_clear(&search->path);
   search->path.flags = 0;
   search->path.num_tokens = search->path.num_expanded = search->path.num_arcs =
       search->path.num_narrowed = 0;
-  search->records.size = search->frames.size = search->row_of.size = 0;
-  search->num_frames = scores->num_frames;
+  search->records.size = search->row_of.size = 0;
+  search->num_frames = search->last_frame = 0;
   search->ends.size = 0;
+  search->ended = false;
   if (search->keeps_lattice) wf__transducer_lattice_clear(search);
   for (uint32_t w = 0; w < search->num_waiting; w++) wf__transducer_set_clear(&search->waiting[w]);
   WF__TRY(wf__scoring_begin(&search->scoring, err));
-  WF__TRY(wf__predictions_begin(&search->predictions, scores, err));
   wf__transducer_token start = {
       .state = (uint32_t)search->graph->view.start,
       .arc = WF__NO_ARC,
@@ -154,7 +153,7 @@ static void normalise(wf__transducer_search *search, const wf__transducer_set *s
 
 /* The lattice of an utterance that ends here, or dies in this frame, ends in these tokens. */
 static wf_status keep_ends(wf__transducer_search *search, wf_error *err) {
-  bool last = search->frame == search->num_frames;
+  bool last = search->ended;
   uint64_t size = last ? search->now.tokens.size : search->sources.size,
            first = search->records.size - search->now.tokens.size;
   search->ends.size = 0;
@@ -192,9 +191,7 @@ static bool is_anyone_waiting(const wf__transducer_search *search) {
   return false;
 }
 
-/* *best: record of the best token of A(0), for utterances that die. */
-static wf_status do_frame(wf__transducer_search *search, int64_t frame, uint32_t *best,
-                          wf_error *err) {
+static wf_status do_frame(wf__transducer_search *search, int64_t frame, wf_error *err) {
   WF__TRY(wf__interrupted(err));
   if (search->waiting[frame % search->num_waiting].tokens.size == 0) {
     search->frame = frame;
@@ -204,7 +201,8 @@ static wf_status do_frame(wf__transducer_search *search, int64_t frame, uint32_t
   WF__TRY(drop_contexts(search, err));
   WF__TRY(drop_scorer_contexts(search, err));
   WF__TRY(begin_frame(search, frame, err));
-  *best = search->sources.data[0].number;
+  search->last_frame = frame;
+  search->best = search->sources.data[0].number;
   for (search->step = 0; search->sources.size > 0; search->step++) {
     WF__TRY(wf__transducer_expand(search, err));
     wf__transducer_set was = search->now;
@@ -261,22 +259,31 @@ static void reverse32(void *data, uint64_t size) {
   }
 }
 
-/* Follows the records back from the end. */
-static wf_status make_path(wf__transducer_search *search, uint32_t end, wf_error *err) {
+static wf_status add_arc(wf__transducer_search *search, const wf__transducer_record *record,
+                         wf_error *err) {
   wf__path *path = &search->path;
-  for (uint32_t at = end; at != WF__TRACE_ROOT;) {
-    wf__transducer_record record = search->records.data[at];
-    if (path->arcs.size > search->records.size) return wf__fail_cycle(err);
-    at = record.prev;
-    if (record.arc == WF__NO_ARC) continue;
-    WF__TRY(wf__vec_push(&path->arcs, record.arc, "a path", err));
-    if (wf__graph_arc(search->graph, record.arc).ilabel == 0) continue;
-    WF__TRY(wf__vec_push(&path->loglikes, record.loglike, "a path", err));
-    WF__TRY(wf__vec_push(&search->frames, record.frame, "a path", err));
+  if (record->arc == WF__NO_ARC) return WF_OK;
+  WF__TRY(wf__vec_push(&path->arcs, record->arc, "a path", err));
+  if (wf__graph_arc(search->graph, record->arc).ilabel == 0) return WF_OK;
+  WF__TRY(wf__vec_push(&path->loglikes, record->loglike, "a path", err));
+  return wf__vec_push(&path->steps, record->frame, "a path", err);
+}
+
+/* Follows the records back from the end. */
+static wf_status make_path(wf__transducer_search *search, const wf__transducer_record *end,
+                           wf_error *err) {
+  wf__path *path = &search->path;
+  wf__transducer_record record = *end;
+  wf__path_clear(path);
+  WF__TRY(add_arc(search, &record, err));
+  for (uint64_t count = 0; record.prev != WF__TRACE_ROOT; count++) {
+    if (count > search->records.size) return wf__fail_cycle(err);
+    record = search->records.data[record.prev];
+    WF__TRY(add_arc(search, &record, err));
   }
   reverse32(path->arcs.data, path->arcs.size);
   reverse32(path->loglikes.data, path->loglikes.size);
-  reverse32(search->frames.data, search->frames.size);
+  reverse32(path->steps.data, path->steps.size);
   wf__score_sum sum = {search->scoring.start, 0};
   WF__TRY(wf__path_score(path, 0, search->graph, &search->scoring,
                          (path->flags & WF_RESULT_NOT_FINAL) == 0, &sum, err));
@@ -284,24 +291,54 @@ static wf_status make_path(wf__transducer_search *search, uint32_t end, wf_error
   return WF_OK;
 }
 
-wf_status wf__transducer_search_run(wf__transducer_search *search, const wf_scores *scores,
-                                    wf_error *err) {
-  uint32_t best = NONE, end;
-  int64_t num_frames = scores->num_frames, last = 0;
-  WF__TRY(begin(search, scores, err));
-  for (int64_t t = 0; t < num_frames && is_anyone_waiting(search); t++) {
-    if (search->waiting[t % search->num_waiting].tokens.size > 0) last = t;
-    WF__TRY(do_frame(search, t, &best, err));
-  }
-  bool died = !is_anyone_waiting(search);
-  search->path.num_decoded = died ? last : num_frames;
-  if (died) {
-    search->path.flags |= WF_RESULT_DIED | WF_RESULT_NOT_FINAL;
-    search->path.final_cost = 0;
-    return make_path(search, best, err);
-  }
+/* --- the utterance ----------------------------------------------------------------------- */
+
+wf_status wf__transducer_search_advance(wf__transducer_search *search, const wf_scores *scores,
+                                        wf_error *err) {
+  int64_t first = search->num_frames;
+  WF__TRY(wf__predictions_take(&search->predictions, scores, first, err));
+  search->num_frames += scores->num_frames;
+  for (int64_t t = first; t < search->num_frames && is_anyone_waiting(search); t++)
+    WF__TRY(do_frame(search, t, err));
+  return WF_OK;
+}
+
+/* The path of an utterance that died. */
+static wf_status make_dead_path(wf__transducer_search *search, wf_error *err) {
+  search->path.flags = WF_RESULT_DIED | WF_RESULT_NOT_FINAL;
+  search->path.final_cost = 0;
+  search->path.relative_cost = INFINITY;
+  search->path.num_decoded = search->last_frame;
+  return make_path(search, &search->records.data[search->best], err);
+}
+
+wf_status wf__transducer_search_finish(wf__transducer_search *search, wf_error *err) {
+  uint32_t end;
+  if (!is_anyone_waiting(search)) return make_dead_path(search, err);
+  search->path.flags = 0;
+  search->path.num_decoded = search->num_frames;
+  search->ended = true;
   WF__TRY(merge_waiting(search, err));
-  WF__TRY(begin_frame(search, num_frames, err));
+  WF__TRY(begin_frame(search, search->num_frames, err));
   WF__TRY(choose_end(search, &end, err));
-  return make_path(search, end, err);
+  return make_path(search, &search->records.data[end], err);
+}
+
+wf_status wf__transducer_search_partial(wf__transducer_search *search, wf_error *err) {
+  const wf__transducer_token *best = NULL;
+  float least = INFINITY, cost;
+  if (!is_anyone_waiting(search)) return make_dead_path(search, err);
+  for (uint32_t w = 0; w < search->num_waiting; w++)
+    for (uint64_t i = 0; i < search->waiting[w].tokens.size; i++) {
+      const wf__transducer_token *token = &search->waiting[w].tokens.data[i];
+      if (best == NULL || wf__transducer_before(token, best)) best = token;
+      WF__TRY(wf__transducer_ending_cost(search, token, &cost, err));
+      if (cost < least) least = cost;
+    }
+  search->path.flags = WF_RESULT_NOT_FINAL;
+  search->path.final_cost = 0;
+  search->path.relative_cost = least - best->cost;
+  search->path.num_decoded = search->num_frames;
+  wf__transducer_record end = {best->prev, best->arc, best->loglike, best->frame};
+  return make_path(search, &end, err);
 }

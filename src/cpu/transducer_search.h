@@ -40,20 +40,22 @@ typedef struct wf__transducer_search {
   WF__VEC(uint32_t) row_of;  /* by context number: its row of the joiner's; NONE: it has none */
   WF__VEC(uint32_t) numbers; /* context number of each row */
   WF__VEC(uint32_t) frontier;
-  WF__VEC(uint32_t *) used; /* scratch: context numbers of all tokens */
-  wf__context_vec live;     /* scratch: scorer contexts of all tokens */
-  int64_t frame, num_frames;
+  WF__VEC(uint32_t *) used;     /* scratch: context numbers of all tokens */
+  wf__context_vec live;         /* scratch: scorer contexts of all tokens */
+  int64_t frame, num_frames;    /* the current one; those taken so far */
+  int64_t last_frame;           /* the newest frame that tokens waited for, and the ... */
+  uint32_t best;                /* ... record of the best of them, for utterances that die */
   int32_t step;                 /* n */
-  float cutoff, best;           /* of the step */
+  float cutoff, best_cost;      /* of the step */
   wf__transducer_source greedy; /* the best candidate of a greedy step, and its row */
   const float *greedy_row;
+  bool ended;         /* the last tokens are in `now` */
   bool keeps_lattice; /* lattice_beam > 0 */
   wf__transducer_lattice lattice;
   WF__VEC(int32_t) labels; /* of the model's columns */
   WF__VEC(wf__transducer_source)
   ends; /* the tokens that the path may end in, and their numbers in the lattice's last frame */
-  wf__path path; /* the result; `loglikes` and `frames` of each consuming arc */
-  WF__VEC(int32_t) frames;
+  wf__path path; /* the result; `loglikes` and `steps` of each consuming arc */
 } wf__transducer_search;
 
 wf_status wf__transducer_search_create(const wf_graph *graph, const wf_transducer *model,
@@ -63,9 +65,14 @@ void wf__transducer_search_free(wf__transducer_search *search);
 /* Sets the scorer of the next utterance; NULL: none. */
 wf_status wf__transducer_search_set_scorer(wf__transducer_search *search, const wf_scorer *scorer,
                                            wf_error *err);
-/* Searches an utterance, whose scores are encoder outputs. The result is in `path` and `frames`. */
-wf_status wf__transducer_search_run(wf__transducer_search *search, const wf_scores *scores,
-                                    wf_error *err);
+/* Begins an utterance; takes encoder outputs, its next frames; ends it. The result is in `path`. */
+wf_status wf__transducer_search_begin(wf__transducer_search *search, wf_error *err);
+wf_status wf__transducer_search_advance(wf__transducer_search *search, const wf_scores *scores,
+                                        wf_error *err);
+wf_status wf__transducer_search_finish(wf__transducer_search *search, wf_error *err);
+/* The path to the best waiting token, and the cost of the best final one above it, in `path`. The
+ * utterance may go on. */
+wf_status wf__transducer_search_partial(wf__transducer_search *search, wf_error *err);
 
 /* transducer_step.c: the steps of a frame. `now` holds A(0), with its records from `first` on. */
 wf_status wf__transducer_expand(wf__transducer_search *search, wf_error *err);

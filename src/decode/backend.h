@@ -20,6 +20,9 @@ typedef struct wf__path {
   WF__VEC(int32_t)
   frames; /* number of each frame read, and of the next one if there is one; empty if no frames are
              skipped */
+  WF__VEC(int32_t)
+  steps; /* with a transducer: the frame of each consuming arc, of which a frame may have several or
+            none; else empty */
   float final_cost;    /* of the last state; 0 if it is not final or the search died */
   float relative_cost; /* of an unfinished path: cost of the best ending in a final state, above the
                           cost of the best token; +infinity: there is none */
@@ -147,6 +150,16 @@ wf_status wf__result_determinize(const wf__batch *batch, const wf_graph *graph, 
 /* Empties the path; its memory is kept. */
 void wf__path_clear(wf__path *path);
 void wf__path_free(wf__path *path);
+/* Consuming arcs of a path from the start: accounts take each for a frame. */
+static inline int64_t wf__path_length(const wf__path *path) {
+  return path->steps.size > 0 ? (int64_t)path->steps.size : path->num_decoded;
+}
+/* With a transducer: times that count consuming arcs become times in frames. Else does nothing. */
+void wf__path_time_words(const wf__path *path, wf_word *words, size_t count);
+/* With a transducer: the label of each frame, of the labels of the consuming arcs: that of its last
+ * token, or the blank; 0: none was read. `blank`: column. *out is to be freed. */
+wf_status wf__path_label_frames(const wf__path *path, const wf_graph *graph, int32_t blank,
+                                const int32_t *labels, int32_t **out, wf_error *err);
 /* Number of the frame that the i-th consuming arc reads, for a path from the start. */
 static inline int64_t wf__path_frame(const wf__path *path, uint64_t i) {
   return path->frames.size > 0 ? path->frames.data[i] : (int64_t)i;

@@ -132,7 +132,15 @@ void wf__account_forget(wf__account *account, const wf_graph *graph, uint64_t nu
 wf_status wf__account_finish(wf__account *account, wf_result *result, const wf_graph *graph,
                              const wf_decoder_options *options, const wf__path *path,
                              wf_error *err) {
-  WF__TRY(wf__account_close(account, graph, options, path->num_decoded, err));
+  WF__TRY(wf__account_close(account, graph, options, wf__path_length(path), err));
+  if (path->steps.size > 0) {
+    int32_t *labels;
+    WF__TRY(
+        wf__path_label_frames(path, graph, options->blank, account->alignment.data, &labels, err));
+    free(account->alignment.data);
+    account->alignment.data = labels;
+    wf__path_time_words(path, account->words.data, account->words.size);
+  }
   result->flags = path->flags;
   result->num_decoded = path->num_decoded;
   result->num_tokens = path->num_tokens;
@@ -151,6 +159,29 @@ wf_status wf__account_finish(wf__account *account, wf_result *result, const wf_g
   account->words.data = NULL;
   account->alignment.data = NULL;
   wf__account_free(account);
+  return WF_OK;
+}
+
+void wf__path_time_words(const wf__path *path, wf_word *words, size_t count) {
+  const int32_t *frames = path->steps.data, last = (int32_t)path->num_decoded;
+  size_t size = path->steps.size;
+  for (size_t w = 0; w < count && size > 0; w++) {
+    size_t begin = (size_t)words[w].start_frame, end = (size_t)words[w].end_frame;
+    words[w].start_frame = begin < size ? frames[begin] : last;
+    words[w].end_frame = end < size ? frames[end] : last;
+    if (end > begin && words[w].end_frame <= frames[end - 1])
+      words[w].end_frame = frames[end - 1] + 1;
+  }
+}
+
+wf_status wf__path_label_frames(const wf__path *path, const wf_graph *graph, int32_t blank,
+                                const int32_t *labels, int32_t **out, wf_error *err) {
+  int32_t *frames = *out = wf__calloc((uint64_t)path->num_decoded, sizeof *frames);
+  if (frames == NULL) return wf__fail_memory(err, (uint64_t)path->num_decoded * 4, "a result");
+  for (size_t i = 0; i < path->steps.size; i++) {
+    int32_t *at = &frames[path->steps.data[i]];
+    if (graph->columns[labels[i]] != blank || *at == 0) *at = labels[i];
+  }
   return WF_OK;
 }
 
@@ -189,13 +220,14 @@ wf_status wf__result_fill(wf_result *result, const wf_graph *graph,
 }
 
 void wf__path_clear(wf__path *path) {
-  path->arcs.size = path->loglikes.size = path->frames.size = 0;
+  path->arcs.size = path->loglikes.size = path->frames.size = path->steps.size = 0;
 }
 
 void wf__path_free(wf__path *path) {
   wf__vec_free(&path->arcs);
   wf__vec_free(&path->loglikes);
   wf__vec_free(&path->frames);
+  wf__vec_free(&path->steps);
 }
 
 void wf_result_free(wf_result *result) {

@@ -5,10 +5,10 @@
 
 #define NONE UINT32_MAX
 
-enum { MOST_FLOATS = 1 << 22 }; /* of rows and states, before unused contexts are dropped */
+enum { MOST_FLOATS = 1 << 22 };
 
 void wf__predictions_init(wf__predictions *p, const wf_transducer *model) {
-  *p = (wf__predictions){.model = model};
+  *p = (wf__predictions){.model = model, .most_floats = MOST_FLOATS};
 }
 
 void wf__predictions_free(wf__predictions *p) {
@@ -32,7 +32,9 @@ void wf__predictions_free(wf__predictions *p) {
   wf__vec_free(&p->to_rows);
 }
 
-wf_status wf__predictions_begin(wf__predictions *p, const wf_scores *scores, wf_error *err) {
+wf_status wf__predictions_take(wf__predictions *p, const wf_scores *scores, int64_t first,
+                               wf_error *err) {
+  p->first_frame = first;
   p->encoder.size = 0;
   WF__TRY(wf__vec_grow(&p->encoder, (uint64_t)scores->num_frames * p->model->encoder_width + 1,
                        "encoder outputs", err));
@@ -147,8 +149,9 @@ wf_status wf__predictions_score(wf__predictions *p, int64_t frame, const uint32_
   WF__TRY(wf__vec_grow(&p->terms, 2 * wf__padded(size), "a joiner", err));
   WF__TRY(wf__vec_grow(&p->from, count, "a joiner", err));
   for (size_t i = 0; i < count; i++) p->from.data[i] = p->rows.data + numbers[i] * model->width;
-  WF__TRY(model->ops->join(model, p->encoder.data + (uint64_t)frame * model->encoder_width,
-                           p->from.data, count, p->logits.data, &p->work, err));
+  WF__TRY(model->ops->join(
+      model, p->encoder.data + (uint64_t)(frame - p->first_frame) * model->encoder_width,
+      p->from.data, count, p->logits.data, &p->work, err));
   for (size_t i = 0; i < count; i++) {
     float *row = p->logits.data + i * size;
     WF__TRY(normalise(p, row, num_tokens, "token", frame, err));
@@ -162,7 +165,7 @@ wf_status wf__predictions_score(wf__predictions *p, int64_t frame, const uint32_
 /* --- dropping contexts ------------------------------------------------------------------- */
 
 bool wf__predictions_full(const wf__predictions *p) {
-  return p->rows.size + p->states.size > MOST_FLOATS;
+  return p->rows.size + p->states.size > p->most_floats;
 }
 
 static void move(wf__predictions *p, uint32_t from, uint32_t to) {

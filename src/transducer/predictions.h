@@ -23,9 +23,11 @@ typedef struct wf__predictions {
   WF__VEC(float) rows;
   WF__VEC(float) states;
   wf__transducer_work work;
-  WF__VEC(float) encoder; /* [frames][encoder_width] of the utterance */
-  WF__VEC(float) logits;  /* [count][num_logits], of one call */
-  WF__VEC(float) terms;   /* scratch: of a sum over tokens or durations */
+  WF__VEC(float) encoder; /* [frames][encoder_width], from frame `first_frame` on */
+  int64_t first_frame;
+  uint64_t most_floats;  /* of rows and states, before unused contexts are dropped */
+  WF__VEC(float) logits; /* [count][num_logits], of one call */
+  WF__VEC(float) terms;  /* scratch: of a sum over tokens or durations */
   WF__VEC(uint32_t) pending;
   WF__VEC(int32_t) digits;
   WF__VEC(const float *) from;
@@ -34,8 +36,9 @@ typedef struct wf__predictions {
 
 void wf__predictions_init(wf__predictions *p, const wf_transducer *model);
 void wf__predictions_free(wf__predictions *p);
-/* Begins an utterance: the encoder's part of the joiner for all its frames. */
-wf_status wf__predictions_begin(wf__predictions *p, const wf_scores *scores, wf_error *err);
+/* Takes encoder outputs: the encoder's part of the joiner for frames from number `first` on. */
+wf_status wf__predictions_take(wf__predictions *p, const wf_scores *scores, int64_t first,
+                               wf_error *err);
 /* The number of the start's context. */
 wf_status wf__predictions_start(wf__predictions *p, uint32_t *number, wf_error *err);
 /* The number of context `context`, which a token makes of context number `parent`. The parent must
