@@ -425,7 +425,6 @@ static const cli_rule rules[] = {
     {"max-hypotheses", CLI_USELESS_WITHOUT, "transducer"},
     {"max-symbols", CLI_USELESS_WITHOUT, "transducer"},
     {"greedy", CLI_USELESS_WITHOUT, "transducer"},
-    {"chunk", CLI_EXCLUDES, "transducer"},
     {"boost-per-letter", CLI_USELESS_WITHOUT, "boost|utterance-boosts"},
     {NULL, 0, NULL},
 };

@@ -4,6 +4,7 @@
  * compared with the formulas in double. Bad models and bad inputs give one clear error each. */
 #include "math/hash.h"
 #include "lattice_oracle.h"
+#include "lattice_paths.h"
 #include "scorer/scoring.h"
 #include "table_scorer.h"
 #include "transducer/predictions.h"
@@ -308,6 +309,48 @@ static bool is_same(const wf_result *r, const oracle_transducer_result *o) {
           memcmp(r->alignment, o->alignment, (size_t)r->num_decoded * sizeof *r->alignment) == 0);
 }
 
+/* The same as a stream of random chunks, with partial results in between. */
+static wf_result *decode_in_chunks(struct task *task, uint64_t seed) {
+  wf_error err = {0};
+  test_rng rng = {seed + 5};
+  wf_decoder *decoder;
+  wf_stream *stream;
+  wf_result *result;
+  wf_partial partial;
+  wf_stream_event event;
+  assert_ok(wf_decoder_create_transducer(task->graph, task->model, &task->options, &decoder, &err));
+  assert_ok(wf_decoder_set_scorer(decoder, task->scorer, &err));
+  assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
+  for (int64_t t = 0, size; t < task->scores.num_frames; t += size) {
+    size = test_below(&rng, 3);
+    if (t + size > task->scores.num_frames) size = task->scores.num_frames - t;
+    wf_scores chunk = task->scores;
+    chunk.num_frames = size;
+    chunk.data = task->frames + t;
+    assert_ok(wf_stream_accept(stream, &chunk, &event, &err));
+    assert_true(event.num_frames == t + size && wf_stream_bytes(stream) > 0);
+    assert_ok(wf_stream_partial(stream, &partial, &err));
+    assert_true(partial.num_frames == t + size);
+    for (size_t w = 0; w < partial.num_words; w++)
+      assert_true(partial.words[w].start_frame <= partial.words[w].end_frame &&
+                  partial.words[w].end_frame <= t + size);
+  }
+  assert_ok(wf_stream_finish(stream, &result, &err));
+  wf_stream_close(stream);
+  wf_decoder_free(decoder);
+  return result;
+}
+
+static void check_streams(struct task *task, const wf_result *alone,
+                          const oracle_transducer_result *expected, uint64_t seed) {
+  wf_result *result = decode_in_chunks(task, seed);
+  if (result->status != WF_OK || !is_same(result, expected))
+    fail_msg("seed %llu: a stream's result differs: %s", (unsigned long long)seed, result->message);
+  assert_true((alone->lattice == NULL) == (result->lattice == NULL));
+  if (alone->lattice != NULL) assert_true(test_same_raw(alone->lattice, result->lattice));
+  wf_result_free(result);
+}
+
 /* What the tasks have covered. */
 struct coverage {
   int tasks, finals, dead, worded, scored, real, timed, greedy, states;
@@ -353,6 +396,7 @@ static void test_random(void **state) {
           result->num_words, expected.num_words, (unsigned long long)result->num_tokens,
           (unsigned long long)expected.num_tokens, (unsigned long long)result->num_expanded,
           (unsigned long long)expected.num_expanded);
+    if (seed % 3 == 0) check_streams(&task, result, &expected, seed);
     count(&seen, &task, result);
     end_log_probs(&probs);
     wf_result_free(result);

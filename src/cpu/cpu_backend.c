@@ -111,10 +111,7 @@ static wf_status cpu_decode(void *opaque, const wf__batch *batch, wf_error *err)
     struct job job = {.self = self, .batch = batch, .order = order, .errors = errors};
     atomic_init(&job.done, 0);
     atomic_init(&job.failed, 0);
-    if (self->transducer != NULL && self->transducer->network == NULL)
-      for (uint32_t i = 0; i < count; i++) run_item(&job, i, 0); /* the caller's functions */
-    else
-      wf__pool_run(self->pool, count, run_item, &job);
+    wf__cpu_run(self, count, run_item, &job);
     status = (wf_status)atomic_load(&job.failed);
     if (status != WF_OK && err != NULL) *err = job.first;
     if (status == WF_OK)

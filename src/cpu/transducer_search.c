@@ -75,6 +75,24 @@ void wf__transducer_search_free(wf__transducer_search *search) {
   free(search);
 }
 
+static uint64_t set_bytes(const wf__transducer_set *set) {
+  return set->tokens.cap * sizeof *set->tokens.data + ((uint64_t)sizeof *set->slots << set->bits);
+}
+
+uint64_t wf__transducer_search_bytes(const wf__transducer_search *search) {
+  const wf__predictions *p = &search->predictions;
+  const wf__history *history = &search->lattice.history;
+  uint64_t bytes = sizeof *search + set_bytes(&search->now) + set_bytes(&search->next);
+  for (uint32_t w = 0; w < search->num_waiting; w++)
+    bytes += set_bytes(&search->waiting[w]) +
+             search->lattice.waiting[w].cap * sizeof *search->lattice.waiting[w].data;
+  bytes += (p->rows.cap + p->states.cap + p->encoder.cap + p->logits.cap) * sizeof(float);
+  bytes += search->records.cap * sizeof *search->records.data +
+           search->sources.cap * sizeof *search->sources.data;
+  return bytes + history->tokens.cap * sizeof *history->tokens.data +
+         history->links.cap * (sizeof *history->links.data + sizeof(float));
+}
+
 wf_status wf__transducer_search_set_scorer(wf__transducer_search *search, const wf_scorer *scorer,
                                            wf_error *err) {
   search->epsilon_slack = wf__epsilon_slack(search->graph, &search->options, scorer != NULL);

@@ -65,6 +65,8 @@ void wf__transducer_search_free(wf__transducer_search *search);
 /* Sets the scorer of the next utterance; NULL: none. */
 wf_status wf__transducer_search_set_scorer(wf__transducer_search *search, const wf_scorer *scorer,
                                            wf_error *err);
+/* Memory of an utterance in progress. */
+uint64_t wf__transducer_search_bytes(const wf__transducer_search *search);
 /* Begins an utterance; takes encoder outputs, its next frames; ends it. The result is in `path`. */
 wf_status wf__transducer_search_begin(wf__transducer_search *search, wf_error *err);
 wf_status wf__transducer_search_advance(wf__transducer_search *search, const wf_scores *scores,

@@ -125,6 +125,8 @@ typedef struct wf__backend {
 } wf__backend;
 
 extern const wf__backend wf__cpu_backend; /* src/cpu/cpu_backend.c */
+extern const wf__stream_backend
+    wf__cpu_transducer_streams; /* src/cpu/transducer_streams.c: in place of the CPU's */
 /* Opens the CPU backend for a transducer. Its scores are encoder outputs. */
 wf_status wf__cpu_open_transducer(const wf_graph *graph, const wf_transducer *model,
                                   const wf_decoder_options *options, void **out, wf_error *err);

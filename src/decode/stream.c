@@ -19,13 +19,15 @@ static wf_status new_result(wf_stream *stream, wf_error *err) {
   return stream->result != NULL ? WF_OK : wf__fail_memory(err, sizeof *stream->result, "a stream");
 }
 
+static const wf__stream_backend *streams_of(const wf_decoder *decoder) {
+  return decoder->transducer != NULL ? &wf__cpu_transducer_streams : decoder->backend->streams;
+}
+
 wf_status wf_stream_open(wf_decoder *decoder, const wf_stream_options *options, wf_stream **out,
                          wf_error *err) {
   *out = NULL;
-  const wf__stream_backend *backend = decoder->backend->streams;
+  const wf__stream_backend *backend = streams_of(decoder);
   wf__streams_sweep(decoder);
-  if (decoder->transducer != NULL)
-    return wf__fail(err, WF_ERR_UNSUPPORTED, "a transducer cannot decode streams yet");
   if (backend == NULL)
     return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s does not support streams; use device cpu",
                     decoder->options.device);
@@ -135,10 +137,24 @@ static wf_status add_open_path(wf_stream *stream, int thread, wf_error *err) {
       stream->backend->path(decoder->search, stream->channel, thread, true, &stream->part, err));
   WF__TRY(wf__account_add(&stream->account, stream->graph, &decoder->options, &stream->part, err));
   return wf__account_close(&stream->account, stream->graph, &decoder->options,
-                           stream->part.num_decoded, err);
+                           wf__path_length(&stream->part), err);
 }
 
 /* --- chunks ------------------------------------------------------------------------------ */
+
+/* Frames of silence at the end of the account with its open path. */
+static wf_status count_silence(const wf_stream *stream, int64_t *out, wf_error *err) {
+  const wf__account *account = &stream->account;
+  int32_t *frames = NULL;
+  bool steps = stream->part.steps.size > 0;
+  if (steps)
+    WF__TRY(wf__path_label_frames(&stream->part, stream->graph, stream->decoder->options.blank,
+                                  account->alignment.data, &frames, err));
+  *out = wf__trailing_silence(&stream->endpointer, steps ? frames : account->alignment.data,
+                              steps ? stream->part.num_decoded : (int64_t)account->alignment.size);
+  free(frames);
+  return WF_OK;
+}
 
 static wf_status look_for_endpoint(wf_stream *stream, int thread, wf_stream_event *event,
                                    wf_error *err) {
@@ -147,8 +163,9 @@ static wf_status look_for_endpoint(wf_stream *stream, int thread, wf_stream_even
   if (status == WF_OK) {
     const wf__endpointer *endpointer = &stream->endpointer;
     int64_t num_frames = stream->part.num_decoded;
-    int64_t silent = wf__trailing_silence(endpointer, stream->account.alignment.data,
-                                          (int64_t)stream->account.alignment.size);
+    int64_t silent;
+    status = count_silence(stream, &silent, err);
+    if (status != WF_OK) silent = 0;
     event->trailing_silence = (double)silent * endpointer->frame_seconds;
     event->relative_cost = (double)stream->part.relative_cost;
     event->endpoint = wf__endpoint(endpointer, num_frames, silent, event->relative_cost);
@@ -188,12 +205,18 @@ static wf_status check_streams(const wf_decoder *decoder, wf_stream *const *stre
   return status;
 }
 
+static bool is_right(wf_decoder *decoder, const wf_scores *chunk, wf_result *checked) {
+  if (decoder->transducer != NULL)
+    return wf__check_encoder_outputs(decoder->transducer, chunk, checked);
+  return wf__check_scores(decoder->graph, chunk, checked) &&
+         wf__scores_look_right(decoder, chunk, checked);
+}
+
 /* Is the chunk a valid matrix? After bad scores, no more are read. */
 static bool check_chunk(const wf_stream *stream, const wf_scores *chunk) {
   wf_result *result = stream->result, checked = {0};
   if (result->status == WF_ERR_ARGUMENT) return false;
-  if (!wf__check_scores(stream->decoder->graph, chunk, &checked) ||
-      !wf__scores_look_right(stream->decoder, chunk, &checked)) {
+  if (!is_right(stream->decoder, chunk, &checked)) {
     result->status = checked.status;
     snprintf(result->message, sizeof result->message, "from frame %lld: %.200s",
              (long long)result->num_frames, checked.message);
@@ -231,7 +254,7 @@ static wf_status prepare(wf_stream *const *streams, size_t count, wf_error *err)
 
 static void run_step(struct stream_step *step, size_t count, wf__task_fn fn) {
   const wf_decoder *decoder = step->streams[0]->decoder;
-  wf__pool *pool = decoder->backend->streams->pool(decoder->search);
+  wf__pool *pool = streams_of(decoder)->pool(decoder->search);
   if (count > FEW_STREAMS)
     wf__pool_run(pool, count, fn, step);
   else
@@ -264,8 +287,7 @@ static wf_status advance(wf_decoder *decoder, wf_stream *const *streams, const w
   }
   wf__batch batch = {
       .scores = chunks, .skip = arrays->skip, .count = count, .results = arrays->results};
-  wf_status status =
-      decoder->backend->streams->advance(decoder->search, &batch, arrays->channels, err);
+  wf_status status = streams_of(decoder)->advance(decoder->search, &batch, arrays->channels, err);
   struct stream_step step = {.streams = streams, .chunks = chunks, .events = events};
   atomic_init(&step.failed, 0);
   if (status == WF_OK) status = prepare(streams, count, err);
@@ -313,6 +335,7 @@ static wf_status copy_words(wf_stream *stream, wf_error *err) {
   if (count > 0)
     memcpy(stream->words.data, stream->account.words.data, count * sizeof *stream->words.data);
   stream->words.size = count;
+  wf__path_time_words(&stream->part, stream->words.data, count);
   return WF_OK;
 }
 
