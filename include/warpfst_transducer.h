@@ -83,8 +83,8 @@ WF_API void wf_transducer_free(wf_transducer *model);
  * wf_ctc_graph_build and wf_ctc_tokens_graph). Options: `max_hypotheses`, `max_symbols` and
  * `greedy` are for such decoders; max_active, min_active and max_tokens have no effect. `blank` is
  * the model's. Errors: a graph whose tokens are not the model's, or without an arc of the blank;
- * options of CTC (WF_ERR_UNSUPPORTED); a GPU (WF_ERR_UNSUPPORTED). Streams and lattices are not
- * available yet. */
+ * options of CTC (WF_ERR_UNSUPPORTED); a GPU (WF_ERR_UNSUPPORTED). Added words are not
+ * available yet. A stream's scorer is for whole utterances, and its lattice is made at the end. */
 WF_API wf_status wf_decoder_create_transducer(const wf_graph *graph, const wf_transducer *model,
                                               const wf_decoder_options *options, wf_decoder **out,
                                               wf_error *err);
