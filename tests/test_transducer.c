@@ -310,7 +310,8 @@ static bool is_same(const wf_result *r, const oracle_transducer_result *o) {
 }
 
 /* The same as a stream of random chunks, with partial results in between. */
-static wf_result *decode_in_chunks(struct task *task, uint64_t seed) {
+static wf_result *decode_in_chunks(struct task *task, uint64_t seed, const wf_result *whole,
+                                   uint64_t *num_stable) {
   wf_error err = {0};
   test_rng rng = {seed + 5};
   wf_decoder *decoder;
@@ -334,6 +335,13 @@ static wf_result *decode_in_chunks(struct task *task, uint64_t seed) {
     for (size_t w = 0; w < partial.num_words; w++)
       assert_true(partial.words[w].start_frame <= partial.words[w].end_frame &&
                   partial.words[w].end_frame <= t + size);
+    assert_true(partial.num_stable <= whole->num_words && partial.stable_frames <= t + size);
+    for (size_t w = 0; w < partial.num_stable; w++) {
+      assert_int_equal(partial.words[w].label, whole->words[w].label);
+      if (w + 1 < partial.num_stable)
+        assert_memory_equal(&partial.words[w], &whole->words[w], sizeof(wf_word));
+    }
+    *num_stable += partial.num_stable;
   }
   assert_ok(wf_stream_finish(stream, &result, &err));
   wf_stream_close(stream);
@@ -342,8 +350,9 @@ static wf_result *decode_in_chunks(struct task *task, uint64_t seed) {
 }
 
 static void check_streams(struct task *task, const wf_result *alone,
-                          const oracle_transducer_result *expected, uint64_t seed) {
-  wf_result *result = decode_in_chunks(task, seed);
+                          const oracle_transducer_result *expected, uint64_t seed,
+                          uint64_t *num_stable) {
+  wf_result *result = decode_in_chunks(task, seed, alone, num_stable);
   if (result->status != WF_OK || !is_same(result, expected))
     fail_msg("seed %llu: a stream's result differs: %s", (unsigned long long)seed, result->message);
   assert_true((alone->lattice == NULL) == (result->lattice == NULL));
@@ -371,6 +380,7 @@ static void count(struct coverage *seen, const struct task *task, const wf_resul
 static void test_random(void **state) {
   (void)state;
   struct coverage seen = {0};
+  uint64_t num_stable = 0;
   for (uint64_t seed = 0; seed < test_seeds(20000); seed++) {
     struct task task;
     struct log_probs probs;
@@ -396,7 +406,7 @@ static void test_random(void **state) {
           result->num_words, expected.num_words, (unsigned long long)result->num_tokens,
           (unsigned long long)expected.num_tokens, (unsigned long long)result->num_expanded,
           (unsigned long long)expected.num_expanded);
-    if (seed % 3 == 0) check_streams(&task, result, &expected, seed);
+    if (seed % 3 == 0) check_streams(&task, result, &expected, seed, &num_stable);
     count(&seen, &task, result);
     end_log_probs(&probs);
     wf_result_free(result);
@@ -409,9 +419,10 @@ static void test_random(void **state) {
       "%d greedy, %d with states\n",
       seen.tasks, seen.finals, seen.dead, seen.worded, seen.scored, seen.real, seen.timed,
       seen.greedy, seen.states);
-  assert_true(seen.finals > seen.tasks / 10 && seen.dead > 0 && seen.worded > seen.tasks / 5 &&
-              seen.scored > seen.tasks / 5 && seen.timed > seen.tasks / 5 && seen.greedy > 0 &&
-              seen.states > 0);
+  print_message("%llu stable words of partial results\n", (unsigned long long)num_stable);
+  assert_true(num_stable > 0 && seen.finals > seen.tasks / 10 && seen.dead > 0 &&
+              seen.worded > seen.tasks / 5 && seen.scored > seen.tasks / 5 &&
+              seen.timed > seen.tasks / 5 && seen.greedy > 0 && seen.states > 0);
 }
 
 /* Adds the words of the paths of a lattice from state s on, except those above `most`. */

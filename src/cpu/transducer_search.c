@@ -72,6 +72,7 @@ void wf__transducer_search_free(wf__transducer_search *search) {
   wf__vec_free(&search->ends);
   wf__transducer_lattice_free(&search->lattice, search->num_waiting);
   wf__path_free(&search->path);
+  wf__path_free(&search->committed);
   free(search);
 }
 
@@ -112,7 +113,10 @@ wf_status wf__transducer_search_begin(wf__transducer_search *search, wf_error *e
   search->ended = false;
   if (search->keeps_lattice) wf__transducer_lattice_clear(search);
   for (uint32_t w = 0; w < search->num_waiting; w++) wf__transducer_set_clear(&search->waiting[w]);
+  wf__path_clear(&search->committed);
+  search->num_live = 0;
   WF__TRY(wf__scoring_begin(&search->scoring, err));
+  search->committed_sum = (wf__score_sum){search->scoring.start, 0};
   wf__transducer_token start = {
       .state = (uint32_t)search->graph->view.start,
       .arc = WF__NO_ARC,
@@ -144,6 +148,7 @@ static wf_status drop_scorer_contexts(wf__transducer_search *search, wf_error *e
   if (!ops->is_full(scoring->scorer, scoring->memory)) return WF_OK;
   search->live.size = 0;
   WF__TRY(wf__vec_push(&search->live, scoring->start, "a scorer's contexts", err));
+  WF__TRY(wf__vec_push(&search->live, search->committed_sum.context, "a scorer's contexts", err));
   for (uint32_t w = 0; w < search->num_waiting; w++)
     for (uint64_t i = 0; i < search->waiting[w].tokens.size; i++)
       WF__TRY(wf__vec_push(&search->live, search->waiting[w].tokens.data[i].context,
@@ -277,32 +282,22 @@ static void reverse32(void *data, uint64_t size) {
   }
 }
 
-static wf_status add_arc(wf__transducer_search *search, const wf__transducer_record *record,
-                         wf_error *err) {
-  wf__path *path = &search->path;
-  if (record->arc == WF__NO_ARC) return WF_OK;
-  WF__TRY(wf__vec_push(&path->arcs, record->arc, "a path", err));
-  if (wf__graph_arc(search->graph, record->arc).ilabel == 0) return WF_OK;
-  WF__TRY(wf__vec_push(&path->loglikes, record->loglike, "a path", err));
-  return wf__vec_push(&path->steps, record->frame, "a path", err);
-}
-
 /* Follows the records back from the end. */
 static wf_status make_path(wf__transducer_search *search, const wf__transducer_record *end,
                            wf_error *err) {
   wf__path *path = &search->path;
   wf__transducer_record record = *end;
   wf__path_clear(path);
-  WF__TRY(add_arc(search, &record, err));
+  WF__TRY(wf__transducer_add_arc(search->graph, &record, path, err));
   for (uint64_t count = 0; record.prev != WF__TRACE_ROOT; count++) {
     if (count > search->records.size) return wf__fail_cycle(err);
     record = search->records.data[record.prev];
-    WF__TRY(add_arc(search, &record, err));
+    WF__TRY(wf__transducer_add_arc(search->graph, &record, path, err));
   }
   reverse32(path->arcs.data, path->arcs.size);
   reverse32(path->loglikes.data, path->loglikes.size);
   reverse32(path->steps.data, path->steps.size);
-  wf__score_sum sum = {search->scoring.start, 0};
+  wf__score_sum sum = search->committed_sum;
   WF__TRY(wf__path_score(path, 0, search->graph, &search->scoring,
                          (path->flags & WF_RESULT_NOT_FINAL) == 0, &sum, err));
   path->scorer_cost = sum.cost;
@@ -327,7 +322,8 @@ static wf_status make_dead_path(wf__transducer_search *search, wf_error *err) {
   search->path.final_cost = 0;
   search->path.relative_cost = INFINITY;
   search->path.num_decoded = search->last_frame;
-  return make_path(search, &search->records.data[search->best], err);
+  wf__transducer_record none = {WF__TRACE_ROOT, WF__NO_ARC, 0, 0}; /* all is committed */
+  return make_path(search, search->best != NONE ? &search->records.data[search->best] : &none, err);
 }
 
 wf_status wf__transducer_search_finish(wf__transducer_search *search, wf_error *err) {

@@ -55,7 +55,10 @@ typedef struct wf__transducer_search {
   WF__VEC(int32_t) labels; /* of the model's columns */
   WF__VEC(wf__transducer_source)
   ends; /* the tokens that the path may end in, and their numbers in the lattice's last frame */
-  wf__path path; /* the result; `loglikes` and `steps` of each consuming arc */
+  wf__path committed;          /* arcs that all tokens share, cut off the records */
+  wf__score_sum committed_sum; /* the scorer's cost of all of them so far, and the context after */
+  uint64_t num_live;           /* records that the last collection left */
+  wf__path path;               /* the result; `loglikes` and `steps` of each consuming arc */
 } wf__transducer_search;
 
 wf_status wf__transducer_search_create(const wf_graph *graph, const wf_transducer *model,
@@ -75,6 +78,13 @@ wf_status wf__transducer_search_finish(wf__transducer_search *search, wf_error *
 /* The path to the best waiting token, and the cost of the best final one above it, in `path`. The
  * utterance may go on. */
 wf_status wf__transducer_search_partial(wf__transducer_search *search, wf_error *err);
+
+/* transducer_history.c: drops records that no waiting token leads back to, and moves those that all
+ * share to `committed`. Between frames. */
+wf_status wf__transducer_collect(wf__transducer_search *search, wf_error *err);
+/* Appends a record's arc to a path. */
+wf_status wf__transducer_add_arc(const wf_graph *graph, const wf__transducer_record *record,
+                                 wf__path *path, wf_error *err);
 
 /* transducer_step.c: the steps of a frame. `now` holds A(0), with its records from `first` on. */
 wf_status wf__transducer_expand(wf__transducer_search *search, wf_error *err);

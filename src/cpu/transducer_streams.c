@@ -1,11 +1,13 @@
-/* transducer_streams.c - streams with a transducer. Each has a search of its own, which keeps the
- * whole path: nothing is committed before the end. */
+/* transducer_streams.c - streams with a transducer. Each has a search of its own. */
 #include <stdlib.h>
 
 #include "cpu/cpu_streams.h"
 #include "cpu/transducer_search.h"
 
-enum { MOST_FLOATS = 1 << 18 }; /* of a stream's predictor contexts that are not in use */
+enum {
+  MOST_FLOATS = 1 << 18, /* of a stream's predictor contexts that are not in use */
+  COLLECT = 4096         /* records after which they are collected */
+};
 
 struct channel {
   wf__transducer_search *search; /* NULL: the utterance has not begun */
@@ -74,7 +76,10 @@ static wf_status consume(struct wf__cpu_backend *self, void *opaque, const wf_sc
                          int worker, wf_error *err) {
   struct channel *channel = opaque;
   WF__TRY(prepare(self, channel, err));
-  return wf__transducer_search_advance(channel->search, chunk, err);
+  wf__transducer_search *search = channel->search;
+  WF__TRY(wf__transducer_search_advance(search, chunk, err));
+  return search->records.size > 2 * search->num_live + COLLECT ? wf__transducer_collect(search, err)
+                                                               : WF_OK;
 }
 
 static wf_status advance(void *opaque, const wf__batch *batch, void *const *channels,
@@ -83,11 +88,22 @@ static wf_status advance(void *opaque, const wf__batch *batch, void *const *chan
   return wf__cpu_advance(self, batch, channels, self->transducer->encoder_size, consume, err);
 }
 
+/* Moves the arcs of a path, and what belongs to them, to an empty one. */
+static void take_path(wf__path *from, wf__path *to) {
+  wf__vec_swap(&to->arcs, &from->arcs);
+  wf__vec_swap(&to->loglikes, &from->loglikes);
+  wf__vec_swap(&to->steps, &from->steps);
+}
+
 static wf__pool *pool(void *self) { return ((struct wf__cpu_backend *)self)->pool; }
 
-static wf_status committed(void *self, void *channel, int thread, bool now, wf__path *out,
+static wf_status committed(void *self, void *opaque, int thread, bool now, wf__path *out,
                            wf_error *err) {
+  wf__transducer_search *search = ((struct channel *)opaque)->search;
   wf__path_clear(out);
+  if (search == NULL) return WF_OK;
+  if (now) WF__TRY(wf__transducer_collect(search, err));
+  take_path(&search->committed, out);
   return WF_OK;
 }
 
@@ -97,9 +113,7 @@ static wf_status path(void *self, void *opaque, int thread, bool goes_on, wf__pa
   WF__TRY(goes_on ? wf__transducer_search_partial(search, err)
                   : wf__transducer_search_finish(search, err));
   wf__path_clear(out);
-  wf__vec_swap(&out->arcs, &search->path.arcs);
-  wf__vec_swap(&out->loglikes, &search->path.loglikes);
-  wf__vec_swap(&out->steps, &search->path.steps);
+  take_path(&search->path, out);
   wf__copy_statistics(&search->path, out);
   out->final_cost = search->path.final_cost;
   out->scorer_cost = search->path.scorer_cost;

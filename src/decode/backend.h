@@ -152,16 +152,6 @@ wf_status wf__result_determinize(const wf__batch *batch, const wf_graph *graph, 
 /* Empties the path; its memory is kept. */
 void wf__path_clear(wf__path *path);
 void wf__path_free(wf__path *path);
-/* Consuming arcs of a path from the start: accounts take each for a frame. */
-static inline int64_t wf__path_length(const wf__path *path) {
-  return path->steps.size > 0 ? (int64_t)path->steps.size : path->num_decoded;
-}
-/* With a transducer: times that count consuming arcs become times in frames. Else does nothing. */
-void wf__path_time_words(const wf__path *path, wf_word *words, size_t count);
-/* With a transducer: the label of each frame, of the labels of the consuming arcs: that of its last
- * token, or the blank; 0: none was read. `blank`: column. *out is to be freed. */
-wf_status wf__path_label_frames(const wf__path *path, const wf_graph *graph, int32_t blank,
-                                const int32_t *labels, int32_t **out, wf_error *err);
 /* Number of the frame that the i-th consuming arc reads, for a path from the start. */
 static inline int64_t wf__path_frame(const wf__path *path, uint64_t i) {
   return path->frames.size > 0 ? path->frames.data[i] : (int64_t)i;
@@ -180,8 +170,12 @@ static inline int64_t wf__path_frame(const wf__path *path, uint64_t i) {
 typedef struct wf__account {
   WF__VEC(wf_word) words;
   WF__VEC(int32_t) alignment; /* by frame; 0: skipped */
-  int64_t num_forgotten;      /* frames before those of the alignment */
-  uint64_t num_timed;         /* with an aligner */
+  WF__VEC(int32_t)
+  steps; /* with a transducer: the frame of each label of the alignment, which then has the label of
+            each consuming arc; times and num_forgotten count these, too */
+  bool by_steps;
+  int64_t num_forgotten; /* frames before those of the alignment */
+  uint64_t num_timed;    /* with an aligner */
   int64_t timed_end;
   uint64_t num_estimated; /* timed words whose times are estimates */
   uint64_t num_guessed;   /* the same for the other words, after wf__account_close */
@@ -208,6 +202,18 @@ void wf__account_forget(wf__account *account, const wf_graph *graph, uint64_t nu
 wf_status wf__account_finish(wf__account *account, wf_result *result, const wf_graph *graph,
                              const wf_decoder_options *options, const wf__path *path,
                              wf_error *err);
+/* Where a path of so many frames ends: the end for wf__account_close. */
+static inline int64_t wf__account_end(const wf__account *account, int64_t num_frames) {
+  return account->by_steps ? account->num_forgotten + (int64_t)account->alignment.size : num_frames;
+}
+/* With a transducer: makes times of words count frames. Else does nothing. */
+void wf__account_time_words(const wf__account *account, int64_t num_frames, wf_word *words,
+                            size_t count);
+/* With a transducer: the label of each frame: that of its last token, or the blank; 0: none was
+ * read. *out is to be freed. */
+wf_status wf__account_label_frames(const wf__account *account, const wf_graph *graph,
+                                   const wf_decoder_options *options, int64_t num_frames,
+                                   int32_t **out, wf_error *err);
 void wf__account_free(wf__account *account);
 
 /* A log-likelihood as the decoder uses it, with the blank penalty. */

@@ -83,12 +83,14 @@ wf_status wf_stream_reset(wf_stream *stream, wf_error *err) {
 
 uint64_t wf_stream_bytes(const wf_stream *stream) {
   const wf__account *account = &stream->account;
-  uint64_t decided = (account->words.cap + account->placed.cap) * sizeof(wf_word) +
-                     (account->alignment.cap + account->labels.cap) * sizeof(int32_t) +
-                     account->units.cap * sizeof(wf__unit);
-  uint64_t scratch =
-      (stream->part.arcs.cap + stream->part.loglikes.cap + stream->part.frames.cap) * 4 +
-      stream->words.cap * sizeof(wf_word);
+  uint64_t decided =
+      (account->words.cap + account->placed.cap) * sizeof(wf_word) +
+      (account->alignment.cap + account->steps.cap + account->labels.cap) * sizeof(int32_t) +
+      account->units.cap * sizeof(wf__unit);
+  uint64_t scratch = (stream->part.arcs.cap + stream->part.loglikes.cap + stream->part.frames.cap +
+                      stream->part.steps.cap) *
+                         4 +
+                     stream->words.cap * sizeof(wf_word);
   uint64_t fixed = sizeof *stream + sizeof(wf_result) +
                    (uint64_t)stream->decoder->graph->num_labels * sizeof(bool);
   return fixed + decided + scratch +
@@ -125,6 +127,7 @@ static struct mark mark_account(const wf__account *account) {
 static void roll_back(wf__account *account, const struct mark *mark) {
   account->words.size = mark->num_words;
   account->alignment.size = mark->num_aligned;
+  if (account->by_steps) account->steps.size = mark->num_aligned;
   account->graph_cost = mark->graph_cost;
   account->loglike = mark->loglike;
   if (mark->num_words > 0) account->words.data[mark->num_words - 1] = mark->last;
@@ -137,7 +140,7 @@ static wf_status add_open_path(wf_stream *stream, int thread, wf_error *err) {
       stream->backend->path(decoder->search, stream->channel, thread, true, &stream->part, err));
   WF__TRY(wf__account_add(&stream->account, stream->graph, &decoder->options, &stream->part, err));
   return wf__account_close(&stream->account, stream->graph, &decoder->options,
-                           wf__path_length(&stream->part), err);
+                           wf__account_end(&stream->account, stream->part.num_decoded), err);
 }
 
 /* --- chunks ------------------------------------------------------------------------------ */
@@ -145,13 +148,17 @@ static wf_status add_open_path(wf_stream *stream, int thread, wf_error *err) {
 /* Frames of silence at the end of the account with its open path. */
 static wf_status count_silence(const wf_stream *stream, int64_t *out, wf_error *err) {
   const wf__account *account = &stream->account;
-  int32_t *frames = NULL;
-  bool steps = stream->part.steps.size > 0;
-  if (steps)
-    WF__TRY(wf__path_label_frames(&stream->part, stream->graph, stream->decoder->options.blank,
-                                  account->alignment.data, &frames, err));
-  *out = wf__trailing_silence(&stream->endpointer, steps ? frames : account->alignment.data,
-                              steps ? stream->part.num_decoded : (int64_t)account->alignment.size);
+  const wf__endpointer *endpointer = &stream->endpointer;
+  int64_t num_frames = stream->part.num_decoded;
+  int32_t *frames;
+  if (!account->by_steps) {
+    *out =
+        wf__trailing_silence(endpointer, account->alignment.data, (int64_t)account->alignment.size);
+    return WF_OK;
+  }
+  WF__TRY(wf__account_label_frames(account, stream->graph, &stream->decoder->options, num_frames,
+                                   &frames, err));
+  *out = wf__trailing_silence(endpointer, frames, num_frames);
   free(frames);
   return WF_OK;
 }
@@ -335,7 +342,7 @@ static wf_status copy_words(wf_stream *stream, wf_error *err) {
   if (count > 0)
     memcpy(stream->words.data, stream->account.words.data, count * sizeof *stream->words.data);
   stream->words.size = count;
-  wf__path_time_words(&stream->part, stream->words.data, count);
+  wf__account_time_words(&stream->account, stream->part.num_decoded, stream->words.data, count);
   return WF_OK;
 }
 
@@ -343,6 +350,12 @@ static void forget(wf_stream *stream) {
   if (stream->options.forget && stream->num_shown > 0)
     wf__account_forget(&stream->account, stream->graph, stream->num_shown - 1);
   stream->num_shown = 0;
+}
+
+/* Frames of the committed prefix; of a transducer those that are complete. */
+static int64_t stable_frames(const wf__account *account) {
+  if (!account->by_steps) return account->num_forgotten + (int64_t)account->alignment.size;
+  return account->steps.size > 0 ? account->steps.data[account->steps.size - 1] : 0;
 }
 
 static wf_status make_partial(wf_stream *stream, int thread, wf_partial *out, wf_error *err) {
@@ -360,7 +373,7 @@ static wf_status make_partial(wf_stream *stream, int thread, wf_partial *out, wf
                       .num_stable = num_stable,
                       .num_estimated = stream->account.num_estimated + stream->account.num_guessed,
                       .num_frames = stream->result->num_frames,
-                      .stable_frames = stream->account.num_forgotten + (int64_t)mark.num_aligned,
+                      .stable_frames = stable_frames(&stream->account),
                       .start_frame = stream->start_frame,
                       .flags = stream->part.flags & (uint32_t)(WF_RESULT_NARROWED | WF_RESULT_DIED |
                                                                WF_RESULT_OVERFLOW)};
