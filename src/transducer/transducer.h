@@ -88,4 +88,8 @@ wf_status wf__network_read(const wf__input *file, const wf_transducer_options *o
 void wf__network_free(struct wf__network *network);
 uint64_t wf__network_bytes(const struct wf__network *network);
 
+/* transducer.c: wf_transducer_open of a file that is open. */
+wf_status wf__transducer_read(const wf__input *file, const wf_transducer_options *options,
+                              wf_transducer **out, wf_error *err);
+
 #endif
