@@ -75,6 +75,7 @@ static int by_rank(const void *a, const void *b, void *task) {
 }
 
 static void sort(const struct run *run, struct list *list) {
+  if (list->size < 2) return;
   qsort_r(list->tokens, list->size, sizeof *list->tokens, by_rank, (void *)(uintptr_t)run->task);
 }
 
