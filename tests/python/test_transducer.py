@@ -2,31 +2,18 @@
 
 import functools
 import itertools
-import json
 import math
 import os
 import pathlib
-import struct
 
 import numpy as np
 import pytest
+from conftest import write_safetensors
 
 import warpfst as wf
 
 DATA = os.environ.get("WARPFST_TRANSDUCER_DATA")  # a folder as docs/how-to/transducers.md describes, for the test with real models
 NAMES = ["<blk>", "a", "b", "c"]
-
-
-def write_safetensors(path, tensors, metadata=None):
-    header, at, blobs = ({"__metadata__": metadata} if metadata else {}), 0, []
-    for name, value in tensors.items():
-        blob = value.tobytes()
-        header[name] = {"dtype": {"float32": "F32", "float16": "F16"}[str(value.dtype)], "shape": list(value.shape), "data_offsets": [at, at + len(blob)]}
-        at += len(blob)
-        blobs.append(blob)
-    text = json.dumps(header).encode()
-    path.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(blobs))
-    return path
 
 
 class Reference:
