@@ -6,6 +6,7 @@ import lzma
 import os
 import tarfile
 import zlib
+from collections.abc import Mapping
 from typing import Any
 
 from ..decoder import Decoder
@@ -29,13 +30,14 @@ def _content(archive: tarfile.TarFile, name: str, source: str) -> bytes:
     return file.read()
 
 
-def _section(config: Any, *names: str) -> dict[str, Any]:
+def _section(config: Any, *names: str) -> Mapping[str, Any]:
+    """A part of a configuration: a dict of YAML, or a model's, which is a mapping of omegaconf."""
     for name in names:
-        config = config.get(name) if isinstance(config, dict) else None
-    return config if isinstance(config, dict) else {}
+        config = config.get(name) if isinstance(config, Mapping) else None
+    return config if isinstance(config, Mapping) else {}
 
 
-def _frame_shift(config: dict[str, Any]) -> float | None:
+def _frame_shift(config: Any) -> float | None:
     """Seconds of a frame of features times the encoder's subsampling."""
     stride, factor = _section(config, "preprocessor").get("window_stride"), _section(config, "encoder").get("subsampling_factor")
     return stride * factor if isinstance(stride, (int, float)) and isinstance(factor, int) else None
@@ -78,7 +80,7 @@ def nemo_tokens(model: Path | Any) -> ModelTokens:
     if not hasattr(decoder, "vocabulary"):
         raise TypeError(f"{type(model).__name__}: expected a .nemo archive or a model with decoder.vocabulary")
     tokenizer = getattr(model, "tokenizer", None)
-    return _tokens(list(decoder.vocabulary), type(model).__name__, None, tokenizer and tokenizer.text_to_tokens, None)
+    return _tokens(list(decoder.vocabulary), type(model).__name__, None, tokenizer and tokenizer.text_to_tokens, _frame_shift(getattr(model, "cfg", None)))
 
 
 def from_nemo(model: Path | Any, lm: AnyModel | None = None, **options: Any) -> Decoder:
