@@ -13,9 +13,10 @@ import warpfst as wf
 from warpfst import integrations
 
 asr = pytest.importorskip("espnet2.tasks.asr", reason="needs espnet", exc_type=ImportError)
-import torch  # noqa: E402
-from espnet2.text.build_tokenizer import build_tokenizer  # noqa: E402
-from espnet2.text.token_id_converter import TokenIDConverter  # noqa: E402
+import torch
+import trained_models
+from espnet2.text.build_tokenizer import build_tokenizer
+from espnet2.text.token_id_converter import TokenIDConverter
 
 ENCODER = {"output_size": 16, "attention_heads": 2, "linear_units": 16, "num_blocks": 1}
 
@@ -87,3 +88,16 @@ def test_audio_to_words(recipe, lm):  # noqa: F811
     assert tokens.frame_shift == 0.04
     for result, length, samples in zip(decoder.decode(log_probs, frames), frames.tolist(), lengths.tolist()):
         assert result.error is None and result.num_frames == length and abs(length * tokens.frame_shift - samples / 16000) < 0.09
+
+
+def test_page(recipe):
+    """A model that has learnt a sentence says it, by the code of docs/how-to/models.md."""
+
+    def log_probs_of(audio, lengths):
+        return recipe.model.ctc.log_softmax(recipe.model.encode(audio, lengths)[0])
+
+    trained_models.train(recipe.model.parameters(), log_probs_of, recipe.spell(trained_models.SENTENCE), 0)
+    (recipe.folder / "exp" / "asr").symlink_to("asr_tiny")
+    torch.save(recipe.model.state_dict(), recipe.folder / "exp" / "asr" / "valid.acc.best.pth")
+    printed, expected = trained_models.run_block("models.md", "from espnet2", recipe.folder, {"wf": wf})
+    assert printed == expected == trained_models.SENTENCE

@@ -5,15 +5,15 @@ Skipped without NeMo, which is large. To run: `pip install "nemo_toolkit[asr]" t
 
 import numpy as np
 import pytest
-from conftest import CTC
 from test_integrations import CHARACTERS, LM, characters, check, lm, pieces, sentences  # noqa: F401
 
 import warpfst as wf
 from warpfst import integrations
 
 nemo = pytest.importorskip("nemo.collections.asr.models", reason="needs nemo_toolkit[asr]", exc_type=ImportError)
-import torch  # noqa: E402
-from omegaconf import OmegaConf  # noqa: E402
+import torch
+import trained_models
+from omegaconf import OmegaConf
 
 MODULES = "nemo.collections.asr.modules"
 WIDTH = 16
@@ -110,3 +110,15 @@ def test_audio_to_words(model, lm):  # noqa: F811
     decoder = wf.from_nemo(archive, lm, check_scores="off")
     for result, length, samples in zip(decoder.decode(log_probs, frames), frames.tolist(), lengths.tolist()):
         assert result.error is None and result.num_frames == length and abs(length * 0.08 - samples / 16000) < 0.09
+
+
+def test_page(model, tmp_path):
+    """A model that has learnt a sentence says it, by the code of docs/how-to/models.md."""
+    made, archive = model
+    if hasattr(made, "ctc_decoder"):
+        pytest.skip("the page shows a model that is not a hybrid")
+    made = nemo.ASRModel.restore_from(str(archive)).eval()
+    trained_models.train(made.parameters(), lambda audio, lengths: made(input_signal=audio, input_signal_length=lengths)[0], spell(made)(trained_models.SENTENCE), len(made.decoder.vocabulary))
+    made.save_to(str(tmp_path / "model.nemo"))
+    printed, expected = trained_models.run_block("models.md", "from nemo", tmp_path, {"wf": wf})
+    assert printed == expected == trained_models.SENTENCE

@@ -13,6 +13,7 @@ from ..symbols import Symbols
 from . import saved_tensors
 from .tokens import Path
 
+
 class _Ragged:
     """What k2 saves of a RaggedTensor with two axes: (row splits, a text, values)."""
 
