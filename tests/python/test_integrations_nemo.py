@@ -118,7 +118,7 @@ def test_page(model, tmp_path):
     if hasattr(made, "ctc_decoder"):
         pytest.skip("the page shows a model that is not a hybrid")
     made = nemo.ASRModel.restore_from(str(archive)).eval()
-    trained_models.train(made.parameters(), lambda audio, lengths: made(input_signal=audio, input_signal_length=lengths)[0], spell(made)(trained_models.SENTENCE), len(made.decoder.vocabulary))
+    trained_models.train(made.parameters(), lambda audio, lengths: made(input_signal=audio, input_signal_length=lengths)[:2], spell(made)(trained_models.SENTENCE), len(made.decoder.vocabulary))
     made.save_to(str(tmp_path / "model.nemo"))
     printed, expected = trained_models.run_block("models.md", "from nemo", tmp_path, {"wf": wf})
     assert printed == expected == trained_models.SENTENCE

@@ -10,7 +10,7 @@ import pages
 import torch
 
 SENTENCE = "MARK IS GOING"
-SECONDS = 4
+SECONDS = 2
 
 
 def noise():
@@ -19,12 +19,12 @@ def noise():
 
 
 def train(parameters, log_probs_of, targets, blank):
-    """Trains until the sentence is much likelier than any other text. `log_probs_of`: audio, lengths -> log-probabilities [1, frames, columns]."""
-    optimizer = torch.optim.Adam(parameters, lr=0.01)
+    """Trains until the sentence is much likelier than any other text. `log_probs_of`: audio, lengths -> log-probabilities [1, frames, columns], number of frames [1]."""
+    optimizer = torch.optim.Adam(parameters, lr=0.02)
     for _ in range(500):
-        log_probs = log_probs_of(*noise())
-        loss = torch.nn.functional.ctc_loss(log_probs.transpose(0, 1), torch.tensor([targets]), [log_probs.shape[1]], [len(targets)], blank=blank)
-        if loss < 0.01:
+        log_probs, frames = log_probs_of(*noise())
+        loss = torch.nn.functional.ctc_loss(log_probs.transpose(0, 1), torch.tensor([targets]), frames, torch.tensor([len(targets)]), blank=blank)
+        if loss < 0.03:
             return
         optimizer.zero_grad()
         loss.backward()
