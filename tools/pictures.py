@@ -212,7 +212,8 @@ def settings_table(tasks):
 
 WORDS = ("CTC phones", "CTC characters", "CTC byte pairs", "hybrid HCLG")
 TOKENS = tuple(f"lexicon-free CTC, {name}" for name in ("real char", "real char, 3-gram of tokens", "real bpe", "real bpe, 3-gram of tokens", "generated peaky"))
-TABLES = {"peers, words": (peers_table, WORDS), "peers, tokens": (peers_table, TOKENS), "peers, every setting, words": (settings_table, WORDS), "peers, every setting, tokens": (settings_table, TOKENS)}
+BOOSTED = tuple(f"lexicon-free CTC, real {unit}, {peers_bench.NUM_BOOSTED} boosted words" for unit in ("char", "bpe"))
+TABLES = {"peers, words": (peers_table, WORDS), "peers, tokens": (peers_table, TOKENS), "peers, every setting, words": (settings_table, WORDS), "peers, every setting, tokens": (settings_table, TOKENS), "peers, boosted": (settings_table, BOOSTED)}
 PAGES = ("engineering/peers.md",)
 
 
