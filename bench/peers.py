@@ -310,6 +310,15 @@ def packages(decoder, wheels):
     return [str(decode_tasks.unpack_wheel(paths[-1])) for paths in found] if all(found) else None
 
 
+def recall(references, hypotheses, listed):
+    """The percentage of the listed words in the references that the hypotheses have."""
+    said, found = 0, 0
+    for key, words in hypotheses.items():
+        wanted, got = (collections.Counter(word for word in some if word in listed) for some in (references.get(key, ()), words))
+        said, found = said + wanted.total(), found + (wanted & got).total()
+    return 100 * found / said
+
+
 class Runner:
     """Runs decoders on one task and keeps what they measured."""
 
@@ -362,6 +371,7 @@ class Runner:
         references = self.task.references
         if self.task.joins:
             found["hypotheses"] = {key: "".join(tokens).replace("\u2581", " ").split() for key, tokens in found["hypotheses"].items()}
+            row["recall"] = recall(references, found["hypotheses"], self.task.files["boosted"])
         errors = sum(measure.distance(references[key], words) for key, words in found["hypotheses"].items() if key in references)
         row |= {"utterances": len(found["hypotheses"]), "audio": found["audio"], "rate": 100 * errors / sum(len(references[key]) for key in found["hypotheses"] if key in references)}
         print(f"  {', '.join(key)}: RTFx {found['audio'] / found['seconds']:.1f}, {row['error']} {row['rate']:.2f}%, {found['mib']:.0f} MiB", file=sys.stderr, flush=True)
@@ -414,8 +424,9 @@ def print_tables(rows):
     for task, group in by_task.items():
         print(f"\n{task}\n")
         measured = [row for row in group if "rtfx" in row]
-        print(measure.table(["decoder", "setting", "on", "error rate, %", "RTFx", "MiB"],
-                            [[row["decoder"], row["setting"], row["place"], f"{row['rate']:.2f}", measure.figure(row["rtfx"]), f"{row['mib']:.0f}"] for row in measured]))
+        lists = any("recall" in row for row in measured)
+        print(measure.table(["decoder", "setting", "on", "error rate, %", *["listed words found, %"] * lists, "RTFx", "MiB"],
+                            [[row["decoder"], row["setting"], row["place"], f"{row['rate']:.2f}", *[f"{row['recall']:.1f}"] * lists, measure.figure(row["rtfx"]), f"{row['mib']:.0f}"] for row in measured]))
         for row in group:
             if "failed" in row:
                 print(f"\n{row['decoder']}: {row['failed']}")
@@ -426,6 +437,8 @@ def figures(rows):
         if "rtfx" in row:
             what, setup = f"peers, {row['task']}", f"{row['utterances']} utterances, {row['decoder']}, {row['setting']}, {row['place']}"
             yield from ((what, setup, measure.figure(row["rtfx"]), "RTFx"), (what, f"{setup}, {row['error']}", f"{row['rate']:.2f}", "%"), (what, f"{setup}, memory", f"{row['mib']:.0f}", "MiB"))
+            if "recall" in row:
+                yield what, f"{setup}, listed words found", f"{row['recall']:.1f}", "%"
 
 
 ORDER = ("warpfst", "kaldi-decoder", "flashlight-text (no lexicon)", "flashlight-text", "pyctcdecode", "riva-asrlib-decoder", "NeMo", f"cuda_ctc_decoder{ROOM}", "cuda_ctc_decoder")
@@ -433,13 +446,16 @@ SETUP = re.compile(rf"(?P<utterances>\d+) utterances, (?P<decoder>{'|'.join(map(
 
 
 def recorded(table, task):
-    """What figures() wrote, from rows of results.csv, of the machine that was recorded last for each place: {place: [{decoder, setting, place, utterances, rtfx, rate, mib, machine, commit}]}."""
+    """What figures() wrote, from rows of results.csv, of the machine that was recorded last for each place: {place: [{decoder, setting, place, utterances, rtfx, rate, mib, recall if measured, machine, commit}]}."""
     values = {(row["machine"], row["setup"]): row for row in table if row["what"] == f"peers, {task}"}
     places = {}
     for (machine, setup), row in values.items():
         if row["unit"] == "RTFx":
             rate = values.get((machine, f"{setup}, WER")) or values[machine, f"{setup}, TER"]
             found = {**SETUP.fullmatch(setup).groupdict(), "rtfx": float(row["figure"]), "rate": float(rate["figure"]), "mib": float(values[machine, f"{setup}, memory"]["figure"])}
+            listed = values.get((machine, f"{setup}, listed words found"))
+            if listed:
+                found["recall"] = float(listed["figure"])
             places.setdefault(found["place"], {}).setdefault(machine, []).append({**found, "machine": machine, "commit": row["commit"]})
     return {place: list(by_machine.values())[-1] for place, by_machine in places.items()}
 

@@ -76,7 +76,9 @@ def test_figures_are_read_back_from_results(task, tmp_path, monkeypatch):
     monkeypatch.setattr(measure, "RESULTS", tmp_path / "results.csv")
     rows = [{"task": "CTC phones", "error": "WER", "decoder": decoder, "setting": setting, "place": place, "utterances": 6, "rate": rate, "rtfx": rtfx, "mib": mib}
             for decoder, setting, place, rate, rtfx, mib in [("warpfst", "beam 6, max_active 7000", "1 core", 20.5, 1234, 7), ("flashlight-text", "beam_size 5, beam_threshold 25", "1 core", 30, 12.3, 8),
+                                                             ("NeMo", "boosting_tree_alpha 0.5, beam_size 10", "batch 400", 20, 12000, 8),
                                                              ("cuda_ctc_decoder, with cuctc_room.so", "beam_size 10, blank_skip 1", "batch 400", 3, 70000, 9)]]
+    rows[2]["recall"] = 75.5
     measure.record(list(peers.figures([*rows, {"task": "CTC phones", "decoder": "NeMo", "failed": "no wheel"}])), "./run bench peers", machine="old")
     measure.record(list(peers.figures(rows[:2])), "./run bench peers", machine="new")
     with open(tmp_path / "results.csv", encoding="utf-8", newline="") as file:
@@ -84,7 +86,7 @@ def test_figures_are_read_back_from_results(task, tmp_path, monkeypatch):
     assert {place: {row["machine"] for row in each} for place, each in found.items()} == {"1 core": {"new"}, "batch 400": {"old"}}
     for row in rows:
         (back,) = [each for each in found[row["place"]] if each["decoder"] == row["decoder"]]
-        assert (back["setting"], back["rate"], back["rtfx"], back["mib"]) == (row["setting"], row["rate"], row["rtfx"], row["mib"])
+        assert (back["setting"], back["rate"], back["rtfx"], back["mib"], back.get("recall")) == (row["setting"], row["rate"], row["rtfx"], row["mib"], row.get("recall"))
 
 
 def test_names_agree():
@@ -110,11 +112,11 @@ def test_boosted_words_are_said_by_few_of_the_measured_utterances(tmp_path):
 
 
 def test_errors_of_boosted_tasks_are_those_of_words():
-    task = peers.Task("x", {"unit": "tokens"}, {"a": ["ONE", "TWO"], "b": ["SIX"]}, {}, joins=True)
+    task = peers.Task("x", {"unit": "tokens", "boosted": {"ONE": [], "SIX": []}}, {"a": ["ONE", "TWO"], "b": ["SIX"]}, {}, joins=True)
     runner = peers.Runner(argparse.Namespace(device="cpu"), task)
     runner.take("warpfst", {"beam": 1}, 1, {"seconds": 1, "mib": 1, "audio": 1, "hypotheses": {"a": ["\u2581", "ON", "E", "\u2581T", "WO"], "b": ["\u2581S", "I"]}})
     (row,) = runner.rows.values()
-    assert (task.error, row["rate"]) == ("WER", pytest.approx(100 / 3))
+    assert (task.error, row["rate"], row["recall"]) == ("WER", pytest.approx(100 / 3), 50)
 
 
 def test_boosts_reach_the_search(tmp_path):

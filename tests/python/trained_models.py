@@ -41,7 +41,7 @@ def run_block(page, start, folder, names):
     os.chdir(folder)
     try:
         with contextlib.redirect_stdout(printed):
-            exec(compile(code, page, "exec"), {"audio": audio, "lengths": lengths, **names})
+            exec(compile(code, page, "exec"), {"audio": audio, "lengths": lengths, **names})  # noqa: S102
     finally:
         os.chdir(before)
     return printed.getvalue().strip().splitlines()[-1], re.search(r"print\(.*\) +# (.*)", code)[1]
