@@ -10,7 +10,6 @@
  * same digest on every device. "on_cpu" counts utterances that did not fit on the GPU, over all
  * rounds. A run that fails prints an object with "error"; the other runs continue, and the exit
  * code is 1. Any other error ends the program with exit code 2. */
-#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +23,7 @@
 #include "boost_lists.h"
 #include "decode_command.h"
 #include "peak_memory.h"
+#include "score_types.h"
 #include "warpfst_all.h"
 
 enum { MAX_MATRICES = 100000, MAX_ROUNDS = 64, MAX_SECONDS = 20 };
@@ -64,33 +64,6 @@ struct totals {
 };
 
 /* --- scores in the form that a run needs ------------------------------------------------- */
-
-static size_t element_bytes(const char *dtype) { return strcmp(dtype, "f32") == 0 ? 4 : 2; }
-
-static uint16_t to_bfloat16(float x) {
-  uint32_t bits;
-  memcpy(&bits, &x, 4);
-  return (uint16_t)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
-}
-
-/* Rounds to nearest, ties to even; values below 2^-14 are multiples of 2^-24. */
-static uint16_t to_float16(float x) {
-  int exponent;
-  float size = fabsf(x);
-  uint16_t sign = signbit(x) ? 0x8000 : 0;
-  if (size >= 65520) return sign | 0x7c00;
-  if (size < 0x1p-14f) return sign | (uint16_t)nearbyintf(size * 0x1p24f);
-  float fraction = frexpf(size, &exponent);
-  return sign | (uint16_t)(((exponent + 14) << 10) + (int)nearbyintf(fraction * 2048) - 1024);
-}
-
-static void convert(const float *from, void *to, size_t size, const char *dtype) {
-  if (strcmp(dtype, "f32") == 0) memcpy(to, from, size * sizeof *from);
-  for (size_t i = 0; i < size && strcmp(dtype, "bf16") == 0; i++)
-    ((uint16_t *)to)[i] = to_bfloat16(from[i]);
-  for (size_t i = 0; i < size && strcmp(dtype, "f16") == 0; i++)
-    ((uint16_t *)to)[i] = to_float16(from[i]);
-}
 
 #ifdef WARPFST_BENCH_CUDA
 static void cuda_check(cudaError_t code) {
@@ -167,9 +140,7 @@ static void hold_all(struct bench *bench, const struct run *run, wf_scores *scor
                             .num_columns = matrix->num_columns,
                             .stride = matrix->num_columns,
                             .on_device = copies->on_device};
-    scores[i].dtype = strcmp(run->dtype, "f32") == 0   ? WF_FLOAT32
-                      : strcmp(run->dtype, "f16") == 0 ? WF_FLOAT16
-                                                       : WF_BFLOAT16;
+    scores[i].dtype = dtype_of(run->dtype);
   }
 }
 
@@ -200,9 +171,7 @@ static void hold_tiled(struct bench *bench, const struct run *run, wf_scores *ou
                      .num_columns = (int32_t)columns,
                      .stride = (int64_t)columns,
                      .on_device = bench->tiled.on_device};
-  out->dtype = strcmp(run->dtype, "f32") == 0   ? WF_FLOAT32
-               : strcmp(run->dtype, "f16") == 0 ? WF_FLOAT16
-                                                : WF_BFLOAT16;
+  out->dtype = dtype_of(run->dtype);
 }
 
 static void release_tiled(struct bench *bench) {
