@@ -120,7 +120,7 @@ def boosted_settings(batches):
     """Strengths around the defaults of both: 0.6 nats a letter, and a weight of 1 of a tree with context_score 1 and depth_scaling 2. 0: without the list."""
     most = max(batches)
     return {
-        "warpfst": each("nats_a_letter", (0, 0.4, 0.6, 1), beam=17, max_active=10000, batch=most),
+        "warpfst": each("nats_a_letter", (0, 0.4, 0.6, 1, 1.5), beam=17, max_active=10000, batch=most),
         "NeMo": each("boosting_tree_alpha", (0, 0.25, 0.5, 1), beam_size=10, batch=most),
     }
 
@@ -473,6 +473,7 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--part", default="", help="comma-separated; default: all for which there are files")
+    parser.add_argument("--only", default="", help="measure the tasks with this text in their names, such as boosted")
     parser.add_argument("--data")
     parser.add_argument("--utterances", type=int, help="take the first N of each task")
     parser.add_argument("--rounds", type=int, help="default: 3, on a GPU 2")
@@ -509,6 +510,8 @@ def measured(arguments):
     print(f"{about['machine']}; load before {measure.load()}", file=sys.stderr)
     rows = []
     for task in tasks_of(arguments, programs):
+        if arguments.only not in task.name:
+            continue
         print(task.name, file=sys.stderr, flush=True)
         if arguments.decoders:
             chosen = arguments.decoders.split(",")
