@@ -88,6 +88,28 @@ def test_archive_and_object(model, lm, sentences, rng):  # noqa: F811
         check(wf.from_nemo(source, lm), spell(model), blank + 1, blank, sentences, rng)
 
 
+@pytest.fixture(scope="session")
+def bilingual(pieces, tmp_path_factory):  # noqa: F811
+    """A random model of two languages, of which the second has lower-case words, and its archive."""
+    folder, config = tmp_path_factory.mktemp("bilingual"), {**common(), "decoder": ctc_part([])}
+    upper, lower = pieces(model_type="bpe", bos_id=-1, eos_id=-1), pieces(model_type="bpe", bos_id=-1, eos_id=-1, vocab_size=90, normalization_rule_name="nmt_nfkc_cf")
+    config["tokenizer"] = {"type": "agg", "langs": {"en": tokenizer_folder(folder / "en", *upper), "xx": tokenizer_folder(folder / "xx", *lower)}}
+    made = nemo.EncDecCTCModelBPE(cfg=OmegaConf.create(config)).eval()
+    made.save_to(str(folder / "model.nemo"))
+    return made, folder / "model.nemo"
+
+
+@pytest.mark.parametrize("language", ["en", "xx"])
+def test_aggregate_tokenizer(bilingual, language, lm, sentences, rng):  # noqa: F811
+    model, archive = bilingual
+    size = len(model.decoder.vocabulary)
+    for source in (archive, model):
+        decoder = wf.from_nemo(source, lm, target_lang=language)
+        check(decoder, lambda sentence: model.tokenizer.text_to_ids(sentence, language), size + 1, size, sentences, rng)
+        with pytest.raises(wf.FormatError, match="no language None: give target_lang=, one of en, xx"):
+            wf.from_nemo(source, lm)
+
+
 def test_greedy_text_is_nemos(model, rng):
     """Without words, the text is that of NeMo's own greedy decoding, for scores of noise."""
     model, archive = model
