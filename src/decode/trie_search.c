@@ -130,6 +130,13 @@ static void add_lm(const wf_trie_search *s, wf__trie_hypothesis *h, double score
   h->score += (double)s->searcher->options.lm_weight * score;
 }
 
+static wf_status take_blank(wf_trie_search *s, const wf__trie_hypothesis *from, uint32_t parent,
+                            wf_error *err) {
+  wf__trie_hypothesis h = step(s, from, parent, s->searcher->blank);
+  h.after_blank = true;
+  return add(s, &h, err);
+}
+
 /* --- with a lexicon ------------------------------------------------------------------------- */
 
 /* A word ends. expected: what stood for its score so far. */
@@ -186,6 +193,7 @@ static wf_status expand_in_trie(wf_trie_search *s, const wf__trie_hypothesis *fr
   const wf_trie_searcher *parts = s->searcher;
   bool asg = parts->options.asg;
   const wf_trie_node *at = &parts->nodes[from->node];
+  if (s->blank_alone) return take_blank(s, from, parent, err);
   for (uint32_t c = at->first_child; c < at->first_child + at->num_children; c++)
     if (s->chosen.data[parts->nodes[c].token]) WF__TRY(enter(s, from, parent, c, err));
   wf__trie_hypothesis h;
@@ -199,10 +207,7 @@ static wf_status expand_in_trie(wf_trie_search *s, const wf__trie_hypothesis *fr
     h = step(s, from, parent, from->token);
     WF__TRY(add(s, &h, err));
   }
-  if (asg) return WF_OK;
-  h = step(s, from, parent, parts->blank);
-  h.after_blank = true;
-  return add(s, &h, err);
+  return asg ? WF_OK : take_blank(s, from, parent, err);
 }
 
 /* --- without ------------------------------------------------------------------------------- */
@@ -211,13 +216,12 @@ static wf_status expand_freely(wf_trie_search *s, const wf__trie_hypothesis *fro
                                wf_error *err) {
   const wf_trie_searcher *parts = s->searcher;
   bool asg = parts->options.asg;
-  for (int32_t token = 0; (uint64_t)token < s->row.size; token++) {
-    if (!s->chosen.data[token]) continue;
+  if (!asg && s->chosen.data[parts->blank]) WF__TRY(take_blank(s, from, parent, err));
+  for (int32_t token = 0; (uint64_t)token < s->row.size && !s->blank_alone; token++) {
+    if (!s->chosen.data[token] || (!asg && token == parts->blank)) continue;
     wf__trie_hypothesis h = step(s, from, parent, token);
     if (hopeless(s, h.score)) continue;
-    if (!asg && token == parts->blank) {
-      h.after_blank = true;
-    } else if (token != from->token || (!asg && from->after_blank)) {
+    if (token != from->token || (!asg && from->after_blank)) {
       double score = 0;
       WF__TRY(wf__trie_move(&s->histories, h.history, token, &h.history, &score, err));
       add_lm(s, &h, score);
@@ -294,6 +298,9 @@ static void begin_frame(wf_trie_search *s) {
 }
 
 static wf_status do_frame(wf_trie_search *s, wf_error *err) {
+  const wf_trie_options *o = &s->searcher->options;
+  s->blank_alone = o->blank_skip > 0 && !o->asg &&
+                   (double)s->row.data[s->searcher->blank] >= log((double)o->blank_skip);
   WF__TRY(choose_tokens(s, err));
   begin_frame(s);
   uint64_t frame = s->begins.size - 1, num = wf__trie_frame_size(s, frame);

@@ -300,6 +300,45 @@ static void test_lm_counters(void **state) {
               (requested[3] > 0) == COUNTS);
 }
 
+/* gpu_memory holds for models as well. */
+static void test_a_model_above_the_limit_is_refused(void **state) {
+  (void)state;
+  test_rng rng = {6};
+  wf_symbols *words = random_scorer_words();
+  struct decode_task task = test_random_task(1);
+  wf_decoder *decoder;
+  task.options.device = "cuda";
+  task.options.gpu_memory = 1 << 28;
+  assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
+  for (int large = 1; large >= 0; large--) {
+    wf_ngram_scorer_options options;
+    wf_ngram_scorer_options_init(&options);
+    options.placement = 1;
+    options.lm_gpu_bytes = large ? 1 << 30 : 1; /* with a cache */
+    wf_scorer *scorer = NULL;
+    while (scorer == NULL) {
+      wf_wlm *lm = random_lm(&rng, false);
+      if (wf_scorer_from_lm(lm, words, &options, &scorer, &err) != WF_OK) scorer = NULL;
+      wf_wlm_free(lm);
+    }
+    const wf_scorer *chosen = scorer;
+    wf_result *result;
+    const wf_status status =
+        test_decode_scored(decoder, &task.scores, &chosen, 1, NULL, &result, &err);
+    if (large) {
+      assert_int_equal(status, WF_ERR_MEMORY);
+      assert_non_null(strstr(err.message, "the language model takes"));
+    } else {
+      assert_ok(status);
+      wf_result_free(result);
+    }
+    wf_scorer_free(scorer);
+  }
+  wf_decoder_free(decoder);
+  wf_symbols_free(words);
+  test_free_task(&task);
+}
+
 /* A scorer that only the CPU supports is refused by name. */
 static void test_cpu_only_scorers_are_refused(void **state) {
   (void)state;
@@ -415,6 +454,7 @@ int main(int argc, char **argv) {
   const struct CMUnitTest kernels[] = {cmocka_unit_test(test_small),
                                        cmocka_unit_test(test_lm_counters),
                                        cmocka_unit_test(test_long_lists_are_sent_once),
+                                       cmocka_unit_test(test_a_model_above_the_limit_is_refused),
                                        cmocka_unit_test(test_cpu_only_scorers_are_refused)};
   if (argc > 1 && strcmp(argv[1], "test_small") == 0)
     return cmocka_run_group_tests(small, NULL, NULL);
@@ -425,6 +465,7 @@ int main(int argc, char **argv) {
                                      cmocka_unit_test(test_large_tasks),
                                      cmocka_unit_test(test_lm_counters),
                                      cmocka_unit_test(test_long_lists_are_sent_once),
+                                     cmocka_unit_test(test_a_model_above_the_limit_is_refused),
                                      cmocka_unit_test(test_cpu_only_scorers_are_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
