@@ -10,7 +10,7 @@ from typing import Any
 
 from ..decoder import Decoder
 from ..errors import FileError, FormatError, UnsupportedError
-from ..joining import WORD_START
+from ..joining import CONTINUES, WORD_START
 from . import files
 from .tokens import AnyModel, ModelTokens, Path
 
@@ -47,7 +47,7 @@ def _tokens(vocabulary: Any, source: str, processor: Any, spelling: Any, frame_s
         vocabulary = [processor.id_to_piece(piece) for piece in range(processor.get_piece_size())]
     if not isinstance(vocabulary, list) or not vocabulary or not all(isinstance(name, str) for name in vocabulary):
         raise FormatError(f"{source}: decoder.vocabulary: expected a list of texts")
-    if any(name.startswith("##") for name in vocabulary) and not any(name.startswith(WORD_START) for name in vocabulary):
+    if any(name.startswith(CONTINUES) for name in vocabulary) and not any(name.startswith(WORD_START) for name in vocabulary):
         raise UnsupportedError(f"{source}: a WordPiece tokenizer; expected sentencepiece or characters")
     separator = " " if " " in vocabulary else None
     return ModelTokens([*vocabulary, "<blank>"], len(vocabulary), source, separator, spelling=spelling, frame_shift=frame_shift)
