@@ -30,7 +30,7 @@ struct freed_objects {
 static inline struct freed_objects freed_objects_make(const char *device, const wf_symbols *words) {
   wf_error err = {0};
   struct freed_objects o = {0};
-  static uint64_t seed = 1; /* the first that fits, found once */
+  uint64_t seed = 1;
   while (!is_fitting(seed, &o.task) || o.task.task.scores.num_frames < 4)
     free_added(&o.task), seed++;
   test_rng rng = {seed};
