@@ -273,7 +273,7 @@ static bool ngram_score(void *user, int64_t history, int32_t word, int64_t *next
   uint32_t to = (uint32_t)history;
   float cost = word < 0 ? wf_lm_final(g_lm, to, NULL)
                         : wf_lm_step(g_lm, (uint32_t)history, g_labels[word], &to, NULL);
-  *score = cost == INFINITY ? -100 : -(double)cost / ln10;
+  *score = cost == INFINITY ? -100 : -(double)cost / M_LN10;
   *next = to;
   return true;
 }

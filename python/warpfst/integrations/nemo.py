@@ -11,7 +11,7 @@ from typing import Any
 
 from ..decoder import Decoder
 from ..errors import FileError, FormatError, UnsupportedError
-from ..joining import WORD_START
+from ..joining import CONTINUES, WORD_START
 from . import files
 from .tokens import AnyModel, ModelTokens, Path
 
@@ -58,7 +58,7 @@ def _tokens(vocabulary: Any, source: str, spelling: Any, frame_shift: float | No
     """The blank follows the vocabulary. Without a tokenizer, tokens are characters; the space is between words."""
     if not isinstance(vocabulary, list) or not vocabulary or not all(isinstance(name, str) for name in vocabulary):
         raise FormatError(f"{source}: decoder.vocabulary: expected a list of texts")
-    if any(name.startswith("##") for name in vocabulary) and not any(name.startswith(WORD_START) for name in vocabulary):
+    if any(name.startswith(CONTINUES) for name in vocabulary) and not any(name.startswith(WORD_START) for name in vocabulary):
         raise UnsupportedError(f"{source}: a WordPiece tokenizer; expected sentencepiece or characters")
     separator = " " if " " in vocabulary else None
     return ModelTokens([*vocabulary, "<blank>"], len(vocabulary), source, separator, spelling=spelling, frame_shift=frame_shift)
