@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterable
+from typing import Any
 
 from . import _abi
 from ._library import Handle, create, encode_text, lib
@@ -23,12 +24,17 @@ class Joiner(Handle):
 
     def text(self, names: Iterable[str]) -> str:
         """The words that `groups` finds, separated by spaces."""
-        return " ".join(text for text, _, _ in self.groups(names))
+        text, _words, _count = self._join(names)
+        return text.raw.rstrip(b"\0").replace(b"\0", b" ").decode()  # the words follow each other, each with a NUL
 
     def groups(self, names: Iterable[str]) -> list[tuple[str, int, int]]:
         """(text, first token, last token) of each word. Words without text, such as a lone U+2581, are left out."""
-        encoded = [name.encode() for name in names]
-        words = (_abi.wf_joined_word * len(encoded))()
-        text = ctypes.create_string_buffer(sum(map(len, encoded)) + len(encoded))
-        count = lib.wf_token_joiner_join(self.address, (ctypes.c_char_p * len(encoded))(*encoded), len(encoded), words, text)
+        _text, words, count = self._join(names)
         return [(word.text.decode(), word.first, word.last) for word in words[:count]]
+
+    def _join(self, names: Iterable[str]) -> tuple[ctypes.Array[ctypes.c_char], Any, int]:
+        """The texts, an array of wf_joined_words that point to them, and how many there are."""
+        encoded = [name.encode() for name in names]
+        count = len(encoded)
+        words, text = (_abi.wf_joined_word * count)(), ctypes.create_string_buffer(sum(map(len, encoded)) + count)
+        return text, words, lib.wf_token_joiner_join(self.address, (ctypes.c_char_p * count)(*encoded), count, words, text)
