@@ -103,20 +103,29 @@ static wf_status add(wf_trie_search *s, const wf__trie_hypothesis *h, wf_error *
   return WF_OK;
 }
 
-/* The hypothesis after one more frame with this token, in the same place of the trie. */
-static wf__trie_hypothesis step(const wf_trie_search *s, const wf__trie_hypothesis *from,
-                                uint32_t parent, int32_t token) {
+/* What a frame with this token adds to the score of the tokens, and to the score beside that. */
+static double emission(const wf_trie_search *s, const wf__trie_hypothesis *from, int32_t token) {
   const wf_trie_searcher *parts = s->searcher;
-  wf__trie_hypothesis h = *from;
   double score = (double)s->row.data[token];
   if (parts->transitions != NULL && s->num_frames > 0)
     score += (double)parts->transitions[token * parts->num_transition_tokens + from->token];
+  return score;
+}
+static double silence_bonus(const wf_trie_search *s, int32_t token) {
+  return token == s->searcher->silence ? (double)s->searcher->options.silence_score : 0;
+}
+
+/* The hypothesis after one more frame with this token, in the same place of the trie. */
+static wf__trie_hypothesis step(const wf_trie_search *s, const wf__trie_hypothesis *from,
+                                uint32_t parent, int32_t token) {
+  wf__trie_hypothesis h = *from;
+  double score = emission(s, from, token);
   h.parent = parent;
   h.token = token;
   h.word = -1;
   h.after_blank = false;
   h.token_score += score;
-  h.score += score + (token == parts->silence ? (double)parts->options.silence_score : 0);
+  h.score += score + silence_bonus(s, token);
   return h;
 }
 
@@ -219,8 +228,8 @@ static wf_status expand_freely(wf_trie_search *s, const wf__trie_hypothesis *fro
   if (!asg && s->chosen.data[parts->blank]) WF__TRY(take_blank(s, from, parent, err));
   for (int32_t token = 0; (uint64_t)token < s->row.size && !s->blank_alone; token++) {
     if (!s->chosen.data[token] || (!asg && token == parts->blank)) continue;
+    if (hopeless(s, from->score + (emission(s, from, token) + silence_bonus(s, token)))) continue;
     wf__trie_hypothesis h = step(s, from, parent, token);
-    if (hopeless(s, h.score)) continue;
     if (token != from->token || (!asg && from->after_blank)) {
       double score = 0;
       WF__TRY(wf__trie_move(&s->histories, h.history, token, &h.history, &score, err));
