@@ -2,7 +2,7 @@
 
 Compares wf.align with torchaudio's forced_align on one processor: batches of 64 with real CTC scores (examples/ctc, or a FOLDER of .npy files), the utterances themselves and several
 in a row that together have the wanted length. torchaudio takes one utterance per call. Prints and records processor time, and how many paths are equal: paths may differ where
-torchaudio's has a lower log-probability. --device=cuda: scores on the GPU, torchaudio's CUDA version beside ours with all processors; wall time.
+torchaudio's has a lower log-probability. --device=cuda: torchaudio's CUDA version with scores on the GPU, beside ours with all processors and scores there or in host memory; wall time.
 """
 import argparse
 import itertools
@@ -68,16 +68,16 @@ def seconds(gpu, function, *arguments):
     return clock() - begin
 
 
-def compare(name, batch, rounds, gpu):
-    place = "cuda" if gpu else "cpu"
-    tensors = [(torch.from_numpy(scores)[None].to(place), torch.tensor([targets], dtype=torch.int32).to(place)) for scores, targets in batch]
-    mine, threads = ([(scores[0], targets) for (scores, _), (_, targets) in zip(tensors, batch, strict=True)], 0) if gpu else (batch, 1)
+def compare(name, batch, rounds, place, gpu):
+    """`place`: where our scores lie; `gpu`: those of torchaudio lie on the GPU."""
+    tensors = [(torch.from_numpy(scores)[None].to("cuda" if gpu else "cpu"), torch.tensor([targets], dtype=torch.int32).to("cuda" if gpu else "cpu")) for scores, targets in batch]
+    mine, threads = [(scores[0] if place == "cuda" else frames, targets) for (scores, _), (frames, targets) in zip(tensors, batch, strict=True)], 0 if gpu else 1
     num_equal = sum(one.path == path[0].tolist() for one, (path, _) in zip(ours(mine, threads), theirs(tensors), strict=True))
     times = [(seconds(gpu, ours, mine, threads), seconds(gpu, theirs, tensors)) for _ in range(rounds)]
     my_time, peer_time = (statistics.median(side) for side in zip(*times, strict=True))
     frames, places = sum(len(scores) for scores, _ in batch), sum(len(targets) for _, targets in batch)
-    setup = f"{name}: {len(batch)} of {frames // len(batch)} frames and {places // len(batch)} tokens on average, {'scores on the GPU' if gpu else '1 thread'}"
-    return setup, my_time, peer_time, num_equal
+    where = f"scores {'on the GPU' if place == 'cuda' else 'in host memory'}" if gpu else "1 thread"
+    return f"{name}: {len(batch)} of {frames // len(batch)} frames and {places // len(batch)} tokens on average, {where}", my_time, peer_time, num_equal
 
 
 def main():
@@ -97,8 +97,8 @@ def main():
         "5 min": join(utterances, 7500, BATCH // 8),
     }
     rows, figures = [], []
-    for name, batch in tasks.items():
-        setup, mine, peer, num_equal = compare(f"{options.head}, {name}", batch, options.rounds, gpu)
+    for (name, batch), place in itertools.product(tasks.items(), ("cuda", "cpu") if gpu else ("cpu",)):
+        setup, mine, peer, num_equal = compare(f"{options.head}, {name}", batch, options.rounds, place, gpu)
         rows.append([setup, f"{1e3 * mine:.2f}", f"{1e3 * peer:.1f}", f"{peer / mine:.1f}", num_equal])
         figures += [("align", f"{setup}, ours", measure.figure(1e3 * mine), "ms"), ("align", f"{setup}, torchaudio {torchaudio.__version__} {options.device.upper()}", measure.figure(1e3 * peer), "ms")]
     print(measure.table(["batch", "ours, ms", "torchaudio, ms", "ratio", "equal paths"], rows))
