@@ -1,44 +1,15 @@
 /* bench_decode.c - measures decoding of one task with one or more settings. Prints a JSON object
  * per line; bench/decode.py makes tables of them.
  *
- *     bench_decode GRAPH SCORES [--ref=FILE] [--words=FILE] [--acoustic-scale=1]
- *     [--frame-shift=0.04] [--check=8] [--lm=FILE] [--lm-scale=1] RUN...
+ *     bench_decode GRAPH SCORES [FLAG...] RUN...
  *
- * RUN is a comma-separated list of settings. Each may be left out:
- *     device=cpu|cuda[:N]      where to search
- *     scores=host|pinned|device
- *                              where the scores are initially. For host and pinned the transfer is
- *                              part of the measured time
- *     dtype=f32|f16|bf16       type of the scores
- *     batch=400                utterances in one call of wf_decode
- *     utterances=N             utterances in one round, in successive calls: the first N of SCORES,
- *                              starting over at the end (default: the batch, but at least 16
- *                              and --check)
- *     beam=17 max_active=10000 max_tokens=28000 threads=0
- *     lattice_beam=0           above 0: makes lattices. They are also determinized once, by all
- *                              threads, which is not part of the measured time
- *     determinize=0            1: lattices are determinized while others are searched, which is
- *                              part of the measured time
- *     keep_raw=1 confidences=0 mbr=0 nbest=0
- *                              what is made of determinized lattices (wf_lattice_results_options)
- *     frames=0                 N: one utterance of N frames, made by concatenating SCORES. There is
- *                              one round, and memory of host and GPU is reported
- *     lm=off|device|hybrid|host|table
- *                              scores every word with the model of --lm at this placement. table:
- *                              as device, but with a look-up table on the CPU, also in later runs
- *     boost=0                  phrases in a random list for all utterances
- *     boost_each=0             phrases in a random list of each utterance's own
- *     lm_cache=0               hybrid: percentage of the n-grams that the cache holds, in addition
- *                              to the index
- *     seconds=1                minimum time of all rounds (on a GPU there are at least 3 rounds,
- *                              unless they take more than 20 seconds; on the CPU at least one)
+ * decode_command.h describes flags and runs.
  * "seconds" in the output is the median round, "processor_s" the processor time of all threads for
  * a round, on average. "digest" covers all that wf_decode returns for the
  * first --check utterances: runs with the same beams, max_active, dtype and frames must have the
  * same digest on every device. "on_cpu" counts utterances that did not fit on the GPU, over all
  * rounds. A run that fails prints an object with "error"; the other runs continue, and the exit
  * code is 1. Any other error ends the program with exit code 2. */
-#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,23 +21,12 @@
 #endif
 
 #include "boost_lists.h"
+#include "decode_command.h"
 #include "peak_memory.h"
+#include "score_types.h"
 #include "warpfst_all.h"
 
 enum { MAX_MATRICES = 100000, MAX_ROUNDS = 64, MAX_SECONDS = 20 };
-
-struct run {
-  char device[16], scores[8], dtype[8];
-  size_t batch, utterances;
-  wf_decoder_options options;
-  double seconds;
-  int64_t frames;
-  bool determinize;
-  wf_lattice_results_options lattice_results;
-  char lm[8];
-  double lm_cache;
-  size_t boost, boost_each;
-};
 
 /* The score matrices in the type and memory that a run needs. */
 struct copies {
@@ -75,10 +35,7 @@ struct copies {
 };
 
 struct bench {
-  const char *graph_path, *scores_path, *ref_path, *words_path, *lm_path;
-  float acoustic_scale, lm_scale;
-  double frame_shift_s;
-  size_t check;
+  struct decode_command command;
   wf_fst *fst;
   wf_graph *graph;
   wf_symbols *words;
@@ -107,33 +64,6 @@ struct totals {
 };
 
 /* --- scores in the form that a run needs ------------------------------------------------- */
-
-static size_t element_bytes(const char *dtype) { return strcmp(dtype, "f32") == 0 ? 4 : 2; }
-
-static uint16_t to_bfloat16(float x) {
-  uint32_t bits;
-  memcpy(&bits, &x, 4);
-  return (uint16_t)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
-}
-
-/* Rounds to nearest, ties to even; values below 2^-14 are multiples of 2^-24. */
-static uint16_t to_float16(float x) {
-  int exponent;
-  float size = fabsf(x);
-  uint16_t sign = signbit(x) ? 0x8000 : 0;
-  if (size >= 65520) return sign | 0x7c00;
-  if (size < 0x1p-14f) return sign | (uint16_t)nearbyintf(size * 0x1p24f);
-  float fraction = frexpf(size, &exponent);
-  return sign | (uint16_t)(((exponent + 14) << 10) + (int)nearbyintf(fraction * 2048) - 1024);
-}
-
-static void convert(const float *from, void *to, size_t size, const char *dtype) {
-  if (strcmp(dtype, "f32") == 0) memcpy(to, from, size * sizeof *from);
-  for (size_t i = 0; i < size && strcmp(dtype, "bf16") == 0; i++)
-    ((uint16_t *)to)[i] = to_bfloat16(from[i]);
-  for (size_t i = 0; i < size && strcmp(dtype, "f16") == 0; i++)
-    ((uint16_t *)to)[i] = to_float16(from[i]);
-}
 
 #ifdef WARPFST_BENCH_CUDA
 static void cuda_check(cudaError_t code) {
@@ -210,9 +140,7 @@ static void hold_all(struct bench *bench, const struct run *run, wf_scores *scor
                             .num_columns = matrix->num_columns,
                             .stride = matrix->num_columns,
                             .on_device = copies->on_device};
-    scores[i].dtype = strcmp(run->dtype, "f32") == 0   ? WF_FLOAT32
-                      : strcmp(run->dtype, "f16") == 0 ? WF_FLOAT16
-                                                       : WF_BFLOAT16;
+    scores[i].dtype = dtype_of(run->dtype);
   }
 }
 
@@ -243,9 +171,7 @@ static void hold_tiled(struct bench *bench, const struct run *run, wf_scores *ou
                      .num_columns = (int32_t)columns,
                      .stride = (int64_t)columns,
                      .on_device = bench->tiled.on_device};
-  out->dtype = strcmp(run->dtype, "f32") == 0   ? WF_FLOAT32
-               : strcmp(run->dtype, "f16") == 0 ? WF_FLOAT16
-                                                : WF_BFLOAT16;
+  out->dtype = dtype_of(run->dtype);
 }
 
 static void release_tiled(struct bench *bench) {
@@ -325,7 +251,7 @@ static void take_results(const struct bench *bench, wf_result **results, size_t 
     if (r->lattice != NULL) out->lattice_arcs += (double)wf_lattice_get(r->lattice).num_arcs;
     if (r->status != WF_OK && out->num_failed == 1)
       fprintf(stderr, "bench_decode: utterance %zu: %s\n", i, r->message);
-    if (i < bench->check) digest_result(&out->digest, r);
+    if (i < bench->command.check) digest_result(&out->digest, r);
     if (i < bench->num_matrices && r->status == WF_OK) count_errors(bench, i, r, wer);
     wf_result_free(results[i]);
     results[i] = NULL;
@@ -372,13 +298,11 @@ static int compare_doubles(const void *a, const void *b) {
   return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b;
 }
 
-static bool has_lm(const struct run *run) { return strcmp(run->lm, "off") != 0; }
-
 static wf_status set_lm(struct bench *bench, const struct run *run, wf_error *err) {
   wf_ngram_scorer_options o;
   wf_scorer *scorer;
   wf_ngram_scorer_options_init(&o);
-  o.lm_scale = bench->lm_scale;
+  o.lm_scale = bench->command.lm_scale;
   const bool hybrid = strcmp(run->lm, "hybrid") == 0;
   check(wf_config_set(wf_option_table_find("ngram_scorer"), &o, "placement",
                       hybrid || strcmp(run->lm, "host") == 0 ? run->lm : "device", err),
@@ -489,17 +413,17 @@ static void print_run(const struct bench *bench, const struct run *run, const do
       ", \"batch\": %zu, \"utterances\": %zu, \"beam\": %g, \"max_active\": %d, \"max_tokens\": "
       "%d, \"acoustic_scale\": %g",
       run->batch, run->utterances, run->options.beam, run->options.max_active,
-      run->options.max_tokens, bench->acoustic_scale);
+      run->options.max_tokens, bench->command.acoustic_scale);
   printf(
       ", \"frames\": %lld, \"columns\": %d, \"audio_s\": %.2f, \"rounds\": %d, \"seconds\": %.6f, "
       "\"best_s\": %.6f, \"worst_s\": %.6f",
-      (long long)frames, bench->matrices[0].num_columns, n * bench->frame_shift_s, rounds, seconds,
-      times[0], times[rounds - 1]);
+      (long long)frames, bench->matrices[0].num_columns, n * bench->command.frame_shift_s, rounds,
+      seconds, times[0], times[rounds - 1]);
   printf(", \"processor_s\": %.6f", t->processor_s);
   printf(
       ", \"rtfx\": %.2f, \"us_per_frame\": %.4f, \"tokens_per_frame\": %.2f, "
       "\"expanded_per_frame\": %.2f, \"arcs_per_frame\": %.2f, \"arcs_per_s\": %.6g",
-      n * bench->frame_shift_s / seconds, seconds / n * 1e6, t->tokens / n, t->expanded / n,
+      n * bench->command.frame_shift_s / seconds, seconds / n * 1e6, t->tokens / n, t->expanded / n,
       t->arcs / n, t->arcs / seconds);
   printf(
       ", \"narrowed_frames\": %.5f, \"narrowed\": %zu, \"overflow\": %zu, \"not_final\": %zu, "
@@ -542,7 +466,7 @@ static void print_run(const struct bench *bench, const struct run *run, const do
         (unsigned long long)lm.bus_bytes, lm.stall_s);
   }
   printf(", \"mean_cost\": %.9g, \"checked\": %zu, \"digest\": \"%016llx\"}\n",
-         t->cost / (double)run->utterances, bench->check, (unsigned long long)t->digest);
+         t->cost / (double)run->utterances, bench->command.check, (unsigned long long)t->digest);
   fflush(stdout);
 }
 
@@ -606,107 +530,27 @@ static bool measure(struct bench *bench, const struct run *run) {
   return status == WF_OK;
 }
 
-/* --- command line ------------------------------------------------------------------------ */
-
-static void copy_setting(char *to, size_t size, const char *value, const char *choices) {
-  char wanted[32];
-  snprintf(wanted, sizeof wanted, " %.20s ", value);
-  if (choices != NULL && strstr(choices, wanted) == NULL) fail("RUN: a value is not allowed");
-  snprintf(to, size, "%s", value);
-}
-
-static void parse_run(const struct bench *bench, const char *text, struct run *out) {
-  wf_error err = {0};
-  char copy[512];
-  snprintf(copy, sizeof copy, "%s", text);
-  *out = (struct run){
-      .device = "cpu", .scores = "host", .dtype = "f32", .batch = 400, .seconds = 1, .lm = "off"};
-  wf_decoder_options_init(&out->options);
-  wf_lattice_results_options_init(&out->lattice_results);
-  out->options.beam = 17;
-  out->options.acoustic_scale = bench->acoustic_scale;
-  for (char *rest, *item = strtok_r(copy, ",", &rest); item != NULL;
-       item = strtok_r(NULL, ",", &rest)) {
-    char *value = strchr(item, '=');
-    if (value == NULL) fail("RUN: expected comma-separated settings name=value");
-    *value++ = '\0';
-    if (strcmp(item, "device") == 0)
-      copy_setting(out->device, sizeof out->device, value, NULL);
-    else if (strcmp(item, "scores") == 0)
-      copy_setting(out->scores, sizeof out->scores, value, " host pinned device ");
-    else if (strcmp(item, "dtype") == 0)
-      copy_setting(out->dtype, sizeof out->dtype, value, " f32 f16 bf16 ");
-    else if (strcmp(item, "lm") == 0)
-      copy_setting(out->lm, sizeof out->lm, value, " off device hybrid host table ");
-    else if (strcmp(item, "lm_cache") == 0)
-      out->lm_cache = strtod(value, NULL);
-    else if (strcmp(item, "boost") == 0)
-      out->boost = strtoul(value, NULL, 10);
-    else if (strcmp(item, "boost_each") == 0)
-      out->boost_each = strtoul(value, NULL, 10);
-    else if (strcmp(item, "batch") == 0)
-      out->batch = strtoul(value, NULL, 10);
-    else if (strcmp(item, "utterances") == 0)
-      out->utterances = strtoul(value, NULL, 10);
-    else if (strcmp(item, "frames") == 0)
-      out->frames = strtoll(value, NULL, 10);
-    else if (strcmp(item, "determinize") == 0)
-      out->determinize = strcmp(value, "0") != 0;
-    else if (strcmp(item, "seconds") == 0)
-      out->seconds = strtod(value, NULL);
-    else if (strcmp(item, "keep_raw") == 0 || strcmp(item, "confidences") == 0 ||
-             strcmp(item, "mbr") == 0 || strcmp(item, "nbest") == 0)
-      check(wf_config_set(wf_option_table_find("lattice_results"), &out->lattice_results, item,
-                          value, &err),
-            &err);
-    else
-      check(wf_config_set(wf_option_table_find("decoder"), &out->options,
-                          strcmp(item, "threads") == 0 ? "num_threads" : item, value, &err),
-            &err);
-  }
-  if (out->batch == 0) fail("RUN: batch must be at least 1");
-  if (has_lm(out) && bench->lm == NULL) fail("RUN: lm needs --lm");
-  if (out->utterances == 0) out->utterances = out->batch > 16 ? out->batch : 16;
-  if (out->utterances < bench->check) out->utterances = bench->check;
-  if (out->frames > 0) out->batch = out->utterances = 1;
-  out->options.device = out->device;
-  if (out->options.max_tokens < out->options.max_active)
-    out->options.max_tokens = out->options.max_active;
-}
-
-static bool parse_flag(struct bench *bench, const char *argument) {
-  struct {
-    const char *name, **to;
-  } texts[] = {
-      {"--ref=", &bench->ref_path}, {"--words=", &bench->words_path}, {"--lm=", &bench->lm_path}};
-  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-    if (strncmp(argument, texts[i].name, strlen(texts[i].name)) != 0) continue;
-    *texts[i].to = argument + strlen(texts[i].name);
-    return true;
-  }
-  return sscanf(argument, "--acoustic-scale=%f", &bench->acoustic_scale) == 1 ||
-         sscanf(argument, "--frame-shift=%lf", &bench->frame_shift_s) == 1 ||
-         sscanf(argument, "--check=%zu", &bench->check) == 1 ||
-         sscanf(argument, "--lm-scale=%f", &bench->lm_scale) == 1;
-}
+/* --- the task ---------------------------------------------------------------------------- */
 
 static void load(struct bench *bench) {
   wf_error err = {0};
   wf_score_reader *reader;
-  check(wf_fst_read(bench->graph_path, &bench->fst, &err), &err);
+  check(wf_fst_read(bench->command.graph_path, &bench->fst, &err), &err);
   check(wf_graph_create(bench->fst, NULL, 0, &bench->graph, &err), &err);
-  if (bench->words_path != NULL)
-    check(wf_symbols_read(bench->words_path, &bench->words, &err), &err);
+  if (bench->command.words_path != NULL)
+    check(wf_symbols_read(bench->command.words_path, &bench->words, &err), &err);
   else if (wf_fst_osymbols(bench->fst) != NULL)
     bench->words = wf_symbols_ref(wf_fst_osymbols(bench->fst));
-  if (bench->lm_path != NULL) {
-    check(wf_wlm_open(bench->lm_path, &bench->lm, &err), &err);
+  if (bench->command.lm_path != NULL) {
+    check(wf_wlm_open(bench->command.lm_path, &bench->lm, &err), &err);
     wf_wlm_info_init(&bench->lm_info);
     check(wf_wlm_get_info(bench->lm, &bench->lm_info, &err), &err);
   }
-  if (bench->ref_path != NULL)
-    check(wf_transcripts_read(bench->ref_path, WF_TRANSCRIPT_AUTO, &bench->references, &err), &err);
-  check(wf_score_reader_open(&bench->scores_path, 1, NULL, &reader, &err), &err);
+  if (bench->command.ref_path != NULL)
+    check(
+        wf_transcripts_read(bench->command.ref_path, WF_TRANSCRIPT_AUTO, &bench->references, &err),
+        &err);
+  check(wf_score_reader_open(&bench->command.scores_path, 1, NULL, &reader, &err), &err);
   bench->matrices = allocate(MAX_MATRICES, sizeof *bench->matrices);
   for (bool done = false; bench->num_matrices < MAX_MATRICES; bench->num_matrices++) {
     check(wf_score_reader_next(reader, &bench->matrices[bench->num_matrices], &done, &err), &err);
@@ -732,27 +576,14 @@ static void unload(struct bench *bench) {
 }
 
 int main(int argc, char **argv) {
-  struct bench bench = {.acoustic_scale = 1, .frame_shift_s = 0.04, .check = 8, .lm_scale = 1};
-  int first_run = 3;
-  if (argc > 3) {
-    bench.graph_path = argv[1];
-    bench.scores_path = argv[2];
-    while (first_run < argc && parse_flag(&bench, argv[first_run])) first_run++;
-  }
-  if (first_run >= argc || argv[first_run][0] == '-') {
-    fprintf(stderr,
-            "usage: bench_decode GRAPH SCORES [--ref=FILE] [--words=FILE] [--acoustic-scale=X] "
-            "[--frame-shift=SECONDS] [--check=N] [--lm=FILE] [--lm-scale=X] RUN...\n"
-            "a RUN: "
-            "device=cuda,scores=device,dtype=f32,batch=400,utterances=400,beam=17,max_active=10000,"
-            "threads=0,seconds=1\n");
-    return 2;
-  }
+  struct bench bench = {0};
+  const int first_run = parse_decode_command(argc, argv, &bench.command);
+  if (first_run == 0) return 2;
   load(&bench);
   bool good = true;
   for (int i = first_run; i < argc; i++) {
     struct run run;
-    parse_run(&bench, argv[i], &run);
+    parse_run(&bench.command, argv[i], &run);
     good = measure(&bench, &run) && good;
   }
   unload(&bench);

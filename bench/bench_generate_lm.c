@@ -470,15 +470,15 @@ static void write_small(const struct task *t) {
   uint64_t bigrams = 0;
   for (uint32_t w = 0; w < t->num_words; w++) bigrams += n2(t, w) / t->small_share;
   fprintf(file, "\\data\\\nngram 1=%u\nngram 2=%llu\n\n\\1-grams:\n-99\t<s>\n%.5f\t</s>\n",
-          t->num_words + 2, (unsigned long long)bigrams, -3 / 2.302585092994046);
+          t->num_words + 2, (unsigned long long)bigrams, -3 / M_LN10);
   for (uint32_t w = 0; w < t->num_words; w++)
-    fprintf(file, "%.5f\tw%u\t-0.3\n", -(double)nats(t->costs[w]) / 2.302585092994046, w);
+    fprintf(file, "%.5f\tw%u\t-0.3\n", -(double)nats(t->costs[w]) / M_LN10, w);
   fprintf(file, "\n\\2-grams:\n");
   for (uint32_t w = 0; w < t->num_words; w++)
     for (uint64_t j = 0, n = n2(t, w); j < n / t->small_share; j++) {
       uint32_t word = successor(t, w, j, n);
-      fprintf(file, "%.5f\tw%u w%u\n",
-              -(double)cost_of(t, word, hash(t, w + 1, j)) / 2.302585092994046, w, word);
+      fprintf(file, "%.5f\tw%u w%u\n", -(double)cost_of(t, word, hash(t, w + 1, j)) / M_LN10, w,
+              word);
     }
   fprintf(file, "\n\\end\\\n");
   if (fclose(file) != 0) fail("cannot write the small model");

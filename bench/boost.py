@@ -42,13 +42,6 @@ CONSTANT = (2, 3, 4, 5, 7.5)  # nats
 PER_LETTER = (0.4, 0.6, 0.8, 1, 1.5)
 
 
-class Programs:
-    warpfst = measure.WARPFST
-
-    def run(self, *command):
-        return measure.run(*command)
-
-
 class Speech:
     """References, words of the lexicon with pronunciations, words of the model with unigram costs in nats, and the lists."""
 
@@ -283,7 +276,7 @@ def compare(speech, figures, kind, samples=1000):
 
 
 def part_lists(arguments):
-    task = decode_tasks.real_ctc(Programs(), arguments.phone_data, None)
+    task = decode_tasks.real_ctc(measure.Built, arguments.phone_data, None)
     speech = Speech(task.ref, "phone", arguments.draws)
     names = list(ways(speech))
     figures = measure_ways(speech, task, names, {name: list(speech.kinds) if name in MAIN_WAYS else ["right"] for name in names})
@@ -316,7 +309,7 @@ PEERS = {"pyctcdecode, hotword_weight": ("pyctcdecode", (2, 5, 10)), "NeMo's tre
 
 
 def part_peers(arguments):
-    task = decode_tasks.real_ctc(Programs(), arguments.char_data, None, "char")
+    task = decode_tasks.real_ctc(measure.Built, arguments.char_data, None, "char")
     speech = Speech(task.ref, "char", arguments.draws)
     files = {"scores": task.scores, "tokens": CTC / "tokens_char.txt", "lm": decode_tasks.plain_model(), "nemo": decode_tasks.unpack_wheel(glob.glob(os.environ["NEMO_WHEEL"])[0])}
     kinds = [kind for kind in speech.kinds if kind != "mixed, 100"]
@@ -343,7 +336,7 @@ def added_lines(speech, cost, strength, word):
 
 
 def part_words(arguments):
-    task = decode_tasks.real_ctc(Programs(), arguments.phone_data, None)
+    task = decode_tasks.real_ctc(measure.Built, arguments.phone_data, None)
     speech = Speech(task.ref, "phone", arguments.draws)
     graph = decode_tasks.work_folder("boost") / "unk.wfst"
     measure.run(measure.WARPFST, "mkgraph", "ctc", f"--tokens={CTC / 'tokens_phone.txt'}", f"--lexicon={CTC / 'lexicon_phone.txt'}", f"--lm={CTC / 'lm3.arpa.gz'}", "--classes=<unk>", "-o", graph, "-q")

@@ -51,6 +51,16 @@ def timed(command, core):
     return Cost(cpu_s, end - begin, int(report.read_text().split()[-1]) / 1024, done.stderr)
 
 
+class Built:
+    """The programs of ./run build, as decode_tasks.Programs has those of any folder."""
+
+    warpfst = WARPFST
+
+    @staticmethod
+    def run(*command):
+        return run(*command)
+
+
 def median(costs):
     return Cost(*(statistics.median(getattr(cost, field) for cost in costs) for field in ("cpu_s", "wall_s", "peak_mib")))
 

@@ -10,8 +10,9 @@ import sys
 
 ASR = "nemo.collections.asr.parts"
 BEAM, LM, TREE = f"{ASR}.submodules.ctc_batched_beam_decoding", f"{ASR}.submodules.ngram_lm.ngram_lm_batched", f"{ASR}.context_biasing.context_graph_universal"
+GPU_TREE = f"{ASR}.context_biasing.boosting_graph_batched"
 WANTED = {
-    BEAM, LM, TREE,
+    BEAM, LM, TREE, GPU_TREE,
     f"{ASR}.submodules.ngram_lm", f"{ASR}.submodules.ngram_lm.constants", f"{ASR}.submodules.ngram_lm.ngram_lm_triton", f"{ASR}.utils.batched_beam_decoding_utils",
     "nemo.collections.common.parts.optional_cuda_graphs", "nemo.core.utils.cuda_python_utils", "nemo.core.utils.optional_libs", "nemo.utils.enum", "nemo.utils.exceptions",
 }

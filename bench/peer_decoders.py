@@ -94,6 +94,8 @@ def warpfst(job, setting):
     weights = {"acoustic_scale": 1 / setting["alpha"], "word_score": setting["beta"] / setting["alpha"]} if "alpha" in setting else {"acoustic_scale": task["acoustic_scale"]}
     decoder = wf.Decoder(graph, **table, **weights, beam=setting["beam"], max_active=setting["max_active"],
                          num_threads=0 if gpu else job["threads"], device=job["device"], check_scores="off", **lattice)
+    if setting.get("nats_a_letter"):
+        decoder.set_boost({" ".join(tokens): wf.boost_by_length(word, setting["nats_a_letter"]) for word, tokens in task["boosted"].items()})
 
     def decode(batch):
         results = decoder.decode(*batch)
@@ -208,13 +210,17 @@ def nemo(job, setting):
 
     task, folder = job["task"], job["packages"][0]
     names = tokens_of(task)[1:]
-    models = []
+    models, alpha = [], setting.get("alpha") or setting.get("boosting_tree_alpha")
     if "alpha" in setting:
         model = nemo_modules.load(folder, nemo_modules.LM).NGramGPULanguageModel
         models = [model.from_file(task["arpa"], vocab_size=len(names)).to(job["device"])]
+    elif alpha:
+        tree = nemo_modules.load(folder, nemo_modules.TREE).ContextGraph(context_score=1.0, depth_scaling=2.0)
+        tree.build(token_ids=[[names.index(token) for token in tokens] for tokens in task["boosted"].values()], phrases=list(task["boosted"]), uniform_weights=False)
+        models = [nemo_modules.load(folder, nemo_modules.GPU_TREE).GPUBoostingTreeModel.from_context_graph(tree, vocab_size=len(names)).to(job["device"])]
     computer = nemo_modules.load(folder, nemo_modules.BEAM).BatchedBeamCTCComputer
     decoder = computer(blank_index=len(names), beam_size=setting["beam_size"], beam_beta=0.0, beam_threshold=20.0, allow_cuda_graphs=True, fusion_models=models or None,
-                       fusion_models_alpha=[setting["alpha"]] if models else None)
+                       fusion_models_alpha=[alpha] if models else None)
 
     def decode(batch):
         with torch.inference_mode():

@@ -4,6 +4,7 @@
 //     (probing or trie); TEXT: one sentence per line
 // Words are looked up first, as in bench_lm, so that the figure is for model queries only.
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -43,7 +44,7 @@ static void measure(const char *path, const char *text, double seconds) {
     used = cpu_s() - start;
   }
   std::printf("{\"queries_per_cpu_s\": %.0f, \"mean_nats\": %.4f}\n", queries / used,
-              -sum * 2.302585092994046 / queries);
+              -sum * M_LN10 / queries);
 }
 
 int main(int argc, char **argv) {

@@ -7,7 +7,8 @@ Measures other decoders beside warpfst, from Python, on the same scores, with th
                     examples/ctc). CPU: kaldi-decoder, flashlight-text with lexicon and KenLM, pyctcdecode. GPU: riva-asrlib-decoder
   hybrid            a real HCLG and senone scores: --hybrid-graph (OpenFst's format), --hybrid-scores, --hybrid-ref, --hybrid-words. CPU: kaldi-decoder. GPU: riva-asrlib-decoder
   tokens            CTC without a lexicon, on characters and byte pairs of --data and on generated scores (--size): NeMo, which needs torch; flashlight-text on all processors. GPU: also
-                    cuda_ctc_decoder. If --data has train_text, also with a 3-gram model of its tokens: NeMo. Not measured on the CPU unless asked for
+                    cuda_ctc_decoder. Of --data also with a list of boosted words: NeMo's boosting tree; and if it has train_text, with a 3-gram model of its tokens: NeMo. Not measured on
+                    the CPU unless asked for
 
 Every decoder runs in a process of its own (bench/peer_decoders.py), and the decoders take turns --rounds times; figures are medians. On the CPU: processor time of one core at every setting,
 wall time on all cores at some. Memory: what the process holds beyond the scores, at most; on a GPU what it takes there. Packages are those of this Python, or, with --wheels, the wheels of a
@@ -17,9 +18,9 @@ import argparse
 import collections
 import dataclasses
 import json
-import math
 import os
 import pathlib
+import random
 import re
 import shutil
 import statistics
@@ -28,7 +29,7 @@ import sys
 
 import decode_tasks
 import measure
-import ngram_mix
+import text_models
 from decode_tasks import CTC, work_folder
 
 PACKAGES = {  # what each decoder imports, by name of the wheel
@@ -44,6 +45,7 @@ PACKAGES = {  # what each decoder imports, by name of the wheel
 ROOM = ", with cuctc_room.so"
 BEAMS = (6, 8, 10, 12, 15, 18)
 TOKEN_ALPHA = 0.3  # weight of the model of tokens, of which 0.25 to 0.5 have the fewest errors
+NUM_BOOSTED = 20  # words in the list; they are said, each in 1 to 5 utterances
 LIMIT_S = 580  # of one process on a GPU
 SLOW_S = 20  # what takes longer on the CPU is measured once
 
@@ -55,10 +57,11 @@ class Task:
     references: dict
     settings: dict  # decoder -> [setting]
     everywhere: dict = dataclasses.field(default_factory=dict)  # decoder -> [setting] that are also measured on all cores
+    joins: bool = False  # tokens of results are joined to words before they are compared with the references
 
     @property
     def error(self):
-        return "TER" if self.files["unit"] == "tokens" else "WER"
+        return "TER" if self.files["unit"] == "tokens" and not self.joins else "WER"
 
 
 # --- settings. Each list has the peer's own default or recommendation (docs/engineering/peers.md says where it is from). ---
@@ -111,6 +114,15 @@ def token_settings(batches, gpu, alpha=None):
         "cuda_ctc_decoder": each("batch", batches, beam_size=10, blank_skip=0.95) + each("beam_size", (4, 20), blank_skip=0.95, batch=most) + [{"beam_size": 10, "blank_skip": 1.0, "batch": most}],
     }
     return settings if gpu else {name: settings[name] for name in ("warpfst", "NeMo")}
+
+
+def boosted_settings(batches):
+    """Strengths around the defaults of both: 0.6 nats a letter, and a weight of 1 of a tree with context_score 1 and depth_scaling 2. 0: without the list."""
+    most = max(batches)
+    return {
+        "warpfst": each("nats_a_letter", (0, 0.4, 0.6, 1, 1.5), beam=17, max_active=10000, batch=most),
+        "NeMo": each("boosting_tree_alpha", (0, 0.25, 0.5, 1), beam_size=10, batch=most),
+    }
 
 
 # What the peers' documentation uses or has as default. riva-asrlib-decoder's depends on the machine.
@@ -209,14 +221,8 @@ def spelled(sentences, lexicon):
 
 def token_model(programs, folder, sentences, tokens):
     """A 3-gram model of tokens as an ARPA file; and once more with NeMo's names, a letter for each token. Returns both paths."""
-    raw, path, renamed = (folder / name for name in ("tokens.raw.arpa", "tokens.arpa", "tokens.nemo.arpa"))
-    known = {ngram_mix.START, ngram_mix.END, *tokens}
-    grams = ngram_mix.estimate(sentences, len(tokens) + 1, known)
-    for token in tokens:
-        grams.setdefault((token,), 1e-6)
-    grams[ngram_mix.START,] = 1.0
-    ngram_mix.write(((gram, math.log10(p)) for gram, p in grams.items()), raw)
-    programs.run(programs.warpfst, "lm", "prune", raw, "-q", "-o", path)
+    path, renamed = (folder / name for name in ("tokens.arpa", "tokens.nemo.arpa"))
+    text_models.text_ngrams(sentences, set(tokens), path, programs, unseen=1e-6)
     letters = {token: chr(100 + i) for i, token in enumerate(tokens)}
     with open(renamed, "w", encoding="utf-8") as out:
         for line in open(path, encoding="utf-8"):
@@ -227,7 +233,16 @@ def token_model(programs, folder, sentences, tokens):
     return path, renamed
 
 
-def token_task(arguments, programs, name, scores, tokens, lexicon, sentences, text=None):
+def boosted_words(scores, sentences, lexicon, limit):
+    """{word: its tokens}: a list of words that are said in the first utterances, each in 1 to 5 of them."""
+    keys = [path.stem for path in sorted(scores.glob("*.npy"))[:limit]]
+    times = collections.Counter(word for key in keys for word in set(sentences.get(key, ())))
+    spelling = dict(line.split(maxsplit=1) for line in reversed(pathlib.Path(lexicon).read_text(encoding="utf-8").splitlines()))
+    rare = [word for word in sorted(times) if times[word] <= 5 and word in spelling]
+    return {word: spelling[word].split() for word in sorted(random.Random(1).sample(rare, min(NUM_BOOSTED, len(rare))))}
+
+
+def token_task(arguments, programs, name, scores, tokens, lexicon, sentences, text=None, boosts=False):
     folder = work_folder("peers_" + name.replace(" ", "_"))
     names = [line.split()[0] for line in pathlib.Path(tokens).read_text(encoding="utf-8").splitlines()]
     base = decode_tasks.Task("tokens", f"lexicon-free CTC, {name}", folder / "T.wfst", scores, None)
@@ -239,6 +254,10 @@ def token_task(arguments, programs, name, scores, tokens, lexicon, sentences, te
     references = spelled(sentences, lexicon)
     yield Task(base.name, files_of(programs, base, "tokens", arguments, **more), references, token_settings(batches, gpu),
                {"warpfst": [{"beam": 17, "max_active": 10000}], "flashlight-text (no lexicon)": [{"beam_size": 10}]})
+    if boosts:
+        files = files_of(programs, base, "tokens", arguments, **more)
+        files["boosted"] = boosted_words(files["scores"], sentences, lexicon, min(max(batches), arguments.utterances or sys.maxsize))
+        yield Task(f"{base.name}, {len(files['boosted'])} boosted words", files, sentences, boosted_settings(batches), joins=True)
     if text is None:
         return
     path, renamed = token_model(programs, folder, spelled(text, lexicon).values(), names[1:])
@@ -256,7 +275,7 @@ def token_tasks(arguments, programs):
     text = {i: line.split()[1:] for i, line in enumerate(text.read_text(encoding="utf-8").splitlines())} if text and text.exists() else None
     for unit in ("char", "bpe"):
         if data(arguments, unit):
-            yield from token_task(arguments, programs, f"real {unit}", decode_tasks.unpacked(data(arguments, unit)), CTC / f"tokens_{unit}.txt", CTC / f"lexicon_{unit}.txt", transcripts(CTC / "text"), text)
+            yield from token_task(arguments, programs, f"real {unit}", decode_tasks.unpacked(data(arguments, unit)), CTC / f"tokens_{unit}.txt", CTC / f"lexicon_{unit}.txt", transcripts(CTC / "text"), text, boosts=True)
     generated = decode_tasks.generated(programs, arguments.size, None)["peaky"]
     folder = generated.scores.parent
     yield from token_task(arguments, programs, "generated peaky", generated.scores, folder / "tokens.txt", folder / "lexicon.txt", transcripts(generated.ref))
@@ -289,6 +308,15 @@ def packages(decoder, wheels):
         return []
     found = [sorted(pathlib.Path(wheels).glob(f"{name}-*.whl")) for name in PACKAGES[decoder.removesuffix(ROOM)]]
     return [str(decode_tasks.unpack_wheel(paths[-1])) for paths in found] if all(found) else None
+
+
+def recall(references, hypotheses, listed):
+    """The percentage of the listed words in the references that the hypotheses have."""
+    said, found = 0, 0
+    for key, words in hypotheses.items():
+        wanted, got = (collections.Counter(word for word in some if word in listed) for some in (references.get(key, ()), words))
+        said, found = said + wanted.total(), found + (wanted & got).total()
+    return 100 * found / said
 
 
 class Runner:
@@ -341,6 +369,9 @@ class Runner:
         row["seconds"].append(found["seconds"])
         row["mib"].append(found["mib"])
         references = self.task.references
+        if self.task.joins:
+            found["hypotheses"] = {key: "".join(tokens).replace("\u2581", " ").split() for key, tokens in found["hypotheses"].items()}
+            row["recall"] = recall(references, found["hypotheses"], self.task.files["boosted"])
         errors = sum(measure.distance(references[key], words) for key, words in found["hypotheses"].items() if key in references)
         row |= {"utterances": len(found["hypotheses"]), "audio": found["audio"], "rate": 100 * errors / sum(len(references[key]) for key in found["hypotheses"] if key in references)}
         print(f"  {', '.join(key)}: RTFx {found['audio'] / found['seconds']:.1f}, {row['error']} {row['rate']:.2f}%, {found['mib']:.0f} MiB", file=sys.stderr, flush=True)
@@ -393,8 +424,9 @@ def print_tables(rows):
     for task, group in by_task.items():
         print(f"\n{task}\n")
         measured = [row for row in group if "rtfx" in row]
-        print(measure.table(["decoder", "setting", "on", "error rate, %", "RTFx", "MiB"],
-                            [[row["decoder"], row["setting"], row["place"], f"{row['rate']:.2f}", measure.figure(row["rtfx"]), f"{row['mib']:.0f}"] for row in measured]))
+        lists = any("recall" in row for row in measured)
+        print(measure.table(["decoder", "setting", "on", "error rate, %", *["listed words found, %"] * lists, "RTFx", "MiB"],
+                            [[row["decoder"], row["setting"], row["place"], f"{row['rate']:.2f}", *[f"{row['recall']:.1f}"] * lists, measure.figure(row["rtfx"]), f"{row['mib']:.0f}"] for row in measured]))
         for row in group:
             if "failed" in row:
                 print(f"\n{row['decoder']}: {row['failed']}")
@@ -405,6 +437,8 @@ def figures(rows):
         if "rtfx" in row:
             what, setup = f"peers, {row['task']}", f"{row['utterances']} utterances, {row['decoder']}, {row['setting']}, {row['place']}"
             yield from ((what, setup, measure.figure(row["rtfx"]), "RTFx"), (what, f"{setup}, {row['error']}", f"{row['rate']:.2f}", "%"), (what, f"{setup}, memory", f"{row['mib']:.0f}", "MiB"))
+            if "recall" in row:
+                yield what, f"{setup}, listed words found", f"{row['recall']:.1f}", "%"
 
 
 ORDER = ("warpfst", "kaldi-decoder", "flashlight-text (no lexicon)", "flashlight-text", "pyctcdecode", "riva-asrlib-decoder", "NeMo", f"cuda_ctc_decoder{ROOM}", "cuda_ctc_decoder")
@@ -412,13 +446,16 @@ SETUP = re.compile(rf"(?P<utterances>\d+) utterances, (?P<decoder>{'|'.join(map(
 
 
 def recorded(table, task):
-    """What figures() wrote, from rows of results.csv, of the machine that was recorded last for each place: {place: [{decoder, setting, place, utterances, rtfx, rate, mib, machine, commit}]}."""
+    """What figures() wrote, from rows of results.csv, of the machine that was recorded last for each place: {place: [{decoder, setting, place, utterances, rtfx, rate, mib, recall if measured, machine, commit}]}."""
     values = {(row["machine"], row["setup"]): row for row in table if row["what"] == f"peers, {task}"}
     places = {}
     for (machine, setup), row in values.items():
         if row["unit"] == "RTFx":
             rate = values.get((machine, f"{setup}, WER")) or values[machine, f"{setup}, TER"]
             found = {**SETUP.fullmatch(setup).groupdict(), "rtfx": float(row["figure"]), "rate": float(rate["figure"]), "mib": float(values[machine, f"{setup}, memory"]["figure"])}
+            listed = values.get((machine, f"{setup}, listed words found"))
+            if listed:
+                found["recall"] = float(listed["figure"])
             places.setdefault(found["place"], {}).setdefault(machine, []).append({**found, "machine": machine, "commit": row["commit"]})
     return {place: list(by_machine.values())[-1] for place, by_machine in places.items()}
 
@@ -436,6 +473,7 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--part", default="", help="comma-separated; default: all for which there are files")
+    parser.add_argument("--only", default="", help="measure the tasks with this text in their names, such as boosted")
     parser.add_argument("--data")
     parser.add_argument("--utterances", type=int, help="take the first N of each task")
     parser.add_argument("--rounds", type=int, help="default: 3, on a GPU 2")
@@ -472,6 +510,8 @@ def measured(arguments):
     print(f"{about['machine']}; load before {measure.load()}", file=sys.stderr)
     rows = []
     for task in tasks_of(arguments, programs):
+        if arguments.only not in task.name:
+            continue
         print(task.name, file=sys.stderr, flush=True)
         if arguments.decoders:
             chosen = arguments.decoders.split(",")

@@ -33,19 +33,21 @@ def finish(process):
         sys.exit("rnnlm train failed")
 
 
-def write(grams, path):
+def write(grams, path, programs=measure.Built):
     """Writes n-grams (n-gram, log10 p) as an ARPA file with back-off weights."""
     raw = path.with_suffix(".raw.arpa")
     ngram_mix.write(grams, raw)
-    measure.run(WARPFST, "lm", "prune", raw, "-q", "-o", path)
+    programs.run(programs.warpfst, "lm", "prune", raw, "-q", "-o", path)
     return path
 
 
-def text_ngrams(sentences, known, path):
-    """Writes the 3-gram model of a text as an ARPA file. `known`: words of the vocabulary."""
+def text_ngrams(sentences, known, path, programs=measure.Built, unseen=None):
+    """Writes the 3-gram model of a text as an ARPA file. `known`: words of the vocabulary; those that the text lacks get the probability `unseen`, or are left out."""
     grams = ngram_mix.estimate(sentences, len(known) + 1, known | {ngram_mix.START, ngram_mix.END})
+    for word in known if unseen is not None else ():
+        grams.setdefault((word,), unseen)
     grams[(ngram_mix.START,)] = 1.0
-    return write(((gram, math.log10(p)) for gram, p in grams.items()), path)
+    return write(((gram, math.log10(p)) for gram, p in grams.items()), path, programs)
 
 
 def mixture(one, other, share, path):

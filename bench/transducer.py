@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""transducer DATA [--programs=FOLDER] [--threads=1] [--record]
+"""transducer DATA [--programs=FOLDER] [--record]
 
-Word error rates and speed of transducers on the CPU. DATA has rnnt.safetensors, lstm.safetensors, tdt.safetensors, tokens.txt, text, and enc.tar.xz, encoder outputs of real
+Word error rates and speed of transducers on one core. DATA has rnnt.safetensors, lstm.safetensors, tdt.safetensors, tokens.txt, text, and enc.tar.xz, encoder outputs of real
 utterances (40 ms frames); the environment variable WARPFST_TRANSDUCER_DATA may name it. Lexicon and language model are those of examples/ctc.
 
   greedy      over tokens alone
@@ -30,7 +30,7 @@ BOOST = "9"  # 3 nats times acoustic_scale
 
 class Runs:
     def __init__(self, arguments):
-        self.data, self.program, self.threads = pathlib.Path(arguments.data), pathlib.Path(arguments.programs) / "warpfst", arguments.threads
+        self.data, self.program, self.core = pathlib.Path(arguments.data), pathlib.Path(arguments.programs) / "warpfst", measure.last_core()
         self.folder = measure.BUILD / "transducer"
         self.folder.mkdir(parents=True, exist_ok=True)
         if not (self.folder / "enc").exists():
@@ -55,12 +55,13 @@ class Runs:
         measure.run(self.program, "mkgraph", "ctc", "--topology=transducer", *flags, "-q", "-o", self.folder / f"{name}.wfst")
 
     def decode(self, model, graph, *flags):
-        """The summary, as a dict."""
+        """The summary, as a dict, with seconds of audio per CPU second of the whole command."""
         summary = self.folder / "summary.json"
         command = [self.program, "decode", self.folder / f"{graph}.wfst", self.folder / "enc", f"--transducer={self.data / model}.safetensors", f"--ref={self.data / 'text'}"]
-        command += ["--frame-shift=0.04", f"--num-threads={self.threads}", f"--summary={summary}", "-o", self.folder / "out", *flags]
-        measure.run(*command)
-        return json.loads(summary.read_text())
+        command += ["--frame-shift=0.04", "--num-threads=1", f"--summary={summary}", "-o", self.folder / "out", *flags]
+        cost = measure.timed(list(map(str, command)), self.core)
+        found = json.loads(summary.read_text())
+        return {**found, "rtfx": found["hours"] * 3600 / cost.cpu_s}
 
     def all(self, model):
         """(name, summary) of each way to decode."""
@@ -76,7 +77,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", nargs="?", default=os.environ.get("WARPFST_TRANSDUCER_DATA"))
     parser.add_argument("--programs", default=measure.ROOT / "build" / "release", help="a build folder")
-    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
     arguments = parser.parse_args()
     if arguments.data is None:
@@ -86,8 +86,8 @@ def main():
         for way, summary in runs.all(model):
             rows.append([name, way, f"{summary['wer']:.2f}", measure.figure(summary["rtfx"]), f"{summary['tokens_per_frame']:.1f}"])
             figures.append((f"transducer {name}, {way}", f"{summary['utterances']} utterances", f"{summary['wer']:.2f}", "% WER"))
-            figures.append((f"transducer {name}, {way}", f"{summary['utterances']} utterances, {arguments.threads} threads", f"{summary['rtfx']:.0f}", "RTFx"))
-    print(f"{measure.machine()}; load {measure.load()}; {arguments.threads} thread(s)")
+            figures.append((f"transducer {name}, {way}", f"{summary['utterances']} utterances, one core", f"{summary['rtfx']:.0f}", "RTFx"))
+    print(f"{measure.machine()}; load {measure.load()}; one thread; RTFx is seconds of audio per CPU second of the whole command")
     print(measure.table(["model", "decoding", "WER %", "RTFx", "tokens/frame"], rows))
     if arguments.record:
         measure.record(figures, "./run bench transducer DATA")

@@ -391,6 +391,7 @@ static void close_all(struct decode_run *run) {
   decode_lattices_free(&run->lattices);
   wf_score_reader_free(run->reader);
   wf_decoder_free(run->decoder);
+  wf_token_joiner_free(run->joiner.joiner);
   wf_graph_free(run->graph);
   wf_fst_free(run->fst);
   wf_symbols_free(run->words);
@@ -425,7 +426,6 @@ static const cli_rule rules[] = {
     {"max-hypotheses", CLI_USELESS_WITHOUT, "transducer"},
     {"max-symbols", CLI_USELESS_WITHOUT, "transducer"},
     {"greedy", CLI_USELESS_WITHOUT, "transducer"},
-    {"chunk", CLI_EXCLUDES, "transducer"},
     {"boost-per-letter", CLI_USELESS_WITHOUT, "boost|utterance-boosts"},
     {NULL, 0, NULL},
 };

@@ -29,7 +29,7 @@ typedef struct query {
   bool words, sentences; /* print each word; print each sentence */
 } query;
 
-static double log10_of(float cost) { return 0.0 - (double)cost / 2.302585092994045684; }
+static double log10_of(float cost) { return 0.0 - (double)cost / M_LN10; }
 
 /* Perplexity of `tokens` tokens; NaN for none. */
 static double perplexity(double log10p, uint64_t tokens) {

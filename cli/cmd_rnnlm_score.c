@@ -46,7 +46,7 @@ static void print_sentence(const scoring *s, const int32_t *words, size_t size,
   double total = 0;
   if (s->json && s->words) printf("{\"words\": [");
   for (size_t i = 0; i <= size; i++) {
-    double log10p = 0 - (double)costs[i] / rnnlm_ln10;
+    double log10p = 0 - (double)costs[i] / M_LN10;
     total += log10p;
     if (s->words)
       print_word(s, i == size ? s->info.eos : words[s->info.reverse ? size - 1 - i : i], log10p,
@@ -75,7 +75,7 @@ static int score_block(scoring *s, const rnnlm_text *text) {
                  ? CLI_OK
                  : cli_fail(&err);
   s->seconds += cli_now_s() - begin;
-  for (size_t i = 0; code == CLI_OK && i < tokens; i++) s->log10p -= (double)costs[i] / rnnlm_ln10;
+  for (size_t i = 0; code == CLI_OK && i < tokens; i++) s->log10p -= (double)costs[i] / M_LN10;
   s->tokens += tokens;
   s->num_sentences += text->num_sentences;
   s->num_oov += text->num_lines - text->num_sentences;

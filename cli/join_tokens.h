@@ -8,11 +8,12 @@
 typedef struct token_joiner {
   bool joins;            /* --join */
   const char *separator; /* --separator; NULL: the table's | or <space>, if there is one */
-  bool marks_rest;       /* a token of the table begins with ##: it continues a word */
+  wf_token_joiner *joiner;
 } token_joiner;
 
 void token_joiner_flags(cli_parser *parser, token_joiner *joiner);
-/* Looks at the names of the tokens. `table` may be NULL: then there is nothing to join by. */
+/* Makes the joiner of the table, which the caller frees (wf_token_joiner_free). `table` may be
+ * NULL: then there is nothing to join by. */
 wf_status token_joiner_prepare(token_joiner *joiner, const wf_symbols *table, wf_error *err);
 /* Copies a hypothesis with joined words, alternatives included. A word lasts from its first token
  * to its last and has the lowest confidence of these. *memory is the caller's to free, also after

@@ -11,8 +11,6 @@ int cmd_rnnlm_train(int argc, char **argv);
 int cmd_rnnlm_rescore(int argc, char **argv);
 int cmd_rnnlm_lattice(int argc, char **argv);
 
-static const double rnnlm_ln10 = 2.302585092994045684;
-
 /* Opens a model, on a GPU if `device` names one. Returns CLI_OK, or the exit code of an error,
  * which it prints. */
 int rnnlm_load(const char *path, const char *unk_symbol, const char *device, wf_rnnlm **out);

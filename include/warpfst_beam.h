@@ -173,6 +173,8 @@ typedef struct wf_trie_parts {
   X(F32, unknown_score, 0, -1e6, 1e6, "", "added for each unknown word")                           \
   X(F32, silence_score, 0, -1e6, 1e6, "", "added for each frame of silence")                       \
   X(BOOL, sum_alignments, 0, 0, 1, "", "sum over alignments; else the best alignment counts")      \
+  X(F32, blank_skip, 0, 0, 1, "probability",                                                       \
+    "frames whose blank has at least this probability take no other token; 0: none")               \
   X(BOOL, asg, 0, 0, 1, "", "scores without a blank, with transitions; tokens may be repeated")    \
   X(BOOL, token_lm, 0, 0, 1, "", "the language model is one of tokens, though there is a lexicon") \
   X(BOOL, hold_word_ends, 1, 0, 1, "",                                                             \
@@ -225,6 +227,14 @@ WF_API void wf_trie_paths_free(wf_trie_paths *paths);
 /* The best `count` hypotheses; 0: all. */
 WF_API wf_status wf_trie_search_paths(const wf_trie_search *search, size_t count,
                                       wf_trie_paths **out, wf_error *err);
+/* Searches `count` utterances, each in one piece. results[i], an array of the caller, receives the
+ * best `nbest` hypotheses of utterance i; 0: all. num_threads: utterances searched in parallel; 0:
+ * one per processor. A language model that is a function is called by one thread. If an utterance
+ * fails, so does the call, all results are NULL, and the message names the utterance. Thread-safe
+ * if there is no such function. */
+WF_API wf_status wf_trie_decode(const wf_trie_searcher *searcher, const wf_scores *scores,
+                                size_t count, size_t nbest, int32_t num_threads,
+                                wf_trie_paths **results, wf_error *err);
 /* The best hypothesis without its newest `look_back` frames, and back to the frame after the end of
  * a word (by at most 100 frames). No path: there are not so many frames, or no hypothesis. */
 WF_API wf_status wf_trie_search_best(const wf_trie_search *search, int32_t look_back,

@@ -369,6 +369,32 @@ WF_API wf_status wf_graph_add_spelling(const wf_graph *graph, const char *word_c
                                        const wf_lm *lm, float lm_scale, float word_cost,
                                        wf_symbols *words, wf_graph **out, wf_error *err);
 
+/* Joins the tokens of results to words, for graphs whose words are tokens, by the names of the
+ * tokens. In this order:
+ *   - the token `separator` stands between words
+ *   - a name in brackets, such as <unk> and [UNK], is left out
+ *   - U+2581... begins a word
+ *   - if the table has tokens ##..., these continue a word, and all others begin one
+ *   - every other token continues the word before it.
+ * U+2581 and those ## are no part of the text. A word without text is left out. Immutable, any
+ * thread. */
+typedef struct wf_token_joiner wf_token_joiner;
+typedef struct wf_joined_word {
+  const char *text;   /* ends with NUL */
+  size_t first, last; /* its first and last token, counted from 0 */
+} wf_joined_word;
+/* Makes a joiner. `tokens`, the table of the graph's words, and `separator` are borrowed for the
+ * call. `separator` NULL: | or <space>, if the table has it. Errors: WF_ERR_ARGUMENT if `tokens` is
+ * NULL or lacks the separator; WF_ERR_MEMORY. Free *out with wf_token_joiner_free. */
+WF_API wf_status wf_token_joiner_create(const wf_symbols *tokens, const char *separator,
+                                        wf_token_joiner **out, wf_error *err);
+WF_API void wf_token_joiner_free(wf_token_joiner *joiner); /* NULL is allowed */
+/* Joins the tokens names[count] and returns the number of words. The caller owns `words`, which has
+ * room for `count`, and `text`, which has room for the names with a NUL each; the texts of the
+ * words lie in it. Names that the table lacks are allowed. */
+WF_API size_t wf_token_joiner_join(const wf_token_joiner *joiner, const char *const *names,
+                                   size_t count, wf_joined_word *words, char *text);
+
 /* =========================================================================================
  * Forced alignment
  * ========================================================================================= */

@@ -6,8 +6,6 @@
 
 #include "testing.h"
 
-static const double ln10 = 2.302585092994045684;
-
 static inline wf_status read_text(const char *text, const wf_symbols *words,
                                   const wf_arpa_options *options, wf_lm **lm, wf_arpa_stats *stats,
                                   wf_error *err) {

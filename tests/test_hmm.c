@@ -292,7 +292,7 @@ static void fill_csr(const wf_fst *fst, wf__csr *csr) {
 static void test_h_against_concatenation(void **state) {
   wf_error err = {0};
   test_rng rng = {21};
-  for (int round = 0; round < 60; round++) {
+  for (uint64_t round = 0; round < test_seeds(60); round++) {
     wf_hmm *hmm = make_model(1, 0, 1, &rng, false);
     for (int32_t l = 2; l <= NUM_LABELS; l++)
       assert_ok(wf__vec_push(&hmm->labels, ((wf__hmm_label){.column = 0}), "labels", &err));
@@ -330,7 +330,7 @@ static void test_h_against_concatenation(void **state) {
                                                     pairs of a beyond those of b are longer */
       while (k < a.size && strcmp(a.pairs[k].key, b.pairs[i].key) < 0) k++;
       if (k == a.size || strcmp(a.pairs[k].key, b.pairs[i].key) != 0)
-        fail_msg("round %d: H lacks '%s'", round, b.pairs[i].key);
+        fail_msg("round %d: H lacks '%s'", (int)round, b.pairs[i].key);
       /* Longer paths of the same string have more arcs, not more labels, because all arcs but one
        * have labels. */
       assert_true(fabs(a.pairs[k].cost - b.pairs[i].cost) < 1e-5);

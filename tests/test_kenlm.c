@@ -44,7 +44,7 @@ static void test_same_as_arpa(void **unused) {
     check_same_costs(a, b, letters, 7, false, &rng);
     int32_t order;
     uint32_t next;
-    assert_float_equal(wf_lm_step(b, 0, label(b, "<unk>"), &next, &order), 100 * ln10, 1e-4);
+    assert_float_equal(wf_lm_step(b, 0, label(b, "<unk>"), &next, &order), 100 * M_LN10, 1e-4);
     wf_lm_free(a);
     wf_lm_free(b);
     a = read_lm(arpa, words), b = read_lm(trie, words);

@@ -18,7 +18,7 @@ static double score_words(const model *m, const wf_lm *lm, const one_path *path,
     if (log10p == -INFINITY)
       *impossible = true;
     else
-      sum += -log10p * ln10;
+      sum += -log10p * M_LN10;
     if (word == UNK &&
         !m->has_unk) { /* after an unknown word, a model without <unk> has the empty history */
       size = 0;

@@ -4,10 +4,10 @@
 
 /* Returns the log10 probability of `word` in *state, and moves *state. */
 static double step(const wf_lm *lm, uint32_t *state, const char *word, int32_t *order) {
-  return -wf_lm_step(lm, *state, label(lm, word), state, order) / ln10;
+  return -wf_lm_step(lm, *state, label(lm, word), state, order) / M_LN10;
 }
 static double final(const wf_lm *lm, uint32_t state, int32_t *order) {
-  return -wf_lm_final(lm, state, order) / ln10;
+  return -wf_lm_final(lm, state, order) / M_LN10;
 }
 
 /* Walks from <s> and checks the log10 probability and n-gram order of each word; "</s>" is last. */
@@ -83,8 +83,8 @@ static void test_no_unk(void **unused) {
   assert_true(isinf(wf_lm_step(lm, state, label(lm, "x"), &next, &order)));
   assert_int_equal(next, 0);
   assert_int_equal(order, 0);
-  assert_true(wf_lm_step(lm, 0, label(lm, "a"), &next, NULL) == (float)(0.3010300 * ln10));
-  assert_true(wf_lm_final(lm, next, &order) == (float)(0.125 * ln10));
+  assert_true(wf_lm_step(lm, 0, label(lm, "a"), &next, NULL) == (float)(0.3010300 * M_LN10));
+  assert_true(wf_lm_final(lm, next, &order) == (float)(0.125 * M_LN10));
   assert_true(isinf(
       wf_lm_step(lm, 0, label(lm, "z"), &next, &order))); /* probability zero, but a known word */
   assert_int_equal(order, 1);
@@ -368,7 +368,7 @@ static void test_random_models(void **unused) {
         double got =
             -(at < size ? wf_lm_step(lm, state, label_of(lm, history[at]), &state, &got_order)
                         : wf_lm_final(lm, state, &got_order)) /
-            ln10;
+            M_LN10;
         double want = score(&m, history, at, at < size ? history[at] : EOS, &order);
         bool same = isinf(want) ? isinf(got) : fabs(got - want) < 2e-5;
         if (!same || (!holes && got_order != order))

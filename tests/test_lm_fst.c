@@ -142,7 +142,7 @@ static void test_to_fst(void **unused) {
         if (labels[at] < 0) labels[at] = 40; /* without <unk> in the model, no arc */
       }
       exact += wf_lm_final(lm, state, NULL);
-      double free_choice = best(&m, words, 1, words + 1, size) * ln10;
+      double free_choice = best(&m, words, 1, words + 1, size) * M_LN10;
       check_near("back-off as epsilon", round, best_path(epsilon, labels, size, 0), free_choice);
       check_near("back-off with a label", round, best_path(plain, labels, size, backoff),
                  free_choice);

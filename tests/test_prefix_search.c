@@ -186,7 +186,7 @@ static void test_failed_utterances(void **state) {
   assert_true(results[0]->status == WF_OK && results[0]->texts[0].lm_state >= 0);
   assert_true(results[4]->status == WF_OK && results[4]->num_texts == 1);
   assert_int_equal(results[4]->texts[0].num_words, 0);
-  test_assert_close(results[4]->texts[0].score, -0.5 * ln10, 1e-5); /* of </s> */
+  test_assert_close(results[4]->texts[0].score, -0.5 * M_LN10, 1e-5); /* of </s> */
   for (int u = 1; u < 4; u++)
     assert_true(results[u]->status == WF_ERR_ARGUMENT && results[u]->num_texts == 0);
   assert_string_equal(results[1]->message, "utterance 1: frame 1, column 3: the score is nan");

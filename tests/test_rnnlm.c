@@ -52,7 +52,7 @@ static void check_toolkit(const char *name) {
     assert_int_equal(fscanf(file, "%lf ", &total), 1);
     assert_ok(wf_rnnlm_score(rnnlm, words, (uint64_t[]){0, size - 1}, 1, 1, costs, &err));
     for (size_t i = 0; i < size; i++) {
-      double log10p = -(double)costs[i] / 2.302585092994045684;
+      double log10p = -(double)costs[i] / M_LN10;
       test_assert_close(log10p, want[i], 1e-5);
       sum += log10p;
     }

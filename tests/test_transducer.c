@@ -4,10 +4,14 @@
  * compared with the formulas in double. Bad models and bad inputs give one clear error each. */
 #include "math/hash.h"
 #include "lattice_oracle.h"
+#include "lattice_paths.h"
+#include "scorer/scoring.h"
 #include "table_scorer.h"
 #include "transducer/predictions.h"
 #include "transducer_graphs.h"
 #include "transducer_oracle.h"
+/* After the library's headers, because it defines `model`. */
+#include "random_scorers.h"
 
 /* --- models behind functions --------------------------------------------------------------- */
 
@@ -77,16 +81,16 @@ struct log_probs {
 
 static const float *log_probs(void *user, int64_t t, const int *history, int size) {
   struct log_probs *l = user;
-  const wf_transducer *model = l->predictions.model;
+  const wf_transducer *transducer = l->predictions.model;
   wf_error err = {0};
-  uint64_t context = wf__context_start(model), key;
-  for (int i = 0; i < size; i++) context = wf__context_after(model, context, history[i]);
+  uint64_t context = wf__context_start(transducer), key;
+  for (int i = 0; i < size; i++) context = wf__context_after(transducer, context, history[i]);
   key = context * 64 + (uint64_t)t;
   for (size_t i = 0; i < l->num_rows; i++)
     if (l->keys[i] == key) return l->rows[i];
   uint32_t number;
   const float *scores = NULL;
-  context = wf__context_start(model);
+  context = wf__context_start(transducer);
   assert_ok(wf__predictions_start(&l->predictions, &number, &err));
   for (int i = 0;; i++) {
     wf__predictions *one = &l->predictions;
@@ -94,10 +98,10 @@ static const float *log_probs(void *user, int64_t t, const int *history, int siz
     assert_ok(wf__predictions_answer(&one, 1, &l->work, &err));
     assert_ok(wf__predictions_take(one, &scores, &err));
     if (i == size) break;
-    context = wf__context_after(model, context, history[i]);
+    context = wf__context_after(transducer, context, history[i]);
     assert_ok(wf__predictions_number(&l->predictions, context, number, history[i], &number, &err));
   }
-  size_t bytes = wf__transducer_num_logits(model) * sizeof(float);
+  size_t bytes = wf__transducer_num_logits(transducer) * sizeof(float);
   assert_true(l->num_rows < 4096);
   l->rows[l->num_rows] = malloc(bytes);
   memcpy(l->rows[l->num_rows], scores, bytes);
@@ -105,18 +109,77 @@ static const float *log_probs(void *user, int64_t t, const int *history, int siz
   return l->rows[l->num_rows++];
 }
 
-static void begin_log_probs(struct log_probs *l, const wf_transducer *model,
+static void begin_log_probs(struct log_probs *l, const wf_transducer *transducer,
                             const wf_scores *scores) {
   wf_error err = {0};
   *l = (struct log_probs){0};
-  wf__predictions_init(&l->predictions, model, false);
-  assert_ok(wf__predictions_begin(&l->predictions, scores, &l->work, &err));
+  wf__predictions_init(&l->predictions, transducer, false);
+  assert_ok(wf__predictions_encode(&l->predictions, scores, 0, &l->work, &err));
 }
 
 static void end_log_probs(struct log_probs *l) {
   for (size_t i = 0; i < l->num_rows; i++) free(l->rows[i]);
   wf__predictions_free(&l->predictions);
   wf__prediction_work_free(&l->work);
+}
+
+/* --- scorers as tables --------------------------------------------------------------------- */
+
+static int compare_contexts(const void *a, const void *b) {
+  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return (x > y) - (x < y);
+}
+
+static int place_of(const uint64_t *contexts, int count, uint64_t context) {
+  for (int c = 0; c < count; c++)
+    if (contexts[c] == context) return c;
+  return -1;
+}
+
+/* The contexts of a scorer that its start leads to, in the order of their numbers. -1: too many. */
+static int list_contexts(wf__scoring *scoring, uint64_t *contexts, int most, int num_words) {
+  wf_error err = {0};
+  int count = 1;
+  contexts[0] = scoring->start;
+  for (int c = 0; c < count; c++)
+    for (int32_t word = 1; word <= num_words; word++) {
+      float cost;
+      uint64_t next;
+      assert_ok(wf__scoring_step(scoring, contexts[c], word, &cost, &next, &err));
+      if (cost == INFINITY || place_of(contexts, count, next) >= 0) continue;
+      if (count == most) return -1;
+      contexts[count++] = next;
+    }
+  qsort(contexts, (size_t)count, sizeof *contexts, compare_contexts);
+  return count;
+}
+
+/* The costs of a scorer in tables, for the oracle. Returns false if it has too many contexts. */
+static bool make_tables(const wf_scorer *scorer, int num_words, oracle_scorer *out, int *start) {
+  enum { MOST = 400 };
+  static uint64_t contexts[MOST];
+  wf_error err = {0};
+  wf__scoring scoring = {0};
+  assert_ok(wf__scoring_set(&scoring, scorer, &err));
+  assert_ok(wf__scoring_begin(&scoring, &err));
+  int count = list_contexts(&scoring, contexts, MOST, num_words);
+  if (count > 0) {
+    size_t size = (size_t)count * (size_t)num_words;
+    *out = (oracle_scorer){count, num_words, malloc(size * sizeof(int)),
+                           malloc(size * sizeof(float)), malloc((size_t)count * sizeof(float))};
+    *start = place_of(contexts, count, scoring.start);
+    for (int c = 0; c < count; c++) {
+      assert_ok(wf__scoring_final(&scoring, contexts[c], &out->final[c], &err));
+      for (int w = 0; w < num_words; w++) {
+        int at = c * num_words + w;
+        uint64_t next;
+        assert_ok(wf__scoring_step(&scoring, contexts[c], w + 1, &out->cost[at], &next, &err));
+        out->next[at] = out->cost[at] == INFINITY ? 0 : place_of(contexts, count, next);
+      }
+    }
+  }
+  wf__scoring_free(&scoring);
+  return count > 0;
 }
 
 /* --- random tasks -------------------------------------------------------------------------- */
@@ -130,6 +193,8 @@ struct task {
   wf_decoder_options options;
   oracle_scorer tables;
   wf_scorer *scorer;
+  bool is_real; /* the scorer is one that users have, not one of tables */
+  int oracle_start;
   float frames[16];
   wf_scores scores;
   oracle_transducer oracle;
@@ -168,7 +233,17 @@ static void make_task(struct task *task, uint64_t seed, bool wide) {
   for (int64_t t = 0; t < num_frames; t++) task->frames[t] = (float)t;
   task->scores =
       (wf_scores){.data = task->frames, .num_frames = num_frames, .num_columns = 1, .stride = 1};
-  if (test_below(&rng, 2)) {
+  uint32_t kind = test_below(&rng, 4);
+  if (kind == 1 && !wide) { /* an n-gram model, boosts, or a chain of these */
+    wf_symbols *words = random_scorer_words();
+    task->scorer = random_scorer(&rng, words);
+    wf_symbols_free(words);
+    task->is_real = true;
+    if (!make_tables(task->scorer, NUM_WORDS, &task->tables, &task->oracle_start)) {
+      wf_scorer_free(task->scorer);
+      task->scorer = NULL;
+    }
+  } else if (kind > 1) {
     bool many = test_below(&rng, 2);
     table_scorer_shape shape = {
         .max_contexts = 4, .num_words = NUM_WORDS, .negative = test_below(&rng, 2)};
@@ -177,6 +252,7 @@ static void make_task(struct task *task, uint64_t seed, bool wide) {
   }
   task->oracle = (oracle_transducer){.view = wf_fst_get_view(wf_graph_fst(task->graph)),
                                      .scorer = task->scorer != NULL ? &task->tables : NULL,
+                                     .start_context = task->oracle_start,
                                      .num_tokens = num_tokens,
                                      .num_durations = num_durations,
                                      .context_size = task->functions.context_size,
@@ -214,9 +290,60 @@ static bool is_same(const wf_result *r, const oracle_transducer_result *o) {
           memcmp(r->alignment, o->alignment, (size_t)r->num_decoded * sizeof *r->alignment) == 0);
 }
 
+/* The same as a stream of random chunks, with partial results in between. */
+static wf_result *decode_in_chunks(struct task *task, uint64_t seed, const wf_result *whole,
+                                   uint64_t *num_stable) {
+  wf_error err = {0};
+  test_rng rng = {seed + 5};
+  wf_decoder *decoder;
+  wf_stream *stream;
+  wf_result *result;
+  wf_partial partial;
+  wf_stream_event event;
+  assert_ok(wf_decoder_create_transducer(task->graph, task->model, &task->options, &decoder, &err));
+  assert_ok(wf_decoder_set_scorer(decoder, task->scorer, &err));
+  assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
+  for (int64_t t = 0, size; t < task->scores.num_frames; t += size) {
+    size = test_below(&rng, 3);
+    if (t + size > task->scores.num_frames) size = task->scores.num_frames - t;
+    wf_scores chunk = task->scores;
+    chunk.num_frames = size;
+    chunk.data = task->frames + t;
+    assert_ok(wf_stream_accept(stream, &chunk, &event, &err));
+    assert_true(event.num_frames == t + size && wf_stream_bytes(stream) > 0);
+    assert_ok(wf_stream_partial(stream, &partial, &err));
+    assert_true(partial.num_frames == t + size);
+    for (size_t w = 0; w < partial.num_words; w++)
+      assert_true(partial.words[w].start_frame <= partial.words[w].end_frame &&
+                  partial.words[w].end_frame <= t + size);
+    assert_true(partial.num_stable <= whole->num_words && partial.stable_frames <= t + size);
+    for (size_t w = 0; w < partial.num_stable; w++) {
+      assert_int_equal(partial.words[w].label, whole->words[w].label);
+      if (w + 1 < partial.num_stable)
+        assert_memory_equal(&partial.words[w], &whole->words[w], sizeof(wf_word));
+    }
+    *num_stable += partial.num_stable;
+  }
+  assert_ok(wf_stream_finish(stream, &result, &err));
+  wf_stream_close(stream);
+  wf_decoder_free(decoder);
+  return result;
+}
+
+static void check_streams(struct task *task, const wf_result *alone,
+                          const oracle_transducer_result *expected, uint64_t seed,
+                          uint64_t *num_stable) {
+  wf_result *result = decode_in_chunks(task, seed, alone, num_stable);
+  if (result->status != WF_OK || !is_same(result, expected))
+    fail_msg("seed %llu: a stream's result differs: %s", (unsigned long long)seed, result->message);
+  assert_true((alone->lattice == NULL) == (result->lattice == NULL));
+  if (alone->lattice != NULL) assert_true(test_same_raw(alone->lattice, result->lattice));
+  wf_result_free(result);
+}
+
 /* What the tasks have covered. */
 struct coverage {
-  int tasks, finals, dead, worded, scored, timed, greedy, states;
+  int tasks, finals, dead, worded, scored, real, timed, greedy, states;
 };
 
 static void count(struct coverage *seen, const struct task *task, const wf_result *result) {
@@ -225,6 +352,7 @@ static void count(struct coverage *seen, const struct task *task, const wf_resul
   seen->dead += (result->flags & WF_RESULT_DIED) != 0;
   seen->worded += result->num_words > 0;
   seen->scored += task->scorer != NULL;
+  seen->real += task->scorer != NULL && task->is_real;
   seen->timed += task->oracle.num_durations > 0;
   seen->greedy += task->options.greedy;
   seen->states += task->functions.context_size == 0;
@@ -233,6 +361,7 @@ static void count(struct coverage *seen, const struct task *task, const wf_resul
 static void test_random(void **state) {
   (void)state;
   struct coverage seen = {0};
+  uint64_t num_stable = 0;
   for (uint64_t seed = 0; seed < test_seeds(20000); seed++) {
     struct task task;
     struct log_probs probs;
@@ -258,19 +387,23 @@ static void test_random(void **state) {
           result->num_words, expected.num_words, (unsigned long long)result->num_tokens,
           (unsigned long long)expected.num_tokens, (unsigned long long)result->num_expanded,
           (unsigned long long)expected.num_expanded);
+    if (seed % 3 == 0) check_streams(&task, result, &expected, seed, &num_stable);
     count(&seen, &task, result);
     end_log_probs(&probs);
     wf_result_free(result);
     free_task(&task);
   }
   print_message(
-      "%d tasks: %d final, %d dead, %d with words, %d with a scorer, %d with durations, "
+      "%d tasks: %d final, %d dead, %d with words, %d with a scorer (%d of them n-gram models, "
+      "boosts "
+      "and chains), %d with durations, "
       "%d greedy, %d with states\n",
-      seen.tasks, seen.finals, seen.dead, seen.worded, seen.scored, seen.timed, seen.greedy,
-      seen.states);
-  assert_true(seen.finals > seen.tasks / 10 && seen.dead > 0 && seen.worded > seen.tasks / 5 &&
-              seen.scored > seen.tasks / 5 && seen.timed > seen.tasks / 5 && seen.greedy > 0 &&
-              seen.states > 0);
+      seen.tasks, seen.finals, seen.dead, seen.worded, seen.scored, seen.real, seen.timed,
+      seen.greedy, seen.states);
+  print_message("%llu stable words of partial results\n", (unsigned long long)num_stable);
+  assert_true(num_stable > 0 && seen.finals > seen.tasks / 10 && seen.dead > 0 &&
+              seen.worded > seen.tasks / 5 && seen.scored > seen.tasks / 5 &&
+              seen.timed > seen.tasks / 5 && seen.greedy > 0 && seen.states > 0);
 }
 
 /* Adds the words of the paths of a lattice from state s on, except those above `most`. */

@@ -50,8 +50,8 @@ static void check_costs(const model *large, const model *small, double scale, co
       int word = end ? EOS : UNK + (int)test_below(rng, (uint32_t)(large->num_words - UNK));
       if (!end && (!model_has(large, word) || (small != NULL && !model_has(small, word))))
         continue; /* no graph contains such words */
-      double of_large = -ln10 * defined(large, words, size, word),
-             of_small = small != NULL ? -ln10 * defined(small, words, size, word) : 0;
+      double of_large = -M_LN10 * defined(large, words, size, word),
+             of_small = small != NULL ? -M_LN10 * defined(small, words, size, word) : 0;
       double expected =
           of_large == INFINITY || of_small == INFINITY ? INFINITY : scale * of_large - of_small;
       float cost = end ? wf_wlm_final(lm, state, NULL)
@@ -266,8 +266,8 @@ static void test_states_with_many_arcs(void **unused) {
       for (int i = 0; i < WORDS; i++) {
         int word = (i * 3 + w) % WORDS;
         snprintf(name, sizeof name, "w%d", word);
-        double expected =
-            i < w ? ln10 * ((1 + (w * 31 + i * 7) % 999) / 1000.0) : ln10 * (0.25 + 1.5 + word % 3);
+        double expected = i < w ? M_LN10 * ((1 + (w * 31 + i * 7) % 999) / 1000.0)
+                                : M_LN10 * (0.25 + 1.5 + word % 3);
         float cost =
             wf_wlm_step(lm, state, (int32_t)wf_symbols_find(wf_wlm_words(lm), name), &next, &order);
         assert_int_equal(order, i < w ? 2 : 1);

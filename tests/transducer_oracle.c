@@ -75,6 +75,7 @@ static int by_rank(const void *a, const void *b, void *task) {
 }
 
 static void sort(const struct run *run, struct list *list) {
+  if (list->size < 2) return;
   qsort_r(list->tokens, list->size, sizeof *list->tokens, by_rank, (void *)(uintptr_t)run->task);
 }
 
@@ -262,7 +263,6 @@ static void choose(struct run *run) {
 }
 
 static void do_step(struct run *run, int64_t t, int step) {
-  const oracle_transducer *task = run->task;
   struct candidates c = {0};
   struct token best = {.cost = INFINITY};
   float base = 0, cutoff = FLT_MAX, least = INFINITY;
@@ -272,7 +272,7 @@ static void do_step(struct run *run, int64_t t, int step) {
   if (run->o->greedy) {
     add_greedy(run, &best, base, row, step, &c);
   } else {
-    for (int64_t f = t + 1; f <= task->num_frames; f++)
+    for (int64_t f = t + 1; f < 64; f++)
       for (size_t i = 0; i < run->waiting[f].size; i++)
         least = fminf(least, run->waiting[f].tokens[i].cost);
     for (size_t i = 0; i < c.size; i++) least = fminf(least, c.data[i].token.cost);
@@ -281,14 +281,14 @@ static void do_step(struct run *run, int64_t t, int step) {
   }
   run->next.size = 0;
   for (size_t i = 0; i < c.size; i++) {
-    int64_t frame =
-        t + c.data[i].duration < task->num_frames ? t + c.data[i].duration : task->num_frames;
+    int64_t frame = t + c.data[i].duration;
+    assert_true(frame < 64);
     if (c.data[i].token.cost <= cutoff)
       offer(run, c.data[i].duration == 0 ? &run->next : &run->waiting[frame], &c.data[i].token);
   }
   free(c.data);
   cut(run, &run->next, cutoff);
-  for (int64_t f = t + 1; f <= task->num_frames; f++) cut(run, &run->waiting[f], cutoff);
+  for (int64_t f = t + 1; f < 64; f++) cut(run, &run->waiting[f], cutoff);
   close_over_epsilons(run, &run->next, cutoff, t);
   struct list was = run->now;
   run->now = run->next;
@@ -302,7 +302,7 @@ static void begin_frame(struct run *run, int64_t t) {
   float best = INFINITY, beam = run->o->greedy ? FLT_MAX : run->o->beam;
   for (size_t i = 0; i < run->waiting[t].size; i++)
     best = fminf(best, run->waiting[t].tokens[i].cost);
-  for (int64_t f = t; f <= run->task->num_frames; f++)
+  for (int64_t f = t; f < 64; f++)
     for (size_t i = 0; i < run->waiting[f].size; i++) run->waiting[f].tokens[i].cost -= best;
   run->now.size = 0;
   for (size_t i = 0; i < run->waiting[t].size; i++) push(&run->now, &run->waiting[t].tokens[i]);
@@ -312,7 +312,7 @@ static void begin_frame(struct run *run, int64_t t) {
 }
 
 static bool is_anyone_waiting(const struct run *run, int64_t after_frame) {
-  for (int64_t f = after_frame + 1; f <= run->task->num_frames; f++)
+  for (int64_t f = after_frame + 1; f < 64; f++)
     if (run->waiting[f].size > 0) return true;
   return false;
 }
@@ -333,7 +333,7 @@ static void end_at(oracle_transducer_result *out, int w, int end, const int *fra
 static void report(const struct run *run, const struct token *path, bool final) {
   const oracle_transducer *task = run->task;
   oracle_transducer_result *out = run->out;
-  int frames[128], count = 0, context = 0;
+  int frames[128], count = 0, context = task->start_context;
   int32_t labels[128];
   double loglike = 0;
   for (int i = 0; i < path->num_arcs; i++) {
@@ -374,6 +374,11 @@ static void finish(struct run *run) {
   const oracle_transducer *task = run->task;
   const struct token *best = NULL;
   struct list ends = {0};
+  for (int64_t f = task->num_frames + 1; f < 64; f++) {
+    for (size_t i = 0; i < run->waiting[f].size; i++)
+      offer(run, &run->waiting[task->num_frames], &run->waiting[f].tokens[i]);
+    run->waiting[f].size = 0;
+  }
   begin_frame(run, task->num_frames);
   run->out->num_decoded = task->num_frames;
   for (size_t i = 0; i < run->now.size; i++) {
@@ -392,7 +397,7 @@ static void finish(struct run *run) {
 void oracle_transduce(const oracle_transducer *task, const wf_decoder_options *options,
                       oracle_transducer_result *out) {
   struct run run = {.task = task, .o = options, .out = out};
-  struct token start = {.state = task->view.start}, first = start;
+  struct token start = {.state = task->view.start, .context = task->start_context}, first = start;
   *out = (oracle_transducer_result){0};
   push(&run.waiting[0], &start);
   bool died = false;
@@ -500,6 +505,6 @@ double oracle_best_transduction(const oracle_transducer *task, const wf_decoder_
                                 struct oracle_sentences *sentences) {
   struct walk walk = {task, options, INFINITY, sentences};
   const int none[1] = {0};
-  visit(&walk, task->view.start, 0, none, 0, 0, 0, 0);
+  visit(&walk, task->view.start, task->start_context, none, 0, 0, 0, 0);
   return walk.best;
 }

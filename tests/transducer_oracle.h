@@ -16,6 +16,7 @@ typedef const float *oracle_log_probs(void *user, int64_t t, const int *history,
 typedef struct oracle_transducer {
   wf_fst_view view;            /* column = label - 1; the epsilon arcs of a state come last */
   const oracle_scorer *scorer; /* NULL: none */
+  int start_context;           /* of the scorer */
   int num_tokens, num_durations, blank;
   int context_size; /* 0: all tokens */
   int64_t num_frames;

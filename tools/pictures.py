@@ -210,9 +210,20 @@ def settings_table(tasks):
     return measure.table(["task", "on", "decoder", "setting", "errors, %", "RTFx", "MiB"], rows) if rows else "Not measured yet."
 
 
+def boosted_table(tasks):
+    """Error rates and the listed words that were found, by strength of the boosts."""
+    rows = []
+    for task in tasks:
+        for place, group in peers_bench.recorded(plots.rows(), task).items():
+            ordered = sorted(group, key=lambda row: peers_bench.ORDER.index(row["decoder"]))
+            rows += [[task, place, row["decoder"], row["setting"], f"{row['rate']:.2f}", f"{row['recall']:.1f}", measure.figure(row["rtfx"])] for row in ordered]
+    return measure.table(["task", "on", "decoder", "setting", "errors, %", "listed words found, %", "RTFx"], rows) if rows else "Not measured yet."
+
+
 WORDS = ("CTC phones", "CTC characters", "CTC byte pairs", "hybrid HCLG")
 TOKENS = tuple(f"lexicon-free CTC, {name}" for name in ("real char", "real char, 3-gram of tokens", "real bpe", "real bpe, 3-gram of tokens", "generated peaky"))
-TABLES = {"peers, words": (peers_table, WORDS), "peers, tokens": (peers_table, TOKENS), "peers, every setting, words": (settings_table, WORDS), "peers, every setting, tokens": (settings_table, TOKENS)}
+BOOSTED = tuple(f"lexicon-free CTC, real {unit}, {peers_bench.NUM_BOOSTED} boosted words" for unit in ("char", "bpe"))
+TABLES = {"peers, words": (peers_table, WORDS), "peers, tokens": (peers_table, TOKENS), "peers, every setting, words": (settings_table, WORDS), "peers, every setting, tokens": (settings_table, TOKENS), "peers, boosted": (boosted_table, BOOSTED)}
 PAGES = ("engineering/peers.md",)
 
 

@@ -27,6 +27,8 @@ struct wf__cpu_backend {
 };
 
 /* cpu_utterance.c */
+/* Runs the items in the threads of the pool; on this thread, if they call a model's functions. */
+void wf__cpu_run(struct wf__cpu_backend *self, uint64_t count, wf__task_fn fn, void *user);
 /* Returns the worker's search, made on first use. */
 wf_status wf__cpu_search(struct wf__cpu_backend *self, int worker, wf__search **out, wf_error *err);
 /* Fails the result if one of these scores is bad, unless it has failed before. `first`: number

@@ -40,6 +40,7 @@ static wf_status run_lane(void *user, size_t i, uint32_t utterance, bool begins,
     WF__TRY(wf__cpu_transducer_begin(t->self, search, t->batch, utterance, &good, err));
     if (!good) return WF_OK;
     t->begins[i] = &t->batch->scores[utterance];
+    WF__TRY(wf__transducer_search_feed(search, t->begins[i], err));
   }
   WF__TRY(wf__transducer_search_go_on(search, waits, err));
   return *waits ? WF_OK : wf__cpu_transducer_end(t->self, search, t->batch, utterance, err);

@@ -34,10 +34,9 @@ void wf__transducer_lattice_clear(wf__transducer_search *search) {
 wf_status wf__transducer_note(wf__transducer_search *search, const wf__transducer_token *token,
                               uint32_t from, int32_t duration, wf_error *err) {
   wf__transducer_lattice *lattice = &search->lattice;
-  int64_t frame = search->frame + duration;
-  if (frame > search->num_frames) frame = search->num_frames;
   wf__transducer_links *links =
-      duration == 0 ? &lattice->next : &lattice->waiting[frame % search->num_waiting];
+      duration == 0 ? &lattice->next
+                    : &lattice->waiting[(search->frame + duration) % search->num_waiting];
   wf__transducer_link link = {lattice->base + from, token->arc,       token->state,  token->cost,
                               token->loglike,       token->predictor, token->context};
   return wf__vec_push(links, link, "the lattice", err);
@@ -98,6 +97,15 @@ static wf_status add_token(wf__transducer_search *search, const wf__transducer_t
     WF__TRY(wf__vec_push(&history->contexts, token->context, "the lattice", err));
   WF__TRY(wf__vec_push(&history->labels, label, "the lattice", err));
   return wf__vec_push(&history->tokens, ((wf__past_token){token->state, 0}), "the lattice", err);
+}
+
+wf_status wf__transducer_lattice_merge(wf__transducer_search *search, uint32_t from, uint32_t to,
+                                       wf_error *err) {
+  wf__transducer_links *links = &search->lattice.waiting[from], *all = &search->lattice.waiting[to];
+  WF__TRY(wf__vec_grow(all, links->size, "the lattice", err));
+  for (uint64_t i = 0; i < links->size; i++) all->data[all->size++] = links->data[i];
+  links->size = 0;
+  return WF_OK;
 }
 
 static uint32_t frame_size(const wf__history *history) {

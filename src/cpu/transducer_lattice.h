@@ -48,6 +48,9 @@ wf_status wf__transducer_note(struct wf__transducer_search *search,
 /* Begins and ends a step; candidates above its cutoff are dropped. */
 void wf__transducer_lattice_begin_step(struct wf__transducer_search *search);
 void wf__transducer_lattice_end_step(struct wf__transducer_search *search, float cutoff);
+/* Adds the candidates of a waiting set to those of another. */
+wf_status wf__transducer_lattice_merge(struct wf__transducer_search *search, uint32_t from,
+                                       uint32_t to, wf_error *err);
 /* Adds a frame, whose A(0), before its closure, is in `now`, and all other waiting tokens. */
 wf_status wf__transducer_lattice_frame(struct wf__transducer_search *search, wf_error *err);
 /* Adds the tokens of `now` after its closure, with their epsilon links; `first`: it is A(0). */

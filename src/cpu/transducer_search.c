@@ -69,12 +69,30 @@ void wf__transducer_search_free(wf__transducer_search *search) {
   wf__vec_free(&search->frontier);
   wf__vec_free(&search->used);
   wf__vec_free(&search->live);
-  wf__vec_free(&search->frames);
   wf__vec_free(&search->labels);
   wf__vec_free(&search->ends);
   wf__transducer_lattice_free(&search->lattice, search->num_waiting);
   wf__path_free(&search->path);
+  wf__path_free(&search->committed);
   free(search);
+}
+
+static uint64_t set_bytes(const wf__transducer_set *set) {
+  return set->tokens.cap * sizeof *set->tokens.data + ((uint64_t)sizeof *set->slots << set->bits);
+}
+
+uint64_t wf__transducer_search_bytes(const wf__transducer_search *search) {
+  const wf__predictions *p = &search->predictions;
+  const wf__history *history = &search->lattice.history;
+  uint64_t bytes = sizeof *search + set_bytes(&search->now) + set_bytes(&search->next);
+  for (uint32_t w = 0; w < search->num_waiting; w++)
+    bytes += set_bytes(&search->waiting[w]) +
+             search->lattice.waiting[w].cap * sizeof *search->lattice.waiting[w].data;
+  bytes += (p->rows.cap + p->states.cap + p->encoder.cap + search->work.logits.cap) * sizeof(float);
+  bytes += search->records.cap * sizeof *search->records.data +
+           search->sources.cap * sizeof *search->sources.data;
+  return bytes + history->tokens.cap * sizeof *history->tokens.data +
+         history->links.cap * (sizeof *history->links.data + sizeof(float));
 }
 
 wf_status wf__transducer_search_set_scorer(wf__transducer_search *search, const wf_scorer *scorer,
@@ -85,23 +103,22 @@ wf_status wf__transducer_search_set_scorer(wf__transducer_search *search, const 
 
 /* --- frames ------------------------------------------------------------------------------ */
 
-wf_status wf__transducer_search_begin(wf__transducer_search *search, const wf_scores *scores,
-                                      wf_error *err) {
+wf_status wf__transducer_search_begin(wf__transducer_search *search, wf_error *err) {
   wf__path_clear(&search->path);
   search->path.flags = 0;
   search->path.num_tokens = search->path.num_expanded = search->path.num_arcs =
       search->path.num_narrowed = 0;
-  search->records.size = search->frames.size = search->row_of.size = search->sources.size = 0;
-  search->num_frames = scores->num_frames;
-  search->next_frame = search->last_frame = 0;
-  search->best_record = NONE;
+  search->records.size = search->row_of.size = search->sources.size = 0;
+  search->num_frames = search->next_frame = search->last_frame = 0;
   search->waits = false;
   search->ends.size = 0;
+  search->ended = false;
   if (search->keeps_lattice) wf__transducer_lattice_clear(search);
   for (uint32_t w = 0; w < search->num_waiting; w++) wf__transducer_set_clear(&search->waiting[w]);
+  wf__path_clear(&search->committed);
+  search->num_live = 0;
   WF__TRY(wf__scoring_begin(&search->scoring, err));
-  if (!search->predictions.on_device)
-    WF__TRY(wf__predictions_begin(&search->predictions, scores, &search->work, err));
+  search->committed_sum = (wf__score_sum){search->scoring.start, 0};
   wf__transducer_token start = {
       .state = (uint32_t)search->graph->view.start,
       .arc = WF__NO_ARC,
@@ -133,6 +150,7 @@ static wf_status drop_scorer_contexts(wf__transducer_search *search, wf_error *e
   if (!ops->is_full(scoring->scorer, scoring->memory)) return WF_OK;
   search->live.size = 0;
   WF__TRY(wf__vec_push(&search->live, scoring->start, "a scorer's contexts", err));
+  WF__TRY(wf__vec_push(&search->live, search->committed_sum.context, "a scorer's contexts", err));
   for (uint32_t w = 0; w < search->num_waiting; w++)
     for (uint64_t i = 0; i < search->waiting[w].tokens.size; i++)
       WF__TRY(wf__vec_push(&search->live, search->waiting[w].tokens.data[i].context,
@@ -160,7 +178,7 @@ static void normalise(wf__transducer_search *search, const wf__transducer_set *s
 
 /* The lattice of an utterance that ends here, or dies in this frame, ends in these tokens. */
 static wf_status keep_ends(wf__transducer_search *search, wf_error *err) {
-  bool last = search->frame == search->num_frames;
+  bool last = search->ended;
   uint64_t size = last ? search->now.tokens.size : search->sources.size,
            first = search->records.size - search->now.tokens.size;
   search->ends.size = 0;
@@ -212,7 +230,7 @@ static wf_status next_frame(wf__transducer_search *search, wf_error *err) {
   WF__TRY(begin_frame(search, frame, err));
   search->step = 0;
   search->last_frame = frame;
-  search->best_record = search->sources.data[0].number;
+  search->best = search->sources.data[0].number;
   return WF_OK;
 }
 
@@ -221,9 +239,19 @@ static wf_status do_step(wf__transducer_search *search, wf_error *err) {
   wf__transducer_set was = search->now;
   search->now = search->next;
   search->next = was;
-  if (search->keeps_lattice) WF__TRY(wf__transducer_lattice_set(search, search->cutoff, false, err));
+  if (search->keeps_lattice)
+    WF__TRY(wf__transducer_lattice_set(search, search->cutoff, false, err));
   WF__TRY(wf__transducer_choose(search, err));
   search->step++;
+  return WF_OK;
+}
+
+wf_status wf__transducer_search_feed(wf__transducer_search *search, const wf_scores *scores,
+                                     wf_error *err) {
+  if (!search->predictions.on_device)
+    WF__TRY(wf__predictions_encode(&search->predictions, scores, search->num_frames, &search->work,
+                                   err));
+  search->num_frames += scores->num_frames;
   return WF_OK;
 }
 
@@ -241,6 +269,20 @@ wf_status wf__transducer_search_go_on(wf__transducer_search *search, bool *waits
 }
 
 /* --- the end ----------------------------------------------------------------------------- */
+
+/* At the end, tokens that wait for later frames wait for the end. */
+static wf_status merge_waiting(wf__transducer_search *search, wf_error *err) {
+  uint32_t end = (uint32_t)(search->num_frames % search->num_waiting);
+  for (uint32_t k = 1; k < search->num_waiting; k++) {
+    uint32_t later = (end + k) % search->num_waiting;
+    wf__transducer_set *set = &search->waiting[later];
+    for (uint64_t i = 0; i < set->tokens.size; i++)
+      WF__TRY(wf__transducer_set_offer(&search->waiting[end], &set->tokens.data[i], err));
+    wf__transducer_set_clear(set);
+    if (search->keeps_lattice) WF__TRY(wf__transducer_lattice_merge(search, later, end, err));
+  }
+  return WF_OK;
+}
 
 /* Chooses the record that the path ends in. */
 static wf_status choose_end(wf__transducer_search *search, uint32_t *out, wf_error *err) {
@@ -271,38 +313,78 @@ static void reverse32(void *data, uint64_t size) {
 }
 
 /* Follows the records back from the end. */
-static wf_status make_path(wf__transducer_search *search, uint32_t end, wf_error *err) {
+static wf_status make_path(wf__transducer_search *search, const wf__transducer_record *end,
+                           wf_error *err) {
   wf__path *path = &search->path;
-  for (uint32_t at = end; at != WF__TRACE_ROOT;) {
-    wf__transducer_record record = search->records.data[at];
-    if (path->arcs.size > search->records.size) return wf__fail_cycle(err);
-    at = record.prev;
-    if (record.arc == WF__NO_ARC) continue;
-    WF__TRY(wf__vec_push(&path->arcs, record.arc, "a path", err));
-    if (wf__graph_arc(search->graph, record.arc).ilabel == 0) continue;
-    WF__TRY(wf__vec_push(&path->loglikes, record.loglike, "a path", err));
-    WF__TRY(wf__vec_push(&search->frames, record.frame, "a path", err));
+  wf__transducer_record record = *end;
+  wf__path_clear(path);
+  WF__TRY(wf__transducer_add_arc(search->graph, &record, path, err));
+  for (uint64_t count = 0; record.prev != WF__TRACE_ROOT; count++) {
+    if (count > search->records.size) return wf__fail_cycle(err);
+    record = search->records.data[record.prev];
+    WF__TRY(wf__transducer_add_arc(search->graph, &record, path, err));
   }
   reverse32(path->arcs.data, path->arcs.size);
   reverse32(path->loglikes.data, path->loglikes.size);
-  reverse32(search->frames.data, search->frames.size);
-  wf__score_sum sum = {search->scoring.start, 0};
+  reverse32(path->steps.data, path->steps.size);
+  wf__score_sum sum = search->committed_sum;
   WF__TRY(wf__path_score(path, 0, search->graph, &search->scoring,
                          (path->flags & WF_RESULT_NOT_FINAL) == 0, &sum, err));
   path->scorer_cost = sum.cost;
   return WF_OK;
 }
 
-wf_status wf__transducer_search_end(wf__transducer_search *search, wf_error *err) {
-  bool died = !is_anyone_waiting(search);
-  uint32_t end;
-  search->path.num_decoded = died ? search->last_frame : search->num_frames;
-  if (died) {
-    search->path.flags |= WF_RESULT_DIED | WF_RESULT_NOT_FINAL;
-    search->path.final_cost = 0;
-    return make_path(search, search->best_record, err);
+/* --- the utterance ----------------------------------------------------------------------- */
+
+wf_status wf__transducer_search_advance(wf__transducer_search *search, const wf_scores *scores,
+                                        wf_error *err) {
+  wf__predictions *predictions = &search->predictions;
+  bool waits;
+  WF__TRY(wf__transducer_search_feed(search, scores, err));
+  for (;;) {
+    WF__TRY(wf__transducer_search_go_on(search, &waits, err));
+    if (!waits) return WF_OK;
+    WF__TRY(wf__predictions_answer(&predictions, 1, &search->work, err));
   }
+}
+
+/* The path of an utterance that died. */
+static wf_status make_dead_path(wf__transducer_search *search, wf_error *err) {
+  search->path.flags = WF_RESULT_DIED | WF_RESULT_NOT_FINAL;
+  search->path.final_cost = 0;
+  search->path.relative_cost = INFINITY;
+  search->path.num_decoded = search->last_frame;
+  wf__transducer_record none = {WF__TRACE_ROOT, WF__NO_ARC, 0, 0}; /* all is committed */
+  return make_path(search, search->best != NONE ? &search->records.data[search->best] : &none, err);
+}
+
+wf_status wf__transducer_search_finish(wf__transducer_search *search, wf_error *err) {
+  uint32_t end;
+  if (!is_anyone_waiting(search)) return make_dead_path(search, err);
+  search->path.flags = 0;
+  search->path.num_decoded = search->num_frames;
+  search->ended = true;
+  WF__TRY(merge_waiting(search, err));
   WF__TRY(begin_frame(search, search->num_frames, err));
   WF__TRY(choose_end(search, &end, err));
-  return make_path(search, end, err);
+  return make_path(search, &search->records.data[end], err);
+}
+
+wf_status wf__transducer_search_partial(wf__transducer_search *search, wf_error *err) {
+  const wf__transducer_token *best = NULL;
+  float least = INFINITY, cost;
+  if (!is_anyone_waiting(search)) return make_dead_path(search, err);
+  for (uint32_t w = 0; w < search->num_waiting; w++)
+    for (uint64_t i = 0; i < search->waiting[w].tokens.size; i++) {
+      const wf__transducer_token *token = &search->waiting[w].tokens.data[i];
+      if (best == NULL || wf__transducer_before(token, best)) best = token;
+      WF__TRY(wf__transducer_ending_cost(search, token, &cost, err));
+      if (cost < least) least = cost;
+    }
+  search->path.flags = WF_RESULT_NOT_FINAL;
+  search->path.final_cost = 0;
+  search->path.relative_cost = least - best->cost;
+  search->path.num_decoded = search->num_frames;
+  wf__transducer_record end = {best->prev, best->arc, best->loglike, best->frame};
+  return make_path(search, &end, err);
 }

@@ -41,23 +41,27 @@ typedef struct wf__transducer_search {
   WF__VEC(uint32_t) row_of;  /* by context number: its row of the joiner's; NONE: it has none */
   WF__VEC(uint32_t) numbers; /* context number of each row */
   WF__VEC(uint32_t) frontier;
-  WF__VEC(uint32_t *) used; /* scratch: context numbers of all tokens */
-  wf__context_vec live;     /* scratch: scorer contexts of all tokens */
-  int64_t frame, num_frames, next_frame;
-  int64_t last_frame;   /* with tokens */
-  uint32_t best_record; /* of the best token of its A(0), for utterances that die */
-  bool waits;           /* for scores */
+  WF__VEC(uint32_t *) used;  /* scratch: context numbers of all tokens */
+  wf__context_vec live;      /* scratch: scorer contexts of all tokens */
+  int64_t frame, num_frames; /* the current one; those taken so far */
+  int64_t next_frame;
+  bool waits;                   /* for scores */
+  int64_t last_frame;           /* the newest frame that tokens waited for, and the ... */
+  uint32_t best;                /* ... record of the best of them, for utterances that die */
   int32_t step;                 /* n */
-  float cutoff, best;           /* of the step */
+  float cutoff, best_cost;      /* of the step */
   wf__transducer_source greedy; /* the best candidate of a greedy step, and its row */
   const float *greedy_row;
+  bool ended;         /* the last tokens are in `now` */
   bool keeps_lattice; /* lattice_beam > 0 */
   wf__transducer_lattice lattice;
   WF__VEC(int32_t) labels; /* of the model's columns */
   WF__VEC(wf__transducer_source)
   ends; /* the tokens that the path may end in, and their numbers in the lattice's last frame */
-  wf__path path; /* the result; `loglikes` and `frames` of each consuming arc */
-  WF__VEC(int32_t) frames;
+  wf__path committed;          /* arcs that all tokens share, cut off the records */
+  wf__score_sum committed_sum; /* the scorer's cost of all of them so far, and the context after */
+  uint64_t num_live;           /* records that the last collection left */
+  wf__path path;               /* the result; `loglikes` and `steps` of each consuming arc */
 } wf__transducer_search;
 
 wf_status wf__transducer_search_create(const wf_graph *graph, const wf_transducer *model,
@@ -67,13 +71,30 @@ void wf__transducer_search_free(wf__transducer_search *search);
 /* Sets the scorer of the next utterance; NULL: none. */
 wf_status wf__transducer_search_set_scorer(wf__transducer_search *search, const wf_scorer *scorer,
                                            wf_error *err);
-/* Begins an utterance, whose scores are encoder outputs. */
-wf_status wf__transducer_search_begin(wf__transducer_search *search, const wf_scores *scores,
-                                      wf_error *err);
+/* Memory of an utterance in progress. */
+uint64_t wf__transducer_search_bytes(const wf__transducer_search *search);
+/* Begins an utterance. */
+wf_status wf__transducer_search_begin(wf__transducer_search *search, wf_error *err);
+/* Takes encoder outputs, the utterance's next frames. The search of the last ones must be done. */
+wf_status wf__transducer_search_feed(wf__transducer_search *search, const wf_scores *scores,
+                                     wf_error *err);
 /* Searches until the request in `predictions` needs an answer (*waits), or all frames are done. */
 wf_status wf__transducer_search_go_on(wf__transducer_search *search, bool *waits, wf_error *err);
-/* Ends the utterance, after all frames. The result is in `path` and `frames`. */
-wf_status wf__transducer_search_end(wf__transducer_search *search, wf_error *err);
+/* Takes frames and searches them, and answers its own requests. */
+wf_status wf__transducer_search_advance(wf__transducer_search *search, const wf_scores *scores,
+                                        wf_error *err);
+/* Ends the utterance, after all frames. The result is in `path`. */
+wf_status wf__transducer_search_finish(wf__transducer_search *search, wf_error *err);
+/* The path to the best waiting token, and the cost of the best final one above it, in `path`. The
+ * utterance may go on. */
+wf_status wf__transducer_search_partial(wf__transducer_search *search, wf_error *err);
+
+/* transducer_history.c: drops records that no waiting token leads back to, and moves those that all
+ * share to `committed`. Between frames. */
+wf_status wf__transducer_collect(wf__transducer_search *search, wf_error *err);
+/* Appends a record's arc to a path. */
+wf_status wf__transducer_add_arc(const wf_graph *graph, const wf__transducer_record *record,
+                                 wf__path *path, wf_error *err);
 
 /* transducer_step.c: the steps of a frame. `now` holds A(n), with its records from `first` on. */
 /* Requests the scores of the sources' contexts. */

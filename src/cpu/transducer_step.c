@@ -96,9 +96,7 @@ static wf_status offer(wf__transducer_search *search, wf__transducer_token *toke
     WF__TRY(wf__transducer_note(search, token, (uint32_t)(token->prev - first), duration, err));
   }
   if (duration == 0) return wf__transducer_set_offer(&search->next, token, err);
-  int64_t frame = search->frame + duration;
-  if (frame > search->num_frames) frame = search->num_frames;
-  return wf__transducer_set_offer(waiting_for(search, frame), token, err);
+  return wf__transducer_set_offer(waiting_for(search, search->frame + duration), token, err);
 }
 
 /* Offers the candidate with every duration that is allowed. `base`: its cost without the model's.
@@ -114,8 +112,8 @@ static wf_status offer_durations(wf__transducer_search *search, wf__transducer_t
     float with = model->num_durations > 0 ? loglike + durations[d] : loglike,
           cost = base + acoustic_cost(search, with);
     if (cost > search->cutoff || cost == INFINITY) continue;
-    if (cost < search->best) {
-      search->best = cost;
+    if (cost < search->best_cost) {
+      search->best_cost = cost;
       search->cutoff = add_finite(cost, search->options.beam);
     }
     WF__TRY(offer(search, token, cost, with, d, err));
@@ -127,8 +125,8 @@ static wf_status offer_durations(wf__transducer_search *search, wf__transducer_t
 static void keep_greedy(wf__transducer_search *search, const wf__transducer_token *token,
                         float base, const float *row) {
   float cost = base + acoustic_cost(search, token->loglike);
-  if (!(cost < search->best)) return;
-  search->best = cost;
+  if (!(cost < search->best_cost)) return;
+  search->best_cost = cost;
   search->greedy.token = *token;
   search->greedy.token.cost = base;
   search->greedy_row = row;
@@ -136,7 +134,7 @@ static void keep_greedy(wf__transducer_search *search, const wf__transducer_toke
 
 static wf_status offer_greedy(wf__transducer_search *search, wf_error *err) {
   const wf_transducer *model = search->model;
-  if (search->best == INFINITY) return WF_OK;
+  if (search->best_cost == INFINITY) return WF_OK;
   wf__transducer_token *token = &search->greedy.token;
   bool blank = token->label == NONE_LABEL;
   int32_t first = first_duration(search, blank), best = 0;
@@ -239,8 +237,8 @@ wf_status wf__transducer_expand(wf__transducer_search *search, wf_error *err) {
   wf__transducer_set_clear(&search->next);
   if (search->keeps_lattice) wf__transducer_lattice_begin_step(search);
   WF__TRY(wf__predictions_take(&search->predictions, &rows, err));
-  search->best = search->options.greedy ? INFINITY : best_waiting(search);
-  search->cutoff = add_finite(search->best, search->options.beam);
+  search->best_cost = search->options.greedy ? INFINITY : best_waiting(search);
+  search->cutoff = add_finite(search->best_cost, search->options.beam);
   wf_status status = WF_OK;
   for (uint64_t i = 0; i < search->sources.size && status == WF_OK; i++) {
     const wf__transducer_source *source = &search->sources.data[i];

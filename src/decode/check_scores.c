@@ -2,6 +2,7 @@
  * scores from the values of a few frames. */
 #include "decode/check_scores.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -53,7 +54,7 @@ enum scale { NATURAL, PLAIN, TEN, MINUS, NUM_SCALES };
 
 static double probability(enum scale scale, double score) {
   if (scale == NATURAL) return (double)expf((float)score);
-  return scale == PLAIN ? score : exp(scale == TEN ? score * 2.302585092994046 : -score);
+  return scale == PLAIN ? score : exp(scale == TEN ? score * M_LN10 : -score);
 }
 
 static bool is_one(double sum) { return fabs(sum - 1) <= TOLERANCE; }

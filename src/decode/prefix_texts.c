@@ -5,7 +5,6 @@
 
 #include "lm/lm.h"
 
-static const double ln10 = 2.302585092994046;
 static const double missing_unk = 100; /* -log10 P of unknown words if the model has no <unk>, as in
                                           KenLM */
 enum { USUAL_LETTERS = 6 };
@@ -64,8 +63,8 @@ static void score_word(const wf__prefix_texts *t, const wf__part_info *word, wf_
   if (word->is_hotword) text->score += (double)o->hotword_weight;
   if (lm == NULL) return;
   double cost = (double)wf_lm_step(lm, text->lm_state, word->label, &text->lm_state, NULL);
-  if (cost == INFINITY) cost = missing_unk * ln10;
-  if (!word->is_known) cost -= (double)o->unknown_score * ln10;
+  if (cost == INFINITY) cost = missing_unk * M_LN10;
+  if (!word->is_known) cost -= (double)o->unknown_score * M_LN10;
   text->score += (double)o->word_score - (double)o->lm_weight * cost;
 }
 
@@ -138,7 +137,8 @@ double wf__text_score(const wf__prefix_texts *t, uint32_t text, bool begun) {
   if (begun) score_word(t, &(wf__part_info){.label = -1}, &at);
   if (lm == NULL || !t->options->sentence_ends) return at.score;
   double cost = (double)wf_lm_final(lm, at.lm_state, NULL);
-  return at.score - (double)t->options->lm_weight * (cost == INFINITY ? missing_unk * ln10 : cost);
+  return at.score -
+         (double)t->options->lm_weight * (cost == INFINITY ? missing_unk * M_LN10 : cost);
 }
 
 const char *wf__text_word(const wf__prefix_texts *t, uint32_t text, wf__arena *memory) {

@@ -18,10 +18,8 @@
 #include "base/map64.h"
 #include "decode/decode_graph.h"
 #include "fst/fst.h"
+#include "graph/token_joiner.h"
 #include "graph/tokens.h"
-
-static const char START[] = "\xE2\x96\x81"; /* U+2581 */
-static const char REST[] = "##";
 
 /* What a token may do in a word. */
 struct role {
@@ -43,28 +41,20 @@ struct making {
 
 /* --- tokens ------------------------------------------------------------------------------- */
 
-static bool begins_with(const char *text, const char *mark) {
-  return strncmp(text, mark, strlen(mark)) == 0;
-}
-
-static bool is_special(const char *text) {
-  size_t size = strlen(text);
-  return size > 2 &&
-         ((text[0] == '<' && text[size - 1] == '>') || (text[0] == '[' && text[size - 1] == ']'));
-}
-
 /* Text of a label that may spell words; NULL: blank, <unk>, #0, ... */
 static const char *text_of(const wf_graph *graph, int32_t label) {
   const char *text = wf_symbols_text(wf_fst_isymbols(graph->fst), label);
-  if (text == NULL || label == graph->classes->blank || is_special(text)) return NULL;
+  if (text == NULL || label == graph->classes->blank ||
+      wf__token_mark_of(text, NULL) == WF__TOKEN_SPECIAL)
+    return NULL;
   size_t size = strlen(text);
   return wf__is_disambig(text, size) || wf__is_class_label(text, size) ? NULL : text;
 }
 
-static bool any_begins_with(const wf_graph *graph, const char *mark) {
+static bool any_has(const wf_graph *graph, wf__token_mark mark) {
   for (int32_t label = 1; label < graph->num_labels; label++) {
     const char *text = text_of(graph, label);
-    if (text != NULL && begins_with(text, mark)) return true;
+    if (text != NULL && wf__token_mark_of(text, NULL) == mark) return true;
   }
   return false;
 }
@@ -73,10 +63,9 @@ static bool any_begins_with(const wf_graph *graph, const char *mark) {
  * ## elsewhere. */
 static wf_status add_names(struct role *role, const char *text, wf_symbols *words, wf_error *err) {
   char name[1024];
-  bool marked = begins_with(text, START), rest = begins_with(text, REST);
-  const char *plain = text + (marked ? strlen(START) : rest ? strlen(REST) : 0);
-  const char *const marks[] = {START, REST};
+  const char *plain, *const marks[] = {wf__token_start, wf__token_rest};
   int32_t *const labels[] = {&role->begin_word, &role->rest_word};
+  wf__token_mark_of(text, &plain);
   for (int i = 0; i < 2; i++) {
     int64_t key;
     if (!(i == 0 ? role->begins : role->goes_on)) continue;
@@ -91,16 +80,18 @@ static wf_status add_names(struct role *role, const char *text, wf_symbols *word
 static wf_status find_roles(struct making *making, const wf_symbols *lm_words, wf_symbols *words,
                             wf_error *err) {
   const wf_graph *graph = making->graph;
-  bool marks_start = any_begins_with(graph, START), marks_rest = any_begins_with(graph, REST);
+  bool marks_start = any_has(graph, WF__TOKEN_STARTS), marks_rest = any_has(graph, WF__TOKEN_RESTS);
   for (int32_t label = 1; label < graph->num_labels; label++) {
     const char *text = text_of(graph, label);
     int64_t word = text != NULL ? wf_symbols_find(lm_words, text) : -1;
     if (word <= 0) continue;
-    bool start = begins_with(text, START), rest = begins_with(text, REST);
+    const char *plain;
+    wf__token_mark mark = wf__token_mark_of(text, &plain);
+    bool start = mark == WF__TOKEN_STARTS, rest = mark == WF__TOKEN_RESTS;
     struct role *role = &making->roles[label];
     role->begins = marks_start ? start : !marks_rest || !rest;
     role->goes_on = marks_start ? !start : !marks_rest || rest;
-    role->ends = strcmp(text, START) != 0;
+    role->ends = !start || plain[0] != '\0';
     making->token_of[word] = label;
     WF__TRY(add_names(role, text, words, err));
   }

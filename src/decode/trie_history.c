@@ -4,11 +4,10 @@
 #include "decode/trie_search.h"
 #include "lm/lm.h"
 
-static const double ln10 = 2.302585092994046;
 static const double missing =
     -100; /* log10 P of what the model has no probability for, as in KenLM */
 
-static double log10_of(float cost) { return cost == INFINITY ? missing : -(double)cost / ln10; }
+static double log10_of(float cost) { return cost == INFINITY ? missing : -(double)cost / M_LN10; }
 
 /* Asks the language model. word -1: the end. */
 static wf_status ask(const wf_trie_searcher *s, int64_t state, int32_t word, int64_t *next,

@@ -103,20 +103,29 @@ static wf_status add(wf_trie_search *s, const wf__trie_hypothesis *h, wf_error *
   return WF_OK;
 }
 
-/* The hypothesis after one more frame with this token, in the same place of the trie. */
-static wf__trie_hypothesis step(const wf_trie_search *s, const wf__trie_hypothesis *from,
-                                uint32_t parent, int32_t token) {
+/* What a frame with this token adds to the score of the tokens, and to the score beside that. */
+static double emission(const wf_trie_search *s, const wf__trie_hypothesis *from, int32_t token) {
   const wf_trie_searcher *parts = s->searcher;
-  wf__trie_hypothesis h = *from;
   double score = (double)s->row.data[token];
   if (parts->transitions != NULL && s->num_frames > 0)
     score += (double)parts->transitions[token * parts->num_transition_tokens + from->token];
+  return score;
+}
+static double silence_bonus(const wf_trie_search *s, int32_t token) {
+  return token == s->searcher->silence ? (double)s->searcher->options.silence_score : 0;
+}
+
+/* The hypothesis after one more frame with this token, in the same place of the trie. */
+static wf__trie_hypothesis step(const wf_trie_search *s, const wf__trie_hypothesis *from,
+                                uint32_t parent, int32_t token) {
+  wf__trie_hypothesis h = *from;
+  double score = emission(s, from, token);
   h.parent = parent;
   h.token = token;
   h.word = -1;
   h.after_blank = false;
   h.token_score += score;
-  h.score += score + (token == parts->silence ? (double)parts->options.silence_score : 0);
+  h.score += score + silence_bonus(s, token);
   return h;
 }
 
@@ -128,6 +137,13 @@ static bool hopeless(const wf_trie_search *s, double score) {
 static void add_lm(const wf_trie_search *s, wf__trie_hypothesis *h, double score) {
   h->lm_score += score;
   h->score += (double)s->searcher->options.lm_weight * score;
+}
+
+static wf_status take_blank(wf_trie_search *s, const wf__trie_hypothesis *from, uint32_t parent,
+                            wf_error *err) {
+  wf__trie_hypothesis h = step(s, from, parent, s->searcher->blank);
+  h.after_blank = true;
+  return add(s, &h, err);
 }
 
 /* --- with a lexicon ------------------------------------------------------------------------- */
@@ -186,6 +202,7 @@ static wf_status expand_in_trie(wf_trie_search *s, const wf__trie_hypothesis *fr
   const wf_trie_searcher *parts = s->searcher;
   bool asg = parts->options.asg;
   const wf_trie_node *at = &parts->nodes[from->node];
+  if (s->blank_alone) return take_blank(s, from, parent, err);
   for (uint32_t c = at->first_child; c < at->first_child + at->num_children; c++)
     if (s->chosen.data[parts->nodes[c].token]) WF__TRY(enter(s, from, parent, c, err));
   wf__trie_hypothesis h;
@@ -199,10 +216,7 @@ static wf_status expand_in_trie(wf_trie_search *s, const wf__trie_hypothesis *fr
     h = step(s, from, parent, from->token);
     WF__TRY(add(s, &h, err));
   }
-  if (asg) return WF_OK;
-  h = step(s, from, parent, parts->blank);
-  h.after_blank = true;
-  return add(s, &h, err);
+  return asg ? WF_OK : take_blank(s, from, parent, err);
 }
 
 /* --- without ------------------------------------------------------------------------------- */
@@ -211,13 +225,12 @@ static wf_status expand_freely(wf_trie_search *s, const wf__trie_hypothesis *fro
                                wf_error *err) {
   const wf_trie_searcher *parts = s->searcher;
   bool asg = parts->options.asg;
-  for (int32_t token = 0; (uint64_t)token < s->row.size; token++) {
-    if (!s->chosen.data[token]) continue;
+  if (!asg && s->chosen.data[parts->blank]) WF__TRY(take_blank(s, from, parent, err));
+  for (int32_t token = 0; (uint64_t)token < s->row.size && !s->blank_alone; token++) {
+    if (!s->chosen.data[token] || (!asg && token == parts->blank)) continue;
+    if (hopeless(s, from->score + (emission(s, from, token) + silence_bonus(s, token)))) continue;
     wf__trie_hypothesis h = step(s, from, parent, token);
-    if (hopeless(s, h.score)) continue;
-    if (!asg && token == parts->blank) {
-      h.after_blank = true;
-    } else if (token != from->token || (!asg && from->after_blank)) {
+    if (token != from->token || (!asg && from->after_blank)) {
       double score = 0;
       WF__TRY(wf__trie_move(&s->histories, h.history, token, &h.history, &score, err));
       add_lm(s, &h, score);
@@ -294,6 +307,9 @@ static void begin_frame(wf_trie_search *s) {
 }
 
 static wf_status do_frame(wf_trie_search *s, wf_error *err) {
+  const wf_trie_options *o = &s->searcher->options;
+  s->blank_alone = o->blank_skip > 0 && !o->asg &&
+                   (double)s->row.data[s->searcher->blank] >= log((double)o->blank_skip);
   WF__TRY(choose_tokens(s, err));
   begin_frame(s);
   uint64_t frame = s->begins.size - 1, num = wf__trie_frame_size(s, frame);

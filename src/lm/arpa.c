@@ -16,6 +16,7 @@
 
 #include "base/callbacks.h"
 #include "lm/ngram_collector.h"
+#include "math/cost.h"
 
 enum { MAX_FIELDS = WF_LM_MAX_ORDER + 3, WINDOW_BYTES = 1 << 20, MOST_LINE_BYTES = 1 << 26 };
 
@@ -102,7 +103,7 @@ static wf_status parse_cost(const reader *r, wf__span text, const char *what, fl
   if (isnan(log10p) || log10p == INFINITY)
     return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "%s '%.*s' is not a finite number or -inf",
                           what, WF__SPAN_ARG(text));
-  *out = (float)(-2.302585092994045684 * log10p) + 0.0f; /* + 0 turns -0 into 0 */
+  *out = wf__cost_of_log10(log10p);
   if (!wf__collector_is_cost(*out))
     return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "%s '%.*s' is out of range", what,
                           WF__SPAN_ARG(text));

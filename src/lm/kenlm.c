@@ -36,12 +36,12 @@
 #include "lm/kenlm.h"
 
 #include "lm/reversed_trie.h"
+#include "math/cost.h"
 
 #define MAGIC "mmap lm http://kheafield.com/code"
 #define BUILD "'build_binary trie ARPA FILE'"
 static const char magic[] = MAGIC, unfinished[] = MAGIC " incomplete\n",
                   version_5[] = MAGIC " format version 5\n";
-static const double ln10 = 2.302585092994045684;
 enum { MAGIC_BYTES = 56, UNIGRAM_BYTES = 16, MAX_TABLE_BITS = 25 };
 enum {
   TRIE = 2,
@@ -69,14 +69,11 @@ typedef struct kenlm {
 
 /* --- entries ----------------------------------------------------------------------------- */
 
-/* + 0 turns -0 into 0. */
-static float cost_of(float log10p) { return (float)(-ln10 * (double)log10p) + 0.0f; }
-
 static float read_value(const packed *level, const uint8_t *table, uint64_t offset, uint32_t width,
                         uint32_t sign) {
   uint64_t value = wf__read_bits(level->bits, offset, width);
-  return cost_of(table != NULL ? wf__load_f32(table + 4 * value)
-                               : wf__float_of_bits((uint32_t)value | sign));
+  return wf__cost_of_log10(table != NULL ? wf__load_f32(table + 4 * value)
+                                         : wf__float_of_bits((uint32_t)value | sign));
 }
 
 /* First child of entry i; i may be one past the last entry. */
@@ -97,7 +94,8 @@ static wf__trie_entry read_entry(const void *format, uint32_t k, uint64_t i) {
   const kenlm *lm = format;
   if (k == 1) {
     const uint8_t *at = lm->unigrams + i * UNIGRAM_BYTES;
-    return (wf__trie_entry){i, cost_of(wf__load_f32(at)), cost_of(wf__load_f32(at + 4)),
+    return (wf__trie_entry){i, wf__cost_of_log10(wf__load_f32(at)),
+                            wf__cost_of_log10(wf__load_f32(at + 4)),
                             wf__load_u64(at + UNIGRAM_BYTES + 8)};
   }
   const packed *level = &lm->level[k];

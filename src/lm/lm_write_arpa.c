@@ -9,8 +9,6 @@
 #include "base/output.h"
 #include "lm/lm.h"
 
-static const double ln10 = 2.302585092994045684;
-
 typedef struct writer {
   const wf_lm *lm;
   wf__output *output;
@@ -27,7 +25,7 @@ static const char *text_of(const wf_lm *lm, uint32_t word) {
 /* Writes log10 with 7 decimals; -99 for probability 0. Own code, because printf is slow for
  * millions of numbers. */
 static void write_log10(writer *w, float cost) {
-  double value = -(double)cost / ln10;
+  double value = -(double)cost / M_LN10;
   if (value < -99) value = -99; /* counts as probability 0 */
   if (value > 1e6) {
     wf__printf(w->output, "%.9g", value);

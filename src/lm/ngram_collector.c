@@ -4,6 +4,7 @@
  * the lower levels. */
 #include "lm/ngram_collector.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +14,6 @@
 
 #define MAX_LABEL ((int64_t)1 << 27) /* labels index arrays */
 static const double largest_positive = 1e-3;
-static const double ln10 = 2.302585092994045684;
 
 static bool is_text(wf__span span, const char *text) {
   return strlen(text) == span.size && memcmp(span.data, text, span.size) == 0;
@@ -166,8 +166,9 @@ wf_status wf__collector_add_ngram(wf__ngram_collector *in, int k, const uint32_t
                                   float backoff, wf_error *err) {
   in->stats.num_lines[k]++;
   if (cost < 0 && label[k - 1] != in->levels.bos) {
-    if (cost < (float)(-ln10 * largest_positive))
-      return wf__fail(err, WF_ERR_FORMAT, "log10 probability %g is above 0", -(double)cost / ln10);
+    if (cost < (float)(-M_LN10 * largest_positive))
+      return wf__fail(err, WF_ERR_FORMAT, "log10 probability %g is above 0",
+                      -(double)cost / M_LN10);
     cost = 0;
     in->stats.num_positive++;
   }

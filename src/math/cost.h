@@ -27,6 +27,10 @@ static inline WF__HD float wf__cost_to_float(double cost) {
   return cost > FLT_MAX ? INFINITY : cost < -FLT_MAX ? -FLT_MAX : (float)cost;
 }
 
+/* The cost of a base-10 logarithm of a probability, such as those of ARPA files. + 0 turns -0 into
+ * 0. */
+static inline float wf__cost_of_log10(double log10p) { return (float)(-M_LN10 * log10p) + 0.0f; }
+
 /* a < b as floats (no NaN) <=> ordered(a) < ordered(b) as integers; -0.0 sorts just below +0.0. */
 static inline WF__HD uint32_t wf__ordered_cost(float cost) {
   uint32_t bits;

@@ -176,7 +176,7 @@ static wf_status reserve(struct reading *r, wf_error *err) {
     const wf__tensor *tensor = &r->tensors.data[i];
     uint64_t rows = tensor->num_dims > 0 ? tensor->dims[0] : 1,
              cols = tensor->num_dims > 1 ? tensor->dims[1] : 1;
-    if (rows > 1 << 26 || cols > 1 << 26 || tensor->num_dims > 2)
+    if (rows < 1 || cols < 1 || rows > 1 << 26 || cols > 1 << 26 || tensor->num_dims > 2)
       return wf__fail(err, WF_ERR_FORMAT, "%s: %.*s is neither a matrix nor a vector",
                       r->file->path, WF__SPAN_ARG(tensor->name));
     n->num_floats += rows * wf__padded(cols) + wf__padded(rows);

@@ -7,12 +7,15 @@
 #define NONE UINT32_MAX
 
 enum {
-  MOST_FLOATS = 1 << 22, /* of rows and states, before unused contexts are dropped */
-  LEAST_CONTEXTS = 128   /* contexts on a device, the same */
+  MOST_FLOATS = 1 << 22,
+  LEAST_CONTEXTS = 128 /* on a device, before those without use are dropped */
 };
 
 void wf__predictions_init(wf__predictions *p, const wf_transducer *model, bool on_device) {
-  *p = (wf__predictions){.model = model, .on_device = on_device, .most_contexts = LEAST_CONTEXTS};
+  *p = (wf__predictions){.model = model,
+                         .on_device = on_device,
+                         .most_floats = MOST_FLOATS,
+                         .most_contexts = LEAST_CONTEXTS};
 }
 
 void wf__predictions_free(wf__predictions *p) {
@@ -44,8 +47,9 @@ void wf__prediction_work_free(wf__prediction_work *work) {
   wf__vec_free(&work->to_rows);
 }
 
-wf_status wf__predictions_begin(wf__predictions *p, const wf_scores *scores,
-                                wf__prediction_work *work, wf_error *err) {
+wf_status wf__predictions_encode(wf__predictions *p, const wf_scores *scores, int64_t first,
+                                 wf__prediction_work *work, wf_error *err) {
+  p->first_frame = first;
   p->encoder.size = 0;
   WF__TRY(wf__vec_grow(&p->encoder, (uint64_t)scores->num_frames * p->model->encoder_width + 1,
                        "encoder outputs", err));
@@ -150,7 +154,7 @@ static wf_status predict(wf__predictions *const *all, size_t count, wf__predicti
 
 /* Adds the rows that wait for the joiner. */
 static wf_status gather_rows(const wf__predictions *p, wf__prediction_work *work, wf_error *err) {
-  const float *encoder = p->encoder.data + (uint64_t)p->frame * p->model->encoder_width;
+  const float *encoder = p->encoder.data + (uint64_t)(p->frame - p->first_frame) * p->model->encoder_width;
   WF__TRY(wf__vec_grow(&work->encoders, p->count, "a joiner", err));
   WF__TRY(wf__vec_grow(&work->rows, p->count, "a joiner", err));
   for (size_t i = 0; i < p->count; i++) {
@@ -239,7 +243,7 @@ wf_status wf__predictions_take(wf__predictions *p, const float **out, wf_error *
 
 bool wf__predictions_full(const wf__predictions *p) {
   return p->on_device ? p->contexts.size > p->most_contexts
-                      : p->rows.size + p->states.size > MOST_FLOATS;
+                      : p->rows.size + p->states.size > p->most_floats;
 }
 
 static void move(wf__predictions *p, uint32_t from, uint32_t to) {

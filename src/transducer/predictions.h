@@ -34,7 +34,9 @@ typedef struct wf__predictions {
   WF__VEC(uint32_t) slots; /* on a device; NONE: not yet */
   WF__VEC(uint32_t) free_slots;
   uint64_t most_contexts; /* of a device, before those without use are dropped */
-  WF__VEC(float) encoder; /* [frames][encoder_width] of the utterance */
+  uint64_t most_floats;   /* of rows and states, before unused contexts are dropped */
+  WF__VEC(float) encoder; /* [frames][encoder_width], from frame `first_frame` on */
+  int64_t first_frame;
   WF__VEC(float) terms;   /* scratch: of a sum over tokens or durations */
   /* The request, and its answer. */
   int64_t frame;
@@ -59,9 +61,10 @@ void wf__prediction_work_free(wf__prediction_work *work);
 /* `on_device`: rows and states are in a device's memory. */
 void wf__predictions_init(wf__predictions *p, const wf_transducer *model, bool on_device);
 void wf__predictions_free(wf__predictions *p);
-/* Begins an utterance: the encoder's part of the joiner for all its frames. Not on a device. */
-wf_status wf__predictions_begin(wf__predictions *p, const wf_scores *scores,
-                                wf__prediction_work *work, wf_error *err);
+/* Takes encoder outputs: the encoder's part of the joiner for frames from number `first` on. Not on
+ * a device. */
+wf_status wf__predictions_encode(wf__predictions *p, const wf_scores *scores, int64_t first,
+                                 wf__prediction_work *work, wf_error *err);
 /* The number of the start's context. */
 wf_status wf__predictions_start(wf__predictions *p, uint32_t *number, wf_error *err);
 /* The number of context `context`, which a token makes of context number `parent`. The parent must

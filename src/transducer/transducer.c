@@ -124,22 +124,29 @@ wf_status wf_transducer_create(const wf_transducer_parts *given, wf_transducer *
 
 /* --- files ------------------------------------------------------------------------------- */
 
-wf_status wf_transducer_open(const char *path, const wf_transducer_options *options,
-                             wf_transducer **out, wf_error *err) {
-  wf_transducer_options o;
+wf_status wf__transducer_read(const wf__input *file, const wf_transducer_options *options,
+                              wf_transducer **out, wf_error *err) {
   wf_transducer *model;
-  wf__input file = {0};
   *out = NULL;
-  WF__TRY(wf__options_take(wf__transducer_table(), options, &o, err));
   WF__TRY(new_model(&model, err));
-  wf_status status = wf__input_open(path, &file, err);
-  if (status == WF_OK) status = wf__network_read(&file, &o, model, err);
+  wf_status status = wf__network_read(file, options, model, err);
   if (status == WF_OK) status = check_sizes(model, err);
-  wf__input_close(&file);
   if (status == WF_OK)
     *out = model;
   else
     wf_transducer_free(model);
+  return status;
+}
+
+wf_status wf_transducer_open(const char *path, const wf_transducer_options *options,
+                             wf_transducer **out, wf_error *err) {
+  wf_transducer_options o;
+  wf__input file = {0};
+  *out = NULL;
+  WF__TRY(wf__options_take(wf__transducer_table(), options, &o, err));
+  WF__TRY(wf__input_open(path, &file, err));
+  wf_status status = wf__transducer_read(&file, &o, out, err);
+  wf__input_close(&file);
   return status;
 }
 

@@ -80,4 +80,8 @@ static inline uint64_t wf__context_start(const wf_transducer *model) {
   return model->context_size == 0 ? 0 : context * wf__context_base(model) + (uint64_t)model->blank;
 }
 
+/* transducer.c: wf_transducer_open of a file that is open. */
+wf_status wf__transducer_read(const wf__input *file, const wf_transducer_options *options,
+                              wf_transducer **out, wf_error *err);
+
 #endif

@@ -88,9 +88,9 @@ cut -d ' ' -f 1 all.txt > keys
 awk 'NR == FNR {keys[$1]; next} $1 in keys' keys "$ctc/text" > ref.txt
 "$WARPFST" score ref.txt all.txt | grep -xF '%WER 37.50 [ 390 / 1040, 38 ins, 47 del, 305 sub ]' > /dev/null || fail "score"
 
-# From here on only 40 utterances, so that the test is fast under sanitizers.
+# From here on only 20 utterances, so that the test is fast under sanitizers.
 mkdir npy few
-head -120 keys | awk 'NR % 3 == 0' > some
+head -120 keys | awk 'NR % 6 == 0' > some
 while read -r key; do cp "$ctc/logp_phone/$key.npy" npy/; done < some
 decode TLG.wfst npy "${flags[@]}" --format=json -o want.json 2> /dev/null
 awk 'NR == FNR {keys[$1]; next} $1 in keys' some all.txt > want.txt
@@ -111,8 +111,8 @@ for flags_of_lattice in "--num-threads=1" "--num-threads=3 --batch=7" "--lattice
   "$python" -c "
 import json
 o = json.load(open('lattice.json'))
-assert (o['lattice_states'], o['lattice_arcs']) == (48797, 81788) and abs(o['lattice_density'] - 13.5148) < 1e-4, o"
-  grep -q "^lattices: 48797 states, 81788 arcs, density " log || fail "$(cat log)"
+assert (o['lattice_states'], o['lattice_arcs']) == (25168, 42073) and abs(o['lattice_density'] - 14.3658) < 1e-4, o"
+  grep -q "^lattices: 25168 states, 42073 arcs, density " log || fail "$(cat log)"
 done
 awk '{print $1, "npy/" $1 ".npy"}' some > in_order.scp
 "$python" -c "
@@ -150,8 +150,8 @@ same "gzipped standard input" TLG.wfst - < float.ark.gz
 mkdir zipped
 while read -r key; do gzip -c npy/$key.npy > zipped/$key.npy; done < some
 same "gzipped npy" TLG.wfst zipped
-head -20 in_order.scp > first.scp
-tail -20 in_order.scp > last.scp
+head -10 in_order.scp > first.scp
+tail -10 in_order.scp > last.scp
 same "two sources" TLG.wfst first.scp last.scp
 # columns in another order, with a table
 "$python" -c "
@@ -212,17 +212,17 @@ for x, y in zip(a, b):
     for v, w in zip(x['words'], y['words']):
         assert v['start'] == w['start'] and (w['end'] == v['end'] or w['start'] + 0.039 < w['end'] < v['end']), (v, w)
         shorter += w['end'] < v['end']
-assert shorter > 50, shorter"
+assert shorter > 25, shorter"
 # results on standard output are complete and in order; the summary goes to standard error
 decode TLG.wfst npy "${flags[@]}" --batch=7 > stdout.txt 2> stderr.txt
 cmp stdout.txt want.txt
 test "$(grep -vc '^narrowed:' stderr.txt)" = 1
-decode TLG.wfst npy "${flags[@]}" --batch=7 2>&1 | sed -n 1,40p | cmp - want.txt
+decode TLG.wfst npy "${flags[@]}" --batch=7 2>&1 | sed -n 1,20p | cmp - want.txt
 # a wider beam never gives a higher cost
 for beam in 6 10 40; do decode TLG.wfst npy "${flags[@]}" --beam=$beam --format=json -o beam.$beam 2> /dev/null; done
 "$python" -c "
 import json
 runs = [[json.loads(l)['cost'] for l in open(n)] for n in ('beam.6', 'beam.10', 'want.json', 'beam.40')]
-assert len(runs[0]) == 40 and any(a > b for a, b in zip(runs[0], runs[3]))
+assert len(runs[0]) == 20 and any(a > b for a, b in zip(runs[0], runs[3]))
 for narrow, wide in zip(runs, runs[1:]): assert sum(narrow) >= sum(wide) - 1e-6
 assert all(c >= d - 1e-6 for c, d in zip(runs[0], runs[3]))"

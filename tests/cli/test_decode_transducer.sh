@@ -37,12 +37,12 @@ says 'u a b a' "$WARPFST" decode tokens.wfst enc.txt --transducer=toy.safetensor
 says 'v b' "$WARPFST" decode tokens.wfst both.txt --transducer=toy.safetensors --greedy --max-symbols=1
 says 'v b a b' "$WARPFST" decode tokens.wfst both.txt --transducer=toy.safetensors --greedy --max-symbols=3
 "$WARPFST" decode tokens.wfst enc.txt --transducer=toy.safetensors --format=ctm --frame-shift=0.1 -o out.ctm 2>err.txt
-cut -d' ' -f3-5 out.ctm > times
-printf '0.000 0.100 a\n0.200 0.100 b\n0.300 0.100 a\n' | diff - times
+cut -d' ' -f3-5 out.ctm > times.txt
+printf '0.000 0.100 a\n0.200 0.100 b\n0.300 0.100 a\n' | diff - times.txt
 
 "$WARPFST" decode tokens.wfst enc.txt --transducer=toy.safetensors --lattice=lat.ark --nbest=3 --json-lines=out.jsonl --lattice-beam=8 -o out 2>err.txt
 [ "$(cat out)" = 'u a b a' ] || fail "$(cat out)"
-grep -q '"alternatives"' out.jsonl || fail "no n-best list"
+grep -q 'alternatives\|nbest' out.jsonl || fail "no n-best list"
 
 printf 'ab a b\naba a b a\nac a c\n' > lexicon.txt
 cat > lm.arpa <<'END'
@@ -64,7 +64,7 @@ printf 'ac 8\n' > boost.txt
 says 'u ac aba' "$WARPFST" decode words.wfst enc.txt --transducer=toy.safetensors --boost=boost.txt --beam=100
 
 expect 1 "the encoder outputs have 4 columns, the transducer expects 5" "$WARPFST" decode tokens.wfst enc.txt --transducer=wide.safetensors
-expect 2 "exclude each other" "$WARPFST" decode tokens.wfst enc.txt --transducer=toy.safetensors --chunk=1
+says 'u a b a' "$WARPFST" decode tokens.wfst enc.txt --transducer=toy.safetensors --chunk=0.02
 expect 2 "has no effect without --transducer" "$WARPFST" decode tokens.wfst enc.txt --max-symbols=2 --device=none
 expect 3 "blank_skip_threshold is not available with a transducer" "$WARPFST" decode tokens.wfst enc.txt --transducer=toy.safetensors --blank-skip-threshold=0.5 --blank=0
 expect 2 "the blank is column 0 of the graph and column 1 of the transducer" "$WARPFST" decode tokens.wfst enc.txt --transducer=toy.safetensors --blank=1

@@ -1,4 +1,4 @@
-/* test_gpu_rnn_interrupt.c - interrupts searches with a recurrent scorer at every poll of the
+/* test_gpu_rnn_interrupt.c - interrupts searches with a recurrent scorer at many polls of the
  * interrupt function. They must fail with WF_ERR_CANCELLED, and the same decoder must then give the
  * CPU's results. Exits with 77 if there is no GPU. */
 #include <time.h>
@@ -9,6 +9,11 @@
 static wf_error err;
 
 enum { TO_THE_END = 0, MOST_SECONDS = 60 }; /* a call that takes longer is taken to hang */
+#ifdef SIMT
+enum { DENSITY = 2 }; /* of the polls that are tried: the next is 1 / DENSITY later */
+#else
+enum { DENSITY = 4 };
+#endif
 
 struct caller {
   int looks; /* polls until the interrupt, or TO_THE_END */
@@ -61,7 +66,7 @@ static void test_small_interrupted_batches(void **unused) {
     wf_decoder *cpu = open_decoder(&t, "cpu");
     assert_ok(decode(cpu, &t, TO_THE_END, want));
     wf_status status = WF_ERR_CANCELLED;
-    for (int looks = 1; status != WF_OK; looks += 1 + looks / 4) {
+    for (int looks = 1; status != WF_OK; looks += 1 + looks / DENSITY) {
       wf_decoder *decoder = open_decoder(&t, "cuda");
       status = decode(decoder, &t, looks, got);
       cancelled += status != WF_OK;
@@ -89,7 +94,7 @@ static void test_small_interrupted_streams(void **unused) {
     wf_decoder *cpu = open_decoder(&t, "cpu");
     assert_ok(test_decode_scored(cpu, t.scores, t.scorers, 1, NULL, &want, &err));
     wf_status status = WF_ERR_CANCELLED;
-    for (int looks = 1; status != WF_OK; looks += 1 + looks / 4) {
+    for (int looks = 1; status != WF_OK; looks += 1 + looks / DENSITY) {
       wf_decoder *decoder = open_decoder(&t, "cuda");
       wf_stream *stream;
       assert_ok(wf_stream_open(decoder, NULL, &stream, &err));

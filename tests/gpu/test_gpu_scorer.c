@@ -11,6 +11,8 @@
 #include "table_scorer.h"
 
 enum { BATCH = 12, SCORERS = 5 };
+/* A batch where sizes do not matter: an utterance for each worker, and frames. */
+enum { COUNTED = 3, COUNTED_FRAMES = 3 };
 
 static wf_error err;
 
@@ -215,12 +217,16 @@ static void check_counters(wf_lm_stats stats, const wf_wlm *lm,
 
 static wf_lm_stats decode_again(wf_decoder *decoder, const struct decode_task *task,
                                 const wf_scorer *scorer) {
-  wf_scores batch[BATCH];
-  const wf_scorer *chosen[BATCH];
-  wf_result *results[BATCH];
-  for (int i = 0; i < BATCH; i++) batch[i] = task->scores, chosen[i] = scorer;
-  assert_ok(test_decode_scored(decoder, batch, chosen, BATCH, NULL, results, &err));
-  test_free_results(results, BATCH);
+  wf_scores batch[COUNTED];
+  const wf_scorer *chosen[COUNTED];
+  wf_result *results[COUNTED];
+  for (int i = 0; i < COUNTED; i++) {
+    batch[i] = task->scores;
+    if (batch[i].num_frames > COUNTED_FRAMES) batch[i].num_frames = COUNTED_FRAMES;
+    chosen[i] = scorer;
+  }
+  assert_ok(test_decode_scored(decoder, batch, chosen, COUNTED, NULL, results, &err));
+  test_free_results(results, COUNTED);
   wf_lm_stats stats;
   wf_decoder_lm_stats(decoder, &stats);
   return stats;
@@ -300,6 +306,45 @@ static void test_lm_counters(void **state) {
               (requested[3] > 0) == COUNTS);
 }
 
+/* gpu_memory holds for models as well. */
+static void test_a_model_above_the_limit_is_refused(void **state) {
+  (void)state;
+  test_rng rng = {6};
+  wf_symbols *words = random_scorer_words();
+  struct decode_task task = test_random_task(1);
+  wf_decoder *decoder;
+  task.options.device = "cuda";
+  task.options.gpu_memory = 1 << 28;
+  assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
+  for (int large = 1; large >= 0; large--) {
+    wf_ngram_scorer_options options;
+    wf_ngram_scorer_options_init(&options);
+    options.placement = 1;
+    options.lm_gpu_bytes = large ? 1 << 30 : 1; /* with a cache */
+    wf_scorer *scorer = NULL;
+    while (scorer == NULL) {
+      wf_wlm *lm = random_lm(&rng, false);
+      if (wf_scorer_from_lm(lm, words, &options, &scorer, &err) != WF_OK) scorer = NULL;
+      wf_wlm_free(lm);
+    }
+    const wf_scorer *chosen = scorer;
+    wf_result *result;
+    const wf_status status =
+        test_decode_scored(decoder, &task.scores, &chosen, 1, NULL, &result, &err);
+    if (large) {
+      assert_int_equal(status, WF_ERR_MEMORY);
+      assert_non_null(strstr(err.message, "the language model takes"));
+    } else {
+      assert_ok(status);
+      wf_result_free(result);
+    }
+    wf_scorer_free(scorer);
+  }
+  wf_decoder_free(decoder);
+  wf_symbols_free(words);
+  test_free_task(&task);
+}
+
 /* A scorer that only the CPU supports is refused by name. */
 static void test_cpu_only_scorers_are_refused(void **state) {
   (void)state;
@@ -325,14 +370,14 @@ static void test_cpu_only_scorers_are_refused(void **state) {
 /* Decodes a batch on both devices. Returns the bytes that were sent to the GPU. */
 static size_t sent_for(wf_decoder *cpu, wf_decoder *gpu, const wf_scores *batch,
                        const wf_scorer *const *chosen) {
-  wf_result *a[BATCH], *b[BATCH];
-  assert_ok(test_decode_scored(cpu, batch, chosen, BATCH, NULL, a, &err));
+  wf_result *a[COUNTED], *b[COUNTED];
+  assert_ok(test_decode_scored(cpu, batch, chosen, COUNTED, NULL, a, &err));
   const size_t before = fake_gpus.sent_bytes;
-  assert_ok(test_decode_scored(gpu, batch, chosen, BATCH, NULL, b, &err));
+  assert_ok(test_decode_scored(gpu, batch, chosen, COUNTED, NULL, b, &err));
   const size_t sent = fake_gpus.sent_bytes - before;
-  test_assert_same_batch(0, a, b, BATCH);
-  test_free_results(a, BATCH);
-  test_free_results(b, BATCH);
+  test_assert_same_batch(0, a, b, COUNTED);
+  test_free_results(a, COUNTED);
+  test_free_results(b, COUNTED);
   return sent;
 }
 
@@ -343,21 +388,21 @@ static void test_long_lists_are_sent_once(void **state) {
   for (int limited = 0; limited < 2; limited++) {
     struct decode_task task = test_random_task(3);
     test_rng rng = {4};
-    wf_scores batch[BATCH];
-    float *data[BATCH];
+    wf_scores batch[COUNTED];
+    float *data[COUNTED];
     wf_scorer *list = long_phrase_boost(), *other = random_word_boost(&rng), *before, *after;
-    const wf_scorer *with[BATCH], *without[BATCH];
+    const wf_scorer *with[COUNTED], *without[COUNTED];
     wf_decoder *cpu, *gpu;
     wf_decoder_options on_gpu = task.options;
     on_gpu.device = "cuda:0";
     if (limited) on_gpu.gpu_memory = 500000000;
     assert_ok(wf_scorer_chain(other, list, &before, &err));
     assert_ok(wf_scorer_chain(list, other, &after, &err));
-    for (int i = 0; i < BATCH; i++) {
+    for (int i = 0; i < COUNTED; i++) {
       with[i] = i % 3 == 0 ? list : i % 3 == 1 ? before : after;
       without[i] = other;
     }
-    test_random_batch(&task, batch, data, BATCH, 1, 20);
+    test_random_batch(&task, batch, data, COUNTED, 1, 20);
     assert_ok(wf_decoder_create(task.graph, &task.options, &cpu, &err));
     assert_ok(wf_decoder_create(task.graph, &on_gpu, &gpu, &err));
     sent_for(cpu, gpu, batch, without); /* sends the graph */
@@ -373,7 +418,7 @@ static void test_long_lists_are_sent_once(void **state) {
     wf_scorer_free(other);
     wf_scorer_free(before);
     wf_scorer_free(after);
-    for (int i = 0; i < BATCH; i++) free(data[i]);
+    for (int i = 0; i < COUNTED; i++) free(data[i]);
     test_free_task(&task);
   }
 }
@@ -415,6 +460,7 @@ int main(int argc, char **argv) {
   const struct CMUnitTest kernels[] = {cmocka_unit_test(test_small),
                                        cmocka_unit_test(test_lm_counters),
                                        cmocka_unit_test(test_long_lists_are_sent_once),
+                                       cmocka_unit_test(test_a_model_above_the_limit_is_refused),
                                        cmocka_unit_test(test_cpu_only_scorers_are_refused)};
   if (argc > 1 && strcmp(argv[1], "test_small") == 0)
     return cmocka_run_group_tests(small, NULL, NULL);
@@ -425,6 +471,7 @@ int main(int argc, char **argv) {
                                      cmocka_unit_test(test_large_tasks),
                                      cmocka_unit_test(test_lm_counters),
                                      cmocka_unit_test(test_long_lists_are_sent_once),
+                                     cmocka_unit_test(test_a_model_above_the_limit_is_refused),
                                      cmocka_unit_test(test_cpu_only_scorers_are_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -237,7 +237,7 @@ static void test_small_log_probs(void **unused) {
       wf__predictions_init(&asking[l].on_cpu, model, false);
       wf__predictions_init(&asking[l].on_gpu, model, true);
       assert_ok(
-          wf__predictions_begin(&asking[l].on_cpu, &asking[l].scores, &asking[l].work, &err));
+          wf__predictions_encode(&asking[l].on_cpu, &asking[l].scores, 0, &asking[l].work, &err));
     }
     assert_ok(wf__transducer_group_begin(group, num_frames, LANES, NULL, &err));
     for (int round = 0; round < 9; round++) {

@@ -76,7 +76,9 @@ def test_figures_are_read_back_from_results(task, tmp_path, monkeypatch):
     monkeypatch.setattr(measure, "RESULTS", tmp_path / "results.csv")
     rows = [{"task": "CTC phones", "error": "WER", "decoder": decoder, "setting": setting, "place": place, "utterances": 6, "rate": rate, "rtfx": rtfx, "mib": mib}
             for decoder, setting, place, rate, rtfx, mib in [("warpfst", "beam 6, max_active 7000", "1 core", 20.5, 1234, 7), ("flashlight-text", "beam_size 5, beam_threshold 25", "1 core", 30, 12.3, 8),
+                                                             ("NeMo", "boosting_tree_alpha 0.5, beam_size 10", "batch 400", 20, 12000, 8),
                                                              ("cuda_ctc_decoder, with cuctc_room.so", "beam_size 10, blank_skip 1", "batch 400", 3, 70000, 9)]]
+    rows[2]["recall"] = 75.5
     measure.record(list(peers.figures([*rows, {"task": "CTC phones", "decoder": "NeMo", "failed": "no wheel"}])), "./run bench peers", machine="old")
     measure.record(list(peers.figures(rows[:2])), "./run bench peers", machine="new")
     with open(tmp_path / "results.csv", encoding="utf-8", newline="") as file:
@@ -84,15 +86,51 @@ def test_figures_are_read_back_from_results(task, tmp_path, monkeypatch):
     assert {place: {row["machine"] for row in each} for place, each in found.items()} == {"1 core": {"new"}, "batch 400": {"old"}}
     for row in rows:
         (back,) = [each for each in found[row["place"]] if each["decoder"] == row["decoder"]]
-        assert (back["setting"], back["rate"], back["rtfx"], back["mib"]) == (row["setting"], row["rate"], row["rtfx"], row["mib"])
+        assert (back["setting"], back["rate"], back["rtfx"], back["mib"], back.get("recall")) == (row["setting"], row["rate"], row["rtfx"], row["mib"], row.get("recall"))
 
 
 def test_names_agree():
     assert set(peer_decoders.DECODERS) == set(peers.PACKAGES) == {name.removesuffix(peers.ROOM) for name in peers.ORDER}
-    settings = [*peers.cpu_settings("char")[0].items(), *peers.hybrid_cpu_settings()[0].items(), *peers.token_settings((1, 400), True).items(), *peers.token_settings((400,), True, peers.TOKEN_ALPHA).items()]
+    settings = [*peers.cpu_settings("char")[0].items(), *peers.hybrid_cpu_settings()[0].items(), *peers.token_settings((1, 400), True).items(), *peers.token_settings((400,), True, peers.TOKEN_ALPHA).items(), *peers.boosted_settings((400,)).items()]
     for decoder, recommended in peers.RECOMMENDED.items():
         labels = {peers.label(setting) for name, some in settings if name == decoder.removesuffix(peers.ROOM) for setting in some}
         assert set(recommended) <= labels, f"{decoder} is not measured at {recommended}: {labels}"
+
+
+def test_boosted_words_are_said_by_few_of_the_measured_utterances(tmp_path):
+    for key in "abc":
+        np.save(tmp_path / f"{key}.npy", np.zeros((1, 2)))
+    (tmp_path / "lexicon").write_text("ONE \u2581 O N E\nONE \u2581 W O N\nTWO \u2581 T W O\nSIX \u2581 S I X\n", encoding="utf-8")
+    sentences = {"a": ["ONE", "SIX", "ONE"], "b": ["SIX", "TEN"], "c": ["TWO"]}
+    first = {"ONE": ["\u2581", "O", "N", "E"], "SIX": ["\u2581", "S", "I", "X"]}
+    assert peers.boosted_words(tmp_path, sentences, tmp_path / "lexicon", 2) == first
+    assert peers.boosted_words(tmp_path, sentences, tmp_path / "lexicon", 3) == {**first, "TWO": ["\u2581", "T", "W", "O"]}
+    often = {f"{i}": ["ONE"] for i in range(6)} | sentences
+    for key in often:
+        np.save(tmp_path / f"{key}.npy", np.zeros((1, 2)))
+    assert "ONE" not in peers.boosted_words(tmp_path, often, tmp_path / "lexicon", 20)
+
+
+def test_errors_of_boosted_tasks_are_those_of_words():
+    task = peers.Task("x", {"unit": "tokens", "boosted": {"ONE": [], "SIX": []}}, {"a": ["ONE", "TWO"], "b": ["SIX"]}, {}, joins=True)
+    runner = peers.Runner(argparse.Namespace(device="cpu"), task)
+    runner.take("warpfst", {"beam": 1}, 1, {"seconds": 1, "mib": 1, "audio": 1, "hypotheses": {"a": ["\u2581", "ON", "E", "\u2581T", "WO"], "b": ["\u2581S", "I"]}})
+    (row,) = runner.rows.values()
+    assert (task.error, row["rate"], row["recall"]) == ("WER", pytest.approx(100 / 3), 50)
+
+
+def test_boosts_reach_the_search(tmp_path):
+    """Of two token sequences with nearly the same score, the list decides."""
+    (tmp_path / "words.txt").write_text("<eps> 0\n<blk> 1\nA 2\nB 3\nC 4\n")
+    graph = wf.build_ctc_graph(["<blk>", "A", "B", "C"], topology="correct")
+    graph.save(tmp_path / "T.wfst")
+    scores = np.log(np.array([[0.01, 0.97, 0.01, 0.01], [0.01, 0.01, 0.51, 0.47]], dtype=np.float32))
+    found = {}
+    for nats in (0, 1):
+        job = {"device": "cpu", "threads": 1, "task": {"graph": tmp_path / "T.wfst", "words": tmp_path / "words.txt", "acoustic_scale": 1, "boosted": {"AC": ["A", "C"]}}}
+        prepare, decode = peer_decoders.warpfst(job, {"beam": 10, "max_active": 100, "nats_a_letter": nats})
+        (found[nats],) = decode(prepare([scores]))
+    assert found == {0: ["A", "B"], 1: ["A", "C"]}
 
 
 def test_nemos_model_has_the_same_numbers(tmp_path):

@@ -61,36 +61,52 @@ def test_doubled_letters_need_a_blank():
         assert len(decoder.decode(np.array(frames, np.float32))[0].words) == count
 
 
+def sums_of_alignments(scores, skip):
+    """ln of the summed probability of each token sequence. Frames whose blank has at least the probability `skip` have no other token."""
+    sums, blank_alone = {}, scores[:, 0] >= math.log(skip)
+    for alignment in itertools.product(range(scores.shape[1]), repeat=len(scores)):
+        if any(token and alone for token, alone in zip(alignment, blank_alone)):
+            continue
+        collapsed = tuple(token for token, _ in itertools.groupby(alignment) if token)
+        sums[collapsed] = np.logaddexp(sums.get(collapsed, -math.inf), sum(float(scores[t, token]) for t, token in enumerate(alignment)))
+    return sorted(sums.items(), key=lambda item: -item[1])
+
+
 def test_cuda_ctc_decoder(rng, tmp_path):
     tokens = ["<blk>", "a", "b", "c"]
     (tmp_path / "tokens.txt").write_text("".join(f"{token}\n" for token in tokens))
-    scores = log_softmax(np.round(rng.normal(0, 5, (3, 20, 4)), 1)).astype(np.float32)
-    for decoder in (cuda_ctc_decoder(tokens), cuda_ctc_decoder(str(tmp_path / "tokens.txt"), nbest=1, beam_size=20)):
+    scores = log_softmax(rng.normal(0, 1, (30, 6, 4))).astype(np.float32)
+    lengths = np.array([6, 3, 0] * 10, np.int32)
+    assert (scores[:, :, 0] >= math.log(0.4)).any()
+    for decoder, skip in ((cuda_ctc_decoder(tokens, beam_size=5000, nbest=3, blank_skip_threshold=0.4), 0.4), (cuda_ctc_decoder(str(tmp_path / "tokens.txt"), 3, 5000, 1), 1)):
         for log_prob in (scores, FakeTensor(scores)):
-            hypotheses = decoder(log_prob, np.array([20, 7, 0], np.int32))
-            assert [len(one) for one in hypotheses] == [1, 1, 1]
-            for (one,), frames, length in zip(hypotheses, scores, (20, 7, 0)):
-                assert one.words == [tokens[token] for token in one.tokens]
-                assert math.isclose(one.score, frames[:length].max(axis=1, initial=-99).sum(), abs_tol=0.02)
-                if not np.isclose(np.sort(frames, axis=1)[:, -1], np.sort(frames, axis=1)[:, -2], atol=0.05).any():
-                    assert one.tokens == greedy(frames[:length])
-    with pytest.raises(ValueError):
-        cuda_ctc_decoder(tokens, nbest=0)
+            found = decoder(log_prob, lengths)
+            for hypotheses, frames, length in zip(found, scores, lengths):
+                expected = sums_of_alignments(frames[:length], skip)
+                assert np.allclose([one.score for one in hypotheses], [score for _, score in expected[:3]], atol=1e-3)
+                assert all(math.isclose(one.score, dict(expected)[tuple(one.tokens)], abs_tol=1e-3) for one in hypotheses)
+                assert all(one.words == [tokens[token] for token in one.tokens] for one in hypotheses)
 
 
-def test_several_hypotheses_are_the_best_of_all_alignments(rng):
-    tokens = ["<blk>", "a", "b"]
-    for _ in range(20):
-        scores = log_softmax(rng.normal(0, 1, (5, 3))).astype(np.float32)
-        best = {}
-        for alignment in itertools.product(range(3), repeat=5):
-            collapsed = tuple(token for token, _ in itertools.groupby(alignment) if token)
-            best[collapsed] = max(best.get(collapsed, -math.inf), sum(scores[t, token] for t, token in enumerate(alignment)))
-        expected = sorted(best.items(), key=lambda item: -item[1])[:4]
-        (found,) = cuda_ctc_decoder(tokens, nbest=4)(scores[None], [5])
-        assert np.allclose([one.score for one in found], [score for _, score in expected], atol=0.01)
-        for one in found:
-            assert math.isclose(best[tuple(one.tokens)], one.score, abs_tol=0.01) and one.words == [tokens[token] for token in one.tokens]
+def test_cuda_ctc_decoder_skips_blanks():
+    tokens = ["<blk>", "a"]
+    scores = np.log(np.array([[[0.1, 0.9], [0.9, 0.1], [0.1, 0.9]]], np.float32))
+    for threshold in (0.85, 1):
+        (best,) = cuda_ctc_decoder(tokens, beam_size=4, blank_skip_threshold=threshold)(scores, [3])[0]
+        assert best.words == ["a", "a"] and math.isclose(best.score, math.log(0.9**3), abs_tol=1e-5)
+    # "a" with a blank in the middle: a, blank, blank, or blank, blank, a.
+    (_, second) = cuda_ctc_decoder(tokens, 2, 4, 0.85)(scores, [3])[0]
+    assert second.words == ["a"] and math.isclose(second.score, math.log(2 * 0.9 * 0.9 * 0.1), abs_tol=1e-5)
+
+
+def test_cuda_ctc_decoder_refuses():
+    for arguments, text in (({"nbest": 0}, "nbest is 0"), ({"nbest": 11}, "beam_size, which is 10")):
+        with pytest.raises(ValueError, match=text):
+            cuda_ctc_decoder(["<blk>", "a"], **arguments)
+    with pytest.raises(ValueError, match="3 columns"):
+        cuda_ctc_decoder(["<blk>", "a"])(np.zeros((1, 2, 3), np.float32), [2])
+    with pytest.raises(wf.Error, match="utterance 1: .*nan"):
+        cuda_ctc_decoder(["<blk>", "a"])(np.array([[[0, 0]], [[0, np.nan]]], np.float32), [1, 1])
 
 
 class GradientTensor:
@@ -335,11 +351,10 @@ def test_options_without_effect_give_warnings():
         (lambda: decoder.decode_batch(object(), [scores]), ["pool"]),
         (lambda: build_ctcdecoder(labels, unk_score_offset=-5.0), ["unk_score_offset"]),
         (lambda: build_ctcdecoder(labels, unigrams=["a"], beta=0.5), ["unigrams", "beta"]),
-        (lambda: cuda_ctc_decoder(tokens, beam_size=50), ["beam_size"]),
     )
     check_ignored_options(cases, __file__)
     with warnings.catch_warnings():
         warnings.simplefilter("error", wf.IgnoredOptionWarning)
         decoder.decode(scores, 50, beam_prune_logp=-8.0, token_min_logp=-1.0)
         decoder.decode_batch(None, [scores])
-        cuda_ctc_decoder(tokens)
+        cuda_ctc_decoder(tokens, beam_size=50, blank_skip_threshold=0.5)

@@ -206,6 +206,16 @@ def test_wenet(tmp_path, pieces, sentences, lm, rng):
     check(decoder, lambda sentence: [names.index(piece) for piece in processor.encode(sentence, out_type=str)], len(names), 0, sentences, rng)
 
 
+def test_wenet_characters(tmp_path, sentences, lm, rng):
+    """Models of characters write a space as U+2581 (CharTokenizer of WeNet), which no word begins with."""
+    names = ["<blank>", "<unk>", "\u2581", *CHARACTERS, "<sos/eos>"]
+    write(tmp_path, {"units.txt": "".join(f"{name} {column}\n" for column, name in enumerate(names))})
+    check(wf.from_wenet(tmp_path, lm=lm), characters(names, "\u2581"), len(names), 0, sentences, rng)
+    tokens = integrations.wenet_tokens(tmp_path)
+    result = tokens.decoder().decode(scores_of(characters(names, "\u2581")("TEA EAT"), len(names), 0, rng))[0]
+    assert tokens.text(word.text for word in result.words) == "TEA EAT" and tokens.spell_text("TEA EAT") == [*"TEA", "\u2581", *"EAT"]
+
+
 def test_languages_without_spaces(tmp_path, rng):
     """WeNet's Chinese characters, with words of several characters."""
     names = ["<blank>", "<unk>", *"今天气很好不", "<sos/eos>"]
@@ -260,6 +270,21 @@ def test_torchaudio(sentences, lm, rng):
     for source in (bundle, labels):
         check(wf.from_torchaudio(source, lm), characters(list(labels), "|"), len(labels), 0, sentences, rng)
     assert integrations.torchaudio_tokens([*labels, "*"]).spell("A*") is None
+
+
+def test_bundles_of_torchaudio(lm, rng):
+    """The labels of the real bundles."""
+    pipelines = pytest.importorskip("torchaudio.pipelines", reason="needs torchaudio", exc_type=ImportError)
+    bundles = {name: bundle for name, bundle in vars(pipelines).items() if hasattr(bundle, "get_labels") and not isinstance(bundle, type)}
+    assert len(bundles) > 10
+    for name, bundle in bundles.items():
+        labels = list(bundle.get_labels())
+        case = str.upper if "E" in labels else str.lower
+        text = case("TEA|EAT" if "|" in labels else "TEAEAT")
+        scores = scores_of([labels.index(letter) for letter in text], len(labels), 0, rng)
+        assert wf.from_torchaudio(bundle, words=["TEA", "eat"]).decode(scores)[0].text == "TEA eat", name
+        if case is str.upper:
+            assert wf.from_torchaudio(bundle, lm).decode(scores_of(characters(labels, "|")("MARK IS GOING"), len(labels), 0, rng))[0].text == "MARK IS GOING", name
 
 
 # --- words ---

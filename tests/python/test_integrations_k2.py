@@ -1,10 +1,15 @@
-"""Graphs of k2, saved as k2 saves them (k2 itself is not needed): docs/how-to/models.md#icefall."""
+"""Graphs of k2, saved as k2 saves them: docs/how-to/models.md#icefall.
 
+Most tests need torch, but not k2. test_hlg_of_k2 needs k2 and kaldilm. PyPI's k2 1.23.4 is for Python 3.9 and torch 1.13.1: there, `pip install k2==1.23.4 kaldilm 'numpy<2'`.
+"""
+
+import gzip
 import sys
 import types
 
 import numpy as np
 import pytest
+from conftest import CTC
 
 import warpfst as wf
 from warpfst import integrations
@@ -49,10 +54,10 @@ def random_graph(rng, states, tokens):
     return sorted(arcs, key=lambda arc: arc[0])
 
 
-def save(path, arcs, aux):
+def save(path, arcs, aux, zipped=True):
     scores = np.array([arc[3] for arc in arcs], dtype=np.float32).view(np.int32)
     table = np.array([[*arc[:3], score] for arc, score in zip(arcs, scores)], dtype=np.int32)
-    torch.save({"arcs": torch.from_numpy(table), **({} if aux is None else {"aux_labels": aux}), "lm_scores": torch.zeros(len(arcs))}, path)
+    torch.save({"arcs": torch.from_numpy(table), **({} if aux is None else {"aux_labels": aux}), "lm_scores": torch.zeros(len(arcs))}, path, _use_new_zipfile_serialization=zipped)
 
 
 def plain_fst(arcs):
@@ -78,17 +83,16 @@ def results(fst, scores):
 
 
 @pytest.mark.parametrize("zipped", [True, False])
-def test_decodes_as_the_same_graph(tmp_path, ragged, monkeypatch, zipped):
+def test_decodes_as_the_same_graph(tmp_path, ragged, zipped):
+    """Also as torch before 1.6 saves."""
     rng = np.random.default_rng(7)
-    if not zipped:  # as old versions of torch save
-        monkeypatch.setattr(torch, "save", lambda what, path, write=torch.save: write(what, path, _use_new_zipfile_serialization=False))
     for trial in range(20):
         arcs = random_graph(rng, int(rng.integers(2, 12)), 4)
         scores = [np.log(rng.dirichlet(np.ones(4), frames)).astype(np.float32) for frames in (3, 8, 20)]
-        save(tmp_path / "HLG.pt", arcs, RaggedTensor([arc[4] if arc[2] >= 0 else [-1] for arc in arcs]))
+        save(tmp_path / "HLG.pt", arcs, RaggedTensor([arc[4] if arc[2] >= 0 else [-1] for arc in arcs]), zipped)
         assert results(integrations.k2_fst(tmp_path / "HLG.pt"), scores) == results(plain_fst(arcs), scores), trial
         single = [(*arc[:4], arc[4][:1]) for arc in arcs]  # a tensor has one word for each arc
-        save(tmp_path / "HLG.pt", single, torch.tensor([arc[4][0] if arc[4] else min(arc[2], 0) for arc in single], dtype=torch.int32))
+        save(tmp_path / "HLG.pt", single, torch.tensor([arc[4][0] if arc[4] else min(arc[2], 0) for arc in single], dtype=torch.int32), zipped)
         assert results(integrations.k2_fst(tmp_path / "HLG.pt"), scores) == results(plain_fst(single), scores), trial
 
 
@@ -124,5 +128,90 @@ def test_files_that_are_no_graph(tmp_path, ragged):
     torch.save({"arcs": print}, tmp_path / "bad.pt")
     with pytest.raises(wf.FormatError, match="print"):
         integrations.k2_fst(tmp_path / "bad.pt")
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(wf.FileError, match="none.pt"):
         integrations.k2_fst(tmp_path / "none.pt")
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_damaged_files(tmp_path, ragged, zipped):
+    """Whatever bytes a file has, the error is one of wf.Error, and nothing that it names is called."""
+    rng = np.random.default_rng(3)
+    arcs = random_graph(rng, 6, 4)
+    save(tmp_path / "HLG.pt", arcs, RaggedTensor([arc[4] if arc[2] >= 0 else [-1] for arc in arcs]), zipped)
+    intact, failed = (tmp_path / "HLG.pt").read_bytes(), 0
+    for _ in range(600):
+        damaged = bytearray(intact)
+        for at in rng.integers(0, len(intact), int(rng.integers(1, 6))):
+            damaged[at] = int(rng.integers(256))
+        (tmp_path / "bad.pt").write_bytes(damaged[: int(rng.integers(1, len(intact) + 1))] if rng.random() < 0.3 else damaged)
+        try:
+            integrations.k2_fst(tmp_path / "bad.pt")
+        except wf.Error as why:
+            assert "bad.pt" in str(why)
+            failed += 1
+    assert failed > 100
+
+
+# --- the real k2 ---
+
+
+def text_of(arcs, final):
+    """k2's text format. The final state is the last."""
+    return "".join(" ".join(map(str, arc)) + "\n" for arc in sorted(arcs)) + f"{final}\n"
+
+
+def lexicon_arcs(lexicon, tokens, words):
+    """L: a loop for each word. Disambiguation symbols follow spellings that several words have or that others begin with; #0, the first of them, is for the model's backoff."""
+    spellings = [tuple(tokens[token] for token in spelling) for _, spelling in lexicon]
+    begun = {spelling[:i] for spelling in spellings for i in range(1, len(spelling))}
+    arcs, num_states, seen, first_disambig = [], 1, {}, max(tokens.values()) + 1
+    for (word, _), spelling in zip(lexicon, spellings):
+        seen[spelling] = seen.get(spelling, 0) + 1
+        labels = [*spelling, first_disambig + seen[spelling]] if spelling in begun or spellings.count(spelling) > 1 else list(spelling)
+        states = [0, *range(num_states, num_states + len(labels) - 1), 0]
+        num_states += len(labels) - 1
+        arcs += [(states[i], states[i + 1], label, 0 if i else words[word], 0) for i, label in enumerate(labels)]
+    arcs += [(0, 0, first_disambig, words["#0"], 0), (0, num_states, -1, -1, 0)]
+    return arcs, num_states, first_disambig
+
+
+def compile_hlg(k2, kaldilm, folder):
+    """HLG of examples/ctc, in the order of icefall's compile_hlg.py: H o rmeps(det(L o G)). Writes words.txt."""
+    lexicon = [(word, spelling) for word, *spelling in map(str.split, (CTC / "lexicon_phone.txt").read_text().splitlines())]
+    tokens = {name: int(column) for name, column in map(str.split, (CTC / "tokens_phone.txt").read_text().splitlines())}
+    known = {word for word, _ in wf.LM.read(CTC / "lm3.arpa.gz").words} - {"<unk>"}
+    lexicon = [(word, spelling) for word, spelling in lexicon if word in known]
+    names = ["<eps>", *dict.fromkeys(word for word, _ in lexicon), "#0", "<s>", "</s>"]
+    words = {name: label for label, name in enumerate(names)}
+    (folder / "words.txt").write_text("".join(f"{name} {label}\n" for name, label in words.items()))
+    (folder / "lm.arpa").write_bytes(gzip.decompress((CTC / "lm3.arpa.gz").read_bytes()))
+    grammar = kaldilm.arpa2fst(input_arpa=str(folder / "lm.arpa"), disambig_symbol="#0", read_symbol_table=str(folder / "words.txt"), max_order=3)
+    arcs, final, first_disambig = lexicon_arcs(lexicon, tokens, words)
+    left, right = k2.Fsa.from_str(text_of(arcs, final), num_aux_labels=1), k2.Fsa.from_openfst(grammar, acceptor=False)
+    graph = k2.determinize(k2.connect(k2.compose(k2.arc_sort(left), k2.arc_sort(right))))
+    labels = graph.labels.clone()
+    labels[labels >= first_disambig] = 0
+    graph.labels = labels
+    graph.aux_labels.values[graph.aux_labels.values >= words["#0"]] = 0
+    graph = k2.connect(k2.remove_epsilon(k2.connect(graph)))
+    graph.aux_labels = graph.aux_labels.remove_values_eq(0)
+    return k2.arc_sort(k2.connect(k2.compose(k2.ctc_topo(first_disambig - 1), k2.arc_sort(graph), inner_labels="tokens")))
+
+
+def test_hlg_of_k2(tmp_path, ctc_scores):
+    """The graph that k2 compiles and saves gives the words and costs that k2's own search finds in real scores."""
+    k2 = pytest.importorskip("k2", reason="needs k2", exc_type=ImportError)
+    kaldilm = pytest.importorskip("kaldilm", reason="needs kaldilm", exc_type=ImportError)
+    graph = compile_hlg(k2, kaldilm, tmp_path)
+    torch.save(graph.as_dict(), tmp_path / "HLG.pt")
+    decoder = wf.Decoder(wf.Graph(integrations.k2_fst(tmp_path / "HLG.pt", tmp_path / "words.txt")), blank=0, beam=16, max_active=100000)
+    table = wf.Symbols.read(tmp_path / "words.txt")
+    for scores in ctc_scores.values():
+        scores = np.ascontiguousarray(scores, dtype=np.float32)
+        segments = torch.tensor([[0, 0, len(scores)]], dtype=torch.int32)
+        lattice = k2.intersect_dense_pruned(graph, k2.DenseFsaVec(torch.from_numpy(scores)[None], segments), search_beam=16, output_beam=1, min_active_states=30, max_active_states=100000)
+        best = k2.shortest_path(lattice, use_double_scores=True)
+        theirs = [table.text(int(word)) for word in best.aux_labels.values if word > 0]
+        (ours,) = decoder.decode(scores)
+        assert ours.text.split() == theirs
+        assert ours.cost == pytest.approx(-float(best.get_tot_scores(use_double_scores=True, log_semiring=False)), abs=1e-2)

@@ -54,6 +54,7 @@ sys.path.insert(0, {folder!r})
 sys.argv = ["", "Long", "1"]
 import interrupted_work
 import warpfst as wf
+interrupted_work.Long.frames = 20000  # a second or more
 work = interrupted_work.Long()
 """
 

@@ -1,6 +1,7 @@
 """Transcription of standard input: WAV and raw samples, results while audio arrives, Ctrl-C, bad headers."""
 
 import json
+import os
 import signal
 import struct
 import subprocess
@@ -14,6 +15,7 @@ import soundfile
 from conftest import ROOT
 
 from warpfst.transcribe import audio
+from warpfst.transcribe.command import main
 
 CARDS = ROOT / "examples" / "cards"
 COMMAND = [sys.executable, "-m", "warpfst", "transcribe", "-", "--model", str(CARDS)]
@@ -36,6 +38,24 @@ def fed(data, *flags):
     return run.returncode, run.stdout.decode(), run.stderr.decode()
 
 
+@pytest.fixture
+def told(tmp_path, capfd):
+    """`fed` in this process, which saves starting the program."""
+
+    def run(data, *flags):
+        (tmp_path / "stdin").write_bytes(data)
+        kept, file = os.dup(0), os.open(tmp_path / "stdin", os.O_RDONLY)
+        os.dup2(file, 0)
+        try:
+            return (main([*COMMAND[COMMAND.index("-") :], *map(str, flags)]), *capfd.readouterr())
+        finally:
+            os.dup2(kept, 0)
+            os.close(kept)
+            os.close(file)
+
+    return run
+
+
 CARD1 = card("card1")
 WIDE = CARD1.astype(np.int32) << 16
 FORMS = {
@@ -55,8 +75,8 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_wav_formats(form):
-    status, out, err = fed(FORMS[form], "-q")
+def test_wav_formats(form, told):
+    status, out, err = told(FORMS[form], "-q")
     if form != "8 bits":
         assert (status, out, err) == (0, "stdin ten of clubs\n", "")
     else:
@@ -80,8 +100,8 @@ BAD = {
 
 
 @pytest.mark.parametrize("data", BAD, ids=list(BAD.values()))
-def test_bad_headers(data):
-    status, out, err = fed(data, "-q")
+def test_bad_headers(data, told):
+    status, out, err = told(data, "-q")
     assert (status, out) == (2, "") and err.count("\n") == 1 and err.startswith("warpfst transcribe: standard input: ") and BAD[data] in err
 
 

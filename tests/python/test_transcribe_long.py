@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import struct
 import subprocess
@@ -107,15 +108,24 @@ def test_words_at_the_borders_of_pieces(tmp_path):
     assert all(index // 2 - 0.2 <= word["start"] / period < word["end"] / period <= index // 2 + 1 for index, word in enumerate(words))
 
 
-@pytest.fixture
-def recordings(tmp_path):
-    """A short recording and a long one. The results of an uninterrupted run are in `whole`."""
-    folder = tmp_path / "audio"
+@pytest.fixture(scope="module")
+def transcribed(tmp_path_factory):
+    made = tmp_path_factory.mktemp("transcribed")
+    folder = made / "audio"
     folder.mkdir()
     soundfile.write(folder / "long.flac", speech(90), 16000)
     soundfile.write(folder / "card.wav", audio.read(CARDS / "card4.wav", 16000), 16000)
-    assert main(arguments(folder, tmp_path / "whole")) == 0
-    return folder
+    assert main(arguments(folder, made / "whole")) == 0
+    return made
+
+
+@pytest.fixture
+def recordings(tmp_path, transcribed):
+    """A short recording and a long one. The results of an uninterrupted run are in `whole`."""
+    shutil.copytree(transcribed, tmp_path, dirs_exist_ok=True)
+    for path in (tmp_path / "whole").iterdir():  # they have the recordings' paths
+        path.write_text(path.read_text().replace(str(transcribed), str(tmp_path)))
+    return tmp_path / "audio"
 
 
 def arguments(folder, output, *more):

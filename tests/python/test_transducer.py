@@ -2,31 +2,18 @@
 
 import functools
 import itertools
-import json
 import math
 import os
 import pathlib
-import struct
 
 import numpy as np
 import pytest
+from conftest import write_safetensors
 
 import warpfst as wf
 
 DATA = os.environ.get("WARPFST_TRANSDUCER_DATA")  # a folder as docs/how-to/transducers.md describes, for the test with real models
 NAMES = ["<blk>", "a", "b", "c"]
-
-
-def write_safetensors(path, tensors, metadata=None):
-    header, at, blobs = ({"__metadata__": metadata} if metadata else {}), 0, []
-    for name, value in tensors.items():
-        blob = value.tobytes()
-        header[name] = {"dtype": {"float32": "F32", "float16": "F16"}[str(value.dtype)], "shape": list(value.shape), "data_offsets": [at, at + len(blob)]}
-        at += len(blob)
-        blobs.append(blob)
-    text = json.dumps(header).encode()
-    path.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(blobs))
-    return path
 
 
 class Reference:
@@ -362,6 +349,26 @@ def test_lattices(rng, tmp_path):
         assert result.cost == pytest.approx(found[0][0], abs=1e-4)
 
 
+def test_streams(rng, tmp_path):
+    """Chunks give what the whole utterance gives, also through functions, and partial results on the way."""
+    model = Reference(rng, layers=1)
+    graph = tokens_graph(model)
+    frames = (rng.normal(size=(40, 5)) * 2).astype(np.float32)
+    for loaded in (wf.Transducer.open(model.save(tmp_path / "m.safetensors")), from_functions(model)):
+        decoder = wf.Decoder(graph, transducer=loaded)
+        whole = decoder.decode(frames)[0]
+        streams = [decoder.stream(frame_seconds=0.04) for _ in range(3)]
+        for t in range(0, 40, 8):
+            events = decoder.advance(streams, [frames[t : t + 8]] * 3)
+            partials = decoder.partials(streams)
+            assert all(event.num_frames == t + 8 for event in events)
+            assert len({partial.text for partial in partials}) == 1 and partials[0].num_frames == t + 8
+        for stream in streams:
+            result = stream.finish()
+            assert result.text == whole.text and result.cost == whole.cost and list(result.alignment) == list(whole.alignment)
+            assert [(w.start, w.end) for w in result.words] == [(w.start, w.end) for w in whole.words]
+
+
 # --- bad input ----------------------------------------------------------------------------------------------------------------------------------------------
 
 
@@ -430,9 +437,12 @@ def test_graph_and_options_that_do_not_fit(small):
             wf.Decoder(graph, transducer=loaded, **options)
     with pytest.raises(wf.ArgumentError, match="max_symbols"):
         wf.Decoder(graph, transducer=loaded, max_symbols=0)
-    decoder = wf.Decoder(graph, transducer=loaded)
-    with pytest.raises(wf.UnsupportedError, match="streams"):
-        decoder.stream()
+    words = wf.build_ctc_graph(tokens=NAMES, lexicon=LEXICON, words=["<eps>", *LEXICON], topology="transducer")
+    decoder = wf.Decoder(words, transducer=loaded)
+    stream = decoder.stream()
+    stream.accept(np.zeros((2, 5), np.float32))
+    with pytest.raises(wf.UnsupportedError, match="a scorer is for a whole utterance"):
+        stream.set_boost({"ab": 1.0})
 
 
 def test_bad_utterances(small, rng):

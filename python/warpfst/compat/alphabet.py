@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-_WORD_START = "\u2581"
-_CONTINUES = "##"  # WordPiece: the label continues a word, all others begin one
+from ..joining import CONTINUES, WORD_START
+
 _BLANKS = ("", "<pad>", "[PAD]", "<blank>", "<blk>", "_")
 _UNKNOWN, _UNKNOWN_TEXT = ("<unk>", "[UNK]"), "\u2047"
 
@@ -30,8 +30,8 @@ class Alphabet:
         U+2047. In the style of WordPiece (##ing), all labels without ## begin words.
         """
         names = list(labels)
-        is_bpe = any(name.startswith((_WORD_START, _CONTINUES)) for name in names)
-        pieces = any(name.startswith(_CONTINUES) for name in names) and not any(name.startswith(_WORD_START) for name in names)
+        is_bpe = any(name.startswith((WORD_START, CONTINUES)) for name in names)
+        pieces = any(name.startswith(CONTINUES) for name in names) and not any(name.startswith(WORD_START) for name in names)
         blank = next((name for name in _BLANKS if name in names), None)
         if blank is None:
             names.append("")
@@ -47,8 +47,8 @@ class Alphabet:
         """For each label: (text, does it begin a word, does it end a word, without text the one before it)."""
         found = []
         for label in self.labels:
-            text = "" if label == " " else label.strip(_WORD_START)
-            found.append((text, label.startswith(_WORD_START), label == " " or (bool(text) and label.endswith(_WORD_START))))
+            text = "" if label == " " else label.strip(WORD_START)
+            found.append((text, label.startswith(WORD_START), label == " " or (bool(text) and label.endswith(WORD_START))))
         return found
 
     def dumps(self) -> str:
@@ -68,7 +68,7 @@ def _normalize(name: str, blank: str | None, space: str | None, is_bpe: bool, pi
     if name == space:
         return " "
     if name in _UNKNOWN:
-        return f"{_WORD_START}{_UNKNOWN_TEXT}{_WORD_START}" if is_bpe else _UNKNOWN_TEXT
+        return f"{WORD_START}{_UNKNOWN_TEXT}{WORD_START}" if is_bpe else _UNKNOWN_TEXT
     if pieces:
-        return name[len(_CONTINUES) :] if name.startswith(_CONTINUES) else _WORD_START + name
+        return name[len(CONTINUES) :] if name.startswith(CONTINUES) else WORD_START + name
     return name

@@ -1,24 +1,18 @@
 """torchaudio's decoders (torchaudio.models.decoder).
 
-`ctc_decoder` is implemented with the library's trie beam search, as in compat.flashlight. `cuda_ctc_decoder` is implemented with a decoding graph of the tokens: it
-searches for best paths and does not sum over alignments.
+Both are implemented with the library's trie beam search, as in compat.flashlight.
 """
 
 from __future__ import annotations
 
-import concurrent.futures
 import itertools
 import math
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
-from ..decoder import Decoder
-from ..graphs import build_ctc_graph
-from ..results import Result
 from ..scores import Batch
-from ..symbols import Symbols
 from .flashlight.decoder import (
     LM,
     CriterionType,
@@ -42,8 +36,7 @@ if TYPE_CHECKING:
 
 CTCDecoderLM, CTCDecoderLMState = LM, LMState  # a language model of your own is a subclass of CTCDecoderLM
 
-_TOKEN_BEAM = 12.0
-_NO_BEAM = "the best path needs no beam, and no frame is skipped"
+_TOKEN_BEAM = 12.0  # of cuda_ctc_decoder, whose beam_size is the other limit
 
 
 class CTCHypothesis(NamedTuple):
@@ -92,17 +85,8 @@ class CTCDecoder:
         """
         if len(emissions.shape) != 3:
             raise ValueError(f"emissions have shape {list(emissions.shape)}, expected [utterances, frames, tokens]")
-        batch, tensors = Batch(_detached(emissions), lengths), _is_tensor(emissions)
-
-        def decode(i: int) -> list[DecodeResult]:
-            return self.decoder.decode_best(batch.scores[i], self.nbest)
-
-        threads = 1 if self.decoder.calls_python else min(len(batch), os.cpu_count() or 1)
-        if threads <= 1:
-            found: Iterable[list[DecodeResult]] = map(decode, range(len(batch)))
-            return [self._hypotheses(results, tensors) for results in found]
-        with concurrent.futures.ThreadPoolExecutor(threads) as pool:
-            return [self._hypotheses(results, tensors) for results in pool.map(decode, range(len(batch)))]
+        tensors = _is_tensor(emissions)
+        return [self._hypotheses(results, tensors) for results in self.decoder.decode_batch(Batch(_detached(emissions), lengths), self.nbest)]
 
     def decode_begin(self) -> None:
         """Begins an utterance that is given step by step."""
@@ -247,7 +231,7 @@ class CUCTCHypothesis(NamedTuple):
 
 
 class CUCTCDecoder:
-    """Returned by `cuda_ctc_decoder`. Tensors may be on a GPU or on the CPU; a decoder is created for each device when it is first used."""
+    """Returned by `cuda_ctc_decoder`, which has the arguments. Log-probabilities may be on a GPU or in host memory; the search is one on the CPU, by all processors."""
 
     def __init__(
         self,
@@ -258,47 +242,48 @@ class CUCTCDecoder:
         blank_skip_threshold: float = 0.95,
         cuda_stream: Any = None,
     ) -> None:
-        """`cuda_stream`: the stream on which the scores are made (Decoder.set_stream). The other arguments: `cuda_ctc_decoder`."""
-        warn_ignored(_NO_BEAM, beam_size=(beam_size, 10), blank_skip_threshold=(blank_skip_threshold, 0.95))
-        if nbest < 1:
-            raise ValueError(f"nbest is {nbest}, expected at least 1")
-        table = Symbols(vocab_list)
-        blank = table.text(blank_id)
-        if blank is None or len(table) != len(vocab_list):
-            raise ValueError("there is no blank, or a token is given twice")
-        # Only the `correct` topology distinguishes a held "a" from "a a" in every path. For the best path alone the cheaper default is enough.
-        self.graph = build_ctc_graph(table, blank=blank) if nbest == 1 else build_ctc_graph(table, blank=blank, topology="correct")
-        self._nbest, self._stream = nbest, cuda_stream
-        self._decoders: dict[str, Decoder] = {}
-
-    def _decoder(self, device: str) -> Decoder:
-        if device not in self._decoders:
-            listed: Any = {"lattice_beam": _TOKEN_BEAM, "determinize": True, "confidences": False, "nbest": self._nbest} if self._nbest > 1 else {}
-            self._decoders[device] = Decoder(self.graph, beam=_TOKEN_BEAM, device=device, **listed)
-            if self._stream is not None and device != "cpu":
-                self._decoders[device].set_stream(self._stream)
-        return self._decoders[device]
+        """`cuda_stream`: the stream on which the scores are made, an object or a number; None: torch's current one."""
+        if not 1 <= nbest <= beam_size:
+            raise ValueError(f"nbest is {nbest}, expected 1 to beam_size, which is {beam_size}")
+        if not 0 <= blank_id < len(vocab_list):
+            raise ValueError(f"blank_id is {blank_id}, there are {len(vocab_list)} tokens")
+        self.vocab_list, self.blank_id, self.nbest, self.cuda_stream = list(vocab_list), blank_id, nbest, cuda_stream
+        # A prefix is two hypotheses: one that ends with a blank, and one that does not.
+        options = LexiconFreeDecoderOptions(
+            beam_size=2 * beam_size, beam_size_token=len(vocab_list), beam_threshold=_TOKEN_BEAM, lm_weight=0, sil_score=0, log_add=True, criterion_type=CriterionType.CTC
+        )
+        self._decoder = LexiconFreeDecoder(options, ZeroLM(), blank_id, blank_id, [], blank_skip=blank_skip_threshold if blank_skip_threshold < 1 else 0)
 
     def __call__(self, log_prob: Any, encoder_out_lens: Any) -> list[list[CUCTCHypothesis]]:
-        """Decodes log_prob [batch, frames, tokens] with lengths encoder_out_lens [batch]. Returns the hypotheses of each utterance, best first."""
-        kind, number = (int(x) for x in log_prob.__dlpack_device__())
-        decoder = self._decoder(f"cuda:{number}" if kind == 2 else "cpu")
-        return [self._hypotheses(result) for result in decoder.decode(log_prob, encoder_out_lens)]
+        """The `nbest` hypotheses of each utterance, best first, of log_prob [utterances, frames, tokens] with lengths encoder_out_lens [utterances]."""
+        if self.cuda_stream is not None:
+            _wait_for(self.cuda_stream)
+        if log_prob.shape[-1] != len(self.vocab_list):
+            raise ValueError(f"log_prob has {log_prob.shape[-1]} columns, there are {len(self.vocab_list)} tokens")
+        return [[self._hypothesis(result) for result in results] for results in self._decoder.decode_batch(Batch(_detached(log_prob), encoder_out_lens), self.nbest)]
 
-    def _hypotheses(self, result: Result) -> list[CUCTCHypothesis]:
-        if self._nbest == 1:
-            return [CUCTCHypothesis([word.label - 1 for word in result.words], [word.text for word in result.words], -result.acoustic_cost)]
-        return [CUCTCHypothesis([label - 1 for label in one.labels], one.text.split(), -one.cost) for one in result.nbest(self._nbest)]
+    def _hypothesis(self, result: DecodeResult) -> CUCTCHypothesis:
+        tokens = [token for token, _ in itertools.groupby(result.tokens) if token != self.blank_id]
+        return CUCTCHypothesis(tokens, [self.vocab_list[token] for token in tokens], result.score)
+
+
+def _wait_for(stream: Any) -> None:
+    if not hasattr(stream, "synchronize"):
+        import torch
+
+        stream = torch.cuda.ExternalStream(stream)
+    stream.synchronize()
 
 
 def cuda_ctc_decoder(tokens: Path | Sequence[str], nbest: int = 1, beam_size: int = 10, blank_skip_threshold: float = 0.95) -> CUCTCDecoder:
-    """torchaudio's `cuda_ctc_decoder`. `tokens` is a file with one token per line, or a list; the blank comes first. There are no words and no language model.
+    """torchaudio's `cuda_ctc_decoder`: a beam search for any tokens, which sums over the alignments of a prefix. There are no words and no language model.
 
-    beam_size and blank_skip_threshold, which make torchaudio's search cheaper, have no effect: no frame is skipped, and the best path needs no beam. With nbest > 1,
-    hypotheses are those within 12 nats of the best; the score of each is that of its best path.
+    tokens                file with a token on each line, or a list; the blank comes first
+    nbest                 hypotheses to return, at most beam_size
+    beam_size             prefixes that are kept in each frame, if they are within 12 nats of the best
+    blank_skip_threshold  frames in which the blank's probability is at least this high take no other token; 1: none
     """
-    warn_ignored(_NO_BEAM, beam_size=(beam_size, 10), blank_skip_threshold=(blank_skip_threshold, 0.95))
     if isinstance(tokens, (str, os.PathLike)):
         with open(tokens, encoding="utf-8") as file:
             tokens = [line.split()[0] for line in file if line.strip()]
-    return CUCTCDecoder(tokens, nbest=nbest)
+    return CUCTCDecoder(tokens, nbest=nbest, beam_size=beam_size, blank_skip_threshold=blank_skip_threshold)

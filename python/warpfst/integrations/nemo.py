@@ -6,11 +6,12 @@ import lzma
 import os
 import tarfile
 import zlib
+from collections.abc import Mapping
 from typing import Any
 
 from ..decoder import Decoder
 from ..errors import FileError, FormatError, UnsupportedError
-from ..joining import WORD_START
+from ..joining import CONTINUES, WORD_START
 from . import files
 from .tokens import AnyModel, ModelTokens, Path
 
@@ -29,58 +30,80 @@ def _content(archive: tarfile.TarFile, name: str, source: str) -> bytes:
     return file.read()
 
 
-def _section(config: Any, *names: str) -> dict[str, Any]:
+def _section(config: Any, *names: str) -> Mapping[str, Any]:
+    """A part of a configuration: a dict of YAML, or a model's, which is a mapping of omegaconf."""
     for name in names:
-        config = config.get(name) if isinstance(config, dict) else None
-    return config if isinstance(config, dict) else {}
+        config = config.get(name) if isinstance(config, Mapping) else None
+    return config if isinstance(config, Mapping) else {}
 
 
-def _frame_shift(config: dict[str, Any]) -> float | None:
+def _frame_shift(config: Any) -> float | None:
     """Seconds of a frame of features times the encoder's subsampling."""
     stride, factor = _section(config, "preprocessor").get("window_stride"), _section(config, "encoder").get("subsampling_factor")
     return stride * factor if isinstance(stride, (int, float)) and isinstance(factor, int) else None
 
 
-def _tokens(vocabulary: Any, source: str, processor: Any, spelling: Any, frame_shift: float | None) -> ModelTokens:
+def _pieces(processor: Any) -> list[str]:
+    return [processor.id_to_piece(piece) for piece in range(processor.get_piece_size())]
+
+
+def _of_language(vocabularies: Mapping[str, list[str]], language: str | None, source: str) -> list[str]:
+    """The vocabulary of an aggregate tokenizer: those of its languages in a row. Tokens of other languages are named <LANGUAGE:TOKEN>, and no word has them."""
+    if language not in vocabularies:
+        raise FormatError(f"{source}: no language {language!r}: give target_lang=, one of {', '.join(vocabularies)}")
+    return [name if each == language else f"<{each}:{name}>" for each, names in vocabularies.items() for name in names]
+
+
+def _tokens(vocabulary: Any, source: str, spelling: Any, frame_shift: float | None) -> ModelTokens:
     """The blank follows the vocabulary. Without a tokenizer, tokens are characters; the space is between words."""
-    if processor is not None:
-        vocabulary = [processor.id_to_piece(piece) for piece in range(processor.get_piece_size())]
     if not isinstance(vocabulary, list) or not vocabulary or not all(isinstance(name, str) for name in vocabulary):
         raise FormatError(f"{source}: decoder.vocabulary: expected a list of texts")
-    if any(name.startswith("##") for name in vocabulary) and not any(name.startswith(WORD_START) for name in vocabulary):
+    if any(name.startswith(CONTINUES) for name in vocabulary) and not any(name.startswith(WORD_START) for name in vocabulary):
         raise UnsupportedError(f"{source}: a WordPiece tokenizer; expected sentencepiece or characters")
     separator = " " if " " in vocabulary else None
     return ModelTokens([*vocabulary, "<blank>"], len(vocabulary), source, separator, spelling=spelling, frame_shift=frame_shift)
 
 
-def _from_archive(path: str) -> ModelTokens:
+def _from_archive(path: str, language: str | None) -> ModelTokens:
     if not os.path.exists(path):
         raise FileError(f"{path}: no such file")
     try:
         with tarfile.open(path) as archive:
             name = "model_config.yaml"
             config = files.parse_yaml(files.decode_utf8(_content(archive, name, path), f"{path}: {name}"), f"{path}: {name}")
-            kept = str(_section(config, "tokenizer").get("model_path") or "").removeprefix("nemo:")
-            content = _content(archive, kept, path) if kept else None
+            tokenizers = _section(config, "tokenizer", "langs") or {"": _section(config, "tokenizer")}
+            kept = {key: str(_section(tokenizers, key).get("model_path") or "").removeprefix("nemo:") for key in tokenizers}
+            content = {key: _content(archive, name, path) for key, name in kept.items() if name}
     except (tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError) as why:
         raise FormatError(f"{path}: not a .nemo archive: {why}") from why
-    processor = None if content is None else files.open_sentencepiece(content, f"{path}: {kept}")
-    spelling = None if processor is None else files.spelling_of(processor)
-    decoder = _section(config, "aux_ctc", "decoder") or _section(config, "decoder")  # aux_ctc: of hybrid models
-    return _tokens(decoder.get("vocabulary"), path, processor, spelling, _frame_shift(config))
+    processors = {key: files.open_sentencepiece(each, f"{path}: {kept[key]}") for key, each in content.items()}
+    if not processors:
+        decoder = _section(config, "aux_ctc", "decoder") or _section(config, "decoder")  # aux_ctc: of hybrid models
+        return _tokens(decoder.get("vocabulary"), path, None, _frame_shift(config))
+    language = "" if "" in processors else language
+    vocabulary = _of_language({key: _pieces(each) for key, each in processors.items()}, language, path)
+    return _tokens(vocabulary, path, files.spelling_of(processors[str(language)]), _frame_shift(config))
 
 
-def nemo_tokens(model: Path | Any) -> ModelTokens:
-    """Tokens of a NeMo model with a CTC decoder, also of the CTC part of a hybrid model: a .nemo archive, or a model object."""
+def nemo_tokens(model: Path | Any, target_lang: str | None = None) -> ModelTokens:
+    """Tokens of a NeMo model with a CTC decoder, also of the CTC part of a hybrid model: a .nemo archive, or a model object.
+
+    target_lang  the language of an aggregate tokenizer, which has several; only its tokens are found
+    """
     if isinstance(model, (str, os.PathLike)):
-        return _from_archive(os.fspath(model))
+        return _from_archive(os.fspath(model), target_lang)
     decoder: Any = getattr(model, "ctc_decoder", None) or getattr(model, "decoder", None)
     if not hasattr(decoder, "vocabulary"):
         raise TypeError(f"{type(model).__name__}: expected a .nemo archive or a model with decoder.vocabulary")
     tokenizer = getattr(model, "tokenizer", None)
-    return _tokens(list(decoder.vocabulary), type(model).__name__, None, tokenizer and tokenizer.text_to_tokens, None)
+    vocabulary, source = list(decoder.vocabulary), type(model).__name__
+    languages = getattr(tokenizer, "tokenizers_dict", None)
+    if languages is not None:
+        vocabulary = _of_language({key: _pieces(each.tokenizer) for key, each in languages.items()}, target_lang, source)
+        tokenizer = languages[target_lang]
+    return _tokens(vocabulary, source, tokenizer and tokenizer.text_to_tokens, _frame_shift(getattr(model, "cfg", None)))
 
 
-def from_nemo(model: Path | Any, lm: AnyModel | None = None, **options: Any) -> Decoder:
-    """A decoder for a NeMo model. `model`: `nemo_tokens`; `lm` and options: `ModelTokens.decoder`."""
-    return nemo_tokens(model).decoder(lm, **options)
+def from_nemo(model: Path | Any, lm: AnyModel | None = None, *, target_lang: str | None = None, **options: Any) -> Decoder:
+    """A decoder for a NeMo model. `model` and `target_lang`: `nemo_tokens`; `lm` and options: `ModelTokens.decoder`."""
+    return nemo_tokens(model, target_lang).decoder(lm, **options)

@@ -9,10 +9,12 @@ from typing import Any
 
 from ..decoder import Decoder
 from ..errors import ArgumentError, FormatError
+from ..joining import WORD_START
 from . import files
 from .tokens import AnyModel, ModelTokens, Path
 
 _SPACES = ("<space>", "|")
+_ESPNET_SUBSAMPLING = {"linear": 1, "conv2d1": 1, "conv2d2": 2, "conv2d": 4, "conv2d6": 6, "conv2d8": 8}  # input_layer of the encoder
 
 
 def _separator(names: Sequence[str]) -> str | None:
@@ -21,7 +23,10 @@ def _separator(names: Sequence[str]) -> str | None:
 
 def _tokens(names: list[str], source: str, bpe_model: Path | None, **known: Any) -> ModelTokens:
     spelling = None if bpe_model is None else files.spelling_of(files.open_sentencepiece(bpe_model, os.fspath(bpe_model)))
-    return ModelTokens(names, files.blank_column(names, source), source, _separator(names), spelling=spelling, **known)
+    separator = _separator(names)
+    if separator is None and spelling is None and [name for name in names if name.startswith(WORD_START)] == [WORD_START]:
+        separator = WORD_START  # begins no other token: it is between words, as in WeNet's models of characters
+    return ModelTokens(names, files.blank_column(names, source), source, separator, spelling=spelling, **known)
 
 
 def _beside(folder: pathlib.Path, pattern: str) -> pathlib.Path | None:
@@ -30,11 +35,27 @@ def _beside(folder: pathlib.Path, pattern: str) -> pathlib.Path | None:
     return found[0] if len(found) == 1 else None
 
 
+def _named_by(config: pathlib.Path, name: str) -> pathlib.Path:
+    """A file that config.yaml names. ESPnet's names are relative to the folder of the recipe, which is one of those above that of config.yaml."""
+    return next((folder / name for folder in config.absolute().parents if (folder / name).exists()), config.parent / name)
+
+
+def _espnet_frame_shift(config: dict[str, Any]) -> float | None:
+    """Seconds of a frame of features times the encoder's subsampling. Settings that config.yaml leaves out have ESPnet's defaults."""
+    audio, encoder = config.get("frontend_conf") or {}, config.get("encoder_conf") or {}
+    try:
+        factor = _ESPNET_SUBSAMPLING.get(encoder.get("input_layer", "conv2d"))
+        known = config.get("frontend") == "default" and factor is not None
+        return audio.get("hop_length", 128) * factor / audio.get("fs", 16000) if known else None
+    except (ArithmeticError, AttributeError, TypeError):  # not told as numbers
+        return None
+
+
 def espnet_tokens(token_list: Path, bpe_model: Path | None = None) -> ModelTokens:
     """Tokens of an ESPnet model.
 
     token_list  tokens.txt (one token a line), or config.yaml of the trained model, which lists them (token_list, bpemodel)
-    bpe_model   bpe.model (default: the file of config.yaml, relative to its folder, or the one beside token_list)
+    bpe_model   bpe.model (default: the file that config.yaml names, relative to its folder or one above it; or the one beside token_list)
     """
     path = pathlib.Path(token_list)
     if path.suffix not in (".yaml", ".yml"):
@@ -43,7 +64,7 @@ def espnet_tokens(token_list: Path, bpe_model: Path | None = None) -> ModelToken
     names = config.get("token_list")
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise FormatError(f"{path}: token_list: expected a list of texts")
-    return _tokens(names, str(path), bpe_model or (path.parent / str(config["bpemodel"]) if config.get("bpemodel") else None))
+    return _tokens(names, str(path), bpe_model or (_named_by(path, str(config["bpemodel"])) if config.get("bpemodel") else None), frame_shift=_espnet_frame_shift(config))
 
 
 def icefall_tokens(lang: Path, bpe_model: Path | None = None) -> ModelTokens:

@@ -175,6 +175,21 @@ static wf_status send_sections(wf__gpu_worker *worker, wf__gpu_model *model, wf_
   return WF_OK;
 }
 
+/* Before memory is taken: a model can be larger than all of it. */
+static wf_status check_limit(const wf__gpu_worker *worker, const wf__gpu_model *model,
+                             wf_error *err) {
+  const uint64_t limit = (uint64_t)worker->options.gpu_memory;
+  uint64_t others = worker->graph_bytes;
+  for (uint64_t i = 0; i < worker->scorers.models.size; i++)
+    others += worker->scorers.models.data[i].bytes;
+  if (limit == 0 || (others < limit && model->bytes <= limit - others)) return WF_OK;
+  return wf__fail(err, WF_ERR_MEMORY,
+                  "device cuda:%d: the language model takes %llu bytes beside the graph and other "
+                  "models (%llu), gpu_memory is %llu; see placement and lm_gpu_bytes",
+                  worker->device, (unsigned long long)model->bytes, (unsigned long long)others,
+                  (unsigned long long)limit);
+}
+
 static wf_status find_model(wf__gpu_worker *worker, const wf__flat_part *part,
                             const wf__wlm_view **out, wf_error *err) {
   wf__gpu_scorers *scorers = &worker->scorers;
@@ -189,9 +204,9 @@ static wf_status find_model(wf__gpu_worker *worker, const wf__flat_part *part,
       .lm = wf_wlm_ref(part->model), .placement = part->placement, .wanted = part->gpu_bytes};
   atomic_fetch_add(&model.lm->num_copies, 1);
   plan_model(&model);
-  wf_status status = WF_OK;
+  wf_status status = check_limit(worker, &model, err);
   cudaError_t code = cudaSuccess;
-  if (model.bytes > 0) code = cudaMalloc((void **)&model.memory, model.bytes);
+  if (status == WF_OK && model.bytes > 0) code = cudaMalloc((void **)&model.memory, model.bytes);
   if (code != cudaSuccess)
     status =
         wf__cuda_fail(err, code, "room for the language model; see placement and lm_gpu_bytes");

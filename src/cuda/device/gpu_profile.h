@@ -13,7 +13,9 @@
  *   12.0             RTX 50                  99 KB                   yes
  *
  * (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".) Tests compile a
- * smaller profile for a larger GPU: -DWF__SHARED_KB=99 -DWF__HAS_CLUSTERS=0. */
+ * smaller profile for a larger GPU: -DWF__SHARED_KB=99 -DWF__HAS_CLUSTERS=0. Only files of search/
+ * and device/ may depend on WF__SHARED_KB: CI compiles only these for every size (CMakeLists.txt).
+ */
 #ifndef WF_CUDA_DEVICE_GPU_PROFILE_H
 #define WF_CUDA_DEVICE_GPU_PROFILE_H
 

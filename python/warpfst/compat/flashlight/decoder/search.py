@@ -118,7 +118,9 @@ class _Search(Handle):
 class BeamDecoder:
     """What both decoders have: an utterance in one piece (`decode`), or step by step. One thread at a time."""
 
-    def __init__(self, options: Options, trie: Trie | None, lm: Any, silence: int, blank: int, unknown: int, transitions: Sequence[float], is_token_lm: bool) -> None:
+    def __init__(
+        self, options: Options, trie: Trie | None, lm: Any, silence: int, blank: int, unknown: int, transitions: Sequence[float], is_token_lm: bool, blank_skip: float = 0
+    ) -> None:
         if options.criterion_type == CriterionType.S2S:
             raise UnsupportedError("criterion_type=S2S is not supported, only CTC and ASG: sequence-to-sequence models need their own search")
         if not all(callable(getattr(lm, name, None)) for name in ("start", "score", "finish")):
@@ -139,7 +141,7 @@ class BeamDecoder:
         elif type(lm) is not ZeroLM:
             self._function = LmCall(lm)
             parts.lm_fn, parts.user = ctypes.cast(lib.wf_python_score, _abi.wf_trie_lm_fn), self._function.pointer
-        self._searcher = _Searcher(create("wf_trie_searcher_create", ctypes.byref(parts), _c_options(options, is_token_lm)))
+        self._searcher = _Searcher(create("wf_trie_searcher_create", ctypes.byref(parts), _c_options(options, is_token_lm, blank_skip)))
         self._search: _Search | None = None
 
     @property
@@ -188,10 +190,17 @@ class BeamDecoder:
         self.decode_end()
         return self.get_all_final_hypothesis()
 
-    def decode_best(self, scores: Any, count: int) -> list[DecodeResult]:
-        """The best `count` hypotheses of the utterance with these wf_scores. If no function in Python is called, any number of threads may do so."""
+    def decode_batch(self, batch: Batch, count: int) -> list[list[DecodeResult]]:
+        """The best `count` hypotheses of each utterance, by all processors, unless the language model is a function in Python."""
         if self._function is not None:
-            self._function.restart()
+            return [self._decode_alone(scores, count) for scores in batch.scores]
+        paths = (ctypes.POINTER(_abi.wf_trie_paths) * len(batch))()
+        call("wf_trie_decode", self._searcher.address, batch.scores, len(batch), count, 0, paths)
+        return [_Paths(ctypes.addressof(one.contents)).results() for one in paths]
+
+    def _decode_alone(self, scores: Any, count: int) -> list[DecodeResult]:
+        assert self._function is not None
+        self._function.restart()
         with _Search(create("wf_trie_search_create", self._searcher.address)) as search:
             self._call("wf_trie_search_step", search.address, ctypes.byref(scores))
             self._call("wf_trie_search_end", search.address)
@@ -235,7 +244,7 @@ def _scores(emissions: Any, frames: int | None, columns: int | None) -> tuple[An
     return scores, batch
 
 
-def _c_options(options: Options, is_token_lm: bool) -> Any:
+def _c_options(options: Options, is_token_lm: bool, blank_skip: float) -> Any:
     values = {
         "beam_size": options.beam_size,
         "beam_size_token": options.beam_size_token,
@@ -245,6 +254,7 @@ def _c_options(options: Options, is_token_lm: bool) -> Any:
         "sum_alignments": options.log_add,
         "asg": options.criterion_type == CriterionType.ASG,
         "token_lm": is_token_lm,
+        "blank_skip": blank_skip,
     }
     if isinstance(options, LexiconDecoderOptions):
         values["word_score"] = options.word_score
@@ -287,10 +297,13 @@ class LexiconDecoder(BeamDecoder):
 class LexiconFreeDecoder(BeamDecoder):
     """A beam search for any tokens, with a language model of tokens. Arguments as for `LexiconDecoder`."""
 
-    def __init__(self, options: LexiconFreeDecoderOptions, lm: Any, sil_token_idx: int, blank_token_idx: int, transitions: Sequence[float]) -> None:
+    def __init__(
+        self, options: LexiconFreeDecoderOptions, lm: Any, sil_token_idx: int, blank_token_idx: int, transitions: Sequence[float], *, blank_skip: float = 0
+    ) -> None:
+        """blank_skip: frames whose blank has at least this probability take no other token; 0: none. flashlight-text lacks it."""
         if options.criterion_type != CriterionType.ASG:
             warn_ignored(_NO_TRANSITIONS, transitions=(list(transitions), []))
-        super().__init__(options, None, lm, sil_token_idx, blank_token_idx, -1, transitions, False)
+        super().__init__(options, None, lm, sil_token_idx, blank_token_idx, -1, transitions, False, blank_skip)
 
     def get_options(self) -> Options:
         return self._options

@@ -1,0 +1,121 @@
+/* test_token_joiner.c - words from tokens, against text in which every token that begins or ends a
+ * word is a space. */
+#include "testing.h"
+
+static wf_symbols *table_of(const char *names) {
+  wf_error err = {0};
+  wf_symbols *table;
+  char copy[256], *place = NULL;
+  assert_ok(wf_symbols_create("tokens", &table, &err));
+  snprintf(copy, sizeof copy, "<eps> %s", names);
+  for (char *name = strtok_r(copy, " ", &place); name != NULL; name = strtok_r(NULL, " ", &place))
+    assert_ok(wf_symbols_add(table, name, -1, NULL, &err));
+  return table;
+}
+
+struct kind {
+  const char *names, *separator; /* names: with ## of no meaning too, where the table has none */
+  const char *usual;             /* the separator that NULL stands for */
+  bool marks_rest;
+};
+static const struct kind kinds[] = {{"_ _HE LL _O <unk> [UNK]", NULL, "", false},
+                                    {"| A BB <pad> [PAD] <s>", NULL, "|", false},
+                                    {"<space> A BB <unk>", NULL, "<space>", false},
+                                    {"| / A BB", "/", "/", false},
+                                    {"_HE LL ##O ## _ < > []", NULL, "", true}};
+
+/* Adds what a token adds to the text: a space where a word begins or ends, and its part. */
+static void add_part(char *text, const struct kind *kind, const char *name) {
+  size_t size = strlen(name);
+  bool brackets =
+      (name[0] == '<' && name[size - 1] == '>') || (name[0] == '[' && name[size - 1] == ']');
+  if (kind->usual[0] != '\0' && strcmp(name, kind->usual) == 0)
+    strcat(text, " ");
+  else if (brackets && size > 2)
+    return;
+  else if (strncmp(name, "\xE2\x96\x81", 3) == 0)
+    strcat(strcat(text, " "), name + 3);
+  else if (kind->marks_rest && strncmp(name, "##", 2) == 0)
+    strcat(text, name + 2);
+  else
+    strcat(strcat(text, kind->marks_rest ? " " : ""), name);
+}
+
+/* The kind's names, with U+2581 for _. */
+static size_t names_of(const struct kind *kind, char *memory, const char **names) {
+  size_t count = 0;
+  char *place = NULL, *at = memory;
+  for (const char *c = kind->names; *c != '\0'; c++)
+    at = *c == '_' ? stpcpy(at, "\xE2\x96\x81") : (*at = *c, at + 1);
+  *at = '\0';
+  for (char *name = strtok_r(memory, " ", &place); name; name = strtok_r(NULL, " ", &place))
+    names[count++] = name;
+  return count;
+}
+
+static void check(const wf_token_joiner *joiner, const struct kind *kind, const char *const *names,
+                  size_t count) {
+  size_t bytes = 0, at = 0;
+  char *place = NULL, wanted[256] = "";
+  for (size_t i = 0; i < count; i++) bytes += strlen(names[i]) + 1;
+  wf_joined_word *words = malloc((count + 1) * sizeof *words);
+  char *text = malloc(bytes + 1); /* one more, because malloc(0) may be NULL */
+  size_t num_words = wf_token_joiner_join(joiner, names, count, words, text);
+  for (size_t i = 0; i < count; i++) add_part(wanted, kind, names[i]);
+  for (char *word = strtok_r(wanted, " ", &place); word; word = strtok_r(NULL, " ", &place)) {
+    char made[256] = "";
+    assert_true(at < num_words);
+    assert_string_equal(words[at].text, word);
+    assert_true(words[at].text + strlen(word) < text + bytes);
+    assert_true(words[at].first <= words[at].last && words[at].last < count);
+    assert_true(at == 0 || words[at].first > words[at - 1].last);
+    for (size_t i = words[at].first; i <= words[at].last; i++) add_part(made, kind, names[i]);
+    assert_string_equal(made[0] == ' ' ? made + 1 : made, word);
+    at++;
+  }
+  assert_int_equal(at, num_words);
+  free(words);
+  free(text);
+}
+
+static void test_join(void **state) {
+  (void)state;
+  wf_error err = {0};
+  for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+    test_rng rng = {k + 1};
+    char memory[256], joined[256] = "";
+    const char *names[16], *chosen[12];
+    wf_token_joiner *joiner;
+    size_t num_names = names_of(&kinds[k], memory, names);
+    for (size_t i = 0; i < num_names; i++) strcat(strcat(joined, names[i]), " ");
+    wf_symbols *table = table_of(joined);
+    assert_ok(wf_token_joiner_create(table, kinds[k].separator, &joiner, &err));
+    wf_symbols_free(table);
+    if (!kinds[k].marks_rest) names[num_names++] = "##X"; /* the table lacks it: plain text */
+    for (int times = 0; times < 2000; times++) {
+      size_t count = test_below(&rng, 13);
+      for (size_t i = 0; i < count; i++) chosen[i] = names[test_below(&rng, (uint32_t)num_names)];
+      check(joiner, &kinds[k], chosen, count);
+    }
+    wf_token_joiner_free(joiner);
+  }
+}
+
+static void test_errors(void **state) {
+  (void)state;
+  wf_error err = {0};
+  wf_token_joiner *joiner;
+  wf_symbols *table = table_of("A B");
+  assert_int_equal(wf_token_joiner_create(NULL, NULL, &joiner, &err), WF_ERR_ARGUMENT);
+  assert_null(joiner);
+  assert_int_equal(wf_token_joiner_create(table, "/", &joiner, &err), WF_ERR_ARGUMENT);
+  assert_non_null(strstr(err.message, "tokens has no token '/'"));
+  assert_null(joiner);
+  wf_token_joiner_free(NULL);
+  wf_symbols_free(table);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_join), cmocka_unit_test(test_errors)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
