@@ -97,7 +97,7 @@ WF_API wf_status wf_decoder_create_transducer(const wf_graph *graph, const wf_tr
  * requests these at once. */
 typedef struct wf_transducer_stats {
   uint64_t num_rounds, num_rows, num_contexts; /* rows of the joiner, and of the predictor */
-  double search_s; /* threads searched */
+  double search_s;                             /* threads searched */
   double submit_s; /* requests were gathered; models behind functions: and computed */
   double wait_s;   /* nobody searched, because the GPU was not done */
   uint64_t reserved[8];

@@ -14,7 +14,8 @@ typedef struct tensors {
 } tensors;
 
 /* Weights are smaller in wider layers, so that rounding errors of states stay small. */
-static inline void add_tensor(tensors *all, test_rng *rng, const char *name, size_t rows, size_t cols) {
+static inline void add_tensor(tensors *all, test_rng *rng, const char *name, size_t rows,
+                              size_t cols) {
   const float scale = 2 / sqrtf((float)(cols > 4 ? cols : 4));
   const size_t count = rows * (cols > 0 ? cols : 1);
   char shape[64];

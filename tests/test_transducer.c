@@ -224,7 +224,8 @@ static void make_task(struct task *task, uint64_t seed, bool wide) {
   task->functions.coarse = task->functions.context_size > 0 && test_below(&rng, 2);
   wf_transducer_parts parts = parts_of(&task->functions, num_tokens, num_durations);
   assert_ok(wf_transducer_create(&parts, &task->model, &err));
-  wf_fst *fst = test_transducer_graph(&rng, num_tokens, NUM_WORDS, 1 + (int)test_below(&rng, wide ? 4 : 6));
+  wf_fst *fst =
+      test_transducer_graph(&rng, num_tokens, NUM_WORDS, 1 + (int)test_below(&rng, wide ? 4 : 6));
   assert_ok(wf_graph_create(fst, NULL, 0, &task->graph, &err));
   wf_fst_free(fst);
   set_options(task, &rng, wide);

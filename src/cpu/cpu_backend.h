@@ -22,8 +22,8 @@ struct wf__cpu_backend {
   wf__transducer_weights *transducer_weights; /* on a GPU; NULL: the CPU computes */
   wf__transducer_group *transducer_groups[WF__TRANSDUCER_GROUPS];
   wf_transducer_stats transducer_stats;
-  void *stream;  /* of the caller's scores on a GPU */
-  bool broken;   /* by a GPU's error */
+  void *stream; /* of the caller's scores on a GPU */
+  bool broken;  /* by a GPU's error */
 };
 
 /* cpu_utterance.c */

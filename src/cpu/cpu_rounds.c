@@ -38,8 +38,8 @@ static void run_item(void *user, uint64_t item, int worker) {
   (void)worker;
   r->waits[i] = false;
   if (lane->utterance == NONE) return;
-  wf_status status = rounds->run(rounds->user, i, lane->utterance, lane->begins, &r->waits[i],
-                                 &lane->err);
+  wf_status status =
+      rounds->run(rounds->user, i, lane->utterance, lane->begins, &r->waits[i], &lane->err);
   if (status != WF_OK) r->waits[i] = false;
   lane->begins = false;
   lane->status = wf__cpu_record_error(rounds->batch, lane->utterance, status, &lane->err);
@@ -74,9 +74,9 @@ static wf_status do_round(struct running *r, uint32_t *num_done, wf_error *err) 
   r->scored[group] = false;
   rounds->wait_s += (ended = now_s()) - began;
   began = ended;
-  wf__pool_run(rounds->pool, (rounds->num_lanes - group + rounds->num_groups - 1) /
-                                 rounds->num_groups,
-               run_item, r);
+  wf__pool_run(rounds->pool,
+               (rounds->num_lanes - group + rounds->num_groups - 1) / rounds->num_groups, run_item,
+               r);
   rounds->run_s += (ended = now_s()) - began;
   began = ended;
   WF__TRY(end_run(r, &any_waits, num_done, err));

@@ -18,7 +18,7 @@
 typedef struct wf__rounds {
   wf__pool *pool;
   const wf__batch *batch;
-  size_t num_lanes; /* at most one for each utterance; lane i begins with order[i] */
+  size_t num_lanes;  /* at most one for each utterance; lane i begins with order[i] */
   size_t num_groups; /* lane i is of group i % num_groups */
   void *user;
   /* Runs the lane until it waits or its result is complete; an error is the utterance's, unless it

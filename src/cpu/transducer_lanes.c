@@ -94,8 +94,8 @@ static wf_status begin_groups(struct together *t, const uint32_t *order, wf_erro
     for (size_t i = g; i < t->num_lanes; i += t->num_groups)
       num_frames[count++] = t->batch->scores[order[i]].num_frames; /* later ones are shorter */
     if (self->transducer_groups[g] == NULL)
-      WF__TRY(wf__transducer_group_open(self->transducer_weights, &self->transducer_groups[g],
-                                        err));
+      WF__TRY(
+          wf__transducer_group_open(self->transducer_weights, &self->transducer_groups[g], err));
     WF__TRY(wf__transducer_group_begin(self->transducer_groups[g], num_frames, count, self->stream,
                                        err));
   }

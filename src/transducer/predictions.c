@@ -154,7 +154,8 @@ static wf_status predict(wf__predictions *const *all, size_t count, wf__predicti
 
 /* Adds the rows that wait for the joiner. */
 static wf_status gather_rows(const wf__predictions *p, wf__prediction_work *work, wf_error *err) {
-  const float *encoder = p->encoder.data + (uint64_t)(p->frame - p->first_frame) * p->model->encoder_width;
+  const float *encoder =
+      p->encoder.data + (uint64_t)(p->frame - p->first_frame) * p->model->encoder_width;
   WF__TRY(wf__vec_grow(&work->encoders, p->count, "a joiner", err));
   WF__TRY(wf__vec_grow(&work->rows, p->count, "a joiner", err));
   for (size_t i = 0; i < p->count; i++) {
@@ -219,8 +220,8 @@ static wf_status report_bad(const wf__predictions *p, const wf__bad_logit *bad, 
 }
 
 wf_status wf__predictions_take(wf__predictions *p, const float **out, wf_error *err) {
-  size_t num_tokens = (size_t)p->model->num_tokens,
-         num_durations = (size_t)p->model->num_durations, size = num_tokens + num_durations;
+  size_t num_tokens = (size_t)p->model->num_tokens, num_durations = (size_t)p->model->num_durations,
+         size = num_tokens + num_durations;
   if (p->bad == NULL) {
     p->terms.size = 0;
     WF__TRY(wf__vec_grow(&p->terms, 2 * wf__padded(size), "a joiner", err));

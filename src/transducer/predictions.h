@@ -37,15 +37,15 @@ typedef struct wf__predictions {
   uint64_t most_floats;   /* of rows and states, before unused contexts are dropped */
   WF__VEC(float) encoder; /* [frames][encoder_width], from frame `first_frame` on */
   int64_t first_frame;
-  WF__VEC(float) terms;   /* scratch: of a sum over tokens or durations */
+  WF__VEC(float) terms; /* scratch: of a sum over tokens or durations */
   /* The request, and its answer. */
   int64_t frame;
   const uint32_t *requested; /* [count] numbers of contexts */
   size_t count;
   WF__VEC(uint32_t) pending; /* those whose predictor has to run */
   WF__VEC(int32_t) digits;   /* their tokens, as wf__predictor_batch has them */
-  float *scores; /* [count][num_logits] logits; with `bad`, log-probabilities */
-  const wf__bad_logit *bad; /* [count]; NULL: logits are not checked */
+  float *scores;             /* [count][num_logits] logits; with `bad`, log-probabilities */
+  const wf__bad_logit *bad;  /* [count]; NULL: logits are not checked */
 } wf__predictions;
 
 /* Scratch memory of wf__predictions_answer, and its answers. */

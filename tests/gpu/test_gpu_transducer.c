@@ -59,7 +59,7 @@ static wf_transducer *random_model(test_rng *rng, const shape *s) {
     for (int i = 0; i < 4; i++) {
       snprintf(name, sizeof name, "pred.lstm.%s_l%d", kinds[i], l);
       add_tensor(&all, rng, name, 4 * s->predictor,
-                 i > 1                ? 0
+                 i > 1              ? 0
                  : i == 0 && l == 0 ? s->embed
                                     : s->predictor);
     }
@@ -128,8 +128,8 @@ static void extend(struct asking *a, test_rng *rng, const wf_transducer *model) 
     a->contexts[i] = wf__context_after(model, a->contexts[parent], token);
     assert_ok(wf__predictions_number(&a->on_cpu, a->contexts[i], a->numbers[parent], token,
                                      &a->numbers[i], &err));
-    assert_ok(wf__predictions_number(&a->on_gpu, a->contexts[i], a->numbers[parent], token,
-                                     &on_gpu, &err));
+    assert_ok(wf__predictions_number(&a->on_gpu, a->contexts[i], a->numbers[parent], token, &on_gpu,
+                                     &err));
     assert_int_equal(on_gpu, a->numbers[i]);
   }
 }
@@ -529,8 +529,8 @@ static void test_small_stats(void **unused) {
   assert_ok(wf_decoder_create_transducer(task.graph, task.model, &task.options, &decoder, &err));
   assert_ok(test_decode(decoder, task.scores, UTTERANCES, NULL, results, &err));
   wf_decoder_transducer_stats(decoder, &stats);
-  assert_true(stats.num_rounds > 0 && stats.num_rows > stats.num_rounds &&
-              stats.num_contexts > 0 && stats.num_contexts < stats.num_rows);
+  assert_true(stats.num_rounds > 0 && stats.num_rows > stats.num_rounds && stats.num_contexts > 0 &&
+              stats.num_contexts < stats.num_rows);
   test_free_results(results, UTTERANCES);
   wf_decoder_free(decoder);
   free_task(&task);
@@ -540,8 +540,10 @@ int main(int argc, char **argv) {
   if (test_no_gpu()) return 77;
   test_filter(argc, argv);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_small_log_probs),  cmocka_unit_test(test_small_decoding),
-      cmocka_unit_test(test_small_bad_scores), cmocka_unit_test(test_small_refused),
+      cmocka_unit_test(test_small_log_probs),
+      cmocka_unit_test(test_small_decoding),
+      cmocka_unit_test(test_small_bad_scores),
+      cmocka_unit_test(test_small_refused),
       cmocka_unit_test(test_small_stats),
 #ifdef FAKE_CUDA
       cmocka_unit_test(test_small_every_cuda_call_fails_once),

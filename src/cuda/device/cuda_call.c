@@ -48,8 +48,8 @@ wf_status wf__device_grow(wf__device_buffer *buffer, uint64_t bytes, cudaStream_
   WF__TRY(wf__device_reserve(&larger, bytes, what, err));
   cudaError_t code = cudaMemsetAsync(larger.data, 0, larger.bytes, stream);
   if (code == cudaSuccess)
-    code = cudaMemcpyAsync(larger.data, buffer->data, buffer->bytes, cudaMemcpyDeviceToDevice,
-                           stream);
+    code =
+        cudaMemcpyAsync(larger.data, buffer->data, buffer->bytes, cudaMemcpyDeviceToDevice, stream);
   if (code == cudaSuccess) code = cudaStreamSynchronize(stream);
   cudaFree(code == cudaSuccess ? buffer->data : larger.data);
   if (code != cudaSuccess) return wf__cuda_fail(err, code, what);

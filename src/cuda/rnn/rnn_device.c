@@ -485,13 +485,12 @@ wf_status wf__rnn_device_costs_there(wf__rnn_device *d, const wf__rnn_request *r
 void *wf__rnn_device_stream(const wf__rnn_device *d) { return d->stream; }
 
 wf_status wf__rnn_device_grow(wf__rnn_device *d, uint64_t num_slots, wf_error *err) {
-  WF__TRY(wf__device_grow(&d->states,
-                          (num_slots + 1) * wf__rnn_state_floats(d->lm) * sizeof(float), d->stream,
-                          "hidden states", err));
+  WF__TRY(wf__device_grow(&d->states, (num_slots + 1) * wf__rnn_state_floats(d->lm) * sizeof(float),
+                          d->stream, "hidden states", err));
   d->work.states = d->states.data;
   d->output.states = d->states.data;
-  WF__TRY(wf__device_grow(&d->norms, (num_slots + 1) * sizeof(float), d->stream,
-                          "hidden states", err));
+  WF__TRY(
+      wf__device_grow(&d->norms, (num_slots + 1) * sizeof(float), d->stream, "hidden states", err));
   d->output.norms = d->norms.data;
   d->num_slots = num_slots;
   return WF_OK;

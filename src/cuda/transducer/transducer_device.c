@@ -72,8 +72,8 @@ static wf_status send_weights(wf__transducer_weights *w, const char *name, wf_er
   static const char what[] = "the transducer";
   WF__CUDA_TRY(cudaSetDevice(w->number), "choosing the GPU");
   WF__TRY(wf__device_reserve(&w->memory, n->num_floats * sizeof(float), what, err));
-  WF__TRY(wf__device_send(w->memory.data, n->memory, n->num_floats * sizeof(float), NULL, what,
-                          err));
+  WF__TRY(
+      wf__device_send(w->memory.data, n->memory, n->num_floats * sizeof(float), NULL, what, err));
   return n->lstm != NULL ? wf_rnnlm_on_device(n->lstm, name, &w->lstm, err) : WF_OK;
 }
 
@@ -118,9 +118,8 @@ wf_status wf__transducer_weights_can_read(const wf__transducer_weights *w, const
   struct cudaPointerAttributes attributes = {0};
   if (!scores->on_device || scores->num_frames == 0) return WF_OK;
   WF__CUDA_TRY(cudaPointerGetAttributes(&attributes, scores->data), "encoder outputs");
-  const bool there =
-      attributes.type == cudaMemoryTypeManaged ||
-      (attributes.type == cudaMemoryTypeDevice && attributes.device == w->number);
+  const bool there = attributes.type == cudaMemoryTypeManaged ||
+                     (attributes.type == cudaMemoryTypeDevice && attributes.device == w->number);
   return there ? WF_OK
                : wf__fail(err, WF_ERR_ARGUMENT,
                           "the encoder outputs are not in the memory of GPU %d, which decodes",
@@ -129,8 +128,7 @@ wf_status wf__transducer_weights_can_read(const wf__transducer_weights *w, const
 
 /* The GPU address of `data` among the weights. */
 static const float *weight(const wf__transducer_group *g, const float *data) {
-  return (const float *)g->weights->memory.data +
-         (data - g->weights->model->network->memory);
+  return (const float *)g->weights->memory.data + (data - g->weights->model->network->memory);
 }
 
 /* --- groups ------------------------------------------------------------------------------ */
@@ -291,8 +289,7 @@ static wf_status make_room(wf__transducer_group *g, const struct request *r, wf_
   WF__TRY(reserve(&g->y, scratch, err));
   if (g->num_slots + slots <= g->max_slots) return WF_OK;
   const uint64_t max_slots = 2 * (g->num_slots + slots);
-  if (max_slots > UINT32_MAX)
-    return wf__fail(err, WF_ERR_LIMIT, "2^31 predictor contexts or more");
+  if (max_slots > UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "2^31 predictor contexts or more");
   WF__TRY(wf__device_grow(&g->rows, max_slots * g->weights->model->width * sizeof(float), g->stream,
                           "predictor contexts", err));
   if (g->lstm != NULL) WF__TRY(wf__rnn_device_grow(g->lstm, max_slots - 1, err));
@@ -314,8 +311,8 @@ static wf_status put_frames(wf__transducer_group *g, const wf_scores *scores, ui
     *raw_at += aligned(bytes);
   }
   for (int64_t t = 0; t < scores->num_frames; t++)
-    *(*frames)++ = (wf__encoder_frame){from + (uint64_t)t * step, first + (uint32_t)t,
-                                       (int32_t)scores->dtype};
+    *(*frames)++ =
+        (wf__encoder_frame){from + (uint64_t)t * step, first + (uint32_t)t, (int32_t)scores->dtype};
   return WF_OK;
 }
 
@@ -324,8 +321,8 @@ static void put_contexts(wf__transducer_group *g, wf__predictions *p, wf__rnn_mo
                          int32_t **tokens, uint32_t **slots) {
   for (uint64_t i = 0; i < p->pending.size; i++) {
     const uint32_t number = p->pending.data[i], parent = p->parents.data[number];
-    const uint32_t slot = p->free_slots.size > 0 ? p->free_slots.data[--p->free_slots.size]
-                                                 : g->num_slots++;
+    const uint32_t slot =
+        p->free_slots.size > 0 ? p->free_slots.data[--p->free_slots.size] : g->num_slots++;
     *(*moves)++ = (wf__rnn_move){parent == NONE ? ZERO_SLOT : p->slots.data[parent], slot,
                                  p->tokens.data[number], 0};
     *(*slots)++ = p->slots.data[number] = slot;
@@ -421,11 +418,11 @@ static wf_status predict(wf__transducer_group *g, const struct request *r, wf_er
   }
   WF__CUDA_TRY(product(g, &n->predictor, g->x.data, r->num_contexts, g->y.data, model->width),
                what);
-  WF__CUDA_TRY(wf__transducer_store(g->y.data, (uint32_t)r->num_contexts,
-                                    (uint32_t)n->predictor.rows, (uint32_t)model->width,
-                                    weight(g, n->predictor_bias), slots, 1, g->rows.data,
-                                    g->stream),
-               what);
+  WF__CUDA_TRY(
+      wf__transducer_store(g->y.data, (uint32_t)r->num_contexts, (uint32_t)n->predictor.rows,
+                           (uint32_t)model->width, weight(g, n->predictor_bias), slots, 1,
+                           g->rows.data, g->stream),
+      what);
   return WF_OK;
 }
 

@@ -35,9 +35,9 @@ __global__ static void embed_kernel(const int32_t *tokens, u32 count, u32 contex
   FOR_ALL(i, (u64)count * stride) {
     const u64 b = i / stride;
     const u32 k = (u32)(i % stride), place = k / columns;
-    x[i] = place < context ? embedding[(u64)tokens[b * context + place] * embedding_stride +
-                                       k % columns]
-                           : 0;
+    x[i] = place < context
+               ? embedding[(u64)tokens[b * context + place] * embedding_stride + k % columns]
+               : 0;
   }
 }
 int wf__transducer_embed(const int32_t *tokens, u32 count, u32 context, const float *embedding,
@@ -53,8 +53,7 @@ __global__ static void relu_kernel(float *y, u32 count, u32 num, u32 stride, con
     y[i] = value > 0 ? value : 0;
   }
 }
-int wf__transducer_relu(float *y, u32 count, u32 num, u32 stride, const float *bias,
-                        void *stream) {
+int wf__transducer_relu(float *y, u32 count, u32 num, u32 stride, const float *bias, void *stream) {
   return LAUNCH(relu_kernel, (u64)count * stride, stream, y, count, num, stride, bias);
 }
 
@@ -119,8 +118,8 @@ __device__ static wf__bad_logit normalise(float *row, const float *bias, u32 beg
   return {-1, 0};
 }
 
-__global__ static void normalise_kernel(float *logits, u32 count, u32 num_tokens,
-                                        u32 num_durations, const float *bias, wf__bad_logit *bad) {
+__global__ static void normalise_kernel(float *logits, u32 count, u32 num_tokens, u32 num_durations,
+                                        const float *bias, wf__bad_logit *bad) {
   const u32 size = num_tokens + num_durations;
   for (u64 i = this_thread() / LANES; i < count; i += num_threads() / LANES) {
     wf__bad_logit found = normalise(logits + i * size, bias, 0, num_tokens);
