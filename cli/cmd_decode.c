@@ -58,6 +58,21 @@ static wf_status check_blank(const struct decode_run *run, wf_error *err) {
   return WF_ERR_ARGUMENT;
 }
 
+static wf_status make_decoder(struct decode_run *run, wf_error *err) {
+  wf_transducer_options options;
+  wf_transducer *model;
+  if (run->transducer_path == NULL)
+    return wf_decoder_create(run->graph, &run->decoder_options, &run->decoder, err);
+  wf_transducer_options_init(&options);
+  options.blank = run->decoder_options.blank;
+  wf_status status = wf_transducer_open(run->transducer_path, &options, &model, err);
+  if (status == WF_OK)
+    status =
+        wf_decoder_create_transducer(run->graph, model, &run->decoder_options, &run->decoder, err);
+  wf_transducer_free(model);
+  return status;
+}
+
 /* Adds the large n-gram model as a scorer of every word. Without a symbol table, the graph's output
  * labels are the model's own word ids. */
 static wf_status set_lm(struct decode_run *run, wf_error *err) {
@@ -93,8 +108,7 @@ static wf_status open_all(struct decode_run *run, char **args, int num_args, wf_
   if (status == WF_OK) status = aligner_attach(&run->aligner, run->words, &run->fst, err);
   if (status == WF_OK) status = make_graph(run, args[0], err);
   if (status == WF_OK) status = check_blank(run, err);
-  if (status == WF_OK)
-    status = wf_decoder_create(run->graph, &run->decoder_options, &run->decoder, err);
+  if (status == WF_OK) status = make_decoder(run, err);
   if (status == WF_OK &&
       (run->added_request.all_path != NULL || run->added_request.each_path != NULL))
     status = added_read(&run->added_request, run->graph, &run->words, &run->added, err);
@@ -409,6 +423,9 @@ static const cli_rule rules[] = {
     {"gpu-memory", CLI_USELESS_WITHOUT, "device"},
     {"recombine", CLI_USELESS_WITHOUT, "lm|rnnlm|boost|utterance-boosts"},
     {"separator", CLI_USELESS_WITHOUT, "join"},
+    {"max-hypotheses", CLI_USELESS_WITHOUT, "transducer"},
+    {"max-symbols", CLI_USELESS_WITHOUT, "transducer"},
+    {"greedy", CLI_USELESS_WITHOUT, "transducer"},
     {"boost-per-letter", CLI_USELESS_WITHOUT, "boost|utterance-boosts"},
     {NULL, 0, NULL},
 };
@@ -445,6 +462,10 @@ int cmd_decode(int argc, char **argv) {
   cli_flag_str(&parser, "am", 0, &run.aligner.am.path, "MODEL",
                "take the score column of each label from this acoustic model; with Kaldi's "
                "HCLG.fst: the final.mdl of the model that computed the scores");
+  cli_flag_str(
+      &parser, "transducer", 0, &run.transducer_path, "FILE",
+      "a transducer's predictor and joiner (.safetensors): SCORES are encoder outputs, and "
+      "the graph has topology transducer");
   aligner_decode_flags(&parser, &run.aligner);
   cli_flag_str(
       &parser, "ref", 0, &run.reference, "FILE",

@@ -31,7 +31,7 @@ struct parts {
 };
 
 static const char *topology_name(int32_t topology) {
-  static const char *const names[] = {"correct", "compact", "minimal", "eesen"};
+  static const char *const names[] = {"correct", "compact", "minimal", "eesen", "transducer"};
   return names[topology];
 }
 

@@ -12,7 +12,7 @@
 
 struct decode_run {
   const char *output, *words_path, *columns_path, *reference, *summary_path, *boost_path,
-      *boosts_path, *lm_path;
+      *boosts_path, *lm_path, *transducer_path;
   bool json, lm_table;
   double chunk_s; /* 0: whole utterances */
   int64_t max_batch;

@@ -14,6 +14,7 @@
  *    warpfst_fst.h       transducers: building, files, operations, composition
  *    warpfst_graph.h     lexicons, HMMs, decoding graphs
  *    warpfst_beam.h      beam searches without a graph
+ *    warpfst_transducer.h  decoding with transducers (RNN-T, TDT)
  *    warpfst_python.h    for the Python package
  *    warpfst_all.h       all of them
  *
@@ -342,7 +343,12 @@ WF_API const char *wf_graph_class(const wf_graph *graph, int32_t i);
     "state (fewer tokens, no lattices)")                                                          \
   X(ENUM, check_scores, 0, 0, 0, "warn|error|off",                                                \
     "if scores look wrong, or max_active is reached in most frames: log a warning (once per "     \
-    "cause), fail the utterance, or do nothing")
+    "cause), fail the utterance, or do nothing")                                                  \
+  X(I32, max_hypotheses, 16, 1, 1000000, "tokens",                                                \
+    "with a transducer: expand at most this many tokens in each step of a frame, best first")     \
+  X(I32, max_symbols, 3, 1, 1000000, "symbols", "with a transducer: at most so many in a frame")  \
+  X(BOOL, greedy, 0, 0, 1, "",                                                                    \
+    "with a transducer: take the best symbol of each step, without alternatives")
 WF_DECLARE_OPTIONS(decoder, WF_DECODER_OPTIONS)
 
 /* What check_scores detects. A CTC graph (its input symbols are tokens and a blank) expects

@@ -10,4 +10,5 @@
 #include "warpfst_lattice.h"
 #include "warpfst_lm.h"
 #include "warpfst_python.h"
+#include "warpfst_transducer.h"
 #endif /* WARPFST_ALL_H */

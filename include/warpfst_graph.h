@@ -130,7 +130,7 @@ WF_API wf_status wf_lexicon_to_fst(const wf_lexicon *lexicon, const wf_symbols *
  * Disambiguation labels num_tokens + 1 .. num_tokens + num_disambig are loops eps:#k (#k:#k with
  * keep_disambig). */
 #define WF_TOPOLOGY_OPTIONS(X)                                                               \
-  X(ENUM, type, 1, 0, 0, "correct|compact|minimal|eesen", "CTC topology")                    \
+  X(ENUM, type, 1, 0, 0, "correct|compact|minimal|eesen|transducer", "CTC topology")         \
   X(I32, num_disambig, 0, 0, 1000000, "labels", "disambiguation symbols that pass as loops") \
   X(BOOL, keep_disambig, 0, 0, 1, "", "keep disambiguation symbols on the input side too")
 WF_DECLARE_OPTIONS(topology, WF_TOPOLOGY_OPTIONS)
@@ -158,7 +158,7 @@ WF_API wf_status wf_epsilons_last(const wf_fst *fst, wf_fst **out, wf_error *err
  * before disambiguation. With push=log, the arcs of each state of LG sum to the same constant
  * (Kaldi's fstpushspecial). This works even where distances in the log semiring do not exist. */
 #define WF_CTC_GRAPH_OPTIONS(X)                                                                   \
-  X(ENUM, topology, 1, 0, 0, "correct|compact|minimal|eesen", "CTC topology")                     \
+  X(ENUM, topology, 1, 0, 0, "correct|compact|minimal|eesen|transducer", "CTC topology")          \
   X(STR, silence, 0, 0, 0, "TOKEN", "token of optional silence between words (default: none)")    \
   X(F32, silence_prob, 0.5, 0.000001, 0.999999, "", "probability of optional silence")            \
   X(ENUM, backoff, 0, 0, 0, "epsilon|failure",                                                    \

@@ -3,6 +3,7 @@
 #define WARPFST_PYTHON_H
 
 #include "warpfst_lm.h"
+#include "warpfst_transducer.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -56,6 +57,10 @@ typedef struct wf_python_lm {
 /* A wf_trie_lm_fn. `user` is a wf_python_lm. */
 WF_API bool wf_python_score(void *user, int64_t history, int32_t word, int64_t *next,
                             double *score);
+/* A wf_predictor_fn and a wf_joiner_fn. `user` is a wf_python_call whose `callable`, (address of
+ * the rows, 0: predictor, 1: joiner) -> bool, fills the rows. */
+WF_API bool wf_python_predict(void *user, const wf_predictor_rows *rows);
+WF_API bool wf_python_join(void *user, const wf_joiner_rows *rows);
 /* Destructor of a capsule. The capsule's context is the function that frees its pointer. So objects
  * are freed without Python code, in which an exception would be lost. */
 WF_API void wf_python_destroy(void *capsule);

@@ -12,8 +12,8 @@
 #include "testing.h"
 
 enum { MAX_FRAMES = 6, MAX_TOKENS = 4, MAX_OUTPUTS = 64 };
-enum { CORRECT, COMPACT, MINIMAL, EESEN, NUM_TYPES };
-static const char *const type_names[] = {"correct", "compact", "minimal", "eesen"};
+enum { CORRECT, COMPACT, MINIMAL, EESEN, TRANSDUCER, NUM_TYPES };
+static const char *const type_names[] = {"correct", "compact", "minimal", "eesen", "transducer"};
 
 /* Output strings as decimal digits, and the number of paths to each. */
 struct outputs {
@@ -53,7 +53,7 @@ static bool uniform(const int *x, int begin, int end) {
 static bool block_fits(int type, const int *x, int frames, int begin, int end, int blank,
                        int *token) {
   *token = x[begin] == blank ? 0 : x[begin];
-  if (type == MINIMAL) return end - begin == 1;
+  if (type == MINIMAL || type == TRANSDUCER) return end - begin == 1;
   if (type == COMPACT) return uniform(x, begin, end) && (x[begin] != blank || end - begin == 1);
   if (type == CORRECT) return uniform(x, begin, end) && (end == frames || x[end] != x[begin]);
   while (begin < end && x[begin] == blank) begin++;
@@ -285,7 +285,7 @@ static void test_errors(void **state) {
   options.type = CORRECT;
   assert_int_equal(wf_ctc_topology(100000, 0, &options, &fst, &err), WF_ERR_LIMIT);
   assert_non_null(strstr(err.message, "compact"));
-  options.type = 4;
+  options.type = NUM_TYPES;
   assert_int_equal(wf_ctc_topology(3, 0, &options, &fst, &err), WF_ERR_ARGUMENT);
   assert_null(fst);
 }

@@ -25,7 +25,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Lowest level first. base and math are one level, because base/map64.h includes math/hash.h. docs/engineering/index.md explains the folders of cuda/.
 LEVELS = {name: level for level, names in enumerate([
-    ("base", "math"), ("fst",), ("fstops",), ("lm",), ("graph",), ("scorer",), ("lattice",), ("decode",), ("cpu",),
+    ("base", "math"), ("fst",), ("fstops",), ("lm",), ("graph",), ("scorer",), ("lattice",), ("transducer",), ("decode",), ("cpu",),
     ("cuda/device",), ("cuda/search", "cuda/fstops"), ("cuda/lattice", "cuda/rnn", "cuda/compose"), ("cuda/search/instances", "cuda/bench"), ("cuda/decoder",),
     ("io",)]) for name in names}
 PORTS = ("fstops/composer.h", "fstops/device_batch.h", "lm/rnn_device.h", "decode/backend.h")

@@ -91,6 +91,7 @@ from .scorers import LargeLM, Scorer, boost_by_length
 from .scores import Matrix, ScoreReader, ScoreWriter
 from .streams import Partial, Stream, StreamEvent
 from .symbols import Symbols
+from .transducer import Transducer
 
 if TYPE_CHECKING:
     from .aio import AsyncStream, AsyncStreams
@@ -157,6 +158,7 @@ __all__ = [
     "StreamEvent",
     "Symbols",
     "TimedLabel",
+    "Transducer",
     "UnsupportedError",
     "Wer",
     "Word",

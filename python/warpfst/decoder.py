@@ -22,6 +22,7 @@ from .scorers import AnyLM, Boost, BoostCache, for_batch, lm_scorer
 from .scores import LEGACY_STREAM, Batch
 from .streams import Partial, Stream, StreamEvent, event_of
 from .symbols import ExtendedSymbols, Symbols
+from .transducer import Transducer
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -55,6 +56,7 @@ class Decoder(Handle):
         mbr: bool = False,
         keep_raw: bool = True,
         join: bool | str = False,
+        transducer: Transducer | Path | None = None,
         **options: Unpack[DecoderOptions],
     ) -> None:
         """`words`: symbol table of the output labels (default: the graph's own; without one, words are numbers).
@@ -70,6 +72,8 @@ class Decoder(Handle):
 
         `join`: the graph's words are tokens, and results have the words that they make (docs/how-to/open-vocabulary.md). A text is the token between words; True
         finds it, or the marks of words, in the table. Lattices and `Results.words` still have tokens.
+
+        `transducer`: a Transducer or its file. `decode` then takes encoder outputs, [frames, encoder size], in place of log_probs (docs/how-to/transducers.md).
         """
         self.graph = graph if isinstance(graph, Graph) else Graph(graph) if isinstance(graph, Fst) else Graph.load(graph)
         base = config if config is not None else DecoderConfig()
@@ -87,7 +91,11 @@ class Decoder(Handle):
         self._scored = False
         self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
         self._boosts = BoostCache(None if lm is None else lm_scorer(lm, self.words))
-        super().__init__(create("wf_decoder_create", self.graph.address, self.config.as_c().pointer))
+        self.transducer = transducer if transducer is None or isinstance(transducer, Transducer) else Transducer.open(transducer)
+        if self.transducer is None:
+            super().__init__(create("wf_decoder_create", self.graph.address, self.config.as_c().pointer))
+        else:
+            super().__init__(create("wf_decoder_create_transducer", self.graph.address, self.transducer.address, self.config.as_c().pointer))
         self._num_nbest = nbest
         self._lattice_results = {"determinize": determinize, "confidences": confidences, "nbest": nbest, "mbr": mbr, "keep_raw": keep_raw}
         if not isinstance(determinize, (bool, Mapping)):
@@ -106,6 +114,8 @@ class Decoder(Handle):
     def __reduce__(self) -> Any:
         if self._scored:
             raise TypeError("a decoder with a scorer cannot be pickled: set language model and boosts after unpickling")
+        if self.transducer is not None:
+            raise TypeError("a decoder with a transducer cannot be pickled")
         return _restore, (self.graph, self.config, self._own_words, {**self._lattice_results, "join": self._join})
 
     def _set_determinization(self, determinize: Any, **results: Any) -> None:
@@ -262,6 +272,8 @@ class Decoder(Handle):
                         address = create("wf_batch_decode", self.address, batch.scores, _addresses(scorers), _addresses(searched), count, guard.pointer)
                 finally:
                     self._busy = False
+                    if self.transducer is not None:
+                        self.transducer.raise_stored()
                 return self._results(address, searched)
 
         return search

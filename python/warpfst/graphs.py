@@ -331,7 +331,7 @@ def build_ctc_graph(
     tokens   the tokens of the score columns: a token table or its path, or a list with the token of each column
     lexicon  path, Lexicon, or mapping word -> pronunciation. Without it, the words of the LM (or of `words`) are spelled with the tokens
     lm       file as for LM.read, or LM. Alternatively `grammar`, an Fst over words. With neither, every sequence of words is allowed at the same cost
-    options  topology="correct|compact|minimal|eesen", silence=, backoff=, ...: tables "ctc_graph", "lexicon" and "arpa"
+    options  topology="correct|compact|minimal|eesen", or "transducer" for Decoder(transducer=), silence=, backoff=, ...: tables "ctc_graph", "lexicon" and "arpa"
 
     With `tokens` alone, the words of the graph are the tokens, in any order: without lexicon and language model, the result is the best path with repeats
     collapsed. For a language model over tokens, see Decoder(lm=, join=True).

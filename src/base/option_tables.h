@@ -53,6 +53,7 @@
   X(spot, WF_SPOT_OPTIONS)                               \
   X(lattice_align, WF_LATTICE_ALIGN_OPTIONS)             \
   X(lattice_draw, WF_LATTICE_DRAW_OPTIONS)               \
+  X(transducer, WF_TRANSDUCER_OPTIONS)                   \
   /* end of the list */
 
 /* wf__compose_table() and so on. */

@@ -63,6 +63,23 @@ bool wf_python_score(void *user, int64_t history, int32_t word, int64_t *next, d
   return good;
 }
 
+/* Rows of a predictor (kind 0) or a joiner (1). */
+static bool call_rows(wf_python_call *call, const void *rows, int kind) {
+  if (call->raised[0] != NULL) return false;
+  const int state = g_python.PyGILState_Ensure();
+  const bool good =
+      take_result(call, g_python.PyObject_CallFunction(call->callable, "Ki",
+                                                       (unsigned long long)(uintptr_t)rows, kind));
+  g_python.PyGILState_Release(state);
+  return good;
+}
+
+bool wf_python_predict(void *user, const wf_predictor_rows *rows) {
+  return call_rows(user, rows, 0);
+}
+
+bool wf_python_join(void *user, const wf_joiner_rows *rows) { return call_rows(user, rows, 1); }
+
 void wf_python_destroy(void *capsule) {
   union {
     void *address;

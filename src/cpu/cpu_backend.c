@@ -20,7 +20,11 @@ static void cpu_close(void *opaque) {
   struct wf__cpu_backend *self = opaque;
   for (int i = 0; self->searches != NULL && i < wf__pool_size(self->pool); i++)
     wf__search_free(self->searches[i]);
+  for (int i = 0; self->transducer_searches != NULL && i < wf__pool_size(self->pool); i++)
+    wf__transducer_search_free(self->transducer_searches[i]);
   free(self->searches);
+  free(self->transducer_searches);
+  wf_transducer_free(self->transducer);
   wf__cpu_free_lanes(self);
   wf__pool_free(self->pool);
   free(self);
@@ -45,8 +49,25 @@ static wf_status cpu_open(const wf_graph *graph, const wf_decoder_options *optio
   return WF_OK;
 }
 
+wf_status wf__cpu_open_transducer(const wf_graph *graph, const wf_transducer *model,
+                                  const wf_decoder_options *options, void **out, wf_error *err) {
+  void *opaque;
+  WF__TRY(cpu_open(graph, options, &opaque, err));
+  struct wf__cpu_backend *self = opaque;
+  self->transducer = wf_transducer_ref(model);
+  self->transducer_searches =
+      wf__calloc((uint64_t)wf__pool_size(self->pool), sizeof *self->transducer_searches);
+  if (self->transducer_searches == NULL) {
+    cpu_close(self);
+    return wf__fail_memory(err, sizeof *self, "a decoder");
+  }
+  *out = self;
+  return WF_OK;
+}
+
 static wf_status decode_one(struct job *job, uint32_t i, int worker, wf_error *err) {
   struct wf__cpu_backend *self = job->self;
+  if (self->transducer != NULL) return wf__cpu_decode_transducer(self, job->batch, i, worker, err);
   wf__search *search;
   bool good;
   WF__TRY(wf__cpu_search(self, worker, &search, err));
@@ -84,13 +105,13 @@ static wf_status cpu_decode(void *opaque, const wf__batch *batch, wf_error *err)
   wf_status status = order != NULL && errors != NULL
                          ? wf__longest_first(batch, order, &count, err)
                          : wf__fail_memory(err, batch->count * 4, "a batch");
-  if (status == WF_OK && wf__cpu_can_batch(batch, order, count)) {
+  if (status == WF_OK && self->transducer == NULL && wf__cpu_can_batch(batch, order, count)) {
     status = wf__cpu_decode_batch(self, batch, order, count, err);
   } else if (status == WF_OK) {
     struct job job = {.self = self, .batch = batch, .order = order, .errors = errors};
     atomic_init(&job.done, 0);
     atomic_init(&job.failed, 0);
-    wf__pool_run(self->pool, count, run_item, &job);
+    wf__cpu_run(self, count, run_item, &job);
     status = (wf_status)atomic_load(&job.failed);
     if (status != WF_OK && err != NULL) *err = job.first;
     if (status == WF_OK)

@@ -4,6 +4,7 @@
 
 #include "base/threads.h"
 #include "cpu/search.h"
+#include "cpu/transducer_search.h"
 
 struct wf__cpu_backend {
   const wf_graph *graph;
@@ -12,9 +13,13 @@ struct wf__cpu_backend {
   wf__search **searches; /* [pool size], made on first use */
   wf__search **lanes;    /* [num_lanes] of cpu_lanes.c, made on first use */
   size_t num_lanes;
+  wf_transducer *transducer; /* NULL: none; else its searches take the place of `searches` */
+  wf__transducer_search **transducer_searches; /* [pool size], made on first use */
 };
 
 /* cpu_utterance.c */
+/* Runs the items in the threads of the pool; on this thread, if they call a model's functions. */
+void wf__cpu_run(struct wf__cpu_backend *self, uint64_t count, wf__task_fn fn, void *user);
 /* Returns the worker's search, made on first use. */
 wf_status wf__cpu_search(struct wf__cpu_backend *self, int worker, wf__search **out, wf_error *err);
 /* Fails the result if one of these scores is bad, unless it has failed before. `first`: number
@@ -32,6 +37,10 @@ wf_status wf__cpu_end(struct wf__cpu_backend *self, wf__search *search, const wf
  * WF_ERR_MEMORY. */
 wf_status wf__cpu_record_error(const wf__batch *batch, uint32_t i, wf_status status,
                                const wf_error *err);
+
+/* transducer_utterance.c: decodes one utterance with the backend's transducer. */
+wf_status wf__cpu_decode_transducer(struct wf__cpu_backend *self, const wf__batch *batch,
+                                    uint32_t i, int worker, wf_error *err);
 
 /* cpu_lanes.c: decodes utterances that share a scorer with batch operations. `order`: the
  * utterances, longest first. */

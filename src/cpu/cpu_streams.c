@@ -387,16 +387,19 @@ struct step {
   const wf__batch *batch;
   void *const *channels;
   const uint32_t *order; /* longest first */
-  atomic_int failed;     /* 0, WF_ERR_MEMORY or WF_ERR_CANCELLED */
-  wf_error *errors;      /* [pool size], scratch of each worker */
+  int32_t num_columns;   /* that chunks need */
+  wf__consume_fn *consume;
+  atomic_int failed; /* 0, WF_ERR_MEMORY or WF_ERR_CANCELLED */
+  wf_error *errors;  /* [pool size], scratch of each worker */
 };
 
-static wf_status consume(struct step *step, uint32_t i, int worker, wf_error *err) {
+static wf_status consume(struct wf__cpu_backend *self, void *opaque, const wf_scores *chunk,
+                         int worker, wf_error *err) {
   wf__search *search;
-  WF__TRY(wf__cpu_search(step->self, worker, &search, err));
-  wf__channel *channel = step->channels[i];
+  WF__TRY(wf__cpu_search(self, worker, &search, err));
+  wf__channel *channel = opaque;
   wf_status status = load(search, channel, err);
-  if (status == WF_OK) status = wf__search_advance(search, &step->batch->scores[i], err);
+  if (status == WF_OK) status = wf__search_advance(search, chunk, err);
   bool full = search->trace.records.size > 2 * search->trace.live + WF__CHANNEL_COLLECT;
   if (status == WF_OK && full) status = collect(search, err);
   return store(search, channel, status, err);
@@ -412,29 +415,34 @@ static void run_item(void *user, uint64_t item, int worker) {
   if (chunk->on_device)
     status =
         wf__fail(err, WF_ERR_ARGUMENT, "scores in device memory need a decoder on that device");
-  else if (!wf__cpu_check_values(chunk, step->self->graph->min_columns, result->num_frames, result))
+  else if (!wf__cpu_check_values(chunk, step->num_columns, result->num_frames, result))
     return;
   if (result->status != WF_OK) return; /* failed before */
-  if (status == WF_OK) status = consume(step, i, worker, err);
+  if (status == WF_OK) status = step->consume(step->self, step->channels[i], chunk, worker, err);
   if (status == WF_OK) return;
   wf__result_fail(result, status, err);
   if (status == WF_ERR_MEMORY || status == WF_ERR_CANCELLED)
     atomic_store(&step->failed, (int)status);
 }
 
-static wf_status advance(void *opaque, const wf__batch *batch, void *const *channels,
-                         wf_error *err) {
-  struct wf__cpu_backend *self = opaque;
+wf_status wf__cpu_advance(struct wf__cpu_backend *self, const wf__batch *batch,
+                          void *const *channels, int32_t num_columns, wf__consume_fn *consume_chunk,
+                          wf_error *err) {
   uint32_t *order = wf__alloc(batch->count, sizeof *order), count = 0;
   wf_error *errors = wf__calloc((uint64_t)wf__pool_size(self->pool), sizeof *errors);
   wf_status status = order != NULL && errors != NULL
                          ? wf__longest_first(batch, order, &count, err)
                          : wf__fail_memory(err, batch->count * 4, "a batch");
   if (status == WF_OK) {
-    struct step step = {
-        .self = self, .batch = batch, .channels = channels, .order = order, .errors = errors};
+    struct step step = {.self = self,
+                        .batch = batch,
+                        .channels = channels,
+                        .order = order,
+                        .num_columns = num_columns,
+                        .consume = consume_chunk,
+                        .errors = errors};
     atomic_init(&step.failed, 0);
-    wf__pool_run(self->pool, count, run_item, &step);
+    wf__cpu_run(self, count, run_item, &step);
     status = (wf_status)atomic_load(&step.failed);
     if (status != WF_OK)
       wf__fail(err, status, "%s in some streams; see the errors of those streams",
@@ -443,6 +451,12 @@ static wf_status advance(void *opaque, const wf__batch *batch, void *const *chan
   free(order);
   free(errors);
   return status;
+}
+
+static wf_status advance(void *opaque, const wf__batch *batch, void *const *channels,
+                         wf_error *err) {
+  struct wf__cpu_backend *self = opaque;
+  return wf__cpu_advance(self, batch, channels, self->graph->min_columns, consume, err);
 }
 
 /* --- paths, partials and lattices -------------------------------------------------------- */

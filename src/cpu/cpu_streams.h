@@ -51,6 +51,13 @@ typedef struct wf__channel {
  * to a thread's search and back. */
 void wf__history_exchange(wf__history *a, wf__history *b);
 void wf__history_shrink(wf__history *history);
+/* Consumes a chunk with a channel, in a thread of the pool. */
+typedef wf_status wf__consume_fn(struct wf__cpu_backend *self, void *channel,
+                                 const wf_scores *chunk, int worker, wf_error *err);
+/* The operation `advance` of the stream backends. */
+wf_status wf__cpu_advance(struct wf__cpu_backend *self, const wf__batch *batch,
+                          void *const *channels, int32_t num_columns, wf__consume_fn *consume_chunk,
+                          wf_error *err);
 /* Copies flags and counts, but not the path. */
 void wf__copy_statistics(const wf__path *from, wf__path *to);
 /* Copies the numbers of the first num_read frames and of the next one. */

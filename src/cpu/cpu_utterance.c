@@ -4,6 +4,14 @@
 #include "cpu/cpu_backend.h"
 #include "math/score.h"
 
+void wf__cpu_run(struct wf__cpu_backend *self, uint64_t count, wf__task_fn fn, void *user) {
+  if (self->transducer == NULL || self->transducer->network != NULL) {
+    wf__pool_run(self->pool, count, fn, user);
+    return;
+  }
+  for (uint64_t i = 0; i < count; i++) fn(user, i, 0);
+}
+
 bool wf__cpu_check_values(const wf_scores *scores, int32_t num_columns, int64_t first,
                           wf_result *result) {
   for (int64_t t = 0; t < scores->num_frames; t++) {

@@ -20,6 +20,9 @@ typedef struct wf__path {
   WF__VEC(int32_t)
   frames; /* number of each frame read, and of the next one if there is one; empty if no frames are
              skipped */
+  WF__VEC(int32_t)
+  steps; /* with a transducer: the frame of each consuming arc, of which a frame may have several or
+            none; else empty */
   float final_cost;    /* of the last state; 0 if it is not final or the search died */
   float relative_cost; /* of an unfinished path: cost of the best ending in a final state, above the
                           cost of the best token; +infinity: there is none */
@@ -122,6 +125,11 @@ typedef struct wf__backend {
 } wf__backend;
 
 extern const wf__backend wf__cpu_backend; /* src/cpu/cpu_backend.c */
+extern const wf__stream_backend
+    wf__cpu_transducer_streams; /* src/cpu/transducer_streams.c: in place of the CPU's */
+/* Opens the CPU backend for a transducer. Its scores are encoder outputs. */
+wf_status wf__cpu_open_transducer(const wf_graph *graph, const wf_transducer *model,
+                                  const wf_decoder_options *options, void **out, wf_error *err);
 extern const wf__backend
     wf__cuda_backend; /* src/cuda/decoder/cuda_backend.c, or cuda_stub.c in builds without CUDA */
 
@@ -162,8 +170,12 @@ static inline int64_t wf__path_frame(const wf__path *path, uint64_t i) {
 typedef struct wf__account {
   WF__VEC(wf_word) words;
   WF__VEC(int32_t) alignment; /* by frame; 0: skipped */
-  int64_t num_forgotten;      /* frames before those of the alignment */
-  uint64_t num_timed;         /* with an aligner */
+  WF__VEC(int32_t)
+  steps; /* with a transducer: the frame of each label of the alignment, which then has the label of
+            each consuming arc; times and num_forgotten count these, too */
+  bool by_steps;
+  int64_t num_forgotten; /* frames before those of the alignment */
+  uint64_t num_timed;    /* with an aligner */
   int64_t timed_end;
   uint64_t num_estimated; /* timed words whose times are estimates */
   uint64_t num_guessed;   /* the same for the other words, after wf__account_close */
@@ -190,6 +202,18 @@ void wf__account_forget(wf__account *account, const wf_graph *graph, uint64_t nu
 wf_status wf__account_finish(wf__account *account, wf_result *result, const wf_graph *graph,
                              const wf_decoder_options *options, const wf__path *path,
                              wf_error *err);
+/* Where a path of so many frames ends: the end for wf__account_close. */
+static inline int64_t wf__account_end(const wf__account *account, int64_t num_frames) {
+  return account->by_steps ? account->num_forgotten + (int64_t)account->alignment.size : num_frames;
+}
+/* With a transducer: makes times of words count frames. Else does nothing. */
+void wf__account_time_words(const wf__account *account, int64_t num_frames, wf_word *words,
+                            size_t count);
+/* With a transducer: the label of each frame: that of its last token, or the blank; 0: none was
+ * read. *out is to be freed. */
+wf_status wf__account_label_frames(const wf__account *account, const wf_graph *graph,
+                                   const wf_decoder_options *options, int64_t num_frames,
+                                   int32_t **out, wf_error *err);
 void wf__account_free(wf__account *account);
 
 /* A log-likelihood as the decoder uses it, with the blank penalty. */

@@ -91,6 +91,10 @@ wf_status wf__account_add(wf__account *account, const wf_graph *graph,
                        "a result", err));
     }
     if (arc.ilabel == 0) continue;
+    if (num_read < part->steps.size) {
+      account->by_steps = true;
+      WF__TRY(wf__vec_push(&account->steps, part->steps.data[num_read], "a result", err));
+    }
     account->loglike += (double)part->loglikes.data[num_read++];
     WF__TRY(wf__vec_push(&account->alignment, arc.ilabel, "a result", err));
   }
@@ -126,13 +130,26 @@ void wf__account_forget(wf__account *account, const wf_graph *graph, uint64_t nu
   memmove(account->alignment.data, account->alignment.data + num_frames,
           (account->alignment.size - (uint64_t)num_frames) * sizeof(int32_t));
   account->alignment.size -= (uint64_t)num_frames;
+  if (account->by_steps) {
+    memmove(account->steps.data, account->steps.data + num_frames,
+            (account->steps.size - (uint64_t)num_frames) * sizeof(int32_t));
+    account->steps.size -= (uint64_t)num_frames;
+  }
   account->num_forgotten += num_frames;
 }
 
 wf_status wf__account_finish(wf__account *account, wf_result *result, const wf_graph *graph,
                              const wf_decoder_options *options, const wf__path *path,
                              wf_error *err) {
-  WF__TRY(wf__account_close(account, graph, options, path->num_decoded, err));
+  WF__TRY(
+      wf__account_close(account, graph, options, wf__account_end(account, path->num_decoded), err));
+  if (account->by_steps) {
+    int32_t *labels;
+    WF__TRY(wf__account_label_frames(account, graph, options, path->num_decoded, &labels, err));
+    wf__account_time_words(account, path->num_decoded, account->words.data, account->words.size);
+    free(account->alignment.data);
+    account->alignment.data = labels;
+  }
   result->flags = path->flags;
   result->num_decoded = path->num_decoded;
   result->num_tokens = path->num_tokens;
@@ -151,6 +168,33 @@ wf_status wf__account_finish(wf__account *account, wf_result *result, const wf_g
   account->words.data = NULL;
   account->alignment.data = NULL;
   wf__account_free(account);
+  return WF_OK;
+}
+
+void wf__account_time_words(const wf__account *account, int64_t num_frames, wf_word *words,
+                            size_t count) {
+  if (!account->by_steps) return;
+  const int32_t *frames = account->steps.data, last = (int32_t)num_frames;
+  int64_t size = (int64_t)account->steps.size;
+  for (size_t w = 0; w < count; w++) {
+    int64_t begin = words[w].start_frame - account->num_forgotten,
+            end = words[w].end_frame - account->num_forgotten;
+    words[w].start_frame = begin < size ? frames[begin] : last;
+    words[w].end_frame = end < size ? frames[end] : last;
+    if (end > begin && words[w].end_frame <= frames[end - 1])
+      words[w].end_frame = frames[end - 1] + 1;
+  }
+}
+
+wf_status wf__account_label_frames(const wf__account *account, const wf_graph *graph,
+                                   const wf_decoder_options *options, int64_t num_frames,
+                                   int32_t **out, wf_error *err) {
+  int32_t *frames = *out = wf__calloc((uint64_t)num_frames, sizeof *frames);
+  if (frames == NULL) return wf__fail_memory(err, (uint64_t)num_frames * 4, "a result");
+  for (size_t i = 0; i < account->steps.size; i++) {
+    int32_t label = account->alignment.data[i], *at = &frames[account->steps.data[i]];
+    if (graph->columns[label] != options->blank || *at == 0) *at = label;
+  }
   return WF_OK;
 }
 
@@ -173,6 +217,7 @@ wf_status wf__path_score(const wf__path *path, uint64_t first, const wf_graph *g
 void wf__account_free(wf__account *account) {
   wf__vec_free(&account->words);
   wf__vec_free(&account->alignment);
+  wf__vec_free(&account->steps);
   wf__vec_free(&account->units);
   wf__vec_free(&account->labels);
   wf__vec_free(&account->placed);
@@ -189,13 +234,14 @@ wf_status wf__result_fill(wf_result *result, const wf_graph *graph,
 }
 
 void wf__path_clear(wf__path *path) {
-  path->arcs.size = path->loglikes.size = path->frames.size = 0;
+  path->arcs.size = path->loglikes.size = path->frames.size = path->steps.size = 0;
 }
 
 void wf__path_free(wf__path *path) {
   wf__vec_free(&path->arcs);
   wf__vec_free(&path->loglikes);
   wf__vec_free(&path->frames);
+  wf__vec_free(&path->steps);
 }
 
 void wf_result_free(wf_result *result) {

@@ -22,32 +22,56 @@ static wf_status check_blank(const wf_decoder *decoder, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf_decoder_create(const wf_graph *graph, const wf_decoder_options *options,
-                            wf_decoder **out, wf_error *err) {
+static wf_status open_search(wf_decoder *decoder, wf_error *err) {
+  const wf_decoder_options *options = &decoder->options;
+  wf__devices devices = {0};
+  WF__TRY(wf__devices_parse(options->device, &devices, err));
+  if (decoder->transducer != NULL)
+    WF__TRY(wf__check_transducer(decoder->transducer, decoder->graph, &decoder->options,
+                                 devices.cuda, err));
+  WF__TRY(check_blank(decoder, err));
+  wf__decoder_limits(&decoder->options, decoder->graph);
+  if (options->recombine == 1 && options->lattice_beam > 0)
+    return wf__fail(err, WF_ERR_UNSUPPORTED,
+                    "lattices need recombine=pair: recombine=state merges paths that the lattice "
+                    "must keep apart");
+  decoder->backend = devices.cuda ? &wf__cuda_backend : &wf__cpu_backend;
+  return decoder->transducer != NULL
+             ? wf__cpu_open_transducer(decoder->graph, decoder->transducer, options,
+                                       &decoder->search, err)
+             : decoder->backend->open(decoder->graph, options, &decoder->search, err);
+}
+
+static wf_status create(const wf_graph *graph, const wf_transducer *transducer,
+                        const wf_decoder_options *options, wf_decoder **out, wf_error *err) {
   *out = NULL;
   wf_decoder *decoder = wf__calloc(1, sizeof *decoder);
   if (decoder == NULL) return wf__fail_memory(err, sizeof *decoder, "a decoder");
   atomic_init(&decoder->refs, 1);
   atomic_init(&decoder->abandoned, NULL);
   decoder->graph = wf_graph_ref(graph);
-  wf__devices devices = {0};
+  decoder->transducer = wf_transducer_ref(transducer);
   wf_status status = wf__options_take(wf__decoder_table(), options, &decoder->options, err);
-  if (status == WF_OK) status = wf__devices_parse(decoder->options.device, &devices, err);
-  if (status == WF_OK) status = check_blank(decoder, err);
-  if (status == WF_OK) wf__decoder_limits(&decoder->options, graph);
-  if (status == WF_OK && decoder->options.recombine == 1 && decoder->options.lattice_beam > 0)
-    status = wf__fail(err, WF_ERR_UNSUPPORTED,
-                      "lattices need recombine=pair: recombine=state merges paths that the lattice "
-                      "must keep apart");
-  decoder->backend = devices.cuda ? &wf__cuda_backend : &wf__cpu_backend;
-  if (status == WF_OK)
-    status = decoder->backend->open(decoder->graph, &decoder->options, &decoder->search, err);
+  if (status == WF_OK) status = open_search(decoder, err);
   if (status != WF_OK) {
     wf_decoder_free(decoder);
     return status;
   }
   *out = decoder;
   return WF_OK;
+}
+
+wf_status wf_decoder_create(const wf_graph *graph, const wf_decoder_options *options,
+                            wf_decoder **out, wf_error *err) {
+  return create(graph, NULL, options, out, err);
+}
+
+wf_status wf_decoder_create_transducer(const wf_graph *graph, const wf_transducer *model,
+                                       const wf_decoder_options *options, wf_decoder **out,
+                                       wf_error *err) {
+  if (model != NULL) return create(graph, model, options, out, err);
+  *out = NULL;
+  return wf__fail(err, WF_ERR_ARGUMENT, "no transducer given");
 }
 
 wf_decoder *wf__decoder_ref(wf_decoder *decoder) {
@@ -62,6 +86,7 @@ void wf_decoder_free(wf_decoder *decoder) {
   wf__determinizers_free(decoder->determinizers);
   wf__score_check_free(&decoder->check);
   wf_scorer_free(decoder->scorer);
+  wf_transducer_free(decoder->transducer);
   wf_graph_free(decoder->graph);
   free(decoder);
 }
@@ -153,33 +178,10 @@ float wf__skip_above(const wf_decoder_options *options) {
                                            : INFINITY;
 }
 
-bool wf__check_scores(const wf_graph *graph, const wf_scores *scores, wf_result *result) {
-  result->num_frames = scores->num_frames;
-  int32_t needed = graph->min_columns;
-  if (scores->num_frames < 0 || scores->dtype < WF_FLOAT32 || scores->dtype > WF_BFLOAT16 ||
-      scores->num_frames > INT32_MAX || scores->num_columns < 0 ||
-      scores->stride < scores->num_columns || (scores->data == NULL && scores->num_frames > 0)) {
-    result->status = WF_ERR_ARGUMENT;
-    snprintf(result->message, sizeof result->message,
-             "invalid scores: %lld frames, %d columns, stride %lld", (long long)scores->num_frames,
-             scores->num_columns, (long long)scores->stride);
-    return false;
-  }
-  if (scores->num_frames > 0 && scores->num_columns < needed) {
-    result->status = WF_ERR_ARGUMENT;
-    snprintf(result->message, sizeof result->message,
-             "scores have %d columns, the graph reads column %d (input labels up to %d)%s",
-             scores->num_columns, needed - 1, graph->num_labels - 1,
-             scores->num_frames == graph->num_tokens
-                 ? "; are they transposed? [frames, columns] is expected"
-                 : "");
-    return false;
-  }
-  return true;
-}
-
 wf_status wf__check_graph(const wf_decoder *decoder, const wf_graph *graph, wf_error *err) {
   if (graph == NULL || graph == decoder->graph) return WF_OK;
+  if (decoder->transducer != NULL)
+    return wf__fail(err, WF_ERR_UNSUPPORTED, "a transducer cannot decode with added words yet");
   if (graph->base != decoder->graph)
     return wf__fail(
         err, WF_ERR_ARGUMENT,
@@ -302,8 +304,11 @@ static wf_status make_results(wf_decoder *decoder, struct parts *parts, size_t c
   for (size_t i = 0; i < count; i++) {
     results[i] = wf__calloc(1, sizeof **results);
     if (results[i] == NULL) return wf__fail_memory(err, sizeof **results, "a result");
-    parts->skip[i] = !wf__check_scores(decoder->graph, &parts->scores[i], results[i]) ||
-                     !wf__scores_look_right(decoder, &parts->scores[i], results[i]);
+    parts->skip[i] =
+        decoder->transducer != NULL
+            ? !wf__check_encoder_outputs(decoder->transducer, &parts->scores[i], results[i])
+            : !wf__check_scores(decoder->graph, &parts->scores[i], results[i]) ||
+                  !wf__scores_look_right(decoder, &parts->scores[i], results[i]);
   }
   return WF_OK;
 }

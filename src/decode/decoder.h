@@ -6,12 +6,14 @@
 
 #include "decode/backend.h"
 #include "decode/check_scores.h"
+#include "transducer/transducer.h"
 
 struct wf_decoder {
   atomic_int refs; /* one of the caller, until wf_decoder_free, and one of each open stream */
   _Atomic(wf_stream *) abandoned; /* list of abandoned streams, to be closed */
   wf_graph *graph;
   wf_decoder_options options;
+  wf_transducer *transducer; /* NULL: none; else scores are its encoder outputs */
   const wf__backend *backend;
   void *search;
   wf_scorer *scorer; /* of utterances without their own scorer; may be NULL */
@@ -34,5 +36,12 @@ wf_status wf__check_graph(const wf_decoder *decoder, const wf_graph *graph, wf_e
  * own)? */
 wf_status wf__check_scorer(const wf_decoder *decoder, const wf_graph *graph,
                            const wf_scorer *scorer, wf_error *err);
+
+/* The same for encoder outputs. */
+bool wf__check_encoder_outputs(const wf_transducer *model, const wf_scores *scores,
+                               wf_result *result);
+/* Do graph and options fit the model? Sets the blank. */
+wf_status wf__check_transducer(const wf_transducer *model, const wf_graph *graph,
+                               wf_decoder_options *options, bool on_gpu, wf_error *err);
 
 #endif

@@ -7,7 +7,7 @@
 void wf__history_clear(wf__history *history, float beam) {
   history->beam = beam;
   history->frames.size = history->tokens.size = history->contexts.size = history->links.size =
-      history->loglikes.size = history->endings.size = 0;
+      history->loglikes.size = history->endings.size = history->labels.size = 0;
   history->num_pruned_frames = 0;
 }
 
@@ -15,6 +15,7 @@ void wf__history_free(wf__history *history) {
   wf__vec_free(&history->frames);
   wf__vec_free(&history->tokens);
   wf__vec_free(&history->contexts);
+  wf__vec_free(&history->labels);
   wf__vec_free(&history->links);
   wf__vec_free(&history->loglikes);
   wf__vec_free(&history->endings);
@@ -40,6 +41,7 @@ wf_status wf__history_copy(const wf__history *from, wf__history *to, wf_error *e
   COPY(frames);
   COPY(tokens);
   COPY(contexts);
+  COPY(labels);
   COPY(links);
   COPY(loglikes);
   return WF_OK;
@@ -174,11 +176,13 @@ static void renumber(const wf__past_token *tokens, uint64_t count, float beam, u
 static uint64_t keep_tokens(wf__history *history, uint64_t first, uint64_t end, uint64_t kept) {
   wf__past_token *tokens = history->tokens.data;
   uint64_t *contexts = history->contexts.size > 0 ? history->contexts.data : NULL;
+  int32_t *labels = history->labels.size > 0 ? history->labels.data : NULL;
   float beam = history->beam;
   for (uint64_t i = first; i < end; i++) {
     wf__past_token token = tokens[i];
     tokens[kept] = token;
     if (contexts != NULL) contexts[kept] = contexts[i];
+    if (labels != NULL) labels[kept] = labels[i];
     kept += token.extra_cost <= beam;
   }
   return kept;
@@ -211,6 +215,7 @@ static wf_status slide(wf__history *history, uint64_t first, wf_error *err) {
   }
   history->tokens.size = num_tokens;
   if (history->contexts.size > 0) history->contexts.size = num_tokens;
+  if (history->labels.size > 0) history->labels.size = num_tokens;
   history->links.size = num_links;
   if (history->keeps_loglikes) history->loglikes.size = num_links;
   return WF_OK;

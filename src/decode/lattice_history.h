@@ -5,6 +5,7 @@
  *           start's closure
  *   tokens                    {state, extra_cost}                        frame after frame
  *   contexts                  of the tokens, if there is a scorer
+ *   labels                    of the tokens, with a transducer
  *   links                     {from, to, arc, excess}                    of frame f: [first_link,
  *                             first_epsilon) from tokens of f - 1 to tokens of f,
  *                                                                        then epsilons within f, in
@@ -24,6 +25,9 @@
 #include "base/memory.h"
 #include "decode/decode_graph.h"
 #include "scorer/scoring.h"
+
+/* With a transducer: the arc of a link from a token that waits in a frame to itself in the next. */
+#define WF__WAITS (UINT32_MAX - 1)
 
 typedef struct wf__link {
   uint32_t from, to; /* tokens, counted within their frames */
@@ -56,6 +60,10 @@ typedef struct wf__history {
   WF__VEC(wf__past_frame) frames;
   WF__VEC(wf__past_token) tokens;
   WF__VEC(uint64_t) contexts; /* of the tokens; empty without a scorer */
+  WF__VEC(int32_t)
+  labels; /* with a transducer: of the tokens, the label of a frame that ends after them; else
+             empty. Links within a frame then consume no frame in the lattice, although they read
+             scores */
   wf__link_vec links;
   WF__VEC(float) loglikes;
   bool keeps_loglikes;

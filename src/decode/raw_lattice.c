@@ -52,13 +52,15 @@ static uint64_t end_link(const wf__history *history, uint64_t f) {
 static int compare_keys(const void *a, const void *b) {
   const struct order_key *x = a, *y = b;
   if (x->key != y->key) return x->key < y->key ? -1 : 1;
-  return (x->context > y->context) - (x->context < y->context);
+  if (x->context != y->context) return x->context < y->context ? -1 : 1;
+  return (x->token > y->token) - (x->token < y->token); /* a transducer's; others differ above */
 }
 
 static int compare_arcs(const void *a, const void *b) {
   const struct drawn_arc *x = a, *y = b;
   if (x->source != y->source) return x->source < y->source ? -1 : 1;
-  return (x->arc > y->arc) - (x->arc < y->arc);
+  if (x->arc != y->arc) return x->arc < y->arc ? -1 : 1;
+  return (x->link > y->link) - (x->link < y->link); /* a transducer's durations */
 }
 
 static uint64_t context_of(const wf__history *history, uint64_t token) {
@@ -102,9 +104,23 @@ static wf_status collect_arcs(struct assembly *a, uint64_t first, uint64_t end, 
   return WF_OK;
 }
 
+/* The label that a transducer's arc consumes. A frame has one: that of its last token, or the
+ * blank. `in_frame`: the arc leads to a token of the same frame. */
+static int32_t frame_label(const struct assembly *a, const struct drawn_arc *drawn, wf_arc arc,
+                           bool in_frame) {
+  if (in_frame) return 0;
+  bool blank = a->graph->columns[arc.ilabel] == a->options->blank;
+  return blank ? a->history->labels.data[drawn->token] : arc.ilabel;
+}
+
 /* `frame`: number of the scores that consuming arcs read. */
 static wf_status push_arc(struct assembly *a, const struct drawn_arc *drawn, int64_t frame,
-                          wf_error *err) {
+                          bool in_frame, wf_error *err) {
+  if (drawn->arc == WF__WAITS) {
+    wf_lattice_arc out = {.ilabel = a->history->labels.data[drawn->token],
+                          .nextstate = (int32_t)drawn->target};
+    return wf__lattice_push(&a->arrays, out, err);
+  }
   wf_arc arc = wf__graph_arc(a->graph, drawn->arc);
   wf_lattice_arc out = {.ilabel = arc.ilabel,
                         .olabel = arc.olabel,
@@ -121,6 +137,7 @@ static wf_status push_arc(struct assembly *a, const struct drawn_arc *drawn, int
                         : a->history->loglikes.data[drawn->link];
     out.acoustic_cost = 0 - a->options->acoustic_scale * loglike;
   }
+  if (a->history->labels.size > 0) out.ilabel = frame_label(a, drawn, arc, in_frame);
   return wf__lattice_push(&a->arrays, out, err);
 }
 
@@ -150,7 +167,8 @@ static wf_status draw_frame(struct assembly *a, uint64_t f, const struct ending 
     WF__TRY(wf__lattice_add_state(&a->arrays, ending.graph_cost, 0, (int32_t)number, err));
     wf__lattice_set_final_scorer_cost(&a->arrays, ending.scorer_cost);
     for (; at < a->arcs.size && a->arcs.data[at].source == s; at++)
-      WF__TRY(push_arc(a, &a->arcs.data[at], number, err));
+      WF__TRY(push_arc(a, &a->arcs.data[at], number, a->arcs.data[at].link < end_link(history, f),
+                       err));
   }
   return WF_OK;
 }

@@ -19,10 +19,14 @@ static wf_status new_result(wf_stream *stream, wf_error *err) {
   return stream->result != NULL ? WF_OK : wf__fail_memory(err, sizeof *stream->result, "a stream");
 }
 
+static const wf__stream_backend *streams_of(const wf_decoder *decoder) {
+  return decoder->transducer != NULL ? &wf__cpu_transducer_streams : decoder->backend->streams;
+}
+
 wf_status wf_stream_open(wf_decoder *decoder, const wf_stream_options *options, wf_stream **out,
                          wf_error *err) {
   *out = NULL;
-  const wf__stream_backend *backend = decoder->backend->streams;
+  const wf__stream_backend *backend = streams_of(decoder);
   wf__streams_sweep(decoder);
   if (backend == NULL)
     return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s does not support streams; use device cpu",
@@ -79,12 +83,14 @@ wf_status wf_stream_reset(wf_stream *stream, wf_error *err) {
 
 uint64_t wf_stream_bytes(const wf_stream *stream) {
   const wf__account *account = &stream->account;
-  uint64_t decided = (account->words.cap + account->placed.cap) * sizeof(wf_word) +
-                     (account->alignment.cap + account->labels.cap) * sizeof(int32_t) +
-                     account->units.cap * sizeof(wf__unit);
-  uint64_t scratch =
-      (stream->part.arcs.cap + stream->part.loglikes.cap + stream->part.frames.cap) * 4 +
-      stream->words.cap * sizeof(wf_word);
+  uint64_t decided =
+      (account->words.cap + account->placed.cap) * sizeof(wf_word) +
+      (account->alignment.cap + account->steps.cap + account->labels.cap) * sizeof(int32_t) +
+      account->units.cap * sizeof(wf__unit);
+  uint64_t scratch = (stream->part.arcs.cap + stream->part.loglikes.cap + stream->part.frames.cap +
+                      stream->part.steps.cap) *
+                         4 +
+                     stream->words.cap * sizeof(wf_word);
   uint64_t fixed = sizeof *stream + sizeof(wf_result) +
                    (uint64_t)stream->decoder->graph->num_labels * sizeof(bool);
   return fixed + decided + scratch +
@@ -121,6 +127,7 @@ static struct mark mark_account(const wf__account *account) {
 static void roll_back(wf__account *account, const struct mark *mark) {
   account->words.size = mark->num_words;
   account->alignment.size = mark->num_aligned;
+  if (account->by_steps) account->steps.size = mark->num_aligned;
   account->graph_cost = mark->graph_cost;
   account->loglike = mark->loglike;
   if (mark->num_words > 0) account->words.data[mark->num_words - 1] = mark->last;
@@ -133,10 +140,28 @@ static wf_status add_open_path(wf_stream *stream, int thread, wf_error *err) {
       stream->backend->path(decoder->search, stream->channel, thread, true, &stream->part, err));
   WF__TRY(wf__account_add(&stream->account, stream->graph, &decoder->options, &stream->part, err));
   return wf__account_close(&stream->account, stream->graph, &decoder->options,
-                           stream->part.num_decoded, err);
+                           wf__account_end(&stream->account, stream->part.num_decoded), err);
 }
 
 /* --- chunks ------------------------------------------------------------------------------ */
+
+/* Frames of silence at the end of the account with its open path. */
+static wf_status count_silence(const wf_stream *stream, int64_t *out, wf_error *err) {
+  const wf__account *account = &stream->account;
+  const wf__endpointer *endpointer = &stream->endpointer;
+  int64_t num_frames = stream->part.num_decoded;
+  int32_t *frames;
+  if (!account->by_steps) {
+    *out =
+        wf__trailing_silence(endpointer, account->alignment.data, (int64_t)account->alignment.size);
+    return WF_OK;
+  }
+  WF__TRY(wf__account_label_frames(account, stream->graph, &stream->decoder->options, num_frames,
+                                   &frames, err));
+  *out = wf__trailing_silence(endpointer, frames, num_frames);
+  free(frames);
+  return WF_OK;
+}
 
 static wf_status look_for_endpoint(wf_stream *stream, int thread, wf_stream_event *event,
                                    wf_error *err) {
@@ -145,8 +170,9 @@ static wf_status look_for_endpoint(wf_stream *stream, int thread, wf_stream_even
   if (status == WF_OK) {
     const wf__endpointer *endpointer = &stream->endpointer;
     int64_t num_frames = stream->part.num_decoded;
-    int64_t silent = wf__trailing_silence(endpointer, stream->account.alignment.data,
-                                          (int64_t)stream->account.alignment.size);
+    int64_t silent;
+    status = count_silence(stream, &silent, err);
+    if (status != WF_OK) silent = 0;
     event->trailing_silence = (double)silent * endpointer->frame_seconds;
     event->relative_cost = (double)stream->part.relative_cost;
     event->endpoint = wf__endpoint(endpointer, num_frames, silent, event->relative_cost);
@@ -186,12 +212,18 @@ static wf_status check_streams(const wf_decoder *decoder, wf_stream *const *stre
   return status;
 }
 
+static bool is_right(wf_decoder *decoder, const wf_scores *chunk, wf_result *checked) {
+  if (decoder->transducer != NULL)
+    return wf__check_encoder_outputs(decoder->transducer, chunk, checked);
+  return wf__check_scores(decoder->graph, chunk, checked) &&
+         wf__scores_look_right(decoder, chunk, checked);
+}
+
 /* Is the chunk a valid matrix? After bad scores, no more are read. */
 static bool check_chunk(const wf_stream *stream, const wf_scores *chunk) {
   wf_result *result = stream->result, checked = {0};
   if (result->status == WF_ERR_ARGUMENT) return false;
-  if (!wf__check_scores(stream->decoder->graph, chunk, &checked) ||
-      !wf__scores_look_right(stream->decoder, chunk, &checked)) {
+  if (!is_right(stream->decoder, chunk, &checked)) {
     result->status = checked.status;
     snprintf(result->message, sizeof result->message, "from frame %lld: %.200s",
              (long long)result->num_frames, checked.message);
@@ -229,7 +261,7 @@ static wf_status prepare(wf_stream *const *streams, size_t count, wf_error *err)
 
 static void run_step(struct stream_step *step, size_t count, wf__task_fn fn) {
   const wf_decoder *decoder = step->streams[0]->decoder;
-  wf__pool *pool = decoder->backend->streams->pool(decoder->search);
+  wf__pool *pool = streams_of(decoder)->pool(decoder->search);
   if (count > FEW_STREAMS)
     wf__pool_run(pool, count, fn, step);
   else
@@ -262,8 +294,7 @@ static wf_status advance(wf_decoder *decoder, wf_stream *const *streams, const w
   }
   wf__batch batch = {
       .scores = chunks, .skip = arrays->skip, .count = count, .results = arrays->results};
-  wf_status status =
-      decoder->backend->streams->advance(decoder->search, &batch, arrays->channels, err);
+  wf_status status = streams_of(decoder)->advance(decoder->search, &batch, arrays->channels, err);
   struct stream_step step = {.streams = streams, .chunks = chunks, .events = events};
   atomic_init(&step.failed, 0);
   if (status == WF_OK) status = prepare(streams, count, err);
@@ -311,6 +342,7 @@ static wf_status copy_words(wf_stream *stream, wf_error *err) {
   if (count > 0)
     memcpy(stream->words.data, stream->account.words.data, count * sizeof *stream->words.data);
   stream->words.size = count;
+  wf__account_time_words(&stream->account, stream->part.num_decoded, stream->words.data, count);
   return WF_OK;
 }
 
@@ -318,6 +350,12 @@ static void forget(wf_stream *stream) {
   if (stream->options.forget && stream->num_shown > 0)
     wf__account_forget(&stream->account, stream->graph, stream->num_shown - 1);
   stream->num_shown = 0;
+}
+
+/* Frames of the committed prefix; of a transducer those that are complete. */
+static int64_t stable_frames(const wf__account *account) {
+  if (!account->by_steps) return account->num_forgotten + (int64_t)account->alignment.size;
+  return account->steps.size > 0 ? account->steps.data[account->steps.size - 1] : 0;
 }
 
 static wf_status make_partial(wf_stream *stream, int thread, wf_partial *out, wf_error *err) {
@@ -335,7 +373,7 @@ static wf_status make_partial(wf_stream *stream, int thread, wf_partial *out, wf
                       .num_stable = num_stable,
                       .num_estimated = stream->account.num_estimated + stream->account.num_guessed,
                       .num_frames = stream->result->num_frames,
-                      .stable_frames = stream->account.num_forgotten + (int64_t)mark.num_aligned,
+                      .stable_frames = stable_frames(&stream->account),
                       .start_frame = stream->start_frame,
                       .flags = stream->part.flags & (uint32_t)(WF_RESULT_NARROWED | WF_RESULT_DIED |
                                                                WF_RESULT_OVERFLOW)};

@@ -1,4 +1,5 @@
-/* ctc_topology.c - the four CTC topologies as transducers from frame labels to token labels.
+/* ctc_topology.c - the CTC topologies, and that of transducers, as transducers from frame labels to
+ * token labels.
  *
  *   correct   One state per token; the blank's is the start. Every state has an arc for every
  * token, to the state of that token. The arc writes the token, except for the blank and for the
@@ -7,6 +8,8 @@
  * directly by any token, also by itself. minimal   One state with a:a for every token and
  * blank:eps. eesen     0 --eps--> 1 --blank--> 1 --a:a--> a --a:eps--> a --eps--> 2 --blank--> 2
  * --eps--> 0.
+ *
+ *   transducer  As minimal: a token is one arc, and the blank ends a frame.
  *
  * Loops for disambiguation symbols are at the states where the next token is chosen: every state of
  * `correct`, state 0 of the others, since every path passes state 0 between tokens. */
@@ -116,8 +119,8 @@ wf_status wf_ctc_topology(int32_t num_tokens, int32_t blank, const wf_topology_o
 
 wf_status wf__ctc_topology(int32_t num_tokens, int32_t blank, const wf_topology_options *options,
                            int32_t num_classes, wf_fst **out, wf_error *err) {
-  static wf_status (*const builders[])(struct making *, wf_error *) = {make_correct, make_compact,
-                                                                       make_minimal, make_eesen};
+  static wf_status (*const builders[])(struct making *, wf_error *) = {
+      make_correct, make_compact, make_minimal, make_eesen, make_minimal};
   *out = NULL;
   wf_topology_options o;
   WF__TRY(wf__options_take(wf__topology_table(), options, &o, err));

@@ -26,6 +26,7 @@
 #include "base/memory.h"
 #include "lm/rnn_types.h"
 #include "lm/rnnlm_math.h"
+#include "lm/safetensors.h"
 
 enum {
   WF__RNN_MAX_LAYERS = 64,
@@ -142,6 +143,11 @@ wf_status wf__rnnlm_read_inputs(const wf__input *vocab, wf__input *net, wf_rnnlm
 /* Reads a safetensors model from its file and its words. */
 wf_status wf__rnnlm_read_safetensors(const wf__input *file, const wf_symbols *words, wf_rnnlm **out,
                                      wf_error *err);
+
+/* Reads the embedding and the LSTM of a transducer's predictor: a model without words and output,
+ * whose `start` is the state after one step on token `start`. Marks its tensors as used. */
+wf_status wf__rnn_read_predictor(const wf__input *file, wf__tensors *tensors, int32_t start,
+                                 wf_rnnlm **out, wf_error *err);
 
 /* --- inference --------------------------------------------------------------------------- */
 

@@ -14,7 +14,9 @@
 
 typedef struct import {
   const wf__input *file;
-  wf__tensors tensors;
+  wf__tensors *tensors;
+  const char *prefix,
+      *page; /* of the names of the layers' tensors; a page that lists the tensors */
   wf_rnnlm *lm;
   size_t gates;
   struct {
@@ -25,7 +27,7 @@ typedef struct import {
 
 /* Returns the tensor of that name and marks it as used; NULL if there is none. */
 static wf__tensor *take(import *m, const char *name) {
-  wf__tensor *tensor = wf__tensor_find(&m->tensors, name);
+  wf__tensor *tensor = wf__tensor_find(m->tensors, name);
   if (tensor != NULL) tensor->used = true;
   return tensor;
 }
@@ -38,45 +40,37 @@ static wf__tensor *take_either(import *m, const char *name, const char *other) {
 
 static wf__tensor *take_layer(import *m, const char *part, size_t layer) {
   char name[64];
-  snprintf(name, sizeof name, "rnn.%s_l%zu", part, layer);
+  snprintf(name, sizeof name, "%s%s_l%zu", m->prefix, part, layer);
+  wf__tensor *tensor = take(m, name);
+  if (tensor != NULL || layer > 0) return tensor;
+  snprintf(name, sizeof name, "%s%s", m->prefix, part); /* of an LSTMCell */
   return take(m, name);
 }
 
-/* Checks type and shape: [rows] if cols is 0, else [rows, cols]. */
 static wf_status check_shape(const import *m, const wf__tensor *tensor, uint64_t rows,
                              uint64_t cols, wf_error *err) {
-  if (strcmp(tensor->dtype, "F32") != 0 && strcmp(tensor->dtype, "F16") != 0 &&
-      strcmp(tensor->dtype, "BF16") != 0)
-    return wf__fail(err, WF_ERR_UNSUPPORTED, "%s: %.*s is of type %s, expected F32, F16 or BF16",
-                    m->file->path, WF__SPAN_ARG(tensor->name), tensor->dtype);
-  bool fits = cols == 0
-                  ? tensor->num_dims == 1 && tensor->dims[0] == rows
-                  : tensor->num_dims == 2 && tensor->dims[0] == rows && tensor->dims[1] == cols;
-  if (fits) return WF_OK;
-  return wf__fail(err, WF_ERR_FORMAT,
-                  "%s: %.*s has %zu dimensions [%llu, %llu]; [%llu, %llu] expected (0: a vector)",
-                  m->file->path, WF__SPAN_ARG(tensor->name), tensor->num_dims,
-                  (unsigned long long)(tensor->num_dims > 0 ? tensor->dims[0] : 0),
-                  (unsigned long long)(tensor->num_dims > 1 ? tensor->dims[1] : 0),
-                  (unsigned long long)rows, (unsigned long long)cols);
+  return wf__tensor_check(m->file, tensor, rows, cols, err);
 }
 
 static wf_status missing(const import *m, const char *name, wf_error *err) {
-  return wf__fail(err, WF_ERR_FORMAT, "%s: no tensor %s (docs/how-to/rnnlm.md lists the tensors)",
-                  m->file->path, name);
+  return wf__fail(err, WF_ERR_FORMAT, "%s: no tensor %s (%s lists the tensors)", m->file->path,
+                  name, m->page);
+}
+
+static wf_status missing_layer(const import *m, const char *part, wf_error *err) {
+  char name[64];
+  snprintf(name, sizeof name, "%s%s", m->prefix, part);
+  return missing(m, name, err);
 }
 
 static wf_status find_sizes(import *m, wf_error *err) {
   wf_rnnlm *lm = m->lm;
-  m->embedding = take_either(m, "embedding.weight", "encoder.weight");
-  m->output = take_either(m, "output.weight", "decoder.weight");
-  m->output_bias = take_either(m, "output.bias", "decoder.bias");
   if (m->embedding == NULL) return missing(m, "embedding.weight", err);
   wf__tensor *hh = take_layer(m, "weight_hh", 0);
-  if (hh == NULL) return missing(m, "rnn.weight_hh_l0", err);
+  if (hh == NULL) return missing_layer(m, "weight_hh_l0", err);
   if (m->embedding->num_dims != 2 || hh->num_dims != 2)
-    return wf__fail(err, WF_ERR_FORMAT,
-                    "%s: embedding.weight and rnn.weight_hh_l0 must be matrices", m->file->path);
+    return wf__fail(err, WF_ERR_FORMAT, "%s: %.*s and %.*s must be matrices", m->file->path,
+                    WF__SPAN_ARG(m->embedding->name), WF__SPAN_ARG(hh->name));
   uint64_t words = m->embedding->dims[0], embed = m->embedding->dims[1], rows = hh->dims[0],
            hidden = hh->dims[1];
   if (words < 1 || words > INT32_MAX || embed < 1 || embed > 1 << 20 || hidden < 1 ||
@@ -86,23 +80,30 @@ static wf_status find_sizes(import *m, wf_error *err) {
                     (unsigned long long)hidden);
   if (rows != 3 * hidden && rows != 4 * hidden)
     return wf__fail(err, WF_ERR_FORMAT,
-                    "%s: rnn.weight_hh_l0 is [%llu, %llu], expected 4 (LSTM) or 3 (GRU) times as "
-                    "many rows as columns",
-                    m->file->path, (unsigned long long)rows, (unsigned long long)hidden);
+                    "%s: %.*s is [%llu, %llu], expected 4 (LSTM) or 3 (GRU) times as many rows as "
+                    "columns",
+                    m->file->path, WF__SPAN_ARG(hh->name), (unsigned long long)rows,
+                    (unsigned long long)hidden);
   m->gates = rows == 4 * hidden ? 4 : 3;
   lm->num_words = words;
   lm->embed = embed;
   lm->hidden = hidden;
   lm->kind = m->gates == 4 ? WF__RNN_TORCH_LSTM : WF__RNN_TORCH_GRU;
   snprintf(lm->layer_type, sizeof lm->layer_type, "%s", m->gates == 4 ? "lstm" : "torch-gru");
-  WF__TRY(check_shape(m, m->embedding, words, embed, err));
-  if (m->output == NULL && embed != hidden)
+  return check_shape(m, m->embedding, words, embed, err);
+}
+
+static wf_status find_output(import *m, wf_error *err) {
+  const wf_rnnlm *lm = m->lm;
+  m->output = take_either(m, "output.weight", "decoder.weight");
+  m->output_bias = take_either(m, "output.bias", "decoder.bias");
+  if (m->output == NULL && lm->embed != lm->hidden)
     return wf__fail(err, WF_ERR_FORMAT,
                     "%s: no output.weight, and embedding.weight cannot replace it: it has %zu "
                     "columns, the hidden size is %zu",
                     m->file->path, lm->embed, lm->hidden);
-  if (m->output != NULL) WF__TRY(check_shape(m, m->output, words, hidden, err));
-  return m->output_bias != NULL ? check_shape(m, m->output_bias, words, 0, err) : WF_OK;
+  if (m->output != NULL) WF__TRY(check_shape(m, m->output, lm->num_words, lm->hidden, err));
+  return m->output_bias != NULL ? check_shape(m, m->output_bias, lm->num_words, 0, err) : WF_OK;
 }
 
 static wf_status find_layers(import *m, wf_error *err) {
@@ -115,20 +116,24 @@ static wf_status find_layers(import *m, wf_error *err) {
                *bias_hh = m->layers[l].bias_hh = take_layer(m, "bias_hh", l);
     if (ih == NULL && hh == NULL && l > 0) break;
     if (ih == NULL || hh == NULL)
-      return missing(m, ih == NULL ? "rnn.weight_ih of a layer" : "rnn.weight_hh of a layer", err);
+      return missing_layer(m, ih == NULL ? "weight_ih of a layer" : "weight_hh of a layer", err);
     WF__TRY(check_shape(m, ih, rows, l == 0 ? lm->embed : lm->hidden, err));
     WF__TRY(check_shape(m, hh, rows, lm->hidden, err));
     if (bias_ih != NULL) WF__TRY(check_shape(m, bias_ih, rows, 0, err));
     if (bias_hh != NULL) WF__TRY(check_shape(m, bias_hh, rows, 0, err));
     lm->num_layers = l + 1;
   }
+  return WF_OK;
+}
+
+static wf_status check_all_used(const import *m, wf_error *err) {
   /* The effect of an unknown tensor on the scores is unknown, so it is not ignored. */
-  for (uint64_t i = 0; i < m->tensors.size; i++)
-    if (!m->tensors.data[i].used)
+  for (uint64_t i = 0; i < m->tensors->size; i++)
+    if (!m->tensors->data[i].used)
       return wf__fail(err, WF_ERR_UNSUPPORTED,
                       "%s: tensor %.*s is a duplicate or not part of an LSTM or GRU language model "
                       "(docs/how-to/rnnlm.md)",
-                      m->file->path, WF__SPAN_ARG(m->tensors.data[i].name));
+                      m->file->path, WF__SPAN_ARG(m->tensors->data[i].name));
   return WF_OK;
 }
 
@@ -152,12 +157,7 @@ static wf_status copy(import *m, const wf__tensor *tensor, size_t gates, size_t 
                           stride};
   for (size_t r = 0; tensor != NULL && r < gates * gate_rows; r++) {
     float *row = out->data + (r / gate_rows * padded_rows + r % gate_rows) * stride;
-    for (size_t c = 0; c < cols; c++) {
-      row[c] = wf__tensor_at(tensor, r * cols + c);
-      if (!isfinite(row[c]))
-        return wf__fail(err, WF_ERR_FORMAT, "%s: %.*s holds %g at [%zu, %zu]", m->file->path,
-                        WF__SPAN_ARG(tensor->name), (double)row[c], r, c);
-    }
+    WF__TRY(wf__tensor_copy(m->file, tensor, r * cols, cols, row, err));
   }
   return WF_OK;
 }
@@ -166,13 +166,8 @@ static wf_status copy(import *m, const wf__tensor *tensor, size_t gates, size_t 
 static wf_status copy_bias(import *m, const wf__tensor *tensor, float **out, wf_error *err) {
   size_t hidden = m->lm->hidden, padded = wf__padded(hidden);
   *out = wf__rnn_take(m->lm, 1, m->gates * padded);
-  for (size_t i = 0; tensor != NULL && i < m->gates * hidden; i++) {
-    float value = wf__tensor_at(tensor, i);
-    if (!isfinite(value))
-      return wf__fail(err, WF_ERR_FORMAT, "%s: %.*s holds %g at %zu", m->file->path,
-                      WF__SPAN_ARG(tensor->name), (double)value, i);
-    (*out)[i / hidden * padded + i % hidden] = value;
-  }
+  for (size_t gate = 0; tensor != NULL && gate < m->gates; gate++)
+    WF__TRY(wf__tensor_copy(m->file, tensor, gate * hidden, hidden, *out + gate * padded, err));
   return WF_OK;
 }
 
@@ -216,25 +211,54 @@ static wf_status take_words(import *m, const wf_symbols *words, wf_error *err) {
   return WF_OK;
 }
 
+static wf_status import_begin(import *m, wf_error *err) {
+  m->lm = wf__calloc(1, sizeof *m->lm);
+  if (m->lm == NULL) return wf__fail_memory(err, sizeof *m->lm, "a recurrent language model");
+  atomic_init(&m->lm->refs, 1);
+  m->lm->unk = -1;
+  return WF_OK;
+}
+
+/* Gives the model away, or frees it after an error. */
+static wf_status import_end(import *m, wf_status status, wf_rnnlm **out, wf_error *err) {
+  if (status == WF_OK) status = wf__rnn_finish(m->lm, err);
+  if (status == WF_OK)
+    *out = m->lm;
+  else
+    wf_rnnlm_free(m->lm);
+  return status;
+}
+
 wf_status wf__rnnlm_read_safetensors(const wf__input *file, const wf_symbols *words, wf_rnnlm **out,
                                      wf_error *err) {
   *out = NULL;
-import m = {.file = file, .lm = wf__calloc(1, sizeof * m.lm) };
-  if (m.lm == NULL) return wf__fail_memory(err, sizeof *m.lm, "a recurrent language model");
-  atomic_init(&m.lm->refs, 1);
+  wf__tensors tensors = {0};
+import m = {.file = file, .tensors = & tensors, .prefix = "rnn.", .page = "docs/how-to/rnnlm.md" };
+  WF__TRY(import_begin(&m, err));
   m.lm->output_kind = WF_RNNLM_SOFTMAX;
-  m.lm->unk = -1;
-  wf_status status = wf__safetensors_read(file, &m.tensors, err);
+  wf_status status = wf__safetensors_read(file, &tensors, err);
+  if (status == WF_OK) m.embedding = take_either(&m, "embedding.weight", "encoder.weight");
   if (status == WF_OK) status = find_sizes(&m, err);
+  if (status == WF_OK) status = find_output(&m, err);
   if (status == WF_OK) status = find_layers(&m, err);
+  if (status == WF_OK) status = check_all_used(&m, err);
   if (status == WF_OK) status = take_words(&m, words, err);
   if (status == WF_OK) status = copy_all(&m, err);
-  if (status == WF_OK) status = wf__rnn_finish(m.lm, err);
-  wf__vec_free(&m.tensors);
-  if (status != WF_OK) {
-    wf_rnnlm_free(m.lm);
-    return status;
-  }
-  *out = m.lm;
-  return WF_OK;
+  status = import_end(&m, status, out, err);
+  wf__vec_free(&tensors);
+  return status;
+}
+
+wf_status wf__rnn_read_predictor(const wf__input *file, wf__tensors *tensors, int32_t start,
+                                 wf_rnnlm **out, wf_error *err) {
+  *out = NULL;
+import m = {.file = file, .tensors = tensors, .prefix = "pred.lstm.", .page = "docs/reference/transducers.md" };
+  WF__TRY(import_begin(&m, err));
+  m.lm->output_kind = WF_RNNLM_HIERARCHICAL; /* there is no output, which a softmax would need */
+  m.lm->bos = start;
+  m.embedding = take(&m, "pred.emb.weight");
+  wf_status status = find_sizes(&m, err);
+  if (status == WF_OK) status = find_layers(&m, err);
+  if (status == WF_OK) status = copy_all(&m, err);
+  return import_end(&m, status, out, err);
 }

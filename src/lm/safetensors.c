@@ -72,13 +72,16 @@ static wf_status read_numbers(reader *r, uint64_t *out, size_t max, size_t *coun
   return expect(r, ']');
 }
 
-static wf_status skip_metadata(reader *r) {
+/* Reads the metadata; `*out` becomes the value of `name` (NULL: none is wanted). */
+static wf_status read_metadata(reader *r, const char *name, wf__span *out) {
   wf__span key, value;
   bool done = false;
   WF__TRY(expect(r, '{'));
   for (bool first = true; !done; first = false) {
     WF__TRY(next_key(r, first, &key, &done));
-    if (!done) WF__TRY(read_string(r, &value));
+    if (done) break;
+    WF__TRY(read_string(r, &value));
+    if (name != NULL && is(key, name)) *out = value;
   }
   return WF_OK;
 }
@@ -133,7 +136,8 @@ static wf_status read_tensor(reader *r, wf__tensor *tensor) {
   return place(r, tensor, range, num_range);
 }
 
-static wf_status read_header(reader *r, wf__tensors *out) {
+/* out NULL: only the metadata is read. */
+static wf_status read_header(reader *r, wf__tensors *out, const char *name, wf__span *value) {
   bool done = false;
   wf__span key;
   WF__TRY(expect(r, '{'));
@@ -141,18 +145,20 @@ static wf_status read_header(reader *r, wf__tensors *out) {
     WF__TRY(next_key(r, first, &key, &done));
     if (done) break;
     if (is(key, "__metadata__")) {
-      WF__TRY(skip_metadata(r));
+      WF__TRY(read_metadata(r, name, value));
       continue;
     }
     wf__tensor tensor = {.name = key};
     WF__TRY(read_tensor(r, &tensor));
+    if (out == NULL) continue;
     WF__TRY(wf__vec_grow(out, 1, "tensors", r->err));
     out->data[out->size++] = tensor;
   }
   return peek(r) == '\0' ? WF_OK : fail(r, "the end");
 }
 
-wf_status wf__safetensors_read(const wf__input *file, wf__tensors *out, wf_error *err) {
+static wf_status read_file(const wf__input *file, wf__tensors *out, const char *name,
+                           wf__span *value, wf_error *err) {
   wf__cursor cursor = wf__cursor_of(file);
   uint64_t size;
   const uint8_t *header;
@@ -160,7 +166,17 @@ wf_status wf__safetensors_read(const wf__input *file, wf__tensors *out, wf_error
   WF__TRY(wf__read_view(&cursor, &header, size, "header of a safetensors file", err));
   reader r = {file,          (const char *)header,     (const char *)header + size,
               header + size, wf__cursor_left(&cursor), err};
-  return read_header(&r, out);
+  return read_header(&r, out, name, value);
+}
+
+wf_status wf__safetensors_read(const wf__input *file, wf__tensors *out, wf_error *err) {
+  return read_file(file, out, NULL, NULL, err);
+}
+
+wf_status wf__safetensors_metadata(const wf__input *file, const char *name, wf__span *out,
+                                   wf_error *err) {
+  *out = (wf__span){NULL, 0};
+  return read_file(file, NULL, name, out, err);
 }
 
 wf__tensor *wf__tensor_find(const wf__tensors *tensors, const char *name) {
@@ -179,4 +195,33 @@ float wf__tensor_at(const wf__tensor *tensor, uint64_t i) {
   memcpy(&half, tensor->data + i * sizeof half, sizeof half);
   return tensor->dtype[0] == 'F' ? wf__float_of_half(half)
                                  : wf__float_of_bits((uint32_t)half << 16);
+}
+
+wf_status wf__tensor_check(const wf__input *file, const wf__tensor *tensor, uint64_t rows,
+                           uint64_t cols, wf_error *err) {
+  if (strcmp(tensor->dtype, "F32") != 0 && strcmp(tensor->dtype, "F16") != 0 &&
+      strcmp(tensor->dtype, "BF16") != 0)
+    return wf__fail(err, WF_ERR_UNSUPPORTED, "%s: %.*s is of type %s, expected F32, F16 or BF16",
+                    file->path, WF__SPAN_ARG(tensor->name), tensor->dtype);
+  bool fits = cols == 0
+                  ? tensor->num_dims == 1 && tensor->dims[0] == rows
+                  : tensor->num_dims == 2 && tensor->dims[0] == rows && tensor->dims[1] == cols;
+  if (fits) return WF_OK;
+  return wf__fail(err, WF_ERR_FORMAT,
+                  "%s: %.*s has %zu dimensions [%llu, %llu]; [%llu, %llu] expected (0: a vector)",
+                  file->path, WF__SPAN_ARG(tensor->name), tensor->num_dims,
+                  (unsigned long long)(tensor->num_dims > 0 ? tensor->dims[0] : 0),
+                  (unsigned long long)(tensor->num_dims > 1 ? tensor->dims[1] : 0),
+                  (unsigned long long)rows, (unsigned long long)cols);
+}
+
+wf_status wf__tensor_copy(const wf__input *file, const wf__tensor *tensor, uint64_t first,
+                          uint64_t count, float *out, wf_error *err) {
+  for (uint64_t i = 0; i < count; i++) {
+    out[i] = wf__tensor_at(tensor, first + i);
+    if (!isfinite(out[i]))
+      return wf__fail(err, WF_ERR_FORMAT, "%s: %.*s holds %g at element %llu", file->path,
+                      WF__SPAN_ARG(tensor->name), (double)out[i], (unsigned long long)(first + i));
+  }
+  return WF_OK;
 }

@@ -1,7 +1,9 @@
 """Fixtures and helpers that several tests share. The tests run against the installed package."""
 
+import json
 import pathlib
 import signal
+import struct
 
 import numpy as np
 import pytest
@@ -111,3 +113,16 @@ def padded(matrices, extra=3):
     for row, matrix in zip(batch, matrices):
         row[: len(matrix)] = matrix
     return batch, [len(matrix) for matrix in matrices]
+
+
+def write_safetensors(path, tensors, metadata=None):
+    """Writes float32 and float16 arrays. Returns the path."""
+    header, at, blobs = ({"__metadata__": metadata} if metadata else {}), 0, []
+    for name, value in tensors.items():
+        blob = value.tobytes()
+        header[name] = {"dtype": {"float32": "F32", "float16": "F16"}[str(value.dtype)], "shape": list(value.shape), "data_offsets": [at, at + len(blob)]}
+        at += len(blob)
+        blobs.append(blob)
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(blobs))
+    return path

@@ -91,6 +91,10 @@ NOT_RUN = {
     ("several-gpus.md", "wf.build_ctc_graph"): (GPU, None),
     ("streaming.md", "wf_stream_open"): ("a sketch of calls", None),
     ("transcribe.md", "{"): ("a file, no code", None),
+    ("transducers.md", "from warpfst import integrations"): (OWN_FILES, None),
+    ("transducers.md", 'graph = wf.build_ctc_graph("tokens.txt", topology'): (OWN_FILES, None),
+    ("transducers.md", "warpfst mkgraph ctc"): (OWN_FILES, None),
+    ("transducers.md", 'graph = wf.build_ctc_graph("tokens.txt", "lexicon.txt"'): (OWN_FILES, None),
     ("triton.md", "cmake --preset release"): ("needs Triton Inference Server", None),
 }
 

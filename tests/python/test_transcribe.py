@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import CTC, ROOT
+from conftest import CTC, ROOT, write_safetensors
 
 import warpfst as wf
 from warpfst.transcribe import audio, outputs
@@ -217,3 +217,32 @@ def test_the_command_of_the_readme():
     run = subprocess.run([sys.executable, "-m", "warpfst", "transcribe", CARDS / "card1.wav", "--model", CARDS, "-q"], capture_output=True, text=True)
     assert (run.returncode, run.stdout, run.stderr) == (0, "card1 ten of clubs\n", "")
     assert subprocess.run([sys.executable, "-m", "warpfst", "help"], capture_output=True, text=True).stdout.startswith("warpfst")
+
+
+def test_encoder_and_transducer(capsys, tmp_path, rng):
+    """With a transducer's file the model's output is an encoder's. Here that is the CTC model, and the transducer is a random one."""
+    config = json.loads((CTC / "config.json").read_text())
+    for name in ("model.onnx", "tokens_phone.txt"):
+        (tmp_path / name).symlink_to(CTC / name)
+    columns = len((CTC / "tokens_phone.txt").read_text().split("\n")) - 1
+    random = {
+        "pred.emb.weight": (columns, 3),
+        "pred.conv.weight": (4, 6),
+        "joiner.enc.weight": (5, columns),
+        "joiner.pred.weight": (5, 4),
+        "joiner.out.weight": (columns, 5),
+        "joiner.out.bias": (columns,),
+    }
+    write_safetensors(tmp_path / "toy.safetensors", {name: rng.normal(size=shape).astype(np.float32) for name, shape in random.items()})
+    config["acoustic_model"].update(file="model.onnx", log_probs="logp_phone", transducer="toy.safetensors")
+    config.update(tokens="tokens_phone.txt", graph={}, decoder={})
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    recordings = sorted(CARDS.glob("*.wav"))
+    status, out, _ = transcribe(capsys, *recordings, "--model", tmp_path)
+    assert status == 0
+    model = CtcModel(tmp_path, "cpu", 1)
+    assert model.transducer == tmp_path / "toy.safetensors" and model.transducer in model.files
+    decoder = wf.Decoder(wf.build_ctc_graph(tmp_path / "tokens_phone.txt", topology="transducer"), transducer=model.transducer)
+    wanted = [result.text for result in decoder.decode(*model.scores([audio.read(path, 16000) for path in recordings]))]
+    found = dict(line.partition(" ")[::2] for line in out.splitlines())
+    assert [found[path.stem] for path in recordings] == wanted and len(set(wanted)) > 1

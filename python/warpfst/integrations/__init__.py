@@ -24,12 +24,15 @@ from .toolkits import (
     torchaudio_tokens,
     wenet_tokens,
 )
+from .transducers import export_icefall_transducer, export_nemo_transducer
 
 __all__ = [
     "ModelTokens",
     "ProcessorOutput",
     "ProcessorWithLM",
     "espnet_tokens",
+    "export_icefall_transducer",
+    "export_nemo_transducer",
     "from_espnet",
     "from_huggingface",
     "from_icefall",

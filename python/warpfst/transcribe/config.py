@@ -48,7 +48,7 @@ class _Bool(NamedTuple):
         return None if isinstance(value, bool) else "expected true or false"
 
 
-_ACOUSTIC_MODEL = {"file": _Text("model.onnx"), "features": _Text(), "feature_lengths": _Text(), "log_probs": _Text(), "lengths": _Text()}
+_ACOUSTIC_MODEL = {"file": _Text("model.onnx"), "features": _Text(), "feature_lengths": _Text(), "log_probs": _Text(), "lengths": _Text(), "transducer": _Text()}
 _FEATURES = {
     "sample_rate": _Number(MIN_RATE, MAX_RATE, 16000, whole=True),
     "num_mel_bins": _Number(3, 4096, 80, whole=True),

@@ -45,6 +45,7 @@ class Model:
     sample_rate: int
     frame_shift: float
     decoder_options: dict[str, Any] = {}  # noqa: RUF012 - never modified
+    transducer: pathlib.Path | None = None  # its file: `scores` are then encoder outputs
     files: Sequence[pathlib.Path] = ()  # the files that the model is read from; a recording that was begun with others begins again
 
     def scores(self, pieces: Sequence[np.ndarray]) -> tuple[Any, Any]:
@@ -72,7 +73,7 @@ class Model:
             if graph_file is not None:
                 graph.save(graph_file)
         config = DecoderConfig(**{**self.decoder_options, **options})
-        return Decoder(graph, config, determinize=config["lattice_beam"] > 0)  # confidences, by all threads
+        return Decoder(graph, config, determinize=config["lattice_beam"] > 0, transducer=self.transducer)  # determinize: confidences, by all threads
 
 
 class ArrayModel(Model):
@@ -100,14 +101,16 @@ class ArrayModel(Model):
 
 
 class CtcModel(Model):
-    """An ONNX acoustic model with CTC outputs."""
+    """An ONNX acoustic model with CTC outputs, or an encoder and a transducer."""
 
     def __init__(self, folder: pathlib.Path, device: str, num_threads: int) -> None:
         self._config = config = read_config(folder / "config.json")
-        self._names = {role: name for role, name in config.acoustic_model.items() if role != "file"}
+        self._names = {role: name for role, name in config.acoustic_model.items() if role not in ("file", "transducer")}
+        transducer = config.acoustic_model["transducer"]
+        self.transducer = None if transducer is None else config.file(transducer)
         self.sample_rate, self.frame_shift, self.decoder_options = config.features["sample_rate"], config.frame_shift, config.decoder
         graph_files = [config.file(value) for name, value in config.graph.items() if name in GRAPH_PATHS]
-        self.files = [config.path, config.file(config.acoustic_model["file"]), config.tokens, *graph_files]
+        self.files = [config.path, config.file(config.acoustic_model["file"]), config.tokens, *graph_files, *([self.transducer] if self.transducer is not None else [])]
         self._fbank_options = self._make_fbank_options()
         self._session = self._open_session(device, num_threads)
 
@@ -195,6 +198,8 @@ class CtcModel(Model):
                 parts["words"] = words = Symbols.read(parts["words"])
                 parts["grammar"] = Fst.compile(parts["grammar"], words, words, acceptor=True)
             _, num_tokens = token_labels(config.tokens)
+            if self.transducer is not None:
+                return build_ctc_graph(config.tokens, **{"topology": "transducer", **parts})
             graph = build_ctc_graph(config.tokens, **parts)
         if isinstance(self._num_columns, int) and self._num_columns < num_tokens:
             why = f"the output {self._names['log_probs']!r} has {self._num_columns} columns, {config.tokens} has {num_tokens} tokens"

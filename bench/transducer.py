@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""transducer DATA [--programs=FOLDER] [--record]
+
+Word error rates and speed of transducers on one core. DATA has rnnt.safetensors, lstm.safetensors, tdt.safetensors, tokens.txt, text, and enc.tar.xz, encoder outputs of real
+utterances (40 ms frames); the environment variable WARPFST_TRANSDUCER_DATA may name it. Lexicon and language model are those of examples/ctc.
+
+  greedy      over tokens alone
+  beam        the same, 8 tokens a step, beam 6
+  LM          words: lexicon and 3-gram model in the graph
+  LM on the fly   the lexicon in the graph, the same model while decoding
+  boosts      LM, and the words that occur once in the references, at 3 nats each, for all utterances
+
+With LM, 16 tokens a step, beam 12, acoustic_scale 3, word_score 1: chosen on these utterances with rnnt, for all models.
+"""
+import argparse
+import collections
+import json
+import os
+import pathlib
+import tarfile
+
+import measure
+
+CTC = measure.ROOT / "examples" / "ctc"
+MODELS = {"rnnt": "RNN-T, stateless", "lstm": "RNN-T, LSTM", "tdt": "TDT, stateless"}
+BEAM = ["--max-hypotheses=8", "--beam=6"]
+WORDS = ["--max-hypotheses=16", "--beam=12", "--acoustic-scale=3", "--word-score=1"]
+BOOST = "9"  # 3 nats times acoustic_scale
+
+
+class Runs:
+    def __init__(self, arguments):
+        self.data, self.program, self.core = pathlib.Path(arguments.data), pathlib.Path(arguments.programs) / "warpfst", measure.last_core()
+        self.folder = measure.BUILD / "transducer"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if not (self.folder / "enc").exists():
+            with tarfile.open(self.data / "enc.tar.xz") as archive:
+                archive.extractall(self.folder, filter="data")
+        self.list_boosts()
+        tokens, lexicon, lm = f"--tokens={self.data / 'tokens.txt'}", f"--lexicon={CTC / 'lexicon_bpe.txt'}", CTC / "lm3.arpa.gz"
+        self.graph("tokens", tokens)
+        self.graph("lm", tokens, lexicon, f"--lm={lm}", f"--words-out={self.folder / 'words.txt'}")
+        self.graph("lexicon", tokens, lexicon, f"--lm={self.unigrams(lm)}")
+        measure.run(self.program, "lm", "build", lm, f"--subtract={self.folder / 'unigrams.arpa'}", "-q", "-o", self.folder / "difference.wlm")
+
+    def list_boosts(self):
+        counts = collections.Counter(word for line in open(self.data / "text", encoding="utf-8") for word in line.split()[1:])
+        (self.folder / "boosts").write_text("".join(f"{word}\t{BOOST}\n" for word in sorted(counts) if counts[word] == 1), encoding="utf-8")
+
+    def unigrams(self, lm):
+        measure.run(self.program, "lm", "prune", lm, "--max-total=1", "-q", "-o", self.folder / "unigrams.arpa")
+        return self.folder / "unigrams.arpa"
+
+    def graph(self, name, *flags):
+        measure.run(self.program, "mkgraph", "ctc", "--topology=transducer", *flags, "-q", "-o", self.folder / f"{name}.wfst")
+
+    def decode(self, model, graph, *flags):
+        """The summary, as a dict, with seconds of audio per CPU second of the whole command."""
+        summary = self.folder / "summary.json"
+        command = [self.program, "decode", self.folder / f"{graph}.wfst", self.folder / "enc", f"--transducer={self.data / model}.safetensors", f"--ref={self.data / 'text'}"]
+        command += ["--frame-shift=0.04", "--num-threads=1", f"--summary={summary}", "-o", self.folder / "out", *flags]
+        cost = measure.timed(list(map(str, command)), self.core)
+        found = json.loads(summary.read_text())
+        return {**found, "rtfx": found["hours"] * 3600 / cost.cpu_s}
+
+    def all(self, model):
+        """(name, summary) of each way to decode."""
+        lm = f"--lm={self.folder / 'difference.wlm'}"
+        yield "greedy", self.decode(model, "tokens", "--greedy", "--join")
+        yield "beam", self.decode(model, "tokens", *BEAM, "--join")
+        yield "LM", self.decode(model, "lm", *WORDS)
+        yield "LM on the fly", self.decode(model, "lexicon", *WORDS, lm)
+        yield "boosts", self.decode(model, "lm", *WORDS, f"--boost={self.folder / 'boosts'}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", nargs="?", default=os.environ.get("WARPFST_TRANSDUCER_DATA"))
+    parser.add_argument("--programs", default=measure.ROOT / "build" / "release", help="a build folder")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
+    arguments = parser.parse_args()
+    if arguments.data is None:
+        parser.error("no DATA: give the folder, or set WARPFST_TRANSDUCER_DATA")
+    runs, rows, figures = Runs(arguments), [], []
+    for model, name in MODELS.items():
+        for way, summary in runs.all(model):
+            rows.append([name, way, f"{summary['wer']:.2f}", measure.figure(summary["rtfx"]), f"{summary['tokens_per_frame']:.1f}"])
+            figures.append((f"transducer {name}, {way}", f"{summary['utterances']} utterances", f"{summary['wer']:.2f}", "% WER"))
+            figures.append((f"transducer {name}, {way}", f"{summary['utterances']} utterances, one core", f"{summary['rtfx']:.0f}", "RTFx"))
+    print(f"{measure.machine()}; load {measure.load()}; one thread; RTFx is seconds of audio per CPU second of the whole command")
+    print(measure.table(["model", "decoding", "WER %", "RTFx", "tokens/frame"], rows))
+    if arguments.record:
+        measure.record(figures, "./run bench transducer DATA")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+/* transducer_search.h - the frame-synchronous search with a transducer over one utterance, on one
+ * CPU thread. docs/reference/transducers.md defines the result of each step.
+ *
+ *   waiting [longest duration + 1]   sets of tokens, by frame modulo their number
+ *   now, next                        A(n) and A(n + 1) of the frame
+ *   records                          of all tokens that were in a set A(n): the search's history
+ *
+ * A search object is reused for many utterances. */
+#ifndef WF_CPU_TRANSDUCER_SEARCH_H
+#define WF_CPU_TRANSDUCER_SEARCH_H
+
+#include "cpu/transducer_lattice.h"
+#include "cpu/transducer_set.h"
+#include "decode/backend.h"
+#include "transducer/predictions.h"
+
+typedef struct wf__transducer_record {
+  uint32_t prev, arc;
+  float loglike;
+  int32_t frame;
+} wf__transducer_record;
+
+/* A token that is expanded, or its state when a round of the closure began. */
+typedef struct wf__transducer_source {
+  wf__transducer_token token;
+  uint32_t number; /* its record, or its number in the set */
+} wf__transducer_source;
+
+typedef struct wf__transducer_search {
+  const wf_graph *graph;
+  const wf_transducer *model;
+  wf_decoder_options options;
+  float epsilon_slack;
+  wf__predictions predictions;
+  wf__scoring scoring;
+  wf__transducer_set now, next, *waiting;
+  uint32_t num_waiting;
+  WF__VEC(wf__transducer_record) records;
+  WF__VEC(wf__transducer_source) sources;
+  WF__VEC(uint32_t) row_of;  /* by context number: its row of the joiner's; NONE: it has none */
+  WF__VEC(uint32_t) numbers; /* context number of each row */
+  WF__VEC(uint32_t) frontier;
+  WF__VEC(uint32_t *) used;     /* scratch: context numbers of all tokens */
+  wf__context_vec live;         /* scratch: scorer contexts of all tokens */
+  int64_t frame, num_frames;    /* the current one; those taken so far */
+  int64_t last_frame;           /* the newest frame that tokens waited for, and the ... */
+  uint32_t best;                /* ... record of the best of them, for utterances that die */
+  int32_t step;                 /* n */
+  float cutoff, best_cost;      /* of the step */
+  wf__transducer_source greedy; /* the best candidate of a greedy step, and its row */
+  const float *greedy_row;
+  bool ended;         /* the last tokens are in `now` */
+  bool keeps_lattice; /* lattice_beam > 0 */
+  wf__transducer_lattice lattice;
+  WF__VEC(int32_t) labels; /* of the model's columns */
+  WF__VEC(wf__transducer_source)
+  ends; /* the tokens that the path may end in, and their numbers in the lattice's last frame */
+  wf__path committed;          /* arcs that all tokens share, cut off the records */
+  wf__score_sum committed_sum; /* the scorer's cost of all of them so far, and the context after */
+  uint64_t num_live;           /* records that the last collection left */
+  wf__path path;               /* the result; `loglikes` and `steps` of each consuming arc */
+} wf__transducer_search;
+
+wf_status wf__transducer_search_create(const wf_graph *graph, const wf_transducer *model,
+                                       const wf_decoder_options *options,
+                                       wf__transducer_search **out, wf_error *err);
+void wf__transducer_search_free(wf__transducer_search *search);
+/* Sets the scorer of the next utterance; NULL: none. */
+wf_status wf__transducer_search_set_scorer(wf__transducer_search *search, const wf_scorer *scorer,
+                                           wf_error *err);
+/* Memory of an utterance in progress. */
+uint64_t wf__transducer_search_bytes(const wf__transducer_search *search);
+/* Begins an utterance; takes encoder outputs, its next frames; ends it. The result is in `path`. */
+wf_status wf__transducer_search_begin(wf__transducer_search *search, wf_error *err);
+wf_status wf__transducer_search_advance(wf__transducer_search *search, const wf_scores *scores,
+                                        wf_error *err);
+wf_status wf__transducer_search_finish(wf__transducer_search *search, wf_error *err);
+/* The path to the best waiting token, and the cost of the best final one above it, in `path`. The
+ * utterance may go on. */
+wf_status wf__transducer_search_partial(wf__transducer_search *search, wf_error *err);
+
+/* transducer_history.c: drops records that no waiting token leads back to, and moves those that all
+ * share to `committed`. Between frames. */
+wf_status wf__transducer_collect(wf__transducer_search *search, wf_error *err);
+/* Appends a record's arc to a path. */
+wf_status wf__transducer_add_arc(const wf_graph *graph, const wf__transducer_record *record,
+                                 wf__path *path, wf_error *err);
+
+/* transducer_step.c: the steps of a frame. `now` holds A(0), with its records from `first` on. */
+wf_status wf__transducer_expand(wf__transducer_search *search, wf_error *err);
+/* The epsilon closure of a set. */
+wf_status wf__transducer_close(wf__transducer_search *search, wf__transducer_set *set, float cutoff,
+                               wf_error *err);
+/* Adds records of the tokens of `now`, and makes the first of them by rank the sources. */
+wf_status wf__transducer_choose(wf__transducer_search *search, wf_error *err);
+/* Numbers the predictor contexts of a set. */
+wf_status wf__transducer_number(wf__transducer_search *search, wf__transducer_set *set,
+                                wf_error *err);
+
+/* The token's cost with the final costs of graph and scorer. */
+static inline wf_status wf__transducer_ending_cost(wf__transducer_search *search,
+                                                   const wf__transducer_token *token, float *cost,
+                                                   wf_error *err) {
+  float added = 0;
+  *cost = token->cost + wf__graph_final(search->graph, token->state);
+  if (*cost == INFINITY || search->scoring.scorer == NULL) return WF_OK;
+  WF__TRY(wf__scoring_final(&search->scoring, token->context, &added, err));
+  *cost += added;
+  return WF_OK;
+}
+
+#endif

@@ -1,0 +1,330 @@
+/* transducer_step.c - one step of a frame: score, expand, cut, close over epsilons. */
+#include <math.h>
+
+#include "cpu/limits.h"
+#include "cpu/transducer_search.h"
+
+#define NONE UINT32_MAX
+
+enum { NONE_LABEL = -1 }; /* of a blank */
+
+static wf__transducer_set *waiting_for(wf__transducer_search *search, int64_t frame) {
+  return &search->waiting[frame % search->num_waiting];
+}
+
+/* --- sources ----------------------------------------------------------------------------- */
+
+static int compare_sources(const void *a, const void *b) {
+  const wf__transducer_source *x = a, *y = b;
+  return wf__transducer_before(&x->token, &y->token) ? -1
+                                                     : wf__transducer_before(&y->token, &x->token);
+}
+
+wf_status wf__transducer_choose(wf__transducer_search *search, wf_error *err) {
+  const wf__transducer_set *now = &search->now;
+  uint64_t size = now->tokens.size, base = search->records.size;
+  if (base + size >= NONE)
+    return wf__fail(err, WF_ERR_LIMIT,
+                    "the token history has more than 2^32 records; lower max_hypotheses");
+  WF__TRY(wf__vec_grow(&search->records, size, "the token history", err));
+  search->sources.size = 0;
+  WF__TRY(wf__vec_grow(&search->sources, size, "tokens", err));
+  for (uint64_t i = 0; i < size; i++) {
+    const wf__transducer_token *token = &now->tokens.data[i];
+    uint32_t prev = token->round != 0 ? (uint32_t)base + token->prev : token->prev;
+    search->records.data[base + i] =
+        (wf__transducer_record){prev, token->arc, token->loglike, token->frame};
+    search->sources.data[i] = (wf__transducer_source){*token, (uint32_t)(base + i)};
+  }
+  search->records.size += size;
+  search->path.num_tokens += size;
+  if (size > 1) qsort(search->sources.data, size, sizeof *search->sources.data, compare_sources);
+  search->sources.size = size < now->most ? size : now->most;
+  search->path.num_expanded += search->sources.size;
+  return WF_OK;
+}
+
+wf_status wf__transducer_number(wf__transducer_search *search, wf__transducer_set *set,
+                                wf_error *err) {
+  for (uint64_t i = 0; i < set->tokens.size; i++) {
+    wf__transducer_token *token = &set->tokens.data[i];
+    if (token->number == NONE)
+      WF__TRY(wf__predictions_number(&search->predictions, token->predictor, token->parent,
+                                     token->label, &token->number, err));
+  }
+  return WF_OK;
+}
+
+/* Gives each distinct context of the sources a row, and scores the rows. */
+static wf_status score_sources(wf__transducer_search *search, const float **rows, wf_error *err) {
+  uint64_t num_contexts = search->predictions.contexts.size;
+  search->numbers.size = 0;
+  WF__TRY(wf__vec_grow(&search->row_of, num_contexts - search->row_of.size, "contexts", err));
+  while (search->row_of.size < num_contexts) search->row_of.data[search->row_of.size++] = NONE;
+  for (uint64_t i = 0; i < search->sources.size; i++) {
+    uint32_t number = search->sources.data[i].token.number;
+    if (search->row_of.data[number] != NONE) continue;
+    search->row_of.data[number] = (uint32_t)search->numbers.size;
+    WF__TRY(wf__vec_push(&search->numbers, number, "contexts", err));
+  }
+  return wf__predictions_score(&search->predictions, search->frame, search->numbers.data,
+                               search->numbers.size, rows, err);
+}
+
+/* --- candidates -------------------------------------------------------------------------- */
+
+static bool is_blank(const wf__transducer_search *search, const wf_arc *arc) {
+  return search->graph->columns[arc->ilabel] == search->model->blank;
+}
+
+/* The shortest duration that is allowed. */
+static int32_t first_duration(const wf__transducer_search *search, bool blank) {
+  bool last = search->model->num_durations > 0 && search->step + 1 == search->options.max_symbols;
+  return blank || last;
+}
+
+static float acoustic_cost(const wf__transducer_search *search, float loglike) {
+  return loglike == -INFINITY ? INFINITY : -(search->options.acoustic_scale * loglike);
+}
+
+static wf_status offer(wf__transducer_search *search, wf__transducer_token *token, float cost,
+                       float loglike, int32_t duration, wf_error *err) {
+  token->cost = cost;
+  token->loglike = loglike;
+  if (search->keeps_lattice) {
+    uint64_t first = search->records.size - search->now.tokens.size; /* record of now's first */
+    WF__TRY(wf__transducer_note(search, token, (uint32_t)(token->prev - first), duration, err));
+  }
+  if (duration == 0) return wf__transducer_set_offer(&search->next, token, err);
+  return wf__transducer_set_offer(waiting_for(search, search->frame + duration), token, err);
+}
+
+/* Offers the candidate with every duration that is allowed. `base`: its cost without the model's.
+ */
+static wf_status offer_durations(wf__transducer_search *search, wf__transducer_token *token,
+                                 float base, bool blank, const float *row, wf_error *err) {
+  const wf_transducer *model = search->model;
+  const float *durations = row + model->num_tokens;
+  int32_t first = first_duration(search, blank),
+          end = model->num_durations > 0 ? model->num_durations : first + 1;
+  float loglike = token->loglike;
+  for (int32_t d = first; d < end; d++) {
+    float with = model->num_durations > 0 ? loglike + durations[d] : loglike,
+          cost = base + acoustic_cost(search, with);
+    if (cost > search->cutoff || cost == INFINITY) continue;
+    if (cost < search->best_cost) {
+      search->best_cost = cost;
+      search->cutoff = add_finite(cost, search->options.beam);
+    }
+    WF__TRY(offer(search, token, cost, with, d, err));
+  }
+  return WF_OK;
+}
+
+/* Keeps the best candidate of a greedy step, before durations. */
+static void keep_greedy(wf__transducer_search *search, const wf__transducer_token *token,
+                        float base, const float *row) {
+  float cost = base + acoustic_cost(search, token->loglike);
+  if (!(cost < search->best_cost)) return;
+  search->best_cost = cost;
+  search->greedy.token = *token;
+  search->greedy.token.cost = base;
+  search->greedy_row = row;
+}
+
+static wf_status offer_greedy(wf__transducer_search *search, wf_error *err) {
+  const wf_transducer *model = search->model;
+  if (search->best_cost == INFINITY) return WF_OK;
+  wf__transducer_token *token = &search->greedy.token;
+  bool blank = token->label == NONE_LABEL;
+  int32_t first = first_duration(search, blank), best = 0;
+  float base = token->cost, loglike = token->loglike;
+  if (model->num_durations == 0) best = first;
+  for (int32_t d = 1; d < model->num_durations; d++)
+    if (search->greedy_row[model->num_tokens + d] > search->greedy_row[model->num_tokens + best])
+      best = d;
+  if (best < first) best = first;
+  if (model->num_durations > 0) loglike += search->greedy_row[model->num_tokens + best];
+  return offer(search, token, base + acoustic_cost(search, loglike), loglike, best, err);
+}
+
+/* A lower bound of what the model adds to the cost of a token or blank. */
+static float least_acoustic(const wf__transducer_search *search, float loglike, float longest) {
+  return acoustic_cost(search, search->model->num_durations > 0 && !search->options.greedy
+                                   ? loglike + longest
+                                   : loglike);
+}
+
+static wf_status expand_arc(wf__transducer_search *search, const wf__transducer_source *source,
+                            const wf_arc *arc, uint32_t number, const float *row, float longest,
+                            wf_error *err) {
+  const wf_transducer *model = search->model;
+  int32_t column = search->graph->columns[arc->ilabel];
+  bool blank = column == model->blank;
+  float loglike = blank ? row[column] - search->options.blank_penalty : row[column],
+        least = least_acoustic(search, loglike, longest), cost = source->token.cost + arc->weight,
+        limit = search->options.greedy ? FLT_MAX : search->cutoff;
+  uint64_t context = source->token.context;
+  if (arc->olabel != 0) cost -= search->options.word_score;
+  if (arc->olabel != 0 && search->scoring.scorer != NULL) {
+    if (!(cost + wf__scorer_least(search->scoring.scorer, arc->olabel) + least <= limit))
+      return WF_OK;
+    WF__TRY(wf__scoring_add(&search->scoring, arc->olabel, &cost, &context, err));
+  }
+  if (!(cost + least <= limit)) return WF_OK;
+  wf__transducer_token token = {.loglike = loglike,
+                                .state = arc->nextstate,
+                                .arc = number,
+                                .prev = source->number,
+                                .predictor = source->token.predictor,
+                                .context = context,
+                                .number = source->token.number,
+                                .label = NONE_LABEL,
+                                .frame = (int32_t)search->frame};
+  if (!blank) {
+    token.predictor = wf__context_after(model, token.predictor, column);
+    token.parent = token.number;
+    token.number = NONE;
+    token.label = column;
+  }
+  if (!search->options.greedy) return offer_durations(search, &token, cost, blank, row, err);
+  keep_greedy(search, &token, cost, row);
+  return WF_OK;
+}
+
+static wf_status expand_source(wf__transducer_search *search, const wf__transducer_source *source,
+                               const float *row, wf_error *err) {
+  const wf_transducer *model = search->model;
+  bool only_blank = model->num_durations == 0 && search->step == search->options.max_symbols;
+  float longest = 0;
+  if (model->num_durations > 0) longest = row[model->num_tokens];
+  for (int32_t d = 1; d < model->num_durations; d++)
+    if (row[model->num_tokens + d] > longest) longest = row[model->num_tokens + d];
+  wf__arc_run run = wf__emitting_run(search->graph, source->token.state);
+  search->path.num_arcs += run.end - run.first;
+  for (uint32_t a = run.first; a < run.end; a++) {
+    const wf_arc *arc = run.arcs + (a - run.first);
+    if (only_blank && !is_blank(search, arc)) continue;
+    WF__TRY(expand_arc(search, source, arc, a, row, longest, err));
+  }
+  return WF_OK;
+}
+
+/* --- the step ---------------------------------------------------------------------------- */
+
+static float best_waiting(wf__transducer_search *search) {
+  float best = INFINITY;
+  for (uint32_t w = 0; w < search->num_waiting; w++)
+    for (uint64_t i = 0; i < search->waiting[w].tokens.size; i++)
+      if (search->waiting[w].tokens.data[i].cost < best)
+        best = search->waiting[w].tokens.data[i].cost;
+  return best;
+}
+
+static wf_status cut(wf__transducer_search *search, float cutoff, wf_error *err) {
+  wf__transducer_set_cut(&search->next, cutoff);
+  WF__TRY(wf__transducer_number(search, &search->next, err));
+  for (uint32_t w = 0; w < search->num_waiting; w++) {
+    wf__transducer_set_cut(&search->waiting[w], cutoff);
+    WF__TRY(wf__transducer_number(search, &search->waiting[w], err));
+  }
+  return WF_OK;
+}
+
+wf_status wf__transducer_expand(wf__transducer_search *search, wf_error *err) {
+  const float *rows;
+  size_t size = wf__transducer_num_logits(search->model);
+  wf__transducer_set_clear(&search->next);
+  if (search->keeps_lattice) wf__transducer_lattice_begin_step(search);
+  WF__TRY(score_sources(search, &rows, err));
+  search->best_cost = search->options.greedy ? INFINITY : best_waiting(search);
+  search->cutoff = add_finite(search->best_cost, search->options.beam);
+  wf_status status = WF_OK;
+  for (uint64_t i = 0; i < search->sources.size && status == WF_OK; i++) {
+    const wf__transducer_source *source = &search->sources.data[i];
+    status =
+        expand_source(search, source, rows + search->row_of.data[source->token.number] * size, err);
+  }
+  for (uint64_t i = 0; i < search->numbers.size; i++)
+    search->row_of.data[search->numbers.data[i]] = NONE;
+  if (status == WF_OK && search->options.greedy) status = offer_greedy(search, err);
+  float cutoff = search->options.greedy ? FLT_MAX : search->cutoff;
+  if (search->keeps_lattice) wf__transducer_lattice_end_step(search, cutoff);
+  if (status == WF_OK) status = cut(search, cutoff, err);
+  return status == WF_OK ? wf__transducer_close(search, &search->next, cutoff, err) : status;
+}
+
+/* --- epsilon arcs ------------------------------------------------------------------------ */
+
+/* The tokens of the frontier as they are now, by rank. */
+static wf_status take_frontier(wf__transducer_search *search, const wf__transducer_set *set,
+                               wf_error *err) {
+  uint64_t size = search->frontier.size;
+  search->sources.size = 0;
+  WF__TRY(wf__vec_grow(&search->sources, size, "tokens", err));
+  for (uint64_t i = 0; i < size; i++) {
+    uint32_t number = search->frontier.data[i];
+    search->sources.data[i] = (wf__transducer_source){set->tokens.data[number], number};
+  }
+  search->sources.size = size;
+  search->frontier.size = 0;
+  if (size > 1) qsort(search->sources.data, size, sizeof *search->sources.data, compare_sources);
+  return WF_OK;
+}
+
+static bool has_epsilons(const wf_graph *graph, uint32_t state) {
+  wf__arc_run run = wf__epsilon_run(graph, state);
+  return run.first < run.end;
+}
+
+static wf_status relax(wf__transducer_search *search, wf__transducer_set *set,
+                       const wf__transducer_source *source, uint32_t a, float cutoff,
+                       uint32_t round, wf_error *err) {
+  wf_arc arc = wf__graph_arc(search->graph, a);
+  float cost = source->token.cost + arc.weight;
+  uint64_t context = source->token.context;
+  uint32_t to;
+  if (arc.olabel != 0) cost -= search->options.word_score;
+  if (arc.olabel != 0 && search->scoring.scorer != NULL) {
+    if (cost + wf__scorer_least(search->scoring.scorer, arc.olabel) > cutoff) return WF_OK;
+    WF__TRY(wf__scoring_add(&search->scoring, arc.olabel, &cost, &context, err));
+  }
+  if (cost > cutoff || cost == INFINITY) return WF_OK;
+  WF__TRY(wf__transducer_set_find(set, arc.nextstate, source->token.predictor, context, &to, err));
+  wf__transducer_token *token = &set->tokens.data[to];
+  bool queued = token->round == round; /* then its cost is from this round */
+  if (!(queued ? cost < token->cost : cost < token->cost - search->epsilon_slack)) return WF_OK;
+  *token = source->token;
+  token->cost = cost;
+  token->loglike = 0;
+  token->state = arc.nextstate;
+  token->arc = a;
+  token->prev = source->number;
+  token->round = round;
+  token->context = context;
+  return queued || !has_epsilons(search->graph, arc.nextstate)
+             ? WF_OK
+             : wf__vec_push(&search->frontier, to, "tokens", err);
+}
+
+wf_status wf__transducer_close(wf__transducer_search *search, wf__transducer_set *set, float cutoff,
+                               wf_error *err) {
+  const wf_graph *graph = search->graph;
+  search->frontier.size = 0;
+  for (uint64_t i = 0; i < set->tokens.size && graph->has_epsilons; i++) {
+    set->tokens.data[i].round = 0;
+    if (has_epsilons(graph, set->tokens.data[i].state))
+      WF__TRY(wf__vec_push(&search->frontier, (uint32_t)i, "tokens", err));
+  }
+  for (uint32_t round = 1; search->frontier.size > 0; round++) {
+    if (round > set->tokens.size) return wf__fail_cycle(err);
+    WF__TRY(take_frontier(search, set, err));
+    for (uint64_t i = 0; i < search->sources.size; i++) {
+      const wf__transducer_source source = search->sources.data[i];
+      wf__arc_run run = wf__epsilon_run(graph, source.token.state);
+      for (uint32_t a = run.first; a < run.end; a++)
+        WF__TRY(relax(search, set, &source, a, cutoff, round, err));
+    }
+  }
+  return WF_OK;
+}

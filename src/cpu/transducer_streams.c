@@ -1,0 +1,142 @@
+/* transducer_streams.c - streams with a transducer. Each has a search of its own. */
+#include <stdlib.h>
+
+#include "cpu/cpu_streams.h"
+#include "cpu/transducer_search.h"
+
+enum {
+  MOST_FLOATS = 1 << 18, /* of a stream's predictor contexts that are not in use */
+  COLLECT = 4096         /* records after which they are collected */
+};
+
+struct channel {
+  wf__transducer_search *search; /* NULL: the utterance has not begun */
+  wf_scorer *scorer;             /* of utterances that begin; NULL: none */
+};
+
+static wf_status channel_open(void *self, void **out, wf_error *err) {
+  struct channel *channel = *out = wf__calloc(1, sizeof *channel);
+  return channel != NULL ? WF_OK : wf__fail_memory(err, sizeof *channel, "a stream");
+}
+
+/* An idle stream keeps no memory. */
+static void channel_reset(void *self, void *opaque) {
+  struct channel *channel = opaque;
+  wf__transducer_search_free(channel->search);
+  channel->search = NULL;
+}
+
+static void channel_close(void *self, void *opaque) {
+  struct channel *channel = opaque;
+  if (channel == NULL) return;
+  channel_reset(self, channel);
+  wf_scorer_free(channel->scorer);
+  free(channel);
+}
+
+static wf_status set_scorer(void *self, void *opaque, const wf_scorer *scorer, const wf_word *words,
+                            size_t num_words, wf_error *err) {
+  struct channel *channel = opaque;
+  if (channel->search != NULL && channel->search->num_frames > 0 && scorer != channel->scorer)
+    return wf__fail(err, WF_ERR_UNSUPPORTED,
+                    "with a transducer, a scorer is for a whole utterance: set it before the first "
+                    "chunk");
+  wf_scorer *old = channel->scorer;
+  channel->scorer = wf_scorer_ref(scorer);
+  wf_scorer_free(old);
+  channel_reset(self, channel);
+  return WF_OK;
+}
+
+static wf_status set_graph(void *self, void *channel, const wf_graph *graph, wf_error *err) {
+  return WF_OK; /* it is the decoder's */
+}
+
+static uint64_t channel_bytes(const void *self, const void *opaque) {
+  const struct channel *channel = opaque;
+  return sizeof *channel +
+         (channel->search != NULL ? wf__transducer_search_bytes(channel->search) : 0);
+}
+
+/* Begins the utterance, if there was no chunk yet. */
+static wf_status prepare(void *opaque, void *opaque_channel, wf_error *err) {
+  const struct wf__cpu_backend *self = opaque;
+  struct channel *channel = opaque_channel;
+  if (channel->search != NULL) return WF_OK;
+  WF__TRY(wf__transducer_search_create(self->graph, self->transducer, &self->options,
+                                       &channel->search, err));
+  channel->search->predictions.most_floats = MOST_FLOATS;
+  wf_status status = wf__transducer_search_set_scorer(channel->search, channel->scorer, err);
+  if (status == WF_OK) status = wf__transducer_search_begin(channel->search, err);
+  if (status != WF_OK) channel_reset(opaque, channel);
+  return status;
+}
+
+static wf_status consume(struct wf__cpu_backend *self, void *opaque, const wf_scores *chunk,
+                         int worker, wf_error *err) {
+  struct channel *channel = opaque;
+  WF__TRY(prepare(self, channel, err));
+  wf__transducer_search *search = channel->search;
+  WF__TRY(wf__transducer_search_advance(search, chunk, err));
+  return search->records.size > 2 * search->num_live + COLLECT ? wf__transducer_collect(search, err)
+                                                               : WF_OK;
+}
+
+static wf_status advance(void *opaque, const wf__batch *batch, void *const *channels,
+                         wf_error *err) {
+  struct wf__cpu_backend *self = opaque;
+  return wf__cpu_advance(self, batch, channels, self->transducer->encoder_size, consume, err);
+}
+
+/* Moves the arcs of a path, and what belongs to them, to an empty one. */
+static void take_path(wf__path *from, wf__path *to) {
+  wf__vec_swap(&to->arcs, &from->arcs);
+  wf__vec_swap(&to->loglikes, &from->loglikes);
+  wf__vec_swap(&to->steps, &from->steps);
+}
+
+static wf__pool *pool(void *self) { return ((struct wf__cpu_backend *)self)->pool; }
+
+static wf_status committed(void *self, void *opaque, int thread, bool now, wf__path *out,
+                           wf_error *err) {
+  wf__transducer_search *search = ((struct channel *)opaque)->search;
+  wf__path_clear(out);
+  if (search == NULL) return WF_OK;
+  if (now) WF__TRY(wf__transducer_collect(search, err));
+  take_path(&search->committed, out);
+  return WF_OK;
+}
+
+static wf_status path(void *self, void *opaque, int thread, bool goes_on, wf__path *out,
+                      wf_error *err) {
+  wf__transducer_search *search = ((struct channel *)opaque)->search;
+  WF__TRY(goes_on ? wf__transducer_search_partial(search, err)
+                  : wf__transducer_search_finish(search, err));
+  wf__path_clear(out);
+  take_path(&search->path, out);
+  wf__copy_statistics(&search->path, out);
+  out->final_cost = search->path.final_cost;
+  out->scorer_cost = search->path.scorer_cost;
+  out->relative_cost = search->path.relative_cost;
+  return WF_OK;
+}
+
+static wf_status lattice(void *self, void *opaque, bool goes_on, wf_lattice **out, wf_error *err) {
+  if (goes_on)
+    return wf__fail(err, WF_ERR_UNSUPPORTED,
+                    "a transducer makes the lattice of a stream only at its end");
+  return wf__transducer_lattice_make(((struct channel *)opaque)->search, out, err);
+}
+
+const wf__stream_backend wf__cpu_transducer_streams = {.open = channel_open,
+                                                       .close = channel_close,
+                                                       .set_scorer = set_scorer,
+                                                       .set_graph = set_graph,
+                                                       .reset = channel_reset,
+                                                       .bytes = channel_bytes,
+                                                       .advance = advance,
+                                                       .pool = pool,
+                                                       .prepare = prepare,
+                                                       .committed = committed,
+                                                       .path = path,
+                                                       .lattice = lattice};

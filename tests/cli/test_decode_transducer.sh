@@ -1,0 +1,71 @@
+# decode --transducer: a toy model whose encoder outputs name the tokens, over tokens alone and with words and a language model; errors.
+# shellcheck shell=bash source=tests/cli/expect.sh
+source "$(dirname "$0")/expect.sh"
+says() { # TEXT COMMAND...: the command prints TEXT
+  local want=$1 found
+  shift
+  found=$("$@" 2>err.txt) || fail "$*: $(cat err.txt)"
+  [ "$found" = "$want" ] || fail "'$found', not '$want': $*"
+}
+cat > toy.py <<'PY'
+import json, struct
+# Encoder outputs have a column for each token. The predictor forbids the last token again, so that it is emitted once in a frame.
+size, tensors = 4, {}
+eye = [[float(i == j) for j in range(size)] for i in range(size)]
+tensors["pred.emb.weight"] = tensors["pred.conv.weight"] = tensors["joiner.enc.weight"] = eye
+tensors["joiner.pred.weight"] = [[-5.0 * (i == j and i > 0) for j in range(size)] for i in range(size)]
+tensors["joiner.out.weight"] = [[8.0 * x for x in row] for row in eye]
+def save(path, **changed):
+    header, data = {}, b""
+    for name, rows in {**tensors, **changed}.items():
+        blob = struct.pack("<%df" % sum(map(len, rows)), *(x for row in rows for x in row))
+        header[name] = {"dtype": "F32", "shape": [len(rows), len(rows[0])], "data_offsets": [len(data), len(data) + len(blob)]}
+        data += blob
+    text = json.dumps(header).encode()
+    open(path, "wb").write(struct.pack("<Q", len(text)) + text + data)
+save("toy.safetensors")
+save("wide.safetensors", **{"joiner.enc.weight": [row + [0.0] for row in eye]})
+# A row is 1 for the blank and 3 for what is said.
+open("enc.txt", "w").write("u [\n 1 3 0 0\n 1 0 0 0\n 1 0 3 0\n 1 3 0 0 ]\n")
+open("both.txt", "w").write("v [\n 1 2 3 0 ]\n") # "b" and "a" and so on, in one frame
+PY
+python3 toy.py
+printf '<blk> 0\na 1\nb 2\nc 3\n' > tokens.txt
+"$WARPFST" mkgraph ctc --tokens=tokens.txt --topology=transducer -q -o tokens.wfst
+says 'u a b a' "$WARPFST" decode tokens.wfst enc.txt --transducer=toy.safetensors --greedy
+says 'u a b a' "$WARPFST" decode tokens.wfst enc.txt --transducer=toy.safetensors
+says 'v b' "$WARPFST" decode tokens.wfst both.txt --transducer=toy.safetensors --greedy --max-symbols=1
+says 'v b a b' "$WARPFST" decode tokens.wfst both.txt --transducer=toy.safetensors --greedy --max-symbols=3
+"$WARPFST" decode tokens.wfst enc.txt --transducer=toy.safetensors --format=ctm --frame-shift=0.1 -o out.ctm 2>err.txt
+cut -d' ' -f3-5 out.ctm > times.txt
+printf '0.000 0.100 a\n0.200 0.100 b\n0.300 0.100 a\n' | diff - times.txt
+
+"$WARPFST" decode tokens.wfst enc.txt --transducer=toy.safetensors --lattice=lat.ark --nbest=3 --json-lines=out.jsonl --lattice-beam=8 -o out 2>err.txt
+[ "$(cat out)" = 'u a b a' ] || fail "$(cat out)"
+grep -q 'alternatives\|nbest' out.jsonl || fail "no n-best list"
+
+printf 'ab a b\naba a b a\nac a c\n' > lexicon.txt
+cat > lm.arpa <<'END'
+\data\
+ngram 1=5
+
+\1-grams:
+-99 <s>
+-0.5 </s>
+-0.6 ab
+-0.8 aba
+-0.7 ac
+
+\end\
+END
+"$WARPFST" mkgraph ctc --tokens=tokens.txt --lexicon=lexicon.txt --lm=lm.arpa --topology=transducer -q -o words.wfst
+says 'u aba' "$WARPFST" decode words.wfst enc.txt --transducer=toy.safetensors
+printf 'ac 8\n' > boost.txt
+says 'u ac aba' "$WARPFST" decode words.wfst enc.txt --transducer=toy.safetensors --boost=boost.txt --beam=100
+
+expect 1 "the encoder outputs have 4 columns, the transducer expects 5" "$WARPFST" decode tokens.wfst enc.txt --transducer=wide.safetensors
+says 'u a b a' "$WARPFST" decode tokens.wfst enc.txt --transducer=toy.safetensors --chunk=0.02
+expect 2 "has no effect without --transducer" "$WARPFST" decode tokens.wfst enc.txt --max-symbols=2 --device=none
+expect 3 "blank_skip_threshold is not available with a transducer" "$WARPFST" decode tokens.wfst enc.txt --transducer=toy.safetensors --blank-skip-threshold=0.5 --blank=0
+expect 2 "the blank is column 0 of the graph and column 1 of the transducer" "$WARPFST" decode tokens.wfst enc.txt --transducer=toy.safetensors --blank=1
+expect 2 "max_symbols" "$WARPFST" decode tokens.wfst enc.txt --transducer=toy.safetensors --max-symbols=0

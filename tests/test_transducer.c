@@ -1,0 +1,516 @@
+/* test_transducer.c - decoding with transducers.
+ *
+ * Random tasks are compared with the oracle bit for bit, and with every path. Built-in models are
+ * compared with the formulas in double. Bad models and bad inputs give one clear error each. */
+#include "math/hash.h"
+#include "lattice_oracle.h"
+#include "lattice_paths.h"
+#include "scorer/scoring.h"
+#include "table_scorer.h"
+#include "transducer/predictions.h"
+#include "transducer_oracle.h"
+/* After the library's headers, because it defines `model`. */
+#include "random_scorers.h"
+
+/* --- models behind functions --------------------------------------------------------------- */
+
+/* Logits are a function of the frame, the history and the column. */
+struct functions {
+  uint64_t seed;
+  int num_tokens, num_logits, context_size;
+  bool coarse; /* few distinct logits, so that costs tie */
+};
+
+static float logit(const struct functions *f, float frame, float context, int column) {
+  uint64_t key = f->seed ^ wf__mix64((uint64_t)(int64_t)frame * 1000003 + (uint64_t)column) ^
+                 wf__mix64((uint64_t)(int64_t)context + 77);
+  uint64_t random = wf__mix64(key * 0x9e3779b97f4a7c15ULL);
+  if (column != 0 && column != f->num_tokens && random % 17 == 0) return -INFINITY;
+  return f->coarse ? (float)(random % 4) : (float)(random >> 40) * 0x1p-24f * 6;
+}
+
+static bool predict(void *user, const wf_predictor_rows *rows) {
+  const struct functions *f = user;
+  for (size_t i = 0; i < rows->count; i++) {
+    float sum = 0;
+    for (int k = 0; k < f->context_size; k++)
+      sum = sum * 16 + (float)rows->tokens[i * (size_t)f->context_size + (size_t)k];
+    if (f->context_size == 0) {
+      sum = (float)(((int)rows->states[i] * 31 + rows->tokens[i] + 1) % 65521);
+      rows->next_states[i] = sum;
+    }
+    rows->outputs[i] = sum;
+  }
+  return true;
+}
+
+static bool join(void *user, const wf_joiner_rows *rows) {
+  const struct functions *f = user;
+  for (size_t i = 0; i < rows->count; i++)
+    for (int c = 0; c < f->num_logits; c++)
+      rows->logits[i * (size_t)f->num_logits + (size_t)c] =
+          logit(f, rows->encoder[i], rows->predictor[i], c);
+  return true;
+}
+
+static wf_transducer_parts parts_of(struct functions *f, int num_tokens, int num_durations) {
+  wf_transducer_parts parts;
+  wf_transducer_parts_init(&parts);
+  parts.num_tokens = num_tokens;
+  parts.num_durations = num_durations;
+  parts.encoder_size = parts.predictor_size = 1;
+  parts.context_size = f->context_size;
+  parts.state_size = f->context_size == 0;
+  parts.predict = predict;
+  parts.join = join;
+  parts.user = f;
+  f->num_tokens = num_tokens;
+  f->num_logits = num_tokens + num_durations;
+  return parts;
+}
+
+/* The library's log-probabilities, which are the oracle's inputs; test_log_probs checks them. */
+struct log_probs {
+  wf__predictions predictions;
+  float *rows[4096];
+  size_t num_rows;
+  uint64_t keys[4096];
+};
+
+static const float *log_probs(void *user, int64_t t, const int *history, int size) {
+  struct log_probs *l = user;
+  const wf_transducer *transducer = l->predictions.model;
+  wf_error err = {0};
+  uint64_t context = wf__context_start(transducer), key;
+  for (int i = 0; i < size; i++) context = wf__context_after(transducer, context, history[i]);
+  key = context * 64 + (uint64_t)t;
+  for (size_t i = 0; i < l->num_rows; i++)
+    if (l->keys[i] == key) return l->rows[i];
+  uint32_t number;
+  const float *scores = NULL;
+  context = wf__context_start(transducer);
+  assert_ok(wf__predictions_start(&l->predictions, &number, &err));
+  for (int i = 0;; i++) {
+    assert_ok(wf__predictions_score(&l->predictions, t, &number, 1, &scores, &err));
+    if (i == size) break;
+    context = wf__context_after(transducer, context, history[i]);
+    assert_ok(wf__predictions_number(&l->predictions, context, number, history[i], &number, &err));
+  }
+  size_t bytes = wf__transducer_num_logits(transducer) * sizeof(float);
+  assert_true(l->num_rows < 4096);
+  l->rows[l->num_rows] = malloc(bytes);
+  memcpy(l->rows[l->num_rows], scores, bytes);
+  l->keys[l->num_rows] = key;
+  return l->rows[l->num_rows++];
+}
+
+static void begin_log_probs(struct log_probs *l, const wf_transducer *transducer,
+                            const wf_scores *scores) {
+  wf_error err = {0};
+  *l = (struct log_probs){0};
+  wf__predictions_init(&l->predictions, transducer);
+  assert_ok(wf__predictions_take(&l->predictions, scores, 0, &err));
+}
+
+static void end_log_probs(struct log_probs *l) {
+  for (size_t i = 0; i < l->num_rows; i++) free(l->rows[i]);
+  wf__predictions_free(&l->predictions);
+}
+
+/* --- scorers as tables --------------------------------------------------------------------- */
+
+static int compare_contexts(const void *a, const void *b) {
+  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return (x > y) - (x < y);
+}
+
+static int place_of(const uint64_t *contexts, int count, uint64_t context) {
+  for (int c = 0; c < count; c++)
+    if (contexts[c] == context) return c;
+  return -1;
+}
+
+/* The contexts of a scorer that its start leads to, in the order of their numbers. -1: too many. */
+static int list_contexts(wf__scoring *scoring, uint64_t *contexts, int most, int num_words) {
+  wf_error err = {0};
+  int count = 1;
+  contexts[0] = scoring->start;
+  for (int c = 0; c < count; c++)
+    for (int32_t word = 1; word <= num_words; word++) {
+      float cost;
+      uint64_t next;
+      assert_ok(wf__scoring_step(scoring, contexts[c], word, &cost, &next, &err));
+      if (cost == INFINITY || place_of(contexts, count, next) >= 0) continue;
+      if (count == most) return -1;
+      contexts[count++] = next;
+    }
+  qsort(contexts, (size_t)count, sizeof *contexts, compare_contexts);
+  return count;
+}
+
+/* The costs of a scorer in tables, for the oracle. Returns false if it has too many contexts. */
+static bool make_tables(const wf_scorer *scorer, int num_words, oracle_scorer *out, int *start) {
+  enum { MOST = 400 };
+  static uint64_t contexts[MOST];
+  wf_error err = {0};
+  wf__scoring scoring = {0};
+  assert_ok(wf__scoring_set(&scoring, scorer, &err));
+  assert_ok(wf__scoring_begin(&scoring, &err));
+  int count = list_contexts(&scoring, contexts, MOST, num_words);
+  if (count > 0) {
+    size_t size = (size_t)count * (size_t)num_words;
+    *out = (oracle_scorer){count, num_words, malloc(size * sizeof(int)),
+                           malloc(size * sizeof(float)), malloc((size_t)count * sizeof(float))};
+    *start = place_of(contexts, count, scoring.start);
+    for (int c = 0; c < count; c++) {
+      assert_ok(wf__scoring_final(&scoring, contexts[c], &out->final[c], &err));
+      for (int w = 0; w < num_words; w++) {
+        int at = c * num_words + w;
+        uint64_t next;
+        assert_ok(wf__scoring_step(&scoring, contexts[c], w + 1, &out->cost[at], &next, &err));
+        out->next[at] = out->cost[at] == INFINITY ? 0 : place_of(contexts, count, next);
+      }
+    }
+  }
+  wf__scoring_free(&scoring);
+  return count > 0;
+}
+
+/* --- random tasks -------------------------------------------------------------------------- */
+
+enum { NUM_WORDS = 3 };
+
+struct task {
+  struct functions functions;
+  wf_transducer *model;
+  wf_graph *graph;
+  wf_decoder_options options;
+  oracle_scorer tables;
+  wf_scorer *scorer;
+  bool is_real; /* the scorer is one that users have, not one of tables */
+  int oracle_start;
+  float frames[16];
+  wf_scores scores;
+  oracle_transducer oracle;
+};
+
+/* States with a loop of the blank (label 1), random arcs, and epsilons that lead to later states.
+ */
+static wf_fst *random_graph(test_rng *rng, int num_tokens, int num_states) {
+  char text[8192];
+  size_t at = 0;
+  for (int s = 0; s < num_states; s++) {
+    if (s == 0 || test_below(rng, 8) > 0)
+      at += (size_t)snprintf(text + at, sizeof text - at, "%d %d 1 0 0\n", s, s);
+    for (uint32_t k = 1 + test_below(rng, 4); k > 0; k--) {
+      bool epsilon = test_below(rng, 4) == 0 && s + 1 < num_states;
+      int to = epsilon ? s + 1 + (int)test_below(rng, (uint32_t)(num_states - s - 1))
+                       : (int)test_below(rng, (uint32_t)num_states);
+      int label = epsilon ? 0 : 1 + (int)test_below(rng, (uint32_t)num_tokens);
+      at += (size_t)snprintf(text + at, sizeof text - at, "%d %d %d %d %g\n", s, to, label,
+                             (int)test_below(rng, 2 * NUM_WORDS) % (NUM_WORDS + 1),
+                             (double)test_below(rng, 9) / 8);
+    }
+  }
+  for (int s = 0; s < num_states; s++)
+    if (s == num_states - 1 || test_below(rng, 2))
+      at += (size_t)snprintf(text + at, sizeof text - at, "%d %g\n", s,
+                             (double)test_below(rng, 4) / 4);
+  return test_fst_of(WF_TROPICAL, text);
+}
+
+static void set_options(struct task *task, test_rng *rng, bool wide) {
+  static const float beams[] = {0, 0.5f, 2, 8, 100};
+  wf_decoder_options_init(&task->options);
+  task->options.beam = wide ? 1e30f : beams[test_below(rng, 5)];
+  task->options.max_hypotheses = wide ? 100000 : 1 + (int32_t)test_below(rng, 5);
+  task->options.max_symbols = 1 + (int32_t)test_below(rng, 3);
+  task->options.acoustic_scale = test_below(rng, 4) == 0 ? 0.5f : 1;
+  task->options.word_score = test_below(rng, 3) == 0 ? -0.3f : 0;
+  task->options.blank_penalty = test_below(rng, 3) == 0 ? 0.5f : 0;
+  task->options.greedy = !wide && test_below(rng, 5) == 0;
+  task->options.num_threads = 1;
+}
+
+static void make_task(struct task *task, uint64_t seed, bool wide) {
+  wf_error err = {0};
+  test_rng rng = {seed};
+  int num_tokens = 2 + (int)test_below(&rng, 3),
+      num_durations = test_below(&rng, 2) ? 0 : 2 + (int)test_below(&rng, 3);
+  *task = (struct task){0};
+  task->functions =
+      (struct functions){.seed = wf__mix64(seed), .context_size = (int)test_below(&rng, 3)};
+  task->functions.coarse = task->functions.context_size > 0 && test_below(&rng, 2);
+  wf_transducer_parts parts = parts_of(&task->functions, num_tokens, num_durations);
+  assert_ok(wf_transducer_create(&parts, &task->model, &err));
+  wf_fst *fst = random_graph(&rng, num_tokens, 1 + (int)test_below(&rng, wide ? 4 : 6));
+  assert_ok(wf_graph_create(fst, NULL, 0, &task->graph, &err));
+  wf_fst_free(fst);
+  set_options(task, &rng, wide);
+  if (wide) task->options.max_symbols = 1 + task->options.max_symbols % 2;
+  int64_t num_frames = test_below(&rng, wide ? 4 : 7);
+  for (int64_t t = 0; t < num_frames; t++) task->frames[t] = (float)t;
+  task->scores =
+      (wf_scores){.data = task->frames, .num_frames = num_frames, .num_columns = 1, .stride = 1};
+  uint32_t kind = test_below(&rng, 4);
+  if (kind == 1 && !wide) { /* an n-gram model, boosts, or a chain of these */
+    wf_symbols *words = random_scorer_words();
+    task->scorer = random_scorer(&rng, words);
+    wf_symbols_free(words);
+    task->is_real = true;
+    if (!make_tables(task->scorer, NUM_WORDS, &task->tables, &task->oracle_start)) {
+      wf_scorer_free(task->scorer);
+      task->scorer = NULL;
+    }
+  } else if (kind > 1) {
+    bool many = test_below(&rng, 2);
+    table_scorer_shape shape = {
+        .max_contexts = 4, .num_words = NUM_WORDS, .negative = test_below(&rng, 2)};
+    task->tables = test_random_tables(&rng, &shape);
+    task->scorer = test_table_scorer(&task->tables, many);
+  }
+  task->oracle = (oracle_transducer){.view = wf_fst_get_view(wf_graph_fst(task->graph)),
+                                     .scorer = task->scorer != NULL ? &task->tables : NULL,
+                                     .start_context = task->oracle_start,
+                                     .num_tokens = num_tokens,
+                                     .num_durations = num_durations,
+                                     .context_size = task->functions.context_size,
+                                     .num_frames = num_frames,
+                                     .log_probs = log_probs};
+}
+
+static void free_task(struct task *task) {
+  if (task->scorer != NULL) test_free_tables(&task->tables);
+  wf_scorer_free(task->scorer);
+  wf_graph_free(task->graph);
+  wf_transducer_free(task->model);
+}
+
+static wf_result *decode(struct task *task) {
+  wf_error err = {0};
+  wf_decoder *decoder;
+  wf_result *result;
+  assert_ok(wf_decoder_create_transducer(task->graph, task->model, &task->options, &decoder, &err));
+  assert_ok(wf_decoder_set_scorer(decoder, task->scorer, &err));
+  assert_ok(test_decode(decoder, &task->scores, 1, NULL, &result, &err));
+  assert_string_equal(result->message, "");
+  wf_decoder_free(decoder);
+  return result;
+}
+
+static bool is_same(const wf_result *r, const oracle_transducer_result *o) {
+  return r->flags == o->flags && r->num_decoded == o->num_decoded &&
+         r->graph_cost == o->graph_cost && r->acoustic_cost == o->acoustic_cost &&
+         r->scorer_cost == o->scorer_cost && r->num_tokens == o->num_tokens &&
+         r->num_expanded == o->num_expanded && r->num_arcs == o->num_arcs &&
+         (int)r->num_words == o->num_words &&
+         (r->num_words == 0 || memcmp(r->words, o->words, r->num_words * sizeof *r->words) == 0) &&
+         (r->num_decoded == 0 ||
+          memcmp(r->alignment, o->alignment, (size_t)r->num_decoded * sizeof *r->alignment) == 0);
+}
+
+/* The same as a stream of random chunks, with partial results in between. */
+static wf_result *decode_in_chunks(struct task *task, uint64_t seed, const wf_result *whole,
+                                   uint64_t *num_stable) {
+  wf_error err = {0};
+  test_rng rng = {seed + 5};
+  wf_decoder *decoder;
+  wf_stream *stream;
+  wf_result *result;
+  wf_partial partial;
+  wf_stream_event event;
+  assert_ok(wf_decoder_create_transducer(task->graph, task->model, &task->options, &decoder, &err));
+  assert_ok(wf_decoder_set_scorer(decoder, task->scorer, &err));
+  assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
+  for (int64_t t = 0, size; t < task->scores.num_frames; t += size) {
+    size = test_below(&rng, 3);
+    if (t + size > task->scores.num_frames) size = task->scores.num_frames - t;
+    wf_scores chunk = task->scores;
+    chunk.num_frames = size;
+    chunk.data = task->frames + t;
+    assert_ok(wf_stream_accept(stream, &chunk, &event, &err));
+    assert_true(event.num_frames == t + size && wf_stream_bytes(stream) > 0);
+    assert_ok(wf_stream_partial(stream, &partial, &err));
+    assert_true(partial.num_frames == t + size);
+    for (size_t w = 0; w < partial.num_words; w++)
+      assert_true(partial.words[w].start_frame <= partial.words[w].end_frame &&
+                  partial.words[w].end_frame <= t + size);
+    assert_true(partial.num_stable <= whole->num_words && partial.stable_frames <= t + size);
+    for (size_t w = 0; w < partial.num_stable; w++) {
+      assert_int_equal(partial.words[w].label, whole->words[w].label);
+      if (w + 1 < partial.num_stable)
+        assert_memory_equal(&partial.words[w], &whole->words[w], sizeof(wf_word));
+    }
+    *num_stable += partial.num_stable;
+  }
+  assert_ok(wf_stream_finish(stream, &result, &err));
+  wf_stream_close(stream);
+  wf_decoder_free(decoder);
+  return result;
+}
+
+static void check_streams(struct task *task, const wf_result *alone,
+                          const oracle_transducer_result *expected, uint64_t seed,
+                          uint64_t *num_stable) {
+  wf_result *result = decode_in_chunks(task, seed, alone, num_stable);
+  if (result->status != WF_OK || !is_same(result, expected))
+    fail_msg("seed %llu: a stream's result differs: %s", (unsigned long long)seed, result->message);
+  assert_true((alone->lattice == NULL) == (result->lattice == NULL));
+  if (alone->lattice != NULL) assert_true(test_same_raw(alone->lattice, result->lattice));
+  wf_result_free(result);
+}
+
+/* What the tasks have covered. */
+struct coverage {
+  int tasks, finals, dead, worded, scored, real, timed, greedy, states;
+};
+
+static void count(struct coverage *seen, const struct task *task, const wf_result *result) {
+  seen->tasks++;
+  seen->finals += !(result->flags & WF_RESULT_NOT_FINAL);
+  seen->dead += (result->flags & WF_RESULT_DIED) != 0;
+  seen->worded += result->num_words > 0;
+  seen->scored += task->scorer != NULL;
+  seen->real += task->scorer != NULL && task->is_real;
+  seen->timed += task->oracle.num_durations > 0;
+  seen->greedy += task->options.greedy;
+  seen->states += task->functions.context_size == 0;
+}
+
+static void test_random(void **state) {
+  (void)state;
+  struct coverage seen = {0};
+  uint64_t num_stable = 0;
+  for (uint64_t seed = 0; seed < test_seeds(20000); seed++) {
+    struct task task;
+    struct log_probs probs;
+    oracle_transducer_result expected;
+    make_task(&task, seed, false);
+    task.options.lattice_beam = seed % 2 == 0 ? 0 : 1;
+    wf_result *result = decode(&task);
+    if (seed % 2 != 0) {
+      wf_lattice_view lattice = wf_lattice_get(result->lattice);
+      oracle_check_shape(&lattice, result->num_decoded);
+      assert_true(fabs(oracle_lattice_best(&lattice) - result->cost) < 1e-4);
+    }
+    begin_log_probs(&probs, task.model, &task.scores);
+    task.oracle.user = &probs;
+    oracle_transduce(&task.oracle, &task.options, &expected);
+    if (!is_same(result, &expected))
+      fail_msg(
+          "seed %llu: flags %u/%u decoded %lld/%lld cost %.9g+%.9g+%.9g / %.9g+%.9g+%.9g "
+          "words %zu/%d tokens %llu/%llu expanded %llu/%llu",
+          (unsigned long long)seed, result->flags, expected.flags, (long long)result->num_decoded,
+          (long long)expected.num_decoded, result->graph_cost, result->acoustic_cost,
+          result->scorer_cost, expected.graph_cost, expected.acoustic_cost, expected.scorer_cost,
+          result->num_words, expected.num_words, (unsigned long long)result->num_tokens,
+          (unsigned long long)expected.num_tokens, (unsigned long long)result->num_expanded,
+          (unsigned long long)expected.num_expanded);
+    if (seed % 3 == 0) check_streams(&task, result, &expected, seed, &num_stable);
+    count(&seen, &task, result);
+    end_log_probs(&probs);
+    wf_result_free(result);
+    free_task(&task);
+  }
+  print_message(
+      "%d tasks: %d final, %d dead, %d with words, %d with a scorer (%d of them n-gram models, "
+      "boosts "
+      "and chains), %d with durations, "
+      "%d greedy, %d with states\n",
+      seen.tasks, seen.finals, seen.dead, seen.worded, seen.scored, seen.real, seen.timed,
+      seen.greedy, seen.states);
+  print_message("%llu stable words of partial results\n", (unsigned long long)num_stable);
+  assert_true(num_stable > 0 && seen.finals > seen.tasks / 10 && seen.dead > 0 &&
+              seen.worded > seen.tasks / 5 && seen.scored > seen.tasks / 5 &&
+              seen.timed > seen.tasks / 5 && seen.greedy > 0 && seen.states > 0);
+}
+
+/* Adds the words of the paths of a lattice from state s on, except those above `most`. */
+static void add_paths(const wf_lattice_view *lattice, uint64_t s, int *words, int size, double cost,
+                      double most, struct oracle_sentences *out) {
+  double end = cost + (double)lattice->final_graph_cost[s] + (double)lattice->final_scorer_cost[s];
+  if (cost > most) return;
+  if (end != INFINITY) oracle_add_sentence(out, words, size, end);
+  for (uint64_t a = lattice->arc_off[s]; a < lattice->arc_off[s + 1]; a++) {
+    const wf_lattice_arc *arc = &lattice->arcs[a];
+    if (arc->olabel != 0) words[size] = arc->olabel;
+    add_paths(
+        lattice, (uint64_t)arc->nextstate, words, size + (arc->olabel != 0),
+        cost + (double)arc->graph_cost + (double)arc->acoustic_cost + (double)arc->scorer_cost,
+        most, out);
+  }
+}
+
+static double cost_of(const struct oracle_sentences *sentences, const struct oracle_sentence *s) {
+  for (size_t i = 0; i < sentences->size; i++)
+    if (sentences->data[i].size == s->size &&
+        memcmp(sentences->data[i].words, s->words, (size_t)s->size * sizeof *s->words) == 0)
+      return sentences->data[i].cost;
+  return INFINITY;
+}
+
+/* The lattice has the sentences whose best path is within the beam, at its cost. */
+static size_t check_lattice(const struct task *task, const wf_result *result, double best,
+                            const struct oracle_sentences *wanted, uint64_t seed) {
+  wf_lattice_view lattice = wf_lattice_get(result->lattice);
+  struct oracle_sentences found = {0};
+  int words[64];
+  oracle_check_shape(&lattice, result->num_decoded);
+  if (fabs(oracle_lattice_best(&lattice) - result->cost) > 1e-4)
+    fail_msg("seed %llu: best of the lattice %.9g, result %.9g", (unsigned long long)seed,
+             oracle_lattice_best(&lattice), result->cost);
+  add_paths(&lattice, 0, words, 0, 0, best + 6, &found);
+  for (size_t i = 0; i < wanted->size; i++) {
+    double cost = wanted->data[i].cost, other = cost_of(&found, &wanted->data[i]);
+    if (cost > best + (double)task->options.lattice_beam - 1e-3 ? other < cost - 1e-3
+                                                                : fabs(other - cost) > 1e-3)
+      fail_msg("seed %llu: a sentence of %d words costs %.9g, in the lattice %.9g",
+               (unsigned long long)seed, wanted->data[i].size, cost, other);
+  }
+  for (size_t i = 0; i < found.size; i++)
+    assert_true(found.data[i].cost > best + 3 || cost_of(wanted, &found.data[i]) != INFINITY);
+  size_t size = found.size;
+  free(found.data);
+  return size;
+}
+
+/* Without pruning, no path is cheaper than the result, and the lattice has all paths of its beam.
+ */
+static void test_every_path(void **state) {
+  (void)state;
+  int num_finals = 0;
+  size_t num_sentences = 0;
+  for (uint64_t seed = 0; seed < test_seeds(2000); seed++) {
+    struct task task;
+    struct log_probs probs;
+    struct oracle_sentences sentences = {0};
+    make_task(&task, seed + 1000000, true);
+    task.options.lattice_beam = 2;
+    task.options.lattice_prune_interval = 1 + (int32_t)(seed % 3);
+    wf_result *result = decode(&task);
+    begin_log_probs(&probs, task.model, &task.scores);
+    task.oracle.user = &probs;
+    double best = oracle_best_transduction(&task.oracle, &task.options, &sentences);
+    bool final = !(result->flags & WF_RESULT_NOT_FINAL);
+    if (final != (best != INFINITY) || (final && fabs(result->cost - best) > 1e-4))
+      fail_msg("seed %llu: cost %.9g, flags %u; the best path costs %.9g", (unsigned long long)seed,
+               result->cost, result->flags, best);
+    num_finals += final;
+    if (final) num_sentences += check_lattice(&task, result, best, &sentences, seed);
+    free(sentences.data);
+    end_log_probs(&probs);
+    wf_result_free(result);
+    free_task(&task);
+  }
+  print_message("%d tasks had a path; their lattices had %zu sentences\n", num_finals,
+                num_sentences);
+  assert_true(num_finals > 100 || test_seeds(2000) < 2000);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_random),
+      cmocka_unit_test(test_every_path),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
