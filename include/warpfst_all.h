@@ -9,5 +9,6 @@
 #include "warpfst_io.h"
 #include "warpfst_lattice.h"
 #include "warpfst_lm.h"
+#include "warpfst_ops.h"
 #include "warpfst_python.h"
 #endif /* WARPFST_ALL_H */

@@ -142,6 +142,12 @@ typedef struct wf_fst_info {
       num_connected; /* states: accessible from the start; coaccessible from a final state; both */
   uint64_t max_arcs; /* largest number of arcs of a state */
   int32_t max_ilabel, max_olabel;
+  uint64_t num_components, num_sccs; /* connected components, strongly connected components */
+  /* Arcs of a state that share the label of an arc, averaged over all arcs; 0 without arcs. */
+  double ilabel_multiplicity, olabel_multiplicity;
+  bool cyclic_at_start; /* the start state is on a cycle */
+  bool is_string;       /* at most one path, and no other states or arcs */
+  bool weighted_cycles; /* an arc on a cycle has a cost other than 0 */
 } wf_fst_info;
 WF_DECLARE_INIT(fst_info)
 WF_API wf_status wf_fst_get_info(const wf_fst *fst, wf_fst_info *info, wf_error *err);
@@ -300,9 +306,12 @@ WF_API void wf_composer_free(wf_composer *composer);
  * input labels are removed on the fly; without, epsilon is an ordinary label. Subsets have residual
  * output strings and costs. The result is trimmed. States are numbered breadth first. An output of
  * several labels is a chain of arcs with epsilon input after the first arc; the states of such
- * chains come last. Arcs are sorted by input label.
+ * chains come last. Arcs are sorted by input label. With det_type=nonfunctional, the outputs of one
+ * input leave its last state on several arcs of the subsequential label.
  *
- * Errors (WF_ERR_NOT_DETERMINIZABLE, with a witness in the message): two outputs for one input;
+ * Errors: det_type=nonfunctional with `rmepsilon` and epsilon inputs, or on a GPU
+ * (WF_ERR_UNSUPPORTED). The others are WF_ERR_NOT_DETERMINIZABLE, with a witness in the message: two
+ * outputs for one input;
  * more than max_states states; an output delayed by more than 10000 labels. Without the twins
  * property, costs of paths with the same input diverge and the algorithm does not terminate;
  * max_states then ends it. The default of max_states is 64 times the number of states of the
@@ -317,7 +326,9 @@ WF_API void wf_composer_free(wf_composer *composer);
   X(I64, max_states, 0, 0, 2147483647, "states",                                              \
     "fail beyond this number of states, with a witness; 0: 64 times the input's, at least "   \
     "1000000")                                                                                \
-  WF_OPTION_NUM_THREADS(X)
+  WF_OPTION_NUM_THREADS(X)                                                                    \
+  X(ENUM, det_type, 0, 0, 0, "functional|nonfunctional|disambiguate",                         \
+    "if an input has several outputs: fail, keep all, or keep the best")
 WF_DECLARE_OPTIONS(determinize, WF_DETERMINIZE_OPTIONS)
 WF_API wf_status wf_determinize(const wf_fst *fst, const wf_determinize_options *options,
                                 wf_fst **out, wf_error *err);
@@ -355,14 +366,16 @@ WF_API wf_status wf_rmepsilon(const wf_fst *fst, const wf_rmepsilon_options *opt
  * weight and the common output prefix are added to the arcs of the start state. If an arc enters
  * the start state, they are put on an epsilon arc from a new start state, which is numbered last.
  * In the log semiring the result is stochastic. States that are on no successful path do not
- * change. Errors: remove_total_weight without push_weights (WF_ERR_ARGUMENT). */
+ * change. Errors: remove_total_weight without push_weights, or remove_common_affix without
+ * push_labels (WF_ERR_ARGUMENT). */
 #define WF_PUSH_OPTIONS(X)                                                             \
   X(BOOL, push_weights, 1, 0, 1, "", "push weights")                                   \
   X(BOOL, push_labels, 0, 0, 1, "", "push output labels")                              \
   X(BOOL, to_final, 0, 0, 1, "", "push towards the final states instead of the start") \
   X(BOOL, remove_total_weight, 0, 0, 1, "", "drop the total weight (divide by it)")    \
   X(F32, delta, 0.000001, 0, 1, "nats", "convergence of distances")                    \
-  WF_OPTION_NUM_THREADS(X)
+  WF_OPTION_NUM_THREADS(X)                                                             \
+  X(BOOL, remove_common_affix, 0, 0, 1, "", "drop the output prefix (or suffix) common to all paths")
 WF_DECLARE_OPTIONS(push, WF_PUSH_OPTIONS)
 WF_API wf_status wf_push(const wf_fst *fst, const wf_push_options *options, wf_fst **out,
                          wf_error *err);

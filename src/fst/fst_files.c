@@ -22,9 +22,10 @@ static wf_status fail_unknown(const wf__input *input, int32_t magic, wf_error *e
     return wf__fail(err, WF_ERR_FORMAT, "%s: the file is empty, not an fst", path);
   if (magic == WF__SYMBOLS_MAGIC)
     return wf__fail(err, WF_ERR_FORMAT, "%s: a binary symbol table, not an fst", path);
-  if (magic == 2125656924 || magic == 5656924)
+  if (magic == WF__STTABLE_MAGIC || magic == WF__STLIST_MAGIC)
     return wf__fail(err, WF_ERR_UNSUPPORTED,
-                    "%s: an OpenFst archive (FAR); take the fst out with farextract", path);
+                    "%s: an archive of fsts (FAR); take the fst out with 'warpfst far extract'",
+                    path);
   if (input->size >= sizeof xz && memcmp(input->data, xz, sizeof xz) == 0)
     return wf__fail(err, WF_ERR_UNSUPPORTED, "%s: compressed with xz; decompress it first (xz -d)",
                     path);

@@ -314,25 +314,21 @@ static wf_status read_body(wf__cursor *cursor, const struct header *h, wf__csr *
   if (h->start < -1 || h->start >= num_states)
     return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "start state %lld of %lld states",
                            (long long)h->start, (long long)num_states);
-  if (wf__cursor_left(cursor) != 0)
-    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "%llu bytes follow the last arc",
-                           (unsigned long long)wf__cursor_left(cursor));
   return WF_OK;
 }
 
-wf_status wf__openfst_read(const wf__input *input, wf_fst **out, wf_fst_format *format,
-                           wf_error *err) {
+wf_status wf__openfst_read_next(wf__cursor *cursor, wf_fst **out, wf_fst_format *format,
+                                wf_error *err) {
   *out = NULL;
-  wf__cursor cursor = wf__cursor_of(input);
   struct header h = {0};
   wf__csr csr = {0};
   wf_symbols *isymbols = NULL, *osymbols = NULL;
-  wf_status status = read_header(&cursor, &h, err);
+  wf_status status = read_header(cursor, &h, err);
   if (status == WF_OK && (h.flags & FLAG_ISYMBOLS))
-    status = wf__symbols_read_binary(&cursor, &isymbols, err);
+    status = wf__symbols_read_binary(cursor, &isymbols, err);
   if (status == WF_OK && (h.flags & FLAG_OSYMBOLS))
-    status = wf__symbols_read_binary(&cursor, &osymbols, err);
-  if (status == WF_OK) status = read_body(&cursor, &h, &csr, err);
+    status = wf__symbols_read_binary(cursor, &osymbols, err);
+  if (status == WF_OK) status = read_body(cursor, &h, &csr, err);
   if (status == WF_OK)
     status = wf__fst_from_csr(&csr, h.start, h.semiring, isymbols, osymbols, out, err);
   if (h.weight_bytes == 8)
@@ -343,4 +339,15 @@ wf_status wf__openfst_read(const wf__input *input, wf_fst **out, wf_fst_format *
   wf_symbols_free(isymbols);
   wf_symbols_free(osymbols);
   return status;
+}
+
+wf_status wf__openfst_read(const wf__input *input, wf_fst **out, wf_fst_format *format,
+                           wf_error *err) {
+  wf__cursor cursor = wf__cursor_of(input);
+  WF__TRY(wf__openfst_read_next(&cursor, out, format, err));
+  if (wf__cursor_left(&cursor) == 0) return WF_OK;
+  wf_fst_free(*out);
+  *out = NULL;
+  return wf__cursor_fail(&cursor, err, WF_ERR_FORMAT, "%llu bytes follow the last arc",
+                         (unsigned long long)wf__cursor_left(&cursor));
 }
