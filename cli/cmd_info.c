@@ -32,6 +32,9 @@ static const char *file_type(wf_fst_format format) {
     case WF_FORMAT_OPENFST_VECTOR_LOG64: return "vector";
     case WF_FORMAT_OPENFST_CONST:
     case WF_FORMAT_OPENFST_CONST_LOG64: return "const";
+    case WF_FORMAT_OPENFST_COMPACT: return "compact";
+    case WF_FORMAT_OPENFST_EDIT: return "edit";
+    case WF_FORMAT_OPENFST_NGRAM: return "ngram";
   }
   return "unknown";
 }

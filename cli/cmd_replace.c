@@ -1,7 +1,6 @@
 /* cmd_replace.c - the subcommands replace, difference and encode. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "fst_output.h"
 

@@ -19,6 +19,7 @@
   X(print, "print", "Files", "print an fst as text")                                              \
   X(compile, "compile", "Files", "compile text to an fst")                                        \
   X(convert, "convert", "Files", "change the file format, arc type or symbol tables")             \
+  X(far, "far", "Files", "archives of fsts: create, extract, info, equal, isomorphic")            \
   X(compose, "compose", "Operations", "compose two or more fsts")                                 \
   X(arcsort, "arcsort", "Operations", "sort the arcs of each state by label")                     \
   X(connect, "connect", "Operations", "remove states that are on no successful path")             \

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ._library import set_log
 from ._library import version as _version
 from .align import AlignedToken, AlignedUnit, Alignment, HmmAlignment, align, align_hmm
+from .archives import FarReader, FarWriter
 from .batches import Composer, DeviceArray, DeviceFst, FstBatch
 from .decoder import Decoder, cuda_available, spot
 from .error_rate import Counts, Wer, read_transcripts, wer
@@ -129,6 +130,8 @@ __all__ = [
     "Encoder",
     "Epoch",
     "Error",
+    "FarReader",
+    "FarWriter",
     "FileError",
     "FormatError",
     "Fst",

@@ -1,7 +1,7 @@
 /* fst_archive.c - OpenFst's archives of fsts (FAR): a sequence of keys and fsts, sorted by key.
  *
- *   sttable   i32 magic 2125656924 | i32 version 1 | entries | i64 offset of each entry |
- *             i64 number of entries
+ *   sttable   i32 magic 2125656924 | i32 version 1 | entries | i64 number of entries |
+ *             i64 offset of each entry | i64 number of entries
  *   stlist    i32 magic 5656924 | i32 version 1 | entries | an empty key
  *
  * An entry is a key (i32 size, bytes) and an fst in one of OpenFst's formats. Offsets count from the
@@ -26,20 +26,26 @@ struct wf_far {
 
 static wf_status read_index(wf_far *far, wf_error *err) {
   const wf__input *input = &far->input;
-  int64_t count;
-  if (wf__cursor_left(&far->cursor) < sizeof count)
+  int64_t count, again;
+  const size_t word = sizeof count;
+  if (wf__cursor_left(&far->cursor) < 2 * word)
     return wf__cursor_fail(&far->cursor, err, WF_ERR_FORMAT, "no index at the end: truncated");
-  memcpy(&count, input->data + input->size - sizeof count, sizeof count);
-  uint64_t room = wf__cursor_left(&far->cursor) / sizeof count - 1;
+  memcpy(&count, input->data + input->size - word, word);
+  uint64_t room = wf__cursor_left(&far->cursor) / word - 2;
   if (count < 0 || (uint64_t)count > room)
     return wf__cursor_fail(&far->cursor, err, WF_ERR_FORMAT,
                            "%lld entries in the index, but the file has room for %llu: truncated or "
                            "damaged",
                            (long long)count, (unsigned long long)room);
   far->count = (uint64_t)count;
-  far->offsets = input->data + input->size - (far->count + 1) * sizeof count;
-  far->cursor.end = far->offsets;
-  return WF_OK;
+  far->offsets = input->data + input->size - (far->count + 1) * word;
+  far->cursor.end = far->offsets - word;
+  memcpy(&again, far->cursor.end, word);
+  return again == count ? WF_OK
+                        : wf__cursor_fail(&far->cursor, err, WF_ERR_FORMAT,
+                                          "the index has two lengths, %lld and %lld: truncated or "
+                                          "damaged",
+                                          (long long)again, (long long)count);
 }
 
 static wf_status read_start(wf_far *far, wf_error *err) {
@@ -151,7 +157,12 @@ wf_status wf_far_next(wf_far *far, const char **out_key, wf_fst **out, wf_error 
     return WF_OK;
   }
   if (far->type == WF_FAR_STTABLE) {
-    if (far->index >= far->count) return WF_OK;
+    if (far->index >= far->count) {
+      if (far->cursor.at == far->cursor.end) return WF_OK;
+      return wf__cursor_fail(&far->cursor, err, WF_ERR_FORMAT,
+                             "%llu bytes before the index are in no entry: truncated or damaged",
+                             (unsigned long long)wf__cursor_left(&far->cursor));
+    }
     WF__TRY(seek(far, far->index, err));
   }
   const uint8_t *before = far->cursor.at;
@@ -190,6 +201,7 @@ static wf_status find_in_table(wf_far *far, const char *key, wf_error *err) {
       high = middle;
   }
   far->index = low;
+  if (low == far->count) far->cursor.at = far->cursor.end;
   return WF_OK;
 }
 
@@ -273,6 +285,7 @@ wf_status wf_far_writer_finish(wf_far_writer *writer, wf_error *err) {
   if (writer->type == WF_FAR_STLIST) {
     wf__write(writer->output, &empty, sizeof empty);
   } else {
+    wf__write(writer->output, &count, sizeof count);
     if (count != 0) wf__write(writer->output, writer->offsets.data, (size_t)count * sizeof count);
     wf__write(writer->output, &count, sizeof count);
   }

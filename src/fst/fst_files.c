@@ -70,6 +70,11 @@ wf_status wf__fst_write_to(const wf_fst *fst, wf_fst_format format, wf__output *
     case WF_FORMAT_OPENFST_CONST:
     case WF_FORMAT_OPENFST_VECTOR_LOG64:
     case WF_FORMAT_OPENFST_CONST_LOG64: return wf__openfst_write(fst, format, output, err);
+    case WF_FORMAT_OPENFST_COMPACT:
+    case WF_FORMAT_OPENFST_EDIT:
+    case WF_FORMAT_OPENFST_NGRAM:
+      return wf__fail(err, WF_ERR_UNSUPPORTED,
+                      "compact, edit and ngram fsts are only read; write vector or const");
   }
   return wf__fail(err, WF_ERR_ARGUMENT, "unknown file format %d", (int)format);
 }

@@ -50,9 +50,13 @@ static wf_status prepare(const wf_fst *b, wf_fst **out, wf_error *err) {
   uint32_t properties = wf_fst_properties(b);
   if (!(properties & WF_PROP_ACCEPTOR) || !(properties & WF_PROP_UNWEIGHTED))
     return wf__fail(err, WF_ERR_ARGUMENT, "the fst to subtract must be an acceptor without weights");
-  if ((properties & WF_PROP_IDETERMINISTIC) && (properties & WF_PROP_NO_IEPSILONS))
-    return wf_arcsort(b, NULL, out, err);
   wf_fst *plain, *without = NULL;
+  if ((properties & WF_PROP_IDETERMINISTIC) && (properties & WF_PROP_NO_IEPSILONS)) {
+    WF__TRY(wf_connect(b, &plain, err)); /* a state without a future is the sink */
+    wf_status status = wf_arcsort(plain, NULL, out, err);
+    wf_fst_free(plain);
+    return status;
+  }
   WF__TRY(wf_fst_with_semiring(b, WF_TROPICAL, &plain, err));
   wf_status status = wf_rmepsilon(plain, NULL, &without, err);
   wf_fst_free(plain);
