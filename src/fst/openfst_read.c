@@ -324,7 +324,8 @@ static wf_status read_body(wf__cursor *cursor, const header *h, wf__csr *csr,
     case WF_FORMAT_OPENFST_NGRAM: WF__TRY(wf__openfst_read_ngram(cursor, h, csr, err)); break;
     default: WF__TRY(read_vector(cursor, h, csr, err));
   }
-  int64_t num_states = (int64_t)csr->final_cost.size;
+  int64_t num_states =
+      (int64_t)(h->target_limit != 0 ? h->target_limit : csr->final_cost.size);
   if (h->start < -1 || h->start >= num_states)
     return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "start state %lld of %lld states",
                            (long long)h->start, (long long)num_states);
