@@ -21,9 +21,11 @@ import tempfile
 from collections.abc import Callable
 from typing import Any
 
+import pynini
 import pywrapfst
 
 import warpfst as wf
+from warpfst import strings
 
 SEMIRINGS = {"tropical": "standard", "log": "log"}
 Change = Callable[[Any], Any]
@@ -248,7 +250,24 @@ def reweight_ours(fst: wf.Fst, potentials: list[float], to_final: bool) -> wf.Fs
     return wf.reweight(fst, potentials, to_final=to_final)
 
 
+def random_text(rng: random.Random, longest: int) -> str:
+    return "".join(rng.choice("abc") for _ in range(rng.randint(0, longest)))
+
+
+def draw_rule(rng: random.Random, semiring: str) -> tuple[Any, ...]:
+    """Rewrites of one to three strings, empty ones, too; contexts of any of up to two strings."""
+    tau = strings.string_map([(random_text(rng, 2), random_text(rng, 2)) for _ in range(rng.randint(1, 3))])
+    contexts = [strings.string_map([random_text(rng, 2) for _ in range(rng.randint(1, 2))]) for _ in range(2)]
+    return tau, *contexts, wf.closure(strings.any_of("abc")), rng.choice(["ltr", "rtl", "sim"]), rng.random() < 0.7
+
+
+def rule_theirs(tau: Any, left: Any, right: Any, sigma: Any, direction: str, mandatory: bool) -> Any:
+    parts = [pynini.Fst.from_pywrapfst(fst) for fst in (tau, left, right, sigma)]
+    return pynini.cdrewrite(*parts, direction=direction, mode="obl" if mandatory else "opt")
+
+
 CASES = {
+    "cdrewrite": Case(draw_rule, rule_theirs, strings.cdrewrite, semirings=("tropical",)),
     "map": Case(draw_map, map_theirs, map_ours),
     "difference": Case(draw_difference, difference_theirs, wf.difference),
     "replace": Case(draw_replace, replace_theirs, replace_ours),

@@ -104,6 +104,16 @@ done
 "$WARPFST" far create --generate_keys=3 b.fst a.fst ours.far && "$WARPFST" far info --list_fsts --begin_key=002 ours.far | grep -q '^002 *3'
 "$WARPFST" far info a.fst | grep -q '^fsts *1'
 
+# strings of paths
+printf '0 1 97 98 0.5\n1 2 195 0\n1 3 0 99 1\n2 3 169 233\n3 1\n' | fstcompile - strings.fst
+"$WARPFST" print --strings --token-type=byte strings.fst >got.txt
+printf 'a\303\251\tb\351\t1.5\na\tbc\t2.5\n' | cmp - got.txt
+"$WARPFST" print --strings --token-type=utf8 strings.fst out.txt
+printf 'a\303\203\302\251\tb\303\251\t1.5\na\tbc\t2.5\n' | cmp - out.txt
+printf '<eps> 0\nx 97\ny 98\n' >table.txt
+[ "$("$WARPFST" print --strings --isymbols=table.txt --osymbols=table.txt strings.fst | head -1)" = "x 195 169	y 233	1.5" ]
+[ "$("$WARPFST" project strings.fst | "$WARPFST" print --strings | tail -1)" = "97	2.5" ]
+
 # refuses CODE TEXT COMMAND...: the command exits with CODE, and its message contains TEXT
 refuses() {
   local code=$1 text=$2 got=0
@@ -126,3 +136,6 @@ refuses 3 'potentials:1' reweight a.fst potentials none.fst
 refuses 2 "key 'a.fst' comes after 'b.fst'" far create b.fst a.fst none.fst
 refuses 3 'not an archive' far info a.txt
 refuses 2 'cannot go to standard output' far create a.fst -
+refuses 4 'more than 1 strings' print --strings --max-strings=1 strings.fst
+refuses 4 'has a cycle' print --strings cyclic.fst
+refuses 2 'is not symbol, byte or utf8' print --strings --token-type=word strings.fst
