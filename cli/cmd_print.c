@@ -44,8 +44,8 @@ static wf_status print(const wf_fst *fst, const char *output, const char *isymbo
 }
 
 static const cli_rule rules[] = {
-    {"token_type", CLI_USELESS_WITHOUT, "strings"},
-    {"max_strings", CLI_USELESS_WITHOUT, "strings"},
+    {"token-type", CLI_USELESS_WITHOUT, "strings"},
+    {"max-strings", CLI_USELESS_WITHOUT, "strings"},
     {NULL, 0, NULL},
 };
 
@@ -70,11 +70,11 @@ int cmd_print(int argc, char **argv) {
                "also write the fst's own output symbol table to this file");
   cli_flag_bool(&parser, "strings", 0, &strings.wanted,
                 "print a line for each path: input, output if it differs, cost");
-  cli_flag_str(&parser, "token_type", 0, &strings.type_name, "symbol|byte|utf8",
+  cli_flag_str(&parser, "token-type", 0, &strings.type_name, "symbol|byte|utf8",
                "what labels are, for --strings (default: symbol)");
-  cli_flag_i64(&parser, "max_strings", 0, &strings.limit, "N",
+  cli_flag_i64(&parser, "max-strings", 0, &strings.limit, "N",
                "fail after this number of strings (default: 1000)");
-  cli_flag_range(&parser, "max_strings", 1, 9e15);
+  cli_flag_range(&parser, "max-strings", 1, 9e15);
   cli_table(&parser, "text", &text);
   cli_rules(&parser, rules);
   int code = cli_parse(&parser, argc, argv);
