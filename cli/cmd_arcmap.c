@@ -15,8 +15,9 @@ static wf_status map(const wf_fst *in, const void *options, wf_fst **out, wf_err
 int cmd_map(int argc, char **argv) {
   wf_map_options options;
   cli_parser parser = {
-      .about = "Changes each arc and final cost, as OpenFst's fstmap does: sums arcs that are "
-               "equal, removes labels or costs, adds a single final state, and so on."};
+      .about =
+          "Changes each arc and final cost, as OpenFst's fstmap does: sums arcs that are "
+          "equal, removes labels or costs, adds a single final state, and so on."};
   cli_table(&parser, "map", &options);
   return cli_run_unary(&parser, argc, argv, map, &options, NULL);
 }
@@ -46,7 +47,8 @@ int cmd_epsnormalize(int argc, char **argv) {
   struct epsnormalize_request request = {.output = false};
   cli_parser parser = {
       .about = "Makes all paths read their input labels before the first input epsilon."};
-  cli_flag_bool(&parser, "eps_norm_output", 0, &request.output, "the same as --eps_norm_type=output");
+  cli_flag_bool(&parser, "eps_norm_output", 0, &request.output,
+                "the same as --eps_norm_type=output");
   cli_table(&parser, "epsnormalize", &request.options);
   return cli_run_unary(&parser, argc, argv, epsnormalize, &request, adjust_epsnormalize);
 }
@@ -57,8 +59,9 @@ static wf_status synchronize(const wf_fst *in, const void *options, wf_fst **out
 }
 int cmd_synchronize(int argc, char **argv) {
   cli_parser parser = {
-      .about = "Makes arcs read and write one label each until one side has no labels left. Fails "
-               "if a cycle has different numbers of input and output labels."};
+      .about =
+          "Makes arcs read and write one label each until one side has no labels left. Fails "
+          "if a cycle has different numbers of input and output labels."};
   return cli_run_unary(&parser, argc, argv, synchronize, NULL, NULL);
 }
 
@@ -68,8 +71,9 @@ static wf_status disambiguate(const wf_fst *in, const void *options, wf_fst **ou
 int cmd_disambiguate(int argc, char **argv) {
   wf_disambiguate_options options;
   cli_parser parser = {
-      .about = "Makes an acceptor with at most one successful path for each string. Also works for "
-               "many acceptors that cannot be determinized."};
+      .about =
+          "Makes an acceptor with at most one successful path for each string. Also works for "
+          "many acceptors that cannot be determinized."};
   cli_table(&parser, "disambiguate", &options);
   return cli_run_unary(&parser, argc, argv, disambiguate, &options, NULL);
 }
@@ -132,9 +136,10 @@ int cmd_reweight(int argc, char **argv) {
   wf_error err = {0};
   cli_parser parser = {
       .usage = "IN POTENTIALS [OUT]",
-      .about = "Moves costs along paths by potentials; the costs of paths stay. POTENTIALS has "
-               "lines 'state potential', as shortestdistance prints them; a state that is not "
-               "listed has the potential Infinity.",
+      .about =
+          "Moves costs along paths by potentials; the costs of paths stay. POTENTIALS has "
+          "lines 'state potential', as shortestdistance prints them; a state that is not "
+          "listed has the potential Infinity.",
       .min_args = 2,
       .max_args = 3};
   cli_flag_output(&parser, &output, &format);

@@ -36,8 +36,9 @@ static int create(int argc, char **argv) {
   wf_error err = {0};
   cli_parser parser = {
       .usage = "FST... ARCHIVE",
-      .about = "Writes fsts to an archive. The key of an fst is its path, or its number with "
-               "--generate_keys. Keys must be sorted.",
+      .about =
+          "Writes fsts to an archive. The key of an fst is its path, or its number with "
+          "--generate_keys. Keys must be sorted.",
       .min_args = 1,
       .max_args = -1};
   cli_flag_str(&parser, "far_type", 0, &type, "sttable|stlist",
@@ -225,7 +226,8 @@ static int equal(int argc, char **argv) {
 }
 static int isomorphic(int argc, char **argv) {
   return compare_archives(
-      "Compares two archives: keys, and fsts up to the numbers of states. Exit code 1: they differ.",
+      "Compares two archives: keys, and fsts up to the numbers of states. Exit code 1: they "
+      "differ.",
       argc, argv, wf_isomorphic);
 }
 

@@ -56,8 +56,9 @@ int cmd_print(int argc, char **argv) {
   wf_error err;
   struct strings strings = {.type_name = "symbol", .limit = 1000};
   cli_parser parser = {.usage = "[FST [TEXT]]",
-                       .about = "Prints an fst as AT&T text, which compile reads, or the strings of "
-                                "its paths.",
+                       .about =
+                           "Prints an fst as AT&T text, which compile reads, or the strings of "
+                           "its paths.",
                        .max_args = 2};
   cli_flag_str(&parser, "output", 'o', &output, "FILE", CLI_OUTPUT_HELP);
   cli_flag_str(&parser, "isymbols", 0, &isymbols, "FILE",

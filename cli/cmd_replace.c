@@ -44,9 +44,10 @@ int cmd_replace(int argc, char **argv) {
   wf_replace_options options;
   cli_parser parser = {
       .usage = "ROOT LABEL [FST LABEL]... [OUT]",
-      .about = "Replaces the arcs of ROOT whose output label is one of the LABELs by copies of the "
-               "FST before it, also in the copies.\n"
-               "Example: warpfst replace sentence.fst 1001 number.fst 1002 date.fst 1003 out.fst",
+      .about =
+          "Replaces the arcs of ROOT whose output label is one of the LABELs by copies of the "
+          "FST before it, also in the copies.\n"
+          "Example: warpfst replace sentence.fst 1001 number.fst 1002 date.fst 1003 out.fst",
       .min_args = 2,
       .max_args = -1};
   cli_flag_output(&parser, &output, &format);
@@ -69,8 +70,9 @@ int cmd_difference(int argc, char **argv) {
   wf_error err = {0};
   cli_parser parser = {
       .usage = "IN1 IN2 [OUT]",
-      .about = "Keeps the paths of IN1 whose output string IN2 does not accept. IN2 is an acceptor "
-               "without weights.",
+      .about =
+          "Keeps the paths of IN1 whose output string IN2 does not accept. IN2 is an acceptor "
+          "without weights.",
       .min_args = 2,
       .max_args = 3};
   cli_flag_output(&parser, &output, &format);
@@ -98,10 +100,10 @@ struct encoding {
 static wf_status encode(const struct encoding *how, const wf_fst *in, const char *table,
                         wf_fst **out, wf_error *err) {
   wf_encoder *encoder = NULL;
-  wf_status status =
-      how->reuse || how->decode
-          ? wf_encoder_read(table, &encoder, err)
-          : wf_encoder_create(wf_fst_get_view(in).semiring, how->labels, how->weights, &encoder, err);
+  wf_status status = how->reuse || how->decode
+                         ? wf_encoder_read(table, &encoder, err)
+                         : wf_encoder_create(wf_fst_get_view(in).semiring, how->labels,
+                                             how->weights, &encoder, err);
   if (status == WF_OK)
     status = how->decode ? wf_encoder_decode(encoder, in, out, err)
                          : wf_encoder_encode(encoder, in, out, err);
@@ -116,11 +118,12 @@ int cmd_encode(int argc, char **argv) {
   wf_error err = {0};
   cli_parser parser = {
       .usage = "IN TABLE [OUT]",
-      .about = "Encodes labels, weights or both of the arcs as one label each, and writes the table "
-               "of the labels; or decodes them by the table. Tables are those of OpenFst's "
-               "fstencode.\n"
-               "Example: warpfst encode --encode_labels a.fst table b.fst; warpfst encode --decode "
-               "b.fst table c.fst",
+      .about =
+          "Encodes labels, weights or both of the arcs as one label each, and writes the table "
+          "of the labels; or decodes them by the table. Tables are those of OpenFst's "
+          "fstencode.\n"
+          "Example: warpfst encode --encode_labels a.fst table b.fst; warpfst encode --decode "
+          "b.fst table c.fst",
       .min_args = 2,
       .max_args = 3};
   cli_flag_bool(&parser, "encode_labels", 0, &how.labels, "encode input and output labels");

@@ -1,5 +1,5 @@
-/* fuzz_encoder.c - reads arbitrary bytes as a table of an encoder. An accepted table must be written
- * again. */
+/* fuzz_encoder.c - reads arbitrary bytes as a table of an encoder. An accepted table must be
+ * written again. */
 #include <stdint.h>
 #include <stdlib.h>
 

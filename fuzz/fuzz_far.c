@@ -1,5 +1,5 @@
-/* fuzz_far.c - reads arbitrary bytes as an archive of fsts. Each accepted fst must be valid, and the
- * end must stay the end. */
+/* fuzz_far.c - reads arbitrary bytes as an archive of fsts. Each accepted fst must be valid, and
+ * the end must stay the end. */
 #include <stdint.h>
 #include <stdlib.h>
 

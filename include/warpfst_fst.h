@@ -116,8 +116,8 @@ WF_API void wf_builder_free(wf_builder *builder);
  * vector, const, compact (acceptor, string, unweighted, unweighted_acceptor, weighted_string, with
  * indices of 8 to 64 bits), edit and ngram (standard, log, log64). log64 weights are rounded to
  * float32. Text is read by wf_fst_compile. Errors: a truncated or corrupt file, a reference outside
- * the file, a negative label, NaN, -infinity. Native files are also verified by checksums. An OpenFst file with
- * states but no start state gives the empty fst. The native layout is in
+ * the file, a negative label, NaN, -infinity. Native files are also verified by checksums. An
+ * OpenFst file with states but no start state gives the empty fst. The native layout is in
  * docs/reference/file-formats.md. */
 typedef enum wf_fst_format {
   WF_FORMAT_NATIVE =
@@ -314,12 +314,11 @@ WF_API void wf_composer_free(wf_composer *composer);
  * input leave its last state on several arcs of the subsequential label.
  *
  * Errors: det_type=nonfunctional with `rmepsilon` and epsilon inputs, or on a GPU
- * (WF_ERR_UNSUPPORTED). The others are WF_ERR_NOT_DETERMINIZABLE, with a witness in the message: two
- * outputs for one input;
- * more than max_states states; an output delayed by more than 10000 labels. Without the twins
- * property, costs of paths with the same input diverge and the algorithm does not terminate;
- * max_states then ends it. The default of max_states is 64 times the number of states of the
- * trimmed input, at least 1,000,000. */
+ * (WF_ERR_UNSUPPORTED). The others are WF_ERR_NOT_DETERMINIZABLE, with a witness in the message:
+ * two outputs for one input; more than max_states states; an output delayed by more than 10000
+ * labels. Without the twins property, costs of paths with the same input diverge and the algorithm
+ * does not terminate; max_states then ends it. The default of max_states is 64 times the number of
+ * states of the trimmed input, at least 1,000,000. */
 #define WF_DETERMINIZE_OPTIONS(X)                                                             \
   X(F32, delta, 0.0009765625, 0, 1, "nats", "residual weights closer than this are equal")    \
   X(BOOL, rmepsilon, 0, 0, 1, "",                                                             \
@@ -379,7 +378,8 @@ WF_API wf_status wf_rmepsilon(const wf_fst *fst, const wf_rmepsilon_options *opt
   X(BOOL, remove_total_weight, 0, 0, 1, "", "drop the total weight (divide by it)")    \
   X(F32, delta, 0.000001, 0, 1, "nats", "convergence of distances")                    \
   WF_OPTION_NUM_THREADS(X)                                                             \
-  X(BOOL, remove_common_affix, 0, 0, 1, "", "drop the output prefix (or suffix) common to all paths")
+  X(BOOL, remove_common_affix, 0, 0, 1, "",                                            \
+    "drop the output prefix (or suffix) common to all paths")
 WF_DECLARE_OPTIONS(push, WF_PUSH_OPTIONS)
 WF_API wf_status wf_push(const wf_fst *fst, const wf_push_options *options, wf_fst **out,
                          wf_error *err);

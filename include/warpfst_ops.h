@@ -1,6 +1,6 @@
 /* warpfst_ops.h - further operations on transducers: maps, difference, replacement, encoding,
- * disambiguation, normal forms, archives of fsts. The rules at the top of warpfst.h and of section 3
- * of warpfst_fst.h apply here too. */
+ * disambiguation, normal forms, archives of fsts. The rules at the top of warpfst.h and of section
+ * 3 of warpfst_fst.h apply here too. */
 #ifndef WARPFST_OPS_H
 #define WARPFST_OPS_H
 
@@ -30,13 +30,13 @@ extern "C" {
  *   to_log, to_std                the semiring changes, costs stay
  *
  * Costs of +infinity (arcs, states that are not final) stay. */
-#define WF_MAP_OPTIONS(X)                                                                     \
-  X(ENUM, map_type, 0, 0, 0,                                                                  \
-    "identity|arc_sum|arc_unique|input_epsilon|invert|output_epsilon|plus|power|quantize|"    \
-    "rmweight|superfinal|times|to_log|to_std",                                                \
-    "what to do with each arc")                                                               \
-  X(F32, weight, 0, -1e30, 1e30, "nats", "operand of plus and times")                         \
-  X(F32, power, 1, -1e30, 1e30, "", "factor of power")                                        \
+#define WF_MAP_OPTIONS(X)                                                                  \
+  X(ENUM, map_type, 0, 0, 0,                                                               \
+    "identity|arc_sum|arc_unique|input_epsilon|invert|output_epsilon|plus|power|quantize|" \
+    "rmweight|superfinal|times|to_log|to_std",                                             \
+    "what to do with each arc")                                                            \
+  X(F32, weight, 0, -1e30, 1e30, "nats", "operand of plus and times")                      \
+  X(F32, power, 1, -1e30, 1e30, "", "factor of power")                                     \
   X(F32, delta, 0.0009765625, 1e-9, 1e9, "nats", "step of quantize")
 WF_DECLARE_OPTIONS(map, WF_MAP_OPTIONS)
 WF_API wf_status wf_map(const wf_fst *fst, const wf_map_options *options, wf_fst **out,
@@ -44,8 +44,8 @@ WF_API wf_status wf_map(const wf_fst *fst, const wf_map_options *options, wf_fst
 
 /* Moves costs along paths by a potential V per state; the cost of each path stays. To the start,
  * an arc s -> t costs w + V(t) - V(s) and a final cost is f - V(s). With `to_final`, an arc costs
- * V(s) + w - V(t) and a final cost is V(s) + f. The start's potential is put back before all arcs as
- * wf_push does. `count` must be the number of states. States of potential +infinity, and arcs to
+ * V(s) + w - V(t) and a final cost is V(s) + f. The start's potential is put back before all arcs
+ * as wf_push does. `count` must be the number of states. States of potential +infinity, and arcs to
  * them, do not change. Errors: NaN or -infinity (WF_ERR_ARGUMENT). */
 #define WF_REWEIGHT_OPTIONS(X) \
   X(BOOL, to_final, 0, 0, 1, "", "towards the final states instead of the start")
@@ -102,14 +102,14 @@ WF_API wf_status wf_difference(const wf_fst *a, const wf_fst *b,
  *
  * Errors: a label listed twice or not positive, no fst for `root`, different semirings, an fst that
  * calls itself (WF_ERR_ARGUMENT); more than max_states (WF_ERR_LIMIT). */
-#define WF_REPLACE_OPTIONS(X)                                                              \
-  X(I32, root, 0, 0, 2147483647, "label", "label of the fst to begin with; 0: the first")  \
-  X(ENUM, call_arc_labeling, 0, 0, 0, "input|output|both|neither",                         \
-    "labels that call arcs keep; the others become epsilon")                               \
-  X(ENUM, return_arc_labeling, 0, 0, 0, "neither|input|output|both",                       \
-    "sides of return arcs that get return_label")                                          \
-  X(I32, return_label, 0, 0, 2147483647, "label", "label of return arcs; 0: epsilon")      \
-  X(BOOL, epsilon_on_replace, 0, 0, 1, "", "call and return arcs have no labels")          \
+#define WF_REPLACE_OPTIONS(X)                                                             \
+  X(I32, root, 0, 0, 2147483647, "label", "label of the fst to begin with; 0: the first") \
+  X(ENUM, call_arc_labeling, 0, 0, 0, "input|output|both|neither",                        \
+    "labels that call arcs keep; the others become epsilon")                              \
+  X(ENUM, return_arc_labeling, 0, 0, 0, "neither|input|output|both",                      \
+    "sides of return arcs that get return_label")                                         \
+  X(I32, return_label, 0, 0, 2147483647, "label", "label of return arcs; 0: epsilon")     \
+  X(BOOL, epsilon_on_replace, 0, 0, 1, "", "call and return arcs have no labels")         \
   X(I64, max_states, 0, 0, 2147483647, "states", "fail beyond this number; 0: 2^31 - 1")
 WF_DECLARE_OPTIONS(replace, WF_REPLACE_OPTIONS)
 WF_API wf_status wf_replace(const wf_fst *const *fsts, const int32_t *labels, size_t count,
@@ -119,9 +119,9 @@ WF_API wf_status wf_replace(const wf_fst *const *fsts, const int32_t *labels, si
  * 2015). Also works for many acceptors that cannot be determinized. Epsilon is an ordinary label.
  * The result is trimmed. Errors: not an acceptor (WF_ERR_ARGUMENT); more than max_states states,
  * which are endless if no unambiguous acceptor exists (WF_ERR_LIMIT). */
-#define WF_DISAMBIGUATE_OPTIONS(X)                                                        \
+#define WF_DISAMBIGUATE_OPTIONS(X)                                                         \
   X(F32, delta, 0.0009765625, 0, 1, "nats", "residual weights closer than this are equal") \
-  X(I64, max_states, 0, 0, 2147483647, "states",                                          \
+  X(I64, max_states, 0, 0, 2147483647, "states",                                           \
     "fail beyond this number of states; 0: 64 times the input's, at least 1000000")
 WF_DECLARE_OPTIONS(disambiguate, WF_DISAMBIGUATE_OPTIONS)
 WF_API wf_status wf_disambiguate(const wf_fst *fst, const wf_disambiguate_options *options,
@@ -134,8 +134,8 @@ WF_API wf_status wf_disambiguate(const wf_fst *fst, const wf_disambiguate_option
 /* Makes an equivalent fst whose paths read all their input before the first epsilon input (or, for
  * `output`, write all output before the first epsilon output). The other side's labels move to
  * later arcs where needed. The result is trimmed. Errors: a cycle that writes more labels than it
- * reads (WF_ERR_ARGUMENT), where endlessly many would have to wait; the sum over an epsilon cycle is
- * not finite (WF_ERR_NEGATIVE_CYCLE). */
+ * reads (WF_ERR_ARGUMENT), where endlessly many would have to wait; the sum over an epsilon cycle
+ * is not finite (WF_ERR_NEGATIVE_CYCLE). */
 #define WF_EPSNORMALIZE_OPTIONS(X) \
   X(ENUM, eps_norm_type, 0, 0, 0, "input|output", "side whose epsilons come last")
 WF_DECLARE_OPTIONS(epsnormalize, WF_EPSNORMALIZE_OPTIONS)
@@ -171,14 +171,15 @@ typedef struct wf_far wf_far; /* a file open for reading; used by one thread at 
 WF_API wf_status wf_far_open(const char *path, wf_far **out, wf_error *err);
 WF_API void wf_far_close(wf_far *far);
 WF_API wf_far_type wf_far_get_type(const wf_far *far);
-/* Reads the next fst. `*out_key` is valid until the next call. At the end, `*out` and `*out_key` are
- * NULL. */
+/* Reads the next fst. `*out_key` is valid until the next call. At the end, `*out` and `*out_key`
+ * are NULL. */
 WF_API wf_status wf_far_next(wf_far *far, const char **out_key, wf_fst **out, wf_error *err);
 /* Reads the fst of a key. wf_far_next goes on behind it. Errors: no such key (WF_ERR_ARGUMENT). */
 WF_API wf_status wf_far_find(wf_far *far, const char *key, wf_fst **out, wf_error *err);
 
 typedef struct wf_far_writer wf_far_writer;
-/* `path` "-" is standard output (stlist only). The file appears under its name when it is finished. */
+/* `path` "-" is standard output (stlist only). The file appears under its name when it is finished.
+ */
 WF_API wf_status wf_far_writer_create(const char *path, wf_far_type type, wf_far_writer **out,
                                       wf_error *err);
 /* Adds an fst in OpenFst's vector format. Errors: an empty key, a key smaller than the last. */

@@ -2,8 +2,8 @@
  * definitions. tests/cli/test_more_ops.sh compares them with OpenFst's tools. */
 #include "testing.h"
 
-#define INIT(name, options)          \
-  wf_##name##_options options;       \
+#define INIT(name, options)    \
+  wf_##name##_options options; \
   wf_##name##_options_init(&options)
 
 static wf_fst *random_fst(test_rng *rng, bool acceptor, bool acyclic, float epsilons) {
@@ -76,9 +76,9 @@ static double mapped_cost(const char *type, double cost, double value, wf_semiri
 
 static void test_map_of_each_arc(void **state) {
   (void)state;
-  static const char *const types[] = {"identity", "arc_sum", "arc_unique", "input_epsilon", "invert",
-                                      "output_epsilon", "plus", "power", "quantize", "rmweight",
-                                      "superfinal", "times", "to_log", "to_std"};
+  static const char *const types[] = {
+      "identity", "arc_sum",  "arc_unique", "input_epsilon", "invert", "output_epsilon", "plus",
+      "power",    "quantize", "rmweight",   "superfinal",    "times",  "to_log",         "to_std"};
   test_rng rng = {1};
   for (int round = 0; round < 400; round++) {
     wf_fst *fst = random_fst(&rng, false, round % 2, 0.2f);
@@ -93,8 +93,7 @@ static void test_map_of_each_arc(void **state) {
                                  : strcmp(name, "to_std") == 0 ? WF_TROPICAL
                                                                : a.semiring);
     for (uint64_t i = 0; i < a.num_arcs && !merges && !superfinal; i++) {
-      assert_int_equal(b.arcs[i].ilabel,
-                       strcmp(name, "input_epsilon") == 0 ? 0 : a.arcs[i].ilabel);
+      assert_int_equal(b.arcs[i].ilabel, strcmp(name, "input_epsilon") == 0 ? 0 : a.arcs[i].ilabel);
       assert_int_equal(b.arcs[i].olabel,
                        strcmp(name, "output_epsilon") == 0 ? 0 : a.arcs[i].olabel);
       test_assert_close((double)b.arcs[i].weight,
@@ -119,8 +118,8 @@ static void test_map_of_each_arc(void **state) {
                        b.arcs[i].olabel == b.arcs[i + 1].olabel &&
                        b.arcs[i].nextstate == b.arcs[i + 1].nextstate &&
                        (strcmp(name, "arc_sum") == 0 || b.arcs[i].weight == b.arcs[i + 1].weight));
-    if (round % 2 && (superfinal || (merges && (strcmp(name, "arc_sum") == 0 ||
-                                                a.semiring == WF_TROPICAL))))
+    if (round % 2 &&
+        (superfinal || (merges && (strcmp(name, "arc_sum") == 0 || a.semiring == WF_TROPICAL))))
       expect_same_paths(fst, got);
     else
       wf_fst_free(got);
@@ -276,9 +275,10 @@ static void test_difference(void **state) {
     for (size_t i = 0; i < 4; i++) wf_fst_free(each[i]);
   }
   assert_true(num_kept > 200 && num_removed > 200);
-  wf_fst *a = test_fst_of(WF_TROPICAL, "0 1 1 1;1"), *weighted = test_fst_of(WF_TROPICAL, "0 1 1 1 2;1"),
-         *other = test_fst_of(WF_TROPICAL, "0 1 1 2;1"), *log_fst = test_fst_of(WF_LOG, "0 1 1 1;1"),
-         *out;
+  wf_fst *a = test_fst_of(WF_TROPICAL, "0 1 1 1;1"),
+         *weighted = test_fst_of(WF_TROPICAL, "0 1 1 1 2;1"),
+         *other = test_fst_of(WF_TROPICAL, "0 1 1 2;1"),
+         *log_fst = test_fst_of(WF_LOG, "0 1 1 1;1"), *out;
   assert_int_equal(wf_difference(a, weighted, NULL, &out, &err), WF_ERR_ARGUMENT);
   assert_int_equal(wf_difference(a, other, NULL, &out, &err), WF_ERR_ARGUMENT);
   assert_int_equal(wf_difference(a, log_fst, NULL, &out, &err), WF_ERR_ARGUMENT);
@@ -351,9 +351,14 @@ static void test_replace(void **state) {
     wf_fst *fsts[3], *got;
     static test_change_fn *const changes[] = {call_some, call_last, NULL};
     for (size_t k = 0; k < 3; k++) {
-      test_fst_shape shape = {.num_states = 2 + test_below(&rng, 4), .num_arcs = 2 + test_below(&rng, 7),
-                              .num_ilabels = 3, .num_olabels = 3, .epsilon_share = 0.2f,
-                              .final_share = 0.3f, .max_weight = 2, .acyclic = true,
+      test_fst_shape shape = {.num_states = 2 + test_below(&rng, 4),
+                              .num_arcs = 2 + test_below(&rng, 7),
+                              .num_ilabels = 3,
+                              .num_olabels = 3,
+                              .epsilon_share = 0.2f,
+                              .final_share = 0.3f,
+                              .max_weight = 2,
+                              .acyclic = true,
                               .semiring = round % 2 ? WF_LOG : WF_TROPICAL};
       fsts[k] = test_random_fst(&rng, &shape);
       if (changes[k] != NULL) fsts[k] = test_changed_fst(fsts[k], &rng, changes[k]);
@@ -378,8 +383,10 @@ static void test_replace_errors(void **state) {
   (void)state;
   wf_error err = {0};
   INIT(replace, o);
-  wf_fst *root = test_fst_of(WF_TROPICAL, "0 1 5 10;1"), *inner = test_fst_of(WF_TROPICAL, "0 1 5 11;1"),
-         *leaf = test_fst_of(WF_TROPICAL, "0 1 5 6;1"), *self = test_fst_of(WF_TROPICAL, "0 1 5 10;1"),
+  wf_fst *root = test_fst_of(WF_TROPICAL, "0 1 5 10;1"),
+         *inner = test_fst_of(WF_TROPICAL, "0 1 5 11;1"),
+         *leaf = test_fst_of(WF_TROPICAL, "0 1 5 6;1"),
+         *self = test_fst_of(WF_TROPICAL, "0 1 5 10;1"),
          *log_fst = test_fst_of(WF_LOG, "0 1 5 6;1"), *got;
   static const int32_t labels[] = {9, 10, 11}, twice[] = {9, 10, 10}, negative[] = {9, -1, 3};
   const wf_fst *good[] = {root, inner, leaf}, *endless[] = {root, inner, self},
@@ -450,8 +457,10 @@ static void test_encode_errors(void **state) {
   (void)state;
   wf_error err = {0};
   wf_encoder *encoder;
-  wf_fst *fst = test_fst_of(WF_TROPICAL, "0 1 1 2 3;1"), *unknown = test_fst_of(WF_TROPICAL, "0 1 9 9;1"),
-         *uneven = test_fst_of(WF_TROPICAL, "0 1 1 2;1"), *costly = test_fst_of(WF_TROPICAL, "0 1 1 1 4;1"),
+  wf_fst *fst = test_fst_of(WF_TROPICAL, "0 1 1 2 3;1"),
+         *unknown = test_fst_of(WF_TROPICAL, "0 1 9 9;1"),
+         *uneven = test_fst_of(WF_TROPICAL, "0 1 1 2;1"),
+         *costly = test_fst_of(WF_TROPICAL, "0 1 1 1 4;1"),
          *log_fst = test_fst_of(WF_LOG, "0 1 1 1;1"), *out, *encoded;
   assert_int_equal(wf_encoder_create(WF_TROPICAL, false, false, &encoder, &err), WF_ERR_ARGUMENT);
   assert_ok(wf_encoder_create(WF_TROPICAL, true, true, &encoder, &err));
@@ -497,7 +506,8 @@ static void check_form(const wf_fst *fst, int (*next_mode)(int mode, const wf_ar
       for (uint64_t i = view.arc_off[at / 3]; seen[at] && i < view.arc_off[at / 3 + 1]; i++) {
         int mode = next_mode((int)(at % 3), &view.arcs[i]);
         if (mode < 0)
-          fail_msg("arc %d:%d after mode %d", view.arcs[i].ilabel, view.arcs[i].olabel, (int)(at % 3));
+          fail_msg("arc %d:%d after mode %d", view.arcs[i].ilabel, view.arcs[i].olabel,
+                   (int)(at % 3));
         uint64_t to = view.arcs[i].nextstate * 3 + (uint64_t)mode;
         changed = changed || !seen[to];
         seen[to] = true;
@@ -534,7 +544,8 @@ static void test_epsnormalize(void **state) {
     expect_same_paths(fst, got);
     wf_fst_free(fst);
   }
-  wf_fst *waiting = test_fst_of(WF_TROPICAL, "0 1 1 1 1;1 0 0 2 1;1"), /* writes twice what it reads */
+  wf_fst *waiting =
+             test_fst_of(WF_TROPICAL, "0 1 1 1 1;1 0 0 2 1;1"), /* writes twice what it reads */
       *shrinking = test_fst_of(WF_TROPICAL, "0 1 1 1 1;1 0 2 0 1;1"), *out;
   assert_int_equal(wf_epsnormalize(waiting, NULL, &out, &err), WF_ERR_ARGUMENT);
   assert_ok(wf_epsnormalize(shrinking, NULL, &out, &err));
@@ -588,15 +599,17 @@ static void test_disambiguate(void **state) {
     num_ambiguous += num_paths_from(&view, (uint64_t)view.start) > strings.size;
     assert_ok(wf_disambiguate(fst, NULL, &got, &err));
     view = wf_fst_get_view(got);
-    assert_int_equal(view.start < 0 ? 0 : num_paths_from(&view, (uint64_t)view.start), strings.size);
+    assert_int_equal(view.start < 0 ? 0 : num_paths_from(&view, (uint64_t)view.start),
+                     strings.size);
     test_relation_free(&strings);
     expect_same_paths(fst, got);
     wf_fst_free(fst);
   }
   assert_true(num_ambiguous > 50);
   /* Cannot be determinized (the two loops have different costs), but is ambiguous only at first. */
-  wf_fst *twins = test_fst_of(WF_TROPICAL,
-                              "0 1 1 1;0 2 1 1;1 1 2 2 1;2 2 2 2 2;1 3 3 3;2 3 4 4;0 3 5 5;0 3 5 5 1;3"),
+  wf_fst *twins =
+             test_fst_of(WF_TROPICAL,
+                         "0 1 1 1;0 2 1 1;1 1 2 2 1;2 2 2 2 2;1 3 3 3;2 3 4 4;0 3 5 5;0 3 5 5 1;3"),
          *out;
   assert_ok(wf_disambiguate(twins, NULL, &out, &err));
   test_assert_same_strings(twins, out, true, 1, 1e-4);
@@ -798,7 +811,8 @@ static wf_status read_archive(const char *path, size_t *count) {
 static void test_archives(void **state) {
   (void)state;
   wf_error err = {0};
-  wf_fst *a = test_fst_of(WF_TROPICAL, "0 1 1 2 3;1"), *b = test_fst_of(WF_LOG, "0 0 1 2 3;0 1"), *got;
+  wf_fst *a = test_fst_of(WF_TROPICAL, "0 1 1 2 3;1"), *b = test_fst_of(WF_LOG, "0 0 1 2 3;0 1"),
+         *got;
   for (int type = 0; type < 2; type++) {
     const char *path = write_archive((wf_far_type)type, a, b), *key;
     wf_far *far;

@@ -4,8 +4,8 @@
  *             i64 offset of each entry | i64 number of entries
  *   stlist    i32 magic 5656924 | i32 version 1 | entries | an empty key
  *
- * An entry is a key (i32 size, bytes) and an fst in one of OpenFst's formats. Offsets count from the
- * start of the file. */
+ * An entry is a key (i32 size, bytes) and an fst in one of OpenFst's formats. Offsets count from
+ * the start of the file. */
 #include <string.h>
 
 #include "fst/fst_formats.h"
@@ -16,8 +16,8 @@ struct wf_far {
   wf__input input;
   wf__cursor cursor; /* at the next entry */
   wf_far_type type;
-  bool single;           /* the file is one fst */
-  uint64_t count, index; /* sttable: entries, and the number of the next */
+  bool single;            /* the file is one fst */
+  uint64_t count, index;  /* sttable: entries, and the number of the next */
   const uint8_t *offsets; /* sttable: of the entries, in the file */
   char *key;              /* of the last entry */
 };
@@ -33,10 +33,11 @@ static wf_status read_index(wf_far *far, wf_error *err) {
   memcpy(&count, input->data + input->size - word, word);
   uint64_t room = wf__cursor_left(&far->cursor) / word - 2;
   if (count < 0 || (uint64_t)count > room)
-    return wf__cursor_fail(&far->cursor, err, WF_ERR_FORMAT,
-                           "%lld entries in the index, but the file has room for %llu: truncated or "
-                           "damaged",
-                           (long long)count, (unsigned long long)room);
+    return wf__cursor_fail(
+        &far->cursor, err, WF_ERR_FORMAT,
+        "%lld entries in the index, but the file has room for %llu: truncated or "
+        "damaged",
+        (long long)count, (unsigned long long)room);
   far->count = (uint64_t)count;
   far->offsets = input->data + input->size - (far->count + 1) * word;
   far->cursor.end = far->offsets - word;
@@ -101,8 +102,7 @@ wf_far_type wf_far_get_type(const wf_far *far) { return far->type; }
 static wf_status read_key(wf__cursor *cursor, const char **key, int32_t *size, wf_error *err) {
   const uint8_t *bytes;
   WF__TRY(wf__read_i32(cursor, size, "the key of an fst", err));
-  if (*size < 0)
-    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "a key of %d bytes", *size);
+  if (*size < 0) return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "a key of %d bytes", *size);
   WF__TRY(wf__read_view(cursor, &bytes, (uint64_t)*size, "the key of an fst", err));
   *key = (const char *)bytes;
   if (memchr(bytes, '\0', (size_t)*size) != NULL)
@@ -272,8 +272,8 @@ wf_status wf_far_writer_add(wf_far_writer *writer, const char *key, const wf_fst
   if (copy == NULL) return wf__fail_memory(err, length, "a key");
   free(writer->last_key);
   writer->last_key = copy;
-  WF__TRY(wf__vec_push(&writer->offsets, (int64_t)wf__output_offset(writer->output),
-                       "an archive", err));
+  WF__TRY(wf__vec_push(&writer->offsets, (int64_t)wf__output_offset(writer->output), "an archive",
+                       err));
   wf__write(writer->output, &size, sizeof size);
   wf__write(writer->output, key, length);
   return wf__openfst_write(fst, WF_FORMAT_OPENFST_VECTOR, writer->output, err);

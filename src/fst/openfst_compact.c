@@ -135,9 +135,9 @@ wf_status wf__openfst_read_compact(wf__cursor *cursor, const wf__openfst_header 
     uint64_t first = offset_of(&e, s), end = offset_of(&e, s + 1);
     if (first > end || end > e.count)
       return wf__cursor_fail(cursor, err, WF_ERR_FORMAT,
-                             "state %llu has the arcs %llu to %llu of %llu",
-                             (unsigned long long)s, (unsigned long long)first,
-                             (unsigned long long)end, (unsigned long long)e.count);
+                             "state %llu has the arcs %llu to %llu of %llu", (unsigned long long)s,
+                             (unsigned long long)first, (unsigned long long)end,
+                             (unsigned long long)e.count);
     WF__TRY(wf__csr_add_state(csr, INFINITY, err));
     for (uint64_t i = first; i < end; i++)
       WF__TRY(add_element(cursor, &e, i, s, num_states, csr, err));

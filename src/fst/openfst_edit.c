@@ -63,8 +63,7 @@ static wf_status merge(const struct edit *e, uint64_t num_states, wf__csr *csr, 
     uint64_t state = e->edited[s] != UINT32_MAX ? e->edited[s] : s;
     WF__TRY(wf__csr_add_state(csr, e->final[s], err));
     if (state >= from->final_cost.size) continue; /* a new state without edits */
-    uint64_t end =
-        state + 1 < from->arc_off.size ? from->arc_off.data[state + 1] : from->arcs.size;
+    uint64_t end = state + 1 < from->arc_off.size ? from->arc_off.data[state + 1] : from->arcs.size;
     for (uint64_t i = from->arc_off.data[state]; i < end; i++)
       WF__TRY(wf__csr_push(csr, from->arcs.data[i], err));
   }
@@ -79,11 +78,10 @@ static wf_status read_parts(wf__cursor *cursor, const wf__openfst_header *h, str
   WF__TRY(wf__openfst_read_inner(cursor, h, num_states, &e->edits, err));
   if (e->base.final_cost.size > num_states ||
       num_states > e->base.final_cost.size + e->edits.final_cost.size)
-    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT,
-                           "%llu states, but %llu of the fst and %llu of its edits",
-                           (unsigned long long)num_states,
-                           (unsigned long long)e->base.final_cost.size,
-                           (unsigned long long)e->edits.final_cost.size);
+    return wf__cursor_fail(
+        cursor, err, WF_ERR_FORMAT, "%llu states, but %llu of the fst and %llu of its edits",
+        (unsigned long long)num_states, (unsigned long long)e->base.final_cost.size,
+        (unsigned long long)e->edits.final_cost.size);
   e->edited = wf__alloc(num_states, sizeof *e->edited);
   e->final = wf__alloc(num_states, sizeof *e->final);
   if (e->edited == NULL || e->final == NULL)

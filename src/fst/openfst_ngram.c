@@ -20,9 +20,9 @@ struct ngram {
   const uint8_t *context_bits, *future_bits, *final_bits;
   const uint8_t *context_words, *futures;
   const uint8_t *backoff, *final_weights, *future_weights;
-  uint64_t *child;   /* [num_states + 1] the children of s are child[s] .. child[s + 1] */
-  uint64_t *future;  /* [num_states + 1] likewise its futures */
-  uint32_t *parent;  /* [num_states] */
+  uint64_t *child;  /* [num_states + 1] the children of s are child[s] .. child[s + 1] */
+  uint64_t *future; /* [num_states + 1] likewise its futures */
+  uint32_t *parent; /* [num_states] */
 };
 
 static bool bit(const uint8_t *bits, uint64_t i) { return bits[i / 8] >> (i % 8) & 1; }
@@ -33,8 +33,7 @@ static int32_t word_at(const uint8_t *words, uint64_t i) {
   return word;
 }
 
-static wf_status take_bits(wf__cursor *cursor, uint64_t count, const uint8_t **out,
-                           wf_error *err) {
+static wf_status take_bits(wf__cursor *cursor, uint64_t count, const uint8_t **out, wf_error *err) {
   return wf__read_view(cursor, out, (count + 63) / 64 * 8, "bits of an n-gram model", err);
 }
 
@@ -85,11 +84,11 @@ static wf_status index_states(const wf__cursor *cursor, struct ngram *n, wf_erro
   n->parent = wf__calloc(num_states, sizeof *n->parent);
   if (n->child == NULL || n->future == NULL || n->parent == NULL)
     return wf__fail_memory(err, num_states * 20, "an n-gram model");
-  bool fine = bit(n->context_bits, 0) && !bit(n->context_bits, 1) && !bit(n->future_bits, 0) &&
-              count_runs(n->context_bits, 2, num_states * 2 + 1, num_states, 1, n->child) &&
-              count_runs(n->future_bits, 1, n->num_futures + num_states + 1, num_states, 0,
-                         n->future) &&
-              n->child[num_states] == num_states && n->future[num_states] == n->num_futures;
+  bool fine =
+      bit(n->context_bits, 0) && !bit(n->context_bits, 1) && !bit(n->future_bits, 0) &&
+      count_runs(n->context_bits, 2, num_states * 2 + 1, num_states, 1, n->child) &&
+      count_runs(n->future_bits, 1, n->num_futures + num_states + 1, num_states, 0, n->future) &&
+      n->child[num_states] == num_states && n->future[num_states] == n->num_futures;
   for (uint64_t s = 0; s < num_states && fine; s++) {
     for (uint64_t c = n->child[s]; c < n->child[s + 1] && fine; c++) {
       fine = c > s; /* breadth first: children come later */

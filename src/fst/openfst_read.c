@@ -19,12 +19,7 @@
 #include "fst/openfst_types.h"
 #include "fst/symbols.h"
 
-enum {
-  FLAG_ISYMBOLS = 1,
-  FLAG_OSYMBOLS = 2,
-  FLAG_ALIGNED = 4,
-  ALIGNMENT = 16
-};
+enum { FLAG_ISYMBOLS = 1, FLAG_OSYMBOLS = 2, FLAG_ALIGNED = 4, ALIGNMENT = 16 };
 
 typedef wf__openfst_header header;
 
@@ -82,7 +77,9 @@ static wf_status check_version(const wf__cursor *cursor, header *h, wf_error *er
   if (h->version < least || h->version > most)
     return wf__cursor_fail(cursor, err, WF_ERR_UNSUPPORTED, "version %d of a %.*s fst; can read %s",
                            h->version, WF__SPAN_ARG(h->fst_type),
-                           least == 1 ? "1 and 2" : least == 2 ? "2" : "4");
+                           least == 1   ? "1 and 2"
+                           : least == 2 ? "2"
+                                        : "4");
   if (h->version == 1) h->flags |= FLAG_ALIGNED;
   return WF_OK;
 }
@@ -181,8 +178,8 @@ static wf_status explain_arcs(wf__cursor cursor, const uint8_t *from, const head
   return wf__cursor_fail(&cursor, err, WF_ERR_FORMAT, "bad arcs");
 }
 
-static wf_status copy_arcs(wf__cursor *cursor, const header *h, uint64_t count,
-                           uint64_t num_states, wf_arc *to, wf_error *err) {
+static wf_status copy_arcs(wf__cursor *cursor, const header *h, uint64_t count, uint64_t num_states,
+                           wf_arc *to, wf_error *err) {
   const uint8_t *from;
   WF__TRY(wf__read_view(cursor, &from, count * h->arc_bytes, "arcs", err));
   bool fine = h->weight_bytes == 4 ? copy_narrow_arcs(from, count, num_states, to)
@@ -232,8 +229,7 @@ static wf_status count_vector(wf__cursor cursor, const header *h, uint64_t *num_
   return WF_OK;
 }
 
-static wf_status read_vector(wf__cursor *cursor, const header *h, wf__csr *csr,
-                             wf_error *err) {
+static wf_status read_vector(wf__cursor *cursor, const header *h, wf__csr *csr, wf_error *err) {
   uint64_t num_states, num_arcs;
   WF__TRY(count_vector(*cursor, h, &num_states, &num_arcs, err));
   WF__TRY(wf__openfst_reserve(csr, num_states, num_arcs, err));
@@ -246,7 +242,8 @@ static wf_status read_vector(wf__cursor *cursor, const header *h, wf__csr *csr,
       return wf__cursor_fail(cursor, err, WF_ERR_FORMAT,
                              "final weight of state %llu is NaN, -infinity or beyond float32",
                              (unsigned long long)s);
-    WF__TRY(copy_arcs(cursor, h, count, h->target_limit != 0 ? h->target_limit : num_states, csr->arcs.data + csr->arcs.size, err));
+    WF__TRY(copy_arcs(cursor, h, count, h->target_limit != 0 ? h->target_limit : num_states,
+                      csr->arcs.data + csr->arcs.size, err));
     csr->arcs.size += count;
   }
   csr->arc_off.size = csr->final_cost.size = num_states;
@@ -302,8 +299,7 @@ static wf_status read_const_states(wf__cursor *cursor, const header *h, wf__csr 
   return WF_OK;
 }
 
-static wf_status read_const(wf__cursor *cursor, const header *h, wf__csr *csr,
-                            wf_error *err) {
+static wf_status read_const(wf__cursor *cursor, const header *h, wf__csr *csr, wf_error *err) {
   WF__TRY(wf__openfst_align(cursor, h, err));
   WF__TRY(read_const_states(cursor, h, csr, err));
   WF__TRY(wf__openfst_align(cursor, h, err));
@@ -315,8 +311,7 @@ static wf_status read_const(wf__cursor *cursor, const header *h, wf__csr *csr,
 
 /* --- reading a file ---------------------------------------------------------------------- */
 
-static wf_status read_body(wf__cursor *cursor, const header *h, wf__csr *csr,
-                           wf_error *err) {
+static wf_status read_body(wf__cursor *cursor, const header *h, wf__csr *csr, wf_error *err) {
   switch (h->format) {
     case WF_FORMAT_OPENFST_CONST: WF__TRY(read_const(cursor, h, csr, err)); break;
     case WF_FORMAT_OPENFST_COMPACT: WF__TRY(wf__openfst_read_compact(cursor, h, csr, err)); break;
@@ -324,8 +319,7 @@ static wf_status read_body(wf__cursor *cursor, const header *h, wf__csr *csr,
     case WF_FORMAT_OPENFST_NGRAM: WF__TRY(wf__openfst_read_ngram(cursor, h, csr, err)); break;
     default: WF__TRY(read_vector(cursor, h, csr, err));
   }
-  int64_t num_states =
-      (int64_t)(h->target_limit != 0 ? h->target_limit : csr->final_cost.size);
+  int64_t num_states = (int64_t)(h->target_limit != 0 ? h->target_limit : csr->final_cost.size);
   if (h->start < -1 || h->start >= num_states)
     return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "start state %lld of %lld states",
                            (long long)h->start, (long long)num_states);

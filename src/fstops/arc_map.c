@@ -59,8 +59,8 @@ static void merge_arcs(wf__csr *csr, uint64_t first, bool sum, wf_semiring semir
     wf_arc *last = kept == first ? NULL : &arcs[kept - 1];
     bool same = last != NULL && compare_ends(last, &arcs[i]) == 0;
     if (same && sum)
-      last->weight = wf__cost_to_float(
-          wf__cost_plus(semiring, (double)last->weight, (double)arcs[i].weight));
+      last->weight =
+          wf__cost_to_float(wf__cost_plus(semiring, (double)last->weight, (double)arcs[i].weight));
     else if (!same || last->weight != arcs[i].weight)
       arcs[kept++] = arcs[i];
   }
@@ -102,10 +102,9 @@ wf_status wf__add_superfinal(const wf_fst_view *view, wf__csr *csr, wf_error *er
     for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++)
       WF__TRY(wf__csr_push(csr, view->arcs[i], err));
     if (wf__is_final(view, s))
-      WF__TRY(wf__csr_push(csr,
-                           (wf_arc){.nextstate = (uint32_t)view->num_states,
-                                    .weight = view->final_cost[s]},
-                           err));
+      WF__TRY(wf__csr_push(
+          csr, (wf_arc){.nextstate = (uint32_t)view->num_states, .weight = view->final_cost[s]},
+          err));
   }
   return view->start < 0 ? WF_OK : wf__csr_add_state(csr, 0, err);
 }

@@ -69,7 +69,8 @@ static void number_states(const struct delay *d, uint32_t *first, uint32_t *numb
   uint32_t next = 0;
   for (uint64_t s = 0; s <= d->num_states; s++) first[s] = UINT32_MAX;
   for (uint64_t k = 0; k < d->states.list.size; k++)
-    if (first[d->states.list.data[k].first] == UINT32_MAX) first[d->states.list.data[k].first] = (uint32_t)k;
+    if (first[d->states.list.data[k].first] == UINT32_MAX)
+      first[d->states.list.data[k].first] = (uint32_t)k;
   for (uint64_t s = 0; s < d->num_states; s++)
     if (first[s] != UINT32_MAX) order[next++] = first[s];
   for (uint64_t k = 0; k < d->states.list.size; k++) {
@@ -108,8 +109,10 @@ wf_status wf__delay_labels(wf__strings *strings, const wf__pushed *pushed, uint6
   struct delay d = {
       .strings = strings, .pushed = pushed, .num_states = pushed->csr->final_cost.size};
   uint32_t first;
-  wf_status status = *start >= 0 ? wf__pairs_find(&d.states, (uint32_t)*start, 0, &first, err) : WF_OK;
-  for (uint64_t k = 0; status == WF_OK && k < d.states.list.size && d.states.list.size <= most_states; k++)
+  wf_status status =
+      *start >= 0 ? wf__pairs_find(&d.states, (uint32_t)*start, 0, &first, err) : WF_OK;
+  for (uint64_t k = 0;
+       status == WF_OK && k < d.states.list.size && d.states.list.size <= most_states; k++)
     status = make_state(&d, d.states.list.data[k], err);
   *fits = d.states.list.size <= most_states;
   if (status == WF_OK && *fits) status = write_result(&d, start, out, err);

@@ -158,8 +158,8 @@ static wf_status split_off(wf__det_worker *worker, const wf__det_candidate *run,
 static wf_status add_way(wf__det_worker *worker, wf__det_candidate *ways, uint64_t *size,
                          const wf__det_candidate *way, wf_error *err) {
   uint64_t at = *size;
-  while (at > 0 && ways[at - 1].key == way->key &&
-         worker->det->o.det_type == WF__DET_ALL_OUTPUTS && ways[at - 1].string != way->string)
+  while (at > 0 && ways[at - 1].key == way->key && worker->det->o.det_type == WF__DET_ALL_OUTPUTS &&
+         ways[at - 1].string != way->string)
     at--;
   if (at > 0 && ways[at - 1].key == way->key) return join(worker, &ways[at - 1], way, err);
   ways[(*size)++] = *way;

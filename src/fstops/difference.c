@@ -49,7 +49,8 @@ static wf_status subtract(const wf_fst_view *a, const wf_fst_view *b, wf__pairs 
 static wf_status prepare(const wf_fst *b, wf_fst **out, wf_error *err) {
   uint32_t properties = wf_fst_properties(b);
   if (!(properties & WF_PROP_ACCEPTOR) || !(properties & WF_PROP_UNWEIGHTED))
-    return wf__fail(err, WF_ERR_ARGUMENT, "the fst to subtract must be an acceptor without weights");
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "the fst to subtract must be an acceptor without weights");
   wf_fst *plain, *without = NULL;
   if ((properties & WF_PROP_IDETERMINISTIC) && (properties & WF_PROP_NO_IEPSILONS)) {
     WF__TRY(wf_connect(b, &plain, err)); /* a state without a future is the sink */
@@ -80,8 +81,7 @@ wf_status wf_difference(const wf_fst *a, const wf_fst *b, const wf_difference_op
   wf_status status = start < 0 ? WF_OK : subtract(&from, &minus, &states, &csr, err);
   wf__pairs_free(&states);
   wf_fst_free(ready);
-  if (status == WF_OK && o.connect && start >= 0)
-    status = wf__csr_connect(&csr, &start, true, err);
+  if (status == WF_OK && o.connect && start >= 0) status = wf__csr_connect(&csr, &start, true, err);
   if (status == WF_OK)
     status = wf__fst_from_csr(&csr, start, from.semiring, wf_fst_isymbols(a), wf_fst_osymbols(a),
                               out, err);

@@ -145,10 +145,9 @@ static wf_status disambiguate(const wf_fst_view *view, const wf_disambiguate_opt
                               wf__csr *out, int64_t *start, wf_error *err) {
   wf__split split = {0};
   struct chooser c = {.split = &split};
-  wf_status status =
-      wf__disambiguate_split(view, (double)o->delta,
-                             wf__determinize_limit((uint64_t)o->max_states, view->num_states),
-                             &split, err);
+  wf_status status = wf__disambiguate_split(
+      view, (double)o->delta, wf__determinize_limit((uint64_t)o->max_states, view->num_states),
+      &split, err);
   if (status == WF_OK) status = remove_ambiguity(&c, out, start, err);
   wf__csr_free(&split.csr);
   wf__vec_free(&split.head);

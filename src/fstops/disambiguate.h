@@ -1,8 +1,8 @@
 /* disambiguate.h - the parts of disambiguation (Mohri & Riley 2015, "On the disambiguation of
  * weighted automata").
  *
- * 1. disambiguate_split.c determinizes as far as needed: a state of the result is a head, which is a
- *    state of the input, and a subset of states that the same string reaches and that have a common
+ * 1. disambiguate_split.c determinizes as far as needed: a state of the result is a head, which is
+ * a state of the input, and a subset of states that the same string reaches and that have a common
  *    future with the head (a string that leads from both to final states). Each of its paths has
  *    the cost of all paths of the input for that string.
  * 2. disambiguate.c removes all but one of the paths of each string. */

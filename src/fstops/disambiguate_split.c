@@ -9,8 +9,8 @@
 
 struct splitter {
   const wf_fst_view *view;
-  wf__pairs pairs; /* pairs of states that one string reaches */
-  uint8_t *future; /* [pairs] do they have a common future? */
+  wf__pairs pairs;         /* pairs of states that one string reaches */
+  uint8_t *future;         /* [pairs] do they have a common future? */
   wf__det_subsets subsets; /* the first element of a subset is the head, with cost 0 */
   WF__VEC(wf__det_element) current, made;
   WF__VEC(double) cost;

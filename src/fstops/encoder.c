@@ -14,8 +14,7 @@
 wf_status wf_encoder_create(wf_semiring semiring, bool labels, bool weights, wf_encoder **out,
                             wf_error *err) {
   *out = NULL;
-  if (!labels && !weights)
-    return wf__fail(err, WF_ERR_ARGUMENT, "encode labels, weights or both");
+  if (!labels && !weights) return wf__fail(err, WF_ERR_ARGUMENT, "encode labels, weights or both");
   wf_encoder *encoder = wf__calloc(1, sizeof *encoder);
   if (encoder == NULL) return wf__fail_memory(err, sizeof *encoder, "an encoder");
   encoder->semiring = semiring;

@@ -1,7 +1,7 @@
 /* encoder_file.c - reads and writes the tables of OpenFst's fstencode.
  *
- *   i32 magic 2128178506 | string arc type | u8 flags (1 labels, 2 weights, 4 isymbols, 8 osymbols) |
- *   i64 count | count x {i32 ilabel, i32 olabel, weight} | the flagged symbol tables
+ *   i32 magic 2128178506 | string arc type | u8 flags (1 labels, 2 weights, 4 isymbols, 8 osymbols)
+ * | i64 count | count x {i32 ilabel, i32 olabel, weight} | the flagged symbol tables
  *
  * A string is an i32 size and the bytes. A weight is f32, for arc type log64 f64. */
 #include <string.h>

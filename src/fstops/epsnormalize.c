@@ -2,9 +2,9 @@
  *
  * Arcs with two epsilons are removed first. From each state, the paths over arcs with epsilon input
  * and then one arc with an input label become one arc, whose output is a string. Paths that end
- * there become an arc with epsilon input to an added final state. In the end the strings are delayed
- * (delay_labels.c): arcs of one label each, and epsilon inputs only on the chains to the final
- * state. */
+ * there become an arc with epsilon input to an added final state. In the end the strings are
+ * delayed (delay_labels.c): arcs of one label each, and epsilon inputs only on the chains to the
+ * final state. */
 #include "base/interrupt.h"
 #include "base/option_tables.h"
 #include "fstops/connect.h"
@@ -35,8 +35,8 @@ static wf_status reach(struct normalizer *n, uint32_t state, uint32_t string, do
     return WF_OK;
   }
   WF__TRY(wf__vec_push(&n->cost, cost, "an epsilon closure", err));
-  return wf__heap_push(
-      &n->waiting, (wf__heap_entry){.cost = (double)n->rank[state], .item = at}, err);
+  return wf__heap_push(&n->waiting, (wf__heap_entry){.cost = (double)n->rank[state], .item = at},
+                       err);
 }
 
 /* Adds the arcs of a member of the closure of state `s` to the result. */
@@ -123,9 +123,10 @@ static wf_status check_cycles(const wf_fst_view *view, wf_error *err) {
   while (status == WF_OK && !scc.acyclic && lengthen(view, &scc, length)) {
     status = wf__interrupted(err);
     if (status == WF_OK && ++rounds > view->num_states) /* longer than any way without a cycle */
-      status = wf__fail(err, WF_ERR_ARGUMENT,
-                        "a cycle has more labels on the side whose epsilons may be anywhere than on "
-                        "the side whose epsilons come last: endlessly many would have to wait");
+      status =
+          wf__fail(err, WF_ERR_ARGUMENT,
+                   "a cycle has more labels on the side whose epsilons may be anywhere than on "
+                   "the side whose epsilons come last: endlessly many would have to wait");
   }
   free(length);
   wf__scc_free(&scc);

@@ -10,7 +10,7 @@
 
 struct pairing {
   wf_fst_view views[2];
-  uint32_t *partner[2]; /* [num_states]; UINT32_MAX: none yet */
+  uint32_t *partner[2];    /* [num_states]; UINT32_MAX: none yet */
   WF__VEC(uint32_t) queue; /* states of the first fst */
   WF__VEC(wf_arc) arcs[2];
   float delta;
@@ -75,8 +75,8 @@ static wf_status compare_states(struct pairing *p, uint32_t a, bool *same, wf_er
   for (uint64_t i = 0; i < p->arcs[0].size; i++) {
     const wf_arc *x = &p->arcs[0].data[i], *y = &p->arcs[1].data[i];
     if (x->ilabel != y->ilabel || x->olabel != y->olabel || !same_cost(p, x->weight, y->weight))
-      return wf__fail(err, WF_OK, "states %u and %u have different arcs %d:%d/%g and %d:%d/%g", a, b,
-                      x->ilabel, x->olabel, (double)x->weight, y->ilabel, y->olabel,
+      return wf__fail(err, WF_OK, "states %u and %u have different arcs %d:%d/%g and %d:%d/%g", a,
+                      b, x->ilabel, x->olabel, (double)x->weight, y->ilabel, y->olabel,
                       (double)y->weight);
     if (i > 0) WF__TRY(check_choice(p, a, i, err));
     bool fits;

@@ -57,12 +57,13 @@ static wf_status call(struct replacer *r, uint32_t stack, size_t from, size_t to
   if (!(r->call_sides & OUTPUT_SIDE)) arc.olabel = 0;
   if (r->stacks.list.size >= WF__MAX_STATES)
     return wf__fail(err, WF_ERR_LIMIT, "more than 2^31 calls");
-  WF__TRY(wf__pairs_find(&r->stacks, stack, (uint32_t)(r->base[from] + arc.nextstate), &inner,
-                         err));
+  WF__TRY(
+      wf__pairs_find(&r->stacks, stack, (uint32_t)(r->base[from] + arc.nextstate), &inner, err));
   if (is_active(r, inner + 1, to))
     return wf__fail(err, WF_ERR_ARGUMENT, "the fst of label %d calls itself: the result is endless",
                     label);
-  WF__TRY(find_state(r, inner + 1, r->base[to] + (uint64_t)r->views[to].start, &arc.nextstate, err));
+  WF__TRY(
+      find_state(r, inner + 1, r->base[to] + (uint64_t)r->views[to].start, &arc.nextstate, err));
   return wf__csr_push(&r->csr, arc, err);
 }
 
@@ -150,9 +151,9 @@ wf_status wf_replace(const wf_fst *const *fsts, const int32_t *labels, size_t co
   if (count == 0) return wf__fail(err, WF_ERR_ARGUMENT, "no fsts to replace by");
   wf_status status = replace(&r, fsts, labels, err);
   if (status == WF_OK)
-    status = wf__fst_from_csr(&r.csr, r.views[r.root].start < 0 ? -1 : 0, r.views[0].semiring,
-                              wf_fst_isymbols(fsts[r.root]), wf_fst_osymbols(fsts[r.root]), out,
-                              err);
+    status =
+        wf__fst_from_csr(&r.csr, r.views[r.root].start < 0 ? -1 : 0, r.views[0].semiring,
+                         wf_fst_isymbols(fsts[r.root]), wf_fst_osymbols(fsts[r.root]), out, err);
   free(r.views);
   free(r.base);
   wf__map64_free(&r.callee);

@@ -1,5 +1,5 @@
-/* synchronize.c - makes arcs read and write one label each, as long as both sides have labels (Mohri
- * 2003, "Edit-distance of weighted automata", section 5).
+/* synchronize.c - makes arcs read and write one label each, as long as both sides have labels
+ * (Mohri 2003, "Edit-distance of weighted automata", section 5).
  *
  * A state of the result is a state of the input and the labels read but not yet on an arc of the
  * result, and those written: two strings, of which one is empty before the end of the input. The
@@ -53,10 +53,10 @@ static wf_status expand(struct synchronizer *sync, const wf_fst_view *view, wf__
        at.first != end && i < view->arc_off[at.first + 1]; i++) {
     wf_arc arc = view->arcs[i];
     uint32_t istring, ostring;
-    WF__TRY(wf__string_concat(&sync->strings, delay.first, wf__string_of(arc.ilabel), &istring,
-                              err));
-    WF__TRY(wf__string_concat(&sync->strings, delay.second, wf__string_of(arc.olabel), &ostring,
-                              err));
+    WF__TRY(
+        wf__string_concat(&sync->strings, delay.first, wf__string_of(arc.ilabel), &istring, err));
+    WF__TRY(
+        wf__string_concat(&sync->strings, delay.second, wf__string_of(arc.olabel), &ostring, err));
     WF__TRY(put_arc(sync, istring, ostring, arc, false, err));
   }
   if (!waits || final_cost == INFINITY) return WF_OK;
