@@ -230,6 +230,11 @@ WF_API wf_status wf_topsort(const wf_fst *fst, wf_fst **out, wf_error *err);
  * and adds its cost. Epsilons never follow failure arcs. Final costs follow them only with
  * `phi_final`.
  *
+ * `lookahead` finds, for each state of `a`, the labels that can come next after its output
+ * epsilons, and does not make pairs of states without a common one (Allauzen, Riley & Schalkwyk
+ * 2009). A trimmed result is the same; one that is not trimmed has fewer dead states. On the CPU,
+ * for two fsts without failure arcs; elsewhere it has no effect.
+ *
  * Errors: two failure arcs at a state, a failure arc with an output other than 0 or phi_label, a
  * cycle of failure arcs, phi_label on the output side of `a` (all WF_ERR_ARGUMENT); more than
  * max_states or max_bytes (WF_ERR_LIMIT). */
@@ -249,7 +254,9 @@ WF_API wf_status wf_topsort(const wf_fst *fst, wf_fst **out, wf_error *err);
   X(STR, device, 0, 0, 0, "DEVICE",                                                              \
     "cpu, cuda, or cuda:N (default: cpu); a GPU supports the canonical order only")              \
   X(I64, max_bytes, 0, 0, 9007199254740992, "bytes",                                             \
-    "fail if tables and result need more memory than this; 0: no limit")
+    "fail if tables and result need more memory than this; 0: no limit")                         \
+  X(BOOL, lookahead, 0, 0, 1, "",                                                                \
+    "skip pairs of states whose next labels cannot match (faster if many do not)")
 WF_DECLARE_OPTIONS(compose, WF_COMPOSE_OPTIONS)
 WF_API wf_status wf_compose(const wf_fst *a, const wf_fst *b, const wf_compose_options *options,
                             wf_fst **out, wf_error *err);

@@ -60,8 +60,8 @@ class FarWriter(Handle):
         """Writes the end of the file. The writer is closed, also on failure."""
         call("wf_far_writer_finish", self._disown())
 
-    def __exit__(self, kind: object, *_: object) -> None:
-        if kind is None and self._address is not None:
+    def __exit__(self, *exception: object) -> None:
+        if exception[0] is None and self._address is not None:
             self.finish()
         else:
             self.close()

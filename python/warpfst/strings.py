@@ -142,7 +142,7 @@ def string_paths(fst: Fst, input_token_type: TokenType = "byte", output_token_ty
     if "acyclic" not in fst.properties:
         raise ArgumentError("the fst has a cycle, so it has endlessly many strings; use shortest_path")
     finals = fst.final_costs
-    stack = [(fst.start, (), (), 0.0)] if fst.start is not None else []
+    stack: list[tuple[int, tuple[int, ...], tuple[int, ...], float]] = [(fst.start, (), (), 0.0)] if fst.start is not None else []
     while stack:
         state, ins, outs, cost = stack.pop()
         if finals[state] != math.inf:

@@ -10,8 +10,8 @@ from conftest import ROOT
 
 import warpfst as wf
 from warpfst.strings import (
-    any_of,
     accep,
+    any_of,
     begin,
     cdrewrite,
     cross,
@@ -171,8 +171,8 @@ def test_weights_of_a_rule_stay():
 
 def spell(n):
     """English words of 0 to 1,000,000, without fsts."""
-    small = ["zero", *"one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()]
-    tens = dict(enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2))
+    small = ["zero", *["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"]]
+    tens = dict(enumerate(["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"], 2))
     if n < 20:
         return small[n]
     if n < 100:
