@@ -82,9 +82,14 @@ int cmd_disambiguate(int argc, char **argv) {
 
 static bool only_blanks(const char *text) { return text[strspn(text, " \t\r\n")] == '\0'; }
 
+struct potentials {
+  float *values;
+  uint64_t num_states;
+};
+
 /* Reads a line "state potential". */
-static int read_potential(const char *path, size_t number, const char *line, float *potentials,
-                          uint64_t num_states) {
+static int read_potential(void *user, const char *path, size_t number, char *line) {
+  const struct potentials *potentials = user;
   char *stop;
   if (only_blanks(line)) return CLI_OK;
   errno = 0;
@@ -93,41 +98,24 @@ static int read_potential(const char *path, size_t number, const char *line, flo
   bool fine = stop != line && errno == 0 && line[strspn(line, " \t")] != '-';
   float value = fine ? strtof(weight, &stop) : 0;
   fine = fine && stop != weight && only_blanks(stop) && !isnan(value);
-  if (!fine || state >= num_states) {
+  if (!fine || state >= potentials->num_states) {
     cli_note("%s:%zu: expected a state below %llu and its potential", path, number,
-             (unsigned long long)num_states);
+             (unsigned long long)potentials->num_states);
     return CLI_INPUT;
   }
-  potentials[state] = value;
+  potentials->values[state] = value;
   return CLI_OK;
 }
 
 static int read_potentials(const char *path, uint64_t num_states, float **out) {
-  FILE *file = cli_open_text(path);
-  *out = NULL;
-  if (file == NULL) {
-    cli_note("%s: %s", path, strerror(errno));
-    return CLI_INPUT;
-  }
-  char *line = NULL;
-  size_t cap = 0, number = 0;
-  int code = CLI_OK;
-  float *potentials = malloc((num_states + 1) * sizeof *potentials);
-  if (potentials == NULL) {
+  struct potentials potentials = {malloc((num_states + 1) * sizeof(float)), num_states};
+  *out = potentials.values;
+  if (potentials.values == NULL) {
     cli_note("out of memory");
-    code = CLI_LIMIT;
+    return CLI_LIMIT;
   }
-  for (uint64_t s = 0; code == CLI_OK && s < num_states; s++) potentials[s] = INFINITY;
-  while (code == CLI_OK && getline(&line, &cap, file) >= 0)
-    code = read_potential(path, ++number, line, potentials, num_states);
-  if (code == CLI_OK && ferror(file)) {
-    cli_note("%s: cannot read", path);
-    code = CLI_INPUT;
-  }
-  free(line);
-  cli_close_text(file);
-  *out = potentials;
-  return code;
+  for (uint64_t s = 0; s < num_states; s++) potentials.values[s] = INFINITY;
+  return cli_read_lines(path, read_potential, &potentials);
 }
 
 int cmd_reweight(int argc, char **argv) {

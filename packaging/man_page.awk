@@ -32,7 +32,9 @@ in_flags && /^  -/ { # "  -o, --output=FILE   help text"; the help text may be o
   at = match(substr($0, 3), /  +/)
   flag = at ? substr($0, 3, at - 1) : substr($0, 3)
   text = at ? substr($0, 2 + at + RLENGTH) : ""
-  printf ".TP\n.B %s\n", escaped(flag)
+  flag = escaped(flag)
+  gsub(/\|/, "|\\:", flag) # a long list of values may be broken
+  printf ".TP\n.B %s\n", flag
   if (text != "") print escaped(text)
   next
 }

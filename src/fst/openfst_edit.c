@@ -70,12 +70,13 @@ static wf_status merge(const struct edit *e, uint64_t num_states, wf__csr *csr, 
   return WF_OK;
 }
 
-static wf_status read_parts(wf__cursor *cursor, const wf__openfst_header *h, struct edit *e,
-                            wf__csr *csr, wf_error *err) {
+static wf_status read_parts(wf__cursor *cursor, const wf__openfst_header *h,
+                            wf__openfst_reader *read_inner, struct edit *e, wf__csr *csr,
+                            wf_error *err) {
   uint64_t num_states = (uint64_t)h->num_states;
   int32_t num_new;
-  WF__TRY(wf__openfst_read_inner(cursor, h, 0, &e->base, err));
-  WF__TRY(wf__openfst_read_inner(cursor, h, num_states, &e->edits, err));
+  WF__TRY(read_inner(cursor, h, 0, &e->base, err));
+  WF__TRY(read_inner(cursor, h, num_states, &e->edits, err));
   if (e->base.final_cost.size > num_states ||
       num_states > e->base.final_cost.size + e->edits.final_cost.size)
     return wf__cursor_fail(
@@ -96,10 +97,10 @@ static wf_status read_parts(wf__cursor *cursor, const wf__openfst_header *h, str
   return merge(e, num_states, csr, err);
 }
 
-wf_status wf__openfst_read_edit(wf__cursor *cursor, const wf__openfst_header *h, wf__csr *csr,
-                                wf_error *err) {
+wf_status wf__openfst_read_edit(wf__cursor *cursor, const wf__openfst_header *h,
+                                wf__openfst_reader *read_inner, wf__csr *csr, wf_error *err) {
   struct edit e = {0};
-  wf_status status = read_parts(cursor, h, &e, csr, err);
+  wf_status status = read_parts(cursor, h, read_inner, &e, csr, err);
   wf__csr_free(&e.base);
   wf__csr_free(&e.edits);
   free(e.edited);

@@ -36,10 +36,6 @@ static wf_status read_type(wf__cursor *cursor, wf__span *out, const char *what, 
   return WF_OK;
 }
 
-bool wf__span_is(wf__span text, const char *name) {
-  return text.size == strlen(name) && memcmp(text.data, name, text.size) == 0;
-}
-
 /* Sets the semiring and sizes that follow from the type names. */
 static wf_status resolve_types(const wf__cursor *cursor, header *h, wf_error *err) {
   static const struct {
@@ -116,18 +112,6 @@ static wf_status read_header(wf__cursor *cursor, header *h, wf_error *err) {
 
 /* --- weights and arcs -------------------------------------------------------------------- */
 
-/* Returns false for NaN, -infinity and finite values outside the range of float32. */
-bool wf__load_weight(const uint8_t *at, size_t weight_bytes, float *out) {
-  if (weight_bytes == 4) {
-    memcpy(out, at, 4);
-    return *out > -INFINITY;
-  }
-  double wide;
-  memcpy(&wide, at, 8);
-  *out = (float)wide;
-  return *out > -INFINITY && (*out < INFINITY || wide == (double)INFINITY);
-}
-
 struct file_arc { /* 16 bytes, f32 weights */
   int32_t ilabel, olabel;
   float weight;
@@ -185,12 +169,6 @@ static wf_status copy_arcs(wf__cursor *cursor, const header *h, uint64_t count, 
   bool fine = h->weight_bytes == 4 ? copy_narrow_arcs(from, count, num_states, to)
                                    : copy_wide_arcs(from, count, h->arc_bytes, num_states, to);
   return fine ? WF_OK : explain_arcs(*cursor, from, h, num_states, to, err);
-}
-
-wf_status wf__openfst_reserve(wf__csr *csr, uint64_t num_states, uint64_t num_arcs, wf_error *err) {
-  WF__TRY(wf__vec_grow(&csr->arc_off, num_states + 1, "states", err));
-  WF__TRY(wf__vec_grow(&csr->final_cost, num_states + 1, "states", err));
-  return wf__vec_grow(&csr->arcs, num_arcs + 1, "arcs", err);
 }
 
 /* --- vector ------------------------------------------------------------------------------ */
@@ -252,14 +230,6 @@ static wf_status read_vector(wf__cursor *cursor, const header *h, wf__csr *csr, 
 
 /* --- const ------------------------------------------------------------------------------- */
 
-wf_status wf__openfst_align(wf__cursor *cursor, const wf__openfst_header *h, wf_error *err) {
-  const uint8_t *padding;
-  if (!(h->flags & FLAG_ALIGNED)) return WF_OK;
-  return wf__read_view(cursor, &padding,
-                       (ALIGNMENT - wf__cursor_offset(cursor) % ALIGNMENT) % ALIGNMENT, "padding",
-                       err);
-}
-
 static wf_status read_const_states(wf__cursor *cursor, const header *h, wf__csr *csr,
                                    wf_error *err) {
   uint64_t num_states = (uint64_t)h->num_states, num_arcs = (uint64_t)h->num_arcs;
@@ -311,11 +281,15 @@ static wf_status read_const(wf__cursor *cursor, const header *h, wf__csr *csr, w
 
 /* --- reading a file ---------------------------------------------------------------------- */
 
+static wf__openfst_reader read_inner;
+
 static wf_status read_body(wf__cursor *cursor, const header *h, wf__csr *csr, wf_error *err) {
   switch (h->format) {
     case WF_FORMAT_OPENFST_CONST: WF__TRY(read_const(cursor, h, csr, err)); break;
     case WF_FORMAT_OPENFST_COMPACT: WF__TRY(wf__openfst_read_compact(cursor, h, csr, err)); break;
-    case WF_FORMAT_OPENFST_EDIT: WF__TRY(wf__openfst_read_edit(cursor, h, csr, err)); break;
+    case WF_FORMAT_OPENFST_EDIT:
+      WF__TRY(wf__openfst_read_edit(cursor, h, read_inner, csr, err));
+      break;
     case WF_FORMAT_OPENFST_NGRAM: WF__TRY(wf__openfst_read_ngram(cursor, h, csr, err)); break;
     default: WF__TRY(read_vector(cursor, h, csr, err));
   }
@@ -335,8 +309,8 @@ static wf_status read_all(wf__cursor *cursor, header *h, wf__csr *csr, wf_symbol
   return read_body(cursor, h, csr, err);
 }
 
-wf_status wf__openfst_read_inner(wf__cursor *cursor, const wf__openfst_header *outer,
-                                 uint64_t limit, wf__csr *csr, wf_error *err) {
+static wf_status read_inner(wf__cursor *cursor, const wf__openfst_header *outer, uint64_t limit,
+                            wf__csr *csr, wf_error *err) {
   header h = {.target_limit = limit, .depth = outer->depth + 1};
   wf_symbols *isymbols = NULL, *osymbols = NULL;
   if (h.depth > 1)

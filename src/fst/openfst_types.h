@@ -4,7 +4,8 @@
  *   openfst_read.c      vector, const
  *   openfst_compact.c   compact_acceptor and its kin
  *   openfst_edit.c      edit
- *   openfst_ngram.c     ngram (OpenGrm) */
+ *   openfst_ngram.c     ngram (OpenGrm)
+ *   openfst_parts.c     weights, alignment and so on */
 #ifndef WF_FST_OPENFST_TYPES_H
 #define WF_FST_OPENFST_TYPES_H
 
@@ -33,15 +34,15 @@ wf_status wf__openfst_align(wf__cursor *cursor, const wf__openfst_header *h, wf_
 /* Reserves memory for the arrays, with one spare element each for wf__fst_from_csr. */
 wf_status wf__openfst_reserve(wf__csr *csr, uint64_t num_states, uint64_t num_arcs, wf_error *err);
 /* Reads an fst that is part of another one. `limit` as target_limit. */
-wf_status wf__openfst_read_inner(wf__cursor *cursor, const wf__openfst_header *outer,
-                                 uint64_t limit, wf__csr *csr, wf_error *err);
+typedef wf_status wf__openfst_reader(wf__cursor *cursor, const wf__openfst_header *outer,
+                                     uint64_t limit, wf__csr *csr, wf_error *err);
 
 /* Is it a compact type? */
 bool wf__openfst_is_compact(wf__span fst_type);
 wf_status wf__openfst_read_compact(wf__cursor *cursor, const wf__openfst_header *h, wf__csr *csr,
                                    wf_error *err);
-wf_status wf__openfst_read_edit(wf__cursor *cursor, const wf__openfst_header *h, wf__csr *csr,
-                                wf_error *err);
+wf_status wf__openfst_read_edit(wf__cursor *cursor, const wf__openfst_header *h,
+                                wf__openfst_reader *read_inner, wf__csr *csr, wf_error *err);
 wf_status wf__openfst_read_ngram(wf__cursor *cursor, const wf__openfst_header *h, wf__csr *csr,
                                  wf_error *err);
 
