@@ -206,7 +206,8 @@ def is_unambiguous(fst: wf.Fst) -> bool:
 
 def draw_acceptor(rng: random.Random, semiring: str) -> tuple[wf.Fst]:
     acyclic = rng.random() < 0.6
-    return (random_fst(rng, semiring, Shape(acceptor=True, epsilons=0 if semiring == "log" else 0.1, acyclic=acyclic, weights=acyclic, arcs=14, labels=2)),)
+    fst = random_fst(rng, semiring, Shape(acceptor=True, epsilons=0 if semiring == "log" else 0.1, acyclic=acyclic, weights=acyclic, arcs=14, labels=2))
+    return (wf.relabel(fst, opairs=[(1, 5), (2, rng.choice([0, 6]))]) if rng.random() < 0.5 else fst,)  # a functional transducer
 
 
 def disambiguate_ours(fst: wf.Fst) -> wf.Fst | None:

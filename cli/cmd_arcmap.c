@@ -72,8 +72,8 @@ int cmd_disambiguate(int argc, char **argv) {
   wf_disambiguate_options options;
   cli_parser parser = {
       .about =
-          "Makes an acceptor with at most one successful path for each string. Also works for "
-          "many acceptors that cannot be determinized."};
+          "Makes an acceptor or a functional transducer with at most one successful path for "
+          "each input string. Also works for many that cannot be determinized."};
   cli_table(&parser, "disambiguate", &options);
   return cli_run_unary(&parser, argc, argv, disambiguate, &options, NULL);
 }

@@ -46,7 +46,7 @@
   X(encode, "encode", "Operations", "encode labels or weights as single labels")                  \
   X(epsnormalize, "epsnormalize", "Operations", "put epsilons of one side at the end of paths")   \
   X(synchronize, "synchronize", "Operations", "make arcs read and write one label each")          \
-  X(disambiguate, "disambiguate", "Operations", "make an acceptor with one path for each string") \
+  X(disambiguate, "disambiguate", "Operations", "leave one path for each input string")           \
   X(condense, "condense", "Operations", "one state per strongly connected component")             \
   X(reweight, "reweight", "Operations", "move costs along paths by potentials")                   \
   X(randgen, "randgen", "Operations", "draw random paths")                                        \

@@ -115,10 +115,11 @@ WF_DECLARE_OPTIONS(replace, WF_REPLACE_OPTIONS)
 WF_API wf_status wf_replace(const wf_fst *const *fsts, const int32_t *labels, size_t count,
                             const wf_replace_options *options, wf_fst **out, wf_error *err);
 
-/* Makes an equivalent acceptor in which each string has at most one successful path (Mohri & Riley
- * 2015). Also works for many acceptors that cannot be determinized. Epsilon is an ordinary label.
- * The result is trimmed. Errors: not an acceptor (WF_ERR_ARGUMENT); more than max_states states,
- * which are endless if no unambiguous acceptor exists (WF_ERR_LIMIT). */
+/* Makes an equivalent fst in which each input string has at most one successful path (Mohri & Riley
+ * 2015). Also works for many fsts that cannot be determinized. A transducer must be functional: of
+ * an input with several outputs, one is kept, at the sum of their costs. Epsilon is an ordinary
+ * label. The result is trimmed. Errors: more than max_states states, which are endless if no
+ * unambiguous fst exists (WF_ERR_LIMIT). */
 #define WF_DISAMBIGUATE_OPTIONS(X)                                                         \
   X(F32, delta, 0.0009765625, 0, 1, "nats", "residual weights closer than this are equal") \
   X(I64, max_states, 0, 0, 2147483647, "states",                                           \

@@ -194,7 +194,7 @@ def synchronize(fst: Fst) -> Fst:
 
 
 def disambiguate(fst: Fst, **options: Unpack[types.DisambiguateOptions]) -> Fst:
-    """Makes an acceptor with at most one successful path for each string."""
+    """Makes an acceptor or a functional transducer with at most one successful path for each input string."""
     return _unary("disambiguate", fst, options)
 
 

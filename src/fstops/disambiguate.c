@@ -1,4 +1,4 @@
-/* disambiguate.c - makes an acceptor unambiguous: wf_disambiguate, and its step 2, which removes
+/* disambiguate.c - makes an fst unambiguous: wf_disambiguate, and its step 2, which removes
  * all but one of the paths of each string (disambiguate.h).
  *
  * After step 1, two paths of one string that meet in a state again can only meet on arcs of one
@@ -7,7 +7,6 @@
 #include "fstops/disambiguate.h"
 
 #include "base/option_tables.h"
-#include "fst/properties.h"
 #include "fstops/connect.h"
 #include "fstops/csr_copy.h"
 #include "fstops/determinize_limit.h"
@@ -176,9 +175,6 @@ wf_status wf_disambiguate(const wf_fst *fst, const wf_disambiguate_options *opti
   *out = NULL;
   wf_disambiguate_options o;
   WF__TRY(wf__options_take(wf__disambiguate_table(), options, &o, err));
-  if (!(wf__fst_local_properties(fst) & WF_PROP_ACCEPTOR))
-    return wf__fail(err, WF_ERR_ARGUMENT,
-                    "not an acceptor: project it or encode its labels before");
   wf_fst *ready;
   WF__TRY(prepare(fst, &ready, err));
   wf_fst_view view = wf_fst_get_view(ready);

@@ -1,5 +1,7 @@
 /* disambiguate_split.c - splits the states of an acceptor by the subsets of states that are reached
- * together with them: step 1 of disambiguation. */
+ * together with them: step 1 of disambiguation. An arc has the output of its head's arc: the paths
+ * of heads are paths of the input, and in a functional transducer all paths of one input string
+ * write the same. */
 #include <string.h>
 
 #include "base/interrupt.h"
@@ -152,7 +154,7 @@ static wf_status split_arc(struct splitter *sp, const wf_arc *of_head, wf_error 
         WF__TRY(add_path(sp, view->arcs[i].nextstate,
                          (double)element.cost + (double)view->arcs[i].weight, err));
   }
-  wf_arc arc = {.ilabel = of_head->ilabel, .olabel = of_head->ilabel};
+  wf_arc arc = {.ilabel = of_head->ilabel, .olabel = of_head->olabel};
   double total;
   WF__TRY(finish_subset(sp, &total, &arc.nextstate, err));
   arc.weight = wf__cost_to_float(total);

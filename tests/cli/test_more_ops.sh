@@ -124,7 +124,6 @@ refuses() {
   [ ! -e none.fst ] || { echo "$*: left an output"; exit 1; }
 }
 refuses 2 'acceptor without weights' difference accept.fst a.fst none.fst
-refuses 2 'not an acceptor' disambiguate a.fst none.fst
 refuses 2 'not a label' replace root.fst x none.fst
 refuses 2 'calls itself' replace root.fst 99 second.fst 100 second.fst 101 none.fst
 refuses 2 'listed twice' replace root.fst 99 first.fst 99 none.fst
