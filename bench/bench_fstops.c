@@ -4,9 +4,10 @@
  *     bench_fstops OP IN... [--FLAG=VALUE...]      --help lists the flags
  *     bench_fstops compose --generate=V
  *
- * OP: compose determinize minimize rmepsilon push arcsort connect. Each repetition reads its inputs
- * again, so that no cached properties can be reused. Prints a line per repetition: processor
- * seconds, wall seconds, states, arcs. */
+ * OP: compose determinize minimize rmepsilon push arcsort connect map epsnormalize disambiguate
+ * difference replace (of the arcs with output 1000001 of IN1 by IN2) encode (labels). Each
+ * repetition reads its inputs again, so that no cached properties can be reused. Prints a line per
+ * repetition: processor seconds, wall seconds, states, arcs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,27 @@ UNARY(determinize)
 UNARY(minimize)
 UNARY(rmepsilon)
 UNARY(push)
+UNARY(map)
+UNARY(epsnormalize)
+UNARY(disambiguate)
+static wf_status run_difference(const wf_fst *const *in, const void *options, wf_fst **out,
+                                wf_error *err) {
+  return wf_difference(in[0], in[1], options, out, err);
+}
+static wf_status run_replace(const wf_fst *const *in, const void *options, wf_fst **out,
+                             wf_error *err) {
+  static const int32_t labels[MAX_INPUTS] = {1000000, 1000001};
+  return wf_replace(in, labels, MAX_INPUTS, options, out, err);
+}
+static wf_status run_encode(const wf_fst *const *in, const void *options, wf_fst **out,
+                            wf_error *err) {
+  wf_encoder *encoder;
+  (void)options;
+  wf_status status = wf_encoder_create(wf_fst_get_view(in[0]).semiring, true, false, &encoder, err);
+  if (status == WF_OK) status = wf_encoder_encode(encoder, in[0], out, err);
+  wf_encoder_free(encoder);
+  return status;
+}
 static wf_status run_connect(const wf_fst *const *in, const void *options, wf_fst **out,
                              wf_error *err) {
   (void)options;
@@ -46,10 +68,19 @@ static const struct operation {
   bool has_options;
   wf_status (*run)(const wf_fst *const *in, const void *options, wf_fst **out, wf_error *err);
 } operations[] = {
-    {"compose", 2, true, run_compose},   {"arcsort", 1, true, run_arcsort},
-    {"connect", 1, false, run_connect},  {"determinize", 1, true, run_determinize},
-    {"minimize", 1, true, run_minimize}, {"rmepsilon", 1, true, run_rmepsilon},
+    {"compose", 2, true, run_compose},
+    {"arcsort", 1, true, run_arcsort},
+    {"connect", 1, false, run_connect},
+    {"determinize", 1, true, run_determinize},
+    {"minimize", 1, true, run_minimize},
+    {"rmepsilon", 1, true, run_rmepsilon},
     {"push", 1, true, run_push},
+    {"map", 1, true, run_map},
+    {"epsnormalize", 1, true, run_epsnormalize},
+    {"disambiguate", 1, true, run_disambiguate},
+    {"difference", 2, true, run_difference},
+    {"replace", 2, true, run_replace},
+    {"encode", 1, false, run_encode},
 };
 
 /* --- generated input: splitmix64, the same graphs as in the published comparison of composition

@@ -34,7 +34,14 @@ CASES = [
     Case("rmepsilon TLG", "rmepsilon", ["TLG"], "random"),
     Case("arcsort TLG", "arcsort", ["TLG"], "equal"),
     Case("connect T o LG", "connect", ["TLG.untrimmed"], "equal"),
+    Case("map TLG (arc_sum)", "map", ["TLG"], "equal"),
+    Case("encode TLG (labels)", "encode", ["TLG"], "equal"),
+    Case("epsnormalize L", "epsnormalize", ["L"], "random"),
+    Case("disambiguate paths of LG", "disambiguate", ["paths"], "random"),
+    Case("difference LG - paths", "difference", ["LG.words", "paths.det"], "equal"),
+    Case("replace 50 times L", "replace", ["calls", "L"], "equal"),
 ]
+FLAGS = {"push": ["--push_weights"], "map": ["--map_type=arc_sum"], "encode": ["--encode_labels"]}
 
 
 def make_large_task():
@@ -56,6 +63,19 @@ def prepare(task, folder):
     for name in ("L", "T"):
         measure.run(WARPFST, "arcsort", "--sort_type=olabel", folder / f"{name}.fst", folder / f"{name}sorted.fst")
     measure.run(WARPFST, "compose", "--no-connect", folder / "Tsorted.fst", folder / "LG.fst", folder / "TLG.untrimmed.fst")
+    prepare_acceptors(folder)
+
+
+def prepare_acceptors(folder):
+    """Words of LG; 300 random strings of them, as paths from one start and as a deterministic acceptor; and an fst that calls L 50 times."""
+    pipe = lambda *commands: [measure.run(WARPFST, *command) for command in commands]
+    words, paths, plain = folder / "LG.words.fst", folder / "paths.fst", folder / "plain.fst"
+    pipe(("project", "--project_type=output", folder / "LG.min.fst", words))
+    pipe(("randgen", "--npath=300", "--seed=1", "--max_length=12", words, plain), ("rmepsilon", plain, paths), ("map", "--map_type=rmweight", paths, plain),
+         ("determinize", plain, folder / "paths.det.fst"))
+    text = "".join(f"{k} {k + 1} 1 1000001\n" for k in range(50)) + "50\n"
+    (folder / "calls.txt").write_text(text)
+    pipe(("compile", folder / "calls.txt", folder / "calls.fst"))
 
 
 def commands(case, folder):
@@ -66,9 +86,15 @@ def commands(case, folder):
         codes, encoded, minimal = folder / "codes", folder / "encoded", folder / "minimal"
         openfst = [["fstencode", "--encode_labels", *inputs, codes, encoded], ["fstminimize", encoded, minimal], ["fstencode", "--decode", minimal, codes, theirs]]
     else:
-        flags = ["--push_weights"] if case.op == "push" else []
-        openfst = [[f"fst{case.op}", *flags, *inputs, theirs]]
-    return openfst, [[WARPFST, case.op, *inputs, ours]], theirs, ours
+        openfst = [[f"fst{case.op}", *FLAGS.get(case.op, []), *inputs, theirs]]
+    if case.op == "replace":  # each fst is followed by its label
+        inputs = [inputs[0], "1000000", inputs[1], "1000001"]
+        openfst = [["fstreplace", *inputs, theirs]]
+    if case.op == "encode":
+        inputs = [*FLAGS["encode"], *inputs, folder / "codes"]
+        openfst = [["fstencode", *inputs, theirs]]
+    flags = FLAGS["map"] if case.op == "map" else []
+    return openfst, [[WARPFST, case.op, *flags, *inputs, ours]], theirs, ours
 
 
 def size(path):
@@ -94,7 +120,8 @@ def check(case, folder, theirs, ours):
 
 
 def in_process(program, case, folder, repeat, core):
-    command = [program, case.op, *(folder / f"{name}.fst" for name in case.inputs), f"--repeat={repeat}"]
+    flags = FLAGS["map"] if case.op == "map" and program.name == "bench_fstops" else []
+    command = [program, case.op, *flags, *(folder / f"{name}.fst" for name in case.inputs), f"--repeat={repeat}"]
     out = subprocess.run(measure.pinned(command, core), stdout=subprocess.PIPE, check=True, text=True).stdout
     return measure.median([Cost(*map(float, line.split()[:2])) for line in out.splitlines()])
 

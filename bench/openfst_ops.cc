@@ -41,12 +41,28 @@ static const std::map<std::string, std::function<void(const Inputs &, Fst *)>> k
      [](const Inputs &in, Fst *out) {
        fst::Push<fst::StdArc, fst::REWEIGHT_TO_INITIAL>(*in[0], out, fst::kPushWeights);
      }},
+    {"map", [](const Inputs &in,
+               Fst *out) { fst::StateMap(*in[0], out, fst::ArcSumMapper<fst::StdArc>(*in[0])); }},
+    {"epsnormalize", [](const Inputs &in, Fst *out) { fst::EpsNormalize(*in[0], out); }},
+    {"disambiguate", [](const Inputs &in, Fst *out) { fst::Disambiguate(*in[0], out); }},
+    {"difference", [](const Inputs &in, Fst *out) { fst::Difference(*in[0], *in[1], out); }},
+    {"replace",
+     [](const Inputs &in, Fst *out) {
+       const std::vector<std::pair<int, const fst::Fst<fst::StdArc> *>> fsts = {
+           {1000000, in[0].get()}, {1000001, in[1].get()}};
+       fst::Replace(fsts, out, fst::ReplaceFstOptions<fst::StdArc>(1000000));
+     }},
 };
 static const std::map<std::string, std::function<void(Fst *)>> kInPlace = {
     {"minimize", Minimize},
     {"rmepsilon", [](Fst *fst) { fst::RmEpsilon(fst); }},
     {"arcsort", [](Fst *fst) { fst::ArcSort(fst, fst::ILabelCompare<fst::StdArc>()); }},
     {"connect", [](Fst *fst) { fst::Connect(fst); }},
+    {"encode",
+     [](Fst *fst) {
+       fst::EncodeMapper<fst::StdArc> mapper(fst::kEncodeLabels, fst::ENCODE);
+       fst::Encode(fst, &mapper);
+     }},
 };
 
 static bool RunOnce(const std::string &op, const std::vector<std::string> &paths) {
@@ -81,8 +97,8 @@ int main(int argc, char **argv) {
       paths.push_back(argument);
   }
   const std::string op = argc > 1 ? argv[1] : "";
-  if ((kInto.count(op) == 0 && kInPlace.count(op) == 0) ||
-      paths.size() != (op == "compose" ? 2u : 1u)) {
+  const bool two = op == "compose" || op == "difference" || op == "replace";
+  if ((kInto.count(op) == 0 && kInPlace.count(op) == 0) || paths.size() != (two ? 2u : 1u)) {
     std::fprintf(stderr, "usage: openfst_ops OP IN... [--repeat=N]\n");
     return 2;
   }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # run.sh WHAT [ARGUMENTS] - runs a benchmark; called by `./run bench`, which installs and builds what is needed.
 #   fstops   operations on transducers, compared with OpenFst's
+#   differential  operations on random machines, compared with OpenFst's results through pynini; not in `all`: installs pynini
 #   decode   speed of decoding
 #   lm       reading and querying language models; with --device=cpu|cuda: decoding with a large one on the fly; with --part=fetch: ways to fetch n-grams from host memory
 #   lm_scale a model of 1G n-grams: size, opening; `lm build` within a memory limit; not in `all`
@@ -85,7 +86,7 @@ case $what in
     WARPFST_PEER_PYTHON=build/bench/boost_peers/bin/python NEMO_WHEEL='build/bench/nemo/*.whl' python3 bench/boost.py "$@"
     ;;
   triton) build/venv/bin/python bench/triton.py "$@" ;;
-  align | compat) use_package && "build/bench/${what}_peers/bin/python" "bench/$what.py" "$@" ;;
+  align | compat | differential) use_package && "build/bench/${what}_peers/bin/python" "bench/$what.py" "$@" ;;
   peers)
     case " $* " in
       *' --wheels='* | *' --fetch='* | *' --load='*) python3 bench/peers.py "$@" ;;

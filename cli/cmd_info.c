@@ -32,6 +32,9 @@ static const char *file_type(wf_fst_format format) {
     case WF_FORMAT_OPENFST_VECTOR_LOG64: return "vector";
     case WF_FORMAT_OPENFST_CONST:
     case WF_FORMAT_OPENFST_CONST_LOG64: return "const";
+    case WF_FORMAT_OPENFST_COMPACT: return "compact";
+    case WF_FORMAT_OPENFST_EDIT: return "edit";
+    case WF_FORMAT_OPENFST_NGRAM: return "ngram";
   }
   return "unknown";
 }
@@ -47,7 +50,7 @@ struct count {
   const char *name, *json;
   int64_t value;
 };
-enum { NUM_COUNTS = 14 };
+enum { NUM_COUNTS = 16 };
 
 static void fill_counts(const wf_fst_view *view, const wf_fst_info *info, struct count *out) {
   const struct count counts[NUM_COUNTS] = {
@@ -64,13 +67,35 @@ static void fill_counts(const wf_fst_view *view, const wf_fst_info *info, struct
       {"accessible states", "accessible_states", (int64_t)info->num_accessible},
       {"coaccessible states", "coaccessible_states", (int64_t)info->num_coaccessible},
       {"connected states", "connected_states", (int64_t)info->num_connected},
+      {"connected components", "components", (int64_t)info->num_components},
+      {"strongly connected components", "strong_components", (int64_t)info->num_sccs},
       {"bytes of the arrays", "bytes",
        (int64_t)(view->num_states * 12 + 8 + view->num_arcs * sizeof(wf_arc))},
   };
   memcpy(out, counts, sizeof counts);
 }
 
-static void print_table(const wf_fst *fst, wf_fst_format format, const struct count *counts) {
+/* Figures that are not whole numbers, and properties that wf_fst_properties does not compute. */
+enum { NUM_MEANS = 2, NUM_FACTS = 3 };
+static void fill_facts(const wf_fst_info *info, struct count *facts, double *means) {
+  const struct count all[NUM_FACTS] = {
+      {"cyclic at the start state", "cyclic_at_start", info->cyclic_at_start},
+      {"string", "string", info->is_string},
+      {"weighted cycles", "weighted_cycles", info->weighted_cycles},
+  };
+  memcpy(facts, all, sizeof all);
+  means[0] = info->ilabel_multiplicity;
+  means[1] = info->olabel_multiplicity;
+}
+static const char *const mean_names[NUM_MEANS][2] = {
+    {"input label multiplicity", "ilabel_multiplicity"},
+    {"output label multiplicity", "olabel_multiplicity"}};
+
+static void print_table(const wf_fst *fst, wf_fst_format format, const struct count *counts,
+                        const wf_fst_info *info) {
+  struct count facts[NUM_FACTS];
+  double means[NUM_MEANS];
+  fill_facts(info, facts, means);
   const wf_symbols *tables[2] = {wf_fst_isymbols(fst), wf_fst_osymbols(fst)};
   printf("%-30s%s\n%-30s%s\n", "file type", file_type(format), "arc type",
          arc_type(wf_fst_get_view(fst).semiring, format));
@@ -83,12 +108,19 @@ static void print_table(const wf_fst *fst, wf_fst_format format, const struct co
   }
   for (int i = 0; i < NUM_COUNTS; i++)
     printf("%-30s%" PRId64 "\n", counts[i].name, counts[i].value);
+  for (int i = 0; i < NUM_MEANS; i++) printf("%-30s%g\n", mean_names[i][0], means[i]);
   uint32_t properties_of = wf_fst_properties(fst);
   for (int i = 0; i < NUM_PROPERTIES; i++)
     printf("%-30s%s\n", properties[i].name, properties_of & properties[i].bit ? "yes" : "no");
+  for (int i = 0; i < NUM_FACTS; i++)
+    printf("%-30s%s\n", facts[i].name, facts[i].value != 0 ? "yes" : "no");
 }
 
-static void print_json(const wf_fst *fst, wf_fst_format format, const struct count *counts) {
+static void print_json(const wf_fst *fst, wf_fst_format format, const struct count *counts,
+                       const wf_fst_info *info) {
+  struct count facts[NUM_FACTS];
+  double means[NUM_MEANS];
+  fill_facts(info, facts, means);
   const wf_symbols *tables[2] = {wf_fst_isymbols(fst), wf_fst_osymbols(fst)};
   printf("{\"file_type\": \"%s\", \"arc_type\": \"%s\"", file_type(format),
          arc_type(wf_fst_get_view(fst).semiring, format));
@@ -104,11 +136,14 @@ static void print_json(const wf_fst *fst, wf_fst_format format, const struct cou
   }
   for (int i = 0; i < NUM_COUNTS; i++)
     printf(", \"%s\": %" PRId64, counts[i].json, counts[i].value);
+  for (int i = 0; i < NUM_MEANS; i++) printf(", \"%s\": %g", mean_names[i][1], means[i]);
   uint32_t properties_of = wf_fst_properties(fst);
   printf(", \"properties\": {");
   for (int i = 0; i < NUM_PROPERTIES; i++)
     printf("%s\"%s\": %s", i > 0 ? ", " : "", properties[i].json,
            properties_of & properties[i].bit ? "true" : "false");
+  for (int i = 0; i < NUM_FACTS; i++)
+    printf(", \"%s\": %s", facts[i].json, facts[i].value != 0 ? "true" : "false");
   printf("}}\n");
 }
 
@@ -133,9 +168,9 @@ int cmd_info(int argc, char **argv) {
     wf_fst_view view = wf_fst_get_view(fst);
     fill_counts(&view, &info, counts);
     if (json)
-      print_json(fst, format, counts);
+      print_json(fst, format, counts, &info);
     else
-      print_table(fst, format, counts);
+      print_table(fst, format, counts, &info);
   }
   wf_fst_free(fst);
   return status == WF_OK ? CLI_OK : cli_fail(&err);

@@ -33,9 +33,14 @@ static int out_of_memory(void) {
   return CLI_LIMIT;
 }
 
+struct label_file {
+  size_t per_line;
+  struct labels *out;
+};
+
 /* Appends the labels of one line, which must be empty or have `per_line` labels. */
-static int read_line(const char *path, size_t number, char *line, size_t per_line,
-                     struct labels *out) {
+static int read_line(void *user, const char *path, size_t number, char *line) {
+  const struct label_file *file = user;
   size_t found = 0;
   for (char *at = line, *stop; *(at += strspn(at, " \t\r\n")) != '\0'; at = stop, found++) {
     errno = 0;
@@ -46,31 +51,16 @@ static int read_line(const char *path, size_t number, char *line, size_t per_lin
                number, (int)strcspn(at, " \t\r\n"), at);
       return CLI_INPUT;
     }
-    if (!append(out, (int32_t)value)) return out_of_memory();
+    if (!append(file->out, (int32_t)value)) return out_of_memory();
   }
-  if (found == 0 || found == per_line) return CLI_OK;
-  cli_note("%s:%zu: found %zu labels, expected %zu", path, number, found, per_line);
+  if (found == 0 || found == file->per_line) return CLI_OK;
+  cli_note("%s:%zu: found %zu labels, expected %zu", path, number, found, file->per_line);
   return CLI_INPUT;
 }
 
 static int read_labels(const char *path, size_t per_line, struct labels *out) {
-  FILE *file = cli_open_text(path);
-  if (file == NULL) {
-    cli_note("%s: %s", path, strerror(errno));
-    return CLI_INPUT;
-  }
-  char *line = NULL;
-  size_t cap = 0, number = 0;
-  int code = CLI_OK;
-  while (code == CLI_OK && getline(&line, &cap, file) >= 0)
-    code = read_line(path, ++number, line, per_line, out);
-  if (code == CLI_OK && ferror(file)) {
-    cli_note("%s: cannot read", path);
-    code = CLI_INPUT;
-  }
-  free(line);
-  cli_close_text(file);
-  return code;
+  struct label_file file = {per_line, out};
+  return cli_read_lines(path, read_line, &file);
 }
 
 /* --- relabel ----------------------------------------------------------------------------- */

@@ -19,6 +19,7 @@
   X(print, "print", "Files", "print an fst as text")                                              \
   X(compile, "compile", "Files", "compile text to an fst")                                        \
   X(convert, "convert", "Files", "change the file format, arc type or symbol tables")             \
+  X(far, "far", "Files", "archives of fsts: create, extract, info, equal, isomorphic")            \
   X(compose, "compose", "Operations", "compose two or more fsts")                                 \
   X(arcsort, "arcsort", "Operations", "sort the arcs of each state by label")                     \
   X(connect, "connect", "Operations", "remove states that are on no successful path")             \
@@ -39,10 +40,20 @@
   X(shortestdistance, "shortestdistance", "Operations", "sum of all paths to or from each state") \
   X(shortestpath, "shortestpath", "Operations", "the best path, or the n best paths")             \
   X(prune, "prune", "Operations", "remove paths that are far from the best")                      \
+  X(map, "map", "Operations", "change each arc, as fstmap does")                                  \
+  X(difference, "difference", "Operations", "paths of one fst that another does not accept")      \
+  X(replace, "replace", "Operations", "replace arcs by fsts, recursively")                        \
+  X(encode, "encode", "Operations", "encode labels or weights as single labels")                  \
+  X(epsnormalize, "epsnormalize", "Operations", "put epsilons of one side at the end of paths")   \
+  X(synchronize, "synchronize", "Operations", "make arcs read and write one label each")          \
+  X(disambiguate, "disambiguate", "Operations", "leave one path for each input string")           \
+  X(condense, "condense", "Operations", "one state per strongly connected component")             \
+  X(reweight, "reweight", "Operations", "move costs along paths by potentials")                   \
   X(randgen, "randgen", "Operations", "draw random paths")                                        \
   X(equal, "equal", "Comparison", "are two fsts the same, arc by arc?")                           \
   X(equivalent, "equivalent", "Comparison",                                                       \
     "do two deterministic acceptors have the same strings and costs?")                            \
+  X(isomorphic, "isomorphic", "Comparison", "are two fsts the same up to state numbers?")         \
   X(randequivalent, "randequivalent", "Comparison",                                               \
     "do random paths have the same costs in two fsts?")                                           \
   X(lm, "lm", "Language models", "n-gram models: info, query, perplexity, convert, build, prune") \

@@ -1,8 +1,11 @@
-/* text_input.c - opens text files and skips a byte order mark. */
+/* text_input.c - opens text files, skips a byte order mark, reads lines. */
 #include "text_input.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "cli.h"
 
 FILE *cli_open_text(const char *path) {
   static const unsigned char mark[3] = {0xEF, 0xBB, 0xBF};
@@ -28,4 +31,23 @@ FILE *cli_open_text(const char *path) {
 
 void cli_close_text(FILE *file) {
   if (file != stdin) (void)fclose(file);
+}
+
+int cli_read_lines(const char *path, cli_take_line take, void *user) {
+  FILE *file = cli_open_text(path);
+  if (file == NULL) {
+    cli_note("%s: %s", path, strerror(errno));
+    return CLI_INPUT;
+  }
+  char *line = NULL;
+  size_t cap = 0, number = 0;
+  int code = CLI_OK;
+  while (code == CLI_OK && getline(&line, &cap, file) >= 0) code = take(user, path, ++number, line);
+  if (code == CLI_OK && ferror(file)) {
+    cli_note("%s: cannot read", path);
+    code = CLI_INPUT;
+  }
+  free(line);
+  cli_close_text(file);
+  return code;
 }

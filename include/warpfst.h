@@ -12,6 +12,7 @@
  *    warpfst_lm.h        n-gram and recurrent language models, and scorers made from them
  *    warpfst_lattice.h   lattices: files, n-best lists, rescoring, confidences
  *    warpfst_fst.h       transducers: building, files, operations, composition
+ *    warpfst_ops.h       further operations on transducers, archives of fsts
  *    warpfst_graph.h     lexicons, HMMs, decoding graphs
  *    warpfst_beam.h      beam searches without a graph
  *    warpfst_transducer.h  decoding with transducers (RNN-T, TDT)

@@ -9,6 +9,7 @@
 #include "warpfst_io.h"
 #include "warpfst_lattice.h"
 #include "warpfst_lm.h"
+#include "warpfst_ops.h"
 #include "warpfst_python.h"
 #include "warpfst_transducer.h"
 #endif /* WARPFST_ALL_H */

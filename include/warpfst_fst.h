@@ -113,10 +113,11 @@ WF_API wf_status wf_builder_finish(wf_builder *builder, const wf_symbols *isymbo
 WF_API void wf_builder_free(wf_builder *builder);
 
 /* Files. The format is detected from the content: warpfst's memory-mapped format, or OpenFst
- * vector and const (standard, log, log64). log64 weights are rounded to float32. Text is read by
- * wf_fst_compile. Errors: a truncated or corrupt file, a reference outside the file, a negative
- * label, NaN, -infinity. Native files are also verified by checksums. An OpenFst file with
- * states but no start state gives the empty fst. The native layout is in
+ * vector, const, compact (acceptor, string, unweighted, unweighted_acceptor, weighted_string, with
+ * indices of 8 to 64 bits), edit and ngram (standard, log, log64). log64 weights are rounded to
+ * float32. Text is read by wf_fst_compile. Errors: a truncated or corrupt file, a reference outside
+ * the file, a negative label, NaN, -infinity. Native files are also verified by checksums. An
+ * OpenFst file with states but no start state gives the empty fst. The native layout is in
  * docs/reference/file-formats.md. */
 typedef enum wf_fst_format {
   WF_FORMAT_NATIVE =
@@ -125,6 +126,9 @@ typedef enum wf_fst_format {
   WF_FORMAT_OPENFST_CONST = 2,        /* OpenFst ConstFst, not aligned */
   WF_FORMAT_OPENFST_VECTOR_LOG64 = 3, /* float64 weights; log semiring only */
   WF_FORMAT_OPENFST_CONST_LOG64 = 4,
+  WF_FORMAT_OPENFST_COMPACT = 5, /* the last three are read, not written */
+  WF_FORMAT_OPENFST_EDIT = 6,
+  WF_FORMAT_OPENFST_NGRAM = 7,
 } wf_fst_format;
 /* As wf_fst_read. `*out_format` receives the detected format. */
 WF_API wf_status wf_fst_read_format(const char *path, wf_fst **out, wf_fst_format *out_format,
@@ -142,6 +146,12 @@ typedef struct wf_fst_info {
       num_connected; /* states: accessible from the start; coaccessible from a final state; both */
   uint64_t max_arcs; /* largest number of arcs of a state */
   int32_t max_ilabel, max_olabel;
+  uint64_t num_components, num_sccs; /* connected components, strongly connected components */
+  /* Arcs of a state that share the label of an arc, averaged over all arcs; 0 without arcs. */
+  double ilabel_multiplicity, olabel_multiplicity;
+  bool cyclic_at_start; /* the start state is on a cycle */
+  bool is_string;       /* at most one path, and no other states or arcs */
+  bool weighted_cycles; /* an arc on a cycle has a cost other than 0 */
 } wf_fst_info;
 WF_DECLARE_INIT(fst_info)
 WF_API wf_status wf_fst_get_info(const wf_fst *fst, wf_fst_info *info, wf_error *err);
@@ -220,6 +230,11 @@ WF_API wf_status wf_topsort(const wf_fst *fst, wf_fst **out, wf_error *err);
  * and adds its cost. Epsilons never follow failure arcs. Final costs follow them only with
  * `phi_final`.
  *
+ * `lookahead` finds, for each state of `a`, the labels that can come next after its output
+ * epsilons, and does not make pairs of states without a common one (Allauzen, Riley & Schalkwyk
+ * 2009). A trimmed result is the same; one that is not trimmed has fewer dead states. On the CPU,
+ * for two fsts without failure arcs; elsewhere it has no effect.
+ *
  * Errors: two failure arcs at a state, a failure arc with an output other than 0 or phi_label, a
  * cycle of failure arcs, phi_label on the output side of `a` (all WF_ERR_ARGUMENT); more than
  * max_states or max_bytes (WF_ERR_LIMIT). */
@@ -239,7 +254,9 @@ WF_API wf_status wf_topsort(const wf_fst *fst, wf_fst **out, wf_error *err);
   X(STR, device, 0, 0, 0, "DEVICE",                                                              \
     "cpu, cuda, or cuda:N (default: cpu); a GPU supports the canonical order only")              \
   X(I64, max_bytes, 0, 0, 9007199254740992, "bytes",                                             \
-    "fail if tables and result need more memory than this; 0: no limit")
+    "fail if tables and result need more memory than this; 0: no limit")                         \
+  X(BOOL, lookahead, 0, 0, 1, "",                                                                \
+    "skip pairs of states whose next labels cannot match (faster if many do not)")
 WF_DECLARE_OPTIONS(compose, WF_COMPOSE_OPTIONS)
 WF_API wf_status wf_compose(const wf_fst *a, const wf_fst *b, const wf_compose_options *options,
                             wf_fst **out, wf_error *err);
@@ -300,13 +317,15 @@ WF_API void wf_composer_free(wf_composer *composer);
  * input labels are removed on the fly; without, epsilon is an ordinary label. Subsets have residual
  * output strings and costs. The result is trimmed. States are numbered breadth first. An output of
  * several labels is a chain of arcs with epsilon input after the first arc; the states of such
- * chains come last. Arcs are sorted by input label.
+ * chains come last. Arcs are sorted by input label. With det_type=nonfunctional, the outputs of one
+ * input leave its last state on several arcs of the subsequential label.
  *
- * Errors (WF_ERR_NOT_DETERMINIZABLE, with a witness in the message): two outputs for one input;
- * more than max_states states; an output delayed by more than 10000 labels. Without the twins
- * property, costs of paths with the same input diverge and the algorithm does not terminate;
- * max_states then ends it. The default of max_states is 64 times the number of states of the
- * trimmed input, at least 1,000,000. */
+ * Errors: det_type=nonfunctional with `rmepsilon` and epsilon inputs, or on a GPU
+ * (WF_ERR_UNSUPPORTED). The others are WF_ERR_NOT_DETERMINIZABLE, with a witness in the message:
+ * two outputs for one input; more than max_states states; an output delayed by more than 10000
+ * labels. Without the twins property, costs of paths with the same input diverge and the algorithm
+ * does not terminate; max_states then ends it. The default of max_states is 64 times the number of
+ * states of the trimmed input, at least 1,000,000. */
 #define WF_DETERMINIZE_OPTIONS(X)                                                             \
   X(F32, delta, 0.0009765625, 0, 1, "nats", "residual weights closer than this are equal")    \
   X(BOOL, rmepsilon, 0, 0, 1, "",                                                             \
@@ -317,7 +336,9 @@ WF_API void wf_composer_free(wf_composer *composer);
   X(I64, max_states, 0, 0, 2147483647, "states",                                              \
     "fail beyond this number of states, with a witness; 0: 64 times the input's, at least "   \
     "1000000")                                                                                \
-  WF_OPTION_NUM_THREADS(X)
+  WF_OPTION_NUM_THREADS(X)                                                                    \
+  X(ENUM, det_type, 0, 0, 0, "functional|nonfunctional|disambiguate",                         \
+    "if an input has several outputs: fail, keep all, or keep the best")
 WF_DECLARE_OPTIONS(determinize, WF_DETERMINIZE_OPTIONS)
 WF_API wf_status wf_determinize(const wf_fst *fst, const wf_determinize_options *options,
                                 wf_fst **out, wf_error *err);
@@ -355,14 +376,17 @@ WF_API wf_status wf_rmepsilon(const wf_fst *fst, const wf_rmepsilon_options *opt
  * weight and the common output prefix are added to the arcs of the start state. If an arc enters
  * the start state, they are put on an epsilon arc from a new start state, which is numbered last.
  * In the log semiring the result is stochastic. States that are on no successful path do not
- * change. Errors: remove_total_weight without push_weights (WF_ERR_ARGUMENT). */
+ * change. Errors: remove_total_weight without push_weights, or remove_common_affix without
+ * push_labels (WF_ERR_ARGUMENT). */
 #define WF_PUSH_OPTIONS(X)                                                             \
   X(BOOL, push_weights, 1, 0, 1, "", "push weights")                                   \
   X(BOOL, push_labels, 0, 0, 1, "", "push output labels")                              \
   X(BOOL, to_final, 0, 0, 1, "", "push towards the final states instead of the start") \
   X(BOOL, remove_total_weight, 0, 0, 1, "", "drop the total weight (divide by it)")    \
   X(F32, delta, 0.000001, 0, 1, "nats", "convergence of distances")                    \
-  WF_OPTION_NUM_THREADS(X)
+  WF_OPTION_NUM_THREADS(X)                                                             \
+  X(BOOL, remove_common_affix, 0, 0, 1, "",                                            \
+    "drop the output prefix (or suffix) common to all paths")
 WF_DECLARE_OPTIONS(push, WF_PUSH_OPTIONS)
 WF_API wf_status wf_push(const wf_fst *fst, const wf_push_options *options, wf_fst **out,
                          wf_error *err);

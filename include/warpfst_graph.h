@@ -419,7 +419,9 @@ WF_API size_t wf_token_joiner_join(const wf_token_joiner *joiner, const char *co
   X(F32, garbage, -1, -1, 1e6, "nats",                                                          \
     "allow garbage between words; cost per frame, relative to the best column. -1: no garbage") \
   X(F32, skip_words, -1, -1, 1e6, "nats", "allow to leave out words; cost per word. -1: no")    \
-  X(I32, num_threads, 0, 0, 4096, "threads", "utterances aligned in parallel; 0: one per processor")
+  X(I32, num_threads, 0, 0, 4096, "threads",                                                    \
+    "utterances aligned in parallel; 0: as many as pay, at most one per "                       \
+    "processor")
 WF_DECLARE_OPTIONS(align, WF_ALIGN_OPTIONS)
 
 /* One utterance. Everything is borrowed for the call. */

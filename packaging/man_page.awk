@@ -32,7 +32,10 @@ in_flags && /^  -/ { # "  -o, --output=FILE   help text"; the help text may be o
   at = match(substr($0, 3), /  +/)
   flag = at ? substr($0, 3, at - 1) : substr($0, 3)
   text = at ? substr($0, 2 + at + RLENGTH) : ""
-  printf ".TP\n.B %s\n", escaped(flag)
+  flag = escaped(flag)
+  long = length(flag) > 70 # a list of values, which may be broken, but not stretched to both margins
+  if (long) gsub(/\|/, "|\\:", flag)
+  printf "%s.TP\n.B %s\n%s", long ? ".ad l\n" : "", flag, long ? ".ad b\n" : ""
   if (text != "") print escaped(text)
   next
 }

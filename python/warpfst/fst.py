@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Semiring = Literal["tropical", "log"]
 Format = Literal["native", "vector", "const", "vector_log64", "const_log64"]
-_SEMIRINGS: tuple[Semiring, ...] = ("tropical", "log")
+SEMIRINGS: tuple[Semiring, ...] = ("tropical", "log")
 _FORMATS: tuple[Format, ...] = ("native", "vector", "const", "vector_log64", "const_log64")
 
 
@@ -125,7 +125,7 @@ class Fst(Handle):
         osymbols: Symbols | None = None,
     ) -> Fst:
         """`sources` and `arcs`: memory of uint32 and of wf_arc, as ctypes passes it."""
-        with _Builder(create("wf_builder_create", choose(semiring, _SEMIRINGS, "semiring"))) as builder:
+        with _Builder(create("wf_builder_create", choose(semiring, SEMIRINGS, "semiring"))) as builder:
             call("wf_builder_add_states", builder.address, num_states, None)
             call("wf_builder_set_start", builder.address, start)
             for state, cost in finals.items():
@@ -153,7 +153,7 @@ class Fst(Handle):
 
     @property
     def semiring(self) -> Semiring:
-        return _SEMIRINGS[int(self._view.semiring)]
+        return SEMIRINGS[int(self._view.semiring)]
 
     @property
     def isymbols(self) -> Symbols | None:
@@ -211,7 +211,7 @@ class Fst(Handle):
 
     def with_semiring(self, semiring: Semiring) -> Fst:
         """The same arrays in another semiring. Weights are not changed. Does not copy the arrays."""
-        return Fst(create("wf_fst_with_semiring", self.address, choose(semiring, _SEMIRINGS, "semiring")))
+        return Fst(create("wf_fst_with_semiring", self.address, choose(semiring, SEMIRINGS, "semiring")))
 
     def with_weights(self, weights: Sequence[float]) -> Fst:
         """A copy with other arc weights, given in the order of `arcs` as a list, an array, or another sequence of floats."""

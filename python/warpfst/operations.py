@@ -5,11 +5,12 @@ from __future__ import annotations
 import array
 import contextlib
 import ctypes
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ._library import call, create, lib, take_numbers
-from .fst import Fst
+from ._library import Handle, call, create, encode_path, lib, take_numbers
+from .fst import SEMIRINGS, Fst, Semiring, choose
 from .options import c_options
 
 if TYPE_CHECKING:
@@ -167,6 +168,79 @@ def concat(*fsts: Fst) -> Fst:
     return Fst(create("wf_concat", addresses(fsts), len(fsts)))
 
 
+def arcmap(fst: Fst, **options: Unpack[types.MapOptions]) -> Fst:
+    """Changes each arc and final cost, as `map_type=` says (`warpfst map`)."""
+    return _unary("map", fst, options)
+
+
+def difference(a: Fst, b: Fst, **options: Unpack[types.DifferenceOptions]) -> Fst:
+    """The paths of `a` whose output string the acceptor `b` does not accept."""
+    return Fst(create("wf_difference", a.address, b.address, c_options("difference", options)))
+
+
+def replace(fsts: Mapping[int, Fst], **options: Unpack[types.ReplaceOptions]) -> Fst:
+    """Replaces each arc whose output is a label of `fsts` by a copy of its fst, recursively. It begins with the fst of `root=`, or the first."""
+    return Fst(create("wf_replace", addresses(list(fsts.values())), _labels(fsts), len(fsts), c_options("replace", options)))
+
+
+def epsnormalize(fst: Fst, **options: Unpack[types.EpsnormalizeOptions]) -> Fst:
+    """Makes all paths read their input labels before the first input epsilon."""
+    return _unary("epsnormalize", fst, options)
+
+
+def synchronize(fst: Fst) -> Fst:
+    """Makes arcs read and write one label each, until one side has no labels left."""
+    return Fst(create("wf_synchronize", fst.address))
+
+
+def disambiguate(fst: Fst, **options: Unpack[types.DisambiguateOptions]) -> Fst:
+    """Makes an acceptor or a functional transducer with at most one successful path for each input string."""
+    return _unary("disambiguate", fst, options)
+
+
+def condense(fst: Fst) -> Fst:
+    """One state for each strongly connected component."""
+    return Fst(create("wf_condense", fst.address))
+
+
+def reweight(fst: Fst, potentials: Sequence[float], **options: Unpack[types.ReweightOptions]) -> Fst:
+    """Moves costs along paths by a potential per state, as `shortest_distance` gives them. The costs of paths stay."""
+    values = potentials if isinstance(potentials, array.array) and potentials.typecode == "f" else array.array("f", potentials)
+    address, count = values.buffer_info()
+    return Fst(create("wf_reweight", fst.address, ctypes.c_void_p(address), count, c_options("reweight", options)))
+
+
+class Encoder(Handle):
+    """Encodes labels, weights or both of the arcs of fsts as single labels, and decodes them. Used by one thread at a time."""
+
+    _free = lib.wf_encoder_free
+
+    @classmethod
+    def create(cls, labels: bool = False, weights: bool = False, semiring: Semiring = "tropical") -> Encoder:
+        """An encoder without labels."""
+        return cls(create("wf_encoder_create", choose(semiring, SEMIRINGS, "semiring"), labels, weights))
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Encoder:
+        """Reads a table of `write` or of OpenFst's fstencode."""
+        return cls(create("wf_encoder_read", encode_path(path)))
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Writes the table in OpenFst's format."""
+        call("wf_encoder_write", self.address, encode_path(path))
+
+    def encode(self, fst: Fst) -> Fst:
+        """The fst with encoded labels. Labels that are new are added to the encoder."""
+        return Fst(create("wf_encoder_encode", self.address, fst.address))
+
+    def decode(self, fst: Fst) -> Fst:
+        """The fst with the original labels and weights."""
+        return Fst(create("wf_encoder_decode", self.address, fst.address))
+
+    def __len__(self) -> int:
+        return int(lib.wf_encoder_size(self.address))
+
+
 def _pairs(pairs: Iterable[tuple[int, int]]) -> Any:
     flat = [_int32(label) for pair in pairs for label in pair]
     return (ctypes.c_int32 * len(flat))(*flat)
@@ -247,6 +321,11 @@ def equal(a: Fst, b: Fst, delta: float = 0.0) -> Comparison:
 def equivalent(a: Fst, b: Fst, delta: float = 0.0009765625) -> Comparison:
     """Whether two deterministic acceptors without epsilons accept the same strings with costs that differ by at most delta."""
     return _compare("wf_equivalent", a, b, delta)
+
+
+def isomorphic(a: Fst, b: Fst, delta: float = 0.0009765625) -> Comparison:
+    """Whether two fsts are the same up to the numbers of states and the order of arcs."""
+    return _compare("wf_isomorphic", a, b, delta)
 
 
 def randequivalent(a: Fst, b: Fst, **options: Unpack[types.RandequivalentOptions]) -> Comparison:

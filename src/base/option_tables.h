@@ -21,6 +21,12 @@
   X(closure, WF_CLOSURE_OPTIONS)                         \
   X(project, WF_PROJECT_OPTIONS)                         \
   X(randequivalent, WF_RANDEQUIVALENT_OPTIONS)           \
+  X(map, WF_MAP_OPTIONS)                                 \
+  X(reweight, WF_REWEIGHT_OPTIONS)                       \
+  X(difference, WF_DIFFERENCE_OPTIONS)                   \
+  X(replace, WF_REPLACE_OPTIONS)                         \
+  X(disambiguate, WF_DISAMBIGUATE_OPTIONS)               \
+  X(epsnormalize, WF_EPSNORMALIZE_OPTIONS)               \
   X(lexicon, WF_LEXICON_OPTIONS)                         \
   X(lexicon_fst, WF_LEXICON_FST_OPTIONS)                 \
   X(topology, WF_TOPOLOGY_OPTIONS)                       \

@@ -198,7 +198,9 @@ wf_status wf__pool_try(wf__pool *pool, uint64_t num_items, wf__task_fn fn, void 
 wf_status wf__pool_once(int num_threads, uint64_t num_items, wf__task_fn fn, void *user,
                         wf_error *err) {
   wf__pool *pool = NULL;
-  WF__TRY(wf__pool_create(num_items == 1 ? 1 : num_threads, &pool, err));
+  if (num_threads <= 0) num_threads = wf__num_cpus();
+  if ((uint64_t)num_threads > num_items) num_threads = num_items > 0 ? (int)num_items : 1;
+  WF__TRY(wf__pool_create(num_threads, &pool, err));
   const wf_status status = wf__pool_try(pool, num_items, fn, user, err);
   wf__pool_free(pool);
   return status;

@@ -25,7 +25,8 @@ void wf__pool_run(wf__pool *pool, uint64_t num_items, wf__task_fn fn, void *user
  * returns WF_ERR_CANCELLED, also if no item was skipped. */
 wf_status wf__pool_try(wf__pool *pool, uint64_t num_items, wf__task_fn fn, void *user,
                        wf_error *err);
-/* The same with a pool for this job alone, of num_threads threads, or one for a single item. */
+/* The same with a pool for this job alone, of num_threads threads (0: one per processor), but no
+ * more than items. */
 wf_status wf__pool_once(int num_threads, uint64_t num_items, wf__task_fn fn, void *user,
                         wf_error *err);
 /* A job that runs in the background. The caller owns the memory, which must not move before

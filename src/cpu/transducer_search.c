@@ -230,7 +230,7 @@ static wf_status next_frame(wf__transducer_search *search, wf_error *err) {
   WF__TRY(begin_frame(search, frame, err));
   search->step = 0;
   search->last_frame = frame;
-  search->best = search->sources.data[0].number;
+  search->best_record = search->sources.data[0].number;
   return WF_OK;
 }
 
@@ -355,7 +355,9 @@ static wf_status make_dead_path(wf__transducer_search *search, wf_error *err) {
   search->path.relative_cost = INFINITY;
   search->path.num_decoded = search->last_frame;
   wf__transducer_record none = {WF__TRACE_ROOT, WF__NO_ARC, 0, 0}; /* all is committed */
-  return make_path(search, search->best != NONE ? &search->records.data[search->best] : &none, err);
+  return make_path(search,
+                   search->best_record != NONE ? &search->records.data[search->best_record] : &none,
+                   err);
 }
 
 wf_status wf__transducer_search_finish(wf__transducer_search *search, wf_error *err) {

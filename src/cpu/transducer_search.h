@@ -46,8 +46,8 @@ typedef struct wf__transducer_search {
   int64_t frame, num_frames; /* the current one; those taken so far */
   int64_t next_frame;
   bool waits;                   /* for scores */
-  int64_t last_frame;           /* the newest frame that tokens waited for, and the ... */
-  uint32_t best;                /* ... record of the best of them, for utterances that die */
+  int64_t last_frame;           /* the newest frame that tokens waited for */
+  uint32_t best_record;         /* of the best of them, for utterances that die */
   int32_t step;                 /* n */
   float cutoff, best_cost;      /* of the step */
   wf__transducer_source greedy; /* the best candidate of a greedy step, and its row */
@@ -96,10 +96,11 @@ wf_status wf__transducer_collect(wf__transducer_search *search, wf_error *err);
 wf_status wf__transducer_add_arc(const wf_graph *graph, const wf__transducer_record *record,
                                  wf__path *path, wf_error *err);
 
-/* transducer_step.c: the steps of a frame. `now` holds A(n), with its records from `first` on. */
+/* transducer_step.c: step n of a frame, from the sources, which are those of A(n), to A(n + 1), in
+ * `next`, and the waiting sets. */
 /* Requests the scores of the sources' contexts. */
 wf_status wf__transducer_request(wf__transducer_search *search, wf_error *err);
-/* Makes A(n + 1), with the answer to the request. */
+/* Makes the step, with the answer to the request. */
 wf_status wf__transducer_expand(wf__transducer_search *search, wf_error *err);
 /* The epsilon closure of a set. */
 wf_status wf__transducer_close(wf__transducer_search *search, wf__transducer_set *set, float cutoff,

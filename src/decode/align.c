@@ -191,6 +191,19 @@ static void align_item(void *user, uint64_t item, int worker) {
   free(copy);
 }
 
+/* Starting a thread takes as long as about 10,000 cells: a frame and a place of the path each. */
+enum { CELLS_A_THREAD = 50000 };
+
+static int threads_for(const wf_align_input *inputs, size_t count, int num_threads) {
+  uint64_t cells = 0;
+  for (size_t i = 0; i < count; i++)
+    if (inputs[i].scores.num_frames > 0)
+      cells += (uint64_t)inputs[i].scores.num_frames * (2 * inputs[i].num_tokens + 1);
+  const int cpus = wf__num_cpus();
+  if (num_threads > 0 || cells / CELLS_A_THREAD >= (uint64_t)cpus) return num_threads;
+  return 1 + (int)(cells / CELLS_A_THREAD);
+}
+
 wf_status wf_align(const wf_align_input *inputs, size_t count, const wf_align_options *options,
                    wf_alignment **results, wf_error *err) {
   wf__error_clear(err);
@@ -198,12 +211,13 @@ wf_status wf_align(const wf_align_input *inputs, size_t count, const wf_align_op
   wf_align_options o;
   WF__TRY(wf__options_take(wf__align_table(), options, &o, err));
   struct batch batch = {inputs, &o, wf__align_best_kernel(), results};
+  const int threads = threads_for(inputs, count, o.num_threads);
   wf_status status = WF_OK;
   for (size_t i = 0; i < count && status == WF_OK; i++) {
     results[i] = wf__calloc(1, sizeof **results);
     if (results[i] == NULL) status = wf__fail_memory(err, sizeof **results, "an alignment");
   }
-  if (status == WF_OK) status = wf__pool_once(o.num_threads, count, align_item, &batch, err);
+  if (status == WF_OK) status = wf__pool_once(threads, count, align_item, &batch, err);
   for (size_t i = 0; i < count && status != WF_OK; i++) {
     wf_alignment_free(results[i]);
     results[i] = NULL;

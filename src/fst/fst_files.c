@@ -22,9 +22,10 @@ static wf_status fail_unknown(const wf__input *input, int32_t magic, wf_error *e
     return wf__fail(err, WF_ERR_FORMAT, "%s: the file is empty, not an fst", path);
   if (magic == WF__SYMBOLS_MAGIC)
     return wf__fail(err, WF_ERR_FORMAT, "%s: a binary symbol table, not an fst", path);
-  if (magic == 2125656924 || magic == 5656924)
+  if (magic == WF__STTABLE_MAGIC || magic == WF__STLIST_MAGIC)
     return wf__fail(err, WF_ERR_UNSUPPORTED,
-                    "%s: an OpenFst archive (FAR); take the fst out with farextract", path);
+                    "%s: an archive of fsts (FAR); take the fst out with 'warpfst far extract'",
+                    path);
   if (input->size >= sizeof xz && memcmp(input->data, xz, sizeof xz) == 0)
     return wf__fail(err, WF_ERR_UNSUPPORTED, "%s: compressed with xz; decompress it first (xz -d)",
                     path);
@@ -69,6 +70,11 @@ wf_status wf__fst_write_to(const wf_fst *fst, wf_fst_format format, wf__output *
     case WF_FORMAT_OPENFST_CONST:
     case WF_FORMAT_OPENFST_VECTOR_LOG64:
     case WF_FORMAT_OPENFST_CONST_LOG64: return wf__openfst_write(fst, format, output, err);
+    case WF_FORMAT_OPENFST_COMPACT:
+    case WF_FORMAT_OPENFST_EDIT:
+    case WF_FORMAT_OPENFST_NGRAM:
+      return wf__fail(err, WF_ERR_UNSUPPORTED,
+                      "compact, edit and ngram fsts are only read; write vector or const");
   }
   return wf__fail(err, WF_ERR_ARGUMENT, "unknown file format %d", (int)format);
 }

@@ -1,4 +1,5 @@
-/* openfst_read.c - reads OpenFst's binary VectorFst and ConstFst files.
+/* openfst_read.c - reads OpenFst's binary files: the header, and the types vector and const.
+ * openfst_types.h names the readers of the other types.
  *
  *   header   i32 magic | string fst type | string arc type | i32 version | u32 flags (1 isymbols, 2
  *            osymbols, 4 aligned) | u64 properties | i64 start (-1: none) | i64 number of states |
@@ -15,28 +16,12 @@
  * checked against the remaining bytes before memory is allocated for them. */
 #include <string.h>
 
-#include "fst/fst_formats.h"
+#include "fst/openfst_types.h"
 #include "fst/symbols.h"
 
-enum {
-  FLAG_ISYMBOLS = 1,
-  FLAG_OSYMBOLS = 2,
-  FLAG_ALIGNED = 4,
-  VECTOR_VERSION = 2,
-  CONST_VERSION_ALIGNED = 1,
-  CONST_VERSION = 2,
-  ALIGNMENT = 16
-};
+enum { FLAG_ISYMBOLS = 1, FLAG_OSYMBOLS = 2, FLAG_ALIGNED = 4, ALIGNMENT = 16 };
 
-struct header {
-  wf__span fst_type, arc_type;
-  int32_t version;
-  uint32_t flags;
-  int64_t start, num_states, num_arcs;
-  wf_semiring semiring;
-  bool is_const;
-  size_t weight_bytes, arc_bytes; /* in the file */
-};
+typedef wf__openfst_header header;
 
 /* --- header ------------------------------------------------------------------------------ */
 
@@ -51,29 +36,51 @@ static wf_status read_type(wf__cursor *cursor, wf__span *out, const char *what, 
   return WF_OK;
 }
 
-static bool is(wf__span text, const char *name) {
-  return text.size == strlen(name) && memcmp(text.data, name, text.size) == 0;
-}
-
 /* Sets the semiring and sizes that follow from the type names. */
-static wf_status resolve_types(const wf__cursor *cursor, struct header *h, wf_error *err) {
-  h->is_const = is(h->fst_type, "const");
-  if (!h->is_const && !is(h->fst_type, "vector"))
+static wf_status resolve_types(const wf__cursor *cursor, header *h, wf_error *err) {
+  static const struct {
+    const char *name;
+    wf_fst_format format;
+  } types[] = {{"vector", WF_FORMAT_OPENFST_VECTOR},
+               {"const", WF_FORMAT_OPENFST_CONST},
+               {"edit", WF_FORMAT_OPENFST_EDIT},
+               {"ngram", WF_FORMAT_OPENFST_NGRAM}};
+  h->format = WF_FORMAT_NATIVE;
+  if (wf__openfst_is_compact(h->fst_type)) h->format = WF_FORMAT_OPENFST_COMPACT;
+  for (size_t k = 0; k < sizeof types / sizeof *types; k++)
+    if (wf__span_is(h->fst_type, types[k].name)) h->format = types[k].format;
+  if (h->format == WF_FORMAT_NATIVE)
     return wf__cursor_fail(cursor, err, WF_ERR_UNSUPPORTED,
-                           "fst type '%.*s'; can read vector and const (fstconvert makes them)",
+                           "fst type '%.*s'; can read vector, const, compact_*, edit and ngram "
+                           "(fstconvert makes them)",
                            WF__SPAN_ARG(h->fst_type));
-  bool wide = is(h->arc_type, "log64");
-  if (!wide && !is(h->arc_type, "standard") && !is(h->arc_type, "log"))
+  bool wide = wf__span_is(h->arc_type, "log64");
+  if (!wide && !wf__span_is(h->arc_type, "standard") && !wf__span_is(h->arc_type, "log"))
     return wf__cursor_fail(cursor, err, WF_ERR_UNSUPPORTED,
                            "arc type '%.*s'; can read standard, log and log64",
                            WF__SPAN_ARG(h->arc_type));
-  h->semiring = is(h->arc_type, "standard") ? WF_TROPICAL : WF_LOG;
+  h->semiring = wf__span_is(h->arc_type, "standard") ? WF_TROPICAL : WF_LOG;
   h->weight_bytes = wide ? 8 : 4;
-  h->arc_bytes = wide ? (h->is_const ? 24 : 20) : 16;
+  h->arc_bytes = wide ? (h->format == WF_FORMAT_OPENFST_CONST ? 24 : 20) : 16;
   return WF_OK;
 }
 
-static wf_status read_header(wf__cursor *cursor, struct header *h, wf_error *err) {
+/* Files of the versions [least, most] can be read. Version 1 is aligned without a flag. */
+static wf_status check_version(const wf__cursor *cursor, header *h, wf_error *err) {
+  int32_t least = 1, most = 2;
+  if (h->format == WF_FORMAT_OPENFST_VECTOR || h->format == WF_FORMAT_OPENFST_EDIT) least = 2;
+  if (h->format == WF_FORMAT_OPENFST_NGRAM) least = most = 4;
+  if (h->version < least || h->version > most)
+    return wf__cursor_fail(cursor, err, WF_ERR_UNSUPPORTED, "version %d of a %.*s fst; can read %s",
+                           h->version, WF__SPAN_ARG(h->fst_type),
+                           least == 1   ? "1 and 2"
+                           : least == 2 ? "2"
+                                        : "4");
+  if (h->version == 1) h->flags |= FLAG_ALIGNED;
+  return WF_OK;
+}
+
+static wf_status read_header(wf__cursor *cursor, header *h, wf_error *err) {
   int32_t magic;
   uint64_t properties;
   WF__TRY(wf__read_i32(cursor, &magic, "the magic number", err));
@@ -87,40 +94,23 @@ static wf_status read_header(wf__cursor *cursor, struct header *h, wf_error *err
   WF__TRY(wf__read_i64(cursor, &h->start, "the start state", err));
   WF__TRY(wf__read_i64(cursor, &h->num_states, "the number of states", err));
   WF__TRY(wf__read_i64(cursor, &h->num_arcs, "the number of arcs", err));
-  int32_t lowest = h->is_const ? CONST_VERSION_ALIGNED : VECTOR_VERSION;
-  if (h->version < lowest || h->version > 2)
-    return wf__cursor_fail(cursor, err, WF_ERR_UNSUPPORTED, "version %d of a %s fst; can read %s",
-                           h->version, h->is_const ? "const" : "vector",
-                           h->is_const ? "1 and 2" : "2");
-  if (h->is_const && h->version == CONST_VERSION_ALIGNED) h->flags |= FLAG_ALIGNED;
+  WF__TRY(check_version(cursor, h, err));
   if (h->flags & ~(uint32_t)(FLAG_ISYMBOLS | FLAG_OSYMBOLS | FLAG_ALIGNED))
     return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "unknown flags 0x%x in the header",
                            h->flags);
-  if (h->num_states < (h->is_const ? 0 : -1))
+  if (h->num_states < (h->format == WF_FORMAT_OPENFST_VECTOR ? -1 : 0))
     return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "%lld states in the header",
                            (long long)h->num_states);
   if (h->num_states > (int64_t)WF__MAX_STATES)
     return wf__cursor_fail(cursor, err, WF_ERR_LIMIT, "%lld states, expected at most 2^31-1",
                            (long long)h->num_states);
-  if (h->is_const && h->num_arcs < 0)
+  if (h->format == WF_FORMAT_OPENFST_CONST && h->num_arcs < 0)
     return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "%lld arcs in the header",
                            (long long)h->num_arcs);
   return WF_OK;
 }
 
 /* --- weights and arcs -------------------------------------------------------------------- */
-
-/* Returns false for NaN, -infinity and finite values outside the range of float32. */
-static bool load_weight(const uint8_t *at, size_t weight_bytes, float *out) {
-  if (weight_bytes == 4) {
-    memcpy(out, at, 4);
-    return *out > -INFINITY;
-  }
-  double wide;
-  memcpy(&wide, at, 8);
-  *out = (float)wide;
-  return *out > -INFINITY && (*out < INFINITY || wide == (double)INFINITY);
-}
 
 struct file_arc { /* 16 bytes, f32 weights */
   int32_t ilabel, olabel;
@@ -146,14 +136,14 @@ static bool copy_wide_arcs(const uint8_t *from, uint64_t count, size_t arc_bytes
     memcpy(&to[i].ilabel, from, 4);
     memcpy(&to[i].olabel, from + 4, 4);
     memcpy(&to[i].nextstate, from + 16, 4);
-    fine &= load_weight(from + 8, 8, &to[i].weight);
+    fine &= wf__load_weight(from + 8, 8, &to[i].weight);
     fine &= (to[i].ilabel | to[i].olabel) >= 0 && to[i].nextstate < num_states;
   }
   return fine;
 }
 
 /* Reports which of the arcs from `from` to the cursor is invalid, and why. */
-static wf_status explain_arcs(wf__cursor cursor, const uint8_t *from, const struct header *h,
+static wf_status explain_arcs(wf__cursor cursor, const uint8_t *from, const header *h,
                               uint64_t num_states, const wf_arc *arcs, wf_error *err) {
   const uint8_t *end = cursor.at;
   for (cursor.at = from; cursor.at < end; cursor.at += h->arc_bytes, arcs++) {
@@ -165,15 +155,15 @@ static wf_status explain_arcs(wf__cursor cursor, const uint8_t *from, const stru
       return wf__cursor_fail(&cursor, err, WF_ERR_FORMAT,
                              "arc leads to state %d, but there are only %llu states",
                              (int32_t)arcs->nextstate, (unsigned long long)num_states);
-    if (!load_weight(cursor.at + 8, h->weight_bytes, &weight))
+    if (!wf__load_weight(cursor.at + 8, h->weight_bytes, &weight))
       return wf__cursor_fail(&cursor, err, WF_ERR_FORMAT,
                              "arc weight is NaN, -infinity or beyond float32");
   }
   return wf__cursor_fail(&cursor, err, WF_ERR_FORMAT, "bad arcs");
 }
 
-static wf_status copy_arcs(wf__cursor *cursor, const struct header *h, uint64_t count,
-                           uint64_t num_states, wf_arc *to, wf_error *err) {
+static wf_status copy_arcs(wf__cursor *cursor, const header *h, uint64_t count, uint64_t num_states,
+                           wf_arc *to, wf_error *err) {
   const uint8_t *from;
   WF__TRY(wf__read_view(cursor, &from, count * h->arc_bytes, "arcs", err));
   bool fine = h->weight_bytes == 4 ? copy_narrow_arcs(from, count, num_states, to)
@@ -181,17 +171,10 @@ static wf_status copy_arcs(wf__cursor *cursor, const struct header *h, uint64_t 
   return fine ? WF_OK : explain_arcs(*cursor, from, h, num_states, to, err);
 }
 
-/* Reserves memory for the arrays, with one spare element each for wf__fst_from_csr. */
-static wf_status reserve(wf__csr *csr, uint64_t num_states, uint64_t num_arcs, wf_error *err) {
-  WF__TRY(wf__vec_grow(&csr->arc_off, num_states + 1, "states", err));
-  WF__TRY(wf__vec_grow(&csr->final_cost, num_states + 1, "states", err));
-  return wf__vec_grow(&csr->arcs, num_arcs + 1, "arcs", err);
-}
-
 /* --- vector ------------------------------------------------------------------------------ */
 
 /* Reads the final weight and the number of arcs of the next state. */
-static wf_status read_state(wf__cursor *cursor, const struct header *h, uint64_t state,
+static wf_status read_state(wf__cursor *cursor, const header *h, uint64_t state,
                             const uint8_t **weight, uint64_t *num_arcs, wf_error *err) {
   int64_t count;
   WF__TRY(wf__read_view(cursor, weight, h->weight_bytes, "the final weight of a state", err));
@@ -207,7 +190,7 @@ static wf_status read_state(wf__cursor *cursor, const struct header *h, uint64_t
 }
 
 /* First pass: counts states and arcs. */
-static wf_status count_vector(wf__cursor cursor, const struct header *h, uint64_t *num_states,
+static wf_status count_vector(wf__cursor cursor, const header *h, uint64_t *num_states,
                               uint64_t *num_arcs, wf_error *err) {
   uint64_t states = 0, arcs = 0;
   while (h->num_states < 0 ? wf__cursor_left(&cursor) > 0 : states < (uint64_t)h->num_states) {
@@ -224,21 +207,21 @@ static wf_status count_vector(wf__cursor cursor, const struct header *h, uint64_
   return WF_OK;
 }
 
-static wf_status read_vector(wf__cursor *cursor, const struct header *h, wf__csr *csr,
-                             wf_error *err) {
+static wf_status read_vector(wf__cursor *cursor, const header *h, wf__csr *csr, wf_error *err) {
   uint64_t num_states, num_arcs;
   WF__TRY(count_vector(*cursor, h, &num_states, &num_arcs, err));
-  WF__TRY(reserve(csr, num_states, num_arcs, err));
+  WF__TRY(wf__openfst_reserve(csr, num_states, num_arcs, err));
   for (uint64_t s = 0; s < num_states; s++) {
     const uint8_t *weight;
     uint64_t count;
     WF__TRY(read_state(cursor, h, s, &weight, &count, err));
     csr->arc_off.data[s] = csr->arcs.size;
-    if (!load_weight(weight, h->weight_bytes, &csr->final_cost.data[s]))
+    if (!wf__load_weight(weight, h->weight_bytes, &csr->final_cost.data[s]))
       return wf__cursor_fail(cursor, err, WF_ERR_FORMAT,
                              "final weight of state %llu is NaN, -infinity or beyond float32",
                              (unsigned long long)s);
-    WF__TRY(copy_arcs(cursor, h, count, num_states, csr->arcs.data + csr->arcs.size, err));
+    WF__TRY(copy_arcs(cursor, h, count, h->target_limit != 0 ? h->target_limit : num_states,
+                      csr->arcs.data + csr->arcs.size, err));
     csr->arcs.size += count;
   }
   csr->arc_off.size = csr->final_cost.size = num_states;
@@ -247,15 +230,7 @@ static wf_status read_vector(wf__cursor *cursor, const struct header *h, wf__csr
 
 /* --- const ------------------------------------------------------------------------------- */
 
-static wf_status align(wf__cursor *cursor, const struct header *h, wf_error *err) {
-  const uint8_t *padding;
-  if (!(h->flags & FLAG_ALIGNED)) return WF_OK;
-  return wf__read_view(cursor, &padding,
-                       (ALIGNMENT - wf__cursor_offset(cursor) % ALIGNMENT) % ALIGNMENT, "padding",
-                       err);
-}
-
-static wf_status read_const_states(wf__cursor *cursor, const struct header *h, wf__csr *csr,
+static wf_status read_const_states(wf__cursor *cursor, const header *h, wf__csr *csr,
                                    wf_error *err) {
   uint64_t num_states = (uint64_t)h->num_states, num_arcs = (uint64_t)h->num_arcs;
   const size_t state_bytes = h->weight_bytes + 16;
@@ -266,13 +241,13 @@ static wf_status read_const_states(wf__cursor *cursor, const struct header *h, w
         cursor, err, WF_ERR_FORMAT,
         "the header says %llu arcs, but the file has room for %llu: truncated or damaged",
         (unsigned long long)num_arcs, (unsigned long long)(wf__cursor_left(cursor) / h->arc_bytes));
-  WF__TRY(reserve(csr, num_states, num_arcs, err));
+  WF__TRY(wf__openfst_reserve(csr, num_states, num_arcs, err));
   uint64_t arcs = 0;
   for (uint64_t s = 0; s < num_states; s++, states += state_bytes) {
     uint32_t pos, count;
     memcpy(&pos, states + h->weight_bytes, 4);
     memcpy(&count, states + h->weight_bytes + 4, 4);
-    if (!load_weight(states, h->weight_bytes, &csr->final_cost.data[s]))
+    if (!wf__load_weight(states, h->weight_bytes, &csr->final_cost.data[s]))
       return wf__cursor_fail(cursor, err, WF_ERR_FORMAT,
                              "final weight of state %llu is NaN, -infinity or beyond float32",
                              (unsigned long long)s);
@@ -294,11 +269,10 @@ static wf_status read_const_states(wf__cursor *cursor, const struct header *h, w
   return WF_OK;
 }
 
-static wf_status read_const(wf__cursor *cursor, const struct header *h, wf__csr *csr,
-                            wf_error *err) {
-  WF__TRY(align(cursor, h, err));
+static wf_status read_const(wf__cursor *cursor, const header *h, wf__csr *csr, wf_error *err) {
+  WF__TRY(wf__openfst_align(cursor, h, err));
   WF__TRY(read_const_states(cursor, h, csr, err));
-  WF__TRY(align(cursor, h, err));
+  WF__TRY(wf__openfst_align(cursor, h, err));
   WF__TRY(
       copy_arcs(cursor, h, (uint64_t)h->num_arcs, (uint64_t)h->num_states, csr->arcs.data, err));
   csr->arcs.size = (uint64_t)h->num_arcs;
@@ -307,40 +281,75 @@ static wf_status read_const(wf__cursor *cursor, const struct header *h, wf__csr 
 
 /* --- reading a file ---------------------------------------------------------------------- */
 
-static wf_status read_body(wf__cursor *cursor, const struct header *h, wf__csr *csr,
-                           wf_error *err) {
-  WF__TRY(h->is_const ? read_const(cursor, h, csr, err) : read_vector(cursor, h, csr, err));
-  int64_t num_states = (int64_t)csr->final_cost.size;
+static wf__openfst_reader read_inner;
+
+static wf_status read_body(wf__cursor *cursor, const header *h, wf__csr *csr, wf_error *err) {
+  switch (h->format) {
+    case WF_FORMAT_OPENFST_CONST: WF__TRY(read_const(cursor, h, csr, err)); break;
+    case WF_FORMAT_OPENFST_COMPACT: WF__TRY(wf__openfst_read_compact(cursor, h, csr, err)); break;
+    case WF_FORMAT_OPENFST_EDIT:
+      WF__TRY(wf__openfst_read_edit(cursor, h, read_inner, csr, err));
+      break;
+    case WF_FORMAT_OPENFST_NGRAM: WF__TRY(wf__openfst_read_ngram(cursor, h, csr, err)); break;
+    default: WF__TRY(read_vector(cursor, h, csr, err));
+  }
+  int64_t num_states = (int64_t)(h->target_limit != 0 ? h->target_limit : csr->final_cost.size);
   if (h->start < -1 || h->start >= num_states)
     return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "start state %lld of %lld states",
                            (long long)h->start, (long long)num_states);
-  if (wf__cursor_left(cursor) != 0)
-    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "%llu bytes follow the last arc",
-                           (unsigned long long)wf__cursor_left(cursor));
   return WF_OK;
 }
 
-wf_status wf__openfst_read(const wf__input *input, wf_fst **out, wf_fst_format *format,
-                           wf_error *err) {
+/* The header, symbol tables and arrays. The caller frees all, also on failure. */
+static wf_status read_all(wf__cursor *cursor, header *h, wf__csr *csr, wf_symbols **isymbols,
+                          wf_symbols **osymbols, wf_error *err) {
+  WF__TRY(read_header(cursor, h, err));
+  if (h->flags & FLAG_ISYMBOLS) WF__TRY(wf__symbols_read_binary(cursor, isymbols, err));
+  if (h->flags & FLAG_OSYMBOLS) WF__TRY(wf__symbols_read_binary(cursor, osymbols, err));
+  return read_body(cursor, h, csr, err);
+}
+
+static wf_status read_inner(wf__cursor *cursor, const wf__openfst_header *outer, uint64_t limit,
+                            wf__csr *csr, wf_error *err) {
+  header h = {.target_limit = limit, .depth = outer->depth + 1};
+  wf_symbols *isymbols = NULL, *osymbols = NULL;
+  if (h.depth > 1)
+    return wf__cursor_fail(cursor, err, WF_ERR_UNSUPPORTED, "an edit fst in an edit fst");
+  wf_status status = read_all(cursor, &h, csr, &isymbols, &osymbols, err);
+  wf_symbols_free(isymbols);
+  wf_symbols_free(osymbols);
+  if (status == WF_OK && h.semiring != outer->semiring)
+    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "an fst of another arc type within an fst");
+  return status;
+}
+
+wf_status wf__openfst_read_next(wf__cursor *cursor, wf_fst **out, wf_fst_format *format,
+                                wf_error *err) {
   *out = NULL;
-  wf__cursor cursor = wf__cursor_of(input);
-  struct header h = {0};
+  header h = {0};
   wf__csr csr = {0};
   wf_symbols *isymbols = NULL, *osymbols = NULL;
-  wf_status status = read_header(&cursor, &h, err);
-  if (status == WF_OK && (h.flags & FLAG_ISYMBOLS))
-    status = wf__symbols_read_binary(&cursor, &isymbols, err);
-  if (status == WF_OK && (h.flags & FLAG_OSYMBOLS))
-    status = wf__symbols_read_binary(&cursor, &osymbols, err);
-  if (status == WF_OK) status = read_body(&cursor, &h, &csr, err);
+  wf_status status = read_all(cursor, &h, &csr, &isymbols, &osymbols, err);
   if (status == WF_OK)
     status = wf__fst_from_csr(&csr, h.start, h.semiring, isymbols, osymbols, out, err);
-  if (h.weight_bytes == 8)
-    *format = h.is_const ? WF_FORMAT_OPENFST_CONST_LOG64 : WF_FORMAT_OPENFST_VECTOR_LOG64;
-  else
-    *format = h.is_const ? WF_FORMAT_OPENFST_CONST : WF_FORMAT_OPENFST_VECTOR;
+  *format = h.format;
+  if (h.weight_bytes == 8 && h.format == WF_FORMAT_OPENFST_VECTOR)
+    *format = WF_FORMAT_OPENFST_VECTOR_LOG64;
+  if (h.weight_bytes == 8 && h.format == WF_FORMAT_OPENFST_CONST)
+    *format = WF_FORMAT_OPENFST_CONST_LOG64;
   wf__csr_free(&csr);
   wf_symbols_free(isymbols);
   wf_symbols_free(osymbols);
   return status;
+}
+
+wf_status wf__openfst_read(const wf__input *input, wf_fst **out, wf_fst_format *format,
+                           wf_error *err) {
+  wf__cursor cursor = wf__cursor_of(input);
+  WF__TRY(wf__openfst_read_next(&cursor, out, format, err));
+  if (wf__cursor_left(&cursor) == 0) return WF_OK;
+  wf_fst_free(*out);
+  *out = NULL;
+  return wf__cursor_fail(&cursor, err, WF_ERR_FORMAT, "%llu bytes follow the last arc",
+                         (unsigned long long)wf__cursor_left(&cursor));
 }

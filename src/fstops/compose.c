@@ -2,6 +2,8 @@
  * symbols and origins to the result.
  *
  *   OpenFst's order, failure arcs   compose_search
+ *   a result far smaller than       compose_search without preparing the inputs, in both orders
+ *   the inputs
  *   canonical order                 compose_rows if there are few pairs of states. Otherwise
  *                                   compose_search; if it reaches too large a part of all pairs, it
  *                                   gives up and compose_rows starts instead. */
@@ -135,13 +137,16 @@ static wf_status compose_pair(const wf_fst *a, const wf_fst *b, const wf_compose
   wf__compose_job job = job_of(o);
   job.a = &sides[0];
   job.b = &sides[1];
-  if (!job.canonical && o->phi_label == 0) WF__TRY(compose_small(a, b, job, out, &gave_up, err));
+  if (o->phi_label == 0) WF__TRY(compose_small(a, b, job, out, &gave_up, err));
   if (!gave_up) return WF_OK;
   wf_status status = make_sides((const wf_fst *const[]){a, b}, 2, o, sides, err);
+  if (status == WF_OK && o->lookahead && sides[1].fail_next == NULL)
+    status = wf__lookahead_create(&sides[0], &sides[1], &job.lookahead, err);
   if (status == WF_OK) status = compose_sides(&job, out, err);
   if (status == WF_OK && out->with_origins)
     status = unsort_origins(a, b, &sides[0], &sides[1], out, err);
   if (status != WF_OK) wf__compose_output_free(out);
+  wf__lookahead_free(job.lookahead);
   wf__compose_side_free(&sides[0]);
   wf__compose_side_free(&sides[1]);
   return status;

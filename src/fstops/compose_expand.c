@@ -17,6 +17,7 @@
 /* Arguments of the functions that expand a state. */
 struct expansion {
   const wf__compose_side *a, *b;
+  const wf__lookahead *lookahead; /* may be NULL */
   wf__expanded *out;
 };
 
@@ -44,9 +45,13 @@ INLINE wf_status reserve(struct expansion *x, uint64_t count, wf_error *err) {
   return wf__vec_grow(&x->out->triples, count, "arcs", err);
 }
 
-/* Adds a candidate. `a` and `b` are the arcs that it combines; NULL if that side waits. */
+/* Adds a candidate, unless look-ahead finds its target dead. `a` and `b` are the arcs that it
+ * combines; NULL if that side waits. */
 INLINE void emit(struct expansion *x, const wf_arc *a, const wf_arc *b, wf_arc arc,
                  uint64_t triple) {
+  if (x->lookahead != NULL &&
+      !wf__lookahead_alive(x->lookahead, wf__compose_a(triple), wf__compose_b(triple)))
+    return;
   x->out->triples.data[x->out->triples.size++] = triple;
   x->out->arcs.data[x->out->arcs.size++] = arc;
   if (x->out->with_origins)
@@ -184,7 +189,7 @@ INLINE wf_status expand_led(struct expansion *x, bool a_leads, uint64_t triple, 
 
 wf_status wf__compose_expand(const wf__compose_job *job, uint64_t triple, wf__expanded *out,
                              wf_error *err) {
-  struct expansion x = {.a = job->a, .b = job->b, .out = out};
+  struct expansion x = {.a = job->a, .b = job->b, .lookahead = job->lookahead, .out = out};
   uint32_t a_state = wf__compose_a(triple), b_state = wf__compose_b(triple);
   struct span a = span_of(x.a, a_state), b = span_of(x.b, b_state);
   float a_final = x.a->view.final_cost[a_state], b_final = x.b->view.final_cost[b_state];

@@ -9,6 +9,7 @@
 #define WF_FSTOPS_COMPOSE_JOB_H
 
 #include "base/threads.h"
+#include "fstops/compose_lookahead.h"
 #include "fstops/compose_side.h"
 
 typedef struct wf__compose_chain wf__compose_chain;
@@ -16,6 +17,7 @@ typedef struct wf__compose_chain wf__compose_chain;
 typedef struct wf__compose_job {
   const wf__compose_side *a, *b; /* sorted by the label that is matched */
   wf__compose_chain *left;       /* makes the states of `a`; NULL: they are all there */
+  wf__lookahead *lookahead;      /* NULL: dead pairs are made, too */
   int filter;
   bool connect, canonical;
   uint64_t max_states, max_bytes; /* UINT64_MAX: no limit */

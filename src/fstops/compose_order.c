@@ -1,5 +1,7 @@
 /* compose_order.c - renumbers the states of a composition in canonical order. Two stable counting
- * sorts give the order; then the arrays are copied. */
+ * sorts give the order, or a sort by comparison if there are few states; then the arrays are
+ * copied.
+ */
 #include "fstops/compose_order.h"
 
 #include <string.h>
@@ -7,6 +9,8 @@
 #include "fstops/compose_chain.h"
 #include "fstops/compose_filter.h"
 #include "fstops/compose_states.h"
+
+enum { FEW_SHARE = 16 }; /* states are few if there are this many times as many keys */
 
 /* Sort key of a triple: (filter state, state of b) in pass 0, the state of a in pass 1. */
 static uint64_t digit_of(uint64_t triple, int pass, uint64_t num_b) {
@@ -86,6 +90,32 @@ static wf_status rank_left(const wf__compose_chain *left, uint64_t *triples, uin
   return status;
 }
 
+/* The key of a state of a small result. */
+struct place {
+  uint64_t high, low; /* pass 1, pass 0 */
+  uint32_t state;
+};
+
+static int compare_places(const void *x, const void *y) {
+  const struct place *a = x, *b = y;
+  if (a->high != b->high) return a->high < b->high ? -1 : 1;
+  return (a->low > b->low) - (a->low < b->low);
+}
+
+/* Sorts few states by comparison, so that the time does not depend on the size of the inputs. */
+static wf_status sort_few(const uint64_t *triples, uint64_t n, uint64_t num_b, uint32_t *order,
+                          wf_error *err) {
+  struct place *places = wf__alloc(n, sizeof *places);
+  if (places == NULL) return wf__fail_memory(err, n * sizeof *places, "an order of states");
+  for (uint64_t i = 0; i < n; i++)
+    places[i] =
+        (struct place){digit_of(triples[i], 1, num_b), digit_of(triples[i], 0, num_b), (uint32_t)i};
+  qsort(places, n, sizeof *places, compare_places);
+  for (uint64_t i = 0; i < n; i++) order[i] = places[i].state;
+  free(places);
+  return WF_OK;
+}
+
 /* Writes the states in canonical order to `order` [n]. `other` [n] is scratch. */
 static wf_status order_of(const wf__compose_job *job, uint64_t *triples, uint64_t n,
                           uint32_t *order, uint32_t *other, wf_error *err) {
@@ -96,6 +126,7 @@ static wf_status order_of(const wf__compose_job *job, uint64_t *triples, uint64_
                                                              job->b->has_epsilons),
                  num_digits = num_a > num_b_digits ? num_a : num_b_digits;
   if (job->left != NULL) WF__TRY(rank_left(job->left, triples, n, err));
+  if (n < num_digits / FEW_SHARE) return sort_few(triples, n, num_b, order, err);
   uint64_t *first = wf__alloc(num_digits + 1, sizeof *first);
   if (first == NULL) return wf__fail_memory(err, num_digits * 8, "an order of states");
   sort_pass(triples, NULL, other, n, 0, num_b, first, num_b_digits);

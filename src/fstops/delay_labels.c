@@ -10,40 +10,22 @@
  * After pushing towards the start, the string pending at a state is a suffix of the string that was
  * pushed past it (no label is emitted later than before), so there are few of them. After pushing
  * towards the final states there can be exponentially many, so the caller sets a limit. */
+#include "fstops/pair_table.h"
 #include "fstops/push.h"
-
-struct waiting {
-  uint32_t state; /* num_states: the added final state */
-  uint32_t string;
-};
 
 struct delay {
   wf__strings *strings;
   const wf__pushed *pushed;
   uint64_t num_states;
-  WF__VEC(struct waiting) states; /* states of the result, in order of discovery */
-  wf__map64 map;                  /* state << 32 | string -> number in `states` */
+  wf__pairs states; /* (state, string); state num_states is the added final state */
   wf__csr made;
 };
-
-static wf_status find_state(struct delay *d, uint32_t state, uint32_t string, uint32_t *out,
-                            wf_error *err) {
-  bool fresh;
-  if (d->states.size > WF__MAX_STATES)
-    return wf__fail(err, WF_ERR_LIMIT, "more than %llu states for pushed labels",
-                    (unsigned long long)WF__MAX_STATES);
-  WF__TRY(wf__map64_insert(&d->map, (uint64_t)state << 32 | string, (uint32_t)d->states.size, out,
-                           &fresh, "states", err));
-  if (!fresh) return WF_OK;
-  struct waiting waiting = {state, string};
-  return wf__vec_push(&d->states, waiting, "states", err);
-}
 
 /* Adds an arc that emits the first label of `string`. The rest is pending in its target state. */
 static wf_status put_arc(struct delay *d, wf_arc arc, uint32_t string, wf_error *err) {
   uint32_t rest = string == 0 ? 0 : wf__string_rest(d->strings, string);
   arc.olabel = string == 0 ? 0 : (int32_t)wf__string_label(d->strings, string);
-  WF__TRY(find_state(d, arc.nextstate, rest, &arc.nextstate, err));
+  WF__TRY(wf__pairs_find(&d->states, arc.nextstate, rest, &arc.nextstate, err));
   return wf__csr_push(&d->made, arc, err);
 }
 
@@ -53,25 +35,25 @@ static wf_status make_last(struct delay *d, uint32_t string, wf_error *err) {
                      : put_arc(d, (wf_arc){.nextstate = (uint32_t)d->num_states}, string, err);
 }
 
-static wf_status make_state(struct delay *d, struct waiting at, wf_error *err) {
+static wf_status make_state(struct delay *d, wf__pair at, wf_error *err) {
   const wf__csr *csr = d->pushed->csr;
   const uint32_t *potential = d->pushed->potential, *final_string = d->pushed->final_string;
-  if (at.state == d->num_states) return make_last(d, at.string, err);
-  float final_cost = csr->final_cost.data[at.state];
-  uint32_t at_end = at.string;
+  if (at.first == d->num_states) return make_last(d, at.second, err);
+  float final_cost = csr->final_cost.data[at.first];
+  uint32_t at_end = at.second;
   if (final_cost != INFINITY && final_string != NULL)
-    WF__TRY(wf__string_concat(d->strings, at.string, final_string[at.state], &at_end, err));
+    WF__TRY(wf__string_concat(d->strings, at.second, final_string[at.first], &at_end, err));
   bool pending = final_cost != INFINITY && at_end != 0;
   WF__TRY(wf__csr_add_state(&d->made, pending ? INFINITY : final_cost, err));
-  uint64_t end = at.state + 1 < d->num_states ? csr->arc_off.data[at.state + 1] : csr->arcs.size;
-  for (uint64_t i = csr->arc_off.data[at.state]; i < end; i++) {
+  uint64_t end = at.first + 1 < d->num_states ? csr->arc_off.data[at.first + 1] : csr->arcs.size;
+  for (uint64_t i = csr->arc_off.data[at.first]; i < end; i++) {
     wf_arc arc = csr->arcs.data[i];
     uint32_t string = (uint32_t)arc.olabel;
     bool dead = potential != NULL && potential[arc.nextstate] == WF__STRING_NONE;
     if (dead)
       string = string == 0 ? 0 : wf__string_of((int32_t)wf__string_label(d->strings, string));
     else
-      WF__TRY(wf__string_concat(d->strings, at.string, string, &string, err));
+      WF__TRY(wf__string_concat(d->strings, at.second, string, &string, err));
     WF__TRY(put_arc(d, arc, string, err));
   }
   return pending ? put_arc(d, (wf_arc){.nextstate = (uint32_t)d->num_states, .weight = final_cost},
@@ -86,19 +68,20 @@ static void number_states(const struct delay *d, uint32_t *first, uint32_t *numb
                           uint32_t *order) {
   uint32_t next = 0;
   for (uint64_t s = 0; s <= d->num_states; s++) first[s] = UINT32_MAX;
-  for (uint64_t k = 0; k < d->states.size; k++)
-    if (first[d->states.data[k].state] == UINT32_MAX) first[d->states.data[k].state] = (uint32_t)k;
+  for (uint64_t k = 0; k < d->states.list.size; k++)
+    if (first[d->states.list.data[k].first] == UINT32_MAX)
+      first[d->states.list.data[k].first] = (uint32_t)k;
   for (uint64_t s = 0; s < d->num_states; s++)
     if (first[s] != UINT32_MAX) order[next++] = first[s];
-  for (uint64_t k = 0; k < d->states.size; k++) {
-    uint32_t state = d->states.data[k].state;
+  for (uint64_t k = 0; k < d->states.list.size; k++) {
+    uint32_t state = d->states.list.data[k].first;
     if (state == d->num_states || first[state] != k) order[next++] = (uint32_t)k;
   }
   for (uint32_t k = 0; k < next; k++) number[order[k]] = k;
 }
 
 static wf_status write_result(struct delay *d, int64_t *start, wf__csr *out, wf_error *err) {
-  uint64_t count = d->states.size;
+  uint64_t count = d->states.list.size;
   uint32_t *number = wf__alloc(count, sizeof *number), *order = wf__alloc(count, sizeof *order),
            *first = wf__alloc(d->num_states + 1, sizeof *first);
   bool fine = number != NULL && order != NULL && first != NULL;
@@ -126,13 +109,14 @@ wf_status wf__delay_labels(wf__strings *strings, const wf__pushed *pushed, uint6
   struct delay d = {
       .strings = strings, .pushed = pushed, .num_states = pushed->csr->final_cost.size};
   uint32_t first;
-  wf_status status = *start >= 0 ? find_state(&d, (uint32_t)*start, 0, &first, err) : WF_OK;
-  for (uint64_t k = 0; status == WF_OK && k < d.states.size && d.states.size <= most_states; k++)
-    status = make_state(&d, d.states.data[k], err);
-  *fits = d.states.size <= most_states;
+  wf_status status =
+      *start >= 0 ? wf__pairs_find(&d.states, (uint32_t)*start, 0, &first, err) : WF_OK;
+  for (uint64_t k = 0;
+       status == WF_OK && k < d.states.list.size && d.states.list.size <= most_states; k++)
+    status = make_state(&d, d.states.list.data[k], err);
+  *fits = d.states.list.size <= most_states;
   if (status == WF_OK && *fits) status = write_result(&d, start, out, err);
-  wf__vec_free(&d.states);
-  wf__map64_free(&d.map);
+  wf__pairs_free(&d.states);
   wf__csr_free(&d.made);
   return status;
 }

@@ -217,6 +217,12 @@ wf_status wf_determinize(const wf_fst *fst, const wf_determinize_options *option
   *out = NULL;
   wf_determinize_options o;
   WF__TRY(wf__options_take(wf__determinize_table(), options, &o, err));
+  o.allow_nonfunctional = o.allow_nonfunctional || o.det_type == 2;
+  if (o.det_type == WF__DET_ALL_OUTPUTS && o.rmepsilon &&
+      !(wf__fst_local_properties(fst) & WF_PROP_NO_IEPSILONS))
+    return wf__fail(err, WF_ERR_UNSUPPORTED,
+                    "cannot keep all outputs and remove epsilons in one call; use epsnormalize or "
+                    "rmepsilon first");
   wf_fst *trimmed;
   WF__TRY(wf_connect(fst, &trimmed, err));
   wf_status status = determinize_trimmed(trimmed, &o, out, err);

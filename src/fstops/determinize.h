@@ -12,6 +12,9 @@
 #include "fstops/shortest_distance.h"
 #include "fstops/string_pool.h"
 
+/* det_type=nonfunctional: a state may be in a subset several times, with different strings. */
+#define WF__DET_ALL_OUTPUTS 1
+
 typedef struct wf__det_element {
   uint32_t state;
   uint32_t string;

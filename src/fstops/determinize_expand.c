@@ -106,6 +106,19 @@ static wf_status join(wf__det_worker *worker, wf__det_candidate *into,
   return WF_OK;
 }
 
+/* Puts elements of one state in the order of their strings: a subset of several outputs for one
+ * state, as det_type=nonfunctional has them, must not depend on the order of paths. */
+static void order_strings(wf__det_element *elements, uint64_t size) {
+  for (uint64_t i = 1; i < size; i++) {
+    wf__det_element moved = elements[i];
+    uint64_t j = i;
+    for (; j > 0 && elements[j - 1].state == moved.state && elements[j - 1].string > moved.string;
+         j--)
+      elements[j] = elements[j - 1];
+    elements[j] = moved;
+  }
+}
+
 /* Makes the target subset of a run with several target states. The common output prefix and the
  * total cost go to `arc`. */
 static wf_status split_off(wf__det_worker *worker, const wf__det_candidate *run, uint64_t size,
@@ -128,6 +141,7 @@ static wf_status split_off(wf__det_worker *worker, const wf__det_candidate *run,
     WF__TRY(
         wf__residual_without_prefix(worker, run[i].string, prefix_size, &elements[i].string, err));
   }
+  if (det->o.det_type == WF__DET_ALL_OUTPUTS) order_strings(elements, size);
   arc->olabel = (int32_t)prefix;
   arc->weight = wf__cost_to_float(total);
   arc->nextstate = WF__DET_SEVERAL | (uint32_t)out->targets.size;
@@ -139,15 +153,23 @@ static wf_status split_off(wf__det_worker *worker, const wf__det_candidate *run,
   return wf__vec_push(&out->targets, target, "a subset", err);
 }
 
+/* Adds a way (a path to the state of its key) to those before, or joins it with the one to the same
+ * state; if all outputs are kept, with the one of the same output. */
+static wf_status add_way(wf__det_worker *worker, wf__det_candidate *ways, uint64_t *size,
+                         const wf__det_candidate *way, wf_error *err) {
+  uint64_t at = *size;
+  while (at > 0 && ways[at - 1].key == way->key && worker->det->o.det_type == WF__DET_ALL_OUTPUTS &&
+         ways[at - 1].string != way->string)
+    at--;
+  if (at > 0 && ways[at - 1].key == way->key) return join(worker, &ways[at - 1], way, err);
+  ways[(*size)++] = *way;
+  return WF_OK;
+}
+
 static wf_status emit_run(wf__det_worker *worker, wf__det_candidate *run, uint64_t size,
                           wf_error *err) {
   uint64_t kept = 1;
-  for (uint64_t i = 1; i < size; i++) {
-    if (run[i].key == run[kept - 1].key)
-      WF__TRY(join(worker, &run[kept - 1], &run[i], err));
-    else
-      run[kept++] = run[i];
-  }
+  for (uint64_t i = 1; i < size; i++) WF__TRY(add_way(worker, run, &kept, &run[i], err));
   wf_arc arc = {.ilabel = (int32_t)(run[0].key >> 32)};
   if (kept == 1) {
     arc.olabel = (int32_t)run[0].string;
@@ -163,15 +185,29 @@ static wf_status emit_run(wf__det_worker *worker, wf__det_candidate *run, uint64
 
 /* --- states ------------------------------------------------------------------------------ */
 
-/* Sets the final cost of worker->current. If an output string is left at the end, adds an arc that
- * emits it instead. The arc is inserted among the sorted arcs of the state, which begin at `first`.
- */
+/* Adds an arc that emits an output string left at the end. The arc is inserted among the sorted
+ * arcs of the state, which begin at `first`. */
+static wf_status emit_last_string(wf__det_worker *worker, uint64_t first,
+                                  const wf__det_candidate *way, wf_error *err) {
+  wf_arc arc = {.ilabel = worker->det->o.subsequential_label,
+                .olabel = (int32_t)way->string,
+                .weight = wf__cost_to_float(way->cost),
+                .nextstate = WF__DET_SINK};
+  WF__TRY(wf__vec_push(&worker->out->arcs, arc, "arcs", err));
+  wf_arc *arcs = worker->out->arcs.data;
+  uint64_t at = worker->out->arcs.size - 1;
+  for (; at > first && arcs[at - 1].ilabel > arc.ilabel; at--) arcs[at] = arcs[at - 1];
+  arcs[at] = arc;
+  return WF_OK;
+}
+
+/* Sets the final cost of worker->current, or adds arcs that emit the outputs left at the end. */
 static wf_status emit_final(wf__det_worker *worker, uint64_t first, float *final_cost,
                             wf_error *err) {
   const wf__determinizer *det = worker->det;
-  wf__det_candidate sum = {.key = WF__MAP64_NONE, .cost = INFINITY};
-  bool any = false;
   *final_cost = INFINITY;
+  worker->found.size = 0;
+  WF__TRY(wf__vec_grow(&worker->found, worker->current.size, "final outputs", err));
   for (uint64_t k = 0; k < worker->current.size; k++) {
     wf__det_element element = worker->current.data[k];
     if (!wf__is_final(&det->view, element.state)) continue;
@@ -183,27 +219,17 @@ static wf_status emit_final(wf__det_worker *worker, uint64_t first, float *final
         .key = WF__MAP64_NONE,
         .cost = (double)element.cost + (double)det->view.final_cost[element.state],
         .string = element.string};
-    if (any)
-      WF__TRY(join(worker, &sum, &way, err));
-    else
-      sum = way;
-    any = true;
+    WF__TRY(add_way(worker, worker->found.data, &worker->found.size, &way, err));
   }
-  if (!any) return WF_OK;
-  if (sum.string == 0) {
-    *final_cost = wf__cost_to_float(sum.cost);
+  for (uint64_t k = 0; k < worker->found.size; k++) {
+    const wf__det_candidate *way = &worker->found.data[k];
+    if (way->string != 0) {
+      WF__TRY(emit_last_string(worker, first, way, err));
+      continue;
+    }
+    *final_cost = wf__cost_to_float(way->cost);
     worker->dropped = worker->dropped || *final_cost == INFINITY;
-    return WF_OK;
   }
-  wf_arc arc = {.ilabel = det->o.subsequential_label,
-                .olabel = (int32_t)sum.string,
-                .weight = wf__cost_to_float(sum.cost),
-                .nextstate = WF__DET_SINK};
-  WF__TRY(wf__vec_push(&worker->out->arcs, arc, "arcs", err));
-  wf_arc *arcs = worker->out->arcs.data;
-  uint64_t at = worker->out->arcs.size - 1;
-  for (; at > first && arcs[at - 1].ilabel > arc.ilabel; at--) arcs[at] = arcs[at - 1];
-  arcs[at] = arc;
   return WF_OK;
 }
 

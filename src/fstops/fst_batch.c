@@ -357,6 +357,9 @@ wf_status wf_fst_batch_determinize(const wf_fst_batch *batch, const wf_determini
   wf_determinize_options o;
   *out = NULL;
   WF__TRY(wf__options_take(wf__determinize_table(), options, &o, err));
+  if (batch->gpu != NULL && o.det_type == 1)
+    return wf__fail(err, WF_ERR_UNSUPPORTED, "det_type=nonfunctional: only the CPU does that");
+  o.allow_nonfunctional = o.allow_nonfunctional || o.det_type == 2;
   wf_status status = operate_with(batch, DETERMINIZE, &o, out, err);
   return status == WF_ERR_NOT_DETERMINIZABLE && batch->gpu != NULL ? explain(batch, &o, err)
                                                                    : status;

@@ -51,6 +51,12 @@ static void reweight_piece(void *user, uint64_t piece, int worker) {
   }
 }
 
+void wf__reweight_costs(const wf_fst_view *view, const double *dist, bool to_final, double total,
+                        wf__pool *pool, wf__csr *csr) {
+  struct reweighting reweighting = {view, csr, dist, total, to_final};
+  wf__pool_run(pool, wf__num_pieces(view->num_states), reweight_piece, &reweighting);
+}
+
 wf_status wf__push_costs(const wf_fst_view *view, bool to_final, bool remove_total, double delta,
                          wf__pool *pool, wf__csr *csr, double *out_total, wf_error *err) {
   double *dist;
@@ -59,8 +65,7 @@ wf_status wf__push_costs(const wf_fst_view *view, bool to_final, bool remove_tot
   double total = 0;
   if (to_final && remove_total) total = total_at_final(view, dist);
   if (total == INFINITY) total = 0;
-  struct reweighting reweighting = {view, csr, dist, total, to_final};
-  wf__pool_run(pool, wf__num_pieces(view->num_states), reweight_piece, &reweighting);
+  wf__reweight_costs(view, dist, to_final, total, pool, csr);
   if (view->start >= 0 && dist[view->start] != INFINITY)
     *out_total = to_final ? -dist[view->start] : dist[view->start];
   free(dist);
@@ -193,8 +198,40 @@ static wf_status spell_late(const wf_fst_view *view, wf__strings *strings, uint3
   return status;
 }
 
-static wf_status push_labels(const wf_fst_view *view, bool to_final, double total,
+/* Number of first labels that two strings share. */
+static uint32_t common_size(const wf__strings *strings, uint32_t a, uint32_t b) {
+  uint32_t size = 0;
+  for (; a != 0 && b != 0 && wf__string_label(strings, a) == wf__string_label(strings, b); size++) {
+    a = wf__string_rest(strings, a);
+    b = wf__string_rest(strings, b);
+  }
+  return size;
+}
+
+/* Drops the suffix common to all outputs. The strings pending at final states begin with the last
+ * label, so it is their common front. */
+static void drop_suffix(const wf__csr *csr, const wf__strings *strings, uint32_t *potential) {
+  uint32_t first = WF__STRING_NONE, size = 0;
+  for (int pass = 0; pass < 2; pass++) {
+    for (uint64_t s = 0; s < csr->final_cost.size; s++) {
+      uint32_t here = potential[s];
+      if (csr->final_cost.data[s] == INFINITY || here == WF__STRING_NONE) continue;
+      if (pass == 1) {
+        potential[s] = wf__string_drop(strings, here, size);
+      } else if (first == WF__STRING_NONE) {
+        first = here;
+        size = wf__string_size(strings, here);
+      } else {
+        uint32_t common = common_size(strings, first, here);
+        if (common < size) size = common;
+      }
+    }
+  }
+}
+
+static wf_status push_labels(const wf_fst_view *view, const wf_push_options *o, double total,
                              wf__strings *strings, wf__csr *csr, int64_t *start, wf_error *err) {
+  const bool to_final = o->to_final;
   uint32_t *potential = NULL;
   wf__csr delayed = {0};
   wf__pushed pushed = {.csr = csr};
@@ -204,11 +241,13 @@ static wf_status push_labels(const wf_fst_view *view, bool to_final, double tota
   pushed.potential = potential;
   wf_status status;
   if (to_final) {
+    if (o->remove_common_affix) drop_suffix(csr, strings, potential);
     status = spell_late(view, strings, potential, csr, start, err);
     if (status == WF_OK) status = wf__prepend(strings, 0, total, csr, start, err);
   } else {
-    uint32_t prefix =
-        view->start >= 0 && potential[view->start] != WF__STRING_NONE ? potential[view->start] : 0;
+    uint32_t prefix = 0;
+    if (view->start >= 0 && potential[view->start] != WF__STRING_NONE && !o->remove_common_affix)
+      prefix = potential[view->start];
     status = wf__prepend(strings, prefix, total, csr, start, err);
     if (status == WF_OK)
       status = wf__delay_labels(strings, &pushed, UINT64_MAX, start, &delayed, &fits, err);
@@ -227,7 +266,7 @@ static wf_status push(const wf_fst_view *view, const wf_push_options *o, wf__str
     WF__TRY(wf__push_costs(view, o->to_final, o->remove_total_weight, (double)o->delta, pool, csr,
                            &total, err));
   if (o->remove_total_weight && !o->to_final) total = 0;
-  if (o->push_labels) return push_labels(view, o->to_final, total, strings, csr, start, err);
+  if (o->push_labels) return push_labels(view, o, total, strings, csr, start, err);
   return wf__prepend(strings, 0, total, csr, start, err);
 }
 
@@ -238,6 +277,9 @@ wf_status wf_push(const wf_fst *fst, const wf_push_options *options, wf_fst **ou
   if (o.remove_total_weight && !o.push_weights)
     return wf__fail(err, WF_ERR_ARGUMENT,
                     "remove_total_weight applies to pushed weights; set push_weights, too");
+  if (o.remove_common_affix && !o.push_labels)
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "remove_common_affix applies to pushed labels; set push_labels, too");
   wf_fst_view view = wf_fst_get_view(fst);
   wf__strings strings = {0};
   wf__csr csr = {0};

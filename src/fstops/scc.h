@@ -12,6 +12,7 @@ typedef enum wf__arc_kind {
   WF__ARCS_ALL,
   WF__ARCS_EPSILON,       /* both labels epsilon */
   WF__ARCS_INPUT_EPSILON, /* input label epsilon */
+  WF__ARCS_OUTPUT_EPSILON,
 } wf__arc_kind;
 
 typedef struct wf__scc {
@@ -23,8 +24,9 @@ typedef struct wf__scc {
 } wf__scc;
 
 static inline bool wf__arc_is(const wf_arc *arc, wf__arc_kind kind) {
-  return kind == WF__ARCS_ALL ||
-         (arc->ilabel == 0 && (kind == WF__ARCS_INPUT_EPSILON || arc->olabel == 0));
+  if (kind == WF__ARCS_ALL) return true;
+  return (arc->ilabel == 0 || kind == WF__ARCS_OUTPUT_EPSILON) &&
+         (arc->olabel == 0 || kind == WF__ARCS_INPUT_EPSILON);
 }
 
 /* Finds the components of all states, including those that the start does not reach (Tarjan 1972,

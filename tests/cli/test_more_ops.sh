@@ -1,0 +1,140 @@
+# map, difference, replace, encode, epsnormalize, synchronize, disambiguate, condense, reweight, isomorphic and far: the same results as OpenFst's tools, and errors.
+# shellcheck shell=bash
+printf '0 1 1 2 0.5\n0 2 2 0 1\n1 2 0 3\n1 2 0 3 2\n2 0.25\n' >a.txt
+printf '0 1 1 1\n1 1 2 2\n1 2 3 3\n1\n2\n' >accept.txt
+printf '0 1 1 1\n1 2 3 3\n2\n' >minus.txt
+printf '0 1 1 1 1\n0 2 1 1 2\n1 3 2 2\n2 3 2 2\n0 3 3 3\n3\n' >ambiguous.txt
+for name in a accept minus ambiguous; do fstcompile $name.txt $name.fst; done
+
+# same OUR_FILE THEIR_FILE: identical states and arcs
+same() {
+  fstequal "$1" "$2" || { echo "$1 and $2 differ"; fstprint "$1"; echo --; fstprint "$2"; exit 1; }
+}
+for type in arc_sum arc_unique identity input_epsilon invert output_epsilon quantize rmweight superfinal to_log to_std; do
+  fstmap --map_type=$type a.fst want.fst
+  "$WARPFST" map --map_type=$type a.fst got.fst && same got.fst want.fst
+done
+for type in plus times; do
+  fstmap --map_type=$type --weight=0.75 a.fst want.fst
+  "$WARPFST" map --map_type=$type --weight=0.75 a.fst got.fst && same got.fst want.fst
+done
+fstmap --map_type=power --power=2 a.fst want.fst
+"$WARPFST" map --map_type=power --power=2 a.fst got.fst && same got.fst want.fst
+fstdifference accept.fst minus.fst want.fst
+"$WARPFST" difference accept.fst minus.fst got.fst && same got.fst want.fst
+fstdisambiguate ambiguous.fst want.fst
+"$WARPFST" disambiguate ambiguous.fst got.fst && same got.fst want.fst
+fstsynchronize a.fst want.fst
+"$WARPFST" synchronize a.fst got.fst && same got.fst want.fst
+for side in "" --eps_norm_output; do
+  # shellcheck disable=SC2086
+  fstepsnormalize $side a.fst want.fst
+  # shellcheck disable=SC2086
+  "$WARPFST" epsnormalize $side a.fst got.fst && "$WARPFST" randequivalent got.fst want.fst
+done
+"$WARPFST" epsnormalize --eps_norm_type=output a.fst got2.fst && cmp got.fst got2.fst
+"$WARPFST" shortestdistance --reverse a.fst potentials
+for flag in "" --to_final; do
+  # shellcheck disable=SC2086
+  fstreweight $flag a.fst potentials want.fst
+  # shellcheck disable=SC2086
+  "$WARPFST" reweight $flag a.fst potentials got.fst && same got.fst want.fst
+done
+printf '0 1 1 1\n1 0 2 2\n1 2 3 3\n2 2 4 4\n2 1\n' | fstcompile - cyclic.fst
+"$WARPFST" condense cyclic.fst | "$WARPFST" print - >got.txt
+printf '0\t1\t3\t3\n1\t1\n' | cmp - got.txt
+
+# calls: 100 and 101 are the labels of two fsts
+printf '0 1 1 100 0.5\n1 2 2 101\n2 0.25\n' | fstcompile - root.fst
+printf '0 1 5 6 1\n1 2\n' | fstcompile - first.fst
+printf '0 1 7 100\n1\n' | fstcompile - second.fst
+for flags in "" --call_arc_labeling=output --call_arc_labeling=both "--return_arc_labeling=both --return_label=9" --epsilon_on_replace; do
+  # shellcheck disable=SC2086
+  fstreplace $flags root.fst 99 first.fst 100 second.fst 101 want.fst
+  # shellcheck disable=SC2086
+  "$WARPFST" replace $flags root.fst 99 first.fst 100 second.fst 101 got.fst && same got.fst want.fst
+done
+
+# tables of labels in each other's files
+for flags in --encode_labels --encode_weights "--encode_labels --encode_weights"; do
+  # shellcheck disable=SC2086
+  fstencode $flags a.fst theirs.table want.fst
+  # shellcheck disable=SC2086
+  "$WARPFST" encode $flags a.fst ours.table got.fst && same got.fst want.fst
+  cmp ours.table theirs.table
+  fstencode --decode got.fst ours.table want.fst
+  "$WARPFST" encode --decode want.fst theirs.table got.fst >out 2>&1 && exit 1 # decoded already
+  fstencode --encode_reuse accept.fst theirs.table want.fst
+  "$WARPFST" encode --encode_reuse accept.fst ours.table got.fst && same got.fst want.fst
+  "$WARPFST" encode --decode got.fst ours.table got2.fst && same got2.fst accept.fst # the table has the new labels, unlike OpenFst's
+done
+
+"$WARPFST" isomorphic a.fst a.fst
+"$WARPFST" determinize --det_type=nonfunctional a.fst got.fst && "$WARPFST" randequivalent got.fst a.fst
+printf '1 0 1 1\n0\n' | fstcompile - b.fst
+printf '0 1 1 1\n1\n' | fstcompile --keep_state_numbering - c.fst
+"$WARPFST" isomorphic b.fst c.fst
+! "$WARPFST" isomorphic a.fst c.fst 2>err || exit 1
+grep -q 'states 0 and 0 have' err
+"$WARPFST" isomorphic --quiet a.fst c.fst >out 2>&1 && exit 1
+[ ! -s out ]
+
+# the figures of fstinfo
+for file in a accept minus ambiguous cyclic; do
+  fstinfo $file.fst | sed -n 's/^# of connected components *//p; s/^# of strongly conn components *//p; s/^input label multiplicity *//p; s/^output label multiplicity *//p; s/^string *//p; s/^weighted cycles *//p; s/^cyclic at initial state *//p' |
+    sort >want.txt
+  "$WARPFST" info $file.fst | sed -n 's/^connected components *//p; s/^strongly connected components *//p; s/^input label multiplicity *//p; s/^output label multiplicity *//p; s/^string *//p; s/^weighted cycles *//p; s/^cyclic at the start state *//p' |
+    sed 's/^yes$/y/; s/^no$/n/' | sort >got.txt
+  cmp got.txt want.txt || { echo "$file"; cat got.txt; echo --; cat want.txt; exit 1; }
+done
+
+# archives
+for type in sttable stlist; do
+  farcreate --far_type=$type a.fst b.fst theirs.far
+  "$WARPFST" far create --far_type=$type a.fst b.fst ours.far
+  farequal ours.far theirs.far && "$WARPFST" far equal ours.far theirs.far && "$WARPFST" far isomorphic ours.far theirs.far
+  rm -rf unpacked && mkdir unpacked
+  "$WARPFST" far extract --filename_prefix=unpacked/ theirs.far && same unpacked/a.fst a.fst && same unpacked/b.fst b.fst
+  "$WARPFST" far info --list_fsts theirs.far >info.txt
+  grep -q "^archive type *$type" info.txt && grep -q '^fsts *2' info.txt && grep -q '^arcs *5' info.txt && grep -q '^a.fst *3 *4 *1$' info.txt
+  farcreate --far_type=$type a.fst c.fst theirs.far
+  ! "$WARPFST" far equal ours.far theirs.far 2>err || exit 1
+  grep -q "key 'b.fst' in the first archive, 'c.fst' in the second" err
+done
+"$WARPFST" far create --generate_keys=3 b.fst a.fst ours.far && "$WARPFST" far info --list_fsts --begin_key=002 ours.far | grep -q '^002 *3'
+"$WARPFST" far info a.fst | grep -q '^fsts *1'
+
+# strings of paths
+printf '0 1 97 98 0.5\n1 2 195 0\n1 3 0 99 1\n2 3 169 233\n3 1\n' | fstcompile - strings.fst
+"$WARPFST" print --strings --token-type=byte strings.fst >got.txt
+printf 'a\303\251\tb\351\t1.5\na\tbc\t2.5\n' | cmp - got.txt
+"$WARPFST" print --strings --token-type=utf8 strings.fst out.txt
+printf 'a\303\203\302\251\tb\303\251\t1.5\na\tbc\t2.5\n' | cmp - out.txt
+printf '<eps> 0\nx 97\ny 98\n' >table.txt
+[ "$("$WARPFST" print --strings --isymbols=table.txt --osymbols=table.txt strings.fst | head -1)" = "x 195 169	y 233	1.5" ]
+[ "$("$WARPFST" project strings.fst | "$WARPFST" print --strings | tail -1)" = "97	2.5" ]
+
+# refuses CODE TEXT COMMAND...: the command exits with CODE, and its message contains TEXT
+refuses() {
+  local code=$1 text=$2 got=0
+  shift 2
+  "$WARPFST" "$@" 2>message >out || got=$?
+  [ "$got" = "$code" ] || { echo "$*: exit $got, not $code"; cat message; exit 1; }
+  grep -q -e "$text" message || { echo "$*: no '$text' in:"; cat message; exit 1; }
+  [ ! -e none.fst ] || { echo "$*: left an output"; exit 1; }
+}
+refuses 2 'acceptor without weights' difference accept.fst a.fst none.fst
+refuses 2 'not a label' replace root.fst x none.fst
+refuses 2 'calls itself' replace root.fst 99 second.fst 100 second.fst 101 none.fst
+refuses 2 'listed twice' replace root.fst 99 first.fst 99 none.fst
+refuses 2 'labels, weights or both' encode a.fst ours.table none.fst
+refuses 3 'not a table' encode --decode a.fst a.fst none.fst
+refuses 2 'different numbers of input and output' synchronize <(printf '0 0 1 0 1\n0\n' | fstcompile) none.fst
+printf '0 x\n' >potentials
+refuses 3 'potentials:1' reweight a.fst potentials none.fst
+refuses 2 "key 'a.fst' comes after 'b.fst'" far create b.fst a.fst none.fst
+refuses 3 'not an archive' far info a.txt
+refuses 2 'cannot go to standard output' far create a.fst -
+refuses 4 'more than 1 strings' print --strings --max-strings=1 strings.fst
+refuses 4 'has a cycle' print --strings cyclic.fst
+refuses 2 'is not symbol, byte or utf8' print --strings --token-type=word strings.fst

@@ -1,0 +1,121 @@
+"""The operations of warpfst_ops.h and archives: checked against an enumeration of all paths, and against each other."""
+
+import math
+
+import numpy as np
+import pytest
+from conftest import arcs_of, best_by_strings, paths, random_fst
+
+import warpfst as wf
+
+
+def strings(fst):
+    return best_by_strings(paths(*arcs_of(fst)))
+
+
+def close(a, b):
+    return a.keys() == b.keys() and all(math.isclose(a[key], b[key], abs_tol=1e-3) for key in a)
+
+
+def test_operations_that_keep_the_paths(rng):
+    for _ in range(60):
+        _, _, fst = random_fst(rng)
+        want = strings(fst)
+        distances = wf.shortest_distance(fst, reverse=True)
+        encoder = wf.Encoder.create(labels=True)
+        kept = [
+            wf.arcmap(fst, map_type="arc_sum"),
+            wf.arcmap(fst, map_type="superfinal"),
+            wf.epsnormalize(fst),
+            wf.epsnormalize(fst, eps_norm_type="output"),
+            wf.synchronize(fst),
+            wf.condense(fst),
+            wf.reweight(fst, distances),
+            wf.reweight(fst, list(distances), to_final=True),
+            wf.determinize(fst, det_type="nonfunctional"),
+            wf.replace({7: fst}),
+            encoder.decode(encoder.encode(fst)),
+        ]
+        for k, one in enumerate(kept):
+            assert close(strings(one), want), k
+
+
+def test_disambiguate_leaves_one_path(rng):
+    for _ in range(40):
+        _, _, fst = random_fst(rng, epsilons=False)  # epsilon would be an ordinary label
+        acceptor = wf.project(fst)
+        single = wf.disambiguate(acceptor)
+        assert close(strings(single), strings(acceptor))
+        inputs = [string for string, _, _ in paths(*arcs_of(single))]
+        assert len(inputs) == len(set(inputs))
+
+
+def test_difference_and_its_errors():
+    a = wf.Fst.from_text("0 0 1 1 0.5\n0 1 2 2\n1\n")
+    b = wf.Fst.from_text("0 1 1 1\n0 1 2 2\n1\n")
+    rest = wf.difference(a, b)
+    assert wf.randequivalent(wf.union(rest, wf.compose(a, b)), a)
+    with pytest.raises(wf.ArgumentError, match="without weights"):
+        wf.difference(b, a)
+
+
+def test_replace_calls():
+    root = wf.Fst.from_text("0 1 5 101\n1\n")
+    inner = wf.Fst.from_text("0 1 6 7 2\n1\n")
+    fst = wf.replace({100: root, 101: inner}, call_arc_labeling="neither")
+    assert wf.rmepsilon(fst).to_text() == "0\t1\t6\t7\t2\n1\n"
+    assert wf.replace({101: inner, 100: root}, root=100, call_arc_labeling="neither").to_text() == fst.to_text()
+    with pytest.raises(wf.ArgumentError, match="calls itself"):
+        wf.replace({101: root})
+
+
+def test_encoder_files(tmp_path):
+    fst = wf.Fst.from_text("0 1 1 2 0.5\n1 0.25\n")
+    encoder = wf.Encoder.create(labels=True, weights=True)
+    encoded = encoder.encode(fst)
+    assert len(encoder) == 2 and "acceptor" in encoded.properties
+    encoder.write(tmp_path / "table")
+    assert wf.Encoder.read(tmp_path / "table").decode(encoded).to_text() == fst.to_text()
+    with pytest.raises(wf.FormatError):
+        (tmp_path / "bad").write_bytes((tmp_path / "table").read_bytes()[:-1])
+        wf.Encoder.read(tmp_path / "bad")
+
+
+def test_isomorphic():
+    a = wf.Fst.from_arcs([(0, 1, 1, 1, 0.5)], {1: 0.0})
+    b = wf.Fst.from_arcs([(1, 0, 1, 1, 0.5)], {0: 0.0}, start=1)
+    assert wf.isomorphic(a, b) and not wf.equal(a, b)
+    found = wf.isomorphic(a, wf.arcmap(b, map_type="rmweight"))
+    assert not found and "different arcs" in found.difference
+
+
+def test_reweight_needs_a_potential_per_state():
+    fst = wf.Fst.from_text("0 1 1 1\n1\n")
+    with pytest.raises(wf.ArgumentError, match="1 potentials for 2 states"):
+        wf.reweight(fst, np.zeros(1, dtype=np.float32))
+
+
+@pytest.mark.parametrize("far_type", ["sttable", "stlist"])
+def test_archives(tmp_path, rng, far_type):
+    fsts = {f"key {k}": random_fst(rng)[2] for k in range(5)}
+    path = tmp_path / "all.far"
+    with wf.FarWriter.create(path, far_type) as writer:
+        for key, fst in fsts.items():
+            writer.add(key, fst)
+        with pytest.raises(wf.ArgumentError, match="sorted"):
+            writer.add("a", fst)
+    with wf.FarReader.open(path) as reader:
+        assert reader.far_type == far_type
+        found = dict(reader)
+        assert list(found) == list(fsts) and all(wf.equal(found[key], fsts[key]) for key in fsts)
+        assert wf.equal(reader["key 3"], fsts["key 3"])
+        assert [key for key, _ in reader] == ["key 4"]  # goes on behind the fst that was looked up
+        with pytest.raises(wf.ArgumentError, match="no fst"):
+            reader["nothing"]
+
+
+def test_an_exception_leaves_no_archive(tmp_path):
+    with pytest.raises(RuntimeError), wf.FarWriter.create(tmp_path / "none.far") as writer:
+        writer.add("a", wf.Fst.from_text("0\n"))
+        raise RuntimeError
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,208 @@
+"""Strings and rewrite rules: rules are checked against a simulation of what they mean, the grammar of numbers against an independent speller."""
+
+import importlib.util
+import itertools
+import math
+import random
+
+import pytest
+from conftest import ROOT
+
+import warpfst as wf
+from warpfst.strings import (
+    accep,
+    any_of,
+    begin,
+    cdrewrite,
+    cross,
+    delete,
+    end,
+    insert,
+    labels_of,
+    optimize,
+    optional,
+    rewrite,
+    rewrites,
+    string_map,
+    string_paths,
+    text_of,
+)
+
+ALPHABET = "abc"
+
+
+def test_texts_and_labels():
+    table = wf.Symbols(["<eps>", "one", "two"])
+    assert labels_of("aé") == [97, 0xC3, 0xA9] and labels_of("aé", "utf8") == [97, 0xE9] and labels_of("two one", table) == [2, 1]
+    for text, kind in (("aé€😀", "byte"), ("aé€😀", "utf8"), ("two one", table)):
+        assert text_of(labels_of(text, kind), kind) == text
+    assert text_of([0xC3], "byte") == "\ufffd" and text_of([7], table) == "<7>"
+    with pytest.raises(ValueError, match="NUL"):
+        accep("a\0")
+    with pytest.raises(ValueError, match="'three' is not in the table"):
+        accep("three", token_type=table)
+    with pytest.raises(ValueError, match="token_type"):
+        accep("a", token_type="words")
+
+
+def outputs(fst):
+    return sorted((path.input, path.output, path.cost) for path in string_paths(fst))
+
+
+def test_maps():
+    assert outputs(accep("ab", 0.5)) == [("ab", "ab", 0.5)]
+    assert outputs(cross("ab", "x")) == [("ab", "x", 0.0)]
+    assert outputs(cross(string_map(["a", "bc"]), string_map(["x", "yz"]))) == [(i, o, 0.0) for i in ("a", "bc") for o in ("x", "yz")]
+    assert outputs(string_map(["a", ("b", "xyz"), ("abc", "", 1.5), ("b", "xyz", 3.0)])) == [("a", "a", 0.0), ("abc", "", 1.5), ("b", "xyz", 0.0)]
+    assert outputs(wf.concat(insert("a"), delete("bc"), optional("d"))) == [("bc", "a", 0.0), ("bcd", "ad", 0.0)]
+    assert string_map(["abc", "abd"]).num_states == 5
+    with pytest.raises(wf.ArgumentError, match="cycle"):
+        list(string_paths(wf.closure(accep("a"))))
+
+
+def test_optimize_keeps_the_pairs():
+    rng = random.Random(1)
+    for _ in range(60):
+        pairs = {(random_text(rng, 4), random_text(rng, 4)): rng.randrange(9) / 4 for _ in range(8)}
+        fst = wf.union(*(string_map([(*pair, cost)]) for pair, cost in pairs.items()))
+        small = optimize(fst)
+        assert outputs(small) == outputs(string_map((*pair, cost) for pair, cost in pairs.items())) and small.num_states <= fst.num_states
+
+
+def test_rewrites_are_the_best_first():
+    rule = string_map([("a", "x", 2.0), ("a", "y", 1.0), ("a", "z", 3.0)])
+    assert rewrite("a", rule) == "y" and [path.output for path in rewrites("a", rule, 2)] == ["y", "x"]
+    with pytest.raises(wf.ArgumentError, match="no output"):
+        rewrite("b", rule)
+
+
+# --- rules ------------------------------------------------------------------------------
+
+
+def random_text(rng, longest):
+    return "".join(rng.choice(ALPHABET) for _ in range(rng.randint(0, longest)))
+
+
+def simulate(text, pairs, left, right, simultaneous, mandatory):
+    """All results of rewriting from left to right."""
+    results = set()
+    empty = sorted({y for x, y in pairs if x == ""})
+    others = sorted({(x, y) for x, y in pairs if x != ""})
+
+    def allowed(done, at, length):
+        before = text[:at] if simultaneous else done
+        return any(before.endswith(context) for context in left) and any(text[at + length :].startswith(context) for context in right)
+
+    def insertion(done, at):
+        if empty and allowed(done, at, 0):
+            for y in empty:
+                replacement(done + y, at)
+            if mandatory:
+                return
+        replacement(done, at)
+
+    def replacement(done, at):
+        if at == len(text):
+            results.add(done)
+            return
+        found = [(x, y) for x, y in others if text.startswith(x, at) and allowed(done, at, len(x))]
+        for x, y in found:
+            insertion(done + y, at + len(x))
+        if not (found and mandatory):
+            insertion(done + text[at], at + 1)
+
+    insertion("", 0)
+    return results
+
+
+def turned(texts):
+    return [tuple(x[::-1] for x in text) if isinstance(text, tuple) else text[::-1] for text in texts]
+
+
+@pytest.mark.parametrize("direction", ["ltr", "rtl", "sim"])
+def test_rules_against_simulation(direction):
+    rng = random.Random(direction)
+    sigma_star = wf.closure(any_of(ALPHABET))
+    num_changed = 0
+    for _ in range(25):
+        pairs = [(random_text(rng, 2), random_text(rng, 2)) for _ in range(rng.randint(1, 3))]
+        if len({pair[0] == "" for pair in pairs}) > 1:  # a rule either inserts or replaces
+            pairs = [pair for pair in pairs if pair[0]]
+        left, right = ([random_text(rng, 2) for _ in range(rng.randint(1, 2))] for _ in range(2))
+        mandatory = rng.random() < 0.7
+        rule = cdrewrite(string_map(pairs), string_map(left), string_map(right), sigma_star, direction, mandatory)
+        for size in range(4):
+            for letters in itertools.product(ALPHABET, repeat=size):
+                text = "".join(letters)
+                if direction == "rtl":
+                    want = {x[::-1] for x in simulate(text[::-1], turned(pairs), turned(right), turned(left), False, mandatory)}
+                else:
+                    want = simulate(text, pairs, left, right, direction == "sim", mandatory)
+                got = {path.output for path in string_paths(wf.compose(accep(text), rule))}
+                assert got == want, (text, pairs, left, right, mandatory)
+                num_changed += want != {text}
+    assert num_changed > 100
+
+
+def test_ends_of_the_string():
+    sigma_star = wf.closure(any_of(ALPHABET))
+    first, last = cdrewrite(cross("a", "b"), begin(), "", sigma_star), cdrewrite(cross("a", "b"), "", end(), sigma_star)
+    assert rewrite("aaa", first) == "baa" and rewrite("aaa", last) == "aab" and rewrite("", first) == ""
+    middle = cdrewrite(cross("a", "b"), wf.union(begin(), accep("c")), wf.union(end(), accep("c")), sigma_star)
+    assert rewrite("aca", middle) == "bcb" and rewrite("aaca", middle) == "aacb"
+    with pytest.raises(ValueError, match="direction"):
+        cdrewrite(cross("a", "b"), "", "", sigma_star, "down")
+
+
+def test_rules_over_code_points():
+    sigma_star = wf.closure(any_of("aäö", "utf8"))
+    rule = cdrewrite(string_map([("ä", "ae"), ("ö", "oe")], "utf8", "utf8"), "", "", sigma_star)
+    assert rewrite("aäöa", rule, "utf8") == "aaeoea"
+
+
+def test_weights_of_a_rule_stay():
+    sigma_star = wf.closure(any_of("ab"))
+    rule = cdrewrite(string_map([("a", "b", 1.5)]), "", "", sigma_star, mandatory=False)
+    assert sorted((path.output, path.cost) for path in rewrites("aa", rule, 4)) == [("aa", 0.0), ("ab", 1.5), ("ba", 1.5), ("bb", 3.0)]
+
+
+# --- the grammar of numbers -------------------------------------------------------------
+
+
+def spell(n):
+    """English words of 0 to 1,000,000, without fsts."""
+    small = ["zero", *["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"]]
+    tens = dict(enumerate(["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"], 2))
+    if n < 20:
+        return small[n]
+    if n < 100:
+        return tens[n // 10] + ("-" + small[n % 10] if n % 10 else "")
+    for size, name in ((1000000, "million"), (1000, "thousand"), (100, "hundred")):
+        if n >= size:
+            return f"{spell(n // size)} {name}" + (" " + spell(n % size) if n % size else "")
+    return ""
+
+
+def count_paths(fst):
+    counts = [0] * fst.num_states
+    order = wf.topsort(fst)
+    for state in reversed(range(order.num_states)):
+        counts[state] = int(order.final_costs[state] != math.inf) + sum(counts[arc.nextstate] for arc in order.arcs_of(state))
+    return counts[order.start]
+
+
+def test_numbers_in_both_directions():
+    spec = importlib.util.spec_from_file_location("numbers_example", ROOT / "examples" / "python" / "numbers.py")
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    number = example.numbers()
+    back = wf.invert(number)
+    assert count_paths(number) == 1000001
+    rng = random.Random(2)
+    for n in [*range(1200), *(rng.randrange(1000001) for _ in range(1200)), 1000000]:
+        assert rewrite(str(n), number) == spell(n)
+        assert rewrite(spell(n), back) == str(n)
+    for wrong in ("00", "01", "1000001", ""):
+        assert rewrites(wrong, number, 1) == []
+    rule = example.numbers_in_text(number)
+    assert rewrite("7 of 1200, 3x (11)", rule) == "seven of one thousand two hundred, 3x (eleven)"

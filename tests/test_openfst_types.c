@@ -1,0 +1,89 @@
+/* test_openfst_types.c - OpenFst's compact, edit and ngram files, as OpenFst wrote them
+ * (tests/data/openfst), are read as what they mean, and damaged ones are refused. */
+#include "testing.h"
+
+struct file {
+  const char *name, *want;
+  wf_fst_format format;
+};
+static const struct file files[] = {
+    {"acceptor.compact8", "acceptor.want", WF_FORMAT_OPENFST_COMPACT},
+    {"acceptor.compact16", "acceptor.want", WF_FORMAT_OPENFST_COMPACT},
+    {"acceptor.compact", "acceptor.want", WF_FORMAT_OPENFST_COMPACT},
+    {"acceptor.compact64", "acceptor.want", WF_FORMAT_OPENFST_COMPACT},
+    {"acceptor.log64", "acceptor.want", WF_FORMAT_OPENFST_COMPACT},
+    {"unweighted.compact", "unweighted.want", WF_FORMAT_OPENFST_COMPACT},
+    {"unweighted_acceptor.compact", "unweighted_acceptor.want", WF_FORMAT_OPENFST_COMPACT},
+    {"string.compact", "string.want", WF_FORMAT_OPENFST_COMPACT},
+    {"weighted_string.compact", "weighted_string.want", WF_FORMAT_OPENFST_COMPACT},
+    {"edit.edit", "edit.want", WF_FORMAT_OPENFST_EDIT},
+    {"model.ngram", "model.want", WF_FORMAT_OPENFST_NGRAM},
+};
+enum { NUM_FILES = sizeof files / sizeof *files };
+
+static wf_fst *read_data(const char *name, wf_fst_format *format) {
+  wf_error err = {0};
+  wf_fst *fst;
+  char path[1024];
+  snprintf(path, sizeof path, TEST_DATA_DIR "/openfst/%s", name);
+  assert_ok(wf_fst_read_format(path, &fst, format, &err));
+  return fst;
+}
+
+static void test_reads_what_they_mean(void **state) {
+  (void)state;
+  wf_error err = {0};
+  for (int i = 0; i < NUM_FILES; i++) {
+    wf_fst_format format;
+    bool same;
+    wf_fst *got = read_data(files[i].name, &format), *plain;
+    assert_int_equal(format, files[i].format);
+    wf_fst *want = read_data(files[i].want, &format);
+    assert_ok(wf_fst_with_semiring(got, WF_TROPICAL, &plain, &err));
+    assert_ok(wf_equal(plain, want, 0, &same, &err));
+    if (!same) fail_msg("%s: %s", files[i].name, err.message);
+    assert_int_equal(wf_fst_get_view(got).semiring,
+                     strstr(files[i].name, "log64") != NULL ? WF_LOG : WF_TROPICAL);
+    assert_int_equal(wf_fst_write(got, test_temp_path("out"), files[i].format, &err),
+                     WF_ERR_UNSUPPORTED);
+    wf_fst_free(got);
+    wf_fst_free(want);
+    wf_fst_free(plain);
+  }
+}
+
+/* A file cut anywhere is refused. With any byte changed, it is an fst or refused. */
+static void test_damaged_files(void **state) {
+  (void)state;
+  wf_error err = {0};
+  test_rng rng = {1};
+  for (int i = 0; i < NUM_FILES; i++) {
+    char path[1024];
+    size_t size;
+    wf_fst *fst;
+    snprintf(path, sizeof path, TEST_DATA_DIR "/openfst/%s", files[i].name);
+    char *data = test_read_file(path, &size);
+    for (size_t cut = 0; cut < size; cut++) {
+      wf_status status = wf_fst_read(test_write_file("cut", data, cut), &fst, &err);
+      if (status != WF_ERR_FORMAT && status != WF_ERR_UNSUPPORTED)
+        fail_msg("%s cut to %zu bytes: status %d", files[i].name, cut, (int)status);
+    }
+    for (size_t at = 0; at < size; at++) {
+      for (int k = 0; k < 4; k++) {
+        char old = data[at];
+        static const char masks[] = {1, (char)0x80, (char)0xff};
+        data[at] = (char)(old ^ (k < 3 ? masks[k] : (char)test_below(&rng, 256)));
+        if (wf_fst_read(test_write_file("changed", data, size), &fst, &err) == WF_OK)
+          wf_fst_free(fst);
+        data[at] = old;
+      }
+    }
+    free(data);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_reads_what_they_mean),
+                                     cmocka_unit_test(test_damaged_files)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
