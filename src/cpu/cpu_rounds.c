@@ -64,6 +64,12 @@ static wf_status end_run(struct running *r, bool *any_waits, uint32_t *num_done,
   return WF_OK;
 }
 
+static bool is_idle(const struct running *r) {
+  for (size_t i = r->group; i < r->rounds->num_lanes; i += r->rounds->num_groups)
+    if (r->lanes[i].utterance != NONE) return false;
+  return true;
+}
+
 /* One round of the group. */
 static wf_status do_round(struct running *r, uint32_t *num_done, wf_error *err) {
   wf__rounds *rounds = r->rounds;
@@ -99,6 +105,7 @@ static wf_status run(struct running *r, const uint32_t *order, uint32_t count, w
         r->lanes[i].utterance = order[next++];
         r->lanes[i].begins = true;
       }
+    if (is_idle(r)) continue; /* the last utterances are in the other groups */
     WF__TRY(do_round(r, &num_done, err));
     if (num_done > told)
       WF__TRY(wf__progress(rounds->batch->progress, "decoding",

@@ -5,8 +5,8 @@
 #include "cpu/cpu_backend.h"
 #include "cpu/cpu_rounds.h"
 
-/* Lanes of models behind functions keep rows and states of their own. */
-enum { FUNCTION_LANES = 64 };
+/* Of models behind functions, whose searches keep rows and states of their own. */
+enum { FUNCTION_LANES = 64, FUNCTION_FLOATS = 1 << 19 };
 #define MOST_ANSWER_BYTES ((uint64_t)512 << 20) /* of all groups, in page-locked memory */
 
 struct together {
@@ -123,8 +123,10 @@ static wf_status decode_together(struct together *t, const uint32_t *order, uint
   wf__transducer_search *search;
   t->num_lanes = choose_lanes(self, count);
   t->num_groups = on_gpu && t->num_lanes >= WF__TRANSDUCER_GROUPS ? WF__TRANSDUCER_GROUPS : 1;
-  for (size_t i = 0; i < t->num_lanes; i++)
+  for (size_t i = 0; i < t->num_lanes; i++) {
     WF__TRY(wf__cpu_transducer_search(self, i, &search, err));
+    if (!on_gpu) search->predictions.most_floats = FUNCTION_FLOATS;
+  }
   if (on_gpu) WF__TRY(begin_groups(t, order, err));
   wf__rounds rounds = {.pool = self->pool,
                        .batch = t->batch,

@@ -458,6 +458,29 @@ static void test_small_refused(void **unused) {
 }
 
 #ifdef FAKE_CUDA
+/* Another GPU gives the same, but does not read this one's memory. */
+static void test_small_another_gpu(void **unused) {
+  (void)unused;
+  static struct task task;
+  wf_result *want[UTTERANCES], *got[UTTERANCES];
+  int moved = 0;
+  make_task(&task, 1);
+  decode_on(&task, "cuda", task.scores, UTTERANCES, want);
+  while (task.scores[moved].num_frames == 0) moved++;
+  const wf_scores on_host = task.scores[moved];
+  task.scores[moved] = on_gpu(&on_host);
+  decode_on(&task, "cuda:1", task.scores, UTTERANCES, got);
+  for (int u = 0; u < UTTERANCES; u++)
+    if (u != moved) test_assert_same_result(got[u], want[u]);
+  assert_int_equal(got[moved]->status, WF_ERR_ARGUMENT);
+  assert_non_null(strstr(got[moved]->message, "not in the memory of GPU 1"));
+  assert_int_equal(cudaFree((void *)(uintptr_t)task.scores[moved].data), cudaSuccess);
+  task.scores[moved] = on_host;
+  test_free_results(want, UTTERANCES);
+  test_free_results(got, UTTERANCES);
+  free_task(&task);
+}
+
 enum { FEW = 3 };
 
 static wf_result *few_want[FEW];
@@ -546,6 +569,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_small_refused),
       cmocka_unit_test(test_small_stats),
 #ifdef FAKE_CUDA
+      cmocka_unit_test(test_small_another_gpu),
       cmocka_unit_test(test_small_every_cuda_call_fails_once),
 #endif
   };
