@@ -40,7 +40,7 @@ static void add_leaves(const wf__transducer_search *search, struct tree *tree) {
   for (uint32_t w = 0; w < search->num_waiting; w++)
     for (uint64_t i = 0; i < search->waiting[w].tokens.size; i++, any = true)
       add_leaf(search, tree, search->waiting[w].tokens.data[i].prev);
-  if (!any) add_leaf(search, tree, search->best);
+  if (!any) add_leaf(search, tree, search->best_record);
 }
 
 /* Moves the chain of records from the root to the first that more than one path goes on from. */
@@ -80,7 +80,7 @@ static void compact(wf__transducer_search *search, struct tree *tree) {
       wf__transducer_token *token = &search->waiting[w].tokens.data[i];
       token->prev = number_of(tree, token->prev);
     }
-  search->best = number_of(tree, search->best);
+  search->best_record = number_of(tree, search->best_record);
 }
 
 wf_status wf__transducer_collect(wf__transducer_search *search, wf_error *err) {

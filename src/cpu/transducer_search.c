@@ -225,7 +225,7 @@ static wf_status do_frame(wf__transducer_search *search, int64_t frame, wf_error
   WF__TRY(drop_scorer_contexts(search, err));
   WF__TRY(begin_frame(search, frame, err));
   search->last_frame = frame;
-  search->best = search->sources.data[0].number;
+  search->best_record = search->sources.data[0].number;
   for (search->step = 0; search->sources.size > 0; search->step++) {
     WF__TRY(wf__transducer_expand(search, err));
     wf__transducer_set was = search->now;
@@ -323,7 +323,9 @@ static wf_status make_dead_path(wf__transducer_search *search, wf_error *err) {
   search->path.relative_cost = INFINITY;
   search->path.num_decoded = search->last_frame;
   wf__transducer_record none = {WF__TRACE_ROOT, WF__NO_ARC, 0, 0}; /* all is committed */
-  return make_path(search, search->best != NONE ? &search->records.data[search->best] : &none, err);
+  return make_path(search,
+                   search->best_record != NONE ? &search->records.data[search->best_record] : &none,
+                   err);
 }
 
 wf_status wf__transducer_search_finish(wf__transducer_search *search, wf_error *err) {

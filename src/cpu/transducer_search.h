@@ -43,8 +43,8 @@ typedef struct wf__transducer_search {
   WF__VEC(uint32_t *) used;     /* scratch: context numbers of all tokens */
   wf__context_vec live;         /* scratch: scorer contexts of all tokens */
   int64_t frame, num_frames;    /* the current one; those taken so far */
-  int64_t last_frame;           /* the newest frame that tokens waited for, and the ... */
-  uint32_t best;                /* ... record of the best of them, for utterances that die */
+  int64_t last_frame;           /* the newest frame that tokens waited for */
+  uint32_t best_record;         /* of the best of them, for utterances that die */
   int32_t step;                 /* n */
   float cutoff, best_cost;      /* of the step */
   wf__transducer_source greedy; /* the best candidate of a greedy step, and its row */
@@ -86,7 +86,8 @@ wf_status wf__transducer_collect(wf__transducer_search *search, wf_error *err);
 wf_status wf__transducer_add_arc(const wf_graph *graph, const wf__transducer_record *record,
                                  wf__path *path, wf_error *err);
 
-/* transducer_step.c: the steps of a frame. `now` holds A(0), with its records from `first` on. */
+/* transducer_step.c: step n of a frame, from the sources, which are those of A(n), to A(n + 1), in
+ * `next`, and the waiting sets. */
 wf_status wf__transducer_expand(wf__transducer_search *search, wf_error *err);
 /* The epsilon closure of a set. */
 wf_status wf__transducer_close(wf__transducer_search *search, wf__transducer_set *set, float cutoff,
