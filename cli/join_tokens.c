@@ -45,7 +45,10 @@ static size_t join_words(const token_joiner *joiner, const wf_timed_word *tokens
       if (tokens[i].confidence < word->confidence) word->confidence = tokens[i].confidence;
   }
   joining->words += num_words;
-  if (num_words > 0) joining->text = strchr(joining->joined[num_words - 1].text, '\0') + 1;
+  if (num_words > 0) {
+    const char *last = joining->joined[num_words - 1].text;
+    joining->text += (size_t)(last - joining->text) + strlen(last) + 1;
+  }
   return num_words;
 }
 

@@ -68,14 +68,17 @@ static int run_python(const char *prefix, const char *python, int argc, char **a
   char beside[PATH_MAX + 64];
   char **arguments = calloc((size_t)argc + 4, sizeof *arguments);
   if (arguments == NULL) return 4;
-  arguments[0] = (char *)python;
   arguments[1] = "-m";
   arguments[2] = "warpfst";
   for (int i = 1; i < argc; i++) arguments[i + 2] = argv[i];
-  snprintf(beside, sizeof beside, "%s/bin/%s", prefix, python);
-  execv(beside, arguments);
-  snprintf(beside, sizeof beside, "%s/bin/python3", prefix);
-  execv(beside, arguments);
+  /* Python finds the packages of a virtual environment from its own name. */
+  const char *const names[] = {python, "python3"};
+  for (int k = 0; k < 2; k++) {
+    snprintf(beside, sizeof beside, "%s/bin/%s", prefix, names[k]);
+    arguments[0] = beside;
+    execv(beside, arguments);
+  }
+  arguments[0] = (char *)python;
   execvp(python, arguments);
   fprintf(stderr, "warpfst: cannot find the Python package of this program, or run %s\n", python);
   free(arguments);

@@ -49,7 +49,7 @@ static wf_status copy_in_order(wf__compose_output *out, const uint32_t *order, u
              end = s + 1 < n ? old->arc_off.data[s + 1] : m;
     made.csr.arc_off.data[i] = at;
     made.csr.final_cost.data[i] = old->final_cost.data[s];
-    if (made.with_origins)
+    if (made.with_origins && begin != end)
       memcpy(made.origins.data + at, out->origins.data + begin,
              (end - begin) * sizeof *made.origins.data);
     for (uint64_t k = begin; k < end; k++) {

@@ -31,6 +31,9 @@ touch -d '2022-01-01' venv/lib/python3.11/site-packages/warpfst/bin/warpfst venv
 mkdir path
 for name in venv/bin/python3.11 path/python3; do printf '#!/bin/sh\necho "%s $*"\n' "$name" >"$name" && chmod +x "$name"; done
 [ "$(venv/bin/warpfst transcribe a.wav)" = 'venv/bin/python3.11 -m warpfst transcribe a.wav' ] || fail 'transcribe does not run the interpreter beside it'
+printf '#include <stdio.h>\nint main(int argc, char **argv) { (void)argc; puts(argv[0]); return 0; }\n' >name.c
+"${CC:-cc}" name.c -o venv/bin/python3.11 # Python must be called by its path, or it does not find the virtual environment
+[ "$(venv/bin/warpfst transcribe)" = "$PWD/venv/bin/python3.11" ] || fail "the interpreter is called $(venv/bin/warpfst transcribe)"
 rm -rf venv/lib venv/bin/python3.11
 [ "$(PATH=$PWD/path venv/bin/warpfst info)" = 'path/python3 -m warpfst info' ] || fail 'no package: python3 on the PATH is not run'
 got=0

@@ -192,7 +192,7 @@ def count_paths(fst):
 
 
 def test_numbers_in_both_directions():
-    spec = importlib.util.spec_from_file_location("numbers_example", ROOT / "examples" / "python" / "numbers.py")
+    spec = importlib.util.spec_from_file_location("english_numbers", ROOT / "examples" / "python" / "english_numbers.py")
     example = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(example)
     number = example.numbers()
