@@ -202,7 +202,6 @@ static wf_status expand_in_trie(wf_trie_search *s, const wf__trie_hypothesis *fr
   const wf_trie_searcher *parts = s->searcher;
   bool asg = parts->options.asg;
   const wf_trie_node *at = &parts->nodes[from->node];
-  if (s->blank_alone) return take_blank(s, from, parent, err);
   for (uint32_t c = at->first_child; c < at->first_child + at->num_children; c++)
     if (s->chosen.data[parts->nodes[c].token]) WF__TRY(enter(s, from, parent, c, err));
   wf__trie_hypothesis h;
@@ -226,7 +225,7 @@ static wf_status expand_freely(wf_trie_search *s, const wf__trie_hypothesis *fro
   const wf_trie_searcher *parts = s->searcher;
   bool asg = parts->options.asg;
   if (!asg && s->chosen.data[parts->blank]) WF__TRY(take_blank(s, from, parent, err));
-  for (int32_t token = 0; (uint64_t)token < s->row.size && !s->blank_alone; token++) {
+  for (int32_t token = 0; (uint64_t)token < s->row.size; token++) {
     if (!s->chosen.data[token] || (!asg && token == parts->blank)) continue;
     if (hopeless(s, from->score + (emission(s, from, token) + silence_bonus(s, token)))) continue;
     wf__trie_hypothesis h = step(s, from, parent, token);
@@ -306,17 +305,23 @@ static void begin_frame(wf_trie_search *s) {
   wf__map64_clear(&s->merged);
 }
 
-static wf_status do_frame(wf_trie_search *s, wf_error *err) {
+/* Does the blank alone count in this frame? */
+static bool skips(const wf_trie_search *s) {
   const wf_trie_options *o = &s->searcher->options;
-  s->blank_alone = o->blank_skip > 0 && !o->asg &&
-                   (double)s->row.data[s->searcher->blank] >= log((double)o->blank_skip);
-  WF__TRY(choose_tokens(s, err));
+  return o->blank_skip > 0 && !o->asg &&
+         (double)s->row.data[s->searcher->blank] >= log((double)o->blank_skip);
+}
+
+static wf_status do_frame(wf_trie_search *s, wf_error *err) {
+  const bool blank_alone = skips(s);
+  if (!blank_alone) WF__TRY(choose_tokens(s, err));
   begin_frame(s);
   uint64_t frame = s->begins.size - 1, num = wf__trie_frame_size(s, frame);
   for (uint64_t k = 0; k < num; k++) {
     const wf__trie_hypothesis *from = wf__trie_frame(s, frame) + k;
-    WF__TRY(s->searcher->num_nodes > 0 ? expand_in_trie(s, from, (uint32_t)k, err)
-                                       : expand_freely(s, from, (uint32_t)k, err));
+    WF__TRY(blank_alone                  ? take_blank(s, from, (uint32_t)k, err)
+            : s->searcher->num_nodes > 0 ? expand_in_trie(s, from, (uint32_t)k, err)
+                                         : expand_freely(s, from, (uint32_t)k, err));
   }
   return keep_best(s, err);
 }

@@ -74,7 +74,6 @@ struct wf_trie_search {
   WF__VEC(uint64_t) keys;   /* scores, for selection */
   WF__VEC(float) row;       /* scores of the frame's tokens */
   WF__VEC(bool) chosen;     /* tokens that words go on with */
-  bool blank_alone;         /* in the frame in work */
   double best, floor;       /* of the frame in work: its best score, and what is too low */
   uint64_t next_check;      /* size of `next` at which `floor` is raised */
   uint64_t num_frames;      /* decoded so far, with those that were freed */
