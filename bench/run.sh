@@ -24,6 +24,7 @@
 #   word_times  how many word times are exact, for every kind of graph; not in `all`
 #   spot     listed words in lattices: precision and recall; not in `all`
 #   fly      a large n-gram model on the fly: exactness, word error rate and speed on the hybrid task; not in `all`
+#   transducer_task  speed of transducers of real sizes with random weights, on a GPU; not in `all`
 #   transducer  word error rates and speed of transducers; not in `all`: needs models and encoder outputs (--help)
 #   all      all benchmarks that are not marked `not in all`
 #   help     this text
@@ -107,7 +108,7 @@ case $what in
       *) python3 bench/graph.py "$@" ;;
     esac
     ;;
-  decode | features | gpus | rnnlm | lattice | stream | hybrid | fly | lm_scale | rnnlm_hybrid | accuracy | papers | transducer) python3 "bench/$what.py" "$@" ;;
+  decode | features | gpus | rnnlm | lattice | stream | hybrid | fly | lm_scale | rnnlm_hybrid | accuracy | papers | transducer | transducer_task) python3 "bench/$what.py" "$@" ;;
   all)
     for each in fstops decode lm rnnlm lattice stream compose; do
       printf '\n== %s\n' "$each"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""transducer DATA [--programs=FOLDER] [--record]
+"""transducer DATA [--programs=FOLDER] [--device=cuda] [--batch=300] [--threads=1] [--record]
 
-Word error rates and speed of transducers on one core. DATA has rnnt.safetensors, lstm.safetensors, tdt.safetensors, tokens.txt, text, and enc.tar.xz, encoder outputs of real
+Word error rates and speed of transducers on one core, or with the model on a GPU and --threads threads that search. DATA has rnnt.safetensors, lstm.safetensors, tdt.safetensors, tokens.txt, text, and enc.tar.xz, encoder outputs of real
 utterances (40 ms frames); the environment variable WARPFST_TRANSDUCER_DATA may name it. Lexicon and language model are those of examples/ctc.
 
   greedy      over tokens alone
@@ -31,6 +31,7 @@ BOOST = "9"  # 3 nats times acoustic_scale
 class Runs:
     def __init__(self, arguments):
         self.data, self.program, self.core = pathlib.Path(arguments.data), pathlib.Path(arguments.programs) / "warpfst", measure.last_core()
+        self.device, self.how = arguments.device, [f"--num-threads={arguments.threads}", f"--batch={arguments.batch}"]
         self.folder = measure.BUILD / "transducer"
         self.folder.mkdir(parents=True, exist_ok=True)
         if not (self.folder / "enc").exists():
@@ -55,10 +56,13 @@ class Runs:
         measure.run(self.program, "mkgraph", "ctc", "--topology=transducer", *flags, "-q", "-o", self.folder / f"{name}.wfst")
 
     def decode(self, model, graph, *flags):
-        """The summary, as a dict, with seconds of audio per CPU second of the whole command."""
+        """The summary, as a dict, with seconds of audio per CPU second of the whole command; on a GPU, per second of decoding."""
         summary = self.folder / "summary.json"
         command = [self.program, "decode", self.folder / f"{graph}.wfst", self.folder / "enc", f"--transducer={self.data / model}.safetensors", f"--ref={self.data / 'text'}"]
-        command += ["--frame-shift=0.04", "--num-threads=1", f"--summary={summary}", "-o", self.folder / "out", *flags]
+        command += ["--frame-shift=0.04", *self.how, f"--summary={summary}", "-o", self.folder / "out", *flags]
+        if self.device != "cpu":
+            measure.run(*command, f"--device={self.device}")
+            return json.loads(summary.read_text())
         cost = measure.timed(list(map(str, command)), self.core)
         found = json.loads(summary.read_text())
         return {**found, "rtfx": found["hours"] * 3600 / cost.cpu_s}
@@ -77,17 +81,23 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", nargs="?", default=os.environ.get("WARPFST_TRANSDUCER_DATA"))
     parser.add_argument("--programs", default=measure.ROOT / "build" / "release", help="a build folder")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--batch", type=int, default=300)
+    parser.add_argument("--threads", type=int, default=1, help="on a GPU; 0: all")
     parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
     arguments = parser.parse_args()
     if arguments.data is None:
         parser.error("no DATA: give the folder, or set WARPFST_TRANSDUCER_DATA")
+    if arguments.device == "cpu" and arguments.threads != 1:
+        parser.error("--threads is for --device=cuda: on the CPU one core is measured")
+    setup = "one core" if arguments.device == "cpu" else f"{arguments.device}, {arguments.threads or 'all'} threads"
     runs, rows, figures = Runs(arguments), [], []
     for model, name in MODELS.items():
         for way, summary in runs.all(model):
             rows.append([name, way, f"{summary['wer']:.2f}", measure.figure(summary["rtfx"]), f"{summary['tokens_per_frame']:.1f}"])
             figures.append((f"transducer {name}, {way}", f"{summary['utterances']} utterances", f"{summary['wer']:.2f}", "% WER"))
-            figures.append((f"transducer {name}, {way}", f"{summary['utterances']} utterances, one core", f"{summary['rtfx']:.0f}", "RTFx"))
-    print(f"{measure.machine()}; load {measure.load()}; one thread; RTFx is seconds of audio per CPU second of the whole command")
+            figures.append((f"transducer {name}, {way}", f"{summary['utterances']} utterances, {setup}", f"{summary['rtfx']:.0f}", "RTFx"))
+    print(f"{measure.machine()}; load {measure.load()}; {setup}; RTFx is seconds of audio per {'CPU second of the whole command' if arguments.device == 'cpu' else 'second of decoding'}")
     print(measure.table(["model", "decoding", "WER %", "RTFx", "tokens/frame"], rows))
     if arguments.record:
         measure.record(figures, "./run bench transducer DATA")

@@ -32,6 +32,20 @@ static void print_device(FILE *out, const struct decode_run *run) {
   lm_report_print(out, run->decoder, run->decode_s, true);
 }
 
+/* Where a transducer on a GPU spent the time. */
+static void print_transducer(FILE *out, const struct decode_run *run, bool json) {
+  wf_transducer_stats stats;
+  wf_decoder_transducer_stats(run->decoder, &stats);
+  if (stats.num_rounds == 0) return;
+  fprintf(out,
+          json ? ", \"transducer\": {\"rounds\": %llu, \"rows\": %llu, \"contexts\": %llu, "
+                 "\"search_seconds\": %.6f, \"submit_seconds\": %.6f, \"wait_seconds\": %.6f}"
+               : "transducer: %llu rounds, %llu rows of the joiner, %llu of the predictor; %.3f s "
+                 "searching, %.3f s sending requests, %.3f s waiting for the GPU\n",
+          (unsigned long long)stats.num_rounds, (unsigned long long)stats.num_rows,
+          (unsigned long long)stats.num_contexts, stats.search_s, stats.submit_s, stats.wait_s);
+}
+
 static void print_json(FILE *out, const struct decode_run *run, const struct summary *sum) {
   fprintf(out,
           "{\"utterances\": %llu, \"failed\": %llu, \"not_final\": %llu, \"narrowed\": %llu, "
@@ -44,6 +58,7 @@ static void print_json(FILE *out, const struct decode_run *run, const struct sum
           sum->audio_s / 3600, run->decode_s, sum->audio_s / sum->seconds,
           sum->frames / sum->seconds, sum->tokens, sum->arcs);
   print_device(out, run);
+  print_transducer(out, run, true);
   if (run->decoder_options.lattice_beam > 0)
     fprintf(out, ", \"lattice_states\": %llu, \"lattice_arcs\": %llu, \"lattice_density\": %.4f",
             (unsigned long long)run->lattice_states, (unsigned long long)run->lattice_arcs,
@@ -80,6 +95,7 @@ static void print_line(const struct decode_run *run, const struct summary *sum) 
             (unsigned long long)run->lattice_states, (unsigned long long)run->lattice_arcs,
             sum->density);
   lm_report_print(stderr, run->decoder, run->decode_s, false);
+  print_transducer(stderr, run, false);
   rnnlm_scorer_print(stderr, &run->rnnlm, false);
   if (run->lattices.determinizes) {
     if (run->chunk_s > 0)

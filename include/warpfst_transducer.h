@@ -62,7 +62,8 @@ typedef struct wf_transducer_parts {
   void *user; /* borrowed until the model is freed */
 } wf_transducer_parts;
 WF_DECLARE_INIT(transducer_parts)
-/* A decoder calls the functions on the thread that called it. Errors: sizes that are not positive
+/* A decoder calls the functions on the thread that called it, with the rows of all utterances that
+ * it searches at that time. Errors: sizes that are not positive
  * or do not fit together, a missing function, a blank that is not a token. */
 WF_API wf_status wf_transducer_create(const wf_transducer_parts *parts, wf_transducer **out,
                                       wf_error *err);
@@ -82,12 +83,26 @@ WF_API void wf_transducer_free(wf_transducer *model);
  * input labels are tokens; arcs of the blank end a frame (topology `transducer` of
  * wf_ctc_graph_build and wf_ctc_tokens_graph). Options: `max_hypotheses`, `max_symbols` and
  * `greedy` are for such decoders; max_active, min_active and max_tokens have no effect. `blank` is
- * the model's. Errors: a graph whose tokens are not the model's, or without an arc of the blank;
- * options of CTC (WF_ERR_UNSUPPORTED); a GPU (WF_ERR_UNSUPPORTED). Added words are not
- * available yet. A stream's scorer is for whole utterances, and its lattice is made at the end. */
+ * the model's. Device `cuda` or `cuda:N`: that GPU computes predictor and joiner, and num_threads
+ * threads of the CPU search; outputs may lie in its memory. Errors: a graph whose tokens are not
+ * the model's, or without an arc of the blank; options of CTC, several GPUs, a GPU for a model
+ * behind functions or for streams (WF_ERR_UNSUPPORTED). Added words are not available yet. A
+ * stream's scorer is for whole utterances, and its lattice is made at the end. */
 WF_API wf_status wf_decoder_create_transducer(const wf_graph *graph, const wf_transducer *model,
                                               const wf_decoder_options *options, wf_decoder **out,
                                               wf_error *err);
+
+/* Where the time of a decoder's batches went, over all of them, of models behind functions and on
+ * GPUs; on the CPU all are 0. A round searches until all utterances of a group wait for scores, and
+ * requests these at once. */
+typedef struct wf_transducer_stats {
+  uint64_t num_rounds, num_rows, num_contexts; /* rows of the joiner, and of the predictor */
+  double search_s;                             /* threads searched */
+  double submit_s; /* requests were gathered; models behind functions: and computed */
+  double wait_s;   /* nobody searched, because the GPU was not done */
+  uint64_t reserved[8];
+} wf_transducer_stats;
+WF_API void wf_decoder_transducer_stats(const wf_decoder *decoder, wf_transducer_stats *out);
 
 #ifdef __cplusplus
 }

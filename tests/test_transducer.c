@@ -8,6 +8,7 @@
 #include "scorer/scoring.h"
 #include "table_scorer.h"
 #include "transducer/predictions.h"
+#include "transducer_graphs.h"
 #include "transducer_oracle.h"
 /* After the library's headers, because it defines `model`. */
 #include "random_scorers.h"
@@ -72,6 +73,7 @@ static wf_transducer_parts parts_of(struct functions *f, int num_tokens, int num
 /* The library's log-probabilities, which are the oracle's inputs; test_log_probs checks them. */
 struct log_probs {
   wf__predictions predictions;
+  wf__prediction_work work;
   float *rows[4096];
   size_t num_rows;
   uint64_t keys[4096];
@@ -91,7 +93,10 @@ static const float *log_probs(void *user, int64_t t, const int *history, int siz
   context = wf__context_start(transducer);
   assert_ok(wf__predictions_start(&l->predictions, &number, &err));
   for (int i = 0;; i++) {
-    assert_ok(wf__predictions_score(&l->predictions, t, &number, 1, &scores, &err));
+    wf__predictions *one = &l->predictions;
+    assert_ok(wf__predictions_request(one, t, &number, 1, &err));
+    assert_ok(wf__predictions_answer(&one, 1, &l->work, &err));
+    assert_ok(wf__predictions_take(one, &scores, &err));
     if (i == size) break;
     context = wf__context_after(transducer, context, history[i]);
     assert_ok(wf__predictions_number(&l->predictions, context, number, history[i], &number, &err));
@@ -108,13 +113,14 @@ static void begin_log_probs(struct log_probs *l, const wf_transducer *transducer
                             const wf_scores *scores) {
   wf_error err = {0};
   *l = (struct log_probs){0};
-  wf__predictions_init(&l->predictions, transducer);
-  assert_ok(wf__predictions_take(&l->predictions, scores, 0, &err));
+  wf__predictions_init(&l->predictions, transducer, false);
+  assert_ok(wf__predictions_encode(&l->predictions, scores, 0, &l->work, &err));
 }
 
 static void end_log_probs(struct log_probs *l) {
   for (size_t i = 0; i < l->num_rows; i++) free(l->rows[i]);
   wf__predictions_free(&l->predictions);
+  wf__prediction_work_free(&l->work);
 }
 
 /* --- scorers as tables --------------------------------------------------------------------- */
@@ -194,31 +200,6 @@ struct task {
   oracle_transducer oracle;
 };
 
-/* States with a loop of the blank (label 1), random arcs, and epsilons that lead to later states.
- */
-static wf_fst *random_graph(test_rng *rng, int num_tokens, int num_states) {
-  char text[8192];
-  size_t at = 0;
-  for (int s = 0; s < num_states; s++) {
-    if (s == 0 || test_below(rng, 8) > 0)
-      at += (size_t)snprintf(text + at, sizeof text - at, "%d %d 1 0 0\n", s, s);
-    for (uint32_t k = 1 + test_below(rng, 4); k > 0; k--) {
-      bool epsilon = test_below(rng, 4) == 0 && s + 1 < num_states;
-      int to = epsilon ? s + 1 + (int)test_below(rng, (uint32_t)(num_states - s - 1))
-                       : (int)test_below(rng, (uint32_t)num_states);
-      int label = epsilon ? 0 : 1 + (int)test_below(rng, (uint32_t)num_tokens);
-      at += (size_t)snprintf(text + at, sizeof text - at, "%d %d %d %d %g\n", s, to, label,
-                             (int)test_below(rng, 2 * NUM_WORDS) % (NUM_WORDS + 1),
-                             (double)test_below(rng, 9) / 8);
-    }
-  }
-  for (int s = 0; s < num_states; s++)
-    if (s == num_states - 1 || test_below(rng, 2))
-      at += (size_t)snprintf(text + at, sizeof text - at, "%d %g\n", s,
-                             (double)test_below(rng, 4) / 4);
-  return test_fst_of(WF_TROPICAL, text);
-}
-
 static void set_options(struct task *task, test_rng *rng, bool wide) {
   static const float beams[] = {0, 0.5f, 2, 8, 100};
   wf_decoder_options_init(&task->options);
@@ -243,7 +224,8 @@ static void make_task(struct task *task, uint64_t seed, bool wide) {
   task->functions.coarse = task->functions.context_size > 0 && test_below(&rng, 2);
   wf_transducer_parts parts = parts_of(&task->functions, num_tokens, num_durations);
   assert_ok(wf_transducer_create(&parts, &task->model, &err));
-  wf_fst *fst = random_graph(&rng, num_tokens, 1 + (int)test_below(&rng, wide ? 4 : 6));
+  wf_fst *fst =
+      test_transducer_graph(&rng, num_tokens, NUM_WORDS, 1 + (int)test_below(&rng, wide ? 4 : 6));
   assert_ok(wf_graph_create(fst, NULL, 0, &task->graph, &err));
   wf_fst_free(fst);
   set_options(task, &rng, wide);

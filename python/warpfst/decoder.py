@@ -313,6 +313,16 @@ class Decoder(Handle):
         lib.wf_decoder_lm_stats(self.address, ctypes.byref(stats))
         return as_dict(stats)
 
+    def transducer_stats(self) -> dict[str, float]:
+        """Where the time of batches went, of transducers on a GPU or behind functions; see wf_transducer_stats. All 0 for others.
+
+        num_rounds, num_rows, num_contexts   rounds of requests, and rows of the joiner and of the predictor in them
+        search_s, submit_s, wait_s           seconds that threads searched, that requests were sent (or functions ran), that nobody searched
+        """
+        stats = _abi.wf_transducer_stats()
+        lib.wf_decoder_transducer_stats(self.address, ctypes.byref(stats))
+        return as_dict(stats)
+
     def __repr__(self) -> str:
         return f"<Decoder: {self.graph!r}, {self.config!r}>" if self._address else "<Decoder, closed>"
 

@@ -53,7 +53,7 @@ class Transducer(Handle):
 
         Arguments are memoryviews, valid until the function returns; numpy.asarray takes them without a copy. Results are float32 arrays in host memory, of anything
         with the buffer protocol or DLPack. A row must not depend on the others. An exception ends decoding and is raised by `decode`. Decoding calls the functions on
-        one thread, and runs the predictor once for each context. num_durations is 0 for RNN-T.
+        one thread, with the rows of all utterances in flight (up to 64) at once, and runs the predictor once for each context of an utterance. num_durations is 0 for RNN-T.
         """
         functions = _Functions(predictor, joiner)
         parts = sized(_abi.wf_transducer_parts)

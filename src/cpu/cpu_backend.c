@@ -20,10 +20,10 @@ static void cpu_close(void *opaque) {
   struct wf__cpu_backend *self = opaque;
   for (int i = 0; self->searches != NULL && i < wf__pool_size(self->pool); i++)
     wf__search_free(self->searches[i]);
-  for (int i = 0; self->transducer_searches != NULL && i < wf__pool_size(self->pool); i++)
-    wf__transducer_search_free(self->transducer_searches[i]);
   free(self->searches);
+  wf__cpu_free_transducers(self);
   free(self->transducer_searches);
+  wf__transducer_weights_free(self->transducer_weights);
   wf_transducer_free(self->transducer);
   wf__cpu_free_lanes(self);
   wf__pool_free(self->pool);
@@ -50,19 +50,40 @@ static wf_status cpu_open(const wf_graph *graph, const wf_decoder_options *optio
 }
 
 wf_status wf__cpu_open_transducer(const wf_graph *graph, const wf_transducer *model,
-                                  const wf_decoder_options *options, void **out, wf_error *err) {
+                                  const wf_decoder_options *options, bool on_gpu, void **out,
+                                  wf_error *err) {
   void *opaque;
   WF__TRY(cpu_open(graph, options, &opaque, err));
   struct wf__cpu_backend *self = opaque;
   self->transducer = wf_transducer_ref(model);
+  size_t num_threads = (size_t)wf__pool_size(self->pool);
+  self->num_transducer_searches =
+      num_threads > WF__TRANSDUCER_LANES ? num_threads : WF__TRANSDUCER_LANES;
   self->transducer_searches =
-      wf__calloc((uint64_t)wf__pool_size(self->pool), sizeof *self->transducer_searches);
-  if (self->transducer_searches == NULL) {
+      wf__calloc(self->num_transducer_searches, sizeof *self->transducer_searches);
+  wf_status status = WF_OK;
+  if (self->transducer_searches == NULL) status = wf__fail_memory(err, sizeof *self, "a decoder");
+  if (status == WF_OK && on_gpu)
+    status = wf__transducer_weights_send(model, options->device, &self->transducer_weights, err);
+  if (status != WF_OK) {
     cpu_close(self);
-    return wf__fail_memory(err, sizeof *self, "a decoder");
+    return status;
   }
   *out = self;
   return WF_OK;
+}
+
+static wf_status cpu_set_stream(void *opaque, void *stream, wf_error *err) {
+  struct wf__cpu_backend *self = opaque;
+  if (self->transducer_weights == NULL)
+    return wf__fail(err, WF_ERR_UNSUPPORTED, "a decoder on the CPU has no CUDA stream");
+  self->stream = stream;
+  return WF_OK;
+}
+
+void wf__cpu_transducer_stats(const void *opaque, wf_transducer_stats *out) {
+  const struct wf__cpu_backend *self = opaque;
+  *out = self->transducer_stats;
 }
 
 static wf_status decode_one(struct job *job, uint32_t i, int worker, wf_error *err) {
@@ -107,11 +128,14 @@ static wf_status cpu_decode(void *opaque, const wf__batch *batch, wf_error *err)
                          : wf__fail_memory(err, batch->count * 4, "a batch");
   if (status == WF_OK && self->transducer == NULL && wf__cpu_can_batch(batch, order, count)) {
     status = wf__cpu_decode_batch(self, batch, order, count, err);
+  } else if (status == WF_OK && self->transducer != NULL &&
+             (self->transducer_weights != NULL || self->transducer->network == NULL)) {
+    status = wf__cpu_decode_transducers(self, batch, order, count, err);
   } else if (status == WF_OK) {
     struct job job = {.self = self, .batch = batch, .order = order, .errors = errors};
     atomic_init(&job.done, 0);
     atomic_init(&job.failed, 0);
-    wf__cpu_run(self, count, run_item, &job);
+    wf__pool_run(self->pool, count, run_item, &job);
     status = (wf_status)atomic_load(&job.failed);
     if (status != WF_OK && err != NULL) *err = job.first;
     if (status == WF_OK)
@@ -126,4 +150,5 @@ const wf__backend wf__cpu_backend = {.name = "cpu",
                                      .open = cpu_open,
                                      .decode = cpu_decode,
                                      .close = cpu_close,
+                                     .set_stream = cpu_set_stream,
                                      .streams = &wf__cpu_streams};

@@ -5,6 +5,9 @@
 #include "base/threads.h"
 #include "cpu/search.h"
 #include "cpu/transducer_search.h"
+#include "transducer/transducer_device.h"
+
+enum { WF__TRANSDUCER_LANES = 512, WF__TRANSDUCER_GROUPS = 2 };
 
 struct wf__cpu_backend {
   const wf_graph *graph;
@@ -14,7 +17,13 @@ struct wf__cpu_backend {
   wf__search **lanes;    /* [num_lanes] of cpu_lanes.c, made on first use */
   size_t num_lanes;
   wf_transducer *transducer; /* NULL: none; else its searches take the place of `searches` */
-  wf__transducer_search **transducer_searches; /* [pool size], made on first use */
+  wf__transducer_search **transducer_searches; /* of threads, or of lanes; made on first use */
+  size_t num_transducer_searches;
+  wf__transducer_weights *transducer_weights; /* on a GPU; NULL: the CPU computes */
+  wf__transducer_group *transducer_groups[WF__TRANSDUCER_GROUPS];
+  wf_transducer_stats transducer_stats;
+  void *stream; /* of the caller's scores on a GPU */
+  bool broken;  /* by a GPU's error */
 };
 
 /* cpu_utterance.c */
@@ -38,9 +47,25 @@ wf_status wf__cpu_end(struct wf__cpu_backend *self, wf__search *search, const wf
 wf_status wf__cpu_record_error(const wf__batch *batch, uint32_t i, wf_status status,
                                const wf_error *err);
 
-/* transducer_utterance.c: decodes one utterance with the backend's transducer. */
+/* transducer_utterance.c */
+/* Returns the transducer search of a thread or lane, made on first use. */
+wf_status wf__cpu_transducer_search(struct wf__cpu_backend *self, size_t i,
+                                    wf__transducer_search **out, wf_error *err);
+/* The same as wf__cpu_begin and wf__cpu_end, for a transducer; sets the scorer, too. */
+wf_status wf__cpu_transducer_begin(struct wf__cpu_backend *self, wf__transducer_search *search,
+                                   const wf__batch *batch, uint32_t i, bool *good, wf_error *err);
+wf_status wf__cpu_transducer_end(struct wf__cpu_backend *self, wf__transducer_search *search,
+                                 const wf__batch *batch, uint32_t i, wf_error *err);
+/* Decodes one utterance with a built-in model on the CPU. */
 wf_status wf__cpu_decode_transducer(struct wf__cpu_backend *self, const wf__batch *batch,
                                     uint32_t i, int worker, wf_error *err);
+
+/* transducer_lanes.c: decodes utterances whose model answers the requests of many searches at once.
+ * `order`: the utterances, longest first. */
+wf_status wf__cpu_decode_transducers(struct wf__cpu_backend *self, const wf__batch *batch,
+                                     const uint32_t *order, uint32_t count, wf_error *err);
+/* Frees searches and groups. */
+void wf__cpu_free_transducers(struct wf__cpu_backend *self);
 
 /* cpu_lanes.c: decodes utterances that share a scorer with batch operations. `order`: the
  * utterances, longest first. */

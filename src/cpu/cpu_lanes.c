@@ -1,35 +1,17 @@
 /* cpu_lanes.c - utterances of a batch that are searched together, because their scorer scores the
- * requests of all of them in one batch.
- *
- *   round:  every lane, in parallel:  begin its utterance | continue with the scores, frame after
- *   frame --> requests, or the result
- *           the scorer, on the same threads:    scores for the requests of all lanes
- *           lanes that are done take the next utterances
- *
- * A lane submits requests once or a few times a frame and does not wait for others to reach the
- * same frame. Results do not depend on which lanes share a round. */
+ * requests of all of them in one batch. */
 #include <stdlib.h>
 
-#include "base/callbacks.h"
 #include "cpu/cpu_backend.h"
+#include "cpu/cpu_rounds.h"
 
-enum { MAX_LANES = 64, NONE = UINT32_MAX };
-
-enum phase { IDLE, BEGINS, GOES_ON, ENDS };
-
-struct lane {
-  wf__search *search;
-  uint32_t utterance; /* NONE: idle */
-  enum phase phase;
-  bool waits;
-  wf_status status; /* WF_OK, or WF_ERR_MEMORY or WF_ERR_CANCELLED: the batch fails */
-  wf_error err;
-};
+enum { MAX_LANES = 64 };
 
 struct together {
   struct wf__cpu_backend *self;
   const wf__batch *batch;
-  struct lane *lanes;
+  size_t num_lanes;
+  bool ends[MAX_LANES]; /* by lane: all frames are done */
 };
 
 bool wf__cpu_can_batch(const wf__batch *batch, const uint32_t *order, uint32_t count) {
@@ -63,83 +45,45 @@ static wf_status open_lanes(struct wf__cpu_backend *self, size_t count, const wf
   return WF_OK;
 }
 
-/* Runs the lane until it waits or its result is complete. */
-static wf_status run_lane(const struct together *t, struct lane *lane) {
-  const wf__batch *batch = t->batch;
-  lane->waits = false;
-  if (lane->phase == BEGINS) {
+static wf_status run_lane(void *user, size_t i, uint32_t utterance, bool begins, bool *waits,
+                          wf_error *err) {
+  struct together *t = user;
+  wf__search *search = t->self->lanes[i];
+  if (begins) {
     bool good;
-    WF__TRY(wf__cpu_begin(t->self, lane->search, batch, lane->utterance, &good, &lane->err));
-    if (good) wf__search_feed(lane->search, &batch->scores[lane->utterance]);
-    lane->phase = good ? GOES_ON : IDLE;
+    t->ends[i] = false;
+    WF__TRY(wf__cpu_begin(t->self, search, t->batch, utterance, &good, err));
+    if (!good) return WF_OK;
+    wf__search_feed(search, &t->batch->scores[utterance]);
   }
-  if (lane->phase == GOES_ON) {
-    WF__TRY(wf__search_go_on(lane->search, &lane->waits, &lane->err));
-    if (lane->waits) return WF_OK;
-    lane->phase = ENDS;
-    WF__TRY(wf__search_request_endings(lane->search, &lane->waits, &lane->err));
-    if (lane->waits) return WF_OK;
+  if (!t->ends[i]) {
+    WF__TRY(wf__search_go_on(search, waits, err));
+    if (*waits) return WF_OK;
+    t->ends[i] = true;
+    WF__TRY(wf__search_request_endings(search, waits, err));
+    if (*waits) return WF_OK;
   }
-  if (lane->phase == IDLE) return WF_OK;
-  lane->phase = IDLE;
-  return wf__cpu_end(t->self, lane->search, batch, lane->utterance, &lane->err);
+  return wf__cpu_end(t->self, search, t->batch, utterance, err);
 }
 
-static void run_item(void *user, uint64_t item, int worker) {
-  const struct together *t = user;
-  struct lane *lane = &t->lanes[item];
-  if (lane->utterance == NONE) return;
-  wf_status status = run_lane(t, lane);
-  if (status != WF_OK) lane->phase = IDLE, lane->waits = false;
-  lane->status = wf__cpu_record_error(t->batch, lane->utterance, status, &lane->err);
-}
-
-/* After a round: handles errors, counts results, and scores the requests. */
-static wf_status end_round(struct together *t, size_t num_lanes, wf__search *const *searches,
-                           uint32_t *num_done, wf_error *err) {
-  bool waits = false;
-  for (size_t i = 0; i < num_lanes; i++) {
-    struct lane *lane = &t->lanes[i];
-    if (lane->utterance == NONE) continue;
-    if (lane->status != WF_OK) {
-      if (err != NULL) *err = lane->err;
-      return lane->status;
-    }
-    waits = waits || lane->waits;
-    if (lane->phase != IDLE) continue;
-    lane->utterance = NONE;
-    ++*num_done;
-  }
-  return waits ? wf__search_score_requests(searches, num_lanes, t->self->pool, err) : WF_OK;
-}
-
-static wf_status run_rounds(struct together *t, size_t num_lanes, wf__search *const *searches,
-                            const uint32_t *order, uint32_t count, wf_error *err) {
-  uint32_t next = 0, num_done = 0, told = 0;
-  while (num_done < count) {
-    for (size_t i = 0; i < num_lanes && next < count; i++)
-      if (t->lanes[i].utterance == NONE) {
-        t->lanes[i].utterance = order[next++];
-        t->lanes[i].phase = BEGINS;
-      }
-    wf__pool_run(t->self->pool, num_lanes, run_item, t);
-    WF__TRY(end_round(t, num_lanes, searches, &num_done, err));
-    if (num_done > told)
-      WF__TRY(wf__progress(t->batch->progress, "decoding",
-                           (double)(told = num_done) / (double)t->batch->count, err));
-  }
-  return WF_OK;
+static wf_status score(void *user, size_t group, const bool *lanes_wait, wf_error *err) {
+  struct together *t = user;
+  (void)group;
+  (void)lanes_wait; /* others have no requests */
+  return wf__search_score_requests(t->self->lanes, t->num_lanes, t->self->pool, err);
 }
 
 wf_status wf__cpu_decode_batch(struct wf__cpu_backend *self, const wf__batch *batch,
                                const uint32_t *order, uint32_t count, wf_error *err) {
   size_t num_lanes = count < MAX_LANES ? count : MAX_LANES;
   WF__TRY(open_lanes(self, num_lanes, batch->scorers[order[0]], err));
-  struct together t = {self, batch, wf__calloc(num_lanes, sizeof *t.lanes)};
-  if (t.lanes == NULL) return wf__fail_memory(err, num_lanes * sizeof *t.lanes, "a batch");
-  for (size_t i = 0; i < num_lanes; i++)
-    t.lanes[i] = (struct lane){.search = self->lanes[i], .utterance = NONE};
-  wf_status status = run_rounds(&t, num_lanes, self->lanes, order, count, err);
-  free(t.lanes);
-  return status;
+  struct together t = {.self = self, .batch = batch, .num_lanes = num_lanes};
+  wf__rounds rounds = {.pool = self->pool,
+                       .batch = batch,
+                       .num_lanes = num_lanes,
+                       .num_groups = 1,
+                       .user = &t,
+                       .run = run_lane,
+                       .score = score};
+  return wf__cpu_rounds(&rounds, order, count, err);
 }

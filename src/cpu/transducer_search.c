@@ -23,7 +23,7 @@ static wf_status find_labels(wf__transducer_search *search, wf_error *err) {
 }
 
 wf_status wf__transducer_search_create(const wf_graph *graph, const wf_transducer *model,
-                                       const wf_decoder_options *options,
+                                       const wf_decoder_options *options, bool on_device,
                                        wf__transducer_search **out, wf_error *err) {
   *out = NULL;
   wf__transducer_search *search = wf__calloc(1, sizeof *search);
@@ -33,7 +33,7 @@ wf_status wf__transducer_search_create(const wf_graph *graph, const wf_transduce
   search->options = *options;
   search->num_waiting = model->num_durations > 0 ? (uint32_t)model->num_durations : 2;
   search->epsilon_slack = wf__epsilon_slack(graph, options, false);
-  wf__predictions_init(&search->predictions, model);
+  wf__predictions_init(&search->predictions, model, on_device);
   uint64_t most = options->greedy ? 1 : (uint64_t)options->max_hypotheses;
   search->waiting = wf__calloc(search->num_waiting, sizeof *search->waiting);
   wf_status status = search->waiting != NULL ? WF_OK : wf__fail_memory(err, 64, "a search");
@@ -60,6 +60,7 @@ void wf__transducer_search_free(wf__transducer_search *search) {
     wf__transducer_set_free(&search->waiting[w]);
   free(search->waiting);
   wf__predictions_free(&search->predictions);
+  wf__prediction_work_free(&search->work);
   wf__scoring_free(&search->scoring);
   wf__vec_free(&search->records);
   wf__vec_free(&search->sources);
@@ -87,7 +88,7 @@ uint64_t wf__transducer_search_bytes(const wf__transducer_search *search) {
   for (uint32_t w = 0; w < search->num_waiting; w++)
     bytes += set_bytes(&search->waiting[w]) +
              search->lattice.waiting[w].cap * sizeof *search->lattice.waiting[w].data;
-  bytes += (p->rows.cap + p->states.cap + p->encoder.cap + p->logits.cap) * sizeof(float);
+  bytes += (p->rows.cap + p->states.cap + p->encoder.cap + search->work.logits.cap) * sizeof(float);
   bytes += search->records.cap * sizeof *search->records.data +
            search->sources.cap * sizeof *search->sources.data;
   return bytes + history->tokens.cap * sizeof *history->tokens.data +
@@ -107,8 +108,9 @@ wf_status wf__transducer_search_begin(wf__transducer_search *search, wf_error *e
   search->path.flags = 0;
   search->path.num_tokens = search->path.num_expanded = search->path.num_arcs =
       search->path.num_narrowed = 0;
-  search->records.size = search->row_of.size = 0;
-  search->num_frames = search->last_frame = 0;
+  search->records.size = search->row_of.size = search->sources.size = 0;
+  search->num_frames = search->next_frame = search->last_frame = 0;
+  search->waits = false;
   search->ends.size = 0;
   search->ended = false;
   if (search->keeps_lattice) wf__transducer_lattice_clear(search);
@@ -214,7 +216,9 @@ static bool is_anyone_waiting(const wf__transducer_search *search) {
   return false;
 }
 
-static wf_status do_frame(wf__transducer_search *search, int64_t frame, wf_error *err) {
+/* Begins the next frame. Without sources, no token waits for it. */
+static wf_status next_frame(wf__transducer_search *search, wf_error *err) {
+  int64_t frame = search->next_frame++;
   WF__TRY(wf__interrupted(err));
   if (search->waiting[frame % search->num_waiting].tokens.size == 0) {
     search->frame = frame;
@@ -224,17 +228,43 @@ static wf_status do_frame(wf__transducer_search *search, int64_t frame, wf_error
   WF__TRY(drop_contexts(search, err));
   WF__TRY(drop_scorer_contexts(search, err));
   WF__TRY(begin_frame(search, frame, err));
+  search->step = 0;
   search->last_frame = frame;
   search->best_record = search->sources.data[0].number;
-  for (search->step = 0; search->sources.size > 0; search->step++) {
-    WF__TRY(wf__transducer_expand(search, err));
-    wf__transducer_set was = search->now;
-    search->now = search->next;
-    search->next = was;
-    if (search->keeps_lattice)
-      WF__TRY(wf__transducer_lattice_set(search, search->cutoff, false, err));
-    WF__TRY(wf__transducer_choose(search, err));
+  return WF_OK;
+}
+
+static wf_status do_step(wf__transducer_search *search, wf_error *err) {
+  WF__TRY(wf__transducer_expand(search, err));
+  wf__transducer_set was = search->now;
+  search->now = search->next;
+  search->next = was;
+  if (search->keeps_lattice)
+    WF__TRY(wf__transducer_lattice_set(search, search->cutoff, false, err));
+  WF__TRY(wf__transducer_choose(search, err));
+  search->step++;
+  return WF_OK;
+}
+
+wf_status wf__transducer_search_feed(wf__transducer_search *search, const wf_scores *scores,
+                                     wf_error *err) {
+  if (!search->predictions.on_device)
+    WF__TRY(wf__predictions_encode(&search->predictions, scores, search->num_frames, &search->work,
+                                   err));
+  search->num_frames += scores->num_frames;
+  return WF_OK;
+}
+
+wf_status wf__transducer_search_go_on(wf__transducer_search *search, bool *waits, wf_error *err) {
+  *waits = false;
+  if (search->waits) WF__TRY(do_step(search, err));
+  search->waits = false;
+  while (search->sources.size == 0) {
+    if (search->next_frame == search->num_frames || !is_anyone_waiting(search)) return WF_OK;
+    WF__TRY(next_frame(search, err));
   }
+  WF__TRY(wf__transducer_request(search, err));
+  *waits = search->waits = true;
   return WF_OK;
 }
 
@@ -308,12 +338,14 @@ static wf_status make_path(wf__transducer_search *search, const wf__transducer_r
 
 wf_status wf__transducer_search_advance(wf__transducer_search *search, const wf_scores *scores,
                                         wf_error *err) {
-  int64_t first = search->num_frames;
-  WF__TRY(wf__predictions_take(&search->predictions, scores, first, err));
-  search->num_frames += scores->num_frames;
-  for (int64_t t = first; t < search->num_frames && is_anyone_waiting(search); t++)
-    WF__TRY(do_frame(search, t, err));
-  return WF_OK;
+  wf__predictions *predictions = &search->predictions;
+  bool waits;
+  WF__TRY(wf__transducer_search_feed(search, scores, err));
+  for (;;) {
+    WF__TRY(wf__transducer_search_go_on(search, &waits, err));
+    if (!waits) return WF_OK;
+    WF__TRY(wf__predictions_answer(&predictions, 1, &search->work, err));
+  }
 }
 
 /* The path of an utterance that died. */

@@ -32,6 +32,7 @@ typedef struct wf__transducer_search {
   wf_decoder_options options;
   float epsilon_slack;
   wf__predictions predictions;
+  wf__prediction_work work; /* of searches that answer their own requests */
   wf__scoring scoring;
   wf__transducer_set now, next, *waiting;
   uint32_t num_waiting;
@@ -40,9 +41,11 @@ typedef struct wf__transducer_search {
   WF__VEC(uint32_t) row_of;  /* by context number: its row of the joiner's; NONE: it has none */
   WF__VEC(uint32_t) numbers; /* context number of each row */
   WF__VEC(uint32_t) frontier;
-  WF__VEC(uint32_t *) used;     /* scratch: context numbers of all tokens */
-  wf__context_vec live;         /* scratch: scorer contexts of all tokens */
-  int64_t frame, num_frames;    /* the current one; those taken so far */
+  WF__VEC(uint32_t *) used;  /* scratch: context numbers of all tokens */
+  wf__context_vec live;      /* scratch: scorer contexts of all tokens */
+  int64_t frame, num_frames; /* the current one; those taken so far */
+  int64_t next_frame;
+  bool waits;                   /* for scores */
   int64_t last_frame;           /* the newest frame that tokens waited for */
   uint32_t best_record;         /* of the best of them, for utterances that die */
   int32_t step;                 /* n */
@@ -62,7 +65,7 @@ typedef struct wf__transducer_search {
 } wf__transducer_search;
 
 wf_status wf__transducer_search_create(const wf_graph *graph, const wf_transducer *model,
-                                       const wf_decoder_options *options,
+                                       const wf_decoder_options *options, bool on_device,
                                        wf__transducer_search **out, wf_error *err);
 void wf__transducer_search_free(wf__transducer_search *search);
 /* Sets the scorer of the next utterance; NULL: none. */
@@ -70,10 +73,17 @@ wf_status wf__transducer_search_set_scorer(wf__transducer_search *search, const 
                                            wf_error *err);
 /* Memory of an utterance in progress. */
 uint64_t wf__transducer_search_bytes(const wf__transducer_search *search);
-/* Begins an utterance; takes encoder outputs, its next frames; ends it. The result is in `path`. */
+/* Begins an utterance. */
 wf_status wf__transducer_search_begin(wf__transducer_search *search, wf_error *err);
+/* Takes encoder outputs, the utterance's next frames. The search of the last ones must be done. */
+wf_status wf__transducer_search_feed(wf__transducer_search *search, const wf_scores *scores,
+                                     wf_error *err);
+/* Searches until the request in `predictions` needs an answer (*waits), or all frames are done. */
+wf_status wf__transducer_search_go_on(wf__transducer_search *search, bool *waits, wf_error *err);
+/* Takes frames and searches them, and answers its own requests. */
 wf_status wf__transducer_search_advance(wf__transducer_search *search, const wf_scores *scores,
                                         wf_error *err);
+/* Ends the utterance, after all frames. The result is in `path`. */
 wf_status wf__transducer_search_finish(wf__transducer_search *search, wf_error *err);
 /* The path to the best waiting token, and the cost of the best final one above it, in `path`. The
  * utterance may go on. */
@@ -88,6 +98,9 @@ wf_status wf__transducer_add_arc(const wf_graph *graph, const wf__transducer_rec
 
 /* transducer_step.c: step n of a frame, from the sources, which are those of A(n), to A(n + 1), in
  * `next`, and the waiting sets. */
+/* Requests the scores of the sources' contexts. */
+wf_status wf__transducer_request(wf__transducer_search *search, wf_error *err);
+/* Makes the step, with the answer to the request. */
 wf_status wf__transducer_expand(wf__transducer_search *search, wf_error *err);
 /* The epsilon closure of a set. */
 wf_status wf__transducer_close(wf__transducer_search *search, wf__transducer_set *set, float cutoff,

@@ -55,8 +55,8 @@ wf_status wf__transducer_number(wf__transducer_search *search, wf__transducer_se
   return WF_OK;
 }
 
-/* Gives each distinct context of the sources a row, and scores the rows. */
-static wf_status score_sources(wf__transducer_search *search, const float **rows, wf_error *err) {
+/* Gives each distinct context of the sources a row, and requests the rows. */
+wf_status wf__transducer_request(wf__transducer_search *search, wf_error *err) {
   uint64_t num_contexts = search->predictions.contexts.size;
   search->numbers.size = 0;
   WF__TRY(wf__vec_grow(&search->row_of, num_contexts - search->row_of.size, "contexts", err));
@@ -67,8 +67,8 @@ static wf_status score_sources(wf__transducer_search *search, const float **rows
     search->row_of.data[number] = (uint32_t)search->numbers.size;
     WF__TRY(wf__vec_push(&search->numbers, number, "contexts", err));
   }
-  return wf__predictions_score(&search->predictions, search->frame, search->numbers.data,
-                               search->numbers.size, rows, err);
+  return wf__predictions_request(&search->predictions, search->frame, search->numbers.data,
+                                 search->numbers.size, err);
 }
 
 /* --- candidates -------------------------------------------------------------------------- */
@@ -236,7 +236,7 @@ wf_status wf__transducer_expand(wf__transducer_search *search, wf_error *err) {
   size_t size = wf__transducer_num_logits(search->model);
   wf__transducer_set_clear(&search->next);
   if (search->keeps_lattice) wf__transducer_lattice_begin_step(search);
-  WF__TRY(score_sources(search, &rows, err));
+  WF__TRY(wf__predictions_take(&search->predictions, &rows, err));
   search->best_cost = search->options.greedy ? INFINITY : best_waiting(search);
   search->cutoff = add_finite(search->best_cost, search->options.beam);
   wf_status status = WF_OK;

@@ -15,6 +15,10 @@ struct channel {
 };
 
 static wf_status channel_open(void *self, void **out, wf_error *err) {
+  *out = NULL;
+  if (((const struct wf__cpu_backend *)self)->transducer_weights != NULL)
+    return wf__fail(err, WF_ERR_UNSUPPORTED,
+                    "streams with a transducer need a decoder with device cpu");
   struct channel *channel = *out = wf__calloc(1, sizeof *channel);
   return channel != NULL ? WF_OK : wf__fail_memory(err, sizeof *channel, "a stream");
 }
@@ -63,7 +67,7 @@ static wf_status prepare(void *opaque, void *opaque_channel, wf_error *err) {
   const struct wf__cpu_backend *self = opaque;
   struct channel *channel = opaque_channel;
   if (channel->search != NULL) return WF_OK;
-  WF__TRY(wf__transducer_search_create(self->graph, self->transducer, &self->options,
+  WF__TRY(wf__transducer_search_create(self->graph, self->transducer, &self->options, false,
                                        &channel->search, err));
   channel->search->predictions.most_floats = MOST_FLOATS;
   wf_status status = wf__transducer_search_set_scorer(channel->search, channel->scorer, err);

@@ -12,6 +12,7 @@
 #include "lattice/lattice_determinize.h"
 #include "math/score.h"
 #include "scorer/scoring.h"
+#include "warpfst_transducer.h"
 
 /* The outcome of the search over one utterance, or a part of it. */
 typedef struct wf__path {
@@ -103,8 +104,8 @@ typedef struct wf__backend {
   /* Errors of a single utterance go to its result; the call fails only for other errors. */
   wf_status (*decode)(void *self, const wf__batch *batch, wf_error *err);
   void (*close)(void *self);
-  /* The rest is NULL on the CPU. */
   wf_status (*set_stream)(void *self, void *stream, wf_error *err);
+  /* The rest is NULL on the CPU. */
   /* Does the backend support this graph with added words, or this scorer with the graph? */
   wf_status (*check_graph)(const wf_graph *graph, wf_error *err);
   wf_status (*check_scorer)(const wf_graph *graph, const wf_decoder_options *options,
@@ -127,9 +128,12 @@ typedef struct wf__backend {
 extern const wf__backend wf__cpu_backend; /* src/cpu/cpu_backend.c */
 extern const wf__stream_backend
     wf__cpu_transducer_streams; /* src/cpu/transducer_streams.c: in place of the CPU's */
-/* Opens the CPU backend for a transducer. Its scores are encoder outputs. */
+/* Opens the CPU backend for a transducer. Its scores are encoder outputs. `on_gpu`: the options'
+ * device computes the model. */
 wf_status wf__cpu_open_transducer(const wf_graph *graph, const wf_transducer *model,
-                                  const wf_decoder_options *options, void **out, wf_error *err);
+                                  const wf_decoder_options *options, bool on_gpu, void **out,
+                                  wf_error *err);
+void wf__cpu_transducer_stats(const void *self, wf_transducer_stats *out);
 extern const wf__backend
     wf__cuda_backend; /* src/cuda/decoder/cuda_backend.c, or cuda_stub.c in builds without CUDA */
 

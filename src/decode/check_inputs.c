@@ -54,17 +54,23 @@ static wf_status check_tokens(const wf_transducer *model, const wf_graph *graph,
 }
 
 /* The name of an option that transducers do not have; NULL: none is set. */
-static const char *unsupported(const wf_decoder_options *options, bool on_gpu) {
-  if (on_gpu) return "device cuda";
+static const char *unsupported(const wf_decoder_options *options) {
   if (options->blank_skip_threshold < 1) return "blank_skip_threshold";
   return options->recombine != 0 ? "recombine=state" : NULL;
 }
 
 wf_status wf__check_transducer(const wf_transducer *model, const wf_graph *graph,
-                               wf_decoder_options *options, bool on_gpu, wf_error *err) {
-  const char *name = unsupported(options, on_gpu);
+                               wf_decoder_options *options, const wf__devices *devices,
+                               wf_error *err) {
+  const char *name = unsupported(options);
   if (name != NULL)
     return wf__fail(err, WF_ERR_UNSUPPORTED, "%s is not available with a transducer", name);
+  if (devices->cuda && model->network == NULL)
+    return wf__fail(err, WF_ERR_UNSUPPORTED,
+                    "device %s: a transducer behind functions needs device cpu", options->device);
+  if (devices->cuda && devices->count != 1)
+    return wf__fail(err, WF_ERR_UNSUPPORTED,
+                    "device %s: a transducer works on one GPU: cuda or cuda:N", options->device);
   if (options->blank >= 0 && options->blank != model->blank)
     return wf__fail(err, WF_ERR_ARGUMENT, "blank is %d, the transducer's is column %d",
                     options->blank, model->blank);

@@ -27,17 +27,18 @@ static wf_status open_search(wf_decoder *decoder, wf_error *err) {
   wf__devices devices = {0};
   WF__TRY(wf__devices_parse(options->device, &devices, err));
   if (decoder->transducer != NULL)
-    WF__TRY(wf__check_transducer(decoder->transducer, decoder->graph, &decoder->options,
-                                 devices.cuda, err));
+    WF__TRY(wf__check_transducer(decoder->transducer, decoder->graph, &decoder->options, &devices,
+                                 err));
   WF__TRY(check_blank(decoder, err));
   wf__decoder_limits(&decoder->options, decoder->graph);
   if (options->recombine == 1 && options->lattice_beam > 0)
     return wf__fail(err, WF_ERR_UNSUPPORTED,
                     "lattices need recombine=pair: recombine=state merges paths that the lattice "
                     "must keep apart");
-  decoder->backend = devices.cuda ? &wf__cuda_backend : &wf__cpu_backend;
+  decoder->backend =
+      devices.cuda && decoder->transducer == NULL ? &wf__cuda_backend : &wf__cpu_backend;
   return decoder->transducer != NULL
-             ? wf__cpu_open_transducer(decoder->graph, decoder->transducer, options,
+             ? wf__cpu_open_transducer(decoder->graph, decoder->transducer, options, devices.cuda,
                                        &decoder->search, err)
              : decoder->backend->open(decoder->graph, options, &decoder->search, err);
 }
@@ -92,8 +93,6 @@ void wf_decoder_free(wf_decoder *decoder) {
 }
 
 wf_status wf_decoder_set_stream(wf_decoder *decoder, void *stream, wf_error *err) {
-  if (decoder->backend->set_stream == NULL)
-    return wf__fail(err, WF_ERR_UNSUPPORTED, "a decoder on the CPU has no CUDA stream");
   return decoder->backend->set_stream(decoder->search, stream, err);
 }
 
@@ -105,6 +104,11 @@ void wf_decoder_plan(const wf_decoder *decoder, wf_plan *out) {
 void wf_decoder_lm_stats(const wf_decoder *decoder, wf_lm_stats *out) {
   *out = (wf_lm_stats){0};
   if (decoder->backend->lm_stats != NULL) decoder->backend->lm_stats(decoder->search, out);
+}
+
+void wf_decoder_transducer_stats(const wf_decoder *decoder, wf_transducer_stats *out) {
+  *out = (wf_transducer_stats){0};
+  if (decoder->transducer != NULL) wf__cpu_transducer_stats(decoder->search, out);
 }
 
 wf_status wf_plan_bytes(const wf_graph *graph, const wf_decoder_options *options,

@@ -42,6 +42,7 @@ bool wf__check_encoder_outputs(const wf_transducer *model, const wf_scores *scor
                                wf_result *result);
 /* Do graph and options fit the model? Sets the blank. */
 wf_status wf__check_transducer(const wf_transducer *model, const wf_graph *graph,
-                               wf_decoder_options *options, bool on_gpu, wf_error *err);
+                               wf_decoder_options *options, const wf__devices *devices,
+                               wf_error *err);
 
 #endif

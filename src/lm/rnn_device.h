@@ -53,6 +53,9 @@ wf_status wf__rnn_device_norms_there(wf__rnn_device *device, const uint32_t *slo
 wf_status wf__rnn_device_costs_there(wf__rnn_device *device, const wf__rnn_request *requests,
                                      uint64_t count, const uint64_t *hashes, float *costs,
                                      wf_error *err);
+/* to[i] = the last layer's hidden vector of slots[i], padded to a multiple of 8 floats. */
+wf_status wf__rnn_device_tops_there(wf__rnn_device *device, const uint32_t *slots, uint64_t count,
+                                    float *to, wf_error *err);
 /* Adds slots; states are kept. */
 wf_status wf__rnn_device_grow(wf__rnn_device *device, uint64_t num_slots, wf_error *err);
 

@@ -1,24 +1,11 @@
-/* network.c - built-in models: a stateless or an LSTM predictor and a joiner, from a safetensors
- * file (docs/reference/transducers.md has the tensors and formulas).
- *
- *   encoder row = We enc + b          predictor row = Wp pred + bp
- *   logits      = Wo f(encoder row + predictor row) + bo
+/* network.c - reads and computes built-in models on the CPU.
  *
  * The products are those of rnnlm_math.h: every sum has one order, whatever the number of rows. */
+#include "transducer/network.h"
+
 #include "math/score.h"
-#include "transducer/transducer.h"
 
 enum { ACTIVATION_FILE, ACTIVATION_TANH, ACTIVATION_RELU };
-
-struct wf__network {
-  wf_rnnlm *lstm;           /* NULL: stateless */
-  wf__rnn_matrix embedding; /* stateless: [V][E] */
-  wf__rnn_matrix conv, encoder, predictor, output;
-  float *conv_bias, *encoder_bias, *predictor_bias, *output_bias; /* padded; zeros if missing */
-  bool relu;
-  float *memory; /* of all of these */
-  uint64_t num_floats, used;
-};
 
 void wf__network_free(struct wf__network *network) {
   if (network == NULL) return;
@@ -113,7 +100,7 @@ static wf_status predict_lstm(const wf_transducer *model, const wf__predictor_ba
   return WF_OK;
 }
 
-static wf_status network_join(const wf_transducer *model, const float *encoder,
+static wf_status network_join(const wf_transducer *model, const float *const *encoders,
                               const float *const *rows, size_t count, float *logits,
                               wf__transducer_work *work, wf_error *err) {
   const struct wf__network *n = model->network;
@@ -122,7 +109,7 @@ static wf_status network_join(const wf_transducer *model, const float *encoder,
   WF__TRY(wf__vec_grow(&work->floats, count * width, "a joiner", err));
   float *hidden = work->floats.data;
   for (size_t i = 0; i < count; i++)
-    for (size_t k = 0; k < width; k++) hidden[i * width + k] = encoder[k] + rows[i][k];
+    for (size_t k = 0; k < width; k++) hidden[i * width + k] = encoders[i][k] + rows[i][k];
   if (n->relu)
     for (size_t k = 0; k < count * width; k++) hidden[k] = hidden[k] > 0 ? hidden[k] : 0;
   else

@@ -1,14 +1,21 @@
-/* predictions.c - runs predictor and joiner for the contexts of a search. */
+/* predictions.c - numbers the predictor contexts of a search, and answers its requests with the
+ * operations of the model. */
 #include "transducer/predictions.h"
 
 #include "math/score.h"
 
 #define NONE UINT32_MAX
 
-enum { MOST_FLOATS = 1 << 22 };
+enum {
+  MOST_FLOATS = 1 << 22,
+  LEAST_CONTEXTS = 128 /* on a device, before those without use are dropped */
+};
 
-void wf__predictions_init(wf__predictions *p, const wf_transducer *model) {
-  *p = (wf__predictions){.model = model, .most_floats = MOST_FLOATS};
+void wf__predictions_init(wf__predictions *p, const wf_transducer *model, bool on_device) {
+  *p = (wf__predictions){.model = model,
+                         .on_device = on_device,
+                         .most_floats = MOST_FLOATS,
+                         .most_contexts = LEAST_CONTEXTS};
 }
 
 void wf__predictions_free(wf__predictions *p) {
@@ -19,26 +26,34 @@ void wf__predictions_free(wf__predictions *p) {
   wf__vec_free(&p->done);
   wf__vec_free(&p->rows);
   wf__vec_free(&p->states);
-  wf__vec_free(&p->work.floats);
-  wf__vec_free(&p->work.outputs);
-  wf__rnn_work_free(&p->work.rnn);
+  wf__vec_free(&p->slots);
+  wf__vec_free(&p->free_slots);
   wf__vec_free(&p->encoder);
-  wf__vec_free(&p->logits);
   wf__vec_free(&p->terms);
   wf__vec_free(&p->pending);
   wf__vec_free(&p->digits);
-  wf__vec_free(&p->from);
-  wf__vec_free(&p->to);
-  wf__vec_free(&p->to_rows);
 }
 
-wf_status wf__predictions_take(wf__predictions *p, const wf_scores *scores, int64_t first,
-                               wf_error *err) {
+void wf__prediction_work_free(wf__prediction_work *work) {
+  wf__vec_free(&work->model.floats);
+  wf__vec_free(&work->model.outputs);
+  wf__rnn_work_free(&work->model.rnn);
+  wf__vec_free(&work->logits);
+  wf__vec_free(&work->tokens);
+  wf__vec_free(&work->from);
+  wf__vec_free(&work->encoders);
+  wf__vec_free(&work->rows);
+  wf__vec_free(&work->to);
+  wf__vec_free(&work->to_rows);
+}
+
+wf_status wf__predictions_encode(wf__predictions *p, const wf_scores *scores, int64_t first,
+                                 wf__prediction_work *work, wf_error *err) {
   p->first_frame = first;
   p->encoder.size = 0;
   WF__TRY(wf__vec_grow(&p->encoder, (uint64_t)scores->num_frames * p->model->encoder_width + 1,
                        "encoder outputs", err));
-  return p->model->ops->encode(p->model, scores, p->encoder.data, &p->work, err);
+  return p->model->ops->encode(p->model, scores, p->encoder.data, &work->model, err);
 }
 
 static wf_status add(wf__predictions *p, uint64_t context, uint32_t parent, int32_t token,
@@ -48,15 +63,18 @@ static wf_status add(wf__predictions *p, uint64_t context, uint32_t parent, int3
   WF__TRY(wf__map64_insert(&p->numbers, context, (uint32_t)p->contexts.size, number, &fresh,
                            "predictor contexts", err));
   if (!fresh) return WF_OK;
-  WF__TRY(wf__vec_grow(&p->rows, model->width, "predictor contexts", err));
-  WF__TRY(wf__vec_grow(&p->states, model->state_floats + 1, "predictor contexts", err));
+  if (p->on_device) {
+    WF__TRY(wf__vec_push(&p->slots, NONE, "predictor contexts", err));
+  } else {
+    WF__TRY(wf__vec_grow(&p->rows, model->width, "predictor contexts", err));
+    WF__TRY(wf__vec_grow(&p->states, model->state_floats + 1, "predictor contexts", err));
+    p->rows.size += model->width;
+    p->states.size += model->state_floats;
+  }
   WF__TRY(wf__vec_push(&p->tokens, token, "predictor contexts", err));
   WF__TRY(wf__vec_push(&p->parents, parent, "predictor contexts", err));
   WF__TRY(wf__vec_push(&p->done, false, "predictor contexts", err));
-  WF__TRY(wf__vec_push(&p->contexts, context, "predictor contexts", err));
-  p->rows.size += model->width;
-  p->states.size += model->state_floats;
-  return WF_OK;
+  return wf__vec_push(&p->contexts, context, "predictor contexts", err);
 }
 
 wf_status wf__predictions_start(wf__predictions *p, uint32_t *number, wf_error *err) {
@@ -68,7 +86,7 @@ wf_status wf__predictions_number(wf__predictions *p, uint64_t context, uint32_t 
   return add(p, context, parent, token, number, err);
 }
 
-/* --- the predictor ----------------------------------------------------------------------- */
+/* --- requests ---------------------------------------------------------------------------- */
 
 static wf_status push_tokens(wf__predictions *p, uint32_t number, wf_error *err) {
   const wf_transducer *model = p->model;
@@ -82,37 +100,90 @@ static wf_status push_tokens(wf__predictions *p, uint32_t number, wf_error *err)
   return WF_OK;
 }
 
-/* Runs the predictor for those of the contexts that are not done. */
-static wf_status predict(wf__predictions *p, const uint32_t *numbers, size_t count, wf_error *err) {
-  const wf_transducer *model = p->model;
-  size_t state = model->state_floats;
-  p->pending.size = p->digits.size = p->from.size = p->to.size = p->to_rows.size = 0;
+wf_status wf__predictions_request(wf__predictions *p, int64_t frame, const uint32_t *numbers,
+                                  size_t count, wf_error *err) {
+  p->frame = frame;
+  p->requested = numbers;
+  p->count = count;
+  p->pending.size = p->digits.size = 0;
   for (size_t i = 0; i < count; i++) {
-    uint32_t number = numbers[i];
-    if (p->done.data[number]) continue;
-    uint32_t parent = p->parents.data[number];
-    float *to = p->states.data + number * state;
-    if (parent == NONE) memset(to, 0, state * sizeof *to);
-    WF__TRY(push_tokens(p, number, err));
-    WF__TRY(wf__vec_push(&p->pending, number, "a predictor", err));
-    WF__TRY(wf__vec_push(&p->to, to, "a predictor", err));
-    WF__TRY(wf__vec_push(&p->to_rows, p->rows.data + number * model->width, "a predictor", err));
-    WF__TRY(wf__vec_push(&p->from,
-                         (const float *)(parent == NONE ? to : p->states.data + parent * state),
-                         "a predictor", err));
+    if (p->done.data[numbers[i]]) continue;
+    WF__TRY(push_tokens(p, numbers[i], err));
+    WF__TRY(wf__vec_push(&p->pending, numbers[i], "a predictor", err));
   }
-  if (p->pending.size == 0) return WF_OK;
-  wf__predictor_batch batch = {.count = p->pending.size,
-                               .tokens = p->digits.data,
-                               .from = p->from.data,
-                               .rows = p->to_rows.data,
-                               .to = p->to.data};
-  WF__TRY(model->ops->predict(model, &batch, &p->work, err));
-  for (size_t i = 0; i < p->pending.size; i++) p->done.data[p->pending.data[i]] = true;
   return WF_OK;
 }
 
-/* --- the joiner -------------------------------------------------------------------------- */
+/* Adds the contexts that wait for the predictor. */
+static wf_status gather_contexts(wf__predictions *p, wf__prediction_work *work, wf_error *err) {
+  size_t width = p->model->width, state = p->model->state_floats, count = p->pending.size;
+  WF__TRY(wf__vec_grow(&work->tokens, p->digits.size, "a predictor", err));
+  WF__TRY(wf__vec_grow(&work->from, count, "a predictor", err));
+  WF__TRY(wf__vec_grow(&work->to, count, "a predictor", err));
+  WF__TRY(wf__vec_grow(&work->to_rows, count, "a predictor", err));
+  for (uint64_t i = 0; i < p->digits.size; i++)
+    work->tokens.data[work->tokens.size++] = p->digits.data[i];
+  for (size_t i = 0; i < count; i++) {
+    uint32_t number = p->pending.data[i], parent = p->parents.data[number];
+    float *to = p->states.data + number * state;
+    if (parent == NONE) memset(to, 0, state * sizeof *to);
+    work->from.data[work->from.size++] = parent == NONE ? to : p->states.data + parent * state;
+    work->to.data[work->to.size++] = to;
+    work->to_rows.data[work->to_rows.size++] = p->rows.data + number * width;
+  }
+  return WF_OK;
+}
+
+static wf_status predict(wf__predictions *const *all, size_t count, wf__prediction_work *work,
+                         wf_error *err) {
+  const wf_transducer *model = all[0]->model;
+  work->tokens.size = work->from.size = work->to.size = work->to_rows.size = 0;
+  for (size_t i = 0; i < count; i++) WF__TRY(gather_contexts(all[i], work, err));
+  if (work->from.size == 0) return WF_OK;
+  wf__predictor_batch batch = {.count = work->from.size,
+                               .tokens = work->tokens.data,
+                               .from = work->from.data,
+                               .rows = work->to_rows.data,
+                               .to = work->to.data};
+  WF__TRY(model->ops->predict(model, &batch, &work->model, err));
+  for (size_t i = 0; i < count; i++)
+    for (uint64_t k = 0; k < all[i]->pending.size; k++)
+      all[i]->done.data[all[i]->pending.data[k]] = true;
+  return WF_OK;
+}
+
+/* Adds the rows that wait for the joiner. */
+static wf_status gather_rows(const wf__predictions *p, wf__prediction_work *work, wf_error *err) {
+  const float *encoder =
+      p->encoder.data + (uint64_t)(p->frame - p->first_frame) * p->model->encoder_width;
+  WF__TRY(wf__vec_grow(&work->encoders, p->count, "a joiner", err));
+  WF__TRY(wf__vec_grow(&work->rows, p->count, "a joiner", err));
+  for (size_t i = 0; i < p->count; i++) {
+    work->encoders.data[work->encoders.size++] = encoder;
+    work->rows.data[work->rows.size++] = p->rows.data + p->requested[i] * p->model->width;
+  }
+  return WF_OK;
+}
+
+wf_status wf__predictions_answer(wf__predictions *const *all, size_t count,
+                                 wf__prediction_work *work, wf_error *err) {
+  if (count == 0) return WF_OK;
+  const wf_transducer *model = all[0]->model;
+  size_t size = wf__transducer_num_logits(model), at = 0;
+  WF__TRY(predict(all, count, work, err));
+  work->encoders.size = work->rows.size = work->logits.size = 0;
+  for (size_t i = 0; i < count; i++) WF__TRY(gather_rows(all[i], work, err));
+  WF__TRY(wf__vec_grow(&work->logits, work->rows.size * size, "a joiner", err));
+  WF__TRY(model->ops->join(model, work->encoders.data, work->rows.data, work->rows.size,
+                           work->logits.data, &work->model, err));
+  for (size_t i = 0; i < count; at += all[i++]->count) {
+    all[i]->scores = work->logits.data + at * size;
+    all[i]->bad = NULL;
+  }
+  return WF_OK;
+}
+
+/* --- answers ----------------------------------------------------------------------------- */
 
 /* Makes log-probabilities of logits. Sums in the order of rnnlm_math.h. */
 static wf_status normalise(wf__predictions *p, float *logits, size_t count, const char *what,
@@ -138,34 +209,42 @@ static wf_status normalise(wf__predictions *p, float *logits, size_t count, cons
   return WF_OK;
 }
 
-wf_status wf__predictions_score(wf__predictions *p, int64_t frame, const uint32_t *numbers,
-                                size_t count, const float **out, wf_error *err) {
-  const wf_transducer *model = p->model;
-  size_t num_tokens = (size_t)model->num_tokens, num_durations = (size_t)model->num_durations,
+static wf_status report_bad(const wf__predictions *p, const wf__bad_logit *bad, wf_error *err) {
+  bool duration = bad->column >= p->model->num_tokens;
+  const char *what = duration ? "duration" : "token";
+  if (bad->value == -INFINITY)
+    return wf__fail(err, WF_ERR_ARGUMENT, "frame %lld: the logits of all %ss are -infinity",
+                    (long long)p->frame, what);
+  return wf__fail(err, WF_ERR_ARGUMENT, "frame %lld: the logit of %s %d is %g", (long long)p->frame,
+                  what, bad->column - (duration ? p->model->num_tokens : 0), (double)bad->value);
+}
+
+wf_status wf__predictions_take(wf__predictions *p, const float **out, wf_error *err) {
+  size_t num_tokens = (size_t)p->model->num_tokens, num_durations = (size_t)p->model->num_durations,
          size = num_tokens + num_durations;
-  WF__TRY(predict(p, numbers, count, err));
-  p->logits.size = p->terms.size = p->from.size = 0;
-  WF__TRY(wf__vec_grow(&p->logits, count * size, "a joiner", err));
-  WF__TRY(wf__vec_grow(&p->terms, 2 * wf__padded(size), "a joiner", err));
-  WF__TRY(wf__vec_grow(&p->from, count, "a joiner", err));
-  for (size_t i = 0; i < count; i++) p->from.data[i] = p->rows.data + numbers[i] * model->width;
-  WF__TRY(model->ops->join(
-      model, p->encoder.data + (uint64_t)(frame - p->first_frame) * model->encoder_width,
-      p->from.data, count, p->logits.data, &p->work, err));
-  for (size_t i = 0; i < count; i++) {
-    float *row = p->logits.data + i * size;
-    WF__TRY(normalise(p, row, num_tokens, "token", frame, err));
-    if (num_durations > 0)
-      WF__TRY(normalise(p, row + num_tokens, num_durations, "duration", frame, err));
+  if (p->bad == NULL) {
+    p->terms.size = 0;
+    WF__TRY(wf__vec_grow(&p->terms, 2 * wf__padded(size), "a joiner", err));
   }
-  *out = p->logits.data;
+  for (size_t i = 0; i < p->count; i++) {
+    float *row = p->scores + i * size;
+    if (p->bad != NULL) {
+      if (p->bad[i].column >= 0) return report_bad(p, &p->bad[i], err);
+      continue;
+    }
+    WF__TRY(normalise(p, row, num_tokens, "token", p->frame, err));
+    if (num_durations > 0)
+      WF__TRY(normalise(p, row + num_tokens, num_durations, "duration", p->frame, err));
+  }
+  *out = p->scores;
   return WF_OK;
 }
 
 /* --- dropping contexts ------------------------------------------------------------------- */
 
 bool wf__predictions_full(const wf__predictions *p) {
-  return p->rows.size + p->states.size > p->most_floats;
+  return p->on_device ? p->contexts.size > p->most_contexts
+                      : p->rows.size + p->states.size > p->most_floats;
 }
 
 static void move(wf__predictions *p, uint32_t from, uint32_t to) {
@@ -174,6 +253,10 @@ static void move(wf__predictions *p, uint32_t from, uint32_t to) {
   p->tokens.data[to] = p->tokens.data[from];
   p->parents.data[to] = p->parents.data[from];
   p->done.data[to] = p->done.data[from];
+  if (p->on_device) {
+    p->slots.data[to] = p->slots.data[from];
+    return;
+  }
   memmove(p->rows.data + to * width, p->rows.data + from * width, width * sizeof(float));
   if (state > 0)
     memmove(p->states.data + to * state, p->states.data + from * state, state * sizeof(float));
@@ -193,7 +276,11 @@ wf_status wf__predictions_keep(wf__predictions *p, uint32_t *const *numbers, siz
   wf__map64_clear(&p->numbers);
   wf_status status = WF_OK;
   for (uint32_t i = 0; i < size && status == WF_OK; i++) {
-    if (moved[i] == NONE) continue;
+    if (moved[i] == NONE) {
+      if (p->on_device && p->slots.data[i] != NONE)
+        status = wf__vec_push(&p->free_slots, p->slots.data[i], "predictor contexts", err);
+      continue;
+    }
     move(p, i, moved[i] = kept);
     status = wf__map64_insert(&p->numbers, p->contexts.data[kept], kept, &number, NULL,
                               "predictor contexts", err);
@@ -206,6 +293,11 @@ wf_status wf__predictions_keep(wf__predictions *p, uint32_t *const *numbers, siz
   for (size_t i = 0; i < count; i++) *numbers[i] = moved[*numbers[i]];
   free(moved);
   p->contexts.size = p->tokens.size = p->parents.size = p->done.size = kept;
+  if (p->on_device) {
+    p->slots.size = kept;
+    p->most_contexts = kept < LEAST_CONTEXTS / 2 ? LEAST_CONTEXTS : 2 * (uint64_t)kept;
+    return status;
+  }
   p->rows.size = kept * p->model->width;
   p->states.size = kept * p->model->state_floats;
   return status;

@@ -1,20 +1,29 @@
-/* predictions.h - the predictor contexts of one search, and the scores of a frame after them.
+/* predictions.h - the predictor contexts of one search, and its requests for the scores of a frame
+ * after them.
  *
  *   numbers    context -> its number, from 0
  *   contexts, tokens, parents, done   by number
  *   rows       [number][width]         the predictor's part of the joiner, once it is done
  *   states     [number][state_floats]  of predictors with states
+ *   slots      by number               where a device has row and state instead
+ *
+ *   request --> one answer for the requests of many searches --> scores
+ *               wf__predictions_answer: the model's operations
+ *               transducer_device.h: a GPU
  *
  * The predictor runs once for each context. Contexts depend on the tokens alone, so they are kept
- * from one utterance to the next until there are too many. */
+ * from one utterance to the next until there are too many. Answers do not depend on which requests
+ * are answered together. */
 #ifndef WF_TRANSDUCER_PREDICTIONS_H
 #define WF_TRANSDUCER_PREDICTIONS_H
 
 #include "base/map64.h"
 #include "transducer/transducer.h"
+#include "transducer/transducer_types.h"
 
 typedef struct wf__predictions {
   const wf_transducer *model;
+  bool on_device;
   wf__map64 numbers;
   WF__VEC(uint64_t) contexts;
   WF__VEC(int32_t) tokens;   /* that led to the context */
@@ -22,34 +31,57 @@ typedef struct wf__predictions {
   WF__VEC(bool) done;
   WF__VEC(float) rows;
   WF__VEC(float) states;
-  wf__transducer_work work;
+  WF__VEC(uint32_t) slots; /* on a device; NONE: not yet */
+  WF__VEC(uint32_t) free_slots;
+  uint64_t most_contexts; /* of a device, before those without use are dropped */
+  uint64_t most_floats;   /* of rows and states, before unused contexts are dropped */
   WF__VEC(float) encoder; /* [frames][encoder_width], from frame `first_frame` on */
   int64_t first_frame;
-  uint64_t most_floats;  /* of rows and states, before unused contexts are dropped */
-  WF__VEC(float) logits; /* [count][num_logits], of one call */
-  WF__VEC(float) terms;  /* scratch: of a sum over tokens or durations */
-  WF__VEC(uint32_t) pending;
-  WF__VEC(int32_t) digits;
-  WF__VEC(const float *) from;
-  WF__VEC(float *) to, to_rows;
+  WF__VEC(float) terms; /* scratch: of a sum over tokens or durations */
+  /* The request, and its answer. */
+  int64_t frame;
+  const uint32_t *requested; /* [count] numbers of contexts */
+  size_t count;
+  WF__VEC(uint32_t) pending; /* those whose predictor has to run */
+  WF__VEC(int32_t) digits;   /* their tokens, as wf__predictor_batch has them */
+  float *scores;             /* [count][num_logits] logits; with `bad`, log-probabilities */
+  const wf__bad_logit *bad;  /* [count]; NULL: logits are not checked */
 } wf__predictions;
 
-void wf__predictions_init(wf__predictions *p, const wf_transducer *model);
+/* Scratch memory of wf__predictions_answer, and its answers. */
+typedef struct wf__prediction_work {
+  wf__transducer_work model;
+  WF__VEC(float) logits;
+  WF__VEC(int32_t) tokens;
+  WF__VEC(const float *) from, encoders, rows;
+  WF__VEC(float *) to, to_rows;
+} wf__prediction_work;
+void wf__prediction_work_free(wf__prediction_work *work);
+
+/* `on_device`: rows and states are in a device's memory. */
+void wf__predictions_init(wf__predictions *p, const wf_transducer *model, bool on_device);
 void wf__predictions_free(wf__predictions *p);
-/* Takes encoder outputs: the encoder's part of the joiner for frames from number `first` on. */
-wf_status wf__predictions_take(wf__predictions *p, const wf_scores *scores, int64_t first,
-                               wf_error *err);
+/* Takes encoder outputs: the encoder's part of the joiner for frames from number `first` on. Not on
+ * a device. */
+wf_status wf__predictions_encode(wf__predictions *p, const wf_scores *scores, int64_t first,
+                                 wf__prediction_work *work, wf_error *err);
 /* The number of the start's context. */
 wf_status wf__predictions_start(wf__predictions *p, uint32_t *number, wf_error *err);
 /* The number of context `context`, which a token makes of context number `parent`. The parent must
  * be done. */
 wf_status wf__predictions_number(wf__predictions *p, uint64_t context, uint32_t parent,
                                  int32_t token, uint32_t *number, wf_error *err);
-/* Log-probabilities of one frame after each of the contexts: *out is [count][num_logits], tokens,
- * then durations, valid until the next call. Errors: a logit that is NaN, +infinity or beyond 1e20.
- */
-wf_status wf__predictions_score(wf__predictions *p, int64_t frame, const uint32_t *numbers,
-                                size_t count, const float **out, wf_error *err);
+/* Requests the scores of one frame after each of the contexts. `numbers` is borrowed until they are
+ * taken. */
+wf_status wf__predictions_request(wf__predictions *p, int64_t frame, const uint32_t *numbers,
+                                  size_t count, wf_error *err);
+/* Answers the requests of `count` searches of one model with its operations. The answers are valid
+ * until the next call with this work. */
+wf_status wf__predictions_answer(wf__predictions *const *all, size_t count,
+                                 wf__prediction_work *work, wf_error *err);
+/* The answer: log-probabilities [count][num_logits], tokens, then durations. Errors: a logit that
+ * is NaN, +infinity or beyond 1e20. */
+wf_status wf__predictions_take(wf__predictions *p, const float **out, wf_error *err);
 /* Have so many contexts been kept that those without use should be dropped? */
 bool wf__predictions_full(const wf__predictions *p);
 /* Drops all contexts except these, and renumbers them: numbers[i] becomes the new number. */

@@ -1,5 +1,5 @@
 /* transducer.c - models behind two functions of the caller, and models of files. */
-#include "transducer/transducer.h"
+#include "transducer/network.h"
 
 #include "base/option_tables.h"
 #include "math/score.h"
@@ -71,17 +71,18 @@ static wf_status fn_predict(const wf_transducer *model, const wf__predictor_batc
   return WF_OK;
 }
 
-static wf_status fn_join(const wf_transducer *model, const float *encoder, const float *const *rows,
-                         size_t count, float *logits, wf__transducer_work *work, wf_error *err) {
+static wf_status fn_join(const wf_transducer *model, const float *const *encoders,
+                         const float *const *rows, size_t count, float *logits,
+                         wf__transducer_work *work, wf_error *err) {
   size_t size = model->encoder_width, width = model->width;
   work->floats.size = 0;
   WF__TRY(wf__vec_grow(&work->floats, count * (size + width), "a joiner", err));
-  float *encoders = work->floats.data, *predictors = encoders + count * size;
+  float *frames = work->floats.data, *predictors = frames + count * size;
   for (size_t i = 0; i < count; i++) {
-    memcpy(encoders + i * size, encoder, size * sizeof *encoder);
+    memcpy(frames + i * size, encoders[i], size * sizeof *frames);
     memcpy(predictors + i * width, rows[i], width * sizeof *predictors);
   }
-  wf_joiner_rows request = {count, encoders, predictors, logits};
+  wf_joiner_rows request = {count, frames, predictors, logits};
   return called(model->parts.join(model->parts.user, &request), "joiner", err);
 }
 

@@ -15,7 +15,7 @@
 #include "lm/rnnlm.h"
 #include "math/hash.h"
 
-struct wf__network; /* network.c: the weights of a built-in model */
+struct wf__network; /* network.h: the weights of a built-in model */
 
 /* Scratch memory of one search for a model's computations. */
 typedef struct wf__transducer_work {
@@ -37,9 +37,10 @@ typedef struct wf__transducer_ops {
                       wf__transducer_work *work, wf_error *err);
   wf_status (*predict)(const wf_transducer *model, const wf__predictor_batch *batch,
                        wf__transducer_work *work, wf_error *err);
-  /* `encoder`: the row of one frame. */
-  wf_status (*join)(const wf_transducer *model, const float *encoder, const float *const *rows,
-                    size_t count, float *logits, wf__transducer_work *work, wf_error *err);
+  /* encoders[i]: the row of a frame. */
+  wf_status (*join)(const wf_transducer *model, const float *const *encoders,
+                    const float *const *rows, size_t count, float *logits,
+                    wf__transducer_work *work, wf_error *err);
 } wf__transducer_ops;
 
 struct wf_transducer {
@@ -78,15 +79,6 @@ static inline uint64_t wf__context_start(const wf_transducer *model) {
     context = context * wf__context_base(model) + (uint64_t)model->first_token;
   return model->context_size == 0 ? 0 : context * wf__context_base(model) + (uint64_t)model->blank;
 }
-
-/* --- built-in models (network.c) --------------------------------------------------------- */
-
-/* Reads the weights, and sets what the model has except `refs`. After an error, too, the caller
- * frees model->network. */
-wf_status wf__network_read(const wf__input *file, const wf_transducer_options *options,
-                           wf_transducer *model, wf_error *err);
-void wf__network_free(struct wf__network *network);
-uint64_t wf__network_bytes(const struct wf__network *network);
 
 /* transducer.c: wf_transducer_open of a file that is open. */
 wf_status wf__transducer_read(const wf__input *file, const wf_transducer_options *options,

@@ -20,7 +20,11 @@ typedef enum cudaError_t {
   cudaErrorNotReady = 600,
   cudaErrorUnknown = 999
 } cudaError_t;
-enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2 };
+enum cudaMemcpyKind {
+  cudaMemcpyHostToDevice = 1,
+  cudaMemcpyDeviceToHost = 2,
+  cudaMemcpyDeviceToDevice = 3 /* only with simt/more_runtime.h */
+};
 enum cudaMemoryType {
   cudaMemoryTypeUnregistered,
   cudaMemoryTypeHost,

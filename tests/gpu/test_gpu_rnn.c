@@ -4,6 +4,7 @@
  * limits on the size of a batch. */
 #include "decode_tasks.h"
 #include "lm/rnn_device.h"
+#include "random_tensors.h"
 #include "rnn_chains.h"
 
 static wf_error err;
@@ -115,28 +116,6 @@ static void test_small_deep_paths(void **unused) {
 
 /* --- PyTorch's layers -------------------------------------------------------------------- */
 
-typedef struct tensors {
-  char header[4096];
-  size_t header_size, num_floats;
-  float *floats;
-} tensors;
-
-/* Weights are smaller in wider layers, so that rounding errors of states stay small. */
-static void add_tensor(tensors *all, test_rng *rng, const char *name, size_t rows, size_t cols) {
-  const float scale = 2 / sqrtf((float)(cols > 4 ? cols : 4));
-  const size_t count = rows * (cols > 0 ? cols : 1);
-  char shape[64];
-  snprintf(shape, sizeof shape, cols > 0 ? "%zu,%zu" : "%zu", rows, cols);
-  all->header_size +=
-      (size_t)snprintf(all->header + all->header_size, sizeof all->header - all->header_size,
-                       "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[%s],\"data_offsets\":[%zu,%zu]}",
-                       all->header_size > 1 ? "," : "", name, shape, all->num_floats * 4,
-                       (all->num_floats + count) * 4);
-  all->floats = realloc(all->floats, (all->num_floats + count) * sizeof *all->floats);
-  for (size_t i = 0; i < count; i++)
-    all->floats[all->num_floats++] = (test_unit(rng) - 0.5f) * scale;
-}
-
 /* Writes NAME.safetensors and NAME.words. Returns the path of the first. */
 static const char *write_torch(test_rng *rng, size_t gates, size_t num_words, size_t embed,
                                size_t hidden, size_t num_layers) {
@@ -154,16 +133,10 @@ static const char *write_torch(test_rng *rng, size_t gates, size_t num_words, si
       add_tensor(&all, rng, name, gates * hidden, i > 1 ? 0 : i == 0 && l == 0 ? embed : hidden);
     }
   }
-  all.header[all.header_size++] = '}';
   snprintf(path, sizeof path, "%s.safetensors", test_temp_path("torch"));
-  FILE *file = fopen(path, "wb");
-  const uint64_t size = all.header_size;
-  assert_true(file != NULL && fwrite(&size, 8, 1, file) == 1 &&
-              fwrite(all.header, 1, size, file) == size);
-  assert_true(fwrite(all.floats, 4, all.num_floats, file) == all.num_floats && fclose(file) == 0);
-  free(all.floats);
+  write_tensors(&all, path);
   snprintf(words, sizeof words, "%.*s.words", (int)(strlen(path) - strlen(".safetensors")), path);
-  file = fopen(words, "w");
+  FILE *file = fopen(words, "w");
   assert_non_null(file);
   fprintf(file, "</s> 0\n<s> 1\n");
   for (size_t w = 2; w < num_words; w++) fprintf(file, "w%zu %zu\n", w, w);

@@ -227,7 +227,10 @@ def test_predictor_runs_once_for_each_context(rng):
     predictor, joiner = functions_of(model, rows)
     decoder = wf.Decoder(tokens_graph(model), transducer=from_functions(model, predictor, joiner))
     decoder.decode([rng.normal(size=(40, 5)).astype(np.float32) for _ in range(3)])
-    assert 4 < sum(rows) <= 17  # the pairs of tokens, and the start's, of all utterances
+    assert 3 * 4 < sum(rows) <= 3 * 17  # the pairs of tokens, and the start's, of each utterance
+    assert max(rows) > 17  # and those of all utterances at once
+    stats = decoder.transducer_stats()
+    assert stats["num_contexts"] == sum(rows) and stats["num_rounds"] >= 40 and stats["num_rows"] > sum(rows) and stats["submit_s"] > 0
 
 
 # --- words --------------------------------------------------------------------------------------------------------------------------------------------------
@@ -432,9 +435,14 @@ def test_graph_and_options_that_do_not_fit(small):
     with pytest.raises(wf.ArgumentError, match="no arc of the blank"):
         wf.Decoder(wf.Fst.from_arcs([(0, 0, 2, 2, 0.0)], {0: 0.0}), transducer=loaded)
     graph = tokens_graph(model)
-    for options in ({"blank_skip_threshold": 0.9}, {"recombine": "state"}, {"device": "cuda"}):
+    for options in ({"blank_skip_threshold": 0.9}, {"recombine": "state"}):
         with pytest.raises(wf.UnsupportedError, match="is not available with a transducer"):
             wf.Decoder(graph, transducer=loaded, **options)
+    with pytest.raises(wf.UnsupportedError, match="device cuda: a transducer behind functions needs device cpu"):
+        wf.Decoder(graph, transducer=from_functions(model), device="cuda")
+    for device in ("cuda:all", "cuda:0,1"):
+        with pytest.raises(wf.UnsupportedError, match=f"device {device}: a transducer works on one GPU"):
+            wf.Decoder(graph, transducer=loaded, device=device)
     with pytest.raises(wf.ArgumentError, match="max_symbols"):
         wf.Decoder(graph, transducer=loaded, max_symbols=0)
     words = wf.build_ctc_graph(tokens=NAMES, lexicon=LEXICON, words=["<eps>", *LEXICON], topology="transducer")

@@ -18,7 +18,6 @@ extern "C" {
 #endif
 
 typedef struct fake_pool *cudaMemPool_t;
-#define cudaMemcpyDeviceToDevice ((enum cudaMemcpyKind)3)
 enum {
   cudaMemAllocationTypePinned = 1,
   cudaMemLocationTypeDevice = 1,

@@ -40,4 +40,20 @@ wf_status wf__device_reserve(wf__device_buffer *buffer, uint64_t bytes, const ch
   (void)cudaGetLastError();
   return wf__fail(err, WF_ERR_MEMORY, "CUDA: no room for %s (%.3f GB)", what, (double)bytes * 1e-9);
 }
+
+wf_status wf__device_grow(wf__device_buffer *buffer, uint64_t bytes, cudaStream_t stream,
+                          const char *what, wf_error *err) {
+  wf__device_buffer larger = {0};
+  if (buffer->data == NULL || bytes <= buffer->bytes) return WF_OK;
+  WF__TRY(wf__device_reserve(&larger, bytes, what, err));
+  cudaError_t code = cudaMemsetAsync(larger.data, 0, larger.bytes, stream);
+  if (code == cudaSuccess)
+    code =
+        cudaMemcpyAsync(larger.data, buffer->data, buffer->bytes, cudaMemcpyDeviceToDevice, stream);
+  if (code == cudaSuccess) code = cudaStreamSynchronize(stream);
+  cudaFree(code == cudaSuccess ? buffer->data : larger.data);
+  if (code != cudaSuccess) return wf__cuda_fail(err, code, what);
+  *buffer = larger;
+  return WF_OK;
+}
 #endif

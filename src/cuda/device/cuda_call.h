@@ -37,4 +37,9 @@ wf_status wf__device_send(void *to, const void *from, uint64_t bytes, cudaStream
 wf_status wf__device_reserve(wf__device_buffer *buffer, uint64_t bytes, const char *what,
                              wf_error *err);
 
+/* Enlarges a buffer, if it has memory, and keeps its contents; the rest is zeros. Waits for the
+ * stream. */
+wf_status wf__device_grow(wf__device_buffer *buffer, uint64_t bytes, cudaStream_t stream,
+                          const char *what, wf_error *err);
+
 #endif

@@ -371,6 +371,14 @@ wf_status wf__rnn_device_advance_there(wf__rnn_device *d, const wf__rnn_move *mo
   return WF_OK;
 }
 
+wf_status wf__rnn_device_tops_there(wf__rnn_device *d, const uint32_t *slots, uint64_t count,
+                                    float *to, wf_error *err) {
+  wf__rnn_output tops = d->output;
+  tops.stride = d->work.stride;
+  WF__CUDA_TRY(wf__rnn_gather_tops(&tops, slots, (uint32_t)count, to, d->stream), "hidden states");
+  return WF_OK;
+}
+
 /* --- norms ------------------------------------------------------------------------------- */
 
 /* Computes the norms of slots, whose numbers are in GPU memory. `scores` holds the states' rows, a
@@ -476,28 +484,13 @@ wf_status wf__rnn_device_costs_there(wf__rnn_device *d, const wf__rnn_request *r
 
 void *wf__rnn_device_stream(const wf__rnn_device *d) { return d->stream; }
 
-/* Enlarges the buffer to `bytes` bytes. Keeps its old contents at the beginning. */
-static wf_status grow(wf__rnn_device *d, wf__device_buffer *buffer, uint64_t bytes, wf_error *err) {
-  static const char what[] = "hidden states";
-  wf__device_buffer larger = {0};
-  if (buffer->data == NULL) return WF_OK;
-  WF__TRY(wf__device_reserve(&larger, bytes, what, err));
-  cudaError_t code = cudaMemsetAsync(larger.data, 0, larger.bytes, d->stream);
-  if (code == cudaSuccess)
-    code = cudaMemcpyAsync(larger.data, buffer->data, buffer->bytes, cudaMemcpyDeviceToDevice,
-                           d->stream);
-  if (code == cudaSuccess) code = cudaStreamSynchronize(d->stream);
-  cudaFree(code == cudaSuccess ? buffer->data : larger.data);
-  if (code != cudaSuccess) return wf__cuda_fail(err, code, what);
-  *buffer = larger;
-  return WF_OK;
-}
-
 wf_status wf__rnn_device_grow(wf__rnn_device *d, uint64_t num_slots, wf_error *err) {
-  WF__TRY(grow(d, &d->states, (num_slots + 1) * wf__rnn_state_floats(d->lm) * sizeof(float), err));
+  WF__TRY(wf__device_grow(&d->states, (num_slots + 1) * wf__rnn_state_floats(d->lm) * sizeof(float),
+                          d->stream, "hidden states", err));
   d->work.states = d->states.data;
   d->output.states = d->states.data;
-  WF__TRY(grow(d, &d->norms, (num_slots + 1) * sizeof(float), err));
+  WF__TRY(
+      wf__device_grow(&d->norms, (num_slots + 1) * sizeof(float), d->stream, "hidden states", err));
   d->output.norms = d->norms.data;
   d->num_slots = num_slots;
   return WF_OK;

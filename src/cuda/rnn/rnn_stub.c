@@ -45,6 +45,10 @@ wf_status wf__rnn_device_costs_there(wf__rnn_device *device, const wf__rnn_reque
                                      wf_error *err) {
   return no_device("cuda", err);
 }
+wf_status wf__rnn_device_tops_there(wf__rnn_device *device, const uint32_t *slots, uint64_t count,
+                                    float *to, wf_error *err) {
+  return no_device("cuda", err);
+}
 wf_status wf__rnn_device_grow(wf__rnn_device *device, uint64_t num_slots, wf_error *err) {
   return no_device("cuda", err);
 }

@@ -1,0 +1,163 @@
+/* transducer_lanes.c - utterances of a batch that are searched together, because a GPU or the
+ * caller's functions answer the requests of all of them at once. */
+#include <stdlib.h>
+
+#include "cpu/cpu_backend.h"
+#include "cpu/cpu_rounds.h"
+
+/* Of models behind functions, whose searches keep rows and states of their own. */
+enum { FUNCTION_LANES = 64, FUNCTION_FLOATS = 1 << 19 };
+#define MOST_ANSWER_BYTES ((uint64_t)512 << 20) /* of all groups, in page-locked memory */
+
+struct together {
+  struct wf__cpu_backend *self;
+  const wf__batch *batch;
+  size_t num_lanes, num_groups;
+  const wf_scores *begins[WF__TRANSDUCER_LANES]; /* by lane: not yet on the GPU */
+  wf__transducer_lane lanes[WF__TRANSDUCER_LANES];
+  wf__predictions *waiting[WF__TRANSDUCER_LANES];
+  wf__prediction_work work;
+};
+
+void wf__cpu_free_transducers(struct wf__cpu_backend *self) {
+  for (size_t i = 0; i < self->num_transducer_searches && self->transducer_searches != NULL; i++) {
+    wf__transducer_search_free(self->transducer_searches[i]);
+    self->transducer_searches[i] = NULL;
+  }
+  for (int g = 0; g < WF__TRANSDUCER_GROUPS; g++) {
+    wf__transducer_group_close(self->transducer_groups[g]);
+    self->transducer_groups[g] = NULL;
+  }
+}
+
+static wf_status run_lane(void *user, size_t i, uint32_t utterance, bool begins, bool *waits,
+                          wf_error *err) {
+  struct together *t = user;
+  wf__transducer_search *search = t->self->transducer_searches[i];
+  if (begins) {
+    bool good;
+    t->begins[i] = NULL;
+    WF__TRY(wf__cpu_transducer_begin(t->self, search, t->batch, utterance, &good, err));
+    if (!good) return WF_OK;
+    t->begins[i] = &t->batch->scores[utterance];
+    WF__TRY(wf__transducer_search_feed(search, t->begins[i], err));
+  }
+  WF__TRY(wf__transducer_search_go_on(search, waits, err));
+  return *waits ? WF_OK : wf__cpu_transducer_end(t->self, search, t->batch, utterance, err);
+}
+
+/* --- models behind functions ------------------------------------------------------------- */
+
+static void count_request(wf_transducer_stats *stats, const wf__predictions *predictions) {
+  stats->num_rows += predictions->count;
+  stats->num_contexts += predictions->pending.size;
+}
+
+static wf_status call_functions(void *user, size_t group, const bool *lanes_wait, wf_error *err) {
+  struct together *t = user;
+  size_t count = 0;
+  (void)group;
+  for (size_t i = 0; i < t->num_lanes; i++) {
+    if (!lanes_wait[i]) continue;
+    t->waiting[count] = &t->self->transducer_searches[i]->predictions;
+    count_request(&t->self->transducer_stats, t->waiting[count++]);
+  }
+  return wf__predictions_answer(t->waiting, count, &t->work, err);
+}
+
+/* --- a GPU ------------------------------------------------------------------------------- */
+
+static wf_status submit(void *user, size_t group, const bool *lanes_wait, wf_error *err) {
+  struct together *t = user;
+  size_t count = 0;
+  for (size_t i = group; i < t->num_lanes; i += t->num_groups, count++) {
+    t->lanes[count] = (wf__transducer_lane){NULL, NULL};
+    if (!lanes_wait[i]) continue;
+    t->lanes[count].begins = t->begins[i];
+    t->lanes[count].predictions = &t->self->transducer_searches[i]->predictions;
+    count_request(&t->self->transducer_stats, t->lanes[count].predictions);
+    t->begins[i] = NULL;
+  }
+  return wf__transducer_group_submit(t->self->transducer_groups[group], t->lanes, count, err);
+}
+
+static wf_status wait_for_gpu(void *user, size_t group, wf_error *err) {
+  const struct together *t = user;
+  return wf__transducer_group_wait(t->self->transducer_groups[group], err);
+}
+
+static wf_status begin_groups(struct together *t, const uint32_t *order, wf_error *err) {
+  struct wf__cpu_backend *self = t->self;
+  int64_t num_frames[WF__TRANSDUCER_LANES];
+  for (size_t g = 0; g < t->num_groups; g++) {
+    size_t count = 0;
+    for (size_t i = g; i < t->num_lanes; i += t->num_groups)
+      num_frames[count++] = t->batch->scores[order[i]].num_frames; /* later ones are shorter */
+    if (self->transducer_groups[g] == NULL)
+      WF__TRY(
+          wf__transducer_group_open(self->transducer_weights, &self->transducer_groups[g], err));
+    WF__TRY(wf__transducer_group_begin(self->transducer_groups[g], num_frames, count, self->stream,
+                                       err));
+  }
+  return WF_OK;
+}
+
+/* --- a batch ----------------------------------------------------------------------------- */
+
+static size_t choose_lanes(const struct wf__cpu_backend *self, uint32_t count) {
+  uint64_t most = FUNCTION_LANES;
+  if (self->transducer_weights != NULL) {
+    uint64_t sources = self->options.greedy ? 1 : (uint64_t)self->options.max_hypotheses,
+             bytes = sources * wf__transducer_num_logits(self->transducer) * sizeof(float);
+    most = MOST_ANSWER_BYTES / bytes;
+    if (most < WF__TRANSDUCER_GROUPS) most = WF__TRANSDUCER_GROUPS;
+    if (most > WF__TRANSDUCER_LANES) most = WF__TRANSDUCER_LANES;
+  }
+  return count < most ? count : (size_t)most;
+}
+
+static wf_status decode_together(struct together *t, const uint32_t *order, uint32_t count,
+                                 wf_error *err) {
+  struct wf__cpu_backend *self = t->self;
+  const bool on_gpu = self->transducer_weights != NULL;
+  wf__transducer_search *search;
+  t->num_lanes = choose_lanes(self, count);
+  t->num_groups = on_gpu && t->num_lanes >= WF__TRANSDUCER_GROUPS ? WF__TRANSDUCER_GROUPS : 1;
+  for (size_t i = 0; i < t->num_lanes; i++) {
+    WF__TRY(wf__cpu_transducer_search(self, i, &search, err));
+    if (!on_gpu) search->predictions.most_floats = FUNCTION_FLOATS;
+  }
+  if (on_gpu) WF__TRY(begin_groups(t, order, err));
+  wf__rounds rounds = {.pool = self->pool,
+                       .batch = t->batch,
+                       .num_lanes = t->num_lanes,
+                       .num_groups = t->num_groups,
+                       .user = t,
+                       .run = run_lane,
+                       .score = on_gpu ? submit : call_functions,
+                       .wait = on_gpu ? wait_for_gpu : NULL};
+  wf_status status = wf__cpu_rounds(&rounds, order, count, err);
+  wf_transducer_stats *stats = &self->transducer_stats;
+  stats->num_rounds += rounds.num_rounds;
+  stats->search_s += rounds.run_s;
+  stats->submit_s += rounds.score_s;
+  stats->wait_s += rounds.wait_s;
+  return status;
+}
+
+wf_status wf__cpu_decode_transducers(struct wf__cpu_backend *self, const wf__batch *batch,
+                                     const uint32_t *order, uint32_t count, wf_error *err) {
+  if (self->broken)
+    return wf__fail(err, WF_ERR_DEVICE, "an earlier CUDA error left this decoder unusable");
+  if (count == 0) return WF_OK;
+  struct together *t = wf__calloc(1, sizeof *t);
+  if (t == NULL) return wf__fail_memory(err, sizeof *t, "a batch");
+  t->self = self;
+  t->batch = batch;
+  wf_status status = decode_together(t, order, count, err);
+  if (status != WF_OK) wf__cpu_free_transducers(self); /* answers are under way, or lost */
+  self->broken = status == WF_ERR_DEVICE;
+  wf__prediction_work_free(&t->work);
+  free(t);
+  return status;
+}

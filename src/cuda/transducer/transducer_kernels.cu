@@ -1,0 +1,135 @@
+/* transducer_kernels.cu - what a transducer computes between its products (transducer_kernels.h).
+ * A thread computes elements on its own, or a warp a row in a fixed order. */
+#include "cuda/device/grid.cuh"
+#include "cuda/transducer/transducer_kernels.h"
+#include "warpfst_all.h"
+
+enum { NONE = 0x7fffffff };
+
+/* --- encoder outputs ---------------------------------------------------------------------- */
+
+__device__ static float load_score(const wf__encoder_frame &frame, u32 column) {
+  if (frame.dtype == WF_FLOAT32) return ((const float *)frame.from)[column];
+  const uint16_t bits = ((const uint16_t *)frame.from)[column];
+  return frame.dtype == WF_FLOAT16 ? half_to_float(bits) : __uint_as_float((u32)bits << 16);
+}
+
+__global__ static void load_kernel(const wf__encoder_frame *frames, u32 count, u32 columns,
+                                   float *x, u32 stride) {
+  FOR_ALL(i, (u64)count * stride) {
+    const u32 k = (u32)(i % stride);
+    const float value = k < columns ? load_score(frames[i / stride], k) : 0;
+    x[i] = fabsf(value) <= 1e20f ? value : NAN;
+  }
+}
+int wf__transducer_load(const wf__encoder_frame *frames, u32 count, u32 columns, float *x,
+                        u32 stride, void *stream) {
+  return LAUNCH(load_kernel, (u64)count * stride, stream, frames, count, columns, x, stride);
+}
+
+/* --- the predictor ----------------------------------------------------------------------- */
+
+__global__ static void embed_kernel(const int32_t *tokens, u32 count, u32 context,
+                                    const float *embedding, u32 columns, u32 embedding_stride,
+                                    float *x, u32 stride) {
+  FOR_ALL(i, (u64)count * stride) {
+    const u64 b = i / stride;
+    const u32 k = (u32)(i % stride), place = k / columns;
+    x[i] = place < context
+               ? embedding[(u64)tokens[b * context + place] * embedding_stride + k % columns]
+               : 0;
+  }
+}
+int wf__transducer_embed(const int32_t *tokens, u32 count, u32 context, const float *embedding,
+                         u32 columns, u32 embedding_stride, float *x, u32 stride, void *stream) {
+  return LAUNCH(embed_kernel, (u64)count * stride, stream, tokens, count, context, embedding,
+                columns, embedding_stride, x, stride);
+}
+
+__global__ static void relu_kernel(float *y, u32 count, u32 num, u32 stride, const float *bias) {
+  FOR_ALL(i, (u64)count * stride) {
+    const u32 k = (u32)(i % stride);
+    const float value = k < num ? y[i] + bias[k] : 0;
+    y[i] = value > 0 ? value : 0;
+  }
+}
+int wf__transducer_relu(float *y, u32 count, u32 num, u32 stride, const float *bias, void *stream) {
+  return LAUNCH(relu_kernel, (u64)count * stride, stream, y, count, num, stride, bias);
+}
+
+__global__ static void store_kernel(const float *y, u32 count, u32 num, u32 stride,
+                                    const float *bias, const u32 *to, u32 step, float *rows) {
+  FOR_ALL(i, (u64)count * stride) {
+    const u64 b = i / stride;
+    const u32 k = (u32)(i % stride);
+    rows[(u64)to[b * step] * stride + k] = k < num ? y[i] + bias[k] : 0;
+  }
+}
+int wf__transducer_store(const float *y, u32 count, u32 num, u32 stride, const float *bias,
+                         const u32 *to, u32 step, float *rows, void *stream) {
+  return LAUNCH(store_kernel, (u64)count * stride, stream, y, count, num, stride, bias, to, step,
+                rows);
+}
+
+/* --- the joiner -------------------------------------------------------------------------- */
+
+__global__ static void hidden_kernel(const wf__joiner_row *rows, u32 count, u32 stride,
+                                     const float *encoder, const float *predictor, int relu,
+                                     float *x) {
+  FOR_ALL(i, (u64)count * stride) {
+    const wf__joiner_row row = rows[i / stride];
+    const u32 k = (u32)(i % stride);
+    const float sum = encoder[(u64)row.frame * stride + k] + predictor[(u64)row.slot * stride + k];
+    x[i] = relu ? (sum < 0 ? 0 : sum) : tanhf(sum); /* NaN stays NaN */
+  }
+}
+int wf__transducer_hidden(const wf__joiner_row *rows, u32 count, u32 stride, const float *encoder,
+                          const float *predictor, int relu, float *x, void *stream) {
+  return LAUNCH(hidden_kernel, (u64)count * stride, stream, rows, count, stride, encoder, predictor,
+                relu, x);
+}
+
+/* Logits begin .. end - 1 of a row, by one warp. */
+__device__ static wf__bad_logit normalise(float *row, const float *bias, u32 begin, u32 end) {
+  float most = -INFINITY, sum = 0;
+  int first_bad = NONE;
+  for (u32 k = begin + this_lane(); k < end; k += LANES) {
+    const float value = row[k] + bias[k];
+    row[k] = value;
+    most = fmaxf(most, value);
+    if (!(fabsf(value) <= 1e20f || value == -INFINITY) && first_bad == NONE) first_bad = (int)k;
+  }
+#pragma unroll
+  for (int d = LANES / 2; d > 0; d /= 2) {
+    most = fmaxf(most, __shfl_xor_sync(ALL_LANES, most, d));
+    const int other = __shfl_xor_sync(ALL_LANES, first_bad, d);
+    first_bad = other < first_bad ? other : first_bad;
+  }
+  if (first_bad != NONE) {
+    __syncwarp();
+    return {first_bad, row[first_bad]};
+  }
+  if (most == -INFINITY) return {(int32_t)begin, most};
+  for (u32 k = begin + this_lane(); k < end; k += LANES) sum += expf(row[k] - most);
+#pragma unroll
+  for (int d = LANES / 2; d > 0; d /= 2) sum += __shfl_xor_sync(ALL_LANES, sum, d);
+  const float log_sum = logf(sum);
+  for (u32 k = begin + this_lane(); k < end; k += LANES) row[k] = (row[k] - most) - log_sum;
+  return {-1, 0};
+}
+
+__global__ static void normalise_kernel(float *logits, u32 count, u32 num_tokens, u32 num_durations,
+                                        const float *bias, wf__bad_logit *bad) {
+  const u32 size = num_tokens + num_durations;
+  for (u64 i = this_thread() / LANES; i < count; i += num_threads() / LANES) {
+    wf__bad_logit found = normalise(logits + i * size, bias, 0, num_tokens);
+    if (found.column < 0 && num_durations > 0)
+      found = normalise(logits + i * size, bias, num_tokens, size);
+    if (this_lane() == 0) bad[i] = found;
+  }
+}
+int wf__transducer_normalise(float *logits, u32 count, u32 num_tokens, u32 num_durations,
+                             const float *bias, wf__bad_logit *bad, void *stream) {
+  return LAUNCH(normalise_kernel, (u64)count * LANES, stream, logits, count, num_tokens,
+                num_durations, bias, bad);
+}

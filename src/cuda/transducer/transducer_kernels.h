@@ -1,0 +1,55 @@
+/* transducer_kernels.h - the parameters of the kernels of transducers. Plain C.
+ *
+ * Matrices are as on the CPU (transducer/network.h): rows padded with zeros to a multiple of 8
+ * floats. Products are wf__rnn_product. All functions return a cudaError_t; `stream` is a
+ * cudaStream_t. */
+#ifndef WF_CUDA_TRANSDUCER_TRANSDUCER_KERNELS_H
+#define WF_CUDA_TRANSDUCER_TRANSDUCER_KERNELS_H
+
+#include <stdint.h>
+
+#include "transducer/transducer_types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A frame of encoder outputs, in GPU memory. */
+typedef struct wf__encoder_frame {
+  const void *from;
+  uint32_t to; /* its row of the encoder's part */
+  int32_t dtype;
+} wf__encoder_frame;
+/* x [count][stride]: the frames as floats, then zeros. Values that are infinite or beyond
+ * 1e20 become NaN. */
+int wf__transducer_load(const wf__encoder_frame *frames, uint32_t count, uint32_t columns, float *x,
+                        uint32_t stride, void *stream);
+
+/* x [count][stride]: the embeddings of `context` tokens, one after the other, then zeros. */
+int wf__transducer_embed(const int32_t *tokens, uint32_t count, uint32_t context,
+                         const float *embedding, uint32_t columns, uint32_t embedding_stride,
+                         float *x, uint32_t stride, void *stream);
+/* y [count][stride] = relu(y + bias), zeros from column `num` on. */
+int wf__transducer_relu(float *y, uint32_t count, uint32_t num, uint32_t stride, const float *bias,
+                        void *stream);
+/* rows[to[i * step]] = y[i] + bias, zeros from column `num` on. */
+int wf__transducer_store(const float *y, uint32_t count, uint32_t num, uint32_t stride,
+                         const float *bias, const uint32_t *to, uint32_t step, float *rows,
+                         void *stream);
+
+typedef struct wf__joiner_row {
+  uint32_t frame, slot; /* rows of the encoder's part and of the predictor's */
+} wf__joiner_row;
+/* x[i] = tanh or relu of the sum of the two rows. */
+int wf__transducer_hidden(const wf__joiner_row *rows, uint32_t count, uint32_t stride,
+                          const float *encoder, const float *predictor, int relu, float *x,
+                          void *stream);
+/* Logits [count][num_tokens + num_durations] without bias --> log-probabilities. */
+int wf__transducer_normalise(float *logits, uint32_t count, uint32_t num_tokens,
+                             uint32_t num_durations, const float *bias, wf__bad_logit *bad,
+                             void *stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

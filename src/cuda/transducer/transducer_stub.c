@@ -1,0 +1,37 @@
+/* transducer_stub.c - the errors of a build without CUDA for transducers on a GPU. Weights cannot
+ * be sent, so there are no groups. */
+#ifndef WARPFST_CUDA
+#include "transducer/transducer_device.h"
+
+static wf_status no_device(const char *name, wf_error *err) {
+  return wf__fail(err, WF_ERR_DEVICE, "device %s: this library was built without CUDA", name);
+}
+
+wf_status wf__transducer_weights_send(const wf_transducer *model, const char *name,
+                                      wf__transducer_weights **out, wf_error *err) {
+  *out = NULL;
+  return no_device(name, err);
+}
+void wf__transducer_weights_free(wf__transducer_weights *weights) {}
+wf_status wf__transducer_weights_can_read(const wf__transducer_weights *weights,
+                                          const wf_scores *scores, wf_error *err) {
+  return no_device("cuda", err);
+}
+wf_status wf__transducer_group_open(wf__transducer_weights *weights, wf__transducer_group **out,
+                                    wf_error *err) {
+  *out = NULL;
+  return no_device("cuda", err);
+}
+void wf__transducer_group_close(wf__transducer_group *group) {}
+wf_status wf__transducer_group_begin(wf__transducer_group *group, const int64_t *num_frames,
+                                     size_t num_lanes, void *stream, wf_error *err) {
+  return no_device("cuda", err);
+}
+wf_status wf__transducer_group_submit(wf__transducer_group *group, const wf__transducer_lane *lanes,
+                                      size_t num_lanes, wf_error *err) {
+  return no_device("cuda", err);
+}
+wf_status wf__transducer_group_wait(wf__transducer_group *group, wf_error *err) {
+  return no_device("cuda", err);
+}
+#endif

@@ -1,0 +1,48 @@
+/* transducer_device.h - a built-in model on a GPU: answers the requests of many searches at once
+ * (predictions.h). Defined in src/cuda/transducer/transducer_device.c.
+ *
+ *   weights   once for a decoder
+ *   group     searches (lanes) whose requests are answered together, in one stream: while the GPU
+ *             works for one group, threads can search the other
+ *
+ * Every sum has one fixed order, so that an answer does not depend on the other requests. It is not
+ * the CPU's order, so the last bits differ from the CPU's. Not thread-safe. */
+#ifndef WF_TRANSDUCER_TRANSDUCER_DEVICE_H
+#define WF_TRANSDUCER_TRANSDUCER_DEVICE_H
+
+#include "transducer/predictions.h"
+
+typedef struct wf__transducer_weights wf__transducer_weights;
+typedef struct wf__transducer_group wf__transducer_group;
+
+/* `name` names one GPU, as in wf_decoder_options.device. Keeps a reference to the model. Errors: a
+ * model behind functions, several GPUs (WF_ERR_UNSUPPORTED). */
+wf_status wf__transducer_weights_send(const wf_transducer *model, const char *name,
+                                      wf__transducer_weights **out, wf_error *err);
+void wf__transducer_weights_free(wf__transducer_weights *weights);
+/* Errors: scores in the memory of another GPU. Any thread. */
+wf_status wf__transducer_weights_can_read(const wf__transducer_weights *weights,
+                                          const wf_scores *scores, wf_error *err);
+
+wf_status wf__transducer_group_open(wf__transducer_weights *weights, wf__transducer_group **out,
+                                    wf_error *err);
+/* Waits for what is enqueued. */
+void wf__transducer_group_close(wf__transducer_group *group);
+
+/* Begins a batch. No utterance of lane i has more than num_frames[i] frames. Scores in GPU memory
+ * are read after what `stream` (a cudaStream_t; NULL: the default stream) has enqueued. */
+wf_status wf__transducer_group_begin(wf__transducer_group *group, const int64_t *num_frames,
+                                     size_t num_lanes, void *stream, wf_error *err);
+
+typedef struct wf__transducer_lane {
+  const wf_scores *begins;      /* the utterance that begins; NULL: the lane's goes on */
+  wf__predictions *predictions; /* the request; NULL: the lane is idle */
+} wf__transducer_lane;
+/* Enqueues the answers to the lanes' requests. Only one submission of a group at a time. The
+ * scores of utterances that begin must stay until the wait. */
+wf_status wf__transducer_group_submit(wf__transducer_group *group, const wf__transducer_lane *lanes,
+                                      size_t num_lanes, wf_error *err);
+/* Waits for the answers, which are valid until the next submission. */
+wf_status wf__transducer_group_wait(wf__transducer_group *group, wf_error *err);
+
+#endif

@@ -1,0 +1,577 @@
+/* test_gpu_transducer.c - transducers on a GPU are compared with the CPU, for every kind of model.
+ * Log-probabilities agree within 1e-4. A GPU gives the same bits for every batch and order. Exits
+ * with 77 if there is no GPU. Also built for the imitated GPU of tests/simt, with small limits on
+ * the size of a batch. */
+#include <cuda_runtime_api.h>
+
+#include "decode_tasks.h"
+#include "random_tensors.h"
+#include "transducer/transducer_device.h"
+#include "transducer_graphs.h"
+#ifdef FAKE_CUDA
+#include "failing_calls.h"
+#endif
+
+static wf_error err;
+
+enum { MOST_FRAMES = 12, NUM_WORDS = 5 };
+
+/* --- random models ----------------------------------------------------------------------- */
+
+typedef struct shape {
+  int num_tokens, num_durations, context_size, num_layers; /* no layers: stateless */
+  size_t embed, predictor, joiner, encoder;
+  bool padded; /* an embedding for places before the start */
+} shape;
+
+static shape random_shape(test_rng *rng, uint64_t seed) {
+  shape s = {.num_tokens = 3 + (int)test_below(rng, 40),
+             .num_layers = (int)(seed % 3),
+             .embed = 3 + test_below(rng, 20),
+             .predictor = 4 + test_below(rng, 30),
+             .joiner = 4 + test_below(rng, 40),
+             .encoder = 3 + test_below(rng, 30)};
+  if (s.num_layers == 0) s.context_size = 1 + (int)test_below(rng, 3);
+  if (seed / 3 % 2 == 1) s.num_durations = 2 + (int)test_below(rng, 4);
+  s.padded = s.num_durations == 0 && test_below(rng, 2) == 0;
+  return s;
+}
+
+static void scale_last(tensors *all, size_t count, float factor) {
+  for (size_t i = all->num_floats - count; i < all->num_floats; i++) all->floats[i] *= factor;
+}
+
+static wf_transducer *random_model(test_rng *rng, const shape *s) {
+  static char path[512];
+  char name[64];
+  wf_transducer *model;
+  wf_transducer_options options;
+  tensors all = {.header = "{", .header_size = 1};
+  const size_t outputs = (size_t)(s->num_tokens + s->num_durations);
+  add_tensor(&all, rng, "pred.emb.weight", (size_t)s->num_tokens + s->padded, s->embed);
+  if (s->num_layers == 0) {
+    add_tensor(&all, rng, "pred.conv.weight", s->predictor, (size_t)s->context_size * s->embed);
+    scale_last(&all, s->predictor * (size_t)s->context_size * s->embed, 4);
+    if (test_below(rng, 2)) add_tensor(&all, rng, "pred.conv.bias", s->predictor, 0);
+  }
+  for (int l = 0; l < s->num_layers; l++) {
+    static const char *const kinds[] = {"weight_ih", "weight_hh", "bias_ih", "bias_hh"};
+    for (int i = 0; i < 4; i++) {
+      snprintf(name, sizeof name, "pred.lstm.%s_l%d", kinds[i], l);
+      add_tensor(&all, rng, name, 4 * s->predictor,
+                 i > 1              ? 0
+                 : i == 0 && l == 0 ? s->embed
+                                    : s->predictor);
+    }
+  }
+  add_tensor(&all, rng, "joiner.enc.weight", s->joiner, s->encoder);
+  scale_last(&all, s->joiner * s->encoder, 3);
+  if (test_below(rng, 2)) add_tensor(&all, rng, "joiner.enc.bias", s->joiner, 0);
+  add_tensor(&all, rng, "joiner.pred.weight", s->joiner, s->predictor);
+  scale_last(&all, s->joiner * s->predictor, 4);
+  if (test_below(rng, 2)) add_tensor(&all, rng, "joiner.pred.bias", s->joiner, 0);
+  add_tensor(&all, rng, "joiner.out.weight", outputs, s->joiner);
+  scale_last(&all, outputs * s->joiner, 6);
+  if (test_below(rng, 2)) add_tensor(&all, rng, "joiner.out.bias", outputs, 0);
+  snprintf(path, sizeof path, "%s.safetensors", test_temp_path("transducer"));
+  write_tensors(&all, path);
+  wf_transducer_options_init(&options);
+  options.activation = 1 + (int)test_below(rng, 2);
+  assert_ok(wf_transducer_open(path, &options, &model, &err));
+  return model;
+}
+
+/* Encoder outputs of any dtype, with a stride. The caller frees `data`. */
+static wf_scores random_outputs(test_rng *rng, const wf_transducer *model, int64_t num_frames) {
+  static const wf_dtype dtypes[] = {WF_FLOAT32, WF_FLOAT16, WF_BFLOAT16};
+  const int32_t columns = model->encoder_size, stride = columns + (int32_t)test_below(rng, 3);
+  const wf_dtype dtype = dtypes[test_below(rng, 3)];
+  char *data = malloc((size_t)(num_frames * stride + 1) * test_score_size(dtype));
+  assert_non_null(data);
+  for (int64_t i = 0; i < num_frames * stride; i++)
+    test_put_score(data, i, 4 * test_unit(rng) - 2, dtype);
+  return (wf_scores){.data = data,
+                     .num_frames = num_frames,
+                     .num_columns = columns,
+                     .stride = stride,
+                     .dtype = dtype};
+}
+
+/* --- log-probabilities ------------------------------------------------------------------- */
+
+enum { LANES = 5, MOST_CONTEXTS = 9 };
+
+/* A search that asks for random contexts. */
+struct asking {
+  wf_scores scores;
+  wf__predictions on_cpu, on_gpu;
+  wf__prediction_work work;
+  uint64_t contexts[MOST_CONTEXTS];
+  uint32_t numbers[MOST_CONTEXTS];
+  size_t num_contexts;
+};
+
+/* Adds contexts: one token more after random ones of those that are done. */
+static void extend(struct asking *a, test_rng *rng, const wf_transducer *model) {
+  uint32_t on_gpu;
+  const size_t done = a->num_contexts;
+  while (a->num_contexts < MOST_CONTEXTS && (done == 0 || test_below(rng, 3) > 0)) {
+    const size_t i = a->num_contexts++;
+    if (done == 0) {
+      a->contexts[i] = wf__context_start(model);
+      assert_ok(wf__predictions_start(&a->on_cpu, &a->numbers[i], &err));
+      assert_ok(wf__predictions_start(&a->on_gpu, &on_gpu, &err));
+      return;
+    }
+    const size_t parent = test_below(rng, (uint32_t)done);
+    const int32_t token = (int32_t)test_below(rng, (uint32_t)model->num_tokens);
+    a->contexts[i] = wf__context_after(model, a->contexts[parent], token);
+    assert_ok(wf__predictions_number(&a->on_cpu, a->contexts[i], a->numbers[parent], token,
+                                     &a->numbers[i], &err));
+    assert_ok(wf__predictions_number(&a->on_gpu, a->contexts[i], a->numbers[parent], token, &on_gpu,
+                                     &err));
+    assert_int_equal(on_gpu, a->numbers[i]);
+  }
+}
+
+static double check_close(const struct asking *a, size_t size, const float *want,
+                          const float *got) {
+  double most = 0;
+  for (size_t i = 0; i < a->num_contexts * size; i++) {
+    const double difference = fabs((double)want[i] - (double)got[i]);
+    if (!(difference <= 1e-4 * (1 + fabs((double)want[i]))))
+      fail_msg("row %zu, column %zu: %.9g on the GPU, %.9g on the CPU", i / size, i % size,
+               (double)got[i], (double)want[i]);
+    if (difference > most) most = difference;
+  }
+  return most;
+}
+
+/* Answers the lanes' requests together on the GPU, and one by one with a second group. */
+static void check_answers(struct asking *asking, const wf_transducer *model,
+                          wf__transducer_group *group, wf__transducer_group *alone, test_rng *rng,
+                          bool begins) {
+  wf__transducer_lane lanes[LANES];
+  const float *want, *got[LANES];
+  const size_t size = wf__transducer_num_logits(model);
+  for (int l = 0; l < LANES; l++) {
+    struct asking *a = &asking[l];
+    wf__predictions *on_cpu = &a->on_cpu;
+    const int64_t frame = (int64_t)test_below(rng, (uint32_t)a->scores.num_frames);
+    lanes[l] = (wf__transducer_lane){begins ? &a->scores : NULL, NULL};
+    if (!begins && test_below(rng, 4) == 0) continue; /* an idle lane */
+    extend(a, rng, model);
+    lanes[l].predictions = &a->on_gpu;
+    assert_ok(wf__predictions_request(on_cpu, frame, a->numbers, a->num_contexts, &err));
+    assert_ok(wf__predictions_request(&a->on_gpu, frame, a->numbers, a->num_contexts, &err));
+    assert_ok(wf__predictions_answer(&on_cpu, 1, &a->work, &err));
+  }
+  assert_ok(wf__transducer_group_submit(group, lanes, LANES, &err));
+  assert_ok(wf__transducer_group_wait(group, &err));
+  for (int l = 0; l < LANES; l++) {
+    if (lanes[l].predictions == NULL) continue;
+    assert_ok(wf__predictions_take(&asking[l].on_cpu, &want, &err));
+    assert_ok(wf__predictions_take(&asking[l].on_gpu, &got[l], &err));
+    check_close(&asking[l], size, want, got[l]);
+  }
+  if (alone == NULL) return;
+  /* All contexts anew, in a group of one. */
+  for (int l = 0; l < LANES; l++) {
+    if (lanes[l].predictions == NULL) continue;
+    struct asking *a = &asking[l], one = {.num_contexts = a->num_contexts};
+    const wf__predictions *p = &a->on_gpu;
+    wf__predictions_init(&one.on_gpu, model, true);
+    for (size_t i = 0; i < a->num_contexts; i++) {
+      const uint32_t n = a->numbers[i];
+      assert_ok(n == 0 ? wf__predictions_start(&one.on_gpu, &one.numbers[i], &err)
+                       : wf__predictions_number(&one.on_gpu, a->contexts[i], p->parents.data[n],
+                                                p->tokens.data[n], &one.numbers[i], &err));
+      const int64_t frames[] = {a->scores.num_frames};
+      const wf__transducer_lane lane = {&a->scores, &one.on_gpu};
+      const float *again;
+      assert_ok(wf__predictions_request(&one.on_gpu, p->frame, &one.numbers[i], 1, &err));
+      assert_ok(wf__transducer_group_begin(alone, frames, 1, NULL, &err));
+      assert_ok(wf__transducer_group_submit(alone, &lane, 1, &err));
+      assert_ok(wf__transducer_group_wait(alone, &err));
+      assert_ok(wf__predictions_take(&one.on_gpu, &again, &err));
+      assert_memory_equal(again, got[l] + i * size, size * sizeof *again);
+    }
+    wf__predictions_free(&one.on_gpu);
+  }
+}
+
+/* Drops some contexts on both; slots are used again. */
+static void drop_some(struct asking *a, test_rng *rng) {
+  uint32_t copies[MOST_CONTEXTS], *kept[MOST_CONTEXTS], *copied[MOST_CONTEXTS];
+  size_t count = 0;
+  for (size_t i = 0; i < a->num_contexts; i++) {
+    if (test_below(rng, 2) && (count > 0 || i + 1 < a->num_contexts)) continue;
+    a->contexts[count] = a->contexts[i];
+    a->numbers[count] = copies[count] = a->numbers[i];
+    kept[count] = &a->numbers[count];
+    copied[count] = &copies[count];
+    count++;
+  }
+  a->num_contexts = count;
+  assert_ok(wf__predictions_keep(&a->on_cpu, kept, count, &err));
+  assert_ok(wf__predictions_keep(&a->on_gpu, copied, count, &err));
+  assert_memory_equal(copies, a->numbers, count * sizeof *copies);
+}
+
+static void test_small_log_probs(void **unused) {
+  (void)unused;
+  for (uint64_t seed = 0; seed < test_seeds(60); seed++) {
+    test_rng rng = {seed + 1};
+    const shape s = random_shape(&rng, seed);
+    wf_transducer *model = random_model(&rng, &s);
+    wf__transducer_weights *weights;
+    wf__transducer_group *group, *alone;
+    struct asking asking[LANES] = {0};
+    int64_t num_frames[LANES];
+    assert_ok(wf__transducer_weights_send(model, "cuda:0", &weights, &err));
+    assert_ok(wf__transducer_group_open(weights, &group, &err));
+    assert_ok(wf__transducer_group_open(weights, &alone, &err));
+    for (int l = 0; l < LANES; l++) {
+      num_frames[l] = MOST_FRAMES;
+      asking[l].scores = random_outputs(&rng, model, 1 + (int64_t)test_below(&rng, MOST_FRAMES));
+      wf__predictions_init(&asking[l].on_cpu, model, false);
+      wf__predictions_init(&asking[l].on_gpu, model, true);
+      assert_ok(
+          wf__predictions_encode(&asking[l].on_cpu, &asking[l].scores, 0, &asking[l].work, &err));
+    }
+    assert_ok(wf__transducer_group_begin(group, num_frames, LANES, NULL, &err));
+    for (int round = 0; round < 9; round++) {
+      check_answers(asking, model, group, round == 3 ? alone : NULL, &rng, round == 0);
+      for (int l = 0; l < LANES && round > 3; l++) drop_some(&asking[l], &rng);
+    }
+    for (int l = 0; l < LANES; l++) {
+      wf__predictions_free(&asking[l].on_cpu);
+      wf__predictions_free(&asking[l].on_gpu);
+      wf__prediction_work_free(&asking[l].work);
+      free((void *)(uintptr_t)asking[l].scores.data);
+    }
+    wf__transducer_group_close(group);
+    wf__transducer_group_close(alone);
+    wf__transducer_weights_free(weights);
+    wf_transducer_free(model);
+  }
+}
+
+/* --- decoding ---------------------------------------------------------------------------- */
+
+enum { UTTERANCES = 40 };
+
+struct task {
+  wf_transducer *model;
+  wf_graph *graph;
+  wf_decoder_options options;
+  wf_scores scores[UTTERANCES];
+};
+
+static wf_fst *tokens_graph(int num_tokens) {
+  char text[8192];
+  size_t at = 0;
+  for (int t = 0; t < num_tokens; t++)
+    at += (size_t)snprintf(text + at, sizeof text - at, "0 0 %d %d\n", t + 1, t);
+  snprintf(text + at, sizeof text - at, "0\n");
+  return test_fst_of(WF_TROPICAL, text);
+}
+
+static void make_task(struct task *task, uint64_t seed) {
+  test_rng rng = {seed * 577 + 5};
+  const shape s = random_shape(&rng, seed);
+  task->model = random_model(&rng, &s);
+  wf_fst *fst = seed % 2 == 0 ? tokens_graph(s.num_tokens)
+                              : test_transducer_graph(&rng, s.num_tokens, NUM_WORDS,
+                                                      2 + (int)test_below(&rng, 5));
+  assert_ok(wf_graph_create(fst, NULL, 0, &task->graph, &err));
+  wf_fst_free(fst);
+  wf_decoder_options_init(&task->options);
+  task->options.beam = 4 + (float)test_below(&rng, 8);
+  /* Many make room for few lanes, which take one utterance after the other. */
+  task->options.max_hypotheses = seed % 3 == 0 ? 1000000 : 1 + (int32_t)test_below(&rng, 8);
+  if (seed % 3 == 0) task->options.beam = 2;
+  task->options.max_symbols = 1 + (int32_t)test_below(&rng, 3);
+  task->options.greedy = seed % 7 == 6;
+  task->options.blank_penalty = test_below(&rng, 3) == 0 ? 0.5f : 0;
+  task->options.lattice_beam = !task->options.greedy && seed % 5 == 4 ? 2 : 0;
+  task->options.num_threads = 1 + (int32_t)(seed % 3);
+  for (int u = 0; u < UTTERANCES; u++)
+    task->scores[u] =
+        random_outputs(&rng, task->model, (int64_t)test_below(&rng, u % 9 == 0 ? 30 : 8));
+}
+
+static void free_task(struct task *task) {
+  for (int u = 0; u < UTTERANCES; u++) free((void *)(uintptr_t)task->scores[u].data);
+  wf_graph_free(task->graph);
+  wf_transducer_free(task->model);
+}
+
+static void decode_on(const struct task *task, const char *device, const wf_scores *scores,
+                      size_t at_once, wf_result **results) {
+  wf_decoder_options options = task->options;
+  wf_decoder *decoder;
+  options.device = device;
+  assert_ok(wf_decoder_create_transducer(task->graph, task->model, &options, &decoder, &err));
+  for (size_t i = 0; i < UTTERANCES; i += at_once)
+    assert_ok(test_decode(decoder, scores + i, UTTERANCES - i < at_once ? UTTERANCES - i : at_once,
+                          NULL, results + i, &err));
+  wf_decoder_free(decoder);
+}
+
+static bool same_words(const wf_result *a, const wf_result *b) {
+  if (a->num_words != b->num_words || a->flags != b->flags) return false;
+  for (size_t w = 0; w < a->num_words; w++)
+    if (a->words[w].label != b->words[w].label) return false;
+  return true;
+}
+
+/* The same words, unless the costs say that both are best. Counts the former. */
+static void check_alike(uint64_t seed, int u, const wf_result *got, const wf_result *want,
+                        int *num_alike) {
+  assert_int_equal(got->status, WF_OK);
+  if (!(fabs(got->cost - want->cost) <= 1e-3 * (1 + fabs(want->cost))))
+    fail_msg("seed %llu, utterance %d: cost %.9g on the GPU, %.9g on the CPU",
+             (unsigned long long)seed, u, got->cost, want->cost);
+  *num_alike += same_words(got, want);
+}
+
+/* A copy in the memory of the GPU. */
+static wf_scores on_gpu(const wf_scores *scores) {
+  wf_scores copy = *scores;
+  const size_t bytes =
+      (size_t)(scores->num_frames * scores->stride) * test_score_size(scores->dtype);
+  void *data;
+  assert_int_equal(cudaMalloc(&data, bytes + 1), cudaSuccess);
+  assert_int_equal(cudaMemcpy(data, scores->data, bytes, cudaMemcpyHostToDevice), cudaSuccess);
+  copy.data = data;
+  copy.on_device = true;
+  return copy;
+}
+
+static void test_small_decoding(void **unused) {
+  (void)unused;
+  int num_alike = 0, num_utterances = 0;
+  uint64_t num_words = 0;
+  for (uint64_t seed = 0; seed < test_seeds(42); seed++) {
+    static struct task task;
+    wf_result *want[UTTERANCES], *got[UTTERANCES], *other[UTTERANCES];
+    wf_scores moved[UTTERANCES];
+    make_task(&task, seed);
+    decode_on(&task, "cpu", task.scores, UTTERANCES, want);
+    decode_on(&task, "cuda", task.scores, UTTERANCES, got);
+    for (int u = 0; u < UTTERANCES; u++) {
+      check_alike(seed, u, got[u], want[u], &num_alike);
+      num_words += got[u]->num_words;
+      num_utterances++;
+    }
+    for (size_t at_once = 1; at_once <= 3; at_once += 2) {
+      decode_on(&task, "cuda", task.scores, at_once, other);
+      for (int u = 0; u < UTTERANCES; u++) test_assert_same_result(other[u], got[u]);
+      test_free_results(other, UTTERANCES);
+    }
+    for (int u = 0; u < UTTERANCES; u++) moved[u] = on_gpu(&task.scores[UTTERANCES - 1 - u]);
+    decode_on(&task, "cuda:0", moved, UTTERANCES, other);
+    for (int u = 0; u < UTTERANCES; u++) {
+      test_assert_same_result(other[u], got[UTTERANCES - 1 - u]);
+      assert_int_equal(cudaFree((void *)(uintptr_t)moved[u].data), cudaSuccess);
+    }
+    test_free_results(other, UTTERANCES);
+    test_free_results(want, UTTERANCES);
+    test_free_results(got, UTTERANCES);
+    free_task(&task);
+  }
+  print_message("%d of %d utterances with the CPU's words, %llu words\n", num_alike, num_utterances,
+                (unsigned long long)num_words);
+  assert_true(num_words > 0 && num_alike >= num_utterances * 99 / 100);
+}
+
+/* --- errors ------------------------------------------------------------------------------ */
+
+/* An utterance with a bad score fails alone. */
+static void test_small_bad_scores(void **unused) {
+  (void)unused;
+  for (uint64_t seed = 0; seed < 6; seed++) {
+    static struct task task;
+    wf_result *want[UTTERANCES], *got[UTTERANCES];
+    make_task(&task, seed);
+    decode_on(&task, "cuda", task.scores, UTTERANCES, want);
+    int bad = 0;
+    while (task.scores[bad].num_frames == 0 || task.scores[bad].dtype != WF_FLOAT32) bad++;
+    ((float *)(uintptr_t)task.scores[bad].data)[0] = NAN;
+    const wf_scores on_host = task.scores[bad];
+    for (int there = 0; there < 2; there++) {
+      if (there != 0) task.scores[bad] = on_gpu(&on_host);
+      decode_on(&task, "cuda", task.scores, UTTERANCES, got);
+      for (int u = 0; u < UTTERANCES; u++)
+        if (u != bad) test_assert_same_result(got[u], want[u]);
+      assert_int_equal(got[bad]->status, WF_ERR_ARGUMENT);
+      assert_non_null(
+          strstr(got[bad]->message, there != 0 ? "frame 0: the logit of token 0 is nan" : "NaN"));
+      test_free_results(got, UTTERANCES);
+    }
+    assert_int_equal(cudaFree((void *)(uintptr_t)task.scores[bad].data), cudaSuccess);
+    task.scores[bad] = on_host;
+    test_free_results(want, UTTERANCES);
+    free_task(&task);
+  }
+}
+
+static bool no_predictions(void *user, const wf_predictor_rows *rows) {
+  return user == NULL && rows->count == 0;
+}
+static bool no_logits(void *user, const wf_joiner_rows *rows) {
+  return user == NULL && rows->count == 0;
+}
+
+static void test_small_refused(void **unused) {
+  (void)unused;
+  static struct task task;
+  wf_decoder *decoder;
+  wf_transducer *behind;
+  wf_transducer_parts parts;
+  make_task(&task, 0);
+  static const char *const several[] = {"cuda:all", "cuda:0,0"};
+  for (int i = 0; i < 2; i++) {
+    task.options.device = several[i];
+    assert_int_equal(
+        wf_decoder_create_transducer(task.graph, task.model, &task.options, &decoder, &err),
+        WF_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "one GPU"));
+  }
+  task.options.device = "cuda:63";
+  assert_int_equal(
+      wf_decoder_create_transducer(task.graph, task.model, &task.options, &decoder, &err),
+      WF_ERR_DEVICE);
+  wf_transducer_parts_init(&parts);
+  parts.num_tokens = task.model->num_tokens;
+  parts.encoder_size = parts.predictor_size = parts.context_size = 1;
+  parts.predict = no_predictions;
+  parts.join = no_logits;
+  assert_ok(wf_transducer_create(&parts, &behind, &err));
+  task.options.device = "cuda";
+  assert_int_equal(wf_decoder_create_transducer(task.graph, behind, &task.options, &decoder, &err),
+                   WF_ERR_UNSUPPORTED);
+  assert_non_null(strstr(err.message, "behind functions"));
+  wf_transducer_free(behind);
+  free_task(&task);
+}
+
+#ifdef FAKE_CUDA
+/* Another GPU gives the same, but does not read this one's memory. */
+static void test_small_another_gpu(void **unused) {
+  (void)unused;
+  static struct task task;
+  wf_result *want[UTTERANCES], *got[UTTERANCES];
+  int moved = 0;
+  make_task(&task, 1);
+  decode_on(&task, "cuda", task.scores, UTTERANCES, want);
+  while (task.scores[moved].num_frames == 0) moved++;
+  const wf_scores on_host = task.scores[moved];
+  task.scores[moved] = on_gpu(&on_host);
+  decode_on(&task, "cuda:1", task.scores, UTTERANCES, got);
+  for (int u = 0; u < UTTERANCES; u++)
+    if (u != moved) test_assert_same_result(got[u], want[u]);
+  assert_int_equal(got[moved]->status, WF_ERR_ARGUMENT);
+  assert_non_null(strstr(got[moved]->message, "not in the memory of GPU 1"));
+  assert_int_equal(cudaFree((void *)(uintptr_t)task.scores[moved].data), cudaSuccess);
+  task.scores[moved] = on_host;
+  test_free_results(want, UTTERANCES);
+  test_free_results(got, UTTERANCES);
+  free_task(&task);
+}
+
+enum { FEW = 3 };
+
+static wf_result *few_want[FEW];
+
+/* Returns the error of the call, or else of the first utterance that failed. */
+static wf_status decode_few(const void *input, wf_error *error) {
+  const struct task *task = input;
+  wf_decoder_options options = task->options;
+  wf_decoder *decoder;
+  wf_result *results[FEW] = {NULL};
+  options.device = "cuda";
+  wf_status status =
+      wf_decoder_create_transducer(task->graph, task->model, &options, &decoder, error);
+  for (int round = 0; round < 2 && status == WF_OK; round++) {
+    status = test_decode(decoder, task->scores, FEW, NULL, results, error);
+    for (int u = 0; u < FEW && status == WF_OK; u++) {
+      if (results[u]->status == WF_OK)
+        test_assert_same_result(results[u], few_want[u]);
+      else
+        snprintf(error->message, sizeof error->message, "%s", results[u]->message);
+    }
+    for (int u = 0; u < FEW; u++) {
+      if (status == WF_OK && results[u]->status != WF_OK) status = results[u]->status;
+      wf_result_free(results[u]);
+      results[u] = NULL;
+    }
+  }
+  wf_decoder_free(decoder);
+  return status;
+}
+
+static void test_small_every_cuda_call_fails_once(void **unused) {
+  (void)unused;
+  for (uint64_t seed = 0; seed < 2; seed++) { /* stateless, LSTM */
+    static struct task task;
+    wf_scores all[FEW];
+    make_task(&task, seed);
+    task.options.num_threads = 1;
+    int found = 0;
+    for (int u = 0; u < UTTERANCES && found < FEW; u++)
+      if (task.scores[u].num_frames >= 2 && task.scores[u].num_frames < 5)
+        all[found++] = task.scores[u];
+    assert_int_equal(found, FEW);
+    const wf_scores saved[FEW] = {task.scores[0], task.scores[1], task.scores[2]};
+    for (int u = 0; u < FEW; u++) task.scores[u] = all[u];
+    all[2] = task.scores[2] = on_gpu(&task.scores[2]);
+    wf_decoder *decoder;
+    task.options.device = "cuda";
+    assert_ok(wf_decoder_create_transducer(task.graph, task.model, &task.options, &decoder, &err));
+    assert_ok(test_decode(decoder, task.scores, FEW, NULL, few_want, &err));
+    wf_decoder_free(decoder);
+    fail_each_call(seed == 0 ? "stateless" : "LSTM", decode_few, &task, 40);
+    assert_int_equal(cudaFree((void *)(uintptr_t)all[2].data), cudaSuccess);
+    for (int u = 0; u < FEW; u++) task.scores[u] = saved[u];
+    test_free_results(few_want, FEW);
+    free_task(&task);
+  }
+}
+#endif
+
+static void test_small_stats(void **unused) {
+  (void)unused;
+  static struct task task;
+  wf_decoder *decoder;
+  wf_result *results[UTTERANCES];
+  wf_transducer_stats stats;
+  make_task(&task, 1);
+  task.options.device = "cuda";
+  assert_ok(wf_decoder_create_transducer(task.graph, task.model, &task.options, &decoder, &err));
+  assert_ok(test_decode(decoder, task.scores, UTTERANCES, NULL, results, &err));
+  wf_decoder_transducer_stats(decoder, &stats);
+  assert_true(stats.num_rounds > 0 && stats.num_rows > stats.num_rounds && stats.num_contexts > 0 &&
+              stats.num_contexts < stats.num_rows);
+  test_free_results(results, UTTERANCES);
+  wf_decoder_free(decoder);
+  free_task(&task);
+}
+
+int main(int argc, char **argv) {
+  if (test_no_gpu()) return 77;
+  test_filter(argc, argv);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_small_log_probs),
+      cmocka_unit_test(test_small_decoding),
+      cmocka_unit_test(test_small_bad_scores),
+      cmocka_unit_test(test_small_refused),
+      cmocka_unit_test(test_small_stats),
+#ifdef FAKE_CUDA
+      cmocka_unit_test(test_small_another_gpu),
+      cmocka_unit_test(test_small_every_cuda_call_fails_once),
+#endif
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
