@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""transducer DATA [--programs=FOLDER] [--device=cuda] [--batch=300] [--threads=1] [--record]
+"""transducer DATA [--text=FILE] [--programs=FOLDER] [--device=cuda] [--batch=300] [--threads=1] [--record]
 
 Word error rates and speed of transducers on one core, or with the model on a GPU and --threads threads that search. DATA has rnnt.safetensors, lstm.safetensors, tdt.safetensors, tokens.txt, text, and enc.tar.xz, encoder outputs of real
 utterances (40 ms frames); the environment variable WARPFST_TRANSDUCER_DATA may name it. Lexicon and language model are those of examples/ctc.
@@ -8,6 +8,9 @@ utterances (40 ms frames); the environment variable WARPFST_TRANSDUCER_DATA may 
   beam        the same, 8 tokens a step, beam 6
   LM          words: lexicon and 3-gram model in the graph
   LM on the fly   the lexicon in the graph, the same model while decoding
+  internal LM subtracted   LM on the fly, less INTERNAL times the cost by a 2-gram model: that of the training transcripts, cut to bigrams
+  RNN LM      LM on the fly and a recurrent model, each at half weight; the recurrent model is trained on the training transcripts, --text (default: DATA/../ctc/train_text;
+              left out if there is none)
   boosts      LM, and the words that occur once in the references, at 3 nats each, for all utterances
 
 With LM, 16 tokens a step, beam 12, acoustic_scale 3, word_score 1: chosen on these utterances with rnnt, for all models.
@@ -20,11 +23,14 @@ import pathlib
 import tarfile
 
 import measure
+import text_models
 
 CTC = measure.ROOT / "examples" / "ctc"
 MODELS = {"rnnt": "RNN-T, stateless", "lstm": "RNN-T, LSTM", "tdt": "TDT, stateless"}
 BEAM = ["--max-hypotheses=8", "--beam=6"]
 WORDS = ["--max-hypotheses=16", "--beam=12", "--acoustic-scale=3", "--word-score=1"]
+INTERNAL = 0.2
+RNN = {"gru 100": ["--layer=gru", "--hidden=100"]}
 BOOST = "9"  # 3 nats times acoustic_scale
 
 
@@ -43,6 +49,16 @@ class Runs:
         self.graph("lm", tokens, lexicon, f"--lm={lm}", f"--words-out={self.folder / 'words.txt'}")
         self.graph("lexicon", tokens, lexicon, f"--lm={self.unigrams(lm)}")
         measure.run(self.program, "lm", "build", lm, f"--subtract={self.folder / 'unigrams.arpa'}", "-q", "-o", self.folder / "difference.wlm")
+        measure.run(self.program, "lm", "prune", lm, "--max-ngrams=1000000,0", "-q", "-o", self.folder / "bigrams.arpa")
+        measure.run(self.program, "lm", "build", self.folder / "bigrams.arpa", "-q", "-o", self.folder / "internal.wlm")
+        self.rnn = self.train(pathlib.Path(arguments.text)) if os.path.exists(arguments.text) else None
+
+    def train(self, text):
+        """A recurrent model of the training transcripts; every twentieth line decides when training ends."""
+        lines = text.read_text(encoding="utf-8").splitlines(keepends=True)
+        (self.folder / "train").write_text("".join(line for i, line in enumerate(lines) if i % 20) + "<unk>\n", encoding="utf-8")
+        (self.folder / "valid").write_text("".join(lines[::20]), encoding="utf-8")
+        return next(iter(text_models.train(self.folder, RNN, keep=True).values()))
 
     def list_boosts(self):
         counts = collections.Counter(word for line in open(self.data / "text", encoding="utf-8") for word in line.split()[1:])
@@ -67,6 +83,10 @@ class Runs:
         found = json.loads(summary.read_text())
         return {**found, "rtfx": found["hours"] * 3600 / cost.cpu_s}
 
+    def rnn_flags(self):
+        small, whole = self.folder / "unigrams.arpa", CTC / "lm3.arpa.gz"
+        return [f"--rnnlm={self.rnn}", f"--rnnlm-ngram={whole}", "--rnnlm-weight=0.5", f"--rnnlm-small={small}", "--rnnlm-unk=<unk>", "--history-merge-order=4"]
+
     def all(self, model):
         """(name, summary) of each way to decode."""
         lm = f"--lm={self.folder / 'difference.wlm'}"
@@ -74,12 +94,16 @@ class Runs:
         yield "beam", self.decode(model, "tokens", *BEAM, "--join")
         yield "LM", self.decode(model, "lm", *WORDS)
         yield "LM on the fly", self.decode(model, "lexicon", *WORDS, lm)
+        yield "internal LM subtracted", self.decode(model, "lexicon", *WORDS, lm, f"--lm-subtract={self.folder / 'internal.wlm'}", f"--lm-subtract-scale={INTERNAL}")
+        if self.rnn is not None:
+            yield "RNN LM", self.decode(model, "lexicon", *WORDS, *self.rnn_flags())
         yield "boosts", self.decode(model, "lm", *WORDS, f"--boost={self.folder / 'boosts'}")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", nargs="?", default=os.environ.get("WARPFST_TRANSDUCER_DATA"))
+    parser.add_argument("--text", help="training transcripts, one sentence a line")
     parser.add_argument("--programs", default=measure.ROOT / "build" / "release", help="a build folder")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--batch", type=int, default=300)
@@ -90,6 +114,7 @@ def main():
         parser.error("no DATA: give the folder, or set WARPFST_TRANSDUCER_DATA")
     if arguments.device == "cpu" and arguments.threads != 1:
         parser.error("--threads is for --device=cuda: on the CPU one core is measured")
+    arguments.text = arguments.text or pathlib.Path(arguments.data, "..", "ctc", "train_text")
     setup = "one core" if arguments.device == "cpu" else f"{arguments.device}, {arguments.threads or 'all'} threads"
     runs, rows, figures = Runs(arguments), [], []
     for model, name in MODELS.items():

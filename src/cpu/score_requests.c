@@ -70,36 +70,20 @@ static wf_status find_live(wf__search *search, wf_error *err) {
   return add_live(search, search->history.contexts.data, search->history.contexts.size, err);
 }
 
-static wf_status evict_others(wf__search *const *searches, void *const *memories, size_t count,
-                              wf_error *err) {
-  wf__context_vec *live = wf__alloc(count, sizeof *live);
-  if (live == NULL) return wf__fail_memory(err, count * sizeof *live, "a batch");
-  wf_status status = WF_OK;
-  for (size_t i = 0; i < count && status == WF_OK; i++) {
-    status = find_live(searches[i], err);
-    live[i] = searches[i]->live;
-    wf__scoring_forget(&searches[i]->scoring); /* drops the new requests from the cache, too: their
-                                                  scores are in the scorer's memory */
-  }
-  const wf_scorer *scorer = searches[0]->scoring.scorer;
-  if (status == WF_OK) status = scorer->ops->batch->keep(scorer, memories, live, count, err);
-  free(live);
-  return status;
+static wf_status live_of(void *searches, size_t i, wf__context_vec *out, wf_error *err) {
+  wf__search *search = ((wf__search *const *)searches)[i];
+  WF__TRY(find_live(search, err));
+  *out = search->live;
+  return WF_OK;
 }
 
 wf_status wf__search_score_requests(wf__search *const *searches, size_t count, wf__pool *pool,
                                     wf_error *err) {
-  const wf_scorer *scorer = searches[0]->scoring.scorer;
-  void **memories = wf__alloc(count, sizeof *memories);
-  if (memories == NULL) return wf__fail_memory(err, count * sizeof *memories, "a batch");
-  wf_status status = WF_OK;
-  bool full = false;
-  for (size_t i = 0; i < count; i++) {
-    memories[i] = searches[i]->scoring.memory;
-    full = full || scorer->ops->batch->is_full(scorer, memories[i]);
-  }
-  if (full) status = evict_others(searches, memories, count, err);
-  if (status == WF_OK) status = scorer->ops->batch->score(scorer, memories, count, pool, err);
-  free(memories);
+  wf__scoring **scorings = wf__alloc(count, sizeof *scorings);
+  if (scorings == NULL) return wf__fail_memory(err, count * sizeof *scorings, "a batch");
+  for (size_t i = 0; i < count; i++) scorings[i] = &searches[i]->scoring;
+  wf_status status =
+      wf__scoring_score(scorings, count, live_of, (void *)(uintptr_t)searches, pool, err);
+  free(scorings);
   return status;
 }

@@ -251,7 +251,7 @@ wf_status wf__transducer_expand(wf__transducer_search *search, wf_error *err) {
   float cutoff = search->options.greedy ? FLT_MAX : search->cutoff;
   if (search->keeps_lattice) wf__transducer_lattice_end_step(search, cutoff);
   if (status == WF_OK) status = cut(search, cutoff, err);
-  return status == WF_OK ? wf__transducer_close(search, &search->next, cutoff, err) : status;
+  return status == WF_OK ? wf__transducer_begin_closure(search, false, cutoff, err) : status;
 }
 
 /* --- epsilon arcs ------------------------------------------------------------------------ */
@@ -278,10 +278,10 @@ static bool has_epsilons(const wf_graph *graph, uint32_t state) {
 }
 
 static wf_status relax(wf__transducer_search *search, wf__transducer_set *set,
-                       const wf__transducer_source *source, uint32_t a, float cutoff,
-                       uint32_t round, wf_error *err) {
+                       const wf__transducer_source *source, uint32_t a, wf_error *err) {
   wf_arc arc = wf__graph_arc(search->graph, a);
   float cost = source->token.cost + arc.weight;
+  const float cutoff = search->cutoff;
   uint64_t context = source->token.context;
   uint32_t to;
   if (arc.olabel != 0) cost -= search->options.word_score;
@@ -292,7 +292,7 @@ static wf_status relax(wf__transducer_search *search, wf__transducer_set *set,
   if (cost > cutoff || cost == INFINITY) return WF_OK;
   WF__TRY(wf__transducer_set_find(set, arc.nextstate, source->token.predictor, context, &to, err));
   wf__transducer_token *token = &set->tokens.data[to];
-  bool queued = token->round == round; /* then its cost is from this round */
+  bool queued = token->round == search->round; /* then its cost is from this round */
   if (!(queued ? cost < token->cost : cost < token->cost - search->epsilon_slack)) return WF_OK;
   *token = source->token;
   token->cost = cost;
@@ -300,31 +300,51 @@ static wf_status relax(wf__transducer_search *search, wf__transducer_set *set,
   token->state = arc.nextstate;
   token->arc = a;
   token->prev = source->number;
-  token->round = round;
+  token->round = search->round;
   token->context = context;
   return queued || !has_epsilons(search->graph, arc.nextstate)
              ? WF_OK
              : wf__vec_push(&search->frontier, to, "tokens", err);
 }
 
-wf_status wf__transducer_close(wf__transducer_search *search, wf__transducer_set *set, float cutoff,
-                               wf_error *err) {
+wf_status wf__transducer_begin_closure(wf__transducer_search *search, bool first, float cutoff,
+                                       wf_error *err) {
   const wf_graph *graph = search->graph;
+  wf__transducer_set *set = first ? &search->now : &search->next;
+  search->stage = WF__TRANSDUCER_CLOSURE;
+  search->closes_first = first;
+  search->cutoff = cutoff;
+  search->round = 0;
+  search->has_requested = false;
   search->frontier.size = 0;
   for (uint64_t i = 0; i < set->tokens.size && graph->has_epsilons; i++) {
     set->tokens.data[i].round = 0;
     if (has_epsilons(graph, set->tokens.data[i].state))
       WF__TRY(wf__vec_push(&search->frontier, (uint32_t)i, "tokens", err));
   }
-  for (uint32_t round = 1; search->frontier.size > 0; round++) {
-    if (round > set->tokens.size) return wf__fail_cycle(err);
-    WF__TRY(take_frontier(search, set, err));
-    for (uint64_t i = 0; i < search->sources.size; i++) {
-      const wf__transducer_source source = search->sources.data[i];
-      wf__arc_run run = wf__epsilon_run(graph, source.token.state);
-      for (uint32_t a = run.first; a < run.end; a++)
-        WF__TRY(relax(search, set, &source, a, cutoff, round, err));
-    }
+  return WF_OK;
+}
+
+static wf_status relax_frontier(wf__transducer_search *search, wf__transducer_set *set,
+                                wf_error *err) {
+  if (++search->round > set->tokens.size) return wf__fail_cycle(err);
+  WF__TRY(take_frontier(search, set, err));
+  for (uint64_t i = 0; i < search->sources.size; i++) {
+    const wf__transducer_source source = search->sources.data[i];
+    wf__arc_run run = wf__epsilon_run(search->graph, source.token.state);
+    for (uint32_t a = run.first; a < run.end; a++)
+      WF__TRY(relax(search, set, &source, a, err));
+  }
+  return WF_OK;
+}
+
+wf_status wf__transducer_close(wf__transducer_search *search, wf_error *err) {
+  wf__transducer_set *set = search->closes_first ? &search->now : &search->next;
+  while (search->frontier.size > 0) {
+    if (!search->has_requested) WF__TRY(wf__transducer_request_epsilons(search, set, err));
+    search->has_requested = search->scorer_waits;
+    if (search->scorer_waits) return WF_OK;
+    WF__TRY(relax_frontier(search, set, err));
   }
   return WF_OK;
 }

@@ -42,6 +42,8 @@ wf_status wf__cpu_decode_transducer(struct wf__cpu_backend *self, const wf__batc
   wf__transducer_search *search;
   bool good;
   WF__TRY(wf__cpu_transducer_search(self, (size_t)worker, &search, err));
+  if (search->joined) /* other threads would use its memory, too */
+    WF__TRY(wf__transducer_search_set_scorer(search, NULL, err));
   WF__TRY(wf__cpu_transducer_begin(self, search, batch, i, &good, err));
   if (!good) return WF_OK;
   WF__TRY(wf__transducer_search_advance(search, &batch->scores[i], err));
