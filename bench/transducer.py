@@ -9,7 +9,7 @@ utterances (40 ms frames); the environment variable WARPFST_TRANSDUCER_DATA may 
   LM          words: lexicon and 3-gram model in the graph
   LM on the fly   the lexicon in the graph, the same model while decoding
   internal LM subtracted   LM on the fly, less INTERNAL times the cost by a 2-gram model: that of the training transcripts, cut to bigrams
-  RNN LM      LM on the fly and a recurrent model, each at half weight; the recurrent model is trained on the training transcripts, --text (default: DATA/../ctc/train_text;
+  RNN LM      LM on the fly and a recurrent model, with 0.3 of the weight; the recurrent model is trained on the training transcripts, --text (default: DATA/../ctc/train_text;
               left out if there is none)
   boosts      LM, and the words that occur once in the references, at 3 nats each, for all utterances
 
@@ -23,14 +23,12 @@ import pathlib
 import tarfile
 
 import measure
-import text_models
 
 CTC = measure.ROOT / "examples" / "ctc"
 MODELS = {"rnnt": "RNN-T, stateless", "lstm": "RNN-T, LSTM", "tdt": "TDT, stateless"}
 BEAM = ["--max-hypotheses=8", "--beam=6"]
 WORDS = ["--max-hypotheses=16", "--beam=12", "--acoustic-scale=3", "--word-score=1"]
 INTERNAL = 0.2
-RNN = {"gru 100": ["--layer=gru", "--hidden=100"]}
 BOOST = "9"  # 3 nats times acoustic_scale
 
 
@@ -58,7 +56,9 @@ class Runs:
         lines = text.read_text(encoding="utf-8").splitlines(keepends=True)
         (self.folder / "train").write_text("".join(line for i, line in enumerate(lines) if i % 20) + "<unk>\n", encoding="utf-8")
         (self.folder / "valid").write_text("".join(lines[::20]), encoding="utf-8")
-        return next(iter(text_models.train(self.folder, RNN, keep=True).values()))
+        model = self.folder / "gru"
+        measure.run(self.program, "rnnlm", "train", self.folder / "train", self.folder / "valid", "-o", model, "--layer=gru", "--hidden=100")
+        return model
 
     def list_boosts(self):
         counts = collections.Counter(word for line in open(self.data / "text", encoding="utf-8") for word in line.split()[1:])
@@ -85,7 +85,7 @@ class Runs:
 
     def rnn_flags(self):
         small, whole = self.folder / "unigrams.arpa", CTC / "lm3.arpa.gz"
-        return [f"--rnnlm={self.rnn}", f"--rnnlm-ngram={whole}", "--rnnlm-weight=0.5", f"--rnnlm-small={small}", "--rnnlm-unk=<unk>", "--history-merge-order=4"]
+        return [f"--rnnlm={self.rnn}", f"--rnnlm-ngram={whole}", "--rnnlm-weight=0.3", f"--rnnlm-small={small}", "--rnnlm-unk=<unk>", "--history-merge-order=4"]
 
     def all(self, model):
         """(name, summary) of each way to decode."""
@@ -94,9 +94,11 @@ class Runs:
         yield "beam", self.decode(model, "tokens", *BEAM, "--join")
         yield "LM", self.decode(model, "lm", *WORDS)
         yield "LM on the fly", self.decode(model, "lexicon", *WORDS, lm)
-        yield "internal LM subtracted", self.decode(model, "lexicon", *WORDS, lm, f"--lm-subtract={self.folder / 'internal.wlm'}", f"--lm-subtract-scale={INTERNAL}")
+        less = [f"--lm-subtract={self.folder / 'internal.wlm'}", f"--lm-subtract-scale={INTERNAL}"]
+        yield "internal LM subtracted", self.decode(model, "lexicon", *WORDS, lm, *less)
         if self.rnn is not None:
             yield "RNN LM", self.decode(model, "lexicon", *WORDS, *self.rnn_flags())
+            yield "RNN LM, internal LM subtracted", self.decode(model, "lexicon", *WORDS, *self.rnn_flags(), *less)
         yield "boosts", self.decode(model, "lm", *WORDS, f"--boost={self.folder / 'boosts'}")
 
 

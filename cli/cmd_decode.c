@@ -455,8 +455,10 @@ static const cli_rule rules[] = {
 };
 
 int cmd_decode(int argc, char **argv) {
-  struct decode_run run = {
-      .output = "-", .max_batch = 1024, .boost_per_letter = WF_BOOST_PER_LETTER, .lm_subtract_scale = 1};
+  struct decode_run run = {.output = "-",
+                           .max_batch = 1024,
+                           .boost_per_letter = WF_BOOST_PER_LETTER,
+                           .lm_subtract_scale = 1};
   cli_parser parser = {
       .usage = "GRAPH SCORES... [--words words.txt] [-o OUT]",
       .about =
@@ -517,10 +519,11 @@ int cmd_decode(int argc, char **argv) {
   cli_flag_str(&parser, "lm", 0, &run.lm_path, "FILE",
                "n-gram model, or difference of two models, made by 'warpfst lm build': its cost is "
                "added to each word during the search");
-  cli_flag_str(&parser, "lm-subtract", 0, &run.lm_subtract_path, "FILE",
-               "n-gram model, made by 'warpfst lm build', whose cost is subtracted from each word's: "
-               "a low-order model of the training transcripts, in place of a transducer's internal "
-               "language model");
+  cli_flag_str(
+      &parser, "lm-subtract", 0, &run.lm_subtract_path, "FILE",
+      "n-gram model, made by 'warpfst lm build', whose cost is subtracted from each word's: "
+      "a low-order model of the training transcripts, in place of a transducer's internal "
+      "language model");
   cli_flag_f64(&parser, "lm-subtract-scale", 0, &run.lm_subtract_scale, "FACTOR",
                "factor on the costs of --lm-subtract (default: 1)");
   cli_flag_bool(&parser, "lm-table", 0, &run.lm_table,

@@ -15,11 +15,11 @@ typedef struct transducer_shape {
 
 static inline transducer_shape random_transducer_shape(test_rng *rng, uint64_t seed) {
   transducer_shape s = {.num_tokens = 3 + (int)test_below(rng, 40),
-             .num_layers = (int)(seed % 3),
-             .embed = 3 + test_below(rng, 20),
-             .predictor = 4 + test_below(rng, 30),
-             .joiner = 4 + test_below(rng, 40),
-             .encoder = 3 + test_below(rng, 30)};
+                        .num_layers = (int)(seed % 3),
+                        .embed = 3 + test_below(rng, 20),
+                        .predictor = 4 + test_below(rng, 30),
+                        .joiner = 4 + test_below(rng, 40),
+                        .encoder = 3 + test_below(rng, 30)};
   if (s.num_layers == 0) s.context_size = 1 + (int)test_below(rng, 3);
   if (seed / 3 % 2 == 1) s.num_durations = 2 + (int)test_below(rng, 4);
   s.padded = s.num_durations == 0 && test_below(rng, 2) == 0;
@@ -72,7 +72,8 @@ static inline wf_transducer *random_transducer(test_rng *rng, const transducer_s
 }
 
 /* Encoder outputs of any dtype, with a stride. The caller frees `data`. */
-static inline wf_scores random_encoder_outputs(test_rng *rng, const wf_transducer *model, int64_t num_frames) {
+static inline wf_scores random_encoder_outputs(test_rng *rng, const wf_transducer *model,
+                                               int64_t num_frames) {
   static const wf_dtype dtypes[] = {WF_FLOAT32, WF_FLOAT16, WF_BFLOAT16};
   const int32_t columns = model->encoder_size, stride = columns + (int32_t)test_below(rng, 3);
   const wf_dtype dtype = dtypes[test_below(rng, 3)];

@@ -78,8 +78,8 @@ static wf_rnn_scorer_options random_options(test_rng *rng) {
 
 /* --- costs by definition ----------------------------------------------------------------- */
 
-static inline double recurrent_cost(const models *m, const wf_rnn_scorer_options *o, const int32_t *labels,
-                             size_t size) {
+static inline double recurrent_cost(const models *m, const wf_rnn_scorer_options *o,
+                                    const int32_t *labels, size_t size) {
   int32_t ids[64], kept = 0;
   double costs[65];
   int32_t last = size > 0 ? labels[size - 1] : 0;
@@ -105,8 +105,8 @@ static inline double ngram_cost(const wf_lm *lm, const int32_t *labels, size_t s
 }
 
 /* Cost of the last of labels[0 .. size). Label 0 is the sentence end. */
-static inline double cost_by_definition(const models *m, const wf_rnn_scorer_options *o, const int32_t *labels,
-                          size_t size) {
+static inline double cost_by_definition(const models *m, const wf_rnn_scorer_options *o,
+                                        const int32_t *labels, size_t size) {
   double recurrent = recurrent_cost(m, o, labels, size), ngram = ngram_cost(m->ngram, labels, size),
          small = ngram_cost(m->small, labels, size), w = (double)o->rnnlm_weight;
   double fresh = o->interpolation == 0 ? w * recurrent + (1 - w) * ngram

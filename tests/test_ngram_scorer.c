@@ -52,8 +52,8 @@ static wf_fst *fst_of(const wf_wlm *lm, const wf_symbols *words, int32_t phi, fl
                 (wf__wlm_arc){w, scaled(v->unigrams[w].cost, scale), v->unigrams[w].next});
     if (s > 0)
       assert_ok(wf_builder_add_arc(
-          builder, s, (wf_arc){v->states[s].backoff, scaled(v->states[s].backoff_cost, scale), phi, 0},
-          &err));
+          builder, s,
+          (wf_arc){v->states[s].backoff, scaled(v->states[s].backoff_cost, scale), phi, 0}, &err));
     assert_ok(wf_builder_set_final(builder, s, scaled(wf_wlm_final(lm, s, NULL), scale), &err));
   }
   assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));

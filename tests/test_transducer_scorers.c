@@ -47,8 +47,7 @@ static void free_task(struct task *task) {
 
 static wf_decoder *decoder_with(const struct task *task, const wf_scorer *scorer) {
   wf_decoder *decoder;
-  assert_ok(
-      wf_decoder_create_transducer(task->graph, task->model, &task->options, &decoder, &err));
+  assert_ok(wf_decoder_create_transducer(task->graph, task->model, &task->options, &decoder, &err));
   assert_ok(wf_decoder_set_scorer(decoder, scorer, &err));
   return decoder;
 }
@@ -154,8 +153,7 @@ static wf_scorer *subtract(const wf_scorer *scorer, const models *m, float facto
   wf_scorer *small, *both;
   const char *out = test_temp_path("small.wlm");
   char arpa[512];
-  snprintf(arpa, sizeof arpa, "%s",
-           test_write_file("small.arpa", small_text, strlen(small_text)));
+  snprintf(arpa, sizeof arpa, "%s", test_write_file("small.arpa", small_text, strlen(small_text)));
   assert_ok(wf_wlm_build(arpa, out, NULL, NULL, NULL, NULL, NULL, &err));
   assert_ok(wf_wlm_open(out, &lm, &err));
   wf_ngram_scorer_options_init(&options);

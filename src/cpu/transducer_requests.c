@@ -1,8 +1,8 @@
 /* transducer_requests.c - the scorer's part of a transducer's search: requests the words of a step
  * before it needs them, so that a scorer can compute them as a batch; and answers requests.
  *
- * A word is scored on every arc that the search expands, unless a bound of its cost is known. So the
- * requests of a step follow from the contexts of its sources and the words of their arcs. */
+ * A word is scored on every arc that the search expands, unless a bound of its cost is known. So
+ * the requests of a step follow from the contexts of its sources and the words of their arcs. */
 #include "cpu/transducer_search.h"
 
 static bool defers(const wf__transducer_search *search) {
@@ -25,8 +25,8 @@ wf_status wf__transducer_request_words(wf__transducer_search *search, wf_error *
   if (!defers(search) || only_blank) return WF_OK;
   for (uint64_t i = 0; i < search->sources.size; i++) {
     const wf__transducer_token *token = &search->sources.data[i].token;
-    WF__TRY(request_arcs(search, wf__emitting_run(search->graph, token->state), token->context,
-                         err));
+    WF__TRY(
+        request_arcs(search, wf__emitting_run(search->graph, token->state), token->context, err));
   }
   return wf__scoring_submit(&search->scoring, &search->scorer_waits, err);
 }
@@ -36,8 +36,8 @@ wf_status wf__transducer_request_epsilons(wf__transducer_search *search,
   if (!defers(search) || !search->graph->has_epsilon_words) return WF_OK;
   for (uint64_t i = 0; i < search->frontier.size; i++) {
     const wf__transducer_token *token = &set->tokens.data[search->frontier.data[i]];
-    WF__TRY(request_arcs(search, wf__epsilon_run(search->graph, token->state), token->context,
-                         err));
+    WF__TRY(
+        request_arcs(search, wf__epsilon_run(search->graph, token->state), token->context, err));
   }
   return wf__scoring_submit(&search->scoring, &search->scorer_waits, err);
 }

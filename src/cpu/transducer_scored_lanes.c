@@ -1,6 +1,6 @@
-/* transducer_scored_lanes.c - utterances of a batch that are searched together, because their scorer
- * scores the requests of all of them in one batch. The model is built in, and each search answers
- * its own requests to it. */
+/* transducer_scored_lanes.c - utterances of a batch that are searched together, because their
+ * scorer scores the requests of all of them in one batch. The model is built in, and each search
+ * answers its own requests to it. */
 #include "cpu/cpu_backend.h"
 #include "cpu/cpu_rounds.h"
 

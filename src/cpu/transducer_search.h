@@ -134,8 +134,8 @@ wf_status wf__transducer_choose(wf__transducer_search *search, wf_error *err);
 wf_status wf__transducer_number(wf__transducer_search *search, wf__transducer_set *set,
                                 wf_error *err);
 
-/* transducer_requests.c, for searches that defer: requests to a scorer with batch operations, before
- * a step, a round of the closure, and the end. They set `scorer_waits`. */
+/* transducer_requests.c, for searches that defer: requests to a scorer with batch operations,
+ * before a step, a round of the closure, and the end. They set `scorer_waits`. */
 wf_status wf__transducer_request_words(wf__transducer_search *search, wf_error *err);
 wf_status wf__transducer_request_epsilons(wf__transducer_search *search,
                                           const wf__transducer_set *set, wf_error *err);

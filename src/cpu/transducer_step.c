@@ -332,8 +332,7 @@ static wf_status relax_frontier(wf__transducer_search *search, wf__transducer_se
   for (uint64_t i = 0; i < search->sources.size; i++) {
     const wf__transducer_source source = search->sources.data[i];
     wf__arc_run run = wf__epsilon_run(search->graph, source.token.state);
-    for (uint32_t a = run.first; a < run.end; a++)
-      WF__TRY(relax(search, set, &source, a, err));
+    for (uint32_t a = run.first; a < run.end; a++) WF__TRY(relax(search, set, &source, a, err));
   }
   return WF_OK;
 }

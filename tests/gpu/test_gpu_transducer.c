@@ -152,7 +152,8 @@ static void test_small_log_probs(void **unused) {
     assert_ok(wf__transducer_group_open(weights, &alone, &err));
     for (int l = 0; l < LANES; l++) {
       num_frames[l] = MOST_FRAMES;
-      asking[l].scores = random_encoder_outputs(&rng, model, 1 + (int64_t)test_below(&rng, MOST_FRAMES));
+      asking[l].scores =
+          random_encoder_outputs(&rng, model, 1 + (int64_t)test_below(&rng, MOST_FRAMES));
       wf__predictions_init(&asking[l].on_cpu, model, false);
       wf__predictions_init(&asking[l].on_gpu, model, true);
       assert_ok(

@@ -320,6 +320,25 @@ def test_words(kind, rng, tmp_path):
     assert found > 3
 
 
+def test_internal_lm(rng, tmp_path):
+    """A model chained with itself at a factor below 0 costs what their difference does; both are in the scorer's cost."""
+    graph = wf.build_ctc_graph(tokens=NAMES, lexicon=LEXICON, words=["<eps>", *LEXICON], topology="transducer")
+    (tmp_path / "lm.arpa").write_text(ARPA)
+    lm = wf.LargeLM.build(tmp_path / "lm.arpa", tmp_path / "lm.wlm")
+    batch = [(rng.normal(size=(6, 5)) * 2).astype(np.float32) for _ in range(8)]
+    loaded, num_words = wf.Transducer.open(Reference(rng, layers=1).save(tmp_path / "m.safetensors")), 0
+    for factor, subtracted in ((1.0, 0.5), (0.7, 0.7), (0.5, 1.0)):
+        scorers = [wf.Scorer.from_lm(lm, graph.words, lm_scale=scale) for scale in (factor, -subtracted)]
+        for result in wf.Decoder(graph, transducer=loaded, lm=scorers, beam=30, max_hypotheses=200).decode(batch):
+            words = ("<s>", *result.text.split(), "</s>")
+            log10 = sum(lm_log10(*pair) for pair in itertools.pairwise(words))
+            assert result.scorer_cost == pytest.approx((subtracted - factor) * math.log(10) * log10, abs=1e-4)
+            num_words += len(words) - 2
+    assert num_words > 10
+    with pytest.raises(wf.ArgumentError, match="lm_scale"):
+        wf.Scorer.from_lm(lm, graph.words, lm_scale=-2e6)
+
+
 def test_same_everywhere(rng, tmp_path):
     """Results do not depend on threads, the batch, or its order."""
     model = Reference(rng, layers=1)
