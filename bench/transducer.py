@@ -13,6 +13,9 @@ utterances (40 ms frames); the environment variable WARPFST_TRANSDUCER_DATA may 
               left out if there is none)
   boosts      LM, and the words that occur once in the references, at 3 nats each, for all utterances
 
+Beside them the CTC head of the same encoder (the output logp_bpe of DATA/encoder.onnx), over tokens alone and with the same models. Its search sees every frame's scores at
+once: beam 15, acoustic_scale 0.7.
+
 With LM, 16 tokens a step, beam 12, acoustic_scale 3, word_score 1: chosen on these utterances with rnnt, for all models.
 """
 import argparse
@@ -23,13 +26,16 @@ import pathlib
 import tarfile
 
 import measure
+import numpy as np
+import onnx_weights
 
 CTC = measure.ROOT / "examples" / "ctc"
-MODELS = {"rnnt": "RNN-T, stateless", "lstm": "RNN-T, LSTM", "tdt": "TDT, stateless"}
+MODELS = {None: "CTC", "rnnt": "RNN-T, stateless", "lstm": "RNN-T, LSTM", "tdt": "TDT, stateless"}
 BEAM = ["--max-hypotheses=8", "--beam=6"]
+CTC_HEAD = ["--beam=15", "--acoustic-scale=0.7"]
 WORDS = ["--max-hypotheses=16", "--beam=12", "--acoustic-scale=3", "--word-score=1"]
 INTERNAL = 0.2
-BOOST = "9"  # 3 nats times acoustic_scale
+BOOST = 3.0  # nats of the model; times acoustic_scale
 
 
 class Runs:
@@ -41,6 +47,7 @@ class Runs:
         if not (self.folder / "enc").exists():
             with tarfile.open(self.data / "enc.tar.xz") as archive:
                 archive.extractall(self.folder, filter="data")
+        self.write_ctc()
         self.list_boosts()
         tokens, lexicon, lm = f"--tokens={self.data / 'tokens.txt'}", f"--lexicon={CTC / 'lexicon_bpe.txt'}", CTC / "lm3.arpa.gz"
         self.graph("tokens", tokens)
@@ -62,19 +69,32 @@ class Runs:
 
     def list_boosts(self):
         counts = collections.Counter(word for line in open(self.data / "text", encoding="utf-8") for word in line.split()[1:])
-        (self.folder / "boosts").write_text("".join(f"{word}\t{BOOST}\n" for word in sorted(counts) if counts[word] == 1), encoding="utf-8")
+        for name, scale in (("boosts", 3), ("ctc-boosts", 0.7)):
+            (self.folder / name).write_text("".join(f"{word}\t{BOOST * scale}\n" for word in sorted(counts) if counts[word] == 1), encoding="utf-8")
 
     def unigrams(self, lm):
         measure.run(self.program, "lm", "prune", lm, "--max-total=1", "-q", "-o", self.folder / "unigrams.arpa")
         return self.folder / "unigrams.arpa"
 
     def graph(self, name, *flags):
-        measure.run(self.program, "mkgraph", "ctc", "--topology=transducer", *flags, "-q", "-o", self.folder / f"{name}.wfst")
+        """For the transducers, and with ctc- before its name for the CTC head."""
+        for prefix, topology in (("", ["--topology=transducer"]), ("ctc-", [])):
+            measure.run(self.program, "mkgraph", "ctc", *topology, *flags, "-q", "-o", self.folder / f"{prefix}{name}.wfst")
+
+    def write_ctc(self):
+        """Log-probabilities of the CTC head."""
+        (self.folder / "logp").mkdir(exist_ok=True)
+        weight, bias = onnx_weights.Onnx(self.data / "encoder.onnx").layer_before("logp_bpe")
+        for path in (self.folder / "enc").iterdir():
+            logits = np.load(path).astype(np.float32) @ weight + bias
+            logits -= logits.max(axis=1, keepdims=True)
+            np.save(self.folder / "logp" / path.name, logits - np.log(np.exp(logits).sum(axis=1, keepdims=True)))
 
     def decode(self, model, graph, *flags):
-        """The summary, as a dict, with seconds of audio per CPU second of the whole command; on a GPU, per second of decoding."""
+        """The summary, as a dict, with seconds of audio per CPU second of the whole command; on a GPU, per second of decoding. Without a model: of the CTC head."""
         summary = self.folder / "summary.json"
-        command = [self.program, "decode", self.folder / f"{graph}.wfst", self.folder / "enc", f"--transducer={self.data / model}.safetensors", f"--ref={self.data / 'text'}"]
+        inputs = [self.folder / "logp"] if model is None else [self.folder / "enc", f"--transducer={self.data / model}.safetensors"]
+        command = [self.program, "decode", self.folder / f"{'ctc-' if model is None else ''}{graph}.wfst", *inputs, f"--ref={self.data / 'text'}"]
         command += ["--frame-shift=0.04", *self.how, f"--summary={summary}", "-o", self.folder / "out", *flags]
         if self.device != "cpu":
             measure.run(*command, f"--device={self.device}")
@@ -88,18 +108,22 @@ class Runs:
         return [f"--rnnlm={self.rnn}", f"--rnnlm-ngram={whole}", "--rnnlm-weight=0.3", f"--rnnlm-small={small}", "--rnnlm-unk=<unk>", "--history-merge-order=4"]
 
     def all(self, model):
-        """(name, summary) of each way to decode."""
-        lm = f"--lm={self.folder / 'difference.wlm'}"
-        yield "greedy", self.decode(model, "tokens", "--greedy", "--join")
-        yield "beam", self.decode(model, "tokens", *BEAM, "--join")
-        yield "LM", self.decode(model, "lm", *WORDS)
-        yield "LM on the fly", self.decode(model, "lexicon", *WORDS, lm)
-        less = [f"--lm-subtract={self.folder / 'internal.wlm'}", f"--lm-subtract-scale={INTERNAL}"]
-        yield "internal LM subtracted", self.decode(model, "lexicon", *WORDS, lm, *less)
+        """(name, summary) of each way to decode; model None: of the CTC head."""
+        alone, words = (CTC_HEAD, CTC_HEAD) if model is None else (BEAM, WORDS)
+        lm, less = f"--lm={self.folder / 'difference.wlm'}", [f"--lm-subtract={self.folder / 'internal.wlm'}", f"--lm-subtract-scale={INTERNAL}"]
+        if model is not None:
+            yield "greedy", self.decode(model, "tokens", "--greedy", "--join")
+        yield "beam", self.decode(model, "tokens", *alone, "--join")
+        yield "LM", self.decode(model, "lm", *words)
+        yield "LM on the fly", self.decode(model, "lexicon", *words, lm)
+        if model is not None:
+            yield "internal LM subtracted", self.decode(model, "lexicon", *words, lm, *less)
         if self.rnn is not None:
-            yield "RNN LM", self.decode(model, "lexicon", *WORDS, *self.rnn_flags())
-            yield "RNN LM, internal LM subtracted", self.decode(model, "lexicon", *WORDS, *self.rnn_flags(), *less)
-        yield "boosts", self.decode(model, "lm", *WORDS, f"--boost={self.folder / 'boosts'}")
+            yield "RNN LM", self.decode(model, "lexicon", *words, *self.rnn_flags())
+        if self.rnn is not None and model is not None:
+            yield "RNN LM, internal LM subtracted", self.decode(model, "lexicon", *words, *self.rnn_flags(), *less)
+        boosts = "boosts" if model is not None else "ctc-boosts"
+        yield "boosts", self.decode(model, "lm", *words, f"--boost={self.folder / boosts}")
 
 
 def main():
@@ -122,8 +146,8 @@ def main():
     for model, name in MODELS.items():
         for way, summary in runs.all(model):
             rows.append([name, way, f"{summary['wer']:.2f}", measure.figure(summary["rtfx"]), f"{summary['tokens_per_frame']:.1f}"])
-            figures.append((f"transducer {name}, {way}", f"{summary['utterances']} utterances", f"{summary['wer']:.2f}", "% WER"))
-            figures.append((f"transducer {name}, {way}", f"{summary['utterances']} utterances, {setup}", f"{summary['rtfx']:.0f}", "RTFx"))
+            figures.append((f"transducer task, {name}, {way}", f"{summary['utterances']} utterances", f"{summary['wer']:.2f}", "% WER"))
+            figures.append((f"transducer task, {name}, {way}", f"{summary['utterances']} utterances, {setup}", f"{summary['rtfx']:.0f}", "RTFx"))
     print(f"{measure.machine()}; load {measure.load()}; {setup}; RTFx is seconds of audio per {'CPU second of the whole command' if arguments.device == 'cpu' else 'second of decoding'}")
     print(measure.table(["model", "decoding", "WER %", "RTFx", "tokens/frame"], rows))
     if arguments.record:
