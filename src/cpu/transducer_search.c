@@ -95,6 +95,10 @@ uint64_t wf__transducer_search_bytes(const wf__transducer_search *search) {
          history->links.cap * (sizeof *history->links.data + sizeof(float));
 }
 
+void wf__transducer_search_set_graph(wf__transducer_search *search, const wf_graph *graph) {
+  search->graph = graph;
+}
+
 wf_status wf__transducer_search_set_scorer(wf__transducer_search *search, const wf_scorer *scorer,
                                            wf_error *err) {
   search->epsilon_slack = wf__epsilon_slack(search->graph, &search->options, scorer != NULL);

@@ -82,6 +82,9 @@ wf_status wf__transducer_search_create(const wf_graph *graph, const wf_transduce
                                        const wf_decoder_options *options, bool on_device,
                                        wf__transducer_search **out, wf_error *err);
 void wf__transducer_search_free(wf__transducer_search *search);
+/* Sets the graph of the next utterance: that of create, or that graph with added words. Before the
+ * scorer. */
+void wf__transducer_search_set_graph(wf__transducer_search *search, const wf_graph *graph);
 /* Sets the scorer of the next utterance; NULL: none. */
 wf_status wf__transducer_search_set_scorer(wf__transducer_search *search, const wf_scorer *scorer,
                                            wf_error *err);

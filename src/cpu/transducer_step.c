@@ -156,8 +156,8 @@ static float least_acoustic(const wf__transducer_search *search, float loglike, 
 }
 
 static wf_status expand_arc(wf__transducer_search *search, const wf__transducer_source *source,
-                            const wf_arc *arc, uint32_t number, const float *row, float longest,
-                            wf_error *err) {
+                            const wf_arc *arc, uint32_t nextstate, uint32_t number,
+                            const float *row, float longest, wf_error *err) {
   const wf_transducer *model = search->model;
   int32_t column = search->graph->columns[arc->ilabel];
   bool blank = column == model->blank;
@@ -173,7 +173,7 @@ static wf_status expand_arc(wf__transducer_search *search, const wf__transducer_
   }
   if (!(cost + least <= limit)) return WF_OK;
   wf__transducer_token token = {.loglike = loglike,
-                                .state = arc->nextstate,
+                                .state = nextstate,
                                 .arc = number,
                                 .prev = source->number,
                                 .predictor = source->token.predictor,
@@ -205,7 +205,7 @@ static wf_status expand_source(wf__transducer_search *search, const wf__transduc
   for (uint32_t a = run.first; a < run.end; a++) {
     const wf_arc *arc = run.arcs + (a - run.first);
     if (only_blank && !is_blank(search, arc)) continue;
-    WF__TRY(expand_arc(search, source, arc, a, row, longest, err));
+    WF__TRY(expand_arc(search, source, arc, arc->nextstate + run.shift, a, row, longest, err));
   }
   return WF_OK;
 }

@@ -320,6 +320,55 @@ def test_words(kind, rng, tmp_path):
     assert found > 3
 
 
+@pytest.mark.parametrize("kind", [1, 4, 5])
+def test_added_words(kind, rng, tmp_path):
+    """Each utterance and each stream with its own words, against every sentence; and <unk> as any spelling."""
+    words = wf.Symbols(["<eps>", "ab", "<name>"])
+    grammar = wf.Fst.from_arcs([(0, 1, 1, 1, 0.5), (0, 1, 2, 2, 0.75), (1, 2, 2, 2, 1.0)], {2: 0.25}, isymbols=words, osymbols=words)
+    graph = wf.build_ctc_graph(NAMES, {"ab": "a b"}, grammar=grammar, words=words, topology="transducer", classes="<name>")
+    lists = [{"ba": 0.5, "c": 0.0, "cc": 0.25, "ba c": 0.125}, {"aab": -0.5, "ba": 0.0}]
+    graphs = [graph.add_words(phrases, pronunciations={"cc": ["c c"]} if "cc" in phrases else None) for phrases in lists]
+    model, most, found = Reference(rng, **KINDS[kind]), 2, 0
+    loaded = wf.Transducer.open(model.save(tmp_path / "m.safetensors"))
+    decoder = wf.Decoder(graph, transducer=loaded, beam=1e30, max_hypotheses=100000, max_symbols=most)
+    for _ in range(4):
+        batch = [(rng.normal(size=(4, 5)) * 2).astype(np.float32) for _ in lists]
+        results = decoder.decode(batch, graphs=graphs)
+        for frames, phrases, given, result in zip(batch, lists, graphs, results):
+            costs = {}
+            for first, second in itertools.product([("ab", 0.5), *((p, 0.75 + c) for p, c in phrases.items())], phrases.items()):
+                tokens = tuple(NAMES.index(letter) for letter in (first[0] + second[0]).replace(" ", ""))
+                sentence = f"{first[0]} {second[0]}"
+                cost = first[1] + 1.25 + second[1] + forced_cost(model, frames, tokens, most)
+                costs[sentence] = min(cost, costs.get(sentence, math.inf))
+            best = min(costs, key=costs.get)
+            assert result.text == best and result.cost == pytest.approx(costs[best], abs=3e-4)
+            found += any(word in result.text.split() for word in phrases)
+            stream = decoder.stream()
+            stream.set_graph(given)
+            for row in frames:
+                stream.accept(row[None])
+            assert stream.finish().cost == result.cost
+    assert found > 2
+    (tmp_path / "spelling.arpa").write_text("\\data\\\nngram 1=5\n\n\\1-grams:\n-99 <s>\n-0.5 </s>\n-0.5 a\n-0.75 b\n-0.25 c\n\n\\end\\\n")
+    spelled = graph.add_spelling(tmp_path / "spelling.arpa")
+    frames = (rng.normal(size=(3, 5)) * 2).astype(np.float32)
+    result = decoder.decode(frames, graphs=spelled)[0]
+    log10 = {"a": -0.5, "b": -0.75, "c": -0.25}
+    costs = [math.inf]
+    for size in range(1, 7):
+        for letters in itertools.product("abc", repeat=size):
+            base = forced_cost(model, frames, tuple(NAMES.index(letter) for letter in letters), most)
+            for cut in range(1, size):
+                spell = [-math.log(10) * (sum(log10[letter] for letter in part) - 0.5) for part in (letters[:cut], letters[cut:])]
+                starts = [0.75 + spell[0]] + ([0.5] if letters[:cut] == ("a", "b") else [])
+                costs.append(base + min(starts) + 1.25 + spell[1])
+    assert result.cost == pytest.approx(min(costs), abs=3e-4)
+    ctc = wf.build_ctc_graph(NAMES, {"ab": "a b"}, grammar=grammar, words=words, topology="compact", classes="<name>")
+    with pytest.raises(wf.ArgumentError, match="the classes of the graph are those of CTC"):
+        wf.Decoder(ctc, transducer=loaded).decode(frames, graphs=ctc.add_words(["ba"]))
+
+
 def test_internal_lm(rng, tmp_path):
     """A model chained with itself at a factor below 0 costs what their difference does; both are in the scorer's cost."""
     graph = wf.build_ctc_graph(tokens=NAMES, lexicon=LEXICON, words=["<eps>", *LEXICON], topology="transducer")
