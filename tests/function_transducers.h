@@ -104,7 +104,7 @@ static inline const float *log_probs(void *user, int64_t t, const int *history, 
 }
 
 static inline void begin_log_probs(struct log_probs *l, const wf_transducer *transducer,
-                            const wf_scores *scores) {
+                                   const wf_scores *scores) {
   wf_error err = {0};
   *l = (struct log_probs){0};
   wf__predictions_init(&l->predictions, transducer, false);

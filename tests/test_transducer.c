@@ -339,7 +339,8 @@ static void test_random(void **state) {
   print_message("%llu stable words of partial results\n", (unsigned long long)num_stable);
   assert_true(num_stable > 0 && seen.finals > seen.tasks / 10 && seen.dead > 0 &&
               seen.worded > seen.tasks / 5 && seen.scored > seen.tasks / 5 &&
-              seen.timed > seen.tasks / 5 && seen.greedy > 0 && seen.states > 0 && seen.entered > 0);
+              seen.timed > seen.tasks / 5 && seen.greedy > 0 && seen.states > 0 &&
+              seen.entered > 0);
 }
 
 /* Adds the words of the paths of a lattice from state s on, except those above `most`. */

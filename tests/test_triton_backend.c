@@ -90,8 +90,7 @@ static struct model make_transducer_model(uint64_t seed) {
   wf_decoder_options_init(&options);
   options.beam = 6;
   options.num_threads = 2;
-  assert_ok(
-      wf_decoder_create_transducer(model.graph, transducer, &options, &model.decoder, &err));
+  assert_ok(wf_decoder_create_transducer(model.graph, transducer, &options, &model.decoder, &err));
   wf_transducer_free(transducer);
   const size_t size = 1024 + strlen(graph) + strlen(words) + strlen(file);
   model.json = malloc(size);
@@ -521,9 +520,8 @@ int main(int argc, char **argv) {
   test_filter(argc, argv);
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_small_streams), cmocka_unit_test(test_transducer_streams),
-      cmocka_unit_test(test_died),
-      cmocka_unit_test(test_errors),        cmocka_unit_test(test_idle),
-      cmocka_unit_test(test_max_sequences), cmocka_unit_test(test_refused),
-      cmocka_unit_test(test_failing_server)};
+      cmocka_unit_test(test_died),          cmocka_unit_test(test_errors),
+      cmocka_unit_test(test_idle),          cmocka_unit_test(test_max_sequences),
+      cmocka_unit_test(test_refused),       cmocka_unit_test(test_failing_server)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -151,11 +151,10 @@ wf_status instance_open(const tw_model *model, tw_instance **out, wf_error *err)
   *out = calloc(1, sizeof **out);
   if (*out == NULL) return fail(err, WF_ERR_MEMORY, "out of memory", "");
   (*out)->model = model;
-  wf_status status =
-      model->transducer != NULL
-          ? wf_decoder_create_transducer(model->graph, model->transducer, &model->decoder,
-                                         &(*out)->decoder, err)
-          : wf_decoder_create(model->graph, &model->decoder, &(*out)->decoder, err);
+  wf_status status = model->transducer != NULL
+                         ? wf_decoder_create_transducer(model->graph, model->transducer,
+                                                        &model->decoder, &(*out)->decoder, err)
+                         : wf_decoder_create(model->graph, &model->decoder, &(*out)->decoder, err);
   if (status == WF_OK) return WF_OK;
   free(*out);
   *out = NULL;

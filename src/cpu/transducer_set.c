@@ -136,7 +136,8 @@ void wf__transducer_set_cut(wf__transducer_set *set, float cutoff) {
     if (tokens[i].cost <= cutoff) tokens[kept++] = tokens[i];
   if (kept > 1) qsort(tokens, kept, sizeof *tokens, compare);
   set->tokens.size = kept < set->most ? kept : set->most;
-  /* With fewer tokens, because the cutoff fell (words may cost less than 0), any may still enter. */
+  /* With fewer tokens, because the cutoff fell (words may cost less than 0), any may still enter.
+   */
   set->bound = set->tokens.size == set->most ? tokens[set->most - 1].cost : INFINITY;
   fill_slots(set);
 }

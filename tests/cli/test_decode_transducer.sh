@@ -63,6 +63,16 @@ says 'u aba' "$WARPFST" decode words.wfst enc.txt --transducer=toy.safetensors
 printf 'ac 8\n' > boost.txt
 says 'u ac aba' "$WARPFST" decode words.wfst enc.txt --transducer=toy.safetensors --boost=boost.txt --beam=100
 
+# Words added at run time.
+sed 's/aba/<name>/' lm.arpa > class.arpa
+grep -v aba lexicon.txt > known.txt
+"$WARPFST" mkgraph ctc --tokens=tokens.txt --lexicon=known.txt --lm=class.arpa --classes='<name>' --topology=transducer -q -o class.wfst
+printf 'aba\nbab\t0.5\n' > names.txt
+says 'u aba' "$WARPFST" decode class.wfst enc.txt --transducer=toy.safetensors --add-words=names.txt
+printf 'u names.txt\n' > each.txt
+says 'u aba' "$WARPFST" decode class.wfst enc.txt --transducer=toy.safetensors --utterance-words=each.txt --chunk=0.02
+[ "$("$WARPFST" decode class.wfst enc.txt --transducer=toy.safetensors 2>err.txt)" != 'u aba' ] || fail "a class without words gave one"
+
 # A word that the subtracted model finds improbable becomes cheap, as with a boost. A model less itself costs nothing.
 sed 's/-0.7 ac/-9 ac/' lm.arpa > internal.arpa
 "$WARPFST" lm build internal.arpa -q -o internal.wlm

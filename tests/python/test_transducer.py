@@ -341,8 +341,8 @@ def test_added_words(kind, rng, tmp_path):
                 sentence = f"{first[0]} {second[0]}"
                 cost = first[1] + 1.25 + second[1] + forced_cost(model, frames, tokens, most)
                 costs[sentence] = min(cost, costs.get(sentence, math.inf))
-            best = min(costs, key=costs.get)
-            assert result.text == best and result.cost == pytest.approx(costs[best], abs=3e-4)
+            best = min(costs.values())  # "c cc" and "cc c" cost the same
+            assert costs[result.text] == pytest.approx(best, abs=3e-4) and result.cost == pytest.approx(best, abs=3e-4)
             found += any(word in result.text.split() for word in phrases)
             stream = decoder.stream()
             stream.set_graph(given)
@@ -353,7 +353,7 @@ def test_added_words(kind, rng, tmp_path):
     (tmp_path / "spelling.arpa").write_text("\\data\\\nngram 1=5\n\n\\1-grams:\n-99 <s>\n-0.5 </s>\n-0.5 a\n-0.75 b\n-0.25 c\n\n\\end\\\n")
     spelled = graph.add_spelling(tmp_path / "spelling.arpa")
     frames = (rng.normal(size=(3, 5)) * 2).astype(np.float32)
-    result = decoder.decode(frames, graphs=spelled)[0]
+    result = wf.Decoder(spelled, transducer=loaded, beam=1e30, max_hypotheses=100000, max_symbols=most).decode(frames)[0]
     log10 = {"a": -0.5, "b": -0.75, "c": -0.25}
     costs = [math.inf]
     for size in range(1, 7):
