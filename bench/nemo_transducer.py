@@ -13,7 +13,7 @@ import nemo_modules
 import numpy as np
 
 HERE = sys.path.pop(0)  # this folder has a triton.py, which torch would take for Triton
-import torch  # noqa: E402
+import torch
 
 sys.path.append(HERE)
 

@@ -27,6 +27,18 @@ static bool no_epsilon(test_rng *rng, uint32_t state, wf_arc *arc) {
   return true;
 }
 
+/* Makes the graph of the fst, which it frees, and files of it and of its words. */
+static wf_graph *save_graph(wf_fst *fst, const char **graph, const char **words) {
+  static const char table[] = "<eps> 0\nONE 1\nTWO 2\nTHREE 3\nFOUR 4\nFIVE 5\nSIX 6\n";
+  wf_error err = {0};
+  wf_graph *out;
+  *graph = test_save_fst(fst, "graph.fst");
+  *words = test_write_file("words.txt", table, sizeof table - 1);
+  assert_ok(wf_graph_create(fst, NULL, 0, &out, &err));
+  wf_fst_free(fst);
+  return out;
+}
+
 static struct model make_model(uint64_t seed, const char *more) {
   struct model model;
   wf_error err = {0};
@@ -39,11 +51,8 @@ static struct model make_model(uint64_t seed, const char *more) {
                                 .final_share = 0.5f,
                                 .max_weight = 2};
   wf_fst *fst = test_changed_fst(test_random_fst(&rng, &shape), &rng, no_epsilon);
-  const char *graph = test_save_fst(fst, "graph.fst");
-  static const char table[] = "<eps> 0\nONE 1\nTWO 2\nTHREE 3\nFOUR 4\nFIVE 5\nSIX 6\n";
-  const char *words = test_write_file("words.txt", table, sizeof table - 1);
-  assert_ok(wf_graph_create(fst, NULL, 0, &model.graph, &err));
-  wf_fst_free(fst);
+  const char *graph, *words;
+  model.graph = save_graph(fst, &graph, &words);
   wf_decoder_options options;
   wf_decoder_options_init(&options);
   options.beam = 6;
@@ -81,11 +90,8 @@ static struct model make_transducer_model(uint64_t seed) {
   wf_transducer_options_init(&defaults);
   assert_ok(wf_transducer_open(file, &defaults, &transducer, &err));
   wf_fst *fst = test_transducer_graph(&rng, s.num_tokens, NUM_WORDS, 4);
-  const char *graph = test_save_fst(fst, "graph.fst");
-  static const char table[] = "<eps> 0\nONE 1\nTWO 2\nTHREE 3\nFOUR 4\nFIVE 5\nSIX 6\n";
-  const char *words = test_write_file("words.txt", table, sizeof table - 1);
-  assert_ok(wf_graph_create(fst, NULL, 0, &model.graph, &err));
-  wf_fst_free(fst);
+  const char *graph, *words;
+  model.graph = save_graph(fst, &graph, &words);
   wf_decoder_options options;
   wf_decoder_options_init(&options);
   options.beam = 6;

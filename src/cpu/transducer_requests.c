@@ -3,20 +3,11 @@
  *
  * A word is scored on every arc that the search expands, unless a bound of its cost is known. So
  * the requests of a step follow from the contexts of its sources and the words of their arcs. */
+#include "cpu/score_requests.h"
 #include "cpu/transducer_search.h"
 
 static bool defers(const wf__transducer_search *search) {
   return search->defers && wf__scoring_batches(&search->scoring);
-}
-
-/* Requests the words of these arcs after a context. */
-static wf_status request_arcs(wf__transducer_search *search, wf__arc_run run, uint64_t context,
-                              wf_error *err) {
-  for (uint32_t a = run.first; a < run.end; a++) {
-    const int32_t word = wf__graph_arc(search->graph, a).olabel;
-    if (word != 0) WF__TRY(wf__scoring_request(&search->scoring, context, word, err));
-  }
-  return WF_OK;
 }
 
 wf_status wf__transducer_request_words(wf__transducer_search *search, wf_error *err) {
@@ -25,8 +16,8 @@ wf_status wf__transducer_request_words(wf__transducer_search *search, wf_error *
   if (!defers(search) || only_blank) return WF_OK;
   for (uint64_t i = 0; i < search->sources.size; i++) {
     const wf__transducer_token *token = &search->sources.data[i].token;
-    WF__TRY(
-        request_arcs(search, wf__emitting_run(search->graph, token->state), token->context, err));
+    WF__TRY(wf__request_arcs(&search->scoring, search->graph,
+                             wf__emitting_run(search->graph, token->state), token->context, err));
   }
   return wf__scoring_submit(&search->scoring, &search->scorer_waits, err);
 }
@@ -36,8 +27,8 @@ wf_status wf__transducer_request_epsilons(wf__transducer_search *search,
   if (!defers(search) || !search->graph->has_epsilon_words) return WF_OK;
   for (uint64_t i = 0; i < search->frontier.size; i++) {
     const wf__transducer_token *token = &set->tokens.data[search->frontier.data[i]];
-    WF__TRY(
-        request_arcs(search, wf__epsilon_run(search->graph, token->state), token->context, err));
+    WF__TRY(wf__request_arcs(&search->scoring, search->graph,
+                             wf__epsilon_run(search->graph, token->state), token->context, err));
   }
   return wf__scoring_submit(&search->scoring, &search->scorer_waits, err);
 }
@@ -78,6 +69,10 @@ wf_status wf__transducer_find_live(wf__transducer_search *search, wf_error *err)
   return WF_OK;
 }
 
+static wf__scoring *scoring_of(void *searches, size_t i) {
+  return &((wf__transducer_search *const *)searches)[i]->scoring;
+}
+
 static wf_status find_live(void *searches, size_t i, wf__context_vec *out, wf_error *err) {
   wf__transducer_search *search = ((wf__transducer_search *const *)searches)[i];
   WF__TRY(wf__transducer_find_live(search, err));
@@ -87,13 +82,7 @@ static wf_status find_live(void *searches, size_t i, wf__context_vec *out, wf_er
 
 wf_status wf__transducer_score_requests(wf__transducer_search *const *searches, size_t count,
                                         wf__pool *pool, wf_error *err) {
-  wf__scoring **scorings = wf__alloc(count, sizeof *scorings);
-  if (scorings == NULL) return wf__fail_memory(err, count * sizeof *scorings, "a batch");
-  for (size_t i = 0; i < count; i++) scorings[i] = &searches[i]->scoring;
-  wf_status status =
-      wf__scoring_score(scorings, count, find_live, (void *)(uintptr_t)searches, pool, err);
-  free(scorings);
-  return status;
+  return wf__scoring_score(scoring_of, find_live, count, (void *)(uintptr_t)searches, pool, err);
 }
 
 wf_status wf__transducer_answer_model(wf__transducer_search *search, wf_error *err) {

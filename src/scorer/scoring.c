@@ -44,34 +44,35 @@ wf_status wf__scoring_submit(wf__scoring *scoring, bool *waits, wf_error *err) {
   return WF_OK;
 }
 
-static wf_status evict_others(wf__scoring *const *all, void *const *memories, size_t count,
-                              wf__find_live_fn *find_live, void *user, wf_error *err) {
+/* Evicts the contexts that no search uses. */
+static wf_status evict_others(const wf_scorer *scorer, void *const *memories,
+                              wf__scoring_of_fn *scoring_of, wf__find_live_fn *find_live,
+                              size_t count, void *user, wf_error *err) {
   wf__context_vec *live = wf__alloc(count, sizeof *live);
   if (live == NULL) return wf__fail_memory(err, count * sizeof *live, "a batch");
   wf_status status = WF_OK;
   for (size_t i = 0; i < count && status == WF_OK; i++) {
     status = find_live(user, i, &live[i], err);
-    wf__scoring_forget(all[i]); /* drops the new requests from the cache, too: their scores are in
-                                   the scorer's memory */
+    wf__scoring_forget(scoring_of(user, i)); /* drops the new requests from the cache, too: their
+                                                scores are in the scorer's memory */
   }
-  const wf_scorer *scorer = all[0]->scorer;
   if (status == WF_OK) status = scorer->ops->batch->keep(scorer, memories, live, count, err);
   free(live);
   return status;
 }
 
-wf_status wf__scoring_score(wf__scoring *const *all, size_t count, wf__find_live_fn *find_live,
-                            void *user, wf__pool *pool, wf_error *err) {
-  const wf_scorer *scorer = all[0]->scorer;
+wf_status wf__scoring_score(wf__scoring_of_fn *scoring_of, wf__find_live_fn *find_live,
+                            size_t count, void *user, wf__pool *pool, wf_error *err) {
+  const wf_scorer *scorer = scoring_of(user, 0)->scorer;
   void **memories = wf__alloc(count, sizeof *memories);
   if (memories == NULL) return wf__fail_memory(err, count * sizeof *memories, "a batch");
   wf_status status = WF_OK;
   bool full = false;
   for (size_t i = 0; i < count; i++) {
-    memories[i] = all[i]->memory;
+    memories[i] = scoring_of(user, i)->memory;
     full = full || scorer->ops->batch->is_full(scorer, memories[i]);
   }
-  if (full) status = evict_others(all, memories, count, find_live, user, err);
+  if (full) status = evict_others(scorer, memories, scoring_of, find_live, count, user, err);
   if (status == WF_OK) status = scorer->ops->batch->score(scorer, memories, count, pool, err);
   free(memories);
   return status;
