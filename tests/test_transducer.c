@@ -85,6 +85,7 @@ struct task {
   wf_decoder_options options;
   oracle_scorer tables;
   wf_scorer *scorer;
+  bool batches; /* the scorer of tables scores in batches */
   bool is_real; /* the scorer is one that users have, not one of tables */
   int oracle_start;
   float frames[16];
@@ -160,11 +161,11 @@ static void make_task(struct task *task, uint64_t seed, bool wide) {
       task->scorer = NULL;
     }
   } else if (kind > 1) {
-    bool many = test_below(&rng, 2);
+    task->batches = test_below(&rng, 2);
     table_scorer_shape shape = {
         .max_contexts = 4, .num_words = NUM_WORDS, .negative = test_below(&rng, 2)};
     task->tables = test_random_tables(&rng, &shape);
-    task->scorer = test_table_scorer(&task->tables, many);
+    task->scorer = test_table_scorer(&task->tables, task->batches);
   }
   const wf_fst *searched = task->with != NULL ? task->whole : wf_graph_fst(task->graph);
   task->oracle = (oracle_transducer){.view = wf_fst_get_view(searched),
@@ -225,6 +226,12 @@ static wf_result *decode_in_chunks(struct task *task, uint64_t seed, const wf_re
   assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
   assert_ok(wf_stream_set_graph(stream, task->with, &err));
   for (int64_t t = 0, size; t < task->scores.num_frames; t += size) {
+    if (task->scorer != NULL && !task->is_real && whole->lattice == NULL &&
+        test_below(&rng, 4) == 0) { /* an equal one changes nothing */
+      wf_scorer *equal = test_table_scorer(&task->tables, task->batches);
+      assert_ok(wf_stream_set_scorer(stream, equal, &err));
+      wf_scorer_free(equal);
+    }
     size = test_below(&rng, 3);
     if (t + size > task->scores.num_frames) size = task->scores.num_frames - t;
     wf_scores chunk = task->scores;

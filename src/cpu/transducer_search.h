@@ -116,6 +116,11 @@ wf_status wf__transducer_search_partial(wf__transducer_search *search, wf_error 
 /* transducer_history.c: drops records that no waiting token leads back to, and moves those that all
  * share to `committed`. Between frames. */
 wf_status wf__transducer_collect(wf__transducer_search *search, wf_error *err);
+/* Replaces the scorer between frames, after the committed prefix was taken. `words`: those
+ * committed so far. Each token's context becomes that of the new scorer after its words; costs
+ * stay, but for the pending part of boosts. */
+wf_status wf__transducer_replace_scorer(wf__transducer_search *search, const wf_scorer *scorer,
+                                        const wf_word *words, size_t num_words, wf_error *err);
 /* Appends a record's arc to a path. */
 wf_status wf__transducer_add_arc(const wf_graph *graph, const wf__transducer_record *record,
                                  wf__path *path, wf_error *err);

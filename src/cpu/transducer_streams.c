@@ -11,7 +11,7 @@ enum {
 
 struct channel {
   wf__transducer_search *search; /* NULL: the utterance has not begun */
-  wf_scorer *scorer;             /* of utterances that begin; NULL: none */
+  wf_scorer *scorer;             /* of the utterance; NULL: none */
   const wf_graph *graph;
 };
 
@@ -44,14 +44,13 @@ static void channel_close(void *self, void *opaque) {
 static wf_status set_scorer(void *self, void *opaque, const wf_scorer *scorer, const wf_word *words,
                             size_t num_words, wf_error *err) {
   struct channel *channel = opaque;
-  if (channel->search != NULL && channel->search->num_frames > 0 && scorer != channel->scorer)
-    return wf__fail(err, WF_ERR_UNSUPPORTED,
-                    "with a transducer, a scorer is for a whole utterance: set it before the first "
-                    "chunk");
+  const bool begun = channel->search != NULL && channel->search->num_frames > 0;
+  if (begun && scorer != channel->scorer)
+    WF__TRY(wf__transducer_replace_scorer(channel->search, scorer, words, num_words, err));
   wf_scorer *old = channel->scorer;
   channel->scorer = wf_scorer_ref(scorer);
   wf_scorer_free(old);
-  channel_reset(self, channel);
+  if (!begun) channel_reset(self, channel);
   return WF_OK;
 }
 

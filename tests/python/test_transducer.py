@@ -89,8 +89,8 @@ class Reference:
                     continue
                 yield -tokens[token] - (durations[d] if self.durations else 0), token, d
 
-    def best(self, frames, most):
-        """The best path: (cost, tokens). Histories are never recombined."""
+    def best(self, frames, most, boost=lambda t, token: 0.0):
+        """The best path: (cost, tokens). Histories are never recombined. `boost`: of a token in a frame."""
         end = len(frames)
         waiting = [{} for _ in range(end + 1)]
         waiting[0][()] = 0.0
@@ -101,7 +101,7 @@ class Reference:
                 for history, cost in now.items():
                     for added, token, d in self.arcs(frames[t], history, n, most):
                         to, pool = history if token == self.blank else (*history, token), later if d == 0 else waiting[min(t + d, end)]
-                        pool[to] = min(pool.get(to, math.inf), cost + added)
+                        pool[to] = min(pool.get(to, math.inf), cost + added - boost(t, token))
                 now = later
         return min((cost, history) for history, cost in waiting[end].items())
 
@@ -440,6 +440,30 @@ def test_streams(rng, tmp_path):
             assert [(w.start, w.end) for w in result.words] == [(w.start, w.end) for w in whole.words]
 
 
+@pytest.mark.parametrize("kind", [1, 4, 5])
+def test_boosts_in_mid_utterance(kind, rng, tmp_path):
+    """Tokens that are emitted from a frame on are boosted, others are not: against all paths."""
+    boosts, changed = {"a": 3.0, "c": -1.0}, 0
+    for _ in range(8):
+        model, most, since = Reference(rng, **KINDS[kind]), 2, 2
+        frames = (rng.normal(size=(4, 5)) * 2).astype(np.float32)
+        decoder = wf.Decoder(tokens_graph(model), transducer=model.save(tmp_path / "m.safetensors"), beam=1e30, max_hypotheses=100000, max_symbols=most)
+
+        def boost_of(t, token, since=since, model=model):
+            return boosts.get(names_of(model)[token], 0.0) if t >= since else 0.0
+
+        cost, history = model.best(frames, most, boost_of)
+        stream = decoder.stream()
+        stream.accept(frames[:since])
+        stream.set_boost(boosts)
+        for row in frames[since:]:
+            stream.accept(row[None])
+        result = stream.finish()
+        assert token_ids(model, result) == history
+        changed += history != model.best(frames, most)[1]
+    assert changed > 1
+
+
 # --- bad input ----------------------------------------------------------------------------------------------------------------------------------------------
 
 
@@ -517,7 +541,10 @@ def test_graph_and_options_that_do_not_fit(small):
     decoder = wf.Decoder(words, transducer=loaded)
     stream = decoder.stream()
     stream.accept(np.zeros((2, 5), np.float32))
-    with pytest.raises(wf.UnsupportedError, match="a scorer is for a whole utterance"):
+    stream.set_boost({"ab": 1.0})
+    stream = wf.Decoder(words, transducer=loaded, lattice_beam=2).stream()
+    stream.accept(np.zeros((2, 5), np.float32))
+    with pytest.raises(wf.Error, match="a scorer is for a whole utterance"):
         stream.set_boost({"ab": 1.0})
 
 
