@@ -4,7 +4,7 @@
 #include "cpu/cpu_backend.h"
 #include "cpu/cpu_rounds.h"
 
-enum { MAX_LANES = 64, LANE_FLOATS = 1 << 20 }; /* of predictor contexts kept in a lane */
+enum { MAX_LANES = 64, LANE_FLOATS = 1 << 19 }; /* of predictor contexts kept in a lane */
 
 struct together {
   struct wf__cpu_backend *self;
