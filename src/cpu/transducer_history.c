@@ -195,7 +195,8 @@ static wf_status renew_all(wf__transducer_search *search, wf_error *err) {
 wf_status wf__transducer_replace_scorer(wf__transducer_search *search, const wf_scorer *scorer,
                                         const wf_word *words, size_t num_words, wf_error *err) {
   add_pending(search, 1);
-  WF__TRY(wf__transducer_search_set_scorer(search, scorer, err));
+  WF__TRY(wf__scoring_set(&search->scoring, scorer, err));
+  search->epsilon_slack = wf__epsilon_slack(search->graph, &search->options, scorer != NULL);
   WF__TRY(wf__scoring_begin(&search->scoring, err));
   search->committed_sum.context = scorer != NULL ? search->scoring.start : 0;
   const size_t needed = scorer != NULL ? scorer->context_words : 0;

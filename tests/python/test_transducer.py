@@ -452,7 +452,7 @@ def test_boosts_in_mid_utterance(kind, rng, tmp_path):
         def boost_of(t, token, since=since, model=model):
             return boosts.get(names_of(model)[token], 0.0) if t >= since else 0.0
 
-        cost, history = model.best(frames, most, boost_of)
+        _, history = model.best(frames, most, boost_of)
         stream = decoder.stream()
         stream.accept(frames[:since])
         stream.set_boost(boosts)
