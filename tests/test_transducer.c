@@ -211,6 +211,46 @@ static bool is_same(const wf_result *r, const oracle_transducer_result *o) {
           memcmp(r->alignment, o->alignment, (size_t)r->num_decoded * sizeof *r->alignment) == 0);
 }
 
+/* The graph that is searched, without final states. */
+static wf_graph *without_finals(const struct task *task) {
+  const wf_fst_view *view = &task->oracle.view;
+  wf_error err = {0};
+  wf_builder *builder;
+  wf_fst *fst;
+  wf_graph *graph;
+  assert_ok(wf_builder_create(WF_TROPICAL, &builder, &err));
+  assert_ok(wf_builder_add_states(builder, view->num_states, NULL, &err));
+  assert_ok(wf_builder_set_start(builder, (uint32_t)view->start, &err));
+  for (uint32_t s = 0; s < view->num_states; s++)
+    for (uint64_t a = view->arc_off[s]; a < view->arc_off[s + 1]; a++)
+      assert_ok(wf_builder_add_arc(builder, s, view->arcs[a], &err));
+  assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
+  assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
+  wf_fst_free(fst);
+  wf_builder_free(builder);
+  return graph;
+}
+
+/* The lattice of an unfinished stream is that of its frames with a graph without final states. */
+static void check_partial_lattice(const struct task *task, wf_stream *stream, int64_t num_frames) {
+  wf_error err = {0};
+  wf_lattice *lattice;
+  wf_decoder *decoder;
+  wf_result *result;
+  wf_scores scores = task->scores;
+  scores.num_frames = num_frames;
+  wf_graph *graph = without_finals(task);
+  assert_ok(wf_stream_partial_lattice(stream, &lattice, &err));
+  assert_ok(wf_decoder_create_transducer(graph, task->model, &task->options, &decoder, &err));
+  assert_ok(wf_decoder_set_scorer(decoder, task->scorer, &err));
+  assert_ok(test_decode(decoder, &scores, 1, NULL, &result, &err));
+  assert_true(test_same_raw(result->lattice, lattice));
+  wf_result_free(result);
+  wf_decoder_free(decoder);
+  wf_graph_free(graph);
+  wf_lattice_free(lattice);
+}
+
 /* The same as a stream of random chunks, with partial results in between. */
 static wf_result *decode_in_chunks(struct task *task, uint64_t seed, const wf_result *whole,
                                    uint64_t *num_stable) {
@@ -239,6 +279,8 @@ static wf_result *decode_in_chunks(struct task *task, uint64_t seed, const wf_re
     chunk.data = task->frames + t;
     assert_ok(wf_stream_accept(stream, &chunk, &event, &err));
     assert_true(event.num_frames == t + size && wf_stream_bytes(stream) > 0);
+    if (whole->lattice != NULL && test_below(&rng, 3) == 0)
+      check_partial_lattice(task, stream, t + size);
     assert_ok(wf_stream_partial(stream, &partial, &err));
     assert_true(partial.num_frames == t + size);
     for (size_t w = 0; w < partial.num_words; w++)

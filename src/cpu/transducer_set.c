@@ -27,6 +27,20 @@ wf_status wf__transducer_set_init(wf__transducer_set *set, uint64_t most, wf_err
   return WF_OK;
 }
 
+wf_status wf__transducer_set_copy(const wf__transducer_set *from, wf__transducer_set *to,
+                                  wf_error *err) {
+  to->most = from->most;
+  to->bound = from->bound;
+  to->next_check = from->next_check;
+  WF__TRY(set_slots(to, from->bits, err));
+  memcpy(to->slots, from->slots, sizeof *to->slots << from->bits);
+  WF__TRY(wf__vec_grow(&to->tokens, from->tokens.size, "tokens", err));
+  if (from->tokens.size > 0)
+    memcpy(to->tokens.data, from->tokens.data, from->tokens.size * sizeof *to->tokens.data);
+  to->tokens.size = from->tokens.size;
+  return WF_OK;
+}
+
 void wf__transducer_set_free(wf__transducer_set *set) {
   wf__vec_free(&set->tokens);
   free(set->slots);

@@ -1,5 +1,6 @@
 /* transducer_streams.c - streams with a transducer. Each has a search of its own. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "cpu/cpu_streams.h"
 #include "cpu/transducer_search.h"
@@ -131,11 +132,99 @@ static wf_status path(void *self, void *opaque, int thread, bool goes_on, wf__pa
   return WF_OK;
 }
 
+/* --- lattices ---------------------------------------------------------------------------- */
+
+/* What the end of an utterance changes. */
+struct saved {
+  wf__history history;
+  wf__transducer_set *waiting; /* [num_waiting] */
+  wf__transducer_links *links; /* [num_waiting] */
+  uint64_t num_records;
+  uint64_t counts[3]; /* of the path */
+};
+
+static wf_status save(const wf__transducer_search *search, struct saved *saved, wf_error *err) {
+  const uint32_t count = search->num_waiting;
+  const wf__path *path = &search->path;
+  saved->num_records = search->records.size;
+  memcpy(saved->counts, (uint64_t[]){path->num_tokens, path->num_expanded, path->num_arcs},
+         sizeof saved->counts);
+  saved->waiting = wf__calloc(count, sizeof *saved->waiting);
+  saved->links = wf__calloc(count, sizeof *saved->links);
+  if (saved->waiting == NULL || saved->links == NULL)
+    return wf__fail_memory(err, count * sizeof *saved->waiting, "a lattice");
+  WF__TRY(wf__history_copy(&search->lattice.history, &saved->history, err));
+  for (uint32_t w = 0; w < count; w++) {
+    const wf__transducer_links *links = &search->lattice.waiting[w];
+    WF__TRY(wf__transducer_set_copy(&search->waiting[w], &saved->waiting[w], err));
+    WF__TRY(wf__vec_grow(&saved->links[w], links->size, "a lattice", err));
+    for (uint64_t i = 0; i < links->size; i++) saved->links[w].data[i] = links->data[i];
+    saved->links[w].size = links->size;
+  }
+  return WF_OK;
+}
+
+static void exchange(wf__transducer_search *search, struct saved *saved) {
+  const wf__history history = search->lattice.history;
+  search->lattice.history = saved->history;
+  saved->history = history;
+  for (uint32_t w = 0; w < search->num_waiting; w++) {
+    const wf__transducer_set set = search->waiting[w];
+    const wf__transducer_links links = search->lattice.waiting[w];
+    search->waiting[w] = saved->waiting[w];
+    search->lattice.waiting[w] = saved->links[w];
+    saved->waiting[w] = set;
+    saved->links[w] = links;
+  }
+}
+
+static void restore(wf__transducer_search *search, struct saved *saved) {
+  wf__path *path = &search->path;
+  exchange(search, saved);
+  wf__transducer_set_clear(&search->now);
+  search->records.size = saved->num_records;
+  search->sources.size = 0;
+  search->stage = WF__TRANSDUCER_BETWEEN;
+  search->ended = false;
+  path->num_tokens = saved->counts[0];
+  path->num_expanded = saved->counts[1];
+  path->num_arcs = saved->counts[2];
+}
+
+static void free_saved(struct saved *saved, uint32_t count) {
+  for (uint32_t w = 0; w < count && saved->waiting != NULL; w++)
+    wf__transducer_set_free(&saved->waiting[w]);
+  for (uint32_t w = 0; w < count && saved->links != NULL; w++) wf__vec_free(&saved->links[w]);
+  free(saved->waiting);
+  free(saved->links);
+  wf__history_free(&saved->history);
+}
+
+/* The lattice as if the utterance ended here, in any state. */
+static wf_status end_anywhere(wf__transducer_search *search, wf_lattice **out, wf_error *err) {
+  const bool defers = search->defers;
+  bool waits;
+  search->defers = false; /* no context is evicted */
+  wf_status status = wf__transducer_search_go_to_end(search, &waits, err);
+  search->defers = defers;
+  search->path.flags |= WF_RESULT_NOT_FINAL;
+  search->path.num_decoded = search->ended ? search->num_frames : search->last_frame;
+  return status == WF_OK ? wf__transducer_lattice_make(search, out, err) : status;
+}
+
 static wf_status lattice(void *self, void *opaque, bool goes_on, wf_lattice **out, wf_error *err) {
-  if (goes_on)
-    return wf__fail(err, WF_ERR_UNSUPPORTED,
-                    "a transducer makes the lattice of a stream only at its end");
-  return wf__transducer_lattice_make(((struct channel *)opaque)->search, out, err);
+  struct channel *channel = opaque;
+  WF__TRY(prepare(self, channel, err));
+  wf__transducer_search *search = channel->search;
+  if (!goes_on) return wf__transducer_lattice_make(search, out, err);
+  struct saved saved = {0};
+  wf_status status = save(search, &saved, err);
+  if (status == WF_OK) {
+    status = end_anywhere(search, out, err);
+    restore(search, &saved);
+  }
+  free_saved(&saved, search->num_waiting);
+  return status;
 }
 
 const wf__stream_backend wf__cpu_transducer_streams = {.open = channel_open,
