@@ -67,7 +67,7 @@ static wf_status prepare(void *opaque, void *opaque_channel, wf_error *err) {
   const struct wf__cpu_backend *self = opaque;
   struct channel *channel = opaque_channel;
   if (channel->search != NULL) return WF_OK;
-  WF__TRY(wf__transducer_search_create(self->graph, self->transducer, &self->options, false,
+  WF__TRY(wf__transducer_search_create(self->graph, self->transducer, &self->options, NULL,
                                        &channel->search, err));
   channel->search->predictions.most_floats = MOST_FLOATS;
   wf_status status = wf__transducer_search_set_scorer(channel->search, channel->scorer, err);

@@ -133,3 +133,74 @@ int wf__transducer_normalise(float *logits, u32 count, u32 num_tokens, u32 num_d
   return LAUNCH(normalise_kernel, (u64)count * LANES, stream, logits, count, num_tokens,
                 num_durations, bias, bad);
 }
+
+/* --- answers ----------------------------------------------------------------------------- */
+
+__device__ static float warp_min(float x) {
+#pragma unroll
+  for (int d = LANES / 2; d > 0; d /= 2) x = fminf(x, __shfl_xor_sync(ALL_LANES, x, d));
+  return x;
+}
+
+__device__ static float acoustic_cost(const wf__score_cut &cut, float loglike) {
+  return loglike == -INFINITY ? INFINITY : -(cut.acoustic_scale * loglike);
+}
+
+/* The largest log-probability of the durations from `first` on; 0 if they do not count. */
+__device__ static float longest(const wf__select_work &w, const float *row, u32 first) {
+  if (w.num_durations == 0 || w.cut.greedy != 0) return 0;
+  float most = -INFINITY;
+  for (u32 d = first; d < w.num_durations; d++) most = fmaxf(most, row[w.num_tokens + d]);
+  return most;
+}
+
+/* What no candidate that counts can cost more than: an upper bound of the step's cutoff. */
+__device__ static float most_cost(const wf__select_work &w, const wf__joiner_row &row) {
+  const u64 size = w.num_tokens + w.num_durations;
+  float least = INFINITY;
+  for (u32 k = this_lane(); k < row.count; k += LANES) {
+    const float *other = w.logliks + (row.first + k) * size;
+    least = fminf(least, w.rows[row.first + k].need.blank +
+                             acoustic_cost(w.cut, other[w.blank] - w.cut.blank_penalty +
+                                                      longest(w, other, 1)));
+  }
+  return w.cut.greedy != 0 ? warp_min(least)
+                           : fminf(row.least_waiting, warp_min(least)) + w.cut.beam;
+}
+
+/* A row's answer, by one warp. */
+__device__ static void select(const wf__select_work &w, u32 i) {
+  const wf__joiner_row row = w.rows[i];
+  const float *logliks = w.logliks + (u64)i * (w.num_tokens + w.num_durations);
+  const float most = most_cost(w, row), longest_any = longest(w, logliks, 0);
+  /* More than what roundings of the search's own sums can differ by. */
+  const float limit = most + 1e-4f * (1 + fabsf(most) + fabsf(row.need.token));
+  wf__score_entry *entries = w.answers.entries + (u64)i * WF__ANSWER_ENTRIES;
+  const wf__bad_logit bad = w.bad[i];
+  u32 count = 0;
+  for (u32 first = 0; first < w.num_tokens && bad.column < 0; first += LANES) {
+    const u32 k = first + this_lane();
+    const float value = k < w.num_tokens ? logliks[k] : -INFINITY;
+    const bool keep =
+        k < w.num_tokens &&
+        (k == w.blank || (row.need.token < INFINITY &&
+                          !(row.need.token + acoustic_cost(w.cut, value + longest_any) > limit)));
+    const u32 kept = __ballot_sync(ALL_LANES, keep),
+              at = count + (u32)__popc(kept & ((1u << this_lane()) - 1));
+    if (keep && at < WF__ANSWER_ENTRIES) entries[at] = {(int32_t)k, value};
+    count += (u32)__popc(kept);
+  }
+  if (count > WF__ANSWER_ENTRIES)
+    for (u32 k = this_lane(); k < w.num_tokens; k += LANES)
+      w.answers.tokens[(u64)i * w.num_tokens + k] = logliks[k];
+  for (u32 d = this_lane(); d < w.num_durations; d += LANES)
+    w.answers.durations[(u64)i * w.num_durations + d] = logliks[w.num_tokens + d];
+  if (this_lane() == 0) w.answers.heads[i] = {bad, count};
+}
+
+__global__ static void select_kernel(const wf__select_work w) {
+  for (u64 i = this_thread() / LANES; i < w.count; i += num_threads() / LANES) select(w, (u32)i);
+}
+int wf__transducer_select(const wf__select_work *work, void *stream) {
+  return LAUNCH(select_kernel, (u64)work->count * LANES, stream, *work);
+}

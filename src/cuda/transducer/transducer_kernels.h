@@ -38,7 +38,10 @@ int wf__transducer_store(const float *y, uint32_t count, uint32_t num, uint32_t 
                          void *stream);
 
 typedef struct wf__joiner_row {
-  uint32_t frame, slot; /* rows of the encoder's part and of the predictor's */
+  uint32_t frame, slot;  /* rows of the encoder's part and of the predictor's */
+  uint32_t first, count; /* all rows of the search */
+  wf__row_need need;
+  float least_waiting;
 } wf__joiner_row;
 /* x[i] = tanh or relu of the sum of the two rows. */
 int wf__transducer_hidden(const wf__joiner_row *rows, uint32_t count, uint32_t stride,
@@ -48,6 +51,19 @@ int wf__transducer_hidden(const wf__joiner_row *rows, uint32_t count, uint32_t s
 int wf__transducer_normalise(float *logits, uint32_t count, uint32_t num_tokens,
                              uint32_t num_durations, const float *bias, wf__bad_logit *bad,
                              void *stream);
+
+/* Log-probabilities --> answers, which are in page-locked memory: of each row those whose
+ * candidates can cost at most `beam` more than the best candidate or waiting token of the search,
+ * and the blank's. */
+typedef struct wf__select_work {
+  const wf__joiner_row *rows; /* [count] */
+  uint32_t count, num_tokens, num_durations, blank;
+  wf__score_cut cut;
+  const float *logliks; /* [count][num_tokens + num_durations] */
+  const wf__bad_logit *bad; /* [count] */
+  wf__answers answers;
+} wf__select_work;
+int wf__transducer_select(const wf__select_work *work, void *stream);
 
 #ifdef __cplusplus
 }

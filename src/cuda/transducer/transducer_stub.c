@@ -17,8 +17,8 @@ wf_status wf__transducer_weights_can_read(const wf__transducer_weights *weights,
                                           const wf_scores *scores, wf_error *err) {
   return no_device("cuda", err);
 }
-wf_status wf__transducer_group_open(wf__transducer_weights *weights, wf__transducer_group **out,
-                                    wf_error *err) {
+wf_status wf__transducer_group_open(wf__transducer_weights *weights, const wf__score_cut *cut,
+                                    wf__transducer_group **out, wf_error *err) {
   *out = NULL;
   return no_device("cuda", err);
 }
@@ -27,8 +27,10 @@ wf_status wf__transducer_group_begin(wf__transducer_group *group, const int64_t 
                                      size_t num_lanes, void *stream, wf_error *err) {
   return no_device("cuda", err);
 }
-wf_status wf__transducer_group_submit(wf__transducer_group *group, const wf__transducer_lane *lanes,
-                                      size_t num_lanes, wf_error *err) {
+void wf__transducer_group_put(wf__transducer_group *group, size_t lane, const wf_scores *begins,
+                              wf__predictions *predictions) {}
+wf_status wf__transducer_group_submit(wf__transducer_group *group, wf__transducer_counts *counts,
+                                      wf_error *err) {
   return no_device("cuda", err);
 }
 wf_status wf__transducer_group_wait(wf__transducer_group *group, wf_error *err) {
