@@ -7,7 +7,7 @@
 #include "cpu/transducer_search.h"
 #include "transducer/transducer_device.h"
 
-enum { WF__TRANSDUCER_LANES = 512, WF__TRANSDUCER_GROUPS = 2 };
+enum { WF__TRANSDUCER_LANES = 512, WF__TRANSDUCER_GROUPS = 3 };
 
 struct wf__cpu_backend {
   const wf_graph *graph;

@@ -40,8 +40,10 @@ struct running {
   bool *scored; /* [num_groups] `wait` is due */
   bool *idle;   /* [num_groups] no lane has an utterance */
   size_t group;
+  size_t unscored; /* group whose lanes wait, but `score` is due; num_groups: none */
   struct share *shares; /* [num_members] of the team */
   uint64_t num_members; /* 0: no team */
+  uint64_t target;      /* of num_run, when the round is done */
   _Alignas(CACHE_LINE) atomic_uint_fast64_t round; /* number of the current one */
   atomic_bool over;                                /* the batch is */
   atomic_int num_asleep;
@@ -136,12 +138,13 @@ static void run_pool_item(void *user, uint64_t item, int worker) {
   run_item(user, item);
 }
 
-/* Runs all lanes of the group. */
-static void run_round(struct running *r) {
+/* Begins to run all lanes of the group; without a team, runs them. */
+static void open_round(struct running *r) {
   const wf__rounds *rounds = r->rounds;
   const uint64_t count =
                      (rounds->num_lanes - r->group + rounds->num_groups - 1) / rounds->num_groups,
-                 target = atomic_load(&r->num_run) + count, members = r->num_members;
+                 members = r->num_members;
+  r->target = atomic_load(&r->num_run) + count;
   atomic_store(&r->num_ended, 0);
   if (members == 0) {
     wf__pool_run(rounds->pool, count, run_pool_item, r);
@@ -151,8 +154,12 @@ static void run_round(struct running *r) {
     atomic_store(&r->shares[m].items, (m + 1) * count / members << 32 | m * count / members);
   atomic_fetch_add(&r->round, 1);
   wake_all(r);
+}
+
+static void close_round(struct running *r) {
+  if (r->num_members == 0) return;
   run_items(r, 0);
-  while (atomic_load(&r->num_run) < target) pause_a_little();
+  while (atomic_load(&r->num_run) < r->target) pause_a_little();
 }
 
 /* --- rounds ------------------------------------------------------------------------------ */
@@ -180,26 +187,38 @@ static bool is_idle(const struct running *r) {
   return true;
 }
 
-/* One round of the group. */
-static wf_status do_round(struct running *r, uint32_t *num_done, wf_error *err) {
+/* Scores what lanes of the last group wait for. */
+static wf_status score(struct running *r, wf_error *err) {
   wf__rounds *rounds = r->rounds;
-  const size_t group = r->group;
-  double began = now_s(), ended;
-  if (r->scored[group]) WF__TRY(rounds->wait(rounds->user, group, err));
-  r->scored[group] = false;
-  rounds->wait_s += (ended = now_s()) - began;
-  began = ended;
-  run_round(r);
-  rounds->run_s += (ended = now_s()) - began;
-  began = ended;
-  WF__TRY(end_run(r, num_done, err));
-  r->idle[group] = atomic_load(&r->num_ended) > 0 && is_idle(r);
-  if (r->idle[group]) return WF_OK;
+  const size_t group = r->unscored;
+  const double began = now_s();
+  if (group == rounds->num_groups) return WF_OK;
+  r->unscored = rounds->num_groups;
   rounds->num_rounds++;
   WF__TRY(rounds->score(rounds->user, group, r->waits, err));
   r->scored[group] = rounds->wait != NULL;
   rounds->score_s += now_s() - began;
   return WF_OK;
+}
+
+/* One round of the group. While the team runs it, this thread scores for the group before. */
+static wf_status do_round(struct running *r, uint32_t *num_done, wf_error *err) {
+  wf__rounds *rounds = r->rounds;
+  const size_t group = r->group;
+  if (r->unscored == group || r->num_members == 0) WF__TRY(score(r, err));
+  double began = now_s(), ended;
+  if (r->scored[group]) WF__TRY(rounds->wait(rounds->user, group, err));
+  r->scored[group] = false;
+  rounds->wait_s += (ended = now_s()) - began;
+  began = ended;
+  open_round(r);
+  wf_status status = score(r, err);
+  close_round(r);
+  rounds->run_s += now_s() - began;
+  if (status == WF_OK) status = end_run(r, num_done, err);
+  r->idle[group] = atomic_load(&r->num_ended) > 0 && is_idle(r);
+  if (status == WF_OK && !r->idle[group]) r->unscored = group;
+  return status;
 }
 
 /* Gives the group's idle lanes the next utterances. */
@@ -254,6 +273,7 @@ static wf_status run_with_team(struct running *r, const uint32_t *order, uint32_
 wf_status wf__cpu_rounds(wf__rounds *rounds, const uint32_t *order, uint32_t count, wf_error *err) {
   const size_t num_lanes = rounds->num_lanes;
   struct running r = {.rounds = rounds,
+                      .unscored = rounds->num_groups,
                       .lanes = wf__calloc(num_lanes, sizeof *r.lanes),
                       .waits = wf__calloc(num_lanes, sizeof *r.waits),
                       .scored = wf__calloc(rounds->num_groups, sizeof *r.scored),

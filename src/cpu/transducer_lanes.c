@@ -84,10 +84,26 @@ static wf_status wait_for_gpu(void *user, size_t group, wf_error *err) {
   return wf__transducer_group_wait(t->self->transducer_groups[group], err);
 }
 
+static uint32_t most_hypotheses(const struct wf__cpu_backend *self) {
+  return self->options.greedy ? 1 : (uint32_t)self->options.max_hypotheses;
+}
+
+/* If nothing but the model tells tokens apart, of a row only the best matter, as many as there are
+ * hypotheses: each makes another context. */
+static bool best_tokens_alone(const struct together *t) {
+  const struct wf__cpu_backend *self = t->self;
+  bool scored = false;
+  for (size_t i = 0; i < t->batch->count && t->batch->scorers != NULL; i++)
+    scored = scored || t->batch->scorers[i] != NULL;
+  return self->transducer_arcs.all_alike && self->options.lattice_beam <= 0 && !scored &&
+         t->batch->graphs == NULL;
+}
+
 static wf_status begin_groups(struct together *t, const uint32_t *order, wf_error *err) {
   struct wf__cpu_backend *self = t->self;
   const wf_decoder_options *o = &self->options;
-  const wf__score_cut cut = {o->acoustic_scale, o->blank_penalty, o->beam, o->greedy};
+  const wf__score_cut cut = {o->acoustic_scale, o->blank_penalty, o->beam, o->greedy,
+                             best_tokens_alone(t) ? most_hypotheses(self) : 0};
   int64_t num_frames[WF__TRANSDUCER_LANES];
   for (size_t g = 0; g < t->num_groups; g++) {
     size_t count = 0;
@@ -95,8 +111,8 @@ static wf_status begin_groups(struct together *t, const uint32_t *order, wf_erro
       num_frames[count++] = t->batch->scores[order[i]].num_frames; /* later ones are shorter */
     if (self->transducer_groups[g] == NULL)
       WF__TRY(
-          wf__transducer_group_open(self->transducer_weights, &cut, &self->transducer_groups[g], err));
-    WF__TRY(wf__transducer_group_begin(self->transducer_groups[g], num_frames, count, self->stream,
+          wf__transducer_group_open(self->transducer_weights, &self->transducer_groups[g], err));
+    WF__TRY(wf__transducer_group_begin(self->transducer_groups[g], &cut, num_frames, count, self->stream,
                                        err));
   }
   return WF_OK;
@@ -107,8 +123,8 @@ static wf_status begin_groups(struct together *t, const uint32_t *order, wf_erro
 static size_t choose_lanes(const struct wf__cpu_backend *self, uint32_t count) {
   uint64_t most = FUNCTION_LANES;
   if (self->transducer_weights != NULL) {
-    uint64_t sources = self->options.greedy ? 1 : (uint64_t)self->options.max_hypotheses,
-             bytes = sources * wf__transducer_num_logits(self->transducer) * sizeof(float);
+    uint64_t bytes = most_hypotheses(self) * wf__transducer_num_logits(self->transducer) *
+                     sizeof(float);
     most = MOST_ANSWER_BYTES / bytes;
     if (most < WF__TRANSDUCER_GROUPS) most = WF__TRANSDUCER_GROUPS;
     if (most > WF__TRANSDUCER_LANES) most = WF__TRANSDUCER_LANES;

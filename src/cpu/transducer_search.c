@@ -26,6 +26,8 @@ static wf_status find_labels(wf__transducer_search *search, wf_error *err) {
 wf__transducer_arcs wf__transducer_look_at_arcs(const wf_graph *graph, const wf_transducer *model,
                                                 float word_score) {
   wf__transducer_arcs found = {.by_label = true, .least_weight = INFINITY, .num_olabels = 1};
+  float most_weight = -INFINITY;
+  int32_t num_tokens = 0; /* of arcs, but the blank */
   for (int32_t label = 2; label < graph->num_labels; label++)
     if (graph->columns[label] <= graph->columns[label - 1]) found.by_label = false;
   for (uint64_t s = 0; s < graph->view.num_states; s++) {
@@ -35,11 +37,15 @@ wf__transducer_arcs wf__transducer_look_at_arcs(const wf_graph *graph, const wf_
       if (arc->olabel >= found.num_olabels) found.num_olabels = arc->olabel + 1;
       if (a >= index->first_epsilon) continue;
       if (a > index->first_arc && arc->ilabel < arc[-1].ilabel) found.by_label = false;
-      if (graph->columns[arc->ilabel] != model->blank)
-        found.least_weight =
-            fminf(found.least_weight, arc->olabel != 0 ? arc->weight - word_score : arc->weight);
+      if (graph->columns[arc->ilabel] == model->blank) continue;
+      const float weight = arc->olabel != 0 ? arc->weight - word_score : arc->weight;
+      found.least_weight = fminf(found.least_weight, weight);
+      most_weight = fmaxf(most_weight, weight);
+      num_tokens += a == index->first_arc || arc->ilabel != arc[-1].ilabel;
     }
   }
+  found.all_alike = found.by_label && graph->view.num_states == 1 && !graph->has_epsilons &&
+                    num_tokens + 1 == model->num_tokens && most_weight == found.least_weight;
   if (fabsf(found.least_weight) > MOST_WEIGHT) found.least_weight = -INFINITY;
   return found;
 }

@@ -29,6 +29,7 @@ typedef struct wf__transducer_source {
 /* What a decoder knows of its graph's emitting arcs, so that a device can leave out scores. */
 typedef struct wf__transducer_arcs {
   bool by_label;       /* arcs of every state are in order of their columns, one label each */
+  bool all_alike;      /* there is one state, and its arcs with a token have one weight */
   float least_weight;  /* of an arc with a token, less its word_score; -infinity: not known */
   int32_t num_olabels; /* one more than the largest */
 } wf__transducer_arcs;

@@ -6,7 +6,10 @@
 
 #define NONE UINT32_MAX
 
-enum { NONE_LABEL = -1 }; /* of a blank */
+enum {
+  NONE_LABEL = -1, /* of a blank */
+  FEW = 4          /* entries for each arc of a source, and more: they are looked up */
+};
 
 static wf__transducer_set *waiting_for(wf__transducer_search *search, int64_t frame) {
   return &search->waiting[frame % search->num_waiting];
@@ -18,6 +21,14 @@ static int compare_sources(const void *a, const void *b) {
   const wf__transducer_source *x = a, *y = b;
   return wf__transducer_before(&x->token, &y->token) ? -1
                                                      : wf__transducer_before(&y->token, &x->token);
+}
+
+/* They are, unless epsilons made some. */
+static bool in_order(const wf__transducer_search *search) {
+  const wf__transducer_token *tokens = search->now.tokens.data;
+  for (uint64_t i = 1; i < search->now.tokens.size; i++)
+    if (!wf__transducer_before(&tokens[i - 1], &tokens[i])) return false;
+  return true;
 }
 
 wf_status wf__transducer_choose(wf__transducer_search *search, wf_error *err) {
@@ -38,7 +49,7 @@ wf_status wf__transducer_choose(wf__transducer_search *search, wf_error *err) {
   }
   search->records.size += size;
   search->path.num_tokens += size;
-  if (size > 1) qsort(search->sources.data, size, sizeof *search->sources.data, compare_sources);
+  if (!in_order(search)) qsort(search->sources.data, size, sizeof *search->sources.data, compare_sources);
   search->sources.size = size < now->most ? size : now->most;
   search->path.num_expanded += search->sources.size;
   return WF_OK;
@@ -267,6 +278,33 @@ static wf_status expand_entries(wf__transducer_search *search, const wf__transdu
   return WF_OK;
 }
 
+/* The entry of a column; NULL: it has none. */
+static const wf__score_entry *find_entry(const wf__score_row *row, int32_t column) {
+  uint32_t low = 0, high = row->num_entries;
+  while (low < high) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (row->entries[middle].column < column)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < row->num_entries && row->entries[low].column == column ? &row->entries[low] : NULL;
+}
+
+/* The arcs of a source with few arcs. */
+static wf_status expand_few(wf__transducer_search *search, const wf__transducer_source *source,
+                            const wf__score_row *row, const wf__arc_run *run, float longest,
+                            bool only_blank, wf_error *err) {
+  for (uint32_t a = run->first; a < run->end; a++) {
+    const wf_arc *arc = run->arcs + (a - run->first);
+    if (only_blank && !is_blank(search, arc)) continue;
+    const wf__score_entry *entry = find_entry(row, search->graph->columns[arc->ilabel]);
+    if (entry != NULL)
+      WF__TRY(expand_arc(search, source, arc, a, entry->loglike, longest, row, err));
+  }
+  return WF_OK;
+}
+
 /* Sets the scratch row to the entries; or, with `clear`, back to -infinity. */
 static wf_status spread(wf__transducer_search *search, const wf__score_row *row, bool clear,
                         wf_error *err) {
@@ -292,6 +330,8 @@ static wf_status expand_source(wf__transducer_search *search, const wf__transduc
   const wf__transducer_arcs *arcs = known_arcs(search);
   if (some && arcs != NULL && arcs->by_label && row->num_entries < run.end - run.first)
     return expand_entries(search, source, row, &run, longest, only_blank, err);
+  if (some && FEW * (run.end - run.first) < row->num_entries)
+    return expand_few(search, source, row, &run, longest, only_blank, err);
   if (some) WF__TRY(spread(search, row, false, err));
   const float *loglikes = some ? search->loglikes.data : row->tokens;
   wf_status status = WF_OK;

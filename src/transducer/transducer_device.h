@@ -24,15 +24,16 @@ void wf__transducer_weights_free(wf__transducer_weights *weights);
 wf_status wf__transducer_weights_can_read(const wf__transducer_weights *weights,
                                           const wf_scores *scores, wf_error *err);
 
-wf_status wf__transducer_group_open(wf__transducer_weights *weights, const wf__score_cut *cut,
-                                    wf__transducer_group **out, wf_error *err);
+wf_status wf__transducer_group_open(wf__transducer_weights *weights, wf__transducer_group **out,
+                                    wf_error *err);
 /* Waits for what is enqueued. */
 void wf__transducer_group_close(wf__transducer_group *group);
 
 /* Begins a batch. No utterance of lane i has more than num_frames[i] frames. Scores in GPU memory
  * are read after what `stream` (a cudaStream_t; NULL: the default stream) has enqueued. */
-wf_status wf__transducer_group_begin(wf__transducer_group *group, const int64_t *num_frames,
-                                     size_t num_lanes, void *stream, wf_error *err);
+wf_status wf__transducer_group_begin(wf__transducer_group *group, const wf__score_cut *cut,
+                                     const int64_t *num_frames, size_t num_lanes, void *stream,
+                                     wf_error *err);
 
 /* Adds a lane's request to the next submission, once for each. `begins`: the utterance that begins,
  * whose scores must stay until the wait; NULL: the lane's goes on. Any thread, one for a lane. */

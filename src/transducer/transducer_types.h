@@ -27,6 +27,7 @@ typedef struct wf__row_need {
 typedef struct wf__score_cut {
   float acoustic_scale, blank_penalty, beam;
   int32_t greedy;
+  uint32_t most_tokens; /* of a row, by log-probability; 0: any number */
 } wf__score_cut;
 
 /* Answers of a device to many requests, by row. A row with more than WF__ANSWER_ENTRIES entries is

@@ -100,7 +100,7 @@ static wf_scores random_outputs(test_rng *rng, const wf_transducer *model, int64
 /* --- log-probabilities ------------------------------------------------------------------- */
 
 enum { LANES = 5, MOST_CONTEXTS = 9, MOST_LOGITS = 64 };
-static const wf__score_cut cut = {0.8f, 0.5f, 3, 0};
+static const wf__score_cut cut = {0.8f, 0.5f, 3, 0, 0};
 
 /* A search that asks for random contexts. */
 struct asking {
@@ -200,7 +200,7 @@ static void check_needed(struct asking *a, const wf_transducer *model, const wf_
     /* Parents first: they are not all among the contexts that are asked for. */
     assert_ok(wf__predictions_request(&one.on_gpu, a->on_gpu.frame, &one.numbers[i], NULL, 0, 1,
                                       &err));
-    assert_ok(wf__transducer_group_begin(alone, frames, 1, NULL, &err));
+    assert_ok(wf__transducer_group_begin(alone, &cut, frames, 1, NULL, &err));
     wf__transducer_group_put(alone, 0, &a->scores, &one.on_gpu);
     assert_ok(wf__transducer_group_submit(alone, &counts, &err));
     assert_ok(wf__transducer_group_wait(alone, &err));
@@ -278,7 +278,7 @@ static void check_answers(struct asking *asking, const wf_transducer *model,
       const wf__score_row *again;
       float bits[MOST_LOGITS], want_bits[MOST_LOGITS];
       assert_ok(wf__predictions_request(&one.on_gpu, p->frame, &one.numbers[i], NULL, 0, 1, &err));
-      assert_ok(wf__transducer_group_begin(alone, frames, 1, NULL, &err));
+      assert_ok(wf__transducer_group_begin(alone, &cut, frames, 1, NULL, &err));
       wf__transducer_group_put(alone, 0, &a->scores, &one.on_gpu);
       assert_ok(wf__transducer_group_submit(alone, &counts, &err));
       assert_ok(wf__transducer_group_wait(alone, &err));
@@ -322,8 +322,8 @@ static void test_small_log_probs(void **unused) {
     struct asking asking[LANES] = {0};
     int64_t num_frames[LANES];
     assert_ok(wf__transducer_weights_send(model, "cuda:0", &weights, &err));
-    assert_ok(wf__transducer_group_open(weights, &cut, &group, &err));
-    assert_ok(wf__transducer_group_open(weights, &cut, &alone, &err));
+    assert_ok(wf__transducer_group_open(weights, &group, &err));
+    assert_ok(wf__transducer_group_open(weights, &alone, &err));
     for (int l = 0; l < LANES; l++) {
       num_frames[l] = MOST_FRAMES;
       asking[l].scores = random_outputs(&rng, model, 1 + (int64_t)test_below(&rng, MOST_FRAMES));
@@ -332,7 +332,7 @@ static void test_small_log_probs(void **unused) {
       assert_ok(
           wf__predictions_encode(&asking[l].on_cpu, &asking[l].scores, 0, &asking[l].work, &err));
     }
-    assert_ok(wf__transducer_group_begin(group, num_frames, LANES, NULL, &err));
+    assert_ok(wf__transducer_group_begin(group, &cut, num_frames, LANES, NULL, &err));
     for (int round = 0; round < 9; round++) {
       check_answers(asking, model, group, round == 3 ? alone : NULL, &rng, round == 0,
                     &num_left_out);

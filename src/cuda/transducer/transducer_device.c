@@ -31,7 +31,8 @@ enum {
   FRAMES_AT_ONCE = WF__TRANSDUCER_FRAMES, /* of a product of encoder outputs */
   ZERO_SLOT = 1,                          /* the state before the start */
   FIRST_SLOT,
-  ALIGNMENT = 256
+  ALIGNMENT = 256,
+  AT_ONCE = 256 << 10 /* bytes of the transfer block */
 };
 #define NONE UINT32_MAX
 static const char requests_text[] = "requests to the transducer";
@@ -63,7 +64,7 @@ struct wf__transducer_group {
   pinned_buffer host_frames, host_transfer, host_answer;
   uint32_t max_slots;
   uint64_t most_rows, most_contexts, most_answers;  /* rows and contexts that there is room for */
-  uint64_t moves_at, tokens_at, slots_at; /* in the transfer block; rows are first */
+  uint64_t slots_at, tokens_at, moves_at; /* in the transfer block; rows are first */
   wf__answers answers;
   /* By lane: */
   WF__VEC(uint32_t) first_frame; /* of its rows in `encoder` */
@@ -158,13 +159,12 @@ static wf_status open_group(wf__transducer_group *g, wf_error *err) {
                             "predictor contexts", err);
 }
 
-wf_status wf__transducer_group_open(wf__transducer_weights *weights, const wf__score_cut *cut,
-                                    wf__transducer_group **out, wf_error *err) {
+wf_status wf__transducer_group_open(wf__transducer_weights *weights, wf__transducer_group **out,
+                                    wf_error *err) {
   *out = NULL;
   wf__transducer_group *g = wf__calloc(1, sizeof *g);
   if (g == NULL) return wf__fail_memory(err, sizeof *g, "a transducer");
   g->weights = weights;
-  g->cut = *cut;
   const int caller = wf__callers_device();
   wf_status status = open_group(g, err);
   wf__restore_device(caller);
@@ -206,9 +206,11 @@ static wf_status begin(wf__transducer_group *g, uint64_t num_frames, void *strea
                             what, err);
 }
 
-wf_status wf__transducer_group_begin(wf__transducer_group *g, const int64_t *num_frames,
-                                     size_t num_lanes, void *stream, wf_error *err) {
+wf_status wf__transducer_group_begin(wf__transducer_group *g, const wf__score_cut *cut,
+                                     const int64_t *num_frames, size_t num_lanes, void *stream,
+                                     wf_error *err) {
   uint64_t all = 0;
+  g->cut = *cut;
   g->first_frame.size = g->begins.size = g->asking.size = 0;
   for (size_t i = 0; i < num_lanes; i++) {
     WF__TRY(wf__vec_push(&g->first_frame, (uint32_t)all, "encoder outputs", err));
@@ -339,10 +341,10 @@ static wf_status make_room_for_requests(wf__transducer_group *g, const struct re
                      2 * (r->num_contexts > g->most_contexts ? r->num_contexts : g->most_contexts),
                  digits = (uint64_t)g->weights->model->context_size;
   if (rows > UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "2^31 predictor contexts or more");
-  g->moves_at = aligned(rows * sizeof(wf__joiner_row));
-  g->tokens_at = g->moves_at + aligned(contexts * sizeof(wf__rnn_move));
-  g->slots_at = g->tokens_at + aligned(contexts * digits * sizeof(int32_t));
-  const uint64_t bytes = g->slots_at + contexts * sizeof(uint32_t);
+  g->slots_at = aligned(rows * sizeof(wf__joiner_row));
+  g->tokens_at = g->slots_at + aligned(contexts * sizeof(uint32_t));
+  g->moves_at = g->tokens_at + aligned(contexts * digits * sizeof(int32_t));
+  const uint64_t bytes = g->moves_at + contexts * sizeof(wf__rnn_move);
   WF__TRY(reserve_pinned(&g->host_transfer, bytes, err));
   WF__TRY(reserve(&g->transfer, bytes, err));
   g->most_rows = rows;
@@ -443,14 +445,15 @@ static wf_status send_part(wf__transducer_group *g, uint64_t at, uint64_t bytes,
 }
 
 static wf_status send_requests(wf__transducer_group *g, const struct request *r, wf_error *err) {
-  const uint64_t contexts = r->num_contexts;
+  const bool lstm = g->lstm != NULL;
+  const uint64_t contexts = r->num_contexts, at = lstm ? g->moves_at : g->tokens_at,
+                 bytes = contexts * (lstm ? sizeof(wf__rnn_move)
+                                          : (uint64_t)g->weights->model->context_size *
+                                                sizeof(int32_t));
+  if (at + bytes <= AT_ONCE) return send_part(g, 0, at + bytes, err); /* calls take longer */
   WF__TRY(send_part(g, 0, r->num_rows * sizeof(wf__joiner_row), err));
   WF__TRY(send_part(g, g->slots_at, contexts * sizeof(uint32_t), err));
-  return g->lstm != NULL
-             ? send_part(g, g->moves_at, contexts * sizeof(wf__rnn_move), err)
-             : send_part(g, g->tokens_at,
-                         contexts * (uint64_t)g->weights->model->context_size * sizeof(int32_t),
-                         err);
+  return send_part(g, at, bytes, err);
 }
 
 /* --- computing --------------------------------------------------------------------------- */
@@ -535,20 +538,17 @@ static wf_status join(wf__transducer_group *g, const struct request *r, wf_error
                                      g->rows.data, n->relu, g->x.data, g->stream),
                what);
   WF__CUDA_TRY(product(g, &n->output, g->x.data, count, logits, n->output.rows), what);
-  WF__CUDA_TRY(wf__transducer_normalise(logits, count, (uint32_t)model->num_tokens,
-                                        (uint32_t)model->num_durations, weight(g, n->output_bias),
-                                        bad, g->stream),
-               what);
-  const wf__select_work work = {.rows = rows,
+  const wf__answer_work work = {.rows = rows,
                                 .count = count,
                                 .num_tokens = (uint32_t)model->num_tokens,
                                 .num_durations = (uint32_t)model->num_durations,
                                 .blank = (uint32_t)model->blank,
                                 .cut = g->cut,
-                                .logliks = logits,
+                                .logits = logits,
+                                .bias = weight(g, n->output_bias),
                                 .bad = bad,
                                 .answers = g->answers};
-  WF__CUDA_TRY(wf__transducer_select(&work, g->stream), what);
+  WF__CUDA_TRY(wf__transducer_answer(&work, g->stream), what);
   return WF_OK;
 }
 

@@ -118,22 +118,6 @@ __device__ static wf__bad_logit normalise(float *row, const float *bias, u32 beg
   return {-1, 0};
 }
 
-__global__ static void normalise_kernel(float *logits, u32 count, u32 num_tokens, u32 num_durations,
-                                        const float *bias, wf__bad_logit *bad) {
-  const u32 size = num_tokens + num_durations;
-  for (u64 i = this_thread() / LANES; i < count; i += num_threads() / LANES) {
-    wf__bad_logit found = normalise(logits + i * size, bias, 0, num_tokens);
-    if (found.column < 0 && num_durations > 0)
-      found = normalise(logits + i * size, bias, num_tokens, size);
-    if (this_lane() == 0) bad[i] = found;
-  }
-}
-int wf__transducer_normalise(float *logits, u32 count, u32 num_tokens, u32 num_durations,
-                             const float *bias, wf__bad_logit *bad, void *stream) {
-  return LAUNCH(normalise_kernel, (u64)count * LANES, stream, logits, count, num_tokens,
-                num_durations, bias, bad);
-}
-
 /* --- answers ----------------------------------------------------------------------------- */
 
 __device__ static float warp_min(float x) {
@@ -147,7 +131,7 @@ __device__ static float acoustic_cost(const wf__score_cut &cut, float loglike) {
 }
 
 /* The largest log-probability of the durations from `first` on; 0 if they do not count. */
-__device__ static float longest(const wf__select_work &w, const float *row, u32 first) {
+__device__ static float longest(const wf__answer_work &w, const float *row, u32 first) {
   if (w.num_durations == 0 || w.cut.greedy != 0) return 0;
   float most = -INFINITY;
   for (u32 d = first; d < w.num_durations; d++) most = fmaxf(most, row[w.num_tokens + d]);
@@ -155,11 +139,11 @@ __device__ static float longest(const wf__select_work &w, const float *row, u32 
 }
 
 /* What no candidate that counts can cost more than: an upper bound of the step's cutoff. */
-__device__ static float most_cost(const wf__select_work &w, const wf__joiner_row &row) {
+__device__ static float most_cost(const wf__answer_work &w, const wf__joiner_row &row) {
   const u64 size = w.num_tokens + w.num_durations;
   float least = INFINITY;
   for (u32 k = this_lane(); k < row.count; k += LANES) {
-    const float *other = w.logliks + (row.first + k) * size;
+    const float *other = w.logits + (row.first + k) * size;
     least = fminf(least, w.rows[row.first + k].need.blank +
                              acoustic_cost(w.cut, other[w.blank] - w.cut.blank_penalty +
                                                       longest(w, other, 1)));
@@ -168,13 +152,39 @@ __device__ static float most_cost(const wf__select_work &w, const wf__joiner_row
                            : fminf(row.least_waiting, warp_min(least)) + w.cut.beam;
 }
 
+/* With K = most_tokens: of the largest values that each lane of the warp has seen, the K-th largest.
+ * So at least K values are as large. */
+__device__ static float kth_largest(float most, u32 k) {
+  u32 rank = 0;
+#pragma unroll
+  for (int d = 1; d < LANES; d++) {
+    const float other = __shfl_xor_sync(ALL_LANES, most, d);
+    const u32 lane = this_lane() ^ (u32)d;
+    rank += other > most || (other == most && lane < this_lane());
+  }
+  const u32 found = __ballot_sync(ALL_LANES, rank == k - 1);
+  return __shfl_sync(ALL_LANES, most, __ffs((int)found) - 1);
+}
+
+/* Least log-probability that can be among the first `most_tokens`. */
+__device__ static float least_loglike(const wf__answer_work &w, const float *logliks) {
+  if (w.cut.most_tokens == 0 || w.cut.most_tokens > LANES) return -INFINITY;
+  float most = -INFINITY;
+  for (u32 k = this_lane(); k < w.num_tokens; k += LANES)
+    if (k != w.blank) most = fmaxf(most, logliks[k]);
+  return kth_largest(most, w.cut.most_tokens);
+}
+
 /* A row's answer, by one warp. */
-__device__ static void select(const wf__select_work &w, u32 i) {
+__device__ static void select(const wf__answer_work &w, u32 i) {
   const wf__joiner_row row = w.rows[i];
-  const float *logliks = w.logliks + (u64)i * (w.num_tokens + w.num_durations);
+  const float *logliks = w.logits + (u64)i * (w.num_tokens + w.num_durations);
   const float most = most_cost(w, row), longest_any = longest(w, logliks, 0);
   /* More than what roundings of the search's own sums can differ by. */
-  const float limit = most + 1e-4f * (1 + fabsf(most) + fabsf(row.need.token));
+  const float slack = 1e-4f * (1 + fabsf(most) + fabsf(row.need.token));
+  const float limit =
+      slack + fminf(most, row.need.token +
+                              acoustic_cost(w.cut, least_loglike(w, logliks) + longest_any));
   wf__score_entry *entries = w.answers.entries + (u64)i * WF__ANSWER_ENTRIES;
   const wf__bad_logit bad = w.bad[i];
   u32 count = 0;
@@ -183,8 +193,9 @@ __device__ static void select(const wf__select_work &w, u32 i) {
     const float value = k < w.num_tokens ? logliks[k] : -INFINITY;
     const bool keep =
         k < w.num_tokens &&
-        (k == w.blank || (row.need.token < INFINITY &&
-                          !(row.need.token + acoustic_cost(w.cut, value + longest_any) > limit)));
+        (k == w.blank ||
+         (row.need.token < INFINITY &&
+          !(row.need.token + acoustic_cost(w.cut, value + longest_any) > limit)));
     const u32 kept = __ballot_sync(ALL_LANES, keep),
               at = count + (u32)__popc(kept & ((1u << this_lane()) - 1));
     if (keep && at < WF__ANSWER_ENTRIES) entries[at] = {(int32_t)k, value};
@@ -198,9 +209,24 @@ __device__ static void select(const wf__select_work &w, u32 i) {
   if (this_lane() == 0) w.answers.heads[i] = {bad, count};
 }
 
-__global__ static void select_kernel(const wf__select_work w) {
-  for (u64 i = this_thread() / LANES; i < w.count; i += num_threads() / LANES) select(w, (u32)i);
+/* A block for the rows of a search, a warp for each of them. */
+__global__ static void answer_kernel(const wf__answer_work w) {
+  const u32 warp = threadIdx.x / LANES, size = w.num_tokens + w.num_durations;
+  for (u32 first = blockIdx.x; first < w.count; first += gridDim.x) {
+    if (w.rows[first].first != first) continue;
+    const u32 end = first + w.rows[first].count;
+    for (u32 i = first + warp; i < end; i += THREADS / LANES) {
+      float *row = w.logits + (u64)i * size;
+      wf__bad_logit found = normalise(row, w.bias, 0, w.num_tokens);
+      if (found.column < 0 && w.num_durations > 0)
+        found = normalise(row, w.bias, w.num_tokens, size);
+      if (this_lane() == 0) w.bad[i] = found;
+    }
+    __syncthreads();
+    for (u32 i = first + warp; i < end; i += THREADS / LANES) select(w, i);
+  }
 }
-int wf__transducer_select(const wf__select_work *work, void *stream) {
-  return LAUNCH(select_kernel, (u64)work->count * LANES, stream, *work);
+int wf__transducer_answer(const wf__answer_work *work, void *stream) {
+  const u32 blocks = work->count < MAX_BLOCKS ? work->count : MAX_BLOCKS;
+  return (int)WF__LAUNCH(answer_kernel, blocks, THREADS, 0, stream, *work);
 }

@@ -47,23 +47,19 @@ typedef struct wf__joiner_row {
 int wf__transducer_hidden(const wf__joiner_row *rows, uint32_t count, uint32_t stride,
                           const float *encoder, const float *predictor, int relu, float *x,
                           void *stream);
-/* Logits [count][num_tokens + num_durations] without bias --> log-probabilities. */
-int wf__transducer_normalise(float *logits, uint32_t count, uint32_t num_tokens,
-                             uint32_t num_durations, const float *bias, wf__bad_logit *bad,
-                             void *stream);
-
-/* Log-probabilities --> answers, which are in page-locked memory: of each row those whose
- * candidates can cost at most `beam` more than the best candidate or waiting token of the search,
- * and the blank's. */
-typedef struct wf__select_work {
+/* Logits without bias --> log-probabilities --> answers, which are in page-locked memory: of each
+ * row those whose candidates can cost at most `beam` more than the best candidate or waiting token
+ * of the search, and the blank's. */
+typedef struct wf__answer_work {
   const wf__joiner_row *rows; /* [count] */
   uint32_t count, num_tokens, num_durations, blank;
   wf__score_cut cut;
-  const float *logliks; /* [count][num_tokens + num_durations] */
-  const wf__bad_logit *bad; /* [count] */
+  float *logits; /* [count][num_tokens + num_durations] */
+  const float *bias;
+  wf__bad_logit *bad; /* [count] scratch */
   wf__answers answers;
-} wf__select_work;
-int wf__transducer_select(const wf__select_work *work, void *stream);
+} wf__answer_work;
+int wf__transducer_answer(const wf__answer_work *work, void *stream);
 
 #ifdef __cplusplus
 }

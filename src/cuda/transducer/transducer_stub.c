@@ -17,14 +17,15 @@ wf_status wf__transducer_weights_can_read(const wf__transducer_weights *weights,
                                           const wf_scores *scores, wf_error *err) {
   return no_device("cuda", err);
 }
-wf_status wf__transducer_group_open(wf__transducer_weights *weights, const wf__score_cut *cut,
-                                    wf__transducer_group **out, wf_error *err) {
+wf_status wf__transducer_group_open(wf__transducer_weights *weights, wf__transducer_group **out,
+                                    wf_error *err) {
   *out = NULL;
   return no_device("cuda", err);
 }
 void wf__transducer_group_close(wf__transducer_group *group) {}
-wf_status wf__transducer_group_begin(wf__transducer_group *group, const int64_t *num_frames,
-                                     size_t num_lanes, void *stream, wf_error *err) {
+wf_status wf__transducer_group_begin(wf__transducer_group *group, const wf__score_cut *cut,
+                                     const int64_t *num_frames, size_t num_lanes, void *stream,
+                                     wf_error *err) {
   return no_device("cuda", err);
 }
 void wf__transducer_group_put(wf__transducer_group *group, size_t lane, const wf_scores *begins,
