@@ -10,13 +10,26 @@
 
 /* --- matrix product ---------------------------------------------------------------------- */
 
-/* A block computes TILE rows of W by TILE vectors; each thread computes 4 by 4 of them. DEPTH
- * columns at a time are in shared memory, transposed, while the next ones are fetched. */
-enum { TILE = 64, DEPTH = 16, PER_THREAD = 4 };
+enum { DEPTH = 16, QUADS = DEPTH / 4 }; /* columns at a time, in floats and in groups of four */
+#ifndef WF__LARGE_PRODUCT /* blocks from which large ones are better; a test makes it small */
+#define WF__LARGE_PRODUCT 200
+#endif
 
-struct product_tiles {
-  float w[DEPTH][TILE + 4], x[DEPTH][TILE + 4];
+/* A block computes ROWS rows of W by VECTORS vectors, each thread MY_ROWS by MY_VECTORS of them.
+ * DEPTH columns at a time are in shared memory, transposed, while the next AHEAD times DEPTH are
+ * on their way into registers. Small blocks are for products that large ones would not fill the
+ * GPU with: there the latency of memory decides. All shapes give the same bits. */
+template <u32 ROWS, u32 VECTORS, u32 MY_ROWS, u32 MY_VECTORS, u32 AHEAD>
+struct product_shape {
+  static constexpr u32 rows = ROWS, vectors = VECTORS, my_rows = MY_ROWS, my_vectors = MY_VECTORS,
+                       ahead = AHEAD, threads = ROWS / MY_ROWS * (VECTORS / MY_VECTORS),
+                       row_quads = ROWS * QUADS / threads, vector_quads = VECTORS * QUADS / threads;
+  struct tiles {
+    float w[2][DEPTH][ROWS + 4], x[2][DEPTH][VECTORS + 4];
+  };
 };
+typedef product_shape<32, 32, 4, 4, 3> small_product;
+typedef product_shape<128, 64, 8, 8, 1> large_product;
 
 /* Four floats of row `row`, zeros beyond the matrix. */
 __device__ static float4 load_quad(const float *rows, u32 num_rows, u32 stride, u32 row, u32 column,
@@ -25,56 +38,105 @@ __device__ static float4 load_quad(const float *rows, u32 num_rows, u32 stride, 
   return __ldg((const float4 *)(rows + (u64)row * stride + column));
 }
 
-__device__ static void put_quad(float (*tile)[TILE + 4], u32 row, u32 column, float4 quad) {
-  tile[column][row] = quad.x;
-  tile[column + 1][row] = quad.y;
-  tile[column + 2][row] = quad.z;
-  tile[column + 3][row] = quad.w;
+/* A thread's part of DEPTH columns, from column `column` on. */
+template <u32 COUNT, u32 NUM_THREADS>
+__device__ static void load_quads(const float *rows, u32 num_rows, u32 stride, u32 first,
+                                  u32 column, u32 depth, float4 *to) {
+#pragma unroll
+  for (u32 i = 0; i < COUNT; i++) {
+    const u32 k = threadIdx.x + i * NUM_THREADS;
+    to[i] = load_quad(rows, num_rows, stride, first + k / QUADS, column + k % QUADS * 4, depth);
+  }
 }
 
-__global__ static void __launch_bounds__(THREADS)
+template <u32 COUNT, u32 NUM_THREADS, u32 WIDTH>
+__device__ static void put_quads(float (*tile)[WIDTH], const float4 *from) {
+#pragma unroll
+  for (u32 i = 0; i < COUNT; i++) {
+    const u32 k = threadIdx.x + i * NUM_THREADS, row = k / QUADS, column = k % QUADS * 4;
+    tile[column][row] = from[i].x;
+    tile[column + 1][row] = from[i].y;
+    tile[column + 2][row] = from[i].z;
+    tile[column + 3][row] = from[i].w;
+  }
+}
+
+template <u32 COUNT>
+__device__ static void take_floats(const float *from, float *to) {
+#pragma unroll
+  for (u32 i = 0; i < COUNT; i += 4) {
+    const float4 quad = *(const float4 *)(from + i);
+    to[i] = quad.x, to[i + 1] = quad.y, to[i + 2] = quad.z, to[i + 3] = quad.w;
+  }
+}
+
+template <class S>
+__global__ static void __launch_bounds__(S::threads)
     product_kernel(const float *w, u32 num_rows, u32 w_stride, const float *x, u32 x_stride,
                    u32 count, float *y, u32 y_stride) {
-  WF__SHARED(product_tiles, tiles);
-  const u32 first_row = blockIdx.x * TILE, first_vector = blockIdx.y * TILE;
-  const u32 load_row = threadIdx.x / 4, load_column = threadIdx.x % 4 * 4;
-  const u32 my_row = threadIdx.x % 16 * PER_THREAD, my_vector = threadIdx.x / 16 * PER_THREAD;
-  float sum[PER_THREAD][PER_THREAD] = {};
-  float4 next_w = load_quad(w, num_rows, w_stride, first_row + load_row, load_column, w_stride);
-  float4 next_x = load_quad(x, count, x_stride, first_vector + load_row, load_column, w_stride);
-  for (u32 k = 0; k < w_stride; k += DEPTH) {
-    __syncthreads();
-    put_quad(tiles.w, load_row, load_column, next_w);
-    put_quad(tiles.x, load_row, load_column, next_x);
-    __syncthreads();
-    next_w =
-        load_quad(w, num_rows, w_stride, first_row + load_row, k + DEPTH + load_column, w_stride);
-    next_x =
-        load_quad(x, count, x_stride, first_vector + load_row, k + DEPTH + load_column, w_stride);
+  WF__SHARED(typename S::tiles, tiles);
+  const u32 first_row = blockIdx.x * S::rows, first_vector = blockIdx.y * S::vectors;
+  const u32 my_row = threadIdx.x % (S::rows / S::my_rows) * S::my_rows,
+            my_vector = threadIdx.x / (S::rows / S::my_rows) * S::my_vectors;
+  float sum[S::my_vectors][S::my_rows] = {};
+  float4 next_w[S::ahead][S::row_quads], next_x[S::ahead][S::vector_quads];
+#define LOAD(a, k)                                                                           \
+  load_quads<S::row_quads, S::threads>(w, num_rows, w_stride, first_row, k, w_stride,        \
+                                       next_w[a]);                                           \
+  load_quads<S::vector_quads, S::threads>(x, count, x_stride, first_vector, k, w_stride,     \
+                                          next_x[a])
 #pragma unroll
-    for (u32 d = 0; d < DEPTH; d++) {
-      const float4 a = *(const float4 *)&tiles.w[d][my_row],
-                   b = *(const float4 *)&tiles.x[d][my_vector];
-      const float of_w[PER_THREAD] = {a.x, a.y, a.z, a.w}, of_x[PER_THREAD] = {b.x, b.y, b.z, b.w};
-#pragma unroll
-      for (int v = 0; v < PER_THREAD; v++)
-#pragma unroll
-        for (int r = 0; r < PER_THREAD; r++) sum[v][r] = fmaf(of_w[r], of_x[v], sum[v][r]);
-    }
+  for (u32 a = 0; a < S::ahead; a++) {
+    LOAD(a, a * DEPTH);
   }
-  for (int v = 0; v < PER_THREAD; v++) {
+  u32 buffer = 0;
+  for (u32 first = 0; first < w_stride; first += S::ahead * DEPTH)
+#pragma unroll
+    for (u32 a = 0; a < S::ahead; a++) {
+      const u32 k = first + a * DEPTH;
+      if (k >= w_stride) break;
+      put_quads<S::row_quads, S::threads>(tiles.w[buffer], next_w[a]);
+      put_quads<S::vector_quads, S::threads>(tiles.x[buffer], next_x[a]);
+      LOAD(a, k + S::ahead * DEPTH);
+      __syncthreads(); /* and all have done with the other buffer */
+#pragma unroll
+      for (u32 d = 0; d < DEPTH; d++) {
+        float of_w[S::my_rows], of_x[S::my_vectors];
+        take_floats<S::my_rows>(&tiles.w[buffer][d][my_row], of_w);
+        take_floats<S::my_vectors>(&tiles.x[buffer][d][my_vector], of_x);
+#pragma unroll
+        for (u32 v = 0; v < S::my_vectors; v++)
+#pragma unroll
+          for (u32 r = 0; r < S::my_rows; r++) sum[v][r] = fmaf(of_w[r], of_x[v], sum[v][r]);
+      }
+      buffer ^= 1;
+    }
+#undef LOAD
+  for (u32 v = 0; v < S::my_vectors; v++) {
     const u32 vector = first_vector + my_vector + v;
-    for (int r = 0; r < PER_THREAD; r++)
+    for (u32 r = 0; r < S::my_rows; r++)
       if (vector < count && first_row + my_row + r < num_rows)
         y[(u64)vector * y_stride + first_row + my_row + r] = sum[v][r];
   }
 }
 
+template <class S>
+static int launch_product(const float *w, u32 num_rows, u32 w_stride, const float *x, u32 x_stride,
+                          u32 count, float *y, u32 y_stride, void *stream) {
+  const dim3 grid((num_rows + S::rows - 1) / S::rows, (count + S::vectors - 1) / S::vectors);
+  return (int)WF__LAUNCH(product_kernel<S>, grid, S::threads, 0, stream, w, num_rows, w_stride, x,
+                         x_stride, count, y, y_stride);
+}
+
 int wf__rnn_product(const float *w, u32 num_rows, u32 w_stride, const float *x, u32 x_stride,
                     u32 count, float *y, u32 y_stride, void *stream) {
-  const dim3 grid((num_rows + TILE - 1) / TILE, (count + TILE - 1) / TILE);
-  return (int)WF__LAUNCH(product_kernel, grid, THREADS, 0, stream, w, num_rows, w_stride, x,
-                         x_stride, count, y, y_stride);
+  const u64 large_blocks = (u64)((num_rows + large_product::rows - 1) / large_product::rows) *
+                           ((count + large_product::vectors - 1) / large_product::vectors);
+  return large_blocks >= WF__LARGE_PRODUCT
+             ? launch_product<large_product>(w, num_rows, w_stride, x, x_stride, count, y, y_stride,
+                                             stream)
+             : launch_product<small_product>(w, num_rows, w_stride, x, x_stride, count, y, y_stride,
+                                             stream);
 }
 
 /* --- layers ------------------------------------------------------------------------------ */

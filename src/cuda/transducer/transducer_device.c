@@ -327,9 +327,9 @@ static wf_status reserve(wf__device_buffer *buffer, uint64_t bytes, wf_error *er
              : wf__device_reserve(buffer, bytes + bytes / 4 + 4, requests_text, err);
 }
 
-/* Of the log-probabilities, behind the bad logits. */
+/* Of the logits, behind what is found of each row. */
 static uint64_t logits_at(const struct request *r) {
-  return aligned(r->num_rows * sizeof(wf__bad_logit));
+  return aligned(r->num_rows * sizeof(wf__row_done));
 }
 
 /* Makes room for the requests, if they did not fit, and writes them again. */
@@ -530,7 +530,6 @@ static wf_status join(wf__transducer_group *g, const struct request *r, wf_error
   const struct wf__network *n = model->network;
   const uint32_t count = (uint32_t)r->num_rows;
   const wf__joiner_row *rows = g->transfer.data;
-  wf__bad_logit *bad = g->logits.data;
   float *logits = (float *)((char *)g->logits.data + logits_at(r));
   static const char what[] = "the transducer's joiner";
   if (count == 0) return WF_OK;
@@ -546,7 +545,7 @@ static wf_status join(wf__transducer_group *g, const struct request *r, wf_error
                                 .cut = g->cut,
                                 .logits = logits,
                                 .bias = weight(g, n->output_bias),
-                                .bad = bad,
+                                .rows_done = g->logits.data,
                                 .answers = g->answers};
   WF__CUDA_TRY(wf__transducer_answer(&work, g->stream), what);
   return WF_OK;

@@ -47,6 +47,16 @@ typedef struct wf__joiner_row {
 int wf__transducer_hidden(const wf__joiner_row *rows, uint32_t count, uint32_t stride,
                           const float *encoder, const float *predictor, int relu, float *x,
                           void *stream);
+/* What makes log-probabilities of logits: (logit - most) - log_sum. */
+typedef struct wf__softmax {
+  wf__bad_logit bad;
+  float most, log_sum;
+  float kth; /* no more than the most_tokens-th largest of the tokens' logits, without the blank */
+} wf__softmax;
+typedef struct wf__row_done {
+  wf__softmax tokens, durations;
+} wf__row_done;
+
 /* Logits without bias --> log-probabilities --> answers, which are in page-locked memory: of each
  * row those whose candidates can cost at most `beam` more than the best candidate or waiting token
  * of the search, and the blank's. */
@@ -56,7 +66,7 @@ typedef struct wf__answer_work {
   wf__score_cut cut;
   float *logits; /* [count][num_tokens + num_durations] */
   const float *bias;
-  wf__bad_logit *bad; /* [count] scratch */
+  wf__row_done *rows_done; /* [count] scratch */
   wf__answers answers;
 } wf__answer_work;
 int wf__transducer_answer(const wf__answer_work *work, void *stream);
