@@ -40,7 +40,7 @@ struct running {
   bool *scored; /* [num_groups] `wait` is due */
   bool *idle;   /* [num_groups] no lane has an utterance */
   size_t group;
-  size_t unscored; /* group whose lanes wait, but `score` is due; num_groups: none */
+  size_t unscored;      /* group whose lanes wait, but `score` is due; num_groups: none */
   struct share *shares; /* [num_members] of the team */
   uint64_t num_members; /* 0: no team */
   uint64_t target;      /* of num_run, when the round is done */
@@ -49,7 +49,7 @@ struct running {
   atomic_int num_asleep;
   pthread_mutex_t mutex;
   pthread_cond_t wake;
-  _Alignas(CACHE_LINE) atomic_uint_fast64_t num_run; /* items of all rounds */
+  _Alignas(CACHE_LINE) atomic_uint_fast64_t num_run;   /* items of all rounds */
   _Alignas(CACHE_LINE) atomic_uint_fast64_t num_ended; /* lanes of this round */
 };
 

@@ -112,8 +112,8 @@ static wf_status begin_groups(struct together *t, const uint32_t *order, wf_erro
     if (self->transducer_groups[g] == NULL)
       WF__TRY(
           wf__transducer_group_open(self->transducer_weights, &self->transducer_groups[g], err));
-    WF__TRY(wf__transducer_group_begin(self->transducer_groups[g], &cut, num_frames, count, self->stream,
-                                       err));
+    WF__TRY(wf__transducer_group_begin(self->transducer_groups[g], &cut, num_frames, count,
+                                       self->stream, err));
   }
   return WF_OK;
 }
@@ -123,8 +123,8 @@ static wf_status begin_groups(struct together *t, const uint32_t *order, wf_erro
 static size_t choose_lanes(const struct wf__cpu_backend *self, uint32_t count) {
   uint64_t most = FUNCTION_LANES;
   if (self->transducer_weights != NULL) {
-    uint64_t bytes = most_hypotheses(self) * wf__transducer_num_logits(self->transducer) *
-                     sizeof(float);
+    uint64_t bytes =
+        most_hypotheses(self) * wf__transducer_num_logits(self->transducer) * sizeof(float);
     most = MOST_ANSWER_BYTES / bytes;
     if (most < WF__TRANSDUCER_GROUPS) most = WF__TRANSDUCER_GROUPS;
     if (most > WF__TRANSDUCER_LANES) most = WF__TRANSDUCER_LANES;

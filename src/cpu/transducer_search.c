@@ -52,8 +52,8 @@ wf__transducer_arcs wf__transducer_look_at_arcs(const wf_graph *graph, const wf_
 
 wf_status wf__transducer_search_create(const wf_graph *graph, const wf_transducer *model,
                                        const wf_decoder_options *options,
-                                       const wf__transducer_arcs *arcs,
-                                       wf__transducer_search **out, wf_error *err) {
+                                       const wf__transducer_arcs *arcs, wf__transducer_search **out,
+                                       wf_error *err) {
   *out = NULL;
   wf__transducer_search *search = wf__calloc(1, sizeof *search);
   if (search == NULL) return wf__fail_memory(err, sizeof *search, "a search");

@@ -81,8 +81,8 @@ typedef struct wf__transducer_search {
 /* `arcs`: of the graph, if the model is on a device; borrowed. NULL: it is not. */
 wf_status wf__transducer_search_create(const wf_graph *graph, const wf_transducer *model,
                                        const wf_decoder_options *options,
-                                       const wf__transducer_arcs *arcs,
-                                       wf__transducer_search **out, wf_error *err);
+                                       const wf__transducer_arcs *arcs, wf__transducer_search **out,
+                                       wf_error *err);
 void wf__transducer_search_free(wf__transducer_search *search);
 /* Sets the scorer of the next utterance; NULL: none. */
 wf_status wf__transducer_search_set_scorer(wf__transducer_search *search, const wf_scorer *scorer,

@@ -49,7 +49,8 @@ wf_status wf__transducer_choose(wf__transducer_search *search, wf_error *err) {
   }
   search->records.size += size;
   search->path.num_tokens += size;
-  if (!in_order(search)) qsort(search->sources.data, size, sizeof *search->sources.data, compare_sources);
+  if (!in_order(search))
+    qsort(search->sources.data, size, sizeof *search->sources.data, compare_sources);
   search->sources.size = size < now->most ? size : now->most;
   search->path.num_expanded += search->sources.size;
   return WF_OK;
@@ -135,8 +136,8 @@ wf_status wf__transducer_request(wf__transducer_search *search, wf_error *err) {
       add_need(search, arcs, token, &search->needs.data[search->row_of.data[token->number]]);
   }
   return wf__predictions_request(&search->predictions, search->frame, search->numbers.data,
-                                 arcs != NULL ? search->needs.data : NULL,
-                                 best_waiting(search), search->numbers.size, err);
+                                 arcs != NULL ? search->needs.data : NULL, best_waiting(search),
+                                 search->numbers.size, err);
 }
 
 /* --- candidates -------------------------------------------------------------------------- */

@@ -52,9 +52,9 @@ typedef struct wf__predictions {
   const wf__row_need *needs; /* [count]; NULL: all scores are needed */
   float least_waiting;       /* with needs: the least cost of tokens that wait */
   size_t count;
-  WF__VEC(uint32_t) pending; /* those whose predictor has to run */
-  WF__VEC(int32_t) digits;   /* their tokens, as wf__predictor_batch has them */
-  float *logits;             /* [count][num_logits] */
+  WF__VEC(uint32_t) pending;  /* those whose predictor has to run */
+  WF__VEC(int32_t) digits;    /* their tokens, as wf__predictor_batch has them */
+  float *logits;              /* [count][num_logits] */
   const wf__answers *answers; /* instead, on a device: ... */
   uint64_t first_row;         /* ... from this row on */
   WF__VEC(wf__score_row) score_rows;

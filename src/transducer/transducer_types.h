@@ -41,7 +41,7 @@ typedef struct wf__answer_head {
 #endif
 typedef struct wf__answers {
   wf__answer_head *heads;
-  wf__score_entry *entries; /* [WF__ANSWER_ENTRIES] a row, by column */
+  wf__score_entry *entries;  /* [WF__ANSWER_ENTRIES] a row, by column */
   float *durations, *tokens; /* [num_durations] a row; [num_tokens] a row, of dense ones */
 } wf__answers;
 

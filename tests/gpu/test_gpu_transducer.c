@@ -184,8 +184,8 @@ static void check_needed(struct asking *a, const wf_transducer *model, const wf_
       longest[r] = fmaxf(longest[r], all[r][size + (size_t)d]);
       if (d > 0) of_blank = fmaxf(of_blank, all[r][size + (size_t)d]);
     }
-    least = fminf(least, needs[r].blank +
-                             acoustic_cost(all[r][model->blank] - cut.blank_penalty + of_blank));
+    least = fminf(
+        least, needs[r].blank + acoustic_cost(all[r][model->blank] - cut.blank_penalty + of_blank));
   }
   const int64_t frames[] = {a->scores.num_frames};
   wf__transducer_counts counts;
@@ -193,13 +193,13 @@ static void check_needed(struct asking *a, const wf_transducer *model, const wf_
   wf__predictions_init(&one.on_gpu, model, true);
   for (size_t i = 0; i < count; i++) {
     const uint32_t n = a->numbers[i];
-    assert_ok(n == 0 ? wf__predictions_start(&one.on_gpu, &one.numbers[i], &err)
-                     : wf__predictions_number(&one.on_gpu, a->contexts[i],
-                                              a->on_gpu.parents.data[n], a->on_gpu.tokens.data[n],
-                                              &one.numbers[i], &err));
+    assert_ok(n == 0
+                  ? wf__predictions_start(&one.on_gpu, &one.numbers[i], &err)
+                  : wf__predictions_number(&one.on_gpu, a->contexts[i], a->on_gpu.parents.data[n],
+                                           a->on_gpu.tokens.data[n], &one.numbers[i], &err));
     /* Parents first: they are not all among the contexts that are asked for. */
-    assert_ok(wf__predictions_request(&one.on_gpu, a->on_gpu.frame, &one.numbers[i], NULL, 0, 1,
-                                      &err));
+    assert_ok(
+        wf__predictions_request(&one.on_gpu, a->on_gpu.frame, &one.numbers[i], NULL, 0, 1, &err));
     assert_ok(wf__transducer_group_begin(alone, &cut, frames, 1, NULL, &err));
     wf__transducer_group_put(alone, 0, &a->scores, &one.on_gpu);
     assert_ok(wf__transducer_group_submit(alone, &counts, &err));
@@ -247,8 +247,7 @@ static void check_answers(struct asking *asking, const wf_transducer *model,
     asks[l] = begins || test_below(rng, 4) > 0;
     if (!asks[l]) continue;
     extend(a, rng, model);
-    assert_ok(
-        wf__predictions_request(on_cpu, frame, a->numbers, NULL, 0, a->num_contexts, &err));
+    assert_ok(wf__predictions_request(on_cpu, frame, a->numbers, NULL, 0, a->num_contexts, &err));
     assert_ok(
         wf__predictions_request(&a->on_gpu, frame, a->numbers, NULL, 0, a->num_contexts, &err));
     assert_ok(wf__predictions_answer(&on_cpu, 1, &a->work, &err));

@@ -10,84 +10,76 @@
 
 /* --- matrix product ---------------------------------------------------------------------- */
 
-enum { DEPTH = 16, QUADS = DEPTH / 4 }; /* columns at a time, in floats and in groups of four */
+/* Columns at a time, in floats and in groups of four; floats between rows in shared memory. */
+enum { DEPTH = 16, QUADS = DEPTH / 4, PITCH = DEPTH + 4 };
 #ifndef WF__LARGE_PRODUCT /* blocks from which large ones are better; a test makes it small */
 #define WF__LARGE_PRODUCT 200
 #endif
 
 /* A block computes ROWS rows of W by VECTORS vectors, each thread MY_ROWS by MY_VECTORS of them.
- * DEPTH columns at a time are in shared memory, transposed, while the next AHEAD times DEPTH are
- * on their way into registers. Small blocks are for products that large ones would not fill the
- * GPU with: there the latency of memory decides. All shapes give the same bits. */
-template <u32 ROWS, u32 VECTORS, u32 MY_ROWS, u32 MY_VECTORS, u32 AHEAD>
+ * DEPTH columns at a time are in shared memory, while the next AHEAD times DEPTH are on their way
+ * into registers. Small blocks are for products that large ones would not fill the GPU with: there
+ * the latency of memory decides. BLOCKS of them fit a multiprocessor. All shapes give the same
+ * bits. */
+template <u32 ROWS, u32 VECTORS, u32 MY_ROWS, u32 MY_VECTORS, u32 AHEAD, u32 BLOCKS>
 struct product_shape {
   static constexpr u32 rows = ROWS, vectors = VECTORS, my_rows = MY_ROWS, my_vectors = MY_VECTORS,
-                       ahead = AHEAD, threads = ROWS / MY_ROWS * (VECTORS / MY_VECTORS),
+                       ahead = AHEAD, blocks = BLOCKS, across = ROWS / MY_ROWS,
+                       threads = across * (VECTORS / MY_VECTORS),
                        row_quads = ROWS * QUADS / threads, vector_quads = VECTORS * QUADS / threads;
+  /* Rows are PITCH floats apart, so that eight of them are in different banks. */
   struct tiles {
-    float w[2][DEPTH][ROWS + 4], x[2][DEPTH][VECTORS + 4];
+    float w[2][ROWS * PITCH], x[2][VECTORS * PITCH];
   };
 };
-typedef product_shape<32, 32, 4, 4, 3> small_product;
-typedef product_shape<128, 64, 8, 8, 1> large_product;
+typedef product_shape<32, 32, 4, 4, 3, 8> small_product;
+typedef product_shape<128, 64, 8, 8, 1, 3> large_product;
 
-/* Four floats of row `row`, zeros beyond the matrix. */
-__device__ static float4 load_quad(const float *rows, u32 num_rows, u32 stride, u32 row, u32 column,
-                                   u32 depth) {
-  if (row >= num_rows || column >= depth) return make_float4(0, 0, 0, 0);
-  return __ldg((const float4 *)(rows + (u64)row * stride + column));
-}
-
-/* A thread's part of DEPTH columns, from column `column` on. */
+/* The quads of a tile that a thread moves. */
 template <u32 COUNT, u32 NUM_THREADS>
-__device__ static void load_quads(const float *rows, u32 num_rows, u32 stride, u32 first,
-                                  u32 column, u32 depth, float4 *to) {
-#pragma unroll
-  for (u32 i = 0; i < COUNT; i++) {
-    const u32 k = threadIdx.x + i * NUM_THREADS;
-    to[i] = load_quad(rows, num_rows, stride, first + k / QUADS, column + k % QUADS * 4, depth);
-  }
-}
+struct quads {
+  const float *from[COUNT]; /* NULL: beyond the matrix */
 
-template <u32 COUNT, u32 NUM_THREADS, u32 WIDTH>
-__device__ static void put_quads(float (*tile)[WIDTH], const float4 *from) {
+  __device__ quads(const float *rows, u32 num_rows, u32 stride, u32 first) {
 #pragma unroll
-  for (u32 i = 0; i < COUNT; i++) {
-    const u32 k = threadIdx.x + i * NUM_THREADS, row = k / QUADS, column = k % QUADS * 4;
-    tile[column][row] = from[i].x;
-    tile[column + 1][row] = from[i].y;
-    tile[column + 2][row] = from[i].z;
-    tile[column + 3][row] = from[i].w;
+    for (u32 i = 0; i < COUNT; i++) {
+      const u32 k = threadIdx.x + i * NUM_THREADS, row = first + k / QUADS;
+      from[i] = row < num_rows ? rows + (u64)row * stride + k % QUADS * 4 : nullptr;
+    }
   }
-}
-
-template <u32 COUNT>
-__device__ static void take_floats(const float *from, float *to) {
+  /* From column `column` on; zeros from `depth` on. */
+  __device__ void load(u32 column, u32 depth, float4 *to) const {
 #pragma unroll
-  for (u32 i = 0; i < COUNT; i += 4) {
-    const float4 quad = *(const float4 *)(from + i);
-    to[i] = quad.x, to[i + 1] = quad.y, to[i + 2] = quad.z, to[i + 3] = quad.w;
+    for (u32 i = 0; i < COUNT; i++) {
+      const bool there = from[i] != nullptr && column + threadIdx.x % QUADS * 4 < depth;
+      to[i] = there ? __ldg((const float4 *)(from[i] + column)) : make_float4(0, 0, 0, 0);
+    }
   }
-}
+  __device__ static void put(const float4 *values, float *tile) {
+#pragma unroll
+    for (u32 i = 0; i < COUNT; i++) {
+      const u32 k = threadIdx.x + i * NUM_THREADS;
+      *(float4 *)(tile + k / QUADS * PITCH + k % QUADS * 4) = values[i];
+    }
+  }
+};
 
 template <class S>
-__global__ static void __launch_bounds__(S::threads)
+__global__ static void __launch_bounds__(S::threads, S::blocks)
     product_kernel(const float *w, u32 num_rows, u32 w_stride, const float *x, u32 x_stride,
                    u32 count, float *y, u32 y_stride) {
   WF__SHARED(typename S::tiles, tiles);
   const u32 first_row = blockIdx.x * S::rows, first_vector = blockIdx.y * S::vectors;
-  const u32 my_row = threadIdx.x % (S::rows / S::my_rows) * S::my_rows,
-            my_vector = threadIdx.x / (S::rows / S::my_rows) * S::my_vectors;
+  const u32 my_row = threadIdx.x % S::across, my_vector = threadIdx.x / S::across;
+  const u32 vectors_apart = S::vectors / S::my_vectors;
+  const quads<S::row_quads, S::threads> of_rows(w, num_rows, w_stride, first_row);
+  const quads<S::vector_quads, S::threads> of_vectors(x, count, x_stride, first_vector);
   float sum[S::my_vectors][S::my_rows] = {};
   float4 next_w[S::ahead][S::row_quads], next_x[S::ahead][S::vector_quads];
-#define LOAD(a, k)                                                                           \
-  load_quads<S::row_quads, S::threads>(w, num_rows, w_stride, first_row, k, w_stride,        \
-                                       next_w[a]);                                           \
-  load_quads<S::vector_quads, S::threads>(x, count, x_stride, first_vector, k, w_stride,     \
-                                          next_x[a])
 #pragma unroll
   for (u32 a = 0; a < S::ahead; a++) {
-    LOAD(a, a * DEPTH);
+    of_rows.load(a * DEPTH, w_stride, next_w[a]);
+    of_vectors.load(a * DEPTH, w_stride, next_x[a]);
   }
   u32 buffer = 0;
   for (u32 first = 0; first < w_stride; first += S::ahead * DEPTH)
@@ -95,28 +87,38 @@ __global__ static void __launch_bounds__(S::threads)
     for (u32 a = 0; a < S::ahead; a++) {
       const u32 k = first + a * DEPTH;
       if (k >= w_stride) break;
-      put_quads<S::row_quads, S::threads>(tiles.w[buffer], next_w[a]);
-      put_quads<S::vector_quads, S::threads>(tiles.x[buffer], next_x[a]);
-      LOAD(a, k + S::ahead * DEPTH);
+      of_rows.put(next_w[a], tiles.w[buffer]);
+      of_vectors.put(next_x[a], tiles.x[buffer]);
+      of_rows.load(k + S::ahead * DEPTH, w_stride, next_w[a]);
+      of_vectors.load(k + S::ahead * DEPTH, w_stride, next_x[a]);
       __syncthreads(); /* and all have done with the other buffer */
 #pragma unroll
-      for (u32 d = 0; d < DEPTH; d++) {
-        float of_w[S::my_rows], of_x[S::my_vectors];
-        take_floats<S::my_rows>(&tiles.w[buffer][d][my_row], of_w);
-        take_floats<S::my_vectors>(&tiles.x[buffer][d][my_vector], of_x);
+      for (u32 d = 0; d < DEPTH; d += 4) {
+        float4 of_w[S::my_rows], of_x[S::my_vectors];
+#pragma unroll
+        for (u32 r = 0; r < S::my_rows; r++)
+          of_w[r] = *(const float4 *)&tiles.w[buffer][(my_row + r * S::across) * PITCH + d];
+#pragma unroll
+        for (u32 v = 0; v < S::my_vectors; v++)
+          of_x[v] = *(const float4 *)&tiles.x[buffer][(my_vector + v * vectors_apart) * PITCH + d];
 #pragma unroll
         for (u32 v = 0; v < S::my_vectors; v++)
 #pragma unroll
-          for (u32 r = 0; r < S::my_rows; r++) sum[v][r] = fmaf(of_w[r], of_x[v], sum[v][r]);
+          for (u32 r = 0; r < S::my_rows; r++) {
+            sum[v][r] = fmaf(of_w[r].x, of_x[v].x, sum[v][r]);
+            sum[v][r] = fmaf(of_w[r].y, of_x[v].y, sum[v][r]);
+            sum[v][r] = fmaf(of_w[r].z, of_x[v].z, sum[v][r]);
+            sum[v][r] = fmaf(of_w[r].w, of_x[v].w, sum[v][r]);
+          }
       }
       buffer ^= 1;
     }
-#undef LOAD
   for (u32 v = 0; v < S::my_vectors; v++) {
-    const u32 vector = first_vector + my_vector + v;
-    for (u32 r = 0; r < S::my_rows; r++)
-      if (vector < count && first_row + my_row + r < num_rows)
-        y[(u64)vector * y_stride + first_row + my_row + r] = sum[v][r];
+    const u32 vector = first_vector + my_vector + v * vectors_apart;
+    for (u32 r = 0; r < S::my_rows; r++) {
+      const u32 row = first_row + my_row + r * S::across;
+      if (vector < count && row < num_rows) y[(u64)vector * y_stride + row] = sum[v][r];
+    }
   }
 }
 
@@ -147,7 +149,7 @@ __global__ static void gather_kernel(const wf__rnn_rows r) {
     const u64 b = i / width, k = i % width;
     const wf__rnn_move move = r.moves[b];
     const float *to = r.states + move.to * r.state_floats + r.layer;
-    if (k < r.input_stride)
+    if (k < r.input_stride && r.inputs == nullptr)
       r.input[b * r.input_stride + k] = r.embedding != nullptr
                                             ? r.embedding[(u64)move.word * r.input_stride + k]
                                             : to[(int64_t)k - (int64_t)r.layer_floats];
@@ -218,11 +220,16 @@ int wf__rnn_gru_update(const wf__rnn_rows *r, const float *in, const float *bias
 }
 
 /* Gates reset, update, new. */
+__device__ static const float *input_gates(const wf__rnn_rows &r, u64 b) {
+  return r.inputs != nullptr ? r.inputs + (u64)r.moves[b].word * r.gates_stride
+                             : r.gates + b * r.gates_stride;
+}
+
 __global__ static void torch_gru_kernel(const wf__rnn_rows r, const float *bias_ih,
                                         const float *bias_hh) {
   FOR_ALL(i, (u64)r.count * r.stride) {
     const u64 b = i / r.stride, k = i % r.stride, n = r.stride;
-    const float *x = r.gates + b * r.gates_stride + k, *h = r.gates2 + b * r.gates_stride + k;
+    const float *x = input_gates(r, b) + k, *h = r.gates2 + b * r.gates_stride + k;
     const float reset = sigmoid((x[0] + bias_ih[k]) + (h[0] + bias_hh[k]));
     const float update = sigmoid((x[n] + bias_ih[n + k]) + (h[n] + bias_hh[n + k]));
     const float fresh =
@@ -241,7 +248,7 @@ __global__ static void torch_lstm_kernel(const wf__rnn_rows r, const float *bias
                                          const float *bias_hh) {
   FOR_ALL(i, (u64)r.count * r.stride) {
     const u64 b = i / r.stride, k = i % r.stride, n = r.stride;
-    const float *x = r.gates + b * r.gates_stride + k, *h = r.gates2 + b * r.gates_stride + k;
+    const float *x = input_gates(r, b) + k, *h = r.gates2 + b * r.gates_stride + k;
     float gate[4];
     for (int g = 0; g < 4; g++)
       gate[g] = (x[g * n] + bias_ih[g * n + k]) + (h[g * n] + bias_hh[g * n + k]);

@@ -1,7 +1,6 @@
-/* transducer_device.c - a transducer on a GPU (transducer/transducer_device.h): its weights, and
- * groups of searches whose requests are answered in one submission.
+/* transducer_device.c - a transducer on a GPU (transducer/transducer_device.h): groups of searches
+ * whose requests are answered in one submission.
  *
- *   weights    the network's memory as it is, so every pointer into it has its place here
  *   rows       [slot][width] the predictor's part; states of an LSTM have the same slots
  *   encoder    [frames of all lanes][width] the encoder's part
  *   transfer   page-locked and here: frames to load, moves, tokens, slots, rows of the joiner
@@ -14,9 +13,9 @@
 #include <string.h>
 
 #include "cuda/device/cuda_call.h"
-#include "cuda/device/gpu_profile.h"
 #include "cuda/rnn/rnn_kernels.h"
 #include "cuda/transducer/transducer_kernels.h"
+#include "cuda/transducer/transducer_weights.h"
 #include "decode/backend.h"
 #include "lm/rnn_device.h"
 #include "transducer/network.h"
@@ -37,13 +36,6 @@ enum {
 #define NONE UINT32_MAX
 static const char requests_text[] = "requests to the transducer";
 
-struct wf__transducer_weights {
-  wf_transducer *model;
-  int number; /* of the GPU */
-  wf__device_buffer memory;
-  wf_rnnlm *lstm; /* there; NULL: stateless */
-};
-
 typedef struct pinned_buffer {
   char *data;
   uint64_t bytes;
@@ -63,8 +55,8 @@ struct wf__transducer_group {
   wf__device_buffer rows, encoder, frames, raw, x, y, transfer, logits;
   pinned_buffer host_frames, host_transfer, host_answer;
   uint32_t max_slots;
-  uint64_t most_rows, most_contexts, most_answers;  /* rows and contexts that there is room for */
-  uint64_t slots_at, tokens_at, moves_at; /* in the transfer block; rows are first */
+  uint64_t most_rows, most_contexts, most_answers; /* rows and contexts that there is room for */
+  uint64_t slots_at, tokens_at, moves_at;          /* in the transfer block; rows are first */
   wf__answers answers;
   /* By lane: */
   WF__VEC(uint32_t) first_frame; /* of its rows in `encoder` */
@@ -75,70 +67,9 @@ struct wf__transducer_group {
   atomic_uint_fast32_t num_slots;
 };
 
-/* --- weights ----------------------------------------------------------------------------- */
-
-static wf_status send_weights(wf__transducer_weights *w, const char *name, wf_error *err) {
-  const struct wf__network *n = w->model->network;
-  static const char what[] = "the transducer";
-  WF__CUDA_TRY(cudaSetDevice(w->number), "choosing the GPU");
-  WF__TRY(wf__device_reserve(&w->memory, n->num_floats * sizeof(float), what, err));
-  WF__TRY(
-      wf__device_send(w->memory.data, n->memory, n->num_floats * sizeof(float), NULL, what, err));
-  return n->lstm != NULL ? wf_rnnlm_on_device(n->lstm, name, &w->lstm, err) : WF_OK;
-}
-
-wf_status wf__transducer_weights_send(const wf_transducer *model, const char *name,
-                                      wf__transducer_weights **out, wf_error *err) {
-  wf__devices devices;
-  wf__gpu_profile profile;
-  *out = NULL;
-  WF__TRY(wf__devices_parse(name, &devices, err));
-  if (model->network == NULL || devices.count != 1)
-    return wf__fail(err, WF_ERR_UNSUPPORTED,
-                    "device %s: a built-in transducer works on one GPU: cuda or cuda:N", name);
-  wf__transducer_weights *w = wf__calloc(1, sizeof *w);
-  if (w == NULL) return wf__fail_memory(err, sizeof *w, "a transducer");
-  w->model = wf_transducer_ref(model);
-  w->number = devices.numbers[0];
-  const int caller = wf__callers_device();
-  wf_status status = wf__gpu_profile_read(w->number, &profile, err);
-  if (status == WF_OK) status = send_weights(w, name, err);
-  wf__restore_device(caller);
-  if (status == WF_OK)
-    *out = w;
-  else
-    wf__transducer_weights_free(w);
-  return status;
-}
-
-void wf__transducer_weights_free(wf__transducer_weights *w) {
-  if (w == NULL) return;
-  const int caller = wf__callers_device();
-  cudaSetDevice(w->number);
-  cudaFree(w->memory.data);
-  (void)cudaGetLastError(); /* of cudaFree: all other errors have been reported */
-  wf__restore_device(caller);
-  wf_rnnlm_free(w->lstm);
-  wf_transducer_free(w->model);
-  free(w);
-}
-
-wf_status wf__transducer_weights_can_read(const wf__transducer_weights *w, const wf_scores *scores,
-                                          wf_error *err) {
-  struct cudaPointerAttributes attributes = {0};
-  if (!scores->on_device || scores->num_frames == 0) return WF_OK;
-  WF__CUDA_TRY(cudaPointerGetAttributes(&attributes, scores->data), "encoder outputs");
-  const bool there = attributes.type == cudaMemoryTypeManaged ||
-                     (attributes.type == cudaMemoryTypeDevice && attributes.device == w->number);
-  return there ? WF_OK
-               : wf__fail(err, WF_ERR_ARGUMENT,
-                          "the encoder outputs are not in the memory of GPU %d, which decodes",
-                          w->number);
-}
-
 /* The GPU address of `data` among the weights. */
 static const float *weight(const wf__transducer_group *g, const float *data) {
-  return (const float *)g->weights->memory.data + (data - g->weights->model->network->memory);
+  return wf__transducer_weight(g->weights, data);
 }
 
 /* --- groups ------------------------------------------------------------------------------ */
@@ -233,7 +164,7 @@ wf_status wf__transducer_group_begin(wf__transducer_group *g, const wf__score_cu
 static void write_request(wf__transducer_group *g, size_t lane) {
   wf__predictions *p = g->asking.data[lane];
   const uint64_t digits = (uint64_t)p->model->context_size, /* an LSTM has the moves' tokens */
-                 row = atomic_fetch_add(&g->num_rows, p->count),
+      row = atomic_fetch_add(&g->num_rows, p->count),
                  context = atomic_fetch_add(&g->num_contexts, p->pending.size);
   char *to = g->host_transfer.data;
   p->answers = &g->answers;
@@ -313,7 +244,7 @@ static uint64_t scratch_floats(const wf__transducer_group *g, const struct reque
   const struct wf__network *n = model->network;
   uint64_t frames = r->num_frames < FRAMES_AT_ONCE ? r->num_frames : FRAMES_AT_ONCE;
   uint64_t frame = n->encoder.stride > model->width ? n->encoder.stride : model->width;
-  uint64_t context = n->predictor.stride > n->conv.stride ? n->predictor.stride : n->conv.stride;
+  uint64_t context = n->predictor.stride;
   if (context < model->width) context = model->width;
   uint64_t most = frames * frame;
   if (r->num_contexts * context > most) most = r->num_contexts * context;
@@ -361,10 +292,8 @@ static wf_status make_room_for_answers(wf__transducer_group *g, uint64_t num_row
   const uint64_t rows = num_rows + num_rows / 4 + 16;
   if (num_rows <= g->most_answers) return WF_OK;
   const uint64_t entries_at = aligned(rows * sizeof(wf__answer_head)),
-                 durations_at =
-                     entries_at + rows * WF__ANSWER_ENTRIES * sizeof(wf__score_entry),
-                 tokens_at =
-                     durations_at + rows * (uint64_t)model->num_durations * sizeof(float);
+                 durations_at = entries_at + rows * WF__ANSWER_ENTRIES * sizeof(wf__score_entry),
+                 tokens_at = durations_at + rows * (uint64_t)model->num_durations * sizeof(float);
   g->most_answers = 0;
   WF__TRY(reserve_pinned(&g->host_answer,
                          tokens_at + rows * (uint64_t)model->num_tokens * sizeof(float), err));
@@ -384,10 +313,10 @@ static wf_status make_room(wf__transducer_group *g, const struct request *r, wf_
   WF__TRY(reserve(&g->frames, r->num_frames * sizeof(wf__encoder_frame), err));
   WF__TRY(make_room_for_requests(g, r, err));
   WF__TRY(make_room_for_answers(g, r->num_rows, err));
-  WF__TRY(reserve(&g->logits, logits_at(r) + r->num_rows *
-                                                wf__transducer_num_logits(g->weights->model) *
-                                                sizeof(float),
-                  err));
+  WF__TRY(reserve(
+      &g->logits,
+      logits_at(r) + r->num_rows * wf__transducer_num_logits(g->weights->model) * sizeof(float),
+      err));
   WF__TRY(reserve(&g->raw, r->raw_bytes, err));
   WF__TRY(reserve(&g->x, scratch, err));
   WF__TRY(reserve(&g->y, scratch, err));
@@ -429,8 +358,8 @@ static wf_status send_frames(wf__transducer_group *g, const struct request *r, w
   for (size_t i = 0; i < g->begins.size; i++)
     if (g->begins.data[i] != NULL)
       WF__TRY(put_frames(g, g->begins.data[i], g->first_frame.data[i], &frames, &raw_at, err));
-  WF__CUDA_TRY(cudaMemcpyAsync(g->frames.data, g->host_frames.data,
-                               r->num_frames * sizeof *frames, cudaMemcpyHostToDevice, g->stream),
+  WF__CUDA_TRY(cudaMemcpyAsync(g->frames.data, g->host_frames.data, r->num_frames * sizeof *frames,
+                               cudaMemcpyHostToDevice, g->stream),
                "encoder outputs");
   return WF_OK;
 }
@@ -447,9 +376,9 @@ static wf_status send_part(wf__transducer_group *g, uint64_t at, uint64_t bytes,
 static wf_status send_requests(wf__transducer_group *g, const struct request *r, wf_error *err) {
   const bool lstm = g->lstm != NULL;
   const uint64_t contexts = r->num_contexts, at = lstm ? g->moves_at : g->tokens_at,
-                 bytes = contexts * (lstm ? sizeof(wf__rnn_move)
-                                          : (uint64_t)g->weights->model->context_size *
-                                                sizeof(int32_t));
+                 bytes = contexts *
+                         (lstm ? sizeof(wf__rnn_move)
+                               : (uint64_t)g->weights->model->context_size * sizeof(int32_t));
   if (at + bytes <= AT_ONCE) return send_part(g, 0, at + bytes, err); /* calls take longer */
   WF__TRY(send_part(g, 0, r->num_rows * sizeof(wf__joiner_row), err));
   WF__TRY(send_part(g, g->slots_at, contexts * sizeof(uint32_t), err));
@@ -488,16 +417,11 @@ static int encode(wf__transducer_group *g, const struct request *r) {
 
 static int embed(wf__transducer_group *g, const struct request *r) {
   const struct wf__network *n = g->weights->model->network;
-  const uint32_t count = (uint32_t)r->num_contexts, stride = (uint32_t)n->predictor.stride;
   const int32_t *tokens = (const int32_t *)((const char *)g->transfer.data + g->tokens_at);
-  int code = wf__transducer_embed(tokens, count, (uint32_t)g->weights->model->context_size,
-                                  weight(g, n->embedding.data), (uint32_t)n->embedding.cols,
-                                  (uint32_t)n->embedding.stride, g->y.data,
-                                  (uint32_t)n->conv.stride, g->stream);
-  if (code == cudaSuccess) code = product(g, &n->conv, g->y.data, count, g->x.data, stride);
-  return code == cudaSuccess ? wf__transducer_relu(g->x.data, count, (uint32_t)n->conv.rows, stride,
-                                                   weight(g, n->conv_bias), g->stream)
-                             : code;
+  return wf__transducer_predict(
+      tokens, (uint32_t)r->num_contexts, (uint32_t)g->weights->model->context_size,
+      g->weights->places.data, (uint32_t)n->embedding.rows, weight(g, n->conv_bias),
+      (uint32_t)n->conv.rows, g->x.data, (uint32_t)n->predictor.stride, g->stream);
 }
 
 /* The predictor's outputs go to `x`, its part of the joiner to the slots. */

@@ -29,32 +29,38 @@ int wf__transducer_load(const wf__encoder_frame *frames, u32 count, u32 columns,
 
 /* --- the predictor ----------------------------------------------------------------------- */
 
-__global__ static void embed_kernel(const int32_t *tokens, u32 count, u32 context,
-                                    const float *embedding, u32 columns, u32 embedding_stride,
-                                    float *x, u32 stride) {
-  FOR_ALL(i, (u64)count * stride) {
-    const u64 b = i / stride;
-    const u32 k = (u32)(i % stride), place = k / columns;
-    x[i] = place < context
-               ? embedding[(u64)tokens[b * context + place] * embedding_stride + k % columns]
-               : 0;
-  }
-}
-int wf__transducer_embed(const int32_t *tokens, u32 count, u32 context, const float *embedding,
-                         u32 columns, u32 embedding_stride, float *x, u32 stride, void *stream) {
-  return LAUNCH(embed_kernel, (u64)count * stride, stream, tokens, count, context, embedding,
-                columns, embedding_stride, x, stride);
-}
-
-__global__ static void relu_kernel(float *y, u32 count, u32 num, u32 stride, const float *bias) {
+__global__ static void embed_kernel(u32 first, u32 count, u32 place, const float *embedding,
+                                    u32 columns, u32 embedding_stride, float *x, u32 stride) {
   FOR_ALL(i, (u64)count * stride) {
     const u32 k = (u32)(i % stride);
-    const float value = k < num ? y[i] + bias[k] : 0;
-    y[i] = value > 0 ? value : 0;
+    x[i] =
+        k / columns == place ? embedding[(first + i / stride) * embedding_stride + k % columns] : 0;
   }
 }
-int wf__transducer_relu(float *y, u32 count, u32 num, u32 stride, const float *bias, void *stream) {
-  return LAUNCH(relu_kernel, (u64)count * stride, stream, y, count, num, stride, bias);
+int wf__transducer_embed(u32 first, u32 count, u32 place, const float *embedding, u32 columns,
+                         u32 embedding_stride, float *x, u32 stride, void *stream) {
+  return LAUNCH(embed_kernel, (u64)count * stride, stream, first, count, place, embedding, columns,
+                embedding_stride, x, stride);
+}
+
+__global__ static void predict_kernel(const int32_t *tokens, u32 count, u32 context,
+                                      const float *places, u32 num_tokens, const float *bias,
+                                      u32 num, float *x, u32 stride) {
+  FOR_ALL(i, (u64)count * stride) {
+    const u64 b = i / stride;
+    const u32 k = (u32)(i % stride);
+    float sum = 0;
+    for (u32 place = 0; place < context; place++)
+      sum += places[((u64)place * num_tokens + (u64)tokens[b * context + place]) * stride + k];
+    sum += k < num ? bias[k] : 0;
+    x[i] = k < num && sum > 0 ? sum : 0;
+  }
+}
+int wf__transducer_predict(const int32_t *tokens, u32 count, u32 context, const float *places,
+                           u32 num_tokens, const float *bias, u32 num, float *x, u32 stride,
+                           void *stream) {
+  return LAUNCH(predict_kernel, (u64)count * stride, stream, tokens, count, context, places,
+                num_tokens, bias, num, x, stride);
 }
 
 __global__ static void store_kernel(const float *y, u32 count, u32 num, u32 stride,
@@ -116,8 +122,8 @@ __device__ static void for_row(const float *row, u32 begin, u32 end, const F &f)
   }
 }
 
-/* With K = most_tokens: of the largest values that each lane of the warp has seen, the K-th largest.
- * So at least K values are as large. */
+/* With K = most_tokens: of the largest values that each lane of the warp has seen, the K-th
+ * largest. So at least K values are as large. */
 __device__ static float kth_largest(float most, u32 k) {
   u32 rank = 0;
 #pragma unroll
@@ -208,9 +214,8 @@ __device__ static void answer(const wf__answer_work &w, u32 i) {
       const float value = log_prob(done.tokens, logit);
       const bool keep =
           k < w.num_tokens &&
-          (k == w.blank ||
-           (row.need.token < INFINITY &&
-            !(row.need.token + acoustic_cost(w.cut, value + longest_any) > limit)));
+          (k == w.blank || (row.need.token < INFINITY &&
+                            !(row.need.token + acoustic_cost(w.cut, value + longest_any) > limit)));
       const u32 kept = __ballot_sync(ALL_LANES, keep),
                 at = count + (u32)__popc(kept & ((1u << this_lane()) - 1));
       if (keep && at < WF__ANSWER_ENTRIES) entries[at] = {(int32_t)k, value};
@@ -218,7 +223,7 @@ __device__ static void answer(const wf__answer_work &w, u32 i) {
     });
     if (count > WF__ANSWER_ENTRIES)
       for_row<false>(logits, 0, w.num_tokens,
-              [&](u32 k, float logit) { tokens[k] = log_prob(done.tokens, logit); });
+                     [&](u32 k, float logit) { tokens[k] = log_prob(done.tokens, logit); });
     for (u32 d = this_lane(); d < w.num_durations; d += LANES)
       durations[d] = log_prob(done.durations, logits[w.num_tokens + d]);
   }

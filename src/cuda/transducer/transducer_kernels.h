@@ -25,13 +25,17 @@ typedef struct wf__encoder_frame {
 int wf__transducer_load(const wf__encoder_frame *frames, uint32_t count, uint32_t columns, float *x,
                         uint32_t stride, void *stream);
 
-/* x [count][stride]: the embeddings of `context` tokens, one after the other, then zeros. */
-int wf__transducer_embed(const int32_t *tokens, uint32_t count, uint32_t context,
-                         const float *embedding, uint32_t columns, uint32_t embedding_stride,
-                         float *x, uint32_t stride, void *stream);
-/* y [count][stride] = relu(y + bias), zeros from column `num` on. */
-int wf__transducer_relu(float *y, uint32_t count, uint32_t num, uint32_t stride, const float *bias,
-                        void *stream);
+/* x [count][stride]: the embedding of token first + i, as if it were in place `place` of a context
+ * and nothing in the others: zeros but there. */
+int wf__transducer_embed(uint32_t first, uint32_t count, uint32_t place, const float *embedding,
+                         uint32_t columns, uint32_t embedding_stride, float *x, uint32_t stride,
+                         void *stream);
+/* A stateless predictor: x [count][stride] = relu(bias + the sum, over the places of the context,
+ * of places[place][token]), zeros from column `num` on. `tokens`: [count][context]; places:
+ * [context][num_tokens][stride]. */
+int wf__transducer_predict(const int32_t *tokens, uint32_t count, uint32_t context,
+                           const float *places, uint32_t num_tokens, const float *bias,
+                           uint32_t num, float *x, uint32_t stride, void *stream);
 /* rows[to[i * step]] = y[i] + bias, zeros from column `num` on. */
 int wf__transducer_store(const float *y, uint32_t count, uint32_t num, uint32_t stride,
                          const float *bias, const uint32_t *to, uint32_t step, float *rows,
