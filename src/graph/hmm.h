@@ -39,6 +39,7 @@
 #include <stdatomic.h>
 
 #include "fst/fst.h"
+#include "fstops/device_batch.h"
 #include "graph/tally.h"
 
 enum { WF__HMM_MAX_WIDTH = 8 };
@@ -164,5 +165,9 @@ wf_status wf__hmm_expand(wf_hmm *hmm, const wf_fst *fst, int32_t num_disambig, i
  * self_loop_scale. Same as Kaldi's AddSelfLoops with reorder=true. */
 wf_status wf__hmm_add_loops(const wf_hmm *hmm, const wf_fst *fst, float self_loop_scale,
                             wf_fst **out, wf_error *err);
+/* The same loops as a table for a GPU. Free it with wf__hmm_loop_table_free, also on failure. */
+wf_status wf__hmm_loop_table(const wf_hmm *hmm, float self_loop_scale, wf__loop_table *out,
+                             wf_error *err);
+void wf__hmm_loop_table_free(wf__loop_table *table);
 
 #endif

@@ -248,7 +248,7 @@ static wf_status compose_sorted(const wf_fst *a, const wf__gpu_batch *b,
   return status;
 }
 
-wf_status wf__gpu_compose(const wf_fst *a, const wf__gpu_batch *b, const wf_compose_options *o,
+wf_status wf__gpu_batch_compose(const wf_fst *a, const wf__gpu_batch *b, const wf_compose_options *o,
                           wf__gpu_batch **out, wf_error *err) {
   wf__gpu_batch *by_label;
   *out = NULL;
