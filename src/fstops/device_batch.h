@@ -82,6 +82,24 @@ wf_status wf__gpu_batch_by_discovery(const wf__gpu_batch *batch, wf__gpu_batch *
 /* Like wf_epsilons_last. */
 wf_status wf__gpu_batch_epsilons_last(const wf__gpu_batch *batch, wf__gpu_batch **out,
                                       wf_error *err);
+/* How phones become HMM types, for wf__gpu_batch_expand. A window is packed: each phone takes
+ * `bits`, the last one the lowest. */
+typedef struct wf__window_rule {
+  int32_t width, central, bits, num_phones, num_disambig;
+  const int32_t *context_of; /* [num_phones + 1], like the next as in wf_hmm */
+  const bool *context_free;
+  uint64_t max_states;
+  bool connect;
+  /* Sets the types of new windows; 0: arcs with the window are dropped. Windows come in the order
+   * in which the CPU finds them. */
+  wf_status (*find_types)(void *user, const uint64_t *windows, uint64_t count, int32_t *types,
+                          wf_error *err);
+  int32_t (*num_types)(void *user); /* once all windows have types */
+  void *user;
+} wf__window_rule;
+/* Like wf__hmm_expand. Returns WF_ERR_UNSUPPORTED also if a label is out of range. */
+wf_status wf__gpu_batch_expand(const wf__gpu_batch *lg, const wf__window_rule *rule,
+                               wf__gpu_batch **out, wf_error *err);
 /* Replaces all input labels from `first` on by epsilon. */
 wf_status wf__gpu_batch_clear_labels(const wf__gpu_batch *batch, int32_t first, wf__gpu_batch **out,
                                      wf_error *err);

@@ -34,11 +34,12 @@ static wf_symbols *ref_symbols(const wf__slot *slot, int side) {
   return symbols != NULL ? wf_symbols_ref(symbols) : NULL;
 }
 
-/* Stores an fst that is on the GPU as the result of a step, with the input symbols of one slot and
- * the output symbols of another. */
+/* Stores an fst that is on the GPU as the result of a step, with the input symbols of one slot (or
+ * NULL) and the output symbols of another. */
 static void set_gpu(wf__step_runner *runner, wf__slot *slot, wf__gpu_batch *gpu, const wf__slot *in,
                     const wf__slot *out) {
-  wf__slot made = {.gpu = gpu, .symbols = {ref_symbols(in, 0), ref_symbols(out, 1)}};
+  wf__slot made = {.gpu = gpu,
+                   .symbols = {in != NULL ? ref_symbols(in, 0) : NULL, ref_symbols(out, 1)}};
   wf__slot_clear(slot);
   *slot = made;
   runner->made = slot;
@@ -56,6 +57,13 @@ wf_status wf__slot_fst(wf__slot *slot, wf_fst **out, wf_error *err) {
   wf__csr_free(&csr);
   *out = slot->fst;
   return status;
+}
+
+bool wf__slot_is_empty(const wf__slot *slot) {
+  wf_fst_batch_view view;
+  if (slot->fst != NULL) return wf_fst_get_view(slot->fst).num_states == 0;
+  wf__gpu_batch_view(slot->gpu, &view);
+  return view.num_states == 0;
 }
 
 static wf_status to_gpu(const wf__step_runner *runner, wf__slot *slot, wf_error *err) {
@@ -156,7 +164,7 @@ static wf_status try_gpu(wf__step_runner *runner, wf__slot *slot,
   if (status == WF_OK) status = operation->on_gpu(slot->gpu, user, &made, &own);
   *out_done = status == WF_OK;
   if (status == WF_OK) {
-    set_gpu(runner, slot, made, slot, slot);
+    set_gpu(runner, slot, made, operation->new_ilabels ? NULL : slot, slot);
   } else if (is_for_cpu(status)) {
     log_cpu(runner, own.message);
     return WF_OK;
@@ -198,7 +206,7 @@ static wf_status determinize_cpu(const wf_fst *in, const void *user, wf_fst **ou
 
 wf_status wf__slot_determinize(wf__step_runner *runner, wf__slot *slot, bool allow_nonfunctional,
                                int64_t max_states, wf_error *err) {
-  static const wf__slot_operation operation = {determinize_gpu, determinize_cpu};
+  static const wf__slot_operation operation = {determinize_gpu, determinize_cpu, false};
   wf_determinize_options o;
   wf_determinize_options_init(&o);
   o.rmepsilon = true;
@@ -217,7 +225,7 @@ static wf_status minimize_cpu(const wf_fst *in, const void *user, wf_fst **out, 
 
 wf_status wf__slot_minimize(wf__step_runner *runner, wf__slot *slot, bool push_weights,
                             wf_error *err) {
-  static const wf__slot_operation operation = {minimize_gpu, minimize_cpu};
+  static const wf__slot_operation operation = {minimize_gpu, minimize_cpu, false};
   wf_minimize_options o;
   wf_minimize_options_init(&o);
   o.push_weights = push_weights;
@@ -232,7 +240,7 @@ static wf_status push_cpu(const wf_fst *in, const void *user, wf_fst **out, wf_e
 }
 
 wf_status wf__slot_push(wf__step_runner *runner, wf__slot *slot, wf_error *err) {
-  static const wf__slot_operation operation = {NULL, push_cpu};
+  static const wf__slot_operation operation = {NULL, push_cpu, false};
   return wf__slot_apply(runner, slot, &operation, NULL, err);
 }
 
@@ -248,7 +256,7 @@ static wf_status epsilons_last_cpu(const wf_fst *in, const void *user, wf_fst **
 }
 
 wf_status wf__slot_epsilons_last(wf__step_runner *runner, wf__slot *slot, wf_error *err) {
-  static const wf__slot_operation operation = {epsilons_last_gpu, epsilons_last_cpu};
+  static const wf__slot_operation operation = {epsilons_last_gpu, epsilons_last_cpu, false};
   return wf__slot_apply(runner, slot, &operation, NULL, err);
 }
 
@@ -272,13 +280,6 @@ static wf_status compose_gpu(wf__step_runner *runner, const wf__slot *a, wf__slo
   wf_status status = wf__gpu_batch_by_discovery(composed, out, err);
   wf__gpu_batch_free(composed);
   return status;
-}
-
-static bool is_empty(const wf__slot *slot) {
-  wf_fst_batch_view view;
-  if (slot->fst != NULL) return wf_fst_get_view(slot->fst).num_states == 0;
-  wf__gpu_batch_view(slot->gpu, &view);
-  return view.num_states == 0;
 }
 
 static wf_status compose(wf__step_runner *runner, wf__slot *a, wf__slot *b,
@@ -314,7 +315,7 @@ wf_status wf__step_compose(wf__step_runner *runner, wf__slot *a, wf__slot *b,
   WF__TRY(compose(runner, a, b, how, out, err));
   wf__slot_clear(a);
   if (b != out) wf__slot_clear(b);
-  if (!is_empty(out)) return WF_OK;
+  if (!wf__slot_is_empty(out)) return WF_OK;
   wf__slot_clear(out);
   return wf__fail(err, WF_ERR_ARGUMENT,
                   "the result is empty: the lexicon covers no sentence of the grammar");

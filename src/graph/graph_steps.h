@@ -49,11 +49,14 @@ void wf__slot_clear(wf__slot *slot);
 /* The fst of a slot in host memory, which the slot keeps. Copies it from the GPU if need be. */
 wf_status wf__slot_fst(wf__slot *slot, wf_fst **out, wf_error *err);
 
+bool wf__slot_is_empty(const wf__slot *slot); /* whether the fst has no states */
+
 /* An operation that replaces the fst in a slot. */
 typedef struct wf__slot_operation {
   wf_status (*on_gpu)(const wf__gpu_batch *in, const void *user, wf__gpu_batch **out,
                       wf_error *err); /* NULL: there is none */
   wf_status (*on_cpu)(const wf_fst *in, const void *user, wf_fst **out, wf_error *err);
+  bool new_ilabels; /* the symbols of the input labels no longer apply */
 } wf__slot_operation;
 wf_status wf__slot_apply(wf__step_runner *runner, wf__slot *slot,
                          const wf__slot_operation *operation, const void *user, wf_error *err);

@@ -139,26 +139,29 @@ static wf_status make_lg(void *user, wf_error *err) {
 
 /* --- C and H ----------------------------------------------------------------------------- */
 
+static wf_status expand_gpu(const wf__gpu_batch *lg, const void *user, wf__gpu_batch **out,
+                            wf_error *err) {
+  struct build *build = *(struct build *const *)user;
+  return wf__hmm_expand_on_gpu(build->parts->hmm, lg, build->inputs.num_disambig,
+                               build->options.missing_hmm, (uint64_t)build->options.max_states,
+                               &build->dropped, out, err);
+}
+
 static wf_status expand_cpu(const wf_fst *lg, const void *user, wf_fst **out, wf_error *err) {
   struct build *build = *(struct build *const *)user;
-  wf_fst *clg;
-  WF__TRY(wf__hmm_expand(build->parts->hmm, lg, build->inputs.num_disambig,
-                         build->options.missing_hmm, (uint64_t)build->options.max_states,
-                         &build->dropped, &clg, err));
-  if (wf_fst_get_view(clg).num_states == 0) {
-    wf_fst_free(clg);
-    return wf__fail(
-        err, WF_ERR_ARGUMENT,
-        "the result is empty: every sentence needs a phone in a context that was left out");
-  }
-  *out = clg;
-  return WF_OK;
+  return wf__hmm_expand(build->parts->hmm, lg, build->inputs.num_disambig,
+                        build->options.missing_hmm, (uint64_t)build->options.max_states,
+                        &build->dropped, out, err);
 }
 
 static wf_status make_clg(void *user, wf_error *err) {
-  static const wf__slot_operation operation = {NULL, expand_cpu};
+  static const wf__slot_operation operation = {expand_gpu, expand_cpu, true};
   struct build *build = user;
-  return wf__slot_apply(&build->runner, &build->graph, &operation, &build, err);
+  WF__TRY(wf__slot_apply(&build->runner, &build->graph, &operation, &build, err));
+  if (!wf__slot_is_empty(&build->graph)) return WF_OK;
+  return wf__fail(
+      err, WF_ERR_ARGUMENT,
+      "the result is empty: every sentence needs a phone in a context that was left out");
 }
 
 static wf_status make_h(void *user, wf_error *err) {
@@ -242,8 +245,8 @@ static wf_status loops_cpu(const wf_fst *in, const void *user, wf_fst **out, wf_
 }
 
 static wf_status make_loops(void *user, wf_error *err) {
-  static const wf__slot_operation drop_disambig = {drop_disambig_gpu, drop_disambig_cpu},
-                                  add_loops = {loops_gpu, loops_cpu};
+  static const wf__slot_operation drop_disambig = {drop_disambig_gpu, drop_disambig_cpu, false},
+                                  add_loops = {loops_gpu, loops_cpu, false};
   struct build *build = user;
   WF__TRY(wf__slot_apply(&build->runner, &build->graph, &drop_disambig, build, err));
   return wf__slot_apply(&build->runner, &build->graph, &add_loops, build, err);
@@ -256,7 +259,7 @@ static wf_status emitting_only_cpu(const wf_fst *in, const void *user, wf_fst **
 }
 
 static wf_status make_emitting_only(void *user, wf_error *err) {
-  static const wf__slot_operation operation = {NULL, emitting_only_cpu};
+  static const wf__slot_operation operation = {NULL, emitting_only_cpu, false};
   struct build *build = user;
   return wf__slot_apply(&build->runner, &build->graph, &operation, build, err);
 }

@@ -71,6 +71,10 @@ wf_status wf__gpu_batch_epsilons_last(const wf__gpu_batch *batch, wf__gpu_batch 
                                       wf_error *err) {
   return no_device("cuda", err);
 }
+wf_status wf__gpu_batch_expand(const wf__gpu_batch *lg, const wf__window_rule *rule,
+                               wf__gpu_batch **out, wf_error *err) {
+  return no_device("cuda", err);
+}
 wf_status wf__gpu_batch_clear_labels(const wf__gpu_batch *batch, int32_t first, wf__gpu_batch **out,
                                      wf_error *err) {
   return no_device("cuda", err);
