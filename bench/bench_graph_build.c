@@ -1,5 +1,5 @@
-/* bench_graph_build.c - measures wf_hmm_graph_build, from a model, a lexicon and a language model to
- * the finished graph, on the CPU and on a GPU.
+/* bench_graph_build.c - measures wf_hmm_graph_build, from a model, a lexicon and a language model
+ * to the finished graph, on the CPU and on a GPU.
  *
  *     bench_graph_build FOLDER [--device=cuda] [--repeat=N]
  *

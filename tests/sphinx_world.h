@@ -11,13 +11,7 @@
 
 enum { A, B, SIL, NOISE, NUM_BASES };
 enum { INTERNAL, BEGIN, END, SINGLE, NUM_POSITIONS, NO_POSITION };
-enum {
-  NUM_SENONES = 7,
-  MAX_ROWS = 80,
-  MAX_STATES = 2,
-  NUM_WORDS = 3,
-  MAX_PRONS = 5
-};
+enum { NUM_SENONES = 7, MAX_ROWS = 80, MAX_STATES = 2, NUM_WORDS = 3, MAX_PRONS = 5 };
 static const char *const g_bases[] = {"A", "B", "SIL", "+N+"};
 static const char g_letters[] = "ibes";
 
@@ -188,7 +182,8 @@ static inline void mdef_binary(const struct world *world, struct bytes *out) {
 }
 
 /* `swap`: write in the other byte order. `spoil`: write a wrong checksum. */
-static inline void tmat_file(const struct world *world, bool swap, uint32_t spoil, struct bytes *out) {
+static inline void tmat_file(const struct world *world, bool swap, uint32_t spoil,
+                             struct bytes *out) {
   uint32_t words[256], sum = 0;
   size_t count = 0;
   words[count++] = 0x11223344;
@@ -210,8 +205,8 @@ static inline void tmat_file(const struct world *world, bool swap, uint32_t spoi
 
 static const char g_noisedict[] = "<s> SIL\n</s> SIL\n<sil> SIL\n## more\n[NOISE] +N+\n";
 
-static inline wf_status read_model(const struct bytes *mdef, const struct bytes *tmats, wf_hmm **out,
-                            wf_error *err) {
+static inline wf_status read_model(const struct bytes *mdef, const struct bytes *tmats,
+                                   wf_hmm **out, wf_error *err) {
   wf__input a, b, c;
   wf_error opened = {0};
   if (wf__input_from_memory(mdef->data, mdef->size, "mdef", &a, &opened) != WF_OK ||
@@ -289,7 +284,7 @@ static inline wf_fst *random_grammar(test_rng *rng) {
 }
 
 static inline wf_status build(const struct world *world, wf_hmm *hmm, const wf_lexicon *lexicon,
-                       const wf_fst *grammar, wf_hmm_graph_result *out, wf_error *err) {
+                              const wf_fst *grammar, wf_hmm_graph_result *out, wf_error *err) {
   wf_hmm_graph_parts parts;
   wf_hmm_graph_parts_init(&parts);
   parts.hmm = hmm;

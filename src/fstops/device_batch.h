@@ -73,8 +73,8 @@ wf_status wf__gpu_batch_gradients(const wf__gpu_batch *batch, size_t i, wf_gradi
 
 /* Composes a, in host memory, with the only fst of b, in canonical order. The options must have
  * been checked. */
-wf_status wf__gpu_batch_compose(const wf_fst *a, const wf__gpu_batch *b, const wf_compose_options *o,
-                          wf__gpu_batch **out, wf_error *err);
+wf_status wf__gpu_batch_compose(const wf_fst *a, const wf__gpu_batch *b,
+                                const wf_compose_options *o, wf__gpu_batch **out, wf_error *err);
 /* Numbers the states of a trimmed fst in the order in which a search from the start finds them,
  * which is OpenFst's order for a composition. */
 wf_status wf__gpu_batch_by_discovery(const wf__gpu_batch *batch, wf__gpu_batch **out,
@@ -106,7 +106,7 @@ wf_status wf__gpu_batch_clear_labels(const wf__gpu_batch *batch, int32_t first, 
 /* The self-loops of input labels 0 .. num_labels, as wf__hmm_add_loops adds them. */
 typedef struct wf__loop_table {
   uint64_t num_labels;
-  int32_t *loop; /* [num_labels + 1] the label of the self-loop; 0: none */
+  int32_t *loop;                   /* [num_labels + 1] the label of the self-loop; 0: none */
   float *loop_cost, *forward_cost; /* [num_labels + 1], one array; by the label of the self-loop */
 } wf__loop_table;
 /* Returns WF_ERR_UNSUPPORTED if a label is out of range. The result is trimmed. */

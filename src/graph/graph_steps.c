@@ -128,8 +128,10 @@ wf_status wf__step_run(wf__step_runner *runner, const wf__step *step, size_t i, 
   wf_status status = step->run(build, err);
   if (status != WF_OK) return wf__fail_prefix(err, status, "%s", step->stage);
   if (runner->step_fn == NULL) return WF_OK;
-  wf_graph_step report = {
-      .name = step->name, .file = step->file, .seconds = now_s() - begin, .peak_bytes = peak_bytes()};
+  wf_graph_step report = {.name = step->name,
+                          .file = step->file,
+                          .seconds = now_s() - begin,
+                          .peak_bytes = peak_bytes()};
   WF__TRY(look_at(runner->made, runner->copy_steps, &report, &fst, err));
   if (runner->step_fn(runner->step_user, &report, fst)) return WF_OK;
   return wf__fail(err, WF_ERR_CANCELLED, "cancelled after %s", step->stage);
@@ -144,8 +146,10 @@ static bool is_for_cpu(wf_status status) {
          status == WF_ERR_NOT_DETERMINIZABLE;
 }
 
-static void log_cpu(const wf__step_runner *runner, const char *why) {
-  wf__log(WF_LOG_INFO, "%s: on the CPU: %s", runner->stage, why);
+/* If there is no room, the user may want to know why it takes longer. */
+static void log_cpu(const wf__step_runner *runner, wf_status status, const char *why) {
+  const bool no_room = status == WF_ERR_MEMORY || status == WF_ERR_LIMIT;
+  wf__log(no_room ? WF_LOG_WARNING : WF_LOG_INFO, "%s: on the CPU: %s", runner->stage, why);
 }
 
 /* *out_done: the GPU has done it. */
@@ -156,7 +160,7 @@ static wf_status try_gpu(wf__step_runner *runner, wf__slot *slot,
   *out_done = false;
   if (runner->gpu == NULL) return WF_OK;
   if (operation->on_gpu == NULL) {
-    log_cpu(runner, "no GPU does that");
+    log_cpu(runner, WF_ERR_UNSUPPORTED, "no GPU does that");
     return WF_OK;
   }
   wf_error own = {0};
@@ -166,7 +170,7 @@ static wf_status try_gpu(wf__step_runner *runner, wf__slot *slot,
   if (status == WF_OK) {
     set_gpu(runner, slot, made, operation->new_ilabels ? NULL : slot, slot);
   } else if (is_for_cpu(status)) {
-    log_cpu(runner, own.message);
+    log_cpu(runner, status, own.message);
     return WF_OK;
   } else if (err != NULL) {
     *err = own;
@@ -268,8 +272,7 @@ static wf_status compose_gpu(wf__step_runner *runner, const wf__slot *a, wf__slo
   wf__gpu_batch *composed;
   wf_fst_batch_view view;
   *out = NULL;
-  if (how->phi_label != 0)
-    return wf__fail(err, WF_ERR_UNSUPPORTED, "no GPU follows failure arcs");
+  if (how->phi_label != 0) return wf__fail(err, WF_ERR_UNSUPPORTED, "no GPU follows failure arcs");
   WF__TRY(to_gpu(runner, b, err));
   WF__TRY(wf__gpu_batch_compose(a->fst, b->gpu, o, &composed, err));
   wf__gpu_batch_view(composed, &view);
@@ -302,7 +305,7 @@ static wf_status compose(wf__step_runner *runner, wf__slot *a, wf__slot *b,
       if (err != NULL) *err = own;
       return status;
     }
-    log_cpu(runner, own.message);
+    log_cpu(runner, status, own.message);
   }
   WF__TRY(wf__slot_fst(b, &second, err));
   WF__TRY(wf_compose(first, second, &o, &made, err));

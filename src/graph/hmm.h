@@ -160,8 +160,8 @@ enum { WF__MISSING_SUBSTITUTE, WF__MISSING_DROP, WF__MISSING_ERROR };
 wf_status wf__hmm_expand(wf_hmm *hmm, const wf_fst *fst, int32_t num_disambig, int missing,
                          uint64_t max_states, wf_tally *dropped, wf_fst **out, wf_error *err);
 
-/* The same with LG and the result in a GPU's memory. If it fails, `dropped` and hmm->substituted are
- * empty. */
+/* The same with LG and the result in a GPU's memory. If it fails, `dropped` and hmm->substituted
+ * are empty. */
 wf_status wf__hmm_expand_on_gpu(wf_hmm *hmm, const wf__gpu_batch *lg, int32_t num_disambig,
                                 int missing, uint64_t max_states, wf_tally *dropped,
                                 wf__gpu_batch **out, wf_error *err);

@@ -31,8 +31,8 @@ struct build {
   wf__step_runner runner;
   wf__lg inputs;
   wf_tally dropped;
-  int32_t *fillers;          /* their input labels in L */
-  wf__slot l, g, h, graph;   /* graph holds first LG, then CLG, then HCLG */
+  int32_t *fillers;        /* their input labels in L */
+  wf__slot l, g, h, graph; /* graph holds first LG, then CLG, then HCLG */
 };
 
 void wf_hmm_graph_result_free(wf_hmm_graph_result *result) {
@@ -224,9 +224,8 @@ static wf_status drop_disambig_cpu(const wf_fst *in, const void *user, wf_fst **
 
 /* The scale of self-loops' costs. */
 static float loop_scale(const struct build *build) {
-  return build->scale * (build->options.self_loop_scale >= 0
-                             ? build->options.self_loop_scale
-                             : build->parts->hmm->self_loop_scale);
+  return build->scale * (build->options.self_loop_scale >= 0 ? build->options.self_loop_scale
+                                                             : build->parts->hmm->self_loop_scale);
 }
 
 static wf_status loops_gpu(const wf__gpu_batch *in, const void *user, wf__gpu_batch **out,

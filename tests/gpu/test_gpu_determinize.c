@@ -414,19 +414,16 @@ static void test_small_failures(void **state) {
 int main(int argc, char **argv) {
   if (test_no_gpu_for_batches()) return 77;
   test_filter(argc, argv);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_random),
-                                     cmocka_unit_test(test_small_epsilons),
-                                     cmocka_unit_test(test_small_lexicons),
-                                     cmocka_unit_test(test_small_complete_graphs),
-                                     cmocka_unit_test(test_small_delays),
-                                     cmocka_unit_test(test_small_refusals),
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_small_random),   cmocka_unit_test(test_small_epsilons),
+      cmocka_unit_test(test_small_lexicons), cmocka_unit_test(test_small_complete_graphs),
+      cmocka_unit_test(test_small_delays),   cmocka_unit_test(test_small_refusals),
 #ifdef SIMT
-                                     cmocka_unit_test(test_small_failures),
+      cmocka_unit_test(test_small_failures),
 #endif
 #ifndef SIMT
-                                     cmocka_unit_test(test_large_limit),
+      cmocka_unit_test(test_large_limit),
 #endif
-                                     cmocka_unit_test(test_races),
-                                     cmocka_unit_test(test_large)};
+      cmocka_unit_test(test_races),          cmocka_unit_test(test_large)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -248,8 +248,8 @@ static wf_status compose_sorted(const wf_fst *a, const wf__gpu_batch *b,
   return status;
 }
 
-wf_status wf__gpu_batch_compose(const wf_fst *a, const wf__gpu_batch *b, const wf_compose_options *o,
-                          wf__gpu_batch **out, wf_error *err) {
+wf_status wf__gpu_batch_compose(const wf_fst *a, const wf__gpu_batch *b,
+                                const wf_compose_options *o, wf__gpu_batch **out, wf_error *err) {
   wf__gpu_batch *by_label;
   *out = NULL;
   if (wf_fst_get_view(a).start < 0 || b->start[0] < 0)

@@ -32,8 +32,7 @@ __global__ static void look_at_b_kernel(u64 num_states, u64 num_arcs, const u64 
     u64 begin = off[s], end = off[s + 1], first = begin;
     while (first < end && arcs[first].ilabel == 0) first++;
     tail[s] = first;
-    kind[s] =
-        (uint8_t)wf__epsilons_of(end - begin, first - begin, final_cost[s] != INFINITY);
+    kind[s] = (uint8_t)wf__epsilons_of(end - begin, first - begin, final_cost[s] != INFINITY);
   }
 }
 
@@ -50,9 +49,9 @@ int wf__sparse_look_at_b(u64 num_states, u64 num_arcs, const u64 *off, const wf_
                          u32 *flags, void *stream) {
   int code = LAUNCH(look_at_b_kernel, num_arcs + num_states, stream, num_states, num_arcs, off,
                     arcs, final_cost, labels, tail, kind, flags);
-  return code == 0 ? LAUNCH(unsorted_kernel, num_states * LANES, stream, num_states, off, arcs,
-                            flags)
-                   : code;
+  return code == 0
+             ? LAUNCH(unsorted_kernel, num_states * LANES, stream, num_states, off, arcs, flags)
+             : code;
 }
 
 /* --- the table --------------------------------------------------------------------------- */

@@ -90,8 +90,7 @@ static wf_status reserve(struct determinization *self, wf_error *err) {
   TAKE(c, self->scratch, s->slots, s->num_slots, "subsets");
   TAKE(c, self->scratch, s->final_key, room->subsets, "subsets");
   TAKE(c, self->scratch, s->final_element, room->subsets, "subsets");
-  if (s->ways.count != NULL)
-    TAKE(c, self->scratch, s->final_string, room->subsets, "subsets");
+  if (s->ways.count != NULL) TAKE(c, self->scratch, s->final_string, room->subsets, "subsets");
   TAKE(c, self->scratch, s->arc_off, room->subsets + 1, "arcs");
   TAKE(c, self->scratch, s->arcs, room->arcs, "arcs");
   TAKE(c, self->scratch, s->arc_owner, room->arcs, "arcs");
@@ -508,8 +507,7 @@ static wf_status write_result(struct determinization *self, const struct bases *
 /* --- entry point ------------------------------------------------------------------------- */
 
 /* Measures the labels, and counts the ways along epsilons if these are followed. */
-static wf_status look_at_labels(struct determinization *self, wf__gpu_blocks *ways,
-                                wf_error *err) {
+static wf_status look_at_labels(struct determinization *self, wf__gpu_blocks *ways, wf_error *err) {
   wf__gpu_blocks room = {.count = 0};
   uint32_t *on_device, found[2];
   TAKE(self->c, &room, on_device, 2, "labels");

@@ -173,8 +173,7 @@ __device__ static bool is_end(const wf__gpu_det_level &level, u64 key) {
 }
 /* The subset of an item. */
 __device__ static u64 subset_of(const wf__gpu_det_level &level, u64 key) {
-  return level.first_subset +
-         ((key & ~never_key(level)) >> (level.label_bits + level.state_bits));
+  return level.first_subset + ((key & ~never_key(level)) >> (level.label_bits + level.state_bits));
 }
 
 __global__ static void items_kernel(const wf__gpu_subsets s, const wf__gpu_det_level level) {

@@ -17,8 +17,7 @@ __device__ static u32 final_string_of(const wf__gpu_subsets &s, u64 q) {
 
 __global__ static void owed_kernel(const wf__gpu_subsets s, const wf__gpu_det_result r) {
   FOR_ALL(q, r.num_subsets) {
-    u32 fst = (u32)fst_of(s.f, s.state[s.off[q]]),
-        owed = final_string_of(s, q) != 0;
+    u32 fst = (u32)fst_of(s.f, s.state[s.off[q]]), owed = final_string_of(s, q) != 0;
     r.fst[q] = fst;
     r.order[q] = (u32)q;
     r.owed[q] = owed;

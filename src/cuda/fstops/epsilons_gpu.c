@@ -70,8 +70,7 @@ wf_status wf__gpu_ways_find(wf__gpu_context *c, wf__gpu_blocks *blocks, const wf
       return wf__fail(err, WF_ERR_UNSUPPORTED,
                       "a cycle of epsilons, or too many paths of them: only the CPU determinizes "
                       "that");
-    WF__TRY(
-        count_ways(c, f, out, count, before, scratch, bytes, on_device, flags, err));
+    WF__TRY(count_ways(c, f, out, count, before, scratch, bytes, on_device, flags, err));
   }
   return WF_OK;
 }

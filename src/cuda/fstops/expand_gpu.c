@@ -220,8 +220,10 @@ static wf_status put_phones(struct expanding *self, wf_error *err) {
   TAKE(self->c, self->scratch, context_of, count, "phones in context");
   TAKE(self->c, self->scratch, context_free, count, "phones in context");
   TAKE(self->c, self->scratch, on_device, 1, "phones in context");
-  WF__TRY(wf__ops_to_device(self->c, context_of, rule->context_of, count * sizeof *context_of, err));
-  WF__TRY(wf__ops_to_device(self->c, context_free, rule->context_free, count * sizeof *context_free, err));
+  WF__TRY(
+      wf__ops_to_device(self->c, context_of, rule->context_of, count * sizeof *context_of, err));
+  WF__TRY(wf__ops_to_device(self->c, context_free, rule->context_free, count * sizeof *context_free,
+                            err));
   WF__CUDA_TRY(cudaMemsetAsync(on_device, 0, sizeof bad, self->c->stream), "phones in context");
   self->e.context_of = context_of;
   self->e.context_free = context_free;

@@ -203,8 +203,7 @@ int wf__expand_insert(const wf__gpu_expansion *e, const wf__gpu_key_table *t, vo
 __global__ static void mark_kernel(const wf__gpu_expansion e, const wf__gpu_key_table t) {
   FOR_ALL(i, e.num_items + 1) {
     const bool has_key = i < e.num_items && e.item_key[i] != NO_KEY;
-    e.flags[i] =
-        has_key && t.number[e.item_slot[i]] == NONE && t.first[e.item_slot[i]] == (u32)i;
+    e.flags[i] = has_key && t.number[e.item_slot[i]] == NONE && t.first[e.item_slot[i]] == (u32)i;
   }
 }
 

@@ -18,7 +18,7 @@ extern "C" {
 typedef struct wf__gpu_key_table {
   uint64_t *keys; /* [num_slots], a power of two; all bits 1: free */
   uint64_t num_slots;
-  uint32_t *first;  /* [num_slots] the first item of this level that has the key; all bits 1: none */
+  uint32_t *first; /* [num_slots] the first item of this level that has the key; all bits 1: none */
   uint32_t *number; /* [num_slots] all bits 1: not numbered yet */
   uint64_t *list;   /* [num_slots / 2] the keys by number */
   uint64_t count;
@@ -26,19 +26,19 @@ typedef struct wf__gpu_key_table {
 
 enum { WF__EXPAND_MAX_WIDTH = 8 };
 typedef struct wf__gpu_expansion {
-  wf__gpu_fsts f; /* LG */
+  wf__gpu_fsts f;                                       /* LG */
   int32_t width, central, bits, num_phones, num_labels; /* num_labels: phones and symbols #k */
   int history_bits;
-  const int32_t *context_of;   /* [num_phones + 1] */
-  const bool *context_free;    /* [num_phones + 1] */
+  const int32_t *context_of; /* [num_phones + 1] */
+  const bool *context_free;  /* [num_phones + 1] */
   wf__gpu_key_table windows, states;
   const int32_t *types; /* by the number of the window; 0: arcs with it are dropped */
   int32_t num_types;    /* set for the last pass only */
   /* The states states.list[begin .. begin + num_level - 1], whose items are examined. */
   uint64_t begin, num_level, num_items;
-  uint64_t *item_off;  /* [num_level + 1] prefix sums of their items */
-  uint64_t *item_key;  /* [num_items] a key of an item; all bits 1: none */
-  uint32_t *item_slot; /* [num_items] the slot of its key */
+  uint64_t *item_off;      /* [num_level + 1] prefix sums of their items */
+  uint64_t *item_key;      /* [num_items] a key of an item; all bits 1: none */
+  uint32_t *item_slot;     /* [num_items] the slot of its key */
   uint32_t *flags, *ranks; /* [num_items + 1] */
 } wf__gpu_expansion;
 

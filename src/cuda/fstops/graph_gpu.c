@@ -57,9 +57,9 @@ static wf_status make_changed_arcs(wf__gpu_batch *batch, const void *user, wf__g
   WF__TRY(wf__gpu_batch_copy_states(from, &a, err));
   if (first == EPSILONS_LAST)
     return wf__gpu_epsilons_last(batch->context, &from->f, a.arcs, NULL, err);
-  WF__CUDA_TRY(wf__graph_clear_labels(from->f.arcs, from->f.num_arcs, first, a.arcs,
-                                      batch->context->stream),
-               "labels");
+  WF__CUDA_TRY(
+      wf__graph_clear_labels(from->f.arcs, from->f.num_arcs, first, a.arcs, batch->context->stream),
+      "labels");
   return WF_OK;
 }
 

@@ -108,8 +108,8 @@ __global__ static void discovery_write_kernel(const wf__gpu_discovery d, const u
   FOR_ALL(k, d.f.num_states) final_cost[k] = d.f.final_cost[d.order[k]];
 }
 
-int wf__discovery_write(const wf__gpu_discovery *d, const u32 *source, const u64 *off,
-                        wf_arc *arcs, float *final_cost, void *stream) {
+int wf__discovery_write(const wf__gpu_discovery *d, const u32 *source, const u64 *off, wf_arc *arcs,
+                        float *final_cost, void *stream) {
   return LAUNCH(discovery_write_kernel, d->f.num_arcs + d->f.num_states, stream, *d, source, off,
                 arcs, final_cost);
 }

@@ -50,16 +50,16 @@ typedef struct wf__gpu_loops {
   uint64_t num_labels;
   const int32_t *loop;                   /* as in wf__loop_table */
   const float *loop_cost, *forward_cost; /* as in wf__loop_table */
-  uint32_t *low, *high;     /* [num_states] least and largest loop that enters; begin with all bits
-                               1, and with 0 */
-  uint32_t *has_loop;       /* [num_states + 1] 1 if the state keeps a loop; the last is 0 */
-  uint32_t *loops_before;   /* [num_states + 1] prefix sums of has_loop */
-  uint32_t *goes, *place;   /* [num_arcs + 1] 1 if the arc goes to a copy, and prefix sums */
-  uint64_t num_goers;       /* arcs that go to copies */
-  uint64_t *keys, *sorted;  /* [num_goers] state << 32 | loop */
-  uint32_t *arc, *by_key;   /* [num_goers] */
+  uint32_t *low, *high;      /* [num_states] least and largest loop that enters; begin with all bits
+                                1, and with 0 */
+  uint32_t *has_loop;        /* [num_states + 1] 1 if the state keeps a loop; the last is 0 */
+  uint32_t *loops_before;    /* [num_states + 1] prefix sums of has_loop */
+  uint32_t *goes, *place;    /* [num_arcs + 1] 1 if the arc goes to a copy, and prefix sums */
+  uint64_t num_goers;        /* arcs that go to copies */
+  uint64_t *keys, *sorted;   /* [num_goers] state << 32 | loop */
+  uint32_t *arc, *by_key;    /* [num_goers] */
   uint32_t *is_first, *copy; /* [num_arcs + 1] 1 for the first arc of a copy; prefix sums of that */
-  uint32_t *target;         /* [num_arcs] copy of an arc that goes to one */
+  uint32_t *target;          /* [num_arcs] copy of an arc that goes to one */
   uint64_t num_copies;
   uint64_t *copy_key; /* [num_copies] */
   uint32_t *trouble;  /* 1: a label is out of range */

@@ -59,8 +59,8 @@ wf_status wf__gpu_batch_gradients(const wf__gpu_batch *batch, size_t i, wf_gradi
                                   double **out, uint64_t *out_count, wf_error *err) {
   return no_device("cuda", err);
 }
-wf_status wf__gpu_batch_compose(const wf_fst *a, const wf__gpu_batch *b, const wf_compose_options *o,
-                          wf__gpu_batch **out, wf_error *err) {
+wf_status wf__gpu_batch_compose(const wf_fst *a, const wf__gpu_batch *b,
+                                const wf_compose_options *o, wf__gpu_batch **out, wf_error *err) {
   return no_device("cuda", err);
 }
 wf_status wf__gpu_batch_by_discovery(const wf__gpu_batch *batch, wf__gpu_batch **out,
