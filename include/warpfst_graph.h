@@ -172,7 +172,7 @@ WF_API wf_status wf_epsilons_last(const wf_fst *fst, wf_fst **out, wf_error *err
   X(I64, max_states, 0, 0, 2147483647, "states", "fail when a step has more states; 0: 2^31 - 1") \
   X(STR, classes, 0, 0, 0, "<A>,<B>,..",                                                          \
     "words of the grammar that stand for words added at run time, such as <contact> or <unk> "    \
-    "(topology compact): see decode --add-words")                                                 \
+    "(topology compact or transducer): see decode --add-words")                                   \
   X(ENUM, check_words, 0, 0, 0, "warn|error|off",                                                 \
     "if a tenth or more of the LM's words are in the lexicon only in another case (upper or "     \
     "lower): log a warning, fail, or do nothing")                                                 \

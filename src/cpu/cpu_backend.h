@@ -65,6 +65,10 @@ wf_status wf__cpu_decode_transducer(struct wf__cpu_backend *self, const wf__batc
  * `order`: the utterances, longest first. */
 wf_status wf__cpu_decode_transducers(struct wf__cpu_backend *self, const wf__batch *batch,
                                      const uint32_t *order, uint32_t count, wf_error *err);
+/* transducer_scored_lanes.c: decodes utterances that share a scorer with batch operations, with a
+ * built-in model on the CPU. */
+wf_status wf__cpu_decode_scored_transducers(struct wf__cpu_backend *self, const wf__batch *batch,
+                                            const uint32_t *order, uint32_t count, wf_error *err);
 /* Frees searches and groups. */
 void wf__cpu_free_transducers(struct wf__cpu_backend *self);
 

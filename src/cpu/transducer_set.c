@@ -159,6 +159,8 @@ void wf__transducer_set_cut(wf__transducer_set *set, float cutoff) {
   else if (kept > 1)
     sort_few(tokens, kept);
   set->tokens.size = kept < set->most ? kept : set->most;
-  if (set->tokens.size == set->most) set->bound = tokens[set->most - 1].cost;
+  /* With fewer tokens, because the cutoff fell (words may cost less than 0), any may still enter.
+   */
+  set->bound = set->tokens.size == set->most ? tokens[set->most - 1].cost : INFINITY;
   fill_slots(set);
 }

@@ -225,8 +225,8 @@ static float least_acoustic(const wf__transducer_search *search, float loglike, 
 }
 
 static wf_status expand_arc(wf__transducer_search *search, const wf__transducer_source *source,
-                            const wf_arc *arc, uint32_t number, float loglike, float longest,
-                            const wf__score_row *row, wf_error *err) {
+                            const wf_arc *arc, uint32_t nextstate, uint32_t number, float loglike,
+                            float longest, const wf__score_row *row, wf_error *err) {
   const wf_transducer *model = search->model;
   int32_t column = search->graph->columns[arc->ilabel];
   bool blank = column == model->blank;
@@ -242,7 +242,7 @@ static wf_status expand_arc(wf__transducer_search *search, const wf__transducer_
   }
   if (!(cost + least <= limit)) return WF_OK;
   wf__transducer_token token = {.loglike = loglike,
-                                .state = arc->nextstate,
+                                .state = nextstate,
                                 .arc = number,
                                 .prev = source->number,
                                 .predictor = source->token.predictor,
@@ -273,7 +273,8 @@ static wf_status expand_entries(wf__transducer_search *search, const wf__transdu
     for (uint32_t a = find_label(run, label); a < run->end; a++) {
       const wf_arc *arc = run->arcs + (a - run->first);
       if (arc->ilabel != label) break;
-      WF__TRY(expand_arc(search, source, arc, a, entry.loglike, longest, row, err));
+      WF__TRY(expand_arc(search, source, arc, arc->nextstate + run->shift, a, entry.loglike,
+                         longest, row, err));
     }
   }
   return WF_OK;
@@ -301,7 +302,8 @@ static wf_status expand_few(wf__transducer_search *search, const wf__transducer_
     if (only_blank && !is_blank(search, arc)) continue;
     const wf__score_entry *entry = find_entry(row, search->graph->columns[arc->ilabel]);
     if (entry != NULL)
-      WF__TRY(expand_arc(search, source, arc, a, entry->loglike, longest, row, err));
+      WF__TRY(expand_arc(search, source, arc, arc->nextstate + run->shift, a, entry->loglike,
+                         longest, row, err));
   }
   return WF_OK;
 }
@@ -339,8 +341,8 @@ static wf_status expand_source(wf__transducer_search *search, const wf__transduc
   for (uint32_t a = run.first; a < run.end && status == WF_OK; a++) {
     const wf_arc *arc = run.arcs + (a - run.first);
     if (only_blank && !is_blank(search, arc)) continue;
-    status = expand_arc(search, source, arc, a, loglikes[search->graph->columns[arc->ilabel]],
-                        longest, row, err);
+    status = expand_arc(search, source, arc, arc->nextstate + run.shift, a,
+                        loglikes[search->graph->columns[arc->ilabel]], longest, row, err);
   }
   if (some) WF__TRY(spread(search, row, true, err));
   return status;
@@ -376,7 +378,7 @@ wf_status wf__transducer_expand(wf__transducer_search *search, wf_error *err) {
   float cutoff = search->options.greedy ? FLT_MAX : search->cutoff;
   if (search->keeps_lattice) wf__transducer_lattice_end_step(search, cutoff);
   if (status == WF_OK) status = cut(search, cutoff, err);
-  return status == WF_OK ? wf__transducer_close(search, &search->next, cutoff, err) : status;
+  return status == WF_OK ? wf__transducer_begin_closure(search, false, cutoff, err) : status;
 }
 
 /* --- epsilon arcs ------------------------------------------------------------------------ */
@@ -403,10 +405,10 @@ static bool has_epsilons(const wf_graph *graph, uint32_t state) {
 }
 
 static wf_status relax(wf__transducer_search *search, wf__transducer_set *set,
-                       const wf__transducer_source *source, uint32_t a, float cutoff,
-                       uint32_t round, wf_error *err) {
+                       const wf__transducer_source *source, uint32_t a, wf_error *err) {
   wf_arc arc = wf__graph_arc(search->graph, a);
   float cost = source->token.cost + arc.weight;
+  const float cutoff = search->cutoff;
   uint64_t context = source->token.context;
   uint32_t to;
   if (arc.olabel != 0) cost -= search->options.word_score;
@@ -417,7 +419,7 @@ static wf_status relax(wf__transducer_search *search, wf__transducer_set *set,
   if (cost > cutoff || cost == INFINITY) return WF_OK;
   WF__TRY(wf__transducer_set_find(set, arc.nextstate, source->token.predictor, context, &to, err));
   wf__transducer_token *token = &set->tokens.data[to];
-  bool queued = token->round == round; /* then its cost is from this round */
+  bool queued = token->round == search->round; /* then its cost is from this round */
   if (!(queued ? cost < token->cost : cost < token->cost - search->epsilon_slack)) return WF_OK;
   *token = source->token;
   token->cost = cost;
@@ -425,31 +427,50 @@ static wf_status relax(wf__transducer_search *search, wf__transducer_set *set,
   token->state = arc.nextstate;
   token->arc = a;
   token->prev = source->number;
-  token->round = round;
+  token->round = search->round;
   token->context = context;
   return queued || !has_epsilons(search->graph, arc.nextstate)
              ? WF_OK
              : wf__vec_push(&search->frontier, to, "tokens", err);
 }
 
-wf_status wf__transducer_close(wf__transducer_search *search, wf__transducer_set *set, float cutoff,
-                               wf_error *err) {
+wf_status wf__transducer_begin_closure(wf__transducer_search *search, bool first, float cutoff,
+                                       wf_error *err) {
   const wf_graph *graph = search->graph;
+  wf__transducer_set *set = first ? &search->now : &search->next;
+  search->stage = WF__TRANSDUCER_CLOSURE;
+  search->closes_first = first;
+  search->cutoff = cutoff;
+  search->round = 0;
+  search->has_requested = false;
   search->frontier.size = 0;
   for (uint64_t i = 0; i < set->tokens.size && graph->has_epsilons; i++) {
     set->tokens.data[i].round = 0;
     if (has_epsilons(graph, set->tokens.data[i].state))
       WF__TRY(wf__vec_push(&search->frontier, (uint32_t)i, "tokens", err));
   }
-  for (uint32_t round = 1; search->frontier.size > 0; round++) {
-    if (round > set->tokens.size) return wf__fail_cycle(err);
-    WF__TRY(take_frontier(search, set, err));
-    for (uint64_t i = 0; i < search->sources.size; i++) {
-      const wf__transducer_source source = search->sources.data[i];
-      wf__arc_run run = wf__epsilon_run(graph, source.token.state);
-      for (uint32_t a = run.first; a < run.end; a++)
-        WF__TRY(relax(search, set, &source, a, cutoff, round, err));
-    }
+  return WF_OK;
+}
+
+static wf_status relax_frontier(wf__transducer_search *search, wf__transducer_set *set,
+                                wf_error *err) {
+  if (++search->round > set->tokens.size) return wf__fail_cycle(err);
+  WF__TRY(take_frontier(search, set, err));
+  for (uint64_t i = 0; i < search->sources.size; i++) {
+    const wf__transducer_source source = search->sources.data[i];
+    wf__arc_run run = wf__epsilon_run(search->graph, source.token.state);
+    for (uint32_t a = run.first; a < run.end; a++) WF__TRY(relax(search, set, &source, a, err));
+  }
+  return WF_OK;
+}
+
+wf_status wf__transducer_close(wf__transducer_search *search, wf_error *err) {
+  wf__transducer_set *set = search->closes_first ? &search->now : &search->next;
+  while (search->frontier.size > 0) {
+    if (!search->has_requested) WF__TRY(wf__transducer_request_epsilons(search, set, err));
+    search->has_requested = search->scorer_waits;
+    if (search->scorer_waits) return WF_OK;
+    WF__TRY(relax_frontier(search, set, err));
   }
   return WF_OK;
 }

@@ -11,7 +11,8 @@ enum {
 
 struct channel {
   wf__transducer_search *search; /* NULL: the utterance has not begun */
-  wf_scorer *scorer;             /* of utterances that begin; NULL: none */
+  wf_scorer *scorer;             /* of the utterance; NULL: none */
+  const wf_graph *graph;
 };
 
 static wf_status channel_open(void *self, void **out, wf_error *err) {
@@ -20,7 +21,9 @@ static wf_status channel_open(void *self, void **out, wf_error *err) {
     return wf__fail(err, WF_ERR_UNSUPPORTED,
                     "streams with a transducer need a decoder with device cpu");
   struct channel *channel = *out = wf__calloc(1, sizeof *channel);
-  return channel != NULL ? WF_OK : wf__fail_memory(err, sizeof *channel, "a stream");
+  if (channel == NULL) return wf__fail_memory(err, sizeof *channel, "a stream");
+  channel->graph = ((const struct wf__cpu_backend *)self)->graph;
+  return WF_OK;
 }
 
 /* An idle stream keeps no memory. */
@@ -41,19 +44,21 @@ static void channel_close(void *self, void *opaque) {
 static wf_status set_scorer(void *self, void *opaque, const wf_scorer *scorer, const wf_word *words,
                             size_t num_words, wf_error *err) {
   struct channel *channel = opaque;
-  if (channel->search != NULL && channel->search->num_frames > 0 && scorer != channel->scorer)
-    return wf__fail(err, WF_ERR_UNSUPPORTED,
-                    "with a transducer, a scorer is for a whole utterance: set it before the first "
-                    "chunk");
+  const bool begun = channel->search != NULL && channel->search->num_frames > 0;
+  if (begun && scorer != channel->scorer)
+    WF__TRY(wf__transducer_replace_scorer(channel->search, scorer, words, num_words, err));
   wf_scorer *old = channel->scorer;
   channel->scorer = wf_scorer_ref(scorer);
   wf_scorer_free(old);
-  channel_reset(self, channel);
+  if (!begun) channel_reset(self, channel);
   return WF_OK;
 }
 
-static wf_status set_graph(void *self, void *channel, const wf_graph *graph, wf_error *err) {
-  return WF_OK; /* it is the decoder's */
+static wf_status set_graph(void *self, void *opaque, const wf_graph *graph, wf_error *err) {
+  struct channel *channel = opaque;
+  channel->graph = graph;
+  channel_reset(self, channel);
+  return WF_OK;
 }
 
 static uint64_t channel_bytes(const void *self, const void *opaque) {
@@ -70,6 +75,7 @@ static wf_status prepare(void *opaque, void *opaque_channel, wf_error *err) {
   WF__TRY(wf__transducer_search_create(self->graph, self->transducer, &self->options, NULL,
                                        &channel->search, err));
   channel->search->predictions.most_floats = MOST_FLOATS;
+  wf__transducer_search_set_graph(channel->search, channel->graph);
   wf_status status = wf__transducer_search_set_scorer(channel->search, channel->scorer, err);
   if (status == WF_OK) status = wf__transducer_search_begin(channel->search, err);
   if (status != WF_OK) channel_reset(opaque, channel);

@@ -40,7 +40,8 @@ static wf_status make_labels(const struct build *build, int32_t num_disambig, wf
                              wf_error *err) {
   int32_t num_tokens;
   WF__TRY(wf_token_labels(build->inputs.lexicon->table, num_disambig, out, &num_tokens, err));
-  return wf__lg_add_class_labels(&build->inputs, num_tokens + num_disambig + 1, *out, err);
+  return wf__lg_add_class_labels(&build->inputs, build->options.topology == WF__TOPOLOGY_TRANSDUCER,
+                                 num_tokens + num_disambig + 1, *out, err);
 }
 
 /* --- the steps --------------------------------------------------------------------------- */

@@ -5,7 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include "decode_tasks.h"
-#include "random_tensors.h"
+#include "random_transducers.h"
 #include "transducer/transducer_device.h"
 #include "transducer_graphs.h"
 #ifdef FAKE_CUDA
@@ -15,87 +15,6 @@
 static wf_error err;
 
 enum { MOST_FRAMES = 12, NUM_WORDS = 5 };
-
-/* --- random models ----------------------------------------------------------------------- */
-
-typedef struct shape {
-  int num_tokens, num_durations, context_size, num_layers; /* no layers: stateless */
-  size_t embed, predictor, joiner, encoder;
-  bool padded; /* an embedding for places before the start */
-} shape;
-
-static shape random_shape(test_rng *rng, uint64_t seed) {
-  shape s = {.num_tokens = 3 + (int)test_below(rng, 40),
-             .num_layers = (int)(seed % 3),
-             .embed = 3 + test_below(rng, 20),
-             .predictor = 4 + test_below(rng, 30),
-             .joiner = 4 + test_below(rng, 40),
-             .encoder = 3 + test_below(rng, 30)};
-  if (s.num_layers == 0) s.context_size = 1 + (int)test_below(rng, 3);
-  if (seed / 3 % 2 == 1) s.num_durations = 2 + (int)test_below(rng, 4);
-  s.padded = s.num_durations == 0 && test_below(rng, 2) == 0;
-  return s;
-}
-
-static void scale_last(tensors *all, size_t count, float factor) {
-  for (size_t i = all->num_floats - count; i < all->num_floats; i++) all->floats[i] *= factor;
-}
-
-static wf_transducer *random_model(test_rng *rng, const shape *s) {
-  static char path[512];
-  char name[64];
-  wf_transducer *model;
-  wf_transducer_options options;
-  tensors all = {.header = "{", .header_size = 1};
-  const size_t outputs = (size_t)(s->num_tokens + s->num_durations);
-  add_tensor(&all, rng, "pred.emb.weight", (size_t)s->num_tokens + s->padded, s->embed);
-  if (s->num_layers == 0) {
-    add_tensor(&all, rng, "pred.conv.weight", s->predictor, (size_t)s->context_size * s->embed);
-    scale_last(&all, s->predictor * (size_t)s->context_size * s->embed, 4);
-    if (test_below(rng, 2)) add_tensor(&all, rng, "pred.conv.bias", s->predictor, 0);
-  }
-  for (int l = 0; l < s->num_layers; l++) {
-    static const char *const kinds[] = {"weight_ih", "weight_hh", "bias_ih", "bias_hh"};
-    for (int i = 0; i < 4; i++) {
-      snprintf(name, sizeof name, "pred.lstm.%s_l%d", kinds[i], l);
-      add_tensor(&all, rng, name, 4 * s->predictor,
-                 i > 1              ? 0
-                 : i == 0 && l == 0 ? s->embed
-                                    : s->predictor);
-    }
-  }
-  add_tensor(&all, rng, "joiner.enc.weight", s->joiner, s->encoder);
-  scale_last(&all, s->joiner * s->encoder, 3);
-  if (test_below(rng, 2)) add_tensor(&all, rng, "joiner.enc.bias", s->joiner, 0);
-  add_tensor(&all, rng, "joiner.pred.weight", s->joiner, s->predictor);
-  scale_last(&all, s->joiner * s->predictor, 4);
-  if (test_below(rng, 2)) add_tensor(&all, rng, "joiner.pred.bias", s->joiner, 0);
-  add_tensor(&all, rng, "joiner.out.weight", outputs, s->joiner);
-  scale_last(&all, outputs * s->joiner, 6);
-  if (test_below(rng, 2)) add_tensor(&all, rng, "joiner.out.bias", outputs, 0);
-  snprintf(path, sizeof path, "%s.safetensors", test_temp_path("transducer"));
-  write_tensors(&all, path);
-  wf_transducer_options_init(&options);
-  options.activation = 1 + (int)test_below(rng, 2);
-  assert_ok(wf_transducer_open(path, &options, &model, &err));
-  return model;
-}
-
-/* Encoder outputs of any dtype, with a stride. The caller frees `data`. */
-static wf_scores random_outputs(test_rng *rng, const wf_transducer *model, int64_t num_frames) {
-  static const wf_dtype dtypes[] = {WF_FLOAT32, WF_FLOAT16, WF_BFLOAT16};
-  const int32_t columns = model->encoder_size, stride = columns + (int32_t)test_below(rng, 3);
-  const wf_dtype dtype = dtypes[test_below(rng, 3)];
-  char *data = malloc((size_t)(num_frames * stride + 1) * test_score_size(dtype));
-  assert_non_null(data);
-  for (int64_t i = 0; i < num_frames * stride; i++)
-    test_put_score(data, i, 4 * test_unit(rng) - 2, dtype);
-  return (wf_scores){.data = data,
-                     .num_frames = num_frames,
-                     .num_columns = columns,
-                     .stride = stride,
-                     .dtype = dtype};
-}
 
 /* --- log-probabilities ------------------------------------------------------------------- */
 
@@ -314,8 +233,8 @@ static void test_small_log_probs(void **unused) {
   uint64_t num_left_out = 0;
   for (uint64_t seed = 0; seed < test_seeds(60); seed++) {
     test_rng rng = {seed + 1};
-    const shape s = random_shape(&rng, seed);
-    wf_transducer *model = random_model(&rng, &s);
+    const transducer_shape s = random_transducer_shape(&rng, seed);
+    wf_transducer *model = random_transducer(&rng, &s);
     wf__transducer_weights *weights;
     wf__transducer_group *group, *alone;
     struct asking asking[LANES] = {0};
@@ -325,7 +244,8 @@ static void test_small_log_probs(void **unused) {
     assert_ok(wf__transducer_group_open(weights, &alone, &err));
     for (int l = 0; l < LANES; l++) {
       num_frames[l] = MOST_FRAMES;
-      asking[l].scores = random_outputs(&rng, model, 1 + (int64_t)test_below(&rng, MOST_FRAMES));
+      asking[l].scores =
+          random_encoder_outputs(&rng, model, 1 + (int64_t)test_below(&rng, MOST_FRAMES));
       wf__predictions_init(&asking[l].on_cpu, model, false);
       wf__predictions_init(&asking[l].on_gpu, model, true);
       assert_ok(
@@ -374,8 +294,8 @@ static wf_fst *tokens_graph(int num_tokens) {
 
 static void make_task(struct task *task, uint64_t seed) {
   test_rng rng = {seed * 577 + 5};
-  const shape s = random_shape(&rng, seed);
-  task->model = random_model(&rng, &s);
+  const transducer_shape s = random_transducer_shape(&rng, seed);
+  task->model = random_transducer(&rng, &s);
   wf_fst *fst = seed % 2 == 0 ? tokens_graph(s.num_tokens)
                               : test_transducer_graph(&rng, s.num_tokens, NUM_WORDS,
                                                       2 + (int)test_below(&rng, 5));
@@ -393,7 +313,7 @@ static void make_task(struct task *task, uint64_t seed) {
   task->options.num_threads = 1 + (int32_t)(seed % 3);
   for (int u = 0; u < UTTERANCES; u++)
     task->scores[u] =
-        random_outputs(&rng, task->model, (int64_t)test_below(&rng, u % 9 == 0 ? 30 : 8));
+        random_encoder_outputs(&rng, task->model, (int64_t)test_below(&rng, u % 9 == 0 ? 30 : 8));
 }
 
 static void free_task(struct task *task) {

@@ -471,7 +471,7 @@ static wf_status join(wf__transducer_group *g, const struct request *r, wf_error
                                 .bias = weight(g, n->output_bias),
                                 .rows_done = g->logits.data,
                                 .answers = g->answers};
-  WF__CUDA_TRY(wf__transducer_answer(&work, g->stream), what);
+  WF__CUDA_TRY(wf__transducer_select(&work, g->stream), what);
   return WF_OK;
 }
 

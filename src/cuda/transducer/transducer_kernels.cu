@@ -246,7 +246,7 @@ __global__ static void answer_kernel(const wf__answer_work w) {
     for (u32 i = first + warp; i < end; i += THREADS / LANES) answer(w, i);
   }
 }
-int wf__transducer_answer(const wf__answer_work *work, void *stream) {
+int wf__transducer_select(const wf__answer_work *work, void *stream) {
   const u32 blocks = work->count < MAX_BLOCKS ? work->count : MAX_BLOCKS;
   return (int)WF__LAUNCH(answer_kernel, blocks, THREADS, 0, stream, *work);
 }

@@ -73,7 +73,7 @@ typedef struct wf__answer_work {
   wf__row_done *rows_done; /* [count] scratch */
   wf__answers answers;
 } wf__answer_work;
-int wf__transducer_answer(const wf__answer_work *work, void *stream);
+int wf__transducer_select(const wf__answer_work *work, void *stream);
 
 #ifdef __cplusplus
 }
