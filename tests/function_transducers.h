@@ -83,12 +83,12 @@ static inline const float *log_probs(void *user, int64_t t, const int *history, 
   for (size_t i = 0; i < l->num_rows; i++)
     if (l->keys[i] == key) return l->rows[i];
   uint32_t number;
-  const float *scores = NULL;
+  const wf__score_row *scores = NULL;
   context = wf__context_start(transducer);
   assert_ok(wf__predictions_start(&l->predictions, &number, &err));
   for (int i = 0;; i++) {
     wf__predictions *one = &l->predictions;
-    assert_ok(wf__predictions_request(one, t, &number, 1, &err));
+    assert_ok(wf__predictions_request(one, t, &number, NULL, 0, 1, &err));
     assert_ok(wf__predictions_answer(&one, 1, &l->work, &err));
     assert_ok(wf__predictions_take(one, &scores, &err));
     if (i == size) break;
@@ -98,7 +98,7 @@ static inline const float *log_probs(void *user, int64_t t, const int *history, 
   size_t bytes = wf__transducer_num_logits(transducer) * sizeof(float);
   assert_true(l->num_rows < 4096);
   l->rows[l->num_rows] = malloc(bytes);
-  memcpy(l->rows[l->num_rows], scores, bytes);
+  memcpy(l->rows[l->num_rows], scores->tokens, bytes);
   l->keys[l->num_rows] = key;
   return l->rows[l->num_rows++];
 }

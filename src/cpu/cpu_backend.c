@@ -63,6 +63,8 @@ wf_status wf__cpu_open_transducer(const wf_graph *graph, const wf_transducer *mo
       wf__calloc(self->num_transducer_searches, sizeof *self->transducer_searches);
   wf_status status = WF_OK;
   if (self->transducer_searches == NULL) status = wf__fail_memory(err, sizeof *self, "a decoder");
+  if (on_gpu)
+    self->transducer_arcs = wf__transducer_look_at_arcs(graph, model, options->word_score);
   if (status == WF_OK && on_gpu)
     status = wf__transducer_weights_send(model, options->device, &self->transducer_weights, err);
   if (status != WF_OK) {

@@ -7,7 +7,7 @@
 #include "cpu/transducer_search.h"
 #include "transducer/transducer_device.h"
 
-enum { WF__TRANSDUCER_LANES = 512, WF__TRANSDUCER_GROUPS = 2 };
+enum { WF__TRANSDUCER_LANES = 512, WF__TRANSDUCER_GROUPS = 3 };
 
 struct wf__cpu_backend {
   const wf_graph *graph;
@@ -20,6 +20,7 @@ struct wf__cpu_backend {
   wf__transducer_search **transducer_searches; /* of threads, or of lanes; made on first use */
   size_t num_transducer_searches;
   wf__transducer_weights *transducer_weights; /* on a GPU; NULL: the CPU computes */
+  wf__transducer_arcs transducer_arcs;        /* of `graph`, with a GPU */
   wf__transducer_group *transducer_groups[WF__TRANSDUCER_GROUPS];
   wf_transducer_stats transducer_stats;
   void *stream; /* of the caller's scores on a GPU */

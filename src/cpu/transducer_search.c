@@ -9,6 +9,7 @@
 #include "decode/trace.h"
 
 #define NONE UINT32_MAX
+#define MOST_WEIGHT 1e4f /* beyond, the roundings of sums of costs are not known well enough */
 
 /* The label of each column: the smallest, if there are several. */
 static wf_status find_labels(wf__transducer_search *search, wf_error *err) {
@@ -22,18 +23,47 @@ static wf_status find_labels(wf__transducer_search *search, wf_error *err) {
   return WF_OK;
 }
 
+wf__transducer_arcs wf__transducer_look_at_arcs(const wf_graph *graph, const wf_transducer *model,
+                                                float word_score) {
+  wf__transducer_arcs found = {.by_label = true, .least_weight = INFINITY, .num_olabels = 1};
+  float most_weight = -INFINITY;
+  int32_t num_tokens = 0; /* of arcs, but the blank */
+  for (int32_t label = 2; label < graph->num_labels; label++)
+    if (graph->columns[label] <= graph->columns[label - 1]) found.by_label = false;
+  for (uint64_t s = 0; s < graph->view.num_states; s++) {
+    const wf__state_index *index = &graph->index[s];
+    for (uint32_t a = index->first_arc; a < index[1].first_arc; a++) {
+      const wf_arc *arc = &graph->view.arcs[a];
+      if (arc->olabel >= found.num_olabels) found.num_olabels = arc->olabel + 1;
+      if (a >= index->first_epsilon) continue;
+      if (a > index->first_arc && arc->ilabel < arc[-1].ilabel) found.by_label = false;
+      if (graph->columns[arc->ilabel] == model->blank) continue;
+      const float weight = arc->olabel != 0 ? arc->weight - word_score : arc->weight;
+      found.least_weight = fminf(found.least_weight, weight);
+      most_weight = fmaxf(most_weight, weight);
+      num_tokens += a == index->first_arc || arc->ilabel != arc[-1].ilabel;
+    }
+  }
+  found.all_alike = found.by_label && graph->view.num_states == 1 && !graph->has_epsilons &&
+                    num_tokens + 1 == model->num_tokens && most_weight == found.least_weight;
+  if (fabsf(found.least_weight) > MOST_WEIGHT) found.least_weight = -INFINITY;
+  return found;
+}
+
 wf_status wf__transducer_search_create(const wf_graph *graph, const wf_transducer *model,
-                                       const wf_decoder_options *options, bool on_device,
-                                       wf__transducer_search **out, wf_error *err) {
+                                       const wf_decoder_options *options,
+                                       const wf__transducer_arcs *arcs, wf__transducer_search **out,
+                                       wf_error *err) {
   *out = NULL;
   wf__transducer_search *search = wf__calloc(1, sizeof *search);
   if (search == NULL) return wf__fail_memory(err, sizeof *search, "a search");
   search->graph = graph;
   search->model = model;
+  search->arcs = arcs;
   search->options = *options;
   search->num_waiting = model->num_durations > 0 ? (uint32_t)model->num_durations : 2;
   search->epsilon_slack = wf__epsilon_slack(graph, options, false);
-  wf__predictions_init(&search->predictions, model, on_device);
+  wf__predictions_init(&search->predictions, model, arcs != NULL);
   uint64_t most = options->greedy ? 1 : (uint64_t)options->max_hypotheses;
   search->waiting = wf__calloc(search->num_waiting, sizeof *search->waiting);
   wf_status status = search->waiting != NULL ? WF_OK : wf__fail_memory(err, 64, "a search");
@@ -66,6 +96,8 @@ void wf__transducer_search_free(wf__transducer_search *search) {
   wf__vec_free(&search->sources);
   wf__vec_free(&search->row_of);
   wf__vec_free(&search->numbers);
+  wf__vec_free(&search->needs);
+  wf__vec_free(&search->loglikes);
   wf__vec_free(&search->frontier);
   wf__vec_free(&search->used);
   wf__vec_free(&search->live);
@@ -95,6 +127,13 @@ uint64_t wf__transducer_search_bytes(const wf__transducer_search *search) {
          history->links.cap * (sizeof *history->links.data + sizeof(float));
 }
 
+static float least_word(const wf_scorer *scorer, int32_t num_olabels) {
+  float least = 0;
+  for (int32_t word = 1; word < num_olabels && scorer != NULL; word++)
+    least = fminf(least, wf__scorer_least(scorer, word));
+  return least;
+}
+
 void wf__transducer_search_set_graph(wf__transducer_search *search, const wf_graph *graph) {
   search->graph = graph;
 }
@@ -102,6 +141,8 @@ void wf__transducer_search_set_graph(wf__transducer_search *search, const wf_gra
 wf_status wf__transducer_search_set_scorer(wf__transducer_search *search, const wf_scorer *scorer,
                                            wf_error *err) {
   search->epsilon_slack = wf__epsilon_slack(search->graph, &search->options, scorer != NULL);
+  if (search->arcs != NULL && scorer != search->scoring.scorer)
+    search->least_word = least_word(scorer, search->arcs->num_olabels);
   if (scorer != search->scoring.scorer) search->joined = false;
   return wf__scoring_set(&search->scoring, scorer, err);
 }
@@ -109,6 +150,7 @@ wf_status wf__transducer_search_set_scorer(wf__transducer_search *search, const 
 wf_status wf__transducer_search_join_scorer(wf__transducer_search *search,
                                             const wf__transducer_search *first, wf_error *err) {
   search->joined = true;
+  search->least_word = first->least_word;
   return wf__scoring_join(&search->scoring, &first->scoring, err);
 }
 

@@ -26,6 +26,16 @@ typedef struct wf__transducer_source {
   uint32_t number; /* its record, or its number in the set */
 } wf__transducer_source;
 
+/* What a decoder knows of its graph's emitting arcs, so that a device can leave out scores. */
+typedef struct wf__transducer_arcs {
+  bool by_label;       /* arcs of every state are in order of their columns, one label each */
+  bool all_alike;      /* there is one state, and its arcs with a token have one weight */
+  float least_weight;  /* of an arc with a token, less its word_score; -infinity: not known */
+  int32_t num_olabels; /* one more than the largest */
+} wf__transducer_arcs;
+wf__transducer_arcs wf__transducer_look_at_arcs(const wf_graph *graph, const wf_transducer *model,
+                                                float word_score);
+
 /* Where a search stands. */
 typedef enum wf__transducer_stage {
   WF__TRANSDUCER_BETWEEN, /* steps */
@@ -36,6 +46,8 @@ typedef enum wf__transducer_stage {
 typedef struct wf__transducer_search {
   const wf_graph *graph;
   const wf_transducer *model;
+  const wf__transducer_arcs *arcs; /* NULL: all scores are there */
+  float least_word;                /* the least that the scorer adds for any word, or for none */
   wf_decoder_options options;
   float epsilon_slack;
   wf__predictions predictions;
@@ -47,6 +59,8 @@ typedef struct wf__transducer_search {
   WF__VEC(wf__transducer_source) sources;
   WF__VEC(uint32_t) row_of;  /* by context number: its row of the joiner's; NONE: it has none */
   WF__VEC(uint32_t) numbers; /* context number of each row */
+  WF__VEC(wf__row_need) needs;
+  WF__VEC(float) loglikes; /* [num_tokens] scratch: of a row of which only some are there */
   WF__VEC(uint32_t) frontier;
   WF__VEC(uint32_t *) used;  /* scratch: context numbers of all tokens */
   wf__context_vec live;      /* scratch: scorer contexts in use */
@@ -65,7 +79,7 @@ typedef struct wf__transducer_search {
   float cutoff;                 /* of the step, and of the closure */
   float best_cost;              /* of the step */
   wf__transducer_source greedy; /* the best candidate of a greedy step, and its row */
-  const float *greedy_row;
+  const wf__score_row *greedy_row;
   bool ended;         /* the last tokens are in `now` */
   bool keeps_lattice; /* lattice_beam > 0 */
   wf__transducer_lattice lattice;
@@ -78,9 +92,11 @@ typedef struct wf__transducer_search {
   wf__path path;               /* the result; `loglikes` and `steps` of each consuming arc */
 } wf__transducer_search;
 
+/* `arcs`: of the graph, if the model is on a device; borrowed. NULL: it is not. */
 wf_status wf__transducer_search_create(const wf_graph *graph, const wf_transducer *model,
-                                       const wf_decoder_options *options, bool on_device,
-                                       wf__transducer_search **out, wf_error *err);
+                                       const wf_decoder_options *options,
+                                       const wf__transducer_arcs *arcs, wf__transducer_search **out,
+                                       wf_error *err);
 void wf__transducer_search_free(wf__transducer_search *search);
 /* Sets the graph of the next utterance: that of create, or that graph with added words. Before the
  * scorer. */

@@ -73,7 +73,7 @@ static wf_status prepare(void *opaque, void *opaque_channel, wf_error *err) {
   const struct wf__cpu_backend *self = opaque;
   struct channel *channel = opaque_channel;
   if (channel->search != NULL) return WF_OK;
-  WF__TRY(wf__transducer_search_create(self->graph, self->transducer, &self->options, false,
+  WF__TRY(wf__transducer_search_create(self->graph, self->transducer, &self->options, NULL,
                                        &channel->search, err));
   channel->search->predictions.most_floats = MOST_FLOATS;
   wf__transducer_search_set_graph(channel->search, channel->graph);
