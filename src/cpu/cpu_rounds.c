@@ -234,8 +234,10 @@ static void refill(struct running *r, const uint32_t *order, uint32_t count, uin
 static wf_status run(struct running *r, const uint32_t *order, uint32_t count, wf_error *err) {
   const wf__rounds *rounds = r->rounds;
   uint32_t next = 0, num_done = 0, told = 0;
-  for (size_t i = 0; i < rounds->num_lanes; i++)
+  for (size_t i = 0; i < rounds->num_lanes; i++) {
     r->lanes[i] = (struct lane){.utterance = order[next++], .begins = true};
+    num_done += r->lanes[i].utterance == NONE;
+  }
   for (; num_done < count; r->group = (r->group + 1) % rounds->num_groups) {
     if (r->idle[r->group]) continue; /* the last utterances are in the other groups */
     WF__TRY(do_round(r, &num_done, err));

@@ -1,11 +1,15 @@
-/* transducer_streams.c - streams with a transducer. Each has a search of its own. */
+/* transducer_streams.c - streams with a transducer. Each has a search of its own. With GPUs, each
+ * stream is on one of them, and the chunks of a batch are searched together, as in
+ * transducer_lanes.c. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "cpu/cpu_rounds.h"
 #include "cpu/cpu_streams.h"
 #include "cpu/transducer_search.h"
 
 enum {
+  NONE = UINT32_MAX,
   MOST_FLOATS = 1 << 18, /* of a stream's predictor contexts that are not in use */
   COLLECT = 4096         /* records after which they are collected */
 };
@@ -14,30 +18,35 @@ struct channel {
   wf__transducer_search *search; /* NULL: the utterance has not begun */
   wf_scorer *scorer;             /* of the utterance; NULL: none */
   const wf_graph *graph;
+  size_t gpu;
 };
 
-static wf_status channel_open(void *self, void **out, wf_error *err) {
-  *out = NULL;
-  if (((const struct wf__cpu_backend *)self)->transducer_weights != NULL)
-    return wf__fail(err, WF_ERR_UNSUPPORTED,
-                    "streams with a transducer need a decoder with device cpu");
+static wf_status channel_open(void *opaque, void **out, wf_error *err) {
+  struct wf__cpu_backend *self = opaque;
   struct channel *channel = *out = wf__calloc(1, sizeof *channel);
   if (channel == NULL) return wf__fail_memory(err, sizeof *channel, "a stream");
-  channel->graph = ((const struct wf__cpu_backend *)self)->graph;
+  channel->graph = self->graph;
+  for (size_t d = 1; d < self->num_gpus; d++) /* the GPU with the fewest */
+    if (self->num_channels[d] < self->num_channels[channel->gpu]) channel->gpu = d;
+  self->num_channels[channel->gpu]++;
   return WF_OK;
 }
 
 /* An idle stream keeps no memory. */
-static void channel_reset(void *self, void *opaque) {
-  struct channel *channel = opaque;
+static void channel_reset(void *opaque, void *opaque_channel) {
+  struct wf__cpu_backend *self = opaque;
+  struct channel *channel = opaque_channel;
+  if (channel->search != NULL && self->num_gpus > 0)
+    wf__transducer_group_release(self->stream_groups[channel->gpu], &channel->search->predictions);
   wf__transducer_search_free(channel->search);
   channel->search = NULL;
 }
 
-static void channel_close(void *self, void *opaque) {
-  struct channel *channel = opaque;
+static void channel_close(void *opaque, void *opaque_channel) {
+  struct channel *channel = opaque_channel;
   if (channel == NULL) return;
-  channel_reset(self, channel);
+  channel_reset(opaque, channel);
+  ((struct wf__cpu_backend *)opaque)->num_channels[channel->gpu]--;
   wf_scorer_free(channel->scorer);
   free(channel);
 }
@@ -73,7 +82,8 @@ static wf_status prepare(void *opaque, void *opaque_channel, wf_error *err) {
   const struct wf__cpu_backend *self = opaque;
   struct channel *channel = opaque_channel;
   if (channel->search != NULL) return WF_OK;
-  WF__TRY(wf__transducer_search_create(self->graph, self->transducer, &self->options, NULL,
+  WF__TRY(wf__transducer_search_create(self->graph, self->transducer, &self->options,
+                                       self->num_gpus > 0 ? &self->transducer_arcs : NULL,
                                        &channel->search, err));
   channel->search->predictions.most_floats = MOST_FLOATS;
   wf__transducer_search_set_graph(channel->search, channel->graph);
@@ -83,21 +93,159 @@ static wf_status prepare(void *opaque, void *opaque_channel, wf_error *err) {
   return status;
 }
 
+/* After a chunk. */
+static wf_status collect(wf__transducer_search *search, wf_error *err) {
+  return search->records.size > 2 * search->num_live + COLLECT ? wf__transducer_collect(search, err)
+                                                               : WF_OK;
+}
+
 static wf_status consume(struct wf__cpu_backend *self, void *opaque, const wf_scores *chunk,
                          int worker, wf_error *err) {
   struct channel *channel = opaque;
   WF__TRY(prepare(self, channel, err));
-  wf__transducer_search *search = channel->search;
-  WF__TRY(wf__transducer_search_advance(search, chunk, err));
-  return search->records.size > 2 * search->num_live + COLLECT ? wf__transducer_collect(search, err)
-                                                               : WF_OK;
+  WF__TRY(wf__transducer_search_advance(channel->search, chunk, err));
+  return collect(channel->search, err);
+}
+
+/* --- with GPUs --------------------------------------------------------------------------- */
+
+struct together {
+  struct wf__cpu_backend *self;
+  const wf__batch *batch;
+  void *const *channels;
+  uint32_t *order; /* [num_lanes] lane i is on GPU i % num_gpus; NONE: idle */
+  size_t num_lanes;
+};
+
+static wf_status begin_chunk(struct together *t, uint32_t stream, bool *good, wf_error *err) {
+  struct channel *channel = t->channels[stream];
+  const wf_scores *chunk = &t->batch->scores[stream];
+  wf_result *result = t->batch->results[stream];
+  *good = result->status == WF_OK; /* else it failed before */
+  if (*good && !chunk->on_device)
+    *good =
+        wf__cpu_check_values(chunk, t->self->transducer->encoder_size, result->num_frames, result);
+  if (!*good) return WF_OK;
+  WF__TRY(prepare(t->self, channel, err));
+  channel->search->predictions.first_frame = channel->search->num_frames;
+  return wf__transducer_search_feed(channel->search, chunk, err);
+}
+
+static wf_status run_lane(void *user, size_t i, uint32_t stream, bool begins, bool *waits,
+                          wf_error *err) {
+  struct together *t = user;
+  struct wf__cpu_backend *self = t->self;
+  struct channel *channel = t->channels[stream];
+  const wf_scores *chunk = &t->batch->scores[stream];
+  int where = -1;
+  if (begins) {
+    bool good;
+    WF__TRY(wf__transducer_scores_where(self->transducer_weights[channel->gpu], chunk, self->stream,
+                                        &where, err));
+    WF__TRY(begin_chunk(t, stream, &good, err));
+    if (!good) return WF_OK;
+  }
+  WF__TRY(wf__transducer_search_go_on(channel->search, waits, err));
+  if (!*waits) return collect(channel->search, err);
+  wf__transducer_group_put(self->stream_groups[channel->gpu], i / self->num_gpus,
+                           begins ? chunk : NULL, where, &channel->search->predictions);
+  return WF_OK;
+}
+
+static wf_status submit(void *user, size_t group, const bool *lanes_wait, wf_error *err) {
+  struct together *t = user;
+  (void)lanes_wait; /* they have put their requests */
+  return wf__cpu_submit(t->self, t->self->stream_groups[group], err);
+}
+
+static wf_status wait_for_gpu(void *user, size_t group, wf_error *err) {
+  const struct together *t = user;
+  return wf__transducer_group_wait(t->self->stream_groups[group], err);
+}
+
+static wf_status begin_groups(struct together *t, wf_error *err) {
+  struct wf__cpu_backend *self = t->self;
+  const wf__score_cut cut = wf__cpu_score_cut(self, false);
+  int64_t *num_frames = wf__alloc(t->num_lanes, sizeof *num_frames);
+  wf_status status = num_frames != NULL ? WF_OK : wf__fail_memory(err, t->num_lanes * 8, "a batch");
+  for (size_t d = 0; d < self->num_gpus && status == WF_OK; d++) {
+    size_t count = 0;
+    for (size_t i = d; i < t->num_lanes; i += self->num_gpus)
+      num_frames[count++] = t->order[i] != NONE ? t->batch->scores[t->order[i]].num_frames : 0;
+    if (self->stream_groups[d] == NULL)
+      status = wf__transducer_group_open(self->transducer_weights[d], &self->stream_groups[d], err);
+    if (status == WF_OK)
+      status = wf__transducer_group_begin(self->stream_groups[d], &cut, num_frames, count, true,
+                                          self->num_gpus == 1 ? self->stream : NULL, err);
+  }
+  free(num_frames);
+  return status;
+}
+
+static wf_status search_together(struct together *t, wf_error *err) {
+  struct wf__cpu_backend *self = t->self;
+  wf__rounds rounds = {.pool = self->pool,
+                       .batch = t->batch,
+                       .num_lanes = t->num_lanes,
+                       .num_groups = self->num_gpus,
+                       .user = t,
+                       .run = run_lane,
+                       .score = submit,
+                       .wait = wait_for_gpu};
+  WF__TRY(begin_groups(t, err));
+  const wf_status status = wf__cpu_rounds(&rounds, t->order, (uint32_t)t->num_lanes, err);
+  wf__cpu_count_rounds(self, &rounds);
+  return status;
+}
+
+/* Takes streams from `order`, which become NONE there, as lanes of their GPUs; false: none is left.
+ */
+static bool fill_lanes(struct together *t, uint32_t *order, uint32_t count, size_t most) {
+  const size_t num_gpus = t->self->num_gpus;
+  size_t used[WF__TRANSDUCER_GPUS] = {0};
+  bool any = false;
+  t->num_lanes = 0;
+  for (size_t i = 0; i < most * num_gpus; i++) t->order[i] = NONE;
+  for (uint32_t i = 0; i < count; i++) {
+    if (order[i] == NONE) continue;
+    const size_t d = ((const struct channel *)t->channels[order[i]])->gpu;
+    if (used[d] == most) continue;
+    t->order[used[d]++ * num_gpus + d] = order[i];
+    if (used[d] * num_gpus > t->num_lanes) t->num_lanes = used[d] * num_gpus;
+    order[i] = NONE;
+    any = true;
+  }
+  return any;
+}
+
+static wf_status advance_together(struct together *t, wf_error *err) {
+  struct wf__cpu_backend *self = t->self;
+  const size_t most = wf__cpu_most_lanes(self);
+  uint32_t *order = wf__alloc(t->batch->count, sizeof *order), count = 0;
+  t->order = wf__alloc(most * self->num_gpus, sizeof *t->order);
+  wf_status status = order != NULL && t->order != NULL
+                         ? wf__longest_first(t->batch, order, &count, err)
+                         : wf__fail_memory(err, t->batch->count * 4, "a batch");
+  while (status == WF_OK && fill_lanes(t, order, count, most)) status = search_together(t, err);
+  if (status != WF_OK) wf__cpu_free_transducers(self); /* answers are under way, or lost */
+  self->broken = status != WF_OK;
+  free(order);
+  free(t->order);
+  return status;
 }
 
 static wf_status advance(void *opaque, const wf__batch *batch, void *const *channels,
                          wf_error *err) {
   struct wf__cpu_backend *self = opaque;
-  return wf__cpu_advance(self, batch, channels, self->transducer->encoder_size, consume, err);
+  if (self->num_gpus == 0)
+    return wf__cpu_advance(self, batch, channels, self->transducer->encoder_size, consume, err);
+  if (self->broken)
+    return wf__fail(err, WF_ERR_DEVICE, "an earlier CUDA error left this decoder unusable");
+  struct together t = {.self = self, .batch = batch, .channels = channels};
+  return advance_together(&t, err);
 }
+
+/* --- results ----------------------------------------------------------------------------- */
 
 /* Moves the arcs of a path, and what belongs to them, to an empty one. */
 static void take_path(wf__path *from, wf__path *to) {

@@ -5,10 +5,9 @@
 wf_status wf__cpu_transducer_search(struct wf__cpu_backend *self, size_t i,
                                     wf__transducer_search **out, wf_error *err) {
   if (self->transducer_searches[i] == NULL)
-    WF__TRY(wf__transducer_search_create(
-        self->graph, self->transducer, &self->options,
-        self->transducer_weights != NULL ? &self->transducer_arcs : NULL,
-        &self->transducer_searches[i], err));
+    WF__TRY(wf__transducer_search_create(self->graph, self->transducer, &self->options,
+                                         self->num_gpus > 0 ? &self->transducer_arcs : NULL,
+                                         &self->transducer_searches[i], err));
   *out = self->transducer_searches[i];
   return WF_OK;
 }
@@ -17,9 +16,7 @@ wf_status wf__cpu_transducer_begin(struct wf__cpu_backend *self, wf__transducer_
                                    const wf__batch *batch, uint32_t i, bool *good, wf_error *err) {
   const wf_scores *scores = &batch->scores[i];
   *good = true;
-  if (self->transducer_weights != NULL)
-    WF__TRY(wf__transducer_weights_can_read(self->transducer_weights, scores, err));
-  else if (scores->on_device)
+  if (scores->on_device && self->num_gpus == 0)
     return wf__fail(err, WF_ERR_ARGUMENT, "scores in device memory need a decoder on that device");
   if (!scores->on_device) /* on a GPU, bad outputs make bad logits */
     *good = wf__cpu_check_values(scores, self->transducer->encoder_size, 0, batch->results[i]);

@@ -38,7 +38,7 @@ static wf_status open_search(wf_decoder *decoder, wf_error *err) {
   decoder->backend =
       devices.cuda && decoder->transducer == NULL ? &wf__cuda_backend : &wf__cpu_backend;
   return decoder->transducer != NULL
-             ? wf__cpu_open_transducer(decoder->graph, decoder->transducer, options, devices.cuda,
+             ? wf__cpu_open_transducer(decoder->graph, decoder->transducer, options, &devices,
                                        &decoder->search, err)
              : decoder->backend->open(decoder->graph, options, &decoder->search, err);
 }

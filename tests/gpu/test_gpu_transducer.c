@@ -119,14 +119,14 @@ static void check_needed(struct asking *a, const wf_transducer *model, const wf_
     /* Parents first: they are not all among the contexts that are asked for. */
     assert_ok(
         wf__predictions_request(&one.on_gpu, a->on_gpu.frame, &one.numbers[i], NULL, 0, 1, &err));
-    assert_ok(wf__transducer_group_begin(alone, &cut, frames, 1, NULL, &err));
-    wf__transducer_group_put(alone, 0, &a->scores, &one.on_gpu);
+    assert_ok(wf__transducer_group_begin(alone, &cut, frames, 1, false, NULL, &err));
+    wf__transducer_group_put(alone, 0, &a->scores, -1, &one.on_gpu);
     assert_ok(wf__transducer_group_submit(alone, &counts, &err));
     assert_ok(wf__transducer_group_wait(alone, &err));
   }
   assert_ok(wf__predictions_request(&one.on_gpu, a->on_gpu.frame, one.numbers, needs, least_waiting,
                                     count, &err));
-  wf__transducer_group_put(alone, 0, NULL, &one.on_gpu);
+  wf__transducer_group_put(alone, 0, NULL, -1, &one.on_gpu);
   assert_ok(wf__transducer_group_submit(alone, &counts, &err));
   assert_int_equal(counts.num_rows, count);
   assert_ok(wf__transducer_group_wait(alone, &err));
@@ -170,7 +170,7 @@ static void check_answers(struct asking *asking, const wf_transducer *model,
     assert_ok(
         wf__predictions_request(&a->on_gpu, frame, a->numbers, NULL, 0, a->num_contexts, &err));
     assert_ok(wf__predictions_answer(&on_cpu, 1, &a->work, &err));
-    wf__transducer_group_put(group, (size_t)l, begins ? &a->scores : NULL, &a->on_gpu);
+    wf__transducer_group_put(group, (size_t)l, begins ? &a->scores : NULL, -1, &a->on_gpu);
   }
   assert_ok(wf__transducer_group_submit(group, &counts, &err));
   assert_ok(wf__transducer_group_wait(group, &err));
@@ -196,8 +196,8 @@ static void check_answers(struct asking *asking, const wf_transducer *model,
       const wf__score_row *again;
       float bits[MOST_LOGITS], want_bits[MOST_LOGITS];
       assert_ok(wf__predictions_request(&one.on_gpu, p->frame, &one.numbers[i], NULL, 0, 1, &err));
-      assert_ok(wf__transducer_group_begin(alone, &cut, frames, 1, NULL, &err));
-      wf__transducer_group_put(alone, 0, &a->scores, &one.on_gpu);
+      assert_ok(wf__transducer_group_begin(alone, &cut, frames, 1, false, NULL, &err));
+      wf__transducer_group_put(alone, 0, &a->scores, -1, &one.on_gpu);
       assert_ok(wf__transducer_group_submit(alone, &counts, &err));
       assert_ok(wf__transducer_group_wait(alone, &err));
       assert_ok(wf__predictions_take(&one.on_gpu, &again, &err));
@@ -239,7 +239,7 @@ static void test_small_log_probs(void **unused) {
     wf__transducer_group *group, *alone;
     struct asking asking[LANES] = {0};
     int64_t num_frames[LANES];
-    assert_ok(wf__transducer_weights_send(model, "cuda:0", &weights, &err));
+    assert_ok(wf__transducer_weights_send(model, 0, &weights, &err));
     assert_ok(wf__transducer_group_open(weights, &group, &err));
     assert_ok(wf__transducer_group_open(weights, &alone, &err));
     for (int l = 0; l < LANES; l++) {
@@ -251,7 +251,7 @@ static void test_small_log_probs(void **unused) {
       assert_ok(
           wf__predictions_encode(&asking[l].on_cpu, &asking[l].scores, 0, &asking[l].work, &err));
     }
-    assert_ok(wf__transducer_group_begin(group, &cut, num_frames, LANES, NULL, &err));
+    assert_ok(wf__transducer_group_begin(group, &cut, num_frames, LANES, false, NULL, &err));
     for (int round = 0; round < 9; round++) {
       check_answers(asking, model, group, round == 3 ? alone : NULL, &rng, round == 0,
                     &num_left_out);
@@ -364,6 +364,88 @@ static wf_scores on_gpu(const wf_scores *scores) {
   return copy;
 }
 
+static int num_gpus(void) {
+  int count = 0;
+  assert_int_equal(cudaGetDeviceCount(&count), cudaSuccess);
+  return count;
+}
+
+/* One decoder, batches of different sizes: lanes keep predictor contexts from one to the next. */
+static void decode_in_turn(const struct task *task, const char *device, wf_result *const *want) {
+  static const size_t sizes[] = {20, 2, 5, 1, 9, 3};
+  wf_decoder_options options = task->options;
+  wf_decoder *decoder;
+  options.device = device;
+  assert_ok(wf_decoder_create_transducer(task->graph, task->model, &options, &decoder, &err));
+  for (size_t i = 0, first = 0; i < sizeof sizes / sizeof *sizes; first += sizes[i++]) {
+    wf_result *got[UTTERANCES];
+    assert_true(first + sizes[i] <= UTTERANCES);
+    assert_ok(test_decode(decoder, task->scores + first, sizes[i], NULL, got, &err));
+    for (size_t k = 0; k < sizes[i]; k++) test_assert_same_result(got[k], want[first + k]);
+    test_free_results(got, sizes[i]);
+  }
+  wf_decoder_free(decoder);
+}
+
+/* All utterances as streams of random chunks, some of them on the GPU. Streams end at different
+ * times, and others begin in their place. */
+static void stream_on(const struct task *task, const char *device, wf_result *const *want,
+                      uint64_t seed) {
+  enum { OPEN = 7 };
+  test_rng rng = {seed + 99};
+  wf_decoder_options options = task->options;
+  wf_decoder *decoder;
+  wf_stream *streams[OPEN];
+  int utterances[OPEN], next = 0;
+  int64_t done[OPEN] = {0};
+  options.device = device;
+  assert_ok(wf_decoder_create_transducer(task->graph, task->model, &options, &decoder, &err));
+  for (int s = 0; s < OPEN; s++) {
+    assert_ok(wf_stream_open(decoder, NULL, &streams[s], &err));
+    utterances[s] = next++;
+  }
+  for (int num_done = 0; num_done < UTTERANCES;) {
+    wf_stream *some[OPEN];
+    wf_scores chunks[OPEN];
+    wf_stream_event events[OPEN];
+    void *there[OPEN] = {NULL};
+    size_t count = 0;
+    for (int s = 0; s < OPEN; s++) {
+      if (utterances[s] < 0) continue;
+      const wf_scores *all = &task->scores[utterances[s]];
+      const int64_t left = all->num_frames - done[s];
+      if (left == 0) {
+        wf_result *result;
+        assert_ok(wf_stream_finish(streams[s], &result, &err));
+        test_assert_same_result(result, want[utterances[s]]);
+        wf_result_free(result);
+        assert_ok(wf_stream_reset(streams[s], &err));
+        utterances[s] = next < UTTERANCES ? next++ : -1;
+        done[s] = 0;
+        num_done++;
+        continue;
+      }
+      if (test_below(&rng, 4) == 0) continue;
+      const int64_t size = 1 + (int64_t)test_below(&rng, (uint32_t)left);
+      chunks[count] = *all;
+      chunks[count].data =
+          (const char *)all->data + (size_t)(done[s] * all->stride) * test_score_size(all->dtype);
+      chunks[count].num_frames = size;
+      if (test_below(&rng, 3) == 0) {
+        chunks[count] = on_gpu(&chunks[count]);
+        there[count] = (void *)(uintptr_t)chunks[count].data;
+      }
+      some[count++] = streams[s];
+      done[s] += size;
+    }
+    if (count > 0) assert_ok(wf_streams_advance(decoder, some, chunks, count, events, &err));
+    for (size_t i = 0; i < count; i++)
+      if (there[i] != NULL) assert_int_equal(cudaFree(there[i]), cudaSuccess);
+  }
+  for (int s = 0; s < OPEN; s++) wf_stream_close(streams[s]);
+  wf_decoder_free(decoder);
+}
+
 static void test_small_decoding(void **unused) {
   (void)unused;
   int num_alike = 0, num_utterances = 0;
@@ -385,6 +467,11 @@ static void test_small_decoding(void **unused) {
       for (int u = 0; u < UTTERANCES; u++) test_assert_same_result(other[u], got[u]);
       test_free_results(other, UTTERANCES);
     }
+    decode_in_turn(&task, "cuda", got);
+    decode_in_turn(&task, "cuda:0,0", got);
+    if (num_gpus() > 1) decode_in_turn(&task, "cuda:all", got);
+    stream_on(&task, "cuda", got, seed);
+    if (seed % 2 == 0) stream_on(&task, num_gpus() > 1 ? "cuda:1,0" : "cuda:0,0", got, seed);
     for (int u = 0; u < UTTERANCES; u++) moved[u] = on_gpu(&task.scores[UTTERANCES - 1 - u]);
     decode_on(&task, "cuda:0", moved, UTTERANCES, other);
     for (int u = 0; u < UTTERANCES; u++) {
@@ -446,14 +533,6 @@ static void test_small_refused(void **unused) {
   wf_transducer *behind;
   wf_transducer_parts parts;
   make_task(&task, 0);
-  static const char *const several[] = {"cuda:all", "cuda:0,0"};
-  for (int i = 0; i < 2; i++) {
-    task.options.device = several[i];
-    assert_int_equal(
-        wf_decoder_create_transducer(task.graph, task.model, &task.options, &decoder, &err),
-        WF_ERR_UNSUPPORTED);
-    assert_non_null(strstr(err.message, "one GPU"));
-  }
   task.options.device = "cuda:63";
   assert_int_equal(
       wf_decoder_create_transducer(task.graph, task.model, &task.options, &decoder, &err),
@@ -473,7 +552,7 @@ static void test_small_refused(void **unused) {
 }
 
 #ifdef FAKE_CUDA
-/* Another GPU gives the same, but does not read this one's memory. */
+/* Another GPU gives the same, and copies what is in this one's memory. */
 static void test_small_another_gpu(void **unused) {
   (void)unused;
   static struct task task;
@@ -485,10 +564,7 @@ static void test_small_another_gpu(void **unused) {
   const wf_scores on_host = task.scores[moved];
   task.scores[moved] = on_gpu(&on_host);
   decode_on(&task, "cuda:1", task.scores, UTTERANCES, got);
-  for (int u = 0; u < UTTERANCES; u++)
-    if (u != moved) test_assert_same_result(got[u], want[u]);
-  assert_int_equal(got[moved]->status, WF_ERR_ARGUMENT);
-  assert_non_null(strstr(got[moved]->message, "not in the memory of GPU 1"));
+  for (int u = 0; u < UTTERANCES; u++) test_assert_same_result(got[u], want[u]);
   assert_int_equal(cudaFree((void *)(uintptr_t)task.scores[moved].data), cudaSuccess);
   task.scores[moved] = on_host;
   test_free_results(want, UTTERANCES);
@@ -499,6 +575,28 @@ static void test_small_another_gpu(void **unused) {
 enum { FEW = 3 };
 
 static wf_result *few_want[FEW];
+
+/* The first utterance as a stream of two chunks. */
+static wf_status stream_one(const struct task *task, wf_decoder *decoder, wf_error *error) {
+  wf_stream *stream = NULL;
+  wf_result *result = NULL;
+  wf_stream_event event;
+  const int64_t num_frames = task->scores[0].num_frames;
+  wf_status status = wf_stream_open(decoder, NULL, &stream, error);
+  for (int64_t first = 0; first < num_frames && status == WF_OK; first += num_frames - 1) {
+    const wf_scores chunk = test_rows(&task->scores[0], first, first == 0 ? num_frames - 1 : 1);
+    status = wf_stream_accept(stream, &chunk, &event, error);
+  }
+  if (status == WF_OK) status = wf_stream_finish(stream, &result, error);
+  if (status == WF_OK && result->status != WF_OK) {
+    snprintf(error->message, sizeof error->message, "%s", result->message);
+    status = result->status;
+  }
+  if (status == WF_OK) test_assert_same_result(result, few_want[0]);
+  wf_result_free(result);
+  wf_stream_close(stream);
+  return status;
+}
 
 /* Returns the error of the call, or else of the first utterance that failed. */
 static wf_status decode_few(const void *input, wf_error *error) {
@@ -523,6 +621,7 @@ static wf_status decode_few(const void *input, wf_error *error) {
       results[u] = NULL;
     }
   }
+  if (status == WF_OK) status = stream_one(task, decoder, error);
   wf_decoder_free(decoder);
   return status;
 }

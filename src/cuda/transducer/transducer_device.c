@@ -9,6 +9,7 @@
  *   transfer --> load, product, store: encoder --> advance, product, store: rows
  *            --> hidden, product, normalise: answer --> host */
 #ifdef WARPFST_CUDA
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -61,10 +62,14 @@ struct wf__transducer_group {
   /* By lane: */
   WF__VEC(uint32_t) first_frame; /* of its rows in `encoder` */
   WF__VEC(const wf_scores *) begins;
+  WF__VEC(int) where;                /* the GPU that has them; others than this one's are copied */
   WF__VEC(wf__predictions *) asking; /* NULL: idle */
   /* What lanes have taken. */
   atomic_uint_fast64_t num_rows, num_contexts;
   atomic_uint_fast32_t num_slots;
+  pthread_mutex_t mutex; /* of the list of slots that nobody has */
+  WF__VEC(uint32_t) free_slots;
+  atomic_uint_fast64_t num_free;
 };
 
 /* The GPU address of `data` among the weights. */
@@ -96,6 +101,7 @@ wf_status wf__transducer_group_open(wf__transducer_weights *weights, wf__transdu
   wf__transducer_group *g = wf__calloc(1, sizeof *g);
   if (g == NULL) return wf__fail_memory(err, sizeof *g, "a transducer");
   g->weights = weights;
+  pthread_mutex_init(&g->mutex, NULL);
   const int caller = wf__callers_device();
   wf_status status = open_group(g, err);
   wf__restore_device(caller);
@@ -124,28 +130,35 @@ void wf__transducer_group_close(wf__transducer_group *g) {
   wf__restore_device(caller);
   wf__vec_free(&g->first_frame);
   wf__vec_free(&g->begins);
+  wf__vec_free(&g->where);
+  wf__vec_free(&g->free_slots);
+  pthread_mutex_destroy(&g->mutex);
   wf__vec_free(&g->asking);
   free(g);
 }
 
-static wf_status begin(wf__transducer_group *g, uint64_t num_frames, void *stream, wf_error *err) {
+static wf_status begin(wf__transducer_group *g, uint64_t num_frames, bool waits, void *stream,
+                       wf_error *err) {
   static const char what[] = "encoder outputs";
   WF__CUDA_TRY(cudaSetDevice(g->weights->number), "choosing the GPU");
-  WF__CUDA_TRY(cudaEventRecord(g->caller, stream), what);
-  WF__CUDA_TRY(cudaStreamWaitEvent(g->stream, g->caller, 0), what);
+  if (waits) {
+    WF__CUDA_TRY(cudaEventRecord(g->caller, stream), what);
+    WF__CUDA_TRY(cudaStreamWaitEvent(g->stream, g->caller, 0), what);
+  }
   return wf__device_reserve(&g->encoder, num_frames * g->weights->model->width * sizeof(float),
                             what, err);
 }
 
 wf_status wf__transducer_group_begin(wf__transducer_group *g, const wf__score_cut *cut,
-                                     const int64_t *num_frames, size_t num_lanes, void *stream,
-                                     wf_error *err) {
+                                     const int64_t *num_frames, size_t num_lanes, bool waits,
+                                     void *stream, wf_error *err) {
   uint64_t all = 0;
   g->cut = *cut;
-  g->first_frame.size = g->begins.size = g->asking.size = 0;
+  g->first_frame.size = g->begins.size = g->where.size = g->asking.size = 0;
   for (size_t i = 0; i < num_lanes; i++) {
     WF__TRY(wf__vec_push(&g->first_frame, (uint32_t)all, "encoder outputs", err));
     WF__TRY(wf__vec_push(&g->begins, NULL, "encoder outputs", err));
+    WF__TRY(wf__vec_push(&g->where, -1, "encoder outputs", err));
     WF__TRY(wf__vec_push(&g->asking, NULL, "encoder outputs", err));
     all += (uint64_t)num_frames[i];
   }
@@ -153,7 +166,7 @@ wf_status wf__transducer_group_begin(wf__transducer_group *g, const wf__score_cu
     return wf__fail(err, WF_ERR_LIMIT, "the longest %zu utterances have 2^32 frames or more",
                     num_lanes);
   const int caller = wf__callers_device();
-  wf_status status = begin(g, all, stream, err);
+  wf_status status = begin(g, all, waits, stream, err);
   wf__restore_device(caller);
   return status;
 }
@@ -183,7 +196,7 @@ static void write_request(wf__transducer_group *g, size_t lane) {
   for (uint64_t i = 0; i < p->pending.size * digits; i++) tokens[i] = p->digits.data[i];
   for (size_t i = 0; i < p->count; i++)
     rows[i] =
-        (wf__joiner_row){.frame = g->first_frame.data[lane] + (uint32_t)p->frame,
+        (wf__joiner_row){.frame = g->first_frame.data[lane] + (uint32_t)(p->frame - p->first_frame),
                          .slot = p->slots.data[p->requested[i]],
                          .first = (uint32_t)row,
                          .count = (uint32_t)p->count,
@@ -191,24 +204,52 @@ static void write_request(wf__transducer_group *g, size_t lane) {
                          .least_waiting = p->least_waiting};
 }
 
+/* A slot that another search has released, or a new one. */
+static uint32_t take_slot(wf__transducer_group *g) {
+  uint32_t slot = NONE;
+  if (atomic_load(&g->num_free) > 0) {
+    pthread_mutex_lock(&g->mutex);
+    if (g->free_slots.size > 0) slot = g->free_slots.data[--g->free_slots.size];
+    atomic_store(&g->num_free, g->free_slots.size);
+    pthread_mutex_unlock(&g->mutex);
+  }
+  return slot != NONE ? slot : (uint32_t)atomic_fetch_add(&g->num_slots, 1);
+}
+
+/* Without memory for the list, a slot stays unused until the group is closed. */
+static void release_slot(wf__transducer_group *g, uint32_t slot) {
+  if (slot != NONE) (void)wf__vec_push(&g->free_slots, slot, "predictor contexts", NULL);
+}
+
+void wf__transducer_group_release(wf__transducer_group *g, wf__predictions *p) {
+  if (g == NULL) return;
+  pthread_mutex_lock(&g->mutex);
+  for (uint64_t i = 0; i < p->slots.size; i++) release_slot(g, p->slots.data[i]);
+  for (uint64_t i = 0; i < p->free_slots.size; i++) release_slot(g, p->free_slots.data[i]);
+  atomic_store(&g->num_free, g->free_slots.size);
+  pthread_mutex_unlock(&g->mutex);
+  p->slots.size = p->free_slots.size = 0;
+}
+
 void wf__transducer_group_put(wf__transducer_group *g, size_t lane, const wf_scores *begins,
-                              wf__predictions *p) {
+                              int where, wf__predictions *p) {
   for (uint64_t i = 0; i < p->pending.size; i++) {
     const uint32_t number = p->pending.data[i];
-    p->slots.data[number] = p->free_slots.size > 0 ? p->free_slots.data[--p->free_slots.size]
-                                                   : (uint32_t)atomic_fetch_add(&g->num_slots, 1);
+    p->slots.data[number] =
+        p->free_slots.size > 0 ? p->free_slots.data[--p->free_slots.size] : take_slot(g);
     p->done.data[number] = true;
   }
   g->begins.data[lane] = begins;
+  g->where.data[lane] = where;
   g->asking.data[lane] = p;
   write_request(g, lane);
 }
 
 static uint64_t aligned(uint64_t bytes) { return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
 
-/* Bytes of an utterance in host memory, with what lies between its frames. */
-static uint64_t raw_bytes(const wf_scores *scores) {
-  if (scores->on_device || scores->num_frames == 0) return 0;
+/* Bytes of an utterance that is copied, with what lies between its frames. */
+static uint64_t raw_bytes(const wf__transducer_group *g, const wf_scores *scores, int where) {
+  if (where == g->weights->number || scores->num_frames == 0) return 0;
   return ((uint64_t)(scores->num_frames - 1) * (uint64_t)scores->stride +
           (uint64_t)scores->num_columns) *
          wf__dtype_bytes(scores->dtype);
@@ -221,7 +262,7 @@ static struct request measure(const wf__transducer_group *g) {
     const wf_scores *begins = g->begins.data[i];
     if (begins == NULL) continue;
     r.num_frames += (uint64_t)begins->num_frames;
-    r.raw_bytes += aligned(raw_bytes(begins));
+    r.raw_bytes += aligned(raw_bytes(g, begins, g->where.data[i]));
   }
   return r;
 }
@@ -332,17 +373,21 @@ static wf_status make_room(wf__transducer_group *g, const struct request *r, wf_
 
 /* --- sending ----------------------------------------------------------------------------- */
 
-/* Adds the frames of an utterance. Copies it if it is in host memory. */
-static wf_status put_frames(wf__transducer_group *g, const wf_scores *scores, uint32_t first,
-                            wf__encoder_frame **frames, uint64_t *raw_at, wf_error *err) {
+/* Adds the frames of an utterance. Copies it if it is not in this GPU's memory. */
+static wf_status put_frames(wf__transducer_group *g, const wf_scores *scores, int where,
+                            uint32_t first, wf__encoder_frame **frames, uint64_t *raw_at,
+                            wf_error *err) {
   const char *from = scores->data;
   const uint64_t step = (uint64_t)scores->stride * wf__dtype_bytes(scores->dtype),
-                 bytes = raw_bytes(scores);
+                 bytes = raw_bytes(g, scores, where);
   if (bytes > 0) {
-    from = (const char *)g->raw.data + *raw_at;
-    WF__CUDA_TRY(cudaMemcpyAsync((char *)g->raw.data + *raw_at, scores->data, bytes,
-                                 cudaMemcpyHostToDevice, g->stream),
-                 "encoder outputs");
+    char *to = (char *)g->raw.data + *raw_at;
+    from = to;
+    WF__CUDA_TRY(
+        where < 0
+            ? cudaMemcpyAsync(to, scores->data, bytes, cudaMemcpyHostToDevice, g->stream)
+            : cudaMemcpyPeerAsync(to, g->weights->number, scores->data, where, bytes, g->stream),
+        "encoder outputs");
     *raw_at += aligned(bytes);
   }
   for (int64_t t = 0; t < scores->num_frames; t++)
@@ -357,7 +402,8 @@ static wf_status send_frames(wf__transducer_group *g, const struct request *r, w
   if (r->num_frames == 0) return WF_OK;
   for (size_t i = 0; i < g->begins.size; i++)
     if (g->begins.data[i] != NULL)
-      WF__TRY(put_frames(g, g->begins.data[i], g->first_frame.data[i], &frames, &raw_at, err));
+      WF__TRY(put_frames(g, g->begins.data[i], g->where.data[i], g->first_frame.data[i], &frames,
+                         &raw_at, err));
   WF__CUDA_TRY(cudaMemcpyAsync(g->frames.data, g->host_frames.data, r->num_frames * sizeof *frames,
                                cudaMemcpyHostToDevice, g->stream),
                "encoder outputs");

@@ -2,10 +2,11 @@
 #ifdef WARPFST_CUDA
 #include "cuda/transducer/transducer_weights.h"
 
+#include <stdio.h>
+
 #include "cuda/device/gpu_profile.h"
 #include "cuda/rnn/rnn_kernels.h"
 #include "cuda/transducer/transducer_kernels.h"
-#include "decode/backend.h"
 
 enum { TOKENS_AT_ONCE = 16384 };
 
@@ -46,32 +47,31 @@ static wf_status make_places(wf__transducer_weights *w, wf_error *err) {
   return code == cudaSuccess ? WF_OK : wf__cuda_fail(err, (cudaError_t)code, what);
 }
 
-static wf_status send_weights(wf__transducer_weights *w, const char *name, wf_error *err) {
+static wf_status send_weights(wf__transducer_weights *w, wf_error *err) {
+  char name[32];
   const struct wf__network *n = w->model->network;
   static const char what[] = "the transducer";
   WF__CUDA_TRY(cudaSetDevice(w->number), "choosing the GPU");
   WF__TRY(wf__device_reserve(&w->memory, n->num_floats * sizeof(float), what, err));
   WF__TRY(
       wf__device_send(w->memory.data, n->memory, n->num_floats * sizeof(float), NULL, what, err));
+  snprintf(name, sizeof name, "cuda:%d", w->number);
   return n->lstm != NULL ? wf_rnnlm_on_device(n->lstm, name, &w->lstm, err) : make_places(w, err);
 }
 
-wf_status wf__transducer_weights_send(const wf_transducer *model, const char *name,
+wf_status wf__transducer_count_gpus(int *count, wf_error *err) { return wf__gpu_count(count, err); }
+
+wf_status wf__transducer_weights_send(const wf_transducer *model, int number,
                                       wf__transducer_weights **out, wf_error *err) {
-  wf__devices devices;
   wf__gpu_profile profile;
   *out = NULL;
-  WF__TRY(wf__devices_parse(name, &devices, err));
-  if (model->network == NULL || devices.count != 1)
-    return wf__fail(err, WF_ERR_UNSUPPORTED,
-                    "device %s: a built-in transducer works on one GPU: cuda or cuda:N", name);
   wf__transducer_weights *w = wf__calloc(1, sizeof *w);
   if (w == NULL) return wf__fail_memory(err, sizeof *w, "a transducer");
   w->model = wf_transducer_ref(model);
-  w->number = devices.numbers[0];
+  w->number = number;
   const int caller = wf__callers_device();
   wf_status status = wf__gpu_profile_read(w->number, &profile, err);
-  if (status == WF_OK) status = send_weights(w, name, err);
+  if (status == WF_OK) status = send_weights(w, err);
   wf__restore_device(caller);
   if (status == WF_OK)
     *out = w;
@@ -93,16 +93,28 @@ void wf__transducer_weights_free(wf__transducer_weights *w) {
   free(w);
 }
 
-wf_status wf__transducer_weights_can_read(const wf__transducer_weights *w, const wf_scores *scores,
-                                          wf_error *err) {
+int wf__transducer_weights_number(const wf__transducer_weights *w) { return w->number; }
+
+static wf_status wait_for(int number, void *stream, wf_error *err) {
+  WF__CUDA_TRY(cudaSetDevice(number), "encoder outputs");
+  WF__CUDA_TRY(cudaStreamSynchronize(stream), "encoder outputs");
+  return WF_OK;
+}
+
+wf_status wf__transducer_scores_where(const wf__transducer_weights *w, const wf_scores *scores,
+                                      void *stream, int *number, wf_error *err) {
   struct cudaPointerAttributes attributes = {0};
+  *number = -1;
   if (!scores->on_device || scores->num_frames == 0) return WF_OK;
   WF__CUDA_TRY(cudaPointerGetAttributes(&attributes, scores->data), "encoder outputs");
-  const bool is_there = attributes.type == cudaMemoryTypeManaged ||
-                        (attributes.type == cudaMemoryTypeDevice && attributes.device == w->number);
-  return is_there ? WF_OK
-                  : wf__fail(err, WF_ERR_ARGUMENT,
-                             "the encoder outputs are not in the memory of GPU %d, which decodes",
-                             w->number);
+  if (attributes.type != cudaMemoryTypeDevice && attributes.type != cudaMemoryTypeManaged)
+    return wf__fail(err, WF_ERR_ARGUMENT, "the encoder outputs are not in a GPU's memory");
+  *number = attributes.type == cudaMemoryTypeDevice ? attributes.device : w->number;
+  if (*number == w->number) return WF_OK;
+  const int caller = wf__callers_device();
+  const wf_status status = wait_for(*number, stream, err);
+  wf__restore_device(caller);
+  return status;
 }
+
 #endif
