@@ -390,10 +390,10 @@ static void test_small_failures(void **state) {
   test_rng rng = {7};
   random_world(&rng, &world, 0);
   f.hmm = model_of(&world, false, false);
-  f.grammar =
-      test_fst_of(WF_TROPICAL,
-                  "0 1 1 4 1;0 2 2 5 0.5;1 2 1 4 1;1 3 2 4 2;2 3 3 5 0.25;2 2 1 1 1;3 1 1 1 "
-                  "2;3 0.5");
+  f.grammar = test_fst_of(
+      WF_TROPICAL,
+      "0 1 1 4 1;0 2 2 5 0.5;1 2 1 4 1;1 3 2 4 2;1 0 2 0 1;2 3 3 5 0.25;2 2 1 1 1;3 1 1 1 "
+      "2;3 0.5");
   do_steps(&f);
   fail_each_call("steps", do_failing_steps, &f, 200);
   for (uint64_t seed = 1, done = 0; !done; seed += 2) {
