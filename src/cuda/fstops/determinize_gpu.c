@@ -142,11 +142,7 @@ static wf_status begin(struct determinization *self, const wf__gpu_batch *from, 
 static wf_status add_up(struct determinization *self, wf__gpu_blocks *room, uint64_t *values,
                         uint64_t count, uint64_t *out_sum, wf_error *err) {
   wf__gpu_context *c = self->c;
-  size_t bytes = 0;
-  char *scratch;
-  WF__CUDA_TRY(wf__ops_scan64(values, values, count, NULL, &bytes, c->stream), "prefix sums");
-  TAKE(c, room, scratch, bytes, "prefix sums");
-  WF__CUDA_TRY(wf__ops_scan64(values, values, count, scratch, &bytes, c->stream), "prefix sums");
+  WF__TRY(wf__gpu_scan64(c, room, values, count, err));
   WF__TRY(wf__ops_to_host(c, out_sum, values + count - 1, sizeof *out_sum, err));
   WF__TRY(wf__ops_to_host(c, &self->trouble, self->s.trouble, sizeof self->trouble, err));
   return wf__ops_finish(c, "subsets", err);
@@ -347,16 +343,6 @@ static void sum_up(const struct bases *bases, int which, uint64_t num_fsts) {
   for (uint64_t i = 0; i < num_fsts; i++) base[i + 1] = base[i] + bases->count[i];
 }
 
-static wf_status scan32(struct determinization *self, const uint32_t *in, uint32_t *out,
-                        uint64_t count, wf_error *err) {
-  size_t bytes = 0;
-  char *scratch;
-  WF__CUDA_TRY(wf__ops_scan(in, out, count, NULL, &bytes, self->c->stream), "prefix sums");
-  TAKE(self->c, self->scratch, scratch, bytes, "prefix sums");
-  WF__CUDA_TRY(wf__ops_scan(in, out, count, scratch, &bytes, self->c->stream), "prefix sums");
-  return WF_OK;
-}
-
 /* Orders the subsets by fst. Within an fst they are already in the order of discovery, since levels
  * are. */
 static wf_status order_subsets(struct determinization *self, wf__gpu_det_result *r,
@@ -455,7 +441,7 @@ static wf_status make_chains(struct determinization *self, wf__gpu_det_result *r
   WF__CUDA_TRY(cudaMemsetAsync(r->tag, 0xff, r->num_slots * sizeof *r->tag, c->stream),
                "output strings");
   WF__CUDA_TRY(wf__determinize_chains(&self->s, r, c->stream), "output strings");
-  WF__TRY(scan32(self, r->used, r->used_rank, r->num_slots + 1, err));
+  WF__TRY(wf__gpu_scan(self->c, self->scratch, r->used, r->used_rank, r->num_slots + 1, err));
   WF__TRY(wf__ops_to_host(c, &num_nodes, r->used_rank + r->num_slots, sizeof num_nodes, err));
   WF__TRY(wf__ops_finish(c, "output strings", err));
   r->num_nodes = num_nodes;

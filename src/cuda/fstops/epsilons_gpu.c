@@ -8,18 +8,13 @@ enum { MAX_ROUNDS = 300 };
 
 static wf_status order_arcs(wf__gpu_context *c, wf__gpu_blocks *room, const wf__gpu_fsts *f,
                             wf_arc *arcs, uint32_t *labelled, wf_error *err) {
-  size_t bytes = 0;
   uint32_t *source, *marks, *rank;
-  char *scratch;
   TAKE(c, room, source, f->num_arcs, "epsilons last");
   TAKE(c, room, marks, f->num_arcs + 1, "epsilons last");
   TAKE(c, room, rank, f->num_arcs + 1, "epsilons last");
   WF__CUDA_TRY(wf__ops_source(f, source, c->stream), "epsilons last");
   WF__CUDA_TRY(wf__epsilon_marks(f, marks, c->stream), "epsilons last");
-  WF__CUDA_TRY(wf__ops_scan(marks, rank, f->num_arcs + 1, NULL, &bytes, c->stream), "prefix sums");
-  TAKE(c, room, scratch, bytes, "prefix sums");
-  WF__CUDA_TRY(wf__ops_scan(marks, rank, f->num_arcs + 1, scratch, &bytes, c->stream),
-               "prefix sums");
+  WF__TRY(wf__gpu_scan(c, room, marks, rank, f->num_arcs + 1, err));
   WF__CUDA_TRY(wf__epsilons_last(f, source, rank, arcs, labelled, c->stream), "epsilons last");
   return wf__ops_finish(c, "epsilons last", err);
 }

@@ -74,16 +74,10 @@ static wf_status number_keys(struct expanding *self, wf__gpu_blocks *room, wf__g
                              uint64_t *out_found, wf_error *err) {
   wf__gpu_context *c = self->c;
   const wf__gpu_expansion *e = &self->e;
-  size_t bytes = 0;
   uint32_t found;
-  char *scratch;
   WF__CUDA_TRY(wf__expand_insert(e, table, c->stream), "phones in context");
   WF__CUDA_TRY(wf__expand_mark(e, table, c->stream), "phones in context");
-  WF__CUDA_TRY(wf__ops_scan(e->flags, e->ranks, e->num_items + 1, NULL, &bytes, c->stream),
-               "prefix sums");
-  TAKE(c, room, scratch, bytes, "prefix sums");
-  WF__CUDA_TRY(wf__ops_scan(e->flags, e->ranks, e->num_items + 1, scratch, &bytes, c->stream),
-               "prefix sums");
+  WF__TRY(wf__gpu_scan(c, room, e->flags, e->ranks, e->num_items + 1, err));
   WF__TRY(wf__ops_to_host(c, &found, e->ranks + e->num_items, sizeof found, err));
   WF__CUDA_TRY(wf__expand_number(e, table, c->stream), "phones in context");
   WF__TRY(wf__ops_finish(c, "phones in context", err));
@@ -116,16 +110,9 @@ static wf_status find_types(struct expanding *self, uint64_t count, wf_error *er
 static wf_status begin_items(struct expanding *self, wf__gpu_blocks *room, wf_error *err) {
   wf__gpu_context *c = self->c;
   wf__gpu_expansion *e = &self->e;
-  size_t bytes = 0;
-  char *scratch;
   TAKE(c, room, e->item_off, e->num_level + 1, "phones in context");
   WF__CUDA_TRY(wf__expand_count(e, c->stream), "phones in context");
-  WF__CUDA_TRY(wf__ops_scan64(e->item_off, e->item_off, e->num_level + 1, NULL, &bytes, c->stream),
-               "prefix sums");
-  TAKE(c, room, scratch, bytes, "prefix sums");
-  WF__CUDA_TRY(
-      wf__ops_scan64(e->item_off, e->item_off, e->num_level + 1, scratch, &bytes, c->stream),
-      "prefix sums");
+  WF__TRY(wf__gpu_scan64(c, room, e->item_off, e->num_level + 1, err));
   WF__TRY(wf__ops_to_host(c, &e->num_items, e->item_off + e->num_level, sizeof e->num_items, err));
   WF__TRY(wf__ops_finish(c, "phones in context", err));
   if (e->num_items >= UINT32_MAX)
@@ -181,20 +168,14 @@ static wf_status write_result(struct expanding *self, wf__gpu_batch *batch, wf__
   wf__gpu_context *c = self->c;
   wf__gpu_expansion *e = &self->e;
   wf__gpu_arrays a;
-  size_t bytes = 0;
   uint32_t num_arcs;
-  char *scratch;
   e->begin = 0;
   e->num_level = e->states.count;
   e->num_types = self->rule->num_types(self->rule->user);
   WF__TRY(begin_items(self, room, err));
   WF__CUDA_TRY(wf__expand_states(e, c->stream), "phones in context");
   WF__CUDA_TRY(wf__expand_kept(e, c->stream), "phones in context");
-  WF__CUDA_TRY(wf__ops_scan(e->flags, e->ranks, e->num_items + 1, NULL, &bytes, c->stream),
-               "prefix sums");
-  TAKE(c, room, scratch, bytes, "prefix sums");
-  WF__CUDA_TRY(wf__ops_scan(e->flags, e->ranks, e->num_items + 1, scratch, &bytes, c->stream),
-               "prefix sums");
+  WF__TRY(wf__gpu_scan(c, room, e->flags, e->ranks, e->num_items + 1, err));
   WF__TRY(wf__ops_to_host(c, &num_arcs, e->ranks + e->num_items, sizeof num_arcs, err));
   WF__TRY(wf__ops_finish(c, "phones in context", err));
   WF__TRY(wf__gpu_batch_reserve(batch, e->num_level, num_arcs, &a, err));

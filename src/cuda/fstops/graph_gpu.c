@@ -5,26 +5,12 @@
 #include "cuda/fstops/epsilons_gpu.h"
 #include "cuda/fstops/graph_kernels.h"
 
-static wf_status scan32(wf__gpu_context *c, wf__gpu_blocks *room, const uint32_t *in, uint32_t *out,
+/* Prefix sums, and the last of them. */
+static wf_status add_up(wf__gpu_context *c, wf__gpu_blocks *room, const uint32_t *in, uint32_t *out,
                         uint64_t count, uint32_t *out_sum, wf_error *err) {
-  size_t bytes = 0;
-  char *scratch;
-  WF__CUDA_TRY(wf__ops_scan(in, out, count, NULL, &bytes, c->stream), "prefix sums");
-  TAKE(c, room, scratch, bytes, "prefix sums");
-  WF__CUDA_TRY(wf__ops_scan(in, out, count, scratch, &bytes, c->stream), "prefix sums");
+  WF__TRY(wf__gpu_scan(c, room, in, out, count, err));
   WF__TRY(wf__ops_to_host(c, out_sum, out + count - 1, sizeof *out_sum, err));
   return wf__ops_finish(c, "prefix sums", err);
-}
-
-/* In place, without waiting. */
-static wf_status scan64(wf__gpu_context *c, wf__gpu_blocks *room, uint64_t *values, uint64_t count,
-                        wf_error *err) {
-  size_t bytes = 0;
-  char *scratch;
-  WF__CUDA_TRY(wf__ops_scan64(values, values, count, NULL, &bytes, c->stream), "prefix sums");
-  TAKE(c, room, scratch, bytes, "prefix sums");
-  WF__CUDA_TRY(wf__ops_scan64(values, values, count, scratch, &bytes, c->stream), "prefix sums");
-  return WF_OK;
 }
 
 static wf_status fill(wf__gpu_context *c, uint32_t *values, int byte, uint64_t count,
@@ -96,12 +82,12 @@ static wf_status next_level(wf__gpu_context *c, wf__gpu_blocks *room, wf__gpu_di
   uint64_t count = d->end - d->begin;
   uint32_t found;
   WF__CUDA_TRY(wf__discovery_count(d, c->stream), "order of states");
-  WF__TRY(scan64(c, room, d->item_off, count + 1, err));
+  WF__TRY(wf__gpu_scan64(c, room, d->item_off, count + 1, err));
   WF__TRY(wf__ops_to_host(c, &d->num_items, d->item_off + count, sizeof d->num_items, err));
   WF__TRY(wf__ops_finish(c, "order of states", err));
   WF__CUDA_TRY(wf__discovery_find(d, c->stream), "order of states");
   WF__CUDA_TRY(wf__discovery_mark(d, c->stream), "order of states");
-  WF__TRY(scan32(c, room, d->flags, d->ranks, d->num_items + 1, &found, err));
+  WF__TRY(add_up(c, room, d->flags, d->ranks, d->num_items + 1, &found, err));
   WF__CUDA_TRY(wf__discovery_number(d, c->stream), "order of states");
   d->begin = d->end;
   d->end += found;
@@ -131,7 +117,7 @@ static wf_status make_by_discovery(wf__gpu_batch *batch, const void *user, wf__g
   WF__TRY(put_bases(batch, &a, d.f.num_states, 0, err));
   WF__CUDA_TRY(wf__ops_source(&d.f, source, c->stream), "order of states");
   WF__CUDA_TRY(wf__discovery_degrees(&d, a.off, c->stream), "order of states");
-  WF__TRY(scan64(c, scratch, a.off, d.f.num_states + 1, err));
+  WF__TRY(wf__gpu_scan64(c, scratch, a.off, d.f.num_states + 1, err));
   WF__CUDA_TRY(wf__discovery_write(&d, source, a.off, a.arcs, a.final_cost, c->stream),
                "order of states");
   return WF_OK;
@@ -183,8 +169,8 @@ static wf_status find_classes(wf__gpu_context *c, wf__gpu_blocks *scratch, wf__g
   WF__CUDA_TRY(wf__loops_classes(l, c->stream), "self-loops");
   WF__CUDA_TRY(wf__loops_marks(l, c->stream), "self-loops");
   WF__TRY(wf__ops_to_host(c, &trouble, l->trouble, sizeof trouble, err));
-  WF__TRY(scan32(c, scratch, l->has_loop, l->loops_before, n + 1, out_loops, err));
-  WF__TRY(scan32(c, scratch, l->goes, l->place, m + 1, &num_goers, err));
+  WF__TRY(add_up(c, scratch, l->has_loop, l->loops_before, n + 1, out_loops, err));
+  WF__TRY(add_up(c, scratch, l->goes, l->place, m + 1, &num_goers, err));
   l->num_goers = num_goers;
   if (trouble != 0) return wf__fail(err, WF_ERR_UNSUPPORTED, "an input label is out of range");
   return WF_OK;
@@ -214,7 +200,7 @@ static wf_status find_copies(wf__gpu_context *c, wf__gpu_blocks *scratch, wf__gp
                                     c->stream),
                "sorting");
   WF__CUDA_TRY(wf__loops_firsts(l, c->stream), "self-loops");
-  WF__TRY(scan32(c, scratch, l->is_first, l->copy, m + 1, &num_copies, err));
+  WF__TRY(add_up(c, scratch, l->is_first, l->copy, m + 1, &num_copies, err));
   l->num_copies = num_copies;
   TAKE(c, scratch, l->copy_key, num_copies, "self-loops");
   WF__CUDA_TRY(wf__loops_copies(l, c->stream), "self-loops");
