@@ -267,7 +267,54 @@ def rule_theirs(tau: Any, left: Any, right: Any, sigma: Any, direction: str, man
     return pynini.cdrewrite(*parts, direction=direction, mode="obl" if mandatory else "opt")
 
 
+def random_written(rng: random.Random, longest: int) -> str:
+    """A text with letters, escapes, and numbers and names in brackets."""
+    pieces = ["a", "b", "é", "\\[", "\\]", "\\\\", "\\a", "[65]", "[0x42]", "[0103]", "[08]", "[name]", "[a b name]", "[x]", "[another name]", "[é]", "[BOS]", "[EOS]", "[a\\]b]", "[]"]
+    return "".join(rng.choice(pieces) for _ in range(rng.randint(0, longest)))
+
+
+def with_our_symbols(fst: Any) -> Any:
+    """pynini numbers symbols in the order of their use."""
+    pairs = [(label, strings.symbol_label(name)) for label, name in pynini.generated_symbols() if label]
+    pairs += [(pynini.accep(f"[{name}]").arcs(0).value().ilabel, strings.symbol_label(name)) for name in ("BOS", "EOS")]
+    return fst.relabel_pairs(ipairs=pairs, opairs=pairs)
+
+
+def draw_accep(rng: random.Random, semiring: str) -> tuple[Any, ...]:
+    return random_written(rng, 6), rng.randint(0, 8) / 4, rng.choice(["byte", "utf8"])
+
+
+def draw_string_map(rng: random.Random, semiring: str) -> tuple[Any, ...]:
+    rows = [[random_written(rng, 3) for _ in range(rng.randint(1, 2))] for _ in range(rng.randint(1, 5))]
+    return [[*row, str(rng.randint(0, 8) / 4)] if len(row) == 2 and rng.random() < 0.5 else row for row in rows], *(rng.choice(["byte", "utf8"]) for _ in range(2))
+
+
+def through_file(read: Callable[..., Any]) -> Callable[..., Any]:
+    """Calls string_file with a file of the rows; a "#" would start a comment."""
+
+    def call(rows: list[list[str]], *token_types: str) -> Any:
+        with tempfile.NamedTemporaryFile("w", suffix=".tsv") as file:
+            file.write("".join("\t".join(row) + "  # comment\n" for row in rows if any(row)) or "a\n")
+            file.flush()
+            return read(file.name, *token_types)
+
+    return call
+
+
 CASES = {
+    "accep": Case(draw_accep, lambda text, weight, kind: with_our_symbols(pynini.accep(text, weight=weight, token_type=kind)), strings.accep, semirings=("tropical",)),
+    "string_map": Case(
+        draw_string_map,
+        lambda rows, *kinds: with_our_symbols(pynini.string_map(rows, input_token_type=kinds[0], output_token_type=kinds[1])),
+        strings.string_map,
+        semirings=("tropical",),
+    ),
+    "string_file": Case(
+        draw_string_map,
+        through_file(lambda path, *kinds: with_our_symbols(pynini.string_file(path, input_token_type=kinds[0], output_token_type=kinds[1]))),
+        through_file(strings.string_file),
+        semirings=("tropical",),
+    ),
     "cdrewrite": Case(draw_rule, rule_theirs, strings.cdrewrite, semirings=("tropical",)),
     "map": Case(draw_map, map_theirs, map_ours),
     "difference": Case(draw_difference, difference_theirs, wf.difference),

@@ -113,9 +113,9 @@ WF_API wf_status wf_builder_finish(wf_builder *builder, const wf_symbols *isymbo
 WF_API void wf_builder_free(wf_builder *builder);
 
 /* Files. The format is detected from the content: warpfst's memory-mapped format, or OpenFst
- * vector, const, compact (acceptor, string, unweighted, unweighted_acceptor, weighted_string, with
- * indices of 8 to 64 bits), edit and ngram (standard, log, log64). log64 weights are rounded to
- * float32. Text is read by wf_fst_compile. Errors: a truncated or corrupt file, a reference outside
+ * vector, const, compact (acceptor, string, unweighted, unweighted_acceptor, weighted_string; const
+ * and compact with indices of 8 to 64 bits), edit, ngram and look-ahead (arc_lookahead,
+ * ilabel_lookahead, olabel_lookahead; standard, log, log64). log64 weights are rounded to float32. Text is read by wf_fst_compile. Errors: a truncated or corrupt file, a reference outside
  * the file, a negative label, NaN, -infinity. Native files are also verified by checksums. An
  * OpenFst file with states but no start state gives the empty fst. The native layout is in
  * docs/reference/file-formats.md. */
@@ -126,9 +126,10 @@ typedef enum wf_fst_format {
   WF_FORMAT_OPENFST_CONST = 2,        /* OpenFst ConstFst, not aligned */
   WF_FORMAT_OPENFST_VECTOR_LOG64 = 3, /* float64 weights; log semiring only */
   WF_FORMAT_OPENFST_CONST_LOG64 = 4,
-  WF_FORMAT_OPENFST_COMPACT = 5, /* the last three are read, not written */
+  WF_FORMAT_OPENFST_COMPACT = 5, /* the last four are read, not written */
   WF_FORMAT_OPENFST_EDIT = 6,
   WF_FORMAT_OPENFST_NGRAM = 7,
+  WF_FORMAT_OPENFST_LOOKAHEAD = 8, /* the fst in it; what is stored for look-ahead is dropped */
 } wf_fst_format;
 /* As wf_fst_read. `*out_format` receives the detected format. */
 WF_API wf_status wf_fst_read_format(const char *path, wf_fst **out, wf_fst_format *out_format,
