@@ -24,7 +24,8 @@ TASKS = {
     "large": {name: BUILD / "task" / f"{name}.{suffix}" for name, suffix in (("tokens", "txt"), ("lexicon", "txt"), ("lm", "arpa"))},
 }
 TASK_ARGUMENTS = ["--words=20000", "--tokens=1500000"]
-Case = collections.namedtuple("Case", "name op inputs check")
+# `theirs`: the operation of bench/openfst_ops.cc, if it has another name. `tool`: False if OpenFst has no command for it; that program then reads and writes files, too.
+Case = collections.namedtuple("Case", "name op inputs check flags theirs tool", defaults=((), None, True))
 CASES = [
     Case("compose L o G", "compose", ["Lsorted", "G"], "equal"),
     Case("determinize LG", "determinize", ["LG"], "equivalent"),
@@ -34,14 +35,17 @@ CASES = [
     Case("rmepsilon TLG", "rmepsilon", ["TLG"], "random"),
     Case("arcsort TLG", "arcsort", ["TLG"], "equal"),
     Case("connect T o LG", "connect", ["TLG.untrimmed"], "equal"),
-    Case("map TLG (arc_sum)", "map", ["TLG"], "equal"),
+    Case("map TLG (arc_sum)", "map", ["TLG"], "equal", ("--map_type=arc_sum",)),
     Case("encode TLG (labels)", "encode", ["TLG"], "equal"),
     Case("epsnormalize L", "epsnormalize", ["L"], "random"),
     Case("disambiguate paths of LG", "disambiguate", ["paths"], "random"),
     Case("difference LG - paths", "difference", ["LG.words", "paths.det"], "equal"),
     Case("replace 50 times L", "replace", ["calls", "L"], "equal"),
+    Case("reweight LG", "reweight", ["LG.det"], "equal"),
+    Case("condense TLG", "condense", ["TLG"], "equal", tool=False),
+    Case("synchronize L o paths", "synchronize", ["Lpaths"], "random"),
+    Case("determinize L o paths, all outputs", "determinize", ["homophones"], "random", ("--det_type=nonfunctional",), "determinize_nonfunctional"),
 ]
-FLAGS = {"push": ["--push_weights"], "map": ["--map_type=arc_sum"], "encode": ["--encode_labels"]}
 
 
 def make_large_task():
@@ -63,16 +67,22 @@ def prepare(task, folder):
     for name in ("L", "T"):
         measure.run(WARPFST, "arcsort", "--sort_type=olabel", folder / f"{name}.fst", folder / f"{name}sorted.fst")
     measure.run(WARPFST, "compose", "--no-connect", folder / "Tsorted.fst", folder / "LG.fst", folder / "TLG.untrimmed.fst")
-    prepare_acceptors(folder)
+    prepare_acceptors(parts, folder)
 
 
-def prepare_acceptors(folder):
-    """Words of LG; 300 random strings of them, as paths from one start and as a deterministic acceptor; and an fst that calls L 50 times."""
+def prepare_acceptors(parts, folder):
+    """Words of LG; 300 random strings of them, as paths from one start and as a deterministic acceptor; their pronunciations; and an fst that calls L 50 times."""
     pipe = lambda *commands: [measure.run(WARPFST, *command) for command in commands]
     words, paths, plain = folder / "LG.words.fst", folder / "paths.fst", folder / "plain.fst"
     pipe(("project", "--project_type=output", folder / "LG.min.fst", words))
     pipe(("randgen", "--npath=300", "--seed=1", "--max_length=12", words, plain), ("rmepsilon", plain, paths), ("map", "--map_type=rmweight", paths, plain),
          ("determinize", plain, folder / "paths.det.fst"))
+    pipe(("compose", folder / "Lsorted.fst", folder / "paths.det.fst", folder / "Lpaths.fst"))
+    tokens = sum(1 for line in open(parts["tokens"], encoding="utf-8") if line.strip())  # larger labels are disambiguation symbols: without them, words that sound alike have the same input
+    inputs = {int(line.split()[2]) for line in measure.run(WARPFST, "print", folder / "Lpaths.fst").splitlines() if len(line.split()) >= 4}
+    (folder / "marks.txt").write_text("".join(f"{label}\n" for label in sorted(inputs) if label > tokens))
+    pipe(("rmsymbols", folder / "marks.txt", folder / "Lpaths.fst", folder / "homophones.fst"))
+    (folder / "potentials.txt").write_text(measure.run(WARPFST, "shortestdistance", "--reverse", folder / "LG.det.fst"))
     text = "".join(f"{k} {k + 1} 1 1000001\n" for k in range(50)) + "50\n"
     (folder / "calls.txt").write_text(text)
     pipe(("compile", folder / "calls.txt", folder / "calls.fst"))
@@ -82,19 +92,19 @@ def commands(case, folder):
     """Command lines of OpenFst's tools and of ours, with defaults on both sides."""
     inputs = [folder / f"{name}.fst" for name in case.inputs]
     theirs, ours = folder / "openfst.out", folder / "warpfst.out"
+    if case.op == "replace":  # each fst is followed by its label
+        inputs = [inputs[0], "1000000", inputs[1], "1000001"]
+    if case.op == "reweight":
+        inputs.append(folder / "potentials.txt")
+    if case.op == "encode":
+        inputs = ["--encode_labels", *inputs, folder / "codes"]
+    openfst = [[f"fst{case.op}", *case.flags, *(["--push_weights"] if case.op == "push" else []), *inputs, theirs]]
     if case.op == "minimize":
         codes, encoded, minimal = folder / "codes", folder / "encoded", folder / "minimal"
         openfst = [["fstencode", "--encode_labels", *inputs, codes, encoded], ["fstminimize", encoded, minimal], ["fstencode", "--decode", minimal, codes, theirs]]
-    else:
-        openfst = [[f"fst{case.op}", *FLAGS.get(case.op, []), *inputs, theirs]]
-    if case.op == "replace":  # each fst is followed by its label
-        inputs = [inputs[0], "1000000", inputs[1], "1000001"]
-        openfst = [["fstreplace", *inputs, theirs]]
-    if case.op == "encode":
-        inputs = [*FLAGS["encode"], *inputs, folder / "codes"]
-        openfst = [["fstencode", *inputs, theirs]]
-    flags = FLAGS["map"] if case.op == "map" else []
-    return openfst, [[WARPFST, case.op, *flags, *inputs, ours]], theirs, ours
+    if not case.tool:
+        openfst = [[BUILD / "openfst_ops", case.op, *inputs, f"--output={theirs}"]]
+    return openfst, [[WARPFST, case.op, *case.flags, *inputs, ours]], theirs, ours
 
 
 def size(path):
@@ -120,8 +130,9 @@ def check(case, folder, theirs, ours):
 
 
 def in_process(program, case, folder, repeat, core):
-    flags = FLAGS["map"] if case.op == "map" and program.name == "bench_fstops" else []
-    command = [program, case.op, *flags, *(folder / f"{name}.fst" for name in case.inputs), f"--repeat={repeat}"]
+    op, flags = (case.theirs or case.op, ()) if program.name == "openfst_ops" else (case.op, case.flags)
+    potentials = [f"--potentials={folder / 'potentials.txt'}"] if case.op == "reweight" else []
+    command = [program, op, *flags, *potentials, *(folder / f"{name}.fst" for name in case.inputs), f"--repeat={repeat}"]
     out = subprocess.run(measure.pinned(command, core), stdout=subprocess.PIPE, check=True, text=True).stdout
     return measure.median([Cost(*map(float, line.split()[:2])) for line in out.splitlines()])
 
