@@ -1,8 +1,10 @@
-"""differential [--rounds=1000] [--seed=1] [--only=NAME,...] [--json]
+"""differential [--rounds=1000] [--seed=1] [--only=NAME,...] [--json] [--record]
 
 Compares operations with OpenFst's (through pywrapfst, which the package pynini brings) on random machines. For each operation, it prints how many results are
 identical (same states, arcs and order), isomorphic (the same up to numbers of states and order of arcs), or equivalent on random paths, and which of the two is
 smaller. A result that is none of these is printed with its input, and the exit code is 1. Results that keep the paths of the input are compared with the input, too.
+
+--record writes the counts to bench/results.csv, from which tools/pictures.py makes the table of docs/engineering/checks.md.
 
 OpenFst may fail or not end where ours has an error; such machines are not drawn, or are counted as refused by both.
 """
@@ -21,6 +23,7 @@ import tempfile
 from collections.abc import Callable
 from typing import Any
 
+import measure
 import pynini
 import pywrapfst
 
@@ -217,6 +220,20 @@ def disambiguate_ours(fst: wf.Fst) -> wf.Fst | None:
         return None
 
 
+def is_deterministic(fst: wf.Fst) -> bool:
+    return all(len(labels) == len(set(labels)) for s in range(fst.num_states) for labels in [[arc.ilabel for arc in fst.arcs_of(s)]])
+
+
+def draw_determinizable(rng: random.Random, semiring: str) -> tuple[wf.Fst]:
+    """Acceptors without cycles, or without weights."""
+    acyclic = semiring == "log" or rng.random() < 0.6
+    return (random_fst(rng, semiring, Shape(acceptor=True, acyclic=acyclic, weights=acyclic, epsilons=0, arcs=16, labels=2)),)
+
+
+def draw_deterministic(rng: random.Random, semiring: str) -> tuple[wf.Fst]:
+    return (wf.determinize(*draw_determinizable(rng, semiring)),)
+
+
 def nonfunctional_ours(fst: wf.Fst) -> wf.Fst | None:
     return wf.determinize(fst, det_type="nonfunctional", delta=1e-6)
 
@@ -316,6 +333,22 @@ CASES = {
         semirings=("tropical",),
     ),
     "cdrewrite": Case(draw_rule, rule_theirs, strings.cdrewrite, semirings=("tropical",)),
+    "compose": Case(drawn(2), lambda a, b: pywrapfst.compose(a.copy().arcsort("olabel"), b), wf.compose),
+    "intersect": Case(drawn(2, acceptor=True), lambda a, b: pywrapfst.intersect(a.copy().arcsort("olabel"), b), wf.compose),
+    "union": Case(drawn(2), lambda a, b: a.copy().union(b), wf.union),
+    "concat": Case(drawn(2), lambda a, b: a.copy().concat(b), wf.concat),
+    "closure": Case(drawn(), lambda fst: fst.copy().closure(), wf.closure),
+    "reverse": Case(drawn(), pywrapfst.reverse, wf.reverse),
+    "invert": Case(drawn(), lambda fst: fst.copy().invert(), wf.invert),
+    "project": Case(drawn(), lambda fst: fst.copy().project("output"), lambda fst: wf.project(fst, project_type="output")),
+    "connect": Case(drawn(), lambda fst: fst.copy().connect(), wf.connect, keeps=True),
+    "arcsort": Case(drawn(), lambda fst: fst.copy().arcsort("ilabel"), wf.arcsort, keeps=True),
+    "topsort": Case(drawn(acyclic=True), lambda fst: fst.copy().topsort(), wf.topsort, keeps=True),
+    "prune": Case(drawn(), lambda fst: pywrapfst.prune(fst, weight=pywrapfst.Weight(fst.weight_type(), 2)), lambda fst: wf.prune(fst, weight=2), semirings=("tropical",)),
+    "rmepsilon": Case(drawn(epsilons=0.4), lambda fst: fst.copy().rmepsilon(), wf.rmepsilon, keeps=True),
+    "determinize": Case(draw_determinizable, pywrapfst.determinize, wf.determinize, keeps=True, right=is_deterministic),
+    "minimize": Case(draw_deterministic, lambda fst: fst.copy().minimize(), wf.minimize, keeps=True),
+    "push": Case(drawn(acyclic=True), lambda fst: pywrapfst.push(fst, push_weights=True), wf.push, keeps=True),
     "map": Case(draw_map, map_theirs, map_ours),
     "difference": Case(draw_difference, difference_theirs, wf.difference),
     "replace": Case(draw_replace, replace_theirs, replace_ours),
@@ -380,12 +413,18 @@ def run_case(case: Case, rounds: int, seed: int, exchange: Exchange) -> tuple[co
 COLUMNS = ["identical", "isomorphic", "equivalent", "OpenFst wrong", "OpenFst fails", "refused", "smaller", "larger", "WRONG"]
 
 
+def figures(name: str, rounds: int, counts: collections.Counter[str]) -> list[tuple[str, str, int, str]]:
+    """Rows for results.csv. All counts are written, so that none of an earlier run stays."""
+    return [(f"differential {name}", f"{column} of {rounds} random machines", counts[column], "machines") for column in COLUMNS]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--rounds", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
     wrong = False
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
@@ -396,6 +435,8 @@ def main() -> None:
                 continue
             counts, problems = run_case(case, options.rounds, options.seed, Exchange(folder))
             wrong = wrong or bool(problems)
+            if options.record:
+                measure.record(figures(name, options.rounds, counts), f"./run bench differential --rounds={options.rounds}")
             if options.json:
                 print(json.dumps({"operation": name, "rounds": options.rounds, **counts}), flush=True)
             else:
