@@ -18,6 +18,7 @@ import json
 import os
 import pathlib
 import random
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -268,6 +269,26 @@ def reweight_ours(fst: wf.Fst, potentials: list[float], to_final: bool) -> wf.Fs
     return wf.reweight(fst, potentials, to_final=to_final)
 
 
+def draw_strings(rng: random.Random, semiring: str) -> tuple[Any, ...]:
+    """Without cycles, on which OpenFst does not end."""
+    fst = random_fst(rng, semiring, Shape(acyclic=True))
+    string = lambda: [rng.randint(1, 4) for _ in range(rng.choice([0, 0, 1, 2, 3]))]
+    return fst, [string() for _ in range(fst.num_arcs)], {state: string() for state in range(fst.num_states)}
+
+
+def factor_theirs(fst: Any, arcs: list[list[int]], finals: dict[int, list[int]]) -> Any:
+    """pywrapfst does not have it, so it runs in bench/openfst_ops.cc, with the OpenFst that is installed."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder)
+        rows, at = [f"{state} final {' '.join(map(str, labels))}" for state, labels in finals.items()], iter(arcs)
+        rows += [f"{state} {k} {' '.join(map(str, next(at)))}" for state in range(fst.num_states()) for k in range(fst.num_arcs(state))]
+        (path / "strings").write_text("\n".join(rows) + "\n")
+        fst.write(str(path / "in.fst"))
+        command = [measure.BUILD / "openfst_ops", "factorweight", path / "in.fst", f"--strings={path / 'strings'}", f"--output={path / 'out.fst'}"]
+        subprocess.run(list(map(str, command)), check=True, stdout=subprocess.DEVNULL)
+        return pywrapfst.Fst.read(str(path / "out.fst"))
+
+
 def random_text(rng: random.Random, longest: int) -> str:
     return "".join(rng.choice("abc") for _ in range(rng.randint(0, longest)))
 
@@ -359,6 +380,7 @@ CASES = {
     "disambiguate": Case(draw_acceptor, pywrapfst.disambiguate, disambiguate_ours, keeps=True, right=is_unambiguous),
     "determinize nonfunctional": Case(drawn(acyclic=True, labels=2), lambda fst: pywrapfst.determinize(fst, det_type="nonfunctional"), nonfunctional_ours, keeps=True, right=only_final_labels_repeat),
     "push without affix": Case(draw_push, push_theirs, push_ours),
+    "factor_weight": Case(draw_strings, factor_theirs, wf.factor_weight, semirings=("tropical",)),
     "reweight": Case(draw_reweight, reweight_theirs, reweight_ours, keeps=True),
 }
 

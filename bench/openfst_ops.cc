@@ -1,7 +1,7 @@
 // openfst_ops.cc - the counterpart of bench_fstops.c: measures one OpenFst operation in process,
 // without reading and writing files.
 //
-//     openfst_ops OP IN... [--repeat=N] [--output=FILE] [--potentials=FILE]
+//     openfst_ops OP IN... [--repeat=N] [--output=FILE] [--potentials=FILE] [--strings=FILE]
 //
 // bench/run.sh builds it with libfst. Each repetition reads its inputs again, so that no cached
 // properties can be reused. Prints a line per repetition: processor seconds, wall seconds, states,
@@ -15,6 +15,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,47 @@ static void Minimize(Fst *fst) {
   fst::Decode(fst, mapper);
 }
 
+static std::string strings_path;  // of factorweight: lines as `warpfst factorweight` takes them
+
+static void FactorWeight(const Inputs &in, Fst *out) {
+  using GallicArc = fst::GallicArc<fst::StdArc, fst::GALLIC_LEFT>;
+  using Weight = GallicArc::Weight;
+  using String = fst::StringWeight<int, fst::STRING_LEFT>;
+  std::map<std::pair<int, int>, String> strings;  // by state and arc; final weights: arc -1
+  std::ifstream file(strings_path);
+  std::string line, owner;
+  while (std::getline(file, line)) {
+    std::istringstream words(line);
+    int state, label;
+    words >> state >> owner;
+    String &string = strings[{state, owner == "final" ? -1 : std::stoi(owner)}];
+    string = String::One();
+    while (words >> label) string.PushBack(label);
+  }
+  const auto string_of = [&](int state, int arc) {
+    const auto found = strings.find({state, arc});
+    return found == strings.end() ? String::One() : found->second;
+  };
+  fst::VectorFst<GallicArc> gallic;
+  for (int s = 0; s < in[0]->NumStates(); ++s) gallic.AddState();
+  if (in[0]->NumStates() > 0) gallic.SetStart(in[0]->Start());
+  for (int s = 0; s < in[0]->NumStates(); ++s) {
+    const auto weight = in[0]->Final(s);
+    if (weight != fst::TropicalWeight::Zero()) gallic.SetFinal(s, Weight(string_of(s, -1), weight));
+    int number = 0;
+    for (fst::ArcIterator<Fst> arcs(*in[0], s); !arcs.Done(); arcs.Next()) {
+      const auto &arc = arcs.Value();
+      String string = arc.olabel == 0 ? String::One() : String(arc.olabel);
+      string = fst::Times(string, string_of(s, number++));
+      gallic.AddArc(s,
+                    GallicArc(arc.ilabel, arc.ilabel, Weight(string, arc.weight), arc.nextstate));
+    }
+  }
+  using Factor = fst::GallicFactor<int, fst::TropicalWeight, fst::GALLIC_LEFT>;
+  const fst::FactorWeightFst<GallicArc, Factor> factored(gallic);
+  fst::ArcMap(factored, out, fst::FromGallicMapper<fst::StdArc, fst::GALLIC_LEFT>());
+}
+
 // The result is in *out or, for operations that OpenFst does in place, in in[0].
 static const std::map<std::string, std::function<void(const Inputs &, Fst *)>> kInto = {
     {"compose", [](const Inputs &in, Fst *out) { fst::Compose(*in[0], *in[1], out); }},
@@ -44,6 +86,7 @@ static const std::map<std::string, std::function<void(const Inputs &, Fst *)>> k
      }},
     {"map", [](const Inputs &in,
                Fst *out) { fst::StateMap(*in[0], out, fst::ArcSumMapper<fst::StdArc>(*in[0])); }},
+    {"factorweight", FactorWeight},
     {"condense",
      [](const Inputs &in, Fst *out) {
        std::vector<int> components;
@@ -125,13 +168,17 @@ int main(int argc, char **argv) {
       output = argument.substr(9);
     else if (argument.rfind("--potentials=", 0) == 0)
       ReadPotentials(argument.c_str() + 13);
+    else if (argument.rfind("--strings=", 0) == 0)
+      strings_path = argument.substr(10);
     else
       paths.push_back(argument);
   }
   const std::string op = argc > 1 ? argv[1] : "";
   const bool two = op == "compose" || op == "difference" || op == "replace";
   if ((kInto.count(op) == 0 && kInPlace.count(op) == 0) || paths.size() != (two ? 2u : 1u)) {
-    std::fprintf(stderr, "usage: openfst_ops OP IN... [--repeat=N] [--output=FILE] [--potentials=FILE]\n");
+    std::fprintf(stderr,
+                 "usage: openfst_ops OP IN... [--repeat=N] [--output=FILE] [--potentials=FILE] "
+                 "[--strings=FILE]\n");
     return 2;
   }
   for (int i = 0; i < repeat; ++i)

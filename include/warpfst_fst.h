@@ -115,9 +115,10 @@ WF_API void wf_builder_free(wf_builder *builder);
 /* Files. The format is detected from the content: warpfst's memory-mapped format, or OpenFst
  * vector, const, compact (acceptor, string, unweighted, unweighted_acceptor, weighted_string; const
  * and compact with indices of 8 to 64 bits), edit, ngram and look-ahead (arc_lookahead,
- * ilabel_lookahead, olabel_lookahead; standard, log, log64). log64 weights are rounded to float32. Text is read by wf_fst_compile. Errors: a truncated or corrupt file, a reference outside
- * the file, a negative label, NaN, -infinity. Native files are also verified by checksums. An
- * OpenFst file with states but no start state gives the empty fst. The native layout is in
+ * ilabel_lookahead, olabel_lookahead; standard, log, log64). log64 weights are rounded to float32.
+ * Text is read by wf_fst_compile. Errors: a truncated or corrupt file, a reference outside the
+ * file, a negative label, NaN, -infinity. Native files are also verified by checksums. An OpenFst
+ * file with states but no start state gives the empty fst. The native layout is in
  * docs/reference/file-formats.md. */
 typedef enum wf_fst_format {
   WF_FORMAT_NATIVE =

@@ -9,8 +9,8 @@
  *   i32 label of final states | i64 number of states, for each:
  *     i64 count, count x {i32 low, i32 high}, i32 number of labels
  *
- * Labels of the fst are the new ones, as in OpenFst's tools. Composition here finds the labels ahead
- * itself, so the data is checked for its size and dropped. */
+ * Labels of the fst are the new ones, as in OpenFst's tools. Composition here finds the labels
+ * ahead itself, so the data is checked for its size and dropped. */
 #include "fst/openfst_types.h"
 
 static wf_status read_flag(wf__cursor *cursor, bool *out, wf_error *err) {

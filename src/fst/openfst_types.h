@@ -35,7 +35,8 @@ bool wf__span_is(wf__span text, const char *name);
 bool wf__load_weight(const uint8_t *at, size_t weight_bytes, float *out);
 /* Skips to the next multiple of 16 bytes if the file has aligned blocks. */
 wf_status wf__openfst_align(wf__cursor *cursor, const wf__openfst_header *h, wf_error *err);
-/* Reads an i64 number of items that take `bytes` each, and checks that the file has room for them. */
+/* Reads an i64 number of items that take `bytes` each, and checks that the file has room for them.
+ */
 wf_status wf__openfst_read_count(wf__cursor *cursor, size_t bytes, uint64_t *out, const char *what,
                                  wf_error *err);
 /* Reserves memory for the arrays, with one spare element each for wf__fst_from_csr. */

@@ -480,7 +480,7 @@ static void test_wide_frames(void **state) {
     wf_plan plan;
     const bool on_device = form % 2, tight = form / 2;
     struct test_heard again = {"again in larger", 0};
-    make_forms(&forms, &task, (uint64_t)form, 24, WF_FLOAT32, on_device);
+    make_forms(&forms, &task, (uint64_t)form, 12, WF_FLOAT32, on_device);
     for (int i = 0; i < TIMES * BATCH; i++) scores[i] = forms.shaped[i % BATCH];
     wf_batch_shape shape = shape_of(scores, TIMES * BATCH);
     task.options.device = on_device ? "cuda" : devices[form];
@@ -673,7 +673,7 @@ static void assert_interrupts(float lattice_beam) {
   task.options.device = "cuda:0,0";
   assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
   wf_status status = WF_ERR_CANCELLED;
-  for (int looks = 1; status != WF_OK; looks += 1 + looks / 8) {
+  for (int looks = 1; status != WF_OK; looks += 1 + looks / 4) {
     int left = looks;
     wf_set_interrupt(look, &left);
     status = test_decode(decoder, forms.shaped, BATCH, NULL, gpu, &err);
