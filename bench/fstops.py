@@ -28,6 +28,8 @@ TASK_ARGUMENTS = ["--words=20000", "--tokens=1500000"]
 Case = collections.namedtuple("Case", "name op inputs check flags theirs tool", defaults=((), None, True))
 CASES = [
     Case("compose L o G", "compose", ["Lsorted", "G"], "equal"),
+    Case("compose det L o G, look-ahead", "compose", ["L.det", "G"], "random", ("--lookahead",), "compose_lookahead", False),
+    Case("compose det L o G, look-ahead and pushing", "compose", ["L.det", "G"], "random", ("--lookahead-push",), "compose_lookahead", False),
     Case("determinize LG", "determinize", ["LG"], "equivalent"),
     Case("minimize LG", "minimize", ["LG.det"], "equivalent"),
     Case("push LG", "push", ["LG.det"], "equivalent"),
@@ -66,6 +68,8 @@ def prepare(task, folder):
         measure.run(WARPFST, "convert", "--drop_symbols", steps / f"{name}.fst", folder / f"{name}.fst")
     for name in ("L", "T"):
         measure.run(WARPFST, "arcsort", "--sort_type=olabel", folder / f"{name}.fst", folder / f"{name}sorted.fst")
+    measure.run(WARPFST, "determinize", folder / "L.fst", folder / "L.unsorted.fst")
+    measure.run(WARPFST, "arcsort", "--sort_type=olabel", folder / "L.unsorted.fst", folder / "L.det.fst")
     measure.run(WARPFST, "compose", "--no-connect", folder / "Tsorted.fst", folder / "LG.fst", folder / "TLG.untrimmed.fst")
     prepare_acceptors(parts, folder)
 
@@ -103,7 +107,7 @@ def commands(case, folder):
         codes, encoded, minimal = folder / "codes", folder / "encoded", folder / "minimal"
         openfst = [["fstencode", "--encode_labels", *inputs, codes, encoded], ["fstminimize", encoded, minimal], ["fstencode", "--decode", minimal, codes, theirs]]
     if not case.tool:
-        openfst = [[BUILD / "openfst_ops", case.op, *inputs, f"--output={theirs}"]]
+        openfst = [[BUILD / "openfst_ops", case.theirs or case.op, *inputs, f"--output={theirs}"]]
     return openfst, [[WARPFST, case.op, *case.flags, *inputs, ours]], theirs, ours
 
 

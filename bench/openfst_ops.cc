@@ -79,6 +79,13 @@ static void FactorWeight(const Inputs &in, Fst *out) {
 // The result is in *out or, for operations that OpenFst does in place, in in[0].
 static const std::map<std::string, std::function<void(const Inputs &, Fst *)>> kInto = {
     {"compose", [](const Inputs &in, Fst *out) { fst::Compose(*in[0], *in[1], out); }},
+    {"compose_lookahead",
+     [](const Inputs &in, Fst *out) {
+       const fst::StdOLabelLookAheadFst ahead(*in[0]);
+       fst::LabelLookAheadRelabeler<fst::StdArc>::Relabel(in[1].get(), ahead, true);
+       fst::ArcSort(in[1].get(), fst::ILabelCompare<fst::StdArc>());
+       fst::Compose(ahead, *in[1], out);
+     }},
     {"determinize", [](const Inputs &in, Fst *out) { fst::Determinize(*in[0], out); }},
     {"push",
      [](const Inputs &in, Fst *out) {
@@ -174,7 +181,8 @@ int main(int argc, char **argv) {
       paths.push_back(argument);
   }
   const std::string op = argc > 1 ? argv[1] : "";
-  const bool two = op == "compose" || op == "difference" || op == "replace";
+  const bool two =
+      op == "compose" || op == "compose_lookahead" || op == "difference" || op == "replace";
   if ((kInto.count(op) == 0 && kInPlace.count(op) == 0) || paths.size() != (two ? 2u : 1u)) {
     std::fprintf(stderr,
                  "usage: openfst_ops OP IN... [--repeat=N] [--output=FILE] [--potentials=FILE] "

@@ -237,6 +237,11 @@ WF_API wf_status wf_topsort(const wf_fst *fst, wf_fst **out, wf_error *err);
  * 2009). A trimmed result is the same; one that is not trimmed has fewer dead states. On the CPU,
  * for two fsts without failure arcs; elsewhere it has no effect.
  *
+ * `lookahead_push` looks ahead, too. An arc to a pair of states that only one label can follow
+ * writes the output of that label and has its cost, so paths with the same rest meet earlier. The
+ * result is equivalent, and has fewer states as a rule. On the CPU, in OpenFst's order, for two
+ * fsts without failure arcs and without origins; elsewhere it has no effect.
+ *
  * Errors: two failure arcs at a state, a failure arc with an output other than 0 or phi_label, a
  * cycle of failure arcs, phi_label on the output side of `a` (all WF_ERR_ARGUMENT); more than
  * max_states or max_bytes (WF_ERR_LIMIT). */
@@ -258,7 +263,9 @@ WF_API wf_status wf_topsort(const wf_fst *fst, wf_fst **out, wf_error *err);
   X(I64, max_bytes, 0, 0, 9007199254740992, "bytes",                                             \
     "fail if tables and result need more memory than this; 0: no limit")                         \
   X(BOOL, lookahead, 0, 0, 1, "",                                                                \
-    "skip pairs of states whose next labels cannot match (faster if many do not)")
+    "skip pairs of states whose next labels cannot match (faster if many do not)")               \
+  X(BOOL, lookahead_push, 0, 0, 1, "",                                                           \
+    "look ahead, and write a label as soon as it is the only one that can come")
 WF_DECLARE_OPTIONS(compose, WF_COMPOSE_OPTIONS)
 WF_API wf_status wf_compose(const wf_fst *a, const wf_fst *b, const wf_compose_options *options,
                             wf_fst **out, wf_error *err);
