@@ -28,8 +28,8 @@ TASK_ARGUMENTS = ["--words=20000", "--tokens=1500000"]
 Case = collections.namedtuple("Case", "name op inputs check flags theirs tool", defaults=((), None, True))
 CASES = [
     Case("compose L o G", "compose", ["Lsorted", "G"], "equal"),
-    Case("compose det L o G, look-ahead", "compose", ["L.det", "G"], "random", ("--lookahead",), "compose_lookahead", False),
-    Case("compose det L o G, look-ahead and pushing", "compose", ["L.det", "G"], "random", ("--lookahead-push",), "compose_lookahead", False),
+    Case("compose det L o G (look-ahead)", "compose", ["L.det", "G"], "random", ("--lookahead",), "compose_lookahead", False),
+    Case("compose det L o G (look-ahead and pushing)", "compose", ["L.det", "G"], "random", ("--lookahead-push",), "compose_lookahead", False),
     Case("determinize LG", "determinize", ["LG"], "equivalent"),
     Case("minimize LG", "minimize", ["LG.det"], "equivalent"),
     Case("push LG", "push", ["LG.det"], "equivalent"),
@@ -46,7 +46,7 @@ CASES = [
     Case("reweight LG", "reweight", ["LG.det"], "equal"),
     Case("condense TLG", "condense", ["TLG"], "equal", tool=False),
     Case("synchronize L o paths", "synchronize", ["Lpaths"], "random"),
-    Case("determinize L o paths, all outputs", "determinize", ["homophones"], "random", ("--det_type=nonfunctional",), "determinize_nonfunctional"),
+    Case("determinize L o paths (all outputs)", "determinize", ["homophones"], "random", ("--det_type=nonfunctional",), "determinize_nonfunctional"),
 ]
 
 
@@ -179,12 +179,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", default="phone,char,bpe,large")
     parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--only", default="", help="operations: compose, determinize, ...")
+    parser.add_argument("--only", default="", help="operations (compose, determinize, ...) or rows of the table, by name")
     parser.add_argument("--json", action="store_true", help="print JSON lines instead of tables")
     parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
     arguments = parser.parse_args()
     core = measure.last_core()
-    cases = [case for case in CASES if not arguments.only or case.op in arguments.only.split(",")]
+    cases = [case for case in CASES if not arguments.only or {case.op, case.name} & set(arguments.only.split(","))]
     results = []
     print(f"{measure.machine()}; one core; medians of {arguments.repeat}; load before {measure.load()}", file=sys.stderr)
     for task in arguments.tasks.split(","):

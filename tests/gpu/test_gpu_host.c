@@ -480,7 +480,7 @@ static void test_wide_frames(void **state) {
     wf_plan plan;
     const bool on_device = form % 2, tight = form / 2;
     struct test_heard again = {"again in larger", 0};
-    make_forms(&forms, &task, (uint64_t)form, 12, WF_FLOAT32, on_device);
+    make_forms(&forms, &task, (uint64_t)form, 24, WF_FLOAT32, on_device);
     for (int i = 0; i < TIMES * BATCH; i++) scores[i] = forms.shaped[i % BATCH];
     wf_batch_shape shape = shape_of(scores, TIMES * BATCH);
     task.options.device = on_device ? "cuda" : devices[form];
