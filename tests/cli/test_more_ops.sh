@@ -137,11 +137,11 @@ refuses 2 'different numbers of input and output' synchronize <(printf '0 0 1 0 
 printf '0 x\n' >potentials
 refuses 3 'potentials:1' reweight a.fst potentials none.fst
 for line in '0 2 7' '9 final 1' 'x' '0 0 1 0' '0 0 2147483648' '0 0 -1'; do
-  echo "$line" >strings
-  refuses 3 'strings:1: expected' factorweight f.fst strings none.fst
+  echo "$line" >lines.txt
+  refuses 3 'lines.txt:1: expected' factorweight f.fst lines.txt none.fst
 done
-printf '0 0 1\n0 0 1\n' >strings
-refuses 3 'strings:2: .*each once' factorweight f.fst strings none.fst
+printf '0 0 1\n0 0 1\n' >lines.txt
+refuses 3 'lines.txt:2: .*each once' factorweight f.fst lines.txt none.fst
 refuses 2 "key 'a.fst' comes after 'b.fst'" far create b.fst a.fst none.fst
 refuses 3 'not an archive' far info a.txt
 refuses 2 'cannot go to standard output' far create a.fst -
