@@ -516,9 +516,10 @@ WF_API wf_status wf_fst_batch_reverse(const wf_fst_batch *batch, wf_fst_batch **
 WF_API wf_status wf_fst_batch_rmepsilon(const wf_fst_batch *batch,
                                         const wf_rmepsilon_options *options, wf_fst_batch **out,
                                         wf_error *err);
-/* Errors on a GPU (WF_ERR_UNSUPPORTED): the log semiring, `rmepsilon` with epsilon input labels,
- * outputs delayed by more than 255 labels. Witnesses come from a second run on the CPU. max_states
- * applies to each fst. */
+/* Errors on a GPU (WF_ERR_UNSUPPORTED): the log semiring; outputs delayed by more than 255 labels;
+ * with `rmepsilon`, cycles of epsilon input labels, paths of more than 300 of them, and with
+ * det_type=disambiguate equal costs of different outputs. Witnesses come from a second run on the
+ * CPU. max_states applies to each fst. */
 WF_API wf_status wf_fst_batch_determinize(const wf_fst_batch *batch,
                                           const wf_determinize_options *options, wf_fst_batch **out,
                                           wf_error *err);

@@ -63,6 +63,8 @@ wf_status wf__cpu_open_transducer(const wf_graph *graph, const wf_transducer *mo
       wf__calloc(self->num_transducer_searches, sizeof *self->transducer_searches);
   wf_status status = WF_OK;
   if (self->transducer_searches == NULL) status = wf__fail_memory(err, sizeof *self, "a decoder");
+  if (on_gpu)
+    self->transducer_arcs = wf__transducer_look_at_arcs(graph, model, options->word_score);
   if (status == WF_OK && on_gpu)
     status = wf__transducer_weights_send(model, options->device, &self->transducer_weights, err);
   if (status != WF_OK) {
@@ -126,11 +128,13 @@ static wf_status cpu_decode(void *opaque, const wf__batch *batch, wf_error *err)
   wf_status status = order != NULL && errors != NULL
                          ? wf__longest_first(batch, order, &count, err)
                          : wf__fail_memory(err, batch->count * 4, "a batch");
-  if (status == WF_OK && self->transducer == NULL && wf__cpu_can_batch(batch, order, count)) {
-    status = wf__cpu_decode_batch(self, batch, order, count, err);
-  } else if (status == WF_OK && self->transducer != NULL &&
-             (self->transducer_weights != NULL || self->transducer->network == NULL)) {
+  if (status == WF_OK && self->transducer != NULL &&
+      (self->transducer_weights != NULL || self->transducer->network == NULL)) {
     status = wf__cpu_decode_transducers(self, batch, order, count, err);
+  } else if (status == WF_OK && wf__cpu_can_batch(batch, order, count)) {
+    status = self->transducer == NULL
+                 ? wf__cpu_decode_batch(self, batch, order, count, err)
+                 : wf__cpu_decode_scored_transducers(self, batch, order, count, err);
   } else if (status == WF_OK) {
     struct job job = {.self = self, .batch = batch, .order = order, .errors = errors};
     atomic_init(&job.done, 0);

@@ -7,7 +7,7 @@
 #include "cpu/transducer_search.h"
 #include "transducer/transducer_device.h"
 
-enum { WF__TRANSDUCER_LANES = 512, WF__TRANSDUCER_GROUPS = 2 };
+enum { WF__TRANSDUCER_LANES = 512, WF__TRANSDUCER_GROUPS = 3 };
 
 struct wf__cpu_backend {
   const wf_graph *graph;
@@ -20,6 +20,7 @@ struct wf__cpu_backend {
   wf__transducer_search **transducer_searches; /* of threads, or of lanes; made on first use */
   size_t num_transducer_searches;
   wf__transducer_weights *transducer_weights; /* on a GPU; NULL: the CPU computes */
+  wf__transducer_arcs transducer_arcs;        /* of `graph`, with a GPU */
   wf__transducer_group *transducer_groups[WF__TRANSDUCER_GROUPS];
   wf_transducer_stats transducer_stats;
   void *stream; /* of the caller's scores on a GPU */
@@ -64,6 +65,10 @@ wf_status wf__cpu_decode_transducer(struct wf__cpu_backend *self, const wf__batc
  * `order`: the utterances, longest first. */
 wf_status wf__cpu_decode_transducers(struct wf__cpu_backend *self, const wf__batch *batch,
                                      const uint32_t *order, uint32_t count, wf_error *err);
+/* transducer_scored_lanes.c: decodes utterances that share a scorer with batch operations, with a
+ * built-in model on the CPU. */
+wf_status wf__cpu_decode_scored_transducers(struct wf__cpu_backend *self, const wf__batch *batch,
+                                            const uint32_t *order, uint32_t count, wf_error *err);
 /* Frees searches and groups. */
 void wf__cpu_free_transducers(struct wf__cpu_backend *self);
 

@@ -13,8 +13,6 @@ struct together {
   struct wf__cpu_backend *self;
   const wf__batch *batch;
   size_t num_lanes, num_groups;
-  const wf_scores *begins[WF__TRANSDUCER_LANES]; /* by lane: not yet on the GPU */
-  wf__transducer_lane lanes[WF__TRANSDUCER_LANES];
   wf__predictions *waiting[WF__TRANSDUCER_LANES];
   wf__prediction_work work;
 };
@@ -34,16 +32,19 @@ static wf_status run_lane(void *user, size_t i, uint32_t utterance, bool begins,
                           wf_error *err) {
   struct together *t = user;
   wf__transducer_search *search = t->self->transducer_searches[i];
+  const wf_scores *scores = &t->batch->scores[utterance];
   if (begins) {
     bool good;
-    t->begins[i] = NULL;
     WF__TRY(wf__cpu_transducer_begin(t->self, search, t->batch, utterance, &good, err));
     if (!good) return WF_OK;
-    t->begins[i] = &t->batch->scores[utterance];
-    WF__TRY(wf__transducer_search_feed(search, t->begins[i], err));
+    WF__TRY(wf__transducer_search_feed(search, scores, err));
   }
   WF__TRY(wf__transducer_search_go_on(search, waits, err));
-  return *waits ? WF_OK : wf__cpu_transducer_end(t->self, search, t->batch, utterance, err);
+  if (!*waits) return wf__cpu_transducer_end(t->self, search, t->batch, utterance, err);
+  if (t->self->transducer_weights != NULL)
+    wf__transducer_group_put(t->self->transducer_groups[i % t->num_groups], i / t->num_groups,
+                             begins ? scores : NULL, &search->predictions);
+  return WF_OK;
 }
 
 /* --- models behind functions ------------------------------------------------------------- */
@@ -69,16 +70,13 @@ static wf_status call_functions(void *user, size_t group, const bool *lanes_wait
 
 static wf_status submit(void *user, size_t group, const bool *lanes_wait, wf_error *err) {
   struct together *t = user;
-  size_t count = 0;
-  for (size_t i = group; i < t->num_lanes; i += t->num_groups, count++) {
-    t->lanes[count] = (wf__transducer_lane){NULL, NULL};
-    if (!lanes_wait[i]) continue;
-    t->lanes[count].begins = t->begins[i];
-    t->lanes[count].predictions = &t->self->transducer_searches[i]->predictions;
-    count_request(&t->self->transducer_stats, t->lanes[count].predictions);
-    t->begins[i] = NULL;
-  }
-  return wf__transducer_group_submit(t->self->transducer_groups[group], t->lanes, count, err);
+  wf_transducer_stats *stats = &t->self->transducer_stats;
+  wf__transducer_counts counts;
+  (void)lanes_wait; /* they have put their requests */
+  WF__TRY(wf__transducer_group_submit(t->self->transducer_groups[group], &counts, err));
+  stats->num_rows += counts.num_rows;
+  stats->num_contexts += counts.num_contexts;
+  return WF_OK;
 }
 
 static wf_status wait_for_gpu(void *user, size_t group, wf_error *err) {
@@ -86,8 +84,26 @@ static wf_status wait_for_gpu(void *user, size_t group, wf_error *err) {
   return wf__transducer_group_wait(t->self->transducer_groups[group], err);
 }
 
+static uint32_t most_hypotheses(const struct wf__cpu_backend *self) {
+  return self->options.greedy ? 1 : (uint32_t)self->options.max_hypotheses;
+}
+
+/* If nothing but the model tells tokens apart, of a row only the best matter, as many as there are
+ * hypotheses: each makes another context. */
+static bool best_tokens_alone(const struct together *t) {
+  const struct wf__cpu_backend *self = t->self;
+  bool scored = false;
+  for (size_t i = 0; i < t->batch->count && t->batch->scorers != NULL; i++)
+    scored = scored || t->batch->scorers[i] != NULL;
+  return self->transducer_arcs.all_alike && self->options.lattice_beam <= 0 && !scored &&
+         t->batch->graphs == NULL;
+}
+
 static wf_status begin_groups(struct together *t, const uint32_t *order, wf_error *err) {
   struct wf__cpu_backend *self = t->self;
+  const wf_decoder_options *o = &self->options;
+  const wf__score_cut cut = {o->acoustic_scale, o->blank_penalty, o->beam, o->greedy,
+                             best_tokens_alone(t) ? most_hypotheses(self) : 0};
   int64_t num_frames[WF__TRANSDUCER_LANES];
   for (size_t g = 0; g < t->num_groups; g++) {
     size_t count = 0;
@@ -96,8 +112,8 @@ static wf_status begin_groups(struct together *t, const uint32_t *order, wf_erro
     if (self->transducer_groups[g] == NULL)
       WF__TRY(
           wf__transducer_group_open(self->transducer_weights, &self->transducer_groups[g], err));
-    WF__TRY(wf__transducer_group_begin(self->transducer_groups[g], num_frames, count, self->stream,
-                                       err));
+    WF__TRY(wf__transducer_group_begin(self->transducer_groups[g], &cut, num_frames, count,
+                                       self->stream, err));
   }
   return WF_OK;
 }
@@ -107,8 +123,8 @@ static wf_status begin_groups(struct together *t, const uint32_t *order, wf_erro
 static size_t choose_lanes(const struct wf__cpu_backend *self, uint32_t count) {
   uint64_t most = FUNCTION_LANES;
   if (self->transducer_weights != NULL) {
-    uint64_t sources = self->options.greedy ? 1 : (uint64_t)self->options.max_hypotheses,
-             bytes = sources * wf__transducer_num_logits(self->transducer) * sizeof(float);
+    uint64_t bytes =
+        most_hypotheses(self) * wf__transducer_num_logits(self->transducer) * sizeof(float);
     most = MOST_ANSWER_BYTES / bytes;
     if (most < WF__TRANSDUCER_GROUPS) most = WF__TRANSDUCER_GROUPS;
     if (most > WF__TRANSDUCER_LANES) most = WF__TRANSDUCER_LANES;

@@ -1,5 +1,6 @@
 /* transducer_streams.c - streams with a transducer. Each has a search of its own. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "cpu/cpu_streams.h"
 #include "cpu/transducer_search.h"
@@ -11,7 +12,8 @@ enum {
 
 struct channel {
   wf__transducer_search *search; /* NULL: the utterance has not begun */
-  wf_scorer *scorer;             /* of utterances that begin; NULL: none */
+  wf_scorer *scorer;             /* of the utterance; NULL: none */
+  const wf_graph *graph;
 };
 
 static wf_status channel_open(void *self, void **out, wf_error *err) {
@@ -20,7 +22,9 @@ static wf_status channel_open(void *self, void **out, wf_error *err) {
     return wf__fail(err, WF_ERR_UNSUPPORTED,
                     "streams with a transducer need a decoder with device cpu");
   struct channel *channel = *out = wf__calloc(1, sizeof *channel);
-  return channel != NULL ? WF_OK : wf__fail_memory(err, sizeof *channel, "a stream");
+  if (channel == NULL) return wf__fail_memory(err, sizeof *channel, "a stream");
+  channel->graph = ((const struct wf__cpu_backend *)self)->graph;
+  return WF_OK;
 }
 
 /* An idle stream keeps no memory. */
@@ -41,19 +45,21 @@ static void channel_close(void *self, void *opaque) {
 static wf_status set_scorer(void *self, void *opaque, const wf_scorer *scorer, const wf_word *words,
                             size_t num_words, wf_error *err) {
   struct channel *channel = opaque;
-  if (channel->search != NULL && channel->search->num_frames > 0 && scorer != channel->scorer)
-    return wf__fail(err, WF_ERR_UNSUPPORTED,
-                    "with a transducer, a scorer is for a whole utterance: set it before the first "
-                    "chunk");
+  const bool begun = channel->search != NULL && channel->search->num_frames > 0;
+  if (begun && scorer != channel->scorer)
+    WF__TRY(wf__transducer_replace_scorer(channel->search, scorer, words, num_words, err));
   wf_scorer *old = channel->scorer;
   channel->scorer = wf_scorer_ref(scorer);
   wf_scorer_free(old);
-  channel_reset(self, channel);
+  if (!begun) channel_reset(self, channel);
   return WF_OK;
 }
 
-static wf_status set_graph(void *self, void *channel, const wf_graph *graph, wf_error *err) {
-  return WF_OK; /* it is the decoder's */
+static wf_status set_graph(void *self, void *opaque, const wf_graph *graph, wf_error *err) {
+  struct channel *channel = opaque;
+  channel->graph = graph;
+  channel_reset(self, channel);
+  return WF_OK;
 }
 
 static uint64_t channel_bytes(const void *self, const void *opaque) {
@@ -67,9 +73,10 @@ static wf_status prepare(void *opaque, void *opaque_channel, wf_error *err) {
   const struct wf__cpu_backend *self = opaque;
   struct channel *channel = opaque_channel;
   if (channel->search != NULL) return WF_OK;
-  WF__TRY(wf__transducer_search_create(self->graph, self->transducer, &self->options, false,
+  WF__TRY(wf__transducer_search_create(self->graph, self->transducer, &self->options, NULL,
                                        &channel->search, err));
   channel->search->predictions.most_floats = MOST_FLOATS;
+  wf__transducer_search_set_graph(channel->search, channel->graph);
   wf_status status = wf__transducer_search_set_scorer(channel->search, channel->scorer, err);
   if (status == WF_OK) status = wf__transducer_search_begin(channel->search, err);
   if (status != WF_OK) channel_reset(opaque, channel);
@@ -125,11 +132,99 @@ static wf_status path(void *self, void *opaque, int thread, bool goes_on, wf__pa
   return WF_OK;
 }
 
+/* --- lattices ---------------------------------------------------------------------------- */
+
+/* What the end of an utterance changes. */
+struct saved {
+  wf__history history;
+  wf__transducer_set *waiting; /* [num_waiting] */
+  wf__transducer_links *links; /* [num_waiting] */
+  uint64_t num_records;
+  uint64_t counts[3]; /* of the path */
+};
+
+static wf_status save(const wf__transducer_search *search, struct saved *saved, wf_error *err) {
+  const uint32_t count = search->num_waiting;
+  const wf__path *path = &search->path;
+  saved->num_records = search->records.size;
+  memcpy(saved->counts, (uint64_t[]){path->num_tokens, path->num_expanded, path->num_arcs},
+         sizeof saved->counts);
+  saved->waiting = wf__calloc(count, sizeof *saved->waiting);
+  saved->links = wf__calloc(count, sizeof *saved->links);
+  if (saved->waiting == NULL || saved->links == NULL)
+    return wf__fail_memory(err, count * sizeof *saved->waiting, "a lattice");
+  WF__TRY(wf__history_copy(&search->lattice.history, &saved->history, err));
+  for (uint32_t w = 0; w < count; w++) {
+    const wf__transducer_links *links = &search->lattice.waiting[w];
+    WF__TRY(wf__transducer_set_copy(&search->waiting[w], &saved->waiting[w], err));
+    WF__TRY(wf__vec_grow(&saved->links[w], links->size, "a lattice", err));
+    for (uint64_t i = 0; i < links->size; i++) saved->links[w].data[i] = links->data[i];
+    saved->links[w].size = links->size;
+  }
+  return WF_OK;
+}
+
+static void exchange(wf__transducer_search *search, struct saved *saved) {
+  const wf__history history = search->lattice.history;
+  search->lattice.history = saved->history;
+  saved->history = history;
+  for (uint32_t w = 0; w < search->num_waiting; w++) {
+    const wf__transducer_set set = search->waiting[w];
+    const wf__transducer_links links = search->lattice.waiting[w];
+    search->waiting[w] = saved->waiting[w];
+    search->lattice.waiting[w] = saved->links[w];
+    saved->waiting[w] = set;
+    saved->links[w] = links;
+  }
+}
+
+static void restore(wf__transducer_search *search, struct saved *saved) {
+  wf__path *path = &search->path;
+  exchange(search, saved);
+  wf__transducer_set_clear(&search->now);
+  search->records.size = saved->num_records;
+  search->sources.size = 0;
+  search->stage = WF__TRANSDUCER_BETWEEN;
+  search->ended = false;
+  path->num_tokens = saved->counts[0];
+  path->num_expanded = saved->counts[1];
+  path->num_arcs = saved->counts[2];
+}
+
+static void free_saved(struct saved *saved, uint32_t count) {
+  for (uint32_t w = 0; w < count && saved->waiting != NULL; w++)
+    wf__transducer_set_free(&saved->waiting[w]);
+  for (uint32_t w = 0; w < count && saved->links != NULL; w++) wf__vec_free(&saved->links[w]);
+  free(saved->waiting);
+  free(saved->links);
+  wf__history_free(&saved->history);
+}
+
+/* The lattice as if the utterance ended here, in any state. */
+static wf_status end_anywhere(wf__transducer_search *search, wf_lattice **out, wf_error *err) {
+  const bool defers = search->defers;
+  bool waits;
+  search->defers = false; /* no context is evicted */
+  wf_status status = wf__transducer_search_go_to_end(search, &waits, err);
+  search->defers = defers;
+  search->path.flags |= WF_RESULT_NOT_FINAL;
+  search->path.num_decoded = search->ended ? search->num_frames : search->last_frame;
+  return status == WF_OK ? wf__transducer_lattice_make(search, out, err) : status;
+}
+
 static wf_status lattice(void *self, void *opaque, bool goes_on, wf_lattice **out, wf_error *err) {
-  if (goes_on)
-    return wf__fail(err, WF_ERR_UNSUPPORTED,
-                    "a transducer makes the lattice of a stream only at its end");
-  return wf__transducer_lattice_make(((struct channel *)opaque)->search, out, err);
+  struct channel *channel = opaque;
+  WF__TRY(prepare(self, channel, err));
+  wf__transducer_search *search = channel->search;
+  if (!goes_on) return wf__transducer_lattice_make(search, out, err);
+  struct saved saved = {0};
+  wf_status status = save(search, &saved, err);
+  if (status == WF_OK) {
+    status = end_anywhere(search, out, err);
+    restore(search, &saved);
+  }
+  free_saved(&saved, search->num_waiting);
+  return status;
 }
 
 const wf__stream_backend wf__cpu_transducer_streams = {.open = channel_open,

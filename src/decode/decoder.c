@@ -184,12 +184,14 @@ float wf__skip_above(const wf_decoder_options *options) {
 
 wf_status wf__check_graph(const wf_decoder *decoder, const wf_graph *graph, wf_error *err) {
   if (graph == NULL || graph == decoder->graph) return WF_OK;
-  if (decoder->transducer != NULL)
-    return wf__fail(err, WF_ERR_UNSUPPORTED, "a transducer cannot decode with added words yet");
   if (graph->base != decoder->graph)
     return wf__fail(
         err, WF_ERR_ARGUMENT,
         "the graph of an utterance must be its decoder's graph, or that graph with added words");
+  if (decoder->transducer != NULL && !graph->classes->once)
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "added words: the classes of the graph are those of CTC; a transducer needs a "
+                    "graph of topology transducer");
   return decoder->backend->check_graph != NULL ? decoder->backend->check_graph(graph, err) : WF_OK;
 }
 

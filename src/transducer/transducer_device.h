@@ -6,7 +6,7 @@
  *             works for one group, threads can search the other
  *
  * Every sum has one fixed order, so that an answer does not depend on the other requests. It is not
- * the CPU's order, so the last bits differ from the CPU's. Not thread-safe. */
+ * the CPU's order, so the last bits differ from the CPU's. Not thread-safe, but for put. */
 #ifndef WF_TRANSDUCER_TRANSDUCER_DEVICE_H
 #define WF_TRANSDUCER_TRANSDUCER_DEVICE_H
 
@@ -31,17 +31,20 @@ void wf__transducer_group_close(wf__transducer_group *group);
 
 /* Begins a batch. No utterance of lane i has more than num_frames[i] frames. Scores in GPU memory
  * are read after what `stream` (a cudaStream_t; NULL: the default stream) has enqueued. */
-wf_status wf__transducer_group_begin(wf__transducer_group *group, const int64_t *num_frames,
-                                     size_t num_lanes, void *stream, wf_error *err);
+wf_status wf__transducer_group_begin(wf__transducer_group *group, const wf__score_cut *cut,
+                                     const int64_t *num_frames, size_t num_lanes, void *stream,
+                                     wf_error *err);
 
-typedef struct wf__transducer_lane {
-  const wf_scores *begins;      /* the utterance that begins; NULL: the lane's goes on */
-  wf__predictions *predictions; /* the request; NULL: the lane is idle */
-} wf__transducer_lane;
-/* Enqueues the answers to the lanes' requests. Only one submission of a group at a time. The
- * scores of utterances that begin must stay until the wait. */
-wf_status wf__transducer_group_submit(wf__transducer_group *group, const wf__transducer_lane *lanes,
-                                      size_t num_lanes, wf_error *err);
+/* Adds a lane's request to the next submission, once for each. `begins`: the utterance that begins,
+ * whose scores must stay until the wait; NULL: the lane's goes on. Any thread, one for a lane. */
+void wf__transducer_group_put(wf__transducer_group *group, size_t lane, const wf_scores *begins,
+                              wf__predictions *predictions);
+typedef struct wf__transducer_counts {
+  uint64_t num_rows, num_contexts;
+} wf__transducer_counts;
+/* Enqueues the answers to all requests that were put. Only one submission of a group at a time. */
+wf_status wf__transducer_group_submit(wf__transducer_group *group, wf__transducer_counts *counts,
+                                      wf_error *err);
 /* Waits for the answers, which are valid until the next submission. */
 wf_status wf__transducer_group_wait(wf__transducer_group *group, wf_error *err);
 

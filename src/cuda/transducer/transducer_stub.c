@@ -23,12 +23,15 @@ wf_status wf__transducer_group_open(wf__transducer_weights *weights, wf__transdu
   return no_device("cuda", err);
 }
 void wf__transducer_group_close(wf__transducer_group *group) {}
-wf_status wf__transducer_group_begin(wf__transducer_group *group, const int64_t *num_frames,
-                                     size_t num_lanes, void *stream, wf_error *err) {
+wf_status wf__transducer_group_begin(wf__transducer_group *group, const wf__score_cut *cut,
+                                     const int64_t *num_frames, size_t num_lanes, void *stream,
+                                     wf_error *err) {
   return no_device("cuda", err);
 }
-wf_status wf__transducer_group_submit(wf__transducer_group *group, const wf__transducer_lane *lanes,
-                                      size_t num_lanes, wf_error *err) {
+void wf__transducer_group_put(wf__transducer_group *group, size_t lane, const wf_scores *begins,
+                              wf__predictions *predictions) {}
+wf_status wf__transducer_group_submit(wf__transducer_group *group, wf__transducer_counts *counts,
+                                      wf_error *err) {
   return no_device("cuda", err);
 }
 wf_status wf__transducer_group_wait(wf__transducer_group *group, wf_error *err) {
