@@ -355,6 +355,7 @@ CASES = {
     ),
     "cdrewrite": Case(draw_rule, rule_theirs, strings.cdrewrite, semirings=("tropical",)),
     "compose": Case(drawn(2), lambda a, b: pywrapfst.compose(a.copy().arcsort("olabel"), b), wf.compose),
+    "compose with pushing": Case(drawn(2, acyclic=True), lambda a, b: pywrapfst.compose(a.copy().arcsort("olabel"), b), lambda a, b: wf.compose(a, b, lookahead_push=True)),
     "intersect": Case(drawn(2, acceptor=True), lambda a, b: pywrapfst.intersect(a.copy().arcsort("olabel"), b), wf.compose),
     "union": Case(drawn(2), lambda a, b: a.copy().union(b), wf.union),
     "concat": Case(drawn(2), lambda a, b: a.copy().concat(b), wf.concat),

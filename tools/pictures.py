@@ -222,7 +222,7 @@ def boosted_table(tasks):
 
 # Operations of `./run bench differential`, and the case of `./run bench fstops` that measures each.
 MEASURED = {
-    "compose": "compose L o G", "connect": "connect T o LG", "arcsort": "arcsort TLG", "rmepsilon": "rmepsilon TLG", "determinize": "determinize LG", "minimize": "minimize LG",
+    "compose": "compose L o G", "compose with pushing": "compose det L o G (look-ahead and pushing)", "connect": "connect T o LG", "arcsort": "arcsort TLG", "rmepsilon": "rmepsilon TLG", "determinize": "determinize LG", "minimize": "minimize LG",
     "push": "push LG", "map": "map TLG (arc_sum)", "difference": "difference LG - paths", "replace": "replace 50 times L", "encode": "encode TLG (labels)",
     "epsnormalize": "epsnormalize L", "synchronize": "synchronize L o paths", "disambiguate": "disambiguate paths of LG",
     "determinize nonfunctional": "determinize L o paths (all outputs)", "reweight": "reweight LG",
