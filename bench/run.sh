@@ -87,7 +87,8 @@ case $what in
     WARPFST_PEER_PYTHON=build/bench/boost_peers/bin/python NEMO_WHEEL='build/bench/nemo/*.whl' python3 bench/boost.py "$@"
     ;;
   triton) build/venv/bin/python bench/triton.py "$@" ;;
-  align | compat | differential) use_package && "build/bench/${what}_peers/bin/python" "bench/$what.py" "$@" ;;
+  differential) build_openfst_ops && use_package && build/bench/differential_peers/bin/python bench/differential.py "$@" ;;
+  align | compat) use_package && "build/bench/${what}_peers/bin/python" "bench/$what.py" "$@" ;;
   peers)
     case " $* " in
       *' --wheels='* | *' --fetch='* | *' --load='*) python3 bench/peers.py "$@" ;;
