@@ -83,11 +83,10 @@ WF_API void wf_transducer_free(wf_transducer *model);
  * input labels are tokens; arcs of the blank end a frame (topology `transducer` of
  * wf_ctc_graph_build and wf_ctc_tokens_graph). Options: `max_hypotheses`, `max_symbols` and
  * `greedy` are for such decoders; max_active, min_active and max_tokens have no effect. `blank` is
- * the model's. Device `cuda` or `cuda:N`: that GPU computes predictor and joiner, and num_threads
- * threads of the CPU search; outputs may lie in its memory. Errors: a graph whose tokens are not
- * the model's, or without an arc of the blank; options of CTC, several GPUs, a GPU for a model
- * behind functions or for streams (WF_ERR_UNSUPPORTED). Added words are not available yet. A
- * stream's scorer is for whole utterances, and its lattice is made at the end. */
+ * the model's. Device `cuda`, `cuda:N` or several: these GPUs compute predictor and joiner, and
+ * num_threads threads of the CPU search; outputs may lie in a GPU's memory. Errors: a graph whose
+ * tokens are not the model's, or without an arc of the blank; options of CTC, a GPU for a model
+ * behind functions (WF_ERR_UNSUPPORTED). */
 WF_API wf_status wf_decoder_create_transducer(const wf_graph *graph, const wf_transducer *model,
                                               const wf_decoder_options *options, wf_decoder **out,
                                               wf_error *err);

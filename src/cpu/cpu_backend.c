@@ -94,6 +94,8 @@ static wf_status cpu_set_stream(void *opaque, void *stream, wf_error *err) {
   struct wf__cpu_backend *self = opaque;
   if (self->num_gpus == 0)
     return wf__fail(err, WF_ERR_UNSUPPORTED, "a decoder on the CPU has no CUDA stream");
+  if (self->num_gpus > 1)
+    return wf__fail(err, WF_ERR_ARGUMENT, "a stream belongs to one GPU, this decoder has several");
   self->stream = stream;
   return WF_OK;
 }

@@ -237,12 +237,18 @@ static wf_status advance_together(struct together *t, wf_error *err) {
 static wf_status advance(void *opaque, const wf__batch *batch, void *const *channels,
                          wf_error *err) {
   struct wf__cpu_backend *self = opaque;
+  struct together t = {.self = self, .batch = batch, .channels = channels};
+  wf_error own = {0};
   if (self->num_gpus == 0)
     return wf__cpu_advance(self, batch, channels, self->transducer->encoder_size, consume, err);
-  if (self->broken)
-    return wf__fail(err, WF_ERR_DEVICE, "an earlier CUDA error left this decoder unusable");
-  struct together t = {.self = self, .batch = batch, .channels = channels};
-  return advance_together(&t, err);
+  const wf_status status =
+      self->broken
+          ? wf__fail(&own, WF_ERR_DEVICE, "an earlier CUDA error left this decoder unusable")
+          : advance_together(&t, &own);
+  for (size_t i = 0; i < batch->count && status != WF_OK; i++)
+    wf__result_fail(batch->results[i], status, &own);
+  if (err != NULL && status != WF_OK) *err = own;
+  return status;
 }
 
 /* --- results ----------------------------------------------------------------------------- */
