@@ -35,6 +35,7 @@ struct minimizer {
   uint32_t *symbol;
   uint32_t num_symbols, num_initial;
   bool nondeterministic;
+  bool lost_final; /* a final cost has become infinite, so the result may not be trimmed */
   uint32_t *class_of; /* [num_states] at first, the class by final cost */
   uint32_t num_classes;
 };
@@ -259,7 +260,9 @@ static wf_status quotient(struct minimizer *min, wf__csr *csr, int64_t *start, w
   for (uint32_t k = 0; k < count && status == WF_OK; k++) {
     uint32_t s = firsts[k];
     uint64_t num_arcs = view->arc_off[s + 1] - view->arc_off[s];
-    WF__TRY_GOTO(status, wf__csr_add_state(csr, min->pushed.final_cost.data[s], err), done);
+    float final_cost = min->pushed.final_cost.data[s];
+    if (final_cost == INFINITY && wf__is_final(view, s)) min->lost_final = true;
+    WF__TRY_GOTO(status, wf__csr_add_state(csr, final_cost, err), done);
     WF__TRY_GOTO(status, wf__vec_grow(&csr->arcs, num_arcs, "arcs", err), done);
     for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) {
       wf_arc arc = min->pushed.arcs.data[i];
@@ -278,16 +281,18 @@ done:
 /* Puts the total cost back. `*in_front` is the cost to add to the arcs of the start state. If an
  * arc leads back to the start, the total is added to all final costs instead: every path has
  * exactly one final cost, so no state needs to be added. */
-static void put_total_back(const struct minimizer *min, wf__csr *csr, int64_t start,
-                           double *in_front) {
+static void put_total_back(struct minimizer *min, wf__csr *csr, int64_t start, double *in_front) {
   bool entered = false;
   for (uint64_t i = 0; i < csr->arcs.size && !entered; i++)
     entered = csr->arcs.data[i].nextstate == (uint32_t)start;
   *in_front = entered ? 0 : min->total;
   if (!entered || min->total == 0) return;
-  for (uint64_t s = 0; s < csr->final_cost.size; s++)
-    if (csr->final_cost.data[s] != INFINITY)
-      csr->final_cost.data[s] = wf__cost_to_float((double)csr->final_cost.data[s] + min->total);
+  for (uint64_t s = 0; s < csr->final_cost.size; s++) {
+    float *cost = &csr->final_cost.data[s];
+    if (*cost == INFINITY) continue;
+    *cost = wf__cost_to_float((double)*cost + min->total);
+    if (*cost == INFINITY) min->lost_final = true;
+  }
 }
 
 static wf_status delay_labels(struct minimizer *min, wf__csr *csr, int64_t *start, wf_error *err) {
@@ -326,9 +331,13 @@ static wf_status minimize_trimmed(const wf_fst *fst, const wf_minimize_options *
   wf__strings_free(&min.strings);
   free(min.symbol);
   free(min.class_of);
-  if (status == WF_OK)
-    return wf__fst_from_csr(&csr, start, min.view.semiring, wf_fst_isymbols(fst),
-                            wf_fst_osymbols(fst), out, err);
+  if (status == WF_OK) {
+    status = wf__fst_from_csr(&csr, start, min.view.semiring, wf_fst_isymbols(fst),
+                              wf_fst_osymbols(fst), out, err);
+    /* Delaying labels makes states of its own. */
+    if (status == WF_OK && o->encode_labels && !min.lost_final) wf__fst_set_trimmed(*out);
+    return status;
+  }
   wf__csr_free(&csr);
   return status;
 }
