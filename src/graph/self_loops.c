@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/map64.h"
+#include "fstops/connect.h"
 #include "fst/properties.h"
 #include "fstops/parallel.h"
 #include "graph/hmm.h"
@@ -323,7 +324,7 @@ wf_status wf__hmm_add_loops(const wf_hmm *hmm, const wf_fst *fst, float self_loo
   else
     wf__csr_free(&l.csr);
   if (status == WF_OK && wf__fst_known_trimmed(fst)) wf__fst_set_trimmed(made);
-  if (status == WF_OK) status = wf_connect(made, out, err);
+  if (status == WF_OK) status = wf__connect(made, 0, out, err);
   wf_fst_free(made);
   return status;
 }
