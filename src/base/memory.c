@@ -13,7 +13,8 @@ enum { MAPPED_MIN_BYTES = 1 << 25, MALLOC_HEADER = 32 };
  * Linux also when realloc moves it. Otherwise moving would break its huge pages into small ones. */
 static size_t whole_huge_pages(size_t bytes) {
   const size_t mask = HUGE_BYTES - 1;
-  return bytes < MAPPED_MIN_BYTES ? bytes : ((bytes + MALLOC_HEADER + mask) & ~mask) - MALLOC_HEADER;
+  return bytes < MAPPED_MIN_BYTES ? bytes
+                                  : ((bytes + MALLOC_HEADER + mask) & ~mask) - MALLOC_HEADER;
 }
 
 /* Requests huge pages for a large block: fewer page faults on writing and fewer TLB misses on
@@ -50,8 +51,8 @@ char *wf__strndup(const char *text, size_t size) {
   return copy;
 }
 
-/* realloc of a block of `have` bytes that keeps the first `used`. Blocks on malloc's heap are copied
- * here, so that the new one has huge pages before it is written. */
+/* realloc of a block of `have` bytes that keeps the first `used`. Blocks on malloc's heap are
+ * copied here, so that the new one has huge pages before it is written. */
 static void *resize(void *data, size_t have, size_t used, size_t bytes) {
   if (bytes < HUGE_MIN_BYTES || have >= MAPPED_MIN_BYTES)
     return prefer_huge_pages(realloc(data, bytes), bytes);

@@ -75,8 +75,8 @@ static wf_status take(void *user, void *to, uint64_t first, uint64_t end, wf_err
   return WF_OK;
 }
 
-/* Fetches what expanding later triples of a chunk will read: first the offsets of b's arcs, then the
- * arcs. The states of a are usually few. */
+/* Fetches what expanding later triples of a chunk will read: first the offsets of b's arcs, then
+ * the arcs. The states of a are usually few. */
 static inline void fetch_states(const struct composer *c, const struct chunk *chunk, uint64_t k) {
   enum { AHEAD = 16 };
   if (k + AHEAD >= chunk->input.size) return;

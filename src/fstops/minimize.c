@@ -36,7 +36,7 @@ struct minimizer {
   uint32_t num_symbols, num_initial;
   bool *unsorted; /* [number of pieces] has states whose input labels do not increase */
   bool nondeterministic;
-  bool lost_final; /* a final cost has become infinite, so the result may not be trimmed */
+  bool lost_final;    /* a final cost has become infinite, so the result may not be trimmed */
   uint32_t *class_of; /* [num_states] at first, the class by final cost */
   uint32_t num_classes;
   uint32_t *firsts; /* [num_classes] the first state of each class */
@@ -45,8 +45,7 @@ struct minimizer {
 static const double distance_delta = 1e-6; /* delta of the distances used for pushing */
 
 static void copy_arrays(const wf_fst_view *view, wf__csr *csr) {
-  if (view->num_arcs != 0)
-    memcpy(csr->arcs.data, view->arcs, view->num_arcs * sizeof *view->arcs);
+  if (view->num_arcs != 0) memcpy(csr->arcs.data, view->arcs, view->num_arcs * sizeof *view->arcs);
   memcpy(csr->final_cost.data, view->final_cost, view->num_states * sizeof *view->final_cost);
 }
 

@@ -124,7 +124,8 @@ static void sweep_piece(void *user, uint64_t item, int worker) {
     }
     if (!(best < before)) continue;
     __atomic_store(&sweeper->dist[s], &best, __ATOMIC_RELAXED);
-    uint64_t block = s >> BLOCK_BITS, *word = &sweeper->fell[block / 64 * 2 + (uint64_t)sweeper->now];
+    uint64_t block = s >> BLOCK_BITS,
+             *word = &sweeper->fell[block / 64 * 2 + (uint64_t)sweeper->now];
     __atomic_store_n(word, *word | (uint64_t)1 << (block % 64), __ATOMIC_RELAXED);
     any = true;
   }

@@ -34,8 +34,9 @@ struct marks {
 };
 
 struct piece {
-  /* the targets of arcs into mixed states, in order: state << 32 | class, later the new state */
-  WF__VEC(uint64_t) targets;
+  /* the targets of arcs to copies, in order: state << 32 | class, then the numbers in the result */
+  WF__VEC(uint64_t) keys;
+  uint32_t *targets;
   uint64_t num_arcs; /* of the kept states, with their loops */
   uint64_t arc_off;  /* in the result */
   uint64_t bad_arc;  /* the first with a label out of range, or NO_ARC */
@@ -52,6 +53,7 @@ struct looping {
   struct piece *pieces;
   wf__map64 copies; /* state << 32 | class -> number of the copy */
   WF__VEC(uint64_t) copy_keys;
+  uint32_t *copy_targets; /* [number of copies] target of the arc that is not the loop */
   wf__csr csr;
 };
 
@@ -116,10 +118,9 @@ static wf_status find_classes(struct looping *l, wf__pool *pool, wf_error *err) 
   WF__TRY(wf__pool_try(pool, l->num_pieces, join_piece, l, err));
   for (uint64_t p = 0; p < l->num_pieces; p++)
     if (l->pieces[p].bad_arc != NO_ARC)
-      return wf__fail(err, WF_ERR_ARGUMENT,
-                      "input label %d is out of range; the model has labels 1 to %d",
-                      (int)l->view.arcs[l->pieces[p].bad_arc].ilabel,
-                      (int)wf__hmm_num_labels(l->hmm));
+      return wf__fail(
+          err, WF_ERR_ARGUMENT, "input label %d is out of range; the model has labels 1 to %d",
+          (int)l->view.arcs[l->pieces[p].bad_arc].ilabel, (int)wf__hmm_num_labels(l->hmm));
   return WF_OK;
 }
 
@@ -148,39 +149,67 @@ static uint64_t key_of(const struct looping *l, const wf_arc *arc) {
   return (uint64_t)arc->nextstate << 32 | (uint32_t)class_of_label(l, arc->ilabel);
 }
 
-static wf_status list_targets(struct looping *l, uint64_t p, wf_error *err) {
+static wf_status list_keys(struct looping *l, uint64_t p, wf_error *err) {
   const uint64_t *arc_off = l->view.arc_off, end = wf__piece_end(p, l->view.num_states);
   for (uint64_t i = arc_off[p * WF__PIECE_STATES]; i < arc_off[end]; i++)
     if (to_copy(l, &l->view.arcs[i]))
-      WF__TRY(wf__vec_push(&l->pieces[p].targets, key_of(l, &l->view.arcs[i]), "states", err));
+      WF__TRY(wf__vec_push(&l->pieces[p].keys, key_of(l, &l->view.arcs[i]), "states", err));
   return WF_OK;
 }
 
 static void list_piece(void *user, uint64_t p, int worker) {
   struct looping *l = user;
   (void)worker;
-  l->pieces[p].status = list_targets(l, p, NULL);
+  l->pieces[p].status = list_keys(l, p, NULL);
 }
 
-/* Numbers the copies in the order of the arcs that lead to them. A copy's arc to another copy is
- * that of a state, too, so it adds none. */
-static wf_status number_copies(struct looping *l, wf_error *err) {
+/* Numbers the copies that a piece's arcs lead to, in the order of the arcs. */
+static wf_status number_piece(struct looping *l, struct piece *piece, wf_error *err) {
   enum { AHEAD = 16 };
-  for (uint64_t p = 0; p < l->num_pieces; p++) {
-    uint64_t *targets = l->pieces[p].targets.data, size = l->pieces[p].targets.size;
-    if (l->pieces[p].status != WF_OK) return wf__fail_memory(err, size * 8, "states");
-    for (uint64_t i = 0; i < size; i++) {
-      uint64_t copy = l->copy_keys.size, key = targets[i];
-      uint32_t number;
-      bool fresh;
-      if (i + AHEAD < size) wf__map64_prefetch(&l->copies, targets[i + AHEAD]);
-      if (l->num_kept + copy >= WF__MAX_STATES)
-        return wf__fail(err, WF_ERR_LIMIT, "more than 2^31 states");
-      WF__TRY(wf__map64_insert(&l->copies, key, (uint32_t)copy, &number, &fresh, "states", err));
-      if (fresh) WF__TRY(wf__vec_push(&l->copy_keys, key, "states", err));
-      targets[i] = l->num_kept + number;
-    }
+  uint64_t *keys = piece->keys.data, size = piece->keys.size;
+  piece->targets = wf__alloc(size, sizeof *piece->targets);
+  if (piece->status != WF_OK || piece->targets == NULL)
+    return wf__fail_memory(err, size * 12, "states");
+  for (uint64_t i = 0; i < size; i++) {
+    uint64_t copy = l->copy_keys.size;
+    uint32_t number;
+    bool fresh;
+    if (i + AHEAD < size) wf__map64_prefetch(&l->copies, keys[i + AHEAD]);
+    if (l->num_kept + copy >= WF__MAX_STATES)
+      return wf__fail(err, WF_ERR_LIMIT, "more than 2^31 states");
+    WF__TRY(wf__map64_insert(&l->copies, keys[i], (uint32_t)copy, &number, &fresh, "states", err));
+    if (fresh) WF__TRY(wf__vec_push(&l->copy_keys, keys[i], "states", err));
+    piece->targets[i] = (uint32_t)l->num_kept + number;
   }
+  wf__vec_free(&piece->keys);
+  return WF_OK;
+}
+
+/* Finds the targets of copies. A copy's arc to another copy is that of a state, too, so no copies
+ * are added. */
+static void find_targets(void *user, uint64_t p, int worker) {
+  struct looping *l = user;
+  (void)worker;
+  for (uint64_t k = p * WF__PIECE_STATES; k < wf__piece_end(p, l->copy_keys.size); k++) {
+    uint64_t s = l->copy_keys.data[k] >> 32;
+    const wf_arc *only = &l->view.arcs[l->view.arc_off[s]];
+    if (!has_one_arc(l, s))
+      l->copy_targets[k] = kept_number(l, s);
+    else if (to_copy(l, only))
+      l->copy_targets[k] = (uint32_t)l->num_kept + wf__map64_find(&l->copies, key_of(l, only));
+    else
+      l->copy_targets[k] = kept_number(l, only->nextstate);
+  }
+}
+
+static wf_status number_copies(struct looping *l, wf__pool *pool, wf_error *err) {
+  WF__TRY(wf__pool_try(pool, l->num_pieces, list_piece, l, err));
+  for (uint64_t p = 0; p < l->num_pieces; p++) WF__TRY(number_piece(l, &l->pieces[p], err));
+  uint64_t num_copies = l->copy_keys.size;
+  l->copy_targets = wf__alloc(num_copies, sizeof *l->copy_targets);
+  if (l->copy_targets == NULL) return wf__fail_memory(err, num_copies * 4, "states");
+  WF__TRY(wf__pool_try(pool, wf__num_pieces(num_copies), find_targets, l, err));
+  wf__map64_free(&l->copies); /* makes room for the result */
   return WF_OK;
 }
 
@@ -204,7 +233,7 @@ static struct writer writer_at(struct looping *l, uint64_t off, const wf_arc *ar
 
 static void write_piece(void *user, uint64_t p, int worker) {
   struct looping *l = user;
-  const uint64_t *target = l->pieces[p].targets.data;
+  const uint32_t *target = l->pieces[p].targets;
   uint64_t off = l->pieces[p].arc_off;
   (void)worker;
   for (uint64_t s = p * WF__PIECE_STATES; s < wf__piece_end(p, l->view.num_states); s++) {
@@ -219,7 +248,7 @@ static void write_piece(void *user, uint64_t p, int worker) {
     struct writer writer = writer_at(l, off, arcs, count, class > 0);
     for (uint64_t i = 0; i < count; i++) {
       wf_arc arc = arcs[i];
-      arc.nextstate = to_copy(l, &arcs[i]) ? (uint32_t)*target++ : kept_number(l, arc.nextstate);
+      arc.nextstate = to_copy(l, &arcs[i]) ? *target++ : kept_number(l, arc.nextstate);
       arc.weight += forward_cost(l, class);
       put(&writer, arc);
     }
@@ -240,16 +269,12 @@ static void write_copies(void *user, uint64_t p, int worker) {
   for (uint64_t k = p * WF__PIECE_STATES; k < wf__piece_end(p, num_copies); k++) {
     uint64_t s = l->copy_keys.data[k] >> 32, self = l->num_kept + k, off = base + 2 * k;
     int32_t loop = (int32_t)(uint32_t)l->copy_keys.data[k];
-    wf_arc arc = {.nextstate = kept_number(l, s), .weight = forward_cost(l, loop)};
+    wf_arc arc = {.weight = forward_cost(l, loop)};
     if (has_one_arc(l, s)) {
-      const wf_arc *only = &l->view.arcs[l->view.arc_off[s]];
-      arc = *only;
-      arc.nextstate =
-          to_copy(l, only)
-              ? (uint32_t)l->num_kept + wf__map64_find(&l->copies, key_of(l, only))
-              : kept_number(l, only->nextstate);
+      arc = l->view.arcs[l->view.arc_off[s]];
       arc.weight += forward_cost(l, loop);
     }
+    arc.nextstate = l->copy_targets[k];
     struct writer writer = writer_at(l, off, &arc, 1, true);
     put(&writer, arc);
     put(&writer, loop_arc(l, self, loop));
@@ -281,8 +306,7 @@ static wf_status make_states(struct looping *l, wf__pool *pool, wf_error *err) {
     l->marks[w].kept_before = (uint32_t)l->num_kept;
     l->num_kept += (left < 64 ? left : 64) - (uint64_t)__builtin_popcountll(l->marks[w].dropped);
   }
-  WF__TRY(wf__pool_try(pool, l->num_pieces, list_piece, l, err));
-  WF__TRY(number_copies(l, err));
+  WF__TRY(number_copies(l, pool, err));
   WF__TRY(reserve(l, err));
   WF__TRY(wf__pool_try(pool, l->num_pieces, write_piece, l, err));
   return wf__pool_try(pool, wf__num_pieces(l->copy_keys.size), write_copies, l, err);
@@ -311,16 +335,19 @@ wf_status wf__hmm_add_loops(const wf_hmm *hmm, const wf_fst *fst, float self_loo
   int64_t start = -1;
   wf_fst *made = NULL;
   wf_status status = l.view.start >= 0 ? add_loops(&l, &start, err) : WF_OK;
-  for (uint64_t p = 0; l.pieces != NULL && p < l.num_pieces; p++)
-    wf__vec_free(&l.pieces[p].targets);
+  for (uint64_t p = 0; l.pieces != NULL && p < l.num_pieces; p++) {
+    wf__vec_free(&l.pieces[p].keys);
+    free(l.pieces[p].targets);
+  }
   free(l.pieces);
   free(l.marks);
   free(l.class_of);
   wf__map64_free(&l.copies);
   wf__vec_free(&l.copy_keys);
+  free(l.copy_targets);
   if (status == WF_OK)
-    status = wf__fst_from_csr(&l.csr, start, l.view.semiring, NULL,
-                              wf_fst_osymbols(fst), &made, err);
+    status =
+        wf__fst_from_csr(&l.csr, start, l.view.semiring, NULL, wf_fst_osymbols(fst), &made, err);
   else
     wf__csr_free(&l.csr);
   if (status == WF_OK && wf__fst_known_trimmed(fst)) wf__fst_set_trimmed(made);
