@@ -187,8 +187,7 @@ static wf_status determinize(wf__determinizer *det, bool *trimmed, wf_error *err
   if (det->o.rmepsilon && !(wf__fst_local_properties(det->fst) & WF_PROP_NO_IEPSILONS))
     WF__TRY(wf__det_closure_create(&det->view, &det->closure, err));
   WF__TRY(wf__det_subsets_add_single(&det->subsets, (uint32_t)det->view.start, &start, err));
-  /* The scratch of the epsilon closure serves only one thread. */
-  WF__TRY(wf__pool_for_fst(det->closure != NULL ? 1 : det->o.num_threads, &det->view, &pool, err));
+  WF__TRY(wf__pool_for_fst(det->o.num_threads, &det->view, &pool, err));
   wf_status status = run(det, pool, trimmed, err);
   wf__pool_free(pool);
   WF__TRY(status);

@@ -308,4 +308,5 @@ void wf__det_worker_free(wf__det_worker *worker) {
   wf__vec_free(&worker->spare);
   wf__vec_free(&worker->runs);
   wf__vec_free(&worker->labels);
+  wf__det_scratch_free(worker->scratch);
 }
