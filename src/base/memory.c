@@ -71,7 +71,11 @@ wf_status wf__vec_grow_bytes(void **data, uint64_t *cap, uint64_t size, uint64_t
   uint64_t want = size + extra, grown = *cap < 16 ? 16 : *cap + *cap / 2;
   if (grown < want) grown = want;
   if (grown > limit) grown = limit;
-  size_t bytes = whole_huge_pages((size_t)grown * element);
+  size_t bytes = (size_t)grown * element;
+  /* A growing array leaves the heap early: what is freed there can stay with the process. Its
+   * mapping is larger than it needs, but memory that is never written takes no room. */
+  if (bytes >= HUGE_MIN_BYTES && bytes < MAPPED_MIN_BYTES) bytes = MAPPED_MIN_BYTES;
+  bytes = whole_huge_pages(bytes);
   void *moved = resize(*data, (size_t)*cap * element, (size_t)size * element, bytes);
   if (moved == NULL) return wf__fail_memory(err, bytes, what);
   *data = moved;
