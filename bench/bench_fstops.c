@@ -5,9 +5,11 @@
  *     bench_fstops compose --generate=V
  *
  * OP: compose determinize minimize rmepsilon push arcsort connect map epsnormalize disambiguate
- * difference replace (of the arcs with output 1000001 of IN1 by IN2) encode (labels). Each
- * repetition reads its inputs again, so that no cached properties can be reused. Prints a line per
- * repetition: processor seconds, wall seconds, states, arcs. */
+ * difference replace (of the arcs with output 1000001 of IN1 by IN2) encode (labels) condense
+ * synchronize reweight (by --potentials). Each repetition reads its inputs again, so that no cached
+ * properties can be reused. Prints a line per repetition: processor seconds, wall seconds, states,
+ * arcs. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +54,24 @@ static wf_status run_encode(const wf_fst *const *in, const void *options, wf_fst
   wf_encoder_free(encoder);
   return status;
 }
+static struct {
+  float *values;
+  uint64_t count;
+} g_potentials;
+static wf_status run_reweight(const wf_fst *const *in, const void *options, wf_fst **out,
+                              wf_error *err) {
+  return wf_reweight(in[0], g_potentials.values, g_potentials.count, options, out, err);
+}
+static wf_status run_condense(const wf_fst *const *in, const void *options, wf_fst **out,
+                              wf_error *err) {
+  (void)options;
+  return wf_condense(in[0], out, err);
+}
+static wf_status run_synchronize(const wf_fst *const *in, const void *options, wf_fst **out,
+                                 wf_error *err) {
+  (void)options;
+  return wf_synchronize(in[0], out, err);
+}
 static wf_status run_connect(const wf_fst *const *in, const void *options, wf_fst **out,
                              wf_error *err) {
   (void)options;
@@ -81,6 +101,9 @@ static const struct operation {
     {"difference", 2, true, run_difference},
     {"replace", 2, true, run_replace},
     {"encode", 1, false, run_encode},
+    {"reweight", 1, true, run_reweight},
+    {"condense", 1, false, run_condense},
+    {"synchronize", 1, false, run_synchronize},
 };
 
 /* --- generated input: splitmix64, the same graphs as in the published comparison of composition
@@ -129,7 +152,7 @@ struct request {
   const struct operation *operation;
   const wf_option_table *table;
   void *options;
-  const char *paths[MAX_INPUTS], *output, *save;
+  const char *paths[MAX_INPUTS], *output, *save, *potentials;
   int num_paths;
   int64_t repeat, generate;
 };
@@ -149,11 +172,29 @@ static wf_status load(const struct request *request, wf_fst **in) {
   return WF_OK;
 }
 
+/* A state that is not listed has the potential Infinity. */
+static void read_potentials(const char *path, uint64_t num_states) {
+  char number[32], value[64];
+  FILE *file = fopen(path, "r");
+  if (file == NULL) usage_error("cannot open %s", path);
+  free(g_potentials.values);
+  g_potentials.values = allocate(num_states, sizeof(float));
+  g_potentials.count = num_states;
+  for (uint64_t s = 0; s < num_states; s++) g_potentials.values[s] = INFINITY;
+  while (fscanf(file, "%31s %63s", number, value) == 2) {
+    uint64_t state = strtoull(number, NULL, 10);
+    if (state < num_states) g_potentials.values[state] = strtof(value, NULL);
+  }
+  fclose(file);
+}
+
 /* Reads the inputs, runs the operation and prints the times. Writes the result of the last
  * repetition to the output file. */
 static wf_status run_once(const struct request *request, bool last) {
   wf_fst *in[MAX_INPUTS] = {NULL}, *out = NULL;
   wf_status status = load(request, in);
+  if (status == WF_OK && request->potentials != NULL)
+    read_potentials(request->potentials, wf_fst_get_view(in[0]).num_states);
   double cpu = cpu_s(), wall = now_s();
   if (status == WF_OK)
     status = request->operation->run((const wf_fst *const *)in, request->options, &out, &g_err);
@@ -208,6 +249,8 @@ static void read_arguments(int argc, char **argv, struct request *request) {
        "composes two random graphs of N states with 5 arcs each and 10 labels; 0: reads IN",
        .integer = &request->generate},
       {"save", "writes the inputs to TEXT.1 and TEXT.2", .text = &request->save},
+      {"potentials", "file with lines 'state potential', for reweight",
+       .text = &request->potentials},
       {"output", "file for the result", .text = &request->output}};
   const struct command command = {.arguments = "OP IN... [FLAGS]",
                                   .purpose = "Measures one operation in process.",

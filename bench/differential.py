@@ -1,8 +1,10 @@
-"""differential [--rounds=1000] [--seed=1] [--only=NAME,...] [--json]
+"""differential [--rounds=1000] [--seed=1] [--only=NAME,...] [--json] [--record]
 
 Compares operations with OpenFst's (through pywrapfst, which the package pynini brings) on random machines. For each operation, it prints how many results are
 identical (same states, arcs and order), isomorphic (the same up to numbers of states and order of arcs), or equivalent on random paths, and which of the two is
 smaller. A result that is none of these is printed with its input, and the exit code is 1. Results that keep the paths of the input are compared with the input, too.
+
+--record writes the counts to bench/results.csv, from which tools/pictures.py makes the table of docs/engineering/checks.md.
 
 OpenFst may fail or not end where ours has an error; such machines are not drawn, or are counted as refused by both.
 """
@@ -16,11 +18,13 @@ import json
 import os
 import pathlib
 import random
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
 from typing import Any
 
+import measure
 import pynini
 import pywrapfst
 
@@ -217,6 +221,20 @@ def disambiguate_ours(fst: wf.Fst) -> wf.Fst | None:
         return None
 
 
+def is_deterministic(fst: wf.Fst) -> bool:
+    return all(len(labels) == len(set(labels)) for s in range(fst.num_states) for labels in [[arc.ilabel for arc in fst.arcs_of(s)]])
+
+
+def draw_determinizable(rng: random.Random, semiring: str) -> tuple[wf.Fst]:
+    """Acceptors without cycles, or without weights."""
+    acyclic = semiring == "log" or rng.random() < 0.6
+    return (random_fst(rng, semiring, Shape(acceptor=True, acyclic=acyclic, weights=acyclic, epsilons=0, arcs=16, labels=2)),)
+
+
+def draw_deterministic(rng: random.Random, semiring: str) -> tuple[wf.Fst]:
+    return (wf.determinize(*draw_determinizable(rng, semiring)),)
+
+
 def nonfunctional_ours(fst: wf.Fst) -> wf.Fst | None:
     return wf.determinize(fst, det_type="nonfunctional", delta=1e-6)
 
@@ -251,6 +269,26 @@ def reweight_ours(fst: wf.Fst, potentials: list[float], to_final: bool) -> wf.Fs
     return wf.reweight(fst, potentials, to_final=to_final)
 
 
+def draw_strings(rng: random.Random, semiring: str) -> tuple[Any, ...]:
+    """Without cycles, on which OpenFst does not end."""
+    fst = random_fst(rng, semiring, Shape(acyclic=True))
+    string = lambda: [rng.randint(1, 4) for _ in range(rng.choice([0, 0, 1, 2, 3]))]
+    return fst, [string() for _ in range(fst.num_arcs)], {state: string() for state in range(fst.num_states)}
+
+
+def factor_theirs(fst: Any, arcs: list[list[int]], finals: dict[int, list[int]]) -> Any:
+    """pywrapfst does not have it, so it runs in bench/openfst_ops.cc, with the OpenFst that is installed."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder)
+        rows, at = [f"{state} final {' '.join(map(str, labels))}" for state, labels in finals.items()], iter(arcs)
+        rows += [f"{state} {k} {' '.join(map(str, next(at)))}" for state in range(fst.num_states()) for k in range(fst.num_arcs(state))]
+        (path / "strings").write_text("\n".join(rows) + "\n")
+        fst.write(str(path / "in.fst"))
+        command = [measure.BUILD / "openfst_ops", "factorweight", path / "in.fst", f"--strings={path / 'strings'}", f"--output={path / 'out.fst'}"]
+        subprocess.run(list(map(str, command)), check=True, stdout=subprocess.DEVNULL)
+        return pywrapfst.Fst.read(str(path / "out.fst"))
+
+
 def random_text(rng: random.Random, longest: int) -> str:
     return "".join(rng.choice("abc") for _ in range(rng.randint(0, longest)))
 
@@ -267,8 +305,72 @@ def rule_theirs(tau: Any, left: Any, right: Any, sigma: Any, direction: str, man
     return pynini.cdrewrite(*parts, direction=direction, mode="obl" if mandatory else "opt")
 
 
+def random_written(rng: random.Random, longest: int) -> str:
+    """A text with letters, escapes, and numbers and names in brackets."""
+    pieces = ["a", "b", "é", "\\[", "\\]", "\\\\", "\\a", "[65]", "[0x42]", "[0103]", "[08]", "[name]", "[a b name]", "[x]", "[another name]", "[é]", "[BOS]", "[EOS]", "[a\\]b]", "[]"]
+    return "".join(rng.choice(pieces) for _ in range(rng.randint(0, longest)))
+
+
+def with_our_symbols(fst: Any) -> Any:
+    """pynini numbers symbols in the order of their use."""
+    pairs = [(label, strings.symbol_label(name)) for label, name in pynini.generated_symbols() if label]
+    pairs += [(pynini.accep(f"[{name}]").arcs(0).value().ilabel, strings.symbol_label(name)) for name in ("BOS", "EOS")]
+    return fst.relabel_pairs(ipairs=pairs, opairs=pairs)
+
+
+def draw_accep(rng: random.Random, semiring: str) -> tuple[Any, ...]:
+    return random_written(rng, 6), rng.randint(0, 8) / 4, rng.choice(["byte", "utf8"])
+
+
+def draw_string_map(rng: random.Random, semiring: str) -> tuple[Any, ...]:
+    rows = [[random_written(rng, 3) for _ in range(rng.randint(1, 2))] for _ in range(rng.randint(1, 5))]
+    return [[*row, str(rng.randint(0, 8) / 4)] if len(row) == 2 and rng.random() < 0.5 else row for row in rows], *(rng.choice(["byte", "utf8"]) for _ in range(2))
+
+
+def through_file(read: Callable[..., Any]) -> Callable[..., Any]:
+    """Calls string_file with a file of the rows; a "#" would start a comment."""
+
+    def call(rows: list[list[str]], *token_types: str) -> Any:
+        with tempfile.NamedTemporaryFile("w", suffix=".tsv") as file:
+            file.write("".join("\t".join(row) + "  # comment\n" for row in rows if any(row)) or "a\n")
+            file.flush()
+            return read(file.name, *token_types)
+
+    return call
+
+
 CASES = {
+    "accep": Case(draw_accep, lambda text, weight, kind: with_our_symbols(pynini.accep(text, weight=weight, token_type=kind)), strings.accep, semirings=("tropical",)),
+    "string_map": Case(
+        draw_string_map,
+        lambda rows, *kinds: with_our_symbols(pynini.string_map(rows, input_token_type=kinds[0], output_token_type=kinds[1])),
+        strings.string_map,
+        semirings=("tropical",),
+    ),
+    "string_file": Case(
+        draw_string_map,
+        through_file(lambda path, *kinds: with_our_symbols(pynini.string_file(path, input_token_type=kinds[0], output_token_type=kinds[1]))),
+        through_file(strings.string_file),
+        semirings=("tropical",),
+    ),
     "cdrewrite": Case(draw_rule, rule_theirs, strings.cdrewrite, semirings=("tropical",)),
+    "compose": Case(drawn(2), lambda a, b: pywrapfst.compose(a.copy().arcsort("olabel"), b), wf.compose),
+    "compose with pushing": Case(drawn(2, acyclic=True), lambda a, b: pywrapfst.compose(a.copy().arcsort("olabel"), b), lambda a, b: wf.compose(a, b, lookahead_push=True)),
+    "intersect": Case(drawn(2, acceptor=True), lambda a, b: pywrapfst.intersect(a.copy().arcsort("olabel"), b), wf.compose),
+    "union": Case(drawn(2), lambda a, b: a.copy().union(b), wf.union),
+    "concat": Case(drawn(2), lambda a, b: a.copy().concat(b), wf.concat),
+    "closure": Case(drawn(), lambda fst: fst.copy().closure(), wf.closure),
+    "reverse": Case(drawn(), pywrapfst.reverse, wf.reverse),
+    "invert": Case(drawn(), lambda fst: fst.copy().invert(), wf.invert),
+    "project": Case(drawn(), lambda fst: fst.copy().project("output"), lambda fst: wf.project(fst, project_type="output")),
+    "connect": Case(drawn(), lambda fst: fst.copy().connect(), wf.connect, keeps=True),
+    "arcsort": Case(drawn(), lambda fst: fst.copy().arcsort("ilabel"), wf.arcsort, keeps=True),
+    "topsort": Case(drawn(acyclic=True), lambda fst: fst.copy().topsort(), wf.topsort, keeps=True),
+    "prune": Case(drawn(), lambda fst: pywrapfst.prune(fst, weight=pywrapfst.Weight(fst.weight_type(), 2)), lambda fst: wf.prune(fst, weight=2), semirings=("tropical",)),
+    "rmepsilon": Case(drawn(epsilons=0.4), lambda fst: fst.copy().rmepsilon(), wf.rmepsilon, keeps=True),
+    "determinize": Case(draw_determinizable, pywrapfst.determinize, wf.determinize, keeps=True, right=is_deterministic),
+    "minimize": Case(draw_deterministic, lambda fst: fst.copy().minimize(), wf.minimize, keeps=True),
+    "push": Case(drawn(acyclic=True), lambda fst: pywrapfst.push(fst, push_weights=True), wf.push, keeps=True),
     "map": Case(draw_map, map_theirs, map_ours),
     "difference": Case(draw_difference, difference_theirs, wf.difference),
     "replace": Case(draw_replace, replace_theirs, replace_ours),
@@ -279,6 +381,7 @@ CASES = {
     "disambiguate": Case(draw_acceptor, pywrapfst.disambiguate, disambiguate_ours, keeps=True, right=is_unambiguous),
     "determinize nonfunctional": Case(drawn(acyclic=True, labels=2), lambda fst: pywrapfst.determinize(fst, det_type="nonfunctional"), nonfunctional_ours, keeps=True, right=only_final_labels_repeat),
     "push without affix": Case(draw_push, push_theirs, push_ours),
+    "factor_weight": Case(draw_strings, factor_theirs, wf.factor_weight, semirings=("tropical",)),
     "reweight": Case(draw_reweight, reweight_theirs, reweight_ours, keeps=True),
 }
 
@@ -333,12 +436,18 @@ def run_case(case: Case, rounds: int, seed: int, exchange: Exchange) -> tuple[co
 COLUMNS = ["identical", "isomorphic", "equivalent", "OpenFst wrong", "OpenFst fails", "refused", "smaller", "larger", "WRONG"]
 
 
+def figures(name: str, rounds: int, counts: collections.Counter[str]) -> list[tuple[str, str, int, str]]:
+    """Rows for results.csv. All counts are written, so that none of an earlier run stays."""
+    return [(f"differential {name}", f"{column} of {rounds} random machines", counts[column], "machines") for column in COLUMNS]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--rounds", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
     wrong = False
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
@@ -349,6 +458,8 @@ def main() -> None:
                 continue
             counts, problems = run_case(case, options.rounds, options.seed, Exchange(folder))
             wrong = wrong or bool(problems)
+            if options.record:
+                measure.record(figures(name, options.rounds, counts), f"./run bench differential --rounds={options.rounds}")
             if options.json:
                 print(json.dumps({"operation": name, "rounds": options.rounds, **counts}), flush=True)
             else:

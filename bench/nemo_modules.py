@@ -1,4 +1,4 @@
-"""nemo_modules.py - imports single modules of NeMo's wheel without NeMo's dependencies: peers.py, and peer_boost.py use it.
+"""nemo_modules.py - imports single modules of NeMo's wheel without NeMo's dependencies: peers.py, peer_boost.py and nemo_transducer.py use it.
 
 A module of WANTED is run as it is. Any other module of NeMo, and packages of REPLACED that are not installed, are replaced by modules whose attributes are empty classes, which decoding does not use.
 """
@@ -11,8 +11,11 @@ import sys
 ASR = "nemo.collections.asr.parts"
 BEAM, LM, TREE = f"{ASR}.submodules.ctc_batched_beam_decoding", f"{ASR}.submodules.ngram_lm.ngram_lm_batched", f"{ASR}.context_biasing.context_graph_universal"
 GPU_TREE = f"{ASR}.context_biasing.boosting_graph_batched"
+RNNT_BEAM, TDT_BEAM = f"{ASR}.submodules.rnnt_malsd_batched_computer", f"{ASR}.submodules.tdt_malsd_batched_computer"
+LOOPING = f"{ASR}.submodules.transducer_decoding"  # greedy decoding of transducers
 WANTED = {
-    BEAM, LM, TREE, GPU_TREE,
+    BEAM, LM, TREE, GPU_TREE, RNNT_BEAM, TDT_BEAM,
+    LOOPING, f"{LOOPING}.batched_hyps", f"{LOOPING}.label_looping_base", f"{LOOPING}.rnnt_label_looping", f"{LOOPING}.tdt_label_looping",
     f"{ASR}.submodules.ngram_lm", f"{ASR}.submodules.ngram_lm.constants", f"{ASR}.submodules.ngram_lm.ngram_lm_triton", f"{ASR}.utils.batched_beam_decoding_utils",
     "nemo.collections.common.parts.optional_cuda_graphs", "nemo.core.utils.cuda_python_utils", "nemo.core.utils.optional_libs", "nemo.utils.enum", "nemo.utils.exceptions",
 }
@@ -73,7 +76,7 @@ def model_class():
 # What decoding does use of the replaced modules: functions that make it.
 VALUES = {
     ("nemo.collections.common.parts", "NEG_INF"): lambda: -10000.0,
-    (f"{ASR}.utils.asr_confidence_utils", "ConfidenceMethodMixin"): lambda: type("ConfidenceMethodMixin", (), {}),
+    (f"{ASR}.utils.asr_confidence_utils", "ConfidenceMethodMixin"): lambda: type("ConfidenceMethodMixin", (), {"_init_confidence_method": lambda self, confidence_method_cfg=None: None}),
     ("nemo.utils", "logging"): logger,
     ("nemo.core", "ModelPT"): model_class,
     ("omegaconf", "OmegaConf"): lambda: type("OmegaConf", (), {"structured": staticmethod(lambda config: config)}),

@@ -25,6 +25,7 @@
 #   spot     listed words in lattices: precision and recall; not in `all`
 #   fly      a large n-gram model on the fly: exactness, word error rate and speed on the hybrid task; not in `all`
 #   transducer_task  speed of transducers of real sizes with random weights, on a GPU; not in `all`
+#   transducer_peers  NeMo's batched transducer decoders beside warpfst; not in `all`: needs torch and NeMo's wheel (--help)
 #   transducer  word error rates and speed of transducers; not in `all`: needs models and encoder outputs (--help)
 #   all      all benchmarks that are not marked `not in all`
 #   help     this text
@@ -86,7 +87,8 @@ case $what in
     WARPFST_PEER_PYTHON=build/bench/boost_peers/bin/python NEMO_WHEEL='build/bench/nemo/*.whl' python3 bench/boost.py "$@"
     ;;
   triton) build/venv/bin/python bench/triton.py "$@" ;;
-  align | compat | differential) use_package && "build/bench/${what}_peers/bin/python" "bench/$what.py" "$@" ;;
+  differential) build_openfst_ops && use_package && build/bench/differential_peers/bin/python bench/differential.py "$@" ;;
+  align | compat) use_package && "build/bench/${what}_peers/bin/python" "bench/$what.py" "$@" ;;
   peers)
     case " $* " in
       *' --wheels='* | *' --fetch='* | *' --load='*) python3 bench/peers.py "$@" ;;
@@ -108,7 +110,7 @@ case $what in
       *) python3 bench/graph.py "$@" ;;
     esac
     ;;
-  decode | features | gpus | rnnlm | lattice | stream | hybrid | fly | lm_scale | rnnlm_hybrid | accuracy | papers | transducer | transducer_task) python3 "bench/$what.py" "$@" ;;
+  decode | features | gpus | rnnlm | lattice | stream | hybrid | fly | lm_scale | rnnlm_hybrid | accuracy | papers | transducer | transducer_task | transducer_peers) python3 "bench/$what.py" "$@" ;;
   all)
     for each in fstops decode lm rnnlm lattice stream compose; do
       printf '\n== %s\n' "$each"

@@ -73,30 +73,53 @@ static wf_status make_decoder(struct decode_run *run, wf_error *err) {
   return status;
 }
 
-/* Adds the large n-gram model as a scorer of every word. Without a symbol table, the graph's output
- * labels are the model's own word ids. */
-static wf_status set_lm(struct decode_run *run, wf_error *err) {
-  wf_wlm *lm;
-  wf_status status = wf_wlm_open(run->lm_path, &lm, err);
-  if (status == WF_OK && run->lm_table) status = wf_wlm_make_table(lm, NULL, err);
-  if (status == WF_OK)
-    status = wf_scorer_from_lm(lm, run->words, &run->scorer_options, &run->lm, err);
-  if (status == WF_OK) status = wf_decoder_set_scorer(run->decoder, run->lm, err);
-  wf_wlm_free(lm);
-  return status;
-}
-
-/* Adds the recurrent model as a scorer, chained after the large n-gram model if there is one. */
-static wf_status set_rnnlm(struct decode_run *run, wf_error *err) {
-  wf_scorer *both = NULL;
-  wf_status status = rnnlm_scorer_open(&run->rnnlm, run->words, err);
-  if (status == WF_OK && run->lm != NULL)
-    status = wf_scorer_chain(run->lm, run->rnnlm.scorer, &both, err);
-  if (status == WF_OK && run->lm == NULL) both = wf_scorer_ref(run->rnnlm.scorer);
+/* Adds a scorer to those of every utterance; takes it over. */
+static wf_status chain_scorer(struct decode_run *run, wf_scorer *scorer, wf_error *err) {
+  wf_scorer *both = scorer;
+  wf_status status = WF_OK;
+  if (run->lm != NULL) {
+    status = wf_scorer_chain(run->lm, scorer, &both, err);
+    wf_scorer_free(scorer);
+  }
   if (status != WF_OK) return status;
   wf_scorer_free(run->lm);
   run->lm = both;
   return wf_decoder_set_scorer(run->decoder, run->lm, err);
+}
+
+/* Adds a large n-gram model as a scorer of every word. Without a symbol table, the graph's output
+ * labels are the model's own word ids. */
+static wf_status add_lm(struct decode_run *run, const char *path,
+                        const wf_ngram_scorer_options *options, wf_error *err) {
+  wf_wlm *lm;
+  wf_scorer *scorer = NULL;
+  wf_status status = wf_wlm_open(path, &lm, err);
+  if (status == WF_OK && run->lm_table) status = wf_wlm_make_table(lm, NULL, err);
+  if (status == WF_OK) status = wf_scorer_from_lm(lm, run->words, options, &scorer, err);
+  if (status == WF_OK) status = chain_scorer(run, scorer, err);
+  wf_wlm_free(lm);
+  return status;
+}
+
+/* Adds the model whose costs are subtracted. */
+static wf_status add_subtracted_lm(struct decode_run *run, wf_error *err) {
+  wf_ngram_scorer_options options = run->scorer_options;
+  options.lm_scale = -(float)run->lm_subtract_scale;
+  return add_lm(run, run->lm_subtract_path, &options, err);
+}
+
+static wf_status add_rnnlm(struct decode_run *run, wf_error *err) {
+  wf_status status = rnnlm_scorer_open(&run->rnnlm, run->words, err);
+  return status == WF_OK ? chain_scorer(run, wf_scorer_ref(run->rnnlm.scorer), err) : status;
+}
+
+/* n-gram model, subtracted model, recurrent model, in this order. */
+static wf_status add_scorers(struct decode_run *run, wf_error *err) {
+  wf_status status = WF_OK;
+  if (run->lm_path != NULL) status = add_lm(run, run->lm_path, &run->scorer_options, err);
+  if (status == WF_OK && run->lm_subtract_path != NULL) status = add_subtracted_lm(run, err);
+  if (status == WF_OK && run->rnnlm.path != NULL) status = add_rnnlm(run, err);
+  return status;
 }
 
 static wf_status open_all(struct decode_run *run, char **args, int num_args, wf_error *err) {
@@ -114,8 +137,7 @@ static wf_status open_all(struct decode_run *run, char **args, int num_args, wf_
     status = added_read(&run->added_request, run->graph, &run->words, &run->added, err);
   if (status == WF_OK && run->joiner.joins)
     status = token_joiner_prepare(&run->joiner, run->words, err);
-  if (status == WF_OK && run->lm_path != NULL) status = set_lm(run, err);
-  if (status == WF_OK && run->rnnlm.path != NULL) status = set_rnnlm(run, err);
+  if (status == WF_OK) status = add_scorers(run, err);
   if (status == WF_OK && (run->boost_path != NULL || run->boosts_path != NULL))
     status = boosts_read(run->boost_path, run->boosts_path, (float)run->boost_per_letter,
                          run->words, run->lm, &run->boosts, err);
@@ -417,11 +439,13 @@ static bool is_plain_file(int fd) {
 static const cli_rule rules[] = {
     {"columns", CLI_EXCLUDES, "am"},
     {"channel", CLI_USELESS_WITHOUT, "format=ctm|ctm"},
-    {"lm-table", CLI_USELESS_WITHOUT, "lm"},
-    {"ngram_scorer", CLI_USELESS_WITHOUT, "lm"},
+    {"lm-table", CLI_USELESS_WITHOUT, "lm|lm-subtract"},
+    {"lm-scale", CLI_USELESS_WITHOUT, "lm"},
+    {"placement", CLI_USELESS_WITHOUT, "lm|lm-subtract"},
+    {"lm-subtract-scale", CLI_USELESS_WITHOUT, "lm-subtract"},
     {"lm-gpu-bytes", CLI_USELESS_WITHOUT, "placement=hybrid"},
     {"gpu-memory", CLI_USELESS_WITHOUT, "device"},
-    {"recombine", CLI_USELESS_WITHOUT, "lm|rnnlm|boost|utterance-boosts"},
+    {"recombine", CLI_USELESS_WITHOUT, "lm|lm-subtract|rnnlm|boost|utterance-boosts"},
     {"separator", CLI_USELESS_WITHOUT, "join"},
     {"max-hypotheses", CLI_USELESS_WITHOUT, "transducer"},
     {"max-symbols", CLI_USELESS_WITHOUT, "transducer"},
@@ -431,8 +455,10 @@ static const cli_rule rules[] = {
 };
 
 int cmd_decode(int argc, char **argv) {
-  struct decode_run run = {
-      .output = "-", .max_batch = 1024, .boost_per_letter = WF_BOOST_PER_LETTER};
+  struct decode_run run = {.output = "-",
+                           .max_batch = 1024,
+                           .boost_per_letter = WF_BOOST_PER_LETTER,
+                           .lm_subtract_scale = 1};
   cli_parser parser = {
       .usage = "GRAPH SCORES... [--words words.txt] [-o OUT]",
       .about =
@@ -493,6 +519,13 @@ int cmd_decode(int argc, char **argv) {
   cli_flag_str(&parser, "lm", 0, &run.lm_path, "FILE",
                "n-gram model, or difference of two models, made by 'warpfst lm build': its cost is "
                "added to each word during the search");
+  cli_flag_str(
+      &parser, "lm-subtract", 0, &run.lm_subtract_path, "FILE",
+      "n-gram model, made by 'warpfst lm build', whose cost is subtracted from each word's: "
+      "a low-order model of the training transcripts, in place of a transducer's internal "
+      "language model");
+  cli_flag_f64(&parser, "lm-subtract-scale", 0, &run.lm_subtract_scale, "FACTOR",
+               "factor on the costs of --lm-subtract (default: 1)");
   cli_flag_bool(&parser, "lm-table", 0, &run.lm_table,
                 "on a CPU: build an in-memory table of the n-grams (21 bytes each) for faster "
                 "look-ups; same results");
@@ -506,6 +539,7 @@ int cmd_decode(int argc, char **argv) {
   cli_table(&parser, "result_writer", &run.writer_options);
   cli_flag_range(&parser, "batch", 1, 1 << 20);
   cli_flag_range(&parser, "chunk", 0, 1e9);
+  cli_flag_range(&parser, "lm-subtract-scale", 0, 1e6);
   cli_rules(&parser, rules);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;

@@ -35,6 +35,7 @@ static const char *file_type(wf_fst_format format) {
     case WF_FORMAT_OPENFST_COMPACT: return "compact";
     case WF_FORMAT_OPENFST_EDIT: return "edit";
     case WF_FORMAT_OPENFST_NGRAM: return "ngram";
+    case WF_FORMAT_OPENFST_LOOKAHEAD: return "lookahead";
   }
   return "unknown";
 }

@@ -184,6 +184,7 @@ static wf_status build(const struct request *request, cli_steps *steps, struct p
   of.words = parts->words;
   of.step_fn = cli_on_step;
   of.step_user = steps;
+  of.copy_steps = request->keep_steps != NULL;
   status = wf_ctc_graph_build(&of, &request->graph_options, &parts->result, err);
   if (status == WF_OK && request->unknown_lm != NULL) status = spell_unknown(request, parts, err);
   if (status != WF_OK) return status;

@@ -22,7 +22,7 @@ int cmd_determinize(int argc, char **argv) {
           "Determinizes a weighted functional transducer on the input side. If the input "
           "is not functional, or the result has more than "
           "--max-states states, the error message shows an input string that demonstrates it. "
-          "GPUs do not support the log semiring, --rmepsilon on arcs with epsilon input, and "
+          "GPUs do not support the log semiring, --rmepsilon on cycles of epsilon input, and "
           "outputs delayed by "
           "more than 255 labels."};
   cli_table(&parser, "determinize", &request.options);

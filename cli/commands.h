@@ -49,6 +49,7 @@
   X(disambiguate, "disambiguate", "Operations", "leave one path for each input string")           \
   X(condense, "condense", "Operations", "one state per strongly connected component")             \
   X(reweight, "reweight", "Operations", "move costs along paths by potentials")                   \
+  X(factorweight, "factorweight", "Operations", "make arcs of several output labels")             \
   X(randgen, "randgen", "Operations", "draw random paths")                                        \
   X(equal, "equal", "Comparison", "are two fsts the same, arc by arc?")                           \
   X(equivalent, "equivalent", "Comparison",                                                       \

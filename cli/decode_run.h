@@ -12,14 +12,15 @@
 
 struct decode_run {
   const char *output, *words_path, *columns_path, *reference, *summary_path, *boost_path,
-      *boosts_path, *lm_path, *transducer_path;
+      *boosts_path, *lm_path, *lm_subtract_path, *transducer_path;
   bool json, lm_table;
+  double lm_subtract_scale;
   double chunk_s; /* 0: whole utterances */
   int64_t max_batch;
   wf_decoder_options decoder_options;
   wf_ngram_scorer_options scorer_options;
   rnnlm_source rnnlm;
-  wf_scorer *lm; /* the scorer of every utterance: large n-gram model, recurrent model, or both */
+  wf_scorer *lm; /* the scorer of every utterance: n-gram models, recurrent model, or a chain */
   wf_score_reader_options reader_options;
   wf_result_writer_options writer_options;
   aligner_source

@@ -132,6 +132,7 @@ static wf_status build(const struct request *request, cli_steps *steps, struct p
   of.words = parts->words;
   of.step_fn = cli_on_step;
   of.step_user = steps;
+  of.copy_steps = request->keep_steps != NULL;
   status = wf_hmm_graph_build(&of, &request->graph_options, &parts->result, err);
   if (status != WF_OK) return status;
   if (request->keep_steps != NULL)

@@ -265,7 +265,8 @@ WF_API void wf_graph_free(wf_graph *graph);
  * docs/how-to/added-words.md].
  *
  * A graph built with classes (wf_ctc_graph_options.classes, such as <contact> or <unk>) has arcs
- * whose input label is called #<contact> in its symbol table. They match nothing until words are
+ * whose input label is called #<contact> in its symbol table; #1<contact> if its topology is
+ * transducer. They match nothing until words are
  * added. The new graph shares the arrays of its base and only needs memory for the phrases. So each
  * utterance and each stream may have its own graph (wf_utterance, wf_stream_set_graph). Results
  * equal, bit for bit, those of the fst that wf_graph_to_fst makes.
@@ -280,7 +281,8 @@ WF_API void wf_graph_free(wf_graph *graph);
  * Everything is copied.
  *
  * Errors: there is no such class, or it already has words; a label that is not a token; a word
- * without labels; a cost that is not finite; a topology other than compact (WF_ERR_UNSUPPORTED);
+ * without labels; a cost that is not finite; a topology other than compact and transducer
+ * (WF_ERR_UNSUPPORTED);
  * 2^31 states or more, where the states of the phrases count once for each arc of the class
  * (WF_ERR_LIMIT). */
 typedef struct wf_spoken_word {

@@ -172,10 +172,12 @@ WF_API wf_status wf_epsilons_last(const wf_fst *fst, wf_fst **out, wf_error *err
   X(I64, max_states, 0, 0, 2147483647, "states", "fail when a step has more states; 0: 2^31 - 1") \
   X(STR, classes, 0, 0, 0, "<A>,<B>,..",                                                          \
     "words of the grammar that stand for words added at run time, such as <contact> or <unk> "    \
-    "(topology compact): see decode --add-words")                                                 \
+    "(topology compact or transducer): see decode --add-words")                                   \
   X(ENUM, check_words, 0, 0, 0, "warn|error|off",                                                 \
     "if a tenth or more of the LM's words are in the lexicon only in another case (upper or "     \
-    "lower): log a warning, fail, or do nothing")
+    "lower): log a warning, fail, or do nothing")                                                 \
+  X(STR, device, 0, 0, 0, "DEVICE",                                                               \
+    "where to build: cpu, cuda, or cuda:N (default: cpu); the graph is the same")
 WF_DECLARE_OPTIONS(ctc_graph, WF_CTC_GRAPH_OPTIONS)
 
 /* A finished step of graph building. */
@@ -188,7 +190,8 @@ typedef struct wf_graph_step {
   double seconds;      /* wall time of this step */
   uint64_t peak_bytes; /* peak memory of the process so far */
 } wf_graph_step;
-/* Called after each step with its result. Returns false to cancel. */
+/* Called after each step with its result. `fst` is NULL if the result is only in a GPU's memory
+ * (option device) and copy_steps is not set. Returns false to cancel. */
 typedef bool (*wf_graph_step_fn)(void *user, const wf_graph_step *step, const wf_fst *fst);
 
 /* The inputs of a CTC graph. All pointers are borrowed for the call. */
@@ -203,6 +206,7 @@ typedef struct wf_ctc_graph_parts {
   wf_graph_step_fn step_fn; /* may be NULL */
   void *step_user;
   wf_progress progress;
+  bool copy_steps; /* with a GPU: copy each step's result to host memory for step_fn */
 } wf_ctc_graph_parts;
 WF_DECLARE_INIT(ctc_graph_parts)
 
@@ -316,7 +320,9 @@ WF_API wf_status wf_hmm_phone_starts(const wf_hmm *hmm, int32_t **out_phones, si
   X(I64, max_states, 0, 0, 2147483647, "states", "fail when a step has more states; 0: 2^31 - 1")  \
   X(ENUM, check_words, 0, 0, 0, "warn|error|off",                                                  \
     "if a tenth or more of the LM's words are in the lexicon only in another case (upper or "      \
-    "lower): log a warning, fail, or do nothing")
+    "lower): log a warning, fail, or do nothing")                                                  \
+  X(STR, device, 0, 0, 0, "DEVICE",                                                                \
+    "where to build: cpu, cuda, or cuda:N (default: cpu); the graph is the same")
 WF_DECLARE_OPTIONS(hmm_graph, WF_HMM_GRAPH_OPTIONS)
 
 /* The inputs of an HMM graph. All pointers are borrowed for the call. */
@@ -334,6 +340,7 @@ typedef struct wf_hmm_graph_parts {
   wf_graph_step_fn step_fn; /* may be NULL */
   void *step_user;
   wf_progress progress;
+  bool copy_steps; /* with a GPU: copy each step's result to host memory for step_fn */
 } wf_hmm_graph_parts;
 WF_DECLARE_INIT(hmm_graph_parts)
 

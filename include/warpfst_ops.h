@@ -53,6 +53,32 @@ WF_DECLARE_OPTIONS(reweight, WF_REWEIGHT_OPTIONS)
 WF_API wf_status wf_reweight(const wf_fst *fst, const float *potentials, uint64_t count,
                              const wf_reweight_options *options, wf_fst **out, wf_error *err);
 
+/* Strings of labels: string k is labels[offsets[k]] .. labels[offsets[k + 1] - 1]. The caller owns
+ * the arrays. */
+typedef struct wf_label_strings {
+  const uint64_t *offsets;
+  const int32_t *labels;
+} wf_label_strings;
+
+/* Makes arcs with one output label each of weights that are strings of output labels and costs, as
+ * OpenFst's FactorWeightFst does for Gallic weights, or of arcs with several output labels, such as
+ * k2's ragged aux_labels. `arcs` has a string for each arc, in the order of wf_fst_view, which the
+ * arc writes after its own output label; `finals` has one for each state, which its final weight
+ * writes. Either may be NULL. The first arc of a string has the input label and the cost; the
+ * others have input epsilon and no cost, and go through new states, which are numbered last. Arcs
+ * to the same state share the states of equal ends. A final weight with a string becomes arcs with
+ * the input label `final_ilabel` to a new final state. Strings of states that are not final are
+ * ignored. The result is finite for every fst; OpenFst's carries labels over to later arcs, so that
+ * it does not end on cycles that write more labels than they have arcs. Errors: labels below 1,
+ * offsets in descending order (WF_ERR_ARGUMENT). */
+#define WF_FACTOR_WEIGHT_OPTIONS(X) \
+  X(I32, final_ilabel, 0, 0, 2147483647, "label", "input label of the arcs made of final weights")
+WF_DECLARE_OPTIONS(factor_weight, WF_FACTOR_WEIGHT_OPTIONS)
+WF_API wf_status wf_factor_weight(const wf_fst *fst, const wf_label_strings *arcs,
+                                  const wf_label_strings *finals,
+                                  const wf_factor_weight_options *options, wf_fst **out,
+                                  wf_error *err);
+
 /* Makes one state of each strongly connected component, numbered in topological order. Arcs inside
  * a component go; the final cost is the sum of those of its states. */
 WF_API wf_status wf_condense(const wf_fst *fst, wf_fst **out, wf_error *err);

@@ -94,7 +94,7 @@ static inline wf_scorer *random_ngram(test_rng *rng, const wf_symbols *words, bo
     wf_wlm *lm = random_lm(rng, coarse);
     wf_ngram_scorer_options options;
     wf_ngram_scorer_options_init(&options);
-    options.lm_scale = test_below(rng, 3) == 0 ? 0.5f : 1;
+    options.lm_scale = (float[]){1, 1, 0.5f, -0.5f}[test_below(rng, 4)];
     options.placement = (int32_t)test_below(rng, 3);
     options.lm_gpu_bytes = test_below(rng, 2)
                                ? (int64_t)test_below(rng, 40000)

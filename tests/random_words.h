@@ -31,7 +31,7 @@ static inline void random_phrases(test_rng *rng, int32_t num_tokens, struct phra
 }
 
 /* Symbol table of the labels 1 .. num_tokens and the classes after them. */
-static inline wf_symbols *label_table(int32_t num_tokens) {
+static inline wf_symbols *label_table(int32_t num_tokens, bool transducer) {
   wf_error err = {0};
   wf_symbols *table;
   char text[16];
@@ -41,19 +41,20 @@ static inline wf_symbols *label_table(int32_t num_tokens) {
     snprintf(text, sizeof text, "t%d", label);
     assert_ok(wf_symbols_add(table, text, label, NULL, &err));
   }
-  assert_ok(wf_symbols_add(table, "#<c>", num_tokens + 1, NULL, &err));
-  assert_ok(wf_symbols_add(table, "#<d>", num_tokens + 2, NULL, &err));
+  assert_ok(wf_symbols_add(table, transducer ? "#1<c>" : "#<c>", num_tokens + 1, NULL, &err));
+  assert_ok(wf_symbols_add(table, transducer ? "#1<d>" : "#<d>", num_tokens + 2, NULL, &err));
   return table;
 }
 
 /* Turns some arcs into places of classes. The states that they leave get a loop of the blank, label
  * 1. */
-static inline wf_fst *with_places(test_rng *rng, const wf_fst *fst, int32_t num_tokens) {
+static inline wf_fst *with_places(test_rng *rng, const wf_fst *fst, int32_t num_tokens,
+                                  bool transducer) {
   wf_error err = {0};
   wf_fst_view view = wf_fst_get_view(fst);
   wf_builder *builder;
   wf_fst *out;
-  wf_symbols *table = label_table(num_tokens);
+  wf_symbols *table = label_table(num_tokens, transducer);
   assert_ok(wf_builder_create(WF_TROPICAL, &builder, &err));
   assert_ok(wf_builder_add_states(builder, view.num_states, NULL, &err));
   assert_ok(wf_builder_set_start(builder, (uint32_t)view.start, &err));
@@ -146,7 +147,7 @@ static inline bool is_fitting(uint64_t seed, struct added_task *out) {
   test_rng rng = {seed * 17};
   out->num_tokens = out->task.scores.num_columns;
   if (out->num_tokens < 2) return false;
-  out->fst = with_places(&rng, wf_graph_fst(out->task.graph), out->num_tokens);
+  out->fst = with_places(&rng, wf_graph_fst(out->task.graph), out->num_tokens, false);
   wf_graph_free(out->task.graph);
   out->task.graph = NULL;
   if (wf_graph_create(out->fst, NULL, 0, &out->task.graph, &err) != WF_OK)

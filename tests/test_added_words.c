@@ -359,7 +359,7 @@ static void test_build_errors(void **state) {
 /* s --#<c>--> t with blank loops, and one place of <d>. */
 static wf_graph *small_graph(const char *text, bool named) {
   wf_fst *fst = test_fst_of(WF_TROPICAL, text), *out;
-  wf_symbols *table = label_table(3);
+  wf_symbols *table = label_table(3, false);
   wf_graph *graph;
   assert_ok(wf_fst_with_symbols(fst, named ? table : NULL, NULL, &out, &err));
   assert_ok(wf_graph_create(out, NULL, 0, &graph, &err));

@@ -7,6 +7,7 @@
 #include "fst/fst.h"
 #include "fst/fst_formats.h"
 #include "fst/symbols.h"
+#include "fst_bytes.h"
 #include "testing.h"
 
 enum { NUM_FORMATS = 5 };
@@ -99,15 +100,6 @@ static wf_fst *random_fst(test_rng *rng, wf_semiring semiring, bool acceptor) {
   wf_symbols_free(osymbols);
   wf_builder_free(builder);
   return fst;
-}
-
-static wf_status read_memory(const void *data, size_t size, wf_fst **out, wf_error *error) {
-  wf__input input;
-  wf_fst_format format;
-  wf_error err = {0};
-  *out = NULL;
-  assert_ok(wf__input_from_memory(data, size, "memory", &input, &err));
-  return wf__fst_read_input(&input, out, &format, error);
 }
 
 static wf_status compile_text(const char *text, const wf_symbols *symbols,
@@ -319,13 +311,13 @@ static void test_truncated_files(void **state) {
       size_t size;
       char *bytes = write_bytes(fst, formats[f], &size);
       for (size_t cut = 0; cut < size; cut++) {
-        assert_int_equal(read_memory(bytes, cut, &again, &err), WF_ERR_FORMAT);
+        assert_int_equal(test_read_fst_bytes(bytes, cut, &again, &err), WF_ERR_FORMAT);
         assert_null(again);
       }
-      assert_ok(read_memory(bytes, size, &again, &err));
+      assert_ok(test_read_fst_bytes(bytes, size, &again, &err));
       assert_same_fst(fst, again);
       wf_fst_free(again);
-      assert_int_equal(read_memory(bytes, size + 1, &again, &err),
+      assert_int_equal(test_read_fst_bytes(bytes, size + 1, &again, &err),
                        WF_ERR_FORMAT); /* test_read_file adds a NUL */
       free(bytes);
     }
@@ -348,7 +340,7 @@ static void test_flipped_bits(void **state) {
         for (int bit = 0; bit < 8; bit++) {
           if (formats[f] != WF_FORMAT_NATIVE && bit % 3 != 0) continue;
           bytes[at] ^= (char)(1 << bit);
-          wf_status status = read_memory(bytes, size, &again, &err);
+          wf_status status = test_read_fst_bytes(bytes, size, &again, &err);
           bytes[at] ^= (char)(1 << bit);
           if (formats[f] == WF_FORMAT_NATIVE && status == WF_OK)
             fail_msg("native file with bit %d of byte %zu flipped was accepted", bit, at);
@@ -387,7 +379,7 @@ static void expect_patched(const char *bytes, size_t size, size_t at, const void
   char *copy = malloc(size);
   memcpy(copy, bytes, size);
   put(copy, at, data, data_size);
-  assert_fails(read_memory(copy, size, &fst, &err), expected, &err, fragment);
+  assert_fails(test_read_fst_bytes(copy, size, &fst, &err), expected, &err, fragment);
   assert_null(fst);
   free(copy);
 }
@@ -423,13 +415,13 @@ static void test_malicious_openfst_files(void **state) {
   /* A file whose number of states is unknown (-1), as a writer to a pipe may leave it: read to the
    * end. */
   put(bytes, AT_STATES, &(int64_t){-1}, 8);
-  assert_ok(read_memory(bytes, size, &again, &err));
+  assert_ok(test_read_fst_bytes(bytes, size, &again, &err));
   assert_same_fst(fst, again);
   wf_fst_free(again);
-  assert_int_equal(read_memory(bytes, size - 1, &again, &err), WF_ERR_FORMAT);
+  assert_int_equal(test_read_fst_bytes(bytes, size - 1, &again, &err), WF_ERR_FORMAT);
   /* A file with states but no start state is the empty fst. */
   put(bytes, AT_START, &(int64_t){-1}, 8);
-  assert_ok(read_memory(bytes, size, &again, &err));
+  assert_ok(test_read_fst_bytes(bytes, size, &again, &err));
   assert_int_equal(wf_fst_get_view(again).num_states, 0);
   wf_fst_free(again);
   free(bytes);
@@ -466,15 +458,16 @@ static void test_not_an_fst(void **state) {
                "empty");
   assert_fails(wf_fst_read("/nowhere/at all", &fst, &err), WF_ERR_IO, &err, "/nowhere/at all");
   assert_fails(wf_fst_read("/", &fst, &err), WF_ERR_IO, &err, "directory");
-  assert_fails(read_memory("0 1 1 1\n1\n", 10, &fst, &err), WF_ERR_FORMAT, &err, "compile it");
-  assert_fails(read_memory("\xfd"
-                           "7zXZ\0rest",
-                           10, &fst, &err),
+  assert_fails(test_read_fst_bytes("0 1 1 1\n1\n", 10, &fst, &err), WF_ERR_FORMAT, &err,
+               "compile it");
+  assert_fails(test_read_fst_bytes("\xfd"
+                                   "7zXZ\0rest",
+                                   10, &fst, &err),
                WF_ERR_UNSUPPORTED, &err, "xz");
-  assert_fails(read_memory("\x01\x02\x03\x04\x05", 5, &fst, &err), WF_ERR_FORMAT, &err,
+  assert_fails(test_read_fst_bytes("\x01\x02\x03\x04\x05", 5, &fst, &err), WF_ERR_FORMAT, &err,
                "0x04030201");
   const int32_t magic = WF__SYMBOLS_MAGIC;
-  assert_fails(read_memory(&magic, 4, &fst, &err), WF_ERR_FORMAT, &err, "symbol table");
+  assert_fails(test_read_fst_bytes(&magic, 4, &fst, &err), WF_ERR_FORMAT, &err, "symbol table");
 }
 
 /* float64 weights are rounded to float32. Values that float32 cannot hold are rejected. */
@@ -486,11 +479,11 @@ static void test_log64_rounding(void **state) {
   char *bytes = write_bytes(fst, WF_FORMAT_OPENFST_VECTOR_LOG64, &size);
   const size_t weight = AT_BODY - 3 + 16 + 8; /* "log64" is three letters shorter than "standard" */
   put(bytes, weight, &(double){0.1}, 8);
-  assert_ok(read_memory(bytes, size, &again, &err));
+  assert_ok(test_read_fst_bytes(bytes, size, &again, &err));
   assert_true(wf_fst_get_view(again).arcs[0].weight == 0.1f);
   wf_fst_free(again);
   put(bytes, weight, &(double){(double)INFINITY}, 8);
-  assert_ok(read_memory(bytes, size, &again, &err));
+  assert_ok(test_read_fst_bytes(bytes, size, &again, &err));
   assert_true(wf_fst_get_view(again).arcs[0].weight == INFINITY);
   wf_fst_free(again);
   const double bad[] = {1e39, -1e39, (double)NAN, -(double)INFINITY};

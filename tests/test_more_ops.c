@@ -147,6 +147,100 @@ static void test_reweight(void **state) {
   }
 }
 
+/* --- factor_weight ----------------------------------------------------------------------- */
+
+struct strings_walk {
+  wf_fst_view view;
+  wf_label_strings arcs, finals;
+  test_relation out;
+};
+
+/* Lists the pairs of the paths from a state. `ins` and `outs`: what was read and written so far. */
+static void walk_strings(struct strings_walk *w, uint32_t s, const char *ins, const char *outs,
+                         double cost) {
+  char key[1024], next_ins[256], next_outs[512];
+  if (w->view.final_cost[s] < INFINITY) {
+    size_t used = (size_t)snprintf(key, sizeof key, "%s: %s", ins, outs);
+    for (uint64_t i = w->finals.offsets[s]; i < w->finals.offsets[s + 1]; i++)
+      used += (size_t)snprintf(key + used, sizeof key - used, "%d ", w->finals.labels[i]);
+    add_pair(&w->out, key, cost + (double)w->view.final_cost[s], w->view.semiring);
+  }
+  for (uint64_t i = w->view.arc_off[s]; i < w->view.arc_off[s + 1]; i++) {
+    const wf_arc *arc = &w->view.arcs[i];
+    size_t used = (size_t)snprintf(next_outs, sizeof next_outs, "%s", outs);
+    snprintf(next_ins, sizeof next_ins, arc->ilabel != 0 ? "%s%d " : "%s", ins, arc->ilabel);
+    if (arc->olabel != 0)
+      used += (size_t)snprintf(next_outs + used, sizeof next_outs - used, "%d ", arc->olabel);
+    for (uint64_t k = w->arcs.offsets[i]; k < w->arcs.offsets[i + 1]; k++)
+      used += (size_t)snprintf(next_outs + used, sizeof next_outs - used, "%d ", w->arcs.labels[k]);
+    walk_strings(w, arc->nextstate, next_ins, next_outs, cost + (double)arc->weight);
+  }
+}
+
+/* Random strings, half of them empty. */
+static wf_label_strings random_strings(test_rng *rng, uint64_t *offsets, int32_t *labels,
+                                       uint64_t count) {
+  offsets[0] = 0;
+  for (uint64_t k = 0; k < count; k++) {
+    offsets[k + 1] = offsets[k] + (test_below(rng, 2) ? 1 + test_below(rng, 3) : 0);
+    for (uint64_t i = offsets[k]; i < offsets[k + 1]; i++)
+      labels[i] = 1 + (int32_t)test_below(rng, 3);
+  }
+  return (wf_label_strings){offsets, labels};
+}
+
+static void test_factor_weight(void **state) {
+  (void)state;
+  wf_error err = {0};
+  test_rng rng = {3};
+  for (int round = 0; round < 400; round++) {
+    wf_fst *fst = random_fst(&rng, round % 4 == 0, true, 0.3f), *got;
+    uint64_t offsets[2][20];
+    int32_t labels[2][60];
+    struct strings_walk w = {.view = wf_fst_get_view(fst)};
+    const bool has_arcs = round % 3 != 0, has_finals = round % 5 != 0;
+    w.arcs = random_strings(&rng, offsets[0], labels[0], has_arcs ? w.view.num_arcs : 0);
+    w.finals = random_strings(&rng, offsets[1], labels[1], has_finals ? w.view.num_states : 0);
+    for (int k = 0; k < 20 && !has_arcs; k++) offsets[0][k] = 0;
+    for (int k = 0; k < 20 && !has_finals; k++) offsets[1][k] = 0;
+    if (w.view.start >= 0) walk_strings(&w, (uint32_t)w.view.start, "", "", 0);
+    assert_ok(wf_factor_weight(fst, has_arcs ? &w.arcs : NULL, has_finals ? &w.finals : NULL, NULL,
+                               &got, &err));
+    const wf_fst_view view = wf_fst_get_view(got);
+    for (uint64_t i = 0; i < w.view.num_arcs && w.view.start >= 0; i++) /* costs stay in place */
+      assert_true(has_finals || view.arcs[i].weight == w.view.arcs[i].weight);
+    expect_relation(&w.out, got);
+    wf_fst_free(fst);
+  }
+}
+
+static void test_factor_weight_in_detail(void **state) {
+  (void)state;
+  wf_error err = {0};
+  wf_fst *fst = test_fst_of(WF_TROPICAL, "0 1 1 0 0.5;0 1 2 4 0.25;1 0 3 0 1;1 2"), *got;
+  const uint64_t arcs[] = {0, 3, 5, 8}, finals[] = {0, 1, 4}, wrong[] = {0, 3, 2, 8};
+  int32_t labels[] = {7, 8, 9, 8, 9, 5, 6, 7};
+  INIT(factor_weight, o);
+  o.final_ilabel = 11;
+  const wf_label_strings of_arcs = {arcs, labels}, of_finals = {finals, labels};
+  assert_ok(wf_factor_weight(fst, &of_arcs, &of_finals, &o, &got, &err));
+  wf_fst *want = test_fst_of(WF_TROPICAL,
+                             "0 4 1 7 0.5;0 4 2 4 0.25;1 6 3 5 1;1 8 11 8 2;3 1 0 9;4 3 0 8;5 0 0 "
+                             "7;6 5 0 6;7 2 11 8;8 7 11 9;2");
+  bool same;
+  assert_ok(wf_equal(want, got, 0, &same, &err)); /* equal ends share states */
+  assert_true(same);
+  wf_fst_free(want);
+  wf_fst_free(got);
+  const wf_label_strings descending = {wrong, labels};
+  assert_int_equal(wf_factor_weight(fst, &descending, NULL, NULL, &got, &err), WF_ERR_ARGUMENT);
+  labels[4] = 0;
+  assert_int_equal(wf_factor_weight(fst, &of_arcs, NULL, NULL, &got, &err), WF_ERR_ARGUMENT);
+  assert_non_null(strstr(err.message, "label 0 in a string of arc"));
+  assert_null(got);
+  wf_fst_free(fst);
+}
+
 /* reach[a * n + b]: does a path lead from a to b? */
 static bool *reachable(const wf_fst_view *view) {
   uint64_t n = view->num_states;
@@ -873,6 +967,8 @@ static void test_archives(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_map_of_each_arc),
                                      cmocka_unit_test(test_reweight),
+                                     cmocka_unit_test(test_factor_weight),
+                                     cmocka_unit_test(test_factor_weight_in_detail),
                                      cmocka_unit_test(test_condense_and_info),
                                      cmocka_unit_test(test_info_of_known_fsts),
                                      cmocka_unit_test(test_difference),

@@ -5,44 +5,6 @@
 #include "rnn_models.h"
 #include "scorer/rnn_scorer.h"
 
-/* --- by definition ----------------------------------------------------------------------- */
-
-static double recurrent_cost(const models *m, const wf_rnn_scorer_options *o, const int32_t *labels,
-                             size_t size) {
-  int32_t ids[64], kept = 0;
-  double costs[65];
-  int32_t last = size > 0 ? labels[size - 1] : 0;
-  if (last > 5) return (double)o->unknown_cost;
-  for (size_t i = 0; i + 1 < size; i++)
-    if (labels[i] <= 5) ids[kept++] = labels[i]; /* label i is word i of the model */
-  int32_t most = o->history_merge_order > 0 ? o->history_merge_order - 1 : kept,
-          from = kept > most ? kept - most : 0;
-  ids[kept] = last;
-  test_rnn_costs(&m->r, ids + from, (size_t)(kept - from) + (last != 0), costs);
-  return costs[kept - from];
-}
-
-static double ngram_cost(const wf_lm *lm, const int32_t *labels, size_t size) {
-  uint32_t state = wf_lm_start(lm);
-  float cost = 0;
-  for (size_t i = 0; i < size; i++) {
-    if (labels[i] == 0) return (double)wf_lm_final(lm, state, NULL);
-    cost = wf_lm_step(lm, state, (int32_t)wf_symbols_find(wf_lm_words(lm), label_text[labels[i]]),
-                      &state, NULL);
-  }
-  return (double)cost;
-}
-
-/* Cost of the last of labels[0 .. size). Label 0 is the sentence end. */
-static double scorer_cost(const models *m, const wf_rnn_scorer_options *o, const int32_t *labels,
-                          size_t size) {
-  double recurrent = recurrent_cost(m, o, labels, size), ngram = ngram_cost(m->ngram, labels, size),
-         small = ngram_cost(m->small, labels, size), w = (double)o->rnnlm_weight;
-  double fresh = o->interpolation == 0 ? w * recurrent + (1 - w) * ngram
-                                       : -log(w * exp(-recurrent) + (1 - w) * exp(-ngram));
-  return (double)o->rnnlm_scale * fresh - (double)o->small_scale * small;
-}
-
 /* --- the scorer alone -------------------------------------------------------------------- */
 
 typedef struct visited {
@@ -87,7 +49,7 @@ static void check_walks(const models *m, const wf_rnn_scorer_options *o, const w
         assert_true(next == to.context);
       }
       assert_true(cost == again);
-      double wanted = scorer_cost(m, o, to.labels, to.size);
+      double wanted = cost_by_definition(m, o, to.labels, to.size);
       if (fabs((double)cost - wanted) > 2e-5 * (1 + fabs(wanted)))
         fail_msg("%s: %.9g, by definition %.9g", m->r.type, (double)cost, wanted);
       if (label != 0 && to.size < 11 && size < 4000) seen[size++] = to;
@@ -150,7 +112,7 @@ typedef struct brute {
 
 static void end_path(brute *b, double cost) {
   b->labels[b->size] = 0;
-  for (size_t i = 0; i <= b->size; i++) cost += scorer_cost(b->m, b->o, b->labels, i + 1);
+  for (size_t i = 0; i <= b->size; i++) cost += cost_by_definition(b->m, b->o, b->labels, i + 1);
   bool same = b->size == b->best_size &&
               memcmp(b->labels, b->best_labels, b->size * sizeof *b->labels) == 0;
   if (cost >= b->best) {

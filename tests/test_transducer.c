@@ -2,126 +2,16 @@
  *
  * Random tasks are compared with the oracle bit for bit, and with every path. Built-in models are
  * compared with the formulas in double. Bad models and bad inputs give one clear error each. */
-#include "math/hash.h"
+#include "function_transducers.h"
 #include "lattice_oracle.h"
 #include "lattice_paths.h"
 #include "scorer/scoring.h"
 #include "table_scorer.h"
-#include "transducer/predictions.h"
 #include "transducer_graphs.h"
 #include "transducer_oracle.h"
 /* After the library's headers, because it defines `model`. */
 #include "random_scorers.h"
-
-/* --- models behind functions --------------------------------------------------------------- */
-
-/* Logits are a function of the frame, the history and the column. */
-struct functions {
-  uint64_t seed;
-  int num_tokens, num_logits, context_size;
-  bool coarse; /* few distinct logits, so that costs tie */
-};
-
-static float logit(const struct functions *f, float frame, float context, int column) {
-  uint64_t key = f->seed ^ wf__mix64((uint64_t)(int64_t)frame * 1000003 + (uint64_t)column) ^
-                 wf__mix64((uint64_t)(int64_t)context + 77);
-  uint64_t random = wf__mix64(key * 0x9e3779b97f4a7c15ULL);
-  if (column != 0 && column != f->num_tokens && random % 17 == 0) return -INFINITY;
-  return f->coarse ? (float)(random % 4) : (float)(random >> 40) * 0x1p-24f * 6;
-}
-
-static bool predict(void *user, const wf_predictor_rows *rows) {
-  const struct functions *f = user;
-  for (size_t i = 0; i < rows->count; i++) {
-    float sum = 0;
-    for (int k = 0; k < f->context_size; k++)
-      sum = sum * 16 + (float)rows->tokens[i * (size_t)f->context_size + (size_t)k];
-    if (f->context_size == 0) {
-      sum = (float)(((int)rows->states[i] * 31 + rows->tokens[i] + 1) % 65521);
-      rows->next_states[i] = sum;
-    }
-    rows->outputs[i] = sum;
-  }
-  return true;
-}
-
-static bool join(void *user, const wf_joiner_rows *rows) {
-  const struct functions *f = user;
-  for (size_t i = 0; i < rows->count; i++)
-    for (int c = 0; c < f->num_logits; c++)
-      rows->logits[i * (size_t)f->num_logits + (size_t)c] =
-          logit(f, rows->encoder[i], rows->predictor[i], c);
-  return true;
-}
-
-static wf_transducer_parts parts_of(struct functions *f, int num_tokens, int num_durations) {
-  wf_transducer_parts parts;
-  wf_transducer_parts_init(&parts);
-  parts.num_tokens = num_tokens;
-  parts.num_durations = num_durations;
-  parts.encoder_size = parts.predictor_size = 1;
-  parts.context_size = f->context_size;
-  parts.state_size = f->context_size == 0;
-  parts.predict = predict;
-  parts.join = join;
-  parts.user = f;
-  f->num_tokens = num_tokens;
-  f->num_logits = num_tokens + num_durations;
-  return parts;
-}
-
-/* The library's log-probabilities, which are the oracle's inputs; test_log_probs checks them. */
-struct log_probs {
-  wf__predictions predictions;
-  wf__prediction_work work;
-  float *rows[4096];
-  size_t num_rows;
-  uint64_t keys[4096];
-};
-
-static const float *log_probs(void *user, int64_t t, const int *history, int size) {
-  struct log_probs *l = user;
-  const wf_transducer *transducer = l->predictions.model;
-  wf_error err = {0};
-  uint64_t context = wf__context_start(transducer), key;
-  for (int i = 0; i < size; i++) context = wf__context_after(transducer, context, history[i]);
-  key = context * 64 + (uint64_t)t;
-  for (size_t i = 0; i < l->num_rows; i++)
-    if (l->keys[i] == key) return l->rows[i];
-  uint32_t number;
-  const float *scores = NULL;
-  context = wf__context_start(transducer);
-  assert_ok(wf__predictions_start(&l->predictions, &number, &err));
-  for (int i = 0;; i++) {
-    wf__predictions *one = &l->predictions;
-    assert_ok(wf__predictions_request(one, t, &number, 1, &err));
-    assert_ok(wf__predictions_answer(&one, 1, &l->work, &err));
-    assert_ok(wf__predictions_take(one, &scores, &err));
-    if (i == size) break;
-    context = wf__context_after(transducer, context, history[i]);
-    assert_ok(wf__predictions_number(&l->predictions, context, number, history[i], &number, &err));
-  }
-  size_t bytes = wf__transducer_num_logits(transducer) * sizeof(float);
-  assert_true(l->num_rows < 4096);
-  l->rows[l->num_rows] = malloc(bytes);
-  memcpy(l->rows[l->num_rows], scores, bytes);
-  l->keys[l->num_rows] = key;
-  return l->rows[l->num_rows++];
-}
-
-static void begin_log_probs(struct log_probs *l, const wf_transducer *transducer,
-                            const wf_scores *scores) {
-  wf_error err = {0};
-  *l = (struct log_probs){0};
-  wf__predictions_init(&l->predictions, transducer, false);
-  assert_ok(wf__predictions_encode(&l->predictions, scores, 0, &l->work, &err));
-}
-
-static void end_log_probs(struct log_probs *l) {
-  for (size_t i = 0; i < l->num_rows; i++) free(l->rows[i]);
-  wf__predictions_free(&l->predictions);
-  wf__prediction_work_free(&l->work);
-}
+#include "random_words.h"
 
 /* --- scorers as tables --------------------------------------------------------------------- */
 
@@ -190,9 +80,12 @@ struct task {
   struct functions functions;
   wf_transducer *model;
   wf_graph *graph;
+  wf_graph *with; /* the graph with added words; NULL: none are added */
+  wf_fst *whole;  /* that graph written out */
   wf_decoder_options options;
   oracle_scorer tables;
   wf_scorer *scorer;
+  bool batches; /* the scorer of tables scores in batches */
   bool is_real; /* the scorer is one that users have, not one of tables */
   int oracle_start;
   float frames[16];
@@ -213,6 +106,26 @@ static void set_options(struct task *task, test_rng *rng, bool wide) {
   task->options.num_threads = 1;
 }
 
+/* Turns arcs of the graph into places of classes, and adds words there; with `spells`, any that the
+ * tokens can spell. */
+static wf_fst *add_words(struct task *task, test_rng *rng, wf_fst *fst, int num_tokens,
+                         bool spells) {
+  wf_error err = {0};
+  struct phrases phrases;
+  wf_fst *places = with_places(rng, fst, num_tokens, true);
+  wf_fst_free(fst);
+  assert_ok(wf_graph_create(places, NULL, 0, &task->graph, &err));
+  random_phrases(rng, num_tokens, &phrases);
+  for (size_t i = 0; i < phrases.count; i++)
+    for (size_t k = 0; k < phrases.list[i].num_words; k++)
+      phrases.words[i][k].word = 1 + phrases.words[i][k].word % NUM_WORDS;
+  const char *name = test_below(rng, 2) ? "<c>" : "<d>";
+  task->with = spells ? with_spelling(task->graph, name, rng, num_tokens)
+                      : with_phrases(task->graph, name, &phrases);
+  if (task->with != NULL) assert_ok(wf_graph_to_fst(task->with, &task->whole, &err));
+  return places;
+}
+
 static void make_task(struct task *task, uint64_t seed, bool wide) {
   wf_error err = {0};
   test_rng rng = {seed};
@@ -226,7 +139,11 @@ static void make_task(struct task *task, uint64_t seed, bool wide) {
   assert_ok(wf_transducer_create(&parts, &task->model, &err));
   wf_fst *fst =
       test_transducer_graph(&rng, num_tokens, NUM_WORDS, 1 + (int)test_below(&rng, wide ? 4 : 6));
-  assert_ok(wf_graph_create(fst, NULL, 0, &task->graph, &err));
+  uint32_t kind = test_below(&rng, 4);
+  if (test_below(&rng, 4) == 0)
+    fst = add_words(task, &rng, fst, num_tokens, kind == 0 && test_below(&rng, 2));
+  else
+    assert_ok(wf_graph_create(fst, NULL, 0, &task->graph, &err));
   wf_fst_free(fst);
   set_options(task, &rng, wide);
   if (wide) task->options.max_symbols = 1 + task->options.max_symbols % 2;
@@ -234,7 +151,6 @@ static void make_task(struct task *task, uint64_t seed, bool wide) {
   for (int64_t t = 0; t < num_frames; t++) task->frames[t] = (float)t;
   task->scores =
       (wf_scores){.data = task->frames, .num_frames = num_frames, .num_columns = 1, .stride = 1};
-  uint32_t kind = test_below(&rng, 4);
   if (kind == 1 && !wide) { /* an n-gram model, boosts, or a chain of these */
     wf_symbols *words = random_scorer_words();
     task->scorer = random_scorer(&rng, words);
@@ -245,13 +161,14 @@ static void make_task(struct task *task, uint64_t seed, bool wide) {
       task->scorer = NULL;
     }
   } else if (kind > 1) {
-    bool many = test_below(&rng, 2);
+    task->batches = test_below(&rng, 2);
     table_scorer_shape shape = {
         .max_contexts = 4, .num_words = NUM_WORDS, .negative = test_below(&rng, 2)};
     task->tables = test_random_tables(&rng, &shape);
-    task->scorer = test_table_scorer(&task->tables, many);
+    task->scorer = test_table_scorer(&task->tables, task->batches);
   }
-  task->oracle = (oracle_transducer){.view = wf_fst_get_view(wf_graph_fst(task->graph)),
+  const wf_fst *searched = task->with != NULL ? task->whole : wf_graph_fst(task->graph);
+  task->oracle = (oracle_transducer){.view = wf_fst_get_view(searched),
                                      .scorer = task->scorer != NULL ? &task->tables : NULL,
                                      .start_context = task->oracle_start,
                                      .num_tokens = num_tokens,
@@ -264,6 +181,8 @@ static void make_task(struct task *task, uint64_t seed, bool wide) {
 static void free_task(struct task *task) {
   if (task->scorer != NULL) test_free_tables(&task->tables);
   wf_scorer_free(task->scorer);
+  wf_fst_free(task->whole);
+  wf_graph_free(task->with);
   wf_graph_free(task->graph);
   wf_transducer_free(task->model);
 }
@@ -274,7 +193,8 @@ static wf_result *decode(struct task *task) {
   wf_result *result;
   assert_ok(wf_decoder_create_transducer(task->graph, task->model, &task->options, &decoder, &err));
   assert_ok(wf_decoder_set_scorer(decoder, task->scorer, &err));
-  assert_ok(test_decode(decoder, &task->scores, 1, NULL, &result, &err));
+  const wf_utterance utterance = {.scores = task->scores, .graph = task->with};
+  assert_ok(wf_decode(decoder, &utterance, 1, NULL, &result, &err));
   assert_string_equal(result->message, "");
   wf_decoder_free(decoder);
   return result;
@@ -291,6 +211,46 @@ static bool is_same(const wf_result *r, const oracle_transducer_result *o) {
           memcmp(r->alignment, o->alignment, (size_t)r->num_decoded * sizeof *r->alignment) == 0);
 }
 
+/* The graph that is searched, without final states. */
+static wf_graph *without_finals(const struct task *task) {
+  const wf_fst_view *view = &task->oracle.view;
+  wf_error err = {0};
+  wf_builder *builder;
+  wf_fst *fst;
+  wf_graph *graph;
+  assert_ok(wf_builder_create(WF_TROPICAL, &builder, &err));
+  assert_ok(wf_builder_add_states(builder, view->num_states, NULL, &err));
+  assert_ok(wf_builder_set_start(builder, (uint32_t)view->start, &err));
+  for (uint32_t s = 0; s < view->num_states; s++)
+    for (uint64_t a = view->arc_off[s]; a < view->arc_off[s + 1]; a++)
+      assert_ok(wf_builder_add_arc(builder, s, view->arcs[a], &err));
+  assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
+  assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
+  wf_fst_free(fst);
+  wf_builder_free(builder);
+  return graph;
+}
+
+/* The lattice of an unfinished stream is that of its frames with a graph without final states. */
+static void check_partial_lattice(const struct task *task, wf_stream *stream, int64_t num_frames) {
+  wf_error err = {0};
+  wf_lattice *lattice;
+  wf_decoder *decoder;
+  wf_result *result;
+  wf_scores scores = task->scores;
+  scores.num_frames = num_frames;
+  wf_graph *graph = without_finals(task);
+  assert_ok(wf_stream_partial_lattice(stream, &lattice, &err));
+  assert_ok(wf_decoder_create_transducer(graph, task->model, &task->options, &decoder, &err));
+  assert_ok(wf_decoder_set_scorer(decoder, task->scorer, &err));
+  assert_ok(test_decode(decoder, &scores, 1, NULL, &result, &err));
+  assert_true(test_same_raw(result->lattice, lattice));
+  wf_result_free(result);
+  wf_decoder_free(decoder);
+  wf_graph_free(graph);
+  wf_lattice_free(lattice);
+}
+
 /* The same as a stream of random chunks, with partial results in between. */
 static wf_result *decode_in_chunks(struct task *task, uint64_t seed, const wf_result *whole,
                                    uint64_t *num_stable) {
@@ -304,7 +264,14 @@ static wf_result *decode_in_chunks(struct task *task, uint64_t seed, const wf_re
   assert_ok(wf_decoder_create_transducer(task->graph, task->model, &task->options, &decoder, &err));
   assert_ok(wf_decoder_set_scorer(decoder, task->scorer, &err));
   assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
+  assert_ok(wf_stream_set_graph(stream, task->with, &err));
   for (int64_t t = 0, size; t < task->scores.num_frames; t += size) {
+    if (task->scorer != NULL && !task->is_real && whole->lattice == NULL &&
+        test_below(&rng, 4) == 0) { /* an equal one changes nothing */
+      wf_scorer *equal = test_table_scorer(&task->tables, task->batches);
+      assert_ok(wf_stream_set_scorer(stream, equal, &err));
+      wf_scorer_free(equal);
+    }
     size = test_below(&rng, 3);
     if (t + size > task->scores.num_frames) size = task->scores.num_frames - t;
     wf_scores chunk = task->scores;
@@ -312,6 +279,8 @@ static wf_result *decode_in_chunks(struct task *task, uint64_t seed, const wf_re
     chunk.data = task->frames + t;
     assert_ok(wf_stream_accept(stream, &chunk, &event, &err));
     assert_true(event.num_frames == t + size && wf_stream_bytes(stream) > 0);
+    if (whole->lattice != NULL && test_below(&rng, 3) == 0)
+      check_partial_lattice(task, stream, t + size);
     assert_ok(wf_stream_partial(stream, &partial, &err));
     assert_true(partial.num_frames == t + size);
     for (size_t w = 0; w < partial.num_words; w++)
@@ -342,9 +311,17 @@ static void check_streams(struct task *task, const wf_result *alone,
   wf_result_free(result);
 }
 
+/* Does an arc of the graph without added words have the word? */
+static bool base_has_word(const struct task *task, int32_t word) {
+  wf_fst_view view = wf_fst_get_view(wf_graph_fst(task->graph));
+  for (uint64_t a = 0; a < view.num_arcs; a++)
+    if (view.arcs[a].olabel == word) return true;
+  return false;
+}
+
 /* What the tasks have covered. */
 struct coverage {
-  int tasks, finals, dead, worded, scored, real, timed, greedy, states;
+  int tasks, finals, dead, worded, scored, real, timed, greedy, states, added, entered;
 };
 
 static void count(struct coverage *seen, const struct task *task, const wf_result *result) {
@@ -357,6 +334,12 @@ static void count(struct coverage *seen, const struct task *task, const wf_resul
   seen->timed += task->oracle.num_durations > 0;
   seen->greedy += task->options.greedy;
   seen->states += task->functions.context_size == 0;
+  seen->added += task->with != NULL;
+  for (size_t w = 0; w < result->num_words && task->with != NULL; w++)
+    if (!base_has_word(task, result->words[w].label)) {
+      seen->entered++;
+      break;
+    }
 }
 
 static void test_random(void **state) {
@@ -398,13 +381,15 @@ static void test_random(void **state) {
       "%d tasks: %d final, %d dead, %d with words, %d with a scorer (%d of them n-gram models, "
       "boosts "
       "and chains), %d with durations, "
-      "%d greedy, %d with states\n",
+      "%d greedy, %d with states, %d with added words (in %d results that the graph alone cannot "
+      "give)\n",
       seen.tasks, seen.finals, seen.dead, seen.worded, seen.scored, seen.real, seen.timed,
-      seen.greedy, seen.states);
+      seen.greedy, seen.states, seen.added, seen.entered);
   print_message("%llu stable words of partial results\n", (unsigned long long)num_stable);
   assert_true(num_stable > 0 && seen.finals > seen.tasks / 10 && seen.dead > 0 &&
               seen.worded > seen.tasks / 5 && seen.scored > seen.tasks / 5 &&
-              seen.timed > seen.tasks / 5 && seen.greedy > 0 && seen.states > 0);
+              seen.timed > seen.tasks / 5 && seen.greedy > 0 && seen.states > 0 &&
+              seen.entered > 0);
 }
 
 /* Adds the words of the paths of a lattice from state s on, except those above `most`. */

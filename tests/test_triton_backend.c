@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "decode_tasks.h"
+#include "random_transducers.h"
 #include "triton_host.h"
 
 #ifndef TRITON_DEVICE
@@ -26,6 +27,18 @@ static bool no_epsilon(test_rng *rng, uint32_t state, wf_arc *arc) {
   return true;
 }
 
+/* Makes the graph of the fst, which it frees, and files of it and of its words. */
+static wf_graph *save_graph(wf_fst *fst, const char **graph, const char **words) {
+  static const char table[] = "<eps> 0\nONE 1\nTWO 2\nTHREE 3\nFOUR 4\nFIVE 5\nSIX 6\n";
+  wf_error err = {0};
+  wf_graph *out;
+  *graph = test_save_fst(fst, "graph.fst");
+  *words = test_write_file("words.txt", table, sizeof table - 1);
+  assert_ok(wf_graph_create(fst, NULL, 0, &out, &err));
+  wf_fst_free(fst);
+  return out;
+}
+
 static struct model make_model(uint64_t seed, const char *more) {
   struct model model;
   wf_error err = {0};
@@ -38,11 +51,8 @@ static struct model make_model(uint64_t seed, const char *more) {
                                 .final_share = 0.5f,
                                 .max_weight = 2};
   wf_fst *fst = test_changed_fst(test_random_fst(&rng, &shape), &rng, no_epsilon);
-  const char *graph = test_save_fst(fst, "graph.fst");
-  static const char table[] = "<eps> 0\nONE 1\nTWO 2\nTHREE 3\nFOUR 4\nFIVE 5\nSIX 6\n";
-  const char *words = test_write_file("words.txt", table, sizeof table - 1);
-  assert_ok(wf_graph_create(fst, NULL, 0, &model.graph, &err));
-  wf_fst_free(fst);
+  const char *graph, *words;
+  model.graph = save_graph(fst, &graph, &words);
   wf_decoder_options options;
   wf_decoder_options_init(&options);
   options.beam = 6;
@@ -60,6 +70,43 @@ static struct model make_model(uint64_t seed, const char *more) {
            "\"}, \"check_scores\": {\"string_value\": \"off\"}, \"frame_seconds\": "
            "{\"string_value\": \"0.5\"}%s}}",
            graph, words, more);
+  return model;
+}
+
+/* A random transducer, whose encoder outputs have NUM_COLUMNS columns. */
+static struct model make_transducer_model(uint64_t seed) {
+  struct model model;
+  wf_error err = {0};
+  test_rng rng = {seed};
+  char file[512];
+  wf_transducer_options defaults;
+  transducer_shape s = random_transducer_shape(&rng, seed);
+  s.encoder = NUM_COLUMNS;
+  s.num_tokens = 6;
+  s.padded = false;
+  wf_transducer_free(random_transducer(&rng, &s)); /* with an activation that the file has not */
+  snprintf(file, sizeof file, "%s.safetensors", test_temp_path("transducer"));
+  wf_transducer *transducer;
+  wf_transducer_options_init(&defaults);
+  assert_ok(wf_transducer_open(file, &defaults, &transducer, &err));
+  wf_fst *fst = test_transducer_graph(&rng, s.num_tokens, NUM_WORDS, 4);
+  const char *graph, *words;
+  model.graph = save_graph(fst, &graph, &words);
+  wf_decoder_options options;
+  wf_decoder_options_init(&options);
+  options.beam = 6;
+  options.num_threads = 2;
+  assert_ok(wf_decoder_create_transducer(model.graph, transducer, &options, &model.decoder, &err));
+  wf_transducer_free(transducer);
+  const size_t size = 1024 + strlen(graph) + strlen(words) + strlen(file);
+  model.json = malloc(size);
+  snprintf(model.json, size,
+           "{\"name\": \"test\", \"max_batch_size\": 64, \"sequence_batching\": {\"oldest\": {}, "
+           "\"max_sequence_idle_microseconds\": \"100000000\"}, \"parameters\": {\"graph\": "
+           "{\"string_value\": \"%s\"}, \"words\": {\"string_value\": \"%s\"}, \"transducer\": "
+           "{\"string_value\": \"%s\"}, \"beam\": {\"string_value\": \"6\"}, \"num_threads\": "
+           "{\"string_value\": \"2\"}, \"frame_seconds\": {\"string_value\": \"0.5\"}}}",
+           graph, words, file);
   return model;
 }
 
@@ -198,21 +245,24 @@ static void check_chunk(const struct model *model, struct utterance *utterance, 
 }
 
 /* Sends utterances chunk by chunk. Every batch has those that are not at their end. */
-static void check_streams(uint64_t seed) {
+static void check_streams(uint64_t seed, bool transducer) {
   wf_error err = {0};
   test_rng rng = {seed};
-  struct model model = make_model(seed, "");
+  struct model model = transducer ? make_transducer_model(seed) : make_model(seed, "");
   triton_host *host = open_host(&model);
   wf_scorer *boosts = boost_scorer();
   struct utterance utterances[NUM_UTTERANCES] = {0};
   double num_frames = 0;
+  wf_stream_options options;
+  wf_stream_options_init(&options);
+  options.frame_seconds = 0.5f; /* as in the configuration; transducers have endpoints */
   for (int i = 0; i < NUM_UTTERANCES; i++) {
     struct utterance *utterance = &utterances[i];
     random_scores(&rng, utterance->data, &utterance->scores);
     num_frames += (double)utterance->scores.num_frames;
     utterance->boosted = test_below(&rng, 2) == 0;
     snprintf(utterance->id, sizeof utterance->id, "call %d", i);
-    assert_ok(wf_stream_open(model.decoder, NULL, &utterance->alone, &err));
+    assert_ok(wf_stream_open(model.decoder, &options, &utterance->alone, &err));
     if (utterance->boosted) assert_ok(wf_stream_set_scorer(utterance->alone, boosts, &err));
   }
   for (uint32_t count = 1; count > 0;) {
@@ -255,7 +305,13 @@ static void check_streams(uint64_t seed) {
 }
 
 static void test_small_streams(void **state) {
-  for (uint64_t seed = 1; seed <= test_seeds(20); seed++) check_streams(seed);
+  for (uint64_t seed = 1; seed <= test_seeds(20); seed++) check_streams(seed, false);
+}
+
+/* Encoder outputs in, words out. Streams with a transducer are searched on the CPU. */
+static void test_transducer_streams(void **state) {
+  if (strcmp(TRITON_DEVICE, "cpu") != 0) return;
+  for (uint64_t seed = 1; seed <= test_seeds(20); seed++) check_streams(seed, true);
 }
 
 static void execute_one(triton_host *host, host_request request, host_response *response) {
@@ -412,6 +468,7 @@ static void test_refused(void **state) {
                {", \"max_sequences\": {\"string_value\": \"0\"}", "max_sequences"},
                {", \"acoustic_scale\": {\"string_value\": \"loud\"}", "acoustic_scale"},
                {", \"am\": {\"string_value\": \"missing.mdl\"}", "missing.mdl"},
+               {", \"transducer\": {\"string_value\": \"no.safetensors\"}", "no.safetensors"},
                {", \"am\" {", "cannot parse"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     struct model model = make_model(5, cases[i].more);
@@ -468,9 +525,9 @@ int main(int argc, char **argv) {
   if (strcmp(TRITON_DEVICE, "cpu") != 0 && test_no_gpu()) return 77;
   test_filter(argc, argv);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_small_streams), cmocka_unit_test(test_died),
-      cmocka_unit_test(test_errors),        cmocka_unit_test(test_idle),
-      cmocka_unit_test(test_max_sequences), cmocka_unit_test(test_refused),
-      cmocka_unit_test(test_failing_server)};
+      cmocka_unit_test(test_small_streams), cmocka_unit_test(test_transducer_streams),
+      cmocka_unit_test(test_died),          cmocka_unit_test(test_errors),
+      cmocka_unit_test(test_idle),          cmocka_unit_test(test_max_sequences),
+      cmocka_unit_test(test_refused),       cmocka_unit_test(test_failing_server)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,16 +80,16 @@ def check_src(path):
 def symbols(objects):
     """{symbol: file that defines it} and {file: symbols that it uses}, of the object files in a folder. Files are named as under src/. Objects without a source file are ignored."""
     defined, used = {}, {}
-    for path in sorted(objects.rglob("*.o")):
-        file = path.relative_to(objects).as_posix().removesuffix(".o")
-        if not (ROOT / "src" / file).is_file():
-            continue
-        for line in subprocess.run(["nm", "-P", path], capture_output=True, text=True, check=True).stdout.splitlines():
-            name, kind = line.split()[:2]
-            if kind == "U":
-                used.setdefault(file, set()).add(name)
-            elif kind in "TDBRVWC":
-                defined.setdefault(name, file)
+    files = {str(path): path.relative_to(objects).as_posix().removesuffix(".o") for path in sorted(objects.rglob("*.o"))}
+    paths = [path for path, file in files.items() if (ROOT / "src" / file).is_file()]
+    listed = subprocess.run(["nm", "-P", "-A", *paths], capture_output=True, text=True, check=True).stdout if paths else ""
+    for line in listed.splitlines():  # "path: name kind ..."
+        path, _, symbol = line.partition(": ")
+        name, kind = symbol.split()[:2]
+        if kind == "U":
+            used.setdefault(files[path], set()).add(name)
+        elif kind in "TDBRVWC":
+            defined.setdefault(name, files[path])
     return defined, used
 
 

@@ -220,11 +220,47 @@ def boosted_table(tasks):
     return measure.table(["task", "on", "decoder", "setting", "errors, %", "listed words found, %", "RTFx"], rows) if rows else "Not measured yet."
 
 
+# Operations of `./run bench differential`, and the case of `./run bench fstops` that measures each.
+MEASURED = {
+    "compose": "compose L o G", "compose with pushing": "compose det L o G (look-ahead and pushing)", "connect": "connect T o LG", "arcsort": "arcsort TLG", "rmepsilon": "rmepsilon TLG", "determinize": "determinize LG", "minimize": "minimize LG",
+    "push": "push LG", "map": "map TLG (arc_sum)", "difference": "difference LG - paths", "replace": "replace 50 times L", "encode": "encode TLG (labels)",
+    "epsnormalize": "epsnormalize L", "synchronize": "synchronize L o paths", "disambiguate": "disambiguate paths of LG",
+    "determinize nonfunctional": "determinize L o paths (all outputs)", "reweight": "reweight LG",
+}  # fmt: skip
+
+
+def speed(table, case, task):
+    """How many times as fast as OpenFst's library ours is, in process; "-" if it was not measured."""
+    seconds = {}
+    for line in table:
+        if line["what"] == case and line["setup"].startswith(f"{task} task,") and line["setup"].endswith("in process, processor time"):
+            seconds["OpenFst" if ", OpenFst," in line["setup"] else "warpfst"] = float(line["figure"])
+    return f"{seconds['OpenFst'] / seconds['warpfst']:.1f}" if len(seconds) == 2 else "-"
+
+
+def operations_table(_):
+    """Random machines of each operation: how the results compare with OpenFst's, and how fast ours are."""
+    table = plots.rows()
+    counts = {}
+    for line in table:
+        if line["what"].startswith("differential "):
+            column, rounds = line["setup"].removesuffix(" random machines").split(" of ")
+            counts.setdefault(line["what"].removeprefix("differential "), {"machines": int(rounds)})[column] = int(float(line["figure"]))
+    rows = []
+    for name, count in counts.items():
+        case = MEASURED.get(name)
+        fails = count["OpenFst wrong"] + count["OpenFst fails"]
+        rows.append([name, count["machines"], count["identical"], count["isomorphic"], count["equivalent"], fails, count["refused"], count["WRONG"], count["smaller"], count["larger"],
+                     *(speed(table, case, task) for task in ("phone", "large"))])  # fmt: skip
+    header = ["operation", "machines", "same", "same but for numbers", "equivalent", "OpenFst fails", "refused", "wrong", "fewer states", "more states", "times as fast, phone", "large"]
+    return measure.table(header, rows) if rows else "Not measured yet."
+
+
 WORDS = ("CTC phones", "CTC characters", "CTC byte pairs", "hybrid HCLG")
 TOKENS = tuple(f"lexicon-free CTC, {name}" for name in ("real char", "real char, 3-gram of tokens", "real bpe", "real bpe, 3-gram of tokens", "generated peaky"))
 BOOSTED = tuple(f"lexicon-free CTC, real {unit}, {peers_bench.NUM_BOOSTED} boosted words" for unit in ("char", "bpe"))
-TABLES = {"peers, words": (peers_table, WORDS), "peers, tokens": (peers_table, TOKENS), "peers, every setting, words": (settings_table, WORDS), "peers, every setting, tokens": (settings_table, TOKENS), "peers, boosted": (boosted_table, BOOSTED)}
-PAGES = ("engineering/peers.md",)
+TABLES = {"operations": (operations_table, ()), "peers, words": (peers_table, WORDS), "peers, tokens": (peers_table, TOKENS), "peers, every setting, words": (settings_table, WORDS), "peers, every setting, tokens": (settings_table, TOKENS), "peers, boosted": (boosted_table, BOOSTED)}
+PAGES = ("engineering/peers.md", "engineering/checks.md")
 
 
 def with_tables(path):

@@ -38,14 +38,20 @@ static wf_status set_option(tw_model *model, const char *name, const char *value
   return fail(err, WF_ERR_ARGUMENT, "config.pbtxt: no such parameter: ", name);
 }
 
+static bool is_file(const char *name) {
+  static const char *const names[] = {"graph", "words", "am", "transducer"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strcmp(name, names[i]) == 0) return true;
+  return false;
+}
+
 static wf_status set_options(tw_model *model, wf_error *err) {
   wf_decoder_options_init(&model->decoder);
   wf_stream_options_init(&model->stream);
   model->max_sequences = 65536;
   for (size_t i = 0; i < model->settings.size; i++) {
     const char *name = model->settings.items[i].name, *value = model->settings.items[i].value;
-    if (strcmp(name, "graph") == 0 || strcmp(name, "words") == 0 || strcmp(name, "am") == 0)
-      continue;
+    if (is_file(name)) continue;
     if (strcmp(name, "max_sequences") == 0) {
       char *stop;
       model->max_sequences = strtoll(value, &stop, 10);
@@ -99,6 +105,19 @@ static wf_status read_words(tw_model *model, const char *folder, wf_error *err) 
   return status;
 }
 
+static wf_status read_transducer(tw_model *model, const char *folder, wf_error *err) {
+  const char *name = settings_find(&model->settings, "transducer");
+  if (name == NULL) return WF_OK;
+  wf_transducer_options options;
+  wf_transducer_options_init(&options);
+  options.blank = model->decoder.blank;
+  char *path = path_in(folder, name);
+  wf_status status = path != NULL ? wf_transducer_open(path, &options, &model->transducer, err)
+                                  : fail(err, WF_ERR_MEMORY, "out of memory", "");
+  free(path);
+  return status;
+}
+
 wf_status model_open(tw_settings *settings, const char *folder, tw_model **out, wf_error *err) {
   *out = calloc(1, sizeof **out);
   if (*out == NULL) {
@@ -109,6 +128,7 @@ wf_status model_open(tw_settings *settings, const char *folder, tw_model **out, 
   wf_status status = set_options(*out, err);
   if (status == WF_OK) status = read_graph(*out, folder, err);
   if (status == WF_OK) status = read_words(*out, folder, err);
+  if (status == WF_OK) status = read_transducer(*out, folder, err);
   if (status == WF_OK) return WF_OK;
   model_close(*out);
   *out = NULL;
@@ -118,6 +138,7 @@ wf_status model_open(tw_settings *settings, const char *folder, tw_model **out, 
 void model_close(tw_model *model) {
   if (model == NULL) return;
   wf_graph_free(model->graph);
+  wf_transducer_free(model->transducer);
   wf_symbols_free(model->words);
   metrics_free(model->metrics);
   settings_free(&model->settings);
@@ -130,7 +151,10 @@ wf_status instance_open(const tw_model *model, tw_instance **out, wf_error *err)
   *out = calloc(1, sizeof **out);
   if (*out == NULL) return fail(err, WF_ERR_MEMORY, "out of memory", "");
   (*out)->model = model;
-  wf_status status = wf_decoder_create(model->graph, &model->decoder, &(*out)->decoder, err);
+  wf_status status = model->transducer != NULL
+                         ? wf_decoder_create_transducer(model->graph, model->transducer,
+                                                        &model->decoder, &(*out)->decoder, err)
+                         : wf_decoder_create(model->graph, &model->decoder, &(*out)->decoder, err);
   if (status == WF_OK) return WF_OK;
   free(*out);
   *out = NULL;

@@ -13,13 +13,14 @@ typedef struct tw_model {
   wf_stream_options stream;
   int64_t max_sequences;
   wf_graph *graph;
-  wf_symbols *words;   /* NULL: words are output as numbers */
-  tw_metrics *metrics; /* owned; NULL: none */
+  wf_transducer *transducer; /* NULL: none; else requests have its encoder outputs */
+  wf_symbols *words;         /* NULL: words are output as numbers */
+  tw_metrics *metrics;       /* owned; NULL: none */
 } tw_model;
 
 /* Creates a model. Takes ownership of the settings, also on failure. Parameters: the files `graph`
- * (required), `words` and `am`, with paths relative to `folder`; `max_sequences`; the options of
- * the tables decoder and stream. */
+ * (required), `words`, `am` and `transducer`, with paths relative to `folder`; `max_sequences`; the
+ * options of the tables decoder and stream. */
 wf_status model_open(tw_settings *settings, const char *folder, tw_model **out, wf_error *err);
 void model_close(tw_model *model);
 

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from . import _abi
 from ._library import Handle, call, create, encode_path, lib, take_numbers
 from .fst import SEMIRINGS, Fst, Semiring, choose
 from .options import c_options
@@ -208,6 +209,38 @@ def reweight(fst: Fst, potentials: Sequence[float], **options: Unpack[types.Rewe
     values = potentials if isinstance(potentials, array.array) and potentials.typecode == "f" else array.array("f", potentials)
     address, count = values.buffer_info()
     return Fst(create("wf_reweight", fst.address, ctypes.c_void_p(address), count, c_options("reweight", options)))
+
+
+def _strings(rows: Iterable[Iterable[int]], count: int, owners: str) -> Any:
+    """wf_label_strings of `count` rows, and the memory that it points to."""
+    labels, offsets = array.array("i"), array.array("Q", [0])
+    for row in rows:
+        labels.extend(map(_int32, row))
+        offsets.append(len(labels))
+    if len(offsets) != count + 1:
+        raise ValueError(f"{len(offsets) - 1} strings for {count} {owners}")
+    pointer = ctypes.POINTER
+    strings = _abi.wf_label_strings(ctypes.cast(offsets.buffer_info()[0], pointer(ctypes.c_uint64)), ctypes.cast(labels.buffer_info()[0], pointer(ctypes.c_int32)))
+    return ctypes.byref(strings), (labels, offsets)
+
+
+def factor_weight(
+    fst: Fst, arcs: Iterable[Iterable[int]] | None = None, finals: Mapping[int, Iterable[int]] | None = None, **options: Unpack[types.FactorWeightOptions]
+) -> Fst:
+    """Makes arcs with one output label each of weights with strings of output labels, such as OpenFst's Gallic weights or k2's ragged aux_labels.
+
+    arcs    for each arc, in order, the labels that it writes after its own output label
+    finals  by state, the labels that its final weight writes; other states write none
+    New states are numbered last. ValueError: another number of strings than arcs, or a state that does not exist; ArgumentError: a label below 1.
+    """
+    given: Mapping[int, Iterable[int]] = finals or {}
+    if any(not 0 <= state < fst.num_states for state in given):
+        raise ValueError(f"a string for a state that does not exist; the fst has {fst.num_states}")
+    of_arcs, keep_arcs = (None, None) if arcs is None else _strings(arcs, fst.num_arcs, "arcs")
+    of_finals, keep_finals = (None, None) if not given else _strings((given.get(state, ()) for state in range(fst.num_states)), fst.num_states, "states")
+    result = Fst(create("wf_factor_weight", fst.address, of_arcs, of_finals, c_options("factor_weight", options)))
+    del keep_arcs, keep_finals  # the call reads their memory
+    return result
 
 
 class Encoder(Handle):

@@ -106,7 +106,10 @@ class Scorer(Handle):
 
     @classmethod
     def from_lm(cls, lm: LargeLM | str | os.PathLike[str], words: Symbols | None = None, **options: Unpack[NgramScorerOptions]) -> Scorer:
-        """A scorer of a large n-gram model. `words`: the graph's symbol table, whose texts are looked up in the model; without it, labels are the model's own."""
+        """A scorer of a large n-gram model. `words`: the graph's symbol table, whose texts are looked up in the model; without it, labels are the model's own.
+
+        With `lm_scale` below 0 the costs are subtracted: an internal language model, in a chain with another (`a + b`).
+        """
         model = lm if isinstance(lm, LargeLM) else LargeLM.open(lm)
         return cls(create("wf_scorer_from_lm", model.address, words and words.address, c_options("ngram_scorer", options)))
 

@@ -2,13 +2,19 @@
 
 Labels are bytes ("byte", the default), Unicode code points ("utf8"), or keys of a symbol table whose symbols the text names, separated by blanks. A rule is a function of fsts: apply it by
 composition, or to a string by `rewrite`.
+
+In the strings that rules are written with, brackets stand for labels: "[65]" and "[0x41]" for label 65, "[number]" for a symbol that is no text, "[a b c]" for several, "[BOS]" and "[EOS]" for
+the ends of a string in contexts. `escape` makes any text stand for itself. Texts to be rewritten are taken as they are.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+import re
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from os import PathLike
 from typing import Literal, NamedTuple, Union
 
 from .errors import ArgumentError
@@ -32,33 +38,103 @@ class StringPath(NamedTuple):
     cost: float
 
 
-def labels_of(text: str, token_type: TokenType = "byte") -> list[int]:
-    """The labels of a text. ValueError: a NUL character, whose label would be epsilon; a symbol that is not in the table."""
+# --- labels of texts --------------------------------------------------------------------
+
+_FIRST_SYMBOL, _NUM_SYMBOLS, _MAX_LABEL = 0x120000, 1 << 30, 2**31 - 1
+_ENDS = {"BOS": BEGIN_LABEL, "EOS": END_LABEL}
+_PIECE = re.compile(r"\\(?P<escaped>[][\\])|\[(?P<inside>(?:\\[][\\]|\\(?![][\\])|[^][\\])*)\]|(?P<plain>[^][])", re.DOTALL)
+_NUMBER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)")
+_symbols: dict[int, str] = {label: name for name, label in _ENDS.items()}
+
+
+def symbol_label(name: str) -> int:
+    """The label of "[name]", the same in every process. ValueError: another name that was used has the same label (450 names have such a pair with a probability of 1 in 10,000)."""
+    label = _ENDS.get(name) or _FIRST_SYMBOL + zlib.crc32(name.encode("utf-8")) % _NUM_SYMBOLS
+    if _symbols.setdefault(label, name) != name:
+        raise ValueError(f"symbols [{name}] and [{_symbols[label]}] have the same label; rename one")
+    return label
+
+
+def symbol_labels() -> dict[str, int]:
+    """The labels of the symbols in brackets that this process has used."""
+    return {name: label for label, name in _symbols.items()}
+
+
+def escape(text: str) -> str:
+    """The text with a backslash before brackets and backslashes, so that rules take it as it is."""
+    return re.sub(r"([][\\])", r"\\\1", text)
+
+
+def _plain_labels(text: str, token_type: TokenType) -> list[int]:
+    return list(text.encode("utf-8")) if token_type == "byte" else [ord(char) for char in text]
+
+
+def _bracket_labels(inside: str) -> list[int]:
+    """Labels of what is in brackets: a number, or names of symbols; a name of one byte is that byte."""
+    text = re.sub(r"\\([][\\])", r"\1", inside)
+    if _NUMBER.fullmatch(text):
+        digits = text.lstrip("+-")
+        label = int(digits, 16 if digits[1:2] in ("x", "X") else 8 if digits[0] == "0" else 10)
+        if text[0] == "-" or label > _MAX_LABEL:
+            raise ValueError(f"label [{text}], expected 0 to {_MAX_LABEL}")
+        return [label]
+    return [ord(name) if len(name.encode("utf-8")) == 1 else symbol_label(name) for name in text.split(" ")]
+
+
+def _labels_with_brackets(text: str, token_type: TokenType) -> list[int]:
+    labels: list[int] = []
+    at = 0
+    while at < len(text):
+        piece = _PIECE.match(text, at)
+        if piece is None:
+            raise ValueError(f"a {text[at]!r} at character {at} of {text!r} has no counterpart; write \\{text[at]} or use escape()")
+        inside = piece["inside"]
+        labels += _plain_labels(piece["escaped"] or piece["plain"], token_type) if inside is None else _bracket_labels(inside)
+        at = piece.end()
+    return labels
+
+
+def labels_of(text: str, token_type: TokenType = "byte", brackets: bool = False) -> list[int]:
+    """The labels of a text. `brackets`: they stand for labels, unless there is a symbol table.
+
+    ValueError: a NUL character, whose label would be epsilon; a symbol that is not in the table; a bracket without a counterpart.
+    """
     if isinstance(token_type, Symbols):
         keys = [token_type.find(word) for word in text.split()]
         if None in keys:
             raise ValueError(f"symbol {text.split()[keys.index(None)]!r} is not in the table")
         return [key for key in keys if key is not None]
-    labels = list(text.encode("utf-8")) if token_type == "byte" else [ord(char) for char in text] if token_type == "utf8" else None
-    if labels is None:
+    if token_type not in ("byte", "utf8"):
         raise ValueError(f'token_type {token_type!r} is none of "byte", "utf8", a symbol table')
-    if 0 in labels:
+    if "\0" in text:
         raise ValueError("a text with a NUL character: label 0 is epsilon")
-    return labels
+    return _labels_with_brackets(text, token_type) if brackets and re.search(r"[][\\]", text) else _plain_labels(text, token_type)
+
+
+def _text_label(label: int) -> str:
+    return f"[{_symbols.get(label, label)}]"
 
 
 def text_of(labels: Iterable[int], token_type: TokenType = "byte") -> str:
-    """The text of labels, without epsilons. Bytes that are not UTF-8 become U+FFFD."""
+    """The text of labels, without epsilons. Labels that are no text are written in brackets. Bytes that are not UTF-8 become U+FFFD."""
     kept = [label for label in labels if label != 0]
     if isinstance(token_type, Symbols):
         words = [token_type.text(label) for label in kept]
         return " ".join(f"<{label}>" if word is None else word for word, label in zip(words, kept))
-    return bytes(kept).decode("utf-8", "replace") if token_type == "byte" else "".join(map(chr, kept))
+    if token_type == "byte":
+        return b"".join(bytes((label,)) if label < 256 else _text_label(label).encode() for label in kept).decode("utf-8", "replace")
+    return "".join(chr(label) if label < BEGIN_LABEL else _text_label(label) for label in kept)
 
 
-def accep(text: str = "", weight: float = 0.0, token_type: TokenType = "byte") -> Fst:
-    """Accepts the text, at the cost `weight`."""
-    labels = labels_of(text, token_type)
+# --- fsts of texts ----------------------------------------------------------------------
+
+
+def accep(text: str = "", weight: float | str = 0.0, token_type: TokenType = "byte") -> Fst:
+    """Accepts the text, in which brackets stand for labels, at the cost `weight`."""
+    return _accep(labels_of(text, token_type, brackets=True), float(weight))
+
+
+def _accep(labels: Sequence[int], weight: float = 0.0) -> Fst:
     return Fst.from_arcs([(k, k + 1, label, label, 0.0) for k, label in enumerate(labels)], {len(labels): weight})
 
 
@@ -77,7 +153,7 @@ def _fst(value: StringOrFst, token_type: TokenType) -> Fst:
 
 
 def string_map(pairs: Iterable[str | Sequence[str | float]], input_token_type: TokenType = "byte", output_token_type: TokenType = "byte") -> Fst:
-    """Maps strings to strings: items are "text", ("input", "output") or ("input", "output", cost). Common beginnings share states."""
+    """Maps strings to strings: items are "text", ("input", "output") or ("input", "output", cost). Brackets stand for labels. Common beginnings share states."""
     arcs: list[tuple[int, int, int, int, float]] = []
     finals: dict[int, float] = {}
     children: dict[tuple[int, int, int], int] = {}
@@ -85,7 +161,7 @@ def string_map(pairs: Iterable[str | Sequence[str | float]], input_token_type: T
         source, target, *rest = (item, item) if isinstance(item, str) else (item[0], item[-1] if len(item) == 1 else item[1], *item[2:])
         cost = float(rest[0]) if rest else 0.0
         state = 0
-        for ilabel, olabel in itertools.zip_longest(labels_of(str(source), input_token_type), labels_of(str(target), output_token_type), fillvalue=0):
+        for ilabel, olabel in itertools.zip_longest(labels_of(str(source), input_token_type, True), labels_of(str(target), output_token_type, True), fillvalue=0):
             key = (state, ilabel, olabel)
             if key not in children:
                 children[key] = len(children) + 1
@@ -93,6 +169,28 @@ def string_map(pairs: Iterable[str | Sequence[str | float]], input_token_type: T
             state = children[key]
         finals[state] = min(cost, finals.get(state, math.inf))
     return Fst.from_arcs(arcs, finals)
+
+
+def string_file(path: str | PathLike[str], input_token_type: TokenType = "byte", output_token_type: TokenType = "byte") -> Fst:
+    """`string_map` of a UTF-8 file with lines "text", "input TAB output" or "input TAB output TAB cost". "#" and blanks before it start a comment, "\\#" is the character.
+
+    ValueError: a line with other columns.
+    """
+    pairs: list[list[str]] = []
+    with open(path, encoding="utf-8", newline="\n") as lines:
+        for number, line in enumerate(lines, 1):
+            text = re.split(r"\s*(?<!\\)#", line.rstrip("\r\n"), maxsplit=1)[0].replace("\\#", "#")
+            columns = text.split("\t")
+            if text == "":
+                continue
+            try:
+                if len(columns) > 3:
+                    raise ValueError(f"{len(columns)} columns, expected 1 to 3")
+                pairs.append([*columns[:2], *(str(float(cost)) for cost in columns[2:])])
+                _ = labels_of(columns[0], input_token_type, True), labels_of(columns[:2][-1], output_token_type, True)
+            except ValueError as error:
+                raise ValueError(f"{path}:{number}: {error}") from None
+    return string_map(pairs, input_token_type, output_token_type)
 
 
 def cross(a: StringOrFst, b: StringOrFst, token_type: TokenType = "byte") -> Fst:
@@ -119,7 +217,7 @@ def optional(fst: StringOrFst, token_type: TokenType = "byte") -> Fst:
 
 def any_of(characters: str, token_type: TokenType = "byte") -> Fst:
     """Accepts one of the characters. With bytes, a character beyond ASCII is a string of several labels."""
-    return string_map(characters, token_type, token_type)
+    return string_map(map(escape, characters), token_type, token_type)
 
 
 def optimize(fst: Fst) -> Fst:
@@ -160,7 +258,8 @@ def rewrite(text: StringOrFst, rule: Fst, token_type: TokenType = "byte") -> str
 
 def rewrites(text: StringOrFst, rule: Fst, count: int, token_type: TokenType = "byte") -> list[StringPath]:
     """The `count` best outputs of a rule for a text, best first, each once."""
-    outputs = project(compose(_fst(text, token_type), rule), project_type="output")
+    source = text if isinstance(text, Fst) else _accep(labels_of(text, token_type))
+    outputs = project(compose(source, rule), project_type="output")
     best = shortest_path(rmepsilon(outputs), nshortest=count, unique=True)
     return list(string_paths(best, token_type, token_type))
 

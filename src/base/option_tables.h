@@ -23,6 +23,7 @@
   X(randequivalent, WF_RANDEQUIVALENT_OPTIONS)           \
   X(map, WF_MAP_OPTIONS)                                 \
   X(reweight, WF_REWEIGHT_OPTIONS)                       \
+  X(factor_weight, WF_FACTOR_WEIGHT_OPTIONS)             \
   X(difference, WF_DIFFERENCE_OPTIONS)                   \
   X(replace, WF_REPLACE_OPTIONS)                         \
   X(disambiguate, WF_DISAMBIGUATE_OPTIONS)               \

@@ -23,7 +23,8 @@ static void cpu_close(void *opaque) {
   free(self->searches);
   wf__cpu_free_transducers(self);
   free(self->transducer_searches);
-  wf__transducer_weights_free(self->transducer_weights);
+  for (size_t d = 0; d < self->num_gpus; d++)
+    wf__transducer_weights_free(self->transducer_weights[d]);
   wf_transducer_free(self->transducer);
   wf__cpu_free_lanes(self);
   wf__pool_free(self->pool);
@@ -49,22 +50,38 @@ static wf_status cpu_open(const wf_graph *graph, const wf_decoder_options *optio
   return WF_OK;
 }
 
+/* Sends the model to the GPUs of the list. */
+static wf_status send_transducer(struct wf__cpu_backend *self, const wf__devices *devices,
+                                 wf_error *err) {
+  int count = devices->count;
+  if (count == 0) WF__TRY(wf__transducer_count_gpus(&count, err));
+  if (count > WF__TRANSDUCER_GPUS)
+    return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: a transducer works on at most %d GPUs",
+                    self->options.device, WF__TRANSDUCER_GPUS);
+  for (int d = 0; d < count; d++, self->num_gpus++)
+    WF__TRY(wf__transducer_weights_send(self->transducer,
+                                        devices->count > 0 ? devices->numbers[d] : d,
+                                        &self->transducer_weights[d], err));
+  return WF_OK;
+}
+
 wf_status wf__cpu_open_transducer(const wf_graph *graph, const wf_transducer *model,
-                                  const wf_decoder_options *options, bool on_gpu, void **out,
-                                  wf_error *err) {
+                                  const wf_decoder_options *options, const wf__devices *devices,
+                                  void **out, wf_error *err) {
   void *opaque;
   WF__TRY(cpu_open(graph, options, &opaque, err));
   struct wf__cpu_backend *self = opaque;
   self->transducer = wf_transducer_ref(model);
   size_t num_threads = (size_t)wf__pool_size(self->pool);
-  self->num_transducer_searches =
-      num_threads > WF__TRANSDUCER_LANES ? num_threads : WF__TRANSDUCER_LANES;
+  wf_status status = devices->cuda ? send_transducer(self, devices, err) : WF_OK;
+  const size_t num_lanes = WF__TRANSDUCER_LANES * (self->num_gpus > 0 ? self->num_gpus : 1);
+  self->num_transducer_searches = num_threads > num_lanes ? num_threads : num_lanes;
   self->transducer_searches =
       wf__calloc(self->num_transducer_searches, sizeof *self->transducer_searches);
-  wf_status status = WF_OK;
-  if (self->transducer_searches == NULL) status = wf__fail_memory(err, sizeof *self, "a decoder");
-  if (status == WF_OK && on_gpu)
-    status = wf__transducer_weights_send(model, options->device, &self->transducer_weights, err);
+  if (status == WF_OK && self->transducer_searches == NULL)
+    status = wf__fail_memory(err, sizeof *self, "a decoder");
+  if (devices->cuda)
+    self->transducer_arcs = wf__transducer_look_at_arcs(graph, model, options->word_score);
   if (status != WF_OK) {
     cpu_close(self);
     return status;
@@ -75,7 +92,7 @@ wf_status wf__cpu_open_transducer(const wf_graph *graph, const wf_transducer *mo
 
 static wf_status cpu_set_stream(void *opaque, void *stream, wf_error *err) {
   struct wf__cpu_backend *self = opaque;
-  if (self->transducer_weights == NULL)
+  if (self->num_gpus == 0)
     return wf__fail(err, WF_ERR_UNSUPPORTED, "a decoder on the CPU has no CUDA stream");
   self->stream = stream;
   return WF_OK;
@@ -126,11 +143,13 @@ static wf_status cpu_decode(void *opaque, const wf__batch *batch, wf_error *err)
   wf_status status = order != NULL && errors != NULL
                          ? wf__longest_first(batch, order, &count, err)
                          : wf__fail_memory(err, batch->count * 4, "a batch");
-  if (status == WF_OK && self->transducer == NULL && wf__cpu_can_batch(batch, order, count)) {
-    status = wf__cpu_decode_batch(self, batch, order, count, err);
-  } else if (status == WF_OK && self->transducer != NULL &&
-             (self->transducer_weights != NULL || self->transducer->network == NULL)) {
+  if (status == WF_OK && self->transducer != NULL &&
+      (self->num_gpus > 0 || self->transducer->network == NULL)) {
     status = wf__cpu_decode_transducers(self, batch, order, count, err);
+  } else if (status == WF_OK && wf__cpu_can_batch(batch, order, count)) {
+    status = self->transducer == NULL
+                 ? wf__cpu_decode_batch(self, batch, order, count, err)
+                 : wf__cpu_decode_scored_transducers(self, batch, order, count, err);
   } else if (status == WF_OK) {
     struct job job = {.self = self, .batch = batch, .order = order, .errors = errors};
     atomic_init(&job.done, 0);

@@ -7,7 +7,8 @@
 #include "cpu/transducer_search.h"
 #include "transducer/transducer_device.h"
 
-enum { WF__TRANSDUCER_LANES = 512, WF__TRANSDUCER_GROUPS = 2 };
+/* Of transducers on GPUs: lanes and groups of a batch, for each GPU. */
+enum { WF__TRANSDUCER_LANES = 512, WF__TRANSDUCER_GROUPS = 3, WF__TRANSDUCER_GPUS = 8 };
 
 struct wf__cpu_backend {
   const wf_graph *graph;
@@ -19,8 +20,13 @@ struct wf__cpu_backend {
   wf_transducer *transducer; /* NULL: none; else its searches take the place of `searches` */
   wf__transducer_search **transducer_searches; /* of threads, or of lanes; made on first use */
   size_t num_transducer_searches;
-  wf__transducer_weights *transducer_weights; /* on a GPU; NULL: the CPU computes */
-  wf__transducer_group *transducer_groups[WF__TRANSDUCER_GROUPS];
+  size_t num_gpus; /* of the transducer; 0: the CPU computes */
+  wf__transducer_weights *transducer_weights[WF__TRANSDUCER_GPUS];
+  wf__transducer_arcs transducer_arcs; /* of `graph`, with a GPU */
+  /* Group g is on GPU g % num_gpus. Of streams, those of a GPU are one group. */
+  wf__transducer_group *transducer_groups[WF__TRANSDUCER_GROUPS * WF__TRANSDUCER_GPUS];
+  wf__transducer_group *stream_groups[WF__TRANSDUCER_GPUS];
+  size_t num_channels[WF__TRANSDUCER_GPUS]; /* streams on each GPU */
   wf_transducer_stats transducer_stats;
   void *stream; /* of the caller's scores on a GPU */
   bool broken;  /* by a GPU's error */
@@ -64,8 +70,21 @@ wf_status wf__cpu_decode_transducer(struct wf__cpu_backend *self, const wf__batc
  * `order`: the utterances, longest first. */
 wf_status wf__cpu_decode_transducers(struct wf__cpu_backend *self, const wf__batch *batch,
                                      const uint32_t *order, uint32_t count, wf_error *err);
+/* transducer_scored_lanes.c: decodes utterances that share a scorer with batch operations, with a
+ * built-in model on the CPU. */
+wf_status wf__cpu_decode_scored_transducers(struct wf__cpu_backend *self, const wf__batch *batch,
+                                            const uint32_t *order, uint32_t count, wf_error *err);
 /* Frees searches and groups. */
 void wf__cpu_free_transducers(struct wf__cpu_backend *self);
+/* What a search may leave out of a row of scores. */
+wf__score_cut wf__cpu_score_cut(const struct wf__cpu_backend *self, bool best_tokens_alone);
+/* Lanes of a GPU that answers for. */
+size_t wf__cpu_most_lanes(const struct wf__cpu_backend *self);
+/* Adds what the rounds have counted to the statistics. */
+struct wf__rounds;
+void wf__cpu_count_rounds(struct wf__cpu_backend *self, const struct wf__rounds *rounds);
+/* Submits a group's requests, and counts them. */
+wf_status wf__cpu_submit(struct wf__cpu_backend *self, wf__transducer_group *group, wf_error *err);
 
 /* cpu_lanes.c: decodes utterances that share a scorer with batch operations. `order`: the
  * utterances, longest first. */

@@ -7,8 +7,8 @@
  *                      lanes that are done take the next utterances
  *
  * A lane waits once or a few times a frame, and not for others to reach the same frame. Results do
- * not depend on which lanes share a round. With two groups, the scores of one can be computed while
- * threads search the other. */
+ * not depend on which lanes share a round. With several groups, the scores of one can be computed
+ * while threads search the others. */
 #ifndef WF_CPU_CPU_ROUNDS_H
 #define WF_CPU_CPU_ROUNDS_H
 
@@ -26,10 +26,10 @@ typedef struct wf__rounds {
   wf_status (*run)(void *user, size_t lane, uint32_t utterance, bool begins, bool *waits,
                    wf_error *err);
   /* Scores what the group's lanes wait for, on the calling thread; or begins to, and `wait` ends
-   * it. `lanes_wait`: [num_lanes]. */
+   * it. Other groups may run meanwhile. `lanes_wait`: [num_lanes]. */
   wf_status (*score)(void *user, size_t group, const bool *lanes_wait, wf_error *err);
   wf_status (*wait)(void *user, size_t group, wf_error *err); /* NULL: `score` does all */
-  /* Results: number of rounds, and seconds in each of the functions. */
+  /* Results: number of rounds, and seconds of rounds and in each of the functions. */
   uint64_t num_rounds;
   double run_s, score_s, wait_s;
 } wf__rounds;

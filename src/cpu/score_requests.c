@@ -6,25 +6,16 @@
  * missed here is scored on its own. */
 #include <math.h>
 
+#include "cpu/score_requests.h"
 #include "cpu/search.h"
-
-/* Requests the words of these arcs after a context. */
-static wf_status request_words(wf__search *search, wf__arc_run run, uint64_t context,
-                               wf_error *err) {
-  for (uint32_t a = run.first; a < run.end; a++) {
-    const int32_t word = wf__graph_arc(search->graph, a).olabel;
-    if (word != 0) WF__TRY(wf__scoring_request(&search->scoring, context, word, err));
-  }
-  return WF_OK;
-}
 
 wf_status wf__search_request_emitting(wf__search *search, bool *waits, wf_error *err) {
   if (!wf__scoring_batches(&search->scoring)) return WF_OK;
   for (uint64_t i = 0; i < search->sources.size; i++) {
     const wf__token *source = &search->sources.data[i];
-    WF__TRY(request_words(search, wf__emitting_run(search->graph, source->state),
-                          search->past_contexts.data[wf__search_source_number(search, source)],
-                          err));
+    WF__TRY(wf__request_arcs(
+        &search->scoring, search->graph, wf__emitting_run(search->graph, source->state),
+        search->past_contexts.data[wf__search_source_number(search, source)], err));
   }
   return wf__scoring_submit(&search->scoring, waits, err);
 }
@@ -34,7 +25,8 @@ wf_status wf__search_request_epsilons(wf__search *search, const uint32_t *fronti
   if (!search->graph->has_epsilon_words || !wf__scoring_batches(&search->scoring)) return WF_OK;
   for (uint64_t i = 0; i < size; i++) {
     wf__arc_run run = wf__epsilon_run(search->graph, search->tokens.data[frontier[i]].state);
-    WF__TRY(request_words(search, run, search->contexts.data[frontier[i]], err));
+    WF__TRY(wf__request_arcs(&search->scoring, search->graph, run,
+                             search->contexts.data[frontier[i]], err));
   }
   return wf__scoring_submit(&search->scoring, waits, err);
 }
@@ -70,36 +62,18 @@ static wf_status find_live(wf__search *search, wf_error *err) {
   return add_live(search, search->history.contexts.data, search->history.contexts.size, err);
 }
 
-static wf_status evict_others(wf__search *const *searches, void *const *memories, size_t count,
-                              wf_error *err) {
-  wf__context_vec *live = wf__alloc(count, sizeof *live);
-  if (live == NULL) return wf__fail_memory(err, count * sizeof *live, "a batch");
-  wf_status status = WF_OK;
-  for (size_t i = 0; i < count && status == WF_OK; i++) {
-    status = find_live(searches[i], err);
-    live[i] = searches[i]->live;
-    wf__scoring_forget(&searches[i]->scoring); /* drops the new requests from the cache, too: their
-                                                  scores are in the scorer's memory */
-  }
-  const wf_scorer *scorer = searches[0]->scoring.scorer;
-  if (status == WF_OK) status = scorer->ops->batch->keep(scorer, memories, live, count, err);
-  free(live);
-  return status;
+static wf__scoring *scoring_of(void *searches, size_t i) {
+  return &((wf__search *const *)searches)[i]->scoring;
+}
+
+static wf_status live_of(void *searches, size_t i, wf__context_vec *out, wf_error *err) {
+  wf__search *search = ((wf__search *const *)searches)[i];
+  WF__TRY(find_live(search, err));
+  *out = search->live;
+  return WF_OK;
 }
 
 wf_status wf__search_score_requests(wf__search *const *searches, size_t count, wf__pool *pool,
                                     wf_error *err) {
-  const wf_scorer *scorer = searches[0]->scoring.scorer;
-  void **memories = wf__alloc(count, sizeof *memories);
-  if (memories == NULL) return wf__fail_memory(err, count * sizeof *memories, "a batch");
-  wf_status status = WF_OK;
-  bool full = false;
-  for (size_t i = 0; i < count; i++) {
-    memories[i] = searches[i]->scoring.memory;
-    full = full || scorer->ops->batch->is_full(scorer, memories[i]);
-  }
-  if (full) status = evict_others(searches, memories, count, err);
-  if (status == WF_OK) status = scorer->ops->batch->score(scorer, memories, count, pool, err);
-  free(memories);
-  return status;
+  return wf__scoring_score(scoring_of, live_of, count, (void *)(uintptr_t)searches, pool, err);
 }

@@ -13,8 +13,6 @@ struct together {
   struct wf__cpu_backend *self;
   const wf__batch *batch;
   size_t num_lanes, num_groups;
-  const wf_scores *begins[WF__TRANSDUCER_LANES]; /* by lane: not yet on the GPU */
-  wf__transducer_lane lanes[WF__TRANSDUCER_LANES];
   wf__predictions *waiting[WF__TRANSDUCER_LANES];
   wf__prediction_work work;
 };
@@ -24,26 +22,41 @@ void wf__cpu_free_transducers(struct wf__cpu_backend *self) {
     wf__transducer_search_free(self->transducer_searches[i]);
     self->transducer_searches[i] = NULL;
   }
-  for (int g = 0; g < WF__TRANSDUCER_GROUPS; g++) {
+  for (int g = 0; g < WF__TRANSDUCER_GROUPS * WF__TRANSDUCER_GPUS; g++) {
     wf__transducer_group_close(self->transducer_groups[g]);
     self->transducer_groups[g] = NULL;
   }
+  for (int d = 0; d < WF__TRANSDUCER_GPUS; d++) {
+    wf__transducer_group_close(self->stream_groups[d]);
+    self->stream_groups[d] = NULL;
+  }
+}
+
+/* Group g is on GPU g % num_gpus. */
+static const wf__transducer_weights *gpu_of(const struct together *t, size_t lane) {
+  return t->self->transducer_weights[lane % t->num_groups % t->self->num_gpus];
 }
 
 static wf_status run_lane(void *user, size_t i, uint32_t utterance, bool begins, bool *waits,
                           wf_error *err) {
   struct together *t = user;
   wf__transducer_search *search = t->self->transducer_searches[i];
+  const wf_scores *scores = &t->batch->scores[utterance];
+  int where = -1;
   if (begins) {
     bool good;
-    t->begins[i] = NULL;
+    if (t->self->num_gpus > 0)
+      WF__TRY(wf__transducer_scores_where(gpu_of(t, i), scores, t->self->stream, &where, err));
     WF__TRY(wf__cpu_transducer_begin(t->self, search, t->batch, utterance, &good, err));
     if (!good) return WF_OK;
-    t->begins[i] = &t->batch->scores[utterance];
-    WF__TRY(wf__transducer_search_feed(search, t->begins[i], err));
+    WF__TRY(wf__transducer_search_feed(search, scores, err));
   }
   WF__TRY(wf__transducer_search_go_on(search, waits, err));
-  return *waits ? WF_OK : wf__cpu_transducer_end(t->self, search, t->batch, utterance, err);
+  if (!*waits) return wf__cpu_transducer_end(t->self, search, t->batch, utterance, err);
+  if (t->self->num_gpus > 0)
+    wf__transducer_group_put(t->self->transducer_groups[i % t->num_groups], i / t->num_groups,
+                             begins ? scores : NULL, where, &search->predictions);
+  return WF_OK;
 }
 
 /* --- models behind functions ------------------------------------------------------------- */
@@ -67,18 +80,18 @@ static wf_status call_functions(void *user, size_t group, const bool *lanes_wait
 
 /* --- a GPU ------------------------------------------------------------------------------- */
 
+wf_status wf__cpu_submit(struct wf__cpu_backend *self, wf__transducer_group *group, wf_error *err) {
+  wf__transducer_counts counts;
+  WF__TRY(wf__transducer_group_submit(group, &counts, err));
+  self->transducer_stats.num_rows += counts.num_rows;
+  self->transducer_stats.num_contexts += counts.num_contexts;
+  return WF_OK;
+}
+
 static wf_status submit(void *user, size_t group, const bool *lanes_wait, wf_error *err) {
   struct together *t = user;
-  size_t count = 0;
-  for (size_t i = group; i < t->num_lanes; i += t->num_groups, count++) {
-    t->lanes[count] = (wf__transducer_lane){NULL, NULL};
-    if (!lanes_wait[i]) continue;
-    t->lanes[count].begins = t->begins[i];
-    t->lanes[count].predictions = &t->self->transducer_searches[i]->predictions;
-    count_request(&t->self->transducer_stats, t->lanes[count].predictions);
-    t->begins[i] = NULL;
-  }
-  return wf__transducer_group_submit(t->self->transducer_groups[group], t->lanes, count, err);
+  (void)lanes_wait; /* they have put their requests */
+  return wf__cpu_submit(t->self, t->self->transducer_groups[group], err);
 }
 
 static wf_status wait_for_gpu(void *user, size_t group, wf_error *err) {
@@ -86,43 +99,100 @@ static wf_status wait_for_gpu(void *user, size_t group, wf_error *err) {
   return wf__transducer_group_wait(t->self->transducer_groups[group], err);
 }
 
+/* If nothing but the model tells tokens apart, of a row only the best matter, as many as there are
+ * hypotheses: each makes another context. */
+static bool best_tokens_alone(const struct together *t) {
+  const struct wf__cpu_backend *self = t->self;
+  bool scored = false;
+  for (size_t i = 0; i < t->batch->count && t->batch->scorers != NULL; i++)
+    scored = scored || t->batch->scorers[i] != NULL;
+  return self->transducer_arcs.all_alike && self->options.lattice_beam <= 0 && !scored &&
+         t->batch->graphs == NULL;
+}
+
+static uint32_t most_hypotheses(const struct wf__cpu_backend *self) {
+  return self->options.greedy ? 1 : (uint32_t)self->options.max_hypotheses;
+}
+
+wf__score_cut wf__cpu_score_cut(const struct wf__cpu_backend *self, bool best_alone) {
+  const wf_decoder_options *o = &self->options;
+  return (wf__score_cut){o->acoustic_scale, o->blank_penalty, o->beam, o->greedy,
+                         best_alone ? most_hypotheses(self) : 0};
+}
+
+/* Are some of the batch's scores in the memory of GPU d? */
+static wf_status has_scores(const struct together *t, size_t d, bool *out, wf_error *err) {
+  const struct wf__cpu_backend *self = t->self;
+  *out = self->num_gpus == 1; /* then the search finds out */
+  for (size_t i = 0; i < t->batch->count && !*out; i++) {
+    int where;
+    if (!t->batch->scores[i].on_device) continue;
+    if (wf__transducer_scores_where(self->transducer_weights[d], &t->batch->scores[i], self->stream,
+                                    &where, err) == WF_OK)
+      *out = where == wf__transducer_weights_number(self->transducer_weights[d]);
+  }
+  return WF_OK;
+}
+
 static wf_status begin_groups(struct together *t, const uint32_t *order, wf_error *err) {
   struct wf__cpu_backend *self = t->self;
+  const wf__score_cut cut = wf__cpu_score_cut(self, best_tokens_alone(t));
   int64_t num_frames[WF__TRANSDUCER_LANES];
   for (size_t g = 0; g < t->num_groups; g++) {
+    const size_t d = g % self->num_gpus;
     size_t count = 0;
+    bool waits;
     for (size_t i = g; i < t->num_lanes; i += t->num_groups)
       num_frames[count++] = t->batch->scores[order[i]].num_frames; /* later ones are shorter */
+    WF__TRY(has_scores(t, d, &waits, err));
     if (self->transducer_groups[g] == NULL)
       WF__TRY(
-          wf__transducer_group_open(self->transducer_weights, &self->transducer_groups[g], err));
-    WF__TRY(wf__transducer_group_begin(self->transducer_groups[g], num_frames, count, self->stream,
-                                       err));
+          wf__transducer_group_open(self->transducer_weights[d], &self->transducer_groups[g], err));
+    WF__TRY(wf__transducer_group_begin(self->transducer_groups[g], &cut, num_frames, count, waits,
+                                       self->stream, err));
   }
   return WF_OK;
 }
 
 /* --- a batch ----------------------------------------------------------------------------- */
 
+size_t wf__cpu_most_lanes(const struct wf__cpu_backend *self) {
+  const uint64_t bytes =
+      most_hypotheses(self) * wf__transducer_num_logits(self->transducer) * sizeof(float);
+  const uint64_t most = MOST_ANSWER_BYTES / bytes;
+  return most < WF__TRANSDUCER_GROUPS  ? WF__TRANSDUCER_GROUPS
+         : most > WF__TRANSDUCER_LANES ? WF__TRANSDUCER_LANES
+                                       : (size_t)most;
+}
+
 static size_t choose_lanes(const struct wf__cpu_backend *self, uint32_t count) {
-  uint64_t most = FUNCTION_LANES;
-  if (self->transducer_weights != NULL) {
-    uint64_t sources = self->options.greedy ? 1 : (uint64_t)self->options.max_hypotheses,
-             bytes = sources * wf__transducer_num_logits(self->transducer) * sizeof(float);
-    most = MOST_ANSWER_BYTES / bytes;
-    if (most < WF__TRANSDUCER_GROUPS) most = WF__TRANSDUCER_GROUPS;
-    if (most > WF__TRANSDUCER_LANES) most = WF__TRANSDUCER_LANES;
-  }
-  return count < most ? count : (size_t)most;
+  const size_t most =
+      self->num_gpus > 0 ? self->num_gpus * wf__cpu_most_lanes(self) : FUNCTION_LANES;
+  return count < most ? count : most;
+}
+
+/* Lane i is of group i % groups, so that a lane has the same group in a batch of any size: its
+ * contexts are in that group's memory. */
+static size_t choose_groups(const struct wf__cpu_backend *self, size_t num_lanes) {
+  const size_t most = self->num_gpus > 0 ? WF__TRANSDUCER_GROUPS * self->num_gpus : 1;
+  return num_lanes < most ? num_lanes : most;
+}
+
+void wf__cpu_count_rounds(struct wf__cpu_backend *self, const wf__rounds *rounds) {
+  wf_transducer_stats *stats = &self->transducer_stats;
+  stats->num_rounds += rounds->num_rounds;
+  stats->search_s += rounds->run_s;
+  stats->submit_s += rounds->score_s;
+  stats->wait_s += rounds->wait_s;
 }
 
 static wf_status decode_together(struct together *t, const uint32_t *order, uint32_t count,
                                  wf_error *err) {
   struct wf__cpu_backend *self = t->self;
-  const bool on_gpu = self->transducer_weights != NULL;
+  const bool on_gpu = self->num_gpus > 0;
   wf__transducer_search *search;
   t->num_lanes = choose_lanes(self, count);
-  t->num_groups = on_gpu && t->num_lanes >= WF__TRANSDUCER_GROUPS ? WF__TRANSDUCER_GROUPS : 1;
+  t->num_groups = choose_groups(self, t->num_lanes);
   for (size_t i = 0; i < t->num_lanes; i++) {
     WF__TRY(wf__cpu_transducer_search(self, i, &search, err));
     if (!on_gpu) search->predictions.most_floats = FUNCTION_FLOATS;
@@ -137,11 +207,7 @@ static wf_status decode_together(struct together *t, const uint32_t *order, uint
                        .score = on_gpu ? submit : call_functions,
                        .wait = on_gpu ? wait_for_gpu : NULL};
   wf_status status = wf__cpu_rounds(&rounds, order, count, err);
-  wf_transducer_stats *stats = &self->transducer_stats;
-  stats->num_rounds += rounds.num_rounds;
-  stats->search_s += rounds.run_s;
-  stats->submit_s += rounds.score_s;
-  stats->wait_s += rounds.wait_s;
+  wf__cpu_count_rounds(self, &rounds);
   return status;
 }
 

@@ -149,7 +149,9 @@ wf_status wf__transducer_lattice_frame(wf__transducer_search *search, wf_error *
 static bool leads_on(const wf_graph *graph, const wf__transducer_token *tokens, uint32_t from,
                      uint32_t to, uint32_t arc) {
   const uint32_t *components = graph->epsilon_components;
-  if (components == NULL || components[tokens[from].state] != components[tokens[to].state])
+  const uint32_t source = tokens[from].state, target = tokens[to].state;
+  if (components == NULL || wf__is_added(graph, source) || wf__is_added(graph, target) ||
+      components[source] != components[target])
     return true;
   return tokens[to].round != 0 && tokens[to].prev == from && tokens[to].arc == arc;
 }

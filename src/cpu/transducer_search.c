@@ -9,6 +9,7 @@
 #include "decode/trace.h"
 
 #define NONE UINT32_MAX
+#define MOST_WEIGHT 1e4f /* beyond, the roundings of sums of costs are not known well enough */
 
 /* The label of each column: the smallest, if there are several. */
 static wf_status find_labels(wf__transducer_search *search, wf_error *err) {
@@ -22,18 +23,47 @@ static wf_status find_labels(wf__transducer_search *search, wf_error *err) {
   return WF_OK;
 }
 
+wf__transducer_arcs wf__transducer_look_at_arcs(const wf_graph *graph, const wf_transducer *model,
+                                                float word_score) {
+  wf__transducer_arcs found = {.by_label = true, .least_weight = INFINITY, .num_olabels = 1};
+  float most_weight = -INFINITY;
+  int32_t num_tokens = 0; /* of arcs, but the blank */
+  for (int32_t label = 2; label < graph->num_labels; label++)
+    if (graph->columns[label] <= graph->columns[label - 1]) found.by_label = false;
+  for (uint64_t s = 0; s < graph->view.num_states; s++) {
+    const wf__state_index *index = &graph->index[s];
+    for (uint32_t a = index->first_arc; a < index[1].first_arc; a++) {
+      const wf_arc *arc = &graph->view.arcs[a];
+      if (arc->olabel >= found.num_olabels) found.num_olabels = arc->olabel + 1;
+      if (a >= index->first_epsilon) continue;
+      if (a > index->first_arc && arc->ilabel < arc[-1].ilabel) found.by_label = false;
+      if (graph->columns[arc->ilabel] == model->blank) continue;
+      const float weight = arc->olabel != 0 ? arc->weight - word_score : arc->weight;
+      found.least_weight = fminf(found.least_weight, weight);
+      most_weight = fmaxf(most_weight, weight);
+      num_tokens += a == index->first_arc || arc->ilabel != arc[-1].ilabel;
+    }
+  }
+  found.all_alike = found.by_label && graph->view.num_states == 1 && !graph->has_epsilons &&
+                    num_tokens + 1 == model->num_tokens && most_weight == found.least_weight;
+  if (fabsf(found.least_weight) > MOST_WEIGHT) found.least_weight = -INFINITY;
+  return found;
+}
+
 wf_status wf__transducer_search_create(const wf_graph *graph, const wf_transducer *model,
-                                       const wf_decoder_options *options, bool on_device,
-                                       wf__transducer_search **out, wf_error *err) {
+                                       const wf_decoder_options *options,
+                                       const wf__transducer_arcs *arcs, wf__transducer_search **out,
+                                       wf_error *err) {
   *out = NULL;
   wf__transducer_search *search = wf__calloc(1, sizeof *search);
   if (search == NULL) return wf__fail_memory(err, sizeof *search, "a search");
   search->graph = graph;
   search->model = model;
+  search->arcs = arcs;
   search->options = *options;
   search->num_waiting = model->num_durations > 0 ? (uint32_t)model->num_durations : 2;
   search->epsilon_slack = wf__epsilon_slack(graph, options, false);
-  wf__predictions_init(&search->predictions, model, on_device);
+  wf__predictions_init(&search->predictions, model, arcs != NULL);
   uint64_t most = options->greedy ? 1 : (uint64_t)options->max_hypotheses;
   search->waiting = wf__calloc(search->num_waiting, sizeof *search->waiting);
   wf_status status = search->waiting != NULL ? WF_OK : wf__fail_memory(err, 64, "a search");
@@ -66,6 +96,8 @@ void wf__transducer_search_free(wf__transducer_search *search) {
   wf__vec_free(&search->sources);
   wf__vec_free(&search->row_of);
   wf__vec_free(&search->numbers);
+  wf__vec_free(&search->needs);
+  wf__vec_free(&search->loglikes);
   wf__vec_free(&search->frontier);
   wf__vec_free(&search->used);
   wf__vec_free(&search->live);
@@ -95,10 +127,31 @@ uint64_t wf__transducer_search_bytes(const wf__transducer_search *search) {
          history->links.cap * (sizeof *history->links.data + sizeof(float));
 }
 
+static float least_word(const wf_scorer *scorer, int32_t num_olabels) {
+  float least = 0;
+  for (int32_t word = 1; word < num_olabels && scorer != NULL; word++)
+    least = fminf(least, wf__scorer_least(scorer, word));
+  return least;
+}
+
+void wf__transducer_search_set_graph(wf__transducer_search *search, const wf_graph *graph) {
+  search->graph = graph;
+}
+
 wf_status wf__transducer_search_set_scorer(wf__transducer_search *search, const wf_scorer *scorer,
                                            wf_error *err) {
   search->epsilon_slack = wf__epsilon_slack(search->graph, &search->options, scorer != NULL);
+  if (search->arcs != NULL && scorer != search->scoring.scorer)
+    search->least_word = least_word(scorer, search->arcs->num_olabels);
+  if (scorer != search->scoring.scorer) search->joined = false;
   return wf__scoring_set(&search->scoring, scorer, err);
+}
+
+wf_status wf__transducer_search_join_scorer(wf__transducer_search *search,
+                                            const wf__transducer_search *first, wf_error *err) {
+  search->joined = true;
+  search->least_word = first->least_word;
+  return wf__scoring_join(&search->scoring, &first->scoring, err);
 }
 
 /* --- frames ------------------------------------------------------------------------------ */
@@ -110,7 +163,8 @@ wf_status wf__transducer_search_begin(wf__transducer_search *search, wf_error *e
       search->path.num_narrowed = 0;
   search->records.size = search->row_of.size = search->sources.size = 0;
   search->num_frames = search->next_frame = search->last_frame = 0;
-  search->waits = false;
+  search->stage = WF__TRANSDUCER_BETWEEN;
+  search->scorer_waits = false;
   search->ends.size = 0;
   search->ended = false;
   if (search->keeps_lattice) wf__transducer_lattice_clear(search);
@@ -142,22 +196,13 @@ static wf_status drop_contexts(wf__transducer_search *search, wf_error *err) {
   return wf__predictions_keep(&search->predictions, search->used.data, search->used.size, err);
 }
 
-/* The same for the contexts of a scorer with batch operations. */
+/* The same for the contexts of a scorer with batch operations, if the search does not defer. */
 static wf_status drop_scorer_contexts(wf__transducer_search *search, wf_error *err) {
   wf__scoring *scoring = &search->scoring;
-  if (!wf__scoring_batches(scoring)) return WF_OK;
+  if (search->defers || !wf__scoring_batches(scoring)) return WF_OK;
   const wf__scorer_batch_ops *ops = scoring->scorer->ops->batch;
   if (!ops->is_full(scoring->scorer, scoring->memory)) return WF_OK;
-  search->live.size = 0;
-  WF__TRY(wf__vec_push(&search->live, scoring->start, "a scorer's contexts", err));
-  WF__TRY(wf__vec_push(&search->live, search->committed_sum.context, "a scorer's contexts", err));
-  for (uint32_t w = 0; w < search->num_waiting; w++)
-    for (uint64_t i = 0; i < search->waiting[w].tokens.size; i++)
-      WF__TRY(wf__vec_push(&search->live, search->waiting[w].tokens.data[i].context,
-                           "a scorer's contexts", err));
-  const wf__history *history = &search->lattice.history;
-  for (uint64_t i = 0; i < history->contexts.size; i++)
-    WF__TRY(wf__vec_push(&search->live, history->contexts.data[i], "a scorer's contexts", err));
+  WF__TRY(wf__transducer_find_live(search, err));
   wf__scoring_forget(scoring);
   return ops->keep(scoring->scorer, &scoring->memory, &search->live, 1, err);
 }
@@ -204,10 +249,19 @@ static wf_status begin_frame(wf__transducer_search *search, int64_t frame, wf_er
   wf__transducer_set_clear(set);
   wf__transducer_set_cut(&search->now, beam);
   if (search->keeps_lattice) WF__TRY(wf__transducer_lattice_frame(search, err));
-  WF__TRY(wf__transducer_close(search, &search->now, beam, err));
-  if (search->keeps_lattice) WF__TRY(wf__transducer_lattice_set(search, beam, true, err));
+  return wf__transducer_begin_closure(search, true, beam, err);
+}
+
+/* A(0) is closed. */
+static wf_status end_closure_of_frame(wf__transducer_search *search, wf_error *err) {
+  if (search->keeps_lattice) WF__TRY(wf__transducer_lattice_set(search, search->cutoff, true, err));
   WF__TRY(wf__transducer_choose(search, err));
-  return search->keeps_lattice ? keep_ends(search, err) : WF_OK;
+  if (search->keeps_lattice) WF__TRY(keep_ends(search, err));
+  if (search->ended) return WF_OK;
+  search->step = 0;
+  search->last_frame = search->frame;
+  search->best_record = search->sources.data[0].number;
+  return WF_OK;
 }
 
 static bool is_anyone_waiting(const wf__transducer_search *search) {
@@ -227,15 +281,11 @@ static wf_status next_frame(wf__transducer_search *search, wf_error *err) {
   }
   WF__TRY(drop_contexts(search, err));
   WF__TRY(drop_scorer_contexts(search, err));
-  WF__TRY(begin_frame(search, frame, err));
-  search->step = 0;
-  search->last_frame = frame;
-  search->best_record = search->sources.data[0].number;
-  return WF_OK;
+  return begin_frame(search, frame, err);
 }
 
-static wf_status do_step(wf__transducer_search *search, wf_error *err) {
-  WF__TRY(wf__transducer_expand(search, err));
+/* A(n + 1) is closed. */
+static wf_status end_step(wf__transducer_search *search, wf_error *err) {
   wf__transducer_set was = search->now;
   search->now = search->next;
   search->next = was;
@@ -255,16 +305,32 @@ wf_status wf__transducer_search_feed(wf__transducer_search *search, const wf_sco
   return WF_OK;
 }
 
+static wf_status close_set(wf__transducer_search *search, wf_error *err) {
+  WF__TRY(wf__transducer_close(search, err));
+  if (search->scorer_waits) return WF_OK;
+  search->stage = WF__TRANSDUCER_BETWEEN;
+  return search->closes_first ? end_closure_of_frame(search, err) : end_step(search, err);
+}
+
 wf_status wf__transducer_search_go_on(wf__transducer_search *search, bool *waits, wf_error *err) {
-  *waits = false;
-  if (search->waits) WF__TRY(do_step(search, err));
-  search->waits = false;
-  while (search->sources.size == 0) {
-    if (search->next_frame == search->num_frames || !is_anyone_waiting(search)) return WF_OK;
-    WF__TRY(next_frame(search, err));
+  *waits = search->scorer_waits = false;
+  while (!*waits) {
+    if (search->stage == WF__TRANSDUCER_STEP) {
+      WF__TRY(wf__transducer_expand(search, err));
+    } else if (search->stage == WF__TRANSDUCER_CLOSURE) {
+      WF__TRY(close_set(search, err));
+      *waits = search->scorer_waits;
+    } else if (search->sources.size > 0) {
+      WF__TRY(wf__transducer_request(search, err));
+      WF__TRY(wf__transducer_request_words(search, err));
+      search->stage = WF__TRANSDUCER_STEP;
+      *waits = true;
+    } else if (search->next_frame == search->num_frames || !is_anyone_waiting(search)) {
+      return WF_OK;
+    } else {
+      WF__TRY(next_frame(search, err));
+    }
   }
-  WF__TRY(wf__transducer_request(search, err));
-  *waits = search->waits = true;
   return WF_OK;
 }
 
@@ -338,14 +404,15 @@ static wf_status make_path(wf__transducer_search *search, const wf__transducer_r
 
 wf_status wf__transducer_search_advance(wf__transducer_search *search, const wf_scores *scores,
                                         wf_error *err) {
-  wf__predictions *predictions = &search->predictions;
   bool waits;
+  search->defers = true;
   WF__TRY(wf__transducer_search_feed(search, scores, err));
-  for (;;) {
+  WF__TRY(wf__transducer_search_go_on(search, &waits, err));
+  while (waits) {
+    WF__TRY(wf__transducer_answer(search, err));
     WF__TRY(wf__transducer_search_go_on(search, &waits, err));
-    if (!waits) return WF_OK;
-    WF__TRY(wf__predictions_answer(&predictions, 1, &search->work, err));
   }
+  return WF_OK;
 }
 
 /* The path of an utterance that died. */
@@ -360,14 +427,34 @@ static wf_status make_dead_path(wf__transducer_search *search, wf_error *err) {
                    err);
 }
 
+wf_status wf__transducer_search_go_to_end(wf__transducer_search *search, bool *waits,
+                                          wf_error *err) {
+  *waits = search->scorer_waits = false;
+  if (!search->ended) {
+    if (!is_anyone_waiting(search)) return WF_OK;
+    search->ended = true;
+    WF__TRY(merge_waiting(search, err));
+    WF__TRY(begin_frame(search, search->num_frames, err));
+  }
+  if (search->stage == WF__TRANSDUCER_CLOSURE) {
+    WF__TRY(close_set(search, err));
+    if (!search->scorer_waits) WF__TRY(wf__transducer_request_endings(search, err));
+  }
+  *waits = search->scorer_waits;
+  return WF_OK;
+}
+
 wf_status wf__transducer_search_finish(wf__transducer_search *search, wf_error *err) {
   uint32_t end;
-  if (!is_anyone_waiting(search)) return make_dead_path(search, err);
+  bool waits;
+  WF__TRY(wf__transducer_search_go_to_end(search, &waits, err));
+  while (waits) {
+    WF__TRY(wf__transducer_answer(search, err));
+    WF__TRY(wf__transducer_search_go_to_end(search, &waits, err));
+  }
+  if (!search->ended) return make_dead_path(search, err);
   search->path.flags = 0;
   search->path.num_decoded = search->num_frames;
-  search->ended = true;
-  WF__TRY(merge_waiting(search, err));
-  WF__TRY(begin_frame(search, search->num_frames, err));
   WF__TRY(choose_end(search, &end, err));
   return make_path(search, &search->records.data[end], err);
 }

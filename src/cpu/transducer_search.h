@@ -26,9 +26,28 @@ typedef struct wf__transducer_source {
   uint32_t number; /* its record, or its number in the set */
 } wf__transducer_source;
 
+/* What a decoder knows of its graph's emitting arcs, so that a device can leave out scores. */
+typedef struct wf__transducer_arcs {
+  bool by_label;       /* arcs of every state are in order of their columns, one label each */
+  bool all_alike;      /* there is one state, and its arcs with a token have one weight */
+  float least_weight;  /* of an arc with a token, less its word_score; -infinity: not known */
+  int32_t num_olabels; /* one more than the largest */
+} wf__transducer_arcs;
+wf__transducer_arcs wf__transducer_look_at_arcs(const wf_graph *graph, const wf_transducer *model,
+                                                float word_score);
+
+/* Where a search stands. */
+typedef enum wf__transducer_stage {
+  WF__TRANSDUCER_BETWEEN, /* steps */
+  WF__TRANSDUCER_STEP,    /* the scores of a step are requested */
+  WF__TRANSDUCER_CLOSURE, /* a round of the epsilon closure comes next */
+} wf__transducer_stage;
+
 typedef struct wf__transducer_search {
   const wf_graph *graph;
   const wf_transducer *model;
+  const wf__transducer_arcs *arcs; /* NULL: all scores are there */
+  float least_word;                /* the least that the scorer adds for any word, or for none */
   wf_decoder_options options;
   float epsilon_slack;
   wf__predictions predictions;
@@ -40,18 +59,27 @@ typedef struct wf__transducer_search {
   WF__VEC(wf__transducer_source) sources;
   WF__VEC(uint32_t) row_of;  /* by context number: its row of the joiner's; NONE: it has none */
   WF__VEC(uint32_t) numbers; /* context number of each row */
+  WF__VEC(wf__row_need) needs;
+  WF__VEC(float) loglikes; /* [num_tokens] scratch: of a row of which only some are there */
   WF__VEC(uint32_t) frontier;
   WF__VEC(uint32_t *) used;  /* scratch: context numbers of all tokens */
-  wf__context_vec live;      /* scratch: scorer contexts of all tokens */
+  wf__context_vec live;      /* scratch: scorer contexts in use */
   int64_t frame, num_frames; /* the current one; those taken so far */
   int64_t next_frame;
-  bool waits;                   /* for scores */
+  wf__transducer_stage stage;
+  bool closes_first;            /* the closure is that of `now`, A(0); else that of `next` */
+  uint32_t round;               /* of the closure */
+  bool has_requested;           /* words of this round, or of the end */
+  bool defers;                  /* words are requested before they are needed, in batches */
+  bool joined;                  /* with the scorer's memories of other searches */
+  bool scorer_waits;            /* requests to the scorer have to be scored before go_on */
   int64_t last_frame;           /* the newest frame that tokens waited for */
   uint32_t best_record;         /* of the best of them, for utterances that die */
   int32_t step;                 /* n */
-  float cutoff, best_cost;      /* of the step */
+  float cutoff;                 /* of the step, and of the closure */
+  float best_cost;              /* of the step */
   wf__transducer_source greedy; /* the best candidate of a greedy step, and its row */
-  const float *greedy_row;
+  const wf__score_row *greedy_row;
   bool ended;         /* the last tokens are in `now` */
   bool keeps_lattice; /* lattice_beam > 0 */
   wf__transducer_lattice lattice;
@@ -64,13 +92,21 @@ typedef struct wf__transducer_search {
   wf__path path;               /* the result; `loglikes` and `steps` of each consuming arc */
 } wf__transducer_search;
 
+/* `arcs`: of the graph, if the model is on a device; borrowed. NULL: it is not. */
 wf_status wf__transducer_search_create(const wf_graph *graph, const wf_transducer *model,
-                                       const wf_decoder_options *options, bool on_device,
-                                       wf__transducer_search **out, wf_error *err);
+                                       const wf_decoder_options *options,
+                                       const wf__transducer_arcs *arcs, wf__transducer_search **out,
+                                       wf_error *err);
 void wf__transducer_search_free(wf__transducer_search *search);
+/* Sets the graph of the next utterance: that of create, or that graph with added words. Before the
+ * scorer. */
+void wf__transducer_search_set_graph(wf__transducer_search *search, const wf_graph *graph);
 /* Sets the scorer of the next utterance; NULL: none. */
 wf_status wf__transducer_search_set_scorer(wf__transducer_search *search, const wf_scorer *scorer,
                                            wf_error *err);
+/* Takes the scorer of `first`, with a memory joined to its memory. */
+wf_status wf__transducer_search_join_scorer(wf__transducer_search *search,
+                                            const wf__transducer_search *first, wf_error *err);
 /* Memory of an utterance in progress. */
 uint64_t wf__transducer_search_bytes(const wf__transducer_search *search);
 /* Begins an utterance. */
@@ -78,8 +114,12 @@ wf_status wf__transducer_search_begin(wf__transducer_search *search, wf_error *e
 /* Takes encoder outputs, the utterance's next frames. The search of the last ones must be done. */
 wf_status wf__transducer_search_feed(wf__transducer_search *search, const wf_scores *scores,
                                      wf_error *err);
-/* Searches until the request in `predictions` needs an answer (*waits), or all frames are done. */
+/* Searches until requests need an answer (*waits), or all frames are done. In stage STEP that in
+ * `predictions` does; with `scorer_waits`, those to the scorer do. */
 wf_status wf__transducer_search_go_on(wf__transducer_search *search, bool *waits, wf_error *err);
+/* The same for the end, after all frames. Optional: wf__transducer_search_finish does it. */
+wf_status wf__transducer_search_go_to_end(wf__transducer_search *search, bool *waits,
+                                          wf_error *err);
 /* Takes frames and searches them, and answers its own requests. */
 wf_status wf__transducer_search_advance(wf__transducer_search *search, const wf_scores *scores,
                                         wf_error *err);
@@ -92,24 +132,46 @@ wf_status wf__transducer_search_partial(wf__transducer_search *search, wf_error 
 /* transducer_history.c: drops records that no waiting token leads back to, and moves those that all
  * share to `committed`. Between frames. */
 wf_status wf__transducer_collect(wf__transducer_search *search, wf_error *err);
+/* Replaces the scorer between frames, after the committed prefix was taken. `words`: those
+ * committed so far. Each token's context becomes that of the new scorer after its words; costs
+ * stay, but for the pending part of boosts. */
+wf_status wf__transducer_replace_scorer(wf__transducer_search *search, const wf_scorer *scorer,
+                                        const wf_word *words, size_t num_words, wf_error *err);
 /* Appends a record's arc to a path. */
 wf_status wf__transducer_add_arc(const wf_graph *graph, const wf__transducer_record *record,
                                  wf__path *path, wf_error *err);
 
 /* transducer_step.c: step n of a frame, from the sources, which are those of A(n), to A(n + 1), in
  * `next`, and the waiting sets. */
-/* Requests the scores of the sources' contexts. */
+/* Requests the model's scores of the sources' contexts. */
 wf_status wf__transducer_request(wf__transducer_search *search, wf_error *err);
 /* Makes the step, with the answer to the request. */
 wf_status wf__transducer_expand(wf__transducer_search *search, wf_error *err);
-/* The epsilon closure of a set. */
-wf_status wf__transducer_close(wf__transducer_search *search, wf__transducer_set *set, float cutoff,
-                               wf_error *err);
+/* The epsilon closure of `now` (`first`) or `next`: its rounds, until it is complete or the scorer
+ * has to score. */
+wf_status wf__transducer_begin_closure(wf__transducer_search *search, bool first, float cutoff,
+                                       wf_error *err);
+wf_status wf__transducer_close(wf__transducer_search *search, wf_error *err);
 /* Adds records of the tokens of `now`, and makes the first of them by rank the sources. */
 wf_status wf__transducer_choose(wf__transducer_search *search, wf_error *err);
 /* Numbers the predictor contexts of a set. */
 wf_status wf__transducer_number(wf__transducer_search *search, wf__transducer_set *set,
                                 wf_error *err);
+
+/* transducer_requests.c, for searches that defer: requests to a scorer with batch operations,
+ * before a step, a round of the closure, and the end. They set `scorer_waits`. */
+wf_status wf__transducer_request_words(wf__transducer_search *search, wf_error *err);
+wf_status wf__transducer_request_epsilons(wf__transducer_search *search,
+                                          const wf__transducer_set *set, wf_error *err);
+wf_status wf__transducer_request_endings(wf__transducer_search *search, wf_error *err);
+/* Collects in `live` the scorer's contexts that the search may still use. */
+wf_status wf__transducer_find_live(wf__transducer_search *search, wf_error *err);
+/* Scores the requests of all searches, whose scorers' memories are joined. */
+wf_status wf__transducer_score_requests(wf__transducer_search *const *searches, size_t count,
+                                        wf__pool *pool, wf_error *err);
+/* Answers the search's own requests: to a built-in model or functions, and to the scorer, too. */
+wf_status wf__transducer_answer_model(wf__transducer_search *search, wf_error *err);
+wf_status wf__transducer_answer(wf__transducer_search *search, wf_error *err);
 
 /* The token's cost with the final costs of graph and scorer. */
 static inline wf_status wf__transducer_ending_cost(wf__transducer_search *search,

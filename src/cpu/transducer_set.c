@@ -9,7 +9,7 @@
 
 #define NONE UINT32_MAX
 
-enum { FIRST_BITS = 8 };
+enum { FIRST_BITS = 8, FEW = 64 };
 
 static wf_status set_slots(wf__transducer_set *set, int bits, wf_error *err) {
   uint32_t *slots = wf__alloc((uint64_t)1 << bits, sizeof *slots);
@@ -24,6 +24,20 @@ wf_status wf__transducer_set_init(wf__transducer_set *set, uint64_t most, wf_err
   set->most = most;
   WF__TRY(set_slots(set, FIRST_BITS, err));
   wf__transducer_set_clear(set);
+  return WF_OK;
+}
+
+wf_status wf__transducer_set_copy(const wf__transducer_set *from, wf__transducer_set *to,
+                                  wf_error *err) {
+  to->most = from->most;
+  to->bound = from->bound;
+  to->next_check = from->next_check;
+  WF__TRY(set_slots(to, from->bits, err));
+  memcpy(to->slots, from->slots, sizeof *to->slots << from->bits);
+  WF__TRY(wf__vec_grow(&to->tokens, from->tokens.size, "tokens", err));
+  if (from->tokens.size > 0)
+    memcpy(to->tokens.data, from->tokens.data, from->tokens.size * sizeof *to->tokens.data);
+  to->tokens.size = from->tokens.size;
   return WF_OK;
 }
 
@@ -129,13 +143,38 @@ wf_status wf__transducer_set_offer(wf__transducer_set *set, const wf__transducer
   return WF_OK;
 }
 
+/* Sorts few tokens by rank: first their costs, with their numbers, then those of equal cost. */
+static void sort_few(wf__transducer_token *tokens, uint64_t size) {
+  wf__transducer_token sorted[FEW];
+  uint64_t keys[FEW];
+  for (uint64_t i = 0; i < size; i++) {
+    const uint64_t key = (uint64_t)wf__ordered_cost(tokens[i].cost) << 32 | i;
+    uint64_t at = i;
+    for (; at > 0 && keys[at - 1] > key; at--) keys[at] = keys[at - 1];
+    keys[at] = key;
+  }
+  for (uint64_t i = 0; i < size; i++) {
+    const wf__transducer_token *token = &tokens[keys[i] & UINT32_MAX];
+    uint64_t at = i;
+    for (; at > 0 && wf__transducer_before(token, &sorted[at - 1]); at--)
+      sorted[at] = sorted[at - 1];
+    sorted[at] = *token;
+  }
+  memcpy(tokens, sorted, size * sizeof *tokens);
+}
+
 void wf__transducer_set_cut(wf__transducer_set *set, float cutoff) {
   wf__transducer_token *tokens = set->tokens.data;
   uint64_t kept = 0;
   for (uint64_t i = 0; i < set->tokens.size; i++)
     if (tokens[i].cost <= cutoff) tokens[kept++] = tokens[i];
-  if (kept > 1) qsort(tokens, kept, sizeof *tokens, compare);
+  if (kept > FEW)
+    qsort(tokens, kept, sizeof *tokens, compare);
+  else if (kept > 1)
+    sort_few(tokens, kept);
   set->tokens.size = kept < set->most ? kept : set->most;
-  if (set->tokens.size == set->most) set->bound = tokens[set->most - 1].cost;
+  /* With fewer tokens, because the cutoff fell (words may cost less than 0), any may still enter.
+   */
+  set->bound = set->tokens.size == set->most ? tokens[set->most - 1].cost : INFINITY;
   fill_slots(set);
 }

@@ -28,6 +28,9 @@ typedef struct wf__transducer_set {
 } wf__transducer_set;
 
 wf_status wf__transducer_set_init(wf__transducer_set *set, uint64_t most, wf_error *err);
+/* Copies a set to one of zeros. */
+wf_status wf__transducer_set_copy(const wf__transducer_set *from, wf__transducer_set *to,
+                                  wf_error *err);
 void wf__transducer_set_free(wf__transducer_set *set);
 void wf__transducer_set_clear(wf__transducer_set *set);
 /* The number of the triple's token; NONE (UINT32_MAX): it has none. */

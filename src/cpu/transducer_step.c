@@ -6,7 +6,10 @@
 
 #define NONE UINT32_MAX
 
-enum { NONE_LABEL = -1 }; /* of a blank */
+enum {
+  NONE_LABEL = -1, /* of a blank */
+  FEW = 4          /* entries for each arc of a source, and more: they are looked up */
+};
 
 static wf__transducer_set *waiting_for(wf__transducer_search *search, int64_t frame) {
   return &search->waiting[frame % search->num_waiting];
@@ -18,6 +21,14 @@ static int compare_sources(const void *a, const void *b) {
   const wf__transducer_source *x = a, *y = b;
   return wf__transducer_before(&x->token, &y->token) ? -1
                                                      : wf__transducer_before(&y->token, &x->token);
+}
+
+/* They are, unless epsilons made some. */
+static bool in_order(const wf__transducer_search *search) {
+  const wf__transducer_token *tokens = search->now.tokens.data;
+  for (uint64_t i = 1; i < search->now.tokens.size; i++)
+    if (!wf__transducer_before(&tokens[i - 1], &tokens[i])) return false;
+  return true;
 }
 
 wf_status wf__transducer_choose(wf__transducer_search *search, wf_error *err) {
@@ -38,7 +49,8 @@ wf_status wf__transducer_choose(wf__transducer_search *search, wf_error *err) {
   }
   search->records.size += size;
   search->path.num_tokens += size;
-  if (size > 1) qsort(search->sources.data, size, sizeof *search->sources.data, compare_sources);
+  if (!in_order(search))
+    qsort(search->sources.data, size, sizeof *search->sources.data, compare_sources);
   search->sources.size = size < now->most ? size : now->most;
   search->path.num_expanded += search->sources.size;
   return WF_OK;
@@ -55,19 +67,76 @@ wf_status wf__transducer_number(wf__transducer_search *search, wf__transducer_se
   return WF_OK;
 }
 
+/* --- the request ------------------------------------------------------------------------- */
+
+/* Number of the first arc of the run with this label or a larger one; run.end: there is none. */
+static uint32_t find_label(const wf__arc_run *run, int32_t label) {
+  uint32_t low = run->first, high = run->end;
+  if (low == high) return high;
+  const int64_t guess = (int64_t)low + label - run->arcs[0].ilabel; /* if all labels are there */
+  if (guess > low && guess < high && run->arcs[guess - low].ilabel == label &&
+      run->arcs[guess - 1 - low].ilabel < label)
+    return (uint32_t)guess;
+  while (low < high) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (run->arcs[middle - run->first].ilabel < label)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+/* NULL: nothing is known of the arcs, or there are others. */
+static const wf__transducer_arcs *known_arcs(const wf__transducer_search *search) {
+  return search->graph->added == NULL ? search->arcs : NULL;
+}
+
+/* Adds a source to what is known of its row's candidates. */
+static void add_need(const wf__transducer_search *search, const wf__transducer_arcs *arcs,
+                     const wf__transducer_token *token, wf__row_need *need) {
+  const bool only_blank =
+      search->model->num_durations == 0 && search->step == search->options.max_symbols;
+  const int32_t blank = search->labels.data[search->model->blank];
+  if (!only_blank)
+    need->token = fminf(need->token, token->cost + (arcs->least_weight + search->least_word));
+  if (!arcs->by_label) return;
+  const wf__arc_run run = wf__emitting_run(search->graph, token->state);
+  for (uint32_t a = find_label(&run, blank); a < run.end; a++) {
+    const wf_arc *arc = run.arcs + (a - run.first);
+    if (arc->ilabel != blank) break;
+    if (arc->olabel == 0) need->blank = fminf(need->blank, token->cost + arc->weight);
+  }
+}
+
+static float best_waiting(const wf__transducer_search *search) {
+  float best = INFINITY;
+  for (uint32_t w = 0; w < search->num_waiting; w++)
+    for (uint64_t i = 0; i < search->waiting[w].tokens.size; i++)
+      if (search->waiting[w].tokens.data[i].cost < best)
+        best = search->waiting[w].tokens.data[i].cost;
+  return best;
+}
+
 /* Gives each distinct context of the sources a row, and requests the rows. */
 wf_status wf__transducer_request(wf__transducer_search *search, wf_error *err) {
   uint64_t num_contexts = search->predictions.contexts.size;
-  search->numbers.size = 0;
+  const wf__transducer_arcs *arcs = known_arcs(search);
+  search->numbers.size = search->needs.size = 0;
   WF__TRY(wf__vec_grow(&search->row_of, num_contexts - search->row_of.size, "contexts", err));
   while (search->row_of.size < num_contexts) search->row_of.data[search->row_of.size++] = NONE;
   for (uint64_t i = 0; i < search->sources.size; i++) {
-    uint32_t number = search->sources.data[i].token.number;
-    if (search->row_of.data[number] != NONE) continue;
-    search->row_of.data[number] = (uint32_t)search->numbers.size;
-    WF__TRY(wf__vec_push(&search->numbers, number, "contexts", err));
+    const wf__transducer_token *token = &search->sources.data[i].token;
+    if (search->row_of.data[token->number] == NONE) {
+      search->row_of.data[token->number] = (uint32_t)search->numbers.size;
+      WF__TRY(wf__vec_push(&search->numbers, token->number, "contexts", err));
+      WF__TRY(wf__vec_push(&search->needs, ((wf__row_need){INFINITY, INFINITY}), "contexts", err));
+    }
+    if (arcs != NULL)
+      add_need(search, arcs, token, &search->needs.data[search->row_of.data[token->number]]);
   }
   return wf__predictions_request(&search->predictions, search->frame, search->numbers.data,
+                                 arcs != NULL ? search->needs.data : NULL, best_waiting(search),
                                  search->numbers.size, err);
 }
 
@@ -102,9 +171,9 @@ static wf_status offer(wf__transducer_search *search, wf__transducer_token *toke
 /* Offers the candidate with every duration that is allowed. `base`: its cost without the model's.
  */
 static wf_status offer_durations(wf__transducer_search *search, wf__transducer_token *token,
-                                 float base, bool blank, const float *row, wf_error *err) {
+                                 float base, bool blank, const wf__score_row *row, wf_error *err) {
   const wf_transducer *model = search->model;
-  const float *durations = row + model->num_tokens;
+  const float *durations = row->durations;
   int32_t first = first_duration(search, blank),
           end = model->num_durations > 0 ? model->num_durations : first + 1;
   float loglike = token->loglike;
@@ -123,7 +192,7 @@ static wf_status offer_durations(wf__transducer_search *search, wf__transducer_t
 
 /* Keeps the best candidate of a greedy step, before durations. */
 static void keep_greedy(wf__transducer_search *search, const wf__transducer_token *token,
-                        float base, const float *row) {
+                        float base, const wf__score_row *row) {
   float cost = base + acoustic_cost(search, token->loglike);
   if (!(cost < search->best_cost)) return;
   search->best_cost = cost;
@@ -140,11 +209,11 @@ static wf_status offer_greedy(wf__transducer_search *search, wf_error *err) {
   int32_t first = first_duration(search, blank), best = 0;
   float base = token->cost, loglike = token->loglike;
   if (model->num_durations == 0) best = first;
+  const float *durations = search->greedy_row->durations;
   for (int32_t d = 1; d < model->num_durations; d++)
-    if (search->greedy_row[model->num_tokens + d] > search->greedy_row[model->num_tokens + best])
-      best = d;
+    if (durations[d] > durations[best]) best = d;
   if (best < first) best = first;
-  if (model->num_durations > 0) loglike += search->greedy_row[model->num_tokens + best];
+  if (model->num_durations > 0) loglike += durations[best];
   return offer(search, token, base + acoustic_cost(search, loglike), loglike, best, err);
 }
 
@@ -156,13 +225,13 @@ static float least_acoustic(const wf__transducer_search *search, float loglike, 
 }
 
 static wf_status expand_arc(wf__transducer_search *search, const wf__transducer_source *source,
-                            const wf_arc *arc, uint32_t number, const float *row, float longest,
-                            wf_error *err) {
+                            const wf_arc *arc, uint32_t nextstate, uint32_t number, float loglike,
+                            float longest, const wf__score_row *row, wf_error *err) {
   const wf_transducer *model = search->model;
   int32_t column = search->graph->columns[arc->ilabel];
   bool blank = column == model->blank;
-  float loglike = blank ? row[column] - search->options.blank_penalty : row[column],
-        least = least_acoustic(search, loglike, longest), cost = source->token.cost + arc->weight,
+  if (blank) loglike -= search->options.blank_penalty;
+  float least = least_acoustic(search, loglike, longest), cost = source->token.cost + arc->weight,
         limit = search->options.greedy ? FLT_MAX : search->cutoff;
   uint64_t context = source->token.context;
   if (arc->olabel != 0) cost -= search->options.word_score;
@@ -173,7 +242,7 @@ static wf_status expand_arc(wf__transducer_search *search, const wf__transducer_
   }
   if (!(cost + least <= limit)) return WF_OK;
   wf__transducer_token token = {.loglike = loglike,
-                                .state = arc->nextstate,
+                                .state = nextstate,
                                 .arc = number,
                                 .prev = source->number,
                                 .predictor = source->token.predictor,
@@ -192,34 +261,94 @@ static wf_status expand_arc(wf__transducer_search *search, const wf__transducer_
   return WF_OK;
 }
 
-static wf_status expand_source(wf__transducer_search *search, const wf__transducer_source *source,
-                               const float *row, wf_error *err) {
-  const wf_transducer *model = search->model;
-  bool only_blank = model->num_durations == 0 && search->step == search->options.max_symbols;
-  float longest = 0;
-  if (model->num_durations > 0) longest = row[model->num_tokens];
-  for (int32_t d = 1; d < model->num_durations; d++)
-    if (row[model->num_tokens + d] > longest) longest = row[model->num_tokens + d];
-  wf__arc_run run = wf__emitting_run(search->graph, source->token.state);
-  search->path.num_arcs += run.end - run.first;
-  for (uint32_t a = run.first; a < run.end; a++) {
-    const wf_arc *arc = run.arcs + (a - run.first);
-    if (only_blank && !is_blank(search, arc)) continue;
-    WF__TRY(expand_arc(search, source, arc, a, row, longest, err));
+/* The arcs of one source whose scores are in `entries`. The arcs are by label. */
+static wf_status expand_entries(wf__transducer_search *search, const wf__transducer_source *source,
+                                const wf__score_row *row, const wf__arc_run *run, float longest,
+                                bool only_blank, wf_error *err) {
+  for (uint32_t i = 0; i < row->num_entries; i++) {
+    const wf__score_entry entry = row->entries[i];
+    if (only_blank && entry.column != search->model->blank) continue;
+    const int32_t label = search->labels.data[entry.column];
+    if (label == 0) continue;
+    for (uint32_t a = find_label(run, label); a < run->end; a++) {
+      const wf_arc *arc = run->arcs + (a - run->first);
+      if (arc->ilabel != label) break;
+      WF__TRY(expand_arc(search, source, arc, arc->nextstate + run->shift, a, entry.loglike,
+                         longest, row, err));
+    }
   }
   return WF_OK;
 }
 
-/* --- the step ---------------------------------------------------------------------------- */
-
-static float best_waiting(wf__transducer_search *search) {
-  float best = INFINITY;
-  for (uint32_t w = 0; w < search->num_waiting; w++)
-    for (uint64_t i = 0; i < search->waiting[w].tokens.size; i++)
-      if (search->waiting[w].tokens.data[i].cost < best)
-        best = search->waiting[w].tokens.data[i].cost;
-  return best;
+/* The entry of a column; NULL: it has none. */
+static const wf__score_entry *find_entry(const wf__score_row *row, int32_t column) {
+  uint32_t low = 0, high = row->num_entries;
+  while (low < high) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (row->entries[middle].column < column)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < row->num_entries && row->entries[low].column == column ? &row->entries[low] : NULL;
 }
+
+/* The arcs of a source with few arcs. */
+static wf_status expand_few(wf__transducer_search *search, const wf__transducer_source *source,
+                            const wf__score_row *row, const wf__arc_run *run, float longest,
+                            bool only_blank, wf_error *err) {
+  for (uint32_t a = run->first; a < run->end; a++) {
+    const wf_arc *arc = run->arcs + (a - run->first);
+    if (only_blank && !is_blank(search, arc)) continue;
+    const wf__score_entry *entry = find_entry(row, search->graph->columns[arc->ilabel]);
+    if (entry != NULL)
+      WF__TRY(expand_arc(search, source, arc, arc->nextstate + run->shift, a, entry->loglike,
+                         longest, row, err));
+  }
+  return WF_OK;
+}
+
+/* Sets the scratch row to the entries; or, with `clear`, back to -infinity. */
+static wf_status spread(wf__transducer_search *search, const wf__score_row *row, bool clear,
+                        wf_error *err) {
+  const uint64_t size = (uint64_t)search->model->num_tokens;
+  WF__TRY(wf__vec_grow(&search->loglikes, size - search->loglikes.size, "a joiner", err));
+  while (search->loglikes.size < size) search->loglikes.data[search->loglikes.size++] = -INFINITY;
+  for (uint32_t i = 0; i < row->num_entries; i++)
+    search->loglikes.data[row->entries[i].column] = clear ? -INFINITY : row->entries[i].loglike;
+  return WF_OK;
+}
+
+static wf_status expand_source(wf__transducer_search *search, const wf__transducer_source *source,
+                               const wf__score_row *row, wf_error *err) {
+  const wf_transducer *model = search->model;
+  bool only_blank = model->num_durations == 0 && search->step == search->options.max_symbols;
+  float longest = 0;
+  if (model->num_durations > 0) longest = row->durations[0];
+  for (int32_t d = 1; d < model->num_durations; d++)
+    if (row->durations[d] > longest) longest = row->durations[d];
+  wf__arc_run run = wf__emitting_run(search->graph, source->token.state);
+  search->path.num_arcs += run.end - run.first;
+  const bool some = row->tokens == NULL;
+  const wf__transducer_arcs *arcs = known_arcs(search);
+  if (some && arcs != NULL && arcs->by_label && row->num_entries < run.end - run.first)
+    return expand_entries(search, source, row, &run, longest, only_blank, err);
+  if (some && FEW * (run.end - run.first) < row->num_entries)
+    return expand_few(search, source, row, &run, longest, only_blank, err);
+  if (some) WF__TRY(spread(search, row, false, err));
+  const float *loglikes = some ? search->loglikes.data : row->tokens;
+  wf_status status = WF_OK;
+  for (uint32_t a = run.first; a < run.end && status == WF_OK; a++) {
+    const wf_arc *arc = run.arcs + (a - run.first);
+    if (only_blank && !is_blank(search, arc)) continue;
+    status = expand_arc(search, source, arc, arc->nextstate + run.shift, a,
+                        loglikes[search->graph->columns[arc->ilabel]], longest, row, err);
+  }
+  if (some) WF__TRY(spread(search, row, true, err));
+  return status;
+}
+
+/* --- the step ---------------------------------------------------------------------------- */
 
 static wf_status cut(wf__transducer_search *search, float cutoff, wf_error *err) {
   wf__transducer_set_cut(&search->next, cutoff);
@@ -232,8 +361,7 @@ static wf_status cut(wf__transducer_search *search, float cutoff, wf_error *err)
 }
 
 wf_status wf__transducer_expand(wf__transducer_search *search, wf_error *err) {
-  const float *rows;
-  size_t size = wf__transducer_num_logits(search->model);
+  const wf__score_row *rows;
   wf__transducer_set_clear(&search->next);
   if (search->keeps_lattice) wf__transducer_lattice_begin_step(search);
   WF__TRY(wf__predictions_take(&search->predictions, &rows, err));
@@ -242,8 +370,7 @@ wf_status wf__transducer_expand(wf__transducer_search *search, wf_error *err) {
   wf_status status = WF_OK;
   for (uint64_t i = 0; i < search->sources.size && status == WF_OK; i++) {
     const wf__transducer_source *source = &search->sources.data[i];
-    status =
-        expand_source(search, source, rows + search->row_of.data[source->token.number] * size, err);
+    status = expand_source(search, source, &rows[search->row_of.data[source->token.number]], err);
   }
   for (uint64_t i = 0; i < search->numbers.size; i++)
     search->row_of.data[search->numbers.data[i]] = NONE;
@@ -251,7 +378,7 @@ wf_status wf__transducer_expand(wf__transducer_search *search, wf_error *err) {
   float cutoff = search->options.greedy ? FLT_MAX : search->cutoff;
   if (search->keeps_lattice) wf__transducer_lattice_end_step(search, cutoff);
   if (status == WF_OK) status = cut(search, cutoff, err);
-  return status == WF_OK ? wf__transducer_close(search, &search->next, cutoff, err) : status;
+  return status == WF_OK ? wf__transducer_begin_closure(search, false, cutoff, err) : status;
 }
 
 /* --- epsilon arcs ------------------------------------------------------------------------ */
@@ -278,10 +405,10 @@ static bool has_epsilons(const wf_graph *graph, uint32_t state) {
 }
 
 static wf_status relax(wf__transducer_search *search, wf__transducer_set *set,
-                       const wf__transducer_source *source, uint32_t a, float cutoff,
-                       uint32_t round, wf_error *err) {
+                       const wf__transducer_source *source, uint32_t a, wf_error *err) {
   wf_arc arc = wf__graph_arc(search->graph, a);
   float cost = source->token.cost + arc.weight;
+  const float cutoff = search->cutoff;
   uint64_t context = source->token.context;
   uint32_t to;
   if (arc.olabel != 0) cost -= search->options.word_score;
@@ -292,7 +419,7 @@ static wf_status relax(wf__transducer_search *search, wf__transducer_set *set,
   if (cost > cutoff || cost == INFINITY) return WF_OK;
   WF__TRY(wf__transducer_set_find(set, arc.nextstate, source->token.predictor, context, &to, err));
   wf__transducer_token *token = &set->tokens.data[to];
-  bool queued = token->round == round; /* then its cost is from this round */
+  bool queued = token->round == search->round; /* then its cost is from this round */
   if (!(queued ? cost < token->cost : cost < token->cost - search->epsilon_slack)) return WF_OK;
   *token = source->token;
   token->cost = cost;
@@ -300,31 +427,50 @@ static wf_status relax(wf__transducer_search *search, wf__transducer_set *set,
   token->state = arc.nextstate;
   token->arc = a;
   token->prev = source->number;
-  token->round = round;
+  token->round = search->round;
   token->context = context;
   return queued || !has_epsilons(search->graph, arc.nextstate)
              ? WF_OK
              : wf__vec_push(&search->frontier, to, "tokens", err);
 }
 
-wf_status wf__transducer_close(wf__transducer_search *search, wf__transducer_set *set, float cutoff,
-                               wf_error *err) {
+wf_status wf__transducer_begin_closure(wf__transducer_search *search, bool first, float cutoff,
+                                       wf_error *err) {
   const wf_graph *graph = search->graph;
+  wf__transducer_set *set = first ? &search->now : &search->next;
+  search->stage = WF__TRANSDUCER_CLOSURE;
+  search->closes_first = first;
+  search->cutoff = cutoff;
+  search->round = 0;
+  search->has_requested = false;
   search->frontier.size = 0;
   for (uint64_t i = 0; i < set->tokens.size && graph->has_epsilons; i++) {
     set->tokens.data[i].round = 0;
     if (has_epsilons(graph, set->tokens.data[i].state))
       WF__TRY(wf__vec_push(&search->frontier, (uint32_t)i, "tokens", err));
   }
-  for (uint32_t round = 1; search->frontier.size > 0; round++) {
-    if (round > set->tokens.size) return wf__fail_cycle(err);
-    WF__TRY(take_frontier(search, set, err));
-    for (uint64_t i = 0; i < search->sources.size; i++) {
-      const wf__transducer_source source = search->sources.data[i];
-      wf__arc_run run = wf__epsilon_run(graph, source.token.state);
-      for (uint32_t a = run.first; a < run.end; a++)
-        WF__TRY(relax(search, set, &source, a, cutoff, round, err));
-    }
+  return WF_OK;
+}
+
+static wf_status relax_frontier(wf__transducer_search *search, wf__transducer_set *set,
+                                wf_error *err) {
+  if (++search->round > set->tokens.size) return wf__fail_cycle(err);
+  WF__TRY(take_frontier(search, set, err));
+  for (uint64_t i = 0; i < search->sources.size; i++) {
+    const wf__transducer_source source = search->sources.data[i];
+    wf__arc_run run = wf__epsilon_run(search->graph, source.token.state);
+    for (uint32_t a = run.first; a < run.end; a++) WF__TRY(relax(search, set, &source, a, err));
+  }
+  return WF_OK;
+}
+
+wf_status wf__transducer_close(wf__transducer_search *search, wf_error *err) {
+  wf__transducer_set *set = search->closes_first ? &search->now : &search->next;
+  while (search->frontier.size > 0) {
+    if (!search->has_requested) WF__TRY(wf__transducer_request_epsilons(search, set, err));
+    search->has_requested = search->scorer_waits;
+    if (search->scorer_waits) return WF_OK;
+    WF__TRY(relax_frontier(search, set, err));
   }
   return WF_OK;
 }

@@ -106,8 +106,8 @@ wf_status wf__graph_find_class(const wf_graph *graph, const char *word_class, in
         classes->names[c]);
   if (classes->blank == 0)
     return wf__fail(err, WF_ERR_UNSUPPORTED,
-                    "added words: the graph is not one of CTC with topology compact: states before "
-                    "a class do not all loop on one label, the blank");
+                    "added words: the graph has neither topology compact nor transducer: states "
+                    "before a class do not all loop on one label, the blank");
   *out = c;
   return WF_OK;
 }
@@ -190,8 +190,8 @@ wf_status wf_graph_add_phrases(const wf_graph *graph, const char *word_class,
   int32_t c;
   wf__phrase_tree *tree;
   WF__TRY(wf__graph_find_class(graph, word_class, &c, err));
-  WF__TRY(
-      wf__phrase_tree_create(phrases, count, graph->num_labels, graph->classes->blank, &tree, err));
+  WF__TRY(wf__phrase_tree_create(phrases, count, graph->num_labels, graph->classes->blank,
+                                 !graph->classes->once, &tree, err));
   return wf__graph_add_tree(graph, c, tree, phrases, count, out, err);
 }
 

@@ -125,14 +125,23 @@ typedef struct wf__backend {
   const wf__stream_backend *streams;
 } wf__backend;
 
+/* Parses "cpu", "cuda", "cuda:N", "cuda:N,M" and "cuda:all". */
+enum { WF__MAX_WORKERS = 64 };
+typedef struct wf__devices {
+  bool cuda;
+  int count; /* 0: all devices */
+  int numbers[WF__MAX_WORKERS];
+} wf__devices;
+wf_status wf__devices_parse(const char *text, wf__devices *out, wf_error *err);
+
 extern const wf__backend wf__cpu_backend; /* src/cpu/cpu_backend.c */
 extern const wf__stream_backend
     wf__cpu_transducer_streams; /* src/cpu/transducer_streams.c: in place of the CPU's */
-/* Opens the CPU backend for a transducer. Its scores are encoder outputs. `on_gpu`: the options'
- * device computes the model. */
+/* Opens the CPU backend for a transducer. Its scores are encoder outputs. `devices`: what computes
+ * the model. */
 wf_status wf__cpu_open_transducer(const wf_graph *graph, const wf_transducer *model,
-                                  const wf_decoder_options *options, bool on_gpu, void **out,
-                                  wf_error *err);
+                                  const wf_decoder_options *options, const wf__devices *devices,
+                                  void **out, wf_error *err);
 void wf__cpu_transducer_stats(const void *self, wf_transducer_stats *out);
 extern const wf__backend
     wf__cuda_backend; /* src/cuda/decoder/cuda_backend.c, or cuda_stub.c in builds without CUDA */
@@ -245,14 +254,6 @@ void wf__result_fail(wf_result *result, wf_status status, const wf_error *err);
 /* Fails the utterance whose score of this frame and column is NaN, +infinity or beyond 1e20. */
 void wf__result_bad_score(wf_result *result, int64_t frame, int32_t column, float value);
 
-/* Parses "cpu", "cuda", "cuda:N", "cuda:N,M" and "cuda:all". */
-enum { WF__MAX_WORKERS = 64 };
-typedef struct wf__devices {
-  bool cuda;
-  int count; /* 0: all devices */
-  int numbers[WF__MAX_WORKERS];
-} wf__devices;
-wf_status wf__devices_parse(const char *text, wf__devices *out, wf_error *err);
 /* The number of times that the list names this device. */
 int wf__devices_sharing(const wf__devices *devices, int number);
 

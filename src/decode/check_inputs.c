@@ -68,9 +68,6 @@ wf_status wf__check_transducer(const wf_transducer *model, const wf_graph *graph
   if (devices->cuda && model->network == NULL)
     return wf__fail(err, WF_ERR_UNSUPPORTED,
                     "device %s: a transducer behind functions needs device cpu", options->device);
-  if (devices->cuda && devices->count != 1)
-    return wf__fail(err, WF_ERR_UNSUPPORTED,
-                    "device %s: a transducer works on one GPU: cuda or cuda:N", options->device);
   if (options->blank >= 0 && options->blank != model->blank)
     return wf__fail(err, WF_ERR_ARGUMENT, "blank is %d, the transducer's is column %d",
                     options->blank, model->blank);

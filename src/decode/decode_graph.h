@@ -40,6 +40,7 @@ typedef struct wf__class_site {
 } wf__class_site;
 
 typedef struct wf__classes {
+  bool once; /* of a transducer: a token is one arc, which frames do not repeat */
   int32_t count;
   char **names;                  /* [count] "<contact>" */
   int32_t first_label;           /* input label of class 0 in the fst */

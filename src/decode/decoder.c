@@ -38,7 +38,7 @@ static wf_status open_search(wf_decoder *decoder, wf_error *err) {
   decoder->backend =
       devices.cuda && decoder->transducer == NULL ? &wf__cuda_backend : &wf__cpu_backend;
   return decoder->transducer != NULL
-             ? wf__cpu_open_transducer(decoder->graph, decoder->transducer, options, devices.cuda,
+             ? wf__cpu_open_transducer(decoder->graph, decoder->transducer, options, &devices,
                                        &decoder->search, err)
              : decoder->backend->open(decoder->graph, options, &decoder->search, err);
 }
@@ -184,12 +184,14 @@ float wf__skip_above(const wf_decoder_options *options) {
 
 wf_status wf__check_graph(const wf_decoder *decoder, const wf_graph *graph, wf_error *err) {
   if (graph == NULL || graph == decoder->graph) return WF_OK;
-  if (decoder->transducer != NULL)
-    return wf__fail(err, WF_ERR_UNSUPPORTED, "a transducer cannot decode with added words yet");
   if (graph->base != decoder->graph)
     return wf__fail(
         err, WF_ERR_ARGUMENT,
         "the graph of an utterance must be its decoder's graph, or that graph with added words");
+  if (decoder->transducer != NULL && !graph->classes->once)
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "added words: the classes of the graph are those of CTC; a transducer needs a "
+                    "graph of topology transducer");
   return decoder->backend->check_graph != NULL ? decoder->backend->check_graph(graph, err) : WF_OK;
 }
 

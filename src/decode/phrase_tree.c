@@ -33,6 +33,7 @@ struct making {
   struct line *lines;
   uint64_t num_lines;
   int32_t blank;
+  bool repeats;
   WF__VEC(struct node) queue;
   wf_builder *builder;
 };
@@ -178,7 +179,8 @@ static wf_status leave(struct making *making, const struct line *line, const str
   return wf_builder_add_arc(making->builder, from, (wf_arc){0, cost, 0, last}, err);
 }
 
-/* Adds the states m and n of a child, and the arcs from `from` to them. */
+/* Adds the states m and n of a child (for transducers one, if no phrase ends there), and the arcs
+ * from `from` to them. */
 static wf_status add_child(struct making *making, uint32_t from, struct node child, wf_error *err) {
   wf_builder *builder = making->builder;
   int32_t label = making->lines[child.first].labels[child.depth - 1],
@@ -193,15 +195,16 @@ static wf_status add_child(struct making *making, uint32_t from, struct node chi
   uint64_t first_longer = child.first;
   while (first_longer < child.end && making->lines[first_longer].num_labels == child.depth)
     first_longer++;
-  WF__TRY(wf_builder_add_states(builder, first_longer < child.end ? 2 : 1, &m, err));
+  const bool split = first_longer < child.end && (making->repeats || first_longer > child.first);
+  WF__TRY(wf_builder_add_states(builder, split ? 2 : 1, &m, err));
   WF__TRY(wf_builder_add_arc(builder, from, (wf_arc){m, cost, label, word}, err));
-  WF__TRY(wf_builder_add_arc(builder, m, (wf_arc){m, 0, label, 0}, err));
+  if (making->repeats) WF__TRY(wf_builder_add_arc(builder, m, (wf_arc){m, 0, label, 0}, err));
   for (uint64_t k = child.first; k < first_longer; k++)
     WF__TRY(leave(making, &making->lines[k], &child, m, err));
   if (first_longer == child.end) return WF_OK;
   child.first = first_longer;
-  child.state = m + 1;
-  WF__TRY(wf_builder_add_arc(builder, m, (wf_arc){child.state, 0, 0, 0}, err));
+  child.state = split ? m + 1 : m;
+  if (split) WF__TRY(wf_builder_add_arc(builder, m, (wf_arc){child.state, 0, 0, 0}, err));
   WF__TRY(
       wf_builder_add_arc(builder, child.state, (wf_arc){child.state, 0, making->blank, 0}, err));
   return wf__vec_push(&making->queue, child, "added phrases", err);
@@ -271,9 +274,10 @@ static wf_status make(struct making *making, wf__phrase_tree **out, wf_error *er
 }
 
 wf_status wf__phrase_tree_create(const wf_added_phrase *phrases, size_t count, int32_t num_labels,
-                                 int32_t blank, wf__phrase_tree **out, wf_error *err) {
+                                 int32_t blank, bool repeats, wf__phrase_tree **out,
+                                 wf_error *err) {
   *out = NULL;
-  struct making making = {.blank = blank};
+  struct making making = {.blank = blank, .repeats = repeats};
   wf_status status = take_lines(&making, phrases, count, num_labels, err);
   if (status == WF_OK) status = make(&making, out, err);
   wf__vec_free(&making.labels);

@@ -10,7 +10,8 @@
  *                                n(h) --b:##B, cost(b|h)--> m(b,h')
  *                                n(h) --eps, back-off--> n(shorter history)
  *
- * The tokens themselves are the words of the result. Their names tell where words begin. */
+ * In graphs of transducers m has no loop. The tokens themselves are the words of the result. Their
+ * names tell where words begin. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -166,7 +167,8 @@ static wf_status add_m(struct making *making, uint32_t m, int32_t token, uint32_
                        wf_error *err) {
   uint32_t n;
   float end = making->lm_scale * cost_of_end(&making->lm, history);
-  WF__TRY(wf_builder_add_arc(making->builder, m, (wf_arc){m, 0, token, 0}, err));
+  if (!making->graph->classes->once)
+    WF__TRY(wf_builder_add_arc(making->builder, m, (wf_arc){m, 0, token, 0}, err));
   WF__TRY(state_of(making, 0, history, &n, err));
   WF__TRY(wf_builder_add_arc(making->builder, m, (wf_arc){n, 0, 0, 0}, err));
   if (!making->roles[token].ends || !(end < INFINITY)) return WF_OK;

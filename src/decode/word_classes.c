@@ -1,5 +1,5 @@
 /* word_classes.c - finds the places of a graph where words may be added at run time: arcs whose
- * input label is called #<NAME>. */
+ * input label is called #<NAME>, or #1<NAME> in graphs of transducers. */
 #include <math.h>
 #include <string.h>
 
@@ -37,7 +37,7 @@ static wf_status find_names(const wf_symbols *table, wf__classes *classes, wf_er
   if (classes->names == NULL)
     return wf__fail_memory(err, (uint64_t)classes->count * sizeof *classes->names, "word classes");
   for (int32_t c = 0; c < classes->count; c++) {
-    text = wf_symbols_text(table, first + c) + 1;
+    text = wf__class_of_label(wf_symbols_text(table, first + c), &classes->once);
     classes->names[c] = wf__strndup(text, strlen(text));
     if (classes->names[c] == NULL) return wf__fail_memory(err, strlen(text), "word classes");
   }

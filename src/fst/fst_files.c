@@ -73,8 +73,10 @@ wf_status wf__fst_write_to(const wf_fst *fst, wf_fst_format format, wf__output *
     case WF_FORMAT_OPENFST_COMPACT:
     case WF_FORMAT_OPENFST_EDIT:
     case WF_FORMAT_OPENFST_NGRAM:
+    case WF_FORMAT_OPENFST_LOOKAHEAD:
       return wf__fail(err, WF_ERR_UNSUPPORTED,
-                      "compact, edit and ngram fsts are only read; write vector or const");
+                      "compact, edit, ngram and look-ahead fsts are only read; write vector or "
+                      "const");
   }
   return wf__fail(err, WF_ERR_ARGUMENT, "unknown file format %d", (int)format);
 }

@@ -7,17 +7,6 @@
 
 #include "fst/openfst_types.h"
 
-static wf_status read_count(wf__cursor *cursor, size_t bytes, uint64_t *out, const char *what,
-                            wf_error *err) {
-  int64_t count;
-  WF__TRY(wf__read_i64(cursor, &count, what, err));
-  if (count < 0 || (uint64_t)count > wf__cursor_left(cursor) / bytes)
-    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "%s: %lld, more than the file has room for",
-                           what, (long long)count);
-  *out = (uint64_t)count;
-  return WF_OK;
-}
-
 struct edit {
   wf__csr base, edits;
   uint32_t *edited; /* [number of states] state of the edits; UINT32_MAX: not edited */
@@ -27,7 +16,7 @@ struct edit {
 static wf_status read_states(wf__cursor *cursor, uint64_t num_states, struct edit *e,
                              wf_error *err) {
   uint64_t count;
-  WF__TRY(read_count(cursor, 8, &count, "edited states", err));
+  WF__TRY(wf__openfst_read_count(cursor, 8, &count, "edited states", err));
   for (uint64_t k = 0; k < count; k++) {
     uint32_t state, to;
     WF__TRY(wf__read_u32(cursor, &state, "an edited state", err));
@@ -44,7 +33,7 @@ static wf_status read_states(wf__cursor *cursor, uint64_t num_states, struct edi
 static wf_status read_finals(wf__cursor *cursor, const wf__openfst_header *h, struct edit *e,
                              wf_error *err) {
   uint64_t count;
-  WF__TRY(read_count(cursor, 4 + h->weight_bytes, &count, "edited final weights", err));
+  WF__TRY(wf__openfst_read_count(cursor, 4 + h->weight_bytes, &count, "edited final weights", err));
   for (uint64_t k = 0; k < count; k++) {
     uint32_t state;
     const uint8_t *weight;

@@ -33,3 +33,14 @@ wf_status wf__openfst_align(wf__cursor *cursor, const wf__openfst_header *h, wf_
                        (ALIGNMENT - wf__cursor_offset(cursor) % ALIGNMENT) % ALIGNMENT, "padding",
                        err);
 }
+
+wf_status wf__openfst_read_count(wf__cursor *cursor, size_t bytes, uint64_t *out, const char *what,
+                                 wf_error *err) {
+  int64_t count;
+  WF__TRY(wf__read_i64(cursor, &count, what, err));
+  if (count < 0 || (uint64_t)count > wf__cursor_left(cursor) / bytes)
+    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "%s: %lld, more than the file has room for",
+                           what, (long long)count);
+  *out = (uint64_t)count;
+  return WF_OK;
+}

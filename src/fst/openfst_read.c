@@ -10,7 +10,8 @@
  *            the end of the file.
  *   const    per state: {final weight, u32 first arc, u32 number of arcs, u32 input epsilons,
  *            u32 output epsilons}; then all arcs, as above. In version 1 or with flag 4, both
- *            blocks begin at multiples of 16 bytes. log64 arcs are padded to 24 bytes.
+ *            blocks begin at multiples of 16 bytes. log64 arcs are padded to 24 bytes. const8,
+ *            const16 and const64 have numbers of so many bits in place of u32, padded as in C.
  *
  * A weight is f32 (arc types standard and log) or f64 (log64), which is rounded to f32. Counts are
  * checked against the remaining bytes before memory is allocated for them. */
@@ -43,6 +44,12 @@ static wf_status resolve_types(const wf__cursor *cursor, header *h, wf_error *er
     wf_fst_format format;
   } types[] = {{"vector", WF_FORMAT_OPENFST_VECTOR},
                {"const", WF_FORMAT_OPENFST_CONST},
+               {"const8", WF_FORMAT_OPENFST_CONST},
+               {"const16", WF_FORMAT_OPENFST_CONST},
+               {"const64", WF_FORMAT_OPENFST_CONST},
+               {"arc_lookahead", WF_FORMAT_OPENFST_LOOKAHEAD},
+               {"ilabel_lookahead", WF_FORMAT_OPENFST_LOOKAHEAD},
+               {"olabel_lookahead", WF_FORMAT_OPENFST_LOOKAHEAD},
                {"edit", WF_FORMAT_OPENFST_EDIT},
                {"ngram", WF_FORMAT_OPENFST_NGRAM}};
   h->format = WF_FORMAT_NATIVE;
@@ -51,9 +58,13 @@ static wf_status resolve_types(const wf__cursor *cursor, header *h, wf_error *er
     if (wf__span_is(h->fst_type, types[k].name)) h->format = types[k].format;
   if (h->format == WF_FORMAT_NATIVE)
     return wf__cursor_fail(cursor, err, WF_ERR_UNSUPPORTED,
-                           "fst type '%.*s'; can read vector, const, compact_*, edit and ngram "
-                           "(fstconvert makes them)",
+                           "fst type '%.*s'; can read vector, const, compact_*, edit, ngram and "
+                           "*_lookahead (fstconvert makes them)",
                            WF__SPAN_ARG(h->fst_type));
+  h->index_bytes = wf__span_is(h->fst_type, "const8")    ? 1
+                   : wf__span_is(h->fst_type, "const16") ? 2
+                   : wf__span_is(h->fst_type, "const64") ? 8
+                                                         : 4;
   bool wide = wf__span_is(h->arc_type, "log64");
   if (!wide && !wf__span_is(h->arc_type, "standard") && !wf__span_is(h->arc_type, "log"))
     return wf__cursor_fail(cursor, err, WF_ERR_UNSUPPORTED,
@@ -70,10 +81,12 @@ static wf_status check_version(const wf__cursor *cursor, header *h, wf_error *er
   int32_t least = 1, most = 2;
   if (h->format == WF_FORMAT_OPENFST_VECTOR || h->format == WF_FORMAT_OPENFST_EDIT) least = 2;
   if (h->format == WF_FORMAT_OPENFST_NGRAM) least = most = 4;
+  if (h->format == WF_FORMAT_OPENFST_LOOKAHEAD) most = 1;
   if (h->version < least || h->version > most)
     return wf__cursor_fail(cursor, err, WF_ERR_UNSUPPORTED, "version %d of a %.*s fst; can read %s",
                            h->version, WF__SPAN_ARG(h->fst_type),
-                           least == 1   ? "1 and 2"
+                           most == 1    ? "1"
+                           : least == 1 ? "1 and 2"
                            : least == 2 ? "2"
                                         : "4");
   if (h->version == 1) h->flags |= FLAG_ALIGNED;
@@ -230,10 +243,22 @@ static wf_status read_vector(wf__cursor *cursor, const header *h, wf__csr *csr, 
 
 /* --- const ------------------------------------------------------------------------------- */
 
+static size_t round_up(size_t value, size_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+static uint64_t load_index(const uint8_t *at, size_t bytes) {
+  uint64_t value = 0;
+  memcpy(&value, at, bytes);
+  return value;
+}
+
 static wf_status read_const_states(wf__cursor *cursor, const header *h, wf__csr *csr,
                                    wf_error *err) {
   uint64_t num_states = (uint64_t)h->num_states, num_arcs = (uint64_t)h->num_arcs;
-  const size_t state_bytes = h->weight_bytes + 16;
+  const size_t weight = h->weight_bytes, index = h->index_bytes;
+  const size_t at_pos = round_up(weight, index),
+               state_bytes = round_up(at_pos + 4 * index, weight > index ? weight : index);
   const uint8_t *states;
   WF__TRY(wf__read_view(cursor, &states, num_states * state_bytes, "states", err));
   if (num_arcs > wf__cursor_left(cursor) / h->arc_bytes)
@@ -244,9 +269,8 @@ static wf_status read_const_states(wf__cursor *cursor, const header *h, wf__csr 
   WF__TRY(wf__openfst_reserve(csr, num_states, num_arcs, err));
   uint64_t arcs = 0;
   for (uint64_t s = 0; s < num_states; s++, states += state_bytes) {
-    uint32_t pos, count;
-    memcpy(&pos, states + h->weight_bytes, 4);
-    memcpy(&count, states + h->weight_bytes + 4, 4);
+    uint64_t pos = load_index(states + at_pos, index),
+             count = load_index(states + at_pos + index, index);
     if (!wf__load_weight(states, h->weight_bytes, &csr->final_cost.data[s]))
       return wf__cursor_fail(cursor, err, WF_ERR_FORMAT,
                              "final weight of state %llu is NaN, -infinity or beyond float32",
@@ -254,10 +278,10 @@ static wf_status read_const_states(wf__cursor *cursor, const header *h, wf__csr 
     if (pos != arcs || count > num_arcs - arcs)
       return wf__cursor_fail(
           cursor, err, WF_ERR_FORMAT,
-          "state %llu has %u arcs from arc %u on, expected them from %llu on and at most %llu arcs "
-          "in all",
-          (unsigned long long)s, count, pos, (unsigned long long)arcs,
-          (unsigned long long)num_arcs);
+          "state %llu has %llu arcs from arc %llu on, expected them from %llu on and at most %llu "
+          "arcs in all",
+          (unsigned long long)s, (unsigned long long)count, (unsigned long long)pos,
+          (unsigned long long)arcs, (unsigned long long)num_arcs);
     csr->arc_off.data[s] = arcs;
     arcs += count;
   }
@@ -300,13 +324,32 @@ static wf_status read_body(wf__cursor *cursor, const header *h, wf__csr *csr, wf
   return WF_OK;
 }
 
+/* The header of the const fst that a look-ahead fst holds. */
+static wf_status read_const_header(wf__cursor *cursor, header *h, wf_error *err) {
+  int32_t magic;
+  WF__TRY(wf__read_i32(cursor, &magic, "the magic number of an add-on", err));
+  if (magic != WF__OPENFST_ADDON_MAGIC)
+    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "%d in place of an add-on's magic number",
+                           magic);
+  WF__TRY(read_header(cursor, h, err));
+  if (h->format == WF_FORMAT_OPENFST_CONST) return WF_OK;
+  return wf__cursor_fail(cursor, err, WF_ERR_UNSUPPORTED, "fst type '%.*s' in a look-ahead fst",
+                         WF__SPAN_ARG(h->fst_type));
+}
+
 /* The header, symbol tables and arrays. The caller frees all, also on failure. */
 static wf_status read_all(wf__cursor *cursor, header *h, wf__csr *csr, wf_symbols **isymbols,
                           wf_symbols **osymbols, wf_error *err) {
   WF__TRY(read_header(cursor, h, err));
+  const wf__span outer_type = h->fst_type;
+  const bool lookahead = h->format == WF_FORMAT_OPENFST_LOOKAHEAD;
+  if (lookahead) WF__TRY(read_const_header(cursor, h, err));
   if (h->flags & FLAG_ISYMBOLS) WF__TRY(wf__symbols_read_binary(cursor, isymbols, err));
   if (h->flags & FLAG_OSYMBOLS) WF__TRY(wf__symbols_read_binary(cursor, osymbols, err));
-  return read_body(cursor, h, csr, err);
+  WF__TRY(read_body(cursor, h, csr, err));
+  if (!lookahead) return WF_OK;
+  h->format = WF_FORMAT_OPENFST_LOOKAHEAD;
+  return wf__openfst_skip_lookahead(cursor, outer_type, err);
 }
 
 static wf_status read_inner(wf__cursor *cursor, const wf__openfst_header *outer, uint64_t limit,

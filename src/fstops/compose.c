@@ -137,11 +137,17 @@ static wf_status compose_pair(const wf_fst *a, const wf_fst *b, const wf_compose
   wf__compose_job job = job_of(o);
   job.a = &sides[0];
   job.b = &sides[1];
-  if (o->phi_label == 0) WF__TRY(compose_small(a, b, job, out, &gave_up, err));
+  const bool pushes =
+      o->lookahead_push && o->phi_label == 0 && !job.canonical && !out->with_origins;
+  wf__pushed pushed = {.fst = NULL};
+  if (o->phi_label == 0 && !pushes) WF__TRY(compose_small(a, b, job, out, &gave_up, err));
   if (!gave_up) return WF_OK;
-  wf_status status = make_sides((const wf_fst *const[]){a, b}, 2, o, sides, err);
-  if (status == WF_OK && o->lookahead && sides[1].fail_next == NULL)
-    status = wf__lookahead_create(&sides[0], &sides[1], &job.lookahead, err);
+  if (pushes) WF__TRY(wf__pushed_init(&pushed, b, err));
+  wf_status status =
+      make_sides((const wf_fst *const[]){a, pushes ? pushed.fst : b}, 2, o, sides, err);
+  if (status == WF_OK && (o->lookahead || pushes) && sides[1].fail_next == NULL)
+    status =
+        wf__lookahead_create(&sides[0], &sides[1], pushes ? &pushed : NULL, &job.lookahead, err);
   if (status == WF_OK) status = compose_sides(&job, out, err);
   if (status == WF_OK && out->with_origins)
     status = unsort_origins(a, b, &sides[0], &sides[1], out, err);
@@ -149,6 +155,7 @@ static wf_status compose_pair(const wf_fst *a, const wf_fst *b, const wf_compose
   wf__lookahead_free(job.lookahead);
   wf__compose_side_free(&sides[0]);
   wf__compose_side_free(&sides[1]);
+  wf__pushed_free(&pushed);
   return status;
 }
 

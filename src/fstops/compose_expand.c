@@ -18,6 +18,7 @@
 struct expansion {
   const wf__compose_side *a, *b;
   const wf__lookahead *lookahead; /* may be NULL */
+  bool pushes;                    /* labels, by look-ahead */
   wf__expanded *out;
 };
 
@@ -49,9 +50,14 @@ INLINE wf_status reserve(struct expansion *x, uint64_t count, wf_error *err) {
  * combines; NULL if that side waits. */
 INLINE void emit(struct expansion *x, const wf_arc *a, const wf_arc *b, wf_arc arc,
                  uint64_t triple) {
-  if (x->lookahead != NULL &&
-      !wf__lookahead_alive(x->lookahead, wf__compose_a(triple), wf__compose_b(triple)))
+  if (x->pushes) {
+    uint32_t to_a = wf__compose_a(triple), to_b = wf__compose_b(triple);
+    if (!wf__lookahead_push(x->lookahead, to_a, &to_b, &arc)) return;
+    triple = wf__compose_pack(to_a, to_b, wf__compose_filter(triple));
+  } else if (x->lookahead != NULL &&
+             !wf__lookahead_alive(x->lookahead, wf__compose_a(triple), wf__compose_b(triple))) {
     return;
+  }
   x->out->triples.data[x->out->triples.size++] = triple;
   x->out->arcs.data[x->out->arcs.size++] = arc;
   if (x->out->with_origins)
@@ -190,6 +196,7 @@ INLINE wf_status expand_led(struct expansion *x, bool a_leads, uint64_t triple, 
 wf_status wf__compose_expand(const wf__compose_job *job, uint64_t triple, wf__expanded *out,
                              wf_error *err) {
   struct expansion x = {.a = job->a, .b = job->b, .lookahead = job->lookahead, .out = out};
+  x.pushes = x.lookahead != NULL && wf__lookahead_pushes(x.lookahead);
   uint32_t a_state = wf__compose_a(triple), b_state = wf__compose_b(triple);
   struct span a = span_of(x.a, a_state), b = span_of(x.b, b_state);
   float a_final = x.a->view.final_cost[a_state], b_final = x.b->view.final_cost[b_state];

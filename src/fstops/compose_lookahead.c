@@ -24,11 +24,13 @@ struct wf__lookahead {
   wf__scc scc;   /* of a, over output epsilons */
   uint64_t *off; /* [components + 1] */
   WF__VEC(struct interval)
-  sets;                /* of component k: off[k + 1] .. off[k], as they are made from the
-                          last to the first */
-  uint8_t *ends;       /* [components] a final state can be reached */
-  uint64_t *b_off;     /* [states of b + 1] */
-  uint32_t *b_numbers; /* of the labels of each state, sorted */
+  sets;                      /* of component k: off[k + 1] .. off[k], as they are made from the
+                                last to the first */
+  uint8_t *ends;             /* [components] a final state can be reached */
+  uint64_t *b_off;           /* [states of b + 1] */
+  uint32_t *b_numbers;       /* of the labels of each state, sorted */
+  const wf__pushed *pushed;  /* NULL: labels are not pushed */
+  WF__VEC(int32_t) label_of; /* label of each number, if labels are pushed */
 };
 
 /* --- numbers of labels ------------------------------------------------------------------- */
@@ -170,15 +172,31 @@ static wf_status prepare(wf__lookahead *self, const wf_fst_view *a, struct label
   return WF_OK;
 }
 
+/* Lists the labels by their numbers. */
+static wf_status invert_numbers(wf__lookahead *self, const struct labels *labels, wf_error *err) {
+  const wf__compose_side *b = self->b;
+  WF__TRY(wf__vec_grow(&self->label_of, labels->count, "labels", err));
+  self->label_of.size = labels->count;
+  for (uint64_t i = 0; i < b->view.num_arcs; i++) {
+    int32_t label = wf__compose_label(b, i);
+    if (label == 0) continue;
+    uint32_t number = labels->number.data[wf__map64_find(&labels->of_b, (uint64_t)label)];
+    if (number != UINT32_MAX) self->label_of.data[number] = label;
+  }
+  return WF_OK;
+}
+
 wf_status wf__lookahead_create(const wf__compose_side *a, const wf__compose_side *b,
-                               wf__lookahead **out, wf_error *err) {
+                               const wf__pushed *pushed, wf__lookahead **out, wf_error *err) {
   bool fits = false;
   struct labels labels = {0};
   *out = NULL;
   wf__lookahead *self = wf__calloc(1, sizeof *self);
   if (self == NULL) return wf__fail_memory(err, sizeof *self, "label sets");
   self->b = b;
+  self->pushed = pushed;
   wf_status status = prepare(self, &a->view, &labels, &fits, err);
+  if (status == WF_OK && fits && pushed != NULL) status = invert_numbers(self, &labels, err);
   wf__map64_free(&labels.of_b);
   wf__vec_free(&labels.number);
   if (status == WF_OK && fits)
@@ -196,20 +214,27 @@ void wf__lookahead_free(wf__lookahead *lookahead) {
   free(lookahead->b_off);
   free(lookahead->b_numbers);
   wf__vec_free(&lookahead->sets);
+  wf__vec_free(&lookahead->label_of);
   free(lookahead);
 }
 
-/* Is one of the sorted numbers in the interval? */
-static bool meets(const uint32_t *numbers, uint64_t count, struct interval interval) {
+/* The first of the sorted numbers that is at least `least`. */
+static uint64_t lower_bound(const uint32_t *numbers, uint64_t count, uint32_t least) {
   uint64_t low = 0, high = count;
   while (low < high) {
     uint64_t middle = low + (high - low) / 2;
-    if (numbers[middle] < interval.low)
+    if (numbers[middle] < least)
       low = middle + 1;
     else
       high = middle;
   }
-  return low < count && numbers[low] < interval.high;
+  return low;
+}
+
+/* Is one of the sorted numbers in the interval? */
+static bool meets(const uint32_t *numbers, uint64_t count, struct interval interval) {
+  uint64_t at = lower_bound(numbers, count, interval.low);
+  return at < count && numbers[at] < interval.high;
 }
 
 bool wf__lookahead_alive(const wf__lookahead *self, uint32_t a, uint32_t b) {
@@ -223,4 +248,43 @@ bool wf__lookahead_alive(const wf__lookahead *self, uint32_t a, uint32_t b) {
   for (uint64_t i = self->off[set + 1]; i < self->off[set]; i++)
     if (meets(numbers, count, self->sets.data[i])) return true;
   return false;
+}
+
+bool wf__lookahead_pushes(const wf__lookahead *self) { return self->pushed != NULL; }
+
+/* The number of labels that both can take next: 0, 1, or 2 for more. `*out_number`: the last one.
+ */
+static int count_common(const wf__lookahead *self, uint32_t a, uint32_t b, uint32_t *out_number) {
+  const uint32_t *numbers = self->b_numbers + self->b_off[b];
+  const uint32_t set = self->scc.component[a];
+  const uint64_t count = self->b_off[b + 1] - self->b_off[b];
+  int common = 0;
+  for (uint64_t i = self->off[set + 1]; i < self->off[set]; i++) {
+    const struct interval interval = self->sets.data[i];
+    for (uint64_t at = lower_bound(numbers, count, interval.low);
+         at < count && numbers[at] < interval.high; at++) {
+      if (++common == 2) return 2;
+      *out_number = numbers[at];
+    }
+  }
+  return common;
+}
+
+bool wf__lookahead_push(const wf__lookahead *self, uint32_t a, uint32_t *b, wf_arc *arc) {
+  const wf__compose_side *side = self->b;
+  const uint64_t first = side->view.arc_off[*b];
+  uint32_t number;
+  uint64_t begin, end;
+  if (first < side->view.arc_off[*b + 1] && wf__compose_label(side, first) == 0) return true;
+  const bool can_end = self->ends[self->scc.component[a]] && wf__is_final(&side->view, *b);
+  const int common = count_common(self, a, *b, &number);
+  if (common != 1 || can_end || arc->olabel != 0 || *b >= self->pushed->num_states)
+    return common > 0 || can_end;
+  wf__compose_find(side, *b, self->label_of.data[number], &begin, &end);
+  if (end - begin != 1) return true;
+  const wf_arc *only = &side->view.arcs[begin];
+  arc->olabel = only->olabel;
+  arc->weight += only->weight;
+  *b = wf__map64_find(&self->pushed->waiting, wf__pushed_key(only));
+  return true;
 }

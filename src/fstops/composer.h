@@ -19,10 +19,12 @@ struct wf_composer {
   wf_arc_origin **origins; /* [count] or NULL if not requested */
 };
 
-/* Does the device option name a GPU? */
-static inline bool wf__compose_on_gpu(const wf_compose_options *options) {
-  const char *device = options->device;
+/* Does a device option name a GPU? */
+static inline bool wf__names_gpu(const char *device) {
   return device != NULL && device[0] != '\0' && strcmp(device, "cpu") != 0;
+}
+static inline bool wf__compose_on_gpu(const wf_compose_options *options) {
+  return wf__names_gpu(options->device);
 }
 
 /* --- compose.c --------------------------------------------------------------------------- */

@@ -68,6 +68,51 @@ wf_status wf__gpu_batch_forward_score(wf__gpu_batch *batch, double delta, bool w
 /* The caller frees `*out` with free(). */
 wf_status wf__gpu_batch_gradients(const wf__gpu_batch *batch, size_t i, wf_gradients_of of,
                                   double **out, uint64_t *out_count, wf_error *err);
+/* --- steps of graph building, for batches of one fst. Results are those of the CPU's functions,
+ * with the same numbers of states ---------------------------------------------------------- */
+
+/* Composes a, in host memory, with the only fst of b, in canonical order. The options must have
+ * been checked. */
+wf_status wf__gpu_batch_compose(const wf_fst *a, const wf__gpu_batch *b,
+                                const wf_compose_options *o, wf__gpu_batch **out, wf_error *err);
+/* Numbers the states of a trimmed fst in the order in which a search from the start finds them,
+ * which is OpenFst's order for a composition. */
+wf_status wf__gpu_batch_by_discovery(const wf__gpu_batch *batch, wf__gpu_batch **out,
+                                     wf_error *err);
+/* Like wf_epsilons_last. */
+wf_status wf__gpu_batch_epsilons_last(const wf__gpu_batch *batch, wf__gpu_batch **out,
+                                      wf_error *err);
+/* How phones become HMM types, for wf__gpu_batch_expand. A window is packed: each phone takes
+ * `bits`, the last one the lowest. */
+typedef struct wf__window_rule {
+  int32_t width, central, bits, num_phones, num_disambig;
+  const int32_t *context_of; /* [num_phones + 1], like the next as in wf_hmm */
+  const bool *context_free;
+  uint64_t max_states;
+  bool connect;
+  /* Sets the types of new windows; 0: arcs with the window are dropped. Windows come in the order
+   * in which the CPU finds them. */
+  wf_status (*find_types)(void *user, const uint64_t *windows, uint64_t count, int32_t *types,
+                          wf_error *err);
+  int32_t (*num_types)(void *user); /* once all windows have types */
+  void *user;
+} wf__window_rule;
+/* Like wf__hmm_expand. Returns WF_ERR_UNSUPPORTED also if a label is out of range. */
+wf_status wf__gpu_batch_expand(const wf__gpu_batch *lg, const wf__window_rule *rule,
+                               wf__gpu_batch **out, wf_error *err);
+/* Replaces all input labels from `first` on by epsilon. */
+wf_status wf__gpu_batch_clear_labels(const wf__gpu_batch *batch, int32_t first, wf__gpu_batch **out,
+                                     wf_error *err);
+/* The self-loops of input labels 0 .. num_labels, as wf__hmm_add_loops adds them. */
+typedef struct wf__loop_table {
+  uint64_t num_labels;
+  int32_t *loop;                   /* [num_labels + 1] the label of the self-loop; 0: none */
+  float *loop_cost, *forward_cost; /* [num_labels + 1], one array; by the label of the self-loop */
+} wf__loop_table;
+/* Returns WF_ERR_UNSUPPORTED if a label is out of range. The result is trimmed. */
+wf_status wf__gpu_batch_add_loops(const wf__gpu_batch *batch, const wf__loop_table *table,
+                                  wf__gpu_batch **out, wf_error *err);
+
 /* Copies the arrays of the i-th fst, for wf__fst_from_csr. */
 wf_status wf__gpu_batch_get(const wf__gpu_batch *batch, size_t i, wf__csr *csr, int64_t *out_start,
                             wf_error *err);

@@ -22,10 +22,6 @@ struct cpu_item {
   double *gradients, *input_gradients[2]; /* NULL: none */
 };
 
-static bool is_gpu(const char *device) {
-  return device != NULL && device[0] != '\0' && strcmp(device, "cpu") != 0;
-}
-
 /* --- creation ---------------------------------------------------------------------------- */
 
 static void forget_gradients(struct cpu_item *item) {
@@ -92,12 +88,12 @@ wf_status wf_fst_batch_create(const wf_fst *const *fsts, size_t count, const cha
   *out = NULL;
   for (size_t i = 1; i < count; i++) WF__TRY(wf__same_semiring(fsts[0], fsts[i], err));
   wf_semiring semiring = count != 0 ? wf_fst_get_view(fsts[0]).semiring : WF_TROPICAL;
-  wf_status status = batch_new(count, semiring, is_gpu(device), &batch, err);
+  wf_status status = batch_new(count, semiring, wf__names_gpu(device), &batch, err);
   for (size_t i = 0; status == WF_OK && i < count; i++) {
     take_symbols(batch, i, wf_fst_isymbols(fsts[i]), wf_fst_osymbols(fsts[i]));
     if (batch->items != NULL) batch->items[i].fst = wf_fst_ref(fsts[i]);
   }
-  if (status == WF_OK && is_gpu(device))
+  if (status == WF_OK && wf__names_gpu(device))
     status = wf__gpu_batch_create(fsts, count, semiring, device, &batch->gpu, err);
   return give_result(status, batch, out);
 }

@@ -47,33 +47,46 @@ struct expanding {
 
 /* --- windows and histories --------------------------------------------------------------- */
 
+/* Bits of a phone in a packed window. */
+static int bits_of(const wf_hmm *hmm) {
+  int bits = 1;
+  while (hmm->num_phones >> bits != 0) bits++;
+  return bits;
+}
+
 static uint64_t pack(const struct expanding *e, const int32_t *phones, uint32_t count) {
   uint64_t key = 0;
   for (uint32_t i = 0; i < count; i++) key = key << e->bits | (uint64_t)phones[i];
   return key;
 }
 
-/* The type of a window. 0: arcs with this window are dropped. */
+/* Finds the type of a window that has not been seen before. 0: arcs with this window are dropped.
+ */
+static wf_status find_type(const struct expanding *e, const int32_t *window, int32_t *out_type,
+                           wf_error *err) {
+  char text[512];
+  uint64_t before = e->hmm->substituted.count;
+  WF__TRY(e->hmm->methods->find_type(e->hmm, window, out_type, err));
+  bool own = *out_type != 0 && e->hmm->substituted.count == before;
+  if (own) return WF_OK;
+  wf__hmm_window_text(e->hmm, window, text, sizeof text);
+  if (e->missing == WF__MISSING_DROP) {
+    wf__tally_free(&e->hmm->substituted); /* nothing was substituted: windows without an HMM of
+                                             their own are dropped */
+    *out_type = 0;
+    return wf__tally_add(e->dropped, text, err);
+  }
+  if (*out_type != 0 && e->missing != WF__MISSING_ERROR) return WF_OK;
+  return wf__fail(err, WF_ERR_ARGUMENT, "%s: no HMM for '%s'", e->hmm->name, text);
+}
+
 static wf_status look_up(struct expanding *e, const int32_t *window, int32_t *out_type,
                          wf_error *err) {
   uint64_t key = pack(e, window, (uint32_t)e->hmm->width);
   uint32_t type = wf__map64_find(&e->windows, key);
   if (type == WF__MAP64_NONE) {
-    int32_t found;
-    char text[512];
-    uint64_t before = e->hmm->substituted.count;
-    WF__TRY(e->hmm->methods->find_type(e->hmm, window, &found, err));
-    bool own = found != 0 && e->hmm->substituted.count == before;
-    if (!own) wf__hmm_window_text(e->hmm, window, text, sizeof text);
-    if (!own && e->missing == WF__MISSING_DROP) {
-      wf__tally_free(&e->hmm->substituted); /* nothing was substituted: windows without an HMM of
-                                               their own are dropped */
-      WF__TRY(wf__tally_add(e->dropped, text, err));
-      found = 0;
-    } else if (!own && (found == 0 || e->missing == WF__MISSING_ERROR)) {
-      return wf__fail(err, WF_ERR_ARGUMENT, "%s: no HMM for '%s'", e->hmm->name, text);
-    }
-    WF__TRY(wf__map64_insert(&e->windows, key, (uint32_t)found, &type, NULL, "windows", err));
+    WF__TRY(find_type(e, window, out_type, err));
+    return wf__map64_insert(&e->windows, key, (uint32_t)*out_type, &type, NULL, "windows", err);
   }
   *out_type = (int32_t)type;
   return WF_OK;
@@ -204,13 +217,18 @@ static wf_status make_all(struct expanding *e, wf_error *err) {
   return WF_OK;
 }
 
-static wf_status check(const struct expanding *e, int32_t num_disambig, wf_error *err) {
+static wf_status check_context(const struct expanding *e, wf_error *err) {
   const wf_hmm *hmm = e->hmm;
   if (hmm->width < 1 || hmm->width > WF__HMM_MAX_WIDTH || hmm->central < 0 ||
       hmm->central >= hmm->width || hmm->width * e->bits > 63)
     return wf__fail(err, WF_ERR_UNSUPPORTED,
                     "%s: unsupported context: width %d, central phone at %d, %d phones", hmm->name,
                     (int)hmm->width, (int)hmm->num_phones, (int)hmm->central);
+  return WF_OK;
+}
+
+static wf_status check_labels(const struct expanding *e, int32_t num_disambig, wf_error *err) {
+  const wf_hmm *hmm = e->hmm;
   for (uint64_t i = 0; i < e->lg.num_arcs; i++)
     if (e->lg.arcs[i].ilabel > hmm->num_phones + num_disambig)
       return wf__fail(
@@ -230,9 +248,9 @@ wf_status wf__hmm_expand(wf_hmm *hmm, const wf_fst *fst, int32_t num_disambig, i
   e.end = (uint32_t)e.lg.num_states;
   e.num_left = (uint32_t)hmm->central;
   e.num_pending = (uint32_t)(hmm->width - hmm->central - 1);
-  for (e.bits = 1; hmm->num_phones >> e.bits != 0; e.bits++) {
-  }
-  wf_status status = check(&e, num_disambig, err);
+  e.bits = bits_of(hmm);
+  wf_status status = check_context(&e, err);
+  if (status == WF_OK) status = check_labels(&e, num_disambig, err);
   if (status == WF_OK) status = make_all(&e, err);
   wf__map64_free(&e.windows);
   wf__map64_free(&e.histories);
@@ -249,5 +267,49 @@ wf_status wf__hmm_expand(wf_hmm *hmm, const wf_fst *fst, int32_t num_disambig, i
   else if (status == WF_OK)
     *out = wf_fst_ref(made);
   wf_fst_free(made);
+  return status;
+}
+
+/* --- on a GPU ---------------------------------------------------------------------------- */
+
+static wf_status find_types(void *user, const uint64_t *windows, uint64_t count, int32_t *types,
+                            wf_error *err) {
+  const struct expanding *e = user;
+  for (uint64_t k = 0; k < count; k++) {
+    int32_t window[WF__HMM_MAX_WIDTH] = {0};
+    uint64_t key = windows[k];
+    for (int32_t i = e->hmm->width; i-- > 0; key >>= e->bits)
+      window[i] = (int32_t)(key & (((uint64_t)1 << e->bits) - 1));
+    WF__TRY(find_type(e, window, &types[k], err));
+  }
+  return WF_OK;
+}
+
+static int32_t num_types(void *user) {
+  return wf__hmm_num_types(((const struct expanding *)user)->hmm);
+}
+
+wf_status wf__hmm_expand_on_gpu(wf_hmm *hmm, const wf__gpu_batch *lg, int32_t num_disambig,
+                                int missing, uint64_t max_states, wf_tally *dropped,
+                                wf__gpu_batch **out, wf_error *err) {
+  struct expanding e = {.hmm = hmm, .missing = missing, .dropped = dropped, .bits = bits_of(hmm)};
+  const wf__window_rule rule = {.width = hmm->width,
+                                .central = hmm->central,
+                                .bits = e.bits,
+                                .num_phones = hmm->num_phones,
+                                .num_disambig = num_disambig,
+                                .context_of = hmm->context_of,
+                                .context_free = hmm->context_free,
+                                .max_states = max_states != 0 ? max_states : WF__MAX_STATES,
+                                .connect = missing == WF__MISSING_DROP,
+                                .find_types = find_types,
+                                .num_types = num_types,
+                                .user = &e};
+  *out = NULL;
+  WF__TRY(check_context(&e, err));
+  wf_status status = wf__gpu_batch_expand(lg, &rule, out, err);
+  if (status == WF_OK) return WF_OK;
+  wf__tally_free(dropped); /* the CPU may try */
+  wf__tally_free(&hmm->substituted);
   return status;
 }

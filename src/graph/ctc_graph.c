@@ -25,7 +25,7 @@ struct build {
   wf_ctc_graph_options options;
   wf__step_runner runner;
   wf__lg inputs;
-  wf_fst *l, *g, *lg, *t, *graph;
+  wf__slot l, g, lg, t, graph;
 };
 
 void wf_ctc_graph_result_free(wf_ctc_graph_result *result) {
@@ -40,7 +40,8 @@ static wf_status make_labels(const struct build *build, int32_t num_disambig, wf
                              wf_error *err) {
   int32_t num_tokens;
   WF__TRY(wf_token_labels(build->inputs.lexicon->table, num_disambig, out, &num_tokens, err));
-  return wf__lg_add_class_labels(&build->inputs, num_tokens + num_disambig + 1, *out, err);
+  return wf__lg_add_class_labels(&build->inputs, build->options.topology == WF__TOPOLOGY_TRANSDUCER,
+                                 num_tokens + num_disambig + 1, *out, err);
 }
 
 /* --- the steps --------------------------------------------------------------------------- */
@@ -79,13 +80,10 @@ static wf_status make_g(void *user, wf_error *err) {
 
 static wf_status make_lg(void *user, wf_error *err) {
   struct build *build = user;
-  wf_fst *lg;
-  int32_t phi_label = build->options.backoff == BACKOFF_FAILURE ? build->inputs.backoff_word : 0;
-  WF__TRY(wf__step_compose(build->l, build->g, phi_label, build->options.max_states, &lg, err));
-  wf__slot_clear(&build->l);
-  wf__slot_clear(&build->g);
-  wf__slot_set(&build->runner, &build->lg, lg);
-  return WF_OK;
+  const wf__step_composition how = {
+      .phi_label = build->options.backoff == BACKOFF_FAILURE ? build->inputs.backoff_word : 0,
+      .max_states = build->options.max_states};
+  return wf__step_compose(&build->runner, &build->l, &build->g, &how, &build->lg, err);
 }
 
 static wf_status make_det(void *user, wf_error *err) {
@@ -120,12 +118,8 @@ static wf_status make_t(void *user, wf_error *err) {
 
 static wf_status make_tlg(void *user, wf_error *err) {
   struct build *build = user;
-  wf_fst *tlg;
-  WF__TRY(wf__step_compose(build->t, build->lg, 0, build->options.max_states, &tlg, err));
-  wf__slot_clear(&build->t);
-  wf__slot_clear(&build->lg);
-  wf__slot_set(&build->runner, &build->graph, tlg);
-  return WF_OK;
+  const wf__step_composition how = {.max_states = build->options.max_states, .ordered = true};
+  return wf__step_compose(&build->runner, &build->t, &build->lg, &how, &build->graph, err);
 }
 
 /* Stores in the graph what word times need: how words are spelled in tokens. */
@@ -145,12 +139,12 @@ static wf_status make_graph(void *user, wf_error *err) {
   struct build *build = user;
   wf_fst *ordered, *graph = NULL;
   wf_symbols *labels = NULL;
-  WF__TRY(wf_epsilons_last(build->graph, &ordered, err));
+  WF__TRY(wf__slot_epsilons_last(&build->runner, &build->graph, err));
+  WF__TRY(wf__slot_fst(&build->graph, &ordered, err));
   wf_status status = make_labels(
       build, build->options.keep_disambig ? build->inputs.num_disambig : 0, &labels, err);
   if (status == WF_OK)
     status = wf_fst_with_symbols(ordered, labels, build->inputs.words, &graph, err);
-  wf_fst_free(ordered);
   wf_symbols_free(labels);
   if (status == WF_OK) status = add_boundaries(build, graph, err);
   if (status == WF_OK)
@@ -200,25 +194,30 @@ wf_status wf_ctc_graph_build(const wf_ctc_graph_parts *given, const wf_ctc_graph
   wf__struct_take(given, parts, sizeof own);
   WF__TRY(wf__options_take(wf__ctc_graph_table(), options, &build.options, err));
   WF__TRY(check_parts(parts, err));
-  build.runner = (wf__step_runner){parts->step_fn, parts->step_user, &parts->progress, NULL};
+  build.runner = (wf__step_runner){.step_fn = parts->step_fn,
+                                   .step_user = parts->step_user,
+                                   .progress = &parts->progress,
+                                   .copy_steps = parts->copy_steps};
   build.inputs = (wf__lg){.given_lexicon = parts->lexicon,
                           .lm = parts->lm,
                           .grammar = parts->grammar,
                           .given_words = parts->words,
                           .given_classes = build.options.classes,
                           .check_words = build.options.check_words};
-  wf_status status = run(&build, err);
+  wf_status status = wf__step_runner_begin(&build.runner, build.options.device, err);
+  if (status == WF_OK) status = run(&build, err);
   if (status == WF_OK) {
-    *out = (wf_ctc_graph_result){build.graph, wf_symbols_ref(build.inputs.words),
+    *out = (wf_ctc_graph_result){build.graph.fst, wf_symbols_ref(build.inputs.words),
                                  build.inputs.lm_words_missing.count,
                                  build.inputs.lexicon_words_missing.count};
-    build.graph = NULL;
+    build.graph.fst = NULL;
   }
   wf__slot_clear(&build.l);
   wf__slot_clear(&build.g);
   wf__slot_clear(&build.lg);
   wf__slot_clear(&build.t);
   wf__slot_clear(&build.graph);
+  wf__step_runner_end(&build.runner);
   wf__lg_free(&build.inputs);
   return status;
 }

@@ -40,7 +40,8 @@ static wf_status push_disambig(struct making *making, uint32_t state, wf_error *
   return WF_OK;
 }
 
-/* Words of a class begin and end between tokens. There `compact` is in state 0. */
+/* Words of a class begin and end between tokens. There `compact` is in state 0, as `transducer`
+ * always is. */
 static wf_status push_classes(struct making *making, wf_error *err) {
   int32_t kept = making->num_tokens + (making->keep_disambig ? making->num_disambig : 0);
   for (int32_t c = 0; c < making->num_classes; c++)
@@ -89,7 +90,8 @@ static wf_status make_minimal(struct making *making, wf_error *err) {
   WF__TRY(wf__csr_add_state(&making->csr, 0, err));
   for (int32_t label = 1; label <= making->num_tokens; label++)
     WF__TRY(push(making, 0, label, label == making->blank ? 0 : label, err));
-  return push_disambig(making, 0, err);
+  WF__TRY(push_disambig(making, 0, err));
+  return push_classes(making, err);
 }
 
 static wf_status make_eesen(struct making *making, wf_error *err) {
@@ -135,8 +137,9 @@ wf_status wf__ctc_topology(int32_t num_tokens, int32_t blank, const wf_topology_
                     "topology: 'correct' has an arc for each pair of tokens, and %d tokens are "
                     "above its limit of %d; use 'compact'",
                     (int)num_tokens, (int)MAX_CORRECT);
-  if (num_classes > 0 && o.type != COMPACT)
-    return wf__fail(err, WF_ERR_UNSUPPORTED, "topology: classes of words need 'compact'");
+  if (num_classes > 0 && o.type != COMPACT && o.type != WF__TOPOLOGY_TRANSDUCER)
+    return wf__fail(err, WF_ERR_UNSUPPORTED,
+                    "topology: classes of words need 'compact' or 'transducer'");
   struct making making = {.num_classes = num_classes,
                           .num_tokens = num_tokens,
                           .blank = blank + 1,

@@ -39,6 +39,7 @@
 #include <stdatomic.h>
 
 #include "fst/fst.h"
+#include "fstops/device_batch.h"
 #include "graph/tally.h"
 
 enum { WF__HMM_MAX_WIDTH = 8 };
@@ -159,10 +160,20 @@ enum { WF__MISSING_SUBSTITUTE, WF__MISSING_DROP, WF__MISSING_ERROR };
 wf_status wf__hmm_expand(wf_hmm *hmm, const wf_fst *fst, int32_t num_disambig, int missing,
                          uint64_t max_states, wf_tally *dropped, wf_fst **out, wf_error *err);
 
+/* The same with LG and the result in a GPU's memory. If it fails, `dropped` and hmm->substituted
+ * are empty. */
+wf_status wf__hmm_expand_on_gpu(wf_hmm *hmm, const wf__gpu_batch *lg, int32_t num_disambig,
+                                int missing, uint64_t max_states, wf_tally *dropped,
+                                wf__gpu_batch **out, wf_error *err);
+
 /* Adds the self-loops to a graph over labels: after an arc with label l, labels[l].loop may be
  * repeated. A state entered by labels with different self-loops is split. Costs are multiplied by
  * self_loop_scale. Same as Kaldi's AddSelfLoops with reorder=true. */
 wf_status wf__hmm_add_loops(const wf_hmm *hmm, const wf_fst *fst, float self_loop_scale,
                             wf_fst **out, wf_error *err);
+/* The same loops as a table for a GPU. Free it with wf__hmm_loop_table_free, also on failure. */
+wf_status wf__hmm_loop_table(const wf_hmm *hmm, float self_loop_scale, wf__loop_table *out,
+                             wf_error *err);
+void wf__hmm_loop_table_free(wf__loop_table *table);
 
 #endif

@@ -31,8 +31,8 @@ struct build {
   wf__step_runner runner;
   wf__lg inputs;
   wf_tally dropped;
-  int32_t *fillers;          /* their input labels in L */
-  wf_fst *l, *g, *h, *graph; /* graph holds first LG, then CLG, then HCLG */
+  int32_t *fillers;        /* their input labels in L */
+  wf__slot l, g, h, graph; /* graph holds first LG, then CLG, then HCLG */
 };
 
 void wf_hmm_graph_result_free(wf_hmm_graph_result *result) {
@@ -131,31 +131,37 @@ static wf_status make_g(void *user, wf_error *err) {
 
 static wf_status make_lg(void *user, wf_error *err) {
   struct build *build = user;
-  wf_fst *lg;
-  int32_t phi_label = build->options.backoff == BACKOFF_FAILURE ? build->inputs.backoff_word : 0;
-  WF__TRY(wf__step_compose(build->l, build->g, phi_label, build->options.max_states, &lg, err));
-  wf__slot_clear(&build->l);
-  wf__slot_clear(&build->g);
-  wf__slot_set(&build->runner, &build->graph, lg);
-  return WF_OK;
+  const wf__step_composition how = {
+      .phi_label = build->options.backoff == BACKOFF_FAILURE ? build->inputs.backoff_word : 0,
+      .max_states = build->options.max_states};
+  return wf__step_compose(&build->runner, &build->l, &build->g, &how, &build->graph, err);
 }
 
 /* --- C and H ----------------------------------------------------------------------------- */
 
+static wf_status expand_gpu(const wf__gpu_batch *lg, const void *user, wf__gpu_batch **out,
+                            wf_error *err) {
+  struct build *build = *(struct build *const *)user;
+  return wf__hmm_expand_on_gpu(build->parts->hmm, lg, build->inputs.num_disambig,
+                               build->options.missing_hmm, (uint64_t)build->options.max_states,
+                               &build->dropped, out, err);
+}
+
+static wf_status expand_cpu(const wf_fst *lg, const void *user, wf_fst **out, wf_error *err) {
+  struct build *build = *(struct build *const *)user;
+  return wf__hmm_expand(build->parts->hmm, lg, build->inputs.num_disambig,
+                        build->options.missing_hmm, (uint64_t)build->options.max_states,
+                        &build->dropped, out, err);
+}
+
 static wf_status make_clg(void *user, wf_error *err) {
+  static const wf__slot_operation operation = {expand_gpu, expand_cpu, true};
   struct build *build = user;
-  wf_fst *clg;
-  WF__TRY(wf__hmm_expand(build->parts->hmm, build->graph, build->inputs.num_disambig,
-                         build->options.missing_hmm, (uint64_t)build->options.max_states,
-                         &build->dropped, &clg, err));
-  if (wf_fst_get_view(clg).num_states == 0) {
-    wf_fst_free(clg);
-    return wf__fail(
-        err, WF_ERR_ARGUMENT,
-        "the result is empty: every sentence needs a phone in a context that was left out");
-  }
-  wf__slot_set(&build->runner, &build->graph, clg);
-  return WF_OK;
+  WF__TRY(wf__slot_apply(&build->runner, &build->graph, &operation, &build, err));
+  if (!wf__slot_is_empty(&build->graph)) return WF_OK;
+  return wf__fail(
+      err, WF_ERR_ARGUMENT,
+      "the result is empty: every sentence needs a phone in a context that was left out");
 }
 
 static wf_status make_h(void *user, wf_error *err) {
@@ -169,11 +175,8 @@ static wf_status make_h(void *user, wf_error *err) {
 
 static wf_status make_hclg(void *user, wf_error *err) {
   struct build *build = user;
-  wf_fst *hclg;
-  WF__TRY(wf__step_compose(build->h, build->graph, 0, build->options.max_states, &hclg, err));
-  wf__slot_clear(&build->h);
-  wf__slot_set(&build->runner, &build->graph, hclg);
-  return WF_OK;
+  const wf__step_composition how = {.max_states = build->options.max_states};
+  return wf__step_compose(&build->runner, &build->h, &build->graph, &how, &build->graph, err);
 }
 
 /* --- used for LG, CLG and HCLG ------------------------------------------------------------ */
@@ -197,36 +200,67 @@ static wf_status make_min(void *user, wf_error *err) {
 
 /* --- the finished graph ------------------------------------------------------------------ */
 
-static wf_status drop_disambig(struct build *build, wf_error *err) {
+/* The disambiguation symbols are all labels from this one on. */
+static int32_t first_disambig(const struct build *build) {
+  return wf__hmm_num_labels(build->parts->hmm) + 1;
+}
+
+static wf_status drop_disambig_gpu(const wf__gpu_batch *in, const void *user, wf__gpu_batch **out,
+                                   wf_error *err) {
+  return wf__gpu_batch_clear_labels(in, first_disambig(user), out, err);
+}
+
+static wf_status drop_disambig_cpu(const wf_fst *in, const void *user, wf_fst **out,
+                                   wf_error *err) {
+  const struct build *build = user;
   int32_t count = build->inputs.num_disambig, *labels = wf__alloc((uint64_t)count, sizeof *labels);
-  wf_fst *removed;
   if (labels == NULL)
     return wf__fail_memory(err, (uint64_t)count * sizeof *labels, "disambiguation symbols");
-  for (int32_t k = 0; k < count; k++) labels[k] = wf__hmm_num_labels(build->parts->hmm) + 1 + k;
-  wf_status status = wf_remove_disambig(build->graph, labels, (size_t)count, &removed, err);
+  for (int32_t k = 0; k < count; k++) labels[k] = first_disambig(build) + k;
+  wf_status status = wf_remove_disambig(in, labels, (size_t)count, out, err);
   free(labels);
-  if (status == WF_OK) wf__slot_set(&build->runner, &build->graph, removed);
   return status;
 }
 
+/* The scale of self-loops' costs. */
+static float loop_scale(const struct build *build) {
+  return build->scale * (build->options.self_loop_scale >= 0 ? build->options.self_loop_scale
+                                                             : build->parts->hmm->self_loop_scale);
+}
+
+static wf_status loops_gpu(const wf__gpu_batch *in, const void *user, wf__gpu_batch **out,
+                           wf_error *err) {
+  const struct build *build = user;
+  wf__loop_table table;
+  wf_status status = wf__hmm_loop_table(build->parts->hmm, loop_scale(build), &table, err);
+  if (status == WF_OK) status = wf__gpu_batch_add_loops(in, &table, out, err);
+  wf__hmm_loop_table_free(&table);
+  return status;
+}
+
+static wf_status loops_cpu(const wf_fst *in, const void *user, wf_fst **out, wf_error *err) {
+  const struct build *build = user;
+  return wf__hmm_add_loops(build->parts->hmm, in, loop_scale(build), out, err);
+}
+
 static wf_status make_loops(void *user, wf_error *err) {
+  static const wf__slot_operation drop_disambig = {drop_disambig_gpu, drop_disambig_cpu, false},
+                                  add_loops = {loops_gpu, loops_cpu, false};
   struct build *build = user;
-  const wf_hmm *hmm = build->parts->hmm;
-  float self_loop_scale =
-      build->options.self_loop_scale >= 0 ? build->options.self_loop_scale : hmm->self_loop_scale;
-  wf_fst *looped;
-  WF__TRY(drop_disambig(build, err));
-  WF__TRY(wf__hmm_add_loops(hmm, build->graph, build->scale * self_loop_scale, &looped, err));
-  wf__slot_set(&build->runner, &build->graph, looped);
-  return WF_OK;
+  WF__TRY(wf__slot_apply(&build->runner, &build->graph, &drop_disambig, build, err));
+  return wf__slot_apply(&build->runner, &build->graph, &add_loops, build, err);
+}
+
+static wf_status emitting_only_cpu(const wf_fst *in, const void *user, wf_fst **out,
+                                   wf_error *err) {
+  const struct build *build = user;
+  return wf__emitting_only(in, (uint64_t)build->options.max_states, out, err);
 }
 
 static wf_status make_emitting_only(void *user, wf_error *err) {
+  static const wf__slot_operation operation = {NULL, emitting_only_cpu, false};
   struct build *build = user;
-  wf_fst *emitting;
-  WF__TRY(wf__emitting_only(build->graph, (uint64_t)build->options.max_states, &emitting, err));
-  wf__slot_set(&build->runner, &build->graph, emitting);
-  return WF_OK;
+  return wf__slot_apply(&build->runner, &build->graph, &operation, build, err);
 }
 
 /* Stores in the graph what word times need, if the model and the lexicon provide it. */
@@ -247,9 +281,9 @@ static wf_status add_boundaries(const struct build *build, wf_fst *graph, wf_err
 static wf_status make_graph(void *user, wf_error *err) {
   struct build *build = user;
   wf_fst *ordered, *graph = NULL;
-  WF__TRY(wf_epsilons_last(build->graph, &ordered, err));
+  WF__TRY(wf__slot_epsilons_last(&build->runner, &build->graph, err));
+  WF__TRY(wf__slot_fst(&build->graph, &ordered, err));
   wf_status status = wf_fst_with_symbols(ordered, NULL, build->inputs.words, &graph, err);
-  wf_fst_free(ordered);
   if (status == WF_OK) status = add_boundaries(build, graph, err);
   if (status == WF_OK)
     wf__slot_set(&build->runner, &build->graph, graph);
@@ -351,7 +385,10 @@ wf_status wf_hmm_graph_build(const wf_hmm_graph_parts *given, const wf_hmm_graph
   WF__TRY(wf__options_take(wf__hmm_graph_table(), options, &build.options, err));
   WF__TRY(check_parts(parts, err));
   build.scale = 1 / (build.options.lm_weight > 0 ? build.options.lm_weight : parts->hmm->lm_weight);
-  build.runner = (wf__step_runner){parts->step_fn, parts->step_user, &parts->progress, NULL};
+  build.runner = (wf__step_runner){.step_fn = parts->step_fn,
+                                   .step_user = parts->step_user,
+                                   .progress = &parts->progress,
+                                   .copy_steps = parts->copy_steps};
   build.inputs = (wf__lg){.given_lexicon = parts->lexicon,
                           .given_l = parts->lexicon_fst,
                           .lm = parts->lm,
@@ -361,10 +398,12 @@ wf_status wf_hmm_graph_build(const wf_hmm_graph_parts *given, const wf_hmm_graph
   if (parts->lexicon_fst != NULL)
     build.inputs.num_disambig = (int32_t)parts->hmm->ready_disambig.size;
   wf__tally_free(&parts->hmm->substituted);
-  wf_status status = run(&build, err);
+  wf_status status = wf__step_runner_begin(&build.runner, build.options.device, err);
+  if (status == WF_OK) status = run(&build, err);
   if (status == WF_OK) {
-    *out = (wf_hmm_graph_result){.graph = build.graph, .words = wf_symbols_ref(build.inputs.words)};
-    build.graph = NULL;
+    *out = (wf_hmm_graph_result){.graph = build.graph.fst,
+                                 .words = wf_symbols_ref(build.inputs.words)};
+    build.graph.fst = NULL;
     move_tally(&build.inputs.lm_words_missing, &out->lm_words_missing);
     move_tally(&build.inputs.lexicon_words_missing, &out->lexicon_words_missing);
     move_tally(&parts->hmm->substituted, &out->hmm_substituted);
@@ -374,6 +413,7 @@ wf_status wf_hmm_graph_build(const wf_hmm_graph_parts *given, const wf_hmm_graph
   wf__slot_clear(&build.g);
   wf__slot_clear(&build.h);
   wf__slot_clear(&build.graph);
+  wf__step_runner_end(&build.runner);
   free(build.fillers);
   wf__tally_free(&build.dropped);
   wf__lg_free(&build.inputs);

@@ -82,11 +82,12 @@ static wf_status take_classes(wf__lg *lg, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf__lg_add_class_labels(const wf__lg *lg, int32_t first, wf_symbols *labels,
+wf_status wf__lg_add_class_labels(const wf__lg *lg, bool once, int32_t first, wf_symbols *labels,
                                   wf_error *err) {
   for (uint64_t i = 0; i < lg->classes.size; i++) {
     char name[1024];
-    snprintf(name, sizeof name, "#%.1000s", wf_symbols_text(lg->words, lg->classes.data[i]));
+    snprintf(name, sizeof name, "#%s%.1000s", once ? "1" : "",
+             wf_symbols_text(lg->words, lg->classes.data[i]));
     WF__TRY(wf_symbols_add(labels, name, (int64_t)first + (int64_t)i, NULL, err));
   }
   return WF_OK;

@@ -31,9 +31,9 @@ typedef struct wf__lg {
  * if a class is not a word of the grammar. */
 wf_status wf__lg_take(wf__lg *lg, wf_error *err);
 void wf__lg_free(wf__lg *lg);
-/* Adds the input labels of the classes to a symbol table, named "#<contact>" and numbered from
- * `first`. */
-wf_status wf__lg_add_class_labels(const wf__lg *lg, int32_t first, wf_symbols *labels,
+/* Adds the input labels of the classes to a symbol table, named "#<contact>", or with `once`
+ * "#1<contact>" (tokens.h), and numbered from `first`. */
+wf_status wf__lg_add_class_labels(const wf__lg *lg, bool once, int32_t first, wf_symbols *labels,
                                   wf_error *err);
 /* Makes G, sorted by input label. Classes have no output. If the model's unknown word is one, its
  * unigram cost is raised or lowered to the mean of the words'. `backoff` is the option of

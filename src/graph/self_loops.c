@@ -355,3 +355,24 @@ wf_status wf__hmm_add_loops(const wf_hmm *hmm, const wf_fst *fst, float self_loo
   wf_fst_free(made);
   return status;
 }
+
+wf_status wf__hmm_loop_table(const wf_hmm *hmm, float self_loop_scale, wf__loop_table *out,
+                             wf_error *err) {
+  const uint64_t count = hmm->labels.size;
+  int32_t *loop = wf__alloc(count, sizeof *loop);
+  float *costs = wf__alloc(2 * count, sizeof *costs);
+  *out = (wf__loop_table){count - 1, loop, costs, costs + count};
+  if (loop == NULL || costs == NULL) return wf__fail_memory(err, count * 12, "self-loops");
+  for (uint64_t label = 0; label < count; label++) {
+    const wf__hmm_label *from = &hmm->labels.data[label];
+    loop[label] = from->loop;
+    costs[label] = self_loop_scale * from->loop_cost;
+    costs[count + label] = self_loop_scale * from->forward_cost;
+  }
+  return WF_OK;
+}
+
+void wf__hmm_loop_table_free(wf__loop_table *table) {
+  free(table->loop);
+  free(table->loop_cost);
+}

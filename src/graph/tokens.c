@@ -13,7 +13,13 @@ bool wf__is_disambig(const char *text, size_t size) {
 }
 
 bool wf__is_class_label(const char *text, size_t size) {
-  return size > 3 && text[0] == '#' && text[1] == '<' && text[size - 1] == '>';
+  const size_t at = size > 1 && text[1] == '1' ? 2 : 1;
+  return size > at + 2 && text[0] == '#' && text[at] == '<' && text[size - 1] == '>';
+}
+
+const char *wf__class_of_label(const char *text, bool *once) {
+  *once = text[1] == '1';
+  return text + (*once ? 2 : 1);
 }
 
 static bool is_text(const char *text, size_t size, const char *literal) {

@@ -16,8 +16,11 @@ wf_status wf__tokens_take(const wf_symbols *table, wf__tokens *out, wf_error *er
 int32_t wf__tokens_label(const wf__tokens *tokens, const char *text, size_t size);
 /* Is the text '#' followed by digits? */
 bool wf__is_disambig(const char *text, size_t size);
-/* Is the text the input label of a word class in decoding graphs, such as "#<contact>"? */
+/* Is the text the input label of a word class in decoding graphs, such as "#<contact>", or, in
+ * those of transducers, "#1<contact>"? */
 bool wf__is_class_label(const char *text, size_t size);
+/* The class of such a text: "<contact>"; sets *once if the graph is a transducer's. */
+const char *wf__class_of_label(const char *text, bool *once);
 /* Is the text <eps>, <s>, </s> or #digits? A lexicon may not have such words. */
 bool wf__is_reserved_word(const char *text, size_t size);
 /* Finds the label of the blank by its name. NULL: tries the usual names. "": there is none, label

@@ -26,8 +26,9 @@ static inline float wf__wlm_cost(const wf_wlm *lm, uint32_t state, uint32_t word
   return wf__wlm_step(&lm->view, state, word, next, at);
 }
 
-/* Sets least[w] to the least cost of word w after any history, or less. [num_words of the view] */
-wf_status wf__wlm_least_costs(const wf_wlm *lm, float *least, wf_error *err);
+/* Sets least[w] to the least cost of word w after any history, or less; `negated`: of costs times
+ * -1. [num_words of the view] */
+wf_status wf__wlm_least_costs(const wf_wlm *lm, bool negated, float *least, wf_error *err);
 bool wf__wlm_is(const wf__input *input);
 /* As wf_wlm_open, from an open input. Takes ownership of the input, also on failure. */
 wf_status wf__wlm_open_input(wf__input *input, wf_wlm **out, wf_error *err);

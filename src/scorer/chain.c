@@ -152,7 +152,10 @@ static float chain_pending(const wf_scorer *self, const void *opaque, uint64_t c
 
 static float chain_least(const wf_scorer *self, int32_t word) {
   const struct chain *chain = (const struct chain *)self;
-  return wf__scorer_least(chain->parts[0], word) + wf__scorer_least(chain->parts[1], word);
+  const float first = wf__scorer_least(chain->parts[0], word),
+              second = wf__scorer_least(chain->parts[1], word);
+  /* A word that is impossible for one is so for both, also if the other has no bound. */
+  return first == INFINITY || second == INFINITY ? INFINITY : first + second;
 }
 
 static const char *chain_flatten(const wf_scorer *self, wf__flat_scorer *out) {

@@ -115,12 +115,13 @@ static wf_status find_least(struct ngram_scorer *ngram, wf_error *err) {
   if (view->num_small + view->num_large > MOST_NGRAMS) return WF_OK;
   float *of_model = wf__alloc(view->num_words, sizeof *of_model);
   ngram->least = wf__alloc(ngram->num_labels, sizeof *ngram->least);
-  wf_status status = of_model != NULL && ngram->least != NULL
-                         ? wf__wlm_least_costs(ngram->lm, of_model, err)
-                         : wf__fail_memory(err, ngram->num_labels * sizeof *of_model, "a scorer");
+  wf_status status =
+      of_model != NULL && ngram->least != NULL
+          ? wf__wlm_least_costs(ngram->lm, ngram->options.lm_scale < 0, of_model, err)
+          : wf__fail_memory(err, ngram->num_labels * sizeof *of_model, "a scorer");
   for (uint32_t i = 0; i < ngram->num_labels && status == WF_OK; i++)
     ngram->least[i] = ngram->word_of[i] != WF__WLM_NONE
-                          ? ngram->options.lm_scale * of_model[ngram->word_of[i]]
+                          ? fabsf(ngram->options.lm_scale) * of_model[ngram->word_of[i]]
                           : INFINITY;
   free(of_model);
   if (status != WF_OK) return status;

@@ -1,6 +1,7 @@
 /* scoring.c - opening and closing a scorer's memory. */
 #include "scorer/scoring.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static void close_scorer(wf__scoring *scoring) {
@@ -41,6 +42,40 @@ wf_status wf__scoring_submit(wf__scoring *scoring, bool *waits, wf_error *err) {
   scoring->requests.size = scoring->num_requests = 0;
   *waits = num_noted > 0;
   return WF_OK;
+}
+
+/* Evicts the contexts that no search uses. */
+static wf_status evict_others(const wf_scorer *scorer, void *const *memories,
+                              wf__scoring_of_fn *scoring_of, wf__find_live_fn *find_live,
+                              size_t count, void *user, wf_error *err) {
+  wf__context_vec *live = wf__alloc(count, sizeof *live);
+  if (live == NULL) return wf__fail_memory(err, count * sizeof *live, "a batch");
+  wf_status status = WF_OK;
+  for (size_t i = 0; i < count && status == WF_OK; i++) {
+    status = find_live(user, i, &live[i], err);
+    wf__scoring_forget(scoring_of(user, i)); /* drops the new requests from the cache, too: their
+                                                scores are in the scorer's memory */
+  }
+  if (status == WF_OK) status = scorer->ops->batch->keep(scorer, memories, live, count, err);
+  free(live);
+  return status;
+}
+
+wf_status wf__scoring_score(wf__scoring_of_fn *scoring_of, wf__find_live_fn *find_live,
+                            size_t count, void *user, wf__pool *pool, wf_error *err) {
+  const wf_scorer *scorer = scoring_of(user, 0)->scorer;
+  void **memories = wf__alloc(count, sizeof *memories);
+  if (memories == NULL) return wf__fail_memory(err, count * sizeof *memories, "a batch");
+  wf_status status = WF_OK;
+  bool full = false;
+  for (size_t i = 0; i < count; i++) {
+    memories[i] = scoring_of(user, i)->memory;
+    full = full || scorer->ops->batch->is_full(scorer, memories[i]);
+  }
+  if (full) status = evict_others(scorer, memories, scoring_of, find_live, count, user, err);
+  if (status == WF_OK) status = scorer->ops->batch->score(scorer, memories, count, pool, err);
+  free(memories);
+  return status;
 }
 
 wf_status wf__scoring_resume(wf__scoring *scoring, wf_error *err) {

@@ -53,6 +53,14 @@ static inline bool wf__scoring_batches(const wf__scoring *scoring) {
  * continues. */
 wf_status wf__scoring_submit(wf__scoring *scoring, bool *waits, wf_error *err);
 
+/* Search i of `user`, and the contexts that it may still use. The array *live is borrowed. */
+typedef wf__scoring *wf__scoring_of_fn(void *user, size_t i);
+typedef wf_status wf__find_live_fn(void *user, size_t i, wf__context_vec *live, wf_error *err);
+/* Scores the submitted requests of `count` searches, whose memories are joined. Evicts contexts if
+ * there are too many, and asks for those in use only then. */
+wf_status wf__scoring_score(wf__scoring_of_fn *scoring_of, wf__find_live_fn *find_live,
+                            size_t count, void *user, wf__pool *pool, wf_error *err);
+
 static inline wf__scored *wf__scoring_place(const wf__scoring *scoring, uint64_t context,
                                             int32_t word) {
   return &scoring->cache[wf__spread64(wf__mix64(context) + (uint64_t)word, WF__SCORING_CACHE_BITS)];

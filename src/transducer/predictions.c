@@ -32,6 +32,7 @@ void wf__predictions_free(wf__predictions *p) {
   wf__vec_free(&p->terms);
   wf__vec_free(&p->pending);
   wf__vec_free(&p->digits);
+  wf__vec_free(&p->score_rows);
 }
 
 void wf__prediction_work_free(wf__prediction_work *work) {
@@ -101,9 +102,12 @@ static wf_status push_tokens(wf__predictions *p, uint32_t number, wf_error *err)
 }
 
 wf_status wf__predictions_request(wf__predictions *p, int64_t frame, const uint32_t *numbers,
-                                  size_t count, wf_error *err) {
+                                  const wf__row_need *needs, float least_waiting, size_t count,
+                                  wf_error *err) {
   p->frame = frame;
   p->requested = numbers;
+  p->needs = needs;
+  p->least_waiting = least_waiting;
   p->count = count;
   p->pending.size = p->digits.size = 0;
   for (size_t i = 0; i < count; i++) {
@@ -176,10 +180,8 @@ wf_status wf__predictions_answer(wf__predictions *const *all, size_t count,
   WF__TRY(wf__vec_grow(&work->logits, work->rows.size * size, "a joiner", err));
   WF__TRY(model->ops->join(model, work->encoders.data, work->rows.data, work->rows.size,
                            work->logits.data, &work->model, err));
-  for (size_t i = 0; i < count; at += all[i++]->count) {
-    all[i]->scores = work->logits.data + at * size;
-    all[i]->bad = NULL;
-  }
+  for (size_t i = 0; i < count; at += all[i++]->count)
+    all[i]->logits = work->logits.data + at * size;
   return WF_OK;
 }
 
@@ -219,24 +221,39 @@ static wf_status report_bad(const wf__predictions *p, const wf__bad_logit *bad, 
                   what, bad->column - (duration ? p->model->num_tokens : 0), (double)bad->value);
 }
 
-wf_status wf__predictions_take(wf__predictions *p, const float **out, wf_error *err) {
-  size_t num_tokens = (size_t)p->model->num_tokens, num_durations = (size_t)p->model->num_durations,
-         size = num_tokens + num_durations;
-  if (p->bad == NULL) {
-    p->terms.size = 0;
-    WF__TRY(wf__vec_grow(&p->terms, 2 * wf__padded(size), "a joiner", err));
-  }
-  for (size_t i = 0; i < p->count; i++) {
-    float *row = p->scores + i * size;
-    if (p->bad != NULL) {
-      if (p->bad[i].column >= 0) return report_bad(p, &p->bad[i], err);
-      continue;
-    }
-    WF__TRY(normalise(p, row, num_tokens, "token", p->frame, err));
-    if (num_durations > 0)
-      WF__TRY(normalise(p, row + num_tokens, num_durations, "duration", p->frame, err));
-  }
-  *out = p->scores;
+static wf_status take_logits(wf__predictions *p, size_t i, wf__score_row *row, wf_error *err) {
+  size_t num_tokens = (size_t)p->model->num_tokens, num_durations = (size_t)p->model->num_durations;
+  float *logits = p->logits + i * (num_tokens + num_durations);
+  WF__TRY(normalise(p, logits, num_tokens, "token", p->frame, err));
+  if (num_durations > 0)
+    WF__TRY(normalise(p, logits + num_tokens, num_durations, "duration", p->frame, err));
+  *row = (wf__score_row){.tokens = logits, .durations = logits + num_tokens};
+  return WF_OK;
+}
+
+static wf_status take_answer(const wf__predictions *p, uint64_t row, wf__score_row *out,
+                             wf_error *err) {
+  const wf__answers *a = p->answers;
+  const wf__answer_head *head = &a->heads[row];
+  if (head->bad.column >= 0) return report_bad(p, &head->bad, err);
+  *out = (wf__score_row){.durations = a->durations + row * (uint64_t)p->model->num_durations,
+                         .entries = a->entries + row * WF__ANSWER_ENTRIES,
+                         .num_entries = head->num_entries};
+  if (head->num_entries > WF__ANSWER_ENTRIES)
+    out->tokens = a->tokens + row * (uint64_t)p->model->num_tokens;
+  return WF_OK;
+}
+
+wf_status wf__predictions_take(wf__predictions *p, const wf__score_row **out, wf_error *err) {
+  p->terms.size = p->score_rows.size = 0;
+  WF__TRY(wf__vec_grow(&p->score_rows, p->count, "a joiner", err));
+  if (!p->on_device)
+    WF__TRY(wf__vec_grow(&p->terms, 2 * wf__padded(wf__transducer_num_logits(p->model)), "a joiner",
+                         err));
+  for (size_t i = 0; i < p->count; i++)
+    WF__TRY(p->on_device ? take_answer(p, p->first_row + i, &p->score_rows.data[i], err)
+                         : take_logits(p, i, &p->score_rows.data[i], err));
+  *out = p->score_rows.data;
   return WF_OK;
 }
 

@@ -9,7 +9,7 @@
  *
  *   request --> one answer for the requests of many searches --> scores
  *               wf__predictions_answer: the model's operations
- *               transducer_device.h: a GPU
+ *               transducer_device.h: a GPU, which sends only scores that can matter
  *
  * The predictor runs once for each context. Contexts depend on the tokens alone, so they are kept
  * from one utterance to the next until there are too many. Answers do not depend on which requests
@@ -20,6 +20,14 @@
 #include "base/map64.h"
 #include "transducer/transducer.h"
 #include "transducer/transducer_types.h"
+
+/* Log-probabilities of a row. */
+typedef struct wf__score_row {
+  const float *tokens; /* [num_tokens]; NULL: `entries` has those that can matter, by column */
+  const wf__score_entry *entries;
+  uint32_t num_entries;
+  const float *durations; /* [num_durations] */
+} wf__score_row;
 
 typedef struct wf__predictions {
   const wf_transducer *model;
@@ -41,11 +49,15 @@ typedef struct wf__predictions {
   /* The request, and its answer. */
   int64_t frame;
   const uint32_t *requested; /* [count] numbers of contexts */
+  const wf__row_need *needs; /* [count]; NULL: all scores are needed */
+  float least_waiting;       /* with needs: the least cost of tokens that wait */
   size_t count;
-  WF__VEC(uint32_t) pending; /* those whose predictor has to run */
-  WF__VEC(int32_t) digits;   /* their tokens, as wf__predictor_batch has them */
-  float *scores;             /* [count][num_logits] logits; with `bad`, log-probabilities */
-  const wf__bad_logit *bad;  /* [count]; NULL: logits are not checked */
+  WF__VEC(uint32_t) pending;  /* those whose predictor has to run */
+  WF__VEC(int32_t) digits;    /* their tokens, as wf__predictor_batch has them */
+  float *logits;              /* [count][num_logits] */
+  const wf__answers *answers; /* instead, on a device: ... */
+  uint64_t first_row;         /* ... from this row on */
+  WF__VEC(wf__score_row) score_rows;
 } wf__predictions;
 
 /* Scratch memory of wf__predictions_answer, and its answers. */
@@ -71,17 +83,18 @@ wf_status wf__predictions_start(wf__predictions *p, uint32_t *number, wf_error *
  * be done. */
 wf_status wf__predictions_number(wf__predictions *p, uint64_t context, uint32_t parent,
                                  int32_t token, uint32_t *number, wf_error *err);
-/* Requests the scores of one frame after each of the contexts. `numbers` is borrowed until they are
- * taken. */
+/* Requests the scores of one frame after each of the contexts. `numbers`, and `needs` with the
+ * least cost of tokens that wait, are borrowed until they are taken. */
 wf_status wf__predictions_request(wf__predictions *p, int64_t frame, const uint32_t *numbers,
-                                  size_t count, wf_error *err);
+                                  const wf__row_need *needs, float least_waiting, size_t count,
+                                  wf_error *err);
 /* Answers the requests of `count` searches of one model with its operations. The answers are valid
  * until the next call with this work. */
 wf_status wf__predictions_answer(wf__predictions *const *all, size_t count,
                                  wf__prediction_work *work, wf_error *err);
-/* The answer: log-probabilities [count][num_logits], tokens, then durations. Errors: a logit that
- * is NaN, +infinity or beyond 1e20. */
-wf_status wf__predictions_take(wf__predictions *p, const float **out, wf_error *err);
+/* The answer: [count] rows of log-probabilities, valid until the next request is answered. Errors:
+ * a logit that is NaN, +infinity or beyond 1e20. */
+wf_status wf__predictions_take(wf__predictions *p, const wf__score_row **out, wf_error *err);
 /* Have so many contexts been kept that those without use should be dropped? */
 bool wf__predictions_full(const wf__predictions *p);
 /* Drops all contexts except these, and renumbers them: numbers[i] becomes the new number. */

@@ -6,7 +6,7 @@
  *             works for one group, threads can search the other
  *
  * Every sum has one fixed order, so that an answer does not depend on the other requests. It is not
- * the CPU's order, so the last bits differ from the CPU's. Not thread-safe. */
+ * the CPU's order, so the last bits differ from the CPU's. Not thread-safe, but for put. */
 #ifndef WF_TRANSDUCER_TRANSDUCER_DEVICE_H
 #define WF_TRANSDUCER_TRANSDUCER_DEVICE_H
 
@@ -15,33 +15,44 @@
 typedef struct wf__transducer_weights wf__transducer_weights;
 typedef struct wf__transducer_group wf__transducer_group;
 
-/* `name` names one GPU, as in wf_decoder_options.device. Keeps a reference to the model. Errors: a
- * model behind functions, several GPUs (WF_ERR_UNSUPPORTED). */
-wf_status wf__transducer_weights_send(const wf_transducer *model, const char *name,
+/* Number of GPUs of this machine. */
+wf_status wf__transducer_count_gpus(int *count, wf_error *err);
+/* Sends a built-in model to GPU `number`. Keeps a reference to the model. */
+wf_status wf__transducer_weights_send(const wf_transducer *model, int number,
                                       wf__transducer_weights **out, wf_error *err);
 void wf__transducer_weights_free(wf__transducer_weights *weights);
-/* Errors: scores in the memory of another GPU. Any thread. */
-wf_status wf__transducer_weights_can_read(const wf__transducer_weights *weights,
-                                          const wf_scores *scores, wf_error *err);
+int wf__transducer_weights_number(const wf__transducer_weights *weights);
+/* Which GPU has these scores; -1: none, they are in host memory. Those of another GPU than the
+ * model's are waited for, after what `stream` has enqueued there, and have to be copied. */
+wf_status wf__transducer_scores_where(const wf__transducer_weights *weights,
+                                      const wf_scores *scores, void *stream, int *number,
+                                      wf_error *err);
 
 wf_status wf__transducer_group_open(wf__transducer_weights *weights, wf__transducer_group **out,
                                     wf_error *err);
 /* Waits for what is enqueued. */
 void wf__transducer_group_close(wf__transducer_group *group);
 
-/* Begins a batch. No utterance of lane i has more than num_frames[i] frames. Scores in GPU memory
- * are read after what `stream` (a cudaStream_t; NULL: the default stream) has enqueued. */
-wf_status wf__transducer_group_begin(wf__transducer_group *group, const int64_t *num_frames,
-                                     size_t num_lanes, void *stream, wf_error *err);
+/* Begins a batch. No utterance of lane i has more than num_frames[i] frames. `waits`: some scores
+ * are in this GPU's memory, and are read after what `stream` (a cudaStream_t; NULL: the default
+ * stream) has enqueued there. */
+wf_status wf__transducer_group_begin(wf__transducer_group *group, const wf__score_cut *cut,
+                                     const int64_t *num_frames, size_t num_lanes, bool waits,
+                                     void *stream, wf_error *err);
 
-typedef struct wf__transducer_lane {
-  const wf_scores *begins;      /* the utterance that begins; NULL: the lane's goes on */
-  wf__predictions *predictions; /* the request; NULL: the lane is idle */
-} wf__transducer_lane;
-/* Enqueues the answers to the lanes' requests. Only one submission of a group at a time. The
- * scores of utterances that begin must stay until the wait. */
-wf_status wf__transducer_group_submit(wf__transducer_group *group, const wf__transducer_lane *lanes,
-                                      size_t num_lanes, wf_error *err);
+/* Adds a lane's request to the next submission, once for each. `begins`: scores that begin, which
+ * are on GPU `where` and must stay until the wait; NULL: the lane's go on. Any thread, one for a
+ * lane. */
+void wf__transducer_group_put(wf__transducer_group *group, size_t lane, const wf_scores *begins,
+                              int where, wf__predictions *predictions);
+/* Frees what the predictor contexts have in the GPU's memory. Not while a batch is decoded. */
+void wf__transducer_group_release(wf__transducer_group *group, wf__predictions *predictions);
+typedef struct wf__transducer_counts {
+  uint64_t num_rows, num_contexts;
+} wf__transducer_counts;
+/* Enqueues the answers to all requests that were put. Only one submission of a group at a time. */
+wf_status wf__transducer_group_submit(wf__transducer_group *group, wf__transducer_counts *counts,
+                                      wf_error *err);
 /* Waits for the answers, which are valid until the next submission. */
 wf_status wf__transducer_group_wait(wf__transducer_group *group, wf_error *err);
 

@@ -45,7 +45,7 @@ fresh() { # NAME
 inside() { # NAME COMMAND...
   local root=$bare/$1 settings=(HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive) name
   shift
-  for name in http_proxy https_proxy no_proxy PIP_INDEX_URL PIP_EXTRA_INDEX_URL PIP_TRUSTED_HOST PIP_PROXY PIP_DEFAULT_TIMEOUT PIP_RETRIES; do
+  for name in http_proxy https_proxy no_proxy PIP_INDEX_URL PIP_EXTRA_INDEX_URL PIP_TRUSTED_HOST PIP_PROXY PIP_DEFAULT_TIMEOUT PIP_RETRIES SKBUILD_CMAKE_DEFINE; do
     [ -z "${!name:-}" ] || settings+=("$name=${!name}")
   done
   [ ! -e $certificates ] || settings+=(PIP_CERT=/opt/certificates.crt SSL_CERT_FILE=/opt/certificates.crt)

@@ -63,6 +63,28 @@ says 'u aba' "$WARPFST" decode words.wfst enc.txt --transducer=toy.safetensors
 printf 'ac 8\n' > boost.txt
 says 'u ac aba' "$WARPFST" decode words.wfst enc.txt --transducer=toy.safetensors --boost=boost.txt --beam=100
 
+# Words added at run time.
+sed 's/aba/<name>/' lm.arpa > class.arpa
+grep -v aba lexicon.txt > known.txt
+"$WARPFST" mkgraph ctc --tokens=tokens.txt --lexicon=known.txt --lm=class.arpa --classes='<name>' --topology=transducer -q -o class.wfst
+printf 'aba\nbab\t0.5\n' > names.txt
+says 'u aba' "$WARPFST" decode class.wfst enc.txt --transducer=toy.safetensors --add-words=names.txt
+printf 'u names.txt\n' > each.txt
+says 'u aba' "$WARPFST" decode class.wfst enc.txt --transducer=toy.safetensors --utterance-words=each.txt --chunk=0.02
+[ "$("$WARPFST" decode class.wfst enc.txt --transducer=toy.safetensors 2>err.txt)" != 'u aba' ] || fail "a class without words gave one"
+
+# A word that the subtracted model finds improbable becomes cheap, as with a boost. A model less itself costs nothing.
+sed 's/-0.7 ac/-9 ac/' lm.arpa > internal.arpa
+"$WARPFST" lm build internal.arpa -q -o internal.wlm
+"$WARPFST" lm build lm.arpa -q -o lm.wlm
+says 'u ac ac ac' "$WARPFST" decode words.wfst enc.txt --transducer=toy.safetensors --lm-subtract=internal.wlm --lm-subtract-scale=0.5 --beam=100
+says 'u aba' "$WARPFST" decode words.wfst enc.txt --transducer=toy.safetensors --lm=lm.wlm --lm-scale=0.5 --lm-subtract=lm.wlm --lm-subtract-scale=0.5 --beam=100
+for flags in "--lm=lm.wlm --lm-subtract=lm.wlm" ""; do # shellcheck disable=SC2086
+  "$WARPFST" decode words.wfst enc.txt --transducer=toy.safetensors --format=json $flags -o "less${#flags}.json" 2>err.txt || fail "$(cat err.txt)"
+done
+diff less*.json || fail "a model less itself changes the result"
+expect 2 "has no effect without --lm-subtract" "$WARPFST" decode words.wfst enc.txt --transducer=toy.safetensors --lm-subtract-scale=0.5 --device=none
+
 expect 1 "the encoder outputs have 4 columns, the transducer expects 5" "$WARPFST" decode tokens.wfst enc.txt --transducer=wide.safetensors
 says 'u a b a' "$WARPFST" decode tokens.wfst enc.txt --transducer=toy.safetensors --chunk=0.02
 expect 2 "has no effect without --transducer" "$WARPFST" decode tokens.wfst enc.txt --max-symbols=2 --device=none

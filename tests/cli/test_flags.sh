@@ -16,14 +16,15 @@ idle --nbest=3 '--format=json or --json-lines'
 idle --confidence '--format=ctm, --format=json, --ctm or --json-lines'
 idle --channel=2 '--format=ctm or --ctm'
 idle --lm-scale=2 '--lm'
-idle --lm-table "--lm"
-idle --placement=host '--lm'
+idle --lm-table '--lm or --lm-subtract'
+idle --placement=host '--lm or --lm-subtract'
+idle --lm-subtract-scale=2 '--lm-subtract'
 idle --raw-lattice '--lattice'
 for flag in --add-to=x --merges=x --word-start=x --words-out=x; do idle $flag '--add-words or --utterance-words'; done
 for flag in --rnnlm-ngram=x --rnnlm-unk=x --rnnlm-weight=0.5; do idle $flag '--rnnlm'; done
 idle --gpu-memory=1000000000 '--device'
 idle --separator=x '--join'
-idle --recombine=state '--lm, --rnnlm, --boost or --utterance-boosts'
+idle --recombine=state '--lm, --lm-subtract, --rnnlm, --boost or --utterance-boosts'
 quiet() { # ARGUMENTS...: no warning
   decode "$@" > out.txt 2> err.txt || fail "decode $*: $(cat err.txt)"
   ! grep -q warning err.txt || fail "decode $*: $(cat err.txt)"

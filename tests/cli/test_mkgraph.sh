@@ -80,6 +80,8 @@ expect 2 'no word in common' mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon=
 [ ! -e y.wfst ] || fail "a failed run left a file"
 expect 4 'compose L o G' mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --lm="$ctc/lm3.arpa.gz" --max-states=1000 -o y.wfst
 expect 3 'nothere' mkgraph --tokens=nothere --lm="$ctc/lm3.arpa.gz" -o y.wfst
+! mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --lm="$ctc/lm3.arpa.gz" --device=gpu:x -o y.wfst 2>err.txt || fail "--device=gpu:x is accepted"
+grep -q 'gpu:x' err.txt || fail "--device=gpu:x: $(cat err.txt)"
 expect 2 '--tokens is required' mkgraph --lm=x -o y.wfst
 expect 2 'with --lexicon, --words or --classes, --lm or --grammar is required' mkgraph --tokens=x --lexicon=z -o y.wfst
 expect 2 "unknown subcommand 'hclg'" "$WARPFST" mkgraph hclg

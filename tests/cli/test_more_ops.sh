@@ -1,4 +1,4 @@
-# map, difference, replace, encode, epsnormalize, synchronize, disambiguate, condense, reweight, isomorphic and far: the same results as OpenFst's tools, and errors.
+# map, difference, replace, encode, epsnormalize, synchronize, disambiguate, condense, reweight, factorweight, isomorphic and far: the same results as OpenFst's tools, and errors.
 # shellcheck shell=bash
 printf '0 1 1 2 0.5\n0 2 2 0 1\n1 2 0 3\n1 2 0 3 2\n2 0.25\n' >a.txt
 printf '0 1 1 1\n1 1 2 2\n1 2 3 3\n1\n2\n' >accept.txt
@@ -114,6 +114,10 @@ printf '<eps> 0\nx 97\ny 98\n' >table.txt
 [ "$("$WARPFST" print --strings --isymbols=table.txt --osymbols=table.txt strings.fst | head -1)" = "x 195 169	y 233	1.5" ]
 [ "$("$WARPFST" project strings.fst | "$WARPFST" print --strings | tail -1)" = "97	2.5" ]
 
+printf '0 1 1 0 0.5\n0 1 2 4\n1 2\n' | fstcompile - f.fst
+printf '1 final 8 9\n\n0 0 7 8 9\n' | "$WARPFST" factorweight --final-ilabel=3 f.fst - | "$WARPFST" print - >out.txt
+printf '0\t4\t1\t7\t0.5\n0\t1\t2\t4\n1\t5\t3\t8\t2\n2\n3\t1\t0\t9\n4\t3\t0\t8\n5\t2\t3\t9\n' | cmp - out.txt
+
 # refuses CODE TEXT COMMAND...: the command exits with CODE, and its message contains TEXT
 refuses() {
   local code=$1 text=$2 got=0
@@ -132,6 +136,12 @@ refuses 3 'not a table' encode --decode a.fst a.fst none.fst
 refuses 2 'different numbers of input and output' synchronize <(printf '0 0 1 0 1\n0\n' | fstcompile) none.fst
 printf '0 x\n' >potentials
 refuses 3 'potentials:1' reweight a.fst potentials none.fst
+for line in '0 2 7' '9 final 1' 'x' '0 0 1 0' '0 0 2147483648' '0 0 -1'; do
+  echo "$line" >lines.txt
+  refuses 3 'lines.txt:1: expected' factorweight f.fst lines.txt none.fst
+done
+printf '0 0 1\n0 0 1\n' >lines.txt
+refuses 3 'lines.txt:2: .*each once' factorweight f.fst lines.txt none.fst
 refuses 2 "key 'a.fst' comes after 'b.fst'" far create b.fst a.fst none.fst
 refuses 3 'not an archive' far info a.txt
 refuses 2 'cannot go to standard output' far create a.fst -

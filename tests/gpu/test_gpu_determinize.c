@@ -99,6 +99,60 @@ static void test_small_random(void **state) {
   assert_true(tally.spelled > test_seeds(300) && tally.refused > test_seeds(300) / 50);
 }
 
+/* Arcs lead to higher states, so that epsilons make no cycle. About a third of the input labels are
+ * epsilons, and paths with the same input often have the same output. */
+static wf_fst *epsilon_relation(test_rng *rng, bool ambiguous) {
+  wf_error err = {0};
+  wf_builder *builder;
+  wf_fst *out;
+  uint32_t num_states = 3 + test_below(rng, 8);
+  assert_ok(wf_builder_create(WF_TROPICAL, &builder, &err));
+  assert_ok(wf_builder_add_states(builder, num_states, NULL, &err));
+  assert_ok(wf_builder_set_start(builder, 0, &err));
+  for (uint32_t s = 0; s < num_states; s++) {
+    if (s + 1 == num_states || test_below(rng, 4) == 0)
+      assert_ok(wf_builder_set_final(builder, s, (float)test_below(rng, 3), &err));
+    for (uint32_t k = test_below(rng, 5); s + 1 < num_states && k > 0; k--) {
+      int32_t ilabel = (int32_t)test_below(rng, 3),
+              olabel = ilabel != 0 || ambiguous ? (int32_t)test_below(rng, ambiguous ? 3 : 2) : 0;
+      wf_arc arc = {s + 1 + test_below(rng, num_states - s - 1),
+                    ambiguous ? test_unit(rng) : 0.1f * (float)test_below(rng, 9), ilabel, olabel};
+      assert_ok(wf_builder_add_arc(builder, s, arc, &err));
+    }
+  }
+  for (uint32_t s = 1; s < num_states; s += 2) /* labels that lead back */
+    assert_ok(wf_builder_add_arc(builder, s, (wf_arc){s / 2, 1, 3 + (int32_t)s, 0}, &err));
+  assert_ok(wf_builder_finish(builder, NULL, NULL, &out, &err));
+  wf_builder_free(builder);
+  return out;
+}
+
+/* With rmepsilon, arcs with input epsilon are followed. */
+static void test_small_epsilons(void **state) {
+  (void)state;
+  struct tally tally = {0};
+  for (uint64_t seed = 1; seed <= test_seeds(300); seed++) {
+    test_rng rng = {seed};
+    char what[64];
+    wf_fst *fsts[BATCH];
+    size_t count = 1 + test_below(&rng, BATCH);
+    wf_determinize_options o;
+    wf_determinize_options_init(&o);
+    o.rmepsilon = true;
+    o.max_states = 200;
+    o.allow_nonfunctional = seed % 3 == 0;
+    if (seed % 4 == 0) o.subsequential_label = (int32_t)(seed % 7);
+    snprintf(what, sizeof what, "epsilons, seed %llu", (unsigned long long)seed);
+    use_tiny_tables(seed % 2 != 0);
+    for (size_t i = 0; i < count; i++) fsts[i] = epsilon_relation(&rng, seed % 3 == 0);
+    check(fsts, count, &o, what, &tally);
+    check(fsts, 1, &o, what, &tally);
+    for (size_t i = 0; i < count; i++) wf_fst_free(fsts[i]);
+  }
+  use_tiny_tables(false);
+  if (test_seeds(300) >= 20) assert_true(tally.states > 10 * test_seeds(300));
+}
+
 /* The closure of a lexicon. The first phone of a word outputs the word, and the last phone is
  * unique to the word. So after determinization the output is delayed until the words differ. */
 static wf_fst *lexicon(test_rng *rng, uint32_t num_words, int32_t num_phones) {
@@ -251,13 +305,16 @@ static void test_small_refusals(void **state) {
     for (int k = 0; k < 2; k++) wf_fst_free(fsts[k]);
   }
   assert_int_equal(tally.refused, 6);
-  for (int i = 0; i < 2; i++) {
-    wf_fst *fst = test_fst_of(i == 0 ? WF_LOG : WF_TROPICAL, "0 1 0 1 1;1 2 1 0 1;2");
+  static const char *const refused[] = {"0 1 0 1 1;1 2 1 0 1;2", "0 1 0 0 1;1 0 0 0 1;1 2 1 0 1;2",
+                                        "0 1 0 0 Infinity;0 1 1 0 1;1"},
+                           *const why[] = {"log semiring", "a cycle of epsilons", "infinite cost"};
+  for (int i = 0; i < 3; i++) {
+    wf_fst *fst = test_fst_of(i == 0 ? WF_LOG : WF_TROPICAL, refused[i]);
     wf_fst_batch *in, *out;
     o.rmepsilon = true;
     assert_ok(wf_fst_batch_create((const wf_fst *const *)&fst, 1, "cuda", &in, &err));
     assert_int_equal(wf_fst_batch_determinize(in, &o, &out, &err), WF_ERR_UNSUPPORTED);
-    assert_non_null(strstr(err.message, i == 0 ? "log semiring" : "epsilon"));
+    assert_non_null(strstr(err.message, why[i]));
     assert_null(out);
     wf_fst_batch_free(in);
     wf_fst_free(fst);
@@ -357,18 +414,16 @@ static void test_small_failures(void **state) {
 int main(int argc, char **argv) {
   if (test_no_gpu_for_batches()) return 77;
   test_filter(argc, argv);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_random),
-                                     cmocka_unit_test(test_small_lexicons),
-                                     cmocka_unit_test(test_small_complete_graphs),
-                                     cmocka_unit_test(test_small_delays),
-                                     cmocka_unit_test(test_small_refusals),
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_small_random),   cmocka_unit_test(test_small_epsilons),
+      cmocka_unit_test(test_small_lexicons), cmocka_unit_test(test_small_complete_graphs),
+      cmocka_unit_test(test_small_delays),   cmocka_unit_test(test_small_refusals),
 #ifdef SIMT
-                                     cmocka_unit_test(test_small_failures),
+      cmocka_unit_test(test_small_failures),
 #endif
 #ifndef SIMT
-                                     cmocka_unit_test(test_large_limit),
+      cmocka_unit_test(test_large_limit),
 #endif
-                                     cmocka_unit_test(test_races),
-                                     cmocka_unit_test(test_large)};
+      cmocka_unit_test(test_races),          cmocka_unit_test(test_large)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

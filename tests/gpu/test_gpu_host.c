@@ -673,7 +673,7 @@ static void assert_interrupts(float lattice_beam) {
   task.options.device = "cuda:0,0";
   assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
   wf_status status = WF_ERR_CANCELLED;
-  for (int looks = 1; status != WF_OK; looks += 1 + looks / 8) {
+  for (int looks = 1; status != WF_OK; looks += 1 + looks / 4) {
     int left = looks;
     wf_set_interrupt(look, &left);
     status = test_decode(decoder, forms.shaped, BATCH, NULL, gpu, &err);

@@ -2,6 +2,9 @@
  * layer and output. Costs agree within 1e-5 (relative). A GPU gives the same bits for every batch.
  * Exits with 77 if there is no GPU. Also built for the imitated GPU of tests/simt, with small
  * limits on the size of a batch. */
+#include <cuda_runtime_api.h>
+
+#include "cuda/rnn/rnn_kernels.h"
 #include "decode_tasks.h"
 #include "lm/rnn_device.h"
 #include "random_tensors.h"
@@ -698,6 +701,54 @@ static bool no_gpu(void) {
   return status == WF_ERR_DEVICE;
 }
 
+/* --- matrix products --------------------------------------------------------------------- */
+
+static void *to_gpu(const void *data, size_t bytes) {
+  void *there;
+  assert_int_equal(cudaMalloc(&there, bytes), cudaSuccess);
+  assert_int_equal(cudaMemcpy(there, data, bytes, cudaMemcpyHostToDevice), cudaSuccess);
+  return there;
+}
+
+/* Every element is one chain of multiply-adds, whatever the shape of the blocks. */
+static void check_product(test_rng *rng, uint32_t num_rows, uint32_t count, uint32_t stride) {
+  const uint32_t y_stride = num_rows + test_below(rng, 5), all = num_rows + count;
+  const size_t bytes = (size_t)count * y_stride * sizeof(float);
+  float *in = malloc((size_t)all * stride * sizeof *in), *y = malloc(bytes);
+  assert_true(in != NULL && y != NULL);
+  for (size_t i = 0; i < (size_t)all * stride; i++) in[i] = 2 * test_unit(rng) - 1;
+  for (size_t i = 0; i < (size_t)count * y_stride; i++) y[i] = 7;
+  float *there = to_gpu(in, (size_t)all * stride * sizeof *in), *result = to_gpu(y, bytes);
+  const float *w = in, *x = in + (size_t)num_rows * stride;
+  assert_int_equal(wf__rnn_product(there, num_rows, stride, there + (size_t)num_rows * stride,
+                                   stride, count, result, y_stride, NULL),
+                   cudaSuccess);
+  assert_int_equal(cudaMemcpy(y, result, bytes, cudaMemcpyDeviceToHost), cudaSuccess);
+  for (uint32_t v = 0; v < count; v++)
+    for (uint32_t r = 0; r < y_stride; r++) {
+      float sum = r < num_rows ? 0 : 7;
+      for (uint32_t k = 0; k < stride && r < num_rows; k++)
+        sum = fmaf(w[(size_t)r * stride + k], x[(size_t)v * stride + k], sum);
+      if (y[(size_t)v * y_stride + r] != sum)
+        fail_msg("%u rows, %u vectors of %u: [%u][%u] is %.9g, not %.9g", num_rows, count, stride,
+                 v, r, (double)y[(size_t)v * y_stride + r], (double)sum);
+    }
+  assert_int_equal(cudaFree(there), cudaSuccess);
+  assert_int_equal(cudaFree(result), cudaSuccess);
+  free(in);
+  free(y);
+}
+
+static void test_small_products(void **unused) {
+  (void)unused;
+  test_rng rng = {11};
+  for (int i = 0; i < 20; i++)
+    check_product(&rng, 1 + test_below(&rng, 70), 1 + test_below(&rng, 70),
+                  8 * (1 + test_below(&rng, 20)));
+  check_product(&rng, 1801, 850, 8); /* enough for large blocks */
+  check_product(&rng, 1900, 833, 24);
+}
+
 int main(int argc, char **argv) {
   if (no_gpu()) return 77;
   const struct CMUnitTest races[] = {cmocka_unit_test(race_models), cmocka_unit_test(race_chain),
@@ -705,7 +756,8 @@ int main(int argc, char **argv) {
   if (argc > 1 && strcmp(argv[1], "test_races") == 0)
     return cmocka_run_group_tests(races, NULL, NULL);
   test_filter(argc, argv);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_layers),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_products),
+                                     cmocka_unit_test(test_small_layers),
                                      cmocka_unit_test(test_small_deep_paths),
                                      cmocka_unit_test(test_small_torch),
                                      cmocka_unit_test(test_small_state_slots),

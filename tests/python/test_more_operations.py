@@ -89,6 +89,22 @@ def test_isomorphic():
     assert not found and "different arcs" in found.difference
 
 
+def test_factor_weight_makes_chains(rng):
+    fst = wf.Fst.from_text("0 1 1 0 0.5\n1 1 2 4 0.25\n1 2\n")
+    chains = wf.factor_weight(fst, [[7, 8], []], {1: [9]}, final_ilabel=11)
+    assert chains.to_text() == "0\t3\t1\t7\t0.5\n1\t1\t2\t4\t0.25\n1\t2\t11\t9\t2\n2\n3\t1\t0\t8\n"
+    assert wf.factor_weight(fst).to_text() == fst.to_text() == wf.factor_weight(fst, [(), ()], {}).to_text()
+    for _ in range(20):  # labels that are written in order, as one path after the other
+        _, _, fst = random_fst(rng)
+        labels = [[1 + (k + j) % 3 for j in range(k % 3)] for k in range(fst.num_arcs)]
+        longer = wf.factor_weight(fst, labels)
+        assert longer.num_arcs == fst.num_arcs + longer.num_states - fst.num_states
+        assert close(strings(wf.arcmap(longer, map_type="output_epsilon")), strings(wf.arcmap(fst, map_type="output_epsilon")))
+    for arguments, error in ((([[1]],), ValueError), (([[1], [0]],), wf.ArgumentError), ((None, {9: [1]}), ValueError), (([[1], [2**31]],), ValueError)):
+        with pytest.raises(error):
+            wf.factor_weight(wf.Fst.from_text("0 1 1 0\n1 1 2 4\n1\n"), *arguments)
+
+
 def test_reweight_needs_a_potential_per_state():
     fst = wf.Fst.from_text("0 1 1 1\n1\n")
     with pytest.raises(wf.ArgumentError, match="1 potentials for 2 states"):

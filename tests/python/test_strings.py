@@ -4,6 +4,7 @@ import importlib.util
 import itertools
 import math
 import random
+import zlib
 
 import pytest
 from conftest import ROOT
@@ -17,14 +18,18 @@ from warpfst.strings import (
     cross,
     delete,
     end,
+    escape,
     insert,
     labels_of,
     optimize,
     optional,
     rewrite,
     rewrites,
+    string_file,
     string_map,
     string_paths,
+    symbol_label,
+    symbol_labels,
     text_of,
 )
 
@@ -45,15 +50,66 @@ def test_texts_and_labels():
         accep("a", token_type="words")
 
 
+def test_brackets_stand_for_labels():
+    number, plural = symbol_label("number"), symbol_label("plural")
+    assert number > 0x110001 and number != plural and symbol_labels()["number"] == number
+    for text, labels in (
+        ("a[65]b", [97, 65, 98]), ("[0x41][070][0]", [65, 56, 0]), ("[number]s[plural]", [number, 115, plural]), ("[number plural x]", [number, plural, 120]),
+        (r"\[65\]\\", [91, 54, 53, 93, 92]), (r"a\b", [97, 92, 98]), ("[BOS]a[EOS]", [0x110000, 97, 0x110001]), ("[08]", [symbol_label("08")]), (r"[a\]b]", [symbol_label("a]b")]),
+    ):  # fmt: skip
+        for kind in ("byte", "utf8"):
+            assert labels_of(text, kind, brackets=True) == labels
+    assert labels_of("[é]", "utf8", brackets=True) == [symbol_label("é")] and labels_of("é[number]", brackets=True) == [0xC3, 0xA9, number]
+    assert labels_of("[65]") == list(b"[65]") and labels_of(escape(r"[a]\[b"), brackets=True) == list(rb"[a]\[b")
+    assert text_of([97, number, 0x110001, 300, 98]) == "a[number][EOS][300]b" and text_of([97, number, 2**31 - 1], "utf8") == "a[number][2147483647]"
+    for wrong in ("a]", "[a", "[a[b]]", r"[a\]", "[-5]", "[2147483648]"):
+        with pytest.raises(ValueError, match="counterpart|expected 0 to"):
+            accep(wrong)
+
+
+def test_the_label_of_a_symbol_is_the_same_in_every_process():
+    """So that a rule in a file goes together with one that another process writes."""
+    assert symbol_label("number") == 0x120000 + zlib.crc32(b"number") % 2**30
+    rng, names = random.Random(1), {}
+    a = b = ""
+    for _ in range(200000):  # two names with the same label
+        b = f"s{rng.getrandbits(128):x}"
+        a = names.setdefault(zlib.crc32(b.encode()) % 2**30, b)
+        if a != b:
+            break
+    assert symbol_label(a) and a != b
+    with pytest.raises(ValueError, match=f"symbols .{b}. and .{a}. have the same label"):
+        accep(f"[{b}]")
+
+
+def test_rules_with_symbols():
+    """A symbol marks a class between two rules, and no text has it."""
+    sigma_star = wf.closure(wf.union(any_of("a1[]"), accep("[number]")))
+    mark = cdrewrite(cross("1", "[number]"), "[BOS]", "", sigma_star)
+    assert rewrite("1a1", mark) == "[number]a1" and rewrite("[1]", mark) == "[1]"
+    back = cdrewrite(cross("[number]", "a"), "", "[EOS]", sigma_star)
+    assert rewrite("1", optimize(wf.compose(mark, back))) == "a"
+
+
+def test_files_of_pairs(tmp_path):
+    path = tmp_path / "pairs.tsv"
+    path.write_text("km\tkilometers\t0.5 # a comment\n# only a comment\n\nkg\tkilograms\n[65]\n\\#\tnumber\n")
+    assert outputs(string_file(path)) == [("#", "number", 0.0), ("A", "A", 0.0), ("kg", "kilograms", 0.0), ("km", "kilometers", 0.5)]
+    for text, what in (("a\tb\t1\t2\n", "4 columns"), ("a\nb\tc\tx\n", ":2: could not convert"), ("a[\n", ":1: a '\\['")):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=what):
+            string_file(path)
+
+
 def outputs(fst):
     return sorted((path.input, path.output, path.cost) for path in string_paths(fst))
 
 
 def test_maps():
-    assert outputs(accep("ab", 0.5)) == [("ab", "ab", 0.5)]
+    assert outputs(accep("ab", 0.5)) == outputs(accep("ab", "0.5")) == [("ab", "ab", 0.5)]
     assert outputs(cross("ab", "x")) == [("ab", "x", 0.0)]
     assert outputs(cross(string_map(["a", "bc"]), string_map(["x", "yz"]))) == [(i, o, 0.0) for i in ("a", "bc") for o in ("x", "yz")]
-    assert outputs(string_map(["a", ("b", "xyz"), ("abc", "", 1.5), ("b", "xyz", 3.0)])) == [("a", "a", 0.0), ("abc", "", 1.5), ("b", "xyz", 0.0)]
+    assert outputs(string_map(["a", ("b", "xyz"), ("abc", "", "1.5"), ("b", "xyz", 3.0)])) == [("a", "a", 0.0), ("abc", "", 1.5), ("b", "xyz", 0.0)]
     assert outputs(wf.concat(insert("a"), delete("bc"), optional("d"))) == [("bc", "a", 0.0), ("bcd", "ad", 0.0)]
     assert string_map(["abc", "abd"]).num_states == 5
     with pytest.raises(wf.ArgumentError, match="cycle"):

@@ -1,6 +1,9 @@
 """Transcription of real recordings with a real model. Features and the model's outputs are checked against independent references."""
 
+import difflib
+import itertools
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -246,3 +249,34 @@ def test_encoder_and_transducer(capsys, tmp_path, rng):
     wanted = [result.text for result in decoder.decode(*model.scores([audio.read(path, 16000) for path in recordings]))]
     found = dict(line.partition(" ")[::2] for line in out.splitlines())
     assert [found[path.stem] for path in recordings] == wanted and len(set(wanted)) > 1
+
+
+@pytest.mark.skipif("WARPFST_TRANSDUCER_DATA" not in os.environ, reason="WARPFST_TRANSDUCER_DATA names no folder with a real encoder and transducers")
+def test_heads_of_a_real_encoder(capsys, tmp_path):
+    """The transducers and the CTC head of one encoder transcribe the same recordings: texts are as their decoders give, and alike."""
+    data = pathlib.Path(os.environ["WARPFST_TRANSDUCER_DATA"])
+    recordings = sorted(CARDS.glob("*.wav"))
+    letters = {}
+    for head in ("logp_bpe", "rnnt", "lstm", "tdt"):
+        folder = tmp_path / head
+        folder.mkdir()
+        acoustic = {"file": str(data / "encoder.onnx"), "log_probs": "enc", "lengths": "out_lens", "transducer": str(data / f"{head}.safetensors")}
+        if head == "logp_bpe":
+            acoustic.update(log_probs=head)
+            del acoustic["transducer"]
+        (folder / "config.json").write_text(json.dumps({"acoustic_model": acoustic, "tokens": str(data / "tokens.txt"), "frame_shift": 0.04}))
+        status, out, _ = transcribe(capsys, *recordings, "--model", folder)
+        assert status == 0
+        model = CtcModel(folder, "cpu", 1)
+        scores, lengths = model.scores([audio.read(path, 16000) for path in recordings])
+        if head == "logp_bpe":
+            tokens = [line.split()[0] for line in (data / "tokens.txt").read_text(encoding="utf-8").splitlines()]
+            wanted = [[tokens[c] for c, _ in itertools.groupby(row[:length].argmax(axis=1)) if c] for row, length in zip(scores, lengths)]
+        else:
+            graph = wf.build_ctc_graph(data / "tokens.txt", topology="transducer")
+            wanted = [[word.text for word in result.words] for result in wf.Decoder(graph, transducer=data / f"{head}.safetensors").decode(scores, lengths)]
+        found = dict(line.partition(" ")[::2] for line in out.splitlines())
+        assert [found[path.stem].split() for path in recordings] == wanted
+        letters[head] = "".join("".join(words) for words in wanted)
+    for head, text in letters.items():
+        assert difflib.SequenceMatcher(None, text, letters["rnnt"]).ratio() > 0.5, head

@@ -89,8 +89,8 @@ class Reference:
                     continue
                 yield -tokens[token] - (durations[d] if self.durations else 0), token, d
 
-    def best(self, frames, most):
-        """The best path: (cost, tokens). Histories are never recombined."""
+    def best(self, frames, most, boost=lambda t, token: 0.0):
+        """The best path: (cost, tokens). Histories are never recombined. `boost`: of a token in a frame."""
         end = len(frames)
         waiting = [{} for _ in range(end + 1)]
         waiting[0][()] = 0.0
@@ -101,7 +101,7 @@ class Reference:
                 for history, cost in now.items():
                     for added, token, d in self.arcs(frames[t], history, n, most):
                         to, pool = history if token == self.blank else (*history, token), later if d == 0 else waiting[min(t + d, end)]
-                        pool[to] = min(pool.get(to, math.inf), cost + added)
+                        pool[to] = min(pool.get(to, math.inf), cost + added - boost(t, token))
                 now = later
         return min((cost, history) for history, cost in waiting[end].items())
 
@@ -320,6 +320,74 @@ def test_words(kind, rng, tmp_path):
     assert found > 3
 
 
+@pytest.mark.parametrize("kind", [1, 4, 5])
+def test_added_words(kind, rng, tmp_path):
+    """Each utterance and each stream with its own words, against every sentence; and <unk> as any spelling."""
+    words = wf.Symbols(["<eps>", "ab", "<name>"])
+    grammar = wf.Fst.from_arcs([(0, 1, 1, 1, 0.5), (0, 1, 2, 2, 0.75), (1, 2, 2, 2, 1.0)], {2: 0.25}, isymbols=words, osymbols=words)
+    graph = wf.build_ctc_graph(NAMES, {"ab": "a b"}, grammar=grammar, words=words, topology="transducer", classes="<name>")
+    lists = [{"ba": 0.5, "c": 0.0, "cc": 0.25, "ba c": 0.125}, {"aab": -0.5, "ba": 0.0}]
+    graphs = [graph.add_words(phrases, pronunciations={"cc": ["c c"]} if "cc" in phrases else None) for phrases in lists]
+    model, most, found = Reference(rng, **KINDS[kind]), 2, 0
+    loaded = wf.Transducer.open(model.save(tmp_path / "m.safetensors"))
+    decoder = wf.Decoder(graph, transducer=loaded, beam=1e30, max_hypotheses=100000, max_symbols=most)
+    for _ in range(4):
+        batch = [(rng.normal(size=(4, 5)) * 2).astype(np.float32) for _ in lists]
+        results = decoder.decode(batch, graphs=graphs)
+        for frames, phrases, given, result in zip(batch, lists, graphs, results):
+            costs = {}
+            for first, second in itertools.product([("ab", 0.5), *((p, 0.75 + c) for p, c in phrases.items())], phrases.items()):
+                tokens = tuple(NAMES.index(letter) for letter in (first[0] + second[0]).replace(" ", ""))
+                sentence = f"{first[0]} {second[0]}"
+                cost = first[1] + 1.25 + second[1] + forced_cost(model, frames, tokens, most)
+                costs[sentence] = min(cost, costs.get(sentence, math.inf))
+            best = min(costs.values())  # "c cc" and "cc c" cost the same
+            assert costs[result.text] == pytest.approx(best, abs=3e-4) and result.cost == pytest.approx(best, abs=3e-4)
+            found += any(word in result.text.split() for word in phrases)
+            stream = decoder.stream()
+            stream.set_graph(given)
+            for row in frames:
+                stream.accept(row[None])
+            assert stream.finish().cost == result.cost
+    assert found > 2
+    (tmp_path / "spelling.arpa").write_text("\\data\\\nngram 1=5\n\n\\1-grams:\n-99 <s>\n-0.5 </s>\n-0.5 a\n-0.75 b\n-0.25 c\n\n\\end\\\n")
+    spelled = graph.add_spelling(tmp_path / "spelling.arpa")
+    frames = (rng.normal(size=(3, 5)) * 2).astype(np.float32)
+    result = wf.Decoder(spelled, transducer=loaded, beam=1e30, max_hypotheses=100000, max_symbols=most).decode(frames)[0]
+    log10 = {"a": -0.5, "b": -0.75, "c": -0.25}
+    costs = [math.inf]
+    for size in range(1, 7):
+        for letters in itertools.product("abc", repeat=size):
+            base = forced_cost(model, frames, tuple(NAMES.index(letter) for letter in letters), most)
+            for cut in range(1, size):
+                spell = [-math.log(10) * (sum(log10[letter] for letter in part) - 0.5) for part in (letters[:cut], letters[cut:])]
+                starts = [0.75 + spell[0]] + ([0.5] if letters[:cut] == ("a", "b") else [])
+                costs.append(base + min(starts) + 1.25 + spell[1])
+    assert result.cost == pytest.approx(min(costs), abs=3e-4)
+    ctc = wf.build_ctc_graph(NAMES, {"ab": "a b"}, grammar=grammar, words=words, topology="compact", classes="<name>")
+    with pytest.raises(wf.ArgumentError, match="the classes of the graph are those of CTC"):
+        wf.Decoder(ctc, transducer=loaded).decode(frames, graphs=ctc.add_words(["ba"]))
+
+
+def test_internal_lm(rng, tmp_path):
+    """A model chained with itself at a factor below 0 costs what their difference does; both are in the scorer's cost."""
+    graph = wf.build_ctc_graph(tokens=NAMES, lexicon=LEXICON, words=["<eps>", *LEXICON], topology="transducer")
+    (tmp_path / "lm.arpa").write_text(ARPA)
+    lm = wf.LargeLM.build(tmp_path / "lm.arpa", tmp_path / "lm.wlm")
+    batch = [(rng.normal(size=(6, 5)) * 2).astype(np.float32) for _ in range(8)]
+    loaded, num_words = wf.Transducer.open(Reference(rng, layers=1).save(tmp_path / "m.safetensors")), 0
+    for factor, subtracted in ((1.0, 0.5), (0.7, 0.7), (0.5, 1.0)):
+        scorers = [wf.Scorer.from_lm(lm, graph.words, lm_scale=scale) for scale in (factor, -subtracted)]
+        for result in wf.Decoder(graph, transducer=loaded, lm=scorers, beam=30, max_hypotheses=200).decode(batch):
+            words = ("<s>", *result.text.split(), "</s>")
+            log10 = sum(lm_log10(*pair) for pair in itertools.pairwise(words))
+            assert result.scorer_cost == pytest.approx((subtracted - factor) * math.log(10) * log10, abs=1e-4)
+            num_words += len(words) - 2
+    assert num_words > 10
+    with pytest.raises(wf.ArgumentError, match="lm_scale"):
+        wf.Scorer.from_lm(lm, graph.words, lm_scale=-2e6)
+
+
 def test_same_everywhere(rng, tmp_path):
     """Results do not depend on threads, the batch, or its order."""
     model = Reference(rng, layers=1)
@@ -370,6 +438,30 @@ def test_streams(rng, tmp_path):
             result = stream.finish()
             assert result.text == whole.text and result.cost == whole.cost and list(result.alignment) == list(whole.alignment)
             assert [(w.start, w.end) for w in result.words] == [(w.start, w.end) for w in whole.words]
+
+
+@pytest.mark.parametrize("kind", [1, 4, 5])
+def test_boosts_in_mid_utterance(kind, rng, tmp_path):
+    """Tokens that are emitted from a frame on are boosted, others are not: against all paths."""
+    boosts, changed = {"a": 3.0, "c": -1.0}, 0
+    for _ in range(8):
+        model, most, since = Reference(rng, **KINDS[kind]), 2, 2
+        frames = (rng.normal(size=(4, 5)) * 2).astype(np.float32)
+        decoder = wf.Decoder(tokens_graph(model), transducer=model.save(tmp_path / "m.safetensors"), beam=1e30, max_hypotheses=100000, max_symbols=most)
+
+        def boost_of(t, token, since=since, model=model):
+            return boosts.get(names_of(model)[token], 0.0) if t >= since else 0.0
+
+        _, history = model.best(frames, most, boost_of)
+        stream = decoder.stream()
+        stream.accept(frames[:since])
+        stream.set_boost(boosts)
+        for row in frames[since:]:
+            stream.accept(row[None])
+        result = stream.finish()
+        assert token_ids(model, result) == history
+        changed += history != model.best(frames, most)[1]
+    assert changed > 1
 
 
 # --- bad input ----------------------------------------------------------------------------------------------------------------------------------------------
@@ -449,7 +541,10 @@ def test_graph_and_options_that_do_not_fit(small):
     decoder = wf.Decoder(words, transducer=loaded)
     stream = decoder.stream()
     stream.accept(np.zeros((2, 5), np.float32))
-    with pytest.raises(wf.UnsupportedError, match="a scorer is for a whole utterance"):
+    stream.set_boost({"ab": 1.0})
+    stream = wf.Decoder(words, transducer=loaded, lattice_beam=2).stream()
+    stream.accept(np.zeros((2, 5), np.float32))
+    with pytest.raises(wf.Error, match="a scorer is for a whole utterance"):
         stream.set_boost({"ab": 1.0})
 
 

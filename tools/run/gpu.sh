@@ -103,14 +103,14 @@ do_pack_gpu() { # FOLDER [compose|graph]
   build develop
   mkdir -p "$folder"
   if [ "$what" = graph ]; then
-    cp build/release/bench/bench_graph_device bench/graph_device.py bench/measure.py "$folder"
-    strip "$folder"/bench_graph_device
+    cp build/release/bench/bench_graph_{device,build} bench/graph_device.py bench/measure.py "$folder"
+    strip "$folder"/bench_graph_{device,build}
     python3 bench/graph_device.py --pack="$folder" --sizes=20k
     du -sh "$folder"
     return
   fi
   local programs=(build/release/bench/bench_compose
-    build/release/tests/test_gpu_{chain,compose,determinize,minimize,ops,rmepsilon,sparse})
+    build/release/tests/test_gpu_{chain,compose,determinize,graph,minimize,ops,rmepsilon,sparse})
   if [ "$what" = all ]; then
     programs+=(
       build/release/bench/{bench_decode,bench_stream,bench_lm_fetch,bench_lm_traffic,generate_ctc_task,bench_generate_lm}

@@ -124,6 +124,38 @@ static wf_status put_places(wf__sparse *self, const wf_fst *given, const wf__com
   return status;
 }
 
+/* Makes the tables of B, which is in device memory, and finds out whether it is sorted by input
+ * label, and whether it has epsilons. */
+static wf_status look_at_b(wf__sparse *self, const wf__gpu_fsts *b, bool *out_sorted,
+                           bool *out_epsilons, wf_error *err) {
+  wf__gpu_context *c = self->context;
+  uint32_t flags[2], *on_device;
+  int32_t *labels;
+  uint64_t *tail;
+  uint8_t *kind;
+  TAKE(c, &self->owned, labels, b->num_arcs, "the inputs of a composition");
+  TAKE(c, &self->owned, tail, b->num_states, "the inputs of a composition");
+  TAKE(c, &self->owned, kind, b->num_states, "the inputs of a composition");
+  TAKE(c, &self->owned, on_device, 2, "the inputs of a composition");
+  WF__CUDA_TRY(cudaMemsetAsync(on_device, 0, sizeof flags, c->stream),
+               "the inputs of a composition");
+  WF__CUDA_TRY(wf__sparse_look_at_b(b->num_states, b->num_arcs, b->off, b->arcs, b->final_cost,
+                                    labels, tail, kind, on_device, c->stream),
+               "the inputs of a composition");
+  WF__TRY(wf__ops_to_host(c, flags, on_device, sizeof flags, err));
+  WF__TRY(wf__ops_finish(c, "the inputs of a composition", err));
+  *out_sorted = flags[0] == 0;
+  *out_epsilons = flags[1] != 0;
+  self->in.num_b = b->num_states;
+  self->in.b_tail = tail;
+  self->in.b_kind = kind;
+  self->in.b_off = b->off;
+  self->in.b_labels = labels;
+  self->in.b_arcs = b->arcs;
+  self->in.b_final = b->final_cost;
+  return WF_OK;
+}
+
 static wf_status check_size(const wf_fst_view *view, wf_error *err) {
   if (view->num_arcs < WF_NO_ARC && view->num_states < UINT32_MAX / 3) return WF_OK;
   return wf__fail(err, WF_ERR_LIMIT,
@@ -176,6 +208,58 @@ wf_status wf__sparse_create(const wf__compose_job *job, const wf_fst *a, const w
   WF__TRY(wf__gpu_context_create(device, &context, err));
   wf_status status = wf__sparse_create_on(context, job, a, b, NULL, out, err);
   wf__gpu_context_release(context);
+  return status;
+}
+
+/* Prepares both inputs. *out_sorted: B was sorted; if not, nothing else is done. */
+static wf_status take_sides(wf__sparse *self, const wf_fst *a, const wf__gpu_batch *b,
+                            const wf_compose_options *o, bool *out_sorted, wf_error *err) {
+  wf__compose_side a_side, b_side = {0};
+  wf__compose_job job = {
+      .a = &a_side, .b = &b_side, .filter = o->filter, .connect = o->connect, .canonical = true};
+  b_side.view = (wf_fst_view){.num_states = b->f.num_states,
+                              .num_arcs = b->f.num_arcs,
+                              .start = b->start[0],
+                              .semiring = b->log_semiring ? WF_LOG : WF_TROPICAL};
+  WF__TRY(check_size(&b_side.view, err));
+  WF__TRY(look_at_b(self, &b->f, out_sorted, &b_side.has_epsilons, err));
+  if (!*out_sorted) return WF_OK;
+  WF__TRY(wf__compose_side_init(&a_side, a, true, err));
+  wf_status status = check_size(&a_side.view, err);
+  if (status == WF_OK) status = put_a(self, &job, err);
+  if (status == WF_OK) status = wf__ops_finish(self->context, "the inputs of a composition", err);
+  wf__compose_side_free(&a_side);
+  return status;
+}
+
+/* Composes with a B whose arcs are sorted. *out NULL: they are not. */
+static wf_status compose_sorted(const wf_fst *a, const wf__gpu_batch *b,
+                                const wf_compose_options *o, wf__gpu_batch **out, wf_error *err) {
+  wf__sparse *self = wf__calloc(1, sizeof *self);
+  bool sorted = false;
+  *out = NULL;
+  if (self == NULL) return wf__fail_memory(err, sizeof *self, "a composition");
+  self->context = b->context;
+  self->context->users++;
+  self->log_semiring = b->log_semiring;
+  wf_status status = take_sides(self, a, b, o, &sorted, err);
+  if (status == WF_OK && sorted) status = wf__sparse_run(self, o, false, out, NULL, err);
+  wf__sparse_free(self);
+  return status;
+}
+
+wf_status wf__gpu_batch_compose(const wf_fst *a, const wf__gpu_batch *b,
+                                const wf_compose_options *o, wf__gpu_batch **out, wf_error *err) {
+  wf__gpu_batch *by_label;
+  *out = NULL;
+  if (wf_fst_get_view(a).start < 0 || b->start[0] < 0)
+    return wf__fail(err, WF_ERR_UNSUPPORTED, "an fst without a start: only the CPU composes that");
+  WF__CUDA_TRY(cudaSetDevice(b->context->device), "choosing the GPU");
+  WF__TRY(compose_sorted(a, b, o, out, err));
+  if (*out != NULL) return WF_OK;
+  WF__TRY(wf__gpu_batch_arcsort(b, false, &by_label, err));
+  wf_status status = compose_sorted(a, by_label, o, out, err);
+  wf__gpu_batch_free(by_label);
   return status;
 }
 

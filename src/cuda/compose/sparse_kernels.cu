@@ -8,7 +8,7 @@
 
 #include "cuda/compose/sparse_kernels.h"
 #include "cuda/device/grid.cuh"
-#include "math/hash.h"
+#include "fstops/compose_filter.h"
 
 #define FREE_SLOT (~(u64)0)
 #define NO_ARC 0xffffffffu
@@ -17,6 +17,41 @@ int wf__sparse_sort(const u64 *in, u64 *out, u64 count, int key_bits, void *scra
                     size_t *scratch_bytes, void *stream) {
   return cub::DeviceRadixSort::SortKeys(scratch, *scratch_bytes, in, out, (int64_t)count, 0,
                                         key_bits, (cudaStream_t)stream);
+}
+
+/* --- an input in device memory ----------------------------------------------------------- */
+
+__global__ static void look_at_b_kernel(u64 num_states, u64 num_arcs, const u64 *off,
+                                        const wf_arc *arcs, const float *final_cost,
+                                        int32_t *labels, u64 *tail, uint8_t *kind, u32 *flags) {
+  FOR_ALL(i, num_arcs) {
+    labels[i] = arcs[i].ilabel;
+    if (labels[i] == 0) flags[1] = 1;
+  }
+  FOR_ALL(s, num_states) {
+    u64 begin = off[s], end = off[s + 1], first = begin;
+    while (first < end && arcs[first].ilabel == 0) first++;
+    tail[s] = first;
+    kind[s] = (uint8_t)wf__epsilons_of(end - begin, first - begin, final_cost[s] != INFINITY);
+  }
+}
+
+/* A warp reads the arcs of a state one after another, so that a state with many is no delay. */
+__global__ static void unsorted_kernel(u64 num_states, const u64 *off, const wf_arc *arcs,
+                                       u32 *flags) {
+  for (u64 s = this_thread() / LANES; s < num_states; s += num_threads() / LANES)
+    for (u64 i = off[s] + 1 + this_lane(); i < off[s + 1]; i += LANES)
+      if (arcs[i].ilabel < arcs[i - 1].ilabel) flags[0] = 1;
+}
+
+int wf__sparse_look_at_b(u64 num_states, u64 num_arcs, const u64 *off, const wf_arc *arcs,
+                         const float *final_cost, int32_t *labels, u64 *tail, uint8_t *kind,
+                         u32 *flags, void *stream) {
+  int code = LAUNCH(look_at_b_kernel, num_arcs + num_states, stream, num_states, num_arcs, off,
+                    arcs, final_cost, labels, tail, kind, flags);
+  return code == 0
+             ? LAUNCH(unsorted_kernel, num_states * LANES, stream, num_states, off, arcs, flags)
+             : code;
 }
 
 /* --- the table --------------------------------------------------------------------------- */

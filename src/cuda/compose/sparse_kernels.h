@@ -67,6 +67,13 @@ typedef struct wf__sparse_table {
 /* All return a cudaError_t; `stream` is a cudaStream_t. With scratch NULL a call sets
  * *scratch_bytes and does nothing else. */
 
+/* Of B, one fst in device memory: the input labels [num_arcs], where each state's arcs with labels
+ * begin (b_tail), its kind (b_kind). flags [2], which must be 0, tell whether some state's arcs are
+ * not sorted by input label, and whether there are epsilons. */
+int wf__sparse_look_at_b(uint64_t num_states, uint64_t num_arcs, const uint64_t *off,
+                         const wf_arc *arcs, const float *final_cost, int32_t *labels,
+                         uint64_t *tail, uint8_t *kind, uint32_t *flags, void *stream);
+
 /* Sorts 64-bit keys. */
 int wf__sparse_sort(const uint64_t *in, uint64_t *out, uint64_t count, int key_bits, void *scratch,
                     size_t *scratch_bytes, void *stream);

@@ -78,13 +78,7 @@ void wf__sparse_search_end(wf__sparse_search *self) {
 
 wf_status wf__sparse_search_add_up(const wf__sparse_search *self, wf__gpu_blocks *room,
                                    uint64_t *values, uint64_t count, wf_error *err) {
-  wf__gpu_context *c = self->context;
-  size_t bytes = 0;
-  char *scratch;
-  WF__CUDA_TRY(wf__ops_scan64(values, values, count, NULL, &bytes, c->stream), "prefix sums");
-  TAKE(c, room, scratch, bytes, "prefix sums");
-  WF__CUDA_TRY(wf__ops_scan64(values, values, count, scratch, &bytes, c->stream), "prefix sums");
-  return WF_OK;
+  return wf__gpu_scan64(self->context, room, values, count, err);
 }
 
 wf_status wf__sparse_search_items(const wf__sparse_search *self, wf__gpu_blocks *room,

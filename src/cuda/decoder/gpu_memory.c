@@ -217,6 +217,8 @@ wf_status wf__gpu_reserve(wf__gpu_worker *worker, wf_error *err) {
     WF__CUDA_TRY(cudaHostAlloc((void **)&worker->pinned, pinned_bytes, cudaHostAllocPortable),
                  "page-locked host memory");
     worker->pinned_bytes = pinned_bytes;
+    /* The chunks' streams do not wait for what CUDA does with new memory. */
+    WF__CUDA_TRY(cudaDeviceSynchronize(), "the planned memory");
   }
   int last = 0, first = 0;
   WF__CUDA_TRY(cudaDeviceGetStreamPriorityRange(&last, &first), "a stream");

@@ -175,13 +175,17 @@ static wf_status send_sections(wf__gpu_worker *worker, wf__gpu_model *model, wf_
   return WF_OK;
 }
 
+static uint64_t all_model_bytes(const wf__gpu_scorers *scorers) {
+  uint64_t bytes = 0;
+  for (uint64_t i = 0; i < scorers->models.size; i++) bytes += scorers->models.data[i].bytes;
+  return bytes;
+}
+
 /* Before memory is taken: a model can be larger than all of it. */
 static wf_status check_limit(const wf__gpu_worker *worker, const wf__gpu_model *model,
                              wf_error *err) {
-  const uint64_t limit = (uint64_t)worker->options.gpu_memory;
-  uint64_t others = worker->graph_bytes;
-  for (uint64_t i = 0; i < worker->scorers.models.size; i++)
-    others += worker->scorers.models.data[i].bytes;
+  const uint64_t limit = (uint64_t)worker->options.gpu_memory,
+                 others = worker->graph_bytes + all_model_bytes(&worker->scorers);
   if (limit == 0 || (others < limit && model->bytes <= limit - others)) return WF_OK;
   return wf__fail(err, WF_ERR_MEMORY,
                   "device cuda:%d: the language model takes %llu bytes beside the graph and other "
@@ -498,9 +502,7 @@ wf_status wf__gpu_take_scorers(wf__gpu_worker *worker, const wf__batch *batch, w
   if (scorers->flats.size > 0) WF__TRY(send_all(worker, scorers, bytes, err));
   mark_lists(worker);
   if (worker->limits.deferred) WF__TRY(wf__batch_rnn_take_chains(worker, batch, err));
-  worker->limits.scorer_bytes = scorers->bytes;
-  for (uint64_t i = 0; i < scorers->models.size; i++)
-    worker->limits.scorer_bytes += scorers->models.data[i].bytes;
+  worker->limits.scorer_bytes = scorers->bytes + all_model_bytes(scorers);
   for (uint64_t i = 0; i < scorers->lists.size; i++)
     worker->limits.scorer_bytes += scorers->lists.data[i].bytes;
   return WF_OK;

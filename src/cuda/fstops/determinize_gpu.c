@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cuda/fstops/determinize_kernels.h"
-#include "cuda/fstops/ops_batch.h"
+#include "cuda/fstops/epsilons_gpu.h"
 
 /* Initial capacity for subsets, elements and arcs: WF__DET_TIMES times the input's size +
  * WF__DET_ROOM. For strings of more than one label: WF__DET_ROOM. Tests use smaller values. */
@@ -90,6 +90,7 @@ static wf_status reserve(struct determinization *self, wf_error *err) {
   TAKE(c, self->scratch, s->slots, s->num_slots, "subsets");
   TAKE(c, self->scratch, s->final_key, room->subsets, "subsets");
   TAKE(c, self->scratch, s->final_element, room->subsets, "subsets");
+  if (s->ways.count != NULL) TAKE(c, self->scratch, s->final_string, room->subsets, "subsets");
   TAKE(c, self->scratch, s->arc_off, room->subsets + 1, "arcs");
   TAKE(c, self->scratch, s->arcs, room->arcs, "arcs");
   TAKE(c, self->scratch, s->arc_owner, room->arcs, "arcs");
@@ -141,11 +142,7 @@ static wf_status begin(struct determinization *self, const wf__gpu_batch *from, 
 static wf_status add_up(struct determinization *self, wf__gpu_blocks *room, uint64_t *values,
                         uint64_t count, uint64_t *out_sum, wf_error *err) {
   wf__gpu_context *c = self->c;
-  size_t bytes = 0;
-  char *scratch;
-  WF__CUDA_TRY(wf__ops_scan64(values, values, count, NULL, &bytes, c->stream), "prefix sums");
-  TAKE(c, room, scratch, bytes, "prefix sums");
-  WF__CUDA_TRY(wf__ops_scan64(values, values, count, scratch, &bytes, c->stream), "prefix sums");
+  WF__TRY(wf__gpu_scan64(c, room, values, count, err));
   WF__TRY(wf__ops_to_host(c, out_sum, values + count - 1, sizeof *out_sum, err));
   WF__TRY(wf__ops_to_host(c, &self->trouble, self->s.trouble, sizeof self->trouble, err));
   return wf__ops_finish(c, "subsets", err);
@@ -159,6 +156,11 @@ static wf_status check_trouble(struct determinization *self, bool *out_full, wf_
     self->needed = (struct rooms){.cells = self->s.num_cells + 1};
     return WF_OK;
   }
+  if (self->trouble & (WF__DET_TIE | WF__DET_LOST_EPSILON))
+    return wf__fail(err, WF_ERR_UNSUPPORTED,
+                    self->trouble & WF__DET_TIE
+                        ? "two outputs of the same cost along epsilons: only the CPU chooses"
+                        : "an epsilon of infinite cost: only the CPU determinizes that");
   if (self->trouble & WF__DET_LONG_STRING)
     return wf__fail(
         err, WF_ERR_UNSUPPORTED,
@@ -341,16 +343,6 @@ static void sum_up(const struct bases *bases, int which, uint64_t num_fsts) {
   for (uint64_t i = 0; i < num_fsts; i++) base[i + 1] = base[i] + bases->count[i];
 }
 
-static wf_status scan32(struct determinization *self, const uint32_t *in, uint32_t *out,
-                        uint64_t count, wf_error *err) {
-  size_t bytes = 0;
-  char *scratch;
-  WF__CUDA_TRY(wf__ops_scan(in, out, count, NULL, &bytes, self->c->stream), "prefix sums");
-  TAKE(self->c, self->scratch, scratch, bytes, "prefix sums");
-  WF__CUDA_TRY(wf__ops_scan(in, out, count, scratch, &bytes, self->c->stream), "prefix sums");
-  return WF_OK;
-}
-
 /* Orders the subsets by fst. Within an fst they are already in the order of discovery, since levels
  * are. */
 static wf_status order_subsets(struct determinization *self, wf__gpu_det_result *r,
@@ -449,7 +441,7 @@ static wf_status make_chains(struct determinization *self, wf__gpu_det_result *r
   WF__CUDA_TRY(cudaMemsetAsync(r->tag, 0xff, r->num_slots * sizeof *r->tag, c->stream),
                "output strings");
   WF__CUDA_TRY(wf__determinize_chains(&self->s, r, c->stream), "output strings");
-  WF__TRY(scan32(self, r->used, r->used_rank, r->num_slots + 1, err));
+  WF__TRY(wf__gpu_scan(self->c, self->scratch, r->used, r->used_rank, r->num_slots + 1, err));
   WF__TRY(wf__ops_to_host(c, &num_nodes, r->used_rank + r->num_slots, sizeof num_nodes, err));
   WF__TRY(wf__ops_finish(c, "output strings", err));
   r->num_nodes = num_nodes;
@@ -500,7 +492,8 @@ static wf_status write_result(struct determinization *self, const struct bases *
 
 /* --- entry point ------------------------------------------------------------------------- */
 
-static wf_status look_at_labels(struct determinization *self, wf_error *err) {
+/* Measures the labels, and counts the ways along epsilons if these are followed. */
+static wf_status look_at_labels(struct determinization *self, wf__gpu_blocks *ways, wf_error *err) {
   wf__gpu_blocks room = {.count = 0};
   uint32_t *on_device, found[2];
   TAKE(self->c, &room, on_device, 2, "labels");
@@ -514,11 +507,9 @@ static wf_status look_at_labels(struct determinization *self, wf_error *err) {
   wf__ops_release(self->c, &room);
   WF__TRY(status);
   self->label_bits = bits_for(found[0]);
-  if (self->o->rmepsilon && found[1] != 0)
-    return wf__fail(err, WF_ERR_UNSUPPORTED,
-                    "arcs with epsilon input, which rmepsilon follows: only the CPU does that. "
-                    "Where they put out nothing, remove them first");
-  return WF_OK;
+  return self->o->rmepsilon && found[1] != 0
+             ? wf__gpu_ways_find(self->c, ways, &self->s.f, &self->s.ways, err)
+             : WF_OK;
 }
 
 struct request {
@@ -539,6 +530,7 @@ static wf_status make_determinized(wf__gpu_batch *batch, const void *user, wf__g
                                        .inverse_delta = delta > 0 ? 1 / delta : 0,
                                        .allow_nonfunctional = o->allow_nonfunctional,
                                        .max_states = (uint64_t)o->max_states}};
+  wf__gpu_blocks ways = {.count = 0};
   wf__gpu_arrays a;
   (void)how;
   if (f->num_states == 0) {
@@ -546,13 +538,15 @@ static wf_status make_determinized(wf__gpu_batch *batch, const void *user, wf__g
     return wf__gpu_batch_copy_states(request->from, &a, err);
   }
   self.state_bits = bits_for(f->num_states - 1);
-  WF__TRY(look_at_labels(&self, err));
-  WF__TRY(find_all(&self, request->from, err));
+  wf_status status = look_at_labels(&self, &ways, err);
+  if (status == WF_OK) status = find_all(&self, request->from, err);
+  wf__ops_release(self.c, &ways);
+  WF__TRY(status);
   struct bases bases = {wf__calloc(f->num_fsts + 1, sizeof *bases.count),
                         wf__calloc(3 * (f->num_fsts + 1), sizeof *bases.base)};
-  wf_status status = bases.count != NULL && bases.base != NULL
-                         ? write_result(&self, &bases, batch, err)
-                         : wf__fail_memory(err, f->num_fsts * 28, "a batch");
+  status = bases.count != NULL && bases.base != NULL
+               ? write_result(&self, &bases, batch, err)
+               : wf__fail_memory(err, f->num_fsts * 28, "a batch");
   free(bases.count);
   free(bases.base);
   return status;

@@ -79,8 +79,12 @@ __global__ static void count_kernel(const wf__gpu_subsets s, const wf__gpu_det_l
     if (e < level.num_elements) {
       u32 state = s.state[at];
       double cost;
-      count = s.f.off[state + 1] - s.f.off[state];
-      if (ends(s, at, &cost)) atomicMin((ull *)&s.final_key[s.owner[at]], (ull)ordered(cost));
+      if (s.ways.count != nullptr)
+        count = s.ways.count[state];
+      else
+        count = s.f.off[state + 1] - s.f.off[state];
+      if (s.ways.count == nullptr && ends(s, at, &cost))
+        atomicMin((ull *)&s.final_key[s.owner[at]], (ull)ordered(cost));
       if (s.cost[at] == INFINITY) {
         atomicOr(s.trouble, (u32)WF__DET_DROPPED);
         count = 0;
@@ -109,30 +113,91 @@ __device__ static void check_final_string(const wf__gpu_subsets &s, u64 at) {
   if (wf__cost_to_float(cost) == INFINITY) atomicOr(s.trouble, (u32)WF__DET_DROPPED);
 }
 
-__global__ static void items_kernel(const wf__gpu_subsets s, const wf__gpu_det_level level) {
-  FOR_ALL(e, level.num_elements) find_final_element(s, level.first_element + e);
-  FOR_ALL(item, level.num_items) {
-    u64 low = 0, high = level.num_elements; /* finds the last element whose items begin at or before
-                                               this one */
-    while (high - low > 1) {
-      u64 middle = (low + high) / 2;
-      if (level.item_off[middle] <= item)
-        low = middle;
-      else
-        high = middle;
+/* What an item stands for. */
+struct way {
+  wf_arc arc;
+  double cost; /* without the arc's */
+  u32 string;
+  bool is_end; /* the path ends; `arc` has only the final cost */
+};
+
+/* Follows epsilons from an element to its k-th way, and adds their costs in the order of the CPU.
+ */
+__device__ static way find_way(const wf__gpu_subsets &s, u64 element, u64 k) {
+  u32 state = s.state[element];
+  double cost = (double)s.cost[element];
+  way found = {{0, 0, 0, 0}, 0, s.string[element], false};
+  for (;;) {
+    u64 labelled = s.ways.labelled[state], first = s.f.off[state] + labelled;
+    bool is_final = s.f.final_cost[state] != INFINITY;
+    found.cost = (double)wf__cost_to_float(cost);
+    if (k < labelled) {
+      found.arc = s.ways.arcs[first - labelled + k];
+      return found;
     }
-    u64 at = level.first_element + low;
-    wf_arc arc = s.f.arcs[s.f.off[s.state[at]] + (item - level.item_off[low])];
-    bool never = arc.weight == INFINITY;
-    if (never) atomicOr(s.trouble, (u32)WF__DET_DROPPED);
-    level.keys[item] =
-        never ? (u64)1 << (level.key_bits - 1)
-              : ((u64)(s.owner[at] - level.first_subset) << level.label_bits | (u32)arc.ilabel)
-                        << level.state_bits |
-                    arc.nextstate;
+    k -= labelled;
+    if (is_final && k-- == 0) {
+      found.is_end = true;
+      found.arc.weight = s.f.final_cost[state];
+      return found;
+    }
+    k += s.ways.before[first];
+    u64 arc = first + owner_of(s.ways.before + first, s.f.off[state + 1] - first, k);
+    const wf_arc epsilon = s.ways.arcs[arc];
+    if (epsilon.weight == INFINITY) atomicOr(s.trouble, (u32)WF__DET_LOST_EPSILON);
+    cost += (double)epsilon.weight;
+    found.string = string_append(s, found.string, epsilon.olabel);
+    state = epsilon.nextstate;
+    k -= s.ways.before[arc];
+  }
+}
+
+__device__ static way way_of(const wf__gpu_subsets &s, u64 element, u64 k) {
+  if (s.ways.count != nullptr) return find_way(s, element, k);
+  return {s.f.arcs[s.f.off[s.state[element]] + k], (double)s.cost[element], s.string[element],
+          false};
+}
+
+/* Keys of items that make no arc have the highest bit set: those of infinite cost have no other;
+ * ends of ways have their subset and END. */
+enum { END = 1 };
+__device__ static u64 never_key(const wf__gpu_det_level &level) {
+  return (u64)1 << (level.key_bits - 1);
+}
+/* Whether the key is that of an item that makes no arc. */
+__device__ static bool is_never(const wf__gpu_det_level &level, u64 key) {
+  return key >> (level.key_bits - 1) & 1;
+}
+__device__ static bool is_end(const wf__gpu_det_level &level, u64 key) {
+  return is_never(level, key) && (key & END) != 0;
+}
+/* The subset of an item. */
+__device__ static u64 subset_of(const wf__gpu_det_level &level, u64 key) {
+  return level.first_subset + ((key & ~never_key(level)) >> (level.label_bits + level.state_bits));
+}
+
+__global__ static void items_kernel(const wf__gpu_subsets s, const wf__gpu_det_level level) {
+  if (s.ways.count == nullptr) {
+    FOR_ALL(e, level.num_elements) find_final_element(s, level.first_element + e);
+  }
+  FOR_ALL(item, level.num_items) {
+    u64 place = owner_of(level.item_off, level.num_elements, item),
+        at = level.first_element + place, owner = s.owner[at] - level.first_subset;
+    way w = way_of(s, at, item - level.item_off[place]);
+    double cost = w.cost + (double)w.arc.weight;
+    bool never = w.arc.weight == INFINITY || w.cost == INFINITY;
+    u64 key = never_key(level);
+    if (never)
+      atomicOr(s.trouble, (u32)WF__DET_DROPPED);
+    else if (w.is_end)
+      key |= owner << (level.label_bits + level.state_bits) | END;
+    else
+      key = (owner << level.label_bits | (u32)w.arc.ilabel) << level.state_bits | w.arc.nextstate;
+    if (w.is_end && !never) atomicMin((ull *)&s.final_key[s.owner[at]], (ull)ordered(cost));
+    level.keys[item] = key;
     level.index[item] = (u32)item;
-    level.item_cost[item] = (double)s.cost[at] + (double)arc.weight;
-    level.item_string[item] = never ? 0 : string_append(s, s.string[at], arc.olabel);
+    level.item_cost[item] = cost;
+    level.item_string[item] = never ? 0 : string_append(s, w.string, w.arc.olabel);
   }
 }
 
@@ -140,15 +205,21 @@ int wf__determinize_items(const wf__gpu_subsets *s, const wf__gpu_det_level *lev
   return LAUNCH(items_kernel, level->num_items + level->num_elements, stream, *s, *level);
 }
 
-/* Whether the key is that of an item with infinite cost, which is dropped. */
-__device__ static bool is_never(const wf__gpu_det_level &level, u64 key) {
-  return key >> (level.key_bits - 1) & 1;
+/* Among the ends of a subset's ways with the least cost, the first determines the final output. */
+__device__ static void find_final_item(const wf__gpu_subsets &s, const wf__gpu_det_level &level,
+                                       u64 i) {
+  u64 key = level.sorted[i], subset = subset_of(level, key);
+  if (is_end(level, key) && ordered(level.item_cost[level.by_key[i]]) == s.final_key[subset])
+    atomicMin((ull *)&s.final_element[subset], (ull)level.by_key[i]);
 }
 
 __global__ static void flags_kernel(const wf__gpu_subsets s, const wf__gpu_det_level level) {
-  FOR_ALL(e, level.num_elements) check_final_string(s, level.first_element + e);
+  if (s.ways.count == nullptr) {
+    FOR_ALL(e, level.num_elements) check_final_string(s, level.first_element + e);
+  }
   FOR_ALL(i, level.num_items + 1) {
     u64 flags = 0;
+    if (s.ways.count != nullptr && i < level.num_items) find_final_item(s, level, i);
     if (i < level.num_items && !is_never(level, level.sorted[i])) {
       u64 key = level.sorted[i], before = i != 0 ? level.sorted[i - 1] : ~key;
       flags = (u64)(key != before) << 32 | (key >> level.state_bits != before >> level.state_bits);
@@ -172,19 +243,37 @@ __global__ static void arcs_begin_kernel(const wf__gpu_det_level level) {
   if (this_thread() == 0) level.arc_part[level.num_arcs] = level.num_parts;
 }
 
+/* Two ways to the same state, or two ends, have different outputs. */
+__device__ static void differ(const wf__gpu_subsets &s, bool same_cost) {
+  if (!s.allow_nonfunctional)
+    atomicOr(s.trouble, (u32)WF__DET_TWO_OUTPUTS);
+  else if (s.ways.count != nullptr && same_cost)
+    atomicOr(s.trouble, (u32)WF__DET_TIE);
+}
+
+__device__ static void take_end(const wf__gpu_subsets &s, const wf__gpu_det_level &level, u64 i) {
+  u64 subset = subset_of(level, level.sorted[i]);
+  u32 item = level.by_key[i], first = (u32)s.final_element[subset];
+  if (item == first) s.final_string[subset] = level.item_string[item];
+  if (level.item_string[item] != level.item_string[first])
+    differ(s, level.item_cost[item] == level.item_cost[first]);
+  if (wf__cost_to_float(level.item_cost[item]) == INFINITY)
+    atomicOr(s.trouble, (u32)WF__DET_DROPPED);
+}
+
 /* Merges items with equal keys into one part. The thread of the first item does this, in the same
  * order as the CPU. The first part of an arc also sets the arc's first part. */
 __global__ static void merge_kernel(const wf__gpu_subsets s, const wf__gpu_det_level level) {
   FOR_ALL(i, level.num_items) {
     u64 key = level.sorted[i];
+    if (is_end(level, key)) take_end(s, level, i);
     if (is_never(level, key) || (i != 0 && level.sorted[i - 1] == key)) continue;
     u32 part = (u32)(level.ranks[i] >> 32), arc = (u32)level.ranks[i + 1] - 1,
         item = level.by_key[i], string = level.item_string[item];
     double cost = level.item_cost[item];
     for (u64 k = i + 1; k < level.num_items && level.sorted[k] == key; k++) {
       item = level.by_key[k];
-      if (level.item_string[item] != string && !s.allow_nonfunctional)
-        atomicOr(s.trouble, (u32)WF__DET_TWO_OUTPUTS);
+      if (level.item_string[item] != string) differ(s, level.item_cost[item] == cost);
       if (!(level.item_cost[item] < cost)) continue;
       cost = level.item_cost[item];
       string = level.item_string[item];

@@ -5,10 +5,10 @@
  * A level is a range of subsets in the order of their discovery. Its items are the arcs of their
  * states, sorted by (subset, input label, next state):
  *
- *   item   an arc of a state of a subset. Items with equal keys are merged into one part
- *   part   an element of a candidate subset. The parts with equal (subset, label) form one arc
- *   arc    an arc of the result. It leads to a subset that is known, or new if no earlier arc leads
- * to an equal one
+ *   item   an arc of a state of a subset; if epsilons are followed, a way of it
+ * (epsilon_kernels.h). Items with equal keys are merged into one part part   an element of a
+ * candidate subset. The parts with equal (subset, label) form one arc arc    an arc of the result.
+ * It leads to a subset that is known, or new if no earlier arc leads to an equal one
  *
  * Residual outputs are strings as in fstops/string_pool.h: 0 is the empty string; WF__DET_ONE |
  * label is a string of one label; otherwise 1 + the index of a cell of a hash table, which has the
@@ -17,7 +17,7 @@
 #ifndef WF_CUDA_FSTOPS_DETERMINIZE_KERNELS_H
 #define WF_CUDA_FSTOPS_DETERMINIZE_KERNELS_H
 
-#include "cuda/fstops/ops_kernels.h"
+#include "cuda/fstops/epsilon_kernels.h"
 #include "fstops/determinize_limit.h"
 
 #ifdef __cplusplus
@@ -31,18 +31,22 @@ enum { WF__DET_MOST_LABELS = 255 };
 
 /* Bits that kernels set in `trouble`: an output is delayed by too many labels; an input has two
  * outputs; there are more states than allowed; the table of strings is full; arcs or final costs of
- * infinite cost were dropped. */
+ * infinite cost were dropped; ways along epsilons with different outputs have the same cost, and
+ * the CPU's order would decide between them; an epsilon has infinite cost. */
 enum {
   WF__DET_LONG_STRING = 1,
   WF__DET_TWO_OUTPUTS = 2,
   WF__DET_MANY_STATES = 4,
   WF__DET_FULL_STRINGS = 8,
-  WF__DET_DROPPED = 16
+  WF__DET_DROPPED = 16,
+  WF__DET_TIE = 32,
+  WF__DET_LOST_EPSILON = 64
 };
 
 /* Pointers are to device memory. Subsets are numbered by discovery; arcs are ordered by subset. */
 typedef struct wf__gpu_subsets {
   wf__gpu_fsts f;
+  wf__gpu_ways ways; /* ways.count NULL: epsilons are labels like others */
   double inverse_delta;
   int allow_nonfunctional;
   uint64_t max_states; /* limit for one fst; 0: the default of wf__determinize_limit */
@@ -56,7 +60,9 @@ typedef struct wf__gpu_subsets {
                       free */
   uint64_t num_slots;
   uint64_t *final_key;     /* [room_subsets] least final cost, as an ordered integer */
-  uint64_t *final_element; /* [room_subsets] the first element with this cost */
+  uint64_t *final_element; /* [room_subsets] the first element with this cost; if epsilons are
+                              followed, the first item of its level */
+  uint32_t *final_string;  /* [room_subsets] only if epsilons are followed: the output left there */
   uint64_t *arc_off;       /* [room_subsets + 1] */
   wf_arc *arcs;            /* [room_arcs]; olabel: a string */
   uint32_t *arc_owner;     /* [room_arcs] */

@@ -9,10 +9,15 @@
 
 /* --- subsets in the order of the result -------------------------------------------------- */
 
+/* The output that a subset still has to write at the end. */
+__device__ static u32 final_string_of(const wf__gpu_subsets &s, u64 q) {
+  if (s.final_element[q] == FREE) return 0;
+  return s.ways.count != nullptr ? s.final_string[q] : s.string[s.final_element[q]];
+}
+
 __global__ static void owed_kernel(const wf__gpu_subsets s, const wf__gpu_det_result r) {
   FOR_ALL(q, r.num_subsets) {
-    u32 fst = (u32)fst_of(s.f, s.state[s.off[q]]),
-        owed = s.final_element[q] != FREE && s.string[s.final_element[q]] != 0;
+    u32 fst = (u32)fst_of(s.f, s.state[s.off[q]]), owed = final_string_of(s, q) != 0;
     r.fst[q] = fst;
     r.order[q] = (u32)q;
     r.owed[q] = owed;
@@ -73,7 +78,7 @@ __global__ static void place_kernel(const wf__gpu_subsets s, const wf__gpu_det_r
     }
     wf_arc arc;
     arc.ilabel = r.subsequential_label;
-    arc.olabel = (int32_t)s.string[s.final_element[q]];
+    arc.olabel = (int32_t)final_string_of(s, q);
     arc.weight = wf__cost_to_float(cost_of(s.final_key[q]));
     arc.nextstate = (u32)(r.base[fst + 1] + r.sink_base[fst]);
     r.arcs[r.arc_off[r.rank[q]] + (low - first)] = arc;

@@ -91,6 +91,26 @@ wf_status wf__ops_finish(wf__gpu_context *context, const char *what, wf_error *e
   return WF_OK;
 }
 
+wf_status wf__gpu_scan(wf__gpu_context *context, wf__gpu_blocks *blocks, const uint32_t *in,
+                       uint32_t *out, uint64_t count, wf_error *err) {
+  size_t bytes = 0;
+  char *room;
+  WF__CUDA_TRY(wf__ops_scan(in, out, count, NULL, &bytes, context->stream), "prefix sums");
+  TAKE(context, blocks, room, bytes, "prefix sums");
+  WF__CUDA_TRY(wf__ops_scan(in, out, count, room, &bytes, context->stream), "prefix sums");
+  return WF_OK;
+}
+
+wf_status wf__gpu_scan64(wf__gpu_context *context, wf__gpu_blocks *blocks, uint64_t *values,
+                         uint64_t count, wf_error *err) {
+  size_t bytes = 0;
+  char *room;
+  WF__CUDA_TRY(wf__ops_scan64(values, values, count, NULL, &bytes, context->stream), "prefix sums");
+  TAKE(context, blocks, room, bytes, "prefix sums");
+  WF__CUDA_TRY(wf__ops_scan64(values, values, count, room, &bytes, context->stream), "prefix sums");
+  return WF_OK;
+}
+
 /* --- batches ----------------------------------------------------------------------------- */
 
 void wf__gpu_batch_free(wf__gpu_batch *batch) {

@@ -61,6 +61,12 @@ wf_status wf__ops_to_host(wf__gpu_context *context, void *to, const void *from, 
                           wf_error *err);
 wf_status wf__ops_finish(wf__gpu_context *context, const char *what, wf_error *err);
 
+/* Exclusive prefix sums, without waiting; scan64 in place. Temporary memory comes from `blocks`. */
+wf_status wf__gpu_scan(wf__gpu_context *context, wf__gpu_blocks *blocks, const uint32_t *in,
+                       uint32_t *out, uint64_t count, wf_error *err);
+wf_status wf__gpu_scan64(wf__gpu_context *context, wf__gpu_blocks *blocks, uint64_t *values,
+                         uint64_t count, wf_error *err);
+
 /* Makes a batch of as many fsts as `from`. `make` reserves its arrays and fills all of them,
  * including bases and starts. */
 typedef wf_status wf__gpu_make_fn(wf__gpu_batch *batch, const void *from, wf__gpu_blocks *scratch,

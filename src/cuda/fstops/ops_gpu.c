@@ -251,16 +251,6 @@ wf_status wf__gpu_incoming_find(wf__gpu_context *c, wf__gpu_blocks *scratch, con
   return WF_OK;
 }
 
-static wf_status scan(wf__gpu_context *c, wf__gpu_blocks *scratch, const uint32_t *in,
-                      uint32_t *out, uint64_t count, wf_error *err) {
-  size_t bytes = 0;
-  char *room;
-  WF__CUDA_TRY(wf__ops_scan(in, out, count, NULL, &bytes, c->stream), "prefix sums");
-  TAKE(c, scratch, room, bytes, "prefix sums");
-  WF__CUDA_TRY(wf__ops_scan(in, out, count, room, &bytes, c->stream), "prefix sums");
-  return WF_OK;
-}
-
 static wf_status zeroed(wf__gpu_context *c, wf__gpu_blocks *scratch, uint64_t count, uint32_t **out,
                         wf_error *err) {
   TAKE(c, scratch, *out, count, "marks");
@@ -302,8 +292,8 @@ static wf_status make_connect(wf__gpu_batch *batch, const void *user, wf__gpu_bl
   }
   WF__CUDA_TRY(wf__ops_keep(f, &in, marks[0], marks[1], some, keep, keep_arcs, c->stream),
                "trimming");
-  WF__TRY(scan(c, scratch, keep, number, n + 1, err));
-  WF__TRY(scan(c, scratch, keep_arcs, place, m + 1, err));
+  WF__TRY(wf__gpu_scan(c, scratch, keep, number, n + 1, err));
+  WF__TRY(wf__gpu_scan(c, scratch, keep_arcs, place, m + 1, err));
   WF__TRY(wf__ops_to_host(c, &sizes[0], number + n, 4, err));
   WF__TRY(wf__ops_to_host(c, &sizes[1], place + m, 4, err));
   WF__TRY(wf__ops_finish(c, "trimming", err));
@@ -363,7 +353,7 @@ static wf_status make_reverse(wf__gpu_batch *batch, const void *user, wf__gpu_bl
   TAKE(c, scratch, rank, f->num_states + 1, "final states");
   TAKE(c, scratch, shift, count + 1, "a batch");
   WF__CUDA_TRY(wf__ops_finals(f, is_final, c->stream), "final states");
-  WF__TRY(scan(c, scratch, is_final, rank, f->num_states + 1, err));
+  WF__TRY(wf__gpu_scan(c, scratch, is_final, rank, f->num_states + 1, err));
   WF__TRY(wf__ops_to_host(c, &num_finals, rank + f->num_states, 4, err));
   uint64_t *host_shift = wf__calloc(count + 1, sizeof *host_shift);
   if (host_shift == NULL) return wf__fail_memory(err, count * sizeof *host_shift, "a batch");

@@ -59,6 +59,30 @@ wf_status wf__gpu_batch_gradients(const wf__gpu_batch *batch, size_t i, wf_gradi
                                   double **out, uint64_t *out_count, wf_error *err) {
   return no_device("cuda", err);
 }
+wf_status wf__gpu_batch_compose(const wf_fst *a, const wf__gpu_batch *b,
+                                const wf_compose_options *o, wf__gpu_batch **out, wf_error *err) {
+  return no_device("cuda", err);
+}
+wf_status wf__gpu_batch_by_discovery(const wf__gpu_batch *batch, wf__gpu_batch **out,
+                                     wf_error *err) {
+  return no_device("cuda", err);
+}
+wf_status wf__gpu_batch_epsilons_last(const wf__gpu_batch *batch, wf__gpu_batch **out,
+                                      wf_error *err) {
+  return no_device("cuda", err);
+}
+wf_status wf__gpu_batch_expand(const wf__gpu_batch *lg, const wf__window_rule *rule,
+                               wf__gpu_batch **out, wf_error *err) {
+  return no_device("cuda", err);
+}
+wf_status wf__gpu_batch_clear_labels(const wf__gpu_batch *batch, int32_t first, wf__gpu_batch **out,
+                                     wf_error *err) {
+  return no_device("cuda", err);
+}
+wf_status wf__gpu_batch_add_loops(const wf__gpu_batch *batch, const wf__loop_table *table,
+                                  wf__gpu_batch **out, wf_error *err) {
+  return no_device("cuda", err);
+}
 wf_status wf__gpu_batch_get(const wf__gpu_batch *batch, size_t i, wf__csr *csr, int64_t *out_start,
                             wf_error *err) {
   return no_device("cuda", err);

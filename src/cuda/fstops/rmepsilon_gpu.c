@@ -22,26 +22,6 @@ struct removal {
   uint64_t pool_size, pool_cap;
 };
 
-static wf_status scan32(struct removal *self, const uint32_t *in, uint32_t *out, uint64_t count,
-                        wf_error *err) {
-  size_t bytes = 0;
-  char *room;
-  WF__CUDA_TRY(wf__ops_scan(in, out, count, NULL, &bytes, self->c->stream), "prefix sums");
-  TAKE(self->c, self->scratch, room, bytes, "prefix sums");
-  WF__CUDA_TRY(wf__ops_scan(in, out, count, room, &bytes, self->c->stream), "prefix sums");
-  return WF_OK;
-}
-
-static wf_status scan64(struct removal *self, wf__gpu_blocks *blocks, uint64_t *values,
-                        uint64_t count, wf_error *err) {
-  size_t bytes = 0;
-  char *room;
-  WF__CUDA_TRY(wf__ops_scan64(values, values, count, NULL, &bytes, self->c->stream), "prefix sums");
-  TAKE(self->c, blocks, room, bytes, "prefix sums");
-  WF__CUDA_TRY(wf__ops_scan64(values, values, count, room, &bytes, self->c->stream), "prefix sums");
-  return WF_OK;
-}
-
 /* --- the graph of epsilons, its levels --------------------------------------------------- */
 
 /* Marks the states that are reachable from the starts: all of them if all fsts are trimmed. */
@@ -76,7 +56,7 @@ static wf_status find_epsilons(struct removal *self, bool trimmed, wf_error *err
   WF__CUDA_TRY(cudaMemsetAsync(r->kept, 0, n * sizeof *r->kept, c->stream), "marks");
   WF__TRY(find_reached(self, trimmed, err));
   WF__CUDA_TRY(wf__rmepsilon_marks(r, c->stream), "marks");
-  WF__TRY(scan32(self, r->is_epsilon, r->rank, m + 1, err));
+  WF__TRY(wf__gpu_scan(self->c, self->scratch, r->is_epsilon, r->rank, m + 1, err));
   WF__TRY(wf__ops_to_host(c, &num_epsilons, r->rank + m, sizeof num_epsilons, err));
   WF__TRY(wf__ops_finish(c, "epsilon arcs", err));
   TAKE(c, self->scratch, off, n + 1, "epsilon arcs");
@@ -116,7 +96,7 @@ static wf_status find_levels(struct removal *self, wf_error *err) {
   TAKE(c, self->scratch, r->results, n, "results of states");
   TAKE(c, self->scratch, level_arc, count, "levels");
   WF__CUDA_TRY(wf__rmepsilon_begin(r, self->level_state[1], c->stream), "levels");
-  WF__TRY(scan32(self, r->degree, r->first_arc, n + 1, err));
+  WF__TRY(wf__gpu_scan(self->c, self->scratch, r->degree, r->first_arc, n + 1, err));
   WF__CUDA_TRY(wf__rmepsilon_arcs(r, c->stream), "levels");
   WF__CUDA_TRY(
       wf__rmepsilon_level_arcs(r, self->levels.level_off, (uint32_t)count, level_arc, c->stream),
@@ -198,7 +178,7 @@ static wf_status do_level(struct removal *self, uint32_t k, wf__gpu_blocks *room
                                  .num_arcs = self->level_arc[k + 1] - self->level_arc[k]};
   TAKE(c, room, level.item_off, (uint64_t)level.num_arcs + 1, "arcs");
   WF__CUDA_TRY(wf__rmepsilon_count(&self->r, &level, self->log_semiring, c->stream), "arcs");
-  WF__TRY(scan64(self, room, level.item_off, (uint64_t)level.num_arcs + 1, err));
+  WF__TRY(wf__gpu_scan64(self->c, room, level.item_off, (uint64_t)level.num_arcs + 1, err));
   WF__TRY(wf__ops_to_host(c, &level.num_items, level.item_off + level.num_arcs,
                           sizeof level.num_items, err));
   WF__TRY(wf__ops_finish(c, "arcs", err));
@@ -222,12 +202,12 @@ static wf_status write_result(struct removal *self, const uint32_t *drop, wf__gp
   TAKE(c, self->scratch, off, n + 1, "states");
   TAKE(c, self->scratch, final_cost, n, "states");
   WF__CUDA_TRY(wf__rmepsilon_written(&self->r, drop, written, c->stream), "states");
-  WF__TRY(scan32(self, written, number, n + 1, err));
+  WF__TRY(wf__gpu_scan(self->c, self->scratch, written, number, n + 1, err));
   WF__CUDA_TRY(wf__rmepsilon_sizes(&self->r, written, number, off, final_cost, from, c->stream),
                "states");
   WF__TRY(wf__ops_to_host(c, &num_states, number + n, sizeof num_states, err));
   WF__TRY(wf__ops_finish(c, "states", err));
-  WF__TRY(scan64(self, self->scratch, off, (uint64_t)num_states + 1, err));
+  WF__TRY(wf__gpu_scan64(self->c, self->scratch, off, (uint64_t)num_states + 1, err));
   WF__TRY(wf__ops_to_host(c, &num_arcs, off + num_states, sizeof num_arcs, err));
   WF__TRY(wf__ops_finish(c, "arcs", err));
   WF__TRY(wf__gpu_batch_reserve(batch, num_states, num_arcs, &a, err));

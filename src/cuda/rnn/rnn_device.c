@@ -28,10 +28,12 @@ enum {
   TRANSFER_BYTES = MOST_ROWS * 256
 };
 #define ROW_BYTES_TOGETHER ((uint64_t)64 << 20)
+#define MOST_INPUT_BYTES ((uint64_t)128 << 20)
 
 struct wf__rnn_weights {
   int number; /* of the GPU */
   wf__device_buffer dense, cells, path_off, path;
+  wf__device_buffer inputs; /* as in wf__rnn_rows */
 };
 
 struct wf__rnn_device {
@@ -78,9 +80,35 @@ static wf_status send(wf__device_buffer *to, const void *from, uint64_t bytes, w
   return wf__device_send(to->data, from, bytes, NULL, what, err);
 }
 
+static uint32_t gates_stride(const wf_rnnlm *lm) {
+  const uint32_t gates = lm->kind == WF__RNN_TORCH_LSTM ? 4 : lm->kind == WF__RNN_TORCH_GRU ? 3 : 1;
+  return gates * (uint32_t)wf__padded(lm->hidden);
+}
+
+/* Of PyTorch's first layer, the products of the input are the same for each word. Keeps them, if
+ * there is room. */
+static wf_status make_inputs(const wf_rnnlm *lm, wf__rnn_weights *w, wf_error *err) {
+  const wf__rnn_matrix *m = &lm->layers[0].matrix[WF__TORCH_IH];
+  const uint32_t stride = gates_stride(lm);
+  const uint64_t bytes = lm->embedding.rows * stride * sizeof(float);
+  const float *dense = w->dense.data;
+  if ((lm->kind != WF__RNN_TORCH_LSTM && lm->kind != WF__RNN_TORCH_GRU) || bytes > MOST_INPUT_BYTES)
+    return WF_OK;
+  WF__TRY(wf__device_reserve(&w->inputs, bytes, "the recurrent language model", err));
+  WF__CUDA_TRY(cudaMemsetAsync(w->inputs.data, 0, bytes, NULL), "the recurrent language model");
+  WF__CUDA_TRY(
+      wf__rnn_product(dense + (m->data - lm->dense), (uint32_t)m->rows, (uint32_t)m->stride,
+                      dense + (lm->embedding.data - lm->dense), (uint32_t)lm->embedding.stride,
+                      (uint32_t)lm->embedding.rows, w->inputs.data, stride, NULL),
+      "the recurrent language model");
+  WF__CUDA_TRY(cudaStreamSynchronize(NULL), "the recurrent language model");
+  return WF_OK;
+}
+
 static wf_status send_all(const wf_rnnlm *lm, wf__rnn_weights *w, wf_error *err) {
   WF__CUDA_TRY(cudaSetDevice(w->number), "choosing the GPU");
   WF__TRY(send(&w->dense, lm->dense, lm->dense_size * sizeof *lm->dense, err));
+  WF__TRY(make_inputs(lm, w, err));
   WF__TRY(send(&w->cells, lm->cells, lm->num_cells * sizeof(float), err));
   if (lm->path_off == NULL) return WF_OK;
   WF__TRY(send(&w->path_off, lm->path_off, (lm->num_words + 1) * sizeof *lm->path_off, err));
@@ -110,6 +138,7 @@ void wf__rnn_weights_free(wf__rnn_weights *w) {
   const int caller = wf__callers_device();
   cudaSetDevice(w->number);
   cudaFree(w->dense.data);
+  cudaFree(w->inputs.data);
   cudaFree(w->cells.data);
   cudaFree(w->path_off.data);
   cudaFree(w->path.data);
@@ -126,9 +155,7 @@ static wf_status make_rows(wf__rnn_device *d, wf_error *err) {
   const wf_rnnlm *lm = d->lm;
   const uint32_t hidden = (uint32_t)wf__padded(lm->hidden), embed = (uint32_t)wf__padded(lm->embed),
                  widest = embed > hidden ? embed : hidden;
-  const uint32_t gates = hidden * (lm->kind == WF__RNN_TORCH_LSTM  ? 4
-                                   : lm->kind == WF__RNN_TORCH_GRU ? 3
-                                                                   : 1);
+  const uint32_t gates = gates_stride(lm);
   const uint64_t row_floats = (uint64_t)widest + 2 * hidden + 2 * (uint64_t)gates;
   uint64_t rows = ROW_BYTES_TOGETHER / (row_floats * sizeof(float));
   rows = rows > MOST_ROWS ? MOST_ROWS : rows < LEAST_ROWS ? LEAST_ROWS : rows;
@@ -309,8 +336,10 @@ static int scrn_layer(wf__rnn_device *d, const wf__rnn_rows *rows, const wf__rnn
 }
 
 static int torch_layer(wf__rnn_device *d, const wf__rnn_rows *rows, const wf__rnn_layer *layer) {
-  int code = product(d, rows, &layer->matrix[WF__TORCH_IH], rows->input, rows->input_stride,
-                     rows->gates, rows->gates_stride);
+  int code = cudaSuccess;
+  if (rows->inputs == NULL)
+    code = product(d, rows, &layer->matrix[WF__TORCH_IH], rows->input, rows->input_stride,
+                   rows->gates, rows->gates_stride);
   if (code == cudaSuccess)
     code = product(d, rows, &layer->matrix[WF__TORCH_HH], rows->previous, rows->stride,
                    rows->gates2, rows->gates_stride);
@@ -331,6 +360,7 @@ static wf_status advance(wf__rnn_device *d, const wf__rnn_move *moves, uint32_t 
     rows.layer = l * rows.layer_floats;
     rows.input_stride = l == 0 ? (uint32_t)lm->embedding.stride : rows.stride;
     rows.embedding = l == 0 ? weights(d, lm->embedding.data) : NULL;
+    rows.inputs = l == 0 ? lm->on_device->inputs.data : NULL;
     int code = wf__rnn_gather(&rows, d->stream);
     if (code == cudaSuccess) {
       if (lm->kind == WF__RNN_GRU)

@@ -10,71 +10,135 @@
 
 /* --- matrix product ---------------------------------------------------------------------- */
 
-/* A block computes TILE rows of W by TILE vectors; each thread computes 4 by 4 of them. DEPTH
- * columns at a time are in shared memory, transposed, while the next ones are fetched. */
-enum { TILE = 64, DEPTH = 16, PER_THREAD = 4 };
+/* Columns at a time, in floats and in groups of four; floats between rows in shared memory. */
+enum { DEPTH = 16, QUADS = DEPTH / 4, PITCH = DEPTH + 4 };
+#ifndef WF__LARGE_PRODUCT /* blocks from which large ones are better; a test makes it small */
+#define WF__LARGE_PRODUCT 200
+#endif
 
-struct product_tiles {
-  float w[DEPTH][TILE + 4], x[DEPTH][TILE + 4];
+/* A block computes ROWS rows of W by VECTORS vectors, each thread MY_ROWS by MY_VECTORS of them.
+ * DEPTH columns at a time are in shared memory, while the next AHEAD times DEPTH are on their way
+ * into registers. Small blocks are for products that large ones would not fill the GPU with: there
+ * the latency of memory decides. BLOCKS of them fit a multiprocessor. All shapes give the same
+ * bits. */
+template <u32 ROWS, u32 VECTORS, u32 MY_ROWS, u32 MY_VECTORS, u32 AHEAD, u32 BLOCKS>
+struct product_shape {
+  static constexpr u32 rows = ROWS, vectors = VECTORS, my_rows = MY_ROWS, my_vectors = MY_VECTORS,
+                       ahead = AHEAD, blocks = BLOCKS, across = ROWS / MY_ROWS,
+                       threads = across * (VECTORS / MY_VECTORS),
+                       row_quads = ROWS * QUADS / threads, vector_quads = VECTORS * QUADS / threads;
+  /* Rows are PITCH floats apart, so that eight of them are in different banks. */
+  struct tiles {
+    float w[2][ROWS * PITCH], x[2][VECTORS * PITCH];
+  };
 };
+typedef product_shape<32, 32, 4, 4, 3, 8> small_product;
+typedef product_shape<128, 64, 8, 8, 1, 3> large_product;
 
-/* Four floats of row `row`, zeros beyond the matrix. */
-__device__ static float4 load_quad(const float *rows, u32 num_rows, u32 stride, u32 row, u32 column,
-                                   u32 depth) {
-  if (row >= num_rows || column >= depth) return make_float4(0, 0, 0, 0);
-  return __ldg((const float4 *)(rows + (u64)row * stride + column));
-}
+/* The quads of a tile that a thread moves. */
+template <u32 COUNT, u32 NUM_THREADS>
+struct quads {
+  const float *from[COUNT]; /* NULL: beyond the matrix */
 
-__device__ static void put_quad(float (*tile)[TILE + 4], u32 row, u32 column, float4 quad) {
-  tile[column][row] = quad.x;
-  tile[column + 1][row] = quad.y;
-  tile[column + 2][row] = quad.z;
-  tile[column + 3][row] = quad.w;
-}
-
-__global__ static void __launch_bounds__(THREADS)
-    product_kernel(const float *w, u32 num_rows, u32 w_stride, const float *x, u32 x_stride,
-                   u32 count, float *y, u32 y_stride) {
-  WF__SHARED(product_tiles, tiles);
-  const u32 first_row = blockIdx.x * TILE, first_vector = blockIdx.y * TILE;
-  const u32 load_row = threadIdx.x / 4, load_column = threadIdx.x % 4 * 4;
-  const u32 my_row = threadIdx.x % 16 * PER_THREAD, my_vector = threadIdx.x / 16 * PER_THREAD;
-  float sum[PER_THREAD][PER_THREAD] = {};
-  float4 next_w = load_quad(w, num_rows, w_stride, first_row + load_row, load_column, w_stride);
-  float4 next_x = load_quad(x, count, x_stride, first_vector + load_row, load_column, w_stride);
-  for (u32 k = 0; k < w_stride; k += DEPTH) {
-    __syncthreads();
-    put_quad(tiles.w, load_row, load_column, next_w);
-    put_quad(tiles.x, load_row, load_column, next_x);
-    __syncthreads();
-    next_w =
-        load_quad(w, num_rows, w_stride, first_row + load_row, k + DEPTH + load_column, w_stride);
-    next_x =
-        load_quad(x, count, x_stride, first_vector + load_row, k + DEPTH + load_column, w_stride);
+  __device__ quads(const float *rows, u32 num_rows, u32 stride, u32 first) {
 #pragma unroll
-    for (u32 d = 0; d < DEPTH; d++) {
-      const float4 a = *(const float4 *)&tiles.w[d][my_row],
-                   b = *(const float4 *)&tiles.x[d][my_vector];
-      const float of_w[PER_THREAD] = {a.x, a.y, a.z, a.w}, of_x[PER_THREAD] = {b.x, b.y, b.z, b.w};
-#pragma unroll
-      for (int v = 0; v < PER_THREAD; v++)
-#pragma unroll
-        for (int r = 0; r < PER_THREAD; r++) sum[v][r] = fmaf(of_w[r], of_x[v], sum[v][r]);
+    for (u32 i = 0; i < COUNT; i++) {
+      const u32 k = threadIdx.x + i * NUM_THREADS, row = first + k / QUADS;
+      from[i] = row < num_rows ? rows + (u64)row * stride + k % QUADS * 4 : nullptr;
     }
   }
-  for (int v = 0; v < PER_THREAD; v++) {
-    const u32 vector = first_vector + my_vector + v;
-    for (int r = 0; r < PER_THREAD; r++)
-      if (vector < count && first_row + my_row + r < num_rows)
-        y[(u64)vector * y_stride + first_row + my_row + r] = sum[v][r];
+  /* From column `column` on; zeros from `depth` on. */
+  __device__ void load(u32 column, u32 depth, float4 *to) const {
+#pragma unroll
+    for (u32 i = 0; i < COUNT; i++) {
+      const bool there = from[i] != nullptr && column + threadIdx.x % QUADS * 4 < depth;
+      to[i] = there ? __ldg((const float4 *)(from[i] + column)) : make_float4(0, 0, 0, 0);
+    }
   }
+  __device__ static void put(const float4 *values, float *tile) {
+#pragma unroll
+    for (u32 i = 0; i < COUNT; i++) {
+      const u32 k = threadIdx.x + i * NUM_THREADS;
+      *(float4 *)(tile + k / QUADS * PITCH + k % QUADS * 4) = values[i];
+    }
+  }
+};
+
+template <class S>
+__global__ static void __launch_bounds__(S::threads, S::blocks)
+    product_kernel(const float *w, u32 num_rows, u32 w_stride, const float *x, u32 x_stride,
+                   u32 count, float *y, u32 y_stride) {
+  WF__SHARED(typename S::tiles, tiles);
+  const u32 first_row = blockIdx.x * S::rows, first_vector = blockIdx.y * S::vectors;
+  const u32 my_row = threadIdx.x % S::across, my_vector = threadIdx.x / S::across;
+  const u32 vectors_apart = S::vectors / S::my_vectors;
+  const quads<S::row_quads, S::threads> of_rows(w, num_rows, w_stride, first_row);
+  const quads<S::vector_quads, S::threads> of_vectors(x, count, x_stride, first_vector);
+  float sum[S::my_vectors][S::my_rows] = {};
+  float4 next_w[S::ahead][S::row_quads], next_x[S::ahead][S::vector_quads];
+#pragma unroll
+  for (u32 a = 0; a < S::ahead; a++) {
+    of_rows.load(a * DEPTH, w_stride, next_w[a]);
+    of_vectors.load(a * DEPTH, w_stride, next_x[a]);
+  }
+  u32 buffer = 0;
+  for (u32 first = 0; first < w_stride; first += S::ahead * DEPTH)
+#pragma unroll
+    for (u32 a = 0; a < S::ahead; a++) {
+      const u32 k = first + a * DEPTH;
+      if (k >= w_stride) break;
+      of_rows.put(next_w[a], tiles.w[buffer]);
+      of_vectors.put(next_x[a], tiles.x[buffer]);
+      of_rows.load(k + S::ahead * DEPTH, w_stride, next_w[a]);
+      of_vectors.load(k + S::ahead * DEPTH, w_stride, next_x[a]);
+      __syncthreads(); /* and all have done with the other buffer */
+#pragma unroll
+      for (u32 d = 0; d < DEPTH; d += 4) {
+        float4 of_w[S::my_rows], of_x[S::my_vectors];
+#pragma unroll
+        for (u32 r = 0; r < S::my_rows; r++)
+          of_w[r] = *(const float4 *)&tiles.w[buffer][(my_row + r * S::across) * PITCH + d];
+#pragma unroll
+        for (u32 v = 0; v < S::my_vectors; v++)
+          of_x[v] = *(const float4 *)&tiles.x[buffer][(my_vector + v * vectors_apart) * PITCH + d];
+#pragma unroll
+        for (u32 v = 0; v < S::my_vectors; v++)
+#pragma unroll
+          for (u32 r = 0; r < S::my_rows; r++) {
+            sum[v][r] = fmaf(of_w[r].x, of_x[v].x, sum[v][r]);
+            sum[v][r] = fmaf(of_w[r].y, of_x[v].y, sum[v][r]);
+            sum[v][r] = fmaf(of_w[r].z, of_x[v].z, sum[v][r]);
+            sum[v][r] = fmaf(of_w[r].w, of_x[v].w, sum[v][r]);
+          }
+      }
+      buffer ^= 1;
+    }
+  for (u32 v = 0; v < S::my_vectors; v++) {
+    const u32 vector = first_vector + my_vector + v * vectors_apart;
+    for (u32 r = 0; r < S::my_rows; r++) {
+      const u32 row = first_row + my_row + r * S::across;
+      if (vector < count && row < num_rows) y[(u64)vector * y_stride + row] = sum[v][r];
+    }
+  }
+}
+
+template <class S>
+static int launch_product(const float *w, u32 num_rows, u32 w_stride, const float *x, u32 x_stride,
+                          u32 count, float *y, u32 y_stride, void *stream) {
+  const dim3 grid((num_rows + S::rows - 1) / S::rows, (count + S::vectors - 1) / S::vectors);
+  return (int)WF__LAUNCH(product_kernel<S>, grid, S::threads, 0, stream, w, num_rows, w_stride, x,
+                         x_stride, count, y, y_stride);
 }
 
 int wf__rnn_product(const float *w, u32 num_rows, u32 w_stride, const float *x, u32 x_stride,
                     u32 count, float *y, u32 y_stride, void *stream) {
-  const dim3 grid((num_rows + TILE - 1) / TILE, (count + TILE - 1) / TILE);
-  return (int)WF__LAUNCH(product_kernel, grid, THREADS, 0, stream, w, num_rows, w_stride, x,
-                         x_stride, count, y, y_stride);
+  const u64 large_blocks = (u64)((num_rows + large_product::rows - 1) / large_product::rows) *
+                           ((count + large_product::vectors - 1) / large_product::vectors);
+  return large_blocks >= WF__LARGE_PRODUCT
+             ? launch_product<large_product>(w, num_rows, w_stride, x, x_stride, count, y, y_stride,
+                                             stream)
+             : launch_product<small_product>(w, num_rows, w_stride, x, x_stride, count, y, y_stride,
+                                             stream);
 }
 
 /* --- layers ------------------------------------------------------------------------------ */
@@ -85,7 +149,7 @@ __global__ static void gather_kernel(const wf__rnn_rows r) {
     const u64 b = i / width, k = i % width;
     const wf__rnn_move move = r.moves[b];
     const float *to = r.states + move.to * r.state_floats + r.layer;
-    if (k < r.input_stride)
+    if (k < r.input_stride && r.inputs == nullptr)
       r.input[b * r.input_stride + k] = r.embedding != nullptr
                                             ? r.embedding[(u64)move.word * r.input_stride + k]
                                             : to[(int64_t)k - (int64_t)r.layer_floats];
@@ -156,11 +220,16 @@ int wf__rnn_gru_update(const wf__rnn_rows *r, const float *in, const float *bias
 }
 
 /* Gates reset, update, new. */
+__device__ static const float *input_gates(const wf__rnn_rows &r, u64 b) {
+  return r.inputs != nullptr ? r.inputs + (u64)r.moves[b].word * r.gates_stride
+                             : r.gates + b * r.gates_stride;
+}
+
 __global__ static void torch_gru_kernel(const wf__rnn_rows r, const float *bias_ih,
                                         const float *bias_hh) {
   FOR_ALL(i, (u64)r.count * r.stride) {
     const u64 b = i / r.stride, k = i % r.stride, n = r.stride;
-    const float *x = r.gates + b * r.gates_stride + k, *h = r.gates2 + b * r.gates_stride + k;
+    const float *x = input_gates(r, b) + k, *h = r.gates2 + b * r.gates_stride + k;
     const float reset = sigmoid((x[0] + bias_ih[k]) + (h[0] + bias_hh[k]));
     const float update = sigmoid((x[n] + bias_ih[n + k]) + (h[n] + bias_hh[n + k]));
     const float fresh =
@@ -179,7 +248,7 @@ __global__ static void torch_lstm_kernel(const wf__rnn_rows r, const float *bias
                                          const float *bias_hh) {
   FOR_ALL(i, (u64)r.count * r.stride) {
     const u64 b = i / r.stride, k = i % r.stride, n = r.stride;
-    const float *x = r.gates + b * r.gates_stride + k, *h = r.gates2 + b * r.gates_stride + k;
+    const float *x = input_gates(r, b) + k, *h = r.gates2 + b * r.gates_stride + k;
     float gate[4];
     for (int g = 0; g < 4; g++)
       gate[g] = (x[g * n] + bias_ih[g * n + k]) + (h[g * n] + bias_hh[g * n + k]);

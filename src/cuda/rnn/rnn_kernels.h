@@ -24,6 +24,8 @@ typedef struct wf__rnn_rows {
   uint64_t state_floats, layer,
       layer_floats;       /* `layer`: where the layer's part of a state begins */
   const float *embedding; /* of the first layer; NULL: input is the layer before */
+  const float *inputs;    /* [words][gates_stride] of PyTorch's first layer: the input's products of
+                             all words; NULL: they are in `gates` */
   float *input, *previous, *scaled, *gates,
       *gates2; /* [count][input_stride, stride, stride, gates_stride, gates_stride] */
 } wf__rnn_rows;

@@ -29,32 +29,38 @@ int wf__transducer_load(const wf__encoder_frame *frames, u32 count, u32 columns,
 
 /* --- the predictor ----------------------------------------------------------------------- */
 
-__global__ static void embed_kernel(const int32_t *tokens, u32 count, u32 context,
-                                    const float *embedding, u32 columns, u32 embedding_stride,
-                                    float *x, u32 stride) {
-  FOR_ALL(i, (u64)count * stride) {
-    const u64 b = i / stride;
-    const u32 k = (u32)(i % stride), place = k / columns;
-    x[i] = place < context
-               ? embedding[(u64)tokens[b * context + place] * embedding_stride + k % columns]
-               : 0;
-  }
-}
-int wf__transducer_embed(const int32_t *tokens, u32 count, u32 context, const float *embedding,
-                         u32 columns, u32 embedding_stride, float *x, u32 stride, void *stream) {
-  return LAUNCH(embed_kernel, (u64)count * stride, stream, tokens, count, context, embedding,
-                columns, embedding_stride, x, stride);
-}
-
-__global__ static void relu_kernel(float *y, u32 count, u32 num, u32 stride, const float *bias) {
+__global__ static void embed_kernel(u32 first, u32 count, u32 place, const float *embedding,
+                                    u32 columns, u32 embedding_stride, float *x, u32 stride) {
   FOR_ALL(i, (u64)count * stride) {
     const u32 k = (u32)(i % stride);
-    const float value = k < num ? y[i] + bias[k] : 0;
-    y[i] = value > 0 ? value : 0;
+    x[i] =
+        k / columns == place ? embedding[(first + i / stride) * embedding_stride + k % columns] : 0;
   }
 }
-int wf__transducer_relu(float *y, u32 count, u32 num, u32 stride, const float *bias, void *stream) {
-  return LAUNCH(relu_kernel, (u64)count * stride, stream, y, count, num, stride, bias);
+int wf__transducer_embed(u32 first, u32 count, u32 place, const float *embedding, u32 columns,
+                         u32 embedding_stride, float *x, u32 stride, void *stream) {
+  return LAUNCH(embed_kernel, (u64)count * stride, stream, first, count, place, embedding, columns,
+                embedding_stride, x, stride);
+}
+
+__global__ static void predict_kernel(const int32_t *tokens, u32 count, u32 context,
+                                      const float *places, u32 num_tokens, const float *bias,
+                                      u32 num, float *x, u32 stride) {
+  FOR_ALL(i, (u64)count * stride) {
+    const u64 b = i / stride;
+    const u32 k = (u32)(i % stride);
+    float sum = 0;
+    for (u32 place = 0; place < context; place++)
+      sum += places[((u64)place * num_tokens + (u64)tokens[b * context + place]) * stride + k];
+    sum += k < num ? bias[k] : 0;
+    x[i] = k < num && sum > 0 ? sum : 0;
+  }
+}
+int wf__transducer_predict(const int32_t *tokens, u32 count, u32 context, const float *places,
+                           u32 num_tokens, const float *bias, u32 num, float *x, u32 stride,
+                           void *stream) {
+  return LAUNCH(predict_kernel, (u64)count * stride, stream, tokens, count, context, places,
+                num_tokens, bias, num, x, stride);
 }
 
 __global__ static void store_kernel(const float *y, u32 count, u32 num, u32 stride,
@@ -89,47 +95,158 @@ int wf__transducer_hidden(const wf__joiner_row *rows, u32 count, u32 stride, con
                 relu, x);
 }
 
-/* Logits begin .. end - 1 of a row, by one warp. */
-__device__ static wf__bad_logit normalise(float *row, const float *bias, u32 begin, u32 end) {
-  float most = -INFINITY, sum = 0;
+/* --- answers ----------------------------------------------------------------------------- */
+
+enum { AT_ONCE = 8 }; /* loads of a lane that do not wait for each other */
+
+__device__ static float warp_min(float x) {
+#pragma unroll
+  for (int d = LANES / 2; d > 0; d /= 2) x = fminf(x, __shfl_xor_sync(ALL_LANES, x, d));
+  return x;
+}
+__device__ static float warp_max(float x) { return -warp_min(-x); }
+
+/* Calls f(k, row[k]) for k = begin + lane, begin + lane + 32, ... < end; with `all`, for all lanes
+ * as often, with -infinity where there is none. */
+template <bool all, class F>
+__device__ static void for_row(const float *row, u32 begin, u32 end, const F &f) {
+  for (u32 first = begin; first < end; first += AT_ONCE * LANES) {
+    const u32 mine = first + this_lane();
+    float values[AT_ONCE];
+#pragma unroll
+    for (u32 i = 0; i < AT_ONCE; i++)
+      values[i] = mine + i * LANES < end ? row[mine + i * LANES] : -INFINITY;
+#pragma unroll
+    for (u32 i = 0; i < AT_ONCE; i++)
+      if ((all ? first : mine) + i * LANES < end) f(mine + i * LANES, values[i]);
+  }
+}
+
+/* With K = most_tokens: of the largest values that each lane of the warp has seen, the K-th
+ * largest. So at least K values are as large. */
+__device__ static float kth_largest(float most, u32 k) {
+  u32 rank = 0;
+#pragma unroll
+  for (int d = 1; d < LANES; d++) {
+    const float other = __shfl_xor_sync(ALL_LANES, most, d);
+    rank += other > most || (other == most && (this_lane() ^ (u32)d) < this_lane());
+  }
+  const u32 found = __ballot_sync(ALL_LANES, rank == k - 1);
+  return __shfl_sync(ALL_LANES, most, __ffs((int)found) - 1);
+}
+
+/* Logits begin .. end - 1 of a row, by one warp: adds the bias, and finds what makes
+ * log-probabilities of them. */
+__device__ static wf__softmax softmax(const wf__answer_work &w, float *row, u32 begin, u32 end) {
+  float most = -INFINITY, most_of_lane = -INFINITY, sum = 0;
   int first_bad = NONE;
-  for (u32 k = begin + this_lane(); k < end; k += LANES) {
-    const float value = row[k] + bias[k];
+  for_row<false>(row, begin, end, [&](u32 k, float value) {
+    value += w.bias[k];
     row[k] = value;
     most = fmaxf(most, value);
+    if (k != w.blank) most_of_lane = fmaxf(most_of_lane, value);
     if (!(fabsf(value) <= 1e20f || value == -INFINITY) && first_bad == NONE) first_bad = (int)k;
-  }
+  });
+  most = warp_max(most);
 #pragma unroll
   for (int d = LANES / 2; d > 0; d /= 2) {
-    most = fmaxf(most, __shfl_xor_sync(ALL_LANES, most, d));
     const int other = __shfl_xor_sync(ALL_LANES, first_bad, d);
     first_bad = other < first_bad ? other : first_bad;
   }
-  if (first_bad != NONE) {
-    __syncwarp();
-    return {first_bad, row[first_bad]};
-  }
-  if (most == -INFINITY) return {(int32_t)begin, most};
-  for (u32 k = begin + this_lane(); k < end; k += LANES) sum += expf(row[k] - most);
+  __syncwarp();
+  if (first_bad != NONE) return {{first_bad, row[first_bad]}, 0, 0, 0};
+  if (most == -INFINITY) return {{(int32_t)begin, most}, 0, 0, 0};
+  for_row<false>(row, begin, end, [&](u32, float value) { sum += expf(value - most); });
 #pragma unroll
   for (int d = LANES / 2; d > 0; d /= 2) sum += __shfl_xor_sync(ALL_LANES, sum, d);
-  const float log_sum = logf(sum);
-  for (u32 k = begin + this_lane(); k < end; k += LANES) row[k] = (row[k] - most) - log_sum;
-  return {-1, 0};
+  const u32 k = w.cut.most_tokens;
+  return {{-1, 0}, most, logf(sum), k > 0 && k <= LANES ? kth_largest(most_of_lane, k) : -INFINITY};
 }
 
-__global__ static void normalise_kernel(float *logits, u32 count, u32 num_tokens, u32 num_durations,
-                                        const float *bias, wf__bad_logit *bad) {
-  const u32 size = num_tokens + num_durations;
-  for (u64 i = this_thread() / LANES; i < count; i += num_threads() / LANES) {
-    wf__bad_logit found = normalise(logits + i * size, bias, 0, num_tokens);
-    if (found.column < 0 && num_durations > 0)
-      found = normalise(logits + i * size, bias, num_tokens, size);
-    if (this_lane() == 0) bad[i] = found;
+__device__ static float log_prob(const wf__softmax &s, float logit) {
+  return (logit - s.most) - s.log_sum;
+}
+
+__device__ static float acoustic_cost(const wf__score_cut &cut, float loglike) {
+  return loglike == -INFINITY ? INFINITY : -(cut.acoustic_scale * loglike);
+}
+
+/* The largest log-probability of row i's durations from `first` on; 0 if they do not count. */
+__device__ static float longest(const wf__answer_work &w, u32 i, u32 first) {
+  const float *logits = w.logits + (u64)i * (w.num_tokens + w.num_durations) + w.num_tokens;
+  if (w.num_durations == 0 || w.cut.greedy != 0) return 0;
+  float most = -INFINITY;
+  for (u32 d = first; d < w.num_durations; d++) most = fmaxf(most, logits[d]);
+  return log_prob(w.rows_done[i].durations, most);
+}
+
+/* What no candidate that counts can cost more than: an upper bound of the step's cutoff. */
+__device__ static float most_cost(const wf__answer_work &w, const wf__joiner_row &row) {
+  float least = INFINITY;
+  for (u32 k = this_lane(); k < row.count; k += LANES) {
+    const u32 i = row.first + k;
+    const float blank = log_prob(w.rows_done[i].tokens,
+                                 w.logits[(u64)i * (w.num_tokens + w.num_durations) + w.blank]);
+    least = fminf(least, w.rows[i].need.blank +
+                             acoustic_cost(w.cut, blank - w.cut.blank_penalty + longest(w, i, 1)));
+  }
+  return w.cut.greedy != 0 ? warp_min(least)
+                           : fminf(row.least_waiting, warp_min(least)) + w.cut.beam;
+}
+
+/* A row's answer, by one warp. */
+__device__ static void answer(const wf__answer_work &w, u32 i) {
+  const wf__joiner_row row = w.rows[i];
+  const wf__row_done done = w.rows_done[i];
+  const float *logits = w.logits + (u64)i * (w.num_tokens + w.num_durations);
+  wf__score_entry *entries = w.answers.entries + (u64)i * WF__ANSWER_ENTRIES;
+  float *tokens = w.answers.tokens + (u64)i * w.num_tokens,
+        *durations = w.answers.durations + (u64)i * w.num_durations;
+  const wf__bad_logit bad = done.tokens.bad.column >= 0 ? done.tokens.bad : done.durations.bad;
+  u32 count = 0;
+  if (bad.column < 0) {
+    const float most = most_cost(w, row), longest_any = longest(w, i, 0);
+    /* More than what roundings of the search's own sums can differ by. */
+    const float slack = 1e-4f * (1 + fabsf(most) + fabsf(row.need.token)),
+                kth = log_prob(done.tokens, done.tokens.kth) + longest_any,
+                limit = slack + fminf(most, row.need.token + acoustic_cost(w.cut, kth));
+    for_row<true>(logits, 0, w.num_tokens, [&](u32 k, float logit) {
+      const float value = log_prob(done.tokens, logit);
+      const bool keep =
+          k < w.num_tokens &&
+          (k == w.blank || (row.need.token < INFINITY &&
+                            !(row.need.token + acoustic_cost(w.cut, value + longest_any) > limit)));
+      const u32 kept = __ballot_sync(ALL_LANES, keep),
+                at = count + (u32)__popc(kept & ((1u << this_lane()) - 1));
+      if (keep && at < WF__ANSWER_ENTRIES) entries[at] = {(int32_t)k, value};
+      count += (u32)__popc(kept);
+    });
+    if (count > WF__ANSWER_ENTRIES)
+      for_row<false>(logits, 0, w.num_tokens,
+                     [&](u32 k, float logit) { tokens[k] = log_prob(done.tokens, logit); });
+    for (u32 d = this_lane(); d < w.num_durations; d += LANES)
+      durations[d] = log_prob(done.durations, logits[w.num_tokens + d]);
+  }
+  if (this_lane() == 0) w.answers.heads[i] = {bad, count};
+}
+
+/* A block for the rows of a search, a warp for each of them. */
+__global__ static void answer_kernel(const wf__answer_work w) {
+  const u32 warp = threadIdx.x / LANES, size = w.num_tokens + w.num_durations;
+  for (u32 first = blockIdx.x; first < w.count; first += gridDim.x) {
+    if (w.rows[first].first != first) continue;
+    const u32 end = first + w.rows[first].count;
+    for (u32 i = first + warp; i < end; i += THREADS / LANES) {
+      float *row = w.logits + (u64)i * size;
+      wf__row_done done = {softmax(w, row, 0, w.num_tokens), {{-1, 0}, 0, 0, 0}};
+      if (w.num_durations > 0) done.durations = softmax(w, row, w.num_tokens, size);
+      if (this_lane() == 0) w.rows_done[i] = done;
+    }
+    __syncthreads();
+    for (u32 i = first + warp; i < end; i += THREADS / LANES) answer(w, i);
   }
 }
-int wf__transducer_normalise(float *logits, u32 count, u32 num_tokens, u32 num_durations,
-                             const float *bias, wf__bad_logit *bad, void *stream) {
-  return LAUNCH(normalise_kernel, (u64)count * LANES, stream, logits, count, num_tokens,
-                num_durations, bias, bad);
+int wf__transducer_select(const wf__answer_work *work, void *stream) {
+  const u32 blocks = work->count < MAX_BLOCKS ? work->count : MAX_BLOCKS;
+  return (int)WF__LAUNCH(answer_kernel, blocks, THREADS, 0, stream, *work);
 }

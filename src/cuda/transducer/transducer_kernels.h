@@ -25,29 +25,55 @@ typedef struct wf__encoder_frame {
 int wf__transducer_load(const wf__encoder_frame *frames, uint32_t count, uint32_t columns, float *x,
                         uint32_t stride, void *stream);
 
-/* x [count][stride]: the embeddings of `context` tokens, one after the other, then zeros. */
-int wf__transducer_embed(const int32_t *tokens, uint32_t count, uint32_t context,
-                         const float *embedding, uint32_t columns, uint32_t embedding_stride,
-                         float *x, uint32_t stride, void *stream);
-/* y [count][stride] = relu(y + bias), zeros from column `num` on. */
-int wf__transducer_relu(float *y, uint32_t count, uint32_t num, uint32_t stride, const float *bias,
-                        void *stream);
+/* x [count][stride]: the embedding of token first + i, as if it were in place `place` of a context
+ * and nothing in the others: zeros but there. */
+int wf__transducer_embed(uint32_t first, uint32_t count, uint32_t place, const float *embedding,
+                         uint32_t columns, uint32_t embedding_stride, float *x, uint32_t stride,
+                         void *stream);
+/* A stateless predictor: x [count][stride] = relu(bias + the sum, over the places of the context,
+ * of places[place][token]), zeros from column `num` on. `tokens`: [count][context]; places:
+ * [context][num_tokens][stride]. */
+int wf__transducer_predict(const int32_t *tokens, uint32_t count, uint32_t context,
+                           const float *places, uint32_t num_tokens, const float *bias,
+                           uint32_t num, float *x, uint32_t stride, void *stream);
 /* rows[to[i * step]] = y[i] + bias, zeros from column `num` on. */
 int wf__transducer_store(const float *y, uint32_t count, uint32_t num, uint32_t stride,
                          const float *bias, const uint32_t *to, uint32_t step, float *rows,
                          void *stream);
 
 typedef struct wf__joiner_row {
-  uint32_t frame, slot; /* rows of the encoder's part and of the predictor's */
+  uint32_t frame, slot;  /* rows of the encoder's part and of the predictor's */
+  uint32_t first, count; /* all rows of the search */
+  wf__row_need need;
+  float least_waiting;
 } wf__joiner_row;
 /* x[i] = tanh or relu of the sum of the two rows. */
 int wf__transducer_hidden(const wf__joiner_row *rows, uint32_t count, uint32_t stride,
                           const float *encoder, const float *predictor, int relu, float *x,
                           void *stream);
-/* Logits [count][num_tokens + num_durations] without bias --> log-probabilities. */
-int wf__transducer_normalise(float *logits, uint32_t count, uint32_t num_tokens,
-                             uint32_t num_durations, const float *bias, wf__bad_logit *bad,
-                             void *stream);
+/* What makes log-probabilities of logits: (logit - most) - log_sum. */
+typedef struct wf__softmax {
+  wf__bad_logit bad;
+  float most, log_sum;
+  float kth; /* no more than the most_tokens-th largest of the tokens' logits, without the blank */
+} wf__softmax;
+typedef struct wf__row_done {
+  wf__softmax tokens, durations;
+} wf__row_done;
+
+/* Logits without bias --> log-probabilities --> answers, which are in page-locked memory: of each
+ * row those whose candidates can cost at most `beam` more than the best candidate or waiting token
+ * of the search, and the blank's. */
+typedef struct wf__answer_work {
+  const wf__joiner_row *rows; /* [count] */
+  uint32_t count, num_tokens, num_durations, blank;
+  wf__score_cut cut;
+  float *logits; /* [count][num_tokens + num_durations] */
+  const float *bias;
+  wf__row_done *rows_done; /* [count] scratch */
+  wf__answers answers;
+} wf__answer_work;
+int wf__transducer_select(const wf__answer_work *work, void *stream);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,27 @@
+/* transducer_weights.h - the weights of a transducer on a GPU.
+ *
+ *   memory   the network's memory as it is, so every pointer into it has its place here
+ *   places   what follows from the weights alone: of stateless predictors, what each token adds to
+ *            the sum in each place of the context */
+#ifndef WF_CUDA_TRANSDUCER_TRANSDUCER_WEIGHTS_H
+#define WF_CUDA_TRANSDUCER_TRANSDUCER_WEIGHTS_H
+
+#include "cuda/device/cuda_call.h"
+#include "transducer/network.h"
+#include "transducer/transducer_device.h"
+
+struct wf__transducer_weights {
+  wf_transducer *model;
+  int number; /* of the GPU */
+  wf__device_buffer memory;
+  wf__device_buffer places; /* [context][tokens][predictor's stride] */
+  wf_rnnlm *lstm;           /* there; NULL: stateless */
+};
+
+/* The GPU address of `data` among the weights. */
+static inline const float *wf__transducer_weight(const wf__transducer_weights *w,
+                                                 const float *data) {
+  return (const float *)w->memory.data + (data - w->model->network->memory);
+}
+
+#endif
