@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""graph [--sizes=20k,medium,full] [--threads=1,0] [--npath=N] [--finish-only] [--json] [--record]
+"""graph [--sizes=20k,medium,full] [--threads=1,0] [--npath=N] [--finish-only | --ours] [--json] [--record]
 graph --device=cuda: the steps that a GPU supports; see `graph --device=cuda --help` (bench/graph_device.py)
 
 Measures the steps of building a hybrid graph: OpenFst's tools, from file to file, and ours, in one process, on the same transducers
@@ -15,7 +15,7 @@ equivalence of the graphs as acceptors of label pairs; if the two place outputs 
 OpenFst has no tools for the last two steps. Self-loops are added to OpenFst's graph by warpfst, and five utterances of LibriVox (Debian's pocketsphinx-testdata)
 are decoded with both graphs: words must be equal, and costs and random paths are compared. --finish-only measures and records only these two steps, sizes, and the
 decoding, with OpenFst's graphs of the last run.
-`full` takes OpenFst 13 minutes and 6.5 GB.
+`full` takes OpenFst 13 minutes and 6.5 GB. --ours measures and records only ours, and compares nothing.
 """
 import argparse
 import json
@@ -140,24 +140,27 @@ def compare_finished(folder, npath):
     return equal, len(theirs), difference
 
 
-def measure_size(size, threads, npath, finish_only, core):
+def measure_size(size, threads, npath, only, core):
+    """`only`: None, "finish" or "ours"."""
     folder = make_task(size)
-    theirs = {} if finish_only else run_openfst(folder, core)
+    theirs = {} if only else run_openfst(folder, core)
     ours = {count: run_ours(folder, count, None) for count in threads}
-    sizes = {name: count_states(folder / "openfst" / f"{name}.fst") for _, name in LEVELS}
-    verdicts = {} if finish_only else compare_levels(folder, threads[-1], npath)
-    equal, count, difference = compare_finished(folder, npath)
-    verdicts[FINISH[0]] = f"equivalent on {2 * npath} random paths; {equal} of {count} utterances decoded alike, costs within {difference:.4f}"
+    sizes, verdicts, decoding = {}, {}, None
+    if only != "ours":
+        sizes = {name: count_states(folder / "openfst" / f"{name}.fst") for _, name in LEVELS}
+        verdicts = {} if only else compare_levels(folder, threads[-1], npath)
+        equal, count, difference = decoding = compare_finished(folder, npath)
+        verdicts[FINISH[0]] = f"equivalent on {2 * npath} random paths; {equal} of {count} utterances decoded alike, costs within {difference:.4f}"
     rows = []
     for name in ours[threads[0]][0]:
         row = {"size": size, "step": name, "openfst": vars(theirs[name]) if name in theirs else None, "verdict": verdicts.get(name, "")}
         for count in threads:
             mine, row["states"], row["arcs"] = ours[count][0][name]
             row[f"threads {count}"] = vars(mine)
-        if name.startswith("minimize"):
+        if sizes and name.startswith("minimize"):
             row["openfst_states"], row["openfst_arcs"] = sizes[name.split()[1]]
         rows.append(row)
-    return rows, {count: ours[count][1] for count in threads}, (equal, count, difference)
+    return rows, {count: ours[count][1] for count in threads}, decoding
 
 
 def format_rows(rows, walls, threads):
@@ -179,7 +182,7 @@ def format_rows(rows, walls, threads):
     yield total + [f"{peak:.0f}", "from files to a file: " + ", ".join(f"{walls[count]:.1f} s" for count in threads)]
 
 
-def figures(rows, walls, threads, decoding, npath, finish_only):
+def figures(rows, walls, threads, decoding, npath, only):
     """Returns rows for results.csv."""
     for row in rows:
         setup = f"{row['size']} hybrid graph"
@@ -187,7 +190,7 @@ def figures(rows, walls, threads, decoding, npath, finish_only):
             yield row["step"], f"{setup}, warpfst, {unit}", row[unit], unit
             if f"openfst_{unit}" in row:
                 yield row["step"], f"{setup}, OpenFst, {unit}", row[f"openfst_{unit}"], unit
-        if finish_only and row["step"] not in FINISH:
+        if only == "finish" and row["step"] not in FINISH:
             continue
         if row["openfst"]:
             yield row["step"], setup + ", OpenFst, processor time", f"{row['openfst']['cpu_s']:.2f}", "s"
@@ -196,11 +199,12 @@ def figures(rows, walls, threads, decoding, npath, finish_only):
             label = "one thread a core" if count == 0 else f"{count} thread{'s' if count > 1 else ''}"
             for field, figure, unit in (("cpu_s", "processor time", "s"), ("wall_s", "wall time", "s"), ("peak_mib", "peak memory", "MiB")):
                 yield row["step"], f"{setup}, warpfst, {label}, {figure}", f"{row[f'threads {count}'][field]:.{0 if unit == 'MiB' else 2}f}", unit
-    setup = f"{rows[0]['size']}, graphs of OpenFst and warpfst with self-loops, 5 utterances of LibriVox, beam 16"
-    yield "hybrid graph, equal decoding", setup.split(", 5")[0] + ", random paths of equal cost", 2 * npath, "paths"
-    yield "hybrid graph, equal decoding", setup + ", utterances with the same words", decoding[0], f"of {decoding[1]}"
-    yield "hybrid graph, equal decoding", setup + ", largest difference of costs", f"{decoding[2]:.4f}", "nats"
-    for count in threads if not finish_only else []:
+    if decoding:
+        setup = f"{rows[0]['size']}, graphs of OpenFst and warpfst with self-loops, 5 utterances of LibriVox, beam 16"
+        yield "hybrid graph, equal decoding", setup.split(", 5")[0] + ", random paths of equal cost", 2 * npath, "paths"
+        yield "hybrid graph, equal decoding", setup + ", utterances with the same words", decoding[0], f"of {decoding[1]}"
+        yield "hybrid graph, equal decoding", setup + ", largest difference of costs", f"{decoding[2]:.4f}", "nats"
+    for count in threads if only != "finish" else []:
         label = "one thread a core" if count == 0 else f"{count} thread{'s' if count > 1 else ''}"
         yield "hybrid graph, whole pipeline", f"{rows[0]['size']}, warpfst, {label}, from files to a file, wall time", f"{walls[count]:.2f}", "s"
 
@@ -210,7 +214,8 @@ def main():
     parser.add_argument("--sizes", default="20k,medium,full")
     parser.add_argument("--threads", default="1,0")
     parser.add_argument("--npath", type=int, default=100)
-    parser.add_argument("--finish-only", action="store_true")
+    parser.add_argument("--finish-only", dest="only", action="store_const", const="finish")
+    parser.add_argument("--ours", dest="only", action="store_const", const="ours")
     parser.add_argument("--json", action="store_true", help="print JSON lines instead of the table")
     parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
     arguments = parser.parse_args()
@@ -222,16 +227,16 @@ def main():
     print(f"{measure.machine()}; OpenFst on one core; load before {measure.load()}", file=sys.stderr)
     for size in arguments.sizes.split(","):
         print(f"  {size}", file=sys.stderr)
-        rows, walls, decoding = measure_size(size, threads, arguments.npath, arguments.finish_only, core)
+        rows, walls, decoding = measure_size(size, threads, arguments.npath, arguments.only, core)
         cells += format_rows(rows, walls, threads)
-        recorded += figures(rows, walls, threads, decoding, arguments.npath, arguments.finish_only)
+        recorded += figures(rows, walls, threads, decoding, arguments.npath, arguments.only)
         if arguments.json:
             print("\n".join(json.dumps(row) for row in rows), flush=True)
     if not arguments.json:
         print(measure.table(header + ["MiB", "results"], cells))
     print(f"load after {measure.load()}", file=sys.stderr)
     if arguments.record:
-        measure.record(recorded, "./run bench graph")
+        measure.record(recorded, "./run bench graph" + (" --ours" if arguments.only == "ours" else ""))
 
 
 if __name__ == "__main__":

@@ -465,6 +465,86 @@ static void test_self_loops(void **state) {
   wf_hmm_free(hmm);
 }
 
+/* The same by the definition in self_loops.c, state by state, trimmed at the end. */
+static wf_fst *loops_by_definition(const wf_hmm *hmm, const wf_fst *fst) {
+  enum { NONE = 8, MIXED = 9 };
+  wf_error err = {0};
+  wf_fst_view view = wf_fst_get_view(fst);
+  uint64_t n = view.num_states, num_copies = 0;
+  uint8_t *class = malloc(n);
+  uint32_t(*copy)[8] = calloc(n, sizeof *copy), *state_of = malloc(view.num_arcs * 4);
+  int *loop_of = malloc(view.num_arcs * sizeof *loop_of);
+  wf__csr csr = {0};
+  wf_fst *made, *trimmed;
+  memset(class, NONE, n);
+  class[view.start] = 0;
+  for (uint64_t i = 0; i < view.num_arcs; i++) {
+    uint8_t *have = &class[view.arcs[i].nextstate],
+            loop = (uint8_t)hmm->labels.data[view.arcs[i].ilabel].loop;
+    *have = *have == NONE || *have == loop ? loop : MIXED;
+  }
+  for (uint64_t i = 0; i < view.num_arcs; i++) {
+    uint32_t next = view.arcs[i].nextstate;
+    int loop = hmm->labels.data[view.arcs[i].ilabel].loop;
+    if (class[next] != MIXED || loop == 0 || copy[next][loop] != 0) continue;
+    state_of[num_copies] = next;
+    loop_of[num_copies++] = loop;
+    copy[next][loop] = (uint32_t)(n + num_copies - 1);
+  }
+  for (uint64_t k = 0; k < n + num_copies; k++) {
+    uint64_t s = k < n ? k : state_of[k - n], count = view.arc_off[s + 1] - view.arc_off[s];
+    int loop = k >= n ? loop_of[k - n] : class[s] < NONE ? class[s] : 0;
+    float forward = loop != 0 ? hmm->labels.data[loop].forward_cost : 0;
+    bool arcs = k < n || (count == 1 && view.final_cost[s] == INFINITY);
+    assert_ok(wf__csr_add_state(&csr, k < n ? view.final_cost[s] + forward : INFINITY, &err));
+    for (int epsilons = 0; epsilons < 2; epsilons++) {
+      for (uint64_t i = 0; arcs && i < count; i++) {
+        wf_arc arc = view.arcs[view.arc_off[s] + i];
+        int own = hmm->labels.data[arc.ilabel].loop;
+        if ((arc.ilabel == 0) != epsilons) continue;
+        if (class[arc.nextstate] == MIXED && own != 0) arc.nextstate = copy[arc.nextstate][own];
+        arc.weight += forward;
+        assert_ok(wf__csr_push(&csr, arc, &err));
+      }
+      wf_arc stay = {(uint32_t)k, hmm->labels.data[loop].loop_cost, loop, 0},
+             leave = {(uint32_t)s, forward, 0, 0};
+      if (!epsilons && loop != 0) assert_ok(wf__csr_push(&csr, stay, &err));
+      if (epsilons && !arcs) assert_ok(wf__csr_push(&csr, leave, &err));
+    }
+  }
+  assert_ok(wf__fst_from_csr(&csr, view.start, WF_TROPICAL, NULL, NULL, &made, &err));
+  assert_ok(wf_connect(made, &trimmed, &err));
+  wf_fst_free(made);
+  free(class), free(copy), free(state_of), free(loop_of);
+  return trimmed;
+}
+
+/* Large enough for several threads. Some states are on no path. */
+static void test_self_loops_of_large_fsts(void **state) {
+  wf_error err = {0};
+  test_rng rng = {37};
+  wf_hmm *hmm = make_looping_model(&rng);
+  for (int round = 0; round < 4; round++) {
+    test_fst_shape shape = {.num_states = 100000,
+                            .num_arcs = round % 2 == 0 ? 160000 : 400000,
+                            .num_ilabels = NUM_LABELS,
+                            .num_olabels = 2,
+                            .epsilon_share = round < 2 ? 0.05f : 0.3f,
+                            .final_share = 0.1f,
+                            .max_weight = 3};
+    bool equal;
+    wf_fst *fst = test_random_fst(&rng, &shape), *looped, *wanted = loops_by_definition(hmm, fst);
+    assert_ok(wf__hmm_add_loops(hmm, fst, 1, &looped, &err));
+    assert_true(wf_fst_get_view(looped).num_states > 10000);
+    assert_ok(wf_equal(looped, wanted, 0, &equal, &err));
+    assert_true(equal);
+    wf_fst_free(fst);
+    wf_fst_free(looped);
+    wf_fst_free(wanted);
+  }
+  wf_hmm_free(hmm);
+}
+
 /* --- without epsilons -------------------------------------------------------------------- */
 
 static void test_epsilon_folding(void **state) {
@@ -535,9 +615,13 @@ static void test_epsilon_folding(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_context_of_strings), cmocka_unit_test(test_context_of_fsts),
-      cmocka_unit_test(test_missing_windows),    cmocka_unit_test(test_h_against_concatenation),
-      cmocka_unit_test(test_bad_types),          cmocka_unit_test(test_self_loops),
+      cmocka_unit_test(test_context_of_strings),
+      cmocka_unit_test(test_context_of_fsts),
+      cmocka_unit_test(test_missing_windows),
+      cmocka_unit_test(test_h_against_concatenation),
+      cmocka_unit_test(test_bad_types),
+      cmocka_unit_test(test_self_loops),
+      cmocka_unit_test(test_self_loops_of_large_fsts),
       cmocka_unit_test(test_epsilon_folding),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

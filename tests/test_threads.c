@@ -150,29 +150,74 @@ static wf_fst *make_guessing(uint64_t seed, uint32_t num_states, uint32_t num_la
   return fst;
 }
 
-static void test_determinize_is_deterministic(void **unused) {
-  wf_fst *fst = make_guessing(17, 30000, 6, UINT32_MAX), *alone, *together;
-  wf_determinize_options o;
-  wf_determinize_options_init(&o);
-  o.num_threads = 1;
-  assert_ok(wf_determinize(fst, &o, &alone, &err));
+/* Determinizes with one thread and with several, and compares with the input. */
+static wf_fst *determinize_by_threads(const wf_fst *fst, wf_determinize_options *o) {
+  wf_fst *alone, *together;
+  bool equal;
+  o->num_threads = 1;
+  assert_ok(wf_determinize(fst, o, &alone, &err));
   assert_true(wf_fst_properties(alone) & WF_PROP_IDETERMINISTIC);
   assert_true(test_is_trimmed(alone));
-  assert_true(wf_fst_get_view(alone).num_states >= 29000);
   for (int k = 0; k < NUM_COUNTS; k++) {
-    o.num_threads = thread_counts[k];
-    assert_ok(wf_determinize(fst, &o, &together, &err));
+    o->num_threads = thread_counts[k];
+    assert_ok(wf_determinize(fst, o, &together, &err));
     assert_identical(alone, together);
     wf_fst_free(together);
   }
-  bool equal;
   wf_randequivalent_options r;
   wf_randequivalent_options_init(&r);
   r.npath = 50;
   r.max_length = 200;
   assert_ok(wf_randequivalent(fst, alone, &r, &equal, &err));
   if (!equal) fail_msg("%s", err.message);
-  wf_fst_free(alone);
+  return alone;
+}
+
+static void test_determinize_is_deterministic(void **unused) {
+  wf_fst *fst = make_guessing(17, 30000, 6, UINT32_MAX);
+  wf_determinize_options o;
+  wf_determinize_options_init(&o);
+  wf_fst *result = determinize_by_threads(fst, &o);
+  assert_true(wf_fst_get_view(result).num_states >= 29000);
+  wf_fst_free(result);
+  wf_fst_free(fst);
+}
+
+/* An fst of three copies of each state. Epsilons, some on cycles, lead from the first copy to the
+ * others, which read labels of their own. So a subset has three states at most. */
+static wf_fst *make_epsilons(uint64_t seed, uint32_t num_states) {
+  wf_builder *builder;
+  wf_fst *fst;
+  test_rng rng = {seed};
+  assert_ok(wf_builder_create(WF_TROPICAL, &builder, &err));
+  assert_ok(wf_builder_add_states(builder, 3 * num_states, NULL, &err));
+  assert_ok(wf_builder_set_start(builder, 0, &err));
+  for (uint32_t s = 0; s < num_states; s++) {
+    for (uint32_t label = 1; label <= 6; label++) {
+      uint32_t next = label == 1 ? (s + 1) % num_states : test_below(&rng, num_states);
+      wf_arc arc = {3 * next, (float)test_below(&rng, 32) / 8, (int32_t)label, (int32_t)label};
+      assert_ok(wf_builder_add_arc(builder, 3 * s + (label - 1) / 2, arc, &err));
+    }
+    wf_arc there = {3 * s + 1, 0.5f, 0, 7}, on = {3 * s + 2, 0.25f, 0, 8},
+           back = {3 * s + 1, 0.125f, 0, 0};
+    if (s % 3 != 0) assert_ok(wf_builder_add_arc(builder, 3 * s, there, &err));
+    if (s % 3 == 1) assert_ok(wf_builder_add_arc(builder, 3 * s + 1, on, &err));
+    if (s % 5 == 1) assert_ok(wf_builder_add_arc(builder, 3 * s + 1, back, &err));
+    assert_ok(wf_builder_set_final(builder, 3 * s, (float)(s % 16) / 8, &err));
+  }
+  assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
+  wf_builder_free(builder);
+  return fst;
+}
+
+static void test_closures_are_deterministic(void **unused) {
+  wf_fst *fst = make_epsilons(29, 20000);
+  wf_determinize_options o;
+  wf_determinize_options_init(&o);
+  o.rmepsilon = true;
+  wf_fst *result = determinize_by_threads(fst, &o);
+  assert_in_range(wf_fst_get_view(result).num_states, 20000, 100000);
+  wf_fst_free(result);
   wf_fst_free(fst);
 }
 
@@ -242,6 +287,7 @@ int main(void) {
       cmocka_unit_test(test_minimize_is_deterministic),
       cmocka_unit_test(test_shortest_distance),
       cmocka_unit_test(test_determinize_is_deterministic),
+      cmocka_unit_test(test_closures_are_deterministic),
       cmocka_unit_test(test_determinize_fails_with_one_message),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,6 +34,14 @@ static inline uint32_t wf__map64_find(const wf__map64 *map, uint64_t key) {
   }
 }
 
+/* Fetches the slot of a key into the cache, ahead of an insert. */
+static inline void wf__map64_prefetch(const wf__map64 *map, uint64_t key) {
+  if (map->bits == 0) return;
+  uint64_t slot = wf__mix64(key) & (((uint64_t)1 << map->bits) - 1);
+  __builtin_prefetch(&map->keys[slot], 1);
+  __builtin_prefetch(&map->values[slot], 1);
+}
+
 /* Inserts key -> value unless the map has the key. `*out_value` is the stored value; `*out_new`
  * (may be NULL) is true if the key was inserted. */
 static inline wf_status wf__map64_insert(wf__map64 *map, uint64_t key, uint32_t value,

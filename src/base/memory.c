@@ -4,7 +4,18 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { HUGE_MIN_BYTES = 1 << 22, PAGE_BYTES = 1 << 12 };
+enum { HUGE_MIN_BYTES = 1 << 22, HUGE_BYTES = 1 << 21, PAGE_BYTES = 1 << 12 };
+/* malloc gives a block of at least this size a mapping of its own (the most that glibc's threshold
+ * can be), and MALLOC_HEADER bytes of it are malloc's. */
+enum { MAPPED_MIN_BYTES = 1 << 25, MALLOC_HEADER = 32 };
+
+/* The size to request for a block of `bytes`. A mapping of whole huge pages is aligned to them, on
+ * Linux also when realloc moves it. Otherwise moving would break its huge pages into small ones. */
+static size_t whole_huge_pages(size_t bytes) {
+  const size_t mask = HUGE_BYTES - 1;
+  return bytes < MAPPED_MIN_BYTES ? bytes
+                                  : ((bytes + MALLOC_HEADER + mask) & ~mask) - MALLOC_HEADER;
+}
 
 /* Requests huge pages for a large block: fewer page faults on writing and fewer TLB misses on
  * random reads. The range is extended to whole pages, so that a block with its own mapping stays
@@ -22,14 +33,14 @@ static void *prefer_huge_pages(void *memory, size_t bytes) {
 
 void *wf__alloc(uint64_t num, size_t size) {
   if (size != 0 && num > SIZE_MAX / 2 / size) return NULL;
-  size_t bytes = (size_t)num * size;
+  size_t bytes = whole_huge_pages((size_t)num * size);
   return prefer_huge_pages(malloc(bytes != 0 ? bytes : 1), bytes);
 }
 
 void *wf__calloc(uint64_t num, size_t size) {
   if (size != 0 && num > SIZE_MAX / 2 / size) return NULL;
-  return prefer_huge_pages(calloc(num != 0 ? (size_t)num : 1, size != 0 ? size : 1),
-                           (size_t)num * size);
+  size_t bytes = whole_huge_pages((size_t)num * size);
+  return prefer_huge_pages(calloc(bytes != 0 ? bytes : 1, 1), bytes);
 }
 
 char *wf__strndup(const char *text, size_t size) {
@@ -40,6 +51,18 @@ char *wf__strndup(const char *text, size_t size) {
   return copy;
 }
 
+/* realloc of a block of `have` bytes that keeps the first `used`. Blocks on malloc's heap are
+ * copied here, so that the new one has huge pages before it is written. */
+static void *resize(void *data, size_t have, size_t used, size_t bytes) {
+  if (bytes < HUGE_MIN_BYTES || have >= MAPPED_MIN_BYTES)
+    return prefer_huge_pages(realloc(data, bytes), bytes);
+  void *moved = prefer_huge_pages(malloc(bytes), bytes);
+  if (moved == NULL) return NULL;
+  if (used != 0) memcpy(moved, data, used);
+  free(data);
+  return moved;
+}
+
 wf_status wf__vec_grow_bytes(void **data, uint64_t *cap, uint64_t size, uint64_t extra,
                              size_t element, const char *what, wf_error *err) {
   uint64_t limit = SIZE_MAX / 2 / element;
@@ -48,10 +71,15 @@ wf_status wf__vec_grow_bytes(void **data, uint64_t *cap, uint64_t size, uint64_t
   uint64_t want = size + extra, grown = *cap < 16 ? 16 : *cap + *cap / 2;
   if (grown < want) grown = want;
   if (grown > limit) grown = limit;
-  void *moved = realloc(*data, (size_t)grown * element);
-  if (moved == NULL) return wf__fail_memory(err, grown * element, what);
-  *data = prefer_huge_pages(moved, (size_t)grown * element);
-  *cap = grown;
+  size_t bytes = (size_t)grown * element;
+  /* A growing array leaves the heap early: what is freed there can stay with the process. Its
+   * mapping is larger than it needs, but memory that is never written takes no room. */
+  if (bytes >= HUGE_MIN_BYTES && bytes < MAPPED_MIN_BYTES) bytes = MAPPED_MIN_BYTES;
+  bytes = whole_huge_pages(bytes);
+  void *moved = resize(*data, (size_t)*cap * element, (size_t)size * element, bytes);
+  if (moved == NULL) return wf__fail_memory(err, bytes, what);
+  *data = moved;
+  *cap = bytes / element;
   return WF_OK;
 }
 

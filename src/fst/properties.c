@@ -175,7 +175,23 @@ static bool coaccessible(const wf_fst_view *view) {
   return fine && tail == n;
 }
 
+/* Walks along the last arcs from the start. A walk that comes back to a state has found a cycle.
+ * The state to come back to is moved on after 1, 2, 4, ... steps (Brent 1980). Most large graphs
+ * with cycles have one there; false means not known. */
+static bool walk_finds_cycle(const wf_fst_view *view) {
+  if (view->start < 0) return false;
+  uint64_t s = (uint64_t)view->start, anchor = s;
+  for (uint64_t step = 1; step <= 2 * view->num_states && view->arc_off[s] < view->arc_off[s + 1];
+       step++) {
+    s = view->arcs[view->arc_off[s + 1] - 1].nextstate;
+    if (s == anchor) return true;
+    if ((step & (step - 1)) == 0) anchor = s;
+  }
+  return false;
+}
+
 uint32_t wf__cycle_properties(const wf_fst_view *view) {
+  if (walk_finds_cycle(view)) return 0;
   uint64_t n = view->num_states, *num_in = wf__calloc(n, sizeof *num_in);
   uint32_t *queue = wf__alloc(n, sizeof *queue), properties = 0;
   if (num_in != NULL && queue != NULL && acyclic(view, num_in, queue)) properties = WF_PROP_ACYCLIC;

@@ -75,14 +75,31 @@ static wf_status take(void *user, void *to, uint64_t first, uint64_t end, wf_err
   return WF_OK;
 }
 
+/* Fetches what expanding later triples of a chunk will read: first the offsets of b's arcs, then
+ * the arcs. The states of a are usually few. */
+static inline void fetch_states(const struct composer *c, const struct chunk *chunk, uint64_t k) {
+  enum { AHEAD = 16 };
+  if (k + AHEAD >= chunk->input.size) return;
+  const wf__compose_side *b = c->b;
+  uint32_t state = wf__compose_b(chunk->input.data[k + AHEAD]);
+  __builtin_prefetch(&b->arc_begin[state]);
+  __builtin_prefetch(&b->view.final_cost[state]);
+  if (b->index_of != NULL) __builtin_prefetch(&b->index_of[state]);
+  uint64_t arc = b->arc_begin[wf__compose_b(chunk->input.data[k + AHEAD / 2])];
+  __builtin_prefetch(&b->label_of[arc << b->label_shift]);
+  __builtin_prefetch(&b->view.arcs[arc]);
+}
+
 static wf_status expand_chunk(void *user, void *to, uint64_t first, int worker, bool shared,
                               wf_error *err) {
   const struct composer *c = user;
   struct chunk *chunk = to;
   (void)first, (void)worker, (void)shared;
   chunk->made.with_origins = c->out->with_origins;
-  for (uint64_t k = 0; k < chunk->input.size; k++)
+  for (uint64_t k = 0; k < chunk->input.size; k++) {
+    fetch_states(c, chunk, k);
     WF__TRY(wf__compose_expand(c->job, chunk->input.data[k], &chunk->made, err));
+  }
   return WF_OK;
 }
 
@@ -168,7 +185,8 @@ static wf_status compose(struct composer *c, wf_error *err) {
   if (job->canonical) WF__TRY(wf__compose_renumber(job, c->states.pairs.data, c->out, err));
   wf__compose_states_free(&c->states); /* makes room for trimming */
   if (!job->connect) return WF_OK;
-  WF__TRY(wf__csr_connect_with(&c->out->csr, &c->out->start, true, c->out->origins.data, err));
+  WF__TRY(wf__csr_connect_with(&c->out->csr, &c->out->start, true, small ? 1 : job->num_threads,
+                               c->out->origins.data, err));
   if (c->out->with_origins) c->out->origins.size = c->out->csr.arcs.size;
   return WF_OK;
 }

@@ -43,6 +43,17 @@ static wf_status take(void *user, void *to, uint64_t first, uint64_t end, wf_err
   return WF_OK;
 }
 
+/* Fetches what expanding later elements of a chunk will read: first the offsets of their arcs, then
+ * the arcs. */
+static inline void fetch_states(const wf_fst_view *view, const wf__det_chunk *chunk,
+                                const wf__det_element *at) {
+  const wf__det_element *end = chunk->input.data + chunk->input.size;
+  if (end - at <= AHEAD) return;
+  __builtin_prefetch(&view->arc_off[at[AHEAD].state]);
+  __builtin_prefetch(&view->final_cost[at[AHEAD].state]);
+  __builtin_prefetch(&view->arcs[view->arc_off[at[AHEAD / 2].state]]);
+}
+
 static wf_status expand(void *user, void *to, uint64_t first, int w, bool shared, wf_error *err) {
   wf__determinizer *det = user;
   wf__det_chunk *chunk = to;
@@ -52,6 +63,7 @@ static wf_status expand(void *user, void *to, uint64_t first, int w, bool shared
   worker->shared = shared;
   for (uint32_t k = 0; k < chunk->states.size; elements += chunk->input_size.data[k++]) {
     uint64_t num_arcs = chunk->arcs.size;
+    fetch_states(&det->view, chunk, elements);
     if (!shared) det->current_id = (uint32_t)first + k;
     wf_status status =
         wf__det_expand(worker, elements, chunk->input_size.data[k], &chunk->states.data[k], err);
@@ -175,8 +187,7 @@ static wf_status determinize(wf__determinizer *det, bool *trimmed, wf_error *err
   if (det->o.rmepsilon && !(wf__fst_local_properties(det->fst) & WF_PROP_NO_IEPSILONS))
     WF__TRY(wf__det_closure_create(&det->view, &det->closure, err));
   WF__TRY(wf__det_subsets_add_single(&det->subsets, (uint32_t)det->view.start, &start, err));
-  /* The scratch of the epsilon closure serves only one thread. */
-  WF__TRY(wf__pool_for_fst(det->closure != NULL ? 1 : det->o.num_threads, &det->view, &pool, err));
+  WF__TRY(wf__pool_for_fst(det->o.num_threads, &det->view, &pool, err));
   wf_status status = run(det, pool, trimmed, err);
   wf__pool_free(pool);
   WF__TRY(status);

@@ -72,6 +72,7 @@ typedef struct wf__det_conflict {
 } wf__det_conflict;
 
 typedef struct wf__det_closure wf__det_closure;
+typedef struct wf__det_closure_scratch wf__det_closure_scratch;
 
 typedef struct wf__determinizer {
   const wf_fst *fst;
@@ -139,6 +140,7 @@ typedef struct wf__det_worker {
   WF__VEC(wf__det_candidate) spare;
   WF__VEC(uint64_t) runs;
   WF__VEC(uint32_t) labels;
+  wf__det_closure_scratch *scratch; /* NULL until it is needed */
 } wf__det_worker;
 
 /* Expands the subset of the given elements into `*state` and the arcs, targets and elements of the
@@ -163,8 +165,9 @@ wf_status wf__residual_without_prefix(wf__det_worker *worker, uint32_t string, u
 wf_status wf__det_closure_create(const wf_fst_view *view, wf__det_closure **out, wf_error *err);
 void wf__det_closure_free(wf__det_closure *closure);
 /* Adds the states reached by arcs with input epsilon to worker->current, which is no longer sorted
- * by state afterwards. Only one worker may call it at a time. */
+ * by state afterwards. If the worker is `shared`, any failure means: try again alone. */
 wf_status wf__det_closure_apply(wf__det_worker *worker, wf_error *err);
+void wf__det_scratch_free(wf__det_closure_scratch *scratch);
 
 /* --- error messages with an input string as evidence (determinize_witness.c) ------------- */
 wf_status wf__fail_nonfunctional(const wf__determinizer *det, const wf__det_conflict *conflict,

@@ -233,13 +233,32 @@ static wf_status emit_final(wf__det_worker *worker, uint64_t first, float *final
   return WF_OK;
 }
 
-wf_status wf__det_expand(wf__det_worker *worker, const wf__det_element *elements, uint32_t size,
-                         wf__det_expanded *state, wf_error *err) {
-  uint64_t begin = worker->out->arcs.size;
-  worker->current.size = 0;
-  WF__TRY(wf__vec_grow(&worker->current, size, "a subset", err));
-  memcpy(worker->current.data, elements, size * sizeof *elements);
-  worker->current.size = size;
+/* Expands the subset {(state, empty, 0)} of a state whose arcs are sorted and have distinct labels
+ * other than epsilon: its arcs stay as they are. `*done` is false, and nothing has changed, if they
+ * are not. */
+static wf_status copy_arcs(wf__det_worker *worker, uint32_t state, bool *done, wf_error *err) {
+  const wf_fst_view *view = &worker->det->view;
+  const wf_arc *arcs = view->arcs + view->arc_off[state];
+  const uint64_t count = view->arc_off[state + 1] - view->arc_off[state];
+  wf__det_chunk *out = worker->out;
+  int32_t before = 0;
+  *done = false;
+  WF__TRY(wf__vec_grow(&out->arcs, count, "arcs", err));
+  wf_arc *to = out->arcs.data + out->arcs.size;
+  for (uint64_t i = 0; i < count; i++) {
+    if (arcs[i].ilabel <= before || arcs[i].weight == INFINITY) return WF_OK;
+    before = arcs[i].ilabel;
+    to[i] = (wf_arc){.nextstate = arcs[i].nextstate,
+                     .weight = wf__cost_to_float(0.0 + (double)arcs[i].weight),
+                     .ilabel = arcs[i].ilabel,
+                     .olabel = (int32_t)wf__string_of(arcs[i].olabel)};
+  }
+  out->arcs.size += count;
+  *done = true;
+  return WF_OK;
+}
+
+static wf_status make_arcs(wf__det_worker *worker, wf_error *err) {
   if (worker->det->closure != NULL) WF__TRY(wf__det_closure_apply(worker, err));
   WF__TRY(gather(worker, err));
   WF__TRY(sort_found(worker, err));
@@ -250,6 +269,20 @@ wf_status wf__det_expand(wf__det_worker *worker, const wf__det_element *elements
       continue;
     WF__TRY(emit_run(worker, found + first, end - first, err));
   }
+  return WF_OK;
+}
+
+wf_status wf__det_expand(wf__det_worker *worker, const wf__det_element *elements, uint32_t size,
+                         wf__det_expanded *state, wf_error *err) {
+  uint64_t begin = worker->out->arcs.size;
+  worker->current.size = 0;
+  WF__TRY(wf__vec_grow(&worker->current, size, "a subset", err));
+  memcpy(worker->current.data, elements, size * sizeof *elements);
+  worker->current.size = size;
+  bool done = false;
+  if (size == 1 && elements->string == 0 && elements->cost == 0)
+    WF__TRY(copy_arcs(worker, elements->state, &done, err));
+  if (!done) WF__TRY(make_arcs(worker, err));
   WF__TRY(emit_final(worker, begin, &state->final_cost, err));
   if (worker->out->arcs.size - begin >= UINT32_MAX ||
       worker->out->targets.size >= WF__DET_SEVERAL - 2)
@@ -275,4 +308,5 @@ void wf__det_worker_free(wf__det_worker *worker) {
   wf__vec_free(&worker->spare);
   wf__vec_free(&worker->runs);
   wf__vec_free(&worker->labels);
+  wf__det_scratch_free(worker->scratch);
 }

@@ -1,6 +1,7 @@
 /* disambig.c - disambiguation symbols: adds self-loops that pass them through a lexicon, and
  * removes the symbols afterwards. */
 #include "base/map64.h"
+#include "fst/properties.h"
 #include "fstops/csr_copy.h"
 
 /* Does the state need the loops? It does if it is final, or if an arc that leaves it has an output
@@ -60,6 +61,7 @@ wf_status wf_remove_disambig(const wf_fst *fst, const int32_t *ilabels, size_t c
       csr.arcs.data[i].ilabel = 0;
   status = wf__fst_from_csr(&csr, view.start, view.semiring, wf_fst_isymbols(fst),
                             wf_fst_osymbols(fst), out, err);
+  if (status == WF_OK && wf__fst_known_trimmed(fst)) wf__fst_set_trimmed(*out);
 done:
   wf__csr_free(&csr);
   wf__map64_free(&listed);

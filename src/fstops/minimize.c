@@ -34,24 +34,30 @@ struct minimizer {
   double total;    /* the total cost, which pushing removed */
   uint32_t *symbol;
   uint32_t num_symbols, num_initial;
+  bool *unsorted; /* [number of pieces] has states whose input labels do not increase */
   bool nondeterministic;
+  bool lost_final;    /* a final cost has become infinite, so the result may not be trimmed */
   uint32_t *class_of; /* [num_states] at first, the class by final cost */
   uint32_t num_classes;
+  uint32_t *firsts; /* [num_classes] the first state of each class */
 };
 
 static const double distance_delta = 1e-6; /* delta of the distances used for pushing */
 
+static void copy_arrays(const wf_fst_view *view, wf__csr *csr) {
+  if (view->num_arcs != 0) memcpy(csr->arcs.data, view->arcs, view->num_arcs * sizeof *view->arcs);
+  memcpy(csr->final_cost.data, view->final_cost, view->num_states * sizeof *view->final_cost);
+}
+
 static wf_status push(struct minimizer *min, wf_error *err) {
   WF__TRY(wf__strings_init(&min->strings, err));
   const wf_fst_view *view = &min->view; /* pushing does not change the offsets */
+  bool copied = !min->o.encode_labels || !min->o.push_weights;
   WF__TRY(wf__vec_grow(&min->pushed.arcs, view->num_arcs + 1, "arcs", err));
-  WF__TRY(wf__vec_grow(&min->pushed.final_cost, view->num_states, "states", err));
-  if (view->num_arcs != 0)
-    memcpy(min->pushed.arcs.data, view->arcs, view->num_arcs * sizeof *view->arcs);
-  memcpy(min->pushed.final_cost.data, view->final_cost,
-         view->num_states * sizeof *view->final_cost);
+  WF__TRY(wf__vec_grow(&min->pushed.final_cost, view->num_states + 1, "states", err));
   min->pushed.arcs.size = view->num_arcs;
   min->pushed.final_cost.size = view->num_states;
+  if (copied) copy_arrays(view, &min->pushed);
   if (!min->o.encode_labels) {
     uint32_t *potential;
     WF__TRY(wf__push_labels(&min->view, false, &min->strings, &min->pushed, &potential, err));
@@ -59,7 +65,7 @@ static wf_status push(struct minimizer *min, wf_error *err) {
     free(potential);
   }
   if (!min->o.push_weights) return WF_OK;
-  return wf__push_costs(&min->view, false, false, distance_delta, min->pool, &min->pushed,
+  return wf__push_costs(&min->view, false, false, distance_delta, !copied, min->pool, &min->pushed,
                         &min->total, err);
 }
 
@@ -114,22 +120,49 @@ static wf_status find_repeated(const struct minimizer *min, struct key_list *lis
   return WF_OK;
 }
 
-static wf_status check_determinism(struct minimizer *min, wf_error *err) {
+/* Input labels that increase are distinct. This is usual after determinization. */
+static bool labels_increase(const wf_arc *arcs, uint64_t count) {
+  uint64_t i = 1;
+  while (i < count && arcs[i - 1].ilabel < arcs[i].ilabel) i++;
+  return i >= count;
+}
+
+/* Marks the pieces with states whose labels do not increase. */
+static void mark_unsorted(void *user, uint64_t piece, int worker) {
+  const struct minimizer *min = user;
+  const uint64_t *arc_off = min->view.arc_off;
+  uint64_t s = piece * WF__PIECE_STATES, end = wf__piece_end(piece, min->view.num_states);
+  (void)worker;
+  while (s < end &&
+         labels_increase(min->pushed.arcs.data + arc_off[s], arc_off[s + 1] - arc_off[s]))
+    s++;
+  min->unsorted[piece] = s < end;
+}
+
+static wf_status check_piece(struct minimizer *min, struct key_list *list, uint64_t piece,
+                             wf_error *err) {
   const wf_fst_view *view = &min->view;
-  struct key_list list = {0};
-  wf_status status = WF_OK;
-  for (uint64_t s = 0; s < view->num_states && status == WF_OK; s++) {
+  for (uint64_t s = piece * WF__PIECE_STATES; s < wf__piece_end(piece, view->num_states); s++) {
     const wf_arc *arcs = min->pushed.arcs.data + view->arc_off[s], *repeated;
-    uint64_t count = view->arc_off[s + 1] - view->arc_off[s], i = 1;
-    while (i < count && arcs[i - 1].ilabel < arcs[i].ilabel) i++;
-    /* Input labels that increase are distinct. This is usual after determinization. */
-    if (i >= count) continue;
-    status = find_repeated(min, &list, arcs, count, &repeated, err);
-    if (status != WF_OK || repeated == NULL) continue;
+    uint64_t count = view->arc_off[s + 1] - view->arc_off[s];
+    if (labels_increase(arcs, count)) continue;
+    WF__TRY(find_repeated(min, list, arcs, count, &repeated, err));
+    if (repeated == NULL) continue;
     min->nondeterministic = true;
-    if (min->o.allow_nondet) break;
-    status = two_arcs(min, s, view->arcs + (repeated - min->pushed.arcs.data), err);
+    if (min->o.allow_nondet) return WF_OK;
+    return two_arcs(min, s, view->arcs + (repeated - min->pushed.arcs.data), err);
   }
+  return WF_OK;
+}
+
+static wf_status check_determinism(struct minimizer *min, wf_error *err) {
+  struct key_list list = {0};
+  uint64_t num_pieces = wf__num_pieces(min->view.num_states);
+  min->unsorted = wf__alloc(num_pieces, sizeof *min->unsorted);
+  if (min->unsorted == NULL) return wf__fail_memory(err, num_pieces, "minimization");
+  wf_status status = wf__pool_try(min->pool, num_pieces, mark_unsorted, min, err);
+  for (uint64_t p = 0; p < num_pieces && status == WF_OK && !min->nondeterministic; p++)
+    if (min->unsorted[p]) status = check_piece(min, &list, p, err);
   wf__vec_free(&list.keys);
   return status;
 }
@@ -241,53 +274,83 @@ static void merge_arcs(wf__csr *csr, wf_semiring semiring) {
   csr->arcs.size = kept + 1;
 }
 
+/* --- one state for each class ------------------------------------------------------------- */
+
+/* Numbers the classes in the order of their first states, which it lists. */
+static wf_status number_classes(struct minimizer *min, wf_error *err) {
+  uint32_t *number = wf__alloc(min->num_classes, sizeof *number), count = 0;
+  min->firsts = wf__alloc(min->num_classes, sizeof *min->firsts);
+  if (number == NULL || min->firsts == NULL) {
+    free(number);
+    return wf__fail_memory(err, (uint64_t)min->num_classes * 8, "minimization");
+  }
+  memset(number, 0xff, min->num_classes * sizeof *number);
+  for (uint64_t s = 0; s < min->view.num_states; s++) {
+    uint32_t *class = &number[min->class_of[s]];
+    if (*class == UINT32_MAX) {
+      min->firsts[count] = (uint32_t)s;
+      *class = count++;
+    }
+    min->class_of[s] = *class;
+  }
+  min->num_classes = count;
+  free(number);
+  return WF_OK;
+}
+
+/* Makes the targets of the first states' arcs classes. */
+static void renumber_piece(void *user, uint64_t piece, int worker) {
+  const struct minimizer *min = user;
+  const uint64_t *arc_off = min->view.arc_off;
+  (void)worker;
+  for (uint64_t k = piece * WF__PIECE_STATES; k < wf__piece_end(piece, min->num_classes); k++)
+    for (uint64_t i = arc_off[min->firsts[k]]; i < arc_off[min->firsts[k] + 1]; i++)
+      min->pushed.arcs.data[i].nextstate = min->class_of[min->pushed.arcs.data[i].nextstate];
+}
+
 /* Makes one state for each class, in the order of the classes' first states. It gets the arcs of
- * the first state. */
+ * the first state. The arrays are those of the pushed arcs: a state moves to the front, if at all.
+ */
 static wf_status quotient(struct minimizer *min, wf__csr *csr, int64_t *start, wf_error *err) {
   const wf_fst_view *view = &min->view;
-  uint32_t *number = wf__alloc(min->num_classes, sizeof *number), count = 0;
-  uint32_t *firsts = wf__alloc(min->num_classes, sizeof *firsts);
-  wf_status status = number == NULL || firsts == NULL
-                         ? wf__fail_memory(err, (uint64_t)min->num_classes * 8, "minimization")
-                         : WF_OK;
-  if (status == WF_OK) memset(number, 0xff, min->num_classes * sizeof *number);
-  for (uint64_t s = 0; s < view->num_states && status == WF_OK; s++) {
-    if (number[min->class_of[s]] != UINT32_MAX) continue;
-    firsts[count] = (uint32_t)s;
-    number[min->class_of[s]] = count++;
-  }
-  for (uint32_t k = 0; k < count && status == WF_OK; k++) {
-    uint32_t s = firsts[k];
-    uint64_t num_arcs = view->arc_off[s + 1] - view->arc_off[s];
-    WF__TRY_GOTO(status, wf__csr_add_state(csr, min->pushed.final_cost.data[s], err), done);
-    WF__TRY_GOTO(status, wf__vec_grow(&csr->arcs, num_arcs, "arcs", err), done);
-    for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) {
-      wf_arc arc = min->pushed.arcs.data[i];
-      arc.nextstate = number[min->class_of[arc.nextstate]];
-      csr->arcs.data[csr->arcs.size++] = arc;
-    }
+  WF__TRY(number_classes(min, err));
+  WF__TRY(wf__pool_try(min->pool, wf__num_pieces(min->num_classes), renumber_piece, min, err));
+  WF__TRY(wf__vec_grow(&min->pushed.arc_off, (uint64_t)min->num_classes + 1, "states", err));
+  *csr = min->pushed;
+  min->pushed = (wf__csr){0};
+  csr->arcs.size = 0;
+  for (uint64_t k = 0; k < min->num_classes; k++) {
+    uint32_t s = min->firsts[k];
+    uint64_t first = view->arc_off[s], count = view->arc_off[s + 1] - first;
+    float final_cost = csr->final_cost.data[s];
+    if (final_cost == INFINITY && wf__is_final(view, s)) min->lost_final = true;
+    csr->arc_off.data[k] = csr->arcs.size;
+    csr->final_cost.data[k] = final_cost;
+    if (first != csr->arcs.size)
+      memmove(csr->arcs.data + csr->arcs.size, csr->arcs.data + first, count * sizeof(wf_arc));
+    csr->arcs.size += count;
+    csr->arc_off.size = csr->final_cost.size = k + 1;
     if (min->nondeterministic) merge_arcs(csr, view->semiring);
   }
-  if (status == WF_OK) *start = number[min->class_of[view->start]];
-done:
-  free(number);
-  free(firsts);
-  return status;
+  *start = min->class_of[view->start];
+  return WF_OK;
 }
 
 /* Puts the total cost back. `*in_front` is the cost to add to the arcs of the start state. If an
  * arc leads back to the start, the total is added to all final costs instead: every path has
  * exactly one final cost, so no state needs to be added. */
-static void put_total_back(const struct minimizer *min, wf__csr *csr, int64_t start,
-                           double *in_front) {
+static void put_total_back(struct minimizer *min, wf__csr *csr, int64_t start, double *in_front) {
   bool entered = false;
   for (uint64_t i = 0; i < csr->arcs.size && !entered; i++)
     entered = csr->arcs.data[i].nextstate == (uint32_t)start;
   *in_front = entered ? 0 : min->total;
   if (!entered || min->total == 0) return;
-  for (uint64_t s = 0; s < csr->final_cost.size; s++)
-    if (csr->final_cost.data[s] != INFINITY)
-      csr->final_cost.data[s] = wf__cost_to_float((double)csr->final_cost.data[s] + min->total);
+  for (uint64_t s = 0; s < csr->final_cost.size; s++) {
+    float *cost = &csr->final_cost.data[s];
+    if (*cost == INFINITY) continue;
+    *cost = wf__cost_to_float((double)*cost + min->total);
+    if (*cost == INFINITY) min->lost_final = true;
+  }
 }
 
 static wf_status delay_labels(struct minimizer *min, wf__csr *csr, int64_t *start, wf_error *err) {
@@ -326,9 +389,15 @@ static wf_status minimize_trimmed(const wf_fst *fst, const wf_minimize_options *
   wf__strings_free(&min.strings);
   free(min.symbol);
   free(min.class_of);
-  if (status == WF_OK)
-    return wf__fst_from_csr(&csr, start, min.view.semiring, wf_fst_isymbols(fst),
-                            wf_fst_osymbols(fst), out, err);
+  free(min.firsts);
+  free(min.unsorted);
+  if (status == WF_OK) {
+    status = wf__fst_from_csr(&csr, start, min.view.semiring, wf_fst_isymbols(fst),
+                              wf_fst_osymbols(fst), out, err);
+    /* Delaying labels makes states of its own. */
+    if (status == WF_OK && o->encode_labels && !min.lost_final) wf__fst_set_trimmed(*out);
+    return status;
+  }
   wf__csr_free(&csr);
   return status;
 }
@@ -341,7 +410,7 @@ wf_status wf_minimize(const wf_fst *fst, const wf_minimize_options *options, wf_
   wf_fst *trimmed;
   WF__TRY(wf_connect(fst, &trimmed, err));
   /* pushing the output labels of an acceptor would make it a transducer */
-  if (wf__fst_local_properties(fst) & WF_PROP_ACCEPTOR) o.encode_labels = true;
+  if (!o.encode_labels && wf__fst_local_properties(fst) & WF_PROP_ACCEPTOR) o.encode_labels = true;
   wf_status status = minimize_trimmed(trimmed, &o, out, err);
   wf_fst_free(trimmed);
   return status;

@@ -26,6 +26,7 @@
 #include "math/cost.h"
 
 enum { FULL_ROUNDS = 16 }; /* gives up after the work of this many passes over the graph */
+enum { FETCH_AHEAD = 16 };
 enum { MAX_SHARDS = 256, SHARD_STATES = 1 << 15, SERIAL_STATES = 1 << 12 };
 /* A class of one state that a round has made is ALONE | state. Other classes are indices in
  * `classes`. */
@@ -113,6 +114,13 @@ static uint64_t signature(const struct rounds *rounds, const wf_arc *arcs, uint6
   return wf__mix64(sum ^ (uint64_t) class * 0x9e3779b97f4a7c15ULL);
 }
 
+/* Fetches the classes of the states that the arcs of `s` lead to. */
+static inline void fetch_classes(const struct rounds *rounds, uint32_t s) {
+  const wf_fst_view *view = rounds->graph->view;
+  for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++)
+    __builtin_prefetch(&rounds->class_of[view->arcs[i].nextstate]);
+}
+
 static inline bool is_alone(const struct rounds *rounds, uint32_t s) {
   uint32_t class = rounds->class_of[s];
   return class & ALONE || rounds->classes.data[class].size == 1;
@@ -127,6 +135,7 @@ static wf_status prune_piece(struct rounds *rounds, uint64_t p, wf_error *err) {
   piece->watched.size = 0;
   for (uint32_t k = 0; k < piece->num_active; k++) {
     uint32_t s = active[k];
+    if (k + FETCH_AHEAD < piece->num_active) fetch_classes(rounds, active[k + FETCH_AHEAD]);
     if (is_alone(rounds, s)) continue;
     active[kept++] = s;
     WF__TRY(wf__vec_grow(&piece->watched, view->arc_off[s + 1] - view->arc_off[s],
@@ -183,6 +192,7 @@ static void hash_piece(void *user, uint64_t p, int w) {
   memset(off, 0, (rounds->num_shards + 1) * sizeof *off);
   for (uint32_t k = 0; k < moved; k++) {
     uint32_t s = worker->states[k];
+    if (k + FETCH_AHEAD < moved) fetch_classes(rounds, worker->states[k + FETCH_AHEAD]);
     worker->keys[k] = signature(rounds, view->arcs + view->arc_off[s],
                                 view->arc_off[s + 1] - view->arc_off[s], rounds->class_of[s]);
     off[(worker->keys[k] >> rounds->shard_shift) + 1]++;
@@ -257,9 +267,16 @@ static void group_shard(void *user, uint64_t h, int w) {
 
 /* --- groups become classes --------------------------------------------------------------- */
 
+/* Fetches the class of the first state of a later group. */
+static inline void fetch_group(const struct rounds *rounds, const struct shard *shard, uint64_t g) {
+  if (g + FETCH_AHEAD < shard->groups.size)
+    __builtin_prefetch(&rounds->class_of[shard->groups.data[g + FETCH_AHEAD].first]);
+}
+
 static void count_moved(struct rounds *rounds) {
   for (uint32_t h = 0; h < rounds->num_shards; h++) {
     for (uint64_t g = 0; g < rounds->shards[h].groups.size; g++) {
+      fetch_group(rounds, &rounds->shards[h], g);
       const struct group *group = &rounds->shards[h].groups.data[g];
       struct class *class = &rounds->classes.data[rounds->class_of[group->first]];
       if (class->round != rounds->round)
@@ -276,6 +293,7 @@ static wf_status name_groups(struct rounds *rounds, bool *any_new, wf_error *err
   for (uint32_t h = 0; h < rounds->num_shards; h++) {
     for (uint64_t g = 0; g < rounds->shards[h].groups.size; g++) {
       struct group *group = &rounds->shards[h].groups.data[g];
+      fetch_group(rounds, &rounds->shards[h], g);
       uint32_t old = rounds->class_of[group->first];
       struct class *class = &rounds->classes.data[old];
       if (class->moved == class->size && class->most == group->count) {

@@ -27,15 +27,25 @@ struct reweighting {
   wf__csr *csr;
   const double *dist;
   double total;
-  bool to_final;
+  bool to_final, copy;
 };
+
+static void copy_piece(const struct reweighting *r, uint64_t first, uint64_t end) {
+  const uint64_t *arc_off = r->view->arc_off;
+  memcpy(r->csr->arcs.data + arc_off[first], r->view->arcs + arc_off[first],
+         (arc_off[end] - arc_off[first]) * sizeof(wf_arc));
+  memcpy(r->csr->final_cost.data + first, r->view->final_cost + first,
+         (end - first) * sizeof(float));
+}
 
 static void reweight_piece(void *user, uint64_t piece, int worker) {
   const struct reweighting *r = user;
   const wf_fst_view *view = r->view;
   const double *dist = r->dist;
+  const uint64_t first = piece * WF__PIECE_STATES, end = wf__piece_end(piece, view->num_states);
   (void)worker;
-  for (uint64_t s = piece * WF__PIECE_STATES; s < wf__piece_end(piece, view->num_states); s++) {
+  if (r->copy) copy_piece(r, first, end);
+  for (uint64_t s = first; s < end; s++) {
     if (dist[s] == INFINITY) continue;
     for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) {
       wf_arc *arc = &r->csr->arcs.data[i];
@@ -52,20 +62,21 @@ static void reweight_piece(void *user, uint64_t piece, int worker) {
 }
 
 void wf__reweight_costs(const wf_fst_view *view, const double *dist, bool to_final, double total,
-                        wf__pool *pool, wf__csr *csr) {
-  struct reweighting reweighting = {view, csr, dist, total, to_final};
+                        bool copy, wf__pool *pool, wf__csr *csr) {
+  struct reweighting reweighting = {view, csr, dist, total, to_final, copy};
   wf__pool_run(pool, wf__num_pieces(view->num_states), reweight_piece, &reweighting);
 }
 
 wf_status wf__push_costs(const wf_fst_view *view, bool to_final, bool remove_total, double delta,
-                         wf__pool *pool, wf__csr *csr, double *out_total, wf_error *err) {
+                         bool copy, wf__pool *pool, wf__csr *csr, double *out_total,
+                         wf_error *err) {
   double *dist;
   *out_total = 0;
   WF__TRY(wf__shortest_distance(view, !to_final, delta, pool, &dist, err));
   double total = 0;
   if (to_final && remove_total) total = total_at_final(view, dist);
   if (total == INFINITY) total = 0;
-  wf__reweight_costs(view, dist, to_final, total, pool, csr);
+  wf__reweight_costs(view, dist, to_final, total, copy, pool, csr);
   if (view->start >= 0 && dist[view->start] != INFINITY)
     *out_total = to_final ? -dist[view->start] : dist[view->start];
   free(dist);
@@ -263,8 +274,8 @@ static wf_status push(const wf_fst_view *view, const wf_push_options *o, wf__str
   double total = 0;
   WF__TRY(wf__csr_append(csr, view, err));
   if (o->push_weights)
-    WF__TRY(wf__push_costs(view, o->to_final, o->remove_total_weight, (double)o->delta, pool, csr,
-                           &total, err));
+    WF__TRY(wf__push_costs(view, o->to_final, o->remove_total_weight, (double)o->delta, false, pool,
+                           csr, &total, err));
   if (o->remove_total_weight && !o->to_final) total = 0;
   if (o->push_labels) return push_labels(view, o, total, strings, csr, start, err);
   return wf__prepend(strings, 0, total, csr, start, err);

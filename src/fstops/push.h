@@ -38,15 +38,16 @@ wf_status wf__delay_labels(wf__strings *strings, const wf__pushed *pushed, uint6
 /* Reweights costs by potentials. `*out_total` must be added before all arcs. Towards the start, it
  * is the total cost (0 if there is no successful path). Towards the final states, the total stays
  * in the final costs, unless remove_total; then `*out_total` is the part of the start's potential
- * that comes from cycles through the start (0 in the tropical semiring). */
+ * that comes from cycles through the start (0 in the tropical semiring). `copy`: `csr` has the
+ * sizes, but not the arcs and final costs of `view` yet. */
 wf_status wf__push_costs(const wf_fst_view *view, bool to_final, bool remove_total, double delta,
-                         wf__pool *pool, wf__csr *csr, double *out_total, wf_error *err);
+                         bool copy, wf__pool *pool, wf__csr *csr, double *out_total, wf_error *err);
 
 /* The arithmetic of wf__push_costs, by the given potentials `dist` [num_states]. Arcs between
  * states of potential +infinity keep their costs. Towards the final states, `total` is taken off
  * the final costs. */
 void wf__reweight_costs(const wf_fst_view *view, const double *dist, bool to_final, double total,
-                        wf__pool *pool, wf__csr *csr);
+                        bool copy, wf__pool *pool, wf__csr *csr);
 
 /* Adds an output string and a cost to the beginning of all paths: to the arcs (and the final cost)
  * of the start state if it is not on a cycle. Otherwise, a new start state with an epsilon arc is

@@ -24,7 +24,7 @@ static wf_status reweight(const wf_fst_view *view, const double *potentials, boo
   wf__strings none = {0};
   WF__TRY(wf__csr_append(csr, view, err));
   WF__TRY(wf__pool_for_fst(1, view, &pool, err));
-  wf__reweight_costs(view, potentials, to_final, 0, pool, csr);
+  wf__reweight_costs(view, potentials, to_final, 0, false, pool, csr);
   wf__pool_free(pool);
   double total = view->start >= 0 ? potentials[view->start] : 0;
   if (total == INFINITY) return WF_OK;

@@ -18,6 +18,7 @@
 
 #include "base/interrupt.h"
 #include "base/map64.h"
+#include "fstops/connect.h"
 #include "graph/hmm.h"
 
 enum { DISAMBIG = 1 << 30 }; /* #k is DISAMBIG + k until the number of types is known */
@@ -262,7 +263,7 @@ wf_status wf__hmm_expand(wf_hmm *hmm, const wf_fst *fst, int32_t num_disambig, i
   else
     wf__csr_free(&e.csr);
   if (status == WF_OK && missing == WF__MISSING_DROP)
-    status = wf_connect(made, out, err);
+    status = wf__connect(made, 0, out, err);
   else if (status == WF_OK)
     *out = wf_fst_ref(made);
   wf_fst_free(made);

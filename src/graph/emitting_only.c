@@ -16,6 +16,7 @@
 
 #include "base/interrupt.h"
 #include "base/map64.h"
+#include "fstops/connect.h"
 #include "fst/fst.h"
 
 enum { MAX_WORDS = 8, MAX_WORK = 1 << 24 };
@@ -282,7 +283,7 @@ wf_status wf__emitting_only(const wf_fst *fst, uint64_t max_states, wf_fst **out
                               wf_fst_isymbols(fst), wf_fst_osymbols(fst), &made, err);
   else
     wf__csr_free(&f.csr);
-  if (status == WF_OK) status = wf_connect(made, out, err);
+  if (status == WF_OK) status = wf__connect(made, 0, out, err);
   wf_fst_free(made);
   return status;
 }

@@ -1,7 +1,6 @@
 /* epsilons_last.c - the last step of every graph pipeline: sorts the arcs of each state, those that
  * read a frame first, epsilons last. */
 #include "fst/fst.h"
-#include "fst/properties.h"
 
 static wf_status copy_arcs(wf__csr *csr, const wf_fst_view *view, uint64_t state, bool epsilons,
                            wf_error *err) {
@@ -20,13 +19,20 @@ static wf_status copy_states(wf__csr *csr, const wf_fst_view *view, wf_error *er
   return WF_OK;
 }
 
+static bool are_last(const wf_fst_view *view) {
+  for (uint64_t s = 0; s < view->num_states; s++)
+    for (uint64_t i = view->arc_off[s]; i + 1 < view->arc_off[s + 1]; i++)
+      if (view->arcs[i].ilabel == 0 && view->arcs[i + 1].ilabel != 0) return false;
+  return true;
+}
+
 wf_status wf_epsilons_last(const wf_fst *fst, wf_fst **out, wf_error *err) {
   *out = NULL;
-  if (wf__fst_local_properties(fst) & WF_PROP_EPSILONS_LAST) {
+  wf_fst_view view = wf_fst_get_view(fst);
+  if (are_last(&view)) {
     *out = wf_fst_ref(fst);
     return WF_OK;
   }
-  wf_fst_view view = wf_fst_get_view(fst);
   wf__csr csr = {0};
   wf_status status = copy_states(&csr, &view, err);
   if (status == WF_OK)

@@ -168,7 +168,8 @@ wf_status wf__hmm_expand_on_gpu(wf_hmm *hmm, const wf__gpu_batch *lg, int32_t nu
 
 /* Adds the self-loops to a graph over labels: after an arc with label l, labels[l].loop may be
  * repeated. A state entered by labels with different self-loops is split. Costs are multiplied by
- * self_loop_scale. Same as Kaldi's AddSelfLoops with reorder=true. */
+ * self_loop_scale. Arcs with input epsilons come last in each state. Otherwise the same as Kaldi's
+ * AddSelfLoops with reorder=true. */
 wf_status wf__hmm_add_loops(const wf_hmm *hmm, const wf_fst *fst, float self_loop_scale,
                             wf_fst **out, wf_error *err);
 /* The same loops as a table for a GPU. Free it with wf__hmm_loop_table_free, also on failure. */
