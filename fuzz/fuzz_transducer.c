@@ -11,30 +11,40 @@ static void check(bool holds) {
   if (!holds) abort();
 }
 
+/* The scores of frame 0 after a context. */
+static wf_status score(wf__predictions *p, uint32_t number, wf__prediction_work *work,
+                       const wf__score_row **row, wf_error *err) {
+  check(wf__predictions_request(p, 0, &number, NULL, 0, 1, err) == WF_OK);
+  check(wf__predictions_answer(&p, 1, work, err) == WF_OK);
+  wf_status status = wf__predictions_take(p, row, err);
+  check(status == WF_OK || status == WF_ERR_ARGUMENT);
+  return status;
+}
+
 static void use(const wf_transducer *model) {
   wf__predictions p;
+  wf__prediction_work work = {0};
   wf_error err;
   uint32_t start, next;
-  const float *scores;
+  const wf__score_row *row;
   int32_t token = model->num_tokens - 1;
   float *frame = calloc((size_t)model->encoder_size, sizeof *frame);
   wf_scores encoder = {.data = frame,
                        .num_frames = 1,
                        .num_columns = model->encoder_size,
                        .stride = model->encoder_size};
-  wf__predictions_init(&p, model);
-  check(frame != NULL && wf__predictions_take(&p, &encoder, 0, &err) == WF_OK &&
+  wf__predictions_init(&p, model, false);
+  check(frame != NULL && wf__predictions_encode(&p, &encoder, 0, &work, &err) == WF_OK &&
         wf__predictions_start(&p, &start, &err) == WF_OK);
-  wf_status status = wf__predictions_score(&p, 0, &start, 1, &scores, &err);
-  check(status == WF_OK || status == WF_ERR_ARGUMENT);
-  if (status == WF_OK) {
-    for (size_t i = 0; i < wf__transducer_num_logits(model); i++) check(!isnan(scores[i]));
+  if (score(&p, start, &work, &row, &err) == WF_OK) {
+    for (int32_t i = 0; i < model->num_tokens; i++) check(!isnan(row->tokens[i]));
+    for (int32_t i = 0; i < model->num_durations; i++) check(!isnan(row->durations[i]));
     uint64_t context = wf__context_after(model, wf__context_start(model), token);
     check(wf__predictions_number(&p, context, start, token, &next, &err) == WF_OK);
-    status = wf__predictions_score(&p, 0, &next, 1, &scores, &err);
-    check(status == WF_OK || status == WF_ERR_ARGUMENT);
+    (void)score(&p, next, &work, &row, &err);
   }
   wf__predictions_free(&p);
+  wf__prediction_work_free(&work);
   free(frame);
 }
 

@@ -82,12 +82,14 @@ wf_status wf__transducer_weights_send(const wf_transducer *model, int number,
 
 void wf__transducer_weights_free(wf__transducer_weights *w) {
   if (w == NULL) return;
-  const int caller = wf__callers_device();
-  cudaSetDevice(w->number);
-  cudaFree(w->memory.data);
-  cudaFree(w->places.data);
-  (void)cudaGetLastError(); /* of cudaFree: all other errors have been reported */
-  wf__restore_device(caller);
+  if (w->memory.data != NULL) { /* else there may be no such GPU */
+    const int caller = wf__callers_device();
+    cudaSetDevice(w->number);
+    cudaFree(w->memory.data);
+    cudaFree(w->places.data);
+    (void)cudaGetLastError(); /* of cudaFree: all other errors have been reported */
+    wf__restore_device(caller);
+  }
   wf_rnnlm_free(w->lstm);
   wf_transducer_free(w->model);
   free(w);
