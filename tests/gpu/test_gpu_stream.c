@@ -432,7 +432,7 @@ static wf_status live_once(const struct decode_task *task, wf_scorer *const *sco
 /* Each CUDA call fails in turn. This must give an error or the right results, and leak nothing. */
 static void test_every_cuda_call_fails_once(void **state) {
   (void)state;
-  test_rng rng = {5};
+  test_rng rng = {6};
   wf_symbols *words = random_scorer_words();
   struct decode_task task = stream_task(7);
   for (uint64_t seed = 8; task.scores.num_frames < 6 || wf_graph_min_columns(task.graph) == 0;
