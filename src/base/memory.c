@@ -1,6 +1,7 @@
 /* memory.c - checked allocation, growable arrays, arenas. */
 #include "base/memory.h"
 
+#include <malloc.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -54,7 +55,7 @@ char *wf__strndup(const char *text, size_t size) {
 /* realloc of a block of `have` bytes that keeps the first `used`. Blocks on malloc's heap are
  * copied here, so that the new one has huge pages before it is written. */
 static void *resize(void *data, size_t have, size_t used, size_t bytes) {
-  if (bytes < HUGE_MIN_BYTES || have >= MAPPED_MIN_BYTES)
+  if (bytes < HUGE_MIN_BYTES || have >= HUGE_MIN_BYTES)
     return prefer_huge_pages(realloc(data, bytes), bytes);
   void *moved = prefer_huge_pages(malloc(bytes), bytes);
   if (moved == NULL) return NULL;
@@ -73,13 +74,18 @@ wf_status wf__vec_grow_bytes(void **data, uint64_t *cap, uint64_t size, uint64_t
   if (grown > limit) grown = limit;
   size_t bytes = (size_t)grown * element;
   /* A growing array leaves the heap early: what is freed there can stay with the process. Its
-   * mapping is larger than it needs, but memory that is never written takes no room. */
-  if (bytes >= HUGE_MIN_BYTES && bytes < MAPPED_MIN_BYTES) bytes = MAPPED_MIN_BYTES;
-  bytes = whole_huge_pages(bytes);
+   * mapping is larger than it needs, but memory that is never written takes no room, so it does not
+   * count as the array's. */
+  const bool early = bytes >= HUGE_MIN_BYTES && bytes < MAPPED_MIN_BYTES;
+  if (early && *data != NULL && malloc_usable_size(*data) >= bytes) {
+    *cap = grown;
+    return WF_OK;
+  }
+  bytes = whole_huge_pages(early ? MAPPED_MIN_BYTES : bytes);
   void *moved = resize(*data, (size_t)*cap * element, (size_t)size * element, bytes);
   if (moved == NULL) return wf__fail_memory(err, bytes, what);
   *data = moved;
-  *cap = bytes / element;
+  *cap = early ? grown : bytes / element;
   return WF_OK;
 }
 
