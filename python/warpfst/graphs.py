@@ -334,7 +334,7 @@ def build_ctc_graph(
     options  topology="correct|compact|minimal|eesen", or "transducer" for Decoder(transducer=), silence=, backoff=, ...: tables "ctc_graph", "lexicon" and "arpa"
 
     With `tokens` alone, the words of the graph are the tokens, in any order: without lexicon and language model, the result is the best path with repeats
-    collapsed. For a language model over tokens, see Decoder(lm=, join=True).
+    collapsed. `device` has no effect then: there is nothing to compute. For a language model over tokens, see Decoder(lm=, join=True).
     """
     table = as_symbols(tokens)
     graph_options, lexicon_options, arpa_options = split(options, "ctc_graph", "lexicon", "arpa")
@@ -348,7 +348,7 @@ def build_ctc_graph(
 
 def _tokens_graph(tokens: Symbols, graph_options: Mapping[str, Any], lexicon_options: Mapping[str, Any]) -> Graph:
     """A graph whose words are the tokens."""
-    unknown = {*graph_options, *lexicon_options} - {"topology", "blank"}
+    unknown = {*graph_options, *lexicon_options} - {"topology", "blank", "device"}
     if unknown:
         raise TypeError(f"{', '.join(sorted(unknown))}: needs words (a lexicon, a language model, a grammar or words=)")
     blank = lexicon_options.get("blank")

@@ -14,8 +14,8 @@
 #include "base/callbacks.h"
 #include "cpu/cpu_backend.h"
 
+#define NONE UINT32_MAX
 enum {
-  NONE = UINT32_MAX,
   SPINS = 4000, /* looks for the next round before a thread sleeps: about 100 us */
   CACHE_LINE = 64
 };

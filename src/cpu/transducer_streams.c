@@ -8,8 +8,8 @@
 #include "cpu/cpu_streams.h"
 #include "cpu/transducer_search.h"
 
+#define NONE UINT32_MAX
 enum {
-  NONE = UINT32_MAX,
   MOST_FLOATS = 1 << 18, /* of a stream's predictor contexts that are not in use */
   COLLECT = 4096         /* records after which they are collected */
 };

@@ -78,6 +78,7 @@ NOT_RUN = {
     ("composition.md", "import warpfst as wf\n\nboth"): (GPU, None),
     ("gpu.md", "warpfst decode TLG.wfst scores/ --device"): (GPU, None),
     ("gpu.md", "import warpfst as wf\n\nif (reason"): (GPU, None),
+    ("gpu.md", "warpfst mkgraph hmm --am=en-us"): (GPU, None),
     ("gpu.md", "warpfst plan"): (GPU, None),
     ("install.md", "apt-get update"): (BUILD, "tests/bare/test.sh"),
     ("install.md", "cmake -B build/c"): (BUILD, None),
@@ -94,6 +95,8 @@ NOT_RUN = {
     ("transducers.md", "from warpfst import integrations"): (OWN_FILES, None),
     ("transducers.md", 'graph = wf.build_ctc_graph("tokens.txt", topology'): (OWN_FILES, None),
     ("transducers.md", "warpfst mkgraph ctc"): (OWN_FILES, None),
+    ("transducers.md", "warpfst decode words.wfst encoder_outputs/"): (OWN_FILES, None),
+    ("transducers.md", 'large = wf.Scorer.from_lm("large.wlm"'): (OWN_FILES, None),
     ("transducers.md", 'graph = wf.build_ctc_graph("tokens.txt", "lexicon.txt"'): (OWN_FILES, None),
     ("triton.md", "cmake --preset release"): ("needs Triton Inference Server", None),
 }
