@@ -22,6 +22,7 @@ static void cpu_close(void *opaque) {
     wf__search_free(self->searches[i]);
   free(self->searches);
   wf__cpu_free_transducers(self);
+  wf__cpu_close_stream_groups(self);
   free(self->transducer_searches);
   for (size_t d = 0; d < self->num_gpus; d++)
     wf__transducer_weights_free(self->transducer_weights[d]);

@@ -28,7 +28,7 @@ struct wf__cpu_backend {
   wf__transducer_group *stream_groups[WF__TRANSDUCER_GPUS];
   size_t num_channels[WF__TRANSDUCER_GPUS]; /* streams on each GPU */
   wf_transducer_stats transducer_stats;
-  void *stream; /* of the caller's scores on a GPU */
+  void *stream; /* of the caller's scores on the GPU; NULL if there are several */
   bool broken;  /* by a GPU's error */
 };
 
@@ -74,14 +74,17 @@ wf_status wf__cpu_decode_transducers(struct wf__cpu_backend *self, const wf__bat
  * built-in model on the CPU. */
 wf_status wf__cpu_decode_scored_transducers(struct wf__cpu_backend *self, const wf__batch *batch,
                                             const uint32_t *order, uint32_t count, wf_error *err);
-/* Frees searches and groups. */
+/* Frees the searches and groups of batches. Those of streams stay: what streams have in a group's
+ * memory must outlive a batch that failed. */
 void wf__cpu_free_transducers(struct wf__cpu_backend *self);
-/* What a search may leave out of a row of scores. */
+/* transducer_streams.c */
+void wf__cpu_close_stream_groups(struct wf__cpu_backend *self);
+/* What the GPU may leave out of a row of scores. `best_tokens_alone`: all but the best tokens. */
 wf__score_cut wf__cpu_score_cut(const struct wf__cpu_backend *self, bool best_tokens_alone);
-/* Lanes of a GPU that answers for. */
+/* Most lanes on one GPU: there is limited room for its answers. */
 size_t wf__cpu_most_lanes(const struct wf__cpu_backend *self);
-/* Adds what the rounds have counted to the statistics. */
 struct wf__rounds;
+/* Adds what the rounds have counted to the statistics. */
 void wf__cpu_count_rounds(struct wf__cpu_backend *self, const struct wf__rounds *rounds);
 /* Submits a group's requests, and counts them. */
 wf_status wf__cpu_submit(struct wf__cpu_backend *self, wf__transducer_group *group, wf_error *err);

@@ -238,6 +238,8 @@ static wf_status run(struct running *r, const uint32_t *order, uint32_t count, w
     r->lanes[i] = (struct lane){.utterance = order[next++], .begins = true};
     num_done += r->lanes[i].utterance == NONE;
   }
+  for (r->group = rounds->num_groups; r->group-- > 0;) r->idle[r->group] = is_idle(r);
+  r->group = 0;
   for (; num_done < count; r->group = (r->group + 1) % rounds->num_groups) {
     if (r->idle[r->group]) continue; /* the last utterances are in the other groups */
     WF__TRY(do_round(r, &num_done, err));

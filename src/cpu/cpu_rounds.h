@@ -34,7 +34,8 @@ typedef struct wf__rounds {
   double run_s, score_s, wait_s;
 } wf__rounds;
 
-/* `order`: the utterances. After an error, `wait` may be due for any group. */
+/* `order`: the utterances. UINT32_MAX for lane i: it is idle until there are more utterances than
+ * lanes. After an error, `wait` may be due for any group. */
 wf_status wf__cpu_rounds(wf__rounds *rounds, const uint32_t *order, uint32_t count, wf_error *err);
 
 #endif

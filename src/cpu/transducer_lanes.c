@@ -13,7 +13,7 @@ struct together {
   struct wf__cpu_backend *self;
   const wf__batch *batch;
   size_t num_lanes, num_groups;
-  wf__predictions *waiting[WF__TRANSDUCER_LANES];
+  wf__predictions *waiting[FUNCTION_LANES];
   wf__prediction_work work;
 };
 
@@ -25,10 +25,6 @@ void wf__cpu_free_transducers(struct wf__cpu_backend *self) {
   for (int g = 0; g < WF__TRANSDUCER_GROUPS * WF__TRANSDUCER_GPUS; g++) {
     wf__transducer_group_close(self->transducer_groups[g]);
     self->transducer_groups[g] = NULL;
-  }
-  for (int d = 0; d < WF__TRANSDUCER_GPUS; d++) {
-    wf__transducer_group_close(self->stream_groups[d]);
-    self->stream_groups[d] = NULL;
   }
 }
 
@@ -120,20 +116,6 @@ wf__score_cut wf__cpu_score_cut(const struct wf__cpu_backend *self, bool best_al
                          best_alone ? most_hypotheses(self) : 0};
 }
 
-/* Are some of the batch's scores in the memory of GPU d? */
-static wf_status has_scores(const struct together *t, size_t d, bool *out, wf_error *err) {
-  const struct wf__cpu_backend *self = t->self;
-  *out = self->num_gpus == 1; /* then the search finds out */
-  for (size_t i = 0; i < t->batch->count && !*out; i++) {
-    int where;
-    if (!t->batch->scores[i].on_device) continue;
-    if (wf__transducer_scores_where(self->transducer_weights[d], &t->batch->scores[i], self->stream,
-                                    &where, err) == WF_OK)
-      *out = where == wf__transducer_weights_number(self->transducer_weights[d]);
-  }
-  return WF_OK;
-}
-
 static wf_status begin_groups(struct together *t, const uint32_t *order, wf_error *err) {
   struct wf__cpu_backend *self = t->self;
   const wf__score_cut cut = wf__cpu_score_cut(self, best_tokens_alone(t));
@@ -141,14 +123,12 @@ static wf_status begin_groups(struct together *t, const uint32_t *order, wf_erro
   for (size_t g = 0; g < t->num_groups; g++) {
     const size_t d = g % self->num_gpus;
     size_t count = 0;
-    bool waits;
     for (size_t i = g; i < t->num_lanes; i += t->num_groups)
       num_frames[count++] = t->batch->scores[order[i]].num_frames; /* later ones are shorter */
-    WF__TRY(has_scores(t, d, &waits, err));
     if (self->transducer_groups[g] == NULL)
       WF__TRY(
           wf__transducer_group_open(self->transducer_weights[d], &self->transducer_groups[g], err));
-    WF__TRY(wf__transducer_group_begin(self->transducer_groups[g], &cut, num_frames, count, waits,
+    WF__TRY(wf__transducer_group_begin(self->transducer_groups[g], &cut, num_frames, count, true,
                                        self->stream, err));
   }
   return WF_OK;

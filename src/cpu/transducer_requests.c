@@ -11,9 +11,7 @@ static bool defers(const wf__transducer_search *search) {
 }
 
 wf_status wf__transducer_request_words(wf__transducer_search *search, wf_error *err) {
-  const bool only_blank =
-      search->model->num_durations == 0 && search->step == search->options.max_symbols;
-  if (!defers(search) || only_blank) return WF_OK;
+  if (!defers(search) || wf__transducer_only_blank(search)) return WF_OK;
   for (uint64_t i = 0; i < search->sources.size; i++) {
     const wf__transducer_token *token = &search->sources.data[i].token;
     WF__TRY(wf__request_arcs(&search->scoring, search->graph,

@@ -173,6 +173,11 @@ wf_status wf__transducer_score_requests(wf__transducer_search *const *searches, 
 wf_status wf__transducer_answer_model(wf__transducer_search *search, wf_error *err);
 wf_status wf__transducer_answer(wf__transducer_search *search, wf_error *err);
 
+/* Is this the last step of a frame in RNN-T, which has no token arcs? */
+static inline bool wf__transducer_only_blank(const wf__transducer_search *search) {
+  return search->model->num_durations == 0 && search->step == search->options.max_symbols;
+}
+
 /* The token's cost with the final costs of graph and scorer. */
 static inline wf_status wf__transducer_ending_cost(wf__transducer_search *search,
                                                    const wf__transducer_token *token, float *cost,

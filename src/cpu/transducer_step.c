@@ -95,10 +95,8 @@ static const wf__transducer_arcs *known_arcs(const wf__transducer_search *search
 /* Adds a source to what is known of its row's candidates. */
 static void add_need(const wf__transducer_search *search, const wf__transducer_arcs *arcs,
                      const wf__transducer_token *token, wf__row_need *need) {
-  const bool only_blank =
-      search->model->num_durations == 0 && search->step == search->options.max_symbols;
   const int32_t blank = search->labels.data[search->model->blank];
-  if (!only_blank)
+  if (!wf__transducer_only_blank(search))
     need->token = fminf(need->token, token->cost + (arcs->least_weight + search->least_word));
   if (!arcs->by_label) return;
   const wf__arc_run run = wf__emitting_run(search->graph, token->state);
@@ -322,7 +320,7 @@ static wf_status spread(wf__transducer_search *search, const wf__score_row *row,
 static wf_status expand_source(wf__transducer_search *search, const wf__transducer_source *source,
                                const wf__score_row *row, wf_error *err) {
   const wf_transducer *model = search->model;
-  bool only_blank = model->num_durations == 0 && search->step == search->options.max_symbols;
+  const bool only_blank = wf__transducer_only_blank(search);
   float longest = 0;
   if (model->num_durations > 0) longest = row->durations[0];
   for (int32_t d = 1; d < model->num_durations; d++)
@@ -365,7 +363,7 @@ wf_status wf__transducer_expand(wf__transducer_search *search, wf_error *err) {
   wf__transducer_set_clear(&search->next);
   if (search->keeps_lattice) wf__transducer_lattice_begin_step(search);
   WF__TRY(wf__predictions_take(&search->predictions, &rows, err));
-  search->best_cost = search->options.greedy ? INFINITY : best_waiting(search);
+  search->best_cost = search->options.greedy ? INFINITY : search->predictions.least_waiting;
   search->cutoff = add_finite(search->best_cost, search->options.beam);
   wf_status status = WF_OK;
   for (uint64_t i = 0; i < search->sources.size && status == WF_OK; i++) {

@@ -176,7 +176,7 @@ static wf_status begin_groups(struct together *t, wf_error *err) {
       status = wf__transducer_group_open(self->transducer_weights[d], &self->stream_groups[d], err);
     if (status == WF_OK)
       status = wf__transducer_group_begin(self->stream_groups[d], &cut, num_frames, count, true,
-                                          self->num_gpus == 1 ? self->stream : NULL, err);
+                                          self->stream, err);
   }
   free(num_frames);
   return status;
@@ -218,6 +218,13 @@ static bool fill_lanes(struct together *t, uint32_t *order, uint32_t count, size
   return any;
 }
 
+void wf__cpu_close_stream_groups(struct wf__cpu_backend *self) {
+  for (size_t d = 0; d < self->num_gpus; d++) {
+    wf__transducer_group_close(self->stream_groups[d]);
+    self->stream_groups[d] = NULL;
+  }
+}
+
 static wf_status advance_together(struct together *t, wf_error *err) {
   struct wf__cpu_backend *self = t->self;
   const size_t most = wf__cpu_most_lanes(self);
@@ -227,7 +234,7 @@ static wf_status advance_together(struct together *t, wf_error *err) {
                          ? wf__longest_first(t->batch, order, &count, err)
                          : wf__fail_memory(err, t->batch->count * 4, "a batch");
   while (status == WF_OK && fill_lanes(t, order, count, most)) status = search_together(t, err);
-  if (status != WF_OK) wf__cpu_free_transducers(self); /* answers are under way, or lost */
+  if (status != WF_OK) wf__cpu_close_stream_groups(self); /* answers are under way, or lost */
   self->broken = status != WF_OK;
   free(order);
   free(t->order);

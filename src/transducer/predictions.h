@@ -50,7 +50,7 @@ typedef struct wf__predictions {
   int64_t frame;
   const uint32_t *requested; /* [count] numbers of contexts */
   const wf__row_need *needs; /* [count]; NULL: all scores are needed */
-  float least_waiting;       /* with needs: the least cost of tokens that wait */
+  float least_waiting;       /* the least cost of tokens that wait */
   size_t count;
   WF__VEC(uint32_t) pending;  /* those whose predictor has to run */
   WF__VEC(int32_t) digits;    /* their tokens, as wf__predictor_batch has them */
@@ -83,8 +83,8 @@ wf_status wf__predictions_start(wf__predictions *p, uint32_t *number, wf_error *
  * be done. */
 wf_status wf__predictions_number(wf__predictions *p, uint64_t context, uint32_t parent,
                                  int32_t token, uint32_t *number, wf_error *err);
-/* Requests the scores of one frame after each of the contexts. `numbers`, and `needs` with the
- * least cost of tokens that wait, are borrowed until they are taken. */
+/* Requests the scores of one frame after each of the contexts. `numbers` and `needs` are borrowed
+ * until they are taken. `least_waiting`: the least cost of tokens that wait for later frames. */
 wf_status wf__predictions_request(wf__predictions *p, int64_t frame, const uint32_t *numbers,
                                   const wf__row_need *needs, float least_waiting, size_t count,
                                   wf_error *err);

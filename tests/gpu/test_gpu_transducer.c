@@ -572,6 +572,47 @@ static void test_small_another_gpu(void **unused) {
   free_task(&task);
 }
 
+static bool stop_at_once(void *user, const char *stage, double fraction) { return false; }
+
+/* A batch that is cancelled leaves the streams of its decoder alone. */
+static void test_small_cancelled_batch(void **unused) {
+  (void)unused;
+  for (uint64_t seed = 0; seed < 2; seed++) { /* stateless, LSTM */
+    static struct task task;
+    wf_result *want[UTTERANCES], *got[UTTERANCES], *result;
+    wf_decoder *decoder;
+    wf_stream *stream;
+    wf_stream_event event;
+    const wf_progress progress = {stop_at_once, NULL};
+    make_task(&task, seed);
+    decode_on(&task, "cuda", task.scores, UTTERANCES, want);
+    int longest = 0;
+    for (int u = 1; u < UTTERANCES; u++)
+      if (task.scores[u].num_frames > task.scores[longest].num_frames) longest = u;
+    const wf_scores *scores = &task.scores[longest];
+    task.options.device = "cuda";
+    assert_ok(wf_decoder_create_transducer(task.graph, task.model, &task.options, &decoder, &err));
+    assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
+    for (int64_t t = 0; t < scores->num_frames; t++) {
+      const wf_scores chunk = test_rows(scores, t, 1);
+      assert_ok(wf_stream_accept(stream, &chunk, &event, &err));
+      if (t == scores->num_frames / 2)
+        assert_int_equal(test_decode(decoder, task.scores, UTTERANCES, &progress, got, &err),
+                         WF_ERR_CANCELLED);
+    }
+    assert_ok(wf_stream_finish(stream, &result, &err));
+    test_assert_same_result(result, want[longest]);
+    wf_result_free(result);
+    wf_stream_close(stream);
+    assert_ok(test_decode(decoder, task.scores, UTTERANCES, NULL, got, &err));
+    for (int u = 0; u < UTTERANCES; u++) test_assert_same_result(got[u], want[u]);
+    wf_decoder_free(decoder);
+    test_free_results(got, UTTERANCES);
+    test_free_results(want, UTTERANCES);
+    free_task(&task);
+  }
+}
+
 enum { FEW = 3 };
 
 static wf_result *few_want[FEW];
@@ -679,6 +720,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_small_stats),
 #ifdef FAKE_CUDA
       cmocka_unit_test(test_small_another_gpu),
+      cmocka_unit_test(test_small_cancelled_batch),
       cmocka_unit_test(test_small_every_cuda_call_fails_once),
 #endif
   };
