@@ -343,6 +343,11 @@ int cli_fail(const wf_error *err) {
   }
 }
 
+int cli_out_of_memory(void) {
+  cli_note("out of memory");
+  return CLI_LIMIT;
+}
+
 int cli_failure_code(uint64_t num_failed, bool lost_rest, bool no_memory) {
   return no_memory ? CLI_LIMIT : lost_rest ? CLI_INPUT : num_failed > 0 ? CLI_NO : CLI_OK;
 }

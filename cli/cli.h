@@ -113,6 +113,8 @@ int cli_parse(cli_parser *parser, int argc, char **argv);
 int cli_failure_code(uint64_t num_failed, bool lost_rest, bool no_memory);
 /* Prints "warpfst NAME: message" and returns the exit code for err->code. */
 int cli_fail(const wf_error *err);
+/* Says that there is no memory. Returns the exit code. */
+int cli_out_of_memory(void);
 /* Checks the rules. Returns CLI_USAGE after printing an error, else -1. Also prints a warning for
  * each option that has no effect. */
 int cli_check_rules(const cli_parser *parser);

@@ -111,8 +111,7 @@ static int read_potentials(const char *path, uint64_t num_states, float **out) {
   struct potentials potentials = {malloc((num_states + 1) * sizeof(float)), num_states};
   *out = potentials.values;
   if (potentials.values == NULL) {
-    cli_note("out of memory");
-    return CLI_LIMIT;
+    return cli_out_of_memory();
   }
   for (uint64_t s = 0; s < num_states; s++) potentials.values[s] = INFINITY;
   return cli_read_lines(path, read_potential, &potentials);

@@ -44,8 +44,7 @@ static int compose_files(const struct request *request, char **paths, size_t cou
   const size_t rights = request->pairwise ? 1 : count - 1; /* fsts on the right of a call */
   wf_fst **fsts = calloc(rights + 1, sizeof *fsts);
   if (fsts == NULL) {
-    cli_note("out of memory");
-    return CLI_LIMIT;
+    return cli_out_of_memory();
   }
   int code = read_fst(request, paths[0], &fsts[0]);
   for (size_t i = 0; i + 1 < count && code == CLI_OK; i += rights)

@@ -14,11 +14,6 @@ struct strings {
   uint64_t num_labels, capacity;
 };
 
-static int out_of_memory(void) {
-  cli_note("out of memory");
-  return CLI_LIMIT;
-}
-
 static const char *read_number(const char *text, unsigned long long *out) {
   char *stop;
   text += strspn(text, " \t");
@@ -31,7 +26,7 @@ static int add_label(struct strings *strings, int32_t label) {
   if (strings->num_labels == strings->capacity) {
     uint64_t more = 2 * strings->capacity + 64;
     int32_t *grown = realloc(strings->labels, more * sizeof *grown);
-    if (grown == NULL) return out_of_memory();
+    if (grown == NULL) return cli_out_of_memory();
     strings->labels = grown;
     strings->capacity = more;
   }
@@ -105,13 +100,13 @@ static int factor(const wf_fst *in, const char *path, const wf_factor_weight_opt
   strings.count = calloc(owners + 1, sizeof(uint64_t));
   uint64_t *offsets = malloc((owners + 1) * sizeof(uint64_t));
   int32_t *labels = NULL;
-  int code =
-      strings.first == NULL || strings.count == NULL || offsets == NULL ? out_of_memory() : CLI_OK;
+  int code = strings.first == NULL || strings.count == NULL || offsets == NULL ? cli_out_of_memory()
+                                                                               : CLI_OK;
   for (uint64_t k = 0; k < owners && code == CLI_OK; k++) strings.first[k] = UINT64_MAX;
   if (code == CLI_OK) code = cli_read_lines(path, read_string, &strings);
   if (code == CLI_OK) {
     labels = malloc((strings.num_labels + 1) * sizeof *labels);
-    if (labels == NULL) code = out_of_memory();
+    if (labels == NULL) code = cli_out_of_memory();
   }
   if (code == CLI_OK) {
     order_strings(&strings, offsets, labels);

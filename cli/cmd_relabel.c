@@ -28,11 +28,6 @@ static bool append(struct labels *labels, int32_t label) {
   return true;
 }
 
-static int out_of_memory(void) {
-  cli_note("out of memory");
-  return CLI_LIMIT;
-}
-
 struct label_file {
   size_t per_line;
   struct labels *out;
@@ -51,7 +46,7 @@ static int read_line(void *user, const char *path, size_t number, char *line) {
                number, (int)strcspn(at, " \t\r\n"), at);
       return CLI_INPUT;
     }
-    if (!append(file->out, (int32_t)value)) return out_of_memory();
+    if (!append(file->out, (int32_t)value)) return cli_out_of_memory();
   }
   if (found == 0 || found == file->per_line) return CLI_OK;
   cli_note("%s:%zu: found %zu labels, expected %zu", path, number, found, file->per_line);
@@ -106,7 +101,7 @@ static int pairs_of_symbols(struct side *side, const wf_fst *fst, bool input) {
     if (label > largest) largest = label;
   }
   bool *seen = calloc((size_t)largest + 1, sizeof *seen);
-  if (seen == NULL) return out_of_memory();
+  if (seen == NULL) return cli_out_of_memory();
   int code = CLI_OK;
   for (uint64_t i = 0; i < view.num_arcs && code == CLI_OK; i++) {
     int32_t label = input ? view.arcs[i].ilabel : view.arcs[i].olabel, replacement = 0;
@@ -114,7 +109,7 @@ static int pairs_of_symbols(struct side *side, const wf_fst *fst, bool input) {
     seen[label] = true;
     code = translate(side, label, &replacement);
     if (code == CLI_OK && (!append(&side->pairs, label) || !append(&side->pairs, replacement)))
-      code = out_of_memory();
+      code = cli_out_of_memory();
   }
   free(seen);
   return code;

@@ -23,8 +23,7 @@ static int replace(const cli_parser *parser, size_t count, const wf_replace_opti
   wf_fst **fsts = calloc(count, sizeof *fsts);
   int32_t *labels = calloc(count, sizeof *labels);
   if (fsts == NULL || labels == NULL) {
-    cli_note("out of memory");
-    code = CLI_LIMIT;
+    code = cli_out_of_memory();
   }
   for (size_t k = 0; k < count && code == CLI_OK; k++) {
     code = parse_label(parser->args[2 * k + 1], &labels[k]);

@@ -100,8 +100,7 @@ bool rnnlm_read_text(FILE *file, const char *path, const wf_rnnlm *rnnlm, size_t
     *code = CLI_INPUT;
   }
   if (!fine) {
-    cli_note("out of memory");
-    *code = CLI_LIMIT;
+    *code = cli_out_of_memory();
   }
   return *code == CLI_OK && text->num_lines > 0;
 }

@@ -66,8 +66,7 @@ static int score_block(scoring *s, const rnnlm_text *text) {
   float *costs = malloc((tokens + 1) * sizeof *costs);
   wf_error err;
   if (costs == NULL) {
-    cli_note("out of memory");
-    return CLI_LIMIT;
+    return cli_out_of_memory();
   }
   double begin = cli_now_s();
   int code = wf_rnnlm_score(s->rnnlm, text->words, text->first, text->num_sentences,

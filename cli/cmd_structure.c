@@ -150,8 +150,7 @@ static int run_join(const char *about, int argc, char **argv, join_fn join) {
   wf_error err = {0};
   wf_fst *out = NULL, **in = calloc((size_t)count, sizeof *in);
   if (in == NULL) {
-    cli_note("out of memory");
-    return CLI_LIMIT;
+    return cli_out_of_memory();
   }
   for (int i = 0; i < count && code <= CLI_OK; i++) code = cli_read_fst(parser.args[i], &in[i]);
   if (code == CLI_OK && join((const wf_fst *const *)in, (size_t)count, &out, &err) != WF_OK)
