@@ -35,8 +35,10 @@ enum cudaDeviceAttr {
   cudaDevAttrClockRate = 13,
   cudaDevAttrMultiProcessorCount = 16,
   cudaDevAttrComputeCapabilityMajor = 75,
-  cudaDevAttrComputeCapabilityMinor = 76
+  cudaDevAttrComputeCapabilityMinor = 76,
+  cudaDevAttrConcurrentManagedAccess = 89
 };
+enum { cudaMemAttachGlobal = 1 };
 enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2, cudaHostAllocPortable = 1 };
 struct cudaPointerAttributes {
   enum cudaMemoryType type;
@@ -56,6 +58,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *all_bytes);
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *pointer);
 cudaError_t cudaMalloc(void **out, size_t bytes);
+cudaError_t cudaMallocManaged(void **out, size_t bytes, unsigned flags);
 cudaError_t cudaFree(void *memory);
 cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned flags);
 cudaError_t cudaFreeHost(void *memory);
@@ -91,8 +94,9 @@ struct fake_gpus {
   int driver;     /* CUDA version that the driver supports: 13000; below 12000: too old */
   unsigned eager; /* 0: work is delayed until somebody waits for it; else a seed: some of it runs
                      earlier */
-  long fail_at;   /* number of the call that fails; 0: none */
-  long lost_at;   /* number of the call from which on the device is lost; 0: never */
+  bool no_unified_memory;  /* that the host may access while a kernel runs */
+  long fail_at;            /* number of the call that fails; 0: none */
+  long lost_at;            /* number of the call from which on the device is lost; 0: never */
   bool failed_to_allocate; /* the last failure was an allocation on a device that was not lost */
   long num_calls;          /* API calls so far */
   long num_objects;        /* existing allocations, streams and events */

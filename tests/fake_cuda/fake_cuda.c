@@ -203,6 +203,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
     case cudaDevAttrClockRate: *value = 1000; break; /* kHz: a cycle takes 1 us */
     case cudaDevAttrComputeCapabilityMajor: *value = 7; break;
     case cudaDevAttrComputeCapabilityMinor: *value = 0; break;
+    case cudaDevAttrConcurrentManagedAccess: *value = !fake_gpus.no_unified_memory; break;
     default: *value = fake_gpus.num_processors;
   }
   return leave(cudaSuccess);
@@ -283,6 +284,9 @@ static cudaError_t release(void *memory) {
 cudaError_t cudaMalloc(void **out, size_t bytes) { return allocate(out, bytes, g_device); }
 cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned flags) {
   return allocate(out, bytes, -1);
+}
+cudaError_t cudaMallocManaged(void **out, size_t bytes, unsigned flags) {
+  return allocate(out, bytes, g_device);
 }
 cudaError_t cudaFree(void *memory) { return release(memory); }
 cudaError_t cudaFreeHost(void *memory) { return release(memory); }
