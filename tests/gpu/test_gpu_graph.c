@@ -96,7 +96,7 @@ static void check_kept(test_rng *rng, wf_fst *const fsts[2], bool kept, const ch
   assert_same_array(g[1]->index, g[0]->index, (g[0]->num_states + 1) * sizeof *g[0]->index, what);
   assert_same_array(g[1]->columns, g[0]->columns, (uint64_t)g[0]->num_labels * 4, what);
   assert_same_array(g[1]->epsilon_components, g[0]->epsilon_components, g[0]->num_states * 4, what);
-  check_decoding(rng, g, what);
+  if (test_below(rng, 8) == 0) check_decoding(rng, g, what);
   for (int k = 0; k < 2; k++) wf_graph_free(g[k]);
 }
 
