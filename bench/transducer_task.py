@@ -79,13 +79,14 @@ def count_words(path):
         return sum(max(len(line.split()) - 1, 0) for line in file)
 
 
-def find_blank(folder, shape, tensors, program):
+def find_blank(folder, shape, tensors, max_symbols, program):
     """Sets the blank's bias so that the best paths of some utterances emit about `rate` tokens a frame."""
     low, high = 0.0, 10 * SPREAD
     for _ in range(8):
         tensors["joiner.out.bias"][shape["tokens"] - 1] = (low + high) / 2
         write_model(folder, shape, tensors)
-        measure.run(program, "decode", folder / "tokens.wfst", folder / "few", f"--transducer={folder / 'model.safetensors'}", *BEAM, "-o", folder / "few.txt")
+        measure.run(program, "decode", folder / "tokens.wfst", folder / "few", f"--transducer={folder / 'model.safetensors'}", f"--max-symbols={max_symbols}", *BEAM, "-o",
+                    folder / "few.txt")
         emitted, frames = count_words(folder / "few.txt"), sum(len(np.load(path)) for path in (folder / "few").iterdir())
         low, high = ((low + high) / 2, high) if emitted > shape["rate"] * frames else (low, (low + high) / 2)
 
@@ -103,17 +104,17 @@ def write_outputs(folder, rng, shape, count, seconds):
         np.save(folder / f"u{i:05}.npy", rng.standard_normal((frames, shape["encoder"])).astype(np.float32))
 
 
-def make_task(folder, name, count, seconds, program):
+def make_task(folder, name, count, seconds, max_symbols, program):
     """Model, graph and encoder outputs in a folder, unless they are there."""
     shape, rng = SHAPES[name], np.random.default_rng(27)
-    done, wanted = folder / "made", f"{count} {seconds}"
+    done, wanted = folder / "made", f"{count} {seconds} {max_symbols}"
     if done.exists() and done.read_text() == wanted:
         return
     write_outputs(folder / "few", rng, shape, 8, 5)
     names = [f"t{i}" for i in range(shape["tokens"] - 1)] + ["<blk>"]
     (folder / "tokens.txt").write_text("".join(f"{token} {i}\n" for i, token in enumerate(names)))
     measure.run(program, "mkgraph", "ctc", "--topology=transducer", f"--tokens={folder / 'tokens.txt'}", "--blank=<blk>", "-q", "-o", folder / "tokens.wfst")
-    find_blank(folder, shape, random_model(rng, shape), program)
+    find_blank(folder, shape, random_model(rng, shape), max_symbols, program)
     write_outputs(folder / "enc", rng, shape, count, seconds)
     done.write_text(wanted)
 
