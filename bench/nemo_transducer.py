@@ -231,10 +231,12 @@ def main():
     json.dump({"seconds": rounds, "tokens": found, "peak_bytes": peak}, sys.stdout)
 
 
+def report(kind, error, trace):
+    """Shows an error; its last line is for the row of transducer_peers.py's table."""
+    traceback.print_exception(kind, error, trace)
+    progress(f"{kind.__name__}: {' '.join(str(error).split())[:200]}")
+
+
 if __name__ == "__main__":
-    try:
-        main()
-    except Exception as error:  # a row of transducer_peers.py's table
-        traceback.print_exc()
-        progress(f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
-        sys.exit(1)
+    sys.excepthook = report
+    main()

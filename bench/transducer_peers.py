@@ -57,8 +57,9 @@ def tasks(arguments, programs):
             yield Task(name, data / f"{name}.safetensors", data / "tokens.txt", folder / "enc", 0.04, 3, data / "text")
     for name in arguments.shape or ([] if arguments.data else transducer_task.SHAPES):
         folder = WORK / name
-        transducer_task.make_task(folder, name, arguments.batch * arguments.batches, arguments.seconds, arguments.max_symbols, programs / "warpfst")
-        yield Task(name, folder / "model.safetensors", folder / "tokens.txt", folder / "enc", transducer_task.SHAPES[name]["frame_s"], arguments.max_symbols)
+        search = {**transducer_task.SEARCH, "beam": arguments.beam, "max_symbols": arguments.max_symbols}
+        transducer_task.make_task(folder, name, arguments.batch * arguments.batches, arguments.seconds, search, programs / "warpfst")
+        yield Task(name, folder / "tokens.safetensors", folder / "tokens.txt", folder / "enc", transducer_task.SHAPES[name]["frame_s"], arguments.max_symbols)
 
 
 class Run:
