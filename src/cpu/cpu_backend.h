@@ -79,8 +79,8 @@ wf_status wf__cpu_decode_scored_transducers(struct wf__cpu_backend *self, const 
 void wf__cpu_free_transducers(struct wf__cpu_backend *self);
 /* transducer_streams.c */
 void wf__cpu_close_stream_groups(struct wf__cpu_backend *self);
-/* What the GPU may leave out of a row of scores. `best_tokens_alone`: all but the best tokens. */
-wf__score_cut wf__cpu_score_cut(const struct wf__cpu_backend *self, bool best_tokens_alone);
+/* What the GPU may leave out of a row of scores. */
+wf__score_cut wf__cpu_score_cut(const struct wf__cpu_backend *self);
 /* Most lanes on one GPU: there is limited room for its answers. */
 size_t wf__cpu_most_lanes(const struct wf__cpu_backend *self);
 struct wf__rounds;

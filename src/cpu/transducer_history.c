@@ -135,13 +135,17 @@ static wf_status follow_records(wf__transducer_search *search, uint64_t *context
   return WF_OK;
 }
 
-static void add_pending(wf__transducer_search *search, float sign) {
+static wf_status add_pending(wf__transducer_search *search, float sign, wf_error *err) {
   const wf__scoring *scoring = &search->scoring;
-  for (uint32_t w = 0; w < search->num_waiting && scoring->scorer != NULL; w++)
-    for (uint64_t i = 0; i < search->waiting[w].tokens.size; i++) {
-      wf__transducer_token *token = &search->waiting[w].tokens.data[i];
+  for (uint32_t w = 0; w < search->num_waiting && scoring->scorer != NULL; w++) {
+    wf__transducer_set *set = &search->waiting[w];
+    for (uint64_t i = 0; i < set->tokens.size; i++) {
+      wf__transducer_token *token = &set->tokens.data[i];
       token->cost += sign * wf__scorer_pending(scoring->scorer, scoring->memory, token->context);
     }
+    WF__TRY(wf__transducer_set_recount(set, err));
+  }
+  return WF_OK;
 }
 
 static int by_cost(const void *a, const void *b) {
@@ -194,7 +198,7 @@ static wf_status renew_all(wf__transducer_search *search, wf_error *err) {
 
 wf_status wf__transducer_replace_scorer(wf__transducer_search *search, const wf_scorer *scorer,
                                         const wf_word *words, size_t num_words, wf_error *err) {
-  add_pending(search, 1);
+  WF__TRY(add_pending(search, 1, err));
   WF__TRY(wf__scoring_set(&search->scoring, scorer, err));
   search->epsilon_slack = wf__epsilon_slack(search->graph, &search->options, scorer != NULL);
   WF__TRY(wf__scoring_begin(&search->scoring, err));
@@ -206,6 +210,5 @@ wf_status wf__transducer_replace_scorer(wf__transducer_search *search, const wf_
                              &search->committed_sum.context, err));
   }
   WF__TRY(renew_all(search, err));
-  add_pending(search, -1);
-  return WF_OK;
+  return add_pending(search, -1, err);
 }

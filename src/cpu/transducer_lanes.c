@@ -95,30 +95,22 @@ static wf_status wait_for_gpu(void *user, size_t group, wf_error *err) {
   return wf__transducer_group_wait(t->self->transducer_groups[group], err);
 }
 
-/* If nothing but the model tells tokens apart, of a row only the best matter, as many as there are
- * hypotheses: each makes another context. */
-static bool best_tokens_alone(const struct together *t) {
-  const struct wf__cpu_backend *self = t->self;
-  bool scored = false;
-  for (size_t i = 0; i < t->batch->count && t->batch->scorers != NULL; i++)
-    scored = scored || t->batch->scorers[i] != NULL;
-  return self->transducer_arcs.all_alike && self->options.lattice_beam <= 0 && !scored &&
-         t->batch->graphs == NULL;
-}
-
 static uint32_t most_hypotheses(const struct wf__cpu_backend *self) {
   return self->options.greedy ? 1 : (uint32_t)self->options.max_hypotheses;
 }
 
-wf__score_cut wf__cpu_score_cut(const struct wf__cpu_backend *self, bool best_alone) {
+/* If every token has an arc in every state, of a row only the best matter, as many as there are
+ * hypotheses: each makes another context. With a lattice, all do. */
+wf__score_cut wf__cpu_score_cut(const struct wf__cpu_backend *self) {
   const wf_decoder_options *o = &self->options;
+  const bool best_alone = self->transducer_arcs.all_alike && o->lattice_beam <= 0;
   return (wf__score_cut){o->acoustic_scale, o->blank_penalty, o->beam, o->greedy,
                          best_alone ? most_hypotheses(self) : 0};
 }
 
 static wf_status begin_groups(struct together *t, const uint32_t *order, wf_error *err) {
   struct wf__cpu_backend *self = t->self;
-  const wf__score_cut cut = wf__cpu_score_cut(self, best_tokens_alone(t));
+  const wf__score_cut cut = wf__cpu_score_cut(self);
   int64_t num_frames[WF__TRANSDUCER_LANES];
   for (size_t g = 0; g < t->num_groups; g++) {
     const size_t d = g % self->num_gpus;

@@ -9,7 +9,6 @@
 #include "decode/trace.h"
 
 #define NONE UINT32_MAX
-#define MOST_WEIGHT 1e4f /* beyond, the roundings of sums of costs are not known well enough */
 
 /* The label of each column: the smallest, if there are several. */
 static wf_status find_labels(wf__transducer_search *search, wf_error *err) {
@@ -23,31 +22,67 @@ static wf_status find_labels(wf__transducer_search *search, wf_error *err) {
   return WF_OK;
 }
 
-wf__transducer_arcs wf__transducer_look_at_arcs(const wf_graph *graph, const wf_transducer *model,
-                                                float word_score) {
-  wf__transducer_arcs found = {.by_label = true, .least_weight = INFINITY, .num_olabels = 1};
-  float most_weight = -INFINITY;
-  int32_t num_tokens = 0; /* of arcs, but the blank */
-  for (int32_t label = 2; label < graph->num_labels; label++)
-    if (graph->columns[label] <= graph->columns[label - 1]) found.by_label = false;
-  for (uint64_t s = 0; s < graph->view.num_states; s++) {
-    const wf__state_index *index = &graph->index[s];
-    for (uint32_t a = index->first_arc; a < index[1].first_arc; a++) {
-      const wf_arc *arc = &graph->view.arcs[a];
-      if (arc->olabel >= found.num_olabels) found.num_olabels = arc->olabel + 1;
-      if (a >= index->first_epsilon) continue;
-      if (a > index->first_arc && arc->ilabel < arc[-1].ilabel) found.by_label = false;
-      if (graph->columns[arc->ilabel] == model->blank) continue;
-      const float weight = arc->olabel != 0 ? arc->weight - word_score : arc->weight;
-      found.least_weight = fminf(found.least_weight, weight);
-      most_weight = fmaxf(most_weight, weight);
-      num_tokens += a == index->first_arc || arc->ilabel != arc[-1].ilabel;
+static void bound_least(float *least, float weight) {
+  *least = fminf(*least, fabsf(weight) <= WF__MOST_BOUND ? weight : -INFINITY);
+}
+
+/* Adds the arcs of a state to what is known. Returns the number of tokens. */
+static int32_t look_at_state(const wf_graph *graph, const wf_transducer *model, uint64_t state,
+                             float word_score, wf__transducer_arcs *arcs) {
+  const wf__state_index *index = &graph->index[state];
+  wf__least_weights *least = &arcs->least[state];
+  int32_t label = 0, num_tokens = 0, num_runs = 0; /* runs of arcs with tokens */
+  bool was_token = false;
+  *least = (wf__least_weights){INFINITY, INFINITY, INFINITY};
+  for (uint32_t a = index->first_arc; a < index->first_epsilon; a++) {
+    const wf_arc *arc = &graph->view.arcs[a];
+    const bool is_token = graph->columns[arc->ilabel] != model->blank;
+    if (is_token) {
+      if (arc->ilabel < label) arcs->by_label = false;
+      num_runs += !was_token;
+      num_tokens += arc->ilabel != label;
+      label = arc->ilabel;
+      bound_least(arc->olabel != 0 ? &least->word : &least->token,
+            arc->olabel != 0 ? arc->weight - word_score : arc->weight);
+    } else if (arc->olabel == 0) {
+      bound_least(&least->blank, arc->weight);
     }
+    was_token = is_token;
   }
-  found.all_alike = found.by_label && graph->view.num_states == 1 && !graph->has_epsilons &&
-                    num_tokens + 1 == model->num_tokens && most_weight == found.least_weight;
-  if (fabsf(found.least_weight) > MOST_WEIGHT) found.least_weight = -INFINITY;
-  return found;
+  if (num_runs > 1) arcs->by_label = false;
+  return num_tokens;
+}
+
+/* Do all arcs with a token cost the same? */
+static bool have_one_weight(const wf_graph *graph, const wf_transducer *model, float word_score) {
+  float first = NAN;
+  for (uint32_t a = 0; a < graph->index[0].first_epsilon; a++) {
+    const wf_arc *arc = &graph->view.arcs[a];
+    const float weight = arc->olabel != 0 ? arc->weight - word_score : arc->weight;
+    if (graph->columns[arc->ilabel] == model->blank) continue;
+    if (isnan(first)) first = weight;
+    if (weight != first) return false;
+  }
+  return true;
+}
+
+wf_status wf__transducer_look_at_arcs(const wf_graph *graph, const wf_transducer *model,
+                                      float word_score, wf__transducer_arcs *arcs, wf_error *err) {
+  const uint64_t num_states = graph->view.num_states;
+  int32_t num_tokens = 0;
+  *arcs = (wf__transducer_arcs){.by_label = true,
+                                .least = wf__alloc(num_states, sizeof *arcs->least)};
+  if (arcs->least == NULL)
+    return wf__fail_memory(err, num_states * sizeof *arcs->least, "a decoder");
+  for (int32_t label = 2; label < graph->num_labels; label++)
+    if (graph->columns[label] <= graph->columns[label - 1]) arcs->by_label = false;
+  for (uint64_t s = 0; s < num_states; s++)
+    num_tokens = look_at_state(graph, model, s, word_score, arcs);
+  arcs->all_alike = arcs->by_label && num_states == 1 && !graph->has_epsilons &&
+                    num_tokens + 1 == model->num_tokens &&
+                    have_one_weight(graph, model, word_score) &&
+                    fminf(arcs->least->token, arcs->least->word) > -INFINITY;
+  return WF_OK;
 }
 
 wf_status wf__transducer_search_create(const wf_graph *graph, const wf_transducer *model,
@@ -110,7 +145,8 @@ void wf__transducer_search_free(wf__transducer_search *search) {
 }
 
 static uint64_t set_bytes(const wf__transducer_set *set) {
-  return set->tokens.cap * sizeof *set->tokens.data + ((uint64_t)sizeof *set->slots << set->bits);
+  return set->tokens.cap * sizeof *set->tokens.data + set->best.cap * sizeof *set->best.data +
+         ((uint64_t)sizeof *set->slots << set->bits);
 }
 
 uint64_t wf__transducer_search_bytes(const wf__transducer_search *search) {
@@ -127,13 +163,6 @@ uint64_t wf__transducer_search_bytes(const wf__transducer_search *search) {
          history->links.cap * (sizeof *history->links.data + sizeof(float));
 }
 
-static float least_word(const wf_scorer *scorer, int32_t num_olabels) {
-  float least = 0;
-  for (int32_t word = 1; word < num_olabels && scorer != NULL; word++)
-    least = fminf(least, wf__scorer_least(scorer, word));
-  return least;
-}
-
 void wf__transducer_search_set_graph(wf__transducer_search *search, const wf_graph *graph) {
   search->graph = graph;
 }
@@ -141,8 +170,6 @@ void wf__transducer_search_set_graph(wf__transducer_search *search, const wf_gra
 wf_status wf__transducer_search_set_scorer(wf__transducer_search *search, const wf_scorer *scorer,
                                            wf_error *err) {
   search->epsilon_slack = wf__epsilon_slack(search->graph, &search->options, scorer != NULL);
-  if (search->arcs != NULL && scorer != search->scoring.scorer)
-    search->least_word = least_word(scorer, search->arcs->num_olabels);
   if (scorer != search->scoring.scorer) search->joined = false;
   return wf__scoring_set(&search->scoring, scorer, err);
 }
@@ -150,7 +177,6 @@ wf_status wf__transducer_search_set_scorer(wf__transducer_search *search, const 
 wf_status wf__transducer_search_join_scorer(wf__transducer_search *search,
                                             const wf__transducer_search *first, wf_error *err) {
   search->joined = true;
-  search->least_word = first->least_word;
   return wf__scoring_join(&search->scoring, &first->scoring, err);
 }
 
@@ -213,9 +239,7 @@ static void normalise(wf__transducer_search *search, const wf__transducer_set *s
   for (uint64_t i = 0; i < set->tokens.size; i++)
     if (set->tokens.data[i].cost < best) best = set->tokens.data[i].cost;
   for (uint32_t w = 0; w < search->num_waiting; w++) {
-    wf__transducer_set *other = &search->waiting[w];
-    for (uint64_t i = 0; i < other->tokens.size; i++) other->tokens.data[i].cost -= best;
-    if (other->bound < INFINITY) other->bound -= best;
+    wf__transducer_set_lower(&search->waiting[w], best);
     for (uint64_t i = 0; i < search->lattice.waiting[w].size; i++)
       search->lattice.waiting[w].data[i].cost -= best;
   }

@@ -26,15 +26,27 @@ typedef struct wf__transducer_source {
   uint32_t number; /* its record, or its number in the set */
 } wf__transducer_source;
 
+/* Larger weights and costs of words are no bounds: the roundings of sums are not known well enough.
+ */
+#define WF__MOST_BOUND 1e3f
+
+/* The least weights of a state's arcs; +infinity: it has none; -infinity: not known. */
+typedef struct wf__least_weights {
+  float token; /* of arcs with a token, without a word */
+  float word;  /* of arcs with a token and a word, less word_score */
+  float blank; /* of blank arcs without a word */
+} wf__least_weights;
+
 /* What a decoder knows of its graph's emitting arcs, so that a device can leave out scores. */
 typedef struct wf__transducer_arcs {
-  bool by_label;       /* arcs of every state are in order of their columns, one label each */
-  bool all_alike;      /* there is one state, and its arcs with a token have one weight */
-  float least_weight;  /* of an arc with a token, less its word_score; -infinity: not known */
-  int32_t num_olabels; /* one more than the largest */
+  bool by_label;  /* of every state, arcs with a token are in order of their columns, one label
+                     each, and the blanks before or after them */
+  bool all_alike; /* there is one state, with an arc for each token, all of one weight */
+  wf__least_weights *least; /* [num_states] */
 } wf__transducer_arcs;
-wf__transducer_arcs wf__transducer_look_at_arcs(const wf_graph *graph, const wf_transducer *model,
-                                                float word_score);
+/* `arcs->least` is to be freed. */
+wf_status wf__transducer_look_at_arcs(const wf_graph *graph, const wf_transducer *model,
+                                      float word_score, wf__transducer_arcs *arcs, wf_error *err);
 
 /* Where a search stands. */
 typedef enum wf__transducer_stage {
@@ -47,7 +59,6 @@ typedef struct wf__transducer_search {
   const wf_graph *graph;
   const wf_transducer *model;
   const wf__transducer_arcs *arcs; /* NULL: all scores are there */
-  float least_word;                /* the least that the scorer adds for any word, or for none */
   wf_decoder_options options;
   float epsilon_slack;
   wf__predictions predictions;
@@ -158,6 +169,16 @@ wf_status wf__transducer_choose(wf__transducer_search *search, wf_error *err);
 wf_status wf__transducer_number(wf__transducer_search *search, wf__transducer_set *set,
                                 wf_error *err);
 
+/* transducer_expand.c: offers the candidates of a source to the sets, or keeps the best one of a
+ * greedy step. `row`: the scores of its context. */
+wf_status wf__transducer_expand_source(wf__transducer_search *search,
+                                       const wf__transducer_source *source,
+                                       const wf__score_row *row, wf_error *err);
+/* Before: lowers the cutoff of a step that is not greedy. */
+void wf__transducer_look_at_blanks(wf__transducer_search *search,
+                                   const wf__transducer_source *source, const wf__score_row *row);
+wf_status wf__transducer_offer_greedy(wf__transducer_search *search, wf_error *err);
+
 /* transducer_requests.c, for searches that defer: requests to a scorer with batch operations,
  * before a step, a round of the closure, and the end. They set `scorer_waits`. */
 wf_status wf__transducer_request_words(wf__transducer_search *search, wf_error *err);
@@ -176,6 +197,17 @@ wf_status wf__transducer_answer(wf__transducer_search *search, wf_error *err);
 /* Is this the last step of a frame in RNN-T, which has no token arcs? */
 static inline bool wf__transducer_only_blank(const wf__transducer_search *search) {
   return search->model->num_durations == 0 && search->step == search->options.max_symbols;
+}
+
+/* NULL: nothing is known of the arcs, or there are others. */
+static inline const wf__transducer_arcs *wf__transducer_known_arcs(
+    const wf__transducer_search *search) {
+  return search->graph->added == NULL ? search->arcs : NULL;
+}
+
+static inline wf__transducer_set *wf__transducer_waiting_for(wf__transducer_search *search,
+                                                             int64_t frame) {
+  return &search->waiting[frame % search->num_waiting];
 }
 
 /* The token's cost with the final costs of graph and scorer. */

@@ -4,12 +4,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/select.h"
 #include "math/cost.h"
 
 #define NONE UINT32_MAX
 
-enum { FIRST_BITS = 8, FEW = 64 };
+enum { FIRST_BITS = 6, FEW = 64 };
 
 static wf_status set_slots(wf__transducer_set *set, int bits, wf_error *err) {
   uint32_t *slots = wf__alloc((uint64_t)1 << bits, sizeof *slots);
@@ -38,11 +37,16 @@ wf_status wf__transducer_set_copy(const wf__transducer_set *from, wf__transducer
   if (from->tokens.size > 0)
     memcpy(to->tokens.data, from->tokens.data, from->tokens.size * sizeof *to->tokens.data);
   to->tokens.size = from->tokens.size;
+  WF__TRY(wf__vec_grow(&to->best, from->best.size, "tokens", err));
+  if (from->best.size > 0)
+    memcpy(to->best.data, from->best.data, from->best.size * sizeof *to->best.data);
+  to->best.size = from->best.size;
   return WF_OK;
 }
 
 void wf__transducer_set_free(wf__transducer_set *set) {
   wf__vec_free(&set->tokens);
+  wf__vec_free(&set->best);
   free(set->slots);
 }
 
@@ -52,7 +56,7 @@ static void clear_slots(wf__transducer_set *set) {
 
 void wf__transducer_set_clear(wf__transducer_set *set) {
   clear_slots(set);
-  set->tokens.size = 0;
+  set->tokens.size = set->best.size = 0;
   set->bound = INFINITY;
   set->next_check = 2 * set->most + 8;
 }
@@ -116,16 +120,10 @@ static int compare(const void *a, const void *b) {
   return wf__transducer_before(a, b) ? -1 : wf__transducer_before(b, a);
 }
 
-/* Drops tokens that cost more than the last of the first `most`. That cost cannot rise, because
- * tokens only become cheaper and more. */
-static void tighten(wf__transducer_set *set) {
+/* Drops tokens that cost more than the bound. */
+static void drop_above(wf__transducer_set *set) {
   wf__transducer_token *tokens = set->tokens.data;
-  uint64_t size = set->tokens.size, kept = 0, *keys = wf__alloc(size, sizeof *keys);
-  set->next_check = 2 * size;
-  if (keys == NULL) return; /* nothing but time is lost */
-  for (uint64_t i = 0; i < size; i++) keys[i] = wf__ordered_cost(tokens[i].cost);
-  set->bound = wf__cost_of_ordered((uint32_t)wf__select_smallest(keys, size, set->most));
-  free(keys);
+  uint64_t size = set->tokens.size, kept = 0;
   for (uint64_t i = 0; i < size; i++)
     if (tokens[i].cost <= set->bound) tokens[kept++] = tokens[i];
   set->tokens.size = kept;
@@ -133,15 +131,72 @@ static void tighten(wf__transducer_set *set) {
   fill_slots(set);
 }
 
+/* --- the best costs ----------------------------------------------------------------------- */
+
+/* Puts a cost in place of best[at], which is larger. */
+static void lower(wf__transducer_set *set, uint64_t at, float cost) {
+  float *best = set->best.data;
+  const uint64_t size = set->best.size;
+  for (uint64_t child; (child = 2 * at + 1) < size; at = child) {
+    if (child + 1 < size && best[child + 1] > best[child]) child++;
+    if (best[child] <= cost) break;
+    best[at] = best[child];
+  }
+  best[at] = cost;
+}
+
+static wf_status push(wf__transducer_set *set, float cost, wf_error *err) {
+  WF__TRY(wf__vec_push(&set->best, cost, "tokens", err));
+  float *best = set->best.data;
+  uint64_t at = set->best.size - 1;
+  for (; at > 0 && best[(at - 1) / 2] < cost; at = (at - 1) / 2) best[at] = best[(at - 1) / 2];
+  best[at] = cost;
+  return WF_OK;
+}
+
+/* Counts a token whose cost falls from `was` (+infinity: a new one). */
+static wf_status count_cost(wf__transducer_set *set, float was, float cost, wf_error *err) {
+  if (was <= set->bound && was < INFINITY) {
+    uint64_t at = 0;
+    while (set->best.data[at] != was) at++;
+    lower(set, at, cost);
+  } else if (set->best.size < set->most) {
+    WF__TRY(push(set, cost, err));
+  } else if (cost < set->bound) {
+    lower(set, 0, cost);
+  }
+  set->bound = set->best.size == set->most ? set->best.data[0] : INFINITY;
+  return WF_OK;
+}
+
 wf_status wf__transducer_set_offer(wf__transducer_set *set, const wf__transducer_token *token,
                                    wf_error *err) {
   uint32_t at;
   if (token->cost > set->bound) return WF_OK;
   WF__TRY(wf__transducer_set_find(set, token->state, token->predictor, token->context, &at, err));
-  if (token->cost < set->tokens.data[at].cost) set->tokens.data[at] = *token;
-  if (set->tokens.size >= set->next_check) tighten(set);
+  wf__transducer_token *there = &set->tokens.data[at];
+  if (!(token->cost < there->cost)) return WF_OK;
+  WF__TRY(count_cost(set, there->cost, token->cost, err));
+  *there = *token;
+  if (set->tokens.size >= set->next_check) drop_above(set);
   return WF_OK;
 }
+
+wf_status wf__transducer_set_recount(wf__transducer_set *set, wf_error *err) {
+  set->best.size = 0;
+  set->bound = INFINITY;
+  for (uint64_t i = 0; i < set->tokens.size; i++)
+    WF__TRY(count_cost(set, INFINITY, set->tokens.data[i].cost, err));
+  return WF_OK;
+}
+
+void wf__transducer_set_lower(wf__transducer_set *set, float by) {
+  for (uint64_t i = 0; i < set->tokens.size; i++) set->tokens.data[i].cost -= by;
+  for (uint64_t i = 0; i < set->best.size; i++) set->best.data[i] -= by;
+  if (set->bound < INFINITY) set->bound -= by;
+}
+
+/* --- ranks -------------------------------------------------------------------------------- */
 
 /* Sorts few tokens by rank: first their costs, with their numbers, then those of equal cost. */
 static void sort_few(wf__transducer_token *tokens, uint64_t size) {
@@ -172,9 +227,13 @@ void wf__transducer_set_cut(wf__transducer_set *set, float cutoff) {
     qsort(tokens, kept, sizeof *tokens, compare);
   else if (kept > 1)
     sort_few(tokens, kept);
-  set->tokens.size = kept < set->most ? kept : set->most;
+  kept = kept < set->most ? kept : set->most;
+  set->tokens.size = kept;
   /* With fewer tokens, because the cutoff fell (words may cost less than 0), any may still enter.
    */
-  set->bound = set->tokens.size == set->most ? tokens[set->most - 1].cost : INFINITY;
+  set->best.size = kept; /* no more than before */
+  for (uint64_t i = 0; i < kept; i++) set->best.data[i] = tokens[kept - 1 - i].cost;
+  set->bound = kept == set->most ? tokens[kept - 1].cost : INFINITY;
+  set->next_check = 2 * set->most + 8;
   fill_slots(set);
 }

@@ -23,8 +23,9 @@ typedef struct wf__transducer_set {
   uint32_t *slots; /* [2^bits] numbers of tokens, by triple; NONE: empty */
   int bits;
   uint64_t most;       /* the first `most` tokens by rank matter */
-  float bound;         /* tokens that cost more are not among these */
-  uint64_t next_check; /* number of tokens at which `bound` is lowered */
+  WF__VEC(float) best; /* costs of the first `most`: a heap, the largest first */
+  float bound;         /* best[0], or +infinity with fewer: tokens that cost more do not matter */
+  uint64_t next_check; /* number of tokens at which those that do not matter are dropped */
 } wf__transducer_set;
 
 wf_status wf__transducer_set_init(wf__transducer_set *set, uint64_t most, wf_error *err);
@@ -43,6 +44,10 @@ wf_status wf__transducer_set_find(wf__transducer_set *set, uint32_t state, uint6
  * among the first `most` may be dropped, so numbers of tokens change. */
 wf_status wf__transducer_set_offer(wf__transducer_set *set, const wf__transducer_token *token,
                                    wf_error *err);
+/* Subtracts a cost from those of all tokens. */
+void wf__transducer_set_lower(wf__transducer_set *set, float by);
+/* After the tokens' costs were changed. */
+wf_status wf__transducer_set_recount(wf__transducer_set *set, wf_error *err);
 /* Drops tokens above the cutoff and all but the first `most`. Sorts by rank. */
 void wf__transducer_set_cut(wf__transducer_set *set, float cutoff);
 /* The order by rank. */

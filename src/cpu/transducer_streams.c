@@ -165,7 +165,7 @@ static wf_status wait_for_gpu(void *user, size_t group, wf_error *err) {
 
 static wf_status begin_groups(struct together *t, wf_error *err) {
   struct wf__cpu_backend *self = t->self;
-  const wf__score_cut cut = wf__cpu_score_cut(self, false);
+  const wf__score_cut cut = wf__cpu_score_cut(self);
   int64_t *num_frames = wf__alloc(t->num_lanes, sizeof *num_frames);
   wf_status status = num_frames != NULL ? WF_OK : wf__fail_memory(err, t->num_lanes * 8, "a batch");
   for (size_t d = 0; d < self->num_gpus && status == WF_OK; d++) {

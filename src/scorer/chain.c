@@ -158,6 +158,16 @@ static float chain_least(const wf_scorer *self, int32_t word) {
   return first == INFINITY || second == INFINITY ? INFINITY : first + second;
 }
 
+static wf__cost_bounds chain_bounds(const wf_scorer *self, const void *opaque, uint64_t context) {
+  const struct chain *chain = (const struct chain *)self;
+  const struct memory *memory = opaque;
+  const struct pair at = split(chain, memory, context);
+  wf__cost_bounds of[2];
+  for (int i = 0; i < 2; i++)
+    of[i] = wf__scorer_bounds(chain->parts[i], memory->parts[i], at.contexts[i]);
+  return (wf__cost_bounds){of[0].least + of[1].least, of[0].most + of[1].most};
+}
+
 static const char *chain_flatten(const wf_scorer *self, wf__flat_scorer *out) {
   const struct chain *chain = (const struct chain *)self;
   int counts[2];
@@ -295,7 +305,7 @@ static wf_status chain_keep(const wf_scorer *self, void *const *memories,
 #define CHAIN_OPS                                                                           \
   .name = "chain", .free = chain_free, .open = chain_open, .close = chain_close,            \
   .begin = chain_begin, .step = chain_step, .final = chain_final, .pending = chain_pending, \
-  .least = chain_least, .flatten = chain_flatten
+  .least = chain_least, .bounds = chain_bounds, .flatten = chain_flatten
 static const wf__scorer_batch_ops chain_batch_ops = {.join = chain_join,
                                                      .request = chain_request,
                                                      .score = chain_score_requests,

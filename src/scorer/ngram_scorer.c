@@ -17,6 +17,7 @@ struct ngram_scorer {
   uint32_t num_labels;
   uint32_t *word_of; /* [num_labels] of the graph: word of the model, or WF__WLM_NONE: impossible */
   float *least;      /* [num_labels] least cost of each word; NULL: unknown */
+  float least_of_all;
 };
 
 static void ngram_free(wf_scorer *self) {
@@ -55,6 +56,10 @@ static wf_status ngram_final(const wf_scorer *self, void *memory, uint64_t conte
   return WF_OK;
 }
 
+static wf__cost_bounds ngram_bounds(const wf_scorer *self, const void *memory, uint64_t context) {
+  return (wf__cost_bounds){((const struct ngram_scorer *)self)->least_of_all, INFINITY};
+}
+
 static const char *ngram_flatten(const wf_scorer *self, wf__flat_scorer *out) {
   const struct ngram_scorer *ngram = (const struct ngram_scorer *)self;
   const wf__wlm_view *view = &ngram->lm->view;
@@ -77,6 +82,7 @@ static const wf__scorer_ops ngram_ops = {.name = "n-gram",
                                          .begin = ngram_begin,
                                          .step = ngram_step,
                                          .final = ngram_final,
+                                         .bounds = ngram_bounds,
                                          .flatten = ngram_flatten};
 
 /* Maps the words of the graph's table to the model's by their text. Words that the model lacks
@@ -112,6 +118,7 @@ static wf_status map_words(struct ngram_scorer *ngram, const wf_symbols *words, 
 /* Finds the least costs of the graph's words, unless the model is so large that it takes long. */
 static wf_status find_least(struct ngram_scorer *ngram, wf_error *err) {
   const wf__wlm_view *view = &ngram->lm->view;
+  ngram->least_of_all = -INFINITY;
   if (view->num_small + view->num_large > MOST_NGRAMS) return WF_OK;
   float *of_model = wf__alloc(view->num_words, sizeof *of_model);
   ngram->least = wf__alloc(ngram->num_labels, sizeof *ngram->least);
@@ -125,6 +132,9 @@ static wf_status find_least(struct ngram_scorer *ngram, wf_error *err) {
                           : INFINITY;
   free(of_model);
   if (status != WF_OK) return status;
+  ngram->least_of_all = INFINITY;
+  for (uint32_t i = 1; i < ngram->num_labels; i++)
+    ngram->least_of_all = fminf(ngram->least_of_all, ngram->least[i]);
   ngram->scorer.least = ngram->least;
   ngram->scorer.num_least = ngram->num_labels;
   return WF_OK;

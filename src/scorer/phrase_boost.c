@@ -22,10 +22,17 @@
 
 typedef wf__phrase_node phrase_node;
 
+/* The least and the most that a word adds to a node's pending boost. */
+struct change {
+  float least, most;
+};
+
 struct phrase_boost {
   wf_scorer scorer;
   wf__map64 next;
   WF__VEC(phrase_node) nodes;
+  struct change *changes; /* [nodes.size] */
+  float largest;          /* magnitude of such a change, for roundings */
 };
 
 /* --- the trie ---------------------------------------------------------------------------- */
@@ -83,6 +90,28 @@ static uint32_t follow(const struct phrase_boost *boost, uint32_t node, int32_t 
   }
 }
 
+/* A node's words are those of the trie's edges from it, and those that its failure node has. */
+static void take_changes(struct phrase_boost *boost, const uint32_t *order) {
+  const phrase_node *nodes = boost->nodes.data;
+  struct change *changes = boost->changes;
+  changes[0] = (struct change){0, 0}; /* a word that begins no phrase */
+  for (uint64_t i = 1; i < boost->nodes.size; i++)
+    changes[i] = (struct change){INFINITY, -INFINITY};
+  for (uint64_t i = 1; i < boost->nodes.size; i++) {
+    const float change = 0 - nodes[i].pending - nodes[i].earned;
+    struct change *parent = &changes[nodes[i].parent];
+    parent->least = fminf(parent->least, change);
+    parent->most = fmaxf(parent->most, change);
+    boost->largest = fmaxf(boost->largest, nodes[i].pending + fabsf(nodes[i].earned));
+  }
+  for (uint64_t i = 1; i < boost->nodes.size; i++) { /* order[0] is node 0 */
+    struct change *own = &changes[order[i]];
+    const struct change *other = &changes[nodes[order[i]].failure];
+    own->least = fminf(own->least, other->least);
+    own->most = fmaxf(own->most, other->most);
+  }
+}
+
 /* Computes failure nodes. Shallower nodes come first, because deeper ones use theirs. */
 static wf_status find_failures(struct phrase_boost *boost, wf_error *err) {
   uint64_t size = boost->nodes.size, deepest = 0;
@@ -105,6 +134,10 @@ static wf_status find_failures(struct phrase_boost *boost, wf_error *err) {
     node->failure = node->depth == 1 ? 0 : follow(boost, nodes[node->parent].failure, node->word);
     node->earned = nodes[node->failure].earned + (isnan(node->boost) ? 0 : node->boost);
   }
+  boost->changes = wf__alloc(size, sizeof *boost->changes);
+  if (status == WF_OK && boost->changes == NULL)
+    status = wf__fail_memory(err, size * sizeof *boost->changes, "phrase boosts");
+  if (status == WF_OK) take_changes(boost, order);
   free(first);
   free(order);
   return status;
@@ -125,6 +158,7 @@ static void phrases_free(wf_scorer *self) {
   struct phrase_boost *boost = (struct phrase_boost *)self;
   wf__map64_free(&boost->next);
   wf__vec_free(&boost->nodes);
+  free(boost->changes);
   free(boost);
 }
 
@@ -154,6 +188,15 @@ static wf_status phrases_final(const wf_scorer *self, void *memory, uint64_t con
   return WF_OK;
 }
 
+static wf__cost_bounds phrases_bounds(const wf_scorer *self, const void *memory,
+                                      uint64_t context) {
+  const struct phrase_boost *boost = (const struct phrase_boost *)self;
+  const float pending = boost->nodes.data[context].pending,
+              rounding = 1e-6f * (pending + boost->largest);
+  return (wf__cost_bounds){pending + boost->changes[context].least - rounding,
+                           pending + boost->changes[context].most + rounding};
+}
+
 static const char *phrases_flatten(const wf_scorer *self, wf__flat_scorer *out) {
   const struct phrase_boost *boost = (const struct phrase_boost *)self;
   wf__flat_part *part = wf__flat_push(out, WF__FLAT_PHRASES, boost->nodes.size, self);
@@ -172,6 +215,7 @@ static const wf__scorer_ops phrase_ops = {.name = "phrase boost",
                                           .step = phrases_step,
                                           .final = phrases_final,
                                           .pending = phrases_pending,
+                                          .bounds = phrases_bounds,
                                           .flatten = phrases_flatten};
 
 static wf_status add_phrases(struct phrase_boost *boost, const int32_t *words,

@@ -60,6 +60,11 @@ typedef struct wf__scorer_batch_ops {
                     size_t count, wf_error *err);
 } wf__scorer_batch_ops;
 
+/* No word after a context costs less than `least` or more than `most`; infinite: not known. */
+typedef struct wf__cost_bounds {
+  float least, most;
+} wf__cost_bounds;
+
 typedef struct wf__scorer_ops {
   const char *name;
   void (*free)(wf_scorer *self); /* also frees the structure */
@@ -78,6 +83,8 @@ typedef struct wf__scorer_ops {
   float (*pending)(const wf_scorer *self, const void *memory, uint64_t context);
   /* As wf__scorer_least; NULL: the scorer's members have it. */
   float (*least)(const wf_scorer *self, int32_t word);
+  /* As wf__scorer_bounds; NULL: as the scorer's members say. */
+  wf__cost_bounds (*bounds)(const wf_scorer *self, const void *memory, uint64_t context);
   /* Appends the scorer's parts. Returns NULL, or for an error message the name of what cannot be
    * flattened. If the operation is NULL, the scorer itself cannot. */
   const char *(*flatten)(const wf_scorer *self, wf__flat_scorer *out);
@@ -116,6 +123,13 @@ static inline void wf__scorer_init(wf_scorer *self, const wf__scorer_ops *ops, i
 static inline float wf__scorer_least(const wf_scorer *self, int32_t word) {
   if (self->ops->least != NULL) return self->ops->least(self, word);
   return (uint32_t)word < self->num_least ? self->least[word] : self->least_of_others;
+}
+
+/* Bounds of the costs of all words after one context, which is the start or was `next` before. */
+static inline wf__cost_bounds wf__scorer_bounds(const wf_scorer *self, const void *memory,
+                                                uint64_t context) {
+  if (self->ops->bounds != NULL) return self->ops->bounds(self, memory, context);
+  return (wf__cost_bounds){self->num_least == 0 ? self->least_of_others : -INFINITY, INFINITY};
 }
 
 /* Flattens the scorer to plain arrays, which it still owns, and at most one part WF__FLAT_RECURRENT

@@ -91,6 +91,12 @@ static inline wf_status wf__scoring_step(wf__scoring *scoring, uint64_t context,
   return WF_OK;
 }
 
+/* As wf__scorer_bounds; without a scorer, all words cost 0. */
+static inline wf__cost_bounds wf__scoring_bounds(const wf__scoring *scoring, uint64_t context) {
+  if (scoring->scorer == NULL) return (wf__cost_bounds){0, 0};
+  return wf__scorer_bounds(scoring->scorer, scoring->memory, context);
+}
+
 /* Adds the cost of a word to *cost. *context advances over the word. */
 static inline wf_status wf__scoring_add(wf__scoring *scoring, int32_t word, float *cost,
                                         uint64_t *context, wf_error *err) {

@@ -9,6 +9,7 @@
 struct word_boost {
   wf_scorer scorer;
   wf__map64 costs; /* bits of the float */
+  float most;      /* cost of a word */
 };
 
 static void boost_free(wf_scorer *self) {
@@ -39,6 +40,10 @@ static wf_status boost_final(const wf_scorer *self, void *memory, uint64_t conte
   return WF_OK;
 }
 
+static wf__cost_bounds boost_bounds(const wf_scorer *self, const void *memory, uint64_t context) {
+  return (wf__cost_bounds){self->least_of_others, ((const struct word_boost *)self)->most};
+}
+
 static const char *boost_flatten(const wf_scorer *self, wf__flat_scorer *out) {
   const wf__map64 *costs = &((const struct word_boost *)self)->costs;
   wf__flat_part *part = wf__flat_push(out, WF__FLAT_WORDS, 1, self);
@@ -54,6 +59,7 @@ static const wf__scorer_ops boost_ops = {.name = "word boost",
                                          .begin = boost_begin,
                                          .step = boost_step,
                                          .final = boost_final,
+                                         .bounds = boost_bounds,
                                          .flatten = boost_flatten};
 
 static wf_status add_words(struct word_boost *boost, const int32_t *words, const float *boosts,
@@ -89,8 +95,10 @@ wf_status wf_scorer_boost_words(const int32_t *words, const float *boosts, size_
     return status;
   }
   boost->scorer.least_of_others = 0;
-  for (size_t i = 0; i < count; i++)
+  for (size_t i = 0; i < count; i++) {
     boost->scorer.least_of_others = fminf(boost->scorer.least_of_others, -boosts[i]);
+    boost->most = fmaxf(boost->most, -boosts[i]);
+  }
   *out = &boost->scorer;
   return WF_OK;
 }

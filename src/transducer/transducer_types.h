@@ -16,11 +16,13 @@ typedef struct wf__score_entry {
   float loglike;
 } wf__score_entry;
 
-/* What a search knows of the candidates that a row of scores is for, before it has the scores: the
- * least cost, without the model's, of those that emit a token and of one that ends the frame;
- * +infinity: there are none. The first is a lower bound. */
+/* What a search knows of the candidates that a row of scores is for, before it has the scores:
+ * bounds of their costs, without the model's. */
 typedef struct wf__row_need {
-  float token, blank;
+  float token; /* no candidate that emits a token costs less; +infinity: there are none */
+  float blank; /* one that ends the frame costs this; +infinity: there is none */
+  float all;   /* for every token there is a candidate that costs at most this, of one source;
+                  +infinity: not known */
 } wf__row_need;
 
 /* The options of a search that decide which candidates can matter. */

@@ -200,7 +200,7 @@ static void write_request(wf__transducer_group *g, size_t lane) {
                          .slot = p->slots.data[p->requested[i]],
                          .first = (uint32_t)row,
                          .count = (uint32_t)p->count,
-                         .need = p->needs != NULL ? p->needs[i] : (wf__row_need){-INFINITY, 0},
+                         .need = p->needs != NULL ? p->needs[i] : (wf__row_need){-INFINITY, 0, INFINITY},
                          .least_waiting = p->least_waiting};
 }
 

@@ -180,18 +180,23 @@ __device__ static float longest(const wf__answer_work &w, u32 i, u32 first) {
   return log_prob(w.rows_done[i].durations, most);
 }
 
-/* What no candidate that counts can cost more than: an upper bound of the step's cutoff. */
-__device__ static float most_cost(const wf__answer_work &w, const wf__joiner_row &row) {
-  float least = INFINITY;
+/* What no candidate that counts can cost more than: an upper bound of the step's cutoff; and for
+ * those that emit a token, of the costs of the best of them. */
+struct limits {
+  float any, token;
+};
+__device__ static limits find_limits(const wf__answer_work &w, const wf__joiner_row &row) {
+  limits least = {INFINITY, INFINITY};
   for (u32 k = this_lane(); k < row.count; k += LANES) {
     const u32 i = row.first + k;
-    const float blank = log_prob(w.rows_done[i].tokens,
-                                 w.logits[(u64)i * (w.num_tokens + w.num_durations) + w.blank]);
-    least = fminf(least, w.rows[i].need.blank +
-                             acoustic_cost(w.cut, blank - w.cut.blank_penalty + longest(w, i, 1)));
+    const wf__softmax &tokens = w.rows_done[i].tokens;
+    const float blank = log_prob(tokens, w.logits[(u64)i * (w.num_tokens + w.num_durations) + w.blank]);
+    least.any = fminf(least.any, w.rows[i].need.blank + acoustic_cost(w.cut, blank - w.cut.blank_penalty + longest(w, i, 1)));
+    least.token = fminf(least.token, w.rows[i].need.all + acoustic_cost(w.cut, log_prob(tokens, tokens.kth)));
   }
-  return w.cut.greedy != 0 ? warp_min(least)
-                           : fminf(row.least_waiting, warp_min(least)) + w.cut.beam;
+  least = {warp_min(least.any), warp_min(least.token)};
+  if (w.cut.greedy == 0) least.any = fminf(row.least_waiting, least.any) + w.cut.beam;
+  return least;
 }
 
 /* A row's answer, by one warp. */
@@ -205,11 +210,15 @@ __device__ static void answer(const wf__answer_work &w, u32 i) {
   const wf__bad_logit bad = done.tokens.bad.column >= 0 ? done.tokens.bad : done.durations.bad;
   u32 count = 0;
   if (bad.column < 0) {
-    const float most = most_cost(w, row), longest_any = longest(w, i, 0);
-    /* More than what roundings of the search's own sums can differ by. */
-    const float slack = 1e-4f * (1 + fabsf(most) + fabsf(row.need.token)),
+    const limits most = find_limits(w, row);
+    const float longest_any = longest(w, i, 0),
                 kth = log_prob(done.tokens, done.tokens.kth) + longest_any,
-                limit = slack + fminf(most, row.need.token + acoustic_cost(w.cut, kth));
+                /* Durations of other rows may differ. */
+                of_tokens = w.num_durations == 0 ? most.token
+                                                 : row.need.all + acoustic_cost(w.cut, kth);
+    /* More than what roundings of the search's own sums can differ by. */
+    const float slack = 1e-4f * (1 + fabsf(most.any) + fabsf(row.need.token)),
+                limit = slack + fminf(most.any, of_tokens);
     for_row<true>(logits, 0, w.num_tokens, [&](u32 k, float logit) {
       const float value = log_prob(done.tokens, logit);
       const bool keep =
