@@ -24,7 +24,7 @@ static void cpu_close(void *opaque) {
   wf__cpu_free_transducers(self);
   wf__cpu_close_stream_groups(self);
   free(self->transducer_searches);
-  free(self->transducer_arcs.least);
+  wf__transducer_arcs_free(&self->transducer_arcs);
   for (size_t d = 0; d < self->num_gpus; d++)
     wf__transducer_weights_free(self->transducer_weights[d]);
   wf_transducer_free(self->transducer);
@@ -83,8 +83,8 @@ wf_status wf__cpu_open_transducer(const wf_graph *graph, const wf_transducer *mo
   if (status == WF_OK && self->transducer_searches == NULL)
     status = wf__fail_memory(err, sizeof *self, "a decoder");
   if (status == WF_OK && devices->cuda)
-    status = wf__transducer_look_at_arcs(graph, model, options->word_score, &self->transducer_arcs,
-                                         err);
+    status =
+        wf__transducer_look_at_arcs(graph, model, options->word_score, &self->transducer_arcs, err);
   if (status != WF_OK) {
     cpu_close(self);
     return status;

@@ -4,6 +4,7 @@
  * Most arcs cost too much, so each is first compared by a lower bound of its cost with the most
  * that can matter: the cutoff and the worst of the first K tokens so far. Both only fall. */
 #include <math.h>
+#include <string.h>
 
 #include "cpu/limits.h"
 #include "cpu/transducer_search.h"
@@ -12,8 +13,12 @@
 
 enum {
   NONE_LABEL = -1, /* of a blank */
-  FEW = 4          /* arcs for each entry, or entries for each arc, and more: they are looked up */
+  FEW = 4,         /* arcs for each entry, or entries for each arc, and more: they are looked up */
+  LANES = 4        /* of a vector */
 };
+/* Vectors of GCC and Clang, for any processor. */
+typedef float floats __attribute__((vector_size(16)));
+typedef int32_t ints __attribute__((vector_size(16)));
 
 /* What is the same for all arcs of a source. */
 struct expansion {
@@ -196,27 +201,6 @@ static uint32_t find_label(const wf__arc_run *run, uint32_t low, uint32_t high, 
   return low;
 }
 
-/* The arcs whose scores are in `entries`. The arcs [first, end) are by label, the others blanks. */
-static wf_status expand_entries(wf__transducer_search *search, const struct expansion *x,
-                                uint32_t first, uint32_t end, wf_error *err) {
-  const wf__score_row *row = x->row;
-  float limit = token_limit(search);
-  uint32_t a = first;
-  for (uint32_t i = 0; i < row->num_entries; i++) {
-    const wf__score_entry entry = row->entries[i];
-    const int32_t label = search->labels.data[entry.column];
-    if (label == 0 || entry.column == search->model->blank) continue;
-    for (a = find_label(&x->run, a, end, label); a < end; a++) {
-      const wf_arc *arc = x->run.arcs + (a - x->run.first);
-      if (arc->ilabel != label) break;
-      if (!(least_cost(search, x, arc, entry.loglike) <= limit)) continue;
-      WF__TRY(expand_arc(search, x, a, entry.loglike, err));
-      limit = token_limit(search);
-    }
-  }
-  return WF_OK;
-}
-
 /* The log-probability of a column; -infinity: it has none. */
 static float find_entry(const wf__score_row *row, int32_t column) {
   uint32_t low = 0, high = row->num_entries;
@@ -230,6 +214,80 @@ static float find_entry(const wf__score_row *row, int32_t column) {
   }
   return low < row->num_entries && row->entries[low].column == column ? row->entries[low].loglike
                                                                       : -INFINITY;
+}
+
+/* The arcs of a column among [*at, end), which are by label; then *at is the next arc. */
+static inline wf_status expand_column(wf__transducer_search *search, const struct expansion *x,
+                                      int32_t column, float loglike, uint32_t end, float *limit,
+                                      uint32_t *at, wf_error *err) {
+  const int32_t label = search->labels.data[column];
+  if (label == 0 || column == search->model->blank) return WF_OK;
+  uint32_t a = find_label(&x->run, *at, end, label);
+  for (; a < end; a++) {
+    const wf_arc *arc = x->run.arcs + (a - x->run.first);
+    if (arc->ilabel != label) break;
+    if (!(least_cost(search, x, arc, loglike) <= *limit)) continue;
+    WF__TRY(expand_arc(search, x, a, loglike, err));
+    *limit = token_limit(search);
+  }
+  *at = a;
+  return WF_OK;
+}
+
+/* The arcs [first, end), which are by label, whose scores are in `entries`. */
+static wf_status expand_entries(wf__transducer_search *search, const struct expansion *x,
+                                uint32_t first, uint32_t end, wf_error *err) {
+  float limit = token_limit(search);
+  for (uint32_t i = 0; i < x->row->num_entries; i++)
+    WF__TRY(expand_column(search, x, x->row->entries[i].column, x->row->entries[i].loglike, end,
+                          &limit, &first, err));
+  return WF_OK;
+}
+
+/* Bounds of the arcs of a state with many: what a column's arcs cost without the model, and the
+ * limit, with more than what roundings of other sums can differ by. */
+struct column_bounds {
+  const float *weights; /* [num_tokens] */
+  float base, limit;
+};
+static struct column_bounds bound_columns(const wf__transducer_search *search,
+                                          const struct expansion *x, const float *weights,
+                                          const wf__least_weights *least) {
+  const float limit = token_limit(search),
+              word = least->word < INFINITY ? fminf(x->least_word, 0) : 0,
+              base = x->source->token.cost + word;
+  return (struct column_bounds){weights, base, limit + 1e-3f * (1 + fabsf(limit) + fabsf(base))};
+}
+
+/* Which of the LANES columns from `c` on can matter? */
+static inline ints find_columns(const wf__transducer_search *search, const struct expansion *x,
+                                const struct column_bounds *b, int32_t c) {
+  floats weights, loglikes;
+  memcpy(&weights, b->weights + c, sizeof weights);
+  memcpy(&loglikes, x->row->tokens + c, sizeof loglikes);
+  return b->base + weights - search->options.acoustic_scale * (loglikes + x->longest) <=
+         (floats){0} + b->limit;
+}
+
+/* The same for a row of all scores, and a state with many arcs. */
+static wf_status expand_dense(wf__transducer_search *search, const struct expansion *x,
+                              const struct column_bounds *b, uint32_t first, uint32_t end,
+                              wf_error *err) {
+  const float *loglikes = x->row->tokens;
+  const int32_t size = search->model->num_tokens;
+  float limit = token_limit(search);
+  int32_t c = 0;
+  for (; c + LANES <= size; c += LANES) {
+    const ints found = find_columns(search, x, b, c);
+    int64_t halves[2];
+    memcpy(halves, &found, sizeof halves);
+    if ((halves[0] | halves[1]) == 0) continue;
+    for (int32_t i = 0; i < LANES; i++)
+      if (found[i])
+        WF__TRY(expand_column(search, x, c + i, loglikes[c + i], end, &limit, &first, err));
+  }
+  for (; c < size; c++) WF__TRY(expand_column(search, x, c, loglikes[c], end, &limit, &first, err));
+  return WF_OK;
 }
 
 /* All arcs in turn. `loglikes`: by column; NULL: they are looked up in the row. */
@@ -259,23 +317,39 @@ static wf_status spread(wf__transducer_search *search, const wf__score_row *row,
   return WF_OK;
 }
 
+/* The arcs of a state of a graph that is by label. */
+static wf_status expand_by_label(wf__transducer_search *search, const struct expansion *x,
+                                 const float *weights, const wf__least_weights *least, float blank,
+                                 wf_error *err) {
+  const wf__arc_run *run = &x->run;
+  const struct column_bounds bounds = bound_columns(search, x, weights, least);
+  uint32_t first = run->first, end = run->end;
+  while (first < end && is_blank(search, run->arcs + (first - run->first))) first++;
+  while (first < end && is_blank(search, run->arcs + (end - 1 - run->first))) end--;
+  WF__TRY(expand_blanks(search, x, run->first, first, blank, err));
+  if (!x->only_blank)
+    WF__TRY(x->row->tokens != NULL ? expand_dense(search, x, &bounds, first, end, err)
+                                   : expand_entries(search, x, first, end, err));
+  return expand_blanks(search, x, end, run->end, blank, err);
+}
+
 static wf_status expand_run(wf__transducer_search *search, const struct expansion *x,
                             wf_error *err) {
   const wf__transducer_arcs *arcs = wf__transducer_known_arcs(search);
   const wf__score_row *row = x->row;
-  const wf__arc_run *run = &x->run;
+  const uint32_t count = x->run.end - x->run.first;
   const float blank = find_entry(row, search->model->blank);
-  uint32_t first = run->first, end = run->end;
-  if (x->only_blank) return expand_blanks(search, x, first, end, blank, err);
-  if (row->tokens != NULL) return expand_all(search, x, row->tokens, err);
-  if (arcs != NULL && arcs->by_label && FEW * row->num_entries < end - first) {
-    while (first < end && is_blank(search, run->arcs + (first - run->first))) first++;
-    while (first < end && is_blank(search, run->arcs + (end - 1 - run->first))) end--;
-    WF__TRY(expand_blanks(search, x, run->first, first, blank, err));
-    WF__TRY(expand_entries(search, x, first, end, err));
-    return expand_blanks(search, x, end, run->end, blank, err);
+  if (arcs != NULL && arcs->by_label) {
+    const wf__least_weights *least = &arcs->least[x->source->token.state];
+    const float *weights =
+        least->row != NONE ? arcs->by_column.data + least->row * (uint64_t)search->model->num_tokens
+                           : NULL;
+    if (x->only_blank || (row->tokens != NULL ? weights != NULL : FEW * row->num_entries < count))
+      return expand_by_label(search, x, weights, least, blank, err);
   }
-  if (FEW * (end - first) < row->num_entries) return expand_all(search, x, NULL, err);
+  if (x->only_blank) return expand_blanks(search, x, x->run.first, x->run.end, blank, err);
+  if (row->tokens != NULL) return expand_all(search, x, row->tokens, err);
+  if (FEW * count < row->num_entries) return expand_all(search, x, NULL, err);
   WF__TRY(spread(search, row, false, err));
   WF__TRY(expand_all(search, x, search->loglikes.data, err));
   return spread(search, row, true, err);
@@ -310,7 +384,7 @@ void wf__transducer_look_at_blanks(wf__transducer_search *search,
   const wf_transducer *model = search->model;
   const wf__arc_run run = wf__emitting_run(search->graph, source->token.state);
   const uint32_t count = run.end - run.first;
-  for (uint32_t a = 0; a < count; a += count > 1 ? count - 1 : 1) {
+  for (uint32_t a = 0; a<count; a += count> 1 ? count - 1 : 1) {
     const wf_arc *arc = &run.arcs[a];
     if (!is_blank(search, arc) || arc->olabel != 0) continue;
     const float loglike = find_entry(row, model->blank) - search->options.blank_penalty,

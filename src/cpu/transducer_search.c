@@ -22,69 +22,6 @@ static wf_status find_labels(wf__transducer_search *search, wf_error *err) {
   return WF_OK;
 }
 
-static void bound_least(float *least, float weight) {
-  *least = fminf(*least, fabsf(weight) <= WF__MOST_BOUND ? weight : -INFINITY);
-}
-
-/* Adds the arcs of a state to what is known. Returns the number of tokens. */
-static int32_t look_at_state(const wf_graph *graph, const wf_transducer *model, uint64_t state,
-                             float word_score, wf__transducer_arcs *arcs) {
-  const wf__state_index *index = &graph->index[state];
-  wf__least_weights *least = &arcs->least[state];
-  int32_t label = 0, num_tokens = 0, num_runs = 0; /* runs of arcs with tokens */
-  bool was_token = false;
-  *least = (wf__least_weights){INFINITY, INFINITY, INFINITY};
-  for (uint32_t a = index->first_arc; a < index->first_epsilon; a++) {
-    const wf_arc *arc = &graph->view.arcs[a];
-    const bool is_token = graph->columns[arc->ilabel] != model->blank;
-    if (is_token) {
-      if (arc->ilabel < label) arcs->by_label = false;
-      num_runs += !was_token;
-      num_tokens += arc->ilabel != label;
-      label = arc->ilabel;
-      bound_least(arc->olabel != 0 ? &least->word : &least->token,
-            arc->olabel != 0 ? arc->weight - word_score : arc->weight);
-    } else if (arc->olabel == 0) {
-      bound_least(&least->blank, arc->weight);
-    }
-    was_token = is_token;
-  }
-  if (num_runs > 1) arcs->by_label = false;
-  return num_tokens;
-}
-
-/* Do all arcs with a token cost the same? */
-static bool have_one_weight(const wf_graph *graph, const wf_transducer *model, float word_score) {
-  float first = NAN;
-  for (uint32_t a = 0; a < graph->index[0].first_epsilon; a++) {
-    const wf_arc *arc = &graph->view.arcs[a];
-    const float weight = arc->olabel != 0 ? arc->weight - word_score : arc->weight;
-    if (graph->columns[arc->ilabel] == model->blank) continue;
-    if (isnan(first)) first = weight;
-    if (weight != first) return false;
-  }
-  return true;
-}
-
-wf_status wf__transducer_look_at_arcs(const wf_graph *graph, const wf_transducer *model,
-                                      float word_score, wf__transducer_arcs *arcs, wf_error *err) {
-  const uint64_t num_states = graph->view.num_states;
-  int32_t num_tokens = 0;
-  *arcs = (wf__transducer_arcs){.by_label = true,
-                                .least = wf__alloc(num_states, sizeof *arcs->least)};
-  if (arcs->least == NULL)
-    return wf__fail_memory(err, num_states * sizeof *arcs->least, "a decoder");
-  for (int32_t label = 2; label < graph->num_labels; label++)
-    if (graph->columns[label] <= graph->columns[label - 1]) arcs->by_label = false;
-  for (uint64_t s = 0; s < num_states; s++)
-    num_tokens = look_at_state(graph, model, s, word_score, arcs);
-  arcs->all_alike = arcs->by_label && num_states == 1 && !graph->has_epsilons &&
-                    num_tokens + 1 == model->num_tokens &&
-                    have_one_weight(graph, model, word_score) &&
-                    fminf(arcs->least->token, arcs->least->word) > -INFINITY;
-  return WF_OK;
-}
-
 wf_status wf__transducer_search_create(const wf_graph *graph, const wf_transducer *model,
                                        const wf_decoder_options *options,
                                        const wf__transducer_arcs *arcs, wf__transducer_search **out,

@@ -30,11 +30,13 @@ typedef struct wf__transducer_source {
  */
 #define WF__MOST_BOUND 1e3f
 
-/* The least weights of a state's arcs; +infinity: it has none; -infinity: not known. */
+/* The least weights of a state's arcs; +infinity: it has none; -infinity: not known. Those of arcs
+ * with a word are less word_score. */
 typedef struct wf__least_weights {
-  float token; /* of arcs with a token, without a word */
-  float word;  /* of arcs with a token and a word, less word_score */
-  float blank; /* of blank arcs without a word */
+  float token;  /* of arcs with a token, without a word */
+  float word;   /* of arcs with a token and a word */
+  float blank;  /* of blank arcs without a word */
+  uint32_t row; /* of a state with many arcs: its row of `by_column`; NONE */
 } wf__least_weights;
 
 /* What a decoder knows of its graph's emitting arcs, so that a device can leave out scores. */
@@ -43,8 +45,9 @@ typedef struct wf__transducer_arcs {
                      each, and the blanks before or after them */
   bool all_alike; /* there is one state, with an arc for each token, all of one weight */
   wf__least_weights *least; /* [num_states] */
+  WF__VEC(float) by_column; /* [rows][num_tokens] of arcs with a token, those of each column */
 } wf__transducer_arcs;
-/* `arcs->least` is to be freed. */
+void wf__transducer_arcs_free(wf__transducer_arcs *arcs);
 wf_status wf__transducer_look_at_arcs(const wf_graph *graph, const wf_transducer *model,
                                       float word_score, wf__transducer_arcs *arcs, wf_error *err);
 

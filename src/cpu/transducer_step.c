@@ -72,8 +72,8 @@ static void add_need(const wf__transducer_search *search, const wf__transducer_a
   if (least->word < INFINITY)
     need->token = fminf(need->token, known ? token->cost + (least->word + word.least) : -INFINITY);
   if (arcs->all_alike && word.most <= WF__MOST_BOUND)
-    need->all = fminf(need->all, token->cost + (fminf(least->token, least->word) +
-                                                fmaxf(word.most, 0)));
+    need->all =
+        fminf(need->all, token->cost + (fminf(least->token, least->word) + fmaxf(word.most, 0)));
 }
 
 static float best_waiting(const wf__transducer_search *search) {
@@ -97,7 +97,8 @@ wf_status wf__transducer_request(wf__transducer_search *search, wf_error *err) {
     if (search->row_of.data[token->number] == NONE) {
       search->row_of.data[token->number] = (uint32_t)search->numbers.size;
       WF__TRY(wf__vec_push(&search->numbers, token->number, "contexts", err));
-      WF__TRY(wf__vec_push(&search->needs, ((wf__row_need){INFINITY, INFINITY, INFINITY}), "contexts", err));
+      WF__TRY(wf__vec_push(&search->needs, ((wf__row_need){INFINITY, INFINITY, INFINITY}),
+                           "contexts", err));
     }
     if (arcs != NULL)
       add_need(search, arcs, token, &search->needs.data[search->row_of.data[token->number]]);
@@ -129,8 +130,7 @@ wf_status wf__transducer_expand(wf__transducer_search *search, wf_error *err) {
   wf_status status = WF_OK;
   for (uint64_t i = 0; i < search->sources.size && !search->options.greedy; i++) {
     const wf__transducer_source *source = &search->sources.data[i];
-    wf__transducer_look_at_blanks(search, source,
-                                  &rows[search->row_of.data[source->token.number]]);
+    wf__transducer_look_at_blanks(search, source, &rows[search->row_of.data[source->token.number]]);
   }
   for (uint64_t i = 0; i < search->sources.size && status == WF_OK; i++) {
     const wf__transducer_source *source = &search->sources.data[i];

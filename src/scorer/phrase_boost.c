@@ -188,8 +188,7 @@ static wf_status phrases_final(const wf_scorer *self, void *memory, uint64_t con
   return WF_OK;
 }
 
-static wf__cost_bounds phrases_bounds(const wf_scorer *self, const void *memory,
-                                      uint64_t context) {
+static wf__cost_bounds phrases_bounds(const wf_scorer *self, const void *memory, uint64_t context) {
   const struct phrase_boost *boost = (const struct phrase_boost *)self;
   const float pending = boost->nodes.data[context].pending,
               rounding = 1e-6f * (pending + boost->largest);

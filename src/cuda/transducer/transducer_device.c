@@ -195,13 +195,13 @@ static void write_request(wf__transducer_group *g, size_t lane) {
   }
   for (uint64_t i = 0; i < p->pending.size * digits; i++) tokens[i] = p->digits.data[i];
   for (size_t i = 0; i < p->count; i++)
-    rows[i] =
-        (wf__joiner_row){.frame = g->first_frame.data[lane] + (uint32_t)(p->frame - p->first_frame),
-                         .slot = p->slots.data[p->requested[i]],
-                         .first = (uint32_t)row,
-                         .count = (uint32_t)p->count,
-                         .need = p->needs != NULL ? p->needs[i] : (wf__row_need){-INFINITY, 0, INFINITY},
-                         .least_waiting = p->least_waiting};
+    rows[i] = (wf__joiner_row){
+        .frame = g->first_frame.data[lane] + (uint32_t)(p->frame - p->first_frame),
+        .slot = p->slots.data[p->requested[i]],
+        .first = (uint32_t)row,
+        .count = (uint32_t)p->count,
+        .need = p->needs != NULL ? p->needs[i] : (wf__row_need){-INFINITY, 0, INFINITY},
+        .least_waiting = p->least_waiting};
 }
 
 /* A slot that another search has released, or a new one. */

@@ -190,9 +190,13 @@ __device__ static limits find_limits(const wf__answer_work &w, const wf__joiner_
   for (u32 k = this_lane(); k < row.count; k += LANES) {
     const u32 i = row.first + k;
     const wf__softmax &tokens = w.rows_done[i].tokens;
-    const float blank = log_prob(tokens, w.logits[(u64)i * (w.num_tokens + w.num_durations) + w.blank]);
-    least.any = fminf(least.any, w.rows[i].need.blank + acoustic_cost(w.cut, blank - w.cut.blank_penalty + longest(w, i, 1)));
-    least.token = fminf(least.token, w.rows[i].need.all + acoustic_cost(w.cut, log_prob(tokens, tokens.kth)));
+    const float blank =
+        log_prob(tokens, w.logits[(u64)i * (w.num_tokens + w.num_durations) + w.blank]);
+    least.any =
+        fminf(least.any, w.rows[i].need.blank +
+                             acoustic_cost(w.cut, blank - w.cut.blank_penalty + longest(w, i, 1)));
+    least.token =
+        fminf(least.token, w.rows[i].need.all + acoustic_cost(w.cut, log_prob(tokens, tokens.kth)));
   }
   least = {warp_min(least.any), warp_min(least.token)};
   if (w.cut.greedy == 0) least.any = fminf(row.least_waiting, least.any) + w.cut.beam;
@@ -214,8 +218,7 @@ __device__ static void answer(const wf__answer_work &w, u32 i) {
     const float longest_any = longest(w, i, 0),
                 kth = log_prob(done.tokens, done.tokens.kth) + longest_any,
                 /* Durations of other rows may differ. */
-                of_tokens = w.num_durations == 0 ? most.token
-                                                 : row.need.all + acoustic_cost(w.cut, kth);
+        of_tokens = w.num_durations == 0 ? most.token : row.need.all + acoustic_cost(w.cut, kth);
     /* More than what roundings of the search's own sums can differ by. */
     const float slack = 1e-4f * (1 + fabsf(most.any) + fabsf(row.need.token)),
                 limit = slack + fminf(most.any, of_tokens);
