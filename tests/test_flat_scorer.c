@@ -10,7 +10,7 @@ enum { WALKS = 20, STEPS = 15 };
 static wf_error err;
 
 static void walk(test_rng *rng, const wf_scorer *scorer, const wf__flat_scorer *flat,
-                 int *num_contexts, int *num_said, int *num_least) {
+                 int *num_contexts, int *num_said, int *num_least, int *num_close) {
   void *memory = NULL;
   uint64_t context, at = flat->start, next;
   if (scorer->ops->open != NULL) assert_ok(scorer->ops->open(scorer, &memory, &err));
@@ -29,6 +29,9 @@ static void walk(test_rng *rng, const wf_scorer *scorer, const wf__flat_scorer *
     assert_memory_equal(&cost, &flat_cost, sizeof cost);
     assert_true(wf__scorer_least(scorer, word) <= cost);
     *num_least += wf__scorer_least(scorer, word) == cost;
+    const wf__cost_bounds bounds = wf__scorer_bounds(scorer, memory, before);
+    assert_true(bounds.least <= cost && cost <= bounds.most);
+    *num_close += cost - bounds.least < 1e-3f || bounds.most - cost < 1e-3f;
     at = next;
     if (isinf(cost)) break;
     assert_true(context == at && at >> flat->bits == 0);
@@ -40,21 +43,21 @@ static void walk(test_rng *rng, const wf_scorer *scorer, const wf__flat_scorer *
 
 static void test_same_costs_and_contexts(void **state) {
   (void)state;
-  int said = 0, contexts = 0, least = 0, parts[WF__FLAT_PARTS + 1] = {0}, right = 0;
+  int said = 0, contexts = 0, least = 0, close = 0, parts[WF__FLAT_PARTS + 1] = {0}, right = 0;
   wf_symbols *words = random_scorer_words();
   for (uint64_t seed = 1; seed <= 600; seed++) {
     test_rng rng = {seed};
     wf_scorer *scorer = random_scorer(&rng, words);
     wf__flat_scorer flat;
     assert_null(wf__scorer_flatten(scorer, &flat));
-    for (int w = 0; w < WALKS; w++) walk(&rng, scorer, &flat, &contexts, &said, &least);
+    for (int w = 0; w < WALKS; w++) walk(&rng, scorer, &flat, &contexts, &said, &least, &close);
     parts[flat.num_parts]++;
     right += (int)flat.right;
     wf_scorer_free(scorer);
   }
   wf_symbols_free(words);
-  assert_true(said > 10000 && contexts > 10000 && least > 10000 && parts[1] > 100 &&
-              parts[2] > 100 && parts[3] > 100 && right > 50);
+  assert_true(said > 10000 && contexts > 10000 && least > 10000 && close > 10000 &&
+              parts[1] > 100 && parts[2] > 100 && parts[3] > 100 && right > 50);
 }
 
 /* Context after these words, from the start. */

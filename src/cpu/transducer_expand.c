@@ -55,12 +55,14 @@ static void lower_cutoff(wf__transducer_search *search, float cost) {
 /* The most that a candidate can cost which emits a token and matters. A lattice has all up to the
  * cutoff. */
 static float token_limit(const wf__transducer_search *search) {
-  const uint32_t own = (uint32_t)(search->frame % search->num_waiting);
+  float bound = search->next.bound;
   if (search->options.greedy) return fminf(FLT_MAX, search->best_cost);
   if (search->keeps_lattice) return search->cutoff;
-  float bound = search->next.bound;
-  for (uint32_t w = 0; w < search->num_waiting && search->model->num_durations > 0; w++)
-    if (w != own && search->waiting[w].bound > bound) bound = search->waiting[w].bound;
+  if (search->model->num_durations > 0) {
+    const uint32_t own = (uint32_t)(search->frame % search->num_waiting);
+    for (uint32_t w = 0; w < search->num_waiting; w++)
+      if (w != own && search->waiting[w].bound > bound) bound = search->waiting[w].bound;
+  }
   return bound < search->cutoff ? bound : search->cutoff;
 }
 
@@ -322,14 +324,16 @@ static wf_status expand_by_label(wf__transducer_search *search, const struct exp
                                  const float *weights, const wf__least_weights *least, float blank,
                                  wf_error *err) {
   const wf__arc_run *run = &x->run;
-  const struct column_bounds bounds = bound_columns(search, x, weights, least);
   uint32_t first = run->first, end = run->end;
   while (first < end && is_blank(search, run->arcs + (first - run->first))) first++;
   while (first < end && is_blank(search, run->arcs + (end - 1 - run->first))) end--;
   WF__TRY(expand_blanks(search, x, run->first, first, blank, err));
-  if (!x->only_blank)
-    WF__TRY(x->row->tokens != NULL ? expand_dense(search, x, &bounds, first, end, err)
-                                   : expand_entries(search, x, first, end, err));
+  if (!x->only_blank && x->row->tokens != NULL) {
+    const struct column_bounds bounds = bound_columns(search, x, weights, least);
+    WF__TRY(expand_dense(search, x, &bounds, first, end, err));
+  } else if (!x->only_blank) {
+    WF__TRY(expand_entries(search, x, first, end, err));
+  }
   return expand_blanks(search, x, end, run->end, blank, err);
 }
 
