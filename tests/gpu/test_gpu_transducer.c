@@ -310,9 +310,35 @@ enum { UTTERANCES = 40 };
 struct task {
   wf_transducer *model;
   wf_graph *graph;
+  wf_scorer *scorer; /* NULL: none */
   wf_decoder_options options;
   wf_scores scores[UTTERANCES];
 };
+
+/* Boosts of phrases of one to three words; for every second task with a boost of a word before
+ * them.
+ */
+static wf_scorer *random_boosts(test_rng *rng) {
+  enum { PHRASES = 6 };
+  int32_t words[3 * PHRASES];
+  uint64_t off[PHRASES + 1] = {0};
+  float boosts[PHRASES];
+  wf_scorer *phrases, *one, *both;
+  for (int32_t i = 0; i < PHRASES; i++) {
+    off[i + 1] = off[i];
+    words[off[i + 1]++] = 1 + i; /* the first words differ, so phrases do */
+    while (off[i + 1] - off[i] < 3 && test_below(rng, 3) > 0)
+      words[off[i + 1]++] = 1 + (int32_t)test_below(rng, PHRASES);
+    boosts[i] = 3 * test_unit(rng) - 0.5f;
+  }
+  assert_ok(wf_scorer_boost_phrases(words, off, boosts, PHRASES, &phrases, &err));
+  if (test_below(rng, 2) == 0) return phrases;
+  assert_ok(wf_scorer_boost_words(&words[1], &boosts[1], 1, &one, &err));
+  assert_ok(wf_scorer_chain(one, phrases, &both, &err));
+  wf_scorer_free(one);
+  wf_scorer_free(phrases);
+  return both;
+}
 
 static wf_fst *tokens_graph(int num_tokens) {
   char text[8192];
@@ -345,20 +371,28 @@ static void make_task(struct task *task, uint64_t seed) {
   for (int u = 0; u < UTTERANCES; u++)
     task->scores[u] =
         random_encoder_outputs(&rng, task->model, (int64_t)test_below(&rng, u % 9 == 0 ? 30 : 8));
+  task->scorer = seed / 2 % 3 > 0 ? random_boosts(&rng) : NULL;
+}
+
+static wf_decoder *decoder_on(const struct task *task, const char *device) {
+  wf_decoder_options options = task->options;
+  wf_decoder *decoder;
+  options.device = device;
+  assert_ok(wf_decoder_create_transducer(task->graph, task->model, &options, &decoder, &err));
+  assert_ok(wf_decoder_set_scorer(decoder, task->scorer, &err));
+  return decoder;
 }
 
 static void free_task(struct task *task) {
   for (int u = 0; u < UTTERANCES; u++) free((void *)(uintptr_t)task->scores[u].data);
   wf_graph_free(task->graph);
   wf_transducer_free(task->model);
+  wf_scorer_free(task->scorer);
 }
 
 static void decode_on(const struct task *task, const char *device, const wf_scores *scores,
                       size_t at_once, wf_result **results) {
-  wf_decoder_options options = task->options;
-  wf_decoder *decoder;
-  options.device = device;
-  assert_ok(wf_decoder_create_transducer(task->graph, task->model, &options, &decoder, &err));
+  wf_decoder *decoder = decoder_on(task, device);
   for (size_t i = 0; i < UTTERANCES; i += at_once)
     assert_ok(test_decode(decoder, scores + i, UTTERANCES - i < at_once ? UTTERANCES - i : at_once,
                           NULL, results + i, &err));
@@ -404,10 +438,7 @@ static int num_gpus(void) {
 /* One decoder, batches of different sizes: lanes keep predictor contexts from one to the next. */
 static void decode_in_turn(const struct task *task, const char *device, wf_result *const *want) {
   static const size_t sizes[] = {20, 2, 5, 1, 9, 3};
-  wf_decoder_options options = task->options;
-  wf_decoder *decoder;
-  options.device = device;
-  assert_ok(wf_decoder_create_transducer(task->graph, task->model, &options, &decoder, &err));
+  wf_decoder *decoder = decoder_on(task, device);
   for (size_t i = 0, first = 0; i < sizeof sizes / sizeof *sizes; first += sizes[i++]) {
     wf_result *got[UTTERANCES];
     assert_true(first + sizes[i] <= UTTERANCES);
@@ -424,13 +455,10 @@ static void stream_on(const struct task *task, const char *device, wf_result *co
                       uint64_t seed) {
   enum { OPEN = 7 };
   test_rng rng = {seed + 99};
-  wf_decoder_options options = task->options;
-  wf_decoder *decoder;
+  wf_decoder *decoder = decoder_on(task, device);
   wf_stream *streams[OPEN];
   int utterances[OPEN], next = 0;
   int64_t done[OPEN] = {0};
-  options.device = device;
-  assert_ok(wf_decoder_create_transducer(task->graph, task->model, &options, &decoder, &err));
   for (int s = 0; s < OPEN; s++) {
     assert_ok(wf_stream_open(decoder, NULL, &streams[s], &err));
     utterances[s] = next++;
