@@ -1,10 +1,14 @@
 /* transducer_step.c - one step of a frame: score, expand, cut, close over epsilons. */
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "cpu/limits.h"
 #include "cpu/transducer_search.h"
 
 #define NONE UINT32_MAX
+
+enum { FEW = 64 };
 
 /* --- sources ----------------------------------------------------------------------------- */
 
@@ -14,12 +18,20 @@ static int compare_sources(const void *a, const void *b) {
                                                      : wf__transducer_before(&y->token, &x->token);
 }
 
-/* They are, unless epsilons made some. */
-static bool in_order(const wf__transducer_search *search) {
-  const wf__transducer_token *tokens = search->now.tokens.data;
-  for (uint64_t i = 1; i < search->now.tokens.size; i++)
-    if (!wf__transducer_before(&tokens[i - 1], &tokens[i])) return false;
-  return true;
+/* Sorts by rank. Most are in order: epsilons made the others. */
+static void sort_sources(wf__transducer_source *sources, uint64_t size) {
+  if (size > FEW) {
+    qsort(sources, size, sizeof *sources, compare_sources);
+    return;
+  }
+  for (uint64_t i = 1; i < size; i++) {
+    uint64_t at = i;
+    while (at > 0 && wf__transducer_before(&sources[i].token, &sources[at - 1].token)) at--;
+    if (at == i) continue;
+    const wf__transducer_source source = sources[i];
+    memmove(&sources[at + 1], &sources[at], (i - at) * sizeof source);
+    sources[at] = source;
+  }
 }
 
 wf_status wf__transducer_choose(wf__transducer_search *search, wf_error *err) {
@@ -40,8 +52,7 @@ wf_status wf__transducer_choose(wf__transducer_search *search, wf_error *err) {
   }
   search->records.size += size;
   search->path.num_tokens += size;
-  if (!in_order(search))
-    qsort(search->sources.data, size, sizeof *search->sources.data, compare_sources);
+  sort_sources(search->sources.data, size);
   search->sources.size = size < now->most ? size : now->most;
   search->path.num_expanded += search->sources.size;
   return WF_OK;
@@ -160,7 +171,7 @@ static wf_status take_frontier(wf__transducer_search *search, const wf__transduc
   }
   search->sources.size = size;
   search->frontier.size = 0;
-  if (size > 1) qsort(search->sources.data, size, sizeof *search->sources.data, compare_sources);
+  sort_sources(search->sources.data, size);
   return WF_OK;
 }
 
