@@ -30,4 +30,13 @@ static inline wf_fst *test_transducer_graph(test_rng *rng, int num_tokens, int n
   return test_fst_of(WF_TROPICAL, text);
 }
 
+/* The same with its arcs by input label. Frees the given one. */
+static inline wf_fst *test_by_label(wf_fst *fst) {
+  wf_error err = {0};
+  wf_fst *sorted;
+  assert_ok(wf_arcsort(fst, NULL, &sorted, &err));
+  wf_fst_free(fst);
+  return sorted;
+}
+
 #endif

@@ -82,7 +82,7 @@ wf_status wf__cpu_open_transducer(const wf_graph *graph, const wf_transducer *mo
       wf__calloc(self->num_transducer_searches, sizeof *self->transducer_searches);
   if (status == WF_OK && self->transducer_searches == NULL)
     status = wf__fail_memory(err, sizeof *self, "a decoder");
-  if (status == WF_OK && devices->cuda)
+  if (status == WF_OK)
     status =
         wf__transducer_look_at_arcs(graph, model, options->word_score, &self->transducer_arcs, err);
   if (status != WF_OK) {

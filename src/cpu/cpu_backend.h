@@ -22,7 +22,7 @@ struct wf__cpu_backend {
   size_t num_transducer_searches;
   size_t num_gpus; /* of the transducer; 0: the CPU computes */
   wf__transducer_weights *transducer_weights[WF__TRANSDUCER_GPUS];
-  wf__transducer_arcs transducer_arcs; /* of `graph`, with a GPU */
+  wf__transducer_arcs transducer_arcs; /* of `graph` */
   /* Group g is on GPU g % num_gpus. Of streams, those of a GPU are one group. */
   wf__transducer_group *transducer_groups[WF__TRANSDUCER_GROUPS * WF__TRANSDUCER_GPUS];
   wf__transducer_group *stream_groups[WF__TRANSDUCER_GPUS];

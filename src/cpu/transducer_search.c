@@ -24,8 +24,8 @@ static wf_status find_labels(wf__transducer_search *search, wf_error *err) {
 
 wf_status wf__transducer_search_create(const wf_graph *graph, const wf_transducer *model,
                                        const wf_decoder_options *options,
-                                       const wf__transducer_arcs *arcs, wf__transducer_search **out,
-                                       wf_error *err) {
+                                       const wf__transducer_arcs *arcs, bool on_device,
+                                       wf__transducer_search **out, wf_error *err) {
   *out = NULL;
   wf__transducer_search *search = wf__calloc(1, sizeof *search);
   if (search == NULL) return wf__fail_memory(err, sizeof *search, "a search");
@@ -35,7 +35,7 @@ wf_status wf__transducer_search_create(const wf_graph *graph, const wf_transduce
   search->options = *options;
   search->num_waiting = model->num_durations > 0 ? (uint32_t)model->num_durations : 2;
   search->epsilon_slack = wf__epsilon_slack(graph, options, false);
-  wf__predictions_init(&search->predictions, model, arcs != NULL);
+  wf__predictions_init(&search->predictions, model, on_device);
   uint64_t most = options->greedy ? 1 : (uint64_t)options->max_hypotheses;
   search->waiting = wf__calloc(search->num_waiting, sizeof *search->waiting);
   wf_status status = search->waiting != NULL ? WF_OK : wf__fail_memory(err, 64, "a search");

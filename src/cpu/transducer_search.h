@@ -39,7 +39,8 @@ typedef struct wf__least_weights {
   uint32_t row; /* of a state with many arcs: its row of `by_column`; NONE */
 } wf__least_weights;
 
-/* What a decoder knows of its graph's emitting arcs, so that a device can leave out scores. */
+/* What a decoder knows of its graph's emitting arcs, so that a device can leave out scores, and a
+ * search arcs. */
 typedef struct wf__transducer_arcs {
   bool by_label;  /* of every state, arcs with a token are in order of their columns, one label
                      each, and the blanks before or after them */
@@ -61,7 +62,7 @@ typedef enum wf__transducer_stage {
 typedef struct wf__transducer_search {
   const wf_graph *graph;
   const wf_transducer *model;
-  const wf__transducer_arcs *arcs; /* NULL: all scores are there */
+  const wf__transducer_arcs *arcs;
   wf_decoder_options options;
   float epsilon_slack;
   wf__predictions predictions;
@@ -106,11 +107,11 @@ typedef struct wf__transducer_search {
   wf__path path;               /* the result; `loglikes` and `steps` of each consuming arc */
 } wf__transducer_search;
 
-/* `arcs`: of the graph, if the model is on a device; borrowed. NULL: it is not. */
+/* `arcs`: of the graph, borrowed. `on_device`: the model is. */
 wf_status wf__transducer_search_create(const wf_graph *graph, const wf_transducer *model,
                                        const wf_decoder_options *options,
-                                       const wf__transducer_arcs *arcs, wf__transducer_search **out,
-                                       wf_error *err);
+                                       const wf__transducer_arcs *arcs, bool on_device,
+                                       wf__transducer_search **out, wf_error *err);
 void wf__transducer_search_free(wf__transducer_search *search);
 /* Sets the graph of the next utterance: that of create, or that graph with added words. Before the
  * scorer. */
@@ -202,7 +203,7 @@ static inline bool wf__transducer_only_blank(const wf__transducer_search *search
   return search->model->num_durations == 0 && search->step == search->options.max_symbols;
 }
 
-/* NULL: nothing is known of the arcs, or there are others. */
+/* NULL: there are other arcs. */
 static inline const wf__transducer_arcs *wf__transducer_known_arcs(
     const wf__transducer_search *search) {
   return search->graph->added == NULL ? search->arcs : NULL;

@@ -99,7 +99,8 @@ static float best_waiting(const wf__transducer_search *search) {
 /* Gives each distinct context of the sources a row, and requests the rows. */
 wf_status wf__transducer_request(wf__transducer_search *search, wf_error *err) {
   uint64_t num_contexts = search->predictions.contexts.size;
-  const wf__transducer_arcs *arcs = wf__transducer_known_arcs(search);
+  const wf__transducer_arcs *arcs =
+      search->predictions.on_device ? wf__transducer_known_arcs(search) : NULL;
   search->numbers.size = search->needs.size = 0;
   WF__TRY(wf__vec_grow(&search->row_of, num_contexts - search->row_of.size, "contexts", err));
   while (search->row_of.size < num_contexts) search->row_of.data[search->row_of.size++] = NONE;

@@ -83,8 +83,8 @@ static wf_status prepare(void *opaque, void *opaque_channel, wf_error *err) {
   struct channel *channel = opaque_channel;
   if (channel->search != NULL) return WF_OK;
   WF__TRY(wf__transducer_search_create(self->graph, self->transducer, &self->options,
-                                       self->num_gpus > 0 ? &self->transducer_arcs : NULL,
-                                       &channel->search, err));
+                                       &self->transducer_arcs, self->num_gpus > 0, &channel->search,
+                                       err));
   channel->search->predictions.most_floats = MOST_FLOATS;
   wf__transducer_search_set_graph(channel->search, channel->graph);
   wf_status status = wf__transducer_search_set_scorer(channel->search, channel->scorer, err);

@@ -6,7 +6,7 @@ wf_status wf__cpu_transducer_search(struct wf__cpu_backend *self, size_t i,
                                     wf__transducer_search **out, wf_error *err) {
   if (self->transducer_searches[i] == NULL)
     WF__TRY(wf__transducer_search_create(self->graph, self->transducer, &self->options,
-                                         self->num_gpus > 0 ? &self->transducer_arcs : NULL,
+                                         &self->transducer_arcs, self->num_gpus > 0,
                                          &self->transducer_searches[i], err));
   *out = self->transducer_searches[i];
   return WF_OK;
