@@ -42,6 +42,7 @@ class Reference:
             w["joiner.enc.bias"], w["joiner.pred.bias"], w["joiner.out.bias"] = random(joiner), random(joiner), random(num_tokens + durations)
         self.tensors = w
         self.w = {name: value.astype(np.float64) for name, value in w.items()}
+        self.states = {}
 
     def save(self, path):
         return write_safetensors(path, self.tensors, {"blank": str(self.blank), "activation": "relu" if self.relu else "tanh"})
@@ -61,12 +62,16 @@ class Reference:
             after.append((x, c))
         return after
 
+    def state(self, history):
+        """LSTM: the state after a history."""
+        if history not in self.states:
+            token, before = (history[-1], self.state(history[:-1])) if history else (self.blank, [(np.zeros(6), np.zeros(6))] * self.layers)
+            self.states[history] = self.step(token, before)
+        return self.states[history]
+
     def predictor(self, history):
         if self.layers:
-            state = [(np.zeros(6), np.zeros(6))] * self.layers
-            for token in (self.blank, *history):
-                state = self.step(token, state)
-            return state[-1][0]
+            return self.state(tuple(history))[-1][0]
         start = [self.num_tokens if self.padded else self.blank] * (self.context - 1) + [self.blank]
         last = [*start, *history][-self.context :]
         return np.maximum(self.w["pred.conv.weight"] @ np.concatenate([self.w["pred.emb.weight"][y] for y in last]) + self.bias("pred.conv.bias"), 0)
