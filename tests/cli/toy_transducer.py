@@ -20,7 +20,7 @@ def main():
                "joiner.pred.weight": last, "joiner.out.weight": diagonal(size, size, 8.0)}
     header, data = {}, b""
     for name, rows in tensors.items():
-        values = sum(rows, [])
+        values = [value for row in rows for value in row]
         header[name] = {"dtype": "F32", "shape": [len(rows), len(rows[0])], "data_offsets": [len(data), len(data) + 4 * len(values)]}
         data += struct.pack(f"<{len(values)}f", *values)
     text = json.dumps(header).encode()
