@@ -100,6 +100,7 @@ NOT_RUN = {
     ("transducers.md", 'large = wf.Scorer.from_lm("large.wlm"'): (OWN_FILES, None),
     ("transducers.md", 'graph = wf.build_ctc_graph("tokens.txt", "lexicon.txt"'): (OWN_FILES, None),
     ("triton.md", "cmake --preset release"): ("needs Triton Inference Server", None),
+    ("triton.md", "build/release/warpfst mkgraph ctc --topology"): ("needs Triton Inference Server", None),
 }
 
 
