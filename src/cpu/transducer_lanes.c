@@ -128,7 +128,7 @@ static wf_status begin_groups(struct together *t, const uint32_t *order, wf_erro
     if (self->transducer_groups[g] == NULL)
       WF__TRY(
           wf__transducer_group_open(self->transducer_weights[d], &self->transducer_groups[g], err));
-    WF__TRY(wf__transducer_group_begin(self->transducer_groups[g], &cut, num_frames, count, true,
+    WF__TRY(wf__transducer_group_begin(self->transducer_groups[g], &cut, num_frames, count,
                                        self->stream, err));
   }
   return WF_OK;

@@ -175,7 +175,7 @@ static wf_status begin_groups(struct together *t, wf_error *err) {
     if (self->stream_groups[d] == NULL)
       status = wf__transducer_group_open(self->transducer_weights[d], &self->stream_groups[d], err);
     if (status == WF_OK)
-      status = wf__transducer_group_begin(self->stream_groups[d], &cut, num_frames, count, true,
+      status = wf__transducer_group_begin(self->stream_groups[d], &cut, num_frames, count,
                                           self->stream, err);
   }
   free(num_frames);

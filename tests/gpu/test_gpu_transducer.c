@@ -119,7 +119,7 @@ static void check_needed(struct asking *a, const wf_transducer *model, const wf_
     /* Parents first: they are not all among the contexts that are asked for. */
     assert_ok(
         wf__predictions_request(&one.on_gpu, a->on_gpu.frame, &one.numbers[i], NULL, 0, 1, &err));
-    assert_ok(wf__transducer_group_begin(alone, &cut, frames, 1, false, NULL, &err));
+    assert_ok(wf__transducer_group_begin(alone, &cut, frames, 1, NULL, &err));
     wf__transducer_group_put(alone, 0, &a->scores, -1, &one.on_gpu);
     assert_ok(wf__transducer_group_submit(alone, &counts, &err));
     assert_ok(wf__transducer_group_wait(alone, &err));
@@ -196,7 +196,7 @@ static void check_answers(struct asking *asking, const wf_transducer *model,
       const wf__score_row *again;
       float bits[MOST_LOGITS], want_bits[MOST_LOGITS];
       assert_ok(wf__predictions_request(&one.on_gpu, p->frame, &one.numbers[i], NULL, 0, 1, &err));
-      assert_ok(wf__transducer_group_begin(alone, &cut, frames, 1, false, NULL, &err));
+      assert_ok(wf__transducer_group_begin(alone, &cut, frames, 1, NULL, &err));
       wf__transducer_group_put(alone, 0, &a->scores, -1, &one.on_gpu);
       assert_ok(wf__transducer_group_submit(alone, &counts, &err));
       assert_ok(wf__transducer_group_wait(alone, &err));
@@ -251,7 +251,7 @@ static void test_small_log_probs(void **unused) {
       assert_ok(
           wf__predictions_encode(&asking[l].on_cpu, &asking[l].scores, 0, &asking[l].work, &err));
     }
-    assert_ok(wf__transducer_group_begin(group, &cut, num_frames, LANES, false, NULL, &err));
+    assert_ok(wf__transducer_group_begin(group, &cut, num_frames, LANES, NULL, &err));
     for (int round = 0; round < 9; round++) {
       check_answers(asking, model, group, round == 3 ? alone : NULL, &rng, round == 0,
                     &num_left_out);

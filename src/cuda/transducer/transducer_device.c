@@ -137,21 +137,18 @@ void wf__transducer_group_close(wf__transducer_group *g) {
   free(g);
 }
 
-static wf_status begin(wf__transducer_group *g, uint64_t num_frames, bool waits, void *stream,
-                       wf_error *err) {
+static wf_status begin(wf__transducer_group *g, uint64_t num_frames, void *stream, wf_error *err) {
   static const char what[] = "encoder outputs";
   WF__CUDA_TRY(cudaSetDevice(g->weights->number), "choosing the GPU");
-  if (waits) {
-    WF__CUDA_TRY(cudaEventRecord(g->caller, stream), what);
-    WF__CUDA_TRY(cudaStreamWaitEvent(g->stream, g->caller, 0), what);
-  }
+  WF__CUDA_TRY(cudaEventRecord(g->caller, stream), what);
+  WF__CUDA_TRY(cudaStreamWaitEvent(g->stream, g->caller, 0), what);
   return wf__device_reserve(&g->encoder, num_frames * g->weights->model->width * sizeof(float),
                             what, err);
 }
 
 wf_status wf__transducer_group_begin(wf__transducer_group *g, const wf__score_cut *cut,
-                                     const int64_t *num_frames, size_t num_lanes, bool waits,
-                                     void *stream, wf_error *err) {
+                                     const int64_t *num_frames, size_t num_lanes, void *stream,
+                                     wf_error *err) {
   uint64_t all = 0;
   g->cut = *cut;
   g->first_frame.size = g->begins.size = g->where.size = g->asking.size = 0;
@@ -166,7 +163,7 @@ wf_status wf__transducer_group_begin(wf__transducer_group *g, const wf__score_cu
     return wf__fail(err, WF_ERR_LIMIT, "the longest %zu utterances have 2^32 frames or more",
                     num_lanes);
   const int caller = wf__callers_device();
-  wf_status status = begin(g, all, waits, stream, err);
+  wf_status status = begin(g, all, stream, err);
   wf__restore_device(caller);
   return status;
 }

@@ -95,8 +95,6 @@ void wf__transducer_weights_free(wf__transducer_weights *w) {
   free(w);
 }
 
-int wf__transducer_weights_number(const wf__transducer_weights *w) { return w->number; }
-
 static wf_status wait_for(int number, void *stream, wf_error *err) {
   WF__CUDA_TRY(cudaSetDevice(number), "encoder outputs");
   WF__CUDA_TRY(cudaStreamSynchronize(stream), "encoder outputs");
