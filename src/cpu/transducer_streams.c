@@ -225,6 +225,17 @@ void wf__cpu_close_stream_groups(struct wf__cpu_backend *self) {
   }
 }
 
+/* After an error, ends what is under way. Groups stay, because other streams have contexts in their
+ * memory; after an error of CUDA, nothing there can be used. */
+static void end_groups(struct wf__cpu_backend *self, wf_status status) {
+  for (size_t d = 0; d < self->num_gpus && status != WF_ERR_DEVICE; d++)
+    if (self->stream_groups[d] != NULL &&
+        wf__transducer_group_wait(self->stream_groups[d], NULL) != WF_OK)
+      status = WF_ERR_DEVICE;
+  self->broken = status == WF_ERR_DEVICE;
+  if (self->broken) wf__cpu_close_stream_groups(self);
+}
+
 static wf_status advance_together(struct together *t, wf_error *err) {
   struct wf__cpu_backend *self = t->self;
   const size_t most = wf__cpu_most_lanes(self);
@@ -234,8 +245,7 @@ static wf_status advance_together(struct together *t, wf_error *err) {
                          ? wf__longest_first(t->batch, order, &count, err)
                          : wf__fail_memory(err, t->batch->count * 4, "a batch");
   while (status == WF_OK && fill_lanes(t, order, count, most)) status = search_together(t, err);
-  if (status != WF_OK) wf__cpu_close_stream_groups(self); /* answers are under way, or lost */
-  self->broken = status != WF_OK;
+  if (status != WF_OK) end_groups(self, status);
   free(order);
   free(t->order);
   return status;

@@ -151,6 +151,8 @@ wf_status wf__transducer_group_begin(wf__transducer_group *g, const wf__score_cu
                                      wf_error *err) {
   uint64_t all = 0;
   g->cut = *cut;
+  atomic_store(&g->num_rows, 0); /* of a batch that failed */
+  atomic_store(&g->num_contexts, 0);
   g->first_frame.size = g->begins.size = g->where.size = g->asking.size = 0;
   for (size_t i = 0; i < num_lanes; i++) {
     WF__TRY(wf__vec_push(&g->first_frame, (uint32_t)all, "encoder outputs", err));
@@ -314,6 +316,7 @@ static wf_status make_room_for_requests(wf__transducer_group *g, const struct re
   g->tokens_at = g->slots_at + aligned(contexts * sizeof(uint32_t));
   g->moves_at = g->tokens_at + aligned(contexts * digits * sizeof(int32_t));
   const uint64_t bytes = g->moves_at + contexts * sizeof(wf__rnn_move);
+  g->most_rows = g->most_contexts = 0; /* if there is no memory */
   WF__TRY(reserve_pinned(&g->host_transfer, bytes, err));
   WF__TRY(reserve(&g->transfer, bytes, err));
   g->most_rows = rows;
