@@ -876,6 +876,9 @@ static void test_small_stats(void **unused) {
   wf_decoder *decoder;
   wf_result *results[UTTERANCES];
   wf_transducer_stats stats;
+#ifdef FAKE_CUDA
+  const long recorded = fake_gpus.num_recorded, launched = fake_gpus.num_launched;
+#endif
   make_task(&task, 1);
   task.options.device = "cuda";
   assert_ok(wf_decoder_create_transducer(task.graph, task.model, &task.options, &decoder, &err));
@@ -883,6 +886,11 @@ static void test_small_stats(void **unused) {
   wf_decoder_transducer_stats(decoder, &stats);
   assert_true(stats.num_rounds > 0 && stats.num_rows > stats.num_rounds && stats.num_contexts > 0 &&
               stats.num_contexts < stats.num_rows);
+#ifdef FAKE_CUDA /* most rounds are graphs, which are launched several times each */
+  assert_true(fake_gpus.num_launched - launched > (long)stats.num_rounds / 2);
+  assert_true(fake_gpus.num_recorded - recorded > 0 &&
+              fake_gpus.num_launched - launched > 2 * (fake_gpus.num_recorded - recorded));
+#endif
   test_free_results(results, UTTERANCES);
   wf_decoder_free(decoder);
   free_task(&task);
