@@ -128,7 +128,21 @@ static wf_status begin_chunk(struct together *t, uint32_t stream, bool *good, wf
   if (!*good) return WF_OK;
   WF__TRY(prepare(t->self, channel, err));
   channel->search->predictions.first_frame = channel->search->num_frames;
+  channel->search->defers = true;
   return wf__transducer_search_feed(channel->search, chunk, err);
+}
+
+/* Goes on until the GPU has to answer. The search scores its own requests to the scorer: streams
+ * have scorers of their own. */
+static wf_status go_to_model(wf__transducer_search *search, bool *waits, wf_error *err) {
+  bool asks = true;
+  *waits = false;
+  while (asks && !*waits) {
+    WF__TRY(wf__transducer_search_go_on(search, &asks, err));
+    if (search->scorer_waits) WF__TRY(wf__transducer_score_requests(&search, 1, NULL, err));
+    *waits = asks && search->stage == WF__TRANSDUCER_STEP;
+  }
+  return WF_OK;
 }
 
 static wf_status run_lane(void *user, size_t i, uint32_t stream, bool begins, bool *waits,
@@ -145,7 +159,7 @@ static wf_status run_lane(void *user, size_t i, uint32_t stream, bool begins, bo
     WF__TRY(begin_chunk(t, stream, &good, err));
     if (!good) return WF_OK;
   }
-  WF__TRY(wf__transducer_search_go_on(channel->search, waits, err));
+  WF__TRY(go_to_model(channel->search, waits, err));
   if (!*waits) return collect(channel->search, err);
   wf__transducer_group_put(self->stream_groups[channel->gpu], i / self->num_gpus,
                            begins ? chunk : NULL, where, &channel->search->predictions);
