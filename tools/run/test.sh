@@ -12,10 +12,14 @@ do_test() {
   build test
   say "building under sanitizers ($SECONDS s so far)"
   build sanitize
+  say "building the tests of threads under the thread sanitizer ($SECONDS s so far)"
+  build threads
   say "tests ($SECONDS s so far)"
   run_ctest test
   say "tests under address and undefined-behaviour sanitizers ($SECONDS s so far)"
   run_ctest sanitize
+  say "tests of threads under the thread sanitizer ($SECONDS s so far)"
+  run_ctest threads
   say "compiling for aarch64 ($SECONDS s so far)"
   test_aarch64
   say "results of the Python package's tests, which ran in the background ($SECONDS s so far)"
