@@ -1,13 +1,18 @@
-"""nemo_transducer.py JOB.json - decodes with NeMo's batched transducer decoders, for transducer_peers.py: label looping (greedy) and modified ALSD (beam). Prints figures as JSON.
+"""nemo_transducer.py JOB.json - decodes with NeMo's batched transducer decoders, for transducer_peers.py: label looping (greedy) and modified ALSD (beam). Prints figures as JSON, and on standard
+error what it does, with seconds since its start; the last line says why it failed.
 
-The decoders are NeMo's, from its wheel (nemo_modules.py); with CUDA graphs on a GPU. Predictor and joiner are modules written here with the methods that these decoders call; torch computes
+The decoders are NeMo's, from its wheel (nemo_modules.py); on a GPU with the job's mode of CUDA graphs. Predictor and joiner are modules written here with the methods that these decoders call; torch computes
 them (torch.nn.LSTM, products). They read a file as docs/reference/transducers.md describes it. NeMo has the blank last, so columns are permuted where the file has not.
 """
 import json
+import os
 import pathlib
 import struct
 import sys
 import time
+import traceback
+
+BEGAN = time.monotonic()
 
 import nemo_modules
 import numpy as np
@@ -16,6 +21,10 @@ HERE = sys.path.pop(0)  # this folder has a triton.py, which torch would take fo
 import torch
 
 sys.path.append(HERE)
+
+
+def progress(text):
+    print(f"{time.monotonic() - BEGAN:.1f} s  {text}", file=sys.stderr, flush=True)
 
 
 def read_safetensors(path):
@@ -77,7 +86,8 @@ class Lstm(torch.nn.Module):
 
 
 class Stateless(Lstm):
-    """Predictor over the last tokens; its state is (tokens,), [1, rows, context], the newest last, as floats, which count exactly."""
+    """Predictor over the last tokens. Its state has the form of an LSTM's, (h, c): in NeMo 3.0.0, modified ALSD with CUDA graphs takes no other, so its own stateless predictor fails there.
+    h is the tokens, [1, rows, context], the newest last, as floats, which count exactly; c is not used, [1, rows, 1]."""
 
     def __init__(self, tensors, blank):
         torch.nn.Module.__init__(self)
@@ -87,13 +97,14 @@ class Stateless(Lstm):
         self.context, self.blank = self.weight.shape[1] // self.embedding.shape[1], blank
 
     def initialize_state(self, y):
-        return (torch.full((1, y.shape[0], self.context), float(self.blank), dtype=torch.float32, device=self.embedding.device),)
+        device = self.embedding.device
+        return torch.full((1, y.shape[0], self.context), float(self.blank), device=device), torch.zeros(1, y.shape[0], 1, device=device)
 
     def predict(self, y, state=None, add_sos=False, batch_size=None):
-        (last,) = state if state is not None else self.initialize_state(y)
+        last, unused = state if state is not None else self.initialize_state(y)
         last = torch.cat([last[..., 1:], y.view(1, -1, 1).to(last.dtype)], dim=-1)
         embedded = self.embedding[last[0].long()].flatten(1)
-        return torch.relu(torch.nn.functional.linear(embedded, self.weight, self.bias))[:, None], (last,)
+        return torch.relu(torch.nn.functional.linear(embedded, self.weight, self.bias))[:, None], (last, unused)
 
 
 class Joiner(torch.nn.Module):
@@ -174,34 +185,58 @@ def batches(job):
         yield [path.stem for path in paths[at : at + job["batch"]]], torch.from_numpy(outputs), torch.tensor([len(array) for array in arrays])
 
 
+def decode(job, model, decoder, inputs, synchronize):
+    """{utterance: tokens}, and the seconds of each round: as many rounds as the limit leaves time for, at least one."""
+    found, rounds = {}, []
+    while len(rounds) < job["rounds"] and (not rounds or time.monotonic() - BEGAN + 1.5 * max(rounds) < job["limit"]):
+        synchronize()
+        began = time.perf_counter()
+        for i, (keys, outputs, lengths) in enumerate(inputs):
+            hypotheses, *_ = decoder(outputs, lengths)
+            steps = "" if job["beam"] == 1 else f", {int(hypotheses.current_lengths_wb.max())} steps"
+            searched = time.perf_counter()
+            for key, tokens in zip(keys, best_tokens(hypotheses, job["beam"], model.num_tokens - 1, len(keys))):
+                found[key] = [model.order[token] for token in tokens]
+            ended = time.perf_counter()
+            progress(f"round {len(rounds) + 1}, batch {i + 1}: {len(keys)} utterances, {outputs.shape[1]} frames{steps}; {ended - began:.3f} s of the round, {ended - searched:.3f} s to read tokens")
+        synchronize()
+        rounds.append(time.perf_counter() - began)
+    return found, rounds
+
+
 def main():
     job = json.loads(pathlib.Path(sys.argv[1]).read_text(encoding="utf-8"))
-    device, dtype = torch.device(job["device"]), getattr(torch, job.get("dtype", "float32"))
+    device, dtype = torch.device(job["device"]), getattr(torch, job["dtype"])
+    synchronize = torch.cuda.synchronize if device.type == "cuda" else lambda: None
+    torch.set_num_threads(job["threads"] or len(os.sched_getaffinity(0)))  # torch's default counts processors that a container may not use
+    progress(f"torch {torch.__version__} loaded")
     model = Model(job["model"], device, dtype)
-    decoder, inputs, found, seconds = make_decoder(job, model), list(batches(job)), {}, []
-
-    def synchronize():
-        if device.type == "cuda":
-            torch.cuda.synchronize()
-
+    progress("model loaded")
+    decoder = make_decoder(job, model)
+    progress("NeMo's decoder loaded")
+    inputs = list(batches(job))
+    if device.type == "cuda":
+        decoder.force_cuda_graphs_mode(job["mode"])
     with torch.inference_mode():
         inputs = [(keys, outputs.to(device=device, dtype=dtype), lengths.to(device)) for keys, outputs, lengths in inputs]
-        longest = max(inputs, key=lambda batch: batch[1].shape[1])
+        synchronize()
+        progress(f"{len(inputs)} batches loaded")
         if device.type == "cuda":
-            decoder(longest[1], longest[2])  # makes the CUDA graphs
-        for _ in range(job["rounds"]):
+            _, outputs, lengths = max(inputs, key=lambda batch: batch[1].shape[1])
+            decoder(outputs, torch.ones_like(lengths))  # one frame of each utterance; makes the CUDA graphs for all
             synchronize()
-            began = time.perf_counter()
-            for keys, outputs, lengths in inputs:
-                hypotheses, *_ = decoder(outputs, lengths)
-                for key, tokens in zip(keys, best_tokens(hypotheses, job["beam"], model.num_tokens - 1, len(keys))):
-                    found[key] = [model.order[token] for token in tokens]
-            synchronize()
-            seconds.append(time.perf_counter() - began)
+            progress(f"first call with mode {job['mode']} done")
+        found, rounds = decode(job, model, decoder, inputs, synchronize)
     peak = torch.cuda.max_memory_allocated() if device.type == "cuda" else 0
-    mode = getattr(decoder, "cuda_graphs_mode", None)
-    json.dump({"seconds": sorted(seconds)[len(seconds) // 2], "tokens": found, "peak_bytes": peak, "graphs": None if mode is None or device.type != "cuda" else str(mode.value)}, sys.stdout)
+    json.dump({"seconds": rounds, "tokens": found, "peak_bytes": peak}, sys.stdout)
+
+
+def report(kind, error, trace):
+    """Shows an error; its last line is for the row of transducer_peers.py's table."""
+    traceback.print_exception(kind, error, trace)
+    progress(f"{kind.__name__}: {' '.join(str(error).split())[:200]}")
 
 
 if __name__ == "__main__":
+    sys.excepthook = report
     main()

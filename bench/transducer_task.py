@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""transducer_task [--shape=NAME]... [--device=cuda] [--batch=400] [--batches=3] [--seconds=15] [--threads=0] [--programs=FOLDER] [--greedy] [--max-hypotheses=8] [--beam=6]
+"""transducer_task [--shape=NAME]... [--with=WAY,...] [--device=cuda] [--batch=400] [--batches=3] [--seconds=15] [--threads=0] [--rounds=1] [--programs=FOLDER] [--greedy] [--max-hypotheses=8] [--beam=6] [--lm-beam=9] [--max-symbols=3]
 
-Speed of transducers of real sizes with random weights, and where the time goes. Needs the built program and numpy. Encoder outputs are random, too; the blank's bias is
+Speed of transducers of real sizes with random weights, and where the time goes. Needs the built program and numpy. Encoder outputs are random, too; the blank's bias is, for each way of decoding,
 such that about one of 5 (80 ms) or 8 (40 ms) frames emits a token, as in speech.
 
   parakeet       RNN-T, LSTM predictor of 640, joiner of 640, encoder of 1024, 1,024 tokens, 80 ms frames
@@ -9,16 +9,32 @@ such that about one of 5 (80 ms) or 8 (40 ms) frames emits a token, as in speech
   parakeet-8k    TDT, 8,192 tokens
   zipformer      RNN-T, stateless predictor (2 tokens) of 512, joiner of 512, encoder of 512, 500 tokens, 40 ms frames
 
-RTFx is seconds of audio per second of decoding, with outputs in host memory; files are read before. Compare the log-probabilities of two devices with --device=cpu --batch=4.
+Ways of decoding, --with (default: tokens; `all`: all of them):
+
+  tokens         over tokens alone
+  token-boosts   tokens, and a list of 100 phrases for each utterance
+  token-lm       tokens, and a 3-gram model of tokens while decoding
+  graph          words: lexicon of 5,000 words, of one to four tokens, and 3-gram model in the graph
+  graph-boosts   graph, and a list of 100 phrases for each utterance
+  lm             words: lexicon and unigrams in the graph, the 3-gram model while decoding
+  lm-boosts      lm, and a list of 100 phrases for each utterance
+  lm-subtract    lm, less 0.2 times the cost by a 2-gram model
+
+With language models the beam is --lm-beam: with it about as many hypotheses survive in a frame (tokens/frame) as over tokens alone with --beam.
+
+RTFx is seconds of audio per second of decoding, with outputs in host memory; files are read before. The median of --rounds runs. "cost" is the time as a multiple of that over tokens alone.
+Compare the log-probabilities of two devices with --device=cpu --batch=4.
 """
 import argparse
 import json
 import pathlib
+import shutil
 import struct
 import sys
 
 import measure
 import numpy as np
+import transducer_words
 
 SHAPES = {
     "parakeet": {"tokens": 1024, "embed": 640, "predictor": 640, "joiner": 640, "encoder": 1024, "frame_s": 0.08, "rate": 1 / 5},
@@ -27,7 +43,17 @@ SHAPES = {
     "zipformer": {"tokens": 500, "context": 2, "embed": 512, "predictor": 512, "joiner": 512, "encoder": 512, "frame_s": 0.04, "rate": 1 / 8},
 }
 SPREAD = 4.0  # of the logits, in nats
-BEAM = ["--max-hypotheses=8", "--beam=6"]
+SEARCH = {"max_hypotheses": 8, "beam": 6.0, "lm_beam": 9.0, "max_symbols": 3}
+WAYS = {  # graph, and files of options
+    "tokens": ("tokens", {}),
+    "token-boosts": ("tokens", {"utterance-boosts": "token-boosts"}),
+    "token-lm": ("tokens", {"lm": "tokens.wlm"}),
+    "graph": ("words", {}),
+    "graph-boosts": ("words", {"utterance-boosts": "word-boosts"}),
+    "lm": ("unigrams", {"lm": "difference.wlm"}),
+    "lm-boosts": ("unigrams", {"lm": "difference.wlm", "utterance-boosts": "word-boosts"}),
+    "lm-subtract": ("unigrams", {"lm": "difference.wlm", "lm-subtract": "bigrams.wlm"}),
+}
 
 
 def random_model(rng, shape):
@@ -74,24 +100,33 @@ def write_safetensors(path, tensors, metadata):
             file.write(tensor.tobytes())
 
 
-def count_words(path):
+def way_flags(folder, way):
+    """Arguments of `warpfst decode` but the scores."""
+    graph, files = WAYS[way]
+    scale = ["--lm-subtract-scale=0.2"] if "lm-subtract" in files else []
+    return [folder / f"{graph}.wfst", f"--transducer={folder / way}.safetensors", *(f"--{option}={folder / name}" for option, name in files.items()), *scale]
+
+
+def search_flags(way, search):
+    beam = search["beam" if way in ("tokens", "token-boosts") else "lm_beam"]
+    return [f"--max-hypotheses={search['max_hypotheses']}", f"--beam={beam}", f"--max-symbols={search['max_symbols']}"]
+
+
+def count_tokens(folder, way, path):
+    """The number of tokens that the words of a file of results are spelled with."""
+    spelled = {} if WAYS[way][0] == "tokens" else transducer_words.read_lexicon(folder)
     with open(path, encoding="utf-8") as file:
-        return sum(max(len(line.split()) - 1, 0) for line in file)
+        return sum(len(spelled.get(word, (word,))) for line in file for word in line.split()[1:])
 
 
-def find_blank(folder, shape, tensors, program):
-    """Sets the blank's bias so that the best paths of some utterances emit about `rate` tokens a frame."""
-    low, high = 0.0, 10 * SPREAD
-    for _ in range(8):
-        tensors["joiner.out.bias"][shape["tokens"] - 1] = (low + high) / 2
-        write_model(folder, shape, tensors)
-        measure.run(program, "decode", folder / "tokens.wfst", folder / "few", f"--transducer={folder / 'model.safetensors'}", *BEAM, "-o", folder / "few.txt")
-        emitted, frames = count_words(folder / "few.txt"), sum(len(np.load(path)) for path in (folder / "few").iterdir())
-        low, high = ((low + high) / 2, high) if emitted > shape["rate"] * frames else (low, (low + high) / 2)
-
-
-def write_model(folder, shape, tensors):
-    write_safetensors(folder / "model.safetensors", tensors, {"blank": str(shape["tokens"] - 1)})
+def find_blank(folder, shape, way, search, program):
+    """Writes the model with the blank's bias such that the best paths of some utterances emit about `rate` tokens a frame."""
+    tensors, frames, low, high = random_model(np.random.default_rng(27), shape), sum(len(np.load(path)) for path in (folder / "few").iterdir()), -10 * SPREAD, 10 * SPREAD
+    for _ in range(9):
+        tensors["joiner.out.bias"][shape["tokens"] - 1] = middle = (low + high) / 2
+        write_safetensors(folder / f"{way}.safetensors", tensors, {"blank": str(shape["tokens"] - 1)})
+        measure.run(program, "decode", *way_flags(folder, way), folder / "few", *search_flags(way, search), "-o", folder / "few.txt")
+        low, high = (middle, high) if count_tokens(folder, way, folder / "few.txt") > shape["rate"] * frames else (low, middle)
 
 
 def write_outputs(folder, rng, shape, count, seconds):
@@ -103,31 +138,61 @@ def write_outputs(folder, rng, shape, count, seconds):
         np.save(folder / f"u{i:05}.npy", rng.standard_normal((frames, shape["encoder"])).astype(np.float32))
 
 
-def make_task(folder, name, count, seconds, program):
-    """Model, graph and encoder outputs in a folder, unless they are there."""
-    shape, rng = SHAPES[name], np.random.default_rng(27)
-    done, wanted = folder / "made", f"{count} {seconds}"
-    if done.exists() and done.read_text() == wanted:
+def make_graphs(folder, shape, ways, count, program):
+    """Graphs and models, those of words only if a way needs them."""
+    names = [f"t{i}" for i in range(shape["tokens"] - 1)]
+    graph = [program, "mkgraph", "ctc", "--topology=transducer", f"--tokens={folder / 'tokens.txt'}", "--blank=<blk>", "-q", "-o"]
+    if not (folder / "tokens.wfst").exists():
+        (folder / "tokens.txt").write_text("".join(f"{token} {i}\n" for i, token in enumerate([*names, "<blk>"])))
+        measure.run(*graph, folder / "tokens.wfst")
+    if set(ways) == {"tokens"} or (folder / "words.wfst").exists():
         return
-    write_outputs(folder / "few", rng, shape, 8, 5)
-    names = [f"t{i}" for i in range(shape["tokens"] - 1)] + ["<blk>"]
-    (folder / "tokens.txt").write_text("".join(f"{token} {i}\n" for i, token in enumerate(names)))
-    measure.run(program, "mkgraph", "ctc", "--topology=transducer", f"--tokens={folder / 'tokens.txt'}", "--blank=<blk>", "-q", "-o", folder / "tokens.wfst")
-    find_blank(folder, shape, random_model(rng, shape), program)
-    write_outputs(folder / "enc", rng, shape, count, seconds)
-    done.write_text(wanted)
+    transducer_words.make_words(folder, names)
+    transducer_words.make_boosts(folder, [f"u{i:05}" for i in range(count)])
+    lm, lexicon = folder / "lm.arpa", f"--lexicon={folder / 'lexicon.txt'}"
+    measure.run(program, "lm", "prune", lm, "--max-total=1", "-q", "-o", folder / "unigrams.arpa")
+    measure.run(program, "lm", "prune", lm, "--max-ngrams=1000000,0", "-q", "-o", folder / "bigrams.arpa")
+    measure.run(program, "lm", "build", lm, f"--subtract={folder / 'unigrams.arpa'}", "-q", "-o", folder / "difference.wlm")
+    for name in ("bigrams", "tokens"):
+        measure.run(program, "lm", "build", folder / f"{name}.arpa", "-q", "-o", folder / f"{name}.wlm")
+    measure.run(*graph, folder / "unigrams.wfst", lexicon, f"--lm={folder / 'unigrams.arpa'}")
+    measure.run(*graph, folder / "words.wfst", lexicon, f"--lm={lm}")
 
 
-def decode(folder, arguments, frame_s):
-    summary = folder / "summary.json"
-    command = [pathlib.Path(arguments.programs) / "warpfst", "decode", folder / "tokens.wfst", folder / "enc", f"--transducer={folder / 'model.safetensors'}"]
-    command += [f"--frame-shift={frame_s}", f"--num-threads={arguments.threads}", f"--batch={arguments.batch}", f"--device={arguments.device}", f"--summary={summary}"]
-    command += ["--greedy"] if arguments.greedy else [f"--max-hypotheses={arguments.max_hypotheses}", f"--beam={arguments.beam}"]
-    out = folder / f"out-{arguments.device.replace(':', '')}"
-    measure.run(*command, "-o", out)
-    found = json.loads(summary.read_text())
-    found["words"] = count_words(out)
-    return found
+def make_task(folder, name, count, seconds, search, program, ways=("tokens",)):
+    """Models, graphs and encoder outputs in a folder, unless they are there. `search`: options, as SEARCH."""
+    shape, done, wanted = SHAPES[name], folder / "made", f"{count} {seconds} {search}"
+    if not done.exists() or done.read_text() != wanted:
+        shutil.rmtree(folder, ignore_errors=True)
+        write_outputs(folder / "few", np.random.default_rng(28), shape, 8, 5)
+        write_outputs(folder / "enc", np.random.default_rng(29), shape, count, seconds)
+        done.write_text(wanted)
+    make_graphs(folder, shape, ways, max(count, 8), program)
+    for way in ways:
+        if not (folder / f"{way}.safetensors").exists():
+            find_blank(folder, shape, way, search, program)
+
+
+def decode(folder, way, arguments, search, frame_s):
+    """The summary of the run of median speed."""
+    summary, out, found = folder / "summary.json", folder / f"{way}-{arguments.device.replace(':', '')}.txt", []
+    command = [pathlib.Path(arguments.programs) / "warpfst", "decode", *way_flags(folder, way), folder / "enc", f"--frame-shift={frame_s}", f"--num-threads={arguments.threads}"]
+    command += [f"--batch={arguments.batch}", f"--device={arguments.device}", f"--summary={summary}"]
+    command += ["--greedy", f"--max-symbols={arguments.max_symbols}"] if arguments.greedy else search_flags(way, search)
+    for _ in range(arguments.rounds):
+        measure.run(*command, "-o", out)
+        found.append(json.loads(summary.read_text()))
+    return {**sorted(found, key=lambda run: run["decode_seconds"])[len(found) // 2], "emitted": count_tokens(folder, way, out)}
+
+
+def row_of(name, way, found, alone):
+    """`alone`: seconds over tokens alone, or None."""
+    where = found.get("transducer", {"rounds": 0, "rows": 0, "contexts": 0, "search_seconds": 0, "submit_seconds": 0, "wait_seconds": 0})
+    frames, rounds = found["hours"] * 3600 / SHAPES[name]["frame_s"], max(where["rounds"], 1)
+    times = [f"{where[key]:.3f}" for key in ("search_seconds", "submit_seconds", "wait_seconds")]
+    cost = "" if alone is None else f"{found['decode_seconds'] / alone:.2f}"
+    return [name, way, measure.figure(found["rtfx"]), cost, f"{found['decode_seconds']:.3f}", *times, where["rounds"], f"{where['rows'] / rounds:.0f}", f"{where['contexts'] / rounds:.0f}",
+            f"{found['emitted'] / frames:.3f}", f"{found['tokens_per_frame']:.1f}"]
 
 
 def main():
@@ -140,22 +205,25 @@ def main():
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--programs", default=measure.ROOT / "build" / "release", help="a build folder")
     parser.add_argument("--greedy", action="store_true")
-    parser.add_argument("--max-hypotheses", type=int, default=8)
-    parser.add_argument("--beam", type=float, default=6)
+    for name, value in SEARCH.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", type=type(value), default=value)
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--with", dest="ways", default="tokens", metavar="WAY,...")
     arguments = parser.parse_args()
-    rows = []
+    ways, rows = list(WAYS) if arguments.ways == "all" else arguments.ways.split(","), []
+    search = {name: getattr(arguments, name) for name in SEARCH}
+    if unknown := set(ways) - set(WAYS):
+        parser.error(f"--with: no way {', '.join(sorted(unknown))}")
     for name in arguments.shape or SHAPES:
-        folder = measure.BUILD / "transducer_task" / name
-        make_task(folder, name, arguments.batch * arguments.batches, arguments.seconds, pathlib.Path(arguments.programs) / "warpfst")
-        found = decode(folder, arguments, SHAPES[name]["frame_s"])
-        where = found.get("transducer", {"rounds": 0, "rows": 0, "contexts": 0, "search_seconds": 0, "submit_seconds": 0, "wait_seconds": 0})
-        frames = found["hours"] * 3600 / SHAPES[name]["frame_s"]
-        rounds = max(where["rounds"], 1)
-        times = [f"{where[key]:.3f}" for key in ("search_seconds", "submit_seconds", "wait_seconds")]
-        rows.append([name, measure.figure(found["rtfx"]), f"{found['decode_seconds']:.3f}", *times, where["rounds"], f"{where['rows'] / rounds:.0f}", f"{where['contexts'] / rounds:.0f}",
-                     f"{found['words'] / frames:.3f}", f"{found['tokens_per_frame']:.1f}"])
+        folder, alone = measure.BUILD / "transducer_task" / name, None
+        make_task(folder, name, arguments.batch * arguments.batches, arguments.seconds, search, pathlib.Path(arguments.programs) / "warpfst", ways)
+        for way in ways:
+            found = decode(folder, way, arguments, search, SHAPES[name]["frame_s"])
+            alone = found["decode_seconds"] if way == "tokens" else alone
+            rows.append(row_of(name, way, found, alone))
+            print(*rows[-1], file=sys.stderr, flush=True)
     print(f"{measure.machine()}; load {measure.load()}; device {arguments.device}, batches of {arguments.batch}, {arguments.threads or 'all'} threads")
-    print(measure.table(["shape", "RTFx", "decoding s", "search s", "send s", "wait s", "rounds", "rows/round", "contexts/round", "emitted/frame", "tokens/frame"], rows))
+    print(measure.table(["shape", "with", "RTFx", "cost", "decoding s", "search s", "send s", "wait s", "rounds", "rows/round", "contexts/round", "emitted/frame", "tokens/frame"], rows))
 
 
 if __name__ == "__main__":

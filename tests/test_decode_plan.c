@@ -42,8 +42,8 @@ static void test_batch_plan(void **state) {
                                 .num_processors = 132,
                                 .on_device = true};
   wf_plan plan = plan_of(graph, &options, shape);
-  /* 16 bytes for each state and each arc, rounded up to multiples of 256 */
-  assert_int_equal(plan.graph_bytes, 16128 + 80128);
+  /* 16 bytes for each state and each arc, 4 for each input label, rounded up to multiples of 256 */
+  assert_int_equal(plan.graph_bytes, 16128 + 80128 + 512);
   assert_int_equal(plan.lane_blocks, 1);
   assert_int_equal(plan.num_lanes, 132);
   assert_int_equal(plan.num_gpus, 1);

@@ -324,6 +324,7 @@ def build_ctc_graph(
     grammar: Path | Fst | None = None,
     words: SymbolsLike | None = None,
     progress: Progress | None = None,
+    keep_on_device: bool = False,
     **options: Unpack[CtcOptions],
 ) -> Graph:
     """A decoding graph for a CTC model.
@@ -331,6 +332,7 @@ def build_ctc_graph(
     tokens   the tokens of the score columns: a token table or its path, or a list with the token of each column
     lexicon  path, Lexicon, or mapping word -> pronunciation. Without it, the words of the LM (or of `words`) are spelled with the tokens
     lm       file as for LM.read, or LM. Alternatively `grammar`, an Fst over words. With neither, every sequence of words is allowed at the same cost
+    keep_on_device  with device="cuda": the graph stays in the GPU's memory, from where a decoder on that GPU takes it; other readers read it there, too
     options  topology="correct|compact|minimal|eesen", or "transducer" for Decoder(transducer=), silence=, backoff=, ...: tables "ctc_graph", "lexicon" and "arpa"
 
     With `tokens` alone, the words of the graph are the tokens, in any order: without lexicon and language model, the result is the best path with repeats
@@ -343,6 +345,7 @@ def build_ctc_graph(
     made = _Parts(table, lexicon, lm, grammar, words, lexicon_options, arpa_options, graph_options.get("classes"))
     parts = sized(_abi.wf_ctc_graph_parts)
     made.fill(parts)
+    parts.keep_on_device = keep_on_device
     return Graph(_build("ctc", parts, graph_options, progress))
 
 
@@ -378,6 +381,7 @@ def build_hmm_graph(
     tree: Path | None = None,
     lang: Path | None = None,
     progress: Progress | None = None,
+    keep_on_device: bool = False,
     **options: Unpack[HmmOptions],
 ) -> Graph:
     """A decoding graph H o C o L o G for a hybrid model. Decode with acoustic_scale = 1 / lm_weight (default of lm_weight: 6.5 for Sphinx, 1 for Kaldi).
@@ -385,6 +389,7 @@ def build_hmm_graph(
     am       model folder of CMU Sphinx or Kaldi, final.mdl, or Hmm. `tree` and `lang` are paths of Kaldi's tree and lang folder
     lexicon  path, Lexicon, mapping word -> phones, or Kaldi's L_disambig.fst as an Fst
     lm       file as for LM.read, or LM. Alternatively `grammar`, an Fst over words
+    keep_on_device  as for build_ctc_graph
     options  lm_weight=, silence_prob=, self_loop_scale=, ...: tables "hmm_graph", "lexicon" and "arpa"
     """
     hmm = read_hmm(am, tree, lang)
@@ -404,6 +409,6 @@ def build_hmm_graph(
         defaults = {} if isinstance(lexicon, Lexicon) else {"blank": "", "variants": True}
         made = _Parts(hmm.phones, lexicon, lm, grammar, words, {**defaults, **lexicon_options}, arpa_options)
         made.fill(parts)
-    parts.hmm = hmm.address
+    parts.hmm, parts.keep_on_device = hmm.address, keep_on_device
     fst = _build("hmm", parts, graph_options, progress)
     return Graph(fst, None if hmm.info()["identity"] else hmm.columns())

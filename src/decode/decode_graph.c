@@ -2,6 +2,7 @@
 #include "decode/decode_graph.h"
 
 #include "base/interrupt.h"
+#include "decode/graph_device.h"
 #include "fst/fst.h"
 #include "fstops/scc.h"
 #include "graph/tokens.h"
@@ -25,23 +26,32 @@ static wf_status make_index(wf_graph *graph, wf_error *err) {
   return WF_OK;
 }
 
-/* Rejects weights that could make sums of floats -infinity or NaN. An arc of weight +infinity is
- * never taken. */
+/* Weights that are too large could make sums of floats -infinity or NaN. An arc of weight +infinity
+ * is never taken. */
+static wf_status fail_weight(const wf_fst_view *view, uint64_t arc, wf_error *err) {
+  return wf__fail(err, WF_ERR_ARGUMENT, "decoding graph: arc %llu has weight %g, beyond 1e20",
+                  (unsigned long long)arc, (double)view->arcs[arc].weight);
+}
+
 static wf_status check_weights(const wf_fst_view *view, wf_error *err) {
   for (uint64_t i = 0; i < view->num_arcs; i++) {
     float weight = view->arcs[i].weight;
     if (weight == INFINITY || fabsf(weight) <= 1e20f) continue;
-    return wf__fail(err, WF_ERR_ARGUMENT, "decoding graph: arc %llu has weight %g, beyond 1e20",
-                    (unsigned long long)i, (double)weight);
+    return fail_weight(view, i, err);
   }
   return WF_OK;
 }
 
-static wf_status make_columns(wf_graph *graph, const int32_t *columns, size_t num_entries,
-                              wf_error *err) {
+static int32_t find_largest_label(const wf_fst_view *view) {
   int32_t largest = 0;
-  for (uint64_t i = 0; i < graph->view.num_arcs; i++)
-    if (graph->view.arcs[i].ilabel > largest) largest = graph->view.arcs[i].ilabel;
+  for (uint64_t i = 0; i < view->num_arcs; i++)
+    if (view->arcs[i].ilabel > largest) largest = view->arcs[i].ilabel;
+  return largest;
+}
+
+/* largest: the largest input label. */
+static wf_status make_columns(wf_graph *graph, int32_t largest, const int32_t *columns,
+                              size_t num_entries, wf_error *err) {
   if (graph->classes != NULL && graph->classes->first_label - 1 > largest)
     largest = graph->classes->first_label - 1; /* added words may have every token */
   if (largest > MAX_LABEL)
@@ -193,7 +203,74 @@ float wf__epsilon_slack(const wf_graph *graph, const wf_decoder_options *options
   return graph->has_epsilon_cycles && negative ? 0x1p-10f : 0;
 }
 
+static void free_index(wf_graph *graph) {
+  if (graph->device >= 0)
+    wf__gpu_index_free(graph->index);
+  else
+    free(graph->index);
+  graph->index = NULL;
+  graph->device = -1;
+}
+
 /* --- public ------------------------------------------------------------------------------ */
+
+static void take_fst(wf_graph *graph, wf_fst *fst) {
+  graph->fst = fst;
+  graph->view = wf_fst_get_view(fst);
+  graph->num_states = graph->view.num_states;
+  graph->num_arcs = graph->view.num_arcs;
+}
+
+/* Orders the arcs, and looks at them. */
+static wf_status look_at_arcs(wf_graph *graph, const wf_fst *given, int32_t *out_largest,
+                              wf_error *err) {
+  wf_fst *fst;
+  WF__TRY(wf_epsilons_last(given, &fst, err));
+  take_fst(graph, fst);
+  if (graph->classes != NULL) WF__TRY(wf__classes_number(graph->classes, &graph->view, err));
+  WF__TRY(wf__interrupted(err));
+  WF__TRY(check_weights(&graph->view, err));
+  WF__TRY(make_index(graph, err));
+  WF__TRY(wf__interrupted(err));
+  *out_largest = find_largest_label(&graph->view);
+  return check_epsilons(graph, err);
+}
+
+/* The same on the GPU that has the fst. *out_done: false if the host must do it, because arcs must
+ * be ordered or the GPU has no room. */
+static wf_status look_on_gpu(wf_graph *graph, const wf_fst *fst, int32_t *out_largest,
+                             bool *out_done, wf_error *err) {
+  const wf_fst_view view = wf_fst_get_view(fst);
+  wf__graph_facts facts;
+  wf_status status = wf__gpu_look_at_graph(&view, wf__fst_device(fst), &facts, &graph->index, err);
+  if (status == WF_ERR_MEMORY) return WF_OK;
+  WF__TRY(status);
+  graph->device = wf__fst_device(fst);
+  *out_done = facts.is_unordered == 0;
+  if (!*out_done) {
+    free_index(graph);
+    return WF_OK;
+  }
+  take_fst(graph, wf_fst_ref(fst));
+  if (facts.bad_arc != UINT32_MAX) return fail_weight(&view, facts.bad_arc, err);
+  *out_largest = (int32_t)facts.largest_label;
+  graph->has_epsilons = facts.has_epsilons != 0;
+  graph->has_negative_epsilons = facts.has_negative_epsilons != 0;
+  graph->has_epsilon_words = facts.has_epsilon_words != 0;
+  return facts.has_epsilon_cycles != 0 ? check_epsilons(graph, err) : WF_OK;
+}
+
+static wf_status look(wf_graph *graph, const wf_fst *fst, int32_t *out_largest, wf_error *err) {
+  bool done = false;
+  wf_fst *closed;
+  WF__TRY(wf__classes_find(fst, &graph->classes, &closed, err));
+  if (closed == NULL && wf__fst_device(fst) >= 0)
+    WF__TRY(look_on_gpu(graph, fst, out_largest, &done, err));
+  wf_status status =
+      done ? WF_OK : look_at_arcs(graph, closed != NULL ? closed : fst, out_largest, err);
+  wf_fst_free(closed);
+  return status;
+}
 
 static wf_status fill(wf_graph *graph, const wf_fst *fst, const int32_t *columns,
                       size_t num_entries, wf_error *err) {
@@ -203,25 +280,14 @@ static wf_status fill(wf_graph *graph, const wf_fst *fst, const int32_t *columns
     return wf__fail(err, WF_ERR_LIMIT, "decoding graph: %llu arcs, at most 2^32-2",
                     (unsigned long long)view.num_arcs);
   uint64_t boundaries;
+  int32_t largest = 0;
   if (wf__fst_boundaries(fst, &boundaries) != NULL)
     WF__TRY(wf_word_aligner_from_fst(fst, &graph->aligner, err));
-  wf_fst *closed;
-  WF__TRY(wf__classes_find(fst, &graph->classes, &closed, err));
-  wf_status status = wf_epsilons_last(closed != NULL ? closed : fst, &graph->fst, err);
-  wf_fst_free(closed);
-  WF__TRY(status);
-  graph->view = wf_fst_get_view(graph->fst);
-  graph->num_states = graph->view.num_states;
-  graph->num_arcs = graph->view.num_arcs;
-  if (graph->classes != NULL) WF__TRY(wf__classes_number(graph->classes, &graph->view, err));
+  WF__TRY(look(graph, fst, &largest, err));
   WF__TRY(wf__interrupted(err));
-  WF__TRY(check_weights(&graph->view, err));
-  WF__TRY(make_index(graph, err));
-  WF__TRY(wf__interrupted(err));
-  WF__TRY(make_columns(graph, columns, num_entries, err));
+  WF__TRY(make_columns(graph, largest, columns, num_entries, err));
   find_blank(graph, columns != NULL);
-  WF__TRY(wf__interrupted(err));
-  return check_epsilons(graph, err);
+  return WF_OK;
 }
 
 wf_status wf_graph_create(const wf_fst *fst, const int32_t *columns, size_t num_columns_entries,
@@ -230,6 +296,7 @@ wf_status wf_graph_create(const wf_fst *fst, const int32_t *columns, size_t num_
   wf_graph *graph = wf__calloc(1, sizeof *graph);
   if (graph == NULL) return wf__fail_memory(err, sizeof *graph, "a decoding graph");
   atomic_init(&graph->refs, 1);
+  graph->device = -1;
   wf_status status = fill(graph, fst, columns, num_columns_entries, err);
   if (status != WF_OK) {
     wf_graph_free(graph);
@@ -262,7 +329,7 @@ void wf_graph_free(wf_graph *graph) {
   }
   wf__classes_free(graph->classes);
   wf_fst_free(graph->fst);
-  free(graph->index);
+  free_index(graph);
   free(graph->columns);
   free(graph->epsilon_components);
   free(graph);

@@ -5,6 +5,8 @@
  *                             epsilon arcs [first_epsilon, index[s + 1].first_arc)
  *   arcs    [num_arcs]        16 bytes each, in the fst
  *
+ * If the fst is in a GPU's unified memory, so is the index.
+ *
  * Words added at run time (wf_graph_add_phrases) make a graph that shares all this with its base.
  * Behind its states and arcs come, in numbers alone, one copy of a phrase tree (phrase_tree.h) for
  * each site of a class, an arc where its words may stand:
@@ -61,6 +63,7 @@ struct wf_graph {
   wf_graph *base; /* of a graph with added words: the owner of the arrays; otherwise NULL */
   wf_fst *fst;
   wf_fst_view view;
+  int device; /* the GPU that has fst and index in its unified memory; -1: host memory */
   wf__state_index *index;
   int32_t *columns;   /* [num_labels]; columns[0] unused */
   int32_t num_labels; /* one more than the largest input label */

@@ -11,6 +11,7 @@ struct wf__fst_storage {
   atomic_uint_fast32_t refs;
   void (*release)(void *);
   void *keeper;
+  int device; /* as wf__fst_device */
   /* one word per group (properties.h); 0 until computed, bit 31 is set once it is */
   atomic_uint_fast32_t properties[4];
 };
@@ -121,6 +122,7 @@ wf_status wf__fst_from_arrays(const wf_fst_view *view, void (*release)(void *), 
   for (int group = 0; group < 4; group++) atomic_init(&storage->properties[group], 0);
   storage->release = release;
   storage->keeper = keeper;
+  storage->device = -1;
   fst->storage = storage;
   fst->view = *view;
   *out = fst;
@@ -188,6 +190,9 @@ const void *wf__fst_boundaries(const wf_fst *fst, uint64_t *size) {
   *size = fst->boundaries != NULL ? fst->boundaries->size : 0;
   return fst->boundaries != NULL ? fst->boundaries->bytes : NULL;
 }
+
+int wf__fst_device(const wf_fst *fst) { return fst->storage->device; }
+void wf__fst_set_device(wf_fst *fst, int device) { fst->storage->device = device; }
 
 wf_fst_view wf_fst_get_view(const wf_fst *fst) { return fst->view; }
 const wf_symbols *wf_fst_isymbols(const wf_fst *fst) { return fst->isymbols; }

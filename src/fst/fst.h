@@ -6,7 +6,7 @@
  *
  * The arrays belong to a reference-counted wf__fst_storage. Fsts that differ only in symbols or
  * semiring share one storage. The arrays are allocated with malloc, or they lie inside a
- * memory-mapped native file. */
+ * memory-mapped native file, or in a GPU's unified memory, which the host reads as well. */
 #ifndef WF_FST_FST_H
 #define WF_FST_FST_H
 
@@ -45,6 +45,10 @@ wf_status wf__fst_from_csr(wf__csr *csr, int64_t start, wf_semiring semiring,
  * together with the last fst that uses them, or at once if the call fails. */
 wf_status wf__fst_from_arrays(const wf_fst_view *view, void (*release)(void *), void *keeper,
                               wf_fst **out, wf_error *err);
+/* The GPU that has the arrays in its unified memory; -1: they are in host memory. Set it only
+ * before the fst is shared. */
+int wf__fst_device(const wf_fst *fst);
+void wf__fst_set_device(wf_fst *fst, int device);
 /* Checks that the start, offsets, states, labels and weights are in range. For data from outside
  * the library. `name` begins the error message. */
 wf_status wf__fst_check(const wf_fst_view *view, const char *name, wf_error *err);

@@ -116,6 +116,9 @@ wf_status wf__gpu_batch_add_loops(const wf__gpu_batch *batch, const wf__loop_tab
 /* Copies the arrays of the i-th fst, for wf__fst_from_csr. */
 wf_status wf__gpu_batch_get(const wf__gpu_batch *batch, size_t i, wf__csr *csr, int64_t *out_start,
                             wf_error *err);
+/* Makes an fst of the only one of the batch, without symbols, whose arrays stay in the GPU's memory
+ * (wf__fst_device). Returns WF_ERR_UNSUPPORTED if the host could not read them there. */
+wf_status wf__gpu_batch_share(const wf__gpu_batch *batch, wf_fst **out, wf_error *err);
 void wf__gpu_batch_view(const wf__gpu_batch *batch, wf_fst_batch_view *view);
 
 #endif

@@ -140,7 +140,7 @@ static wf_status make_graph(void *user, wf_error *err) {
   wf_fst *ordered, *graph = NULL;
   wf_symbols *labels = NULL;
   WF__TRY(wf__slot_epsilons_last(&build->runner, &build->graph, err));
-  WF__TRY(wf__slot_fst(&build->graph, &ordered, err));
+  WF__TRY(wf__slot_finished(&build->runner, &build->graph, &ordered, err));
   wf_status status = make_labels(
       build, build->options.keep_disambig ? build->inputs.num_disambig : 0, &labels, err);
   if (status == WF_OK)
@@ -197,7 +197,8 @@ wf_status wf_ctc_graph_build(const wf_ctc_graph_parts *given, const wf_ctc_graph
   build.runner = (wf__step_runner){.step_fn = parts->step_fn,
                                    .step_user = parts->step_user,
                                    .progress = &parts->progress,
-                                   .copy_steps = parts->copy_steps};
+                                   .copy_steps = parts->copy_steps,
+                                   .keep_on_device = parts->keep_on_device};
   build.inputs = (wf__lg){.given_lexicon = parts->lexicon,
                           .lm = parts->lm,
                           .grammar = parts->grammar,

@@ -28,10 +28,11 @@ typedef struct wf__step_runner {
   wf_graph_step_fn step_fn; /* may be NULL */
   void *step_user;
   const wf_progress *progress;
-  bool copy_steps;    /* step_fn gets the results that are on a GPU, too */
-  wf__gpu_batch *gpu; /* an empty batch on the GPU that runs the steps; NULL: the CPU does */
-  const char *stage;  /* of the step that runs */
-  wf__slot *made;     /* what the last step made */
+  bool copy_steps;     /* step_fn gets the results that are on a GPU, too */
+  bool keep_on_device; /* the finished graph stays in the GPU's memory */
+  wf__gpu_batch *gpu;  /* an empty batch on the GPU that runs the steps; NULL: the CPU does */
+  const char *stage;   /* of the step that runs */
+  wf__slot *made;      /* what the last step made */
 } wf__step_runner;
 
 /* Prepares the GPU that `device` names. NULL, "" and "cpu": no GPU. End with wf__step_runner_end,
@@ -48,6 +49,11 @@ void wf__slot_set(wf__step_runner *runner, wf__slot *slot, wf_fst *fst);
 void wf__slot_clear(wf__slot *slot);
 /* The fst of a slot in host memory, which the slot keeps. Copies it from the GPU if need be. */
 wf_status wf__slot_fst(wf__slot *slot, wf_fst **out, wf_error *err);
+
+/* The finished graph: like wf__slot_fst, but with keep_on_device in unified memory and without
+ * symbols, if the GPU made it and the system has such memory. */
+wf_status wf__slot_finished(const wf__step_runner *runner, wf__slot *slot, wf_fst **out,
+                            wf_error *err);
 
 bool wf__slot_is_empty(const wf__slot *slot); /* whether the fst has no states */
 

@@ -282,7 +282,7 @@ static wf_status make_graph(void *user, wf_error *err) {
   struct build *build = user;
   wf_fst *ordered, *graph = NULL;
   WF__TRY(wf__slot_epsilons_last(&build->runner, &build->graph, err));
-  WF__TRY(wf__slot_fst(&build->graph, &ordered, err));
+  WF__TRY(wf__slot_finished(&build->runner, &build->graph, &ordered, err));
   wf_status status = wf_fst_with_symbols(ordered, NULL, build->inputs.words, &graph, err);
   if (status == WF_OK) status = add_boundaries(build, graph, err);
   if (status == WF_OK)
@@ -388,7 +388,8 @@ wf_status wf_hmm_graph_build(const wf_hmm_graph_parts *given, const wf_hmm_graph
   build.runner = (wf__step_runner){.step_fn = parts->step_fn,
                                    .step_user = parts->step_user,
                                    .progress = &parts->progress,
-                                   .copy_steps = parts->copy_steps};
+                                   .copy_steps = parts->copy_steps,
+                                   .keep_on_device = parts->keep_on_device};
   build.inputs = (wf__lg){.given_lexicon = parts->lexicon,
                           .given_l = parts->lexicon_fst,
                           .lm = parts->lm,

@@ -18,6 +18,7 @@ typedef enum cudaError_t {
   cudaErrorNoKernelImageForDevice = 209,
   cudaErrorUnsupportedPtxVersion = 222,
   cudaErrorNotReady = 600,
+  cudaErrorStreamCaptureUnsupported = 900,
   cudaErrorUnknown = 999
 } cudaError_t;
 enum cudaMemcpyKind {
@@ -35,8 +36,10 @@ enum cudaDeviceAttr {
   cudaDevAttrClockRate = 13,
   cudaDevAttrMultiProcessorCount = 16,
   cudaDevAttrComputeCapabilityMajor = 75,
-  cudaDevAttrComputeCapabilityMinor = 76
+  cudaDevAttrComputeCapabilityMinor = 76,
+  cudaDevAttrConcurrentManagedAccess = 89
 };
+enum { cudaMemAttachGlobal = 1 };
 enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2, cudaHostAllocPortable = 1 };
 struct cudaPointerAttributes {
   enum cudaMemoryType type;
@@ -44,6 +47,8 @@ struct cudaPointerAttributes {
 };
 typedef struct fake_stream *cudaStream_t;
 typedef struct fake_event *cudaEvent_t;
+typedef struct fake_graph *cudaGraph_t, *cudaGraphExec_t;
+enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1 };
 
 const char *cudaGetErrorString(cudaError_t code);
 cudaError_t cudaGetLastError(void);
@@ -56,6 +61,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *all_bytes);
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *pointer);
 cudaError_t cudaMalloc(void **out, size_t bytes);
+cudaError_t cudaMallocManaged(void **out, size_t bytes, unsigned flags);
 cudaError_t cudaFree(void *memory);
 cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned flags);
 cudaError_t cudaFreeHost(void *memory);
@@ -79,6 +85,12 @@ cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int f
                                 size_t bytes, cudaStream_t stream);
 cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream);
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind);
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *out);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long flags);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph);
 
 /* --- only in the imitation --------------------------------------------------------------- */
 
@@ -91,11 +103,13 @@ struct fake_gpus {
   int driver;     /* CUDA version that the driver supports: 13000; below 12000: too old */
   unsigned eager; /* 0: work is delayed until somebody waits for it; else a seed: some of it runs
                      earlier */
-  long fail_at;   /* number of the call that fails; 0: none */
-  long lost_at;   /* number of the call from which on the device is lost; 0: never */
+  bool no_unified_memory;  /* that the host may access while a kernel runs */
+  long fail_at;            /* number of the call that fails; 0: none */
+  long lost_at;            /* number of the call from which on the device is lost; 0: never */
   bool failed_to_allocate; /* the last failure was an allocation on a device that was not lost */
   long num_calls;          /* API calls so far */
-  long num_objects;        /* existing allocations, streams and events */
+  long num_objects;        /* existing allocations, streams, events and graphs */
+  long num_recorded, num_launched;   /* graphs so far */
   size_t device_bytes, pinned_bytes; /* allocated now */
   size_t sent_bytes;                 /* copied to devices so far */
   long num_searches[9];              /* launched so far in lanes of so many blocks */

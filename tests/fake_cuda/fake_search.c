@@ -6,6 +6,7 @@
 #include "cpu/search.h"
 #include "cuda/decoder/lane_memory.h"
 #include "cuda/rnn/rnn_score_tables.h"
+#include "cuda/search/graph_layout.h"
 #include "cuda/search/search_params.h"
 #include "cuda_runtime_api.h"
 #include "math/score.h"
@@ -403,6 +404,51 @@ int wf__copy_scores_launch(const wf__score_copy *list, uint32_t count, void *str
   return fake_enqueue(stream, run_copies, copies);
 }
 
+/* States or arcs of a graph to be laid out. */
+struct layout {
+  const uint32_t *index;
+  const float *final_cost;
+  const wf_arc *from;
+  const int32_t *columns;
+  const wf__lane_state *of;
+  wf__lane_state *states;
+  wf_arc *arcs;
+  uint64_t count;
+};
+
+static void lay_out_states(void *data) {
+  const struct layout *l = data;
+  for (uint64_t s = 0; s < l->count; s++)
+    l->states[s] = (wf__lane_state){l->index[2 * s], l->index[2 * s + 1], l->index[2 * s + 2],
+                                    l->final_cost[s]};
+}
+
+int wf__graph_states(const uint32_t *index, const float *final_cost, uint64_t count,
+                     wf__lane_state *to, void *stream) {
+  struct layout *l = malloc(sizeof *l);
+  *l = (struct layout){.index = index, .final_cost = final_cost, .states = to, .count = count};
+  return fake_enqueue(stream, lay_out_states, l);
+}
+
+static void lay_out_arcs(void *data) {
+  const struct layout *l = data;
+  for (uint64_t i = 0; i < l->count; i++) {
+    wf_arc arc = l->from[i];
+    const wf__lane_state *next = &l->of[arc.nextstate];
+    if (next->first_epsilon < next->end) arc.nextstate |= 1u << 31;
+    arc.ilabel = l->columns[arc.ilabel];
+    l->arcs[i] = arc;
+  }
+}
+
+int wf__graph_arcs(const wf_arc *from, uint64_t count, const int32_t *columns,
+                   const wf__lane_state *states, bool has_places, wf_arc *to, void *stream) {
+  struct layout *l = malloc(sizeof *l);
+  assert_false(has_places);
+  *l = (struct layout){.from = from, .columns = columns, .of = states, .arcs = to, .count = count};
+  return fake_enqueue(stream, lay_out_arcs, l);
+}
+
 static int capacity(const wf__gpu_profile *profile, int ranks, int32_t num_columns,
                     int *out_lanes) {
   *out_lanes = ranks <= 1 << profile->max_rank_bits ? fake_gpus.num_processors / ranks : 0;
@@ -413,6 +459,14 @@ static int capacity(const wf__gpu_profile *profile, int ranks, int32_t num_colum
  * is 0, so the decoder reports that they do not fit. */
 int wf__word_scores_evict(const wf__rnn_state_tables *tables, const wf__lane_holders *holders,
                           void *stream) {
+  return cudaErrorUnknown;
+}
+int wf__graph_places(wf__lane_place *places, const uint32_t *arc_of, uint64_t count,
+                     const wf__lane_state *states, wf_arc *arcs, void *stream) {
+  return cudaErrorUnknown;
+}
+int wf__graph_sources(const wf__lane_state *states, uint64_t num_states, uint32_t *sources,
+                      void *stream) {
   return cudaErrorUnknown;
 }
 int wf__word_scores_start(const wf__rnn_state_tables *tables, uint32_t root, void *stream) {

@@ -2,6 +2,8 @@
  * lexicons, grammars, models and options. Exits with 77 (skipped) if there is no GPU. Also compiled
  * for the imitated GPU of tests/simt/, where CUDA calls can be made to fail. */
 #include "compose_oracle.h"
+#include "decode/decode_graph.h"
+#include "fst/fst.h"
 #include "graph/kaldi_files.h"
 #include "graph/kaldi_hmm.h"
 #include "sphinx_world.h"
@@ -27,6 +29,75 @@ static void listen(void *user, wf_log_level level, const char *message) {
        (strstr(message, "only the CPU") != NULL || strstr(message, "not functional") != NULL));
   log->unexpected += !expected;
   if (!expected) print_message("%s\n", message);
+}
+
+/* --- graphs that stay in the GPU's memory ------------------------------------------------ */
+
+static wf_result *decode(const wf_graph *graph, const char *device, float lattice_beam,
+                         const wf_scores *scores) {
+  wf_error err = {0};
+  wf_decoder_options o;
+  wf_decoder *decoder;
+  wf_result *result;
+  wf_utterance utterance = {.scores = *scores};
+  wf_decoder_options_init(&o);
+  o.device = device;
+  o.lattice_beam = lattice_beam;
+  assert_ok(wf_decoder_create(graph, &o, &decoder, &err));
+  assert_ok(wf_decode(decoder, &utterance, 1, NULL, &result, &err));
+  assert_int_equal(result->status, WF_OK);
+  wf_decoder_free(decoder);
+  return result;
+}
+
+/* Both graphs give the same words on the GPU, with the same costs. */
+static void check_decoding(test_rng *rng, wf_graph *const graphs[2], const char *what) {
+  enum { FRAMES = 12 };
+  const int32_t columns = wf_graph_min_columns(graphs[0]);
+  float *data = calloc((size_t)(FRAMES * columns + 1), sizeof *data);
+  for (int32_t i = 0; i < FRAMES * columns; i++) data[i] = -(float)test_below(rng, 64) / 8;
+  const wf_scores scores = {
+      .data = data, .num_frames = FRAMES, .num_columns = columns, .stride = columns};
+  const float lattice_beam = test_below(rng, 2) != 0 ? 4 : 0;
+  wf_result *results[2];
+  for (int k = 0; k < 2; k++) results[k] = decode(graphs[k], "cuda", lattice_beam, &scores);
+  if (results[0]->num_words != results[1]->num_words || results[0]->cost != results[1]->cost)
+    fail_msg("%s: %zu words of cost %g, %zu of cost %g from unified memory", what,
+             results[0]->num_words, results[0]->cost, results[1]->num_words, results[1]->cost);
+  for (size_t i = 0; i < results[0]->num_words; i++)
+    assert_memory_equal(&results[0]->words[i], &results[1]->words[i], sizeof(wf_word));
+  for (int k = 0; k < 2; k++) wf_result_free(results[k]);
+  free(data);
+}
+
+static void assert_same_array(const void *got, const void *want, uint64_t bytes, const char *what) {
+  if ((got == NULL) != (want == NULL) || (got != NULL && memcmp(got, want, bytes) != 0))
+    fail_msg("%s: arrays of the decoding graphs differ", what);
+}
+
+/* Makes decoding graphs of both, in host memory and, if `kept`, in unified memory. They must be
+ * equal. */
+static void check_kept(test_rng *rng, wf_fst *const fsts[2], bool kept, const char *what) {
+  wf_error err[2] = {{0}, {0}};
+  wf_graph *g[2];
+  assert_int_equal(wf__fst_device(fsts[1]), kept ? 0 : -1);
+  const wf_status want = wf_graph_create(fsts[0], NULL, 0, &g[0], &err[0]),
+                  got = wf_graph_create(fsts[1], NULL, 0, &g[1], &err[1]);
+  if (want != got || strcmp(err[0].message, err[1].message) != 0)
+    fail_msg("%s: '%s'; in host memory: '%s'", what, err[1].message, err[0].message);
+  if (want != WF_OK) return;
+  assert_int_equal(g[1]->device, kept ? 0 : -1);
+  assert_true(g[0]->num_labels == g[1]->num_labels && g[0]->min_columns == g[1]->min_columns &&
+              g[0]->blank_column == g[1]->blank_column &&
+              g[0]->has_epsilons == g[1]->has_epsilons &&
+              g[0]->has_epsilon_cycles == g[1]->has_epsilon_cycles &&
+              g[0]->has_negative_epsilons == g[1]->has_negative_epsilons &&
+              g[0]->has_epsilon_words == g[1]->has_epsilon_words);
+  assert_same_array(g[1]->index, g[0]->index, (g[0]->num_states + 1) * sizeof *g[0]->index, what);
+  assert_same_array(g[1]->columns, g[0]->columns, (uint64_t)g[0]->num_labels * 4, what);
+  assert_same_array(g[1]->epsilon_components, g[0]->epsilon_components, g[0]->num_states * 4, what);
+  if (test_below(rng, 8) == 0) check_decoding(rng, g, what);
+  for (int k = 0; k < 2; k++) wf_graph_free(g[k]);
 }
 
 /* --- CTC --------------------------------------------------------------------------------- */
@@ -94,7 +165,7 @@ static void free_ctc_task(struct ctc_task *task) {
   wf_lexicon_free(task->lexicon);
 }
 
-static wf_status build_ctc(const struct ctc_task *task, const char *device, wf_fst **out,
+static wf_status build_ctc(const struct ctc_task *task, const char *device, bool keep, wf_fst **out,
                            wf_error *err) {
   wf_ctc_graph_parts parts;
   wf_ctc_graph_result result;
@@ -104,6 +175,7 @@ static wf_status build_ctc(const struct ctc_task *task, const char *device, wf_f
   parts.grammar = task->grammar;
   parts.lm = task->lm;
   parts.words = words();
+  parts.keep_on_device = keep;
   o.device = device;
   wf_status status = wf_ctc_graph_build(&parts, &o, &result, err);
   *out = status == WF_OK ? wf_fst_ref(result.graph) : NULL;
@@ -124,11 +196,13 @@ static void test_small_ctc(void **state) {
     struct ctc_task task;
     random_ctc_task(&rng, seed, &task);
     snprintf(what, sizeof what, "CTC, seed %llu", (unsigned long long)seed);
-    wf_status want = build_ctc(&task, "cpu", &graph[0], &err[0]),
-              got = build_ctc(&task, "cuda", &graph[1], &err[1]);
+    const bool keep = seed % 3 == 0;
+    wf_status want = build_ctc(&task, "cpu", keep, &graph[0], &err[0]),
+              got = build_ctc(&task, "cuda", keep, &graph[1], &err[1]);
     if (want != got || strcmp(err[0].message, err[1].message) != 0)
       fail_msg("%s: '%s'; on the CPU: '%s'", what, err[1].message, err[0].message);
     if (want == WF_OK) assert_same_bytes(graph[1], graph[0], what);
+    if (want == WF_OK) check_kept(&rng, graph, keep, what);
     built += want == WF_OK;
     for (int k = 0; k < 2; k++) wf_fst_free(graph[k]);
     free_ctc_task(&task);
@@ -213,7 +287,7 @@ static bool check_step(void *user, const wf_graph_step *step, const wf_fst *fst)
 }
 
 static wf_status build_hmm(const struct hmm_task *task, const char *device, uint64_t *steps,
-                           bool copy_steps, wf_fst **out, wf_error *err) {
+                           bool copy_steps, bool keep, wf_fst **out, wf_error *err) {
   wf_hmm_graph_parts parts;
   wf_hmm_graph_result result;
   wf_hmm_graph_options o = task->world.options;
@@ -226,6 +300,7 @@ static wf_status build_hmm(const struct hmm_task *task, const char *device, uint
   parts.step_fn = steps != NULL ? check_step : NULL;
   parts.step_user = steps;
   parts.copy_steps = copy_steps;
+  parts.keep_on_device = keep;
   o.device = device;
   wf_status status = wf_hmm_graph_build(&parts, &o, &result, err);
   *out = status == WF_OK ? wf_fst_ref(result.graph) : NULL;
@@ -234,17 +309,19 @@ static wf_status build_hmm(const struct hmm_task *task, const char *device, uint
 }
 
 /* Builds the task on both devices. Returns whether there is a graph. */
-static bool check_hmm(const struct hmm_task *task, struct log *log, bool copy_steps,
+static bool check_hmm(test_rng *rng, const struct hmm_task *task, struct log *log, bool copy_steps,
                       const char *what) {
   wf_error err[2] = {{0}, {0}};
   wf_fst *graph[2];
   uint64_t steps[2][2] = {{0}};
-  wf_status want = build_hmm(task, NULL, steps[0], false, &graph[0], &err[0]);
+  const bool keep = test_below(rng, 2) != 0;
+  wf_status want = build_hmm(task, NULL, steps[0], false, keep, &graph[0], &err[0]);
   log->is_ambiguous = task->world.options.ambiguous != 0 || want == WF_ERR_NOT_DETERMINIZABLE;
-  wf_status got = build_hmm(task, "cuda:0", steps[1], copy_steps, &graph[1], &err[1]);
+  wf_status got = build_hmm(task, "cuda:0", steps[1], copy_steps, keep, &graph[1], &err[1]);
   if (want != got || strcmp(err[0].message, err[1].message) != 0)
     fail_msg("%s: '%s'; on the CPU: '%s'", what, err[1].message, err[0].message);
   if (want == WF_OK) assert_same_bytes(graph[1], graph[0], what);
+  if (want == WF_OK) check_kept(rng, graph, keep, what);
   assert_int_equal(steps[0][0], steps[1][0]);
   assert_true(steps[0][1] == 0 && (steps[1][1] != 0) == (!copy_steps && steps[0][0] > 2));
   for (int k = 0; k < 2; k++) wf_fst_free(graph[k]);
@@ -262,7 +339,7 @@ static void check_tasks(void (*random_task)(test_rng *, uint64_t, struct hmm_tas
     struct hmm_task task;
     random_task(&rng, seed, &task);
     snprintf(what, sizeof what, "%s, seed %llu", name, (unsigned long long)seed);
-    built += check_hmm(&task, &log, seed % 2 == 0, what);
+    built += check_hmm(&rng, &task, &log, seed % 2 == 0, what);
     free_hmm_task(&task);
   }
   wf_set_log(NULL, NULL);
@@ -280,6 +357,29 @@ static void test_small_kaldi(void **state) {
   check_tasks(random_kaldi_task, "Kaldi");
 }
 
+#ifdef SIMT
+/* Without unified memory the graph is in host memory. */
+static void test_small_no_unified_memory(void **state) {
+  (void)state;
+  test_rng rng = {5};
+  wf_error err = {0};
+  struct ctc_task task;
+  wf_fst *graphs[2] = {NULL, NULL};
+  for (;;) {
+    random_ctc_task(&rng, 2, &task);
+    if (build_ctc(&task, "cpu", false, &graphs[0], &err) == WF_OK) break;
+    free_ctc_task(&task);
+  }
+  fake_gpus.no_unified_memory = true;
+  assert_ok(build_ctc(&task, "cuda", true, &graphs[1], &err));
+  fake_gpus.no_unified_memory = false;
+  assert_same_bytes(graphs[1], graphs[0], "no unified memory");
+  check_kept(&rng, graphs, false, "no unified memory");
+  for (int k = 0; k < 2; k++) wf_fst_free(graphs[k]);
+  free_ctc_task(&task);
+}
+#endif
+
 static void test_small_refusals(void **state) {
   (void)state;
   static const char *const devices[] = {"cuda:x", "cuda:0,0", "gpu", "cuda:99"};
@@ -289,7 +389,7 @@ static void test_small_refusals(void **state) {
   random_ctc_task(&rng, 1, &task);
   for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
     wf_error err = {0};
-    wf_status status = build_ctc(&task, devices[i], &graph, &err);
+    wf_status status = build_ctc(&task, devices[i], false, &graph, &err);
     assert_true(status == WF_ERR_ARGUMENT || status == WF_ERR_DEVICE);
     assert_non_null(strstr(err.message, i == 3 ? "99" : devices[i]));
     assert_null(graph);
@@ -310,8 +410,11 @@ struct failing {
 static wf_status build_failing_ctc(const void *input, wf_error *err) {
   const struct failing *f = input;
   wf_fst *got;
-  wf_status status = build_ctc(&f->ctc, "cuda", &got, err);
+  wf_status status = build_ctc(&f->ctc, "cuda", true, &got, err);
+  wf_graph *graph = NULL;
+  if (status == WF_OK) status = wf_graph_create(got, NULL, 0, &graph, err);
   if (status == WF_OK) assert_same_bytes(got, f->want, "CTC");
+  wf_graph_free(graph);
   wf_fst_free(got);
   return status;
 }
@@ -399,7 +502,7 @@ static void test_small_failures(void **state) {
   for (uint64_t seed = 1, done = 0; !done; seed += 2) {
     rng = (test_rng){seed};
     random_ctc_task(&rng, seed, &f.ctc);
-    done = build_ctc(&f.ctc, "cpu", &f.want, &err) == WF_OK;
+    done = build_ctc(&f.ctc, "cpu", false, &f.want, &err) == WF_OK;
     if (!done) free_ctc_task(&f.ctc);
   }
   fail_each_call("CTC graph", build_failing_ctc, &f, 200);
@@ -416,12 +519,12 @@ static void test_small_failures(void **state) {
 int main(int argc, char **argv) {
   if (test_no_gpu_for_batches()) return 77;
   test_filter(argc, argv);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_ctc),
-                                     cmocka_unit_test(test_small_sphinx),
-                                     cmocka_unit_test(test_small_kaldi),
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_small_ctc),      cmocka_unit_test(test_small_sphinx),
+      cmocka_unit_test(test_small_kaldi),
 #ifdef SIMT
-                                     cmocka_unit_test(test_small_failures),
+      cmocka_unit_test(test_small_failures), cmocka_unit_test(test_small_no_unified_memory),
 #endif
-                                     cmocka_unit_test(test_small_refusals)};
+      cmocka_unit_test(test_small_refusals)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,11 +13,15 @@ do_test() {
   build test
   say "building under sanitizers ($SECONDS s so far)"
   build sanitize
+  say "building the tests of threads under the thread sanitizer ($SECONDS s so far)"
+  build threads
   in_background aarch64 test_aarch64
   say "tests ($SECONDS s so far)"
   run_ctest test
   say "tests under address and undefined-behaviour sanitizers ($SECONDS s so far)"
   run_ctest sanitize
+  say "tests of threads under the thread sanitizer ($SECONDS s so far)"
+  run_ctest threads
   finish aarch64 'compiling for aarch64'
   finish python "the Python package's tests"
   finish bare "README's commands in a bare system"

@@ -72,14 +72,15 @@ wf_status wf__gpu_check_scorer(const wf_graph *graph, const wf_decoder_options *
 }
 
 uint64_t wf__gpu_place_bytes(const wf_graph *graph) {
-  return graph->classes != NULL
-             ? wf__round_up_256(graph->classes->sites.size * sizeof(wf__lane_place))
-             : 0;
+  return graph->classes != NULL ? wf__round_up_256(graph->classes->sites.size *
+                                                   (sizeof(wf__lane_place) + sizeof(uint32_t)))
+                                : 0;
 }
 
 uint64_t wf__gpu_graph_bytes(const wf_graph *graph, const wf_decoder_options *options) {
   const uint64_t num_states = graph->view.num_states, num_arcs = graph->view.num_arcs;
   const uint64_t bytes = wf__round_up_256(num_states * 16) + wf__round_up_256(num_arcs * 16) +
+                         wf__round_up_256((uint64_t)graph->num_labels * sizeof(int32_t)) +
                          wf__gpu_place_bytes(graph);
   if (options->lattice_beam == 0) return bytes;
   return bytes + (graph->epsilon_components != NULL ? wf__round_up_256(num_states * 4) : 0) +

@@ -119,9 +119,9 @@ wf_status wf__gpu_check_scorer(const wf_graph *graph, const wf_decoder_options *
 
 /* Is the graph, with the words added to it, small enough for the GPU search? */
 wf_status wf__gpu_check_graph(const wf_graph *graph, wf_error *err);
-/* States, then arcs, then places for words, then, if lattices are made, the components of the
- * epsilon cycles, if there are any, and the sources of arcs by target with their offsets; at
- * multiples of 256 bytes. */
+/* States, then arcs, columns, places for words with the numbers of their arcs, then, if lattices
+ * are made, the components of the epsilon cycles, if there are any, and the sources of arcs by
+ * target with their offsets; at multiples of 256 bytes. */
 uint64_t wf__gpu_place_bytes(const wf_graph *graph);
 uint64_t wf__gpu_graph_bytes(const wf_graph *graph, const wf_decoder_options *options);
 /* The plan of one of `num_workers` workers (num_sharing of them on one GPU, which share its memory

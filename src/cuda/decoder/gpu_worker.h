@@ -4,7 +4,8 @@
  *   cuda_backend.c         checks; the decoder's workers, one host thread each; the work queue
  *   gpu_plan.c             the memory plan
  *   lane_memory.c          the layout of the lanes' arrays and the transfer block
- *   gpu_memory.c           graph and workspace on the GPU
+ *   gpu_memory.c           the workspace on the GPU
+ *   upload_graph.c         the graph on the GPU
  *   upload_scorers.c       scorers on the GPU
  *   upload_added_words.c   words added to the graph, on the GPU
  *   gpu_worker.c           chunk after chunk: scores to the GPU, search, results back
@@ -217,10 +218,12 @@ wf_status wf__device_limits_read(int device, int32_t num_columns, wf__device_lim
                                  wf_error *err);
 /* Bytes free on the current device. */
 wf_status wf__gpu_free_memory(uint64_t *out, wf_error *err);
-wf_status wf__gpu_upload_graph(wf__gpu_worker *worker, wf_error *err);
 /* Allocates the worker's memory as worker->plan says; it only grows. */
 wf_status wf__gpu_reserve(wf__gpu_worker *worker, wf_error *err);
 void wf__gpu_release(wf__gpu_worker *worker);
+
+/* upload_graph.c */
+wf_status wf__gpu_upload_graph(wf__gpu_worker *worker, wf_error *err);
 
 /* upload_scorers.c */
 /* Sends the batch's scorers to the worker's GPU. Sets limits.scored and limits.scorer_bytes. */

@@ -2,27 +2,22 @@
  * (gpu_stream_plan.h), and slots for their tokens. */
 #ifdef WARPFST_CUDA
 #include "cuda/decoder/gpu_streams.h"
+#include "cuda/search/graph_layout.h"
 
 /* The state that each arc leaves, and whether it reads a frame: the kernel needs both for the
  * backtrace from the newest tokens. */
-static wf_status upload_sources(wf__gpu_worker *worker, wf_error *err) {
-  const wf_graph *graph = worker->graph;
-  const uint64_t count = graph->view.num_arcs;
-  uint32_t *sources = wf__alloc(count, sizeof *sources);
-  if (sources == NULL)
-    return wf__fail_memory(err, count * sizeof *sources, "the graph's copy for the GPU");
-  for (uint64_t s = 0; s < graph->view.num_states; s++)
-    for (uint32_t a = graph->index[s].first_arc; a < graph->index[s + 1].first_arc; a++)
-      sources[a] = (uint32_t)s | (a >= graph->index[s].first_epsilon ? WF__LANE_EPSILON : 0);
-  const cudaError_t code =
-      cudaMalloc((void **)&worker->streams->arc_sources, count > 0 ? count * sizeof *sources : 1);
-  const wf_status status =
-      code != cudaSuccess
-          ? wf__cuda_fail(err, code, "the graph to the GPU")
-          : wf__device_send(worker->streams->arc_sources, sources, count * sizeof *sources,
-                            worker->streams->stream, "the graph to the GPU", err);
-  free(sources);
-  return status;
+static wf_status find_sources(wf__gpu_worker *worker, wf_error *err) {
+  const wf_fst_view *view = &worker->graph->view;
+  struct wf__gpu_streams *streams = worker->streams;
+  static const char what[] = "the states that arcs leave";
+  WF__CUDA_TRY(cudaMalloc((void **)&streams->arc_sources,
+                          view->num_arcs > 0 ? view->num_arcs * sizeof *streams->arc_sources : 1),
+               what);
+  WF__CUDA_TRY(wf__graph_sources(worker->params.graph.states, view->num_states,
+                                 streams->arc_sources, streams->stream),
+               what);
+  WF__CUDA_TRY(cudaStreamSynchronize(streams->stream), what);
+  return WF_OK;
 }
 
 wf_status wf__streams_read_lanes(const wf__gpu_profile *profile, int32_t num_columns, int *lanes,
@@ -51,7 +46,7 @@ static wf_status create(wf__gpu_worker *worker, wf_error *err) {
   WF__TRY(wf__streams_read_lanes(&worker->limits.profile, worker->graph->min_columns,
                                  streams->lanes, err));
   WF__CUDA_TRY(cudaStreamCreateWithFlags(&streams->stream, cudaStreamNonBlocking), "a stream");
-  return upload_sources(worker, err);
+  return find_sources(worker, err);
 }
 
 static void free_workspace(wf__gpu_streams *streams) {

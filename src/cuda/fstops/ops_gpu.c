@@ -4,6 +4,7 @@
 #ifdef WARPFST_CUDA
 #include <string.h>
 
+#include "cuda/device/unified_memory.h"
 #include "cuda/device/gpu_profile.h"
 #include "cuda/fstops/ops_batch.h"
 #include "decode/backend.h"
@@ -294,9 +295,7 @@ static wf_status make_connect(wf__gpu_batch *batch, const void *user, wf__gpu_bl
                "trimming");
   WF__TRY(wf__gpu_scan(c, scratch, keep, number, n + 1, err));
   WF__TRY(wf__gpu_scan(c, scratch, keep_arcs, place, m + 1, err));
-  WF__TRY(wf__ops_to_host(c, &sizes[0], number + n, 4, err));
-  WF__TRY(wf__ops_to_host(c, &sizes[1], place + m, 4, err));
-  WF__TRY(wf__ops_finish(c, "trimming", err));
+  READ(c, "trimming", VALUE(sizes[0], number + n), VALUE(sizes[1], place + m));
   WF__TRY(wf__gpu_batch_reserve(batch, sizes[0], sizes[1], &a, err));
   if (with_origins) WF__TRY(keep_origins(batch, from, err));
   WF__CUDA_TRY(
@@ -397,6 +396,43 @@ wf_status wf__gpu_batch_get(const wf__gpu_batch *batch, size_t i, wf__csr *csr, 
   for (uint64_t k = 0; k < m; k++) csr->arcs.data[k].nextstate -= (uint32_t)state;
   csr->arc_off.size = csr->final_cost.size = n;
   csr->arcs.size = m;
+  return WF_OK;
+}
+
+static wf_status copy_to(const wf__gpu_batch *batch, const void *from, uint64_t bytes, void *to,
+                         wf_error *err) {
+  WF__CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, batch->context->stream),
+               "an fst in unified memory");
+  return WF_OK;
+}
+
+wf_status wf__gpu_batch_share(const wf__gpu_batch *batch, wf_fst **out, wf_error *err) {
+  const wf__gpu_fsts *f = &batch->f;
+  const uint64_t off_bytes = (f->num_states + 1) * sizeof *f->off,
+                 arc_bytes = f->num_arcs * sizeof *f->arcs,
+                 cost_bytes = f->num_states * sizeof *f->final_cost;
+  char *memory;
+  *out = NULL;
+  WF__CUDA_TRY(cudaSetDevice(batch->context->device), "choosing the GPU");
+  WF__TRY(wf__unified_alloc(arc_bytes + off_bytes + cost_bytes, "an fst", (void **)&memory, err));
+  char *off = memory + arc_bytes, *costs = off + off_bytes;
+  wf_status status = copy_to(batch, f->arcs, arc_bytes, memory, err);
+  if (status == WF_OK) status = copy_to(batch, f->off, off_bytes, off, err);
+  if (status == WF_OK) status = copy_to(batch, f->final_cost, cost_bytes, costs, err);
+  if (status == WF_OK) status = wf__ops_finish(batch->context, "an fst in unified memory", err);
+  if (status != WF_OK) {
+    wf__unified_free(memory);
+    return status;
+  }
+  const wf_fst_view view = {.start = batch->start[0],
+                            .num_states = f->num_states,
+                            .num_arcs = f->num_arcs,
+                            .arc_off = (const uint64_t *)(const void *)off,
+                            .arcs = (const wf_arc *)(const void *)memory,
+                            .final_cost = (const float *)(const void *)costs,
+                            .semiring = batch->log_semiring ? WF_LOG : WF_TROPICAL};
+  WF__TRY(wf__fst_from_arrays(&view, wf__unified_free, memory, out, err));
+  wf__fst_set_device(*out, batch->context->device);
   return WF_OK;
 }
 

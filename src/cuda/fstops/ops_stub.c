@@ -1,6 +1,7 @@
 /* ops_stub.c - batches of fsts on a GPU in a build without CUDA: every call fails. No batch can
  * exist, so only the calls that create one are ever made. */
 #ifndef WARPFST_CUDA
+#include "decode/graph_device.h"
 #include "fstops/device_batch.h"
 
 static wf_status no_device(const char *device, wf_error *err) {
@@ -87,5 +88,13 @@ wf_status wf__gpu_batch_get(const wf__gpu_batch *batch, size_t i, wf__csr *csr, 
                             wf_error *err) {
   return no_device("cuda", err);
 }
+wf_status wf__gpu_batch_share(const wf__gpu_batch *batch, wf_fst **out, wf_error *err) {
+  return no_device("cuda", err);
+}
 void wf__gpu_batch_view(const wf__gpu_batch *batch, wf_fst_batch_view *view) {}
+wf_status wf__gpu_look_at_graph(const wf_fst_view *view, int device, wf__graph_facts *out,
+                                wf__state_index **out_index, wf_error *err) {
+  return no_device("cuda", err);
+}
+void wf__gpu_index_free(wf__state_index *index) {}
 #endif

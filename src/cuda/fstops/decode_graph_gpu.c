@@ -1,0 +1,78 @@
+/* decode_graph_gpu.c - see decode/graph_device.h. */
+#ifdef WARPFST_CUDA
+#include "cuda/device/unified_memory.h"
+#include "cuda/fstops/decode_graph_kernels.h"
+#include "cuda/fstops/ops_batch.h"
+#include "decode/graph_device.h"
+
+static const char what[] = "a decoding graph";
+
+/* Takes away the states that no epsilon cycle leads into, round by round. */
+static wf_status peel(wf__gpu_context *c, const wf__gpu_look *look, uint32_t *facts,
+                      wf_error *err) {
+  for (uint64_t begin = 0; begin < facts[WF__FACT_PEELED];) {
+    const uint64_t end = facts[WF__FACT_PEELED];
+    WF__CUDA_TRY(wf__peel_states(look, begin, end, c->stream), what);
+    READ(c, what, VALUE(facts[WF__FACT_PEELED], look->facts + WF__FACT_PEELED));
+    begin = end;
+  }
+  return WF_OK;
+}
+
+static wf_status look_at(wf__gpu_context *c, wf__gpu_blocks *room, wf__gpu_look *look,
+                         wf__graph_facts *out, wf_error *err) {
+  uint32_t facts[WF__NUM_FACTS] = {[WF__FACT_BAD_ARC] = UINT32_MAX};
+  TAKE(c, room, look->degree, look->num_states, what);
+  TAKE(c, room, look->queue, look->num_states, what);
+  TAKE(c, room, look->facts, WF__NUM_FACTS, what);
+  WF__CUDA_TRY(cudaMemsetAsync(look->degree, 0, look->num_states * sizeof *look->degree, c->stream),
+               what);
+  WF__TRY(wf__ops_to_device(c, look->facts, facts, sizeof facts, err));
+  WF__CUDA_TRY(wf__look_at_arcs(look, c->stream), what);
+  WF__CUDA_TRY(wf__peel_begin(look, c->stream), what);
+  READ(c, what, VALUE(facts, look->facts));
+  if (facts[WF__FACT_UNORDERED] == 0 && facts[WF__FACT_EPSILONS] != 0)
+    WF__TRY(peel(c, look, facts, err));
+  *out = (wf__graph_facts){.bad_arc = facts[WF__FACT_BAD_ARC],
+                           .largest_label = facts[WF__FACT_LARGEST_LABEL],
+                           .is_unordered = facts[WF__FACT_UNORDERED] != 0,
+                           .has_epsilons = facts[WF__FACT_EPSILONS] != 0,
+                           .has_negative_epsilons = facts[WF__FACT_NEGATIVE_EPSILONS] != 0,
+                           .has_epsilon_words = facts[WF__FACT_EPSILON_WORDS] != 0,
+                           .has_epsilon_cycles = facts[WF__FACT_PEELED] < look->num_states};
+  return WF_OK;
+}
+
+static wf_status look_on(int device, const wf_fst_view *view, wf__graph_facts *out,
+                         wf__state_index **out_index, wf_error *err) {
+  wf__gpu_context *c;
+  wf__gpu_blocks room = {.count = 0};
+  WF__TRY(wf__gpu_context_create(device, &c, err));
+  wf_status status =
+      wf__unified_alloc((view->num_states + 1) * sizeof **out_index, what, (void **)out_index, err);
+  wf__gpu_look look = {.off = view->arc_off,
+                       .arcs = view->arcs,
+                       .num_states = view->num_states,
+                       .index = (uint32_t *)*out_index};
+  if (status == WF_OK) status = look_at(c, &room, &look, out, err);
+  wf__ops_release(c, &room);
+  wf__gpu_context_release(c);
+  return status;
+}
+
+wf_status wf__gpu_look_at_graph(const wf_fst_view *view, int device, wf__graph_facts *out,
+                                wf__state_index **out_index, wf_error *err) {
+  const int caller = wf__callers_device();
+  *out_index = NULL;
+  wf_status status = look_on(device, view, out, out_index, err);
+  wf__restore_device(caller);
+  if (status == WF_OK) return WF_OK;
+  wf__gpu_index_free(*out_index);
+  *out_index = NULL;
+  return status;
+}
+
+void wf__gpu_index_free(wf__state_index *index) {
+  if (index != NULL) wf__unified_free(index);
+}
+#endif
