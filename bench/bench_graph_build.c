@@ -1,15 +1,20 @@
 /* bench_graph_build.c - measures wf_hmm_graph_build, from a model, a lexicon and a language model
  * to the finished graph, on the CPU and on a GPU.
  *
- *     bench_graph_build FOLDER [--device=cuda] [--repeat=N]
+ *     bench_graph_build FOLDER [--device=cuda] [--swap] [--repeat=N]
  *
  * FOLDER has mdef, transition_matrices and noisedict of a Sphinx model, lexicon.dict, and lm. The
  * graphs of both devices must be equal, byte for byte. Prints a JSON line per step, and one for the
  * whole: sizes, and median wall seconds on each device after one build that is not counted. What
- * the CPU does in place of the GPU goes to standard error. */
+ * the CPU does in place of the GPU goes to standard error.
+ *
+ * --swap: how soon a graph that did not exist before decodes on the GPU, as when a running program
+ * takes a user's language model. The GPU's graph stays in its memory. Further steps: the decoding
+ * graph, the decoder, the words of the first utterance (one second of random scores in host
+ * memory), and "swap", all from the language model to these words. */
 #include "common.h"
 
-enum { MAX_REPEAT = 100, MAX_STEPS = 20 };
+enum { MAX_REPEAT = 100, MAX_STEPS = 24, NUM_FRAMES = 100 };
 
 struct step {
   char name[32];
@@ -20,25 +25,71 @@ struct step {
 struct bench {
   const char *device;
   int64_t repeat;
+  bool swap;
   wf_hmm *hmm;
   wf_lexicon *lexicon;
   wf_lm *lm;
-  struct step steps[MAX_STEPS + 1]; /* the last that is used is the whole */
+  wf_scores scores;
+  struct step steps[MAX_STEPS];
   int num_steps, at, device_index, round;
 };
 
 static wf_error g_err;
 
-static bool take_step(void *user, const wf_graph_step *from, const wf_fst *fst) {
-  struct bench *b = user;
+static void take_time(struct bench *b, const char *name, uint64_t num_states, uint64_t num_arcs,
+                      double seconds) {
+  if (b->at == MAX_STEPS) fail("too many steps");
   struct step *step = &b->steps[b->at++];
+  snprintf(step->name, sizeof step->name, "%s", name);
+  step->num_states = num_states;
+  step->num_arcs = num_arcs;
+  if (b->round >= 0) step->times[b->device_index][b->round] = seconds;
+}
+
+static bool take_step(void *user, const wf_graph_step *from, const wf_fst *fst) {
   (void)fst;
-  if (b->at > MAX_STEPS) fail("too many steps");
-  snprintf(step->name, sizeof step->name, "%s", from->file);
-  step->num_states = from->num_states;
-  step->num_arcs = from->num_arcs;
-  if (b->round >= 0) step->times[b->device_index][b->round] = from->seconds;
+  take_time(user, from->file, from->num_states, from->num_arcs, from->seconds);
   return true;
+}
+
+static void make_scores(struct bench *b, int32_t num_columns) {
+  const uint64_t count = (uint64_t)NUM_FRAMES * (uint64_t)num_columns;
+  float *data = allocate(count, sizeof *data);
+  uint64_t x = 28;
+  for (uint64_t i = 0; i < count; i++) {
+    x = x * 6364136223846793005u + 1442695040888963407u;
+    data[i] = -(float)(x >> 40) * 0x1p-21f;
+  }
+  b->scores = (wf_scores){
+      .data = data, .num_frames = NUM_FRAMES, .num_columns = num_columns, .stride = num_columns};
+}
+
+/* Decodes with the graph on the GPU. */
+static void decode(struct bench *b, const wf_fst *fst, double begin) {
+  const wf_fst_view view = wf_fst_get_view(fst);
+  double at[4];
+  wf_graph *graph;
+  wf_decoder_options options;
+  wf_decoder *decoder;
+  wf_result *result;
+  wf_decoder_options_init(&options);
+  options.device = b->device;
+  at[0] = now_s();
+  check(wf_graph_create(fst, NULL, 0, &graph, &g_err), &g_err);
+  at[1] = now_s();
+  check(wf_decoder_create(graph, &options, &decoder, &g_err), &g_err);
+  at[2] = now_s();
+  if (b->scores.data == NULL) make_scores(b, wf_graph_min_columns(graph)); /* not counted */
+  check(decode_scores(decoder, &b->scores, 1, &result, &g_err), &g_err);
+  at[3] = now_s();
+  if (result->status != WF_OK) fail(result->message);
+  static const char *const names[] = {"decoding graph", "decoder", "words"};
+  for (int i = 0; i < 3; i++)
+    take_time(b, names[i], view.num_states, view.num_arcs, at[i + 1] - at[i]);
+  take_time(b, "swap", view.num_states, view.num_arcs, at[3] - begin);
+  wf_result_free(result);
+  wf_decoder_free(decoder);
+  wf_graph_free(graph);
 }
 
 static wf_fst *build(struct bench *b, const char *device) {
@@ -52,18 +103,18 @@ static wf_fst *build(struct bench *b, const char *device) {
   parts.lm = b->lm;
   parts.step_fn = take_step;
   parts.step_user = b;
+  parts.keep_on_device = b->swap && b->device_index == 1;
   options.device = device;
   b->at = 0;
-  double begin = now_s();
+  const double begin = now_s();
   check(wf_hmm_graph_build(&parts, &options, &result, &g_err), &g_err);
-  struct step *whole = &b->steps[b->at];
-  b->num_steps = b->at + 1;
-  snprintf(whole->name, sizeof whole->name, "whole");
-  if (b->round >= 0) whole->times[b->device_index][b->round] = now_s() - begin;
+  const double end = now_s();
   wf_fst *graph = wf_fst_ref(result.graph);
-  whole->num_states = wf_fst_get_view(graph).num_states;
-  whole->num_arcs = wf_fst_get_view(graph).num_arcs;
   wf_hmm_graph_result_free(&result);
+  const wf_fst_view view = wf_fst_get_view(graph);
+  take_time(b, "whole", view.num_states, view.num_arcs, end - begin);
+  if (b->swap) decode(b, graph, begin);
+  b->num_steps = b->at;
   return graph;
 }
 
@@ -128,6 +179,7 @@ int main(int argc, char **argv) {
   static struct bench b = {.device = "cpu", .repeat = 5};
   const struct flag flags[] = {
       {"device", "cuda, or cpu to measure only the CPU", .text = &b.device},
+      {"swap", "decode with each graph; the GPU's stays in its memory", .yes = &b.swap},
       {"repeat", "builds on each device, after the first", .integer = &b.repeat}};
   const struct command command = {
       "FOLDER", "Measures the building of a hybrid graph on the CPU and on a GPU.", flags,
@@ -136,6 +188,7 @@ int main(int argc, char **argv) {
   read_flags(&command, argc, argv, 1, 1, &folder);
   if (b.repeat < 1 || b.repeat > MAX_REPEAT) usage_error("--repeat: 1 to %d", MAX_REPEAT);
   const bool with_gpu = strcmp(b.device, "cpu") != 0;
+  if (b.swap && !with_gpu) usage_error("--swap needs a GPU");
   wf_set_log(print_log, &b);
   read_inputs(&b, folder);
   wf_fst *cpu = measure(&b, "cpu", 0), *gpu = with_gpu ? measure(&b, b.device, 1) : NULL;
@@ -143,6 +196,7 @@ int main(int argc, char **argv) {
   print(&b, with_gpu);
   wf_fst_free(cpu);
   wf_fst_free(gpu);
+  free((void *)(uintptr_t)b.scores.data);
   wf_lm_free(b.lm);
   wf_lexicon_free(b.lexicon);
   wf_hmm_free(b.hmm);

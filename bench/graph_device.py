@@ -9,6 +9,8 @@ the results of the two devices differ in any byte.
 Then it measures `mkgraph hmm` as a whole, step by step, from the model of Debian's pocketsphinx-en-us and the language models of `./run bench hybrid` to the finished graph
 (bench_graph_build): step "whole", which includes what the CPU does. Wall times again; the graph must have the same bytes. --build-only measures nothing else.
 
+Size 1k is a user's language model of 1,000 words. Its graph stays in the GPU's memory and decodes an utterance there: step "swap", from the language model to the words.
+
 For a GPU machine where nothing can be installed:
   ./run pack-gpu DIR graph                                                    on your own machine: packs the program and the 20k task
   python3 DIR/graph_device.py --device=cuda --programs=DIR --save=graph-gpu.jsonl       on the GPU machine
@@ -57,7 +59,17 @@ def make_build_folder(size, folder):
             shutil.copy(model / "en-us" / name, folder / name)
         shutil.copy(model / "cmudict-en-us.dict", folder / "lexicon.dict")
         shutil.copy(hybrid.make_lm(size), folder / "lm")
+        if size == "1k":
+            keep_words(folder)
     return folder
+
+
+def keep_words(folder):
+    """Drops the words of the lexicon that the language model lacks."""
+    unigrams = (folder / "lm").read_text(encoding="utf-8").split("\\1-grams:")[1].split("\\2-grams:")[0]
+    words = {line.split()[1] for line in unigrams.splitlines() if line}
+    lines = (folder / "lexicon.dict").read_text(encoding="utf-8").splitlines(keepends=True)
+    (folder / "lexicon.dict").write_text("".join(line for line in lines if line.split("(")[0].split()[0] in words), encoding="utf-8")
 
 
 def task_folder(size, programs):
@@ -74,13 +86,13 @@ def task_folder(size, programs):
 
 
 def measure_size(size, arguments):
-    if not arguments.build_only:
+    if not arguments.build_only and size != "1k":
         yield from run_program(size, arguments, "bench_graph_device", task_folder(size, arguments.programs))
-    yield from run_program(size, arguments, "bench_graph_build", build_folder(size, arguments.programs))
+    yield from run_program(size, arguments, "bench_graph_build", build_folder(size, arguments.programs), ["--swap"] if size == "1k" and arguments.device != "cpu" else [])
 
 
-def run_program(size, arguments, program, folder):
-    command = [arguments.programs / program, folder, f"--device={arguments.device}", f"--repeat={arguments.repeat}"]
+def run_program(size, arguments, program, folder, flags=()):
+    command = [arguments.programs / program, folder, f"--device={arguments.device}", f"--repeat={arguments.repeat}", *flags]
     process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, text=True)
     for line in process.stdout:  # line by line, so that figures measured before a time limit are kept
         yield {"size": size, **json.loads(line)}
@@ -136,7 +148,7 @@ def main():
     arguments = parser.parse_args()
     if arguments.pack:
         for size in arguments.sizes.split(","):
-            if not arguments.build_only:
+            if not arguments.build_only and size != "1k":
                 pack(size, arguments.pack)
             make_build_folder(size, arguments.pack / f"build-{size}")
         return

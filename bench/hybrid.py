@@ -16,6 +16,7 @@ from measure import BUILD, ROOT, WARPFST
 
 MODEL = "/usr/share/pocketsphinx/model/en-us"
 LMS = {
+    "1k": ["--max-words=1000", "--max-ngrams=5000,2000", "--criterion=difference"],
     "20k": ["--max-words=20000", "--max-ngrams=184000,97000", "--criterion=difference"],
     "medium": ["--threshold=1e-7"],
     "full": None,

@@ -11,7 +11,7 @@ utterances (40 ms frames); the environment variable WARPFST_TRANSDUCER_DATA may 
   internal LM subtracted   LM on the fly, less INTERNAL times the cost by a 2-gram model: that of the training transcripts, cut to bigrams
   RNN LM      LM on the fly and a recurrent model, with 0.3 of the weight; the recurrent model is trained on the training transcripts, --text (default: DATA/../ctc/train_text;
               left out if there is none)
-  boosts      LM, and the words that occur once in the references, at 3 nats each, for all utterances
+  boosts      LM, and the words that occur once in the references, at 2 nats each, for all utterances
 
 Beside them the CTC head of the same encoder (the output logp_bpe of DATA/encoder.onnx), over tokens alone and with the same models. Its search sees every frame's scores at
 once: beam 15, acoustic_scale 0.7.
@@ -35,7 +35,7 @@ BEAM = ["--max-hypotheses=8", "--beam=6"]
 CTC_HEAD = ["--beam=15", "--acoustic-scale=0.7"]
 WORDS = ["--max-hypotheses=16", "--beam=12", "--acoustic-scale=3", "--word-score=1"]
 INTERNAL = 0.2
-BOOST = 3.0  # nats of the model; times acoustic_scale
+BOOST = 2.0  # nats of the model; times acoustic_scale
 
 
 class Runs:

@@ -208,8 +208,9 @@ typedef struct wf_ctc_graph_parts {
   wf_progress progress;
   bool copy_steps; /* with a GPU: copy each step's result to host memory for step_fn */
   /* With a GPU: the graph stays in its memory, and a decoder on that GPU takes it from there. The
-   * host can read it, too (unified memory): then pages move to host memory. No effect, with a log
-   * message, if the CPU made the last step or the system lacks unified memory. */
+   * host can read it, too (unified memory): then pages move to host memory. If the CPU made the
+   * last step or the system lacks unified memory, it is in host memory, with a warning in the log.
+   */
   bool keep_on_device;
 } wf_ctc_graph_parts;
 WF_DECLARE_INIT(ctc_graph_parts)
@@ -346,8 +347,9 @@ typedef struct wf_hmm_graph_parts {
   wf_progress progress;
   bool copy_steps; /* with a GPU: copy each step's result to host memory for step_fn */
   /* With a GPU: the graph stays in its memory, and a decoder on that GPU takes it from there. The
-   * host can read it, too (unified memory): then pages move to host memory. No effect, with a log
-   * message, if the CPU made the last step or the system lacks unified memory. */
+   * host can read it, too (unified memory): then pages move to host memory. If the CPU made the
+   * last step or the system lacks unified memory, it is in host memory, with a warning in the log.
+   */
   bool keep_on_device;
 } wf_hmm_graph_parts;
 WF_DECLARE_INIT(hmm_graph_parts)

@@ -28,7 +28,7 @@ LEVELS = {name: level for level, names in enumerate([
     ("base", "math"), ("fst",), ("fstops",), ("lm",), ("graph",), ("scorer",), ("lattice",), ("transducer",), ("decode",), ("cpu",),
     ("cuda/device",), ("cuda/search", "cuda/fstops"), ("cuda/lattice", "cuda/rnn", "cuda/compose"), ("cuda/search/instances", "cuda/bench", "cuda/transducer"), ("cuda/decoder",),
     ("io",)]) for name in names}
-PORTS = ("fstops/composer.h", "fstops/device_batch.h", "lm/rnn_device.h", "transducer/transducer_device.h", "decode/backend.h")
+PORTS = ("fstops/composer.h", "fstops/device_batch.h", "lm/rnn_device.h", "decode/graph_device.h", "transducer/transducer_device.h", "decode/backend.h")
 SOURCES = (".c", ".h", ".cu", ".cuh")
 MAX_FILE_LINES, MAX_CUDA_LINES, MAX_FUNCTION_LINES, MAX_KERNEL_LINES = 600, 900, 70, 120
 MACHINE_PATH = re.compile(r"(?<![\w.$}/-])/(?:work|home|root|Users)/\w")

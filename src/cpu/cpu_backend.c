@@ -148,13 +148,12 @@ static wf_status cpu_decode(void *opaque, const wf__batch *batch, wf_error *err)
   wf_status status = order != NULL && errors != NULL
                          ? wf__longest_first(batch, order, &count, err)
                          : wf__fail_memory(err, batch->count * 4, "a batch");
+  const bool scores_jointly = status == WF_OK && wf__cpu_can_batch(batch, order, count);
   if (status == WF_OK && self->transducer != NULL &&
-      (self->num_gpus > 0 || self->transducer->network == NULL)) {
+      (scores_jointly || self->num_gpus > 0 || self->transducer->network == NULL)) {
     status = wf__cpu_decode_transducers(self, batch, order, count, err);
-  } else if (status == WF_OK && wf__cpu_can_batch(batch, order, count)) {
-    status = self->transducer == NULL
-                 ? wf__cpu_decode_batch(self, batch, order, count, err)
-                 : wf__cpu_decode_scored_transducers(self, batch, order, count, err);
+  } else if (scores_jointly) {
+    status = wf__cpu_decode_batch(self, batch, order, count, err);
   } else if (status == WF_OK) {
     struct job job = {.self = self, .batch = batch, .order = order, .errors = errors};
     atomic_init(&job.done, 0);

@@ -66,14 +66,10 @@ wf_status wf__cpu_transducer_end(struct wf__cpu_backend *self, wf__transducer_se
 wf_status wf__cpu_decode_transducer(struct wf__cpu_backend *self, const wf__batch *batch,
                                     uint32_t i, int worker, wf_error *err);
 
-/* transducer_lanes.c: decodes utterances whose model answers the requests of many searches at once.
- * `order`: the utterances, longest first. */
+/* transducer_lanes.c: decodes utterances whose model, or scorer, answers the requests of many
+ * searches at once. `order`: the utterances, longest first. */
 wf_status wf__cpu_decode_transducers(struct wf__cpu_backend *self, const wf__batch *batch,
                                      const uint32_t *order, uint32_t count, wf_error *err);
-/* transducer_scored_lanes.c: decodes utterances that share a scorer with batch operations, with a
- * built-in model on the CPU. */
-wf_status wf__cpu_decode_scored_transducers(struct wf__cpu_backend *self, const wf__batch *batch,
-                                            const uint32_t *order, uint32_t count, wf_error *err);
 /* Frees the searches and groups of batches. Those of streams stay: what streams have in a group's
  * memory must outlive a batch that failed. */
 void wf__cpu_free_transducers(struct wf__cpu_backend *self);

@@ -251,13 +251,14 @@ static wf_status run(struct running *r, const uint32_t *order, uint32_t count, w
   return WF_OK;
 }
 
-/* Runs the batch with a team, if there is a GPU. */
+/* Runs the batch with a team, if there is a GPU and the pool's threads are free for it. */
 static wf_status run_with_team(struct running *r, const uint32_t *order, uint32_t count,
                                wf_error *err) {
   wf__pool *pool = r->rounds->pool;
   const uint64_t size = (uint64_t)wf__pool_size(pool);
   wf__job job = {0};
-  if (r->rounds->wait == NULL || size == 1) return run(r, order, count, err);
+  if (r->rounds->wait == NULL || r->rounds->score_uses_pool || size == 1)
+    return run(r, order, count, err);
   r->shares = wf__calloc(size, sizeof *r->shares);
   if (r->shares == NULL) return wf__fail_memory(err, size * sizeof *r->shares, "a batch");
   r->num_members = size;

@@ -28,6 +28,7 @@ typedef struct wf__rounds {
   /* Scores what the group's lanes wait for, on the calling thread; or begins to, and `wait` ends
    * it. Other groups may run meanwhile. `lanes_wait`: [num_lanes]. */
   wf_status (*score)(void *user, size_t group, const bool *lanes_wait, wf_error *err);
+  bool score_uses_pool;                                       /* then nothing runs meanwhile */
   wf_status (*wait)(void *user, size_t group, wf_error *err); /* NULL: `score` does all */
   /* Results: number of rounds, and seconds of rounds and in each of the functions. */
   uint64_t num_rounds;

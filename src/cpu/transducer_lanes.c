@@ -1,19 +1,30 @@
-/* transducer_lanes.c - utterances of a batch that are searched together, because a GPU or the
- * caller's functions answer the requests of all of them at once. */
+/* transducer_lanes.c - utterances of a batch that are searched together, because requests of all of
+ * them are answered at once: those to the model, by a GPU or the caller's functions; those to a
+ * scorer that scores in batches, if all utterances have the same one. What is not answered for all
+ * together, a lane answers itself: a built-in model on the CPU, and other scorers. */
 #include <stdlib.h>
 
 #include "cpu/cpu_backend.h"
 #include "cpu/cpu_rounds.h"
 
-/* Of models behind functions, whose searches keep rows and states of their own. */
-enum { FUNCTION_LANES = 64, FUNCTION_FLOATS = 1 << 19 };
+/* On the CPU, where searches keep rows and states of their own. */
+enum { CPU_LANES = 64, LANE_FLOATS = 1 << 19 };
 #define MOST_ANSWER_BYTES ((uint64_t)512 << 20) /* of all groups, in page-locked memory */
+
+struct lane {
+  int where;        /* the GPU that has the scores */
+  bool sent;        /* they were put into a request */
+  bool waits_model; /* for an answer to all */
+};
 
 struct together {
   struct wf__cpu_backend *self;
   const wf__batch *batch;
   size_t num_lanes, num_groups;
-  wf__predictions *waiting[FUNCTION_LANES];
+  bool own_model;    /* lanes answer the requests to the model themselves */
+  bool joint_scorer; /* those to the scorer are answered together */
+  struct lane *lanes;
+  wf__predictions *waiting[CPU_LANES];
   wf__prediction_work work;
 };
 
@@ -33,26 +44,85 @@ static const wf__transducer_weights *gpu_of(const struct together *t, size_t lan
   return t->self->transducer_weights[lane % t->num_groups % t->self->num_gpus];
 }
 
+/* Answers what the lane answers itself. *waits: there are other requests. */
+static wf_status answer_own(const struct together *t, wf__transducer_search *search, bool *waits,
+                            wf_error *err) {
+  const bool model = search->stage == WF__TRANSDUCER_STEP, scorer = search->scorer_waits;
+  if (model && t->own_model) WF__TRY(wf__transducer_answer_model(search, err));
+  if (scorer && !t->joint_scorer) WF__TRY(wf__transducer_score_requests(&search, 1, NULL, err));
+  *waits = (model && !t->own_model) || (scorer && t->joint_scorer);
+  return WF_OK;
+}
+
+/* Goes on until requests have to be answered for all lanes together, or to the end. */
+static wf_status go_on(const struct together *t, wf__transducer_search *search, bool *waits,
+                       wf_error *err) {
+  bool asks = true;
+  *waits = false;
+  while (asks && !*waits) {
+    asks = false;
+    if (!search->ended) WF__TRY(wf__transducer_search_go_on(search, &asks, err));
+    if (!asks) WF__TRY(wf__transducer_search_go_to_end(search, &asks, err));
+    if (asks) WF__TRY(answer_own(t, search, waits, err));
+  }
+  return WF_OK;
+}
+
+static wf_status begin(struct together *t, size_t i, uint32_t utterance, bool *good,
+                       wf_error *err) {
+  wf__transducer_search *search = t->self->transducer_searches[i];
+  const wf_scores *scores = &t->batch->scores[utterance];
+  t->lanes[i] = (struct lane){.where = -1};
+  if (t->self->num_gpus > 0)
+    WF__TRY(wf__transducer_scores_where(gpu_of(t, i), scores, t->self->stream, &t->lanes[i].where,
+                                        err));
+  WF__TRY(wf__cpu_transducer_begin(t->self, search, t->batch, utterance, good, err));
+  return *good ? wf__transducer_search_feed(search, scores, err) : WF_OK;
+}
+
 static wf_status run_lane(void *user, size_t i, uint32_t utterance, bool begins, bool *waits,
                           wf_error *err) {
   struct together *t = user;
+  struct lane *lane = &t->lanes[i];
   wf__transducer_search *search = t->self->transducer_searches[i];
-  const wf_scores *scores = &t->batch->scores[utterance];
-  int where = -1;
-  if (begins) {
-    bool good;
-    if (t->self->num_gpus > 0)
-      WF__TRY(wf__transducer_scores_where(gpu_of(t, i), scores, t->self->stream, &where, err));
-    WF__TRY(wf__cpu_transducer_begin(t->self, search, t->batch, utterance, &good, err));
-    if (!good) return WF_OK;
-    WF__TRY(wf__transducer_search_feed(search, scores, err));
-  }
-  WF__TRY(wf__transducer_search_go_on(search, waits, err));
+  bool good = true;
+  if (begins) WF__TRY(begin(t, i, utterance, &good, err));
+  if (!good) return WF_OK;
+  WF__TRY(go_on(t, search, waits, err));
+  lane->waits_model = *waits && search->stage == WF__TRANSDUCER_STEP && !t->own_model;
   if (!*waits) return wf__cpu_transducer_end(t->self, search, t->batch, utterance, err);
-  if (t->self->num_gpus > 0)
-    wf__transducer_group_put(t->self->transducer_groups[i % t->num_groups], i / t->num_groups,
-                             begins ? scores : NULL, where, &search->predictions);
+  if (!lane->waits_model || t->self->num_gpus == 0) return WF_OK;
+  wf__transducer_group_put(t->self->transducer_groups[i % t->num_groups], i / t->num_groups,
+                           lane->sent ? NULL : &t->batch->scores[utterance], lane->where,
+                           &search->predictions);
+  lane->sent = true;
   return WF_OK;
+}
+
+/* --- the scorer -------------------------------------------------------------------------- */
+
+/* Gives all searches the scorer, with memories that are joined. */
+static wf_status join_scorer(const struct together *t, const wf_scorer *scorer, wf_error *err) {
+  wf__transducer_search *const *lanes = t->self->transducer_searches;
+  /* Memories of the last batch stay, if it had this scorer, too. */
+  const bool same = lanes[0]->scoring.scorer == scorer && lanes[0]->joined;
+  for (size_t i = 0; i < t->self->num_transducer_searches && !same; i++)
+    if (lanes[i] != NULL) WF__TRY(wf__transducer_search_set_scorer(lanes[i], NULL, err));
+  WF__TRY(wf__transducer_search_set_scorer(lanes[0], scorer, err));
+  lanes[0]->joined = true;
+  for (size_t i = 1; i < t->num_lanes; i++)
+    WF__TRY(wf__transducer_search_join_scorer(lanes[i], lanes[0], err));
+  return WF_OK;
+}
+
+/* Other groups have no requests now. */
+static wf_status score_words(const struct together *t, const bool *lanes_wait, wf_error *err) {
+  bool any = false;
+  for (size_t i = 0; i < t->num_lanes && t->joint_scorer; i++)
+    any = any || (lanes_wait[i] && t->self->transducer_searches[i]->scorer_waits);
+  return any ? wf__transducer_score_requests(t->self->transducer_searches, t->num_lanes,
+                                             t->self->pool, err)
+             : WF_OK;
 }
 
 /* --- models behind functions ------------------------------------------------------------- */
@@ -62,12 +132,10 @@ static void count_request(wf_transducer_stats *stats, const wf__predictions *pre
   stats->num_contexts += predictions->pending.size;
 }
 
-static wf_status call_functions(void *user, size_t group, const bool *lanes_wait, wf_error *err) {
-  struct together *t = user;
+static wf_status call_functions(struct together *t, const bool *lanes_wait, wf_error *err) {
   size_t count = 0;
-  (void)group;
   for (size_t i = 0; i < t->num_lanes; i++) {
-    if (!lanes_wait[i]) continue;
+    if (!lanes_wait[i] || !t->lanes[i].waits_model) continue;
     t->waiting[count] = &t->self->transducer_searches[i]->predictions;
     count_request(&t->self->transducer_stats, t->waiting[count++]);
   }
@@ -82,12 +150,6 @@ wf_status wf__cpu_submit(struct wf__cpu_backend *self, wf__transducer_group *gro
   self->transducer_stats.num_rows += counts.num_rows;
   self->transducer_stats.num_contexts += counts.num_contexts;
   return WF_OK;
-}
-
-static wf_status submit(void *user, size_t group, const bool *lanes_wait, wf_error *err) {
-  struct together *t = user;
-  (void)lanes_wait; /* they have put their requests */
-  return wf__cpu_submit(t->self, t->self->transducer_groups[group], err);
 }
 
 static wf_status wait_for_gpu(void *user, size_t group, wf_error *err) {
@@ -120,7 +182,7 @@ static wf_status begin_groups(struct together *t, const uint32_t *order, wf_erro
     if (self->transducer_groups[g] == NULL)
       WF__TRY(
           wf__transducer_group_open(self->transducer_weights[d], &self->transducer_groups[g], err));
-    WF__TRY(wf__transducer_group_begin(self->transducer_groups[g], &cut, num_frames, count, true,
+    WF__TRY(wf__transducer_group_begin(self->transducer_groups[g], &cut, num_frames, count,
                                        self->stream, err));
   }
   return WF_OK;
@@ -138,8 +200,7 @@ size_t wf__cpu_most_lanes(const struct wf__cpu_backend *self) {
 }
 
 static size_t choose_lanes(const struct wf__cpu_backend *self, uint32_t count) {
-  const size_t most =
-      self->num_gpus > 0 ? self->num_gpus * wf__cpu_most_lanes(self) : FUNCTION_LANES;
+  const size_t most = self->num_gpus > 0 ? self->num_gpus * wf__cpu_most_lanes(self) : CPU_LANES;
   return count < most ? count : most;
 }
 
@@ -158,17 +219,39 @@ void wf__cpu_count_rounds(struct wf__cpu_backend *self, const wf__rounds *rounds
   stats->wait_s += rounds->wait_s;
 }
 
+/* The GPU begins first: it works while the scorer does. */
+static wf_status score(void *user, size_t group, const bool *lanes_wait, wf_error *err) {
+  struct together *t = user;
+  if (t->self->num_gpus > 0)
+    WF__TRY(wf__cpu_submit(t->self, t->self->transducer_groups[group], err));
+  else if (!t->own_model)
+    WF__TRY(call_functions(t, lanes_wait, err));
+  return score_words(t, lanes_wait, err);
+}
+
+static wf_status open_lanes(const struct together *t, const wf_scorer *scorer, wf_error *err) {
+  wf__transducer_search *search;
+  for (size_t i = 0; i < t->num_lanes; i++) {
+    WF__TRY(wf__cpu_transducer_search(t->self, i, &search, err));
+    if (t->self->num_gpus == 0) search->predictions.most_floats = LANE_FLOATS;
+    search->defers = true;
+    if (search->joined && !t->joint_scorer)
+      WF__TRY(wf__transducer_search_set_scorer(search, NULL, err));
+  }
+  return t->joint_scorer ? join_scorer(t, scorer, err) : WF_OK;
+}
+
 static wf_status decode_together(struct together *t, const uint32_t *order, uint32_t count,
                                  wf_error *err) {
   struct wf__cpu_backend *self = t->self;
   const bool on_gpu = self->num_gpus > 0;
-  wf__transducer_search *search;
   t->num_lanes = choose_lanes(self, count);
   t->num_groups = choose_groups(self, t->num_lanes);
-  for (size_t i = 0; i < t->num_lanes; i++) {
-    WF__TRY(wf__cpu_transducer_search(self, i, &search, err));
-    if (!on_gpu) search->predictions.most_floats = FUNCTION_FLOATS;
-  }
+  t->own_model = !on_gpu && self->transducer->network != NULL;
+  t->joint_scorer = wf__cpu_can_batch(t->batch, order, count);
+  t->lanes = wf__calloc(t->num_lanes, sizeof *t->lanes);
+  if (t->lanes == NULL) return wf__fail_memory(err, t->num_lanes * sizeof *t->lanes, "a batch");
+  WF__TRY(open_lanes(t, t->joint_scorer ? t->batch->scorers[order[0]] : NULL, err));
   if (on_gpu) WF__TRY(begin_groups(t, order, err));
   wf__rounds rounds = {.pool = self->pool,
                        .batch = t->batch,
@@ -176,10 +259,11 @@ static wf_status decode_together(struct together *t, const uint32_t *order, uint
                        .num_groups = t->num_groups,
                        .user = t,
                        .run = run_lane,
-                       .score = on_gpu ? submit : call_functions,
+                       .score = score,
+                       .score_uses_pool = t->joint_scorer,
                        .wait = on_gpu ? wait_for_gpu : NULL};
   wf_status status = wf__cpu_rounds(&rounds, order, count, err);
-  wf__cpu_count_rounds(self, &rounds);
+  if (!t->own_model) wf__cpu_count_rounds(self, &rounds);
   return status;
 }
 
@@ -194,8 +278,9 @@ wf_status wf__cpu_decode_transducers(struct wf__cpu_backend *self, const wf__bat
   t->batch = batch;
   wf_status status = decode_together(t, order, count, err);
   if (status != WF_OK) wf__cpu_free_transducers(self); /* answers are under way, or lost */
-  self->broken = status == WF_ERR_DEVICE;
+  self->broken = self->num_gpus > 0 && status == WF_ERR_DEVICE;
   wf__prediction_work_free(&t->work);
+  free(t->lanes);
   free(t);
   return status;
 }

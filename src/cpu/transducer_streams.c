@@ -128,7 +128,21 @@ static wf_status begin_chunk(struct together *t, uint32_t stream, bool *good, wf
   if (!*good) return WF_OK;
   WF__TRY(prepare(t->self, channel, err));
   channel->search->predictions.first_frame = channel->search->num_frames;
+  channel->search->defers = true;
   return wf__transducer_search_feed(channel->search, chunk, err);
+}
+
+/* Goes on until the GPU has to answer. The search scores its own requests to the scorer: streams
+ * have scorers of their own. */
+static wf_status go_to_model(wf__transducer_search *search, bool *waits, wf_error *err) {
+  bool asks = true;
+  *waits = false;
+  while (asks && !*waits) {
+    WF__TRY(wf__transducer_search_go_on(search, &asks, err));
+    if (search->scorer_waits) WF__TRY(wf__transducer_score_requests(&search, 1, NULL, err));
+    *waits = asks && search->stage == WF__TRANSDUCER_STEP;
+  }
+  return WF_OK;
 }
 
 static wf_status run_lane(void *user, size_t i, uint32_t stream, bool begins, bool *waits,
@@ -145,7 +159,7 @@ static wf_status run_lane(void *user, size_t i, uint32_t stream, bool begins, bo
     WF__TRY(begin_chunk(t, stream, &good, err));
     if (!good) return WF_OK;
   }
-  WF__TRY(wf__transducer_search_go_on(channel->search, waits, err));
+  WF__TRY(go_to_model(channel->search, waits, err));
   if (!*waits) return collect(channel->search, err);
   wf__transducer_group_put(self->stream_groups[channel->gpu], i / self->num_gpus,
                            begins ? chunk : NULL, where, &channel->search->predictions);
@@ -175,7 +189,7 @@ static wf_status begin_groups(struct together *t, wf_error *err) {
     if (self->stream_groups[d] == NULL)
       status = wf__transducer_group_open(self->transducer_weights[d], &self->stream_groups[d], err);
     if (status == WF_OK)
-      status = wf__transducer_group_begin(self->stream_groups[d], &cut, num_frames, count, true,
+      status = wf__transducer_group_begin(self->stream_groups[d], &cut, num_frames, count,
                                           self->stream, err);
   }
   free(num_frames);
@@ -225,6 +239,17 @@ void wf__cpu_close_stream_groups(struct wf__cpu_backend *self) {
   }
 }
 
+/* After an error, ends what is under way. Groups stay, because other streams have contexts in their
+ * memory; after an error of CUDA, nothing there can be used. */
+static void end_groups(struct wf__cpu_backend *self, wf_status status) {
+  for (size_t d = 0; d < self->num_gpus && status != WF_ERR_DEVICE; d++)
+    if (self->stream_groups[d] != NULL &&
+        wf__transducer_group_wait(self->stream_groups[d], NULL) != WF_OK)
+      status = WF_ERR_DEVICE;
+  self->broken = status == WF_ERR_DEVICE;
+  if (self->broken) wf__cpu_close_stream_groups(self);
+}
+
 static wf_status advance_together(struct together *t, wf_error *err) {
   struct wf__cpu_backend *self = t->self;
   const size_t most = wf__cpu_most_lanes(self);
@@ -234,8 +259,7 @@ static wf_status advance_together(struct together *t, wf_error *err) {
                          ? wf__longest_first(t->batch, order, &count, err)
                          : wf__fail_memory(err, t->batch->count * 4, "a batch");
   while (status == WF_OK && fill_lanes(t, order, count, most)) status = search_together(t, err);
-  if (status != WF_OK) wf__cpu_close_stream_groups(self); /* answers are under way, or lost */
-  self->broken = status != WF_OK;
+  if (status != WF_OK) end_groups(self, status);
   free(order);
   free(t->order);
   return status;

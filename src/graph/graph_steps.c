@@ -180,15 +180,18 @@ static wf_status try_gpu(wf__step_runner *runner, wf__slot *slot,
 
 wf_status wf__slot_finished(const wf__step_runner *runner, wf__slot *slot, wf_fst **out,
                             wf_error *err) {
-  wf_error own = {0};
-  if (!runner->keep_on_device || slot->gpu == NULL || slot->fst != NULL)
-    return wf__slot_fst(slot, out, err);
-  const wf_status status = wf__gpu_batch_share(slot->gpu, &slot->fst, &own);
+  wf_error own = {.message = "the CPU made its last step"};
+  wf_status status = WF_ERR_UNSUPPORTED;
+  if (!runner->keep_on_device) return wf__slot_fst(slot, out, err);
+  if (slot->gpu != NULL && slot->fst == NULL)
+    status = wf__gpu_batch_share(slot->gpu, &slot->fst, &own);
   if (status != WF_OK && !is_for_cpu(status)) {
     if (err != NULL) *err = own;
     return status;
   }
-  if (status != WF_OK) log_cpu(runner, status, own.message);
+  if (status != WF_OK)
+    wf__log(WF_LOG_WARNING, "the graph is in host memory, in spite of keep_on_device: %s",
+            own.message);
   return wf__slot_fst(slot, out, err);
 }
 

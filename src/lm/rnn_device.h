@@ -43,19 +43,20 @@ wf_status wf__rnn_device_costs(wf__rnn_device *device, const wf__rnn_request *re
                                uint64_t count, const uint64_t *hashes, uint64_t num_hashes,
                                float *costs, wf_error *err);
 
-/* The same for arrays in this GPU's memory. The GPU must be the current device. These functions do
- * not wait: they enqueue all work in the stream (a cudaStream_t). */
+/* The same for arrays in this GPU's memory, where the number of rows may be, too. The GPU must be
+ * the current device. These functions do not wait: they enqueue all work in the stream (a
+ * cudaStream_t). */
 void *wf__rnn_device_stream(const wf__rnn_device *device);
 wf_status wf__rnn_device_advance_there(wf__rnn_device *device, const wf__rnn_move *moves,
-                                       uint64_t count, wf_error *err);
+                                       wf__row_count count, wf_error *err);
 wf_status wf__rnn_device_norms_there(wf__rnn_device *device, const uint32_t *slots, uint64_t count,
                                      wf_error *err);
 wf_status wf__rnn_device_costs_there(wf__rnn_device *device, const wf__rnn_request *requests,
                                      uint64_t count, const uint64_t *hashes, float *costs,
                                      wf_error *err);
 /* to[i] = the last layer's hidden vector of slots[i], padded to a multiple of 8 floats. */
-wf_status wf__rnn_device_tops_there(wf__rnn_device *device, const uint32_t *slots, uint64_t count,
-                                    float *to, wf_error *err);
+wf_status wf__rnn_device_tops_there(wf__rnn_device *device, const uint32_t *slots,
+                                    wf__row_count count, float *to, wf_error *err);
 /* Adds slots; states are kept. */
 wf_status wf__rnn_device_grow(wf__rnn_device *device, uint64_t num_slots, wf_error *err);
 

@@ -16,6 +16,18 @@ typedef enum wf__rnn_kind {
   WF__RNN_TORCH_LSTM,
 } wf__rnn_kind;
 
+/* How many rows a kernel computes. A launch in a CUDA graph finds their number in GPU memory, and
+ * is large enough for the most that there may be. */
+typedef struct wf__row_count {
+  uint32_t most;
+  uint32_t first;      /* with `num`: rows before this one are others' */
+  const uint32_t *num; /* there: the number of all rows; NULL: it is `most` */
+} wf__row_count;
+static inline wf__row_count wf__rows(uint64_t count) {
+  const wf__row_count rows = {(uint32_t)count, 0, 0};
+  return rows;
+}
+
 /* Slot `to` becomes the state after `word` from the state in slot `from`. */
 typedef struct wf__rnn_move {
   uint32_t from, to;

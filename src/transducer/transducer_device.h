@@ -21,7 +21,6 @@ wf_status wf__transducer_count_gpus(int *count, wf_error *err);
 wf_status wf__transducer_weights_send(const wf_transducer *model, int number,
                                       wf__transducer_weights **out, wf_error *err);
 void wf__transducer_weights_free(wf__transducer_weights *weights);
-int wf__transducer_weights_number(const wf__transducer_weights *weights);
 /* Which GPU has these scores; -1: none, they are in host memory. Those of another GPU than the
  * model's are waited for, after what `stream` has enqueued there, and have to be copied. */
 wf_status wf__transducer_scores_where(const wf__transducer_weights *weights,
@@ -33,12 +32,12 @@ wf_status wf__transducer_group_open(wf__transducer_weights *weights, wf__transdu
 /* Waits for what is enqueued. */
 void wf__transducer_group_close(wf__transducer_group *group);
 
-/* Begins a batch. No utterance of lane i has more than num_frames[i] frames. `waits`: some scores
- * are in this GPU's memory, and are read after what `stream` (a cudaStream_t; NULL: the default
- * stream) has enqueued there. */
+/* Begins a batch. No utterance of lane i has more than num_frames[i] frames. Scores in this GPU's
+ * memory are read after what `stream` (a cudaStream_t; NULL: the default stream) has enqueued
+ * there. */
 wf_status wf__transducer_group_begin(wf__transducer_group *group, const wf__score_cut *cut,
-                                     const int64_t *num_frames, size_t num_lanes, bool waits,
-                                     void *stream, wf_error *err);
+                                     const int64_t *num_frames, size_t num_lanes, void *stream,
+                                     wf_error *err);
 
 /* Adds a lane's request to the next submission, once for each. `begins`: scores that begin, which
  * are on GPU `where` and must stay until the wait; NULL: the lane's go on. Any thread, one for a

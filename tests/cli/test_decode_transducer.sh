@@ -7,29 +7,12 @@ says() { # TEXT COMMAND...: the command prints TEXT
   found=$("$@" 2>err.txt) || fail "$*: $(cat err.txt)"
   [ "$found" = "$want" ] || fail "'$found', not '$want': $*"
 }
-cat > toy.py <<'PY'
-import json, struct
-# Encoder outputs have a column for each token. The predictor forbids the last token again, so that it is emitted once in a frame.
-size, tensors = 4, {}
-eye = [[float(i == j) for j in range(size)] for i in range(size)]
-tensors["pred.emb.weight"] = tensors["pred.conv.weight"] = tensors["joiner.enc.weight"] = eye
-tensors["joiner.pred.weight"] = [[-5.0 * (i == j and i > 0) for j in range(size)] for i in range(size)]
-tensors["joiner.out.weight"] = [[8.0 * x for x in row] for row in eye]
-def save(path, **changed):
-    header, data = {}, b""
-    for name, rows in {**tensors, **changed}.items():
-        blob = struct.pack("<%df" % sum(map(len, rows)), *(x for row in rows for x in row))
-        header[name] = {"dtype": "F32", "shape": [len(rows), len(rows[0])], "data_offsets": [len(data), len(data) + len(blob)]}
-        data += blob
-    text = json.dumps(header).encode()
-    open(path, "wb").write(struct.pack("<Q", len(text)) + text + data)
-save("toy.safetensors")
-save("wide.safetensors", **{"joiner.enc.weight": [row + [0.0] for row in eye]})
+toy=$SOURCE_DIR/tests/cli/toy_transducer.py
+python3 "$toy" toy.safetensors 4
+python3 "$toy" wide.safetensors 4 5
 # A row is 1 for the blank and 3 for what is said.
-open("enc.txt", "w").write("u [\n 1 3 0 0\n 1 0 0 0\n 1 0 3 0\n 1 3 0 0 ]\n")
-open("both.txt", "w").write("v [\n 1 2 3 0 ]\n") # "b" and "a" and so on, in one frame
-PY
-python3 toy.py
+printf 'u [\n 1 3 0 0\n 1 0 0 0\n 1 0 3 0\n 1 3 0 0 ]\n' > enc.txt
+printf 'v [\n 1 2 3 0 ]\n' > both.txt # "b" and "a" and so on, in one frame
 printf '<blk> 0\na 1\nb 2\nc 3\n' > tokens.txt
 "$WARPFST" mkgraph ctc --tokens=tokens.txt --topology=transducer -q -o tokens.wfst
 says 'u a b a' "$WARPFST" decode tokens.wfst enc.txt --transducer=toy.safetensors --greedy

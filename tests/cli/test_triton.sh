@@ -11,14 +11,24 @@ mkdir models/warpfst/1
 "$WARPFST" mkgraph ctc --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --lm="$ctc/lm3.arpa.gz" -o models/warpfst/1/graph.wfst -q
 cp -r models/warpfst models/short # a second model, whose sequences may idle for half a second
 sed -i 's/\(max_sequence_idle_microseconds\): 60000000/\1: 500000/' models/short/config.pbtxt
+# A third model, with a transducer. Its encoder outputs are the same scores.
+mkdir -p models/transducer/1 expected
+python3 "$SOURCE_DIR/tests/cli/toy_transducer.py" models/transducer/1/toy.safetensors "$(wc -l <"$ctc/tokens_phone.txt")"
+"$WARPFST" mkgraph ctc --topology=transducer --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --lm="$ctc/lm3.arpa.gz" -o models/transducer/1/graph.wfst -q
+sed 's/{ key: "graph" .*/&\n  { key: "transducer" value: { string_value: "toy.safetensors" } },/' models/warpfst/config.pbtxt >models/transducer/config.pbtxt
 for file in $(find "$ctc/logp_phone" -name '*.npy' | sort | head -60); do ln -s "$file" scores/; done
 printf 'IT 8\n' >boost
-settings=(models/warpfst/1/graph.wfst scores --acoustic-scale=0.7 --beam=15 --max-active=7000 --blank=0 --frame-shift=0.04 --format=json)
-"$WARPFST" decode "${settings[@]}" -o expected.json 2>log
-"$WARPFST" decode "${settings[@]}" --boost boost -o boosted.json 2>log
-timeout 300 python3 "$SOURCE_DIR/tests/cli/triton_client.py" "$server" "$PWD/models" "$PWD/backends" scores expected.json boosted.json || { tail -40 server.log >&2; exit 1; }
+decode() { # MODEL FLAGS...
+  local settings=("models/$1/1/graph.wfst" scores --acoustic-scale=0.7 --beam=15 --blank=0 --frame-shift=0.04 --format=json "${@:2}")
+  "$WARPFST" decode "${settings[@]}" -o "expected/$1.json" 2>log
+  "$WARPFST" decode "${settings[@]}" --boost boost -o "expected/$1-boosted.json" 2>log
+}
+decode warpfst --max-active=7000
+decode transducer --transducer=models/transducer/1/toy.safetensors
+timeout 300 python3 "$SOURCE_DIR/tests/cli/triton_client.py" "$server" "$PWD/models" "$PWD/backends" scores expected || { tail -40 server.log >&2; exit 1; }
 
 # Errors in a model's configuration are reported when it is loaded.
+rm -r models/short models/transducer
 refuse() { # PATTERN SED-SCRIPT
   sed "$2" "$SOURCE_DIR/triton/models/warpfst/config.pbtxt" >models/warpfst/config.pbtxt
   timeout 60 "$server" --model-repository="$PWD/models" --backend-directory="$PWD/backends" --allow-http=false --allow-grpc=false --allow-metrics=false >load.log 2>&1 && { echo "loaded: $2" >&2; exit 1; }

@@ -1,8 +1,9 @@
-"""Tests the Triton backend in a real server: results of many concurrent streams against those of `warpfst decode`, boosts, errors, batching.
+"""Tests the Triton backend in a real server: results of many concurrent streams against those of `warpfst decode`, with CTC scores and with a transducer, boosts, errors,
+batching.
 
-triton_client.py SERVER REPOSITORY BACKENDS SCORES EXPECTED BOOSTED
+triton_client.py SERVER REPOSITORY BACKENDS SCORES EXPECTED
 
-EXPECTED and BOOSTED are JSON lines of `warpfst decode`, without boosts and with the boost "IT 8". Uses only the standard library for HTTP.
+The folder EXPECTED has JSON lines of `warpfst decode` for each model: MODEL.json, and MODEL-boosted.json with the boost "IT 8". Uses only the standard library for HTTP.
 """
 import concurrent.futures
 import http.client
@@ -90,13 +91,14 @@ class Server:
         return self.process.wait(timeout=60)
 
 
-def stream(server, scores, sequence, chunk, boosts=None):
+def stream(server, scores, sequence, chunk, boosts=None, model="warpfst"):
     """Decodes an utterance chunk by chunk. Checks that stable words never change. Returns the last output."""
     frames, columns, data = scores
     row, stable = 4 * columns, []
     for first in range(0, frames, chunk):
         last = first + chunk >= frames
-        output = server.infer(min(chunk, frames - first), columns, data[row * first:row * (first + chunk)], sequence, first == 0, last, boosts if first == 0 else None)
+        part = min(chunk, frames - first), columns, data[row * first:row * (first + chunk)]
+        output = server.infer(*part, sequence, first == 0, last, boosts if first == 0 else None, model=model)
         assert output["TEXT"] == [" ".join(output["WORDS"])] and len(output["FRAMES"]) == 2 * len(output["WORDS"]), output
         assert output["WORDS"][:len(stable)] == stable, (stable, output)
         stable = output["WORDS"][:output["STABLE"][0]]
@@ -148,42 +150,64 @@ def refuse(server, says, *args, **named):
     raise AssertionError(f"not refused: {says}")
 
 
+def start_streams(pool, server, model, chunk, matrices, expected, boosted):
+    """Streams of all utterances, in chunks of 1 to 9 times `chunk` frames, and once more with boosts if these change the text. Returns {future: expected result}."""
+    jobs = {}
+    for number, (key, matrix) in enumerate(matrices.items(), 1):
+        sequence = number if number % 2 else f"conversation {number}"
+        jobs[pool.submit(stream, server, matrix, sequence, (1 + number % 9) * chunk, model=model)] = expected[key]
+        if boosted[key]["text"] != expected[key]["text"]:
+            jobs[pool.submit(stream, server, matrix, 1000 + number, 8 * chunk, ["IT 8", "NEVERHEARD 3"], model)] = boosted[key]
+    return jobs
+
+
+def check_refused(server, model, matrix, expected):
+    """Wrong requests fail alone, and end their sequences."""
+    frames, columns, data = matrix
+    frame, nan = data[:4 * columns], struct.pack("<f", float("nan")) * columns
+    server.infer(1, columns, frame, 7, start=True, model=model)  # a new start in mid-utterance discards the words so far
+    check(stream(server, matrix, 7, frames, model=model), expected)
+    refuse(server, "columns", 1, 3, b"\0" * 12, 8, start=True, end=True, model=model)
+    refuse(server, "NaN", 1, columns, nan, 9, start=True, end=True, model=model)
+    refuse(server, "FP32", 1, columns, frame[:4] * (2 * columns), 10, start=True, end=True, datatype="FP64", model=model)
+    refuse(server, "expected `word word", 1, columns, frame, 11, start=True, end=True, boosts=[" "], model=model)
+    refuse(server, "", 1, columns, frame, 12, model=model)  # this sequence was never started
+    server.infer(1, columns, frame, 15, start=True, model=model)
+    refuse(server, "NaN", 1, columns, nan, 15, model=model)
+    refuse(server, "not started", 1, columns, frame, 15, end=True, model=model)
+    check(stream(server, matrix, 13, 5, model=model), expected)  # the server still works
+
+
 def main():
-    binary, repository, backends, scores, expected, boosted = sys.argv[1:]
+    binary, repository, backends, scores, folder = sys.argv[1:]
     matrices = {path.stem: read_npy(path) for path in sorted(pathlib.Path(scores).glob("*.npy"))}
-    wanted, wanted_boosted = ({row["key"]: row for row in map(json.loads, open(name))} for name in (expected, boosted))
-    differ = [key for key in matrices if wanted[key]["text"] != wanted_boosted[key]["text"]]
-    assert len(matrices) >= 40 and len(differ) >= 3
+    expected, boosted = ({model: {row["key"]: row for row in map(json.loads, open(f"{folder}/{model}{suffix}.json"))} for model in ("warpfst", "transducer")}
+                         for suffix in ("", "-boosted"))
+    assert len(matrices) >= 40
     with open("server.log", "wb") as log:
         server = Server(binary, repository, backends, log)
         try:
             with concurrent.futures.ThreadPoolExecutor(16) as pool:
                 jobs = {}
-                for number, (key, matrix) in enumerate(matrices.items(), 1):
-                    sequence = number if number % 2 else f"conversation {number}"
-                    jobs[pool.submit(stream, server, matrix, sequence, 1 + number % 9)] = wanted[key]
-                    if key in differ:
-                        jobs[pool.submit(stream, server, matrix, 1000 + number, 8, ["IT 8", "NEVERHEARD 3"])] = wanted_boosted[key]
+                for model, chunk in (("warpfst", 1), ("transducer", 10)):
+                    jobs |= start_streams(pool, server, model, chunk, matrices, expected[model], boosted[model])
+                assert len(jobs) >= 2 * len(matrices) + 6
                 for job in concurrent.futures.as_completed(jobs):
                     check(job.result(), jobs[job])
-            frames, columns, data = matrices[differ[0]]
-            half = data[:4 * columns]
-            server.infer(1, columns, half, 7, start=True)  # a new start in mid-utterance discards the words so far
-            check(stream(server, (frames, columns, data), 7, frames), wanted[differ[0]])
+            key = next(iter(matrices))
+            columns = matrices[key][1]  # the metric of utterances that died is complete when the model's next request is
             nothing = server.infer(2, columns, struct.pack("<f", float("-inf")) * (2 * columns), 14, start=True, end=True)
             assert nothing["TEXT"] == [""] and nothing["FLAGS"][0] & 4 and "died" in nothing["flags"], nothing
-            refuse(server, "columns", 1, 3, b"\0" * 12, 8, start=True, end=True)
-            refuse(server, "NaN", 1, columns, struct.pack("<f", float("nan")) * columns, 9, start=True, end=True)
-            refuse(server, "FP32", 1, columns, half[:4] * (2 * columns), 10, start=True, end=True, datatype="FP64")
-            refuse(server, "expected `word word", 1, columns, half, 11, start=True, end=True, boosts=[" "])
-            refuse(server, "", 1, columns, half, 12)  # this sequence was never started
-            check(stream(server, (frames, columns, data), 13, 5), wanted[differ[0]])  # the server still works
-            stats = json.loads(server.ask("GET", "/v2/models/warpfst/stats")[1])["model_stats"][0]
-            sizes = [row["batch_size"] for row in stats["batch_stats"]]
-            assert max(sizes) > 8, sizes  # chunks of all lengths, with and without boosts
-            assert stats["inference_stats"]["compute_infer"]["count"] > 500 and stats["inference_stats"]["fail"]["count"] >= 3, stats  # the server refused the others before they reached the model
-            check_metrics(server, matrices, stats)
-            print(f"{stats['inference_stats']['success']['count']} requests in {stats['execution_count']} executions, of up to {max(sizes)}")
+            for model, rows in expected.items():
+                check_refused(server, model, matrices[key], rows[key])
+            stats = {model: json.loads(server.ask("GET", f"/v2/models/{model}/stats")[1])["model_stats"][0] for model in expected}
+            sizes = {model: max(row["batch_size"] for row in rows["batch_stats"]) for model, rows in stats.items()}
+            assert sizes["warpfst"] > 8 and sizes["transducer"] > 2, sizes  # chunks of all lengths, with and without boosts
+            counts = stats["warpfst"]["inference_stats"]
+            assert counts["compute_infer"]["count"] > 500 and counts["fail"]["count"] >= 3, counts  # the server refused the others before they reached the model
+            check_metrics(server, matrices, stats["warpfst"])
+            for model, rows in stats.items():
+                print(f"{model}: {rows['inference_stats']['success']['count']} requests in {rows['execution_count']} executions, of up to {sizes[model]}")
         finally:
             code = server.stop()
         assert code == 0, f"the server ended with {code}"

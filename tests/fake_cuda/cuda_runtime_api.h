@@ -18,6 +18,7 @@ typedef enum cudaError_t {
   cudaErrorNoKernelImageForDevice = 209,
   cudaErrorUnsupportedPtxVersion = 222,
   cudaErrorNotReady = 600,
+  cudaErrorStreamCaptureUnsupported = 900,
   cudaErrorUnknown = 999
 } cudaError_t;
 enum cudaMemcpyKind {
@@ -46,6 +47,8 @@ struct cudaPointerAttributes {
 };
 typedef struct fake_stream *cudaStream_t;
 typedef struct fake_event *cudaEvent_t;
+typedef struct fake_graph *cudaGraph_t, *cudaGraphExec_t;
+enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1 };
 
 const char *cudaGetErrorString(cudaError_t code);
 cudaError_t cudaGetLastError(void);
@@ -82,6 +85,12 @@ cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int f
                                 size_t bytes, cudaStream_t stream);
 cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream);
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind);
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *out);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long flags);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph);
 
 /* --- only in the imitation --------------------------------------------------------------- */
 
@@ -99,7 +108,8 @@ struct fake_gpus {
   long lost_at;            /* number of the call from which on the device is lost; 0: never */
   bool failed_to_allocate; /* the last failure was an allocation on a device that was not lost */
   long num_calls;          /* API calls so far */
-  long num_objects;        /* existing allocations, streams and events */
+  long num_objects;        /* existing allocations, streams, events and graphs */
+  long num_recorded, num_launched;   /* graphs so far */
   size_t device_bytes, pinned_bytes; /* allocated now */
   size_t sent_bytes;                 /* copied to devices so far */
   long num_searches[9];              /* launched so far in lanes of so many blocks */

@@ -46,6 +46,12 @@ struct fake_stream {
   struct work *first, *last;
   uint64_t num_queued, num_done;
   int device;
+  struct fake_graph *recorded; /* NULL: work is queued */
+};
+
+/* Work that is repeated. Both kinds of graphs: instantiating one moves the work. */
+struct fake_graph {
+  struct work *first, *last;
 };
 
 struct fake_event {
@@ -67,6 +73,7 @@ static size_t g_used[MAX_DEVICES];
 static unsigned g_seed;
 static _Thread_local int g_device;
 static _Thread_local cudaError_t g_last;
+static _Thread_local bool g_records; /* a stream */
 
 static void make_mutex(void) {
   pthread_mutexattr_t attributes;
@@ -119,6 +126,13 @@ static cudaError_t leave(cudaError_t code) {
   return code;
 }
 
+/* Memory must not be allocated or freed, and nothing waited for, by a thread that records. */
+static void check_not_recording(void) {
+  if (!g_records) return;
+  fprintf(stderr, "imitated GPU: a call that is not allowed while a stream is recorded\n");
+  abort();
+}
+
 static struct allocation *find(const void *pointer) {
   for (int i = 0; i < MAX_ALLOCATIONS; i++) {
     struct allocation *a = &g_allocations[i];
@@ -138,6 +152,16 @@ static bool put(struct fake_stream *stream, void (*fn)(void *), void *data,
   struct work *work = malloc(sizeof *work);
   if (work == NULL) return false;
   *work = (struct work){fn, data, wait_for, wait_number, NULL};
+  if (stream->recorded != NULL) {
+    struct fake_graph *graph = stream->recorded;
+    if (wait_for != NULL) abort();
+    if (graph->last != NULL)
+      graph->last->next = work;
+    else
+      graph->first = work;
+    graph->last = work;
+    return true;
+  }
   if (stream->last != NULL)
     stream->last->next = work;
   else
@@ -228,6 +252,7 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes,
 }
 
 static cudaError_t allocate(void **out, size_t bytes, int device) {
+  check_not_recording();
   *out = NULL;
   if (!enter()) {
     fake_gpus.failed_to_allocate = !is_lost();
@@ -265,6 +290,7 @@ static void check_edges(const struct allocation *a) {
 
 /* Frees memory after all streams are done, as cudaFree does. */
 static cudaError_t release(void *memory) {
+  check_not_recording();
   bool good = enter();
   for (int i = 0; i < MAX_STREAMS; i++)
     if (g_streams[i] != NULL) do_until(g_streams[i], g_streams[i]->num_queued);
@@ -315,12 +341,14 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  check_not_recording();
   bool good = enter();
   do_until(stream_of(stream), stream_of(stream)->num_queued);
   return leave(good ? cudaSuccess : cudaErrorUnknown);
 }
 
 cudaError_t cudaDeviceSynchronize(void) {
+  check_not_recording();
   bool good = enter();
   for (int i = 0; i < MAX_STREAMS; i++)
     if (g_streams[i] != NULL && g_streams[i]->device == g_device)
@@ -380,6 +408,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  check_not_recording();
   bool good = enter();
   if (event->stream != NULL) do_until(event->stream, event->number);
   return leave(good ? cudaSuccess : cudaErrorUnknown);
@@ -508,4 +537,87 @@ cudaError_t fake_enqueue(cudaStream_t stream, void (*fn)(void *data), void *data
     return leave(cudaErrorUnknown);
   }
   return leave(put(stream_of(stream), fn, data, NULL, 0) ? cudaSuccess : cudaErrorUnknown);
+}
+
+/* --- graphs ------------------------------------------------------------------------------ */
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) {
+  if (!enter()) return leave(cudaErrorUnknown);
+  if (stream == NULL || stream->recorded != NULL || g_records)
+    return leave(cudaErrorStreamCaptureUnsupported);
+  stream->recorded = calloc(1, sizeof *stream->recorded);
+  if (stream->recorded == NULL) return leave(cudaErrorMemoryAllocation);
+  fake_gpus.num_objects++;
+  g_records = true;
+  return leave(cudaSuccess);
+}
+
+static void free_graph(struct fake_graph *graph) {
+  while (graph->first != NULL) {
+    struct work *work = graph->first;
+    graph->first = work->next;
+    free(work->data);
+    free(work);
+  }
+  free(graph);
+  fake_gpus.num_objects--;
+}
+
+/* Recording ends, also with an error. */
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *out) {
+  const bool good = enter();
+  *out = NULL;
+  if (stream->recorded == NULL) return leave(cudaErrorInvalidValue);
+  if (good)
+    *out = stream->recorded;
+  else
+    free_graph(stream->recorded);
+  stream->recorded = NULL;
+  g_records = false;
+  return leave(good ? cudaSuccess : cudaErrorUnknown);
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph,
+                                 unsigned long long flags) {
+  if (!enter()) {
+    fake_gpus.failed_to_allocate = !is_lost();
+    return leave(is_lost() ? cudaErrorUnknown : cudaErrorMemoryAllocation);
+  }
+  *out = malloc(sizeof **out);
+  if (*out == NULL) return leave(cudaErrorMemoryAllocation);
+  **out = *graph;
+  *graph = (struct fake_graph){0};
+  fake_gpus.num_objects++;
+  fake_gpus.num_recorded++;
+  return leave(cudaSuccess);
+}
+
+static void run_graph(void *data) {
+  const struct fake_graph *graph = *(struct fake_graph **)data;
+  for (const struct work *work = graph->first; work != NULL; work = work->next)
+    work->fn(work->data);
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
+  struct fake_graph **data = malloc(sizeof *data);
+  if (data == NULL) return cudaErrorMemoryAllocation;
+  *data = graph;
+  const cudaError_t code = fake_enqueue(stream, run_graph, data);
+  fake_gpus.num_launched += code == cudaSuccess;
+  return code;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  const bool good = enter();
+  free_graph(graph);
+  return leave(good ? cudaSuccess : cudaErrorUnknown);
+}
+
+/* After its launches are done. */
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
+  const bool good = enter();
+  for (int i = 0; i < MAX_STREAMS; i++)
+    if (g_streams[i] != NULL) do_until(g_streams[i], g_streams[i]->num_queued);
+  free_graph(graph);
+  return leave(good ? cudaSuccess : cudaErrorUnknown);
 }

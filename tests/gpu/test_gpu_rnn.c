@@ -721,7 +721,7 @@ static void check_product(test_rng *rng, uint32_t num_rows, uint32_t count, uint
   float *there = to_gpu(in, (size_t)all * stride * sizeof *in), *result = to_gpu(y, bytes);
   const float *w = in, *x = in + (size_t)num_rows * stride;
   assert_int_equal(wf__rnn_product(there, num_rows, stride, there + (size_t)num_rows * stride,
-                                   stride, count, result, y_stride, NULL),
+                                   stride, wf__rows(count), result, y_stride, NULL),
                    cudaSuccess);
   assert_int_equal(cudaMemcpy(y, result, bytes, cudaMemcpyDeviceToHost), cudaSuccess);
   for (uint32_t v = 0; v < count; v++)

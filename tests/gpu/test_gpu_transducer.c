@@ -4,6 +4,7 @@
  * the size of a batch. */
 #include <cuda_runtime_api.h>
 
+#include "base/interrupt.h"
 #include "decode_tasks.h"
 #include "random_transducers.h"
 #include "transducer/transducer_device.h"
@@ -141,7 +142,7 @@ static void check_needed(struct asking *a, const wf_transducer *model, const wf_
     /* Parents first: they are not all among the contexts that are asked for. */
     assert_ok(
         wf__predictions_request(&one.on_gpu, a->on_gpu.frame, &one.numbers[i], NULL, 0, 1, &err));
-    assert_ok(wf__transducer_group_begin(alone, &kth_cut, frames, 1, false, NULL, &err));
+    assert_ok(wf__transducer_group_begin(alone, &kth_cut, frames, 1, NULL, &err));
     wf__transducer_group_put(alone, 0, &a->scores, -1, &one.on_gpu);
     assert_ok(wf__transducer_group_submit(alone, &counts, &err));
     assert_ok(wf__transducer_group_wait(alone, &err));
@@ -226,7 +227,7 @@ static void check_answers(struct asking *asking, const wf_transducer *model,
       const wf__score_row *again;
       float bits[MOST_LOGITS], want_bits[MOST_LOGITS];
       assert_ok(wf__predictions_request(&one.on_gpu, p->frame, &one.numbers[i], NULL, 0, 1, &err));
-      assert_ok(wf__transducer_group_begin(alone, &cut, frames, 1, false, NULL, &err));
+      assert_ok(wf__transducer_group_begin(alone, &cut, frames, 1, NULL, &err));
       wf__transducer_group_put(alone, 0, &a->scores, -1, &one.on_gpu);
       assert_ok(wf__transducer_group_submit(alone, &counts, &err));
       assert_ok(wf__transducer_group_wait(alone, &err));
@@ -281,7 +282,7 @@ static void test_small_log_probs(void **unused) {
       assert_ok(
           wf__predictions_encode(&asking[l].on_cpu, &asking[l].scores, 0, &asking[l].work, &err));
     }
-    assert_ok(wf__transducer_group_begin(group, &cut, num_frames, LANES, false, NULL, &err));
+    assert_ok(wf__transducer_group_begin(group, &cut, num_frames, LANES, NULL, &err));
     for (int round = 0; round < 9; round++) {
       check_answers(asking, model, group, round == 3 ? alone : NULL, &rng, round == 0,
                     num_left_out);
@@ -578,6 +579,126 @@ static void test_small_bad_scores(void **unused) {
   }
 }
 
+/* --- cancelled calls --------------------------------------------------------------------- */
+
+/* Cancels the call at the last poll of *user. */
+static bool look(void *user) {
+  int *looks = user;
+  wf__interrupt_poll();
+  return --*looks > 0;
+}
+
+static int longest_of(const struct task *task) {
+  int longest = 0;
+  for (int u = 1; u < UTTERANCES; u++)
+    if (task->scores[u].num_frames > task->scores[longest].num_frames) longest = u;
+  return longest;
+}
+
+enum { TOGETHER = 3 };
+
+/* Utterances from number `first` on as one chunk of a stream each. If the call fails, returns its
+ * status after the same streams have done it once more. `prepare` and `end`: before and after the
+ * call that may fail. */
+static wf_status stream_twice(wf_decoder *decoder, const struct task *task, int first,
+                              void (*prepare)(void *user), void *user, void (*end)(void),
+                              wf_result *const *want) {
+  wf_stream *streams[TOGETHER];
+  wf_scores chunks[TOGETHER];
+  wf_result *result;
+  for (int s = 0; s < TOGETHER; s++) {
+    assert_ok(wf_stream_open(decoder, NULL, &streams[s], &err));
+    chunks[s] = task->scores[(first + s) % UTTERANCES];
+  }
+  prepare(user);
+  const wf_status status = wf_streams_advance(decoder, streams, chunks, TOGETHER, NULL, &err);
+  end();
+  for (int s = 0; s < TOGETHER && status != WF_OK; s++) {
+    assert_ok(wf_stream_finish(streams[s], &result, &err));
+    assert_int_equal(result->status, status);
+    wf_result_free(result);
+    assert_ok(wf_stream_reset(streams[s], &err));
+  }
+  if (status != WF_OK && status != WF_ERR_DEVICE)
+    assert_ok(wf_streams_advance(decoder, streams, chunks, TOGETHER, NULL, &err));
+  for (int s = 0; s < TOGETHER; s++) {
+    if (status != WF_ERR_DEVICE) {
+      assert_ok(wf_stream_finish(streams[s], &result, &err));
+      test_assert_same_result(result, want[(first + s) % UTTERANCES]);
+      wf_result_free(result);
+    }
+    wf_stream_close(streams[s]);
+  }
+  return status;
+}
+
+static void begin_looks(void *looks) { wf_set_interrupt(look, looks); }
+static void end_looks(void) { wf_set_interrupt(NULL, NULL); }
+
+static wf_status stream_cancelled(wf_decoder *decoder, const struct task *task, int first,
+                                  int looks, wf_result *const *want) {
+  const wf_status status = stream_twice(decoder, task, first, begin_looks, &looks, end_looks, want);
+  if (status != WF_OK) assert_int_equal(status, WF_ERR_CANCELLED);
+  return status;
+}
+
+/* The same for a batch of all utterances. */
+static wf_status batch_cancelled(wf_decoder *decoder, const struct task *task, int looks,
+                                 wf_result *const *want) {
+  wf_result *got[UTTERANCES];
+  wf_set_interrupt(look, &looks);
+  const wf_status status = test_decode(decoder, task->scores, UTTERANCES, NULL, got, &err);
+  wf_set_interrupt(NULL, NULL);
+  if (status != WF_OK) assert_int_equal(status, WF_ERR_CANCELLED);
+  if (status != WF_OK) assert_ok(test_decode(decoder, task->scores, UTTERANCES, NULL, got, &err));
+  for (int u = 0; u < UTTERANCES; u++) test_assert_same_result(got[u], want[u]);
+  test_free_results(got, UTTERANCES);
+  return status;
+}
+
+/* One decoder: cancelled calls change no later result, and none of a stream that is open. */
+static void test_small_cancelled_calls(void **unused) {
+  (void)unused;
+  int num_cancelled = 0;
+  for (uint64_t seed = 0; seed < 2; seed++) { /* stateless, LSTM */
+    static struct task task;
+    wf_result *want[UTTERANCES], *result;
+    wf_decoder *decoder;
+    wf_stream *open;
+    int64_t done = 0;
+    make_task(&task, seed);
+    decode_on(&task, "cuda", task.scores, UTTERANCES, want);
+    const int longest = longest_of(&task);
+    const wf_scores *scores = &task.scores[longest];
+    task.options.device = "cuda";
+    assert_ok(wf_decoder_create_transducer(task.graph, task.model, &task.options, &decoder, &err));
+    assert_ok(wf_stream_open(decoder, NULL, &open, &err));
+    bool in_batch = true, in_stream = true;
+    for (int looks = 1; in_batch || in_stream; looks += 1 + looks / 2) {
+      if (done < scores->num_frames) {
+        const wf_scores chunk = test_rows(scores, done++, 1);
+        assert_ok(wf_stream_accept(open, &chunk, NULL, &err));
+      }
+      if (in_batch) in_batch = batch_cancelled(decoder, &task, looks, want) != WF_OK;
+      if (in_stream) in_stream = stream_cancelled(decoder, &task, longest, looks, want) != WF_OK;
+      num_cancelled += in_batch + in_stream;
+    }
+    if (done < scores->num_frames) {
+      const wf_scores chunk = test_rows(scores, done, scores->num_frames - done);
+      assert_ok(wf_stream_accept(open, &chunk, NULL, &err));
+    }
+    assert_ok(wf_stream_finish(open, &result, &err));
+    test_assert_same_result(result, want[longest]);
+    wf_result_free(result);
+    wf_stream_close(open);
+    wf_decoder_free(decoder);
+    test_free_results(want, UTTERANCES);
+    free_task(&task);
+  }
+  print_message("%d calls cancelled\n", num_cancelled);
+  assert_true(num_cancelled > 20);
+}
+
 static bool no_predictions(void *user, const wf_predictor_rows *rows) {
   return user == NULL && rows->count == 0;
 }
@@ -645,9 +766,7 @@ static void test_small_cancelled_batch(void **unused) {
     const wf_progress progress = {stop_at_once, NULL};
     make_task(&task, seed);
     decode_on(&task, "cuda", task.scores, UTTERANCES, want);
-    int longest = 0;
-    for (int u = 1; u < UTTERANCES; u++)
-      if (task.scores[u].num_frames > task.scores[longest].num_frames) longest = u;
+    const int longest = longest_of(&task);
     const wf_scores *scores = &task.scores[longest];
     task.options.device = "cuda";
     assert_ok(wf_decoder_create_transducer(task.graph, task.model, &task.options, &decoder, &err));
@@ -667,6 +786,66 @@ static void test_small_cancelled_batch(void **unused) {
     for (int u = 0; u < UTTERANCES; u++) test_assert_same_result(got[u], want[u]);
     wf_decoder_free(decoder);
     test_free_results(got, UTTERANCES);
+    test_free_results(want, UTTERANCES);
+    free_task(&task);
+  }
+}
+
+static void begin_failing(void *call) {
+  fake_gpus.num_calls = 0;
+  fake_gpus.failed_to_allocate = false;
+  fake_gpus.fail_at = *(const long *)call;
+}
+static void end_failing(void) { fake_gpus.fail_at = 0; }
+
+/* The first of the utterances together that have the fewest frames, but some. */
+static int shortest_together(const struct task *task) {
+  int64_t least = INT64_MAX;
+  int best = 0;
+  for (int u = 0; u + TOGETHER <= UTTERANCES; u++) {
+    int64_t sum = 0;
+    for (int s = 0; s < TOGETHER; s++) sum += task->scores[u + s].num_frames;
+    if (sum >= 4 && sum < least) {
+      least = sum;
+      best = u;
+    }
+  }
+  return best;
+}
+
+/* After memory could not be allocated, the decoder works as before; after another error of CUDA, it
+ * says that it cannot be used. */
+static void test_small_failing_calls_in_streams(void **unused) {
+  (void)unused;
+  for (uint64_t seed = 0; seed < 2; seed++) { /* stateless, LSTM */
+    static struct task task;
+    wf_result *want[UTTERANCES];
+    int num_short = 0, num_broken = 0;
+    bool reached = true;
+    make_task(&task, seed);
+    task.options.num_threads = 1;
+    decode_on(&task, "cuda", task.scores, UTTERANCES, want);
+    task.options.device = "cuda";
+    for (long n = 1; reached; n++) {
+      wf_decoder *decoder;
+      assert_ok(
+          wf_decoder_create_transducer(task.graph, task.model, &task.options, &decoder, &err));
+      const wf_status status = stream_twice(decoder, &task, shortest_together(&task), begin_failing,
+                                            &n, end_failing, want);
+      reached = fake_gpus.num_calls >= n;
+      if (status == WF_ERR_DEVICE) {
+        wf_stream *stream;
+        assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
+        assert_int_equal(wf_stream_accept(stream, &task.scores[0], NULL, &err), WF_ERR_DEVICE);
+        assert_non_null(strstr(err.message, "an earlier CUDA error"));
+        wf_stream_close(stream);
+      }
+      num_short += status == WF_ERR_MEMORY;
+      num_broken += status == WF_ERR_DEVICE;
+      wf_decoder_free(decoder);
+    }
+    print_message("%d times no memory, %d other errors\n", num_short, num_broken);
+    assert_true(num_short > 3 && num_broken > 20);
     test_free_results(want, UTTERANCES);
     free_task(&task);
   }
@@ -756,6 +935,9 @@ static void test_small_stats(void **unused) {
   wf_decoder *decoder;
   wf_result *results[UTTERANCES];
   wf_transducer_stats stats;
+#ifdef FAKE_CUDA
+  const long recorded = fake_gpus.num_recorded, launched = fake_gpus.num_launched;
+#endif
   make_task(&task, 1);
   task.options.device = "cuda";
   assert_ok(wf_decoder_create_transducer(task.graph, task.model, &task.options, &decoder, &err));
@@ -763,6 +945,11 @@ static void test_small_stats(void **unused) {
   wf_decoder_transducer_stats(decoder, &stats);
   assert_true(stats.num_rounds > 0 && stats.num_rows > stats.num_rounds && stats.num_contexts > 0 &&
               stats.num_contexts < stats.num_rows);
+#ifdef FAKE_CUDA /* most rounds are graphs, which are launched several times each */
+  assert_true(fake_gpus.num_launched - launched > (long)stats.num_rounds / 2);
+  assert_true(fake_gpus.num_recorded - recorded > 0 &&
+              fake_gpus.num_launched - launched > 2 * (fake_gpus.num_recorded - recorded));
+#endif
   test_free_results(results, UTTERANCES);
   wf_decoder_free(decoder);
   free_task(&task);
@@ -775,11 +962,13 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_small_log_probs),
       cmocka_unit_test(test_small_decoding),
       cmocka_unit_test(test_small_bad_scores),
+      cmocka_unit_test(test_small_cancelled_calls),
       cmocka_unit_test(test_small_refused),
       cmocka_unit_test(test_small_stats),
 #ifdef FAKE_CUDA
       cmocka_unit_test(test_small_another_gpu),
       cmocka_unit_test(test_small_cancelled_batch),
+      cmocka_unit_test(test_small_failing_calls_in_streams),
       cmocka_unit_test(test_small_every_cuda_call_fails_once),
 #endif
   };

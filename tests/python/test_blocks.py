@@ -79,6 +79,7 @@ NOT_RUN = {
     ("gpu.md", "warpfst decode TLG.wfst scores/ --device"): (GPU, None),
     ("gpu.md", "import warpfst as wf\n\nif (reason"): (GPU, None),
     ("gpu.md", "warpfst mkgraph hmm --am=en-us"): (GPU, None),
+    ("gpu.md", "personal = wf.build_hmm_graph"): (GPU, None),
     ("gpu.md", "warpfst plan"): (GPU, None),
     ("install.md", "apt-get update"): (BUILD, "tests/bare/test.sh"),
     ("install.md", "cmake -B build/c"): (BUILD, None),
@@ -99,6 +100,7 @@ NOT_RUN = {
     ("transducers.md", 'large = wf.Scorer.from_lm("large.wlm"'): (OWN_FILES, None),
     ("transducers.md", 'graph = wf.build_ctc_graph("tokens.txt", "lexicon.txt"'): (OWN_FILES, None),
     ("triton.md", "cmake --preset release"): ("needs Triton Inference Server", None),
+    ("triton.md", "build/release/warpfst mkgraph ctc --topology"): ("needs Triton Inference Server", None),
 }
 
 

@@ -112,15 +112,21 @@ def values(results):
     return [(r.text, r.cost, [w[1:] for w in r.words], list(r.alignment)) for r in results]
 
 
-def test_graphs_built_on_the_gpu_have_the_same_bytes(device, tmp_path):
+def test_graphs_built_on_the_gpu_have_the_same_bytes(device, tmp_path, matrices):
     lexicon = {f"w{i}": [f"t{t}" for t in row] for i, row in enumerate(np.random.default_rng(3).integers(1, NUM_COLUMNS, (200, 4)))}
     tokens = ["<blk>", *(f"t{i}" for i in range(1, NUM_COLUMNS))]
     words = wf.Symbols(["<eps>", *lexicon])
     grammar = wf.Fst.from_arcs([(0, 0, i, i, 0.5 * (i % 7)) for i in range(1, 201)], {0: 0.0}, isymbols=words, osymbols=words)
     for topology in ("correct", "compact"):
-        for name in ("cpu", "cuda"):
-            wf.build_ctc_graph(tokens, lexicon, grammar=grammar, words=words, topology=topology, device=name).save(tmp_path / f"{name}.wfst")
-        assert (tmp_path / "cpu.wfst").read_bytes() == (tmp_path / "cuda.wfst").read_bytes()
+        graphs = {
+            name: wf.build_ctc_graph(tokens, lexicon, grammar=grammar, words=words, topology=topology, device=name.split(",")[0], keep_on_device=name == "cuda, kept")
+            for name in ("cpu", "cuda", "cuda, kept")
+        }
+        found = [values(wf.Decoder(graphs[name], device="cuda", acoustic_scale=0.7).decode(matrices)) for name in ("cuda, kept", "cpu")]
+        assert found[0] == found[1]
+        for name, graph in graphs.items():
+            graph.save(tmp_path / f"{name}.wfst")
+        assert (tmp_path / "cpu.wfst").read_bytes() == (tmp_path / "cuda.wfst").read_bytes() == (tmp_path / "cuda, kept.wfst").read_bytes()
     with pytest.raises(wf.Error, match="cuda:0,0: a batch is on one GPU"):
         wf.build_ctc_graph(tokens, lexicon, grammar=grammar, words=words, device="cuda:0,0")
 

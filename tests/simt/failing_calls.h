@@ -36,7 +36,7 @@ typedef wf_status gpu_work(const void *input, wf_error *err);
  * fifth): fewer than all, because work may succeed although memory could not be freed. */
 static inline void fail_each_call(const char *name, gpu_work *work, const void *input,
                                   long min_errors) {
-#ifdef __SANITIZE_ADDRESS__
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
   enum { STEP = 5 };
 #else
   enum { STEP = 1 };

@@ -61,8 +61,8 @@ check_gpu_tests() { # FOLDER
     for program in $(printf '%s\n' "$folder"/test_gpu_* | sort -r); do
       [ -x "$program" ] || continue
       seeds=4 tests=test_small
-      # The kernels are test_gpu_rnn's, and memcheck takes minutes over it; those of test_gpu_stream.
-      case $program in *_rnn_interrupt | *_triton) continue ;; esac
+      # The kernels are test_gpu_rnn's, and memcheck takes minutes over it; those of test_gpu_stream; of test_gpu_transducer.
+      case $program in *_rnn_interrupt | *_triton | *_transducer_scorers) continue ;; esac
       if [ "$tool" = racecheck ]; then
         case $program in
           *_host | *_free_orders | *_several) continue ;; # the kernels are test_gpu_decode's and test_gpu_stream's
@@ -114,7 +114,7 @@ do_pack_gpu() { # FOLDER [compose|graph]
   if [ "$what" = all ]; then
     programs+=(
       build/release/bench/{bench_decode,bench_stream,bench_lm_fetch,bench_lm_traffic,generate_ctc_task,bench_generate_lm}
-      build/release/tests/test_gpu_{decode,host,lattice,rnn,scorer,several,stream,stream_lattice,triton,words}
+      build/release/tests/test_gpu_{decode,host,lattice,rnn,scorer,several,stream,stream_lattice,transducer,transducer_scorers,triton,words}
       build/release/tests/soak_gpu build/release/warpfst)
   fi
   cp "${programs[@]}" "$folder"

@@ -4,24 +4,27 @@
 do_test() {
   test_packages
   announce 'Python packages into build/python and build/pytorch, which are created anew for each test'
-  start_python_tests
-  start_bare_tests
+  # For half of their time these use one core or wait for the network.
+  in_background python test_python
+  in_background bare test_bare
   needs_test
   say 'building'
   SECONDS=0
   build test
   say "building under sanitizers ($SECONDS s so far)"
   build sanitize
+  say "building the tests of threads under the thread sanitizer ($SECONDS s so far)"
+  build threads
+  in_background aarch64 test_aarch64
   say "tests ($SECONDS s so far)"
   run_ctest test
   say "tests under address and undefined-behaviour sanitizers ($SECONDS s so far)"
   run_ctest sanitize
-  say "compiling for aarch64 ($SECONDS s so far)"
-  test_aarch64
-  say "results of the Python package's tests, which ran in the background ($SECONDS s so far)"
-  finish_python_tests
-  say "results of README's commands in a bare system, which ran in the background ($SECONDS s so far)"
-  finish_bare_tests
+  say "tests of threads under the thread sanitizer ($SECONDS s so far)"
+  run_ctest threads
+  finish aarch64 'compiling for aarch64'
+  finish python "the Python package's tests"
+  finish bare "README's commands in a bare system"
   print_counts
 }
 
@@ -30,51 +33,49 @@ do_test_bare() {
   tests/bare/test.sh all
 }
 
+# Runs tests in the background. `finish` prints their output and counts them.
+in_background() { # NAME COMMAND...
+  local name=$1
+  shift
+  (
+    passed=0 failed=0 skipped=0 SECONDS=0
+    "$@"
+    say "$name: $SECONDS s"
+    echo "$passed $failed $skipped" >"build/$name.counts"
+  ) >"build/$name.tests.log" 2>&1 &
+  background[$name]=$!
+}
+declare -A background=()
+
+finish() { # NAME WHAT
+  local counts=(0 1 0) # counts as one failure if the tests did not finish
+  say "results of $2, which ran in the background ($SECONDS s so far)"
+  wait "${background[$1]}" && read -ra counts <"build/$1.counts"
+  cat "build/$1.tests.log"
+  add_counts "${counts[@]}"
+}
+
+add_counts() { passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3)); }
+
 # Compiles the library without the GPU backend for ARM machines such as Grace.
 test_aarch64() {
   if ! need_wheel_tools; then
     echo 'compiling for aarch64: skipped, because ziglang could not be installed'
-    skipped=$((skipped + 1))
+    add_counts 0 0 1
   elif tests/compile_aarch64.sh build/wheels/env build/aarch64; then
-    passed=$((passed + 1))
+    add_counts 1 0 0
   else
-    failed=$((failed + 1))
+    add_counts 0 1 0
   fi
 }
 
-# Starts the tests of the Python package in the background, because for half of their time they use one core or wait for
-# the network. finish_python_tests prints their output.
-start_python_tests() {
-  (
-    passed=0 failed=0 skipped=0 SECONDS=0
-    test_python
-    say "Python package: $SECONDS s"
-    echo "$passed $failed $skipped" >build/python.counts
-  ) >build/python.tests.log 2>&1 &
-  python_tests=$!
-}
-
-finish_python_tests() {
-  local counts=(0 1 0) # counts as one failure if the tests did not finish
-  wait "$python_tests" && read -ra counts <build/python.counts
-  cat build/python.tests.log
-  passed=$((passed + counts[0])) failed=$((failed + counts[1])) skipped=$((skipped + counts[2]))
-}
-
-# Tries README's first commands in a bare Debian system, in the background, too: they use one core or wait for the
-# network.
-start_bare_tests() {
-  nice tests/bare/test.sh >build/bare.log 2>&1 &
-  bare_tests=$!
-}
-
-finish_bare_tests() {
+# Tries README's first commands in a bare Debian system.
+test_bare() {
   local counts
-  wait "$bare_tests" || true
-  cat build/bare.log
+  nice tests/bare/test.sh | tee build/bare.log || true
   read -ra counts < <(
     sed -n '$s/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p' build/bare.log
     echo 0 1 0
   )
-  passed=$((passed + counts[0])) failed=$((failed + counts[1])) skipped=$((skipped + counts[2]))
+  add_counts "${counts[@]}"
 }

@@ -156,8 +156,8 @@ static wf_status list_wanted(wf__sparse_chain *self, const uint64_t *keys, uint6
       wf__chain_want(keys, count, self->next_num_b, self->rows.num_filters, self->search.table.list,
                      self->marks.data, w->numbers, w->pairs, num_wanted, c->stream),
       "states of a composition");
-  WF__TRY(wf__ops_to_host(c, &w->count, num_wanted, sizeof w->count, err));
-  return wf__ops_finish(c, "states of a composition", err);
+  READ(c, "states of a composition", VALUE(w->count, num_wanted));
+  return WF_OK;
 }
 
 /* Gives the pairs found since the last call their numbers. */
@@ -223,15 +223,13 @@ static wf_status make_arcs(wf__sparse_chain *self, struct wanted *w, uint64_t *o
   uint64_t *item_off, *place, num_items;
   wf_arc *arcs;
   WF__TRY(wf__sparse_search_items(search, &w->room, w->pairs, w->count, &item_off, err));
-  WF__TRY(wf__ops_to_host(c, &num_items, item_off + w->count, sizeof num_items, err));
-  WF__TRY(wf__ops_finish(c, "arcs of a composition", err));
+  READ(c, "arcs of a composition", VALUE(num_items, item_off + w->count));
   TAKE(c, &w->room, place, num_items + 1, "arcs of a composition");
   WF__CUDA_TRY(
       wf__sparse_count(&search->in, w->pairs, w->count, item_off, num_items, place, c->stream),
       "arcs of a composition");
   WF__TRY(wf__sparse_search_add_up(search, &w->room, place, num_items + 1, err));
-  WF__TRY(wf__ops_to_host(c, out_num_arcs, place + num_items, sizeof *out_num_arcs, err));
-  WF__TRY(wf__ops_finish(c, "arcs of a composition", err));
+  READ(c, "arcs of a composition", VALUE(*out_num_arcs, place + num_items));
   if (self->num_arcs + *out_num_arcs >= WF_NO_ARC)
     return wf__fail(err, WF_ERR_LIMIT, "a composition in between has more than 2^32 - 2 arcs");
   TAKE(c, &w->room, arcs, *out_num_arcs, "arcs of a composition");
@@ -259,8 +257,7 @@ static wf_status make_links(wf__sparse_chain *self, struct wanted *w, uint64_t n
   TAKE(c, &w->room, link_off, num_rows + 1, "links of rows");
   WF__CUDA_TRY(wf__chain_count_links(rows, link_off, c->stream), "links of rows");
   WF__TRY(wf__sparse_search_add_up(&self->search, &w->room, link_off, num_rows + 1, err));
-  WF__TRY(wf__ops_to_host(c, &num_links, link_off + num_rows, sizeof num_links, err));
-  WF__TRY(wf__ops_finish(c, "links of rows", err));
+  READ(c, "links of rows", VALUE(num_links, link_off + num_rows));
   WF__TRY(reserve(c, &self->links, self->num_links * sizeof *rows->links,
                   (self->num_links + num_links) * sizeof *rows->links, err));
   rows->links = self->links.data;

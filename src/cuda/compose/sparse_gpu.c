@@ -142,8 +142,7 @@ static wf_status look_at_b(wf__sparse *self, const wf__gpu_fsts *b, bool *out_so
   WF__CUDA_TRY(wf__sparse_look_at_b(b->num_states, b->num_arcs, b->off, b->arcs, b->final_cost,
                                     labels, tail, kind, on_device, c->stream),
                "the inputs of a composition");
-  WF__TRY(wf__ops_to_host(c, flags, on_device, sizeof flags, err));
-  WF__TRY(wf__ops_finish(c, "the inputs of a composition", err));
+  READ(c, "the inputs of a composition", VALUE(flags, on_device));
   *out_sorted = flags[0] == 0;
   *out_epsilons = flags[1] != 0;
   self->in.num_b = b->num_states;
@@ -315,9 +314,7 @@ static wf_status count_arcs(struct run *run, wf_error *err) {
   wf__gpu_context *c = search->context;
   WF__TRY(
       wf__sparse_search_items(search, run->scratch, run->keys, search->count, &run->item_off, err));
-  WF__TRY(wf__ops_to_host(c, &run->num_items, run->item_off + search->count, sizeof run->num_items,
-                          err));
-  WF__TRY(wf__ops_finish(c, "pairs of states", err));
+  READ(c, "pairs of states", VALUE(run->num_items, run->item_off + search->count));
   WF__TRY(wf__sparse_search_check(
       search, search->table.num_slots * 16 + search->count * 16 + run->num_items * 8, err));
   TAKE(c, run->scratch, run->place, run->num_items + 1, "counts of arcs");
@@ -325,9 +322,7 @@ static wf_status count_arcs(struct run *run, wf_error *err) {
                                 run->num_items, run->place, c->stream),
                "counting arcs");
   WF__TRY(wf__sparse_search_add_up(search, run->scratch, run->place, run->num_items + 1, err));
-  WF__TRY(
-      wf__ops_to_host(c, &run->num_arcs, run->place + run->num_items, sizeof run->num_arcs, err));
-  WF__TRY(wf__ops_finish(c, "counting arcs", err));
+  READ(c, "counting arcs", VALUE(run->num_arcs, run->place + run->num_items));
   uint64_t per_arc = sizeof(wf_arc) + (run->with_origins ? sizeof(wf_arc_origin) : 0);
   return wf__sparse_search_check(search,
                                  search->table.num_slots * 16 + search->count * 28 +

@@ -109,9 +109,8 @@ static wf_status expand(wf__sparse_search *self, const uint64_t *keys, uint64_t 
         (cudaError_t)wf__sparse_expand(&self->in, &self->table, keys, count, item_off, c->stream);
     if (code != cudaSuccess) status = wf__cuda_fail(err, code, "pairs of states");
   }
-  if (status == WF_OK)
-    status = wf__ops_to_host(c, &progress, self->table.progress, sizeof progress, err);
-  if (status == WF_OK) status = wf__ops_finish(c, "pairs of states", err);
+  const wf__gpu_value value = VALUE(progress, self->table.progress);
+  if (status == WF_OK) status = wf__ops_read(c, &value, 1, "pairs of states", err);
   wf__ops_release(c, &room);
   WF__TRY(status);
   take_progress(self, &progress, out_full);
@@ -124,8 +123,7 @@ static wf_status walk(wf__sparse_search *self, uint64_t *first, bool *out_full, 
   wf__gpu_context *c = self->context;
   wf__sparse_progress progress;
   WF__CUDA_TRY(wf__sparse_walk(&self->in, &self->table, *first, c->stream), "pairs of states");
-  WF__TRY(wf__ops_to_host(c, &progress, self->table.progress, sizeof progress, err));
-  WF__TRY(wf__ops_finish(c, "pairs of states", err));
+  READ(c, "pairs of states", VALUE(progress, self->table.progress));
   *first = progress.first;
   self->num_levels += progress.num_levels;
   take_progress(self, &progress, out_full);

@@ -416,7 +416,7 @@ static wf_status make_scores(struct wf__rnn_scoring *a, wf_error *err) {
     WF__CUDA_TRY(wf__word_scores_claim(m, claims, a->stream), what);
     for (uint32_t step = 0; step < steps; step++) {
       WF__CUDA_TRY(wf__word_scores_move(m, claims, step, a->stream), what);
-      WF__TRY(wf__rnn_device_advance_there(a->device, m->moves, claims, err));
+      WF__TRY(wf__rnn_device_advance_there(a->device, m->moves, wf__rows(claims), err));
     }
     WF__TRY(wf__rnn_device_norms_there(a->device, m->slots, claims, err));
   }

@@ -7,19 +7,13 @@
 
 static const char what[] = "a decoding graph";
 
-static wf_status read_facts(wf__gpu_context *c, const wf__gpu_look *look, uint32_t *facts,
-                            wf_error *err) {
-  WF__TRY(wf__ops_to_host(c, facts, look->facts, WF__NUM_FACTS * sizeof *facts, err));
-  return wf__ops_finish(c, what, err);
-}
-
 /* Takes away the states that no epsilon cycle leads into, round by round. */
 static wf_status peel(wf__gpu_context *c, const wf__gpu_look *look, uint32_t *facts,
                       wf_error *err) {
   for (uint64_t begin = 0; begin < facts[WF__FACT_PEELED];) {
     const uint64_t end = facts[WF__FACT_PEELED];
     WF__CUDA_TRY(wf__peel_states(look, begin, end, c->stream), what);
-    WF__TRY(read_facts(c, look, facts, err));
+    READ(c, what, VALUE(facts[WF__FACT_PEELED], look->facts + WF__FACT_PEELED));
     begin = end;
   }
   return WF_OK;
@@ -36,7 +30,7 @@ static wf_status look_at(wf__gpu_context *c, wf__gpu_blocks *room, wf__gpu_look 
   WF__TRY(wf__ops_to_device(c, look->facts, facts, sizeof facts, err));
   WF__CUDA_TRY(wf__look_at_arcs(look, c->stream), what);
   WF__CUDA_TRY(wf__peel_begin(look, c->stream), what);
-  WF__TRY(read_facts(c, look, facts, err));
+  READ(c, what, VALUE(facts, look->facts));
   if (facts[WF__FACT_UNORDERED] == 0 && facts[WF__FACT_EPSILONS] != 0)
     WF__TRY(peel(c, look, facts, err));
   *out = (wf__graph_facts){.bad_arc = facts[WF__FACT_BAD_ARC],

@@ -143,9 +143,8 @@ static wf_status add_up(struct determinization *self, wf__gpu_blocks *room, uint
                         uint64_t count, uint64_t *out_sum, wf_error *err) {
   wf__gpu_context *c = self->c;
   WF__TRY(wf__gpu_scan64(c, room, values, count, err));
-  WF__TRY(wf__ops_to_host(c, out_sum, values + count - 1, sizeof *out_sum, err));
-  WF__TRY(wf__ops_to_host(c, &self->trouble, self->s.trouble, sizeof self->trouble, err));
-  return wf__ops_finish(c, "subsets", err);
+  READ(c, "subsets", VALUE(*out_sum, values + count - 1), VALUE(self->trouble, self->s.trouble));
+  return WF_OK;
 }
 
 /* Fails if the kernels have set an error bit in `trouble`. *out_full: the table of strings is too
@@ -178,10 +177,8 @@ static wf_status check_trouble(struct determinization *self, bool *out_full, wf_
 static wf_status find_elements(struct determinization *self, wf__gpu_det_level *level,
                                wf_error *err) {
   uint64_t end = self->num_elements, subsets_end = level->first_subset + level->num_subsets;
-  if (subsets_end < self->num_subsets) {
-    WF__TRY(wf__ops_to_host(self->c, &end, self->s.off + subsets_end, sizeof end, err));
-    WF__TRY(wf__ops_finish(self->c, "subsets", err));
-  }
+  if (subsets_end < self->num_subsets)
+    READ(self->c, "subsets", VALUE(end, self->s.off + subsets_end));
   level->num_elements = end - level->first_element;
   return WF_OK;
 }
@@ -392,8 +389,8 @@ static wf_status place_arcs(struct determinization *self, wf__gpu_det_result *r,
   TAKE(c, self->scratch, r->num_spelled, 1, "arcs");
   WF__CUDA_TRY(cudaMemsetAsync(r->num_spelled, 0, sizeof *r->num_spelled, c->stream), "arcs");
   WF__CUDA_TRY(wf__determinize_place(&self->s, r, c->stream), "arcs");
-  WF__TRY(wf__ops_to_host(c, out_spelled, r->num_spelled, sizeof *out_spelled, err));
-  return wf__ops_finish(c, "arcs", err);
+  READ(c, "arcs", VALUE(*out_spelled, r->num_spelled));
+  return WF_OK;
 }
 
 static wf_status number_nodes(struct determinization *self, wf__gpu_det_result *r, wf_error *err) {
@@ -442,8 +439,7 @@ static wf_status make_chains(struct determinization *self, wf__gpu_det_result *r
                "output strings");
   WF__CUDA_TRY(wf__determinize_chains(&self->s, r, c->stream), "output strings");
   WF__TRY(wf__gpu_scan(self->c, self->scratch, r->used, r->used_rank, r->num_slots + 1, err));
-  WF__TRY(wf__ops_to_host(c, &num_nodes, r->used_rank + r->num_slots, sizeof num_nodes, err));
-  WF__TRY(wf__ops_finish(c, "output strings", err));
+  READ(c, "output strings", VALUE(num_nodes, r->used_rank + r->num_slots));
   r->num_nodes = num_nodes;
   WF__TRY(number_nodes(self, r, err));
   WF__TRY(wf__ops_to_host(c, bases->count, r->num_of_fst, num_fsts * sizeof *bases->count, err));

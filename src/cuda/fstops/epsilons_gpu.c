@@ -38,8 +38,8 @@ static wf_status count_ways(wf__gpu_context *c, const wf__gpu_fsts *f, const wf_
                "prefix sums");
   WF__CUDA_TRY(wf__epsilon_sums(f, ways->labelled, before, count, on_device, c->stream),
                "ways along epsilons");
-  WF__TRY(wf__ops_to_host(c, flags, on_device, WF__WAYS_FLAGS * sizeof *flags, err));
-  return wf__ops_finish(c, "ways along epsilons", err);
+  READ(c, "ways along epsilons", {flags, on_device, WF__WAYS_FLAGS * sizeof *flags});
+  return WF_OK;
 }
 
 wf_status wf__gpu_ways_find(wf__gpu_context *c, wf__gpu_blocks *blocks, const wf__gpu_fsts *f,

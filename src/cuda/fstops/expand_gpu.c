@@ -78,9 +78,8 @@ static wf_status number_keys(struct expanding *self, wf__gpu_blocks *room, wf__g
   WF__CUDA_TRY(wf__expand_insert(e, table, c->stream), "phones in context");
   WF__CUDA_TRY(wf__expand_mark(e, table, c->stream), "phones in context");
   WF__TRY(wf__gpu_scan(c, room, e->flags, e->ranks, e->num_items + 1, err));
-  WF__TRY(wf__ops_to_host(c, &found, e->ranks + e->num_items, sizeof found, err));
   WF__CUDA_TRY(wf__expand_number(e, table, c->stream), "phones in context");
-  WF__TRY(wf__ops_finish(c, "phones in context", err));
+  READ(c, "phones in context", VALUE(found, e->ranks + e->num_items));
   table->count += found;
   *out_found = found;
   return WF_OK;
@@ -113,8 +112,7 @@ static wf_status begin_items(struct expanding *self, wf__gpu_blocks *room, wf_er
   TAKE(c, room, e->item_off, e->num_level + 1, "phones in context");
   WF__CUDA_TRY(wf__expand_count(e, c->stream), "phones in context");
   WF__TRY(wf__gpu_scan64(c, room, e->item_off, e->num_level + 1, err));
-  WF__TRY(wf__ops_to_host(c, &e->num_items, e->item_off + e->num_level, sizeof e->num_items, err));
-  WF__TRY(wf__ops_finish(c, "phones in context", err));
+  READ(c, "phones in context", VALUE(e->num_items, e->item_off + e->num_level));
   if (e->num_items >= UINT32_MAX)
     return wf__fail(err, WF_ERR_LIMIT, "%llu arcs in C o LG", (unsigned long long)e->num_items);
   TAKE(c, room, e->item_key, e->num_items, "phones in context");
@@ -176,8 +174,7 @@ static wf_status write_result(struct expanding *self, wf__gpu_batch *batch, wf__
   WF__CUDA_TRY(wf__expand_states(e, c->stream), "phones in context");
   WF__CUDA_TRY(wf__expand_kept(e, c->stream), "phones in context");
   WF__TRY(wf__gpu_scan(c, room, e->flags, e->ranks, e->num_items + 1, err));
-  WF__TRY(wf__ops_to_host(c, &num_arcs, e->ranks + e->num_items, sizeof num_arcs, err));
-  WF__TRY(wf__ops_finish(c, "phones in context", err));
+  READ(c, "phones in context", VALUE(num_arcs, e->ranks + e->num_items));
   WF__TRY(wf__gpu_batch_reserve(batch, e->num_level, num_arcs, &a, err));
   const uint64_t state_base[2] = {0, e->num_level};
   const int64_t start = 0;
@@ -209,8 +206,7 @@ static wf_status put_phones(struct expanding *self, wf_error *err) {
   self->e.context_of = context_of;
   self->e.context_free = context_free;
   WF__CUDA_TRY(wf__expand_check(&self->e, on_device, self->c->stream), "phones in context");
-  WF__TRY(wf__ops_to_host(self->c, &bad, on_device, sizeof bad, err));
-  WF__TRY(wf__ops_finish(self->c, "phones in context", err));
+  READ(self->c, "phones in context", VALUE(bad, on_device));
   return bad == 0 ? WF_OK : wf__fail(err, WF_ERR_UNSUPPORTED, "an input label is out of range");
 }
 

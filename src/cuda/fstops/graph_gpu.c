@@ -9,8 +9,8 @@
 static wf_status add_up(wf__gpu_context *c, wf__gpu_blocks *room, const uint32_t *in, uint32_t *out,
                         uint64_t count, uint32_t *out_sum, wf_error *err) {
   WF__TRY(wf__gpu_scan(c, room, in, out, count, err));
-  WF__TRY(wf__ops_to_host(c, out_sum, out + count - 1, sizeof *out_sum, err));
-  return wf__ops_finish(c, "prefix sums", err);
+  READ(c, "prefix sums", VALUE(*out_sum, out + count - 1));
+  return WF_OK;
 }
 
 static wf_status fill(wf__gpu_context *c, uint32_t *values, int byte, uint64_t count,
@@ -83,8 +83,7 @@ static wf_status next_level(wf__gpu_context *c, wf__gpu_blocks *room, wf__gpu_di
   uint32_t found;
   WF__CUDA_TRY(wf__discovery_count(d, c->stream), "order of states");
   WF__TRY(wf__gpu_scan64(c, room, d->item_off, count + 1, err));
-  WF__TRY(wf__ops_to_host(c, &d->num_items, d->item_off + count, sizeof d->num_items, err));
-  WF__TRY(wf__ops_finish(c, "order of states", err));
+  READ(c, "order of states", VALUE(d->num_items, d->item_off + count));
   WF__CUDA_TRY(wf__discovery_find(d, c->stream), "order of states");
   WF__CUDA_TRY(wf__discovery_mark(d, c->stream), "order of states");
   WF__TRY(add_up(c, room, d->flags, d->ranks, d->num_items + 1, &found, err));
@@ -168,9 +167,9 @@ static wf_status find_classes(wf__gpu_context *c, wf__gpu_blocks *scratch, wf__g
   WF__TRY(fill(c, l->trouble, 0, 1, "self-loops", err));
   WF__CUDA_TRY(wf__loops_classes(l, c->stream), "self-loops");
   WF__CUDA_TRY(wf__loops_marks(l, c->stream), "self-loops");
-  WF__TRY(wf__ops_to_host(c, &trouble, l->trouble, sizeof trouble, err));
   WF__TRY(add_up(c, scratch, l->has_loop, l->loops_before, n + 1, out_loops, err));
   WF__TRY(add_up(c, scratch, l->goes, l->place, m + 1, &num_goers, err));
+  READ(c, "self-loops", VALUE(trouble, l->trouble));
   l->num_goers = num_goers;
   if (trouble != 0) return wf__fail(err, WF_ERR_UNSUPPORTED, "an input label is out of range");
   return WF_OK;

@@ -65,8 +65,7 @@ static wf_status prepare(struct minimization *self, wf_error *err) {
   uint32_t counts[WF__MIN_COUNTS], *slots;
   if (m->push) WF__CUDA_TRY(wf__minimize_distances(m, c->stream), "distances");
   WF__CUDA_TRY(wf__minimize_push(m, c->stream), "pushing costs");
-  WF__TRY(wf__ops_to_host(c, counts, m->counts, sizeof counts, err));
-  WF__TRY(wf__ops_finish(c, "pushing costs", err));
+  READ(c, "pushing costs", VALUE(counts, m->counts));
   WF__TRY(refuse(counts[WF__MIN_TROUBLE], err));
   if (counts[WF__MIN_UNSORTED] == 0) return WF_OK;
   uint64_t num_slots = power_of_two(2 * m->f.num_arcs);
@@ -88,9 +87,8 @@ static wf_status find_classes(struct minimization *self, uint64_t *out_sizes, wf
   WF__CUDA_TRY(wf__ops_scan64(m->place, m->place, count, NULL, &bytes, c->stream), "prefix sums");
   TAKE(c, self->scratch, room, bytes, "prefix sums");
   WF__CUDA_TRY(wf__ops_scan64(m->place, m->place, count, room, &bytes, c->stream), "prefix sums");
-  WF__TRY(wf__ops_to_host(c, out_sizes, m->place + count - 1, sizeof *out_sizes, err));
-  WF__TRY(wf__ops_to_host(c, &trouble, m->counts + WF__MIN_TROUBLE, sizeof trouble, err));
-  WF__TRY(wf__ops_finish(c, "classes of states", err));
+  READ(c, "classes of states", VALUE(*out_sizes, m->place + count - 1),
+       VALUE(trouble, m->counts + WF__MIN_TROUBLE));
   return refuse(trouble, err);
 }
 

@@ -14,6 +14,7 @@
 void wf__gpu_context_release(wf__gpu_context *context) {
   if (context == NULL || --context->users > 0) return;
   cudaSetDevice(context->device);
+  cudaFreeHost(context->values);
   if (context->pool != NULL) cudaMemPoolDestroy(context->pool);
   if (context->stream != NULL) cudaStreamDestroy(context->stream);
   free(context);
@@ -31,6 +32,8 @@ static wf_status context_open(wf__gpu_context *context, wf_error *err) {
   WF__CUDA_TRY(cudaMemPoolCreate(&context->pool, &props), "a memory pool");
   WF__CUDA_TRY(cudaMemPoolSetAttribute(context->pool, cudaMemPoolAttrReleaseThreshold, &keep),
                "a memory pool");
+  WF__CUDA_TRY(cudaHostAlloc((void **)&context->values, WF__OPS_VALUE_BYTES, cudaHostAllocPortable),
+               "page-locked memory");
   return WF_OK;
 }
 
@@ -88,6 +91,18 @@ wf_status wf__ops_to_host(wf__gpu_context *context, void *to, const void *from, 
 wf_status wf__ops_finish(wf__gpu_context *context, const char *what, wf_error *err) {
   WF__TRY(wf__interrupted(err));
   WF__CUDA_TRY(cudaStreamSynchronize(context->stream), what);
+  return WF_OK;
+}
+
+wf_status wf__ops_read(wf__gpu_context *context, const wf__gpu_value *values, int count,
+                       const char *what, wf_error *err) {
+  uint64_t at = 0;
+  for (int i = 0; i < count; at += (values[i].bytes + 7) / 8 * 8, i++)
+    WF__TRY(wf__ops_to_host(context, context->values + at, values[i].from, values[i].bytes, err));
+  WF__TRY(wf__ops_finish(context, what, err));
+  at = 0;
+  for (int i = 0; i < count; at += (values[i].bytes + 7) / 8 * 8, i++)
+    memcpy(values[i].to, context->values + at, values[i].bytes);
   return WF_OK;
 }
 

@@ -295,9 +295,7 @@ static wf_status make_connect(wf__gpu_batch *batch, const void *user, wf__gpu_bl
                "trimming");
   WF__TRY(wf__gpu_scan(c, scratch, keep, number, n + 1, err));
   WF__TRY(wf__gpu_scan(c, scratch, keep_arcs, place, m + 1, err));
-  WF__TRY(wf__ops_to_host(c, &sizes[0], number + n, 4, err));
-  WF__TRY(wf__ops_to_host(c, &sizes[1], place + m, 4, err));
-  WF__TRY(wf__ops_finish(c, "trimming", err));
+  READ(c, "trimming", VALUE(sizes[0], number + n), VALUE(sizes[1], place + m));
   WF__TRY(wf__gpu_batch_reserve(batch, sizes[0], sizes[1], &a, err));
   if (with_origins) WF__TRY(keep_origins(batch, from, err));
   WF__CUDA_TRY(

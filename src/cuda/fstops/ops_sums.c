@@ -61,8 +61,7 @@ static wf_status iterate(const wf__gpu_batch *batch, const struct sums *s, bool 
                                    batch->log_semiring, tolerance, changed, c->stream),
                    "distances");
     }
-    WF__TRY(wf__ops_to_host(c, &seen, changed, sizeof seen, err));
-    WF__TRY(wf__ops_finish(c, "distances", err));
+    READ(c, "distances", VALUE(seen, changed));
   }
   return WF_OK;
 }
@@ -81,8 +80,7 @@ wf_status wf__gpu_levels_find(wf__gpu_context *c, wf__gpu_blocks *scratch, const
   TAKE(c, scratch, to_end->cost, n, "distances");
   WF__CUDA_TRY(cudaMemsetAsync(levels->counts, 0, 5 * sizeof *levels->counts, c->stream), "levels");
   WF__CUDA_TRY(wf__ops_levels(f, in, levels, to_end, log_semiring, c->stream), "levels");
-  WF__TRY(wf__ops_to_host(c, counts, levels->counts + 3, sizeof counts, err));
-  WF__TRY(wf__ops_finish(c, "levels", err));
+  READ(c, "levels", VALUE(counts, levels->counts + 3));
   *out_num_levels = counts[0];
   *out_num_states = counts[1];
   return WF_OK;

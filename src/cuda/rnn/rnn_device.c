@@ -99,7 +99,7 @@ static wf_status make_inputs(const wf_rnnlm *lm, wf__rnn_weights *w, wf_error *e
   WF__CUDA_TRY(
       wf__rnn_product(dense + (m->data - lm->dense), (uint32_t)m->rows, (uint32_t)m->stride,
                       dense + (lm->embedding.data - lm->dense), (uint32_t)lm->embedding.stride,
-                      (uint32_t)lm->embedding.rows, w->inputs.data, stride, NULL),
+                      wf__rows(lm->embedding.rows), w->inputs.data, stride, NULL),
       "the recurrent language model");
   WF__CUDA_TRY(cudaStreamSynchronize(NULL), "the recurrent language model");
   return WF_OK;
@@ -349,7 +349,7 @@ static int torch_layer(wf__rnn_device *d, const wf__rnn_rows *rows, const wf__rn
 }
 
 /* Queues moves, whose descriptions are in GPU memory, on the stream. */
-static wf_status advance(wf__rnn_device *d, const wf__rnn_move *moves, uint32_t count,
+static wf_status advance(wf__rnn_device *d, const wf__rnn_move *moves, wf__row_count count,
                          wf_error *err) {
   const wf_rnnlm *lm = d->lm;
   for (size_t l = 0; l < lm->num_layers; l++) {
@@ -387,25 +387,28 @@ wf_status wf__rnn_device_advance(wf__rnn_device *d, const wf__rnn_move *moves, u
   for (uint64_t first = 0; first < count && status == WF_OK; first += at_once) {
     const uint64_t some = count - first < at_once ? count - first : at_once;
     status = put(d, 0, moves + first, some * sizeof *moves, true, err);
-    if (status == WF_OK) status = advance(d, d->transfer.data, (uint32_t)some, err);
+    if (status == WF_OK) status = advance(d, d->transfer.data, wf__rows(some), err);
   }
   restore_device(caller);
   return status;
 }
 
-wf_status wf__rnn_device_advance_there(wf__rnn_device *d, const wf__rnn_move *moves, uint64_t count,
-                                       wf_error *err) {
-  for (uint64_t first = 0; first < count; first += d->most_rows)
-    WF__TRY(advance(d, moves + first,
-                    (uint32_t)(count - first < d->most_rows ? count - first : d->most_rows), err));
+wf_status wf__rnn_device_advance_there(wf__rnn_device *d, const wf__rnn_move *moves,
+                                       wf__row_count count, wf_error *err) {
+  for (uint32_t first = 0; first < count.most; first += d->most_rows) {
+    const uint32_t left = count.most - first;
+    const wf__row_count some = {left < d->most_rows ? left : d->most_rows, count.first + first,
+                                count.num};
+    WF__TRY(advance(d, moves + first, some, err));
+  }
   return WF_OK;
 }
 
-wf_status wf__rnn_device_tops_there(wf__rnn_device *d, const uint32_t *slots, uint64_t count,
+wf_status wf__rnn_device_tops_there(wf__rnn_device *d, const uint32_t *slots, wf__row_count count,
                                     float *to, wf_error *err) {
   wf__rnn_output tops = d->output;
   tops.stride = d->work.stride;
-  WF__CUDA_TRY(wf__rnn_gather_tops(&tops, slots, (uint32_t)count, to, d->stream), "hidden states");
+  WF__CUDA_TRY(wf__rnn_gather_tops(&tops, slots, count, to, d->stream), "hidden states");
   return WF_OK;
 }
 
@@ -419,12 +422,12 @@ static int norms_of(wf__rnn_device *d, const uint32_t *slots, uint32_t count) {
   float *tops = d->scores.data, *scores = tops + (uint64_t)NORM_ROWS * stride;
   double *sum = (double *)(void *)(scores + (uint64_t)NORM_ROWS * NORM_COLUMNS);
   float *high = (float *)(sum + NORM_ROWS);
-  int code = wf__rnn_gather_tops(&d->output, slots, count, tops, d->stream);
+  int code = wf__rnn_gather_tops(&d->output, slots, wf__rows(count), tops, d->stream);
   for (uint64_t first = 0; first < lm->num_words && code == cudaSuccess; first += NORM_COLUMNS) {
     const uint32_t num =
         lm->num_words - first < NORM_COLUMNS ? (uint32_t)(lm->num_words - first) : NORM_COLUMNS;
-    code = wf__rnn_product(d->output.rows + first * stride, num, stride, tops, stride, count,
-                           scores, NORM_COLUMNS, d->stream);
+    code = wf__rnn_product(d->output.rows + first * stride, num, stride, tops, stride,
+                           wf__rows(count), scores, NORM_COLUMNS, d->stream);
     if (code == cudaSuccess)
       code = wf__rnn_add_scores(scores, count, num, NORM_COLUMNS,
                                 d->output.bias != NULL ? d->output.bias + first : NULL, first == 0,

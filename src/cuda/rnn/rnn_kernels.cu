@@ -6,6 +6,7 @@
  * dimension. */
 #include "cuda/device/grid.cuh"
 #include "cuda/rnn/rnn_kernels.h"
+#include "cuda/rnn/row_count.cuh"
 #include "warpfst_all.h"
 
 /* --- matrix product ---------------------------------------------------------------------- */
@@ -67,9 +68,11 @@ struct quads {
 template <class S>
 __global__ static void __launch_bounds__(S::threads, S::blocks)
     product_kernel(const float *w, u32 num_rows, u32 w_stride, const float *x, u32 x_stride,
-                   u32 count, float *y, u32 y_stride) {
+                   const wf__row_count vectors, float *y, u32 y_stride) {
   WF__SHARED(typename S::tiles, tiles);
-  const u32 first_row = blockIdx.x * S::rows, first_vector = blockIdx.y * S::vectors;
+  const u32 first_row = blockIdx.x * S::rows, first_vector = blockIdx.y * S::vectors,
+            count = rows_of(vectors);
+  if (first_vector >= count) return;
   const u32 my_row = threadIdx.x % S::across, my_vector = threadIdx.x / S::across;
   const u32 vectors_apart = S::vectors / S::my_vectors;
   const quads<S::row_quads, S::threads> of_rows(w, num_rows, w_stride, first_row);
@@ -124,16 +127,16 @@ __global__ static void __launch_bounds__(S::threads, S::blocks)
 
 template <class S>
 static int launch_product(const float *w, u32 num_rows, u32 w_stride, const float *x, u32 x_stride,
-                          u32 count, float *y, u32 y_stride, void *stream) {
-  const dim3 grid((num_rows + S::rows - 1) / S::rows, (count + S::vectors - 1) / S::vectors);
+                          wf__row_count count, float *y, u32 y_stride, void *stream) {
+  const dim3 grid((num_rows + S::rows - 1) / S::rows, (count.most + S::vectors - 1) / S::vectors);
   return (int)WF__LAUNCH(product_kernel<S>, grid, S::threads, 0, stream, w, num_rows, w_stride, x,
                          x_stride, count, y, y_stride);
 }
 
 int wf__rnn_product(const float *w, u32 num_rows, u32 w_stride, const float *x, u32 x_stride,
-                    u32 count, float *y, u32 y_stride, void *stream) {
+                    wf__row_count count, float *y, u32 y_stride, void *stream) {
   const u64 large_blocks = (u64)((num_rows + large_product::rows - 1) / large_product::rows) *
-                           ((count + large_product::vectors - 1) / large_product::vectors);
+                           ((count.most + large_product::vectors - 1) / large_product::vectors);
   return large_blocks >= WF__LARGE_PRODUCT
              ? launch_product<large_product>(w, num_rows, w_stride, x, x_stride, count, y, y_stride,
                                              stream)
@@ -143,9 +146,15 @@ int wf__rnn_product(const float *w, u32 num_rows, u32 w_stride, const float *x, 
 
 /* --- layers ------------------------------------------------------------------------------ */
 
+/* Of a hidden vector of all rows. */
+__device__ static u64 elements_of(const wf__rnn_rows &r) {
+  return (u64)rows_of(r.count) * r.stride;
+}
+
 __global__ static void gather_kernel(const wf__rnn_rows r) {
   const u32 width = r.input_stride > r.stride ? r.input_stride : r.stride;
-  FOR_ALL(i, (u64)r.count * width) {
+  const u64 all = (u64)rows_of(r.count) * width;
+  FOR_ALL(i, all) {
     const u64 b = i / width, k = i % width;
     const wf__rnn_move move = r.moves[b];
     const float *to = r.states + move.to * r.state_floats + r.layer;
@@ -158,7 +167,7 @@ __global__ static void gather_kernel(const wf__rnn_rows r) {
   }
 }
 int wf__rnn_gather(const wf__rnn_rows *r, void *stream) {
-  return LAUNCH(gather_kernel, (u64)r->count * r->stride, stream, *r);
+  return LAUNCH(gather_kernel, (u64)r->count.most * r->stride, stream, *r);
 }
 
 __device__ static float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
@@ -169,7 +178,8 @@ __device__ static void store(const wf__rnn_rows &r, u64 b, u64 k, float value) {
 }
 
 __global__ static void simple_kernel(const wf__rnn_rows r, const float *in, int kind) {
-  FOR_ALL(i, (u64)r.count * r.stride) {
+  const u64 all = elements_of(r);
+  FOR_ALL(i, all) {
     const u64 b = i / r.stride, k = i % r.stride;
     float x = r.gates[b * r.gates_stride + k] + in[i];
     if (kind == WF__RNN_SIGMOID)
@@ -183,7 +193,7 @@ __global__ static void simple_kernel(const wf__rnn_rows r, const float *in, int 
   }
 }
 int wf__rnn_simple(const wf__rnn_rows *r, const float *in, int kind, void *stream) {
-  return LAUNCH(simple_kernel, (u64)r->count * r->stride, stream, *r, in, kind);
+  return LAUNCH(simple_kernel, (u64)r->count.most * r->stride, stream, *r, in, kind);
 }
 
 __device__ static float gate_of(const wf__rnn_rows &r, u64 i, const float *in, const float *bias) {
@@ -193,30 +203,33 @@ __device__ static float gate_of(const wf__rnn_rows &r, u64 i, const float *in, c
 }
 
 __global__ static void gru_reset_kernel(const wf__rnn_rows r, const float *in, const float *bias) {
-  FOR_ALL(i, (u64)r.count * r.stride)
+  const u64 all = elements_of(r);
+  FOR_ALL(i, all)
   r.gates[i / r.stride * r.gates_stride + i % r.stride] = gate_of(r, i, in, bias) * r.previous[i];
 }
 __global__ static void gru_fresh_kernel(const wf__rnn_rows r, const float *in) {
-  FOR_ALL(i, (u64)r.count * r.stride) {
+  const u64 all = elements_of(r);
+  FOR_ALL(i, all) {
     float *at = &r.gates2[i / r.stride * r.gates_stride + i % r.stride];
     *at = tanhf(*at + in[i]);
   }
 }
 __global__ static void gru_update_kernel(const wf__rnn_rows r, const float *in, const float *bias) {
-  FOR_ALL(i, (u64)r.count * r.stride) {
+  const u64 all = elements_of(r);
+  FOR_ALL(i, all) {
     const float fresh = r.gates2[i / r.stride * r.gates_stride + i % r.stride];
     store(r, i / r.stride, i % r.stride,
           (fresh - r.previous[i]) * gate_of(r, i, in, bias) + r.previous[i]);
   }
 }
 int wf__rnn_gru_reset(const wf__rnn_rows *r, const float *in, const float *bias, void *stream) {
-  return LAUNCH(gru_reset_kernel, (u64)r->count * r->stride, stream, *r, in, bias);
+  return LAUNCH(gru_reset_kernel, (u64)r->count.most * r->stride, stream, *r, in, bias);
 }
 int wf__rnn_gru_fresh(const wf__rnn_rows *r, const float *in, void *stream) {
-  return LAUNCH(gru_fresh_kernel, (u64)r->count * r->stride, stream, *r, in);
+  return LAUNCH(gru_fresh_kernel, (u64)r->count.most * r->stride, stream, *r, in);
 }
 int wf__rnn_gru_update(const wf__rnn_rows *r, const float *in, const float *bias, void *stream) {
-  return LAUNCH(gru_update_kernel, (u64)r->count * r->stride, stream, *r, in, bias);
+  return LAUNCH(gru_update_kernel, (u64)r->count.most * r->stride, stream, *r, in, bias);
 }
 
 /* Gates reset, update, new. */
@@ -227,7 +240,8 @@ __device__ static const float *input_gates(const wf__rnn_rows &r, u64 b) {
 
 __global__ static void torch_gru_kernel(const wf__rnn_rows r, const float *bias_ih,
                                         const float *bias_hh) {
-  FOR_ALL(i, (u64)r.count * r.stride) {
+  const u64 all = elements_of(r);
+  FOR_ALL(i, all) {
     const u64 b = i / r.stride, k = i % r.stride, n = r.stride;
     const float *x = input_gates(r, b) + k, *h = r.gates2 + b * r.gates_stride + k;
     const float reset = sigmoid((x[0] + bias_ih[k]) + (h[0] + bias_hh[k]));
@@ -239,14 +253,15 @@ __global__ static void torch_gru_kernel(const wf__rnn_rows r, const float *bias_
 }
 int wf__rnn_torch_gru(const wf__rnn_rows *r, const float *bias_ih, const float *bias_hh,
                       void *stream) {
-  return LAUNCH(torch_gru_kernel, (u64)r->count * r->stride, stream, *r, bias_ih, bias_hh);
+  return LAUNCH(torch_gru_kernel, (u64)r->count.most * r->stride, stream, *r, bias_ih, bias_hh);
 }
 
 /* Gates input, forget, cell, output. A layer's part of a state is the hidden vector, then the
  * cell; only this thread reads its element of the cell. */
 __global__ static void torch_lstm_kernel(const wf__rnn_rows r, const float *bias_ih,
                                          const float *bias_hh) {
-  FOR_ALL(i, (u64)r.count * r.stride) {
+  const u64 all = elements_of(r);
+  FOR_ALL(i, all) {
     const u64 b = i / r.stride, k = i % r.stride, n = r.stride;
     const float *x = input_gates(r, b) + k, *h = r.gates2 + b * r.gates_stride + k;
     float gate[4];
@@ -260,7 +275,7 @@ __global__ static void torch_lstm_kernel(const wf__rnn_rows r, const float *bias
 }
 int wf__rnn_torch_lstm(const wf__rnn_rows *r, const float *bias_ih, const float *bias_hh,
                        void *stream) {
-  return LAUNCH(torch_lstm_kernel, (u64)r->count * r->stride, stream, *r, bias_ih, bias_hh);
+  return LAUNCH(torch_lstm_kernel, (u64)r->count.most * r->stride, stream, *r, bias_ih, bias_hh);
 }
 
 __device__ static float dot(const float *a, const float *b, u32 n) {
@@ -273,7 +288,8 @@ __device__ static float dot(const float *a, const float *b, u32 n) {
  * fast units, which read it. */
 __global__ static void scrn_kernel(const wf__rnn_rows r, const wf__rnn_scrn s) {
   const u32 fast = r.hidden - s.context;
-  for (u64 b = blockIdx.x; b < r.count; b += gridDim.x) {
+  const u32 count = rows_of(r.count);
+  for (u64 b = blockIdx.x; b < count; b += gridDim.x) {
     const float *x = r.input + b * r.input_stride, *previous = r.previous + b * r.stride;
     float *context = r.gates + b * r.gates_stride;
     for (u32 k = threadIdx.x; k < s.context; k += THREADS) {
@@ -292,7 +308,7 @@ __global__ static void scrn_kernel(const wf__rnn_rows r, const wf__rnn_scrn s) {
   }
 }
 int wf__rnn_scrn_layer(const wf__rnn_rows *r, const wf__rnn_scrn *s, void *stream) {
-  return LAUNCH(scrn_kernel, (u64)r->count * THREADS, stream, *r, *s);
+  return LAUNCH(scrn_kernel, (u64)r->count.most * THREADS, stream, *r, *s);
 }
 
 /* --- costs ------------------------------------------------------------------------------- */
@@ -436,13 +452,15 @@ int wf__rnn_output_costs(const wf__rnn_output *o, const wf__rnn_request *request
 
 /* --- norms of the softmax ---------------------------------------------------------------- */
 
-__global__ static void tops_kernel(const wf__rnn_output o, const u32 *slots, u32 count, float *to) {
-  FOR_ALL(i, (u64)count * o.stride)
+__global__ static void tops_kernel(const wf__rnn_output o, const u32 *slots,
+                                   const wf__row_count count, float *to) {
+  const u64 all = (u64)rows_of(count) * o.stride;
+  FOR_ALL(i, all)
   to[i] = o.states[slots[i / o.stride] * o.state_floats + o.top + i % o.stride];
 }
-int wf__rnn_gather_tops(const wf__rnn_output *o, const u32 *slots, u32 count, float *to,
+int wf__rnn_gather_tops(const wf__rnn_output *o, const u32 *slots, wf__row_count count, float *to,
                         void *stream) {
-  return LAUNCH(tops_kernel, (u64)count * o->stride, stream, *o, slots, count, to);
+  return LAUNCH(tops_kernel, (u64)count.most * o->stride, stream, *o, slots, count, to);
 }
 
 /* One warp handles one row. The running value of ln(sum of e^score) is high + ln(sum). */

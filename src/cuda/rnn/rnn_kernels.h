@@ -18,7 +18,8 @@ extern "C" {
 /* A layer at work on some rows. */
 typedef struct wf__rnn_rows {
   const wf__rnn_move *moves;
-  uint32_t count, hidden, stride; /* floats of a hidden vector, and padded */
+  wf__row_count count;
+  uint32_t hidden, stride; /* floats of a hidden vector, and padded */
   uint32_t input_stride, gates_stride;
   float *states; /* [slots][state_floats] */
   uint64_t state_floats, layer,
@@ -36,7 +37,8 @@ typedef struct wf__rnn_rows {
  * that of w is also the length of the sums. Each sum adds its products in
  * order, from the first to the last. */
 int wf__rnn_product(const float *w, uint32_t num_rows, uint32_t w_stride, const float *x,
-                    uint32_t x_stride, uint32_t count, float *y, uint32_t y_stride, void *stream);
+                    uint32_t x_stride, wf__row_count count, float *y, uint32_t y_stride,
+                    void *stream);
 
 int wf__rnn_gather(const wf__rnn_rows *rows, void *stream);
 /* The last step of simple layers: adds `in` [count][stride] to `gates`. */
@@ -78,7 +80,7 @@ int wf__rnn_output_costs(const wf__rnn_output *output, const wf__rnn_request *re
 
 /* Norms: the states of some slots as rows of `stride` floats; then blocks of scores [count][num]
  * added to high, sum [count]; then norms of the slots. */
-int wf__rnn_gather_tops(const wf__rnn_output *output, const uint32_t *slots, uint32_t count,
+int wf__rnn_gather_tops(const wf__rnn_output *output, const uint32_t *slots, wf__row_count count,
                         float *to, void *stream);
 int wf__rnn_add_scores(const float *scores, uint32_t count, uint32_t num, uint32_t stride,
                        const float *bias, int is_first, float *high, double *sum, void *stream);

@@ -33,7 +33,7 @@ wf_status wf__rnn_device_costs(wf__rnn_device *device, const wf__rnn_request *re
 }
 void *wf__rnn_device_stream(const wf__rnn_device *device) { return NULL; }
 wf_status wf__rnn_device_advance_there(wf__rnn_device *device, const wf__rnn_move *moves,
-                                       uint64_t count, wf_error *err) {
+                                       wf__row_count count, wf_error *err) {
   return no_device("cuda", err);
 }
 wf_status wf__rnn_device_norms_there(wf__rnn_device *device, const uint32_t *slots, uint64_t count,
@@ -45,8 +45,8 @@ wf_status wf__rnn_device_costs_there(wf__rnn_device *device, const wf__rnn_reque
                                      wf_error *err) {
   return no_device("cuda", err);
 }
-wf_status wf__rnn_device_tops_there(wf__rnn_device *device, const uint32_t *slots, uint64_t count,
-                                    float *to, wf_error *err) {
+wf_status wf__rnn_device_tops_there(wf__rnn_device *device, const uint32_t *slots,
+                                    wf__row_count count, float *to, wf_error *err) {
   return no_device("cuda", err);
 }
 wf_status wf__rnn_device_grow(wf__rnn_device *device, uint64_t num_slots, wf_error *err) {

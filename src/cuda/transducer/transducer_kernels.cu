@@ -1,10 +1,39 @@
 /* transducer_kernels.cu - what a transducer computes between its products (transducer_kernels.h).
  * A thread computes elements on its own, or a warp a row in a fixed order. */
-#include "cuda/device/grid.cuh"
+#include "cuda/rnn/row_count.cuh"
 #include "cuda/transducer/transducer_kernels.h"
 #include "warpfst_all.h"
 
 enum { NONE = 0x7fffffff };
+
+/* --- requests ---------------------------------------------------------------------------- */
+
+typedef uint4 fetch_word;
+
+__device__ static u64 words_of(u64 bytes) {
+  return (bytes + sizeof(fetch_word) - 1) / sizeof(fetch_word);
+}
+
+__global__ static void fetch_kernel(const wf__round_block block, const char *from, char *to) {
+  const wf__round_head head = *(const wf__round_head *)from;
+  const u64 rows = words_of((u64)head.num_rows * sizeof(wf__joiner_row)),
+            slots = words_of((u64)head.num_contexts * sizeof(u32)),
+            inputs = words_of((u64)head.num_contexts * block.input_bytes);
+  if (this_thread() == 0) *(wf__round_head *)to = head;
+  FOR_ALL(i, rows + slots + inputs) {
+    const u64 at = i < rows           ? block.rows_at + i * sizeof(fetch_word)
+                   : i < rows + slots ? block.slots_at + (i - rows) * sizeof(fetch_word)
+                                      : block.inputs_at + (i - rows - slots) * sizeof(fetch_word);
+    *(fetch_word *)(to + at) = *(const fetch_word *)(from + at);
+  }
+}
+int wf__transducer_fetch(const wf__round_block *block, u32 most_rows, u32 most_contexts,
+                         const void *from, void *to, void *stream) {
+  const u64 bytes = (u64)most_rows * sizeof(wf__joiner_row) +
+                    (u64)most_contexts * (sizeof(u32) + block->input_bytes);
+  return LAUNCH(fetch_kernel, bytes / sizeof(fetch_word), stream, *block, (const char *)from,
+                (char *)to);
+}
 
 /* --- encoder outputs ---------------------------------------------------------------------- */
 
@@ -43,10 +72,11 @@ int wf__transducer_embed(u32 first, u32 count, u32 place, const float *embedding
                 embedding_stride, x, stride);
 }
 
-__global__ static void predict_kernel(const int32_t *tokens, u32 count, u32 context,
+__global__ static void predict_kernel(const int32_t *tokens, const wf__row_count count, u32 context,
                                       const float *places, u32 num_tokens, const float *bias,
                                       u32 num, float *x, u32 stride) {
-  FOR_ALL(i, (u64)count * stride) {
+  const u64 all = (u64)rows_of(count) * stride;
+  FOR_ALL(i, all) {
     const u64 b = i / stride;
     const u32 k = (u32)(i % stride);
     float sum = 0;
@@ -56,43 +86,46 @@ __global__ static void predict_kernel(const int32_t *tokens, u32 count, u32 cont
     x[i] = k < num && sum > 0 ? sum : 0;
   }
 }
-int wf__transducer_predict(const int32_t *tokens, u32 count, u32 context, const float *places,
-                           u32 num_tokens, const float *bias, u32 num, float *x, u32 stride,
-                           void *stream) {
-  return LAUNCH(predict_kernel, (u64)count * stride, stream, tokens, count, context, places,
+int wf__transducer_predict(const int32_t *tokens, wf__row_count count, u32 context,
+                           const float *places, u32 num_tokens, const float *bias, u32 num,
+                           float *x, u32 stride, void *stream) {
+  return LAUNCH(predict_kernel, (u64)count.most * stride, stream, tokens, count, context, places,
                 num_tokens, bias, num, x, stride);
 }
 
-__global__ static void store_kernel(const float *y, u32 count, u32 num, u32 stride,
+__global__ static void store_kernel(const float *y, const wf__row_count count, u32 num, u32 stride,
                                     const float *bias, const u32 *to, u32 step, float *rows) {
-  FOR_ALL(i, (u64)count * stride) {
+  const u64 all = (u64)rows_of(count) * stride;
+  FOR_ALL(i, all) {
     const u64 b = i / stride;
     const u32 k = (u32)(i % stride);
     rows[(u64)to[b * step] * stride + k] = k < num ? y[i] + bias[k] : 0;
   }
 }
-int wf__transducer_store(const float *y, u32 count, u32 num, u32 stride, const float *bias,
-                         const u32 *to, u32 step, float *rows, void *stream) {
-  return LAUNCH(store_kernel, (u64)count * stride, stream, y, count, num, stride, bias, to, step,
-                rows);
+int wf__transducer_store(const float *y, wf__row_count count, u32 num, u32 stride,
+                         const float *bias, const u32 *to, u32 step, float *rows, void *stream) {
+  return LAUNCH(store_kernel, (u64)count.most * stride, stream, y, count, num, stride, bias, to,
+                step, rows);
 }
 
 /* --- the joiner -------------------------------------------------------------------------- */
 
-__global__ static void hidden_kernel(const wf__joiner_row *rows, u32 count, u32 stride,
-                                     const float *encoder, const float *predictor, int relu,
-                                     float *x) {
-  FOR_ALL(i, (u64)count * stride) {
+__global__ static void hidden_kernel(const wf__joiner_row *rows, const wf__row_count count,
+                                     u32 stride, const float *encoder, const float *predictor,
+                                     int relu, float *x) {
+  const u64 all = (u64)rows_of(count) * stride;
+  FOR_ALL(i, all) {
     const wf__joiner_row row = rows[i / stride];
     const u32 k = (u32)(i % stride);
     const float sum = encoder[(u64)row.frame * stride + k] + predictor[(u64)row.slot * stride + k];
     x[i] = relu ? (sum < 0 ? 0 : sum) : tanhf(sum); /* NaN stays NaN */
   }
 }
-int wf__transducer_hidden(const wf__joiner_row *rows, u32 count, u32 stride, const float *encoder,
-                          const float *predictor, int relu, float *x, void *stream) {
-  return LAUNCH(hidden_kernel, (u64)count * stride, stream, rows, count, stride, encoder, predictor,
-                relu, x);
+int wf__transducer_hidden(const wf__joiner_row *rows, wf__row_count count, u32 stride,
+                          const float *encoder, const float *predictor, int relu, float *x,
+                          void *stream) {
+  return LAUNCH(hidden_kernel, (u64)count.most * stride, stream, rows, count, stride, encoder,
+                predictor, relu, x);
 }
 
 /* --- answers ----------------------------------------------------------------------------- */
@@ -244,8 +277,9 @@ __device__ static void answer(const wf__answer_work &w, u32 i) {
 
 /* A block for the rows of a search, a warp for each of them. */
 __global__ static void answer_kernel(const wf__answer_work w) {
-  const u32 warp = threadIdx.x / LANES, size = w.num_tokens + w.num_durations;
-  for (u32 first = blockIdx.x; first < w.count; first += gridDim.x) {
+  const u32 warp = threadIdx.x / LANES, size = w.num_tokens + w.num_durations,
+            count = rows_of(w.count);
+  for (u32 first = blockIdx.x; first < count; first += gridDim.x) {
     if (w.rows[first].first != first) continue;
     const u32 end = first + w.rows[first].count;
     for (u32 i = first + warp; i < end; i += THREADS / LANES) {
@@ -259,6 +293,6 @@ __global__ static void answer_kernel(const wf__answer_work w) {
   }
 }
 int wf__transducer_select(const wf__answer_work *work, void *stream) {
-  const u32 blocks = work->count < MAX_BLOCKS ? work->count : MAX_BLOCKS;
+  const u32 blocks = work->count.most < MAX_BLOCKS ? work->count.most : MAX_BLOCKS;
   return (int)WF__LAUNCH(answer_kernel, blocks, THREADS, 0, stream, *work);
 }

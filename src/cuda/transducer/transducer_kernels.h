@@ -8,11 +8,32 @@
 
 #include <stdint.h>
 
+#include "lm/rnn_types.h"
 #include "transducer/transducer_types.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* The requests of a round, in one block of memory: the head, then joiner rows, then slots and
+ * inputs of the predictor's new contexts (tokens, or moves of an LSTM). Each part begins at a
+ * multiple of 16 bytes and may be read up to the next. */
+typedef struct wf__round_head {
+  uint32_t num_rows, num_contexts;
+} wf__round_head;
+typedef struct wf__joiner_row {
+  uint32_t frame, slot;  /* rows of the encoder's part and of the predictor's */
+  uint32_t first, count; /* all rows of the search */
+  wf__row_need need;
+  float least_waiting;
+} wf__joiner_row;
+typedef struct wf__round_block {
+  uint64_t rows_at, slots_at, inputs_at; /* in bytes */
+  uint64_t input_bytes;                  /* of a context */
+} wf__round_block;
+/* Copies what the head of block `from`, in page-locked memory, counts; at most so much. */
+int wf__transducer_fetch(const wf__round_block *block, uint32_t most_rows, uint32_t most_contexts,
+                         const void *from, void *to, void *stream);
 
 /* A frame of encoder outputs, in GPU memory. */
 typedef struct wf__encoder_frame {
@@ -33,22 +54,16 @@ int wf__transducer_embed(uint32_t first, uint32_t count, uint32_t place, const f
 /* A stateless predictor: x [count][stride] = relu(bias + the sum, over the places of the context,
  * of places[place][token]), zeros from column `num` on. `tokens`: [count][context]; places:
  * [context][num_tokens][stride]. */
-int wf__transducer_predict(const int32_t *tokens, uint32_t count, uint32_t context,
+int wf__transducer_predict(const int32_t *tokens, wf__row_count count, uint32_t context,
                            const float *places, uint32_t num_tokens, const float *bias,
                            uint32_t num, float *x, uint32_t stride, void *stream);
 /* rows[to[i * step]] = y[i] + bias, zeros from column `num` on. */
-int wf__transducer_store(const float *y, uint32_t count, uint32_t num, uint32_t stride,
+int wf__transducer_store(const float *y, wf__row_count count, uint32_t num, uint32_t stride,
                          const float *bias, const uint32_t *to, uint32_t step, float *rows,
                          void *stream);
 
-typedef struct wf__joiner_row {
-  uint32_t frame, slot;  /* rows of the encoder's part and of the predictor's */
-  uint32_t first, count; /* all rows of the search */
-  wf__row_need need;
-  float least_waiting;
-} wf__joiner_row;
 /* x[i] = tanh or relu of the sum of the two rows. */
-int wf__transducer_hidden(const wf__joiner_row *rows, uint32_t count, uint32_t stride,
+int wf__transducer_hidden(const wf__joiner_row *rows, wf__row_count count, uint32_t stride,
                           const float *encoder, const float *predictor, int relu, float *x,
                           void *stream);
 /* What makes log-probabilities of logits: (logit - most) - log_sum. */
@@ -66,7 +81,8 @@ typedef struct wf__row_done {
  * of the search, and the blank's. */
 typedef struct wf__answer_work {
   const wf__joiner_row *rows; /* [count] */
-  uint32_t count, num_tokens, num_durations, blank;
+  wf__row_count count;
+  uint32_t num_tokens, num_durations, blank;
   wf__score_cut cut;
   float *logits; /* [count][num_tokens + num_durations] */
   const float *bias;

@@ -14,7 +14,6 @@ wf_status wf__transducer_weights_send(const wf_transducer *model, int number,
   return no_device("cuda", err);
 }
 void wf__transducer_weights_free(wf__transducer_weights *weights) {}
-int wf__transducer_weights_number(const wf__transducer_weights *weights) { return 0; }
 wf_status wf__transducer_scores_where(const wf__transducer_weights *weights,
                                       const wf_scores *scores, void *stream, int *number,
                                       wf_error *err) {
@@ -27,8 +26,8 @@ wf_status wf__transducer_group_open(wf__transducer_weights *weights, wf__transdu
 }
 void wf__transducer_group_close(wf__transducer_group *group) {}
 wf_status wf__transducer_group_begin(wf__transducer_group *group, const wf__score_cut *cut,
-                                     const int64_t *num_frames, size_t num_lanes, bool waits,
-                                     void *stream, wf_error *err) {
+                                     const int64_t *num_frames, size_t num_lanes, void *stream,
+                                     wf_error *err) {
   return no_device("cuda", err);
 }
 void wf__transducer_group_put(wf__transducer_group *group, size_t lane, const wf_scores *begins,

@@ -19,10 +19,11 @@ static int make_some_places(wf__transducer_weights *w, uint32_t place, uint32_t 
   const int code = wf__transducer_embed(
       first, count, place, wf__transducer_weight(w, n->embedding.data), (uint32_t)n->embedding.cols,
       (uint32_t)n->embedding.stride, x, (uint32_t)n->conv.stride, NULL);
-  return code == cudaSuccess ? wf__rnn_product(wf__transducer_weight(w, n->conv.data),
-                                               (uint32_t)n->conv.rows, (uint32_t)n->conv.stride, x,
-                                               (uint32_t)n->conv.stride, count, to, stride, NULL)
-                             : code;
+  return code == cudaSuccess
+             ? wf__rnn_product(wf__transducer_weight(w, n->conv.data), (uint32_t)n->conv.rows,
+                               (uint32_t)n->conv.stride, x, (uint32_t)n->conv.stride,
+                               wf__rows(count), to, stride, NULL)
+             : code;
 }
 
 static wf_status make_places(wf__transducer_weights *w, wf_error *err) {
@@ -94,8 +95,6 @@ void wf__transducer_weights_free(wf__transducer_weights *w) {
   wf_transducer_free(w->model);
   free(w);
 }
-
-int wf__transducer_weights_number(const wf__transducer_weights *w) { return w->number; }
 
 static wf_status wait_for(int number, void *stream, wf_error *err) {
   WF__CUDA_TRY(cudaSetDevice(number), "encoder outputs");

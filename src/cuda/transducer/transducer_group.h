@@ -1,0 +1,90 @@
+/* transducer_group.h - a group of searches whose requests a GPU answers together
+ * (transducer/transducer_device.h).
+ *
+ *   rows       [slot][width] the predictor's part; states of an LSTM have the same slots
+ *   encoder    [frames of all lanes][width] the encoder's part
+ *   block      page-locked and on the GPU: the requests of a round (wf__round_block)
+ *   answer     page-locked: log-probabilities, which the GPU writes there
+ *
+ *   frames --> load, product, store: encoder
+ *   block  --> fetch --> predict or advance, product, store: rows
+ *                    --> hidden, product, select: answer */
+#ifndef WF_CUDA_TRANSDUCER_TRANSDUCER_GROUP_H
+#define WF_CUDA_TRANSDUCER_TRANSDUCER_GROUP_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "cuda/device/launch_graphs.h"
+#include "cuda/transducer/transducer_kernels.h"
+#include "cuda/transducer/transducer_weights.h"
+#include "lm/rnn_device.h"
+
+#ifndef WF__TRANSDUCER_SLOTS /* a test makes them small */
+#define WF__TRANSDUCER_SLOTS 4096
+#define WF__TRANSDUCER_FRAMES 16384
+#endif
+enum {
+  WF__ZERO_SLOT = 1, /* the state before the start */
+  WF__FIRST_SLOT
+};
+#define WF__NO_SLOT UINT32_MAX
+
+typedef struct wf__pinned_buffer {
+  char *data;
+  uint64_t bytes;
+} wf__pinned_buffer;
+
+/* A round: the numbers of frames of utterances that begin, bytes to copy of them, contexts and
+ * joiner rows. */
+typedef struct wf__transducer_round {
+  uint64_t num_frames, raw_bytes, num_contexts, num_rows;
+} wf__transducer_round;
+
+/* What the launches of a round depend on, besides the numbers: a graph is valid while it stays. */
+typedef struct wf__round_memory {
+  const void *host, *block, *x, *y, *rows, *encoder, *logits, *done;
+  uint64_t slots_at, inputs_at, max_slots;
+  wf__answers answers;
+  wf__score_cut cut;
+  uint32_t unused;
+} wf__round_memory;
+
+struct wf__transducer_group {
+  wf__transducer_weights *weights;
+  wf__score_cut cut;
+  cudaStream_t stream; /* of the LSTM, if there is one */
+  cudaEvent_t caller;  /* what the caller has enqueued */
+  wf__rnn_device *lstm;
+  wf__device_buffer rows, encoder, frames, raw, x, y, block, logits, done;
+  wf__pinned_buffer host_frames, host_block, host_answer;
+  uint32_t max_slots;
+  uint64_t most_rows, most_contexts, most_answers; /* rows and contexts that there is room for */
+  wf__round_block layout;
+  wf__answers answers;
+  wf__launch_graphs graphs; /* of rounds, by their size */
+  wf__round_memory recorded;
+  uint32_t launch_rows, launch_contexts; /* the most of the round that is enqueued */
+  /* By lane: */
+  WF__VEC(uint32_t) first_frame; /* of its rows in `encoder` */
+  WF__VEC(const wf_scores *) begins;
+  WF__VEC(int) where;                /* the GPU that has them; others than this one's are copied */
+  WF__VEC(wf__predictions *) asking; /* NULL: idle */
+  /* What lanes have taken. */
+  atomic_uint_fast64_t num_rows, num_contexts;
+  atomic_uint_fast32_t num_slots;
+  pthread_mutex_t mutex; /* of the list of slots that nobody has */
+  WF__VEC(uint32_t) free_slots;
+  atomic_uint_fast64_t num_free;
+};
+
+/* transducer_round.c */
+/* Takes places in the block for a lane's request and, if there is room, writes it there. */
+void wf__transducer_write_request(wf__transducer_group *g, size_t lane);
+/* What was put. */
+wf__transducer_round wf__transducer_measure(const wf__transducer_group *g);
+/* Enqueues the round. This GPU must be the current device. */
+wf_status wf__transducer_enqueue(wf__transducer_group *g, const wf__transducer_round *round,
+                                 wf_error *err);
+
+#endif

@@ -1,0 +1,180 @@
+"""Transducers with graphs of words, against every word sequence; words added for an utterance; the internal language model; lattices."""
+
+import functools
+import itertools
+import math
+
+import numpy as np
+import pytest
+from transducer_model import KINDS, LEXICON, NAMES, Reference
+
+import warpfst as wf
+
+ARPA = """\\data\\
+ngram 1=7
+ngram 2=4
+
+\\1-grams:
+-99 <s> -0.3
+-0.6 </s>
+-0.7 ab -0.2
+-0.9 ba -0.1
+-0.8 c -0.4
+-1.1 cc -0.2
+-1.2 aab -0.25
+
+\\2-grams:
+-0.3 <s> ab
+-0.5 ab c
+-0.2 c </s>
+-0.4 ba ba
+
+\\end\\
+"""
+
+
+def lm_log10(history, word):
+    unigrams = {"</s>": -0.6, "ab": -0.7, "ba": -0.9, "c": -0.8, "cc": -1.1, "aab": -1.2}
+    backoff = {"<s>": -0.3, "ab": -0.2, "ba": -0.1, "c": -0.4, "cc": -0.2, "aab": -0.25}
+    bigrams = {("<s>", "ab"): -0.3, ("ab", "c"): -0.5, ("c", "</s>"): -0.2, ("ba", "ba"): -0.4}
+    return bigrams.get((history, word), backoff[history] + unigrams[word])
+
+
+def forced_cost(model, frames, tokens, most):
+    """Cost of the best path that emits these tokens."""
+
+    @functools.cache
+    def rest(t, u, n):
+        if t >= len(frames):
+            return 0.0 if u == len(tokens) else math.inf
+        best = math.inf
+        for added, token, d in model.arcs(frames[t], tokens[:u], n, most):
+            if token != model.blank and (u == len(tokens) or tokens[u] != token):
+                continue
+            emitted = token != model.blank
+            best = min(best, added + rest(min(t + d, len(frames)), u + emitted, 0 if d else n + 1))
+        return best
+
+    return rest(0, 0, 0)
+
+
+def sentences(frames, most):
+    for count in range(4):
+        for words in itertools.product(LEXICON, repeat=count):
+            if sum(len(LEXICON[word].split()) for word in words) <= frames * most:
+                yield words
+
+
+@pytest.mark.parametrize("kind", [1, 4, 5])
+def test_words(kind, rng, tmp_path):
+    """A graph of lexicon and LM, and the same LM and boosts on the fly over the lexicon alone, against every word sequence."""
+    arpa = tmp_path / "lm.arpa"
+    arpa.write_text(ARPA)
+    lm_graph = wf.build_ctc_graph(tokens=NAMES, lexicon=LEXICON, lm=arpa, topology="transducer", backoff="failure")
+    plain_graph = wf.build_ctc_graph(tokens=NAMES, lexicon=LEXICON, words=["<eps>", *LEXICON], topology="transducer")
+    found = 0
+    for _ in range(6):
+        model, most = Reference(rng, **KINDS[kind]), 2
+        frames = (rng.normal(size=(3, 5)) * 2).astype(np.float32)
+        loaded = wf.Transducer.open(model.save(tmp_path / "m.safetensors"))
+        options = {"beam": 1e30, "max_hypotheses": 100000, "max_symbols": most, "num_threads": 1}
+        costs = {}
+        for sentence in sentences(len(frames), most):
+            tokens = tuple(NAMES.index(token) for word in sentence for token in LEXICON[word].split())
+            costs[sentence] = forced_cost(model, frames, tokens, most)
+        with_lm = {s: c - math.log(10) * sum(lm_log10(*pair) for pair in itertools.pairwise(("<s>", *s, "</s>"))) for s, c in costs.items()}
+        boosted = {s: c - 2.5 * s.count("cc") for s, c in with_lm.items()}
+        wanted = [min((cost, s) for s, cost in table.items()) for table in (with_lm, boosted)]
+        for decoder in (wf.Decoder(lm_graph, transducer=loaded, **options), wf.Decoder(plain_graph, lm=str(arpa), transducer=loaded, **options)):
+            for (cost, sentence), boost in zip(wanted, (None, {"cc": 2.5})):
+                result = decoder.decode(frames, boost=boost)[0]
+                assert result.cost == pytest.approx(cost, abs=3e-4) and tuple(result.text.split()) == sentence
+                assert all(0 <= word.start < word.end <= len(frames) for word in result.words)
+                found += len(sentence)
+    assert found > 3
+
+
+@pytest.mark.parametrize("kind", [1, 4, 5])
+def test_added_words(kind, rng, tmp_path):
+    """Each utterance and each stream with its own words, against every sentence; and <unk> as any spelling."""
+    words = wf.Symbols(["<eps>", "ab", "<name>"])
+    grammar = wf.Fst.from_arcs([(0, 1, 1, 1, 0.5), (0, 1, 2, 2, 0.75), (1, 2, 2, 2, 1.0)], {2: 0.25}, isymbols=words, osymbols=words)
+    graph = wf.build_ctc_graph(NAMES, {"ab": "a b"}, grammar=grammar, words=words, topology="transducer", classes="<name>")
+    lists = [{"ba": 0.5, "c": 0.0, "cc": 0.25, "ba c": 0.125}, {"aab": -0.5, "ba": 0.0}]
+    graphs = [graph.add_words(phrases, pronunciations={"cc": ["c c"]} if "cc" in phrases else None) for phrases in lists]
+    model, most, found = Reference(rng, **KINDS[kind]), 2, 0
+    loaded = wf.Transducer.open(model.save(tmp_path / "m.safetensors"))
+    decoder = wf.Decoder(graph, transducer=loaded, beam=1e30, max_hypotheses=100000, max_symbols=most)
+    for _ in range(4):
+        batch = [(rng.normal(size=(4, 5)) * 2).astype(np.float32) for _ in lists]
+        results = decoder.decode(batch, graphs=graphs)
+        for frames, phrases, given, result in zip(batch, lists, graphs, results):
+            costs = {}
+            for first, second in itertools.product([("ab", 0.5), *((p, 0.75 + c) for p, c in phrases.items())], phrases.items()):
+                tokens = tuple(NAMES.index(letter) for letter in (first[0] + second[0]).replace(" ", ""))
+                sentence = f"{first[0]} {second[0]}"
+                cost = first[1] + 1.25 + second[1] + forced_cost(model, frames, tokens, most)
+                costs[sentence] = min(cost, costs.get(sentence, math.inf))
+            best = min(costs.values())  # "c cc" and "cc c" cost the same
+            assert costs[result.text] == pytest.approx(best, abs=3e-4) and result.cost == pytest.approx(best, abs=3e-4)
+            found += any(word in result.text.split() for word in phrases)
+            stream = decoder.stream()
+            stream.set_graph(given)
+            for row in frames:
+                stream.accept(row[None])
+            assert stream.finish().cost == result.cost
+    assert found > 2
+    (tmp_path / "spelling.arpa").write_text("\\data\\\nngram 1=5\n\n\\1-grams:\n-99 <s>\n-0.5 </s>\n-0.5 a\n-0.75 b\n-0.25 c\n\n\\end\\\n")
+    spelled = graph.add_spelling(tmp_path / "spelling.arpa")
+    frames = (rng.normal(size=(3, 5)) * 2).astype(np.float32)
+    result = wf.Decoder(spelled, transducer=loaded, beam=1e30, max_hypotheses=100000, max_symbols=most).decode(frames)[0]
+    log10 = {"a": -0.5, "b": -0.75, "c": -0.25}
+    costs = [math.inf]
+    for size in range(1, 7):
+        for letters in itertools.product("abc", repeat=size):
+            base = forced_cost(model, frames, tuple(NAMES.index(letter) for letter in letters), most)
+            for cut in range(1, size):
+                spell = [-math.log(10) * (sum(log10[letter] for letter in part) - 0.5) for part in (letters[:cut], letters[cut:])]
+                starts = [0.75 + spell[0]] + ([0.5] if letters[:cut] == ("a", "b") else [])
+                costs.append(base + min(starts) + 1.25 + spell[1])
+    assert result.cost == pytest.approx(min(costs), abs=3e-4)
+    ctc = wf.build_ctc_graph(NAMES, {"ab": "a b"}, grammar=grammar, words=words, topology="compact", classes="<name>")
+    with pytest.raises(wf.ArgumentError, match="the classes of the graph are those of CTC"):
+        wf.Decoder(ctc, transducer=loaded).decode(frames, graphs=ctc.add_words(["ba"]))
+
+
+def test_internal_lm(rng, tmp_path):
+    """A model chained with itself at a factor below 0 costs what their difference does; both are in the scorer's cost."""
+    graph = wf.build_ctc_graph(tokens=NAMES, lexicon=LEXICON, words=["<eps>", *LEXICON], topology="transducer")
+    (tmp_path / "lm.arpa").write_text(ARPA)
+    lm = wf.LargeLM.build(tmp_path / "lm.arpa", tmp_path / "lm.wlm")
+    batch = [(rng.normal(size=(6, 5)) * 2).astype(np.float32) for _ in range(8)]
+    loaded, num_words = wf.Transducer.open(Reference(rng, layers=1).save(tmp_path / "m.safetensors")), 0
+    for factor, subtracted in ((1.0, 0.5), (0.7, 0.7), (0.5, 1.0)):
+        scorers = [wf.Scorer.from_lm(lm, graph.words, lm_scale=scale) for scale in (factor, -subtracted)]
+        for result in wf.Decoder(graph, transducer=loaded, lm=scorers, beam=30, max_hypotheses=200).decode(batch):
+            words = ("<s>", *result.text.split(), "</s>")
+            log10 = sum(lm_log10(*pair) for pair in itertools.pairwise(words))
+            assert result.scorer_cost == pytest.approx((subtracted - factor) * math.log(10) * log10, abs=1e-4)
+            num_words += len(words) - 2
+    assert num_words > 10
+    with pytest.raises(wf.ArgumentError, match="lm_scale"):
+        wf.Scorer.from_lm(lm, graph.words, lm_scale=-2e6)
+
+
+def test_lattices(rng, tmp_path):
+    """The lattice's n-best list has the sentences within the beam, at the costs of their best paths."""
+    graph = wf.build_ctc_graph(tokens=NAMES, lexicon=LEXICON, words=["<eps>", *LEXICON], topology="transducer")
+    for kind in (1, 4, 5):
+        model = Reference(rng, **KINDS[kind])
+        loaded = wf.Transducer.open(model.save(tmp_path / "m.safetensors"))
+        frames = (rng.normal(size=(2, 5)) * 2).astype(np.float32)
+        decoder = wf.Decoder(graph, transducer=loaded, beam=1e30, max_hypotheses=100000, max_symbols=2, lattice_beam=3, determinize=True, nbest=1000)
+        result = decoder.decode(frames)[0]
+        costs = {s: forced_cost(model, frames, tuple(NAMES.index(token) for word in s for token in LEXICON[word].split()), 2) for s in sentences(2, 2)}
+        wanted = sorted((cost, s) for s, cost in costs.items() if cost < min(costs.values()) + 3)
+        found = [(h.graph_cost + h.acoustic_cost, tuple(h.text.split())) for h in result.nbest(1000)]
+        assert [s for _, s in found] == [s for _, s in wanted] and len(found) > 1
+        assert [cost for cost, _ in found] == pytest.approx([cost for cost, _ in wanted], abs=3e-4)
+        assert all(0 < word.confidence <= 1 for word in result.words)
+        assert result.cost == pytest.approx(found[0][0], abs=1e-4)
