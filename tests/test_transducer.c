@@ -139,13 +139,12 @@ static void make_task(struct task *task, uint64_t seed, bool wide) {
   assert_ok(wf_transducer_create(&parts, &task->model, &err));
   wf_fst *fst =
       test_transducer_graph(&rng, num_tokens, NUM_WORDS, 1 + (int)test_below(&rng, wide ? 4 : 6));
+  if (seed / 2 % 2 == 0) fst = test_by_label(fst);
   uint32_t kind = test_below(&rng, 4);
   if (test_below(&rng, 4) == 0)
     fst = add_words(task, &rng, fst, num_tokens, kind == 0 && test_below(&rng, 2));
-  else {
-    if (seed / 2 % 2 == 0) fst = test_by_label(fst);
+  else
     assert_ok(wf_graph_create(fst, NULL, 0, &task->graph, &err));
-  }
   wf_fst_free(fst);
   set_options(task, &rng, wide);
   if (wide) task->options.max_symbols = 1 + task->options.max_symbols % 2;
