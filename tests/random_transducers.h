@@ -31,7 +31,7 @@ static inline void scale_last(tensors *all, size_t count, float factor) {
 }
 
 static inline wf_transducer *random_transducer(test_rng *rng, const transducer_shape *s) {
-  static char path[512];
+  char path[512];
   char name[64];
   wf_error err = {0};
   wf_transducer *model;

@@ -31,7 +31,7 @@ typedef struct models {
   wf_symbols *words;
 } models;
 
-static models random_models(test_rng *rng) {
+static inline models random_models(test_rng *rng) {
   static const char *const types[] = {"sigmoid", "gru-full", "scrn5", "tanh"};
   wf_error err = {0};
   models m = {.r = {.type = types[test_below(rng, 4)],
@@ -56,7 +56,7 @@ static models random_models(test_rng *rng) {
   return m;
 }
 
-static void free_models(models *m) {
+static inline void free_models(models *m) {
   test_rnn_free(&m->r);
   wf_rnnlm_free(m->rnnlm);
   wf_lm_free(m->ngram);
@@ -64,7 +64,7 @@ static void free_models(models *m) {
   wf_symbols_free(m->words);
 }
 
-static wf_rnn_scorer_options random_options(test_rng *rng) {
+static inline wf_rnn_scorer_options random_options(test_rng *rng) {
   wf_rnn_scorer_options o;
   wf_rnn_scorer_options_init(&o);
   o.rnnlm_scale = 0.5f + test_unit(rng);

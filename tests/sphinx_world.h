@@ -6,6 +6,8 @@
 
 #include "testing.h"
 
+#include <pthread.h>
+
 #include "base/input.h"
 #include "graph/sphinx_hmm.h"
 
@@ -223,7 +225,7 @@ static inline wf_status read_model(const struct bytes *mdef, const struct bytes 
 static inline wf_hmm *model_of(const struct world *world, bool binary, bool swap) {
   wf_error err = {0};
   wf_hmm *hmm;
-  static struct bytes mdef, tmats;
+  static _Thread_local struct bytes mdef, tmats;
   if (binary)
     mdef_binary(world, &mdef);
   else
@@ -238,7 +240,7 @@ static inline wf_lexicon *lexicon_of(const struct world *world, const wf_hmm *hm
   wf_error err = {0};
   wf_lexicon_options options;
   wf_lexicon *lexicon;
-  static struct bytes text;
+  static _Thread_local struct bytes text;
   text.size = 0;
   for (int i = 0; i < world->num_prons; i++) {
     put_text(&text, "%s %g", names[world->prons[i].word], (double)world->prons[i].prob);
@@ -257,10 +259,13 @@ static inline wf_lexicon *lexicon_of(const struct world *world, const wf_hmm *hm
 
 static inline wf_symbols *words(void) {
   static const char text[] = "<eps> 0\nX 1\nY 2\nZ 3\n";
+  static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   static wf_symbols *table;
   wf_error err = {0};
+  pthread_mutex_lock(&mutex);
   if (table == NULL)
     assert_ok(wf_symbols_read(test_write_file("words.txt", text, sizeof text - 1), &table, &err));
+  pthread_mutex_unlock(&mutex);
   return table;
 }
 

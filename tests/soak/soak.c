@@ -3,6 +3,7 @@
  * the same task again. Needs a GPU, or is built with the imitated GPU of tests/simt, which takes
  * thousands of times as long. */
 #include "soak.h"
+#include "watchdog.h"
 
 #include <cuda_runtime_api.h>
 #include <pthread.h>
@@ -13,10 +14,12 @@
 
 enum {
   PROGRESS_SECONDS = 10,
+  STALL_SECONDS = 20, /* without progress: what the thread waits for is shown */
+  HANG_STALLS = 3,    /* after so many stalls of all threads the program ends */
   MOST_THREADS = 256,
-  USUAL_THREADS = 16,
-  SHARES = 20
-}; /* each thread may take 4 GB of the GPU */
+  USUAL_THREADS = 16, /* each thread may take 4 GB of the GPU */
+  SHARES = 24
+};
 
 static const struct kind {
   const char *name;
@@ -25,15 +28,19 @@ static const struct kind {
 } kinds[] = {{"batches", soak_batches, 7},
              {"streams", soak_streams, 4},
              {"fsts", soak_fsts, 8},
-             {"recurrent", soak_recurrent, 1}};
+             {"recurrent", soak_recurrent, 1},
+             {"transducers", soak_transducers, 2},
+             {"graphs", soak_graphs, 1},
+             {"alignments", soak_alignments, 1}};
 enum { NUM_KINDS = sizeof kinds / sizeof *kinds };
 
 static struct {
   uint64_t first, most; /* first seed; number of seeds, 0: no limit */
   double seconds;       /* 0: no limit; negative: not given */
+  double stall;         /* seconds without progress that are shown; 0: never */
   int threads, only;    /* 0: one per processor, USUAL_THREADS at most; -1: all kinds */
-  bool plant;
-} options = {.first = 1, .seconds = -1, .only = -1};
+  bool plant, hang;
+} options = {.first = 1, .seconds = -1, .stall = -1, .only = -1};
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t next_seed, num_taken;
@@ -45,7 +52,9 @@ struct running {
   uint64_t seed;
   const char *kind; /* NULL: nothing is running */
   double since;     /* seconds after the start */
-  char note[200];   /* only its own thread uses it; the mutex protects the other fields */
+  double progress;  /* seconds after the start: the last note */
+  bool is_shown;    /* the watchdog has shown this stall */
+  char note[200];   /* the mutex protects all fields; report() reads those of its own thread */
 };
 static struct running
     running[MOST_THREADS + 1]; /* the last belongs to the main thread, which runs no task */
@@ -60,7 +69,11 @@ static double seconds_passed(void) {
 void soak_note(const char *format, ...) {
   va_list args;
   va_start(args, format);
+  pthread_mutex_lock(&mutex);
   vsnprintf(now->note, sizeof now->note, format, args);
+  now->progress = seconds_passed();
+  now->is_shown = false;
+  pthread_mutex_unlock(&mutex);
   va_end(args);
 }
 
@@ -110,6 +123,8 @@ static void *soak(void *mine) {
   while (take_seed()) {
     test_rng rng = {now->seed};
     soak_note("begins");
+    if (options.hang)
+      for (;;) pause();
     kinds[kind_of(now->seed)].run(&rng, &counts);
     num_utterances += counts.utterances - before.utterances;
     num_operations += counts.operations - before.operations;
@@ -141,6 +156,28 @@ static void show_progress(void) {
   pthread_mutex_unlock(&mutex);
 }
 
+/* Shows each thread that made no progress for options.stall seconds, once a stall. Returns false if
+ * no thread has made progress for HANG_STALLS times as long. */
+static bool watch(const pthread_t *threads) {
+  bool any_new = false;
+  double last = 0;
+  for (int i = 0; i < options.threads; i++) {
+    pthread_mutex_lock(&mutex);
+    const struct running r = running[i];
+    const bool stalls = r.kind != NULL && seconds_passed() - r.progress >= options.stall;
+    running[i].is_shown |= stalls;
+    pthread_mutex_unlock(&mutex);
+    if (r.kind != NULL && r.progress > last) last = r.progress;
+    if (!stalls || r.is_shown) continue;
+    fprintf(stderr, "no progress for %.0f s: thread %d, seed %llu (%s): %s; it is in\n",
+            seconds_passed() - r.progress, i, (unsigned long long)r.seed, r.kind, r.note);
+    watchdog_show_calls(threads[i]);
+    any_new = true;
+  }
+  if (any_new) watchdog_show_kernels();
+  return last == 0 || seconds_passed() - last < HANG_STALLS * options.stall;
+}
+
 static void run_threads(void) {
   pthread_t threads[MOST_THREADS];
   num_running = options.threads;
@@ -148,6 +185,12 @@ static void run_threads(void) {
     assert_int_equal(pthread_create(&threads[i], NULL, soak, &running[i]), 0);
   for (double next = PROGRESS_SECONDS; num_running > 0;) {
     nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    if (options.stall > 0 && !watch(threads)) {
+      printf("soak: hangs after %.0f s; began with --seed=%llu --threads=%d\n", seconds_passed(),
+             (unsigned long long)options.first, options.threads);
+      fflush(stdout);
+      _exit(1);
+    }
     if (seconds_passed() < next) continue;
     show_progress();
     next += PROGRESS_SECONDS;
@@ -170,14 +213,18 @@ static void show_gpu(void) {
 static int usage(void) {
   fprintf(stderr,
           "usage: soak_gpu [--seconds=N] [--seeds=N] [--seed=FIRST] [--threads=N] "
-          "[--only=batches|streams|fsts|recurrent] [--plant]\n"
+          "[--only=batches|streams|fsts|recurrent|transducers|graphs|alignments] [--stall=N] "
+          "[--plant] [--hang]\n"
           "Without --seeds it runs for 60 seconds. There is a thread per processor, at most 16. "
-          "--plant changes one result, which the program must detect.\n");
+          "After 20 seconds (--stall) without progress it shows what a thread waits for, and which "
+          "kernels run; if all threads stall three times as long, it ends. "
+          "--plant changes one result, --hang stops all threads: the program must detect both.\n");
   return 2;
 }
 
 static bool read_argument(const char *text) {
   if (strcmp(text, "--plant") == 0) return options.plant = true;
+  if (strcmp(text, "--hang") == 0) return options.hang = true;
   const char *value = strchr(text, '=');
   if (value == NULL) return false;
   const size_t size = (size_t)(++value - text);
@@ -190,6 +237,7 @@ static bool read_argument(const char *text) {
   const uint64_t number = strtoull(value, &end, 10);
   if (*value == '\0' || *end != '\0') return false;
   if (strncmp(text, "--seconds=", size) == 0) return options.seconds = (double)number, true;
+  if (strncmp(text, "--stall=", size) == 0) return options.stall = (double)number, true;
   if (strncmp(text, "--seeds=", size) == 0) return options.most = number, true;
   if (strncmp(text, "--seed=", size) == 0) return options.first = number, true;
   if (strncmp(text, "--threads=", size) == 0)
@@ -205,6 +253,7 @@ int main(int argc, char **argv) {
                           ? (int)sysconf(_SC_NPROCESSORS_ONLN)
                           : USUAL_THREADS;
   if (options.seconds < 0) options.seconds = options.most > 0 ? 0 : 60;
+  if (options.stall < 0) options.stall = SOAK_SMALL ? 0 : STALL_SECONDS;
   if (test_no_gpu()) return 77;
   show_gpu();
   setenv("CMOCKA_TEST_ABORT", "1", 1);
@@ -214,6 +263,7 @@ int main(int argc, char **argv) {
   signal(SIGBUS, report);
   signal(SIGFPE, report);
 #endif
+  watchdog_begin();
   wf_set_log(count_misfits, NULL);
   next_seed = options.first;
   clock_gettime(CLOCK_MONOTONIC, &began);

@@ -15,8 +15,12 @@ void soak_batches(test_rng *rng, struct soak_counts *counts);
 void soak_streams(test_rng *rng, struct soak_counts *counts);
 void soak_fsts(test_rng *rng, struct soak_counts *counts);
 void soak_recurrent(test_rng *rng, struct soak_counts *counts);
+void soak_transducers(test_rng *rng, struct soak_counts *counts);
+void soak_graphs(test_rng *rng, struct soak_counts *counts);
+void soak_alignments(test_rng *rng, struct soak_counts *counts);
 
-/* Notes what is compared next. The report of a difference shows it. */
+/* Notes what is compared next. The report of a difference shows it, and a thread that notes nothing
+ * for 20 seconds makes no progress. */
 void soak_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Returns true once in a run with --plant. The caller then changes a result, which shows that the
  * program detects differences. */
