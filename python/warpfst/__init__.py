@@ -10,15 +10,14 @@ them. Graph, Fst, LM and Lexicon objects are immutable and can be shared by thre
 The package has no dependencies: log_probs may be any object with DLPack or the buffer protocol.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+import typing as _typing
 
 from ._library import set_log
 from ._library import version as _version
 from .align import AlignedToken, AlignedUnit, Alignment, HmmAlignment, align, align_hmm
 from .archives import FarReader, FarWriter
 from .batches import Composer, DeviceArray, DeviceFst, FstBatch
-from .decoder import Decoder, cuda_available, spot
+from .decoder import Decoder, cuda_available, cuda_reason, spot
 from .error_rate import Counts, Wer, read_transcripts, wer
 from .errors import (
     ArgumentError,
@@ -105,7 +104,7 @@ from .streams import Partial, Stream, StreamEvent
 from .symbols import Symbols
 from .transducer import Transducer
 
-if TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from .aio import AsyncStream, AsyncStreams
     from .integrations import from_espnet, from_huggingface, from_icefall, from_nemo, from_sentencepiece, from_torchaudio, from_wenet
 
@@ -196,6 +195,7 @@ __all__ = [
     "connect",
     "ctc_topology",
     "cuda_available",
+    "cuda_reason",
     "describe",
     "determinize",
     "determinize_lattices",
@@ -245,10 +245,17 @@ __all__ = [
 _LATE = {"AsyncStream": "aio", "AsyncStreams": "aio", **dict.fromkeys(("from_espnet", "from_huggingface", "from_icefall", "from_nemo", "from_sentencepiece", "from_torchaudio", "from_wenet"), "integrations")}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _typing.Any:
     """Imports names on first use whose modules import much: asyncio, or readers of other toolkits' files."""
+    from importlib import import_module
+
     if name == "integrations":
-        return importlib.import_module(".integrations", __name__)
+        return import_module(".integrations", __name__)
     if name not in _LATE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f".{_LATE[name]}", __name__), name)
+    return getattr(import_module(f".{_LATE[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    """What completion shows: the public names, also those that are imported on first use, and nothing that only this file needs."""
+    return sorted({*__all__, "integrations", *(name for name in globals() if name.startswith("__"))})

@@ -13,9 +13,12 @@ import pathlib
 import sys
 import threading
 import warnings
-from typing import Any, Callable, cast
+from typing import TYPE_CHECKING, Any, Callable, TypeVar, cast
 
 from . import _abi, errors
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 FOLDER = pathlib.Path(__file__).parent
 LIBRARY_VARIABLE = "WARPFST_LIBRARY"  # path of libwarpfst if it is not in this folder: builds under test, folders packed for a GPU machine
@@ -169,6 +172,26 @@ def take_text(address: int | None, num_bytes: int) -> str:
     return text
 
 
+_Kind = TypeVar("_Kind")
+_Listed = TypeVar("_Listed")
+
+
+def check(value: object, kind: type[_Kind], name: str = "") -> _Kind:
+    """The value, if it is of this class. TypeError: it is of another. `name` is that of the argument."""
+    if isinstance(value, kind):
+        return value
+    shown = "None" if value is None else f"{type(value).__name__} {value!r:.80}" if isinstance(value, (str, os.PathLike, int, float)) else type(value).__name__
+    hint = f" ({kind.__name__}.read reads a file)" if isinstance(value, (str, os.PathLike)) and hasattr(kind, "read") else ""
+    raise TypeError(f"{name}{': ' if name else ''}expected {kind.__name__}, found {shown}{hint}")
+
+
+def check_list(values: _Listed, name: str) -> _Listed:
+    """The values, unless they are a single text, whose letters would be taken for texts: TypeError."""
+    if isinstance(values, (str, bytes)):
+        raise TypeError(f"{name}: expected a list, found {type(values).__name__} {values!r:.80}")
+    return values
+
+
 class Handle:
     """Owns one C object, which is freed by close() or when this object is garbage collected. Using it after close() raises StateError.
 
@@ -192,6 +215,16 @@ class Handle:
             raise errors.StateError(f"{type(self).__name__} was closed")
         return self._address
 
+    @classmethod
+    def _address_of(cls, value: object, name: str = "") -> int:
+        """The C pointer of an argument. Every object that C takes as an argument passes here: C would read another class's memory as one of its own."""
+        return check(value, cls, name).address
+
+    @classmethod
+    def _address_or_none(cls, value: object, name: str = "") -> int | None:
+        """`_address_of` for arguments that may be None."""
+        return None if value is None else cls._address_of(value, name)
+
     def _disown(self) -> int:
         """Gives up ownership and returns the address; the caller must free the object."""
         address, self._address = self.address, None
@@ -203,7 +236,7 @@ class Handle:
         if self._address is not None:
             type(self)._free(self._disown())
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

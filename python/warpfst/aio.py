@@ -7,6 +7,8 @@ import contextlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ._library import check
+from .decoder import Decoder
 from .errors import StateError
 from .results import Result
 from .scorers import Boost
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
     from ._option_types import StreamOptions
-    from .decoder import Decoder
     from .graphs import Graph
 
 T = TypeVar("T")
@@ -35,7 +36,7 @@ class AsyncStreams:
     """
 
     def __init__(self, decoder: Decoder, *, partials: bool = True) -> None:
-        self._decoder, self._partials = decoder, partials
+        self._decoder, self._partials = check(decoder, Decoder, "decoder"), partials
         self._waiting: list[tuple[Stream, Any, asyncio.Future[Any]]] = []
         self._task: asyncio.Task[None] | None = None
 

@@ -54,7 +54,7 @@ class FarWriter(Handle):
 
     def add(self, key: str, fst: Fst) -> None:
         """Adds an fst. Keys must be added in sorted order, byte by byte."""
-        call("wf_far_writer_add", self.address, key.encode(errors="surrogateescape"), fst.address)
+        call("wf_far_writer_add", self.address, key.encode(errors="surrogateescape"), Fst._address_of(fst))
 
     def finish(self) -> None:
         """Writes the end of the file. The writer is closed, also on failure."""

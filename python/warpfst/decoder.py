@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _abi
-from ._library import Handle, Progress, ProgressGuard, as_dict, call, create, lib, report_warnings
+from ._library import Handle, Progress, ProgressGuard, as_dict, call, check, check_list, create, lib, report_warnings
 from .errors import ArgumentError, Error, StateError
 from .fst import Fst
 from .graphs import Graph, Path
@@ -76,9 +76,9 @@ class Decoder(Handle):
         `transducer`: a Transducer or its file. `decode` then takes encoder outputs, [frames, encoder size], in place of log_probs (docs/how-to/transducers.md).
         """
         self.graph = graph if isinstance(graph, Graph) else Graph(graph) if isinstance(graph, Fst) else Graph.load(graph)
-        base = config if config is not None else DecoderConfig()
-        self.config: DecoderConfig = base.replace(**options) if options else base  # type: ignore[assignment]
-        self._own_words = words
+        base = check(config, DecoderConfig, "config") if config is not None else DecoderConfig()
+        self.config: DecoderConfig = base.replace(**options) if options else base
+        self._own_words = words if words is None else check(words, Symbols, "words")
         self._table = words if words is not None else self.graph._table
         self._join = join
         self._texts = WordTexts(self._table, joiner=Joiner(self.words, join if isinstance(join, str) else None) if join is not False else None)
@@ -176,7 +176,7 @@ class Decoder(Handle):
             batch = Batch(chunks, lengths, self._stream)
             if len(batch) != len(streams):
                 raise ValueError(f"{len(batch)} chunks for {len(streams)} streams")
-            addresses = (ctypes.c_void_p * len(streams))(*(stream.address for stream in streams))
+            addresses = (ctypes.c_void_p * len(streams))(*map(Stream._address_of, streams))
             events = (_abi.wf_stream_event * len(streams))()
             call("wf_streams_advance", self.address, addresses, batch.scores, len(streams), events)
             return [event_of(event) for event in events]
@@ -184,7 +184,7 @@ class Decoder(Handle):
     def partials(self, streams: Sequence[Stream]) -> list[Partial]:
         """The partial result of each stream, made by all threads of the decoder. That of a stream that has failed has no words and no frames."""
         with self._exclusive():
-            addresses = (ctypes.c_void_p * len(streams))(*(stream.address for stream in streams))
+            addresses = (ctypes.c_void_p * len(streams))(*map(Stream._address_of, streams))
             raw = (_abi.wf_partial * len(streams))()
             call("wf_streams_partials", self.address, addresses, len(streams), raw)
             return [stream._partial_of(one) for stream, one in zip(streams, raw)]
@@ -333,7 +333,9 @@ def _addresses(objects: Sequence[Handle | None] | None) -> Any:
 
 
 def _graph_of_each(graphs: Graph | Sequence[Graph | None], count: int) -> list[Graph | None]:
-    each: list[Graph | None] = [graphs] * count if isinstance(graphs, Graph) else list(graphs)
+    if not isinstance(graphs, Sequence):
+        return [check(graphs, Graph, "graphs")] * count
+    each = [one if one is None else check(one, Graph, f"graphs[{i}]") for i, one in enumerate(check_list(graphs, "graphs"))]
     if len(each) != count:
         raise ValueError(f"{len(each)} graphs for {count} utterances")
     return each
@@ -343,7 +345,12 @@ def _restore(graph: Graph, config: DecoderConfig, words: Symbols | None, lattice
     return Decoder(graph, config, words=words, **lattice_results)
 
 
-def cuda_available() -> str | None:
+def cuda_available() -> bool:
+    """Whether decoding works on GPU 0. `cuda_reason` says why not."""
+    return cuda_reason() is None
+
+
+def cuda_reason() -> str | None:
     """None if decoding works on GPU 0, else the reason as text: built without CUDA, no driver, no GPU."""
     loop = Graph(Fst.from_arcs([(0, 0, 1, 0, 0.0)], {0: 0.0}))
     try:
@@ -359,4 +366,4 @@ def spot(decoder: Decoder, log_probs: Any, words: Iterable[str], *, lengths: Any
     `log_probs`, `lengths`: as in Decoder.decode. Raises the error of the first utterance that failed.
     """
     listed = words if isinstance(words, str) else list(words)
-    return [result.spot(listed, threshold) for result in decoder.decode(log_probs, lengths)]
+    return [result.spot(listed, threshold) for result in check(decoder, Decoder, "decoder").decode(log_probs, lengths)]

@@ -5,16 +5,20 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from . import _abi
-from ._library import Handle, call, create, decode_text, encode_path, encode_text, lib
+from ._library import Handle, call, check_list, create, decode_text, encode_path, encode_text, lib
 from .options import c_options
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ._option_types import WerOptions
+
+
+Utterance = Union[str, Sequence[str]]
+Transcripts = Union[str, Mapping[str, Utterance], Sequence[Utterance]]
 
 
 class Pair(NamedTuple):
@@ -63,7 +67,7 @@ class Wer(Handle):
     def __init__(self, ignore: Sequence[str] = (), **options: Unpack[WerOptions]) -> None:
         """`ignore`: words removed from references and hypotheses, such as "<unk>"."""
         super().__init__(create("wf_wer_create", c_options("wer", options)))
-        for word in ignore:
+        for word in check_list(ignore, "ignore"):
             call("wf_wer_ignore", self.address, encode_text(word))
 
     def add(self, reference: str | Sequence[str], hypothesis: str | Sequence[str], key: str = "") -> Counts:
@@ -85,23 +89,29 @@ class Wer(Handle):
         return _counts(lib.wf_wer_totals(self.address))
 
 
-def wer(
-    references: Mapping[str, str | Sequence[str]] | Sequence[str], hypotheses: Mapping[str, str | Sequence[str]] | Sequence[str], **options: Unpack[WerOptions]
-) -> Counts:
-    """Word error rate of several utterances: two lists in the same order, or two mappings by key. In mappings, a missing hypothesis counts as empty."""
+def wer(references: Transcripts, hypotheses: Transcripts | Mapping[str, Utterance | None] | Sequence[Utterance | None], **options: Unpack[WerOptions]) -> Counts:
+    """Word error rate of utterances: two lists in the same order, two mappings by key, or two texts, which are one utterance.
+
+    An utterance is a text with spaces between its words, or a list of words. A hypothesis that is None (`Results.texts` of an utterance that failed), or that a mapping
+    lacks, counts as empty.
+    """
     total = Wer(**options)
-    if isinstance(references, Mapping) != isinstance(hypotheses, Mapping):
-        raise TypeError("references and hypotheses must both be mappings, or both lists")
-    if isinstance(references, Mapping) and isinstance(hypotheses, Mapping):
+    kinds = [next((name for kind, name in ((str, "a text"), (Mapping, "a mapping")) if isinstance(each, kind)), "a list") for each in (references, hypotheses)]
+    if kinds[0] != kinds[1]:
+        raise TypeError(f"references and hypotheses must both be lists, mappings or texts, found {kinds[0]} and {kinds[1]}")
+    if isinstance(references, str) and isinstance(hypotheses, str):
+        total.add(references, hypotheses)
+    elif isinstance(references, Mapping) and isinstance(hypotheses, Mapping):
         if strangers := set(hypotheses) - set(references):
             raise ValueError(f"{len(strangers)} hypotheses without a reference, such as {min(strangers)!r}")
         for key, words in references.items():
-            total.add(words, hypotheses.get(key, ""), key)
+            hypothesis = hypotheses.get(key)
+            total.add(words, "" if hypothesis is None else hypothesis, key)
     else:
         if len(references) != len(hypotheses):
             raise ValueError(f"{len(references)} references and {len(hypotheses)} hypotheses")
-        for reference, hypothesis in zip(references, hypotheses):
-            total.add(reference, hypothesis)
+        for reference, other in zip(references, hypotheses):
+            total.add(reference, "" if other is None else other)
     return total.totals
 
 

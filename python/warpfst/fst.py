@@ -131,7 +131,7 @@ class Fst(Handle):
             for state, cost in finals.items():
                 call("wf_builder_set_final", builder.address, state, cost)
             call("wf_builder_add_arcs", builder.address, sources, arcs, num_arcs)
-            return cls(create("wf_builder_finish", builder.address, isymbols and isymbols.address, osymbols and osymbols.address))
+            return cls(create("wf_builder_finish", builder.address, Symbols._address_or_none(isymbols), Symbols._address_or_none(osymbols)))
 
     @property
     def _view(self) -> Any:
@@ -203,11 +203,13 @@ class Fst(Handle):
 
     def with_symbols(self, isymbols: Symbols | None = None, osymbols: Symbols | None = None) -> Fst:
         """The same arrays with other symbol tables (None: no table). Does not copy the arrays."""
-        return Fst(create("wf_fst_with_symbols", self.address, isymbols and isymbols.address, osymbols and osymbols.address))
+        return Fst(create("wf_fst_with_symbols", self.address, Symbols._address_or_none(isymbols), Symbols._address_or_none(osymbols)))
 
     def with_word_aligner(self, aligner: Handle | None) -> Fst:
         """The same arrays with a WordAligner (None: without), so that a graph made from the fst gives exact word times."""
-        return Fst(create("wf_fst_with_word_aligner", self.address, aligner and aligner.address))
+        from .lattice import WordAligner  # which imports this module
+
+        return Fst(create("wf_fst_with_word_aligner", self.address, WordAligner._address_or_none(aligner)))
 
     def with_semiring(self, semiring: Semiring) -> Fst:
         """The same arrays in another semiring. Weights are not changed. Does not copy the arrays."""

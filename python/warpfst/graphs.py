@@ -52,7 +52,7 @@ class Graph(Handle):
 
     def __init__(self, fst: Fst, columns: Sequence[int] | None = None) -> None:
         table = None if columns is None else (ctypes.c_int32 * len(columns))(*columns)
-        super().__init__(create("wf_graph_create", fst.address, table, 0 if table is None else len(table)))
+        super().__init__(create("wf_graph_create", Fst._address_of(fst), table, 0 if table is None else len(table)))
         self._columns = None if columns is None else tuple(columns)
         self._given = fst if self.classes else None  # in the C graph the arcs of classes are disabled; pickling and saving need the original
         self._base: Graph = self  # the graph without added words

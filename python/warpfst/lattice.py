@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _abi
-from ._library import Handle, as_dict, call, create, decode_text, encode_path, encode_text, exception_of, lib, sized, take_numbers
+from ._library import Handle, as_dict, call, check, create, decode_text, encode_path, encode_text, exception_of, lib, sized, take_numbers
 from .errors import Error
 from .fst import Fst, array_view
 from .lexicon import Hmm, Lexicon
@@ -82,7 +82,7 @@ def _phones_of(hmm: Hmm | None) -> Any:
     """wf_lattice_phones for C, or None."""
     if hmm is None:
         return None
-    starts = hmm.phone_starts()
+    starts = check(hmm, Hmm, "hmm").phone_starts()
     labels = (ctypes.c_int32 * len(starts))(*starts)
     phones = _abi.wf_lattice_phones(labels, len(starts))
     phones.labels = labels  # keeps the labels alive as long as `phones`
@@ -93,7 +93,7 @@ def determinize_lattices(lattices: Sequence[Lattice], *, hmm: Hmm | None = None,
     """Lattice.determinize for several lattices, on num_threads threads. For a lattice that fails, the list has its error."""
     out = (_abi.wf_determinized * len(lattices))()
     phones = _phones_of(hmm)
-    addresses = (ctypes.c_void_p * len(lattices))(*(lattice.address for lattice in lattices))
+    addresses = (ctypes.c_void_p * len(lattices))(*map(Lattice._address_of, lattices))
     call("wf_lattices_determinize", addresses, len(lattices), phones and ctypes.byref(phones), c_options("lattice_determinize", options), out)
     return [_determinized(one) if one.status == _abi.WF_OK else exception_of(one.status, decode_text(one.message) or "") for one in out]
 
@@ -232,17 +232,17 @@ class WordAligner(Handle):
     @classmethod
     def from_hmm(cls, hmm: Hmm) -> WordAligner:
         """For Kaldi models that were read with a lang folder that has phones/word_boundary.txt."""
-        return cls(create("wf_word_aligner_from_hmm", hmm.address))
+        return cls(create("wf_word_aligner_from_hmm", Hmm._address_of(hmm)))
 
     @classmethod
     def from_hmm_lexicon(cls, hmm: Hmm, lexicon: Lexicon, words: Symbols) -> WordAligner:
         """For models whose labels determine their phone (CMU Sphinx, Kaldi), with a lexicon over `hmm.phones`. `words`: symbol table of the graph's words."""
-        return cls(create("wf_word_aligner_from_hmm_lexicon", hmm.address, lexicon.address, words.address))
+        return cls(create("wf_word_aligner_from_hmm_lexicon", Hmm._address_of(hmm), Lexicon._address_of(lexicon), Symbols._address_of(words)))
 
     @classmethod
     def from_fst(cls, fst: Fst) -> WordAligner:
         """The word aligner of a graph's fst. Raises UnsupportedError if it has none."""
-        return cls(create("wf_word_aligner_from_fst", fst.address))
+        return cls(create("wf_word_aligner_from_fst", Fst._address_of(fst)))
 
     @classmethod
     def from_tokens(cls, tokens: SymbolsLike, blank: str | None = None) -> WordAligner:
@@ -253,7 +253,7 @@ class WordAligner(Handle):
     @classmethod
     def from_lexicon(cls, lexicon: Lexicon, words: Symbols) -> WordAligner:
         """For CTC tokens with a lexicon over them. `words`: symbol table of the lattice's words."""
-        return cls(create("wf_word_aligner_from_lexicon", lexicon.address, words.address))
+        return cls(create("wf_word_aligner_from_lexicon", Lexicon._address_of(lexicon), Symbols._address_of(words)))
 
     def words(self, words: Sequence[int], alignment: Sequence[int]) -> list[TimedLabel]:
         """The words of a path (`path.words`, `path.alignment`) with their frames."""
@@ -331,17 +331,17 @@ class CompactLattice(Handle):
 
     def rescore(self, old_lm: LM | None, new_lm: LM, **options: Unpack[LatticeRescoreOptions]) -> CompactLattice:
         """Subtracts the costs of `old_lm` (None: of nothing) and adds those of `new_lm`. The word labels of both models must be those of the lattice."""
-        old = None if old_lm is None else old_lm.address
-        return CompactLattice(create("wf_compact_lattice_rescore", self.address, old, new_lm.address, c_options("lattice_rescore", options), after=(None,)))
+        old = LM._address_or_none(old_lm)
+        return CompactLattice(create("wf_compact_lattice_rescore", self.address, old, LM._address_of(new_lm), c_options("lattice_rescore", options), after=(None,)))
 
     def score(self, scorer: Scorer, max_states: int = 10_000_000) -> CompactLattice:
         """Adds the costs of a scorer to the graph costs. For the paths in the lattice, the result is that of decoding with the scorer."""
-        return CompactLattice(create("wf_compact_lattice_score", self.address, scorer.address, max_states))
+        return CompactLattice(create("wf_compact_lattice_score", self.address, Scorer._address_of(scorer), max_states))
 
     def scorer_costs(self, scorer: Scorer, max_states: int = 10_000_000) -> ScorerCosts:
         """For a lattice that was decoded with the scorer: a lattice with the same paths and costs, and the part of the costs that comes from the scorer."""
         costs = _abi.wf_scorer_costs()
-        lattice = CompactLattice(create("wf_compact_lattice_scorer_costs", self.address, scorer.address, max_states, after=(ctypes.byref(costs),)))
+        lattice = CompactLattice(create("wf_compact_lattice_scorer_costs", self.address, Scorer._address_of(scorer), max_states, after=(ctypes.byref(costs),)))
         arcs, finals = (array.array("f", pointer[:count] if count else []) for pointer, count in ((costs.arcs, lattice.num_arcs), (costs.finals, lattice.num_states)))
         lib.wf_scorer_costs_free(ctypes.byref(costs))
         return ScorerCosts(lattice, arcs, finals)
@@ -349,11 +349,11 @@ class CompactLattice(Handle):
     def draw(self, path: str | os.PathLike[str], key: str = "lattice", words: Symbols | None = None, **options: Unpack[LatticeDrawOptions]) -> None:
         """Draws the lattice as an HTML page, or with format="dot" for Graphviz."""
         timed = self._timed()
-        call("wf_compact_lattice_draw", timed.address, encode_text(key), words and words.address, c_options("lattice_draw", options), encode_path(path))
+        call("wf_compact_lattice_draw", timed.address, encode_text(key), Symbols._address_or_none(words), c_options("lattice_draw", options), encode_path(path))
 
     def align(self, aligner: WordAligner, **options: Unpack[LatticeAlignOptions]) -> CompactLattice:
         """The same paths, with one arc for each word over exactly the word's frames."""
-        return CompactLattice(create("wf_compact_lattice_align", self.address, aligner.address, c_options("lattice_align", options), after=(None,)))
+        return CompactLattice(create("wf_compact_lattice_align", self.address, WordAligner._address_of(aligner), c_options("lattice_align", options), after=(None,)))
 
     def stats(self) -> dict[str, Any]:
         """Sizes, depth, best and total cost (`warpfst lattice stats`)."""
@@ -422,7 +422,7 @@ class LatticeReader(Handle):
     def __init__(self, *sources: str | os.PathLike[str], words: Symbols | None = None, **options: Unpack[LatticeReaderOptions]) -> None:
         """`words`: symbol table for text archives that contain words instead of numbers."""
         paths = (ctypes.c_char_p * len(sources))(*(encode_path(source) for source in sources))
-        super().__init__(create("wf_lattice_reader_open", paths, len(sources), words and words.address, c_options("lattice_reader", options)))
+        super().__init__(create("wf_lattice_reader_open", paths, len(sources), Symbols._address_or_none(words), c_options("lattice_reader", options)))
 
     def __iter__(self) -> Iterator[tuple[str, Lattice | CompactLattice]]:
         return self
@@ -445,10 +445,10 @@ class LatticeWriter(Handle):
     _free = lib.wf_lattice_writer_abort
 
     def __init__(self, path: str | os.PathLike[str], words: Symbols | None = None, **options: Unpack[LatticeWriterOptions]) -> None:
-        super().__init__(create("wf_lattice_writer_open", encode_path(path), words and words.address, c_options("lattice_writer", options)))
+        super().__init__(create("wf_lattice_writer_open", encode_path(path), Symbols._address_or_none(words), c_options("lattice_writer", options)))
 
     def put(self, key: str, lattice: Lattice | CompactLattice) -> None:
-        raw, compact = (lattice.address, None) if isinstance(lattice, Lattice) else (None, lattice.address)
+        raw, compact = (lattice.address, None) if isinstance(lattice, Lattice) else (None, CompactLattice._address_of(lattice))
         entry = _abi.wf_lattice_entry(encode_text(key), raw, compact)
         call("wf_lattice_writer_put", self.address, ctypes.byref(entry))
 

@@ -86,7 +86,7 @@ class Lexicon(Handle):
 
     def to_fst(self, words: Symbols | None = None, **options: Unpack[LexiconFstOptions]) -> Fst:
         """The lexicon transducer L, from tokens to words."""
-        return Fst(create("wf_lexicon_to_fst", self.address, words and words.address, c_options("lexicon_fst", options), after=(None,)))
+        return Fst(create("wf_lexicon_to_fst", self.address, Symbols._address_or_none(words), c_options("lexicon_fst", options), after=(None,)))
 
     def __repr__(self) -> str:
         return f"<Lexicon: {len(self)} pronunciations>" if self._address else "<Lexicon, closed>"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from . import _abi
-from ._library import Handle, Progress, ProgressGuard, as_dict, call, create, encode_path, lib, sized
+from ._library import Handle, Progress, ProgressGuard, as_dict, call, check_list, create, encode_path, lib, sized
 from .fst import Fst
 from .options import c_options
 from .symbols import Symbols, SymbolsLike, as_symbols
@@ -68,7 +68,7 @@ class LM(Handle):
 
     def perplexity(self, sentences: Iterable[str | Sequence[str]]) -> float:
         """exp of the mean cost of words and sentence ends; infinite if a word has probability 0."""
-        costs = [cost for sentence in sentences for cost in self.costs(sentence)]
+        costs = [cost for sentence in check_list(sentences, "sentences") for cost in self.costs(sentence)]
         return math.exp(sum(costs) / len(costs)) if costs and max(costs) < math.inf else math.inf
 
     def write_arpa(self, path: str | os.PathLike[str]) -> None:

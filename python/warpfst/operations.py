@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _abi
-from ._library import Handle, call, create, encode_path, lib, take_numbers
+from ._library import Handle, call, check, create, encode_path, lib, take_numbers
 from .fst import SEMIRINGS, Fst, Semiring, choose
 from .options import c_options
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 def _unary(name: str, fst: Fst, options: Mapping[str, Any]) -> Fst:
-    return Fst(create(f"wf_{name}", fst.address, c_options(name, options)))
+    return Fst(create(f"wf_{name}", Fst._address_of(fst), c_options(name, options)))
 
 
 def addresses(fsts: Sequence[Fst]) -> Any:
-    return (ctypes.c_void_p * len(fsts))(*(fst.address for fst in fsts))
+    return (ctypes.c_void_p * len(fsts))(*map(Fst._address_of, fsts))
 
 
 def pair_count(a: Sequence[Fst] | Fst, b: Sequence[Fst] | Fst) -> tuple[list[Fst], list[Fst], int]:
@@ -91,17 +91,17 @@ def arcsort(fst: Fst, **options: Unpack[types.ArcsortOptions]) -> Fst:
 
 def connect(fst: Fst) -> Fst:
     """Removes the states that are on no path from the start to a final state."""
-    return Fst(create("wf_connect", fst.address))
+    return Fst(create("wf_connect", Fst._address_of(fst)))
 
 
 def topsort(fst: Fst) -> Fst:
     """Numbers the states in topological order: every arc leads to a larger state."""
-    return Fst(create("wf_topsort", fst.address))
+    return Fst(create("wf_topsort", Fst._address_of(fst)))
 
 
 def epsilons_last(fst: Fst) -> Fst:
     """Moves the arcs with input epsilon behind the other arcs of each state, as the decoder needs them."""
-    return Fst(create("wf_epsilons_last", fst.address))
+    return Fst(create("wf_epsilons_last", Fst._address_of(fst)))
 
 
 def determinize(fst: Fst, **options: Unpack[types.DeterminizeOptions]) -> Fst:
@@ -151,12 +151,12 @@ def randgen(fst: Fst, **options: Unpack[types.RandgenOptions]) -> Fst:
 
 def invert(fst: Fst) -> Fst:
     """Exchanges input and output labels."""
-    return Fst(create("wf_invert", fst.address))
+    return Fst(create("wf_invert", Fst._address_of(fst)))
 
 
 def reverse(fst: Fst) -> Fst:
     """Accepts the reversed strings."""
-    return Fst(create("wf_reverse", fst.address))
+    return Fst(create("wf_reverse", Fst._address_of(fst)))
 
 
 def union(*fsts: Fst) -> Fst:
@@ -176,11 +176,13 @@ def arcmap(fst: Fst, **options: Unpack[types.MapOptions]) -> Fst:
 
 def difference(a: Fst, b: Fst, **options: Unpack[types.DifferenceOptions]) -> Fst:
     """The paths of `a` whose output string the acceptor `b` does not accept."""
-    return Fst(create("wf_difference", a.address, b.address, c_options("difference", options)))
+    return Fst(create("wf_difference", Fst._address_of(a), Fst._address_of(b), c_options("difference", options)))
 
 
 def replace(fsts: Mapping[int, Fst], **options: Unpack[types.ReplaceOptions]) -> Fst:
     """Replaces each arc whose output is a label of `fsts` by a copy of its fst, recursively. It begins with the fst of `root=`, or the first."""
+    if not isinstance(fsts, Mapping):
+        raise TypeError(f"fsts: expected a mapping label -> Fst, found {type(fsts).__name__}")
     return Fst(create("wf_replace", addresses(list(fsts.values())), _labels(fsts), len(fsts), c_options("replace", options)))
 
 
@@ -191,7 +193,7 @@ def epsnormalize(fst: Fst, **options: Unpack[types.EpsnormalizeOptions]) -> Fst:
 
 def synchronize(fst: Fst) -> Fst:
     """Makes arcs read and write one label each, until one side has no labels left."""
-    return Fst(create("wf_synchronize", fst.address))
+    return Fst(create("wf_synchronize", Fst._address_of(fst)))
 
 
 def disambiguate(fst: Fst, **options: Unpack[types.DisambiguateOptions]) -> Fst:
@@ -201,14 +203,14 @@ def disambiguate(fst: Fst, **options: Unpack[types.DisambiguateOptions]) -> Fst:
 
 def condense(fst: Fst) -> Fst:
     """One state for each strongly connected component."""
-    return Fst(create("wf_condense", fst.address))
+    return Fst(create("wf_condense", Fst._address_of(fst)))
 
 
 def reweight(fst: Fst, potentials: Sequence[float], **options: Unpack[types.ReweightOptions]) -> Fst:
     """Moves costs along paths by a potential per state, as `shortest_distance` gives them. The costs of paths stay."""
     values = potentials if isinstance(potentials, array.array) and potentials.typecode == "f" else array.array("f", potentials)
     address, count = values.buffer_info()
-    return Fst(create("wf_reweight", fst.address, ctypes.c_void_p(address), count, c_options("reweight", options)))
+    return Fst(create("wf_reweight", Fst._address_of(fst), ctypes.c_void_p(address), count, c_options("reweight", options)))
 
 
 def _strings(rows: Iterable[Iterable[int]], count: int, owners: str) -> Any:
@@ -233,12 +235,13 @@ def factor_weight(
     finals  by state, the labels that its final weight writes; other states write none
     New states are numbered last. ValueError: another number of strings than arcs, or a state that does not exist; ArgumentError: a label below 1.
     """
+    check(fst, Fst)
     given: Mapping[int, Iterable[int]] = finals or {}
     if any(not 0 <= state < fst.num_states for state in given):
         raise ValueError(f"a string for a state that does not exist; the fst has {fst.num_states}")
     of_arcs, keep_arcs = (None, None) if arcs is None else _strings(arcs, fst.num_arcs, "arcs")
     of_finals, keep_finals = (None, None) if not given else _strings((given.get(state, ()) for state in range(fst.num_states)), fst.num_states, "states")
-    result = Fst(create("wf_factor_weight", fst.address, of_arcs, of_finals, c_options("factor_weight", options)))
+    result = Fst(create("wf_factor_weight", Fst._address_of(fst), of_arcs, of_finals, c_options("factor_weight", options)))
     del keep_arcs, keep_finals  # the call reads their memory
     return result
 
@@ -264,11 +267,11 @@ class Encoder(Handle):
 
     def encode(self, fst: Fst) -> Fst:
         """The fst with encoded labels. Labels that are new are added to the encoder."""
-        return Fst(create("wf_encoder_encode", self.address, fst.address))
+        return Fst(create("wf_encoder_encode", self.address, Fst._address_of(fst)))
 
     def decode(self, fst: Fst) -> Fst:
         """The fst with the original labels and weights."""
-        return Fst(create("wf_encoder_decode", self.address, fst.address))
+        return Fst(create("wf_encoder_decode", self.address, Fst._address_of(fst)))
 
     def __len__(self) -> int:
         return int(lib.wf_encoder_size(self.address))
@@ -293,7 +296,7 @@ def _int32(label: int) -> int:
 def relabel(fst: Fst, ipairs: Iterable[tuple[int, int]] = (), opairs: Iterable[tuple[int, int]] = ()) -> Fst:
     """Replaces labels by pairs (old, new). Other labels are not changed."""
     ins, outs = _pairs(ipairs), _pairs(opairs)
-    return Fst(create("wf_relabel", fst.address, ins, len(ins) // 2, outs, len(outs) // 2))
+    return Fst(create("wf_relabel", Fst._address_of(fst), ins, len(ins) // 2, outs, len(outs) // 2))
 
 
 def add_self_loops(fst: Fst, ilabels: Iterable[int], olabels: Iterable[int]) -> Fst:
@@ -301,32 +304,32 @@ def add_self_loops(fst: Fst, ilabels: Iterable[int], olabels: Iterable[int]) -> 
     ins, outs = _labels(ilabels), _labels(olabels)
     if len(ins) != len(outs):
         raise ValueError(f"{len(ins)} input labels and {len(outs)} output labels, expected the same number")
-    return Fst(create("wf_add_self_loops", fst.address, ins, outs, len(ins)))
+    return Fst(create("wf_add_self_loops", Fst._address_of(fst), ins, outs, len(ins)))
 
 
 def remove_disambig(fst: Fst, ilabels: Iterable[int]) -> Fst:
     """Replaces the given input labels by epsilon."""
     ins = _labels(ilabels)
-    return Fst(create("wf_remove_disambig", fst.address, ins, len(ins)))
+    return Fst(create("wf_remove_disambig", Fst._address_of(fst), ins, len(ins)))
 
 
 def shortest_distance(fst: Fst, **options: Unpack[types.ShortestDistanceOptions]) -> array.array[float]:
     """float32 [num_states]: the semiring's sum of the costs of all paths from the start to each state; with reverse=True, from each state to the final states."""
-    out = create("wf_shortest_distance", fst.address, c_options("shortest_distance", options)) if fst.num_states else 0
+    out = create("wf_shortest_distance", fst.address, c_options("shortest_distance", options)) if check(fst, Fst).num_states else 0
     return take_numbers(out, "f", fst.num_states)
 
 
 def forward_score(fst: Fst, **options: Unpack[types.ForwardScoreOptions]) -> float:
     """Total cost of all successful paths: -ln of the sum of exp(-cost) in the log semiring, the lowest cost in the tropical semiring."""
     cost = ctypes.c_double()
-    call("wf_forward_score", fst.address, c_options("forward_score", options), ctypes.byref(cost), None)
+    call("wf_forward_score", Fst._address_of(fst), c_options("forward_score", options), ctypes.byref(cost), None)
     return cost.value
 
 
 def forward_score_gradients(fst: Fst, **options: Unpack[types.ForwardScoreOptions]) -> tuple[float, array.array[float]]:
     """`forward_score`, and its derivatives by the arc weights (float64 [num_arcs]). Only in the log semiring."""
     cost, gradients = ctypes.c_double(), ctypes.c_void_p()
-    call("wf_forward_score", fst.address, c_options("forward_score", options), ctypes.byref(cost), ctypes.byref(gradients))
+    call("wf_forward_score", Fst._address_of(fst), c_options("forward_score", options), ctypes.byref(cost), ctypes.byref(gradients))
     return cost.value, take_numbers(gradients.value, "d", fst.num_arcs)
 
 
@@ -342,7 +345,7 @@ class Comparison(NamedTuple):
 
 def _compare(name: str, a: Fst, b: Fst, third: Any) -> Comparison:
     out = ctypes.c_bool()
-    remark = call(name, a.address, b.address, third, ctypes.byref(out))
+    remark = call(name, Fst._address_of(a), Fst._address_of(b), third, ctypes.byref(out))
     return Comparison(out.value, "" if out.value else remark)
 
 

@@ -6,10 +6,15 @@ import ctypes
 import operator
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _abi
 from ._library import call, encode_path, encode_text, lib
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._option_types import DecoderOptions
 
 _TYPES: dict[int, tuple[Any, str]] = {
     _abi.WF_OPTION_F32: (ctypes.c_float, "float"),
@@ -214,8 +219,12 @@ class DecoderConfig(Options):
 
     __slots__ = ()
 
-    def __init__(self, **given: Any) -> None:
+    def __init__(self, **given: Unpack[DecoderOptions]) -> None:
         super().__init__("decoder", **given)
+
+    if TYPE_CHECKING:
+
+        def replace(self, **changes: Unpack[DecoderOptions]) -> DecoderConfig: ...  # type: ignore[override]
 
     def __repr__(self) -> str:
         return f"DecoderConfig({', '.join(f'{name}={value!r}' for name, value in self._given.items())})"

@@ -199,6 +199,9 @@ class Result:
         values = {name: getattr(self, name) for name in names}
         return _saved_result, (self.num_frames, {**values, "text": self.text} if names else {}, self.error)
 
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *Result.__annotations__})
+
     def nbest(self, n: int) -> list[Hypothesis]:
         """The n best word sequences, or fewer if fewer are within the decoder's lattice_beam of the best. Needs lattice_beam.
 
@@ -342,6 +345,9 @@ class Results(Sequence[Result]):
 
     def __repr__(self) -> str:
         return f"<Results: {self._count} utterances>"
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *(name for name in _ARRAYS if not name.startswith("_"))})
 
     def __getattr__(self, name: str) -> memoryview:
         """Makes an array when it is first read."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _abi
-from ._library import Handle, Progress, ProgressGuard, PythonCall, as_dict, call, create, decode_text, encode_path, encode_text, lib, sized
+from ._library import Handle, Progress, ProgressGuard, PythonCall, as_dict, call, check_list, create, decode_text, encode_path, encode_text, lib, sized
 from .options import c_options
 from .symbols import Symbols
 
@@ -93,7 +93,7 @@ class RnnLM(Handle):
 
     def costs(self, sentences: Sequence[str | Sequence[str]], num_threads: int = 0) -> list[list[float]]:
         """-ln P of each word and of the sentence end, for each sentence. Raises ArgumentError for an unknown word if the model has no unknown-word symbol."""
-        split = [sentence.split() if isinstance(sentence, str) else list(sentence) for sentence in sentences]
+        split = [sentence.split() if isinstance(sentence, str) else list(sentence) for sentence in check_list(sentences, "sentences")]
         labels = [lib.wf_rnnlm_find(self.address, encode_text(word)) for sentence in split for word in sentence]
         first = [0]
         for sentence in split:

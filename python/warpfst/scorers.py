@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 from . import _abi
-from ._library import Handle, Progress, ProgressGuard, as_dict, call, create, encode_path, encode_text, lib, sized
+from ._library import Handle, Progress, ProgressGuard, as_dict, call, check, create, encode_path, encode_text, lib, sized
 from .fst import Fst
 from .lm import LM, costs_of
 from .options import c_options
@@ -77,7 +77,7 @@ class LargeLM(Handle):
 
         Decoding with the composition gives the same costs as decoding with the graph and this model as a scorer.
         """
-        return Fst(create("wf_wlm_to_fst", self.address, words and words.address, backoff_label))
+        return Fst(create("wf_wlm_to_fst", self.address, Symbols._address_or_none(words), backoff_label))
 
 
 class Scorer(Handle):
@@ -92,9 +92,10 @@ class Scorer(Handle):
         A phrase whose boost is None gets `boost_by_length` of its text; a set of phrases gives all of them that. Words are given as texts of the symbol table `words`,
         or as labels, which need a boost.
         """
+        table = words if words is None or isinstance(words, ExtendedSymbols) else check(words, Symbols, "words")
         given: Mapping[Any, float | None] = boosts if isinstance(boosts, Mapping) else dict.fromkeys(sorted(boosts))
         nats = [boost_by_length(phrase) if value is None else value for phrase, value in given.items()]
-        phrases = [[_label(word, words) for word in (phrase.split() if isinstance(phrase, str) else [phrase])] for phrase in given]
+        phrases = [[_label(word, table) for word in (phrase.split() if isinstance(phrase, str) else [phrase])] for phrase in given]
         labels = [label for phrase in phrases for label in phrase]
         c_labels, values, count = (ctypes.c_int32 * len(labels))(*labels), (ctypes.c_float * len(phrases))(*nats), len(phrases)
         if all(len(phrase) == 1 for phrase in phrases):
@@ -111,7 +112,7 @@ class Scorer(Handle):
         With `lm_scale` below 0 the costs are subtracted: an internal language model, in a chain with another (`a + b`).
         """
         model = lm if isinstance(lm, LargeLM) else LargeLM.open(lm)
-        return cls(create("wf_scorer_from_lm", model.address, words and words.address, c_options("ngram_scorer", options)))
+        return cls(create("wf_scorer_from_lm", model.address, Symbols._address_or_none(words), c_options("ngram_scorer", options)))
 
     @classmethod
     def from_rnnlm(
@@ -124,7 +125,7 @@ class Scorer(Handle):
     ) -> Scorer:
         """A scorer of a recurrent model, interpolated with `ngram`. The costs of `small`, the model that the graph was built with, are subtracted. `words`: see from_lm."""
         model = rnnlm if isinstance(rnnlm, RnnLM) else RnnLM.open(rnnlm)
-        others = (other and other.address for other in (ngram, small, words))
+        others = (LM._address_or_none(ngram), LM._address_or_none(small), Symbols._address_or_none(words))
         return cls(create("wf_scorer_from_rnnlm", model.address, *others, c_options("rnn_scorer", options)))
 
     def rnn_stats(self) -> dict[str, int]:
@@ -134,7 +135,7 @@ class Scorer(Handle):
         return as_dict(stats)
 
     def __add__(self, other: Scorer) -> Scorer:
-        return Scorer(create("wf_scorer_chain", self.address, other.address))
+        return Scorer(create("wf_scorer_chain", self.address, Scorer._address_of(other)))
 
 
 _MAPPED = b"\x89WLM\r\n\x1a\n"  # the first bytes of a LargeLM's file

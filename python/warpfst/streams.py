@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _abi
 from ._library import Handle, call, create, lib
+from .graphs import Graph
 from .lattice import Lattice, WordAligner
 from .results import Result, Word, words_of
 from .scorers import Boost
@@ -14,7 +15,6 @@ from .scores import Batch
 
 if TYPE_CHECKING:
     from .decoder import Decoder
-    from .graphs import Graph
 
 
 class StreamEvent(NamedTuple):
@@ -69,7 +69,7 @@ class Stream(Handle):
     def set_graph(self, graph: Graph | None) -> None:
         """Sets the graph of the next utterances: the decoder's graph with added words (Graph.add_words); None: without. Not allowed within an utterance."""
         with self._decoder._exclusive():
-            call("wf_stream_set_graph", self.address, graph and graph.address)
+            call("wf_stream_set_graph", self.address, Graph._address_or_none(graph))
             self._graph = graph
 
     @property

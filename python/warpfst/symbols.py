@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Union
 
-from ._library import Handle, call, create, decode_text, encode_path, encode_text, lib
+from ._library import Handle, call, check_list, create, decode_text, encode_path, encode_text, lib
 
 
 class Symbols(Handle):
@@ -17,6 +17,7 @@ class Symbols(Handle):
 
     def __init__(self, pairs: Mapping[str, int] | Iterable[str] = (), name: str = "") -> None:
         """Makes a table from a mapping text -> label, or from texts, which get the labels 0, 1, 2 and so on."""
+        check_list(pairs, "pairs")
         super().__init__(create("wf_symbols_create", encode_text(name)))
         items = pairs.items() if isinstance(pairs, Mapping) else ((text, -1) for text in pairs)
         for text, key in items:
@@ -119,6 +120,8 @@ def as_symbols(source: SymbolsLike) -> Symbols:
         return source
     if isinstance(source, (str, os.PathLike)):
         return Symbols.read(source)
+    if not isinstance(source, Iterable):
+        raise TypeError(f"expected a symbol table, its path, a mapping or a list of texts, found {type(source).__name__}")
     return Symbols(source)
 
 

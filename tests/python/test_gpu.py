@@ -23,7 +23,7 @@ from fake_tensors import FakeTensor
 import warpfst as wf
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # jax would take most of the GPU's memory
-WHY_NOT = wf.cuda_available()
+WHY_NOT = wf.cuda_reason()
 pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=f"no GPU: {WHY_NOT}")
 
 NUM_COLUMNS = 30

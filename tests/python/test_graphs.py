@@ -143,8 +143,21 @@ def test_word_error_rate(rng, tmp_path):
     for bad in ((["a"], []), ({"u": "a"}, {"w": "a"})):
         with pytest.raises(ValueError):
             wf.wer(*bad)
-    with pytest.raises(TypeError):
-        wf.wer({"u": "a"}, ["a"])
+    for references, hypotheses in (({"u": "a"}, ["a"]), ("a", ["a"]), (["a"], "a")):
+        with pytest.raises(TypeError, match="both be lists, mappings or texts"):
+            wf.wer(references, hypotheses)
+    assert str(wf.wer("the cat sat", "the cut sat")) == "WER 33.33% (1 of 3 words)"  # two texts are one utterance, not a list of letters
+    assert wf.wer("", "").num_utterances == 1 and wf.wer("a b", "").num_deletions == 2
+    assert wf.wer(["a b", "c"], [None, "c"]).num_deletions == wf.wer({"u": "a b", "v": "c"}, {"u": None, "v": "c"}).num_deletions == 2  # as Results.texts
+    assert wf.wer([["a", "b"]], [("a", "c")]).num_errors == 1
+
+
+def test_a_text_is_not_taken_for_a_list_of_letters(tmp_path):
+    lm = wf.LM.read(CTC / "lm3.arpa.gz")
+    calls = (lambda: wf.Wer(ignore="<unk>"), lambda: wf.Symbols("abc"), lambda: lm.perplexity("CHAPTER TWENTY"))
+    for call in calls:
+        with pytest.raises(TypeError, match="expected a list, found str"):
+            call()
     (tmp_path / "t.txt").write_text("u a b\nv\n")
     assert wf.read_transcripts(tmp_path / "t.txt") == {"u": ["a", "b"], "v": []}
 

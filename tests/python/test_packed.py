@@ -21,7 +21,7 @@ def test_gpu_tests_run_from_a_folder(tmp_path):
     here = "import warpfst; print(warpfst.__file__)"
     assert str(tmp_path) in subprocess.run([sys.executable, "-c", here], capture_output=True, text=True, cwd=tmp_path, env=environment, check=True).stdout
     run = subprocess.run([sys.executable, "-m", "pytest", "-rs", "test_gpu.py"], capture_output=True, text=True, cwd=tmp_path, env=environment)
-    if wf.cuda_available() is None:
+    if wf.cuda_available():
         assert run.returncode == 0 and "passed" in run.stdout, run.stdout
     else:  # all tests are skipped, with the reason
         assert run.returncode == 0 and "skipped" in run.stdout and "passed" not in run.stdout and "no GPU: " in run.stdout, run.stdout + run.stderr

@@ -30,6 +30,24 @@ wf.Scorer.from_lm("lm.wlm", placement="hybrid", lm_gpu_bytes=1 << 30)
 wf.Scorer.from_lm("lm.wlm", placement="gpu")  # WRONG
 part: wf.Lattice = decoder.stream().commit_lattice()  # WRONG
 wf.Composer([graph.fst], graph.fst, with_origins=True, device="cuda:1").view(0).weights.nothing  # WRONG
+with wf.Decoder(graph) as kept, wf.LatticeWriter("lat.ark") as out:
+    out.put("u", kept.decode([])[0].compact_lattice)  # WRONG
+    kept.decdoe([])  # WRONG
+config = wf.DecoderConfig(beam=12.5, device="cuda").replace(max_active=7000)
+wf.DecoderConfig(baem=3)  # WRONG
+config.replace(beam="wide")  # WRONG
+wf.from_huggingface("folder", "lm.arpa", topology="compact", beam=9.0, determinize=True, words=["a"], target_lang="deu")
+wf.from_huggingface("folder", baem=9.0)  # WRONG
+wf.from_nemo("model.nemo", topology="compatc")  # WRONG
+wf.from_espnet("config.yaml", beam="wide")  # WRONG
+wf.from_sentencepiece("bpe.model", blank="first", beam=9.0)
+wf.from_torchaudio(["-", "a"], token_lm=3)  # WRONG
+wf.integrations.ModelTokens(["a"], 0, "here").graph(silence_prob=0.5)
+wf.integrations.ModelTokens(["a"], 0, "here").graph(beam=0.5)  # WRONG
+wf.integrations.ProcessorWithLM("folder", "lm.arpa", baem=3)  # WRONG
+print(wf.wer(["a b"], decoder.decode([]).texts), wf.wer("a b", "a c"), wf.wer({"u": "a"}, {"u": ["a"]}))
+wf.wer(["a b"], 3)  # WRONG
+available: bool = wf.cuda_available()
 """
 
 

@@ -5,12 +5,17 @@ from __future__ import annotations
 import math
 import os
 import pathlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..decoder import Decoder
 from ..errors import FileError, FormatError
 from . import files
 from .tokens import AnyModel, ModelTokens, Path
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .tokens import LoaderOptions
 
 _DELIMITER = "|"
 
@@ -119,7 +124,7 @@ def huggingface_tokens(model: Any, target_lang: str | None = None) -> ModelToken
     return _from_tokenizer_file(path) if path.name == "tokenizer.json" else _from_vocabulary(path, target_lang)
 
 
-def from_huggingface(model: Path | Any, lm: AnyModel | None = None, *, target_lang: str | None = None, **options: Any) -> Decoder:
+def from_huggingface(model: Path | Any, lm: AnyModel | None = None, *, target_lang: str | None = None, **options: Unpack[LoaderOptions]) -> Decoder:
     """A decoder for a CTC model of transformers. `model` and `target_lang`: `huggingface_tokens`; `lm` and options: `ModelTokens.decoder`.
 
     Scores are the model's logits after log_softmax.

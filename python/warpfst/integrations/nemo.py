@@ -7,13 +7,18 @@ import os
 import tarfile
 import zlib
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..decoder import Decoder
 from ..errors import FileError, FormatError, UnsupportedError
 from ..joining import CONTINUES, WORD_START
 from . import files
 from .tokens import AnyModel, ModelTokens, Path
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .tokens import LoaderOptions
 
 _MAX_BYTES = 100 << 20  # of a configuration or tokenizer within an archive
 
@@ -104,6 +109,6 @@ def nemo_tokens(model: Path | Any, target_lang: str | None = None) -> ModelToken
     return _tokens(vocabulary, source, tokenizer and tokenizer.text_to_tokens, _frame_shift(getattr(model, "cfg", None)))
 
 
-def from_nemo(model: Path | Any, lm: AnyModel | None = None, *, target_lang: str | None = None, **options: Any) -> Decoder:
+def from_nemo(model: Path | Any, lm: AnyModel | None = None, *, target_lang: str | None = None, **options: Unpack[LoaderOptions]) -> Decoder:
     """A decoder for a NeMo model. `model` and `target_lang`: `nemo_tokens`; `lm` and options: `ModelTokens.decoder`."""
     return nemo_tokens(model, target_lang).decoder(lm, **options)

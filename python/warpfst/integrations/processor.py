@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..decoder import Decoder
 from ..errors import ArgumentError
@@ -12,6 +12,11 @@ from ..rescoring import Rescorer, TextScorer
 from ..results import Hypothesis, Result, Results, Word
 from .huggingface import huggingface_tokens
 from .tokens import AnyLexicon, AnyModel, Path
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .tokens import TableOptions
 
 _PADDING = -100.0  # of logits, as in transformers
 _LATTICE_BEAM = 8.0
@@ -66,7 +71,7 @@ class ProcessorWithLM:
         target_lang: str | None = None,
         rescore: TextScorer | Rescorer | None = None,
         nbest: int = 1,
-        **options: Any,
+        **options: Unpack[TableOptions],
     ) -> None:
         if lm is None and lexicon is None and words is None:
             raise ArgumentError("ProcessorWithLM needs words: lm=, lexicon= or words=")
@@ -76,9 +81,10 @@ class ProcessorWithLM:
         self.rescorer = rescore if isinstance(rescore, Rescorer) or rescore is None else Rescorer(rescore)
         self.nbest = max(nbest, 1 if self.rescorer is None else self.rescorer.nbest)
         several = self.nbest > 1 or self.rescorer is not None
-        listed = {"lattice_beam": _LATTICE_BEAM, "determinize": True, "confidences": False, "nbest": self.nbest} if several else {}
+        listed: dict[str, Any] = {"lattice_beam": _LATTICE_BEAM, "determinize": True, "confidences": False, "nbest": self.nbest} if several else {}
         tokens = huggingface_tokens(model, target_lang)
-        self.decoder: Decoder = tokens.decoder(lm, lexicon=lexicon, words=words, **{**listed, **options})
+        listed.update(options)
+        self.decoder: Decoder = tokens.decoder(lm, lexicon=lexicon, words=words, **listed)
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         """Calls the processor: audio to the model's inputs."""

@@ -7,7 +7,7 @@ import functools
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Union
 
 from .._library import _pending_warnings, report_warnings
 from ..decoder import Decoder
@@ -20,6 +20,28 @@ from ..options import split
 from ..rnnlm import RnnLM
 from ..scorers import AnyLM, LargeLM, open_model
 from ..symbols import Symbols
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .._option_types import CtcGraphOptions, DecoderOptions, LatticeDeterminizeOptions, LatticeResultsOptions
+
+    class TableOptions(DecoderOptions, CtcGraphOptions):
+        """Options of the tables "decoder" and "ctc_graph"."""
+
+    class ModelOptions(TableOptions, LatticeResultsOptions, total=False):
+        """Options of ModelTokens.decoder."""
+
+        determinize: bool | LatticeDeterminizeOptions
+
+    class LoaderOptions(ModelOptions, total=False):
+        """Keywords of from_huggingface and the other loaders, which pass them to ModelTokens.decoder."""
+
+        token_lm: AnyLM | None
+        lexicon: AnyLexicon | None
+        words: Iterable[str] | None
+        graph: Graph | None
+
 
 Path = Union[str, "os.PathLike[str]"]
 AnyModel = Union[LM, LargeLM, RnnLM, Path]
@@ -123,7 +145,7 @@ class ModelTokens:
             report_warnings()
         return Lexicon.from_dict(known, Symbols(self.names), blank=self.names[self.blank])
 
-    def graph(self, lm: AnyModel | None = None, *, lexicon: AnyLexicon | None = None, words: Iterable[str] | None = None, **options: Any) -> Graph:
+    def graph(self, lm: AnyModel | None = None, *, lexicon: AnyLexicon | None = None, words: Iterable[str] | None = None, **options: Unpack[CtcGraphOptions]) -> Graph:
         """A decoding graph.
 
         lm       n-gram model or its path. A LargeLM or RnnLM only gives the words; its cost is added while decoding (`Decoder(lm=)`), as `decoder` does
@@ -147,7 +169,7 @@ class ModelTokens:
         elif not isinstance(lexicon, Lexicon):
             lexicon = Lexicon.from_dict(lexicon, table, blank=blank)
         if self.separator is not None:
-            options = {"silence": self.separator, **options}
+            options.setdefault("silence", self.separator)
         if isinstance(model, LM):
             return build_ctc_graph(table, lexicon, model, words=model.words, **options)
         return build_ctc_graph(table, lexicon, **options)
@@ -160,7 +182,7 @@ class ModelTokens:
         lexicon: AnyLexicon | None = None,
         words: Iterable[str] | None = None,
         graph: Graph | None = None,
-        **options: Any,
+        **options: Unpack[ModelOptions],
     ) -> Decoder:
         """A decoder for the model's scores. `lm`, `lexicon` and `words` are those of the method `graph`; or `graph` is what it made with the same `lm`.
 
@@ -168,8 +190,9 @@ class ModelTokens:
 
         Options: tables "decoder" and "ctc_graph", and what Decoder makes of lattices: determinize, confidences, nbest, mbr, keep_raw.
         """
-        lattice_results = {name: options.pop(name) for name in _LATTICE_RESULTS if name in options}
-        decoder_options, graph_options = split(options, "decoder", "ctc_graph")
+        given: dict[str, Any] = {**options}
+        lattice_results = {name: given.pop(name) for name in _LATTICE_RESULTS if name in given}
+        decoder_options, graph_options = split(given, "decoder", "ctc_graph")
         if token_lm is not None:
             if lm is not None or lexicon is not None or words is not None or graph is not None:
                 raise TypeError("token_lm: no lm, lexicon, words or graph besides it")

@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 import pathlib
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..decoder import Decoder
 from ..errors import ArgumentError, FormatError
 from ..joining import WORD_START
 from . import files
 from .tokens import AnyModel, ModelTokens, Path
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .tokens import LoaderOptions
 
 _SPACES = ("<space>", "|")
 _ESPNET_SUBSAMPLING = {"linear": 1, "conv2d1": 1, "conv2d2": 2, "conv2d": 4, "conv2d6": 6, "conv2d8": 8}  # input_layer of the encoder
@@ -111,17 +116,17 @@ def torchaudio_tokens(bundle: Any) -> ModelTokens:
     return ModelTokens(names, 0, "torchaudio's labels", _separator(names), ignored=frozenset("*"))
 
 
-def from_espnet(token_list: Path, bpe_model: Path | None = None, lm: AnyModel | None = None, **options: Any) -> Decoder:
+def from_espnet(token_list: Path, bpe_model: Path | None = None, lm: AnyModel | None = None, **options: Unpack[LoaderOptions]) -> Decoder:
     """A decoder for an ESPnet model. Files: `espnet_tokens`; `lm` and options: `ModelTokens.decoder`."""
     return espnet_tokens(token_list, bpe_model).decoder(lm, **options)
 
 
-def from_icefall(lang: Path, bpe_model: Path | None = None, lm: AnyModel | None = None, **options: Any) -> Decoder:
+def from_icefall(lang: Path, bpe_model: Path | None = None, lm: AnyModel | None = None, **options: Unpack[LoaderOptions]) -> Decoder:
     """A decoder for an icefall (k2) model. Files: `icefall_tokens`; `lm` and options: `ModelTokens.decoder`."""
     return icefall_tokens(lang, bpe_model).decoder(lm, **options)
 
 
-def from_wenet(units: Path, bpe_model: Path | None = None, lm: AnyModel | None = None, **options: Any) -> Decoder:
+def from_wenet(units: Path, bpe_model: Path | None = None, lm: AnyModel | None = None, **options: Unpack[LoaderOptions]) -> Decoder:
     """A decoder for a WeNet model. Files: `wenet_tokens`; `lm` and options: `ModelTokens.decoder`."""
     return wenet_tokens(units, bpe_model).decoder(lm, **options)
 
@@ -129,11 +134,12 @@ def from_wenet(units: Path, bpe_model: Path | None = None, lm: AnyModel | None =
 def from_sentencepiece(model: Any, blank: str | int = "last", lm: AnyModel | None = None, **options: Any) -> Decoder:
     """A decoder for a model whose columns are the pieces of a sentencepiece model. `model` and `blank`: `sentencepiece_tokens`; others: `ModelTokens.decoder`.
 
-    Scores have a column for the blank besides those of the pieces, or `blank` is the column of a piece.
+    Scores have a column for the blank besides those of the pieces, or `blank` is the column of a piece. Type checkers do not check the options, because one of them is a
+    `blank`, too.
     """
     return sentencepiece_tokens(model, blank).decoder(lm, **options)
 
 
-def from_torchaudio(bundle: Any, lm: AnyModel | None = None, **options: Any) -> Decoder:
+def from_torchaudio(bundle: Any, lm: AnyModel | None = None, **options: Unpack[LoaderOptions]) -> Decoder:
     """A decoder for a bundle of torchaudio.pipelines or its labels. `lm` and options: `ModelTokens.decoder`."""
     return torchaudio_tokens(bundle).decoder(lm, **options)

@@ -1,0 +1,106 @@
+"""Objects of a wrong class, as any argument that takes an object of the package: an error that names what is expected, not memory read as another class or an inner name."""
+
+import inspect
+import re
+
+import numpy as np
+import pytest
+from conftest import CTC
+
+import warpfst as wf
+from warpfst._library import Handle
+
+CLASSES = {one.__name__ for one in vars(wf).values() if inspect.isclass(one) and issubclass(one, Handle)}
+INSIDE = {"CompactLattice.__init__", "Lattice.__init__", "Results.__init__", "Stream.__init__", "AsyncStream.set_graph"}  # called by the package only; or a coroutine
+
+
+def functions():
+    """(name, function) of the package's functions, and of the methods of its classes."""
+    for name in wf.__all__:
+        one = getattr(wf, name)
+        if inspect.isfunction(one):
+            yield name, one
+        elif inspect.isclass(one):
+            methods = ((method, getattr(function, "__func__", function)) for method, function in vars(one).items())
+            yield from ((f"{name}.{method}", function) for method, function in methods if inspect.isfunction(function) and (method in ("__init__", "__add__") or method[0] != "_"))
+
+
+def arguments():
+    """(function, argument) for each argument that takes an object of one of the package's classes."""
+    for name, function in functions():
+        for argument in inspect.signature(function).parameters.values():
+            if name not in INSIDE and argument.kind is not argument.VAR_KEYWORD and CLASSES & set(re.findall(r"\w+", str(argument.annotation))):
+                yield name, argument.name
+
+
+@pytest.fixture(scope="module")
+def objects(tmp_path_factory):
+    """Right values: objects by class, and other arguments by name."""
+    folder = tmp_path_factory.mktemp("objects")
+    graph = wf.build_ctc_graph(["<blk>", "a", "b"], {"a": "a", "b": "b"})
+    decoder = wf.Decoder(graph, lattice_beam=4)
+    (folder / "lm.arpa").write_text("\\data\\\nngram 1=4\n\n\\1-grams:\n-0.5\t</s>\n-99\t<s>\n-0.5\ta\n-0.5\tb\n\n\\end\\\n")
+    lattice = decoder.decode(np.zeros((3, 3), np.float32))[0].lattice
+    lm, scorer = wf.LM.read(folder / "lm.arpa"), wf.Scorer.boost({1: 1.0})
+    made = [graph.fst, graph, decoder, decoder.stream(), lattice, lattice.determinize(), lm, wf.LargeLM.build(folder / "lm.arpa", folder / "lm.wlm"), scorer, graph.words]
+    made += [graph.word_aligner, wf.Lexicon.from_dict({"a": "a"}, ["<blk>", "a"]), wf.Encoder.create(labels=True)]
+    made += [wf.FarWriter.create(folder / "a.far"), wf.LatticeWriter(folder / "a.lat")]
+    scores = np.zeros((3, 3), np.float32)
+    found = {
+        **{type(one).__name__: one for one in made},
+        "am": CTC,
+        "arcs": [(0, 0, 1, 1, 0.0)],
+        "backoff_label": 9,
+        "boosts": {"a": 1.0},
+        "chunks": [scores],
+        "finals": {0: 0.0},
+        "ilabels": [1],
+        "key": "a",
+        "log_probs": scores,
+        "olabels": [1],
+        "path": folder / "new",
+        "potentials": [0.0] * graph.fst.num_states,
+        "rnnlm": CTC / "none",
+        "scores": scores,
+        "texts": ["a"],
+        "tokens": ["<blk>", "a"],
+        "words": ["a"],
+    }
+    yield found
+    for one in found.values():
+        if isinstance(one, Handle):
+            one.close()
+
+
+def value(argument, objects):
+    annotated = str(argument.annotation)
+    known = next((objects[name] for name in re.findall(r"\w+", annotated) if name in CLASSES and name in objects), objects.get(argument.name))
+    return [known] if annotated.startswith("Sequence") and isinstance(known, Handle) else known
+
+
+def given(name, wrong_name, wrong, objects):
+    """The call's function, and its arguments: the wrong one, and right values of those that have no default."""
+    owner, _, method = name.rpartition(".")
+    function = getattr(getattr(wf, owner) if owner else wf, method)
+    positional, keywords = [], {}
+    for argument in inspect.signature(function).parameters.values():
+        if argument.name == "self":
+            positional += [objects[owner]] if method != "__init__" else []
+        elif argument.name != wrong_name and (argument.default is not argument.empty or argument.kind in (argument.VAR_KEYWORD, argument.VAR_POSITIONAL)):
+            continue
+        elif argument.default is argument.empty:
+            positional.append(wrong if argument.name == wrong_name else value(argument, objects))
+        else:
+            keywords[argument.name] = wrong
+    return getattr(wf, owner) if method == "__init__" else function, positional, keywords
+
+
+@pytest.mark.parametrize(("name", "wrong_name"), list(arguments()))
+def test_an_object_of_a_wrong_class(name, wrong_name, objects):
+    for wrong in ("x", 5, object(), objects["Symbols"], objects["Encoder"], ["x"]):
+        function, positional, keywords = given(name, wrong_name, wrong, objects)
+        if isinstance(wrong, wf.Symbols) and "Symbols" in str(inspect.signature(function).parameters[wrong_name].annotation):
+            continue
+        with pytest.raises((TypeError, ValueError, OSError, wf.Error)) as raised:  # a text may be the path of a file that does not exist
+            function(*positional, **keywords)
+        assert "attribute" not in str(raised.value), (wrong, raised.value)
