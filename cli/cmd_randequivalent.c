@@ -21,6 +21,7 @@ int cmd_randequivalent(int argc, char **argv) {
   cli_flag_bool(&parser, "quiet", 'q', &quiet, "do not print the difference");
   cli_table(&parser, "randequivalent", &options);
   int code = cli_parse(&parser, argc, argv);
-  return code >= 0 ? code
-                   : cli_compare_fsts(parser.args[0], parser.args[1], compare, &options, quiet);
+  return code >= 0
+             ? code
+             : cli_compare_fsts(parser.args[0], parser.args[1], compare, &options, true, quiet);
 }

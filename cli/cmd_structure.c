@@ -137,11 +137,13 @@ typedef wf_status (*join_fn)(const wf_fst *const *fsts, size_t count, wf_fst **o
  * OpenFst's tools. */
 static int run_join(const char *about, int argc, char **argv, join_fn join) {
   const char *output = NULL, *format = NULL;
+  bool check_symbols;
   cli_parser parser = {.usage = "IN1 IN2... -o OUT  |  IN1 IN2 [OUT]",
                        .about = about,
                        .min_args = 2,
                        .max_args = -1};
   cli_flag_output(&parser, &output, &format);
+  cli_flag_check_symbols(&parser, &check_symbols);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
   int count = parser.num_args;
@@ -153,6 +155,8 @@ static int run_join(const char *about, int argc, char **argv, join_fn join) {
     return cli_out_of_memory();
   }
   for (int i = 0; i < count && code <= CLI_OK; i++) code = cli_read_fst(parser.args[i], &in[i]);
+  for (int i = 1; i < count && code <= CLI_OK && !check_symbols; i++)
+    code = cli_drop_symbols(&in[i]);
   if (code == CLI_OK && join((const wf_fst *const *)in, (size_t)count, &out, &err) != WF_OK)
     code = cli_fail(&err);
   for (int i = 0; i < count; i++) wf_fst_free(in[i]);

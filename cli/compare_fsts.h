@@ -9,8 +9,9 @@
 typedef wf_status (*cli_compare_fn)(const wf_fst *a, const wf_fst *b, const void *user,
                                     bool *out_same, wf_error *err);
 /* Returns CLI_OK if the fsts are the same, or CLI_NO if not, after printing the difference on
- * stderr unless `quiet`. After an error, prints it and returns its exit code. */
+ * stderr unless `quiet`. Without `check_symbols`, symbol tables are not compared. After an error,
+ * prints it and returns its exit code. */
 int cli_compare_fsts(const char *first, const char *second, cli_compare_fn compare,
-                     const void *user, bool quiet);
+                     const void *user, bool check_symbols, bool quiet);
 
 #endif

@@ -8,6 +8,22 @@ void cli_flag_output(cli_parser *parser, const char **output, const char **forma
   cli_flag_str(parser, "format", 0, format, CLI_FORMAT_VALUE, CLI_FORMAT_HELP);
 }
 
+void cli_flag_check_symbols(cli_parser *parser, bool *check) {
+  *check = true;
+  cli_flag_bool(
+      parser, "check-symbols", 0, check,
+      "fail if symbol tables that have to agree differ (default: on; --no-check-symbols)");
+}
+
+int cli_drop_symbols(wf_fst **fst) {
+  wf_fst *bare;
+  wf_error err;
+  if (wf_fst_with_symbols(*fst, NULL, NULL, &bare, &err) != WF_OK) return cli_fail(&err);
+  wf_fst_free(*fst);
+  *fst = bare;
+  return CLI_OK;
+}
+
 int cli_read_fst(const char *path, wf_fst **out) {
   wf_error err;
   return wf_fst_read(path, out, &err) == WF_OK ? CLI_OK : cli_fail(&err);

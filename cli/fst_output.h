@@ -19,6 +19,10 @@
 
 /* Adds --output/-o and --format. Set *output and *format to NULL before. */
 void cli_flag_output(cli_parser *parser, const char **output, const char **format);
+/* Adds --check-symbols for operations that have no option table. Sets *check to true. */
+void cli_flag_check_symbols(cli_parser *parser, bool *check);
+/* Removes the symbol tables of an fst, so that they are not compared with those of another one. */
+int cli_drop_symbols(wf_fst **fst);
 /* Returns CLI_OK, or the exit code of an error, which it prints. */
 int cli_read_fst(const char *path, wf_fst **out);
 /* path NULL: standard output. format NULL: chosen by the name. Returns CLI_OK, or the exit code of

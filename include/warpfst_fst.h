@@ -190,12 +190,22 @@ WF_API wf_status wf_fst_print(const wf_fst *fst, const char *path, const wf_symb
  * Each operation reads immutable inputs and makes a new fst. Symbol tables are copied where they
  * still apply. "Trimmed" means that every state of the result is on a path from the start to a
  * final state. Two inputs must be in the same semiring.
+ *
+ * The symbol tables of two inputs must agree: those of the same side, or, for compositions and
+ * differences, the output symbols of an fst and the input symbols of the next one. Tables agree if
+ * they have the same keys and symbols, and if one is missing. Else the call fails
+ * (WF_ERR_ARGUMENT), and the message has the first difference. The option check_symbols switches
+ * this off; for functions without options, remove the tables of one input (wf_fst_with_symbols).
  * ========================================================================================= */
 
 /* Option of the operations that use several threads. They start threads only for large fsts. */
 #define WF_OPTION_NUM_THREADS(X)             \
   X(I32, num_threads, 0, 0, 4096, "threads", \
     "worker threads; 0: one per processor, at most 16. The result does not depend on it")
+
+/* Option of the operations on two or more fsts. */
+#define WF_OPTION_CHECK_SYMBOLS(X) \
+  X(BOOL, check_symbols, 1, 0, 1, "", "fail if symbol tables that have to agree differ")
 
 /* Sorts the arcs of each state. The sort is stable. */
 #define WF_ARCSORT_OPTIONS(X) X(ENUM, sort_type, 0, 0, 0, "ilabel|olabel", "label to sort by")
@@ -265,7 +275,8 @@ WF_API wf_status wf_topsort(const wf_fst *fst, wf_fst **out, wf_error *err);
   X(BOOL, lookahead, 0, 0, 1, "",                                                                \
     "skip pairs of states whose next labels cannot match (faster if many do not)")               \
   X(BOOL, lookahead_push, 0, 0, 1, "",                                                           \
-    "look ahead, and write a label as soon as it is the only one that can come")
+    "look ahead, and write a label as soon as it is the only one that can come")                 \
+  WF_OPTION_CHECK_SYMBOLS(X)
 WF_DECLARE_OPTIONS(compose, WF_COMPOSE_OPTIONS)
 WF_API wf_status wf_compose(const wf_fst *a, const wf_fst *b, const wf_compose_options *options,
                             wf_fst **out, wf_error *err);
@@ -588,7 +599,7 @@ WF_API wf_status wf_remove_disambig(const wf_fst *fst, const int32_t *ilabels, s
 
 /* Compares two fsts state by state and arc by arc, with weights within delta. On a difference
  * *out_equal is false and the call succeeds; `err` then has code WF_OK and a message about the
- * first difference. Symbol tables are not compared. */
+ * first difference. Symbol tables that do not agree are a difference. */
 WF_API wf_status wf_equal(const wf_fst *a, const wf_fst *b, float delta, bool *out_equal,
                           wf_error *err);
 /* Tests whether two deterministic epsilon-free acceptors accept the same strings with the same
@@ -606,7 +617,8 @@ WF_API wf_status wf_equivalent(const wf_fst *a, const wf_fst *b, float delta, bo
   X(F32, delta, 0.0009765625, 0, 1e9, "nats", "allowed difference of costs")      \
   X(I32, npath, 10, 1, 2147483647, "paths", "random paths to draw from each fst") \
   X(I32, max_length, 1000, 1, 2147483647, "arcs", "longest path to draw")         \
-  X(I64, seed, 1, 0, 9007199254740992.0, "", "seed of the random paths")
+  X(I64, seed, 1, 0, 9007199254740992.0, "", "seed of the random paths")          \
+  WF_OPTION_CHECK_SYMBOLS(X)
 WF_DECLARE_OPTIONS(randequivalent, WF_RANDEQUIVALENT_OPTIONS)
 WF_API wf_status wf_randequivalent(const wf_fst *a, const wf_fst *b,
                                    const wf_randequivalent_options *options, bool *out_equal,

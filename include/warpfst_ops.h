@@ -116,7 +116,9 @@ WF_API wf_status wf_encoder_write(const wf_encoder *encoder, const char *path, w
  * determinized, and its epsilons are removed, if needed. States are numbered breadth first, as by
  * OpenFst's fstdifference. Errors: `b` has weights or different input and output labels
  * (WF_ERR_ARGUMENT). */
-#define WF_DIFFERENCE_OPTIONS(X) X(BOOL, connect, 1, 0, 1, "", "trim the result")
+#define WF_DIFFERENCE_OPTIONS(X)                   \
+  X(BOOL, connect, 1, 0, 1, "", "trim the result") \
+  WF_OPTION_CHECK_SYMBOLS(X)
 WF_DECLARE_OPTIONS(difference, WF_DIFFERENCE_OPTIONS)
 WF_API wf_status wf_difference(const wf_fst *a, const wf_fst *b,
                                const wf_difference_options *options, wf_fst **out, wf_error *err);
@@ -136,7 +138,8 @@ WF_API wf_status wf_difference(const wf_fst *a, const wf_fst *b,
     "sides of return arcs that get return_label")                                         \
   X(I32, return_label, 0, 0, 2147483647, "label", "label of return arcs; 0: epsilon")     \
   X(BOOL, epsilon_on_replace, 0, 0, 1, "", "call and return arcs have no labels")         \
-  X(I64, max_states, 0, 0, 2147483647, "states", "fail beyond this number; 0: 2^31 - 1")
+  X(I64, max_states, 0, 0, 2147483647, "states", "fail beyond this number; 0: 2^31 - 1")  \
+  WF_OPTION_CHECK_SYMBOLS(X)
 WF_DECLARE_OPTIONS(replace, WF_REPLACE_OPTIONS)
 WF_API wf_status wf_replace(const wf_fst *const *fsts, const int32_t *labels, size_t count,
                             const wf_replace_options *options, wf_fst **out, wf_error *err);

@@ -159,14 +159,23 @@ def reverse(fst: Fst) -> Fst:
     return Fst(create("wf_reverse", Fst._address_of(fst)))
 
 
-def union(*fsts: Fst) -> Fst:
-    """Union: accepts the paths of all fsts."""
-    return Fst(create("wf_union", addresses(fsts), len(fsts)))
+def _to_join(fsts: Sequence[Fst], check_symbols: bool) -> Sequence[Fst]:
+    """The inputs of an operation without options in C: to have no symbol tables compared, only the first fst keeps its own."""
+    if check_symbols:
+        return fsts
+    return [fst if k == 0 else Fst(create("wf_fst_with_symbols", Fst._address_of(fst), None, None)) for k, fst in enumerate(fsts)]
 
 
-def concat(*fsts: Fst) -> Fst:
-    """Concatenation: accepts a path of the first fst followed by one of the second, and so on."""
-    return Fst(create("wf_concat", addresses(fsts), len(fsts)))
+def union(*fsts: Fst, check_symbols: bool = True) -> Fst:
+    """Union: accepts the paths of all fsts. ArgumentError: symbol tables differ; check_symbols=False does not compare them."""
+    inputs = _to_join(fsts, check_symbols)
+    return Fst(create("wf_union", addresses(inputs), len(inputs)))
+
+
+def concat(*fsts: Fst, check_symbols: bool = True) -> Fst:
+    """Concatenation: accepts a path of the first fst followed by one of the second, and so on. Symbol tables are compared as by `union`."""
+    inputs = _to_join(fsts, check_symbols)
+    return Fst(create("wf_concat", addresses(inputs), len(inputs)))
 
 
 def arcmap(fst: Fst, **options: Unpack[types.MapOptions]) -> Fst:
@@ -343,25 +352,26 @@ class Comparison(NamedTuple):
         return self.equal
 
 
-def _compare(name: str, a: Fst, b: Fst, third: Any) -> Comparison:
+def _compare(name: str, a: Fst, b: Fst, third: Any, check_symbols: bool = True) -> Comparison:
     out = ctypes.c_bool()
+    a, b = _to_join((a, b), check_symbols)
     remark = call(name, Fst._address_of(a), Fst._address_of(b), third, ctypes.byref(out))
     return Comparison(out.value, "" if out.value else remark)
 
 
-def equal(a: Fst, b: Fst, delta: float = 0.0) -> Comparison:
-    """Whether two fsts are the same, state by state and arc by arc, with weights that differ by at most delta."""
-    return _compare("wf_equal", a, b, delta)
+def equal(a: Fst, b: Fst, delta: float = 0.0, check_symbols: bool = True) -> Comparison:
+    """Whether two fsts are the same, state by state and arc by arc, with weights that differ by at most delta, and symbol tables that agree."""
+    return _compare("wf_equal", a, b, delta, check_symbols)
 
 
-def equivalent(a: Fst, b: Fst, delta: float = 0.0009765625) -> Comparison:
+def equivalent(a: Fst, b: Fst, delta: float = 0.0009765625, check_symbols: bool = True) -> Comparison:
     """Whether two deterministic acceptors without epsilons accept the same strings with costs that differ by at most delta."""
-    return _compare("wf_equivalent", a, b, delta)
+    return _compare("wf_equivalent", a, b, delta, check_symbols)
 
 
-def isomorphic(a: Fst, b: Fst, delta: float = 0.0009765625) -> Comparison:
-    """Whether two fsts are the same up to the numbers of states and the order of arcs."""
-    return _compare("wf_isomorphic", a, b, delta)
+def isomorphic(a: Fst, b: Fst, delta: float = 0.0009765625, check_symbols: bool = True) -> Comparison:
+    """Whether two fsts are the same up to the numbers of states and the order of arcs, with symbol tables that agree."""
+    return _compare("wf_isomorphic", a, b, delta, check_symbols)
 
 
 def randequivalent(a: Fst, b: Fst, **options: Unpack[types.RandequivalentOptions]) -> Comparison:

@@ -65,6 +65,14 @@ const void *wf__fst_boundaries(const wf_fst *fst, uint64_t *size);
 
 /* Fails if the semirings differ. Binary operations call it first. */
 wf_status wf__same_semiring(const wf_fst *a, const wf_fst *b, wf_error *err);
+/* Fails if the fsts have different input symbol tables, or different output symbol tables. Tables
+ * are the same if they have the same keys and symbols. An fst without a table agrees with all. */
+wf_status wf__same_symbols(const wf_fst *const *fsts, size_t count, wf_error *err);
+/* The same for the output symbols of each fst and the input symbols of the next one. */
+wf_status wf__joined_symbols(const wf_fst *const *fsts, size_t count, wf_error *err);
+/* For comparisons, which do not fail on a difference but report it: returns false and leaves the
+ * message of wf__same_symbols in `err`, with code WF_OK. */
+bool wf__alike_symbols(const wf_fst *a, const wf_fst *b, wf_error *err);
 /* Makes an fst without states. */
 wf_status wf__fst_empty(wf_semiring semiring, wf_fst **out, wf_error *err);
 

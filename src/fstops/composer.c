@@ -43,8 +43,9 @@ wf_status wf_compose(const wf_fst *a, const wf_fst *b, const wf_compose_options 
   wf_compose_options o;
   *out = NULL;
   WF__TRY(take_options(options, false, &o, err));
-  return wf__compose_on_gpu(&o) ? compose_on_gpu(a, b, &o, out, err)
-                                : wf__compose_pair(a, b, &o, out, NULL, err);
+  if (wf__compose_on_gpu(&o)) return compose_on_gpu(a, b, &o, out, err);
+  if (o.check_symbols) WF__TRY(wf__joined_symbols((const wf_fst *[]){a, b}, 2, err));
+  return wf__compose_pair(a, b, &o, out, NULL, err);
 }
 
 wf_status wf_compose_n(const wf_fst *const *fsts, size_t count, const wf_compose_options *options,
@@ -56,6 +57,7 @@ wf_status wf_compose_n(const wf_fst *const *fsts, size_t count, const wf_compose
     return wf__fail(err, WF_ERR_ARGUMENT, "%zu fsts: a composition takes 2 to %d", count, MAX_FSTS);
   if (count == 2) return wf_compose(fsts[0], fsts[1], options, out, err);
   WF__TRY(take_options(options, false, &o, err));
+  if (o.check_symbols) WF__TRY(wf__joined_symbols(fsts, count, err));
   return wf__compose_fsts(fsts, count, &o, out, err);
 }
 
@@ -89,6 +91,16 @@ void wf_composer_free(wf_composer *composer) {
   free(composer);
 }
 
+static wf_status check_symbols(const wf_fst *const *const from[2], const size_t num[2],
+                               size_t count, wf_error *err) {
+  for (size_t i = 0; i < count; i++) {
+    const wf_fst *pair[2] = {from[0][num[0] == 1 ? 0 : i], from[1][num[1] == 1 ? 0 : i]};
+    wf_status status = wf__joined_symbols(pair, 2, err);
+    if (status != WF_OK) return count == 1 ? status : wf__fail_prefix(err, status, "pair %zu", i);
+  }
+  return WF_OK;
+}
+
 static wf_status fill(wf_composer *self, const wf_fst *const *const from[2], const size_t num[2],
                       wf_error *err) {
   bool fits = true;
@@ -120,13 +132,15 @@ wf_status wf_composer_create(const wf_fst *const *a, size_t num_a, const wf_fst 
                     "%zu and %zu fsts for %zu compositions: each side needs one fst or as many as "
                     "there are compositions",
                     num_a, num_b, count);
+  const wf_fst *const *const from[2] = {a, b};
+  const size_t num[2] = {num_a, num_b};
+  if (o.check_symbols) WF__TRY(check_symbols(from, num, count, err));
   wf_composer *self = wf__calloc(1, sizeof *self);
   if (self == NULL) return wf__fail_memory(err, sizeof *self, "a composer");
   self->options = o;
   self->count = count;
   self->with_origins = with_origins;
-  wf_status status =
-      fill(self, (const wf_fst *const *[]){a, b}, (const size_t[]){num_a, num_b}, err);
+  wf_status status = fill(self, from, num, err);
   self->options.device = NULL; /* the string belongs to the caller, who may free it */
   if (status == WF_OK)
     *out = self;

@@ -33,6 +33,7 @@ wf_status wf_concat(const wf_fst *const *fsts, size_t count, wf_fst **out, wf_er
     empty = empty || view.start < 0;
     num_states += view.num_states;
   }
+  WF__TRY(wf__same_symbols(fsts, count, err));
   wf_semiring semiring = wf_fst_get_view(fsts[0]).semiring;
   if (empty) return wf__fst_empty(semiring, out, err);
   if (num_states > WF__MAX_STATES)

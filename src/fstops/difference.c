@@ -72,6 +72,7 @@ wf_status wf_difference(const wf_fst *a, const wf_fst *b, const wf_difference_op
   wf_difference_options o;
   WF__TRY(wf__options_take(wf__difference_table(), options, &o, err));
   WF__TRY(wf__same_semiring(a, b, err));
+  if (o.check_symbols) WF__TRY(wf__joined_symbols((const wf_fst *[]){a, b}, 2, err));
   wf_fst *ready;
   WF__TRY(prepare(b, &ready, err));
   wf_fst_view from = wf_fst_get_view(a), minus = wf_fst_get_view(ready);

@@ -209,6 +209,7 @@ wf_status wf_equivalent(const wf_fst *a, const wf_fst *b, float delta, bool *out
   if (!(delta >= 0))
     return wf__fail(err, WF_ERR_ARGUMENT, "delta is %g, expected 0 or more", (double)delta);
   WF__TRY(wf__same_semiring(a, b, err));
+  WF__TRY(wf__same_symbols((const wf_fst *[]){a, b}, 2, err));
   WF__TRY(check_input(a, "first", err));
   WF__TRY(check_input(b, "second", err));
   joiner j = {

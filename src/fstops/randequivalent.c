@@ -75,6 +75,7 @@ wf_status wf_randequivalent(const wf_fst *a, const wf_fst *b,
   wf_randequivalent_options o;
   WF__TRY(wf__options_take(wf__randequivalent_table(), options, &o, err));
   WF__TRY(wf__same_semiring(a, b, err));
+  if (o.check_symbols) WF__TRY(wf__same_symbols((const wf_fst *[]){a, b}, 2, err));
   comparer c = {0};
   wf_status status = run(&c, a, b, &o, out_equal, err);
   for (int side = 0; side < 2; side++) wf__path_sampler_free(&c.sampler[side]);

@@ -149,6 +149,7 @@ wf_status wf_replace(const wf_fst *const *fsts, const int32_t *labels, size_t co
   struct replacer r = {.count = count};
   WF__TRY(wf__options_take(wf__replace_table(), options, &r.o, err));
   if (count == 0) return wf__fail(err, WF_ERR_ARGUMENT, "no fsts to replace by");
+  if (r.o.check_symbols) WF__TRY(wf__same_symbols(fsts, count, err));
   wf_status status = replace(&r, fsts, labels, err);
   if (status == WF_OK)
     status =

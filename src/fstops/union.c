@@ -98,6 +98,7 @@ wf_status wf_union(const wf_fst *const *fsts, size_t count, wf_fst **out, wf_err
     WF__TRY(wf__same_semiring(fsts[0], fsts[k], err));
     if (wf_fst_get_view(fsts[k]).start >= 0) first = k;
   }
+  WF__TRY(wf__same_symbols(fsts, count, err));
   if (first == count) return wf__fst_empty(wf_fst_get_view(fsts[0]).semiring, out, err);
   wf__csr csr = {0};
   int64_t start = -1;

@@ -311,6 +311,7 @@ static wf_status compose(wf__step_runner *runner, wf__slot *a, wf__slot *b,
   wf_compose_options_init(&o);
   o.phi_label = how->phi_label;
   o.max_states = how->max_states;
+  o.check_symbols = false; /* tables grow on the way: L knows #0, G need not */
   WF__TRY(wf__slot_fst(a, &first, err));
   if (runner->gpu != NULL) {
     wf_status status = compose_gpu(runner, a, b, how, &o, &gpu, &own);

@@ -51,6 +51,23 @@ static wf_status take_words(wf__lg *lg, wf_error *err) {
   return WF_OK;
 }
 
+/* A grammar or L of the caller may bring a table: a label must not be another word in it. Words
+ * that are in one table only are fine, as both often lack some of the other's. */
+static wf_status check_words(const wf__lg *lg, const wf_fst *fst, const char *what, wf_error *err) {
+  const wf_symbols *own = fst != NULL ? wf_fst_osymbols(fst) : NULL;
+  const char *text;
+  int64_t key;
+  for (size_t i = 0; own != NULL && (text = wf_symbols_at(own, i, &key)) != NULL; i++) {
+    const char *word = wf_symbols_text(lg->words, key);
+    if (word != NULL && strcmp(word, text) != 0)
+      return wf__fail(err, WF_ERR_ARGUMENT,
+                      "label %lld is '%.80s' in the symbol table of %s and '%.80s' in the word "
+                      "table %s: bring both to one table, or drop that of %s",
+                      (long long)key, text, what, word, wf_symbols_name(lg->words), what);
+  }
+  return WF_OK;
+}
+
 static bool is_class(const wf__lg *lg, int64_t label) {
   for (uint64_t i = 0; i < lg->classes.size; i++)
     if (lg->classes.data[i] == label) return true;
@@ -271,6 +288,8 @@ static wf_status take_lexicon(wf__lg *lg, wf_error *err) {
 
 wf_status wf__lg_take(wf__lg *lg, wf_error *err) {
   WF__TRY(take_words(lg, err));
+  WF__TRY(check_words(lg, lg->grammar, "the grammar", err));
+  WF__TRY(check_words(lg, lg->given_l, "L", err));
   WF__TRY(take_classes(lg, err));
   return take_lexicon(lg, err);
 }

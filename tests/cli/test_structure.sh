@@ -105,3 +105,22 @@ refuses 2 'found 1 input labels' addselfloops in.list out.list a.fst none.fst
 refuses 2 'need -o' union a.fst b.fst a.fst none.fst
 fstcompile --arc_type=log a.txt log.fst
 refuses 2 'semiring\|arc type' compose log.fst b.fst none.fst
+# Symbol tables that differ: refused, with the first difference and the way out, unless --no-check-symbols.
+printf '<eps> 0\nx 1\ny 2\n' >one.txt
+printf '<eps> 0\ny 1\nx 2\n' >two.txt
+for name in one two; do printf '0 1 x\n1\n' | "$WARPFST" compile --acceptor --isymbols=$name.txt --osymbols=$name.txt --keep_isymbols --keep_osymbols - $name.fst; done
+for op in compose union concat difference "replace --root=5"; do
+  inputs='one.fst two.fst'
+  [ "${op%% *}" != replace ] || inputs='one.fst 5 two.fst 6'
+  # shellcheck disable=SC2086
+  refuses 2 "key 1 is 'x' in the .* of fst 1 and 'y' in the .* of fst 2.*check_symbols" $op $inputs none.fst
+  # shellcheck disable=SC2086
+  "$WARPFST" $op --no-check-symbols $inputs out.fst || { echo "$op --no-check-symbols"; exit 1; }
+done
+for op in equivalent randequivalent; do
+  refuses 2 "key 1 is 'x'" $op one.fst two.fst
+  got=0
+  "$WARPFST" $op --no-check-symbols -q one.fst two.fst || got=$?
+  [ "$got" = 1 ] || { echo "$op --no-check-symbols: exit $got, not 1"; exit 1; }
+done
+refuses 1 "key 1 is 'x'" equal one.fst two.fst
