@@ -104,10 +104,22 @@ WF_API void wf_lexicon_free(wf_lexicon *lexicon);
  * prefix of another, ends in #1, #2, ...; the state between words has a loop #0:#0. L o G can then
  * be determinized. With `silence`, an optional silence token is at the start and after every word.
  * It costs -ln(silence_prob); leaving it out costs -ln(1 - silence_prob) (Mohri, Pereira, Riley
- * 2002; Kaldi's construction). */
-#define WF_LEXICON_FST_OPTIONS(X)                                                              \
-  X(STR, silence, 0, 0, 0, "TOKEN", "token of optional silence between words (default: none)") \
-  X(F32, silence_prob, 0.5, 0.000001, 0.999999, "", "probability of optional silence")         \
+ * 2002; Kaldi's construction).
+ * A word separator, which models of characters write between words, is a silence that is required:
+ * one or more of them between two words, any number at both ends of an utterance, at no cost. It is
+ * the token |, <space>, or U+2581 if no other token begins with it, in lexicons whose
+ * pronunciations do not use it. silence_prob gives another token this role, or takes it away. */
+#define WF_SILENCE_HELP                                                                        \
+  "token between words; empty: none (default: a word separator, |, <space> or a lone U+2581, " \
+  "that "                                                                                      \
+  "no pronunciation uses)"
+#define WF_SILENCE_PROB_HELP                                                              \
+  "probability of the token between two words. 1: required, and free at both ends of an " \
+  "utterance. "                                                                           \
+  "0: 1 for a word separator, 0.5 for another token"
+#define WF_LEXICON_FST_OPTIONS(X)                         \
+  X(STR, silence, 0, 0, 0, "TOKEN", WF_SILENCE_HELP)      \
+  X(F32, silence_prob, 0, 0, 1, "", WF_SILENCE_PROB_HELP) \
   X(BOOL, disambig, 1, 0, 1, "", "add disambiguation symbols")
 WF_DECLARE_OPTIONS(lexicon_fst, WF_LEXICON_FST_OPTIONS)
 /* `words` holds the output labels; NULL: wf_lexicon_words. Words that are not in the table are
@@ -159,8 +171,8 @@ WF_API wf_status wf_epsilons_last(const wf_fst *fst, wf_fst **out, wf_error *err
  * (Kaldi's fstpushspecial). This works even where distances in the log semiring do not exist. */
 #define WF_CTC_GRAPH_OPTIONS(X)                                                                   \
   X(ENUM, topology, 1, 0, 0, "correct|compact|minimal|eesen|transducer", "CTC topology")          \
-  X(STR, silence, 0, 0, 0, "TOKEN", "token of optional silence between words (default: none)")    \
-  X(F32, silence_prob, 0.5, 0.000001, 0.999999, "", "probability of optional silence")            \
+  X(STR, silence, 0, 0, 0, "TOKEN", WF_SILENCE_HELP)                                              \
+  X(F32, silence_prob, 0, 0, 1, "", WF_SILENCE_PROB_HELP)                                         \
   X(ENUM, backoff, 0, 0, 0, "epsilon|failure",                                                    \
     "back-off of the LM: free epsilon arcs (small graph), or only for words without an arc "      \
     "(exact costs, large graph)")                                                                 \

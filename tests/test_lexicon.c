@@ -240,7 +240,7 @@ struct saying {
   const wf_symbols *words;
   int32_t labels[16], said[16];
   int size, num_said, silence;
-  double p_silence;
+  double p_silence; /* 1: silence is required between words */
   test_relation out;
   size_t cap;
 };
@@ -252,6 +252,13 @@ static void say_gap(struct saying *s, int at, double cost) {
   if (s->silence == 0) {
     say(s, at, cost);
     return;
+  }
+  if (s->p_silence == 1) { /* any number at the edges, else one or more */
+    const int first = at;
+    for (;; at++) {
+      if (at > first || at == 0 || at == s->size) say(s, at, cost);
+      if (at == s->size || s->labels[at] != s->silence) return;
+    }
   }
   say(s, at, cost - log(1 - s->p_silence));
   if (at < s->size && s->labels[at] == s->silence) say(s, at + 1, cost - log(s->p_silence));
@@ -311,7 +318,8 @@ static void keep_short(test_relation *relation, int limit) {
 
 /* For every string of up to 4 tokens over 2 tokens (and silence), words and costs of L equal those
  * of the direct enumeration. */
-static void check_sayings(test_rng *rng, const wf_symbols *tokens, bool silence, bool prob) {
+static void check_sayings(test_rng *rng, const wf_symbols *tokens, bool silence, bool required,
+                          bool prob) {
   enum { MAX_SIZE = 4 };
   wf_error err = {0};
   wf_lexicon *lexicon = random_lexicon(rng, tokens, 4, 2, prob);
@@ -320,14 +328,14 @@ static void check_sayings(test_rng *rng, const wf_symbols *tokens, bool silence,
   wf_lexicon_fst_options_init(&options);
   options.disambig = false;
   options.silence = silence ? "SIL" : NULL;
-  options.silence_prob = 0.25f;
+  options.silence_prob = required ? 1 : 0.25f;
   assert_ok(wf_lexicon_to_fst(lexicon, NULL, &options, &fst, NULL, &err));
   test_relation found = test_enumerate(fst, MAX_SIZE + (silence ? 1 : 0), 2000000);
   keep_short(&found, MAX_SIZE);
   struct saying s = {.lexicon = lexicon,
                      .words = wf_fst_osymbols(fst),
                      .silence = silence ? 7 : 0,
-                     .p_silence = 0.25};
+                     .p_silence = (double)options.silence_prob};
   int letters = silence ? 3 : 2;
   for (s.size = 0; s.size <= MAX_SIZE; s.size++) {
     for (int n = 0, total = (int)pow(letters, s.size); n < total; n++) {
@@ -349,7 +357,7 @@ static void test_l_by_brute_force(void **state) {
   test_rng rng = {5};
   wf_symbols *tokens = small_tokens();
   for (int round = 0; round < 60; round++)
-    check_sayings(&rng, tokens, round % 2 == 1, round % 4 >= 2);
+    check_sayings(&rng, tokens, round % 2 == 1, round % 8 >= 4, round % 4 >= 2);
   wf_symbols_free(tokens);
 }
 
@@ -365,6 +373,7 @@ static void test_l_disambig(void **state) {
     wf_fst *fst;
     wf_lexicon_fst_options_init(&options);
     if (round % 2 == 1) options.silence = "SIL";
+    if (round % 4 == 3) options.silence_prob = 1;
     assert_ok(wf_lexicon_to_fst(lexicon, NULL, &options, &fst, NULL, &err));
     wf_fst_view view = wf_fst_get_view(fst);
     uint64_t loops = 0;
@@ -374,7 +383,7 @@ static void test_l_disambig(void **state) {
       if (view.arcs[i].ilabel == 8)
         assert_string_equal(wf_symbols_text(wf_fst_osymbols(fst), view.arcs[i].olabel), "#0");
     }
-    assert_int_equal(loops, 1);
+    assert_int_equal(loops, round % 4 == 3 ? 2 : 1);
     test_relation found = test_enumerate(fst, 6, 2000000);
     for (size_t i = 1; i < found.size; i++) {
       const char *a = found.pairs[i - 1].key, *b = found.pairs[i].key;
@@ -386,6 +395,54 @@ static void test_l_disambig(void **state) {
     wf_lexicon_free(lexicon);
   }
   wf_symbols_free(tokens);
+}
+
+/* Which token is the silence, and whether it is required: then no arc has a cost, and words leave
+ * two states. Optional silence has costs, and a word of one token two arcs. */
+static void test_separators(void **state) {
+  wf_error err = {0};
+  static const struct {
+    const char *tokens, *lexicon, *silence;
+    float prob;
+    bool has_silence, required;
+  } cases[] = {
+      {"<blk> 0\na 1\n| 2\n", "x a\n", NULL, 0, true, true},
+      {"<blk> 0\na 1\n<space> 2\n", "x a\n", NULL, 0, true, true},
+      {"<blk> 0\na 1\n\xE2\x96\x81 2\n", "x a\n", NULL, 0, true, true},
+      {"<blk> 0\na 1\n\xE2\x96\x81 2\n\xE2\x96\x81q 3\n", "x a\n", NULL, 0, false, false},
+      {"<blk> 0\na 1\n| 2\n", "x a |\n", NULL, 0, false, false},
+      {"<blk> 0\na 1\n| 2\n", "x a |\n", "|", 0, true, false},
+      {"<blk> 0\na 1\n| 2\n", "x a\n", "", 0, false, false},
+      {"<blk> 0\na 1\n| 2\n", "x a\n", "|", 0.5f, true, false},
+      {"<blk> 0\na 1\nSIL 2\n", "x a\n", "SIL", 0, true, false},
+      {"<blk> 0\na 1\nSIL 2\n", "x a\n", "SIL", 1, true, true},
+      {"<blk> 0\na 1\nb 2\n", "x a\n", NULL, 0, false, false},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    wf_symbols *tokens = table_of(cases[i].tokens);
+    wf_lexicon *lexicon = lexicon_of(tokens, cases[i].lexicon);
+    wf_lexicon_fst_options options;
+    wf_lexicon_fst_options_init(&options);
+    options.silence = cases[i].silence;
+    options.silence_prob = cases[i].prob;
+    options.disambig = false;
+    wf_fst *fst;
+    assert_ok(wf_lexicon_to_fst(lexicon, NULL, &options, &fst, NULL, &err));
+    wf_fst_view view = wf_fst_get_view(fst);
+    const uint64_t words_from = cases[i].required ? 2 : cases[i].has_silence ? 2 : 1;
+    uint64_t found = 0, costly = 0;
+    for (uint64_t a = 0; a < view.num_arcs; a++) {
+      found += view.arcs[a].olabel != 0;
+      costly += view.arcs[a].weight != 0;
+    }
+    if (strchr(cases[i].lexicon, '|') != NULL) found = words_from; /* two arcs a word */
+    if (found != words_from || (costly > 0) != (cases[i].has_silence && !cases[i].required))
+      fail_msg("case %zu: %llu arcs of words, %llu with costs", i, (unsigned long long)found,
+               (unsigned long long)costly);
+    wf_fst_free(fst);
+    wf_lexicon_free(lexicon);
+    wf_symbols_free(tokens);
+  }
 }
 
 static void test_l_words(void **state) {
@@ -505,11 +562,17 @@ static void test_spelling_by_hand(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_read_plain),        cmocka_unit_test(test_read_prob),
-      cmocka_unit_test(test_kaldi_token_table), cmocka_unit_test(test_read_errors),
-      cmocka_unit_test(test_word_table),        cmocka_unit_test(test_disambig_rule),
-      cmocka_unit_test(test_l_by_brute_force),  cmocka_unit_test(test_l_disambig),
-      cmocka_unit_test(test_l_words),           cmocka_unit_test(test_spelling_of_real_models),
+      cmocka_unit_test(test_read_plain),
+      cmocka_unit_test(test_read_prob),
+      cmocka_unit_test(test_kaldi_token_table),
+      cmocka_unit_test(test_read_errors),
+      cmocka_unit_test(test_word_table),
+      cmocka_unit_test(test_disambig_rule),
+      cmocka_unit_test(test_l_by_brute_force),
+      cmocka_unit_test(test_l_disambig),
+      cmocka_unit_test(test_separators),
+      cmocka_unit_test(test_l_words),
+      cmocka_unit_test(test_spelling_of_real_models),
       cmocka_unit_test(test_spelling_by_hand),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

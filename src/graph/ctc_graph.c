@@ -35,6 +35,14 @@ void wf_ctc_graph_result_free(wf_ctc_graph_result *result) {
   *result = (wf_ctc_graph_result){0};
 }
 
+static wf_status shape_of_l(const struct build *build, wf__lexicon_shape *out, wf_error *err) {
+  wf_lexicon_fst_options o;
+  wf_lexicon_fst_options_init(&o);
+  o.silence = build->options.silence;
+  o.silence_prob = build->options.silence_prob;
+  return wf__lexicon_plain_shape(build->inputs.lexicon, &o, out, err);
+}
+
 /* The table of input labels: tokens, `num_disambig` disambiguation symbols, classes. */
 static wf_status make_labels(const struct build *build, int32_t num_disambig, wf_symbols **out,
                              wf_error *err) {
@@ -49,14 +57,10 @@ static wf_status make_labels(const struct build *build, int32_t num_disambig, wf
 static wf_status make_l(void *user, wf_error *err) {
   struct build *build = user;
   wf_lexicon *lexicon = build->inputs.lexicon;
-  wf_lexicon_fst_options o;
   wf__lexicon_shape shape;
   wf_symbols *labels = NULL;
   wf_fst *l;
-  wf_lexicon_fst_options_init(&o);
-  o.silence = build->options.silence;
-  o.silence_prob = build->options.silence_prob;
-  WF__TRY(wf__lexicon_plain_shape(lexicon, &o, &shape, err));
+  WF__TRY(shape_of_l(build, &shape, err));
   shape.backoff_loop = build->options.backoff == BACKOFF_EPSILON;
   shape.classes = build->inputs.classes.data;
   shape.num_classes = build->inputs.classes.size;
@@ -124,12 +128,11 @@ static wf_status make_tlg(void *user, wf_error *err) {
 
 /* Stores in the graph what word times need: how words are spelled in tokens. */
 static wf_status add_boundaries(const struct build *build, wf_fst *graph, wf_error *err) {
-  wf_lexicon *lexicon = build->inputs.lexicon;
   wf_word_aligner *aligner;
-  const char *silence = build->options.silence;
-  int32_t label =
-      silence != NULL ? wf__tokens_label(&lexicon->tokens, silence, strlen(silence)) : 0;
-  WF__TRY(wf__word_aligner_from_lexicon(lexicon, build->inputs.words, label, &aligner, err));
+  wf__lexicon_shape shape;
+  WF__TRY(shape_of_l(build, &shape, err));
+  WF__TRY(wf__word_aligner_from_lexicon(build->inputs.lexicon, build->inputs.words, shape.silence,
+                                        &aligner, err));
   wf_status status = wf__word_aligner_attach(aligner, graph, err);
   wf_word_aligner_free(aligner);
   return status;

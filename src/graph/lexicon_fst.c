@@ -9,6 +9,13 @@
  *
  *   START --eps--> LOOP (final), START --eps--> SIL --silence--> AFTER --#last--> LOOP
  *
+ * With required silence (a token such as |, which a model writes between words), words begin at
+ * START and BETWEEN and lead to END. All three are final:
+ *
+ *   START, END --silence--> AFTER --#last--> BETWEEN --silence--> AFTER       no cost
+ *
+ * Loops #0:#0 are at START and END, so a back-off has one place between two words.
+ *
  * With silence at the edges of utterances, as in Sphinx, words and further silences (at a cost) are
  * loops of LOOP:
  *
@@ -29,12 +36,13 @@ struct making {
   const wf_symbols *words;
   wf__lexicon_shape shape;
   wf__csr csr;
-  uint32_t loop;        /* the state between words */
+  uint32_t loop;        /* the state after words */
   uint32_t first_chain; /* first state of the first chain */
 };
 
 enum { SIL_START, SIL_LOOP, SIL_SIL, SIL_AFTER, SIL_STATES };
 enum { EDGE_START, EDGE_LOOP, EDGE_END, EDGE_STATES };
+enum { REQ_START, REQ_BETWEEN, REQ_END, REQ_AFTER, REQ_STATES };
 
 static int32_t disambig_label(const struct making *making, int32_t k) {
   return making->shape.num_labels + 1 + k;
@@ -61,8 +69,13 @@ static float first_cost(const struct making *making, const wf__lexicon_entry *en
   return cost != 0 ? cost : 0; /* no -0 */
 }
 
+/* May a word end with or without a silence? */
+static bool has_optional_silence(const wf__lexicon_shape *shape) {
+  return shape->silence != 0 && !shape->edge_silence && !shape->required_silence;
+}
+
 /* Adds the i-th arc of an entry, whose inner states start at `chain`. It leads to the next inner
- * state; the last arc leads to the state between words. */
+ * state; the last arc leads to the state after words. */
 static wf_status push_step(struct making *making, const wf__lexicon_entry *entry, int32_t word,
                            uint32_t i, uint32_t chain, wf_error *err) {
   wf_arc arc = {chain + i, i == 0 ? first_cost(making, entry) : 0, label_at(making, entry, i),
@@ -72,7 +85,7 @@ static wf_status push_step(struct making *making, const wf__lexicon_entry *entry
   arc.nextstate = making->loop;
   arc.weight = before + making->shape.other_cost;
   WF__TRY(wf__csr_push(&making->csr, arc, err));
-  if (making->shape.silence == 0 || making->shape.edge_silence) return WF_OK;
+  if (!has_optional_silence(&making->shape)) return WF_OK;
   arc.nextstate = SIL_SIL;
   arc.weight = before + making->shape.silence_cost;
   return wf__csr_push(&making->csr, arc, err);
@@ -120,7 +133,7 @@ static wf_status push_classes(struct making *making, wf_error *err) {
     wf_arc arc = {making->loop, shape->other_cost, shape->first_class + (int32_t)i,
                   shape->classes[i]};
     WF__TRY(wf__csr_push(&making->csr, arc, err));
-    if (shape->silence == 0) continue;
+    if (!has_optional_silence(shape)) continue;
     arc.nextstate = SIL_SIL;
     arc.weight = shape->silence_cost;
     WF__TRY(wf__csr_push(&making->csr, arc, err));
@@ -128,18 +141,20 @@ static wf_status push_classes(struct making *making, wf_error *err) {
   return WF_OK;
 }
 
-static wf_status make_loop_state(struct making *making, const int32_t *word_of, wf_error *err) {
-  WF__TRY(wf__csr_add_state(&making->csr, making->shape.edge_silence ? INFINITY : 0, err));
-  if (making->shape.disambig && making->shape.backoff_loop) {
-    int64_t word = wf_symbols_find(making->words, "#0");
-    if (word <= 0)
-      return wf__fail(err, WF_ERR_ARGUMENT,
-                      "word table %s: no '#0', the label of the grammar's back-off arcs",
-                      wf_symbols_name(making->words));
-    WF__TRY(wf__csr_push(&making->csr,
-                         (wf_arc){making->loop, 0, disambig_label(making, 0), (int32_t)word}, err));
-  }
-  if (making->shape.edge_silence) WF__TRY(push_edge_loops(making, err));
+/* Adds the loop that lets the grammar back off between words. */
+static wf_status push_backoff_loop(struct making *making, uint32_t state, wf_error *err) {
+  if (!making->shape.disambig || !making->shape.backoff_loop) return WF_OK;
+  int64_t word = wf_symbols_find(making->words, "#0");
+  if (word <= 0)
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "word table %s: no '#0', the label of the grammar's back-off arcs",
+                    wf_symbols_name(making->words));
+  return wf__csr_push(&making->csr, (wf_arc){state, 0, disambig_label(making, 0), (int32_t)word},
+                      err);
+}
+
+/* Adds the classes and the first arc of every entry. */
+static wf_status push_words(struct making *making, const int32_t *word_of, wf_error *err) {
   WF__TRY(push_classes(making, err));
   uint64_t chain = making->first_chain;
   for (uint64_t i = 0; i < making->lexicon->entries.size; i++) {
@@ -151,6 +166,31 @@ static wf_status make_loop_state(struct making *making, const int32_t *word_of, 
     chain += num_steps(making, entry) - 1;
   }
   return WF_OK;
+}
+
+static wf_status make_loop_state(struct making *making, const int32_t *word_of, wf_error *err) {
+  WF__TRY(wf__csr_add_state(&making->csr, making->shape.edge_silence ? INFINITY : 0, err));
+  WF__TRY(push_backoff_loop(making, making->loop, err));
+  if (making->shape.edge_silence) WF__TRY(push_edge_loops(making, err));
+  return push_words(making, word_of, err);
+}
+
+/* Makes the states of required silence. */
+static wf_status make_required_states(struct making *making, const int32_t *word_of,
+                                      wf_error *err) {
+  const bool disambig = making->shape.disambig;
+  const wf_arc silence = {disambig ? REQ_AFTER : REQ_BETWEEN, 0, making->shape.silence, 0};
+  for (uint32_t state = REQ_START; state <= REQ_END; state++) {
+    WF__TRY(wf__csr_add_state(&making->csr, 0, err));
+    if (state != REQ_BETWEEN) WF__TRY(push_backoff_loop(making, state, err));
+    WF__TRY(wf__csr_push(&making->csr, silence, err));
+    if (state != REQ_END) WF__TRY(push_words(making, word_of, err));
+  }
+  if (!disambig) return WF_OK;
+  WF__TRY(wf__csr_add_state(&making->csr, INFINITY, err));
+  return wf__csr_push(
+      &making->csr,
+      (wf_arc){REQ_BETWEEN, 0, disambig_label(making, making->lexicon->max_disambig + 1), 0}, err);
 }
 
 static wf_status make_chains(struct making *making, const int32_t *word_of, wf_error *err) {
@@ -169,15 +209,17 @@ static wf_status make_chains(struct making *making, const int32_t *word_of, wf_e
 }
 
 static wf_status make_states(struct making *making, const int32_t *word_of, wf_error *err) {
-  bool edges = making->shape.edge_silence, optional = making->shape.silence != 0 && !edges;
-  making->loop = edges ? EDGE_LOOP : optional ? SIL_LOOP : 0;
-  making->first_chain = edges                    ? EDGE_STATES
-                        : !optional              ? 1
-                        : making->shape.disambig ? SIL_STATES
-                                                 : SIL_AFTER;
+  const bool edges = making->shape.edge_silence, required = making->shape.required_silence,
+             optional = has_optional_silence(&making->shape), disambig = making->shape.disambig;
+  making->loop = edges ? EDGE_LOOP : required ? REQ_END : optional ? SIL_LOOP : 0;
+  making->first_chain = edges      ? EDGE_STATES
+                        : required ? (disambig ? REQ_STATES : REQ_AFTER)
+                        : optional ? (disambig ? SIL_STATES : SIL_AFTER)
+                                   : 1;
   if (edges) WF__TRY(make_edge_start(making, err));
   if (optional) WF__TRY(make_silence_start(making, err));
-  WF__TRY(make_loop_state(making, word_of, err));
+  WF__TRY(required ? make_required_states(making, word_of, err)
+                   : make_loop_state(making, word_of, err));
   if (edges) WF__TRY(wf__csr_add_state(&making->csr, 0, err));
   if (optional) WF__TRY(make_silence_states(making, err));
   return make_chains(making, word_of, err);
@@ -199,19 +241,35 @@ static wf_status find_words(const struct making *making, int32_t *word_of, size_
   return WF_OK;
 }
 
+static bool uses_label(const wf_lexicon *lexicon, int32_t label) {
+  for (uint64_t i = 0; i < lexicon->labels.size; i++)
+    if (lexicon->labels.data[i] == label) return true;
+  return false;
+}
+
 wf_status wf__lexicon_plain_shape(const wf_lexicon *lexicon, const wf_lexicon_fst_options *options,
                                   wf__lexicon_shape *out, wf_error *err) {
+  const char *name = options->silence;
   *out = (wf__lexicon_shape){.num_labels = lexicon->tokens.num_tokens,
                              .disambig = options->disambig,
                              .backoff_loop = true,
                              .pron_scale = 1};
-  if (options->silence == NULL) return WF_OK;
-  out->silence = wf__tokens_label(&lexicon->tokens, options->silence, strlen(options->silence));
-  if (out->silence == 0)
+  int32_t separator = wf__tokens_separator(&lexicon->tokens);
+  if (separator == lexicon->blank || uses_label(lexicon, separator)) separator = 0;
+  out->silence = name == NULL      ? separator
+                 : name[0] == '\0' ? 0
+                                   : wf__tokens_label(&lexicon->tokens, name, strlen(name));
+  if (out->silence == 0 && name != NULL && name[0] != '\0')
     return wf__fail(err, WF_ERR_ARGUMENT, "token table %s: no token '%.80s' (given as silence)",
-                    wf_symbols_name(lexicon->table), options->silence);
-  out->silence_cost = -logf(options->silence_prob);
-  out->other_cost = -logf(1 - options->silence_prob);
+                    wf_symbols_name(lexicon->table), name);
+  if (out->silence == 0) return WF_OK;
+  float prob = options->silence_prob > 0   ? options->silence_prob
+               : out->silence == separator ? 1
+                                           : 0.5f;
+  out->required_silence = prob == 1;
+  if (out->required_silence) return WF_OK;
+  out->silence_cost = -logf(prob);
+  out->other_cost = -logf(1 - prob);
   return WF_OK;
 }
 

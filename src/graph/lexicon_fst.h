@@ -16,6 +16,8 @@ typedef struct wf__lexicon_shape {
   float pron_scale;               /* factor on -ln P(pronunciation) */
   int32_t silence;                /* input label; 0: none */
   float silence_cost, other_cost; /* after a word: with silence; without silence */
+  bool required_silence; /* one or more silences between words, any number of them at both ends of
+                            an utterance, at no cost */
   bool edge_silence; /* silence is mandatory at both ends of an utterance, at no cost, and optional
                         between words, any number of times at silence_cost each */
   const int32_t *fillers; /* [num_fillers] input labels that may stand where silence may; only with
@@ -28,7 +30,8 @@ typedef struct wf__lexicon_shape {
   int32_t first_class;
 } wf__lexicon_shape;
 
-/* Makes the shape for the options of wf_lexicon_to_fst. */
+/* Makes the shape for the options of wf_lexicon_to_fst. Its member `silence` is the token that
+ * stands between words, given or found; 0: none. */
 wf_status wf__lexicon_plain_shape(const wf_lexicon *lexicon, const wf_lexicon_fst_options *options,
                                   wf__lexicon_shape *out, wf_error *err);
 /* Same as wf_lexicon_to_fst, but `words` is required. `labels` (may be NULL) is the table of the

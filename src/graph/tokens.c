@@ -71,6 +71,19 @@ int32_t wf__tokens_label(const wf__tokens *tokens, const char *text, size_t size
   return id < 0 ? 0 : (int32_t)id + tokens->shift;
 }
 
+int32_t wf__tokens_separator(const wf__tokens *tokens) {
+  static const char *const names[] = {"|", "<space>"};
+  static const char start[] = "\xE2\x96\x81";
+  const char *text;
+  int32_t label = 0;
+  for (size_t i = 0; i < sizeof names / sizeof *names && label == 0; i++)
+    label = wf__tokens_label(tokens, names[i], strlen(names[i]));
+  if (label != 0) return label;
+  for (size_t i = 0; (text = wf_symbols_at(tokens->table, i, NULL)) != NULL; i++)
+    if (strncmp(text, start, sizeof start - 1) == 0 && text[sizeof start - 1] != '\0') return 0;
+  return wf__tokens_label(tokens, start, sizeof start - 1);
+}
+
 wf_status wf__tokens_blank(const wf__tokens *tokens, const char *name, int32_t *out_label,
                            wf_error *err) {
   static const char *const usual[] = {"<blk>", "<blank>", "<b>", "<pad>", "[PAD]", "<ctc>"};

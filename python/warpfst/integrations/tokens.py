@@ -48,7 +48,7 @@ AnyModel = Union[LM, LargeLM, RnnLM, Path]
 AnyLexicon = Union[Lexicon, Pronunciations, Path]
 
 _LATTICE_RESULTS = ("determinize", "confidences", "nbest", "mbr", "keep_raw")  # keywords of Decoder that are in no table
-_SPECIAL = re.compile(r"<.+>|\[.+\]")  # names that are no part of a text: <unk>, <sos/eos>, [UNK]
+SPECIAL = re.compile(r"<.+>|\[.+\]")  # names that are no part of a text: <unk>, <sos/eos>, [UNK]
 _UNSAFE = re.compile(r"|<eps>|#\d+|.*[\s\0\ud800-\udfff].*", re.DOTALL)  # names that token tables reserve or cannot store
 # Nats a word if there is no language model: too little to matter, but where two cuts into words have the same scores, the one with fewer words wins.
 # The default topology also reads a held token as the token twice, so a word of one token would otherwise come out doubled.
@@ -91,7 +91,7 @@ class ModelTokens:
 
     @functools.cached_property
     def _spellable(self) -> frozenset[str]:
-        return frozenset(name for name in self.names if not _SPECIAL.fullmatch(name)) - {self.names[self.blank], self.separator or ""} - self.ignored
+        return frozenset(name for name in self.names if not SPECIAL.fullmatch(name)) - {self.names[self.blank], self.separator or ""} - self.ignored
 
     @functools.cached_property
     def _longest(self) -> int:
@@ -134,7 +134,7 @@ class ModelTokens:
 
     def spell_all(self, words: Iterable[str]) -> Lexicon:
         """Spells words, except those in brackets, such as <unk>. Words without tokens are left out with an InputWarning; ArgumentError if all are."""
-        spelled = {word: None if _UNSAFE.fullmatch(word) else self.spell(word) for word in words if not _SPECIAL.fullmatch(word)}
+        spelled = {word: None if _UNSAFE.fullmatch(word) else self.spell(word) for word in words if not SPECIAL.fullmatch(word)}
         missing = [word for word, tokens in spelled.items() if tokens is None]
         known = {word: tokens for word, tokens in spelled.items() if tokens is not None}
         if missing or not known:
@@ -168,8 +168,9 @@ class ModelTokens:
             lexicon = self.spell_all([words] if isinstance(words, str) else words if words is not None else (word for word, _ in model.words))  # type: ignore[union-attr]
         elif not isinstance(lexicon, Lexicon):
             lexicon = Lexicon.from_dict(lexicon, table, blank=blank)
-        if self.separator is not None:
-            options.setdefault("silence", self.separator)
+        if self.separator is not None and "silence" not in options:
+            options["silence"] = self.separator
+            options.setdefault("silence_prob", 1)
         if isinstance(model, LM):
             return build_ctc_graph(table, lexicon, model, words=model.words, **options)
         return build_ctc_graph(table, lexicon, **options)
