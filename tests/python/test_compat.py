@@ -299,12 +299,25 @@ def test_alphabets():
         (["[PAD]", "the", "##ing", "[UNK]"], ["", "\u2581the", "ing", "\u2581\u2047\u2581"], True),
         (["<pad>", "|", "A", "<unk>", "<s>"], ["", " ", "A", "\u2047", "<s>"], False),
         (["\u2581a", "b"], ["\u2581a", "b", ""], True),
+        (["<PAD>", "a", "[Unk]"], ["", "a", "\u2047"], False),
+        (["a", "<pad>", "<unk>", "[UNK]", "[PAD]"], ["a", "", "\u2047", "\u2047", ""], False),
+        (["a", "<pad>", "_"], ["a", "", "_"], False),
     ):
         alphabet = Alphabet.build_alphabet(labels)
         assert (alphabet.labels, alphabet.is_bpe) == (wanted, is_bpe) and Alphabet.loads(alphabet.dumps()).labels == wanted
     pieces = ["[PAD]", "the", "##ing", "[UNK]"]
     steps = log_softmax(np.eye(4)[[1, 2, 0, 3, 2, 1]] * 30)
     assert build_ctcdecoder(pieces).decode_beams(steps)[0][2] == [("theing", (0, 2)), ("\u2047", (3, 4)), ("ing", (4, 5)), ("the", (5, 6))]
+
+
+def test_several_blanks():
+    """Columns of the blank count together: the result is that of one column with the sum of their probabilities."""
+    probabilities = np.random.default_rng(5).dirichlet(np.full(6, 0.4), 30)
+    both = build_ctcdecoder(["a", "<pad>", "b", "|", "[PAD]", "c"]).decode_beams(np.log(probabilities))
+    probabilities[:, 1] += probabilities[:, 4]
+    one = build_ctcdecoder(["a", "<pad>", "b", "|", "c"]).decode_beams(np.log(probabilities[:, [0, 1, 2, 3, 5]]))
+    assert len(both[0][0]) > 3 and [beam[0] for beam in both[:5]] == [beam[0] for beam in one[:5]]
+    assert np.allclose([beam[3] for beam in both[:5]], [beam[3] for beam in one[:5]], atol=1e-4)
 
 
 def test_build_ctcdecoder_with_kenlms_trie():
@@ -318,7 +331,7 @@ def test_wrong_arguments_are_refused(tmp_path):
     decoder = build_ctcdecoder(LETTERS)
     with pytest.raises(ValueError, match=re.escape("[frames, 29]")):
         decoder.decode(np.zeros((3, 5)))
-    with pytest.raises(ValueError, match="twice"):
+    with pytest.raises(ValueError, match="'a' is given twice, in columns 1 and 2"):
         build_ctcdecoder(["", "a", "a"])
     with pytest.raises(wf.FileError):
         build_ctcdecoder(LETTERS, tmp_path / "none.arpa")

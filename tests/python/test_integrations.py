@@ -77,6 +77,12 @@ def write(folder, files):
     return folder
 
 
+def arpa_of(words):
+    """An ARPA file of unigrams, from word -> log10 P."""
+    lines = "".join(f"{log10}\t{word}\n" for word, log10 in {"</s>": -1, **words}.items())
+    return f"\\data\\\nngram 1={len(words) + 2}\n\n\\1-grams:\n-99\t<s>\n{lines}\n\\end\\\n"
+
+
 def characters(names, separator):
     return lambda sentence: [names.index(separator if character == " " else character) for character in sentence]
 
@@ -116,6 +122,27 @@ def test_languages_of_mms(tmp_path):
         integrations.huggingface_tokens(folder)
     write(tmp_path, {"tokenizer_config.json": {"target_lang": "eng"}})
     assert integrations.huggingface_tokens(folder).names == ("<pad>", "|", "a")
+
+
+def test_config_of_another_language(tmp_path):
+    """config.json of MMS tells the number of tokens of one language; another has more, and all of them are columns."""
+    listed = {"eng": ["<pad>", "|", "a"], "amh": ["<pad>", "|", *map(chr, range(0x1200, 0x1380))]}
+    vocabulary = {language: {name: column for column, name in enumerate(names)} for language, names in listed.items()}
+    folder = write(tmp_path, {"vocab.json": vocabulary, "config.json": {"vocab_size": 3, "pad_token_id": 0}, "tokenizer_config.json": {"target_lang": "eng"}})
+    for language in (None, "eng", "amh"):
+        assert integrations.huggingface_tokens(folder, target_lang=language).names == tuple(listed[language or "eng"])
+
+
+def test_padding_of_the_config(tmp_path):
+    """The model's pad_token_id is its blank, whatever the tokenizer calls padding; but no letter, and no column that there is not."""
+    names = ["a", "|", "[PAD]", "<pad>"]
+    folder = write(tmp_path, {"vocab.json": {name: column for column, name in enumerate(names)}})
+    assert integrations.huggingface_tokens(folder).blank == 3
+    for padding, blank in ((2, 2), (3, 3), (0, 3), (4, 3), (None, 3), ("2", 3), (True, 3)):
+        write(tmp_path, {"config.json": {"pad_token_id": padding}})
+        assert integrations.huggingface_tokens(folder).blank == blank, padding
+    write(tmp_path, {"vocab.json": {"a": 0, "-": 1}, "config.json": {"pad_token_id": 1}})
+    assert integrations.huggingface_tokens(folder).blank == 1  # nothing else is a blank
 
 
 @pytest.mark.parametrize("pad_listed", [True, False])
@@ -315,11 +342,44 @@ def test_words_and_lexicons_beside_a_language_model(letters, lm, rng):
     scores = scores_for(letters, "MARK IS GOING", rng)
     for chosen in ({"words": ["MARK", "IS", "GOING", "ZORBLAX"]}, {"lexicon": {"MARK": "M A R K", "IS": "I S", "GOING": "G O I N G", "ZORBLAX": "Z"}}):
         result = letters.decoder(lm, backoff="failure", **chosen).decode(scores)[0]
-        silences = 4 * np.log(2)  # before, between and after the words, silence_prob 0.5
-        assert result.text == "MARK IS GOING" and result.graph_cost == pytest.approx(sum(lm.costs(result.text)) + silences, abs=1e-3)
+        assert result.text == "MARK IS GOING" and result.graph_cost == pytest.approx(sum(lm.costs(result.text)), abs=1e-3)
     decoder = letters.decoder(lm, classes="<unk>")
     mine = decoder.graph.add_words(["ZORBLAX"], word_start="")
     assert decoder.decode(scores_for(letters, "ZORBLAX IS GOING", rng), graphs=mine)[0].text == "ZORBLAX IS GOING"
+
+
+def steps(names, path, runner_up=None):
+    """Scores of a path of tokens, one a frame. `runner_up`: (frame, token, log-probability)."""
+    scores = np.full((len(path), len(names)), -9.0, np.float32)
+    scores[range(len(path)), [names.index(name) for name in path]] = -0.001
+    if runner_up is not None:
+        scores[runner_up[0], names.index(runner_up[1])] = runner_up[2]
+    return scores
+
+
+@pytest.mark.parametrize("separator", ["|", "<space>", " ", "_", "\u2581"])
+def test_separators_are_evidence(separator, tmp_path):
+    """Between words the separator must be heard, at the ends it may, and it may be heard twice. The model of words prefers two words."""
+    names = ["<pad>", separator, *"APRT"]
+    model = write(tmp_path, {"a.arpa": arpa_of({"A": -0.3, "PART": -0.3, "APART": -3, "RAP": -1})}) / "a.arpa"
+    tokens = integrations.ModelTokens(names, 0, "letters", separator=separator)
+    for decoder in (tokens.decoder(model), tokens.decoder(words=["A", "PART", "APART", "RAP"]), tokens.decoder(model, backoff="failure", topology="correct")):
+        for path, text in (("APART", "APART"), ("A PART", "A PART"), (" A  PART ", "A PART"), (" _A_ _ _PART_ _", "A PART"), ("RAP APART A", "RAP APART A"), (" _ ", "")):
+            spelled = [{" ": separator, "_": "<pad>"}.get(letter, letter) for letter in path]
+            assert decoder.decode(steps(names, spelled))[0].text == text, path
+
+
+def test_separators_of_graphs(tmp_path):
+    """Graphs of token tables alone know usual separators; silence_prob makes them optional, silence="" takes them away."""
+    names = ["<pad>", "|", *"abdt"]
+    words = ["<eps>", "ba", "d", "bat"]
+    scores, cut = steps(names, "bad", (2, "t", -2)), steps(names, "ba|d")
+    graph = wf.build_ctc_graph(names, words=words)
+    assert [wf.Decoder(graph).decode(one)[0].text for one in (scores, cut)] == ["bat", "ba d"]
+    for options in ({"silence": "|", "silence_prob": 0.5}, {"silence": ""}):
+        assert wf.Decoder(wf.build_ctc_graph(names, words=words, **options)).decode(scores)[0].text == "ba d"
+    times = [(word.text, word.start, word.end) for word in wf.Decoder(graph).decode(steps(names, "||ba||d|"))[0].words]
+    assert times == [("ba", 2, 4), ("d", 6, 7)]
 
 
 def test_without_words(letters, rng):

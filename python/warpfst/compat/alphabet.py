@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import collections
 import json
+import re
 from collections.abc import Sequence
 
 from ..joining import CONTINUES, WORD_START
 
-_BLANKS = ("", "<pad>", "[PAD]", "<blank>", "<blk>", "_")
-_UNKNOWN, _UNKNOWN_TEXT = ("<unk>", "[UNK]"), "\u2047"
+_PADDING, _OTHER_BLANKS = re.compile(r"|[<\[]pad[>\]]", re.IGNORECASE), ("<blank>", "<blk>", "_")
+_UNKNOWN, _UNKNOWN_TEXT = re.compile(r"[<\[]unk[>\]]", re.IGNORECASE), "\u2047"
+_REPEATED = ("", _UNKNOWN_TEXT, f"{WORD_START}{_UNKNOWN_TEXT}{WORD_START}")  # a model may have <pad> and [PAD], <unk> and [UNK]
 
 
 class Alphabet:
@@ -18,30 +21,35 @@ class Alphabet:
         """Takes the labels as they are: `build_alphabet` normalizes."""
         if "" not in labels:
             raise ValueError('there is no blank, ""')
-        if len(set(labels)) != len(labels):
-            raise ValueError("a label is given twice")
+        _check_different([label for label in labels if label not in _REPEATED])
         self.labels, self.is_bpe = list(labels), is_bpe
 
     @classmethod
     def build_alphabet(cls, labels: Sequence[str]) -> Alphabet:
         """Normalizes the labels of a model.
 
-        Blank: "", <pad>, [PAD], <blank>, <blk> or _, the first of these; without one, a last column is added. Space: " " or |. <unk> and [UNK] become the text
-        U+2047. In the style of WordPiece (##ing), all labels without ## begin words.
+        Blank: "", <pad> and [PAD] in upper or lower case, all of them; else <blank>, <blk> or _, the first of these; without one, a last column is added.
+        Space: " " or |. <unk> and [UNK], in upper or lower case, become the text U+2047. In the style of WordPiece (##ing), all labels without ## begin words.
         """
         names = list(labels)
+        _check_different(names)
         is_bpe = any(name.startswith((WORD_START, CONTINUES)) for name in names)
         pieces = any(name.startswith(CONTINUES) for name in names) and not any(name.startswith(WORD_START) for name in names)
-        blank = next((name for name in _BLANKS if name in names), None)
-        if blank is None:
+        blanks = [name for name in names if _PADDING.fullmatch(name)] or [name for name in _OTHER_BLANKS if name in names][:1]
+        if not blanks:
             names.append("")
         space = None if is_bpe or " " in names else "|"
-        return cls([_normalize(name, blank, space, is_bpe, pieces) for name in names], is_bpe)
+        return cls([_normalize(name, blanks, space, is_bpe, pieces) for name in names], is_bpe)
 
     @property
     def blank(self) -> int:
-        """The column of the blank."""
+        """The column of the blank, the first if there are several."""
         return self.labels.index("")
+
+    @property
+    def other_blanks(self) -> list[int]:
+        """Further columns of the blank."""
+        return [column for column, label in enumerate(self.labels) if label == ""][1:]
 
     def tokens(self) -> list[tuple[str, bool, bool]]:
         """For each label: (text, does it begin a word, does it end a word, without text the one before it)."""
@@ -62,12 +70,19 @@ class Alphabet:
         return cls(values["labels"], values["is_bpe"])
 
 
-def _normalize(name: str, blank: str | None, space: str | None, is_bpe: bool, pieces: bool) -> str:
-    if name in ("", blank):
+def _check_different(labels: Sequence[str]) -> None:
+    twice = [label for label, count in collections.Counter(labels).items() if count > 1]
+    if twice:
+        columns = [column for column, label in enumerate(labels) if label == twice[0]]
+        raise ValueError(f"the label {twice[0]!r} is given twice, in columns {columns[0]} and {columns[1]}")
+
+
+def _normalize(name: str, blanks: Sequence[str], space: str | None, is_bpe: bool, pieces: bool) -> str:
+    if name == "" or name in blanks:
         return ""
     if name == space:
         return " "
-    if name in _UNKNOWN:
+    if _UNKNOWN.fullmatch(name):
         return f"{WORD_START}{_UNKNOWN_TEXT}{WORD_START}" if is_bpe else _UNKNOWN_TEXT
     if pieces:
         return name[len(CONTINUES) :] if name.startswith(CONTINUES) else WORD_START + name

@@ -169,7 +169,7 @@ class BeamSearchDecoderCTC:
         """Log-probabilities, float32. Takes logits, log-probabilities or probabilities; numpy arrays or tensors."""
         import numpy as np
 
-        scores = np.asarray(logits.detach().cpu() if hasattr(logits, "detach") else logits, dtype=np.float32)
+        scores = np.asarray(logits.detach().cpu() if hasattr(logits, "detach") else logits, dtype=np.float32, order="C")
         if scores.ndim != 2 or scores.shape[1] != len(self._alphabet.labels):
             raise ValueError(f"logits of shape {scores.shape}, expected [frames, {len(self._alphabet.labels)}]")
         if len(scores) == 0:
@@ -179,7 +179,12 @@ class BeamSearchDecoderCTC:
         else:
             scores = scores - scores.max(axis=1, keepdims=True)
             scores -= np.log(np.exp(scores).sum(axis=1, keepdims=True))
-        return scores.clip(np.float32(np.log(_SMALLEST_PROBABILITY)), 0)
+        lowest = np.float32(np.log(_SMALLEST_PROBABILITY))
+        if self._alphabet.other_blanks:  # one column of the search has the probability of them all
+            columns = [self._alphabet.blank, *self._alphabet.other_blanks]
+            scores[:, columns[0]] = np.logaddexp.reduce(scores[:, columns], axis=1)
+            scores[:, columns[1:]] = lowest
+        return scores.clip(lowest, 0)
 
     def _options(self, beam_width: int, beam_prune_logp: float, token_min_logp: float, prune_history: bool, hotword_weight: float, nbest: int) -> dict[str, Any]:
         options = {

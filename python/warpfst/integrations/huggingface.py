@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..decoder import Decoder
 from ..errors import FileError, FormatError
 from . import files
-from .tokens import AnyModel, ModelTokens, Path
+from .tokens import SPECIAL, AnyModel, ModelTokens, Path
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -56,17 +56,27 @@ def _language(vocabulary: dict[str, Any], language: str | None, source: str) -> 
     return chosen
 
 
+def _blank_of(config: dict[str, Any], pad: str | None, names: list[str], source: str) -> int:
+    """The column of pad_token_id, which is the model's blank. Configurations that nobody filled in tell 0; if that is a letter, the padding token is the blank."""
+    column, has_name = config.get("pad_token_id"), any(name in names for name in ((pad,) if pad is not None else files.BLANKS))
+    known = isinstance(column, int) and not isinstance(column, bool) and 0 <= column < len(names)
+    return column if known and (SPECIAL.fullmatch(names[column]) or not has_name) else files.blank_column(names, source, pad)
+
+
 def _from_vocabulary(path: pathlib.Path, language: str | None) -> ModelTokens:
     """Of vocab.json: characters, or other tokens that are joined without marks."""
     folder, source = path.parent, str(path)
     settings = _settings(folder, "special_tokens_map.json", "tokenizer_config.json")
-    vocabulary = _language(files.read_json(path), language or settings.get("target_lang"), source)
+    listed = files.read_json(path)
+    vocabulary = _language(listed, language or settings.get("target_lang"), source)
+    alone = vocabulary is listed  # else config.json tells of the language that the folder was saved for, which may be another
     vocabulary = {**vocabulary, **_settings(folder, "added_tokens.json")}
     names = files.columns(vocabulary, source, files.read_text(path))
     separator = _text(settings.get("word_delimiter_token")) or _DELIMITER
-    size = _settings(folder, "config.json").get("vocab_size")  # the tokenizer may have <s> and </s> that the model has no columns for
-    names = names[:size] if isinstance(size, int) and size > 0 else names
-    blank = files.blank_column(names, source, _text(settings.get("pad_token")))
+    config = _settings(folder, "config.json") if alone else {}
+    size = config.get("vocab_size")
+    names = names[:size] if isinstance(size, int) and size > 0 else names  # the tokenizer may have <s> and </s> that the model has no columns for
+    blank = _blank_of(config, _text(settings.get("pad_token")), names, source)
     return ModelTokens(names, blank, source, separator if separator in names else None, frame_shift=_frame_shift(folder))
 
 
