@@ -369,6 +369,14 @@ def test_separators_are_evidence(separator, tmp_path):
             assert decoder.decode(steps(names, spelled))[0].text == text, path
 
 
+@pytest.mark.parametrize("separator", ["|", "_"])
+def test_lexicons_with_separators(separator):
+    """As of flashlight: words end in the separator, so no other is required between them."""
+    names = ["<pad>", separator, *"abd"]
+    decoder = integrations.ModelTokens(names, 0, "letters", separator=separator).decoder(lexicon={"ba": f"b a {separator}", "d": f"d {separator}"})
+    assert decoder.decode(steps(names, ["b", "a", separator, "d", separator]))[0].text == "ba d"
+
+
 def test_separators_of_graphs(tmp_path):
     """Graphs of token tables alone know usual separators; silence_prob makes them optional, silence="" takes them away."""
     names = ["<pad>", "|", *"abdt"]

@@ -170,7 +170,8 @@ class ModelTokens:
             lexicon = Lexicon.from_dict(lexicon, table, blank=blank)
         if self.separator is not None and "silence" not in options:
             options["silence"] = self.separator
-            options.setdefault("silence_prob", 1)
+            if not any(self.names.index(self.separator) + 1 in one.labels for one in lexicon):  # else words bring their separators
+                options.setdefault("silence_prob", 1)
         if isinstance(model, LM):
             return build_ctc_graph(table, lexicon, model, words=model.words, **options)
         return build_ctc_graph(table, lexicon, **options)
