@@ -123,7 +123,7 @@ def c_header(name):
 
 
 def docstring(thing):
-    text = inspect.getdoc(thing) or ""
+    text = (inspect.getdoc(thing) or "").partition('\n\nOptions of the table "')[0]  # they have a page of their own
     first, _, rest = text.partition("\n\n")
     return [first, "", *(["```text", rest.rstrip(), "```", ""] if rest else [])]
 

@@ -95,6 +95,7 @@ from .operations import (
     union,
 )
 from .options import DecoderConfig, Option, Options, describe, tables
+from .options import document as _document
 from .rescoring import Rescored, Rescorer
 from .results import Hypothesis, Result, Results, Word
 from .rnnlm import Epoch, RnnLM
@@ -242,6 +243,7 @@ __all__ = [
     "wer",
 ]
 
+_document(globals()[name] for name in __all__ if name in globals())
 _LATE = {"AsyncStream": "aio", "AsyncStreams": "aio", **dict.fromkeys(("from_espnet", "from_huggingface", "from_icefall", "from_nemo", "from_sentencepiece", "from_torchaudio", "from_wenet"), "integrations")}
 
 

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, Callable, TypeVar, cast
 from . import _abi, errors
 
 if TYPE_CHECKING:
+    import logging
+
     from typing_extensions import Self
 
 FOLDER = pathlib.Path(__file__).parent
@@ -82,12 +84,22 @@ def report_warnings() -> None:
         warnings.warn(_pending_warnings.popleft(), errors.InputWarning, stacklevel=depth)
 
 
-def set_log(callback: Callable[[str, str], object] | None) -> None:
-    """Sends the C library's log messages to callback(level, message); level is "debug", "info" or "warning".
+def _log_to(logger: logging.Logger) -> Callable[[str, str], object]:
+    numbers = {"debug": 10, "info": 20, "warning": 30}  # those of `logging`, which is slow to import
+    return lambda level, message: logger.log(numbers[level], "%s", message)
 
-    None (the default): warnings become Python warnings (InputWarning), other messages are dropped. Set it before other threads use the package.
+
+def set_log(callback: Callable[[str, str], object] | logging.Logger | None) -> None:
+    """Sends the C library's log messages to callback(level, message), where level is "debug", "info" or "warning"; or to a logger: `set_log(logging.getLogger("warpfst"))`.
+
+    None (the default): warnings become Python warnings (InputWarning), other messages are dropped. Set it before other threads use the package. Messages may come from
+    any thread.
     """
     global _log_callback
+    if callback is not None and not callable(callback):
+        if not hasattr(callback, "log"):
+            raise TypeError(f"callback: expected a function, a logger or None, found {type(callback).__name__}")
+        callback = _log_to(callback)
     levels, call_back = ("debug", "info", "warning"), callback or _queue_warning
     previous = _log_callback
     _log_callback = _abi.wf_log_fn(lambda _user, level, message: call_back(levels[level], decode_text(message) or "") and None)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ._library import check
 from .decoder import Decoder
 from .errors import StateError
+from .options import document
 from .results import Result
 from .scorers import Boost
 from .streams import Partial, Stream, StreamEvent
@@ -132,3 +133,6 @@ class AsyncStream:
     async def _call(self, method: Callable[..., T], *arguments: Any) -> T:
         async with self._lock:
             return await self._streams._run(method, self._open(), *arguments)
+
+
+document([AsyncStreams])

@@ -62,6 +62,7 @@ class FstBatch(Handle):
         return FstBatch(create(f"wf_fst_batch_{name}", self.address, *arguments))
 
     def arcsort(self, **options: Unpack[ArcsortOptions]) -> FstBatch:
+        """Sorts the arcs of each state by input or output label."""
         return self._made("arcsort", c_options("arcsort", options))
 
     def connect(self) -> FstBatch:
@@ -79,6 +80,7 @@ class FstBatch(Handle):
         return self._made("minimize", c_options("minimize", options))
 
     def project(self, **options: Unpack[ProjectOptions]) -> FstBatch:
+        """Acceptors made from the labels of one side."""
         return self._made("project", c_options("project", options))
 
     def reverse(self) -> FstBatch:

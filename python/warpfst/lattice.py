@@ -445,6 +445,7 @@ class LatticeWriter(Handle):
     _free = lib.wf_lattice_writer_abort
 
     def __init__(self, path: str | os.PathLike[str], words: Symbols | None = None, **options: Unpack[LatticeWriterOptions]) -> None:
+        """`words`: symbol table for text archives that contain words instead of numbers."""
         super().__init__(create("wf_lattice_writer_open", encode_path(path), Symbols._address_or_none(words), c_options("lattice_writer", options)))
 
     def put(self, key: str, lattice: Lattice | CompactLattice) -> None:

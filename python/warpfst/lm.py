@@ -58,13 +58,16 @@ class LM(Handle):
         assert words is not None
         return words
 
-    def costs(self, sentence: str | Sequence[str]) -> list[float]:
-        """-ln P of each word of a sentence that starts with <s>, and of </s>. Words are given as a text with spaces between them, or as a list."""
-        return costs_of("wf_lm", self.address, self.words, sentence)
+    def costs(self, sentence: str | Sequence[str], bos: bool = True, eos: bool = True) -> list[float]:
+        """-ln P of each word of a sentence, and of </s>. Words are given as a text with spaces between them, or as a list.
 
-    def score(self, sentence: str | Sequence[str]) -> float:
-        """log10 P(<s> sentence </s>), like KenLM's score."""
-        return -sum(self.costs(sentence)) / math.log(10)
+        bos=False: the words have no history before them, not <s>. eos=False: without </s>.
+        """
+        return costs_of("wf_lm", self.address, self.words, sentence, bos, eos)
+
+    def score(self, sentence: str | Sequence[str], bos: bool = True, eos: bool = True) -> float:
+        """log10 P(<s> sentence </s>), like KenLM's score. `bos` and `eos`: as in `costs`."""
+        return -sum(self.costs(sentence, bos, eos)) / math.log(10)
 
     def perplexity(self, sentences: Iterable[str | Sequence[str]]) -> float:
         """exp of the mean cost of words and sentence ends; infinite if a word has probability 0."""
@@ -88,13 +91,13 @@ class LM(Handle):
         return f"<LM: order {self.info()['order']}, {self.info()['num_words']} words>" if self._address else "<LM, closed>"
 
 
-def costs_of(kind: str, address: int, words: Symbols, sentence: str | Sequence[str]) -> list[float]:
+def costs_of(kind: str, address: int, words: Symbols, sentence: str | Sequence[str], bos: bool, eos: bool) -> list[float]:
     """Costs of the words of a sentence and of its end, computed with the functions of `kind`: wf_lm or wf_wlm."""
     start, step, final = (getattr(lib, f"{kind}_{name}") for name in ("start", "step", "final"))
-    state, next_state = start(address), ctypes.c_uint32()
+    state, next_state = start(address) if bos else 0, ctypes.c_uint32()  # state 0: the empty history
     costs = []
     for text in sentence.split() if isinstance(sentence, str) else sentence:
         label = words.find(text)
         costs.append(step(address, state, -1 if label is None else label, ctypes.byref(next_state), None))
         state = next_state.value
-    return [*costs, final(address, state, None)]
+    return [*costs, final(address, state, None)] if eos else costs

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import inspect
 import operator
 import os
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _abi
@@ -27,7 +29,7 @@ _TYPES: dict[int, tuple[Any, str]] = {
 
 
 class Option(NamedTuple):
-    """One row of a table. `default` of a text option is None. `choices` is empty except for options with a fixed set of values."""
+    """One row of a table. `default` of a text option is None. `choices` is empty except for options with a fixed set of values. str() gives its line in `describe`."""
 
     name: str
     type: str
@@ -37,6 +39,22 @@ class Option(NamedTuple):
     unit: str
     choices: tuple[str, ...]
     help: str
+
+    def __str__(self) -> str:
+        kind = "|".join(self.choices) or self.unit or self.type
+        default = f"{self.default:g}" if isinstance(self.default, float) else "" if self.default is None else str(self.default)
+        return f"  {self.name:28} {default:9} {kind:12} {self.help}"
+
+
+class Table(list[Option]):
+    """The options of a table. Printed with a line for each: name, default, unit, help."""
+
+    def __init__(self, name: str, options: Iterable[Option]) -> None:
+        super().__init__(options)
+        self.name = name
+
+    def __repr__(self) -> str:
+        return "\n".join([f'Options of the table "{self.name}": name, default, unit', *map(str, self)])
 
 
 def _option(row: Any) -> Option:
@@ -64,12 +82,30 @@ def tables() -> list[str]:
     return names
 
 
-def describe(table: str) -> list[Option]:
-    """The options of a table, in order."""
+def describe(table: str) -> Table:
+    """The options of a table, in order: a list, which prints as a table."""
     found = lib.wf_option_table_find(encode_text(table))
     if not found:
         raise ValueError(f"no option table named {table!r}, expected one of {', '.join(tables())}")
-    return [_option(found.contents.rows[i]) for i in range(found.contents.num_rows)]
+    return Table(table, (_option(found.contents.rows[i]) for i in range(found.contents.num_rows)))
+
+
+_COMBINED = {  # types of options, without "Options" at their end, that are made of several tables
+    "AlignHmm": ("hmm_align", "lexicon"), "Ctc": ("ctc_graph", "lexicon", "arpa"), "Hmm": ("hmm_graph", "lexicon", "arpa"),
+    **dict.fromkeys(("Loader", "Model", "Table"), ("decoder", "ctc_graph")),
+}
+
+
+def document(things: Iterable[Any]) -> None:
+    """Adds the options to the docstrings of functions and of methods of classes that take them (`**options: Unpack[DecoderOptions]`), so that `help` lists them."""
+    by_type = {**_COMBINED, **{name.title().replace("_", ""): (name,) for name in tables()}}
+    for thing in things:
+        for member in vars(thing).values() if isinstance(thing, type) else (thing,):
+            function = getattr(member, "__func__", member)
+            if inspect.isfunction(function):
+                kind = re.fullmatch(r"Unpack\[(?:types\.)?(\w+)Options\]", str(function.__annotations__.get("options")))
+                if kind and function.__doc__:
+                    function.__doc__ = "\n\n".join([inspect.cleandoc(function.__doc__), *(repr(describe(name)) for name in by_type[kind[1]])])
 
 
 _names: dict[str, frozenset[str]] = {}
@@ -215,12 +251,13 @@ def _restore(cls: type[Options], table: str, given: dict[str, Any]) -> Options:
 
 
 class DecoderConfig(Options):
-    """Options of the decoder: `DecoderConfig(beam=12, device="cuda")`. Immutable, checked when created, picklable. `describe("decoder")` lists them."""
+    """Options of the decoder: `DecoderConfig(beam=12, device="cuda")`. Immutable, checked when created, picklable."""
 
     __slots__ = ()
 
-    def __init__(self, **given: Unpack[DecoderOptions]) -> None:
-        super().__init__("decoder", **given)
+    def __init__(self, **options: Unpack[DecoderOptions]) -> None:
+        """`options`: those of a Decoder."""
+        super().__init__("decoder", **options)
 
     if TYPE_CHECKING:
 

@@ -101,9 +101,10 @@ class WordTexts(dict[int, str]):
         return take_text(out.value, size.value).split("\0")[:-1]
 
 
-def words_of(raw: Any, count: int, texts: WordTexts) -> list[Word]:
+def words_of(raw: Any, count: int, texts: WordTexts, confidences: Iterable[float | None] | None = None) -> list[Word]:
     """Words from an array of wf_word."""
-    return texts.joined([Word(texts[word.label], word.start_frame, word.end_frame, word.label) for word in raw[:count]])
+    given = itertools.repeat(None) if confidences is None else confidences
+    return texts.joined([Word(texts[word.label], word.start_frame, word.end_frame, word.label, confidence) for word, confidence in zip(raw[:count], given)])
 
 
 class _Block(Handle):
@@ -202,13 +203,15 @@ class Result:
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *Result.__annotations__})
 
-    def nbest(self, n: int) -> list[Hypothesis]:
+    def nbest(self, n: int, confidences: bool = False) -> list[Hypothesis]:
         """The n best word sequences, or fewer if fewer are within the decoder's lattice_beam of the best. Needs lattice_beam.
+
+        `confidences`: words also have their posteriors. Each sequence then takes as long as the confidences of a Result's `words`, in the calling thread.
 
         Decoder(determinize=True, nbest=N) makes lists of up to N while decoding, by all threads; without, the calling thread determinizes the lattice, like `words`,
         and makes the list. The objects and the times of the words are made here, some 40 us for each sequence; `compact_lattice.nbest` has no times.
         """
-        return self._batch._nbest(self._i, n)
+        return self._batch._nbest(self._i, n, confidences)
 
     def mbr(self) -> Mbr:
         """The minimum Bayes risk words with confidences and times, and their risk. Needs lattice_beam.
@@ -246,7 +249,7 @@ class _Saved:
             raise self._raised
         return self._values.get(name)
 
-    def _nbest(self, _i: int, _n: int) -> list[Hypothesis]:
+    def _nbest(self, _i: int, _n: int, _confidences: bool) -> list[Hypothesis]:
         raise ArgumentError("nbest needs a lattice, which is not included in pickles")
 
     def _mbr(self, _i: int) -> Mbr:
@@ -510,16 +513,18 @@ class Results(Sequence[Result]):
         made = self._result(i).lattice_results
         return _abi.wf_lattice_results.from_address(made) if made else None
 
-    def _nbest(self, i: int, n: int) -> list[Hypothesis]:
+    def _nbest(self, i: int, n: int, confidences: bool) -> list[Hypothesis]:
         compact, ready = self._compact(i, "nbest"), self._ready(i)
         if ready is not None and ready.nbest and 0 < n <= self._num_nbest:
-            return [self._hypothesis(i, path) for path in raw_paths(ready.nbest)[:n]]
+            return [self._hypothesis(i, path, confidences) for path in raw_paths(ready.nbest)[:n]]
         with Nbest(create("wf_compact_lattice_nbest", compact.address, n)) as nbest:
-            return [self._hypothesis(i, path) for path in raw_paths(nbest.address)]
+            return [self._hypothesis(i, path, confidences) for path in raw_paths(nbest.address)]
 
-    def _hypothesis(self, i: int, path: Any) -> Hypothesis:
+    def _hypothesis(self, i: int, path: Any, with_confidences: bool) -> Hypothesis:
         labels, aligner, texts = path.words[: path.num_words], self._aligner_of(i), self._texts_of(i)
-        words = None if aligner is None else words_of(aligner._raw_words(path.words, path.num_words, path.alignment, path.num_labels), path.num_words, texts)
+        confidences, words = self._compact(i, "nbest").confidences(labels) if with_confidences else None, None
+        if aligner is not None:
+            words = words_of(aligner._raw_words(path.words, path.num_words, path.alignment, path.num_labels), path.num_words, texts, confidences)
         return Hypothesis(texts.text(labels), labels, path.graph_cost + path.acoustic_cost, words, path.graph_cost, path.acoustic_cost)
 
     def _mbr(self, i: int) -> Mbr:

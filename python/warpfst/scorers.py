@@ -68,9 +68,9 @@ class LargeLM(Handle):
         with ProgressGuard(progress) as guard:
             call("wf_wlm_verify", self.address, guard.pointer)
 
-    def costs(self, sentence: str | Sequence[str]) -> list[float]:
+    def costs(self, sentence: str | Sequence[str], bos: bool = True, eos: bool = True) -> list[float]:
         """Like LM.costs. Costs of a difference can be negative."""
-        return costs_of("wf_wlm", self.address, self.words, sentence)
+        return costs_of("wf_wlm", self.address, self.words, sentence, bos, eos)
 
     def to_fst(self, backoff_label: int, words: Symbols | None = None) -> Fst:
         """The model as an acceptor over `words` (None: its own), for compose(graph.fst, ..., phi_label=backoff_label).

@@ -367,6 +367,7 @@ class ScoreReader(Handle):
     _free = lib.wf_score_reader_free
 
     def __init__(self, *sources: str | os.PathLike[str], **options: Unpack[ScoreReaderOptions]) -> None:
+        """`sources`: read one after the other."""
         paths = (ctypes.c_char_p * len(sources))(*(encode_path(source) for source in sources))
         super().__init__(create("wf_score_reader_open", paths, len(sources), c_options("score_reader", options)))
 
@@ -395,6 +396,7 @@ class ScoreWriter(Handle):
     _free = lib.wf_matrix_writer_abort
 
     def __init__(self, path: str | os.PathLike[str], **options: Unpack[MatrixWriterOptions]) -> None:
+        """`path`: the archive, or the folder for format="npy"."""
         super().__init__(create("wf_matrix_writer_open", encode_path(path), c_options("matrix_writer", options)))
 
     def put(self, key: str, matrix: Any) -> None:

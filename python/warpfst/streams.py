@@ -27,7 +27,11 @@ class StreamEvent(NamedTuple):
 
 
 class Partial(NamedTuple):
-    """The best hypothesis so far. The first `num_stable` words will not change, except for the times of the last of them."""
+    """The best hypothesis so far. The first `num_stable` words will not change, except for the times of the last of them.
+
+    Frames count from the last reset of the stream. `num_frames` were accepted since then; the path of the first `stable_frames` will not change. `start_frame`: frames
+    accepted before the last reset, so `start_frame + word.start` counts from the opening of the stream.
+    """
 
     words: list[Word]
     num_stable: int

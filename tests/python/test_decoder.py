@@ -2,6 +2,7 @@
 
 import array
 import concurrent.futures
+import logging
 import math
 import pickle
 import threading
@@ -389,6 +390,22 @@ def test_warnings_of_the_library_go_to_the_callback(tmp_path):
     with pytest.warns(wf.InputWarning, match="odd.arpa"):
         wf.LM.read(tmp_path / "odd.arpa")
     assert len(said) == before
+
+
+def test_messages_of_the_library_go_to_a_logger(tmp_path, caplog):
+    (tmp_path / "odd%s.arpa").write_text("\\data\\\nngram 1=3\n\n\\1-grams:\n-99 <s>\n0.0001 a\n-1 </s>\n\n\\end\\\n")
+    logger = logging.getLogger("warpfst.test")
+    for given in (logger, logging.LoggerAdapter(logger, {})):
+        caplog.clear()
+        wf.set_log(given)
+        try:
+            with caplog.at_level("INFO", "warpfst.test"):
+                wf.LM.read(tmp_path / "odd%s.arpa")
+        finally:
+            wf.set_log(None)
+        assert [(one.levelname, "odd%s.arpa" in one.getMessage()) for one in caplog.records if one.name == "warpfst.test"] == [("WARNING", True)]
+    with pytest.raises(TypeError, match="expected a function, a logger or None, found str"):
+        wf.set_log("warpfst")
 
 
 def test_scores_are_written_and_read(ctc_scores, tmp_path):

@@ -107,6 +107,11 @@ def test_language_model_from_an_arpa_file(tmp_path):
     assert lm.info()["order"] == 2 and lm.info()["num_ngrams"] == [4, 2] and "a" in lm.words
     for sentence, score in (("a b", -0.125 - 0.5 - 1.0), ("b a", -0.3 - 0.75 - 0.5 - 0.25 - 1.0), ("", -0.3 - 1.0)):
         assert math.isclose(lm.score(sentence), score, abs_tol=1e-5)
+    # Without <s> the first word has no history, without </s> nothing is added for the end.
+    for options, score in (({"eos": False}, -0.125 - 0.5), ({"bos": False}, -0.5 - 0.5 - 1.0), ({"bos": False, "eos": False}, -0.5 - 0.5)):
+        assert math.isclose(lm.score("a b", **options), score, abs_tol=1e-5)
+        large = wf.LargeLM.build(tmp_path / "lm.arpa", tmp_path / "lm.wlm").costs("a b", **options)
+        assert np.allclose(large, lm.costs("a b", **options), atol=1e-5) and len(large) == 2 + options.get("eos", True)
     assert math.isclose(lm.perplexity(["a b"]), 10 ** (1.625 / 3), rel_tol=1e-5) and lm.perplexity(["a zebra"]) == math.inf
     lm.write_arpa(tmp_path / "again.arpa")
     assert math.isclose(wf.LM.read(tmp_path / "again.arpa").score("b a"), lm.score("b a"), abs_tol=1e-5)

@@ -1,7 +1,9 @@
 """Options: defaults, checks, pickling. All names come from the C library's tables."""
 
 import copy
+import inspect
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -86,6 +88,31 @@ def test_config_is_immutable_hashable_picklable():
     assert eval(repr(config), {"DecoderConfig": wf.DecoderConfig}) == config
     with pytest.raises(TypeError):
         config["beam"] = 3
+
+
+def test_a_table_prints_a_line_for_each_option():
+    table = wf.describe("decoder")
+    lines = str(table).splitlines()
+    assert isinstance(table, list) and len(lines) == 1 + len(table) and "decoder" in lines[0]
+    for line, option in zip(lines[1:], table):
+        assert line.split()[0] == option.name and line.endswith(option.help) and (option.unit or "|".join(option.choices)) in line
+    assert lines[1].split()[:3] == ["beam", "15", "nats"] and "pair|state" in str(table)
+
+
+def test_help_lists_the_options_of_every_function_that_takes_some():
+    """With name, default and unit, as `describe` prints them."""
+    seen = set()
+    owners = [getattr(wf, name) for name in wf.__all__] + [wf.integrations.ModelTokens]
+    for owner in owners:
+        for member in vars(owner).values() if inspect.isclass(owner) else (owner,):
+            function = getattr(member, "__func__", member)
+            if inspect.isfunction(function) and "Unpack" in str(function.__annotations__.get("options")):
+                seen.add(function.__qualname__)
+                text = inspect.getdoc(function)
+                tables = re.findall(r'^Options of the table "(\w+)"', text, re.MULTILINE)
+                assert tables and all(str(wf.describe(table)) in text for table in tables), function
+                assert text.splitlines()[0] and "Options of the table" not in text.splitlines()[0], function
+    assert {"Decoder.__init__", "DecoderConfig.__init__", "build_ctc_graph", "compose", "from_nemo", "Decoder.stream", "align_hmm"} <= seen
 
 
 def test_unknown_table():

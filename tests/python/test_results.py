@@ -365,6 +365,11 @@ def test_what_is_made_while_decoding_equals_what_is_made_later(ctc_graph, matric
             assert type(two.error) is type(three.error) is type(one.error)
             continue
         assert one.words == two.words == three.words and all(0 <= word.confidence <= 1 for word in two.words)
+        best, *others = one.nbest(5, confidences=True)
+        assert [word.confidence for word in best.words] == [word.confidence for word in one.words] and best == two.nbest(3, confidences=True)[0]
+        assert [[word._replace(confidence=None) for word in other.words] for other in (best, *others)] == [other.words for other in one.nbest(5)]
+        for other in others:
+            assert all(0 <= word.confidence <= 1 for word in other.words) and other.words != best.words
         assert one.nbest(3) == two.nbest(3) == three.nbest(3) and one.nbest(9) == two.nbest(9) and len(two.nbest(5)) <= 5
         assert one.mbr() == two.mbr() == three.mbr() == one.compact_lattice.mbr() == two.compact_lattice.mbr()
         assert one.lattice.num_arcs == two.lattice.num_arcs and three.lattice is None

@@ -7,6 +7,7 @@ Each `from_X` returns a Decoder; each `X_tokens` returns the ModelTokens from wh
 sentencepiece, tokenizer.json needs tokenizers, and YAML files need pyyaml.
 """
 
+from ..options import document as _document
 from .huggingface import from_huggingface, huggingface_tokens
 from .k2 import k2_fst
 from .nemo import from_nemo, nemo_tokens
@@ -48,3 +49,5 @@ __all__ = [
     "torchaudio_tokens",
     "wenet_tokens",
 ]
+
+_document(globals()[name] for name in __all__)
