@@ -399,7 +399,9 @@ typedef struct wf_scores {
   uint64_t reserved[2];
 } wf_scores;
 
-/* A batch as one tensor [utterance, frame, column], padded to the longest utterance. */
+/* A batch as one tensor [utterance, frame, column], padded to the longest utterance. Utterances may
+ * share memory and lie between each other: a tensor [frame, utterance, column] has frame_stride =
+ * num_utterances * num_columns and utterance_stride = num_columns. */
 typedef struct wf_padded_scores {
   const void *data;
   size_t num_utterances;
@@ -414,8 +416,8 @@ typedef struct wf_padded_scores {
   uint64_t reserved[2];
 } wf_padded_scores;
 /* Fills `scores` [num_utterances], an array of the caller, with one view for each utterance of the
- * tensor, for wf_decode. No data is copied. Errors: a length outside [0, max_frames], strides with
- * which frames overlap. */
+ * tensor, for wf_decode. No data is copied. Errors: a length outside [0, max_frames], a negative
+ * stride, frames of an utterance that overlap. */
 WF_API wf_status wf_scores_from_padded(const wf_padded_scores *padded, wf_scores *scores,
                                        wf_error *err);
 
@@ -590,7 +592,8 @@ WF_API void wf_decoder_plan(const wf_decoder *decoder, wf_plan *out);
  *  - The best token in a final state costs at most max_relative_cost more than the best token.
  *  - The utterance is at least min_utterance_length long.
  *  - If must_contain_nonsilence: the utterance is not all silence.
- * The best path is that of wf_stream_partial. Skipped frames count as silence. */
+ * The best path is that of wf_stream_partial. Skipped frames count as silence. If no column of the
+ * graph does, a warning (WF_LOG_WARNING) says once that rules that wait for silence never fire. */
 #define WF__ENDPOINT_RULE(X, n, contain, trailing, cost, length)                         \
   X(BOOL, rule##n##_must_contain_nonsilence, contain, 0, 1, "",                          \
     "endpoint rule " #n ": only after speech")                                           \
@@ -605,8 +608,8 @@ WF_API void wf_decoder_plan(const wf_decoder *decoder, wf_plan *out);
   X(F32, frame_seconds, 0.01, 1e-6, 1e6, "seconds",                                                \
     "duration of a frame of the scores, for endpoint rules")                                       \
   X(STR, silence, 0, 0, 0, "COLUMNS",                                                              \
-    "columns that are silence, such as 0,7-9, for endpoint rules; the decoder's blank is always "  \
-    "one of them")                                                                                 \
+    "columns that are silence, such as 0,7-9, for endpoint rules; the blank of the decoder, or "   \
+    "else of a CTC graph, is always one of them")                                                  \
   X(BOOL, forget, 0, 0, 1, "",                                                                     \
     "drop words, except the last, once a partial result has returned them as stable; this bounds " \
     "memory. The final result has only the remaining words and no alignment")                      \

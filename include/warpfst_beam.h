@@ -184,8 +184,8 @@ WF_DECLARE_OPTIONS(trie, WF_TRIE_OPTIONS)
 
 /* Immutable. */
 typedef struct wf_trie_searcher wf_trie_searcher;
-/* Errors: a trie that is none, words below 0, a language model twice, transitions that are not the
- * square of a number of tokens. */
+/* Errors: a trie that is none, words below 0, tokens, silence or a blank outside [0, 2^30), a
+ * language model twice, transitions that are not the square of a number of tokens. */
 WF_API wf_status wf_trie_searcher_create(const wf_trie_parts *parts, const wf_trie_options *options,
                                          wf_trie_searcher **out, wf_error *err);
 WF_API void wf_trie_searcher_free(wf_trie_searcher *searcher);
@@ -196,8 +196,9 @@ typedef struct wf_trie_search wf_trie_search;
 WF_API wf_status wf_trie_search_create(const wf_trie_searcher *searcher, wf_trie_search **out,
                                        wf_error *err);
 WF_API void wf_trie_search_free(wf_trie_search *search);
-/* Goes on with more frames. Errors: too few columns for the tokens, NaN or
- * +infinity, an ended utterance (WF_ERR_STATE). After an error, the search can only be freed. */
+/* Goes on with more frames. Errors: too few columns for the tokens, NaN or +infinity, an ended
+ * utterance (WF_ERR_STATE). After an error within a frame (scores, lm_fn, memory) the search cannot
+ * go on: step, end and prune fail with WF_ERR_STATE. The frames before can still be read. */
 WF_API wf_status wf_trie_search_step(wf_trie_search *search, const wf_scores *scores,
                                      wf_error *err);
 /* Ends the utterance, which adds a frame. Hypotheses within a word are dropped if there are others.

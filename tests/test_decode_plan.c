@@ -322,7 +322,12 @@ static void test_padded_tensors(void **state) {
   assert_ptr_equal(list[2].data, (const char *)data + 2 * 19 * 2);
   assert_true(list[2].num_frames == 5 && list[2].stride == 4 && list[2].dtype == WF_BFLOAT16 &&
               list[2].on_device);
-  padded.utterance_stride = 18;
+  padded.frame_stride = 12; /* [frame, utterance, column] */
+  padded.utterance_stride = 3;
+  assert_ok(wf_scores_from_padded(&padded, list, &err));
+  assert_ptr_equal(list[3].data, (const char *)data + 3 * 3 * 2);
+  assert_true(list[3].num_frames == 5 && list[3].stride == 12);
+  padded.utterance_stride = -3;
   assert_int_equal(wf_scores_from_padded(&padded, list, &err), WF_ERR_ARGUMENT);
   padded.utterance_stride = 0;
   padded.frame_stride = 2;

@@ -1,7 +1,9 @@
 /* test_lattice_parts.c - lattices that a stream returns in parts. Joined, the parts equal the
  * offline lattice bit for bit. Memory stays bounded. */
 #include "decode_tasks.h"
+#include "function_transducers.h"
 #include "table_scorer.h"
+#include "transducer_graphs.h"
 
 static wf_error err;
 
@@ -103,6 +105,76 @@ static void test_joined_parts_equal_the_lattice(void **state) {
   assert_true(num_parts > 2000 && in_parts > 800 && scored > 150);
 }
 
+/* The same for a transducer, of RNN-T or TDT, whose frames hold any number of tokens. */
+static void test_parts_of_transducers(void **state) {
+  (void)state;
+  uint64_t num_parts = 0, in_parts = 0, scored = 0;
+  for (uint64_t seed = 1; seed <= 1500; seed++) {
+    test_rng rng = {seed};
+    struct functions functions = {.seed = seed, .context_size = (int)test_below(&rng, 3)};
+    const int num_tokens = 2 + (int)test_below(&rng, 3);
+    wf_transducer_parts model =
+        parts_of(&functions, num_tokens, seed % 2 == 0 ? 0 : 2 + (int)test_below(&rng, 3));
+    wf_fst *fst = test_transducer_graph(&rng, num_tokens, 3, 1 + (int)test_below(&rng, 4));
+    oracle_scorer tables =
+        test_random_tables(&rng, &(table_scorer_shape){3, 3, false, true, false});
+    wf_scorer *scorer = seed % 4 < 2 ? test_table_scorer(&tables, true) : NULL;
+    float frames[24];
+    for (int t = 0; t < 24; t++) frames[t] = (float)(t + (int)seed);
+    const wf_scores scores = {.data = frames, .num_frames = 24, .num_columns = 1, .stride = 1};
+    wf_transducer *transducer;
+    wf_graph *graph;
+    wf_decoder *decoder;
+    wf_decoder_options options;
+    wf_stream *stream;
+    wf_result *expected, *result;
+    wf_decoder_options_init(&options);
+    options.lattice_beam = 0.5f * (float)(1 + test_below(&rng, 8));
+    options.lattice_prune_interval = 1 + (int32_t)test_below(&rng, 5);
+    options.max_hypotheses = 1 + (int32_t)test_below(&rng, 6);
+    options.max_symbols = 1 + (int32_t)test_below(&rng, 3);
+    options.num_threads = 1;
+    assert_ok(wf_transducer_create(&model, &transducer, &err));
+    assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
+    assert_ok(wf_decoder_create_transducer(graph, transducer, &options, &decoder, &err));
+    assert_ok(test_decode_scored(decoder, &scores, (const wf_scorer *const[]){scorer}, 1, NULL,
+                                 &expected, &err));
+    assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
+    assert_ok(wf_stream_set_scorer(stream, scorer, &err));
+    uint64_t at = 0;
+    for (int64_t fed = 0, size; fed < scores.num_frames; fed += size) {
+      size = 1 + test_below(&rng, 3);
+      if (size > scores.num_frames - fed) size = scores.num_frames - fed;
+      const wf_scores chunk = rows(&scores, fed, size);
+      wf_lattice *part;
+      assert_ok(wf_stream_accept(stream, &chunk, NULL, &err));
+      assert_ok(wf_stream_commit_lattice(stream, &part, &err));
+      if (part != NULL) at = check_part(expected->lattice, part, at, false);
+      num_parts += part != NULL;
+      wf_lattice_free(part);
+    }
+    assert_ok(wf_stream_finish(stream, &result, &err));
+    test_assert_same_result(result, expected);
+    assert_int_equal(check_part(expected->lattice, result->lattice, at, true),
+                     wf_lattice_get(expected->lattice).num_states);
+    in_parts += at > 0;
+    scored += at > 0 && scorer != NULL;
+    wf_result_free(expected);
+    wf_result_free(result);
+    wf_stream_close(stream);
+    wf_decoder_free(decoder);
+    wf_graph_free(graph);
+    wf_transducer_free(transducer);
+    wf_scorer_free(scorer);
+    test_free_tables(&tables);
+    wf_fst_free(fst);
+  }
+  print_message("%llu parts, of %llu lattices, %llu of them scored\n",
+                (unsigned long long)num_parts, (unsigned long long)in_parts,
+                (unsigned long long)scored);
+  assert_true(num_parts > 1500 && in_parts > 400 && scored > 150);
+}
+
 /* A stream continues in a search object in which another stream, with more tokens, has just ended.
  */
 static void test_search_reused_after_another_stream(void **state) {
@@ -192,6 +264,7 @@ static void test_memory_is_bounded(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_joined_parts_equal_the_lattice),
+                                     cmocka_unit_test(test_parts_of_transducers),
                                      cmocka_unit_test(test_search_reused_after_another_stream),
                                      cmocka_unit_test(test_memory_is_bounded)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -234,6 +234,72 @@ static void test_random_chunks(void **state) {
               seen.num_partials > 5000 && seen.num_with_stable > 500);
 }
 
+/* What a client does before speech comes, which makes the start's tokens: an empty chunk, results
+ * so far. A scorer that is set after it counts from the start, in lattices, too. */
+static void open_connection(wf_stream *stream, test_rng *rng) {
+  const wf_scores none = {0};
+  wf_stream_event event;
+  wf_partial partial;
+  wf_lattice *lattice = NULL;
+  for (uint32_t k = 1 + test_below(rng, 3); k > 0; k--) {
+    const uint32_t kind = test_below(rng, 4);
+    if (kind == 0) assert_ok(wf_stream_accept(stream, &none, NULL, &err));
+    if (kind == 1) (void)wf_stream_accept(stream, &none, &event, &err);
+    if (kind == 2) (void)wf_stream_partial(stream, &partial, &err);
+    if (kind == 3) (void)wf_stream_partial_lattice(stream, &lattice, &err);
+    wf_lattice_free(lattice);
+    lattice = NULL;
+  }
+}
+
+static void test_scorer_after_an_empty_chunk(void **state) {
+  (void)state;
+  uint64_t with_lattice = 0, scored = 0;
+  for (uint64_t seed = 1; seed <= 1500; seed++) {
+    struct decode_task task = stream_task(seed * 3); /* with lattices */
+    test_rng rng = {seed};
+    oracle_scorer tables = test_random_tables(
+        &rng,
+        &(table_scorer_shape){.max_contexts = 5, .num_words = 4, .wide = true, .last_word = true});
+    wf_scorer *scorers[3] = {NULL, test_table_scorer(&tables, true),
+                             test_table_scorer(&tables, false)};
+    const wf_scorer *last = NULL;
+    wf_decoder *decoder;
+    wf_stream *stream;
+    wf_result *expected, *result;
+    assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
+    assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
+    for (int round = 0; round < 2; round++) {
+      for (uint32_t k = 1 + test_below(&rng, 2); k > 0; k--) {
+        open_connection(stream, &rng);
+        last = scorers[test_below(&rng, 3)];
+        assert_ok(wf_stream_set_scorer(stream, last, &err));
+      }
+      assert_ok(test_decode_scored(decoder, &task.scores, &last, 1, NULL, &expected, &err));
+      for (int64_t fed = 0, count; fed < task.scores.num_frames; fed += count) {
+        count = test_below(&rng, 4);
+        if (count > task.scores.num_frames - fed) count = task.scores.num_frames - fed;
+        const wf_scores chunk = count == 0 ? (wf_scores){0} : rows(&task.scores, fed, count);
+        assert_ok(wf_stream_accept(stream, &chunk, NULL, &err));
+      }
+      assert_ok(wf_stream_finish(stream, &result, &err));
+      assert_same(result, expected);
+      with_lattice += result->lattice != NULL;
+      scored += result->scorer_cost != 0;
+      wf_result_free(result);
+      wf_result_free(expected);
+      assert_ok(wf_stream_reset(stream, &err));
+    }
+    wf_stream_close(stream);
+    wf_decoder_free(decoder);
+    wf_scorer_free(scorers[1]);
+    wf_scorer_free(scorers[2]);
+    test_free_tables(&tables);
+    test_free_task(&task);
+  }
+  assert_true(with_lattice > 1000 && scored > 500);
+}
+
 /* Many streams at once, with chunks of different sizes, on several threads, between batches of
  * whole utterances. */
 static void test_many_streams_at_once(void **state) {
@@ -700,6 +766,7 @@ static void test_many_idle_channels(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_example_chunks),
                                      cmocka_unit_test(test_random_chunks),
+                                     cmocka_unit_test(test_scorer_after_an_empty_chunk),
                                      cmocka_unit_test(test_many_streams_at_once),
                                      cmocka_unit_test(test_boost_list_changes_in_mid_utterance),
                                      cmocka_unit_test(test_tokens_that_become_equal),

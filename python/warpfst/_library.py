@@ -244,8 +244,12 @@ class Handle:
         return address
 
     def close(self) -> None:
-        """Frees the memory now. Views of it become invalid; using the object raises StateError."""
-        if self._address is not None:
+        """Frees the memory now. Views of it become invalid; using the object raises StateError. In a function that C calls, the memory is freed after that call of C."""
+        running = PythonCall.running()
+        if self._address is not None and running is not None:  # C may be using the object
+            running.keep(self._owner)
+            self._address = None
+        elif self._address is not None:
             type(self)._free(self._disown())
 
     def __enter__(self) -> Self:
@@ -261,16 +265,46 @@ class PythonCall:
     With function=None only signal handlers are run.
     """
 
+    _threads = threading.local()  # `calls`: those that run in this thread, the newest last
+
     def __init__(self, function: Callable[..., Any] | None = None) -> None:
-        self._function = function  # keeps the object that C borrows alive
-        self._value = _abi.wf_python_call(callable=None if function is None else id(function))
+        self._function = function
+        self._callable = None if function is None else self._run  # keeps the object that C borrows alive
+        self._value = _abi.wf_python_call(callable=None if function is None else id(self._callable))
         self.pointer = ctypes.addressof(self._value)
+        self._kept: list[Any] = []
+
+    def _run(self, *arguments: Any) -> Any:
+        assert self._function is not None
+        calls = self._threads.__dict__.setdefault("calls", [])
+        calls.append(self)
+        try:
+            return self._function(*arguments)
+        finally:
+            calls.pop()
+
+    @property
+    def is_running(self) -> bool:
+        """In this thread?"""
+        return self in getattr(self._threads, "calls", ())
+
+    @classmethod
+    def running(cls) -> PythonCall | None:
+        """The function that C has called in this thread, if any."""
+        calls = getattr(cls._threads, "calls", ())
+        return calls[-1] if calls else None
+
+    def keep(self, owner: Any) -> None:
+        """Keeps an object alive until C has returned."""
+        self._kept.append(owner)
 
     @property
     def has_raised(self) -> bool:
         return self._value.raised[0] is not None
 
     def raise_stored(self) -> None:
+        """After C has returned."""
+        self._kept.clear()
         if self.has_raised:
             stored = tuple(self._value.raised)
             self._value.raised = (ctypes.c_void_p * 3)()

@@ -134,11 +134,19 @@ class Decoder(Handle):
 
     @contextlib.contextmanager
     def _exclusive(self) -> Iterator[None]:
-        """Runs one call at a time. Raises StateError for a call from within a progress callback."""
+        """Runs one call at a time. Raises StateError in a function that the decoder itself calls, which may run in another thread: progress, predictor, joiner."""
+        if self._busy and self.transducer is not None and self.transducer.is_running:
+            raise StateError("called from a predictor or joiner of the same decoder")
         with self._lock:
             if self._busy:
-                raise StateError("called from a progress callback of the same decoder")
-            yield
+                raise StateError("called from a callback of the same decoder")
+            self._busy = True
+            try:
+                yield
+            finally:
+                self._busy = False
+                if self.transducer is not None:
+                    self.transducer.raise_stored()
         report_warnings()
 
     def set_stream(self, stream: Any) -> None:
@@ -266,14 +274,8 @@ class Decoder(Handle):
 
         def search(progress: Progress | None = None) -> Results:
             with self._exclusive():
-                try:
-                    with ProgressGuard(progress) as guard:
-                        self._busy = True
-                        address = create("wf_batch_decode", self.address, batch.scores, _addresses(scorers), _addresses(searched), count, guard.pointer)
-                finally:
-                    self._busy = False
-                    if self.transducer is not None:
-                        self.transducer.raise_stored()
+                with ProgressGuard(progress) as guard:
+                    address = create("wf_batch_decode", self.address, batch.scores, _addresses(scorers), _addresses(searched), count, guard.pointer)
                 return self._results(address, searched)
 
         return search

@@ -127,7 +127,10 @@ def _buffer_dtype(buffer: _Buffer) -> int | None:
 def _as_float32(source: Any) -> Any:
     """Copies float64 to float32, with the array's own library if possible."""
     if hasattr(source, "astype"):
-        return source.astype("float32")
+        try:
+            return source.astype("float32", order="C")  # numpy's default keeps the order of axes of which one is expanded
+        except TypeError:  # a library with one order
+            return source.astype("float32")
     if hasattr(source, "float"):
         return source.float()
     view = memoryview(source)
@@ -202,13 +205,18 @@ def borrow(source: Any, stream: int = LEGACY_STREAM) -> Tensor:
     raise TypeError(f"scores of buffer format {_format(buffer)!r}: expected float32 or float16 (x.astype('float32'))")
 
 
-def _check(tensor: Tensor, what: str) -> None:
-    empty = 0 in tensor.shape  # strides of empty arrays are meaningless; numpy's are zeros
-    for size, stride, axis in zip(tensor.shape, tensor.strides, range(-len(tensor.shape), 0)):
-        if not empty and size > 1 and (stride != 1 if axis == -1 else stride < 0):
-            raise ValueError(f"{what}: strides {tensor.strides} of shape {tensor.shape}: columns must be adjacent and frames in order (make the array contiguous)")
+def _checked(tensor: Tensor, what: str) -> Tensor:
+    """The tensor, [..., frames, columns], with packed strides of axes that have fewer than two places: the given ones of these mean nothing."""
     if tensor.shape[-1] >= 2**31:
         raise ValueError(f"{what}: {tensor.shape[-1]} columns, expected fewer than 2^31")
+    packed, empty = _packed(tensor.shape), 0 in tensor.shape
+    strides = tuple(own if empty or size < 2 else stride for size, stride, own in zip(tensor.shape, tensor.strides, packed))
+    if min(strides) < 0 or strides[-1] != 1 or strides[-2] < tensor.shape[-1]:
+        raise ValueError(
+            f"{what}: strides {tensor.strides} of shape {tensor.shape}: the columns of a frame must be adjacent, and frames in order "
+            "and apart (make the array contiguous)"
+        )
+    return tensor._replace(strides=strides)
 
 
 def _whole_numbers(lengths: Any, count: int) -> array.array[int]:
@@ -316,17 +324,16 @@ class Batch:
             return
         if len(tensor.shape) != 2:
             raise ValueError(f"utterance {i}: scores of shape {tensor.shape}, expected [frames, columns]")
-        _check(tensor, f"utterance {i}")
+        tensor = _checked(tensor, f"utterance {i}")
         num_frames, num_columns = tensor.shape
         if frames is not None:
             if not 0 <= frames[i] <= num_frames:
                 raise ValueError(f"utterance {i}: length {frames[i]} of {num_frames} frames")
             num_frames = frames[i]
-        stride = tensor.strides[0] if tensor.shape[0] > 1 else num_columns
-        self.scores[i] = _abi.wf_scores(tensor.address or None, num_frames, num_columns, stride, tensor.dtype, tensor.device is not None)
+        self.scores[i] = _abi.wf_scores(tensor.address or None, num_frames, num_columns, tensor.strides[0], tensor.dtype, tensor.device is not None)
 
     def _padded(self, tensor: Tensor, lengths: Any) -> None:
-        _check(tensor, "scores")
+        tensor = _checked(tensor, "scores")
         self._owners = [tensor]
         if tensor.device is not None:
             self._devices.add(tensor.device)
@@ -334,9 +341,13 @@ class Batch:
         frames = None if lengths is None else _whole_numbers(lengths, count)
         if frames and not 0 <= min(frames) <= max(frames) <= max_frames:
             raise ValueError(f"lengths outside 0 to {max_frames}: {[value for value in frames if not 0 <= value <= max_frames][:10]}")
-        frame_stride = tensor.strides[1] if max_frames > 1 else num_columns
-        utterance_stride = tensor.strides[0] if count > 1 else max_frames * frame_stride
+        utterance_stride, frame_stride, _ = tensor.strides
         self.scores = (_abi.wf_scores * count)()
+        if utterance_stride == 0 and max_frames * num_columns > 0:  # one recording several times (broadcast_to, expand): in wf_padded_scores, 0 means packed
+            for i in range(count):
+                length = max_frames if frames is None else frames[i]
+                self.scores[i] = _abi.wf_scores(tensor.address or None, length, num_columns, frame_stride, tensor.dtype, tensor.device is not None)
+            return
         padded = _abi.wf_padded_scores(
             tensor.address or None,
             count,

@@ -74,6 +74,11 @@ class Transducer(Handle):
         call("wf_transducer_get_info", self.address, ctypes.byref(raw))
         return as_dict(raw)
 
+    @property
+    def is_running(self) -> bool:
+        """Does this thread run one of the functions of from_functions for a decoder?"""
+        return self._functions is not None and self._functions.is_running
+
     def raise_stored(self) -> None:
         """Raises the exception that a function of from_functions raised during the last call, if any."""
         if self._functions is not None:

@@ -42,7 +42,7 @@ enum { DL_CPU = 1, DL_CUDA = 2, DL_CUDA_HOST = 3, DL_CUDA_MANAGED = 13 };
 static bool set_scores(wf_scores *scores, const void *data, int64_t num_frames, int64_t num_columns,
                        int64_t frame_stride, int64_t column_stride, int64_t length) {
   if (num_frames <= 0 || num_columns <= 0 || num_columns > INT32_MAX || length > num_frames ||
-      (num_columns > 1 && column_stride != 1) || (num_frames > 1 && frame_stride < 0))
+      (num_columns > 1 && column_stride != 1) || (num_frames > 1 && frame_stride < num_columns))
     return false;
   scores->data = data;
   scores->num_frames = length >= 0 ? length : num_frames;

@@ -557,24 +557,15 @@ static wf_status lattice(void *opaque, void *opaque_channel, bool goes_on, wf_la
   return store(search, opaque_channel, status, err);
 }
 
-static wf_status take_part(wf__search *search, wf_lattice **out, wf_error *err) {
-  wf__history part = {0};
-  int64_t num_frames;
-  wf_status status = wf__history_take_part(&search->history, &part, &num_frames, err);
-  if (status == WF_OK && part.frames.size > 0)
-    status = wf__history_lattice(&part, search->graph, &search->options, NULL, &search->scoring,
-                                 num_frames, false, out, err);
-  wf__history_free(&part);
-  return status;
-}
-
 static wf_status commit_lattice(void *opaque, void *opaque_channel, wf_lattice **out,
                                 wf_error *err) {
   wf__search *search;
   if (!((const wf__channel *)opaque_channel)->begun) return WF_OK;
   WF__TRY(wf__cpu_search(opaque, 0, &search, err));
   wf_status status = load(search, opaque_channel, err);
-  if (status == WF_OK) status = take_part(search, out, err);
+  if (status == WF_OK)
+    status = wf__history_commit(&search->history, search->graph, &search->options, &search->scoring,
+                                out, err);
   return store(search, opaque_channel, status, err);
 }
 

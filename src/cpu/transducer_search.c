@@ -96,6 +96,9 @@ uint64_t wf__transducer_search_bytes(const wf__transducer_search *search) {
   bytes += (p->rows.cap + p->states.cap + p->encoder.cap + search->work.logits.cap) * sizeof(float);
   bytes += search->records.cap * sizeof *search->records.data +
            search->sources.cap * sizeof *search->sources.data;
+  bytes += history->frames.cap * sizeof *history->frames.data +
+           history->contexts.cap * sizeof *history->contexts.data +
+           history->labels.cap * sizeof *history->labels.data;
   return bytes + history->tokens.cap * sizeof *history->tokens.data +
          history->links.cap * (sizeof *history->links.data + sizeof(float));
 }

@@ -412,6 +412,14 @@ static wf_status lattice(void *self, void *opaque, bool goes_on, wf_lattice **ou
   return status;
 }
 
+static wf_status commit_lattice(void *self, void *opaque, wf_lattice **out, wf_error *err) {
+  wf__transducer_search *search = ((struct channel *)opaque)->search;
+  (void)self;
+  return search == NULL ? WF_OK
+                        : wf__history_commit(&search->lattice.history, search->graph,
+                                             &search->options, &search->scoring, out, err);
+}
+
 const wf__stream_backend wf__cpu_transducer_streams = {.open = channel_open,
                                                        .close = channel_close,
                                                        .set_scorer = set_scorer,
@@ -423,4 +431,5 @@ const wf__stream_backend wf__cpu_transducer_streams = {.open = channel_open,
                                                        .prepare = prepare,
                                                        .committed = committed,
                                                        .path = path,
+                                                       .commit_lattice = commit_lattice,
                                                        .lattice = lattice};

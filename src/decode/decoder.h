@@ -21,6 +21,7 @@ struct wf_decoder {
   wf_lattice_results_options lattice_results;   /* struct_size 0: none are made */
   wf__determinizers *determinizers;             /* created when options are first set */
   wf__score_check check;
+  atomic_bool has_said_no_silence;
 };
 
 /* Adds a reference, which wf_decoder_free releases. */

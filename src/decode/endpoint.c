@@ -46,9 +46,13 @@ wf_status wf__endpointer_open(wf__endpointer *endpointer, const wf_graph *graph,
   if (endpointer->silent == NULL)
     return wf__fail_memory(err, (uint64_t)graph->num_labels, "a stream");
   endpointer->silent[0] = true;
+  if (blank < 0) blank = graph->blank_column;
   for (int32_t label = 1; label < graph->num_labels; label++)
     endpointer->silent[label] = blank >= 0 && graph->columns[label] == blank;
-  return mark_silence(endpointer, graph, options->silence, err);
+  WF__TRY(mark_silence(endpointer, graph, options->silence, err));
+  for (int32_t label = 1; label < graph->num_labels; label++)
+    endpointer->hears_silence = endpointer->hears_silence || endpointer->silent[label];
+  return WF_OK;
 }
 
 void wf__endpointer_close(wf__endpointer *endpointer) {
@@ -61,6 +65,15 @@ int64_t wf__trailing_silence(const wf__endpointer *endpointer, const int32_t *al
   int64_t count = 0;
   while (count < num_frames && endpointer->silent[alignment[num_frames - 1 - count]]) count++;
   return count;
+}
+
+bool wf__endpoint_waits(const wf__endpointer *endpointer, int64_t num_frames) {
+  const double length = (double)num_frames * endpointer->frame_seconds;
+  for (int32_t i = 0; i < 5; i++) {
+    const float wait = endpointer->rules[i].min_trailing_silence;
+    if (wait > 0 && length >= (double)wait) return true;
+  }
+  return false;
 }
 
 int32_t wf__endpoint(const wf__endpointer *endpointer, int64_t num_frames, int64_t num_silent,

@@ -96,11 +96,6 @@ wf_status wf__history_prune(wf__history *history, wf_error *err);
 /* The last pruning: `endings`, filled by the caller for every token of the newest frame, replace
  * the extra costs of 0. The rest is the lattice. */
 wf_status wf__history_end(wf__history *history, wf_error *err);
-/* Moves the part of the history before the latest token that every path goes through into `part`
- * (empty if there is no such token). `part` is a history of *num_frames frames that is pruned and
- * has its endings. In lattice_parts.c. */
-wf_status wf__history_take_part(wf__history *history, wf__history *part, int64_t *num_frames,
-                                wf_error *err);
 /* Makes the lattice in its canonical order, of `num_frames` frames, skipped ones included.
  * `scores` holds them all, or is NULL if loglikes are kept. `final`: endings are on final states
  * and have the final costs of graph and scorer; else they cost nothing. */
@@ -108,5 +103,10 @@ wf_status wf__history_lattice(const wf__history *history, const wf_graph *graph,
                               const wf_decoder_options *options, const wf_scores *scores,
                               wf__scoring *scoring, int64_t num_frames, bool final,
                               wf_lattice **out, wf_error *err);
+/* lattice_parts.c: takes the part of the history before the latest token that every path goes
+ * through out of it, and makes its lattice; NULL: there is no such token. Loglikes must be kept. */
+wf_status wf__history_commit(wf__history *history, const wf_graph *graph,
+                             const wf_decoder_options *options, wf__scoring *scoring,
+                             wf_lattice **out, wf_error *err);
 
 #endif

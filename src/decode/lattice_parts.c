@@ -54,6 +54,7 @@ static wf_status copy_part(const wf__history *from, uint64_t f, uint32_t token, 
   COPY_FIRST(frames, f + 1);
   COPY_FIRST(tokens, next->first_token);
   if (from->contexts.size > 0) COPY_FIRST(contexts, next->first_token);
+  if (from->labels.size > 0) COPY_FIRST(labels, next->first_token);
   COPY_FIRST(links, next->first_link);
   if (from->keeps_loglikes) COPY_FIRST(loglikes, next->first_link);
   WF__TRY(wf__vec_grow(&to->endings, num_endings, "the lattice", err));
@@ -71,8 +72,11 @@ static void drop_part(wf__history *history, uint64_t f, uint32_t token) {
   history->tokens.data[dropped_tokens] = history->tokens.data[first + token];
   if (history->contexts.size > 0)
     history->contexts.data[dropped_tokens] = history->contexts.data[first + token];
+  if (history->labels.size > 0)
+    history->labels.data[dropped_tokens] = history->labels.data[first + token];
   DROP_FIRST(tokens, dropped_tokens);
   if (history->contexts.size > 0) DROP_FIRST(contexts, dropped_tokens);
+  if (history->labels.size > 0) DROP_FIRST(labels, dropped_tokens);
   DROP_FIRST(links, dropped_links);
   if (history->keeps_loglikes) DROP_FIRST(loglikes, dropped_links);
   DROP_FIRST(frames, f);
@@ -86,8 +90,11 @@ static void drop_part(wf__history *history, uint64_t f, uint32_t token) {
   history->num_pruned_frames -= f;
 }
 
-wf_status wf__history_take_part(wf__history *history, wf__history *part, int64_t *num_frames,
-                                wf_error *err) {
+/* Moves the part of the history before the latest token that every path goes through into `part`
+ * (empty if there is no such token). `part` is a history of *num_frames frames that is pruned and
+ * has its endings. */
+static wf_status take_part(wf__history *history, wf__history *part, int64_t *num_frames,
+                           wf_error *err) {
   uint32_t token = 0;
   wf__history_clear(part, history->beam);
   if (history->frames.size < 2) return WF_OK;
@@ -98,4 +105,17 @@ wf_status wf__history_take_part(wf__history *history, wf__history *part, int64_t
   WF__TRY(copy_part(history, f, token, part, err));
   drop_part(history, f, token);
   return WF_OK;
+}
+
+wf_status wf__history_commit(wf__history *history, const wf_graph *graph,
+                             const wf_decoder_options *options, wf__scoring *scoring,
+                             wf_lattice **out, wf_error *err) {
+  wf__history part = {0};
+  int64_t num_frames = 0;
+  *out = NULL;
+  wf_status status = take_part(history, &part, &num_frames, err);
+  if (status == WF_OK && part.frames.size > 0)
+    status = wf__history_lattice(&part, graph, options, NULL, scoring, num_frames, false, out, err);
+  wf__history_free(&part);
+  return status;
 }

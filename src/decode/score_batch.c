@@ -48,11 +48,9 @@ wf_status wf_scores_from_padded(const wf_padded_scores *padded, wf_scores *score
     return wf__fail(err, WF_ERR_ARGUMENT, "invalid padded tensor: %d columns, frame stride %lld",
                     padded->num_columns, (long long)frame_stride);
   if (utterance_stride == 0) utterance_stride = padded->max_frames * frame_stride;
-  if (utterance_stride < padded->max_frames * frame_stride - (frame_stride - padded->num_columns))
-    return wf__fail(err, WF_ERR_ARGUMENT,
-                    "invalid padded tensor: with %lld frames and an utterance stride of %lld, "
-                    "utterances overlap",
-                    (long long)padded->max_frames, (long long)utterance_stride);
+  if (utterance_stride < 0)
+    return wf__fail(err, WF_ERR_ARGUMENT, "invalid padded tensor: utterance stride %lld",
+                    (long long)utterance_stride);
   for (size_t i = 0; i < padded->num_utterances; i++) {
     int64_t length = padded->lengths != NULL ? padded->lengths[i] : padded->max_frames;
     if (length < 0 || length > padded->max_frames)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/callbacks.h"
 #include "base/option_tables.h"
 #include "decode/decoder.h"
 #include "decode/stream.h"
@@ -163,6 +164,16 @@ static wf_status count_silence(const wf_stream *stream, int64_t *out, wf_error *
   return WF_OK;
 }
 
+/* Says once that most rules cannot fire. */
+static void warn_without_silence(const wf_stream *stream, int64_t num_frames) {
+  if (stream->endpointer.hears_silence || !wf__endpoint_waits(&stream->endpointer, num_frames) ||
+      atomic_exchange(&stream->decoder->has_said_no_silence, true))
+    return;
+  wf__log(WF_LOG_WARNING,
+          "no column of the graph counts as silence, so endpoint rules that wait for silence never "
+          "fire: name columns with the stream's option silence, or the blank with the decoder's");
+}
+
 static wf_status look_for_endpoint(wf_stream *stream, int thread, wf_stream_event *event,
                                    wf_error *err) {
   struct mark mark = mark_account(&stream->account);
@@ -176,6 +187,7 @@ static wf_status look_for_endpoint(wf_stream *stream, int thread, wf_stream_even
     event->trailing_silence = (double)silent * endpointer->frame_seconds;
     event->relative_cost = (double)stream->part.relative_cost;
     event->endpoint = wf__endpoint(endpointer, num_frames, silent, event->relative_cost);
+    warn_without_silence(stream, num_frames);
   }
   roll_back(&stream->account, &mark);
   return status;
@@ -408,10 +420,27 @@ wf_status wf_streams_partials(wf_decoder *decoder, wf_stream *const *streams, si
   return step_status(&step, err);
 }
 
+/* Has the utterance taken frames, or failed its checks? */
+static bool has_begun(const wf_stream *stream) {
+  const wf_result *result = stream->result;
+  return result != NULL && (result->num_frames > 0 || result->status == WF_ERR_ARGUMENT);
+}
+
+/* An empty chunk or a partial result has made the start's tokens, or failed to, with the graph and
+ * the scorer that were set then. Before the first frame, others may be set, and it is made again. A
+ * failed utterance cannot go on. */
+static void forget_start(wf_stream *stream) {
+  wf_result *result = stream->result;
+  stream->backend->reset(stream->decoder->search, stream->channel);
+  if (result == NULL || has_begun(stream)) return;
+  result->status = WF_OK;
+  result->message[0] = '\0';
+}
+
 wf_status wf_stream_set_scorer(wf_stream *stream, const wf_scorer *scorer, wf_error *err) {
   const wf_decoder *decoder = stream->decoder;
   wf_result *result = stream->result;
-  bool begun = result != NULL && result->status == WF_OK && result->num_frames > 0;
+  const bool begun = has_begun(stream) && result->status == WF_OK;
   if (begun && scorer == stream->scorer) return WF_OK;
   WF__TRY(wf__check_scorer(decoder, stream->graph, scorer, err));
   if (begun && decoder->options.lattice_beam > 0)
@@ -421,9 +450,7 @@ wf_status wf_stream_set_scorer(wf_stream *stream, const wf_scorer *scorer, wf_er
   if (begun)
     WF__TRY(take_committed_prefix(
         stream, 0, true, err)); /* everything committed by now is scored by the old scorer */
-  if (result != NULL && result->status != WF_OK)
-    stream->backend->reset(decoder->search,
-                           stream->channel); /* a failed utterance cannot continue */
+  if (!begun) forget_start(stream);
   wf_status status = stream->backend->set_scorer(decoder->search, stream->channel, scorer,
                                                  stream->account.words.data,
                                                  begun ? stream->account.words.size : 0, err);
@@ -437,13 +464,14 @@ wf_status wf_stream_set_scorer(wf_stream *stream, const wf_scorer *scorer, wf_er
 
 wf_status wf_stream_set_graph(wf_stream *stream, const wf_graph *graph, wf_error *err) {
   const wf_decoder *decoder = stream->decoder;
-  if (stream->result != NULL && (stream->result->status != WF_OK || stream->result->num_frames > 0))
+  if (has_begun(stream))
     return wf__fail(err, WF_ERR_STATE,
                     "added words are for a whole utterance: set the graph before its first chunk, "
                     "or after finish or reset");
   WF__TRY(wf__check_graph(decoder, graph, err));
   if (graph == NULL) graph = decoder->graph;
   WF__TRY(wf__check_scorer(decoder, graph, stream->scorer, err));
+  forget_start(stream);
   WF__TRY(stream->backend->set_graph(decoder->search, stream->channel, graph, err));
   wf_graph *old = stream->graph;
   stream->graph = wf_graph_ref(graph);
@@ -464,7 +492,6 @@ wf_status wf_stream_commit_lattice(wf_stream *stream, wf_lattice **out, wf_error
   WF__TRY(check_alive(stream, err));
   if (stream->decoder->options.lattice_beam <= 0)
     return wf__fail(err, WF_ERR_ARGUMENT, "the decoder makes no lattices: lattice_beam is 0");
-  if (stream->backend->commit_lattice == NULL) return WF_OK;
   return stream->backend->commit_lattice(stream->decoder->search, stream->channel, out, err);
 }
 

@@ -140,6 +140,7 @@ wf_status wf_trie_search_prune(wf_trie_search *s, int32_t look_back, wf_error *e
   wf__error_clear(err);
   uint64_t first = 0;
   uint32_t place = 0;
+  WF__TRY(wf__trie_check_whole(s, err));
   if (!go_back(s, look_back, &first, &place) || first == 0) return WF_OK;
   uint64_t cut = s->begins.data[first], num_frames = s->begins.size - first;
   s->kept.size -= cut;
@@ -150,5 +151,7 @@ wf_status wf_trie_search_prune(wf_trie_search *s, int32_t look_back, wf_error *e
   wf__trie_hypothesis *last = s->kept.data + s->begins.data[newest];
   double best = last[best_place(s)].score;
   for (uint64_t k = 0; k < size; k++) last[k].score -= best;
-  return keep_histories(s, err);
+  const wf_status status = keep_histories(s, err);
+  s->failed = status != WF_OK;
+  return status;
 }

@@ -337,11 +337,21 @@ static wf_status check_scores(const wf_trie_search *s, const wf_scores *scores, 
       scores->num_columns != parts->num_transition_tokens)
     return wf__fail(err, WF_ERR_ARGUMENT, "the scores have %d columns, the transitions %d tokens",
                     scores->num_columns, parts->num_transition_tokens);
+  return WF_OK;
+}
+
+wf_status wf__trie_check_whole(const wf_trie_search *s, wf_error *err) {
+  return s->failed ? wf__fail(err, WF_ERR_STATE,
+                              "an earlier call failed within a frame: begin the utterance again")
+                   : WF_OK;
+}
+
+static wf_status check_alive(const wf_trie_search *s, wf_error *err) {
+  WF__TRY(wf__trie_check_whole(s, err));
   return s->ended ? wf__fail(err, WF_ERR_STATE, "the utterance has ended") : WF_OK;
 }
 
 static wf_status step_all(wf_trie_search *search, const wf_scores *scores, wf_error *err) {
-  WF__TRY(check_scores(search, scores, err));
   uint64_t columns = (uint64_t)scores->num_columns;
   search->row.size = search->chosen.size = 0;
   WF__TRY(wf__vec_grow(&search->row, columns, "a frame", err));
@@ -360,7 +370,12 @@ wf_status wf_trie_search_step(wf_trie_search *search, const wf_scores *scores, w
   wf_scores host;
   void *copy;
   wf_status status = wf__host_scores(scores, &host, &copy, err);
-  if (status == WF_OK) status = step_all(search, &host, err);
+  if (status == WF_OK) status = check_alive(search, err);
+  if (status == WF_OK) status = check_scores(search, &host, err);
+  if (status == WF_OK) {
+    status = step_all(search, &host, err);
+    search->failed = status != WF_OK;
+  }
   free(copy);
   return status;
 }
@@ -372,9 +387,7 @@ static int compare(const void *a, const void *b) {
   return x->parent < y->parent ? -1 : x->parent > y->parent;
 }
 
-wf_status wf_trie_search_end(wf_trie_search *s, wf_error *err) {
-  wf__error_clear(err);
-  if (s->ended) return wf__fail(err, WF_ERR_STATE, "the utterance has ended");
+static wf_status end_utterance(wf_trie_search *s, wf_error *err) {
   uint64_t frame = s->begins.size - 1, num = wf__trie_frame_size(s, frame);
   bool complete = false;
   for (uint64_t k = 0; k < num; k++) complete = complete || wf__trie_frame(s, frame)[k].node == 0;
@@ -397,6 +410,14 @@ wf_status wf_trie_search_end(wf_trie_search *s, wf_error *err) {
     qsort(s->kept.data + begin, s->kept.size - begin, sizeof *s->kept.data, compare);
   s->ended = true;
   return WF_OK;
+}
+
+wf_status wf_trie_search_end(wf_trie_search *search, wf_error *err) {
+  wf__error_clear(err);
+  WF__TRY(check_alive(search, err));
+  const wf_status status = end_utterance(search, err);
+  search->failed = status != WF_OK;
+  return status;
 }
 
 wf_status wf_trie_search_create(const wf_trie_searcher *searcher, wf_trie_search **out,

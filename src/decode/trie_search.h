@@ -78,7 +78,11 @@ struct wf_trie_search {
   uint64_t next_check;      /* size of `next` at which `floor` is raised */
   uint64_t num_frames;      /* decoded so far, with those that were freed */
   bool ended;
+  bool failed; /* within a frame: histories and the frame in work are incomplete */
 };
+
+/* An error if the search failed within a frame. Frames that were complete can still be read. */
+wf_status wf__trie_check_whole(const wf_trie_search *s, wf_error *err);
 
 static inline uint64_t wf__trie_frame_size(const wf_trie_search *s, uint64_t frame) {
   return (frame + 1 < s->begins.size ? s->begins.data[frame + 1] : s->kept.size) -

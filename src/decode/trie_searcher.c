@@ -10,13 +10,16 @@ static bool within(uint32_t first, uint32_t num, size_t size) {
   return num == 0 || (first < size && num <= size - first);
 }
 
+/* Columns, and the numbers made of them, fit 32 bits. */
+static bool is_column(int32_t number) { return number >= 0 && number < INT32_MAX / 2; }
+
 static wf_status check_nodes(const wf_trie_parts *p, wf_error *err) {
   if (p->num_nodes >= INT32_MAX / 2 || p->num_words >= INT32_MAX)
     return wf__fail(err, WF_ERR_LIMIT, "%zu nodes, %zu words", p->num_nodes, p->num_words);
   for (size_t i = 0; i < p->num_nodes; i++) {
     const wf_trie_node *n = &p->nodes[i];
     bool children_after = n->num_children == 0 || n->first_child > i;
-    if ((i > 0 && n->token < 0) || n->token >= INT32_MAX / 2 || !isfinite(n->score) ||
+    if ((i > 0 ? !is_column(n->token) : n->token >= INT32_MAX / 2) || !isfinite(n->score) ||
         !children_after || !within(n->first_child, n->num_children, p->num_nodes) ||
         !within(n->first_word, n->num_words, p->num_words))
       return wf__fail(
@@ -41,9 +44,10 @@ static wf_status check_parts(const wf_trie_parts *p, const wf_trie_options *o, w
                     p->num_transitions);
   if (p->lm != NULL && p->lm_fn != NULL)
     return wf__fail(err, WF_ERR_ARGUMENT, "there are two language models");
-  if (p->silence < 0 || (!o->asg && p->blank < 0) || (o->unknown_words && p->unknown_word < 0) ||
-      p->first_history < 0)
-    return wf__fail(err, WF_ERR_ARGUMENT, "silence %d, blank %d, unknown word %d, history %lld",
+  if (!is_column(p->silence) || (!o->asg && !is_column(p->blank)) ||
+      (o->unknown_words && p->unknown_word < 0) || p->first_history < 0)
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "silence %d, blank %d (columns from 0 to 2^30), unknown word %d, history %lld",
                     p->silence, p->blank, p->unknown_word, (long long)p->first_history);
   return WF_OK;
 }

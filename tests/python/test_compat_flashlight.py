@@ -198,6 +198,60 @@ def test_errors_of_a_model_in_python_are_raised(arpa, rng):
         LexiconFreeDecoder(free_options(), "lm.arpa", 1, 0, [])
 
 
+def test_no_step_after_a_model_in_python_has_raised(rng):
+    """An error within a frame ends the utterance: its whole frames can be read, and the next utterance begins anew."""
+
+    class Failing(LM):
+        def start(self, start_with_nothing):
+            self.left = self.calls
+            return LMState()
+
+        def score(self, state, usr_token_idx):
+            self.left -= 1
+            if self.left == 0:
+                raise LookupError("no score")
+            return state.child(usr_token_idx), -0.5 * usr_token_idx
+
+        def finish(self, state):
+            return self.score(state, 0)
+
+    scores, lm = random_scores(rng, 6, 5), Failing()
+    for lm.calls in range(1, 60, 3):
+        decoder = LexiconFreeDecoder(free_options(), lm, 3, 0, [])
+        decoder.decode_begin()
+        frames = iter(scores)
+        with pytest.raises(LookupError):
+            for frame in frames:
+                decoder.decode_step(frame[None])
+            decoder.decode_end()
+        for frame in frames:
+            with pytest.raises(wf.StateError, match="begin the utterance again"):
+                decoder.decode_step(frame[None])
+        for call in (decoder.decode_end, decoder.prune):
+            with pytest.raises(wf.StateError, match="begin the utterance again"):
+                call()
+        assert all(len(one.tokens) == decoder.num_frames + 1 for one in decoder.get_all_final_hypothesis()) and decoder.get_best_hypothesis(0).tokens is not None
+        lm.calls = 10**6
+        assert decoder.decode(scores)
+
+
+def test_calls_from_within_the_model(rng):
+    """The model may not use the decoder that asks it."""
+    scores, caught = random_scores(rng, 4, 5), []
+
+    class Curious(ZeroLM):
+        def score(self, state, usr_token_idx):
+            for call in (decoder.decode_begin, decoder.decode_end, decoder.get_best_hypothesis, lambda: decoder.decode_step(scores), lambda: decoder.decode(scores)):
+                with pytest.raises(wf.StateError, match="language model of the same decoder"):
+                    call()
+                caught.append(call)
+            return super().score(state, usr_token_idx)
+
+    decoder = LexiconFreeDecoder(free_options(), Curious(), 3, 0, [])
+    wanted = [parts(one) for one in LexiconFreeDecoder(free_options(), ZeroLM(), 3, 0, []).decode(scores)]
+    assert [parts(one)[0] for one in decoder.decode(scores)] == [one[0] for one in wanted] and caught
+
+
 def test_equal_states_are_merged(rng):
     class TwoStates(LM):
         """Knows only whether the last word was word 0."""
@@ -445,6 +499,11 @@ def test_wrong_arguments_are_refused(arpa, tmp_path):
         LexiconDecoder(lexicon_options(), object(), ZeroLM(), 1, 0, 0, [], False)
     with pytest.raises(ValueError, match="beam_size"):
         decoder_of(ZeroLM(), words, tokens, beam_size=0)
+    for silence, blank in ((2**31 - 1, 0), (0, 2**31 - 1), (0, 2**30), (-1, 0), (0, -1)):
+        with pytest.raises(ValueError, match=f"silence {silence}, blank {blank}"):
+            LexiconFreeDecoder(free_options(), ZeroLM(), silence, blank, [])
+    with pytest.raises(ValueError, match="the tokens need 1001"):
+        LexiconFreeDecoder(free_options(), ZeroLM(), 0, 1000, []).decode(np.zeros((2, 5), np.float32))
     with pytest.raises(ValueError, match="transitions"):
         LexiconFreeDecoder(free_options(criterion_type=CriterionType.ASG), ZeroLM(), 1, 0, [1.0, 2.0])
     with pytest.raises(ValueError, match="nbest"):

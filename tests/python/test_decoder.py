@@ -68,6 +68,9 @@ def test_every_form_of_scores(ctc_graph, ctc_scores, dtype):
         "padded": (batch, lengths),
         "lengths of numpy": (batch, np.array(lengths, dtype=np.int32)),
         "a view with strides": (wide[..., : batch.shape[2]], lengths),
+        "time-major": (np.ascontiguousarray(batch.transpose(1, 0, 2)).transpose(1, 0, 2), lengths),
+        "time-major with strides": (np.ascontiguousarray(wide.transpose(1, 0, 2)).transpose(1, 0, 2)[..., : batch.shape[2]], lengths),
+        "time-major by DLPack": (FakeTensor(np.ascontiguousarray(batch.transpose(1, 0, 2)).transpose(1, 0, 2)), lengths),
         "tuple": (tuple(matrices), None),
         "longer matrices with lengths": (list(batch), lengths),
         "memoryviews": ([memoryview(matrix) for matrix in matrices], None),
@@ -83,6 +86,24 @@ def test_every_form_of_scores(ctc_graph, ctc_scores, dtype):
         assert same(decoder.decode(scores, frames), expected), name
     for matrix, result in zip(matrices, expected):
         assert same(decoder.decode(matrix), [result])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
+def test_one_recording_as_a_batch(ctc_graph, ctc_scores, dtype):
+    """Utterances may share memory: nothing beyond it is read."""
+    matrix = next(iter(ctc_scores.values())).astype(dtype)
+    decoder = wf.Decoder(ctc_graph)
+    expected, short = decoder.decode(matrix)[0], decoder.decode(matrix[:5])[0]
+    apart = np.full((3, *matrix.shape), np.nan, dtype)
+    apart[0] = matrix
+    many = np.broadcast_to(apart[:1], apart.shape)
+    assert same(decoder.decode(many), [expected] * 3)
+    assert same(decoder.decode(FakeTensor(many) if dtype != "float64" else many, [5, len(matrix), 5]), [short, expected, short])
+    assert same(decoder.decode(list(many)), [expected] * 3)
+    windows = np.lib.stride_tricks.sliding_window_view(matrix, len(matrix) - 2, axis=0).transpose(0, 2, 1)  # utterances that overlap
+    assert same(decoder.decode(windows), decoder.decode([window.copy() for window in windows]))
+    aligned = wf.align(np.broadcast_to(matrix[None, :20], (4, 20, matrix.shape[1])), [[1]] * 4)
+    assert len({(one.tokens[0].start, one.tokens[0].end) for one in aligned}) == 1
 
 
 def test_utterances_without_frames(ctc_graph, ctc_scores):
@@ -115,7 +136,11 @@ def test_bfloat16(ctc_graph, ctc_scores):
         (np.zeros((3, 40), np.float32)[::-1], None, ValueError, "contiguous"),
         (np.zeros((40, 3), np.float32).T, None, ValueError, "contiguous"),
         (np.zeros((2, 3, 40), np.float32)[::-1], None, ValueError, "contiguous"),
-        (np.broadcast_to(np.zeros((1, 40), np.float32), (3, 40)), None, None, "stride"),
+        (np.broadcast_to(np.zeros((1, 40), np.float32), (3, 40)), None, ValueError, "apart"),
+        (np.broadcast_to(np.zeros((2, 1, 40), np.float32), (2, 3, 40)), None, ValueError, "apart"),
+        ([np.broadcast_to(np.zeros((1, 40), np.float32), (3, 40))], None, ValueError, "utterance 0.*apart"),
+        (np.lib.stride_tricks.as_strided(np.zeros(200, np.float32), (2, 3, 40), (160, 80, 4)), None, ValueError, "apart"),
+        (np.broadcast_to(np.zeros((1, 3, 1), np.float32), (2, 3, 40)), None, ValueError, "contiguous"),
         (np.zeros((3, 39), np.float32), None, None, "39"),
         (np.zeros((2, 3, 40), np.float32), [3], ValueError, "1 lengths for 2"),
         (np.zeros((2, 3, 40), np.float32), [3, 4], ValueError, "outside 0 to 3"),

@@ -3,6 +3,7 @@
 import math
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -79,6 +80,36 @@ def test_boosts_and_errors_of_streams(ctc_graph, ctc_scores):
             _ = stream.finish().text
     with pytest.raises(ValueError):
         decoder.stream(silence="x")
+
+
+def test_boosts_after_an_empty_chunk(ctc_graph, ctc_scores):
+    """Clients send an empty chunk to open a connection, and then their boosts, which count from the start."""
+    matrix = ctc_scores["000030012"].astype(np.float32)
+    decoder = wf.Decoder(ctc_graph, acoustic_scale=0.7, lattice_beam=4)
+    boost = {"MARK": -30.0, "THE": 0.25}
+    expected = decoder.decode(matrix, boost=boost)
+    for before in (lambda stream: stream.accept(matrix[:0]), lambda stream: stream.partial(), lambda stream: stream.partial_lattice()):
+        with decoder.stream() as stream:
+            before(stream)
+            stream.set_boost(boost)
+            stream.accept(matrix)
+            result = stream.finish()
+            assert same([result], expected) and np.asarray(result.lattice.arcs).tobytes() == np.asarray(expected[0].lattice.arcs).tobytes()
+
+
+def test_endpoints_of_a_ctc_graph(ctc_graph):
+    """Blanks are silence, also if the decoder was not told which column they are. A graph without silence says that it has none."""
+    silence = np.full((100, 40), -9, np.float32)
+    silence[:, 0] = -0.01
+    assert wf.Decoder(ctc_graph).stream(frame_seconds=0.1).accept(silence).trailing_silence == pytest.approx(10)
+    plain = wf.Graph(wf.Fst.from_arcs([(0, 0, 1, 1, 0.0), (0, 0, 2, 2, 0.5)], {0: 0.0}))
+    decoder = wf.Decoder(plain, check_scores="off")
+    with pytest.warns(wf.InputWarning, match="no column of the graph counts as silence"):
+        decoder.stream(frame_seconds=0.1).accept(silence[:, :2].copy())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        decoder.stream(frame_seconds=0.1).accept(silence[:, :2].copy())  # said once
+        assert wf.Decoder(plain, check_scores="off").stream(frame_seconds=0.1, silence="1").accept(silence[:, :2].copy()).trailing_silence == 0
 
 
 def test_lattices_in_parts(ctc_graph, ctc_scores):

@@ -121,6 +121,13 @@ def test_bad_functions(small, rng):
             decoder.decode(frames)
         with pytest.raises(error, match=message):  # and again
             decoder.decode(frames)
+        streams = [wf.Decoder(graph, transducer=from_functions(model, **functions)).stream() for _ in range(2)]
+        for stream in streams:
+            with pytest.raises(error, match=message):
+                stream.accept(frames)
+            assert stream.accept(frames).num_frames == 6  # the exception was raised once; the utterance has failed
+            assert stream.finish().error is not None
+            stream.reset()
     nan = wf.Decoder(graph, transducer=from_functions(model, joiner=lambda e, p: joiner(e, p) * np.nan)).decode([frames, frames[:0]])
     assert "frame 0: the logit of token 0 is" in str(nan[0].error) and nan[1].error is None
     for sizes, message in (
@@ -133,3 +140,35 @@ def test_bad_functions(small, rng):
     ):
         with pytest.raises(wf.ArgumentError, match=message):
             from_functions(model, **sizes)
+
+
+@pytest.mark.parametrize("num_threads", [1, 3])
+@pytest.mark.parametrize("where", ["predictor", "joiner"])
+def test_calls_from_within_a_function(small, rng, num_threads, where):
+    """The functions may not use the decoder that calls them, in whatever thread they run. What else they close is freed when C no longer uses it."""
+    model, _ = small
+    graph, frames, caught = tokens_graph(model), rng.normal(size=(3, 5)).astype(np.float32), []
+    functions = dict(zip(("predictor", "joiner"), functions_of(model)))
+    inner = functions[where]
+
+    def use(*arguments):
+        calls = (decoder.close, decoder.stream, lambda: decoder.decode(frames), streams[0].close, streams[-1].finish, lambda: streams[0].accept(frames))
+        for call in calls:
+            with pytest.raises(wf.StateError, match="of the same decoder"):
+                call()
+            caught.append(call)
+        transducer.close()
+        extra.close()
+        return inner(*arguments)
+
+    transducer = from_functions(model, **{**functions, where: use})
+    plain = wf.Decoder(graph, transducer=from_functions(model))
+    decoder = wf.Decoder(graph, transducer=transducer, num_threads=num_threads)
+    extra, streams = wf.Fst.from_arcs([(0, 1, 1, 1, 0.5)], {1: 0.0}), [decoder.stream() for _ in range(8)]
+    expected = plain.decode(frames)[0]
+    decoder.advance(streams, [frames] * 8)
+    assert [stream.finish().cost for stream in streams] == [expected.cost] * 8 and len(caught) >= 6
+    assert decoder.decode([frames] * 3)[2].cost == expected.cost
+    decoder.close()
+    with pytest.raises(wf.StateError):
+        streams[0].reset()

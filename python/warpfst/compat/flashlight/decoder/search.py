@@ -149,7 +149,12 @@ class BeamDecoder:
         """Is the language model a function in Python?"""
         return self._function is not None
 
+    def _check_not_running(self) -> None:
+        if self._function is not None and self._function.is_running:
+            raise StateError("called from the language model of the same decoder")
+
     def _begun(self) -> _Search:
+        self._check_not_running()
         if self._search is None:
             raise StateError("no utterance has begun: call decode_begin")
         return self._search
@@ -163,6 +168,7 @@ class BeamDecoder:
 
     def decode_begin(self) -> None:
         """Begins an utterance."""
+        self._check_not_running()
         self._search = _Search(create("wf_trie_search_create", self._searcher.address))
         if self._function is not None:
             self._function.restart()
@@ -192,6 +198,7 @@ class BeamDecoder:
 
     def decode_batch(self, batch: Batch, count: int) -> list[list[DecodeResult]]:
         """The best `count` hypotheses of each utterance, by all processors, unless the language model is a function in Python."""
+        self._check_not_running()
         if self._function is not None:
             return [self._decode_alone(scores, count) for scores in batch.scores]
         paths = (ctypes.POINTER(_abi.wf_trie_paths) * len(batch))()
