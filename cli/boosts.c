@@ -19,29 +19,13 @@ struct boost_set {
 
 /* A list under construction. */
 struct phrases {
-  int32_t *words;
-  uint64_t *off;
+  char **texts;
   float *boosts;
-  size_t num_words, num_phrases, word_cap, phrase_cap;
+  size_t count, text_cap, boost_cap;
   float per_letter; /* of phrases without a boost */
-  size_t num_unknown;
-  char unknown[64]; /* first unknown word */
 };
 
 /* --- a list of phrases ------------------------------------------------------------------- */
-
-static bool add_word(struct phrases *list, const wf_symbols *table, const char *text, bool *known) {
-  int64_t label = wf_symbols_find(table, text);
-  if (label <= 0 || label > INT32_MAX) {
-    if (list->unknown[0] == '\0') snprintf(list->unknown, sizeof list->unknown, "%s", text);
-    *known = false;
-    return true;
-  }
-  if (!list_reserve((void **)&list->words, list->num_words, &list->word_cap, sizeof *list->words))
-    return false;
-  list->words[list->num_words++] = (int32_t)label;
-  return true;
-}
 
 /* The boost that a line ends with, which is cut off, or else one by the phrase's length. Only a
  * field that looks like a number is one, so "nan" and "infinity" are words. */
@@ -58,8 +42,8 @@ static wf_status take_boost(char *text, float per_letter, float *boost) {
 }
 
 /* Modifies `text`. */
-static wf_status add_line(struct phrases *list, const wf_symbols *table, char *text,
-                          const char *path, int line, wf_error *err) {
+static wf_status add_line(struct phrases *list, char *text, const char *path, int line,
+                          wf_error *err) {
   size_t size = strlen(text);
   while (size > 0 && isspace((unsigned char)text[size - 1])) text[--size] = '\0';
   text += strspn(text, " \t");
@@ -67,54 +51,46 @@ static wf_status add_line(struct phrases *list, const wf_symbols *table, char *t
   float boost;
   if (take_boost(text, list->per_letter, &boost) != WF_OK)
     return list_error(err, WF_ERR_FORMAT, path, line, "the boost is too large");
-  size_t old_size = list->off != NULL ? (size_t)list->off[list->num_phrases] : 0;
-  bool known = true;
-  for (char *word = strtok(text, " \t"); word != NULL; word = strtok(NULL, " \t"))
-    if (!add_word(list, table, word, &known))
-      return list_error(err, WF_ERR_MEMORY, path, 0, "out of memory");
-  if (!known) {
-    list->num_unknown++;
-    list->num_words = old_size;
-    return WF_OK;
-  }
-  size_t cap = list->phrase_cap;
-  if (!list_reserve((void **)&list->boosts, list->num_phrases, &list->phrase_cap,
-                    sizeof *list->boosts) ||
-      !list_reserve((void **)&list->off, list->num_phrases + 1, &cap, sizeof *list->off))
+  if (!list_reserve((void **)&list->boosts, list->count, &list->boost_cap, sizeof *list->boosts) ||
+      !list_reserve((void **)&list->texts, list->count, &list->text_cap, sizeof *list->texts) ||
+      (list->texts[list->count] = strdup(text)) == NULL)
     return list_error(err, WF_ERR_MEMORY, path, 0, "out of memory");
-  list->off[0] = 0;
-  list->boosts[list->num_phrases++] = boost;
-  list->off[list->num_phrases] = list->num_words;
+  list->boosts[list->count++] = boost;
   return WF_OK;
 }
 
-static wf_status read_list(const char *path, float per_letter, const wf_symbols *table,
-                           wf_scorer **out, wf_error *err) {
-  struct phrases list = {.per_letter = per_letter};
+static wf_status make_scorer(const struct phrases *list, const char *path,
+                             const boost_target *target, wf_scorer **out, wf_error *err) {
+  wf_error why = {0};
+  wf_phrase_list given;
+  wf_phrase_list_init(&given);
+  given.name = path;
+  given.phrases = (const char *const *)list->texts;
+  given.boosts = list->boosts;
+  given.count = list->count;
+  given.words = target->words;
+  given.tokens = target->tokens;
+  given.joiner = target->joiner;
+  wf_status status = wf_scorer_boost_texts(&given, out, &why);
+  if (status == WF_OK) return WF_OK;
+  return list_error(err, status == WF_ERR_ARGUMENT ? WF_ERR_FORMAT : status, path, 0, why.message);
+}
+
+static wf_status read_list(const char *path, const boost_target *target, wf_scorer **out,
+                           wf_error *err) {
+  struct phrases list = {.per_letter = target->per_letter};
   char *line = NULL;
   size_t cap = 0;
   wf_status status = WF_OK;
   FILE *file = cli_open_text(path);
   if (file == NULL) return list_error(err, WF_ERR_IO, path, 0, strerror(errno));
   for (int number = 1; status == WF_OK && getline(&line, &cap, file) > 0; number++)
-    status = add_line(&list, table, line, path, number, err);
+    status = add_line(&list, line, path, number, err);
   cli_close_text(file);
-  if (status == WF_OK) {
-    static const uint64_t none[1];
-    wf_error why = {0};
-    status = wf_scorer_boost_phrases(list.words, list.num_phrases > 0 ? list.off : none,
-                                     list.boosts, list.num_phrases, out, &why);
-    if (status != WF_OK)
-      status =
-          list_error(err, status == WF_ERR_ARGUMENT ? WF_ERR_FORMAT : status, path, 0, why.message);
-  }
-  if (status == WF_OK && list.num_unknown > 0)
-    cli_note(
-        "%s: %zu phrases ignored: they contain words that are not in the word table (first: '%s')",
-        path, list.num_unknown, list.unknown);
+  if (status == WF_OK) status = make_scorer(&list, path, target, out, err);
   free(line);
-  free(list.words);
-  free(list.off);
+  for (size_t i = 0; i < list.count; i++) free(list.texts[i]);
+  free(list.texts);
   free(list.boosts);
   return status;
 }
@@ -132,36 +108,34 @@ static wf_status put_before(const wf_scorer *first, wf_scorer **scorer, wf_error
 }
 
 /* Reads each distinct list once. */
-static wf_status read_lists(boost_set *set, const char *path, float per_letter,
-                            const wf_symbols *words, wf_error *err) {
+static wf_status read_lists(boost_set *set, const char *path, const boost_target *target,
+                            wf_error *err) {
   wf_status status = utterance_lists_read(path, &set->utterances, err);
   size_t count = set->utterances.num_lists;
   set->scorers = calloc(count + 1, sizeof *set->scorers);
   if (status == WF_OK && set->scorers == NULL)
     return list_error(err, WF_ERR_MEMORY, path, 0, "out of memory");
   for (size_t i = 0; i < count && status == WF_OK; i++) {
-    status = read_list(set->utterances.paths[i], per_letter, words, &set->scorers[i], err);
+    status = read_list(set->utterances.paths[i], target, &set->scorers[i], err);
     if (status == WF_OK) status = put_before(set->all, &set->scorers[i], err);
   }
   return status;
 }
 
-wf_status boosts_read(const char *all_path, const char *each_path, float per_letter,
-                      const wf_symbols *words, const wf_scorer *base, boost_set **out,
-                      wf_error *err) {
+wf_status boosts_read(const char *all_path, const char *each_path, const boost_target *target,
+                      const wf_scorer *base, boost_set **out, wf_error *err) {
   *out = NULL;
   boost_set *set = calloc(1, sizeof *set);
   if (set == NULL) return list_error(err, WF_ERR_MEMORY, "boosts", 0, "out of memory");
   const char *first = all_path != NULL ? all_path : each_path;
-  wf_status status = words != NULL ? WF_OK
-                                   : list_error(err, WF_ERR_ARGUMENT, first, 0,
-                                                "boosts need a symbol table of the words: --words");
-  if (status == WF_OK && all_path != NULL)
-    status = read_list(all_path, per_letter, words, &set->all, err);
+  wf_status status = target->words != NULL
+                         ? WF_OK
+                         : list_error(err, WF_ERR_ARGUMENT, first, 0,
+                                      "boosts need a symbol table of the words: --words");
+  if (status == WF_OK && all_path != NULL) status = read_list(all_path, target, &set->all, err);
   if (status == WF_OK && set->all != NULL) status = put_before(base, &set->all, err);
   if (status == WF_OK && set->all == NULL && base != NULL) set->all = wf_scorer_ref(base);
-  if (status == WF_OK && each_path != NULL)
-    status = read_lists(set, each_path, per_letter, words, err);
+  if (status == WF_OK && each_path != NULL) status = read_lists(set, each_path, target, err);
   if (status == WF_OK)
     *out = set;
   else

@@ -138,9 +138,10 @@ static wf_status open_all(struct decode_run *run, char **args, int num_args, wf_
   if (status == WF_OK && run->joiner.joins)
     status = token_joiner_prepare(&run->joiner, run->words, err);
   if (status == WF_OK) status = add_scorers(run, err);
+  const boost_target target = {run->words, wf_fst_isymbols(run->fst), run->joiner.joiner,
+                               (float)run->boost_per_letter};
   if (status == WF_OK && (run->boost_path != NULL || run->boosts_path != NULL))
-    status = boosts_read(run->boost_path, run->boosts_path, (float)run->boost_per_letter,
-                         run->words, run->lm, &run->boosts, err);
+    status = boosts_read(run->boost_path, run->boosts_path, &target, run->lm, &run->boosts, err);
   if (status == WF_OK && run->reference != NULL)
     status = wf_transcripts_read(run->reference, WF_TRANSCRIPT_AUTO, &run->references, err);
   if (status == WF_OK && run->reference != NULL) status = wf_wer_create(NULL, &run->wer, err);

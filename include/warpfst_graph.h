@@ -424,6 +424,28 @@ WF_API void wf_token_joiner_free(wf_token_joiner *joiner); /* NULL is allowed */
 WF_API size_t wf_token_joiner_join(const wf_token_joiner *joiner, const char *const *names,
                                    size_t count, wf_joined_word *words, char *text);
 
+/* Phrases to boost, as texts. All pointers are borrowed for the call. */
+typedef struct wf_phrase_list {
+  size_t struct_size;
+  const char *name;           /* for messages: a path, or "boost" */
+  const char *const *phrases; /* [count] words with blanks or tabs between them */
+  const float *boosts;        /* [count] in nats; NaN: wf_boost_by_length of the phrase */
+  size_t count;
+  const wf_symbols *words;  /* required: the table of the graph's words */
+  const wf_symbols *tokens; /* the graph's input symbols, by which graphs whose words are tokens are
+                               known; NULL: only `joiner` says so */
+  const wf_token_joiner *joiner; /* the joiner of the results; NULL: they are not joined */
+} wf_phrase_list;
+WF_DECLARE_INIT(phrase_list)
+/* Makes a scorer of phrases that are given as texts, as wf_scorer_boost_phrases does of labels. If
+ * the graph's words are tokens, a phrase is spelled with them: in every way, those with the fewest
+ * tokens first, at most 100, with the separator between words. A phrase may also be a sequence of
+ * names of tokens; if the results are joined and tokens begin with U+2581, its first name must,
+ * too. Phrases with words that the graph lacks are left out, and one warning in the log names them.
+ * They may be all. Errors: WF_ERR_ARGUMENT for no table of words, or those of
+ * wf_scorer_boost_phrases. */
+WF_API wf_status wf_scorer_boost_texts(const wf_phrase_list *list, wf_scorer **out, wf_error *err);
+
 /* =========================================================================================
  * Forced alignment
  * ========================================================================================= */

@@ -397,6 +397,34 @@ static void test_errors(void **state) {
   assert_int_equal(host_num_alive(), 0);
 }
 
+/* Unknown words are named in the server's log, once for each list, and cost the request nothing
+ * else. */
+static void test_unknown_words(void **state) {
+  struct model model = make_model(4, "");
+  char warning[512];
+  triton_host *host = open_host(&model);
+  float data[3 * NUM_COLUMNS] = {0};
+  const wf_scores scores = {data, 3, NUM_COLUMNS, NUM_COLUMNS};
+  host_warnings(warning);
+  for (int tensor = 0; tensor < 2; tensor++) {
+    host_response response;
+    execute_one(host,
+                (host_request){.id = 1,
+                               .starts = true,
+                               .scores = scores,
+                               .boosts = "ONE TWO 1.5\nZORBLAX\nTHREE NEVERHEARD 9\nTHREE",
+                               .boosts_in_tensor = tensor},
+                &response);
+    assert_string_equal(response.error, "");
+    host_free_responses(&response, 1);
+    assert_int_equal(host_warnings(warning), 1);
+    assert_non_null(strstr(warning, "2 of 4 phrases ignored"));
+    assert_non_null(strstr(warning, "'ZORBLAX', 'NEVERHEARD'"));
+  }
+  host_close(host);
+  free_model(&model);
+}
+
 static void sleep_ms(long ms) {
   struct timespec time = {ms / 1000, ms % 1000 * 1000000};
   nanosleep(&time, NULL);
@@ -530,6 +558,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_small_streams), cmocka_unit_test(test_small_transducer_streams),
       cmocka_unit_test(test_died),          cmocka_unit_test(test_errors),
       cmocka_unit_test(test_idle),          cmocka_unit_test(test_max_sequences),
-      cmocka_unit_test(test_refused),       cmocka_unit_test(test_failing_server)};
+      cmocka_unit_test(test_refused),       cmocka_unit_test(test_unknown_words),
+      cmocka_unit_test(test_failing_server)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -78,7 +78,8 @@ struct triton_host {
 };
 
 static struct {
-  int fail_at, num_calls, num_alive;
+  int fail_at, num_calls, num_alive, num_warnings;
+  char warning[512];
   TRITONSERVER_Metric *metrics[MAX_METRICS];
 } state;
 
@@ -87,6 +88,14 @@ int host_fail_at(int n) {
   state.fail_at = n;
   state.num_calls = 0;
   return before;
+}
+
+int host_warnings(char last[512]) {
+  int count = state.num_warnings;
+  snprintf(last, 512, "%s", state.warning);
+  state.num_warnings = 0;
+  state.warning[0] = '\0';
+  return count;
 }
 
 int host_num_alive(void) { return state.num_alive; }
@@ -116,6 +125,14 @@ TRITONSERVER_Error *TRITONSERVER_ErrorNew(TRITONSERVER_Error_Code code, const ch
   return error;
 }
 void TRITONSERVER_ErrorDelete(TRITONSERVER_Error *error) { free_object(error); }
+
+TRITONSERVER_Error *TRITONSERVER_LogMessage(TRITONSERVER_LogLevel level, const char *file, int line,
+                                            const char *message) {
+  (void)level, (void)file, (void)line;
+  state.num_warnings++;
+  snprintf(state.warning, sizeof state.warning, "%s", message);
+  return called();
+}
 
 TRITONSERVER_Error *TRITONSERVER_MessageSerializeToJson(TRITONSERVER_Message *message,
                                                         const char **base, uint64_t *size) {

@@ -53,6 +53,8 @@ double host_metric(const char *name);
 /* Lets the call number n (1, 2, ...) of the server's functions from now on fail; 0: none. Returns
  * how many calls there were since the last call of this. Clean-up functions do not count. */
 int host_fail_at(int n);
+/* Number of warnings in the server's log since the last call of this; `last`: their last one. */
+int host_warnings(char last[512]);
 /* Number of errors, requests, responses and metrics that exist; 0 after host_close if the backend
  * released them all. */
 int host_num_alive(void);

@@ -264,6 +264,14 @@ EXPORT TRITONBACKEND_ModelInstanceFinalize(TRITONBACKEND_ModelInstance *triton);
 EXPORT TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *triton,
                                           TRITONBACKEND_Request **requests, uint32_t count);
 
+/* Warnings of the library, such as boosts with unknown words, go to the server's log. */
+static void log_warning(void *user, wf_log_level level, const char *message) {
+  (void)user;
+  if (level != WF_LOG_WARNING) return;
+  TRITONSERVER_Error *error = TRITONSERVER_LogMessage(TRITON_LOG_WARN, "warpfst", 0, message);
+  if (error != NULL) TRITONSERVER_ErrorDelete(error);
+}
+
 EXPORT TRITONBACKEND_Initialize(TRITONBACKEND_Backend *backend) {
   uint32_t major, minor;
   TRITONSERVER_Error *error = TRITONBACKEND_ApiVersion(&major, &minor);
@@ -274,12 +282,16 @@ EXPORT TRITONBACKEND_Initialize(TRITONBACKEND_Backend *backend) {
         "warpfst: the server's backend interface is not version 1.10 or a later 1.x");
   tw_metric_families *families = metric_families_new();
   error = TRITONBACKEND_BackendSetState(backend, families);
-  if (error != NULL) metric_families_free(families);
+  if (error != NULL)
+    metric_families_free(families);
+  else
+    wf_set_log(log_warning, NULL);
   return error;
 }
 
 EXPORT TRITONBACKEND_Finalize(TRITONBACKEND_Backend *backend) {
   void *families;
+  wf_set_log(NULL, NULL);
   TRITONSERVER_Error *error = TRITONBACKEND_BackendState(backend, &families);
   if (error == NULL) metric_families_free(families);
   return error;

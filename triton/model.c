@@ -259,16 +259,14 @@ wf_status instance_find(tw_instance *instance, const char *id, bool starts, uint
 /* --- boosts ------------------------------------------------------------------------------ */
 
 struct phrases {
-  int32_t *words;
-  uint64_t *off;
+  const char **texts; /* in `scratch` */
   float *boosts;
-  size_t num_words, num_phrases;
+  size_t count;
+  char *scratch;
 };
 
-/* Adds a phrase `word word ... [boost]`, unless it contains an unknown word. Splits `text` in
- * place. */
-static wf_status add_phrase(const tw_model *model, struct phrases *phrases, char *text,
-                            wf_error *err) {
+/* Adds a phrase `word word ... [boost]`. Cuts the boost off `text`. */
+static wf_status add_phrase(struct phrases *phrases, char *text, wf_error *err) {
   char *last = strrchr(text, ' '), *stop = NULL;
   if (text[strspn(text, " ")] == '\0')
     return fail(err, WF_ERR_ARGUMENT, "BOOSTS: expected `word word ... [boost]`, found ", text);
@@ -280,48 +278,53 @@ static wf_status add_phrase(const tw_model *model, struct phrases *phrases, char
       *last = '\0';
     }
   }
-  size_t begin = phrases->num_words;
-  for (char *rest = text, *word; (word = strtok_r(rest, " ", &rest)) != NULL;) {
-    int64_t label = wf_symbols_find(model->words, word);
-    if (label <= 0) {
-      phrases->num_words = begin;
-      return WF_OK;
-    }
-    phrases->words[phrases->num_words++] = (int32_t)label;
-  }
-  phrases->boosts[phrases->num_phrases++] = boost;
-  phrases->off[phrases->num_phrases] = phrases->num_words;
+  phrases->texts[phrases->count] = text;
+  phrases->boosts[phrases->count++] = boost;
   return WF_OK;
 }
 
-static wf_status read_lines(const tw_model *model, const char *data, uint64_t size,
-                            struct phrases *phrases, char *scratch, wf_error *err) {
-  memcpy(scratch, data, size);
-  scratch[size] = '\0';
-  for (char *rest = scratch, *line; (line = strtok_r(rest, "\n", &rest)) != NULL;) {
-    wf_status status = add_phrase(model, phrases, line, err);
+static wf_status read_lines(const char *data, uint64_t size, struct phrases *phrases,
+                            wf_error *err) {
+  memcpy(phrases->scratch, data, size);
+  phrases->scratch[size] = '\0';
+  for (char *rest = phrases->scratch, *line; (line = strtok_r(rest, "\n", &rest)) != NULL;) {
+    wf_status status = add_phrase(phrases, line, err);
     if (status != WF_OK) return status;
   }
   return WF_OK;
 }
 
-static wf_status read_elements(const tw_model *model, const char *data, uint64_t size,
-                               struct phrases *phrases, char *scratch, wf_error *err) {
+static wf_status read_elements(const char *data, uint64_t size, struct phrases *phrases,
+                               wf_error *err) {
   for (uint64_t at = 0; at < size;) {
     uint32_t length;
     if (size - at < sizeof length)
       return fail(err, WF_ERR_ARGUMENT, "BOOSTS: not a tensor of strings", "");
     memcpy(&length, data + at, sizeof length);
+    char *text = phrases->scratch + at; /* the end of the text takes a byte of the length's four */
     at += sizeof length;
     if (size - at < length)
       return fail(err, WF_ERR_ARGUMENT, "BOOSTS: not a tensor of strings", "");
-    memcpy(scratch, data + at, length);
-    scratch[length] = '\0';
+    memcpy(text, data + at, length);
+    text[length] = '\0';
     at += length;
-    wf_status status = add_phrase(model, phrases, scratch, err);
+    wf_status status = add_phrase(phrases, text, err);
     if (status != WF_OK) return status;
   }
   return WF_OK;
+}
+
+static wf_status make_boosts(const tw_model *model, const struct phrases *phrases, wf_scorer **out,
+                             wf_error *err) {
+  wf_phrase_list list;
+  wf_phrase_list_init(&list);
+  list.name = "BOOSTS";
+  list.phrases = phrases->texts;
+  list.boosts = phrases->boosts;
+  list.count = phrases->count;
+  list.words = model->words;
+  list.tokens = wf_fst_isymbols(wf_graph_fst(model->graph));
+  return wf_scorer_boost_texts(&list, out, err);
 }
 
 wf_status model_read_boosts(const tw_model *model, const char *data, uint64_t size, bool are_lines,
@@ -329,22 +332,15 @@ wf_status model_read_boosts(const tw_model *model, const char *data, uint64_t si
   *out = NULL;
   if (model->words == NULL)
     return fail(err, WF_ERR_ARGUMENT, "BOOSTS need a word table: ", "set the parameter `words`");
-  /* Every word and every phrase takes at least one byte, so size + 1 entries suffice. */
-  struct phrases phrases = {malloc((size + 1) * sizeof *phrases.words),
-                            calloc(size + 1, sizeof *phrases.off),
-                            malloc((size + 1) * sizeof *phrases.boosts), 0, 0};
-  char *scratch = malloc(size + 1);
-  bool room =
-      phrases.words != NULL && phrases.off != NULL && phrases.boosts != NULL && scratch != NULL;
-  wf_status status =
-      room ? (are_lines ? read_lines : read_elements)(model, data, size, &phrases, scratch, err)
-           : fail(err, WF_ERR_MEMORY, "out of memory for boosts", "");
-  if (status == WF_OK)
-    status = wf_scorer_boost_phrases(phrases.words, phrases.off, phrases.boosts,
-                                     phrases.num_phrases, out, err);
-  free(phrases.words);
-  free(phrases.off);
+  /* Every phrase takes at least one byte, so size + 1 entries suffice. */
+  struct phrases phrases = {malloc((size + 1) * sizeof *phrases.texts),
+                            malloc((size + 1) * sizeof *phrases.boosts), 0, malloc(size + 1)};
+  bool room = phrases.texts != NULL && phrases.boosts != NULL && phrases.scratch != NULL;
+  wf_status status = room ? (are_lines ? read_lines : read_elements)(data, size, &phrases, err)
+                          : fail(err, WF_ERR_MEMORY, "out of memory for boosts", "");
+  if (status == WF_OK) status = make_boosts(model, &phrases, out, err);
+  free(phrases.texts);
   free(phrases.boosts);
-  free(scratch);
+  free(phrases.scratch);
   return status;
 }

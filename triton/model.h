@@ -60,7 +60,7 @@ void instance_drop(tw_instance *instance, tw_sequence *sequence);
 
 /* Makes a scorer from phrases `word word ... [boost]`: the lines of a text, or the elements of a
  * BYTES tensor, each of which is a length (4 bytes, little-endian) and a text. Phrases with unknown
- * words are ignored. */
+ * words are ignored, with a warning in the log. */
 wf_status model_read_boosts(const tw_model *model, const char *data, uint64_t size, bool are_lines,
                             wf_scorer **out, wf_error *err);
 

@@ -41,6 +41,11 @@ enum { TRITON_PARAMETER_STRING = 0 };
 typedef int TRITONSERVER_MetricKind;
 enum { TRITON_COUNTER = 0, TRITON_GAUGE = 1 };
 
+typedef int TRITONSERVER_LogLevel;
+enum { TRITON_LOG_INFO = 0, TRITON_LOG_WARN = 1 };
+
+TRITONSERVER_Error *TRITONSERVER_LogMessage(TRITONSERVER_LogLevel level, const char *file, int line,
+                                            const char *message);
 TRITONSERVER_Error *TRITONSERVER_ErrorNew(TRITONSERVER_Error_Code code, const char *message);
 void TRITONSERVER_ErrorDelete(TRITONSERVER_Error *error);
 TRITONSERVER_Error *TRITONSERVER_MessageSerializeToJson(TRITONSERVER_Message *message,

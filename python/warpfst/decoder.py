@@ -90,7 +90,7 @@ class Decoder(Handle):
         self._worker = ThreadPoolExecutor(1, "warpfst")  # of decode_async
         self._scored = False
         self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
-        self._boosts = BoostCache(None if lm is None else lm_scorer(lm, self.words))
+        self._boosts = BoostCache(None if lm is None else lm_scorer(lm, self.words), self.graph.fst.isymbols, self._texts.joiner)
         self.transducer = transducer if transducer is None or isinstance(transducer, Transducer) else Transducer.open(transducer)
         if self.transducer is None:
             super().__init__(create("wf_decoder_create", self.graph.address, self.config.as_c().pointer))
@@ -213,8 +213,8 @@ class Decoder(Handle):
                    not the decoder's, they are copied, and a warning says so once. Host memory is not copied, except float64, which is converted to float32. Scores
                    that look wrong give an InputWarning (check_scores=)
         lengths    number of frames of each utterance (default: all frames)
-        boost      words and phrases to favour, {"word": nats, "two words": None}, a set of them (see Scorer.boost), or a Scorer, for all utterances; or a list with
-                   one of these or None per utterance
+        boost      words and phrases to favour: {"word": nats, "two words": None}, a list or a set of them (see Scorer.boost), or a Scorer, for all utterances; or a
+                   list with one of these or None per utterance. Phrases with words that the graph lacks are ignored, with a warning that names them
         graphs     the decoder's graph with added words (Graph.add_words), for all utterances; or a list with one or None per utterance
         progress   called from time to time with (stage, fraction); if it returns False, CancelledError is raised
         """

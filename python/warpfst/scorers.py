@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import pathlib
 import tempfile
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 from . import _abi
 from ._library import Handle, Progress, ProgressGuard, as_dict, call, check, create, encode_path, encode_text, lib, sized
 from .fst import Fst
+from .joining import Joiner
 from .lm import LM, costs_of
 from .options import c_options
 from .rnnlm import RnnLM
@@ -89,21 +91,32 @@ class Scorer(Handle):
     def boost(cls, boosts: Boosts, words: Symbols | ExtendedSymbols | None = None) -> Scorer:
         """Favours words or phrases (words separated by spaces). `boosts`: word or phrase -> boost in nats; a negative boost disfavours it. Use at most about beam / 2.
 
-        A phrase whose boost is None gets `boost_by_length` of its text; a set of phrases gives all of them that. Words are given as texts of the symbol table `words`,
-        or as labels, which need a boost.
+        A phrase whose boost is None gets `boost_by_length` of its text; a list or a set of phrases gives all of them that. Words are given as texts of the symbol
+        table `words`, or as labels, which need a boost. Phrases with words that the table lacks are ignored, and one InputWarning names them.
         """
         table = words if words is None or isinstance(words, ExtendedSymbols) else check(words, Symbols, "words")
-        given: Mapping[Any, float | None] = boosts if isinstance(boosts, Mapping) else dict.fromkeys(sorted(boosts))
-        nats = [boost_by_length(phrase) if value is None else value for phrase, value in given.items()]
-        phrases = [[_label(word, table) for word in (phrase.split() if isinstance(phrase, str) else [phrase])] for phrase in given]
-        labels = [label for phrase in phrases for label in phrase]
-        c_labels, values, count = (ctypes.c_int32 * len(labels))(*labels), (ctypes.c_float * len(phrases))(*nats), len(phrases)
-        if all(len(phrase) == 1 for phrase in phrases):
-            return cls(create("wf_scorer_boost_words", c_labels, values, count))
-        offsets = [0]
+        return cls._of_phrases(phrases_of(boosts), table)
+
+    @classmethod
+    def _of_phrases(cls, given: Mapping[Any, float | None], words: Symbols | ExtendedSymbols | None, tokens: Symbols | None = None, joiner: Joiner | None = None) -> Scorer:
+        """`tokens`: input table of the graph. `joiner`: that of the results. Either way a graph whose words are tokens is known, with which phrases are spelled."""
+        phrases = list(given)
+        if phrases and all(isinstance(label, int) for label in phrases):
+            labels = [_checked(label) for label in phrases]
+            nats = [value for value in given.values() if value is not None]
+            if len(nats) < len(labels):
+                raise TypeError("boost: labels need boosts, {label: nats}; expected phrases as text otherwise")
+            return cls(create("wf_scorer_boost_words", (ctypes.c_int32 * len(labels))(*labels), (ctypes.c_float * len(labels))(*nats), len(labels)))
         for phrase in phrases:
-            offsets.append(offsets[-1] + len(phrase))
-        return cls(create("wf_scorer_boost_phrases", c_labels, (ctypes.c_uint64 * len(offsets))(*offsets), values, count))
+            if not isinstance(phrase, str):
+                raise TypeError(f"boost: expected phrases as text, or labels alone, found {phrase!r}")
+        if words is None and phrases:
+            raise ValueError(f"{phrases[0]!r}: the graph has no symbol table of words, so words must be given as labels")
+        table = words if isinstance(words, Symbols) else Symbols(_found(phrases, words))
+        items, texts, count = sized(_abi.wf_phrase_list), [encode_text(phrase) for phrase in phrases], len(phrases)
+        items.phrases, items.boosts, items.count = (ctypes.c_char_p * count)(*texts), (ctypes.c_float * count)(*map(_nats, phrases, given.values())), count
+        items.name, items.words, items.tokens, items.joiner = b"boost", table.address, tokens and tokens.address, joiner and joiner.address
+        return cls(create("wf_scorer_boost_texts", ctypes.byref(items)))
 
     @classmethod
     def from_lm(cls, lm: LargeLM | str | os.PathLike[str], words: Symbols | None = None, **options: Unpack[NgramScorerOptions]) -> Scorer:
@@ -199,19 +212,41 @@ def boost_by_length(phrase: str, per_letter: float = 0.6) -> float:
     return value
 
 
-Boosts = Union[Mapping[str, Optional[float]], Mapping[int, float], AbstractSet[str]]
+Boosts = Union[Mapping[str, Optional[float]], Mapping[int, float], AbstractSet[str], Sequence[str]]
 Boost = Union[Scorer, Boosts]
 
 
-def _label(word: str | int, words: Symbols | ExtendedSymbols | None) -> int:
-    if isinstance(word, str):
-        label = words.find(word) if words is not None else None
-        if label is None:
-            raise ValueError(f"{word!r} is not a word of the graph" if words is not None else f"{word!r}: the graph has no symbol table of words, so words must be given as labels")
-        return label
-    if not 0 < word < 2**31:
-        raise ValueError(f"label {word} is outside 1 to 2^31 - 1")
-    return word
+def phrases_of(boosts: Boosts) -> Mapping[Any, float | None]:
+    """Boosts of phrases from any form of them. A plain string is one phrase."""
+    if isinstance(boosts, Mapping):
+        return boosts
+    if isinstance(boosts, str):
+        return {boosts: None}
+    try:
+        return dict.fromkeys(sorted(boosts) if isinstance(boosts, AbstractSet) else boosts)
+    except TypeError:
+        raise TypeError(f"boost: expected phrases with their boosts, a list or a set of phrases, or a Scorer, found {boosts!r}") from None
+
+
+def _checked(label: int) -> int:
+    if not 0 < label < 2**31:
+        raise ValueError(f"label {label} is outside 1 to 2^31 - 1")
+    return label
+
+
+def _nats(phrase: str, boost: float | None) -> float:
+    """The boost as C takes it, where NaN stands for None."""
+    if boost is None:
+        return math.nan
+    if math.isnan(boost):
+        raise ValueError(f"{phrase!r}: the boost is NaN")
+    return boost
+
+
+def _found(phrases: Iterable[str], words: ExtendedSymbols | None) -> dict[str, int]:
+    """The words of the phrases that a table has: a small table, in place of a copy of the whole one."""
+    texts = dict.fromkeys(word for phrase in phrases for word in phrase.split())
+    return {text: label for text in texts if words is not None and (label := words.find(text))}
 
 
 class BoostCache:
@@ -222,8 +257,9 @@ class BoostCache:
 
     _CAPACITY = 250_000  # phrases; a list counts as 100 more
 
-    def __init__(self, base: Scorer | None) -> None:
-        self._base = base
+    def __init__(self, base: Scorer | None, tokens: Symbols | None = None, joiner: Joiner | None = None) -> None:
+        """`tokens`, `joiner`: see Scorer._of_phrases."""
+        self._base, self._tokens, self._joiner = base, tokens, joiner
         self._lock = threading.Lock()
         self._chains: weakref.WeakKeyDictionary[Scorer, Scorer] = weakref.WeakKeyDictionary()
         self._made: dict[tuple[Any, ...], tuple[Scorer, Any]] = {}  # the last one was used last; with the table, so that its id is not used again
@@ -244,12 +280,13 @@ class BoostCache:
         return self._chains[boost]
 
     def _listed(self, boost: Boosts, words: Symbols | ExtendedSymbols | None) -> Scorer:
-        key = (id(words), tuple(boost), tuple(boost.values()) if isinstance(boost, Mapping) else None)
+        given = phrases_of(boost)
+        key = (id(words), tuple(given), tuple(given.values()))
         kept = self._made.pop(key, None)
         if kept is None:
-            made = Scorer.boost(boost, words)
+            made = Scorer._of_phrases(given, words, self._tokens, self._joiner)
             kept = (made if self._base is None else self._base + made, words)
-            self._size += len(boost) + 100
+            self._size += len(given) + 100
         self._made[key] = kept
         while self._size > self._CAPACITY and len(self._made) > 1:
             oldest = next(iter(self._made))
@@ -260,7 +297,8 @@ class BoostCache:
 
 def for_batch(boost: Boost | Sequence[Boost | None], tables: Sequence[Symbols | ExtendedSymbols | None], cache: BoostCache) -> list[Scorer | None]:
     """A scorer for each utterance, from one boost for all utterances or one for each. `tables`: word table of each utterance."""
-    each = [boost] * len(tables) if isinstance(boost, (Scorer, Mapping, AbstractSet)) else boost
+    several = isinstance(boost, Sequence) and not all(isinstance(one, str) for one in boost)
+    each: Any = boost if several else [boost] * len(tables)
     if len(each) != len(tables):
         raise ValueError(f"{len(each)} boosts for {len(tables)} utterances")
     made: dict[tuple[int, int], Scorer | None] = {}

@@ -7,14 +7,16 @@
  *   bpe      starts from characters and merges the adjacent pair with the best rank in the list of
  *            merges, until no pair is in the list (Sennrich, Haddow, Birch 2016)
  *   all      every way to cut it, as a pronunciation of its own: those with the fewest pieces, at
- *            most MOST_WAYS */
+ *            most MOST_WAYS
+ * If the table has tokens ##..., a piece that neither begins the text nor has U+2581 is such a
+ * token. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/option_tables.h"
 #include "graph/lexicon.h"
+#include "graph/token_joiner.h"
 
-enum { SPELL_AUTO, SPELL_CHARS, SPELL_LONGEST, SPELL_BPE, SPELL_ALL };
 enum { MOST_WAYS = 100 };
 enum { MAX_TEXT = 2048 }; /* bytes of word_start + word; a longer word cannot be spelled */
 
@@ -23,11 +25,26 @@ struct speller {
   int32_t method;
   const char *word_start;
   size_t longest_token; /* bytes */
+  bool marks_rest;      /* a token begins with ## */
   wf_symbols *merges;   /* "left right" -> rank */
   bool skip_unknown;
 };
 
-static const char *const g_marker = "\xE2\x96\x81"; /* U+2581 */
+/* The label of text[at .. at + size) as a piece; 0: it is no token, or the blank. */
+static int32_t piece_label(const struct speller *speller, const char *text, size_t at,
+                           size_t size) {
+  char name[MAX_TEXT + sizeof "##"];
+  const wf_lexicon *lexicon = speller->lexicon;
+  const char *piece = text + at;
+  if (speller->marks_rest && at > 0 && strncmp(piece, wf__token_start, 3) != 0) {
+    memcpy(name, wf__token_rest, 2);
+    memcpy(name + 2, piece, size);
+    piece = name;
+    size += 2;
+  }
+  int32_t label = wf__tokens_label(&lexicon->tokens, piece, size);
+  return label != lexicon->blank ? label : 0;
+}
 
 /* --- merges ------------------------------------------------------------------------------ */
 
@@ -108,10 +125,8 @@ static void cut_longest(const struct speller *speller, const char *text, size_t 
   for (size_t at = 0, take; at < size; at += take) {
     pieces->start[pieces->count++] = (uint16_t)at;
     for (take = size - at < speller->longest_token ? size - at : speller->longest_token; take > 1;
-         take--) {
-      int32_t label = wf__tokens_label(&speller->lexicon->tokens, text + at, take);
-      if (label != 0 && label != speller->lexicon->blank) break;
-    }
+         take--)
+      if (piece_label(speller, text, at, take) != 0) break;
   }
   pieces->start[pieces->count] = (uint16_t)size;
 }
@@ -127,11 +142,6 @@ struct cutting {
   int num_ways;
 };
 
-static int32_t piece_label(const struct speller *speller, const char *text, size_t size) {
-  int32_t label = wf__tokens_label(&speller->lexicon->tokens, text, size);
-  return label != speller->lexicon->blank ? label : 0;
-}
-
 static size_t longest_piece(const struct cutting *cutting, size_t at) {
   size_t rest = cutting->size - at, longest = cutting->speller->longest_token;
   return rest < longest ? rest : longest;
@@ -144,7 +154,7 @@ static void find_fewest(struct cutting *cutting) {
     for (size_t take = longest_piece(cutting, at); take > 0; take--) {
       uint16_t rest = cutting->fewest[at + take];
       if (rest + 1 < cutting->fewest[at] &&
-          piece_label(cutting->speller, cutting->text + at, take) != 0)
+          piece_label(cutting->speller, cutting->text, at, take) != 0)
         cutting->fewest[at] = (uint16_t)(rest + 1);
     }
   }
@@ -159,7 +169,7 @@ static wf_status cut_into(struct cutting *cutting, size_t at, size_t depth, size
   if (left > 0) {
     for (size_t take = longest_piece(cutting, at); take > 0; take--) {
       if (cutting->fewest[at + take] >= left) continue;
-      cutting->labels[depth] = piece_label(cutting->speller, cutting->text + at, take);
+      cutting->labels[depth] = piece_label(cutting->speller, cutting->text, at, take);
       if (cutting->labels[depth] != 0)
         WF__TRY(cut_into(cutting, at + take, depth + 1, left - 1, err));
     }
@@ -192,16 +202,16 @@ static wf_status spell_text(const struct speller *speller, const char *text, siz
   wf_lexicon *lexicon = speller->lexicon;
   struct pieces pieces;
   *out_known = false;
-  if (speller->method == SPELL_CHARS)
+  if (speller->method == WF__SPELL_CHARS)
     cut_characters(text, size, &pieces);
-  else if (speller->method == SPELL_BPE)
+  else if (speller->method == WF__SPELL_BPE)
     cut_bpe(speller, text, size, &pieces);
   else
     cut_longest(speller, text, size, &pieces);
   for (int i = 0; i < pieces.count; i++) {
-    int32_t label = wf__tokens_label(&lexicon->tokens, text + pieces.start[i],
-                                     (size_t)(pieces.start[i + 1] - pieces.start[i]));
-    if (label == 0 || label == lexicon->blank) return WF_OK;
+    int32_t label = piece_label(speller, text, pieces.start[i],
+                                (size_t)(pieces.start[i + 1] - pieces.start[i]));
+    if (label == 0) return WF_OK;
     WF__TRY(wf__vec_grow(&lexicon->labels, 1, "lexicon tokens", err));
     lexicon->labels.data[lexicon->labels.size++] = label;
   }
@@ -219,10 +229,11 @@ static wf_status spell_word(const struct speller *speller, const char *word, wf_
   if (size < MAX_TEXT && start + size < MAX_TEXT) {
     memcpy(text, speller->word_start, start);
     memcpy(text + start, word, size);
-    WF__TRY(speller->method == SPELL_ALL ? cut_all(speller, word, text, start + size, &known, err)
-                                         : spell_text(speller, text, start + size, &known, err));
+    WF__TRY(speller->method == WF__SPELL_ALL
+                ? cut_all(speller, word, text, start + size, &known, err)
+                : spell_text(speller, text, start + size, &known, err));
   }
-  if (known && speller->method == SPELL_ALL) return WF_OK;
+  if (known && speller->method == WF__SPELL_ALL) return WF_OK;
   if (known) return wf__lexicon_add(lexicon, word, size, 1, label_off, err);
   lexicon->labels.size = label_off;
   if (!speller->skip_unknown)
@@ -237,25 +248,31 @@ static wf_status prepare(struct speller *speller, const wf_lexicon_options *opti
                          const wf__input *merges, wf_error *err) {
   const wf_symbols *table = speller->lexicon->table;
   const char *text;
-  bool marked = false;
+  bool marks_start = false;
   for (size_t i = 0; (text = wf_symbols_at(table, i, NULL)) != NULL; i++) {
     size_t size = strlen(text);
     if (size > speller->longest_token) speller->longest_token = size;
-    if (strncmp(text, g_marker, 3) == 0) marked = true;
+    const char *plain;
+    wf__token_mark mark = wf__token_mark_of(text, &plain);
+    marks_start = marks_start || mark == WF__TOKEN_STARTS;
+    speller->marks_rest = speller->marks_rest || (mark == WF__TOKEN_RESTS && plain[0] != '\0');
   }
-  speller->word_start = options->word_start != NULL ? options->word_start : marked ? g_marker : "";
+  speller->word_start = options->word_start != NULL ? options->word_start
+                        : marks_start               ? wf__token_start
+                                                    : "";
   speller->skip_unknown = options->unknown != 0;
   speller->method = options->spelling;
-  if (speller->method == SPELL_AUTO) speller->method = merges != NULL ? SPELL_BPE : SPELL_LONGEST;
-  if (speller->method != SPELL_BPE) return WF_OK;
+  if (speller->method == WF__SPELL_AUTO)
+    speller->method = merges != NULL ? WF__SPELL_BPE : WF__SPELL_LONGEST;
+  if (speller->method != WF__SPELL_BPE) return WF_OK;
   if (merges == NULL)
     return wf__fail(err, WF_ERR_ARGUMENT, "spelling by bpe needs a list of merges");
   return read_merges(merges, &speller->merges, err);
 }
 
-wf_status wf__lexicon_spell_input(const wf_symbols *words, const wf_symbols *tokens,
-                                  const wf_lexicon_options *o, const wf__input *merges,
-                                  wf_lexicon **out, wf_error *err) {
+wf_status wf__lexicon_spell_all(const wf_symbols *words, const wf_symbols *tokens,
+                                const wf_lexicon_options *o, const wf__input *merges,
+                                wf_lexicon **out, wf_error *err) {
   *out = NULL;
   if (words == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "no words to spell");
   struct speller speller = {0};
@@ -267,13 +284,22 @@ wf_status wf__lexicon_spell_input(const wf_symbols *words, const wf_symbols *tok
   for (size_t i = 0; status == WF_OK && (word = wf_symbols_at(words, i, NULL)) != NULL; i++)
     status = spell_word(&speller, word, err);
   wf_symbols_free(speller.merges);
-  if (status == WF_OK) status = wf__lexicon_close(speller.lexicon, err);
-  if (status != WF_OK) {
+  if (status == WF_OK)
+    *out = speller.lexicon;
+  else
     wf_lexicon_free(speller.lexicon);
-    return status;
-  }
-  *out = speller.lexicon;
-  return WF_OK;
+  return status;
+}
+
+wf_status wf__lexicon_spell_input(const wf_symbols *words, const wf_symbols *tokens,
+                                  const wf_lexicon_options *o, const wf__input *merges,
+                                  wf_lexicon **out, wf_error *err) {
+  WF__TRY(wf__lexicon_spell_all(words, tokens, o, merges, out, err));
+  wf_status status = wf__lexicon_close(*out, err);
+  if (status == WF_OK) return WF_OK;
+  wf_lexicon_free(*out);
+  *out = NULL;
+  return status;
 }
 
 wf_status wf_lexicon_spell(const wf_symbols *words, const wf_symbols *tokens,

@@ -56,6 +56,8 @@ wf_status wf_token_joiner_create(const wf_symbols *tokens, const char *separator
   return WF_OK;
 }
 
+const char *wf__token_joiner_separator(const wf_token_joiner *joiner) { return joiner->separator; }
+
 void wf_token_joiner_free(wf_token_joiner *joiner) { free(joiner); }
 
 /* Ends the last word, whose text ends at `text`; a word without text, such as a lone U+2581, is

@@ -18,4 +18,7 @@ extern const char wf__token_rest[];  /* ## */
 /* *out_text (may be NULL) receives the name without U+2581 or ##. */
 wf__token_mark wf__token_mark_of(const char *name, const char **out_text);
 
+/* The token between words; "": none. */
+const char *wf__token_joiner_separator(const wf_token_joiner *joiner);
+
 #endif
