@@ -1,12 +1,11 @@
 /* am_model.c - finds and reads hybrid acoustic models; writes their tables. */
 #include "am_model.h"
 
-#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "output_guard.h"
+#include "output_file.h"
 
 enum { PATH_BYTES = 4096 };
 
@@ -66,29 +65,18 @@ wf_status am_read(const am_source *source, bool needs_tree, wf_hmm **out, wf_err
   return wf_hmm_read_kaldi(model, beside, source->lang, out, err);
 }
 
-static bool write_lines(FILE *file, const int32_t *columns, size_t count) {
-  for (size_t label = 1; label < count; label++) fprintf(file, "%zu %d\n", label, columns[label]);
-  return ferror(file) == 0;
-}
-
 int am_write_columns(const wf_hmm *hmm, const char *path) {
-  char temporary[PATH_BYTES];
+  cli_output out;
   int32_t *columns;
   size_t count;
   wf_error err;
-  if (wf_hmm_columns(hmm, &columns, &count, &err) != WF_OK) return cli_fail(&err);
-  bool on_screen = strcmp(path, "-") == 0;
-  snprintf(temporary, sizeof temporary, "%s.tmp.%ld", path, (long)getpid());
-  if (!on_screen) cli_guard_output(path);
-  FILE *file = on_screen ? stdout : fopen(temporary, "w");
-  bool good = file != NULL && write_lines(file, columns, count);
-  wf_free(columns);
-  if (on_screen)
-    good = fflush(stdout) == 0 && good;
-  else if (file != NULL && fclose(file) != 0)
-    good = false;
-  if (good && (on_screen || rename(temporary, path) == 0)) return CLI_OK;
-  cli_note("%s: cannot write: %s", path, strerror(errno));
-  if (!on_screen) (void)unlink(temporary);
-  return CLI_INPUT;
+  wf_status status = wf_hmm_columns(hmm, &columns, &count, &err);
+  if (status == WF_OK) {
+    status = cli_output_open(&out, path, &err);
+    for (size_t label = 1; label < count && status == WF_OK; label++)
+      fprintf(out.file, "%zu %d\n", label, columns[label]);
+    if (status == WF_OK) status = cli_output_close(&out, WF_OK, &err);
+    wf_free(columns);
+  }
+  return status == WF_OK ? CLI_OK : cli_fail(&err);
 }

@@ -9,7 +9,6 @@
 #include "am_model.h"
 #include "cli.h"
 #include "commands.h"
-#include "output_guard.h"
 
 struct run {
   const char *tokens_path, *text_path, *lexicon_path, *separator, *output, *textgrid;
@@ -475,7 +474,6 @@ int cmd_align(int argc, char **argv) {
   run.options.garbage = (float)run.garbage;
   run.options.skip_words = (float)run.skip_words;
   wf_error err = {0};
-  cli_guard_output(run.output);
   bool good = open_all(&run, parser.args, parser.num_args, &err) == WF_OK && align_all(&run, &err);
   if (good) {
     wf_result_writer *writer = run.writer;

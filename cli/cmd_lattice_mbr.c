@@ -1,11 +1,11 @@
 /* cmd_lattice_mbr.c - `warpfst lattice mbr`: writes minimum Bayes risk words with confidences, in
  * any result format, and sausages as JSON. */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lattice_common.h"
+#include "output_file.h"
 
 typedef struct mbr_run {
   const char *output, *sausage_path, *reference;
@@ -15,7 +15,7 @@ typedef struct mbr_run {
   wf_lattice_determinize_options determinizing; /* of raw lattices */
   wf_result_writer_options writing;
   wf_result_writer *writer;
-  FILE *sausages; /* NULL: not requested */
+  cli_output sausages; /* not open: not requested */
   wf_transcripts *references;
   wf_wer *wer;
   double risk;
@@ -96,27 +96,18 @@ static wf_status one(void *user, wf_lattice_entry *entry, wf_error *err) {
   if (status != WF_OK) return status;
   run->risk += result->risk;
   run->num_words += result->num_words;
-  if (run->sausages != NULL) print_sausage(run->sausages, run, entry->key, result);
+  if (run->sausages.file != NULL) print_sausage(run->sausages.file, run, entry->key, result);
   status = put_result(run, entry->key, result, &stats, err);
   wf_mbr_result_free(result);
   return status;
 }
 
-static wf_status cannot_write(const char *path, wf_error *err) {
-  err->code = WF_ERR_IO;
-  snprintf(err->message, sizeof err->message, "%s: cannot write: %s", path, strerror(errno));
-  return err->code;
-}
-
 static wf_status run_all(mbr_run *run, wf_error *err) {
   wf_status status = wf_result_writer_open(run->output, &run->writing, &run->writer, err);
-  if (status == WF_OK && run->sausage_path != NULL &&
-      (run->sausages = fopen(run->sausage_path, "w")) == NULL)
-    status = cannot_write(run->sausage_path, err);
+  if (status == WF_OK && run->sausage_path != NULL)
+    status = cli_output_open(&run->sausages, run->sausage_path, err);
   if (status == WF_OK) status = lattice_each(&run->input, one, run, err);
-  if (run->sausages != NULL && (ferror(run->sausages) != 0) + (fclose(run->sausages) != 0) > 0 &&
-      status == WF_OK)
-    status = cannot_write(run->sausage_path, err);
+  status = cli_output_close(&run->sausages, status, err);
   if (status == WF_OK) return wf_result_writer_close(run->writer, err);
   wf_result_writer_abort(run->writer);
   return status;

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "lm_common.h"
-#include "output_guard.h"
 
 bool lm_is_wlm(const char *path) {
   char magic[4] = "";
@@ -130,7 +129,6 @@ int cmd_lm_build(int argc, char **argv) {
   wf_wlm_stats_init(&stats);
   wf_progress progress = cli_progress();
   double start = cli_now_s();
-  cli_guard_output(output);
   wf_status status = wf_wlm_build(arpa, output, &reader, &options, &stats, NULL, &progress, &err);
   cli_progress_end();
   if (status != WF_OK) return cli_fail(&err);

@@ -1,38 +1,21 @@
 /* cmd_shortestdistance.c - `warpfst shortestdistance`: prints a line "state cost" for each state,
  * as OpenFst's fstshortestdistance does. */
 #include <math.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "fst_output.h"
+#include "output_file.h"
 
-static bool print_distances(FILE *file, const float *distance, uint64_t num_states) {
+static int write_distances(const char *path, const float *distance, uint64_t num_states) {
+  cli_output out;
+  wf_error err;
+  if (cli_output_open(&out, path, &err) != WF_OK) return cli_fail(&err);
   for (uint64_t s = 0; s < num_states; s++) {
     if (distance[s] == INFINITY)
-      fprintf(file, "%llu\tInfinity\n", (unsigned long long)s);
+      fprintf(out.file, "%llu\tInfinity\n", (unsigned long long)s);
     else
-      fprintf(file, "%llu\t%.9g\n", (unsigned long long)s, (double)distance[s]);
+      fprintf(out.file, "%llu\t%.9g\n", (unsigned long long)s, (double)distance[s]);
   }
-  return ferror(file) == 0 && fflush(file) == 0;
-}
-
-/* Writes to a temporary file and renames it, so that the output is never incomplete. */
-static int write_distances(const char *output, const float *distance, uint64_t num_states) {
-  bool standard = output == NULL || strcmp(output, "-") == 0, fine;
-  char temporary[4096];
-  if (standard) {
-    fine = print_distances(stdout, distance, num_states);
-  } else {
-    int size = snprintf(temporary, sizeof temporary, "%s.tmp.%ld", output, (long)getpid());
-    FILE *file = size > 0 && (size_t)size < sizeof temporary ? fopen(temporary, "w") : NULL;
-    fine = file != NULL && print_distances(file, distance, num_states);
-    if (file != NULL) {
-      fine = fclose(file) == 0 && fine && rename(temporary, output) == 0;
-      if (!fine) remove(temporary);
-    }
-  }
-  if (!fine) cli_note("%s: cannot write", standard ? "standard output" : output);
-  return fine ? CLI_OK : CLI_INPUT;
+  return cli_output_close(&out, WF_OK, &err) == WF_OK ? CLI_OK : cli_fail(&err);
 }
 
 int cmd_shortestdistance(int argc, char **argv) {

@@ -1,10 +1,10 @@
 /* decode_summary.c - prints the summary of `warpfst decode` as text or JSON. */
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 
 #include "decode_run.h"
 #include "lm_report.h"
+#include "output_file.h"
 
 struct summary {
   double audio_s, frames, seconds; /* seconds: of decoding, at least 1e-9 */
@@ -130,13 +130,9 @@ wf_status decode_report_summary(const struct decode_run *run, wf_error *err) {
   else
     print_line(run, &sum);
   if (run->summary_path == NULL) return WF_OK;
-  FILE *file = fopen(run->summary_path, "w");
-  if (file != NULL) print_json(file, run, &sum);
-  bool written = file != NULL && ferror(file) == 0;
-  if (file != NULL && fclose(file) != 0) written = false;
-  if (written) return WF_OK;
-  err->code = WF_ERR_IO;
-  snprintf(err->message, sizeof err->message, "%s: cannot write: %s", run->summary_path,
-           strerror(errno));
-  return WF_ERR_IO;
+  cli_output out;
+  wf_status status = cli_output_open(&out, run->summary_path, err);
+  if (status != WF_OK) return status;
+  print_json(out.file, run, &sum);
+  return cli_output_close(&out, WF_OK, err);
 }

@@ -32,7 +32,8 @@ int cli_read_fst(const char *path, wf_fst **out) {
 int cli_fst_format(const char *path, const char *format, wf_fst_format *out) {
   if (format == NULL) {
     size_t size = path != NULL ? strlen(path) : 0;
-    bool native = size >= 5 && strcmp(path + size - 5, ".wfst") == 0;
+    if (size > 3 && strcmp(path + size - 3, ".gz") == 0) size -= 3;
+    bool native = size >= 5 && strncmp(path + size - 5, ".wfst", 5) == 0;
     *out = native ? WF_FORMAT_NATIVE : WF_FORMAT_OPENFST_VECTOR;
   } else if (strcmp(format, "native") == 0) {
     *out = WF_FORMAT_NATIVE;

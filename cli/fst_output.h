@@ -15,7 +15,7 @@
 /* Help texts and placeholders of --output and --format. */
 #define CLI_FORMAT_VALUE "native|vector|const"
 #define CLI_FORMAT_HELP "file format (default: native for names in .wfst, else OpenFst vector)"
-#define CLI_OUTPUT_HELP "where to write ('-': standard output, the default)"
+#define CLI_OUTPUT_HELP "where to write ('-': standard output, the default; NAME.gz: gzip)"
 
 /* Adds --output/-o and --format. Set *output and *format to NULL before. */
 void cli_flag_output(cli_parser *parser, const char **output, const char **format);

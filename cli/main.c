@@ -6,6 +6,7 @@
 
 #include "cli.h"
 #include "commands.h"
+#include "output_guard.h"
 #include "suggest.h"
 
 static const struct {
@@ -29,7 +30,7 @@ static void print_commands(FILE *out) {
           "\nOnly in the Python package (pip install 'warpfst[audio]')\n"
           "  transcribe        transcribe recordings\n"
           "\n'warpfst COMMAND --help' lists the flags of a command. Files may be '-' (standard "
-          "input or output); gzipped input is decompressed."
+          "input or output); gzipped input is decompressed, and an output NAME.gz is gzip."
           "\nExit codes: 0 done, 1 no (not equal, or some utterances failed), 2 wrong usage, 3 bad "
           "input or output, 4 out of memory or over a limit, 5 GPU error.\n");
 }
@@ -78,6 +79,7 @@ static void fill_standard_streams(void) {
 
 int main(int argc, char **argv) {
   fill_standard_streams();
+  cli_guard_outputs();
   wf_set_log(print_log, NULL);
   int code = run(argc, argv);
   cli_progress_end();

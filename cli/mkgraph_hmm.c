@@ -8,7 +8,6 @@
 
 #include "am_model.h"
 #include "fst_output.h"
-#include "output_guard.h"
 #include "step_report.h"
 
 struct request {
@@ -178,8 +177,6 @@ static int run(const struct request *request) {
   struct parts parts = {0};
   wf_error err;
   wf_arpa_stats_init(&parts.arpa_stats);
-  cli_guard_output(request->output);
-  cli_guard_output(request->words_out);
   cli_steps_begin(&steps);
   int code = CLI_OK;
   if (build(request, &steps, &parts, &err) != WF_OK)

@@ -1,10 +1,11 @@
 /* print_strings.c - see print_strings.h. */
 #include "print_strings.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "output_file.h"
 
 int cli_token_type_of(const char *name, cli_token_type *out) {
   static const char *const names[] = {"symbol", "byte", "utf8"};
@@ -124,20 +125,19 @@ static int print_trimmed(const wf_fst *fst, struct printer *p, int64_t limit) {
 
 int cli_print_strings(const wf_fst *fst, const wf_symbols *const tables[2], cli_token_type type,
                       int64_t limit, const char *output) {
-  bool standard = strcmp(output, "-") == 0;
   wf_error err = {0};
   wf_fst *trimmed;
+  cli_output out;
   struct printer p = {.tables = tables, .type = type};
   if (wf_connect(fst, &trimmed, &err) != WF_OK) return cli_fail(&err);
-  p.file = standard ? stdout : fopen(output, "w");
-  int code = CLI_INPUT;
-  if (p.file == NULL)
-    cli_note("%s: %s", output, strerror(errno));
-  else
+  int code = CLI_OK;
+  if (cli_output_open(&out, output, &err) != WF_OK) {
+    code = cli_fail(&err);
+  } else {
+    p.file = out.file;
     code = print_trimmed(trimmed, &p, limit);
-  if (p.file != NULL && (fflush(p.file) != 0 || (!standard && fclose(p.file) != 0))) {
-    cli_note("%s: cannot write", output);
-    code = CLI_INPUT;
+    /* the strings before the limit stay */
+    if (cli_output_close(&out, WF_OK, &err) != WF_OK) code = cli_fail(&err);
   }
   wf_fst_free(trimmed);
   return code;

@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include "fst_output.h"
-#include "output_guard.h"
 
 void cli_steps_begin(cli_steps *steps) {
   steps->begin_s = cli_now_s();
@@ -36,7 +35,6 @@ bool cli_on_step(void *user, const wf_graph_step *step, const wf_fst *fst) {
   if (steps->keep_steps != NULL) {
     char name[64];
     snprintf(name, sizeof name, "%s.fst", step->file);
-    cli_guard_output(cli_step_path(steps, name));
     steps->code = cli_write_fst(fst, cli_step_path(steps, name), "vector");
   }
   return steps->code == CLI_OK;

@@ -6,15 +6,11 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
+#include "base/gunzip.h"
 #include "base/input.h"
 #include "base/interrupt.h"
 #include "base/memory.h"
-
-/* Text, graphs and lattices compress 3 to 50 times. gzip compresses up to 1,032 times, so a small
- * malicious file could fill the memory. Higher ratios are refused. */
-enum { MOST_RATIO = 200, UNCHECKED_BYTES = 64 << 20 };
 
 typedef WF__VEC(uint8_t) byte_vec;
 
@@ -31,76 +27,49 @@ static wf_status read_all(int fd, const char *path, byte_vec *bytes, wf_error *e
   }
 }
 
-/* Inflates all members of a gzip file held in memory. */
-static wf_status inflate_all(const char *path, const uint8_t *data, size_t size, byte_vec *out,
+static wf_status inflate_all(wf__gunzip *gunzip, const uint8_t *at, size_t size, byte_vec *out,
                              wf_error *err) {
-  z_stream stream = {0};
-  if (inflateInit2(&stream, 15 + 32) != Z_OK)
-    return wf__fail(err, WF_ERR_MEMORY, "%s: cannot start inflating", path);
-  wf_status status = WF_OK;
-  size_t consumed = 0;
-  for (;;) {
-    if (stream.avail_in == 0 && consumed < size) {
-      size_t chunk = size - consumed < ((size_t)1 << 30) ? size - consumed : (size_t)1 << 30;
-      stream.next_in = (Bytef *)(uintptr_t)(data + consumed);
-      stream.avail_in = (uInt)chunk;
-      consumed += chunk;
-    }
-    status = wf__interrupted(err);
-    if (status == WF_OK) status = wf__vec_grow(out, (size_t)1 << 18, path, err);
-    if (status != WF_OK) break;
-    uint64_t room = out->cap - out->size;
-    stream.next_out = out->data + out->size;
-    stream.avail_out = room > ((uint64_t)1 << 30) ? (uInt)1 << 30 : (uInt)room;
-    uInt before = stream.avail_out;
-    int code = inflate(&stream, Z_NO_FLUSH);
-    out->size += before - stream.avail_out;
-    if (out->size > UNCHECKED_BYTES && out->size / MOST_RATIO > consumed - stream.avail_in) {
-      status = wf__fail(err, WF_ERR_LIMIT,
-                        "%s: gzip stream inflates to more than %d times its size; if that is "
-                        "meant, inflate it first",
-                        path, MOST_RATIO);
-      break;
-    }
-    if (code == Z_STREAM_END) {
-      bool more = stream.avail_in > 0 || consumed < size;
-      if (!more || inflateReset(&stream) != Z_OK) break;
-      if (stream.avail_in > 0 && *stream.next_in != 0x1f)
-        break; /* trailing padding, which gzip(1) ignores too */
-    } else if (code == Z_BUF_ERROR && stream.avail_in == 0 && consumed == size) {
-      status = wf__fail(err, WF_ERR_FORMAT, "%s: gzip stream ends early, after %llu bytes of text",
-                        path, (unsigned long long)out->size);
-      break;
-    } else if (code != Z_OK && code != Z_BUF_ERROR) {
-      status = wf__fail(err, WF_ERR_FORMAT, "%s: gzip stream is damaged near byte %llu: %s", path,
-                        (unsigned long long)(consumed - stream.avail_in),
-                        stream.msg ? stream.msg : "unknown error");
-      break;
-    }
+  enum { PIECE_BYTES = 1 << 24 }; /* so that a long file can be interrupted */
+  for (const uint8_t *end = at + size; at != end;) {
+    size_t got;
+    WF__TRY(wf__interrupted(err));
+    WF__TRY(wf__vec_grow(out, (size_t)1 << 18, gunzip->path, err));
+    const uint64_t room = out->cap - out->size;
+    WF__TRY(wf__gunzip_some(gunzip, &at, end, out->data + out->size,
+                            room < PIECE_BYTES ? (size_t)room : PIECE_BYTES, &got, err));
+    out->size += got;
   }
-  inflateEnd(&stream);
-  return status;
+  return wf__gunzip_end(gunzip, err);
+}
+
+/* Sets the input's content to the bytes inflated. The content is not inflated again. */
+static wf_status inflate_input(const uint8_t *data, size_t size, wf__input *out, wf_error *err) {
+  wf__gunzip gunzip;
+  byte_vec plain = {0};
+  WF__TRY(wf__gunzip_start(out->path, &gunzip, err));
+  wf_status status = inflate_all(&gunzip, data, size, &plain, err);
+  wf__gunzip_free(&gunzip);
+  if (status != WF_OK) {
+    wf__vec_free(&plain);
+    return status;
+  }
+  out->owned = plain.data;
+  out->data = plain.data;
+  out->size = (size_t)plain.size;
+  return WF_OK;
 }
 
 /* Sets the input's content to `vec`, inflated if it is gzip. Takes ownership of the vector. */
 static wf_status adopt(byte_vec *vec, wf__input *out, wf_error *err) {
-  if (vec->size >= 2 && vec->data[0] == 0x1f && vec->data[1] == 0x8b) {
-    byte_vec plain = {0};
-    wf_status status = inflate_all(out->path, vec->data, (size_t)vec->size, &plain, err);
+  if (wf__is_gzip(vec->data, (size_t)vec->size)) {
+    wf_status status = inflate_input(vec->data, (size_t)vec->size, out, err);
     wf__vec_free(vec);
-    if (status != WF_OK) {
-      wf__vec_free(&plain);
-      return status;
-    }
-    out->owned = plain.data;
-    out->data = plain.data;
-    out->size = (size_t)plain.size;
-    return WF_OK;
+    return status;
   }
   out->owned = vec->data;
   out->data = vec->data;
   out->size = (size_t)vec->size;
-  return WF_OK;
+  return wf__refuse_packed(out->data, out->size, out->path, err);
 }
 
 static wf_status open_file(const char *path, int fd, wf__input *out, wf_error *err) {
@@ -111,22 +80,16 @@ static wf_status open_file(const char *path, int fd, wf__input *out, wf_error *e
   if (S_ISREG(info.st_mode) && info.st_size > 0) {
     void *map = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (map != MAP_FAILED) {
-      const uint8_t *bytes = map;
-      size_t size = (size_t)info.st_size;
-      if (size >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b) {
-        byte_vec plain = {0};
-        wf_status status = inflate_all(path, bytes, size, &plain, err);
+      const size_t size = (size_t)info.st_size;
+      if (wf__is_gzip(map, size)) {
+        wf_status status = inflate_input(map, size, out, err);
         munmap(map, size);
-        if (status != WF_OK) {
-          wf__vec_free(&plain);
-          return status;
-        }
-        return adopt(&plain, out, err);
+        return status;
       }
-      out->data = bytes;
+      out->data = map;
       out->size = size;
       out->mapped = true;
-      return WF_OK;
+      return wf__refuse_packed(out->data, size, path, err);
     }
   }
   byte_vec bytes = {0};

@@ -1,120 +1,109 @@
-/* output.c - buffered output under a temporary name, renamed when complete. */
+/* output.c - buffered output, compressed on request. */
 #include "base/output.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "base/interrupt.h"
+#include "base/kaldi_prefix.h"
 #include "base/memory.h"
+#include "base/output_target.h"
 
-enum { BUFFER_BYTES = 1 << 17 };
+enum { BUFFER_BYTES = 1 << 17, PACKED_BYTES = 1 << 15 };
 
-struct wf__output {
-  char *path, *temporary; /* temporary: NULL when writing directly to `path` (standard output,
-                             devices, pipes) */
-  int fd;
-  bool named; /* `temporary` exists; else the file is unnamed and disappears with the process */
-  int error;  /* first errno */
+struct gzip {
+  z_stream stream;
+  uint8_t packed[PACKED_BYTES];
+};
+
+struct wf_output {
+  char *path; /* as given, for messages */
+  wf__target target;
+  struct gzip *gzip; /* NULL: plain */
+  int error;         /* first errno */
   size_t used;
-  uint64_t offset; /* of the start of the buffer in the file */
+  uint64_t offset; /* of the start of the buffer, before compression */
   char buffer[BUFFER_BYTES];
 };
 
-static void write_fully(wf__output *output, const char *data, size_t size) {
-  while (size > 0 && output->error == 0) {
-    ssize_t put = write(output->fd, data, size);
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) {
-      output->error = errno;
-      return;
-    }
-    data += put;
-    size -= (size_t)put;
-  }
+/* --- bytes to the target -------------------------------------------------------------------- */
+
+static void write_plain(wf__output *output, const void *data, size_t size) {
+  if (output->error == 0) output->error = wf__target_write(&output->target, data, size);
+}
+
+/* Compresses the bytes. `mode` is zlib's: Z_NO_FLUSH, or Z_FINISH to end the stream. */
+static void write_gzip(wf__output *output, const void *data, size_t size, int mode) {
+  struct gzip *gzip = output->gzip;
+  const uint8_t *at = data;
+  do { /* zlib counts in 32 bits */
+    const size_t part = size < ((size_t)1 << 30) ? size : (size_t)1 << 30;
+    gzip->stream.next_in = (Bytef *)(uintptr_t)at;
+    gzip->stream.avail_in = (uInt)part;
+    do {
+      gzip->stream.next_out = gzip->packed;
+      gzip->stream.avail_out = PACKED_BYTES;
+      (void)deflate(&gzip->stream, mode); /* fails only for a wrong state */
+      write_plain(output, gzip->packed, PACKED_BYTES - gzip->stream.avail_out);
+      if (output->error == 0 && wf__stopped()) output->error = ECANCELED;
+    } while (gzip->stream.avail_out == 0 && output->error == 0);
+    at += part;
+    size -= part;
+  } while (size > 0 && output->error == 0);
+}
+
+static void write_through(wf__output *output, const void *data, size_t size) {
+  if (output->gzip != NULL)
+    write_gzip(output, data, size, Z_NO_FLUSH);
+  else
+    write_plain(output, data, size);
+  output->offset += size;
 }
 
 static void flush(wf__output *output) {
   if (output->error == 0 && wf__stopped()) output->error = ECANCELED;
-  write_fully(output, output->buffer, output->used);
-  output->offset += output->used;
+  if (output->error == 0)
+    write_through(output, output->buffer, output->used);
+  else
+    output->offset += output->used;
   output->used = 0;
 }
 
-/* Opens an unnamed file in the folder of `path`; -1 if the file system does not support it. */
-static int open_unnamed(const char *path) {
-#if defined(O_TMPFILE)
-  if (access("/proc/self/fd", X_OK) != 0) return -1; /* an unnamed file could not be named later */
-  const char *slash = strrchr(path, '/');
-  if (slash == NULL) return open(".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
-  char *folder = wf__strndup(path, slash == path ? 1 : (size_t)(slash - path));
-  int fd = folder != NULL ? open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0666) : -1;
-  free(folder);
-  return fd;
-#else
-  (void)path;
-  return -1;
-#endif
+/* --- opening -------------------------------------------------------------------------------- */
+
+static bool is_gzip_name(const char *path) {
+  size_t size = strlen(path);
+  return size > 3 && strcmp(path + size - 3, ".gz") == 0;
 }
 
-/* Links the file to its final name if that is free, else to the temporary name. */
-static bool name_file(wf__output *output) {
-  char link_path[64];
-  if (output->named) return true;
-  snprintf(link_path, sizeof link_path, "/proc/self/fd/%d", output->fd);
-  if (linkat(AT_FDCWD, link_path, AT_FDCWD, output->path, AT_SYMLINK_FOLLOW) == 0) {
-    free(output->temporary);
-    output->temporary = NULL;
-    return true;
-  }
-  unlink(output->temporary); /* left by an earlier process with this id */
-  output->named = linkat(AT_FDCWD, link_path, AT_FDCWD, output->temporary, AT_SYMLINK_FOLLOW) == 0;
-  return output->named;
-}
-
-static wf_status open_target(wf__output *output, wf_error *err) {
-  const char *path = output->path;
-  if (strcmp(path, "-") == 0) {
-    output->fd = STDOUT_FILENO;
+static wf_status start_gzip(wf__output *output, wf_error *err) {
+  output->gzip = wf__calloc(1, sizeof *output->gzip);
+  if (output->gzip != NULL && deflateInit2(&output->gzip->stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED,
+                                           15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK)
     return WF_OK;
-  }
-  struct stat info;
-  bool special = stat(path, &info) == 0 && !S_ISREG(info.st_mode);
-  if (!special) {
-    size_t size = strlen(path) + 32;
-    output->temporary = wf__alloc(size, 1);
-    if (output->temporary == NULL) return wf__fail_memory(err, size, "a path");
-    snprintf(output->temporary, size, "%s.tmp.%ld", path, (long)getpid());
-  }
-  output->fd = special ? -1 : open_unnamed(path);
-  output->named = !special && output->fd < 0;
-  if (output->fd < 0)
-    output->fd =
-        open(special ? path : output->temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (special && output->fd < 0) output->fd = open(path, O_WRONLY | O_CLOEXEC);
-  if (output->fd < 0)
-    return wf__fail(err, WF_ERR_IO, "%s: cannot write: %s", path, strerror(errno));
-  return WF_OK;
+  free(output->gzip);
+  output->gzip = NULL;
+  return wf__fail_memory(err, sizeof *output->gzip, "a gzip stream");
 }
 
 wf_status wf__output_open(const char *path, wf__output **out, wf_error *err) {
   *out = NULL;
   if (path == NULL || path[0] == '\0')
     return wf__fail(err, WF_ERR_ARGUMENT, "no output path given");
+  WF__TRY(wf__kaldi_refuse(path, err));
   wf__output *output = wf__calloc(1, sizeof *output);
   if (output == NULL) return wf__fail_memory(err, sizeof *output, "an output buffer");
-  output->fd = -1;
+  output->target.fd = -1;
   output->path = wf__strndup(path, strlen(path));
-  wf_status status = output->path != NULL ? open_target(output, err)
-                                          : wf__fail_memory(err, strlen(path), "a path");
+  wf_status status = output->path != NULL ? WF_OK : wf__fail_memory(err, strlen(path), "a path");
+  if (status == WF_OK && is_gzip_name(path)) status = start_gzip(output, err);
+  if (status == WF_OK) status = wf__target_open(path, &output->target, err);
   if (status != WF_OK) {
-    free(output->temporary);
-    output->temporary = NULL;
     wf__output_abort(output);
     return status;
   }
@@ -122,11 +111,19 @@ wf_status wf__output_open(const char *path, wf__output **out, wf_error *err) {
   return WF_OK;
 }
 
+wf_status wf__output_needs_offsets(const char *path, const char *what, wf_error *err) {
+  const bool is_gzip = path != NULL && is_gzip_name(path);
+  if (path == NULL || (!is_gzip && wf__target_is_file(path))) return WF_OK; /* open reports NULL */
+  return wf__fail(err, WF_ERR_ARGUMENT, "%s must be a plain file, but %s is %s", what,
+                  strcmp(path, "-") == 0 ? "standard output" : path, is_gzip ? "gzip" : "a stream");
+}
+
+/* --- writing -------------------------------------------------------------------------------- */
+
 void wf__write(wf__output *output, const void *data, size_t size) {
   if (size >= BUFFER_BYTES) {
     flush(output);
-    write_fully(output, data, size);
-    output->offset += size;
+    write_through(output, data, size);
     return;
   }
   if (BUFFER_BYTES - output->used < size) flush(output);
@@ -158,47 +155,57 @@ void wf__printf(wf__output *output, const char *format, ...) {
   va_end(again);
 }
 
-void wf__output_flush(wf__output *output) { flush(output); }
+void wf__output_flush(wf__output *output) {
+  if (wf__target_is_stream(&output->target)) flush(output);
+}
 
 uint64_t wf__output_offset(const wf__output *output) { return output->offset + output->used; }
 
 void wf__output_patch(wf__output *output, uint64_t offset, const void *data, size_t size) {
   flush(output);
-  if (output->error == 0 && pwrite(output->fd, data, size, (off_t)offset) != (ssize_t)size)
+  if (output->error == 0 && pwrite(output->target.fd, data, size, (off_t)offset) != (ssize_t)size)
     output->error = errno != 0 ? errno : EIO;
 }
 
+/* --- closing -------------------------------------------------------------------------------- */
+
 wf_status wf__output_close(wf__output *output, wf_error *err) {
   flush(output);
-  if (output->error == 0 && output->temporary != NULL && !name_file(output)) output->error = errno;
-  if (output->fd != STDOUT_FILENO) {
-    if (close(output->fd) != 0 && output->error == 0) output->error = errno;
-    output->fd = -1;
-  }
+  if (output->gzip != NULL && output->error == 0) write_gzip(output, NULL, 0, Z_FINISH);
+  const bool is_standard = output->target.is_standard;
+  if (output->error == 0) output->error = wf__target_finish(&output->target);
+  const char *name = is_standard ? "standard output" : output->path;
   wf_status status = WF_OK;
-  if (output->error == 0 && output->temporary != NULL) {
-    if (rename(output->temporary, output->path) != 0) {
-      output->error = errno;
-    } else {
-      free(output->temporary);
-      output->temporary = NULL;
-    }
-  }
-  if (output->error != 0) {
-    const char *name = output->fd == STDOUT_FILENO ? "standard output" : output->path;
-    status = output->error == ECANCELED
-                 ? wf__fail(err, WF_ERR_CANCELLED, "cancelled while writing %s", name)
-                 : wf__fail(err, WF_ERR_IO, "%s: cannot write: %s", name, strerror(output->error));
-  }
+  if (output->error == ECANCELED)
+    status = wf__fail(err, WF_ERR_CANCELLED, "cancelled while writing %s", name);
+  else if (output->error != 0)
+    status = wf__fail(err, WF_ERR_IO, "%s: cannot write: %s", name, strerror(output->error));
   wf__output_abort(output);
   return status;
 }
 
 void wf__output_abort(wf__output *output) {
   if (output == NULL) return;
-  if (output->fd >= 0 && output->fd != STDOUT_FILENO) close(output->fd);
-  if (output->temporary != NULL && output->named) unlink(output->temporary);
-  free(output->temporary);
+  wf__target_discard(&output->target);
+  if (output->gzip != NULL) deflateEnd(&output->gzip->stream);
+  free(output->gzip);
   free(output->path);
   free(output);
 }
+
+/* --- public functions ----------------------------------------------------------------------- */
+
+wf_status wf_output_open(const char *path, wf_output **out, wf_error *err) {
+  if (out == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "out is NULL");
+  return wf__output_open(path, out, err);
+}
+
+void wf_output_write(wf_output *output, const void *data, size_t size) {
+  wf__write(output, data, size);
+}
+
+wf_status wf_output_close(wf_output *output, wf_error *err) {
+  return wf__output_close(output, err);
+}
+
+void wf_output_abort(wf_output *output) { wf__output_abort(output); }

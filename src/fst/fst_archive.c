@@ -243,9 +243,8 @@ wf_status wf_far_writer_create(const char *path, wf_far_type type, wf_far_writer
   const int32_t start[2] = {type == WF_FAR_STLIST ? WF__STLIST_MAGIC : WF__STTABLE_MAGIC, VERSION};
   if (type != WF_FAR_STTABLE && type != WF_FAR_STLIST)
     return wf__fail(err, WF_ERR_ARGUMENT, "unknown type of archive %d", (int)type);
-  if (type == WF_FAR_STTABLE && strcmp(path, "-") == 0)
-    return wf__fail(err, WF_ERR_ARGUMENT,
-                    "an archive with an index (sttable) cannot go to standard output; use stlist");
+  if (type == WF_FAR_STTABLE)
+    WF__TRY(wf__output_needs_offsets(path, "an archive with an index (sttable)", err));
   wf_far_writer *writer = wf__calloc(1, sizeof *writer);
   if (writer == NULL) return wf__fail_memory(err, sizeof *writer, "an archive");
   writer->type = type;

@@ -11,7 +11,7 @@
 #ifndef WF_IO_KALDI_ARCHIVE_H
 #define WF_IO_KALDI_ARCHIVE_H
 
-#include "io/source.h"
+#include "base/source.h"
 
 /* Reads the next key into `*key` (malloc'ed; NULL at the end) and the blank after it. With `lines`
  * the line may end after the key; then the newline is not consumed. After a failure the archive

@@ -19,7 +19,7 @@
 #include "base/output.h"
 #include "io/unsorted_lattice.h"
 #include "lattice/lattice.h"
-#include "io/source.h"
+#include "base/source.h"
 
 /* Reads the value at the current position, after its key. `words` is the table of the words in text
  * lattices; NULL: they are numbers. On failure `*lost` is true if the end of the value is unknown.

@@ -259,6 +259,9 @@ wf_status wf__kaldi_read_lattice_text(wf__source *source, const wf_symbols *word
   wf_status content = WF_OK, status = read_lines(&t, source, &content, err);
   *lost = status != WF_OK;
   if (status == WF_OK) status = content;
+  if (status == WF_OK && t.states.size > 0 && t.finals.size == 0)
+    status = wf__source_fail(source, err, WF_ERR_FORMAT,
+                             "the lattice has no final state; is the file cut off?");
   if (status == WF_OK && t.states.size > 0) sort_numbers(&t);
   if (status == WF_OK) status = arrange(&t, err);
   wf__vec_free(&t.arcs);

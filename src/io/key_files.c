@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/kaldi_prefix.h"
 #include "base/memory.h"
 
 static wf_status make_folder(const char *path, wf_error *err) {
@@ -18,7 +19,9 @@ static wf_status make_folder(const char *path, wf_error *err) {
 }
 
 wf_status wf__key_folder_open(const char *path, wf__key_folder *out, wf_error *err) {
-  *out = (wf__key_folder){.path = wf__strndup(path, strlen(path))};
+  *out = (wf__key_folder){0};
+  WF__TRY(wf__kaldi_refuse(path, err));
+  out->path = wf__strndup(path, strlen(path));
   wf_status status =
       out->path != NULL ? make_folder(path, err) : wf__fail_memory(err, strlen(path), "a path");
   if (status == WF_OK) status = wf_symbols_create(path, &out->keys, err);

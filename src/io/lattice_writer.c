@@ -14,7 +14,6 @@ enum { FORMAT_ARK, FORMAT_TEXT, FORMAT_SLF };
 
 struct wf_lattice_writer {
   int32_t format;
-  bool flush_each;
   double frame_shift;
   float divisor;
   wf__key_folder folder; /* for SLF */
@@ -38,14 +37,16 @@ wf_status wf_lattice_writer_open(const char *path, const wf_symbols *words,
   if (writer == NULL) return wf__fail_memory(err, sizeof *writer, "a lattice writer");
   wf_status status = slf ? wf__key_folder_open(path, &writer->folder, err)
                          : wf__archive_open(&writer->files, path, taken.scp, err);
+  writer->format = taken.format;
+  if (status == WF_OK && !slf)
+    status =
+        wf__archive_choose_format(&writer->files, FORMAT_ARK, FORMAT_TEXT, &writer->format, err);
   if (status != WF_OK) {
     wf_lattice_writer_abort(writer);
     return status;
   }
-  writer->format = taken.format;
   writer->frame_shift = (double)taken.frame_shift;
   writer->divisor = taken.acoustic_divisor;
-  writer->flush_each = strcmp(path, "-") == 0;
   writer->words = words != NULL ? wf_symbols_ref(words) : NULL;
   *out = writer;
   return WF_OK;
@@ -102,7 +103,7 @@ static wf_status put_in_archive(wf_lattice_writer *writer, const wf_lattice_entr
     else
       wf__kaldi_write_compact(output, &view, writer->divisor);
   }
-  if (writer->flush_each) wf__output_flush(output);
+  wf__output_flush(output);
   return WF_OK;
 }
 

@@ -37,6 +37,9 @@ wf_status wf_matrix_writer_open(const char *path, const wf_matrix_writer_options
   bool npy = writer->format == FORMAT_NPY;
   wf_status status = npy ? wf__key_folder_open(path, &writer->folder, err)
                          : wf__archive_open(&writer->files, path, taken.scp, err);
+  if (status == WF_OK && !npy)
+    status =
+        wf__archive_choose_format(&writer->files, FORMAT_ARK, FORMAT_TEXT, &writer->format, err);
   if (status != WF_OK) {
     wf_matrix_writer_abort(writer);
     return status;

@@ -78,6 +78,7 @@ static wf_status read_entry(wf__records *records, const wf__score_entry *entry, 
   bool lost = true;
   *key = wf__strndup(entry->key, strlen(entry->key));
   if (*key == NULL) return wf__fail_memory(err, strlen(entry->key), "a key");
+  if (entry->error != NULL) return wf__fail(err, WF_ERR_FORMAT, "%s", entry->error);
   WF__TRY(open_entry(records, entry, err));
   const wf__input *file = &records->file;
   if (entry->offset > file->size)

@@ -9,7 +9,7 @@
 #define WF_IO_RECORDS_H
 
 #include "io/score_spec.h"
-#include "io/source.h"
+#include "base/source.h"
 
 typedef struct wf__records {
   wf__score_spec *specs;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/kaldi_prefix.h"
 #include "base/memory.h"
 #include "base/option_tables.h"
 #include "io/json.h"
@@ -14,9 +15,22 @@ struct wf_result_writer {
   int32_t format;
   double frame_shift;
   char *channel;
-  bool flush_each;
   wf__output *output;
 };
+
+/* Opens the output. Its path may have Kaldi's prefix: results are text in every format. */
+static wf_status open_table(const char *path, wf__output **out, wf_error *err) {
+  wf__kaldi_table table;
+  if (path == NULL) return wf__output_open(path, out, err);
+  WF__TRY(wf__kaldi_table_parse(path, &table, err));
+  wf_status status = table.script != NULL || table.binary
+                         ? wf__fail(err, WF_ERR_UNSUPPORTED,
+                                    "%s: results are text without a script file: give 'ark,t:%s'",
+                                    path, table.archive)
+                         : wf__output_open(table.archive, out, err);
+  wf__kaldi_table_free(&table);
+  return status;
+}
 
 wf_status wf_result_writer_open(const char *path, const wf_result_writer_options *options,
                                 wf_result_writer **out, wf_error *err) {
@@ -32,13 +46,12 @@ wf_status wf_result_writer_open(const char *path, const wf_result_writer_options
   writer->format = taken.format;
   writer->frame_shift = taken.frame_shift;
   writer->channel = wf__strndup(channel, strlen(channel));
-  wf_status status = writer->channel != NULL ? wf__output_open(path, &writer->output, err)
+  wf_status status = writer->channel != NULL ? open_table(path, &writer->output, err)
                                              : wf__fail_memory(err, strlen(channel), "a name");
   if (status != WF_OK) {
     wf_result_writer_abort(writer);
     return status;
   }
-  writer->flush_each = strcmp(path, "-") == 0;
   *out = writer;
   return WF_OK;
 }
@@ -193,7 +206,7 @@ wf_status wf_result_writer_put(wf_result_writer *writer, const wf_hypothesis *gi
       wf__printf(output, hypothesis.num_words > 0 ? " (%s)\n" : "(%s)\n", hypothesis.key);
       break;
   }
-  if (writer->flush_each) wf__output_flush(output);
+  wf__output_flush(output);
   return status;
 }
 

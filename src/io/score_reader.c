@@ -39,17 +39,31 @@ void wf_score_reader_free(wf_score_reader *reader) {
   free(reader);
 }
 
-/* Keeps only the rows and columns of the ranges. The array is not reallocated. */
+/* Sets [*first, *last] to a range of 0 .. count - 1. `beyond`: how far the end may be too large.
+ * Returns whether the range fits. */
+static bool fit_range(bool given, const int64_t range[2], int64_t count, int64_t beyond,
+                      int64_t *first, int64_t *last) {
+  *first = given ? range[0] : 0;
+  *last = given && range[1] != INT64_MAX ? range[1] : count - 1;
+  if (*last >= count && *last < count + beyond) *last = count - 1;
+  return *last < count && *first <= *last;
+}
+
+/* Keeps only the rows and columns of the ranges. The array is not reallocated. As in Kaldi, the
+ * last row may be up to 3 frames too large, because the lengths of recordings are rounded. */
 static wf_status cut_ranges(const wf__score_entry *entry, wf_matrix *out, wf_error *err) {
-  int64_t first_row = 0, last_row = out->num_frames - 1, first_column = 0,
-          last_column = out->num_columns - 1;
-  if (entry->has_rows) first_row = entry->rows[0], last_row = entry->rows[1];
-  if (entry->has_columns) first_column = entry->columns[0], last_column = entry->columns[1];
-  if (last_row >= out->num_frames || last_column >= out->num_columns)
+  enum { ROWS_BEYOND = 3 };
+  int64_t first_row, last_row, first_column, last_column;
+  bool fits =
+      fit_range(entry->has_rows, entry->rows, out->num_frames, ROWS_BEYOND, &first_row, &last_row);
+  fits &= fit_range(entry->has_columns, entry->columns, out->num_columns, 0, &first_column,
+                    &last_column);
+  if (!fits)
     return wf__fail(err, WF_ERR_FORMAT,
-                    "%s: the range ends at row %lld, column %lld, but the matrix is %lld x %d",
-                    entry->path, (long long)last_row, (long long)last_column,
-                    (long long)out->num_frames, out->num_columns);
+                    "%s: rows %lld to %lld, columns %lld to %lld are not in the matrix, which is "
+                    "%lld x %d",
+                    entry->path, (long long)first_row, (long long)last_row, (long long)first_column,
+                    (long long)last_column, (long long)out->num_frames, out->num_columns);
   size_t width = (size_t)(last_column - first_column + 1), old = (size_t)out->num_columns;
   for (int64_t t = first_row; t <= last_row; t++)
     memmove(out->data + (size_t)(t - first_row) * width,

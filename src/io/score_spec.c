@@ -7,14 +7,16 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/kaldi_prefix.h"
 #include "graph/sphinx_s3.h"
 #include "io/npy.h"
-#include "io/source.h"
+#include "base/source.h"
 
 void wf__score_spec_free(wf__score_spec *spec) {
   for (uint64_t i = 0; i < spec->entries.size; i++) {
     free(spec->entries.data[i].key);
     free(spec->entries.data[i].path);
+    free(spec->entries.data[i].error);
   }
   wf__vec_free(&spec->entries);
   free(spec->path);
@@ -30,7 +32,7 @@ static wf__span trim(wf__span text) {
   return text;
 }
 
-/* Parses "3:10", or ":" or "" for everything. */
+/* Parses "3:10", "3:", ":10", or ":" or "" for everything. */
 static bool parse_range(wf__span text, int64_t range[2], bool *given) {
   *given = text.size > 0 && !(text.size == 1 && text.data[0] == ':');
   if (!*given) return true;
@@ -38,7 +40,10 @@ static bool parse_range(wf__span text, int64_t range[2], bool *given) {
   if (colon == NULL) return false;
   wf__span first = {text.data, (size_t)(colon - text.data)},
            last = {colon + 1, text.size - first.size - 1};
-  return wf__parse_i64(first, &range[0]) && wf__parse_i64(last, &range[1]) && range[0] >= 0 &&
+  range[0] = 0;
+  range[1] = INT64_MAX;
+  return (first.size == 0 || wf__parse_i64(first, &range[0])) &&
+         (last.size == 0 || wf__parse_i64(last, &range[1])) && range[0] >= 0 &&
          range[1] >= range[0];
 }
 
@@ -75,6 +80,16 @@ static bool take_offset(wf__span *text, wf__score_entry *entry) {
   return true;
 }
 
+/* Keeps the error for the time when the utterance is read. */
+static wf_status keep_error(const wf__lines *lines, wf__score_entry *entry, const char *message,
+                            wf_error *err) {
+  char text[256];
+  snprintf(text, sizeof text, "%.150s:%llu: %s", lines->path,
+           (unsigned long long)lines->line_number, message);
+  entry->error = wf__strndup(text, strlen(text));
+  return entry->error != NULL ? WF_OK : wf__fail_memory(err, sizeof text, "a script file");
+}
+
 static wf_status parse_script_line(const wf__lines *lines, wf__span line, wf__score_entry *entry,
                                    wf_error *err) {
   wf__span key, rest = line;
@@ -83,29 +98,25 @@ static wf_status parse_script_line(const wf__lines *lines, wf__span line, wf__sc
                           "not a script file: bytes that are not UTF-8 text");
   wf__next_field(&rest, &key);
   rest = trim(rest);
-  if (rest.size == 0)
-    return wf__lines_fail(lines, err, WF_ERR_FORMAT,
-                          "no path after the key '%.*s', expected `key path`", WF__SPAN_ARG(key));
-  if (rest.data[rest.size - 1] == '|' || rest.data[0] == '|')
+  entry->key = wf__strndup(key.data, key.size);
+  if (entry->key == NULL) return wf__fail_memory(err, line.size, "a script file");
+  if (rest.size > 0 && (rest.data[rest.size - 1] == '|' || rest.data[0] == '|'))
     return wf__lines_fail(
         lines, err, WF_ERR_UNSUPPORTED,
         "'%.*s' is a pipe; commands are not run: write the scores to a file first",
         WF__SPAN_ARG(rest));
   if (!take_ranges(&rest, entry))
-    return wf__lines_fail(
-        lines, err, WF_ERR_FORMAT,
-        "malformed range at the end of the path, expected [first:last] or [first:last,first:last]");
+    return keep_error(
+        lines, entry,
+        "malformed range at the end of the path, expected [first:last] or [first:last,first:last]",
+        err);
   if (!take_offset(&rest, entry))
-    return wf__lines_fail(lines, err, WF_ERR_FORMAT, "malformed offset at the end of the path");
+    return keep_error(lines, entry, "malformed offset at the end of the path", err);
   rest = trim(rest);
   if (rest.size == 0)
-    return wf__lines_fail(lines, err, WF_ERR_FORMAT,
-                          "no path after the key '%.*s', expected `key path`", WF__SPAN_ARG(key));
-  entry->key = wf__strndup(key.data, key.size);
+    return keep_error(lines, entry, "no path after the key, expected `key path`", err);
   entry->path = wf__strndup(rest.data, rest.size);
-  return entry->key != NULL && entry->path != NULL
-             ? WF_OK
-             : wf__fail_memory(err, line.size, "a script file");
+  return entry->path != NULL ? WF_OK : wf__fail_memory(err, line.size, "a script file");
 }
 
 wf_status wf__score_script_parse(wf__lines lines, wf__score_spec *out, wf_error *err) {
@@ -179,30 +190,14 @@ static wf_status read_folder(const char *path, wf__score_spec *out, wf_error *er
 
 enum kind { KIND_UNKNOWN, KIND_ARCHIVE, KIND_SCRIPT };
 
-/* Removes "ark:" or "scp,p,cs:" from the front of the text. Other text before a colon is part of a
- * file name. */
+/* Removes "ark:" or "scp,p,cs:" from the front of the text. */
 static wf_status take_prefix(const char **text, enum kind *kind, wf_error *err) {
-  static const char *const options[] = {"b",  "t",   "o", "no", "s", "ns",
-                                        "cs", "ncs", "p", "np", "bg"};
-  *kind = strncmp(*text, "ark", 3) == 0   ? KIND_ARCHIVE
-          : strncmp(*text, "scp", 3) == 0 ? KIND_SCRIPT
-                                          : KIND_UNKNOWN;
-  const char *colon = strchr(*text, ':');
-  if (*kind == KIND_UNKNOWN || colon == NULL || ((*text)[3] != ',' && (*text)[3] != ':')) {
-    *kind = KIND_UNKNOWN;
-    return WF_OK;
-  }
-  for (const char *at = *text + 3; *at == ',';) {
-    size_t size = strcspn(++at, ",:");
-    bool known = false;
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
-      known |= strlen(options[i]) == size && memcmp(options[i], at, size) == 0;
-    if (!known)
-      return wf__fail(err, WF_ERR_ARGUMENT, "%s: unknown option '%.*s' in the prefix", *text,
-                      (int)size, at);
-    at += size;
-  }
-  *text = colon + 1;
+  wf__kaldi_prefix prefix;
+  WF__TRY(wf__kaldi_prefix_take(*text, &prefix, err));
+  if (prefix.archive && prefix.script)
+    return wf__fail(err, WF_ERR_ARGUMENT, "%s: both ark and scp; only outputs can be both", *text);
+  *kind = prefix.archive ? KIND_ARCHIVE : prefix.script ? KIND_SCRIPT : KIND_UNKNOWN;
+  *text = prefix.rest;
   return WF_OK;
 }
 
@@ -261,7 +256,7 @@ wf_status wf__score_spec_parse(const char *source, wf__score_spec *out, wf_error
   wf__span text = trim((wf__span){path, strlen(path)});
   if (text.size == 0)
     return wf__fail(err, WF_ERR_ARGUMENT, "'%s': no path given for the scores", source);
-  if (text.data[text.size - 1] == '|' || text.data[0] == '|')
+  if (wf__kaldi_is_pipe(path))
     return wf__fail(
         err, WF_ERR_UNSUPPORTED,
         "'%s' is a pipe; commands are not run: pipe the archive in and give '-' as source", source);

@@ -8,24 +8,20 @@
  */
 #include "lm/arpa.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
-#include <zlib.h>
 
 #include "base/callbacks.h"
+#include "base/source.h"
 #include "lm/ngram_collector.h"
 #include "math/cost.h"
 
-enum { MAX_FIELDS = WF_LM_MAX_ORDER + 3, WINDOW_BYTES = 1 << 20, MOST_LINE_BYTES = 1 << 26 };
+enum { MAX_FIELDS = WF_LM_MAX_ORDER + 3, MOST_LINE_BYTES = 1 << 25 };
 
 typedef struct reader {
-  const wf__input *input; /* the whole file; NULL: the file is read in pieces through `window` */
-  gzFile stream;          /* gzread also reads uncompressed text */
-  char *window;
-  size_t window_bytes;
-  bool ended; /* the window holds the end of the stream */
+  const wf__input *input; /* the whole file; NULL: the file is read through a window */
+  wf__source *source;     /* of the window; NULL: `input` is read */
+  bool ended;             /* the window holds the end of the stream */
   wf__ngram_collector *collector;
   wf__lines lines;
   const char *begin;
@@ -51,33 +47,18 @@ static wf_status at_line(const reader *r, wf_status status, wf_error *err) {
 
 /* --- lines ------------------------------------------------------------------------------- */
 
-/* Moves the unread bytes to the front of the window and reads more of the stream after them.
- * Enlarges the window if one line fills it. */
+/* Reads more of the stream behind the unread bytes of the window. */
 static wf_status refill(reader *r, wf_error *err) {
-  size_t left = (size_t)(r->lines.end - r->lines.at);
-  if (left == r->window_bytes) {
-    size_t bytes = r->window_bytes == 0 ? WINDOW_BYTES : 2 * r->window_bytes;
-    if (bytes > MOST_LINE_BYTES)
-      return wf__lines_fail(&r->lines, err, WF_ERR_LIMIT, "the next line is longer than %d bytes",
-                            MOST_LINE_BYTES / 2);
-    char *window = wf__alloc(bytes, 1);
-    if (window == NULL) return wf__fail_memory(err, bytes, "reading n-grams");
-    if (left > 0) memcpy(window, r->lines.at, left);
-    free(r->window);
-    r->window = window;
-    r->window_bytes = bytes;
-  } else if (left > 0) {
-    memmove(r->window, r->lines.at, left);
-  }
-  int code = Z_OK, got = gzread(r->stream, r->window + left, (unsigned)(r->window_bytes - left));
-  const char *message = gzerror(r->stream, &code);
-  if (code == Z_MEM_ERROR) return wf__fail_memory(err, r->window_bytes, r->lines.path);
-  if (got < 0 || (code != Z_OK && code != Z_STREAM_END))
-    return wf__lines_fail(&r->lines, err, code == Z_ERRNO ? WF_ERR_IO : WF_ERR_FORMAT,
-                          "cannot read: %s", code == Z_ERRNO ? strerror(errno) : message);
-  r->ended = got == 0;
-  r->lines.at = r->window;
-  r->lines.end = r->window + left + got;
+  const size_t left = (size_t)(r->lines.end - r->lines.at);
+  wf__source *source = r->source;
+  if (left > MOST_LINE_BYTES)
+    return wf__lines_fail(&r->lines, err, WF_ERR_LIMIT, "the next line is longer than %d bytes",
+                          MOST_LINE_BYTES);
+  source->at = source->end - left;
+  WF__TRY(wf__source_need(source, left + 1, err));
+  r->ended = wf__source_left(source) == left;
+  r->lines.at = (const char *)source->at;
+  r->lines.end = (const char *)source->end;
   r->last.num_words = 0; /* r->last.text pointed into the old window */
   return WF_OK;
 }
@@ -275,6 +256,10 @@ static wf_status read_text(void *user, wf__ngram_collector *collector, wf_error 
   if (!is_text(trim(r->line), "\\end\\"))
     return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "expected '\\end\\', found '%.*s'",
                           WF__SPAN_ARG(r->line));
+  while (r->source != NULL && !r->ended) { /* checks the rest of a gzip stream */
+    r->lines.at = r->lines.end;
+    WF__TRY(refill(r, err));
+  }
   return WF_OK;
 }
 
@@ -301,15 +286,11 @@ wf_status wf_lm_read_arpa(const char *path, const wf_symbols *words, const wf_ar
 wf_status wf__lm_stream_arpa(const char *path, const wf_arpa_options *options,
                              const wf__ngram_sink *sink, wf__ngram_stream_info *info,
                              wf_arpa_stats *stats, const wf_progress *progress, wf_error *err) {
-  reader r = {.stream =
-                  strcmp(path, "-") == 0 ? gzdopen(dup(STDIN_FILENO), "rb") : gzopen(path, "rb")};
-  if (r.stream == NULL)
-    return wf__fail(err, errno == ENOMEM ? WF_ERR_MEMORY : WF_ERR_IO, "%s: cannot open: %s", path,
-                    strerror(errno));
-  gzbuffer(r.stream, 1 << 17);
+  wf__source source;
+  WF__TRY(wf__source_open_stream(path, &source, err));
+  reader r = {.source = &source};
   wf_status status =
       wf__stream_ngrams(path, options, read_text, &r, sink, info, stats, progress, err);
-  gzclose(r.stream);
-  free(r.window);
+  wf__source_close(&source);
   return status;
 }

@@ -9,6 +9,7 @@
 #include "base/callbacks.h"
 #include "base/config.h"
 #include "base/option_tables.h"
+#include "base/output.h"
 #include "lm/binary_lm.h"
 #include "lm/wlm_read.h"
 
@@ -207,6 +208,7 @@ static wf_status choose_folder(wf__wlm_build *build, const char *out, wf_error *
 
 static wf_status build_all(wf__wlm_build *build, const char *arpa, const char *out,
                            const wf_arpa_options *reader, wf_arpa_stats *reading, wf_error *err) {
+  WF__TRY(wf__output_needs_offsets(out, "a model that is memory-mapped", err));
   WF__TRY(choose_folder(build, out, err));
   if (build->options.subtract != NULL)
     WF__TRY(wf__wlm_small_read(&build->small, build->options.subtract, reader, err));

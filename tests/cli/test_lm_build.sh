@@ -118,7 +118,7 @@ fails 3 'cannot open' "$WARPFST" lm build none.arpa -o x.wlm
 head -5000 full.arpa | gzip >short.arpa.gz
 fails 3 'the file ends within' "$WARPFST" lm build short.arpa.gz -o x.wlm
 head -c 40000 "$ctc/lm3.arpa.gz" >broken.arpa.gz
-fails 3 'cannot read' "$WARPFST" lm build broken.arpa.gz -o x.wlm
+fails 3 'gzip stream ends early' "$WARPFST" lm build broken.arpa.gz -o x.wlm
 [ ! -e x.wlm ]
 python3 - <<'PY'
 data = bytearray(open("large.wlm", "rb").read())

@@ -144,7 +144,7 @@ printf '0 0 1\n0 0 1\n' >lines.txt
 refuses 3 'lines.txt:2: .*each once' factorweight f.fst lines.txt none.fst
 refuses 2 "key 'a.fst' comes after 'b.fst'" far create b.fst a.fst none.fst
 refuses 3 'not an archive' far info a.txt
-refuses 2 'cannot go to standard output' far create a.fst -
+refuses 2 'must be a plain file, but standard output is a stream' far create a.fst -
 refuses 4 'more than 1 strings' print --strings --max-strings=1 strings.fst
 refuses 4 'has a cycle' print --strings cyclic.fst
 refuses 2 'is not symbol, byte or utf8' print --strings --token-type=word strings.fst

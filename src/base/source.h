@@ -6,8 +6,8 @@
  *
  *     stream   |... read ...|at ======= window ======= end|... not read yet ...
  */
-#ifndef WF_IO_SOURCE_H
-#define WF_IO_SOURCE_H
+#ifndef WF_BASE_SOURCE_H
+#define WF_BASE_SOURCE_H
 
 #include "base/input.h"
 #include "base/memory.h"
@@ -28,6 +28,8 @@ wf_status wf__source_memory(const void *data, size_t size, const char *path, wf_
                             wf_error *err);
 /* Maps an uncompressed regular file. Streams pipes, devices, "-" and gzip files. */
 wf_status wf__source_open(const char *path, wf__source *out, wf_error *err);
+/* Streams every file, so that a large one does not count as memory in use. */
+wf_status wf__source_open_stream(const char *path, wf__source *out, wf_error *err);
 void wf__source_close(wf__source *source);
 
 /* Reads until the window has `size` bytes or the stream ends. Returns WF_OK in both cases, so check

@@ -1,5 +1,5 @@
 /* source.c - the window over an archive: mapped, or read and inflated as it arrives. */
-#include "io/source.h"
+#include "base/source.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
+#include "base/gunzip.h"
 #include "base/interrupt.h"
 
 enum { CHUNK_BYTES = 1 << 16 };
@@ -17,11 +17,11 @@ enum { CHUNK_BYTES = 1 << 16 };
 struct wf__stream {
   int fd;
   bool ended, gzip, started;
-  bool between_members; /* gzip: a member has ended, another may follow */
-  z_stream inflate;
+  wf__gunzip gunzip;
   uint8_t *buffer; /* [cap] contains the window */
   uint64_t cap;
-  uint8_t raw[CHUNK_BYTES]; /* gzip: bytes read but not inflated yet */
+  const uint8_t *raw_at, *raw_end; /* gzip: bytes read but not inflated yet */
+  uint8_t raw[CHUNK_BYTES];
 };
 
 static wf_status name_source(wf__source *source, const char *path, wf_error *err) {
@@ -44,10 +44,10 @@ static bool is_plain_file(int fd) {
   struct stat info;
   uint8_t magic[2] = {0, 0};
   if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return false;
-  return pread(fd, magic, 2, 0) != 2 || magic[0] != 0x1f || magic[1] != 0x8b;
+  return pread(fd, magic, 2, 0) != 2 || !wf__is_gzip(magic, 2);
 }
 
-wf_status wf__source_open(const char *path, wf__source *out, wf_error *err) {
+static wf_status open_source(const char *path, bool may_map, wf__source *out, wf_error *err) {
   WF__TRY(name_source(out, path, err));
   bool is_stdin = strcmp(path, "-") == 0;
   int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
@@ -56,7 +56,7 @@ wf_status wf__source_open(const char *path, wf__source *out, wf_error *err) {
     wf__source_close(out);
     return status;
   }
-  if (!is_stdin && is_plain_file(fd)) {
+  if (may_map && !is_stdin && is_plain_file(fd)) {
     close(fd);
     wf_status status = wf__input_open(path, &out->input, err);
     if (status != WF_OK) {
@@ -78,10 +78,18 @@ wf_status wf__source_open(const char *path, wf__source *out, wf_error *err) {
   return WF_OK;
 }
 
+wf_status wf__source_open(const char *path, wf__source *out, wf_error *err) {
+  return open_source(path, true, out, err);
+}
+
+wf_status wf__source_open_stream(const char *path, wf__source *out, wf_error *err) {
+  return open_source(path, false, out, err);
+}
+
 void wf__source_close(wf__source *source) {
   struct wf__stream *stream = source->stream;
   if (stream != NULL) {
-    if (stream->gzip) inflateEnd(&stream->inflate);
+    if (stream->gzip) wf__gunzip_free(&stream->gunzip);
     if (stream->fd != STDIN_FILENO) close(stream->fd);
     free(stream->buffer);
     free(stream);
@@ -109,59 +117,40 @@ static wf_status read_some(const wf__source *source, uint8_t *to, size_t size, s
 static wf_status inflate_some(wf__source *source, uint8_t *to, size_t size, size_t *got,
                               wf_error *err) {
   struct wf__stream *stream = source->stream;
-  z_stream *z = &stream->inflate;
   *got = 0;
   while (*got == 0) {
-    if (z->avail_in == 0) {
+    if (stream->raw_at == stream->raw_end) {
       size_t raw = 0;
       WF__TRY(read_some(source, stream->raw, CHUNK_BYTES, &raw, err));
-      if (raw == 0) {
-        stream->ended = true;
-        if (stream->between_members) return WF_OK;
-        return wf__fail(err, WF_ERR_FORMAT, "%s: gzip stream ends early", source->path);
-      }
-      z->next_in = stream->raw;
-      z->avail_in = (uInt)raw;
+      stream->raw_at = stream->raw;
+      stream->raw_end = stream->raw + raw;
+      stream->ended = raw == 0;
+      if (raw == 0) return wf__gunzip_end(&stream->gunzip, err);
     }
-    if (stream->between_members) {
-      if (*z->next_in != 0x1f) { /* padding after the last member */
-        stream->ended = true;
-        return WF_OK;
-      }
-      if (inflateReset(z) != Z_OK)
-        return wf__fail(err, WF_ERR_FORMAT, "%s: gzip stream is damaged", source->path);
-      stream->between_members = false;
-    }
-    z->next_out = to;
-    z->avail_out = (uInt)size;
-    int code = inflate(z, Z_NO_FLUSH);
-    *got = size - z->avail_out;
-    if (code == Z_STREAM_END)
-      stream->between_members = true;
-    else if (code != Z_OK && code != Z_BUF_ERROR) {
-      stream->ended = true;
-      return wf__fail(err, WF_ERR_FORMAT, "%s: gzip stream is damaged: %s", source->path,
-                      z->msg != NULL ? z->msg : "unknown error");
-    }
+    wf_status status =
+        wf__gunzip_some(&stream->gunzip, &stream->raw_at, stream->raw_end, to, size, got, err);
+    if (status != WF_OK) stream->ended = true;
+    WF__TRY(status);
   }
   return WF_OK;
 }
 
-/* Reads the first bytes, which tell whether the stream is gzip. */
+/* Reads the first bytes, which tell how the stream is compressed. */
 static wf_status start(wf__source *source, uint8_t *to, size_t size, size_t *got, wf_error *err) {
+  enum { MOST_MAGIC_BYTES = 10 };
   struct wf__stream *stream = source->stream;
   size_t have = 0, more = 1;
-  while (have < 2 && more > 0) {
+  while (have < MOST_MAGIC_BYTES && more > 0) {
     WF__TRY(read_some(source, stream->raw + have, CHUNK_BYTES - have, &more, err));
     have += more;
   }
   stream->started = true;
-  if (have >= 2 && stream->raw[0] == 0x1f && stream->raw[1] == 0x8b) {
-    if (inflateInit2(&stream->inflate, 15 + 16) != Z_OK)
-      return wf__fail(err, WF_ERR_MEMORY, "%s: cannot start inflating", source->path);
+  WF__TRY(wf__refuse_packed(stream->raw, have, source->path, err));
+  if (wf__is_gzip(stream->raw, have)) {
+    WF__TRY(wf__gunzip_start(source->path, &stream->gunzip, err));
     stream->gzip = true;
-    stream->inflate.next_in = stream->raw;
-    stream->inflate.avail_in = (uInt)have;
+    stream->raw_at = stream->raw;
+    stream->raw_end = stream->raw + have;
     return inflate_some(source, to, size, got, err);
   }
   memcpy(to, stream->raw, have);
