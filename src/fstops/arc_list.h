@@ -27,7 +27,8 @@ void wf__arc_list_copy(const wf__arc_list *list, wf_arc *to);
 
 /* The place of the arc with the same labels and target, or WF__NO_PLACE. */
 uint64_t wf__arc_list_find(const wf__arc_list *list, const wf_arc *arc);
-float *wf__arc_list_weight(const wf__arc_list *list, uint64_t place);
+float wf__arc_list_weight(const wf__arc_list *list, uint64_t place);
+void wf__arc_list_set_weight(wf__arc_list *list, uint64_t place, float weight);
 void wf__arc_list_drop(wf__arc_list *list, uint64_t place);
 /* Adds a cost to all weights. The sums are rounded to float, as when a result is stored. */
 void wf__arc_list_add_cost(wf__arc_list *list, double cost);

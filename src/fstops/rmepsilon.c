@@ -246,7 +246,7 @@ static void put_before(struct merger *merger, struct takeover *taken) {
   for (uint64_t i = 0; i < merger->arcs.size; i++) {
     uint64_t place = wf__arc_list_find(taken->list, &merger->arcs.data[i]);
     if (place == WF__NO_PLACE) continue;
-    double cost = taken->cost + (double)*wf__arc_list_weight(taken->list, place);
+    double cost = taken->cost + (double)wf__arc_list_weight(taken->list, place);
     merger->costs.data[i] = wf__cost_plus(merger->semiring, merger->costs.data[i], cost);
     wf__arc_list_drop(taken->list, place);
   }
@@ -266,7 +266,7 @@ static wf_status put_behind(struct remover *remover, struct takeover *taken, con
     uint64_t place = wf__arc_list_find(taken->list, &arcs[i]);
     double before = place == WF__NO_PLACE
                         ? INFINITY
-                        : taken->cost + (double)*wf__arc_list_weight(taken->list, place);
+                        : taken->cost + (double)wf__arc_list_weight(taken->list, place);
     WF__TRY(wf__vec_push(&taken->places, place, "arcs", err));
     WF__TRY(merger_add(merger, arcs[i], before, err));
   }
@@ -280,7 +280,7 @@ static wf_status grow_list(const struct merger *merger, struct takeover *taken, 
   for (uint64_t i = taken->first; i < merger->arcs.size; i++) {
     uint64_t place = taken->places.data[i - taken->first];
     if (place != WF__NO_PLACE)
-      *wf__arc_list_weight(list, place) = wf__cost_to_float(merger->costs.data[i]);
+      wf__arc_list_set_weight(list, place, wf__cost_to_float(merger->costs.data[i]));
   }
   for (uint64_t i = taken->first; i < merger->arcs.size; i++)
     if (taken->places.data[i - taken->first] == WF__NO_PLACE)
