@@ -138,12 +138,11 @@ WF_API wf_status wf_lexicon_to_fst(const wf_lexicon *lexicon, const wf_symbols *
  *   minimal  one state: every frame is a blank or a new token; V arcs
  *   eesen    blanks before and after each token, entered and left by epsilon arcs
  *            (Miao, Gowayyed, Metze 2015)
- *   auto     correct; compact, with a warning in the log, if correct has over 4 million arcs
  * (Galvez & Kaldewey 2023, figures 2 and 3; Laptev et al. 2022). All weights are 0.
  * Disambiguation labels num_tokens + 1 .. num_tokens + num_disambig are loops eps:#k (#k:#k with
  * keep_disambig). */
 #define WF_TOPOLOGY_OPTIONS(X)                                                               \
-  X(ENUM, type, 5, 0, 0, "correct|compact|minimal|eesen|transducer|auto", "CTC topology")    \
+  X(ENUM, type, 1, 0, 0, "correct|compact|minimal|eesen|transducer", "CTC topology")         \
   X(I32, num_disambig, 0, 0, 1000000, "labels", "disambiguation symbols that pass as loops") \
   X(BOOL, keep_disambig, 0, 0, 1, "", "keep disambiguation symbols on the input side too")
 WF_DECLARE_OPTIONS(topology, WF_TOPOLOGY_OPTIONS)
@@ -155,9 +154,8 @@ WF_API wf_status wf_ctc_topology(int32_t num_tokens, int32_t blank,
 /* Makes the decoding graph without lexicon and language model: its words are the tokens, in any
  * order, and its symbol tables are those of wf_token_labels. A language model over tokens can be
  * added while decoding (wf_scorer_from_lm with the graph's words). `blank`: as in wf_token_blank.
- * Of the options only `type` matters. `auto` (default) accepts what `correct` does, with some
- * 2 sqrt(V) arcs for each of V tokens. With `compact` there are 4 arcs for each token, and a held
- * token is preferred to the same token twice if their scores are equal.
+ * Of the options only `type` matters. With `compact` (default) a held token is preferred to the
+ * same token twice if their scores are equal, and the graph has 4 arcs for each token.
  * Errors: no blank, and those of wf_ctc_topology. */
 WF_API wf_status wf_ctc_tokens_graph(const wf_symbols *tokens, const char *blank,
                                      const wf_topology_options *options, wf_fst **out,
@@ -169,13 +167,10 @@ WF_API wf_status wf_epsilons_last(const wf_fst *fst, wf_fst **out, wf_error *err
 
 /* Builds the decoding graph for CTC: T o min(det(L o G)). It is ready for the decoder: input label
  * = column + 1, output label = word. Words of the lexicon that the grammar never uses are removed
- * before disambiguation. With topology=auto, T is `correct`, unless the graph would then have over
- * 4 million arcs and over twice those with `compact`, or has classes: then T is `compact`, and a
- * warning in the log says so. With push=log, the arcs of each state of LG sum to the same constant
+ * before disambiguation. With push=log, the arcs of each state of LG sum to the same constant
  * (Kaldi's fstpushspecial). This works even where distances in the log semiring do not exist. */
 #define WF_CTC_GRAPH_OPTIONS(X)                                                                   \
-  X(ENUM, topology, 5, 0, 0, "correct|compact|minimal|eesen|transducer|auto",                     \
-    "CTC topology; auto: correct, or compact if correct is too large or classes are given")       \
+  X(ENUM, topology, 1, 0, 0, "correct|compact|minimal|eesen|transducer", "CTC topology")          \
   X(STR, silence, 0, 0, 0, "TOKEN", WF_SILENCE_HELP)                                              \
   X(F32, silence_prob, 0, 0, 1, "", WF_SILENCE_PROB_HELP)                                         \
   X(ENUM, backoff, 0, 0, 0, "epsilon|failure",                                                    \
@@ -206,7 +201,6 @@ typedef struct wf_graph_step {
   uint64_t num_states, num_arcs;
   double seconds;      /* wall time of this step */
   uint64_t peak_bytes; /* peak memory of the process so far */
-  int32_t topology;    /* of "T": the topology, as in wf_ctc_graph_options; -1 in other steps */
 } wf_graph_step;
 /* Called after each step with its result. `fst` is NULL if the result is only in a GPU's memory
  * (option device) and copy_steps is not set. Returns false to cancel. */
@@ -411,16 +405,22 @@ WF_API wf_status wf_graph_add_spelling(const wf_graph *graph, const char *word_c
  *   - U+2581... begins a word
  *   - if the table has tokens ##..., these continue a word, and all others begin one
  *   - every other token continues the word before it.
- * U+2581 and those ## are no part of the text. A word without text is left out. Immutable, any
- * thread. */
+ * U+2581 and those ## are no part of the text. A word without text is left out.
+ *
+ * Tokens may be bytes of UTF-8 text. A name such as <0xE7>, alone or after U+2581 or ##, is a byte.
+ * If all names of the table are strings of bytes in the alphabet of GPT-2 (Ġthe, cafÃ©) or of
+ * icefall (bbpe), they are read as such. White space in bytes ends words. Bytes that are no UTF-8
+ * become U+FFFD: one for each <0xE7>, in alphabets one for each beginning of a character. A token
+ * is in one word; space within it stays. Immutable, any thread. */
 typedef struct wf_token_joiner wf_token_joiner;
 typedef struct wf_joined_word {
   const char *text;   /* ends with NUL */
   size_t first, last; /* its first and last token, counted from 0 */
 } wf_joined_word;
 /* Makes a joiner. `tokens`, the table of the graph's words, and `separator` are borrowed for the
- * call. `separator` NULL: | or <space>, if the table has it. Errors: WF_ERR_ARGUMENT if `tokens` is
- * NULL or lacks the separator; WF_ERR_MEMORY. Free *out with wf_token_joiner_free. */
+ * call. `separator` NULL: | or <space>, if the table has it and no other way to mark words. Errors:
+ * WF_ERR_ARGUMENT if `tokens` is NULL or lacks the separator; WF_ERR_MEMORY. Free *out with
+ * wf_token_joiner_free. */
 WF_API wf_status wf_token_joiner_create(const wf_symbols *tokens, const char *separator,
                                         wf_token_joiner **out, wf_error *err);
 WF_API void wf_token_joiner_free(wf_token_joiner *joiner); /* NULL is allowed */
@@ -429,6 +429,9 @@ WF_API void wf_token_joiner_free(wf_token_joiner *joiner); /* NULL is allowed */
  * words lie in it. Names that the table lacks are allowed. */
 WF_API size_t wf_token_joiner_join(const wf_token_joiner *joiner, const char *const *names,
                                    size_t count, wf_joined_word *words, char *text);
+/* Writes a text as names of the table would, if they are strings of bytes; else as it is. Returns
+ * the number of bytes, at most three times those of the text. There is no NUL at the end. */
+WF_API size_t wf_token_joiner_encode(const wf_token_joiner *joiner, const char *text, char *out);
 
 /* Phrases to boost, as texts. All pointers are borrowed for the call. */
 typedef struct wf_phrase_list {

@@ -1,5 +1,6 @@
 /* test_token_joiner.c - words from tokens, against text in which every token that begins or ends a
  * word is a space. */
+#include "base/input.h"
 #include "testing.h"
 
 static wf_symbols *table_of(const char *names) {
@@ -101,6 +102,108 @@ static void test_join(void **state) {
   }
 }
 
+/* In names _ is U+2581, $ is U+0120, and @ and % are the bytes C3 and A9 in GPT-2's alphabet. In
+ * joined texts % is the character of these two bytes, * is U+FFFD, and a slash ends a word. */
+static const struct {
+  const char *table, *names, *joined;
+} bytes_cases[] = {
+    {"a <0xE7> <0x88>", "a <0xC3> <0xA9> a", "a%a/"},
+    {"a <0xE7>", "a <0xE7> <0x88> a", "a**a/"},
+    {"a <0xE7>", "<0xe7> <0x88> a <0x0A> a <0x20> <0x00>", "**a/a/*/"},
+    {"a <0xE7>", "<0xED> <0xA0> <0x80> <0xF4> <0x90> <0xC0> <0xAF>", "*******/"},
+    {"_a <0xC3>", "_a <0xC3> _a <0xA9> _<0xC3> <0xA9>", "a*/a*/%/"},
+    {"a <0xE3>", "a <0xE3><0x80><0x80> a", "a/a/"},
+    {"a <0xE3>", "<0xE> <0xGG> <unk> <0xC3>x a", "<0xC3>xa/"},
+    {"_a |", "_a | _a", "a|/a/"},
+    {"_a_b _ c_ d", "_a_b c_ d _ d", "a bc/d/d/"},
+    {"$the $caf @% x", "$the $caf @% $the", "the/caf%/the/"},
+    {"$the @% @", "$the @ @ x $the @", "the**x/the*/"},
+    {"$the @% @", "$the $$x$y$ x <pad> x", "the/x y/xx/"},
+};
+
+/* Writes a text with the characters that its signs stand for. */
+static void write_signs(const char *text, const char *signs, const char *const *characters,
+                        char *out) {
+  for (; *text != '\0'; text++) {
+    const char *sign = strchr(signs, *text);
+    out = stpcpy(out, sign != NULL ? characters[sign - signs] : (char[]){*text, '\0'});
+  }
+  *out = '\0';
+}
+
+static void test_bytes(void **state) {
+  (void)state;
+  static const char *const in_names[] = {"\xE2\x96\x81", "\xC4\xA0", "\xC3\x83", "\xC2\xA9"},
+                           *const in_texts[] = {"\xEF\xBF\xBD", "\xC3\xA9"};
+  for (size_t c = 0; c < sizeof bytes_cases / sizeof *bytes_cases; c++) {
+    wf_error err = {0};
+    wf_token_joiner *joiner;
+    char table_text[128], memory[128], wanted[128], made[128] = "", text[128], *place = NULL;
+    const char *names[16];
+    wf_joined_word words[16];
+    size_t count = 0;
+    write_signs(bytes_cases[c].table, "_$@%", in_names, table_text);
+    write_signs(bytes_cases[c].names, "_$@%", in_names, memory);
+    write_signs(bytes_cases[c].joined, "*%", in_texts, wanted);
+    wf_symbols *table = table_of(table_text);
+    assert_ok(wf_token_joiner_create(table, NULL, &joiner, &err));
+    wf_symbols_free(table);
+    for (char *name = strtok_r(memory, " ", &place); name; name = strtok_r(NULL, " ", &place))
+      names[count++] = name;
+    size_t num_words = wf_token_joiner_join(joiner, names, count, words, text);
+    for (size_t w = 0; w < num_words; w++) strcat(strcat(made, words[w].text), "/");
+    if (strcmp(made, wanted) != 0) fail_msg("case %zu: '%s', wanted '%s'", c, made, wanted);
+    wf_token_joiner_free(joiner);
+  }
+}
+
+/* Random tokens of bytes, most of them no text, fill no more than the room of their names, and the
+ * words are UTF-8. */
+static void test_room(void **state) {
+  (void)state;
+  static const char *const tables[] = {"\xC4\xA0the \xC3\x83\xC2\xA9 x", "a <0xE7> b"};
+  for (size_t t = 0; t < 2; t++) {
+    wf_error err = {0};
+    test_rng rng = {t + 7};
+    wf_token_joiner *joiner;
+    wf_symbols *table = table_of(tables[t]);
+    assert_ok(wf_token_joiner_create(table, NULL, &joiner, &err));
+    wf_symbols_free(table);
+    for (int round = 0; round < 20000; round++) {
+      char memory[12][64], bytes[8];
+      const char *names[12];
+      wf_joined_word words[12];
+      size_t count = 1 + test_below(&rng, 12), room = 0;
+      for (size_t i = 0; i < count; i++) {
+        size_t size = 1 + test_below(&rng, t == 0 ? 7 : 1);
+        for (size_t k = 0; k < size; k++)
+          bytes[k] =
+              "\xC3\xA9\xE7\x88\xBF\xF0\x9F"
+              " a\xE3\x80\xFF"[test_below(&rng, 12)];
+        bytes[size] = '\0';
+        if (t == 0)
+          memory[i][wf_token_joiner_encode(joiner, bytes, memory[i])] = '\0';
+        else
+          snprintf(memory[i], sizeof memory[i], "<0x%02X>", (unsigned)(uint8_t)bytes[0]);
+        names[i] = memory[i];
+        room += strlen(names[i]) + 1;
+      }
+      char *text = malloc(room + 1);
+      text[room] = 77;
+      size_t num_words = wf_token_joiner_join(joiner, names, count, words, text);
+      assert_int_equal(text[room], 77);
+      for (size_t w = 0; w < num_words; w++) {
+        assert_true(words[w].text + strlen(words[w].text) < text + room);
+        assert_true(words[w].text[0] != '\0');
+        assert_true(wf__is_utf8((wf__span){words[w].text, strlen(words[w].text)}));
+        assert_true(w == 0 || words[w].first > words[w - 1].last);
+      }
+      free(text);
+    }
+    wf_token_joiner_free(joiner);
+  }
+}
+
 static void test_errors(void **state) {
   (void)state;
   wf_error err = {0};
@@ -116,6 +219,7 @@ static void test_errors(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_join), cmocka_unit_test(test_errors)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_join), cmocka_unit_test(test_bytes),
+                                     cmocka_unit_test(test_room), cmocka_unit_test(test_errors)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

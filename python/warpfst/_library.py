@@ -277,12 +277,11 @@ class PythonCall:
     def _run(self, *arguments: Any) -> Any:
         assert self._function is not None
         calls = self._threads.__dict__.setdefault("calls", [])
-        depth = len(calls)
+        calls.append(self)
         try:
-            calls.append(self)
             return self._function(*arguments)
-        finally:  # whether a KeyboardInterrupt came before or after it was appended
-            del calls[depth:]
+        finally:
+            calls.pop()
 
     @property
     def is_running(self) -> bool:

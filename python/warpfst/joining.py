@@ -32,6 +32,13 @@ class Joiner(Handle):
         _text, words, count = self._join(names)
         return [(word.text.decode(), word.first, word.last) for word in words[:count]]
 
+    def encode(self, text: str) -> str:
+        """The text as the names of the table write it, where they are strings of bytes: "Ġthe" for " the". Else the text."""
+        encoded = encode_text(text)
+        out = ctypes.create_string_buffer(3 * len(encoded) + 1)
+        size = lib.wf_token_joiner_encode(self.address, encoded, out)
+        return out.raw[:size].decode()
+
     def _join(self, names: Iterable[str]) -> tuple[ctypes.Array[ctypes.c_char], Any, int]:
         """The texts, an array of wf_joined_words that point to them, and how many there are."""
         encoded = [name.encode() for name in names]

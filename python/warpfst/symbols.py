@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Union
 
 from ._library import Handle, call, check_list, create, decode_text, encode_path, encode_text, lib
+from .errors import ArgumentError
+
+
+def first_repeated(texts: Sequence[str]) -> tuple[int, int] | None:
+    """The places of the first text that comes a second time; None: all differ."""
+    places: dict[str, int] = {}
+    return next(((places[text], place) for place, text in enumerate(texts) if places.setdefault(text, place) != place), None)
 
 
 class Symbols(Handle):
@@ -16,8 +23,13 @@ class Symbols(Handle):
     _free = lib.wf_symbols_free
 
     def __init__(self, pairs: Mapping[str, int] | Iterable[str] = (), name: str = "") -> None:
-        """Makes a table from a mapping text -> label, or from texts, which get the labels 0, 1, 2 and so on."""
+        """Makes a table from a mapping text -> label, or from texts, which get the labels 0, 1, 2 and so on. ArgumentError: a text is given twice."""
         check_list(pairs, "pairs")
+        if not isinstance(pairs, Mapping):
+            pairs = list(pairs)
+            twice = first_repeated(pairs)
+            if twice is not None:
+                raise ArgumentError(f"{name or 'symbols'}: {pairs[twice[0]]!r} is listed twice, in places {twice[0]} and {twice[1]}, counted from 0")
         super().__init__(create("wf_symbols_create", encode_text(name)))
         items = pairs.items() if isinstance(pairs, Mapping) else ((text, -1) for text in pairs)
         for text, key in items:

@@ -19,7 +19,7 @@
 #include "base/map64.h"
 #include "decode/decode_graph.h"
 #include "fst/fst.h"
-#include "graph/token_joiner.h"
+#include "graph/token_marks.h"
 #include "graph/tokens.h"
 
 /* What a token may do in a word. */

@@ -9,13 +9,15 @@
  *   all      every way to cut it, as a pronunciation of its own: those with the fewest pieces, at
  *            most MOST_WAYS
  * If the table has tokens ##..., a piece that neither begins the text nor has U+2581 is such a
- * token. */
+ * token. A character that is no token is spelled with byte tokens, such as <0xE7>. If the tokens
+ * are strings of bytes, the word is written in their alphabet first (token_bytes.h). */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/option_tables.h"
 #include "graph/lexicon.h"
-#include "graph/token_joiner.h"
+#include "graph/token_bytes.h"
+#include "graph/token_marks.h"
 
 enum { MOST_WAYS = 100 };
 enum { MAX_TEXT = 2048 }; /* bytes of word_start + word; a longer word cannot be spelled */
@@ -26,12 +28,14 @@ struct speller {
   const char *word_start;
   size_t longest_token; /* bytes */
   bool marks_rest;      /* a token begins with ## */
-  wf_symbols *merges;   /* "left right" -> rank */
+  bool has_bytes;       /* a token is a byte, such as <0xE7> */
+  wf__byte_alphabet alphabet;
+  wf_symbols *merges; /* "left right" -> rank */
   bool skip_unknown;
 };
 
-/* The label of text[at .. at + size) as a piece; 0: it is no token, or the blank. */
-static int32_t piece_label(const struct speller *speller, const char *text, size_t at,
+/* The label of text[at .. at + size) as a token; 0: it is none, or the blank. */
+static int32_t token_label(const struct speller *speller, const char *text, size_t at,
                            size_t size) {
   char name[MAX_TEXT + sizeof "##"];
   const wf_lexicon *lexicon = speller->lexicon;
@@ -44,6 +48,29 @@ static int32_t piece_label(const struct speller *speller, const char *text, size
   }
   int32_t label = wf__tokens_label(&lexicon->tokens, piece, size);
   return label != lexicon->blank ? label : 0;
+}
+
+/* The label of the byte text[at], if the character that it belongs to is no token; else 0. */
+static int32_t byte_label(const struct speller *speller, const char *text, size_t at) {
+  static const char *const forms[] = {"<0x%02X>", "<0x%02x>"};
+  size_t first = at, end = at + 1;
+  int32_t label = 0;
+  while (first > 0 && ((uint8_t)text[first] & 0xC0) == 0x80) first--;
+  while (((uint8_t)text[end] & 0xC0) == 0x80) end++;
+  if (token_label(speller, text, first, end - first) != 0) return 0;
+  for (size_t i = 0; i < sizeof forms / sizeof *forms && label == 0; i++) {
+    char name[16];
+    snprintf(name, sizeof name, forms[i], (unsigned)(uint8_t)text[at]);
+    label = token_label(speller, name, 0, 6);
+  }
+  return label;
+}
+
+/* The label of text[at .. at + size) as a piece; 0: it is none. */
+static int32_t piece_label(const struct speller *speller, const char *text, size_t at,
+                           size_t size) {
+  int32_t label = token_label(speller, text, at, size);
+  return label == 0 && size == 1 && speller->has_bytes ? byte_label(speller, text, at) : label;
 }
 
 /* --- merges ------------------------------------------------------------------------------ */
@@ -196,10 +223,25 @@ static wf_status cut_all(const struct speller *speller, const char *word, const 
 
 /* --- words --------------------------------------------------------------------------------- */
 
+/* Appends the label of a piece, or those of its bytes. False: it is neither a token nor bytes. */
+static wf_status add_piece(const struct speller *speller, const char *text, size_t at, size_t size,
+                           bool *out_known, wf_error *err) {
+  wf_lexicon *lexicon = speller->lexicon;
+  int32_t label = piece_label(speller, text, at, size);
+  const size_t step = label != 0 ? size : 1;
+  *out_known = true;
+  for (size_t i = 0; i < size && *out_known; i += step) {
+    if (step == 1 && size > 1) label = piece_label(speller, text, at + i, 1);
+    *out_known = label != 0;
+    WF__TRY(wf__vec_grow(&lexicon->labels, 1, "lexicon tokens", err));
+    if (*out_known) lexicon->labels.data[lexicon->labels.size++] = label;
+  }
+  return WF_OK;
+}
+
 /* Appends the labels of a word. *out_known is false if a piece is not a token. */
 static wf_status spell_text(const struct speller *speller, const char *text, size_t size,
                             bool *out_known, wf_error *err) {
-  wf_lexicon *lexicon = speller->lexicon;
   struct pieces pieces;
   *out_known = false;
   if (speller->method == WF__SPELL_CHARS)
@@ -208,31 +250,39 @@ static wf_status spell_text(const struct speller *speller, const char *text, siz
     cut_bpe(speller, text, size, &pieces);
   else
     cut_longest(speller, text, size, &pieces);
-  for (int i = 0; i < pieces.count; i++) {
-    int32_t label = piece_label(speller, text, pieces.start[i],
-                                (size_t)(pieces.start[i + 1] - pieces.start[i]));
-    if (label == 0) return WF_OK;
-    WF__TRY(wf__vec_grow(&lexicon->labels, 1, "lexicon tokens", err));
-    lexicon->labels.data[lexicon->labels.size++] = label;
-  }
   *out_known = pieces.count > 0;
+  for (int i = 0; i < pieces.count && *out_known; i++)
+    WF__TRY(add_piece(speller, text, pieces.start[i],
+                      (size_t)(pieces.start[i + 1] - pieces.start[i]), out_known, err));
   return WF_OK;
+}
+
+/* Writes the text that is cut, with a NUL. False: it is too long. */
+static bool write_text(const struct speller *speller, const char *word, char *text,
+                       size_t *out_size) {
+  const size_t size = strlen(word), start = strlen(speller->word_start);
+  const bool encoded = speller->alphabet.kind != WF__NO_BYTES;
+  if (size >= MAX_TEXT || start + (encoded ? 3 : 1) * size >= MAX_TEXT) return false;
+  memcpy(text, speller->word_start, start);
+  *out_size = start;
+  if (encoded)
+    *out_size += wf__bytes_to_name(&speller->alphabet, word, size, text + start);
+  else
+    memcpy(text + start, word, size), *out_size += size;
+  text[*out_size] = '\0';
+  return true;
 }
 
 static wf_status spell_word(const struct speller *speller, const char *word, wf_error *err) {
   wf_lexicon *lexicon = speller->lexicon;
   char text[MAX_TEXT];
-  size_t size = strlen(word), start = strlen(speller->word_start);
+  size_t size = strlen(word), text_size;
   if (wf__is_reserved_word(word, size) || (word[0] == '<' && word[size - 1] == '>')) return WF_OK;
   uint64_t label_off = lexicon->labels.size;
   bool known = false;
-  if (size < MAX_TEXT && start + size < MAX_TEXT) {
-    memcpy(text, speller->word_start, start);
-    memcpy(text + start, word, size);
-    WF__TRY(speller->method == WF__SPELL_ALL
-                ? cut_all(speller, word, text, start + size, &known, err)
-                : spell_text(speller, text, start + size, &known, err));
-  }
+  if (write_text(speller, word, text, &text_size))
+    WF__TRY(speller->method == WF__SPELL_ALL ? cut_all(speller, word, text, text_size, &known, err)
+                                             : spell_text(speller, text, text_size, &known, err));
   if (known && speller->method == WF__SPELL_ALL) return WF_OK;
   if (known) return wf__lexicon_add(lexicon, word, size, 1, label_off, err);
   lexicon->labels.size = label_off;
@@ -244,11 +294,14 @@ static wf_status spell_word(const struct speller *speller, const char *word, wf_
 
 /* --- the whole table --------------------------------------------------------------------- */
 
+static const char gpt2_space[] = "\xC4\xA0"; /* U+0120 */
+
 static wf_status prepare(struct speller *speller, const wf_lexicon_options *options,
                          const wf__input *merges, wf_error *err) {
   const wf_symbols *table = speller->lexicon->table;
   const char *text;
-  bool marks_start = false;
+  bool marks_start = false, begins_with_space = false;
+  wf__byte_alphabet_of(table, &speller->alphabet);
   for (size_t i = 0; (text = wf_symbols_at(table, i, NULL)) != NULL; i++) {
     size_t size = strlen(text);
     if (size > speller->longest_token) speller->longest_token = size;
@@ -256,10 +309,14 @@ static wf_status prepare(struct speller *speller, const wf_lexicon_options *opti
     wf__token_mark mark = wf__token_mark_of(text, &plain);
     marks_start = marks_start || mark == WF__TOKEN_STARTS;
     speller->marks_rest = speller->marks_rest || (mark == WF__TOKEN_RESTS && plain[0] != '\0');
+    speller->has_bytes = speller->has_bytes || wf__escapes_to_bytes(text, NULL, NULL);
+    begins_with_space = begins_with_space || strncmp(text, gpt2_space, strlen(gpt2_space)) == 0;
   }
   speller->word_start = options->word_start != NULL ? options->word_start
                         : marks_start               ? wf__token_start
-                                                    : "";
+                        : begins_with_space && speller->alphabet.kind == WF__GPT2_BYTES ? gpt2_space
+                                                                                        : "";
+  if (speller->alphabet.kind != WF__NO_BYTES) speller->marks_rest = false;
   speller->skip_unknown = options->unknown != 0;
   speller->method = options->spelling;
   if (speller->method == WF__SPELL_AUTO)

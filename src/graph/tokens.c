@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "graph/token_bytes.h"
+#include "graph/token_marks.h"
+
 bool wf__is_disambig(const char *text, size_t size) {
   if (size < 2 || text[0] != '#') return false;
   for (size_t i = 1; i < size; i++)
@@ -72,16 +75,14 @@ int32_t wf__tokens_label(const wf__tokens *tokens, const char *text, size_t size
 }
 
 int32_t wf__tokens_separator(const wf__tokens *tokens) {
-  static const char *const names[] = {"|", "<space>"};
-  static const char start[] = "\xE2\x96\x81";
-  const char *text;
-  int32_t label = 0;
-  for (size_t i = 0; i < sizeof names / sizeof *names && label == 0; i++)
-    label = wf__tokens_label(tokens, names[i], strlen(names[i]));
-  if (label != 0) return label;
-  for (size_t i = 0; (text = wf_symbols_at(tokens->table, i, NULL)) != NULL; i++)
-    if (strncmp(text, start, sizeof start - 1) == 0 && text[sizeof start - 1] != '\0') return 0;
-  return wf__tokens_label(tokens, start, sizeof start - 1);
+  wf__byte_alphabet alphabet;
+  const char *text, *rest;
+  wf__byte_alphabet_of(tokens->table, &alphabet);
+  const char *name = wf__token_separator(tokens->table, &alphabet);
+  for (size_t i = 0; name == NULL && (text = wf_symbols_at(tokens->table, i, NULL)) != NULL; i++)
+    if (wf__token_mark_of(text, &rest) == WF__TOKEN_STARTS && rest[0] != '\0') return 0;
+  if (name == NULL) name = wf__token_start;
+  return wf__tokens_label(tokens, name, strlen(name));
 }
 
 wf_status wf__tokens_blank(const wf__tokens *tokens, const char *name, int32_t *out_label,

@@ -14,6 +14,7 @@
 #include "fst/symbols.h"
 #include "graph/lexicon.h"
 #include "graph/token_joiner.h"
+#include "graph/token_marks.h"
 #include "scorer/scorer.h"
 
 enum { MOST_SPELLINGS = 100 }; /* of a phrase */

@@ -553,10 +553,13 @@ def test_wrong_objects():
 def test_tokens_with_reserved_names():
     """Tokens that token tables reserve keep their columns."""
     tokens = integrations.ModelTokens(["<eps>", "#0", " ", "A", ""], 4, "x", separator=" ")
-    assert tokens.names == ("<column0>", "<column1>", "<column2>", "A", "<column4>") and tokens.separator == "<column2>"
+    assert tokens.names == ("<column0>", "<column1>", "<0x20>", "A", "<column4>") and tokens.separator == "<0x20>"
     scores = np.full((3, 5), -9, np.float32)
     scores[[0, 1, 2], [3, 2, 3]] = 0
     assert tokens.decoder(words=["A"], check_scores="off").decode(scores)[0].text == "A A"
+    for names in (["<pad>", "a", "b", "a"], ["<pad>", " ", "a", " "]):
+        with pytest.raises(wf.FormatError, match="listed twice, in columns 1 and 3"):
+            integrations.ModelTokens(names, 0, "x")
 
 
 # --- decoders ---

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..decoder import Decoder
 from ..errors import FileError, FormatError
 from . import files
-from .tokens import SPECIAL, AnyModel, ModelTokens, Path
+from .tokens import SPECIAL, AnyModel, ModelTokens, Path, default_separator, joiner_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -72,12 +72,12 @@ def _from_vocabulary(path: pathlib.Path, language: str | None) -> ModelTokens:
     alone = vocabulary is listed  # else config.json tells of the language that the folder was saved for, which may be another
     vocabulary = {**vocabulary, **_settings(folder, "added_tokens.json")}
     names = files.columns(vocabulary, source, files.read_text(path))
-    separator = _text(settings.get("word_delimiter_token")) or _DELIMITER
     config = _settings(folder, "config.json") if alone else {}
     size = config.get("vocab_size")
     names = names[:size] if isinstance(size, int) and size > 0 else names  # the tokenizer may have <s> and </s> that the model has no columns for
+    separator = default_separator(names, _text(settings.get("word_delimiter_token")) or _DELIMITER)
     blank = _blank_of(config, _text(settings.get("pad_token")), names, source)
-    return ModelTokens(names, blank, source, separator if separator in names else None, frame_shift=_frame_shift(folder))
+    return ModelTokens(names, blank, source, separator, frame_shift=_frame_shift(folder))
 
 
 def _from_tokenizer_file(path: pathlib.Path) -> ModelTokens:
@@ -100,7 +100,8 @@ def _subwords(names: list[str], blank: Any, source: str, spelling: Any, frame_sh
     if not isinstance(blank, int):
         raise FormatError(f"{source}: pad_token_id: {blank!r}, expected the column of the blank")
     names = [*names, "<blank>"] if blank == len(names) else names
-    return ModelTokens(names, blank, source, spelling=spelling, frame_shift=frame_shift)
+    begins = "" if joiner_of(names).encode(" ") == " " else " "  # in byte-level BPE the space before a word is a part of its first token
+    return ModelTokens(names, blank, source, spelling=lambda word: spelling(begins + word), frame_shift=frame_shift)
 
 
 def _from_object(model: Any, language: str | None) -> ModelTokens:
@@ -128,7 +129,9 @@ def huggingface_tokens(model: Any, target_lang: str | None = None) -> ModelToken
     if not path.exists():
         raise FileError(f"{path}: no such file or folder. Download models of the hub first (huggingface_hub.snapshot_download)")
     if path.is_dir():
-        path = next((path / name for name in ("vocab.json", "tokenizer.json") if (path / name).exists()), path)
+        merges = (path / "merges.txt").exists()  # then vocab.json alone does not tell how words are spelled
+        names = ("tokenizer.json", "vocab.json") if merges else ("vocab.json", "tokenizer.json")
+        path = next((path / name for name in names if (path / name).exists()), path)
     if path.is_dir():
         raise FileError(f"{path}: neither vocab.json nor tokenizer.json")
     return _from_tokenizer_file(path) if path.name == "tokenizer.json" else _from_vocabulary(path, target_lang)

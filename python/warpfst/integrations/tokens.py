@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import os
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Union
 
@@ -13,13 +14,13 @@ from .._library import _pending_warnings, report_warnings
 from ..decoder import Decoder
 from ..errors import ArgumentError, FormatError
 from ..graphs import Graph, build_ctc_graph
-from ..joining import WORD_START
+from ..joining import CONTINUES, WORD_START, Joiner
 from ..lexicon import Lexicon, Pronunciations
 from ..lm import LM
 from ..options import split
 from ..rnnlm import RnnLM
 from ..scorers import AnyLM, LargeLM, open_model
-from ..symbols import Symbols
+from ..symbols import Symbols, first_repeated
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -48,18 +49,43 @@ AnyModel = Union[LM, LargeLM, RnnLM, Path]
 AnyLexicon = Union[Lexicon, Pronunciations, Path]
 
 _LATTICE_RESULTS = ("determinize", "confidences", "nbest", "mbr", "keep_raw")  # keywords of Decoder that are in no table
-SPECIAL = re.compile(r"<.+>|\[.+\]")  # names that are no part of a text: <unk>, <sos/eos>, [UNK]
+SPECIAL = re.compile(r"(?!(<0x[0-9A-Fa-f]{2}>)+$)(<.+>|\[.+\])")  # names that are no part of a text: <unk>, <sos/eos>, [UNK]; not those of bytes, <0xE7>
 _UNSAFE = re.compile(r"|<eps>|#\d+|.*[\s\0\ud800-\udfff].*", re.DOTALL)  # names that token tables reserve or cannot store
 # Nats a word if there is no language model: too little to matter, but where two cuts into words have the same scores, the one with fewer words wins.
-# Topology compact, which graphs with classes have, also reads a held token as the token twice: a word of one token would come out doubled.
+# The default topology also reads a held token as the token twice, so a word of one token would otherwise come out doubled.
 _WORD_COST = 2**-10
+
+
+@functools.lru_cache(maxsize=8)
+def _joiner(names: tuple[str, ...], separator: str | None) -> Joiner:
+    return Joiner(Symbols(names), separator)
+
+
+def _safe_name(name: str, column: int, names: Sequence[str]) -> str:
+    """A name that token tables can store: white space by its bytes, so that it stays white space."""
+    if not _UNSAFE.fullmatch(name):
+        return name
+    by_bytes = "".join(f"<0x{byte:02X}>" for byte in name.encode()) if name and name.isspace() else ""
+    return by_bytes if by_bytes and by_bytes not in names else f"<column{column}>"
+
+
+def joiner_of(names: Sequence[str]) -> Joiner:
+    """A joiner of the tokens that token tables can store."""
+    return Joiner(Symbols({name: column for column, name in enumerate(names) if not _UNSAFE.fullmatch(name)}))
+
+
+def default_separator(names: Sequence[str], *usual: str) -> str | None:
+    """The first of the usual separators that is a token; None if the model marks the beginnings of words, where | is a character like others."""
+    marked = any(name.startswith((WORD_START, CONTINUES)) and name not in (WORD_START, CONTINUES) for name in names)
+    return None if marked or joiner_of(names).encode(" ") != " " else next((name for name in usual if name in names), None)
 
 
 @dataclasses.dataclass(frozen=True)
 class ModelTokens:
     """The tokens of a CTC model.
 
-    names        the token of each score column. Names that token tables reserve, such as " " or <eps>, are replaced by <columnN>
+    names        the token of each score column. Names that token tables cannot store are replaced: white space by its bytes, such as <0x20>, which still
+                 separates words, and others, such as <eps>, by <columnN>
     blank        column of the blank
     source       file or object from which they were read, for messages
     separator    token between words, such as "|"; None: words are not separated, or tokens that begin words start with U+2581
@@ -79,10 +105,10 @@ class ModelTokens:
     frame_shift: float | None = None
 
     def __post_init__(self) -> None:
-        safe = [f"<column{column}>" if _UNSAFE.fullmatch(name) else name for column, name in enumerate(self.names)]
-        twice = next((name for column, name in enumerate(safe) if safe.index(name) != column), None) if len(set(safe)) < len(safe) else None
+        safe = [_safe_name(name, column, self.names) for column, name in enumerate(self.names)]
+        twice = first_repeated(safe)
         if twice is not None:
-            raise FormatError(f"{self.source}: the token {twice!r} is listed twice")
+            raise FormatError(f"{self.source}: the token {safe[twice[0]]!r} is listed twice, in columns {twice[0]} and {twice[1]}")
         if not 0 <= self.blank < len(safe):
             raise ArgumentError(f"{self.source}: blank in column {self.blank} of {len(safe)}")
         if self.separator is not None:
@@ -99,20 +125,29 @@ class ModelTokens:
 
     @functools.cached_property
     def _prefix(self) -> str:
-        return WORD_START if any(name.startswith(WORD_START) for name in self._spellable) else ""
+        """What begins words: U+2581, or a space in the alphabet of tokens that are strings of bytes."""
+        mark = next((mark for mark in (WORD_START, self._encode(" ")) if any(name.startswith(mark) for name in self._spellable)), "")
+        return mark if mark.strip() else ""
+
+    def _encode(self, text: str) -> str:
+        return _joiner(tuple(self.names), self.separator).encode(text)
 
     def _longest_tokens(self, text: str) -> list[str]:
         pieces = []
         while text:
-            piece = next((text[:size] for size in range(self._longest, 1, -1) if text[:size] in self._spellable), text[0])
-            pieces.append(piece)
-            text = text[len(piece) :]
+            piece = next((text[:size] for size in range(self._longest, 0, -1) if text[:size] in self._spellable), None)
+            pieces += [piece] if piece is not None else [f"<0x{byte:02X}>" for byte in text[0].encode()]
+            text = text[len(piece or text[0]) :]
         return pieces
 
     def spell(self, word: str) -> list[str] | None:
-        """The tokens of a word; None if the model has no tokens for it. A word that has none in its own case is spelled in upper, then in lower case."""
-        for text in dict.fromkeys((word, word.upper(), word.lower())):
-            pieces = list(self.spelling(text)) if self.spelling else self._longest_tokens(self._prefix + text)
+        """The tokens of a word; None if the model has no tokens for it.
+
+        A word that has none as it is written is spelled in the other Unicode form (NFC, NFD), then likewise in upper and in lower case.
+        """
+        cases = (word, word.upper(), word.lower())
+        for text in dict.fromkeys(form for case in cases for form in (case, unicodedata.normalize("NFC", case), unicodedata.normalize("NFD", case))):
+            pieces = list(self.spelling(text)) if self.spelling else self._longest_tokens(self._prefix + self._encode(text))
             if pieces and all(piece in self._spellable for piece in pieces):
                 return pieces
         return None
@@ -129,8 +164,8 @@ class ModelTokens:
 
     def text(self, tokens: Iterable[str]) -> str:
         """The text of tokens, without special tokens: for the results of a graph without words, `tokens.text(word.text for word in result.words)`."""
-        parts = (" " if name == self.separator else name.replace(WORD_START, " ") if name in self._spellable else "" for name in tokens)
-        return " ".join("".join(parts).split())
+        silent = self.ignored | {self.names[self.blank]}
+        return _joiner(tuple(self.names), self.separator).text(name for name in tokens if name not in silent)
 
     def spell_all(self, words: Iterable[str]) -> Lexicon:
         """Spells words, except those in brackets, such as <unk>. Words without tokens are left out with an InputWarning; ArgumentError if all are."""

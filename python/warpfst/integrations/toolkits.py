@@ -11,7 +11,7 @@ from ..decoder import Decoder
 from ..errors import ArgumentError, FormatError
 from ..joining import WORD_START
 from . import files
-from .tokens import AnyModel, ModelTokens, Path
+from .tokens import AnyModel, ModelTokens, Path, default_separator, joiner_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -22,13 +22,15 @@ _SPACES = ("<space>", "|")
 _ESPNET_SUBSAMPLING = {"linear": 1, "conv2d1": 1, "conv2d2": 2, "conv2d": 4, "conv2d6": 6, "conv2d8": 8}  # input_layer of the encoder
 
 
-def _separator(names: Sequence[str]) -> str | None:
-    return next((name for name in _SPACES if name in names), None)
+def _spelling_of(processor: Any, names: Sequence[str]) -> Any:
+    """The tokenizer; of icefall's bbpe, whose pieces are strings of bytes, for words in its alphabet."""
+    spelling, encode = files.spelling_of(processor), joiner_of(names).encode
+    return lambda word: spelling(encode(word))
 
 
 def _tokens(names: list[str], source: str, bpe_model: Path | None, **known: Any) -> ModelTokens:
-    spelling = None if bpe_model is None else files.spelling_of(files.open_sentencepiece(bpe_model, os.fspath(bpe_model)))
-    separator = _separator(names)
+    spelling = None if bpe_model is None else _spelling_of(files.open_sentencepiece(bpe_model, os.fspath(bpe_model)), names)
+    separator = default_separator(names, *_SPACES)
     if separator is None and spelling is None and [name for name in names if name.startswith(WORD_START)] == [WORD_START]:
         separator = WORD_START  # begins no other token: it is between words, as in WeNet's models of characters
     return ModelTokens(names, files.blank_column(names, source), source, separator, spelling=spelling, **known)
@@ -105,7 +107,7 @@ def sentencepiece_tokens(model: Any, blank: str | int = "last") -> ModelTokens:
         names, blank = ["<blank>", *names], 0
     elif blank == "last":
         names, blank = [*names, "<blank>"], len(names)
-    return ModelTokens(names, int(blank), source, spelling=files.spelling_of(processor))
+    return ModelTokens(names, int(blank), source, spelling=_spelling_of(processor, names))
 
 
 def torchaudio_tokens(bundle: Any) -> ModelTokens:
@@ -113,7 +115,7 @@ def torchaudio_tokens(bundle: Any) -> ModelTokens:
     names = list(bundle.get_labels() if hasattr(bundle, "get_labels") else bundle)
     if not names:
         raise ArgumentError("torchaudio: no labels")
-    return ModelTokens(names, 0, "torchaudio's labels", _separator(names), ignored=frozenset("*"))
+    return ModelTokens(names, 0, "torchaudio's labels", default_separator(names, *_SPACES), ignored=frozenset("*"))
 
 
 def from_espnet(token_list: Path, bpe_model: Path | None = None, lm: AnyModel | None = None, **options: Unpack[LoaderOptions]) -> Decoder:
