@@ -1,4 +1,4 @@
-/* cli.c - flags, help, errors, progress for all subcommands. */
+/* cli.c - flags, errors, progress for all subcommands. */
 #include "cli.h"
 
 #include <math.h>
@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "flag_rules.h"
+#include "help.h"
 #include "suggest.h"
 
 static const char *g_command = "";
@@ -84,64 +85,6 @@ void cli_table(cli_parser *parser, const char *name, void *config) {
   wf_config_init(table, config, table->struct_size);
   parser->tables[parser->num_tables].table = table;
   parser->tables[parser->num_tables++].config = config;
-}
-
-/* --- help -------------------------------------------------------------------------------- */
-
-static void print_row(const char *left, const char *help, const char *tail) {
-  const size_t column = 34;
-  if (strlen(left) < column)
-    printf("%-*s", (int)column, left);
-  else
-    printf("%s\n%*s", left, (int)column, "");
-  printf("%s%s\n", help, tail);
-}
-
-static void print_option(const wf_option *row) {
-  char left[160], name[64], tail[320], def[64];
-  snprintf(name, sizeof name, "%s", row->name);
-  for (char *c = name; *c != '\0'; c++)
-    if (*c == '_') *c = '-';
-  bool flag = row->type == WF_OPTION_BOOL;
-  const char *unit = row->type == WF_OPTION_STR    ? (row->unit[0] != '\0' ? row->unit : "TEXT")
-                     : row->type == WF_OPTION_ENUM ? row->unit
-                                                   : "N";
-  snprintf(left, sizeof left, "  --%s%s%s", name, flag ? "" : "=", flag ? "" : unit);
-  bool whole = row->type == WF_OPTION_I32 || row->type == WF_OPTION_I64;
-  snprintf(def, sizeof def, whole ? "%.0f" : "%.7g", row->def);
-  if (flag) {
-    snprintf(tail, sizeof tail, row->def != 0 ? " (default: on; --no-%s)" : " (default: off)",
-             name);
-  } else if (row->type == WF_OPTION_ENUM) {
-    const char *at = row->unit;
-    for (int i = 0; i < (int)row->def && strchr(at, '|') != NULL; i++) at = strchr(at, '|') + 1;
-    snprintf(tail, sizeof tail, " (default: %.*s)", (int)strcspn(at, "|"), at);
-  } else if (row->type == WF_OPTION_STR) {
-    tail[0] = '\0';
-  } else {
-    snprintf(tail, sizeof tail, " (default: %s%s%s)", def, row->unit[0] != '\0' ? " " : "",
-             row->unit);
-  }
-  print_row(left, row->help, tail);
-}
-
-static void print_help(const cli_parser *parser) {
-  printf("usage: warpfst %s %s\n\n%s\n", g_command, parser->usage, parser->about);
-  if (parser->num_flags > 0) printf("\nFlags:\n");
-  for (size_t i = 0; i < parser->num_flags; i++) {
-    const cli_flag *flag = &parser->flags[i];
-    char left[128], letter[8] = "";
-    if (flag->letter != 0) snprintf(letter, sizeof letter, "-%c, ", flag->letter);
-    snprintf(left, sizeof left, "  %s--%s%s%s", letter, flag->name, flag->value != NULL ? "=" : "",
-             flag->value != NULL ? flag->value : "");
-    print_row(left, flag->help, flag->kind == CLI_STRS ? " (may be repeated)" : "");
-  }
-  for (size_t i = 0; i < parser->num_tables; i++) {
-    const wf_option_table *table = parser->tables[i].table;
-    printf("\nOptions (%s):\n", table->name);
-    for (size_t j = 0; j < table->num_rows; j++) print_option(&table->rows[j]);
-  }
-  printf("\n  -h, --help                      this text\n");
 }
 
 /* --- parsing ----------------------------------------------------------------------------- */
@@ -239,9 +182,12 @@ static int apply(const struct match *match, const char *name, const char *value)
     return -1;
   }
   wf_error err;
-  if (wf_config_set(match->table, match->config, match->row->name, value, &err) != WF_OK)
-    return cli_usage("%s", err.message);
-  return -1;
+  if (wf_config_set(match->table, match->config, match->row->name, value, &err) == WF_OK) return -1;
+  const size_t size = strlen(match->row->name);
+  if (strncmp(err.message, match->row->name, size) != 0) return cli_usage("%s", err.message);
+  char flag[64];
+  cli_flag_name(match->row->name, flag, sizeof flag);
+  return cli_usage("%s%s", flag, err.message + size);
 }
 
 static int unknown_flag(const cli_parser *parser, const char *text, size_t dashes, size_t size) {
@@ -299,7 +245,7 @@ int cli_parse(cli_parser *parser, int argc, char **argv) {
     } else if (strcmp(text, "--") == 0) {
       flags_end = true;
     } else if (strcmp(text, "-h") == 0 || strcmp(text, "--help") == 0) {
-      print_help(parser);
+      cli_help(parser);
       return CLI_OK;
     } else {
       int code = parse_flag(parser, argc, argv, &i);

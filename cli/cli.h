@@ -132,6 +132,8 @@ void cli_progress_end(void);
 
 /* Prints a string as a JSON string literal with quotes. */
 void cli_json_string(FILE *out, const char *text);
+/* The ending of a noun after a number: "%llu word%s". */
+static inline const char *cli_s(uint64_t count) { return count == 1 ? "" : "s"; }
 /* Seconds of a monotonic clock; peak resident memory of the process in bytes. */
 double cli_now_s(void);
 uint64_t cli_peak_bytes(void);

@@ -482,10 +482,10 @@ int cmd_align(int argc, char **argv) {
   }
   code = good ? cli_failure_code(run.num_failed, run.lost_rest, run.no_memory) : cli_fail(&err);
   if (good)
-    cli_note("%llu utterances aligned, %llu failed", (unsigned long long)run.num_aligned,
-             (unsigned long long)run.num_failed);
+    cli_note("%llu utterance%s aligned, %llu failed", (unsigned long long)run.num_aligned,
+             cli_s(run.num_aligned), (unsigned long long)run.num_failed);
   if (good && run.skip_words >= 0)
-    cli_note("%llu words left out", (unsigned long long)run.num_left_out);
+    cli_note("%llu word%s left out", (unsigned long long)run.num_left_out, cli_s(run.num_left_out));
   close_all(&run);
   return code;
 }

@@ -13,6 +13,7 @@
 
 #include "word_lists.h"
 #include "aligner_source.h"
+#include "audio_files.h"
 #include "boosts.h"
 #include "columns.h"
 #include "decode_chunks.h"
@@ -371,7 +372,7 @@ static bool show_progress(void *user, const char *stage, double fraction) {
   const struct decode_run *run = user;
   char text[64];
   uint64_t done = run->num_utterances + run->num_failed + (uint64_t)(fraction * (double)run->size);
-  snprintf(text, sizeof text, "%s, %llu utterances", stage, (unsigned long long)done);
+  snprintf(text, sizeof text, "%s, %llu utterance%s", stage, (unsigned long long)done, cli_s(done));
   bool known = run->fraction[0] >= 0 && run->fraction[1] >= run->fraction[0];
   return run->progress.fn(
       run->progress.user, text,
@@ -439,6 +440,7 @@ static bool is_plain_file(int fd) {
 
 static const cli_rule rules[] = {
     {"columns", CLI_EXCLUDES, "am"},
+    {"quiet", CLI_EXCLUDES, "json"},
     {"channel", CLI_USELESS_WITHOUT, "format=ctm|ctm"},
     {"lm-table", CLI_USELESS_WITHOUT, "lm|lm-subtract"},
     {"lm-scale", CLI_USELESS_WITHOUT, "lm"},
@@ -476,6 +478,7 @@ int cmd_decode(int argc, char **argv) {
           "text\n"
           "  warpfst decode TLG.wfst logp/ --words words.txt --lattice=lat.ark --nbest=10 "
           "--ctm=out.ctm --json-lines=out.jsonl\n"
+          "  warpfst decode TLG.wfst logp/ --frame-shift=0.04 --format=srt -o captions/\n"
           "  warpfst decode TLG.wfst logp/ --words words.txt --device=cuda:0,1",
       .min_args = 2,
       .max_args = -1};
@@ -533,6 +536,7 @@ int cmd_decode(int argc, char **argv) {
   cli_flag_bool(&parser, "json", 0, &run.json, "print the summary as JSON");
   cli_flag_str(&parser, "summary", 0, &run.summary_path, "FILE",
                "also write the summary as JSON to this file");
+  cli_flag_bool(&parser, "quiet", 'q', &run.quiet, "do not print the summary or the progress bar");
   cli_table(&parser, "decoder", &run.decoder_options);
   cli_table(&parser, "ngram_scorer", &run.scorer_options);
   rnnlm_scorer_flags(&parser, &run.rnnlm);
@@ -544,9 +548,11 @@ int cmd_decode(int argc, char **argv) {
   cli_rules(&parser, rules);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
+  code = refuse_audio(parser.args, parser.num_args);
+  if (code >= 0) return code;
   decode_lattices_finish(&run.lattices, &run.decoder_options);
   wf_error err = {0};
-  run.progress = cli_progress();
+  run.progress = run.quiet ? (wf_progress){0} : cli_progress();
   run.most_bytes =
       run.decoder_options.device != NULL && strncmp(run.decoder_options.device, "cuda", 4) == 0
           ? GPU_BATCH_BYTES

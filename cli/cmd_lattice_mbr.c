@@ -115,15 +115,15 @@ static wf_status run_all(mbr_run *run, wf_error *err) {
 
 static void print_summary(const mbr_run *run) {
   cli_progress_end();
-  fprintf(stderr, "%llu lattices, %llu words, %.1f expected errors",
-          (unsigned long long)run->input.num_lattices, (unsigned long long)run->num_words,
-          run->risk);
+  fprintf(stderr, "%llu lattice%s, %llu word%s, %.1f expected errors",
+          (unsigned long long)run->input.num_lattices, cli_s(run->input.num_lattices),
+          (unsigned long long)run->num_words, cli_s(run->num_words), run->risk);
   if (run->wer != NULL) {
     wf_wer_counts totals = wf_wer_totals(run->wer);
-    fprintf(stderr, "; WER %.2f%% (%llu of %llu words)", wf_wer_percent(&totals),
+    fprintf(stderr, "; WER %.2f%% (%llu of %llu word%s)", wf_wer_percent(&totals),
             (unsigned long long)(totals.num_substitutions + totals.num_deletions +
                                  totals.num_insertions),
-            (unsigned long long)totals.num_words);
+            (unsigned long long)totals.num_words, cli_s(totals.num_words));
   }
   fprintf(stderr, "\n");
 }

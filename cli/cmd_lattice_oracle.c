@@ -107,12 +107,17 @@ int cmd_lattice_oracle(int argc, char **argv) {
   if (status == WF_OK) {
     cli_progress_end();
     wf_wer_counts totals = wf_wer_totals(run.wer);
-    printf("oracle WER %.2f%% (%llu substitutions, %llu deletions, %llu insertions; %llu words)\n",
-           wf_wer_percent(&totals), (unsigned long long)totals.num_substitutions,
-           (unsigned long long)totals.num_deletions, (unsigned long long)totals.num_insertions,
-           (unsigned long long)totals.num_words);
+    printf(
+        "oracle WER %.2f%% (%llu substitution%s, %llu deletion%s, %llu insertion%s; %llu "
+        "word%s)\n",
+        wf_wer_percent(&totals), (unsigned long long)totals.num_substitutions,
+        cli_s(totals.num_substitutions), (unsigned long long)totals.num_deletions,
+        cli_s(totals.num_deletions), (unsigned long long)totals.num_insertions,
+        cli_s(totals.num_insertions), (unsigned long long)totals.num_words,
+        cli_s(totals.num_words));
     if (run.num_missing > 0)
-      cli_note("%llu lattices without a reference", (unsigned long long)run.num_missing);
+      cli_note("%llu lattice%s without a reference", (unsigned long long)run.num_missing,
+               cli_s(run.num_missing));
   }
   code = status == WF_OK ? lattice_exit_code(&run.input) : cli_fail(&err);
   lattice_close(&run.input);

@@ -129,9 +129,10 @@ int cmd_lattice_spot(int argc, char **argv) {
   if (status == WF_OK) status = run_all(&run, &err);
   if (status == WF_OK) {
     cli_progress_end();
-    fprintf(stderr, "%llu lattices, %zu words, %llu hits\n",
-            (unsigned long long)run.input.num_lattices, run.num_words,
-            (unsigned long long)run.num_hits);
+    fprintf(stderr, "%llu lattice%s, %zu word%s, %llu hit%s\n",
+            (unsigned long long)run.input.num_lattices, cli_s(run.input.num_lattices),
+            run.num_words, cli_s(run.num_words), (unsigned long long)run.num_hits,
+            cli_s(run.num_hits));
   }
   code = status == WF_OK ? lattice_exit_code(&run.input) : cli_fail(&err);
   lattice_close(&run.input);

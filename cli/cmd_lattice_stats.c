@@ -95,9 +95,9 @@ int cmd_lattice_stats(int argc, char **argv) {
         (unsigned long long)all.word_arcs, depth, words);
   else
     printf(
-        "%llu lattices, %llu frames, %llu states, %llu arcs (%llu with a word)\ndepth %.3f, %.4f "
+        "%llu lattice%s, %llu frames, %llu states, %llu arcs (%llu with a word)\ndepth %.3f, %.4f "
         "word arcs per frame\n",
-        (unsigned long long)all.lattices, (unsigned long long)all.frames,
+        (unsigned long long)all.lattices, cli_s(all.lattices), (unsigned long long)all.frames,
         (unsigned long long)all.states, (unsigned long long)all.arcs,
         (unsigned long long)all.word_arcs, depth, words);
   return lattice_exit_code(&input);

@@ -113,8 +113,9 @@ static int info(int argc, char **argv) {
     wf_matrix_clear(&matrix);
   }
   wf_score_reader_free(reader);
-  cli_note("%llu utterances, %llu frames, %llu errors", (unsigned long long)totals.utterances,
-           (unsigned long long)totals.frames, (unsigned long long)totals.failed);
+  cli_note("%llu utterance%s, %llu frame%s, %llu error%s", (unsigned long long)totals.utterances,
+           cli_s(totals.utterances), (unsigned long long)totals.frames, cli_s(totals.frames),
+           (unsigned long long)totals.failed, cli_s(totals.failed));
   return exit_code(&totals);
 }
 

@@ -289,7 +289,8 @@ static int mkgraph_ctc(int argc, char **argv) {
           "scores + 1; output labels are words. With --tokens alone, the tokens are the words, for "
           "a "
           "language model over tokens (decode --lm).\n"
-          "Example: warpfst mkgraph ctc --tokens=tokens.txt --lexicon=lexicon.txt --lm=lm.arpa.gz "
+          "Example:\n"
+          "  warpfst mkgraph ctc --tokens=tokens.txt --lexicon=lexicon.txt --lm=lm.arpa.gz "
           "--topology=compact -o graph.wfst"};
   add_flags(&parser, &request);
   int code = cli_parse(&parser, argc, argv);

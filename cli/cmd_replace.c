@@ -46,7 +46,8 @@ int cmd_replace(int argc, char **argv) {
       .about =
           "Replaces the arcs of ROOT whose output label is one of the LABELs by copies of the "
           "FST before it, also in the copies.\n"
-          "Example: warpfst replace sentence.fst 1001 number.fst 1002 date.fst 1003 out.fst",
+          "Example:\n"
+          "  warpfst replace sentence.fst 1001 number.fst 1002 date.fst 1003 out.fst",
       .min_args = 2,
       .max_args = -1};
   cli_flag_output(&parser, &output, &format);
@@ -121,8 +122,9 @@ int cmd_encode(int argc, char **argv) {
           "Encodes labels, weights or both of the arcs as one label each, and writes the table "
           "of the labels; or decodes them by the table. Tables are those of OpenFst's "
           "fstencode.\n"
-          "Example: warpfst encode --encode_labels a.fst table b.fst; warpfst encode --decode "
-          "b.fst table c.fst",
+          "Example:\n"
+          "  warpfst encode --encode_labels a.fst table b.fst\n"
+          "  warpfst encode --decode b.fst table c.fst",
       .min_args = 2,
       .max_args = 3};
   cli_flag_bool(&parser, "encode_labels", 0, &how.labels, "encode input and output labels");

@@ -40,8 +40,8 @@ int cmd_rnnlm_lattice(int argc, char **argv) {
           "the lattices small. Raw lattices are determinized first. --rnnlm and --words are "
           "required. Example:\n"
           "    warpfst rnnlm lattice lat.ark --rnnlm=lm --rnnlm-small=bigram.arpa "
-          "--rnnlm-ngram=bigram.arpa --rnnlm-weight=0.5 --history-merge-order=4 \\\n"
-          "        --words=words.txt -o - | warpfst lattice nbest - --n=1 --words=words.txt "
+          "--rnnlm-ngram=bigram.arpa --rnnlm-weight=0.5 --history-merge-order=4 "
+          "--words=words.txt -o - | warpfst lattice nbest - --n=1 --words=words.txt "
           "--acoustic-scale=0.1",
       .min_args = 1,
       .max_args = -1};

@@ -13,7 +13,7 @@
 struct decode_run {
   const char *output, *words_path, *columns_path, *reference, *summary_path, *boost_path,
       *boosts_path, *lm_path, *lm_subtract_path, *transducer_path;
-  bool json, lm_table;
+  bool json, quiet, lm_table;
   double lm_subtract_scale;
   double chunk_s; /* 0: whole utterances */
   int64_t max_batch;

@@ -76,7 +76,8 @@ static void print_json(FILE *out, const struct decode_run *run, const struct sum
 }
 
 static void print_line(const struct decode_run *run, const struct summary *sum) {
-  fprintf(stderr, "%llu utterances (", (unsigned long long)run->num_utterances);
+  fprintf(stderr, "%llu utterance%s (", (unsigned long long)run->num_utterances,
+          cli_s(run->num_utterances));
   if (run->num_failed > 0)
     fprintf(stderr, "%llu more failed, ", (unsigned long long)run->num_failed);
   if (run->num_not_final > 0)
@@ -108,10 +109,12 @@ static void print_line(const struct decode_run *run, const struct summary *sum) 
   if (run->wer == NULL) return;
   uint64_t wrong =
       sum->totals.num_substitutions + sum->totals.num_deletions + sum->totals.num_insertions;
-  fprintf(stderr, "WER %.2f%% (%llu of %llu words", wf_wer_percent(&sum->totals),
-          (unsigned long long)wrong, (unsigned long long)sum->totals.num_words);
+  fprintf(stderr, "WER %.2f%% (%llu of %llu word%s", wf_wer_percent(&sum->totals),
+          (unsigned long long)wrong, (unsigned long long)sum->totals.num_words,
+          cli_s(sum->totals.num_words));
   if (run->num_missing > 0)
-    fprintf(stderr, "; %llu utterances without a reference", (unsigned long long)run->num_missing);
+    fprintf(stderr, "; %llu utterance%s without a reference", (unsigned long long)run->num_missing,
+            cli_s(run->num_missing));
   fprintf(stderr, ")\n");
 }
 
@@ -127,7 +130,7 @@ wf_status decode_report_summary(const struct decode_run *run, wf_error *err) {
   cli_progress_end();
   if (run->json)
     print_json(stderr, run, &sum);
-  else
+  else if (!run->quiet)
     print_line(run, &sum);
   if (run->summary_path == NULL) return WF_OK;
   cli_output out;

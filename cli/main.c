@@ -6,8 +6,12 @@
 
 #include "cli.h"
 #include "commands.h"
+#include "help.h"
 #include "output_guard.h"
 #include "suggest.h"
+
+/* The package is not in a registry. */
+#define PYTHON_PACKAGE "pip install '.[audio]' in the source folder"
 
 static const struct {
   const char *name, *group, *summary;
@@ -17,22 +21,27 @@ static const struct {
     CLI_COMMANDS(CLI_ROW){NULL, NULL, NULL, NULL}};
 
 static void print_commands(FILE *out) {
-  fprintf(out,
-          "warpfst %s: weighted finite-state transducers and speech decoding\n\nusage: warpfst "
-          "COMMAND [ARGUMENTS] [FLAGS]\n",
+  char left[32];
+  fprintf(out, "warpfst %s: weighted finite-state transducers and speech decoding\n\n",
           wf_version());
+  cli_help_usage(out, "COMMAND", "[ARGUMENTS] [FLAGS]");
   const char *group = "";
   for (size_t i = 0; commands[i].name != NULL; i++) {
     if (strcmp(group, commands[i].group) != 0) fprintf(out, "\n%s\n", group = commands[i].group);
-    fprintf(out, "  %-18s%s\n", commands[i].name, commands[i].summary);
+    snprintf(left, sizeof left, "  %s", commands[i].name);
+    cli_help_row(out, 20, left, commands[i].summary);
   }
-  fprintf(out,
-          "\nOnly in the Python package (pip install 'warpfst[audio]')\n"
-          "  transcribe        transcribe recordings\n"
-          "\n'warpfst COMMAND --help' lists the flags of a command. Files may be '-' (standard "
-          "input or output); gzipped input is decompressed, and an output NAME.gz is gzip."
-          "\nExit codes: 0 done, 1 no (not equal, or some utterances failed), 2 wrong usage, 3 bad "
-          "input or output, 4 out of memory or over a limit, 5 GPU error.\n");
+  fprintf(out, "\nOnly in the Python package (%s)\n", PYTHON_PACKAGE);
+  cli_help_row(out, 20, "  transcribe", "transcribe recordings");
+  fprintf(out, "\n");
+  cli_help_text(
+      out,
+      "'warpfst help COMMAND' lists the flags of a command. Files may be '-' (standard input or "
+      "output); gzipped input is decompressed, and an output NAME.gz is gzip. Sizes in bytes may "
+      "end in K, M, G or T: 2G is 2 "
+      "times 2^30 bytes.\n"
+      "Exit codes: 0 done, 1 no (not equal, or some utterances failed), 2 wrong usage, 3 bad "
+      "input or output, 4 out of memory or over a limit, 5 GPU error.");
 }
 
 static void print_log(void *user, wf_log_level level, const char *message) {
@@ -45,7 +54,7 @@ static int unknown_command(const char *name) {
   for (size_t i = 0; commands[i].name != NULL; i++)
     cli_suggest(&near, name, strlen(name), commands[i].name);
   if (strcmp(name, "transcribe") == 0)
-    cli_note("'transcribe' is only in the Python package: pip install 'warpfst[audio]'");
+    cli_note("'transcribe' is only in the Python package: %s", PYTHON_PACKAGE);
   else if (near.best != NULL)
     cli_note("unknown command '%s': did you mean '%s'? ('warpfst help' lists all)", name,
              near.best);
@@ -54,9 +63,29 @@ static int unknown_command(const char *name) {
   return CLI_USAGE;
 }
 
+static int run_command(int argc, char **argv) {
+  for (size_t i = 0; commands[i].name != NULL; i++)
+    if (strcmp(commands[i].name, argv[0]) == 0) return commands[i].run(argc, argv);
+  return unknown_command(argv[0]);
+}
+
+/* `warpfst help COMMAND [PART]`: as `warpfst COMMAND [PART] --help`. */
+static int help(int argc, char **argv) {
+  static char flag[] = "--help";
+  char *words[4] = {NULL};
+  int num_words = 0;
+  while (num_words < argc && num_words < 2) {
+    words[num_words] = argv[num_words];
+    num_words++;
+  }
+  words[num_words++] = flag;
+  return run_command(num_words, words);
+}
+
 static int run(int argc, char **argv) {
-  if (argc < 2 || strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 ||
-      strcmp(argv[1], "-h") == 0) {
+  const bool asks = argc > 1 && strcmp(argv[1], "help") == 0;
+  if (asks && argc > 2 && argv[2][0] != '-') return help(argc - 2, argv + 2);
+  if (argc < 2 || asks || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
     print_commands(argc < 2 ? stderr : stdout);
     return argc < 2 ? CLI_USAGE : CLI_OK;
   }
@@ -64,9 +93,7 @@ static int run(int argc, char **argv) {
     printf("warpfst %s\n", wf_version());
     return CLI_OK;
   }
-  for (size_t i = 0; commands[i].name != NULL; i++)
-    if (strcmp(commands[i].name, argv[1]) == 0) return commands[i].run(argc - 1, argv + 1);
-  return unknown_command(argv[1]);
+  return run_command(argc - 1, argv + 1);
 }
 
 /* If a standard stream is closed, the next open() would reuse its number, and output for the stream

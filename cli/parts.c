@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "help.h"
 #include "suggest.h"
 
 int cli_run_part(const cli_part *parts, size_t num_parts, const char *usage, const char *about,
@@ -11,10 +12,19 @@ int cli_run_part(const cli_part *parts, size_t num_parts, const char *usage, con
   if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
       strcmp(argv[1], "help") == 0) {
     FILE *out = argc < 2 ? stderr : stdout;
-    fprintf(out, "usage: warpfst %s %s\n\n%s\n\n", command, usage, about);
-    for (size_t i = 0; i < num_parts; i++)
-      fprintf(out, "  %-*s%s\n", (int)strlen(command) + 15, parts[i].full_name, parts[i].summary);
-    fprintf(out, "\n'warpfst %s PART --help' lists the flags.\n", command);
+    cli_help_usage(out, command, usage);
+    fprintf(out, "\n");
+    cli_help_text(out, about);
+    fprintf(out, "\n");
+    for (size_t i = 0; i < num_parts; i++) {
+      char left[48];
+      snprintf(left, sizeof left, "  %s", parts[i].full_name);
+      cli_help_row(out, strlen(command) + 17, left, parts[i].summary);
+    }
+    fprintf(out, "\n");
+    char pointer[96];
+    snprintf(pointer, sizeof pointer, "'warpfst help %s PART' lists the flags.", command);
+    cli_help_text(out, pointer);
     return argc < 2 ? CLI_USAGE : CLI_OK;
   }
   for (size_t i = 0; i < num_parts; i++) {

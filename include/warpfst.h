@@ -200,8 +200,9 @@ WF_API const wf_option_table *wf_option_table_find(const char *name);
  * that the caller was compiled with, or table->struct_size. */
 WF_API void wf_config_init(const wf_option_table *table, void *config, size_t size);
 /* Parses `value` into the field `name` ('-' and '_' are the same in names). BOOL accepts
- * true/false/1/0/yes/no. A STR field keeps the pointer. Errors: unknown name, malformed value,
- * value out of range, a field beyond the end of `config`. */
+ * true/false/1/0/yes/no. A number of bytes may end in K, M, G or T: 2G is 2 times 2^30. A STR field
+ * keeps the pointer. Errors: unknown name, malformed value, value out of range, a field beyond the
+ * end of `config`. */
 WF_API wf_status wf_config_set(const wf_option_table *table, void *config, const char *name,
                                const char *value, wf_error *err);
 /* Checks struct_size and every range. Every call that takes options does this first. A field that
@@ -505,8 +506,8 @@ WF_API void wf_result_free(wf_result *result);
  * (cost, next context), final(context) -> cost. The decoder searches `graph o scorer` without
  * building it. The result equals that of decoding the composed graph, up to the beam. Words are
  * output labels of the graph. Immutable, reference counted, usable by any number of decoders and
- * threads at once. GPUs support boosts, n-gram models, and chains of up to three of these (others:
- * WF_ERR_UNSUPPORTED; the message names the scorer). */
+ * threads at once. GPUs support boosts, n-gram models, recurrent models without lattices, and
+ * chains of up to three of these (others: WF_ERR_UNSUPPORTED; the message names the scorer). */
 typedef struct wf_scorer wf_scorer;
 WF_API wf_scorer *wf_scorer_ref(const wf_scorer *scorer);
 WF_API void wf_scorer_free(wf_scorer *scorer);

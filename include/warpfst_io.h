@@ -120,11 +120,14 @@ typedef struct wf_hypothesis {
  *     ctm    `key channel start duration word [confidence]`, in seconds
  *     json   one object per line: key, text, words with times in seconds, costs, flags, nbest
  *     trn    `word word ... (key)`, as sclite
- * A failed utterance is an empty line in text, plain and trn. CTM omits it. JSON has an object with
- * "error". JSON output is always valid: bytes that are not UTF-8 become U+FFFD. Standard output is
- * flushed after each utterance. */
+ *     srt, vtt  captions of at most two lines and 6 seconds. A file holds those of one utterance,
+ *            and a second one is an error. If the path is a folder or ends with '/', each
+ *            utterance gets a file KEY.srt or KEY.vtt in it
+ * A failed utterance is an empty line in text, plain and trn. CTM and captions omit it. JSON has an
+ * object with "error". JSON output is always valid: bytes that are not UTF-8 become U+FFFD.
+ * Standard output is flushed after each utterance. */
 #define WF_RESULT_WRITER_OPTIONS(X)                                                            \
-  X(ENUM, format, 0, 0, 0, "text|plain|ctm|json|trn", "format of the results")                 \
+  X(ENUM, format, 0, 0, 0, "text|plain|ctm|json|trn|srt|vtt", "format of the results")         \
   X(F32, frame_shift, 0.01, 1e-6, 1e6, "seconds", "duration of a frame of the score matrices") \
   X(STR, channel, 0, 0, 0, "NAME", "channel in CTM (default: 1)")
 WF_DECLARE_OPTIONS(result_writer, WF_RESULT_WRITER_OPTIONS)

@@ -76,19 +76,33 @@ static bool parse_bool(const char *value, bool *out) {
   return false;
 }
 
-static wf_status parse_number(const wf_option_table *table, const wf_option *row, const char *value,
-                              double *out, wf_error *err) {
+/* Takes the suffix off a number of bytes such as 2G; returns its factor, a power of 1024. */
+static double byte_factor(wf__span *text) {
+  static const char suffixes[] = "KMGT";
+  double factor = 1;
+  if (text->size == 0) return 1;
+  const char *at = memchr(suffixes, toupper((unsigned char)text->data[text->size - 1]), 4);
+  for (const char *each = suffixes; at != NULL && each <= at; each++) factor *= 1024;
+  text->size -= at != NULL;
+  return factor;
+}
+
+static wf_status parse_number(const wf_option *row, const char *value, double *out, wf_error *err) {
   wf__span text = {value, strlen(value)};
   int64_t whole = 0;
-  bool integer = row->type == WF_OPTION_I32 || row->type == WF_OPTION_I64;
-  if (integer ? !wf__parse_i64(text, &whole) : !wf__parse_f64(text, out) || isnan(*out))
-    return wf__fail(err, WF_ERR_ARGUMENT, "%s: %s: '%.80s' is not a%s number", table->name,
-                    row->name, value, integer ? " whole" : "");
-  if (integer) *out = (double)whole;
+  bool integer = row->type == WF_OPTION_I32 || row->type == WF_OPTION_I64,
+       bytes = strcmp(row->unit, "bytes") == 0;
+  double factor = bytes ? byte_factor(&text) : 1;
+  bool fraction = !integer || factor > 1; /* 1.5G is a whole number of bytes */
+  bool valid = fraction ? wf__parse_f64(text, out) && !isnan(*out) : wf__parse_i64(text, &whole);
+  if (!valid)
+    return wf__fail(err, WF_ERR_ARGUMENT, "%s: '%.80s' is not a%s number%s", row->name, value,
+                    integer ? " whole" : "", bytes ? " of bytes, such as 500000000 or 2G" : "");
+  *out = fraction ? *out * factor : (double)whole;
+  if (integer) *out = floor(*out);
   if (*out < row->min || *out > row->max)
-    return wf__fail(err, WF_ERR_ARGUMENT, "%s: %s is %.80s, outside [%g, %g]%s%s", table->name,
-                    row->name, value, row->min, row->max, row->unit[0] != '\0' ? " " : "",
-                    row->unit);
+    return wf__fail(err, WF_ERR_ARGUMENT, "%s is %.80s, outside [%g, %g]%s%s", row->name, value,
+                    row->min, row->max, row->unit[0] != '\0' ? " " : "", row->unit);
   return WF_OK;
 }
 
@@ -110,17 +124,17 @@ wf_status wf_config_set(const wf_option_table *table, void *config, const char *
   if (row->type == WF_OPTION_BOOL) {
     bool flag = false;
     if (!parse_bool(value, &flag))
-      return wf__fail(err, WF_ERR_ARGUMENT, "%s: %s: '%.80s' is neither true nor false",
-                      table->name, row->name, value);
+      return wf__fail(err, WF_ERR_ARGUMENT, "%s: '%.80s' is neither true nor false", row->name,
+                      value);
     number = flag;
   } else if (row->type == WF_OPTION_ENUM) {
     int index = choice_index(row->unit, value);
     if (index < 0)
-      return wf__fail(err, WF_ERR_ARGUMENT, "%s: %s: '%.80s' is none of %s", table->name, row->name,
-                      value, row->unit);
+      return wf__fail(err, WF_ERR_ARGUMENT, "%s: '%.80s' is none of %s", row->name, value,
+                      row->unit);
     number = index;
   } else {
-    WF__TRY(parse_number(table, row, value, &number, err));
+    WF__TRY(parse_number(row, value, &number, err));
   }
   store(config, row, number);
   return WF_OK;
@@ -150,8 +164,8 @@ static wf_status check_rows(const wf_option_table *table, const void *config, si
       case WF_OPTION_STR: continue;
     }
     if (!(value >= min && value <= max))
-      return wf__fail(err, WF_ERR_ARGUMENT, "%s: %s is %g, outside [%g, %g]", table->name,
-                      row->name, value, min, max);
+      return wf__fail(err, WF_ERR_ARGUMENT, "%s is %g, outside [%g, %g]", row->name, value, min,
+                      max);
   }
   return WF_OK;
 }

@@ -158,7 +158,7 @@ wf_status wf__lexicon_close(wf_lexicon *lexicon, wf_error *err) {
     wf__log(WF_LOG_INFO, "%s: %zu repeated entries count once", lexicon->name,
             lexicon->num_repeated);
   if (lexicon->skipped.count != 0)
-    wf__log(WF_LOG_WARNING, "%s: %llu entries left out for unknown tokens", lexicon->name,
+    wf__log(WF_LOG_WARNING, "%s: left out for unknown tokens: %llu of the entries", lexicon->name,
             (unsigned long long)lexicon->skipped.count);
   return WF_OK;
 }

@@ -10,6 +10,12 @@
 #include "base/kaldi_prefix.h"
 #include "base/memory.h"
 
+bool wf__names_folder(const char *path) {
+  struct stat about;
+  const size_t size = strlen(path);
+  return (size > 0 && path[size - 1] == '/') || (stat(path, &about) == 0 && S_ISDIR(about.st_mode));
+}
+
 static wf_status make_folder(const char *path, wf_error *err) {
   struct stat about;
   if (mkdir(path, 0777) == 0 ||

@@ -2,6 +2,8 @@
 #ifndef WF_IO_KEY_FILES_H
 #define WF_IO_KEY_FILES_H
 
+#include <stdbool.h>
+
 #include "base/output.h"
 
 typedef struct wf__key_folder {
@@ -10,6 +12,8 @@ typedef struct wf__key_folder {
   int64_t num_keys; /* number of utterances so far, including duplicates */
 } wf__key_folder;
 
+/* True if the path is a folder or ends with '/'. */
+bool wf__names_folder(const char *path);
 /* Creates the folder if it does not exist. */
 wf_status wf__key_folder_open(const char *path, wf__key_folder *out, wf_error *err);
 /* Opens the file FOLDER/KEY with the suffix appended. Errors: a key that cannot be a file name; a

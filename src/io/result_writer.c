@@ -1,4 +1,5 @@
-/* result_writer.c - hypotheses as Kaldi text, plain text, CTM, JSON lines or sclite trn. */
+/* result_writer.c - hypotheses as Kaldi text, plain text, CTM, JSON lines, sclite trn or
+ * captions. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,16 +8,24 @@
 #include "base/kaldi_prefix.h"
 #include "base/memory.h"
 #include "base/option_tables.h"
+#include "io/captions.h"
 #include "io/json.h"
+#include "io/key_files.h"
 
-enum { FORMAT_TEXT, FORMAT_PLAIN, FORMAT_CTM, FORMAT_JSON, FORMAT_TRN };
+enum { FORMAT_TEXT, FORMAT_PLAIN, FORMAT_CTM, FORMAT_JSON, FORMAT_TRN, FORMAT_SRT, FORMAT_VTT };
 
 struct wf_result_writer {
   int32_t format;
   double frame_shift;
   char *channel;
-  wf__output *output;
+  wf__output *output;    /* NULL: a file in `folder` for each utterance */
+  wf__key_folder folder; /* of captions */
+  int64_t num_captioned; /* utterances with captions */
 };
+
+static bool has_captions(const wf_result_writer *writer) {
+  return writer->format == FORMAT_SRT || writer->format == FORMAT_VTT;
+}
 
 /* Opens the output. Its path may have Kaldi's prefix: results are text in every format. */
 static wf_status open_table(const char *path, wf__output **out, wf_error *err) {
@@ -46,8 +55,12 @@ wf_status wf_result_writer_open(const char *path, const wf_result_writer_options
   writer->format = taken.format;
   writer->frame_shift = taken.frame_shift;
   writer->channel = wf__strndup(channel, strlen(channel));
-  wf_status status = writer->channel != NULL ? open_table(path, &writer->output, err)
-                                             : wf__fail_memory(err, strlen(channel), "a name");
+  wf_status status =
+      writer->channel != NULL ? WF_OK : wf__fail_memory(err, strlen(channel), "a name");
+  if (status == WF_OK && path != NULL && has_captions(writer) && wf__names_folder(path))
+    status = wf__key_folder_open(path, &writer->folder, err);
+  else if (status == WF_OK)
+    status = open_table(path, &writer->output, err);
   if (status != WF_OK) {
     wf_result_writer_abort(writer);
     return status;
@@ -181,6 +194,25 @@ static wf_status put_json(const wf_result_writer *writer, const wf_hypothesis *h
   return status;
 }
 
+/* The captions of a recording begin at 0, so a file holds those of one. */
+static wf_status put_captions(wf_result_writer *writer, const wf_hypothesis *hypothesis,
+                              wf_error *err) {
+  if (hypothesis->error != NULL) return WF_OK;
+  const bool vtt = writer->format == FORMAT_VTT;
+  wf__output *output = writer->output;
+  if (output != NULL && writer->num_captioned++ > 0)
+    return wf__fail(err, WF_ERR_UNSUPPORTED,
+                    "'%.80s' is a second utterance, but a file of captions holds one: write to a "
+                    "folder, which gets a file for each utterance",
+                    hypothesis->key);
+  if (output == NULL)
+    WF__TRY(
+        wf__key_folder_file(&writer->folder, hypothesis->key, vtt ? ".vtt" : ".srt", &output, err));
+  wf__captions_write(output, vtt ? WF__CAPTIONS_VTT : WF__CAPTIONS_SRT, writer->frame_shift,
+                     hypothesis->words, hypothesis->num_words);
+  return writer->output == NULL ? wf__output_close(output, err) : WF_OK;
+}
+
 wf_status wf_result_writer_put(wf_result_writer *writer, const wf_hypothesis *given,
                                wf_error *err) {
   wf_hypothesis hypothesis = *given;
@@ -201,6 +233,8 @@ wf_status wf_result_writer_put(wf_result_writer *writer, const wf_hypothesis *gi
       break;
     case FORMAT_CTM: put_ctm(writer, &hypothesis); break;
     case FORMAT_JSON: status = put_json(writer, &hypothesis, err); break;
+    case FORMAT_SRT:
+    case FORMAT_VTT: status = put_captions(writer, &hypothesis, err); break;
     default:
       put_words(output, &hypothesis);
       wf__printf(output, hypothesis.num_words > 0 ? " (%s)\n" : "(%s)\n", hypothesis.key);
@@ -212,7 +246,7 @@ wf_status wf_result_writer_put(wf_result_writer *writer, const wf_hypothesis *gi
 
 wf_status wf_result_writer_close(wf_result_writer *writer, wf_error *err) {
   if (writer == NULL) return WF_OK;
-  wf_status status = wf__output_close(writer->output, err);
+  wf_status status = writer->output != NULL ? wf__output_close(writer->output, err) : WF_OK;
   writer->output = NULL;
   wf_result_writer_abort(writer);
   return status;
@@ -221,6 +255,7 @@ wf_status wf_result_writer_close(wf_result_writer *writer, wf_error *err) {
 void wf_result_writer_abort(wf_result_writer *writer) {
   if (writer == NULL) return;
   wf__output_abort(writer->output);
+  wf__key_folder_close(&writer->folder);
   free(writer->channel);
   free(writer);
 }
