@@ -9,11 +9,11 @@
  * of the help begin with two blanks; a meaning that does not fit beside a flag is in the next line.
  * In PARTS, c is the command. */
 #define COMMANDS "/^  [a-z]+  +[^ ]/ {w = $1; sub(/^ +[a-z]+ +/, \"\"); print w \"\\t\" $0}"
-#define PARTS                                                                           \
+#define PARTS \
   "$1 == c && /^  / && NF > 2 {w = $2; sub(/^ +[a-z]+ +[a-z0-9-]+ +/, \"\"); print w \"\\t\" $0}"
-#define FLAGS                                                                             \
-  "/^  (-., )?--[a-z]/ {sub(/^  (-., )?/, \"\"); w = $1; sub(/^[^ ]+ */, \"\"); "         \
-  "if ($0 == \"\") {getline; sub(/^ +/, \"\")} print w \"\\t\" $0; "                      \
+#define FLAGS                                                                     \
+  "/^  (-., )?--[a-z]/ {sub(/^  (-., )?/, \"\"); w = $1; sub(/^[^ ]+ */, \"\"); " \
+  "if ($0 == \"\") {getline; sub(/^ +/, \"\")} print w \"\\t\" $0; "              \
   "if (match($0, /--no-[a-z0-9_-]+/)) print substr($0, RSTART, RLENGTH) \"\\tnot \" w}"
 
 static const char bash_script[] =
@@ -24,14 +24,16 @@ static const char bash_script[] =
     "  COMPREPLY=()\n"
     "  if [ \"${COMP_WORDS[1]}\" = help ] && [ \"$COMP_CWORD\" -gt 1 ]; then first=2; fi\n"
     "  if [ \"$COMP_CWORD\" = \"$first\" ]; then\n"
-    "    values=$(COLUMNS=1000 \"$program\" help 2> /dev/null | awk '" COMMANDS "' | cut -f 1)\n"
+    "    values=$(COLUMNS=1000 \"$program\" help 2> /dev/null | awk '" COMMANDS
+    "' | cut -f 1)\n"
     "    [ \"$first\" = 2 ] || values=\"$values help version\"\n"
     "    COMPREPLY=($(compgen -W \"$values\" -- \"$cur\"))\n"
     "    return\n"
     "  fi\n"
     "  command=${COMP_WORDS[first]} part=${COMP_WORDS[first+1]}\n"
     "  help=$(COLUMNS=1000 \"$program\" \"$command\" --help 2> /dev/null) || return 0\n"
-    "  parts=$(awk -v c=\"$command\" '" PARTS "' <<< \"$help\" | cut -f 1)\n"
+    "  parts=$(awk -v c=\"$command\" '" PARTS
+    "' <<< \"$help\" | cut -f 1)\n"
     "  if [ -n \"$parts\" ] && [ \"$COMP_CWORD\" = $((first + 1)) ]; then\n"
     "    [ \"$first\" = 2 ] || parts=\"$parts --help\"\n"
     "    COMPREPLY=($(compgen -W \"$parts\" -- \"$cur\"))\n"
@@ -44,7 +46,8 @@ static const char bash_script[] =
     "  elif [ \"$prev\" = = ]; then flag=${COMP_WORDS[COMP_CWORD-2]}\n"
     "  elif [[ $prev == --* ]]; then flag=$prev\n"
     "  fi\n"
-    "  values=$(awk '" FLAGS "' <<< \"$help\" | cut -f 1)\n"
+    "  values=$(awk '" FLAGS
+    "' <<< \"$help\" | cut -f 1)\n"
     "  if [ -n \"$flag\" ]; then\n"
     "    flag=$(grep -e \"^$flag=\" <<< \"$values\")\n"
     "    case $flag in\n"
@@ -68,7 +71,8 @@ static const char zsh_script[] =
     "  local -a rows parts valued plain\n"
     "  if [[ ${words[2]} == help && $CURRENT -gt 2 ]]; then first=3; fi\n"
     "  if [[ $CURRENT == $first ]]; then\n"
-    "    rows=(${(f)\"$(COLUMNS=1000 $program help 2> /dev/null | awk '" COMMANDS "')\"})\n"
+    "    rows=(${(f)\"$(COLUMNS=1000 $program help 2> /dev/null | awk '" COMMANDS
+    "')\"})\n"
     "    [[ $first == 3 ]] || rows+=(\"help${tab}print help\" \"version${tab}print the version\")\n"
     "    rows=(\"${(@)rows/$tab/:}\")\n"
     "    _describe command rows\n"
@@ -76,7 +80,8 @@ static const char zsh_script[] =
     "  fi\n"
     "  local command=${words[first]} part=${words[first+1]}\n"
     "  help=$(COLUMNS=1000 $program $command --help 2> /dev/null) || return 1\n"
-    "  parts=(${(f)\"$(awk -v c=$command '" PARTS "' <<< $help)\"})\n"
+    "  parts=(${(f)\"$(awk -v c=$command '" PARTS
+    "' <<< $help)\"})\n"
     "  if [[ $#parts -gt 0 && $CURRENT == $((first + 1)) ]]; then\n"
     "    parts=(\"${(@)parts/$tab/:}\")\n"
     "    _describe part parts\n"
@@ -85,7 +90,8 @@ static const char zsh_script[] =
     "  if [[ $#parts -gt 0 ]]; then\n"
     "    help=$(COLUMNS=1000 $program $command $part --help 2> /dev/null) || return 1\n"
     "  fi\n"
-    "  rows=(${(f)\"$(awk '" FLAGS "' <<< $help)\"})\n"
+    "  rows=(${(f)\"$(awk '" FLAGS
+    "' <<< $help)\"})\n"
     "  if [[ ${words[CURRENT]} == --*=* ]]; then\n"
     "    flag=${words[CURRENT]%%=*}\n"
     "    compset -P '*='\n"
@@ -125,12 +131,14 @@ static const char fish_script[] =
     "        end\n"
     "    end\n"
     "    if test (count $words) -eq 0\n"
-    "        env COLUMNS=1000 $program help 2> /dev/null | awk '" COMMANDS "'\n"
+    "        env COLUMNS=1000 $program help 2> /dev/null | awk '" COMMANDS
+    "'\n"
     "        test $asks = 1; or printf 'help\\tprint help\\nversion\\tprint the version\\n'\n"
     "        return\n"
     "    end\n"
     "    set -l help (env COLUMNS=1000 $program $words[1] --help 2> /dev/null | string collect)\n"
-    "    set -l parts (printf '%s\\n' $help | awk -v c=$words[1] '" PARTS "')\n"
+    "    set -l parts (printf '%s\\n' $help | awk -v c=$words[1] '" PARTS
+    "')\n"
     "    if test (count $parts) -gt 0\n"
     "        if test (count $words) -eq 1\n"
     "            printf '%s\\n' $parts\n"
@@ -140,7 +148,8 @@ static const char fish_script[] =
     "string collect)\n"
     "    end\n"
     "    set -l current (commandline -ct)\n"
-    "    for row in (printf '%s\\n' $help | awk '" FLAGS "')\n"
+    "    for row in (printf '%s\\n' $help | awk '" FLAGS
+    "')\n"
     "        set -l pair (string split -m 1 \\t -- $row)\n"
     "        set -l flag (string split -m 1 = -- $pair[1])\n"
     "        if string match -q -- '*|*' \"$flag[2]\"\n"
@@ -165,15 +174,16 @@ int cmd_completion(int argc, char **argv) {
   static const struct {
     const char *shell, *script;
   } scripts[] = {{"bash", bash_script}, {"zsh", zsh_script}, {"fish", fish_script}};
-  cli_parser parser = {.usage = "bash|zsh|fish",
-                       .about =
-                           "Prints a script that completes warpfst's commands, flags and values. "
-                           "Load it in the shell's start-up file:\n"
-                           "  source <(warpfst completion bash)        in ~/.bashrc\n"
-                           "  source <(warpfst completion zsh)         in ~/.zshrc, after compinit\n"
-                           "  warpfst completion fish | source         in ~/.config/fish/config.fish",
-                       .min_args = 1,
-                       .max_args = 1};
+  cli_parser parser = {
+      .usage = "bash|zsh|fish",
+      .about =
+          "Prints a script that completes warpfst's commands, flags and values. "
+          "Load it in the shell's start-up file:\n"
+          "  source <(warpfst completion bash)        in ~/.bashrc\n"
+          "  source <(warpfst completion zsh)         in ~/.zshrc, after compinit\n"
+          "  warpfst completion fish | source         in ~/.config/fish/config.fish",
+      .min_args = 1,
+      .max_args = 1};
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
   for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {

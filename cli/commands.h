@@ -61,7 +61,8 @@
   X(rnnlm, "rnnlm", "Language models",                                                            \
     "recurrent models: info, score, perplexity, train, rescore, lattice")                         \
   X(options, "options", "Help", "list all options with default, range and meaning")               \
-  X(completion, "completion", "Help", "print a script of bash, zsh or fish that completes commands and flags") \
+  X(completion, "completion", "Help",                                                             \
+    "print a script for bash, zsh or fish that completes commands and flags")                     \
   /* end of the list */
 
 #define CLI_DECLARE(function, name, group, summary) int cmd_##function(int argc, char **argv);

@@ -20,30 +20,27 @@ static size_t width(void) {
 }
 
 /* Prints the words of a text from column `at` on. Later lines begin at column `indent`. A line that
- * goes on ends with `more`. Returns the column after the last word. */
-static size_t wrap(FILE *out, const char *text, size_t size, size_t at, size_t indent,
-                   const char *more) {
+ * goes on ends with `more`. */
+static void wrap(FILE *out, const char *text, size_t size, size_t at, size_t indent,
+                 const char *more) {
   const size_t wide = width() - strlen(more);
-  bool first = true;
-  for (const char *end = text + size; text < end;) {
-    const size_t blanks = strspn(text, " ");
-    const char *word = text + blanks;
-    if (word >= end) break;
-    size_t length = strcspn(word, " \n");
-    if (length > (size_t)(end - word)) length = (size_t)(end - word);
-    if (!first && at + blanks + length > wide) {
+  const char *end = text + size, *word = text;
+  for (size_t length, blanks; word < end; word += length) {
+    const char *before = word;
+    word += strspn(word, " \n");
+    length = strcspn(word, " \n");
+    if (word >= end) return;
+    blanks = *before == '\n' ? 1 : (size_t)(word - before);
+    if (before != text && at + blanks + length > wide) {
       fprintf(out, "%s\n%*s", more, (int)indent, "");
       at = indent;
-    } else if (!first) {
+    } else if (before != text) {
       fprintf(out, "%*s", (int)blanks, "");
       at += blanks;
     }
     fprintf(out, "%.*s", (int)length, word);
     at += length;
-    text = word + length;
-    first = false;
   }
-  return at;
 }
 
 /* A line of an example or a table. Only commands are broken, so that they can be copied. */
@@ -57,22 +54,27 @@ static void print_kept(FILE *out, const char *line, size_t size) {
   fprintf(out, "\n");
 }
 
+/* The size of a paragraph, up to the newline after a line that ends a sentence, is empty, or comes
+ * before an example. */
+static size_t paragraph(const char *text) {
+  for (size_t size = 0;; size++) {
+    size += strcspn(text + size, "\n");
+    if (text[size] == '\0' || size == 0 || strchr(" \n", text[size + 1]) != NULL ||
+        strchr(".:?)", text[size - 1]) != NULL)
+      return size;
+  }
+}
+
 void cli_help_text(FILE *out, const char *text) {
-  size_t at = 0;
   while (*text != '\0') {
-    const size_t size = strcspn(text, "\n");
-    const bool last = text[size] == '\0';
+    const size_t size = text[0] == ' ' ? strcspn(text, "\n") : paragraph(text);
     if (text[0] == ' ') {
       print_kept(out, text, size);
     } else {
-      if (at > 0) fprintf(out, " ");
-      at = wrap(out, text, size, at > 0 ? at + 1 : 0, 0, "");
-      const bool ends =
-          last || size == 0 || text[size + 1] == ' ' || strchr(".:?)", text[size - 1]) != NULL;
-      if (ends) fprintf(out, "\n");
-      if (ends) at = 0;
+      wrap(out, text, size, 0, 0, "");
+      fprintf(out, "\n");
     }
-    text += size + !last;
+    text += size + (text[size] == '\n');
   }
 }
 

@@ -9,10 +9,13 @@ from ._library import FOLDER
 
 
 def main() -> int:
-    if sys.argv[1:2] == ["transcribe"]:
+    arguments = sys.argv[1:]
+    if arguments[:2] == ["help", "transcribe"]:
+        arguments = ["transcribe", "--help"]
+    if arguments[:1] == ["transcribe"]:
         from .transcribe.command import main as transcribe
 
-        return transcribe(sys.argv[2:])
+        return transcribe(arguments[1:])
     program = FOLDER / "bin" / "warpfst"
     os.execv(program, ["warpfst", *sys.argv[1:]])
 

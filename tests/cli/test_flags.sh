@@ -60,6 +60,33 @@ expect 2 "invalid value 'maybe' for --json, expected true or false" decode --jso
 expect 2 '--no-json takes no value' decode --no-json=true
 expect 2 'exclude each other' "$WARPFST" options --markdown --json
 
+# --- values that are wrong are named as the flag is; sizes have suffixes ---------------------------------------------------------
+expect 2 "^warpfst decode: --beam: 'x' is not a number$" decode --beam=x
+expect 2 '^warpfst decode: --beam is -3, outside \[0, ' decode --beam=-3
+expect 2 "^warpfst decode: --format: 'xx' is none of text|plain|" decode --format=xx
+expect 2 '^warpfst decode: --frame-shift is 0, outside ' decode --frame_shift=0
+expect 2 "^warpfst compose: --connect: 'maybe' is neither true nor false" "$WARPFST" compose g.wfst g.wfst --connect=maybe
+for size in 2G 2g 1.5G 500M 64K 0.001T 2147483648; do quiet --gpu-memory=$size --device=cpu; done
+for size in G 2X 2GB 1.5 '' nan; do expect 2 "^warpfst decode: --gpu-memory: '$size' is not a whole number of bytes" decode --gpu-memory="$size"; done
+expect 2 '^warpfst decode: --gpu-memory is -2G, outside ' decode --gpu-memory=-2G
+expect 2 "^warpfst decode: --max-active: '2K' is not a whole number" decode --max-active=2K
+
+# --- recordings and models in place of scores and graphs -------------------------------------------------------------------------
+cards=$SOURCE_DIR/examples/cards
+mkdir -p audio
+cp "$cards/card1.wav" audio/noname # found by its first bytes
+: > empty.mp3
+for given in "$cards/card1.wav" "$cards" audio/noname empty.mp3; do
+  expect 2 "^warpfst decode: $given: audio, .*'warpfst transcribe $given --model FOLDER'" "$WARPFST" decode g.wfst "$given"
+done
+expect 2 "^warpfst decode: $cards/card1.wav: audio" "$WARPFST" decode g.wfst s.ark "$cards/card1.wav"
+expect 2 'model.onnx: an acoustic model, .*warpfst transcribe' "$WARPFST" decode "$SOURCE_DIR/examples/ctc/model.onnx" s.ark
+cp s.ark s.wav.ark
+expect 0 '^1 utterance (' "$WARPFST" decode g.wfst s.wav.ark
+expect 3 'none.wav: ' "$WARPFST" decode g.wfst none.wav # a file that is not there is not audio
+decode -q > out.txt 2> err.txt && [ ! -s err.txt ] && [ "$(cat out.txt)" = 'u0 1 2' ] || fail "decode -q: $(cat out.txt err.txt)"
+expect 2 '--quiet and --json exclude each other' decode -q --json
+
 # --- did you mean ----------------------------------------------------------------------------------------------------------------
 expect 2 'unknown flag --baem: did you mean --beam?' decode --baem=3
 expect 2 'unknown flag --acustic_scale: did you mean --acoustic-scale?' decode --acustic_scale=3
@@ -72,7 +99,7 @@ expect 2 "unknown subcommand 'foo', expected one of info, copy" "$WARPFST" matri
 expect 2 "unknown subcommand 'ctx': did you mean 'ctc'? Subcommands: ctc, hmm" "$WARPFST" mkgraph ctx
 expect 2 "unknown subcommand 'stat': did you mean 'stats'?" "$WARPFST" lattice stat
 "$WARPFST" help | grep '^  transcribe .*recordings' > /dev/null || fail "help does not list transcribe"
-"$WARPFST" help | grep '^Exit codes: 0 done, 1 .*, 2 .*, 3 .*, 4 out of memory.*, 5 GPU' > /dev/null || fail "help does not list the exit codes"
+COLUMNS=1000 "$WARPFST" help | grep '^Exit codes: 0 done, 1 .*, 2 .*, 3 .*, 4 out of memory.*, 5 GPU' > /dev/null || fail "help does not list the exit codes"
 
 # --- a narrowed beam is explained ------------------------------------------------------------------------------------------------
 expect 0 '^narrowed: --max-active (1) or --max-tokens (28000) cut the beam; higher may find better words$' decode --max-active=1 --min-active=0

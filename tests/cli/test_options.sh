@@ -15,7 +15,7 @@ prune
   nstate                   int64    maximum number of states, best first; 0: no limit
                                     default: 0 states; range: 0 .. 2147483647
 END
-"$WARPFST" prune --help > help.txt
+COLUMNS=1000 "$WARPFST" prune --help > help.txt
 python3 - <<'PY'
 import json, re, struct
 tables = json.load(open("all.json"))

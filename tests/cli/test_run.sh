@@ -42,6 +42,16 @@ done
 mapfile -t verbs < <(sed -n 's/^  [.]\/run \([a-z-]*\).*/\1/p' help.txt | grep -v '^help$')
 [ "$(printf 'do_%s\n' "${verbs[@]//-/_}" | sort)" = "$(sed -n 's/^\(do_[a-z_]*\)() .*/\1/p' tools/run/*.sh | sort)" ] || fail "help and verbs differ: ${verbs[*]}"
 
+for verb in "${verbs[@]}"; do # help starts nothing
+  [ "$verb" != bench ] || continue
+  for asked in "$verb --help" "$verb -h" "$verb help" "help $verb"; do
+    # shellcheck disable=SC2086
+    code_of ./run $asked
+    [ $code = 0 ] && grep -q "^  ./run $verb" out.txt && [ "$(grep -c '^  ./run' out.txt)" = 1 ] || fail "./run $asked: exit code $code, $(cat out.txt err.txt)"
+    [ ! -s err.txt ] && [ ! -e build ] || fail "./run $asked starts something: $(ls -d build; cat err.txt)"
+  done
+done
+
 # --- each installation is announced --------------------------------------------------------------------------------
 announced() { # every installer call in out.txt must be named by the line before it
   awk '/^== installing/ {line = $0; used = 0}

@@ -186,7 +186,7 @@ def main(given: Sequence[str] | None = None) -> int:
     for key, error in summary.failed:
         print(f"{key}: {error}", file=sys.stderr)
     spent = time.monotonic() - begin
-    done = f"{summary.num_done} recordings transcribed, {summary.num_there} done before, {len(summary.failed)} failed"
+    done = f"{summary.num_done} recording{'s' * (summary.num_done != 1)} transcribed, {summary.num_there} done before, {len(summary.failed)} failed"
     print(f"{done}, {summary.audio_seconds / 60:.2f} min of audio in {spent:.1f} s", file=sys.stderr)
     return 1 if summary.failed else 0
 

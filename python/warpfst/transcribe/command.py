@@ -18,7 +18,7 @@ from . import audio, standard_input
 from .interrupts import Interrupts
 from .keys import Found, find, read_list, shard_of
 from .models import Model, open_model
-from .outputs import FORMATS, Transcript, Writer, output_file, write_file
+from .outputs import FORMATS, InOrder, Transcript, Writer, output_file, write_file
 from .partial import Partial, identity
 from .pipeline import Limits, Recording, decode_pieces, groups, transcribe_group, transcript_of
 
@@ -46,11 +46,25 @@ def _number(least: float, most: float, kind: Callable[[str], float] = float) -> 
     return parse
 
 
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """Rows such as `-o, --output=FOLDER`, as in the help of the other commands, which completion reads."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=34)
+
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        if not action.option_strings or action.nargs == 0:
+            return super()._format_action_invocation(action)
+        value = "|".join(action.choices) if action.choices else self._format_args(action, action.dest.upper())
+        return f"{', '.join(action.option_strings)}={value}"
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("warpfst transcribe", description="Transcribes audio to text.", epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter)
+    usage = "warpfst transcribe AUDIO... --model FOLDER [-o FOLDER] [--format text|json|ctm|srt|vtt]"
+    parser = argparse.ArgumentParser("warpfst transcribe", usage=usage, description="Transcribes audio to text.", epilog=EPILOG, formatter_class=_Formatter)
     parser.add_argument("audio", nargs="*", type=pathlib.Path, help="audio files or folders; '-': standard input")
     parser.add_argument("--list", type=pathlib.Path, metavar="FILE", help="list of audio files: lines `key path`")
-    parser.add_argument("--model", type=pathlib.Path, required=True, metavar="FOLDER", help="folder with config.json, acoustic model and graph (docs/how-to/transcribe.md), a model folder of CMU Sphinx, or FILE.py:NAME, a class of your own")
+    parser.add_argument("--model", type=pathlib.Path, required=True, metavar="FOLDER", help="required: folder with config.json, acoustic model and graph (docs/how-to/transcribe.md), a model folder of CMU Sphinx, or FILE.py:NAME, a class of your own")
     parser.add_argument("--graph", type=pathlib.Path, metavar="FILE", help="decoding graph: read if the file exists, else built and written to it (default: the model's)")
     parser.add_argument("--format", choices=FORMATS, default="text", help="output format (default: text)")
     parser.add_argument("-o", "--output", type=pathlib.Path, metavar="FOLDER", help="folder for one file per recording (default: standard output)")
@@ -89,6 +103,7 @@ class Run:
         self.audio_seconds = 0.0
         self.begin = time.monotonic()
         self.writer = Writer(arguments.format, sys.stdout)
+        self.in_order = InOrder([], self.writer.put)
 
     def fail(self, path: pathlib.Path, why: object) -> None:
         self.num_failed += 1
@@ -140,7 +155,7 @@ class Run:
 
     def put(self, transcript: Transcript) -> None:
         if self.arguments.output is None:
-            self.writer.put(transcript)
+            self.in_order.add(transcript.key, transcript)
         else:
             write_file(self.arguments.output, self.arguments.format, transcript)
         self.num_done += 1
@@ -150,7 +165,7 @@ class Run:
         self.audio_seconds += seconds
         if self.arguments.quiet or not (self.arguments.progress or sys.stderr.isatty()):
             return
-        text = f"{self.num_done}/{total} recordings"
+        text = f"{self.num_done}/{total} recording{'s' * (total != 1)}"
         if recording.seconds > self.arguments.batch_seconds:
             text += f", {recording.path.name} {min(100 * position / recording.seconds, 100):.0f}%"
         text += f", {self.audio_seconds / 60:.1f} min, {self.speed()}"
@@ -167,7 +182,7 @@ class Run:
             return
         spent = time.monotonic() - self.begin
         rate = f", {self.speed()}" if self.num_done else ""
-        self.note(f"{self.num_done} recordings, {self.num_failed} failed, {self.audio_seconds / 60:.2f} min of audio in {spent:.1f} s{rate}")
+        self.note(f"{self.num_done} recording{'s' * (self.num_done != 1)}, {self.num_failed} failed, {self.audio_seconds / 60:.2f} min of audio in {spent:.1f} s{rate}")
 
 
 def decoder_options(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -192,6 +207,8 @@ def _files(run: Run, interrupts: Interrupts) -> None:
     if todo:
         model, decoder = _open(run)
         recordings = run.by_length(todo, model)
+        readable = {recording.key for recording in recordings}
+        run.in_order = InOrder([one.key for one in todo if one.key in readable], run.writer.put)
     limits = Limits(arguments.batch_seconds, arguments.max_seconds)
 
     def after_batch(recording: Recording, position: float, seconds: float) -> None:
@@ -203,6 +220,7 @@ def _files(run: Run, interrupts: Interrupts) -> None:
         for outcome in transcribe_group(model, decoder, group, limits, partial, after_batch):
             if not isinstance(outcome, Transcript):
                 run.fail(outcome[0].path, outcome[1])
+                run.in_order.add(outcome[0].key, None)
                 continue
             run.put(outcome)
             if partial is not None:
@@ -255,7 +273,10 @@ def _run(run: Run) -> int:
     if arguments.output is not None:
         arguments.output.mkdir(parents=True, exist_ok=True)
     with Interrupts(raised=not live) as interrupts:
-        (_standard_input if live else _files)(run, interrupts)
+        try:
+            (_standard_input if live else _files)(run, interrupts)
+        finally:
+            run.in_order.finish()  # what is done when Ctrl-C comes
     return 1 if run.num_failed else 0
 
 

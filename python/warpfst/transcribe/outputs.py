@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import collections
 import json
 import os
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TextIO
 
 FORMATS = {"text": ".txt", "json": ".json", "ctm": ".ctm", "srt": ".srt", "vtt": ".vtt"}
@@ -115,6 +116,31 @@ class Writer:
         else:
             self._stream.write(WRITERS[self._form](transcript))
         self._stream.flush()
+
+
+class InOrder:
+    """Passes on transcripts in the order of `keys`, although shorter recordings are finished first."""
+
+    def __init__(self, keys: Iterable[str], put: Callable[[Transcript], object]) -> None:
+        self._keys, self._put = collections.deque(keys), put
+        self._done: dict[str, Transcript | None] = {}
+
+    def add(self, key: str, transcript: Transcript | None) -> None:
+        """A recording is finished. None: it failed."""
+        self._done[key] = transcript
+        while self._keys and self._keys[0] in self._done:
+            self._pass(self._keys.popleft())
+
+    def finish(self) -> None:
+        """Passes on the rest, if the run ends early."""
+        for key in self._keys:
+            self._pass(key)
+        self._keys.clear()
+
+    def _pass(self, key: str) -> None:
+        transcript = self._done.pop(key, None)
+        if transcript is not None:
+            self._put(transcript)
 
 
 WRITERS = {"text": as_text, "json": as_json, "ctm": as_ctm, "srt": as_srt, "vtt": as_vtt}
