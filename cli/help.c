@@ -105,10 +105,10 @@ void cli_help_usage(FILE *out, const char *command, const char *usage) {
 
 /* Writes a number of bytes as 512M where that is exact. */
 static void print_bytes(char *text, size_t size, double value) {
-  const char *suffix = "\0K\0M\0G\0T";
-  while (suffix[2] != '\0' && value >= 1024 && (double)(int64_t)(value / 1024) == value / 1024) {
+  const char *suffix = "";
+  for (const char *each = "KMGT"; *each != '\0' && value >= 1024; suffix = each++) {
+    if ((double)(int64_t)(value / 1024) != value / 1024) break;
     value /= 1024;
-    suffix += 2;
   }
   snprintf(text, size, "%.0f%.1s", value, suffix);
 }

@@ -21,9 +21,11 @@ static const struct {
     CLI_COMMANDS(CLI_ROW){NULL, NULL, NULL, NULL}};
 
 static void print_commands(FILE *out) {
-  char left[32];
-  fprintf(out, "warpfst %s: weighted finite-state transducers and speech decoding\n\n",
-          wf_version());
+  char left[96];
+  snprintf(left, sizeof left, "warpfst %s: weighted finite-state transducers and speech decoding\n",
+           wf_version());
+  cli_help_text(out, left);
+  fprintf(out, "\n");
   cli_help_usage(out, "COMMAND", "[ARGUMENTS] [FLAGS]");
   const char *group = "";
   for (size_t i = 0; commands[i].name != NULL; i++) {
@@ -31,7 +33,8 @@ static void print_commands(FILE *out) {
     snprintf(left, sizeof left, "  %s", commands[i].name);
     cli_help_row(out, 20, left, commands[i].summary);
   }
-  fprintf(out, "\nOnly in the Python package (%s)\n", PYTHON_PACKAGE);
+  fprintf(out, "\n");
+  cli_help_text(out, "Only in the Python package (" PYTHON_PACKAGE ")");
   cli_help_row(out, 20, "  transcribe", "transcribe recordings");
   fprintf(out, "\n");
   cli_help_text(

@@ -13,7 +13,7 @@ awk '{ text[$1] = text[$1] " " $5 } END { for (key in text) print key text[key] 
 grep -F -f aligned "$ctc/text" | sed 's/[[:space:]]\+/ /g; s/ $//' | sort | cmp - said.txt || fail "other words than in the transcripts"
 awk '$3 < end[$1] || $4 <= 0 || $6 < 0 || $6 > 1 { exit 1 } { end[$1] = $3 + $4 - 0.0005 }' all.ctm || fail "times or confidences"
 grep -q '^000030012 1 1.760 0.120 SEE ' all.ctm || fail "SEE is in frames 44 to 46"
-expect 0 '^warpfst align: 1 utterances aligned, 0 failed$' align "$ctc/logp_phone/000030012.npy" "${phones[@]:1}" --text="$ctc/text" --units --format=text
+expect 0 '^warpfst align: 1 utterance aligned, 0 failed$' align "$ctc/logp_phone/000030012.npy" "${phones[@]:1}" --text="$ctc/text" --units --format=text
 [ "$(cat out.txt)" = '000030012 M AA K AH Z G OW IH NG T AH S IY EH L IH F AH N T' ] || fail "$(cat out.txt)"
 
 # --- any number of threads writes the same bytes, failed utterances included ---------------------------------------------

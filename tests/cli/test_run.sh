@@ -42,6 +42,7 @@ done
 mapfile -t verbs < <(sed -n 's/^  [.]\/run \([a-z-]*\).*/\1/p' help.txt | grep -v '^help$')
 [ "$(printf 'do_%s\n' "${verbs[@]//-/_}" | sort)" = "$(sed -n 's/^\(do_[a-z_]*\)() .*/\1/p' tools/run/*.sh | sort)" ] || fail "help and verbs differ: ${verbs[*]}"
 
+rm -rf build
 for verb in "${verbs[@]}"; do # help starts nothing
   [ "$verb" != bench ] || continue
   for asked in "$verb --help" "$verb -h" "$verb help" "help $verb"; do
