@@ -23,7 +23,7 @@ done
 for threads in 2 5; do
   cmp 1.json $threads.json && cmp 1.txt $threads.txt && diff -r grids1 grids$threads || fail "$threads threads"
 done
-expect 2 'num_threads' align "${phones[@]}" --text="$ctc/text" --num-threads=-1
+expect 2 'num-threads' align "${phones[@]}" --text="$ctc/text" --num-threads=-1
 
 # --- spelled, with a token between words ---------------------------------------------------------------------------------
 printf '<blk> 0\na 1\nb 2\n| 3\n' > tokens
@@ -36,7 +36,7 @@ expect 0 '' align s.ark --tokens=tokens --text=text --separator='|' --frame-shif
 
 # --- gaps: a word that was not said, and a frame of garbage in its place --------------------------------------------------
 printf 'u a ab bb\n' > gaps
-expect 0 '^warpfst align: 1 words left out$' align s.ark --tokens=tokens --text=gaps --garbage=1 --skip-words=2 --frame-shift=1
+expect 0 '^warpfst align: 1 word left out$' align s.ark --tokens=tokens --text=gaps --garbage=1 --skip-words=2 --frame-shift=1
 printf 'u 1 0.000 1.000 a 1.0000\nu 1 2.000 3.000 bb 1.0000\n' | cmp - out.txt
 expect 1 '5 frames, but 5 tokens' align s.ark --tokens=tokens --text=gaps --garbage=1
 expect 2 'garbage' align s.ark --tokens=tokens --text=gaps --garbage=-1

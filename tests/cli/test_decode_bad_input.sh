@@ -97,7 +97,7 @@ printf '0 0.25\n0 0 1 1\n' | "$WARPFST" compile - -o loop.wfst
 "$python" -c "
 import numpy as np
 np.save('none.npy', np.zeros((0, 2), 'f4'))"
-expect 0 "^1 utterances" loop.wfst none.npy --format=json
+expect 0 "^1 utterance (" loop.wfst none.npy --format=json
 grep -qF '"text": "", "words": [], "cost": 0.25, "graph_cost": 0.25, "acoustic_cost": 0, "frames": 0, "flags": []}' out.txt || fail "$(cat out.txt)"
 
 # The scores have too few columns for the graph's labels: an error of that utterance. Others of the batch with enough columns are decoded.
