@@ -80,6 +80,29 @@ def test_real_recordings_to_text(capsys):
     assert out == "card4 FIVE FIVE\n"
 
 
+def test_texts_come_in_the_order_of_the_arguments(capsys, tmp_path):
+    order = ["card5", "card1", "card4", "card2", "card3"]  # by length: card1, card3, card4, card2, card5
+    (tmp_path / "bad.wav").write_bytes(b"no audio")
+    paths = [CARDS / f"{key}.wav" for key in order]
+    for given in (paths, [paths[0], tmp_path / "bad.wav", *paths[1:]]):
+        status, out, _ = transcribe(capsys, *given, "--model", CARDS, "--batch-seconds", 3, "-q")
+        assert status == (len(given) > 5) and [line.split()[0] for line in out.splitlines()] == order
+
+
+def test_order_keeps_what_is_done():
+    passed = []
+    order = outputs.InOrder(["a", "b", "c", "d"], passed.append)
+    for key, seen in (("c", []), ("a", ["A"]), ("d", ["A"])):
+        order.add(key, key.upper())
+        assert passed == seen
+    order.finish()  # b never came
+    assert passed == ["A", "C", "D"]
+    order = outputs.InOrder(["a", "b"], passed.append)
+    order.add("b", "B")
+    order.add("a", None)  # failed
+    assert passed == ["A", "C", "D", "B"]
+
+
 def test_formats_resume_and_failures(capsys, tmp_path):
     shutil.copy(CARDS / "card1.wav", tmp_path)
     (tmp_path / "broken.flac").write_bytes(b"no audio")
@@ -100,7 +123,7 @@ def test_formats_resume_and_failures(capsys, tmp_path):
     (tmp_path / "text/sub-card4.txt").unlink()
     (tmp_path / "text/sub-card4.txt.part").write_text("half")
     status, _, err = transcribe(capsys, tmp_path, "--model", CARDS, "-o", tmp_path / "text", "--resume")
-    assert "1 recordings, 1 failed" in err and (tmp_path / "text/card1.txt").read_text() == "done before\n"
+    assert "1 recording, 1 failed" in err and (tmp_path / "text/card1.txt").read_text() == "done before\n"
     assert (tmp_path / "text/sub-card4.txt").read_text() == "sub-card4 five five\n"
 
 

@@ -142,7 +142,7 @@ def test_results_appear_as_they_come_and_ctrl_c_ends_the_recording():
     out, err = process.stdout.read(), process.stderr.read()  # standard input stays open
     process.wait()
     guard.cancel()
-    assert process.returncode == 0 and b"1 recordings, 0 failed" in err and out == b"stdin five five\n"
+    assert process.returncode == 0 and b"1 recording, 0 failed" in err and out == b"stdin five five\n"
 
 
 def test_pieces_depend_only_on_the_samples(rng):
