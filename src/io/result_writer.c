@@ -240,7 +240,7 @@ wf_status wf_result_writer_put(wf_result_writer *writer, const wf_hypothesis *gi
       wf__printf(output, hypothesis.num_words > 0 ? " (%s)\n" : "(%s)\n", hypothesis.key);
       break;
   }
-  wf__output_flush(output);
+  if (output != NULL) wf__output_flush(output);
   return status;
 }
 

@@ -24,7 +24,7 @@ expect '--unique' shortestpath --u
 expect 'sequence' compose --filter = seq
 expect 'sequence' compose --filter seq
 expect 'auto sequence alt_sequence match no_match trivial null' compose --filter =
-expect '--no-connect' compose --no-c
+expect '--no-connect' compose --no-con
 expect '' compose --output ''
 expect '' compose 'fi'
 expect '' no-such-command --
