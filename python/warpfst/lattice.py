@@ -6,17 +6,17 @@ import array
 import ctypes
 import os
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Union, overload
 
 from . import _abi
-from ._library import Handle, as_dict, call, check, create, decode_text, encode_path, encode_text, exception_of, lib, sized, take_numbers
-from .errors import Error
+from ._library import Handle, as_dict, call, check, check_list, create, decode_text, encode_path, encode_text, exception_of, lib, sized, take_numbers
+from .errors import ArgumentError, Error
 from .fst import Fst, array_view
 from .lexicon import Hmm, Lexicon
 from .lm import LM
 from .options import c_options
 from .scorers import Scorer
-from .symbols import Symbols, SymbolsLike, as_symbols
+from .symbols import ExtendedSymbols, Symbols, SymbolsLike, as_symbols
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -34,8 +34,12 @@ if TYPE_CHECKING:
     )
 
 
+Words = Union[Symbols, ExtendedSymbols]
+_UNKNOWN = 2**31 - 1  # a label that no lattice contains
+
+
 class LatticePath(NamedTuple):
-    """One path. `frames`: for each word, the number of alignment labels before the arc that carries it."""
+    """One path. `frames`: for each word, the number of alignment labels before the arc that carries it. `text`: None if the lattice has no symbol table of its words."""
 
     words: list[int]
     frames: list[int]
@@ -44,6 +48,7 @@ class LatticePath(NamedTuple):
     acoustic_cost: float
     old_lm_cost: float
     new_lm_cost: float
+    text: str | None = None
 
     @property
     def cost(self) -> float:
@@ -60,22 +65,29 @@ class Nbest(Handle):
 
     _free = lib.wf_nbest_free
 
-    def paths(self) -> list[LatticePath]:
+    def paths(self, words: Words | None = None) -> list[LatticePath]:
         return [
             LatticePath(
                 *(one.words[: one.num_words], one.frames[: one.num_words], one.alignment[: one.num_labels]),
                 *(one.graph_cost, one.acoustic_cost, one.old_lm_cost, one.new_lm_cost),
+                None if words is None else " ".join(text_of(label, words) for label in one.words[: one.num_words]),
             )
             for one in raw_paths(self.address)
         ]
 
 
-def _determinized(out: Any, aligner: WordAligner | None = None) -> CompactLattice:
+def text_of(label: int, words: Words) -> str:
+    """The text of a label, or its number if the table lacks it."""
+    return words.text(label) or str(label)
+
+
+def _determinized(out: Any, lattice: _Words, aligned: bool = True) -> CompactLattice:
+    """`lattice`: the one that was determinized."""
     if out.status != _abi.WF_OK:
         raise exception_of(out.status, decode_text(out.message) or "")
-    lattice = CompactLattice(out.lattice, aligner)
-    lattice.complete_beam = out.beam
-    return lattice
+    made = lattice._made(CompactLattice, out.lattice, aligned)
+    made.complete_beam = out.beam
+    return made
 
 
 def _phones_of(hmm: Hmm | None) -> Any:
@@ -95,11 +107,52 @@ def determinize_lattices(lattices: Sequence[Lattice], *, hmm: Hmm | None = None,
     phones = _phones_of(hmm)
     addresses = (ctypes.c_void_p * len(lattices))(*map(Lattice._address_of, lattices))
     call("wf_lattices_determinize", addresses, len(lattices), phones and ctypes.byref(phones), c_options("lattice_determinize", options), out)
-    return [_determinized(one) if one.status == _abi.WF_OK else exception_of(one.status, decode_text(one.message) or "") for one in out]
+    made = zip(out, lattices)
+    return [_determinized(one, lattice) if one.status == _abi.WF_OK else exception_of(one.status, decode_text(one.message) or "") for one, lattice in made]
 
 
-class Lattice(Handle):
-    """A raw lattice: all paths within lattice_beam of the best. States are in topological order from 0. Words are labels of the graph's output symbols. Immutable.
+class _Words(Handle):
+    """What raw and compact lattices share: the word aligner of the graph that they were decoded with, and the symbol table of their words. Both may be missing."""
+
+    def __init__(self, address: int, aligner: WordAligner | None = None, words: Words | None = None) -> None:
+        super().__init__(address)
+        self._aligner = aligner
+        self._words = words
+
+    def _made(self, kind: type[_AnyLattice], address: int, aligned: bool = True) -> _AnyLattice:
+        """A lattice made from this one, with the same words. `aligned`: and with the same word aligner."""
+        return kind(address, self._aligner if aligned else None, self._words)
+
+    @property
+    def words(self) -> Symbols | None:
+        """The symbol table of the words. Lattices of results have the decoder's, those of a LatticeReader the one it was given; None: words are labels."""
+        return self._words.whole() if isinstance(self._words, ExtendedSymbols) else self._words
+
+    def _labels(self, words: str | Sequence[str] | Sequence[int], unknown: int | None = None) -> Any:
+        """Labels of words, for C. A word that is not in the table has the label `unknown`. ArgumentError: there is none, or no table."""
+        given: Sequence[str | int] = words.split() if isinstance(words, str) else words
+        labels = [self._label(word, unknown) for word in given]
+        return (ctypes.c_int32 * len(labels))(*labels)
+
+    def _label(self, word: str | int, unknown: int | None) -> int:
+        if not isinstance(word, str):
+            return word
+        if self._words is None:
+            raise ArgumentError(f"{word!r}: the lattice has no symbol table of words, so they must be given as labels")
+        label = self._words.find(word) or unknown
+        if label is None:
+            raise ArgumentError(f"{word!r} is not a word of the lattice")
+        return label
+
+    def _text(self, label: int) -> str | None:
+        return None if self._words is None else text_of(label, self._words)
+
+
+_AnyLattice = TypeVar("_AnyLattice", bound=_Words)
+
+
+class Lattice(_Words):
+    """A raw lattice: all paths within lattice_beam of the best. States are in topological order from 0. Words are labels of `words`. Immutable.
 
     Views (no copies; numpy.asarray takes them): `arcs` has the fields ilabel, olabel, graph_cost, acoustic_cost, scorer_cost and nextstate; the other views are
     indexed by state.
@@ -107,17 +160,13 @@ class Lattice(Handle):
 
     _free = lib.wf_lattice_free
 
-    def __init__(self, address: int, aligner: WordAligner | None = None) -> None:
-        super().__init__(address)
-        self._aligner = aligner  # that of the graph
-
     @property
     def _view(self) -> Any:
         return lib.wf_lattice_get(self.address)
 
     def _share(self) -> Lattice:
         """A new reference, so that views stay valid after close()."""
-        return Lattice(lib.wf_lattice_ref(self.address), self._aligner)
+        return self._made(Lattice, lib.wf_lattice_ref(self.address))
 
     @property
     def num_states(self) -> int:
@@ -161,23 +210,23 @@ class Lattice(Handle):
         """
         out, phones = _abi.wf_determinized(), _phones_of(hmm)
         call("wf_lattice_determinize", self.address, phones and ctypes.byref(phones), c_options("lattice_determinize", options), ctypes.byref(out))
-        return _determinized(out, self._aligner)
+        return _determinized(out, self)
 
     def best_path(self) -> LatticePath | None:
-        paths = Nbest(create("wf_lattice_best_path", self.address)).paths()
+        paths = Nbest(create("wf_lattice_best_path", self.address)).paths(self._words)
         return paths[0] if paths else None
 
     def prune(self, beam: float) -> Lattice:
         """The arcs on paths within `beam` nats of the best."""
-        return Lattice(create("wf_lattice_prune", self.address, beam), self._aligner)
+        return self._made(Lattice, create("wf_lattice_prune", self.address, beam))
 
     def scale(self, **options: Unpack[LatticeScaleOptions]) -> Lattice:
         """The same lattice with scaled costs."""
-        return Lattice(create("wf_lattice_scale", self.address, c_options("lattice_scale", options)), self._aligner)
+        return self._made(Lattice, create("wf_lattice_scale", self.address, c_options("lattice_scale", options)))
 
     def to_compact(self) -> CompactLattice:
         """The same states and arcs as a compact lattice, without determinization."""
-        return CompactLattice(create("wf_compact_lattice_from_raw", self.address))
+        return self._made(CompactLattice, create("wf_compact_lattice_from_raw", self.address), aligned=False)
 
     def __repr__(self) -> str:
         return f"<Lattice: {self.num_states} states, {self.num_arcs} arcs>" if self._address else "<Lattice, closed>"
@@ -200,10 +249,13 @@ class ScorerCosts(NamedTuple):
 
 
 class ConfidentWord(NamedTuple):
+    """A word with its posterior. Frames are half-open: [start, end). `text`: None if the lattice has no symbol table of its words."""
+
     label: int
     start: int
     end: int
     confidence: float
+    text: str | None = None
 
 
 class Mbr(NamedTuple):
@@ -213,11 +265,11 @@ class Mbr(NamedTuple):
     risk: float
 
 
-def mbr_of(address: int) -> Mbr:
-    """The contents of a wf_mbr_result."""
+def mbr_of(address: int, lattice: CompactLattice) -> Mbr:
+    """The contents of a wf_mbr_result of a lattice."""
     raw = _abi.wf_mbr_result.from_address(address)
     words = zip(raw.words[: raw.num_words], raw.confidences[: raw.num_words])
-    return Mbr([ConfidentWord(word.label, word.start_frame, word.end_frame, confidence) for word, confidence in words], raw.risk)
+    return Mbr([ConfidentWord(word.label, word.start_frame, word.end_frame, confidence, lattice._text(word.label)) for word, confidence in words], raw.risk)
 
 
 class WordAligner(Handle):
@@ -278,18 +330,17 @@ class WordAligner(Handle):
         return decode_text(lib.wf_word_aligner_unit_text(self.address, unit))
 
 
-class CompactLattice(Handle):
-    """A compact lattice: an acyclic acceptor of words, with costs and alignments on its arcs. Immutable."""
+class CompactLattice(_Words):
+    """A compact lattice: an acyclic acceptor of words, with costs and alignments on its arcs. Immutable.
+
+    Methods that take words take their texts, as a list or with spaces between them, if the lattice knows them (`words`), or their labels.
+    """
 
     _free = lib.wf_compact_lattice_free
     complete_beam = float("inf")  # set by determinization: all word sequences within this beam of the best are in the lattice
 
-    def __init__(self, address: int, aligner: WordAligner | None = None) -> None:
-        super().__init__(address)
-        self._aligner = aligner  # for word times, that of the graph the lattice was decoded with; None: times are those of the arcs
-
     def _timed(self) -> CompactLattice:
-        """The lattice with arcs aligned to the frames of their words, if there is a word aligner."""
+        """The lattice with arcs aligned to the frames of their words, if there is a word aligner; else the times of words are those of the arcs."""
         return self if self._aligner is None else self.align(self._aligner)
 
     @property
@@ -305,55 +356,58 @@ class CompactLattice(Handle):
         return int(self._view.num_arcs)
 
     def to_raw(self) -> Lattice:
-        return Lattice(create("wf_lattice_from_compact", self.address))
+        return self._made(Lattice, create("wf_lattice_from_compact", self.address), aligned=False)
 
     def determinize(self, **options: Unpack[LatticeDeterminizeOptions]) -> CompactLattice:
         """Like Lattice.determinize."""
         out = _abi.wf_determinized()
         call("wf_compact_lattice_determinize", self.address, c_options("lattice_determinize", options), ctypes.byref(out))
-        return _determinized(out)
+        return _determinized(out, self, aligned=False)
 
     def nbest(self, n: int) -> list[LatticePath]:
         """The n best word sequences, without duplicates. The lattice must be deterministic (`determinize`)."""
-        return Nbest(create("wf_compact_lattice_nbest", self.address, n)).paths()
+        return Nbest(create("wf_compact_lattice_nbest", self.address, n)).paths(self._words)
 
     def best_path(self) -> LatticePath | None:
-        paths = Nbest(create("wf_compact_lattice_best_path", self.address)).paths()
+        paths = Nbest(create("wf_compact_lattice_best_path", self.address)).paths(self._words)
         return paths[0] if paths else None
 
     def prune(self, beam: float) -> CompactLattice:
         """The arcs on paths within `beam` nats of the best."""
-        return CompactLattice(create("wf_compact_lattice_prune", self.address, beam), self._aligner)
+        return self._made(CompactLattice, create("wf_compact_lattice_prune", self.address, beam))
 
     def scale(self, **options: Unpack[LatticeScaleOptions]) -> CompactLattice:
         """The same lattice with scaled costs."""
-        return CompactLattice(create("wf_compact_lattice_scale", self.address, c_options("lattice_scale", options)), self._aligner)
+        return self._made(CompactLattice, create("wf_compact_lattice_scale", self.address, c_options("lattice_scale", options)))
 
     def rescore(self, old_lm: LM | None, new_lm: LM, **options: Unpack[LatticeRescoreOptions]) -> CompactLattice:
         """Subtracts the costs of `old_lm` (None: of nothing) and adds those of `new_lm`. The word labels of both models must be those of the lattice."""
-        old = LM._address_or_none(old_lm)
-        return CompactLattice(create("wf_compact_lattice_rescore", self.address, old, LM._address_of(new_lm), c_options("lattice_rescore", options), after=(None,)))
+        models = LM._address_or_none(old_lm), LM._address_of(new_lm)
+        address = create("wf_compact_lattice_rescore", self.address, *models, c_options("lattice_rescore", options), after=(None,))
+        return self._made(CompactLattice, address, aligned=False)
 
     def score(self, scorer: Scorer, max_states: int = 10_000_000) -> CompactLattice:
         """Adds the costs of a scorer to the graph costs. For the paths in the lattice, the result is that of decoding with the scorer."""
-        return CompactLattice(create("wf_compact_lattice_score", self.address, Scorer._address_of(scorer), max_states))
+        return self._made(CompactLattice, create("wf_compact_lattice_score", self.address, Scorer._address_of(scorer), max_states), aligned=False)
 
     def scorer_costs(self, scorer: Scorer, max_states: int = 10_000_000) -> ScorerCosts:
         """For a lattice that was decoded with the scorer: a lattice with the same paths and costs, and the part of the costs that comes from the scorer."""
         costs = _abi.wf_scorer_costs()
-        lattice = CompactLattice(create("wf_compact_lattice_scorer_costs", self.address, Scorer._address_of(scorer), max_states, after=(ctypes.byref(costs),)))
+        address = create("wf_compact_lattice_scorer_costs", self.address, Scorer._address_of(scorer), max_states, after=(ctypes.byref(costs),))
+        lattice = self._made(CompactLattice, address, aligned=False)
         arcs, finals = (array.array("f", pointer[:count] if count else []) for pointer, count in ((costs.arcs, lattice.num_arcs), (costs.finals, lattice.num_states)))
         lib.wf_scorer_costs_free(ctypes.byref(costs))
         return ScorerCosts(lattice, arcs, finals)
 
     def draw(self, path: str | os.PathLike[str], key: str = "lattice", words: Symbols | None = None, **options: Unpack[LatticeDrawOptions]) -> None:
-        """Draws the lattice as an HTML page, or with format="dot" for Graphviz."""
-        timed = self._timed()
-        call("wf_compact_lattice_draw", timed.address, encode_text(key), Symbols._address_or_none(words), c_options("lattice_draw", options), encode_path(path))
+        """Draws the lattice as an HTML page, or with format="dot" for Graphviz. `words`: symbol table of the words (default: the lattice's own)."""
+        timed, table = self._timed(), Symbols._address_or_none(self.words if words is None else words)
+        call("wf_compact_lattice_draw", timed.address, encode_text(key), table, c_options("lattice_draw", options), encode_path(path))
 
     def align(self, aligner: WordAligner, **options: Unpack[LatticeAlignOptions]) -> CompactLattice:
         """The same paths, with one arc for each word over exactly the word's frames."""
-        return CompactLattice(create("wf_compact_lattice_align", self.address, WordAligner._address_of(aligner), c_options("lattice_align", options), after=(None,)))
+        address = create("wf_compact_lattice_align", self.address, WordAligner._address_of(aligner), c_options("lattice_align", options), after=(None,))
+        return self._made(CompactLattice, address, aligned=False)
 
     def stats(self) -> dict[str, Any]:
         """Sizes, depth, best and total cost (`warpfst lattice stats`)."""
@@ -375,40 +429,47 @@ class CompactLattice(Handle):
         """
         timed = self._timed()
         address = create("wf_compact_lattice_mbr", timed.address, None, 0, c_options("mbr", options))
-        made = mbr_of(address)
+        made = mbr_of(address, self)
         lib.wf_mbr_result_free(address)
         return made
 
-    def confidences(self, words: Sequence[int]) -> list[float]:
-        """Posterior of each word of a sequence of labels, such as that of the best path. Computed like `mbr`, but the words are not changed."""
-        labels = (ctypes.c_int32 * len(words))(*words)
+    def confidences(self, words: str | Sequence[str] | Sequence[int]) -> list[float]:
+        """Posterior of each word of a sequence, such as that of the best path. Computed like `mbr`, but the words are not changed."""
+        labels = self._labels(words)
         address = create("wf_compact_lattice_mbr", self.address, labels, len(labels), c_options("mbr", {"decode": False}))
         result = _abi.wf_mbr_result.from_address(address)
         confidences = list(result.confidences[: result.num_words])
         lib.wf_mbr_result_free(address)
         return confidences
 
-    def spot(self, words: Sequence[int], **options: Unpack[SpotOptions]) -> list[ConfidentWord]:
-        """Finds listed words (labels): hits sorted by start frame, with the probability as `confidence`. Costs are not scaled.
+    def spot(self, words: Sequence[str] | Sequence[int], **options: Unpack[SpotOptions]) -> list[ConfidentWord]:
+        """Finds listed words: hits sorted by start frame, with the probability as `confidence`. Costs are not scaled.
 
         How hits are made: docs/how-to/spotting.md. ArgumentError: a label below 1, or paths to a listed word differ in their number of frames.
         """
-        timed = self._timed()
-        labels = (ctypes.c_int32 * len(words))(*words)
+        timed, labels = self._timed(), self._labels(check_list(words, "words"))
         out, count = ctypes.c_void_p(), ctypes.c_size_t()
         call("wf_compact_lattice_spot", timed.address, labels, len(labels), c_options("spot", options), ctypes.byref(out), ctypes.byref(count))
         hits = (_abi.wf_spot_hit * count.value).from_address(out.value) if out.value else ()
-        made = [ConfidentWord(hit.label, hit.start_frame, hit.end_frame, hit.probability) for hit in hits]
+        made = [ConfidentWord(hit.label, hit.start_frame, hit.end_frame, hit.probability, self._text(hit.label)) for hit in hits]
         lib.wf_free(out)
         return made
 
-    def oracle(self, reference: Sequence[int]) -> tuple[list[int], int]:
-        """(labels of the path with the fewest errors against a reference, number of these errors)."""
+    @overload
+    def oracle(self, reference: str | Sequence[str]) -> tuple[list[str], int]: ...
+    @overload
+    def oracle(self, reference: Sequence[int]) -> tuple[list[int], int]: ...
+    def oracle(self, reference: str | Sequence[str] | Sequence[int]) -> tuple[list[str], int] | tuple[list[int], int]:
+        """(words of the path with the fewest errors against a reference, number of these errors). The words are texts if the reference is, else labels."""
         count, errors = ctypes.c_size_t(), ctypes.c_uint64()
-        labels = (ctypes.c_int32 * len(reference))(*reference)
+        labels = self._labels(reference, unknown=_UNKNOWN)
         out = ctypes.c_void_p()
         call("wf_compact_lattice_oracle", self.address, labels, len(labels), ctypes.byref(out), ctypes.byref(count), ctypes.byref(errors))
-        return take_numbers(out.value, "i", count.value).tolist(), errors.value
+        found: list[int] = take_numbers(out.value, "i", count.value).tolist()
+        if not isinstance(reference, str) and not any(isinstance(word, str) for word in reference):
+            return found, errors.value
+        assert self._words is not None or not labels
+        return [text_of(label, self._words) for label in found] if self._words else [str(label) for label in found], errors.value
 
     def __repr__(self) -> str:
         return f"<CompactLattice: {self.num_states} states, {self.num_arcs} arcs>" if self._address else "<CompactLattice, closed>"
@@ -420,7 +481,8 @@ class LatticeReader(Handle):
     _free = lib.wf_lattice_reader_free
 
     def __init__(self, *sources: str | os.PathLike[str], words: Symbols | None = None, **options: Unpack[LatticeReaderOptions]) -> None:
-        """`words`: symbol table for text archives that contain words instead of numbers."""
+        """`words`: symbol table of the lattices' words, which text archives may contain instead of numbers."""
+        self._words = words
         paths = (ctypes.c_char_p * len(sources))(*(encode_path(source) for source in sources))
         super().__init__(create("wf_lattice_reader_open", paths, len(sources), Symbols._address_or_none(words), c_options("lattice_reader", options)))
 
@@ -434,7 +496,8 @@ class LatticeReader(Handle):
             if done.value:
                 raise StopIteration
             key = decode_text(entry.key) or ""
-            return key, Lattice(lib.wf_lattice_ref(entry.raw)) if entry.raw else CompactLattice(lib.wf_compact_lattice_ref(entry.compact))
+            raw, table = entry.raw, self._words
+            return key, Lattice(lib.wf_lattice_ref(raw), None, table) if raw else CompactLattice(lib.wf_compact_lattice_ref(entry.compact), None, table)
         finally:
             lib.wf_lattice_entry_clear(ctypes.byref(entry))
 

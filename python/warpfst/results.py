@@ -56,22 +56,22 @@ class WordTexts(dict[int, str]):
         """`base`: texts that this one shares, except those of added words of `table`. `joiner`: the words are tokens, to be joined."""
         super().__init__()
         self.joiner: Joiner | None = joiner if base is None else base.joiner
-        self._table = Symbols._share(table.address) if isinstance(table, Symbols) else table
+        self.table = Symbols._share(table.address) if isinstance(table, Symbols) else table
         self._base = base
 
     def __missing__(self, label: int) -> str:
         if self._base is None:
-            text = (self._table.text(label) if self._table is not None else None) or str(label)
+            text = (self.table.text(label) if self.table is not None else None) or str(label)
         else:
-            text = (self._table.added(label) if isinstance(self._table, ExtendedSymbols) else None) or self._base[label]
+            text = (self.table.added(label) if isinstance(self.table, ExtendedSymbols) else None) or self._base[label]
         self[label] = text
         return text
 
     def labels(self, words: Iterable[str]) -> list[int]:
         """The labels of words. ArgumentError: a word that is not in the table."""
-        if self._table is None:
+        if self.table is None:
             raise ArgumentError("the graph has no symbol table of words")
-        found = {word: self._table.find(word) for word in words}
+        found = {word: self.table.find(word) for word in words}
         unknown = [word for word, label in found.items() if not label]
         if unknown:
             raise ArgumentError(f"{len(unknown)} of {len(found)} words are not in the graph's vocabulary: {', '.join(map(repr, unknown[:10]))}{', ...' * (len(unknown) > 10)}")
@@ -94,10 +94,10 @@ class WordTexts(dict[int, str]):
 
     def of_batch(self, raw: Any) -> list[str] | None:
         """The text of each utterance, made by C. None: only Python has the texts."""
-        if isinstance(self._table, ExtendedSymbols) or self._base is not None or self.joiner is not None:
+        if isinstance(self.table, ExtendedSymbols) or self._base is not None or self.joiner is not None:
             return None
         out, size = ctypes.c_void_p(), ctypes.c_size_t()
-        call("wf_batch_results_texts", ctypes.byref(raw), self._table and self._table.address, ctypes.byref(out), ctypes.byref(size))
+        call("wf_batch_results_texts", ctypes.byref(raw), self.table and self.table.address, ctypes.byref(out), ctypes.byref(size))
         return take_text(out.value, size.value).split("\0")[:-1]
 
 
@@ -488,7 +488,7 @@ class Results(Sequence[Result]):
 
     def _make_lattice(self, i: int) -> Lattice | None:
         raw = self._result(i)
-        return Lattice(lib.wf_lattice_ref(raw.lattice), self._aligner_of(i)) if raw.lattice else None
+        return Lattice(lib.wf_lattice_ref(raw.lattice), self._aligner_of(i), self._texts_of(i).table) if raw.lattice else None
 
     def _make_compact_lattice(self, i: int) -> CompactLattice | None:
         made = self._result(i).determinized
@@ -498,7 +498,7 @@ class Results(Sequence[Result]):
         raw = _abi.wf_determinized.from_address(made)
         if raw.status != _abi.WF_OK:
             raise exception_of(raw.status, decode_text(raw.message) or "")
-        compact = CompactLattice(lib.wf_compact_lattice_ref(raw.lattice), self._aligner_of(i))
+        compact = CompactLattice(lib.wf_compact_lattice_ref(raw.lattice), self._aligner_of(i), self._texts_of(i).table)
         compact.complete_beam = raw.beam
         return compact
 
@@ -529,7 +529,7 @@ class Results(Sequence[Result]):
 
     def _mbr(self, i: int) -> Mbr:
         compact, ready = self._compact(i, "mbr"), self._ready(i)
-        return compact.mbr() if ready is None or not ready.mbr else mbr_of(ready.mbr)
+        return compact.mbr() if ready is None or not ready.mbr else mbr_of(ready.mbr, compact)
 
     def _spot(self, i: int, words: Iterable[str], threshold: float) -> list[Word]:
         compact, texts = self._compact(i, "spot"), self._texts_of(i)

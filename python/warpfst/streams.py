@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from . import _abi
 from ._library import Handle, call, create, lib
 from .graphs import Graph
-from .lattice import Lattice, WordAligner
+from .lattice import Lattice
 from .results import Result, Word, words_of
 from .scorers import Boost
 from .scores import Batch
@@ -76,9 +76,9 @@ class Stream(Handle):
             call("wf_stream_set_graph", self.address, Graph._address_or_none(graph))
             self._graph = graph
 
-    @property
-    def _word_aligner(self) -> WordAligner | None:
-        return (self._decoder.graph if self._graph is None else self._graph).word_aligner
+    def _lattice(self, address: int) -> Lattice:
+        aligner = (self._decoder.graph if self._graph is None else self._graph).word_aligner
+        return Lattice(address, aligner, self._decoder._texts_of(self._graph).table)
 
     def accept(self, chunk: Any) -> StreamEvent:
         """Decodes the next chunk, [frames, columns] with any number of frames."""
@@ -104,7 +104,7 @@ class Stream(Handle):
     def partial_lattice(self) -> Lattice:
         """The lattice of the frames so far; all tokens are treated as final. Needs lattice_beam."""
         with self._decoder._exclusive():
-            return Lattice(create("wf_stream_partial_lattice", self.address), self._word_aligner)
+            return self._lattice(create("wf_stream_partial_lattice", self.address))
 
     def commit_lattice(self) -> Lattice | None:
         """Removes and returns the part of the lattice that will not change, starting at the end of the previous part; None: no new part.
@@ -115,7 +115,7 @@ class Stream(Handle):
         out = ctypes.c_void_p()
         with self._decoder._exclusive():
             call("wf_stream_commit_lattice", self.address, ctypes.byref(out))
-        return None if out.value is None else Lattice(out.value, self._word_aligner)
+        return None if out.value is None else self._lattice(out.value)
 
     def finish(self) -> Result:
         """Ends the utterance. After that only reset and close are possible."""

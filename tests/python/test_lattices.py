@@ -277,3 +277,62 @@ def test_the_program_finds_the_same_listed_words(ctc_graph, ctc_scores, referenc
     for flags, message in wrong:
         run = spot("compact_lattice.ark", *flags)
         assert run.returncode > 0 and message in run.stderr and run.stdout == ""
+
+
+def test_lattices_of_results_know_their_words(ctc_graph, ctc_scores, tmp_path):
+    """Raw and compact lattices of results, those made from them, and those of streams: texts of paths, of minimum Bayes risk words and of hits; words given as texts."""
+    scores = next(iter(ctc_scores.values()))
+    decoder = wf.Decoder(ctc_graph, acoustic_scale=0.7, lattice_beam=6)
+    result = decoder.decode([scores])[0]
+    made = wf.Decoder(ctc_graph, acoustic_scale=0.7, lattice_beam=6, determinize=True, mbr=True).decode([scores])[0]
+    stream = decoder.stream()
+    stream.accept(scores)
+    raw, compact = result.lattice, result.compact_lattice
+    lm = wf.LM.read(CTC / "lm3.arpa.gz", ctc_graph.words)
+    raws = [raw, raw.prune(3), raw.scale(), compact.to_raw(), made.lattice, stream.partial_lattice()]
+    compacts = [compact, raw.determinize(), raw.to_compact().determinize(), compact.determinize(), compact.prune(3), compact.scale(), compact.rescore(lm, lm)]
+    compacts += [compact.align(ctc_graph.word_aligner), wf.determinize_lattices([raw])[0], made.compact_lattice, stream.finish().compact_lattice]
+    for lattice in (*raws, *compacts):
+        assert lattice.words.text(1) == ctc_graph.words.text(1) and lattice.best_path().text == result.text
+    for lattice in compacts:
+        assert [path.text for path in lattice.nbest(2)][0] == result.text and len({path.text for path in lattice.nbest(3)}) == len(lattice.nbest(3))
+        assert " ".join(word.text for word in lattice.mbr(decode=False).words) == result.text
+        assert lattice.confidences(result.text) == lattice.confidences([word.label for word in result.words]) == lattice.confidences(result.text.split())
+        hits = lattice.spot([result.words[0].text])
+        assert hits == lattice.spot([result.words[0].label]) and hits[0].text == result.words[0].text
+    assert [word.text for word in made.mbr().words] == [ctc_graph.words.text(word.label) for word in result.mbr().words]
+
+    # An oracle against a text: words as texts; a word that the graph lacks is an error, as in `warpfst lattice oracle`.
+    reference = [path.text for path in compact.nbest(5)][-1]
+    assert compact.oracle(reference) == (reference.split(), 0) == compact.oracle(reference.split())
+    assert compact.oracle([ctc_graph.words.find(word) for word in reference.split()]) == ([ctc_graph.words.find(word) for word in reference.split()], 0)
+    assert compact.oracle(f"{reference} nonesuch") == (reference.split(), 1) and compact.oracle("")[1] == min(len(path.words) for path in compact.nbest(1000))
+    compact.draw(tmp_path / "lattice.html")
+    assert result.words[0].text in (tmp_path / "lattice.html").read_text()
+    for call in (lambda: compact.spot(["nonesuch"]), lambda: compact.confidences("nonesuch")):
+        with pytest.raises(wf.ArgumentError, match="'nonesuch' is not a word of the lattice"):
+            call()
+    with pytest.raises(TypeError, match="expected a list, found str"):
+        compact.spot("A B")
+
+
+def test_words_of_lattices_without_a_table_and_with_added_words(tmp_path):
+    scores = np.log(np.full((4, 3), 1 / 3, np.float32))
+    bare = wf.Decoder(wf.Fst.from_arcs([(0, 0, 1, 7, 0.0)], {0: 0.0}), lattice_beam=4).decode(scores)[0]
+    assert bare.compact_lattice.words is None and bare.compact_lattice.best_path().text is None and bare.mbr().words[0].text is None
+    assert bare.compact_lattice.oracle([7, 7])[0] == [7, 7, 7, 7]
+    with pytest.raises(wf.ArgumentError, match="no symbol table of words"):
+        bare.compact_lattice.oracle("7")
+    words = wf.Symbols(["<eps>", "now", "<name>"])
+    grammar = wf.Fst.from_arcs([(0, 1, 2, 2, 0.0)], {1: 0.0}, isymbols=words, osymbols=words)
+    graph = wf.build_ctc_graph(["<blk>", "a", "b"], {"now": "a"}, grammar=grammar, words=words, topology="compact", classes="<name>")
+    mine = graph.add_words(["ab", "ba"])
+    result = wf.Decoder(graph, lattice_beam=9).decode(scores, graphs=mine)[0]
+    assert result.text in ("ab", "ba") and result.lattice.best_path().text == result.text
+    assert {path.text for path in result.compact_lattice.nbest(9)} == {"ab", "ba"} and result.compact_lattice.oracle("ba") == (["ba"], 0)
+    result.compact_lattice.draw(tmp_path / "x.html")
+    assert ">ab<" in (tmp_path / "x.html").read_text()
+    with wf.LatticeWriter(tmp_path / "x.ark") as out:
+        out.put("u", result.compact_lattice)
+    read = dict(wf.LatticeReader(tmp_path / "x.ark", words=mine.words))["u"]
+    assert {path.text for path in read.nbest(9)} == {"ab", "ba"} and dict(wf.LatticeReader(tmp_path / "x.ark"))["u"].nbest(1)[0].text is None
