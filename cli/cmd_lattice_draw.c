@@ -13,10 +13,6 @@ static bool find(lattice_input *input, const char *key, wf_lattice_entry *entry)
   return false;
 }
 
-static bool ends_with(const char *text, const char *end) {
-  return strlen(text) > strlen(end) && strcmp(text + strlen(text) - strlen(end), end) == 0;
-}
-
 int cmd_lattice_draw(int argc, char **argv) {
   const char *output = NULL, *key = NULL;
   lattice_input input = {0};
@@ -27,7 +23,7 @@ int cmd_lattice_draw(int argc, char **argv) {
       .usage = "LATTICES... [--key KEY] -o OUT",
       .about =
           "Draws the lattice KEY, or the first one. OUT.html is a page with an SVG, for any "
-          "browser; OUT.dot or OUT.gv is for Graphviz. Time goes\n"
+          "browser; OUT.svg is the SVG alone; OUT.dot or OUT.gv is for Graphviz. Time goes\n"
           "from left to right. With --graph, --tokens or --am, words are drawn over the frames in "
           "which they are spoken. Raw lattices are "
           "determinized.\n--beam prunes large ones. Examples:\n"
@@ -45,7 +41,6 @@ int cmd_lattice_draw(int argc, char **argv) {
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
   if (output == NULL) return cli_usage("no output given: -o OUT");
-  if (ends_with(output, ".dot") || ends_with(output, ".gv")) options.format = 1;
   wf_error err = {0};
   wf_lattice_entry entry = {0};
   wf_status status = lattice_open(&input, parser.args, parser.num_args, &err);

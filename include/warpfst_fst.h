@@ -183,6 +183,11 @@ WF_API wf_status wf_fst_compile(const char *path, const wf_symbols *isymbols,
 WF_API wf_status wf_fst_print(const wf_fst *fst, const char *path, const wf_symbols *isymbols,
                               const wf_symbols *osymbols, const wf_text_options *options,
                               wf_error *err);
+/* Draws an fst as an SVG picture, without scripts or other files: states by their distance from the
+ * start in arcs, labels as texts of the fst's symbol tables or as numbers, costs other than 0 after
+ * a slash, final states with two circles. The same fst always gives the same bytes. Errors: more
+ * than 1000 states or arcs (WF_ERR_LIMIT). */
+WF_API wf_status wf_fst_draw(const wf_fst *fst, const char *path, wf_error *err);
 
 /* =========================================================================================
  * 3  Operations on transducers

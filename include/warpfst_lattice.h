@@ -523,13 +523,15 @@ WF_API wf_status wf_compact_lattice_align(const wf_compact_lattice *lattice,
                                           wf_compact_lattice **out, uint64_t *out_forced,
                                           wf_error *err);
 
-/* Draws a lattice as an HTML page with an SVG, or writes input for Graphviz. The page has time on
- * the x axis, the best path highlighted and costs in tooltips. It loads nothing from elsewhere. The
- * same lattice always gives the same bytes. `words` NULL: words are numbers. Errors: more than
- * max_arcs arcs (WF_ERR_LIMIT). */
-#define WF_LATTICE_DRAW_OPTIONS(X)                                                \
-  X(ENUM, format, 0, 0, 0, "html|dot", "page with an SVG, or input for Graphviz") \
-  X(F32, frame_shift, 0.01, 1e-6, 1e6, "seconds", "duration of a frame")          \
+/* Draws a lattice as an HTML page with an SVG, as an SVG, or as input for Graphviz. The picture has
+ * time on the x axis, the best path highlighted and costs in tooltips. It loads nothing from
+ * elsewhere. The same lattice always gives the same bytes. `words` NULL: words are numbers. Errors:
+ * more than max_arcs arcs (WF_ERR_LIMIT). */
+#define WF_LATTICE_DRAW_OPTIONS(X)                                                                 \
+  X(ENUM, format, 3, 0, 0, "html|dot|svg|auto",                                                    \
+    "page with an SVG, input for Graphviz, or an SVG; auto: by the end of the name, .dot, .gv or " \
+    ".svg, else html")                                                                             \
+  X(F32, frame_shift, 0.01, 1e-6, 1e6, "seconds", "duration of a frame")                           \
   X(I64, max_arcs, 5000, 1, 1000000, "arcs", "fail for larger lattices")
 WF_DECLARE_OPTIONS(lattice_draw, WF_LATTICE_DRAW_OPTIONS)
 WF_API wf_status wf_compact_lattice_draw(const wf_compact_lattice *lattice, const char *key,

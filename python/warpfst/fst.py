@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from . import _abi
+from . import _abi, notebook
 from ._library import Handle, as_dict, call, create, encode_path, lib, sized
 from .options import c_options
 from .symbols import Symbols, SymbolsLike, as_symbols
@@ -229,6 +229,14 @@ class Fst(Handle):
         finals = {state: cost for state, cost in enumerate(self.final_costs) if cost != float("inf")}
         from_states, memory = (ctypes.c_void_p(part.buffer_info()[0]) for part in (sources, arcs))
         return Fst._built(self.semiring, self.num_states, self.start, finals, len(sources), from_states, memory, self.isymbols, self.osymbols)
+
+    def draw(self, path: str | os.PathLike[str]) -> None:
+        """Draws the fst as an SVG picture, with the texts of its symbol tables. LimitError: more than 1000 states or arcs. Notebooks show pictures of small fsts."""
+        call("wf_fst_draw", self.address, encode_path(path))
+
+    def _repr_svg_(self) -> str | None:
+        small = self._address and max(self.num_arcs, self.num_states) <= notebook.MOST_ARCS
+        return notebook.picture(self.draw) if small else None
 
     def to_bytes(self) -> bytes:
         """The contents of a native file. Pickling uses it."""

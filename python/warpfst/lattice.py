@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Union, overload
 
-from . import _abi
+from . import _abi, notebook
 from ._library import Handle, as_dict, call, check, check_list, create, decode_text, encode_path, encode_text, exception_of, lib, sized, take_numbers
 from .errors import ArgumentError, Error
 from .fst import Fst, array_view
@@ -224,6 +224,14 @@ class Lattice(_Words):
         """The same lattice with scaled costs."""
         return self._made(Lattice, create("wf_lattice_scale", self.address, c_options("lattice_scale", options)))
 
+    def draw(self, path: str | os.PathLike[str], **options: Unpack[LatticeDrawOptions]) -> None:
+        """Draws the determinized lattice: CompactLattice.draw."""
+        self.determinize().draw(path, **options)
+
+    def _repr_svg_(self) -> str | None:
+        small = self._address and self.num_arcs <= 100 * notebook.MOST_ARCS  # determinization makes it smaller
+        return notebook.picture(lambda path: self.draw(path, max_arcs=notebook.MOST_ARCS)) if small else None
+
     def to_compact(self) -> CompactLattice:
         """The same states and arcs as a compact lattice, without determinization."""
         return self._made(CompactLattice, create("wf_compact_lattice_from_raw", self.address), aligned=False)
@@ -400,9 +408,12 @@ class CompactLattice(_Words):
         return ScorerCosts(lattice, arcs, finals)
 
     def draw(self, path: str | os.PathLike[str], key: str = "lattice", words: Symbols | None = None, **options: Unpack[LatticeDrawOptions]) -> None:
-        """Draws the lattice as an HTML page, or with format="dot" for Graphviz. `words`: symbol table of the words (default: the lattice's own)."""
+        """Draws the lattice, as the end of the name says: .svg; .dot or .gv for Graphviz; else an HTML page with the picture. `words`: symbol table of the words (default: the lattice's own)."""
         timed, table = self._timed(), Symbols._address_or_none(self.words if words is None else words)
         call("wf_compact_lattice_draw", timed.address, encode_text(key), table, c_options("lattice_draw", options), encode_path(path))
+
+    def _repr_svg_(self) -> str | None:
+        return notebook.picture(lambda path: self.draw(path, max_arcs=notebook.MOST_ARCS))
 
     def align(self, aligner: WordAligner, **options: Unpack[LatticeAlignOptions]) -> CompactLattice:
         """The same paths, with one arc for each word over exactly the word's frames."""

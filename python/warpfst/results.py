@@ -10,8 +10,9 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, overload
 
-from . import _abi
+from . import _abi, notebook
 from ._library import Handle, call, create, decode_text, exception_of, lib, take_text
+from .captions import Spoken, srt, vtt
 from .errors import ArgumentError, Error, LimitError
 from .fst import array_view
 from .graphs import Graph
@@ -147,6 +148,8 @@ class Result:
     nbest(n)        the n best word sequences
     mbr()           minimum Bayes risk words
     spot(words)     hits of listed words
+    to_srt(frame_shift), to_vtt(frame_shift)
+                    captions
     """
 
     __slots__ = ("_batch", "_i")
@@ -221,6 +224,23 @@ class Result:
         """
         return self._batch._mbr(self._i)
 
+    def to_srt(self, frame_shift: float, start: float = 0.0) -> str:
+        """The words as SRT captions of at most two lines and 6 seconds, as `warpfst transcribe` makes them.
+
+        frame_shift  seconds from one frame of the scores to the next, such as 0.04
+        start        seconds at which the scores begin in the recording
+        """
+        return srt(self._spoken(frame_shift, start))
+
+    def to_vtt(self, frame_shift: float, start: float = 0.0) -> str:
+        """Like to_srt, as WebVTT."""
+        return vtt(self._spoken(frame_shift, start))
+
+    def _spoken(self, frame_shift: float, start: float) -> list[Spoken]:
+        if not 0 < frame_shift < math.inf:
+            raise ValueError(f"frame_shift is {frame_shift}, expected seconds")
+        return [Spoken(word.text, start + word.start * frame_shift, start + word.end * frame_shift) for word in self.words]
+
     def spot(self, words: Iterable[str], threshold: float = 0.5) -> list[Word]:
         """Hits of listed words anywhere in the lattice, sorted by start frame. `confidence` is the probability of the hit, at least `threshold`. Needs lattice_beam.
 
@@ -232,6 +252,10 @@ class Result:
 
     def __repr__(self) -> str:
         return f"<Result: {self.error}>" if self.error is not None else f"<Result: {self.text!r}, cost {self.cost:.3f}>"
+
+    def _repr_html_(self) -> str:
+        """A table of the words, for notebooks."""
+        return notebook.table(repr(self), Word._fields, [] if self.error is not None else self.words)
 
 
 class _Saved:
@@ -348,6 +372,11 @@ class Results(Sequence[Result]):
 
     def __repr__(self) -> str:
         return f"<Results: {self._count} utterances>"
+
+    def _repr_html_(self) -> str:
+        """A table of the utterances, for notebooks."""
+        rows = ((i, one.num_frames, *(("", one.error) if one.error is not None else (f"{one.cost:.3f}", one.text))) for i, one in enumerate(self))
+        return notebook.table(repr(self), ("utterance", "frames", "cost", "text"), rows)
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *(name for name in _ARRAYS if not name.startswith("_"))})

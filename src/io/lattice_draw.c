@@ -1,6 +1,21 @@
 /* lattice_draw.c - draws a lattice: computes the layout and writes it in the requested format. */
+#include <string.h>
+
 #include "base/option_tables.h"
 #include "io/lattice_picture.h"
+
+enum format { HTML, DOT, SVG, AUTO }; /* as in WF_LATTICE_DRAW_OPTIONS */
+
+static bool ends_with(const char *text, const char *end) {
+  size_t size = strlen(text), end_size = strlen(end);
+  return size > end_size && strcmp(text + size - end_size, end) == 0;
+}
+
+static int32_t format_of_name(const char *path) {
+  if (path == NULL) return HTML; /* opening it fails */
+  if (ends_with(path, ".dot") || ends_with(path, ".gv")) return DOT;
+  return ends_with(path, ".svg") ? SVG : HTML;
+}
 
 wf_status wf_compact_lattice_draw(const wf_compact_lattice *lattice, const char *key,
                                   const wf_symbols *words, const wf_lattice_draw_options *options,
@@ -20,10 +35,13 @@ wf_status wf_compact_lattice_draw(const wf_compact_lattice *lattice, const char 
   picture.frame_shift = (double)taken.frame_shift;
   wf_status status = wf__output_open(path, &output, err);
   if (status == WF_OK) {
-    if (taken.format == 0)
-      wf__picture_write_html(&picture, output);
-    else
+    int32_t format = taken.format == AUTO ? format_of_name(path) : taken.format;
+    if (format == DOT)
       wf__picture_write_dot(&picture, output);
+    else if (format == SVG)
+      wf__picture_write_svg(&picture, output);
+    else
+      wf__picture_write_html(&picture, output);
     status = wf__output_close(output, err);
   }
   wf__picture_free(&picture);

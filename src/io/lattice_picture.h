@@ -40,6 +40,7 @@ const char *wf__picture_word(const wf__picture *picture, int32_t word, char scra
 /* lattice_dot.c */
 void wf__picture_write_dot(const wf__picture *picture, wf__output *output);
 /* lattice_svg.c */
+void wf__picture_write_svg(const wf__picture *picture, wf__output *output);
 void wf__picture_write_html(const wf__picture *picture, wf__output *output);
 
 #endif

@@ -1,49 +1,24 @@
-/* lattice_svg.c - writes a lattice as an HTML page with an embedded SVG, without scripts or other
- * files.
+/* lattice_svg.c - writes a lattice as an SVG picture, or as an HTML page with it, without scripts
+ * or other files.
  *
  * Time goes to the right; the vertical position has no meaning. More probable arcs are darker. The
  * tooltip of an arc shows its costs. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "io/json.h"
 #include "io/lattice_picture.h"
+#include "io/svg.h"
 
 enum {
-  MARGIN = 40,
-  LANE_HEIGHT = 54,
+  MARGIN = WF__SVG_MARGIN,
+  LANE_HEIGHT = WF__SVG_LANE,
   RADIUS = 5,
   LETTER_WIDTH = 8,
   AXIS_HEIGHT = 36,
   NARROWEST = 1200,
   WIDEST = 1 << 20
 };
-
-/* Escapes text for elements and attributes. Bytes that are not UTF-8 become U+FFFD, control
- * characters become blanks. */
-static void put_escaped(wf__output *output, const char *text) {
-  const uint8_t *at = (const uint8_t *)text, *end = at + strlen(text);
-  while (at < end) {
-    size_t size = wf__utf8_length(at, end);
-    if (size == 0)
-      wf__write_text(output, "\xEF\xBF\xBD");
-    else if (*at == '&')
-      wf__write_text(output, "&amp;");
-    else if (*at == '<')
-      wf__write_text(output, "&lt;");
-    else if (*at == '>')
-      wf__write_text(output, "&gt;");
-    else if (*at == '"')
-      wf__write_text(output, "&quot;");
-    else if (*at == '\'')
-      wf__write_text(output, "&#39;");
-    else if (*at < ' ')
-      wf__write_text(output, " ");
-    else
-      wf__write(output, at, size);
-    at += size != 0 ? size : 1;
-  }
-}
 
 struct canvas {
   const wf__picture *p;
@@ -80,24 +55,13 @@ static void put_head(const struct canvas *c) {
   wf__write_text(
       output,
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>Lattice of ");
-  put_escaped(output, c->p->key);
+  wf__svg_escaped(output, c->p->key);
   wf__write_text(output,
                  "</title>\n<style>\n"
                  "body { font-family: sans-serif; margin: 1em; }\n"
                  "div { overflow: auto; border: 1px solid #ccc; }\n"
-                 "path { fill: none; stroke: #000; stroke-width: 1.5; }\n"
-                 "g.best path { stroke: #c00; stroke-width: 3; }\n"
-                 "g.best text { fill: #c00; font-weight: bold; }\n"
-                 "g.arc text { font-size: 13px; text-anchor: middle; paint-order: stroke; stroke: "
-                 "#fff; stroke-width: 3px; }\n"
-                 "g.arc:hover path { stroke: #06c; stroke-width: 4; stroke-opacity: 1; }\n"
-                 "g.arc:hover text { fill: #06c; fill-opacity: 1; }\n"
-                 "circle { fill: #fff; stroke: #000; }\n"
-                 "circle.final { fill: #000; }\n"
-                 "g.axis line { stroke: #bbb; }\n"
-                 "g.axis text { font-size: 11px; fill: #666; text-anchor: middle; }\n"
                  "</style>\n</head>\n<body>\n<h1>");
-  put_escaped(output, c->p->key);
+  wf__svg_escaped(output, c->p->key);
   wf__printf(output, "</h1>\n<p>%llu states, %llu arcs, best path (red) of cost ",
              (unsigned long long)c->p->view.num_states, (unsigned long long)c->p->view.num_arcs);
   if (c->p->best_cost < INFINITY)
@@ -138,7 +102,7 @@ static void put_arc(const struct canvas *c, uint64_t s, uint64_t a, uint64_t num
   double x1 = x_of(c, s), y1 = y_of(c, s), x2 = x_of(c, t), y2 = y_of(c, t),
          bend = 22 * (double)number_of_pair, opacity = 0.15 + 0.85 * sqrt(p->posteriors[a]);
   wf__printf(output, "<g class=\"arc%s\"><title>", p->arc_is_best[a] ? " best" : "");
-  put_escaped(output, word != NULL ? word : "(no word)");
+  wf__svg_escaped(output, word != NULL ? word : "(no word)");
   if (p->timed)
     wf__printf(output, "\n%.2f to %.2f s", p->view.frames[s] * p->frame_shift,
                p->view.frames[t] * p->frame_shift);
@@ -146,13 +110,13 @@ static void put_arc(const struct canvas *c, uint64_t s, uint64_t a, uint64_t num
              "\ngraph cost %.3f, acoustic cost %.3f\nposterior %.4f, state %llu to %llu</title>",
              (double)arc->weight.graph_cost, (double)arc->weight.acoustic_cost, p->posteriors[a],
              (unsigned long long)s, (unsigned long long)t);
-  wf__printf(
-      output, "<path stroke-opacity=\"%.2f\" d=\"M%.1f %.1f C%.1f %.1f %.1f %.1f %.1f %.1f\"/>",
-      opacity, x1, y1, x1 + (x2 - x1) * 0.4, y1 - bend, x1 + (x2 - x1) * 0.6, y2 - bend, x2, y2);
+  char attributes[40];
+  snprintf(attributes, sizeof attributes, " stroke-opacity=\"%.2f\"", opacity);
+  wf__svg_curve(output, x1, y1, x2, y2, bend, attributes);
   if (word != NULL) {
     wf__printf(output, "<text fill-opacity=\"%.2f\" x=\"%.1f\" y=\"%.1f\">", fmax(opacity, 0.4),
                (x1 + x2) / 2, (y1 + y2) / 2 - bend * 0.75 - 4);
-    put_escaped(output, word);
+    wf__svg_escaped(output, word);
     wf__write_text(output, "</text>");
   }
   wf__write_text(output, "</g>\n");
@@ -179,20 +143,35 @@ static void put_states(const struct canvas *c) {
   }
 }
 
-void wf__picture_write_html(const wf__picture *p, wf__output *output) {
-  struct canvas c = {.p = p, .output = output, .per_place = pixels_per_place(p)};
-  c.width = 2 * MARGIN + (double)p->last * c.per_place;
-  c.height = 2 * MARGIN + LANE_HEIGHT * ((double)p->highest - (double)p->lowest + 2) + AXIS_HEIGHT;
-  put_head(&c);
-  wf__printf(output,
-             "<div>\n<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\">\n",
-             c.width, c.height);
-  put_axis(&c);
+static void put_svg(const struct canvas *c) {
+  const wf__picture *p = c->p;
+  wf__svg_begin(c->output, c->width, c->height);
+  put_axis(c);
   for (int best = 0; best <= 1; best++) /* the best path last, so that it is on top */
     for (uint64_t s = 0; s < p->view.num_states; s++)
       for (uint64_t a = p->view.arc_off[s]; a < p->view.arc_off[s + 1]; a++)
         if (p->arc_is_best[a] == (best == 1))
-          put_arc(&c, s, a, earlier_parallel_arcs(&p->view, s, a));
-  put_states(&c);
-  wf__write_text(output, "</svg>\n</div>\n</body>\n</html>\n");
+          put_arc(c, s, a, earlier_parallel_arcs(&p->view, s, a));
+  put_states(c);
+  wf__svg_end(c->output);
+}
+
+static struct canvas canvas_of(const wf__picture *p, wf__output *output) {
+  struct canvas c = {.p = p, .output = output, .per_place = pixels_per_place(p)};
+  c.width = 2 * MARGIN + (double)p->last * c.per_place;
+  c.height = 2 * MARGIN + LANE_HEIGHT * ((double)p->highest - (double)p->lowest + 2) + AXIS_HEIGHT;
+  return c;
+}
+
+void wf__picture_write_svg(const wf__picture *p, wf__output *output) {
+  const struct canvas c = canvas_of(p, output);
+  put_svg(&c);
+}
+
+void wf__picture_write_html(const wf__picture *p, wf__output *output) {
+  const struct canvas c = canvas_of(p, output);
+  put_head(&c);
+  wf__write_text(output, "<div>\n");
+  put_svg(&c);
+  wf__write_text(output, "</div>\n</body>\n</html>\n");
 }

@@ -6,11 +6,12 @@ import collections
 import json
 import os
 import pathlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, TextIO
 
+from ..captions import captions, srt, vtt
+
 FORMATS = {"text": ".txt", "json": ".json", "ctm": ".ctm", "srt": ".srt", "vtt": ".vtt"}
-_CAPTION_CHARACTERS, _CAPTION_SECONDS, _PAUSE_SECONDS = 84, 6.0, 1.0
 
 
 class TimedWord(NamedTuple):
@@ -68,38 +69,12 @@ def as_ctm(transcript: Transcript) -> str:
     )
 
 
-def captions(words: list[TimedWord]) -> Iterator[list[TimedWord]]:
-    """Splits words into captions of at most two lines and a few seconds, without a long pause inside."""
-    current: list[TimedWord] = []
-    for word in words:
-        characters = sum(len(other.text) + 1 for other in current) + len(word.text)
-        if current and (characters > _CAPTION_CHARACTERS or word.end - current[0].start > _CAPTION_SECONDS or word.start - current[-1].end > _PAUSE_SECONDS):
-            yield current
-            current = []
-        current.append(word)
-    if current:
-        yield current
-
-
-def clock(seconds: float, point: str) -> str:
-    milliseconds = round(seconds * 1000)
-    return f"{milliseconds // 3600000:02d}:{milliseconds // 60000 % 60:02d}:{milliseconds // 1000 % 60:02d}{point}{milliseconds % 1000:03d}"
-
-
-def _cue(words: list[TimedWord], point: str) -> str:
-    text = " ".join(word.text for word in words)
-    if len(text) > _CAPTION_CHARACTERS // 2 and (middle := text.find(" ", len(text) // 2)) > 0:
-        text = text[:middle] + "\n" + text[middle + 1 :]
-    return f"{clock(words[0].start, point)} --> {clock(words[-1].end, point)}\n{text}\n"
-
-
 def as_srt(transcript: Transcript, num_before: int = 0) -> str:
-    return "\n".join(f"{number}\n{_cue(words, ',')}" for number, words in enumerate(captions(transcript.words), 1 + num_before))
+    return srt(transcript.words, num_before)
 
 
 def as_vtt(transcript: Transcript, num_before: int = 0) -> str:
-    escaped = [word._replace(text=word.text.replace("&", "&amp;").replace("<", "&lt;")) for word in transcript.words]
-    return ("" if num_before else "WEBVTT\n\n") + "\n".join(_cue(words, ".") for words in captions(escaped))
+    return vtt(transcript.words, num_before)
 
 
 class Writer:
