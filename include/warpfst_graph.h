@@ -67,6 +67,10 @@ WF_DECLARE_OPTIONS(lexicon, WF_LEXICON_OPTIONS)
 WF_API wf_status wf_lexicon_read(const char *path, const wf_symbols *tokens,
                                  const wf_lexicon_options *options, wf_lexicon **out,
                                  wf_error *err);
+/* As wf_lexicon_read, from text[size] in memory. Messages show `name` in place of the path. */
+WF_API wf_status wf_lexicon_read_text(const char *text, size_t size, const char *name,
+                                      const wf_symbols *tokens, const wf_lexicon_options *options,
+                                      wf_lexicon **out, wf_error *err);
 /* Makes a lexicon without a file, for a character or subword model. Spells every word of a table
  * with tokens, except reserved words and words in angle brackets (<unk>). */
 WF_API wf_status wf_lexicon_spell(const wf_symbols *words, const wf_symbols *tokens,

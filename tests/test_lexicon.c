@@ -137,6 +137,13 @@ static void test_read_errors(void **state) {
     assert_null(lexicon);
     if (strstr(err.message, cases[i].says) == NULL)
       fail_msg("case %zu: '%s' lacks '%s'", i, err.message, cases[i].says);
+    wf_error in_memory = {0};
+    assert_int_equal(wf_lexicon_read_text(cases[i].text, strlen(cases[i].text), "NAME", tokens,
+                                          NULL, &lexicon, &in_memory),
+                     WF_ERR_FORMAT);
+    assert_null(lexicon);
+    assert_non_null(strstr(in_memory.message, cases[i].says));
+    assert_non_null(strstr(in_memory.message, "NAME"));
   }
   wf_error err = {0};
   wf_lexicon *lexicon;

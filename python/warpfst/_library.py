@@ -13,6 +13,7 @@ import pathlib
 import sys
 import threading
 import warnings
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Callable, TypeVar, cast
 
 from . import _abi, errors
@@ -201,6 +202,13 @@ def check_list(values: _Listed, name: str) -> _Listed:
     """The values, unless they are a single text, whose letters would be taken for texts: TypeError."""
     if isinstance(values, (str, bytes)):
         raise TypeError(f"{name}: expected a list, found {type(values).__name__} {values!r:.80}")
+    return values
+
+
+def check_mapping(values: _Listed, name: str) -> _Listed:
+    """The values, if they are a mapping, else TypeError."""
+    if not isinstance(values, Mapping):
+        raise TypeError(f"{name}: expected a mapping, found {type(values).__name__}")
     return values
 
 

@@ -8,10 +8,10 @@ import os
 import pathlib
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
 
 from . import _abi, notebook
-from ._library import Handle, as_dict, call, create, encode_path, lib, sized
+from ._library import Handle, as_dict, call, check_mapping, create, encode_path, lib, sized
 from .options import c_options
 from .symbols import Symbols, SymbolsLike, as_symbols
 
@@ -50,6 +50,47 @@ def array_view(pointer: Any, count: int, owner: object, typecode: Any = "") -> m
     values.owner = owner
     view = memoryview(values).toreadonly()
     return view.cast("B").cast(typecode) if typecode else view
+
+
+T = TypeVar("T")
+
+
+class Records(Sequence[T]):
+    """A read-only view of an array of C structures. Items are named tuples; numpy.asarray gives a structured array without a copy."""
+
+    def __init__(self, pointer: Any, count: int, owner: object, kind: type[T]) -> None:
+        """As for array_view. `kind`: class of the items, whose fields are named like those of the structure."""
+        self._view, self._kind = array_view(pointer, count, owner), kind
+
+    def __len__(self) -> int:
+        return len(self._view)
+
+    @overload
+    def __getitem__(self, i: int) -> T: ...
+    @overload
+    def __getitem__(self, i: slice) -> list[T]: ...
+    def __getitem__(self, i: int | slice) -> T | list[T]:
+        raw: Any = self._view.obj
+        return [self._item(one) for one in raw[i]] if isinstance(i, slice) else self._item(raw[i])
+
+    def _item(self, raw: Any) -> T:
+        names: tuple[str, ...] = self._kind._fields  # type: ignore[attr-defined]
+        return self._kind(*(getattr(raw, name) for name in names))
+
+    def __bytes__(self) -> bytes:
+        return bytes(self._view)
+
+    def __buffer__(self, flags: int, /) -> memoryview:
+        """From Python 3.12 on, memoryview(records)."""
+        return self._view
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        import numpy as np
+
+        return np.array(self._view, dtype=dtype, copy=copy)  # None: only if needed
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} records ({', '.join(self._kind._fields)})>"  # type: ignore[attr-defined]
 
 
 class Fst(Handle):
@@ -102,7 +143,7 @@ class Fst(Handle):
     ) -> Fst:
         """Makes an fst from arcs (source, target, ilabel, olabel, weight) and final costs by state. States are numbered from 0 to the largest state given."""
         arcs = list(arcs)
-        states = [start, *finals, *(state for arc in arcs for state in arc[:2])]
+        states = [start, *check_mapping(finals, "finals"), *(state for arc in arcs for state in arc[:2])]
         if min(states) < 0 or max(states) >= 2**31:
             raise ValueError("states must be numbers from 0 to 2^31 - 1")
         if max(states) > 2 * (len(arcs) + len(finals)) + 1000:
@@ -168,9 +209,9 @@ class Fst(Handle):
         return Fst(lib.wf_fst_ref(self.address))
 
     @property
-    def arcs(self) -> memoryview:
-        """All arcs, state by state: numpy.asarray gives a structured array with nextstate, weight, ilabel, olabel. No copy."""
-        return array_view(self._view.arcs, self.num_arcs, self._share())
+    def arcs(self) -> Records[Arc]:
+        """All arcs, state by state: a sequence of Arc. numpy.asarray gives a structured array with nextstate, weight, ilabel, olabel. No copy."""
+        return Records(self._view.arcs, self.num_arcs, self._share(), Arc)
 
     @property
     def arc_offsets(self) -> memoryview:

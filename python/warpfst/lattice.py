@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Union, overload
 from . import _abi, notebook
 from ._library import Handle, as_dict, call, check, check_list, create, decode_text, encode_path, encode_text, exception_of, lib, sized, take_numbers
 from .errors import ArgumentError, Error
-from .fst import Fst, array_view
+from .fst import Fst, Records, array_view
 from .lexicon import Hmm, Lexicon
 from .lm import LM
 from .options import c_options
@@ -151,11 +151,21 @@ class _Words(Handle):
 _AnyLattice = TypeVar("_AnyLattice", bound=_Words)
 
 
+class LatticeArc(NamedTuple):
+    """An arc of a raw lattice. Costs are in nats."""
+
+    ilabel: int
+    olabel: int
+    graph_cost: float
+    acoustic_cost: float
+    scorer_cost: float
+    nextstate: int
+
+
 class Lattice(_Words):
     """A raw lattice: all paths within lattice_beam of the best. States are in topological order from 0. Words are labels of `words`. Immutable.
 
-    Views (no copies; numpy.asarray takes them): `arcs` has the fields ilabel, olabel, graph_cost, acoustic_cost, scorer_cost and nextstate; the other views are
-    indexed by state.
+    Views (no copies; numpy.asarray takes them): `arcs` is a sequence of LatticeArc; the other views are indexed by state.
     """
 
     _free = lib.wf_lattice_free
@@ -177,8 +187,8 @@ class Lattice(_Words):
         return int(self._view.num_arcs)
 
     @property
-    def arcs(self) -> memoryview:
-        return array_view(self._view.arcs, self.num_arcs, self._share())
+    def arcs(self) -> Records[LatticeArc]:
+        return Records(self._view.arcs, self.num_arcs, self._share(), LatticeArc)
 
     @property
     def arc_offsets(self) -> memoryview:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import os
-import pathlib
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _abi
-from ._library import Handle, as_dict, call, create, decode_text, encode_path, encode_text, lib, sized, take_numbers
+from ._library import Handle, as_dict, call, check_mapping, create, decode_text, encode_path, encode_text, lib, sized, take_numbers
 from .fst import Fst
 from .options import c_options
 from .symbols import Symbols, SymbolsLike, as_symbols
@@ -50,15 +48,13 @@ class Lexicon(Handle):
     def from_dict(cls, pronunciations: Pronunciations, tokens: SymbolsLike, **options: Unpack[LexiconOptions]) -> Lexicon:
         """Makes a lexicon from a mapping word -> tokens: "AH B", ["AH", "B"], or a list of several of these."""
         lines = []
-        for word, value in pronunciations.items():
+        for word, value in check_mapping(pronunciations, "pronunciations").items():
             one = isinstance(value, str) or all(isinstance(token, str) and " " not in token for token in value)
             several: Any = [value] if one else value
             lines += [f"{word} {tokens_of if isinstance(tokens_of, str) else ' '.join(tokens_of)}\n" for tokens_of in several]
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder, "lexicon.txt")
-            path.write_text("".join(lines), encoding="utf-8")
-            options.setdefault("lexicon_format", "plain")
-            return cls.read(path, tokens, **options)
+        table, text = as_symbols(tokens), encode_text("".join(lines))
+        options.setdefault("lexicon_format", "plain")
+        return cls(create("wf_lexicon_read_text", text, len(text), b"<mapping>", table.address, c_options("lexicon", options)))
 
     def __len__(self) -> int:
         return int(lib.wf_lexicon_count(self.address))

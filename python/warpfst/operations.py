@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _abi
-from ._library import Handle, call, check, create, encode_path, lib, take_numbers
+from ._library import Handle, call, check, check_mapping, create, encode_path, lib, take_numbers
 from .fst import SEMIRINGS, Fst, Semiring, choose
 from .options import c_options
 
@@ -190,8 +190,7 @@ def difference(a: Fst, b: Fst, **options: Unpack[types.DifferenceOptions]) -> Fs
 
 def replace(fsts: Mapping[int, Fst], **options: Unpack[types.ReplaceOptions]) -> Fst:
     """Replaces each arc whose output is a label of `fsts` by a copy of its fst, recursively. It begins with the fst of `root=`, or the first."""
-    if not isinstance(fsts, Mapping):
-        raise TypeError(f"fsts: expected a mapping label -> Fst, found {type(fsts).__name__}")
+    check_mapping(fsts, "fsts")
     return Fst(create("wf_replace", addresses(list(fsts.values())), _labels(fsts), len(fsts), c_options("replace", options)))
 
 
@@ -245,7 +244,7 @@ def factor_weight(
     New states are numbered last. ValueError: another number of strings than arcs, or a state that does not exist; ArgumentError: a label below 1.
     """
     check(fst, Fst)
-    given: Mapping[int, Iterable[int]] = finals or {}
+    given: Mapping[int, Iterable[int]] = check_mapping(finals or {}, "finals")
     if any(not 0 <= state < fst.num_states for state in given):
         raise ValueError(f"a string for a state that does not exist; the fst has {fst.num_states}")
     of_arcs, keep_arcs = (None, None) if arcs is None else _strings(arcs, fst.num_arcs, "arcs")

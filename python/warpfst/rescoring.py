@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from ._library import check
 from .errors import ArgumentError, Error
 from .results import Hypothesis, Result
 
@@ -62,7 +63,7 @@ class Rescorer:
         The results need a lattice (lattice_beam). Raises the error of the first utterance that failed. wf.Error: `score` raised an exception, which is the cause
         of this one. ArgumentError: it returned another number of scores than texts, or what is no number.
         """
-        lists = [result.nbest(self.nbest) for result in results]
+        lists = [check(result, Result).nbest(self.nbest) for result in results]
         scores = self._scores({one.text for hypotheses in lists for one in hypotheses})
         return self.rank([[Rescored(one.text, 0.0, scores[one.text], one) for one in hypotheses] for hypotheses in lists])
 

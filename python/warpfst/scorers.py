@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 
 from . import _abi
 from ._library import Handle, Progress, ProgressGuard, as_dict, call, check, create, encode_path, encode_text, lib, sized
+from .errors import Error
 from .fst import Fst
 from .joining import Joiner
 from .lm import LM, costs_of
@@ -182,7 +183,10 @@ def _mapped(model: LM | str | os.PathLike[str]) -> LargeLM:
             model.write_arpa(source)
         else:
             source = model
-        return LargeLM.build(source, pathlib.Path(folder, "model.wlm"))
+        try:
+            return LargeLM.build(source, pathlib.Path(folder, "model.wlm"))
+        except Error as error:
+            raise type(error)(str(error).replace(f"{folder}{os.sep}", "")) from None  # nobody knows the temporary folder
 
 
 AnyLM = Union[LM, LargeLM, RnnLM, Scorer, str, "os.PathLike[str]"]

@@ -318,16 +318,31 @@ wf_status wf__lexicon_read_input(const wf__input *input, const wf_symbols *token
   return WF_OK;
 }
 
+/* Closes the input. */
+static wf_status read_opened(wf__input *input, const wf_symbols *tokens,
+                             const wf_lexicon_options *options, wf_lexicon **out, wf_error *err) {
+  wf_lexicon_options o;
+  wf_status status = wf__options_take(wf__lexicon_table(), options, &o, err);
+  if (status == WF_OK) status = wf__lexicon_read_input(input, tokens, &o, out, err);
+  wf__input_close(input);
+  return status;
+}
+
 wf_status wf_lexicon_read(const char *path, const wf_symbols *tokens,
                           const wf_lexicon_options *options, wf_lexicon **out, wf_error *err) {
   *out = NULL;
-  wf_lexicon_options o;
-  WF__TRY(wf__options_take(wf__lexicon_table(), options, &o, err));
   wf__input input;
   WF__TRY(wf__input_open(path, &input, err));
-  wf_status status = wf__lexicon_read_input(&input, tokens, &o, out, err);
-  wf__input_close(&input);
-  return status;
+  return read_opened(&input, tokens, options, out, err);
+}
+
+wf_status wf_lexicon_read_text(const char *text, size_t size, const char *name,
+                               const wf_symbols *tokens, const wf_lexicon_options *options,
+                               wf_lexicon **out, wf_error *err) {
+  *out = NULL;
+  wf__input input;
+  WF__TRY(wf__input_from_memory(text, size, name, &input, err));
+  return read_opened(&input, tokens, options, out, err);
 }
 
 /* --- reading entries, writing files ------------------------------------------------------ */

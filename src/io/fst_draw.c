@@ -22,8 +22,9 @@ struct drawing {
   uint64_t *level;           /* [num_states] */
   uint64_t *place;           /* [num_states] number within the level */
   uint64_t *count;           /* [num_states + 1] states of each level */
-  uint64_t num_levels, most; /* most: states in a level */
+  uint64_t num_levels, most; /* most: states in one level */
   double per_level;          /* pixels */
+  double left, top;          /* added to all coordinates, so that everything is in the picture */
   wf__output *output;
 };
 
@@ -67,13 +68,12 @@ static void find_levels(struct drawing *d) {
 }
 
 static double x_of(const struct drawing *d, uint64_t s) {
-  return WF__SVG_MARGIN + (double)d->level[s] * d->per_level;
+  return d->left + (double)d->level[s] * d->per_level;
 }
 
-/* The first lane is left free for loops. */
 static double y_of(const struct drawing *d, uint64_t s) {
   double above = (double)(d->most - d->count[d->level[s]]) / 2;
-  return WF__SVG_MARGIN + WF__SVG_LANE * 1.5 * ((double)d->place[s] + above + 1);
+  return d->top + WF__SVG_LANE * 1.5 * ((double)d->place[s] + above);
 }
 
 /* The text of a label, or its number in `scratch`. Without a table, epsilon is a Greek letter. */
@@ -112,39 +112,77 @@ static void choose_width(struct drawing *d) {
     d->per_level = fmax(d->per_level, fmin(label_width(d, &d->view.arcs[a]), WIDEST));
 }
 
-static void put_arc(const struct drawing *d, uint64_t s, uint64_t a) {
-  const wf_arc *arc = &d->view.arcs[a];
-  uint64_t t = (uint64_t)arc->nextstate, parallel = 0;
-  for (uint64_t b = d->view.arc_off[s]; b < a; b++) parallel += d->view.arcs[b].nextstate == t;
-  double x1 = x_of(d, s), y1 = y_of(d, s), x2 = x_of(d, t), y2 = y_of(d, t), x = (x1 + x2) / 2, y;
-  wf__write_text(d->output, "<g class=\"arc\">");
+/* Where an arc runs. The text is centred at (x, y). */
+struct course {
+  bool loop;
+  double bend; /* height of a loop, or how far the curve is bent upwards */
+  double x, y;
+};
+
+static struct course course_of(const struct drawing *d, uint64_t s, uint64_t a) {
+  uint64_t t = (uint64_t)d->view.arcs[a].nextstate, parallel = 0;
+  for (uint64_t b = d->view.arc_off[s]; b < a; b++)
+    parallel += (uint64_t)d->view.arcs[b].nextstate == t;
+  const double x = (x_of(d, s) + x_of(d, t)) / 2, y = (y_of(d, s) + y_of(d, t)) / 2;
   if (s == t) {
-    double height = 46 + 18 * (double)parallel;
-    wf__printf(d->output,
-               "<path marker-end=\"url(#warpfst-arrow)\" d=\"M%.1f %.1f C%.1f %.1f %.1f %.1f %.1f "
-               "%.1f\"/>",
-               x1 - 8, y1 - RADIUS + 2, x1 - 26, y1 - height, x1 + 26, y1 - height, x1 + 8,
-               y1 - RADIUS + 2);
-    y = y1 - height * 0.75 - 10;
-  } else {
-    bool forward = d->level[t] > d->level[s];
-    double bend = PARALLEL * (double)parallel;
-    if (!forward) bend = -bend - (d->level[t] == d->level[s] ? 20 : 46);
-    double distance = hypot(x2 - x1, y2 - y1), in = RADIUS / distance;
-    wf__svg_curve(d->output, x1 + (x2 - x1) * in, y1 + (y2 - y1) * in, x2 - (x2 - x1) * in,
-                  y2 - (y2 - y1) * in, bend, " marker-end=\"url(#warpfst-arrow)\"");
-    y = (y1 + y2) / 2 - bend * 0.75 + (forward ? -4 : 12);
+    const double height = 46 + 18 * (double)parallel;
+    return (struct course){true, height, x, y - height * 0.75 - 10};
   }
-  wf__printf(d->output, "<text x=\"%.1f\" y=\"%.1f\">", x, y);
+  const bool forward = d->level[t] > d->level[s];
+  double bend = PARALLEL * (double)parallel;
+  if (!forward) bend = -bend - (d->level[t] == d->level[s] ? 20 : 46);
+  return (struct course){false, bend, x, y - bend * 0.75 + (forward ? -4 : 12)};
+}
+
+static void put_arc(const struct drawing *d, uint64_t s, uint64_t a) {
+  static const char arrow[] = " marker-end=\"url(#warpfst-arrow)\"";
+  const wf_arc *arc = &d->view.arcs[a];
+  const struct course c = course_of(d, s, a);
+  const uint64_t t = (uint64_t)arc->nextstate;
+  const double x1 = x_of(d, s), y1 = y_of(d, s), x2 = x_of(d, t), y2 = y_of(d, t);
+  wf__write_text(d->output, "<g class=\"arc\">");
+  if (c.loop) {
+    wf__printf(d->output, "<path%s d=\"M%.1f %.1f C%.1f %.1f %.1f %.1f %.1f %.1f\"/>", arrow,
+               x1 - 8, y1 - RADIUS + 2, x1 - 26, y1 - c.bend, x1 + 26, y1 - c.bend, x1 + 8,
+               y1 - RADIUS + 2);
+  } else {
+    const double rim = RADIUS / hypot(x2 - x1, y2 - y1), dx = (x2 - x1) * rim, dy = (y2 - y1) * rim;
+    wf__svg_curve(d->output, x1 + dx, y1 + dy, x2 - dx, y2 - dy, c.bend, arrow);
+  }
+  wf__printf(d->output, "<text x=\"%.1f\" y=\"%.1f\">", c.x, c.y);
   put_label(d, arc);
   wf__write_text(d->output, "</text></g>\n");
+}
+
+/* The edges of all that is drawn. */
+struct box {
+  double left, right, top, bottom;
+};
+
+static void extend(struct box *box, double x, double y, double half_width, double half_height) {
+  box->left = fmin(box->left, x - half_width);
+  box->right = fmax(box->right, x + half_width);
+  box->top = fmin(box->top, y - half_height);
+  box->bottom = fmax(box->bottom, y + half_height);
+}
+
+static struct box box_of(const struct drawing *d) {
+  struct box box = {0, 0, 0, 0};
+  for (uint64_t s = 0; s < d->view.num_states; s++) {
+    extend(&box, x_of(d, s), y_of(d, s), 2 * RADIUS, 2 * RADIUS);
+    for (uint64_t a = d->view.arc_off[s]; a < d->view.arc_off[s + 1]; a++) {
+      const struct course c = course_of(d, s, a);
+      extend(&box, c.x, c.y, label_width(d, &d->view.arcs[a]) / 2, RADIUS);
+    }
+  }
+  return box;
 }
 
 static void put_state(const struct drawing *d, uint64_t s) {
   double x = x_of(d, s), y = y_of(d, s);
   float final = d->view.final_cost[s];
-  wf__printf(d->output, "<g class=\"state%s\"><circle cx=\"%.1f\" cy=\"%.1f\" r=\"%d\"/>",
-             (int64_t)s == d->view.start ? " start" : "", x, y, RADIUS);
+  wf__printf(d->output, "<g class=\"state\"><circle%s cx=\"%.1f\" cy=\"%.1f\" r=\"%d\"/>",
+             (int64_t)s == d->view.start ? " class=\"start\"" : "", x, y, RADIUS);
   if (final < INFINITY)
     wf__printf(d->output, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%d\"/>", x, y, RADIUS - 3);
   wf__printf(d->output, "<text x=\"%.1f\" y=\"%.1f\">%llu</text>", x, y + 4, (unsigned long long)s);
@@ -154,10 +192,12 @@ static void put_state(const struct drawing *d, uint64_t s) {
   wf__write_text(d->output, "</g>\n");
 }
 
-static void put_svg(const struct drawing *d) {
-  double columns = d->num_levels > 0 ? (double)d->num_levels - 1 : 0;
-  wf__svg_begin(d->output, 2 * WF__SVG_MARGIN + columns * d->per_level,
-                2 * WF__SVG_MARGIN + WF__SVG_LANE * 1.5 * ((double)d->most + 1));
+static void put_svg(struct drawing *d) {
+  const struct box box = box_of(d);
+  d->left = WF__SVG_MARGIN / 2 - box.left;
+  d->top = WF__SVG_MARGIN / 2 - box.top;
+  wf__svg_begin(d->output, box.right - box.left + WF__SVG_MARGIN,
+                box.bottom - box.top + WF__SVG_MARGIN);
   wf__write_text(d->output,
                  "<defs><marker id=\"warpfst-arrow\" viewBox=\"0 0 10 10\" refX=\"9\" refY=\"5\" "
                  "markerUnits=\"userSpaceOnUse\" markerWidth=\"9\" markerHeight=\"9\" "

@@ -48,7 +48,7 @@ void wf__svg_begin(wf__output *output, double width, double height) {
                  "svg.warpfst circle { fill: #fff; stroke: #000; }\n"
                  "svg.warpfst circle.final { fill: #000; }\n"
                  "svg.warpfst g.state text { font-size: 11px; text-anchor: middle; }\n"
-                 "svg.warpfst g.start circle { stroke-width: 3; }\n"
+                 "svg.warpfst circle.start { stroke-width: 3; }\n"
                  "svg.warpfst g.axis line { stroke: #bbb; }\n"
                  "svg.warpfst g.axis text { font-size: 11px; fill: #666; text-anchor: middle; }\n"
                  "</style>\n");

@@ -88,6 +88,8 @@ lattice convert det.ark --format=slf --words=words.txt -o slf --frame-shift=0.04
 key=$(head -n 1 hyp.txt | cut -d' ' -f1)
 lattice draw det.ark --key="$key" --words=words.txt --frame-shift=0.04 -o picture.html
 lattice draw det.ark --key="$key" --words=words.txt --frame-shift=0.04 -o - --format=html | cmp - picture.html
+lattice draw det.ark --key="$key" --words=words.txt --frame-shift=0.04 -o picture.svg
+sed -n '/<svg/,/<\/svg>/p' picture.html | cmp - picture.svg
 lattice draw det.ark --key="$key" --words=words.txt -o picture.dot
 printf 'u<&> \n0 1 1 0.5,1,1_2_3_4_5_6_7_8\n0 1 2 1,1,1_2_3_4_5_6_7_9\n1 2 0 1,1,4\n2 0,0,\n\n' >nasty.lat
 printf '<eps> 0\n<b>&"\x27bad 1\n\\"q 2\n' >nasty.txt

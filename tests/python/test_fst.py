@@ -32,15 +32,29 @@ def test_arrays_are_views_of_what_was_built(rng):
         view["weight"][0] = 1
 
 
+def test_arcs_are_a_sequence(rng):
+    _, _, fst = random_fst(rng)
+    listed = [arc for state in range(fst.num_states) for arc in fst.arcs_of(state)]
+    assert list(fst.arcs) == listed and isinstance(fst.arcs[0], wf.Arc) and len(fst.arcs) == fst.num_arcs
+    assert fst.arcs[2] == listed[2] and fst.arcs[-1] == listed[-1] and fst.arcs[3:5] == listed[3:5] and listed[1] in fst.arcs
+    with pytest.raises(IndexError):
+        fst.arcs[fst.num_arcs]
+    with pytest.raises(TypeError):
+        fst.arcs[0] = listed[1]
+    assert bytes(fst.arcs) == np.asarray(fst.arcs).tobytes() and np.array(fst.arcs).flags.owndata and not np.asarray(fst.arcs).flags.writeable
+    empty = wf.Fst.from_text("").arcs
+    assert len(empty) == 0 and list(empty) == [] and len(np.asarray(empty)) == 0
+
+
 def test_views_outlive_the_fst(rng):
     _, _, fst = random_fst(rng)
-    view = np.asarray(fst.arcs)
-    before = view.copy()
+    view, records = np.asarray(fst.arcs), fst.arcs
+    before, listed = view.copy(), list(records)
     fst.close()
     del fst
     gc.collect()
     [random_fst(rng) for _ in range(50)]  # would reuse the memory if it had been freed
-    assert np.array_equal(view, before)
+    assert np.array_equal(view, before) and list(records) == listed
 
 
 def test_closed_objects_raise(rng):

@@ -48,6 +48,14 @@ wf.integrations.ProcessorWithLM("folder", "lm.arpa", baem=3)  # WRONG
 print(wf.wer(["a b"], decoder.decode([]).texts), wf.wer("a b", "a c"), wf.wer({"u": "a"}, {"u": ["a"]}))
 wf.wer(["a b"], 3)  # WRONG
 available: bool = wf.cuda_available()
+weights: list[float] = [arc.weight for arc in graph.fst.arcs] + [arc.graph_cost for arc in decoder.decode([])[0].lattice.arcs]  # WRONG
+labels: list[int] = [arc.ilabel for arc in graph.fst.arcs[1:]]
+graph.fst.arcs[0].wieght  # WRONG
+compact = decoder.stream().partial_lattice().determinize()
+words: tuple[list[str], int] = compact.oracle("a b")
+numbers: tuple[list[int], int] = compact.oracle([1, 2])
+compact.oracle(5)  # WRONG
+captions: str = decoder.decode([])[0].to_srt(0.04)
 """
 
 

@@ -104,3 +104,28 @@ def test_an_object_of_a_wrong_class(name, wrong_name, objects):
         with pytest.raises((TypeError, ValueError, OSError, wf.Error)) as raised:  # a text may be the path of a file that does not exist
             function(*positional, **keywords)
         assert "attribute" not in str(raised.value), (wrong, raised.value)
+
+
+def test_other_arguments_of_a_wrong_class(objects):
+    tokens = wf.integrations.ModelTokens(["<blk>", "a"], 0, "here")
+    calls = {
+        "finals: expected a mapping": lambda: wf.Fst.from_arcs([(0, 0, 1, 1, 0.0)], [0]),
+        "pronunciations: expected a mapping": lambda: wf.build_ctc_graph(["<blk>", "a"], wf.Lexicon.from_dict(["a"], ["<blk>", "a"])),
+        "lm: expected a language model or its path": lambda: tokens.decoder(5),
+        "expected Result, found": lambda: wf.Rescorer(lambda texts: texts)(["text"]),
+        "aligner|expected WordAligner": lambda: objects["Fst"].with_word_aligner("x"),
+        "config: expected DecoderConfig": lambda: wf.Decoder(objects["Graph"], {"beam": 3}),
+    }
+    for message, call in calls.items():
+        with pytest.raises(TypeError, match=message):
+            call()
+
+
+def test_errors_name_no_temporary_file(objects, tmp_path):
+    bad = tmp_path / "bad.arpa"
+    bad.write_text("\\data\\\nngram 1=2\n\n\\1-grams:\n-0.5\ta\n-0.5\n\n\\end\\\n")
+    with pytest.raises(wf.FormatError, match=f"^{bad}"):  # the user's own file
+        wf.Decoder(objects["Graph"], lm=bad)
+    with pytest.raises(wf.FormatError) as raised:
+        wf.Lexicon.from_dict({"a": "nonesuch"}, ["<blk>", "a"])
+    assert "tmp" not in str(raised.value) and str(raised.value).startswith("<mapping>:1: ")

@@ -59,8 +59,9 @@ def _language(vocabulary: dict[str, Any], language: str | None, source: str) -> 
 def _blank_of(config: dict[str, Any], pad: str | None, names: list[str], source: str) -> int:
     """The column of pad_token_id, which is the model's blank. Configurations that nobody filled in tell 0; if that is a letter, the padding token is the blank."""
     column, has_name = config.get("pad_token_id"), any(name in names for name in ((pad,) if pad is not None else files.BLANKS))
-    known = isinstance(column, int) and not isinstance(column, bool) and 0 <= column < len(names)
-    return column if known and (SPECIAL.fullmatch(names[column]) or not has_name) else files.blank_column(names, source, pad)
+    if isinstance(column, int) and not isinstance(column, bool) and 0 <= column < len(names) and (SPECIAL.fullmatch(names[column]) or not has_name):
+        return column
+    return files.blank_column(names, source, pad)
 
 
 def _from_vocabulary(path: pathlib.Path, language: str | None) -> ModelTokens:

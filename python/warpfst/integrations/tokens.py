@@ -80,6 +80,14 @@ def default_separator(names: Sequence[str], *usual: str) -> str | None:
     return None if marked or joiner_of(names).encode(" ") != " " else next((name for name in usual if name in names), None)
 
 
+def _opened(lm: AnyModel | None) -> LM | LargeLM | RnnLM | None:
+    if lm is None or isinstance(lm, (LM, LargeLM, RnnLM)):
+        return lm
+    if not isinstance(lm, (str, os.PathLike)):
+        raise TypeError(f"lm: expected a language model or its path, found {type(lm).__name__}")
+    return open_model(lm)
+
+
 @dataclasses.dataclass(frozen=True)
 class ModelTokens:
     """The tokens of a CTC model.
@@ -191,7 +199,7 @@ class ModelTokens:
         Without words, the words of the graph are the tokens; `text` makes a text of them.
         """
         table, blank = Symbols(self.names), self.names[self.blank]
-        model = open_model(lm) if isinstance(lm, (str, os.PathLike)) else lm
+        model = _opened(lm)
         if lexicon is not None and words is not None:
             raise TypeError("give either a lexicon or words, not both")
         lexicon = self.lexicon if lexicon is None and words is None else lexicon
@@ -236,7 +244,7 @@ class ModelTokens:
             graph = build_ctc_graph(Symbols(self.names), blank=self.names[self.blank], **graph_options)
             defaults = {"blank": self.blank, "beam": 8.0, "min_active": 0}
             return Decoder(graph, lm=token_lm, join=self.separator or True, **{**defaults, **lattice_results, **decoder_options})
-        model = open_model(lm) if isinstance(lm, (str, os.PathLike)) else lm
+        model = _opened(lm)
         if graph is None:
             graph = self.graph(model, lexicon=lexicon, words=words, **graph_options)
         elif lexicon is not None or words is not None or graph_options:
