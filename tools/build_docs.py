@@ -245,6 +245,12 @@ SEARCHES = {
     "slurm": "tutorials/scale-out.html",
     "ray": "tutorials/scale-out.html",
     "confusion network": "concepts/lattice.html",
+    "diarization": "what-it-does-not-do.html",
+    "whisper": "what-it-does-not-do.html",
+    "docker": "what-it-does-not-do.html",
+    "voice activity": "what-it-does-not-do.html",
+    "punctuation restoration": "what-it-does-not-do.html",
+    "subtitles": "how-to/transcribe.html",
 }
 ALSO_CALLED = re.compile(r"^Also called: (.*?)\.(?=\s|$)", re.MULTILINE | re.DOTALL)
 

@@ -88,6 +88,62 @@ def lattice():
     return picture("A lattice of four word sequences, with costs; the best path is IS GOING HOME", 190, parts)
 
 
+def box(x, y, width, lines, fill="#ffffff", colour=INK):
+    height = 12 + 15 * len(lines)
+    parts = [f'<rect x="{x}" y="{y}" width="{width}" height="{height}" rx="4" fill="{fill}" stroke="{colour}"/>']
+    return parts + [text(x + width / 2, y + 18 + 15 * number, line, size=11, weight="bold" if number == 0 else "normal") for number, line in enumerate(lines)]
+
+
+def flow():
+    """What goes into warpfst and what comes out."""
+    parts = [*box(12, 14, 78, ["audio"]), *box(118, 14, 100, ["acoustic model", "yours"]), *box(246, 14, 102, ["log-probabilities", "[frames, tokens]"])]
+    parts += [arrow(90, 28, 117, 28), arrow(218, 28, 245, 28), arrow(297, 56, 297, 87)]
+    parts += [*box(12, 88, 130, ["tokens, lexicon,", "language model"]), *box(246, 88, 102, ["warpfst", "beam search"], PALE, BLUE)]
+    parts += [arrow(142, 109, 245, 109), text(194, 103, "graph", size=11), arrow(297, 130, 297, 161)]
+    parts += box(160, 162, 188, ["words", "times, confidences, n-best, lattices"])
+    return picture("Audio goes through an acoustic model; warpfst turns its log-probabilities into words with a graph of tokens, lexicon and language model", 216, parts)
+
+
+def automaton(y, labels, loops):
+    """States in a row with arcs between them; a double circle is final."""
+    parts, places = [], [40 + 280 * number / len(labels) for number in range(len(labels) + 1)]
+    for (start, end), label in zip(zip(places, places[1:]), labels):
+        parts += [arrow(start + 13, y, end - 14, y), text((start + end) / 2, y - 6, label, size=11)]
+    for number, x in enumerate(places):
+        parts += [f'<circle cx="{x:g}" cy="{y}" r="12" fill="{PALE}" stroke="{INK}"/>', text(x, y + 4, number, size=11)]
+        if number in loops:
+            parts += [f'<path d="M{x - 7:g} {y + 10} C{x - 24:g} {y + 36} {x + 24:g} {y + 36} {x + 7:g} {y + 11}" fill="none" stroke="{INK}" stroke-width="1.3" marker-end="url(#{INK[1:]})"/>']
+            parts.append(text(x, y + 43, loops[number], size=11))
+    parts.append(f'<circle cx="{places[-1]:g}" cy="{y}" r="9.5" fill="none" stroke="{INK}"/>')
+    return parts
+
+
+def graph():
+    """T, L and G of the word CAT: what each reads and writes."""
+    empty = "\N{GREEK SMALL LETTER EPSILON}"
+    parts = [text(12, 20, "T: frames to tokens (one token of topology compact)", "start", 12, weight="bold")]
+    parts += automaton(48, [f"K : K, then K : {empty} again"], {0: f"blank : {empty}", 1: f"K : {empty}"})
+    parts += [text(12, 122, "L: tokens to words", "start", 12, weight="bold"), *automaton(150, ["K : CAT", f"AE : {empty}", f"T : {empty}"], {})]
+    parts += [text(12, 190, "G: words, with their costs in the language model", "start", 12, weight="bold"), *automaton(218, ["THE / 1.6", "CAT / 4.2", "SAT / 2.9"], {})]
+    parts += [text(12, 256, "reads : writes / cost in nats; the graph is T o min(det(L o G))", "start", 11, GREY)]
+    return picture("The three transducers of a CTC graph: T reads frames and writes tokens, L reads tokens and writes words, G accepts words with costs", 268, parts)
+
+
+def stream():
+    """A stream of 84 frames in chunks of 16: partial results, as docs/tutorials/streaming.md prints them, and the end."""
+    events = [(16, "", ""), (32, "", "MARK IS GOING"), (48, "MARK IS GOING TO", "SEE"), (64, "MARK IS GOING TO SEE", "ELEPHANT"), (80, "MARK IS GOING TO SEE", "ELEPHANT"), (84, "MARK IS GOING TO SEE ELEPHANT", "")]
+    parts = [text(12, 20, "frames so far", "start", 11, GREY), text(126, 20, "partial result", "start", 11, GREY)]
+    for number, (frames, stable, rest) in enumerate(events):
+        y = 30 + 24 * number
+        parts += [f'<rect x="12" y="{y}" width="{frames}" height="16" fill="{PALE}" stroke="{BLUE}"/>', text(16, y + 12, frames, "start", 11)]
+        words = f'<tspan fill="{BLUE}" font-weight="bold">{escape(stable)}</tspan> <tspan fill="{GREY}">{escape(rest)}</tspan>'
+        parts.append(f'<text x="126" y="{y + 12}" font-size="10.5">{words}</text>')
+    parts += [f'<line x1="96" y1="150" x2="96" y2="176" stroke="{RED}" stroke-width="2"/>']
+    parts += [text(12, 192, "blue: stable, will not change; grey: may still change", "start", 11)]
+    parts += [text(12, 208, "red: the end, at finish() or at an endpoint (a rule about silence holds)", "start", 11, RED)]
+    return picture("A stream: after each chunk of frames a partial result, of which the first words are stable; at the end all are", 220, parts)
+
+
 def row(table, setup, before):
     """Figure and commit of a row of `./run bench peers`, or of the command that measured this before."""
     for what, named in (("peers, lexicon-free CTC, generated peaky", setup), ("decode lexicon-free CTC, generated peaky", before)):
@@ -273,7 +329,7 @@ def with_tables(path):
 
 
 PICTURES = {
-    "frame.svg": frame, "lattice.svg": lattice, "peers.svg": peers, "error-rate.svg": error_rate,
+    "flow.svg": flow, "graph.svg": graph, "stream.svg": stream, "frame.svg": frame, "lattice.svg": lattice, "peers.svg": peers, "error-rate.svg": error_rate,
     **{f"peers-{task.split(' ', 1)[0 if 'hybrid' in task else 1].replace(' ', '-')}.svg": functools.partial(peer_curves, task) for task in WORDS},
 }
 

@@ -1,4 +1,4 @@
-"""Writes the log-mel features of recordings to a file for pipeline.py, in the form that the model of examples/ctc reads. Needs warpfst[audio].
+"""Writes the log-mel features of recordings to a file for pipeline.py, in the form that the model of examples/ctc reads. Needs the packages of `pip install '.[audio]'`.
 
     python examples/pipeline/features.py features.npz examples/cards/*.wav
 """

@@ -1,16 +1,15 @@
-"""Runs the code of a page of the documentation, in a folder with the files that the page uses.
+"""Runs the code of a page of the documentation in a copy of the folder that the page names.
 
-Blocks marked `python` and `bash` run in order; all Python blocks run in one process. A block marked `text` directly after one is its expected output. Blocks with
-other marks (`py`, `sh`, `c`) are checked by test_blocks.py.
+A page says where its code runs: "... in `examples/tutorial` ...", the first folder of examples that the page names. Blocks marked `python` and `bash` run in order; all
+Python blocks run in one process. A block marked `text` directly after one is its expected output. Blocks with other marks (`py`, `sh`, `c`) are checked by test_blocks.py.
 """
 
-import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
-import tarfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CTC = ROOT / "examples" / "ctc"
@@ -28,47 +27,38 @@ def blocks_of(page):
     return [(match[1], match[2], match[3]) for match in _BLOCK.finditer(page.read_text(encoding="utf-8"))]
 
 
-def _write_models(folder):
-    """Token files of small models of letters, as toolkits write them, for models.md."""
-    letters = list("ADEGIKMNORS")
-    vocabulary = {name: column for column, name in enumerate(["<pad>", "<s>", "</s>", "<unk>", "|", *letters])}
-    names = ["<blank>", "<unk>", "<space>", *letters, "<sos/eos>"]
-    config = json.dumps({"preprocessor": {"window_stride": 0.01}, "encoder": {"subsampling_factor": 8}, "decoder": {"vocabulary": [" ", *letters]}})
-    for name in ("wav2vec2", "espnet", "wenet", "nemo"):
-        (folder / name).mkdir()
-    (folder / "wav2vec2" / "vocab.json").write_text(json.dumps(vocabulary))
-    (folder / "espnet" / "tokens.txt").write_text("".join(f"{name}\n" for name in names))
-    (folder / "wenet" / "units.txt").write_text("".join(f"{name} {column}\n" for column, name in enumerate(names)))
-    (folder / "nemo" / "model_config.yaml").write_text(config)
-    with tarfile.open(folder / "model.nemo", "w") as archive:
-        archive.add(folder / "nemo" / "model_config.yaml", "./model_config.yaml")
+def folder_of(page):
+    """The name below examples/ of the folder in which the page's code runs; None if it names none."""
+    named = re.search(r"\bin\s+(?:the folder\s+)?`examples/([\w/-]+?)/?`", page.read_text(encoding="utf-8"))
+    return named and named[1]
 
 
-def lay_out(folder):
-    """Links the files that pages use into the folder, and makes the program `warpfst`. Returns the program's folder."""
-    for file in CTC.iterdir():
-        os.symlink(file, folder / file.name)
-    links = {"scores": CTC / "logp_phone", "tokens.txt": CTC / "tokens_phone.txt", "lexicon.txt": CTC / "lexicon_phone.txt", "lm.arpa.gz": CTC / "lm3.arpa.gz"}
-    links.update({"coffee": ROOT / "examples" / "hybrid" / "coffee", "cards": ROOT / "examples" / "cards", "ctc": CTC})
-    for name, target in links.items():
-        os.symlink(target, folder / name)
-    _write_models(folder)
+def lay_out(folder, name="tutorial"):
+    """Makes `folder`/examples, in which NAME is a copy and its neighbours are links, and the program `warpfst`. Returns the copy and the program's folder."""
     program = folder / ".bin" / "warpfst"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m warpfst "$@"\n')
     program.chmod(0o755)
-    return program.parent
+    examples = folder / "examples"
+    examples.mkdir()
+    if name is None:
+        return examples, program.parent
+    for neighbour in (ROOT / "examples").iterdir():
+        if neighbour.name != name.split("/")[0]:
+            os.symlink(neighbour, examples / neighbour.name)
+    shutil.copytree(ROOT / "examples" / name, examples / name)
+    return examples / name, program.parent
 
 
-def run_in(folder, command):
-    """Prepares the folder with lay_out, then runs a command in it with `warpfst` on the PATH."""
-    path = lay_out(folder)
+def run_in(folder, command, name="tutorial"):
+    """Prepares `folder` with lay_out, then runs a command in the copy, with `warpfst` on the PATH."""
+    copy, path = lay_out(folder, name)
     environment = {**os.environ, "PATH": f"{path}:{os.environ['PATH']}", "PYTHONUNBUFFERED": "1"}
-    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment)
+    return subprocess.run(command, capture_output=True, text=True, cwd=copy, env=environment)
 
 
 def _script(blocks):
-    lines = ["import subprocess, sys", "import numpy", "log_probs = [numpy.load(f'scores/{key}.npy') for key in ('000030012', '000030024')]"]
+    lines = ["import subprocess, sys"]
     for language, code, _ in blocks:
         lines.append(f"print({_MARK!r}, end='', flush=True)")
         lines.append(code if language == "python" else f"subprocess.run(['bash', '-euo', 'pipefail', '-c', {code!r}], check=True)")
@@ -78,8 +68,9 @@ def _script(blocks):
 def run_page(page, folder):
     """Returns [(code, expected output or None, output)] of the blocks. Raises AssertionError with the output if one fails."""
     blocks = blocks_of(page)
-    (folder / "page.py").write_text(_script(blocks), encoding="utf-8")
-    run = run_in(folder, [sys.executable, "page.py"])
+    script = folder / "page.py"
+    script.write_text("import sys; sys.path[0] = ''\n" + _script(blocks), encoding="utf-8")
+    run = run_in(folder, [sys.executable, script], folder_of(page))
     assert run.returncode == 0, f"{page}\n{run.stdout}\n{run.stderr}"
     printed = run.stdout.split(_MARK)[1:]
     assert len(printed) == len(blocks)

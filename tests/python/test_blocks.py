@@ -27,8 +27,8 @@ _MODELS = """
 warpfst mkgraph ctc --tokens=tokens.txt --lexicon=lexicon.txt --lm=lm.arpa.gz -o TLG.wfst --words-out=words.txt
 mkdir logp && cp scores/0000300[12]*.npy logp
 warpfst lm prune lm.arpa.gz --threshold=1e-4 -o small.arpa
-gzip -dc lm.arpa.gz > large.arpa && cp -L lm.arpa.gz large.arpa.gz
-rm scores && cp -r logp scores
+gzip -dc lm.arpa.gz > large.arpa && cp lm.arpa.gz large.arpa.gz
+rm -r scores && cp -r logp scores
 """
 RUN = {
     ("lattices.md", "warpfst decode TLG.wfst logp/ --words"): _MODELS,
@@ -49,6 +49,7 @@ printf '000030012 %s\\n' '1 20.5 30.25 WE CAN' '2 21 31 WE CALL' > nbest.txt
 GPU, CLUSTER, OWN_FILES, BUILD = "needs a GPU", "needs a cluster", "needs the reader's own models", "compiles the project"
 # Blocks that do not run here: (page, start of the block): (reason, the test that runs it, or None if it is checked below by its language).
 NOT_RUN = {
+    ("README.md", "./run demo"): (BUILD, None),
     ("README.md", "apt-get update && apt-get install -y build-essential python3-venv"): (BUILD, "tests/bare/test.sh"),
     ("README.md", "card1 ten of clubs"): ("output of the block above", "tests/bare/test.sh"),
     ("README.md", "apt-get update && apt-get install -y build-essential cmake"): (BUILD, "tests/bare/test.sh"),
@@ -77,7 +78,7 @@ NOT_RUN = {
     ("c.md", "find_package"): (BUILD, "tests/cli/test_install.sh"),
     ("composition.md", "import warpfst as wf\n\nboth"): (GPU, None),
     ("gpu.md", "warpfst decode TLG.wfst scores/ --device"): (GPU, None),
-    ("gpu.md", "import warpfst as wf\n\nif (reason"): (GPU, None),
+    ("gpu.md", "import warpfst as wf\n\nif not wf.cuda"): (GPU, None),
     ("gpu.md", "warpfst mkgraph hmm --am=en-us"): (GPU, None),
     ("gpu.md", "personal = wf.build_hmm_graph"): (GPU, None),
     ("gpu.md", "warpfst plan"): (GPU, None),
@@ -135,6 +136,28 @@ def test_every_block_is_in_one_list():
     assert len(BLOCKS) >= 30
     assert not unlisted(BLOCKS)
     assert [key for key in (*RUN, *NOT_RUN) if len(find(key)) != 1] == [], "the key matches no block, or several"
+
+
+def order_of(text, *places):
+    """Where the patterns are first found in a text; fails if one is not."""
+    found = [re.search(place, text) for place in places]
+    assert all(found), [place for place, match in zip(places, found) if match is None]
+    return [match.start() for match in found]
+
+
+def readme_begins_well(text):
+    """First what goes in and comes out, then `./run demo` and `./run test` before any other command, then the comparison with other toolkits."""
+    commands = [line.partition("#")[0].strip() for language, code in _FENCE.findall(text) if language in ("sh", "bash", "") for line in code.splitlines()]
+    starts = order_of(text, "log-probabilities", "words", r"\./run demo", r"\./run test", "torchaudio")
+    return commands[:2] == ["./run demo", "./run test"] and starts == sorted(starts)
+
+
+def test_readme_begins_with_what_it_does_and_the_two_commands():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert readme_begins_well(text)
+    assert not readme_begins_well(text.replace("./run demo ", "./run build "))
+    table = text[text.index("## How fast") : text.index("## Python")]
+    assert not readme_begins_well(table + text.replace(table, ""))
 
 
 def test_a_new_block_is_noticed():

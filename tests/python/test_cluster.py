@@ -238,7 +238,7 @@ def test_a_package_for_another_numpy_names_the_extra(own, tmp_path):
     (tmp_path / "pyarrow" / "__init__.py").write_text('raise ImportError("numpy.core.multiarray failed to import")')
     command = [sys.executable, "-m", "warpfst.transcribe.cluster", *own.arguments(own.out)[:4], "-o", str(own.out)]
     run = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"})
-    assert run.returncode == 2 and "numpy.core.multiarray failed to import): pip install 'warpfst[cluster]'" in run.stderr
+    assert run.returncode == 2 and "numpy.core.multiarray failed to import): pip install '.[cluster]'" in run.stderr
 
 
 @pytest.mark.parametrize(("name", "message"), [("own_model.py:Other", "no class 'Other'"), ("none.py:Own", "none.py"), ("own_model:Own", "neither config.json"), ("json.py:Own", "another module")])

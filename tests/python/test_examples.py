@@ -43,6 +43,26 @@ def test_pages_without_code_are_known():
     assert {"own-model", "word-times"} <= {page.stem for page in PAGES if page.parent.name == "how-to"}
 
 
+def test_pages_name_the_folder_in_which_they_run():
+    """A page whose code opens files without making them names an existing folder, before its first block."""
+    for page in PAGES:
+        text, name = page.read_text(encoding="utf-8"), pages.folder_of(page)
+        opens = re.search(r'"(?:tokens|lexicon|lm|scores|coffee)[\w./]*\.(?:txt|gz|npy)"|--tokens=', "".join(code for _, code, _ in blocks_of(page)))
+        assert name is not None or opens is None, f"{page} does not say in which folder its code runs: {opens[0]}"
+        if name is not None:
+            assert (ROOT / "examples" / name).is_dir(), page
+            assert f"examples/{name}" in text[: re.search(r"^```(?:python|bash)$", text, re.MULTILINE).start()], f"{page} names its folder too late"
+
+
+def test_the_tutorial_has_the_files_of_the_ctc_example():
+    tutorial, ctc = ROOT / "examples" / "tutorial", ROOT / "examples" / "ctc"
+    names = {"tokens.txt": "tokens_phone.txt", "lexicon.txt": "lexicon_phone.txt", "lm.arpa.gz": "lm3.arpa.gz", "text": "text"}
+    names.update({f"scores/{path.name}": f"logp_phone/{path.name}" for path in (tutorial / "scores").iterdir()})
+    assert len(names) == 64
+    for name, same in names.items():
+        assert (tutorial / name).read_bytes() == (ctc / same).read_bytes(), name
+
+
 def test_a_wrong_page_is_reported(tmp_path):
     for code, message in (("print(1)", "expected"), ("raise SystemExit(3)", "page")):
         folder = tmp_path / message
@@ -78,8 +98,7 @@ def test_commands_in_the_pages_use_existing_flags():
 
 def test_flashlight_weights(tmp_path, monkeypatch):
     """The graph's decoder, the last of the page, ranks by flashlight's score: AM + lm_weight * log10 P + word_score * number of words."""
-    pages.lay_out(tmp_path)
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.chdir(pages.lay_out(tmp_path)[0])
     made = {}
     exec(blocks_of(ROOT / "docs" / "migrating" / "flashlight.md")[-1][1], made)  # noqa: S102
     options = {name: made["decoder"].config[name] for name in ("acoustic_scale", "word_score", "beam")}

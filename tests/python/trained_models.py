@@ -35,7 +35,7 @@ def train(parameters, log_probs_of, targets, blank):
 def run_block(page, start, folder, names):
     """Runs the `py` block that has `start` in it, in a folder that also has the language model. Returns what it printed and what its comment says that it prints."""
     code = next(code for code in re.findall(r"^```py\n(.*?)^```$", (pages.ROOT / "docs" / "how-to" / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL) if start in code)
-    os.symlink(pages.CTC / "lm3.arpa.gz", folder / "lm.arpa.gz")
+    os.symlink(pages.ROOT / "examples" / "tutorial" / "lm.arpa.gz", folder / "lm.arpa.gz")
     audio, lengths = noise()
     printed, before = io.StringIO(), os.getcwd()
     os.chdir(folder)

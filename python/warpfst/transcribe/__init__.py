@@ -1,4 +1,4 @@
-"""Audio to text: `warpfst transcribe`. Needs the packages of `pip install warpfst[audio]`.
+"""Audio to text: `warpfst transcribe`. Needs the packages of `pip install '.[audio]'` in the source folder.
 
 command.py         the command line: finds the recordings, skips finished ones, writes results and the summary
 keys.py            keys of recordings, which name the output files

@@ -4,7 +4,7 @@
     list -> unfinished recordings -> Ray Data: batches -> actors (each with a model and a decoder) -> a file per recording -> a row per recording -> summary
 
 The model is a folder or a class of your own (Model, ArrayModel). Each recording has an output file in a folder that all machines share. A file appears only when it is complete. So a run can be stopped and started again, and a batch can be
-repeated when a machine is lost. The words are the same as on one machine; costs are the same up to the rounding of padded batches. Needs `ray[data]` and `warpfst[audio]`
+repeated when a machine is lost. The words are the same as on one machine; costs are the same up to the rounding of padded batches. Needs the packages of `pip install '.[audio,cluster]'`
 on every machine.
 """
 
