@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <time.h>
 
 #include "base/interrupt.h"
 #include "decode_tasks.h"
@@ -397,8 +398,30 @@ static void test_callback_belongs_to_a_thread(void **state) {
   assert_int_equal(asked, 0);
 }
 
+/* A cancelled call does not cancel the next ones, whose workers may start before the caller's
+ * function is asked again. */
+static bool unless_told(void *user) {
+  const struct timespec pause = {0, 5000000}; /* time for the workers to see the old answer */
+  nanosleep(&pause, NULL);
+  return !*(const bool *)user;
+}
+
+static void test_later_calls_run(void **state) {
+  (void)state;
+  wf_error err = {0};
+  for (int round = 0; round < 20; round++) {
+    bool told = true;
+    wf_set_interrupt(unless_told, &told);
+    assert_int_equal(decode_threads(&err), WF_ERR_CANCELLED);
+    told = false;
+    for (int call = 0; call < 3; call++) assert_ok(decode_threads(&err));
+    wf_set_interrupt(NULL, NULL);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_cancel_at_many_polls),
-                                     cmocka_unit_test(test_callback_belongs_to_a_thread)};
+                                     cmocka_unit_test(test_callback_belongs_to_a_thread),
+                                     cmocka_unit_test(test_later_calls_run)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

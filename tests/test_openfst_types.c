@@ -93,8 +93,68 @@ static void test_damaged_files(void **state) {
   }
 }
 
+struct text {
+  char data[1024];
+  size_t size;
+};
+
+static void put(struct text *t, const void *data, size_t size) {
+  assert_true(t->size + size <= sizeof t->data);
+  memcpy(t->data + t->size, data, size);
+  t->size += size;
+}
+static void put_i32(struct text *t, int32_t value) { put(t, &value, sizeof value); }
+static void put_i64(struct text *t, int64_t value) { put(t, &value, sizeof value); }
+static void put_f32(struct text *t, float value) { put(t, &value, sizeof value); }
+static void put_name(struct text *t, const char *name) {
+  put_i32(t, (int32_t)strlen(name));
+  put(t, name, strlen(name));
+}
+static void put_header(struct text *t, const char *type, int64_t num_states) {
+  put_i32(t, 2125659606);
+  put_name(t, type);
+  put_name(t, "standard");
+  put_i32(t, 2), put_i32(t, 0), put_i64(t, 0), put_i64(t, 0), put_i64(t, num_states);
+  put_i64(t, 0);
+}
+
+/* Two states, which the edits change to states `first` and `second` of one and two arcs. */
+static struct text edited(int32_t first, int32_t second) {
+  struct text t = {.size = 0};
+  put_header(&t, "edit", 2);
+  put_header(&t, "vector", 2);
+  for (int s = 0; s < 2; s++) put_f32(&t, INFINITY), put_i64(&t, 0);
+  put_header(&t, "vector", 2);
+  for (int s = 0; s < 2; s++) {
+    put_f32(&t, (float)s);
+    put_i64(&t, s + 1);
+    for (int a = 0; a <= s; a++) put_i32(&t, 1), put_i32(&t, 1), put_f32(&t, 0), put_i32(&t, 1);
+  }
+  put_i64(&t, 2);
+  put_i32(&t, 0), put_i32(&t, first), put_i32(&t, 1), put_i32(&t, second);
+  put_i64(&t, 0);
+  put_i32(&t, 0);
+  return t;
+}
+
+/* Two states must not share an edited one: a file could multiply its arcs so. */
+static void test_shared_edits(void **state) {
+  (void)state;
+  wf_error err = {0};
+  wf_fst *fst;
+  for (int i = 0; i < 4; i++) {
+    const struct text t = edited(i / 2, i % 2);
+    const wf_status status = test_read_fst_bytes(t.data, t.size, &fst, &err);
+    assert_int_equal(status, i / 2 == i % 2 ? WF_ERR_FORMAT : WF_OK);
+    if (status == WF_OK) assert_int_equal(wf_fst_get_view(fst).num_arcs, 3);
+    if (status != WF_OK) assert_non_null(strstr(err.message, "is edited as state"));
+    wf_fst_free(fst);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_reads_what_they_mean),
-                                     cmocka_unit_test(test_damaged_files)};
+                                     cmocka_unit_test(test_damaged_files),
+                                     cmocka_unit_test(test_shared_edits)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,4 +64,9 @@ struct wf__interrupt *wf__interrupt_exchange(struct wf__interrupt *current) {
   return old;
 }
 
+void wf__interrupt_renew(void) {
+  if (wf__interrupt_polls() && atomic_load_explicit(&t_own.stopped, memory_order_relaxed))
+    (void)wf__stopped();
+}
+
 bool wf__interrupt_polls(void) { return t_current != NULL && t_current == &t_own; }

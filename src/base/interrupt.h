@@ -25,6 +25,9 @@ typedef struct wf__interrupt wf__interrupt;
 wf__interrupt *wf__interrupt_current(void);
 /* Sets the state that this thread works for; returns the previous one. */
 wf__interrupt *wf__interrupt_exchange(wf__interrupt *current);
+/* Before this thread gives work to others: if an earlier call was cancelled, asks the caller's
+ * function anew, so that the workers do not take its old answer for this call's. */
+void wf__interrupt_renew(void);
 /* True if this thread must call the caller's function while it waits. */
 bool wf__interrupt_polls(void);
 

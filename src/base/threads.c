@@ -176,6 +176,7 @@ static void run_job(wf__pool *pool, wf__job *job) {
     }
     return;
   }
+  wf__interrupt_renew();
   pthread_mutex_lock(&pool->mutex);
   enqueue(pool, job, true);
   wait_for(pool, job);
@@ -208,6 +209,7 @@ wf_status wf__pool_once(int num_threads, uint64_t num_items, wf__task_fn fn, voi
 
 void wf__pool_start(wf__pool *pool, wf__job *job, uint64_t num_items, wf__task_fn fn, void *user) {
   *job = (wf__job){.fn = fn, .user = user, .num_items = num_items};
+  wf__interrupt_renew();
   pthread_mutex_lock(&pool->mutex);
   enqueue(pool, job, false);
   pthread_mutex_unlock(&pool->mutex);

@@ -19,6 +19,7 @@ struct wf_far {
   bool single;            /* the file is one fst */
   uint64_t count, index;  /* sttable: entries, and the number of the next */
   const uint8_t *offsets; /* sttable: of the entries, in the file */
+  const uint8_t *end;     /* of the entry before `index`; NULL: not known */
   char *key;              /* of the last entry */
 };
 
@@ -141,6 +142,7 @@ static wf_status read_fst(wf_far *far, const char *key, int32_t size, wf_fst **o
   if (far->key == NULL) return wf__fail_memory(err, (uint64_t)size, "a key");
   wf_status status = wf__openfst_read_next(&far->cursor, out, &format, err);
   if (status == WF_OK) far->index++;
+  far->end = far->cursor.at;
   return status == WF_OK ? WF_OK : wf__fail_prefix(err, status, "fst '%s'", far->key);
 }
 
@@ -164,6 +166,10 @@ wf_status wf_far_next(wf_far *far, const char **out_key, wf_fst **out, wf_error 
                              (unsigned long long)wf__cursor_left(&far->cursor));
     }
     WF__TRY(seek(far, far->index, err));
+    if (far->end != NULL && far->cursor.at < far->end) /* a small file could hold many large fsts */
+      return wf__cursor_fail(&far->cursor, err, WF_ERR_FORMAT,
+                             "entry %llu of the index begins before the end of the one before",
+                             (unsigned long long)far->index);
   }
   const uint8_t *before = far->cursor.at;
   WF__TRY(read_key(&far->cursor, &key, &size, err));
@@ -208,6 +214,7 @@ static wf_status find_in_table(wf_far *far, const char *key, wf_error *err) {
 wf_status wf_far_find(wf_far *far, const char *key, wf_fst **out, wf_error *err) {
   const char *found = NULL;
   *out = NULL;
+  far->end = NULL;
   if (!far->single && far->type == WF_FAR_STTABLE)
     WF__TRY(find_in_table(far, key, err));
   else if (!far->single)

@@ -11,6 +11,7 @@ struct edit {
   wf__csr base, edits;
   uint32_t *edited; /* [number of states] state of the edits; UINT32_MAX: not edited */
   float *final;     /* [number of states] */
+  bool *taken;      /* [number of states of the edits] a state is edited as this one */
 };
 
 static wf_status read_states(wf__cursor *cursor, uint64_t num_states, struct edit *e,
@@ -24,6 +25,10 @@ static wf_status read_states(wf__cursor *cursor, uint64_t num_states, struct edi
     if (state >= num_states || to >= e->edits.final_cost.size)
       return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "state %u is edited as state %u", state,
                              to);
+    if (e->taken[to]) /* OpenFst never shares them, and a small file could become a huge fst */
+      return wf__cursor_fail(cursor, err, WF_ERR_FORMAT,
+                             "state %u is edited as state %u, as another state is", state, to);
+    e->taken[to] = true;
     e->edited[state] = to;
     e->final[state] = e->edits.final_cost.data[to];
   }
@@ -74,7 +79,8 @@ static wf_status read_parts(wf__cursor *cursor, const wf__openfst_header *h,
         (unsigned long long)e->edits.final_cost.size);
   e->edited = wf__alloc(num_states, sizeof *e->edited);
   e->final = wf__alloc(num_states, sizeof *e->final);
-  if (e->edited == NULL || e->final == NULL)
+  e->taken = wf__calloc(e->edits.final_cost.size + 1, sizeof *e->taken);
+  if (e->edited == NULL || e->final == NULL || e->taken == NULL)
     return wf__fail_memory(err, num_states * 8, "edited states");
   for (uint64_t s = 0; s < num_states; s++) {
     e->edited[s] = UINT32_MAX;
@@ -94,5 +100,6 @@ wf_status wf__openfst_read_edit(wf__cursor *cursor, const wf__openfst_header *h,
   wf__csr_free(&e.edits);
   free(e.edited);
   free(e.final);
+  free(e.taken);
   return status;
 }
