@@ -159,6 +159,18 @@ def decode_text(data: bytes | None) -> str | None:
     return None if data is None else data.decode("utf-8", "replace")
 
 
+def write_output(path: str | os.PathLike[str], *parts: bytes) -> None:
+    """Writes a file as the library's writers do: it gets its name when it is complete, even if other processes write the same file. FileError."""
+    output = create("wf_output_open", encode_path(os.path.abspath(path)))
+    try:
+        for part in parts:
+            lib.wf_output_write(output, part, len(part))
+    except BaseException:
+        lib.wf_output_abort(output)
+        raise
+    call("wf_output_close", output)
+
+
 def sized(kind: Any) -> Any:
     """A C structure with its struct_size field set, for C to read or to fill."""
     return kind(struct_size=ctypes.sizeof(kind))

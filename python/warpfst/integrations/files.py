@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import bz2
+import contextlib
+import gzip
 import importlib
 import json
+import lzma
+import math
 import os
 import pathlib
 import re
-from collections.abc import Mapping, Sequence
+import tarfile
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..errors import FileError, FormatError
+from ..errors import Error, FileError, FormatError
 
+_MOST_VALUES = 1_000_000
 BLANKS = ("<blk>", "<blank>", "<b>", "<pad>", "[PAD]", "<ctc>")
 
 
@@ -46,6 +53,8 @@ def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
         value = json.loads(text)
     except json.JSONDecodeError as why:
         raise FormatError(f"{os.fspath(path)}:{why.lineno}: {why.msg}") from why
+    except ValueError as why:  # a number with thousands of digits
+        raise FormatError(f"{os.fspath(path)}: {why}") from why
     except RecursionError as why:
         raise FormatError(f"{os.fspath(path)}:1: nested too deeply") from why
     if not isinstance(value, dict):
@@ -53,16 +62,85 @@ def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
     return value
 
 
+def _count_values(node: Any, counts: dict[int, int]) -> int:
+    """How many values a node of YAML has if each alias is written out. `counts`: those of the nodes that are known; 0: one that is being counted."""
+    if id(node) not in counts:
+        counts[id(node)] = 0
+        children = node.value if isinstance(node.value, list) else []
+        inner = [each for child in children for each in (child if isinstance(child, tuple) else (child,))]
+        counts[id(node)] = 1 + sum(_count_values(each, counts) for each in inner)
+    elif counts[id(node)] == 0:
+        raise ValueError("an alias of a value that contains the alias")
+    return counts[id(node)]
+
+
 def parse_yaml(text: str, source: str) -> dict[str, Any]:
+    """The keys and values of a YAML file. Aliases that stand for more than a million values, or for themselves, are errors."""
     yaml = require("yaml", source)
     try:
-        value = yaml.safe_load(text)
+        loader = yaml.SafeLoader(text)
+        node = loader.get_single_node()
+        if node is not None and _count_values(node, {}) > _MOST_VALUES:
+            raise ValueError(f"more than {_MOST_VALUES:,} values, with aliases written out")
+        value = None if node is None else loader.construct_document(node)
     except yaml.YAMLError as why:
         mark = getattr(why, "problem_mark", None)
         raise FormatError(f"{source}:{mark.line + 1 if mark else 1}: {getattr(why, 'problem', None) or 'not YAML'}") from why
+    except Exception as why:  # the library raises ValueError, KeyError and others for values that do not fit to their tags
+        raise FormatError(f"{source}: {'nested too deeply' if isinstance(why, RecursionError) else why}") from why
     if not isinstance(value, dict):
         raise FormatError(f"{source}:1: expected keys and values")
     return value
+
+
+class _Bounded:
+    """A file that gives a limited number of bytes. tarfile reads the headers of an archive whole, whatever size they claim."""
+
+    def __init__(self, file: Any, most_bytes: int) -> None:
+        self._file, self._left = file, most_bytes
+        self.seek, self.tell = file.seek, file.tell
+
+    def read(self, size: int = -1) -> bytes:
+        if not 0 <= size <= self._left:
+            raise tarfile.ReadError("the archive unpacks to too many bytes")
+        data: bytes = self._file.read(size)
+        self._left -= len(data)
+        return data
+
+
+@contextlib.contextmanager
+def open_tar(path: str) -> Iterator[dict[str, tuple[tarfile.TarFile, tarfile.TarInfo]]]:
+    """The files of a .nemo archive, a tar archive, plain or compressed: name without ./ -> (archive, member). An archive may unpack to 64 MB, or to 200 times its size.
+
+    FormatError: it is damaged, also if that is found within the context. FileError.
+    """
+    try:
+        with open(path, "rb") as plain:
+            start = plain.read(6)
+            plain.seek(0)
+            opener = next((kind for magic, kind in ((b"\x1f\x8b", gzip), (b"BZh", bz2), (b"\xfd7zXZ\0", lzma)) if start.startswith(magic)), None)
+            most_bytes = max(64 << 20, 200 * os.fstat(plain.fileno()).st_size)
+            with plain if opener is None else opener.open(plain) as content, tarfile.open(fileobj=_Bounded(content, most_bytes), mode="r:") as archive:  # type: ignore[call-overload]
+                yield {member.name.removeprefix("./"): (archive, member) for member in archive.getmembers() if member.isfile() and not member.issparse()}
+    except Error:
+        raise
+    except OSError as why:
+        if why.errno is not None:
+            raise FileError(f"{path}: {why.strerror}") from why
+        raise FormatError(f"{path}: not a .nemo archive: {why}") from why
+    except Exception as why:  # tarfile and the decompressors raise many kinds
+        raise FormatError(f"{path}: not a .nemo archive: {why}") from why
+
+
+def product(factors: Any, divisor: Any = 1) -> float | None:
+    """The product of numbers of a configuration over another one. None: something is not a usual number, so nothing is told."""
+    if not isinstance(factors, (list, tuple)) or not factors:
+        return None
+    numbers = [*factors, divisor]
+    if not all(isinstance(one, (int, float)) and not isinstance(one, bool) and 0 < one < 1e9 for one in numbers):
+        return None
+    quotient = math.prod(map(float, factors)) / float(divisor)
+    return quotient if quotient < 1e9 else None
 
 
 def columns(vocabulary: Mapping[str, Any], source: str, text: str = "") -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import pathlib
 from typing import TYPE_CHECKING, Any
@@ -38,12 +37,11 @@ def _frame_shift(folder: pathlib.Path) -> float | None:
     model = _settings(folder, "config.json")
     audio = _settings(folder, "preprocessor_config.json") or _settings(folder, "processor_config.json").get("feature_extractor") or {}
     encoder = model.get("encoder_config") or {}
-    try:
-        if model.get("conv_stride"):  # wav2vec2, HuBERT, WavLM: convolutions over samples
-            return float(math.prod(model["conv_stride"]) / audio["sampling_rate"])
-        return float(encoder["subsampling_factor"] * audio["hop_length"] / audio["sampling_rate"])
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):  # not told, or not as numbers
+    if not isinstance(audio, dict) or not isinstance(encoder, dict):
         return None
+    # wav2vec2, HuBERT, WavLM: convolutions over samples
+    factors = model.get("conv_stride") or [encoder.get("subsampling_factor"), audio.get("hop_length")]
+    return files.product(factors, audio.get("sampling_rate"))
 
 
 def _language(vocabulary: dict[str, Any], language: str | None, source: str) -> dict[str, Any]:

@@ -60,6 +60,8 @@ def k2_fst(path: Path, words: Path | Symbols | None = None) -> Fst:
     if origin.min() < 0 or target.min() < 0 or label.min() < -1:
         raise FormatError(f"{source}: an arc has a state or a label below 0")
     cost, final, count = -np.ascontiguousarray(bits).view(np.float32), max(origin.max(), target.max()), len(arcs)
+    if final > 100 * count + 1000:
+        raise FormatError(f"{source}: state {final} in a graph of {count} arcs")
     emits = label >= 0
     if (emits & (target == final)).any() or (~emits & (target != final)).any():
         raise FormatError(f"{source}: label -1 must be on the arcs to the last state, and on no others")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import lzma
 import os
 import tarfile
-import zlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -23,16 +21,24 @@ if TYPE_CHECKING:
 _MAX_BYTES = 100 << 20  # of a configuration or tokenizer within an archive
 
 
-def _content(archive: tarfile.TarFile, name: str, source: str) -> bytes:
+def _content(members: Mapping[str, tuple[tarfile.TarFile, tarfile.TarInfo]], name: str, source: str) -> bytes:
     """The content of a member, which may be named NAME or ./NAME."""
-    member = next((one for one in archive.getmembers() if one.isfile() and one.name in (name, f"./{name}")), None)
-    if member is None:
-        raise FormatError(f"{source}: no file {name} in the archive")
+    if name not in members:
+        raise FormatError(f"{source}: no file {name[:80]} in the archive")
+    archive, member = members[name]
     if member.size > _MAX_BYTES:
         raise FormatError(f"{source}: {name} has {member.size} bytes")
     file = archive.extractfile(member)
     assert file is not None
     return file.read()
+
+
+def _model_path(section: Mapping[str, Any], source: str) -> str:
+    """The tokenizer that a configuration names; "" if it names none."""
+    path = section.get("model_path") or ""
+    if not isinstance(path, str):
+        raise FormatError(f"{source}: model_path: expected a text")
+    return path.removeprefix("nemo:")
 
 
 def _section(config: Any, *names: str) -> Mapping[str, Any]:
@@ -44,8 +50,7 @@ def _section(config: Any, *names: str) -> Mapping[str, Any]:
 
 def _frame_shift(config: Any) -> float | None:
     """Seconds of a frame of features times the encoder's subsampling."""
-    stride, factor = _section(config, "preprocessor").get("window_stride"), _section(config, "encoder").get("subsampling_factor")
-    return stride * factor if isinstance(stride, (int, float)) and isinstance(factor, int) else None
+    return files.product([_section(config, "preprocessor").get("window_stride"), _section(config, "encoder").get("subsampling_factor")])
 
 
 def _pieces(processor: Any) -> list[str]:
@@ -72,16 +77,14 @@ def _tokens(vocabulary: Any, source: str, spelling: Any, frame_shift: float | No
 def _from_archive(path: str, language: str | None) -> ModelTokens:
     if not os.path.exists(path):
         raise FileError(f"{path}: no such file")
-    try:
-        with tarfile.open(path) as archive:
-            name = "model_config.yaml"
-            config = files.parse_yaml(files.decode_utf8(_content(archive, name, path), f"{path}: {name}"), f"{path}: {name}")
-            tokenizers = _section(config, "tokenizer", "langs") or {"": _section(config, "tokenizer")}
-            kept = {key: str(_section(tokenizers, key).get("model_path") or "").removeprefix("nemo:") for key in tokenizers}
-            content = {key: _content(archive, name, path) for key, name in kept.items() if name}
-    except (tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError) as why:
-        raise FormatError(f"{path}: not a .nemo archive: {why}") from why
-    processors = {key: files.open_sentencepiece(each, f"{path}: {kept[key]}") for key, each in content.items()}
+    with files.open_tar(path) as members:
+        name = "model_config.yaml"
+        config = files.parse_yaml(files.decode_utf8(_content(members, name, path), f"{path}: {name}"), f"{path}: {name}")
+        tokenizers = _section(config, "tokenizer", "langs") or {"": _section(config, "tokenizer")}
+        kept = {key: _model_path(_section(tokenizers, key), f"{path}: {name}") for key in tokenizers}
+        content = {each: _content(members, each, path) for each in dict.fromkeys(kept.values()) if each}
+    opened = {each: files.open_sentencepiece(model, f"{path}: {each}") for each, model in content.items()}
+    processors = {key: opened[each] for key, each in kept.items() if each}
     if not processors:
         decoder = _section(config, "aux_ctc", "decoder") or _section(config, "decoder")  # aux_ctc: of hybrid models
         return _tokens(decoder.get("vocabulary"), path, None, _frame_shift(config))

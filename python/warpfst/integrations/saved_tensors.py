@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import collections
 import io
+import math
 import os
 import pickle
+import pickletools
 import zipfile
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO
@@ -29,9 +31,20 @@ def _rebuild(storage: Any, offset: int, size: tuple[int, ...], stride: tuple[int
         raise FormatError("a tensor of a negative size")
     if 0 in size:
         return np.zeros(size, storage.dtype)
+    if math.prod(size) > len(storage):  # overlapping rows, which torch.save writes for no model
+        raise FormatError("a tensor with more values than its storage")
     if offset + sum((n - 1) * step for n, step in zip(size, stride)) >= len(storage):
         raise FormatError("a tensor that is larger than its storage")
     return np.lib.stride_tricks.as_strided(storage[offset:], size, [step * storage.itemsize for step in stride])
+
+
+def _check_pickle(file: BinaryIO, num_bytes: int) -> None:
+    """Places of the pickle's memo must be in proportion to the file, because the unpickler allocates an array up to the highest one. Leaves the position as it was."""
+    begin = file.tell()
+    for operation, argument, _ in pickletools.genops(file):
+        if operation.name in ("PUT", "BINPUT", "LONG_BINPUT") and isinstance(argument, int) and argument > num_bytes:
+            raise FormatError("a pickle that is not in proportion to the file")
+    file.seek(begin)
 
 
 class _Unpickler(pickle.Unpickler):
@@ -74,7 +87,12 @@ def _load_zip(file: BinaryIO, classes: Classes) -> Any:
                 storages[key] = np.frombuffer(archive.read(found), dtype)
             return storages[key]
 
-        return _Unpickler(io.BytesIO(archive.read(f"{root}data.pkl")), classes, storage).load()
+        pickled = archive.getinfo(f"{root}data.pkl")
+        if pickled.compress_type != zipfile.ZIP_STORED:
+            raise FormatError("a compressed pickle")
+        content = io.BytesIO(archive.read(pickled))
+        _check_pickle(content, pickled.file_size)
+        return _Unpickler(content, classes, storage).load()
 
 
 def _load_legacy(file: BinaryIO, classes: Classes, num_bytes: int) -> Any:
@@ -82,15 +100,22 @@ def _load_legacy(file: BinaryIO, classes: Classes, num_bytes: int) -> Any:
     import numpy as np
 
     storages: dict[str, Any] = {}
+    left = num_bytes
 
     def storage(dtype: Any, key: str, count: int) -> Any:
+        nonlocal left
         if key not in storages:
-            if not 0 <= count * dtype.itemsize <= num_bytes:
+            if not 0 <= count * dtype.itemsize <= left:
                 raise FormatError(f"storage {key} has {count} values")
+            left -= count * dtype.itemsize
             storages[key] = np.zeros(count, dtype)
         return storages[key]
 
-    magic, _, _, value, keys = (_Unpickler(file, classes, storage).load() for _ in range(5))
+    def part() -> Any:
+        _check_pickle(file, num_bytes)
+        return _Unpickler(file, classes, storage).load()
+
+    magic, _, _, value, keys = (part() for _ in range(5))
     if magic != _LEGACY_MAGIC:
         raise FormatError("not a file of torch.save")
     for key in keys:

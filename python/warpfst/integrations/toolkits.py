@@ -50,12 +50,11 @@ def _named_by(config: pathlib.Path, name: str) -> pathlib.Path:
 def _espnet_frame_shift(config: dict[str, Any]) -> float | None:
     """Seconds of a frame of features times the encoder's subsampling. Settings that config.yaml leaves out have ESPnet's defaults."""
     audio, encoder = config.get("frontend_conf") or {}, config.get("encoder_conf") or {}
-    try:
-        factor = _ESPNET_SUBSAMPLING.get(encoder.get("input_layer", "conv2d"))
-        known = config.get("frontend") == "default" and factor is not None
-        return audio.get("hop_length", 128) * factor / audio.get("fs", 16000) if known else None
-    except (ArithmeticError, AttributeError, TypeError):  # not told as numbers
+    if config.get("frontend") != "default" or not isinstance(audio, dict) or not isinstance(encoder, dict):
         return None
+    layer = encoder.get("input_layer", "conv2d")
+    factor = _ESPNET_SUBSAMPLING.get(layer) if isinstance(layer, str) else None
+    return files.product([audio.get("hop_length", 128), factor], audio.get("fs", 16000))
 
 
 def espnet_tokens(token_list: Path, bpe_model: Path | None = None) -> ModelTokens:

@@ -15,13 +15,15 @@ import json
 import os
 import pathlib
 import struct
-import tarfile
 import tempfile
 from collections.abc import Mapping
 from typing import Any
 
+from .._library import write_output
 from ..errors import FormatError, UnsupportedError
 from . import files
+
+_MOST_VALUES = 1 << 28  # of a matrix that is made from a smaller one: 1 GB
 
 
 def export_icefall_transducer(model: Any, path: str | os.PathLike[str], *, blank: int = 0, padded: bool = True) -> None:
@@ -113,17 +115,18 @@ def _nemo(model: Any) -> tuple[Mapping[str, Any], Any]:
     """State dict and configuration."""
     if not isinstance(model, (str, os.PathLike)):
         return _state(model, "state_dict"), getattr(model, "cfg", None)
-    with tempfile.TemporaryDirectory() as folder, tarfile.open(model) as archive:
-        members = {pathlib.PurePosixPath(member.name).name: member for member in archive.getmembers() if member.isfile()}
+    with tempfile.TemporaryDirectory() as folder, files.open_tar(os.fspath(model)) as found:
+        members = {pathlib.PurePosixPath(name).name: member for name, member in found.items()}
         for name in ("model_weights.ckpt", "model_config.yaml"):
             if name not in members:
                 raise FormatError(f"{os.fspath(model)}: no file {name} in the archive")
-            source = archive.extractfile(members[name])
+            archive, member = members[name]
+            source = archive.extractfile(member)
             assert source is not None
             with source, open(pathlib.Path(folder, name), "wb") as target:
                 while block := source.read(1 << 24):
                     target.write(block)
-        config = files.parse_yaml(pathlib.Path(folder, "model_config.yaml").read_text(encoding="utf-8"), os.fspath(model))
+        config = files.parse_yaml(files.decode_utf8(pathlib.Path(folder, "model_config.yaml").read_bytes(), os.fspath(model)), os.fspath(model))
         return _state(pathlib.Path(folder, "model_weights.ckpt"), "state_dict"), config
 
 
@@ -144,6 +147,8 @@ class _Weights:
     def _array(self, name: str) -> Any:
         value = self.state[name]
         if hasattr(value, "detach"):
+            if value.numel() * value.element_size() > value.untyped_storage().nbytes():
+                raise FormatError(f"{name} has more values than the file stores for it")
             value = value.detach().cpu().float().numpy()
         return self.numpy.asarray(value, dtype="float32")
 
@@ -159,6 +164,8 @@ def _dense(numpy: Any, conv: Any, size: int) -> Any:
     if conv.ndim != 3 or conv.shape[0] != size or size % conv.shape[1] != 0:
         raise FormatError(f"decoder.conv.weight of shape {list(conv.shape)} for an embedding size of {size}")
     rows, width, context = conv.shape
+    if rows * context * size > _MOST_VALUES:
+        raise FormatError(f"decoder.conv.weight of shape {list(conv.shape)} is larger than any model's")
     matrix = numpy.zeros((rows, context * size), dtype="float32")
     for row in range(rows):
         first = row // width * width
@@ -177,6 +184,4 @@ def _write(path: str | os.PathLike[str], tensors: Mapping[str, Any], metadata: d
         at += len(blob)
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
-    temporary = pathlib.Path(f"{os.fspath(path)}.part")
-    temporary.write_bytes(b"".join([struct.pack("<Q", len(text)), text, *blobs]))
-    temporary.replace(path)
+    write_output(path, struct.pack("<Q", len(text)), text, *blobs)
