@@ -23,7 +23,7 @@ def peak_of(call):
     tracemalloc.start()
     try:
         result = call()
-    except Exception as why:
+    except Exception as why:  # noqa: BLE001 - any kind is compared with those of the package
         result = why
     finally:
         peak = tracemalloc.get_traced_memory()[1]

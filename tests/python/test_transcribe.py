@@ -201,8 +201,8 @@ def test_recordings_with_the_same_name(capsys, tmp_path):
     once = [CARDS / "card4.wav", CARDS / "card4.wav", CARDS / ".." / "cards" / "card4.wav"]
     assert transcribe(capsys, *once, "--model", CARDS, "-q")[:2] == (0, "card4 five five\n")
     (tmp_path / "list").write_text(f"x {CARDS}/card1.wav\nx {CARDS}/card3.wav\n")
-    status, _, err = transcribe(capsys, "--list", tmp_path / "list", "--model", CARDS)
-    assert status == 2 and "same key 'x'" in err
+    status, text, err = transcribe(capsys, "--list", tmp_path / "list", "--model", CARDS)
+    assert (status, text) == (1, "x ten of clubs\n") and "card3.wav: the key 'x' is that of" in err and "1 recording, 1 failed" in err
 
 
 def test_keys_of_recordings_are_unique():

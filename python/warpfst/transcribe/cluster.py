@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 from ..errors import Error
 from .audio import need
 from .command import decoder_options
-from .keys import read_list, shard_of
+from .keys import checked, read_list, shard_of
 from .models import Model, open_model
-from .outputs import FORMATS, Transcript, output_file, write_file
-from .pipeline import Limits, Recording, groups, transcribe_group
+from .outputs import FORMATS, Transcript, is_written, output_file, write_file
+from .pipeline import ENDS_RUN, Limits, Recording, groups, reason, transcribe_group
 
 
 class Settings(NamedTuple):
@@ -60,45 +60,58 @@ class Transcriber:
         settings, folder = self._settings, pathlib.Path(self._settings.output)
         recordings, rows = [], []
         for key, path in zip(map(str, batch["key"]), map(pathlib.Path, batch["path"])):
-            if output_file(folder, key, settings.format).exists():  # the batch is repeated after a machine was lost
+            if is_written(output_file(folder, key, settings.format)):  # the batch is repeated after a machine was lost
                 rows.append((key, "", 0.0))
                 continue
             try:
                 recordings.append(Recording(key, path, self._model.seconds(path)))
-            except (RuntimeError, OSError, ValueError) as why:
-                rows.append((key, f"{path}: {why}", 0.0))
+            except ENDS_RUN:
+                raise
+            except Exception as why:  # noqa: BLE001 - files and models of others raise anything
+                rows.append((key, f"{path}: {reason(why)}", 0.0))
         limits = Limits(settings.batch_seconds, settings.max_seconds)
         for group in groups(sorted(recordings, key=lambda recording: recording.seconds), limits.batch_seconds):
-            for outcome in transcribe_group(self._model, self._decoder, group, limits):
-                if isinstance(outcome, Transcript):
-                    write_file(folder, settings.format, outcome)
-                    rows.append((outcome.key, "", outcome.seconds))
-                else:
-                    rows.append((outcome[0].key, f"{outcome[0].path}: {outcome[1]}", 0.0))
+            rows += [self._row(outcome) for outcome in transcribe_group(self._model, self._decoder, group, limits)]
         return {"key": [row[0] for row in rows], "error": [row[1] for row in rows], "seconds": [row[2] for row in rows]}
+
+    def _row(self, outcome: Transcript | tuple[Recording, Exception]) -> tuple[str, str, float]:
+        """Writes the file of a transcript."""
+        if not isinstance(outcome, Transcript):
+            return outcome[0].key, f"{outcome[0].path}: {reason(outcome[1])}", 0.0
+        try:
+            write_file(pathlib.Path(self._settings.output), self._settings.format, outcome)
+        except (OSError, ValueError) as why:
+            return outcome.key, f"{outcome.path}: {reason(why)}", 0.0
+        return outcome.key, "", outcome.seconds
 
 
 Recordings = Iterable[tuple[str, "str | pathlib.Path"]]
 
 
-def _todo(recordings: Recordings, settings: Settings) -> tuple[list[dict[str, str]], int]:
-    """Rows (key, path) of the recordings that have no file, and the number of the others."""
+class _Listed(NamedTuple):
+    todo: list[dict[str, str]]  # rows (key, path) of the recordings that have no file
+    num_there: int
+    failed: list[tuple[str, str]]  # those with a wrong key
+
+
+def _listed(recordings: Recordings, settings: Settings) -> _Listed:
     folder = pathlib.Path(settings.output)
     folder.mkdir(parents=True, exist_ok=True)
-    listed = {key: str(path) for key, path in recordings}
-    todo = [{"key": key, "path": path} for key, path in listed.items() if not output_file(folder, key, settings.format).exists()]
-    return todo, len(listed) - len(todo)
+    found = checked(recordings)
+    good = [one for one in found if not one.error]
+    todo = [{"key": one.key, "path": str(one.path)} for one in good if not is_written(output_file(folder, one.key, settings.format))]
+    return _Listed(todo, len(good) - len(todo), [(one.key, f"{one.path}: {one.error}") for one in found if one.error])
 
 
-def _summary(rows: Iterable[dict[str, Any]], num_there: int) -> Summary:
-    failed, num_done, seconds = [], 0, 0.0
+def _summary(rows: Iterable[dict[str, Any]], listed: _Listed) -> Summary:
+    failed, num_done, seconds = list(listed.failed), 0, 0.0
     for row in rows:
         seconds += row["seconds"]
         if row["error"]:
             failed.append((row["key"], row["error"]))
         else:
             num_done += 1
-    return Summary(num_done, num_there, seconds, sorted(failed))
+    return Summary(num_done, listed.num_there, seconds, sorted(failed))
 
 
 def transcribe_list(
@@ -119,10 +132,10 @@ def transcribe_list(
     """
     data = need("ray.data", "cluster")
     gpus = float(str(settings.options.get("device", "cpu")).startswith("cuda")) if gpus_per_actor is None else gpus_per_actor
-    todo, num_there = _todo(recordings, settings)
-    if not todo:
-        return Summary(0, num_there, 0.0, [])
-    rows = data.from_items(todo, override_num_blocks=-(-len(todo) // batch_size)).map_batches(
+    listed = _listed(recordings, settings)
+    if not listed.todo:
+        return _summary([], listed)
+    rows = data.from_items(listed.todo, override_num_blocks=-(-len(listed.todo) // batch_size)).map_batches(
         Transcriber,
         fn_constructor_args=(settings,),
         compute=data.ActorPoolStrategy(size=actors),
@@ -132,7 +145,7 @@ def transcribe_list(
         max_task_retries=max_retries,
     )
     try:
-        return _summary(rows.iter_rows(), num_there)
+        return _summary(rows.iter_rows(), listed)
     except need("ray.exceptions", "cluster").RayActorError as why:
         raise RuntimeError(f"a batch was tried {1 + max_retries} times, and its actor died each time: {why}") from None
 
@@ -144,11 +157,11 @@ def transcribe_part(recordings: Recordings, settings: Settings, part: int, num_p
     """
     if not 0 <= part < num_parts:
         raise ValueError(f"part {part} of {num_parts}, expected 0 to {num_parts - 1}")
-    todo, num_there = _todo([one for one in recordings if shard_of(one[0], num_parts) == part], settings)
-    if not todo:
-        return Summary(0, num_there, 0.0, [])
-    columns = Transcriber(settings)({name: [row[name] for row in todo] for name in ("key", "path")})
-    return _summary((dict(zip(columns, row)) for row in zip(*columns.values())), num_there)
+    listed = _listed([one for one in recordings if shard_of(one[0], num_parts) == part], settings)
+    if not listed.todo:
+        return _summary([], listed)
+    columns = Transcriber(settings)({name: [row[name] for row in listed.todo] for name in ("key", "path")})
+    return _summary((dict(zip(columns, row)) for row in zip(*columns.values())), listed)
 
 
 def _parser() -> argparse.ArgumentParser:

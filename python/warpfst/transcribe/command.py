@@ -18,9 +18,9 @@ from . import audio, standard_input
 from .interrupts import Interrupts
 from .keys import Found, find, read_list, shard_of
 from .models import Model, open_model
-from .outputs import FORMATS, InOrder, Transcript, Writer, output_file, write_file
+from .outputs import FORMATS, InOrder, Transcript, Writer, is_written, output_file, write_file
 from .partial import Partial, identity
-from .pipeline import Limits, Recording, decode_pieces, groups, transcribe_group, transcript_of
+from .pipeline import ENDS_RUN, Limits, Recording, decode_pieces, groups, reason, transcribe_group, transcript_of
 
 EPILOG = """examples:
   warpfst transcribe examples/cards/*.wav --model examples/cards
@@ -103,7 +103,7 @@ class Run:
         self.audio_seconds = 0.0
         self.begin = time.monotonic()
         self.writer = Writer(arguments.format, sys.stdout)
-        self.in_order = InOrder([], self.writer.put)
+        self.in_order = InOrder([], self.print)
 
     def fail(self, path: pathlib.Path, why: object) -> None:
         self.num_failed += 1
@@ -124,10 +124,13 @@ class Run:
         for one in found:
             if self.arguments.shard is not None and shard_of(one.key, self.arguments.shard[1]) != self.arguments.shard[0]:
                 continue
-            file = self.output_file(one.key)
-            if self.arguments.resume and file is not None and file.exists():
+            if one.error:
+                self.fail(one.path, one.error)
                 continue
-            if one.path.exists():
+            file = self.output_file(one.key)
+            if self.arguments.resume and file is not None and is_written(file):
+                continue
+            if os.path.exists(one.path):
                 todo.append(one)
             else:
                 self.fail(one.path, "no such file")
@@ -136,11 +139,13 @@ class Run:
     def by_length(self, todo: list[Found], model: Model) -> list[Recording]:
         """Sorted by length, so that those of a batch have similar lengths. Reports those that cannot be read."""
         recordings = []
-        for key, path, _ in todo:
+        for key, path, *_ in todo:
             try:
                 recordings.append(Recording(key, path, model.seconds(path)))
-            except (RuntimeError, OSError, ValueError) as why:
-                self.fail(path, why)
+            except ENDS_RUN:
+                raise
+            except Exception as why:  # noqa: BLE001 - files and models of others raise anything
+                self.fail(path, reason(why))
         return sorted(recordings, key=lambda recording: recording.seconds)
 
     def partial_of(self, group: list[Recording], limits: Limits, model: Model, options: dict[str, Any]) -> Partial | None:
@@ -153,12 +158,26 @@ class Run:
         whose = identity(group[0].path, model.files, settings)
         return Partial(file.with_name(file.name + ".partial"), whose, resume=self.arguments.resume)
 
-    def put(self, transcript: Transcript) -> None:
+    def print(self, transcript: Transcript) -> None:
+        try:
+            self.writer.put(transcript)
+        except UnicodeError as why:  # a name that is no text; other errors of standard output are those of all recordings
+            self.num_done -= 1
+            self.fail(pathlib.Path(transcript.path), why)
+
+    def put(self, transcript: Transcript) -> bool:
+        """Returns whether it was written, or is in its place for standard output."""
         if self.arguments.output is None:
+            self.num_done += 1
             self.in_order.add(transcript.key, transcript)
-        else:
+            return True
+        try:
             write_file(self.arguments.output, self.arguments.format, transcript)
+        except (OSError, ValueError) as why:
+            self.fail(pathlib.Path(transcript.path), why)
+            return False
         self.num_done += 1
+        return True
 
     def progress(self, recording: Recording, position: float, seconds: float, total: int) -> None:
         """Prints progress. `position`: seconds of the recording that are done. `seconds`: seconds of audio in the batch."""
@@ -208,7 +227,7 @@ def _files(run: Run, interrupts: Interrupts) -> None:
         model, decoder = _open(run)
         recordings = run.by_length(todo, model)
         readable = {recording.key for recording in recordings}
-        run.in_order = InOrder([one.key for one in todo if one.key in readable], run.writer.put)
+        run.in_order = InOrder([one.key for one in todo if one.key in readable], run.print)
     limits = Limits(arguments.batch_seconds, arguments.max_seconds)
 
     def after_batch(recording: Recording, position: float, seconds: float) -> None:
@@ -216,13 +235,18 @@ def _files(run: Run, interrupts: Interrupts) -> None:
         interrupts.check()
 
     for group in groups(recordings, limits.batch_seconds):
-        partial = run.partial_of(group, limits, model, decoder_options(arguments))
+        try:
+            partial = run.partial_of(group, limits, model, decoder_options(arguments))
+        except OSError as why:  # of the output folder; the group is one recording
+            run.fail(group[0].path, why)
+            continue
         for outcome in transcribe_group(model, decoder, group, limits, partial, after_batch):
             if not isinstance(outcome, Transcript):
-                run.fail(outcome[0].path, outcome[1])
+                run.fail(outcome[0].path, reason(outcome[1]))
                 run.in_order.add(outcome[0].key, None)
                 continue
-            run.put(outcome)
+            if not run.put(outcome):
+                continue
             if partial is not None:
                 partial.remove()
             if references is not None and outcome.key in references:

@@ -18,6 +18,10 @@ GRAPH_PATHS = ("file", "lexicon", "lm", "grammar", "words", "merges")
 _MAX_BYTES = 1 << 20
 
 
+class ConfigError(ValueError):
+    """A model configuration that is wrong, or does not fit to the model."""
+
+
 class _Number(NamedTuple):
     minimum: float
     maximum: float
@@ -92,7 +96,7 @@ class Config(NamedTuple):
 
 def _fail(path: pathlib.Path, key: str, why: object) -> NoReturn:
     lines = str(why).split("\n")
-    raise ValueError(f"{path}: {key}: {lines[0]}") from None
+    raise ConfigError(f"{path}: {key}: {lines[0]}") from None
 
 
 @contextmanager

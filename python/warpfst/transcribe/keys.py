@@ -9,28 +9,43 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from . import audio
+from .outputs import wrong_key
 
 
 class Found(NamedTuple):
-    """A recording and its key. `given`: the key comes from a list, so it must not be changed."""
+    """A recording and its key. `given`: the key comes from a list, so it must not be changed. `error`: why it cannot be transcribed."""
 
     key: str
     path: pathlib.Path
     given: bool = False
+    error: str = ""
 
 
 def read_list(path: pathlib.Path) -> Iterator[tuple[str, pathlib.Path]]:
-    """Yields the keys and paths of a list of recordings. Paths are relative to the folder of the list."""
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        if fields := line.split(maxsplit=1):
-            if len(fields) != 2 or "/" in fields[0]:
+    """Yields the keys and paths of a list of recordings. Paths are relative to the folder of the list. Bytes that are not UTF-8 are kept, as in names of files."""
+    for number, line in enumerate(path.read_text(encoding="utf-8", errors="surrogateescape").split("\n"), 1):
+        if fields := line.strip().split(maxsplit=1):
+            if len(fields) != 2:
                 raise ValueError(f"{path}:{number}: {line!r}, expected `key path`")
             yield fields[0], path.parent / fields[1]
 
 
+def checked(listed: Iterable[tuple[str, str | os.PathLike[str]]]) -> list[Found]:
+    """The recordings of a list. Those whose key was used before, or is no file name, have an error. A recording that is listed twice is used once."""
+    found: dict[tuple[str, str], Found] = {}
+    first: dict[str, str] = {}
+    for key, path in listed:
+        where = os.path.abspath(path)
+        error = wrong_key(key)
+        if not error and first.setdefault(key, where) != where:
+            error = f"the key {key!r} is that of {first[key]}, too: give it another key in the list"
+        found.setdefault((key, where), Found(key, pathlib.Path(path), True, error))
+    return list(found.values())
+
+
 def find(paths: Iterable[pathlib.Path], listed: Iterable[tuple[str, pathlib.Path]]) -> list[Found]:
     """All recordings: files, audio files in folders, and those of a list, with distinct keys. A file that is given twice is used once."""
-    found = [Found(key, path, True) for key, path in listed]
+    found = checked(listed)
     for path in paths:
         if path.is_dir():
             files = [file for file in sorted(path.rglob("*")) if file.suffix.lower() in audio.SUFFIXES]
@@ -38,7 +53,8 @@ def find(paths: Iterable[pathlib.Path], listed: Iterable[tuple[str, pathlib.Path
         else:
             found.append(Found(path.stem, path))
     once = {(one.key, os.path.abspath(one.path)): one for one in reversed(found)}
-    return make_distinct(list(reversed(once.values())))
+    unique = list(reversed(once.values()))
+    return [one for one in unique if one.error] + make_distinct([one for one in unique if not one.error])
 
 
 def shard_of(key: str, count: int) -> int:

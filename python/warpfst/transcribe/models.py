@@ -180,8 +180,10 @@ class CtcModel(Model):
             inputs[self._names["feature_lengths"]] = np.maximum(lengths, 1)
         try:
             log_probs, *out = self._session.run(names, inputs)
-        except Exception as why:  # noqa: BLE001 - onnxruntime's exceptions have no common base class
+        except ValueError as why:  # inputs that do not fit to the model, whatever the recording is
             self._config.fail("acoustic_model", why)
+        except Exception as why:  # noqa: BLE001 - onnxruntime's exceptions have no common base class
+            raise RuntimeError(f"the acoustic model fails: {str(why).splitlines()[0]}") from None
         if log_probs.ndim != 3 or len(log_probs) != len(batch) or any(lengths.shape != (len(batch),) for lengths in out):
             shapes = ", ".join(str(list(value.shape)) for value in (log_probs, *out))
             self._config.fail("acoustic_model", f"outputs {', '.join(names)} of shapes {shapes} for a batch of {len(batch)}, expected [B, U, tokens] and [B]")

@@ -9,6 +9,7 @@ import pathlib
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, TextIO
 
+from .._library import write_output
 from ..captions import captions, srt, vtt
 
 FORMATS = {"text": ".txt", "json": ".json", "ctm": ".ctm", "srt": ".srt", "vtt": ".vtt"}
@@ -121,19 +122,26 @@ class InOrder:
 WRITERS = {"text": as_text, "json": as_json, "ctm": as_ctm, "srt": as_srt, "vtt": as_vtt}
 
 
+def wrong_key(key: str) -> str:
+    """Why a key cannot name a file in the output folder; "" if it can."""
+    return "" if key and key not in (".", "..") and not {"/", "\0"} & set(key) else f"the key {key!r} cannot be the name of a file"
+
+
 def output_file(folder: pathlib.Path, key: str, form: str) -> pathlib.Path:
+    """The file of a recording. ValueError: the key is no file name, so the file could be in another folder."""
+    if why := wrong_key(key):
+        raise ValueError(why)
     return folder / (key + FORMATS[form])
+
+
+def is_written(file: pathlib.Path) -> bool:
+    """Is there an output file? False, too, for a name that cannot be one, such as a long one: writing it reports that."""
+    return os.path.isfile(file)
 
 
 def replace_file(file: pathlib.Path, text: str) -> None:
     """Writes a file atomically, so that it is never incomplete, even if other processes write the same file."""
-    temporary = file.with_name(f"{file.name}.{os.uname().nodename}.{os.getpid()}.part")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(file)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    write_output(file, text.encode("utf-8"))
 
 
 def write_file(folder: pathlib.Path, form: str, transcript: Transcript) -> None:

@@ -11,12 +11,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..decoder import Decoder
+from ..errors import CancelledError, DeviceError, Error
+from .config import ConfigError
 from .models import Model
 from .outputs import TimedWord, Transcript
 from .partial import Part, Partial
 
 if TYPE_CHECKING:
     import numpy as np
+
+ENDS_RUN = (ImportError, CancelledError, DeviceError, ConfigError)  # they are not about one recording
 
 
 class Recording(NamedTuple):
@@ -30,6 +34,11 @@ class Limits(NamedTuple):
 
     batch_seconds: float = 120.0
     max_seconds: float = 30.0
+
+
+def reason(why: Exception) -> str:
+    """What is wrong with a recording, for the user. The kind of an exception is part of it where its message may say nothing."""
+    return str(why) if isinstance(why, (Error, RuntimeError, OSError, ValueError)) and str(why) else f"{type(why).__name__}: {why}"
 
 
 def groups(recordings: Iterable[Recording], most_seconds: float) -> Iterator[list[Recording]]:
@@ -84,14 +93,27 @@ def _batches(works: Iterable[_Work], model: Model, limits: Limits) -> Iterator[l
                 if work.error is not None:
                     break
                 batch.append(_Piece(work, begin, samples))
-        except (RuntimeError, OSError, ValueError) as why:
+        except ENDS_RUN:
+            raise
+        except Exception as why:  # noqa: BLE001 - files and models of others raise anything
             work.error = why
     if batch:
         yield batch
 
 
 def decode_pieces(model: Model, decoder: Decoder, pieces: Sequence[tuple[int, np.ndarray]]) -> list[Part | Exception]:
-    """A part for each (begin, samples), or the error."""
+    """A part for each (begin, samples), or the error. If a batch fails as a whole, each piece is tried alone, so only the bad ones fail."""
+    try:
+        return _decoded(model, decoder, pieces)
+    except ENDS_RUN:
+        raise
+    except Exception as why:  # noqa: BLE001 - models of others raise anything
+        if len(pieces) == 1:
+            return [why]
+    return [part for piece in pieces for part in decode_pieces(model, decoder, [piece])]
+
+
+def _decoded(model: Model, decoder: Decoder, pieces: Sequence[tuple[int, np.ndarray]]) -> list[Part | Exception]:
     parts: list[Part | Exception] = []
     for (begin, samples), result in zip(pieces, decoder.decode(*model.scores([samples for _, samples in pieces]))):
         if result.error is not None:
@@ -131,7 +153,10 @@ def transcribe_group(
         _decode_batch(model, decoder, batch)
         last = batch[-1].work
         if partial is not None and last.error is None:
-            partial.add(last.parts[-len(batch) :])
+            try:
+                partial.add(last.parts[-len(batch) :])
+            except OSError as why:
+                last.error = why
         if after_batch is not None:
             position, count = batch[-1].begin + len(batch[-1].samples), sum(len(piece.samples) for piece in batch)
             after_batch(last.recording, position / model.sample_rate, count / model.sample_rate)
