@@ -280,19 +280,20 @@ static const wf_word_aligner *aligner_of(const struct decode_run *run, size_t i)
 /* Writes the hypothesis, with the n best word sequences as alternatives if they are requested. */
 static wf_status put_with_nbest(struct decode_run *run, size_t i, wf_hypothesis *hypothesis,
                                 wf_error *err) {
-  wf_nbest *nbest;
-  wf_status status = decode_lattices_nbest(&run->lattices, i, run->results[i], &nbest, err);
-  if (status != WF_OK || nbest == NULL)
+  decode_nbest nbest;
+  wf_status status = decode_lattices_nbest(&run->lattices, i, run->results[i], &run->joiner,
+                                           run->words, &nbest, err);
+  if (status != WF_OK || nbest.list == NULL)
     return status == WF_OK ? put_hypothesis(run, hypothesis, err) : status;
-  size_t count = wf_nbest_count(nbest), num_words = 0, at = 0;
-  for (size_t k = 0; k < count; k++) num_words += wf_nbest_at(nbest, k).num_words;
+  size_t count = nbest.count, num_words = 0, at = 0;
+  for (size_t k = 0; k < count; k++) num_words += nbest.paths[k].num_words;
   wf_alternative *alternatives = malloc((count + 1) * sizeof *alternatives);
   wf_timed_word *words = malloc((num_words + 1) * sizeof *words);
   char(*scratch)[12] = malloc((num_words + 1) * sizeof *scratch);
   if (alternatives == NULL || words == NULL || scratch == NULL)
     status = no_memory(err, "alternatives");
   for (size_t k = 0; k < count && status == WF_OK; k++) {
-    wf_lattice_path path = wf_nbest_at(nbest, k);
+    wf_lattice_path path = nbest.paths[k];
     alternatives[k] =
         (wf_alternative){words + at, path.num_words, path.graph_cost + path.acoustic_cost,
                          path.graph_cost, path.acoustic_cost};
@@ -305,7 +306,7 @@ static wf_status put_with_nbest(struct decode_run *run, size_t i, wf_hypothesis 
   free(alternatives);
   free(words);
   free(scratch);
-  wf_nbest_free(nbest);
+  decode_nbest_free(&nbest);
   return status;
 }
 

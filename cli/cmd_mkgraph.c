@@ -29,9 +29,12 @@ struct parts {
   wf_ctc_graph_result result;
 };
 
-static const char *topology_name(int32_t topology) {
-  static const char *const names[] = {"correct", "compact", "minimal", "eesen", "transducer"};
-  return names[topology];
+static const char *topology_name(int32_t asked, const cli_steps *steps) {
+  static const char *const names[] = {"correct", "compact",    "minimal",
+                                      "eesen",   "transducer", "auto"};
+  for (size_t i = 0; i < steps->num_rows; i++)
+    if (steps->rows[i].step.topology >= 0) asked = steps->rows[i].step.topology;
+  return names[asked];
 }
 
 static void print_lexicon_json(const struct parts *parts) {
@@ -51,7 +54,7 @@ static void print_json(const struct request *request, const cli_steps *steps,
   printf("{\"output\": ");
   cli_json_string(stdout, request->output);
   printf(", \"topology\": \"%s\", \"seconds\": %.6f, \"peak_bytes\": %llu",
-         topology_name(request->graph_options.topology), cli_now_s() - steps->begin_s,
+         topology_name(request->graph_options.topology, steps), cli_now_s() - steps->begin_s,
          (unsigned long long)cli_peak_bytes());
   if (parts->lexicon != NULL) print_lexicon_json(parts);
   printf(", ");
@@ -258,7 +261,8 @@ static void add_flags(cli_parser *parser, struct request *request) {
                "write the graph's word table (also stored in the graph)");
   cli_flag_str(parser, "unknown-lm", 0, &request->unknown_lm, "FILE",
                "n-gram model over tokens whose sentences are words: where --lm allows <unk>, any "
-               "word is recognized that the tokens can spell (decode --join; topology compact)");
+               "word is recognized that the tokens can spell (decode --join; topology compact, or "
+               "transducer)");
   cli_flag_f64(parser, "unknown-lm-scale", 0, &request->unknown_lm_scale, "FACTOR",
                "factor on the costs of --unknown-lm (default: 1)");
   cli_flag_f64(parser, "unknown-cost", 0, &request->unknown_cost, "NATS",

@@ -168,18 +168,54 @@ wf_status decode_lattices_confidences(decode_lattices *lattices, size_t i, const
   return status;
 }
 
+void decode_nbest_free(decode_nbest *nbest) {
+  wf_nbest_free(nbest->list);
+  free(nbest->paths);
+  *nbest = (decode_nbest){0};
+}
+
+/* Takes the first `most` paths of a list; with a joiner, those of different texts. */
+static wf_status take_paths(const token_joiner *joiner, const wf_symbols *table, size_t most,
+                            decode_nbest *out, wf_error *err) {
+  const size_t size = wf_nbest_count(out->list);
+  out->count = 0;
+  free(out->paths);
+  out->paths = malloc((size + 1) * sizeof *out->paths);
+  if (out->paths == NULL) {
+    err->code = WF_ERR_MEMORY;
+    snprintf(err->message, sizeof err->message, "out of memory for alternatives");
+    return WF_ERR_MEMORY;
+  }
+  for (size_t k = 0; k < size; k++) out->paths[k] = wf_nbest_at(out->list, k);
+  out->count = size;
+  if (joiner->joins) return token_join_distinct(joiner, table, most, out->paths, &out->count, err);
+  return WF_OK;
+}
+
 wf_status decode_lattices_nbest(decode_lattices *lattices, size_t i, const wf_result *result,
-                                wf_nbest **out, wf_error *err) {
+                                const token_joiner *joiner, const wf_symbols *table,
+                                decode_nbest *out, wf_error *err) {
+  enum { MOST_CUTS = 32 }; /* token sequences that are looked at for each text */
   const wf_compact_lattice *lattice = lattice_of(lattices, i);
-  wf_status status;
-  *out = NULL;
+  const size_t wanted = (size_t)lattices->num_best;
+  wf_status status = WF_OK;
+  *out = (decode_nbest){0};
   if (lattices->num_best <= 0 || lattice == NULL) return WF_OK;
   wf_lattice_results *made = results_of(result, &status, err);
-  if (made == NULL || (made->nbest == NULL && status == WF_OK))
-    return wf_compact_lattice_nbest(lattice, (size_t)lattices->num_best, out, err);
-  *out = made->nbest;
-  made->nbest = NULL;
-  return status;
+  if (status != WF_OK) return status;
+  if (made != NULL && made->nbest != NULL) {
+    out->list = made->nbest;
+    made->nbest = NULL;
+  }
+  for (size_t size = wanted;; size *= 2) {
+    if (out->list == NULL) status = wf_compact_lattice_nbest(lattice, size, &out->list, err);
+    const bool all = status == WF_OK && wf_nbest_count(out->list) < size;
+    if (status == WF_OK) status = take_paths(joiner, table, wanted, out, err);
+    if (status != WF_OK) decode_nbest_free(out);
+    if (status != WF_OK || all || out->count >= wanted || size > MOST_CUTS * wanted) return status;
+    wf_nbest_free(out->list);
+    out->list = NULL;
+  }
 }
 
 wf_status decode_lattices_put_hypothesis(decode_lattices *lattices, const wf_hypothesis *hypothesis,

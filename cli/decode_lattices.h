@@ -4,6 +4,7 @@
 #define WARPFST_CLI_DECODE_LATTICES_H
 
 #include "cli.h"
+#include "join_tokens.h"
 
 typedef struct decode_lattices {
   const char *path, *ctm_path, *json_path; /* NULL: not requested */
@@ -36,9 +37,18 @@ wf_status decode_lattices_batch(decode_lattices *lattices, wf_result *const *res
 /* Sets the confidences of the words of result i. Without lattices they are not changed. */
 wf_status decode_lattices_confidences(decode_lattices *lattices, size_t i, const wf_result *result,
                                       wf_timed_word *words, wf_error *err);
-/* The n best word sequences of result i, which are taken out of it; NULL if not requested. */
+/* The n best word sequences of a result. `paths` point into `list`. */
+typedef struct decode_nbest {
+  wf_nbest *list; /* NULL: not requested */
+  wf_lattice_path *paths;
+  size_t count;
+} decode_nbest;
+/* Those of result i, which are taken out of it. If the joiner joins, of the paths that make the
+ * same text the best one; `table` has the texts of their labels. */
 wf_status decode_lattices_nbest(decode_lattices *lattices, size_t i, const wf_result *result,
-                                wf_nbest **out, wf_error *err);
+                                const token_joiner *joiner, const wf_symbols *table,
+                                decode_nbest *out, wf_error *err);
+void decode_nbest_free(decode_nbest *nbest);
 /* Writes a hypothesis to the files of --ctm and --json-lines. */
 wf_status decode_lattices_put_hypothesis(decode_lattices *lattices, const wf_hypothesis *hypothesis,
                                          wf_error *err);

@@ -59,6 +59,12 @@ static size_t bytes_of(const wf_timed_word *tokens, size_t count) {
   return bytes;
 }
 
+static wf_status no_memory(wf_error *err) {
+  err->code = WF_ERR_MEMORY;
+  snprintf(err->message, sizeof err->message, "out of memory for the words of a result");
+  return WF_ERR_MEMORY;
+}
+
 wf_status token_join(const token_joiner *joiner, const wf_hypothesis *in, wf_hypothesis *out,
                      void **memory, wf_error *err) {
   size_t num_tokens = in->num_words, most = in->num_words;
@@ -72,11 +78,7 @@ wf_status token_join(const token_joiner *joiner, const wf_hypothesis *in, wf_hyp
   size_t each = sizeof(wf_joined_word) + sizeof(char *);
   size_t lists = in->num_alternatives * sizeof(wf_alternative);
   *memory = malloc(lists + num_tokens * sizeof(wf_timed_word) + most * each + bytes + 1);
-  if (*memory == NULL) {
-    err->code = WF_ERR_MEMORY;
-    snprintf(err->message, sizeof err->message, "out of memory for the words of a result");
-    return WF_ERR_MEMORY;
-  }
+  if (*memory == NULL) return no_memory(err);
   wf_alternative *alternatives = *memory;
   struct joining joining = {.words = (wf_timed_word *)(alternatives + in->num_alternatives)};
   joining.joined = (wf_joined_word *)(joining.words + num_tokens);
@@ -93,4 +95,66 @@ wf_status token_join(const token_joiner *joiner, const wf_hypothesis *in, wf_hyp
         join_words(joiner, in->alternatives[k].words, in->alternatives[k].num_words, &joining);
   }
   return WF_OK;
+}
+
+/* --- texts that differ ------------------------------------------------------------------- */
+
+/* The joined text of a path, its words separated by spaces; NULL: no memory. The caller's to free.
+ */
+static char *text_of(const token_joiner *joiner, const wf_symbols *table,
+                     const wf_lattice_path *path) {
+  size_t bytes = 0;
+  const char **names = malloc((path->num_words + 1) * sizeof *names);
+  char(*numbers)[12] = malloc((path->num_words + 1) * sizeof *numbers); /* of unknown tokens */
+  wf_joined_word *words = malloc((path->num_words + 1) * sizeof *words);
+  for (size_t i = 0; i < path->num_words && names != NULL && numbers != NULL; i++) {
+    names[i] = wf_symbols_text(table, path->words[i]);
+    if (names[i] == NULL) {
+      snprintf(numbers[i], sizeof numbers[i], "%d", (int)path->words[i]);
+      names[i] = numbers[i];
+    }
+    bytes += strlen(names[i]) + 1;
+  }
+  char *text = malloc(bytes + 1);
+  if (names != NULL && numbers != NULL && words != NULL && text != NULL) {
+    const size_t count = wf_token_joiner_join(joiner->joiner, names, path->num_words, words, text);
+    text[count == 0 ? 0 : bytes] = '\0';
+    for (size_t i = 1; i < count; i++) text[words[i].text - text - 1] = ' ';
+  } else {
+    free(text);
+    text = NULL;
+  }
+  free(names);
+  free(numbers);
+  free(words);
+  return text;
+}
+
+static wf_status keep_distinct(const token_joiner *joiner, const wf_symbols *table, size_t most,
+                               char **texts, wf_lattice_path *paths, size_t *count, wf_error *err) {
+  size_t num_paths = *count;
+  *count = 0;
+  for (size_t k = 0; k < num_paths && *count < most; k++) {
+    char *text = text_of(joiner, table, &paths[k]);
+    bool fresh = text != NULL;
+    if (text == NULL) return no_memory(err);
+    for (size_t i = 0; i < *count && fresh; i++) fresh = strcmp(texts[i], text) != 0;
+    if (!fresh) {
+      free(text);
+      continue;
+    }
+    paths[*count] = paths[k];
+    texts[(*count)++] = text;
+  }
+  return WF_OK;
+}
+
+wf_status token_join_distinct(const token_joiner *joiner, const wf_symbols *table, size_t most,
+                              wf_lattice_path *paths, size_t *count, wf_error *err) {
+  char **texts = calloc(*count + 1, sizeof *texts);
+  if (texts == NULL) return no_memory(err);
+  wf_status status = keep_distinct(joiner, table, most, texts, paths, count, err);
+  for (size_t i = 0; i < *count; i++) free(texts[i]);
+  free(texts);
+  return status;
 }

@@ -21,4 +21,9 @@ wf_status token_joiner_prepare(token_joiner *joiner, const wf_symbols *table, wf
 wf_status token_join(const token_joiner *joiner, const wf_hypothesis *in, wf_hypothesis *out,
                      void **memory, wf_error *err);
 
+/* Keeps the first `most` of the paths whose joined texts differ, in their order. `table`: the texts
+ * of the tokens. */
+wf_status token_join_distinct(const token_joiner *joiner, const wf_symbols *table, size_t most,
+                              wf_lattice_path *paths, size_t *count, wf_error *err);
+
 #endif

@@ -142,11 +142,12 @@ WF_API wf_status wf_lexicon_to_fst(const wf_lexicon *lexicon, const wf_symbols *
  *   minimal  one state: every frame is a blank or a new token; V arcs
  *   eesen    blanks before and after each token, entered and left by epsilon arcs
  *            (Miao, Gowayyed, Metze 2015)
+ *   auto     correct; compact, with a warning in the log, if correct has over 4 million arcs
  * (Galvez & Kaldewey 2023, figures 2 and 3; Laptev et al. 2022). All weights are 0.
  * Disambiguation labels num_tokens + 1 .. num_tokens + num_disambig are loops eps:#k (#k:#k with
  * keep_disambig). */
 #define WF_TOPOLOGY_OPTIONS(X)                                                               \
-  X(ENUM, type, 1, 0, 0, "correct|compact|minimal|eesen|transducer", "CTC topology")         \
+  X(ENUM, type, 5, 0, 0, "correct|compact|minimal|eesen|transducer|auto", "CTC topology")    \
   X(I32, num_disambig, 0, 0, 1000000, "labels", "disambiguation symbols that pass as loops") \
   X(BOOL, keep_disambig, 0, 0, 1, "", "keep disambiguation symbols on the input side too")
 WF_DECLARE_OPTIONS(topology, WF_TOPOLOGY_OPTIONS)
@@ -158,8 +159,9 @@ WF_API wf_status wf_ctc_topology(int32_t num_tokens, int32_t blank,
 /* Makes the decoding graph without lexicon and language model: its words are the tokens, in any
  * order, and its symbol tables are those of wf_token_labels. A language model over tokens can be
  * added while decoding (wf_scorer_from_lm with the graph's words). `blank`: as in wf_token_blank.
- * Of the options only `type` matters. With `compact` (default) a held token is preferred to the
- * same token twice if their scores are equal, and the graph has 4 arcs for each token.
+ * Of the options only `type` matters. `auto` (default) accepts what `correct` does, with some
+ * 2 sqrt(V) arcs for each of V tokens. With `compact` there are 4 arcs for each token, and a held
+ * token is preferred to the same token twice if their scores are equal.
  * Errors: no blank, and those of wf_ctc_topology. */
 WF_API wf_status wf_ctc_tokens_graph(const wf_symbols *tokens, const char *blank,
                                      const wf_topology_options *options, wf_fst **out,
@@ -171,10 +173,13 @@ WF_API wf_status wf_epsilons_last(const wf_fst *fst, wf_fst **out, wf_error *err
 
 /* Builds the decoding graph for CTC: T o min(det(L o G)). It is ready for the decoder: input label
  * = column + 1, output label = word. Words of the lexicon that the grammar never uses are removed
- * before disambiguation. With push=log, the arcs of each state of LG sum to the same constant
+ * before disambiguation. With topology=auto, T is `correct`, unless the graph would then have over
+ * 4 million arcs and over twice those with `compact`, or has classes: then T is `compact`, and a
+ * warning in the log says so. With push=log, the arcs of each state of LG sum to the same constant
  * (Kaldi's fstpushspecial). This works even where distances in the log semiring do not exist. */
 #define WF_CTC_GRAPH_OPTIONS(X)                                                                   \
-  X(ENUM, topology, 1, 0, 0, "correct|compact|minimal|eesen|transducer", "CTC topology")          \
+  X(ENUM, topology, 5, 0, 0, "correct|compact|minimal|eesen|transducer|auto",                     \
+    "CTC topology; auto: correct, or compact if correct is too large or classes are given")       \
   X(STR, silence, 0, 0, 0, "TOKEN", WF_SILENCE_HELP)                                              \
   X(F32, silence_prob, 0, 0, 1, "", WF_SILENCE_PROB_HELP)                                         \
   X(ENUM, backoff, 0, 0, 0, "epsilon|failure",                                                    \
@@ -205,6 +210,7 @@ typedef struct wf_graph_step {
   uint64_t num_states, num_arcs;
   double seconds;      /* wall time of this step */
   uint64_t peak_bytes; /* peak memory of the process so far */
+  int32_t topology;    /* of "T": the topology, as in wf_ctc_graph_options; -1 in other steps */
 } wf_graph_step;
 /* Called after each step with its result. `fst` is NULL if the result is only in a GPU's memory
  * (option device) and copy_steps is not set. Returns false to cancel. */

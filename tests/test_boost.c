@@ -181,6 +181,92 @@ static void test_costs_equal_counted_phrases(void **state) {
   assert_true(occurrences > 20000 && refunded > 10000);
 }
 
+/* --- a phrase that follows itself -------------------------------------------------------- */
+
+static bool ends_here(const struct list *list, int i, const int32_t *heard, int size) {
+  const int length = length_of(list, i);
+  return length <= size && same_words(words_of(list, i), heard + size - length, length);
+}
+
+/* What the newest word costs less for, with a transducer: a favoured phrase that comes again at
+ * once. *phrase (-1: none) has ended, and *length of its words have come again. */
+static float repeated(const struct list *list, const int32_t *heard, int size, int *phrase,
+                      int *length) {
+  float sum = 0;
+  for (int i = 0; i < list->count; i++)
+    if (length_of(list, i) == 1 && list->boosts[i] > 0 && size > 1 &&
+        ends_here(list, i, heard, size) && heard[size - 2] == heard[size - 1])
+      sum += list->boosts[i];
+  if (*phrase >= 0 && words_of(list, *phrase)[*length] == heard[size - 1]) {
+    if (++*length < length_of(list, *phrase)) return sum;
+    *length = 0;
+    return sum + list->boosts[*phrase];
+  }
+  *phrase = -1, *length = 0;
+  for (int i = 0; i < list->count; i++)
+    if (length_of(list, i) > 1 && list->boosts[i] > 0 && ends_here(list, i, heard, size) &&
+        (*phrase < 0 || length_of(list, i) > length_of(list, *phrase)))
+      *phrase = i;
+  return sum;
+}
+
+static void test_repeated_phrases_earn_once(void **state) {
+  (void)state;
+  uint64_t occurrences = 0;
+  for (uint64_t seed = 1; seed <= 3000; seed++) {
+    test_rng rng = {seed};
+    struct list list = random_list(&rng);
+    wf_scorer *scorer = scorer_of(&list), *once = wf_scorer_ref(wf__scorer_for_transducer(scorer));
+    wf_scorer_free(scorer); /* `once` holds it */
+    int32_t heard[MAX_HEARD];
+    uint64_t context;
+    float cost;
+    double sum = 0, all = 0;
+    int phrase = -1, length = 0, unused;
+    assert_ok(once->ops->begin(once, NULL, &context, &err));
+    for (int t = 0; t < MAX_HEARD; t++) { /* mostly the words of a while ago again */
+      const int ago = 1 + (int)test_below(&rng, 3);
+      heard[t] = ago <= t && test_below(&rng, 4) != 0 ? heard[t - ago]
+                                                      : 1 + (int32_t)test_below(&rng, NUM_WORDS);
+      const wf__cost_bounds bounds = once->ops->bounds(once, NULL, context);
+      assert_ok(once->ops->step(once, NULL, context, heard[t], &cost, &context, &err));
+      assert_true(bounds.least <= cost && cost <= bounds.most);
+      assert_true(wf__scorer_least(once, heard[t]) <= cost);
+      const float less = repeated(&list, heard, t + 1, &phrase, &length);
+      occurrences += less != 0;
+      sum += (double)cost;
+      all += (double)earned(&list, heard, t + 1) - (double)less;
+      test_assert_close(sum, -all - (double)pending(&list, heard, t + 1, &unused), 1e-4);
+    }
+    wf_scorer_free(once);
+  }
+  assert_true(occurrences > 5000);
+}
+
+static void test_repeated_words_earn_once(void **state) {
+  (void)state;
+  static const int32_t words[] = {2, 5, 9}, heard[] = {2, 2, 2, 5, 2, 9, 9, 1, 2, 1, 2};
+  static const float costs[] = {-3, 0, 0, -1, -3, 2, 2, 0, -3, 0, -3};
+  wf_scorer *scorer, *chain;
+  assert_ok(wf_scorer_boost_words(words, (float[]){3, 1, -2}, 3, &scorer, &err));
+  assert_ok(wf_scorer_chain(scorer, scorer, &chain, &err));
+  for (int chained = 0; chained < 2; chained++) {
+    const wf_scorer *once = wf__scorer_for_transducer(chained ? chain : scorer);
+    void *memory = NULL;
+    uint64_t context;
+    if (chained) assert_ok(once->ops->open(once, &memory, &err));
+    assert_ok(once->ops->begin(once, memory, &context, &err));
+    for (size_t t = 0; t < sizeof heard / sizeof *heard; t++) {
+      float cost;
+      assert_ok(once->ops->step(once, memory, context, heard[t], &cost, &context, &err));
+      assert_true(cost == costs[t] * (float)(1 + chained));
+    }
+    if (chained) once->ops->close(once, memory);
+  }
+  wf_scorer_free(scorer);
+  wf_scorer_free(chain);
+}
+
 /* --- decoding ---------------------------------------------------------------------------- */
 
 /* A context is a prefix of a phrase. Contexts are numbered in the order of their first occurrence
@@ -463,6 +549,8 @@ int main(void) {
                                      cmocka_unit_test(test_example_incomplete_phrase),
                                      cmocka_unit_test(test_example_overlapping_phrases),
                                      cmocka_unit_test(test_costs_equal_counted_phrases),
+                                     cmocka_unit_test(test_repeated_phrases_earn_once),
+                                     cmocka_unit_test(test_repeated_words_earn_once),
                                      cmocka_unit_test(test_decoding_against_oracle),
                                      cmocka_unit_test(test_many_phrases),
                                      cmocka_unit_test(test_bad_lists),

@@ -12,7 +12,7 @@
 #include "testing.h"
 
 enum { MAX_FRAMES = 6, MAX_TOKENS = 4, MAX_OUTPUTS = 64 };
-enum { CORRECT, COMPACT, MINIMAL, EESEN, TRANSDUCER, NUM_TYPES };
+enum { CORRECT, COMPACT, MINIMAL, EESEN, TRANSDUCER, NUM_TYPES, AUTO = NUM_TYPES };
 static const char *const type_names[] = {"correct", "compact", "minimal", "eesen", "transducer"};
 
 /* Output strings as decimal digits, and the number of paths to each. */
@@ -200,6 +200,36 @@ static void test_numbers_of_states_and_arcs(void **state) {
   }
 }
 
+/* The graph of tokens alone: by default what `correct` accepts, whatever the blocks. */
+static void test_tokens_graph(void **state) {
+  enum { MOST = 7, FRAMES = 4 };
+  for (int num_tokens = 2; num_tokens <= MOST; num_tokens++) {
+    for (int blank = 0; blank < num_tokens; blank++) {
+      static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g"};
+      wf_error err = {0};
+      wf_symbols *tokens;
+      wf_fst *fst;
+      assert_ok(wf_symbols_create("tokens", &tokens, &err));
+      for (int i = 0; i < num_tokens; i++)
+        assert_ok(wf_symbols_add(tokens, i == blank ? "_" : names[i], i, NULL, &err));
+      assert_ok(wf_ctc_tokens_graph(tokens, "_", NULL, &fst, &err));
+      for (int frames = 0; frames <= FRAMES; frames++)
+        for (int n = 0, total = (int)pow(num_tokens, frames); n < total; n++) {
+          struct outputs want, got = {.count = 0};
+          int x[MAX_FRAMES] = {0};
+          for (int i = 0, rest = n; i < frames; i++, rest /= num_tokens)
+            x[i] = 1 + rest % num_tokens;
+          define(CORRECT, x, frames, blank + 1, &want);
+          struct walk w = {wf_fst_get_view(fst), x, frames, &got};
+          walk(&w, (uint64_t)w.view.start, 0, 0);
+          assert_same_outputs(CORRECT, x, frames, &want, &got);
+        }
+      wf_fst_free(fst);
+      wf_symbols_free(tokens);
+    }
+  }
+}
+
 /* --- disambiguation symbols -------------------------------------------------------------- */
 
 /* Does the transducer accept frames x with output z? Few states are reached, and epsilon arcs
@@ -285,7 +315,7 @@ static void test_errors(void **state) {
   options.type = CORRECT;
   assert_int_equal(wf_ctc_topology(100000, 0, &options, &fst, &err), WF_ERR_LIMIT);
   assert_non_null(strstr(err.message, "compact"));
-  options.type = NUM_TYPES;
+  options.type = AUTO + 1;
   assert_int_equal(wf_ctc_topology(3, 0, &options, &fst, &err), WF_ERR_ARGUMENT);
   assert_null(fst);
 }
@@ -295,6 +325,7 @@ int main(void) {
       cmocka_unit_test(test_all_frame_strings),
       cmocka_unit_test(test_by_hand),
       cmocka_unit_test(test_numbers_of_states_and_arcs),
+      cmocka_unit_test(test_tokens_graph),
       cmocka_unit_test(test_disambig_passes_anywhere),
       cmocka_unit_test(test_keep_disambig),
       cmocka_unit_test(test_errors),

@@ -50,7 +50,7 @@ static bool make_tables(const wf_scorer *scorer, int num_words, oracle_scorer *o
   static uint64_t contexts[MOST];
   wf_error err = {0};
   wf__scoring scoring = {0};
-  assert_ok(wf__scoring_set(&scoring, scorer, &err));
+  assert_ok(wf__scoring_set(&scoring, wf__scorer_for_transducer(scorer), &err));
   assert_ok(wf__scoring_begin(&scoring, &err));
   int count = list_contexts(&scoring, contexts, MOST, num_words);
   if (count > 0) {

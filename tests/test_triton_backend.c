@@ -400,7 +400,7 @@ static void test_errors(void **state) {
 /* Unknown words are named in the server's log, once for each list, and cost the request nothing
  * else. */
 static void test_unknown_words(void **state) {
-  struct model model = make_model(4, "");
+  struct model model = make_model(4, ", \"silence\": {\"string_value\": \"0\"}");
   char warning[512];
   triton_host *host = open_host(&model);
   float data[3 * NUM_COLUMNS] = {0};
@@ -421,6 +421,39 @@ static void test_unknown_words(void **state) {
     assert_non_null(strstr(warning, "2 of 4 phrases ignored"));
     assert_non_null(strstr(warning, "'ZORBLAX', 'NEVERHEARD'"));
   }
+  host_close(host);
+  free_model(&model);
+}
+
+/* A second request of a sequence in one batch fails, and does not touch the first, although it
+ * starts the sequence again. */
+static void test_twice_in_a_batch(void **state) {
+  struct model model = make_model(3, "");
+  triton_host *host = open_host(&model);
+  wf_scorer *boosts = boost_scorer();
+  wf_error err = {0};
+  wf_result *result;
+  test_rng rng = {8};
+  float data[MAX_FRAMES * NUM_COLUMNS];
+  wf_scores scores;
+  random_scores(&rng, data, &scores);
+  const host_request requests[2] = {
+      {.id = 5, .starts = true, .ends = true, .scores = scores, .boosts = boost_lines},
+      {.id = 5, .starts = true, .scores = rows(&scores, 0, 1)}};
+  host_response responses[2];
+  host_execute(host, requests, 2, responses);
+  assert_string_equal(responses[0].error, "");
+  assert_non_null(strstr(responses[1].error, "two requests of one sequence"));
+  const wf_utterance whole = {.scores = scores, .scorer = boosts};
+  assert_ok(wf_decode(model.decoder, &whole, 1, NULL, &result, &err));
+  assert_true(result->scorer_cost != 0);
+  expect_words(&responses[0], result->words, result->num_words);
+  float cost;
+  memcpy(&cost, host_output_of(&responses[0], "COST")->data, 4);
+  test_assert_close(cost, result->cost, 1e-4);
+  wf_result_free(result);
+  host_free_responses(responses, 2);
+  wf_scorer_free(boosts);
   host_close(host);
   free_model(&model);
 }
@@ -554,11 +587,15 @@ static void test_failing_server(void **state) {
 int main(int argc, char **argv) {
   if (strcmp(TRITON_DEVICE, "cpu") != 0 && test_no_gpu()) return 77;
   test_filter(argc, argv);
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_small_streams), cmocka_unit_test(test_small_transducer_streams),
-      cmocka_unit_test(test_died),          cmocka_unit_test(test_errors),
-      cmocka_unit_test(test_idle),          cmocka_unit_test(test_max_sequences),
-      cmocka_unit_test(test_refused),       cmocka_unit_test(test_unknown_words),
-      cmocka_unit_test(test_failing_server)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_streams),
+                                     cmocka_unit_test(test_small_transducer_streams),
+                                     cmocka_unit_test(test_died),
+                                     cmocka_unit_test(test_errors),
+                                     cmocka_unit_test(test_twice_in_a_batch),
+                                     cmocka_unit_test(test_idle),
+                                     cmocka_unit_test(test_max_sequences),
+                                     cmocka_unit_test(test_refused),
+                                     cmocka_unit_test(test_unknown_words),
+                                     cmocka_unit_test(test_failing_server)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

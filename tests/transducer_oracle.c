@@ -122,10 +122,38 @@ static void read_score(struct token *token, float base, float loglike, float sca
   token->loglikes[token->num_arcs - 1] = loglike;
 }
 
+static size_t place_of(const struct run *run, const struct list *list, const struct token *token) {
+  size_t i = 0;
+  while (i < list->size && compare_triples(run->task, &list->tokens[i], token) != 0) i++;
+  return i;
+}
+
+/* A token leads back to a token, not to the path that this had when it was expanded: the source may
+ * have changed since, by so little that the sum stayed. `from`: places of the sources, or that of
+ * the token itself. */
+static void follow_back(struct list *list, size_t *from, size_t i) {
+  const size_t source = from[i];
+  struct token *token = &list->tokens[i];
+  if (source == i) return;
+  from[i] = i;
+  follow_back(list, from, source);
+  const struct token *before = &list->tokens[source];
+  const uint64_t arc = token->arcs[token->num_arcs - 1];
+  const int frame = token->frames[token->num_arcs - 1];
+  token->num_arcs = before->num_arcs;
+  memcpy(token->arcs, before->arcs, sizeof token->arcs);
+  memcpy(token->loglikes, before->loglikes, sizeof token->loglikes);
+  memcpy(token->frames, before->frames, sizeof token->frames);
+  token->arcs[token->num_arcs] = arc;
+  token->loglikes[token->num_arcs] = 0;
+  token->frames[token->num_arcs++] = frame;
+}
+
 /* Rounds: every token that the round before changed is relaxed at its cost after that round. */
 static void close_over_epsilons(struct run *run, struct list *list, float cutoff, int64_t t) {
   const wf_fst_view *view = &run->task->view;
   struct list frontier = {0}, changed = {0}, before = {0};
+  size_t *back = NULL, num_back = 0;
   for (size_t i = 0; i < list->size; i++) push(&frontier, &list->tokens[i]);
   while (frontier.size > 0) {
     sort(run, &frontier);
@@ -141,6 +169,9 @@ static void close_over_epsilons(struct run *run, struct list *list, float cutoff
           if (compare_triples(run->task, &before.tokens[k], &to) == 0)
             counts = to.cost < before.tokens[k].cost;
         if (counts && offer(run, list, &to)) {
+          back = realloc(back, list->size * sizeof *back);
+          for (; num_back < list->size; num_back++) back[num_back] = num_back;
+          back[place_of(run, list, &to)] = place_of(run, list, from);
           bool known = false;
           for (size_t k = 0; k < changed.size && !known; k++)
             if (compare_triples(run->task, &changed.tokens[k], &to) == 0)
@@ -153,6 +184,8 @@ static void close_over_epsilons(struct run *run, struct list *list, float cutoff
     frontier = changed;
     changed = was;
   }
+  for (size_t i = 0; i < num_back; i++) follow_back(list, back, i);
+  free(back);
   free(frontier.tokens);
   free(changed.tokens);
   free(before.tokens);

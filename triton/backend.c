@@ -107,13 +107,6 @@ static void prepare(tw_instance *instance, struct job *job, uint32_t number, uin
     job->sequence = NULL;
     return;
   }
-  if (job->sequence->in_batch) {
-    job->sequence = NULL;
-    job->err.code = WF_ERR_STATE;
-    snprintf(job->err.message, sizeof job->err.message,
-             "two requests of one sequence in a batch: config.pbtxt needs sequence_batching");
-    return;
-  }
   job->sequence->in_batch = true;
   if (tensors_read(job->request, &job->tensors, &job->err) == WF_OK && job->tensors.boosts != NULL)
     set_boosts(instance, job);

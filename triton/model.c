@@ -249,6 +249,9 @@ wf_status instance_find(tw_instance *instance, const char *id, bool starts, uint
                          "this sequence was not started, or was dropped because it was idle; "
                          "correlation id ",
                          id);
+  if ((*out)->in_batch)
+    return fail(err, WF_ERR_STATE, "two requests of one sequence in a batch: ",
+                "config.pbtxt needs sequence_batching");
   unlink_use(instance, *out);
   link_use(instance, *out, now_ns);
   if (!starts) return WF_OK;

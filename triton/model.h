@@ -49,7 +49,7 @@ void instance_close(tw_instance *instance);
 
 /* Finds the sequence with this id; with `starts`, creates or resets it. If there are already
  * max_sequences, a new one replaces the one that has been idle for longest. Errors: WF_ERR_STATE if
- * the sequence was not started or has been dropped. */
+ * the sequence was not started or has been dropped, or if the batch has a request of it already. */
 wf_status instance_find(tw_instance *instance, const char *id, bool starts, uint64_t now_ns,
                         tw_sequence **out, wf_error *err);
 /* Drops sequences that have been idle for twice the server's max_sequence_idle_microseconds: the

@@ -297,11 +297,12 @@ class PythonCall:
     def _run(self, *arguments: Any) -> Any:
         assert self._function is not None
         calls = self._threads.__dict__.setdefault("calls", [])
-        calls.append(self)
+        depth = len(calls)
         try:
+            calls.append(self)
             return self._function(*arguments)
-        finally:
-            calls.pop()
+        finally:  # whether a KeyboardInterrupt came before or after it was appended
+            del calls[depth:]
 
     @property
     def is_running(self) -> bool:

@@ -333,7 +333,7 @@ def build_ctc_graph(
     lexicon  path, Lexicon, or mapping word -> pronunciation. Without it, the words of the LM (or of `words`) are spelled with the tokens
     lm       file as for LM.read, or LM. Alternatively `grammar`, an Fst over words. With neither, every sequence of words is allowed at the same cost
     keep_on_device  with device="cuda": the graph stays in the GPU's memory, from where a decoder on that GPU takes it; other readers read it there, too
-    options  topology="correct|compact|minimal|eesen", or "transducer" for Decoder(transducer=), silence=, backoff=, ...: tables "ctc_graph", "lexicon" and "arpa"
+    options  topology="auto|correct|compact|minimal|eesen", or "transducer" for Decoder(transducer=), silence=, backoff=, ...: tables "ctc_graph", "lexicon" and "arpa"
 
     With `tokens` alone, the words of the graph are the tokens, in any order: without lexicon and language model, the result is the best path with repeats
     collapsed. `device` has no effect then: there is nothing to compute. For a language model over tokens, see Decoder(lm=, join=True).

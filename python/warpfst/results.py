@@ -36,6 +36,9 @@ class Word(NamedTuple):
 _new_word = functools.partial(tuple.__new__, Word)  # faster than Word(...)
 
 
+_MOST_CUTS = 32  # token sequences that are looked at for each text of an n-best list
+
+
 class Hypothesis(NamedTuple):
     """One of the n best word sequences. `words` has times, like Result.words; it is None if the graph has no word aligner (Graph.word_aligner).
 
@@ -212,7 +215,8 @@ class Result:
         `confidences`: words also have their posteriors. Each sequence then takes as long as the confidences of a Result's `words`, in the calling thread.
 
         Decoder(determinize=True, nbest=N) makes lists of up to N while decoding, by all threads; without, the calling thread determinizes the lattice, like `words`,
-        and makes the list. The objects and the times of the words are made here, some 40 us for each sequence; `compact_lattice.nbest` has no times.
+        and makes the list. With Decoder(join=), of the token sequences that make one text the best is in the list. The objects and the times of the words are made here,
+        some 40 us for each sequence; `compact_lattice.nbest` has no times.
         """
         return self._batch._nbest(self._i, n, confidences)
 
@@ -545,9 +549,30 @@ class Results(Sequence[Result]):
     def _nbest(self, i: int, n: int, confidences: bool) -> list[Hypothesis]:
         compact, ready = self._compact(i, "nbest"), self._ready(i)
         if ready is not None and ready.nbest and 0 < n <= self._num_nbest:
-            return [self._hypothesis(i, path, confidences) for path in raw_paths(ready.nbest)[:n]]
-        with Nbest(create("wf_compact_lattice_nbest", compact.address, n)) as nbest:
-            return [self._hypothesis(i, path, confidences) for path in raw_paths(nbest.address)]
+            paths = raw_paths(ready.nbest)
+            chosen = self._distinct(i, paths, n)
+            if len(chosen) == n or len(paths) < self._num_nbest:
+                return [self._hypothesis(i, path, confidences) for path in chosen]
+        size = n
+        while True:
+            with Nbest(create("wf_compact_lattice_nbest", compact.address, size)) as nbest:
+                paths = raw_paths(nbest.address)
+                chosen = self._distinct(i, paths, n)
+                if len(chosen) == n or len(paths) < size or size > _MOST_CUTS * n:
+                    return [self._hypothesis(i, path, confidences) for path in chosen]
+            size *= 2
+
+    def _distinct(self, i: int, paths: Sequence[Any], n: int) -> list[Any]:
+        """The first n paths; of those whose joined tokens make the same text the first one."""
+        texts = self._texts_of(i)
+        if texts.joiner is None:
+            return list(paths[:n])
+        found: dict[str, Any] = {}
+        for path in paths:
+            found.setdefault(texts.text(path.words[: path.num_words]), path)
+            if len(found) == n:
+                break
+        return list(found.values())
 
     def _hypothesis(self, i: int, path: Any, with_confidences: bool) -> Hypothesis:
         labels, aligner, texts = path.words[: path.num_words], self._aligner_of(i), self._texts_of(i)

@@ -66,7 +66,7 @@ def escape(text: str) -> str:
 
 
 def _plain_labels(text: str, token_type: TokenType) -> list[int]:
-    return list(text.encode("utf-8")) if token_type == "byte" else [ord(char) for char in text]
+    return list(text.encode("utf-8", "surrogateescape")) if token_type == "byte" else [ord(char) for char in text]
 
 
 def _bracket_labels(inside: str) -> list[int]:
@@ -116,13 +116,16 @@ def _text_label(label: int) -> str:
 
 
 def text_of(labels: Iterable[int], token_type: TokenType = "byte") -> str:
-    """The text of labels, without epsilons. Labels that are no text are written in brackets. Bytes that are not UTF-8 become U+FFFD."""
+    """The text of labels, without epsilons. Labels that are no text are written in brackets.
+
+    Bytes that are not UTF-8 become surrogates, as in file names (os.fsdecode), and these become bytes again in `labels_of` and in `text.encode("utf-8", "surrogateescape")`.
+    """
     kept = [label for label in labels if label != 0]
     if isinstance(token_type, Symbols):
         words = [token_type.text(label) for label in kept]
         return " ".join(f"<{label}>" if word is None else word for word, label in zip(words, kept))
     if token_type == "byte":
-        return b"".join(bytes((label,)) if label < 256 else _text_label(label).encode() for label in kept).decode("utf-8", "replace")
+        return b"".join(bytes((label,)) if label < 256 else _text_label(label).encode() for label in kept).decode("utf-8", "surrogateescape")
     return "".join(chr(label) if label < BEGIN_LABEL else _text_label(label) for label in kept)
 
 
@@ -177,7 +180,7 @@ def string_file(path: str | PathLike[str], input_token_type: TokenType = "byte",
     ValueError: a line with other columns.
     """
     pairs: list[list[str]] = []
-    with open(path, encoding="utf-8", newline="\n") as lines:
+    with open(path, encoding="utf-8-sig", newline="\n") as lines:
         for number, line in enumerate(lines, 1):
             text = re.split(r"\s*(?<!\\)#", line.rstrip("\r\n"), maxsplit=1)[0].replace("\\#", "#")
             columns = text.split("\t")
@@ -231,6 +234,11 @@ def optimize_acceptor(fst: Fst) -> Fst:
     return minimize(determinize(rmepsilon(arcmap(fst, map_type="rmweight"))))
 
 
+def _small_acceptor(fst: Fst) -> Fst:
+    """`optimize_acceptor` that first minimizes with epsilon as a label: over many labels, the state behind each of them would else get an arc for each label."""
+    return optimize_acceptor(minimize(determinize(fst)))
+
+
 # --- back to strings --------------------------------------------------------------------
 
 
@@ -240,12 +248,18 @@ def string_paths(fst: Fst, input_token_type: TokenType = "byte", output_token_ty
     if "acyclic" not in fst.properties:
         raise ArgumentError("the fst has a cycle, so it has endlessly many strings; use shortest_path")
     finals = fst.final_costs
-    stack: list[tuple[int, tuple[int, ...], tuple[int, ...], float]] = [(fst.start, (), (), 0.0)] if fst.start is not None else []
+    # States to visit: the number of arcs before, the labels of the last of them, the cost. `ins` and `outs` are the labels of the path to the visited state.
+    stack: list[tuple[int, int, int, int, float]] = [(fst.start, 0, 0, 0, 0.0)] if fst.start is not None else []
+    ins: list[int] = []
+    outs: list[int] = []
     while stack:
-        state, ins, outs, cost = stack.pop()
+        state, length, ilabel, olabel, cost = stack.pop()
+        if length > 0:
+            ins[length - 1 :] = [ilabel]
+            outs[length - 1 :] = [olabel]
         if finals[state] != math.inf:
-            yield StringPath(text_of(ins, input_token_type), text_of(outs, output_token_type), cost + finals[state])
-        stack.extend((arc.nextstate, (*ins, arc.ilabel), (*outs, arc.olabel), cost + arc.weight) for arc in reversed(fst.arcs_of(state)))
+            yield StringPath(text_of(ins[:length], input_token_type), text_of(outs[:length], output_token_type), cost + finals[state])
+        stack.extend((arc.nextstate, length + 1, arc.ilabel, arc.olabel, cost + arc.weight) for arc in reversed(fst.arcs_of(state)))
 
 
 def rewrite(text: StringOrFst, rule: Fst, token_type: TokenType = "byte") -> str:
@@ -376,17 +390,22 @@ def cdrewrite(
 ) -> Fst:
     """A rule that applies `tau` between the contexts `left` and `right` ("" is any context; `begin()` and `end()` are the ends of the string).
 
-    The input is any string of `sigma_star`, an acceptor without weights that must have all labels of the rule. "ltr" rewrites from left to right: the left context is looked for in what is
+    The input is any string of `sigma_star`, an acceptor without weights that must have all labels of the rule. A `tau` or a context that has no strings (`string_map([])`) never applies. "ltr" rewrites from left to right: the left context is looked for in what is
     already rewritten, the right one in the input; "rtl" is the reverse; with "sim" both are looked for in the input. `mandatory=False`: each place may also be left as it is.
     """
+    if direction not in ("ltr", "rtl", "sim"):
+        raise ValueError(f'direction {direction!r} is none of "ltr", "rtl", "sim"')
+    if not {"acceptor", "unweighted"} <= sigma_star.properties:
+        raise ArgumentError("sigma_star must be an acceptor without weights: " + ("its arcs have costs" if "acceptor" in sigma_star.properties else "its input and output labels differ"))
     left, right = _fst(left, token_type), _fst(right, token_type)
+    sigma_star = _small_acceptor(sigma_star)
+    if any(connect(part).start is None for part in (tau, left, right)):
+        return sigma_star
     letters = _labels_in(sigma_star) | _labels_in(tau) | ((_labels_in(left) | _labels_in(right)) - {BEGIN_LABEL, END_LABEL})
     bounded = bool((_labels_in(left) | _labels_in(right)) & {BEGIN_LABEL, END_LABEL})
     alphabet = letters | ({BEGIN_LABEL, END_LABEL} if bounded else set())
     first = max([*alphabet, END_LABEL]) + 1
     marks = _Marks(first, first + 1, first + 2)
-    if direction not in ("ltr", "rtl", "sim"):
-        raise ValueError(f'direction {direction!r} is none of "ltr", "rtl", "sim"')
     if direction == "rtl":
         rule = reverse(_rule_left_to_right(reverse(tau), reverse(right), reverse(left), alphabet, marks, False, mandatory))
     else:
@@ -394,4 +413,4 @@ def cdrewrite(
     if bounded:
         inside = closure(_letters(letters))
         rule = compose(compose(concat(insert(begin()), inside, insert(end())), rule), concat(delete(begin()), inside, delete(end())))
-    return optimize(compose(rmepsilon(sigma_star), rule))
+    return optimize(compose(sigma_star, rule))

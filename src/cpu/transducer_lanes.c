@@ -251,7 +251,8 @@ static wf_status decode_together(struct together *t, const uint32_t *order, uint
   t->joint_scorer = wf__cpu_can_batch(t->batch, order, count);
   t->lanes = wf__calloc(t->num_lanes, sizeof *t->lanes);
   if (t->lanes == NULL) return wf__fail_memory(err, t->num_lanes * sizeof *t->lanes, "a batch");
-  WF__TRY(open_lanes(t, t->joint_scorer ? t->batch->scorers[order[0]] : NULL, err));
+  const wf_scorer *scorer = t->joint_scorer ? t->batch->scorers[order[0]] : NULL;
+  WF__TRY(open_lanes(t, wf__scorer_for_transducer(scorer), err));
   if (on_gpu) WF__TRY(begin_groups(t, order, err));
   wf__rounds rounds = {.pool = self->pool,
                        .batch = t->batch,

@@ -51,9 +51,10 @@ static void channel_close(void *opaque, void *opaque_channel) {
   free(channel);
 }
 
-static wf_status set_scorer(void *self, void *opaque, const wf_scorer *scorer, const wf_word *words,
+static wf_status set_scorer(void *self, void *opaque, const wf_scorer *given, const wf_word *words,
                             size_t num_words, wf_error *err) {
   struct channel *channel = opaque;
+  const wf_scorer *scorer = wf__scorer_for_transducer(given);
   const bool begun = channel->search != NULL && channel->search->num_frames > 0;
   if (begun && scorer != channel->scorer)
     WF__TRY(wf__transducer_replace_scorer(channel->search, scorer, words, num_words, err));

@@ -22,8 +22,8 @@ wf_status wf__cpu_transducer_begin(struct wf__cpu_backend *self, wf__transducer_
     *good = wf__cpu_check_values(scores, self->transducer->encoder_size, 0, batch->results[i]);
   if (!*good) return WF_OK;
   wf__transducer_search_set_graph(search, wf__batch_graph(batch, i, self->graph));
-  WF__TRY(wf__transducer_search_set_scorer(search,
-                                           batch->scorers != NULL ? batch->scorers[i] : NULL, err));
+  const wf_scorer *scorer = batch->scorers != NULL ? batch->scorers[i] : NULL;
+  WF__TRY(wf__transducer_search_set_scorer(search, wf__scorer_for_transducer(scorer), err));
   return wf__transducer_search_begin(search, err);
 }
 

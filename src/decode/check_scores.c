@@ -10,7 +10,17 @@
 #include "decode/decoder.h"
 
 enum { WARN, ERROR, OFF };
-enum cause { PROBABILITIES, BASE_10, NEGATED, TRANSPOSED, COLUMNS, UNNORMALISED, BLANK, NARROWED };
+enum cause {
+  PROBABILITIES,
+  BASE_10,
+  NEGATED,
+  TRANSPOSED,
+  COLUMNS,
+  UNNORMALISED,
+  BLANK,
+  NARROWED,
+  UNFINISHED
+};
 enum {
   MOST_FRAMES = 32, /* examined in an utterance */
   FIRST = 64,
@@ -237,8 +247,25 @@ bool wf__scores_look_right(wf_decoder *decoder, const wf_scores *scores, wf_resu
   return result->status == WF_OK;
 }
 
-void wf__check_narrowed(wf_decoder *decoder, wf_result *result) {
+/* With a transducer, the paths that end a word can be dropped for one within a word that is far
+ * cheaper for a while. No reason to fail: the recording may end within a word. */
+static void check_end(wf_decoder *decoder, const wf_result *result) {
+  if (decoder->transducer == NULL || result->num_decoded == 0 ||
+      (decoder->check.warned & 1u << UNFINISHED) != 0 ||
+      (result->flags & (WF_RESULT_NOT_FINAL | WF_RESULT_DIED)) != WF_RESULT_NOT_FINAL)
+    return;
+  decoder->check.warned |= 1u << UNFINISHED;
+  wf__log(WF_LOG_WARNING,
+          "a result ends within a word (flag not_final): no complete path was left. If its "
+          "recording does not, raise beam=%g, which should grow with acoustic_scale=%g, or "
+          "max_hypotheses=%d (check_scores=off: no such warnings)",
+          (double)decoder->options.beam, (double)decoder->options.acoustic_scale,
+          (int)decoder->options.max_hypotheses);
+}
+
+void wf__check_search(wf_decoder *decoder, wf_result *result) {
   int32_t mode = decoder->options.check_scores;
+  if (mode != OFF && result->status == WF_OK) check_end(decoder, result);
   if (mode == OFF || result->status != WF_OK ||
       result->num_narrowed * 2 <= (uint64_t)result->num_decoded)
     return;

@@ -21,8 +21,9 @@ struct wf_decoder;
 /* Checks an utterance's scores, or a chunk's, which have passed wf__check_scores. Returns false
  * if they look wrong and check_scores=error, with the error in the result. */
 bool wf__scores_look_right(struct wf_decoder *decoder, const wf_scores *scores, wf_result *result);
-/* Reports a finished utterance whose beam was cut by max_active in most frames. */
-void wf__check_narrowed(struct wf_decoder *decoder, wf_result *result);
+/* Reports a finished utterance whose beam was cut by max_active in most frames, or, with a
+ * transducer, one that ends within a word. */
+void wf__check_search(struct wf_decoder *decoder, wf_result *result);
 void wf__score_check_free(wf__score_check *check);
 
 #endif

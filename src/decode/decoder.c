@@ -339,7 +339,7 @@ wf_status wf_decode(wf_decoder *decoder, const wf_utterance *utterances, size_t 
     if (decoder->lattice_results.struct_size > 0) batch.lattice_results = &decoder->lattice_results;
   }
   if (status == WF_OK) status = decoder->backend->decode(decoder->search, &batch, err);
-  for (size_t i = 0; i < count && status == WF_OK; i++) wf__check_narrowed(decoder, results[i]);
+  for (size_t i = 0; i < count && status == WF_OK; i++) wf__check_search(decoder, results[i]);
   if (status != WF_OK) {
     for (size_t i = 0; i < count; i++) {
       wf_result_free(results[i]);

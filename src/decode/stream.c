@@ -531,7 +531,7 @@ wf_status wf_stream_finish(wf_stream *stream, wf_result **out, wf_error *err) {
     if (err != NULL) *err = own;
     return status;
   }
-  wf__check_narrowed(stream->decoder, result);
+  wf__check_search(stream->decoder, result);
   stream->start_frame += result->num_frames;
   stream->result = NULL;
   stream->backend->reset(stream->decoder->search, stream->channel);

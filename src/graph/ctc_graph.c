@@ -112,6 +112,13 @@ static wf_status make_t(void *user, wf_error *err) {
   wf_fst *t;
   wf_topology_options_init(&o);
   o.type = build->options.topology;
+  if (o.type == WF__TOPOLOGY_AUTO) {
+    wf_fst *lg;
+    WF__TRY(wf__slot_fst(&build->lg, &lg, err));
+    WF__TRY(wf__topology_of_graph(lg, lexicon->tokens.num_tokens, build->inputs.classes.size > 0,
+                                  &o.type, err));
+  }
+  build->runner.topology = o.type;
   o.num_disambig = build->inputs.num_disambig;
   o.keep_disambig = build->options.keep_disambig;
   WF__TRY(wf__ctc_topology(lexicon->tokens.num_tokens, lexicon->blank - 1, &o,

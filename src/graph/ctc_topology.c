@@ -17,7 +17,7 @@
 #include "fst/fst.h"
 #include "graph/topology.h"
 
-enum { CORRECT, COMPACT, MINIMAL, EESEN, MAX_CORRECT = 16384 };
+enum { MAX_CORRECT = 16384 };
 
 struct making {
   wf__csr csr;
@@ -132,12 +132,13 @@ wf_status wf__ctc_topology(int32_t num_tokens, int32_t blank, const wf_topology_
   if (blank < 0 || blank >= num_tokens)
     return wf__fail(err, WF_ERR_ARGUMENT, "topology: blank is column %d of %d", (int)blank,
                     (int)num_tokens);
-  if (o.type == CORRECT && num_tokens > MAX_CORRECT)
+  if (o.type == WF__TOPOLOGY_AUTO) o.type = wf__topology_of_tokens(num_tokens);
+  if (o.type == WF__TOPOLOGY_CORRECT && num_tokens > MAX_CORRECT)
     return wf__fail(err, WF_ERR_LIMIT,
                     "topology: 'correct' has an arc for each pair of tokens, and %d tokens are "
                     "above its limit of %d; use 'compact'",
                     (int)num_tokens, (int)MAX_CORRECT);
-  if (num_classes > 0 && o.type != COMPACT && o.type != WF__TOPOLOGY_TRANSDUCER)
+  if (num_classes > 0 && o.type != WF__TOPOLOGY_COMPACT && o.type != WF__TOPOLOGY_TRANSDUCER)
     return wf__fail(err, WF_ERR_UNSUPPORTED,
                     "topology: classes of words need 'compact' or 'transducer'");
   struct making making = {.num_classes = num_classes,

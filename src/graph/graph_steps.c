@@ -124,6 +124,7 @@ wf_status wf__step_run(wf__step_runner *runner, const wf__step *step, size_t i, 
   wf_fst *fst;
   WF__TRY(wf__progress(runner->progress, step->stage, (double)i / (double)count, err));
   runner->stage = step->stage;
+  runner->topology = -1;
   double begin = now_s();
   wf_status status = step->run(build, err);
   if (status != WF_OK) return wf__fail_prefix(err, status, "%s", step->stage);
@@ -131,7 +132,8 @@ wf_status wf__step_run(wf__step_runner *runner, const wf__step *step, size_t i, 
   wf_graph_step report = {.name = step->name,
                           .file = step->file,
                           .seconds = now_s() - begin,
-                          .peak_bytes = peak_bytes()};
+                          .peak_bytes = peak_bytes(),
+                          .topology = runner->topology};
   WF__TRY(look_at(runner->made, runner->copy_steps, &report, &fst, err));
   if (runner->step_fn(runner->step_user, &report, fst)) return WF_OK;
   return wf__fail(err, WF_ERR_CANCELLED, "cancelled after %s", step->stage);

@@ -32,6 +32,7 @@ typedef struct wf__step_runner {
   bool keep_on_device; /* the finished graph stays in the GPU's memory */
   wf__gpu_batch *gpu;  /* an empty batch on the GPU that runs the steps; NULL: the CPU does */
   const char *stage;   /* of the step that runs */
+  int32_t topology;    /* of the step T; -1 in others */
   wf__slot *made;      /* what the last step made */
 } wf__step_runner;
 

@@ -2,11 +2,17 @@
  *
  * It has no lexicon and no language model; a model over tokens is scored during the search.
  *
- *     hub -blank:eps-> hub    hub -a:a-> s(a) -a:eps-> s(a)    s(a) -blank:eps-> hub
- *                                                              s(a) -eps:eps/CHANGE_COST-> hub
+ * auto: what `correct` accepts, with the square root of the number of tokens in arcs a token. The
+ * tokens are cut into blocks of that size, and all other blocks are reached through epsilons.
  *
- * Four arcs a token, where topology `correct` has one for every pair. The price: a held token and
- * the same token twice can have the same scores. CHANGE_COST decides for the held one. */
+ *     hub -blank:eps-> hub    hub -eps-> block    block -a:a-> s(a)    s(a) -a:eps-> s(a)
+ *     s(a) -blank:eps-> hub   s(a) -b:b-> s(b), b in the block of a    s(a) -eps-> other block
+ *
+ * compact: four arcs a token. The price: a held token and the same token twice can have the same
+ * scores. CHANGE_COST decides for the held one.
+ *
+ *     hub -blank:eps-> hub    hub -a:a-> s(a) -a:eps-> s(a)    s(a) -blank:eps-> hub
+ *                                                              s(a) -eps:eps/CHANGE_COST-> hub */
 #include <string.h>
 
 #include "base/option_tables.h"
@@ -16,8 +22,6 @@
 #include "graph/word_aligner.h"
 
 static const float CHANGE_COST = 0x1p-10f; /* nats: too little to matter otherwise */
-
-enum { CORRECT, COMPACT }; /* values of wf_topology_options.type */
 
 static wf_status push(wf__csr *csr, uint32_t target, int32_t ilabel, int32_t olabel, float weight,
                       wf_error *err) {
@@ -41,9 +45,54 @@ static wf_status fill_hub(wf__csr *csr, int32_t num_tokens, int32_t blank, wf_er
   return WF_OK;
 }
 
-static wf_status make_hub(int32_t num_tokens, int32_t blank, wf_fst **out, wf_error *err) {
+/* The token of state i, from 1 on: tokens have states in the order of their labels. */
+static int32_t label_of(int32_t i, int32_t blank) { return i < blank ? i : i + 1; }
+
+/* Arcs of tokens of a block: those of the states [first, end). Entering the state `from` again is
+ * holding its token. */
+static wf_status push_block(wf__csr *csr, int32_t first, int32_t end, int32_t from, int32_t blank,
+                            wf_error *err) {
+  for (int32_t i = first; i < end; i++) {
+    const int32_t label = label_of(i, blank);
+    WF__TRY(push(csr, (uint32_t)i, label, i == from ? 0 : label, 0, err));
+  }
+  return WF_OK;
+}
+
+static wf_status push_entries(wf__csr *csr, int32_t count, int32_t num_blocks, int32_t except,
+                              wf_error *err) {
+  for (int32_t b = 0; b < num_blocks; b++)
+    if (b != except) WF__TRY(push(csr, (uint32_t)(count + 1 + b), 0, 0, 0, err));
+  return WF_OK;
+}
+
+static wf_status fill_blocks(wf__csr *csr, int32_t num_tokens, int32_t blank, wf_error *err) {
+  const int32_t count = num_tokens - 1;
+  int32_t size = 1;
+  while ((int64_t)size * size < count) size++;
+  const int32_t num_blocks = (count + size - 1) / size;
+  for (int32_t i = 0; i <= count; i++) { /* the hub, and the tokens' states */
+    const int32_t own = i > 0 ? (i - 1) / size : -1, first = own * size + 1;
+    WF__TRY(wf__csr_add_state(csr, 0, err));
+    if (i > 0)
+      WF__TRY(
+          push_block(csr, first, first + size <= count ? first + size : count + 1, i, blank, err));
+    WF__TRY(push(csr, 0, blank, 0, 0, err));
+    WF__TRY(push_entries(csr, count, num_blocks, own, err));
+  }
+  for (int32_t first = 1; first <= count; first += size) {
+    WF__TRY(wf__csr_add_state(csr, INFINITY, err));
+    WF__TRY(
+        push_block(csr, first, first + size <= count ? first + size : count + 1, 0, blank, err));
+  }
+  return WF_OK;
+}
+
+static wf_status make_hub(int32_t type, int32_t num_tokens, int32_t blank, wf_fst **out,
+                          wf_error *err) {
   wf__csr csr = {0};
-  wf_status status = fill_hub(&csr, num_tokens, blank, err);
+  wf_status status = type == WF__TOPOLOGY_AUTO ? fill_blocks(&csr, num_tokens, blank, err)
+                                               : fill_hub(&csr, num_tokens, blank, err);
   if (status == WF_OK) return wf__fst_from_csr(&csr, 0, WF_TROPICAL, NULL, NULL, out, err);
   wf__csr_free(&csr);
   return status;
@@ -86,8 +135,8 @@ static wf_status make(const wf_symbols *tokens, const char *blank_name, int32_t 
   int32_t num_tokens;
   wf_fst *fst = NULL;
   WF__TRY(wf_token_labels(tokens, 0, &labels, &num_tokens, err));
-  wf_status status = options->type == COMPACT
-                         ? make_hub(num_tokens, blank, &fst, err)
+  const bool hub = options->type == WF__TOPOLOGY_AUTO || options->type == WF__TOPOLOGY_COMPACT;
+  wf_status status = hub ? make_hub(options->type, num_tokens, blank, &fst, err)
                          : make_topology(options, num_tokens, blank, &fst, err);
   if (status == WF_OK) status = wf_fst_with_symbols(fst, labels, labels, out, err);
   wf_fst_free(fst);

@@ -4,7 +4,14 @@
 
 #include "base/error.h"
 
-enum { WF__TOPOLOGY_TRANSDUCER = 4 }; /* of the options `topology` and `type` */
+enum { /* of the options `topology` and `type` */
+       WF__TOPOLOGY_CORRECT,
+       WF__TOPOLOGY_COMPACT,
+       WF__TOPOLOGY_MINIMAL,
+       WF__TOPOLOGY_EESEN,
+       WF__TOPOLOGY_TRANSDUCER,
+       WF__TOPOLOGY_AUTO
+};
 
 /* Same as wf_ctc_topology, with num_classes word classes. On the output side their labels follow
  * those of the disambiguation symbols. They pass through like these, but always stay on the input
@@ -12,5 +19,11 @@ enum { WF__TOPOLOGY_TRANSDUCER = 4 }; /* of the options `topology` and `type` */
  * and transducer. */
 wf_status wf__ctc_topology(int32_t num_tokens, int32_t blank, const wf_topology_options *options,
                            int32_t num_classes, wf_fst **out, wf_error *err);
+
+/* What `auto` stands for: `correct`; `compact`, with a warning, if the graph would be too large, or
+ * has classes. */
+int32_t wf__topology_of_tokens(int32_t num_tokens); /* of T alone */
+wf_status wf__topology_of_graph(const wf_fst *lg, int32_t num_tokens, bool has_classes,
+                                int32_t *out, wf_error *err);
 
 #endif

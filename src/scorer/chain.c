@@ -31,6 +31,7 @@ enum { FEW_PAIRS = 100000 };
 
 static void chain_free(wf_scorer *self) {
   struct chain *chain = (struct chain *)self;
+  if (self->once != NULL) chain_free(self->once);
   wf_scorer_free(chain->parts[0]);
   wf_scorer_free(chain->parts[1]);
   free(chain);
@@ -314,16 +315,19 @@ static const wf__scorer_batch_ops chain_batch_ops = {.join = chain_join,
 static const wf__scorer_ops chain_ops = {CHAIN_OPS},
                             chain_batching_ops = {CHAIN_OPS, .batch = &chain_batch_ops};
 
-wf_status wf_scorer_chain(const wf_scorer *first, const wf_scorer *second, wf_scorer **out,
-                          wf_error *err) {
-  *out = NULL;
+/* `owner`: of which it is `once`; NULL: none. */
+static wf_status make_chain(wf_scorer *owner, const wf_scorer *first, const wf_scorer *second,
+                            wf_scorer **out, wf_error *err) {
   struct chain *chain = wf__calloc(1, sizeof *chain);
   if (chain == NULL) return wf__fail_memory(err, sizeof *chain, "a scorer");
   int bits = first->context_bits + second->context_bits;
   chain->hashed = bits > 64;
   bool batches = first->ops->batch != NULL || second->ops->batch != NULL;
-  wf__scorer_init(&chain->scorer, batches ? &chain_batching_ops : &chain_ops,
-                  chain->hashed ? 64 : bits);
+  const wf__scorer_ops *ops = batches ? &chain_batching_ops : &chain_ops;
+  if (owner != NULL)
+    wf__scorer_init_once(owner, &chain->scorer, ops, chain->hashed ? 64 : bits);
+  else
+    wf__scorer_init(&chain->scorer, ops, chain->hashed ? 64 : bits);
   chain->scorer.context_words =
       first->context_words > second->context_words ? first->context_words : second->context_words;
   chain->scorer.forgets = first->forgets || second->forgets;
@@ -331,6 +335,21 @@ wf_status wf_scorer_chain(const wf_scorer *first, const wf_scorer *second, wf_sc
   chain->parts[1] = wf_scorer_ref(second);
   *out = &chain->scorer;
   return WF_OK;
+}
+
+wf_status wf_scorer_chain(const wf_scorer *first, const wf_scorer *second, wf_scorer **out,
+                          wf_error *err) {
+  const wf_scorer *first_once = wf__scorer_for_transducer(first),
+                  *second_once = wf__scorer_for_transducer(second);
+  wf_scorer *once;
+  *out = NULL;
+  WF__TRY(make_chain(NULL, first, second, out, err));
+  if (first_once == first && second_once == second) return WF_OK;
+  wf_status status = make_chain(*out, first_once, second_once, &once, err);
+  if (status == WF_OK) return WF_OK;
+  wf_scorer_free(*out);
+  *out = NULL;
+  return status;
 }
 
 wf_status wf__scorer_exchange(const wf_scorer *scorer, const wf_scorer *part, const wf_scorer *with,

@@ -12,7 +12,14 @@
  * ends, the share is refunded:
  *
  *     cost of u --word--> v  =  pending(u) - pending(v) - (boosts of the phrases that end at v)
- *                            cost of ending at u  =  pending(u) */
+ *                            cost of ending at u  =  pending(u)
+ *
+ * `once`, for transducers: a phrase with a boost above 0 that follows itself at once earns nothing.
+ * A context has the node, and how much of the longest phrase that ended has come again:
+ *
+ *     context  =  node | phrase (the node where it ends, 0: none) | number of its words
+ *
+ * Phrases of one word need no more than the node, whose last word is theirs. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,11 +35,13 @@ struct change {
 };
 
 struct phrase_boost {
-  wf_scorer scorer;
+  wf_scorer scorer, once;
   wf__map64 next;
   WF__VEC(phrase_node) nodes;
   struct change *changes; /* [nodes.size] */
   float largest;          /* magnitude of such a change, for roundings */
+  float most_boost;
+  int length_bits; /* of a number of words of a phrase, in contexts of `once` */
 };
 
 /* --- the trie ---------------------------------------------------------------------------- */
@@ -208,6 +217,106 @@ static const char *phrases_flatten(const wf_scorer *self, wf__flat_scorer *out) 
   return NULL;
 }
 
+/* --- a phrase that follows itself -------------------------------------------------------- */
+
+/* So many words of a phrase have come again, since it ended at node `phrase`; 0: none has. */
+struct repeat {
+  uint32_t phrase, length;
+};
+
+static bool is_favoured(const phrase_node *node) { return node->boost > 0; /* not NaN */ }
+
+static int32_t word_of_phrase(const struct phrase_boost *boost, uint32_t phrase, uint32_t i) {
+  while (boost->nodes.data[phrase].depth > i + 1) phrase = boost->nodes.data[phrase].parent;
+  return boost->nodes.data[phrase].word;
+}
+
+/* The longest favoured phrase of several words that ends at a node. */
+static struct repeat longest_ended(const struct phrase_boost *boost, uint32_t node) {
+  while (node != 0 && !(boost->nodes.data[node].depth > 1 && is_favoured(&boost->nodes.data[node])))
+    node = boost->nodes.data[node].failure;
+  return (struct repeat){node, 0};
+}
+
+/* The boost of a phrase of this word alone. */
+static float boost_of_word(const struct phrase_boost *boost, int32_t word) {
+  const uint32_t node = wf__map64_find(&boost->next, key_of(0, word));
+  return node != WF__MAP64_NONE && is_favoured(&boost->nodes.data[node])
+             ? boost->nodes.data[node].boost
+             : 0;
+}
+
+static int node_bits(const struct phrase_boost *boost) { return boost->scorer.context_bits; }
+
+static uint32_t node_of(const struct phrase_boost *boost, uint64_t context) {
+  return (uint32_t)(context >> (node_bits(boost) + boost->length_bits));
+}
+
+static struct repeat repeat_of(const struct phrase_boost *boost, uint64_t context) {
+  const uint64_t nodes = ((uint64_t)1 << node_bits(boost)) - 1,
+                 lengths = ((uint64_t)1 << boost->length_bits) - 1;
+  return (struct repeat){(uint32_t)(context >> boost->length_bits & nodes),
+                         (uint32_t)(context & lengths)};
+}
+
+static wf_status once_step(const wf_scorer *self, void *memory, uint64_t context, int32_t word,
+                           float *cost, uint64_t *next, wf_error *err) {
+  const struct phrase_boost *boost = (const struct phrase_boost *)self->owner;
+  const uint32_t from = node_of(boost, context);
+  struct repeat repeat = repeat_of(boost, context);
+  uint64_t to;
+  WF__TRY(phrases_step(self->owner, memory, from, word, cost, &to, err));
+  if (from != 0 && boost->nodes.data[from].word == word) *cost += boost_of_word(boost, word);
+  if (repeat.phrase == 0 || word_of_phrase(boost, repeat.phrase, repeat.length) != word) {
+    repeat = longest_ended(boost, (uint32_t)to);
+  } else if (++repeat.length == boost->nodes.data[repeat.phrase].depth) {
+    *cost += boost->nodes.data[repeat.phrase].boost;
+    repeat.length = 0;
+  }
+  *next = (to << node_bits(boost) | repeat.phrase) << boost->length_bits | repeat.length;
+  return WF_OK;
+}
+
+static float once_pending(const wf_scorer *self, const void *memory, uint64_t context) {
+  return phrases_pending(self->owner, memory,
+                         node_of((const struct phrase_boost *)self->owner, context));
+}
+
+static wf_status once_final(const wf_scorer *self, void *memory, uint64_t context, float *cost,
+                            wf_error *err) {
+  *cost = once_pending(self, memory, context);
+  return WF_OK;
+}
+
+static wf__cost_bounds once_bounds(const wf_scorer *self, const void *memory, uint64_t context) {
+  const struct phrase_boost *boost = (const struct phrase_boost *)self->owner;
+  wf__cost_bounds bounds = phrases_bounds(self->owner, memory, node_of(boost, context));
+  bounds.most += 2 * boost->most_boost;
+  return bounds;
+}
+
+static const wf__scorer_ops once_ops = {.name = "phrase boost",
+                                        .begin = phrases_begin,
+                                        .step = once_step,
+                                        .final = once_final,
+                                        .pending = once_pending,
+                                        .bounds = once_bounds};
+
+static wf_status init_once(struct phrase_boost *boost, wf_error *err) {
+  for (uint64_t i = 1; i < boost->nodes.size; i++) {
+    while (boost->nodes.data[i].depth >> boost->length_bits != 0) boost->length_bits++;
+    if (is_favoured(&boost->nodes.data[i]))
+      boost->most_boost = fmaxf(boost->most_boost, boost->nodes.data[i].boost);
+  }
+  const int bits = 2 * node_bits(boost) + boost->length_bits;
+  if (bits > 64) return wf__fail(err, WF_ERR_LIMIT, "phrase boost: too many words");
+  wf__scorer_init_once(&boost->scorer, &boost->once, &once_ops, bits);
+  boost->once.least_of_others = boost->scorer.least_of_others;
+  return WF_OK;
+}
+
+/* --- making one -------------------------------------------------------------------------- */
+
 static const wf__scorer_ops phrase_ops = {.name = "phrase boost",
                                           .free = phrases_free,
                                           .begin = phrases_begin,
@@ -238,13 +347,16 @@ wf_status wf_scorer_boost_phrases(const int32_t *words, const uint64_t *phrase_o
   if (boost == NULL) return wf__fail_memory(err, sizeof *boost, "a scorer");
   wf__scorer_init(&boost->scorer, &phrase_ops, 0);
   wf_status status = add_phrases(boost, words, phrase_off, boosts, count, err);
+  while ((uint64_t)1 << boost->scorer.context_bits < boost->nodes.size)
+    boost->scorer.context_bits++;
+  if (status == WF_OK) {
+    boost->scorer.least_of_others = least_cost(boost);
+    status = init_once(boost, err);
+  }
   if (status != WF_OK) {
     phrases_free(&boost->scorer);
     return status;
   }
-  while ((uint64_t)1 << boost->scorer.context_bits < boost->nodes.size)
-    boost->scorer.context_bits++;
-  boost->scorer.least_of_others = least_cost(boost);
   *out = &boost->scorer;
   return WF_OK;
 }

@@ -5,13 +5,16 @@
 
 wf_scorer *wf_scorer_ref(const wf_scorer *scorer) {
   wf_scorer *shared = (wf_scorer *)(uintptr_t)scorer;
-  if (shared != NULL) atomic_fetch_add(&shared->refs, 1);
+  if (shared != NULL && atomic_fetch_add(&shared->refs, 1) == 0) wf_scorer_ref(shared->owner);
   return shared;
 }
 
 void wf_scorer_free(wf_scorer *scorer) {
   if (scorer == NULL || atomic_fetch_sub(&scorer->refs, 1) != 1) return;
-  scorer->ops->free(scorer);
+  if (scorer->owner != NULL)
+    wf_scorer_free(scorer->owner);
+  else
+    scorer->ops->free(scorer);
 }
 
 const char *wf__flatten_part(const wf_scorer *self, wf__flat_scorer *out) {

@@ -105,6 +105,10 @@ struct wf_scorer {
   uint32_t num_least;
   float least_of_others;
   bool forgets; /* scores are not cached, to measure what caching is worth */
+  /* The same scorer for a search with a transducer: a phrase that follows itself at once gets no
+   * second boost. NULL: this one. */
+  wf_scorer *once;
+  wf_scorer *owner; /* whose `once` this is, and in whose memory it lies; NULL: none */
 };
 
 static inline void wf__scorer_init(wf_scorer *self, const wf__scorer_ops *ops, int context_bits) {
@@ -115,7 +119,19 @@ static inline void wf__scorer_init(wf_scorer *self, const wf__scorer_ops *ops, i
   self->num_least = 0;
   self->least_of_others = -INFINITY;
   self->forgets = false;
+  self->once = self->owner = NULL;
   atomic_init(&self->refs, 1);
+}
+/* Makes `once` that of `owner`. While it has references, it holds one to the owner. */
+static inline void wf__scorer_init_once(wf_scorer *owner, wf_scorer *once,
+                                        const wf__scorer_ops *ops, int context_bits) {
+  wf__scorer_init(once, ops, context_bits);
+  atomic_init(&once->refs, 0);
+  once->owner = owner;
+  owner->once = once;
+}
+static inline const wf_scorer *wf__scorer_for_transducer(const wf_scorer *scorer) {
+  return scorer != NULL && scorer->once != NULL ? scorer->once : scorer;
 }
 
 /* A lower bound of the costs of a word after any context; -infinity: none is known. The search does

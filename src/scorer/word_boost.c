@@ -1,4 +1,7 @@
-/* word_boost.c - the simplest scorer: one context, and a hash of word -> cost. */
+/* word_boost.c - the simplest scorer: one context, and a hash of word -> cost.
+ *
+ * `once`, for transducers, has a context for each word that it favours: the last one, if it was
+ * such a word. The same word then gets no boost. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +10,7 @@
 #include "scorer/scorer.h"
 
 struct word_boost {
-  wf_scorer scorer;
+  wf_scorer scorer, once;
   wf__map64 costs; /* bits of the float */
   float most;      /* cost of a word */
 };
@@ -23,14 +26,26 @@ static wf_status boost_begin(const wf_scorer *self, void *memory, uint64_t *star
   return WF_OK;
 }
 
+static float cost_of(const wf_scorer *self, int32_t word) {
+  uint32_t bits = wf__map64_find(&((const struct word_boost *)self)->costs, (uint64_t)word);
+  float cost = 0;
+  if (bits != WF__MAP64_NONE) memcpy(&cost, &bits, sizeof cost);
+  return cost;
+}
+
 static wf_status boost_step(const wf_scorer *self, void *memory, uint64_t context, int32_t word,
                             float *cost, uint64_t *next, wf_error *err) {
-  uint32_t bits = wf__map64_find(&((const struct word_boost *)self)->costs, (uint64_t)word);
-  if (bits == WF__MAP64_NONE)
-    *cost = 0;
-  else
-    memcpy(cost, &bits, sizeof *cost);
+  *cost = cost_of(self, word);
   *next = 0;
+  return WF_OK;
+}
+
+static wf_status once_step(const wf_scorer *self, void *memory, uint64_t context, int32_t word,
+                           float *cost, uint64_t *next, wf_error *err) {
+  const float own = cost_of(self->owner, word);
+  const bool repeated = own < 0 && context == (uint64_t)word;
+  *cost = repeated ? 0 : own;
+  *next = own < 0 ? (uint64_t)word : 0;
   return WF_OK;
 }
 
@@ -42,6 +57,10 @@ static wf_status boost_final(const wf_scorer *self, void *memory, uint64_t conte
 
 static wf__cost_bounds boost_bounds(const wf_scorer *self, const void *memory, uint64_t context) {
   return (wf__cost_bounds){self->least_of_others, ((const struct word_boost *)self)->most};
+}
+
+static wf__cost_bounds once_bounds(const wf_scorer *self, const void *memory, uint64_t context) {
+  return boost_bounds(self->owner, memory, context);
 }
 
 static const char *boost_flatten(const wf_scorer *self, wf__flat_scorer *out) {
@@ -61,6 +80,22 @@ static const wf__scorer_ops boost_ops = {.name = "word boost",
                                          .final = boost_final,
                                          .bounds = boost_bounds,
                                          .flatten = boost_flatten};
+static const wf__scorer_ops once_ops = {.name = "word boost",
+                                        .begin = boost_begin,
+                                        .step = once_step,
+                                        .final = boost_final,
+                                        .bounds = once_bounds};
+
+/* Contexts are the favoured words' labels. */
+static void init_once(struct word_boost *boost, const int32_t *words, const float *boosts,
+                      size_t count) {
+  int bits = 0;
+  for (size_t i = 0; i < count; i++)
+    while (boosts[i] > 0 && (uint32_t)words[i] >> bits != 0) bits++;
+  wf__scorer_init_once(&boost->scorer, &boost->once, &once_ops, bits);
+  boost->once.context_words = 1;
+  boost->once.least_of_others = boost->scorer.least_of_others;
+}
 
 static wf_status add_words(struct word_boost *boost, const int32_t *words, const float *boosts,
                            size_t count, wf_error *err) {
@@ -99,6 +134,7 @@ wf_status wf_scorer_boost_words(const int32_t *words, const float *boosts, size_
     boost->scorer.least_of_others = fminf(boost->scorer.least_of_others, -boosts[i]);
     boost->most = fmaxf(boost->most, -boosts[i]);
   }
+  init_once(boost, words, boosts, count);
   *out = &boost->scorer;
   return WF_OK;
 }

@@ -32,13 +32,23 @@ make_base() {
   mv "$base.new" "$base"
 }
 
-# Makes a fresh system NAME. Copies the repository's tracked files, with uncommitted changes, to its /warpfst.
+# Prints the repository's files, each followed by a NUL: those that git tracks, with uncommitted changes; in an unpacked
+# archive, which has no git, all but what builds and Python make.
+list_files() {
+  if [ "$(git rev-parse --show-toplevel 2>/dev/null)" = "$PWD" ]; then
+    git ls-files -z
+  else
+    find . \( -path ./build -o -path ./.venv -o -name __pycache__ \) -prune -o \( -type f -o -type l \) -print0
+  fi
+}
+
+# Makes a fresh system NAME. Copies the repository's files to its /warpfst.
 fresh() { # NAME
   rm -rf "${bare:?}/$1"
   cp -a "$base" "$bare/$1"
   cp -L /etc/resolv.conf /etc/hosts "$bare/$1/etc/"
   mkdir "$bare/$1/warpfst"
-  git ls-files -z | tar --null -T - -c | tar -x -C "$bare/$1/warpfst"
+  list_files | tar --null -T - -c | tar -x -C "$bare/$1/warpfst"
 }
 
 # Runs COMMAND as root in the system's /warpfst. The mounts disappear with the mount namespace.

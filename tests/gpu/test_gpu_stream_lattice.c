@@ -68,6 +68,25 @@ static void finish(wf_stream *const *streams, wf_result *whole, bool commits, st
   test_free_results(results, 2);
 }
 
+/* Sets the scorer and the graph, now and then after an empty chunk or a result so far, which make
+ * the start's tokens with others. */
+static void set_up(wf_stream *const *streams, const wf_scorer *scorer, const wf_graph *graph,
+                   test_rng *rng, struct tally *tally) {
+  const uint32_t before = test_below(rng, 4);
+  const wf_scores none = {0};
+  for (int i = 0; i < 2; i++) {
+    if (before == 1) assert_ok(wf_stream_set_scorer(streams[i], NULL, &err));
+    if (before == 1) assert_ok(wf_stream_set_graph(streams[i], NULL, &err));
+    if (before == 1 || before == 2) assert_ok(wf_stream_accept(streams[i], &none, NULL, &err));
+  }
+  if (before == 3) test_assert_same_partials(streams);
+  if (before == 3) look(streams, false, tally);
+  for (int i = 0; i < 2; i++) {
+    assert_ok(wf_stream_set_scorer(streams[i], scorer, &err));
+    assert_ok(wf_stream_set_graph(streams[i], graph, &err));
+  }
+}
+
 /* Decodes an utterance three times in one stream on each device: in short chunks, in short chunks
  * with commits, and in chunks long enough to take several launches. */
 static void compare_streams(const struct decode_task *task, const wf_graph *graph,
@@ -80,8 +99,6 @@ static void compare_streams(const struct decode_task *task, const wf_graph *grap
     options.device = i == 0 ? "cpu" : "cuda";
     assert_ok(wf_decoder_create(task->graph, &options, &decoders[i], &err));
     assert_ok(wf_stream_open(decoders[i], NULL, &streams[i], &err));
-    assert_ok(wf_stream_set_scorer(streams[i], scorer, &err));
-    assert_ok(wf_stream_set_graph(streams[i], graph, &err));
   }
   assert_ok(test_decode_each(decoders[0], &task->scores, &scorer, &graph, 1, NULL, &whole, &err));
   tally->with_words += graph != NULL;
@@ -89,6 +106,7 @@ static void compare_streams(const struct decode_task *task, const wf_graph *grap
     const bool commits = round == 1;
     if (round > 0)
       for (int i = 0; i < 2; i++) assert_ok(wf_stream_reset(streams[i], &err));
+    set_up(streams, scorer, graph, rng, tally);
     accept_chunks(streams, &task->scores, round == 2 ? 40 : 5, commits, rng, tally);
     finish(streams, whole, commits, tally);
   }

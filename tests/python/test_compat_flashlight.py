@@ -502,6 +502,9 @@ def test_wrong_arguments_are_refused(arpa, tmp_path):
     for silence, blank in ((2**31 - 1, 0), (0, 2**31 - 1), (0, 2**30), (-1, 0), (0, -1)):
         with pytest.raises(ValueError, match=f"silence {silence}, blank {blank}"):
             LexiconFreeDecoder(free_options(), ZeroLM(), silence, blank, [])
+    for silence, blank in ((2**32, 0), (0, 2**31)):
+        with pytest.raises(ValueError, match="32 bits"):
+            LexiconFreeDecoder(free_options(), ZeroLM(), silence, blank, [])
     with pytest.raises(ValueError, match="the tokens need 1001"):
         LexiconFreeDecoder(free_options(), ZeroLM(), 0, 1000, []).decode(np.zeros((2, 5), np.float32))
     with pytest.raises(ValueError, match="transitions"):

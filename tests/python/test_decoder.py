@@ -106,6 +106,32 @@ def test_one_recording_as_a_batch(ctc_graph, ctc_scores, dtype):
     assert len({(one.tokens[0].start, one.tokens[0].end) for one in aligned}) == 1
 
 
+def test_objects_closed_in_a_callback():
+    """What C uses is freed when the call has returned. The decoder itself refuses."""
+    matrix = np.full((20, 2), -0.7, np.float32)
+
+    def graph():
+        return wf.Graph(wf.Fst.from_arcs([(0, 0, 1, 1, 0.1), (0, 0, 2, 2, 0.2)], {0: 0.0}))
+
+    decoder = wf.Decoder(graph(), check_scores="off", num_threads=1)
+    boost, calls = wf.Scorer.boost({2: 0.5}), []
+    expected = decoder.decode([matrix] * 40, boost={2: 0.5})
+
+    def close(*_):
+        calls.append(1)
+        decoder.graph.close()
+        boost.close()
+        with pytest.raises(wf.StateError, match="callback of the same decoder"):
+            decoder.close()
+
+    assert same(decoder.decode([matrix] * 40, boost=boost, progress=close), expected) and calls
+    for closed in (boost, decoder.graph):
+        with pytest.raises(wf.StateError, match="was closed"):
+            _ = closed.address
+    assert same(decoder.decode(matrix, boost={2: 0.5}), expected[:1])
+    decoder.close()
+
+
 def test_utterances_without_frames(ctc_graph, ctc_scores):
     decoder = wf.Decoder(ctc_graph)
     matrix = next(iter(ctc_scores.values()))

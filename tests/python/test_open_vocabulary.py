@@ -292,22 +292,23 @@ def test_the_search_cuts_text_without_spaces_into_words(tmp_path, rng):
     assert ambiguous >= 3
 
 
-def test_many_tokens_within_a_beam(tmp_path, rng):
-    """With more tokens than an enumeration can try: the best cost is that of dynamic programming over (last token, whether it is held). The graph has a state with
-    so many arcs that the search sorts them (src/cpu/hub.c)."""
+@pytest.mark.parametrize("topology", ["auto", "compact"])
+def test_many_tokens_within_a_beam(tmp_path, rng, topology):
+    """With more tokens than an enumeration can try: the best cost is that of dynamic programming over (last token, whether it is held). With compact the graph has a
+    state with so many arcs that the search sorts them (src/cpu/hub.c)."""
     names = ["<blk>", *(f"\u2581{i}" for i in range(60))]
-    graph = wf.build_ctc_graph(names)
+    graph = wf.build_ctc_graph(names, topology=topology)
     for min_active in (0, 20, 300):
         text, cost, _ = random_bigrams(rng, names[1:])
         (tmp_path / "lm.arpa").write_text(text, encoding="utf-8")
         scores = np.log(rng.dirichlet(np.full(len(names), 0.05), 30) + 1e-6).astype(np.float32)
         step = np.array([[cost(a, b) for b in names[1:]] for a in names[1:]])
-        # free[a]: cost of having ended with a, held[a]: of being in a; CHANGE costs what the graph takes for a change of token without a blank
+        # free[a]: cost of having ended with a, held[a]: of being in a; change[a, b]: what the graph takes for a change of token without a blank
         free = held = np.full(len(names) - 1, math.inf)
-        begin, change = 0.0, 2**-10
+        begin, change = 0.0, np.full(step.shape, 2**-10) if topology == "compact" else np.where(np.eye(len(step)), math.inf, 0)
         for frame in -scores.astype(np.float64):
-            left = np.minimum(free, held + change)
-            entered = np.minimum((left[:, None] + step).min(axis=0), begin + np.array([cost("<s>", b) for b in names[1:]]))
+            left = np.minimum(free[:, None], held[:, None] + change)
+            entered = np.minimum((left + step).min(axis=0), begin + np.array([cost("<s>", b) for b in names[1:]]))
             free, held, begin = np.minimum(free, held) + frame[0], np.minimum(held, entered) + frame[1:], begin + frame[0]
         ends = np.array([cost(a, "</s>") for a in names[1:]])
         best = min((np.minimum(free, held) + ends).min(), begin + cost("<s>", "</s>"))

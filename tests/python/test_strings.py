@@ -41,7 +41,7 @@ def test_texts_and_labels():
     assert labels_of("aé") == [97, 0xC3, 0xA9] and labels_of("aé", "utf8") == [97, 0xE9] and labels_of("two one", table) == [2, 1]
     for text, kind in (("aé€😀", "byte"), ("aé€😀", "utf8"), ("two one", table)):
         assert text_of(labels_of(text, kind), kind) == text
-    assert text_of([0xC3], "byte") == "\ufffd" and text_of([7], table) == "<7>"
+    assert text_of([7], table) == "<7>"
     with pytest.raises(ValueError, match="NUL"):
         accep("a\0")
     with pytest.raises(ValueError, match="'three' is not in the table"):
@@ -262,3 +262,55 @@ def test_numbers_in_both_directions():
         assert rewrites(wrong, number, 1) == []
     rule = example.numbers_in_text(number)
     assert rewrite("7 of 1200, 3x (11)", rule) == "seven of one thousand two hundred, 3x (eleven)"
+
+
+def test_bytes_that_are_not_utf8_come_back():
+    for data in (b"\xc3", b"caf\xe9 \xff\xfe", bytes(range(1, 256))):
+        text = data.decode("utf-8", "surrogateescape")
+        assert text_of(list(data)) == text and labels_of(text) == list(data)
+    rule = cdrewrite(cross("a", "b"), "", "", wf.closure(wf.union(*(accep(f"[{label}]") for label in range(1, 256)))))
+    assert rewrite("a\udce9a", rule) == "b\udce9b"
+
+
+@pytest.mark.parametrize("direction", ["ltr", "rtl", "sim"])
+def test_rules_that_never_apply(direction):
+    """An empty set of strings as the rule or a context is not the empty string."""
+    sigma, rule, nothing = wf.closure(any_of("abc")), cross("a", "b"), string_map([])
+    shut = wf.Fst.from_arcs([(0, 1, 97, 98, 0.0)], {})  # arcs, but no final state
+    for tau, left, right in ((nothing, "", ""), (any_of(""), "b", ""), (shut, "", ""), (rule, nothing, ""), (rule, "", shut), (nothing, nothing, nothing), (rule, "b", nothing)):
+        for mandatory in (True, False):
+            made = cdrewrite(tau, left, right, sigma, direction, mandatory)
+            assert [(p.output, p.cost) for p in rewrites("abca", made, 3)] == [("abca", 0)] and rewrites("xyz", made, 1) == []
+    assert rewrite("abca", cdrewrite(rule, "", "", sigma, direction)) == "bbcb"
+    cascade = wf.compose(cdrewrite(nothing, "", "", sigma, direction), cdrewrite(rule, "", "", sigma, direction))
+    assert rewrite("abca", cascade) == "bbcb"
+
+
+def test_sigma_star_is_an_acceptor_without_weights():
+    rule = cross("a", "b")
+    with pytest.raises(wf.ArgumentError, match="sigma_star .*costs"):
+        cdrewrite(rule, "", "", wf.closure(accep("a", 0.5)))
+    with pytest.raises(wf.ArgumentError, match="sigma_star .*differ"):
+        cdrewrite(string_map([]), "", "", wf.closure(cross("a", "b")))
+
+
+def test_a_rule_over_many_labels():
+    """A state behind each label, with an arc for each label, would be 25 million arcs."""
+    letters = "".join(chr(0x4E00 + k) for k in range(5000))
+    rule = cdrewrite(cross(letters[0], letters[1], "utf8"), letters[2], "", wf.closure(any_of(letters, "utf8")), token_type="utf8")
+    assert rule.num_arcs < 3 * len(letters)
+    assert rewrite(letters[2] + letters[0] + letters[7] + letters[0], rule, "utf8") == letters[2] + letters[1] + letters[7] + letters[0]
+
+
+def test_a_file_of_strings_with_a_byte_order_mark(tmp_path):
+    (tmp_path / "units.tsv").write_bytes("\ufeffkm\tkilometers\r\nkg\tkilograms\r\n".encode())
+    assert [rewrite(text, string_file(tmp_path / "units.tsv")) for text in ("km", "kg")] == ["kilometers", "kilograms"]
+
+
+def test_paths_share_beginnings():
+    """Final states inside of paths, paths that part and meet, and a long one."""
+    fst = string_map([("a", "x"), ("ab", "xyz"), ("abc", ""), ("b", "b"), ("", "q")])
+    want = {("a", "x"), ("ab", "xyz"), ("abc", ""), ("b", "b"), ("", "q")}
+    assert {(p.input, p.output) for p in string_paths(fst)} == want and len(list(string_paths(fst))) == len(want)
+    (long,) = string_paths(accep("ab" * 100000))
+    assert long.output == long.input == "ab" * 100000

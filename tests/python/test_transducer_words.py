@@ -83,7 +83,8 @@ def test_words(kind, rng, tmp_path):
             tokens = tuple(NAMES.index(token) for word in sentence for token in LEXICON[word].split())
             costs[sentence] = forced_cost(model, frames, tokens, most)
         with_lm = {s: c - math.log(10) * sum(lm_log10(*pair) for pair in itertools.pairwise(("<s>", *s, "</s>"))) for s, c in costs.items()}
-        boosted = {s: c - 2.5 * s.count("cc") for s, c in with_lm.items()}
+        runs = {s: [word for word, _ in itertools.groupby(s)] for s in with_lm}  # a word that follows itself earns one boost
+        boosted = {s: c - 2.5 * runs[s].count("cc") for s, c in with_lm.items()}
         wanted = [min((cost, s) for s, cost in table.items()) for table in (with_lm, boosted)]
         for decoder in (wf.Decoder(lm_graph, transducer=loaded, **options), wf.Decoder(plain_graph, lm=str(arpa), transducer=loaded, **options)):
             for (cost, sentence), boost in zip(wanted, (None, {"cc": 2.5})):
@@ -178,3 +179,81 @@ def test_lattices(rng, tmp_path):
         assert [cost for cost, _ in found] == pytest.approx([cost for cost, _ in wanted], abs=3e-4)
         assert all(0 < word.confidence <= 1 for word in result.words)
         assert result.cost == pytest.approx(found[0][0], abs=1e-4)
+
+
+NEXT = ["<blk>", "\u2581go", "\u2581on", "ward"]
+
+
+def repeats_at_a_cost(cost):
+    """A model that says of a token that was just emitted that it comes again with exp(-cost); encoder outputs are logits."""
+    return wf.Transducer.from_functions(
+        lambda last: np.asarray(last).astype(np.float32)[:, :1],
+        lambda encoder, last: np.asarray(encoder) - np.where(np.arange(len(NEXT)) == np.asarray(last), 2 * cost, 0).astype(np.float32) * (np.arange(len(NEXT)) > 0),
+        num_tokens=len(NEXT), encoder_size=len(NEXT), predictor_size=1, context_size=1,
+    )  # fmt: skip
+
+
+def logits(said, cost):
+    frames = np.full((len(said), len(NEXT)), -30, np.float32)
+    frames[:, 0] = 0
+    for frame, token in enumerate(said):
+        frames[frame, token] = cost if token else 0
+    return frames
+
+
+@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize(("said", "boost", "told"), [
+    ([1, 1, 1, 1], {"go": 5.0}, "go"),
+    ([1, 1, 0, 0], {"go": 5.0, "onward": 5.0}, "go"),
+    ([2, 3, 2, 3], {"onward": 7.0}, "onward onward"),
+    ([1, 2, 3, 0], {"go onward": 6.0}, "go onward"),
+])  # fmt: skip
+def test_boosts_do_not_repeat_words(said, boost, told, streams):
+    """The boost is above what a repetition costs. Without it, the words are the same."""
+    cost = 4.0
+    graph = wf.build_ctc_graph(NEXT, {"go": ["\u2581go"], "onward": ["\u2581on", "ward"]}, topology="transducer")
+    decoder, frames = wf.Decoder(graph, transducer=repeats_at_a_cost(cost)), logits(said, cost)
+    for given in (None, boost):
+        if streams:
+            stream = decoder.stream()
+            stream.set_boost(given or {})
+            for frame in frames:
+                stream.accept(frame[None])
+            assert stream.finish().text == told
+        else:
+            assert decoder.decode(frames, boost=given)[0].text == told
+
+
+def test_results_that_end_within_a_word():
+    """The path that ends the word costs 8 nats more for a frame: a beam that grows with the acoustic scale keeps it; without, the decoder says so, once."""
+    graph = wf.build_ctc_graph(NEXT, {"go": ["\u2581go"], "onward": ["\u2581on", "ward"]}, topology="transducer")
+    frames = logits([1, 2, 0], 12.0)
+    frames[1, 0], frames[2, 0], frames[2, 3] = 0, 10, 2
+    model = repeats_at_a_cost(12.0)
+    scaled = wf.Decoder(graph, transducer=model, acoustic_scale=3, beam=45).decode(frames)[0]
+    assert scaled.text == "go onward" and "not_final" not in scaled.flags
+    decoder = wf.Decoder(graph, transducer=model, acoustic_scale=3, beam=15)
+    with pytest.warns(wf.InputWarning, match="ends within a word.*raise beam=15") as told:
+        cut = decoder.decode([frames, frames])
+    assert len(told) == 1 and all("not_final" in one.flags for one in cut)
+
+
+def test_texts_of_joined_tokens_come_once():
+    """n-best lists of a transducer and of CTC over tokens: a text once, at its best cost, and as many texts as were asked for."""
+    names = ["<blk>", "\u2581a", "b", "\u2581ab", "c"]
+    scores = np.full((3, 5), -4, np.float32)
+    scores[0, [1, 3]], scores[1, [0, 2]], scores[2, [0, 4]] = [-0.8, -0.9], [-0.8, -0.9], [-0.7, -1.2]
+    model = wf.Transducer.from_functions(lambda last: np.zeros((len(last), 1), np.float32), lambda encoder, _: np.asarray(encoder),
+                                         num_tokens=5, encoder_size=5, predictor_size=1, context_size=1)  # fmt: skip
+    for options in ({"transducer": model}, {}):
+        graph = wf.build_ctc_graph(names, **({"topology": "transducer"} if options else {}))
+        plain, joined = (wf.Decoder(graph, lattice_beam=12, join=join, check_scores="off", **options) for join in (False, True))
+        best = {}
+        for one in plain.decode(scores)[0].nbest(2000):
+            text = "".join(names[label - 1] for label in one.labels).replace("\u2581", " ").strip()
+            best.setdefault(text, one.cost)
+        lists = joined.decode(scores)[0]
+        assert [(one.text, one.cost) for one in lists.nbest(30)] == list(best.items())[:30] and len(best) > 9
+        assert all([one.text for one in lists.nbest(n)] == list(best)[:n] for n in range(1, 8))
+        ready = wf.Decoder(graph, lattice_beam=12, join=True, determinize=True, nbest=4, check_scores="off", **options).decode(scores)[0]
+        assert [one.text for one in ready.nbest(4)] == list(best)[:4]

@@ -90,7 +90,7 @@ class Reference:
                 yield -tokens[token] - (durations[d] if self.durations else 0), token, d
 
     def best(self, frames, most, boost=lambda t, token: 0.0):
-        """The best path: (cost, tokens). Histories are never recombined. `boost`: of a token in a frame."""
+        """The best path: (cost, tokens). Histories are never recombined. `boost`: of a token in a frame; a token that follows itself earns none."""
         end = len(frames)
         waiting = [{} for _ in range(end + 1)]
         waiting[0][()] = 0.0
@@ -101,7 +101,7 @@ class Reference:
                 for history, cost in now.items():
                     for added, token, d in self.arcs(frames[t], history, n, most):
                         to, pool = history if token == self.blank else (*history, token), later if d == 0 else waiting[min(t + d, end)]
-                        pool[to] = min(pool.get(to, math.inf), cost + added - boost(t, token))
+                        pool[to] = min(pool.get(to, math.inf), cost + added - (min(boost(t, token), 0.0) if history[-1:] == (token,) else boost(t, token)))
                 now = later
         return min((cost, history) for history, cost in waiting[end].items())
 

@@ -7,6 +7,7 @@
 #include <cfloat>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -392,6 +393,11 @@ static inline void store_own_pair(uint32_t address, uint32_t x, float y) {
   *(float2 *)simt_at_address(address, 8, true) = {simt_bits<float>(x), y};
 }
 static inline ulonglong2 load_global128(const ulonglong2 *at) { return __ldcg(at); }
+static inline void count_turn(uint32_t *turns, const char *what) {
+  if (++*turns < 1u << 26) return;
+  fprintf(stderr, "a thread waits for %s\n", what);
+  abort();
+}
 static inline uint32_t read_block_index() { return blockIdx.x; }
 static inline uint32_t lanes_before() { return (1u << (threadIdx.x & 31)) - 1; }
 static inline uint32_t lanes_up_to() { return (2u << (threadIdx.x & 31)) - 1; }

@@ -89,6 +89,7 @@ static void report(int number) {
                (unsigned long long)now->seed, now->kind != NULL ? now->kind : "start", now->note,
                number == SIGABRT ? "the result differs" : "crash", (unsigned long long)now->seed);
   if (write(STDOUT_FILENO, text, (size_t)size) < size) _exit(2);
+  if (number != SIGABRT) watchdog_show_own_calls();
   _exit(1);
 }
 

@@ -17,17 +17,21 @@ enum { MOST_CALLS = 64, MILLISECONDS = 1000 };
 
 static atomic_bool answered;
 
-static void show_own_calls(int number) {
-  (void)number;
+void watchdog_show_own_calls(void) {
   void *calls[MOST_CALLS];
   backtrace_symbols_fd(calls, backtrace(calls, MOST_CALLS), STDERR_FILENO);
+}
+
+static void answer(int number) {
+  (void)number;
+  watchdog_show_own_calls();
   answered = true;
 }
 
 void watchdog_begin(void) {
   void *one[1];
   backtrace(one, 1); /* loads what it needs, so that the handler allocates nothing */
-  signal(SIGUSR1, show_own_calls);
+  signal(SIGUSR1, answer);
 #ifdef PR_SET_PTRACER
   prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 #endif
@@ -45,8 +49,8 @@ void watchdog_show_kernels(void) {
   char command[512];
   snprintf(command, sizeof command,
            "if command -v cuda-gdb >/dev/null; then timeout 90 cuda-gdb --batch -nx -p %d "
-           "-ex 'info cuda kernels' -ex 'info cuda blocks' -ex 'info cuda warps' "
-           "-ex 'info cuda lanes' -ex 'x/8i $pc' </dev/null 2>&1 | grep -v '^\\[New' >&2; "
+           "-ex 'info cuda kernels' -ex 'info cuda blocks' -ex 'info cuda warps' </dev/null 2>&1 | "
+           "grep -v '^\\[New' >&2; "
            "else echo 'no cuda-gdb, which would list the kernels' >&2; fi",
            (int)getpid());
   if (system(command) != 0) fprintf(stderr, "cuda-gdb failed\n");

@@ -14,6 +14,9 @@ void watchdog_begin(void);
  * others by address (for addr2line). Waits for the thread, one second at most. */
 void watchdog_show_calls(pthread_t thread);
 
+/* The same for this thread, in a signal handler, too. */
+void watchdog_show_own_calls(void);
+
 /* Prints the kernels on the GPU, and where their warps are. Needs cuda-gdb in PATH, which stops the
  * program for some seconds; else says so. */
 void watchdog_show_kernels(void);

@@ -80,8 +80,8 @@ check_gpu_tests() { # FOLDER
 
 do_soak() { # [ARGUMENTS...]
   needs_soak
-  build develop soak_gpu
-  build/release/tests/soak_gpu "$@"
+  build soak
+  build/soak/tests/soak_gpu "$@"
 }
 
 # Packs the Python package, its GPU tests, and pytest. The library is not copied: WARPFST_LIBRARY names the one in FOLDER.

@@ -86,7 +86,7 @@ needs_test_bare() { need debootstrap; }
 test_packages() {
   need_build
   need debootstrap libcmocka-dev abigail-tools libfst-tools sctk time pocketsphinx pocketsphinx-en-us pocketsphinx-testdata \
-    python3-venv shellcheck
+    python3-venv shellcheck xz-utils
   need_if_any python3-torch clang-format-14 chromium
 }
 needs_test() {

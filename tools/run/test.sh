@@ -2,19 +2,22 @@
 # shellcheck shell=bash
 
 do_test() {
-  test_packages
+  need_build
+  need libcmocka-dev
+  say 'compiling; the other packages are installed meanwhile'
   announce 'Python packages into build/python and build/pytorch, which are created anew for each test'
-  # For half of their time these use one core or wait for the network.
-  in_background python test_python
-  in_background bare test_bare
-  needs_test
-  say 'building'
   SECONDS=0
+  needs_test &
+  installing=$!
+  # For half of their time these use one core or wait for the network.
+  in_background python after_installing test_python
+  in_background bare after_installing test_bare
   build test
   say "building under sanitizers ($SECONDS s so far)"
   build sanitize
   say "building the tests of threads under the thread sanitizer ($SECONDS s so far)"
   build threads
+  wait "$installing"
   in_background aarch64 test_aarch64
   say "tests ($SECONDS s so far)"
   run_ctest test
@@ -25,7 +28,14 @@ do_test() {
   finish aarch64 'compiling for aarch64'
   finish python "the Python package's tests"
   finish bare "README's commands in a bare system"
+  say "all tests: $SECONDS s"
   print_counts
+}
+
+# Waits for do_test's installation, then runs COMMAND. Called in the background.
+after_installing() { # COMMAND...
+  tail --pid="$installing" -f /dev/null
+  "$@"
 }
 
 do_test_bare() {

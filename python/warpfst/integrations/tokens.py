@@ -52,7 +52,7 @@ _LATTICE_RESULTS = ("determinize", "confidences", "nbest", "mbr", "keep_raw")  #
 SPECIAL = re.compile(r"(?!(<0x[0-9A-Fa-f]{2}>)+$)(<.+>|\[.+\])")  # names that are no part of a text: <unk>, <sos/eos>, [UNK]; not those of bytes, <0xE7>
 _UNSAFE = re.compile(r"|<eps>|#\d+|.*[\s\0\ud800-\udfff].*", re.DOTALL)  # names that token tables reserve or cannot store
 # Nats a word if there is no language model: too little to matter, but where two cuts into words have the same scores, the one with fewer words wins.
-# The default topology also reads a held token as the token twice, so a word of one token would otherwise come out doubled.
+# Topology compact, which graphs with classes have, also reads a held token as the token twice: a word of one token would come out doubled.
 _WORD_COST = 2**-10
 
 

@@ -51,7 +51,7 @@ wf_status wf__gpu_reserve(wf__gpu_worker *worker, wf_error *err) {
                  "page-locked host memory");
     worker->pinned_bytes = pinned_bytes;
     /* The chunks' streams do not wait for what CUDA does with new memory. */
-    WF__CUDA_TRY(cudaDeviceSynchronize(), "the planned memory");
+    WF__TRY(wf__device_settle("the planned memory", err));
   }
   int last = 0, first = 0;
   WF__CUDA_TRY(cudaDeviceGetStreamPriorityRange(&last, &first), "a stream");

@@ -199,8 +199,7 @@ static wf_status reserve(wf__device_buffer *buffer, uint64_t bytes, const char *
                          wf_error *err) {
   if (bytes <= buffer->bytes) return WF_OK;
   WF__TRY(wf__device_reserve(buffer, bytes + bytes / 8, what, err));
-  WF__CUDA_TRY(cudaDeviceSynchronize(), what);
-  return WF_OK;
+  return wf__device_settle(what, err);
 }
 
 /* Allocates the rooms. The list of copies comes first in the sender's. */

@@ -28,6 +28,11 @@ wf_status wf__device_send(void *to, const void *from, uint64_t bytes, cudaStream
   return WF_OK;
 }
 
+wf_status wf__device_settle(const char *what, wf_error *err) {
+  WF__CUDA_TRY(cudaStreamSynchronize(NULL), what);
+  return WF_OK;
+}
+
 wf_status wf__device_reserve(wf__device_buffer *buffer, uint64_t bytes, const char *what,
                              wf_error *err) {
   if (bytes <= buffer->bytes && buffer->data != NULL) return WF_OK;

@@ -33,6 +33,11 @@ typedef struct wf__device_buffer {
 wf_status wf__device_send(void *to, const void *from, uint64_t bytes, cudaStream_t stream,
                           const char *what, wf_error *err);
 
+/* Waits until new memory of the current device may be used in every stream. cudaDeviceSynchronize
+ * must not be called: it waits for the work of all threads, and with copies and launches of other
+ * threads it has deadlocked inside the driver (docs/engineering/gpu.md). */
+wf_status wf__device_settle(const char *what, wf_error *err);
+
 /* Makes room for `bytes`; the contents are lost when it grows. */
 wf_status wf__device_reserve(wf__device_buffer *buffer, uint64_t bytes, const char *what,
                              wf_error *err);

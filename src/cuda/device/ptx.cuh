@@ -7,6 +7,9 @@
 #include <cooperative_groups.h>
 #include <cuda_runtime.h>
 #include <stdint.h>
+#ifdef WF__BOUNDED_WAITS
+#include <stdio.h>
+#endif
 
 #include "cuda/device/gpu_profile.h"
 
@@ -96,6 +99,17 @@ __device__ __forceinline__ ulonglong2 load_global128(const ulonglong2 *at) {
   ulonglong2 v;
   asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];" : "=l"(v.x), "=l"(v.y) : "l"(at));
   return v;
+}
+/* A turn of a loop that waits for what another thread writes. A wait takes some hundred turns. In
+ * builds with WARPFST_BOUNDED_WAITS, as the soak's, one that lasts seconds is reported and becomes
+ * an error of the launch, not a kernel that never ends. */
+__device__ __forceinline__ void count_turn(uint32_t *turns, const char *what) {
+#ifdef WF__BOUNDED_WAITS
+  if (++*turns == 1u << 26) {
+    printf("block %u, thread %u waits for %s\n", blockIdx.x, threadIdx.x, what);
+    __trap();
+  }
+#endif
 }
 /* The block's number in the grid, and the lanes of the warp before this one (with it). They are
  * read from the special registers at every call, since the compiler would keep a copy in local

@@ -137,8 +137,9 @@ struct fingerprint_table : slot_table<POLICY, RANKS> {
       if (is_free) return NO_TOKEN;
       if (which < GROUP) {
         ulonglong2 entry;
-        while ((entry = load_global128(entries + (u64)rank * SLOTS + at + which)).x == NO_STATE) {
-        }
+        u32 turns = 0;
+        while ((entry = load_global128(entries + (u64)rank * SLOTS + at + which)).x == NO_STATE)
+          count_turn(&turns, "a key of the token table");
         if (entry.x == key) return entry.y;
         continue; /* another key with this fingerprint */
       }
@@ -189,8 +190,9 @@ struct fingerprint_table : slot_table<POLICY, RANKS> {
       __syncwarp();
       if (live) {
         ulonglong2 entry = make_ulonglong2(key, NO_TOKEN);
-        while (!mine && (entry = load_global128(&there[at + which])).x == NO_STATE) {
-        }
+        u32 turns = 0;
+        while (!mine && (entry = load_global128(&there[at + which])).x == NO_STATE)
+          count_turn(&turns, "a key of the token table");
         if (entry.x == key) {
           *old = entry.y;
           lowered = value < entry.y;

@@ -125,6 +125,9 @@ class BeamDecoder:
             raise UnsupportedError("criterion_type=S2S is not supported, only CTC and ASG: sequence-to-sequence models need their own search")
         if not all(callable(getattr(lm, name, None)) for name in ("start", "score", "finish")):
             raise TypeError(f"the language model is a {type(lm).__name__}, which lacks start, score or finish; for an n-gram model, use KenLM")
+        for name, number in (("silence", silence), ("blank", blank), ("unknown word", unknown)):
+            if not -(2**31) <= number < 2**31:
+                raise ArgumentError(f"{name} {number}, expected a number of 32 bits")
         self._options, self._silence, self._blank, self._transitions, self._lm = options, silence, blank, list(transitions), lm
         asg = options.criterion_type == CriterionType.ASG
         nodes, words = trie.flat() if trie is not None else (None, [])

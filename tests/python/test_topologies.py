@@ -1,0 +1,121 @@
+"""What the default topology gives: CTC exactly, where the graph is not too large; boosts and word scores do not repeat words."""
+
+import itertools
+import re
+import subprocess
+import warnings
+
+import numpy as np
+import pytest
+
+import warpfst as wf
+
+
+def frames(path, columns, rest=-9.0):
+    """Scores that say one column in each frame."""
+    scores = np.full((len(path), columns), rest, np.float32)
+    scores[range(len(path)), path] = -0.001
+    return scores
+
+
+def text(graph, path, columns, **options):
+    return wf.Decoder(graph, **options).decode(frames(path, columns))[0].text
+
+
+def cautions(call):
+    """What a call warns of topologies."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    assert all(w.filename == __file__ for w in caught)
+    return [str(w.message) for w in caught if "topology" in str(w.message)]
+
+
+def test_words_alone_are_said_as_often_as_they_were():
+    graph = wf.build_ctc_graph(["<blk>", "L", "R"], {"left": "L", "right": "R"})
+    assert [text(graph, path, 3) for path in ([1, 1, 1, 2, 2], [0, 1, 0, 1, 1], [0, 2, 2, 0, 2, 2], [1, 2, 2, 2, 0, 1])] == [
+        "left right",
+        "left left",
+        "right right",
+        "left right left",
+    ]
+
+
+def test_a_grammar_without_costs(tmp_path):
+    words = ["<eps>", "on", "off"]
+    grammar = wf.Fst.from_arcs([(0, 0, 1, 1, 0.0), (0, 0, 2, 2, 0.0)], {0: 0.0})
+    graph = wf.build_ctc_graph(["<blk>", "A", "B"], {"on": "A", "off": "B"}, grammar=grammar, words=words)
+    assert text(graph, [1, 1, 2, 2, 2, 0], 3) == "on off"
+
+
+@pytest.mark.parametrize("boost", [None, 1.0, 4.0])
+def test_a_boost_repeats_nothing(tmp_path, boost):
+    graph = wf.build_ctc_graph(["<blk>", "A", "B"], {"on": "A", "off": "B"})
+    told = ["on", "on off", "on on", "off"]
+    said = [[0, 1, 1, 1], [1, 1, 2, 2], [1, 1, 0, 1], [2, 2, 2]]
+    assert [wf.Decoder(graph).decode(frames(path, 3), boost={"on": boost, "off": boost})[0].text for path in said] == told
+    assert [text(graph, path, 3, word_score=2.5) for path in said] == told
+    phrases = wf.Decoder(graph).decode([frames(path, 3) for path in said], boost={"on": 4.0, "on off": 4.0})
+    assert phrases.texts == told
+
+
+def test_a_boost_above_the_cost_of_the_language_model(tmp_path):
+    (tmp_path / "lm.arpa").write_text("\\data\\\nngram 1=4\n\n\\1-grams:\n-99\t<s>\n-1\t</s>\n-1.2\ton\n-0.2\toff\n\n\\end\\\n", encoding="utf-8")
+    graph = wf.build_ctc_graph(["<blk>", "A", "B"], {"on": "A", "off": "B"}, tmp_path / "lm.arpa")
+    assert [wf.Decoder(graph).decode(frames([1, 1, 1, 0], 3), boost={"on": boost})[0].text for boost in (2.0, 3.5, 6.0)] == ["on"] * 3
+
+
+def test_boosts_of_tokens():
+    """Graphs of tokens alone are exact for any number of them; compact doubles the held token that is boosted."""
+    for columns in (3, 20, 300):
+        names = ["<blk>", *(f"\u2581t{i}" for i in range(1, columns))]
+        graph = wf.build_ctc_graph(names)
+        path = [1, 1, 1, 0, columns - 1, columns - 1, 1, 2, 2]
+        told = f"t1 t{columns - 1} t1 t2"
+        for boost in (0.0, 5.0):
+            result = wf.Decoder(graph, join=True).decode(frames(path, columns), boost={names[1]: boost})[0]
+            assert result.text == told
+    compact = wf.Decoder(wf.build_ctc_graph(names, topology="compact"), join=True)
+    assert compact.decode(frames([1, 1, 1], columns), boost={names[1]: 5.0})[0].text == "t1 t1 t1"
+
+
+def test_a_graph_that_would_be_too_large():
+    """2,300 words of one token each: any may follow any other, which is 5.3 million arcs with `correct`."""
+    names = ["<blk>", *(f"t{i}" for i in range(2300))]
+    lexicon = {f"w{i}": [f"t{i}"] for i in range(2300)}
+    made = []
+    told = cautions(lambda: made.append(wf.build_ctc_graph(names, lexicon)))
+    assert len(told) == 1 and re.search(r"'compact', not 'correct', because that would have 5 million arcs", told[0])
+    assert made[0].fst.num_arcs < 20000
+    assert cautions(lambda: wf.build_ctc_graph(names, lexicon, topology="compact")) == []
+    fewer = dict(itertools.islice(lexicon.items(), 300))
+    assert cautions(lambda: made.append(wf.build_ctc_graph(names, fewer))) == []
+    assert made[1].fst.num_arcs > 300 * 300 and text(made[1], [5, 5, 5, 6], len(names)) == "w4 w5"
+
+
+def test_classes_need_compact():
+    grammar = wf.Fst.from_arcs([(0, 1, 1, 1, 0.0), (1, 0, 2, 2, 0.0)], {0: 0.0})
+    build = {"tokens": ["<blk>", "A", "B"], "lexicon": {"call": "A"}, "grammar": grammar, "words": ["<eps>", "call", "<name>"], "classes": "<name>"}
+    made = []
+    told = cautions(lambda: made.append(wf.build_ctc_graph(**build)))
+    assert len(told) == 1 and "classes of words need it" in told[0]
+    assert cautions(lambda: made.append(wf.build_ctc_graph(**build, topology="compact"))) == []
+    assert wf.equal(made[0].fst, made[1].fst)
+
+
+def test_the_program_says_what_it_took(tmp_path):
+    (tmp_path / "tokens.txt").write_text("<blk> 0\n" + "".join(f"t{i} {i}\n" for i in range(1, 2100)), encoding="utf-8")
+    (tmp_path / "lexicon.txt").write_text("".join(f"w{i} t{i}\n" for i in range(1, 2100)), encoding="utf-8")
+    (tmp_path / "words.txt").write_text("<eps> 0\n" + "".join(f"w{i} {i}\n" for i in range(1, 2100)), encoding="utf-8")
+    wf.Fst.from_arcs([(0, 0, i, i, 0.0) for i in range(1, 2100)], {0: 0.0}).write(tmp_path / "loop.fst")
+    program = [wf.__path__[0] + "/bin/warpfst", "mkgraph", "ctc", "--tokens=tokens.txt", "--lexicon=lexicon.txt", "--grammar=loop.fst", "--words=words.txt", "-q", "-o", "g.wfst", "--json"]
+    for more, topology in (([], "compact"), (["--topology=minimal"], "minimal")):
+        ran = subprocess.run([*program, *more], cwd=tmp_path, capture_output=True, text=True, check=True)
+        assert f'"topology": "{topology}"' in ran.stdout and ("not 'correct'" in ran.stderr) == (not more)
+
+
+def test_words_pronounced_alike():
+    """Of equal costs the first of the lexicon wins."""
+    for order in itertools.permutations(["two", "to", "too"]):
+        graph = wf.build_ctc_graph(["<blk>", "t", "o"], {**{word: "t o" for word in order}, "toe": "t o o"})
+        assert text(graph, [1, 2, 2, 0, 1, 2], 3) == f"{order[0]} {order[0]}"
