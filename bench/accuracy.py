@@ -147,6 +147,8 @@ class Head:
         lexicon = {"phone": [f"--lexicon={WORK / 'lexicon.txt'}"], "char": ["--unknown=skip"], "bpe": ["--unknown=skip", f"--merges={CTC / 'bpe_merges.txt'}"]}[self.name]
         if lm == CTC / "lm3.arpa.gz":
             lexicon = [f"--lexicon={CTC / f'lexicon_{self.name}.txt'}"]
+        if not any(flag.startswith("--topology") for flag in flags):
+            flags = (*flags, "--topology=compact")
         measure.run(WARPFST, "mkgraph", "ctc", tokens, *lexicon, f"--lm={lm}", "-q", f"--words-out={words}", "-o", graph, *flags)
         return graph, words
 

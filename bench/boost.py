@@ -339,7 +339,7 @@ def part_words(arguments):
     task = decode_tasks.real_ctc(measure.Built, arguments.phone_data, None)
     speech = Speech(task.ref, "phone", arguments.draws)
     graph = decode_tasks.work_folder("boost") / "unk.wfst"
-    measure.run(measure.WARPFST, "mkgraph", "ctc", f"--tokens={CTC / 'tokens_phone.txt'}", f"--lexicon={CTC / 'lexicon_phone.txt'}", f"--lm={CTC / 'lm3.arpa.gz'}", "--classes=<unk>", "-o", graph, "-q")
+    measure.run(measure.WARPFST, "mkgraph", "ctc", f"--tokens={CTC / 'tokens_phone.txt'}", f"--lexicon={CTC / 'lexicon_phone.txt'}", f"--lm={CTC / 'lm3.arpa.gz'}", "--classes=<unk>", "--topology=compact", "-o", graph, "-q")
     task = dataclasses.replace(task, graph=graph)
     unknown = set(speech.unknown)
     kinds = {"all": speech.for_all(speech.unknown), "own": {key: sorted(unknown & set(words)) for key, words in speech.ref.items() if unknown & set(words)}}

@@ -35,7 +35,7 @@ def ctc_task(programs):
     if not model.exists():
         full, ctc = decode_tasks.CTC / "lm3.arpa.gz", decode_tasks.CTC
         programs.run(programs.warpfst, "lm", "prune", full, "--max-total=1", "-q", "-o", small)
-        programs.run(programs.warpfst, "mkgraph", "ctc", f"--tokens={ctc / 'tokens_phone.txt'}", f"--lexicon={ctc / 'lexicon_phone.txt'}", f"--lm={small}", "--backoff=failure", f"--words-out={words}", "-q", "-o", graph)
+        programs.run(programs.warpfst, "mkgraph", "ctc", f"--tokens={ctc / 'tokens_phone.txt'}", f"--lexicon={ctc / 'lexicon_phone.txt'}", f"--lm={small}", "--backoff=failure", "--topology=compact", f"--words-out={words}", "-q", "-o", graph)
         programs.run(programs.warpfst, "lm", "build", full, f"--subtract={small}", "-q", "-o", model)
     return "CTC phones, unigram graph", [graph, decode_tasks.CTC / "logp_phone", f"--words={words}", "--acoustic-scale=0.7", f"--lm={model}"], "beam=15"
 

@@ -93,7 +93,7 @@ def search(setting, graph, join=True, **options):
 
 def words_graph(setting, **options):
     merges = {"merges": str(CTC / "bpe_merges.txt")} if setting.head == "bpe" else {}
-    return wf.build_ctc_graph(CTC / f"tokens_{setting.head}.txt", lm=setting.word_lm, **merges, **options)
+    return wf.build_ctc_graph(CTC / f"tokens_{setting.head}.txt", lm=setting.word_lm, topology="compact", **merges, **options)
 
 
 def spelled(setting):

@@ -83,7 +83,7 @@ def decoding(core):
     scores.mkdir(exist_ok=True)
     for path in sorted((CTC / "logp_phone").iterdir())[:UTTERANCES]:
         shutil.copy(path, scores)
-    measure.run(WARPFST, "mkgraph", "ctc", f"--tokens={CTC}/tokens_phone.txt", f"--lexicon={CTC}/lexicon_phone.txt", f"--lm={CTC}/lm3.arpa.gz", "-o", graph)
+    measure.run(WARPFST, "mkgraph", "ctc", f"--tokens={CTC}/tokens_phone.txt", f"--lexicon={CTC}/lexicon_phone.txt", f"--lm={CTC}/lm3.arpa.gz", "--topology=compact", "-o", graph)
     base = [WARPFST, "decode", graph, scores, "--acoustic-scale=0.7", "--beam=15", "--max-active=7000", "--frame-shift=0.04", "--num-threads=1", "-o", BUILD / "rnnlm.out",
             "--json"]
     rnnlm = [f"--rnnlm={model}", f"--rnnlm-small={CTC}/lm3.arpa.gz", f"--rnnlm-ngram={CTC}/lm3.arpa.gz", "--rnnlm-weight=0.5"]

@@ -50,7 +50,7 @@ def main():
     matrices = {path.stem: np.load(path).astype(np.float32) for path in sorted(pathlib.Path(decode_tasks.unpacked(arguments.data)).glob("*.npy"))}
     ref = decode_tasks.references(set(matrices), decode_tasks.work_folder("spot") / "ref", CTC / "text")
     speech = boost.Speech(ref, "phone", draws=5)
-    graph = wf.build_ctc_graph(CTC / "tokens_phone.txt", CTC / "lexicon_phone.txt", CTC / "lm3.arpa.gz")
+    graph = wf.build_ctc_graph(CTC / "tokens_phone.txt", CTC / "lexicon_phone.txt", CTC / "lm3.arpa.gz", topology="compact")
     decoder = wf.Decoder(graph, acoustic_scale=0.7, beam=15, max_active=7000, blank=0, lattice_beam=8, determinize=True, num_threads=1)
     decoding, results = seconds(lambda: dict(zip(matrices, decoder.decode(list(matrices.values())))))
     setup, rows, out = f"CTC phones, {len(speech.ref)} utterances", [], []

@@ -207,7 +207,7 @@ def added_words(task):
     folder, rng, rows, out = decode_tasks.work_folder("words"), random.Random(3), [], []
     graph = folder / "unk.wfst"
     measure.run(measure.WARPFST, "mkgraph", "ctc", f"--tokens={decode_tasks.CTC / 'tokens_phone.txt'}", f"--lexicon={decode_tasks.CTC / 'lexicon_phone.txt'}",
-                f"--lm={decode_tasks.CTC / 'lm3.arpa.gz'}", "--classes=<unk>", "-o", graph, "-q")
+                f"--lm={decode_tasks.CTC / 'lm3.arpa.gz'}", "--classes=<unk>", "--topology=compact", "-o", graph, "-q")
     spoken = [line.split(None, 1)[1].strip() for line in open(decode_tasks.CTC / "lexicon_phone.txt", encoding="utf-8")]
     with_graph = dataclasses.replace(task, graph=graph)
     for size in (0, 100, 1000, 10000):

@@ -78,7 +78,7 @@ class Runs:
 
     def graph(self, name, *flags):
         """For the transducers, and with ctc- before its name for the CTC head."""
-        for prefix, topology in (("", ["--topology=transducer"]), ("ctc-", [])):
+        for prefix, topology in (("", ["--topology=transducer"]), ("ctc-", ["--topology=compact"])):
             measure.run(self.program, "mkgraph", "ctc", *topology, *flags, "-q", "-o", self.folder / f"{prefix}{name}.wfst")
 
     def write_ctc(self):

@@ -159,10 +159,10 @@ WF_API wf_status wf_ctc_topology(int32_t num_tokens, int32_t blank,
 /* Makes the decoding graph without lexicon and language model: its words are the tokens, in any
  * order, and its symbol tables are those of wf_token_labels. A language model over tokens can be
  * added while decoding (wf_scorer_from_lm with the graph's words). `blank`: as in wf_token_blank.
- * Of the options only `type` matters. `auto` (default) accepts what `correct` does, with some
- * 2 sqrt(V) arcs for each of V tokens. With `compact` there are 4 arcs for each token, and a held
- * token is preferred to the same token twice if their scores are equal.
- * Errors: no blank, and those of wf_ctc_topology. */
+ * Of the options only `type` matters. `auto` (default) accepts what `correct` does, with at most
+ * 258 + V / 256 arcs for each of V tokens. With `compact` there are 4 arcs for each token, and a
+ * held token is preferred to the same token twice if their scores are equal. Errors: no blank, and
+ * those of wf_ctc_topology. */
 WF_API wf_status wf_ctc_tokens_graph(const wf_symbols *tokens, const char *blank,
                                      const wf_topology_options *options, wf_fst **out,
                                      wf_error *err);

@@ -2,8 +2,8 @@
  *
  * It has no lexicon and no language model; a model over tokens is scored during the search.
  *
- * auto: what `correct` accepts, with the square root of the number of tokens in arcs a token. The
- * tokens are cut into blocks of that size, and all other blocks are reached through epsilons.
+ * auto: what `correct` accepts, with fewer arcs. The tokens are cut into four blocks, or more of
+ * 256 tokens; a token leads to the others of its block, and through epsilons to all other blocks.
  *
  *     hub -blank:eps-> hub    hub -eps-> block    block -a:a-> s(a)    s(a) -a:eps-> s(a)
  *     s(a) -blank:eps-> hub   s(a) -b:b-> s(b), b in the block of a    s(a) -eps-> other block
@@ -20,6 +20,10 @@
 #include "graph/lexicon.h"
 #include "graph/topology.h"
 #include "graph/word_aligner.h"
+
+/* A block more is a search token more for each context of a language model; a larger block is more
+ * arcs for each token. */
+enum { MOST_IN_BLOCK = 256 };
 
 static const float CHANGE_COST = 0x1p-10f; /* nats: too little to matter otherwise */
 
@@ -68,9 +72,8 @@ static wf_status push_entries(wf__csr *csr, int32_t count, int32_t num_blocks, i
 
 static wf_status fill_blocks(wf__csr *csr, int32_t num_tokens, int32_t blank, wf_error *err) {
   const int32_t count = num_tokens - 1;
-  int32_t size = 1;
-  while ((int64_t)size * size < count) size++;
-  const int32_t num_blocks = (count + size - 1) / size;
+  const int32_t quarter = (count + 3) / 4, size = quarter < MOST_IN_BLOCK ? quarter : MOST_IN_BLOCK,
+                num_blocks = count > 0 ? (count + size - 1) / size : 0;
   for (int32_t i = 0; i <= count; i++) { /* the hub, and the tokens' states */
     const int32_t own = i > 0 ? (i - 1) / size : -1, first = own * size + 1;
     WF__TRY(wf__csr_add_state(csr, 0, err));
