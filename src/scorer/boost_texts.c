@@ -318,18 +318,11 @@ static wf_status make(struct reading *reading, wf_scorer **out, wf_error *err) {
 
 /* One warning, however many phrases are ignored. */
 static void warn(const struct reading *reading) {
-  char names[400] = "";
-  size_t size = 0, shown = 0;
+  char names[400];
   if (reading->num_ignored == 0) return;
-  for (; shown < WF_TALLY_NAMES && reading->unknown.names[shown] != NULL; shown++) {
-    const char *name = reading->unknown.names[shown];
-    if (size + strlen(name) + 8 > sizeof names) break;
-    size +=
-        (size_t)snprintf(names + size, sizeof names - size, "%s'%s'", shown > 0 ? ", " : "", name);
-  }
-  wf__log(WF_LOG_WARNING, "%s: %zu of %zu phrases ignored; the graph lacks %s%s",
-          reading->list->name, reading->num_ignored, reading->list->count, names,
-          reading->unknown.count > shown ? ", ..." : "");
+  wf__tally_list(&reading->unknown, names, sizeof names);
+  wf__log(WF_LOG_WARNING, "%s: %zu of %zu phrases ignored; the graph lacks %s", reading->list->name,
+          reading->num_ignored, reading->list->count, names);
 }
 
 static void free_reading(struct reading *reading) {

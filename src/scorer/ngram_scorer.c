@@ -2,10 +2,12 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/callbacks.h"
 #include "base/config.h"
 #include "base/memory.h"
 #include "base/option_tables.h"
 #include "lm/wlm_read.h"
+#include "scorer/lm_cover.h"
 #include "scorer/scorer.h"
 
 enum { MOST_NGRAMS = 8000000 }; /* whose least costs are found, which takes 3.5 ns for each */
@@ -85,12 +87,81 @@ static const wf__scorer_ops ngram_ops = {.name = "n-gram",
                                          .bounds = ngram_bounds,
                                          .flatten = ngram_flatten};
 
-/* Maps the words of the graph's table to the model's by their text. Words that the model lacks
- * become its unknown word, if it has one. */
+/* --- words of the graph and of the model --------------------------------------------------- */
+
+/* NeMo's scripts write the token with id t of a subword model as the character t + this. */
+enum { NEMO_FIRST = 100 };
+
+static int64_t nemo_word(const wf_symbols *own, int64_t label) {
+  char text[5] = "";
+  uint32_t code = (uint32_t)(label - 1 + NEMO_FIRST);
+  if (code < 0x80) {
+    text[0] = (char)code;
+  } else if (code < 0x800) {
+    text[0] = (char)(0xc0 | code >> 6);
+    text[1] = (char)(0x80 | (code & 0x3f));
+  } else if (code < 0x10000) {
+    text[0] = (char)(0xe0 | code >> 12);
+    text[1] = (char)(0x80 | (code >> 6 & 0x3f));
+    text[2] = (char)(0x80 | (code & 0x3f));
+  }
+  return text[0] != '\0' ? wf_symbols_find(own, text) : -1;
+}
+
+/* The number of words that the model has in NeMo's writing, if all of its words are such; else 0.
+ */
+static uint64_t count_nemo(const struct ngram_scorer *ngram) {
+  uint64_t found = 0, num_known = 0;
+  const wf_symbols *own = ngram->lm->words;
+  for (int64_t label = 1; label < ngram->num_labels; label++) {
+    int64_t word = nemo_word(own, label);
+    found += word >= 0 && wf_wlm_knows(ngram->lm, (int32_t)word);
+  }
+  for (int64_t word = 0; word < wf_symbols_next_key(own); word++) {
+    const char *text = wf_symbols_text(own, word);
+    num_known += text != NULL && text[0] != '<' && wf_wlm_knows(ngram->lm, (int32_t)word);
+  }
+  return found == num_known ? found : 0;
+}
+
+/* Words that the model lacks become its unknown word, if it has one. */
+static wf_status map_texts(struct ngram_scorer *ngram, const wf_symbols *words, bool has_unk,
+                           uint64_t *out_known, wf_error *err) {
+  const wf_symbols *own = ngram->lm->words;
+  const char *text;
+  int64_t key;
+  wf__lm_cover cover = {0};
+  wf_status status = WF_OK;
+  for (size_t i = 0; status == WF_OK && (text = wf_symbols_at(words, i, &key)) != NULL; i++) {
+    int64_t word = wf_symbols_find(own, text);
+    bool known = word >= 0 && wf_wlm_knows(ngram->lm, (int32_t)word);
+    if (key <= 0) continue;
+    if (known) ngram->word_of[key] = (uint32_t)word;
+    *out_known += known;
+    status = wf__lm_cover_add(&cover, text, known, err);
+  }
+  uint64_t num_nemo = status == WF_OK && cover.num_unknown > 0 ? count_nemo(ngram) : 0;
+  if (num_nemo > *out_known) {
+    *out_known = num_nemo;
+    for (int64_t label = 1; label < ngram->num_labels; label++) {
+      int64_t word = nemo_word(own, label);
+      bool known = word >= 0 && wf_wlm_knows(ngram->lm, (int32_t)word);
+      ngram->word_of[label] = known ? (uint32_t)word : ngram->word_of[0];
+    }
+    wf__log(WF_LOG_INFO, "the language model has tokens in NeMo's writing: characters from %d on",
+            NEMO_FIRST);
+  } else if (status == WF_OK && *out_known > 0) {
+    wf__lm_cover_warn(&cover, wf_symbols_name(words), has_unk);
+  }
+  wf__lm_cover_free(&cover);
+  return status;
+}
+
+/* Maps the words of the graph's table to the model's by their text. */
 static wf_status map_words(struct ngram_scorer *ngram, const wf_symbols *words, wf_error *err) {
   const wf__wlm_view *view = &ngram->lm->view;
   const wf_symbols *own = ngram->lm->words;
-  int64_t num = wf_symbols_next_key(words != NULL ? words : own), key;
+  int64_t num = wf_symbols_next_key(words != NULL ? words : own);
   uint32_t unk =
       view->unk != WF__WLM_NONE && wf__wlm_knows(view, view->unk) ? view->unk : WF__WLM_NONE;
   if (num > INT32_MAX)
@@ -101,12 +172,7 @@ static wf_status map_words(struct ngram_scorer *ngram, const wf_symbols *words, 
   if (ngram->word_of == NULL) return wf__fail_memory(err, (uint64_t)num * 4, "a scorer");
   for (int64_t i = 0; i < num; i++) ngram->word_of[i] = unk;
   uint64_t known = 0;
-  for (size_t i = 0; words != NULL && i < wf_symbols_count(words); i++) {
-    int64_t word = wf_symbols_find(own, wf_symbols_at(words, i, &key));
-    if (key <= 0 || word < 0 || !wf_wlm_knows(ngram->lm, (int32_t)word)) continue;
-    ngram->word_of[key] = (uint32_t)word;
-    known++;
-  }
+  if (words != NULL) WF__TRY(map_texts(ngram, words, unk != WF__WLM_NONE, &known, err));
   for (int64_t i = 0; words == NULL && i < num; i++)
     if (wf_wlm_knows(ngram->lm, (int32_t)i)) ngram->word_of[i] = (uint32_t)i, known++;
   if (known == 0)

@@ -13,6 +13,7 @@
 
 #include "base/config.h"
 #include "base/option_tables.h"
+#include "scorer/lm_cover.h"
 
 enum { NONE = UINT32_MAX };
 
@@ -201,14 +202,22 @@ static wf_status map_words(wf__rnn_scorer *rnn, const wf_symbols *words, wf_erro
     return wf__fail_memory(err, (uint64_t)num * sizeof *rnn->labels, "a scorer");
   rnn->num_labels = (int32_t)num;
   for (int64_t i = 0; i < num; i++) rnn->labels[i] = (wf__rnn_labels){rnn->rnnlm->unk, -1, -1};
-  for (size_t i = 0; i < wf_symbols_count(own); i++) {
+  wf__lm_cover cover = {0};
+  wf_status status = WF_OK;
+  for (size_t i = 0; i < wf_symbols_count(own) && status == WF_OK; i++) {
     const char *text = wf_symbols_at(own, i, &key);
     if (key < 0) continue;
     int32_t id = wf_rnnlm_find(rnn->rnnlm, text);
     if (id == rnn->rnnlm->eos || id == rnn->rnnlm->bos) id = rnn->rnnlm->unk; /* </s> as a word */
     rnn->labels[key] = (wf__rnn_labels){id, label_in(rnn->ngram, text), label_in(rnn->small, text)};
-    known += key > 0 && id >= 0 && id != rnn->rnnlm->unk;
+    bool is_known = id >= 0 && id != rnn->rnnlm->unk;
+    known += key > 0 && is_known;
+    if (key > 0) status = wf__lm_cover_add(&cover, text, is_known, err);
   }
+  if (status == WF_OK && known > 0)
+    wf__lm_cover_warn(&cover, wf_symbols_name(own), rnn->rnnlm->unk >= 0);
+  wf__lm_cover_free(&cover);
+  WF__TRY(status);
   if (known == 0)
     return wf__fail(err, WF_ERR_ARGUMENT,
                     "the recurrent language model knows none of the words of %s",

@@ -1,0 +1,38 @@
+/* lm_cover.c - how much of a graph's vocabulary a language model knows. */
+#include "scorer/lm_cover.h"
+
+#include <string.h>
+
+#include "base/callbacks.h"
+#include "graph/tally.h"
+#include "graph/token_marks.h"
+#include "graph/tokens.h"
+
+enum { MOST_BYTES = 300 }; /* of the names in a warning */
+
+wf_status wf__lm_cover_add(wf__lm_cover *cover, const char *text, bool is_known, wf_error *err) {
+  size_t size = strlen(text);
+  if (size == 0 || wf__is_disambig(text, size) ||
+      wf__token_mark_of(text, NULL) == WF__TOKEN_SPECIAL)
+    return WF_OK;
+  cover->num_words++;
+  if (is_known) return WF_OK;
+  cover->num_unknown++;
+  return wf__tally_add(&cover->unknown, text, err);
+}
+
+void wf__lm_cover_warn(const wf__lm_cover *cover, const char *table, bool has_unk) {
+  char names[MOST_BYTES];
+  if (cover->num_unknown == 0 || cover->num_unknown * 10 < cover->num_words) return;
+  wf__tally_list(&cover->unknown, names, sizeof names);
+  wf__log(
+      WF_LOG_WARNING,
+      "the language model lacks %llu of the %llu words of %s (%.0f%%): %s. It gives them %s. Is "
+      "it a model of other words?",
+      (unsigned long long)cover->num_unknown, (unsigned long long)cover->num_words,
+      table != NULL && table[0] != '\0' ? table : "the graph",
+      100.0 * (double)cover->num_unknown / (double)cover->num_words, names,
+      has_unk ? "the cost of its unknown word" : "no probability, as it has no unknown word");
+}
+
+void wf__lm_cover_free(wf__lm_cover *cover) { wf__tally_free(&cover->unknown); }

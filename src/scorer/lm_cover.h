@@ -1,0 +1,19 @@
+/* lm_cover.h - how much of a graph's vocabulary a language model knows. */
+#ifndef WF_SCORER_LM_COVER_H
+#define WF_SCORER_LM_COVER_H
+
+#include "base/error.h"
+
+/* Counts the words of a table. A zero-initialised wf__lm_cover is empty. */
+typedef struct wf__lm_cover {
+  uint64_t num_words, num_unknown;
+  wf_tally unknown; /* the first ones */
+} wf__lm_cover;
+
+/* Counts a word, unless it is none that is said: <eps>, #0, <unk>, [PAD], ... */
+wf_status wf__lm_cover_add(wf__lm_cover *cover, const char *text, bool is_known, wf_error *err);
+/* Warns if the model lacks a tenth of the words or more: it is probably one of other words. */
+void wf__lm_cover_warn(const wf__lm_cover *cover, const char *table, bool has_unk);
+void wf__lm_cover_free(wf__lm_cover *cover);
+
+#endif
