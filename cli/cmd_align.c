@@ -9,6 +9,7 @@
 #include "am_model.h"
 #include "cli.h"
 #include "commands.h"
+#include "time_note.h"
 
 struct run {
   const char *tokens_path, *text_path, *lexicon_path, *separator, *output, *textgrid;
@@ -29,7 +30,7 @@ struct run {
   int32_t separator_column; /* -1: none */
   wf_score_reader *reader;
   wf_result_writer *writer;
-  uint64_t num_aligned, num_failed, num_left_out;
+  uint64_t num_aligned, num_failed, num_left_out, num_unspelled;
   bool lost_rest, no_memory;
 };
 
@@ -77,12 +78,13 @@ static wf_status open_ctc(struct run *run, wf_error *err) {
   if (status == WF_OK && run->separator != NULL)
     status = wf_token_blank(run->tokens, run->separator, &run->separator_column, err);
   if (status == WF_OK) status = collect_words(run, err);
+  wf_lexicon_options spelling = run->lexicon_options;
+  spelling.unknown = 1; /* skip: find_tokens reports these words */
   if (status == WF_OK)
-    status =
-        run->lexicon_path != NULL
-            ? wf_lexicon_read(run->lexicon_path, run->tokens, &run->lexicon_options, &run->lexicon,
-                              err)
-            : wf_lexicon_spell(run->words, run->tokens, &run->lexicon_options, &run->lexicon, err);
+    status = run->lexicon_path != NULL
+                 ? wf_lexicon_read(run->lexicon_path, run->tokens, &run->lexicon_options,
+                                   &run->lexicon, err)
+                 : wf_lexicon_spell(run->words, run->tokens, &spelling, &run->lexicon, err);
   return status == WF_OK ? index_words(run, err) : status;
 }
 
@@ -114,20 +116,22 @@ static wf_status open_all(struct run *run, char **sources, int num_sources, wf_e
 /* --- an utterance ------------------------------------------------------------------------ */
 
 /* The tokens of a transcript. The tokens of word w end at ends[w]. The separator before a word is
- * one of its tokens. */
+ * one of its tokens. A word without pronunciation has one token, the star: the column after the
+ * last one of the model, for any speech. */
 struct targets {
   int32_t *columns;
   size_t *ends;
   size_t size;
+  const char *unspelled; /* the first word without pronunciation; NULL: none */
 };
+static const char star[] = "<star>";
 
-static wf_status find_tokens(const struct run *run, const wf_transcript *text, struct targets *out,
-                             wf_error *err) {
+static wf_status find_tokens(const struct run *run, const wf_transcript *text, int32_t num_columns,
+                             struct targets *out, wf_error *err) {
   size_t most = 0;
   for (size_t w = 0; w < text->num_words; w++) {
     const wf_pronunciation *p = run->first[wf_symbols_find(run->words, text->words[w])];
-    if (p == NULL) return fail(err, WF_ERR_FORMAT, "no pronunciation of the word ", text->words[w]);
-    most += p->num_labels + 1;
+    most += p != NULL ? p->num_labels + 1 : 2;
   }
   out->columns = malloc((most + 1) * sizeof *out->columns);
   out->ends = malloc((text->num_words + 1) * sizeof *out->ends);
@@ -136,7 +140,12 @@ static wf_status find_tokens(const struct run *run, const wf_transcript *text, s
   for (size_t w = 0; w < text->num_words; w++) {
     const wf_pronunciation *p = run->first[wf_symbols_find(run->words, text->words[w])];
     if (w > 0 && run->separator_column >= 0) out->columns[out->size++] = run->separator_column;
-    for (size_t i = 0; i < p->num_labels; i++) out->columns[out->size++] = p->labels[i] - 1;
+    if (p == NULL) {
+      out->columns[out->size++] = num_columns;
+      if (out->unspelled == NULL) out->unspelled = text->words[w];
+    }
+    for (size_t i = 0; p != NULL && i < p->num_labels; i++)
+      out->columns[out->size++] = p->labels[i] - 1;
     out->ends[w] = out->size;
   }
   return WF_OK;
@@ -154,10 +163,33 @@ static wf_timed_word timed(const char *text, const wf_aligned_token *first, size
                          confidence < 1 ? confidence : 1};
 }
 
+/* Adds the column of the star: the best token of the frame that is speech. It costs a little, so
+ * that the words beside it keep their frames. */
+static wf_status add_star(const struct run *run, wf_matrix *m, wf_error *err) {
+  static const float cost = 0.1f; /* nats a frame */
+  size_t columns = (size_t)m->num_columns, frames = (size_t)m->num_frames;
+  float *wider = malloc((frames * (columns + 1) + 1) * sizeof *wider);
+  if (wider == NULL) return fail(err, WF_ERR_MEMORY, "out of memory", "");
+  for (size_t t = 0; t < frames; t++) {
+    const float *from = m->data + t * columns;
+    float *to = wider + t * (columns + 1), best = -INFINITY;
+    memcpy(to, from, columns * sizeof *to);
+    for (size_t c = 0; c < columns; c++)
+      if ((int32_t)c != run->options.blank && (int32_t)c != run->separator_column && from[c] > best)
+        best = from[c];
+    to[columns] = best - cost;
+  }
+  free(m->data);
+  m->data = wider;
+  m->num_columns++;
+  return WF_OK;
+}
+
 static const char *token_text(const struct run *run, int32_t column) {
   bool labels = wf_symbols_text(run->tokens, 0) != NULL &&
                 strcmp(wf_symbols_text(run->tokens, 0), "<eps>") == 0;
-  return wf_symbols_text(run->tokens, column + labels);
+  const char *text = wf_symbols_text(run->tokens, column + labels);
+  return text != NULL ? text : star;
 }
 
 /* The words of the transcript with their times, or with `units` its tokens. Words that were left
@@ -282,7 +314,10 @@ static void find_text(const struct run *run, struct item *item) {
 }
 
 static void prepare(const struct run *run, struct item *item, wf_align_input *input) {
-  if (item->err.code == WF_OK) find_tokens(run, &item->text, &item->targets, &item->err);
+  if (item->err.code == WF_OK)
+    find_tokens(run, &item->text, item->matrix.num_columns, &item->targets, &item->err);
+  if (item->err.code == WF_OK && item->targets.unspelled != NULL)
+    add_star(run, &item->matrix, &item->err);
   *input = (wf_align_input){.key = "", /* count_item names it */
                             .scores = scores_of(&item->matrix),
                             .tokens = item->targets.columns,
@@ -300,6 +335,11 @@ static bool count_item(struct run *run, const struct item *item, wf_error *err) 
     return false;
   }
   if (item->err.code != WF_OK) cli_note("utterance '%s': %s", item->matrix.key, item->err.message);
+  if (item->err.code == WF_OK && item->targets.unspelled != NULL) {
+    run->num_unspelled++;
+    cli_note("utterance '%s': no pronunciation of the word '%s': its time is that of any speech",
+             item->matrix.key, item->targets.unspelled);
+  }
   run->num_aligned += item->err.code == WF_OK;
   run->num_failed += item->err.code != WF_OK;
   run->no_memory = run->no_memory || item->err.code == WF_ERR_MEMORY;
@@ -398,6 +438,7 @@ static const cli_rule rules[] = {
     {"merges", CLI_USELESS_WITH, "lexicon"},
     {"lexicon-format", CLI_USELESS_WITHOUT, "lexicon"},
     {"variants", CLI_USELESS_WITHOUT, "lexicon"},
+    {"unknown", CLI_USELESS_WITHOUT, "lexicon"},
     {"tree", CLI_NEEDS, "am"},
     {"lang", CLI_NEEDS, "am"},
     {"beam", CLI_USELESS_WITHOUT, "am"},
@@ -458,7 +499,9 @@ int cmd_align(int argc, char **argv) {
           "SCORES: Kaldi archives or script files, .npy and .sen files, folders of these, or '-' "
           "for standard input. Confidences of CTC models are geometric means of the tokens' "
           "probabilities.\n"
-          "Utterances that fail are reported and skipped (exit code 1).",
+          "Utterances that fail are reported and skipped (exit code 1). CTC: a word that cannot be "
+          "spelled or that the lexicon lacks gets the time of any speech, and is reported (exit "
+          "code 1).",
       .min_args = 1,
       .max_args = -1};
   wf_align_options_init(&run.options);
@@ -474,16 +517,21 @@ int cmd_align(int argc, char **argv) {
   run.options.garbage = (float)run.garbage;
   run.options.skip_words = (float)run.skip_words;
   wf_error err = {0};
+  cli_note_times(&parser, &run.writing, false);
   bool good = open_all(&run, parser.args, parser.num_args, &err) == WF_OK && align_all(&run, &err);
   if (good) {
     wf_result_writer *writer = run.writer;
     run.writer = NULL;
     good = wf_result_writer_close(writer, &err) == WF_OK;
   }
-  code = good ? cli_failure_code(run.num_failed, run.lost_rest, run.no_memory) : cli_fail(&err);
+  code = good ? cli_failure_code(run.num_failed + run.num_unspelled, run.lost_rest, run.no_memory)
+              : cli_fail(&err);
   if (good)
     cli_note("%llu utterance%s aligned, %llu failed", (unsigned long long)run.num_aligned,
              cli_s(run.num_aligned), (unsigned long long)run.num_failed);
+  if (good && run.num_unspelled > 0)
+    cli_note("%llu utterance%s with words without pronunciation",
+             (unsigned long long)run.num_unspelled, cli_s(run.num_unspelled));
   if (good && run.skip_words >= 0)
     cli_note("%llu word%s left out", (unsigned long long)run.num_left_out, cli_s(run.num_left_out));
   close_all(&run);

@@ -72,8 +72,20 @@ expect 1 "utterance 'u': 5 frames, but 5 tokens with blanks between equal ones n
 printf 'v a\n' > other
 expect 1 "utterance 'u': no transcript in other" align s.ark --tokens=tokens --text=other
 printf 'u ax\n' > unknown
-expect 3 "the word 'ax' cannot be spelled" align s.ark --tokens=tokens --text=unknown
-expect 1 "utterance 'u': no pronunciation of the word ax" align s.ark --tokens=tokens --text=<(cat unknown; echo 'w b') --unknown=skip
+expect 3 'no word left' align s.ark --tokens=tokens --text=unknown
+
+# --- a word that cannot be spelled has the time of the speech in its place; others keep theirs ---------------------------
+printf 'one  [\n -9 0 -9 -9\n -9 -9 -9 0\n 0 -9 -9 -9\n -9 -9 0 -9 ]\ntwo  [\n -9 0 -9 -9\n -9 -9 0 -9 ]\n' > star.ark
+printf '<blk> 0\na 1\nb 2\nc 3\n' > star.tokens
+printf 'one a 2014 b\ntwo a b\n' > star.text
+printf 'one 1 0.00 0.01 a\none 1 0.01 0.01 2014\none 1 0.03 0.01 b\ntwo 1 0.00 0.01 a\ntwo 1 0.01 0.01 b\n' > star.ctm
+expect 1 "utterance 'one': no pronunciation of the word '2014'" align star.ark --tokens=star.tokens --text=star.text
+awk '{ printf "%s %s %.2f %.2f %s\n", $1, $2, $3, $4, $5 }' out.txt | cmp - star.ctm || fail "$(cat out.txt)"
+grep -q 'times: 10 ms a frame' err.txt && ! grep -q "'two'" err.txt || fail "$(cat err.txt)"
+printf 'a a\nb b\n' > star.lexicon
+expect 1 "utterance 'one': no pronunciation of the word '2014'" align star.ark --tokens=star.tokens --lexicon=star.lexicon --text=star.text --units --frame-shift=0.01
+awk '{ print $5 }' out.txt | tr '\n' ' ' | grep -qx 'a <star> b a b ' || fail "$(cat out.txt)"
+grep -q 'ms a frame' err.txt && fail "$(cat err.txt)"
 expect 2 'are required' align s.ark
 expect 0 'lexicon-format has no effect without --lexicon' align s.ark --tokens=tokens --text=text --lexicon-format=plain
 expect 0 '' align s.ark --tokens=tokens --text=text --spelling=chars
