@@ -403,6 +403,29 @@ static void test_default_min_active(void **state) {
   wf_graph_free(ctc);
 }
 
+/* Scores of many more columns than tokens are refused, whatever their values, unless the check is
+ * off. Columns of tokens that the table leaves out, and padding, are no error. */
+static void test_columns_of_another_model(void **state) {
+  (void)state;
+  static float data[4 * 400];
+  static const int32_t good[] = {40, 41, 44, 48, 64, 128}, bad[] = {45, 47, 56, 96, 100, 200, 256};
+  wf_graph *graph = make_graph("<blk>", true);
+  for (int k = 0; k < 3 * 13; k++) {
+    const bool fits = k / 3 < 6;
+    const int32_t columns = fits ? good[k / 3] : bad[k / 3 - 6];
+    wf_decoder *decoder = open_decoder(graph, k % 3, 1);
+    const wf_scores scores = {
+        .data = data, .num_frames = 4, .num_columns = columns, .stride = columns};
+    wf_result *result;
+    assert_ok(test_decode(decoder, &scores, 1, NULL, &result, &err));
+    if (k % 3 != ERROR) assert_int_equal(result->status == WF_OK, fits || k % 3 == OFF);
+    if (!fits && k % 3 != OFF) assert_non_null(strstr(result->message, "scores of another model"));
+    wf_result_free(result);
+    wf_decoder_free(decoder);
+  }
+  wf_graph_free(graph);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_each_cause_is_reported_once),
                                      cmocka_unit_test(test_graphs_without_ctc_table),
@@ -410,6 +433,7 @@ int main(void) {
                                      cmocka_unit_test(test_scores_that_turn_wrong_late),
                                      cmocka_unit_test(test_max_active_warning),
                                      cmocka_unit_test(test_nan_and_empty_scores),
+                                     cmocka_unit_test(test_columns_of_another_model),
                                      cmocka_unit_test(test_default_min_active)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,20 @@ static bool check_matrix(const wf_scores *scores, wf_result *result) {
   return false;
 }
 
-bool wf__check_scores(const wf_graph *graph, const wf_scores *scores, wf_result *result) {
+/* May a model with `num_tokens` tokens have so many columns? Up to SPECIALS tokens that the table
+ * leaves out, such as <s>, and padding to a multiple of 8, 16, 32, 64 or 128, as for tensor cores.
+ */
+static bool is_padded(int32_t num_columns, int32_t num_tokens) {
+  enum { SPECIALS = 4 };
+  if (num_columns <= num_tokens + SPECIALS) return true;
+  for (int32_t multiple = 8; multiple <= 128; multiple *= 2)
+    if (num_columns % multiple == 0 && num_columns - multiple < num_tokens + SPECIALS) return true;
+  return false;
+}
+
+bool wf__check_scores(const wf_decoder *decoder, const wf_scores *scores, wf_result *result) {
+  enum { OFF = 2 }; /* of check_scores */
+  const wf_graph *graph = decoder->graph;
   int32_t needed = graph->min_columns;
   if (!check_matrix(scores, result)) return false;
   if (scores->num_frames > 0 && scores->num_columns < needed) {
@@ -27,6 +40,17 @@ bool wf__check_scores(const wf_graph *graph, const wf_scores *scores, wf_result 
              scores->num_frames == graph->num_tokens
                  ? "; are they transposed? [frames, columns] is expected"
                  : "");
+    return false;
+  }
+  bool transposed = scores->num_frames == graph->num_tokens; /* wf__scores_look_right looks */
+  if (scores->num_frames > 0 && graph->num_tokens > 0 && !transposed &&
+      decoder->options.check_scores != OFF && !is_padded(scores->num_columns, graph->num_tokens)) {
+    result->status = WF_ERR_ARGUMENT;
+    snprintf(result->message, sizeof result->message,
+             "scores have %d columns, the graph has %d tokens: are they scores of another model? "
+             "4 more are allowed, and padding to a multiple of 8, 16, 32, 64 or 128; "
+             "check_scores=off allows any",
+             scores->num_columns, graph->num_tokens);
     return false;
   }
   return true;

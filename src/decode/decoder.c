@@ -313,7 +313,7 @@ static wf_status make_results(wf_decoder *decoder, struct parts *parts, size_t c
     parts->skip[i] =
         decoder->transducer != NULL
             ? !wf__check_encoder_outputs(decoder->transducer, &parts->scores[i], results[i])
-            : !wf__check_scores(decoder->graph, &parts->scores[i], results[i]) ||
+            : !wf__check_scores(decoder, &parts->scores[i], results[i]) ||
                   !wf__scores_look_right(decoder, &parts->scores[i], results[i]);
   }
   return WF_OK;

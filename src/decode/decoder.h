@@ -29,7 +29,7 @@ wf_decoder *wf__decoder_ref(wf_decoder *decoder);
 
 /* Returns false, with the error in the utterance's result, if its scores are not a valid matrix or
  * have too few columns. The backend checks the values. */
-bool wf__check_scores(const wf_graph *graph, const wf_scores *scores, wf_result *result);
+bool wf__check_scores(const wf_decoder *decoder, const wf_scores *scores, wf_result *result);
 /* May an utterance of the decoder search this graph (NULL: its own)? */
 wf_status wf__check_graph(const wf_decoder *decoder, const wf_graph *graph, wf_error *err);
 

@@ -227,7 +227,7 @@ static wf_status check_streams(const wf_decoder *decoder, wf_stream *const *stre
 static bool is_right(wf_decoder *decoder, const wf_scores *chunk, wf_result *checked) {
   if (decoder->transducer != NULL)
     return wf__check_encoder_outputs(decoder->transducer, chunk, checked);
-  return wf__check_scores(decoder->graph, chunk, checked) &&
+  return wf__check_scores(decoder, chunk, checked) &&
          wf__scores_look_right(decoder, chunk, checked);
 }
 
