@@ -10,6 +10,7 @@
 #include "base/map64.h"
 #include "fst/word_case.h"
 #include "fstops/csr_copy.h"
+#include "graph/tally.h"
 #include "lm/lm.h"
 
 /* --- word table, words in common --------------------------------------------------------- */
@@ -277,9 +278,14 @@ static wf_status take_lexicon(wf__lg *lg, wf_error *err) {
   if (status == WF_OK) status = tally_lm_words(lg, &used, &spoken, err);
   wf__map64_free(&used);
   wf__map64_free(&spoken);
-  if (lg->lm_words_missing.count != 0)
-    wf__log(WF_LOG_INFO, "%llu words of the language model are not in the lexicon",
-            (unsigned long long)lg->lm_words_missing.count);
+  if (lg->lm_words_missing.count != 0) {
+    char names[300];
+    wf__tally_list(&lg->lm_words_missing, names, sizeof names);
+    wf__log(lg->lm != NULL ? WF_LOG_INFO : WF_LOG_WARNING,
+            "%llu words of the %s are not in the lexicon, so none of them can be found: %s",
+            (unsigned long long)lg->lm_words_missing.count,
+            lg->lm != NULL ? "language model" : "grammar", names);
+  }
   if (lg->lexicon_words_missing.count != 0)
     wf__log(WF_LOG_INFO, "%llu words of the lexicon are not in the language model",
             (unsigned long long)lg->lexicon_words_missing.count);
@@ -367,6 +373,19 @@ static wf_status level_unknown(const wf__lg *lg, wf_fst **g, wf_error *err) {
   return WF_OK;
 }
 
+/* Does any sentence of G end? Without, every later step is empty, and nobody knows why. */
+static wf_status check_ends(const wf__lg *lg, const wf_fst *g, wf_error *err) {
+  wf_fst_view view = wf_fst_get_view(g);
+  for (uint64_t s = 0; s < view.num_states; s++)
+    if (view.final_cost[s] < INFINITY) return WF_OK;
+  return lg->lm != NULL
+             ? wf__fail(err, WF_ERR_ARGUMENT,
+                        "the language model has no '</s>' among its unigrams, so no sentence ends: "
+                        "estimate it with sentence ends, or add a line such as '-1 </s>'")
+             : wf__fail(err, WF_ERR_ARGUMENT,
+                        "the grammar has no final state, so no sentence ends");
+}
+
 wf_status wf__lg_make_g(const wf__lg *lg, int32_t backoff, wf_fst **out, wf_error *err) {
   wf_fst *g = NULL;
   if (lg->lm != NULL) {
@@ -378,7 +397,8 @@ wf_status wf__lg_make_g(const wf__lg *lg, int32_t backoff, wf_fst **out, wf_erro
   } else {
     WF__TRY(wf_fst_with_symbols(lg->grammar, lg->words, lg->words, &g, err));
   }
-  wf_status status = is_class(lg, lg->unk) ? level_unknown(lg, &g, err) : WF_OK;
+  wf_status status = check_ends(lg, g, err);
+  if (status == WF_OK && is_class(lg, lg->unk)) status = level_unknown(lg, &g, err);
   if (status == WF_OK && lg->classes.size > 0) status = remove_class_outputs(lg, &g, err);
   if (status == WF_OK) status = wf_arcsort(g, NULL, out, err);
   wf_fst_free(g);

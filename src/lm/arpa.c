@@ -224,6 +224,12 @@ static wf_status read_header(reader *r, wf_error *err) {
     WF__TRY(next_line(r, &more, err));
     if (!more)
       return wf__fail(err, WF_ERR_FORMAT, "%s: not an ARPA file: no line \\data\\", r->lines.path);
+    if (is_text(trim(r->line), "iARPA") || is_text(trim(r->line), "qARPA"))
+      return wf__lines_fail(
+          &r->lines, err, WF_ERR_FORMAT,
+          "%.5s is a format of IRSTLM, not ARPA; IRSTLM's compile-lm converts it: "
+          "compile-lm --text=yes FILE OUT.arpa",
+          trim(r->line).data);
   } while (!is_text(trim(r->line), "\\data\\"));
   for (;;) {
     WF__TRY(next_line(r, &more, err));

@@ -115,6 +115,11 @@ fails 3 'not a language model made by' "$WARPFST" decode TLG_small.wfst logp --l
 fails 2 'only be converted with --backoff=failure' "$WARPFST" lm convert large.wlm -o D.fst
 fails 2 'expected one model and one output' "$WARPFST" lm build small.arpa
 fails 3 'cannot open' "$WARPFST" lm build none.arpa -o x.wlm
+for kind in iARPA qARPA; do
+  { echo $kind; echo; cat full.arpa; } >irst.arpa
+  fails 3 "irst.arpa:1: $kind is a format of IRSTLM" "$WARPFST" lm build irst.arpa -o x.wlm
+  fails 3 "irst.arpa:1: $kind is a format of IRSTLM" "$WARPFST" lm info irst.arpa
+done
 head -5000 full.arpa | gzip >short.arpa.gz
 fails 3 'the file ends within' "$WARPFST" lm build short.arpa.gz -o x.wlm
 head -c 40000 "$ctc/lm3.arpa.gz" >broken.arpa.gz

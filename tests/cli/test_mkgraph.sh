@@ -89,6 +89,11 @@ expect 3 'keep' mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon
 expect 2 "'pad'" "$WARPFST" topology --tokens="$ctc/tokens_phone.txt" --blank=pad -o T.fst
 
 # A graph of tokens, with a language model over tokens: better than without. Unknown words are spelled by models that have not seen them.
+printf '\\data\\\nngram 1=2\n\n\\1-grams:\n-99\t<s>\n-1\tKATE\n\n\\end\\\n' >endless.arpa
+expect 2 "the language model has no '</s>'" mkgraph --tokens="$ctc/tokens_bpe.txt" --lexicon="$ctc/lexicon_bpe.txt" --lm=endless.arpa -o y.wfst
+printf '<eps> 0\nKATE 1\nZORBLAX 2\n' >two.words
+printf '0 0 1 1\n0 0 2 2\n0\n' | "$WARPFST" compile - two.fst
+expect 0 "warning: 1 words of the grammar are not in the lexicon.*'ZORBLAX'" mkgraph --tokens="$ctc/tokens_bpe.txt" --lexicon="$ctc/lexicon_bpe.txt" --grammar=two.fst --words=two.words -q -o y.wfst
 expect 2 'unknown-lm needs --lm or --grammar' mkgraph --tokens="$ctc/tokens_bpe.txt" --unknown-lm=x -o y.wfst
 expect 0 'warning: --silence has no effect without --lm or --grammar' mkgraph --tokens="$ctc/tokens_bpe.txt" --silence=x -o tokens.wfst
 "$WARPFST" lm build "$ctc/pieces4.arpa.gz" -o pieces.wlm 2>/dev/null
