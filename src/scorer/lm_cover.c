@@ -21,18 +21,17 @@ wf_status wf__lm_cover_add(wf__lm_cover *cover, const char *text, bool is_known,
   return wf__tally_add(&cover->unknown, text, err);
 }
 
-void wf__lm_cover_warn(const wf__lm_cover *cover, const char *table, bool has_unk) {
+void wf__lm_cover_warn(const wf__lm_cover *cover, bool has_unk) {
   char names[MOST_BYTES];
-  if (cover->num_unknown == 0 || cover->num_unknown * 10 < cover->num_words) return;
+  if (cover->num_unknown == 0 || cover->num_unknown * (has_unk ? 2 : 10) < cover->num_words) return;
   wf__tally_list(&cover->unknown, names, sizeof names);
-  wf__log(
-      WF_LOG_WARNING,
-      "the language model lacks %llu of the %llu words of %s (%.0f%%): %s. It gives them %s. Is "
-      "it a model of other words?",
-      (unsigned long long)cover->num_unknown, (unsigned long long)cover->num_words,
-      table != NULL && table[0] != '\0' ? table : "the graph",
-      100.0 * (double)cover->num_unknown / (double)cover->num_words, names,
-      has_unk ? "the cost of its unknown word" : "no probability, as it has no unknown word");
+  wf__log(WF_LOG_WARNING,
+          "the language model lacks %llu of the graph's %llu words (%.0f%%): %s. %s. Is it a model "
+          "of other words?",
+          (unsigned long long)cover->num_unknown, (unsigned long long)cover->num_words,
+          100.0 * (double)cover->num_unknown / (double)cover->num_words, names,
+          has_unk ? "They cost what its unknown word costs"
+                  : "It has no unknown word, so they are impossible");
 }
 
 void wf__lm_cover_free(wf__lm_cover *cover) { wf__tally_free(&cover->unknown); }

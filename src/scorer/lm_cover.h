@@ -12,8 +12,9 @@ typedef struct wf__lm_cover {
 
 /* Counts a word, unless it is none that is said: <eps>, #0, <unk>, [PAD], ... */
 wf_status wf__lm_cover_add(wf__lm_cover *cover, const char *text, bool is_known, wf_error *err);
-/* Warns if the model lacks a tenth of the words or more: it is probably one of other words. */
-void wf__lm_cover_warn(const wf__lm_cover *cover, const char *table, bool has_unk);
+/* Warns if the model lacks half of the words or more, or a tenth if it has no unknown word: it is
+ * probably one of other words. */
+void wf__lm_cover_warn(const wf__lm_cover *cover, bool has_unk);
 void wf__lm_cover_free(wf__lm_cover *cover);
 
 #endif

@@ -151,7 +151,7 @@ static wf_status map_texts(struct ngram_scorer *ngram, const wf_symbols *words, 
     wf__log(WF_LOG_INFO, "the language model has tokens in NeMo's writing: characters from %d on",
             NEMO_FIRST);
   } else if (status == WF_OK && *out_known > 0) {
-    wf__lm_cover_warn(&cover, wf_symbols_name(words), has_unk);
+    wf__lm_cover_warn(&cover, has_unk);
   }
   wf__lm_cover_free(&cover);
   return status;

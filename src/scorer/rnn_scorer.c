@@ -214,8 +214,7 @@ static wf_status map_words(wf__rnn_scorer *rnn, const wf_symbols *words, wf_erro
     known += key > 0 && is_known;
     if (key > 0) status = wf__lm_cover_add(&cover, text, is_known, err);
   }
-  if (status == WF_OK && known > 0)
-    wf__lm_cover_warn(&cover, wf_symbols_name(own), rnn->rnnlm->unk >= 0);
+  if (status == WF_OK && known > 0) wf__lm_cover_warn(&cover, rnn->rnnlm->unk >= 0);
   wf__lm_cover_free(&cover);
   WF__TRY(status);
   if (known == 0)

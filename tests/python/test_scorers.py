@@ -3,6 +3,7 @@
 import itertools
 import math
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -165,6 +166,45 @@ def test_language_models_of_any_kind(ctc_scores, tmp_path):
     for wrong in (3, [], {"lm": 1}):
         with pytest.raises(TypeError, match="lm: expected"):
             wf.Decoder(graph, lm=wrong)
+
+
+def arpa_of(path, costs):
+    lines = "".join(f"{value}\t{word}\n" for word, value in costs.items())
+    path.write_text(f"\\data\\\nngram 1={len(costs)}\n\n\\1-grams:\n{lines}\n\\end\\\n", encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("num_known", "unk", "says"),
+    [(20, True, None), (11, True, None), (19, False, None), (10, True, "lacks 10 of the graph's 20 words .50%.: 'w10', 'w11', .*They cost what its"), (18, False, "lacks 2 .*'w19'. .*impossible")],
+)
+def test_a_model_of_other_words_is_said_aloud(tmp_path, num_known, unk, says):
+    words = [f"w{i}" for i in range(20)]
+    graph = wf.build_ctc_graph(["<blk>", *(chr(97 + i) for i in range(20))], {word: chr(97 + i) for i, word in enumerate(words)})
+    model = arpa_of(tmp_path / "m.arpa", {"<s>": -99, "</s>": -1, **({"<unk>": -2} if unk else {}), **dict.fromkeys(words[:num_known], -1)})
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        wf.Decoder(graph, lm=model)
+    assert len(said) == (says is not None)
+    for one in said:
+        assert re.search(says, str(one.message)) and one.filename == __file__
+
+
+def test_token_models_in_the_writing_of_nemo(tmp_path):
+    names = ["<unk>", "▁v", "e", "▁n", "ew", "s", "▁the", "t", "h", "▁ve", "▁new", "<blank>"]  # "d" and "e" of the model are "<unk>" and "▁v"
+    model = arpa_of(tmp_path / "t.arpa", {"<s>": -99, "</s>": -1, "<unk>": -2, **{chr(100 + i): -0.1 if i in (9, 10) else -3 for i in range(11)}})
+    scores = np.full((2, 12), -9, np.float32)
+    scores[[0, 1, 1], [9, 6, 10]] = -0.001, -0.001, -0.8
+    graph = wf.build_ctc_graph(names)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", wf.errors.InputWarning)
+        result = wf.Decoder(graph, lm=model, join=True).decode(scores)[0]
+    assert result.text == "ve new" and result.scorer_cost == pytest.approx((0.1 + 0.1 + 1) * math.log(10), abs=1e-4)
+    plain = arpa_of(tmp_path / "p.arpa", {"<s>": -99, "</s>": -1, **dict.fromkeys(names[:-1], -1)})  # the tokens themselves
+    assert wf.Decoder(graph, lm=plain, join=True).decode(scores)[0].text == "ve the"
+    letters = wf.build_ctc_graph(["<blank>", *"abcdefgh"])  # a model of letters is none of these
+    with pytest.warns(wf.errors.InputWarning, match="lacks 3 of the graph's 8 words.*'a', 'b', 'c'"):
+        wf.Decoder(letters, lm=arpa_of(tmp_path / "l.arpa", {"<s>": -99, "</s>": -1, **dict.fromkeys("defgh", -1)}))
 
 
 def test_recurrent_model_on_the_fly(rng):
