@@ -190,6 +190,65 @@ static int apply(const struct match *match, const char *name, const char *value)
   return cli_usage("%s%s", flag, err.message + size);
 }
 
+/* Names that other tools use, and the flags here, best first. */
+static const char *const foreign_names[][2] = {
+    {"hotwords", "boost"},
+    {"hotwords-file", "boost"},
+    {"hotword-weight", "boost-per-letter"},
+    {"hotwords-score", "boost-per-letter"},
+    {"context", "boost"},
+    {"phrases", "boost"},
+    {"gpu", "device"},
+    {"cuda", "device"},
+    {"use-gpu", "device"},
+    {"lm-weight", "lm-scale"},
+    {"ngram-lm-scale", "lm-scale"},
+    {"ngram-lm-alpha", "lm-scale"},
+    {"alpha", "lm-scale"},
+    {"beta", "word-score"},
+    {"ngram-lm-beta", "word-score"},
+    {"word-insertion-penalty", "word-score"},
+    {"wip", "word-score"},
+    {"acwt", "acoustic-scale"},
+    {"beam-size", "beam"},
+    {"beam-width", "beam"},
+    {"beam-threshold", "beam"},
+    {"num-paths", "nbest"},
+    {"n-best", "nbest"},
+    {"jobs", "num-threads"},
+    {"nj", "num-threads"},
+    {"num-workers", "num-threads"},
+    {"arpa", "lm"},
+    {"kenlm", "lm"},
+    {"kenlm-model", "lm"},
+    {"language-model", "lm"},
+    {"word-symbol-table", "words"},
+    {"symbols", "words"},
+    {"vocab", "tokens"},
+    {"model", "am"},
+    {"blank-id", "blank"},
+    {"transcripts", "text"},
+    {"reference", "ref"},
+    {"frame-shift-ms", "frame-shift"},
+};
+
+static bool has_flag(const cli_parser *parser, const char *name) {
+  for (size_t i = 0; i < parser->num_flags; i++)
+    if (cli_same_name(parser->flags[i].name, name, strlen(name))) return true;
+  for (size_t i = 0; i < parser->num_tables; i++)
+    for (size_t j = 0; j < parser->tables[i].table->num_rows; j++)
+      if (cli_same_name(parser->tables[i].table->rows[j].name, name, strlen(name))) return true;
+  return false;
+}
+
+/* The flag for what another tool calls `text`; NULL: none is known. */
+static const char *own_name(const cli_parser *parser, const char *text, size_t size) {
+  for (size_t i = 0; i < sizeof foreign_names / sizeof *foreign_names; i++)
+    if (cli_same_name(foreign_names[i][0], text, size) && has_flag(parser, foreign_names[i][1]))
+      return foreign_names[i][1];
+  return NULL;
+}
+
 static int unknown_flag(const cli_parser *parser, const char *text, size_t dashes, size_t size) {
   cli_suggestion near = {0};
   for (size_t i = 0; i < parser->num_flags; i++)
@@ -197,6 +256,8 @@ static int unknown_flag(const cli_parser *parser, const char *text, size_t dashe
   for (size_t i = 0; i < parser->num_tables; i++)
     for (size_t j = 0; j < parser->tables[i].table->num_rows; j++)
       cli_suggest(&near, text + dashes, size, parser->tables[i].table->rows[j].name);
+  const char *own = own_name(parser, text + dashes, size);
+  if (own != NULL) near.best = own;
   if (near.best == NULL) return cli_usage("unknown flag %.*s", (int)(size + dashes), text);
   char name[64];
   cli_flag_name(near.best, name, sizeof name);

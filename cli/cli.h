@@ -120,6 +120,8 @@ int cli_out_of_memory(void);
 int cli_check_rules(const cli_parser *parser);
 /* Prints "warpfst NAME: ..." and a pointer to --help. Returns CLI_USAGE. */
 int cli_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Is the flag or option on the command line? */
+bool cli_is_given(const cli_parser *parser, const char *name);
 /* Prints "warpfst NAME: ..." to stderr. */
 void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 const char *cli_command_name(void);

@@ -21,6 +21,7 @@
 #include "lm_report.h"
 #include "nbest_output.h"
 #include "rnnlm_scorer.h"
+#include "time_note.h"
 
 enum { BATCH_BYTES = 256 << 20, GPU_BATCH_BYTES = 2000 << 20, MAX_FLAGS = 5 };
 
@@ -139,8 +140,8 @@ static wf_status open_all(struct decode_run *run, char **args, int num_args, wf_
   if (status == WF_OK && run->joiner.joins)
     status = token_joiner_prepare(&run->joiner, run->words, err);
   if (status == WF_OK) status = add_scorers(run, err);
-  const boost_target target = {run->words, wf_fst_isymbols(run->fst), run->joiner.joiner,
-                               (float)run->boost_per_letter};
+  const boost_target target = {run->words, run->fst != NULL ? wf_fst_isymbols(run->fst) : NULL,
+                               run->joiner.joiner, (float)run->boost_per_letter};
   if (status == WF_OK && (run->boost_path != NULL || run->boosts_path != NULL))
     status = boosts_read(run->boost_path, run->boosts_path, &target, run->lm, &run->boosts, err);
   if (status == WF_OK && run->reference != NULL)
@@ -560,6 +561,8 @@ int cmd_decode(int argc, char **argv) {
           : BATCH_BYTES;
   run.results_on_screen = strcmp(run.output, "-") == 0 && !is_plain_file(STDOUT_FILENO);
   wf_status status = open_all(&run, parser.args, parser.num_args, &err);
+  if (status == WF_OK)
+    cli_note_times(&parser, &run.writer_options, wf_graph_word_aligner(run.graph) == NULL);
   if (status == WF_OK) status = decode_all(&run, &err);
   if (status == WF_OK) {
     status = wf_result_writer_close(run.writer, &err);

@@ -31,6 +31,7 @@ static wf_status put_one(struct determinize_run *run, size_t i, wf_error *err) {
     cli_note("utterance '%s': beam narrowed to %g because --max-bytes was reached", out.key,
              (double)result->beam);
   }
+  if (status == WF_OK) lattice_check_made(&run->input, &run->entries[i], &out);
   if (status == WF_OK) status = wf_lattice_writer_put(run->writer, &out, err);
   run->num_done += status == WF_OK;
   return status != WF_OK && lattice_failed(&run->input, &run->entries[i], err) ? WF_OK : status;

@@ -6,6 +6,7 @@
 
 #include "lattice_common.h"
 #include "output_file.h"
+#include "time_note.h"
 
 typedef struct mbr_run {
   const char *output, *sausage_path, *reference;
@@ -169,6 +170,7 @@ int cmd_lattice_mbr(int argc, char **argv) {
   wf_error err = {0};
   wf_status status = lattice_open(&run.input, parser.args, parser.num_args, &err);
   if (status == WF_OK) status = aligner_open(&run.aligner, run.input.words, &err);
+  if (status == WF_OK) cli_note_times(&parser, &run.writing, run.aligner.aligner == NULL);
   if (status == WF_OK && run.reference != NULL)
     status = wf_transcripts_read(run.reference, WF_TRANSCRIPT_AUTO, &run.references, &err);
   if (status == WF_OK && run.reference != NULL) status = wf_wer_create(NULL, &run.wer, &err);

@@ -2,6 +2,7 @@
  */
 #include "lattice_common.h"
 #include "nbest_output.h"
+#include "time_note.h"
 
 /* Raw lattices, and compact ones that are not deterministic, are determinized first. */
 static wf_status find_nbest(const wf_lattice_entry *entry, size_t n,
@@ -31,6 +32,10 @@ static wf_status list_all(lattice_input *input, const wf_word_aligner *aligner, 
   while (status == WF_OK && lattice_next(input, &entry)) {
     wf_nbest *nbest = NULL;
     status = find_nbest(&entry, n, options, &nbest, err);
+    if (status == WF_OK && wf_nbest_count(nbest) == 0) {
+      status = err->code = WF_ERR_FORMAT;
+      snprintf(err->message, sizeof err->message, "the lattice has no path");
+    }
     if (status == WF_OK) status = nbest_put(writer, entry.key, nbest, aligner, input->words, err);
     if (status != WF_OK && lattice_failed(input, &entry, err)) status = WF_OK;
     wf_nbest_free(nbest);
@@ -78,6 +83,7 @@ int cmd_lattice_nbest(int argc, char **argv) {
   wf_result_writer *writer = NULL;
   wf_status status = lattice_open(&input, parser.args, parser.num_args, &err);
   if (status == WF_OK) status = aligner_open(&aligner, input.words, &err);
+  if (status == WF_OK) cli_note_times(&parser, &writer_options, aligner.aligner == NULL);
   if (status == WF_OK) status = wf_result_writer_open(output, &writer_options, &writer, &err);
   if (status == WF_OK)
     status = list_all(&input, aligner.aligner, (size_t)n, &options, writer, &err);

@@ -11,6 +11,7 @@ static wf_status prune_all(lattice_input *input, double beam, wf_lattice_writer 
     status = entry.raw != NULL
                  ? wf_lattice_prune(entry.raw, (float)beam, &pruned.raw, err)
                  : wf_compact_lattice_prune(entry.compact, (float)beam, &pruned.compact, err);
+    if (status == WF_OK) lattice_check_made(input, &entry, &pruned);
     if (status == WF_OK) status = wf_lattice_writer_put(writer, &pruned, err);
     if (status != WF_OK && lattice_failed(input, &entry, err)) status = WF_OK;
     pruned.key = NULL;

@@ -37,6 +37,7 @@ static wf_status rescore_all(struct rescore_run *run, wf_error *err) {
   while (status == WF_OK && lattice_next(&run->input, &entry)) {
     wf_lattice_entry out = {.key = entry.key};
     status = rescore(run, &entry, &out.compact, err);
+    if (status == WF_OK) lattice_check_made(&run->input, &entry, &out);
     if (status == WF_OK) status = wf_lattice_writer_put(run->writer, &out, err);
     if (status != WF_OK && lattice_failed(&run->input, &entry, err)) status = WF_OK;
     wf_compact_lattice_free(out.compact);

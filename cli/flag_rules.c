@@ -62,6 +62,11 @@ static const char *given(const cli_parser *parser, const char *term, size_t size
   return NULL;
 }
 
+bool cli_is_given(const cli_parser *parser, const char *name) {
+  size_t at = 0;
+  return given(parser, name, strlen(name), &at) != NULL;
+}
+
 /* Finds the first term of "a|b=value|c" that is on the command line; NULL: none. */
 static const char *any_given(const cli_parser *parser, const char *terms, size_t *size) {
   for (const char *term = terms;; term += *size + 1) {

@@ -24,6 +24,20 @@ wf_status lattice_open(lattice_input *input, char **sources, int num_sources, wf
   return status;
 }
 
+static bool is_empty(const wf_lattice_entry *entry) {
+  return entry->raw != NULL
+             ? wf_lattice_get(entry->raw).num_states == 0
+             : entry->compact != NULL && wf_compact_lattice_get(entry->compact).num_states == 0;
+}
+
+void lattice_check_made(lattice_input *input, const wf_lattice_entry *from,
+                        const wf_lattice_entry *made) {
+  if (is_empty(from) || !is_empty(made)) return;
+  input->num_failed++;
+  cli_note("utterance '%s': no path of the lattice is left: an empty lattice is written",
+           from->key);
+}
+
 bool lattice_next(lattice_input *input, wf_lattice_entry *entry) {
   for (;;) {
     wf_error err = {0};
@@ -33,6 +47,7 @@ bool lattice_next(lattice_input *input, wf_lattice_entry *entry) {
                          wf_lattice_reader_fraction(input->reader));
     if (wf_lattice_reader_next(input->reader, entry, &done, &err) == WF_OK) {
       input->num_lattices += !done;
+      if (!done && is_empty(entry)) cli_note("utterance '%s': the lattice is empty", entry->key);
       return !done;
     }
     bool lost = wf_lattice_reader_lost_rest(input->reader);
@@ -46,7 +61,7 @@ bool lattice_next(lattice_input *input, wf_lattice_entry *entry) {
 
 bool lattice_failed(lattice_input *input, const wf_lattice_entry *entry, wf_error *err) {
   if (err->code == WF_ERR_IO || err->code == WF_ERR_MEMORY) return false;
-  cli_note("utterance '%s': %s", entry->key, err->message);
+  if (!is_empty(entry)) cli_note("utterance '%s': %s", entry->key, err->message); /* said before */
   input->num_failed++;
   *err = (wf_error){0};
   return true;

@@ -32,12 +32,16 @@ typedef struct lattice_input {
 /* Adds --words, --input-words and the options of the reader. */
 void lattice_flags(cli_parser *parser, lattice_input *input);
 wf_status lattice_open(lattice_input *input, char **sources, int num_sources, wf_error *err);
-/* Reads the next readable lattice, which the caller clears. Reports unreadable lattices on standard
- * error and counts them. Returns false at the end. */
+/* Reads the next readable lattice, which the caller clears. Reports unreadable and empty lattices
+ * on standard error, and counts unreadable ones. Returns false at the end. */
 bool lattice_next(lattice_input *input, wf_lattice_entry *entry);
 /* Reports and counts a lattice that could not be processed, clears the error and returns true.
  * Returns false if the command must stop: memory ran out, or the output cannot be written. */
 bool lattice_failed(lattice_input *input, const wf_lattice_entry *entry, wf_error *err);
+/* Reports and counts a lattice `made` of `from`, with the same key, that has lost all of its paths.
+ */
+void lattice_check_made(lattice_input *input, const wf_lattice_entry *from,
+                        const wf_lattice_entry *made);
 /* Calls one(run, lattice) for each readable lattice. Lattices that fail are handled as
  * lattice_failed says. */
 wf_status lattice_each(lattice_input *input,

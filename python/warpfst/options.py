@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import difflib
 import inspect
 import operator
 import os
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _abi
 from ._library import call, encode_path, encode_text, lib
+from .errors import ArgumentError
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -144,6 +146,30 @@ def _text(name: str, kind: str, value: Any) -> str:
     return text
 
 
+_ARGUMENTS = {"decoder": ("words", "lm", "determinize", "confidences", "nbest", "mbr", "keep_raw", "join", "transducer")}  # beside the options of the table
+_FOREIGN = {  # names that other tools use: what to use here
+    **dict.fromkeys(("hotwords", "hotword", "context", "phrases", "keywords"), "boost= of decode, set_boost of decoders and streams"),
+    **dict.fromkeys(("hotword_weight", "hotwords_score"), "boost= of decode: {phrase: nats}"),
+    **dict.fromkeys(("gpu", "cuda", "use_gpu"), "device='cuda'"),
+    **dict.fromkeys(("lm_weight", "lm_scale", "alpha", "ngram_lm_alpha", "ngram_lm_scale"), "lm=wf.Scorer.from_lm(model, graph.words, lm_scale=)"),
+    **dict.fromkeys(("beta", "ngram_lm_beta", "word_insertion_penalty", "wip", "word_bonus"), "word_score"),
+    **dict.fromkeys(("acwt", "am_scale", "am_weight"), "acoustic_scale"),
+    **dict.fromkeys(("beam_size", "beam_width", "beam_threshold", "beam_size_token"), "beam (in nats) and max_active"),
+    **dict.fromkeys(("kenlm", "kenlm_model", "kenlm_model_path", "arpa", "language_model", "lm_path"), "lm"),
+    **dict.fromkeys(("num_paths", "n_best", "num_results"), "nbest, with determinize=True"),
+    **dict.fromkeys(("jobs", "num_workers", "workers", "threads", "num_processes"), "num_threads"),
+    **dict.fromkeys(("blank_id", "blank_index", "blank_token"), "blank"),
+}
+
+
+def hint(name: str, known: Iterable[str]) -> str:
+    """"": no name like this is known; else the end of a message about an unknown option."""
+    own = _FOREIGN.get(name.lower())
+    near = difflib.get_close_matches(name, list(known), 1)
+    found = own if own is not None and name not in near else repr(near[0]) if near else None
+    return f"; did you mean {found}?" if found else ""
+
+
 class CStruct:
     """The structure `wf_TABLE_options`, filled from keywords and checked by C."""
 
@@ -163,6 +189,9 @@ class CStruct:
 
     def _set(self, name: str, value: Any) -> None:
         row_type = self._types.get(name)
+        if row_type is None:
+            table = self._table.contents.name.decode()
+            raise ArgumentError(f"{table}: no option named {name!r}{hint(name, [*self._types, *_ARGUMENTS.get(table, ())])}")
         if row_type == _abi.WF_OPTION_STR:
             if value is None:
                 return
@@ -170,7 +199,7 @@ class CStruct:
                 raise TypeError(f"{name}: expected text, found {type(value).__name__}")
             text = encode_path(value)
         else:
-            text = encode_text(_text(name, _TYPES[row_type][1], value) if row_type is not None else "")  # for an unknown name, C reports the error
+            text = encode_text(_text(name, _TYPES[row_type][1], value))
         self.pointer.texts.append(text)
         call("wf_config_set", self._table, self.pointer, encode_text(name), text)
 

@@ -101,6 +101,12 @@ expect 2 "unknown subcommand 'stat': did you mean 'stats'?" "$WARPFST" lattice s
 "$WARPFST" help | grep '^  transcribe .*recordings' > /dev/null || fail "help does not list transcribe"
 COLUMNS=1000 "$WARPFST" help | grep '^Exit codes: 0 done, 1 .*, 2 .*, 3 .*, 4 out of memory.*, 5 GPU' > /dev/null || fail "help does not list the exit codes"
 
+# --- flags of other tools --------------------------------------------------------------------------------------------------------
+for pair in hotwords:boost gpu:device lm-weight:lm-scale beam-width:beam acwt:acoustic-scale nj:num-threads word-insertion-penalty:word-score kenlm:lm; do
+  expect 2 "unknown flag --${pair%:*}: did you mean --${pair#*:}?" "$WARPFST" decode g.wfst x.npy "--${pair%:*}=3"
+done
+expect 2 "unknown flag --hotwords$\|unknown flag --hotwords: did you mean --words" "$WARPFST" lattice nbest x.ark --hotwords=x # which has no boosts
+
 # --- a narrowed beam is explained ------------------------------------------------------------------------------------------------
 expect 0 '^narrowed: --max-active (1) or --max-tokens (28000) cut the beam; higher may find better words$' decode --max-active=1 --min-active=0
 decode 2>&1 | grep '^narrowed:' > /dev/null && fail "the beam was not narrowed, but the message appears"

@@ -59,6 +59,18 @@ lattice rescore det.ark -o same.ark "${same[@]}" "${scaled[@]}"
 lattice nbest same.ark --n=5 --acoustic-scale=0.5 --words=words.txt -o same.txt
 lattice nbest det.ark --n=5 --acoustic-scale=0.5 --words=words.txt | cmp - same.txt
 
+# --- empty lattices are named, and so are lattices that an operation empties -----------------------------------------------------
+printf 'one\n0\t1\t1\t0.5,0.25,1_1\n1\t0,0,\n\nempty\n\ntwo\n0\t1\t2\t0.5,0.25,1_1\n1\t0,0,\n\n' >three.txt
+printf '<eps> 0\none 1\ntwo 2\n' >two.words
+for command in "1 nbest three.txt --n=1" "1 mbr three.txt" "0 prune three.txt -o x.ark" "0 convert three.txt -o x.ark" "0 stats three.txt"; do
+  # shellcheck disable=SC2086
+  expect ${command%% *} "utterance 'empty': the lattice is empty" lattice ${command#* }
+  [ "$(grep -c empty err.txt)" = 1 ] || fail "$command: $(cat err.txt)"
+done
+printf '\\data\\\nngram 1=3\n\n\\1-grams:\n-99\t<s>\n-1\t</s>\n-1\ttwo\n\n\\end\\\n' >two.arpa
+expect 1 "utterance 'one': no path of the lattice is left" lattice rescore three.txt -o x.ark --lm=two.arpa --words=two.words
+grep -q "'two'" err.txt && fail "$(cat err.txt)"
+
 # --- errors -----------------------------------------------------------------------------------------------------------------------
 expect 2 "no output given" lattice prune raw.ark
 printf 'short \n0 1 1 1.5,2.5,1_2\n0 1 2 2,2.5,1_2\n1 2 1 1,2,1_2\n2 0,0,\n\n' >short.txt

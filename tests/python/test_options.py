@@ -115,6 +115,16 @@ def test_help_lists_the_options_of_every_function_that_takes_some():
     assert {"Decoder.__init__", "DecoderConfig.__init__", "build_ctc_graph", "compose", "from_nemo", "Decoder.stream", "align_hmm"} <= seen
 
 
+@pytest.mark.parametrize(("name", "wanted"), [("beem", "'beam'"), ("max_actve", "'max_active'"), ("beam_width", "beam"), ("hotwords", "boost="), ("lm_weight", "lm_scale"), ("gpu", "device="), ("num_workers", "num_threads"), ("determinise", "'determinize'")])
+def test_a_name_that_is_none_gets_a_hint(name, wanted):
+    graph = wf.build_ctc_graph(["<blk>", "a"])
+    for attempt in (lambda: wf.Decoder(graph, **{name: 1}), lambda: wf.DecoderConfig(**{name: 1})):
+        with pytest.raises(wf.ArgumentError, match=re.escape(f"no option named '{name}'; did you mean ") + f".*{wanted}"):
+            attempt()
+    with pytest.raises(wf.ArgumentError, match="no option named 'qwertyuiop'$"):
+        wf.Decoder(graph, qwertyuiop=1)
+
+
 def test_unknown_table():
     with pytest.raises(ValueError, match="decoder"):
         wf.describe("decodre")
