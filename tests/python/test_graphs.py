@@ -217,3 +217,12 @@ def test_recurrent_models_against_faster_rnnlm(name, tmp_path):
         model.costs(["no_such_word"])
     with pytest.raises(wf.Error):
         wf.RnnLM.open(tmp_path / "nothing")
+
+
+def test_a_model_closed_in_a_callback():
+    """C reads the language model until the graph is built: it is freed after that."""
+    lm, expected = wf.LM.read(CTC / "lm3.arpa.gz"), wf.build_ctc_graph(CTC / "tokens_phone.txt", CTC / "lexicon_phone.txt", CTC / "lm3.arpa.gz")
+    graph = wf.build_ctc_graph(CTC / "tokens_phone.txt", CTC / "lexicon_phone.txt", lm, progress=lambda *_: lm.close())
+    assert repr(graph) == repr(expected)
+    with pytest.raises(wf.StateError, match="was closed"):
+        _ = lm.address
