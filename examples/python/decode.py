@@ -23,4 +23,4 @@ print(wf.wer([" ".join(references[key]) for key in keys], [result.text for resul
 #  1.56  1.64 TO
 #  1.76  1.88 SEE
 #  2.08  2.76 ELEPHANT
-# WER 37.50% (390 of 1040 words)
+# WER 37.40% (389 of 1040 words)
