@@ -258,7 +258,8 @@ WF_API wf_status wf_topsort(const wf_fst *fst, wf_fst **out, wf_error *err);
  * fsts without failure arcs and without origins; elsewhere it has no effect.
  *
  * Errors: two failure arcs at a state, a failure arc with an output other than 0 or phi_label, a
- * cycle of failure arcs, phi_label on the output side of `a` (all WF_ERR_ARGUMENT); more than
+ * cycle of failure arcs, phi_label on the output side of `a`, a sum of costs below the lowest float
+ * (all WF_ERR_ARGUMENT); more than
  * max_states or max_bytes (WF_ERR_LIMIT). */
 #define WF_COMPOSE_OPTIONS(X)                                                                    \
   X(ENUM, filter, 0, 0, 0, "auto|sequence|alt_sequence|match|no_match|trivial|null",             \
@@ -349,8 +350,9 @@ WF_API void wf_composer_free(wf_composer *composer);
  * (WF_ERR_UNSUPPORTED). The others are WF_ERR_NOT_DETERMINIZABLE, with a witness in the message:
  * two outputs for one input; more than max_states states; an output delayed by more than 10000
  * labels. Without the twins property, costs of paths with the same input diverge and the algorithm
- * does not terminate; max_states then ends it. The default of max_states is 64 times the number of
- * states of the trimmed input, at least 1,000,000. */
+ * does not terminate; max_states then ends it. With det_type=nonfunctional, the states of output
+ * strings count, too, and so do the outputs of one input. The default of max_states is 64 times the
+ * number of states of the trimmed input, at least 1,000,000. */
 #define WF_DETERMINIZE_OPTIONS(X)                                                             \
   X(F32, delta, 0.0009765625, 0, 1, "nats", "residual weights closer than this are equal")    \
   X(BOOL, rmepsilon, 0, 0, 1, "",                                                             \

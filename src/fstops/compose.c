@@ -159,9 +159,22 @@ static wf_status compose_pair(const wf_fst *a, const wf_fst *b, const wf_compose
   return status;
 }
 
+/* Costs are sums, and a sum of two floats may be -infinity, or NaN together with +infinity, which
+ * no reader of the result would take. */
+static wf_status check_costs(const wf__csr *csr, wf_error *err) {
+  bool fine = true;
+  for (uint64_t i = 0; i < csr->arcs.size; i++) fine &= csr->arcs.data[i].weight > -INFINITY;
+  for (uint64_t s = 0; s < csr->final_cost.size; s++) fine &= csr->final_cost.data[s] > -INFINITY;
+  if (fine) return WF_OK;
+  return wf__fail(err, WF_ERR_ARGUMENT,
+                  "the sum of two costs is below -3.4e38, the lowest cost: scale the costs of the "
+                  "inputs");
+}
+
 /* Makes the fst of a composition's arrays. */
 static wf_status finish(wf__compose_output *made, const wf_fst *first, const wf_fst *last,
                         const wf_compose_options *o, wf_fst **out, wf_error *err) {
+  WF__TRY(check_costs(&made->csr, err));
   WF__TRY(wf__fst_from_csr(&made->csr, made->start, wf_fst_get_view(first).semiring,
                            wf_fst_isymbols(first), wf_fst_osymbols(last), out, err));
   if (o->connect) wf__fst_set_trimmed(*out);

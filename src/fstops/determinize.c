@@ -109,6 +109,11 @@ static inline void prefetch(const wf__determinizer *det, const wf__det_chunk *ch
     __builtin_prefetch(&det->subsets.single[nextstate], 1);
 }
 
+/* Then outputs of one input can grow in number without new subsets of states. */
+static bool keeps_all_outputs(const wf__determinizer *det) {
+  return det->o.det_type == WF__DET_ALL_OUTPUTS;
+}
+
 static wf_status resolve(wf__determinizer *det, const wf__det_chunk *chunk, wf_arc *arc,
                          wf_error *err) {
   wf_status status;
@@ -118,6 +123,8 @@ static wf_status resolve(wf__determinizer *det, const wf__det_chunk *chunk, wf_a
   }
   if (arc->nextstate & WF__DET_SEVERAL) {
     const wf__det_target *target = &chunk->targets.data[arc->nextstate & ~WF__DET_SEVERAL];
+    if (keeps_all_outputs(det) && target->size > det->subsets.max_states)
+      return wf__fail_growth(det, arc->ilabel, "too many outputs of one input (max_states)", err);
     status = wf__det_subsets_add(&det->subsets, chunk->elements.data + target->off, target->size,
                                  target->hash, &arc->nextstate, err);
   } else {
@@ -198,8 +205,8 @@ static wf_status determinize(wf__determinizer *det, bool *trimmed, wf_error *err
       if (det->csr.arcs.data[i].nextstate == WF__DET_SINK) det->csr.arcs.data[i].nextstate = sink;
   }
   wf__det_subsets_free(&det->subsets); /* makes room for the strings */
-  return wf__strings_expand(&det->strings, true, det->uses_sink ? sink : UINT32_MAX, &det->csr,
-                            err);
+  return wf__strings_expand(&det->strings, true, det->uses_sink ? sink : UINT32_MAX,
+                            keeps_all_outputs(det) ? max_states : UINT64_MAX, &det->csr, err);
 }
 
 /* The fst must be trimmed. A state that reaches no final state would cost time, and could be

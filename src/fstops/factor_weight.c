@@ -64,7 +64,7 @@ static wf_status factor(const wf_fst_view *view, const wf_label_strings *arcs,
   for (uint64_t i = 0; i < csr->arcs.size && !has_sink; i++)
     has_sink = csr->arcs.data[i].nextstate == sink;
   if (status == WF_OK && has_sink) status = wf__csr_add_state(csr, 0, err);
-  if (status == WF_OK) status = wf__strings_expand(&pool, false, sink, csr, err);
+  if (status == WF_OK) status = wf__strings_expand(&pool, false, sink, UINT64_MAX, csr, err);
   wf__strings_free(&pool);
   return status;
 }

@@ -189,7 +189,8 @@ static wf_status spell_late(const wf_fst_view *view, wf__strings *strings, uint3
   if (status == WF_OK && view->num_states != 0)
     memcpy(chained.final_cost.data, csr->final_cost.data, view->num_states * sizeof(float));
   if (status == WF_OK) status = emit_at_final(potential, &chained, err);
-  if (status == WF_OK) status = wf__strings_expand(strings, true, UINT32_MAX, &chained, err);
+  if (status == WF_OK)
+    status = wf__strings_expand(strings, true, UINT32_MAX, UINT64_MAX, &chained, err);
   for (uint64_t i = 0; i < csr->arcs.size && status == WF_OK; i++) {
     uint32_t string = (uint32_t)csr->arcs.data[i].olabel;
     reverse_string(strings, &string, &status, err);

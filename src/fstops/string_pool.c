@@ -59,6 +59,7 @@ struct chains {
   wf__csr *csr;
   wf__map64 map; /* to << 32 | label -> state */
   WF__VEC(uint32_t) labels;
+  uint64_t max_states;
 };
 
 static wf_status chain_state(struct chains *chains, uint32_t to, uint32_t label, int32_t ilabel,
@@ -68,14 +69,18 @@ static wf_status chain_state(struct chains *chains, uint32_t to, uint32_t label,
   WF__TRY(wf__map64_insert(&chains->map, (uint64_t)to << 32 | label, fresh, out, &is_new,
                            "output strings", err));
   if (!is_new) return WF_OK;
+  if (fresh >= chains->max_states)
+    return wf__fail(err, WF_ERR_NOT_DETERMINIZABLE,
+                    "the outputs need more than %llu states (max_states)",
+                    (unsigned long long)chains->max_states);
   WF__TRY(wf__csr_add_state(chains->csr, INFINITY, err));
   return wf__csr_push(chains->csr,
                       (wf_arc){.nextstate = to, .ilabel = ilabel, .olabel = (int32_t)label}, err);
 }
 
 wf_status wf__strings_expand(const wf__strings *strings, bool reversed, uint32_t final_sink,
-                             wf__csr *csr, wf_error *err) {
-  struct chains chains = {.csr = csr};
+                             uint64_t max_states, wf__csr *csr, wf_error *err) {
+  struct chains chains = {.csr = csr, .max_states = max_states};
   uint64_t num_arcs = csr->arcs.size;
   wf_status status = WF_OK;
   for (uint64_t i = 0; i < num_arcs && status == WF_OK; i++) {

@@ -66,8 +66,8 @@ static inline uint32_t wf__string_drop(const wf__strings *strings, uint32_t stri
  * others go on arcs of cost 0 with input epsilon, through new states that are appended. Arcs to the
  * same state share equal tails. `reversed`: strings list their labels from the last to the first.
  * Arcs into `final_sink` (a state number, or UINT32_MAX) keep their input label along the whole
- * chain. */
+ * chain. Errors: more than `max_states` states (WF_ERR_NOT_DETERMINIZABLE). */
 wf_status wf__strings_expand(const wf__strings *strings, bool reversed, uint32_t final_sink,
-                             wf__csr *csr, wf_error *err);
+                             uint64_t max_states, wf__csr *csr, wf_error *err);
 
 #endif
