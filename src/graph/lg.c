@@ -282,9 +282,9 @@ static wf_status take_lexicon(wf__lg *lg, wf_error *err) {
     char names[300];
     wf__tally_list(&lg->lm_words_missing, names, sizeof names);
     wf__log(lg->lm != NULL ? WF_LOG_INFO : WF_LOG_WARNING,
-            "%llu words of the %s are not in the lexicon, so none of them can be found: %s",
-            (unsigned long long)lg->lm_words_missing.count,
-            lg->lm != NULL ? "language model" : "grammar", names);
+            "words of the %s that the lexicon lacks, which cannot be found (%llu): %s",
+            lg->lm != NULL ? "language model" : "grammar",
+            (unsigned long long)lg->lm_words_missing.count, names);
   }
   if (lg->lexicon_words_missing.count != 0)
     wf__log(WF_LOG_INFO, "%llu words of the lexicon are not in the language model",

@@ -73,4 +73,4 @@ says 'u a b a' "$WARPFST" decode tokens.wfst enc.txt --transducer=toy.safetensor
 expect 2 "has no effect without --transducer" "$WARPFST" decode tokens.wfst enc.txt --max-symbols=2 --device=none
 expect 3 "blank_skip_threshold is not available with a transducer" "$WARPFST" decode tokens.wfst enc.txt --transducer=toy.safetensors --blank-skip-threshold=0.5 --blank=0
 expect 2 "the blank is column 0 of the graph and column 1 of the transducer" "$WARPFST" decode tokens.wfst enc.txt --transducer=toy.safetensors --blank=1
-expect 2 "max_symbols" "$WARPFST" decode tokens.wfst enc.txt --transducer=toy.safetensors --max-symbols=0
+expect 2 "--max-symbols is 0" "$WARPFST" decode tokens.wfst enc.txt --transducer=toy.safetensors --max-symbols=0

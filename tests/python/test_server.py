@@ -188,7 +188,7 @@ def test_connections_at_once_have_their_own_words_and_boosts(model):
 def test_boosts_may_change_and_wrong_ones_are_reported(model):
     async def main():
         async with Running(model) as running, running.connect() as ws:
-            for boost in ({"zorblax": 1}, {"hearts": "much"}, {"": 1.0}, {"hearts": [1]}):
+            for boost in ({"hearts": "much"}, {"": 1.0}, {"hearts": [1]}):
                 await ws.send_json({"boost": boost})
                 assert (await ws.receive_json(timeout=10))["type"] == "error"
             for boost in ({"hearts": 12}, {"seven of hearts": None}, {}, {"hearts": 12}):

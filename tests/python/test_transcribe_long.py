@@ -156,7 +156,7 @@ def test_resume_continues_an_interrupted_run(capsys, tmp_path, recordings, by):
     capsys.readouterr()
     assert main(arguments(recordings, output, "--resume", "--progress")) == 0
     err = capsys.readouterr().err
-    assert "1 recordings, 0 failed" in err and 0 < float(err.split("failed, ")[1].split(" min")[0]) < 1.4
+    assert "1 recording, 0 failed" in err and 0 < float(err.split("failed, ")[1].split(" min")[0]) < 1.4
     assert "long.flac 100%" in err and "x real time" in err
     for name in ("card.json", "long.json"):
         assert (output / name).read_text() == (tmp_path / "whole" / name).read_text()
