@@ -248,7 +248,7 @@ expect 1 "." g.wfst nan.ark -o target/new && [ "$(wc -l < target/new)" = 5 ]
 # --- command line ----------------------------------------------------------------------------------------------------------------
 expect 2 "too few arguments" g.wfst
 expect 2 "unknown flag --bean" g.wfst good.ark --bean=3
-expect 2 "unknown flag -q" g.wfst good.ark -z
+expect 2 "unknown flag -z" g.wfst good.ark -z
 expect 2 "\-\-beam is given twice" g.wfst good.ark --beam=3 --beam 4
 expect 2 "\-\-output is given twice" g.wfst good.ark -o x --output=y
 expect 2 "\-\-max_active is given twice" g.wfst good.ark --max-active=3 --max_active=3
