@@ -240,6 +240,10 @@ class Handle:
         if _pending_warnings:
             report_warnings()
 
+    def __reduce__(self) -> Any:
+        """Classes that can be pickled have their own."""
+        raise TypeError(f"{type(self).__name__} cannot be pickled; Fst, Graph, Symbols, Decoder, Result and Results can. Write it to a file, or make it anew")
+
     @property
     def address(self) -> int:
         """The C pointer, for calling functions that this package does not wrap."""

@@ -1,6 +1,7 @@
 """Objects of a wrong class, as any argument that takes an object of the package: an error that names what is expected, not memory read as another class or an inner name."""
 
 import inspect
+import pickle
 import re
 
 import numpy as np
@@ -129,3 +130,10 @@ def test_errors_name_no_temporary_file(objects, tmp_path):
     with pytest.raises(wf.FormatError) as raised:
         wf.Lexicon.from_dict({"a": "nonesuch"}, ["<blk>", "a"])
     assert "tmp" not in str(raised.value) and str(raised.value).startswith("<mapping>:1: ")
+
+
+def test_objects_that_cannot_be_pickled_say_which_can(ctc_graph):
+    with wf.Decoder(ctc_graph) as decoder, decoder.stream() as stream, wf.Lexicon.read(CTC / "lexicon_phone.txt", wf.Symbols.read(CTC / "tokens_phone.txt")) as lexicon:
+        for one in (stream, lexicon):
+            with pytest.raises(TypeError, match=f"^{type(one).__name__} cannot be pickled; Fst, Graph"):
+                pickle.dumps(one)
