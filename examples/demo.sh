@@ -96,7 +96,7 @@ words_and_times() { # UTTERANCE
 
 decode_ctc() {
   heading "2. 200 utterances of read English (speechocean762), CTC scores of a small Conformer, to words"
-  show "$warpfst" decode "$work/TLG.wfst" "$ctc/logp_phone" --acoustic-scale=0.7 --beam=15 --max-active=7000 --blank=0 \
+  show "$warpfst" decode "$work/TLG.wfst" "$ctc/logp_phone" --acoustic-scale=0.7 --beam=15 --max-active=7000 \
     --frame-shift=0.04 --ref="$ctc/text" --format=ctm --summary="$work/ctc.json" --output="$work/hyp.ctm" 2>&1
   "$warpfst" matrix info "$ctc/logp_phone" 2> /dev/null | awk 'NR == FNR {keys[$1]; next} $1 in keys' - "$ctc/text" > "$work/ref.txt"
   printf '\nReference over recognised, every 35th utterance:\n'

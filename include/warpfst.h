@@ -343,12 +343,12 @@ WF_API const char *wf_graph_class(const wf_graph *graph, int32_t i);
   X(F32, acoustic_scale, 1, 0, 1e6, "", "factor on the log-likelihoods")                          \
   X(F32, word_score, 0, -1e6, 1e6, "nats", "added per word; a positive score gives more words")   \
   X(I32, blank, -1, -1, 2147483647, "column",                                                     \
-    "column of the CTC blank or of silence, which ends words; -1: none")                          \
+    "column of the CTC blank or of silence, which ends words; -1: that of a CTC graph, or none "  \
+    "with others")                                                                                \
   X(F32, blank_penalty, 0, -1e6, 1e6, "nats",                                                     \
-    "subtracted from the blank's log-likelihood (needs blank); positive makes fewer deletions")   \
+    "subtracted from the blank's log-likelihood; positive makes fewer deletions")                 \
   X(F32, blank_skip_threshold, 1, 0, 1, "probability",                                            \
-    "skip frames whose blank probability exceeds this, except the first of each run (needs "      \
-    "blank); 1: none")                                                                            \
+    "skip frames whose blank probability exceeds this, except the first of each run; 1: none")    \
   X(F32, lattice_beam, 0, 0, 1e30, "nats",                                                        \
     "make lattices of the paths within this cost of the best path (8 is usual); 0: no lattices")  \
   X(I32, lattice_prune_interval, 25, 1, 2147483647, "frames",                                     \
@@ -629,8 +629,8 @@ WF_API void wf_decoder_plan(const wf_decoder *decoder, wf_plan *out);
   X(F32, frame_seconds, 0.01, 1e-6, 1e6, "seconds",                                                \
     "duration of a frame of the scores, for endpoint rules")                                       \
   X(STR, silence, 0, 0, 0, "COLUMNS",                                                              \
-    "columns that are silence, such as 0,7-9, for endpoint rules; the blank of the decoder, or "   \
-    "else of a CTC graph, is always one of them")                                                  \
+    "columns that are silence, such as 0,7-9, for endpoint rules; the decoder's blank is always "  \
+    "one of them")                                                                                 \
   X(BOOL, forget, 0, 0, 1, "",                                                                     \
     "drop words, except the last, once a partial result has returned them as stable; this bounds " \
     "memory. The final result has only the remaining words and no alignment")                      \

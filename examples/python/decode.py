@@ -6,7 +6,7 @@ import warpfst as wf
 
 folder = pathlib.Path(__file__).parent.parent / "ctc"
 graph = wf.build_ctc_graph(tokens=folder / "tokens_phone.txt", lexicon=folder / "lexicon_phone.txt", lm=folder / "lm3.arpa.gz")
-decoder = wf.Decoder(graph, acoustic_scale=0.7, max_active=7000, blank=0)
+decoder = wf.Decoder(graph, acoustic_scale=0.7, max_active=7000)
 
 keys, scores = zip(*wf.ScoreReader(folder / "logp_phone"))
 results = decoder.decode(scores)  # scores may be a list of arrays, or a padded batch with lengths, from numpy, torch, cupy or jax

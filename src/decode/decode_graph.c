@@ -77,17 +77,21 @@ static wf_status make_columns(wf_graph *graph, int32_t largest, const int32_t *c
   return WF_OK;
 }
 
-/* A CTC graph has a table of tokens on its input side, and a blank. The blank has one of the usual
- * names, or is the label of the loop at the start. */
+/* A CTC graph has a table of tokens on its input side, and a blank: one of the usual names, or the
+ * label of the loop at the start. If these differ, the loop is right: a table may have a `<pad>`
+ * that nothing uses. The word aligner knows it from the lexicon. */
 static void find_blank(wf_graph *graph, bool has_column_table) {
   const wf_symbols *table = wf_fst_isymbols(graph->fst);
+  int32_t named = 0, loop = wf__loop_label(&graph->view, (uint64_t)graph->view.start);
   wf__tokens tokens;
-  int32_t blank = 0;
   graph->blank_column = -1;
   if (table == NULL || wf__tokens_take(table, &tokens, NULL) != WF_OK) return;
-  if (wf__tokens_blank(&tokens, NULL, &blank, NULL) != WF_OK)
-    blank = wf__loop_label(&graph->view, (uint64_t)graph->view.start);
-  if (blank <= 0 || blank >= graph->num_labels) return;
+  if (wf__tokens_blank(&tokens, NULL, &named, NULL) != WF_OK) named = loop;
+  if (named <= 0 || named >= graph->num_labels) return;
+  int32_t given = graph->aligner != NULL ? graph->aligner->root->blank : 0,
+          blank = given > 0 && given < graph->num_labels ? given
+                  : loop > 0                             ? loop
+                                                         : named;
   graph->blank_column = graph->columns[blank];
   if (!has_column_table) graph->num_tokens = tokens.num_tokens;
 }

@@ -3,17 +3,26 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/callbacks.h"
 #include "base/option_tables.h"
 #include "decode/decoder.h"
 #include "decode/stream.h"
 
-static wf_status check_blank(const wf_decoder *decoder, wf_error *err) {
-  const wf_decoder_options *options = &decoder->options;
+/* The blank is the option's, else the graph's. */
+static wf_status take_blank(wf_decoder *decoder, wf_error *err) {
+  wf_decoder_options *options = &decoder->options;
+  const int32_t known = decoder->graph->blank_column;
+  if (options->blank < 0) options->blank = known;
+  if (known >= 0 && options->blank != known)
+    wf__log(WF_LOG_WARNING,
+            "blank is column %d, but the blank of the graph is column %d; leave the option out to "
+            "take the graph's",
+            options->blank, known);
   if (options->blank_penalty == 0 && options->blank_skip_threshold == 1) return WF_OK;
   if (options->blank < 0)
-    return wf__fail(
-        err, WF_ERR_ARGUMENT,
-        "blank_penalty and blank_skip_threshold need the option blank (the column of the blank)");
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "blank_penalty and blank_skip_threshold need a blank, and the graph does not "
+                    "tell it: set the option blank (the column of the blank)");
   if (options->blank >= decoder->graph->min_columns)
     return wf__fail(
         err, WF_ERR_ARGUMENT,
@@ -29,7 +38,7 @@ static wf_status open_search(wf_decoder *decoder, wf_error *err) {
   if (decoder->transducer != NULL)
     WF__TRY(wf__check_transducer(decoder->transducer, decoder->graph, &decoder->options, &devices,
                                  err));
-  WF__TRY(check_blank(decoder, err));
+  WF__TRY(take_blank(decoder, err));
   wf__decoder_limits(&decoder->options, decoder->graph);
   if (options->recombine == 1 && options->lattice_beam > 0)
     return wf__fail(err, WF_ERR_UNSUPPORTED,

@@ -46,7 +46,6 @@ wf_status wf__endpointer_open(wf__endpointer *endpointer, const wf_graph *graph,
   if (endpointer->silent == NULL)
     return wf__fail_memory(err, (uint64_t)graph->num_labels, "a stream");
   endpointer->silent[0] = true;
-  if (blank < 0) blank = graph->blank_column;
   for (int32_t label = 1; label < graph->num_labels; label++)
     endpointer->silent[label] = blank >= 0 && graph->columns[label] == blank;
   WF__TRY(mark_silence(endpointer, graph, options->silence, err));

@@ -17,7 +17,7 @@ typedef struct wf__endpointer {
   bool hears_silence; /* some label is silent */
 } wf__endpointer;
 
-/* `blank`: the column of the decoder's option; -1: that of a CTC graph, if it is one. */
+/* `blank`: column of the decoder's blank; -1: it has none. */
 wf_status wf__endpointer_open(wf__endpointer *endpointer, const wf_graph *graph, int32_t blank,
                               const wf_stream_options *options, wf_error *err);
 void wf__endpointer_close(wf__endpointer *endpointer);

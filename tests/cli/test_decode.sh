@@ -199,10 +199,17 @@ numbers = [l.split() for l in open('numbers.txt')]
 assert [len(l) for l in numbers] == [len(l) for l in text] and all(w.isdigit() for l in numbers for w in l[1:])
 E2
 "$python" forms.py
-# Where times are estimates, --blank makes words end before the blanks that follow them; words and costs stay the same. Exact times do not change.
+# Where times are estimates, words end before the blanks that follow them if the blank is known: from the graph's token table, or from --blank. Words and costs stay
+# the same. Exact times do not change.
 same "exact times with --blank" TLG.wfst npy --blank=0
-decode TLG.vector npy "${flags[@]}" --format=json -o estimated.json 2> /dev/null
-decode TLG.vector npy "${flags[@]}" --format=json --blank=0 -o blank.json 2> /dev/null
+"$WARPFST" convert TLG.vector TLG.bare --drop_symbols
+bare=("${flags[@]}" --min-active=20) # which is the default of graphs that are known to be CTC graphs
+decode TLG.bare npy "${bare[@]}" --words=words.txt --format=json -o estimated.json 2> /dev/null
+decode TLG.bare npy "${bare[@]}" --words=words.txt --format=json --blank=0 -o blank.json 2> /dev/null
+decode TLG.vector npy "${bare[@]}" --format=json -o known.json 2> /dev/null
+cmp blank.json known.json
+decode TLG.vector npy "${bare[@]}" --format=json --blank=3 -o /dev/null 2> stderr.txt
+grep -q "blank is column 3, but the blank of the graph is column 0" stderr.txt
 "$python" -c "
 import json
 a, b = (list(map(json.loads, open(n))) for n in ('estimated.json', 'blank.json'))

@@ -329,6 +329,65 @@ def test_decoders_can_be_pickled(ctc_graph, ctc_scores, tmp_path):
     assert same(wf.Decoder(tmp_path / "graph.wfst", beam=9).decode(matrices), decoder.decode(matrices))
 
 
+def blank_loops(names, blank=1):
+    """A graph without a word aligner for the word A, spelled a: blanks before and after it."""
+    a = names.index("a") + 1
+    arcs = [(0, 0, blank, 0, 0.0), (0, 1, a, 1, 0.0), (1, 1, a, 0, 0.0), (1, 2, blank, 0, 0.0), (2, 2, blank, 0, 0.0)]
+    graph = wf.Fst.from_arcs(arcs, {1: 0.0, 2: 0.0})
+    table = wf.Symbols({"<eps>": 0, **{name: i + 1 for i, name in enumerate(names)}}) if names[0] != "-" else None
+    return graph.with_symbols(isymbols=table, osymbols=wf.Symbols({"<eps>": 0, "A": 1}))
+
+
+def blank_scores(blank, token, num_columns):
+    """b b a a b b b b."""
+    rows = np.full((8, num_columns), -9.0, np.float32)
+    rows[:, blank] = -0.01
+    rows[2:4, blank], rows[2:4, token] = -9.0, -0.01
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("names", "blank", "known"),
+    [
+        (["<blk>", "a"], 0, True),
+        (["a", "<ctc>"], 1, True),
+        (["<pad>", "a", "BLANK"], 2, True),  # the loop, not the padding that nothing uses
+        (["-", "a"], 0, False),  # no table: nothing is known
+    ],
+)
+def test_the_blank_of_the_graph(names, blank, known):
+    token = names.index("a")
+    graph, scores = blank_loops(names, blank + 1), blank_scores(blank, token, len(names))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        given = wf.Decoder(graph, blank=blank).decode(scores)[0]
+        default = wf.Decoder(graph).decode(scores)[0]
+    assert [(w.start, w.end) for w in given.words] == [(2, 4)]
+    assert [(w.start, w.end) for w in default.words] == [(2, 4 if known else 8)]
+    assert given.cost == default.cost and given.text == default.text
+    if known:
+        stream = wf.Decoder(graph).stream()
+        stream.accept(scores)
+        assert [(w.start, w.end) for w in stream.finish().words] == [(2, 4)]
+        assert wf.Decoder(graph, blank_penalty=1.0).decode(scores)[0].cost == wf.Decoder(graph, blank=blank, blank_penalty=1.0).decode(scores)[0].cost
+        with pytest.warns(wf.InputWarning, match=f"blank is column {token}, but the blank of the graph is column {blank}") as seen:
+            wf.Decoder(graph, blank=token)
+        assert seen[0].filename == __file__
+    else:
+        with pytest.raises(wf.ArgumentError, match="need a blank"):
+            wf.Decoder(graph, blank_penalty=1.0)
+
+
+def test_the_blank_of_the_lexicon():
+    """A graph that was made with the blank X, though its table has a <pad>, too."""
+    tokens = wf.Symbols(["<pad>", "a", "X"])
+    graph = wf.build_ctc_graph(tokens, lexicon=wf.Lexicon.from_dict({"A": ["a"]}, tokens, blank="X"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = wf.Decoder(graph, blank_penalty=0.5).decode(blank_scores(2, 1, 3))[0]
+    assert result.text == "A" and result.cost == wf.Decoder(graph, blank=2, blank_penalty=0.5).decode(blank_scores(2, 1, 3))[0].cost
+
+
 def test_columns_of_labels(tmp_path):
     fst = wf.Fst.from_arcs([(0, 1, 5, 1, 0.0), (0, 1, 2, 2, 0.0)], {1: 0.0})
     columns = [-1, 1, 0, 1, 1, 1]
