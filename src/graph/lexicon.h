@@ -13,7 +13,7 @@
 
 #include "base/input.h"
 #include "base/memory.h"
-#include "graph/tally.h"
+#include "base/tally.h"
 #include "graph/tokens.h"
 
 typedef struct wf__lexicon_entry {

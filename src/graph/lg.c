@@ -10,7 +10,7 @@
 #include "base/map64.h"
 #include "fst/word_case.h"
 #include "fstops/csr_copy.h"
-#include "graph/tally.h"
+#include "base/tally.h"
 #include "lm/lm.h"
 
 /* --- word table, words in common --------------------------------------------------------- */
@@ -165,29 +165,38 @@ static wf_status warn_of_case(const wf__lg *lg, const wf__word_case *cases, uint
   return WF_OK;
 }
 
-/* Counts the words that the grammar uses and that have no pronunciation. */
+/* Counts the words that the grammar uses (*num_used), and those that have no pronunciation. */
 static wf_status count_missing(wf__lg *lg, const wf__map64 *used, const wf__map64 *spoken,
-                               wf__word_case *cases, wf_error *err) {
+                               wf__word_case *cases, uint64_t *num_used, wf_error *err) {
   const char *text;
   int64_t label;
-  uint64_t num_used = 0;
   for (size_t i = 0; (text = wf_symbols_at(lg->words, i, &label)) != NULL; i++) {
     if (label == lg->unk || is_class(lg, label) || !is_used(lg, used, label)) continue;
-    num_used++;
+    (*num_used)++;
     if (wf__map64_find(spoken, (uint64_t)label) != WF__MAP64_NONE) continue;
     if (cases->lower == NULL) WF__TRY(add_spoken(lg, spoken, cases, err));
     WF__TRY(wf__tally_add(&lg->lm_words_missing, text, err));
     WF__TRY(wf__word_case_missing(cases, (wf__span){text, strlen(text)}, err));
   }
-  return warn_of_case(lg, cases, num_used, err);
+  return warn_of_case(lg, cases, *num_used, err);
 }
 
 static wf_status tally_lm_words(wf__lg *lg, const wf__map64 *used, const wf__map64 *spoken,
                                 wf_error *err) {
+  const wf_tally *missing = &lg->lm_words_missing;
   wf__word_case cases = {0};
-  wf_status status = count_missing(lg, used, spoken, &cases, err);
+  uint64_t num_used = 0;
+  char names[300];
+  wf_status status = count_missing(lg, used, spoken, &cases, &num_used, err);
   wf__word_case_free(&cases);
-  return status;
+  if (status != WF_OK || missing->count == 0) return status;
+  wf__tally_list(missing, names, sizeof names);
+  wf__log(WF_LOG_WARNING,
+          "words of the %s that the lexicon lacks, which cannot be found (%llu of %llu, %.1f%%): "
+          "%s",
+          lg->lm != NULL ? "language model" : "grammar", (unsigned long long)missing->count,
+          (unsigned long long)num_used, 100.0 * (double)missing->count / (double)num_used, names);
+  return WF_OK;
 }
 
 static wf_status fail_disjoint(const wf__lg *lg, const char *lexicon, wf_error *err) {
@@ -278,14 +287,6 @@ static wf_status take_lexicon(wf__lg *lg, wf_error *err) {
   if (status == WF_OK) status = tally_lm_words(lg, &used, &spoken, err);
   wf__map64_free(&used);
   wf__map64_free(&spoken);
-  if (lg->lm_words_missing.count != 0) {
-    char names[300];
-    wf__tally_list(&lg->lm_words_missing, names, sizeof names);
-    wf__log(lg->lm != NULL ? WF_LOG_INFO : WF_LOG_WARNING,
-            "words of the %s that the lexicon lacks, which cannot be found (%llu): %s",
-            lg->lm != NULL ? "language model" : "grammar",
-            (unsigned long long)lg->lm_words_missing.count, names);
-  }
   if (lg->lexicon_words_missing.count != 0)
     wf__log(WF_LOG_INFO, "%llu words of the lexicon are not in the language model",
             (unsigned long long)lg->lexicon_words_missing.count);

@@ -11,6 +11,7 @@
 #include "base/callbacks.h"
 #include "base/config.h"
 #include "base/option_tables.h"
+#include "base/tally.h"
 
 #define MAX_LABEL ((int64_t)1 << 27) /* labels index arrays */
 static const double largest_positive = 1e-3;
@@ -261,7 +262,29 @@ static wf_status start(wf__ngram_collector *in, wf_error *err) {
   return take_words(in, err);
 }
 
-static void warn(const wf__ngram_collector *in) {
+/* Names the words that the caller's table lacks. */
+static wf_status warn_of_outside(const wf__ngram_collector *in, wf_error *err) {
+  const wf_arpa_stats *stats = &in->stats;
+  const uint64_t num_words = in->label_of.size - 1; /* without <eps> */
+  wf_tally outside = {0};
+  wf_status status = WF_OK;
+  char names[300];
+  for (uint64_t i = 0; i < in->label_of.size && status == WF_OK; i++)
+    if (in->label_of.data[i] == WF__LM_OUTSIDE)
+      status = wf__tally_add(&outside, wf_symbols_text(in->vocab, (int64_t)i), err);
+  wf__tally_list(&outside, names, sizeof names);
+  wf__tally_free(&outside);
+  WF__TRY(status);
+  wf__log(WF_LOG_WARNING,
+          "%s: %llu of %llu words (%.1f%%) are not in the word table and cannot be found: %s; "
+          "%llu n-grams with them left out, %llu counted as the unknown word",
+          in->path, (unsigned long long)stats->num_oov_words, (unsigned long long)num_words,
+          100.0 * (double)stats->num_oov_words / (double)num_words, names,
+          (unsigned long long)stats->num_oov_skipped, (unsigned long long)stats->num_oov_merged);
+  return WF_OK;
+}
+
+static wf_status warn(const wf__ngram_collector *in, wf_error *err) {
   const wf_arpa_stats *stats = &in->stats;
   const char *path = in->path;
   if (stats->num_refused > 0)
@@ -273,12 +296,7 @@ static void warn(const wf__ngram_collector *in) {
   if (stats->num_created > 0)
     wf__log(WF_LOG_WARNING, "%s: %llu contexts of n-grams were missing and have been created", path,
             (unsigned long long)stats->num_created);
-  if (stats->num_oov_words > 0)
-    wf__log(WF_LOG_WARNING,
-            "%s: %llu words are not in the word table: %llu n-grams left out, %llu counted as the "
-            "unknown word",
-            path, (unsigned long long)stats->num_oov_words,
-            (unsigned long long)stats->num_oov_skipped, (unsigned long long)stats->num_oov_merged);
+  return stats->num_oov_words > 0 ? warn_of_outside(in, err) : WF_OK;
 }
 
 static bool any_missing(const wf__ngram_collector *in) {
@@ -297,12 +315,12 @@ static wf_status read_and_build(wf__ngram_collector *in, wf__ngram_read_fn read,
     WF__TRY(read(user, in, err));
   }
   in->stats.order = in->levels.order;
+  WF__TRY(warn(in, err));
   WF__TRY(
       wf__lm_build(&in->levels, in->words != NULL ? in->words : in->vocab, out, in->progress, err));
   (*out)->num_outside = in->stats.num_oov_words;
   (*out)->num_other_case = in->cases.num_found;
   memcpy((*out)->other_case, in->cases.first, sizeof(*out)->other_case);
-  warn(in);
   return WF_OK;
 }
 
@@ -349,13 +367,13 @@ wf_status wf__stream_ngrams(const char *path, const wf_arpa_options *options,
   WF__TRY(take_options(&in, options, stats, err));
   wf_status status = start(&in, err);
   if (status == WF_OK) status = read(user, &in, err);
+  if (status == WF_OK) status = warn(&in, err);
   if (status == WF_OK) {
     const wf__ngram_levels *levels = &in.levels;
     *info = (wf__ngram_stream_info){wf_symbols_ref(in.vocab), levels->order, levels->bos,
                                     has_unigram(&in, levels->eos) ? levels->eos : WF__LM_NONE,
                                     levels->unk};
     in.stats.order = levels->order;
-    warn(&in);
   }
   end(&in, status, stats);
   return status;

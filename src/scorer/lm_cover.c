@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/callbacks.h"
-#include "graph/tally.h"
+#include "base/tally.h"
 #include "graph/token_marks.h"
 #include "graph/tokens.h"
 

@@ -111,7 +111,7 @@ printf '0 1 1 1\n1 2 2 2\n2\n' | fstcompile >both.fst
 printf '0 1 1 1\n' | fstcompile >endless.fst
 printf '0 1 1 1\n1\n' | fstcompile >zero.fst
 expect 2 'compose L o G: the result is empty: the lexicon covers no sentence' mkgraph --lexicon=odd.dict --grammar=both.fst --words=odd.words -o no.wfst
-grep -q "warning: 1 words of the grammar are not in the lexicon.*'xyzzy'" err.txt || fail "$(cat err.txt)"
+grep -q "warning: words of the grammar that the lexicon lacks, which cannot be found (1 of 2, 50.0%): 'xyzzy'" err.txt || fail "$(cat err.txt)"
 expect 2 'the grammar has no final state' mkgraph --lexicon=odd.dict --grammar=endless.fst --words=odd.words -o no.wfst
 expect 2 'compose C o LG: the result is empty: every sentence needs a phone' mkgraph --lexicon=odd.dict --grammar=zero.fst --words=odd.words --missing-hmm=drop -o no.wfst
 expect 0 'zero.wfst: [1-9][0-9]* states' mkgraph --lexicon=odd.dict --grammar=zero.fst --words=odd.words -o zero.wfst

@@ -1,5 +1,5 @@
 /* tally.c - counts irregular items, such as missing words, and keeps the first few names. */
-#include "graph/tally.h"
+#include "base/tally.h"
 
 #include <stdio.h>
 #include <string.h>

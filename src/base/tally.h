@@ -1,6 +1,6 @@
 /* tally.h - counts irregular items, such as missing words, and keeps the first few names. */
-#ifndef WF_GRAPH_TALLY_H
-#define WF_GRAPH_TALLY_H
+#ifndef WF_BASE_TALLY_H
+#define WF_BASE_TALLY_H
 
 #include "base/error.h"
 
