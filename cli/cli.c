@@ -324,6 +324,17 @@ int cli_parse(cli_parser *parser, int argc, char **argv) {
 
 /* --- messages ---------------------------------------------------------------------------- */
 
+static struct {
+  char stage[64]; /* what is under way; "": nothing */
+  double fraction, began, drawn;
+  bool shown;
+} g_bar;
+
+static void erase_bar(void) {
+  if (g_bar.shown) fprintf(stderr, "\r\033[K");
+  g_bar.shown = false;
+}
+
 /* Names and keys in messages come from files. Control characters, U+0080 to U+009F included, are
  * printed as '?' so that they cannot control the terminal. */
 static void print_message(const char *format, va_list args) {
@@ -334,7 +345,7 @@ static void print_message(const char *format, va_list args) {
     if ((*c < 0x20 && *c != '\n' && *c != '\t') || *c == 0x7F || high) *c = '?';
     if (high) *++c = '?';
   }
-  cli_progress_end();
+  erase_bar();
   fprintf(stderr, "warpfst%s%s: %s\n", g_command[0] != '\0' ? " " : "", g_command, text);
 }
 
@@ -377,35 +388,53 @@ void cli_note(const char *format, ...) {
 
 /* --- progress ---------------------------------------------------------------------------- */
 
-static bool g_bar_shown;
-static double g_bar_last;
-
-static bool draw_bar(void *user, const char *stage, double fraction) {
-  (void)user;
+static void draw_bar(void) {
   double now = cli_now_s();
-  if (now - g_bar_last < 0.1 && fraction < 1) return true;
-  g_bar_last = now;
-  g_bar_shown = true;
-  if (fraction < 0) {
-    fprintf(stderr, "\r\033[K%s ...", stage);
-  } else {
+  g_bar.drawn = now;
+  g_bar.shown = true;
+  fprintf(stderr, "\r\033[K");
+  if (g_bar.fraction >= 0) {
     char bar[25];
-    int filled = (int)(fraction * 24);
+    int filled = (int)(g_bar.fraction * 24);
     for (int i = 0; i < 24; i++) bar[i] = i < filled ? '#' : '.';
     bar[24] = '\0';
-    fprintf(stderr, "\r\033[K[%s] %3d%% %s", bar, (int)(fraction * 100), stage);
+    fprintf(stderr, "[%s] %3d%% ", bar, (int)(g_bar.fraction * 100));
   }
+  fprintf(stderr, "%s", g_bar.stage);
+  if (now - g_bar.began >= 2) fprintf(stderr, ", %.0f s", now - g_bar.began);
   fflush(stderr);
+}
+
+static bool on_progress(void *user, const char *stage, double fraction) {
+  (void)user;
+  double now = cli_now_s();
+  bool changed = strncmp(stage, g_bar.stage, sizeof g_bar.stage - 1) != 0;
+  if (changed) {
+    g_bar.began = now;
+    snprintf(g_bar.stage, sizeof g_bar.stage, "%s", stage);
+  }
+  g_bar.fraction = fraction;
+  /* a stage may take minutes before it reports again */
+  if (changed || fraction >= 1 || now - g_bar.drawn >= 0.1) draw_bar();
   return true;
 }
 
-wf_progress cli_progress(void) {
-  return isatty(STDERR_FILENO) ? (wf_progress){draw_bar, NULL} : (wf_progress){0};
+/* Called every few hundredths of a second within long calls. */
+static bool on_tick(void *user) {
+  (void)user;
+  if (g_bar.stage[0] != '\0' && cli_now_s() - g_bar.drawn >= 1) draw_bar();
+  return true;
+}
+
+wf_progress cli_progress(bool quiet) {
+  if (quiet || !isatty(STDERR_FILENO)) return (wf_progress){0};
+  wf_set_interrupt(on_tick, NULL);
+  return (wf_progress){on_progress, NULL};
 }
 
 void cli_progress_end(void) {
-  if (g_bar_shown) fprintf(stderr, "\r\033[K");
-  g_bar_shown = false;
+  erase_bar();
+  g_bar.stage[0] = '\0';
 }
 
 void cli_json_string(FILE *out, const char *text) {

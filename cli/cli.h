@@ -128,8 +128,9 @@ const char *cli_command_name(void);
 /* The NAME of messages before cli_parse sets it. */
 void cli_set_command(const char *name);
 
-/* A progress bar if stderr is a terminal, else no progress. End it with cli_progress_end. */
-wf_progress cli_progress(void);
+/* A progress bar with the stage and its seconds, if stderr is a terminal and nothing is `quiet`,
+ * else no progress. End it with cli_progress_end. */
+wf_progress cli_progress(bool quiet);
 void cli_progress_end(void);
 
 /* Prints a string as a JSON string literal with quotes. */

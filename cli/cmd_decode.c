@@ -554,7 +554,7 @@ int cmd_decode(int argc, char **argv) {
   if (code >= 0) return code;
   decode_lattices_finish(&run.lattices, &run.decoder_options);
   wf_error err = {0};
-  run.progress = run.quiet ? (wf_progress){0} : cli_progress();
+  run.progress = cli_progress(run.quiet);
   run.most_bytes =
       run.decoder_options.device != NULL && strncmp(run.decoder_options.device, "cuda", 4) == 0
           ? GPU_BATCH_BYTES

@@ -36,7 +36,7 @@ int lm_load(const char *path, const lm_source *source, wf_lm **out, wf_arpa_stat
   *out = NULL;
   wf_error err = {0};
   wf_symbols *words = NULL;
-  wf_progress progress = cli_progress();
+  wf_progress progress = cli_progress(source->quiet);
   wf_status status =
       source->words_path != NULL ? wf_symbols_read(source->words_path, &words, &err) : WF_OK;
   if (status == WF_OK)

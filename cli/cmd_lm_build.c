@@ -127,7 +127,7 @@ int cmd_lm_build(int argc, char **argv) {
   wf_error err = {0};
   wf_wlm_stats stats;
   wf_wlm_stats_init(&stats);
-  wf_progress progress = cli_progress();
+  wf_progress progress = cli_progress(quiet);
   double start = cli_now_s();
   wf_status status = wf_wlm_build(arpa, output, &reader, &options, &stats, NULL, &progress, &err);
   cli_progress_end();
@@ -148,7 +148,7 @@ int cmd_lm_verify(int argc, char **argv) {
   if (code >= 0) return code;
   wf_error err = {0};
   wf_wlm *lm;
-  wf_progress progress = cli_progress();
+  wf_progress progress = cli_progress(false);
   wf_status status = wf_wlm_open(parser.args[0], &lm, &err);
   if (status == WF_OK) status = wf_wlm_verify(lm, &progress, &err);
   cli_progress_end();

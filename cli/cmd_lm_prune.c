@@ -92,11 +92,12 @@ int cmd_lm_prune(int argc, char **argv) {
   else
     code = CLI_OK;
   double start = cli_now_s();
+  source.quiet = quiet;
   if (code == CLI_OK) code = lm_load(parser.args[0], &source, &lm, NULL);
   double read_s = cli_now_s() - start;
   wf_lm_prune_stats stats;
   wf_lm_prune_stats_init(&stats);
-  wf_progress progress = cli_progress();
+  wf_progress progress = cli_progress(quiet);
   if (code == CLI_OK &&
       wf_lm_prune(lm, vocabulary, &options, &small, &stats, &progress, &err) != WF_OK)
     code = cli_fail(&err);

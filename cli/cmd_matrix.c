@@ -131,7 +131,7 @@ static int copy_all(wf_score_reader *reader, wf_matrix_writer *writer) {
   struct totals totals = {0};
   wf_matrix matrix;
   wf_error err = {0};
-  wf_progress progress = cli_progress();
+  wf_progress progress = cli_progress(false);
   while (next_matrix(reader, &totals, &progress, &matrix)) {
     if (wf_matrix_writer_put(writer, &matrix, &err) != WF_OK) {
       if (err.code == WF_ERR_IO || err.code == WF_ERR_MEMORY) {

@@ -177,7 +177,7 @@ static wf_status build(const struct request *request, cli_steps *steps, struct p
   if (request->lm == NULL && request->grammar == NULL) return build_of_tokens(request, parts, err);
   wf_ctc_graph_parts of;
   wf_ctc_graph_parts_init(&of);
-  if (!request->quiet) of.progress = cli_progress();
+  of.progress = cli_progress(request->quiet);
   wf_status status = read_parts(request, parts, &of.progress, err);
   if (status != WF_OK) return status;
   of.lexicon = parts->lexicon;

@@ -48,7 +48,7 @@ int cmd_rnnlm_train(int argc, char **argv) {
   if (output == NULL) return cli_usage("no model to write: -o MODEL");
   wf_error err;
   wf_rnnlm *rnnlm = NULL;
-  wf_progress progress = cli_progress();
+  wf_progress progress = cli_progress(false);
   wf_status status = wf_rnnlm_train(parser.args[0], parser.args[1], &options, print_epoch, &json,
                                     &rnnlm, &progress, &err);
   cli_progress_end();

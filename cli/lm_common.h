@@ -17,6 +17,7 @@ int cmd_lm_verify(int argc, char **argv);
 typedef struct lm_source {
   const char *words_path; /* NULL: the table is made from the model */
   wf_arpa_options options;
+  bool quiet; /* no progress bar */
 } lm_source;
 /* Adds --words and the options of the ARPA reader. */
 void lm_flags(cli_parser *parser, lm_source *source);

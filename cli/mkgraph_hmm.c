@@ -120,7 +120,7 @@ static wf_status build(const struct request *request, cli_steps *steps, struct p
                        wf_error *err) {
   wf_hmm_graph_parts of;
   wf_hmm_graph_parts_init(&of);
-  if (!request->quiet) of.progress = cli_progress();
+  of.progress = cli_progress(request->quiet);
   wf_status status = read_parts(request, parts, &of.progress, err);
   if (status != WF_OK) return status;
   of.hmm = parts->hmm;
