@@ -233,14 +233,15 @@ WF_API wf_status wf_config_check(const wf_option_table *table, const void *confi
 
 typedef struct wf_symbols wf_symbols; /* reference counted */
 
-/* Reads lines `symbol id`, in UTF-8, separated by blanks. The name of the table is the path.
- * Errors: a line without an id, an id that is negative or above 2^31 - 1, a symbol with two ids, an
- * id with two symbols. */
+/* Reads lines `symbol id`, in UTF-8, separated by blanks, and names the table after the path; or a
+ * binary table that OpenFst wrote, which has a name. Errors in text: a line without an id, an id
+ * that is negative or above 2^31 - 1, a symbol with two ids, an id with two symbols. */
 WF_API wf_status wf_symbols_read(const char *path, wf_symbols **out, wf_error *err);
-/* Key (id) of a symbol, or -1. */
+/* Key (id) of a symbol, from 0 to 2^31 - 1; -1: the table does not have it, or with another key. */
 WF_API int64_t wf_symbols_find(const wf_symbols *symbols, const char *text);
 /* Symbol of a key, or NULL. Owned by the table. */
 WF_API const char *wf_symbols_text(const wf_symbols *symbols, int64_t key);
+/* Number of keys from 0 to 2^31 - 1 with a symbol. */
 WF_API size_t wf_symbols_count(const wf_symbols *symbols);
 /* Shares the table: each ref needs its own free. Thread-safe. */
 WF_API wf_symbols *wf_symbols_ref(const wf_symbols *symbols);

@@ -14,20 +14,34 @@ extern "C" {
  * ========================================================================================= */
 
 WF_API wf_status wf_symbols_create(const char *name, wf_symbols **out, wf_error *err);
-/* Adds `text` with `key`, or with the next free key if key < 0. The same pair may be added twice.
- * `*out_key` (may be NULL) receives the key. Errors: an empty `text`. */
+/* Adds `text` with `key`, or with the next free key if key is -1. The same pair may be added twice.
+ * `*out_key` (may be NULL) receives the key. Errors: an empty `text`, a key outside -1 .. 2^31 - 1,
+ * a text or key that is in the table with another. */
 WF_API wf_status wf_symbols_add(wf_symbols *symbols, const char *text, int64_t key,
                                 int64_t *out_key, wf_error *err);
-/* Errors: the table has an empty symbol (WF_ERR_ARGUMENT). Tables inside OpenFst files may have
- * one. */
+/* Writes lines `symbol<TAB>id` of all entries. Errors (WF_ERR_ARGUMENT): a symbol that is empty or
+ * holds a blank, a tab or a line end. */
 WF_API wf_status wf_symbols_write(const wf_symbols *symbols, const char *path, wf_error *err);
-/* One more than the largest key; 0 for an empty table. */
+/* The bytes of a binary table, as OpenFst writes it. They hold every entry. Free `*out` with
+ * wf_free. */
+WF_API wf_status wf_symbols_write_memory(const wf_symbols *symbols, void **out, size_t *size,
+                                         wf_error *err);
+/* As wf_symbols_read, from data[size]: the contents of a file. Messages show `name` in place of the
+ * path, and a table read from text has it. */
+WF_API wf_status wf_symbols_read_memory(const void *data, size_t size, const char *name,
+                                        wf_symbols **out, wf_error *err);
+/* One more than the largest key up to 2^31 - 1; 0 for an empty table. */
 WF_API int64_t wf_symbols_next_key(const wf_symbols *symbols);
 WF_API const char *wf_symbols_name(const wf_symbols *symbols);
 /* As wf_symbols_find, for the `size` bytes at `text`, which need not end in NUL. */
 WF_API int64_t wf_symbols_find_bytes(const wf_symbols *symbols, const char *text, size_t size);
-/* The i-th pair in insertion order, 0 <= i < count. */
+/* The i-th pair in insertion order, 0 <= i < count. Keys and symbols are unique. */
 WF_API const char *wf_symbols_at(const wf_symbols *symbols, size_t i, int64_t *key);
+/* All entries in the order of the file. Tables that OpenFst wrote may have entries that are not in
+ * the count: with a negative key or one above 2^31 - 1, or with a symbol or key that came before.
+ * They are written with the table. Symbols may be any bytes but NUL. */
+WF_API size_t wf_symbols_num_entries(const wf_symbols *symbols);
+WF_API const char *wf_symbols_entry(const wf_symbols *symbols, size_t i, int64_t *key);
 
 /* =========================================================================================
  * 2  Transducers, builder, files
@@ -137,6 +151,13 @@ WF_API wf_status wf_fst_read_format(const char *path, wf_fst **out, wf_fst_forma
                                     wf_error *err);
 WF_API wf_status wf_fst_write(const wf_fst *fst, const char *path, wf_fst_format format,
                               wf_error *err);
+/* As wf_fst_read, from data[size], which is copied: the contents of a file of any format that can
+ * be read, also of gzip. Messages show `name` in place of the path. */
+WF_API wf_status wf_fst_read_memory(const void *data, size_t size, const char *name, wf_fst **out,
+                                    wf_error *err);
+/* The bytes that wf_fst_write would write to a file. Free `*out` with wf_free. */
+WF_API wf_status wf_fst_write_memory(const wf_fst *fst, wf_fst_format format, void **out,
+                                     size_t *size, wf_error *err);
 
 /* Counts over an fst, in linear time. Initialize `info` with wf_fst_info_init. */
 typedef struct wf_fst_info {
@@ -178,11 +199,21 @@ WF_DECLARE_OPTIONS(text, WF_TEXT_OPTIONS)
 WF_API wf_status wf_fst_compile(const char *path, const wf_symbols *isymbols,
                                 const wf_symbols *osymbols, const wf_text_options *options,
                                 wf_fst **out, wf_error *err);
+/* As wf_fst_compile, from text[size] in memory. Messages show `name` in place of the path. */
+WF_API wf_status wf_fst_compile_text(const char *text, size_t size, const char *name,
+                                     const wf_symbols *isymbols, const wf_symbols *osymbols,
+                                     const wf_text_options *options, wf_fst **out, wf_error *err);
 /* Prints the start state first, then the other states in order. If a table is NULL, that of the fst
- * is used, or numbers if the fst has none. Errors: a label that is not in its table. */
+ * is used, or numbers if the fst has none. Errors: a label that is not in its table, or whose
+ * symbol is empty or holds a blank, a tab or a line end, so that the text could not be read. */
 WF_API wf_status wf_fst_print(const wf_fst *fst, const char *path, const wf_symbols *isymbols,
                               const wf_symbols *osymbols, const wf_text_options *options,
                               wf_error *err);
+/* The bytes that wf_fst_print would write to a file; no NUL follows them. Free `*out`, which is
+ * NULL if there are none, with wf_free. */
+WF_API wf_status wf_fst_print_text(const wf_fst *fst, const wf_symbols *isymbols,
+                                   const wf_symbols *osymbols, const wf_text_options *options,
+                                   char **out, size_t *size, wf_error *err);
 /* Draws an fst as an SVG picture, without scripts or other files: states by their distance from the
  * start in arcs, labels as texts of the fst's symbol tables or as numbers, costs other than 0 after
  * a slash, final states with two circles. The same fst always gives the same bytes. Errors: more

@@ -1,90 +1,5 @@
-/* test_base.c - symbol tables, builder, options, output files. */
+/* test_base.c - builder, options, output files. */
 #include "testing.h"
-
-static void test_symbols(void **state) {
-  (void)state;
-  wf_error err = {0};
-  wf_symbols *symbols;
-  assert_ok(wf_symbols_create("t", &symbols, &err));
-  int64_t key;
-  assert_ok(wf_symbols_add(symbols, "<eps>", 0, NULL, &err));
-  for (int i = 0; i < 5000; i++) {
-    char text[16];
-    snprintf(text, sizeof text, "w%d", i);
-    assert_ok(wf_symbols_add(symbols, text, -1, &key, &err));
-    assert_int_equal(key, i + 1);
-  }
-  assert_int_equal(wf_symbols_find(symbols, "w4321"), 4322);
-  assert_int_equal(wf_symbols_find(symbols, "w"), -1);
-  assert_string_equal(wf_symbols_text(symbols, 17), "w16");
-  assert_int_equal(wf_symbols_add(symbols, "w5", 9999, NULL, &err), WF_ERR_FORMAT);
-  assert_int_equal(wf_symbols_add(symbols, "new", 3, NULL, &err), WF_ERR_FORMAT);
-  const char *path = test_temp_path("symbols.txt");
-  assert_ok(wf_symbols_write(symbols, path, &err));
-  wf_symbols *again;
-  assert_ok(wf_symbols_read(path, &again, &err));
-  assert_int_equal(wf_symbols_count(again), 5001);
-  assert_int_equal(wf_symbols_find(again, "w4321"), 4322);
-  wf_symbols_free(again);
-  wf_symbols_free(symbols);
-}
-
-/* Symbol tables inside OpenFst files may hold an empty symbol. It is read, kept and written there.
- * A text file cannot hold one. */
-static void test_empty_symbol(void **state) {
-  (void)state;
-  wf_error err = {0};
-  wf_symbols *symbols;
-  wf_fst *plain = test_fst_of(WF_TROPICAL, "0 1 1 2 1;1"), *fst, *again;
-  assert_ok(wf_symbols_create("t", &symbols, &err));
-  assert_ok(wf_symbols_add(symbols, "<eps>", 0, NULL, &err));
-  assert_ok(wf_symbols_add(symbols, "XYZ", 7, NULL, &err));
-  assert_int_equal(wf_symbols_add(symbols, "", 8, NULL, &err), WF_ERR_ARGUMENT);
-  assert_ok(wf_fst_with_symbols(plain, symbols, NULL, &fst, &err));
-  const char *path = test_temp_path("empty.fst");
-  assert_ok(wf_fst_write(fst, path, WF_FORMAT_OPENFST_VECTOR, &err));
-  wf_fst_free(fst);
-  wf_symbols_free(symbols);
-  static const char named[] = "\3\0\0\0XYZ", empty[] = "\0\0\0\0";
-  char bytes[4096];
-  FILE *file = fopen(path, "rb");
-  assert_non_null(file);
-  size_t size = fread(bytes, 1, sizeof bytes, file), at = 0;
-  fclose(file);
-  while (at + 7 <= size && memcmp(bytes + at, named, 7) != 0) at++;
-  assert_true(at + 7 <= size && size < sizeof bytes);
-  file = fopen(path, "wb");
-  assert_non_null(file);
-  fwrite(bytes, 1, at, file);
-  fwrite(empty, 1, 4, file);
-  fwrite(bytes + at + 7, 1, size - at - 7, file);
-  fclose(file);
-  for (int round = 0; round < 2; round++) {
-    assert_ok(wf_fst_read(path, &again, &err));
-    assert_int_equal(wf_symbols_find(wf_fst_isymbols(again), ""), 7);
-    assert_string_equal(wf_symbols_text(wf_fst_isymbols(again), 7), "");
-    const char *text = test_temp_path("empty.txt");
-    assert_int_equal(wf_symbols_write(wf_fst_isymbols(again), text, &err), WF_ERR_ARGUMENT);
-    assert_null(fopen(text, "rb"));
-    assert_ok(wf_fst_write(again, path, WF_FORMAT_OPENFST_VECTOR, &err));
-    wf_fst_free(again);
-  }
-  wf_fst_free(plain);
-}
-
-static void test_bad_symbol_tables(void **state) {
-  (void)state;
-  static const char *const bad[] = {"a\n",        "a b\n",      "a 1 2\n",        "a -1\n",
-                                    "a 1\na 2\n", "a 1\nb 1\n", "a 4294967296\n", "\xff 3\n"};
-  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-    wf_error err = {0};
-    wf_symbols *symbols;
-    const char *path = test_write_file("bad.txt", bad[i], strlen(bad[i]));
-    assert_int_not_equal(wf_symbols_read(path, &symbols, &err), WF_OK);
-    assert_null(symbols);
-    assert_non_null(strstr(err.message, "bad.txt"));
-  }
-}
 
 static void test_builder(void **state) {
   (void)state;
@@ -166,11 +81,7 @@ static void test_messages_hide_control_characters(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_symbols),
-                                     cmocka_unit_test(test_empty_symbol),
-                                     cmocka_unit_test(test_bad_symbol_tables),
-                                     cmocka_unit_test(test_builder),
-                                     cmocka_unit_test(test_options),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_builder), cmocka_unit_test(test_options),
                                      cmocka_unit_test(test_messages_hide_control_characters)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,12 +8,13 @@ from __future__ import annotations
 import array
 import collections
 import ctypes
+import operator
 import os
 import pathlib
 import sys
 import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Callable, TypeVar, cast
 
 from . import _abi, errors
@@ -38,10 +39,27 @@ def _load() -> ctypes.CDLL:
     raise ImportError(f"{FOLDER} holds no libwarpfst: it is the source tree, or the installation is broken (`pip install .` builds the library)")
 
 
+def _checked(kind: Any) -> Any:
+    """The C type of an integer argument, for `argtypes`. It refuses numbers that do not fit, of which ctypes would take the low bits."""
+    bits = 8 * ctypes.sizeof(kind)
+    low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1)) if kind(-1).value < 0 else (0, 2**bits)
+
+    class Checked(kind):  # type: ignore[misc]
+        @classmethod
+        def from_param(cls, value: Any) -> Any:
+            number = operator.index(value)
+            if low <= number < high:
+                return kind(number)
+            raise OverflowError(f"{number} is outside {low} to {high - 1}")
+
+    return Checked
+
+
 lib = _load()
-for _name, (_result, _arguments) in _abi.FUNCTIONS.items():
+_integers: dict[Any, Any] = {kind: _checked(kind) for kind in (ctypes.c_int32, ctypes.c_uint32, ctypes.c_int64, ctypes.c_uint64)}
+for _name, (_result, _arguments) in cast(Any, _abi.FUNCTIONS).items():
     _function = getattr(lib, _name)
-    _function.restype, _function.argtypes = _result, _arguments
+    _function.restype, _function.argtypes = _result, [_integers.get(argument, argument) for argument in _arguments]
 
 _python = _abi.wf_python(**{field[0]: ctypes.cast(getattr(ctypes.pythonapi, field[0]), ctypes.c_void_p) for field in _abi.wf_python._fields_})
 lib.wf_python_use(ctypes.byref(_python))
@@ -122,7 +140,10 @@ def call(name: str, *arguments: Any) -> str:
     main = _is_main_thread()
     if main and not _watched:
         _watch_signals()
-    status = getattr(lib, name)(*arguments, ctypes.byref(err))
+    try:
+        status = getattr(lib, name)(*arguments, ctypes.byref(err))
+    except ctypes.ArgumentError as error:  # of `_checked`, or ctypes' own
+        raise (errors.ArgumentError if "OverflowError" in str(error) else TypeError)(f"{name}: {error}") from None
     if main:
         _signals.raise_stored()
     message: str = err.message.decode("utf-8", "replace")
@@ -140,12 +161,13 @@ def create(name: str, *arguments: Any, after: tuple[Any, ...] = ()) -> int:
     return out.value
 
 
-def encode_text(text: str) -> bytes:
+def encode_text(text: str, on_error: str = "strict") -> bytes:
+    """UTF-8. `on_error`: "surrogateescape" for symbols, see decode_symbol."""
     if not isinstance(text, str):
         raise TypeError(f"expected str, found {type(text).__name__}")
     if "\0" in text:
         raise ValueError("text contains a NUL character")
-    return text.encode("utf-8")
+    return text.encode("utf-8", on_error)
 
 
 def encode_path(path: str | os.PathLike[str]) -> bytes:
@@ -157,6 +179,25 @@ def encode_path(path: str | os.PathLike[str]) -> bytes:
 
 def decode_text(data: bytes | None) -> str | None:
     return None if data is None else data.decode("utf-8", "replace")
+
+
+def encode_symbol(text: str) -> bytes:
+    return encode_text(text, "surrogateescape")
+
+
+def decode_symbol(data: bytes | None) -> str | None:
+    """A text of a symbol table. Bytes that are not UTF-8 become surrogates, as in file names (os.fsdecode), so that it can be found again."""
+    return None if data is None else data.decode("utf-8", "surrogateescape")
+
+
+def take_bytes(name: str, *arguments: Any) -> bytes:
+    """Calls a C function that makes bytes in memory (void **out, size_t *size), copies them and frees them."""
+    out, size = ctypes.c_void_p(), ctypes.c_size_t()
+    call(name, *arguments, ctypes.byref(out), ctypes.byref(size))
+    try:
+        return ctypes.string_at(out.value, size.value) if out.value else b""
+    finally:
+        lib.wf_free(out.value)
 
 
 def write_output(path: str | os.PathLike[str], *parts: bytes) -> None:
@@ -188,6 +229,15 @@ def take_numbers(address: int | None, typecode: str, count: int) -> array.array[
         numbers.frombytes(ctypes.string_at(address, numbers.itemsize * count))
     lib.wf_free(address)
     return numbers
+
+
+def int32_array(values: Sequence[int]) -> Any:
+    """The numbers in an array for C. ArgumentError: one does not fit 32 bits; ctypes alone would take the low bits."""
+    try:
+        numbers = array.array("i", values)
+    except OverflowError:
+        raise errors.ArgumentError(f"{next(value for value in values if not -(2**31) <= value < 2**31)} does not fit 32 bits") from None
+    return (ctypes.c_int32 * len(numbers)).from_buffer(numbers) if numbers else (ctypes.c_int32 * 0)()
 
 
 def take_text(address: int | None, num_bytes: int) -> str:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import array
 import ctypes
 import os
-import pathlib
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
 
 from . import _abi, notebook
-from ._library import Handle, as_dict, call, check_mapping, create, encode_path, lib, sized
+from ._library import Handle, as_dict, call, check_mapping, create, encode_path, lib, sized, take_bytes
 from .options import c_options
 from .symbols import Symbols, SymbolsLike, as_symbols
 
@@ -112,23 +110,22 @@ class Fst(Handle):
         cls, path: str | os.PathLike[str], isymbols: SymbolsLike | None = None, osymbols: SymbolsLike | None = None, **options: Unpack[TextOptions]
     ) -> Fst:
         """Reads AT&T text, like OpenFst's fstcompile."""
-        tables = [None if table is None else as_symbols(table) for table in (isymbols, osymbols)]
-        return cls(create("wf_fst_compile", encode_path(path), *(table and table.address for table in tables), c_options("text", options)))
+        return cls._compiled("wf_fst_compile", (encode_path(path),), isymbols, osymbols, options)
 
     @classmethod
     def from_text(cls, text: str, isymbols: SymbolsLike | None = None, osymbols: SymbolsLike | None = None, **options: Unpack[TextOptions]) -> Fst:
         """`compile` for text in memory. A line is an arc, `source target ilabel olabel [weight]`, or a final state, `state [weight]`."""
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder, "fst.txt")
-            path.write_text(text, encoding="utf-8")
-            return cls.compile(path, isymbols, osymbols, **options)
+        data = text.encode("utf-8", "surrogateescape")  # as symbols
+        return cls._compiled("wf_fst_compile_text", (data, len(data), b"text"), isymbols, osymbols, options)
+
+    @classmethod
+    def _compiled(cls, function: str, source: tuple[Any, ...], isymbols: SymbolsLike | None, osymbols: SymbolsLike | None, options: TextOptions) -> Fst:
+        tables = [None if table is None else as_symbols(table) for table in (isymbols, osymbols)]
+        return cls(create(function, *source, *(table and table.address for table in tables), c_options("text", options)))
 
     def to_text(self, **options: Unpack[TextOptions]) -> str:
-        """AT&T text, like that of OpenFst's fstprint."""
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder, "fst.txt")
-            call("wf_fst_print", self.address, encode_path(path), None, None, c_options("text", options))
-            return path.read_text(encoding="utf-8")
+        """AT&T text, like that of OpenFst's fstprint. ArgumentError: an arc has a symbol that text cannot hold, with a blank; `numeric=True` prints numbers."""
+        return take_bytes("wf_fst_print_text", self.address, None, None, c_options("text", options)).decode("utf-8", "surrogateescape")
 
     @classmethod
     def from_arcs(
@@ -281,18 +278,12 @@ class Fst(Handle):
 
     def to_bytes(self) -> bytes:
         """The contents of a native file. Pickling uses it."""
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder, "fst.wfst")
-            self.write(path)
-            return path.read_bytes()
+        return take_bytes("wf_fst_write_memory", self.address, choose("native", _FORMATS, "format"))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Fst:
         """Makes an fst from the contents of any file that `read` can read."""
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder, "fst.wfst")
-            path.write_bytes(data)
-            return cls.read(path)
+        return cls(create("wf_fst_read_memory", data, len(data), b"bytes"))
 
     def __reduce__(self) -> Any:
         return Fst.from_bytes, (self.to_bytes(),)

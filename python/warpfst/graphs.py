@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from . import _abi
-from ._library import Handle, Progress, ProgressGuard, as_dict, call, create, decode_text, encode_text, lib, sized
+from ._library import Handle, Progress, ProgressGuard, as_dict, call, create, decode_text, encode_text, int32_array, lib, sized
 from .errors import ArgumentError
 from .fst import Fst
 from .lattice import WordAligner
@@ -51,7 +51,7 @@ class Graph(Handle):
     _free = lib.wf_graph_free
 
     def __init__(self, fst: Fst, columns: Sequence[int] | None = None) -> None:
-        table = None if columns is None else (ctypes.c_int32 * len(columns))(*columns)
+        table = None if columns is None else int32_array(columns)
         super().__init__(create("wf_graph_create", Fst._address_of(fst), table, 0 if table is None else len(table)))
         self._columns = None if columns is None else tuple(columns)
         self._given = fst if self.classes else None  # in the C graph the arcs of classes are disabled; pickling and saving need the original

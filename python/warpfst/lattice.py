@@ -9,7 +9,22 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Union, overload
 
 from . import _abi, notebook
-from ._library import Handle, as_dict, call, check, check_list, create, decode_text, encode_path, encode_text, exception_of, lib, sized, take_numbers
+from ._library import (
+    Handle,
+    as_dict,
+    call,
+    check,
+    check_list,
+    create,
+    decode_text,
+    encode_path,
+    encode_text,
+    exception_of,
+    int32_array,
+    lib,
+    sized,
+    take_numbers,
+)
 from .errors import ArgumentError, Error
 from .fst import Fst, Records, array_view
 from .lexicon import Hmm, Lexicon
@@ -132,7 +147,7 @@ class _Words(Handle):
         """Labels of words, for C. A word that is not in the table has the label `unknown`. ArgumentError: there is none, or no table."""
         given: Sequence[str | int] = words.split() if isinstance(words, str) else words
         labels = [self._label(word, unknown) for word in given]
-        return (ctypes.c_int32 * len(labels))(*labels)
+        return int32_array(labels)
 
     def _label(self, word: str | int, unknown: int | None) -> int:
         if not isinstance(word, str):
@@ -327,7 +342,7 @@ class WordAligner(Handle):
 
     def words(self, words: Sequence[int], alignment: Sequence[int]) -> list[TimedLabel]:
         """The words of a path (`path.words`, `path.alignment`) with their frames."""
-        labels, frames = ((ctypes.c_int32 * len(numbers))(*numbers) for numbers in (words, alignment))
+        labels, frames = int32_array(words), int32_array(alignment)
         return [TimedLabel(word.label, word.start_frame, word.end_frame) for word in self._raw_words(labels, len(words), frames, len(alignment))]
 
     def _raw_words(self, labels: Any, num_words: int, alignment: Any, num_labels: int) -> Any:
@@ -338,7 +353,7 @@ class WordAligner(Handle):
 
     def units(self, alignment: Sequence[int]) -> list[TimedLabel]:
         """The phones or tokens of a path with their frames, without blanks."""
-        frames, out, count = (ctypes.c_int32 * len(alignment))(*alignment), ctypes.c_void_p(), ctypes.c_size_t()
+        frames, out, count = int32_array(alignment), ctypes.c_void_p(), ctypes.c_size_t()
         call("wf_word_aligner_units", self.address, frames, len(frames), ctypes.byref(out), ctypes.byref(count))
         numbers = take_numbers(out.value, "i", 3 * count.value)
         return [TimedLabel(*numbers[i : i + 3]) for i in range(0, len(numbers), 3)]

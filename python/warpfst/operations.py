@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _abi
-from ._library import Handle, call, check, check_mapping, create, encode_path, lib, take_numbers
+from ._library import Handle, call, check, check_mapping, create, encode_path, int32_array, lib, take_numbers
 from .fst import SEMIRINGS, Fst, Semiring, choose
 from .options import c_options
 
@@ -191,7 +191,7 @@ def difference(a: Fst, b: Fst, **options: Unpack[types.DifferenceOptions]) -> Fs
 def replace(fsts: Mapping[int, Fst], **options: Unpack[types.ReplaceOptions]) -> Fst:
     """Replaces each arc whose output is a label of `fsts` by a copy of its fst, recursively. It begins with the fst of `root=`, or the first."""
     check_mapping(fsts, "fsts")
-    return Fst(create("wf_replace", addresses(list(fsts.values())), _labels(fsts), len(fsts), c_options("replace", options)))
+    return Fst(create("wf_replace", addresses(list(fsts.values())), int32_array(list(fsts)), len(fsts), c_options("replace", options)))
 
 
 def epsnormalize(fst: Fst, **options: Unpack[types.EpsnormalizeOptions]) -> Fst:
@@ -225,7 +225,7 @@ def _strings(rows: Iterable[Iterable[int]], count: int, owners: str) -> Any:
     """wf_label_strings of `count` rows, and the memory that it points to."""
     labels, offsets = array.array("i"), array.array("Q", [0])
     for row in rows:
-        labels.extend(map(_int32, row))
+        labels.extend(int32_array(list(row)))
         offsets.append(len(labels))
     if len(offsets) != count + 1:
         raise ValueError(f"{len(offsets) - 1} strings for {count} {owners}")
@@ -286,19 +286,7 @@ class Encoder(Handle):
 
 
 def _pairs(pairs: Iterable[tuple[int, int]]) -> Any:
-    flat = [_int32(label) for pair in pairs for label in pair]
-    return (ctypes.c_int32 * len(flat))(*flat)
-
-
-def _labels(labels: Iterable[int]) -> Any:
-    checked = [_int32(label) for label in labels]
-    return (ctypes.c_int32 * len(checked))(*checked)
-
-
-def _int32(label: int) -> int:
-    if not -(2**31) <= label < 2**31:  # ctypes would take the low bits
-        raise ValueError(f"label {label} does not fit 32 bits")
-    return label
+    return int32_array([label for pair in pairs for label in pair])
 
 
 def relabel(fst: Fst, ipairs: Iterable[tuple[int, int]] = (), opairs: Iterable[tuple[int, int]] = ()) -> Fst:
@@ -309,7 +297,7 @@ def relabel(fst: Fst, ipairs: Iterable[tuple[int, int]] = (), opairs: Iterable[t
 
 def add_self_loops(fst: Fst, ilabels: Iterable[int], olabels: Iterable[int]) -> Fst:
     """Adds self-loops with disambiguation symbols to states that are final or have an arc with output, like Kaldi's fstaddselfloops."""
-    ins, outs = _labels(ilabels), _labels(olabels)
+    ins, outs = int32_array(list(ilabels)), int32_array(list(olabels))
     if len(ins) != len(outs):
         raise ValueError(f"{len(ins)} input labels and {len(outs)} output labels, expected the same number")
     return Fst(create("wf_add_self_loops", Fst._address_of(fst), ins, outs, len(ins)))
@@ -317,7 +305,7 @@ def add_self_loops(fst: Fst, ilabels: Iterable[int], olabels: Iterable[int]) -> 
 
 def remove_disambig(fst: Fst, ilabels: Iterable[int]) -> Fst:
     """Replaces the given input labels by epsilon."""
-    ins = _labels(ilabels)
+    ins = int32_array(list(ilabels))
     return Fst(create("wf_remove_disambig", Fst._address_of(fst), ins, len(ins)))
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Union
 
-from ._library import Handle, call, check_list, create, decode_text, encode_path, encode_text, lib
+from ._library import Handle, call, check_list, create, decode_symbol, encode_path, encode_symbol, lib, take_bytes
 from .errors import ArgumentError
 
 
@@ -18,7 +19,11 @@ def first_repeated(texts: Sequence[str]) -> tuple[int, int] | None:
 
 
 class Symbols(Handle):
-    """Texts and their labels. Reading is thread-safe; `add` is not."""
+    """Texts and their labels. Reading is thread-safe; `add` is not.
+
+    Tables in files of OpenFst may have entries that no label can have: with a key below 0 or above 2^31 - 1, or with a text or key that came before. They are listed
+    with the others and written with the table. Bytes that are not UTF-8 become surrogates, as in file names (os.fsdecode).
+    """
 
     _free = lib.wf_symbols_free
 
@@ -30,9 +35,11 @@ class Symbols(Handle):
             twice = first_repeated(pairs)
             if twice is not None:
                 raise ArgumentError(f"{name or 'symbols'}: {pairs[twice[0]]!r} is listed twice, in places {twice[0]} and {twice[1]}, counted from 0")
-        super().__init__(create("wf_symbols_create", encode_text(name)))
-        items = pairs.items() if isinstance(pairs, Mapping) else ((text, -1) for text in pairs)
+        super().__init__(create("wf_symbols_create", encode_symbol(name)))
+        items = pairs.items() if isinstance(pairs, Mapping) else ((text, key) for key, text in enumerate(pairs))
         for text, key in items:
+            if operator.index(key) < 0:
+                raise ArgumentError(f"{name or 'symbols'}: the key {key} of {text!r} is outside 0 to 2^31 - 1")
             self.add(text, key)
 
     @classmethod
@@ -48,33 +55,48 @@ class Symbols(Handle):
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Symbols:
-        """Reads `symbol id` lines."""
+        """Reads `symbol id` lines, or a binary table of OpenFst."""
         return cls._adopt(create("wf_symbols_read", encode_path(path)))
 
+    @classmethod
+    def from_bytes(cls, data: bytes, name: str = "symbols") -> Symbols:
+        """A table from the contents of a file that `read` can read. Messages show `name` as the path, and a table read from text has it."""
+        return cls._adopt(create("wf_symbols_read_memory", data, len(data), encode_symbol(name)))
+
+    def to_bytes(self) -> bytes:
+        """The whole table in OpenFst's binary form. Pickling uses it."""
+        return take_bytes("wf_symbols_write_memory", self.address)
+
     def write(self, path: str | os.PathLike[str]) -> None:
+        """Writes `symbol id` lines. ArgumentError: a text is empty or holds a blank, a tab or a line end, so that it could not be read back."""
         call("wf_symbols_write", self.address, encode_path(path))
 
     def add(self, text: str, key: int = -1) -> int:
         """Adds a text under a label (-1: the next free one) and returns the label."""
         out = ctypes.c_int64()
-        call("wf_symbols_add", self.address, encode_text(text), key, ctypes.byref(out))
+        if not -1 <= operator.index(key) < 2**31:
+            raise ArgumentError(f"{self.name or 'symbols'}: the key {key} of {text!r} is outside 0 to 2^31 - 1")
+        call("wf_symbols_add", self.address, encode_symbol(text), key, ctypes.byref(out))
         return out.value
 
     def find(self, text: str) -> int | None:
-        """The label of a text, or None."""
-        key = lib.wf_symbols_find(self.address, encode_text(text))
-        return None if key < 0 else key
+        """The label of a text, or None. Of a table of OpenFst, also a key that is no label."""
+        key = int(lib.wf_symbols_find(self.address, encode_symbol(text)))
+        if key >= 0 or lib.wf_symbols_count(self.address) == len(self):
+            return None if key < 0 else key
+        return next((key for other, key in self if other == text), None)
 
     def text(self, key: int) -> str | None:
         """The text of a label, or None."""
-        return decode_text(lib.wf_symbols_text(self.address, key))
+        fits = -(2**63) <= operator.index(key) < 2**63
+        return decode_symbol(lib.wf_symbols_text(self.address, key)) if fits else None
 
     @property
     def name(self) -> str:
-        return decode_text(lib.wf_symbols_name(self.address)) or ""
+        return decode_symbol(lib.wf_symbols_name(self.address)) or ""
 
     def __len__(self) -> int:
-        return int(lib.wf_symbols_count(self.address))
+        return int(lib.wf_symbols_num_entries(self.address))
 
     def __contains__(self, text: str) -> bool:
         return self.find(text) is not None
@@ -83,11 +105,11 @@ class Symbols(Handle):
         """(text, label) in the order in which they were added."""
         key = ctypes.c_int64()
         for i in range(len(self)):
-            text = lib.wf_symbols_at(self.address, i, ctypes.byref(key))
-            yield decode_text(text) or "", key.value
+            text = lib.wf_symbols_entry(self.address, i, ctypes.byref(key))
+            yield decode_symbol(text) or "", key.value
 
     def __reduce__(self) -> Any:
-        return Symbols, (dict(self), self.name)
+        return Symbols.from_bytes, (self.to_bytes(),)
 
     def __repr__(self) -> str:
         return f"<Symbols {self.name!r}: {len(self)} symbols>" if self._address else "<Symbols, closed>"
@@ -122,7 +144,10 @@ class ExtendedSymbols:
     def whole(self) -> Symbols:
         """The whole table as Symbols; made on the first call."""
         if self._whole is None:
-            self._whole = Symbols({**dict(self._base), **self._labels}, self._base.name)
+            whole = Symbols.from_bytes(self._base.to_bytes())
+            for text, label in self._labels.items():
+                whole.add(text, label)
+            self._whole = whole
         return self._whole
 
 

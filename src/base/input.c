@@ -120,20 +120,25 @@ wf_status wf__input_open(const char *path, wf__input *out, wf_error *err) {
   return status;
 }
 
+static wf_status copy_input(const void *data, size_t size, wf__input *out, wf_error *err) {
+  WF__TRY(wf__refuse_packed(data, size, out->path, err));
+  out->owned = wf__alloc(size, 1);
+  if (out->owned == NULL) return wf__fail_memory(err, size, "a copy of the input");
+  if (size != 0) memcpy(out->owned, data, size);
+  out->data = out->owned;
+  out->size = size;
+  return WF_OK;
+}
+
 wf_status wf__input_from_memory(const void *data, size_t size, const char *name, wf__input *out,
                                 wf_error *err) {
   *out = (wf__input){0};
-  uint8_t *copy = wf__alloc(size, 1);
-  out->owned = copy;
   out->path = wf__strndup(name, strlen(name));
-  if (copy == NULL || out->path == NULL) {
-    wf__input_close(out);
-    return wf__fail_memory(err, size, "a copy of the input");
-  }
-  if (size != 0) memcpy(copy, data, size);
-  out->data = copy;
-  out->size = size;
-  return WF_OK;
+  if (out->path == NULL) return wf__fail_memory(err, strlen(name), "a name");
+  wf_status status = wf__is_gzip(data, size) ? inflate_input(data, size, out, err)
+                                             : copy_input(data, size, out, err);
+  if (status != WF_OK) wf__input_close(out);
+  return status;
 }
 
 void wf__input_close(wf__input *input) {

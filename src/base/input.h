@@ -22,7 +22,8 @@ typedef struct wf__input {
  * truncated or suspicious (inflates to more than 64 MB and 200 times its size), or is compressed in
  * another way (xz, bzip2, zstd). What a gzip stream contains is not inflated again. */
 wf_status wf__input_open(const char *path, wf__input *out, wf_error *err);
-/* Makes an input from a copy of bytes in memory. Messages show `name` as the path. */
+/* Makes an input from a copy of bytes in memory, the contents of a file. Messages show `name` as
+ * the path. Errors: as wf__input_open. */
 wf_status wf__input_from_memory(const void *data, size_t size, const char *name, wf__input *out,
                                 wf_error *err);
 void wf__input_close(wf__input *input);

@@ -1,4 +1,4 @@
-/* output.c - buffered output, compressed on request. */
+/* output.c - buffered output to a target or to memory, compressed on request. */
 #include "base/output.h"
 
 #include <errno.h>
@@ -24,6 +24,8 @@ struct gzip {
 struct wf_output {
   char *path; /* as given, for messages */
   wf__target target;
+  bool is_memory; /* the bytes go to `memory`, and there is no target */
+  WF__VEC(uint8_t) memory;
   struct gzip *gzip; /* NULL: plain */
   int error;         /* first errno */
   size_t used;
@@ -33,8 +35,19 @@ struct wf_output {
 
 /* --- bytes to the target -------------------------------------------------------------------- */
 
+static int append(wf__output *output, const void *data, size_t size) {
+  wf_error err;
+  if (size == 0) return 0;
+  if (wf__vec_grow(&output->memory, size, output->path, &err) != WF_OK) return ENOMEM;
+  memcpy(output->memory.data + output->memory.size, data, size);
+  output->memory.size += size;
+  return 0;
+}
+
 static void write_plain(wf__output *output, const void *data, size_t size) {
-  if (output->error == 0) output->error = wf__target_write(&output->target, data, size);
+  if (output->error != 0) return;
+  output->error = output->is_memory ? append(output, data, size)
+                                    : wf__target_write(&output->target, data, size);
 }
 
 /* Compresses the bytes. `mode` is zlib's: Z_NO_FLUSH, or Z_FINISH to end the stream. */
@@ -91,24 +104,37 @@ static wf_status start_gzip(wf__output *output, wf_error *err) {
   return wf__fail_memory(err, sizeof *output->gzip, "a gzip stream");
 }
 
+static wf_status make_output(const char *path, wf__output **out, wf_error *err) {
+  *out = wf__calloc(1, sizeof **out);
+  if (*out == NULL) return wf__fail_memory(err, sizeof **out, "an output buffer");
+  (*out)->target.fd = -1;
+  (*out)->path = wf__strndup(path, strlen(path));
+  return (*out)->path != NULL ? WF_OK : wf__fail_memory(err, strlen(path), "a path");
+}
+
 wf_status wf__output_open(const char *path, wf__output **out, wf_error *err) {
   *out = NULL;
   if (path == NULL || path[0] == '\0')
     return wf__fail(err, WF_ERR_ARGUMENT, "no output path given");
   WF__TRY(wf__kaldi_refuse(path, err));
-  wf__output *output = wf__calloc(1, sizeof *output);
-  if (output == NULL) return wf__fail_memory(err, sizeof *output, "an output buffer");
-  output->target.fd = -1;
-  output->path = wf__strndup(path, strlen(path));
-  wf_status status = output->path != NULL ? WF_OK : wf__fail_memory(err, strlen(path), "a path");
-  if (status == WF_OK && is_gzip_name(path)) status = start_gzip(output, err);
-  if (status == WF_OK) status = wf__target_open(path, &output->target, err);
-  if (status != WF_OK) {
-    wf__output_abort(output);
-    return status;
+  wf_status status = make_output(path, out, err);
+  if (status == WF_OK && is_gzip_name(path)) status = start_gzip(*out, err);
+  if (status == WF_OK) status = wf__target_open(path, &(*out)->target, err);
+  if (status == WF_OK) return WF_OK;
+  wf__output_abort(*out);
+  *out = NULL;
+  return status;
+}
+
+wf_status wf__output_open_memory(wf__output **out, wf_error *err) {
+  wf_status status = make_output("memory", out, err);
+  if (status == WF_OK) {
+    (*out)->is_memory = true;
+    return WF_OK;
   }
-  *out = output;
-  return WF_OK;
+  wf__output_abort(*out);
+  *out = NULL;
+  return status;
 }
 
 wf_status wf__output_needs_offsets(const char *path, const char *what, wf_error *err) {
@@ -169,17 +195,32 @@ void wf__output_patch(wf__output *output, uint64_t offset, const void *data, siz
 
 /* --- closing -------------------------------------------------------------------------------- */
 
+static wf_status status_of(const wf__output *output, const char *name, wf_error *err) {
+  if (output->error == 0) return WF_OK;
+  if (output->error == ECANCELED)
+    return wf__fail(err, WF_ERR_CANCELLED, "cancelled while writing %s", name);
+  if (output->is_memory) return wf__fail_memory(err, output->memory.size, name);
+  return wf__fail(err, WF_ERR_IO, "%s: cannot write: %s", name, strerror(output->error));
+}
+
 wf_status wf__output_close(wf__output *output, wf_error *err) {
   flush(output);
   if (output->gzip != NULL && output->error == 0) write_gzip(output, NULL, 0, Z_FINISH);
   const bool is_standard = output->target.is_standard;
   if (output->error == 0) output->error = wf__target_finish(&output->target);
-  const char *name = is_standard ? "standard output" : output->path;
-  wf_status status = WF_OK;
-  if (output->error == ECANCELED)
-    status = wf__fail(err, WF_ERR_CANCELLED, "cancelled while writing %s", name);
-  else if (output->error != 0)
-    status = wf__fail(err, WF_ERR_IO, "%s: cannot write: %s", name, strerror(output->error));
+  wf_status status = status_of(output, is_standard ? "standard output" : output->path, err);
+  wf__output_abort(output);
+  return status;
+}
+
+wf_status wf__output_take(wf__output *output, void **data, size_t *size, wf_error *err) {
+  flush(output);
+  wf_status status = status_of(output, "an output in memory", err);
+  if (status == WF_OK) {
+    *size = (size_t)output->memory.size;
+    *data = output->memory.data;
+    output->memory.data = NULL;
+  }
   wf__output_abort(output);
   return status;
 }
@@ -189,6 +230,7 @@ void wf__output_abort(wf__output *output) {
   wf__target_discard(&output->target);
   if (output->gzip != NULL) deflateEnd(&output->gzip->stream);
   free(output->gzip);
+  wf__vec_free(&output->memory);
   free(output->path);
   free(output);
 }

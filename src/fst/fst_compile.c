@@ -143,3 +143,14 @@ wf_status wf_fst_compile(const char *path, const wf_symbols *isymbols, const wf_
   wf__input_close(&input);
   return status;
 }
+
+wf_status wf_fst_compile_text(const char *text, size_t size, const char *name,
+                              const wf_symbols *isymbols, const wf_symbols *osymbols,
+                              const wf_text_options *options, wf_fst **out, wf_error *err) {
+  *out = NULL;
+  wf__input input;
+  WF__TRY(wf__input_from_memory(text, size, name, &input, err));
+  wf_status status = wf__fst_compile_input(&input, isymbols, osymbols, options, out, err);
+  wf__input_close(&input);
+  return status;
+}

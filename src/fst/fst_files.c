@@ -17,7 +17,6 @@ static bool looks_like_text(const wf__input *input) {
 
 static wf_status fail_unknown(const wf__input *input, int32_t magic, wf_error *err) {
   const char *path = input->path;
-  static const uint8_t xz[6] = {0xfd, '7', 'z', 'X', 'Z', 0};
   if (input->size == 0)
     return wf__fail(err, WF_ERR_FORMAT, "%s: the file is empty, not an fst", path);
   if (magic == WF__SYMBOLS_MAGIC)
@@ -25,9 +24,6 @@ static wf_status fail_unknown(const wf__input *input, int32_t magic, wf_error *e
   if (magic == WF__STTABLE_MAGIC || magic == WF__STLIST_MAGIC)
     return wf__fail(err, WF_ERR_UNSUPPORTED,
                     "%s: an archive of fsts (FAR); take the fst out with 'warpfst far extract'",
-                    path);
-  if (input->size >= sizeof xz && memcmp(input->data, xz, sizeof xz) == 0)
-    return wf__fail(err, WF_ERR_UNSUPPORTED, "%s: compressed with xz; decompress it first (xz -d)",
                     path);
   if (looks_like_text(input))
     return wf__fail(err, WF_ERR_FORMAT, "%s: looks like text; compile it first (warpfst compile)",
@@ -55,6 +51,15 @@ wf_status wf_fst_read_format(const char *path, wf_fst **out, wf_fst_format *out_
   wf__input input;
   WF__TRY(wf__input_open(path, &input, err));
   return wf__fst_read_input(&input, out, out_format, err);
+}
+
+wf_status wf_fst_read_memory(const void *data, size_t size, const char *name, wf_fst **out,
+                             wf_error *err) {
+  *out = NULL;
+  wf__input input;
+  wf_fst_format format;
+  WF__TRY(wf__input_from_memory(data, size, name, &input, err));
+  return wf__fst_read_input(&input, out, &format, err);
 }
 
 wf_status wf_fst_read(const char *path, wf_fst **out, wf_error *err) {
@@ -86,6 +91,18 @@ wf_status wf_fst_write(const wf_fst *fst, const char *path, wf_fst_format format
   WF__TRY(wf__output_open(path, &output, err));
   wf_status status = wf__fst_write_to(fst, format, output, err);
   if (status == WF_OK) return wf__output_close(output, err);
+  wf__output_abort(output);
+  return status;
+}
+
+wf_status wf_fst_write_memory(const wf_fst *fst, wf_fst_format format, void **out, size_t *size,
+                              wf_error *err) {
+  wf__output *output;
+  *out = NULL;
+  *size = 0;
+  WF__TRY(wf__output_open_memory(&output, err));
+  wf_status status = wf__fst_write_to(fst, format, output, err);
+  if (status == WF_OK) return wf__output_take(output, out, size, err);
   wf__output_abort(output);
   return status;
 }

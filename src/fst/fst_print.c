@@ -11,6 +11,7 @@
 #include "base/config.h"
 #include "base/option_tables.h"
 #include "fst/fst_formats.h"
+#include "fst/symbols.h"
 
 struct printer {
   wf__output *output;
@@ -58,6 +59,11 @@ static wf_status print_label(struct printer *p, const wf_symbols *symbols, int32
   if (text == NULL)
     return wf__fail(err, WF_ERR_ARGUMENT, "%s label %d is not in the symbol table %s", side, label,
                     wf_symbols_name(symbols));
+  const char *fault = wf__symbols_field_fault(symbols, text);
+  if (fault != NULL)
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "the symbol '%s' of %s label %d %s; text cannot hold it: print numbers", text,
+                    side, label, fault);
   wf__write(p->output, line, (size_t)(*end - line));
   wf__write_text(p->output, text);
   *end = line;
@@ -123,6 +129,24 @@ wf_status wf_fst_print(const wf_fst *fst, const char *path, const wf_symbols *is
   WF__TRY(wf__output_open(path, &output, err));
   wf_status status = wf__fst_print_to(fst, isymbols, osymbols, options, output, err);
   if (status == WF_OK) return wf__output_close(output, err);
+  wf__output_abort(output);
+  return status;
+}
+
+wf_status wf_fst_print_text(const wf_fst *fst, const wf_symbols *isymbols,
+                            const wf_symbols *osymbols, const wf_text_options *options, char **out,
+                            size_t *size, wf_error *err) {
+  wf__output *output;
+  void *data = NULL;
+  *out = NULL;
+  *size = 0;
+  WF__TRY(wf__output_open_memory(&output, err));
+  wf_status status = wf__fst_print_to(fst, isymbols, osymbols, options, output, err);
+  if (status == WF_OK) {
+    status = wf__output_take(output, &data, size, err);
+    *out = data;
+    return status;
+  }
   wf__output_abort(output);
   return status;
 }

@@ -1,16 +1,21 @@
 /* symbols.c - symbol tables: hash tables from text to key and from key to text.
  *
  *   entries  [count]  {text, key} in the order in which they were added; an arena holds the texts
+ *   labels            the entries that are alone with a text and a key that a label can have
  *   by_text, by_key   open-addressing hash tables of entry index + 1; 0: free slot
+ *
+ * In tables that OpenFst wrote, keys may be negative or above 2^31 - 1, and several texts may have
+ * one key. Such entries are kept, so that the table is written as it was read. No arc can have such
+ * a key: finding texts and numbering labels pass over them.
  */
 #include <stdatomic.h>
 #include <string.h>
 
-#include "base/input.h"
 #include "base/memory.h"
-#include "base/output.h"
 #include "fst/symbols.h"
 #include "math/hash.h"
+
+enum { NO_KEY = -1 }; /* OpenFst's kNoSymbol */
 
 struct entry {
   const char *text;
@@ -21,9 +26,13 @@ struct wf_symbols {
   atomic_uint_fast32_t refs;
   char *name;
   WF__VEC(struct entry) entries;
+  WF__VEC(uint32_t) labels;
   uint32_t *by_text, *by_key;
-  uint32_t mask; /* slots - 1, the same for both tables; 0: no tables yet */
-  int64_t next_key;
+  uint32_t mask;                /* slots - 1, the same for both tables; 0: no tables yet */
+  uint32_t dense;               /* the first entries, whose keys are their places */
+  bool has_synonyms;            /* several texts have one key */
+  bool has_bad_fields;          /* wf__symbols_field_fault of a text is not NULL */
+  int64_t next_label, next_key; /* next_key: at least one more than all keys */
   wf__arena texts;
 };
 
@@ -66,8 +75,24 @@ static uint32_t key_slot(const wf_symbols *symbols, int64_t key) {
   }
 }
 
+/* Moves a hash table to one of another size. */
+static void rehash(const wf_symbols *symbols, const uint32_t *from, uint64_t slots, uint32_t *to,
+                   uint32_t (*slot_of)(const wf_symbols *, const struct entry *)) {
+  for (uint64_t i = 0; i < slots; i++)
+    if (from[i] != 0) to[slot_of(symbols, &symbols->entries.data[from[i] - 1])] = from[i];
+}
+
+static uint32_t text_slot_of(const wf_symbols *symbols, const struct entry *entry) {
+  return text_slot(symbols, entry->text, strlen(entry->text));
+}
+
+static uint32_t key_slot_of(const wf_symbols *symbols, const struct entry *entry) {
+  return key_slot(symbols, entry->key);
+}
+
 static wf_status grow(wf_symbols *symbols, wf_error *err) {
-  uint64_t slots = symbols->mask != 0 ? ((uint64_t)symbols->mask + 1) * 2 : 64;
+  const uint64_t old = symbols->mask != 0 ? (uint64_t)symbols->mask + 1 : 0;
+  const uint64_t slots = old != 0 ? old * 2 : 64;
   if (slots > (uint64_t)1 << 31)
     return wf__fail(err, WF_ERR_LIMIT, "symbol table %s: more than 2^30 symbols", symbols->name);
   uint32_t *by_text = wf__calloc(slots, sizeof *by_text),
@@ -77,50 +102,100 @@ static wf_status grow(wf_symbols *symbols, wf_error *err) {
     free(by_key);
     return wf__fail_memory(err, slots * 8, "a symbol table");
   }
-  free(symbols->by_text);
-  free(symbols->by_key);
+  uint32_t *old_text = symbols->by_text, *old_key = symbols->by_key;
   symbols->by_text = by_text;
   symbols->by_key = by_key;
   symbols->mask = (uint32_t)(slots - 1);
-  for (uint64_t i = 0; i < symbols->entries.size; i++) {
-    const struct entry *entry = &symbols->entries.data[i];
-    by_text[text_slot(symbols, entry->text, strlen(entry->text))] = (uint32_t)i + 1;
-    by_key[key_slot(symbols, entry->key)] = (uint32_t)i + 1;
-  }
+  rehash(symbols, old_text, old, by_text, text_slot_of);
+  rehash(symbols, old_key, old, by_key, key_slot_of);
+  free(old_text);
+  free(old_key);
   return WF_OK;
 }
 
-wf_status wf__symbols_add_bytes(wf_symbols *symbols, const char *text, size_t size, int64_t key,
-                                int64_t *out_key, wf_error *err) {
-  if (key > INT32_MAX)
-    return wf__fail(err, WF_ERR_LIMIT, "symbol table %s: key %lld of '%.*s' is above 2^31-1",
-                    symbols->name, (long long)key, (int)size, text);
+/* The first entry of a text, or NULL. */
+static const struct entry *find_entry(const wf_symbols *symbols, const char *text, size_t size) {
+  if (symbols->mask == 0) return NULL;
+  const uint32_t at = symbols->by_text[text_slot(symbols, text, size)];
+  return at != 0 ? &symbols->entries.data[at - 1] : NULL;
+}
+
+static const char *field_fault(const char *text, size_t size) {
+  if (size == 0) return "is empty";
+  for (size_t i = 0; i < size; i++)
+    if (text[i] == ' ' || text[i] == '\t' || text[i] == '\n')
+      return "holds a blank, a tab or a line end";
+  return NULL;
+}
+
+static bool is_label(int64_t key) { return key >= 0 && key <= INT32_MAX; }
+
+/* Makes the new entry findable. Of a text with several keys, the first one counts. Of several texts
+ * with one key, that counts which OpenFst's SymbolTable::Find gives: among the dense keys the first
+ * text, else the last. */
+static void enter(wf_symbols *symbols, uint32_t place, size_t size) {
+  const struct entry *entry = &symbols->entries.data[place];
+  uint32_t slot = text_slot(symbols, entry->text, size);
+  if (entry->key == NO_KEY || symbols->by_text[slot] != 0) return;
+  symbols->by_text[slot] = place + 1;
+  slot = key_slot(symbols, entry->key);
+  const uint32_t holder = symbols->by_key[slot];
+  if (entry->key == place && place == symbols->dense) symbols->dense++;
+  if (holder == 0 && is_label(entry->key)) symbols->labels.data[symbols->labels.size++] = place;
+  if (holder != 0) symbols->has_synonyms = true;
+  if (holder == 0 || holder > symbols->dense) symbols->by_key[slot] = place + 1;
+  if (is_label(entry->key) && entry->key >= symbols->next_label)
+    symbols->next_label = entry->key + 1;
+}
+
+wf_status wf__symbols_append(wf_symbols *symbols, const char *text, size_t size, int64_t key,
+                             wf_error *err) {
   if (symbols->entries.size * 2 >= symbols->mask) WF__TRY(grow(symbols, err));
-  uint32_t slot = text_slot(symbols, text, size), at = symbols->by_text[slot];
-  if (at != 0) {
-    int64_t have = symbols->entries.data[at - 1].key;
-    if (key >= 0 && key != have)
-      return wf__fail(err, WF_ERR_FORMAT, "symbol table %s: '%.*s' has keys %lld and %lld",
-                      symbols->name, (int)size, text, (long long)have, (long long)key);
-    if (out_key != NULL) *out_key = have;
-    return WF_OK;
-  }
-  if (key < 0) key = symbols->next_key;
-  if (key > INT32_MAX)
-    return wf__fail(err, WF_ERR_LIMIT, "symbol table %s: keys above 2^31-1", symbols->name);
-  uint32_t by_key = key_slot(symbols, key);
-  if (symbols->by_key[by_key] != 0)
-    return wf__fail(err, WF_ERR_FORMAT, "symbol table %s: key %lld is both '%s' and '%.*s'",
-                    symbols->name, (long long)key,
-                    symbols->entries.data[symbols->by_key[by_key] - 1].text, (int)size, text);
+  WF__TRY(wf__vec_grow(&symbols->entries, 1, "symbols", err));
+  WF__TRY(wf__vec_grow(&symbols->labels, 1, "symbols", err));
   char *copy = wf__arena_alloc(&symbols->texts, size + 1);
   if (copy == NULL) return wf__fail_memory(err, size + 1, "a symbol");
-  memcpy(copy, text, size);
+  if (size != 0) memcpy(copy, text, size);
   copy[size] = '\0';
-  WF__TRY(wf__vec_grow(&symbols->entries, 1, "symbols", err));
   symbols->entries.data[symbols->entries.size++] = (struct entry){copy, key};
-  symbols->by_text[slot] = symbols->by_key[by_key] = (uint32_t)symbols->entries.size;
-  if (key >= symbols->next_key) symbols->next_key = key + 1;
+  symbols->has_bad_fields |= field_fault(text, size) != NULL;
+  enter(symbols, (uint32_t)(symbols->entries.size - 1), size);
+  wf__symbols_raise_next_key(symbols, key < INT64_MAX ? key + 1 : key);
+  return WF_OK;
+}
+
+void wf__symbols_raise_next_key(wf_symbols *symbols, int64_t key) {
+  if (key > symbols->next_key) symbols->next_key = key;
+}
+
+int64_t wf__symbols_next_key(const wf_symbols *symbols) { return symbols->next_key; }
+
+wf_status wf__symbols_add_bytes(wf_symbols *symbols, const char *text, size_t size, int64_t key,
+                                int64_t *out_key, wf_error *err) {
+  if (key != NO_KEY && !is_label(key))
+    return wf__fail(err, key < 0 ? WF_ERR_ARGUMENT : WF_ERR_LIMIT,
+                    "symbol table %s: key %lld of '%.*s' is outside 0 .. 2^31-1", symbols->name,
+                    (long long)key, (int)size, text);
+  const struct entry *have = find_entry(symbols, text, size);
+  if (have != NULL) {
+    if (key != NO_KEY && key != have->key)
+      return wf__fail(err, WF_ERR_FORMAT, "symbol table %s: '%.*s' has keys %lld and %lld",
+                      symbols->name, (int)size, text, (long long)have->key, (long long)key);
+    if (!is_label(have->key))
+      return wf__fail(err, WF_ERR_FORMAT,
+                      "symbol table %s: '%.*s' has the key %lld, which is outside 0 .. 2^31-1",
+                      symbols->name, (int)size, text, (long long)have->key);
+    if (out_key != NULL) *out_key = have->key;
+    return WF_OK;
+  }
+  if (key == NO_KEY) key = symbols->next_label;
+  if (key > INT32_MAX)
+    return wf__fail(err, WF_ERR_LIMIT, "symbol table %s: keys above 2^31-1", symbols->name);
+  const char *other = wf_symbols_text(symbols, key);
+  if (other != NULL)
+    return wf__fail(err, WF_ERR_FORMAT, "symbol table %s: key %lld is both '%s' and '%.*s'",
+                    symbols->name, (long long)key, other, (int)size, text);
+  WF__TRY(wf__symbols_append(symbols, text, size, key, err));
   if (out_key != NULL) *out_key = key;
   return WF_OK;
 }
@@ -133,9 +208,8 @@ wf_status wf_symbols_add(wf_symbols *symbols, const char *text, int64_t key, int
 }
 
 int64_t wf_symbols_find_bytes(const wf_symbols *symbols, const char *text, size_t size) {
-  if (symbols->mask == 0) return -1;
-  uint32_t at = symbols->by_text[text_slot(symbols, text, size)];
-  return at != 0 ? symbols->entries.data[at - 1].key : -1;
+  const struct entry *entry = find_entry(symbols, text, size);
+  return entry != NULL && is_label(entry->key) ? entry->key : -1;
 }
 
 int64_t wf_symbols_find(const wf_symbols *symbols, const char *text) {
@@ -143,20 +217,29 @@ int64_t wf_symbols_find(const wf_symbols *symbols, const char *text) {
 }
 
 const char *wf_symbols_text(const wf_symbols *symbols, int64_t key) {
-  if (symbols->mask == 0 || key < 0) return NULL;
+  if (symbols->mask == 0) return NULL;
   uint32_t at = symbols->by_key[key_slot(symbols, key)];
   return at != 0 ? symbols->entries.data[at - 1].text : NULL;
 }
 
-size_t wf_symbols_count(const wf_symbols *symbols) { return (size_t)symbols->entries.size; }
+size_t wf_symbols_count(const wf_symbols *symbols) { return (size_t)symbols->labels.size; }
 
 const char *wf_symbols_at(const wf_symbols *symbols, size_t i, int64_t *key) {
+  if (i >= symbols->labels.size) return NULL;
+  const struct entry *entry = &symbols->entries.data[symbols->labels.data[i]];
+  if (key != NULL) *key = entry->key;
+  return symbols->has_synonyms ? wf_symbols_text(symbols, entry->key) : entry->text;
+}
+
+size_t wf_symbols_num_entries(const wf_symbols *symbols) { return (size_t)symbols->entries.size; }
+
+const char *wf_symbols_entry(const wf_symbols *symbols, size_t i, int64_t *key) {
   if (i >= symbols->entries.size) return NULL;
   if (key != NULL) *key = symbols->entries.data[i].key;
   return symbols->entries.data[i].text;
 }
 
-int64_t wf_symbols_next_key(const wf_symbols *symbols) { return symbols->next_key; }
+int64_t wf_symbols_next_key(const wf_symbols *symbols) { return symbols->next_label; }
 const char *wf_symbols_name(const wf_symbols *symbols) { return symbols->name; }
 
 wf_symbols *wf_symbols_ref(const wf_symbols *symbols) {
@@ -171,69 +254,11 @@ void wf_symbols_free(wf_symbols *symbols) {
   free(symbols->by_text);
   free(symbols->by_key);
   wf__vec_free(&symbols->entries);
+  wf__vec_free(&symbols->labels);
   wf__arena_free(&symbols->texts);
   free(symbols);
 }
 
-static wf_status read_line(wf_symbols *symbols, const wf__lines *lines, wf__span line,
-                           wf_error *err) {
-  wf__span text, number, extra;
-  int64_t key;
-  if (!wf__next_field(&line, &text)) return WF_OK;
-  if (!wf__next_field(&line, &number))
-    return wf__lines_fail(lines, err, WF_ERR_FORMAT, "expected 'symbol id', found only '%.*s'",
-                          WF__SPAN_ARG(text));
-  if (!wf__parse_i64(number, &key) || key < 0)
-    return wf__lines_fail(lines, err, WF_ERR_FORMAT,
-                          "the symbol id '%.*s' is not a number of at least 0",
-                          WF__SPAN_ARG(number));
-  if (wf__next_field(&line, &extra))
-    return wf__lines_fail(lines, err, WF_ERR_FORMAT,
-                          "expected 'symbol id', found a third field '%.*s'", WF__SPAN_ARG(extra));
-  if (!wf__is_utf8(text)) return wf__lines_fail(lines, err, WF_ERR_FORMAT, "symbol is not UTF-8");
-  if (memchr(text.data, '\0', text.size) != NULL)
-    return wf__lines_fail(lines, err, WF_ERR_FORMAT, "symbol holds a NUL byte");
-  wf_status status = wf__symbols_add_bytes(symbols, text.data, text.size, key, NULL, err);
-  return status == WF_OK ? WF_OK
-                         : wf__fail_prefix(err, status, "%s:%llu", lines->path,
-                                           (unsigned long long)lines->line_number);
-}
-
-wf_status wf__symbols_read_input(const wf__input *input, wf_symbols **out, wf_error *err) {
-  *out = NULL;
-  wf_symbols *symbols = NULL;
-  wf_status status = wf_symbols_create(input->path, &symbols, err);
-  wf__lines lines = wf__lines_of(input);
-  for (wf__span line; status == WF_OK && wf__next_line(&lines, &line);)
-    status = read_line(symbols, &lines, line, err);
-  if (status != WF_OK) {
-    wf_symbols_free(symbols);
-    return status;
-  }
-  *out = symbols;
-  return WF_OK;
-}
-
-wf_status wf_symbols_read(const char *path, wf_symbols **out, wf_error *err) {
-  *out = NULL;
-  wf__input input;
-  WF__TRY(wf__input_open(path, &input, err));
-  wf_status status = wf__symbols_read_input(&input, out, err);
-  wf__input_close(&input);
-  return status;
-}
-
-wf_status wf_symbols_write(const wf_symbols *symbols, const char *path, wf_error *err) {
-  wf__output *output;
-  int64_t empty = wf_symbols_find(symbols, "");
-  if (empty >= 0)
-    return wf__fail(
-        err, WF_ERR_ARGUMENT,
-        "symbol table %s: the symbol with key %lld is empty; a text file cannot hold it",
-        symbols->name, (long long)empty);
-  WF__TRY(wf__output_open(path, &output, err));
-  for (uint64_t i = 0; i < symbols->entries.size; i++)
-    wf__printf(output, "%s\t%lld\n", symbols->entries.data[i].text,
-               (long long)symbols->entries.data[i].key);
-  return wf__output_close(output, err);
+const char *wf__symbols_field_fault(const wf_symbols *symbols, const char *text) {
+  return symbols->has_bad_fields ? field_fault(text, strlen(text)) : NULL;
 }

@@ -21,17 +21,10 @@ static wf_status read_symbol(wf__cursor *cursor, wf_symbols *symbols, wf_error *
   int64_t key;
   WF__TRY(read_string(cursor, &text, "a symbol", err));
   WF__TRY(wf__read_i64(cursor, &key, "the key of a symbol", err));
-  if (key < 0)
-    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT,
-                           "symbol '%.*s' has the key %lld, expected 0 or more", WF__SPAN_ARG(text),
-                           (long long)key);
-  if (!wf__is_utf8(text))
-    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "symbol of key %lld is not UTF-8",
-                           (long long)key);
   if (memchr(text.data, '\0', text.size) != NULL)
     return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "symbol of key %lld holds a NUL byte",
                            (long long)key);
-  wf_status status = wf__symbols_add_bytes(symbols, text.data, text.size, key, NULL, err);
+  wf_status status = wf__symbols_append(symbols, text.data, text.size, key, err);
   return status == WF_OK ? WF_OK
                          : wf__fail_prefix(err, status, "%s: byte %llu", cursor->path,
                                            (unsigned long long)wf__cursor_offset(cursor));
@@ -47,7 +40,6 @@ static wf_status read_header(wf__cursor *cursor, wf_symbols **out, int64_t *coun
                            "expected a symbol table (magic %d), found %d", WF__SYMBOLS_MAGIC,
                            magic);
   WF__TRY(read_string(cursor, &name, "the name of a symbol table", err));
-  /* The next key is ignored: it follows from the keys. */
   WF__TRY(wf__read_i64(cursor, &next_key, "the next key of a symbol table", err));
   WF__TRY(wf__read_i64(cursor, count, "the count of symbols", err));
   if (*count < 0)
@@ -57,6 +49,7 @@ static wf_status read_header(wf__cursor *cursor, wf_symbols **out, int64_t *coun
   if (copy == NULL) return wf__fail_memory(err, name.size, "a name");
   wf_status status = wf_symbols_create(copy, out, err);
   free(copy);
+  if (status == WF_OK) wf__symbols_raise_next_key(*out, next_key);
   return status;
 }
 
@@ -74,6 +67,20 @@ wf_status wf__symbols_read_binary(wf__cursor *cursor, wf_symbols **out, wf_error
   return WF_OK;
 }
 
+bool wf__symbols_is_binary(const wf__input *input) {
+  const int32_t magic = WF__SYMBOLS_MAGIC;
+  return input->size >= sizeof magic && memcmp(input->data, &magic, sizeof magic) == 0;
+}
+
+wf_status wf__symbols_read_whole(const wf__input *input, wf_symbols **out, wf_error *err) {
+  wf__cursor cursor = wf__cursor_of(input);
+  WF__TRY(wf__symbols_read_binary(&cursor, out, err));
+  if (wf__cursor_left(&cursor) == 0) return WF_OK;
+  wf_symbols_free(*out);
+  *out = NULL;
+  return wf__cursor_fail(&cursor, err, WF_ERR_FORMAT, "bytes follow the symbol table");
+}
+
 static uint8_t *put(uint8_t *to, const void *data, size_t size) {
   if (size != 0) memcpy(to, data, size);
   return to + size;
@@ -87,10 +94,11 @@ static uint8_t *put_string(uint8_t *to, const char *text) {
 wf_status wf__symbols_encode(const wf_symbols *symbols, uint8_t **out, uint64_t *size,
                              wf_error *err) {
   const int32_t magic = WF__SYMBOLS_MAGIC;
-  int64_t key, next_key = wf_symbols_next_key(symbols), count = (int64_t)wf_symbols_count(symbols);
+  int64_t key, next_key = wf__symbols_next_key(symbols);
+  const int64_t count = (int64_t)wf_symbols_num_entries(symbols);
   uint64_t bytes = 4 + 4 + strlen(wf_symbols_name(symbols)) + 8 + 8;
   for (size_t i = 0; i < (size_t)count; i++)
-    bytes += 4 + strlen(wf_symbols_at(symbols, i, NULL)) + 8;
+    bytes += 4 + strlen(wf_symbols_entry(symbols, i, NULL)) + 8;
   *size = 0;
   *out = wf__alloc(bytes, 1);
   if (*out == NULL) return wf__fail_memory(err, bytes, "a symbol table");
@@ -98,7 +106,7 @@ wf_status wf__symbols_encode(const wf_symbols *symbols, uint8_t **out, uint64_t 
   uint8_t *to = put_string(put(*out, &magic, sizeof magic), wf_symbols_name(symbols));
   to = put(put(to, &next_key, sizeof next_key), &count, sizeof count);
   for (size_t i = 0; i < (size_t)count; i++) {
-    to = put_string(to, wf_symbols_at(symbols, i, &key));
+    to = put_string(to, wf_symbols_entry(symbols, i, &key));
     to = put(to, &key, sizeof key);
   }
   return WF_OK;
