@@ -56,7 +56,6 @@ struct one {
 static const struct one ones[] = {
     {"new york the", WORDS, " new\tyork ", "new york", "york new"},
     {"new york the", WORDS, "new jersey", NULL, "new york"},
-    {"new york the", WORDS, "", NULL, "new"},
     {"n e w", WORDS, "new", NULL, "n e w"},
     /* U+2581 begins words: every way to cut them */
     {U "n e w " U "ne " U "york", JOINED, "new york", U "ne w " U "york", U "york"},
@@ -155,6 +154,10 @@ static void test_warning(void **state) {
   wf_scorer_free(scorer);
   assert_int_equal(log.count, 2);
   wf_set_log(NULL, NULL);
+  list.count = 2;
+  phrases[1] = " \t";
+  assert_int_equal(wf_scorer_boost_texts(&list, &scorer, &err), WF_ERR_ARGUMENT);
+  assert_string_equal(err.message, "boost: phrase 2 of 2 is empty");
   list.words = NULL;
   assert_int_equal(wf_scorer_boost_texts(&list, &scorer, &err), WF_ERR_ARGUMENT);
   wf_symbols_free(table);

@@ -164,8 +164,11 @@ static wf_status read_all(struct reading *reading, wf_error *err) {
   for (size_t i = 0; i < reading->list->count; i++) {
     bool known = false;
     const char *phrase = reading->list->phrases[i];
+    if (phrase[strspn(phrase, " \t")] == '\0')
+      return wf__fail(err, WF_ERR_ARGUMENT, "%s: phrase %zu of %zu is empty", reading->list->name,
+                      i + 1, reading->list->count);
     if (may_be_names(reading, phrase)) WF__TRY(read_names(reading, i, &known, err));
-    if (may_be_text(reading, known) && phrase[strspn(phrase, " \t")] != '\0')
+    if (may_be_text(reading, known))
       WF__TRY(want_spelling(reading, ((struct unread){i, known}), err));
     else if (!known)
       WF__TRY(ignore(reading, i, err));

@@ -39,7 +39,7 @@ set -o pipefail
 [ "$said" = "$(printf '0\t1\t1\t1')" ] || fail "standard output: $said"
 
 # --- gzip ----------------------------------------------------------------------------------------------------------------------------
-python3 - <<'PY'
+"$SOURCE_DIR/build/venv/bin/python" - <<'PY'
 import numpy as np
 for name, path in ("u", [0, 1, 0]), ("v", [1, 1, 0]):
     m = np.full((3, 2), -9, np.float32)
