@@ -7,13 +7,6 @@
 
 static wf_error err;
 
-static wf_scores rows(const wf_scores *scores, int64_t first, int64_t count) {
-  wf_scores part = *scores;
-  part.data = (const float *)scores->data + first * scores->stride;
-  part.num_frames = count;
-  return part;
-}
-
 /* A task with lattices, often with skipped blanks, and with costs that seldom tie. If all tokens
  * tied, there would never be a single token. */
 static struct decode_task part_task(uint64_t seed) {
@@ -73,7 +66,7 @@ static void test_joined_parts_equal_the_lattice(void **state) {
     assert_ok(wf_stream_set_scorer(stream, scorer, &err));
     uint64_t at = 0;
     for (int64_t fed = 0; fed < task.scores.num_frames; fed++) {
-      wf_scores chunk = rows(&task.scores, fed, 1);
+      wf_scores chunk = test_rows(&task.scores, fed, 1);
       wf_lattice *part = NULL;
       assert_ok(wf_stream_accept(stream, &chunk, NULL, &err));
       if (expected->lattice == NULL || test_below(&rng, 2) == 0 ||
@@ -145,7 +138,7 @@ static void test_parts_of_transducers(void **state) {
     for (int64_t fed = 0, size; fed < scores.num_frames; fed += size) {
       size = 1 + test_below(&rng, 3);
       if (size > scores.num_frames - fed) size = scores.num_frames - fed;
-      const wf_scores chunk = rows(&scores, fed, size);
+      const wf_scores chunk = test_rows(&scores, fed, size);
       wf_lattice *part;
       assert_ok(wf_stream_accept(stream, &chunk, NULL, &err));
       assert_ok(wf_stream_commit_lattice(stream, &part, &err));
@@ -186,8 +179,8 @@ static void test_search_reused_after_another_stream(void **state) {
     wf_result *expected, *results[2];
     wf_lattice *part;
     const int64_t half = task.scores.num_frames / 2;
-    const wf_scores first = rows(&task.scores, 0, half),
-                    rest = rows(&task.scores, half, task.scores.num_frames - half);
+    const wf_scores first = test_rows(&task.scores, 0, half),
+                    rest = test_rows(&task.scores, half, task.scores.num_frames - half);
     task.options.num_threads = 1;
     assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
     assert_ok(test_decode(decoder, &task.scores, 1, NULL, &expected, &err));
@@ -234,7 +227,7 @@ static void test_memory_is_bounded(void **state) {
   for (int i = 0; i < 2; i++) assert_ok(wf_stream_open(decoder, NULL, &stream[i], &err));
   uint64_t most = 0, at = 0, all = 0;
   for (int64_t fed = 0; fed < FRAMES; fed += CHUNK) {
-    wf_scores chunks[2] = {rows(&scores, fed, CHUNK), rows(&scores, fed, CHUNK)};
+    wf_scores chunks[2] = {test_rows(&scores, fed, CHUNK), test_rows(&scores, fed, CHUNK)};
     wf_lattice *part;
     assert_ok(wf_streams_advance(decoder, stream, chunks, 2, NULL, &err));
     all = wf_stream_bytes(stream[1]);

@@ -1,4 +1,4 @@
-/* test_scores.c - readers and writers of score matrices, and the result writer.
+/* test_scores.c - readers of score matrices.
  *
  * Inputs are built byte by byte from the descriptions of the formats, not with the library's
  * writers. */
@@ -539,108 +539,6 @@ static void test_sphinx_senone_scores(void **state) {
   assert_string_equal(trace_bytes("nobase.sen", &b), "nobase!;");
 }
 
-/* Files of the writers are read back by the reader. test_score.sh reads them with Python's readers.
- */
-static void test_writers(void **state) {
-  (void)state;
-  wf_error err = {0};
-  test_rng rng = {7};
-  for (int format = 0; format < 4; format++) {
-    wf_matrix_writer_options options;
-    wf_matrix_writer_options_init(&options);
-    options.format = format;
-    const char *path = test_temp_path((const char *[]){"out0", "out1", "out2", "out3"}[format]),
-               *scp = test_temp_path("out.scp");
-    if (format != 3) options.scp = scp;
-    wf_matrix_writer *writer;
-    wf_matrix all[4] = {0};
-    assert_ok(wf_matrix_writer_open(path, &options, &writer, &err));
-    for (int i = 0; i < 4; i++) {
-      char key[16];
-      snprintf(key, sizeof key, "k%d", i);
-      all[i] = (wf_matrix){strdup(key), malloc(4000), i * 9, i == 0 ? 0 : 20 + i};
-      for (int64_t j = 0; j < all[i].num_frames * all[i].num_columns; j++)
-        all[i].data[j] = i == 1 ? -3 : -20 * test_unit(&rng);
-      assert_ok(wf_matrix_writer_put(writer, &all[i], &err));
-    }
-    wf_matrix odd = {(char[]){"a b"}, all[1].data, 1, 1};
-    if (format != 3) assert_int_equal(wf_matrix_writer_put(writer, &odd, &err), WF_ERR_ARGUMENT);
-    odd.key = (char[]){"../x"};
-    if (format == 3) assert_int_equal(wf_matrix_writer_put(writer, &odd, &err), WF_ERR_ARGUMENT);
-    odd.data = (float[]){-INFINITY};
-    if (format == 2) assert_int_equal(wf_matrix_writer_put(writer, &odd, &err), WF_ERR_ARGUMENT);
-    assert_ok(wf_matrix_writer_close(writer, &err));
-    const char *sources[2] = {path, scp};
-    wf_score_reader *reader;
-    assert_ok(wf_score_reader_open(sources, format == 3 ? 1 : 2, NULL, &reader, &err));
-    for (int i = 0; i < (format == 3 ? 4 : 8); i++) {
-      const wf_matrix *want = &all[i % 4];
-      wf_matrix m;
-      bool done;
-      assert_ok(wf_score_reader_next(reader, &m, &done, &err));
-      assert_false(done);
-      assert_string_equal(m.key, want->key);
-      assert_int_equal(m.num_frames, want->num_frames);
-      if (m.num_frames > 0) assert_int_equal(m.num_columns, want->num_columns);
-      for (int64_t j = 0; j < m.num_frames * m.num_columns; j++)
-        assert_true(fabsf(m.data[j] - want->data[j]) <= (format == 2 ? 0.1f : 0));
-      wf_matrix_clear(&m);
-    }
-    wf_score_reader_free(reader);
-    for (int i = 0; i < 4; i++) wf_matrix_clear(&all[i]);
-  }
-}
-
-static void check_results(int format, const char *want) {
-  wf_error err = {0};
-  wf_result_writer_options options;
-  wf_result_writer_options_init(&options);
-  options.format = format;
-  options.frame_shift = 0.04f;
-  wf_result_writer *writer;
-  const char *path = test_temp_path("results");
-  assert_ok(wf_result_writer_open(path, &options, &writer, &err));
-  const wf_timed_word words[] = {{"one", 0, 10, 0.75f}, {"t\"\\\xff\xc3\xa4", 12, 25, NAN}};
-  const char *const flags[] = {"not_final", "narrowed"};
-  const wf_hypothesis lines[] = {
-      {.key = "u1",
-       .words = words,
-       .num_words = 2,
-       .num_frames = 30,
-       .cost = 12.5,
-       .graph_cost = -INFINITY,
-       .acoustic_cost = 1e-3,
-       .flags = flags,
-       .num_flags = 2},
-      {.key = "u2", .num_frames = 0},
-      {.key = "u3", .words = words, .num_words = 1, .error = "score is NaN"}};
-  for (int i = 0; i < 3; i++) assert_ok(wf_result_writer_put(writer, &lines[i], &err));
-  assert_int_not_equal(access(path, F_OK),
-                       0); /* no file exists under the name until it is complete */
-  assert_ok(wf_result_writer_close(writer, &err));
-  char *text = test_read_file(path, NULL);
-  assert_string_equal(text, want);
-  free(text);
-  unlink(path);
-}
-
-static void test_result_formats(void **state) {
-  (void)state;
-  check_results(0, "u1 one t\"\\\xff\xc3\xa4\nu2\nu3\n");
-  check_results(1, "one t\"\\\xff\xc3\xa4\n\n\n");
-  check_results(2, "u1 1 0.000 0.400 one 0.7500\nu1 1 0.480 0.520 t\"\\\xff\xc3\xa4\n");
-  check_results(3,
-                "{\"key\": \"u1\", \"text\": \"one t\\\"\\\\\\ufffd\xc3\xa4\", \"words\": "
-                "[{\"word\": \"one\", \"start\": 0.000, \"end\": 0.400, \"confidence\": 0.7500}, "
-                "{\"word\": \"t\\\"\\\\\\ufffd\xc3\xa4\", \"start\": 0.480, \"end\": 1.000}], "
-                "\"cost\": 12.5, \"graph_cost\": null, \"acoustic_cost\": 0.001, "
-                "\"frames\": 30, \"flags\": [\"not_final\", \"narrowed\"]}\n"
-                "{\"key\": \"u2\", \"text\": \"\", \"words\": [], \"cost\": 0, \"graph_cost\": 0, "
-                "\"acoustic_cost\": 0, \"frames\": 0, \"flags\": []}\n"
-                "{\"key\": \"u3\", \"error\": \"score is NaN\"}\n");
-  check_results(4, "one t\"\\\xff\xc3\xa4 (u1)\n(u2)\n(u3)\n");
-}
-
 static void test_nan_is_rejected(void **state) {
   (void)state;
   wf_error err = {0};
@@ -666,8 +564,6 @@ int main(void) {
                                      cmocka_unit_test(test_npy_half),
                                      cmocka_unit_test(test_npy_bad),
                                      cmocka_unit_test(test_folder),
-                                     cmocka_unit_test(test_writers),
-                                     cmocka_unit_test(test_result_formats),
                                      cmocka_unit_test(test_nan_is_rejected),
                                      cmocka_unit_test(test_sphinx_senone_scores)};
   return cmocka_run_group_tests(tests, NULL, NULL);

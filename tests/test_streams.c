@@ -75,13 +75,6 @@ static void assert_same(const wf_result *a, const wf_result *b) {
   if (a->status == WF_OK) assert_same_lattice(a->lattice, b->lattice);
 }
 
-static wf_scores rows(const wf_scores *scores, int64_t first, int64_t count) {
-  wf_scores part = *scores;
-  part.data = (const float *)scores->data + first * scores->stride;
-  part.num_frames = count;
-  return part;
-}
-
 /* A random task that sometimes has lattices and blank options. */
 static struct decode_task stream_task(uint64_t seed) {
   struct decode_task task = test_random_task(seed);
@@ -126,7 +119,7 @@ struct seen {
 static void check_partial(wf_stream *stream, wf_decoder *endless_decoder, const wf_scores *scores,
                           int64_t fed, struct seen *seen) {
   wf_partial partial;
-  wf_scores prefix = rows(scores, 0, fed);
+  wf_scores prefix = test_rows(scores, 0, fed);
   wf_result *expected;
   assert_ok(test_decode(endless_decoder, &prefix, 1, NULL, &expected, &err));
   if (expected->status != WF_OK) {
@@ -194,7 +187,7 @@ static void test_random_chunks(void **state) {
       for (int64_t fed = 0; fed < task.scores.num_frames;) {
         int64_t count = test_below(&rng, 4);
         if (count > task.scores.num_frames - fed) count = task.scores.num_frames - fed;
-        wf_scores chunk = count == 0 ? (wf_scores){0} : rows(&task.scores, fed, count);
+        wf_scores chunk = count == 0 ? (wf_scores){0} : test_rows(&task.scores, fed, count);
         wf_stream_event event;
         assert_ok(wf_stream_accept(stream, &chunk, test_below(&rng, 2) == 0 ? &event : NULL, &err));
         fed += count;
@@ -279,7 +272,7 @@ static void test_scorer_after_an_empty_chunk(void **state) {
       for (int64_t fed = 0, count; fed < task.scores.num_frames; fed += count) {
         count = test_below(&rng, 4);
         if (count > task.scores.num_frames - fed) count = task.scores.num_frames - fed;
-        const wf_scores chunk = count == 0 ? (wf_scores){0} : rows(&task.scores, fed, count);
+        const wf_scores chunk = test_rows(&task.scores, fed, count);
         assert_ok(wf_stream_accept(stream, &chunk, NULL, &err));
       }
       assert_ok(wf_stream_finish(stream, &result, &err));
@@ -331,7 +324,7 @@ static void test_many_streams_at_once(void **state) {
         if (left == 0 || test_below(&rng, 3) == 0) continue;
         if (count > left) count = left;
         ready[num_ready] = streams[i];
-        chunks[num_ready++] = rows(&batch[i], fed[i], count);
+        chunks[num_ready++] = test_rows(&batch[i], fed[i], count);
         fed[i] += count;
       }
       assert_ok(wf_streams_advance(decoder, ready, chunks, num_ready, events, &err));
@@ -356,139 +349,6 @@ static void test_many_streams_at_once(void **state) {
     free(data[i]);
   }
   test_free_task(&task);
-}
-
-/* "read" (2) scores worse than "red" (1), but it begins "read box", which is boosted until the list
- * changes after the first word. */
-static void test_boost_list_changes_in_mid_utterance(void **state) {
-  (void)state;
-  static const int32_t words[] = {2, 4};
-  static const uint64_t off[] = {0, 2};
-  static const float boost = 2.5f, data[] = {-1, -2, -9, -9, -9, -9, -1, -1.5f};
-  wf_fst *fst = test_fst_of(WF_TROPICAL, "0 0 1 1 0;0 0 2 2 0;0 0 3 3 0;0 0 4 4 0;0");
-  wf_graph *graph;
-  wf_decoder *decoder;
-  wf_stream *stream;
-  wf_scorer *scorer, *words_only, *chain;
-  wf_result *result;
-  assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
-  assert_ok(wf_decoder_create(graph, NULL, &decoder, &err));
-  assert_ok(wf_scorer_boost_phrases(words, off, &boost, 1, &scorer, &err));
-  assert_ok(wf_scorer_boost_words(words, &(float){0}, 1, &words_only, &err));
-  assert_ok(wf_scorer_chain(words_only, scorer, &chain, &err));
-  assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
-  const wf_scorer *first[] = {scorer, scorer, chain, NULL, NULL, chain},
-                  *second[] = {scorer, NULL, NULL, scorer, NULL, scorer};
-  for (int k = 0; k < 6; k++) {
-    wf_scores chunks[2] = {{data, 1, 4, 4}, {data + 4, 1, 4, 4}};
-    assert_ok(wf_stream_set_scorer(stream, first[k], &err));
-    assert_ok(wf_stream_accept(stream, &chunks[0], NULL, &err));
-    assert_ok(wf_stream_set_scorer(stream, second[k], &err));
-    assert_ok(wf_stream_accept(stream, &chunks[1], NULL, &err));
-    assert_ok(wf_stream_finish(stream, &result, &err));
-    assert_int_equal(result->num_words, 2);
-    assert_int_equal(result->words[0].label, first[k] != NULL && second[k] != NULL ? 2 : 1);
-    assert_int_equal(result->words[1].label, first[k] != NULL && second[k] != NULL ? 4 : 3);
-    wf_result_free(result);
-    assert_ok(wf_stream_reset(stream, &err));
-  }
-  wf_stream_close(stream);
-  wf_scorer_free(scorer);
-  wf_scorer_free(words_only);
-  wf_scorer_free(chain);
-  wf_decoder_free(decoder);
-  wf_graph_free(graph);
-  wf_fst_free(fst);
-}
-
-/* Both words begin a phrase, so there are two tokens in the only state. Without the list they
- * become equal, and the cheaper one stays; of equal ones that with the smaller context, whose word
- * begins the first phrase. The list has no say in the next frame, which expands one token. */
-static void test_tokens_that_become_equal(void **state) {
-  (void)state;
-  static const int32_t phrases[2][4] = {{1, 1, 2, 1}, {2, 1, 1, 1}};
-  static const uint64_t off[] = {0, 2, 4};
-  static const float boosts[] = {1, 1}, data[3][2] = {{-1, -1}, {-1, -1.5f}, {-1.5f, -1}};
-  static const int32_t best[2][3] = {{1, 1, 2}, {2, 1, 2}};
-  wf_fst *fst = test_fst_of(WF_TROPICAL, "0 0 1 1 0;0 0 2 2 0;0");
-  wf_graph *graph;
-  wf_decoder *decoder;
-  wf_stream *stream;
-  wf_scorer *scorer;
-  wf_result *result;
-  assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
-  assert_ok(wf_decoder_create(graph, NULL, &decoder, &err));
-  assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
-  for (int list = 0; list < 2; list++) {
-    assert_ok(wf_scorer_boost_phrases(phrases[list], off, boosts, 2, &scorer, &err));
-    for (int k = 0; k < 3; k++) {
-      const wf_scores chunk = {data[k], 1, 2, 2};
-      assert_ok(wf_stream_set_scorer(stream, scorer, &err));
-      assert_ok(wf_stream_accept(stream, &chunk, NULL, &err));
-      assert_ok(wf_stream_set_scorer(stream, NULL, &err));
-      assert_ok(wf_stream_accept(stream, &chunk, NULL, &err));
-      assert_ok(wf_stream_finish(stream, &result, &err));
-      assert_int_equal(result->words[0].label, best[list][k]);
-      assert_int_equal(result->num_expanded, 2);
-      wf_result_free(result);
-      assert_ok(wf_stream_reset(stream, &err));
-    }
-    wf_scorer_free(scorer);
-  }
-  wf_stream_close(stream);
-  wf_decoder_free(decoder);
-  wf_graph_free(graph);
-  wf_fst_free(fst);
-}
-
-/* The first frame of the second chunk leaves one token of four. The closure of its second frame has
- * more tokens than max_tokens, so the utterance fails. Scorers set after that are for the next
- * utterance, and nothing reads the state of the failed one. */
-static void test_scorer_after_failure(void **state) {
-  (void)state;
-  static const int32_t words[] = {1, 2};
-  static const uint64_t off[] = {0, 2};
-  static const float boost = 1, data[] = {-50, 0, -50, -50, -50, 0, 0, -50, -50};
-  wf_fst *fst = test_fst_of(WF_TROPICAL,
-                            "0 0 2 1 0;0 5 2 1 0;0 6 2 1 0;0 7 2 1 0;0 8 3 2 0;8 1 1 1 0;1 2 0 0 "
-                            "0;2 3 0 0 0;3 4 0 0 0;4 9 0 0 0;0;9");
-  wf_graph *graph;
-  wf_decoder *decoder;
-  wf_decoder_options options;
-  wf_stream *stream;
-  wf_scorer *scorers[2];
-  wf_result *result;
-  assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
-  wf_decoder_options_init(&options);
-  options.beam = 5;
-  options.max_active = options.max_tokens = 4;
-  options.min_active = 0;
-  assert_ok(wf_decoder_create(graph, &options, &decoder, &err));
-  for (int k = 0; k < 2; k++)
-    assert_ok(wf_scorer_boost_phrases(words, off, &boost, 1, &scorers[k], &err));
-  assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
-  for (int round = 0; round < 2; round++) {
-    const wf_scores first = {data, 1, 3, 3}, second = {data + 3, 2, 3, 3};
-    assert_ok(wf_stream_accept(stream, &first, NULL, &err));
-    assert_ok(wf_stream_accept(stream, &second, NULL, &err));
-    for (int k = 0; k < 2; k++) assert_ok(wf_stream_set_scorer(stream, scorers[k], &err));
-    assert_ok(wf_stream_finish(stream, &result, &err));
-    assert_int_equal(result->status, WF_ERR_LIMIT);
-    wf_result_free(result);
-    assert_ok(wf_stream_reset(stream, &err));
-    assert_ok(wf_stream_accept(stream, &first, NULL, &err));
-    assert_ok(wf_stream_finish(stream, &result, &err));
-    assert_int_equal(result->status, WF_OK);
-    assert_int_equal(result->num_words, 1);
-    wf_result_free(result);
-    assert_ok(wf_stream_reset(stream, &err));
-    assert_ok(wf_stream_set_scorer(stream, NULL, &err));
-  }
-  wf_stream_close(stream);
-  for (int k = 0; k < 2; k++) wf_scorer_free(scorers[k]);
-  wf_decoder_free(decoder);
-  wf_graph_free(graph);
-  wf_fst_free(fst);
 }
 
 /* --- long audio -------------------------------------------------------------------------- */
@@ -533,7 +393,8 @@ static void test_long_audio_memory(void **state) {
   assert_ok(wf_stream_open(decoder, &options, &stream[1], &err));
   uint64_t most[2] = {0}, num_words = 0;
   for (int64_t fed = 0; fed < FRAMES; fed += CHUNK) {
-    wf_scores chunks[2] = {rows(&task.scores, fed, CHUNK), rows(&task.scores, fed, CHUNK)};
+    wf_scores chunks[2] = {test_rows(&task.scores, fed, CHUNK),
+                           test_rows(&task.scores, fed, CHUNK)};
     assert_ok(wf_streams_advance(decoder, stream, chunks, 2, NULL, &err));
     if (fed == 2000)
       for (int i = 0; i < 2; i++)
@@ -573,85 +434,6 @@ static void test_long_audio_memory(void **state) {
   for (int i = 0; i < 2; i++) wf_stream_close(stream[i]);
   wf_decoder_free(decoder);
   test_free_task(&task);
-}
-
-/* --- endpoints --------------------------------------------------------------------------- */
-
-/* A word with label 1 (column 0) between silences (columns 1 and 2), which the graph's loops read.
- * Only silence after a word is final. */
-static void test_endpoints(void **state) {
-  (void)state;
-  static const struct {
-    const char *
-        spoken; /* columns; '3' is the second frame of a word, after which no final state is near */
-    int32_t endpoint;
-    double silence;
-  } cases[] = {{"", 0, 0},
-               {"1111", 0, 0.4},
-               {"11111", 1, 0.5},
-               {"12112", 1, 0.5},
-               {"01", 0, 0.1},
-               {"1011", 2, 0.2},
-               {"10111", 2, 0.3},
-               {"0", 0, 0},
-               {"00000000000", 0, 0},
-               {"000000000000", 5, 0},
-               {"0110", 0, 0}};
-  wf_fst *fst = test_fst_of(WF_TROPICAL,
-                            "0 0 2 0 0;0 0 3 0 0;0 1 1 7 0;1 1 1 0 0;1 2 2 0 0;1 2 3 0 0;2 2 2 0 "
-                            "0;2 2 3 0 0;2 1 1 7 0;2 0");
-  wf_graph *graph;
-  wf_decoder_options decoder_options;
-  wf_decoder *decoder;
-  wf_stream_options options;
-  wf_stream *stream;
-  wf_stream_options_init(&options);
-  wf_decoder_options_init(&decoder_options);
-  decoder_options.blank = 1;
-  options.frame_seconds = 0.1f;
-  options.silence = "2-2";
-  options.rule1_min_trailing_silence = 0.5f;
-  options.rule2_min_trailing_silence = 0.2f;
-  options.rule5_min_utterance_length = 1.2f;
-  assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
-  assert_ok(wf_decoder_create(graph, &decoder_options, &decoder, &err));
-  assert_ok(wf_stream_open(decoder, &options, &stream, &err));
-  int64_t start = 0;
-  for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
-    wf_stream_event event = {0};
-    size_t size = strlen(cases[k].spoken);
-    for (size_t t = 0; t <= size; t++) { /* and an empty chunk at the end */
-      float row[3] = {-9, -9, -9};
-      if (t < size) row[cases[k].spoken[t] - '0'] = 0;
-      wf_scores chunk = {row, t < size, 3, 3};
-      assert_ok(wf_stream_accept(stream, &chunk, &event, &err));
-    }
-    if (event.endpoint != cases[k].endpoint)
-      fail_msg("'%s': endpoint %d, not %d", cases[k].spoken, event.endpoint, cases[k].endpoint);
-    test_assert_close(event.trailing_silence, cases[k].silence, 1e-6);
-    assert_int_equal(event.num_frames, size);
-    bool ends =
-        size > 0 && cases[k].spoken[size - 1] != '0' && strchr(cases[k].spoken, '0') != NULL;
-    if (ends)
-      assert_true(event.relative_cost == 0);
-    else
-      assert_true(event.relative_cost > 2);
-    wf_partial partial;
-    assert_ok(wf_stream_partial(stream, &partial, &err));
-    assert_int_equal(partial.start_frame, start);
-    start += (int64_t)size;
-    assert_ok(wf_stream_reset(stream, &err));
-  }
-  wf_stream_close(stream);
-  static const char *const bad[] = {"x", "1,", ",1", "3-1", "-1", "1-", "1;2", "99999999999"};
-  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-    options.silence = bad[i];
-    assert_int_equal(wf_stream_open(decoder, &options, &stream, &err), WF_ERR_ARGUMENT);
-    assert_null(stream);
-  }
-  wf_decoder_free(decoder);
-  wf_graph_free(graph);
-  wf_fst_free(fst);
 }
 
 /* --- wrong use --------------------------------------------------------------------------- */
@@ -744,12 +526,12 @@ static void test_many_idle_channels(void **state) {
     assert_true(wf_stream_bytes(streams[i]) < 2500);
   }
   for (int64_t fed = 0; fed < 6; fed += 3) {
-    for (int i = 0; i < COUNT; i++) chunks[i] = rows(&task.scores, fed, 3);
+    for (int i = 0; i < COUNT; i++) chunks[i] = test_rows(&task.scores, fed, 3);
     assert_ok(wf_streams_advance(decoder, streams, chunks, COUNT, NULL, &err));
   }
   for (int i = 0; i < COUNT; i++) assert_true(wf_stream_bytes(streams[i]) < 60000);
   for (int i = 0; i < COUNT; i += 999) {
-    wf_scores rest = rows(&task.scores, 6, 94);
+    wf_scores rest = test_rows(&task.scores, 6, 94);
     assert_ok(wf_stream_accept(streams[i], &rest, NULL, &err));
     assert_ok(wf_stream_finish(streams[i], &result, &err));
     assert_same(result, expected);
@@ -768,11 +550,7 @@ int main(void) {
                                      cmocka_unit_test(test_random_chunks),
                                      cmocka_unit_test(test_scorer_after_an_empty_chunk),
                                      cmocka_unit_test(test_many_streams_at_once),
-                                     cmocka_unit_test(test_boost_list_changes_in_mid_utterance),
-                                     cmocka_unit_test(test_tokens_that_become_equal),
-                                     cmocka_unit_test(test_scorer_after_failure),
                                      cmocka_unit_test(test_long_audio_memory),
-                                     cmocka_unit_test(test_endpoints),
                                      cmocka_unit_test(test_bad_chunks),
                                      cmocka_unit_test(test_many_idle_channels)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -131,11 +131,6 @@ static void random_scores(test_rng *rng, float *data, wf_scores *scores) {
   for (int64_t i = 0; i < scores->num_frames * NUM_COLUMNS; i++) data[i] = -test_unit(rng) * 4;
 }
 
-static wf_scores rows(const wf_scores *scores, int64_t first, int64_t count) {
-  return (wf_scores){(const float *)scores->data + first * NUM_COLUMNS, count, NUM_COLUMNS,
-                     NUM_COLUMNS};
-}
-
 /* The phrases "ONE TWO" with 1.5 and "THREE" with 0.75. */
 static const char boost_lines[] = "ONE TWO 1.5\nTHREE NEVERHEARD 9\nTHREE 0.75";
 static wf_scorer *boost_scorer(void) {
@@ -222,7 +217,7 @@ static void check_chunk(const struct model *model, struct utterance *utterance, 
   wf_error err = {0};
   wf_partial partial;
   wf_result *result;
-  wf_scores chunk = rows(&utterance->scores, utterance->num_sent, size);
+  wf_scores chunk = test_rows(&utterance->scores, utterance->num_sent, size);
   assert_true(response->sent);
   assert_string_equal(response->error, "");
   utterance->num_sent += size;
@@ -283,7 +278,7 @@ static void check_streams(uint64_t seed, bool transducer) {
                                          .text_id = i % 2 == 0 ? of->id : NULL,
                                          .starts = !of->begun,
                                          .ends = size == left,
-                                         .scores = rows(&of->scores, of->num_sent, size),
+                                         .scores = test_rows(&of->scores, of->num_sent, size),
                                          .boosts = !of->begun && of->boosted ? boost_lines : NULL,
                                          .boosts_in_tensor = i % 2 == 0,
                                          .in_pieces = i % 3 == 0};
@@ -439,7 +434,7 @@ static void test_twice_in_a_batch(void **state) {
   random_scores(&rng, data, &scores);
   const host_request requests[2] = {
       {.id = 5, .starts = true, .ends = true, .scores = scores, .boosts = boost_lines},
-      {.id = 5, .starts = true, .scores = rows(&scores, 0, 1)}};
+      {.id = 5, .starts = true, .scores = test_rows(&scores, 0, 1)}};
   host_response responses[2];
   host_execute(host, requests, 2, responses);
   assert_string_equal(responses[0].error, "");

@@ -347,16 +347,6 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return leave(good ? cudaSuccess : cudaErrorUnknown);
 }
 
-cudaError_t cudaDeviceSynchronize(void) {
-  check_not_recording();
-  bool good = enter();
-  for (int i = 0; i < MAX_STREAMS; i++)
-    if (g_streams[i] != NULL && g_streams[i]->device == g_device)
-      do_until(g_streams[i], g_streams[i]->num_queued);
-  do_until(stream_of(NULL), stream_of(NULL)->num_queued);
-  return leave(good ? cudaSuccess : cudaErrorUnknown);
-}
-
 /* Runs the stream's work and reports success. Every third call reports cudaErrorNotReady instead
  * and runs nothing. */
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
