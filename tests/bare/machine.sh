@@ -49,13 +49,15 @@ fresh() { # NAME
   cp -L /etc/resolv.conf /etc/hosts "$bare/$1/etc/"
   mkdir "$bare/$1/warpfst"
   list_files | tar --null -T - -c | tar -x -C "$bare/$1/warpfst"
+  # Without optimization, compiling takes a third of the time. CMake reads this file for ./run and for pip.
+  echo 'set(CMAKE_C_FLAGS_RELEASE -O0 CACHE STRING "")' >"$bare/$1/opt/quick.cmake"
 }
 
 # Runs COMMAND as root in the system's /warpfst. The mounts disappear with the mount namespace.
 inside() { # NAME COMMAND...
-  local root=$bare/$1 settings=(HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive) name
+  local root=$bare/$1 settings=(HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive CMAKE_TOOLCHAIN_FILE=/opt/quick.cmake) name
   shift
-  for name in http_proxy https_proxy no_proxy PIP_INDEX_URL PIP_EXTRA_INDEX_URL PIP_TRUSTED_HOST PIP_PROXY PIP_DEFAULT_TIMEOUT PIP_RETRIES SKBUILD_CMAKE_DEFINE; do
+  for name in http_proxy https_proxy no_proxy PIP_INDEX_URL PIP_EXTRA_INDEX_URL PIP_TRUSTED_HOST PIP_PROXY PIP_DEFAULT_TIMEOUT PIP_RETRIES; do
     [ -z "${!name:-}" ] || settings+=("$name=${!name}")
   done
   [ ! -e $certificates ] || settings+=(PIP_CERT=/opt/certificates.crt SSL_CERT_FILE=/opt/certificates.crt)

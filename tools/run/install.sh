@@ -86,7 +86,7 @@ needs_test_bare() { need debootstrap; }
 test_packages() {
   need_build
   need debootstrap libcmocka-dev abigail-tools libfst-tools sctk time pocketsphinx pocketsphinx-en-us pocketsphinx-testdata \
-    python3-venv shellcheck xz-utils
+    python3-venv shellcheck xz-utils zsh fish
   need_if_any python3-torch clang-format-14 chromium
 }
 needs_test() {
@@ -94,10 +94,13 @@ needs_test() {
   need_python build/venv tests/python-requirements.txt
   need_triton
 }
-needs_test_gpu() {
-  [ -z "${1:-}" ] || return 0 # packed tests need nothing
+needs_test_simt() {
   need_build
   need libcmocka-dev
+}
+needs_test_gpu() {
+  [ -z "${1:-}" ] || return 0 # packed tests need nothing
+  needs_test_simt
 }
 needs_soak() { needs_test_gpu; }
 needs_pack_gpu() { # [FOLDER [compose|graph]]

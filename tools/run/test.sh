@@ -1,4 +1,4 @@
-# test.sh - verbs of ./run that test without a GPU: test, test-bare. Sourced by ./run.
+# test.sh - verbs of ./run that test without a GPU: test, test-simt, test-bare. Sourced by ./run.
 # shellcheck shell=bash
 
 do_test() {
@@ -36,6 +36,17 @@ do_test() {
 after_installing() { # COMMAND...
   tail --pid="$installing" -f /dev/null
   "$@"
+}
+
+do_test_simt() {
+  needs_test_simt
+  SECONDS=0
+  build simt-sanitize
+  run_ctest simt-sanitize
+  build simt-threads
+  run_ctest simt-threads
+  say "all tests: $SECONDS s"
+  print_counts
 }
 
 do_test_bare() {
