@@ -121,6 +121,89 @@ static char *scrambled(test_rng *rng, const char *text) {
   return out;
 }
 
+/* The text with "\r\n" for "\n", or as it is. `bare`: without the blank after the key. */
+static char *with_line_ends(const char *text, bool crlf, bool bare) {
+  char *out = malloc(2 * strlen(text) + 1), *to = out;
+  for (const char *at = text; *at != '\0'; at++) {
+    if (*at == '\n' && crlf) *to++ = '\r';
+    if (!(bare && at[0] == ' ' && at[1] == '\n')) *to++ = *at;
+  }
+  *to = '\0';
+  return out;
+}
+
+/* Archives of two lattices with lines that end in CR LF, with numbers and with words. */
+static void test_crlf(void **state) {
+  (void)state;
+  wf_error err = {0};
+  test_rng rng = {29};
+  wf_symbols *words = word_table();
+  for (int i = 0; i < 80; i++) {
+    char key[] = "utt", both[1 << 16];
+    const bool raw = i % 2 == 0;
+    wf_lattice_entry entry = {.key = key}, back = {0};
+    if (raw)
+      entry.raw = test_random_raw(&rng, &shape);
+    else
+      entry.compact = test_random_compact(&rng, &shape, i % 4 == 1);
+    const wf_symbols *table = i % 3 == 0 ? words : NULL;
+    const char *path = test_temp_path("lf");
+    write_one(path, table, 1, &entry);
+    size_t size;
+    char *text = test_read_file(path, &size), *changed = with_line_ends(text, i % 8 < 6, i % 5 < 2);
+    assert_true(snprintf(both, sizeof both, "%s%s", changed, changed) < (int)sizeof both);
+    path = test_write_file("crlf", both, strlen(both));
+    wf_lattice_reader *reader;
+    bool done = false;
+    assert_ok(wf_lattice_reader_open(&path, 1, table, NULL, &reader, &err));
+    for (int k = 0; k < 2; k++) {
+      assert_ok(wf_lattice_reader_next(reader, &back, &done, &err));
+      assert_false(done);
+      assert_true(raw ? test_same_raw(entry.raw, back.raw)
+                      : test_same_compact(entry.compact, back.compact));
+      wf_lattice_entry_clear(&back);
+    }
+    assert_ok(wf_lattice_reader_next(reader, &back, &done, &err));
+    assert_true(done);
+    wf_lattice_reader_free(reader);
+    free(text);
+    free(changed);
+    wf_lattice_free(entry.raw);
+    wf_compact_lattice_free(entry.compact);
+  }
+  wf_symbols_free(words);
+}
+
+/* A word that is not one field of a line cannot be written as text. */
+static void test_words_with_blanks(void **state) {
+  (void)state;
+  wf_error err = {0};
+  wf_symbols *table;
+  wf_lattice_writer *writer;
+  wf_lattice_writer_options options;
+  char key[] = "utt";
+  wf_lattice_entry entry = {.key = key};
+  test_rng rng = {3};
+  do {
+    wf_lattice_free(entry.raw);
+    entry.raw = test_random_raw(&rng, &shape);
+  } while (wf_lattice_get(entry.raw).num_arcs < 20);
+  assert_ok(wf_symbols_create("words", &table, &err));
+  for (int64_t i = 0; i < 10; i++) {
+    char text[16];
+    snprintf(text, sizeof text, "two %d", (int)i);
+    assert_ok(wf_symbols_add(table, text, i, NULL, &err));
+  }
+  wf_lattice_writer_options_init(&options);
+  options.format = 1;
+  assert_ok(wf_lattice_writer_open(test_temp_path("t"), table, &options, &writer, &err));
+  assert_int_equal(wf_lattice_writer_put(writer, &entry, &err), WF_ERR_ARGUMENT);
+  assert_non_null(strstr(err.message, "holds a blank"));
+  wf_lattice_writer_abort(writer);
+  wf_lattice_free(entry.raw);
+  wf_symbols_free(table);
+}
+
 static void test_states_in_any_order(void **state) {
   (void)state;
   wf_error err = {0};
@@ -408,11 +491,12 @@ static void test_unusual_lattices(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_round_trips),      cmocka_unit_test(test_states_in_any_order),
-      cmocka_unit_test(test_conversions),      cmocka_unit_test(test_scales_and_kinds),
-      cmocka_unit_test(test_many_records),     cmocka_unit_test(test_malformed_text),
-      cmocka_unit_test(test_damaged_binary),   cmocka_unit_test(test_malicious_counts),
-      cmocka_unit_test(test_unusual_lattices),
+      cmocka_unit_test(test_round_trips),       cmocka_unit_test(test_states_in_any_order),
+      cmocka_unit_test(test_conversions),       cmocka_unit_test(test_scales_and_kinds),
+      cmocka_unit_test(test_many_records),      cmocka_unit_test(test_malformed_text),
+      cmocka_unit_test(test_damaged_binary),    cmocka_unit_test(test_malicious_counts),
+      cmocka_unit_test(test_unusual_lattices),  cmocka_unit_test(test_crlf),
+      cmocka_unit_test(test_words_with_blanks),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,7 +34,7 @@ wf_status wf__kaldi_read_key(wf__source *source, bool lines, char **key, wf_erro
     return wf__source_fail(source, err, WF_ERR_FORMAT,
                            "not a Kaldi archive: expected an utterance key and a blank");
   bool blank = byte == ' ' || byte == '\t';
-  if (!blank && !(lines && byte == '\n'))
+  if (!blank && !(lines && (byte == '\n' || byte == '\r')))
     return wf__source_fail(
         source, err, WF_ERR_FORMAT, "%s after the key '%.*s', expected a blank and a value",
         byte < 0 ? "end of file" : "end of line", WF__SPAN_ARG(((wf__span){text, size})));

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "base/option_tables.h"
+#include "fst/symbols.h"
 #include "io/archive_writer.h"
 #include "io/key_files.h"
 #include "io/kaldi_lattice.h"
@@ -52,21 +53,29 @@ wf_status wf_lattice_writer_open(const char *path, const wf_symbols *words,
   return WF_OK;
 }
 
-static wf_status check_word(const wf_symbols *words, int32_t word, wf_error *err) {
-  if (word == 0 || wf_symbols_text(words, word) != NULL) return WF_OK;
+static wf_status check_word(const wf_symbols *words, int32_t word, bool fields, wf_error *err) {
+  const char *text = wf_symbols_text(words, word);
+  const char *fault = text != NULL && fields ? wf__symbols_field_fault(words, text) : NULL;
+  if (fault != NULL)
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "the text '%s' of word %d %s; a text archive cannot hold it: write numbers",
+                    text, word, fault);
+  if (word == 0 || text != NULL) return WF_OK;
   return wf__fail(err, WF_ERR_ARGUMENT, "word %d is not in the table %s", word,
                   wf_symbols_name(words));
 }
 
-static wf_status check_words(const wf_lattice_entry *entry, const wf_symbols *words,
+/* `fields`: the texts become fields of lines. */
+static wf_status check_words(const wf_lattice_entry *entry, const wf_symbols *words, bool fields,
                              wf_error *err) {
   if (entry->raw != NULL) {
     wf_lattice_view view = wf_lattice_get(entry->raw);
     for (uint64_t a = 0; a < view.num_arcs; a++)
-      WF__TRY(check_word(words, view.arcs[a].olabel, err));
+      WF__TRY(check_word(words, view.arcs[a].olabel, fields, err));
   } else {
     wf_compact_lattice_view view = wf_compact_lattice_get(entry->compact);
-    for (uint64_t a = 0; a < view.num_arcs; a++) WF__TRY(check_word(words, view.arcs[a].word, err));
+    for (uint64_t a = 0; a < view.num_arcs; a++)
+      WF__TRY(check_word(words, view.arcs[a].word, fields, err));
   }
   return WF_OK;
 }
@@ -112,7 +121,7 @@ wf_status wf_lattice_writer_put(wf_lattice_writer *writer, const wf_lattice_entr
   if ((entry->raw == NULL) == (entry->compact == NULL))
     return wf__fail(err, WF_ERR_ARGUMENT, "expected either a raw or a compact lattice");
   if (writer->format != FORMAT_ARK && writer->words != NULL)
-    WF__TRY(check_words(entry, writer->words, err));
+    WF__TRY(check_words(entry, writer->words, writer->format == FORMAT_TEXT, err));
   return writer->format == FORMAT_SLF ? put_slf(writer, entry, err)
                                       : put_in_archive(writer, entry, err);
 }

@@ -215,7 +215,7 @@ static wf_status guess(wf__source *source, bool *one, enum kind *kind, wf_error 
   bool has_key = wf__next_field(&text, &field);
   while (text.size > 0 && (*text.data == ' ' || *text.data == '\t')) text.data++, text.size--;
   bool key_alone = has_key && memchr(field.data, '\n', field.size) != NULL; /* on its line */
-  *kind = !has_key || key_alone || text.size == 0 || strchr("[\n\xd6", *text.data) != NULL
+  *kind = !has_key || key_alone || text.size == 0 || strchr("[\r\n\xd6", *text.data) != NULL
               ? KIND_ARCHIVE
               : KIND_SCRIPT; /* strchr also finds '\0', the first byte of the binary mark */
   return WF_OK;
