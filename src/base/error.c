@@ -1,6 +1,7 @@
 /* error.c - status texts, the caller-owned error object. */
 #include "base/error.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,8 @@ const char *wf_status_text(wf_status status) {
 }
 
 void wf_free(void *memory) { free(memory); }
+
+wf_status wf__io_status(int code) { return code == ENOMEM ? WF_ERR_MEMORY : WF_ERR_IO; }
 
 void wf__error_clear(wf_error *err) {
   if (err == NULL) return;

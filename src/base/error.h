@@ -29,6 +29,8 @@ wf_status wf__fail_memory(wf_error *err, uint64_t bytes, const char *what);
 #define wf__fail_prefix(err, code, ...) (wf__fail_prefix(err, code, __VA_ARGS__), (code))
 #define wf__fail_memory(err, bytes, what) (wf__fail_memory(err, bytes, what), WF_ERR_MEMORY)
 #endif
+/* The status for an errno: WF_ERR_MEMORY if there is no memory, else WF_ERR_IO. */
+wf_status wf__io_status(int code);
 /* Clears err at the start of a public call. */
 void wf__error_clear(wf_error *err);
 

@@ -35,7 +35,7 @@ wf_status wf__gunzip_start(const char *path, wf__gunzip *out, wf_error *err) {
   *out = (wf__gunzip){.path = path};
   return inflateInit2(&out->stream, 15 + 16) == Z_OK
              ? WF_OK
-             : wf__fail(err, WF_ERR_MEMORY, "%s: cannot start inflating", path);
+             : wf__fail(err, WF_ERR_MEMORY, "%s: out of memory for inflating", path);
 }
 
 void wf__gunzip_free(wf__gunzip *gunzip) { inflateEnd(&gunzip->stream); }
@@ -89,6 +89,8 @@ wf_status wf__gunzip_some(wf__gunzip *gunzip, const uint8_t **at, const uint8_t 
     gunzip->num_out += out - z->avail_out;
     if (code == Z_STREAM_END)
       gunzip->between = true;
+    else if (code == Z_MEM_ERROR)
+      return wf__fail(err, WF_ERR_MEMORY, "%s: out of memory for inflating", gunzip->path);
     else if (code != Z_OK && code != Z_BUF_ERROR)
       return fail_at(gunzip, z->msg != NULL ? z->msg : "unknown error", err);
     if (gunzip->num_out > UNCHECKED_BYTES && gunzip->num_out / MOST_RATIO > gunzip->num_in)

@@ -21,7 +21,8 @@ static wf_status read_all(int fd, const char *path, byte_vec *bytes, wf_error *e
     if (got < 0 && errno == EINTR) wf__interrupt_poll();
     WF__TRY(wf__interrupted(err));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return wf__fail(err, WF_ERR_IO, "%s: cannot read: %s", path, strerror(errno));
+    if (got < 0)
+      return wf__fail(err, wf__io_status(errno), "%s: cannot read: %s", path, strerror(errno));
     if (got == 0) return WF_OK;
     bytes->size += (uint64_t)got;
   }
@@ -75,7 +76,7 @@ static wf_status adopt(byte_vec *vec, wf__input *out, wf_error *err) {
 static wf_status open_file(const char *path, int fd, wf__input *out, wf_error *err) {
   struct stat info;
   if (fstat(fd, &info) != 0)
-    return wf__fail(err, WF_ERR_IO, "%s: cannot stat: %s", path, strerror(errno));
+    return wf__fail(err, wf__io_status(errno), "%s: cannot stat: %s", path, strerror(errno));
   if (S_ISDIR(info.st_mode)) return wf__fail(err, WF_ERR_IO, "%s: is a directory", path);
   if (S_ISREG(info.st_mode) && info.st_size > 0) {
     void *map = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -111,7 +112,7 @@ wf_status wf__input_open(const char *path, wf__input *out, wf_error *err) {
   int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
   wf_status status;
   if (fd < 0) {
-    status = wf__fail(err, WF_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+    status = wf__fail(err, wf__io_status(errno), "%s: cannot open: %s", path, strerror(errno));
   } else {
     status = open_file(out->path, fd, out, err);
     if (!is_stdin) close(fd);

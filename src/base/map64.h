@@ -42,8 +42,9 @@ static inline void wf__map64_prefetch(const wf__map64 *map, uint64_t key) {
   __builtin_prefetch(&map->values[slot], 1);
 }
 
-/* Inserts key -> value unless the map has the key. `*out_value` is the stored value; `*out_new`
- * (may be NULL) is true if the key was inserted. */
+/* Inserts key -> value unless the map has the key. If the value is an index into an array, reserve
+ * its element first: without memory a key would stay that has no element. `*out_value` is the
+ * stored value; `*out_new` (may be NULL) is true if the key was inserted. */
 static inline wf_status wf__map64_insert(wf__map64 *map, uint64_t key, uint32_t value,
                                          uint32_t *out_value, bool *out_new, const char *what,
                                          wf_error *err) {

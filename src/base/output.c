@@ -200,7 +200,8 @@ static wf_status status_of(const wf__output *output, const char *name, wf_error 
   if (output->error == ECANCELED)
     return wf__fail(err, WF_ERR_CANCELLED, "cancelled while writing %s", name);
   if (output->is_memory) return wf__fail_memory(err, output->memory.size, name);
-  return wf__fail(err, WF_ERR_IO, "%s: cannot write: %s", name, strerror(output->error));
+  return wf__fail(err, wf__io_status(output->error), "%s: cannot write: %s", name,
+                  strerror(output->error));
 }
 
 wf_status wf__output_close(wf__output *output, wf_error *err) {

@@ -188,7 +188,7 @@ wf_status wf__target_open(const char *path, wf__target *out, wf_error *err) {
   wf__target_discard(out);
   if (code == ECANCELED)
     return wf__fail(err, WF_ERR_CANCELLED, "cancelled while waiting for the reader of %s", path);
-  return wf__fail(err, WF_ERR_IO, "%s: cannot write: %s", path, strerror(code));
+  return wf__fail(err, wf__io_status(code), "%s: cannot write: %s", path, strerror(code));
 }
 
 /* As write(), but a pipe without reader is only the error EPIPE, without the signal. */

@@ -52,7 +52,8 @@ static wf_status open_source(const char *path, bool may_map, wf__source *out, wf
   bool is_stdin = strcmp(path, "-") == 0;
   int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
-    wf_status status = wf__fail(err, WF_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+    wf_status status =
+        wf__fail(err, wf__io_status(errno), "%s: cannot open: %s", path, strerror(errno));
     wf__source_close(out);
     return status;
   }
@@ -107,7 +108,8 @@ static wf_status read_some(const wf__source *source, uint8_t *to, size_t size, s
     WF__TRY(wf__interrupted(err));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0)
-      return wf__fail(err, WF_ERR_IO, "%s: cannot read: %s", source->path, strerror(errno));
+      return wf__fail(err, wf__io_status(errno), "%s: cannot read: %s", source->path,
+                      strerror(errno));
     *got = (size_t)n;
     return WF_OK;
   }

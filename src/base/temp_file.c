@@ -28,9 +28,10 @@ wf_status wf__temp_open(const char *folder, int *fd, wf_error *err) {
   if (path == NULL) return wf__fail_memory(err, size, "a path");
   snprintf(path, size, "%s/.warpfst.XXXXXX", folder);
   *fd = open_unnamed(folder, path);
-  wf_status status = *fd >= 0 ? WF_OK
-                              : wf__fail(err, WF_ERR_IO, "%s: cannot make a temporary file: %s",
-                                         folder, strerror(errno));
+  wf_status status =
+      *fd >= 0 ? WF_OK
+               : wf__fail(err, wf__io_status(errno), "%s: cannot make a temporary file: %s", folder,
+                          strerror(errno));
   free(path);
   return status;
 }

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -112,19 +113,20 @@ wf_status wf__pool_create(int num_threads, wf__pool **out, wf_error *err) {
   pthread_cond_init(&pool->wake, NULL);
   init_timed(&pool->done);
   pool->threads = wf__calloc((uint64_t)num_threads, sizeof *pool->threads);
-  for (int i = 0; pool->threads != NULL && i + 1 < num_threads; i++) {
+  int code = pool->threads != NULL ? 0 : ENOMEM;
+  for (int i = 0; code == 0 && i + 1 < num_threads; i++) {
     struct start *start = wf__alloc(1, sizeof *start);
+    code = ENOMEM;
     if (start == NULL) break;
     *start = (struct start){pool, i + 1};
-    if (pthread_create(&pool->threads[i], NULL, thread_main, start) != 0) {
-      free(start);
-      break;
-    }
-    pool->num_started++;
+    code = pthread_create(&pool->threads[i], NULL, thread_main, start);
+    if (code != 0) free(start);
+    pool->num_started += code == 0;
   }
-  if (pool->num_started != num_threads - 1 || pool->threads == NULL) {
+  if (code != 0) {
     wf__pool_free(pool);
-    return wf__fail(err, WF_ERR_MEMORY, "cannot start %d threads", num_threads - 1);
+    return wf__fail(err, WF_ERR_MEMORY, "out of memory: cannot start %d threads: %s",
+                    num_threads - 1, strerror(code));
   }
   *out = pool;
   return WF_OK;

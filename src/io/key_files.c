@@ -21,7 +21,8 @@ static wf_status make_folder(const char *path, wf_error *err) {
   if (mkdir(path, 0777) == 0 ||
       (errno == EEXIST && stat(path, &about) == 0 && S_ISDIR(about.st_mode)))
     return WF_OK;
-  return wf__fail(err, WF_ERR_IO, "%s: cannot make the folder: %s", path, strerror(errno));
+  return wf__fail(err, wf__io_status(errno), "%s: cannot make the folder: %s", path,
+                  strerror(errno));
 }
 
 wf_status wf__key_folder_open(const char *path, wf__key_folder *out, wf_error *err) {

@@ -173,7 +173,8 @@ static int compare_keys(const void *a, const void *b) {
 
 static wf_status read_folder(const char *path, wf__score_spec *out, wf_error *err) {
   DIR *folder = opendir(path);
-  if (folder == NULL) return wf__fail(err, WF_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+  if (folder == NULL)
+    return wf__fail(err, wf__io_status(errno), "%s: cannot open: %s", path, strerror(errno));
   wf_status status = WF_OK;
   for (struct dirent *entry; status == WF_OK && (entry = readdir(folder)) != NULL;)
     if (entry->d_name[0] != '.' && has_matrix_suffix(entry->d_name))
@@ -225,7 +226,7 @@ static wf_status parse_path(const char *path, enum kind kind, wf__score_spec *ou
   struct stat info;
   bool is_stdin = strcmp(path, "-") == 0, one = false;
   if (!is_stdin && stat(path, &info) != 0)
-    return wf__fail(err, WF_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+    return wf__fail(err, wf__io_status(errno), "%s: cannot open: %s", path, strerror(errno));
   if (!is_stdin && S_ISDIR(info.st_mode)) {
     if (kind != KIND_UNKNOWN)
       return wf__fail(err, WF_ERR_ARGUMENT, "%s: is a folder, expected a%s", path,
