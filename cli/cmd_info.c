@@ -76,7 +76,8 @@ static void fill_counts(const wf_fst_view *view, const wf_fst_info *info, struct
   memcpy(out, counts, sizeof counts);
 }
 
-/* Figures that are not whole numbers, and properties that wf_fst_properties does not compute. */
+/* Figures that are not whole numbers, and properties that wf_fst_find_properties does not compute.
+ */
 enum { NUM_MEANS = 2, NUM_FACTS = 3 };
 static void fill_facts(const wf_fst_info *info, struct count *facts, double *means) {
   const struct count all[NUM_FACTS] = {
@@ -93,7 +94,7 @@ static const char *const mean_names[NUM_MEANS][2] = {
     {"output label multiplicity", "olabel_multiplicity"}};
 
 static void print_table(const wf_fst *fst, wf_fst_format format, const struct count *counts,
-                        const wf_fst_info *info) {
+                        const wf_fst_info *info, uint32_t found) {
   struct count facts[NUM_FACTS];
   double means[NUM_MEANS];
   fill_facts(info, facts, means);
@@ -110,15 +111,14 @@ static void print_table(const wf_fst *fst, wf_fst_format format, const struct co
   for (int i = 0; i < NUM_COUNTS; i++)
     printf("%-30s%" PRId64 "\n", counts[i].name, counts[i].value);
   for (int i = 0; i < NUM_MEANS; i++) printf("%-30s%g\n", mean_names[i][0], means[i]);
-  uint32_t properties_of = wf_fst_properties(fst);
   for (int i = 0; i < NUM_PROPERTIES; i++)
-    printf("%-30s%s\n", properties[i].name, properties_of & properties[i].bit ? "yes" : "no");
+    printf("%-30s%s\n", properties[i].name, found & properties[i].bit ? "yes" : "no");
   for (int i = 0; i < NUM_FACTS; i++)
     printf("%-30s%s\n", facts[i].name, facts[i].value != 0 ? "yes" : "no");
 }
 
 static void print_json(const wf_fst *fst, wf_fst_format format, const struct count *counts,
-                       const wf_fst_info *info) {
+                       const wf_fst_info *info, uint32_t found) {
   struct count facts[NUM_FACTS];
   double means[NUM_MEANS];
   fill_facts(info, facts, means);
@@ -138,11 +138,10 @@ static void print_json(const wf_fst *fst, wf_fst_format format, const struct cou
   for (int i = 0; i < NUM_COUNTS; i++)
     printf(", \"%s\": %" PRId64, counts[i].json, counts[i].value);
   for (int i = 0; i < NUM_MEANS; i++) printf(", \"%s\": %g", mean_names[i][1], means[i]);
-  uint32_t properties_of = wf_fst_properties(fst);
   printf(", \"properties\": {");
   for (int i = 0; i < NUM_PROPERTIES; i++)
     printf("%s\"%s\": %s", i > 0 ? ", " : "", properties[i].json,
-           properties_of & properties[i].bit ? "true" : "false");
+           found & properties[i].bit ? "true" : "false");
   for (int i = 0; i < NUM_FACTS; i++)
     printf(", \"%s\": %s", facts[i].json, facts[i].value != 0 ? "true" : "false");
   printf("}}\n");
@@ -165,13 +164,15 @@ int cmd_info(int argc, char **argv) {
   wf_status status =
       wf_fst_read_format(parser.num_args > 0 ? parser.args[0] : "-", &fst, &format, &err);
   if (status == WF_OK) status = wf_fst_get_info(fst, &info, &err);
+  uint32_t found = 0;
+  if (status == WF_OK) status = wf_fst_find_properties(fst, &found, &err);
   if (status == WF_OK) {
     wf_fst_view view = wf_fst_get_view(fst);
     fill_counts(&view, &info, counts);
     if (json)
-      print_json(fst, format, counts, &info);
+      print_json(fst, format, counts, &info, found);
     else
-      print_table(fst, format, counts, &info);
+      print_table(fst, format, counts, &info, found);
   }
   wf_fst_free(fst);
   return status == WF_OK ? CLI_OK : cli_fail(&err);

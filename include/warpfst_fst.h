@@ -99,7 +99,10 @@ typedef enum wf_property {
   WF_PROP_EPSILONS_LAST =
       1 << 13, /* per state, arcs with ilabel != 0 come first, as the decoder requires */
 } wf_property;
-/* Returns the set of properties that hold. Thread-safe. */
+/* Sets *out to the set of properties that hold. They are computed once. Thread-safe. Fails only
+ * with WF_ERR_MEMORY. */
+WF_API wf_status wf_fst_find_properties(const wf_fst *fst, uint32_t *out, wf_error *err);
+/* The same; without memory, properties that hold can be missing. */
 WF_API uint32_t wf_fst_properties(const wf_fst *fst);
 
 /* Builder. States and arcs may be added in any order. The arcs of a state keep their insertion

@@ -230,8 +230,9 @@ class Fst(Handle):
     @property
     def properties(self) -> frozenset[str]:
         """The properties that the fst has: "acceptor", "acyclic", "ideterministic" and so on. Computed on the first call."""
-        bits = lib.wf_fst_properties(self.address)
-        return frozenset(name[8:].lower() for name, bit in vars(_abi).items() if name.startswith("WF_PROP_") and bits & bit)
+        bits = ctypes.c_uint32()
+        call("wf_fst_find_properties", self.address, ctypes.byref(bits))
+        return frozenset(name[8:].lower() for name, bit in vars(_abi).items() if name.startswith("WF_PROP_") and bits.value & bit)
 
     def info(self) -> dict[str, int]:
         """Numbers of final states, epsilons, accessible states and so on (`warpfst info`)."""

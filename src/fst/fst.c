@@ -7,13 +7,16 @@
 #include "base/interrupt.h"
 #include "fst/properties.h"
 
+/* Groups of properties: each is computed and cached as a whole. */
+enum { LOCAL, DETERMINISM, PATHS, CYCLES, NUM_GROUPS };
+
 struct wf__fst_storage {
   atomic_uint_fast32_t refs;
   void (*release)(void *);
   void *keeper;
   int device; /* as wf__fst_device */
   /* one word per group (properties.h); 0 until computed, bit 31 is set once it is */
-  atomic_uint_fast32_t properties[4];
+  atomic_uint_fast32_t properties[NUM_GROUPS];
 };
 
 struct wf_fst {
@@ -119,7 +122,7 @@ wf_status wf__fst_from_arrays(const wf_fst_view *view, void (*release)(void *), 
   }
   atomic_init(&fst->refs, 1);
   atomic_init(&storage->refs, 1);
-  for (int group = 0; group < 4; group++) atomic_init(&storage->properties[group], 0);
+  for (int group = 0; group < NUM_GROUPS; group++) atomic_init(&storage->properties[group], 0);
   storage->release = release;
   storage->keeper = keeper;
   storage->device = -1;
@@ -218,30 +221,62 @@ void wf_fst_free(wf_fst *fst) {
 
 static const uint32_t properties_known = 1u << 31;
 
-static uint32_t properties_of(const wf_fst *fst, int group) {
-  static uint32_t (*const compute[4])(const wf_fst_view *) = {
-      wf__local_properties, wf__determinism_properties, wf__path_properties, wf__cycle_properties};
+static wf_status local_properties(const wf_fst_view *view, uint32_t *out) {
+  *out = wf__local_properties(view);
+  return WF_OK;
+}
+
+/* Adds the properties of a group to *out. */
+static wf_status add_properties(const wf_fst *fst, int group, uint32_t *out) {
+  static wf_status (*const compute[NUM_GROUPS])(const wf_fst_view *, uint32_t *) = {
+      local_properties, wf__determinism_properties, wf__path_properties, wf__cycle_properties};
   atomic_uint_fast32_t *kept = &fst->storage->properties[group];
   uint32_t properties = (uint32_t)atomic_load(kept);
   if (properties == 0) {
-    properties = compute[group](&fst->view) | properties_known;
+    WF__TRY(compute[group](&fst->view, &properties));
+    properties |= properties_known;
     atomic_store(kept, properties);
   }
-  return properties & ~properties_known;
+  *out |= properties & ~properties_known;
+  return WF_OK;
 }
 
-uint32_t wf__fst_local_properties(const wf_fst *fst) { return properties_of(fst, 0); }
-bool wf__fst_is_acyclic(const wf_fst *fst) { return properties_of(fst, 3) != 0; }
+static wf_status fail_properties(wf_error *err) {
+  return wf__fail(err, WF_ERR_MEMORY, "out of memory for the properties of an fst");
+}
+
+uint32_t wf__fst_local_properties(const wf_fst *fst) {
+  uint32_t found = 0;
+  (void)add_properties(fst, LOCAL, &found); /* needs no memory */
+  return found;
+}
+
+wf_status wf__fst_is_acyclic(const wf_fst *fst, bool *out, wf_error *err) {
+  uint32_t found = 0;
+  wf_status status = add_properties(fst, CYCLES, &found);
+  *out = found != 0;
+  return status == WF_OK ? WF_OK : fail_properties(err);
+}
+
+wf_status wf_fst_find_properties(const wf_fst *fst, uint32_t *out, wf_error *err) {
+  wf__error_clear(err);
+  *out = 0;
+  for (int group = 0; group < NUM_GROUPS; group++)
+    if (add_properties(fst, group, out) != WF_OK) return fail_properties(err);
+  return WF_OK;
+}
+
 uint32_t wf_fst_properties(const wf_fst *fst) {
-  return properties_of(fst, 0) | properties_of(fst, 1) | properties_of(fst, 2) |
-         properties_of(fst, 3);
+  uint32_t found = 0;
+  for (int group = 0; group < NUM_GROUPS; group++) (void)add_properties(fst, group, &found);
+  return found;
 }
 
 void wf__fst_set_trimmed(wf_fst *fst) {
-  atomic_store(&fst->storage->properties[2], WF__PATH_PROPERTIES | properties_known);
+  atomic_store(&fst->storage->properties[PATHS], WF__PATH_PROPERTIES | properties_known);
 }
 bool wf__fst_known_trimmed(const wf_fst *fst) {
-  return atomic_load(&fst->storage->properties[2]) == (WF__PATH_PROPERTIES | properties_known);
+  return atomic_load(&fst->storage->properties[PATHS]) == (WF__PATH_PROPERTIES | properties_known);
 }
 
 wf_status wf__same_semiring(const wf_fst *a, const wf_fst *b, wf_error *err) {

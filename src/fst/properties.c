@@ -63,10 +63,10 @@ uint32_t wf__local_properties(const wf_fst_view *view) {
   return properties;
 }
 
-uint32_t wf__determinism_properties(const wf_fst_view *view) {
+wf_status wf__determinism_properties(const wf_fst_view *view, uint32_t *out) {
   uint32_t properties = WF__DETERMINISM_PROPERTIES;
   int32_t *scratch = wf__alloc(most_arcs(view), sizeof *scratch);
-  if (scratch == NULL) return 0; /* a missing property means "not known", which is safe */
+  if (scratch == NULL) return WF_ERR_MEMORY;
   for (uint64_t s = 0; s < view->num_states && properties != 0; s++) {
     const wf_arc *arcs = view->arcs + view->arc_off[s];
     uint64_t count = view->arc_off[s + 1] - view->arc_off[s];
@@ -81,7 +81,8 @@ uint32_t wf__determinism_properties(const wf_fst_view *view) {
       properties &= ~(uint32_t)WF_PROP_ODETERMINISTIC;
   }
   free(scratch);
-  return properties;
+  *out = properties;
+  return WF_OK;
 }
 
 /* Can every state be reached from the start? The search is breadth-first, as most fsts are numbered
@@ -142,13 +143,14 @@ static bool all_good_by_sweeps(const wf_fst_view *view, uint8_t *good) {
 
 /* Can every state reach a final state? If the sweeps leave states unmarked, a breadth-first search
  * over reversed arcs begins at the marked states. */
-static bool coaccessible(const wf_fst_view *view) {
+static wf_status coaccessible(const wf_fst_view *view, bool *out) {
   uint64_t n = view->num_states, m = view->num_arcs;
   uint8_t *good = wf__calloc(n, 1);
-  if (good == NULL || all_good_by_sweeps(view, good)) {
-    bool fine = good != NULL;
+  if (good == NULL) return WF_ERR_MEMORY;
+  *out = all_good_by_sweeps(view, good);
+  if (*out) {
     free(good);
-    return fine;
+    return WF_OK;
   }
   uint64_t *off = wf__calloc(n + 2, sizeof *off);
   uint32_t *from = wf__alloc(m, sizeof *from), *queue = wf__alloc(n, sizeof *queue);
@@ -172,7 +174,8 @@ static bool coaccessible(const wf_fst_view *view) {
   free(from);
   free(queue);
   free(good);
-  return fine && tail == n;
+  *out = tail == n;
+  return fine ? WF_OK : WF_ERR_MEMORY;
 }
 
 /* Walks along the last arcs from the start. A walk that comes back to a state has found a cycle.
@@ -190,23 +193,27 @@ static bool walk_finds_cycle(const wf_fst_view *view) {
   return false;
 }
 
-uint32_t wf__cycle_properties(const wf_fst_view *view) {
-  if (walk_finds_cycle(view)) return 0;
+wf_status wf__cycle_properties(const wf_fst_view *view, uint32_t *out) {
+  *out = 0;
+  if (walk_finds_cycle(view)) return WF_OK;
   uint64_t n = view->num_states, *num_in = wf__calloc(n, sizeof *num_in);
-  uint32_t *queue = wf__alloc(n, sizeof *queue), properties = 0;
-  if (num_in != NULL && queue != NULL && acyclic(view, num_in, queue)) properties = WF_PROP_ACYCLIC;
+  uint32_t *queue = wf__alloc(n, sizeof *queue);
+  const bool fine = num_in != NULL && queue != NULL;
+  if (fine && acyclic(view, num_in, queue)) *out = WF_PROP_ACYCLIC;
   free(num_in);
   free(queue);
-  return properties;
+  return fine ? WF_OK : WF_ERR_MEMORY;
 }
 
-uint32_t wf__path_properties(const wf_fst_view *view) {
+wf_status wf__path_properties(const wf_fst_view *view, uint32_t *out) {
   uint8_t *seen = wf__calloc(view->num_states, 1);
-  uint32_t *queue = wf__alloc(view->num_states, sizeof *queue), properties = 0;
-  if (seen != NULL && queue != NULL && accessible(view, seen, queue))
-    properties = WF_PROP_ACCESSIBLE;
+  uint32_t *queue = wf__alloc(view->num_states, sizeof *queue);
+  const bool fine = seen != NULL && queue != NULL;
+  bool all_lead_to_final = false;
+  *out = fine && accessible(view, seen, queue) ? WF_PROP_ACCESSIBLE : 0;
   free(seen);
   free(queue);
-  if (coaccessible(view)) properties |= WF_PROP_COACCESSIBLE;
-  return properties;
+  if (!fine || coaccessible(view, &all_lead_to_final) != WF_OK) return WF_ERR_MEMORY;
+  if (all_lead_to_final) *out |= WF_PROP_COACCESSIBLE;
+  return WF_OK;
 }

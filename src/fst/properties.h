@@ -13,19 +13,19 @@
 #define WF__CYCLE_PROPERTIES ((uint32_t)WF_PROP_ACYCLIC)
 #define WF__PATH_PROPERTIES ((uint32_t)(WF_PROP_ACCESSIBLE | WF_PROP_COACCESSIBLE))
 
+/* The properties of one group. The last three return WF_ERR_MEMORY if there is no memory. */
 /* One pass over the arcs. */
 uint32_t wf__local_properties(const wf_fst_view *view);
 /* Sorts the labels of states whose arcs are not sorted. */
-uint32_t wf__determinism_properties(const wf_fst_view *view);
+wf_status wf__determinism_properties(const wf_fst_view *view, uint32_t *out);
 /* A topological sort. */
-uint32_t wf__cycle_properties(const wf_fst_view *view);
+wf_status wf__cycle_properties(const wf_fst_view *view, uint32_t *out);
 /* Searches from the start, and backwards from the final states. */
-uint32_t wf__path_properties(const wf_fst_view *view);
+wf_status wf__path_properties(const wf_fst_view *view, uint32_t *out);
 
-/* The local group only (wf_fst_properties computes all groups). The results are cached in the fst.
- */
+/* One group only (wf_fst_find_properties finds all groups). The results are cached in the fst. */
 uint32_t wf__fst_local_properties(const wf_fst *fst);
-bool wf__fst_is_acyclic(const wf_fst *fst);
+wf_status wf__fst_is_acyclic(const wf_fst *fst, bool *out, wf_error *err);
 /* Records that a new fst is trimmed: every state is on a path from the start to a final state. */
 void wf__fst_set_trimmed(wf_fst *fst);
 /* Is the fst known to be trimmed? False means not known. */

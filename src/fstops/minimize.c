@@ -235,7 +235,9 @@ static wf_status partition(struct minimizer *min, wf_error *err) {
                               .inverse_delta = min->inverse_delta,
                               .initial = min->class_of,
                               .num_initial = min->num_initial};
-  if (!wf__fst_is_acyclic(min->fst)) return partition_cyclic(&graph, min, err);
+  bool acyclic;
+  WF__TRY(wf__fst_is_acyclic(min->fst, &acyclic, err));
+  if (!acyclic) return partition_cyclic(&graph, min, err);
   wf__scc scc;
   WF__TRY(number_arcs(min, err));
   graph.symbol = min->symbol;
