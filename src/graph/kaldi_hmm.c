@@ -173,6 +173,7 @@ static wf_status find_sequence(struct kaldi *kaldi, int32_t phone, const int32_t
   for (int32_t i = -1; i < num_pdfs; i++) {
     uint64_t key = (uint64_t)*out << 32 | (uint32_t)(i < 0 ? phone : pdfs[i]);
     bool fresh;
+    WF__TRY(wf__vec_grow(&kaldi->types, 1, "HMM types", err));
     WF__TRY(wf__map64_insert(&kaldi->sequences, key, (uint32_t)kaldi->types.size, out, &fresh,
                              "HMM types", err));
     if (fresh) WF__TRY(wf__vec_push(&kaldi->types, 0, "HMM types", err));

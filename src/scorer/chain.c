@@ -89,6 +89,7 @@ static wf_status pair_up(const struct chain *chain, struct memory *memory, uint6
   bool fresh;
   if (memory->pairs.size >= UINT32_MAX - 1)
     return wf__fail(err, WF_ERR_LIMIT, "more than 2^32 contexts in an utterance");
+  WF__TRY(wf__vec_grow(&memory->pairs, 1, "contexts", err));
   WF__TRY(wf__map64_insert(&memory->pair_of, hash, (uint32_t)memory->pairs.size, &place, &fresh,
                            "contexts", err));
   struct pair pair = {{first, second}};

@@ -72,6 +72,7 @@ wf_status wf__rnn_extend(wf__rnn_memory *m, uint32_t from, int32_t word, uint32_
   bool fresh;
   if (m->histories.size >= NONE - 1)
     return wf__fail(err, WF_ERR_LIMIT, "more than 2^32 histories in an utterance");
+  WF__TRY(wf__vec_grow(&m->histories, 1, "histories", err));
   WF__TRY(wf__map64_insert(&m->history_of, hash, (uint32_t)m->histories.size, out, &fresh,
                            "histories", err));
   if (fresh) {
@@ -111,6 +112,7 @@ wf_status wf__rnn_intern(wf__rnn_memory *m, wf__rnn_context context, uint64_t *h
   bool fresh;
   if (m->contexts.size >= NONE - 1)
     return wf__fail(err, WF_ERR_LIMIT, "more than 2^32 contexts in an utterance");
+  WF__TRY(wf__vec_grow(&m->contexts, 1, "contexts", err));
   WF__TRY(wf__map64_insert(&m->context_of, *hash, (uint32_t)m->contexts.size, &place, &fresh,
                            "contexts", err));
   if (fresh) return wf__vec_push(&m->contexts, context, "contexts", err);
@@ -228,6 +230,7 @@ wf_status wf__rnn_memory_keep(wf__rnn_memory *m, const wf__context_vec *live, si
   if (status == WF_OK) status = drop_contexts(m, stays, err);
   if (status == WF_OK)
     status = wf__rnn_results_filter(&m->results, stays_with_context, &recent, err);
+  if (status != WF_OK) wf__rnn_results_clear(&m->results); /* their contexts may be gone */
   free(stays);
   m->counts.evicted_results += num_results - m->results.size;
   uint64_t left = m->histories.size + m->contexts.size, most = m->context_bytes / NODE_BYTES;

@@ -57,25 +57,41 @@ wf_status wf__predictions_encode(wf__predictions *p, const wf_scores *scores, in
   return p->model->ops->encode(p->model, scores, p->encoder.data, &work->model, err);
 }
 
+/* Reserves the elements of one more context, so that all arrays have it or none. */
+static wf_status reserve_context(wf__predictions *p, wf_error *err) {
+  static const char what[] = "predictor contexts";
+  if (p->on_device) {
+    WF__TRY(wf__vec_grow(&p->slots, 1, what, err));
+    WF__TRY(wf__vec_grow(&p->free_slots, p->slots.size + 1, what, err)); /* of the slots dropped */
+  } else {
+    WF__TRY(wf__vec_grow(&p->rows, p->model->width, what, err));
+    WF__TRY(wf__vec_grow(&p->states, p->model->state_floats + 1, what, err));
+  }
+  WF__TRY(wf__vec_grow(&p->tokens, 1, what, err));
+  WF__TRY(wf__vec_grow(&p->parents, 1, what, err));
+  WF__TRY(wf__vec_grow(&p->done, 1, what, err));
+  return wf__vec_grow(&p->contexts, 1, what, err);
+}
+
 static wf_status add(wf__predictions *p, uint64_t context, uint32_t parent, int32_t token,
                      uint32_t *number, wf_error *err) {
   const wf_transducer *model = p->model;
-  bool fresh;
-  WF__TRY(wf__map64_insert(&p->numbers, context, (uint32_t)p->contexts.size, number, &fresh,
+  *number = wf__map64_find(&p->numbers, context);
+  if (*number != WF__MAP64_NONE) return WF_OK;
+  WF__TRY(reserve_context(p, err));
+  WF__TRY(wf__map64_insert(&p->numbers, context, (uint32_t)p->contexts.size, number, NULL,
                            "predictor contexts", err));
-  if (!fresh) return WF_OK;
   if (p->on_device) {
-    WF__TRY(wf__vec_push(&p->slots, NONE, "predictor contexts", err));
+    p->slots.data[p->slots.size++] = NONE;
   } else {
-    WF__TRY(wf__vec_grow(&p->rows, model->width, "predictor contexts", err));
-    WF__TRY(wf__vec_grow(&p->states, model->state_floats + 1, "predictor contexts", err));
     p->rows.size += model->width;
     p->states.size += model->state_floats;
   }
-  WF__TRY(wf__vec_push(&p->tokens, token, "predictor contexts", err));
-  WF__TRY(wf__vec_push(&p->parents, parent, "predictor contexts", err));
-  WF__TRY(wf__vec_push(&p->done, false, "predictor contexts", err));
-  return wf__vec_push(&p->contexts, context, "predictor contexts", err);
+  p->tokens.data[p->tokens.size++] = token;
+  p->parents.data[p->parents.size++] = parent;
+  p->done.data[p->done.size++] = false;
+  p->contexts.data[p->contexts.size++] = context;
+  return WF_OK;
 }
 
 wf_status wf__predictions_start(wf__predictions *p, uint32_t *number, wf_error *err) {
