@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "cli.h"
+#include "text_input.h"
 
 typedef enum file_kind { OTHER, AUDIO, ACOUSTIC_MODEL } file_kind;
 
@@ -31,12 +32,8 @@ static bool named_model(const char *path) {
 
 /* Whether a file begins as WAV, FLAC, Ogg or MP3 with tags does. */
 static bool begins_as_audio(const char *path) {
-  char head[12] = "";
-  FILE *file = fopen(path, "rb");
-  if (file == NULL) return false;
-  const size_t size = fread(head, 1, sizeof head, file);
-  fclose(file);
-  return size == sizeof head &&
+  char head[12];
+  return cli_first_bytes(path, head, sizeof head) == sizeof head &&
          ((memcmp(head, "RIFF", 4) == 0 && memcmp(head + 8, "WAVE", 4) == 0) ||
           memcmp(head, "fLaC", 4) == 0 || memcmp(head, "OggS", 4) == 0 ||
           memcmp(head, "ID3", 3) == 0);

@@ -3,7 +3,6 @@
 #include "boosts.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,16 +78,12 @@ static wf_status make_scorer(const struct phrases *list, const char *path,
 static wf_status read_list(const char *path, const boost_target *target, wf_scorer **out,
                            wf_error *err) {
   struct phrases list = {.per_letter = target->per_letter};
-  char *line = NULL;
-  size_t cap = 0;
-  wf_status status = WF_OK;
-  FILE *file = cli_open_text(path);
-  if (file == NULL) return list_error(err, WF_ERR_IO, path, 0, strerror(errno));
-  for (int number = 1; status == WF_OK && getline(&line, &cap, file) > 0; number++)
-    status = add_line(&list, line, path, number, err);
-  cli_close_text(file);
+  cli_lines lines;
+  wf_status status = cli_lines_open(&lines, path, err);
+  while (status == WF_OK && cli_lines_next(&lines))
+    status = add_line(&list, lines.text, path, (int)lines.number, err);
+  status = cli_lines_close(&lines, status, err);
   if (status == WF_OK) status = make_scorer(&list, path, target, out, err);
-  free(line);
   for (size_t i = 0; i < list.count; i++) free(list.texts[i]);
   free(list.texts);
   free(list.boosts);

@@ -409,6 +409,7 @@ static bool align_all(struct run *run, wf_error *err) {
       if (done || status != WF_OK) break;
       size += matrix->num_frames * matrix->num_columns;
     }
+    if (status != WF_OK) wf_matrix_clear(&items[count].matrix); /* it can have a key */
     if (!align_batch(run, items, count, err)) return false;
     if (status == WF_OK) continue;
     bool lost = wf_score_reader_lost_rest(run->reader);

@@ -359,6 +359,7 @@ static wf_status put_batch(struct decode_run *run, wf_error *err) {
       status = put_failure(run, key, &run->errors[i], result, err);
     } else {
       add_to_sums(run, result);
+      decode_lattices_check(&run->lattices, i, key);
       status = put_words(run, i, result, err);
       if (status == WF_OK)
         status =
@@ -574,7 +575,8 @@ int cmd_decode(int argc, char **argv) {
     err.code = status;
     code = cli_fail(&err);
   } else {
-    code = cli_failure_code(run.num_failed + run.lattices.num_failed, run.lost_rest, run.no_memory);
+    code = cli_failure_code(run.num_failed + run.lattices.num_failed, run.lost_rest,
+                            run.no_memory || run.lattices.no_memory);
   }
   close_all(&run);
   return code;

@@ -46,7 +46,7 @@ int cmd_lattice_draw(int argc, char **argv) {
   wf_status status = lattice_open(&input, parser.args, parser.num_args, &err);
   if (status == WF_OK) status = aligner_open(&aligner, input.words, &err);
   if (status == WF_OK && !find(&input, key, &entry)) {
-    err.code = status = WF_ERR_FORMAT;
+    err.code = status = input.no_memory ? WF_ERR_MEMORY : WF_ERR_FORMAT;
     snprintf(err.message, sizeof err.message, "there is no lattice%s%.200s",
              key != NULL ? " of " : "", key != NULL ? key : "");
   }

@@ -1,6 +1,5 @@
 /* cmd_lattice_spot.c - `warpfst lattice spot`: listed words in lattices, with times and
  * probabilities. */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,16 +41,11 @@ static wf_status add_word(spot_run *run, char *line, int number, wf_error *err) 
 }
 
 static wf_status read_words(spot_run *run, wf_error *err) {
-  char *line = NULL;
-  size_t cap = 0;
-  wf_status status = WF_OK;
-  FILE *file = cli_open_text(run->list_path);
-  if (file == NULL) return list_error(err, WF_ERR_IO, run->list_path, 0, strerror(errno));
-  for (int number = 1; status == WF_OK && getline(&line, &cap, file) > 0; number++)
-    status = add_word(run, line, number, err);
-  free(line);
-  cli_close_text(file);
-  return status;
+  cli_lines lines;
+  wf_status status = cli_lines_open(&lines, run->list_path, err);
+  while (status == WF_OK && cli_lines_next(&lines))
+    status = add_word(run, lines.text, (int)lines.number, err);
+  return cli_lines_close(&lines, status, err);
 }
 
 static wf_status put_hits(spot_run *run, const char *key, const wf_spot_hit *hits, size_t count,

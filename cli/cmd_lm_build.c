@@ -6,14 +6,12 @@
 #include <string.h>
 
 #include "lm_common.h"
+#include "text_input.h"
 
 bool lm_is_wlm(const char *path) {
-  char magic[4] = "";
-  FILE *file = strcmp(path, "-") != 0 ? fopen(path, "rb") : NULL;
-  if (file == NULL) return false;
-  bool is = fread(magic, 1, sizeof magic, file) == sizeof magic && memcmp(magic, "\x89WLM", 4) == 0;
-  fclose(file);
-  return is;
+  char magic[4];
+  return cli_first_bytes(path, magic, sizeof magic) == sizeof magic &&
+         memcmp(magic, "\x89WLM", 4) == 0;
 }
 
 static void print_info(const char *path, const wf_wlm_info *info, double seconds, bool json) {

@@ -1,6 +1,5 @@
 /* cmd_lm_prune.c - `warpfst lm prune` and `lm arpa`: write models as ARPA files, pruned or
  * unchanged. */
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -13,25 +12,16 @@
  * a word table. */
 static int read_vocabulary(const char *path, wf_symbols **out) {
   wf_error err;
-  FILE *file = cli_open_text(path);
-  if (file == NULL) {
-    cli_note("%s: cannot open: %s", path, strerror(errno));
-    return CLI_INPUT;
-  }
-  wf_status status = wf_symbols_create(path, out, &err);
-  char *line = NULL;
-  size_t room = 0;
-  while (status == WF_OK && getline(&line, &room, file) >= 0) {
-    char *rest = NULL, *word = strtok_r(line, " \t\r\n", &rest);
+  cli_lines lines;
+  wf_status status = cli_lines_open(&lines, path, &err);
+  if (status == WF_OK) status = wf_symbols_create(path, out, &err);
+  while (status == WF_OK && cli_lines_next(&lines)) {
+    char *rest = NULL, *word = strtok_r(lines.text, " \t\r\n", &rest);
     if (word != NULL && wf_symbols_find(*out, word) < 0)
       status = wf_symbols_add(*out, word, -1, NULL, &err);
   }
-  bool read = !ferror(file);
-  free(line);
-  cli_close_text(file);
-  if (status != WF_OK) return cli_fail(&err);
-  if (!read) cli_note("%s: cannot read", path);
-  return read ? CLI_OK : CLI_INPUT;
+  status = cli_lines_close(&lines, status, &err);
+  return status == WF_OK ? CLI_OK : cli_fail(&err);
 }
 
 static void print_stats(const wf_lm *before, const wf_lm *after, const wf_lm_prune_stats *stats,

@@ -5,7 +5,6 @@
  * in what they print. Words without a unigram are out of vocabulary (OOV). As in KenLM's query
  * program, </s> counts as a token, and "perplexity excluding OOVs" leaves out the probabilities and
  * tokens of the OOVs themselves. */
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -155,20 +154,16 @@ static totals score_line(const query *q, char *text) {
 }
 
 static int score_text(const query *q, const char *path) {
-  FILE *file = cli_open_text(path);
-  if (file == NULL) {
-    cli_note("%s: cannot open: %s", path, strerror(errno));
-    return CLI_INPUT;
-  }
-  int code = CLI_OK;
+  wf_error err = {0};
+  cli_lines lines;
   totals sum = {0};
-  char *line = NULL;
-  size_t room = 0;
-  errno = 0;
-  for (ssize_t size; code == CLI_OK && (size = getline(&line, &room, file)) >= 0;) {
-    if (memchr(line, '\0', (size_t)size) != NULL ||
-        (sum.sentences == 0 && size > 1 && memcmp(line, "\x1f\x8b", 2) == 0)) {
-      cli_note("%s:%" PRIu64 ": not plain text%s", path, sum.sentences + 1,
+  int code = CLI_OK;
+  wf_status status = cli_lines_open(&lines, path, &err);
+  while (status == WF_OK && code == CLI_OK && cli_lines_next(&lines)) {
+    char *line = lines.text;
+    if (memchr(line, '\0', lines.size) != NULL ||
+        (sum.sentences == 0 && lines.size > 1 && memcmp(line, "\x1f\x8b", 2) == 0)) {
+      cli_note("%s:%zu: not plain text%s", path, lines.number,
                line[0] == '\x1f' ? " (for gzipped text: zcat FILE | warpfst lm ...)" : "");
       code = CLI_INPUT;
       break;
@@ -176,12 +171,8 @@ static int score_text(const query *q, const char *path) {
     totals scored = score_line(q, line);
     add_totals(&sum, &scored);
   }
-  if (code == CLI_OK && ferror(file)) {
-    cli_note("%s: cannot read: %s", path, strerror(errno));
-    code = CLI_INPUT;
-  }
-  free(line);
-  cli_close_text(file);
+  status = cli_lines_close(&lines, status, &err);
+  if (code == CLI_OK && status != WF_OK) code = cli_fail(&err);
   if (code == CLI_OK) print_totals(q, &sum);
   return code;
 }

@@ -1,6 +1,5 @@
 /* cmd_rnnlm.c - `warpfst rnnlm`: its list of subcommands, `rnnlm info`, and the reading of models
  * and texts for the other subcommands. */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,32 +75,21 @@ static bool add_line(const wf_rnnlm *rnnlm, char *line, rnnlm_text *text) {
   return true;
 }
 
-bool rnnlm_read_text(FILE *file, const char *path, const wf_rnnlm *rnnlm, size_t max_lines,
-                     rnnlm_text *text, int *code) {
+bool rnnlm_read_text(cli_lines *lines, const wf_rnnlm *rnnlm, size_t max_lines, rnnlm_text *text,
+                     int *code) {
   *code = CLI_OK;
   text->num_words = text->num_sentences = text->num_lines = 0;
-  char *line = NULL;
-  size_t room = 0;
   bool fine = make_room(text);
   if (fine) text->first[0] = 0;
-  errno = 0;
-  for (ssize_t size;
-       fine && text->num_lines < max_lines && (size = getline(&line, &room, file)) >= 0;) {
-    if (memchr(line, '\0', (size_t)size) != NULL || memcmp(line, "\x1f\x8b", 2) == 0) {
-      cli_note("%s: not plain text", path);
+  while (fine && text->num_lines < max_lines && cli_lines_next(lines)) {
+    if (memchr(lines->text, '\0', lines->size) != NULL || memcmp(lines->text, "\x1f\x8b", 2) == 0) {
+      cli_note("%s: not plain text", lines->path);
       *code = CLI_INPUT;
       break;
     }
-    fine = add_line(rnnlm, line, text);
+    fine = add_line(rnnlm, lines->text, text);
   }
-  free(line);
-  if (*code == CLI_OK && fine && ferror(file)) {
-    cli_note("%s: cannot read: %s", path, strerror(errno));
-    *code = CLI_INPUT;
-  }
-  if (!fine) {
-    *code = cli_out_of_memory();
-  }
+  if (!fine) *code = cli_out_of_memory();
   return *code == CLI_OK && text->num_lines > 0;
 }
 

@@ -6,7 +6,6 @@
  * Lines with the same key are adjacent. The new graph cost is the old one + rnnlm_scale * (cost by
  * the new models) - small_scale * (cost by the small model), as in decoding with
  * wf_scorer_from_rnnlm. */
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -206,27 +205,17 @@ static int take_line(rescoring *r, const char *path, char *line) {
 }
 
 static int rescore_file(rescoring *r, const char *path) {
-  FILE *file = cli_open_text(path);
-  if (file == NULL) {
-    cli_note("%s: cannot open: %s", path, strerror(errno));
-    return CLI_INPUT;
-  }
+  wf_error err = {0};
+  cli_lines lines;
   int code = CLI_OK;
-  char *line = NULL;
-  size_t room = 0;
-  for (; code == CLI_OK && getline(&line, &room, file) >= 0; line = NULL, room = 0) {
-    r->line_number++;
-    code = take_line(r, path, line);
-    line = NULL;
+  wf_status status = cli_lines_open(&lines, path, &err);
+  while (status == WF_OK && code == CLI_OK && cli_lines_next(&lines)) {
+    r->line_number = lines.number;
+    code = take_line(r, path, cli_lines_take(&lines));
   }
-  free(line);
-  if (code == CLI_OK && ferror(file)) {
-    cli_note("%s: cannot read: %s", path, strerror(errno));
-    code = CLI_INPUT;
-  }
-  if (code == CLI_OK) code = finish_key(r);
+  status = cli_lines_close(&lines, status, &err);
+  if (code == CLI_OK) code = status == WF_OK ? finish_key(r) : cli_fail(&err);
   for (size_t i = 0; i < r->size; i++) free(r->list[i].text);
-  cli_close_text(file);
   return code;
 }
 

@@ -1,6 +1,5 @@
 /* cmd_rnnlm_score.c - `warpfst rnnlm score` and `rnnlm perplexity`: score a text with a recurrent
  * model, 65,536 lines at a time. */
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -94,18 +93,18 @@ static int score_block(scoring *s, const rnnlm_text *text) {
 }
 
 static int score_text(scoring *s, const char *path) {
-  FILE *file = cli_open_text(path);
-  if (file == NULL) {
-    cli_note("%s: cannot open: %s", path, strerror(errno));
-    return CLI_INPUT;
-  }
+  wf_error err = {0};
+  cli_lines lines;
   rnnlm_text text = {0};
-  int code, scored = CLI_OK;
-  while (scored == CLI_OK && rnnlm_read_text(file, path, s->rnnlm, BLOCK_LINES, &text, &code))
+  int code = CLI_OK, scored = CLI_OK;
+  wf_status status = cli_lines_open(&lines, path, &err);
+  while (status == WF_OK && scored == CLI_OK &&
+         rnnlm_read_text(&lines, s->rnnlm, BLOCK_LINES, &text, &code))
     scored = score_block(s, &text);
   rnnlm_text_free(&text);
-  cli_close_text(file);
-  return scored != CLI_OK ? scored : code;
+  if (scored == CLI_OK) scored = code;
+  status = cli_lines_close(&lines, status, &err);
+  return scored == CLI_OK && status != WF_OK ? cli_fail(&err) : scored;
 }
 
 static void print_totals(const scoring *s) {

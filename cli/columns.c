@@ -41,17 +41,11 @@ static wf_status set_column(column_table *columns, long label, long column, wf_e
 /* Reads `label column` lines, for graphs where the input label is not column + 1. Several labels
  * may have the same column, as Kaldi's transition-ids do. */
 static wf_status read_columns(const char *path, column_table *out, wf_error *err) {
-  char *line = NULL;
-  size_t cap = 0;
-  wf_status status = WF_OK;
-  FILE *file = cli_open_text(path);
-  err->code = file != NULL ? WF_OK : WF_ERR_IO;
-  if (file == NULL)
-    snprintf(err->message, sizeof err->message, "%s: cannot open: %s", path, strerror(errno));
-  for (int number = 1; file != NULL && status == WF_OK && getline(&line, &cap, file) > 0;
-       number++) {
+  cli_lines lines;
+  wf_status status = cli_lines_open(&lines, path, err);
+  while (status == WF_OK && cli_lines_next(&lines)) {
     long label, column;
-    char *at = line;
+    char *line = lines.text, *at = line;
     if (line[strspn(line, " \t\r\n")] == '\0') continue;
     bool good = parse_number(&at, MAX_LABEL, &label) && label > 0 &&
                 parse_number(&at, INT32_MAX - 1, &column) && at[strspn(at, " \t\r\n")] == '\0';
@@ -64,14 +58,13 @@ static wf_status read_columns(const char *path, column_table *out, wf_error *err
     }
     err->code = status = WF_ERR_FORMAT;
     line[strcspn(line, "\r\n")] = '\0';
-    snprintf(err->message, sizeof err->message,
-             "%s:%d: '%.80s', expected `label column` with a label from 1 to %d and one column for "
-             "each label",
-             path, number, line, MAX_LABEL);
+    snprintf(
+        err->message, sizeof err->message,
+        "%s:%zu: '%.80s', expected `label column` with a label from 1 to %d and one column for "
+        "each label",
+        path, lines.number, line, MAX_LABEL);
   }
-  free(line);
-  if (file != NULL) cli_close_text(file);
-  return err->code;
+  return cli_lines_close(&lines, status, err);
 }
 
 /* Reads the columns from an acoustic model. */

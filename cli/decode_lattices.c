@@ -126,6 +126,13 @@ static const wf_compact_lattice *lattice_of(const decode_lattices *lattices, siz
   return i < lattices->size && lattices->made[i].status == WF_OK ? lattices->made[i].lattice : NULL;
 }
 
+void decode_lattices_check(decode_lattices *lattices, size_t i, const char *key) {
+  if (i >= lattices->size || lattices->made[i].status == WF_OK) return;
+  cli_note("utterance '%s': no lattice: %s", key, lattices->made[i].message);
+  lattices->num_failed++;
+  lattices->no_memory = lattices->no_memory || lattices->made[i].status == WF_ERR_MEMORY;
+}
+
 /* The results that the decoder made, or NULL (streams). Sets `*status` if there was no memory for
  * them; other errors leave them out, because the lattice is too large. */
 static wf_lattice_results *results_of(const wf_result *result, wf_status *status, wf_error *err) {
@@ -254,10 +261,7 @@ wf_status decode_lattices_put_lattice(decode_lattices *lattices, size_t i, char 
   if (lattices->raw) {
     entry.raw = result->lattice;
   } else if (i >= lattices->size || lattices->made[i].status != WF_OK) {
-    cli_note("utterance '%s': no lattice: %s", key,
-             i < lattices->size ? lattices->made[i].message : "not determinized");
-    lattices->num_failed++;
-    return WF_OK;
+    return WF_OK; /* reported by decode_lattices_check */
   } else {
     wf_status status = aligner != NULL && !lattices->unaligned
                            ? align(&lattices->made[i].lattice, aligner, key, err)

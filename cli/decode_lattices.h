@@ -18,6 +18,7 @@ typedef struct decode_lattices {
   wf_determinized *made;     /* [max_batch] determinized lattices of the batch */
   size_t size;               /* number of lattices in `made` */
   uint64_t num_narrowed, num_failed;
+  bool no_memory; /* that is why one failed */
   double seconds; /* of determinization after decoding */
 } decode_lattices;
 
@@ -34,6 +35,9 @@ wf_status decode_lattices_prepare(const decode_lattices *lattices, wf_decoder *d
  * decoder did not (streams), on all threads. */
 wf_status decode_lattices_batch(decode_lattices *lattices, wf_result *const *results, size_t size,
                                 wf_error *err);
+/* Reports and counts result i, an utterance's, if its lattice could not be determinized: the
+ * archive will lack it, and its words will have no confidences or alternatives. */
+void decode_lattices_check(decode_lattices *lattices, size_t i, const char *key);
 /* Sets the confidences of the words of result i. Without lattices they are not changed. */
 wf_status decode_lattices_confidences(decode_lattices *lattices, size_t i, const wf_result *result,
                                       wf_timed_word *words, wf_error *err);

@@ -3,6 +3,7 @@
 #define WARPFST_CLI_RNNLM_COMMON_H
 
 #include "cli.h"
+#include "text_input.h"
 
 int cmd_rnnlm_info(int argc, char **argv);
 int cmd_rnnlm_score(int argc, char **argv);
@@ -26,9 +27,9 @@ typedef struct rnnlm_text {
   size_t word_room, line_room;
 } rnnlm_text;
 /* Clears `text` and reads up to max_lines lines into it. Returns false at the end of the file, or
- * after an error, which it prints; *code is then the exit code. */
-bool rnnlm_read_text(FILE *file, const char *path, const wf_rnnlm *rnnlm, size_t max_lines,
-                     rnnlm_text *text, int *code);
+ * after an error; *code is then the exit code of an error that it printed. */
+bool rnnlm_read_text(cli_lines *lines, const wf_rnnlm *rnnlm, size_t max_lines, rnnlm_text *text,
+                     int *code);
 void rnnlm_text_free(rnnlm_text *text);
 
 #endif

@@ -2,52 +2,88 @@
 #include "text_input.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli.h"
 
-FILE *cli_open_text(const char *path) {
+static wf_status fail(const cli_lines *lines, const char *what, int code, wf_error *err) {
+  err->code = code == ENOMEM ? WF_ERR_MEMORY : WF_ERR_IO;
+  snprintf(err->message, sizeof err->message, "%s: cannot %s: %s", lines->path, what,
+           strerror(code));
+  return err->code;
+}
+
+static void skip_mark(FILE *file) {
   static const unsigned char mark[3] = {0xEF, 0xBB, 0xBF};
-  FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
-  if (file == NULL) return NULL;
   size_t same = 0;
   int byte = getc(file);
-  if (byte == EOF && ferror(file)) { /* a directory */
-    int code = errno;
-    cli_close_text(file);
-    errno = code;
-    return NULL;
-  }
   while (same < 2 && byte == mark[same]) {
     byte = getc(file);
     same++;
   }
-  if (same == 2 && byte == mark[2]) return file;
+  if (same == 2 && byte == mark[2]) return;
   if (byte != EOF) (void)ungetc(byte, file);
   while (same > 0) (void)ungetc(mark[--same], file);
-  return file;
 }
 
-void cli_close_text(FILE *file) {
-  if (file != stdin) (void)fclose(file);
+wf_status cli_lines_open(cli_lines *lines, const char *path, wf_error *err) {
+  *lines = (cli_lines){.path = path};
+  lines->file = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
+  if (lines->file == NULL) return fail(lines, "open", errno, err);
+  errno = 0;
+  skip_mark(lines->file);
+  return ferror(lines->file) ? fail(lines, "open", errno, err) : WF_OK; /* a directory */
+}
+
+bool cli_lines_next(cli_lines *lines) {
+  errno = 0;
+  const ssize_t size = getline(&lines->text, &lines->room, lines->file);
+  if (size < 0) {
+    /* getline() returns the same if there is no memory as at the end */
+    if (!feof(lines->file) || ferror(lines->file)) lines->error = errno != 0 ? errno : EIO;
+    return false;
+  }
+  lines->size = (size_t)size;
+  lines->number++;
+  return true;
+}
+
+char *cli_lines_take(cli_lines *lines) {
+  char *text = lines->text;
+  lines->text = NULL;
+  lines->room = 0;
+  return text;
+}
+
+wf_status cli_lines_close(cli_lines *lines, wf_status status, wf_error *err) {
+  if (status == WF_OK && lines->error != 0) status = fail(lines, "read", lines->error, err);
+  if (lines->file != NULL && lines->file != stdin) (void)fclose(lines->file);
+  free(lines->text);
+  *lines = (cli_lines){0};
+  return status;
+}
+
+size_t cli_first_bytes(const char *path, void *bytes, size_t size) {
+  struct stat about;
+  if (stat(path, &about) != 0 || !S_ISREG(about.st_mode)) return 0;
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  const ssize_t got = read(fd, bytes, size);
+  close(fd);
+  return got > 0 ? (size_t)got : 0;
 }
 
 int cli_read_lines(const char *path, cli_take_line take, void *user) {
-  FILE *file = cli_open_text(path);
-  if (file == NULL) {
-    cli_note("%s: %s", path, strerror(errno));
-    return CLI_INPUT;
-  }
-  char *line = NULL;
-  size_t cap = 0, number = 0;
+  wf_error err = {0};
+  cli_lines lines;
   int code = CLI_OK;
-  while (code == CLI_OK && getline(&line, &cap, file) >= 0) code = take(user, path, ++number, line);
-  if (code == CLI_OK && ferror(file)) {
-    cli_note("%s: cannot read", path);
-    code = CLI_INPUT;
-  }
-  free(line);
-  cli_close_text(file);
-  return code;
+  wf_status status = cli_lines_open(&lines, path, &err);
+  while (status == WF_OK && code == CLI_OK && cli_lines_next(&lines))
+    code = take(user, path, lines.number, lines.text);
+  status = cli_lines_close(&lines, status, &err);
+  return code == CLI_OK && status != WF_OK ? cli_fail(&err) : code;
 }

@@ -1,7 +1,6 @@
 /* utterance_lists.c - reads tables with lines `utterance FILE`. */
 #include "utterance_lists.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,13 +34,11 @@ static int by_path(const void *a, const void *b) {
 }
 
 static wf_status read_lines(const char *path, utterance_lists *lists, wf_error *err) {
-  char *line = NULL;
-  size_t cap = 0;
-  wf_status status = WF_OK;
-  FILE *file = cli_open_text(path);
-  if (file == NULL) return list_error(err, WF_ERR_IO, path, 0, strerror(errno));
-  for (int number = 1; status == WF_OK && getline(&line, &cap, file) > 0; number++) {
-    char *key = strtok(line, " \t\r\n"), *list = key != NULL ? strtok(NULL, "\r\n") : NULL;
+  cli_lines lines;
+  wf_status status = cli_lines_open(&lines, path, err);
+  while (status == WF_OK && cli_lines_next(&lines)) {
+    const int number = (int)lines.number;
+    char *key = strtok(lines.text, " \t\r\n"), *list = key != NULL ? strtok(NULL, "\r\n") : NULL;
     if (key == NULL) continue;
     if (list != NULL) list += strspn(list, " \t");
     if (list == NULL || list[0] == '\0')
@@ -54,9 +51,7 @@ static wf_status read_lines(const char *path, utterance_lists *lists, wf_error *
     if (item->key == NULL || item->path == NULL)
       status = list_error(err, WF_ERR_MEMORY, path, 0, "out of memory");
   }
-  free(line);
-  cli_close_text(file);
-  return status;
+  return cli_lines_close(&lines, status, err);
 }
 
 wf_status utterance_lists_read(const char *path, utterance_lists *lists, wf_error *err) {

@@ -9,7 +9,6 @@
 #include "word_lists.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,16 +123,11 @@ static wf_status add_line(struct reading *reading, char *text, const char *path,
 }
 
 static wf_status read_list(struct reading *reading, const char *path, wf_error *err) {
-  char *line = NULL;
-  size_t cap = 0;
-  wf_status status = WF_OK;
-  FILE *file = cli_open_text(path);
-  if (file == NULL) return list_error(err, WF_ERR_IO, path, 0, strerror(errno));
-  for (int number = 1; status == WF_OK && getline(&line, &cap, file) > 0; number++)
-    status = add_line(reading, line, path, number, err);
-  free(line);
-  cli_close_text(file);
-  return status;
+  cli_lines lines;
+  wf_status status = cli_lines_open(&lines, path, err);
+  while (status == WF_OK && cli_lines_next(&lines))
+    status = add_line(reading, lines.text, path, (int)lines.number, err);
+  return cli_lines_close(&lines, status, err);
 }
 
 /* --- spelling ---------------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
  * several rounds necessary. */
 #include "lm/wlm_build.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -74,12 +75,12 @@ static wf_status put(void *user, const wf__ngram_collector *collector, int n, co
 static wf__ngram_read_fn binary_reader(const char *path) {
   uint8_t bytes[WF__BINARY_LM_START];
   struct stat info;
-  FILE *file = strcmp(path, "-") != 0 && stat(path, &info) == 0 && S_ISREG(info.st_mode)
-                   ? fopen(path, "rb")
-                   : NULL;
-  if (file == NULL) return NULL;
-  wf__input start = {.data = bytes, .size = fread(bytes, 1, sizeof bytes, file)};
-  fclose(file);
+  if (strcmp(path, "-") == 0 || stat(path, &info) != 0 || !S_ISREG(info.st_mode)) return NULL;
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return NULL;
+  const ssize_t size = read(fd, bytes, sizeof bytes);
+  close(fd);
+  wf__input start = {.data = bytes, .size = size > 0 ? (size_t)size : 0};
   return wf__binary_lm_reader(&start);
 }
 

@@ -27,6 +27,7 @@ info = json.load(sys.stdin)
 assert info['packed'] and info['cost_bits'] == 32 and not info['difference'] and info['ngrams'] == [1888, 9132, 13293], info"
 zcat "$ctc/lm3.arpa.gz" | "$WARPFST" lm build - -q -o piped.wlm
 cmp large.wlm piped.wlm
+[ "$("$WARPFST" lm info <(zcat "$ctc/lm3.arpa.gz") | head -4)" = "$("$WARPFST" lm info "$ctc/lm3.arpa.gz" | head -4)" ] # looking at the file's first bytes does not take them from a pipe
 
 # Packing with a codebook reports the rounding error, and the file is smaller.
 "$WARPFST" lm build "$ctc/lm3.arpa.gz" --pack=codebook --cost-bits=6 -o rounded.wlm 2>said
@@ -40,6 +41,7 @@ cmp large.wlm sorted.wlm
 zcat "$ctc/lm3.arpa.gz" >full.arpa
 "$WARPFST" lm build <(cat full.arpa) -q -o piped.wlm # a named pipe
 cmp large.wlm piped.wlm
+[ "$("$WARPFST" lm info <(zcat "$ctc/lm3.arpa.gz") | head -4)" = "$("$WARPFST" lm info "$ctc/lm3.arpa.gz" | head -4)" ] # looking at the file's first bytes does not take them from a pipe
 
 # A killed build leaves no files, neither while it reads nor at other moments.
 mkdir interrupted

@@ -271,7 +271,7 @@ def test_the_program_finds_the_same_listed_words(ctc_graph, ctc_scores, referenc
     wrong = [
         (["--list=unknown.txt"], "unknown.txt:2: the word 'XYZZY' is not in the word table"),
         (["--list=phrase.txt"], "phrase.txt:1: expected one word in a line"),
-        (["--list=none.txt"], "none.txt: No such file"),
+        (["--list=none.txt"], "none.txt: cannot open: No such file"),
         ([], "no word list given: --list FILE"),
     ]
     for flags, message in wrong:
