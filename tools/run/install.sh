@@ -108,6 +108,10 @@ needs_pack_gpu() { # [FOLDER [compose|graph]]
   need python3 python3-pip
   case ${2:-all} in graph) need libfst-tools pocketsphinx-en-us python3-numpy ;; *) need xz-utils ;; esac
 }
+needs_torture() {
+  need_build
+  need libcmocka-dev python3
+}
 needs_fuzz() {
   need_build
   need clang "libclang-rt-$(apt-cache depends clang 2>/dev/null | sed -n 's/.*Depends: clang-\([0-9]*\)$/\1/p')-dev"

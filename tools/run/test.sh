@@ -1,4 +1,4 @@
-# test.sh - verbs of ./run that test without a GPU: test, test-simt, test-bare. Sourced by ./run.
+# test.sh - verbs of ./run that test without a GPU: test, test-simt, test-bare, torture. Sourced by ./run.
 # shellcheck shell=bash
 
 do_test() {
@@ -52,6 +52,19 @@ do_test_simt() {
 do_test_bare() {
   needs_test_bare
   tests/bare/test.sh all
+}
+
+# A failure here is also a failure of the sample in ./run test, or should become one.
+do_torture() { # [ARGUMENTS...]
+  needs_torture
+  local preset runs failed=0
+  for preset in test:all sanitize:places; do
+    runs=${preset#*:} preset=${preset%:*}
+    build "$preset" warpfst_cli torture
+    say "commands, $preset build"
+    python3 tests/torture/torture.py "build/$preset/warpfst" "build/$preset/tests/torture.so" --runs="$runs" "$@" || failed=1
+  done
+  return "$failed"
 }
 
 # Runs tests in the background. `finish` prints their output and counts them.
