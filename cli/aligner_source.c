@@ -3,9 +3,10 @@
 #include "aligner_source.h"
 
 static void common_flags(cli_parser *parser, aligner_source *source) {
-  cli_flag_str(parser, "tokens", 0, &source->tokens_path, "FILE",
-               "word times of CTC models: token table in which U+2581 marks the start of words; "
-               "with --lexicon, any token table");
+  cli_flag_str(
+      parser, "tokens", 0, &source->tokens_path, "FILE",
+      "word times of CTC models: token table in which tokens tell the start of words (U+2581, "
+      "Ġ, ##); with --lexicon, any token table");
   cli_flag_str(
       parser, "lexicon", 0, &source->lexicon_path, "FILE",
       "word times from this lexicon, whose units are the tokens of --tokens or the phones of --am");

@@ -300,7 +300,8 @@ WF_API void wf_graph_free(wf_graph *graph);
  * words that are likely to be said; there -wf_boost_by_length(phrase, WF_BOOST_PER_LETTER) fits. If
  * a phrase is given twice, with the same labels and words, the lower cost is used. `word_class` may
  * be NULL if the graph has one class. To fill a second class, call this again with the result.
- * Everything is copied.
+ * Everything is copied. If the graph has a token between words, such as |, it also stands between
+ * the words of a phrase; labels of it at the ends of a word are left out.
  *
  * Errors: there is no such class, or it already has words; a label that is not a token; a word
  * without labels; a cost that is not finite; a topology other than compact and transducer

@@ -469,7 +469,9 @@ WF_API wf_status wf_word_aligner_from_hmm(const wf_hmm *hmm, wf_word_aligner **o
 WF_API wf_status wf_word_aligner_from_hmm_lexicon(const wf_hmm *hmm, const wf_lexicon *lexicon,
                                                   const wf_symbols *words, wf_word_aligner **out,
                                                   wf_error *err);
-/* For CTC models with tokens that start with U+2581 if they begin a word. A token lasts while its
+/* For CTC models with tokens that say whether they begin a word: by U+2581, by the space of
+ * byte-level BPE (Ġ) or of icefall's bbpe, or, if the table has tokens ##..., by the lack of it. A
+ * token lasts while its
  * label is repeated. A word lasts from the first frame of its first token to the last frame of its
  * last token. Blanks after it are between words. `blank`: as in wf_lexicon_options. */
 WF_API wf_status wf_word_aligner_from_tokens(const wf_symbols *tokens, const char *blank,

@@ -18,21 +18,20 @@ static void say(struct utterance *u, int32_t label, int times) {
   while (times-- > 0) u->labels[u->num_labels++] = label;
 }
 
-/* --- tokens with a mark: 1 blank, 2 "_a", 3 "_b", 4 "c", 5 "d", 6 "_" -------------------- */
+/* --- tokens with a mark: 1 blank; 2, 3, 6 begin words; 4, 5 do not ------------------------ */
 
-static wf_symbols *marked_tokens(void) {
-  static const char *const texts[] = {"<blk>",
-                                      "\xE2\x96\x81"
-                                      "a",
-                                      "\xE2\x96\x81"
-                                      "b",
-                                      "c",
-                                      "d",
-                                      "\xE2\x96\x81"};
+static wf_symbols *marked_tokens(int way) {
+  static const char *const texts[][6] = {
+      {"<blk>", "\u2581a", "\u2581b", "c", "d", "\u2581"},
+      {"<blk>", "\u0120a", "\u0120b", "c", "\u00C3\u00A9",
+       "\u0120"}, /* byte-level BPE; d is U+00E9 */
+      {"<blk>", "\u2581a", "\u2581b", "c", "\u0169\u014F", "\u2581"}, /* the same in bbpe */
+      {"[PAD]", "a", "b", "##c", "##d", "e"},
+  };
   wf_error err = {0};
   wf_symbols *table;
   assert_ok(wf_symbols_create("tokens", &table, &err));
-  for (int64_t i = 0; i < 6; i++) assert_ok(wf_symbols_add(table, texts[i], i, NULL, &err));
+  for (int64_t i = 0; i < 6; i++) assert_ok(wf_symbols_add(table, texts[way][i], i, NULL, &err));
   return table;
 }
 
@@ -64,14 +63,15 @@ static struct utterance marked_utterance(test_rng *rng) {
   return u;
 }
 
-static wf_word_aligner *marked_aligner(void) {
+static wf_word_aligner *marked_aligner_of(int way) {
   wf_error err = {0};
-  wf_symbols *tokens = marked_tokens();
+  wf_symbols *tokens = marked_tokens(way);
   wf_word_aligner *aligner;
   assert_ok(wf_word_aligner_from_tokens(tokens, NULL, &aligner, &err));
   wf_symbols_free(tokens);
   return aligner;
 }
+static wf_word_aligner *marked_aligner(void) { return marked_aligner_of(0); }
 
 /* --- phones with word positions ---------------------------------------------------------- */
 
@@ -181,6 +181,11 @@ static void test_utterances_as_single_paths(void **state) {
   (void)state;
   wf_word_aligner *aligners[] = {marked_aligner(), position_aligner()};
   check_paths(aligners[0], marked_utterance, 1);
+  for (int way = 1; way < 4; way++) {
+    wf_word_aligner *aligner = marked_aligner_of(way);
+    check_paths(aligner, marked_utterance, 1);
+    wf_word_aligner_free(aligner);
+  }
   check_paths(aligners[1], spoken_utterance, 2);
   assert_string_equal(wf_word_aligner_unit_text(aligners[0], 4), "c");
   assert_string_equal(wf_word_aligner_unit_text(aligners[1], SILENCE), "SIL");

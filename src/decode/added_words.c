@@ -183,16 +183,60 @@ wf_status wf__graph_add_tree(const wf_graph *graph, int32_t c, wf__phrase_tree *
   return status;
 }
 
+/* A list of phrases whose words are those of another, without the separators at both ends: the
+ * graph has these around the class. */
+struct trimmed {
+  wf_added_phrase *phrases;
+  wf_spoken_word *words;
+};
+
+static wf_spoken_word trim_word(wf_spoken_word word, int32_t separator) {
+  for (; word.num_labels > 0 && word.labels[0] == separator; word.num_labels--) word.labels++;
+  while (word.num_labels > 0 && word.labels[word.num_labels - 1] == separator) word.num_labels--;
+  return word;
+}
+
+static wf_status trim(struct trimmed *trimmed, const wf_added_phrase *phrases, size_t count,
+                      int32_t separator, wf_error *err) {
+  uint64_t num_words = 0;
+  for (size_t i = 0; i < count; i++) num_words += phrases[i].num_words;
+  trimmed->phrases = wf__alloc(count, sizeof *trimmed->phrases);
+  trimmed->words = wf__alloc(num_words, sizeof *trimmed->words);
+  if (trimmed->phrases == NULL || trimmed->words == NULL)
+    return wf__fail_memory(err, num_words * sizeof *trimmed->words, "added phrases");
+  wf_spoken_word *at = trimmed->words;
+  for (size_t i = 0; i < count; i++) {
+    trimmed->phrases[i] = phrases[i];
+    trimmed->phrases[i].words = at;
+    for (size_t k = 0; k < phrases[i].num_words; k++)
+      *at++ = trim_word(phrases[i].words[k], separator);
+  }
+  return WF_OK;
+}
+
+static wf_status add_phrases(const wf_graph *graph, int32_t c, const wf_added_phrase *phrases,
+                             size_t count, wf_graph **out, wf_error *err) {
+  const wf__classes *classes = graph->classes;
+  wf__phrase_tree *tree;
+  WF__TRY(wf__phrase_tree_create(phrases, count, graph->num_labels, classes->blank,
+                                 classes->separator, !classes->once, &tree, err));
+  return wf__graph_add_tree(graph, c, tree, phrases, count, out, err);
+}
+
 wf_status wf_graph_add_phrases(const wf_graph *graph, const char *word_class,
                                const wf_added_phrase *phrases, size_t count, wf_graph **out,
                                wf_error *err) {
   *out = NULL;
   int32_t c;
-  wf__phrase_tree *tree;
+  struct trimmed trimmed = {0};
   WF__TRY(wf__graph_find_class(graph, word_class, &c, err));
-  WF__TRY(wf__phrase_tree_create(phrases, count, graph->num_labels, graph->classes->blank,
-                                 !graph->classes->once, &tree, err));
-  return wf__graph_add_tree(graph, c, tree, phrases, count, out, err);
+  const int32_t separator = graph->classes->separator;
+  if (separator == 0) return add_phrases(graph, c, phrases, count, out, err);
+  wf_status status = trim(&trimmed, phrases, count, separator, err);
+  if (status == WF_OK) status = add_phrases(graph, c, trimmed.phrases, count, out, err);
+  free(trimmed.phrases);
+  free(trimmed.words);
+  return status;
 }
 
 /* --- as an fst --------------------------------------------------------------------------- */

@@ -291,6 +291,8 @@ static wf_status fill(wf_graph *graph, const wf_fst *fst, const int32_t *columns
   WF__TRY(wf__interrupted(err));
   WF__TRY(make_columns(graph, largest, columns, num_entries, err));
   find_blank(graph, columns != NULL);
+  if (graph->classes != NULL)
+    wf__classes_separate(graph->classes, &graph->view, wf_fst_isymbols(fst), graph->aligner);
   return WF_OK;
 }
 

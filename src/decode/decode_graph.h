@@ -49,7 +49,8 @@ typedef struct wf__classes {
   WF__VEC(wf__class_site) sites; /* by arc */
   uint32_t *first_ranked;        /* [count + 1] */
   uint32_t *ranked;              /* sites of class c, in order, start at ranked[first_ranked[c]] */
-  int32_t blank; /* label of the loop at every state before a site; 0: not all have the same */
+  int32_t blank;     /* label of the loop at every state before a site; 0: not all have the same */
+  int32_t separator; /* input label between words, also of a phrase; 0: none */
 } wf__classes;
 
 /* The words of one class. */
@@ -90,6 +91,9 @@ float wf__epsilon_slack(const wf_graph *graph, const wf_decoder_options *options
 wf_status wf__classes_find(const wf_fst *fst, wf__classes **out, wf_fst **out_fst, wf_error *err);
 /* Label of the state's single loop without a word; 0: it has none, or several. */
 int32_t wf__loop_label(const wf_fst_view *view, uint64_t state);
+/* Finds the separator. */
+void wf__classes_separate(wf__classes *classes, const wf_fst_view *view, const wf_symbols *tokens,
+                          const wf_word_aligner *aligner);
 /* Fills in the arc numbers of sites, once these are final, and the blank. */
 wf_status wf__classes_number(wf__classes *classes, const wf_fst_view *view, wf_error *err);
 /* The site at this arc; NULL if there is none. */

@@ -32,7 +32,7 @@ struct making {
   WF__VEC(uint32_t) starts;
   struct line *lines;
   uint64_t num_lines;
-  int32_t blank;
+  int32_t blank, separator;
   bool repeats;
   WF__VEC(struct node) queue;
   wf_builder *builder;
@@ -59,6 +59,11 @@ static wf_status check_word(const wf_spoken_word *word, size_t number, int32_t n
           number, (int)word->labels[i], (int)num_labels - 1);
   }
   return WF_OK;
+}
+
+static wf_status add_separator(struct making *making, struct line *line, wf_error *err) {
+  line->num_labels++;
+  return wf__vec_push(&making->labels, making->separator, "added phrases", err);
 }
 
 static wf_status add_word(struct making *making, struct line *line, const wf_spoken_word *word,
@@ -92,6 +97,7 @@ static wf_status take_lines(struct making *making, const wf_added_phrase *phrase
                       (double)line->cost);
     for (size_t k = 0; k < phrases[i].num_words; k++) {
       WF__TRY(check_word(&phrases[i].words[k], i, num_labels, making->blank, err));
+      if (making->separator != 0 && k > 0) WF__TRY(add_separator(making, line, err));
       WF__TRY(add_word(making, line, &phrases[i].words[k], err));
     }
   }
@@ -274,10 +280,10 @@ static wf_status make(struct making *making, wf__phrase_tree **out, wf_error *er
 }
 
 wf_status wf__phrase_tree_create(const wf_added_phrase *phrases, size_t count, int32_t num_labels,
-                                 int32_t blank, bool repeats, wf__phrase_tree **out,
-                                 wf_error *err) {
+                                 int32_t blank, int32_t separator, bool repeats,
+                                 wf__phrase_tree **out, wf_error *err) {
   *out = NULL;
-  struct making making = {.blank = blank, .repeats = repeats};
+  struct making making = {.blank = blank, .separator = separator, .repeats = repeats};
   wf_status status = take_lines(&making, phrases, count, num_labels, err);
   if (status == WF_OK) status = make(&making, out, err);
   wf__vec_free(&making.labels);

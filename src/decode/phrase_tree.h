@@ -27,11 +27,13 @@ typedef struct wf__phrase_tree {
   bool has_negative_epsilons, has_epsilon_words;
 } wf__phrase_tree;
 
-/* Labels are 1 .. num_labels - 1, without the blank. `repeats`: of CTC, frames may repeat a label.
+/* Labels are 1 .. num_labels - 1, without the blank. `separator`: stands between the words of a
+ * phrase; 0: none. `repeats`: of CTC, frames may repeat a label.
  * A phrase that is listed twice counts once, at its least cost. Errors are those of
  * wf_graph_add_phrases. */
 wf_status wf__phrase_tree_create(const wf_added_phrase *phrases, size_t count, int32_t num_labels,
-                                 int32_t blank, bool repeats, wf__phrase_tree **out, wf_error *err);
+                                 int32_t blank, int32_t separator, bool repeats,
+                                 wf__phrase_tree **out, wf_error *err);
 /* Any transducer with the root for its state 0 and start. */
 wf_status wf__phrase_tree_of_fst(const wf_fst *fst, wf__phrase_tree **out, wf_error *err);
 wf__phrase_tree *wf__phrase_tree_ref(wf__phrase_tree *tree);

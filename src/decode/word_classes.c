@@ -139,3 +139,21 @@ wf_status wf__classes_number(wf__classes *classes, const wf_fst_view *view, wf_e
   }
   return rank_sites(classes, err);
 }
+
+static bool spells_with(const wf_word_aligner *aligner, int32_t label) {
+  const wf__spellings *spellings = &aligner->spellings;
+  for (uint64_t i = 0; i < spellings->spelled.size; i++)
+    if (spellings->spelled.data[i] == label) return true;
+  return false;
+}
+
+/* The graph has the token that stands between words, and words do not bring it themselves. */
+void wf__classes_separate(wf__classes *classes, const wf_fst_view *view, const wf_symbols *tokens,
+                          const wf_word_aligner *aligner) {
+  wf__tokens taken;
+  if (wf__tokens_take(tokens, &taken, NULL) != WF_OK) return;
+  const int32_t label = wf__tokens_separator(&taken);
+  if (label == 0 || (aligner != NULL && spells_with(aligner, label))) return;
+  for (uint64_t i = 0; i < view->num_arcs && classes->separator == 0; i++)
+    if (view->arcs[i].ilabel == label) classes->separator = label;
+}

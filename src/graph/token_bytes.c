@@ -69,6 +69,12 @@ bool wf__name_to_bytes(const wf__byte_alphabet *alphabet, const char *name, char
   return true;
 }
 
+bool wf__begins_with_space(const wf__byte_alphabet *alphabet, const char *name) {
+  const uint8_t *at = (const uint8_t *)name;
+  return alphabet->kind != WF__NO_BYTES && name[0] != '\0' &&
+         byte_of(alphabet, next_character(&at)) == ' ';
+}
+
 size_t wf__bytes_to_name(const wf__byte_alphabet *alphabet, const char *bytes, size_t size,
                          char *name) {
   size_t used = 0;
@@ -137,13 +143,16 @@ void wf__byte_alphabet_of(const wf_symbols *tokens, wf__byte_alphabet *out) {
 }
 
 const char *wf__token_separator(const wf_symbols *tokens, const wf__byte_alphabet *alphabet) {
-  static const char *const usual[] = {"|", "<space>"};
+  static const char *const usual[] = {"|", "<space>", " ", "<0x20>"};
   const char *name, *rest;
+  size_t bytes, num_bytes = 0;
   if (alphabet->kind != WF__NO_BYTES) return NULL;
-  for (size_t i = 0; (name = wf_symbols_at(tokens, i, NULL)) != NULL; i++)
+  for (size_t i = 0; (name = wf_symbols_at(tokens, i, NULL)) != NULL; i++) {
     if (wf__token_mark_of(name, &rest) != WF__TOKEN_SPECIAL && rest != name && rest[0] != '\0')
       return NULL;
+    num_bytes += wf__escapes_to_bytes(name, NULL, &bytes);
+  }
   for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
-    if (wf_symbols_find(tokens, usual[i]) >= 0) return usual[i];
+    if (wf_symbols_find(tokens, usual[i]) >= 0 && (i < 3 || num_bytes == 1)) return usual[i];
   return NULL;
 }

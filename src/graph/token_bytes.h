@@ -26,12 +26,14 @@ void wf__byte_alphabet_of(const wf_symbols *tokens, wf__byte_alphabet *out);
  * is not written in the alphabet. */
 bool wf__name_to_bytes(const wf__byte_alphabet *alphabet, const char *name, char *bytes,
                        size_t *out_size);
+/* Does a name begin with a space of the alphabet? */
+bool wf__begins_with_space(const wf__byte_alphabet *alphabet, const char *name);
 /* Writes the name of a string of bytes, at most 3 for each, without NUL at the end. Returns the
  * size. */
 size_t wf__bytes_to_name(const wf__byte_alphabet *alphabet, const char *bytes, size_t size,
                          char *name);
-/* The token that stands between words if none is named: |, or <space>; NULL: the table has none, or
- * marks words in another way. */
+/* The token that stands between words if none is named: |, <space>, a space, or <0x20> without
+ * other bytes; NULL: the table has none, or marks words in another way. */
 const char *wf__token_separator(const wf_symbols *tokens, const wf__byte_alphabet *alphabet);
 
 #endif

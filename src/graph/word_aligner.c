@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "graph/lexicon.h"
+#include "graph/token_bytes.h"
+#include "graph/token_marks.h"
 
 static void free_spellings(wf__spellings *spellings) {
   wf__vec_free(&spellings->words);
@@ -94,23 +96,49 @@ wf_status wf_word_aligner_from_hmm(const wf_hmm *hmm, wf_word_aligner **out, wf_
 
 /* --- marked tokens ----------------------------------------------------------------------- */
 
-/* Tokens that start with U+2581 begin words. */
+struct marks {
+  wf__byte_alphabet alphabet;
+  bool rests; /* some token is marked as the rest of a word */
+};
+
+static void find_marks(const wf_symbols *table, struct marks *marks) {
+  const char *name, *plain;
+  wf__byte_alphabet_of(table, &marks->alphabet);
+  marks->rests = false;
+  if (marks->alphabet.kind != WF__NO_BYTES) return;
+  for (size_t i = 0; (name = wf_symbols_at(table, i, NULL)) != NULL; i++)
+    marks->rests =
+        marks->rests || (wf__token_mark_of(name, &plain) == WF__TOKEN_RESTS && plain[0] != '\0');
+}
+
+/* Tokens begin words if they begin with U+2581, or with a space in an alphabet of bytes, or if they
+ * lack the ## of the others. */
+static bool begins_word(const struct marks *marks, const char *name) {
+  const wf__token_mark mark = wf__token_mark_of(name, NULL);
+  if (mark == WF__TOKEN_SPECIAL) return false;
+  return mark == WF__TOKEN_STARTS || (marks->rests && mark == WF__TOKEN_PLAIN) ||
+         wf__begins_with_space(&marks->alphabet, name);
+}
+
 static wf_status fill_marks(wf_word_aligner *aligner, const wf__tokens *tokens, wf_error *err) {
+  struct marks marks;
   bool any = false;
+  find_marks(tokens->table, &marks);
   WF__TRY(wf__vec_grow(&aligner->roles, (uint64_t)tokens->num_tokens + 1, "a word aligner", err));
   for (int32_t label = 0; label <= tokens->num_tokens; label++) {
     const char *text = wf_word_aligner_unit_text(aligner, label);
-    bool marked = text != NULL && strncmp(text, "\xE2\x96\x81", 3) == 0;
+    bool marked = text != NULL && begins_word(&marks, text);
     aligner->roles.data[aligner->roles.size++] = label == 0 || label == aligner->blank ? WF__NO_WORD
                                                  : marked                              ? WF__BEGIN
                                                           : WF__INTERNAL;
     any = any || marked;
   }
   if (any) return WF_OK;
-  return wf__fail(
-      err, WF_ERR_ARGUMENT,
-      "%s: no token starts with U+2581, the mark of a word's start; word times need a lexicon",
-      wf_symbols_name(tokens->table));
+  return wf__fail(err, WF_ERR_ARGUMENT,
+                  "%s: no token has a mark of a word's start (U+2581, Ġ of byte-level BPE, or ## "
+                  "at the others); "
+                  "word times need a lexicon",
+                  wf_symbols_name(tokens->table));
 }
 
 wf_status wf_word_aligner_from_tokens(const wf_symbols *table, const char *blank,

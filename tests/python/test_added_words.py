@@ -53,6 +53,59 @@ def test_words_added_for_single_utterances(call_graph):
     assert wf.Decoder(first).decode(scores[0])[0].text == "ab cd gh" and {"ef", "d"} <= {text for text, _ in wf.Decoder(first).words}
 
 
+def separated_graph(separator, lexicon, phrase, topology="compact", **options):
+    """ "ab <contact> gh", or with the phrase in place of the class."""
+    said = phrase.split() if phrase else ["<contact>"]
+    words = wf.Symbols(["<eps>", *dict.fromkeys(["ab", *said, "gh"])])
+    path = ["ab", *said, "gh"]
+    arcs = [(i, i + 1, words.find(word), words.find(word), 0.5) for i, word in enumerate(path)]
+    grammar = wf.Fst.from_arcs(arcs, {len(path): 0.0}, isymbols=words, osymbols=words)
+    classes = {} if phrase else {"classes": "<contact>"}
+    return wf.build_ctc_graph(["<blk>", *"abcdefgh", separator], lexicon=lexicon, grammar=grammar, words=words, topology=topology, **classes, **options)
+
+
+def separated_scores(text):
+    """Two frames for each letter, the second blank; " " is the separator."""
+    rows = np.full((2 * len(text), 10), -9.0, np.float32)
+    rows[1::2, 0] = -0.01
+    for i, letter in enumerate(text):
+        rows[2 * i, " abcdefgh".index(letter) or 9] = -0.01
+    return rows
+
+
+SPELLED = {word: " ".join(word) for word in ("ab", "cd", "ef", "gh")}
+
+
+@pytest.mark.parametrize("separator", ["|", "<space>", " ", "<0x20>", "\u2581"])
+def test_phrases_have_separators_between_their_words(separator):
+    graph = separated_graph(separator, SPELLED, None).add_words(["cd ef"])
+    whole = separated_graph(separator, SPELLED, "cd ef")
+    for text, cost in (("ab cd ef gh", 2.2), ("ab cdef gh", 11.1), (" ab cd ef gh ", 2.3)):
+        added, built = (wf.Decoder(one).decode(separated_scores(text))[0] for one in (graph, whole))
+        assert added.text == built.text == "ab cd ef gh"
+        # The class is one word of the grammar: one arc of 0.5 less.
+        assert math.isclose(added.cost + 0.5, built.cost, abs_tol=1e-4) and math.isclose(built.cost, cost, abs_tol=0.1), (text, added.cost, built.cost)
+        assert [(word.text, word.start, word.end) for word in added.words] == [(word.text, word.start, word.end) for word in built.words]
+
+
+def test_phrases_have_separators_only_where_the_graph_has_them():
+    free = separated_graph("|", SPELLED, None, silence="").add_words(["cd ef"])
+    assert wf.Decoder(free).decode(separated_scores("abcdefgh"))[0].cost < 3
+    # The words bring their separators.
+    brought = separated_graph("|", {word: f"{letters} |" for word, letters in SPELLED.items()}, None)
+    graph = brought.add_words(["cd ef"], pronunciations={"cd": "c d |", "ef": "e f |"})
+    assert wf.Decoder(graph).decode(separated_scores("ab cd ef gh "))[0].cost < 3
+    # They bring them, though the graph has them between words.
+    graph = separated_graph("|", SPELLED, None).add_words(["cd ef"], pronunciations={"cd": "| c d |", "ef": "e f |"})
+    assert wf.Decoder(graph).decode(separated_scores("ab cd ef gh"))[0].cost < 3
+    with pytest.raises(wf.ArgumentError, match="without a pronunciation"):
+        separated_graph("|", SPELLED, None).add_words(["cd"], pronunciations={"cd": "| |"})
+    # With a transducer, likewise.
+    graph = separated_graph("|", SPELLED, None, topology="transducer")
+    apart, joined = (sum(arc.ilabel == 10 for arc in graph.add_words([phrase]).to_fst().arcs) for phrase in ("cd ef", "cdef"))
+    assert apart == joined + 1
+
+
 def test_default_costs_of_unknown_words():
     words = wf.Symbols(["<eps>", "ab", "<unk>", "<contact>"])
     grammar = wf.Fst.from_arcs([(0, 1, 1, 1, 0.5), (1, 2, 2, 2, 1.0), (1, 2, 3, 3, 1.0)], {2: 0.0}, isymbols=words, osymbols=words)
