@@ -113,6 +113,7 @@ class Command:
         figures = torture.report()
         assert self.good.code == 0 and figures, f"{name}: exit {self.good.code}: {self.good.stderr}"
         self.allocs, self.live, self.writes, self.places = figures
+        assert self.allocs > 5, f"{name}: the library does not count"
 
     def same(self, run):
         return run.code == 0 and (re.search(TIMED, self.name) or run.stdout == self.good.stdout) and run.files == self.good.files
