@@ -140,6 +140,7 @@ typedef struct wf__det_worker {
   WF__VEC(wf__det_candidate) spare;
   WF__VEC(uint64_t) runs;
   WF__VEC(uint32_t) labels;
+  wf__map64 outputs; /* det_type=nonfunctional: string -> place among the ways to one state */
   wf__det_closure_scratch *scratch; /* NULL until it is needed */
 } wf__det_worker;
 

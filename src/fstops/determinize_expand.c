@@ -106,16 +106,18 @@ static wf_status join(wf__det_worker *worker, wf__det_candidate *into,
   return WF_OK;
 }
 
-/* Puts elements of one state in the order of their strings: a subset of several outputs for one
- * state, as det_type=nonfunctional has them, must not depend on the order of paths. */
+static int compare_strings(const void *a, const void *b) {
+  const wf__det_element *x = a, *y = b;
+  return (x->string > y->string) - (x->string < y->string);
+}
+
+/* Puts elements of one state in the order of their strings, which differ: a subset of several
+ * outputs for one state, as det_type=nonfunctional has them, must not depend on the order of paths.
+ */
 static void order_strings(wf__det_element *elements, uint64_t size) {
-  for (uint64_t i = 1; i < size; i++) {
-    wf__det_element moved = elements[i];
-    uint64_t j = i;
-    for (; j > 0 && elements[j - 1].state == moved.state && elements[j - 1].string > moved.string;
-         j--)
-      elements[j] = elements[j - 1];
-    elements[j] = moved;
+  for (uint64_t first = 0, end; first < size; first = end) {
+    for (end = first + 1; end < size && elements[end].state == elements[first].state;) end++;
+    if (end - first > 1) qsort(elements + first, end - first, sizeof *elements, compare_strings);
   }
 }
 
@@ -153,23 +155,67 @@ static wf_status split_off(wf__det_worker *worker, const wf__det_candidate *run,
   return wf__vec_push(&out->targets, target, "a subset", err);
 }
 
-/* Adds a way (a path to the state of its key) to those before, or joins it with the one to the same
- * state; if all outputs are kept, with the one of the same output. */
-static wf_status add_way(wf__det_worker *worker, wf__det_candidate *ways, uint64_t *size,
-                         const wf__det_candidate *way, wf_error *err) {
-  uint64_t at = *size;
-  while (at > 0 && ways[at - 1].key == way->key && worker->det->o.det_type == WF__DET_ALL_OUTPUTS &&
-         ways[at - 1].string != way->string)
-    at--;
-  if (at > 0 && ways[at - 1].key == way->key) return join(worker, &ways[at - 1], way, err);
-  ways[(*size)++] = *way;
+/* --- several outputs for one state ------------------------------------------------------- */
+
+/* Ways, each to a state or with an output of its own. Those of the last state begin at `first`; if
+ * there are more than FEW, worker->outputs finds them by their strings. */
+struct joined {
+  wf__det_candidate *ways;
+  uint64_t size, first;
+};
+
+enum { FEW = 16 };
+
+/* The way of the last state with this output, or NULL. */
+static wf__det_candidate *find_output(const wf__det_worker *worker, const struct joined *joined,
+                                      uint32_t string) {
+  wf__det_candidate *ways = joined->ways + joined->first;
+  const uint64_t count = joined->size - joined->first;
+  if (count > FEW) {
+    const uint32_t at = wf__map64_find(&worker->outputs, string);
+    return at != WF__MAP64_NONE ? &ways[at] : NULL;
+  }
+  for (uint64_t i = 0; i < count; i++)
+    if (ways[i].string == string) return &ways[i];
+  return NULL;
+}
+
+/* Notes the way that was added last. */
+static wf_status note_output(wf__det_worker *worker, const struct joined *joined, wf_error *err) {
+  const wf__det_candidate *ways = joined->ways + joined->first;
+  const uint64_t count = joined->size - joined->first;
+  if (count == 1) wf__map64_clear(&worker->outputs);
+  if (count <= FEW) return WF_OK;
+  for (uint64_t i = count == FEW + 1 ? 0 : count - 1; i < count; i++) {
+    uint32_t same;
+    WF__TRY(wf__map64_insert(&worker->outputs, ways[i].string, (uint32_t)i, &same, NULL,
+                             "outputs of a subset", err));
+  }
   return WF_OK;
 }
 
+/* Adds a way (a path to the state of its key), or joins it with the one to the same state; if all
+ * outputs are kept, with the one of the same output. Ways to one state follow each other. */
+static wf_status add_way(wf__det_worker *worker, struct joined *joined,
+                         const wf__det_candidate *way, wf_error *err) {
+  const bool all = worker->det->o.det_type == WF__DET_ALL_OUTPUTS;
+  wf__det_candidate *same = NULL;
+  if (joined->size == 0 || joined->ways[joined->size - 1].key != way->key)
+    joined->first = joined->size;
+  else
+    same = all ? find_output(worker, joined, way->string) : &joined->ways[joined->size - 1];
+  if (same != NULL) return join(worker, same, way, err);
+  joined->ways[joined->size++] = *way;
+  return all ? note_output(worker, joined, err) : WF_OK;
+}
+
+/* --- arcs --------------------------------------------------------------------------------- */
+
 static wf_status emit_run(wf__det_worker *worker, wf__det_candidate *run, uint64_t size,
                           wf_error *err) {
-  uint64_t kept = 1;
-  for (uint64_t i = 1; i < size; i++) WF__TRY(add_way(worker, run, &kept, &run[i], err));
+  struct joined joined = {.ways = run};
+  for (uint64_t i = 0; i < size; i++) WF__TRY(add_way(worker, &joined, &run[i], err));
+  const uint64_t kept = joined.size;
   wf_arc arc = {.ilabel = (int32_t)(run[0].key >> 32)};
   if (kept == 1) {
     arc.olabel = (int32_t)run[0].string;
@@ -185,19 +231,26 @@ static wf_status emit_run(wf__det_worker *worker, wf__det_candidate *run, uint64
 
 /* --- states ------------------------------------------------------------------------------ */
 
-/* Adds an arc that emits an output string left at the end. The arc is inserted among the sorted
- * arcs of the state, which begin at `first`. */
-static wf_status emit_last_string(wf__det_worker *worker, uint64_t first,
-                                  const wf__det_candidate *way, wf_error *err) {
-  wf_arc arc = {.ilabel = worker->det->o.subsequential_label,
-                .olabel = (int32_t)way->string,
-                .weight = wf__cost_to_float(way->cost),
-                .nextstate = WF__DET_SINK};
-  WF__TRY(wf__vec_push(&worker->out->arcs, arc, "arcs", err));
+/* Adds arcs that emit the output strings left at the end, which are those of worker->found. They
+ * are inserted among the sorted arcs of the state, which begin at `first`. */
+static wf_status emit_last_strings(wf__det_worker *worker, uint64_t first, wf_error *err) {
+  const int32_t ilabel = worker->det->o.subsequential_label;
+  uint64_t count = 0, at = worker->out->arcs.size;
+  for (uint64_t k = 0; k < worker->found.size; k++) count += worker->found.data[k].string != 0;
+  if (count == 0) return WF_OK;
+  WF__TRY(wf__vec_grow(&worker->out->arcs, count, "arcs", err));
   wf_arc *arcs = worker->out->arcs.data;
-  uint64_t at = worker->out->arcs.size - 1;
-  for (; at > first && arcs[at - 1].ilabel > arc.ilabel; at--) arcs[at] = arcs[at - 1];
-  arcs[at] = arc;
+  while (at > first && arcs[at - 1].ilabel > ilabel) at--;
+  memmove(arcs + at + count, arcs + at, (worker->out->arcs.size - at) * sizeof *arcs);
+  worker->out->arcs.size += count;
+  for (uint64_t k = 0; k < worker->found.size; k++) {
+    const wf__det_candidate *way = &worker->found.data[k];
+    if (way->string == 0) continue;
+    arcs[at++] = (wf_arc){.ilabel = ilabel,
+                          .olabel = (int32_t)way->string,
+                          .weight = wf__cost_to_float(way->cost),
+                          .nextstate = WF__DET_SINK};
+  }
   return WF_OK;
 }
 
@@ -208,6 +261,7 @@ static wf_status emit_final(wf__det_worker *worker, uint64_t first, float *final
   *final_cost = INFINITY;
   worker->found.size = 0;
   WF__TRY(wf__vec_grow(&worker->found, worker->current.size, "final outputs", err));
+  struct joined joined = {.ways = worker->found.data};
   for (uint64_t k = 0; k < worker->current.size; k++) {
     wf__det_element element = worker->current.data[k];
     if (!wf__is_final(&det->view, element.state)) continue;
@@ -219,18 +273,16 @@ static wf_status emit_final(wf__det_worker *worker, uint64_t first, float *final
         .key = WF__MAP64_NONE,
         .cost = (double)element.cost + (double)det->view.final_cost[element.state],
         .string = element.string};
-    WF__TRY(add_way(worker, worker->found.data, &worker->found.size, &way, err));
+    WF__TRY(add_way(worker, &joined, &way, err));
   }
+  worker->found.size = joined.size;
   for (uint64_t k = 0; k < worker->found.size; k++) {
     const wf__det_candidate *way = &worker->found.data[k];
-    if (way->string != 0) {
-      WF__TRY(emit_last_string(worker, first, way, err));
-      continue;
-    }
+    if (way->string != 0) continue;
     *final_cost = wf__cost_to_float(way->cost);
     worker->dropped = worker->dropped || *final_cost == INFINITY;
   }
-  return WF_OK;
+  return emit_last_strings(worker, first, err);
 }
 
 /* Expands the subset {(state, empty, 0)} of a state whose arcs are sorted and have distinct labels
@@ -308,5 +360,6 @@ void wf__det_worker_free(wf__det_worker *worker) {
   wf__vec_free(&worker->spare);
   wf__vec_free(&worker->runs);
   wf__vec_free(&worker->labels);
+  wf__map64_free(&worker->outputs);
   wf__det_scratch_free(worker->scratch);
 }
