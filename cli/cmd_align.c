@@ -116,8 +116,9 @@ static wf_status open_all(struct run *run, char **sources, int num_sources, wf_e
 /* --- an utterance ------------------------------------------------------------------------ */
 
 /* The tokens of a transcript. The tokens of word w end at ends[w]. The separator before a word is
- * one of its tokens. A word without pronunciation has one token, the star: the column after the
- * last one of the model, for any speech. */
+ * one of its tokens. A word without pronunciation has one token, a star: one of the two columns
+ * after the last one of the model, for any speech. Two, because equal tokens in a row need a blank
+ * between them. */
 struct targets {
   int32_t *columns;
   size_t *ends;
@@ -141,7 +142,8 @@ static wf_status find_tokens(const struct run *run, const wf_transcript *text, i
     const wf_pronunciation *p = run->first[wf_symbols_find(run->words, text->words[w])];
     if (w > 0 && run->separator_column >= 0) out->columns[out->size++] = run->separator_column;
     if (p == NULL) {
-      out->columns[out->size++] = num_columns;
+      bool again = out->size > 0 && out->columns[out->size - 1] == num_columns;
+      out->columns[out->size++] = num_columns + again;
       if (out->unspelled == NULL) out->unspelled = text->words[w];
     }
     for (size_t i = 0; p != NULL && i < p->num_labels; i++)
@@ -163,25 +165,25 @@ static wf_timed_word timed(const char *text, const wf_aligned_token *first, size
                          confidence < 1 ? confidence : 1};
 }
 
-/* Adds the column of the star: the best token of the frame that is speech. It costs a little, so
+/* Adds the columns of stars: the best token of the frame that is speech. It costs a little, so
  * that the words beside it keep their frames. */
 static wf_status add_star(const struct run *run, wf_matrix *m, wf_error *err) {
   static const float cost = 0.1f; /* nats a frame */
   size_t columns = (size_t)m->num_columns, frames = (size_t)m->num_frames;
-  float *wider = malloc((frames * (columns + 1) + 1) * sizeof *wider);
+  float *wider = malloc((frames * (columns + 2) + 1) * sizeof *wider);
   if (wider == NULL) return fail(err, WF_ERR_MEMORY, "out of memory", "");
   for (size_t t = 0; t < frames; t++) {
     const float *from = m->data + t * columns;
-    float *to = wider + t * (columns + 1), best = -INFINITY;
+    float *to = wider + t * (columns + 2), best = -INFINITY;
     memcpy(to, from, columns * sizeof *to);
     for (size_t c = 0; c < columns; c++)
       if ((int32_t)c != run->options.blank && (int32_t)c != run->separator_column && from[c] > best)
         best = from[c];
-    to[columns] = best - cost;
+    to[columns] = to[columns + 1] = best - cost;
   }
   free(m->data);
   m->data = wider;
-  m->num_columns++;
+  m->num_columns += 2;
   return WF_OK;
 }
 
@@ -361,6 +363,8 @@ static bool align_ctc(struct run *run, struct item *items, size_t count, wf_erro
     struct item *item = &items[i];
     take_error(item, found[i]->status, found[i]->message);
     if (item->err.code == WF_OK) put_ctc(run, &item->text, &item->targets, found[i], &item->err);
+    if (item->err.code == WF_OK && found[i]->message[0] != '\0')
+      cli_note("utterance '%s': %s", item->matrix.key, found[i]->message + strlen("utterance : "));
     good = count_item(run, item, err);
   }
   for (size_t i = 0; i < count; i++) wf_alignment_free(found[i]);

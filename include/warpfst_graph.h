@@ -516,7 +516,8 @@ typedef struct wf_aligned_token {
 typedef struct wf_alignment {
   wf_status
       status; /* WF_OK, or the error of this utterance. After an error only `message` is valid */
-  char message[256];
+  char message[256]; /* of the error. With WF_OK a warning, or empty: the text has no place for
+                      * much of the speech, so its words may be far from where they were said */
   wf_aligned_token *tokens; /* [num_tokens] */
   size_t num_tokens;
   wf_aligned_token *garbage; /* [num_garbage] column -1; NULL: none */

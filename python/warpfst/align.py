@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _abi
-from ._library import call, encode_text, exception_of, lib
+from ._library import _pending_warnings, call, encode_text, exception_of, lib, report_warnings
 from .errors import Error
 from .graphs import as_lexicon, read_hmm
 from .lexicon import Lexicon
@@ -95,6 +95,14 @@ def _set_tokens(one: Any, target: Any, words: Any) -> None:
         one.word_ends, one.num_words = (ctypes.c_size_t * len(ends))(*ends), len(ends)
 
 
+def _warn(results: Sequence[Any]) -> None:
+    """One warning for all texts that lack much of their speech: the first, and how many more."""
+    told = [raw.message.decode("utf-8", "replace") for raw in results if raw.status == _abi.WF_OK and raw.message]
+    if told:
+        _pending_warnings.append(told[0] + (f" (and {len(told) - 1} more)" if len(told) > 1 else ""))
+        report_warnings()
+
+
 def align(
     log_probs: Any,
     targets: Sequence[Any],
@@ -111,7 +119,8 @@ def align(
     lengths    number of frames of each utterance; None: all frames
     words      for options `garbage` and `skip_words`: the number of tokens of each word of each utterance; None: each token is a word
     keys       names of the utterances for messages
-    An utterance that fails (fewer frames than its tokens need, NaN, ...) has an `error` in its result. The others are not affected.
+    An utterance that fails (fewer frames than its tokens need, NaN, ...) has an `error` in its result. The others are not affected. If a text has no place for much of
+    the speech, its words may be far from where they were said: one InputWarning names the first such utterance.
     """
     batch = Batch(log_probs, lengths)
     if len(batch) == 1 and len(targets) > 0 and not hasattr(targets[0], "__len__"):
@@ -127,6 +136,7 @@ def align(
     results = (ctypes.POINTER(_abi.wf_alignment) * len(batch))()
     try:
         call("wf_align", inputs, len(batch), c_options("align", options), results)
+        _warn([pointer.contents for pointer in results])
         return [Alignment(pointer.contents, options.get("blank", 0)) for pointer in results]
     finally:
         for pointer in results:

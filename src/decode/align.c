@@ -1,6 +1,8 @@
 /* align.c - forced alignment of a batch: checks the input and sets up the aligner of each
  * utterance.
  */
+#include <stdio.h>
+
 #include "base/config.h"
 #include "base/option_tables.h"
 #include "base/threads.h"
@@ -148,6 +150,59 @@ static void set_boundaries(wf__aligner *a) {
   }
 }
 
+/* --- speech that the text lacks ---------------------------------------------------------- */
+
+/* A path must put speech that the text lacks somewhere: it takes the blank in its frames, or
+ * stretches a token. Texts that are right, even of hard speech, do so in fewer than half of the
+ * frames of speech. */
+static const float MUCH_WORSE = 3, TOO_MUCH = 0.4f; /* nats, share */
+enum { MOST_EXAMINED = 2048, FEWEST_OF_SPEECH = 20 };
+
+/* The column of frame t on the path; -1: garbage. *token and *garbage move on. */
+static int32_t column_at(const wf__aligner *a, int64_t t, size_t *token, size_t *garbage) {
+  const wf_alignment *out = a->out;
+  while (*token < out->num_tokens && out->tokens[*token].end_frame <= t) (*token)++;
+  while (*garbage < out->num_garbage && out->garbage[*garbage].end_frame <= t) (*garbage)++;
+  if (*garbage < out->num_garbage && out->garbage[*garbage].start_frame <= t) return -1;
+  return *token < out->num_tokens && out->tokens[*token].start_frame <= t
+             ? out->tokens[*token].column
+             : a->options->blank;
+}
+
+/* The share of the frames of speech, where a token is more probable than the blank, in which the
+ * column of the path is much less probable than another; 0: too few frames to tell. */
+static float share_without_place(const wf__aligner *a) {
+  const wf_scores *scores = &a->input->scores;
+  const int64_t step = scores->num_frames / MOST_EXAMINED + 1;
+  size_t token = 0, garbage = 0;
+  uint64_t num_speech = 0, num_without = 0;
+  for (int64_t t = 0; t < scores->num_frames; t += step) {
+    const int32_t column = column_at(a, t, &token, &garbage);
+    int32_t best = 0;
+    for (int32_t c = 1; c < scores->num_columns; c++)
+      if (wf__score_at(scores, t, c) > wf__score_at(scores, t, best)) best = c;
+    if (best == a->options->blank) continue;
+    num_speech++;
+    num_without +=
+        column >= 0 && wf__score_at(scores, t, column) < wf__score_at(scores, t, best) - MUCH_WORSE;
+  }
+  return num_speech < FEWEST_OF_SPEECH ? 0 : (float)num_without / (float)num_speech;
+}
+
+static void warn(const wf__aligner *a, const char *key, uint64_t item) {
+  const float share = share_without_place(a);
+  if (share < TOO_MUCH) return;
+  char text[200];
+  snprintf(
+      text, sizeof text,
+      "the text has no place for %.0f%% of the speech, so its words may be far from where they "
+      "were said. Is it the right text? %s",
+      100 * (double)share,
+      wf__align_has_garbage(a) ? "A lower cost of garbage allows more speech that it lacks"
+                               : "The option garbage (3 nats) allows speech that it lacks");
+  wf__utterance_message(a->out->message, sizeof a->out->message, key, item, text);
+}
+
 static wf_status align(wf__aligner *a, wf_error *err) {
   WF__TRY(check_input(a, err));
   a->out->num_tokens = a->input->num_tokens;
@@ -187,6 +242,8 @@ static void align_item(void *user, uint64_t item, int worker) {
   if (a.out->status == WF_OK) a.out->status = align(&a, &err);
   if (a.out->status != WF_OK)
     wf__utterance_message(a.out->message, sizeof a.out->message, input.key, item, err.message);
+  else
+    warn(&a, input.key, item);
   free_aligner(&a);
   free(copy);
 }

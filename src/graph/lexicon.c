@@ -144,8 +144,8 @@ static void number_disambig(wf_lexicon *lexicon, struct sort_item *items) {
   }
 }
 
-wf_status wf__lexicon_close(wf_lexicon *lexicon, wf_error *err) {
-  if (lexicon->entries.size == 0)
+wf_status wf__lexicon_close(wf_lexicon *lexicon, bool may_be_empty, wf_error *err) {
+  if (lexicon->entries.size == 0 && !may_be_empty)
     return wf__fail(err, WF_ERR_FORMAT, "%s: no word left in the lexicon (%llu left out)",
                     lexicon->name, (unsigned long long)lexicon->skipped.count);
   struct sort_item *items = wf__alloc(lexicon->entries.size, sizeof *items);
@@ -185,7 +185,7 @@ wf_status wf__lexicon_select(const wf_lexicon *lexicon, const bool *keep, uint32
   wf_status status = WF_OK;
   for (uint64_t i = 0; i < lexicon->entries.size && status == WF_OK; i++)
     if (keep[i]) status = copy_entry(lexicon, &lexicon->entries.data[i], part, err);
-  if (status == WF_OK) status = wf__lexicon_close(part, err);
+  if (status == WF_OK) status = wf__lexicon_close(part, false, err);
   if (status != WF_OK) {
     wf_lexicon_free(part);
     return status;
@@ -301,7 +301,7 @@ static wf_status read_lexicon(const wf__input *input, const wf_lexicon_options *
       options->lexicon_format == FORMAT_PROB ||
       (options->lexicon_format == FORMAT_AUTO && looks_like_prob(input, &lexicon->tokens));
   for (wf__span line; wf__next_line(&reader.lines, &line);) WF__TRY(read_entry(&reader, line, err));
-  return wf__lexicon_close(lexicon, err);
+  return wf__lexicon_close(lexicon, false, err);
 }
 
 wf_status wf__lexicon_read_input(const wf__input *input, const wf_symbols *tokens,

@@ -48,8 +48,9 @@ wf_status wf__lexicon_add(wf_lexicon *lexicon, const char *word, size_t size, fl
 /* Counts an entry that was left out because of an unknown token (wf_lexicon_skipped). */
 wf_status wf__lexicon_report_skipped(wf_lexicon *lexicon, wf__span word, wf__span token,
                                      wf_error *err);
-/* Drops repeated entries and assigns the disambiguation symbols. Fails if there are no entries. */
-wf_status wf__lexicon_close(wf_lexicon *lexicon, wf_error *err);
+/* Drops repeated entries and assigns the disambiguation symbols. Fails if there are no entries,
+ * unless it may be empty. */
+wf_status wf__lexicon_close(wf_lexicon *lexicon, bool may_be_empty, wf_error *err);
 
 /* Makes a lexicon of the entries with keep[i] and with another always_marked. Disambiguation
  * symbols are assigned anew, since fewer words need fewer of them. */

@@ -352,7 +352,7 @@ wf_status wf__lexicon_spell_input(const wf_symbols *words, const wf_symbols *tok
                                   const wf_lexicon_options *o, const wf__input *merges,
                                   wf_lexicon **out, wf_error *err) {
   WF__TRY(wf__lexicon_spell_all(words, tokens, o, merges, out, err));
-  wf_status status = wf__lexicon_close(*out, err);
+  wf_status status = wf__lexicon_close(*out, o->unknown != 0, err);
   if (status == WF_OK) return WF_OK;
   wf_lexicon_free(*out);
   *out = NULL;

@@ -124,7 +124,7 @@ static wf_status add_aligner(const wf_symbols *tokens, const char *blank, const 
     status = wf__vec_push(&lexicon->labels, label, "lexicon tokens", err);
     if (status == WF_OK) status = wf__lexicon_add(lexicon, text, strlen(text), 1, at, err);
   }
-  if (status == WF_OK) status = wf__lexicon_close(lexicon, err);
+  if (status == WF_OK) status = wf__lexicon_close(lexicon, false, err);
   if (status == WF_OK) status = wf__word_aligner_from_lexicon(lexicon, labels, 0, &aligner, err);
   if (status == WF_OK) status = wf__word_aligner_attach(aligner, graph, err);
   wf_word_aligner_free(aligner);

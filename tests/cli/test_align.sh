@@ -71,8 +71,9 @@ printf 'u a bbbb\n' > long
 expect 1 "utterance 'u': 5 frames, but 5 tokens with blanks between equal ones need at least 8" align s.ark --tokens=tokens --text=long
 printf 'v a\n' > other
 expect 1 "utterance 'u': no transcript in other" align s.ark --tokens=tokens --text=other
-printf 'u ax\n' > unknown
-expect 3 'no word left' align s.ark --tokens=tokens --text=unknown
+printf 'u ax\n' > unknown # no word at all can be spelled
+expect 1 "utterance 'u': no pronunciation of the word 'ax'" align s.ark --tokens=tokens --text=unknown
+grep -q '^u 1 .* ax ' out.txt || fail "$(cat out.txt)"
 
 # --- a word that cannot be spelled has the time of the speech in its place; others keep theirs ---------------------------
 printf 'one  [\n -9 0 -9 -9\n -9 -9 -9 0\n 0 -9 -9 -9\n -9 -9 0 -9 ]\ntwo  [\n -9 0 -9 -9\n -9 -9 0 -9 ]\n' > star.ark
@@ -86,6 +87,22 @@ printf 'a a\nb b\n' > star.lexicon
 expect 1 "utterance 'one': no pronunciation of the word '2014'" align star.ark --tokens=star.tokens --lexicon=star.lexicon --text=star.text --units --frame-shift=0.01
 awk '{ print $5 }' out.txt | tr '\n' ' ' | grep -qx 'a <star> b a b ' || fail "$(cat out.txt)"
 grep -q 'ms a frame' err.txt && fail "$(cat err.txt)"
+# two such words in a row need no blank between them
+printf 'one a 2014 15 b\ntwo a b\n' > row.text
+expect 1 "utterance 'one': no pronunciation of the word '2014'" align star.ark --tokens=star.tokens --text=row.text --units --frame-shift=1
+[ "$(awk '{ print $3, $5 }' out.txt | head -4 | tr '\n' ' ')" = '0.000 a 1.000 <star> 2.000 <star> 3.000 b ' ] || fail "$(cat out.txt)"
+
+# --- a text that has no place for much of the speech gives a warning -----------------------------------------------------
+awk 'BEGIN { printf "whole  ["; for (t = 0; t < 200; t++) { c = t % 4 == 2 ? 1 + t % 3 : 0; print ""; for (k = 0; k < 4; k++) printf " %s", k == c ? -0.01 : -9 } print " ]" }' > lacks.ark
+awk 'BEGIN { printf "whole"; for (t = 0; t < 200; t++) if (t % 4 == 2) printf " %s", substr("abc", 1 + t % 3, 1); print "" }' > whole.text
+for part in 50 36 20; do cut -d' ' -f"1-$((part + 1))" whole.text > part.text
+  expect 0 'utterance aligned' align lacks.ark --tokens=star.tokens --text=part.text --frame-shift=0.04
+  if [ $part = 20 ]; then
+    grep -q "utterance 'whole': the text has no place for 60% of the speech.*The option garbage" err.txt || fail "$(cat err.txt)"
+  elif grep -q 'no place' err.txt; then fail "$part: $(cat err.txt)"; fi
+done
+expect 0 'utterance aligned' align lacks.ark --tokens=star.tokens --text=part.text --frame-shift=0.04 --garbage=3
+! grep -q 'no place' err.txt || fail "$(cat err.txt)"
 expect 2 'are required' align s.ark
 expect 0 'lexicon-format has no effect without --lexicon' align s.ark --tokens=tokens --text=text --lexicon-format=plain
 expect 0 '' align s.ark --tokens=tokens --text=text --spelling=chars

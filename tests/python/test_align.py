@@ -6,6 +6,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import warnings
 
 import numpy
 import pytest
@@ -140,3 +141,23 @@ def test_like_torchaudio():
         else:  # each difference seen was a path of torchaudio with a lower sum
             assert got.log_prob > total
     assert equal >= 295
+
+
+def test_a_text_that_lacks_the_speech_gives_a_warning():
+    said = [1 + t % 3 for t in range(40)]
+    scores = numpy.full((160, 4), -9.0, "float32")
+    scores[:, 0] = -0.01
+    for t, token in enumerate(said):
+        scores[4 * t + 1, 0], scores[4 * t + 1, token] = -9.0, -0.01
+    for part, share in ((40, 0), (28, 0), (20, 50), (0, 100)):
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            wf.align([scores, scores], [said[:part], said[:part]], keys=["first", "second"])
+        assert len(seen) == (share > 0)
+        if share:
+            assert f"utterance first: the text has no place for {share}% of the speech" in str(seen[0].message) and str(seen[0].message).endswith("(and 1 more)")
+            assert seen[0].category is wf.InputWarning and seen[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        wf.align(scores, [said[:10]], garbage=1.0)
+        wf.align(scores[:60], [said[:2]])  # 15 frames of speech are too few to tell
