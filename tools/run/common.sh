@@ -30,6 +30,13 @@ run_ctest() { # PRESET [CTEST ARGUMENTS...]
   [ -n "$total" ] || { echo "ctest did not finish"; exit 1; }
   skip=$(grep -c '^[[:space:]]*[0-9]* - .*(Skipped)$' "$log" || true)
   passed=$((passed + total - bad - skip)) failed=$((failed + bad)) skipped=$((skipped + skip))
+  print_skips "$log" "build/$preset/Testing/Temporary/LastTest.log"
+}
+
+# Prints the tests that ctest's summary says were skipped, each with the last line of its output, which is the reason.
+print_skips() { # SUMMARY OUTPUTS
+  awk 'FNR == NR { if ($NF == "(Skipped)") skipped[$(NF - 1)] = 1; next }
+    $2 == "Test:" { name = $NF } /^<end of output>$/ && name in skipped { print "skipped: " name ": " last } NF { last = $0 }' "$1" "$2"
 }
 
 run_pytest() { # ENVIRONMENT [PYTEST ARGUMENTS...]
