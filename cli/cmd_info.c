@@ -106,7 +106,7 @@ static void print_table(const wf_fst *fst, wf_fst_format format, const struct co
     if (tables[i] == NULL)
       printf("none\n");
     else
-      printf("%s (%zu symbols)\n", wf_symbols_name(tables[i]), wf_symbols_count(tables[i]));
+      printf("%s (%zu symbols)\n", wf_symbols_name(tables[i]), wf_symbols_num_entries(tables[i]));
   }
   for (int i = 0; i < NUM_COUNTS; i++)
     printf("%-30s%" PRId64 "\n", counts[i].name, counts[i].value);
@@ -132,7 +132,7 @@ static void print_json(const wf_fst *fst, wf_fst_format format, const struct cou
     } else {
       printf("{\"name\": ");
       cli_json_string(stdout, wf_symbols_name(tables[i]));
-      printf(", \"size\": %zu}", wf_symbols_count(tables[i]));
+      printf(", \"size\": %zu}", wf_symbols_num_entries(tables[i]));
     }
   }
   for (int i = 0; i < NUM_COUNTS; i++)

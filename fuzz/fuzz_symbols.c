@@ -1,7 +1,9 @@
 /* fuzz_symbols.c - reads arbitrary bytes as a symbol table, as text and as binary. An accepted
- * table must be the same after it was written in binary form and read again. */
+ * table must be the same after it was written in binary form and read again, and its texts must be
+ * found. */
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "fst/symbols.h"
@@ -20,20 +22,23 @@ static wf_status read_binary(const uint8_t *data, size_t size, wf_symbols **out)
 }
 
 static void check(wf_symbols *symbols) {
-  uint8_t *bytes;
-  uint64_t size;
+  uint8_t *bytes, *bytes_again;
+  uint64_t size, size_again;
   wf_symbols *again;
   if (wf__symbols_encode(symbols, &bytes, &size, NULL) != WF_OK) return;
   if (read_binary(bytes, (size_t)size, &again) != WF_OK) abort();
+  if (wf__symbols_encode(again, &bytes_again, &size_again, NULL) != WF_OK) abort();
+  if (size != size_again || memcmp(bytes, bytes_again, size) != 0) abort();
   if (wf_symbols_count(again) != wf_symbols_count(symbols)) abort();
   for (size_t i = 0; i < wf_symbols_count(symbols); i++) {
     int64_t key;
     const char *text = wf_symbols_at(symbols, i, &key);
-    if (wf_symbols_find(again, text) != key) abort();
+    if (wf_symbols_find(again, text) != key || wf_symbols_text(again, key) == NULL) abort();
   }
   wf_symbols_free(again);
   wf_symbols_free(symbols);
   free(bytes);
+  free(bytes_again);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
