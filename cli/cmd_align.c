@@ -9,6 +9,7 @@
 #include "am_model.h"
 #include "cli.h"
 #include "commands.h"
+#include "summary.h"
 #include "time_note.h"
 
 struct run {
@@ -30,6 +31,7 @@ struct run {
   int32_t separator_column; /* -1: none */
   wf_score_reader *reader;
   wf_result_writer *writer;
+  cli_summary summary;
   uint64_t num_aligned, num_failed, num_left_out, num_unspelled;
   bool lost_rest, no_memory;
 };
@@ -455,6 +457,7 @@ static const cli_rule rules[] = {
     {"separator", CLI_USELESS_WITH, "am"},
     {"garbage", CLI_USELESS_WITH, "am"},
     {"skip-words", CLI_USELESS_WITH, "am"},
+    CLI_SUMMARY_RULE,
     {NULL, 0, NULL},
 };
 
@@ -486,11 +489,30 @@ static void add_flags(cli_parser *parser, struct run *run) {
   cli_flag_f64(parser, "skip-words", 0, &run->skip_words, "COST",
                "allow to leave out words of the text: cost per word in nats (default: none)");
   cli_flag_range(parser, "skip-words", 0, 1e6);
+  cli_summary_flags(parser, &run->summary);
   cli_table(parser, "hmm_align", &run->hmm_options);
   cli_table(parser, "lexicon", &run->lexicon_options);
   cli_table(parser, "score_reader", &run->reading);
   cli_table(parser, "result_writer", &run->writing);
   cli_rules(parser, rules);
+}
+
+static void print_summary(const struct run *run) {
+  const cli_figure figures[] = {
+      {"utterances", (double)(run->num_aligned + run->num_failed)},
+      {"failed", (double)run->num_failed},
+      {"with_unspelled_words", (double)run->num_unspelled},
+      {run->skip_words >= 0 ? "words_left_out" : NULL, (double)run->num_left_out}};
+  if (run->summary.json) cli_figures_json(stderr, figures, sizeof figures / sizeof *figures);
+  if (run->summary.json || run->summary.quiet) return;
+  cli_note("%llu utterance%s aligned, %llu failed", (unsigned long long)run->num_aligned,
+           cli_s(run->num_aligned), (unsigned long long)run->num_failed);
+  if (run->num_unspelled > 0)
+    cli_note("%llu utterance%s with words without pronunciation",
+             (unsigned long long)run->num_unspelled, cli_s(run->num_unspelled));
+  if (run->skip_words >= 0)
+    cli_note("%llu word%s left out", (unsigned long long)run->num_left_out,
+             cli_s(run->num_left_out));
 }
 
 int cmd_align(int argc, char **argv) {
@@ -531,14 +553,7 @@ int cmd_align(int argc, char **argv) {
   }
   code = good ? cli_failure_code(run.num_failed + run.num_unspelled, run.lost_rest, run.no_memory)
               : cli_fail(&err);
-  if (good)
-    cli_note("%llu utterance%s aligned, %llu failed", (unsigned long long)run.num_aligned,
-             cli_s(run.num_aligned), (unsigned long long)run.num_failed);
-  if (good && run.num_unspelled > 0)
-    cli_note("%llu utterance%s with words without pronunciation",
-             (unsigned long long)run.num_unspelled, cli_s(run.num_unspelled));
-  if (good && run.skip_words >= 0)
-    cli_note("%llu word%s left out", (unsigned long long)run.num_left_out, cli_s(run.num_left_out));
+  if (good) print_summary(&run);
   close_all(&run);
   return code;
 }

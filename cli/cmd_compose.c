@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "fst_output.h"
+#include "summary.h"
 
 struct request {
   wf_compose_options options;
@@ -54,15 +55,26 @@ static int compose_files(const struct request *request, char **paths, size_t cou
   return code;
 }
 
+static void print_json(const wf_fst *fst, double seconds) {
+  const wf_fst_view view = wf_fst_get_view(fst);
+  const cli_figure figures[] = {{"states", (double)view.num_states},
+                                {"arcs", (double)view.num_arcs},
+                                {"seconds", seconds},
+                                {"peak_bytes", (double)cli_peak_bytes()}};
+  cli_figures_json(stderr, figures, sizeof figures / sizeof *figures);
+}
+
 static const cli_rule rules[] = {
     {"compose_filter", CLI_EXCLUDES, "filter"},
     {"phi-final", CLI_USELESS_WITHOUT, "phi-label"},
+    {"json", CLI_EXCLUDES, "stats"},
     {NULL, 0, NULL},
 };
 
 int cmd_compose(int argc, char **argv) {
   const char *output = NULL, *format = NULL, *filter = NULL;
   struct request request = {.stats = false};
+  bool json = false;
   cli_parser parser = {
       .usage = "A B [C ...] [OUT]",
       .about =
@@ -84,6 +96,7 @@ int cmd_compose(int argc, char **argv) {
                 "report sizes, seconds, and peak memory on standard error");
   cli_flag_bool(&parser, "pairwise", 0, &request.pairwise,
                 "compose two at a time, and trim each result before the next");
+  cli_flag_bool(&parser, "json", 0, &json, "print size, seconds and peak memory as JSON");
   cli_table(&parser, "compose", &request.options);
   cli_rules(&parser, rules);
   int code = cli_parse(&parser, argc, argv);
@@ -97,8 +110,11 @@ int cmd_compose(int argc, char **argv) {
   wf_fst *result = NULL;
   if (request.stats)
     fprintf(stderr, "%-32s %12s %12s %10s %10s\n", "", "states", "arcs", "seconds", "peak MiB");
+  const double begin = cli_now_s();
   code = compose_files(&request, parser.args, (size_t)num_inputs, &result);
+  const double seconds = cli_now_s() - begin;
   if (code == CLI_OK) code = cli_write_fst(result, output, format);
+  if (code == CLI_OK && json) print_json(result, seconds);
   wf_fst_free(result);
   return code;
 }

@@ -110,7 +110,7 @@ int cmd_lattice_determinize(int argc, char **argv) {
   lattice_close(&run.input);
   wf_free(table);
   if (status == WF_OK && run.num_narrowed > 0)
-    cli_note("the beam was narrowed for %llu of %llu lattices (--max-bytes)",
+    cli_note("lattices whose beam was narrowed: %llu of %llu (--max-bytes)",
              (unsigned long long)run.num_narrowed, (unsigned long long)run.num_done);
   return status == WF_OK ? lattice_exit_code(&run.input) : cli_fail(&err);
 }

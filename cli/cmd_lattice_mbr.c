@@ -114,8 +114,26 @@ static wf_status run_all(mbr_run *run, wf_error *err) {
   return status;
 }
 
+static void print_json(const mbr_run *run) {
+  wf_wer_counts totals = {0};
+  if (run->wer != NULL) totals = wf_wer_totals(run->wer);
+  const bool wer = run->wer != NULL;
+  const cli_figure figures[] = {
+      {"lattices", (double)run->input.num_lattices},
+      {"failed", (double)run->input.num_failed},
+      {"words", (double)run->num_words},
+      {"expected_errors", run->risk},
+      {wer ? "wer_percent" : NULL, wer ? wf_wer_percent(&totals) : 0},
+      {wer ? "word_errors" : NULL,
+       (double)(totals.num_substitutions + totals.num_deletions + totals.num_insertions)},
+      {wer ? "reference_words" : NULL, (double)totals.num_words}};
+  cli_figures_json(stderr, figures, sizeof figures / sizeof *figures);
+}
+
 static void print_summary(const mbr_run *run) {
   cli_progress_end();
+  if (run->input.summary.json) print_json(run);
+  if (run->input.summary.json || run->input.summary.quiet) return;
   fprintf(stderr, "%llu lattice%s, %llu word%s, %.1f expected errors",
           (unsigned long long)run->input.num_lattices, cli_s(run->input.num_lattices),
           (unsigned long long)run->num_words, cli_s(run->num_words), run->risk);
@@ -131,6 +149,7 @@ static void print_summary(const mbr_run *run) {
 
 static const cli_rule rules[] = {
     {"channel", CLI_USELESS_WITHOUT, "format=ctm"},
+    CLI_SUMMARY_RULE,
     {NULL, 0, NULL},
 };
 
@@ -159,6 +178,7 @@ int cmd_lattice_mbr(int argc, char **argv) {
   cli_flag_str(
       &parser, "ref", 0, &run.reference, "FILE",
       "reference words, lines `id word word ...`; adds the word error rate to the summary");
+  cli_summary_flags(&parser, &run.input.summary);
   lattice_flags(&parser, &run.input);
   aligner_flags(&parser, &run.aligner);
   cli_table(&parser, "mbr", &run.options);

@@ -46,6 +46,7 @@ static wf_status list_all(lattice_input *input, const wf_word_aligner *aligner, 
 
 static const cli_rule rules[] = {
     {"channel", CLI_USELESS_WITHOUT, "format=ctm"},
+    CLI_SUMMARY_RULE,
     {NULL, 0, NULL},
 };
 
@@ -71,6 +72,7 @@ int cmd_lattice_nbest(int argc, char **argv) {
                "where to write ('-': standard output, the default)");
   cli_flag_i64(&parser, "n", 'n', &n, "N",
                "number of word sequences for each lattice (default: 10)");
+  cli_summary_flags(&parser, &input.summary);
   lattice_flags(&parser, &input);
   aligner_flags(&parser, &aligner);
   cli_table(&parser, "lattice_determinize", &options);
@@ -93,5 +95,9 @@ int cmd_lattice_nbest(int argc, char **argv) {
     wf_result_writer_abort(writer);
   wf_word_aligner_free(aligner.aligner);
   lattice_close(&input);
+  const cli_figure figures[] = {{"lattices", (double)input.num_lattices},
+                                {"failed", (double)input.num_failed}};
+  if (status == WF_OK && input.summary.json)
+    cli_figures_json(stderr, figures, sizeof figures / sizeof *figures);
   return status == WF_OK ? lattice_exit_code(&input) : cli_fail(&err);
 }

@@ -77,6 +77,34 @@ static wf_status run_all(oracle_run *run, wf_error *err) {
   return status;
 }
 
+static void print_summary(const oracle_run *run) {
+  const wf_wer_counts totals = wf_wer_totals(run->wer);
+  cli_progress_end();
+  if (run->input.summary.json) {
+    const cli_figure figures[] = {{"lattices", (double)run->input.num_lattices},
+                                  {"failed", (double)run->input.num_failed},
+                                  {"without_reference", (double)run->num_missing},
+                                  {"wer_percent", wf_wer_percent(&totals)},
+                                  {"substitutions", (double)totals.num_substitutions},
+                                  {"deletions", (double)totals.num_deletions},
+                                  {"insertions", (double)totals.num_insertions},
+                                  {"reference_words", (double)totals.num_words}};
+    cli_figures_json(stdout, figures, sizeof figures / sizeof *figures);
+  }
+  if (run->input.summary.json || run->input.summary.quiet) return;
+  printf(
+      "oracle WER %.2f%% (%llu substitution%s, %llu deletion%s, %llu insertion%s; %llu word%s)\n",
+      wf_wer_percent(&totals), (unsigned long long)totals.num_substitutions,
+      cli_s(totals.num_substitutions), (unsigned long long)totals.num_deletions,
+      cli_s(totals.num_deletions), (unsigned long long)totals.num_insertions,
+      cli_s(totals.num_insertions), (unsigned long long)totals.num_words, cli_s(totals.num_words));
+  if (run->num_missing > 0)
+    cli_note("%llu lattice%s without a reference", (unsigned long long)run->num_missing,
+             cli_s(run->num_missing));
+}
+
+static const cli_rule rules[] = {CLI_SUMMARY_RULE, {NULL, 0, NULL}};
+
 int cmd_lattice_oracle(int argc, char **argv) {
   oracle_run run = {0};
   const char *reference_path = NULL;
@@ -93,7 +121,9 @@ int cmd_lattice_oracle(int argc, char **argv) {
                "reference words, lines `id word word ...` (required)");
   cli_flag_str(&parser, "output", 'o', &run.output, "FILE",
                "write the closest words to this file, lines `id word word ...`");
+  cli_summary_flags(&parser, &run.input.summary);
   lattice_flags(&parser, &run.input);
+  cli_rules(&parser, rules);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
   if (reference_path == NULL) return cli_usage("no references given: --ref FILE");
@@ -104,21 +134,7 @@ int cmd_lattice_oracle(int argc, char **argv) {
     status = wf_transcripts_read(reference_path, WF_TRANSCRIPT_AUTO, &run.references, &err);
   if (status == WF_OK) status = wf_wer_create(NULL, &run.wer, &err);
   if (status == WF_OK) status = run_all(&run, &err);
-  if (status == WF_OK) {
-    cli_progress_end();
-    wf_wer_counts totals = wf_wer_totals(run.wer);
-    printf(
-        "oracle WER %.2f%% (%llu substitution%s, %llu deletion%s, %llu insertion%s; %llu "
-        "word%s)\n",
-        wf_wer_percent(&totals), (unsigned long long)totals.num_substitutions,
-        cli_s(totals.num_substitutions), (unsigned long long)totals.num_deletions,
-        cli_s(totals.num_deletions), (unsigned long long)totals.num_insertions,
-        cli_s(totals.num_insertions), (unsigned long long)totals.num_words,
-        cli_s(totals.num_words));
-    if (run.num_missing > 0)
-      cli_note("%llu lattice%s without a reference", (unsigned long long)run.num_missing,
-               cli_s(run.num_missing));
-  }
+  if (status == WF_OK) print_summary(&run);
   code = status == WF_OK ? lattice_exit_code(&run.input) : cli_fail(&err);
   lattice_close(&run.input);
   wf_transcripts_free(run.references);

@@ -90,6 +90,23 @@ static wf_status run_all(spot_run *run, wf_error *err) {
   return status;
 }
 
+static void print_summary(const spot_run *run) {
+  const lattice_input *input = &run->input;
+  cli_progress_end();
+  const cli_figure figures[] = {{"lattices", (double)input->num_lattices},
+                                {"failed", (double)input->num_failed},
+                                {"words", (double)run->num_words},
+                                {"hits", (double)run->num_hits}};
+  if (input->summary.json)
+    cli_figures_json(stderr, figures, sizeof figures / sizeof *figures);
+  else if (!input->summary.quiet)
+    fprintf(stderr, "%llu lattice%s, %zu word%s, %llu hit%s\n",
+            (unsigned long long)input->num_lattices, cli_s(input->num_lattices), run->num_words,
+            cli_s(run->num_words), (unsigned long long)run->num_hits, cli_s(run->num_hits));
+}
+
+static const cli_rule rules[] = {CLI_SUMMARY_RULE, {NULL, 0, NULL}};
+
 int cmd_lattice_spot(int argc, char **argv) {
   spot_run run = {.output = "-"};
   cli_parser parser = {
@@ -106,7 +123,9 @@ int cmd_lattice_spot(int argc, char **argv) {
   cli_flag_str(&parser, "list", 0, &run.list_path, "FILE", "the words, one a line (required)");
   cli_flag_str(&parser, "output", 'o', &run.output, "FILE",
                "where to write hits ('-': standard output, the default)");
+  cli_summary_flags(&parser, &run.input.summary);
   lattice_flags(&parser, &run.input);
+  cli_rules(&parser, rules);
   aligner_flags(&parser, &run.aligner);
   cli_table(&parser, "spot", &run.options);
   cli_table(&parser, "lattice_determinize", &run.determinizing);
@@ -121,13 +140,7 @@ int cmd_lattice_spot(int argc, char **argv) {
   if (status == WF_OK) status = read_words(&run, &err);
   if (status == WF_OK) status = aligner_open(&run.aligner, run.input.words, &err);
   if (status == WF_OK) status = run_all(&run, &err);
-  if (status == WF_OK) {
-    cli_progress_end();
-    fprintf(stderr, "%llu lattice%s, %zu word%s, %llu hit%s\n",
-            (unsigned long long)run.input.num_lattices, cli_s(run.input.num_lattices),
-            run.num_words, cli_s(run.num_words), (unsigned long long)run.num_hits,
-            cli_s(run.num_hits));
-  }
+  if (status == WF_OK) print_summary(&run);
   code = status == WF_OK ? lattice_exit_code(&run.input) : cli_fail(&err);
   lattice_close(&run.input);
   wf_word_aligner_free(run.aligner.aligner);

@@ -20,7 +20,7 @@ wf_status lattice_open(lattice_input *input, char **sources, int num_sources, wf
     status = wf_lattice_reader_open((const char *const *)sources, (size_t)num_sources, table,
                                     &input->options, &input->reader, err);
   wf_symbols_free(table);
-  input->progress = cli_progress(false);
+  input->progress = cli_progress(input->summary.quiet);
   return status;
 }
 

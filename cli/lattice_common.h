@@ -4,6 +4,7 @@
 #define WARPFST_CLI_LATTICE_COMMON_H
 
 #include "aligner_source.h"
+#include "summary.h"
 
 /* The subcommands of `warpfst lattice`; argv[0] is "lattice NAME". */
 int cmd_lattice_convert(int argc, char **argv);
@@ -24,6 +25,7 @@ typedef struct lattice_input {
   wf_symbols *words; /* of --words; NULL: none */
   wf_lattice_reader *reader;
   wf_progress progress;
+  cli_summary summary; /* of --json and --quiet, which the command adds */
   uint64_t num_lattices, num_failed;
   bool lost_rest; /* the rest of an archive could not be read */
   bool no_memory; /* memory ran out for a lattice */

@@ -375,7 +375,7 @@ class Results(Sequence[Result]):
         return list, (list(self),)
 
     def __repr__(self) -> str:
-        return f"<Results: {self._count} utterances>"
+        return f"<Results: {self._count} utterance{'s' * (self._count != 1)}>"
 
     def _repr_html_(self) -> str:
         """A table of the utterances, for notebooks."""

@@ -153,9 +153,9 @@ static void set_boundaries(wf__aligner *a) {
 /* --- speech that the text lacks ---------------------------------------------------------- */
 
 /* A path must put speech that the text lacks somewhere: it takes the blank in its frames, or
- * stretches a token. Texts that are right, even of hard speech, do so in fewer than half of the
+ * stretches a token. Texts that are right, even of hard speech, do so in less than half of the
  * frames of speech. */
-static const float MUCH_WORSE = 3, TOO_MUCH = 0.4f; /* nats, share */
+static const float MUCH_WORSE = 3, TOO_MUCH = 0.5f; /* nats, share */
 enum { MOST_EXAMINED = 2048, FEWEST_OF_SPEECH = 20 };
 
 /* The column of frame t on the path; -1: garbage. *token and *garbage move on. */
@@ -191,7 +191,7 @@ static float share_without_place(const wf__aligner *a) {
 
 static void warn(const wf__aligner *a, const char *key, uint64_t item) {
   const float share = share_without_place(a);
-  if (share < TOO_MUCH) return;
+  if (share <= TOO_MUCH) return;
   char text[200];
   snprintf(
       text, sizeof text,

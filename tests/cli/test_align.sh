@@ -103,6 +103,12 @@ for part in 50 36 20; do cut -d' ' -f"1-$((part + 1))" whole.text > part.text
 done
 expect 0 'utterance aligned' align lacks.ark --tokens=star.tokens --text=part.text --frame-shift=0.04 --garbage=3
 ! grep -q 'no place' err.txt || fail "$(cat err.txt)"
+
+# --- the summary: a line, JSON, nothing ----------------------------------------------------------------------------------
+expect 1 '^{"utterances": 2, "failed": 0, "with_unspelled_words": 1, "words_left_out": 0}$' align star.ark --tokens=star.tokens --text=star.text --skip-words=9 --json
+align star.ark --tokens=star.tokens --text=<(echo one a; echo two a b) --frame-shift=1 -q > out.txt 2> err.txt
+[ ! -s err.txt ] || fail "$(cat err.txt)"
+expect 2 'quiet and --json exclude each other' align star.ark --tokens=star.tokens --text=star.text --json -q
 expect 2 'are required' align s.ark
 expect 0 'lexicon-format has no effect without --lexicon' align s.ark --tokens=tokens --text=text --lexicon-format=plain
 expect 0 '' align s.ark --tokens=tokens --text=text --spelling=chars

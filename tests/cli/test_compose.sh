@@ -38,6 +38,8 @@ fstisomorphic one.fst abc.fst
 "$WARPFST" compose a.fst b.fst ours.fst --stats 2> report
 grep -q 'peak MiB' report
 grep -Eq '^composed +[1-9]' report
+"$WARPFST" compose a.fst b.fst ours.fst --json 2> report
+grep -qE '^\{"states": [0-9]+, "arcs": [0-9]+, "seconds": [0-9.e-]+, "peak_bytes": [0-9]+\}$' report
 "$WARPFST" compose a.fst b.fst c.fst ours.fst --stats 2> report
 [ "$(grep -c '^composed' report)" = 1 ]
 "$WARPFST" compose a.fst b.fst c.fst ours.fst --stats --pairwise 2> report

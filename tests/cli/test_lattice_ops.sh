@@ -36,6 +36,21 @@ decode --lattice=det.ark --unaligned-lattice -o - | cmp - hyp.txt
 scaled=(--acoustic-scale=0.5 --acoustic-divisor=0.5)
 # `decode` writes the same lattices as `lattice determinize` makes from its raw lattices, for any number of threads.
 for threads in 1 3; do lattice determinize raw.ark -o - --beam=6 --num-threads=$threads "${scaled[@]}" | cmp - det.ark; done
+# Summaries as JSON, and none.
+printf 'MARK\n' > list
+for command in "oracle --ref=$ctc/text" "mbr --ref=$ctc/text -o x" "spot --list=list -o x" "nbest -o x"; do
+  read -r -a words <<< "$command"
+  lattice "${words[0]}" det.ark --words=words.txt "${words[@]:1}" --json >summary 2>&1
+  python3 -c '
+import json, sys
+[line] = [line for line in open("summary") if line.startswith("{")]
+got = json.loads(line)
+assert got["lattices"] == int(sys.argv[2]) and got["failed"] == 0, got
+more = {"oracle": ["wer_percent", "reference_words"], "mbr": ["wer_percent", "expected_errors"], "spot": ["hits"], "nbest": []}[sys.argv[1]]
+assert all(got[name] >= 0 for name in more), got' "${words[0]}" "$(find scores -name '*.npy' | wc -l)"
+  lattice "${words[0]}" det.ark --words=words.txt "${words[@]:1}" -q >summary 2>&1
+  if grep -vE 'times( of words|:)' summary; then echo "-q of $command" >&2; exit 1; fi
+done
 # The n best sequences are those of `decode`; the first is its result.
 lattice nbest det.ark --n=5 --acoustic-scale=0.5 --words=words.txt --format=json -o nbest.jsonl
 python3 - <<'E2'

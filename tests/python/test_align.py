@@ -149,7 +149,7 @@ def test_a_text_that_lacks_the_speech_gives_a_warning():
     scores[:, 0] = -0.01
     for t, token in enumerate(said):
         scores[4 * t + 1, 0], scores[4 * t + 1, token] = -9.0, -0.01
-    for part, share in ((40, 0), (28, 0), (20, 50), (0, 100)):
+    for part, share in ((40, 0), (28, 0), (18, 55), (0, 100)):
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always")
             wf.align([scores, scores], [said[:part], said[:part]], keys=["first", "second"])
