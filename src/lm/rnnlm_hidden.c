@@ -20,7 +20,10 @@ wf_status wf__rnn_work_init(const wf_rnnlm *lm, size_t max_batch, wf__rnn_work *
   size_t scores = lm->output_kind == WF_RNNLM_SOFTMAX ? WF__RNN_SOFTMAX_BLOCK : 0;
   uint64_t floats = (widest + 2 * hidden + 2 * work->gates_floats + scores) * (uint64_t)max_batch;
   float *at = work->input = wf__calloc(floats, sizeof *at);
-  if (at == NULL) return wf__fail_memory(err, floats * sizeof *at, "hidden states");
+  if (at == NULL) {
+    *work = (wf__rnn_work){0}; /* so that it counts as not made */
+    return wf__fail_memory(err, floats * sizeof *at, "hidden states");
+  }
   work->previous = at += widest * max_batch;
   work->scaled = at += hidden * max_batch;
   work->gates = at += hidden * max_batch;

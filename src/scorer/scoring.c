@@ -98,6 +98,7 @@ void wf__scoring_exchange(wf__scoring *scoring, wf__scoring *other) {
 }
 
 wf_status wf__scoring_begin(wf__scoring *scoring, wf_error *err) {
+  scoring->requests.size = scoring->num_requests = 0; /* of an utterance that failed */
   if (scoring->scorer == NULL) return WF_OK;
   WF__TRY(wf__scoring_resume(scoring, err));
   return scoring->scorer->ops->begin(scoring->scorer, scoring->memory, &scoring->start, err);
