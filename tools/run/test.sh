@@ -60,7 +60,9 @@ do_torture() { # [ARGUMENTS...]
   local preset runs failed=0
   for preset in test:all sanitize:places; do
     runs=${preset#*:} preset=${preset%:*}
-    build "$preset" warpfst_cli torture
+    build "$preset" warpfst_cli torture test_torture
+    say "library calls, $preset build"
+    WARPFST_TEST_SEEDS=12 ctest --preset "$preset" -R '^test_torture$' --verbose || failed=1
     say "commands, $preset build"
     python3 tests/torture/torture.py "build/$preset/warpfst" "build/$preset/tests/torture.so" --runs="$runs" "$@" || failed=1
   done
