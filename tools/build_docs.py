@@ -57,17 +57,38 @@ def program(*arguments):
     return run.stdout or run.stderr
 
 
-def commands_page():
-    """The page with the help of every command and subcommand."""
+def file_of(title):
+    return re.sub(r"[^a-z]+", "-", title.lower()).strip("-")
+
+
+def command_parts(name):
+    """The help of a command and of its subcommands: pairs of title and text."""
+    text = program(name, "--help")
+    parts = re.findall(rf"^  {name} ([a-z]+)  +\S", text, re.MULTILINE) or (["ctc", "hmm"] if name == "mkgraph" else [])
+    return [(name, text), *((f"{name} {part}", program(name, part, "--help")) for part in parts)]
+
+
+def commands_pages():
+    """The pages with the help of every command: an overview, and one for each group of the program's own overview."""
     overview = program("help")
-    lines = ["# Command line", "", "```text", overview.rstrip(), "```", ""]
-    names = ["transcribe", *dict.fromkeys(re.findall(r"^  ([a-z]+)  +\S", overview, re.MULTILINE))]
-    for name in names:
-        text = program(name, "--help")
-        parts = re.findall(rf"^  {name} ([a-z]+)  +\S", text, re.MULTILINE) or (["ctc", "hmm"] if name == "mkgraph" else [])
-        for title, shown in [(name, text), *((f"{name} {part}", program(name, part, "--help")) for part in parts)]:
-            lines += [f"## {title}", "", "```text", shown.rstrip(), "```", ""]
-    return "\n".join(lines)
+    groups = re.findall(r"^([A-Z][^\n]*)\n((?:  +\S[^\n]*\n)+)", overview, re.MULTILINE)
+    commands = {title: re.findall(r"^  ([a-z]+)  +\S", body, re.MULTILINE) for title, body in groups}
+    commands["Decoding"].append("transcribe")  # which has a group of its own there
+    index = ["# Command line", "", "```text", overview.rstrip(), "```", ""]
+    pages = {}
+    for title, names in commands.items():
+        if set(names) <= {"transcribe"}:
+            continue
+        name = f"commands-{file_of(title)}"
+        lines = [f"# Commands: {title.lower()}", "", "Generated from the program's help. [All commands](commands.md).", ""]
+        links = []
+        for command in names:
+            for heading, shown in command_parts(command):
+                lines += [f"## {heading}", "", "```text", shown.rstrip(), "```", ""]
+                links.append(f"[{heading}]({name}.md#{heading.replace(' ', '-')})")
+        index += [f"**[{title}]({name}.md)**: {', '.join(links)}", ""]
+        pages[name] = "\n".join(lines)
+    return {"commands": "\n".join(index), **pages}
 
 
 def prose(comment):
@@ -168,23 +189,39 @@ def torch_entries():
     return lines
 
 
-def python_page():
-    """The page of the package's docstrings: classes, functions, exceptions."""
-    lines = ["# Python API", "", "Generated from the package's docstrings. [Python](python.md) is an introduction.", ""]
-    chosen = {name: getattr(wf, name) for name in wf.__all__ if not name.startswith("__")}
-    kinds = {
-        "Classes": {name: thing for name, thing in chosen.items() if inspect.isclass(thing) and not issubclass(thing, Exception)},
-        "Functions": {name: thing for name, thing in chosen.items() if inspect.isfunction(thing)},
-        "Exceptions": {name: thing for name, thing in chosen.items() if inspect.isclass(thing) and issubclass(thing, Exception)},
-    }
-    for kind, things in kinds.items():
-        lines += [f"## {kind}", ""]
-        for name, thing in sorted(things.items(), key=lambda pair: pair[0].lower()):
-            if inspect.isclass(thing):
-                lines += class_entry(name, thing)
-            else:
-                lines += [f"### {name}", "", "```python", signature(name, thing), "```", "", *docstring(thing)]
-    lines += torch_entries()
+def entry(name, thing):
+    return class_entry(name, thing) if inspect.isclass(thing) else [f"### {name}", "", "```python", signature(name, thing), "```", "", *docstring(thing)]
+
+
+# The pages of the package's names: title, and the modules that define them.
+PYTHON_SUBJECTS = {
+    "Decoding": ("decoder", "results", "streams", "aio", "scores", "transducer", "align", "error_rate", "options", "_library"),
+    "Graphs": ("graphs", "lexicon", "symbols", "integrations"),
+    "Lattices": ("lattice", "rescoring"),
+    "Language models": ("lm", "rnnlm", "scorers"),
+    "Transducers": ("fst", "operations", "batches", "archives"),
+    "Exceptions": ("errors",),
+}
+
+
+def subject_lines(modules):
+    """The classes, then the functions of these modules that the package has by name, and their names."""
+    names = [name for name in wf.__all__ if not name.startswith("__") and (inspect.isclass(getattr(wf, name)) or inspect.isfunction(getattr(wf, name)))]
+    chosen = {name: getattr(wf, name) for name in sorted(names, key=str.lower) if getattr(wf, name).__module__.split(".")[1] in modules}
+    kinds = {"Classes": inspect.isclass, "Functions": inspect.isfunction}
+    lines, order = [], []
+    for kind, is_kind in kinds.items():
+        found = [name for name, thing in chosen.items() if is_kind(thing)]
+        lines += [f"## {kind}", ""] if found else []
+        for name in found:
+            lines += entry(name, chosen[name])
+        order += found
+    return lines, order
+
+
+def other_modules():
+    """The modules that are imported by their own names."""
+    lines = torch_entries()
     for title, module, names in (
         ("warpfst.compat", warpfst.compat, ("build_ctcdecoder", "BeamSearchDecoderCTC", "LanguageModel", "LMState", "Alphabet", "ctc_decoder", "CTCDecoder", "CTCHypothesis", "cuda_ctc_decoder", "CUCTCDecoder")),
         ("warpfst.compat.flashlight.decoder", warpfst.compat.flashlight.decoder, warpfst.compat.flashlight.decoder.__all__),
@@ -195,9 +232,27 @@ def python_page():
     ):
         lines += [f"## {title}", "", *docstring(module)]
         for name in names:
-            thing = getattr(module, name)
-            lines += class_entry(name, thing) if inspect.isclass(thing) else [f"### {name}", "", "```python", signature(name, thing), "```", "", *docstring(thing)]
-    return "\n".join(lines)
+            lines += entry(name, getattr(module, name))
+    return lines
+
+
+def python_pages():
+    """The pages of the package's docstrings: an overview, one for each subject, and one for the other modules."""
+    index = ["# Python API", "", "Generated from the package's docstrings. [Python](python.md) is an introduction.", ""]
+    pages, told = {}, set()
+    for title, modules in PYTHON_SUBJECTS.items():
+        name = f"python-api-{file_of(title)}"
+        lines, order = subject_lines(modules)
+        told |= set(order)
+        pages[name] = "\n".join([f"# Python API: {title.lower()}", "", "[All names](python-api.md).", "", *lines])
+        index += [f"**[{title}]({name}.md)**: {', '.join(f'[`{one}`]({name}.md#{one.lower()})' for one in order)}", ""]
+    left = {name for name in wf.__all__ if callable(getattr(wf, name)) and not inspect.ismodule(getattr(wf, name))} - told
+    assert not left, f"PYTHON_SUBJECTS has no place for {sorted(left)}"
+    name = "python-api-modules"
+    pages[name] = "\n".join(["# Python API: other modules", "", "[All names](python-api.md).", "", *other_modules()])
+    links = [f"[`{title}`]({name}.md#{title.replace('.', '')})" for title in re.findall(r"^## (.*)$", pages[name], re.MULTILINE)]
+    index += [f"**[Other modules]({name}.md)**: {', '.join(links)}", ""]
+    return {"python-api": "\n".join(index), **pages}
 
 
 def bring_links(page, source, pages):
@@ -322,8 +377,8 @@ def main():
     shutil.copytree(DOCS, pages)
     reference = pages / "reference"  # generated pages go beside those written by hand
     reference.mkdir(exist_ok=True)
-    for name, make in (("options", options_page), ("commands", commands_page), ("c-api", c_page), ("python-api", python_page)):
-        (reference / f"{name}.md").write_text(make() + "\n", encoding="utf-8")
+    for name, text in {"options": options_page(), "c-api": c_page(), **commands_pages(), **python_pages()}.items():
+        (reference / f"{name}.md").write_text(text + "\n", encoding="utf-8")
     subprocess.run([sys.executable, ROOT / "bench" / "plots.py", pages / "plots"], check=True)
     for page in pages.rglob("*.md"):
         relative = page.relative_to(pages)
