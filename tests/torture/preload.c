@@ -295,13 +295,13 @@ static void read_plan(const char *plan) {
 __attribute__((constructor)) static void start(void) {
   void *frame;
   g_started = t_inside = true;
-  (void)backtrace(&frame, 1); /* loads what it needs */
+  const char *places = getenv("TORTURE_PLACES");
+  g_lists_places = places != NULL && places[0] != '\0';
+  if (g_lists_places) (void)backtrace(&frame, 1); /* loads what it needs */
   t_inside = false;
   g_live = 0;
   g_allocs.seen = g_writes.seen = 0;
   g_report = getenv("TORTURE_REPORT");
-  const char *places = getenv("TORTURE_PLACES");
-  g_lists_places = places != NULL && places[0] != '\0';
   const char *plan = getenv("TORTURE_FAIL");
   if (plan != NULL) read_plan(plan);
 }

@@ -64,7 +64,7 @@ class Torture:
             (self.local.folder / "in").symlink_to(self.folder / "in")
         return self.local.folder
 
-    def run(self, args, outputs, plan=None, report=None, limit=None, to=None):
+    def run(self, args, outputs, plan=None, report=False, places=False, limit=None, to=None):
         """Runs a command on files that exist already; `outputs` are their names. Returns what it left."""
         base = self.workplace()
         for name in ("out", "tmp"):
@@ -79,7 +79,7 @@ class Torture:
             env["TORTURE_FAIL"] = plan
         if report:
             env["TORTURE_REPORT"] = str(base / "report")
-            env["TORTURE_PLACES"] = "" if plan else "1"
+            env["TORTURE_PLACES"] = "1" if places else ""
         with open(to or base / "stdout", "wb") as out:
             try:
                 done = subprocess.run([self.program, *args], cwd=base, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE,
@@ -107,12 +107,13 @@ class Command:
 
     def __init__(self, torture, name, args):
         self.torture, self.name, self.args = torture, name, args
-        self.good = torture.run(args, ())
-        self.outputs = list(self.good.files)
+        self.outputs = list(torture.run(args, (), report=True, places=True).files)
+        figures = torture.report()
+        self.places = figures[3] if figures else []
         self.good = torture.run(args, self.outputs, report=True)
         figures = torture.report()
         assert self.good.code == 0 and figures, f"{name}: exit {self.good.code}: {self.good.stderr}"
-        self.allocs, self.live, self.writes, self.places = figures
+        self.allocs, self.live, self.writes = figures[:3]
         assert self.allocs > 5, f"{name}: the library does not count"
 
     def same(self, run):
