@@ -129,7 +129,8 @@ static wf_status spill(wf__sort *sort, wf_error *err) {
   WF__TRY(sort_records(sort, err));
   if (sort->fd < 0) WF__TRY(wf__temp_open(sort->folder, &sort->fd, err));
   uint64_t bytes = 4 * (uint64_t)sort->record_words;
-  WF__TRY(wf__temp_write(sort->fd, sort->in_file * bytes, sort->records.data, count * bytes, err));
+  WF__TRY(wf__temp_write(sort->fd, sort->folder, sort->in_file * bytes, sort->records.data,
+                         count * bytes, err));
   struct run run = {.first = sort->in_file, .count = count};
   sort->in_file += count;
   sort->records.size = 0;
@@ -197,7 +198,7 @@ static wf_status fill(wf__sort *sort, struct run *run, wf_error *err) {
   if (run->buffer == NULL) return wf__fail_memory(err, sort->read_bytes, "sorting");
   run->begin = run->at;
   run->end = run->at + (left < room ? left : room);
-  return wf__temp_read(sort->fd, (run->first + run->begin) * bytes, run->buffer,
+  return wf__temp_read(sort->fd, sort->folder, (run->first + run->begin) * bytes, run->buffer,
                        (run->end - run->begin) * bytes, err);
 }
 

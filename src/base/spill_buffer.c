@@ -18,7 +18,8 @@ void wf__spill_buffer_free(wf__spill_buffer *spill) {
 
 static wf_status overflow(wf__spill_buffer *spill, wf_error *err) {
   if (spill->fd < 0) WF__TRY(wf__temp_open(spill->folder, &spill->fd, err));
-  WF__TRY(wf__temp_write(spill->fd, spill->in_file, spill->buffer.data, spill->buffer.size, err));
+  WF__TRY(wf__temp_write(spill->fd, spill->folder, spill->in_file, spill->buffer.data,
+                         spill->buffer.size, err));
   spill->in_file += spill->buffer.size;
   spill->buffer.size = 0;
   return WF_OK;
@@ -39,7 +40,7 @@ wf_status wf__spill_buffer_read(const wf__spill_buffer *spill, uint64_t offset, 
   uint64_t from_file = offset >= spill->in_file         ? 0
                        : spill->in_file - offset < size ? spill->in_file - offset
                                                         : size;
-  if (from_file > 0) WF__TRY(wf__temp_read(spill->fd, offset, data, from_file, err));
+  if (from_file > 0) WF__TRY(wf__temp_read(spill->fd, spill->folder, offset, data, from_file, err));
   if (size > from_file)
     memcpy((char *)data + from_file, spill->buffer.data + (offset + from_file - spill->in_file),
            size - from_file);

@@ -36,12 +36,13 @@ wf_status wf__temp_open(const char *folder, int *fd, wf_error *err) {
   return status;
 }
 
-wf_status wf__temp_write(int fd, uint64_t offset, const void *data, uint64_t size, wf_error *err) {
+wf_status wf__temp_write(int fd, const char *folder, uint64_t offset, const void *data,
+                         uint64_t size, wf_error *err) {
   for (const char *at = data; size > 0;) {
     ssize_t put = pwrite(fd, at, size < (1u << 30) ? size : 1u << 30, (off_t)offset);
     if (put < 0 && errno == EINTR) continue;
     if (put <= 0)
-      return wf__fail(err, WF_ERR_IO, "cannot write a temporary file: %s",
+      return wf__fail(err, WF_ERR_IO, "%s: cannot write a temporary file: %s", folder,
                       strerror(put < 0 ? errno : ENOSPC));
     at += put;
     offset += (uint64_t)put;
@@ -50,12 +51,13 @@ wf_status wf__temp_write(int fd, uint64_t offset, const void *data, uint64_t siz
   return WF_OK;
 }
 
-wf_status wf__temp_read(int fd, uint64_t offset, void *data, uint64_t size, wf_error *err) {
+wf_status wf__temp_read(int fd, const char *folder, uint64_t offset, void *data, uint64_t size,
+                        wf_error *err) {
   for (char *at = data; size > 0;) {
     ssize_t got = pread(fd, at, size < (1u << 30) ? size : 1u << 30, (off_t)offset);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0)
-      return wf__fail(err, WF_ERR_IO, "cannot read a temporary file: %s",
+      return wf__fail(err, WF_ERR_IO, "%s: cannot read a temporary file: %s", folder,
                       strerror(got < 0 ? errno : EIO));
     at += got;
     offset += (uint64_t)got;

@@ -7,7 +7,10 @@
 
 /* Opens a file in the folder. The caller closes *fd with close(). */
 wf_status wf__temp_open(const char *folder, int *fd, wf_error *err);
-wf_status wf__temp_write(int fd, uint64_t offset, const void *data, uint64_t size, wf_error *err);
-wf_status wf__temp_read(int fd, uint64_t offset, void *data, uint64_t size, wf_error *err);
+/* `folder` is for messages. */
+wf_status wf__temp_write(int fd, const char *folder, uint64_t offset, const void *data,
+                         uint64_t size, wf_error *err);
+wf_status wf__temp_read(int fd, const char *folder, uint64_t offset, void *data, uint64_t size,
+                        wf_error *err);
 
 #endif
