@@ -27,6 +27,7 @@ import commands
 
 OLD = b"what was there before"
 EACH = "decode|align|lattice|matrix copy|rnnlm lattice"  # an utterance that fails costs only itself
+WHERE = r"(\bout\b|standard output)"  # the file or folder that cannot be written
 TIMED = "rnnlm train|lm info"  # print seconds
 SECONDS = 60  # a run that takes longer is taken to hang
 # Sanitizers expect to come first. An allocation of theirs may return NULL.
@@ -158,7 +159,7 @@ def fail_write(command, plan):
     run = command.torture.run(command.args, command.outputs, plan)
     if kind == "short" or code == errno.EINTR:
         return (None if command.same(run) else command.problem(run, 0, "") or "another result"), run
-    return command.problem(run, 3, os.strerror(code)), run
+    return command.problem(run, 3, f"{WHERE}.*{os.strerror(code)}"), run
 
 
 def limit_size(size):
@@ -171,7 +172,7 @@ def limit_size(size):
 def fail_size(command, plan):
     """No file can be larger than so many bytes."""
     run = command.torture.run(command.args, command.outputs, limit=limit_size(int(plan.partition(":")[2])))
-    return command.problem(run._replace(stdout=command.good.stdout) if run.code else run, 3, "File too large|cannot write"), run
+    return command.problem(run._replace(stdout=command.good.stdout) if run.code else run, 3, f"{WHERE}.*File too large|cannot write to standard output"), run
 
 
 def fail_full(command, plan):
@@ -180,7 +181,7 @@ def fail_full(command, plan):
     run = command.torture.run(command.args, command.outputs, to="/dev/full")
     if not command.good.stdout and run.code == 0:
         return None, run
-    return command.problem(run, 3, "No space left|cannot write"), run
+    return command.problem(run, 3, "standard output.*No space left|cannot write to standard output"), run
 
 
 def plans(command, options, known):
