@@ -1,7 +1,6 @@
 /* cursor.c - bounds-checked reading of binary scalars, lines, fields and numbers. */
 #include <locale.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,13 +20,11 @@ uint64_t wf__cursor_offset(const wf__cursor *cursor) {
 
 wf_status(wf__cursor_fail)(const wf__cursor *cursor, wf_error *err, wf_status code,
                            const char *format, ...) {
-  char text[512];
   va_list args;
   va_start(args, format);
-  vsnprintf(text, sizeof text, format, args);
+  wf__fail_at(err, code, cursor->path, " byte ", wf__cursor_offset(cursor), format, args);
   va_end(args);
-  return wf__fail(err, code, "%s: byte %llu: %s", cursor->path,
-                  (unsigned long long)wf__cursor_offset(cursor), text);
+  return code;
 }
 
 wf_status wf__read_view(wf__cursor *cursor, const uint8_t **out, uint64_t size, const char *what,
@@ -107,13 +104,11 @@ bool wf__next_field(wf__span *rest, wf__span *field) {
 
 wf_status(wf__lines_fail)(const wf__lines *lines, wf_error *err, wf_status code, const char *format,
                           ...) {
-  char text[512];
   va_list args;
   va_start(args, format);
-  vsnprintf(text, sizeof text, format, args);
+  wf__fail_at(err, code, lines->path, "", lines->line_number, format, args);
   va_end(args);
-  return wf__fail(err, code, "%s:%llu: %s", lines->path, (unsigned long long)lines->line_number,
-                  text);
+  return code;
 }
 
 bool wf__parse_i64(wf__span text, int64_t *out) {

@@ -54,6 +54,13 @@ wf_status(wf__fail)(wf_error *err, wf_status code, const char *format, ...) {
   return code;
 }
 
+wf_status wf__fail_at(wf_error *err, wf_status code, const char *path, const char *place,
+                      uint64_t number, const char *format, va_list args) {
+  char text[512];
+  vsnprintf(text, sizeof text, format, args);
+  return wf__fail(err, code, "%s:%s%llu: %s", path, place, (unsigned long long)number, text);
+}
+
 wf_status(wf__fail_prefix)(wf_error *err, wf_status code, const char *format, ...) {
   if (err != NULL) {
     char text[sizeof err->message];

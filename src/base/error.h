@@ -22,6 +22,9 @@ wf_status wf__fail(wf_error *err, wf_status code, const char *format, ...) WF__P
 wf_status wf__fail_prefix(wf_error *err, wf_status code, const char *format, ...) WF__PRINTF(3, 4);
 /* Out of memory while allocating `bytes` for `what`. */
 wf_status wf__fail_memory(wf_error *err, uint64_t bytes, const char *what);
+/* Names a place of a file: "PATH:PLACENUMBER: ...", where `place` is " byte ", " line " or "". */
+wf_status wf__fail_at(wf_error *err, wf_status code, const char *path, const char *place,
+                      uint64_t number, const char *format, va_list args) WF__PRINTF(6, 0);
 #if defined(__clang_analyzer__)
 /* For the static analyzer, which cannot see error.c: wf__fail does not return WF_OK. (The
  * definitions put the names in parentheses, which keeps macros out.) */

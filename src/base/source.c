@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -225,13 +224,11 @@ wf_status wf__source_take(wf__source *source, uint64_t size, const char *what, c
 
 wf_status wf__source_fail(const wf__source *source, wf_error *err, wf_status code,
                           const char *format, ...) {
-  char text[512];
   va_list args;
   va_start(args, format);
-  vsnprintf(text, sizeof text, format, args);
+  wf__fail_at(err, code, source->path, " byte ", wf__source_offset(source), format, args);
   va_end(args);
-  return wf__fail(err, code, "%s: byte %llu: %s", source->path,
-                  (unsigned long long)wf__source_offset(source), text);
+  return code;
 }
 
 double wf__source_fraction(const wf__source *source) {

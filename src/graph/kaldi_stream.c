@@ -14,16 +14,15 @@ wf__kaldi_stream wf__kaldi_open(const wf__input *input) {
 
 wf_status(wf__kaldi_fail)(const wf__kaldi_stream *stream, wf_error *err, wf_status code,
                           const char *format, ...) {
-  char text[512];
+  const wf__cursor *cursor = &stream->cursor;
+  uint64_t number = stream->binary ? wf__cursor_offset(cursor) : 1;
+  for (const uint8_t *at = cursor->begin; !stream->binary && at < cursor->at; at++)
+    number += *at == '\n';
   va_list args;
   va_start(args, format);
-  vsnprintf(text, sizeof text, format, args);
+  wf__fail_at(err, code, cursor->path, stream->binary ? " byte " : " line ", number, format, args);
   va_end(args);
-  if (stream->binary) return wf__cursor_fail(&stream->cursor, err, code, "%s", text);
-  uint64_t line = 1;
-  for (const uint8_t *at = stream->cursor.begin; at < stream->cursor.at; at++) line += *at == '\n';
-  return wf__fail(err, code, "%s: line %llu: %s", stream->cursor.path, (unsigned long long)line,
-                  text);
+  return code;
 }
 
 /* --- tokens ------------------------------------------------------------------------------ */

@@ -7,7 +7,7 @@
 
 /* At most two lines of 42 letters and 6 seconds, as is usual for subtitles. */
 enum { MAX_LETTERS = 84 };
-static const double MAX_SECONDS = 6, MAX_PAUSE = 1;
+static const double MAX_SECONDS = 6 + 1e-6, MAX_PAUSE = 1 + 1e-6; /* for sums of frames */
 
 /* Letters of UTF-8 text: bytes that do not continue a letter. */
 static size_t num_letters(const char *text) {

@@ -1,6 +1,8 @@
 """What notebooks show: pictures of fsts and lattices, tables of results. Also captions of results."""
 
+import pathlib
 import re
+import subprocess
 import xml.etree.ElementTree as ET
 
 import numpy as np
@@ -97,3 +99,21 @@ def test_captions_of_results():
     for wrong in (0, -1, float("nan"), float("inf")):
         with pytest.raises(ValueError, match="frame_shift"):
             result.to_srt(wrong)
+
+
+@pytest.mark.parametrize("frame_shift", [0.0125, 0.04, 0.5])
+def test_captions_of_results_are_those_of_the_program(frame_shift, rng, tmp_path):
+    tokens = ["<blk>", "a&b", "x<y", "zürich", "i", "extraordinarily", "&", "amp;amp;"]
+    wf.build_ctc_graph(tokens).save(tmp_path / "graph.wfst")
+    program = pathlib.Path(wf.__file__).parent / "bin" / "warpfst"
+    for number in range(20):
+        said = np.repeat(rng.integers(0, len(tokens), 150), rng.integers(1, int(2 / frame_shift) + 2, 150))
+        scores = np.full((len(said), len(tokens)), -9.0, np.float32)
+        scores[range(len(said)), said] = -0.01
+        np.save(tmp_path / "one.npy", scores)
+        result = wf.Decoder(tmp_path / "graph.wfst").decode(scores)[0]
+        assert len(result.words) > 20
+        for form, text in ("srt", result.to_srt(frame_shift)), ("vtt", result.to_vtt(frame_shift)):
+            command = [program, "decode", "graph.wfst", "one.npy", f"--format={form}", f"--frame-shift={frame_shift}", "-q", "-o", f"one.{form}"]
+            subprocess.run(command, cwd=tmp_path, check=True)
+            assert text == (tmp_path / f"one.{form}").read_text(encoding="utf-8"), (number, form)
