@@ -32,7 +32,7 @@
 
 #include "preload.h"
 
-enum { MAX_PLACES = 1 << 14, DEPTH = 9, OWN_FRAMES = 3, EARLY_BYTES = 1 << 18, MAX_FILES = 1024 };
+enum { MAX_PLACES = 1 << 14, DEPTH = 10, OWN_FRAMES = 4, EARLY_BYTES = 1 << 18, MAX_FILES = 1024 };
 
 struct counter {
   atomic_ulong seen;
@@ -59,9 +59,13 @@ static unsigned long g_num_places;
 
 /* --- counting --------------------------------------------------------------------------------- */
 
+/* Functions that stay frames of their own: the first OWN_FRAMES are callers(), note_place(),
+ * fails(), and the function that allocates. */
+#define FRAME __attribute__((noinline))
+
 /* Hashes the callers. Addresses count from the start of their file, so that a place has the same
  * hash in every process. */
-static uint64_t callers(void) {
+FRAME static uint64_t callers(void) {
   void *frames[DEPTH];
   uint64_t hash = 14695981039346656037u;
   const int count = backtrace(frames, DEPTH);
@@ -74,14 +78,14 @@ static uint64_t callers(void) {
 }
 
 /* Threads may race here; commands are run with one. */
-static void note_place(unsigned long number) {
+FRAME static void note_place(unsigned long number) {
   const uint64_t hash = callers();
   for (unsigned long i = 0; i < g_num_places; i++)
     if (g_places[i].hash == hash) return;
   if (g_num_places < MAX_PLACES) g_places[g_num_places++] = (struct place){number, hash};
 }
 
-static bool fails(struct counter *counter) {
+FRAME static bool fails(struct counter *counter) {
   if (t_inside || !g_started) return false;
   const unsigned long number = ++counter->seen;
   if (g_lists_places && counter == &g_allocs) {
