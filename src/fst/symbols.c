@@ -75,24 +75,23 @@ static uint32_t key_slot(const wf_symbols *symbols, int64_t key) {
   }
 }
 
-/* Moves a hash table to one of another size. */
-static void rehash(const wf_symbols *symbols, const uint32_t *from, uint64_t slots, uint32_t *to,
-                   uint32_t (*slot_of)(const wf_symbols *, const struct entry *)) {
-  for (uint64_t i = 0; i < slots; i++)
-    if (from[i] != 0) to[slot_of(symbols, &symbols->entries.data[from[i] - 1])] = from[i];
-}
-
-static uint32_t text_slot_of(const wf_symbols *symbols, const struct entry *entry) {
-  return text_slot(symbols, entry->text, strlen(entry->text));
-}
-
-static uint32_t key_slot_of(const wf_symbols *symbols, const struct entry *entry) {
-  return key_slot(symbols, entry->key);
+/* Makes an entry findable. Of a text with several keys, the first one counts. Of several texts with
+ * one key, that counts which OpenFst's SymbolTable::Find gives: among the dense keys the first
+ * text, else the last. Returns true if both text and key are new. */
+static bool index_entry(wf_symbols *symbols, uint32_t place, size_t size) {
+  const struct entry *entry = &symbols->entries.data[place];
+  uint32_t slot = text_slot(symbols, entry->text, size);
+  if (entry->key == NO_KEY || symbols->by_text[slot] != 0) return false;
+  symbols->by_text[slot] = place + 1;
+  slot = key_slot(symbols, entry->key);
+  const uint32_t holder = symbols->by_key[slot];
+  symbols->has_synonyms |= holder != 0;
+  if (holder == 0 || holder > symbols->dense) symbols->by_key[slot] = place + 1;
+  return holder == 0;
 }
 
 static wf_status grow(wf_symbols *symbols, wf_error *err) {
-  const uint64_t old = symbols->mask != 0 ? (uint64_t)symbols->mask + 1 : 0;
-  const uint64_t slots = old != 0 ? old * 2 : 64;
+  uint64_t slots = symbols->mask != 0 ? ((uint64_t)symbols->mask + 1) * 2 : 64;
   if (slots > (uint64_t)1 << 31)
     return wf__fail(err, WF_ERR_LIMIT, "symbol table %s: more than 2^30 symbols", symbols->name);
   uint32_t *by_text = wf__calloc(slots, sizeof *by_text),
@@ -102,14 +101,13 @@ static wf_status grow(wf_symbols *symbols, wf_error *err) {
     free(by_key);
     return wf__fail_memory(err, slots * 8, "a symbol table");
   }
-  uint32_t *old_text = symbols->by_text, *old_key = symbols->by_key;
+  free(symbols->by_text);
+  free(symbols->by_key);
   symbols->by_text = by_text;
   symbols->by_key = by_key;
   symbols->mask = (uint32_t)(slots - 1);
-  rehash(symbols, old_text, old, by_text, text_slot_of);
-  rehash(symbols, old_key, old, by_key, key_slot_of);
-  free(old_text);
-  free(old_key);
+  for (uint64_t i = 0; i < symbols->entries.size; i++)
+    index_entry(symbols, (uint32_t)i, strlen(symbols->entries.data[i].text));
   return WF_OK;
 }
 
@@ -130,24 +128,6 @@ static const char *field_fault(const char *text, size_t size) {
 
 static bool is_label(int64_t key) { return key >= 0 && key <= INT32_MAX; }
 
-/* Makes the new entry findable. Of a text with several keys, the first one counts. Of several texts
- * with one key, that counts which OpenFst's SymbolTable::Find gives: among the dense keys the first
- * text, else the last. */
-static void enter(wf_symbols *symbols, uint32_t place, size_t size) {
-  const struct entry *entry = &symbols->entries.data[place];
-  uint32_t slot = text_slot(symbols, entry->text, size);
-  if (entry->key == NO_KEY || symbols->by_text[slot] != 0) return;
-  symbols->by_text[slot] = place + 1;
-  slot = key_slot(symbols, entry->key);
-  const uint32_t holder = symbols->by_key[slot];
-  if (entry->key == place && place == symbols->dense) symbols->dense++;
-  if (holder == 0 && is_label(entry->key)) symbols->labels.data[symbols->labels.size++] = place;
-  if (holder != 0) symbols->has_synonyms = true;
-  if (holder == 0 || holder > symbols->dense) symbols->by_key[slot] = place + 1;
-  if (is_label(entry->key) && entry->key >= symbols->next_label)
-    symbols->next_label = entry->key + 1;
-}
-
 wf_status wf__symbols_append(wf_symbols *symbols, const char *text, size_t size, int64_t key,
                              wf_error *err) {
   if (symbols->entries.size * 2 >= symbols->mask) WF__TRY(grow(symbols, err));
@@ -159,7 +139,12 @@ wf_status wf__symbols_append(wf_symbols *symbols, const char *text, size_t size,
   copy[size] = '\0';
   symbols->entries.data[symbols->entries.size++] = (struct entry){copy, key};
   symbols->has_bad_fields |= field_fault(text, size) != NULL;
-  enter(symbols, (uint32_t)(symbols->entries.size - 1), size);
+  const uint32_t place = (uint32_t)symbols->entries.size - 1;
+  if (index_entry(symbols, place, size)) {
+    symbols->dense += key == place && place == symbols->dense;
+    if (is_label(key)) symbols->labels.data[symbols->labels.size++] = place;
+    if (is_label(key) && key >= symbols->next_label) symbols->next_label = key + 1;
+  }
   wf__symbols_raise_next_key(symbols, key < INT64_MAX ? key + 1 : key);
   return WF_OK;
 }
