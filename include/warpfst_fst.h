@@ -20,7 +20,7 @@ WF_API wf_status wf_symbols_create(const char *name, wf_symbols **out, wf_error 
 WF_API wf_status wf_symbols_add(wf_symbols *symbols, const char *text, int64_t key,
                                 int64_t *out_key, wf_error *err);
 /* Writes lines `symbol<TAB>id` of all entries. Errors (WF_ERR_ARGUMENT): a symbol that is empty or
- * holds a blank, a tab or a line end. */
+ * holds a blank, a tab, a line end or a NUL byte. */
 WF_API wf_status wf_symbols_write(const wf_symbols *symbols, const char *path, wf_error *err);
 /* The bytes of a binary table, as OpenFst writes it. They hold every entry. Free `*out` with
  * wf_free. */
@@ -39,7 +39,8 @@ WF_API int64_t wf_symbols_find_bytes(const wf_symbols *symbols, const char *text
 WF_API const char *wf_symbols_at(const wf_symbols *symbols, size_t i, int64_t *key);
 /* All entries in the order of the file. Tables that OpenFst wrote may have entries that are not in
  * the count: with a negative key or one above 2^31 - 1, or with a symbol or key that came before.
- * They are written with the table. Symbols may be any bytes but NUL. */
+ * They are written with the table. Symbols may be any bytes; one with a NUL byte is not in the
+ * count either, and is shown up to the NUL. */
 WF_API size_t wf_symbols_num_entries(const wf_symbols *symbols);
 WF_API const char *wf_symbols_entry(const wf_symbols *symbols, size_t i, int64_t *key);
 

@@ -96,6 +96,7 @@ struct table {
   int count;
   struct {
     char text[8];
+    int32_t size; /* a text with a NUL byte is not found */
     int64_t key;
   } entries[MAX_ENTRIES];
   int64_t next_key;
@@ -118,7 +119,7 @@ static void encode(struct table *table) {
   put(table, &table->next_key, 8);
   put(table, &count, 8);
   for (int i = 0; i < table->count; i++) {
-    const int32_t size = (int32_t)strlen(table->entries[i].text);
+    const int32_t size = table->entries[i].size;
     put(table, &size, 4);
     put(table, table->entries[i].text, (size_t)size);
     put(table, &table->entries[i].key, 8);
@@ -135,11 +136,12 @@ static int64_t random_key(test_rng *rng, int place) {
 }
 
 static void random_table(test_rng *rng, struct table *table) {
-  static const char letters[] = {'a', 'b', ' ', '\n', '\t', '\xe9', '\xc3', '\xa9', '\r'};
+  static const char letters[] = {'a', 'b', ' ', '\n', '\t', '\xe9', '\xc3', '\xa9', '\r', '\0'};
   table->count = (int)test_below(rng, MAX_ENTRIES);
   table->next_key = test_below(rng, 3) == 0 ? test_below(rng, 100) : 0;
   for (int i = 0; i < table->count; i++) {
     const uint32_t size = test_below(rng, 4);
+    table->entries[i].size = (int32_t)size;
     memset(table->entries[i].text, 0, sizeof table->entries[i].text);
     for (uint32_t k = 0; k < size; k++)
       table->entries[i].text[k] = letters[test_below(rng, sizeof letters)];
@@ -175,7 +177,9 @@ static void build_model(const struct table *table, struct model *model) {
   *model = (struct model){0};
   for (int i = 0; i < table->count; i++) {
     const int64_t key = table->entries[i].key;
-    if (key == -1 || find_text(table, model, table->entries[i].text) >= 0) continue;
+    const char *text = table->entries[i].text;
+    if ((int32_t)strlen(text) != table->entries[i].size) continue;
+    if (key == -1 || find_text(table, model, text) >= 0) continue;
     model->of_text[model->num_texts++] = i;
     if (key == i && i == model->dense) model->dense++;
   }

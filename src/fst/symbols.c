@@ -18,8 +18,9 @@
 enum { NO_KEY = -1 }; /* OpenFst's kNoSymbol */
 
 struct entry {
-  const char *text;
+  const char *text; /* a NUL follows */
   int64_t key;
+  uint32_t size;
 };
 
 struct wf_symbols {
@@ -62,8 +63,8 @@ static uint32_t text_slot(const wf_symbols *symbols, const char *text, size_t si
   for (;; slot = (slot + 1) & symbols->mask) {
     uint32_t at = symbols->by_text[slot];
     if (at == 0) return slot;
-    const char *have = symbols->entries.data[at - 1].text;
-    if (strncmp(have, text, size) == 0 && have[size] == '\0') return slot;
+    const struct entry *have = &symbols->entries.data[at - 1];
+    if (have->size == size && memcmp(have->text, text, size) == 0) return slot;
   }
 }
 
@@ -78,10 +79,11 @@ static uint32_t key_slot(const wf_symbols *symbols, int64_t key) {
 /* Makes an entry findable. Of a text with several keys, the first one counts. Of several texts with
  * one key, that counts which OpenFst's SymbolTable::Find gives: among the dense keys the first
  * text, else the last. Returns true if both text and key are new. */
-static bool index_entry(wf_symbols *symbols, uint32_t place, size_t size) {
+static bool index_entry(wf_symbols *symbols, uint32_t place) {
   const struct entry *entry = &symbols->entries.data[place];
-  uint32_t slot = text_slot(symbols, entry->text, size);
-  if (entry->key == NO_KEY || symbols->by_text[slot] != 0) return false;
+  if (entry->key == NO_KEY || memchr(entry->text, '\0', entry->size) != NULL) return false;
+  uint32_t slot = text_slot(symbols, entry->text, entry->size);
+  if (symbols->by_text[slot] != 0) return false;
   symbols->by_text[slot] = place + 1;
   slot = key_slot(symbols, entry->key);
   const uint32_t holder = symbols->by_key[slot];
@@ -106,8 +108,7 @@ static wf_status grow(wf_symbols *symbols, wf_error *err) {
   symbols->by_text = by_text;
   symbols->by_key = by_key;
   symbols->mask = (uint32_t)(slots - 1);
-  for (uint64_t i = 0; i < symbols->entries.size; i++)
-    index_entry(symbols, (uint32_t)i, strlen(symbols->entries.data[i].text));
+  for (uint64_t i = 0; i < symbols->entries.size; i++) index_entry(symbols, (uint32_t)i);
   return WF_OK;
 }
 
@@ -121,8 +122,8 @@ static const struct entry *find_entry(const wf_symbols *symbols, const char *tex
 static const char *field_fault(const char *text, size_t size) {
   if (size == 0) return "is empty";
   for (size_t i = 0; i < size; i++)
-    if (text[i] == ' ' || text[i] == '\t' || text[i] == '\n')
-      return "holds a blank, a tab or a line end";
+    if (text[i] == ' ' || text[i] == '\t' || text[i] == '\n' || text[i] == '\0')
+      return "holds a blank, a tab, a line end or a NUL byte";
   return NULL;
 }
 
@@ -137,10 +138,10 @@ wf_status wf__symbols_append(wf_symbols *symbols, const char *text, size_t size,
   if (copy == NULL) return wf__fail_memory(err, size + 1, "a symbol");
   if (size != 0) memcpy(copy, text, size);
   copy[size] = '\0';
-  symbols->entries.data[symbols->entries.size++] = (struct entry){copy, key};
+  symbols->entries.data[symbols->entries.size++] = (struct entry){copy, key, (uint32_t)size};
   symbols->has_bad_fields |= field_fault(text, size) != NULL;
   const uint32_t place = (uint32_t)symbols->entries.size - 1;
-  if (index_entry(symbols, place, size)) {
+  if (index_entry(symbols, place)) {
     symbols->dense += key == place && place == symbols->dense;
     if (is_label(key)) symbols->labels.data[symbols->labels.size++] = place;
     if (is_label(key) && key >= symbols->next_label) symbols->next_label = key + 1;
@@ -244,6 +245,11 @@ void wf_symbols_free(wf_symbols *symbols) {
   free(symbols);
 }
 
-const char *wf__symbols_field_fault(const wf_symbols *symbols, const char *text) {
-  return symbols->has_bad_fields ? field_fault(text, strlen(text)) : NULL;
+wf__span wf__symbols_bytes(const wf_symbols *symbols, size_t i) {
+  const struct entry *entry = &symbols->entries.data[i];
+  return (wf__span){entry->text, entry->size};
+}
+
+const char *wf__symbols_field_fault(const wf_symbols *symbols, wf__span text) {
+  return symbols->has_bad_fields ? field_fault(text.data, text.size) : NULL;
 }

@@ -13,16 +13,18 @@
 /* wf_symbols_add for `size` bytes, which contain no NUL and need not end with one. */
 wf_status wf__symbols_add_bytes(wf_symbols *symbols, const char *text, size_t size, int64_t key,
                                 int64_t *out_key, wf_error *err);
-/* Adds an entry of a table that OpenFst wrote, whatever its key, and whether or not its text or key
- * are in the table. */
+/* Adds an entry of a table that OpenFst wrote, whatever its key and bytes, and whether or not its
+ * text or key are in the table. */
 wf_status wf__symbols_append(wf_symbols *symbols, const char *text, size_t size, int64_t key,
                              wf_error *err);
+/* The bytes of the i-th entry, also with NULs. */
+wf__span wf__symbols_bytes(const wf_symbols *symbols, size_t i);
 /* The next key that a binary table stores: at least one more than all keys. */
 int64_t wf__symbols_next_key(const wf_symbols *symbols);
 void wf__symbols_raise_next_key(wf_symbols *symbols, int64_t key);
-/* Why a text of the table cannot be a field in a line of text: "is empty" or "holds a blank, a tab
- * or a line end". NULL: it can. */
-const char *wf__symbols_field_fault(const wf_symbols *symbols, const char *text);
+/* Why a text of the table cannot be a field in a line of text: "is empty" or "holds a blank, a tab,
+ * a line end or a NUL byte". NULL: it can. */
+const char *wf__symbols_field_fault(const wf_symbols *symbols, wf__span text);
 /* wf_symbols_read from bytes in memory. */
 wf_status wf__symbols_read_input(const wf__input *input, wf_symbols **out, wf_error *err);
 

@@ -21,9 +21,6 @@ static wf_status read_symbol(wf__cursor *cursor, wf_symbols *symbols, wf_error *
   int64_t key;
   WF__TRY(read_string(cursor, &text, "a symbol", err));
   WF__TRY(wf__read_i64(cursor, &key, "the key of a symbol", err));
-  if (memchr(text.data, '\0', text.size) != NULL)
-    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "symbol of key %lld holds a NUL byte",
-                           (long long)key);
   wf_status status = wf__symbols_append(symbols, text.data, text.size, key, err);
   return status == WF_OK ? WF_OK
                          : wf__fail_prefix(err, status, "%s: byte %llu", cursor->path,
@@ -86,9 +83,9 @@ static uint8_t *put(uint8_t *to, const void *data, size_t size) {
   return to + size;
 }
 
-static uint8_t *put_string(uint8_t *to, const char *text) {
-  int32_t size = (int32_t)strlen(text);
-  return put(put(to, &size, sizeof size), text, (size_t)size);
+static uint8_t *put_string(uint8_t *to, wf__span text) {
+  int32_t size = (int32_t)text.size;
+  return put(put(to, &size, sizeof size), text.data, text.size);
 }
 
 wf_status wf__symbols_encode(const wf_symbols *symbols, uint8_t **out, uint64_t *size,
@@ -96,17 +93,18 @@ wf_status wf__symbols_encode(const wf_symbols *symbols, uint8_t **out, uint64_t 
   const int32_t magic = WF__SYMBOLS_MAGIC;
   int64_t key, next_key = wf__symbols_next_key(symbols);
   const int64_t count = (int64_t)wf_symbols_num_entries(symbols);
-  uint64_t bytes = 4 + 4 + strlen(wf_symbols_name(symbols)) + 8 + 8;
-  for (size_t i = 0; i < (size_t)count; i++)
-    bytes += 4 + strlen(wf_symbols_entry(symbols, i, NULL)) + 8;
+  const wf__span name = {wf_symbols_name(symbols), strlen(wf_symbols_name(symbols))};
+  uint64_t bytes = 4 + 4 + name.size + 8 + 8;
+  for (size_t i = 0; i < (size_t)count; i++) bytes += 4 + wf__symbols_bytes(symbols, i).size + 8;
   *size = 0;
   *out = wf__alloc(bytes, 1);
   if (*out == NULL) return wf__fail_memory(err, bytes, "a symbol table");
   *size = bytes;
-  uint8_t *to = put_string(put(*out, &magic, sizeof magic), wf_symbols_name(symbols));
+  uint8_t *to = put_string(put(*out, &magic, sizeof magic), name);
   to = put(put(to, &next_key, sizeof next_key), &count, sizeof count);
   for (size_t i = 0; i < (size_t)count; i++) {
-    to = put_string(to, wf_symbols_entry(symbols, i, &key));
+    (void)wf_symbols_entry(symbols, i, &key);
+    to = put_string(to, wf__symbols_bytes(symbols, i));
     to = put(to, &key, sizeof key);
   }
   return WF_OK;

@@ -80,7 +80,7 @@ static wf_status check_fields(const wf_symbols *symbols, wf_error *err) {
   const char *text;
   int64_t key;
   for (size_t i = 0; (text = wf_symbols_entry(symbols, i, &key)) != NULL; i++) {
-    const char *fault = wf__symbols_field_fault(symbols, text);
+    const char *fault = wf__symbols_field_fault(symbols, wf__symbols_bytes(symbols, i));
     if (i == 0 && strncmp(text, WF__BYTE_ORDER_MARK, mark) == 0)
       fault = "begins with a byte order mark";
     if (fault != NULL)

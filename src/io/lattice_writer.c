@@ -55,7 +55,9 @@ wf_status wf_lattice_writer_open(const char *path, const wf_symbols *words,
 
 static wf_status check_word(const wf_symbols *words, int32_t word, bool fields, wf_error *err) {
   const char *text = wf_symbols_text(words, word);
-  const char *fault = text != NULL && fields ? wf__symbols_field_fault(words, text) : NULL;
+  const char *fault = NULL;
+  if (text != NULL && fields)
+    fault = wf__symbols_field_fault(words, (wf__span){text, strlen(text)});
   if (fault != NULL)
     return wf__fail(err, WF_ERR_ARGUMENT,
                     "the text '%s' of word %d %s; a text archive cannot hold it: write numbers",
