@@ -189,8 +189,17 @@ uint64_t wf__output_offset(const wf__output *output) { return output->offset + o
 
 void wf__output_patch(wf__output *output, uint64_t offset, const void *data, size_t size) {
   flush(output);
-  if (output->error == 0 && pwrite(output->target.fd, data, size, (off_t)offset) != (ssize_t)size)
-    output->error = errno != 0 ? errno : EIO;
+  for (const char *at = data; size > 0 && output->error == 0;) {
+    const ssize_t put = pwrite(output->target.fd, at, size, (off_t)offset);
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) {
+      output->error = put < 0 ? errno : EIO;
+      continue;
+    }
+    at += put;
+    offset += (uint64_t)put;
+    size -= (size_t)put;
+  }
 }
 
 /* --- closing -------------------------------------------------------------------------------- */
