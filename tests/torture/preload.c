@@ -263,6 +263,14 @@ int fsync(int fd) {
   return fails_other() ? -1 : real(fd);
 }
 
+/* Programs with 64-bit offsets call these names (_FILE_OFFSET_BITS=64). */
+#define ALIAS(name) __attribute__((alias(#name)))
+void *mmap64(void *at, size_t size, int protection, int flags, int fd, off64_t offset) ALIAS(mmap);
+ssize_t pwrite64(int fd, const void *data, size_t size, off64_t offset) ALIAS(pwrite);
+int open64(const char *path, int flags, ...) ALIAS(open);
+int mkstemp64(char *path) ALIAS(mkstemp);
+int ftruncate64(int fd, off64_t size) ALIAS(ftruncate);
+
 /* --- start and end ---------------------------------------------------------------------------- */
 
 void torture_begin(unsigned long fails_at, bool forever) {
