@@ -198,7 +198,7 @@ lm convert, KenLM: lm convert in/kenlm.bin -o out/G.fst
 lm build: lm build in/lm.arpa -q -o out/lm.wlm
 lm build, difference: lm build in/lm.arpa -q -o out/lm.wlm --subtract=in/lm.arpa --pack=codebook
 lm build, sorted in files: lm build in/large.arpa -q -o out/lm.wlm --memory=1M --pack=exact
-lm prune: lm prune in/lm.arpa --threshold=1e-3 -o out/small.arpa
+lm prune: lm prune in/lm.arpa --threshold=1e-3 -o out/small.arpa --num-threads=1
 rnnlm info: rnnlm info in/rnn
 rnnlm score: rnnlm score in/rnn in/sentences
 rnnlm train: rnnlm train in/sentences in/sentences -o out/rnn --hidden=4 --max-epochs=1 --maxent-cells=64
