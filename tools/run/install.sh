@@ -86,13 +86,16 @@ needs_test_bare() { need debootstrap; }
 test_packages() {
   need_build
   need debootstrap libcmocka-dev abigail-tools libfst-tools sctk time pocketsphinx pocketsphinx-en-us pocketsphinx-testdata \
-    python3-venv shellcheck xz-utils zsh fish
+    python3-dev python3-venv shellcheck xz-utils zsh fish
   need_if_any python3-torch clang-format-14 chromium
+}
+test_tools() {
+  need_python build/venv tests/python-requirements.txt
+  need_triton
 }
 needs_test() {
   test_packages
-  need_python build/venv tests/python-requirements.txt
-  need_triton
+  test_tools
 }
 needs_test_simt() {
   need_build

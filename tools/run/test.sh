@@ -7,8 +7,10 @@ do_test() {
   say 'compiling; the other packages are installed meanwhile'
   announce 'Python packages into build/python and build/pytorch, which are created anew for each test'
   SECONDS=0
-  needs_test &
+  test_packages &
   installing=$!
+  after_installing test_tools &
+  local tools=$!
   # For half of their time these use one core or wait for the network.
   in_background python after_installing test_python
   in_background bare after_installing test_bare
@@ -18,6 +20,7 @@ do_test() {
   say "building the tests of threads under the thread sanitizer ($SECONDS s so far)"
   build threads
   wait "$installing"
+  wait "$tools"
   in_background aarch64 test_aarch64
   say "tests ($SECONDS s so far)"
   run_ctest test
@@ -32,7 +35,7 @@ do_test() {
   print_counts
 }
 
-# Waits for do_test's installation, then runs COMMAND. Called in the background.
+# Waits for do_test's Debian packages, then runs COMMAND. Called in the background.
 after_installing() { # COMMAND...
   tail --pid="$installing" -f /dev/null
   "$@"
