@@ -97,13 +97,13 @@ needs_test() {
   test_packages
   test_tools
 }
-needs_test_simt() {
+needs_test_more() {
   need_build
   need libcmocka-dev
 }
 needs_test_gpu() {
   [ -z "${1:-}" ] || return 0 # packed tests need nothing
-  needs_test_simt
+  needs_test_more
 }
 needs_soak() { needs_test_gpu; }
 needs_pack_gpu() { # [FOLDER [compose|graph]]

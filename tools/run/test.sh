@@ -1,4 +1,4 @@
-# test.sh - verbs of ./run that test without a GPU: test, test-simt, test-bare, torture. Sourced by ./run.
+# test.sh - verbs of ./run that test without a GPU: test, test-more, test-bare, torture. Sourced by ./run.
 # shellcheck shell=bash
 
 do_test() {
@@ -22,12 +22,12 @@ do_test() {
   wait "$installing"
   wait "$tools"
   in_background aarch64 test_aarch64
+  in_background threads run_ctest threads
   say "tests ($SECONDS s so far)"
   run_ctest test
   say "tests under address and undefined-behaviour sanitizers ($SECONDS s so far)"
   run_ctest sanitize
-  say "tests of threads under the thread sanitizer ($SECONDS s so far)"
-  run_ctest threads
+  finish threads 'tests of threads under the thread sanitizer'
   finish aarch64 'compiling for aarch64'
   finish python "the Python package's tests"
   finish bare "README's commands in a bare system"
@@ -41,13 +41,14 @@ after_installing() { # COMMAND...
   "$@"
 }
 
-do_test_simt() {
-  needs_test_simt
+do_test_more() {
+  needs_test_more
   SECONDS=0
-  build simt-sanitize
-  run_ctest simt-sanitize
-  build simt-threads
-  run_ctest simt-threads
+  local preset
+  for preset in more simt-sanitize simt-threads; do
+    build $preset
+    run_ctest $preset
+  done
   say "all tests: $SECONDS s"
   print_counts
 }
