@@ -112,8 +112,8 @@ needs_pack_gpu() { # [FOLDER [compose|graph]]
   case ${2:-all} in graph) need libfst-tools pocketsphinx-en-us python3-numpy ;; *) need xz-utils ;; esac
 }
 needs_torture() {
-  need_build
-  need libcmocka-dev python3
+  needs_test_more
+  need python3
 }
 needs_fuzz() {
   need_build
