@@ -179,12 +179,14 @@ static float share_without_place(const wf__aligner *a) {
   for (int64_t t = 0; t < scores->num_frames; t += step) {
     const int32_t column = column_at(a, t, &token, &garbage);
     int32_t best = 0;
-    for (int32_t c = 1; c < scores->num_columns; c++)
-      if (wf__score_at(scores, t, c) > wf__score_at(scores, t, best)) best = c;
+    float most = wf__score_at(scores, t, 0);
+    for (int32_t c = 1; c < scores->num_columns; c++) {
+      const float score = wf__score_at(scores, t, c);
+      if (score > most) most = score, best = c;
+    }
     if (best == a->options->blank) continue;
     num_speech++;
-    num_without +=
-        column >= 0 && wf__score_at(scores, t, column) < wf__score_at(scores, t, best) - MUCH_WORSE;
+    num_without += column >= 0 && wf__score_at(scores, t, column) < most - MUCH_WORSE;
   }
   return num_speech < FEWEST_OF_SPEECH ? 0 : (float)num_without / (float)num_speech;
 }
