@@ -18,8 +18,8 @@ from warpfst.transcribe.cluster import Settings, transcribe_part
 from warpfst.transcribe.command import main, shard_of
 
 CARDS = ROOT / "examples" / "cards"
-# Its memory monitor kills workers of a machine that others keep busy.
-QUIET_RAY = {"RAY_DATA_DISABLE_PROGRESS_BARS": "1", "RAY_USAGE_STATS_ENABLED": "0", "RAY_memory_monitor_refresh_ms": "0"}
+# On a machine that other tests keep busy, its memory monitor kills workers, and workers of niceness 15 get 1/30 of a processor: then 7 s become 365.
+QUIET_RAY = {"RAY_DATA_DISABLE_PROGRESS_BARS": "1", "RAY_USAGE_STATS_ENABLED": "0", "RAY_memory_monitor_refresh_ms": "0", "RAY_worker_niceness": "0"}
 
 
 @pytest.fixture(scope="module")
