@@ -387,7 +387,8 @@ static void test_gaps(void **unused) {
     wf_alignment_free(got);
     free_task(&t.task);
   }
-  assert_true(num_skipping > 100 && num_garbage > 100 && num_failed > 10);
+  assert_true(num_skipping > (int)test_seeds(100) && num_garbage > (int)test_seeds(100) &&
+              num_failed > (int)test_seeds(10));
 }
 
 /* Over several segments: the text has 10 words that were not said, and lacks 10. */

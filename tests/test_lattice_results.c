@@ -100,9 +100,9 @@ static void test_results_equal_separate_calls(void **state) {
   wf_lattice_determinize_options determinizing;
   wf_lattice_results_options o;
   wf_lattice_determinize_options_init(&determinizing);
-  const uint64_t seeds = test_seeds(30);
+  const uint64_t seeds = test_seeds(60);
   for (uint64_t seed = 1; seed <= seeds; seed++) {
-    struct decode_task task = test_random_task(seed + 500);
+    struct decode_task task = test_random_task(seed + 530);
     wf_scores batch[COUNT];
     float *data[COUNT];
     wf_result *with[COUNT], *without[COUNT];

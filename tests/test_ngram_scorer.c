@@ -113,9 +113,9 @@ static wf_symbols *random_words(void) {
 
 static void test_random_against_composed_graph(void **unused) {
   (void)unused;
-  int compared = 0, worded = 0, differences = 0;
+  uint64_t compared = 0, worded = 0, differences = 0;
   wf_symbols *words = random_words();
-  for (uint64_t seed = 1; seed <= 350; seed++) {
+  for (uint64_t seed = 1; seed <= test_seeds(350); seed++) {
     wf_error err = {0};
     test_rng rng = {seed};
     static model large, small;
@@ -176,8 +176,9 @@ static void test_random_against_composed_graph(void **unused) {
     wf_wlm_free(lm);
   }
   wf_symbols_free(words);
-  if (!(compared > 30 && worded > 15 && differences > 8))
-    fail_msg("%d compared, %d with words, %d with differences", compared, worded, differences);
+  if (!(compared > test_seeds(30) && worded > test_seeds(15) && differences > test_seeds(8)))
+    fail_msg("%llu compared, %llu with words, %llu with differences", (unsigned long long)compared,
+             (unsigned long long)worded, (unsigned long long)differences);
 }
 
 /* --- real speech: examples/ctc ----------------------------------------------------------- */

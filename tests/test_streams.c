@@ -162,7 +162,7 @@ static void test_random_chunks(void **state) {
   (void)state;
   struct seen seen = {0};
   uint64_t failed = 0, dead = 0, with_lattice = 0, skipping = 0, scored = 0;
-  for (uint64_t seed = 1; seed <= 4000; seed++) {
+  for (uint64_t seed = 1; seed <= test_seeds(4000); seed++) {
     struct decode_task task = stream_task(seed);
     test_rng rng = {seed};
     wf_graph *no_end = endless(task.graph);
@@ -223,8 +223,10 @@ static void test_random_chunks(void **state) {
     test_free_task(&task);
   }
   free(seen.words);
-  assert_true(failed > 20 && dead > 100 && with_lattice > 1000 && skipping > 300 && scored > 500 &&
-              seen.num_partials > 5000 && seen.num_with_stable > 500);
+  assert_true(failed > test_seeds(20) && dead > test_seeds(100) &&
+              with_lattice > test_seeds(1000) && skipping > test_seeds(300) &&
+              scored > test_seeds(500) && seen.num_partials > test_seeds(5000) &&
+              seen.num_with_stable > test_seeds(500));
 }
 
 /* What a client does before speech comes, which makes the start's tokens: an empty chunk, results
@@ -248,7 +250,7 @@ static void open_connection(wf_stream *stream, test_rng *rng) {
 static void test_scorer_after_an_empty_chunk(void **state) {
   (void)state;
   uint64_t with_lattice = 0, scored = 0;
-  for (uint64_t seed = 1; seed <= 1500; seed++) {
+  for (uint64_t seed = 1; seed <= test_seeds(1500); seed++) {
     struct decode_task task = stream_task(seed * 3); /* with lattices */
     test_rng rng = {seed};
     oracle_scorer tables = test_random_tables(
@@ -290,7 +292,7 @@ static void test_scorer_after_an_empty_chunk(void **state) {
     test_free_tables(&tables);
     test_free_task(&task);
   }
-  assert_true(with_lattice > 1000 && scored > 500);
+  assert_true(with_lattice > test_seeds(1000) && scored > test_seeds(500));
 }
 
 /* Many streams at once, with chunks of different sizes, on several threads, between batches of

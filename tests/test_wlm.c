@@ -129,7 +129,7 @@ static void check_table(wf_wlm *lm, test_rng *rng) {
 static void test_random_models(void **unused) {
   (void)unused;
   uint64_t finite = 0, negative = 0, created = 0;
-  for (uint64_t seed = 1; seed <= 800; seed++) {
+  for (uint64_t seed = 1; seed <= test_seeds(800); seed++) {
     test_rng rng = {seed};
     static model m;
     make_model(&m, &rng, seed % 2 == 0);
@@ -171,13 +171,13 @@ static void test_random_models(void **unused) {
     wf_lm_free(reference);
     wf_wlm_free(lm);
   }
-  assert_true(finite > 20000 && negative > 0 && created > 300);
+  assert_true(finite > test_seeds(20000) && negative > 0 && created > test_seeds(300));
 }
 
 static void test_random_differences(void **unused) {
   (void)unused;
   uint64_t finite = 0, negative = 0, added = 0, words_added = 0, outside = 0;
-  for (uint64_t seed = 1; seed <= 800; seed++) {
+  for (uint64_t seed = 1; seed <= test_seeds(800); seed++) {
     test_rng rng = {seed};
     static model large, small;
     static char text[1 << 16];
@@ -197,8 +197,9 @@ static void test_random_differences(void **unused) {
     check_step_many(lm, &rng);
     wf_wlm_free(lm);
   }
-  assert_true(finite > 10000 && negative > 2000 && added > 1000 && words_added > 100 &&
-              outside > 500);
+  assert_true(finite > test_seeds(10000) && negative > test_seeds(2000) &&
+              added > test_seeds(1000) && words_added > test_seeds(100) &&
+              outside > test_seeds(500));
 }
 
 /* The difference of a model and itself is zero. */

@@ -523,7 +523,7 @@ uint64_t test_states_of(const char *path) {
 uint64_t test_seeds(uint64_t usual) {
   const char *few = getenv("WARPFST_TEST_SEEDS");
 #ifdef __SANITIZE_ADDRESS__ /* slow, and it looks for other errors than wrong results */
-  usual = (usual + 3) / 4;
+  usual = (usual + 7) / 8;
 #endif
   return few != NULL ? strtoull(few, NULL, 10) : usual;
 }

@@ -583,7 +583,7 @@ static void check_jobs(const struct job *jobs, size_t count, long step) {
 #define CHECK_JOBS(jobs, step) check_jobs(jobs, sizeof jobs / sizeof *jobs, step)
 
 /* Only every n-th call fails in slow jobs, whose attempts take about 0.1 s. */
-static long slow_step(void) { return test_seeds(4) >= 4 ? 1 : 7; }
+static long slow_step(void) { return test_seeds(4) >= 4 ? 1 : 13; }
 
 static void test_small_faults_in_batches(void **state) {
   (void)state;
