@@ -3,11 +3,11 @@
  * A subcommand is one file cli/cmd_NAME.c with `int cmd_NAME(int argc, char **argv)` and a row in
  * commands.h. It sees only the public header. A run:
  *     cli_parser parser = {.usage = "IN -o OUT", .about = "...", .min_args = 1, .max_args = 1};
- *     cli_flag_str(&parser, "output", 'o', &output, "FILE", "where to write ('-': standard
- *     output)"); cli_table(&parser, "compose", &options);
- *     int code = cli_parse(&parser, argc, argv);      // may print help
+ *     cli_flag_str(&parser, "output", 'o', &output, "FILE", "where to write");
+ *     cli_table(&parser, "compose", &options);
+ *     int code = cli_parse(&parser, argc, argv);  // may print help
  *     if (code >= 0) return code;
- *     parser.args[0 .. parser.num_args) // positional arguments
+ *     parser.args[0 .. parser.num_args)           // positional arguments
  */
 #ifndef WARPFST_CLI_CLI_H
 #define WARPFST_CLI_CLI_H

@@ -482,8 +482,7 @@ typedef struct wf_result {
   uint64_t num_expanded;
   uint64_t num_arcs;
   uint64_t num_narrowed;
-  struct wf_lattice
-      *lattice;       /* every path within lattice_beam of the best path; NULL if
+  struct wf_lattice *lattice; /* every path within lattice_beam of the best path; NULL if
                          lattice_beam is 0, or if it was determinized and is not kept
                          (wf_decoder_set_lattice_results). Freed with the result; use
                          wf_lattice_ref to keep it. 2^31 states or more fail the utterance */
@@ -496,10 +495,10 @@ typedef struct wf_result {
       *determinized; /* `lattice` determinized; NULL unless wf_decoder_set_determinization enabled
                         it. Freed with the result. The caller may take determinized->lattice and set
                         it to NULL */
-  struct wf_lattice_results
-      *lattice_results; /* what was made of `determinized`; NULL unless
-                           wf_decoder_set_lattice_results requested something, and if
-                           determinization failed. Freed with the result */
+  struct wf_lattice_results *lattice_results; /* what was made of `determinized`; NULL unless
+                                                 wf_decoder_set_lattice_results requested
+                                                 something, and if determinization failed. Freed
+                                                 with the result */
 } wf_result;
 WF_API void wf_result_free(wf_result *result);
 

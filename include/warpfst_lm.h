@@ -406,12 +406,15 @@ WF_API wf_status wf_rnnlm_write(const wf_rnnlm *rnnlm, const char *path, wf_erro
  * have the cost of its unknown word, or +infinity if it has none. The cost of a word is lm_scale
  * times that of wf_wlm_step; a word that the model finds impossible is so with any factor. With a
  * negative factor, in a chain with another model, costs of an internal language model are
- * subtracted (docs/how-to/transducers.md). Errors: the model has none of the words. `placement` is
- * where a decoder on a GPU keeps the model. It does not change results, and has no effect on the
- * CPU: device  everything in GPU memory hybrid  the index (unigrams, states, tags, buckets: see `lm
- * info`) in GPU memory, the arcs in page-locked host memory. The GPU reads an arc over the bus if
- * its tag matches. Arcs that were read stay in a 4-way cache of lm_gpu_bytes less the index host
- * everything in page-locked host memory */
+ * subtracted (docs/how-to/transducers.md). Errors: the model has none of the words.
+ *
+ * `placement` is where a decoder on a GPU keeps the model. It does not change results, and has no
+ * effect on the CPU:
+ *   device   everything in GPU memory
+ *   hybrid   the index (unigrams, states, tags, buckets: see `lm info`) in GPU memory, the arcs in
+ *            page-locked host memory. The GPU reads an arc over the bus if its tag matches. Arcs
+ *            that were read stay in a 4-way cache of lm_gpu_bytes less the index
+ *   host     everything in page-locked host memory */
 #define WF_NGRAM_SCORER_OPTIONS(X)                                                                \
   X(F32, lm_scale, 1, -1e6, 1e6, "",                                                              \
     "factor on the costs of the on-the-fly language model; negative: they are subtracted")        \

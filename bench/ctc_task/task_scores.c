@@ -6,8 +6,8 @@
  *     at a peak       the peak's token: 0; its competitors: -gap, with exponential gaps; the other
  *                     tokens: rest_mean + bias + drift + lift
  *     beside a peak   (for every second peak) blank: 0; the peak's token: a few nats less; the
- * other tokens as at a peak elsewhere       blank: 0; the other tokens: quiet_mean + bias + drift +
- * lift
+ *                     other tokens as at a peak
+ *     elsewhere       blank: 0; the other tokens: quiet_mean + bias + drift + lift
  *
  * bias depends on the token, drift changes slowly (correlation 0.75 from frame to frame), lift
  * raises or lowers a whole frame. In one of 1 + e^gap peaks the competitor and the token are

@@ -1,11 +1,12 @@
 /* output_target.h - where the bytes of an output go.
  *
- *   a file    new, or in the place of a regular file: an unnamed file in the same folder, which
- * gets its name when it is complete, so a killed process leaves nothing behind. If the file system
- * does not support unnamed files, it is PATH.tmp.PID from the start. A symbolic link stays: the
- * file that it points to is replaced. a stream  a FIFO, socket, terminal or other device, opened
- * for writing only, and an open descriptor of this process ("-", /dev/stdout, /dev/fd/N, >(command)
- * in bash). The bytes arrive as they are written; nothing is renamed or truncated.
+ *  a file    new, or in the place of a regular file: an unnamed file in the same folder, which gets
+ *            its name when it is complete, so a killed process leaves nothing behind. If the file
+ *            system does not support unnamed files, it is PATH.tmp.PID from the start. A symbolic
+ *            link stays: the file that it points to is replaced.
+ *  a stream  a FIFO, socket, terminal or other device, opened for writing only, and an open
+ *            descriptor of this process ("-", /dev/stdout, /dev/fd/N, >(command) in bash). The
+ *            bytes arrive as they are written; nothing is renamed or truncated.
  */
 #ifndef WF_BASE_OUTPUT_TARGET_H
 #define WF_BASE_OUTPUT_TARGET_H

@@ -172,11 +172,11 @@ static inline int64_t wf__path_frame(const wf__path *path, uint64_t i) {
 
 /* Words, times and sums of a path that comes in parts. Zero-initialised is empty.
  *
- *   words      [timed words: nothing can change them][others: times are as they would be if the
- *              path ended here, once closed]
- *   alignment  [forgotten][labels of timed words      ][others
- *              ]
- *                                                      ^ timed_end
+ *   words      [timed words: nothing can change them][others]
+ *   alignment  [forgotten][labels of timed words    ][others]
+ *                                                    ^ timed_end
+ *
+ * Once closed, the times of the others are as if the path ended here.
  *
  * Without a word aligner times are estimates, and all words count as timed but for the end of the
  * last one. */

@@ -11,8 +11,7 @@
 
 /* Of the alignments that a hypothesis sums over, the best gives the frames. */
 typedef struct hypothesis {
-  uint32_t prefix,
-      spans; /* spans: of the complete words, newest first; NO_SPAN: none. At the end
+  uint32_t prefix, spans; /* spans: of the complete words, newest first; NO_SPAN: none. At the end
                 `prefix` is a text, and `begun` says whether a word has begun after it */
   bool begun;
   int32_t last;          /* token of the last frame; -1: none yet */

@@ -1,15 +1,15 @@
 /* ctc_topology.c - the CTC topologies, and that of transducers, as transducers from frame labels to
  * token labels.
  *
- *   correct   One state per token; the blank's is the start. Every state has an arc for every
- * token, to the state of that token. The arc writes the token, except for the blank and for the
- *             token of the state itself (a repeat).
- *   compact   0 --a:a--> a --a:eps--> a --eps--> 0, 0 --blank--> 0. A token may be followed
- * directly by any token, also by itself. minimal   One state with a:a for every token and
- * blank:eps. eesen     0 --eps--> 1 --blank--> 1 --a:a--> a --a:eps--> a --eps--> 2 --blank--> 2
- * --eps--> 0.
+ *  correct   One state per token; the blank's is the start. Every state has an arc for every token,
+ *            to the state of that token. The arc writes the token, except for the blank and for the
+ *            token of the state itself (a repeat).
+ *  compact   0 --a:a--> a --a:eps--> a --eps--> 0, 0 --blank--> 0. A token may be followed directly
+ *            by any token, also by itself.
+ *  minimal   One state with a:a for every token and blank:eps.
+ *  eesen     0 --eps--> 1 --blank--> 1 --a:a--> a --a:eps--> a --eps--> 2 --blank--> 2 --eps--> 0.
  *
- *   transducer  As minimal: a token is one arc, and the blank ends a frame.
+ *  transducer  As minimal: a token is one arc, and the blank ends a frame.
  *
  * Loops for disambiguation symbols are at the states where the next token is chosen: every state of
  * `correct`, state 0 of the others, since every path passes state 0 between tokens. */

@@ -25,7 +25,7 @@ enum {
   CELLS_PER_STATE = 512
 }; /* above TABLE_CELLS, the table is used if at least one cell in 512
       is reached */
-#define COUNTED_WORDS                                                      \
+#define COUNTED_WORDS \
   ((uint64_t)1 << 25) /* 2^25 words are 2^31 states: with fewer, the limit \
                          cannot be exceeded */
 

@@ -5,13 +5,14 @@
  * concatenated, and row numbers are global. The tables are those of fstops/compose_rows.h, and so
  * is the layout of bits: row r has its pair's num_words words at word_off.
  *
- *   search   finds bits level by level in one cooperative launch, forward and backward, with the
- * rows that have fresh bits. Small pairs: a block or cluster for each direction place    first
- * [num_words] and first_slot [num_words]: prefix sums of the kept bits and of their slots; halves
- *   count    slots: the number of arcs of each tile, which is up to TILE_WORDS words of states of a
- *            row. If a row has more than SEGMENT links, each of its states has a slot for each PART
- *            links. Prefix sums turn the counts into positions. Also the positions of pairs
- *   fill     the arrays of the result */
+ *  search   finds bits level by level in one cooperative launch, forward and backward, with the
+ *           rows that have fresh bits. Small pairs: a block or cluster for each direction
+ *  place    first [num_words] and first_slot [num_words]: prefix sums of the kept bits and of their
+ *           slots; halves
+ *  count    slots: the number of arcs of each tile, which is up to TILE_WORDS words of states of a
+ *           row. If a row has more than SEGMENT links, each of its states has a slot for each PART
+ *           links. Prefix sums turn the counts into positions. Also the positions of pairs
+ *  fill     the arrays of the result */
 #ifndef WF_CUDA_COMPOSE_COMPOSE_KERNELS_H
 #define WF_CUDA_COMPOSE_COMPOSE_KERNELS_H
 

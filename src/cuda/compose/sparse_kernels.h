@@ -5,10 +5,11 @@
  *   pair    a row (state of A, filter state) and a state of B. Its key is row * num_b + state, so
  *           sorted keys are states in canonical order
  *   table   a hash table of keys with open addressing. The pairs found are also on a list, level
- * after level item    the unit of work of a pair: a link that needs no label or takes B's epsilons;
- * then each of its links with labels, or each of B's arcs with labels if those are fewer, which
- * finds its partners on the other side by binary search. Each thread takes one item, so that the
- * work of a pair with many arcs is shared
+ *           after level
+ *   item    the unit of work of a pair: a link that needs no label or takes B's epsilons; then each
+ *           of its links with labels, or each of B's arcs with labels if those are fewer, which
+ *           finds its partners on the other side by binary search. Each thread takes one item, so
+ *           that the work of a pair with many arcs is shared
  *
  * A level takes four launches and one readback of the number of pairs. Consecutive levels of few
  * pairs and items are one launch of one block. If the table becomes full, the level stops. The host

@@ -30,7 +30,7 @@ enum {
 #define WF__WINDOW_BYTES (32 << 20) /* scores staged at a time: 0.6 ms on the bus */
 #define WF__PIECE_BYTES (1 << 18)   /* of a window that a thread fills at a time */
 #define WF__STEP_BYTES (1 << 14)    /* of a piece that are checked right after they were copied */
-#define WF__READBACK_BYTES                                                                       \
+#define WF__READBACK_BYTES \
   (64 << 20) /* of a chunk's paths and arcs of lattices, which are read back through page-locked \
                 memory: 1 ms on the bus */
 #endif

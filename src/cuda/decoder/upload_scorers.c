@@ -254,7 +254,7 @@ void wf__gpu_add_lm_stats(const wf__gpu_worker *worker, wf_lm_stats *stats) {
 /* --- long lists -------------------------------------------------------------------------- */
 
 #ifndef WF__LONG_LIST_BYTES /* tests set less */
-#define WF__LONG_LIST_BYTES                                             \
+#define WF__LONG_LIST_BYTES \
   (1 << 16) /* a shorter list is copied faster than memory is allocated \
              */
 #endif

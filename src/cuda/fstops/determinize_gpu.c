@@ -16,7 +16,7 @@
 #define WF__DET_TIMES 2
 #endif
 #ifndef WF__DET_ITEMS
-#define WF__DET_ITEMS                                                      \
+#define WF__DET_ITEMS \
   ((uint64_t)1 << 26) /* most items of a level, unless a single subset has \
                          more */
 #endif

@@ -6,9 +6,10 @@
  * states, sorted by (subset, input label, next state):
  *
  *   item   an arc of a state of a subset; if epsilons are followed, a way of it
- * (epsilon_kernels.h). Items with equal keys are merged into one part part   an element of a
- * candidate subset. The parts with equal (subset, label) form one arc arc    an arc of the result.
- * It leads to a subset that is known, or new if no earlier arc leads to an equal one
+ *          (epsilon_kernels.h). Items with equal keys are merged into one part
+ *   part   an element of a candidate subset. The parts with equal (subset, label) form one arc
+ *   arc    an arc of the result. It leads to a subset that is known, or new if no earlier arc leads
+ *          to an equal one
  *
  * Residual outputs are strings as in fstops/string_pool.h: 0 is the empty string; WF__DET_ONE |
  * label is a string of one label; otherwise 1 + the index of a cell of a hash table, which has the

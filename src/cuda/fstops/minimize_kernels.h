@@ -5,11 +5,12 @@
  *             costs are reweighted with them
  *   names     partition refinement with hashes. A name is 64 bits that the states of a class share:
  *             at first a hash of the bin of the final cost, then in each round a hash of the last
- * name and of the sum, over the arcs, of the hashes of labels, bin and next state's name. Sums do
- * not depend on the order of arcs. A state that shares its name with no other keeps it and is not
- * visited again. A hash table counts names; a round that splits no class is the last check compares
- * each state with the first of its class, arc by arc, since hashes may collide quotient  one state
- * for each class, in the order of their first states, by prefix sums */
+ *             name and of the sum, over the arcs, of the hashes of labels, bin and next state's
+ *             name. Sums do not depend on the order of arcs. A state that shares its name with no
+ *             other keeps it and is not visited again. A hash table counts names; a round that
+ *             splits no class is the last
+ *   check     compares each state with the first of its class, arc by arc, since hashes may collide
+ *   quotient  one state for each class, in the order of their first states, by prefix sums */
 #ifndef WF_CUDA_FSTOPS_MINIMIZE_KERNELS_H
 #define WF_CUDA_FSTOPS_MINIMIZE_KERNELS_H
 

@@ -8,8 +8,8 @@
  *   incoming   arcs sorted by target, then by their numbers; used by reverse, connect and distances
  *              from the start
  *   levels     an order of states in which every state comes after all states that its arcs lead
- * to. Level 0 has no arcs. A state's level is one more than the highest level that its arcs lead
- * to. States on cycles, and those that reach a cycle, have no level
+ *              to. Level 0 has no arcs. A state's level is one more than the highest level that its
+ *              arcs lead to. States on cycles, and those that reach a cycle, have no level
  *
  * Distances are pulled: a state adds up the offers of its arcs in their order, so the result does
  * not depend on the scheduling of threads. */

@@ -6,11 +6,13 @@
  * more than the highest level that its epsilon arcs lead to. A level consists of items, one for
  * each arc that a result would have before equal arcs are merged:
  *
- *   arcs of the level   state by state, labelled arcs first, then epsilon arcs. A labelled arc has
- * one item, itself. An epsilon arc has an item for each arc of the result that it leads to items
- * arc by arc, which is the order in which the CPU merges them sorted items        by a hash of
- * (state, labels, next state), then by number. The first of equal items stays and gets the semiring
- * sum of all costs pool                the items that stay, in their order */
+ *  arcs of the level   state by state, labelled arcs first, then epsilon arcs. A labelled arc has
+ *                      one item, itself. An epsilon arc has an item for each arc of the result that
+ *                      it leads to
+ *  items               arc by arc, which is the order in which the CPU merges them
+ *  sorted items        by a hash of (state, labels, next state), then by number. The first of equal
+ *                      items stays and gets the semiring sum of all costs
+ *  pool                the items that stay, in their order */
 #ifndef WF_CUDA_FSTOPS_RMEPSILON_KERNELS_H
 #define WF_CUDA_FSTOPS_RMEPSILON_KERNELS_H
 

@@ -20,7 +20,7 @@ namespace wf_search {
   (POLICY::SCORED ? 10 : 11) /* slots of a table are 2^this: two blocks a processor */
 #define WF__BACKWARD_LARGE_BITS 12
 #define WF__BACKWARD_WINDOW 8192 /* tokens of a frame that are listed at a time */
-#define WF__BACKWARD_MARKED                                            \
+#define WF__BACKWARD_MARKED \
   16384 /* arcs into a state; if one has more, all tokens are examined \
          */
 #define WF__BACKWARD_HUB 256

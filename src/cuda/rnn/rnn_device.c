@@ -5,8 +5,7 @@
  *                    here; cells; paths. Once for all that use the model
  *   slots            states [num_slots + 1][state], norms [num_slots + 1]
  *   rows             what the moves of one launch need: inputs, previous states, products
- *   transfer block   page-locked: moves or requests to the GPU, costs from the
- *                    back */
+ *   transfer block   page-locked: moves or requests to the GPU, costs from the back */
 #ifdef WARPFST_CUDA
 #include "cuda/device/cuda_call.h"
 #include "cuda/device/gpu_profile.h"
