@@ -6,8 +6,9 @@
   includes   a file in src/FOLDER may include only headers of its own level or of lower levels (LEVELS); only io includes io. cli/ may
              include the public headers and its own. Public headers may include one another and the standard library
   calls      the same rule for function calls; and no cycles of files that call each other. Read with nm from the object files in
-             FOLDER, which has the layout of src/ (build/X/CMakeFiles/warpfst_objects.dir/src). Calls to higher levels are allowed if a
-             header of PORTS declares the function: these are called by a lower folder and defined in the folder of a device
+             FOLDER, which has the layout of src/ or cli/ (build/X/CMakeFiles/warpfst_objects.dir/src). Calls to higher levels are allowed if
+             a header of PORTS declares the function: these are called by a lower folder and defined in the folder of a device
+  imports    no cycles of Python modules that import each other, also within functions (but for types alone, and MUTUAL)
   names      no two source files have the same name
   sizes      files have at most 600 lines, CUDA files 900 (an error in src/ and cli/, else a note); functions have at most 70 lines,
              device functions 120 (a note). --strict turns notes into errors
@@ -17,6 +18,7 @@
              silently use the default
 """
 import argparse
+import ast
 import pathlib
 import re
 import subprocess
@@ -29,6 +31,7 @@ LEVELS = {name: level for level, names in enumerate([
     ("cuda/device",), ("cuda/search", "cuda/fstops"), ("cuda/lattice", "cuda/rnn", "cuda/compose"), ("cuda/search/instances", "cuda/bench", "cuda/transducer"), ("cuda/decoder",),
     ("io",)]) for name in names}
 PORTS = ("fstops/composer.h", "fstops/device_batch.h", "lm/rnn_device.h", "decode/graph_device.h", "transducer/transducer_device.h", "decode/backend.h")
+MUTUAL = {("fst.py", "lattice.py")}  # an fst can have a word aligner, which can be read from an fst
 SOURCES = (".c", ".h", ".cu", ".cuh")
 MAX_FILE_LINES, MAX_CUDA_LINES, MAX_FUNCTION_LINES, MAX_KERNEL_LINES = 600, 900, 70, 120
 MACHINE_PATH = re.compile(r"(?<![\w.$}/-])/(?:work|home|root|Users)/\w")
@@ -78,10 +81,10 @@ def check_src(path):
 
 
 def symbols(objects):
-    """{symbol: file that defines it} and {file: symbols that it uses}, of the object files in a folder. Files are named as under src/. Objects without a source file are ignored."""
+    """{symbol: file that defines it} and {file: symbols that it uses}, of the object files in a folder. Files are named as under src/ or cli/. Objects without a source file are ignored."""
     defined, used = {}, {}
     files = {str(path): path.relative_to(objects).as_posix().removesuffix(".o") for path in sorted(objects.rglob("*.o"))}
-    paths = [path for path, file in files.items() if (ROOT / "src" / file).is_file()]
+    paths = [path for path, file in files.items() if any((ROOT / top / file).is_file() for top in ("src", "cli"))]
     listed = subprocess.run(["nm", "-P", "-A", *paths], capture_output=True, text=True, check=True).stdout if paths else ""
     for line in listed.splitlines():  # "path: name kind ..."
         path, _, symbol = line.partition(": ")
@@ -148,6 +151,34 @@ def check_calls(folders):
         yield members[0], f"{len(members)} files call each other: {'; '.join(calls)}"
 
 
+def imported(path, package):
+    """The modules of the package that a module imports at any place, but not for types alone. Named from the package's folder."""
+    found = set()
+
+    def visit(node):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            for child in node.orelse:
+                visit(child)
+            return
+        if isinstance(node, ast.ImportFrom) and node.level > 0:
+            folder = path.parents[node.level - 1].joinpath(*(node.module or "").split("."))
+            places = [folder.with_suffix(".py")] if node.module and folder.with_suffix(".py").is_file() else [folder / f"{name.name}.py" for name in node.names]
+            found.update(place.relative_to(package).as_posix() for place in places if place.is_file())
+        for child in ast.iter_child_nodes(node):
+            visit(child)
+
+    visit(ast.parse(path.read_text(encoding="utf-8")))
+    return found
+
+
+def check_imports(package):
+    """Yields (file, message) for modules that import each other."""
+    names = {path: path.relative_to(package).as_posix() for path in sorted(package.rglob("*.py"))}
+    edges = {name: {other: "" for other in imported(path, package) if other != name and (name, other) not in MUTUAL} for path, name in names.items()}
+    for members in cycles(edges):
+        yield members[0], f"{len(members)} modules import each other: {', '.join(members)}"
+
+
 def check_cli(path):
     own = {p.name for p in (ROOT / "cli").glob("*.h")}
     for line, name, quoted in includes(path):
@@ -190,19 +221,20 @@ def check_sizes(path):
 
 
 def check_macros():
-    """Yields (line, message) for macros of tests/CMakeLists.txt that no file of src/ names. Comments in tests name them, too."""
-    path = ROOT / "tests" / "CMakeLists.txt"
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    """Yields (path, line, message) for macros of the CMake files of tests/ that no file of src/ names. Comments in tests name them, too."""
     used = {name for source in files("src") if source.suffix in SOURCES for name in re.findall(r"\bWF__[A-Z0-9_]+", source.read_text(encoding="utf-8"))}
-    for number, line in enumerate(lines, 1):
-        for name in re.findall(r"\b(?:D)?(WF__[A-Z0-9_]+)=", line):
-            if name not in used:
-                yield number, f"no source file of src/ uses {name}"
+    for path in files("tests"):
+        if path.name != "CMakeLists.txt" and path.suffix != ".cmake":
+            continue
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            for name in re.findall(r"\b(?:D)?(WF__[A-Z0-9_]+)=", line):
+                if name not in used:
+                    yield path, number, f"no source file of src/ uses {name}"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--objects", type=pathlib.Path, action="append", default=[], metavar="FOLDER", help="folder with the object files of src/, from which calls are read")
+    parser.add_argument("--objects", type=pathlib.Path, action="append", default=[], metavar="FOLDER", help="folder with the object files of src/ or cli/, from which calls are read")
     parser.add_argument("--strict", action="store_true", help="turn notes into errors")
     flags = parser.parse_args()
     errors, notes, names = [], [], {}
@@ -236,9 +268,11 @@ def main():
         for number, line in enumerate(text.splitlines(), 1):
             if MACHINE_PATH.search(line):
                 report(errors, path, [(number, f"absolute path of a developer's machine: {line.strip()[:80]}")])
-    report(errors, ROOT / "tests" / "CMakeLists.txt", check_macros())
+    for path, number, message in check_macros():
+        report(errors, path, [(number, message)])
+    errors += [f"python/warpfst/{file}: {message}" for file, message in check_imports(ROOT / "python" / "warpfst")]
     if flags.objects:
-        errors += [f"src/{file}: {message}" for file, message in check_calls(flags.objects)]
+        errors += [f"{'cli' if (ROOT / 'cli' / file).is_file() else 'src'}/{file}: {message}" for file, message in check_calls(flags.objects)]
     if flags.strict:
         errors, notes = errors + notes, []
     for note in notes:

@@ -52,7 +52,7 @@ from .lattice import (
     determinize_lattices,
 )
 from .lexicon import Hmm, Lexicon, ctc_topology, token_blank
-from .lm import LM
+from .lm import LM, LargeLM
 from .operations import (
     Encoder,
     add_self_loops,
@@ -100,7 +100,7 @@ from .options import document as _document
 from .rescoring import Rescored, Rescorer
 from .results import Hypothesis, Result, Results, Word
 from .rnnlm import Epoch, RnnLM
-from .scorers import LargeLM, Scorer, boost_by_length
+from .scorers import Scorer, boost_by_length
 from .scores import Matrix, ScoreReader, ScoreWriter
 from .streams import Partial, Stream, StreamEvent
 from .symbols import Symbols

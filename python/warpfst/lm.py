@@ -6,20 +6,19 @@ import ctypes
 import math
 import os
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import _abi
 from ._library import Handle, Progress, ProgressGuard, as_dict, call, check_list, create, encode_path, lib, sized
 from .fst import Fst
 from .options import c_options
+from .rnnlm import RnnLM
 from .symbols import Symbols, SymbolsLike, as_symbols
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._option_types import ArpaOptions, LmFstOptions, LmPruneOptions
-    from .rnnlm import RnnLM
-    from .scorers import LargeLM
+    from ._option_types import ArpaOptions, LmFstOptions, LmPruneOptions, WlmOptions
 
 
 class LM(Handle):
@@ -34,9 +33,9 @@ class LM(Handle):
         A file made by `LargeLM.build` or `warpfst lm build` is opened as a LargeLM; a recurrent model (NAME with NAME.nnet in the same folder, or NAME.safetensors) as
         an RnnLM. Other files are read with `LM.read`: ARPA, plain or gzipped, KenLM's binary trie, CMU Sphinx's binary model. `Decoder(lm=...)` accepts all of them.
         """
-        from . import scorers
-
-        return scorers.open_model(path)
+        if is_recurrent(path):
+            return RnnLM.open(path)
+        return LargeLM.open(path) if is_mapped(path) else LM.read(path)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], words: SymbolsLike | None = None, *, progress: Progress | None = None, **options: Unpack[ArpaOptions]) -> LM:
@@ -89,6 +88,76 @@ class LM(Handle):
 
     def __repr__(self) -> str:
         return f"<LM: order {self.info()['order']}, {self.info()['num_words']} words>" if self._address else "<LM, closed>"
+
+
+class LargeLM(Handle):
+    """A large n-gram model in a memory-mapped file, for scoring during the search. With `subtract`, the difference to the small model of a graph. Immutable."""
+
+    _free = lib.wf_wlm_free
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> LargeLM:
+        """Opens a file made by `build` or `warpfst lm build`."""
+        return cls(create("wf_wlm_open", encode_path(path)))
+
+    @classmethod
+    def build(cls, arpa: str | os.PathLike[str], path: str | os.PathLike[str], *, progress: Progress | None = None, **options: Unpack[WlmOptions]) -> LargeLM:
+        """Makes the file from an ARPA file of any size, or from another file that LM.read can read, and opens it."""
+        with ProgressGuard(progress) as guard:
+            call("wf_wlm_build", encode_path(arpa), encode_path(path), None, c_options("wlm", options), None, None, guard.pointer)
+        return cls.open(path)
+
+    def make_table(self, *, progress: Progress | None = None) -> None:
+        """Builds an in-memory table (21 bytes per n-gram) that makes look-ups on the CPU several times faster; costs are the same.
+
+        Not thread-safe: call it before sharing the model.
+        """
+        with ProgressGuard(progress) as guard:
+            call("wf_wlm_make_table", self.address, guard.pointer)
+
+    def info(self) -> dict[str, Any]:
+        info = sized(_abi.wf_wlm_info)
+        call("wf_wlm_get_info", self.address, ctypes.byref(info))
+        values = as_dict(info)
+        return {**values, "num_ngrams": list(values["num_ngrams"][1 : info.order + 1])}
+
+    @property
+    def words(self) -> Symbols:
+        words = Symbols._share(lib.wf_wlm_words(self.address))
+        assert words is not None
+        return words
+
+    def verify(self, progress: Progress | None = None) -> None:
+        """Checks the checksums, numbers and look-up tables of the file."""
+        with ProgressGuard(progress) as guard:
+            call("wf_wlm_verify", self.address, guard.pointer)
+
+    def costs(self, sentence: str | Sequence[str], bos: bool = True, eos: bool = True) -> list[float]:
+        """Like LM.costs. Costs of a difference can be negative."""
+        return costs_of("wf_wlm", self.address, self.words, sentence, bos, eos)
+
+    def to_fst(self, backoff_label: int, words: Symbols | None = None) -> Fst:
+        """The model as an acceptor over `words` (None: its own), for compose(graph.fst, ..., phi_label=backoff_label).
+
+        Decoding with the composition gives the same costs as decoding with the graph and this model as a scorer.
+        """
+        return Fst(create("wf_wlm_to_fst", self.address, Symbols._address_or_none(words), backoff_label))
+
+
+_MAPPED = b"\x89WLM\r\n\x1a\n"  # the first bytes of a LargeLM's file
+
+
+def is_recurrent(path: str | os.PathLike[str]) -> bool:
+    name = os.fspath(path)
+    return name.endswith(".safetensors") or any(os.path.exists(f"{name}.nnet{end}") for end in ("", ".gz"))
+
+
+def is_mapped(path: str | os.PathLike[str]) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(_MAPPED)) == _MAPPED
+    except OSError:
+        return False  # opening it raises the error
 
 
 def costs_of(kind: str, address: int, words: Symbols, sentence: str | Sequence[str], bos: bool, eos: bool) -> list[float]:

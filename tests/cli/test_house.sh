@@ -2,8 +2,8 @@
 # shellcheck shell=bash
 fail() { echo "$1" >&2; exit 1; }
 objects=()
-for target in warpfst_objects warpfst_kernels; do
-  folder=$(dirname "$WARPFST")/CMakeFiles/$target.dir/src
+for folder in warpfst_objects.dir/src warpfst_kernels.dir/src warpfst_cli.dir/cli; do
+  folder=$(dirname "$WARPFST")/CMakeFiles/$folder
   [ ! -d "$folder" ] || objects+=(--objects "$folder")
 done
 [ ${#objects[@]} -gt 0 ] || fail "no object files in the folder of $WARPFST"
@@ -67,3 +67,23 @@ rm tree/src/fst/high.c tree/src/fst/other.c
 calls fstops/port.c 'int wf__device_other(void);\nint port(void) { return wf__device_other(); }\n'
 calls cuda/compose/device.c 'int port(void);\nint wf__device_other(void) { return port(); }\n'
 python3 tree/tools/check_includes.py --objects objects > out.txt || fail "a call that a port allows is refused: $(cat out.txt)"
+
+# Calls between files of the program, and imports of Python modules.
+rm -rf objects tree/src/fstops tree/src/cuda tree/src/base/low.c
+calls_cli() { # FILE TEXT
+  mkdir -p objects
+  printf '/* x */\n%b' "$2" > "tree/cli/$1"
+  cc -c "tree/cli/$1" -o "objects/$1.o"
+}
+calls_cli one.c 'int two(void);\nint one(void) { return two(); }\n'
+calls_cli two.c 'int one(void);\nint two(void) { return one(); }\n'
+refused 'cli/one.c: 2 files call each other: one.c calls two of two.c; two.c calls one of one.c'
+rm tree/cli/one.c tree/cli/two.c
+mkdir -p tree/python/warpfst/sub
+printf 'from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from .b import x\n' > tree/python/warpfst/a.py
+printf 'from .a import y\nfrom .sub import c\n' > tree/python/warpfst/b.py
+echo > tree/python/warpfst/sub/c.py
+python3 tree/tools/check_includes.py > out.txt || fail "imports for types alone are refused: $(cat out.txt)"
+printf 'def f():\n    from .. import b\n' > tree/python/warpfst/sub/c.py
+! python3 tree/tools/check_includes.py > out.txt || fail 'modules that import each other pass'
+grep -q '^error: python/warpfst/b.py: 2 modules import each other: b.py, sub/c.py$' out.txt || fail "not in $(cat out.txt)"

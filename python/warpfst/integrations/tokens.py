@@ -16,10 +16,10 @@ from ..errors import ArgumentError, FormatError
 from ..graphs import Graph, build_ctc_graph
 from ..joining import CONTINUES, WORD_START, Joiner
 from ..lexicon import Lexicon, Pronunciations
-from ..lm import LM
+from ..lm import LM, LargeLM
 from ..options import split
 from ..rnnlm import RnnLM
-from ..scorers import AnyLM, LargeLM, open_model
+from ..scorers import AnyLM
 from ..symbols import Symbols, first_repeated
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _opened(lm: AnyModel | None) -> LM | LargeLM | RnnLM | None:
         return lm
     if not isinstance(lm, (str, os.PathLike)):
         raise TypeError(f"lm: expected a language model or its path, found {type(lm).__name__}")
-    return open_model(lm)
+    return LM.open(lm)
 
 
 @dataclasses.dataclass(frozen=True)
