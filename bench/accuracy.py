@@ -208,7 +208,7 @@ def main():
     parser.add_argument("--max-active", type=int, default=7000)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--keep", action="store_true", help="reuse recurrent models and the pruned en-us model of an earlier run")
-    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/figures")
     options = parser.parse_args()
     WORK.mkdir(parents=True, exist_ok=True)
     models = Models(options.data, options.keep)

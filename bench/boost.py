@@ -369,7 +369,7 @@ def main():
     parser.add_argument("--phone-data", default=CTC / "logp_phone")
     parser.add_argument("--char-data")
     parser.add_argument("--draws", type=int, default=5)
-    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/figures")
     arguments = parser.parse_args()
     parts = arguments.part.split(",")
     if set(parts) - set(PARTS) or ("peers" in parts and not arguments.char_data):

@@ -23,7 +23,7 @@ within the memory of an H200. Numbers of states and arcs must equal those known 
 For a GPU machine where nothing can be installed:
   ./run pack-gpu DIR                                                                on your own machine; then, on the GPU machine:
   python3 DIR/compose.py --device=cuda --programs=DIR --save=compose-gpu.jsonl      all rows of the GPU
-  python3 bench/compose.py --load=compose-gpu.jsonl --record                        on your own machine: prints the table, and writes the figures to bench/results.csv
+  python3 bench/compose.py --load=compose-gpu.jsonl --record                        on your own machine: prints the table, and writes the figures to bench/figures
 """
 import argparse
 import ctypes
@@ -183,7 +183,7 @@ def row(result):
 
 
 def figures(result):
-    """Returns rows for results.csv."""
+    """Returns figures for measure.record."""
     if "op" in result:
         for field, what in (("cpu_wall_s", "CPU, wall time"), ("gpu_wall_s", "GPU, inputs and results there, wall time")):
             yield f"{result['op']} of {result['case']}", f"{result['states']} states, {result['arcs']} arcs in, {what}", f"{result[field]:.6f}", "s"
@@ -230,7 +230,7 @@ def main():
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--device", default="", help="cuda: measure the GPU instead of the CPU")
     parser.add_argument("--save", help="write a JSON line per row to this file")
-    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/figures")
     parser.add_argument("--programs", type=pathlib.Path, default=PROGRAMS, help="folder of bench_compose")
     parser.add_argument("--load", help="read a file of --save instead of measuring")
     parser.add_argument("--dictionary", action="store_true", help="download the dictionary if needed, print its path, and stop")

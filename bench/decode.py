@@ -137,7 +137,7 @@ def parse():
     parser.add_argument("--json", action="store_true", help="print JSON lines instead of tables")
     parser.add_argument("--save", help="also save the measurements to this file")
     parser.add_argument("--load", help="do not measure; print tables of a saved file, or record it")
-    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/figures")
     arguments = parser.parse_args()
     gpu = arguments.device.startswith("cuda")
     arguments.size = arguments.size or ("full" if gpu else "small")

@@ -4,7 +4,7 @@ Compares operations with OpenFst's (through pywrapfst, which the package pynini 
 identical (same states, arcs and order), isomorphic (the same up to numbers of states and order of arcs), or equivalent on random paths, and which of the two is
 smaller. A result that is none of these is printed with its input, and the exit code is 1. Results that keep the paths of the input are compared with the input, too.
 
---record writes the counts to bench/results.csv, from which tools/pictures.py makes the table of docs/engineering/checks.md.
+--record writes the counts to bench/figures, from which tools/pictures.py makes the table of docs/engineering/checks.md.
 
 OpenFst may fail or not end where ours has an error; such machines are not drawn, or are counted as refused by both.
 """
@@ -437,7 +437,7 @@ COLUMNS = ["identical", "isomorphic", "equivalent", "OpenFst wrong", "OpenFst fa
 
 
 def figures(name: str, rounds: int, counts: collections.Counter[str]) -> list[tuple[str, str, int, str]]:
-    """Rows for results.csv. All counts are written, so that none of an earlier run stays."""
+    """Figures for measure.record. All counts are written, so that none of an earlier run stays."""
     return [(f"differential {name}", f"{column} of {rounds} random machines", counts[column], "machines") for column in COLUMNS]
 
 

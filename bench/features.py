@@ -79,7 +79,7 @@ def main():
         parser.add_argument(f"--hybrid-{name}")
     parser.add_argument("--save", help="also save the measurements to this file")
     parser.add_argument("--load", help="use the measurements of this file")
-    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/figures")
     a = parser.parse_args()
     measure.BUILD = pathlib.Path(a.work or measure.BUILD)
     rows = [json.loads(line) for line in open(a.load, encoding="utf-8")] if a.load else []

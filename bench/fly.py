@@ -190,7 +190,7 @@ def main():
     parser.add_argument("--wav", action="append", default=[], metavar="NAME=FOLDER")
     parser.add_argument("--static", action="store_true", help="also use the static graph of the whole model")
     parser.add_argument("--keep", action="store_true", help="reuse graphs and models of an earlier run")
-    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/figures")
     arguments = parser.parse_args()
     start(arguments.keep)
     sets = {"LibriVox": hybrid.score("LibriVox", None), **{name: hybrid.score(name, wav) for name, wav in (each.split("=", 1) for each in arguments.wav)}}

@@ -167,7 +167,7 @@ HEADER = ["task", "operation", "arcs in", "OpenFst tool, s", "warpfst, s", "fast
 
 
 def figures(result):
-    """Returns rows for results.csv."""
+    """Returns figures for measure.record."""
     for kind, name in (("command", "command"), ("in_process", "in process")):
         for side, program in enumerate(("OpenFst", "warpfst")):
             setup = f"{result['task']} task, {result['arcs']} arcs in, {program}, {name}"
@@ -182,7 +182,7 @@ def main():
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--only", default="", help="operations (compose, determinize, ...) or rows of the table, by name")
     parser.add_argument("--json", action="store_true", help="print JSON lines instead of tables")
-    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/figures")
     arguments = parser.parse_args()
     core = measure.last_core()
     cases = [case for case in CASES if not arguments.only or {case.op, case.name} & set(arguments.only.split(","))]

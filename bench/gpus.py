@@ -61,7 +61,7 @@ def main():
     parser.add_argument("--work", help="folder for graphs and models, which are kept (default: build/bench)")
     for name in ("graph", "scores", "words", "lm"):
         parser.add_argument(f"--hybrid-{name}")
-    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/figures")
     a = parser.parse_args()
     measure.BUILD = pathlib.Path(a.work or measure.BUILD)
     programs = decode_tasks.Programs(a.programs)

@@ -183,7 +183,7 @@ def format_rows(rows, walls, threads):
 
 
 def figures(rows, walls, threads, decoding, npath, only):
-    """Returns rows for results.csv."""
+    """Returns figures for measure.record."""
     for row in rows:
         setup = f"{row['size']} hybrid graph"
         for unit in ("states", "arcs"):
@@ -217,7 +217,7 @@ def main():
     parser.add_argument("--finish-only", dest="only", action="store_const", const="finish")
     parser.add_argument("--ours", dest="only", action="store_const", const="ours")
     parser.add_argument("--json", action="store_true", help="print JSON lines instead of the table")
-    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/figures")
     arguments = parser.parse_args()
     core, threads = measure.last_core(), [int(count) for count in arguments.threads.split(",")]
     header = ["graph", "step", "states", "arcs", "OpenFst, s", "MiB"]

@@ -14,7 +14,7 @@ Size 1k is a user's language model of 1,000 words. Its graph stays in the GPU's 
 For a GPU machine where nothing can be installed:
   ./run pack-gpu DIR graph                                                    on your own machine: packs the program and the 20k task
   python3 DIR/graph_device.py --device=cuda --programs=DIR --save=graph-gpu.jsonl       on the GPU machine
-  python3 bench/graph_device.py --load=graph-gpu.jsonl --record               on your own machine: prints the table, and writes the figures to bench/results.csv
+  python3 bench/graph_device.py --load=graph-gpu.jsonl --record               on your own machine: prints the table, and writes the figures to bench/figures
 """
 import argparse
 import gzip
@@ -127,7 +127,7 @@ def row(result):
 
 
 def figures(result):
-    """Returns rows for results.csv."""
+    """Returns figures for measure.record."""
     pipeline = "mkgraph hmm" if result["level"] == "mkgraph" else "pipeline on a device"
     for field, what in (("cpu_s", "CPU, all threads, wall time"), ("gpu_s", "GPU, inputs and results there, wall time"), ("transfers_s", "GPU with transfers, wall time")):
         if field in result:
@@ -143,7 +143,7 @@ def main():
     parser.add_argument("--programs", type=pathlib.Path, default=PROGRAMS, help="folder with bench_graph_device, bench_graph_build and packed tasks")
     parser.add_argument("--save", help="write a JSON line per step to this file")
     parser.add_argument("--load", help="read a file of --save instead of measuring")
-    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/figures")
     parser.add_argument("--pack", type=pathlib.Path, help="pack the transducers of the sizes into this folder, and stop")
     arguments = parser.parse_args()
     if arguments.pack:

@@ -59,7 +59,7 @@ def describe(size):
 
 
 def measure_graph(size, sets):
-    """Returns a table row per step, rows for results.csv, and word error rates."""
+    """Returns a table row per step, figures for measure.record, and word error rates."""
     lm, graph = make_lm(size), WORK / f"{size}.wfst"
     report = make_graph(lm, graph)
     folded = make_graph(lm, WORK / "folded.wfst", "--no-epsilon")
@@ -85,7 +85,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", default="20k,medium,full")
     parser.add_argument("--wav", action="append", default=[], metavar="NAME=FOLDER")
-    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/figures")
     arguments = parser.parse_args()
     WORK.mkdir(parents=True, exist_ok=True)
     print(f"{measure.machine()}; load before {measure.load()}", file=sys.stderr)

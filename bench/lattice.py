@@ -205,7 +205,7 @@ def main():
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--beams", help="default: 4,8, on a GPU 8")
     parser.add_argument("--hour", nargs="?", const="real,hybrid", default="", help="decode an hour-long utterance, of both tasks or of real or hybrid")
-    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/figures")
     for name in ("graph", "scores", "ref", "words"):
         parser.add_argument(f"--hybrid-{name}")
     parser.add_argument("--device", default="cpu")

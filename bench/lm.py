@@ -114,7 +114,7 @@ def main():
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=1, help="seconds of look-ups per turn")
     parser.add_argument("--forms", action="store_true", help="only compare the forms of lm build with KenLM")
-    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/figures")
     arguments = parser.parse_args()
     rows, figures, tasks = [], [], []
     if not arguments.forms:

@@ -133,7 +133,7 @@ def parse(parser):
     parser.add_argument("--programs", default=measure.ROOT / "build" / "release", help="a build folder, or one made by ./run pack-gpu")
     parser.add_argument("--work", help="folder for graph, scores and model, which are kept (default: build/bench)")
     parser.add_argument("--save", help="also save the measurements to this file")
-    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/figures")
     arguments = parser.parse_args()
     measure.BUILD = pathlib.Path(arguments.work or measure.BUILD)
     arguments.lm_scale = arguments.lm_scale or (1 if arguments.lm else 0.1)

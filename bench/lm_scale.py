@@ -63,7 +63,7 @@ def main():
     parser.add_argument("--generator-memory", type=int, default=2**31, help="memory of the generator in bytes; beyond it, it uses files")
     parser.add_argument("--programs", default=measure.ROOT / "build" / "release", help="a build folder, or one made by ./run pack-gpu")
     parser.add_argument("--keep", action="store_true", help="keep the files")
-    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/figures")
     arguments = parser.parse_args()
     BUILD.mkdir(parents=True, exist_ok=True)
     programs = decode_tasks.Programs(arguments.programs)

@@ -1,8 +1,10 @@
-"""measure.py - shared by the benchmark scripts: timed commands on one core, medians, tables, and bench/results.csv."""
+"""measure.py - shared by the benchmark scripts: timed commands on one core, medians, tables, and the figures of bench/figures/."""
 import csv
+import datetime
 import os
 import pathlib
 import platform
+import re
 import resource
 import statistics
 import subprocess
@@ -12,8 +14,9 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "bench"
 WARPFST = ROOT / "build" / "release" / "warpfst"
-RESULTS = ROOT / "bench" / "results.csv"
-COLUMNS = ["what", "setup", "figure", "unit", "machine", "commit", "command"]
+FIGURES = ROOT / "bench" / "figures"
+COLUMNS = ["date", "what", "setup", "figure", "unit", "machine", "commit", "command"]
+KEY = ("what", "setup", "unit", "machine")
 
 
 def run(*command):
@@ -123,15 +126,37 @@ def figure(value):
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
+def key_of(row):
+    return tuple(row[name] for name in KEY)
+
+
+def series(command):
+    """The name of the series that a command measures: `decode` of `./run bench decode --device=cuda` and of `bench_decode ...`."""
+    found = re.search(r"bench[ /_](\w+)", command)
+    return found[1] if found else "other"
+
+
+def rows(*names):
+    """The rows of these series (default: of all), oldest first."""
+    found = []
+    for path in sorted(FIGURES.glob("*.csv")):
+        if not names or path.stem in names:
+            with open(path, encoding="utf-8", newline="") as file:
+                found += csv.DictReader(file)
+    return sorted(found, key=lambda row: row["date"])
+
+
 def record(figures, command, **about):
-    """Writes rows (what, setup, figure, unit) to results.csv. They replace rows of the same what, setup, unit and machine. `about`: machine and commit, if they are not those of this machine."""
-    about = {"machine": machine(), "commit": commit(), **about}
-    new = {(what, setup, unit): dict(zip(COLUMNS, (what, setup, value, unit, about["machine"], about["commit"], command))) for what, setup, value, unit in figures}
-    rows = []
-    if RESULTS.exists():
-        with open(RESULTS, encoding="utf-8", newline="") as file:
-            rows = [row for row in csv.DictReader(file) if row["machine"] != about["machine"] or (row["what"], row["setup"], row["unit"]) not in new]
-    with open(RESULTS, "w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows + list(new.values()))
+    """Writes figures (what, setup, figure, unit) to the file of their series. They replace rows of the same KEY, in any series. `about`: date, machine and commit, if they are not those of today and here."""
+    about = {"date": datetime.date.today().isoformat(), "machine": machine(), "commit": commit(), "command": command, **about}
+    new = {key_of(row): row for row in (dict(zip(("what", "setup", "figure", "unit"), figure), **about) for figure in figures)}
+    FIGURES.mkdir(exist_ok=True)
+    for name in {series(command), *(path.stem for path in FIGURES.glob("*.csv"))}:
+        found = rows(name)
+        kept = [row for row in found if key_of(row) not in new]
+        if name != series(command) and len(kept) == len(found):
+            continue
+        with open(FIGURES / f"{name}.csv", "w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(kept + (list(new.values()) if name == series(command) else []))

@@ -120,7 +120,7 @@ def main():
     parser.add_argument("--device", default=CPU)
     parser.add_argument("--beams", type=lambda text: [float(beam) for beam in text.split(",")], default=[8.0, 10.0, 12.0, 14.0, 16.0])
     parser.add_argument("--programs", default=measure.ROOT / "build" / "release", help="a build folder, or one made by ./run pack-gpu")
-    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/figures")
     options = parser.parse_args()
     options.max_active, options.beam = MAX_ACTIVE, BEAM
     accuracy.WORK.mkdir(parents=True, exist_ok=True)

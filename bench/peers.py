@@ -446,7 +446,7 @@ SETUP = re.compile(rf"(?P<utterances>\d+) utterances, (?P<decoder>{'|'.join(map(
 
 
 def recorded(table, task):
-    """What figures() wrote, from rows of results.csv, of the machine that was recorded last for each place: {place: [{decoder, setting, place, utterances, rtfx, rate, mib, recall if measured, machine, commit}]}."""
+    """What figures() wrote, from rows of measure.rows(), of the machine that was recorded last for each place: {place: [{decoder, setting, place, utterances, rtfx, rate, mib, recall if measured, machine, commit}]}."""
     values = {(row["machine"], row["setup"]): row for row in table if row["what"] == f"peers, {task}"}
     places = {}
     for (machine, setup), row in values.items():
@@ -489,7 +489,7 @@ def parse():
     parser.add_argument("--work", help="folder for graphs and scores, which are kept (default: build/bench)")
     parser.add_argument("--save", help="also save the measurements to this file, after every task")
     parser.add_argument("--load", help="do not measure; print tables of a saved file, or record it")
-    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/figures")
     arguments = parser.parse_args()
     gpu = arguments.device != "cpu"
     there = {**{unit: data(arguments, unit) for unit in decode_tasks.UNITS}, "hybrid": arguments.hybrid_graph and arguments.hybrid_scores, "tokens": True}

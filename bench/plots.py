@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""plots FOLDER: draws bench/results.csv as small SVG files, and writes index.md, which shows them with their sources. Needs matplotlib.
+"""plots FOLDER: draws figures of bench/figures as small SVG files, and writes index.md, which shows them with their sources. Needs matplotlib.
 
 Every point is a row of the table. If rows are missing, index.md has a note instead of the plot.
 """
 
-import csv
 import pathlib
 import re
 import sys
@@ -13,15 +12,11 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+import measure
 import peers
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 GPU = "one NVIDIA H200"
-
-
-def rows():
-    with open(ROOT / "bench" / "results.csv", encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def number(pattern, text):
@@ -177,8 +172,8 @@ def main():
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     matplotlib.rcParams.update({"svg.hashsalt": "warpfst", "svg.fonttype": "none", "axes.spines.top": False, "axes.spines.right": False})
-    table = rows()
-    page = ["# Plots", "", "Drawn by `bench/plots.py` from [bench/results.csv](../../bench/results.csv); every point is a row of this table, with machine, commit and command.", ""]
+    table = measure.rows()
+    page = ["# Plots", "", "Drawn by `bench/plots.py` from [bench/figures](../../bench/figures/README.md); every point is a row of this table, with machine, commit and command.", ""]
     for name, title, gather, caption in PLOTS:
         xlabel, ylabel, lines, axes = gather(table)
         page += [f"## {title}", ""]

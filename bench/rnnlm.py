@@ -144,7 +144,7 @@ def main():
     parser.add_argument("--hidden", default="100", help="hidden units of the scale part; a million words with 1024 units take 8 GB")
     parser.add_argument("--device", default="cpu", help="device of the scale part")
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/figures")
     arguments = parser.parse_args()
     core, figures = measure.last_core(), []
     for part in arguments.parts.split(","):

@@ -173,7 +173,7 @@ def main():
     parser.add_argument("--max-active", type=int, default=10000, help="largest number of tokens per frame")
     parser.add_argument("--history-merge-order", type=int, default=0, help="history_merge_order of the recurrent model on the fly")
     parser.add_argument("--keep", action="store_true", help="reuse graph, recurrent models and mixtures of an earlier run")
-    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/figures")
     arguments = parser.parse_args()
     WORK.mkdir(parents=True, exist_ok=True)
     hybrid.WORK.mkdir(parents=True, exist_ok=True)

@@ -70,7 +70,7 @@ class Task:
 
 
 def measure_all(words, hiddens, device, core, utterances=UTTERANCES):
-    """Returns table rows and rows for results.csv: decoding without the recurrent model; with it but without cache and deduplication; and with both, utterances one by one and in batches."""
+    """Returns table rows and figures for measure.record: decoding without the recurrent model; with it but without cache and deduplication; and with both, utterances one by one and in batches."""
     task, rows, figures = Task(words), [], []
     kinds = [(0, "utterance", utterances, "no recurrent model")]
     for hidden in hiddens:

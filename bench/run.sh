@@ -27,9 +27,10 @@
 #   transducer_task  speed of transducers of real sizes with random weights, on a GPU; not in `all`
 #   transducer_peers  NeMo's batched transducer decoders beside warpfst; not in `all`: needs torch and NeMo's wheel (--help)
 #   transducer  word error rates and speed of transducers; not in `all`: needs models and encoder outputs (--help)
+#   show [SERIES [TEXT]]  prints the recorded figures of a series, such as `decode`, in rows with TEXT; alone: a list of all series
 #   all      all benchmarks that are not marked `not in all`
 #   help     this text
-# `WHAT --help` lists the arguments; --record writes the figures to bench/results.csv.
+# `WHAT --help` lists the arguments; --record writes the figures to bench/figures.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 mkdir -p build/bench
@@ -117,6 +118,7 @@ case $what in
       bash bench/run.sh "$each" "$@"
     done
     ;;
+  show) python3 bench/show.py "$@" ;;
   help | --help | -h) usage ;;
   *) printf 'unknown benchmark "%s"\n\n' "$what" >&2; usage >&2; exit 2 ;;
 esac

@@ -45,7 +45,7 @@ def row(speech, kind, found):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default=CTC / "logp_phone")
-    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/figures")
     arguments = parser.parse_args()
     matrices = {path.stem: np.load(path).astype(np.float32) for path in sorted(pathlib.Path(decode_tasks.unpacked(arguments.data)).glob("*.npy"))}
     ref = decode_tasks.references(set(matrices), decode_tasks.work_folder("spot") / "ref", CTC / "text")

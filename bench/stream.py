@@ -234,7 +234,7 @@ def main():
     parser.add_argument("--programs", default=measure.ROOT / "build" / "release")
     parser.add_argument("--save", help="with --device: save the figures to this file")
     parser.add_argument("--load", help="do not measure; record a saved file")
-    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/figures")
     arguments = parser.parse_args()
     if arguments.seconds is None:
         arguments.seconds = 20 if arguments.device == "cpu" else 4

@@ -86,7 +86,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--min-active", action="store_true", help="measure by beam and min_active")
     parser.add_argument("--data", type=pathlib.Path, default=CTC, help="folder of logp_char, logp_bpe and logp_phone, for --min-active")
-    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/figures")
     arguments = parser.parse_args()
     rows = list(by_min_active(arguments.data) if arguments.min_active else by_beam())
     if arguments.record:

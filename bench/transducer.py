@@ -134,7 +134,7 @@ def main():
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--batch", type=int, default=300)
     parser.add_argument("--threads", type=int, default=1, help="on a GPU; 0: all")
-    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/figures")
     arguments = parser.parse_args()
     if arguments.data is None:
         parser.error("no DATA: give the folder, or set WARPFST_TRANSDUCER_DATA")

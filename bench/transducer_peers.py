@@ -179,7 +179,7 @@ def main():
     parser.add_argument("--beam", type=float, default=6, help="of warpfst, in nats")
     parser.add_argument("--dtype", default="float32", help="of NeMo's model: float32, bfloat16")
     parser.add_argument("--programs", default=measure.ROOT / "build" / "release", help="a build folder")
-    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/figures")
     arguments = parser.parse_args()
     programs, rows, figures = pathlib.Path(arguments.programs), [], []
     WORK.mkdir(parents=True, exist_ok=True)

@@ -243,7 +243,7 @@ def main():
     parser.add_argument("--pack", type=pathlib.Path, metavar="FOLDER")
     parser.add_argument("--save", help="save the figures to this file")
     parser.add_argument("--load", help="do not measure; record a saved file")
-    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/figures")
     arguments = parser.parse_args()
     if arguments.load:
         saved = json.loads(pathlib.Path(arguments.load).read_text(encoding="utf-8"))

@@ -5,9 +5,9 @@
     the package's option tables     |
     help of every command           +->  OUTPUT/pages/*.md  -> mkdocs --strict, which checks every link and anchor -> OUTPUT/site
     include/*.h, docstrings         |
-    bench/results.csv -> plots     -+
+    bench/figures     -> plots     -+
 
-Pages link to other files of the repository (headers, results.csv). These files are copied into the site and the links are changed, so the site is self-contained.
+Pages link to other files of the repository (headers, figures). These files are copied into the site and the links are changed, so the site is self-contained.
 """
 
 import inspect

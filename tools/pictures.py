@@ -2,7 +2,7 @@
 """pictures.py [FOLDER | --check] - draws the pictures of the documentation as SVG files in FOLDER (default: docs/pictures); without FOLDER, also fills the tables of PAGES.
 
 With --check, fails if the files in docs/pictures or the tables are out of date (called by tools/build_docs.py). A picture is 360 units wide with text sizes of 11 to 13, so that it is
-readable on a phone, and has a white background, so that it is readable in a dark theme. Figures are rows of bench/results.csv.
+readable on a phone, and has a white background, so that it is readable in a dark theme. Figures are rows of bench/figures.
 """
 
 import functools
@@ -150,11 +150,11 @@ def row(table, setup, before):
         found = [(float(line["figure"]), line["commit"]) for line in table if line["what"] == what and line["setup"] == f"400 utterances, {named}"]
         if found:
             return found[-1]
-    raise SystemExit(f"bench/results.csv has no row {setup}")
+    raise SystemExit(f"bench/figures has no row {setup}")
 
 
 def peers():
-    table = plots.rows()
+    table = measure.rows()
     bars = [
         ("one H200", None, None),
         ("warpfst", ("warpfst, beam 17, max_active 10000, batch 400", "warpfst, beam 17, max_active 10000, best path, GPU, batch 400"), BLUE),
@@ -174,7 +174,7 @@ def peers():
         parts += [text(108, y + 14, label, "end", 11), f'<rect x="114" y="{y + 2}" width="{190 * figure / most:.1f}" height="16" fill="{colour}"/>']
         parts.append(text(119 + 190 * figure / most, y + 14, f"{figure:,.0f}", "start", 11, weight="bold" if colour == BLUE else "normal"))
         y += 23
-    parts.append(text(12, y + 18, f"400 generated utterances; bench/results.csv, {', '.join(sorted(commits))}", "start", 11, GREY))
+    parts.append(text(12, y + 18, f"400 generated utterances; bench/figures, {', '.join(sorted(commits))}", "start", 11, GREY))
     return picture("RTFx of warpfst, torchaudio's cuda_ctc_decoder and flashlight-text on the same machine", y + 30, parts)
 
 
@@ -210,13 +210,13 @@ def curves(title, ylabel, xlabel, lines, colours):
 
 def error_rate():
     """Word error rate against RTFx: the lines of plots.gpu_error_by_speed, with RTFx on a logarithmic axis."""
-    lines = dict(sorted(plots.gpu_error_by_speed(plots.rows())[2].items()))
+    lines = dict(sorted(plots.gpu_error_by_speed(measure.rows())[2].items()))
     return curves("Word error rate against RTFx, by max_active; beams of 8 to 17 along each line", "Word error rate, %", "seconds of audio a second (RTFx)", lines, (GREY, BLUE, RED))
 
 
 def peer_curves(task):
     """Word error rate against RTFx of the decoders that ./run bench peers measured on one core."""
-    _, _, lines, _ = plots.against_peers(task)(plots.rows())
+    _, _, lines, _ = plots.against_peers(task)(measure.rows())
     ordered = {name: lines[name] for name in peers_bench.ORDER if name in lines}
     return curves(f"{task}: word error rate against RTFx on one core, the best settings of each decoder", "Word error rate, %", "seconds of audio a second of one core (RTFx)", ordered, (BLUE, RED, GREY, GREEN))
 
@@ -248,7 +248,7 @@ def peers_table(tasks):
     """Every peer at the settings it recommends, and our fastest setting with as few errors."""
     rows = []
     for task in tasks:
-        for place, group in peers_bench.recorded(plots.rows(), task).items():
+        for place, group in peers_bench.recorded(measure.rows(), task).items():
             for row in recommended(group):
                 ours = ours_beside(row, group)
                 mine = ["-", "-", "-", "-"] if ours is None else [ours["setting"], f"{ours['rate']:.2f}", measure.figure(ours["rtfx"]), f"{ours['rtfx'] / row['rtfx']:.1f}"]
@@ -260,7 +260,7 @@ def settings_table(tasks):
     """Every setting that was measured."""
     rows = []
     for task in tasks:
-        for place, group in peers_bench.recorded(plots.rows(), task).items():
+        for place, group in peers_bench.recorded(measure.rows(), task).items():
             ordered = sorted(group, key=lambda row: (peers_bench.ORDER.index(row["decoder"]), -row["rtfx"]))
             rows += [[task, place, row["decoder"], row["setting"], f"{row['rate']:.2f}", measure.figure(row["rtfx"]), f"{row['mib']:.0f}"] for row in ordered]
     return measure.table(["task", "on", "decoder", "setting", "errors, %", "RTFx", "MiB"], rows) if rows else "Not measured yet."
@@ -270,7 +270,7 @@ def boosted_table(tasks):
     """Error rates and the listed words that were found, by strength of the boosts."""
     rows = []
     for task in tasks:
-        for place, group in peers_bench.recorded(plots.rows(), task).items():
+        for place, group in peers_bench.recorded(measure.rows(), task).items():
             ordered = sorted(group, key=lambda row: peers_bench.ORDER.index(row["decoder"]))
             rows += [[task, place, row["decoder"], row["setting"], f"{row['rate']:.2f}", f"{row['recall']:.1f}", measure.figure(row["rtfx"])] for row in ordered]
     return measure.table(["task", "on", "decoder", "setting", "errors, %", "listed words found, %", "RTFx"], rows) if rows else "Not measured yet."
@@ -296,7 +296,7 @@ def speed(table, case, task):
 
 def operations_table(_):
     """Random machines of each operation: how the results compare with OpenFst's, and how fast ours are."""
-    table = plots.rows()
+    table = measure.rows()
     counts = {}
     for line in table:
         if line["what"].startswith("differential "):

@@ -1,7 +1,6 @@
 """bench/peers.py: its error rates and figures, without any peer; and the modules of NeMo that it loads, with an imitation of NeMo."""
 
 import argparse
-import csv
 import os
 import subprocess
 import sys
@@ -73,7 +72,7 @@ def test_a_missing_wheel_is_reported(task, tmp_path):
 
 
 def test_figures_are_read_back_from_results(task, tmp_path, monkeypatch):
-    monkeypatch.setattr(measure, "RESULTS", tmp_path / "results.csv")
+    monkeypatch.setattr(measure, "FIGURES", tmp_path)
     rows = [{"task": "CTC phones", "error": "WER", "decoder": decoder, "setting": setting, "place": place, "utterances": 6, "rate": rate, "rtfx": rtfx, "mib": mib}
             for decoder, setting, place, rate, rtfx, mib in [("warpfst", "beam 6, max_active 7000", "1 core", 20.5, 1234, 7), ("flashlight-text", "beam_size 5, beam_threshold 25", "1 core", 30, 12.3, 8),
                                                              ("NeMo", "boosting_tree_alpha 0.5, beam_size 10", "batch 400", 20, 12000, 8),
@@ -81,12 +80,31 @@ def test_figures_are_read_back_from_results(task, tmp_path, monkeypatch):
     rows[2]["recall"] = 75.5
     measure.record(list(peers.figures([*rows, {"task": "CTC phones", "decoder": "NeMo", "failed": "no wheel"}])), "./run bench peers", machine="old")
     measure.record(list(peers.figures(rows[:2])), "./run bench peers", machine="new")
-    with open(tmp_path / "results.csv", encoding="utf-8", newline="") as file:
-        found = peers.recorded(list(csv.DictReader(file)), "CTC phones")
+    found = peers.recorded(measure.rows("peers"), "CTC phones")
     assert {place: {row["machine"] for row in each} for place, each in found.items()} == {"1 core": {"new"}, "batch 400": {"old"}}
     for row in rows:
         (back,) = [each for each in found[row["place"]] if each["decoder"] == row["decoder"]]
         assert (back["setting"], back["rate"], back["rtfx"], back["mib"], back.get("recall")) == (row["setting"], row["rate"], row["rtfx"], row["mib"], row.get("recall"))
+
+
+def test_a_key_has_one_row(tmp_path, monkeypatch):
+    """The newest, also if another benchmark measured it before."""
+    keys = [measure.key_of(row) for row in measure.rows()]
+    assert len(keys) > 5000 and len(keys) == len(set(keys))
+    monkeypatch.setattr(measure, "FIGURES", tmp_path)
+    measure.record([("a", "b", 1, "s"), ("a", "c", 2, "s")], "./run bench lm --part=fetch", machine="m")
+    measure.record([("a", "b", 3, "s")], "bench_decode x", machine="m", date="2099-01-01")
+    measure.record([("a", "b", 4, "s")], "bench_decode x", machine="other")
+    assert [(row["figure"], row["machine"]) for row in measure.rows("decode")] == [("4", "other"), ("3", "m")]
+    assert [row["setup"] for row in measure.rows("lm")] == ["c"] and len(measure.rows()) == 3
+
+
+def test_recorded_figures_are_shown():
+    shown = subprocess.run(["./run", "bench", "show", "gpus", "all GPUs"], cwd=measure.ROOT, capture_output=True, text=True, check=True).stdout
+    assert "all GPUs" in shown and "one GPU " not in shown
+    assert "| decode " in subprocess.run(["./run", "bench", "show"], cwd=measure.ROOT, capture_output=True, text=True, check=True).stdout
+    wrong = subprocess.run(["./run", "bench", "show", "none"], cwd=measure.ROOT, capture_output=True, text=True)
+    assert wrong.returncode == 2 and "there are accuracy, align" in wrong.stderr
 
 
 def test_names_agree():

@@ -38,7 +38,7 @@ do_fuzz() { # [SECONDS]
 do_bench() { # [WHAT [ARGUMENTS...]]
   local what=${1:-all}
   shift || true
-  case $what in help | --help | -h) bash bench/run.sh help; return ;; esac
+  case $what in help | --help | -h | show) bash bench/run.sh "$what" "$@"; return ;; esac
   needs_bench "$what"
   build develop
   bash bench/run.sh "$what" "$@"

@@ -80,7 +80,7 @@ do_wheel() { # [cpu]
   "$env/bin/python" tools/check_wheel.py --gpus="$([ "$kind" = cpu ] || echo "$archs")" build/wheels/*.whl
 }
 
-# Builds the site from docs/, the installed package and bench/results.csv. Fails if a link is broken or a page is missing
+# Builds the site from docs/, the installed package and bench/figures. Fails if a link is broken or a page is missing
 # in mkdocs.yml. ENVIRONMENT needs the packages of docs/requirements.txt.
 make_docs() { # ENVIRONMENT
   NO_MKDOCS_2_WARNING=1 "$1/bin/python" tools/build_docs.py build/docs
