@@ -156,6 +156,9 @@ def record(figures, command, **about):
         kept = [row for row in found if key_of(row) not in new]
         if name != series(command) and len(kept) == len(found):
             continue
+        if not kept and name != series(command):
+            (FIGURES / f"{name}.csv").unlink()
+            continue
         with open(FIGURES / f"{name}.csv", "w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
             writer.writeheader()

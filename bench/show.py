@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """show [SERIES [TEXT]] - prints recorded figures (bench/figures): those of a series whose rows have TEXT in them, the newest last. Alone: all series."""
 import argparse
+import sys
 
 import measure
 
@@ -17,11 +18,15 @@ def main():
         return
     if arguments.series not in names:
         parser.error(f"no series {arguments.series}; there are {', '.join(names)}")
-    rows = [row for row in measure.rows(arguments.series) if arguments.text in ", ".join(row.values())]
+    rows = [{**row, "what": f"{row['what']}: {row['setup']}"} for row in measure.rows(arguments.series)]
+    rows = [row for row in rows if any(arguments.text in value for value in row.values())]
     if not rows:
         parser.error(f"no figure of {arguments.series} has '{arguments.text}'")
-    print(measure.table(["date", "what", "figure", "unit", "machine", "commit"], [(row["date"], f"{row['what']}: {row['setup']}", row["figure"], row["unit"], row["machine"], row["commit"]) for row in rows]))
+    print(measure.table(["date", "what", "figure", "unit", "machine", "commit"], [[row[name] for name in ("date", "what", "figure", "unit", "machine", "commit")] for row in rows]))
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except BrokenPipeError:  # of `| head`
+        sys.stdout = None

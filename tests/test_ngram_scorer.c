@@ -176,7 +176,8 @@ static void test_random_against_composed_graph(void **unused) {
     wf_wlm_free(lm);
   }
   wf_symbols_free(words);
-  if (!(compared > test_seeds(30) && worded > test_seeds(15) && differences > test_seeds(8)))
+  if (!(test_many(compared, 30, 350) && test_many(worded, 15, 350) &&
+        test_many(differences, 8, 350)))
     fail_msg("%llu compared, %llu with words, %llu with differences", (unsigned long long)compared,
              (unsigned long long)worded, (unsigned long long)differences);
 }

@@ -171,7 +171,8 @@ static void test_random_models(void **unused) {
     wf_lm_free(reference);
     wf_wlm_free(lm);
   }
-  assert_true(finite > test_seeds(20000) && negative > 0 && created > test_seeds(300));
+  assert_true(test_many(finite, 20000, 800) && test_many(negative, 0, 800) &&
+              test_many(created, 300, 800));
 }
 
 static void test_random_differences(void **unused) {
@@ -197,9 +198,9 @@ static void test_random_differences(void **unused) {
     check_step_many(lm, &rng);
     wf_wlm_free(lm);
   }
-  assert_true(finite > test_seeds(10000) && negative > test_seeds(2000) &&
-              added > test_seeds(1000) && words_added > test_seeds(100) &&
-              outside > test_seeds(500));
+  assert_true(test_many(finite, 10000, 800) && test_many(negative, 2000, 800) &&
+              test_many(added, 1000, 800) && test_many(words_added, 100, 800) &&
+              test_many(outside, 500, 800));
 }
 
 /* The difference of a model and itself is zero. */

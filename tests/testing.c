@@ -528,6 +528,10 @@ uint64_t test_seeds(uint64_t usual) {
   return few != NULL ? strtoull(few, NULL, 10) : usual;
 }
 
+bool test_many(uint64_t count, uint64_t least, uint64_t usual) {
+  return getenv("WARPFST_TEST_SEEDS") != NULL || count * usual > least * test_seeds(usual);
+}
+
 void test_filter(int argc, char **argv) {
   if (argc > 1)
     cmocka_set_test_filter(

@@ -114,8 +114,11 @@ uint64_t test_states_of(const char *path);
  * fstrandequivalent. */
 void test_assert_equivalent_to_file(const wf_fst *fst, const char *path);
 /* Number of seeds: WARPFST_TEST_SEEDS if set (for compute-sanitizer, which is a hundred times
- * slower), otherwise `usual`, and a quarter of it under the address sanitizer. */
+ * slower), otherwise `usual`, and an eighth of it under the address sanitizer. */
 uint64_t test_seeds(uint64_t usual);
+/* Whether `count` is above `least`, which is for the usual number of seeds: in proportion to those
+ * that ran. True if WARPFST_TEST_SEEDS is set, which may be a single seed. */
+bool test_many(uint64_t count, uint64_t least, uint64_t usual);
 /* Selects tests by the first argument of a GPU test program. test_small and test_kernels select the
  * tests whose names begin with test_small and test_kernels; another name selects that test; no
  * argument selects all. */

@@ -8,7 +8,8 @@
   calls      the same rule for function calls; and no cycles of files that call each other. Read with nm from the object files in
              FOLDER, which has the layout of src/ or cli/ (build/X/CMakeFiles/warpfst_objects.dir/src). Calls to higher levels are allowed if
              a header of PORTS declares the function: these are called by a lower folder and defined in the folder of a device
-  imports    no cycles of Python modules that import each other, also within functions (but for types alone, and MUTUAL)
+  imports    no cycles of Python modules that import each other with `from .module import`, also within functions (but for types alone,
+             and MUTUAL)
   names      no two source files have the same name
   sizes      files have at most 600 lines, CUDA files 900 (an error in src/ and cli/, else a note); functions have at most 70 lines,
              device functions 120 (a note). --strict turns notes into errors
@@ -156,7 +157,7 @@ def imported(path, package):
     found = set()
 
     def visit(node):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             for child in node.orelse:
                 visit(child)
             return
