@@ -151,15 +151,20 @@ def record(figures, command, **about):
     about = {"date": datetime.date.today().isoformat(), "machine": machine(), "commit": commit(), "command": command, **about}
     new = {key_of(row): row for row in (dict(zip(("what", "setup", "figure", "unit"), figure), **about) for figure in figures)}
     FIGURES.mkdir(exist_ok=True)
-    for name in {series(command), *(path.stem for path in FIGURES.glob("*.csv"))}:
-        found = rows(name)
+    own = FIGURES / f"{series(command)}.csv"
+    for path in {own, *FIGURES.glob("*.csv")}:
+        found = rows(path.stem)
         kept = [row for row in found if key_of(row) not in new]
-        if name != series(command) and len(kept) == len(found):
-            continue
-        if not kept and name != series(command):
-            (FIGURES / f"{name}.csv").unlink()
-            continue
-        with open(FIGURES / f"{name}.csv", "w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(kept + (list(new.values()) if name == series(command) else []))
+        if path == own:
+            _write(path, [*kept, *new.values()])
+        elif not kept:
+            path.unlink()
+        elif len(kept) < len(found):
+            _write(path, kept)
+
+
+def _write(path, table):
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(table)

@@ -15,7 +15,6 @@ import matplotlib.pyplot as plt
 import measure
 import peers
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
 GPU = "one NVIDIA H200"
 
 

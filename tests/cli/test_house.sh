@@ -41,10 +41,11 @@ grep -q 'function of 7[0-9] lines: .*int b' out.txt || fail "a long function is 
 rm tree/src/io/function.c
 
 # Calls between object files, on objects that are compiled here.
-calls() { # FILE TEXT
-  mkdir -p "$(dirname "objects/$1")" "$(dirname "tree/src/$1")"
-  printf '/* x */\n%b' "$2" > "tree/src/$1"
-  cc -c "tree/src/$1" -o "objects/$1.o"
+calls() { # FILE TEXT [FOLDER]
+  local file=tree/${3:-src}/$1
+  mkdir -p "$(dirname "objects/$1")" "$(dirname "$file")"
+  printf '/* x */\n%b' "$2" > "$file"
+  cc -c "$file" -o "objects/$1.o"
 }
 refused() { # MESSAGE
   ! python3 tree/tools/check_includes.py --objects objects > out.txt || fail "passes, not '$1'"
@@ -70,13 +71,8 @@ python3 tree/tools/check_includes.py --objects objects > out.txt || fail "a call
 
 # Calls between files of the program, and imports of Python modules.
 rm -rf objects tree/src/fstops tree/src/cuda tree/src/base/low.c
-calls_cli() { # FILE TEXT
-  mkdir -p objects
-  printf '/* x */\n%b' "$2" > "tree/cli/$1"
-  cc -c "tree/cli/$1" -o "objects/$1.o"
-}
-calls_cli one.c 'int two(void);\nint one(void) { return two(); }\n'
-calls_cli two.c 'int one(void);\nint two(void) { return one(); }\n'
+calls one.c 'int two(void);\nint one(void) { return two(); }\n' cli
+calls two.c 'int one(void);\nint two(void) { return one(); }\n' cli
 refused 'cli/one.c: 2 files call each other: one.c calls two of two.c; two.c calls one of one.c'
 rm tree/cli/one.c tree/cli/two.c
 mkdir -p tree/python/warpfst/sub
