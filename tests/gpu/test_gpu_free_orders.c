@@ -13,7 +13,7 @@ static void free_what_is_left(void) {
 }
 
 /* Tests every 29th of the 5,040 orders, because creating a decoder on a GPU takes 0.1 s.
- * tests/test_free_orders.c tests all orders on the CPU. */
+ * tests/decode/test_free_orders.c tests all orders on the CPU. */
 static void test_many_orders(void **state) {
   (void)state;
   test_free_orders("cuda", 29);

@@ -155,7 +155,7 @@ static void check_without_raw(wf_decoder *decoder, const wf_scores *batch,
 }
 
 /* A batch has several scorers of all kinds; some utterances have none. Some tasks have blank
- * options. tests/test_scorer.c compares the CPU's lattices with brute force. */
+ * options. tests/scorer/test_scorer.c compares the CPU's lattices with brute force. */
 static void test_lattices_with_scorers(void **state) {
   (void)state;
   enum { SCORERS = 4 };

@@ -1,4 +1,4 @@
-"""Forced alignment. tests/test_align.c has the check against all paths. With torchaudio, paths are compared with its forced_align:
+"""Forced alignment. tests/decode/test_align.c has the check against all paths. With torchaudio, paths are compared with its forced_align:
 `pip install torch torchaudio`, then `pytest tests/python/test_align.py`."""
 
 import math

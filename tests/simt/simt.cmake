@@ -150,8 +150,8 @@ add_simt_test(test_simt_transducer gpu/test_gpu_transducer.c "${WARPFST_SIMT_RNN
 add_simt_test(test_simt_transducer_scorers gpu/test_gpu_transducer_scorers.c "${WARPFST_SIMT_RNN};${WARPFST_OPS_STUB}" 6 ${WARPFST_RNN_CU})
 add_simt_test(test_simt_rnn_interrupt gpu/test_gpu_rnn_interrupt.c "${WARPFST_SIMT_RNN};${WARPFST_OPS_STUB}" 1 ${WARPFST_RNN_CU})
 # The backend for Triton Inference Server; its other tests do not depend on the device.
-add_simt_test(test_simt_triton test_triton_backend.c "${WARPFST_SIMT_RNN};${WARPFST_OPS_STUB}" 1 ${WARPFST_RNN_CU})
-target_sources(test_simt_triton PRIVATE triton_host.c ${WARPFST_TRITON_C})
+add_simt_test(test_simt_triton triton/test_triton_backend.c "${WARPFST_SIMT_RNN};${WARPFST_OPS_STUB}" 1 ${WARPFST_RNN_CU})
+target_sources(test_simt_triton PRIVATE triton/triton_host.c ${WARPFST_TRITON_C})
 target_include_directories(test_simt_triton PRIVATE ${PROJECT_SOURCE_DIR}/triton)
 target_compile_definitions(test_simt_triton PRIVATE TRITON_DEVICE="cuda")
 # The soak test of all of it (soak/): a few seeds agree, and a planted difference is found.
