@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "transducer/predictions.h"
+#include "search/transducer/predictions.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,30 +8,9 @@
 
 #include "base/memory.h"
 #include "base/threads.h"
-#include "decode/decode_graph.h"
 #include "lattice/lattice_determinize.h"
-#include "math/score.h"
-#include "scorer/scoring.h"
+#include "search/path.h"
 #include "warpfst_transducer.h"
-
-/* The outcome of the search over one utterance, or a part of it. */
-typedef struct wf__path {
-  WF__VEC(uint32_t) arcs;  /* arcs of the graph, one after the other */
-  WF__VEC(float) loglikes; /* score that each consuming arc read */
-  WF__VEC(int32_t)
-  frames; /* number of each frame read, and of the next one if there is one; empty if no frames are
-             skipped */
-  WF__VEC(int32_t)
-  steps; /* with a transducer: the frame of each consuming arc, of which a frame may have several or
-            none; else empty */
-  float final_cost;    /* of the last state; 0 if it is not final or the search died */
-  float relative_cost; /* of an unfinished path: cost of the best ending in a final state, above the
-                          cost of the best token; +infinity: there is none */
-  double scorer_cost;  /* of the whole path up to here; 0 without a scorer */
-  uint32_t flags;      /* WF_RESULT_* */
-  int64_t num_decoded;
-  uint64_t num_tokens, num_expanded, num_arcs, num_narrowed;
-} wf__path;
 
 typedef struct wf__batch {
   const wf_scores *scores; /* [count] */
@@ -134,9 +113,9 @@ typedef struct wf__devices {
 } wf__devices;
 wf_status wf__devices_parse(const char *text, wf__devices *out, wf_error *err);
 
-extern const wf__backend wf__cpu_backend; /* src/cpu/cpu_backend.c */
+extern const wf__backend wf__cpu_backend; /* src/decode/cpu_backend.c */
 extern const wf__stream_backend
-    wf__cpu_transducer_streams; /* src/cpu/transducer_streams.c: in place of the CPU's */
+    wf__cpu_transducer_streams; /* src/decode/transducer_streams.c: in place of the CPU's */
 /* Opens the CPU backend for a transducer. Its scores are encoder outputs. `devices`: what computes
  * the model. */
 wf_status wf__cpu_open_transducer(const wf_graph *graph, const wf_transducer *model,
@@ -151,10 +130,6 @@ extern const wf__backend
 wf_status wf__longest_first(const wf__batch *batch, uint32_t *which, uint32_t *count,
                             wf_error *err);
 
-/* Raises max_tokens to max_active and lowers min_active to max_active where needed. Replaces
- * min_active -1 by the default for the graph. */
-void wf__decoder_limits(wf_decoder_options *options, const wf_graph *graph);
-
 /* Turns a path into words, times and costs. */
 wf_status wf__result_fill(wf_result *result, const wf_graph *graph,
                           const wf_decoder_options *options, const wf__path *path, wf_error *err);
@@ -162,14 +137,6 @@ wf_status wf__result_fill(wf_result *result, const wf_graph *graph,
  * Called by the thread that made the lattice, after wf__result_fill. `graph`: the utterance's. */
 wf_status wf__result_determinize(const wf__batch *batch, const wf_graph *graph, wf_result *result,
                                  wf_error *err);
-/* Empties the path; its memory is kept. */
-void wf__path_clear(wf__path *path);
-void wf__path_free(wf__path *path);
-/* Number of the frame that the i-th consuming arc reads, for a path from the start. */
-static inline int64_t wf__path_frame(const wf__path *path, uint64_t i) {
-  return path->frames.size > 0 ? path->frames.data[i] : (int64_t)i;
-}
-
 /* Words, times and sums of a path that comes in parts. Zero-initialised is empty.
  *
  *   words      [timed words: nothing can change them][others]
@@ -228,26 +195,6 @@ wf_status wf__account_label_frames(const wf__account *account, const wf_graph *g
                                    const wf_decoder_options *options, int64_t num_frames,
                                    int32_t **out, wf_error *err);
 void wf__account_free(wf__account *account);
-
-/* A log-likelihood as the decoder uses it, with the blank penalty. */
-static inline float wf__loglike(const wf_decoder_options *options, const wf_scores *scores,
-                                int64_t frame, int32_t column) {
-  float loglike = wf__score_at(scores, frame, column);
-  return column == options->blank ? loglike - options->blank_penalty : loglike;
-}
-/* Score of the blank above which a frame counts as blank for blank_skip_threshold; +infinity: no
- * frame does. */
-float wf__skip_above(const wf_decoder_options *options);
-
-/* The sum of a scorer's costs along a path, in path order, and the context after it. */
-typedef struct wf__score_sum {
-  uint64_t context;
-  double cost;
-} wf__score_sum;
-/* Adds the costs of the path's words, from arc number `first` on, and the cost of ending if
- * `final`. Does nothing without a scorer. */
-wf_status wf__path_score(const wf__path *path, uint64_t first, const wf_graph *graph,
-                         wf__scoring *scoring, bool final, wf__score_sum *sum, wf_error *err);
 
 /* Fails the utterance with `status` and the message of `err`. */
 void wf__result_fail(wf_result *result, wf_status status, const wf_error *err);

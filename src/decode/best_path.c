@@ -198,22 +198,6 @@ wf_status wf__account_label_frames(const wf__account *account, const wf_graph *g
   return WF_OK;
 }
 
-wf_status wf__path_score(const wf__path *path, uint64_t first, const wf_graph *graph,
-                         wf__scoring *scoring, bool final, wf__score_sum *sum, wf_error *err) {
-  if (scoring->scorer == NULL) return WF_OK;
-  float cost;
-  for (uint64_t i = first; i < path->arcs.size; i++) {
-    int32_t word = wf__graph_arc(graph, path->arcs.data[i]).olabel;
-    if (word == 0) continue;
-    WF__TRY(wf__scoring_step(scoring, sum->context, word, &cost, &sum->context, err));
-    sum->cost += (double)cost;
-  }
-  if (!final) return WF_OK;
-  WF__TRY(wf__scoring_final(scoring, sum->context, &cost, err));
-  sum->cost += (double)cost;
-  return WF_OK;
-}
-
 void wf__account_free(wf__account *account) {
   wf__vec_free(&account->words);
   wf__vec_free(&account->alignment);
@@ -231,17 +215,6 @@ wf_status wf__result_fill(wf_result *result, const wf_graph *graph,
   if (status == WF_OK) status = wf__account_finish(&account, result, graph, options, path, err);
   wf__account_free(&account);
   return status;
-}
-
-void wf__path_clear(wf__path *path) {
-  path->arcs.size = path->loglikes.size = path->frames.size = path->steps.size = 0;
-}
-
-void wf__path_free(wf__path *path) {
-  wf__vec_free(&path->arcs);
-  wf__vec_free(&path->loglikes);
-  wf__vec_free(&path->frames);
-  wf__vec_free(&path->steps);
 }
 
 void wf_result_free(wf_result *result) {

@@ -180,17 +180,6 @@ wf_status wf__longest_first(const wf__batch *batch, uint32_t *which, uint32_t *c
   return WF_OK;
 }
 
-void wf__decoder_limits(wf_decoder_options *options, const wf_graph *graph) {
-  if (options->min_active < 0) options->min_active = graph->blank_column >= 0 ? 20 : 200;
-  if (options->max_tokens < options->max_active) options->max_tokens = options->max_active;
-  if (options->min_active > options->max_active) options->min_active = options->max_active;
-}
-
-float wf__skip_above(const wf_decoder_options *options) {
-  return options->blank_skip_threshold < 1 ? (float)log((double)options->blank_skip_threshold)
-                                           : INFINITY;
-}
-
 wf_status wf__check_graph(const wf_decoder *decoder, const wf_graph *graph, wf_error *err) {
   if (graph == NULL || graph == decoder->graph) return WF_OK;
   if (graph->base != decoder->graph)

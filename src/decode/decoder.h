@@ -6,7 +6,7 @@
 
 #include "decode/backend.h"
 #include "decode/check_scores.h"
-#include "transducer/transducer.h"
+#include "search/transducer/transducer.h"
 
 struct wf_decoder {
   atomic_int refs; /* one of the caller, until wf_decoder_free, and one of each open stream */

@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "base/map64.h"
-#include "decode/decode_graph.h"
+#include "search/decode_graph.h"
 #include "fst/fst.h"
 #include "graph/token_marks.h"
 #include "graph/tokens.h"

@@ -7,7 +7,7 @@
 
 #include "math/hash.h"
 #include "testing.h"
-#include "transducer/predictions.h"
+#include "search/transducer/predictions.h"
 
 /* Logits are a function of the frame, the history and the column. */
 struct functions {

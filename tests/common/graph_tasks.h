@@ -4,7 +4,7 @@
 #define TESTS_GRAPH_TASKS_H
 
 #include "compose_oracle.h"
-#include "decode/decode_graph.h"
+#include "search/decode_graph.h"
 #include "fst/fst.h"
 #include "graph/kaldi_files.h"
 #include "graph/kaldi_hmm.h"

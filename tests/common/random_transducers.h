@@ -4,7 +4,7 @@
 
 #include "decode_tasks.h"
 #include "random_tensors.h"
-#include "transducer/transducer.h"
+#include "search/transducer/transducer.h"
 #include "transducer_graphs.h"
 
 typedef struct transducer_shape {

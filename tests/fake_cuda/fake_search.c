@@ -3,7 +3,7 @@
  * kernel would read them, not from the decoder. */
 #include <string.h>
 
-#include "cpu/search.h"
+#include "search/frame/search.h"
 #include "cuda/decoder/lane_memory.h"
 #include "cuda/rnn/rnn_score_tables.h"
 #include "cuda/search/graph_layout.h"

@@ -1,6 +1,6 @@
 /* test_gpu_lattice.c - raw lattices of the GPU search must equal those of the CPU search, byte for
  * byte, and those of a brute-force decoder. Exits with 77 if there is no GPU. */
-#include "decode/decode_graph.h"
+#include "search/decode_graph.h"
 #include "decode_tasks.h"
 #include "lattice_oracle.h"
 #include "lattice_paths.h"

@@ -7,7 +7,7 @@
 #include "base/interrupt.h"
 #include "decode_tasks.h"
 #include "random_transducers.h"
-#include "transducer/transducer_device.h"
+#include "search/transducer/transducer_device.h"
 #include "transducer_graphs.h"
 #ifdef FAKE_CUDA
 #include "failing_calls.h"

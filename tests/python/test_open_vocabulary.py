@@ -295,7 +295,7 @@ def test_the_search_cuts_text_without_spaces_into_words(tmp_path, rng):
 @pytest.mark.parametrize("topology", ["auto", "compact"])
 def test_many_tokens_within_a_beam(tmp_path, rng, topology):
     """With more tokens than an enumeration can try: the best cost is that of dynamic programming over (last token, whether it is held). With compact the graph has a
-    state with so many arcs that the search sorts them (src/cpu/hub.c)."""
+    state with so many arcs that the search sorts them (src/search/frame/hub.c)."""
     names = ["<blk>", *(f"\u2581{i}" for i in range(60))]
     graph = wf.build_ctc_graph(names, topology=topology)
     for min_active in (0, 20, 300):

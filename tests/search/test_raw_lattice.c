@@ -2,7 +2,7 @@
  *
  * First examples by hand. Then random tasks are compared with brute force, bit for bit, and with
  * all paths of small graphs. */
-#include "cpu/search.h"
+#include "search/frame/search.h"
 #include "decode_tasks.h"
 #include "example.h"
 #include "lattice_oracle.h"

@@ -4,7 +4,7 @@
 #define TESTS_WRAPPED_TRANSDUCERS_H
 
 #include "testing.h"
-#include "transducer/transducer.h"
+#include "search/transducer/transducer.h"
 
 static inline bool wrapped_predict(void *user, const wf_predictor_rows *rows) {
   const wf_transducer *model = user;

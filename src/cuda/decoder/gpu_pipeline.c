@@ -7,7 +7,7 @@
 
 #include "base/interrupt.h"
 #include "base/memory.h"
-#include "decode/trace.h"
+#include "search/trace.h"
 #include "math/score.h"
 
 /* --- where scores are -------------------------------------------------------------------- */

@@ -22,7 +22,7 @@
 #ifndef WF_CUDA_DECODER_GPU_STREAMS_H
 #define WF_CUDA_DECODER_GPU_STREAMS_H
 
-#include "cpu/cpu_streams.h"
+#include "decode/cpu_streams.h"
 #include "cuda/decoder/gpu_stream_plan.h"
 #include "cuda/decoder/gpu_worker.h"
 

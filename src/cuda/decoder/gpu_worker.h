@@ -27,7 +27,7 @@
 
 #include "base/map64.h"
 #include "base/threads.h"
-#include "cpu/search.h"
+#include "search/frame/search.h"
 #include "cuda/decoder/gpu_plan.h"
 #include "cuda/decoder/gpu_pipeline.h"
 #include "cuda/decoder/gpu_submit.h"

@@ -5,7 +5,7 @@
  *            all there, and the next chunk's links count them from 0
  *   links    in no order: sorted by the frame that they lead to, consuming ones first
  *
- * The CPU's streams have the same history (decode/lattice_history.h), so the same code prunes it
+ * The CPU's streams have the same history (search/lattice_history.h), so the same code prunes it
  * and makes parts and lattices. */
 #ifdef WARPFST_CUDA
 #include <stdlib.h>

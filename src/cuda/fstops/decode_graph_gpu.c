@@ -1,9 +1,9 @@
-/* decode_graph_gpu.c - see decode/graph_device.h. */
+/* decode_graph_gpu.c - see search/graph_device.h. */
 #ifdef WARPFST_CUDA
 #include "cuda/device/unified_memory.h"
 #include "cuda/fstops/decode_graph_kernels.h"
 #include "cuda/fstops/ops_batch.h"
-#include "decode/graph_device.h"
+#include "search/graph_device.h"
 
 static const char what[] = "a decoding graph";
 

@@ -1,7 +1,7 @@
 /* ops_stub.c - batches of fsts on a GPU in a build without CUDA: every call fails. No batch can
  * exist, so only the calls that create one are ever made. */
 #ifndef WARPFST_CUDA
-#include "decode/graph_device.h"
+#include "search/graph_device.h"
 #include "fstops/device_batch.h"
 
 static wf_status no_device(const char *device, wf_error *err) {

@@ -2,7 +2,7 @@
  * slots, and their submissions. */
 #ifdef WARPFST_CUDA
 #include "cuda/transducer/transducer_group.h"
-#include "transducer/network.h"
+#include "search/transducer/network.h"
 
 /* --- groups ------------------------------------------------------------------------------ */
 

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "lm/rnn_types.h"
-#include "transducer/transducer_types.h"
+#include "search/transducer/transducer_types.h"
 
 #ifdef __cplusplus
 extern "C" {

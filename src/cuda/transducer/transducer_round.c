@@ -10,7 +10,7 @@
 #include "cuda/rnn/rnn_kernels.h"
 #include "cuda/transducer/transducer_group.h"
 #include "decode/backend.h"
-#include "transducer/network.h"
+#include "search/transducer/network.h"
 
 enum {
   FRAMES_AT_ONCE = WF__TRANSDUCER_FRAMES, /* of a product of encoder outputs */

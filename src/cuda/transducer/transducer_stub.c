@@ -1,7 +1,7 @@
 /* transducer_stub.c - the errors of a build without CUDA for transducers on a GPU. Weights cannot
  * be sent, so there are no groups. */
 #ifndef WARPFST_CUDA
-#include "transducer/transducer_device.h"
+#include "search/transducer/transducer_device.h"
 
 static wf_status no_device(const char *name, wf_error *err) {
   return wf__fail(err, WF_ERR_DEVICE, "device %s: this library was built without CUDA", name);

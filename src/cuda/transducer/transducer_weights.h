@@ -7,8 +7,8 @@
 #define WF_CUDA_TRANSDUCER_TRANSDUCER_WEIGHTS_H
 
 #include "cuda/device/cuda_call.h"
-#include "transducer/network.h"
-#include "transducer/transducer_device.h"
+#include "search/transducer/network.h"
+#include "search/transducer/transducer_device.h"
 
 struct wf__transducer_weights {
   wf_transducer *model;

@@ -1,0 +1,342 @@
+/* decode_graph.c - checks an fst and makes the search's layout of it. */
+#include "search/decode_graph.h"
+
+#include "base/interrupt.h"
+#include "search/graph_device.h"
+#include "fst/fst.h"
+#include "fstops/scc.h"
+#include "graph/tokens.h"
+
+enum {
+  MAX_LABEL = 1 << 26
+}; /* tables go up to the largest label: one stray label must not require gigabytes */
+
+static wf_status make_index(wf_graph *graph, wf_error *err) {
+  const wf_fst_view *view = &graph->view;
+  uint64_t n = view->num_states;
+  graph->index = wf__alloc(n + 1, sizeof *graph->index);
+  if (graph->index == NULL)
+    return wf__fail_memory(err, (n + 1) * sizeof *graph->index, "a decoding graph");
+  for (uint64_t s = 0; s < n; s++) {
+    uint64_t i = view->arc_off[s];
+    while (i < view->arc_off[s + 1] && view->arcs[i].ilabel != 0) i++;
+    graph->index[s] = (wf__state_index){(uint32_t)view->arc_off[s], (uint32_t)i};
+  }
+  graph->index[n] = (wf__state_index){(uint32_t)view->num_arcs, (uint32_t)view->num_arcs};
+  return WF_OK;
+}
+
+/* Weights that are too large could make sums of floats -infinity or NaN. An arc of weight +infinity
+ * is never taken. */
+static wf_status fail_weight(const wf_fst_view *view, uint64_t arc, wf_error *err) {
+  return wf__fail(err, WF_ERR_ARGUMENT, "decoding graph: arc %llu has weight %g, beyond 1e20",
+                  (unsigned long long)arc, (double)view->arcs[arc].weight);
+}
+
+static wf_status check_weights(const wf_fst_view *view, wf_error *err) {
+  for (uint64_t i = 0; i < view->num_arcs; i++) {
+    float weight = view->arcs[i].weight;
+    if (weight == INFINITY || fabsf(weight) <= 1e20f) continue;
+    return fail_weight(view, i, err);
+  }
+  return WF_OK;
+}
+
+static int32_t find_largest_label(const wf_fst_view *view) {
+  int32_t largest = 0;
+  for (uint64_t i = 0; i < view->num_arcs; i++)
+    if (view->arcs[i].ilabel > largest) largest = view->arcs[i].ilabel;
+  return largest;
+}
+
+/* largest: the largest input label. */
+static wf_status make_columns(wf_graph *graph, int32_t largest, const int32_t *columns,
+                              size_t num_entries, wf_error *err) {
+  if (graph->classes != NULL && graph->classes->first_label - 1 > largest)
+    largest = graph->classes->first_label - 1; /* added words may have every token */
+  if (largest > MAX_LABEL)
+    return wf__fail(err, WF_ERR_LIMIT,
+                    "input label %d is too large for a decoding graph, at most %d", largest,
+                    MAX_LABEL);
+  if (columns != NULL && (size_t)largest >= num_entries)
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "the graph has input label %d, the column table ends at label %lld", largest,
+                    (long long)num_entries - 1);
+  graph->num_labels = largest + 1;
+  graph->columns = wf__alloc((uint64_t)largest + 1, sizeof *graph->columns);
+  if (graph->columns == NULL)
+    return wf__fail_memory(err, ((uint64_t)largest + 1) * 4, "the column table");
+  graph->columns[0] = -1;
+  for (int32_t label = 1; label <= largest; label++) {
+    int32_t column = columns != NULL ? columns[label] : label - 1;
+    if (column < 0 || column == INT32_MAX)
+      return wf__fail(err, WF_ERR_ARGUMENT, "column table: label %d has column %d", label, column);
+    graph->columns[label] = column;
+    if (column >= graph->min_columns) graph->min_columns = column + 1;
+  }
+  return WF_OK;
+}
+
+/* A CTC graph has a table of tokens on its input side, and a blank: one of the usual names, or the
+ * label of the loop at the start. If these differ, the loop is right: a table may have a `<pad>`
+ * that nothing uses. The word aligner knows it from the lexicon. */
+static void find_blank(wf_graph *graph, bool has_column_table) {
+  const wf_symbols *table = wf_fst_isymbols(graph->fst);
+  int32_t named = 0, loop = wf__loop_label(&graph->view, (uint64_t)graph->view.start);
+  wf__tokens tokens;
+  graph->blank_column = -1;
+  if (table == NULL || wf__tokens_take(table, &tokens, NULL) != WF_OK) return;
+  if (wf__tokens_blank(&tokens, NULL, &named, NULL) != WF_OK) named = loop;
+  if (named <= 0 || named >= graph->num_labels) return;
+  int32_t given = graph->aligner != NULL ? graph->aligner->root->blank : 0,
+          blank = given > 0 && given < graph->num_labels ? given
+                  : loop > 0                             ? loop
+                                                         : named;
+  graph->blank_column = graph->columns[blank];
+  if (!has_column_table) graph->num_tokens = tokens.num_tokens;
+}
+
+/* --- cycles of epsilons with negative cost ----------------------------------------------- */
+
+struct epsilon_check {
+  const wf_graph *graph;
+  uint32_t *degree; /* epsilon arcs into the state from states not yet peeled */
+  double *distance; /* cost of the best epsilon path found that ends here, at most 0 */
+  uint32_t *hops;   /* arcs on that path */
+  uint32_t *queue;  /* ring of states to relax from */
+  uint8_t *queued;
+};
+
+#define FOR_EPSILONS(graph, s, arc)                                                      \
+  for (const wf_arc *arc = (graph)->view.arcs + (graph)->index[s].first_epsilon,         \
+                    *arc##_end = (graph)->view.arcs + (graph)->index[(s) + 1].first_arc; \
+       arc < arc##_end; arc++)
+
+/* Peels states that no epsilon cycle can lead into; returns how many are left (degree > 0). */
+static uint64_t peel(struct epsilon_check *check) {
+  uint64_t n = check->graph->view.num_states, head = 0, tail = 0;
+  for (uint64_t s = 0; s < n; s++)
+    FOR_EPSILONS(check->graph, s, arc) check->degree[arc->nextstate]++;
+  for (uint64_t s = 0; s < n; s++)
+    if (check->degree[s] == 0) check->queue[tail++] = (uint32_t)s;
+  for (; head < tail; head++) FOR_EPSILONS(check->graph, check->queue[head], arc) {
+      if (--check->degree[arc->nextstate] == 0) check->queue[tail++] = arc->nextstate;
+    }
+  return n - tail;
+}
+
+/* Label-correcting shortest paths from all remaining states at once, each at distance 0. A path
+ * with as many arcs as there are states visits a state twice, at a lower cost. */
+static wf_status relax(struct epsilon_check *check, uint64_t left, wf_error *err) {
+  const wf_graph *graph = check->graph;
+  uint64_t n = graph->view.num_states, head = 0, size = 0;
+  for (uint64_t s = 0; s < n; s++)
+    if (check->degree[s] > 0) check->queue[size++] = (uint32_t)s, check->queued[s] = 1;
+  for (uint64_t step = 0; size > 0; step++) {
+    WF__TRY(wf__interrupted_at(step, err));
+    uint32_t s = check->queue[head];
+    head = head + 1 == n ? 0 : head + 1;
+    size--;
+    check->queued[s] = 0;
+    FOR_EPSILONS(graph, s, arc) {
+      uint32_t next = arc->nextstate;
+      double distance = check->distance[s] + (double)arc->weight;
+      if (check->degree[next] == 0 || distance >= check->distance[next] - 1e-9) continue;
+      check->distance[next] = distance;
+      check->hops[next] = check->hops[s] + 1;
+      if (check->hops[next] > left)
+        return wf__fail(
+            err, WF_ERR_NEGATIVE_CYCLE,
+            "decoding graph: a cycle of epsilon arcs through state %u has negative cost", next);
+      if (check->queued[next]) continue;
+      check->queued[next] = 1;
+      check->queue[(head + size++) % n] = next;
+    }
+  }
+  return WF_OK;
+}
+
+static void look_at_epsilons(wf_graph *graph) {
+  for (uint64_t s = 0; s < graph->view.num_states; s++) FOR_EPSILONS(graph, s, arc) {
+      graph->has_epsilons = true;
+      graph->has_negative_epsilons = graph->has_negative_epsilons || arc->weight < 0;
+      graph->has_epsilon_words = graph->has_epsilon_words || arc->olabel != 0;
+    }
+}
+
+static wf_status find_components(wf_graph *graph, wf_error *err) {
+  wf__scc scc;
+  WF__TRY(wf__scc_find(&graph->view, WF__ARCS_INPUT_EPSILON, &scc, err));
+  graph->epsilon_components = scc.component;
+  scc.component = NULL;
+  wf__scc_free(&scc);
+  return WF_OK;
+}
+
+static wf_status check_epsilons(wf_graph *graph, wf_error *err) {
+  uint64_t n = graph->view.num_states;
+  look_at_epsilons(graph);
+  if (!graph->has_epsilons) return WF_OK;
+  struct epsilon_check check = {.graph = graph,
+                                .degree = wf__calloc(n, sizeof(uint32_t)),
+                                .distance = wf__calloc(n, sizeof(double)),
+                                .hops = wf__calloc(n, sizeof(uint32_t)),
+                                .queue = wf__alloc(n, sizeof(uint32_t)),
+                                .queued = wf__calloc(n, 1)};
+  wf_status status = WF_OK;
+  if (check.degree == NULL || check.distance == NULL || check.hops == NULL || check.queue == NULL ||
+      check.queued == NULL) {
+    status = wf__fail_memory(err, n * 21, "the check for negative epsilon cycles");
+  } else {
+    uint64_t left = peel(&check);
+    graph->has_epsilon_cycles = left > 0;
+    if (left > 0 && graph->has_negative_epsilons) status = relax(&check, left, err);
+    if (left > 0 && status == WF_OK) status = find_components(graph, err);
+  }
+  free(check.degree);
+  free(check.distance);
+  free(check.hops);
+  free(check.queue);
+  free(check.queued);
+  return status;
+}
+
+float wf__epsilon_slack(const wf_graph *graph, const wf_decoder_options *options, bool scored) {
+  bool negative = graph->has_negative_epsilons ||
+                  ((options->word_score > 0 || scored) && graph->has_epsilon_words);
+  return graph->has_epsilon_cycles && negative ? 0x1p-10f : 0;
+}
+
+static void free_index(wf_graph *graph) {
+  if (graph->device >= 0)
+    wf__gpu_index_free(graph->index);
+  else
+    free(graph->index);
+  graph->index = NULL;
+  graph->device = -1;
+}
+
+/* --- public ------------------------------------------------------------------------------ */
+
+static void take_fst(wf_graph *graph, wf_fst *fst) {
+  graph->fst = fst;
+  graph->view = wf_fst_get_view(fst);
+  graph->num_states = graph->view.num_states;
+  graph->num_arcs = graph->view.num_arcs;
+}
+
+/* Orders the arcs, and looks at them. */
+static wf_status look_at_arcs(wf_graph *graph, const wf_fst *given, int32_t *out_largest,
+                              wf_error *err) {
+  wf_fst *fst;
+  WF__TRY(wf_epsilons_last(given, &fst, err));
+  take_fst(graph, fst);
+  if (graph->classes != NULL) WF__TRY(wf__classes_number(graph->classes, &graph->view, err));
+  WF__TRY(wf__interrupted(err));
+  WF__TRY(check_weights(&graph->view, err));
+  WF__TRY(make_index(graph, err));
+  WF__TRY(wf__interrupted(err));
+  *out_largest = find_largest_label(&graph->view);
+  return check_epsilons(graph, err);
+}
+
+/* The same on the GPU that has the fst. *out_done: false if the host must do it, because arcs must
+ * be ordered or the GPU has no room. */
+static wf_status look_on_gpu(wf_graph *graph, const wf_fst *fst, int32_t *out_largest,
+                             bool *out_done, wf_error *err) {
+  const wf_fst_view view = wf_fst_get_view(fst);
+  wf__graph_facts facts;
+  wf_status status = wf__gpu_look_at_graph(&view, wf__fst_device(fst), &facts, &graph->index, err);
+  if (status == WF_ERR_MEMORY) return WF_OK;
+  WF__TRY(status);
+  graph->device = wf__fst_device(fst);
+  *out_done = facts.is_unordered == 0;
+  if (!*out_done) {
+    free_index(graph);
+    return WF_OK;
+  }
+  take_fst(graph, wf_fst_ref(fst));
+  if (facts.bad_arc != UINT32_MAX) return fail_weight(&view, facts.bad_arc, err);
+  *out_largest = (int32_t)facts.largest_label;
+  graph->has_epsilons = facts.has_epsilons != 0;
+  graph->has_negative_epsilons = facts.has_negative_epsilons != 0;
+  graph->has_epsilon_words = facts.has_epsilon_words != 0;
+  return facts.has_epsilon_cycles != 0 ? check_epsilons(graph, err) : WF_OK;
+}
+
+static wf_status look(wf_graph *graph, const wf_fst *fst, int32_t *out_largest, wf_error *err) {
+  bool done = false;
+  wf_fst *closed;
+  WF__TRY(wf__classes_find(fst, &graph->classes, &closed, err));
+  if (closed == NULL && wf__fst_device(fst) >= 0)
+    WF__TRY(look_on_gpu(graph, fst, out_largest, &done, err));
+  wf_status status =
+      done ? WF_OK : look_at_arcs(graph, closed != NULL ? closed : fst, out_largest, err);
+  wf_fst_free(closed);
+  return status;
+}
+
+static wf_status fill(wf_graph *graph, const wf_fst *fst, const int32_t *columns,
+                      size_t num_entries, wf_error *err) {
+  wf_fst_view view = wf_fst_get_view(fst);
+  if (view.start < 0) return wf__fail(err, WF_ERR_ARGUMENT, "decoding graph: the fst is empty");
+  if (view.num_arcs >= UINT32_MAX)
+    return wf__fail(err, WF_ERR_LIMIT, "decoding graph: %llu arcs, at most 2^32-2",
+                    (unsigned long long)view.num_arcs);
+  uint64_t boundaries;
+  int32_t largest = 0;
+  if (wf__fst_boundaries(fst, &boundaries) != NULL)
+    WF__TRY(wf_word_aligner_from_fst(fst, &graph->aligner, err));
+  WF__TRY(look(graph, fst, &largest, err));
+  WF__TRY(wf__interrupted(err));
+  WF__TRY(make_columns(graph, largest, columns, num_entries, err));
+  find_blank(graph, columns != NULL);
+  if (graph->classes != NULL)
+    wf__classes_separate(graph->classes, &graph->view, wf_fst_isymbols(fst), graph->aligner);
+  return WF_OK;
+}
+
+wf_status wf_graph_create(const wf_fst *fst, const int32_t *columns, size_t num_columns_entries,
+                          wf_graph **out, wf_error *err) {
+  *out = NULL;
+  wf_graph *graph = wf__calloc(1, sizeof *graph);
+  if (graph == NULL) return wf__fail_memory(err, sizeof *graph, "a decoding graph");
+  atomic_init(&graph->refs, 1);
+  graph->device = -1;
+  wf_status status = fill(graph, fst, columns, num_columns_entries, err);
+  if (status != WF_OK) {
+    wf_graph_free(graph);
+    return status;
+  }
+  *out = graph;
+  return WF_OK;
+}
+
+const wf_fst *wf_graph_fst(const wf_graph *graph) { return graph->fst; }
+const wf_word_aligner *wf_graph_word_aligner(const wf_graph *graph) { return graph->aligner; }
+int32_t wf_graph_min_columns(const wf_graph *graph) { return graph->min_columns; }
+
+wf_graph *wf_graph_ref(const wf_graph *graph) {
+  wf_graph *shared = (wf_graph *)(uintptr_t)graph;
+  atomic_fetch_add(&shared->refs, 1);
+  return shared;
+}
+
+void wf_graph_free(wf_graph *graph) {
+  if (graph == NULL || atomic_fetch_sub(&graph->refs, 1) != 1) return;
+  wf_word_aligner_free(graph->aligner);
+  if (graph->base != NULL) { /* everything else belongs to the base */
+    for (int32_t c = 0; c < graph->classes->count && graph->added != NULL; c++)
+      wf__phrase_tree_free(graph->added[c].tree);
+    free(graph->added);
+    wf_graph_free(graph->base);
+    free(graph);
+    return;
+  }
+  wf__classes_free(graph->classes);
+  wf_fst_free(graph->fst);
+  free_index(graph);
+  free(graph->columns);
+  free(graph->epsilon_components);
+  free(graph);
+}

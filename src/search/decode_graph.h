@@ -1,0 +1,154 @@
+/* decode_graph.h - the graph in the search's layout.
+ *
+ *   index   [num_states + 1]  {first_arc, first_epsilon}: emitting arcs of s are [first_arc,
+ *           first_epsilon),
+ *                             epsilon arcs [first_epsilon, index[s + 1].first_arc)
+ *   arcs    [num_arcs]        16 bytes each, in the fst
+ *
+ * If the fst is in a GPU's unified memory, so is the index.
+ *
+ * Words added at run time (wf_graph_add_phrases) make a graph that shares all this with its base.
+ * Behind its states and arcs come, in numbers alone, one copy of a phrase tree (phrase_tree.h) for
+ * each site of a class, an arc where its words may stand:
+ *
+ *   base: states [0, S), arcs [0, A)    class 0, site 0: tree's K states, J arcs    site 1: K, J
+ *                                       ...    class 1, site 0 ...
+ *
+ *   s --class--> t   becomes   s --eps, the arc's weight--> copy's root,   and the tree's arcs to
+ *                    its root lead to t
+ *
+ * so nothing is copied: state first_state + site * K + k is state k of the tree. Without added
+ * words a site's arc has the weight +infinity. */
+#ifndef WF_SEARCH_DECODE_GRAPH_H
+#define WF_SEARCH_DECODE_GRAPH_H
+
+#include <math.h>
+#include <stdatomic.h>
+
+#include "base/memory.h"
+#include "search/phrase_tree.h"
+#include "graph/word_aligner.h"
+
+typedef struct wf__state_index {
+  uint32_t first_arc, first_epsilon;
+} wf__state_index;
+
+/* An arc where words of a class may stand. */
+typedef struct wf__class_site {
+  uint32_t arc, target; /* number of the arc in the graph, and its original next state */
+  float weight;
+  int32_t word_class;
+  uint32_t rank; /* among the sites of the class */
+} wf__class_site;
+
+typedef struct wf__classes {
+  bool once; /* of a transducer: a token is one arc, which frames do not repeat */
+  int32_t count;
+  char **names;                  /* [count] "<contact>" */
+  int32_t first_label;           /* input label of class 0 in the fst */
+  WF__VEC(wf__class_site) sites; /* by arc */
+  uint32_t *first_ranked;        /* [count + 1] */
+  uint32_t *ranked;              /* sites of class c, in order, start at ranked[first_ranked[c]] */
+  int32_t blank;     /* label of the loop at every state before a site; 0: not all have the same */
+  int32_t separator; /* input label between words, also of a phrase; 0: none */
+} wf__classes;
+
+/* The words of one class. */
+typedef struct wf__added {
+  wf__phrase_tree *tree; /* NULL: none */
+  uint32_t first_state, first_arc;
+} wf__added;
+
+struct wf_graph {
+  atomic_uint_fast32_t refs;
+  wf_graph *base; /* of a graph with added words: the owner of the arrays; otherwise NULL */
+  wf_fst *fst;
+  wf_fst_view view;
+  int device; /* the GPU that has fst and index in its unified memory; -1: host memory */
+  wf__state_index *index;
+  int32_t *columns;   /* [num_labels]; columns[0] unused */
+  int32_t num_labels; /* one more than the largest input label */
+  int32_t min_columns;
+  int32_t blank_column;         /* of a CTC graph; -1: not a CTC graph */
+  int32_t num_tokens;           /* expected number of columns of the scores; 0: unknown */
+  uint32_t *epsilon_components; /* [num_states] strongly connected components of the epsilon arcs;
+                                   NULL if these make no cycle */
+  bool has_epsilons, has_epsilon_cycles, has_negative_epsilons, has_epsilon_words;
+  wf__classes *classes;          /* NULL: none */
+  wf__added *added;              /* [classes->count], with a base */
+  wf_word_aligner *aligner;      /* NULL: word times are estimates */
+  uint64_t num_states, num_arcs; /* including added words */
+};
+
+/* How much cheaper an epsilon path must be to replace a token. 0 unless the graph has an epsilon
+ * cycle and negative epsilon weights (a scorer's boosts count as such): there rounding could
+ * make a cycle of cost zero look like a gain each time. */
+float wf__epsilon_slack(const wf_graph *graph, const wf_decoder_options *options, bool scored);
+
+/* Classes of an fst: its input labels with names such as #<contact>. `*out_fst` is a copy in
+ * which their arcs are epsilons of weight +infinity to a new last state, and `*out` has their
+ * old targets; both NULL if there are none. */
+wf_status wf__classes_find(const wf_fst *fst, wf__classes **out, wf_fst **out_fst, wf_error *err);
+/* Label of the state's single loop without a word; 0: it has none, or several. */
+int32_t wf__loop_label(const wf_fst_view *view, uint64_t state);
+/* Finds the separator. */
+void wf__classes_separate(wf__classes *classes, const wf_fst_view *view, const wf_symbols *tokens,
+                          const wf_word_aligner *aligner);
+/* Fills in the arc numbers of sites, once these are final, and the blank. */
+wf_status wf__classes_number(wf__classes *classes, const wf_fst_view *view, wf_error *err);
+/* The site at this arc; NULL if there is none. */
+const wf__class_site *wf__class_site_of(const wf__classes *classes, uint32_t arc);
+void wf__classes_free(wf__classes *classes);
+
+/* Number of a class that has sites and no words yet. NULL: the only class. */
+wf_status wf__graph_find_class(const wf_graph *graph, const char *word_class, int32_t *out,
+                               wf_error *err);
+/* Makes the graph with a tree at the sites of class c. Takes over the tree, also after an error.
+ * `phrases`: for the word aligner. */
+wf_status wf__graph_add_tree(const wf_graph *graph, int32_t c, wf__phrase_tree *tree,
+                             const wf_added_phrase *phrases, size_t count, wf_graph **out,
+                             wf_error *err);
+
+/* --- states and arcs by number ----------------------------------------------------------- */
+
+/* Consecutive arcs of a state: arcs[i] has the number first + i and leads to its nextstate + shift.
+ */
+typedef struct wf__arc_run {
+  const wf_arc *arcs;
+  uint32_t first, end, shift;
+} wf__arc_run;
+
+/* For states and arcs after those of the base. */
+wf__arc_run wf__added_run(const wf_graph *graph, uint32_t state, bool epsilons);
+wf_arc wf__added_arc(const wf_graph *graph, uint32_t a);
+
+static inline bool wf__is_added(const wf_graph *graph, uint32_t state) {
+  return wf__unlikely(state >= graph->view.num_states);
+}
+
+/* Emitting arcs of a state. */
+static inline wf__arc_run wf__emitting_run(const wf_graph *graph, uint32_t state) {
+  if (wf__is_added(graph, state)) return wf__added_run(graph, state, false);
+  wf__state_index index = graph->index[state];
+  return (wf__arc_run){graph->view.arcs + index.first_arc, index.first_arc, index.first_epsilon, 0};
+}
+
+/* Epsilon arcs of a state; only `first` and `end` are valid: use wf__graph_arc for the arcs. */
+static inline wf__arc_run wf__epsilon_run(const wf_graph *graph, uint32_t state) {
+  if (wf__is_added(graph, state)) return wf__added_run(graph, state, true);
+  return (wf__arc_run){NULL, graph->index[state].first_epsilon, graph->index[state + 1].first_arc,
+                       0};
+}
+
+static inline wf_arc wf__graph_arc(const wf_graph *graph, uint32_t a) {
+  if (wf__likely(graph->added == NULL)) return graph->view.arcs[a];
+  if (a < graph->view.num_arcs && graph->view.arcs[a].weight != INFINITY)
+    return graph->view.arcs[a];
+  return wf__added_arc(graph, a);
+}
+
+static inline float wf__graph_final(const wf_graph *graph, uint32_t state) {
+  return wf__is_added(graph, state) ? INFINITY : graph->view.final_cost[state];
+}
+
+#endif

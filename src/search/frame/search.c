@@ -1,0 +1,595 @@
+/* search.c - the frame step: select, expand, recombine, close over epsilons, renormalise. */
+#include "search/frame/search.h"
+
+#include <float.h>
+#include <string.h>
+
+#include "base/interrupt.h"
+#include "search/frame/hub.h"
+#include "search/frame/limits.h"
+#include "search/frame/links.h"
+#include "base/select.h"
+#include "search/frame/token_table.h"
+#include "math/cost.h"
+#include "math/score.h"
+
+enum { NEAR = 8, FAR = 20 }; /* tokens of look-ahead for arcs and for the index */
+
+/* --- selection --------------------------------------------------------------------------- */
+
+/* Finds the rank of the last of the `most` best tokens. */
+static wf_status rank_of_last(wf__search *search, uint64_t most, wf__limit *out, wf_error *err) {
+  uint64_t size = search->tokens.size, below = 0, num_ties = 0;
+  search->keys.size = 0;
+  WF__TRY(wf__vec_grow(&search->keys, size, "tokens", err));
+  uint64_t *keys = search->keys.data;
+  for (uint64_t i = 0; i < size; i++) keys[i] = rank_key(&search->tokens.data[i]);
+  *out = (wf__limit){wf__select_smallest(keys, size, most), UINT64_MAX};
+  if (!keeps_pairs(search)) return WF_OK;
+  for (uint64_t i = 0; i < size; i++) {
+    uint64_t key = rank_key(&search->tokens.data[i]);
+    below += key < out->key;
+    if (key == out->key) keys[num_ties++] = search->contexts.data[i];
+  }
+  *out = limit_among_ties(out->key, most, below, keys, num_ties);
+  return WF_OK;
+}
+
+/* Makes the best tokens, max_active at most, the sources of the next frame, with their records in
+ * `prev`. The best one comes first, so that the running cutoff is tight from the start. */
+static wf_status select_sources(wf__search *search, wf_error *err) {
+  uint64_t size = search->tokens.size, most = (uint64_t)search->options.max_active;
+  wf__limit last = {UINT64_MAX, UINT64_MAX};
+  bool scored = search->scoring.scorer != NULL;
+  if (size > most) {
+    WF__TRY(rank_of_last(search, most, &last, err));
+    search->path.flags |= WF_RESULT_NARROWED;
+    search->path.num_narrowed++;
+  }
+  wf__token_vec *sources = &search->sources;
+  sources->size = 0;
+  WF__TRY(wf__vec_grow(sources, size, "tokens", err));
+  uint64_t best = 0, best_key = UINT64_MAX;
+  for (uint64_t i = 0; i < size; i++) {
+    const wf__token *token = &search->tokens.data[i];
+    uint64_t key = rank_key(token);
+    if (!is_within(last, scored, key, scored ? search->contexts.data[i] : 0)) continue;
+    if (key < best_key) best_key = key, best = sources->size;
+    sources->data[sources->size] = *token;
+    sources->data[sources->size++].prev = (uint32_t)(search->trace_base + i);
+  }
+  wf__token first = sources->data[best];
+  sources->data[best] = sources->data[0];
+  sources->data[0] = first;
+  search->path.num_expanded += sources->size;
+  if (scored) wf__vec_swap(&search->contexts, &search->past_contexts);
+  return WF_OK;
+}
+
+/* --- emitting arcs ----------------------------------------------------------------------- */
+
+static void set_label_costs(wf__search *search, const wf_scores *scores, int64_t frame) {
+  const int32_t *columns = search->graph->columns;
+  float scale = search->options.acoustic_scale;
+  for (int32_t label = 1; label < search->graph->num_labels; label++) {
+    float loglike = wf__loglike(&search->options, scores, frame, columns[label]);
+    search->label_costs[label] = loglike == -INFINITY ? INFINITY : -(scale * loglike);
+  }
+  wf__hub_clear(&search->hub);
+}
+
+/* Expands one source over emitting arcs, or with `on_hub` over those of search->hub. */
+TWICE wf_status expand_source(wf__search *search, bool scored, bool on_hub, enum expand_mode mode,
+                              wf__limit last, wf__token source, wf__arc_run run, float *cutoff,
+                              float *best, wf_error *err) {
+  const float *label_costs = search->label_costs, beam = search->options.beam,
+              word_score = search->options.word_score, base_cost = wf__hub_base(source.cost);
+  const wf_scorer *scorer = search->scoring.scorer;
+  const uint64_t *contexts = search->past_contexts.data;
+  const wf__hub_arc *sorted = search->hub.arcs.data;
+  uint32_t base = (uint32_t)search->trace_base,
+           num_arcs = on_hub ? (uint32_t)search->hub.arcs.size : run.end - run.first;
+  uint64_t source_context = scored ? contexts[source.prev - base] : 0;
+  wf__link *noted = NULL;
+  if (search->keeps_lattice && mode <= EXPAND_FIXED) {
+    WF__TRY(wf__vec_grow(&search->candidates, num_arcs, "the lattice", err));
+    noted = search->candidates.data + search->candidates.size;
+  }
+  for (uint32_t k = 0; k < num_arcs; k++) {
+    if (on_hub && base_cost + sorted[k].rest > *cutoff) break;
+    if (on_hub && base_cost + sorted[k].bound > *cutoff) continue;
+    uint32_t place = on_hub ? sorted[k].place : k, a = run.first + place;
+    const wf_arc *arc = run.arcs + place;
+    float cost = source.cost + arc->weight;
+    uint64_t context = source_context;
+    if (arc->olabel != 0) {
+      cost -= word_score;
+      if (scored) {
+        if (cost + wf__scorer_least(scorer, arc->olabel) + label_costs[arc->ilabel] > *cutoff)
+          continue;
+        WF__TRY(wf__scoring_add(&search->scoring, arc->olabel, &cost, &context, err));
+      }
+    }
+    cost += label_costs[arc->ilabel];
+    if (cost > *cutoff) continue;
+    if (mode == EXPAND_RUNNING && cost < *best) {
+      *best = cost;
+      *cutoff = add_finite(cost, beam);
+    }
+    if (mode != EXPAND_RUNNING && !is_within(last, scored, candidate_key(cost, a), source_context))
+      continue;
+    if (mode == EXPAND_COLLECT) {
+      WF__TRY(wf__vec_push(&search->keys, candidate_key(cost, a), "candidates", err));
+      continue;
+    }
+    if (mode == EXPAND_LEAST) {
+      WF__TRY(keep_least(search, candidate_key(cost, a), cutoff, err));
+      continue;
+    }
+    if (mode == EXPAND_TIES) {
+      if (candidate_key(cost, a) == last.key)
+        WF__TRY(wf__vec_push(&search->keys, source_context, "candidates", err));
+      continue;
+    }
+    wf__token *token = token_of(search, scored, arc->nextstate + run.shift, context, err);
+    if (token == NULL) return search->full ? WF_ERR_LIMIT : WF_ERR_MEMORY;
+    if (cost < token->cost ||
+        (cost == token->cost &&
+         (a < token->arc ||
+          (scored && a == token->arc && source_context < contexts[token->prev - base])))) {
+      token->cost = cost;
+      token->arc = a;
+      token->prev = source.prev;
+      if (scored) search->contexts.data[token - search->tokens.data] = context;
+    }
+    if (noted != NULL)
+      *noted++ = (wf__link){source.prev - base, (uint32_t)(token - search->tokens.data), a, cost};
+  }
+  if (noted != NULL) search->candidates.size = (uint64_t)(noted - search->candidates.data);
+  return WF_OK;
+}
+
+/* Apart, so that the loop over ordinary sources stays small. */
+static __attribute__((noinline)) wf_status expand_hub(wf__search *search, enum expand_mode mode,
+                                                      wf__limit last, wf__token source,
+                                                      wf__arc_run run, float *cutoff, float *best,
+                                                      wf_error *err) {
+  return expand_source(search, true, true, mode, last, source, run, cutoff, best, err);
+}
+
+/* Expands the sources over emitting arcs; *best (EXPAND_RUNNING only) is the least cost.
+ * WF_ERR_LIMIT, without a message, when `full`. */
+TWICE wf_status expand_sources(wf__search *search, bool scored, enum expand_mode mode,
+                               wf__limit last, float *best, wf_error *err) {
+  const wf_graph *graph = search->graph;
+  const wf__token *sources = search->sources.data;
+  uint64_t size = search->sources.size;
+  float cutoff = mode == EXPAND_RUNNING ? FLT_MAX : limit_cost(last);
+  for (uint64_t i = 0; i < size; i++) {
+    /* States are in random order, so their arcs are prefetched. */
+    if (i + FAR < size) prefetch_index(graph, sources[i + FAR].state);
+    if (i + NEAR < size) prefetch_arcs(graph, sources[i + NEAR].state, false);
+    wf__token source = sources[i];
+    wf__arc_run run = wf__emitting_run(graph, source.state);
+    bool on_hub = false;
+    if (mode == EXPAND_RUNNING) search->path.num_arcs += run.end - run.first;
+    if (scored && run.end - run.first >= HUB_ARCS)
+      WF__TRY(wf__hub_find(search, source.state, run, &on_hub, err));
+    WF__TRY(wf__unlikely(on_hub) ? expand_hub(search, mode, last, source, run, &cutoff, best, err)
+                                 : expand_source(search, scored, false, mode, last, source, run,
+                                                 &cutoff, best, err));
+  }
+  return WF_OK;
+}
+
+TWICE wf_status expand(wf__search *search, enum expand_mode mode, wf__limit last, float *best,
+                       wf_error *err) {
+  return search->scoring.scorer != NULL ? expand_sources(search, true, mode, last, best, err)
+                                        : expand_sources(search, false, mode, last, best, err);
+}
+
+/* Drops tokens above the cutoff. Their slots stay, pointing nowhere, until the frame's table is
+ * cleared. */
+static wf_status drop_above(wf__search *search, float cutoff, wf_error *err) {
+  uint64_t size = search->tokens.size, kept = 0;
+  bool scored = search->scoring.scorer != NULL;
+  if (search->keeps_lattice) WF__TRY(wf__vec_grow(&search->moved, size, "the lattice", err));
+  for (uint64_t i = 0; i < size; i++) {
+    wf__token token = search->tokens.data[i];
+    if (search->keeps_lattice) search->moved.data[i] = (uint32_t)kept;
+    if (token.cost > cutoff) {
+      search->slots[token.slot].token = NONE;
+      continue;
+    }
+    search->slots[token.slot].token = (uint32_t)kept;
+    if (scored) search->contexts.data[kept] = search->contexts.data[i];
+    search->tokens.data[kept++] = token;
+  }
+  search->tokens.size = kept;
+  if (scored) search->contexts.size = kept;
+  if (search->keeps_lattice) search->moved.size = size;
+  return WF_OK;
+}
+
+static wf_status collect(wf__search *search, wf__limit last, wf_error *err) {
+  search->keys.size = 0;
+  return expand(search, EXPAND_COLLECT, last, NULL, err);
+}
+
+/* Moves *last to the k-th of the candidates up to *last, whose keys are in `keys`. */
+static wf_status shorten(wf__search *search, uint64_t k, wf__limit *last, wf_error *err) {
+  uint64_t size = search->keys.size, below = 0, *keys = search->keys.data;
+  uint64_t key = wf__select_smallest(keys, size, k);
+  if (!keeps_pairs(search)) {
+    *last = (wf__limit){key, UINT64_MAX};
+    return WF_OK;
+  }
+  for (uint64_t i = 0; i < size; i++) below += keys[i] < key;
+  wf__limit ties = {key, key == last->key ? last->context : UINT64_MAX};
+  search->keys.size = 0;
+  WF__TRY(expand(search, EXPAND_TIES, ties, NULL, err));
+  *last = limit_among_ties(key, k, below, search->keys.data, search->keys.size);
+  return WF_OK;
+}
+
+/* Makes tokens of the candidates up to `last`. Fails as expand does. */
+static wf_status admit(wf__search *search, wf__limit last, wf_error *err) {
+  clear_tokens(search);
+  return expand(search, EXPAND_FIXED, last, NULL, err);
+}
+
+/* The limit that min_active requires if the beam alone holds fewer tokens. One candidate more than
+ * that tells whether there are more. Only a scorer makes it worthwhile to drop keys early. */
+static wf_status widen(wf__search *search, wf__limit *last, wf_error *err) {
+  uint64_t least = (uint64_t)search->options.min_active, within = 0;
+  search->keys.size = 0;
+  search->most_keys = search->scoring.scorer != NULL ? least + 1 : UINT32_MAX;
+  WF__TRY(expand(search, EXPAND_LEAST, NO_LIMIT, NULL, err));
+  uint64_t size = search->keys.size, *keys = search->keys.data;
+  for (uint64_t i = 0; i < size; i++) within += keys[i] <= last->key;
+  if (within >= least || size == 0) return WF_OK;
+  if (size <= least)
+    *last = NO_LIMIT;
+  else
+    last->key = wf__select_smallest(keys, size, least) | UINT32_MAX;
+  return WF_OK;
+}
+
+/* Expands the emitting arcs of one frame up to the cutoff of beam, min_active and max_tokens;
+ * *last is the last accepted candidate. */
+static wf_status emit(wf__search *search, wf__limit *last, wf_error *err) {
+  float best = INFINITY;
+  uint64_t least = (uint64_t)search->options.min_active;
+  clear_tokens(search);
+  search->full = false;
+  search->most_tokens = UINT32_MAX; /* the running cutoff may accept more tokens than will stay */
+  WF__TRY(expand(search, EXPAND_RUNNING, NO_LIMIT, &best, err));
+  search->most_tokens = (uint64_t)search->options.max_tokens;
+  *last =
+      (wf__limit){candidate_key(add_finite(best, search->options.beam), UINT32_MAX), UINT64_MAX};
+  uint64_t narrow = last->key;
+  WF__TRY(drop_above(search, limit_cost(*last), err));
+  if (search->tokens.size < least) WF__TRY(widen(search, last, err));
+  if (last->key != narrow) {
+    wf_status status = admit(search, *last, err);
+    if (status != WF_OK && !search->full) return status;
+  }
+  if (!search->full && search->tokens.size <= search->most_tokens) return WF_OK;
+  search->path.flags |= WF_RESULT_OVERFLOW;
+  search->full = false;
+  WF__TRY(collect(search, *last, err));
+  WF__TRY(shorten(search, search->most_tokens, last, err));
+  return admit(search, *last, err);
+}
+
+/* --- epsilon arcs ------------------------------------------------------------------------ */
+
+/* Offers one candidate of an epsilon round to `state`. It wins if it is cheaper (by more than
+ * the slack) than the token was when the round began. Among candidates of one round the cheaper
+ * wins, then the smaller arc number, then the smaller context before the arc. */
+TWICE wf_status relax(wf__search *search, bool scored, uint32_t from, uint32_t a, uint32_t state,
+                      float cost, uint64_t context, uint32_t round, wf_error *err) {
+  wf__token *token = token_of(search, scored, state, context, err);
+  if (token == NULL) return search->full ? WF_ERR_LIMIT : WF_ERR_MEMORY;
+  uint32_t to = (uint32_t)(token - search->tokens.data);
+  wf__link link = {from, to, a, cost};
+  if (search->keeps_lattice) WF__TRY(wf__vec_push(&search->epsilons, link, "the lattice", err));
+  bool queued =
+      token->round == round; /* then token->cost is from this round and below the old cost */
+  const uint64_t *contexts = search->contexts.data;
+  bool gain = queued ? cost < token->cost : cost < token->cost - search->epsilon_slack;
+  if (!gain)
+    gain =
+        queued && cost == token->cost &&
+        (a < token->arc || (scored && a == token->arc && contexts[from] < contexts[token->prev]));
+  if (!gain) return WF_OK;
+  token->cost = cost;
+  token->arc = a;
+  token->prev = from;
+  token->round = round;
+  if (scored) search->contexts.data[to] = context;
+  return queued || !has_epsilons(search->graph, token->state)
+             ? WF_OK
+             : wf__vec_push(&search->frontier[round & 1], to, "tokens", err);
+}
+
+/* The number of arcs that no acyclic epsilon path reaches. */
+static uint64_t most_rounds(const wf__search *search) {
+  return keeps_pairs(search) ? search->tokens.size : search->graph->num_states;
+}
+
+/* Copies the costs and contexts of the tokens to relax in a round, before the round changes them.
+ */
+static wf_status take_frontier(wf__search *search, uint32_t now, wf_error *err) {
+  uint64_t size = search->frontier[now].size;
+  const uint32_t *frontier = search->frontier[now].data;
+  WF__TRY(wf__vec_push(&search->rounds, search->epsilons.size, "tokens", err));
+  WF__TRY(wf__vec_grow(&search->frontier_costs, size, "tokens", err));
+  for (uint64_t i = 0; i < size; i++)
+    search->frontier_costs.data[i] = search->tokens.data[frontier[i]].cost;
+  search->frontier_costs.size = search->frontier_contexts.size = 0; /* only the capacity matters */
+  if (search->scoring.scorer == NULL) return WF_OK;
+  WF__TRY(wf__vec_grow(&search->frontier_contexts, size, "tokens", err));
+  for (uint64_t i = 0; i < size; i++)
+    search->frontier_contexts.data[i] = search->contexts.data[frontier[i]];
+  return WF_OK;
+}
+
+TWICE wf_status relax_frontier(wf__search *search, bool scored, float cutoff, uint32_t round,
+                               wf_error *err) {
+  const wf_graph *graph = search->graph;
+  uint32_t now = (round - 1) & 1;
+  uint64_t size = search->frontier[now].size;
+  for (uint64_t i = 0; i < size; i++) {
+    uint32_t from = search->frontier[now].data[i], state = search->tokens.data[from].state;
+    if (i + NEAR < size)
+      prefetch_arcs(graph, search->tokens.data[search->frontier[now].data[i + NEAR]].state, true);
+    wf__arc_run run = wf__epsilon_run(graph, state);
+    search->path.num_arcs += run.end - run.first;
+    for (uint32_t a = run.first; a < run.end; a++) {
+      wf_arc arc = wf__graph_arc(graph, a);
+      float cost = search->frontier_costs.data[i] + arc.weight;
+      uint64_t context = scored ? search->frontier_contexts.data[i] : 0;
+      if (arc.olabel != 0) {
+        cost -= search->options.word_score;
+        if (scored) {
+          if (cost + wf__scorer_least(search->scoring.scorer, arc.olabel) > cutoff) continue;
+          WF__TRY(wf__scoring_add(&search->scoring, arc.olabel, &cost, &context, err));
+        }
+      }
+      if (cost <= cutoff)
+        WF__TRY(relax(search, scored, from, a, arc.nextstate, cost, context, round, err));
+    }
+  }
+  return WF_OK;
+}
+
+/* Starts the closure. Epsilon arcs are relaxed in rounds. Each round relaxes the tokens that the
+ * previous one improved, at their costs at its end. So the result does not depend on the order
+ * within a round. */
+static wf_status open_closure(wf__search *search, wf_error *err) {
+  const wf_graph *graph = search->graph;
+  search->round = 0;
+  search->frontier[0].size = search->epsilons.size = search->rounds.size = 0;
+  for (uint64_t i = 0; i < search->tokens.size && graph->has_epsilons; i++)
+    if (has_epsilons(graph, search->tokens.data[i].state))
+      WF__TRY(wf__vec_push(&search->frontier[0], (uint32_t)i, "tokens", err));
+  return WF_OK;
+}
+
+static bool is_closed(const wf__search *search) {
+  return search->frontier[search->round & 1].size == 0;
+}
+
+static wf_status close_round(wf__search *search, wf_error *err) {
+  uint32_t now = search->round & 1, round = ++search->round;
+  if (round > most_rounds(search)) return wf__fail_cycle(err);
+  search->frontier[round & 1].size = 0;
+  WF__TRY(take_frontier(search, now, err));
+  return search->scoring.scorer != NULL ? relax_frontier(search, true, search->cutoff, round, err)
+                                        : relax_frontier(search, false, search->cutoff, round, err);
+}
+
+static wf_status close_epsilons(wf__search *search, wf_error *err) {
+  WF__TRY(open_closure(search, err));
+  while (!is_closed(search)) WF__TRY(close_round(search, err));
+  return WF_OK;
+}
+
+/* Called if the closure of the emitted tokens does not fit max_tokens. Repeats both with half the
+ * candidates until it fits. */
+static wf_status make_room(wf__search *search, wf_error *err) {
+  wf_status status = WF_ERR_LIMIT;
+  while (status != WF_OK && search->full) {
+    search->path.flags |= WF_RESULT_OVERFLOW;
+    search->path.num_arcs = search->num_arcs_emitted; /* only the final closure is counted */
+    search->full = false;
+    WF__TRY(collect(search, search->last, err));
+    uint64_t admitted = search->keys.size / 2;
+    if (admitted == 0)
+      return wf__fail(err, WF_ERR_LIMIT,
+                      "max_tokens (%d) is less than the epsilon closure of one state",
+                      search->options.max_tokens);
+    WF__TRY(shorten(search, admitted, &search->last, err));
+    WF__TRY(admit(search, search->last, err));
+    search->cutoff = limit_cost(search->last);
+    status = close_epsilons(search, err);
+  }
+  return status;
+}
+
+/* --- the end of a frame ------------------------------------------------------------------ */
+
+/* Keeps the scores that the newest records read, for streams. */
+static wf_status keep_loglikes(wf__search *search, wf_error *err) {
+  wf__trace *trace = &search->trace;
+  const wf_graph *graph = search->graph;
+  WF__TRY(wf__vec_grow(&trace->loglikes, trace->records.size - trace->loglikes.size,
+                       "the token history", err));
+  for (uint64_t i = trace->loglikes.size; i < trace->records.size; i++) {
+    uint32_t arc = trace->records.data[i].arc;
+    int32_t label = arc == WF__NO_ARC ? 0 : wf__graph_arc(graph, arc).ilabel;
+    trace->loglikes.data[i] = label == 0 ? 0
+                                         : wf__loglike(&search->options, search->scores,
+                                                       search->frame, graph->columns[label]);
+  }
+  trace->loglikes.size = trace->records.size;
+  return WF_OK;
+}
+
+/* Finishes a frame: makes costs relative to the best token, and adds the tokens to the trace
+ * and, for the lattice, to the history. */
+static wf_status finish_frame(wf__search *search, float cutoff, wf_error *err) {
+  uint64_t size = search->tokens.size;
+  if (search->keeps_lattice) WF__TRY(wf__search_keep_links(search, cutoff, err));
+  float best = INFINITY;
+  for (uint64_t i = 0; i < size; i++)
+    if (search->tokens.data[i].cost < best) best = search->tokens.data[i].cost;
+  if (search->trace.records.size + size >= WF__TRACE_ROOT)
+    return wf__fail(err, WF_ERR_LIMIT,
+                    "the token history has more than 2^32 records; lower beam or max_active");
+  WF__TRY(wf__vec_grow(&search->trace.records, size, "the token history", err));
+  search->trace_base = search->trace.records.size;
+  for (uint64_t i = 0; i < size; i++) {
+    wf__token *token = &search->tokens.data[i];
+    token->cost -= best;
+    uint32_t prev = token->round != 0 ? (uint32_t)search->trace_base + token->prev : token->prev;
+    search->trace.records.data[search->trace.records.size++] = (wf__trace_record){prev, token->arc};
+  }
+  search->path.num_tokens += size;
+  if (search->trace.keeps_loglikes) WF__TRY(keep_loglikes(search, err));
+  return wf__trace_collect(&search->trace, &search->trace_base, false, search->graph,
+                           search->committed, err);
+}
+
+/* --- the utterance ----------------------------------------------------------------------- */
+
+wf_status wf__search_begin(wf__search *search, wf_error *err) {
+  clear_tokens(search);
+  wf__trace_clear(&search->trace);
+  wf__history_clear(&search->history, search->options.lattice_beam);
+  wf__path_clear(&search->path);
+  search->after_blank = false;
+  search->path.flags = 0;
+  search->path.num_decoded = 0;
+  search->path.num_tokens = search->path.num_expanded = search->path.num_arcs =
+      search->path.num_narrowed = 0;
+  search->died = false;
+  search->full = false;
+  search->most_tokens = (uint64_t)search->options.max_tokens;
+  WF__TRY(wf__scoring_begin(&search->scoring, err));
+  search->committed_sum = (wf__score_sum){search->scoring.start, 0};
+  bool scored = search->scoring.scorer != NULL;
+  uint32_t state = (uint32_t)search->graph->view.start;
+  wf__token *start = scored ? token_of(search, true, state, search->scoring.start, err)
+                            : token_of(search, false, state, 0, err);
+  if (start == NULL) return WF_ERR_MEMORY;
+  start->cost = 0;
+  start->prev = WF__TRACE_ROOT;
+  start->arc = WF__NO_ARC;
+  search->cutoff = search->options.beam;
+  wf_status status = close_epsilons(search, err);
+  if (search->full)
+    return wf__fail(err, WF_ERR_LIMIT,
+                    "max_tokens (%d) is less than the epsilon closure of one state",
+                    search->options.max_tokens);
+  if (status != WF_OK) return status;
+  WF__TRY(finish_frame(search, search->options.beam, err));
+  search->path.num_tokens = 0; /* counted by frame; the start is not one */
+  return WF_OK;
+}
+
+/* Is this frame skipped? All but the first of a run of certainly blank frames are. */
+static bool is_skipped(wf__search *search, const wf_scores *scores, int64_t t) {
+  if (search->skip_above == INFINITY) return false;
+  bool after_blank = search->after_blank;
+  search->after_blank = wf__score_at(scores, t, search->options.blank) > search->skip_above;
+  return after_blank && search->after_blank;
+}
+
+void wf__search_feed(wf__search *search, const wf_scores *scores) {
+  search->scores = scores;
+  search->next_frame = 0;
+  search->stage = WF__STAGE_FRAME; /* another stream may have failed within a frame */
+}
+
+static wf_status begin_frame(wf__search *search, bool *waits, wf_error *err) {
+  int64_t t = search->next_frame++;
+  WF__TRY(wf__interrupted(err));
+  if (is_skipped(search, search->scores, t)) {
+    search->path.num_decoded++;
+    return WF_OK;
+  }
+  search->frame = t;
+  set_label_costs(search, search->scores, t);
+  WF__TRY(select_sources(search, err));
+  search->stage = WF__STAGE_EMIT;
+  return wf__search_request_emitting(search, waits, err);
+}
+
+static wf_status request_round(wf__search *search, bool *waits, wf_error *err) {
+  uint32_t now = search->round & 1;
+  return wf__search_request_epsilons(search, search->frontier[now].data, search->frontier[now].size,
+                                     waits, err);
+}
+
+static wf_status emit_frame(wf__search *search, bool *waits, wf_error *err) {
+  WF__TRY(emit(search, &search->last, err));
+  if (search->tokens.size == 0) {
+    wf__token_vec none = search->tokens;
+    search->tokens = search->sources;
+    search->sources = none;
+    search->died = true;
+    search->path.flags |= WF_RESULT_DIED;
+    search->stage = WF__STAGE_FRAME;
+    return WF_OK;
+  }
+  search->cutoff = limit_cost(search->last);
+  search->num_arcs_emitted = search->path.num_arcs;
+  WF__TRY(open_closure(search, err));
+  search->stage = WF__STAGE_CLOSURE;
+  return request_round(search, waits, err);
+}
+
+static wf_status end_frame(wf__search *search, wf_error *err) {
+  WF__TRY(finish_frame(search, search->cutoff, err));
+  if (search->skip_above < INFINITY)
+    WF__TRY(wf__vec_push(&search->path.frames, (int32_t)search->path.num_decoded, "a path", err));
+  search->path.num_decoded++;
+  search->stage = WF__STAGE_FRAME;
+  return WF_OK;
+}
+
+static wf_status close_frame(wf__search *search, bool *waits, wf_error *err) {
+  if (is_closed(search)) return end_frame(search, err);
+  wf_status status = close_round(search, err);
+  if (status != WF_OK && search->full) status = make_room(search, err);
+  if (status != WF_OK) return status;
+  return request_round(search, waits, err);
+}
+
+wf_status wf__search_go_on(wf__search *search, bool *waits, wf_error *err) {
+  *waits = false;
+  while (!*waits) {
+    if (search->stage == WF__STAGE_EMIT)
+      WF__TRY(emit_frame(search, waits, err));
+    else if (search->stage == WF__STAGE_CLOSURE)
+      WF__TRY(close_frame(search, waits, err));
+    else if (search->died || search->next_frame == search->scores->num_frames)
+      return WF_OK;
+    else
+      WF__TRY(begin_frame(search, waits, err));
+  }
+  return WF_OK;
+}
+
+wf_status wf__search_advance(wf__search *search, const wf_scores *scores, wf_error *err) {
+  bool waits;
+  wf__search_feed(search, scores);
+  WF__TRY(wf__search_go_on(search, &waits, err));
+  while (waits) {
+    WF__TRY(wf__search_score_requests(&search, 1, NULL, err));
+    WF__TRY(wf__search_go_on(search, &waits, err));
+  }
+  return WF_OK;
+}

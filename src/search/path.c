@@ -1,0 +1,43 @@
+/* path.c - paths: their memory, their costs, and limits that all searches share. */
+#include "search/path.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+void wf__path_clear(wf__path *path) {
+  path->arcs.size = path->loglikes.size = path->frames.size = path->steps.size = 0;
+}
+
+void wf__path_free(wf__path *path) {
+  wf__vec_free(&path->arcs);
+  wf__vec_free(&path->loglikes);
+  wf__vec_free(&path->frames);
+  wf__vec_free(&path->steps);
+}
+
+wf_status wf__path_score(const wf__path *path, uint64_t first, const wf_graph *graph,
+                         wf__scoring *scoring, bool final, wf__score_sum *sum, wf_error *err) {
+  if (scoring->scorer == NULL) return WF_OK;
+  float cost;
+  for (uint64_t i = first; i < path->arcs.size; i++) {
+    int32_t word = wf__graph_arc(graph, path->arcs.data[i]).olabel;
+    if (word == 0) continue;
+    WF__TRY(wf__scoring_step(scoring, sum->context, word, &cost, &sum->context, err));
+    sum->cost += (double)cost;
+  }
+  if (!final) return WF_OK;
+  WF__TRY(wf__scoring_final(scoring, sum->context, &cost, err));
+  sum->cost += (double)cost;
+  return WF_OK;
+}
+
+void wf__decoder_limits(wf_decoder_options *options, const wf_graph *graph) {
+  if (options->min_active < 0) options->min_active = graph->blank_column >= 0 ? 20 : 200;
+  if (options->max_tokens < options->max_active) options->max_tokens = options->max_active;
+  if (options->min_active > options->max_active) options->min_active = options->max_active;
+}
+
+float wf__skip_above(const wf_decoder_options *options) {
+  return options->blank_skip_threshold < 1 ? (float)log((double)options->blank_skip_threshold)
+                                           : INFINITY;
+}

@@ -1,0 +1,19 @@
+/* score_requests.h - what the searches with scores of frames and with a transducer share of
+ * requests to a scorer. */
+#ifndef WF_SEARCH_SCORE_REQUESTS_H
+#define WF_SEARCH_SCORE_REQUESTS_H
+
+#include "search/decode_graph.h"
+#include "scorer/scoring.h"
+
+/* Requests the words of these arcs after a context. */
+static inline wf_status wf__request_arcs(wf__scoring *scoring, const wf_graph *graph,
+                                         wf__arc_run run, uint64_t context, wf_error *err) {
+  for (uint32_t a = run.first; a < run.end; a++) {
+    const int32_t word = wf__graph_arc(graph, a).olabel;
+    if (word != 0) WF__TRY(wf__scoring_request(scoring, context, word, err));
+  }
+  return WF_OK;
+}
+
+#endif

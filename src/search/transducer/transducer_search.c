@@ -1,0 +1,443 @@
+/* transducer_search.c - a transducer's search over one utterance: frames, and the path at the end.
+ */
+#include "search/transducer/transducer_search.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "base/interrupt.h"
+#include "search/trace.h"
+
+#define NONE UINT32_MAX
+
+/* The label of each column: the smallest, if there are several. */
+static wf_status find_labels(wf__transducer_search *search, wf_error *err) {
+  const wf_graph *graph = search->graph;
+  int32_t num_tokens = search->model->num_tokens;
+  WF__TRY(wf__vec_grow(&search->labels, (uint64_t)num_tokens, "a search", err));
+  for (int32_t c = 0; c < num_tokens; c++) search->labels.data[c] = 0;
+  for (int32_t label = graph->num_labels - 1; label > 0; label--)
+    search->labels.data[graph->columns[label]] = label;
+  search->labels.size = (uint64_t)num_tokens;
+  return WF_OK;
+}
+
+wf_status wf__transducer_search_create(const wf_graph *graph, const wf_transducer *model,
+                                       const wf_decoder_options *options,
+                                       const wf__transducer_arcs *arcs, bool on_device,
+                                       wf__transducer_search **out, wf_error *err) {
+  *out = NULL;
+  wf__transducer_search *search = wf__calloc(1, sizeof *search);
+  if (search == NULL) return wf__fail_memory(err, sizeof *search, "a search");
+  search->graph = graph;
+  search->model = model;
+  search->arcs = arcs;
+  search->options = *options;
+  search->num_waiting = model->num_durations > 0 ? (uint32_t)model->num_durations : 2;
+  search->epsilon_slack = wf__epsilon_slack(graph, options, false);
+  wf__predictions_init(&search->predictions, model, on_device);
+  uint64_t most = options->greedy ? 1 : (uint64_t)options->max_hypotheses;
+  search->waiting = wf__calloc(search->num_waiting, sizeof *search->waiting);
+  wf_status status = search->waiting != NULL ? WF_OK : wf__fail_memory(err, 64, "a search");
+  if (status == WF_OK) status = wf__transducer_set_init(&search->now, most, err);
+  if (status == WF_OK) status = wf__transducer_set_init(&search->next, most, err);
+  for (uint32_t w = 0; w < search->num_waiting && status == WF_OK; w++)
+    status = wf__transducer_set_init(&search->waiting[w], most, err);
+  search->keeps_lattice = options->lattice_beam > 0;
+  if (status == WF_OK)
+    status = wf__transducer_lattice_init(&search->lattice, search->num_waiting, err);
+  if (status == WF_OK) status = find_labels(search, err);
+  if (status == WF_OK)
+    *out = search;
+  else
+    wf__transducer_search_free(search);
+  return status;
+}
+
+void wf__transducer_search_free(wf__transducer_search *search) {
+  if (search == NULL) return;
+  wf__transducer_set_free(&search->now);
+  wf__transducer_set_free(&search->next);
+  for (uint32_t w = 0; w < search->num_waiting && search->waiting != NULL; w++)
+    wf__transducer_set_free(&search->waiting[w]);
+  free(search->waiting);
+  wf__predictions_free(&search->predictions);
+  wf__prediction_work_free(&search->work);
+  wf__scoring_free(&search->scoring);
+  wf__vec_free(&search->records);
+  wf__vec_free(&search->sources);
+  wf__vec_free(&search->row_of);
+  wf__vec_free(&search->numbers);
+  wf__vec_free(&search->needs);
+  wf__vec_free(&search->loglikes);
+  wf__vec_free(&search->frontier);
+  wf__vec_free(&search->used);
+  wf__vec_free(&search->live);
+  wf__vec_free(&search->labels);
+  wf__vec_free(&search->ends);
+  wf__transducer_lattice_free(&search->lattice, search->num_waiting);
+  wf__path_free(&search->path);
+  wf__path_free(&search->committed);
+  free(search);
+}
+
+static uint64_t set_bytes(const wf__transducer_set *set) {
+  return set->tokens.cap * sizeof *set->tokens.data + set->best.cap * sizeof *set->best.data +
+         ((uint64_t)sizeof *set->slots << set->bits);
+}
+
+uint64_t wf__transducer_search_bytes(const wf__transducer_search *search) {
+  const wf__predictions *p = &search->predictions;
+  const wf__history *history = &search->lattice.history;
+  uint64_t bytes = sizeof *search + set_bytes(&search->now) + set_bytes(&search->next);
+  for (uint32_t w = 0; w < search->num_waiting; w++)
+    bytes += set_bytes(&search->waiting[w]) +
+             search->lattice.waiting[w].cap * sizeof *search->lattice.waiting[w].data;
+  bytes += (p->rows.cap + p->states.cap + p->encoder.cap + search->work.logits.cap) * sizeof(float);
+  bytes += search->records.cap * sizeof *search->records.data +
+           search->sources.cap * sizeof *search->sources.data;
+  bytes += history->frames.cap * sizeof *history->frames.data +
+           history->contexts.cap * sizeof *history->contexts.data +
+           history->labels.cap * sizeof *history->labels.data;
+  return bytes + history->tokens.cap * sizeof *history->tokens.data +
+         history->links.cap * (sizeof *history->links.data + sizeof(float));
+}
+
+void wf__transducer_search_set_graph(wf__transducer_search *search, const wf_graph *graph) {
+  search->graph = graph;
+}
+
+wf_status wf__transducer_search_set_scorer(wf__transducer_search *search, const wf_scorer *scorer,
+                                           wf_error *err) {
+  search->epsilon_slack = wf__epsilon_slack(search->graph, &search->options, scorer != NULL);
+  if (scorer != search->scoring.scorer) search->joined = false;
+  return wf__scoring_set(&search->scoring, scorer, err);
+}
+
+wf_status wf__transducer_search_join_scorer(wf__transducer_search *search,
+                                            const wf__transducer_search *first, wf_error *err) {
+  search->joined = true;
+  return wf__scoring_join(&search->scoring, &first->scoring, err);
+}
+
+/* --- frames ------------------------------------------------------------------------------ */
+
+wf_status wf__transducer_search_begin(wf__transducer_search *search, wf_error *err) {
+  wf__path_clear(&search->path);
+  search->path.flags = 0;
+  search->path.num_tokens = search->path.num_expanded = search->path.num_arcs =
+      search->path.num_narrowed = 0;
+  search->records.size = search->row_of.size = search->sources.size = 0;
+  search->num_frames = search->next_frame = search->last_frame = 0;
+  search->stage = WF__TRANSDUCER_BETWEEN;
+  search->scorer_waits = false;
+  search->ends.size = 0;
+  search->ended = false;
+  if (search->keeps_lattice) wf__transducer_lattice_clear(search);
+  for (uint32_t w = 0; w < search->num_waiting; w++) wf__transducer_set_clear(&search->waiting[w]);
+  wf__path_clear(&search->committed);
+  search->num_live = 0;
+  WF__TRY(wf__scoring_begin(&search->scoring, err));
+  search->committed_sum = (wf__score_sum){search->scoring.start, 0};
+  wf__transducer_token start = {
+      .state = (uint32_t)search->graph->view.start,
+      .arc = WF__NO_ARC,
+      .prev = WF__TRACE_ROOT,
+      .predictor = wf__context_start(search->model),
+      .context = search->scoring.scorer != NULL ? search->scoring.start : 0};
+  WF__TRY(wf__predictions_start(&search->predictions, &start.number, err));
+  return wf__transducer_set_offer(&search->waiting[0], &start, err);
+}
+
+/* Calls wf__predictions_keep with the contexts of all waiting tokens, if there are too many others.
+ */
+static wf_status drop_contexts(wf__transducer_search *search, wf_error *err) {
+  if (!wf__predictions_full(&search->predictions)) return WF_OK;
+  search->used.size = 0;
+  for (uint32_t w = 0; w < search->num_waiting; w++)
+    for (uint64_t i = 0; i < search->waiting[w].tokens.size; i++)
+      WF__TRY(wf__vec_push(&search->used, &search->waiting[w].tokens.data[i].number,
+                           "predictor contexts", err));
+  search->row_of.size = 0;
+  return wf__predictions_keep(&search->predictions, search->used.data, search->used.size, err);
+}
+
+/* The same for the contexts of a scorer with batch operations, if the search does not defer. */
+static wf_status drop_scorer_contexts(wf__transducer_search *search, wf_error *err) {
+  wf__scoring *scoring = &search->scoring;
+  if (search->defers || !wf__scoring_batches(scoring)) return WF_OK;
+  const wf__scorer_batch_ops *ops = scoring->scorer->ops->batch;
+  if (!ops->is_full(scoring->scorer, scoring->memory)) return WF_OK;
+  WF__TRY(wf__transducer_find_live(search, err));
+  wf__scoring_forget(scoring);
+  return ops->keep(scoring->scorer, &scoring->memory, &search->live, 1, err);
+}
+
+/* Makes the costs of all waiting tokens relative to the best that waits for this frame. */
+static void normalise(wf__transducer_search *search, const wf__transducer_set *set) {
+  float best = INFINITY;
+  for (uint64_t i = 0; i < set->tokens.size; i++)
+    if (set->tokens.data[i].cost < best) best = set->tokens.data[i].cost;
+  for (uint32_t w = 0; w < search->num_waiting; w++) {
+    wf__transducer_set_lower(&search->waiting[w], best);
+    for (uint64_t i = 0; i < search->lattice.waiting[w].size; i++)
+      search->lattice.waiting[w].data[i].cost -= best;
+  }
+}
+
+/* The lattice of an utterance that ends here, or dies in this frame, ends in these tokens. */
+static wf_status keep_ends(wf__transducer_search *search, wf_error *err) {
+  bool last = search->ended;
+  uint64_t size = last ? search->now.tokens.size : search->sources.size,
+           first = search->records.size - search->now.tokens.size;
+  search->ends.size = 0;
+  WF__TRY(wf__vec_grow(&search->ends, size, "the lattice", err));
+  for (uint64_t i = 0; i < size; i++) {
+    uint64_t number = last ? i : search->sources.data[i].number - first;
+    search->ends.data[i] = (wf__transducer_source){search->now.tokens.data[number],
+                                                   search->lattice.base + (uint32_t)number};
+  }
+  search->ends.size = size;
+  return WF_OK;
+}
+
+/* Takes the tokens that wait for a frame into `now`, as A(0). */
+static wf_status begin_frame(wf__transducer_search *search, int64_t frame, wf_error *err) {
+  wf__transducer_set *set = &search->waiting[frame % search->num_waiting];
+  float beam = search->options.greedy ? FLT_MAX : search->options.beam;
+  search->frame = frame;
+  normalise(search, set);
+  wf__transducer_set was = search->now;
+  search->now = *set;
+  *set = was;
+  wf__transducer_set_clear(set);
+  wf__transducer_set_cut(&search->now, beam);
+  if (search->keeps_lattice) WF__TRY(wf__transducer_lattice_frame(search, err));
+  return wf__transducer_begin_closure(search, true, beam, err);
+}
+
+/* A(0) is closed. */
+static wf_status end_closure_of_frame(wf__transducer_search *search, wf_error *err) {
+  if (search->keeps_lattice) WF__TRY(wf__transducer_lattice_set(search, search->cutoff, true, err));
+  WF__TRY(wf__transducer_choose(search, err));
+  if (search->keeps_lattice) WF__TRY(keep_ends(search, err));
+  if (search->ended) return WF_OK;
+  search->step = 0;
+  search->last_frame = search->frame;
+  search->best_record = search->sources.data[0].number;
+  return WF_OK;
+}
+
+static bool is_anyone_waiting(const wf__transducer_search *search) {
+  for (uint32_t w = 0; w < search->num_waiting; w++)
+    if (search->waiting[w].tokens.size > 0) return true;
+  return false;
+}
+
+/* Begins the next frame. Without sources, no token waits for it. */
+static wf_status next_frame(wf__transducer_search *search, wf_error *err) {
+  int64_t frame = search->next_frame++;
+  WF__TRY(wf__interrupted(err));
+  if (search->waiting[frame % search->num_waiting].tokens.size == 0) {
+    search->frame = frame;
+    wf__transducer_set_clear(&search->now);
+    return search->keeps_lattice ? wf__transducer_lattice_frame(search, err) : WF_OK;
+  }
+  WF__TRY(drop_contexts(search, err));
+  WF__TRY(drop_scorer_contexts(search, err));
+  return begin_frame(search, frame, err);
+}
+
+/* A(n + 1) is closed. */
+static wf_status end_step(wf__transducer_search *search, wf_error *err) {
+  wf__transducer_set was = search->now;
+  search->now = search->next;
+  search->next = was;
+  if (search->keeps_lattice)
+    WF__TRY(wf__transducer_lattice_set(search, search->cutoff, false, err));
+  WF__TRY(wf__transducer_choose(search, err));
+  search->step++;
+  return WF_OK;
+}
+
+wf_status wf__transducer_search_feed(wf__transducer_search *search, const wf_scores *scores,
+                                     wf_error *err) {
+  if (!search->predictions.on_device)
+    WF__TRY(wf__predictions_encode(&search->predictions, scores, search->num_frames, &search->work,
+                                   err));
+  search->num_frames += scores->num_frames;
+  return WF_OK;
+}
+
+static wf_status close_set(wf__transducer_search *search, wf_error *err) {
+  WF__TRY(wf__transducer_close(search, err));
+  if (search->scorer_waits) return WF_OK;
+  search->stage = WF__TRANSDUCER_BETWEEN;
+  return search->closes_first ? end_closure_of_frame(search, err) : end_step(search, err);
+}
+
+wf_status wf__transducer_search_go_on(wf__transducer_search *search, bool *waits, wf_error *err) {
+  *waits = search->scorer_waits = false;
+  while (!*waits) {
+    if (search->stage == WF__TRANSDUCER_STEP) {
+      WF__TRY(wf__transducer_expand(search, err));
+    } else if (search->stage == WF__TRANSDUCER_CLOSURE) {
+      WF__TRY(close_set(search, err));
+      *waits = search->scorer_waits;
+    } else if (search->sources.size > 0) {
+      WF__TRY(wf__transducer_request(search, err));
+      WF__TRY(wf__transducer_request_words(search, err));
+      search->stage = WF__TRANSDUCER_STEP;
+      *waits = true;
+    } else if (search->next_frame == search->num_frames || !is_anyone_waiting(search)) {
+      return WF_OK;
+    } else {
+      WF__TRY(next_frame(search, err));
+    }
+  }
+  return WF_OK;
+}
+
+/* --- the end ----------------------------------------------------------------------------- */
+
+/* At the end, tokens that wait for later frames wait for the end. */
+static wf_status merge_waiting(wf__transducer_search *search, wf_error *err) {
+  uint32_t end = (uint32_t)(search->num_frames % search->num_waiting);
+  for (uint32_t k = 1; k < search->num_waiting; k++) {
+    uint32_t later = (end + k) % search->num_waiting;
+    wf__transducer_set *set = &search->waiting[later];
+    for (uint64_t i = 0; i < set->tokens.size; i++)
+      WF__TRY(wf__transducer_set_offer(&search->waiting[end], &set->tokens.data[i], err));
+    wf__transducer_set_clear(set);
+    if (search->keeps_lattice) WF__TRY(wf__transducer_lattice_merge(search, later, end, err));
+  }
+  return WF_OK;
+}
+
+/* Chooses the record that the path ends in. */
+static wf_status choose_end(wf__transducer_search *search, uint32_t *out, wf_error *err) {
+  uint64_t size = search->now.tokens.size, first = search->records.size - size;
+  wf__transducer_token best = {0};
+  *out = NONE;
+  for (uint64_t i = 0; i < size; i++) {
+    wf__transducer_token token = search->now.tokens.data[i];
+    WF__TRY(wf__transducer_ending_cost(search, &token, &token.cost, err));
+    if (token.cost == INFINITY || (*out != NONE && !wf__transducer_before(&token, &best))) continue;
+    best = token;
+    *out = (uint32_t)(first + i);
+  }
+  search->path.final_cost = *out != NONE ? wf__graph_final(search->graph, best.state) : 0;
+  if (*out != NONE) return WF_OK;
+  *out = search->sources.data[0].number;
+  search->path.flags |= WF_RESULT_NOT_FINAL;
+  return WF_OK;
+}
+
+static void reverse32(void *data, uint64_t size) {
+  uint32_t *x = data;
+  for (uint64_t i = 0; i < size / 2; i++) {
+    uint32_t was = x[i];
+    x[i] = x[size - 1 - i];
+    x[size - 1 - i] = was;
+  }
+}
+
+/* Follows the records back from the end. */
+static wf_status make_path(wf__transducer_search *search, const wf__transducer_record *end,
+                           wf_error *err) {
+  wf__path *path = &search->path;
+  wf__transducer_record record = *end;
+  wf__path_clear(path);
+  WF__TRY(wf__transducer_add_arc(search->graph, &record, path, err));
+  for (uint64_t count = 0; record.prev != WF__TRACE_ROOT; count++) {
+    if (count > search->records.size) return wf__fail_cycle(err);
+    record = search->records.data[record.prev];
+    WF__TRY(wf__transducer_add_arc(search->graph, &record, path, err));
+  }
+  reverse32(path->arcs.data, path->arcs.size);
+  reverse32(path->loglikes.data, path->loglikes.size);
+  reverse32(path->steps.data, path->steps.size);
+  wf__score_sum sum = search->committed_sum;
+  WF__TRY(wf__path_score(path, 0, search->graph, &search->scoring,
+                         (path->flags & WF_RESULT_NOT_FINAL) == 0, &sum, err));
+  path->scorer_cost = sum.cost;
+  return WF_OK;
+}
+
+/* --- the utterance ----------------------------------------------------------------------- */
+
+wf_status wf__transducer_search_advance(wf__transducer_search *search, const wf_scores *scores,
+                                        wf_error *err) {
+  bool waits;
+  search->defers = true;
+  WF__TRY(wf__transducer_search_feed(search, scores, err));
+  WF__TRY(wf__transducer_search_go_on(search, &waits, err));
+  while (waits) {
+    WF__TRY(wf__transducer_answer(search, err));
+    WF__TRY(wf__transducer_search_go_on(search, &waits, err));
+  }
+  return WF_OK;
+}
+
+/* The path of an utterance that died. */
+static wf_status make_dead_path(wf__transducer_search *search, wf_error *err) {
+  search->path.flags = WF_RESULT_DIED | WF_RESULT_NOT_FINAL;
+  search->path.final_cost = 0;
+  search->path.relative_cost = INFINITY;
+  search->path.num_decoded = search->last_frame;
+  wf__transducer_record none = {WF__TRACE_ROOT, WF__NO_ARC, 0, 0}; /* all is committed */
+  return make_path(search,
+                   search->best_record != NONE ? &search->records.data[search->best_record] : &none,
+                   err);
+}
+
+wf_status wf__transducer_search_go_to_end(wf__transducer_search *search, bool *waits,
+                                          wf_error *err) {
+  *waits = search->scorer_waits = false;
+  if (!search->ended) {
+    if (!is_anyone_waiting(search)) return WF_OK;
+    search->ended = true;
+    WF__TRY(merge_waiting(search, err));
+    WF__TRY(begin_frame(search, search->num_frames, err));
+  }
+  if (search->stage == WF__TRANSDUCER_CLOSURE) {
+    WF__TRY(close_set(search, err));
+    if (!search->scorer_waits) WF__TRY(wf__transducer_request_endings(search, err));
+  }
+  *waits = search->scorer_waits;
+  return WF_OK;
+}
+
+wf_status wf__transducer_search_finish(wf__transducer_search *search, wf_error *err) {
+  uint32_t end;
+  bool waits;
+  WF__TRY(wf__transducer_search_go_to_end(search, &waits, err));
+  while (waits) {
+    WF__TRY(wf__transducer_answer(search, err));
+    WF__TRY(wf__transducer_search_go_to_end(search, &waits, err));
+  }
+  if (!search->ended) return make_dead_path(search, err);
+  search->path.flags = 0;
+  search->path.num_decoded = search->num_frames;
+  WF__TRY(choose_end(search, &end, err));
+  return make_path(search, &search->records.data[end], err);
+}
+
+wf_status wf__transducer_search_partial(wf__transducer_search *search, wf_error *err) {
+  const wf__transducer_token *best = NULL;
+  float least = INFINITY, cost;
+  if (!is_anyone_waiting(search)) return make_dead_path(search, err);
+  for (uint32_t w = 0; w < search->num_waiting; w++)
+    for (uint64_t i = 0; i < search->waiting[w].tokens.size; i++) {
+      const wf__transducer_token *token = &search->waiting[w].tokens.data[i];
+      if (best == NULL || wf__transducer_before(token, best)) best = token;
+      WF__TRY(wf__transducer_ending_cost(search, token, &cost, err));
+      if (cost < least) least = cost;
+    }
+  search->path.flags = WF_RESULT_NOT_FINAL;
+  search->path.final_cost = 0;
+  search->path.relative_cost = least - best->cost;
+  search->path.num_decoded = search->num_frames;
+  wf__transducer_record end = {best->prev, best->arc, best->loglike, best->frame};
+  return make_path(search, &end, err);
+}

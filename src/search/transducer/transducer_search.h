@@ -1,0 +1,229 @@
+/* transducer_search.h - the frame-synchronous search with a transducer over one utterance, on one
+ * CPU thread. docs/reference/transducers.md defines the result of each step.
+ *
+ *   waiting [longest duration + 1]   sets of tokens, by frame modulo their number
+ *   now, next                        A(n) and A(n + 1) of the frame
+ *   records                          of all tokens that were in a set A(n): the search's history
+ *
+ * A search object is reused for many utterances. */
+#ifndef WF_SEARCH_TRANSDUCER_TRANSDUCER_SEARCH_H
+#define WF_SEARCH_TRANSDUCER_TRANSDUCER_SEARCH_H
+
+#include "search/transducer/transducer_lattice.h"
+#include "search/transducer/transducer_set.h"
+#include "search/path.h"
+#include "search/transducer/predictions.h"
+
+typedef struct wf__transducer_record {
+  uint32_t prev, arc;
+  float loglike;
+  int32_t frame;
+} wf__transducer_record;
+
+/* A token that is expanded, or its state when a round of the closure began. */
+typedef struct wf__transducer_source {
+  wf__transducer_token token;
+  uint32_t number; /* its record, or its number in the set */
+} wf__transducer_source;
+
+/* Larger weights and costs of words are no bounds: the roundings of sums are not known well enough.
+ */
+#define WF__MOST_BOUND 1e3f
+
+/* The least weights of a state's arcs; +infinity: it has none; -infinity: not known. Those of arcs
+ * with a word are less word_score. */
+typedef struct wf__least_weights {
+  float token;  /* of arcs with a token, without a word */
+  float word;   /* of arcs with a token and a word */
+  float blank;  /* of blank arcs without a word */
+  uint32_t row; /* of a state with many arcs: its row of `by_column`; NONE */
+} wf__least_weights;
+
+/* What a decoder knows of its graph's emitting arcs, so that a device can leave out scores, and a
+ * search arcs. */
+typedef struct wf__transducer_arcs {
+  bool by_label;  /* of every state, arcs with a token are in order of their columns, one label
+                     each, and the blanks before or after them */
+  bool all_alike; /* there is one state, with an arc for each token, all of one weight */
+  wf__least_weights *least; /* [num_states] */
+  WF__VEC(float) by_column; /* [rows][num_tokens] of arcs with a token, those of each column */
+} wf__transducer_arcs;
+void wf__transducer_arcs_free(wf__transducer_arcs *arcs);
+wf_status wf__transducer_look_at_arcs(const wf_graph *graph, const wf_transducer *model,
+                                      float word_score, wf__transducer_arcs *arcs, wf_error *err);
+
+/* Where a search stands. */
+typedef enum wf__transducer_stage {
+  WF__TRANSDUCER_BETWEEN, /* steps */
+  WF__TRANSDUCER_STEP,    /* the scores of a step are requested */
+  WF__TRANSDUCER_CLOSURE, /* a round of the epsilon closure comes next */
+} wf__transducer_stage;
+
+typedef struct wf__transducer_search {
+  const wf_graph *graph;
+  const wf_transducer *model;
+  const wf__transducer_arcs *arcs;
+  wf_decoder_options options;
+  float epsilon_slack;
+  wf__predictions predictions;
+  wf__prediction_work work; /* of searches that answer their own requests */
+  wf__scoring scoring;
+  wf__transducer_set now, next, *waiting;
+  uint32_t num_waiting;
+  WF__VEC(wf__transducer_record) records;
+  WF__VEC(wf__transducer_source) sources;
+  WF__VEC(uint32_t) row_of;  /* by context number: its row of the joiner's; NONE: it has none */
+  WF__VEC(uint32_t) numbers; /* context number of each row */
+  WF__VEC(wf__row_need) needs;
+  WF__VEC(float) loglikes; /* [num_tokens] scratch: of a row of which only some are there */
+  WF__VEC(uint32_t) frontier;
+  WF__VEC(uint32_t *) used;  /* scratch: context numbers of all tokens */
+  wf__context_vec live;      /* scratch: scorer contexts in use */
+  int64_t frame, num_frames; /* the current one; those taken so far */
+  int64_t next_frame;
+  wf__transducer_stage stage;
+  bool closes_first;            /* the closure is that of `now`, A(0); else that of `next` */
+  uint32_t round;               /* of the closure */
+  bool has_requested;           /* words of this round, or of the end */
+  bool defers;                  /* words are requested before they are needed, in batches */
+  bool joined;                  /* with the scorer's memories of other searches */
+  bool scorer_waits;            /* requests to the scorer have to be scored before go_on */
+  int64_t last_frame;           /* the newest frame that tokens waited for */
+  uint32_t best_record;         /* of the best of them, for utterances that die */
+  int32_t step;                 /* n */
+  float cutoff;                 /* of the step, and of the closure */
+  float best_cost;              /* of the step */
+  wf__transducer_source greedy; /* the best candidate of a greedy step, and its row */
+  const wf__score_row *greedy_row;
+  bool ended;         /* the last tokens are in `now` */
+  bool keeps_lattice; /* lattice_beam > 0 */
+  wf__transducer_lattice lattice;
+  WF__VEC(int32_t) labels; /* of the model's columns */
+  WF__VEC(wf__transducer_source)
+  ends; /* the tokens that the path may end in, and their numbers in the lattice's last frame */
+  wf__path committed;          /* arcs that all tokens share, cut off the records */
+  wf__score_sum committed_sum; /* the scorer's cost of all of them so far, and the context after */
+  uint64_t num_live;           /* records that the last collection left */
+  wf__path path;               /* the result; `loglikes` and `steps` of each consuming arc */
+} wf__transducer_search;
+
+/* `arcs`: of the graph, borrowed. `on_device`: the model is. */
+wf_status wf__transducer_search_create(const wf_graph *graph, const wf_transducer *model,
+                                       const wf_decoder_options *options,
+                                       const wf__transducer_arcs *arcs, bool on_device,
+                                       wf__transducer_search **out, wf_error *err);
+void wf__transducer_search_free(wf__transducer_search *search);
+/* Sets the graph of the next utterance: that of create, or that graph with added words. Before the
+ * scorer. */
+void wf__transducer_search_set_graph(wf__transducer_search *search, const wf_graph *graph);
+/* Sets the scorer of the next utterance; NULL: none. */
+wf_status wf__transducer_search_set_scorer(wf__transducer_search *search, const wf_scorer *scorer,
+                                           wf_error *err);
+/* Takes the scorer of `first`, with a memory joined to its memory. */
+wf_status wf__transducer_search_join_scorer(wf__transducer_search *search,
+                                            const wf__transducer_search *first, wf_error *err);
+/* Memory of an utterance in progress. */
+uint64_t wf__transducer_search_bytes(const wf__transducer_search *search);
+/* Begins an utterance. */
+wf_status wf__transducer_search_begin(wf__transducer_search *search, wf_error *err);
+/* Takes encoder outputs, the utterance's next frames. The search of the last ones must be done. */
+wf_status wf__transducer_search_feed(wf__transducer_search *search, const wf_scores *scores,
+                                     wf_error *err);
+/* Searches until requests need an answer (*waits), or all frames are done. In stage STEP that in
+ * `predictions` does; with `scorer_waits`, those to the scorer do. */
+wf_status wf__transducer_search_go_on(wf__transducer_search *search, bool *waits, wf_error *err);
+/* The same for the end, after all frames. Optional: wf__transducer_search_finish does it. */
+wf_status wf__transducer_search_go_to_end(wf__transducer_search *search, bool *waits,
+                                          wf_error *err);
+/* Takes frames and searches them, and answers its own requests. */
+wf_status wf__transducer_search_advance(wf__transducer_search *search, const wf_scores *scores,
+                                        wf_error *err);
+/* Ends the utterance, after all frames. The result is in `path`. */
+wf_status wf__transducer_search_finish(wf__transducer_search *search, wf_error *err);
+/* The path to the best waiting token, and the cost of the best final one above it, in `path`. The
+ * utterance may go on. */
+wf_status wf__transducer_search_partial(wf__transducer_search *search, wf_error *err);
+
+/* transducer_history.c: drops records that no waiting token leads back to, and moves those that all
+ * share to `committed`. Between frames. */
+wf_status wf__transducer_collect(wf__transducer_search *search, wf_error *err);
+/* Replaces the scorer between frames, after the committed prefix was taken. `words`: those
+ * committed so far. Each token's context becomes that of the new scorer after its words; costs
+ * stay, but for the pending part of boosts. */
+wf_status wf__transducer_replace_scorer(wf__transducer_search *search, const wf_scorer *scorer,
+                                        const wf_word *words, size_t num_words, wf_error *err);
+/* Appends a record's arc to a path. */
+wf_status wf__transducer_add_arc(const wf_graph *graph, const wf__transducer_record *record,
+                                 wf__path *path, wf_error *err);
+
+/* transducer_step.c: step n of a frame, from the sources, which are those of A(n), to A(n + 1), in
+ * `next`, and the waiting sets. */
+/* Requests the model's scores of the sources' contexts. */
+wf_status wf__transducer_request(wf__transducer_search *search, wf_error *err);
+/* Makes the step, with the answer to the request. */
+wf_status wf__transducer_expand(wf__transducer_search *search, wf_error *err);
+/* The epsilon closure of `now` (`first`) or `next`: its rounds, until it is complete or the scorer
+ * has to score. */
+wf_status wf__transducer_begin_closure(wf__transducer_search *search, bool first, float cutoff,
+                                       wf_error *err);
+wf_status wf__transducer_close(wf__transducer_search *search, wf_error *err);
+/* Adds records of the tokens of `now`, and makes the first of them by rank the sources. */
+wf_status wf__transducer_choose(wf__transducer_search *search, wf_error *err);
+/* Numbers the predictor contexts of a set. */
+wf_status wf__transducer_number(wf__transducer_search *search, wf__transducer_set *set,
+                                wf_error *err);
+
+/* transducer_expand.c: offers the candidates of a source to the sets, or keeps the best one of a
+ * greedy step. `row`: the scores of its context. */
+wf_status wf__transducer_expand_source(wf__transducer_search *search,
+                                       const wf__transducer_source *source,
+                                       const wf__score_row *row, wf_error *err);
+/* Before: lowers the cutoff of a step that is not greedy. */
+void wf__transducer_look_at_blanks(wf__transducer_search *search,
+                                   const wf__transducer_source *source, const wf__score_row *row);
+wf_status wf__transducer_offer_greedy(wf__transducer_search *search, wf_error *err);
+
+/* transducer_requests.c, for searches that defer: requests to a scorer with batch operations,
+ * before a step, a round of the closure, and the end. They set `scorer_waits`. */
+wf_status wf__transducer_request_words(wf__transducer_search *search, wf_error *err);
+wf_status wf__transducer_request_epsilons(wf__transducer_search *search,
+                                          const wf__transducer_set *set, wf_error *err);
+wf_status wf__transducer_request_endings(wf__transducer_search *search, wf_error *err);
+/* Collects in `live` the scorer's contexts that the search may still use. */
+wf_status wf__transducer_find_live(wf__transducer_search *search, wf_error *err);
+/* Scores the requests of all searches, whose scorers' memories are joined. */
+wf_status wf__transducer_score_requests(wf__transducer_search *const *searches, size_t count,
+                                        wf__pool *pool, wf_error *err);
+/* Answers the search's own requests: to a built-in model or functions, and to the scorer, too. */
+wf_status wf__transducer_answer_model(wf__transducer_search *search, wf_error *err);
+wf_status wf__transducer_answer(wf__transducer_search *search, wf_error *err);
+
+/* Is this the last step of a frame in RNN-T, which has no token arcs? */
+static inline bool wf__transducer_only_blank(const wf__transducer_search *search) {
+  return search->model->num_durations == 0 && search->step == search->options.max_symbols;
+}
+
+/* NULL: there are other arcs. */
+static inline const wf__transducer_arcs *wf__transducer_known_arcs(
+    const wf__transducer_search *search) {
+  return search->graph->added == NULL ? search->arcs : NULL;
+}
+
+static inline wf__transducer_set *wf__transducer_waiting_for(wf__transducer_search *search,
+                                                             int64_t frame) {
+  return &search->waiting[frame % search->num_waiting];
+}
+
+/* The token's cost with the final costs of graph and scorer. */
+static inline wf_status wf__transducer_ending_cost(wf__transducer_search *search,
+                                                   const wf__transducer_token *token, float *cost,
+                                                   wf_error *err) {
+  float added = 0;
+  *cost = token->cost + wf__graph_final(search->graph, token->state);
+  if (*cost == INFINITY || search->scoring.scorer == NULL) return WF_OK;
+  WF__TRY(wf__scoring_final(&search->scoring, token->context, &added, err));
+  *cost += added;
+  return WF_OK;
+}
+
+#endif
