@@ -22,6 +22,7 @@
 #   accuracy  the word error rates that n-gram and recurrent models, boosts and all of them reach on real CTC scores of phones, characters and pieces; not in `all`
 #   papers   curves of the published papers: large and recurrent language models by beam, cache sizes, CTC topologies; not in `all`
 #   word_times  how many word times are exact, for every kind of graph; not in `all`
+#   sweep    speed and word error rate by beam; with --min-active: by beam and min_active; not in `all`
 #   spot     listed words in lattices: precision and recall; not in `all`
 #   fly      a large n-gram model on the fly: exactness, word error rate and speed on the hybrid task; not in `all`
 #   transducer_task  speed of transducers of real sizes with random weights, on a GPU; not in `all`
@@ -36,7 +37,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 mkdir -p build/bench
 
 build_openfst_ops() {
-  local program=build/bench/openfst_ops source=bench/openfst_ops.cc
+  local program=build/bench/openfst_ops source=bench/peers/openfst_ops.cc
   [ "$program" -nt "$source" ] && return
   echo "building $program" >&2
   g++ -O2 -std=c++17 -w "$source" -o "$program" -lfst
@@ -45,7 +46,7 @@ build_openfst_ops() {
 # Builds KenLM's query code and build_binary from the sources of the package that the tests use.
 build_kenlm() {
   local folder=build/bench/kenlm program=build/bench/peer_kenlm
-  [ "$program" -nt bench/peer_kenlm.cc ] && return
+  [ "$program" -nt bench/peers/peer_kenlm.cc ] && return
   echo "building $program" >&2
   mkdir -p "$folder/objects"
   if ! ls "$folder"/kenlm-*.tar.gz >/dev/null 2>&1; then
@@ -59,7 +60,7 @@ build_kenlm() {
     g++ "${flags[@]}" -c "$source" -o "$folder/objects/$(basename "$source" .cc).o"
   done
   g++ "${flags[@]}" "$folder/lm/build_binary_main.cc" "$folder"/objects/*.o -lz -lpthread -o build/bench/kenlm_build_binary
-  g++ "${flags[@]}" bench/peer_kenlm.cc "$folder"/objects/*.o -lz -lpthread -o "$program"
+  g++ "${flags[@]}" bench/peers/peer_kenlm.cc "$folder"/objects/*.o -lz -lpthread -o "$program"
 }
 
 # The wheel of NeMo, of which one file is run. Its dependencies are not installed.
@@ -77,48 +78,49 @@ use_package() {
   export WARPFST_LIBRARY=$PWD/build/release/libwarpfst.so.0.2 PYTHONPATH=$PWD/build/bench/python
 }
 
+# The script of a benchmark, in the folder of its subject. No two have the same name.
+script() { echo bench/*/"$1.py"; }
 usage() { sed -n '/^# run.sh /,/^set /s/^# \{0,1\}//p' bench/run.sh; }
 
 what=${1:-help}
 shift || true
 case $what in
-  fstops) build_openfst_ops && python3 bench/fstops.py "$@" ;;
+  fstops) build_openfst_ops && python3 bench/fstops/fstops.py "$@" ;;
   boost)
     case " $* " in *peers*) download_nemo ;; esac
-    WARPFST_PEER_PYTHON=build/bench/boost_peers/bin/python NEMO_WHEEL='build/bench/nemo/*.whl' python3 bench/boost.py "$@"
+    WARPFST_PEER_PYTHON=build/bench/boost_peers/bin/python NEMO_WHEEL='build/bench/nemo/*.whl' python3 bench/accuracy/boost.py "$@"
     ;;
-  triton) build/venv/bin/python bench/triton.py "$@" ;;
-  differential) build_openfst_ops && use_package && build/bench/differential_peers/bin/python bench/differential.py "$@" ;;
-  align | compat) use_package && "build/bench/${what}_peers/bin/python" "bench/$what.py" "$@" ;;
+  triton) build/venv/bin/python bench/triton/triton.py "$@" ;;
+  differential) build_openfst_ops && use_package && build/bench/differential_peers/bin/python bench/fstops/differential.py "$@" ;;
+  align | compat) use_package && "build/bench/${what}_peers/bin/python" "$(script "$what")" "$@" ;;
   peers)
     case " $* " in
-      *' --wheels='* | *' --fetch='* | *' --load='*) python3 bench/peers.py "$@" ;;
-      *) use_package && build/bench/peers_peers/bin/python bench/peers.py "$@" ;;
+      *' --wheels='* | *' --fetch='* | *' --load='*) python3 bench/peers/peers.py "$@" ;;
+      *) use_package && build/bench/peers_peers/bin/python bench/peers/peers.py "$@" ;;
     esac
     ;;
-  word_times | spot) use_package && /usr/bin/python3 "bench/$what.py" "$@" ;;
-  compose) build_openfst_ops && python3 bench/compose.py "$@" ;;
+  word_times | spot | sweep) use_package && /usr/bin/python3 "$(script "$what")" "$@" ;;
+  compose) build_openfst_ops && python3 bench/fstops/compose.py "$@" ;;
   lm)
     case " $* " in
-      *' --part=fetch '*) python3 bench/lm_fetch.py "$@" ;;
-      *' --device='*) python3 bench/lm_decode.py "$@" ;;
-      *) build_kenlm && python3 bench/lm.py "$@" ;;
+      *' --part=fetch '*) python3 bench/lm/lm_fetch.py "$@" ;;
+      *' --device='*) python3 bench/lm/lm_decode.py "$@" ;;
+      *) build_kenlm && python3 bench/lm/lm.py "$@" ;;
     esac
     ;;
   graph)
     case " $* " in
-      *' --device'*) python3 bench/graph_device.py "$@" ;;
-      *) python3 bench/graph.py "$@" ;;
+      *' --device'*) python3 bench/graph/graph_device.py "$@" ;;
+      *) python3 bench/graph/graph.py "$@" ;;
     esac
     ;;
-  decode | features | gpus | rnnlm | lattice | stream | hybrid | fly | lm_scale | rnnlm_hybrid | accuracy | papers | transducer | transducer_task | transducer_peers) python3 "bench/$what.py" "$@" ;;
+  decode | features | gpus | rnnlm | lattice | stream | hybrid | fly | lm_scale | rnnlm_hybrid | accuracy | papers | transducer | transducer_task | transducer_peers | show) python3 "$(script "$what")" "$@" ;;
   all)
     for each in fstops decode lm rnnlm lattice stream compose; do
       printf '\n== %s\n' "$each"
       bash bench/run.sh "$each" "$@"
     done
     ;;
-  show) python3 bench/show.py "$@" ;;
   help | --help | -h) usage ;;
   *) printf 'unknown benchmark "%s"\n\n' "$what" >&2; usage >&2; exit 2 ;;
 esac

@@ -379,7 +379,7 @@ def main():
     reference.mkdir(exist_ok=True)
     for name, text in {"options": options_page(), "c-api": c_page(), **commands_pages(), **python_pages()}.items():
         (reference / f"{name}.md").write_text(text + "\n", encoding="utf-8")
-    subprocess.run([sys.executable, ROOT / "bench" / "plots.py", pages / "plots"], check=True)
+    subprocess.run([sys.executable, ROOT / "tools" / "plots.py", pages / "plots"], check=True)
     for page in pages.rglob("*.md"):
         relative = page.relative_to(pages)
         bring_links(page, DOCS / relative, pages)

@@ -13,7 +13,7 @@ import sys
 from xml.sax.saxutils import escape
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "bench"))
+sys.path[:0] = [str(ROOT / "bench" / "common"), str(ROOT / "bench" / "peers")]
 
 import measure
 import peers as peers_bench

@@ -1,4 +1,4 @@
-# The generated CTC task and `bench/decode.py`, with 500 words: the files have the documented properties, and the figures follow from the results.
+# The generated CTC task and `bench/decode/decode.py`, with 500 words: the files have the documented properties, and the figures follow from the results.
 # shellcheck shell=bash
 generate=$BUILD_DIR/bench/generate_ctc_task
 fail() { echo "FAILED: $*"; exit 1; }
@@ -54,7 +54,7 @@ done
 [ "$("$WARPFST" matrix info a/peaky.ark 2> /dev/null | awk '{print $1}' | sort | tr '\n' ' ')" = "$(cut -d' ' -f1 a/ref | sort | tr '\n' ' ')" ] || fail "keys of scores and references differ"
 
 # --- decode.py: all runs give equal results, the WER is that of `warpfst decode`, and a saved file gives the same table again --------------------
-python3 "$SOURCE_DIR/bench/decode.py" --size=tiny --seconds=0.01 --part=peaky,flat --programs="$BUILD_DIR" --work="$PWD/work" --save=rows.jsonl > table.txt 2> log.txt || fail "decode.py: $(cat table.txt log.txt)"
+python3 "$SOURCE_DIR/bench/decode/decode.py" --size=tiny --seconds=0.01 --part=peaky,flat --programs="$BUILD_DIR" --work="$PWD/work" --save=rows.jsonl > table.txt 2> log.txt || fail "decode.py: $(cat table.txt log.txt)"
 grep -q 'equal bit for bit' table.txt || fail "no comparison in $(cat table.txt)"
 "$WARPFST" decode work/ctc_task_tiny/TLG.wfst work/ctc_task_tiny/peaky.ark --beam=17 --max-active=10000 --ref=work/ctc_task_tiny/ref --summary=summary.json -o /dev/null 2> /dev/null
 python3 - <<'E2'
@@ -68,12 +68,12 @@ assert base["flat"]["tokens_per_frame"] > 4 * base["peaky"]["tokens_per_frame"]
 for r in rows:
     assert abs(r["rtfx"] * r["seconds"] - r["audio_s"]) < 0.01 * r["audio_s"] and r["failed"] == 0, r
 E2
-python3 "$SOURCE_DIR/bench/decode.py" --load=rows.jsonl | tail -n +2 > again.txt
+python3 "$SOURCE_DIR/bench/decode/decode.py" --load=rows.jsonl | tail -n +2 > again.txt
 diff <(tail -n +2 table.txt) again.txt
 # A result that differs, or a failed run, is an error.
 sed '2s/"digest": "./"digest": "x/' rows.jsonl > broken.jsonl
 code=0
-python3 "$SOURCE_DIR/bench/decode.py" --load=broken.jsonl > broken.txt || code=$?
+python3 "$SOURCE_DIR/bench/decode/decode.py" --load=broken.jsonl > broken.txt || code=$?
 [ $code = 1 ] && grep -q 'different results' broken.txt || fail "no error for a different result: $(cat broken.txt)"
 code=0
 "$BUILD_DIR/bench/bench_decode" work/ctc_task_tiny/TLG.wfst work/ctc_task_tiny/peaky.ark beam=-1 2> /dev/null || code=$?
@@ -88,7 +88,7 @@ code=0
 "$BUILD_DIR/bench/bench_decode" work/ctc_task_tiny/TLG.wfst work/ctc_task_tiny/peaky.ark --check=2 utterances=2,seconds=0,beam=11 utterances=2,seconds=0,beam=11,lattice_beam=6 \
   utterances=2,seconds=0,beam=11,lattice_beam=6,determinize=1 frames=10000,beam=11 frames=10000,beam=11,lattice_beam=6 > lattice.jsonl
 sed 's/^{/{"task": "tiny", /; p; s/"device": "cpu", "gpu": ""/"device": "cuda", "gpu": "none"/' lattice.jsonl > rows.jsonl
-python3 "$SOURCE_DIR/bench/lattice.py" --device=cuda --load=rows.jsonl > table.txt || fail "$(cat table.txt)"
+python3 "$SOURCE_DIR/bench/lattice/lattice.py" --device=cuda --load=rows.jsonl > table.txt || fail "$(cat table.txt)"
 grep -q "equal the CPU's bit for bit" table.txt && grep -q 'with of without' table.txt && grep -q 'arcs/frame' table.txt && grep -q 'determinized while' table.txt && grep -q 'an hour.*MiB' table.txt || fail "$(cat table.txt)"
 python3 - <<'E2'
 import json
@@ -98,5 +98,5 @@ assert plain["digest"] != lattice["digest"] and "lattice_arcs_per_frame" not in 
 E2
 sed '4s/"digest": "./"digest": "x/' rows.jsonl > broken.jsonl
 code=0
-python3 "$SOURCE_DIR/bench/lattice.py" --device=cuda --load=broken.jsonl > broken.txt || code=$?
+python3 "$SOURCE_DIR/bench/lattice/lattice.py" --device=cuda --load=broken.jsonl > broken.txt || code=$?
 [ $code = 1 ] && grep -q 'not the results of the CPU' broken.txt || fail "no error for a different lattice: $(cat broken.txt)"

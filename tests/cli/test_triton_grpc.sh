@@ -7,7 +7,7 @@ python=${WARPFST_TRITON_PYTHON:-$SOURCE_DIR/build/venv/bin/python}
 "$python" -c 'import tritonclient.grpc' 2>import.log || { echo "$python has no tritonclient" >&2; exit 77; }
 [ -x "$BUILD_DIR/bench/bench_stream" ] || { echo 'no bench_stream: the benchmarks are not built' >&2; exit 77; }
 export WARPFST_TRITON_SERVER=$server PYTHONPATH=$SOURCE_DIR/tests/cli
-run() { timeout 200 "$python" "$SOURCE_DIR/bench/triton.py" --build="$BUILD_DIR" --work="$PWD/work" "$@" >out.txt 2>err.txt || { cat out.txt err.txt work/server.log >&2; exit 1; }; }
+run() { timeout 200 "$python" "$SOURCE_DIR/bench/triton/triton.py" --build="$BUILD_DIR" --work="$PWD/work" "$@" >out.txt 2>err.txt || { cat out.txt err.txt work/server.log >&2; exit 1; }; }
 run --streams=12 --seconds=3 --boosted=0.5 --phrases=3 --save=saved.json
 grep -q '^| gRPC  *| *12 |' out.txt && grep -q '^| without server *| *12 |' out.txt && grep -q 'compute 30.1, latency mean 54.5, p99 78' out.txt || { cat out.txt >&2; exit 1; }
 "$python" - <<'EOF'

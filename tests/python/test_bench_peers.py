@@ -1,4 +1,4 @@
-"""bench/peers.py: its error rates and figures, without any peer; and the modules of NeMo that it loads, with an imitation of NeMo."""
+"""bench/peers/peers.py: its error rates and figures, without any peer; and the modules of NeMo that it loads, with an imitation of NeMo."""
 
 import argparse
 import os
@@ -11,7 +11,7 @@ from conftest import ROOT
 
 import warpfst as wf
 
-sys.path.append(str(ROOT / "bench"))
+sys.path += [str(ROOT / "bench" / name) for name in ("common", "peers")]
 
 import measure
 import peer_decoders
@@ -176,5 +176,5 @@ def test_modules_of_nemo_run_without_its_dependencies(tmp_path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     code = f"import nemo_modules\nmodule = nemo_modules.load({str(tmp_path)!r}, nemo_modules.BEAM)\nprint(module.Search().kind.value)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT / "bench")})
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT / "bench" / "peers")})
     assert done.stdout == "1\n", done.stderr

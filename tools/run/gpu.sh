@@ -103,9 +103,9 @@ do_pack_gpu() { # FOLDER [compose|graph]
   build develop
   mkdir -p "$folder"
   if [ "$what" = graph ]; then
-    cp build/release/bench/bench_graph_{device,build} bench/graph_device.py bench/measure.py "$folder"
+    cp build/release/bench/bench_graph_{device,build} bench/graph/graph_device.py bench/common/measure.py "$folder"
     strip "$folder"/bench_graph_{device,build}
-    python3 bench/graph_device.py --pack="$folder" --sizes=20k
+    python3 bench/graph/graph_device.py --pack="$folder" --sizes=20k
     du -sh "$folder"
     return
   fi
@@ -120,8 +120,8 @@ do_pack_gpu() { # FOLDER [compose|graph]
   cp "${programs[@]}" "$folder"
   cp -L build/release/libwarpfst.so.0.2 "$folder"
   strip "$folder"/libwarpfst.so.0.2 "${programs[@]/#*\//$folder/}"
-  cp bench/{compose,measure,rnnlm_device,rnnlm_scale}.py tests/gpu/check_ctc_torch.py "$folder"
-  cp "${WARPFST_CMUDICT:-$(python3 bench/compose.py --dictionary)}" "$folder"/cmudict.dict
+  cp bench/common/measure.py bench/fstops/compose.py bench/lm/rnnlm_{device,scale}.py tests/gpu/check_ctc_torch.py "$folder"
+  cp "${WARPFST_CMUDICT:-$(python3 bench/fstops/compose.py --dictionary)}" "$folder"/cmudict.dict
   cp -L "$(ldconfig -p | sed -n 's/.*libcmocka\.so\.0.* => //p' | head -1)" "$folder"
   pack_gpu_python "$folder"
   # All programs contain the same kernels. A compression window larger than all of them makes the archive 20 times smaller.

@@ -1,5 +1,5 @@
 /* lm_fetch.h - ways for the lanes of a batch to read records of a table in page-locked host memory:
- * kernels of bench/bench_lm_fetch.c, which are not part of any library. All functions return a
+ * kernels of bench/lm/bench_lm_fetch.c, which are not part of any library. All functions return a
  * cudaError_t. */
 #ifndef WF_CUDA_BENCH_LM_FETCH_H
 #define WF_CUDA_BENCH_LM_FETCH_H
