@@ -22,7 +22,7 @@ import sys
 
 sys.path.insert(1, str(pathlib.Path(__file__).resolve().parents[1] / "common"))
 import decode_tasks
-import hybrid
+import hybrid_graphs
 import measure
 import ngram_mix
 import text_models
@@ -62,7 +62,7 @@ class Models:
         self.en_us = WORK / "en-us.arpa"
         if not (keep and self.en_us.exists()):
             pruned = WORK / "pruned.arpa"
-            measure.run(WARPFST, "lm", "prune", f"{hybrid.MODEL}/en-us.lm.bin", "--threshold=1e-7", "-q", "-o", pruned)
+            measure.run(WARPFST, "lm", "prune", f"{hybrid_graphs.MODEL}/en-us.lm.bin", "--threshold=1e-7", "-q", "-o", pruned)
             upper(pruned, self.en_us)
         self.words = self.read_words()
         small = text_models.text_ngrams(parts["train"], self.words, WORK / "part.arpa")
@@ -82,7 +82,7 @@ class Models:
     def read_words(self):
         """Writes the lexicon of phones; returns its words."""
         pronunciations = collections.defaultdict(list)
-        for path, is_upper in ((CTC / "lexicon_phone.txt", True), (pathlib.Path(hybrid.MODEL) / "cmudict-en-us.dict", False)):
+        for path, is_upper in ((CTC / "lexicon_phone.txt", True), (pathlib.Path(hybrid_graphs.MODEL) / "cmudict-en-us.dict", False)):
             for line in open(path, encoding="utf-8"):
                 word, *phones = line.split()
                 word = word if is_upper else word.split("(")[0].upper()

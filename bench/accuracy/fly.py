@@ -17,7 +17,7 @@ import shutil
 import sys
 
 sys.path.insert(1, str(pathlib.Path(__file__).resolve().parents[1] / "common"))
-import hybrid
+import hybrid_graphs
 import measure
 from measure import BUILD, WARPFST
 
@@ -79,11 +79,11 @@ def make(path, function):
 def small_graph():
     """Makes the whole model and the small one as ARPA, and the graph of the small one with its word table. Back-off arcs of the graph are epsilons, but its costs are those of the small model."""
     full, pruned, small, graph = WORK / "full.arpa", WORK / "pruned.arpa", WORK / "small.arpa", WORK / "small.wfst"
-    model = f"{hybrid.MODEL}/en-us.lm.bin"
+    model = f"{hybrid_graphs.MODEL}/en-us.lm.bin"
     make(full, lambda: measure.run(WARPFST, "lm", "arpa", model, "-o", full))
     make(pruned, lambda: measure.run(WARPFST, "lm", "prune", model, "--max-ngrams=200000,0", "--criterion=difference", "-q", "-o", pruned))
     make(small, lambda: without_gaps(pruned, small))
-    make(graph, lambda: hybrid.make_graph(small, graph, f"--words-out={WORK / 'words.txt'}"))
+    make(graph, lambda: hybrid_graphs.make_graph(small, graph, f"--words-out={WORK / 'words.txt'}"))
     return full, small, graph
 
 
@@ -132,7 +132,7 @@ def static_part(order, sets, beams, report):
     large, judge = WORK / f"{order}-grams.arpa", WORK / f"{order}-grams.wfst"
     kept = " and ".join(f"{number} {kind}" for number, kind in zip(without_gaps(full, large, order), ("bigrams", "trigrams")))
     num_small = without_gaps(WORK / "pruned.arpa", small)[0]
-    make(judge, lambda: hybrid.make_graph(large, judge))
+    make(judge, lambda: hybrid_graphs.make_graph(large, judge))
     difference = build_difference(large, small, WORK / f"{order}-grams.wlm")
     for name, work in sets.items():
         for beam in beams:
@@ -142,12 +142,12 @@ def static_part(order, sets, beams, report):
 
 def whole_part(sets, beams, static, report):
     """The whole 3-gram, with exact back-off."""
-    model = f"{hybrid.MODEL}/en-us.lm.bin"
+    model = f"{hybrid_graphs.MODEL}/en-us.lm.bin"
     _, small, graph = small_graph()
     difference = build_difference(model, small, WORK / "3-gram.wlm")
     runs = [(what, graph, lm, threads) for threads in (1, os.cpu_count()) for what, lm in (("small graph alone", None), ("3-gram on the fly", difference))]
     if static:
-        runs.append(("3-gram, static graph, back-off as epsilon", make(WORK / "full.wfst", lambda: hybrid.make_graph(model, WORK / "full.wfst")), None, 1))
+        runs.append(("3-gram, static graph, back-off as epsilon", make(WORK / "full.wfst", lambda: hybrid_graphs.make_graph(model, WORK / "full.wfst")), None, 1))
     for name, work in sets.items():
         for beam in beams:
             for what, path, lm, threads in runs:
@@ -172,9 +172,9 @@ def composed_part(sets, beams, report):
     vocabulary, large, small, graph, difference, acceptor, composed, table = (
         folder / name for name in ("vocabulary", "large.arpa", "small.arpa", "small.wfst", "difference.wlm", "difference.wfst", "composed.wfst", "words.txt"))
     vocabulary.write_text("".join(word + "\n" for word in sorted(words)), encoding="utf-8")
-    measure.run(WARPFST, "lm", "prune", f"{hybrid.MODEL}/en-us.lm.bin", f"--vocabulary={vocabulary}", f"--max-ngrams={COMPOSED_LARGE}", "--criterion=difference", "-q", "-o", large)
+    measure.run(WARPFST, "lm", "prune", f"{hybrid_graphs.MODEL}/en-us.lm.bin", f"--vocabulary={vocabulary}", f"--max-ngrams={COMPOSED_LARGE}", "--criterion=difference", "-q", "-o", large)
     measure.run(WARPFST, "lm", "prune", large, f"--max-ngrams={COMPOSED_SMALL}", "--criterion=difference", "-q", "-o", small)
-    hybrid.make_graph(small, graph, f"--words-out={table}")
+    hybrid_graphs.make_graph(small, graph, f"--words-out={table}")
     build_difference(large, small, difference)
     measure.run(WARPFST, "lm", "convert", difference, "--backoff=failure", "--backoff-symbol=#phi", f"--words={table}", f"--write-words={folder / 'phi.txt'}", "-o", acceptor)
     phi = next(line.split()[1] for line in open(folder / "phi.txt", encoding="utf-8") if line.startswith("#phi"))
@@ -195,7 +195,7 @@ def main():
     parser.add_argument("--record", action="store_true", help="write the figures to bench/figures")
     arguments = parser.parse_args()
     start(arguments.keep)
-    sets = {"LibriVox": hybrid.score("LibriVox", None), **{name: hybrid.score(name, wav) for name, wav in (each.split("=", 1) for each in arguments.wav)}}
+    sets = {"LibriVox": hybrid_graphs.score("LibriVox", None), **{name: hybrid_graphs.score(name, wav) for name, wav in (each.split("=", 1) for each in arguments.wav)}}
     beams, report = arguments.beams.split(","), Report()
     for part in arguments.parts.split(","):
         if part in ("2-gram", "3-gram"):

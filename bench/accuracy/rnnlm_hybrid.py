@@ -22,13 +22,13 @@ import sys
 sys.path.insert(1, str(pathlib.Path(__file__).resolve().parents[1] / "common"))
 import austen
 import fly
-import hybrid
+import hybrid_graphs
 import measure
 import text_models
 from measure import BUILD, WARPFST
 
 WORK = BUILD / "austen"
-EN_US = f"{hybrid.MODEL}/en-us.lm.bin"
+EN_US = f"{hybrid_graphs.MODEL}/en-us.lm.bin"
 MODELS = {
     "sigmoid 100": ["--hidden=100"],
     "sigmoid 100, MaxEnt 3": ["--hidden=100", "--maxent-cells=20000000"],
@@ -178,11 +178,11 @@ def main():
     parser.add_argument("--record", action="store_true", help="write the figures to bench/figures")
     arguments = parser.parse_args()
     WORK.mkdir(parents=True, exist_ok=True)
-    hybrid.WORK.mkdir(parents=True, exist_ok=True)
+    hybrid_graphs.WORK.mkdir(parents=True, exist_ok=True)
     for path in WORK.glob("mixed*.arpa"):
         if not arguments.keep:
             path.unlink()
-    sets = {"LibriVox": hybrid.score("LibriVox", None), **{name: hybrid.score(name, wav) for name, wav in (each.split("=", 1) for each in arguments.wav)}}
+    sets = {"LibriVox": hybrid_graphs.score("LibriVox", None), **{name: hybrid_graphs.score(name, wav) for name, wav in (each.split("=", 1) for each in arguments.wav)}}
     task = Task(arguments)
     print("from " + ", ".join(f"{novel}.txt" for novel in austen.NOVELS) + "\n")
     print(task.text_table() + "\n")

@@ -51,15 +51,15 @@ def build_folder(size, programs):
 
 
 def make_build_folder(size, folder):
-    import hybrid
+    import hybrid_graphs
     if not (folder / "lm").exists():
         folder.mkdir(parents=True, exist_ok=True)
-        hybrid.WORK.mkdir(parents=True, exist_ok=True)
-        model = pathlib.Path(hybrid.MODEL)
+        hybrid_graphs.WORK.mkdir(parents=True, exist_ok=True)
+        model = pathlib.Path(hybrid_graphs.MODEL)
         for name in MODEL_FILES:
             shutil.copy(model / "en-us" / name, folder / name)
         shutil.copy(model / "cmudict-en-us.dict", folder / "lexicon.dict")
-        shutil.copy(hybrid.make_lm(size), folder / "lm")
+        shutil.copy(hybrid_graphs.make_lm(size), folder / "lm")
         if size == "1k":
             keep_words(folder)
     return folder

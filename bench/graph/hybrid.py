@@ -9,63 +9,31 @@ five utterances of LibriVox, and for each --wav FOLDER/*.wav with FOLDER/ref, on
 import argparse
 import json
 import pathlib
-import subprocess
 import sys
 
 sys.path.insert(1, str(pathlib.Path(__file__).resolve().parents[1] / "common"))
+import hybrid_graphs
 import measure
-from measure import BUILD, ROOT, WARPFST
-
-MODEL = "/usr/share/pocketsphinx/model/en-us"
-LMS = {
-    "1k": ["--max-words=1000", "--max-ngrams=5000,2000", "--criterion=difference"],
-    "20k": ["--max-words=20000", "--max-ngrams=184000,97000", "--criterion=difference"],
-    "medium": ["--threshold=1e-7"],
-    "full": None,
-}
-WORK = BUILD / "hybrid_product"
-
-
-def score(name, wav):
-    """Computes scores as the demo does; returns the folder with sen.scp and ref."""
-    work = WORK / name
-    if not (work / "sen.scp").exists():
-        measure.run("bash", ROOT / "examples" / "demo_hybrid.sh", "--only", "scores", "--work", work, *(["--wav", wav] if wav else []))
-    return work
-
-
-def make_lm(size):
-    if LMS[size] is None:
-        return f"{MODEL}/en-us.lm.bin"
-    path = WORK / f"{size}.arpa"
-    measure.run(WARPFST, "lm", "prune", f"{MODEL}/en-us.lm.bin", "-q", "-o", path, *LMS[size])
-    return path
-
-
-def make_graph(lm, path, *options):
-    """Builds a graph; returns mkgraph's JSON output."""
-    command = [WARPFST, "mkgraph", "hmm", f"--am={MODEL}/en-us", f"--lexicon={MODEL}/cmudict-en-us.dict", f"--lm={lm}", "--json", "-q", "-o", path, *options]
-    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, check=True, text=True)
-    return json.loads(done.stdout)
+from measure import WARPFST
 
 
 def word_errors(graph, work, beam):
-    summary = WORK / "summary.json"
+    summary = hybrid_graphs.WORK / "summary.json"
     measure.run(WARPFST, "decode", graph, work / "sen.scp", "--acoustic-scale=0.1538", f"--beam={beam}", "--max-active=1000000", "--max-tokens=4000000",
                 f"--ref={work / 'ref'}", f"--summary={summary}", "-o", "/dev/null")
     return json.loads(summary.read_text())
 
 
 def describe(size):
-    return "its own LM" if LMS[size] is None else "lm prune " + " ".join(LMS[size])
+    return "its own LM" if hybrid_graphs.LMS[size] is None else "lm prune " + " ".join(hybrid_graphs.LMS[size])
 
 
 def measure_graph(size, sets):
     """Returns a table row per step, figures for measure.record, and word error rates."""
-    lm, graph = make_lm(size), WORK / f"{size}.wfst"
-    report = make_graph(lm, graph)
-    folded = make_graph(lm, WORK / "folded.wfst", "--no-epsilon")
-    (WORK / "folded.wfst").unlink()
+    lm, graph = hybrid_graphs.make_lm(size), hybrid_graphs.WORK / f"{size}.wfst"
+    report = hybrid_graphs.make_graph(lm, graph)
+    folded = hybrid_graphs.make_graph(lm, hybrid_graphs.WORK / "folded.wfst", "--no-epsilon")
+    (hybrid_graphs.WORK / "folded.wfst").unlink()
     steps = report["steps"] + [{**step, "name": "no epsilon"} for step in folded["steps"] if step["name"] == "rmeps"]
     setup, rows, figures, wers = f"{size} hybrid graph ({describe(size)})", [], [], []
     for number, step in enumerate(steps):
@@ -89,9 +57,9 @@ def main():
     parser.add_argument("--wav", action="append", default=[], metavar="NAME=FOLDER")
     parser.add_argument("--record", action="store_true", help="write the figures to bench/figures")
     arguments = parser.parse_args()
-    WORK.mkdir(parents=True, exist_ok=True)
+    hybrid_graphs.WORK.mkdir(parents=True, exist_ok=True)
     print(f"{measure.machine()}; load before {measure.load()}", file=sys.stderr)
-    sets = {"LibriVox": score("LibriVox", None), **{name: score(name, wav) for name, wav in (each.split("=", 1) for each in arguments.wav)}}
+    sets = {"LibriVox": hybrid_graphs.score("LibriVox", None), **{name: hybrid_graphs.score(name, wav) for name, wav in (each.split("=", 1) for each in arguments.wav)}}
     rows, figures, wers = [], [], []
     for size in arguments.sizes.split(","):
         print(f"  {size}", file=sys.stderr)
