@@ -29,9 +29,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Lowest level first. base and math are one level, because base/map64.h includes math/hash.h. docs/engineering/index.md explains the folders of cuda/.
 LEVELS = {name: level for level, names in enumerate([
     ("base", "math"), ("fst",), ("fstops",), ("lm",), ("graph",), ("scorer",), ("lattice",), ("search",), ("decode",),
-    ("cuda/device",), ("cuda/search", "cuda/fstops"), ("cuda/lattice", "cuda/rnn", "cuda/compose"), ("cuda/search/instances", "cuda/bench", "cuda/transducer"), ("cuda/decoder",),
+    ("cuda/device",), ("cuda/search", "cuda/fstops"), ("cuda/lattice", "cuda/rnn", "cuda/compose"), ("cuda/search/instances", "cuda/bench", "cuda/transducer"), ("plan",), ("cuda/decoder",), ("cuda",),
     ("io",)]) for name in names}
-PORTS = ("fstops/composer.h", "fstops/device_batch.h", "lm/rnn_device.h", "search/graph_device.h", "search/transducer/transducer_device.h", "decode/backend.h")
+PORTS = ("search/transducer/transducer_device.h", "decode/backend.h")
 MUTUAL = {("fst.py", "lattice.py")}  # an fst can have a word aligner, which can be read from an fst
 SOURCES = (".c", ".h", ".cu", ".cuh")
 MAX_FILE_LINES, MAX_CUDA_LINES, MAX_FUNCTION_LINES, MAX_KERNEL_LINES = 600, 900, 70, 120

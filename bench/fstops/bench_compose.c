@@ -302,7 +302,7 @@ static void run_device(const struct request *r) {
     arcs += view.num_arcs;
   }
   uint32_t levels[2] = {0, 0};
-  if (composer->gpu != NULL) wf__gpu_composer_levels(composer->gpu, levels);
+  if (composer->gpu != NULL) wf__device_found()->compose->levels(composer->gpu, levels);
   wf_composer_free(composer);
   if (r->verbose)
     fprintf(

@@ -122,8 +122,6 @@ wf_status wf__cpu_open_transducer(const wf_graph *graph, const wf_transducer *mo
                                   const wf_decoder_options *options, const wf__devices *devices,
                                   void **out, wf_error *err);
 void wf__cpu_transducer_stats(const void *self, wf_transducer_stats *out);
-extern const wf__backend
-    wf__cuda_backend; /* src/cuda/decoder/cuda_backend.c, or cuda_stub.c in builds without CUDA */
 
 /* Lists the utterances of the batch that are not skipped, longest first, so that the last ones to
  * start are short. `which` has room for all. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/callbacks.h"
+#include "base/device.h"
 #include "base/option_tables.h"
 #include "decode/decoder.h"
 #include "decode/stream.h"
@@ -44,8 +45,12 @@ static wf_status open_search(wf_decoder *decoder, wf_error *err) {
     return wf__fail(err, WF_ERR_UNSUPPORTED,
                     "lattices need recombine=pair: recombine=state merges paths that the lattice "
                     "must keep apart");
-  decoder->backend =
-      devices.cuda && decoder->transducer == NULL ? &wf__cuda_backend : &wf__cpu_backend;
+  decoder->backend = &wf__cpu_backend;
+  if (devices.cuda && decoder->transducer == NULL) {
+    const wf__device *gpu = wf__device_find(options->device, err);
+    if (gpu == NULL) return WF_ERR_DEVICE;
+    decoder->backend = gpu->search;
+  }
   return decoder->transducer != NULL
              ? wf__cpu_open_transducer(decoder->graph, decoder->transducer, options, &devices,
                                        &decoder->search, err)
@@ -118,24 +123,6 @@ void wf_decoder_lm_stats(const wf_decoder *decoder, wf_lm_stats *out) {
 void wf_decoder_transducer_stats(const wf_decoder *decoder, wf_transducer_stats *out) {
   *out = (wf_transducer_stats){0};
   if (decoder->transducer != NULL) wf__cpu_transducer_stats(decoder->search, out);
-}
-
-wf_status wf_plan_bytes(const wf_graph *graph, const wf_decoder_options *options,
-                        const wf_batch_shape *shape, wf_plan *out, wf_error *err) {
-  wf_decoder_options checked;
-  wf__devices devices;
-  *out = (wf_plan){0};
-  WF__TRY(wf__options_take(wf__decoder_table(), options, &checked, err));
-  WF__TRY(wf__devices_parse(checked.device, &devices, err));
-  if (shape->max_frames < 0 || shape->max_frames > INT32_MAX || shape->sum_frames < 0 ||
-      shape->num_processors < 0 || shape->dtype < WF_FLOAT32 || shape->dtype > WF_BFLOAT16 ||
-      shape->num_utterances >= UINT32_MAX)
-    return wf__fail(err, WF_ERR_ARGUMENT,
-                    "invalid batch shape: %zu utterances, max_frames %lld, sum_frames %lld",
-                    shape->num_utterances, (long long)shape->max_frames,
-                    (long long)shape->sum_frames);
-  wf__decoder_limits(&checked, graph);
-  return devices.cuda ? wf__cuda_backend.plan(graph, &checked, shape, out, err) : WF_OK;
 }
 
 void wf__result_bad_score(wf_result *result, int64_t frame, int32_t column, float value) {

@@ -538,17 +538,3 @@ wf_status wf_stream_finish(wf_stream *stream, wf_result **out, wf_error *err) {
   *out = result;
   return WF_OK;
 }
-
-wf_status wf_plan_streams(const wf_graph *graph, const wf_decoder_options *options,
-                          const wf_stream_shape *shape, wf_stream_plan *out, wf_error *err) {
-  wf_decoder_options checked;
-  wf__devices devices;
-  *out = (wf_stream_plan){0};
-  WF__TRY(wf__options_take(wf__decoder_table(), options, &checked, err));
-  WF__TRY(wf__devices_parse(checked.device, &devices, err));
-  if (shape->num_processors < 0)
-    return wf__fail(err, WF_ERR_ARGUMENT, "num_processors is %d; it must be at least 0",
-                    shape->num_processors);
-  wf__decoder_limits(&checked, graph);
-  return devices.cuda ? wf__cuda_backend.plan_streams(graph, &checked, shape, out, err) : WF_OK;
-}

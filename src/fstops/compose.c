@@ -232,6 +232,9 @@ wf_status wf__compose_fsts(const wf_fst *const *fsts, size_t count, const wf_com
                            wf_fst **out, wf_error *err) {
   wf__compose_output made = {.start = -1};
   bool empty = false;
+  const wf__device *gpu = NULL;
+  if (wf__compose_on_gpu(o) && (gpu = wf__device_find(o->device, err)) == NULL)
+    return WF_ERR_DEVICE;
   for (size_t i = 0; i < count; i++) {
     WF__TRY(wf__same_semiring(fsts[0], fsts[i], err));
     empty = empty || wf_fst_get_view(fsts[i]).start < 0;
@@ -240,8 +243,8 @@ wf_status wf__compose_fsts(const wf_fst *const *fsts, size_t count, const wf_com
   if (sides == NULL) return wf__fail_memory(err, count * sizeof *sides, "the inputs");
   wf_status status = empty ? WF_OK : make_sides(fsts, count, o, sides, err);
   if (status == WF_OK && !empty)
-    status = wf__compose_on_gpu(o) ? wf__gpu_compose_sides(sides, count, o, &made, err)
-                                   : compose_sides_of_chain(sides, count, o, &made, err);
+    status = gpu != NULL ? gpu->compose->sides(sides, count, o, &made, err)
+                         : compose_sides_of_chain(sides, count, o, &made, err);
   if (status == WF_OK) status = finish(&made, fsts[0], fsts[count - 1], o, out, err);
   for (size_t i = 0; i < count; i++) wf__compose_side_free(&sides[i]);
   free(sides);

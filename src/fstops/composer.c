@@ -79,7 +79,7 @@ static void forget_results(wf_composer *self) {
 
 void wf_composer_free(wf_composer *composer) {
   if (composer == NULL) return;
-  wf__gpu_composer_free(composer->gpu);
+  if (composer->gpu != NULL) wf__device_found()->compose->free(composer->gpu);
   forget_results(composer);
   for (int side = 0; side < 2; side++) {
     for (size_t i = 0; composer->inputs[side] != NULL && i < composer->count; i++)
@@ -104,21 +104,25 @@ static wf_status check_symbols(const wf_fst *const *const from[2], const size_t 
 static wf_status fill(wf_composer *self, const wf_fst *const *const from[2], const size_t num[2],
                       wf_error *err) {
   bool fits = true;
+  const wf__device *gpu = NULL;
+  if (wf__compose_on_gpu(&self->options) &&
+      (gpu = wf__device_find(self->options.device, err)) == NULL)
+    return WF_ERR_DEVICE;
   for (int side = 0; side < 2; side++) {
     self->inputs[side] = wf__calloc(self->count, sizeof *self->inputs[side]);
     fits = fits && self->inputs[side] != NULL;
     for (size_t i = 0; fits && i < self->count; i++)
       self->inputs[side][i] = wf_fst_ref(from[side][num[side] == 1 ? 0 : i]);
   }
-  if (!wf__compose_on_gpu(&self->options)) {
+  if (gpu == NULL) {
     self->made = wf__calloc(self->count, sizeof *self->made);
     if (self->with_origins) self->origins = wf__calloc(self->count, sizeof *self->origins);
     fits = fits && self->made != NULL && (!self->with_origins || self->origins != NULL);
   }
   if (!fits) return wf__fail_memory(err, self->count * sizeof *self->made, "a composer");
-  if (!wf__compose_on_gpu(&self->options)) return WF_OK;
-  return wf__gpu_composer_create(self->inputs[0], self->inputs[1], self->count, &self->options,
-                                 self->with_origins, &self->gpu, err);
+  if (gpu == NULL) return WF_OK;
+  return gpu->compose->create(self->inputs[0], self->inputs[1], self->count, &self->options,
+                              self->with_origins, &self->gpu, err);
 }
 
 wf_status wf_composer_create(const wf_fst *const *a, size_t num_a, const wf_fst *const *b,
@@ -193,7 +197,7 @@ static wf_status run_items(struct job *job, wf__pool *pool, wf_error *err) {
 }
 
 wf_status wf_composer_run(wf_composer *composer, wf_error *err) {
-  if (composer->gpu != NULL) return wf__gpu_composer_run(composer->gpu, err);
+  if (composer->gpu != NULL) return wf__device_found()->compose->run(composer->gpu, err);
   struct job job = {.composer = composer, .options = composer->options};
   const int32_t num_threads = composer->options.num_threads != 0 ? composer->options.num_threads
                                                                  : wf__compose_auto_threads();
@@ -222,7 +226,8 @@ static wf_status check_result(const wf_composer *composer, size_t i, bool origin
 
 wf_status wf_composer_view(const wf_composer *composer, size_t i, wf_fst_view *view,
                            const wf_arc_origin **origins, wf_error *err) {
-  if (composer->gpu != NULL) return wf__gpu_composer_view(composer->gpu, i, view, origins, err);
+  if (composer->gpu != NULL)
+    return wf__device_found()->compose->view(composer->gpu, i, view, origins, err);
   *view = (wf_fst_view){.start = -1};
   if (origins != NULL) *origins = NULL;
   WF__TRY(check_result(composer, i, false, err));
@@ -233,7 +238,8 @@ wf_status wf_composer_view(const wf_composer *composer, size_t i, wf_fst_view *v
 
 wf_status wf_composer_get(const wf_composer *composer, size_t i, wf_fst **out,
                           wf_arc_origin **out_origins, wf_error *err) {
-  if (composer->gpu != NULL) return wf__gpu_composer_get(composer->gpu, i, out, out_origins, err);
+  if (composer->gpu != NULL)
+    return wf__device_found()->compose->get(composer->gpu, i, out, out_origins, err);
   *out = NULL;
   if (out_origins != NULL) *out_origins = NULL;
   WF__TRY(check_result(composer, i, out_origins != NULL, err));

@@ -1,9 +1,10 @@
-/* composer.h - composing many pairs: on the CPU in composer.c, on a GPU in src/cuda/compose/. */
+/* composer.h - composing many pairs: on the CPU in composer.c, on a GPU by its device. */
 #ifndef WF_FSTOPS_COMPOSER_H
 #define WF_FSTOPS_COMPOSER_H
 
 #include <string.h>
 
+#include "base/device.h"
 #include "fst/fst.h"
 #include "fstops/compose_job.h"
 
@@ -39,26 +40,26 @@ wf_status wf__compose_fsts(const wf_fst *const *fsts, size_t count,
 /* The number of threads that num_threads = 0 stands for. */
 int32_t wf__compose_auto_threads(void);
 
-/* --- src/cuda/compose/: the canonical order, the same bytes as on the CPU ---------------- */
+/* --- on a GPU: the canonical order, the same bytes as on the CPU -------------------------- */
 
-/* `options` must have been checked; options->device names the GPU. `a` and `b` are [count]. */
-wf_status wf__gpu_composer_create(wf_fst *const *a, wf_fst *const *b, size_t count,
-                                  const wf_compose_options *options, bool with_origins,
-                                  wf__gpu_composer **out, wf_error *err);
-wf_status wf__gpu_composer_run(wf__gpu_composer *composer, wf_error *err);
-/* More than two fsts, from left to right; `sides` [count] are prepared as for the CPU. */
-wf_status wf__gpu_compose_sides(const wf__compose_side *sides, size_t count,
-                                const wf_compose_options *options, wf__compose_output *out,
-                                wf_error *err);
-/* Like wf_composer_view and wf_composer_get. */
-wf_status wf__gpu_composer_view(const wf__gpu_composer *composer, size_t i, wf_fst_view *view,
-                                const wf_arc_origin **origins, wf_error *err);
-wf_status wf__gpu_composer_get(const wf__gpu_composer *composer, size_t i, wf_fst **out,
-                               wf_arc_origin **out_origins, wf_error *err);
-/* Accepts NULL. */
-void wf__gpu_composer_free(wf__gpu_composer *composer);
-/* Levels of the last run's breadth-first searches, from the start and from the final states. The
- * second is 0 if both ran together. Both are 0 without a table of bits. */
-void wf__gpu_composer_levels(const wf__gpu_composer *composer, uint32_t out[2]);
+struct wf__device_compose {
+  /* `options` must have been checked; options->device names the GPU. `a` and `b` are [count]. */
+  wf_status (*create)(wf_fst *const *a, wf_fst *const *b, size_t count,
+                      const wf_compose_options *options, bool with_origins, wf__gpu_composer **out,
+                      wf_error *err);
+  wf_status (*run)(wf__gpu_composer *composer, wf_error *err);
+  /* More than two fsts, from left to right; `sides` [count] are prepared as for the CPU. */
+  wf_status (*sides)(const wf__compose_side *sides, size_t count, const wf_compose_options *options,
+                     wf__compose_output *out, wf_error *err);
+  /* Like wf_composer_view and wf_composer_get. */
+  wf_status (*view)(const wf__gpu_composer *composer, size_t i, wf_fst_view *view,
+                    const wf_arc_origin **origins, wf_error *err);
+  wf_status (*get)(const wf__gpu_composer *composer, size_t i, wf_fst **out,
+                   wf_arc_origin **out_origins, wf_error *err);
+  void (*free)(wf__gpu_composer *composer);
+  /* Levels of the last run's breadth-first searches, from the start and from the final states. The
+   * second is 0 if both ran together. Both are 0 without a table of bits. */
+  void (*levels)(const wf__gpu_composer *composer, uint32_t out[2]);
+};
 
 #endif

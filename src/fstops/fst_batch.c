@@ -1,4 +1,4 @@
-/* fst_batch.c - batches of fsts on a device. A batch on a GPU is made by src/cuda/fstops/ops_gpu.c;
+/* fst_batch.c - batches of fsts on a device. A GPU makes batches there;
  * a batch on the CPU holds the fsts, and applies operations to each of them. */
 #include <string.h>
 
@@ -44,7 +44,7 @@ void wf_fst_batch_free(wf_fst_batch *batch) {
   free(batch->symbols[0]);
   free(batch->symbols[1]);
   free(batch->items);
-  wf__gpu_batch_free(batch->gpu);
+  if (batch->gpu != NULL) wf__gpu_fstops()->free(batch->gpu);
   free(batch);
 }
 
@@ -85,16 +85,18 @@ static wf_status give_result(wf_status status, wf_fst_batch *batch, wf_fst_batch
 wf_status wf_fst_batch_create(const wf_fst *const *fsts, size_t count, const char *device,
                               wf_fst_batch **out, wf_error *err) {
   wf_fst_batch *batch;
+  const wf__device *gpu = NULL;
   *out = NULL;
+  if (wf__names_gpu(device) && (gpu = wf__device_find(device, err)) == NULL) return WF_ERR_DEVICE;
   for (size_t i = 1; i < count; i++) WF__TRY(wf__same_semiring(fsts[0], fsts[i], err));
   wf_semiring semiring = count != 0 ? wf_fst_get_view(fsts[0]).semiring : WF_TROPICAL;
-  wf_status status = batch_new(count, semiring, wf__names_gpu(device), &batch, err);
+  wf_status status = batch_new(count, semiring, gpu != NULL, &batch, err);
   for (size_t i = 0; status == WF_OK && i < count; i++) {
     take_symbols(batch, i, wf_fst_isymbols(fsts[i]), wf_fst_osymbols(fsts[i]));
     if (batch->items != NULL) batch->items[i].fst = wf_fst_ref(fsts[i]);
   }
-  if (status == WF_OK && wf__names_gpu(device))
-    status = wf__gpu_batch_create(fsts, count, semiring, device, &batch->gpu, err);
+  if (status == WF_OK && gpu != NULL)
+    status = gpu->fstops->create(fsts, count, semiring, device, &batch->gpu, err);
   return give_result(status, batch, out);
 }
 
@@ -121,7 +123,7 @@ wf_status wf_composer_batch(const wf_composer *composer, wf_fst_batch **out, wf_
                  wf_fst_osymbols(composer->inputs[1][i]));
   if (status == WF_OK)
     status = composer->gpu != NULL
-                 ? wf__gpu_batch_of_composer(composer->gpu, semiring, &batch->gpu, err)
+                 ? wf__gpu_fstops()->of_composer(composer->gpu, semiring, &batch->gpu, err)
                  : take_results(batch, composer, err);
   return give_result(status, batch, out);
 }
@@ -146,7 +148,7 @@ wf_status wf_fst_batch_get(const wf_fst_batch *batch, size_t i, wf_fst **out, wf
     *out = wf_fst_ref(batch->items[i].fst);
     return WF_OK;
   }
-  wf_status status = wf__gpu_batch_get(batch->gpu, i, &csr, &start, err);
+  wf_status status = wf__gpu_fstops()->get(batch->gpu, i, &csr, &start, err);
   if (status == WF_OK)
     status = wf__fst_from_csr(&csr, start, batch->semiring, batch->symbols[0][i],
                               batch->symbols[1][i], out, err);
@@ -159,7 +161,7 @@ wf_status wf_fst_batch_get_view(const wf_fst_batch *batch, wf_fst_batch_view *vi
   if (batch->gpu == NULL)
     return wf__fail(err, WF_ERR_UNSUPPORTED,
                     "the batch is on the CPU; get its fsts with wf_fst_batch_get");
-  wf__gpu_batch_view(batch->gpu, view);
+  wf__gpu_fstops()->view(batch->gpu, view);
   return WF_OK;
 }
 
@@ -170,7 +172,8 @@ wf_status wf_fst_batch_gradients(const wf_fst_batch *batch, size_t i, wf_gradien
   WF__TRY(check_index(batch, i, err));
   if ((int)of < 0 || (int)of > 2)
     return wf__fail(err, WF_ERR_ARGUMENT, "gradients of %d, expected 0, 1 or 2", (int)of);
-  if (batch->gpu != NULL) return wf__gpu_batch_gradients(batch->gpu, i, of, out, out_count, err);
+  if (batch->gpu != NULL)
+    return wf__gpu_fstops()->gradients(batch->gpu, i, of, out, out_count, err);
   const struct cpu_item *item = &batch->items[i];
   if (item->gradients == NULL)
     return wf__fail(err, WF_ERR_STATE,
@@ -209,19 +212,19 @@ enum operation {
 static wf_status on_gpu(const wf__gpu_batch *from, enum operation op, const void *options,
                         wf__gpu_batch **out, wf_error *err) {
   switch (op) {
-    case ARCSORT_I: return wf__gpu_batch_arcsort(from, false, out, err);
-    case ARCSORT_O: return wf__gpu_batch_arcsort(from, true, out, err);
-    case CONNECT: return wf__gpu_batch_connect(from, out, err);
-    case DETERMINIZE: return wf__gpu_batch_determinize(from, options, out, err);
-    case INVERT: return wf__gpu_batch_labels(from, WF__INVERT, out, err);
-    case MINIMIZE: return wf__gpu_batch_minimize(from, options, out, err);
-    case PROJECT_I: return wf__gpu_batch_labels(from, WF__PROJECT_INPUT, out, err);
-    case PROJECT_O: return wf__gpu_batch_labels(from, WF__PROJECT_OUTPUT, out, err);
-    case REVERSE: return wf__gpu_batch_reverse(from, out, err);
+    case ARCSORT_I: return wf__gpu_fstops()->arcsort(from, false, out, err);
+    case ARCSORT_O: return wf__gpu_fstops()->arcsort(from, true, out, err);
+    case CONNECT: return wf__gpu_fstops()->connect(from, out, err);
+    case DETERMINIZE: return wf__gpu_fstops()->determinize(from, options, out, err);
+    case INVERT: return wf__gpu_fstops()->labels(from, WF__INVERT, out, err);
+    case MINIMIZE: return wf__gpu_fstops()->minimize(from, options, out, err);
+    case PROJECT_I: return wf__gpu_fstops()->labels(from, WF__PROJECT_INPUT, out, err);
+    case PROJECT_O: return wf__gpu_fstops()->labels(from, WF__PROJECT_OUTPUT, out, err);
+    case REVERSE: return wf__gpu_fstops()->reverse(from, out, err);
     case RMEPSILON:
-      return wf__gpu_batch_rmepsilon(from, ((const wf_rmepsilon_options *)options)->connect, out,
-                                     err);
-    case SHORTEST_PATH: return wf__gpu_batch_shortest_path(from, out, err);
+      return wf__gpu_fstops()->rmepsilon(from, ((const wf_rmepsilon_options *)options)->connect,
+                                         out, err);
+    case SHORTEST_PATH: return wf__gpu_fstops()->shortest_path(from, out, err);
   }
   return WF_OK;
 }
@@ -369,7 +372,7 @@ static wf_status minimize_each(const wf_fst_batch *from, const wf_minimize_optio
     take_symbols(to, i, from->symbols[0][i], from->symbols[1][i]);
     WF__TRY(on_cpu_instead(from, MINIMIZE, o, i, &made[i], err));
   }
-  return wf__gpu_batch_create_beside(from->gpu, (const wf_fst *const *)made, &to->gpu, err);
+  return wf__gpu_fstops()->create_beside(from->gpu, (const wf_fst *const *)made, &to->gpu, err);
 }
 
 /* Minimizes a batch that the kernels do not support, or reports its errors. */
@@ -436,7 +439,8 @@ wf_status wf_fst_batch_shortest_distance(const wf_fst_batch *batch,
   *out_distances = NULL;
   WF__TRY(wf__options_take(wf__shortest_distance_table(), options, &o, err));
   if (batch->gpu == NULL) return distances_on_cpu(batch, &o, out_distances, err);
-  WF__TRY(wf__gpu_batch_distances(batch->gpu, o.reverse, (double)o.delta, &distances, &count, err));
+  WF__TRY(
+      wf__gpu_fstops()->distances(batch->gpu, o.reverse, (double)o.delta, &distances, &count, err));
   float *costs = wf__alloc(count, sizeof *costs);
   for (uint64_t s = 0; costs != NULL && s < count; s++) costs[s] = wf__cost_to_float(distances[s]);
   free(distances);
@@ -467,7 +471,8 @@ wf_status wf_fst_batch_forward_score(wf_fst_batch *batch, const wf_forward_score
     return wf__fail(err, WF_ERR_UNSUPPORTED,
                     "gradients need the log semiring; this batch is in the tropical semiring");
   if (batch->gpu != NULL)
-    return wf__gpu_batch_forward_score(batch->gpu, (double)o.delta, with_gradients, out_costs, err);
+    return wf__gpu_fstops()->forward_score(batch->gpu, (double)o.delta, with_gradients, out_costs,
+                                           err);
   for (size_t i = 0; i < batch->count; i++) {
     wf_status status = score_on_cpu(&batch->items[i], &o, with_gradients, &out_costs[i], err);
     if (status != WF_OK) return wf__fail_prefix(err, status, "fst %zu", i);

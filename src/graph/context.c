@@ -307,7 +307,7 @@ wf_status wf__hmm_expand_on_gpu(wf_hmm *hmm, const wf__gpu_batch *lg, int32_t nu
                                 .user = &e};
   *out = NULL;
   WF__TRY(check_context(&e, err));
-  wf_status status = wf__gpu_batch_expand(lg, &rule, out, err);
+  wf_status status = wf__gpu_fstops()->expand(lg, &rule, out, err);
   if (status == WF_OK) return WF_OK;
   wf__tally_free(dropped); /* the CPU may try */
   wf__tally_free(&hmm->substituted);

@@ -12,7 +12,7 @@
 
 void wf__slot_clear(wf__slot *slot) {
   wf_fst_free(slot->fst);
-  wf__gpu_batch_free(slot->gpu);
+  if (slot->gpu != NULL) wf__gpu_fstops()->free(slot->gpu);
   wf_symbols_free(slot->symbols[0]);
   wf_symbols_free(slot->symbols[1]);
   *slot = (wf__slot){.fst = NULL};
@@ -50,7 +50,7 @@ wf_status wf__slot_fst(wf__slot *slot, wf_fst **out, wf_error *err) {
   int64_t start;
   *out = slot->fst;
   if (slot->fst != NULL) return WF_OK;
-  wf_status status = wf__gpu_batch_get(slot->gpu, 0, &csr, &start, err);
+  wf_status status = wf__gpu_fstops()->get(slot->gpu, 0, &csr, &start, err);
   if (status == WF_OK)
     status = wf__fst_from_csr(&csr, start, WF_TROPICAL, slot->symbols[0], slot->symbols[1],
                               &slot->fst, err);
@@ -62,14 +62,14 @@ wf_status wf__slot_fst(wf__slot *slot, wf_fst **out, wf_error *err) {
 bool wf__slot_is_empty(const wf__slot *slot) {
   wf_fst_batch_view view;
   if (slot->fst != NULL) return wf_fst_get_view(slot->fst).num_states == 0;
-  wf__gpu_batch_view(slot->gpu, &view);
+  wf__gpu_fstops()->view(slot->gpu, &view);
   return view.num_states == 0;
 }
 
 static wf_status to_gpu(const wf__step_runner *runner, wf__slot *slot, wf_error *err) {
   if (slot->gpu != NULL) return WF_OK;
-  return wf__gpu_batch_create_beside(runner->gpu, (const wf_fst *const *)&slot->fst, &slot->gpu,
-                                     err);
+  return wf__gpu_fstops()->create_beside(runner->gpu, (const wf_fst *const *)&slot->fst, &slot->gpu,
+                                         err);
 }
 
 /* --- running ----------------------------------------------------------------------------- */
@@ -78,15 +78,17 @@ wf_status wf__step_runner_begin(wf__step_runner *runner, const char *device, wf_
   wf__csr csr = {0};
   wf_fst *nothing;
   if (!wf__names_gpu(device)) return WF_OK;
+  const wf__device *gpu = wf__device_find(device, err);
+  if (gpu == NULL) return WF_ERR_DEVICE;
   WF__TRY(wf__fst_from_csr(&csr, -1, WF_TROPICAL, NULL, NULL, &nothing, err));
-  wf_status status = wf__gpu_batch_create((const wf_fst *const *)&nothing, 1, WF_TROPICAL, device,
-                                          &runner->gpu, err);
+  wf_status status = gpu->fstops->create((const wf_fst *const *)&nothing, 1, WF_TROPICAL, device,
+                                         &runner->gpu, err);
   wf_fst_free(nothing);
   return status;
 }
 
 void wf__step_runner_end(wf__step_runner *runner) {
-  wf__gpu_batch_free(runner->gpu);
+  if (runner->gpu != NULL) wf__gpu_fstops()->free(runner->gpu);
   runner->gpu = NULL;
 }
 
@@ -113,7 +115,7 @@ static wf_status look_at(wf__slot *made, bool copy, wf_graph_step *report, wf_fs
     return WF_OK;
   }
   wf_fst_batch_view view;
-  wf__gpu_batch_view(made->gpu, &view);
+  wf__gpu_fstops()->view(made->gpu, &view);
   report->num_states = view.num_states;
   report->num_arcs = view.num_arcs;
   return WF_OK;
@@ -186,7 +188,7 @@ wf_status wf__slot_finished(const wf__step_runner *runner, wf__slot *slot, wf_fs
   wf_status status = WF_ERR_UNSUPPORTED;
   if (!runner->keep_on_device) return wf__slot_fst(slot, out, err);
   if (slot->gpu != NULL && slot->fst == NULL)
-    status = wf__gpu_batch_share(slot->gpu, &slot->fst, &own);
+    status = wf__gpu_fstops()->share(slot->gpu, &slot->fst, &own);
   if (status != WF_OK && !is_for_cpu(status)) {
     if (err != NULL) *err = own;
     return status;
@@ -221,7 +223,7 @@ wf_status wf__slot_sort_olabels(wf__step_runner *runner, wf__slot *slot, wf_erro
 
 static wf_status determinize_gpu(const wf__gpu_batch *in, const void *user, wf__gpu_batch **out,
                                  wf_error *err) {
-  return wf__gpu_batch_determinize(in, user, out, err);
+  return wf__gpu_fstops()->determinize(in, user, out, err);
 }
 static wf_status determinize_cpu(const wf_fst *in, const void *user, wf_fst **out, wf_error *err) {
   return wf_determinize(in, user, out, err);
@@ -240,7 +242,7 @@ wf_status wf__slot_determinize(wf__step_runner *runner, wf__slot *slot, bool all
 
 static wf_status minimize_gpu(const wf__gpu_batch *in, const void *user, wf__gpu_batch **out,
                               wf_error *err) {
-  return wf__gpu_batch_minimize(in, user, out, err);
+  return wf__gpu_fstops()->minimize(in, user, out, err);
 }
 static wf_status minimize_cpu(const wf_fst *in, const void *user, wf_fst **out, wf_error *err) {
   return wf_minimize(in, user, out, err);
@@ -270,7 +272,7 @@ wf_status wf__slot_push(wf__step_runner *runner, wf__slot *slot, wf_error *err) 
 static wf_status epsilons_last_gpu(const wf__gpu_batch *in, const void *user, wf__gpu_batch **out,
                                    wf_error *err) {
   (void)user;
-  return wf__gpu_batch_epsilons_last(in, out, err);
+  return wf__gpu_fstops()->epsilons_last(in, out, err);
 }
 static wf_status epsilons_last_cpu(const wf_fst *in, const void *user, wf_fst **out,
                                    wf_error *err) {
@@ -293,14 +295,14 @@ static wf_status compose_gpu(wf__step_runner *runner, const wf__slot *a, wf__slo
   *out = NULL;
   if (how->phi_label != 0) return wf__fail(err, WF_ERR_UNSUPPORTED, "no GPU follows failure arcs");
   WF__TRY(to_gpu(runner, b, err));
-  WF__TRY(wf__gpu_batch_compose(a->fst, b->gpu, o, &composed, err));
-  wf__gpu_batch_view(composed, &view);
+  WF__TRY(wf__gpu_fstops()->compose(a->fst, b->gpu, o, &composed, err));
+  wf__gpu_fstops()->view(composed, &view);
   if (!how->ordered || view.num_states == 0) {
     *out = composed;
     return WF_OK;
   }
-  wf_status status = wf__gpu_batch_by_discovery(composed, out, err);
-  wf__gpu_batch_free(composed);
+  wf_status status = wf__gpu_fstops()->by_discovery(composed, out, err);
+  wf__gpu_fstops()->free(composed);
   return status;
 }
 

@@ -207,7 +207,7 @@ static int32_t first_disambig(const struct build *build) {
 
 static wf_status drop_disambig_gpu(const wf__gpu_batch *in, const void *user, wf__gpu_batch **out,
                                    wf_error *err) {
-  return wf__gpu_batch_clear_labels(in, first_disambig(user), out, err);
+  return wf__gpu_fstops()->clear_labels(in, first_disambig(user), out, err);
 }
 
 static wf_status drop_disambig_cpu(const wf_fst *in, const void *user, wf_fst **out,
@@ -233,7 +233,7 @@ static wf_status loops_gpu(const wf__gpu_batch *in, const void *user, wf__gpu_ba
   const struct build *build = user;
   wf__loop_table table;
   wf_status status = wf__hmm_loop_table(build->parts->hmm, loop_scale(build), &table, err);
-  if (status == WF_OK) status = wf__gpu_batch_add_loops(in, &table, out, err);
+  if (status == WF_OK) status = wf__gpu_fstops()->add_loops(in, &table, out, err);
   wf__hmm_loop_table_free(&table);
   return status;
 }

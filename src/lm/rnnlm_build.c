@@ -168,7 +168,7 @@ wf_rnnlm *wf_rnnlm_ref(const wf_rnnlm *rnnlm) {
 void wf_rnnlm_free(wf_rnnlm *rnnlm) {
   if (rnnlm == NULL || atomic_fetch_sub(&rnnlm->refs, 1) != 1) return;
   if (rnnlm->base != NULL) {
-    wf__rnn_weights_free(rnnlm->on_device);
+    wf__gpu_rnn()->weights_free(rnnlm->on_device);
     wf_rnnlm_free(rnnlm->base);
     free(rnnlm);
     return;
@@ -192,11 +192,13 @@ wf_status wf_rnnlm_on_device(const wf_rnnlm *rnnlm, const char *device, wf_rnnlm
     *out = wf_rnnlm_ref(base);
     return WF_OK;
   }
+  const wf__device *gpu = wf__device_find(device, err);
+  if (gpu == NULL) return WF_ERR_DEVICE;
   struct wf__rnn_weights *weights;
-  WF__TRY(wf__rnn_weights_send(base, device, &weights, err));
+  WF__TRY(gpu->rnn->weights_send(base, device, &weights, err));
   wf_rnnlm *copy = wf__alloc(1, sizeof *copy);
   if (copy == NULL) {
-    wf__rnn_weights_free(weights);
+    gpu->rnn->weights_free(weights);
     return wf__fail_memory(err, sizeof *copy, "a recurrent language model");
   }
   memcpy(copy, base, sizeof *copy);

@@ -67,9 +67,9 @@ static wf_status score_words(struct rows *r, float *costs, wf_error *err) {
                                        .orders = (uint32_t)orders};
     num_hashes += (uint64_t)orders;
   }
-  WF__TRY(wf__rnn_device_norms(r->device, r->slots, r->count, err));
+  WF__TRY(wf__gpu_rnn()->norms(r->device, r->slots, r->count, err));
   WF__TRY(
-      wf__rnn_device_costs(r->device, r->requests, r->count, r->hashes, num_hashes, r->costs, err));
+      wf__gpu_rnn()->costs(r->device, r->requests, r->count, r->hashes, num_hashes, r->costs, err));
   for (uint64_t i = 0; i < r->count; i++) {
     struct row *row = &r->all[i];
     costs[wf__sentence_place(&r->text, &row->sentence)] = r->costs[i];
@@ -79,7 +79,7 @@ static wf_status score_words(struct rows *r, float *costs, wf_error *err) {
         (wf__rnn_move){.from = row->slot, .to = row->own, .word = r->requests[i].word};
     row->slot = row->own;
   }
-  return wf__rnn_device_advance(r->device, r->moves, num_moves, err);
+  return wf__gpu_rnn()->advance(r->device, r->moves, num_moves, err);
 }
 
 static void begin(struct rows *r, struct row *row, uint64_t sentence) {
@@ -110,9 +110,9 @@ wf_status wf__rnn_score_on_device(const wf__sentences *text, float *costs, wf_er
   struct rows r = {.text = *text};
   const uint64_t most = text->count < MOST_ROWS ? text->count : MOST_ROWS;
   wf_status status = make_rows(&r, most, err);
-  if (status == WF_OK) status = wf__rnn_device_open(text->lm, most, &r.device, err);
+  if (status == WF_OK) status = wf__gpu_rnn()->open(text->lm, most, &r.device, err);
   if (status == WF_OK) status = score_all(&r, most, costs, err);
-  wf__rnn_device_close(r.device);
+  if (r.device != NULL) wf__gpu_rnn()->close(r.device);
   free_rows(&r);
   return status;
 }

@@ -20,12 +20,12 @@ wf_status wf__rnn_device_compute_states(wf__rnn_memory *m, wf_error *err) {
       m->moves.data[m->moves.size++] = (wf__rnn_move){
           device_slot(step == 0 ? item->from : item->to), device_slot(item->to), word, 0};
     }
-    WF__TRY(wf__rnn_device_advance(m->device, m->moves.data, m->moves.size, err));
+    WF__TRY(wf__gpu_rnn()->advance(m->device, m->moves.data, m->moves.size, err));
     step++;
   } while (m->moves.size > 0);
   for (uint64_t i = 0; i < m->items.size; i++)
     m->computed_slots.data[i] = device_slot(m->items.data[i].to);
-  return wf__rnn_device_norms(m->device, m->computed_slots.data, m->items.size, err);
+  return wf__gpu_rnn()->norms(m->device, m->computed_slots.data, m->items.size, err);
 }
 
 wf_status wf__rnn_device_costs_behind(wf__rnn_memory *m, const uint32_t *histories,
@@ -54,6 +54,6 @@ wf_status wf__rnn_device_costs_behind(wf__rnn_memory *m, const uint32_t *histori
     request.word = words[i];
     m->requests.data[m->requests.size++] = request;
   }
-  return wf__rnn_device_costs(m->device, m->requests.data, count, m->hashes.data, m->hashes.size,
+  return wf__gpu_rnn()->costs(m->device, m->requests.data, count, m->hashes.data, m->hashes.size,
                               costs, err);
 }

@@ -24,7 +24,7 @@ wf_status wf__rnn_states_init(wf__rnn_memory *m, uint64_t bytes, wf_error *err) 
   m->slot_epoch = wf__alloc(m->num_slots, sizeof *m->slot_epoch);
   if (m->owner == NULL || m->slot_epoch == NULL)
     return wf__fail_memory(err, m->num_slots * each, "hidden states");
-  if (m->lm->on_device != NULL) return wf__rnn_device_open(m->lm, m->num_slots, &m->device, err);
+  if (m->lm->on_device != NULL) return wf__gpu_rnn()->open(m->lm, m->num_slots, &m->device, err);
   m->states = wf__alloc(m->num_slots * m->state_floats, sizeof *m->states);
   m->norms = wf__alloc(m->num_slots, sizeof *m->norms);
   if (m->states == NULL || m->norms == NULL)
@@ -37,7 +37,7 @@ wf_status wf__rnn_states_init(wf__rnn_memory *m, uint64_t bytes, wf_error *err) 
 }
 
 void wf__rnn_states_free(wf__rnn_memory *m) {
-  wf__rnn_device_close(m->device);
+  if (m->device != NULL) wf__gpu_rnn()->close(m->device);
   wf__vec_free(&m->moves);
   wf__vec_free(&m->computed_slots);
   wf__vec_free(&m->requests);

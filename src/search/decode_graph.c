@@ -1,6 +1,7 @@
 /* decode_graph.c - checks an fst and makes the search's layout of it. */
 #include "search/decode_graph.h"
 
+#include "base/device.h"
 #include "base/interrupt.h"
 #include "search/graph_device.h"
 #include "fst/fst.h"
@@ -209,7 +210,7 @@ float wf__epsilon_slack(const wf_graph *graph, const wf_decoder_options *options
 
 static void free_index(wf_graph *graph) {
   if (graph->device >= 0)
-    wf__gpu_index_free(graph->index);
+    wf__device_found()->graph->index_free(graph->index);
   else
     free(graph->index);
   graph->index = NULL;
@@ -246,7 +247,8 @@ static wf_status look_on_gpu(wf_graph *graph, const wf_fst *fst, int32_t *out_la
                              bool *out_done, wf_error *err) {
   const wf_fst_view view = wf_fst_get_view(fst);
   wf__graph_facts facts;
-  wf_status status = wf__gpu_look_at_graph(&view, wf__fst_device(fst), &facts, &graph->index, err);
+  wf_status status =
+      wf__device_found()->graph->look(&view, wf__fst_device(fst), &facts, &graph->index, err);
   if (status == WF_ERR_MEMORY) return WF_OK;
   WF__TRY(status);
   graph->device = wf__fst_device(fst);

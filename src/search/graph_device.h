@@ -1,5 +1,5 @@
 /* graph_device.h - what a decoding graph must know of an fst in a GPU's unified memory, found on
- * the GPU. src/cuda/fstops/decode_graph_gpu.c implements it. */
+ * the GPU. */
 #ifndef WF_DECODE_GRAPH_DEVICE_H
 #define WF_DECODE_GRAPH_DEVICE_H
 
@@ -13,10 +13,12 @@ typedef struct wf__graph_facts {
   uint32_t has_epsilons, has_negative_epsilons, has_epsilon_words, has_epsilon_cycles;
 } wf__graph_facts;
 
-/* `*out_index` [num_states + 1] is in unified memory of the GPU `device`: free it with
- * wf__gpu_index_free. */
-wf_status wf__gpu_look_at_graph(const wf_fst_view *view, int device, wf__graph_facts *out,
-                                wf__state_index **out_index, wf_error *err);
-void wf__gpu_index_free(wf__state_index *index);
+struct wf__device_graph {
+  /* `*out_index` [num_states + 1] is in unified memory of the GPU `device`: free it with
+   * index_free. */
+  wf_status (*look)(const wf_fst_view *view, int device, wf__graph_facts *out,
+                    wf__state_index **out_index, wf_error *err);
+  void (*index_free)(wf__state_index *index);
+};
 
 #endif

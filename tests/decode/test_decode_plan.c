@@ -1,6 +1,6 @@
 /* test_decode_plan.c - the memory plan of the GPU decoder, names of devices, padded tensors. None
  * of it needs a GPU. gpu/test_gpu_host.c checks that decoding follows the plan. */
-#include "cuda/decoder/gpu_plan.h"
+#include "plan/gpu_plan.h"
 #include "decode_tasks.h"
 
 static wf_error err;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "search/frame/search.h"
-#include "cuda/decoder/lane_memory.h"
+#include "plan/lane_memory.h"
 #include "cuda/rnn/rnn_score_tables.h"
 #include "cuda/search/graph_layout.h"
 #include "cuda/search/search_params.h"

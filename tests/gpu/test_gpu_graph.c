@@ -2,6 +2,8 @@
  * lexicons, grammars, models and options. Exits with 77 (skipped) if there is no GPU. Also compiled
  * for the imitated GPU of tests/simt/, where CUDA calls can be made to fail. */
 #include "graph_tasks.h"
+
+#include "cuda/fstops/device_ops.h"
 #ifdef SIMT
 #include "failing_calls.h"
 #endif

@@ -5,7 +5,7 @@
  * be made to fail. */
 #include "compose_oracle.h"
 #include "random_fsts.h"
-#include "fstops/device_batch.h"
+#include "cuda/fstops/device_ops.h"
 #include "testing.h"
 #ifdef SIMT
 #include "failing_calls.h"

@@ -5,7 +5,7 @@
 #include "random_fsts.h"
 #ifdef SIMT
 #include "failing_calls.h"
-#include "fstops/device_batch.h"
+#include "cuda/fstops/device_ops.h"
 #endif
 
 enum { BATCH = 9 };

@@ -184,22 +184,22 @@ static void test_small_state_slots(void **unused) {
   test_rnn_fill(&r, &rng);
   assert_ok(wf_rnnlm_open(test_rnn_write(&r), NULL, &lm, &err));
   assert_ok(wf_rnnlm_on_device(lm, "cuda:0", &on_gpu, &err));
-  assert_ok(wf__rnn_device_open(on_gpu, 4, &device, &err));
+  assert_ok(wf__gpu_rnn()->open(on_gpu, 4, &device, &err));
   const wf__rnn_move first[] = {{0, 1, 5, 0}, {0, 2, 6, 0}},
                      second[] = {{1, 3, 7, 0}, {2, 2, 8, 0}, {1, 4, 9, 0}},
                      third[] = {{3, 1, 10, 0}};
-  assert_ok(wf__rnn_device_advance(device, first, 2, &err));
-  assert_ok(wf__rnn_device_advance(device, second, 3, &err));
-  assert_ok(wf__rnn_device_advance(device, third, 1, &err));
+  assert_ok(wf__gpu_rnn()->advance(device, first, 2, &err));
+  assert_ok(wf__gpu_rnn()->advance(device, second, 3, &err));
+  assert_ok(wf__gpu_rnn()->advance(device, third, 1, &err));
   const int32_t words[] = {5, 7, 10, 3, 6, 8, 3, 5, 9, 3, 3};
   const uint64_t bounds[] = {0, 4, 7, 10, 11};
   float want[15], got[4];
   const wf__rnn_request requests[] = {{1, 3, 0, 0}, {2, 3, 0, 0}, {4, 3, 0, 0}, {0, 3, 0, 0}};
-  assert_ok(wf__rnn_device_costs(device, requests, 4, NULL, 0, got, &err));
+  assert_ok(wf__gpu_rnn()->costs(device, requests, 4, NULL, 0, got, &err));
   assert_ok(wf_rnnlm_score(lm, words, bounds, 4, 1, want, &err));
   const float expected[] = {want[3], want[7], want[11], want[13]};
   for (int i = 0; i < 4; i++) test_assert_close((double)got[i], (double)expected[i], 1e-5);
-  wf__rnn_device_close(device);
+  wf__gpu_rnn()->close(device);
   wf_rnnlm_free(lm); /* the model on the GPU keeps what it needs */
   wf_rnnlm *again;
   assert_ok(wf_rnnlm_on_device(on_gpu, "cpu", &again, &err));

@@ -432,7 +432,9 @@ static void test_real_speech(void **unused) {
 
 /* --- many tokens from one state ------------------------------------------------------------ */
 
-enum { MANY = 60 }; /* tokens: the search sorts the arcs of a state that has so many (search/frame/hub.h) */
+enum {
+  MANY = 60
+}; /* tokens: the search sorts the arcs of a state that has so many (search/frame/hub.h) */
 
 /* A random bigram model over the tokens t1, t2, ... */
 static wf_wlm *random_token_model(test_rng *rng) {

@@ -117,50 +117,29 @@ endfunction()
 set(WARPFST_SIMT_KERNELS ${CMAKE_CURRENT_SOURCE_DIR}/simt/test_simt_kernels.cu)
 add_simt_test(test_simt simt/test_simt.c "" 1 ${WARPFST_SIMT_KERNELS})
 add_simt_test(test_simt_lm_fetch simt/test_lm_fetch.c "" 20 ${WARPFST_CUDA_SRC}/bench/lm_fetch.cu)
-# Decoding.
-file(GLOB WARPFST_LANE_CU CONFIGURE_DEPENDS
-  ${WARPFST_CUDA_SRC}/search/*.cu ${WARPFST_CUDA_SRC}/search/instances/*.cu ${WARPFST_CUDA_SRC}/rnn/rnn_scores.cu)
-set(WARPFST_SEARCH_KERNELS_C ${WARPFST_CUDA_SRC}/search/instances/search_kernels.c)
-set(WARPFST_SIMT_DECODER ${WARPFST_CUDA_HOST_ALONE} ${WARPFST_SEARCH_KERNELS_C})
-foreach(pair decode:2 scorer:1 stream:1 free_orders:1 words:2 stream_lattice:5 lattice:1 host:1 several:1)
+# The whole GPU backend: every test of it links the same objects.
+file(GLOB WARPFST_SIMT_C CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/plan/*.c ${WARPFST_CUDA_SRC}/*.c ${WARPFST_CUDA_SRC}/*/*.c
+  ${WARPFST_CUDA_SRC}/search/instances/*.c)
+list(FILTER WARPFST_SIMT_C EXCLUDE REGEX _stub[.]c$)
+file(GLOB WARPFST_SIMT_CU CONFIGURE_DEPENDS
+  ${WARPFST_CUDA_SRC}/search/*.cu ${WARPFST_CUDA_SRC}/search/instances/*.cu ${WARPFST_CUDA_SRC}/rnn/*.cu
+  ${WARPFST_CUDA_SRC}/transducer/*.cu ${WARPFST_CUDA_SRC}/compose/*.cu ${WARPFST_CUDA_SRC}/fstops/*.cu)
+foreach(pair
+    decode:2 scorer:1 stream:1 free_orders:1 words:2 stream_lattice:5 lattice:1 host:1 several:1
+    compose:1 ops:6 determinize:40 minimize:300 rmepsilon:300 sparse:20 chain:10
+    rnn:2 transducer:1 transducer_scorers:6 rnn_interrupt:1 graph:4)
   string(REPLACE ":" ";" pair ${pair})
   list(GET pair 0 name)
   list(GET pair 1 seeds)
-  add_simt_test(test_simt_${name} gpu/test_gpu_${name}.c "${WARPFST_SIMT_DECODER}" ${seeds} ${WARPFST_LANE_CU})
+  add_simt_test(test_simt_${name} gpu/test_gpu_${name}.c "${WARPFST_SIMT_C}" ${seeds} ${WARPFST_SIMT_CU})
 endforeach()
-# Operations on fsts.
-file(GLOB WARPFST_OPS_HOST_C CONFIGURE_DEPENDS
-  ${WARPFST_CUDA_SRC}/device/*.c ${WARPFST_CUDA_SRC}/compose/*.c ${WARPFST_CUDA_SRC}/fstops/*.c)
-list(FILTER WARPFST_OPS_HOST_C EXCLUDE REGEX _stub[.]c$)
-file(GLOB WARPFST_OPS_KERNELS CONFIGURE_DEPENDS ${WARPFST_CUDA_SRC}/compose/*.cu ${WARPFST_CUDA_SRC}/fstops/*.cu)
-foreach(pair compose:1 ops:6 determinize:40 minimize:300 rmepsilon:300 sparse:20 chain:10)
-  string(REPLACE ":" ";" pair ${pair})
-  list(GET pair 0 name)
-  list(GET pair 1 seeds)
-  add_simt_test(test_simt_${name} gpu/test_gpu_${name}.c "${WARPFST_OPS_HOST_C}" ${seeds} ${WARPFST_OPS_KERNELS})
-endforeach()
-# Recurrent models and transducers.
-set(WARPFST_SIMT_RNN ${WARPFST_CUDA_HOST_C} ${WARPFST_SEARCH_KERNELS_C} ${WARPFST_CUDA_SRC}/rnn/rnn_device.c
-  ${WARPFST_CUDA_SRC}/transducer/transducer_device.c ${WARPFST_CUDA_SRC}/transducer/transducer_round.c
-  ${WARPFST_CUDA_SRC}/transducer/transducer_weights.c)
-set(WARPFST_RNN_CU ${WARPFST_LANE_CU} ${WARPFST_CUDA_SRC}/rnn/rnn_kernels.cu
-  ${WARPFST_CUDA_SRC}/transducer/transducer_kernels.cu)
-add_simt_test(test_simt_rnn gpu/test_gpu_rnn.c "${WARPFST_SIMT_RNN};${WARPFST_OPS_STUB}" 2 ${WARPFST_RNN_CU})
-add_simt_test(test_simt_transducer gpu/test_gpu_transducer.c "${WARPFST_SIMT_RNN};${WARPFST_OPS_STUB}" 1 ${WARPFST_RNN_CU})
-add_simt_test(test_simt_transducer_scorers gpu/test_gpu_transducer_scorers.c "${WARPFST_SIMT_RNN};${WARPFST_OPS_STUB}" 6 ${WARPFST_RNN_CU})
-add_simt_test(test_simt_rnn_interrupt gpu/test_gpu_rnn_interrupt.c "${WARPFST_SIMT_RNN};${WARPFST_OPS_STUB}" 1 ${WARPFST_RNN_CU})
 # The backend for Triton Inference Server; its other tests do not depend on the device.
-add_simt_test(test_simt_triton triton/test_triton_backend.c "${WARPFST_SIMT_RNN};${WARPFST_OPS_STUB}" 1 ${WARPFST_RNN_CU})
+add_simt_test(test_simt_triton triton/test_triton_backend.c "${WARPFST_SIMT_C}" 1 ${WARPFST_SIMT_CU})
 target_sources(test_simt_triton PRIVATE triton/triton_host.c ${WARPFST_TRITON_C})
 target_include_directories(test_simt_triton PRIVATE ${PROJECT_SOURCE_DIR}/triton)
 target_compile_definitions(test_simt_triton PRIVATE TRITON_DEVICE="cuda")
 # The soak test of all of it (soak/): a few seeds agree, and a planted difference is found.
-set(WARPFST_SIMT_ALL ${WARPFST_SIMT_RNN} ${WARPFST_OPS_HOST_C})
-list(REMOVE_DUPLICATES WARPFST_SIMT_ALL)
-set(WARPFST_SIMT_ALL_KERNELS ${WARPFST_RNN_CU} ${WARPFST_OPS_KERNELS})
-# Graphs that are built on the GPU and decode there.
-add_simt_test(test_simt_graph gpu/test_gpu_graph.c "${WARPFST_SIMT_ALL}" 4 ${WARPFST_SIMT_ALL_KERNELS})
-add_simt_program(simt_soak "${WARPFST_SOAK_C}" "${WARPFST_SIMT_ALL}" ${WARPFST_SIMT_ALL_KERNELS})
+add_simt_program(simt_soak "${WARPFST_SOAK_C}" "${WARPFST_SIMT_C}" ${WARPFST_SIMT_CU})
 add_test(NAME test_simt_soak COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/soak/test_soak.sh $<TARGET_FILE:simt_soak>)
 set_tests_properties(test_simt_soak PROPERTIES COST 20 LABELS simt)
 add_dependencies(simt_tests simt_soak)
@@ -169,13 +148,13 @@ if(WARPFST_SANITIZE)
 endif()
 if(NOT WARPFST_SANITIZE)
   # With 4 seeds, every CUDA call of decoding fails once, which takes 110 s.
-  add_simt_test(test_simt_faults simt/test_faults.c "${WARPFST_SIMT_ALL}" 1 ${WARPFST_SIMT_ALL_KERNELS})
+  add_simt_test(test_simt_faults simt/test_faults.c "${WARPFST_SIMT_C}" 1 ${WARPFST_SIMT_CU})
 endif()
 if(WARPFST_SIMT STREQUAL "more" AND NOT WARPFST_SANITIZE)
   set(WARPFST_SIMT_KB 64)
   foreach(test decode scorer stream lattice)
-    add_simt_test(test_simt_${test} gpu/test_gpu_${test}.c "${WARPFST_SIMT_DECODER}" 1 ${WARPFST_LANE_CU})
+    add_simt_test(test_simt_${test} gpu/test_gpu_${test}.c "${WARPFST_SIMT_C}" 1 ${WARPFST_SIMT_CU})
   endforeach()
-  add_simt_test(test_simt_compose gpu/test_gpu_compose.c "${WARPFST_OPS_HOST_C}" 1 ${WARPFST_OPS_KERNELS})
+  add_simt_test(test_simt_compose gpu/test_gpu_compose.c "${WARPFST_SIMT_C}" 1 ${WARPFST_SIMT_CU})
   unset(WARPFST_SIMT_KB)
 endif()

@@ -80,4 +80,21 @@ struct wf__composer_readback {
   wf__gpu_place places[]; /* [count + 1] */
 };
 
+/* The functions of wf__device_compose, and wf__device_fstops.of_composer. */
+wf_status wf__gpu_composer_create(wf_fst *const *a, wf_fst *const *b, size_t count,
+                                  const wf_compose_options *options, bool with_origins,
+                                  wf__gpu_composer **out, wf_error *err);
+wf_status wf__gpu_composer_run(wf__gpu_composer *composer, wf_error *err);
+wf_status wf__gpu_compose_sides(const wf__compose_side *sides, size_t count,
+                                const wf_compose_options *options, wf__compose_output *out,
+                                wf_error *err);
+wf_status wf__gpu_composer_view(const wf__gpu_composer *composer, size_t i, wf_fst_view *view,
+                                const wf_arc_origin **origins, wf_error *err);
+wf_status wf__gpu_composer_get(const wf__gpu_composer *composer, size_t i, wf_fst **out,
+                               wf_arc_origin **out_origins, wf_error *err);
+void wf__gpu_composer_free(wf__gpu_composer *composer);
+wf_status wf__gpu_batch_of_composer(const wf__gpu_composer *composer, wf_semiring semiring,
+                                    wf__gpu_batch **out, wf_error *err);
+void wf__gpu_composer_levels(const wf__gpu_composer *composer, uint32_t out[2]);
+
 #endif

@@ -36,4 +36,8 @@ wf_status wf__sparse_run(const wf__sparse *sparse, const wf_compose_options *opt
                          bool with_origins, wf__gpu_batch **out, wf__sparse_counts *counts,
                          wf_error *err);
 
+/* wf__device_fstops.compose */
+wf_status wf__gpu_batch_compose(const wf_fst *a, const wf__gpu_batch *b,
+                                const wf_compose_options *o, wf__gpu_batch **out, wf_error *err);
+
 #endif

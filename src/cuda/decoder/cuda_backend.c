@@ -178,7 +178,6 @@ static wf_status make_plans(struct wf__cuda_backend *self, const wf_batch_shape 
 static wf_status cuda_plan(const wf_graph *graph, const wf_decoder_options *options,
                            const wf_batch_shape *shape, wf_plan *out, wf_error *err) {
   wf__devices devices;
-  if (shape->num_processors > 0) return wf__gpu_plan_assumed(graph, options, shape, out, err);
   WF__TRY(list_devices(options->device, &devices, err));
   int caller = wf__callers_device();
   wf_status status = WF_OK;
@@ -200,8 +199,6 @@ static wf_status cuda_plan_streams(const wf_graph *graph, const wf_decoder_optio
                                    const wf_stream_shape *shape, wf_stream_plan *out,
                                    wf_error *err) {
   wf__devices devices;
-  if (shape->num_processors > 0)
-    return wf__gpu_plan_streams_assumed(graph, options, shape, out, err);
   WF__TRY(list_devices(options->device, &devices, err));
   int caller = wf__callers_device();
   wf_status status = WF_OK;

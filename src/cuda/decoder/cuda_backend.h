@@ -28,6 +28,7 @@ struct wf__cuda_backend {
   bool broken; /* a sticky CUDA error has occurred */
 };
 
+extern const wf__backend wf__cuda_backend;
 /* wf__backend.copy_scores. */
 bool wf__gpu_copy_scores(void *opaque, const void *from, uint64_t bytes, void *to);
 

@@ -23,7 +23,7 @@
 #define WF_CUDA_DECODER_GPU_STREAMS_H
 
 #include "decode/cpu_streams.h"
-#include "cuda/decoder/gpu_stream_plan.h"
+#include "plan/gpu_stream_plan.h"
 #include "cuda/decoder/gpu_worker.h"
 
 /* A stream. */

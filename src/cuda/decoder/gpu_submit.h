@@ -5,7 +5,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "cuda/decoder/lane_memory.h"
+#include "plan/lane_memory.h"
 #include "decode/backend.h"
 
 struct wf__rnn_scoring;

@@ -28,7 +28,7 @@
 #include "base/map64.h"
 #include "base/threads.h"
 #include "search/frame/search.h"
-#include "cuda/decoder/gpu_plan.h"
+#include "plan/gpu_plan.h"
 #include "cuda/decoder/gpu_pipeline.h"
 #include "cuda/decoder/gpu_submit.h"
 #include "lm/wlm_read.h"

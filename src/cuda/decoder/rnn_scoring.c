@@ -177,7 +177,7 @@ wf_status wf__rnn_scoring_grow(struct wf__rnn_scoring *a, const wf__lane_params 
   a->bits++;
   m->max_contexts *= 2;
   m->max_slots *= 2;
-  WF__TRY(wf__rnn_device_grow(a->device, m->max_slots, err));
+  WF__TRY(wf__gpu_rnn()->grow(a->device, m->max_slots, err));
   WF__TRY(make_tables(a, err));
   m->num_free_contexts = m->num_free_slots = NONE; /* nothing was evicted */
   return wf__rnn_scoring_forget(a, p, err);
@@ -273,8 +273,8 @@ static wf_status make_state_tables(struct wf__rnn_scoring *a, const wf__rnn_scor
   m->word_scores.num_labels = (uint32_t)rnn->num_labels;
   a->own_roots = o->rnnlm_cache != WF__RNN_CACHE_SHARED;
   choose_sizes(a, (uint64_t)o->rnnlm_memory);
-  WF__TRY(wf__rnn_device_open(a->lm, m->max_slots, &a->device, err));
-  a->stream = wf__rnn_device_stream(a->device);
+  WF__TRY(wf__gpu_rnn()->open(a->lm, m->max_slots, &a->device, err));
+  a->stream = wf__gpu_rnn()->stream(a->device);
   WF__TRY(send_models(a, rnn, err));
   WF__TRY(make_array(a, WF__RNN_ARRAY_COUNTERS, sizeof *a->counters, false, err));
   WF__CUDA_TRY(cudaHostAlloc((void **)&a->counters, sizeof *a->counters, cudaHostAllocPortable),
@@ -303,7 +303,7 @@ void wf__rnn_scoring_close(struct wf__rnn_scoring *a) {
   wf__vec_free(&a->root_states);
   for (int i = 0; i < WF__NUM_RNN_ARRAYS; i++) cudaFree(a->arrays[i].data);
   cudaFreeHost(a->counters);
-  wf__rnn_device_close(a->device);
+  wf__gpu_rnn()->close(a->device);
   wf_rnnlm_free(a->lm);
   wf_scorer_free(a->cpu_scorer);
   wf_scorer_free(a->scorer);
@@ -316,7 +316,8 @@ static wf_status fill_scoring(struct wf__rnn_scoring *a, int device, const wf_sc
   char name[32];
   snprintf(name, sizeof name, "cuda:%d", device);
   a->scorer = wf_scorer_ref(scorer);
-  if (rnn->rnnlm->on_device != NULL && wf__rnn_weights_where(rnn->rnnlm->on_device) == device)
+  if (rnn->rnnlm->on_device != NULL &&
+      wf__gpu_rnn()->weights_where(rnn->rnnlm->on_device) == device)
     a->lm = wf_rnnlm_ref(rnn->rnnlm);
   else
     WF__TRY(wf_rnnlm_on_device(rnn->rnnlm, name, &a->lm, err));
@@ -416,12 +417,12 @@ static wf_status make_scores(struct wf__rnn_scoring *a, wf_error *err) {
     WF__CUDA_TRY(wf__word_scores_claim(m, claims, a->stream), what);
     for (uint32_t step = 0; step < steps; step++) {
       WF__CUDA_TRY(wf__word_scores_move(m, claims, step, a->stream), what);
-      WF__TRY(wf__rnn_device_advance_there(a->device, m->moves, wf__rows(claims), err));
+      WF__TRY(wf__gpu_rnn()->advance_there(a->device, m->moves, wf__rows(claims), err));
     }
-    WF__TRY(wf__rnn_device_norms_there(a->device, m->slots, claims, err));
+    WF__TRY(wf__gpu_rnn()->norms_there(a->device, m->slots, claims, err));
   }
   WF__CUDA_TRY(wf__word_scores_request(m, missing, a->stream), what);
-  WF__TRY(wf__rnn_device_costs_there(a->device, m->requests, missing, m->hashes, m->costs, err));
+  WF__TRY(wf__gpu_rnn()->costs_there(a->device, m->requests, missing, m->hashes, m->costs, err));
   WF__CUDA_TRY(wf__word_scores_make(m, missing, a->stream), what);
   m->num_free_slots -= claims;
   a->num_scores += missing;

@@ -4,8 +4,8 @@
 #define WF_CUDA_FSTOPS_OPS_BATCH_H
 
 #include "cuda/device/cuda_call.h"
+#include "cuda/fstops/device_ops.h"
 #include "cuda/fstops/ops_kernels.h"
-#include "fstops/device_batch.h"
 
 /* Shared by batches that are derived from one another. */
 typedef struct wf__gpu_context {

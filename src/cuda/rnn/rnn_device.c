@@ -9,9 +9,9 @@
 #ifdef WARPFST_CUDA
 #include "cuda/device/cuda_call.h"
 #include "cuda/device/gpu_profile.h"
+#include "cuda/rnn/rnn_gpu.h"
 #include "cuda/rnn/rnn_kernels.h"
 #include "decode/backend.h"
-#include "lm/rnn_device.h"
 
 #include <string.h>
 
@@ -45,6 +45,11 @@ struct wf__rnn_device {
   wf__rnn_rows work; /* all fields except the layer's */
   wf__rnn_output output;
 };
+
+static void rnn_weights_free(wf__rnn_weights *w);
+static void rnn_device_close(wf__rnn_device *d);
+static wf_status rnn_device_norms(wf__rnn_device *d, const uint32_t *slots, uint64_t count,
+                                  wf_error *err);
 
 /* The GPU address of `data` among the weights; NULL for NULL. */
 static const float *weights(const wf__rnn_device *d, const float *data) {
@@ -114,8 +119,8 @@ static wf_status send_all(const wf_rnnlm *lm, wf__rnn_weights *w, wf_error *err)
   return send(&w->path, lm->path, lm->path_off[lm->num_words] * sizeof *lm->path, err);
 }
 
-wf_status wf__rnn_weights_send(const wf_rnnlm *lm, const char *name, wf__rnn_weights **out,
-                               wf_error *err) {
+static wf_status rnn_weights_send(const wf_rnnlm *lm, const char *name, wf__rnn_weights **out,
+                                  wf_error *err) {
   int number;
   *out = NULL;
   WF__TRY(find_device(name, &number, err));
@@ -128,11 +133,11 @@ wf_status wf__rnn_weights_send(const wf_rnnlm *lm, const char *name, wf__rnn_wei
   if (status == WF_OK)
     *out = w;
   else
-    wf__rnn_weights_free(w);
+    rnn_weights_free(w);
   return status;
 }
 
-void wf__rnn_weights_free(wf__rnn_weights *w) {
+static void rnn_weights_free(wf__rnn_weights *w) {
   if (w == NULL) return;
   const int caller = wf__callers_device();
   cudaSetDevice(w->number);
@@ -145,7 +150,7 @@ void wf__rnn_weights_free(wf__rnn_weights *w) {
   free(w);
 }
 
-int wf__rnn_weights_where(const wf__rnn_weights *w) { return w->number; }
+static int rnn_weights_where(const wf__rnn_weights *w) { return w->number; }
 
 /* --- opening ----------------------------------------------------------------------------- */
 
@@ -208,7 +213,7 @@ static wf_status make_slots(wf__rnn_device *d, wf_error *err) {
                                .nce_lnz = lm->nce_lnz};
   WF__TRY(make_rows(d, err));
   static const uint32_t start = WF__RNN_START_SLOT;
-  return wf__rnn_device_norms(d, &start, 1, err);
+  return rnn_device_norms(d, &start, 1, err);
 }
 
 static wf_status open_device(wf__rnn_device *d, wf_error *err) {
@@ -219,8 +224,8 @@ static wf_status open_device(wf__rnn_device *d, wf_error *err) {
   return make_slots(d, err);
 }
 
-wf_status wf__rnn_device_open(const wf_rnnlm *lm, uint64_t num_slots, wf__rnn_device **out,
-                              wf_error *err) {
+static wf_status rnn_device_open(const wf_rnnlm *lm, uint64_t num_slots, wf__rnn_device **out,
+                                 wf_error *err) {
   *out = NULL;
   wf__rnn_device *d = wf__calloc(1, sizeof *d);
   if (d == NULL) return wf__fail_memory(err, sizeof *d, "a recurrent language model");
@@ -230,14 +235,14 @@ wf_status wf__rnn_device_open(const wf_rnnlm *lm, uint64_t num_slots, wf__rnn_de
   wf_status status = open_device(d, err);
   restore_device(caller);
   if (status != WF_OK) {
-    wf__rnn_device_close(d);
+    rnn_device_close(d);
     return status;
   }
   *out = d;
   return WF_OK;
 }
 
-void wf__rnn_device_close(wf__rnn_device *d) {
+static void rnn_device_close(wf__rnn_device *d) {
   if (d == NULL) return;
   const int caller = wf__callers_device();
   cudaSetDevice(d->lm->on_device->number);
@@ -376,8 +381,8 @@ static wf_status advance(wf__rnn_device *d, const wf__rnn_move *moves, wf__row_c
   return WF_OK;
 }
 
-wf_status wf__rnn_device_advance(wf__rnn_device *d, const wf__rnn_move *moves, uint64_t count,
-                                 wf_error *err) {
+static wf_status rnn_device_advance(wf__rnn_device *d, const wf__rnn_move *moves, uint64_t count,
+                                    wf_error *err) {
   const uint64_t most_moves = TRANSFER_BYTES / sizeof *moves,
                  at_once = d->most_rows < most_moves ? d->most_rows : most_moves;
   const int caller = wf__callers_device();
@@ -392,8 +397,8 @@ wf_status wf__rnn_device_advance(wf__rnn_device *d, const wf__rnn_move *moves, u
   return status;
 }
 
-wf_status wf__rnn_device_advance_there(wf__rnn_device *d, const wf__rnn_move *moves,
-                                       wf__row_count count, wf_error *err) {
+static wf_status rnn_device_advance_there(wf__rnn_device *d, const wf__rnn_move *moves,
+                                          wf__row_count count, wf_error *err) {
   for (uint32_t first = 0; first < count.most; first += d->most_rows) {
     const uint32_t left = count.most - first;
     const wf__row_count some = {left < d->most_rows ? left : d->most_rows, count.first + first,
@@ -403,8 +408,8 @@ wf_status wf__rnn_device_advance_there(wf__rnn_device *d, const wf__rnn_move *mo
   return WF_OK;
 }
 
-wf_status wf__rnn_device_tops_there(wf__rnn_device *d, const uint32_t *slots, wf__row_count count,
-                                    float *to, wf_error *err) {
+static wf_status rnn_device_tops_there(wf__rnn_device *d, const uint32_t *slots,
+                                       wf__row_count count, float *to, wf_error *err) {
   wf__rnn_output tops = d->output;
   tops.stride = d->work.stride;
   WF__CUDA_TRY(wf__rnn_gather_tops(&tops, slots, count, to, d->stream), "hidden states");
@@ -436,8 +441,8 @@ static int norms_of(wf__rnn_device *d, const uint32_t *slots, uint32_t count) {
                              : code;
 }
 
-wf_status wf__rnn_device_norms(wf__rnn_device *d, const uint32_t *slots, uint64_t count,
-                               wf_error *err) {
+static wf_status rnn_device_norms(wf__rnn_device *d, const uint32_t *slots, uint64_t count,
+                                  wf_error *err) {
   if (d->lm->output_kind != WF_RNNLM_SOFTMAX || count == 0) return WF_OK;
   const int caller = wf__callers_device();
   wf_status status = WF_OK;
@@ -453,8 +458,8 @@ wf_status wf__rnn_device_norms(wf__rnn_device *d, const uint32_t *slots, uint64_
   return status;
 }
 
-wf_status wf__rnn_device_norms_there(wf__rnn_device *d, const uint32_t *slots, uint64_t count,
-                                     wf_error *err) {
+static wf_status rnn_device_norms_there(wf__rnn_device *d, const uint32_t *slots, uint64_t count,
+                                        wf_error *err) {
   if (d->lm->output_kind != WF_RNNLM_SOFTMAX) return WF_OK;
   for (uint64_t first = 0; first < count; first += NORM_ROWS)
     WF__CUDA_TRY(norms_of(d, slots + first,
@@ -481,9 +486,9 @@ static wf_status costs_of_transfer(wf__rnn_device *d, const wf__rnn_request *req
   return WF_OK;
 }
 
-wf_status wf__rnn_device_costs(wf__rnn_device *d, const wf__rnn_request *requests, uint64_t count,
-                               const uint64_t *hashes, uint64_t num_hashes, float *costs,
-                               wf_error *err) {
+static wf_status rnn_device_costs(wf__rnn_device *d, const wf__rnn_request *requests,
+                                  uint64_t count, const uint64_t *hashes, uint64_t num_hashes,
+                                  float *costs, wf_error *err) {
   const uint64_t at_once = TRANSFER_BYTES / (sizeof *requests + sizeof *costs);
   if (count == 0) return WF_OK;
   const int caller = wf__callers_device();
@@ -502,9 +507,9 @@ wf_status wf__rnn_device_costs(wf__rnn_device *d, const wf__rnn_request *request
   return status;
 }
 
-wf_status wf__rnn_device_costs_there(wf__rnn_device *d, const wf__rnn_request *requests,
-                                     uint64_t count, const uint64_t *hashes, float *costs,
-                                     wf_error *err) {
+static wf_status rnn_device_costs_there(wf__rnn_device *d, const wf__rnn_request *requests,
+                                        uint64_t count, const uint64_t *hashes, float *costs,
+                                        wf_error *err) {
   if (count > 0)
     WF__CUDA_TRY(
         wf__rnn_output_costs(&d->output, requests, (uint32_t)count, hashes, costs, d->stream),
@@ -514,9 +519,9 @@ wf_status wf__rnn_device_costs_there(wf__rnn_device *d, const wf__rnn_request *r
 
 /* --- growing ----------------------------------------------------------------------------- */
 
-void *wf__rnn_device_stream(const wf__rnn_device *d) { return d->stream; }
+static void *rnn_device_stream(const wf__rnn_device *d) { return d->stream; }
 
-wf_status wf__rnn_device_grow(wf__rnn_device *d, uint64_t num_slots, wf_error *err) {
+static wf_status rnn_device_grow(wf__rnn_device *d, uint64_t num_slots, wf_error *err) {
   WF__TRY(wf__device_grow(&d->states, (num_slots + 1) * wf__rnn_state_floats(d->lm) * sizeof(float),
                           d->stream, "hidden states", err));
   d->work.states = d->states.data;
@@ -528,4 +533,18 @@ wf_status wf__rnn_device_grow(wf__rnn_device *d, uint64_t num_slots, wf_error *e
   return WF_OK;
 }
 
+const struct wf__device_rnn wf__cuda_rnn = {.weights_send = rnn_weights_send,
+                                            .weights_free = rnn_weights_free,
+                                            .weights_where = rnn_weights_where,
+                                            .open = rnn_device_open,
+                                            .close = rnn_device_close,
+                                            .advance = rnn_device_advance,
+                                            .norms = rnn_device_norms,
+                                            .costs = rnn_device_costs,
+                                            .stream = rnn_device_stream,
+                                            .advance_there = rnn_device_advance_there,
+                                            .norms_there = rnn_device_norms_there,
+                                            .costs_there = rnn_device_costs_there,
+                                            .tops_there = rnn_device_tops_there,
+                                            .grow = rnn_device_grow};
 #endif

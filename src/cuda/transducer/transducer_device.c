@@ -13,8 +13,8 @@ static wf_status open_group(wf__transducer_group *g, wf_error *err) {
   atomic_store(&g->num_slots, WF__FIRST_SLOT);
   g->max_slots = WF__TRANSDUCER_SLOTS;
   if (g->weights->lstm != NULL) {
-    WF__TRY(wf__rnn_device_open(g->weights->lstm, g->max_slots - 1, &g->lstm, err));
-    g->stream = wf__rnn_device_stream(g->lstm);
+    WF__TRY(wf__gpu_rnn()->open(g->weights->lstm, g->max_slots - 1, &g->lstm, err));
+    g->stream = wf__gpu_rnn()->stream(g->lstm);
   } else {
     WF__CUDA_TRY(cudaStreamCreateWithFlags(&g->stream, cudaStreamNonBlocking), "a stream");
   }
@@ -48,7 +48,7 @@ void wf__transducer_group_close(wf__transducer_group *g) {
   if (g->stream != NULL) cudaStreamSynchronize(g->stream);
   wf__launch_graphs_free(&g->graphs);
   if (g->stream != NULL && g->lstm == NULL) cudaStreamDestroy(g->stream);
-  wf__rnn_device_close(g->lstm);
+  wf__gpu_rnn()->close(g->lstm);
   if (g->caller != NULL) cudaEventDestroy(g->caller);
   for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) cudaFree(buffers[i]->data);
   cudaFreeHost(g->host_frames.data);

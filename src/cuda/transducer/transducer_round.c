@@ -180,7 +180,7 @@ static wf_status make_room(wf__transducer_group *g, const wf__transducer_round *
   if (max_slots > UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "2^31 predictor contexts or more");
   WF__TRY(wf__device_grow(&g->rows, max_slots * g->weights->model->width * sizeof(float), g->stream,
                           "predictor contexts", err));
-  if (g->lstm != NULL) WF__TRY(wf__rnn_device_grow(g->lstm, max_slots - 1, err));
+  if (g->lstm != NULL) WF__TRY(wf__gpu_rnn()->grow(g->lstm, max_slots - 1, err));
   g->max_slots = (uint32_t)max_slots;
   return WF_OK;
 }
@@ -285,8 +285,8 @@ static wf_status predict(wf__transducer_group *g, wf_error *err) {
   static const char what[] = "the transducer's predictor";
   if (contexts.most == 0) return WF_OK;
   if (g->lstm != NULL) {
-    WF__TRY(wf__rnn_device_advance_there(g->lstm, inputs, contexts, err));
-    WF__TRY(wf__rnn_device_tops_there(g->lstm, slots, contexts, g->x.data, err));
+    WF__TRY(wf__gpu_rnn()->advance_there(g->lstm, inputs, contexts, err));
+    WF__TRY(wf__gpu_rnn()->tops_there(g->lstm, slots, contexts, g->x.data, err));
   } else {
     WF__CUDA_TRY(embed(g, inputs), what);
   }

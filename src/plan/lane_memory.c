@@ -1,5 +1,5 @@
 /* lane_memory.c - the layouts of lane_memory.h. */
-#include "cuda/decoder/lane_memory.h"
+#include "plan/lane_memory.h"
 
 uint64_t wf__lay_out_arrays(const uint64_t *sizes, int count, uint64_t *off) {
   uint64_t bytes = 0;

@@ -13,10 +13,10 @@
  *
  * Everything begins at a multiple of 256 bytes. Plain C without CUDA: plans are made on machines
  * without a GPU, too. */
-#ifndef WF_CUDA_DECODER_GPU_PLAN_H
-#define WF_CUDA_DECODER_GPU_PLAN_H
+#ifndef WF_PLAN_GPU_PLAN_H
+#define WF_PLAN_GPU_PLAN_H
 
-#include "cuda/decoder/lane_memory.h"
+#include "plan/lane_memory.h"
 #include "decode/backend.h"
 
 enum {

@@ -7,8 +7,8 @@
  * Every array begins at a multiple of 256 bytes. Arrays that a search does not use are empty.
  *
  * Plain C without CUDA: plans are made on machines without a GPU, too. */
-#ifndef WF_CUDA_DECODER_LANE_MEMORY_H
-#define WF_CUDA_DECODER_LANE_MEMORY_H
+#ifndef WF_PLAN_LANE_MEMORY_H
+#define WF_PLAN_LANE_MEMORY_H
 
 #include "cuda/search/search_params.h"
 

@@ -1,5 +1,5 @@
 /* gpu_plan.c - the plan of gpu_plan.h: chooses lanes and chunks, the largest that fit. */
-#include "cuda/decoder/gpu_plan.h"
+#include "plan/gpu_plan.h"
 
 #include <stdio.h>
 

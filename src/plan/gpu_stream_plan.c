@@ -1,6 +1,6 @@
 /* gpu_stream_plan.c - the plan of gpu_stream_plan.h: as many blocks as run at once, halved until
  * they fit; the rest is for streams. */
-#include "cuda/decoder/gpu_stream_plan.h"
+#include "plan/gpu_stream_plan.h"
 
 static uint64_t min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
 static uint64_t max_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }

@@ -9,10 +9,10 @@
  *                    wf__lane_chunk_link
  *
  * Plain C without CUDA: plans are made on machines without a GPU, too. */
-#ifndef WF_CUDA_DECODER_GPU_STREAM_PLAN_H
-#define WF_CUDA_DECODER_GPU_STREAM_PLAN_H
+#ifndef WF_PLAN_GPU_STREAM_PLAN_H
+#define WF_PLAN_GPU_STREAM_PLAN_H
 
-#include "cuda/decoder/gpu_plan.h"
+#include "plan/gpu_plan.h"
 
 enum {
   WF__STREAM_FRAMES = 16,               /* frames of a chunk in one launch */
