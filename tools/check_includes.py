@@ -6,8 +6,7 @@
   includes   a file in src/FOLDER may include only headers of its own level or of lower levels (LEVELS); only io includes io. cli/ may
              include the public headers and its own. Public headers may include one another and the standard library
   calls      the same rule for function calls; and no cycles of files that call each other. Read with nm from the object files in
-             FOLDER, which has the layout of src/ or cli/ (build/X/CMakeFiles/warpfst_objects.dir/src). Calls to higher levels are allowed if
-             a header of PORTS declares the function: these are called by a lower folder and defined in the folder of a device
+             FOLDER, which has the layout of src/ or cli/ (build/X/CMakeFiles/warpfst_objects.dir/src)
   imports    no cycles of Python modules that import each other with `from .module import`, also within functions (but for types alone,
              and MUTUAL)
   names      no two source files have the same name
@@ -31,7 +30,6 @@ LEVELS = {name: level for level, names in enumerate([
     ("base", "math"), ("fst",), ("fstops",), ("lm",), ("graph",), ("scorer",), ("lattice",), ("search",), ("decode",),
     ("cuda/device",), ("cuda/search", "cuda/fstops"), ("cuda/lattice", "cuda/rnn", "cuda/compose"), ("cuda/search/instances", "cuda/bench", "cuda/transducer"), ("plan",), ("cuda/decoder",), ("cuda",),
     ("io",)]) for name in names}
-PORTS = ("search/transducer/transducer_device.h", "decode/backend.h")
 MUTUAL = {("fst.py", "lattice.py")}  # an fst can have a word aligner, which can be read from an fst
 SOURCES = (".c", ".h", ".cu", ".cuh")
 MAX_FILE_LINES, MAX_CUDA_LINES, MAX_FUNCTION_LINES, MAX_KERNEL_LINES = 600, 900, 70, 120
@@ -134,7 +132,6 @@ def check_calls(folders):
         used |= new_used
     if not used:
         yield folders[0].name, f"no object files in {folders[0]}"
-    ports = {name for header in PORTS if (ROOT / "src" / header).is_file() for name in re.findall(r"\bwf_\w+", (ROOT / "src" / header).read_text(encoding="utf-8"))}
     edges = {}
     for file, names in sorted(used.items()):
         for name in sorted(names):
@@ -142,11 +139,9 @@ def check_calls(folders):
             if other == file:
                 continue
             here, there = level_folder(file), level_folder(other)
-            upwards = here in LEVELS and there in LEVELS and LEVELS[there] > LEVELS[here]
-            if upwards and name not in ports:
+            if here in LEVELS and there in LEVELS and LEVELS[there] > LEVELS[here]:
                 yield file, f"{here} may not call {name} of {other}: {there} is above it"
-            if not upwards:
-                edges.setdefault(file, {}).setdefault(other, name)
+            edges.setdefault(file, {}).setdefault(other, name)
     for members in cycles(edges):
         calls = [f"{file} calls {edges[file][other]} of {other}" for file in members for other in members if other in edges[file]]
         yield members[0], f"{len(members)} files call each other: {'; '.join(calls)}"

@@ -7,6 +7,7 @@
 #include "cuda/compose/sparse_gpu.h"
 #include "cuda/decoder/cuda_backend.h"
 #include "cuda/rnn/rnn_gpu.h"
+#include "cuda/transducer/transducer_group.h"
 
 static const struct wf__device_graph graph = {.look = wf__gpu_look_at_graph,
                                               .index_free = wf__gpu_index_free};
@@ -48,7 +49,8 @@ static const wf__device device = {.search = &wf__cuda_backend,
                                   .graph = &graph,
                                   .fstops = &fstops,
                                   .compose = &compose,
-                                  .rnn = &wf__cuda_rnn};
+                                  .rnn = &wf__cuda_rnn,
+                                  .transducer = &wf__cuda_transducer};
 
 void wf__cuda_register(void); /* the linker is told to take it from a static library */
 __attribute__((constructor)) void wf__cuda_register(void) { wf__device_register(&device); }

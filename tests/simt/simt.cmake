@@ -120,7 +120,6 @@ add_simt_test(test_simt_lm_fetch simt/test_lm_fetch.c "" 20 ${WARPFST_CUDA_SRC}/
 # The whole GPU backend: every test of it links the same objects.
 file(GLOB WARPFST_SIMT_C CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/plan/*.c ${WARPFST_CUDA_SRC}/*.c ${WARPFST_CUDA_SRC}/*/*.c
   ${WARPFST_CUDA_SRC}/search/instances/*.c)
-list(FILTER WARPFST_SIMT_C EXCLUDE REGEX _stub[.]c$)
 file(GLOB WARPFST_SIMT_CU CONFIGURE_DEPENDS
   ${WARPFST_CUDA_SRC}/search/*.cu ${WARPFST_CUDA_SRC}/search/instances/*.cu ${WARPFST_CUDA_SRC}/rnn/*.cu
   ${WARPFST_CUDA_SRC}/transducer/*.cu ${WARPFST_CUDA_SRC}/compose/*.cu ${WARPFST_CUDA_SRC}/fstops/*.cu)

@@ -1,6 +1,7 @@
 /* transducer_device.c - a transducer on a GPU (transducer/transducer_device.h): groups, their
  * slots, and their submissions. */
 #ifdef WARPFST_CUDA
+#include "cuda/device/gpu_profile.h"
 #include "cuda/transducer/transducer_group.h"
 #include "search/transducer/network.h"
 
@@ -22,24 +23,7 @@ static wf_status open_group(wf__transducer_group *g, wf_error *err) {
                             "predictor contexts", err);
 }
 
-wf_status wf__transducer_group_open(wf__transducer_weights *weights, wf__transducer_group **out,
-                                    wf_error *err) {
-  *out = NULL;
-  wf__transducer_group *g = wf__calloc(1, sizeof *g);
-  if (g == NULL) return wf__fail_memory(err, sizeof *g, "a transducer");
-  g->weights = weights;
-  pthread_mutex_init(&g->mutex, NULL);
-  const int caller = wf__callers_device();
-  wf_status status = open_group(g, err);
-  wf__restore_device(caller);
-  if (status == WF_OK)
-    *out = g;
-  else
-    wf__transducer_group_close(g);
-  return status;
-}
-
-void wf__transducer_group_close(wf__transducer_group *g) {
+static void group_close(wf__transducer_group *g) {
   if (g == NULL) return;
   const int caller = wf__callers_device();
   cudaSetDevice(g->weights->number);
@@ -65,6 +49,23 @@ void wf__transducer_group_close(wf__transducer_group *g) {
   free(g);
 }
 
+static wf_status group_open(wf__transducer_weights *weights, wf__transducer_group **out,
+                            wf_error *err) {
+  *out = NULL;
+  wf__transducer_group *g = wf__calloc(1, sizeof *g);
+  if (g == NULL) return wf__fail_memory(err, sizeof *g, "a transducer");
+  g->weights = weights;
+  pthread_mutex_init(&g->mutex, NULL);
+  const int caller = wf__callers_device();
+  wf_status status = open_group(g, err);
+  wf__restore_device(caller);
+  if (status == WF_OK)
+    *out = g;
+  else
+    group_close(g);
+  return status;
+}
+
 static wf_status begin(wf__transducer_group *g, uint64_t num_frames, void *stream, wf_error *err) {
   static const char what[] = "encoder outputs";
   WF__CUDA_TRY(cudaSetDevice(g->weights->number), "choosing the GPU");
@@ -74,9 +75,9 @@ static wf_status begin(wf__transducer_group *g, uint64_t num_frames, void *strea
                             what, err);
 }
 
-wf_status wf__transducer_group_begin(wf__transducer_group *g, const wf__score_cut *cut,
-                                     const int64_t *num_frames, size_t num_lanes, void *stream,
-                                     wf_error *err) {
+static wf_status group_begin(wf__transducer_group *g, const wf__score_cut *cut,
+                             const int64_t *num_frames, size_t num_lanes, void *stream,
+                             wf_error *err) {
   uint64_t all = 0;
   g->cut = *cut;
   atomic_store(&g->num_rows, 0); /* of a batch that failed */
@@ -117,7 +118,7 @@ static void release_slot(wf__transducer_group *g, uint32_t slot) {
   if (slot != WF__NO_SLOT) (void)wf__vec_push(&g->free_slots, slot, "predictor contexts", NULL);
 }
 
-void wf__transducer_group_release(wf__transducer_group *g, wf__predictions *p) {
+static void group_release(wf__transducer_group *g, wf__predictions *p) {
   if (g == NULL) return;
   pthread_mutex_lock(&g->mutex);
   for (uint64_t i = 0; i < p->slots.size; i++) release_slot(g, p->slots.data[i]);
@@ -127,8 +128,8 @@ void wf__transducer_group_release(wf__transducer_group *g, wf__predictions *p) {
   p->slots.size = p->free_slots.size = 0;
 }
 
-void wf__transducer_group_put(wf__transducer_group *g, size_t lane, const wf_scores *begins,
-                              int where, wf__predictions *p) {
+static void group_put(wf__transducer_group *g, size_t lane, const wf_scores *begins, int where,
+                      wf__predictions *p) {
   for (uint64_t i = 0; i < p->pending.size; i++) {
     const uint32_t number = p->pending.data[i];
     p->slots.data[number] =
@@ -141,8 +142,8 @@ void wf__transducer_group_put(wf__transducer_group *g, size_t lane, const wf_sco
   wf__transducer_write_request(g, lane);
 }
 
-wf_status wf__transducer_group_submit(wf__transducer_group *g, wf__transducer_counts *counts,
-                                      wf_error *err) {
+static wf_status group_submit(wf__transducer_group *g, wf__transducer_counts *counts,
+                              wf_error *err) {
   const int caller = wf__callers_device();
   const wf__transducer_round r = wf__transducer_measure(g);
   const cudaError_t code = cudaSetDevice(g->weights->number);
@@ -159,8 +160,21 @@ wf_status wf__transducer_group_submit(wf__transducer_group *g, wf__transducer_co
   return status;
 }
 
-wf_status wf__transducer_group_wait(wf__transducer_group *g, wf_error *err) {
+static wf_status group_wait(wf__transducer_group *g, wf_error *err) {
   WF__CUDA_TRY(cudaStreamSynchronize(g->stream), "the transducer");
   return WF_OK;
 }
+
+const struct wf__device_transducer wf__cuda_transducer = {
+    .count_gpus = wf__gpu_count,
+    .weights_send = wf__gpu_transducer_weights_send,
+    .weights_free = wf__gpu_transducer_weights_free,
+    .scores_where = wf__gpu_transducer_scores_where,
+    .group_open = group_open,
+    .group_close = group_close,
+    .group_begin = group_begin,
+    .group_put = group_put,
+    .group_release = group_release,
+    .group_submit = group_submit,
+    .group_wait = group_wait};
 #endif

@@ -23,6 +23,8 @@
 #ifndef WF__TRANSDUCER_SLOTS /* a test makes them small */
 #define WF__TRANSDUCER_SLOTS 4096
 #define WF__TRANSDUCER_FRAMES 16384
+extern const struct wf__device_transducer wf__cuda_transducer;
+
 #endif
 enum {
   WF__ZERO_SLOT = 1, /* the state before the start */
@@ -86,5 +88,7 @@ wf__transducer_round wf__transducer_measure(const wf__transducer_group *g);
 /* Enqueues the round. This GPU must be the current device. */
 wf_status wf__transducer_enqueue(wf__transducer_group *g, const wf__transducer_round *round,
                                  wf_error *err);
+
+extern const struct wf__device_transducer wf__cuda_transducer;
 
 #endif

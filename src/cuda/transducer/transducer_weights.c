@@ -60,10 +60,8 @@ static wf_status send_weights(wf__transducer_weights *w, wf_error *err) {
   return n->lstm != NULL ? wf_rnnlm_on_device(n->lstm, name, &w->lstm, err) : make_places(w, err);
 }
 
-wf_status wf__transducer_count_gpus(int *count, wf_error *err) { return wf__gpu_count(count, err); }
-
-wf_status wf__transducer_weights_send(const wf_transducer *model, int number,
-                                      wf__transducer_weights **out, wf_error *err) {
+wf_status wf__gpu_transducer_weights_send(const wf_transducer *model, int number,
+                                          wf__transducer_weights **out, wf_error *err) {
   wf__gpu_profile profile;
   *out = NULL;
   wf__transducer_weights *w = wf__calloc(1, sizeof *w);
@@ -77,11 +75,11 @@ wf_status wf__transducer_weights_send(const wf_transducer *model, int number,
   if (status == WF_OK)
     *out = w;
   else
-    wf__transducer_weights_free(w);
+    wf__gpu_transducer_weights_free(w);
   return status;
 }
 
-void wf__transducer_weights_free(wf__transducer_weights *w) {
+void wf__gpu_transducer_weights_free(wf__transducer_weights *w) {
   if (w == NULL) return;
   if (w->memory.data != NULL) { /* else there may be no such GPU */
     const int caller = wf__callers_device();
@@ -102,8 +100,8 @@ static wf_status wait_for(int number, void *stream, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf__transducer_scores_where(const wf__transducer_weights *w, const wf_scores *scores,
-                                      void *stream, int *number, wf_error *err) {
+wf_status wf__gpu_transducer_scores_where(const wf__transducer_weights *w, const wf_scores *scores,
+                                          void *stream, int *number, wf_error *err) {
   struct cudaPointerAttributes attributes = {0};
   *number = -1;
   if (!scores->on_device || scores->num_frames == 0) return WF_OK;

@@ -24,4 +24,11 @@ static inline const float *wf__transducer_weight(const wf__transducer_weights *w
   return (const float *)w->memory.data + (data - w->model->network->memory);
 }
 
+/* The functions of wf__device_transducer for weights. */
+wf_status wf__gpu_transducer_weights_send(const wf_transducer *model, int number,
+                                          wf__transducer_weights **out, wf_error *err);
+void wf__gpu_transducer_weights_free(wf__transducer_weights *w);
+wf_status wf__gpu_transducer_scores_where(const wf__transducer_weights *w, const wf_scores *scores,
+                                          void *stream, int *number, wf_error *err);
+
 #endif

@@ -1,5 +1,5 @@
 /* transducer_device.h - a built-in model on a GPU: answers the requests of many searches at once
- * (predictions.h). Defined in src/cuda/transducer/transducer_device.c.
+ * (predictions.h).
  *
  *   weights   once for a decoder
  *   group     searches (lanes) whose requests are answered together, in one stream: while the GPU
@@ -10,49 +10,101 @@
 #ifndef WF_SEARCH_TRANSDUCER_TRANSDUCER_DEVICE_H
 #define WF_SEARCH_TRANSDUCER_TRANSDUCER_DEVICE_H
 
+#include "base/device.h"
 #include "search/transducer/predictions.h"
 
 typedef struct wf__transducer_weights wf__transducer_weights;
 typedef struct wf__transducer_group wf__transducer_group;
 
-/* Number of GPUs of this machine. */
-wf_status wf__transducer_count_gpus(int *count, wf_error *err);
-/* Sends a built-in model to GPU `number`. Keeps a reference to the model. */
-wf_status wf__transducer_weights_send(const wf_transducer *model, int number,
-                                      wf__transducer_weights **out, wf_error *err);
-void wf__transducer_weights_free(wf__transducer_weights *weights);
-/* Which GPU has these scores; -1: none, they are in host memory. Those of another GPU than the
- * model's are waited for, after what `stream` has enqueued there, and have to be copied. */
-wf_status wf__transducer_scores_where(const wf__transducer_weights *weights,
-                                      const wf_scores *scores, void *stream, int *number,
-                                      wf_error *err);
-
-wf_status wf__transducer_group_open(wf__transducer_weights *weights, wf__transducer_group **out,
-                                    wf_error *err);
-/* Waits for what is enqueued. */
-void wf__transducer_group_close(wf__transducer_group *group);
-
-/* Begins a batch. No utterance of lane i has more than num_frames[i] frames. Scores in this GPU's
- * memory are read after what `stream` (a cudaStream_t; NULL: the default stream) has enqueued
- * there. */
-wf_status wf__transducer_group_begin(wf__transducer_group *group, const wf__score_cut *cut,
-                                     const int64_t *num_frames, size_t num_lanes, void *stream,
-                                     wf_error *err);
-
-/* Adds a lane's request to the next submission, once for each. `begins`: scores that begin, which
- * are on GPU `where` and must stay until the wait; NULL: the lane's go on. Any thread, one for a
- * lane. */
-void wf__transducer_group_put(wf__transducer_group *group, size_t lane, const wf_scores *begins,
-                              int where, wf__predictions *predictions);
-/* Frees what the predictor contexts have in the GPU's memory. Not while a batch is decoded. */
-void wf__transducer_group_release(wf__transducer_group *group, wf__predictions *predictions);
 typedef struct wf__transducer_counts {
   uint64_t num_rows, num_contexts;
 } wf__transducer_counts;
-/* Enqueues the answers to all requests that were put. Only one submission of a group at a time. */
-wf_status wf__transducer_group_submit(wf__transducer_group *group, wf__transducer_counts *counts,
-                                      wf_error *err);
-/* Waits for the answers, which are valid until the next submission. */
-wf_status wf__transducer_group_wait(wf__transducer_group *group, wf_error *err);
+
+struct wf__device_transducer {
+  /* Number of GPUs of this machine. */
+  wf_status (*count_gpus)(int *count, wf_error *err);
+  /* Sends a built-in model to GPU `number`. Keeps a reference to the model. */
+  wf_status (*weights_send)(const wf_transducer *model, int number, wf__transducer_weights **out,
+                            wf_error *err);
+  void (*weights_free)(wf__transducer_weights *weights);
+  /* Which GPU has these scores; -1: none, they are in host memory. Those of another GPU than the
+   * model's are waited for, after what `stream` has enqueued there, and have to be copied. */
+  wf_status (*scores_where)(const wf__transducer_weights *weights, const wf_scores *scores,
+                            void *stream, int *number, wf_error *err);
+
+  wf_status (*group_open)(wf__transducer_weights *weights, wf__transducer_group **out,
+                          wf_error *err);
+  /* Waits for what is enqueued. */
+  void (*group_close)(wf__transducer_group *group);
+
+  /* Begins a batch. No utterance of lane i has more than num_frames[i] frames. Scores in this GPU's
+   * memory are read after what `stream` (a cudaStream_t; NULL: the default stream) has enqueued
+   * there. */
+  wf_status (*group_begin)(wf__transducer_group *group, const wf__score_cut *cut,
+                           const int64_t *num_frames, size_t num_lanes, void *stream,
+                           wf_error *err);
+
+  /* Adds a lane's request to the next submission, once for each. `begins`: scores that begin, which
+   * are on GPU `where` and must stay until the wait; NULL: the lane's go on. Any thread, one for a
+   * lane. */
+  void (*group_put)(wf__transducer_group *group, size_t lane, const wf_scores *begins, int where,
+                    wf__predictions *predictions);
+  /* Frees what the predictor contexts have in the GPU's memory. Not while a batch is decoded. */
+  void (*group_release)(wf__transducer_group *group, wf__predictions *predictions);
+  /* Enqueues the answers to all requests that were put. Only one submission of a group at a time. */
+  wf_status (*group_submit)(wf__transducer_group *group, wf__transducer_counts *counts,
+                            wf_error *err);
+  /* Waits for the answers, which are valid until the next submission. */
+  wf_status (*group_wait)(wf__transducer_group *group, wf_error *err);
+};
+
+/* The same, of the device that models are on. */
+static inline wf_status wf__transducer_count_gpus(int *count, wf_error *err) {
+  const wf__device *device = wf__device_find(NULL, err);
+  return device != NULL ? device->transducer->count_gpus(count, err) : WF_ERR_DEVICE;
+}
+static inline wf_status wf__transducer_weights_send(const wf_transducer *model, int number,
+                                                    wf__transducer_weights **out, wf_error *err) {
+  const wf__device *device = wf__device_find(NULL, err);
+  return device != NULL ? device->transducer->weights_send(model, number, out, err) : WF_ERR_DEVICE;
+}
+static inline void wf__transducer_weights_free(wf__transducer_weights *weights) {
+  if (weights != NULL) wf__device_found()->transducer->weights_free(weights);
+}
+static inline wf_status wf__transducer_scores_where(const wf__transducer_weights *weights,
+                                                    const wf_scores *scores, void *stream,
+                                                    int *number, wf_error *err) {
+  return wf__device_found()->transducer->scores_where(weights, scores, stream, number, err);
+}
+static inline wf_status wf__transducer_group_open(wf__transducer_weights *weights,
+                                                  wf__transducer_group **out, wf_error *err) {
+  return wf__device_found()->transducer->group_open(weights, out, err);
+}
+static inline void wf__transducer_group_close(wf__transducer_group *group) {
+  if (group != NULL) wf__device_found()->transducer->group_close(group);
+}
+static inline wf_status wf__transducer_group_begin(wf__transducer_group *group,
+                                                   const wf__score_cut *cut,
+                                                   const int64_t *num_frames, size_t num_lanes,
+                                                   void *stream, wf_error *err) {
+  return wf__device_found()->transducer->group_begin(group, cut, num_frames, num_lanes, stream,
+                                                     err);
+}
+static inline void wf__transducer_group_put(wf__transducer_group *group, size_t lane,
+                                            const wf_scores *begins, int where,
+                                            wf__predictions *predictions) {
+  wf__device_found()->transducer->group_put(group, lane, begins, where, predictions);
+}
+static inline void wf__transducer_group_release(wf__transducer_group *group,
+                                                wf__predictions *predictions) {
+  if (group != NULL) wf__device_found()->transducer->group_release(group, predictions);
+}
+static inline wf_status wf__transducer_group_submit(wf__transducer_group *group,
+                                                    wf__transducer_counts *counts, wf_error *err) {
+  return wf__device_found()->transducer->group_submit(group, counts, err);
+}
+static inline wf_status wf__transducer_group_wait(wf__transducer_group *group, wf_error *err) {
+  return wf__device_found()->transducer->group_wait(group, err);
+}
 
 #endif
