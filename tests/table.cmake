@@ -1,6 +1,7 @@
-# The tests that have settings, a row for each; CMakeLists.txt adds them. The other test_*.c of the rooms have none.
+# The tests that have settings, a row for each; CMakeLists.txt adds them. The other test_*.c of the folders that mirror
+# src/ have none.
 #
-#   kind     unit       a test_*.c in the folder of a room
+#   kind     unit       a test_*.c in a folder that mirrors one of src/
 #            threads    the same; the preset `threads` builds and runs it
 #            fake_gpu   the host side of the GPU decoder with the imitated CUDA of fake_cuda/
 #            fake_64kb  a program of kind fake_gpu again, with the shared memory of the smallest GPUs
