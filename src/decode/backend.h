@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/threads.h"
 #include "lattice/lattice_determinize.h"
+#include "search/devices.h"
 #include "search/path.h"
 #include "warpfst_transducer.h"
 
@@ -78,12 +79,14 @@ typedef struct wf__stream_backend {
 
 typedef struct wf__backend {
   const char *name;
-  wf_status (*open)(const wf_graph *graph, const wf_decoder_options *options, void **out,
-                    wf_error *err);
+  /* `model`: NULL without a transducer. */
+  wf_status (*open)(const wf_graph *graph, const wf_transducer *model,
+                    const wf_decoder_options *options, void **out, wf_error *err);
   /* Errors of a single utterance go to its result; the call fails only for other errors. */
   wf_status (*decode)(void *self, const wf__batch *batch, wf_error *err);
   void (*close)(void *self);
   wf_status (*set_stream)(void *self, void *stream, wf_error *err);
+  void (*transducer_stats)(const void *self, wf_transducer_stats *out); /* NULL on a GPU */
   /* The rest is NULL on the CPU. */
   /* Does the backend support this graph with added words, or this scorer with the graph? */
   wf_status (*check_graph)(const wf_graph *graph, wf_error *err);
@@ -104,24 +107,7 @@ typedef struct wf__backend {
   const wf__stream_backend *streams;
 } wf__backend;
 
-/* Parses "cpu", "cuda", "cuda:N", "cuda:N,M" and "cuda:all". */
-enum { WF__MAX_WORKERS = 64 };
-typedef struct wf__devices {
-  bool cuda;
-  int count; /* 0: all devices */
-  int numbers[WF__MAX_WORKERS];
-} wf__devices;
-wf_status wf__devices_parse(const char *text, wf__devices *out, wf_error *err);
-
-extern const wf__backend wf__cpu_backend; /* src/decode/cpu_backend.c */
-extern const wf__stream_backend
-    wf__cpu_transducer_streams; /* src/decode/transducer_streams.c: in place of the CPU's */
-/* Opens the CPU backend for a transducer. Its scores are encoder outputs. `devices`: what computes
- * the model. */
-wf_status wf__cpu_open_transducer(const wf_graph *graph, const wf_transducer *model,
-                                  const wf_decoder_options *options, const wf__devices *devices,
-                                  void **out, wf_error *err);
-void wf__cpu_transducer_stats(const void *self, wf_transducer_stats *out);
+extern const wf__backend wf__host_backend; /* host_backend.c: searches in threads of the CPU */
 
 /* Lists the utterances of the batch that are not skipped, longest first, so that the last ones to
  * start are short. `which` has room for all. */
@@ -198,9 +184,6 @@ void wf__account_free(wf__account *account);
 void wf__result_fail(wf_result *result, wf_status status, const wf_error *err);
 /* Fails the utterance whose score of this frame and column is NaN, +infinity or beyond 1e20. */
 void wf__result_bad_score(wf_result *result, int64_t frame, int32_t column, float value);
-
-/* The number of times that the list names this device. */
-int wf__devices_sharing(const wf__devices *devices, int number);
 
 /* Bytes of one score. */
 static inline uint64_t wf__dtype_bytes(wf_dtype dtype) { return dtype == WF_FLOAT32 ? 4 : 2; }

@@ -20,14 +20,10 @@ static wf_status new_result(wf_stream *stream, wf_error *err) {
   return stream->result != NULL ? WF_OK : wf__fail_memory(err, sizeof *stream->result, "a stream");
 }
 
-static const wf__stream_backend *streams_of(const wf_decoder *decoder) {
-  return decoder->transducer != NULL ? &wf__cpu_transducer_streams : decoder->backend->streams;
-}
-
 wf_status wf_stream_open(wf_decoder *decoder, const wf_stream_options *options, wf_stream **out,
                          wf_error *err) {
   *out = NULL;
-  const wf__stream_backend *backend = streams_of(decoder);
+  const wf__stream_backend *backend = decoder->backend->streams;
   wf__streams_sweep(decoder);
   if (backend == NULL)
     return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s does not support streams; use device cpu",
@@ -273,7 +269,7 @@ static wf_status prepare(wf_stream *const *streams, size_t count, wf_error *err)
 
 static void run_step(struct stream_step *step, size_t count, wf__task_fn fn) {
   const wf_decoder *decoder = step->streams[0]->decoder;
-  wf__pool *pool = streams_of(decoder)->pool(decoder->search);
+  wf__pool *pool = decoder->backend->streams->pool(decoder->search);
   if (count > FEW_STREAMS)
     wf__pool_run(pool, count, fn, step);
   else
@@ -306,7 +302,8 @@ static wf_status advance(wf_decoder *decoder, wf_stream *const *streams, const w
   }
   wf__batch batch = {
       .scores = chunks, .skip = arrays->skip, .count = count, .results = arrays->results};
-  wf_status status = streams_of(decoder)->advance(decoder->search, &batch, arrays->channels, err);
+  wf_status status =
+      decoder->backend->streams->advance(decoder->search, &batch, arrays->channels, err);
   struct stream_step step = {.streams = streams, .chunks = chunks, .events = events};
   atomic_init(&step.failed, 0);
   if (status == WF_OK) status = prepare(streams, count, err);

@@ -9,6 +9,7 @@ static void close_scorer(wf__scoring *scoring) {
   scoring->memory = NULL;
   wf_scorer_free(scoring->scorer);
   scoring->scorer = NULL;
+  scoring->joined = false;
   scoring->requests.size = scoring->num_requests = 0;
 }
 
@@ -22,10 +23,11 @@ wf_status wf__scoring_set(wf__scoring *scoring, const wf_scorer *scorer, wf_erro
 }
 
 wf_status wf__scoring_join(wf__scoring *scoring, const wf__scoring *first, wf_error *err) {
-  if (scoring->scorer == first->scorer) return WF_OK; /* joined before */
+  if (scoring->joined && scoring->scorer == first->scorer) return WF_OK;
   close_scorer(scoring);
   WF__TRY(first->scorer->ops->batch->join(first->scorer, first->memory, &scoring->memory, err));
   scoring->scorer = wf_scorer_ref(first->scorer);
+  scoring->joined = true;
   return WF_OK;
 }
 

@@ -26,6 +26,7 @@ typedef struct wf__scored {
 typedef struct wf__scoring {
   wf_scorer *scorer; /* NULL: none */
   void *memory;
+  bool joined;       /* the memory is joined with those of other searches */
   wf__scored *cache; /* made by begin or resume */
   uint64_t start;    /* context at the start of the utterance */
   wf__score_request_vec requests;

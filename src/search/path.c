@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 void wf__path_clear(wf__path *path) {
   path->arcs.size = path->loglikes.size = path->frames.size = path->steps.size = 0;
@@ -13,6 +14,24 @@ void wf__path_free(wf__path *path) {
   wf__vec_free(&path->loglikes);
   wf__vec_free(&path->frames);
   wf__vec_free(&path->steps);
+}
+
+void wf__path_copy_statistics(const wf__path *from, wf__path *to) {
+  to->flags = from->flags;
+  to->num_decoded = from->num_decoded;
+  to->num_tokens = from->num_tokens;
+  to->num_expanded = from->num_expanded;
+  to->num_arcs = from->num_arcs;
+  to->num_narrowed = from->num_narrowed;
+}
+
+wf_status wf__path_take_frames(const wf__path *from, uint64_t num_read, wf__path *out,
+                               wf_error *err) {
+  uint64_t count = num_read < from->frames.size ? num_read + 1 : from->frames.size;
+  WF__TRY(wf__vec_grow(&out->frames, count, "a path", err));
+  if (count > 0) memcpy(out->frames.data, from->frames.data, count * sizeof *from->frames.data);
+  out->frames.size = count;
+  return WF_OK;
 }
 
 wf_status wf__path_score(const wf__path *path, uint64_t first, const wf_graph *graph,

@@ -35,6 +35,12 @@ static inline int64_t wf__path_frame(const wf__path *path, uint64_t i) {
   return path->frames.size > 0 ? path->frames.data[i] : (int64_t)i;
 }
 
+/* Copies flags and counts, but not the path. */
+void wf__path_copy_statistics(const wf__path *from, wf__path *to);
+/* Copies the numbers of the first num_read frames and of the next one. */
+wf_status wf__path_take_frames(const wf__path *from, uint64_t num_read, wf__path *out,
+                               wf_error *err);
+
 /* The sum of a scorer's costs along a path, in path order, and the context after it. */
 typedef struct wf__score_sum {
   uint64_t context;

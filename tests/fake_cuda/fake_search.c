@@ -112,7 +112,7 @@ static void use_lanes(const wf__lane_params *p, bool scored) {
 
 static void store_path(const wf__lane_params *p, bool scored, const wf__search *search,
                        const wf_graph *graph, wf__lane_outcome *outcome) {
-  const wf__path *path = &search->path;
+  const wf__path *path = &search->base.path;
   *outcome = (wf__lane_outcome){.flags = path->flags,
                                 .num_decoded = path->num_decoded,
                                 .final_cost = path->final_cost,
@@ -244,10 +244,10 @@ static bool store_lattice(const wf__lane_params *p, wf__search *search, const wf
                           const wf_graph *graph, wf__lane_outcome *outcome) {
   enum { FEW = 5 };
   wf_error err = {0};
-  const wf__history *history = &search->history;
+  const wf__history *history = &search->base.history;
   wf__lane_link *page = NULL;
   assert_ok(wf__search_endings(search, (outcome->flags & WF_RESULT_NOT_FINAL) == 0, &err));
-  assert_ok(wf__history_end(&search->history, &err));
+  assert_ok(wf__history_end(&search->base.history, &err));
   struct fake_link *links = malloc((history->links.size + history->endings.size) * sizeof *links);
   const uint64_t count = list_links(history, scores, graph, links);
   bool fits = true;
@@ -273,7 +273,7 @@ static void search_all(const wf__lane_params *p, bool scored) {
   wf_error err = {0};
   wf_decoder_options options;
   wf_graph *graph = graph_on_device(p);
-  wf__search *search;
+  wf__searcher *searcher;
   wf_decoder_options_init(&options);
   options.beam = p->rules.beam;
   options.acoustic_scale = p->rules.acoustic_scale;
@@ -286,9 +286,11 @@ static void search_all(const wf__lane_params *p, bool scored) {
   options.recombine = (int32_t)p->rules.by_state;
   options.lattice_beam = p->rules.lattice_beam;
   options.lattice_prune_interval = 3;
-  assert_ok(wf__search_create(graph, &options, &search, &err));
-  assert_true(search->epsilon_slack == p->graph.epsilon_slack);
-  search->skip_above = p->rules.skip_above;
+  const wf__search_setup setup = {.ops = &wf__frame_searcher, .graph = graph, .options = options};
+  assert_ok(setup.ops->create(&setup, false, &searcher, &err));
+  wf__search *search = (wf__search *)searcher;
+  assert_true(searcher->epsilon_slack == p->graph.epsilon_slack);
+  search->step.skip_above = p->rules.skip_above;
   use_lanes(p, scored);
   const wf__transfer_counters *counters = (const wf__transfer_counters *)p->work.steps_used;
   if (p->work.queue == counters->queues) /* others may follow searches beside them */
@@ -305,15 +307,15 @@ static void search_all(const wf__lane_params *p, bool scored) {
                         .dtype = (wf_dtype)utterance->dtype};
     assert_true(scored || utterance->scorer == NULL);
     wf_scorer *scorer = utterance->scorer != NULL ? scorer_on_device(utterance->scorer) : NULL;
-    assert_ok(wf__search_set_scorer(search, scorer, &err));
+    assert_ok(wf__searcher_set_scorer(searcher, scorer, &err));
     wf_scorer_free(scorer);
-    assert_true(search->epsilon_slack ==
+    assert_true(searcher->epsilon_slack ==
                 (scorer != NULL ? p->graph.scored_slack : p->graph.epsilon_slack));
     assert_true(scorer == NULL || p->rules.by_state != 0 ||
                 scorer->context_bits <= p->graph.context_bits);
-    wf_status status = wf__search_begin(search, &err);
-    if (status == WF_OK) status = wf__search_advance(search, &scores, &err);
-    if (status == WF_OK) status = wf__search_finish(search, &scores, &err);
+    wf_status status = wf__search_begin(searcher, &err);
+    if (status == WF_OK) status = wf__searcher_advance(searcher, &scores, &err);
+    if (status == WF_OK) status = wf__searcher_finish(searcher, &scores, &err);
     if (status == WF_OK) store_path(p, scored, search, graph, &p->work.outcomes[u]);
     if (status == WF_OK && p->rules.lattice_beam > 0 && p->work.outcomes[u].status == WF__LANE_OK &&
         !store_lattice(p, search, &scores, graph, &p->work.outcomes[u]))
@@ -322,7 +324,7 @@ static void search_all(const wf__lane_params *p, bool scored) {
       p->work.outcomes[u].status =
           status == WF_ERR_NEGATIVE_CYCLE ? WF__LANE_CYCLE : WF__LANE_CLOSURE;
   }
-  wf__search_free(search);
+  setup.ops->free(searcher);
   wf_graph_free(graph);
 }
 

@@ -2,7 +2,7 @@
  *
  * First examples by hand. Then random tasks are compared with brute force, bit for bit, and with
  * all paths of small graphs. */
-#include "search/frame/search.h"
+#include "search/searcher.h"
 #include "decode_tasks.h"
 #include "example.h"
 #include "lattice_oracle.h"
@@ -269,16 +269,18 @@ static void test_memory_follows_the_lattice(void **state) {
   uint64_t rooms[2];
   wf_lattice *lattices[2];
   for (int i = 0; i < 2; i++) {
-    wf__search *search;
+    wf__searcher *search;
     task.options.lattice_prune_interval = i == 0 ? 25 : 1 << 30;
-    assert_ok(wf__search_create(task.graph, &task.options, &search, &err));
-    assert_ok(wf__search_begin(search, &err));
-    assert_ok(wf__search_advance(search, &task.scores, &err));
-    assert_ok(wf__search_finish(search, &task.scores, &err));
-    assert_ok(wf__search_lattice(search, &task.scores, &lattices[i], &err));
+    const wf__search_setup setup = {
+        .ops = &wf__frame_searcher, .graph = task.graph, .options = task.options};
+    assert_ok(setup.ops->create(&setup, false, &search, &err));
+    assert_ok(setup.ops->begin(search, &err));
+    assert_ok(wf__searcher_advance(search, &task.scores, &err));
+    assert_ok(wf__searcher_finish(search, &task.scores, &err));
+    assert_ok(setup.ops->lattice(search, &task.scores, &lattices[i], &err));
     rooms[i] = search->history.links.cap * sizeof(wf__link) +
                search->history.tokens.cap * sizeof(wf__past_token);
-    wf__search_free(search);
+    setup.ops->free(search);
   }
   assert_same_bytes(lattices[0], lattices[1]);
   wf_lattice_view lattice = wf_lattice_get(lattices[0]);

@@ -26,7 +26,7 @@ static void close_worker(wf__gpu_worker *worker) {
   wf__gpu_close_words(worker);
   wf__gpu_release(worker);
   for (int i = 0; worker->searches != NULL && i < wf__pool_size(worker->pool); i++)
-    wf__search_free(worker->searches[i]);
+    wf__frame_searcher.free(worker->searches[i]);
   for (int i = 0; worker->scorings != NULL && i < wf__pool_size(worker->pool); i++)
     wf__scoring_free(&worker->scorings[i]);
   free(worker->searches);
@@ -42,7 +42,7 @@ static void cuda_close(void *opaque) {
   for (int i = 0; i < self->num_workers; i++) close_worker(&self->workers[i]);
   wf__move_scores_close(self);
   wf__pool_free(self->pool);
-  if (self->cpu != NULL) wf__cpu_backend.close(self->cpu);
+  if (self->cpu != NULL) wf__host_backend.close(self->cpu);
   free(self->workers);
   free(self);
   wf__restore_device(caller);
@@ -95,8 +95,8 @@ static wf_status list_devices(const char *text, wf__devices *out, wf_error *err)
   return WF_OK;
 }
 
-static wf_status cuda_open(const wf_graph *graph, const wf_decoder_options *options, void **out,
-                           wf_error *err) {
+static wf_status cuda_open(const wf_graph *graph, const wf_transducer *model,
+                           const wf_decoder_options *options, void **out, wf_error *err) {
   wf__devices devices;
   *out = NULL;
   WF__TRY(list_devices(options->device, &devices, err));

@@ -1,5 +1,5 @@
 /* gpu_streams.c - streams on GPUs: the stream operations of the backend. Histories are those of
- * the CPU's streams (cpu_streams.h). */
+ * the CPU's streams (search/frame/channel.h). */
 #ifdef WARPFST_CUDA
 #include <math.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ static void begin_channel(wf__gpu_channel *channel) {
 }
 
 static void channel_reset(void *self, void *opaque) {
-  wf__cpu_streams.reset(NULL, opaque);
+  wf__channel_reset(opaque);
   begin_channel(opaque);
 }
 
@@ -38,7 +38,7 @@ static void channel_close(void *opaque, void *opaque_channel) {
     wf__restore_device(caller);
   }
   channel->worker->streams->num_channels--;
-  wf__cpu_streams.close(NULL, channel); /* frees it: base is its first member */
+  wf__channel_close(&channel->base.stream); /* frees it: base is its first member */
 }
 
 /* The worker with the fewest streams. */
@@ -68,7 +68,7 @@ static wf_status change_graph(struct wf__cuda_backend *self, wf__gpu_channel *ch
     WF__TRY(wf__rnn_scoring_fit(channel->scorer->rnn_scoring, graph, err));
   WF__TRY(wf__gpu_acquire_words(channel->worker, graph, &words, err));
   channel->words = words;
-  channel->base.graph = graph;
+  channel->base.stream.graph = graph;
   wf__gpu_release_words(channel->worker, &old);
   return WF_OK;
 }
@@ -81,7 +81,7 @@ static wf_status open_on(struct wf__cuda_backend *self, wf__gpu_worker *worker, 
   wf__gpu_fill_options(&worker->params, worker->graph, &worker->options);
   wf__gpu_channel *channel = wf__calloc(1, sizeof *channel);
   if (channel == NULL) return wf__fail_memory(err, sizeof *channel, "a stream");
-  channel->base.graph = self->graph;
+  wf__channel_init(&channel->base, &wf__frame_searcher, self->graph);
   channel->worker = worker;
   worker->streams->num_channels++;
   wf_status status = wf__streams_take_slot(worker, (void **)&channel->tokens, err);
@@ -107,7 +107,7 @@ static wf_status channel_open(void *opaque, void **out, wf_error *err) {
 static uint64_t channel_bytes(const void *self, const void *opaque) {
   const wf__gpu_channel *channel = opaque;
   const uint64_t slot = channel->worker->streams->plan.slot_bytes;
-  return wf__cpu_streams.bytes(NULL, opaque) + sizeof *channel - sizeof channel->base +
+  return wf__channel_bytes(opaque) + sizeof *channel - sizeof channel->base +
          slot * (channel->contexts != NULL ? 2 : 1);
 }
 
@@ -128,7 +128,7 @@ static wf_status advance(void *opaque, const wf__batch *batch, void *const *chan
 /* Makes the start's tokens if the stream has had no chunk, or finds the best of its tokens. */
 static wf_status prepare(void *self, void *opaque_channel, wf_error *err) {
   wf__gpu_channel *channel = opaque_channel;
-  if (channel->on_cpu || (channel->base.begun && !channel->stale)) return WF_OK;
+  if (channel->on_cpu || (channel->base.stream.begun && !channel->stale)) return WF_OK;
   const wf_scores none = {0};
   const bool skip = false;
   wf_result said = {0}, *result = &said;
@@ -146,11 +146,11 @@ static wf_status committed(void *opaque, void *opaque_channel, int thread, bool 
                            wf_error *err) {
   struct wf__cuda_backend *self = opaque;
   wf__gpu_channel *channel = opaque_channel;
-  if (channel->on_cpu) return wf__cpu_streams.committed(self->cpu, channel, thread, now, out, err);
+  if (channel->on_cpu) return wf__host_streams.committed(self->cpu, channel, thread, now, out, err);
   channel->watched = channel->watched || now;
-  if (now && channel->base.begun && !channel->collected)
+  if (now && channel->base.stream.begun && !channel->collected)
     WF__TRY(wf__streams_collect(channel, thread, err));
-  return wf__channel_take_committed(&channel->base, out, err);
+  return wf__channel_take_committed(&channel->base.stream, out, err);
 }
 
 static wf_status sum_scorer_costs(wf__channel *base, wf__scoring *scoring, bool final,
@@ -158,7 +158,8 @@ static wf_status sum_scorer_costs(wf__channel *base, wf__scoring *scoring, bool 
   wf__score_sum sum = base->committed_sum;
   wf__scoring_exchange(scoring, &base->scoring); /* uses the worker's cache */
   wf_status status = wf__scoring_resume(scoring, err);
-  if (status == WF_OK) status = wf__path_score(path, 0, base->graph, scoring, final, &sum, err);
+  if (status == WF_OK)
+    status = wf__path_score(path, 0, base->stream.graph, scoring, final, &sum, err);
   wf__scoring_exchange(scoring, &base->scoring);
   path->scorer_cost = sum.cost;
   return status;
@@ -169,14 +170,14 @@ static wf_status path(void *opaque, void *opaque_channel, int thread, bool goes_
   struct wf__cuda_backend *self = opaque;
   wf__gpu_channel *channel = opaque_channel;
   wf__channel *base = &channel->base;
-  if (channel->on_cpu) return wf__cpu_streams.path(self->cpu, channel, thread, goes_on, out, err);
+  if (channel->on_cpu) return wf__host_streams.path(self->cpu, channel, thread, goes_on, out, err);
   const bool final = !goes_on && channel->ending != UINT32_MAX;
   wf__path_clear(out);
   WF__TRY(wf__trace_path(&base->trace,
                          (uint32_t)base->trace_base + (final ? channel->ending : channel->best),
-                         base->graph, out, err));
-  WF__TRY(wf__channel_take_frames(&base->path, base->path.frames.size, out, err));
-  wf__copy_statistics(&base->path, out);
+                         base->stream.graph, out, err));
+  WF__TRY(wf__path_take_frames(&base->path, base->path.frames.size, out, err));
+  wf__path_copy_statistics(&base->path, out);
   if (!final) out->flags |= WF_RESULT_NOT_FINAL;
   out->final_cost = final ? channel->final_cost : 0;
   out->relative_cost =
@@ -195,11 +196,11 @@ static wf_status exchange_scorer(struct wf__cuda_backend *self, wf__gpu_channel 
                                  const wf__shared_scorer *scorer_there, const wf_word *words,
                                  size_t num_words, wf_error *err) {
   const wf_scorer *scorer = scorer_there != NULL ? scorer_there->on_cpu : NULL;
-  if (!channel->base.begun) return wf__scoring_set(&channel->base.scoring, scorer, err);
+  if (!channel->base.stream.begun) return wf__scoring_set(&channel->base.scoring, scorer, err);
   if (channel->on_cpu)
-    return wf__cpu_streams.set_scorer(self->cpu, channel, scorer, words, num_words, err);
+    return wf__host_streams.set_scorer(self->cpu, channel, scorer, words, num_words, err);
   WF__TRY(wf__streams_to_cpu(self, channel, err));
-  WF__TRY(wf__cpu_streams.set_scorer(self->cpu, channel, scorer, words, num_words, err));
+  WF__TRY(wf__host_streams.set_scorer(self->cpu, channel, scorer, words, num_words, err));
   channel->collected =
       false; /* tokens may have recombined, so the committed prefix may be longer */
   return channel->base.died || (scorer_there != NULL && scorer_there->rnn_scoring != NULL)
@@ -211,7 +212,7 @@ static wf_status exchange_scorer(struct wf__cuda_backend *self, wf__gpu_channel 
 static wf_status join_scoring(wf__gpu_channel *channel, const wf__shared_scorer *scorer_there,
                               wf_error *err) {
   if (scorer_there == NULL || scorer_there->rnn_scoring == NULL) return WF_OK;
-  WF__TRY(wf__rnn_scoring_fit(scorer_there->rnn_scoring, channel->base.graph, err));
+  WF__TRY(wf__rnn_scoring_fit(scorer_there->rnn_scoring, channel->base.stream.graph, err));
   return wf__rnn_scoring_join(scorer_there->rnn_scoring, channel, err);
 }
 
@@ -265,7 +266,7 @@ static wf_status lattice(void *opaque, void *opaque_channel, bool goes_on, wf_la
   struct wf__cuda_backend *self = opaque;
   wf__gpu_channel *channel = opaque_channel;
   wf__channel *base = &channel->base;
-  if (!base->begun) WF__TRY(prepare(opaque, channel, err));
+  if (!base->stream.begun) WF__TRY(prepare(opaque, channel, err));
   const bool on_gpu = !channel->on_cpu;
   if (on_gpu) {
     const int caller = wf__callers_device();
@@ -274,7 +275,7 @@ static wf_status lattice(void *opaque, void *opaque_channel, bool goes_on, wf_la
     WF__TRY(status);
     if (!goes_on && channel->ending == UINT32_MAX) base->path.flags |= WF_RESULT_NOT_FINAL;
   }
-  const wf_status status = wf__cpu_streams.lattice(self->cpu, channel, goes_on, out, err);
+  const wf_status status = wf__host_streams.lattice(self->cpu, channel, goes_on, out, err);
   if (!on_gpu) return status;
   wf__vec_free(&base->tokens);
   wf__vec_free(&base->contexts);
@@ -286,7 +287,7 @@ static wf_status lattice(void *opaque, void *opaque_channel, bool goes_on, wf_la
 static wf_status commit_lattice(void *opaque, void *channel, wf_lattice **out, wf_error *err) {
   struct wf__cuda_backend *self = opaque;
   WF__TRY(wf__streams_open_cpu(self, err));
-  return wf__cpu_streams.commit_lattice(self->cpu, channel, out, err);
+  return wf__host_streams.commit_lattice(self->cpu, channel, out, err);
 }
 
 const wf__stream_backend wf__cuda_streams = {.open = channel_open,

@@ -22,9 +22,10 @@
 #ifndef WF_CUDA_DECODER_GPU_STREAMS_H
 #define WF_CUDA_DECODER_GPU_STREAMS_H
 
-#include "decode/cpu_streams.h"
-#include "plan/gpu_stream_plan.h"
 #include "cuda/decoder/gpu_worker.h"
+#include "decode/host_backend.h"
+#include "plan/gpu_stream_plan.h"
+#include "search/frame/channel.h"
 
 /* A stream. */
 typedef struct wf__gpu_channel {
@@ -35,7 +36,7 @@ typedef struct wf__gpu_channel {
   uint64_t *contexts;     /* a slot for contexts; NULL: the stream has had neither scorer nor added
                              words, and is not `large` */
   wf__shared_scorer *scorer; /* base.scoring's scorer on the GPU; NULL: none */
-  wf__shared_words *words;   /* base.graph's on the GPU; NULL: none */
+  wf__shared_words *words;   /* base.stream.graph's on the GPU; NULL: none */
   uint32_t num_tokens, usual_size;
   uint32_t best, ending; /* as in wf__lane_advance */
   float best_cost, ending_cost, final_cost;
@@ -114,7 +115,7 @@ static inline uint32_t wf__streams_num_tokens(const wf__gpu_channel *channel) {
       channel->item_number > 0 ? &advances[channel->item_number - 1] : NULL;
   if (advance != NULL && advance->status == WF__LANE_OK && advance->num_newest != UINT32_MAX)
     return advance->num_newest; /* its chunk was searched */
-  return channel->base.begun && !channel->on_cpu ? channel->num_tokens : 0;
+  return channel->base.stream.begun && !channel->on_cpu ? channel->num_tokens : 0;
 }
 
 /* stream_memory.c */

@@ -40,21 +40,23 @@ static wf_status decode_on_cpu(wf__gpu_worker *worker, wf__batch_chunk *chunk,
                                const wf_graph *graph, const wf_scores *scores,
                                const wf_scorer *scorer, int thread, wf_result *result,
                                wf_error *err) {
+  const wf__search_setup setup = {
+      .ops = &wf__frame_searcher, .graph = worker->graph, .options = worker->options};
   if (worker->searches[thread] == NULL)
-    WF__TRY(wf__search_create(worker->graph, &worker->options, &worker->searches[thread], err));
-  wf__search *search = worker->searches[thread];
+    WF__TRY(setup.ops->create(&setup, false, &worker->searches[thread], err));
+  wf__searcher *search = worker->searches[thread];
   wf_scores host;
   void *copy;
   wf_status status = wf__gpu_scores_to_host(scores, 0, chunk->stream, &host, &copy, err);
-  wf__search_set_graph(search, graph);
-  if (status == WF_OK) status = wf__search_set_scorer(search, scorer, err);
-  if (status == WF_OK) status = wf__search_begin(search, err);
-  if (status == WF_OK) status = wf__search_advance(search, &host, err);
-  if (status == WF_OK) status = wf__search_finish(search, &host, err);
+  wf__searcher_set_graph(search, graph);
+  if (status == WF_OK) status = wf__searcher_set_scorer(search, scorer, err);
+  if (status == WF_OK) status = setup.ops->begin(search, err);
+  if (status == WF_OK) status = wf__searcher_advance(search, &host, err);
+  if (status == WF_OK) status = wf__searcher_finish(search, &host, err);
   if (status == WF_OK)
     status = wf__result_fill(result, graph, &worker->options, &search->path, err);
   if (status == WF_OK && worker->options.lattice_beam > 0)
-    status = wf__search_lattice(search, &host, &result->lattice, err);
+    status = setup.ops->lattice(search, &host, &result->lattice, err);
   free(copy);
   return status;
 }

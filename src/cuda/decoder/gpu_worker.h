@@ -197,7 +197,7 @@ typedef struct wf__gpu_worker {
   WF__VEC(wf__shared_words *) batch_words;
   wf__map64 words_of;    /* address of a graph of the batch -> number in batch_words */
   wf__scoring *scorings; /* [pool size] for costs of scorers along paths */
-  wf__search *
+  wf__searcher *
       *searches;    /* [pool size] for utterances that do not fit the plan, made on first use */
   wf_error *errors; /* [pool size] scratch */
   struct wf__gpu_drafts *drafts;   /* [pool size] of lattices; NULL unless there are any */

@@ -10,8 +10,8 @@ wf_status wf__streams_collect(wf__gpu_channel *channel, int thread, wf_error *er
   wf__scoring *scoring = &channel->worker->scorings[thread];
   base->trace.renumber = scratch->renumber;
   base->trace.renumber_cap = scratch->cap;
-  wf_status status =
-      wf__trace_collect(&base->trace, &base->trace_base, true, base->graph, &base->committed, err);
+  wf_status status = wf__trace_collect(&base->trace, &base->trace_base, true, base->stream.graph,
+                                       &base->committed, err);
   scratch->renumber = base->trace.renumber;
   scratch->cap = base->trace.renumber_cap;
   base->trace.renumber = NULL;
@@ -24,8 +24,8 @@ wf_status wf__streams_collect(wf__gpu_channel *channel, int thread, wf_error *er
     wf__scoring_exchange(scoring, &base->scoring); /* its cache is the thread's */
     status = wf__scoring_resume(scoring, err);
     if (status == WF_OK)
-      status = wf__path_score(&base->committed, base->num_summed, base->graph, scoring, false,
-                              &base->committed_sum, err);
+      status = wf__path_score(&base->committed, base->num_summed, base->stream.graph, scoring,
+                              false, &base->committed_sum, err);
     wf__scoring_exchange(scoring, &base->scoring);
   }
   base->num_summed = base->committed.arcs.size;
@@ -37,7 +37,7 @@ static wf_status add_frames(wf__channel *base, const wf__back_pointer *from, uin
                             wf_error *err) {
   int64_t last = -1;
   for (uint32_t i = 0; i < count; i++) {
-    if (from[i].arc == WF__NO_ARC || wf__graph_arc(base->graph, from[i].arc).ilabel == 0 ||
+    if (from[i].arc == WF__NO_ARC || wf__graph_arc(base->stream.graph, from[i].arc).ilabel == 0 ||
         from[i].row == last)
       continue;
     last = from[i].row;
@@ -99,8 +99,8 @@ wf_status wf__streams_take_advance(wf__gpu_channel *channel, const wf__lane_adva
   wf__channel *base = &channel->base;
   const wf__chunk_out out = emitted(channel, advance);
   wf__path *path = &base->path;
-  if (!base->begun && channel->scorer != NULL) WF__TRY(begin_scoring(channel, thread, err));
-  base->begun = true;
+  if (!base->stream.begun && channel->scorer != NULL) WF__TRY(begin_scoring(channel, thread, err));
+  base->stream.begun = true;
   channel->stale = false;
   if (channel->worker->params.rules.skip_above < INFINITY)
     WF__TRY(add_frames(base, out.tokens, out.num_tokens, err));

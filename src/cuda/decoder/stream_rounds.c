@@ -114,7 +114,7 @@ static void describe_item(const struct round *round, uint64_t number) {
   ((wf__lane_chunk *)transfer_at(streams, WF__TRANSFER_CHUNKS))[number] =
       (wf__lane_chunk){.tokens = channel->tokens,
                        .contexts = channel->contexts,
-                       .num_tokens = channel->base.begun ? channel->num_tokens : 0,
+                       .num_tokens = channel->base.stream.begun ? channel->num_tokens : 0,
                        .usual_size = channel->usual_size,
                        .after_blank = channel->base.after_blank,
                        .num_unchecked = item->unchecked ? (uint32_t)scores->num_frames : 0,
@@ -158,7 +158,7 @@ static wf_status submit_deferred(wf__gpu_worker *worker, uint32_t from, wf_error
                                 .rnn_scoring = scoring_of(&streams->items.data[order[i]]),
                                 .first = (uint32_t)i};
     for (; i < count && scoring_of(&streams->items.data[order[i]]) == launch.rnn_scoring; i++)
-      launch.num_begun += !streams->items.data[order[i]].channel->base.begun;
+      launch.num_begun += !streams->items.data[order[i]].channel->base.stream.begun;
     launch.count = (uint32_t)i - launch.first;
     WF__TRY(submit_items(worker, &launch, true, err));
   }
@@ -345,7 +345,7 @@ static wf_status go_on_by_cpu(struct wf__cuda_backend *self, const wf__batch *ba
                                             item->channel->worker->copy_stream, &host, &copy, err);
   wf__batch one = {
       .scores = &host, .skip = &skip, .count = 1, .results = &batch->results[item->index]};
-  if (status == WF_OK) status = wf__cpu_streams.advance(self->cpu, &one, &channel, err);
+  if (status == WF_OK) status = wf__host_streams.advance(self->cpu, &one, &channel, err);
   free(copy);
   return status;
 }
@@ -359,7 +359,7 @@ static void check_item(void *user, uint64_t i, int thread) {
   const int32_t columns = round->worker->graph->min_columns;
   wf_result *result = round->batch->results[i];
   if (wf__gpu_any_bad(scores, columns))
-    (void)wf__cpu_check_values(scores, columns, result->num_frames, result);
+    (void)wf__check_values(scores, columns, result->num_frames, result);
 }
 
 /* Finds the scores; those on another GPU than that of their stream are copied. `moved`
@@ -397,7 +397,7 @@ static wf_status assign_items(struct wf__cuda_backend *self, const wf__batch *ba
     const bool unchecked =
         scores->on_device && scores->num_frames > 0 && batch->results[i]->status != WF_ERR_ARGUMENT;
     const bool searches = batch->results[i]->status == WF_OK && !channel->base.died &&
-                          (scores->num_frames > 0 || !channel->base.begun || channel->stale);
+                          (scores->num_frames > 0 || !channel->base.stream.begun || channel->stale);
     const wf__stream_item item = {.channel = channel, .index = (uint32_t)i, .unchecked = unchecked};
     if (!unchecked && !searches) continue;
     WF__TRY(wf__vec_push(!unchecked && channel->on_cpu ? rest : &channel->worker->streams->pending,

@@ -24,14 +24,24 @@ static void keep_tokens(wf__gpu_channel *channel, const wf__lane_token *tokens) 
 }
 
 wf_status wf__streams_open_cpu(struct wf__cuda_backend *self, wf_error *err) {
-  return self->cpu == NULL ? wf__cpu_backend.open(self->graph, &self->options, &self->cpu, err)
-                           : WF_OK;
+  return self->cpu == NULL
+             ? wf__host_backend.open(self->graph, NULL, &self->options, &self->cpu, err)
+             : WF_OK;
+}
+
+/* Contexts of the tokens on the CPU. */
+static wf_status find_contexts(wf__host *host, wf__stream_state *state, wf_error *err) {
+  wf__searcher *threads, *searcher;
+  WF__TRY(wf__host_searcher(host, 0, false, &threads, err));
+  wf_status status = wf__channel_enter(&host->setup, state, threads, &searcher, err);
+  if (status == WF_OK) status = wf__channel_find_contexts(searcher, err);
+  return wf__channel_leave(state, searcher, status, err);
 }
 
 wf_status wf__streams_to_cpu(struct wf__cuda_backend *self, wf__gpu_channel *channel,
                              wf_error *err) {
   wf__channel *base = &channel->base;
-  const uint64_t count = base->begun ? channel->num_tokens : 0;
+  const uint64_t count = base->stream.begun ? channel->num_tokens : 0;
   WF__TRY(wf__streams_open_cpu(self, err));
   channel->on_cpu = true;
   if (count == 0) return WF_OK;
@@ -53,7 +63,7 @@ wf_status wf__streams_to_cpu(struct wf__cuda_backend *self, wf__gpu_channel *cha
   if (status != WF_OK) return status;
   const bool deferred = channel->scorer != NULL && channel->scorer->rnn_scoring !=
                                                        NULL; /* contexts on the CPU are different */
-  return deferred ? wf__channel_find_contexts(self->cpu, base, err) : WF_OK;
+  return deferred ? find_contexts(self->cpu, &base->stream, err) : WF_OK;
 }
 
 wf_status wf__streams_to_gpu(wf__gpu_channel *channel, wf_error *err) {

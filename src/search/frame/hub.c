@@ -10,11 +10,13 @@ static const float RANGE = 0.5f; /* nats */
 
 /* The arc adds at least this to the cost of a source, whatever its context. */
 static float bound(const wf__search *search, const wf_arc *arc) {
-  float acoustic = search->label_costs[arc->ilabel], word = 0, size;
+  float acoustic = search->step.label_costs[arc->ilabel], word = 0, size;
   if (acoustic > FLT_MAX) return INFINITY;
   if (arc->olabel != 0)
-    word = wf__scorer_least(search->scoring.scorer, arc->olabel) - search->options.word_score;
-  size = fabsf(arc->weight) + fabsf(acoustic) + fabsf(word) + fabsf(search->options.word_score);
+    word = wf__scorer_least(search->base.scoring.scorer, arc->olabel) -
+           search->base.options.word_score;
+  size =
+      fabsf(arc->weight) + fabsf(acoustic) + fabsf(word) + fabsf(search->base.options.word_score);
   return (arc->weight + acoustic + word) - 2e-6f * size; /* less than any rounding of the sum */
 }
 
@@ -24,7 +26,7 @@ static int range_of(float bound, float least) {
 }
 
 wf_status wf__hub_sort(wf__search *search, wf__arc_run run, wf_error *err) {
-  wf__hub *hub = &search->hub;
+  wf__hub *hub = &search->step.hub;
   uint32_t size = run.end - run.first, first[NUM_RANGES + 1] = {0};
   float least = INFINITY;
   WF__TRY(wf__vec_grow(&hub->bounds, size, "a search", err));

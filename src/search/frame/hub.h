@@ -26,7 +26,7 @@ wf_status wf__hub_sort(wf__search *search, wf__arc_run run, wf_error *err);
  * that share one becomes the hub. */
 static inline wf_status wf__hub_find(wf__search *search, uint32_t state, wf__arc_run run, bool *out,
                                      wf_error *err) {
-  wf__hub *hub = &search->hub;
+  wf__hub *hub = &search->step.hub;
   *out = hub->state == state;
   if (hub->ready) return WF_OK;
   hub->state = state;

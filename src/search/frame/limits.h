@@ -55,10 +55,10 @@ static const wf__limit NO_LIMIT = {(uint64_t)0xff7fffffu << 32 | UINT32_MAX,
 /* Adds a key, of which only the most_keys smallest matter. *cutoff falls to the cost of the last of
  * these once there are enough. */
 static inline wf_status keep_least(wf__search *search, uint64_t key, float *cutoff, wf_error *err) {
-  WF__TRY(wf__vec_push(&search->keys, key, "candidates", err));
-  if (search->keys.size < 2 * search->most_keys) return WF_OK;
-  key = wf__select_smallest(search->keys.data, search->keys.size, search->most_keys);
-  search->keys.size = search->most_keys;
+  WF__TRY(wf__vec_push(&search->step.keys, key, "candidates", err));
+  if (search->step.keys.size < 2 * search->step.most_keys) return WF_OK;
+  key = wf__select_smallest(search->step.keys.data, search->step.keys.size, search->step.most_keys);
+  search->step.keys.size = search->step.most_keys;
   *cutoff = limit_cost((wf__limit){.key = key});
   return WF_OK;
 }

@@ -16,20 +16,20 @@ static float excess(float cost, float target_cost) {
 }
 
 static wf_status add_emitting(wf__search *search, float cutoff, wf_error *err) {
-  uint64_t size = search->candidates.size;
-  WF__TRY(wf__vec_grow(&search->history.links, size, "the lattice", err));
-  wf__link *out = search->history.links.data + search->history.links.size;
-  const uint32_t *moved = search->moved.size > 0 ? search->moved.data : NULL;
-  float beam = search->history.beam;
+  uint64_t size = search->links.candidates.size;
+  WF__TRY(wf__vec_grow(&search->base.history.links, size, "the lattice", err));
+  wf__link *out = search->base.history.links.data + search->base.history.links.size;
+  const uint32_t *moved = search->links.moved.size > 0 ? search->links.moved.data : NULL;
+  float beam = search->base.history.beam;
   for (uint64_t i = 0; i < size; i++) {
-    wf__link link = search->candidates.data[i];
+    wf__link link = search->links.candidates.data[i];
     bool let_in = link.excess <= cutoff;
     if (moved != NULL) link.to = moved[link.to];
     link.excess = excess(link.excess, search->tokens.data[link.to].cost);
     *out = link; /* without a branch, which would be unpredictable */
     out += let_in && link.excess <= beam;
   }
-  search->history.links.size = (uint64_t)(out - search->history.links.data);
+  search->base.history.links.size = (uint64_t)(out - search->base.history.links.data);
   return WF_OK;
 }
 
@@ -37,9 +37,9 @@ static wf_status add_emitting(wf__search *search, float cutoff, wf_error *err) {
 static wf_status count_depths(wf__search *search, wf_error *err) {
   const wf__token *tokens = search->tokens.data;
   uint64_t size = search->tokens.size;
-  search->depths.size = 0;
-  WF__TRY(wf__vec_grow(&search->depths, size, "the lattice", err));
-  uint32_t *depths = search->depths.data;
+  search->links.depths.size = 0;
+  WF__TRY(wf__vec_grow(&search->links.depths, size, "the lattice", err));
+  uint32_t *depths = search->links.depths.data;
   for (uint64_t i = 0; i < size; i++) depths[i] = tokens[i].round == 0 ? 0 : NONE;
   for (uint64_t i = 0; i < size; i++) {
     uint32_t at = (uint32_t)i, steps = 0;
@@ -54,63 +54,65 @@ static wf_status count_depths(wf__search *search, wf_error *err) {
 /* Can the link be in an acyclic lattice? The direction matters only between states of the same
  * epsilon cycle. */
 static bool leads_on(const wf__search *search, const wf__link *link) {
-  const uint32_t *components = search->graph->epsilon_components;
+  const uint32_t *components = search->base.graph->epsilon_components;
   uint32_t from = search->tokens.data[link->from].state, to = search->tokens.data[link->to].state;
-  if (components == NULL || wf__is_added(search->graph, from) || wf__is_added(search->graph, to) ||
-      components[from] != components[to])
+  if (components == NULL || wf__is_added(search->base.graph, from) ||
+      wf__is_added(search->base.graph, to) || components[from] != components[to])
     return true;
-  return search->depths.data[link->from] < search->depths.data[link->to];
+  return search->links.depths.data[link->from] < search->links.depths.data[link->to];
 }
 
 /* Keeps the epsilon candidates of each token's last visit by the closure, at the token's final
  * cost: one for each arc, still in runs by source. */
 static void choose_epsilons(wf__search *search) {
-  wf__link *epsilons = search->epsilons.data;
-  uint64_t num_rounds = search->rounds.size, kept = 0;
+  wf__link *epsilons = search->links.epsilons.data;
+  uint64_t num_rounds = search->links.rounds.size, kept = 0;
   for (uint64_t round = 0; round < num_rounds; round++) {
-    uint64_t end = round + 1 < num_rounds ? search->rounds.data[round + 1] : search->epsilons.size;
-    for (uint64_t i = search->rounds.data[round]; i < end; i++) {
+    uint64_t end =
+        round + 1 < num_rounds ? search->links.rounds.data[round + 1] : search->links.epsilons.size;
+    for (uint64_t i = search->links.rounds.data[round]; i < end; i++) {
       wf__link link = epsilons[i];
       if (search->tokens.data[link.from].round != round)
         continue; /* its cost decreased in a later round */
       link.excess = excess(link.excess, search->tokens.data[link.to].cost);
-      if (link.excess <= search->history.beam && leads_on(search, &link)) epsilons[kept++] = link;
+      if (link.excess <= search->base.history.beam && leads_on(search, &link))
+        epsilons[kept++] = link;
     }
   }
-  search->epsilons.size = kept;
+  search->links.epsilons.size = kept;
 }
 
 static wf_status add_epsilons(wf__search *search, wf_error *err) {
-  if (!search->graph->has_epsilons) return WF_OK;
-  if (search->graph->epsilon_components != NULL) WF__TRY(count_depths(search, err));
+  if (!search->base.graph->has_epsilons) return WF_OK;
+  if (search->base.graph->epsilon_components != NULL) WF__TRY(count_depths(search, err));
   choose_epsilons(search);
-  if (search->epsilons.size > UINT32_MAX)
+  if (search->links.epsilons.size > UINT32_MAX)
     return wf__fail(err, WF_ERR_LIMIT, "2^32 epsilon arcs in a frame");
-  return wf__history_add_epsilons(&search->history, search->epsilons.data, search->epsilons.size,
-                                  search->tokens.size, err);
+  return wf__history_add_epsilons(&search->base.history, search->links.epsilons.data,
+                                  search->links.epsilons.size, search->tokens.size, err);
 }
 
 /* Keeps the scores that the frame's links read, for streams. */
 static wf_status keep_loglikes(wf__search *search, wf_error *err) {
-  wf__history *history = &search->history;
-  const wf_graph *graph = search->graph;
+  wf__history *history = &search->base.history;
+  const wf_graph *graph = search->base.graph;
   uint64_t first_epsilon = history->frames.data[history->frames.size - 1].first_epsilon;
   WF__TRY(wf__vec_grow(&history->loglikes, history->links.size - history->loglikes.size,
                        "the lattice", err));
   for (uint64_t i = history->loglikes.size; i < history->links.size; i++) {
     int32_t label = i < first_epsilon ? wf__graph_arc(graph, history->links.data[i].arc).ilabel : 0;
     history->loglikes.data[i] = label == 0 ? 0
-                                           : wf__loglike(&search->options, search->scores,
-                                                         search->frame, graph->columns[label]);
+                                           : wf__loglike(&search->base.options, search->step.scores,
+                                                         search->step.frame, graph->columns[label]);
   }
   history->loglikes.size = history->links.size;
   return WF_OK;
 }
 
 wf_status wf__search_keep_links(wf__search *search, float cutoff, wf_error *err) {
-  wf__history *history = &search->history;
+  wf__history *history = &search->base.history;
   uint64_t size = search->tokens.size;
-  WF__TRY(wf__history_begin_frame(history, search->path.num_decoded, err));
+  WF__TRY(wf__history_begin_frame(history, search->base.path.num_decoded, err));
   WF__TRY(add_emitting(search, cutoff, err));
   wf__history_begin_epsilons(history);
   WF__TRY(add_epsilons(search, err));
@@ -119,13 +121,13 @@ wf_status wf__search_keep_links(wf__search *search, float cutoff, wf_error *err)
   for (uint64_t i = 0; i < size; i++)
     history->tokens.data[history->tokens.size++] =
         (wf__past_token){search->tokens.data[i].state, 0};
-  if (search->scoring.scorer != NULL) {
+  if (search->base.scoring.scorer != NULL) {
     WF__TRY(wf__vec_grow(&history->contexts, size, "the lattice", err));
     memcpy(history->contexts.data + history->contexts.size, search->contexts.data,
            size * sizeof *search->contexts.data);
     history->contexts.size += size;
   }
-  if ((history->frames.size - 1) % (uint64_t)search->options.lattice_prune_interval != 0)
+  if ((history->frames.size - 1) % (uint64_t)search->base.options.lattice_prune_interval != 0)
     return WF_OK;
   return wf__history_prune(history, err);
 }

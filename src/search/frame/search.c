@@ -20,9 +20,9 @@ enum { NEAR = 8, FAR = 20 }; /* tokens of look-ahead for arcs and for the index 
 /* Finds the rank of the last of the `most` best tokens. */
 static wf_status rank_of_last(wf__search *search, uint64_t most, wf__limit *out, wf_error *err) {
   uint64_t size = search->tokens.size, below = 0, num_ties = 0;
-  search->keys.size = 0;
-  WF__TRY(wf__vec_grow(&search->keys, size, "tokens", err));
-  uint64_t *keys = search->keys.data;
+  search->step.keys.size = 0;
+  WF__TRY(wf__vec_grow(&search->step.keys, size, "tokens", err));
+  uint64_t *keys = search->step.keys.data;
   for (uint64_t i = 0; i < size; i++) keys[i] = rank_key(&search->tokens.data[i]);
   *out = (wf__limit){wf__select_smallest(keys, size, most), UINT64_MAX};
   if (!keeps_pairs(search)) return WF_OK;
@@ -38,13 +38,13 @@ static wf_status rank_of_last(wf__search *search, uint64_t most, wf__limit *out,
 /* Makes the best tokens, max_active at most, the sources of the next frame, with their records in
  * `prev`. The best one comes first, so that the running cutoff is tight from the start. */
 static wf_status select_sources(wf__search *search, wf_error *err) {
-  uint64_t size = search->tokens.size, most = (uint64_t)search->options.max_active;
+  uint64_t size = search->tokens.size, most = (uint64_t)search->base.options.max_active;
   wf__limit last = {UINT64_MAX, UINT64_MAX};
-  bool scored = search->scoring.scorer != NULL;
+  bool scored = search->base.scoring.scorer != NULL;
   if (size > most) {
     WF__TRY(rank_of_last(search, most, &last, err));
-    search->path.flags |= WF_RESULT_NARROWED;
-    search->path.num_narrowed++;
+    search->base.path.flags |= WF_RESULT_NARROWED;
+    search->base.path.num_narrowed++;
   }
   wf__token_vec *sources = &search->sources;
   sources->size = 0;
@@ -61,7 +61,7 @@ static wf_status select_sources(wf__search *search, wf_error *err) {
   wf__token first = sources->data[best];
   sources->data[best] = sources->data[0];
   sources->data[0] = first;
-  search->path.num_expanded += sources->size;
+  search->base.path.num_expanded += sources->size;
   if (scored) wf__vec_swap(&search->contexts, &search->past_contexts);
   return WF_OK;
 }
@@ -69,31 +69,31 @@ static wf_status select_sources(wf__search *search, wf_error *err) {
 /* --- emitting arcs ----------------------------------------------------------------------- */
 
 static void set_label_costs(wf__search *search, const wf_scores *scores, int64_t frame) {
-  const int32_t *columns = search->graph->columns;
-  float scale = search->options.acoustic_scale;
-  for (int32_t label = 1; label < search->graph->num_labels; label++) {
-    float loglike = wf__loglike(&search->options, scores, frame, columns[label]);
-    search->label_costs[label] = loglike == -INFINITY ? INFINITY : -(scale * loglike);
+  const int32_t *columns = search->base.graph->columns;
+  float scale = search->base.options.acoustic_scale;
+  for (int32_t label = 1; label < search->base.graph->num_labels; label++) {
+    float loglike = wf__loglike(&search->base.options, scores, frame, columns[label]);
+    search->step.label_costs[label] = loglike == -INFINITY ? INFINITY : -(scale * loglike);
   }
-  wf__hub_clear(&search->hub);
+  wf__hub_clear(&search->step.hub);
 }
 
-/* Expands one source over emitting arcs, or with `on_hub` over those of search->hub. */
+/* Expands one source over emitting arcs, or with `on_hub` over those of search->step.hub. */
 TWICE wf_status expand_source(wf__search *search, bool scored, bool on_hub, enum expand_mode mode,
                               wf__limit last, wf__token source, wf__arc_run run, float *cutoff,
                               float *best, wf_error *err) {
-  const float *label_costs = search->label_costs, beam = search->options.beam,
-              word_score = search->options.word_score, base_cost = wf__hub_base(source.cost);
-  const wf_scorer *scorer = search->scoring.scorer;
+  const float *label_costs = search->step.label_costs, beam = search->base.options.beam,
+              word_score = search->base.options.word_score, base_cost = wf__hub_base(source.cost);
+  const wf_scorer *scorer = search->base.scoring.scorer;
   const uint64_t *contexts = search->past_contexts.data;
-  const wf__hub_arc *sorted = search->hub.arcs.data;
+  const wf__hub_arc *sorted = search->step.hub.arcs.data;
   uint32_t base = (uint32_t)search->trace_base,
-           num_arcs = on_hub ? (uint32_t)search->hub.arcs.size : run.end - run.first;
+           num_arcs = on_hub ? (uint32_t)search->step.hub.arcs.size : run.end - run.first;
   uint64_t source_context = scored ? contexts[source.prev - base] : 0;
   wf__link *noted = NULL;
-  if (search->keeps_lattice && mode <= EXPAND_FIXED) {
-    WF__TRY(wf__vec_grow(&search->candidates, num_arcs, "the lattice", err));
-    noted = search->candidates.data + search->candidates.size;
+  if (search->base.keeps_lattice && mode <= EXPAND_FIXED) {
+    WF__TRY(wf__vec_grow(&search->links.candidates, num_arcs, "the lattice", err));
+    noted = search->links.candidates.data + search->links.candidates.size;
   }
   for (uint32_t k = 0; k < num_arcs; k++) {
     if (on_hub && base_cost + sorted[k].rest > *cutoff) break;
@@ -107,7 +107,7 @@ TWICE wf_status expand_source(wf__search *search, bool scored, bool on_hub, enum
       if (scored) {
         if (cost + wf__scorer_least(scorer, arc->olabel) + label_costs[arc->ilabel] > *cutoff)
           continue;
-        WF__TRY(wf__scoring_add(&search->scoring, arc->olabel, &cost, &context, err));
+        WF__TRY(wf__scoring_add(&search->base.scoring, arc->olabel, &cost, &context, err));
       }
     }
     cost += label_costs[arc->ilabel];
@@ -119,7 +119,7 @@ TWICE wf_status expand_source(wf__search *search, bool scored, bool on_hub, enum
     if (mode != EXPAND_RUNNING && !is_within(last, scored, candidate_key(cost, a), source_context))
       continue;
     if (mode == EXPAND_COLLECT) {
-      WF__TRY(wf__vec_push(&search->keys, candidate_key(cost, a), "candidates", err));
+      WF__TRY(wf__vec_push(&search->step.keys, candidate_key(cost, a), "candidates", err));
       continue;
     }
     if (mode == EXPAND_LEAST) {
@@ -128,7 +128,7 @@ TWICE wf_status expand_source(wf__search *search, bool scored, bool on_hub, enum
     }
     if (mode == EXPAND_TIES) {
       if (candidate_key(cost, a) == last.key)
-        WF__TRY(wf__vec_push(&search->keys, source_context, "candidates", err));
+        WF__TRY(wf__vec_push(&search->step.keys, source_context, "candidates", err));
       continue;
     }
     wf__token *token = token_of(search, scored, arc->nextstate + run.shift, context, err);
@@ -145,7 +145,8 @@ TWICE wf_status expand_source(wf__search *search, bool scored, bool on_hub, enum
     if (noted != NULL)
       *noted++ = (wf__link){source.prev - base, (uint32_t)(token - search->tokens.data), a, cost};
   }
-  if (noted != NULL) search->candidates.size = (uint64_t)(noted - search->candidates.data);
+  if (noted != NULL)
+    search->links.candidates.size = (uint64_t)(noted - search->links.candidates.data);
   return WF_OK;
 }
 
@@ -161,7 +162,7 @@ static __attribute__((noinline)) wf_status expand_hub(wf__search *search, enum e
  * WF_ERR_LIMIT, without a message, when `full`. */
 TWICE wf_status expand_sources(wf__search *search, bool scored, enum expand_mode mode,
                                wf__limit last, float *best, wf_error *err) {
-  const wf_graph *graph = search->graph;
+  const wf_graph *graph = search->base.graph;
   const wf__token *sources = search->sources.data;
   uint64_t size = search->sources.size;
   float cutoff = mode == EXPAND_RUNNING ? FLT_MAX : limit_cost(last);
@@ -172,7 +173,7 @@ TWICE wf_status expand_sources(wf__search *search, bool scored, enum expand_mode
     wf__token source = sources[i];
     wf__arc_run run = wf__emitting_run(graph, source.state);
     bool on_hub = false;
-    if (mode == EXPAND_RUNNING) search->path.num_arcs += run.end - run.first;
+    if (mode == EXPAND_RUNNING) search->base.path.num_arcs += run.end - run.first;
     if (scored && run.end - run.first >= HUB_ARCS)
       WF__TRY(wf__hub_find(search, source.state, run, &on_hub, err));
     WF__TRY(wf__unlikely(on_hub) ? expand_hub(search, mode, last, source, run, &cutoff, best, err)
@@ -184,19 +185,20 @@ TWICE wf_status expand_sources(wf__search *search, bool scored, enum expand_mode
 
 TWICE wf_status expand(wf__search *search, enum expand_mode mode, wf__limit last, float *best,
                        wf_error *err) {
-  return search->scoring.scorer != NULL ? expand_sources(search, true, mode, last, best, err)
-                                        : expand_sources(search, false, mode, last, best, err);
+  return search->base.scoring.scorer != NULL ? expand_sources(search, true, mode, last, best, err)
+                                             : expand_sources(search, false, mode, last, best, err);
 }
 
 /* Drops tokens above the cutoff. Their slots stay, pointing nowhere, until the frame's table is
  * cleared. */
 static wf_status drop_above(wf__search *search, float cutoff, wf_error *err) {
   uint64_t size = search->tokens.size, kept = 0;
-  bool scored = search->scoring.scorer != NULL;
-  if (search->keeps_lattice) WF__TRY(wf__vec_grow(&search->moved, size, "the lattice", err));
+  bool scored = search->base.scoring.scorer != NULL;
+  if (search->base.keeps_lattice)
+    WF__TRY(wf__vec_grow(&search->links.moved, size, "the lattice", err));
   for (uint64_t i = 0; i < size; i++) {
     wf__token token = search->tokens.data[i];
-    if (search->keeps_lattice) search->moved.data[i] = (uint32_t)kept;
+    if (search->base.keeps_lattice) search->links.moved.data[i] = (uint32_t)kept;
     if (token.cost > cutoff) {
       search->slots[token.slot].token = NONE;
       continue;
@@ -207,18 +209,18 @@ static wf_status drop_above(wf__search *search, float cutoff, wf_error *err) {
   }
   search->tokens.size = kept;
   if (scored) search->contexts.size = kept;
-  if (search->keeps_lattice) search->moved.size = size;
+  if (search->base.keeps_lattice) search->links.moved.size = size;
   return WF_OK;
 }
 
 static wf_status collect(wf__search *search, wf__limit last, wf_error *err) {
-  search->keys.size = 0;
+  search->step.keys.size = 0;
   return expand(search, EXPAND_COLLECT, last, NULL, err);
 }
 
 /* Moves *last to the k-th of the candidates up to *last, whose keys are in `keys`. */
 static wf_status shorten(wf__search *search, uint64_t k, wf__limit *last, wf_error *err) {
-  uint64_t size = search->keys.size, below = 0, *keys = search->keys.data;
+  uint64_t size = search->step.keys.size, below = 0, *keys = search->step.keys.data;
   uint64_t key = wf__select_smallest(keys, size, k);
   if (!keeps_pairs(search)) {
     *last = (wf__limit){key, UINT64_MAX};
@@ -226,9 +228,9 @@ static wf_status shorten(wf__search *search, uint64_t k, wf__limit *last, wf_err
   }
   for (uint64_t i = 0; i < size; i++) below += keys[i] < key;
   wf__limit ties = {key, key == last->key ? last->context : UINT64_MAX};
-  search->keys.size = 0;
+  search->step.keys.size = 0;
   WF__TRY(expand(search, EXPAND_TIES, ties, NULL, err));
-  *last = limit_among_ties(key, k, below, search->keys.data, search->keys.size);
+  *last = limit_among_ties(key, k, below, search->step.keys.data, search->step.keys.size);
   return WF_OK;
 }
 
@@ -241,11 +243,11 @@ static wf_status admit(wf__search *search, wf__limit last, wf_error *err) {
 /* The limit that min_active requires if the beam alone holds fewer tokens. One candidate more than
  * that tells whether there are more. Only a scorer makes it worthwhile to drop keys early. */
 static wf_status widen(wf__search *search, wf__limit *last, wf_error *err) {
-  uint64_t least = (uint64_t)search->options.min_active, within = 0;
-  search->keys.size = 0;
-  search->most_keys = search->scoring.scorer != NULL ? least + 1 : UINT32_MAX;
+  uint64_t least = (uint64_t)search->base.options.min_active, within = 0;
+  search->step.keys.size = 0;
+  search->step.most_keys = search->base.scoring.scorer != NULL ? least + 1 : UINT32_MAX;
   WF__TRY(expand(search, EXPAND_LEAST, NO_LIMIT, NULL, err));
-  uint64_t size = search->keys.size, *keys = search->keys.data;
+  uint64_t size = search->step.keys.size, *keys = search->step.keys.data;
   for (uint64_t i = 0; i < size; i++) within += keys[i] <= last->key;
   if (within >= least || size == 0) return WF_OK;
   if (size <= least)
@@ -259,14 +261,14 @@ static wf_status widen(wf__search *search, wf__limit *last, wf_error *err) {
  * *last is the last accepted candidate. */
 static wf_status emit(wf__search *search, wf__limit *last, wf_error *err) {
   float best = INFINITY;
-  uint64_t least = (uint64_t)search->options.min_active;
+  uint64_t least = (uint64_t)search->base.options.min_active;
   clear_tokens(search);
   search->full = false;
   search->most_tokens = UINT32_MAX; /* the running cutoff may accept more tokens than will stay */
   WF__TRY(expand(search, EXPAND_RUNNING, NO_LIMIT, &best, err));
-  search->most_tokens = (uint64_t)search->options.max_tokens;
-  *last =
-      (wf__limit){candidate_key(add_finite(best, search->options.beam), UINT32_MAX), UINT64_MAX};
+  search->most_tokens = (uint64_t)search->base.options.max_tokens;
+  *last = (wf__limit){candidate_key(add_finite(best, search->base.options.beam), UINT32_MAX),
+                      UINT64_MAX};
   uint64_t narrow = last->key;
   WF__TRY(drop_above(search, limit_cost(*last), err));
   if (search->tokens.size < least) WF__TRY(widen(search, last, err));
@@ -275,7 +277,7 @@ static wf_status emit(wf__search *search, wf__limit *last, wf_error *err) {
     if (status != WF_OK && !search->full) return status;
   }
   if (!search->full && search->tokens.size <= search->most_tokens) return WF_OK;
-  search->path.flags |= WF_RESULT_OVERFLOW;
+  search->base.path.flags |= WF_RESULT_OVERFLOW;
   search->full = false;
   WF__TRY(collect(search, *last, err));
   WF__TRY(shorten(search, search->most_tokens, last, err));
@@ -293,11 +295,12 @@ TWICE wf_status relax(wf__search *search, bool scored, uint32_t from, uint32_t a
   if (token == NULL) return search->full ? WF_ERR_LIMIT : WF_ERR_MEMORY;
   uint32_t to = (uint32_t)(token - search->tokens.data);
   wf__link link = {from, to, a, cost};
-  if (search->keeps_lattice) WF__TRY(wf__vec_push(&search->epsilons, link, "the lattice", err));
+  if (search->base.keeps_lattice)
+    WF__TRY(wf__vec_push(&search->links.epsilons, link, "the lattice", err));
   bool queued =
       token->round == round; /* then token->cost is from this round and below the old cost */
   const uint64_t *contexts = search->contexts.data;
-  bool gain = queued ? cost < token->cost : cost < token->cost - search->epsilon_slack;
+  bool gain = queued ? cost < token->cost : cost < token->cost - search->base.epsilon_slack;
   if (!gain)
     gain =
         queued && cost == token->cost &&
@@ -308,53 +311,54 @@ TWICE wf_status relax(wf__search *search, bool scored, uint32_t from, uint32_t a
   token->prev = from;
   token->round = round;
   if (scored) search->contexts.data[to] = context;
-  return queued || !has_epsilons(search->graph, token->state)
+  return queued || !has_epsilons(search->base.graph, token->state)
              ? WF_OK
-             : wf__vec_push(&search->frontier[round & 1], to, "tokens", err);
+             : wf__vec_push(&search->closure.frontier[round & 1], to, "tokens", err);
 }
 
 /* The number of arcs that no acyclic epsilon path reaches. */
 static uint64_t most_rounds(const wf__search *search) {
-  return keeps_pairs(search) ? search->tokens.size : search->graph->num_states;
+  return keeps_pairs(search) ? search->tokens.size : search->base.graph->num_states;
 }
 
 /* Copies the costs and contexts of the tokens to relax in a round, before the round changes them.
  */
 static wf_status take_frontier(wf__search *search, uint32_t now, wf_error *err) {
-  uint64_t size = search->frontier[now].size;
-  const uint32_t *frontier = search->frontier[now].data;
-  WF__TRY(wf__vec_push(&search->rounds, search->epsilons.size, "tokens", err));
-  WF__TRY(wf__vec_grow(&search->frontier_costs, size, "tokens", err));
+  uint64_t size = search->closure.frontier[now].size;
+  const uint32_t *frontier = search->closure.frontier[now].data;
+  WF__TRY(wf__vec_push(&search->links.rounds, search->links.epsilons.size, "tokens", err));
+  WF__TRY(wf__vec_grow(&search->closure.costs, size, "tokens", err));
   for (uint64_t i = 0; i < size; i++)
-    search->frontier_costs.data[i] = search->tokens.data[frontier[i]].cost;
-  search->frontier_costs.size = search->frontier_contexts.size = 0; /* only the capacity matters */
-  if (search->scoring.scorer == NULL) return WF_OK;
-  WF__TRY(wf__vec_grow(&search->frontier_contexts, size, "tokens", err));
+    search->closure.costs.data[i] = search->tokens.data[frontier[i]].cost;
+  search->closure.costs.size = search->closure.contexts.size = 0; /* only the capacity matters */
+  if (search->base.scoring.scorer == NULL) return WF_OK;
+  WF__TRY(wf__vec_grow(&search->closure.contexts, size, "tokens", err));
   for (uint64_t i = 0; i < size; i++)
-    search->frontier_contexts.data[i] = search->contexts.data[frontier[i]];
+    search->closure.contexts.data[i] = search->contexts.data[frontier[i]];
   return WF_OK;
 }
 
 TWICE wf_status relax_frontier(wf__search *search, bool scored, float cutoff, uint32_t round,
                                wf_error *err) {
-  const wf_graph *graph = search->graph;
+  const wf_graph *graph = search->base.graph;
   uint32_t now = (round - 1) & 1;
-  uint64_t size = search->frontier[now].size;
+  uint64_t size = search->closure.frontier[now].size;
   for (uint64_t i = 0; i < size; i++) {
-    uint32_t from = search->frontier[now].data[i], state = search->tokens.data[from].state;
+    uint32_t from = search->closure.frontier[now].data[i], state = search->tokens.data[from].state;
     if (i + NEAR < size)
-      prefetch_arcs(graph, search->tokens.data[search->frontier[now].data[i + NEAR]].state, true);
+      prefetch_arcs(graph, search->tokens.data[search->closure.frontier[now].data[i + NEAR]].state,
+                    true);
     wf__arc_run run = wf__epsilon_run(graph, state);
-    search->path.num_arcs += run.end - run.first;
+    search->base.path.num_arcs += run.end - run.first;
     for (uint32_t a = run.first; a < run.end; a++) {
       wf_arc arc = wf__graph_arc(graph, a);
-      float cost = search->frontier_costs.data[i] + arc.weight;
-      uint64_t context = scored ? search->frontier_contexts.data[i] : 0;
+      float cost = search->closure.costs.data[i] + arc.weight;
+      uint64_t context = scored ? search->closure.contexts.data[i] : 0;
       if (arc.olabel != 0) {
-        cost -= search->options.word_score;
+        cost -= search->base.options.word_score;
         if (scored) {
-          if (cost + wf__scorer_least(search->scoring.scorer, arc.olabel) > cutoff) continue;
-          WF__TRY(wf__scoring_add(&search->scoring, arc.olabel, &cost, &context, err));
+          if (cost + wf__scorer_least(search->base.scoring.scorer, arc.olabel) > cutoff) continue;
+          WF__TRY(wf__scoring_add(&search->base.scoring, arc.olabel, &cost, &context, err));
         }
       }
       if (cost <= cutoff)
@@ -368,26 +372,27 @@ TWICE wf_status relax_frontier(wf__search *search, bool scored, float cutoff, ui
  * previous one improved, at their costs at its end. So the result does not depend on the order
  * within a round. */
 static wf_status open_closure(wf__search *search, wf_error *err) {
-  const wf_graph *graph = search->graph;
-  search->round = 0;
-  search->frontier[0].size = search->epsilons.size = search->rounds.size = 0;
+  const wf_graph *graph = search->base.graph;
+  search->closure.round = 0;
+  search->closure.frontier[0].size = search->links.epsilons.size = search->links.rounds.size = 0;
   for (uint64_t i = 0; i < search->tokens.size && graph->has_epsilons; i++)
     if (has_epsilons(graph, search->tokens.data[i].state))
-      WF__TRY(wf__vec_push(&search->frontier[0], (uint32_t)i, "tokens", err));
+      WF__TRY(wf__vec_push(&search->closure.frontier[0], (uint32_t)i, "tokens", err));
   return WF_OK;
 }
 
 static bool is_closed(const wf__search *search) {
-  return search->frontier[search->round & 1].size == 0;
+  return search->closure.frontier[search->closure.round & 1].size == 0;
 }
 
 static wf_status close_round(wf__search *search, wf_error *err) {
-  uint32_t now = search->round & 1, round = ++search->round;
+  uint32_t now = search->closure.round & 1, round = ++search->closure.round;
   if (round > most_rounds(search)) return wf__fail_cycle(err);
-  search->frontier[round & 1].size = 0;
+  search->closure.frontier[round & 1].size = 0;
   WF__TRY(take_frontier(search, now, err));
-  return search->scoring.scorer != NULL ? relax_frontier(search, true, search->cutoff, round, err)
-                                        : relax_frontier(search, false, search->cutoff, round, err);
+  return search->base.scoring.scorer != NULL
+             ? relax_frontier(search, true, search->step.cutoff, round, err)
+             : relax_frontier(search, false, search->step.cutoff, round, err);
 }
 
 static wf_status close_epsilons(wf__search *search, wf_error *err) {
@@ -401,18 +406,19 @@ static wf_status close_epsilons(wf__search *search, wf_error *err) {
 static wf_status make_room(wf__search *search, wf_error *err) {
   wf_status status = WF_ERR_LIMIT;
   while (status != WF_OK && search->full) {
-    search->path.flags |= WF_RESULT_OVERFLOW;
-    search->path.num_arcs = search->num_arcs_emitted; /* only the final closure is counted */
+    search->base.path.flags |= WF_RESULT_OVERFLOW;
+    search->base.path.num_arcs =
+        search->closure.num_arcs_before; /* only the final closure is counted */
     search->full = false;
-    WF__TRY(collect(search, search->last, err));
-    uint64_t admitted = search->keys.size / 2;
+    WF__TRY(collect(search, search->step.last, err));
+    uint64_t admitted = search->step.keys.size / 2;
     if (admitted == 0)
       return wf__fail(err, WF_ERR_LIMIT,
                       "max_tokens (%d) is less than the epsilon closure of one state",
-                      search->options.max_tokens);
-    WF__TRY(shorten(search, admitted, &search->last, err));
-    WF__TRY(admit(search, search->last, err));
-    search->cutoff = limit_cost(search->last);
+                      search->base.options.max_tokens);
+    WF__TRY(shorten(search, admitted, &search->step.last, err));
+    WF__TRY(admit(search, search->step.last, err));
+    search->step.cutoff = limit_cost(search->step.last);
     status = close_epsilons(search, err);
   }
   return status;
@@ -423,15 +429,15 @@ static wf_status make_room(wf__search *search, wf_error *err) {
 /* Keeps the scores that the newest records read, for streams. */
 static wf_status keep_loglikes(wf__search *search, wf_error *err) {
   wf__trace *trace = &search->trace;
-  const wf_graph *graph = search->graph;
+  const wf_graph *graph = search->base.graph;
   WF__TRY(wf__vec_grow(&trace->loglikes, trace->records.size - trace->loglikes.size,
                        "the token history", err));
   for (uint64_t i = trace->loglikes.size; i < trace->records.size; i++) {
     uint32_t arc = trace->records.data[i].arc;
     int32_t label = arc == WF__NO_ARC ? 0 : wf__graph_arc(graph, arc).ilabel;
     trace->loglikes.data[i] = label == 0 ? 0
-                                         : wf__loglike(&search->options, search->scores,
-                                                       search->frame, graph->columns[label]);
+                                         : wf__loglike(&search->base.options, search->step.scores,
+                                                       search->step.frame, graph->columns[label]);
   }
   trace->loglikes.size = trace->records.size;
   return WF_OK;
@@ -441,7 +447,7 @@ static wf_status keep_loglikes(wf__search *search, wf_error *err) {
  * and, for the lattice, to the history. */
 static wf_status finish_frame(wf__search *search, float cutoff, wf_error *err) {
   uint64_t size = search->tokens.size;
-  if (search->keeps_lattice) WF__TRY(wf__search_keep_links(search, cutoff, err));
+  if (search->base.keeps_lattice) WF__TRY(wf__search_keep_links(search, cutoff, err));
   float best = INFINITY;
   for (uint64_t i = 0; i < size; i++)
     if (search->tokens.data[i].cost < best) best = search->tokens.data[i].cost;
@@ -456,140 +462,138 @@ static wf_status finish_frame(wf__search *search, float cutoff, wf_error *err) {
     uint32_t prev = token->round != 0 ? (uint32_t)search->trace_base + token->prev : token->prev;
     search->trace.records.data[search->trace.records.size++] = (wf__trace_record){prev, token->arc};
   }
-  search->path.num_tokens += size;
+  search->base.path.num_tokens += size;
   if (search->trace.keeps_loglikes) WF__TRY(keep_loglikes(search, err));
-  return wf__trace_collect(&search->trace, &search->trace_base, false, search->graph,
+  return wf__trace_collect(&search->trace, &search->trace_base, false, search->base.graph,
                            search->committed, err);
 }
 
 /* --- the utterance ----------------------------------------------------------------------- */
 
-wf_status wf__search_begin(wf__search *search, wf_error *err) {
+wf_status wf__search_begin(wf__searcher *searcher, wf_error *err) {
+  wf__search *search = (wf__search *)searcher;
+  wf__path *path = &searcher->path;
   clear_tokens(search);
   wf__trace_clear(&search->trace);
-  wf__history_clear(&search->history, search->options.lattice_beam);
-  wf__path_clear(&search->path);
-  search->after_blank = false;
-  search->path.flags = 0;
-  search->path.num_decoded = 0;
-  search->path.num_tokens = search->path.num_expanded = search->path.num_arcs =
-      search->path.num_narrowed = 0;
+  wf__history_clear(&searcher->history, searcher->options.lattice_beam);
+  wf__path_clear(path);
+  path->flags = 0;
+  path->num_decoded = 0;
+  path->num_tokens = path->num_expanded = path->num_arcs = path->num_narrowed = 0;
+  searcher->ended = false;
+  search->step.after_blank = false;
   search->died = false;
   search->full = false;
-  search->most_tokens = (uint64_t)search->options.max_tokens;
-  WF__TRY(wf__scoring_begin(&search->scoring, err));
-  search->committed_sum = (wf__score_sum){search->scoring.start, 0};
-  bool scored = search->scoring.scorer != NULL;
-  uint32_t state = (uint32_t)search->graph->view.start;
-  wf__token *start = scored ? token_of(search, true, state, search->scoring.start, err)
+  search->most_tokens = (uint64_t)searcher->options.max_tokens;
+  WF__TRY(wf__scoring_begin(&searcher->scoring, err));
+  searcher->committed_sum = (wf__score_sum){searcher->scoring.start, 0};
+  bool scored = searcher->scoring.scorer != NULL;
+  uint32_t state = (uint32_t)searcher->graph->view.start;
+  wf__token *start = scored ? token_of(search, true, state, searcher->scoring.start, err)
                             : token_of(search, false, state, 0, err);
   if (start == NULL) return WF_ERR_MEMORY;
   start->cost = 0;
   start->prev = WF__TRACE_ROOT;
   start->arc = WF__NO_ARC;
-  search->cutoff = search->options.beam;
+  search->step.cutoff = searcher->options.beam;
   wf_status status = close_epsilons(search, err);
   if (search->full)
     return wf__fail(err, WF_ERR_LIMIT,
                     "max_tokens (%d) is less than the epsilon closure of one state",
-                    search->options.max_tokens);
+                    searcher->options.max_tokens);
   if (status != WF_OK) return status;
-  WF__TRY(finish_frame(search, search->options.beam, err));
-  search->path.num_tokens = 0; /* counted by frame; the start is not one */
+  WF__TRY(finish_frame(search, searcher->options.beam, err));
+  path->num_tokens = 0; /* counted by frame; the start is not one */
   return WF_OK;
 }
 
 /* Is this frame skipped? All but the first of a run of certainly blank frames are. */
 static bool is_skipped(wf__search *search, const wf_scores *scores, int64_t t) {
-  if (search->skip_above == INFINITY) return false;
-  bool after_blank = search->after_blank;
-  search->after_blank = wf__score_at(scores, t, search->options.blank) > search->skip_above;
-  return after_blank && search->after_blank;
+  if (search->step.skip_above == INFINITY) return false;
+  bool after_blank = search->step.after_blank;
+  search->step.after_blank =
+      wf__score_at(scores, t, search->base.options.blank) > search->step.skip_above;
+  return after_blank && search->step.after_blank;
 }
 
-void wf__search_feed(wf__search *search, const wf_scores *scores) {
-  search->scores = scores;
-  search->next_frame = 0;
-  search->stage = WF__STAGE_FRAME; /* another stream may have failed within a frame */
+wf_status wf__search_feed(wf__searcher *searcher, const wf_scores *scores, wf_error *err) {
+  wf__step *step = &((wf__search *)searcher)->step;
+  (void)err;
+  step->scores = scores;
+  step->next_frame = 0;
+  step->stage = WF__STAGE_FRAME; /* another stream may have failed within a frame */
+  return WF_OK;
 }
 
-static wf_status begin_frame(wf__search *search, bool *waits, wf_error *err) {
-  int64_t t = search->next_frame++;
+static wf_status begin_frame(wf__search *search, wf_error *err) {
+  int64_t t = search->step.next_frame++;
   WF__TRY(wf__interrupted(err));
-  if (is_skipped(search, search->scores, t)) {
-    search->path.num_decoded++;
+  if (is_skipped(search, search->step.scores, t)) {
+    search->base.path.num_decoded++;
     return WF_OK;
   }
-  search->frame = t;
-  set_label_costs(search, search->scores, t);
+  search->step.frame = t;
+  set_label_costs(search, search->step.scores, t);
   WF__TRY(select_sources(search, err));
-  search->stage = WF__STAGE_EMIT;
-  return wf__search_request_emitting(search, waits, err);
+  search->step.stage = WF__STAGE_EMIT;
+  return wf__search_request_emitting(search, err);
 }
 
-static wf_status request_round(wf__search *search, bool *waits, wf_error *err) {
-  uint32_t now = search->round & 1;
-  return wf__search_request_epsilons(search, search->frontier[now].data, search->frontier[now].size,
-                                     waits, err);
+static wf_status request_round(wf__search *search, wf_error *err) {
+  uint32_t now = search->closure.round & 1;
+  return wf__search_request_epsilons(search, search->closure.frontier[now].data,
+                                     search->closure.frontier[now].size, err);
 }
 
-static wf_status emit_frame(wf__search *search, bool *waits, wf_error *err) {
-  WF__TRY(emit(search, &search->last, err));
+static wf_status emit_frame(wf__search *search, wf_error *err) {
+  WF__TRY(emit(search, &search->step.last, err));
   if (search->tokens.size == 0) {
     wf__token_vec none = search->tokens;
     search->tokens = search->sources;
     search->sources = none;
     search->died = true;
-    search->path.flags |= WF_RESULT_DIED;
-    search->stage = WF__STAGE_FRAME;
+    search->base.path.flags |= WF_RESULT_DIED;
+    search->step.stage = WF__STAGE_FRAME;
     return WF_OK;
   }
-  search->cutoff = limit_cost(search->last);
-  search->num_arcs_emitted = search->path.num_arcs;
+  search->step.cutoff = limit_cost(search->step.last);
+  search->closure.num_arcs_before = search->base.path.num_arcs;
   WF__TRY(open_closure(search, err));
-  search->stage = WF__STAGE_CLOSURE;
-  return request_round(search, waits, err);
+  search->step.stage = WF__STAGE_CLOSURE;
+  return request_round(search, err);
 }
 
 static wf_status end_frame(wf__search *search, wf_error *err) {
-  WF__TRY(finish_frame(search, search->cutoff, err));
-  if (search->skip_above < INFINITY)
-    WF__TRY(wf__vec_push(&search->path.frames, (int32_t)search->path.num_decoded, "a path", err));
-  search->path.num_decoded++;
-  search->stage = WF__STAGE_FRAME;
+  wf__path *path = &search->base.path;
+  WF__TRY(finish_frame(search, search->step.cutoff, err));
+  if (search->step.skip_above < INFINITY)
+    WF__TRY(wf__vec_push(&path->frames, (int32_t)path->num_decoded, "a path", err));
+  path->num_decoded++;
+  search->step.stage = WF__STAGE_FRAME;
   return WF_OK;
 }
 
-static wf_status close_frame(wf__search *search, bool *waits, wf_error *err) {
+static wf_status close_frame(wf__search *search, wf_error *err) {
   if (is_closed(search)) return end_frame(search, err);
   wf_status status = close_round(search, err);
   if (status != WF_OK && search->full) status = make_room(search, err);
   if (status != WF_OK) return status;
-  return request_round(search, waits, err);
+  return request_round(search, err);
 }
 
-wf_status wf__search_go_on(wf__search *search, bool *waits, wf_error *err) {
-  *waits = false;
-  while (!*waits) {
-    if (search->stage == WF__STAGE_EMIT)
-      WF__TRY(emit_frame(search, waits, err));
-    else if (search->stage == WF__STAGE_CLOSURE)
-      WF__TRY(close_frame(search, waits, err));
-    else if (search->died || search->next_frame == search->scores->num_frames)
+wf_status wf__search_go_on(wf__searcher *searcher, wf_error *err) {
+  wf__search *search = (wf__search *)searcher;
+  const wf__step *step = &search->step;
+  searcher->waits = 0;
+  while (!searcher->waits) {
+    if (step->stage == WF__STAGE_EMIT)
+      WF__TRY(emit_frame(search, err));
+    else if (step->stage == WF__STAGE_CLOSURE)
+      WF__TRY(close_frame(search, err));
+    else if (search->died || step->next_frame == step->scores->num_frames)
       return WF_OK;
     else
-      WF__TRY(begin_frame(search, waits, err));
-  }
-  return WF_OK;
-}
-
-wf_status wf__search_advance(wf__search *search, const wf_scores *scores, wf_error *err) {
-  bool waits;
-  wf__search_feed(search, scores);
-  WF__TRY(wf__search_go_on(search, &waits, err));
-  while (waits) {
-    WF__TRY(wf__search_score_requests(&search, 1, NULL, err));
-    WF__TRY(wf__search_go_on(search, &waits, err));
+      WF__TRY(begin_frame(search, err));
   }
   return WF_OK;
 }

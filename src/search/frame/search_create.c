@@ -1,66 +1,87 @@
-/* search_create.c - search objects: making them, freeing them, giving them a scorer. */
+/* search_create.c - the search with scores of frames: its objects, and the table of its operations.
+ */
+#include "search/frame/channel.h"
 #include "search/frame/token_table.h"
 
-wf_status wf__search_create(const wf_graph *graph, const wf_decoder_options *options,
-                            wf__search **out, wf_error *err) {
-  *out = NULL;
-  wf__search *search = wf__calloc(1, sizeof *search);
-  if (search == NULL) return wf__fail_memory(err, sizeof *search, "a search");
-  search->graph = graph;
-  search->options = *options;
-  wf__decoder_limits(&search->options, graph);
-  search->epsilon_slack = wf__epsilon_slack(graph, options, false);
-  search->keeps_lattice = options->lattice_beam > 0;
-  search->skip_above = wf__skip_above(options);
-  search->label_costs = wf__alloc((uint64_t)graph->num_labels, sizeof *search->label_costs);
-  wf_status status = search->label_costs != NULL
-                         ? grow_slots(search, err)
-                         : wf__fail_memory(err, (uint64_t)graph->num_labels * 4, "a search");
-  if (status != WF_OK) {
-    wf__search_free(search);
-    return status;
-  }
-  *out = search;
+static wf_status open_setup(const wf_transducer *model, wf__search_setup *setup, wf_error *err) {
+  (void)model;
+  (void)err;
+  setup->ops = &wf__frame_searcher;
+  setup->num_columns = setup->graph->min_columns;
   return WF_OK;
 }
 
-void wf__search_free(wf__search *search) {
+static void close_setup(wf__search_setup *setup) { (void)setup; }
+
+static void free_search(wf__searcher *searcher) {
+  wf__search *search = (wf__search *)searcher;
   if (search == NULL) return;
+  wf__searcher_release(searcher);
   wf__vec_free(&search->tokens);
   wf__vec_free(&search->sources);
-  wf__scoring_free(&search->scoring);
   wf__vec_free(&search->contexts);
   wf__vec_free(&search->past_contexts);
-  wf__vec_free(&search->frontier_contexts);
   free(search->slots);
   wf__vec_free(&search->used_slots);
-  free(search->label_costs);
-  wf__vec_free(&search->hub.arcs);
-  wf__vec_free(&search->hub.bounds);
-  wf__vec_free(&search->keys);
-  wf__vec_free(&search->live);
-  wf__vec_free(&search->frontier[0]);
-  wf__vec_free(&search->frontier[1]);
-  wf__vec_free(&search->frontier_costs);
-  wf__history_free(&search->history);
-  wf__vec_free(&search->candidates);
-  wf__vec_free(&search->epsilons);
-  wf__vec_free(&search->moved);
-  wf__vec_free(&search->depths);
-  wf__vec_free(&search->rounds);
+  free(search->step.label_costs);
+  wf__vec_free(&search->step.keys);
+  wf__vec_free(&search->step.hub.arcs);
+  wf__vec_free(&search->step.hub.bounds);
+  wf__vec_free(&search->closure.frontier[0]);
+  wf__vec_free(&search->closure.frontier[1]);
+  wf__vec_free(&search->closure.costs);
+  wf__vec_free(&search->closure.contexts);
+  wf__vec_free(&search->links.candidates);
+  wf__vec_free(&search->links.moved);
+  wf__vec_free(&search->links.epsilons);
+  wf__vec_free(&search->links.rounds);
+  wf__vec_free(&search->links.depths);
   wf__trace_free(&search->trace);
-  wf__path_free(&search->path);
   free(search);
 }
 
-void wf__search_set_graph(wf__search *search, const wf_graph *graph) { search->graph = graph; }
-
-wf_status wf__search_set_scorer(wf__search *search, const wf_scorer *scorer, wf_error *err) {
-  search->epsilon_slack = wf__epsilon_slack(search->graph, &search->options, scorer != NULL);
-  return wf__scoring_set(&search->scoring, scorer, err);
+static wf_status create(const wf__search_setup *setup, bool many, wf__searcher **out,
+                        wf_error *err) {
+  const wf_graph *graph = setup->graph;
+  const uint64_t labels = (uint64_t)graph->num_labels;
+  (void)many;
+  *out = NULL;
+  wf__search *search = wf__calloc(1, sizeof *search);
+  if (search == NULL) return wf__fail_memory(err, sizeof *search, "a search");
+  wf__searcher_init(&search->base, setup);
+  wf__decoder_limits(&search->base.options, graph);
+  search->step.skip_above = wf__skip_above(&setup->options);
+  search->step.label_costs = wf__alloc(labels, sizeof *search->step.label_costs);
+  wf_status status = search->step.label_costs != NULL
+                         ? grow_slots(search, err)
+                         : wf__fail_memory(err, labels * 4, "a search");
+  if (status == WF_OK)
+    *out = &search->base;
+  else
+    free_search(&search->base);
+  return status;
 }
 
-wf_status wf__search_join_scorer(wf__search *search, const wf__search *first, wf_error *err) {
-  search->epsilon_slack = first->epsilon_slack;
-  return wf__scoring_join(&search->scoring, &first->scoring, err);
-}
+const wf__searcher_ops wf__frame_searcher = {.open = open_setup,
+                                             .close = close_setup,
+                                             .create = create,
+                                             .free = free_search,
+                                             .begin = wf__search_begin,
+                                             .feed = wf__search_feed,
+                                             .go_on = wf__search_go_on,
+                                             .go_to_end = wf__search_go_to_end,
+                                             .finish = wf__search_finish,
+                                             .lattice = wf__search_lattice,
+                                             .find_live = wf__search_find_live,
+                                             .open_stream = wf__channel_open,
+                                             .close_stream = wf__channel_close,
+                                             .reset = wf__channel_reset,
+                                             .bytes = wf__channel_bytes,
+                                             .set_scorer = wf__channel_set_scorer,
+                                             .enter = wf__channel_enter,
+                                             .leave = wf__channel_leave,
+                                             .collect = wf__channel_collect,
+                                             .take_committed = wf__channel_take_committed,
+                                             .partial = wf__search_partial,
+                                             .partial_lattice = wf__channel_partial_lattice,
+                                             .replace_scorer = wf__channel_replace_scorer};

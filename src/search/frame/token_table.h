@@ -21,14 +21,14 @@ static inline void clear_tokens(wf__search *search) {
     search->slots[search->used_slots.data[i]].state = NONE;
   search->used_slots.size = 0;
   search->tokens.size = search->contexts.size = 0;
-  search->candidates.size = search->moved.size = 0;
+  search->links.candidates.size = search->links.moved.size = 0;
 }
 
 enum { RECOMBINE_PAIR, RECOMBINE_STATE };
 
 /* Are tokens of one state with different contexts kept apart? */
 static inline bool keeps_pairs(const wf__search *search) {
-  return search->scoring.scorer != NULL && search->options.recombine == RECOMBINE_PAIR;
+  return search->base.scoring.scorer != NULL && search->base.options.recombine == RECOMBINE_PAIR;
 }
 
 static inline uint32_t home(uint32_t state, int bits) { return wf__spread64(state, bits); }
@@ -86,7 +86,7 @@ static inline bool has_epsilons(const wf_graph *graph, uint32_t state) {
 TWICE wf__token *token_of(wf__search *search, bool scored, uint32_t state, uint64_t context,
                           wf_error *err) {
   uint32_t mask = ((uint32_t)1 << search->slot_bits) - 1;
-  bool pairs = scored && search->options.recombine == RECOMBINE_PAIR;
+  bool pairs = scored && search->base.options.recombine == RECOMBINE_PAIR;
   uint32_t at =
       pairs ? home_of_pair(state, context, search->slot_bits) : home(state, search->slot_bits);
   wf__slot *slots = search->slots;

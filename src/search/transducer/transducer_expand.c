@@ -31,17 +31,18 @@ struct expansion {
 };
 
 static bool is_blank(const wf__transducer_search *search, const wf_arc *arc) {
-  return search->graph->columns[arc->ilabel] == search->model->blank;
+  return search->base.graph->columns[arc->ilabel] == search->model->blank;
 }
 
 /* The shortest duration that is allowed. */
 static int32_t first_duration(const wf__transducer_search *search, bool blank) {
-  bool last = search->model->num_durations > 0 && search->step + 1 == search->options.max_symbols;
+  bool last =
+      search->model->num_durations > 0 && search->step + 1 == search->base.options.max_symbols;
   return blank || last;
 }
 
 static float acoustic_cost(const wf__transducer_search *search, float loglike) {
-  return loglike == -INFINITY ? INFINITY : -(search->options.acoustic_scale * loglike);
+  return loglike == -INFINITY ? INFINITY : -(search->base.options.acoustic_scale * loglike);
 }
 
 /* --- limits ------------------------------------------------------------------------------- */
@@ -49,15 +50,15 @@ static float acoustic_cost(const wf__transducer_search *search, float loglike) {
 static void lower_cutoff(wf__transducer_search *search, float cost) {
   if (!(cost < search->best_cost)) return;
   search->best_cost = cost;
-  search->cutoff = add_finite(cost, search->options.beam);
+  search->cutoff = add_finite(cost, search->base.options.beam);
 }
 
 /* The most that a candidate can cost which emits a token and matters. A lattice has all up to the
  * cutoff. */
 static float token_limit(const wf__transducer_search *search) {
   float bound = search->next.bound;
-  if (search->options.greedy) return fminf(FLT_MAX, search->best_cost);
-  if (search->keeps_lattice) return search->cutoff;
+  if (search->base.options.greedy) return fminf(FLT_MAX, search->best_cost);
+  if (search->base.keeps_lattice) return search->cutoff;
   if (search->model->num_durations > 0) {
     const uint32_t own = (uint32_t)(search->frame % search->num_waiting);
     for (uint32_t w = 0; w < search->num_waiting; w++)
@@ -72,7 +73,7 @@ static wf_status offer(wf__transducer_search *search, wf__transducer_token *toke
                        float loglike, int32_t duration, wf_error *err) {
   token->cost = cost;
   token->loglike = loglike;
-  if (search->keeps_lattice) {
+  if (search->base.keeps_lattice) {
     uint64_t first = search->records.size - search->now.tokens.size; /* record of now's first */
     WF__TRY(wf__transducer_note(search, token, (uint32_t)(token->prev - first), duration, err));
   }
@@ -132,18 +133,18 @@ static wf_status expand_arc(wf__transducer_search *search, const struct expansio
   const wf_transducer *model = search->model;
   const wf__transducer_token *source = &x->source->token;
   const wf_arc *arc = x->run.arcs + (a - x->run.first);
-  const int32_t column = search->graph->columns[arc->ilabel];
+  const int32_t column = search->base.graph->columns[arc->ilabel];
   const bool blank = column == model->blank;
-  if (blank) loglike -= search->options.blank_penalty;
-  const float limit = search->options.greedy ? FLT_MAX : search->cutoff,
+  if (blank) loglike -= search->base.options.blank_penalty;
+  const float limit = search->base.options.greedy ? FLT_MAX : search->cutoff,
               least = acoustic_cost(search, loglike + x->longest);
   float cost = source->cost + arc->weight;
   uint64_t context = source->context;
-  if (arc->olabel != 0) cost -= search->options.word_score;
-  if (arc->olabel != 0 && search->scoring.scorer != NULL) {
-    if (!(cost + wf__scorer_least(search->scoring.scorer, arc->olabel) + least <= limit))
+  if (arc->olabel != 0) cost -= search->base.options.word_score;
+  if (arc->olabel != 0 && search->base.scoring.scorer != NULL) {
+    if (!(cost + wf__scorer_least(search->base.scoring.scorer, arc->olabel) + least <= limit))
       return WF_OK;
-    WF__TRY(wf__scoring_add(&search->scoring, arc->olabel, &cost, &context, err));
+    WF__TRY(wf__scoring_add(&search->base.scoring, arc->olabel, &cost, &context, err));
   }
   if (!(cost + least <= limit)) return WF_OK;
   wf__transducer_token token = {.loglike = loglike,
@@ -161,7 +162,8 @@ static wf_status expand_arc(wf__transducer_search *search, const struct expansio
     token.number = NONE;
     token.label = column;
   }
-  if (!search->options.greedy) return offer_durations(search, &token, cost, blank, x->row, err);
+  if (!search->base.options.greedy)
+    return offer_durations(search, &token, cost, blank, x->row, err);
   keep_greedy(search, &token, cost, x->row);
   return WF_OK;
 }
@@ -170,8 +172,8 @@ static wf_status expand_arc(wf__transducer_search *search, const struct expansio
 static inline float least_cost(const wf__transducer_search *search, const struct expansion *x,
                                const wf_arc *arc, float loglike) {
   float cost = x->source->token.cost + arc->weight;
-  if (arc->olabel != 0) cost = cost - search->options.word_score + x->least_word;
-  return cost + -(search->options.acoustic_scale * (loglike + x->longest));
+  if (arc->olabel != 0) cost = cost - search->base.options.word_score + x->least_word;
+  return cost + -(search->base.options.acoustic_scale * (loglike + x->longest));
 }
 
 /* --- the arcs of a source ----------------------------------------------------------------- */
@@ -267,7 +269,7 @@ static inline ints find_columns(const wf__transducer_search *search, const struc
   floats weights, loglikes;
   memcpy(&weights, b->weights + c, sizeof weights);
   memcpy(&loglikes, x->row->tokens + c, sizeof loglikes);
-  return b->base + weights - search->options.acoustic_scale * (loglikes + x->longest) <=
+  return b->base + weights - search->base.options.acoustic_scale * (loglikes + x->longest) <=
          (floats){0} + b->limit;
 }
 
@@ -295,7 +297,7 @@ static wf_status expand_dense(wf__transducer_search *search, const struct expans
 /* All arcs in turn. `loglikes`: by column; NULL: they are looked up in the row. */
 static wf_status expand_all(wf__transducer_search *search, const struct expansion *x,
                             const float *loglikes, wf_error *err) {
-  const int32_t *columns = search->graph->columns, blank = search->model->blank;
+  const int32_t *columns = search->base.graph->columns, blank = search->model->blank;
   float limit = token_limit(search);
   for (uint32_t a = x->run.first; a < x->run.end; a++) {
     const wf_arc *arc = x->run.arcs + (a - x->run.first);
@@ -360,7 +362,7 @@ static wf_status expand_run(wf__transducer_search *search, const struct expansio
 }
 
 static float longest_duration(const wf__transducer_search *search, const wf__score_row *row) {
-  const int32_t count = search->options.greedy ? 0 : search->model->num_durations;
+  const int32_t count = search->base.options.greedy ? 0 : search->model->num_durations;
   float longest = count > 0 ? row->durations[0] : 0;
   for (int32_t d = 1; d < count; d++)
     if (row->durations[d] > longest) longest = row->durations[d];
@@ -373,11 +375,11 @@ wf_status wf__transducer_expand_source(wf__transducer_search *search,
   struct expansion x = {
       .source = source,
       .row = row,
-      .run = wf__emitting_run(search->graph, source->token.state),
+      .run = wf__emitting_run(search->base.graph, source->token.state),
       .longest = longest_duration(search, row),
-      .least_word = wf__scoring_bounds(&search->scoring, source->token.context).least,
+      .least_word = wf__scoring_bounds(&search->base.scoring, source->token.context).least,
       .only_blank = wf__transducer_only_blank(search)};
-  search->path.num_arcs += x.run.end - x.run.first;
+  search->base.path.num_arcs += x.run.end - x.run.first;
   return expand_run(search, &x, err);
 }
 
@@ -386,12 +388,12 @@ wf_status wf__transducer_expand_source(wf__transducer_search *search,
 void wf__transducer_look_at_blanks(wf__transducer_search *search,
                                    const wf__transducer_source *source, const wf__score_row *row) {
   const wf_transducer *model = search->model;
-  const wf__arc_run run = wf__emitting_run(search->graph, source->token.state);
+  const wf__arc_run run = wf__emitting_run(search->base.graph, source->token.state);
   const uint32_t count = run.end - run.first;
   for (uint32_t a = 0; a<count; a += count> 1 ? count - 1 : 1) {
     const wf_arc *arc = &run.arcs[a];
     if (!is_blank(search, arc) || arc->olabel != 0) continue;
-    const float loglike = find_entry(row, model->blank) - search->options.blank_penalty,
+    const float loglike = find_entry(row, model->blank) - search->base.options.blank_penalty,
                 base = source->token.cost + arc->weight;
     for (int32_t d = 1; d < model->num_durations; d++)
       lower_cutoff(search, base + acoustic_cost(search, loglike + row->durations[d]));

@@ -48,12 +48,12 @@ static wf_status commit(wf__transducer_search *search, struct tree *tree, wf_err
   uint64_t node = tree->size, first = search->committed.arcs.size;
   while (tree->counts[node] == 1 && tree->children[node] != NONE) {
     node = tree->children[node];
-    WF__TRY(wf__transducer_add_arc(search->graph, &search->records.data[node], &search->committed,
-                                   err));
+    WF__TRY(wf__transducer_add_arc(search->base.graph, &search->records.data[node],
+                                   &search->committed, err));
     tree->numbers[node] = NONE - 1; /* committed */
   }
-  return wf__path_score(&search->committed, first, search->graph, &search->scoring, false,
-                        &search->committed_sum, err);
+  return wf__path_score(&search->committed, first, search->base.graph, &search->base.scoring, false,
+                        &search->base.committed_sum, err);
 }
 
 static uint32_t number_of(const struct tree *tree, uint32_t record) {
@@ -106,10 +106,10 @@ wf_status wf__transducer_collect(wf__transducer_search *search, wf_error *err) {
 
 static wf_status add_word(wf__transducer_search *search, uint32_t arc, uint64_t *context,
                           wf_error *err) {
-  const int32_t word = arc == WF__NO_ARC ? 0 : wf__graph_arc(search->graph, arc).olabel;
+  const int32_t word = arc == WF__NO_ARC ? 0 : wf__graph_arc(search->base.graph, arc).olabel;
   float cost;
   return word == 0 ? WF_OK
-                   : wf__scoring_step(&search->scoring, *context, word, &cost, context, err);
+                   : wf__scoring_step(&search->base.scoring, *context, word, &cost, context, err);
 }
 
 /* Computes the context after each record. A record comes after the one that it leads back to,
@@ -118,7 +118,7 @@ static wf_status follow_records(wf__transducer_search *search, uint64_t *context
                                 uint32_t *way, wf_error *err) {
   const wf__transducer_record *records = search->records.data;
   for (uint64_t i = 0; i < search->records.size; i++) {
-    uint64_t length = 0, context = search->committed_sum.context;
+    uint64_t length = 0, context = search->base.committed_sum.context;
     uint32_t at = (uint32_t)i;
     for (; at != WF__TRACE_ROOT && !known[at]; at = records[at].prev) {
       if (length == search->records.size) return wf__fail_cycle(err);
@@ -136,7 +136,7 @@ static wf_status follow_records(wf__transducer_search *search, uint64_t *context
 }
 
 static wf_status add_pending(wf__transducer_search *search, float sign, wf_error *err) {
-  const wf__scoring *scoring = &search->scoring;
+  const wf__scoring *scoring = &search->base.scoring;
   for (uint32_t w = 0; w < search->num_waiting && scoring->scorer != NULL; w++) {
     wf__transducer_set *set = &search->waiting[w];
     for (uint64_t i = 0; i < set->tokens.size; i++) {
@@ -165,8 +165,9 @@ static wf_status renew(wf__transducer_search *search, wf__transducer_set *set,
   for (uint64_t i = 0; i < set->tokens.size && status == WF_OK; i++) {
     wf__transducer_token token = set->tokens.data[i];
     token.context =
-        token.prev != WF__TRACE_ROOT ? contexts[token.prev] : search->committed_sum.context;
-    if (search->scoring.scorer != NULL) status = add_word(search, token.arc, &token.context, err);
+        token.prev != WF__TRACE_ROOT ? contexts[token.prev] : search->base.committed_sum.context;
+    if (search->base.scoring.scorer != NULL)
+      status = add_word(search, token.arc, &token.context, err);
     if (status == WF_OK) status = wf__transducer_set_offer(&fresh, &token, err);
   }
   wf__transducer_set unused = fresh;
@@ -186,7 +187,7 @@ static wf_status renew_all(wf__transducer_search *search, wf_error *err) {
   wf_status status = contexts != NULL && known != NULL && way != NULL
                          ? WF_OK
                          : wf__fail_memory(err, size * 13, "a scorer's contexts");
-  if (status == WF_OK && search->scoring.scorer != NULL)
+  if (status == WF_OK && search->base.scoring.scorer != NULL)
     status = follow_records(search, contexts, known, way, err);
   for (uint32_t w = 0; w < search->num_waiting && status == WF_OK; w++)
     status = renew(search, &search->waiting[w], contexts, err);
@@ -196,18 +197,20 @@ static wf_status renew_all(wf__transducer_search *search, wf_error *err) {
   return status;
 }
 
-wf_status wf__transducer_replace_scorer(wf__transducer_search *search, const wf_scorer *scorer,
+wf_status wf__transducer_replace_scorer(wf__searcher *searcher, const wf_scorer *given,
                                         const wf_word *words, size_t num_words, wf_error *err) {
+  wf__transducer_search *search = (wf__transducer_search *)searcher;
+  const wf_scorer *scorer = wf__scorer_for_transducer(given);
+  uint64_t *context = &searcher->committed_sum.context;
+  if (scorer == searcher->scoring.scorer) return WF_OK;
   WF__TRY(add_pending(search, 1, err));
-  WF__TRY(wf__scoring_set(&search->scoring, scorer, err));
-  search->epsilon_slack = wf__epsilon_slack(search->graph, &search->options, scorer != NULL);
-  WF__TRY(wf__scoring_begin(&search->scoring, err));
-  search->committed_sum.context = scorer != NULL ? search->scoring.start : 0;
+  WF__TRY(wf__searcher_set_scorer(searcher, scorer, err));
+  WF__TRY(wf__scoring_begin(&searcher->scoring, err));
+  *context = scorer != NULL ? searcher->scoring.start : 0;
   const size_t needed = scorer != NULL ? scorer->context_words : 0;
   for (size_t i = num_words > needed ? num_words - needed : 0; i < num_words; i++) {
     float cost;
-    WF__TRY(wf__scoring_step(&search->scoring, search->committed_sum.context, words[i].label, &cost,
-                             &search->committed_sum.context, err));
+    WF__TRY(wf__scoring_step(&searcher->scoring, *context, words[i].label, &cost, context, err));
   }
   WF__TRY(renew_all(search, err));
   return add_pending(search, -1, err);

@@ -20,13 +20,12 @@ void wf__transducer_lattice_free(wf__transducer_lattice *lattice, uint32_t num_w
   free(lattice->waiting);
   wf__vec_free(&lattice->next);
   wf__vec_free(&lattice->epsilons);
-  wf__history_free(&lattice->history);
 }
 
 void wf__transducer_lattice_clear(wf__transducer_search *search) {
   wf__transducer_lattice *lattice = &search->lattice;
-  wf__history_clear(&lattice->history, search->options.lattice_beam);
-  lattice->history.keeps_loglikes = true;
+  wf__history_clear(&search->base.history, search->base.options.lattice_beam);
+  search->base.history.keeps_loglikes = true;
   lattice->next.size = 0;
   for (uint32_t w = 0; w < search->num_waiting; w++) lattice->waiting[w].size = 0;
 }
@@ -68,9 +67,8 @@ static uint32_t target_of(const wf__transducer_set *set, const wf__transducer_li
 }
 
 /* Adds the candidates whose tokens are in the set, at `base` in the frame. */
-static wf_status add_links(wf__transducer_lattice *lattice, wf__transducer_links *candidates,
+static wf_status add_links(wf__history *history, wf__transducer_links *candidates,
                            const wf__transducer_set *set, uint32_t base, wf_error *err) {
-  wf__history *history = &lattice->history;
   WF__TRY(wf__vec_grow(&history->links, candidates->size, "the lattice", err));
   WF__TRY(wf__vec_grow(&history->loglikes, candidates->size, "the lattice", err));
   for (uint64_t i = 0; i < candidates->size; i++) {
@@ -90,10 +88,10 @@ static wf_status add_links(wf__transducer_lattice *lattice, wf__transducer_links
 
 static wf_status add_token(wf__transducer_search *search, const wf__transducer_token *token,
                            bool first, wf_error *err) {
-  wf__history *history = &search->lattice.history;
+  wf__history *history = &search->base.history;
   int32_t last = search->predictions.tokens.data[token->number],
           label = search->labels.data[first ? search->model->blank : last];
-  if (search->scoring.scorer != NULL)
+  if (search->base.scoring.scorer != NULL)
     WF__TRY(wf__vec_push(&history->contexts, token->context, "the lattice", err));
   WF__TRY(wf__vec_push(&history->labels, label, "the lattice", err));
   return wf__vec_push(&history->tokens, ((wf__past_token){token->state, 0}), "the lattice", err);
@@ -117,8 +115,8 @@ static uint32_t frame_size(const wf__history *history) {
 static wf_status add_waiting(wf__transducer_search *search, uint32_t w, wf_error *err) {
   wf__transducer_lattice *lattice = &search->lattice;
   const wf__transducer_set *set = &search->waiting[w];
-  uint32_t base = frame_size(&lattice->history);
-  WF__TRY(add_links(lattice, &lattice->waiting[w], set, base, err));
+  uint32_t base = frame_size(&search->base.history);
+  WF__TRY(add_links(&search->base.history, &lattice->waiting[w], set, base, err));
   for (uint64_t i = 0; i < set->tokens.size; i++) {
     const wf__transducer_token *token = &set->tokens.data[i];
     wf__transducer_link link = {base + (uint32_t)i, WF__WAITS,     token->state, token->cost, 0,
@@ -131,16 +129,17 @@ static wf_status add_waiting(wf__transducer_search *search, uint32_t w, wf_error
 
 wf_status wf__transducer_lattice_frame(wf__transducer_search *search, wf_error *err) {
   wf__transducer_lattice *lattice = &search->lattice;
-  wf__history *history = &lattice->history;
+  wf__history *history = &search->base.history;
   uint32_t own = (uint32_t)(search->frame % search->num_waiting);
   uint64_t num_frames = history->frames.size;
-  if (num_frames > 0 && num_frames % (uint64_t)search->options.lattice_prune_interval == 0)
+  if (num_frames > 0 && num_frames % (uint64_t)search->base.options.lattice_prune_interval == 0)
     WF__TRY(wf__history_prune(history, err));
   WF__TRY(wf__history_begin_frame(history, search->frame - 1, err));
   for (uint32_t w = 0; w < search->num_waiting; w++)
     if (w != own) WF__TRY(add_waiting(search, w, err));
   lattice->base = frame_size(history);
-  WF__TRY(add_links(lattice, &lattice->waiting[own], &search->now, lattice->base, err));
+  WF__TRY(
+      add_links(&search->base.history, &lattice->waiting[own], &search->now, lattice->base, err));
   wf__history_begin_epsilons(history);
   return WF_OK;
 }
@@ -158,7 +157,7 @@ static bool leads_on(const wf_graph *graph, const wf__transducer_token *tokens, 
 
 static wf_status note_epsilons(wf__transducer_search *search, uint32_t from, float cutoff,
                                wf_error *err) {
-  const wf_graph *graph = search->graph;
+  const wf_graph *graph = search->base.graph;
   const wf__transducer_token *tokens = search->now.tokens.data, *source = &tokens[from];
   wf__arc_run run = wf__epsilon_run(graph, source->state);
   for (uint32_t a = run.first; a < run.end; a++) {
@@ -167,13 +166,13 @@ static wf_status note_epsilons(wf__transducer_search *search, uint32_t from, flo
                                 .cost = source->cost + arc.weight,
                                 .predictor = source->predictor,
                                 .context = source->context};
-    if (arc.olabel != 0) link.cost -= search->options.word_score;
-    if (arc.olabel != 0 && search->scoring.scorer != NULL)
-      WF__TRY(wf__scoring_add(&search->scoring, arc.olabel, &link.cost, &link.context, err));
+    if (arc.olabel != 0) link.cost -= search->base.options.word_score;
+    if (arc.olabel != 0 && search->base.scoring.scorer != NULL)
+      WF__TRY(wf__scoring_add(&search->base.scoring, arc.olabel, &link.cost, &link.context, err));
     uint32_t to = target_of(&search->now, &link);
     if (to == NONE || !(link.cost <= cutoff) || !leads_on(graph, tokens, from, to, a)) continue;
     float excess = link.cost > tokens[to].cost ? link.cost - tokens[to].cost : 0;
-    if (excess > search->lattice.history.beam) continue;
+    if (excess > search->base.history.beam) continue;
     wf__link out = {search->lattice.base + from, search->lattice.base + to, a, excess};
     WF__TRY(wf__vec_push(&search->lattice.epsilons, out, "the lattice", err));
   }
@@ -183,13 +182,14 @@ static wf_status note_epsilons(wf__transducer_search *search, uint32_t from, flo
 wf_status wf__transducer_lattice_set(wf__transducer_search *search, float cutoff, bool first,
                                      wf_error *err) {
   wf__transducer_lattice *lattice = &search->lattice;
-  wf__history *history = &lattice->history;
+  wf__history *history = &search->base.history;
   lattice->base = frame_size(history);
-  if (!first) WF__TRY(add_links(lattice, &lattice->next, &search->now, lattice->base, err));
+  if (!first)
+    WF__TRY(add_links(&search->base.history, &lattice->next, &search->now, lattice->base, err));
   lattice->epsilons.size = 0;
   for (uint64_t i = 0; i < search->now.tokens.size; i++) {
     WF__TRY(add_token(search, &search->now.tokens.data[i], first, err));
-    if (search->graph->has_epsilons) WF__TRY(note_epsilons(search, (uint32_t)i, cutoff, err));
+    if (search->base.graph->has_epsilons) WF__TRY(note_epsilons(search, (uint32_t)i, cutoff, err));
   }
   WF__TRY(wf__history_add_epsilons(history, lattice->epsilons.data, lattice->epsilons.size,
                                    frame_size(history), err));
@@ -201,7 +201,7 @@ wf_status wf__transducer_lattice_set(wf__transducer_search *search, float cutoff
 
 /* Costs of ending in the tokens of the newest frame: those of A(0), or after dying its sources. */
 static wf_status set_endings(wf__transducer_search *search, bool final, wf_error *err) {
-  wf__history *history = &search->lattice.history;
+  wf__history *history = &search->base.history;
   uint32_t size = frame_size(history);
   float least = INFINITY;
   history->endings.size = 0;
@@ -220,12 +220,12 @@ static wf_status set_endings(wf__transducer_search *search, bool final, wf_error
   return WF_OK;
 }
 
-wf_status wf__transducer_lattice_make(wf__transducer_search *search, wf_lattice **out,
-                                      wf_error *err) {
-  bool final = (search->path.flags & WF_RESULT_NOT_FINAL) == 0;
-  wf__history *history = &search->lattice.history;
-  WF__TRY(set_endings(search, final, err));
-  WF__TRY(wf__history_end(history, err));
-  return wf__history_lattice(history, search->graph, &search->options, NULL, &search->scoring,
-                             search->path.num_decoded, final, out, err);
+wf_status wf__transducer_lattice_make(wf__searcher *searcher, const wf_scores *scores,
+                                      wf_lattice **out, wf_error *err) {
+  const bool final = (searcher->path.flags & WF_RESULT_NOT_FINAL) == 0;
+  (void)scores; /* the history has kept what was read */
+  WF__TRY(set_endings((wf__transducer_search *)searcher, final, err));
+  WF__TRY(wf__history_end(&searcher->history, err));
+  return wf__history_lattice(&searcher->history, searcher->graph, &searcher->options, NULL,
+                             &searcher->scoring, searcher->path.num_decoded, final, out, err);
 }

@@ -28,14 +28,15 @@ typedef struct wf__transducer_links {
   uint64_t first; /* of the current step */
 } wf__transducer_links;
 
+/* Candidates; the history is the searcher's. */
 typedef struct wf__transducer_lattice {
-  wf__history history;
   wf__transducer_links next, *waiting; /* candidates, by set; as the search's sets */
   WF__VEC(wf__link) epsilons;          /* scratch */
   uint32_t base;                       /* number in the frame of the first token of `now` */
 } wf__transducer_lattice;
 
 struct wf__transducer_search;
+struct wf__searcher;
 wf_status wf__transducer_lattice_init(wf__transducer_lattice *lattice, uint32_t num_waiting,
                                       wf_error *err);
 void wf__transducer_lattice_free(wf__transducer_lattice *lattice, uint32_t num_waiting);
@@ -56,8 +57,8 @@ wf_status wf__transducer_lattice_frame(struct wf__transducer_search *search, wf_
 /* Adds the tokens of `now` after its closure, with their epsilon links; `first`: it is A(0). */
 wf_status wf__transducer_lattice_set(struct wf__transducer_search *search, float cutoff, bool first,
                                      wf_error *err);
-/* Makes the lattice of a search that has ended. */
-wf_status wf__transducer_lattice_make(struct wf__transducer_search *search, wf_lattice **out,
-                                      wf_error *err);
+/* The operation `lattice` of wf__transducer_searcher. */
+wf_status wf__transducer_lattice_make(struct wf__searcher *searcher, const wf_scores *scores,
+                                      wf_lattice **out, wf_error *err);
 
 #endif

@@ -11,7 +11,7 @@
 
 #include "search/transducer/transducer_lattice.h"
 #include "search/transducer/transducer_set.h"
-#include "search/path.h"
+#include "search/searcher.h"
 #include "search/transducer/predictions.h"
 
 typedef struct wf__transducer_record {
@@ -60,14 +60,11 @@ typedef enum wf__transducer_stage {
 } wf__transducer_stage;
 
 typedef struct wf__transducer_search {
-  const wf_graph *graph;
+  wf__searcher base;
   const wf_transducer *model;
   const wf__transducer_arcs *arcs;
-  wf_decoder_options options;
-  float epsilon_slack;
   wf__predictions predictions;
   wf__prediction_work work; /* of searches that answer their own requests */
-  wf__scoring scoring;
   wf__transducer_set now, next, *waiting;
   uint32_t num_waiting;
   WF__VEC(wf__transducer_record) records;
@@ -78,7 +75,6 @@ typedef struct wf__transducer_search {
   WF__VEC(float) loglikes; /* [num_tokens] scratch: of a row of which only some are there */
   WF__VEC(uint32_t) frontier;
   WF__VEC(uint32_t *) used;  /* scratch: context numbers of all tokens */
-  wf__context_vec live;      /* scratch: scorer contexts in use */
   int64_t frame, num_frames; /* the current one; those taken so far */
   int64_t next_frame;
   wf__transducer_stage stage;
@@ -86,8 +82,6 @@ typedef struct wf__transducer_search {
   uint32_t round;               /* of the closure */
   bool has_requested;           /* words of this round, or of the end */
   bool defers;                  /* words are requested before they are needed, in batches */
-  bool joined;                  /* with the scorer's memories of other searches */
-  bool scorer_waits;            /* requests to the scorer have to be scored before go_on */
   int64_t last_frame;           /* the newest frame that tokens waited for */
   uint32_t best_record;         /* of the best of them, for utterances that die */
   int32_t step;                 /* n */
@@ -95,62 +89,34 @@ typedef struct wf__transducer_search {
   float best_cost;              /* of the step */
   wf__transducer_source greedy; /* the best candidate of a greedy step, and its row */
   const wf__score_row *greedy_row;
-  bool ended;         /* the last tokens are in `now` */
-  bool keeps_lattice; /* lattice_beam > 0 */
   wf__transducer_lattice lattice;
   WF__VEC(int32_t) labels; /* of the model's columns */
   WF__VEC(wf__transducer_source)
   ends; /* the tokens that the path may end in, and their numbers in the lattice's last frame */
-  wf__path committed;          /* arcs that all tokens share, cut off the records */
-  wf__score_sum committed_sum; /* the scorer's cost of all of them so far, and the context after */
-  uint64_t num_live;           /* records that the last collection left */
-  wf__path path;               /* the result; `loglikes` and `steps` of each consuming arc */
+  wf__path committed; /* arcs that all tokens share, cut off the records */
+  uint64_t num_live;  /* records that the last collection left */
 } wf__transducer_search;
 
-/* `arcs`: of the graph, borrowed. `on_device`: the model is. */
-wf_status wf__transducer_search_create(const wf_graph *graph, const wf_transducer *model,
-                                       const wf_decoder_options *options,
-                                       const wf__transducer_arcs *arcs, bool on_device,
-                                       wf__transducer_search **out, wf_error *err);
-void wf__transducer_search_free(wf__transducer_search *search);
-/* Sets the graph of the next utterance: that of create, or that graph with added words. Before the
- * scorer. */
-void wf__transducer_search_set_graph(wf__transducer_search *search, const wf_graph *graph);
-/* Sets the scorer of the next utterance; NULL: none. */
-wf_status wf__transducer_search_set_scorer(wf__transducer_search *search, const wf_scorer *scorer,
-                                           wf_error *err);
-/* Takes the scorer of `first`, with a memory joined to its memory. */
-wf_status wf__transducer_search_join_scorer(wf__transducer_search *search,
-                                            const wf__transducer_search *first, wf_error *err);
+/* Operations of wf__transducer_searcher. In `path`, each consuming arc has a frame in `steps`. Once
+ * ended, the last tokens are in `now`. */
+wf_status wf__transducer_search_create(const wf__search_setup *setup, bool many, wf__searcher **out,
+                                       wf_error *err);
+void wf__transducer_search_free(wf__searcher *searcher);
+wf_status wf__transducer_search_begin(wf__searcher *searcher, wf_error *err);
+wf_status wf__transducer_search_feed(wf__searcher *searcher, const wf_scores *scores,
+                                     wf_error *err);
+wf_status wf__transducer_search_go_on(wf__searcher *searcher, wf_error *err);
+wf_status wf__transducer_search_go_to_end(wf__searcher *searcher, wf_error *err);
+wf_status wf__transducer_search_finish(wf__searcher *searcher, const wf_scores *scores,
+                                       wf_error *err);
+wf_status wf__transducer_search_partial(wf__searcher *searcher, wf_error *err);
 /* Memory of an utterance in progress. */
 uint64_t wf__transducer_search_bytes(const wf__transducer_search *search);
-/* Begins an utterance. */
-wf_status wf__transducer_search_begin(wf__transducer_search *search, wf_error *err);
-/* Takes encoder outputs, the utterance's next frames. The search of the last ones must be done. */
-wf_status wf__transducer_search_feed(wf__transducer_search *search, const wf_scores *scores,
-                                     wf_error *err);
-/* Searches until requests need an answer (*waits), or all frames are done. In stage STEP that in
- * `predictions` does; with `scorer_waits`, those to the scorer do. */
-wf_status wf__transducer_search_go_on(wf__transducer_search *search, bool *waits, wf_error *err);
-/* The same for the end, after all frames. Optional: wf__transducer_search_finish does it. */
-wf_status wf__transducer_search_go_to_end(wf__transducer_search *search, bool *waits,
-                                          wf_error *err);
-/* Takes frames and searches them, and answers its own requests. */
-wf_status wf__transducer_search_advance(wf__transducer_search *search, const wf_scores *scores,
-                                        wf_error *err);
-/* Ends the utterance, after all frames. The result is in `path`. */
-wf_status wf__transducer_search_finish(wf__transducer_search *search, wf_error *err);
-/* The path to the best waiting token, and the cost of the best final one above it, in `path`. The
- * utterance may go on. */
-wf_status wf__transducer_search_partial(wf__transducer_search *search, wf_error *err);
 
 /* transducer_history.c: drops records that no waiting token leads back to, and moves those that all
  * share to `committed`. Between frames. */
 wf_status wf__transducer_collect(wf__transducer_search *search, wf_error *err);
-/* Replaces the scorer between frames, after the committed prefix was taken. `words`: those
- * committed so far. Each token's context becomes that of the new scorer after its words; costs
- * stay, but for the pending part of boosts. */
-wf_status wf__transducer_replace_scorer(wf__transducer_search *search, const wf_scorer *scorer,
+wf_status wf__transducer_replace_scorer(wf__searcher *searcher, const wf_scorer *scorer,
                                         const wf_word *words, size_t num_words, wf_error *err);
 /* Appends a record's arc to a path. */
 wf_status wf__transducer_add_arc(const wf_graph *graph, const wf__transducer_record *record,
@@ -184,29 +150,23 @@ void wf__transducer_look_at_blanks(wf__transducer_search *search,
 wf_status wf__transducer_offer_greedy(wf__transducer_search *search, wf_error *err);
 
 /* transducer_requests.c, for searches that defer: requests to a scorer with batch operations,
- * before a step, a round of the closure, and the end. They set `scorer_waits`. */
+ * before a step, a round of the closure, and the end. */
 wf_status wf__transducer_request_words(wf__transducer_search *search, wf_error *err);
 wf_status wf__transducer_request_epsilons(wf__transducer_search *search,
                                           const wf__transducer_set *set, wf_error *err);
 wf_status wf__transducer_request_endings(wf__transducer_search *search, wf_error *err);
-/* Collects in `live` the scorer's contexts that the search may still use. */
-wf_status wf__transducer_find_live(wf__transducer_search *search, wf_error *err);
-/* Scores the requests of all searches, whose scorers' memories are joined. */
-wf_status wf__transducer_score_requests(wf__transducer_search *const *searches, size_t count,
-                                        wf__pool *pool, wf_error *err);
-/* Answers the search's own requests: to a built-in model or functions, and to the scorer, too. */
-wf_status wf__transducer_answer_model(wf__transducer_search *search, wf_error *err);
-wf_status wf__transducer_answer(wf__transducer_search *search, wf_error *err);
+wf_status wf__transducer_find_live(wf__searcher *searcher, wf_error *err);
+wf_status wf__transducer_answer_model(wf__searcher *searcher, wf_error *err);
 
 /* Is this the last step of a frame in RNN-T, which has no token arcs? */
 static inline bool wf__transducer_only_blank(const wf__transducer_search *search) {
-  return search->model->num_durations == 0 && search->step == search->options.max_symbols;
+  return search->model->num_durations == 0 && search->step == search->base.options.max_symbols;
 }
 
 /* NULL: there are other arcs. */
 static inline const wf__transducer_arcs *wf__transducer_known_arcs(
     const wf__transducer_search *search) {
-  return search->graph->added == NULL ? search->arcs : NULL;
+  return search->base.graph->added == NULL ? search->arcs : NULL;
 }
 
 static inline wf__transducer_set *wf__transducer_waiting_for(wf__transducer_search *search,
@@ -219,9 +179,9 @@ static inline wf_status wf__transducer_ending_cost(wf__transducer_search *search
                                                    const wf__transducer_token *token, float *cost,
                                                    wf_error *err) {
   float added = 0;
-  *cost = token->cost + wf__graph_final(search->graph, token->state);
-  if (*cost == INFINITY || search->scoring.scorer == NULL) return WF_OK;
-  WF__TRY(wf__scoring_final(&search->scoring, token->context, &added, err));
+  *cost = token->cost + wf__graph_final(search->base.graph, token->state);
+  if (*cost == INFINITY || search->base.scoring.scorer == NULL) return WF_OK;
+  WF__TRY(wf__scoring_final(&search->base.scoring, token->context, &added, err));
   *cost += added;
   return WF_OK;
 }

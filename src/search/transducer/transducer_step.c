@@ -51,10 +51,10 @@ wf_status wf__transducer_choose(wf__transducer_search *search, wf_error *err) {
     search->sources.data[i] = (wf__transducer_source){*token, (uint32_t)(base + i)};
   }
   search->records.size += size;
-  search->path.num_tokens += size;
+  search->base.path.num_tokens += size;
   sort_sources(search->sources.data, size);
   search->sources.size = size < now->most ? size : now->most;
-  search->path.num_expanded += search->sources.size;
+  search->base.path.num_expanded += search->sources.size;
   return WF_OK;
 }
 
@@ -77,7 +77,7 @@ static void add_need(const wf__transducer_search *search, const wf__transducer_a
   const wf__least_weights *least = &arcs->least[token->state];
   need->blank = fminf(need->blank, token->cost + least->blank);
   if (wf__transducer_only_blank(search)) return;
-  const wf__cost_bounds word = wf__scoring_bounds(&search->scoring, token->context);
+  const wf__cost_bounds word = wf__scoring_bounds(&search->base.scoring, token->context);
   const bool known = fabsf(word.least) <= WF__MOST_BOUND;
   if (least->token < INFINITY) need->token = fminf(need->token, token->cost + least->token);
   if (least->word < INFINITY)
@@ -135,12 +135,12 @@ static wf_status cut(wf__transducer_search *search, float cutoff, wf_error *err)
 wf_status wf__transducer_expand(wf__transducer_search *search, wf_error *err) {
   const wf__score_row *rows;
   wf__transducer_set_clear(&search->next);
-  if (search->keeps_lattice) wf__transducer_lattice_begin_step(search);
+  if (search->base.keeps_lattice) wf__transducer_lattice_begin_step(search);
   WF__TRY(wf__predictions_take(&search->predictions, &rows, err));
-  search->best_cost = search->options.greedy ? INFINITY : search->predictions.least_waiting;
-  search->cutoff = add_finite(search->best_cost, search->options.beam);
+  search->best_cost = search->base.options.greedy ? INFINITY : search->predictions.least_waiting;
+  search->cutoff = add_finite(search->best_cost, search->base.options.beam);
   wf_status status = WF_OK;
-  for (uint64_t i = 0; i < search->sources.size && !search->options.greedy; i++) {
+  for (uint64_t i = 0; i < search->sources.size && !search->base.options.greedy; i++) {
     const wf__transducer_source *source = &search->sources.data[i];
     wf__transducer_look_at_blanks(search, source, &rows[search->row_of.data[source->token.number]]);
   }
@@ -151,9 +151,10 @@ wf_status wf__transducer_expand(wf__transducer_search *search, wf_error *err) {
   }
   for (uint64_t i = 0; i < search->numbers.size; i++)
     search->row_of.data[search->numbers.data[i]] = NONE;
-  if (status == WF_OK && search->options.greedy) status = wf__transducer_offer_greedy(search, err);
-  float cutoff = search->options.greedy ? FLT_MAX : search->cutoff;
-  if (search->keeps_lattice) wf__transducer_lattice_end_step(search, cutoff);
+  if (status == WF_OK && search->base.options.greedy)
+    status = wf__transducer_offer_greedy(search, err);
+  float cutoff = search->base.options.greedy ? FLT_MAX : search->cutoff;
+  if (search->base.keeps_lattice) wf__transducer_lattice_end_step(search, cutoff);
   if (status == WF_OK) status = cut(search, cutoff, err);
   return status == WF_OK ? wf__transducer_begin_closure(search, false, cutoff, err) : status;
 }
@@ -183,21 +184,22 @@ static bool has_epsilons(const wf_graph *graph, uint32_t state) {
 
 static wf_status relax(wf__transducer_search *search, wf__transducer_set *set,
                        const wf__transducer_source *source, uint32_t a, wf_error *err) {
-  wf_arc arc = wf__graph_arc(search->graph, a);
+  wf_arc arc = wf__graph_arc(search->base.graph, a);
   float cost = source->token.cost + arc.weight;
   const float cutoff = search->cutoff;
   uint64_t context = source->token.context;
   uint32_t to;
-  if (arc.olabel != 0) cost -= search->options.word_score;
-  if (arc.olabel != 0 && search->scoring.scorer != NULL) {
-    if (cost + wf__scorer_least(search->scoring.scorer, arc.olabel) > cutoff) return WF_OK;
-    WF__TRY(wf__scoring_add(&search->scoring, arc.olabel, &cost, &context, err));
+  if (arc.olabel != 0) cost -= search->base.options.word_score;
+  if (arc.olabel != 0 && search->base.scoring.scorer != NULL) {
+    if (cost + wf__scorer_least(search->base.scoring.scorer, arc.olabel) > cutoff) return WF_OK;
+    WF__TRY(wf__scoring_add(&search->base.scoring, arc.olabel, &cost, &context, err));
   }
   if (cost > cutoff || cost == INFINITY) return WF_OK;
   WF__TRY(wf__transducer_set_find(set, arc.nextstate, source->token.predictor, context, &to, err));
   wf__transducer_token *token = &set->tokens.data[to];
   bool queued = token->round == search->round; /* then its cost is from this round */
-  if (!(queued ? cost < token->cost : cost < token->cost - search->epsilon_slack)) return WF_OK;
+  if (!(queued ? cost < token->cost : cost < token->cost - search->base.epsilon_slack))
+    return WF_OK;
   *token = source->token;
   token->cost = cost;
   token->loglike = 0;
@@ -206,14 +208,14 @@ static wf_status relax(wf__transducer_search *search, wf__transducer_set *set,
   token->prev = source->number;
   token->round = search->round;
   token->context = context;
-  return queued || !has_epsilons(search->graph, arc.nextstate)
+  return queued || !has_epsilons(search->base.graph, arc.nextstate)
              ? WF_OK
              : wf__vec_push(&search->frontier, to, "tokens", err);
 }
 
 wf_status wf__transducer_begin_closure(wf__transducer_search *search, bool first, float cutoff,
                                        wf_error *err) {
-  const wf_graph *graph = search->graph;
+  const wf_graph *graph = search->base.graph;
   wf__transducer_set *set = first ? &search->now : &search->next;
   search->stage = WF__TRANSDUCER_CLOSURE;
   search->closes_first = first;
@@ -235,7 +237,7 @@ static wf_status relax_frontier(wf__transducer_search *search, wf__transducer_se
   WF__TRY(take_frontier(search, set, err));
   for (uint64_t i = 0; i < search->sources.size; i++) {
     const wf__transducer_source source = search->sources.data[i];
-    wf__arc_run run = wf__epsilon_run(search->graph, source.token.state);
+    wf__arc_run run = wf__epsilon_run(search->base.graph, source.token.state);
     for (uint32_t a = run.first; a < run.end; a++) WF__TRY(relax(search, set, &source, a, err));
   }
   return WF_OK;
@@ -245,8 +247,8 @@ wf_status wf__transducer_close(wf__transducer_search *search, wf_error *err) {
   wf__transducer_set *set = search->closes_first ? &search->now : &search->next;
   while (search->frontier.size > 0) {
     if (!search->has_requested) WF__TRY(wf__transducer_request_epsilons(search, set, err));
-    search->has_requested = search->scorer_waits;
-    if (search->scorer_waits) return WF_OK;
+    search->has_requested = search->base.waits != 0;
+    if (search->base.waits) return WF_OK;
     WF__TRY(relax_frontier(search, set, err));
   }
   return WF_OK;

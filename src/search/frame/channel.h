@@ -1,14 +1,14 @@
-/* cpu_streams.h - the state of a stream between chunks: a channel. Streams on a GPU use it, too,
+/* channel.h - the state of a stream between chunks: a channel. Streams on a GPU use it, too,
  * except for the tokens.
  *
  *   tokens           {cost, state, source}   of the newest frame
  *   trace, history   their back-pointers and links
  *   path             statistics, flags, numbers of frames
  *   committed        arcs cut off the trace, until they are read */
-#ifndef WF_DECODE_CPU_STREAMS_H
-#define WF_DECODE_CPU_STREAMS_H
+#ifndef WF_SEARCH_FRAME_CHANNEL_H
+#define WF_SEARCH_FRAME_CHANNEL_H
 
-#include "decode/cpu_backend.h"
+#include "search/frame/search.h"
 
 enum {
   WF__CHANNEL_COLLECT = 8192
@@ -22,8 +22,7 @@ typedef struct wf__saved_token {
 } wf__saved_token;
 
 typedef struct wf__channel {
-  bool begun;
-  const wf_graph *graph;
+  wf__stream_state stream;
   WF__VEC(wf__saved_token) tokens;
   wf__trace trace; /* without scratch */
   uint64_t trace_base;
@@ -51,22 +50,26 @@ typedef struct wf__channel {
  * to a thread's search and back. */
 void wf__history_exchange(wf__history *a, wf__history *b);
 void wf__history_shrink(wf__history *history);
-/* Consumes a chunk with a channel, in a thread of the pool. */
-typedef wf_status wf__consume_fn(struct wf__cpu_backend *self, void *channel,
-                                 const wf_scores *chunk, int worker, wf_error *err);
-/* The operation `advance` of the stream backends. */
-wf_status wf__cpu_advance(struct wf__cpu_backend *self, const wf__batch *batch,
-                          void *const *channels, int32_t num_columns, wf__consume_fn *consume_chunk,
-                          wf_error *err);
-/* Copies flags and counts, but not the path. */
-void wf__copy_statistics(const wf__path *from, wf__path *to);
-/* Copies the numbers of the first num_read frames and of the next one. */
-wf_status wf__channel_take_frames(const wf__path *from, uint64_t num_read, wf__path *out,
-                                  wf_error *err);
-/* Recomputes the contexts of the tokens from the words that lead to them. `self`: the CPU backend.
- */
-wf_status wf__channel_find_contexts(void *self, wf__channel *channel, wf_error *err);
-/* Moves the committed prefix into `out`, which must be empty. */
-wf_status wf__channel_take_committed(wf__channel *channel, wf__path *out, wf_error *err);
+/* Makes an empty channel. */
+void wf__channel_init(wf__channel *channel, const wf__searcher_ops *ops, const wf_graph *graph);
+
+/* Operations of wf__frame_searcher. */
+wf_status wf__channel_open(const wf__search_setup *setup, wf__stream_state **out, wf_error *err);
+void wf__channel_close(wf__stream_state *state);
+void wf__channel_reset(wf__stream_state *state);
+uint64_t wf__channel_bytes(const wf__stream_state *state);
+wf_status wf__channel_set_scorer(wf__stream_state *state, const wf_scorer *scorer, wf_error *err);
+wf_status wf__channel_enter(const wf__search_setup *setup, wf__stream_state *state,
+                            wf__searcher *threads, wf__searcher **out, wf_error *err);
+wf_status wf__channel_leave(wf__stream_state *state, wf__searcher *searcher, wf_status status,
+                            wf_error *err);
+wf_status wf__channel_collect(wf__searcher *searcher, bool now, wf_error *err);
+wf_status wf__channel_take_committed(wf__stream_state *state, wf__path *out, wf_error *err);
+wf_status wf__channel_partial_lattice(wf__searcher *searcher, wf_lattice **out, wf_error *err);
+/* channel_scorer.c: the same. */
+wf_status wf__channel_replace_scorer(wf__searcher *searcher, const wf_scorer *scorer,
+                                     const wf_word *words, size_t num_words, wf_error *err);
+/* Recomputes the contexts of the tokens from the words that lead to them. */
+wf_status wf__channel_find_contexts(wf__searcher *searcher, wf_error *err);
 
 #endif

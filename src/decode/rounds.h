@@ -1,4 +1,4 @@
-/* cpu_rounds.h - utterances of a batch that are searched together, in lanes, because the scores
+/* rounds.h - utterances of a batch that are searched together, in lanes, because the scores
  * that they wait for are computed in one batch.
  *
  *   round of a group:  every lane, in parallel:  begin its utterance | go on with the scores
@@ -9,11 +9,11 @@
  * A lane waits once or a few times a frame, and not for others to reach the same frame. Results do
  * not depend on which lanes share a round. With several groups, the scores of one can be computed
  * while threads search the others. */
-#ifndef WF_DECODE_CPU_ROUNDS_H
-#define WF_DECODE_CPU_ROUNDS_H
+#ifndef WF_DECODE_ROUNDS_H
+#define WF_DECODE_ROUNDS_H
 
-#include "base/threads.h"
 #include "decode/backend.h"
+#include "search/searcher.h"
 
 typedef struct wf__rounds {
   wf__pool *pool;
@@ -30,13 +30,11 @@ typedef struct wf__rounds {
   wf_status (*score)(void *user, size_t group, const bool *lanes_wait, wf_error *err);
   bool score_uses_pool;                                       /* then nothing runs meanwhile */
   wf_status (*wait)(void *user, size_t group, wf_error *err); /* NULL: `score` does all */
-  /* Results: number of rounds, and seconds of rounds and in each of the functions. */
-  uint64_t num_rounds;
-  double run_s, score_s, wait_s;
+  wf__round_counts counts;                                    /* result */
 } wf__rounds;
 
 /* `order`: the utterances. UINT32_MAX for lane i: it is idle until there are more utterances than
  * lanes. After an error, `wait` may be due for any group. */
-wf_status wf__cpu_rounds(wf__rounds *rounds, const uint32_t *order, uint32_t count, wf_error *err);
+wf_status wf__rounds_run(wf__rounds *rounds, const uint32_t *order, uint32_t count, wf_error *err);
 
 #endif

@@ -1,0 +1,64 @@
+/* utterance.c - one utterance and its search: checks its scores, fills its result, records its own
+ * error. */
+#include "base/interrupt.h"
+#include "decode/host_backend.h"
+#include "math/score.h"
+
+wf_status wf__host_searcher(wf__host *self, size_t i, bool many, wf__searcher **out,
+                            wf_error *err) {
+  if (self->searchers[i] == NULL)
+    WF__TRY(self->setup.ops->create(&self->setup, many, &self->searchers[i], err));
+  *out = self->searchers[i];
+  return WF_OK;
+}
+
+bool wf__check_values(const wf_scores *scores, int32_t num_columns, int64_t first,
+                      wf_result *result) {
+  for (int64_t t = 0; t < scores->num_frames; t++) {
+    if (t % 64 == 0 && wf__stopped()) return true; /* the search reports it */
+    for (int32_t c = 0; c < num_columns; c++) {
+      float value = wf__score_at(scores, t, c);
+      if (wf__score_usable(value)) continue;
+      wf__result_bad_score(result, first + t, c, value);
+      return false;
+    }
+  }
+  return true;
+}
+
+wf_status wf__host_check_scores(const wf__host *self, const wf_scores *scores, int64_t first,
+                                wf_result *result, bool *good, wf_error *err) {
+  *good = true;
+  if (scores->on_device && !self->setup.on_device)
+    return wf__fail(err, WF_ERR_ARGUMENT, "scores in device memory need a decoder on that device");
+  if (!scores->on_device) *good = wf__check_values(scores, self->setup.num_columns, first, result);
+  return WF_OK;
+}
+
+wf_status wf__utterance_begin(const wf__host *self, wf__searcher *searcher, const wf__batch *batch,
+                              uint32_t i, bool *good, wf_error *err) {
+  const wf_scorer *scorer = batch->scorers != NULL ? batch->scorers[i] : NULL;
+  WF__TRY(wf__host_check_scores(self, &batch->scores[i], 0, batch->results[i], good, err));
+  if (!*good) return WF_OK;
+  wf__searcher_set_graph(searcher, wf__batch_graph(batch, i, self->setup.graph));
+  WF__TRY(wf__searcher_set_scorer(searcher, scorer, err));
+  return searcher->ops->begin(searcher, err);
+}
+
+wf_status wf__utterance_end(const wf__host *self, wf__searcher *searcher, const wf__batch *batch,
+                            uint32_t i, wf_error *err) {
+  const wf_scores *scores = &batch->scores[i];
+  wf_result *result = batch->results[i];
+  WF__TRY(wf__searcher_finish(searcher, scores, err));
+  WF__TRY(wf__result_fill(result, searcher->graph, &self->setup.options, &searcher->path, err));
+  if (!searcher->keeps_lattice) return WF_OK;
+  WF__TRY(searcher->ops->lattice(searcher, scores, &result->lattice, err));
+  return wf__result_determinize(batch, searcher->graph, result, err);
+}
+
+wf_status wf__record_error(const wf__batch *batch, uint32_t i, wf_status status,
+                           const wf_error *err) {
+  if (status == WF_OK || status == WF_ERR_MEMORY || status == WF_ERR_CANCELLED) return status;
+  wf__result_fail(batch->results[i], status, err);
+  return WF_OK;
+}
