@@ -133,8 +133,11 @@ void cli_set_command(const char *name);
 wf_progress cli_progress(bool quiet);
 void cli_progress_end(void);
 
-/* Prints a string as a JSON string literal with quotes. */
+/* Prints a string as a JSON string literal with quotes. A byte that is not UTF-8 becomes \ufffd. */
 void cli_json_string(FILE *out, const char *text);
+/* Prints a number as printf does, or null for NaN and infinities, which JSON does not have. */
+void cli_json_number(FILE *out, const char *format, double value)
+    __attribute__((format(printf, 2, 0)));
 /* The ending of a noun after a number: "%llu word%s". */
 static inline const char *cli_s(uint64_t count) { return count == 1 ? "" : "s"; }
 /* Seconds of a monotonic clock; peak resident memory of the process in bytes. */

@@ -1,6 +1,5 @@
 /* cmd_lattice_stats.c - `warpfst lattice stats`: reports the sizes of lattices, of each and in
  * total. */
-#include <math.h>
 
 #include "lattice_common.h"
 
@@ -9,12 +8,12 @@ typedef struct sums {
 } sums;
 
 static void print_number(const char *name, double value, bool json) {
-  if (!json)
+  if (!json) {
     printf(" %.6g", value);
-  else if (isfinite(value))
-    printf(", \"%s\": %.6g", name, value);
-  else
-    printf(", \"%s\": null", name);
+  } else {
+    printf(", \"%s\": ", name);
+    cli_json_number(stdout, "%.6g", value);
+  }
 }
 
 static void print_one(const char *key, const wf_lattice_stats *stats, bool json) {

@@ -46,12 +46,10 @@ static void add_totals(totals *sum, const totals *line) {
 
 /* --- printing ---------------------------------------------------------------------------- */
 
-/* Prints `, "name": value`. JSON has no infinities, so they become null. */
+/* Prints `, "name": value`. */
 static void json_number(const char *name, double value) {
-  if (isfinite(value))
-    printf(", \"%s\": %.9g", name, value);
-  else
-    printf(", \"%s\": null", name);
+  printf(", \"%s\": ", name);
+  cli_json_number(stdout, "%.9g", value);
 }
 
 static void print_word(const query *q, const char *word, int32_t label, int32_t order,

@@ -42,13 +42,6 @@ static int exit_code(const struct totals *totals) {
 
 /* --- info -------------------------------------------------------------------------------- */
 
-static void print_number(double value, bool json) {
-  if (!json || isfinite(value))
-    printf("%.6g", value);
-  else
-    printf("null");
-}
-
 static void print_info(const wf_matrix *matrix, bool json) {
   double min = INFINITY, max = -INFINITY, sum = 0;
   uint64_t count = (uint64_t)matrix->num_frames * (uint64_t)matrix->num_columns;
@@ -70,11 +63,12 @@ static void print_info(const wf_matrix *matrix, bool json) {
     printf("%s %lld %d", matrix->key, (long long)matrix->num_frames, matrix->num_columns);
   }
   for (int i = 0; i < 3; i++) {
-    if (json)
+    if (json) {
       printf(", \"%s\": ", names[i]);
-    else
-      printf(" ");
-    print_number(numbers[i], json);
+      cli_json_number(stdout, "%.6g", numbers[i]);
+    } else {
+      printf(" %.6g", numbers[i]);
+    }
   }
   printf(json ? "}\n" : "\n");
 }

@@ -19,13 +19,6 @@ typedef struct scoring {
   uint64_t tokens, num_sentences, num_oov;
 } scoring;
 
-static void print_number(double value) {
-  if (isfinite(value))
-    printf("%.9g", value);
-  else
-    printf("null"); /* JSON has no infinities */
-}
-
 static void print_word(const scoring *s, int32_t word, double log10p, bool first) {
   const char *text = wf_symbols_text(wf_rnnlm_words(s->rnnlm), word);
   if (!s->json) {
@@ -35,7 +28,7 @@ static void print_word(const scoring *s, int32_t word, double log10p, bool first
   printf("%s{\"word\": ", first ? "" : ", ");
   cli_json_string(stdout, text);
   printf(", \"log10p\": ");
-  print_number(log10p);
+  cli_json_number(stdout, "%.9g", log10p);
   printf("}");
 }
 
@@ -56,7 +49,7 @@ static void print_sentence(const scoring *s, const int32_t *words, size_t size,
     return;
   }
   printf(s->words ? "], \"log10p\": " : "{\"log10p\": ");
-  print_number(total);
+  cli_json_number(stdout, "%.9g", total);
   printf(", \"tokens\": %zu}\n", size + 1);
 }
 
@@ -116,13 +109,13 @@ static void print_totals(const scoring *s) {
     return;
   }
   printf("{\"perplexity\": ");
-  print_number(perplexity);
+  cli_json_number(stdout, "%.9g", perplexity);
   printf(", \"log10p\": ");
-  print_number(s->log10p);
+  cli_json_number(stdout, "%.9g", s->log10p);
   printf(", \"tokens\": %" PRIu64 ", \"sentences\": %" PRIu64 ", \"oov_sentences\": %" PRIu64
          ", \"tokens_per_s\": ",
          s->tokens, s->num_sentences, s->num_oov);
-  print_number(s->seconds > 0 ? (double)s->tokens / s->seconds : NAN);
+  cli_json_number(stdout, "%.9g", s->seconds > 0 ? (double)s->tokens / s->seconds : NAN);
   printf("}\n");
 }
 

@@ -1,5 +1,4 @@
 /* cmd_score.c - `warpfst score`: word error rate of hypotheses against references. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,16 +54,9 @@ static void print_alignment(const wf_wer *wer, const char *key, const wf_wer_cou
   printf("\n");
 }
 
-static void print_percent(double percent, bool json) {
-  if (isfinite(percent))
-    printf("%.2f", percent);
-  else
-    printf(json ? "null" : "inf");
-}
-
 static void print_json_counts(const wf_wer_counts *counts) {
   printf("\"wer\": ");
-  print_percent(wf_wer_percent(counts), true);
+  cli_json_number(stdout, "%.2f", wf_wer_percent(counts));
   printf(", \"words\": %llu, \"correct\": %llu, \"sub\": %llu, \"del\": %llu, \"ins\": %llu",
          (unsigned long long)counts->num_words, (unsigned long long)counts->num_correct,
          (unsigned long long)counts->num_substitutions, (unsigned long long)counts->num_deletions,
@@ -85,8 +77,7 @@ static void print_utterance(const struct job *job, const char *key, const wf_wer
     printf("%s\t%llu\t%llu\t%llu\t%llu\t%llu\t", key, (unsigned long long)counts->num_words,
            (unsigned long long)counts->num_correct, (unsigned long long)counts->num_substitutions,
            (unsigned long long)counts->num_deletions, (unsigned long long)counts->num_insertions);
-    print_percent(wf_wer_percent(counts), false);
-    printf("\n");
+    printf("%.2f\n", wf_wer_percent(counts));
   }
 }
 
@@ -105,11 +96,10 @@ static void print_totals(const struct job *job, const char *unit) {
         job->num_missing, job->num_extra);
     return;
   }
-  printf("%%%s ", unit);
-  print_percent(wf_wer_percent(&t), false);
-  printf(" [ %llu / %llu, %llu ins, %llu del, %llu sub ]\n", (unsigned long long)errors,
-         (unsigned long long)t.num_words, (unsigned long long)t.num_insertions,
-         (unsigned long long)t.num_deletions, (unsigned long long)t.num_substitutions);
+  printf("%%%s %.2f [ %llu / %llu, %llu ins, %llu del, %llu sub ]\n", unit, wf_wer_percent(&t),
+         (unsigned long long)errors, (unsigned long long)t.num_words,
+         (unsigned long long)t.num_insertions, (unsigned long long)t.num_deletions,
+         (unsigned long long)t.num_substitutions);
   printf("%%SER %.2f [ %llu / %llu ]\n", sentences, (unsigned long long)t.num_wrong_utterances,
          (unsigned long long)t.num_utterances);
 }

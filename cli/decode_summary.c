@@ -68,8 +68,8 @@ static void print_json(FILE *out, const struct decode_run *run, const struct sum
     fprintf(out, ", \"determinize_seconds\": %.6f, \"determinize_narrowed\": %llu",
             run->lattices.seconds, (unsigned long long)run->lattices.num_narrowed);
   if (run->wer != NULL) {
-    double percent = wf_wer_percent(&sum->totals);
-    fprintf(out, isfinite(percent) ? ", \"wer\": %.4f" : ", \"wer\": null", percent);
+    fprintf(out, ", \"wer\": ");
+    cli_json_number(out, "%.4f", wf_wer_percent(&sum->totals));
     fprintf(out, ", \"words\": %llu", (unsigned long long)sum->totals.num_words);
   }
   fprintf(out, "}\n");

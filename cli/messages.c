@@ -1,10 +1,12 @@
 /* messages.c - what all subcommands print besides their results: errors, notes, progress. */
+#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
 #include "cli.h"
 
 static const char *g_command = "";
@@ -126,18 +128,18 @@ void cli_progress_end(void) {
 }
 
 void cli_json_string(FILE *out, const char *text) {
+  const uint8_t *at = (const uint8_t *)text, *end = at + strlen(text);
+  char bytes[8];
   fputc('"', out);
-  for (const unsigned char *c = (const unsigned char *)text; *c != '\0'; c++) {
-    if (*c == '"' || *c == '\\')
-      fprintf(out, "\\%c", *c);
-    else if (*c == '\n')
-      fputs("\\n", out);
-    else if (*c < 0x20)
-      fprintf(out, "\\u%04x", *c);
-    else
-      fputc(*c, out);
+  while (at < end) {
+    size_t size = wf__json_escape(&at, end, bytes);
+    fwrite(bytes, 1, size, out);
   }
   fputc('"', out);
+}
+
+void cli_json_number(FILE *out, const char *format, double value) {
+  fprintf(out, isfinite(value) ? format : "null", value);
 }
 
 double cli_now_s(void) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "output_file.h"
 
 int cli_token_type_of(const char *name, cli_token_type *out) {
@@ -29,16 +30,9 @@ struct printer {
 };
 
 static void print_utf8(FILE *file, uint32_t c) {
-  if (c < 0x80)
-    fputc((int)c, file);
-  else if (c < 0x800)
-    fprintf(file, "%c%c", (int)(0xC0 | c >> 6), (int)(0x80 | (c & 63)));
-  else if (c < 0x10000)
-    fprintf(file, "%c%c%c", (int)(0xE0 | c >> 12), (int)(0x80 | (c >> 6 & 63)),
-            (int)(0x80 | (c & 63)));
-  else
-    fprintf(file, "%c%c%c%c", (int)(0xF0 | c >> 18), (int)(0x80 | (c >> 12 & 63)),
-            (int)(0x80 | (c >> 6 & 63)), (int)(0x80 | (c & 63)));
+  char bytes[4];
+  size_t size = wf__utf8_encode(c, bytes);
+  fwrite(bytes, 1, size, file);
 }
 
 static void print_label(const struct printer *p, int32_t label, int side, bool first) {

@@ -15,10 +15,7 @@ void cli_figures_json(FILE *out, const cli_figure *figures, size_t count) {
     if (figures[i].name == NULL) continue;
     const double value = figures[i].value;
     fprintf(out, "%s\"%s\": ", before, figures[i].name);
-    if (!isfinite(value)) /* JSON has no such numbers */
-      fprintf(out, "null");
-    else
-      fprintf(out, fabs(value) < 1e15 && value == floor(value) ? "%.0f" : "%.10g", value);
+    cli_json_number(out, fabs(value) < 1e15 && value == floor(value) ? "%.0f" : "%.10g", value);
     before = ", ";
   }
   fprintf(out, "}\n");

@@ -20,7 +20,7 @@ typedef struct tw_settings {
 /* Reads "max_batch_size", "max_sequence_idle_microseconds" of "sequence_batching", and
  * "parameters": {"NAME": {"string_value": "VALUE"}, ...} from the configuration. false: malformed
  * JSON, or out of memory. */
-bool settings_read(const char *json, size_t size, tw_settings *out);
+bool settings_read(const char *text, size_t size, tw_settings *out);
 /* The value of a parameter; NULL: not given. */
 const char *settings_find(const tw_settings *settings, const char *name);
 void settings_free(tw_settings *settings);

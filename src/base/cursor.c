@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/input.h"
+#include "base/utf8.h"
 
 wf__cursor wf__cursor_of(const wf__input *input) {
   return (wf__cursor){.begin = input->data,
@@ -173,23 +174,7 @@ bool wf__parse_f64(wf__span text, double *out) {
 
 bool wf__is_utf8(wf__span text) {
   const uint8_t *at = (const uint8_t *)text.data, *end = at + text.size;
-  while (at < end) {
-    uint32_t lead = *at++, code, least;
-    int more;
-    if (lead < 0x80) continue;
-    if (lead >= 0xC2 && lead < 0xE0)
-      more = 1, code = lead & 0x1F, least = 0x80;
-    else if (lead >= 0xE0 && lead < 0xF0)
-      more = 2, code = lead & 0x0F, least = 0x800;
-    else if (lead >= 0xF0 && lead < 0xF5)
-      more = 3, code = lead & 0x07, least = 0x10000;
-    else
-      return false;
-    for (; more > 0; more--) {
-      if (at == end || (*at & 0xC0) != 0x80) return false;
-      code = code << 6 | (*at++ & 0x3F);
-    }
-    if (code < least || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) return false;
-  }
+  for (size_t size; at < end; at += size)
+    if ((size = wf__utf8_length(at, end)) == 0) return false;
   return true;
 }

@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "base/option_tables.h"
 #include "io/captions.h"
-#include "io/json.h"
+#include "base/json.h"
 #include "io/key_files.h"
 
 enum { FORMAT_TEXT, FORMAT_PLAIN, FORMAT_CTM, FORMAT_JSON, FORMAT_TRN, FORMAT_SRT, FORMAT_VTT };
@@ -119,7 +119,7 @@ static void put_json_numbers(wf__output *output, double cost, double graph_cost,
 }
 
 /* Appends a word to words joined by blanks. The text ends with NUL. */
-static wf_status join(wf__text *text, const char *word, wf_error *err) {
+static wf_status join(wf__json_chars *text, const char *word, wf_error *err) {
   size_t size = strlen(word);
   WF__TRY(wf__vec_grow(text, size + 2, "a result", err));
   if (text->size > 0) text->data[text->size++] = ' ';
@@ -130,7 +130,7 @@ static wf_status join(wf__text *text, const char *word, wf_error *err) {
 
 static wf_status put_json_text(wf__output *output, const wf_timed_word *words, size_t num_words,
                                wf_error *err) {
-  wf__text text = {0};
+  wf__json_chars text = {0};
   wf_status status = WF_OK;
   for (size_t i = 0; i < num_words && status == WF_OK; i++)
     status = join(&text, words[i].text, err);

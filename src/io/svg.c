@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "io/json.h"
+#include "base/utf8.h"
 
 void wf__svg_escaped(wf__output *output, const char *text) {
   const uint8_t *at = (const uint8_t *)text, *end = at + strlen(text);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/json.h"
+#include "base/json.h"
 #include "io/transcripts.h"
 
 typedef struct utterance {
@@ -147,18 +147,33 @@ static wf_status read_ctm_line(wf_transcripts *t, const wf__lines *lines, wf__sp
   return wf__vec_push(&t->word_utterance, index, "transcripts", err);
 }
 
+/* Reads those members "key", "text" and "error" of an object that are strings. */
+static wf_status read_members(const wf__lines *lines, wf__span line, wf__json_chars texts[3],
+                              wf_error *err) {
+  static const char *const names[] = {"key", "text", "error"};
+  wf__json json = wf__json_of(line.data, line.size);
+  wf__span key, value;
+  wf__json_open(&json, '{');
+  while (wf__json_key(&json, &key)) {
+    size_t i = 0;
+    while (i < 3 && !wf__json_is(key, names[i])) i++;
+    if (i == 3 || wf__json_peek(&json) != '"')
+      wf__json_value(&json, &value);
+    else if (wf__json_text(&json, &value))
+      WF__TRY(wf__json_unescape(value, &texts[i], err));
+  }
+  if (wf__json_end(&json)) return WF_OK;
+  return wf__lines_fail(lines, err, WF_ERR_FORMAT, "not a JSON object: %s", json.problem);
+}
+
 static wf_status read_json_line(wf_transcripts *t, const wf__lines *lines, wf__span line,
                                 wf_error *err) {
-  static const char *const names[] = {"key", "text", "error"};
-  wf__text texts[3] = {0};
-  const char *problem = NULL;
-  wf_status status = WF_OK;
+  wf__json_chars texts[3] = {0};
   uint32_t index;
-  if (!wf__json_members(line, names, texts, 3, &problem))
-    status = wf__lines_fail(lines, err, WF_ERR_FORMAT, "not a JSON object: %s", problem);
-  else if (texts[0].data == NULL || texts[0].size == 0)
+  wf_status status = read_members(lines, line, texts, err);
+  if (status == WF_OK && texts[0].size == 0)
     status = wf__lines_fail(lines, err, WF_ERR_FORMAT, "the object has no string \"key\"");
-  else if (texts[1].data == NULL && texts[2].data == NULL)
+  else if (status == WF_OK && texts[1].data == NULL && texts[2].data == NULL)
     status = wf__lines_fail(lines, err, WF_ERR_FORMAT, "the object has no string \"text\"");
   if (status == WF_OK && texts[1].data != NULL) {
     status =

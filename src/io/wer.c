@@ -12,7 +12,7 @@
 
 #include "base/memory.h"
 #include "base/option_tables.h"
-#include "io/json.h"
+#include "base/utf8.h"
 
 enum { COST_INSERTION = 3, COST_DELETION = 3, COST_SUBSTITUTION = 4 };
 enum { STEP_PAIR, STEP_INSERTION, STEP_DELETION };
@@ -32,7 +32,7 @@ struct wf_wer {
   wf_wer_counts totals;
   wf__arena arena; /* texts of the last utterance */
   WF__VEC(wf_wer_pair) pairs;
-  wf__text folded; /* scratch */
+  WF__VEC(char) folded; /* scratch */
   tokens reference, hypothesis;
 };
 

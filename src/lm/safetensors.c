@@ -1,89 +1,38 @@
-/* safetensors.c - a strict reader of the subset of JSON in safetensors headers. */
+/* safetensors.c - reads the header, which must have nothing but what the format has. */
 #include "lm/safetensors.h"
 
 #include <string.h>
 
+#include "base/json.h"
 #include "math/score.h"
 
 typedef struct reader {
-  const wf__input *file;
-  const char *at, *end;
+  wf__json json;
   const uint8_t *data;
   uint64_t data_size;
-  wf_error *err;
 } reader;
 
-static wf_status fail(const reader *r, const char *expected) {
-  return wf__fail(r->err, WF_ERR_FORMAT,
-                  "%s: byte %llu: %s expected in the header of a safetensors file", r->file->path,
-                  (unsigned long long)((const uint8_t *)r->at - r->file->data), expected);
-}
-
-static char peek(reader *r) {
-  while (r->at < r->end && (*r->at == ' ' || *r->at == '\t' || *r->at == '\n' || *r->at == '\r'))
-    r->at++;
-  return r->at < r->end ? *r->at : '\0';
-}
-
-static wf_status expect(reader *r, char what) {
-  char name[] = {'\'', what, '\'', '\0'};
-  if (peek(r) != what) return fail(r, name);
-  r->at++;
-  return WF_OK;
-}
-
-/* Reads a string literal. `*out` is the text between the quotes, with escapes unresolved. */
-static wf_status read_string(reader *r, wf__span *out) {
-  WF__TRY(expect(r, '"'));
-  const char *begin = r->at;
-  while (r->at < r->end && *r->at != '"') r->at += *r->at == '\\' && r->end - r->at > 1 ? 2 : 1;
-  if (r->at >= r->end) return fail(r, "the end of a string");
-  *out = (wf__span){begin, (size_t)(r->at - begin)};
-  r->at++;
-  return WF_OK;
-}
-
-static bool is(wf__span text, const char *what) {
-  return text.size == strlen(what) && memcmp(text.data, what, text.size) == 0;
-}
-
-/* Reads the key of the next member of an object, or sets *done at its end. */
-static wf_status next_key(reader *r, bool first, wf__span *key, bool *done) {
-  *done = peek(r) == '}';
-  if (*done) return expect(r, '}');
-  if (!first) WF__TRY(expect(r, ','));
-  WF__TRY(read_string(r, key));
-  return expect(r, ':');
-}
-
-static wf_status read_numbers(reader *r, uint64_t *out, size_t max, size_t *count) {
-  WF__TRY(expect(r, '['));
-  for (*count = 0; peek(r) != ']'; ++*count) {
-    if (*count == max) return fail(r, "fewer numbers");
-    if (*count > 0) WF__TRY(expect(r, ','));
-    peek(r);
-    const char *begin = r->at;
-    while (r->at < r->end && *r->at >= '0' && *r->at <= '9') r->at++;
-    int64_t value;
-    if (!wf__parse_i64((wf__span){begin, (size_t)(r->at - begin)}, &value))
-      return fail(r, "a number");
-    out[*count] = (uint64_t)value;
+static void read_numbers(reader *r, uint64_t *out, size_t max, size_t *count) {
+  wf__span number;
+  int64_t value;
+  *count = 0;
+  wf__json_open(&r->json, '[');
+  while (wf__json_item(&r->json) && wf__json_value(&r->json, &number)) {
+    if (*count == max)
+      wf__json_fail(&r->json, "too many numbers");
+    else if (!wf__parse_i64(number, &value) || value < 0)
+      wf__json_fail(&r->json, "expected a number from 0 on");
+    else
+      out[(*count)++] = (uint64_t)value;
   }
-  return expect(r, ']');
 }
 
-/* Reads the metadata; `*out` becomes the value of `name` (NULL: none is wanted). */
-static wf_status read_metadata(reader *r, const char *name, wf__span *out) {
+/* `*out` becomes the value of `name` (NULL: none is wanted). */
+static void read_metadata(reader *r, const char *name, wf__span *out) {
   wf__span key, value;
-  bool done = false;
-  WF__TRY(expect(r, '{'));
-  for (bool first = true; !done; first = false) {
-    WF__TRY(next_key(r, first, &key, &done));
-    if (done) break;
-    WF__TRY(read_string(r, &value));
-    if (name != NULL && is(key, name)) *out = value;
-  }
-  return WF_OK;
+  wf__json_open(&r->json, '{');
+  while (wf__json_key(&r->json, &key))
+    if (wf__json_text(&r->json, &value) && name != NULL && wf__json_is(key, name)) *out = value;
 }
 
 static uint64_t size_of(const char *dtype) {
@@ -97,64 +46,59 @@ static uint64_t size_of(const char *dtype) {
   return 0;
 }
 
-static wf_status place(reader *r, wf__tensor *tensor, const uint64_t *range, size_t num_range) {
+static bool place(reader *r, wf__tensor *tensor, const uint64_t *range, size_t num_range) {
   uint64_t size = size_of(tensor->dtype);
-  if (size == 0 || num_range != 2) return fail(r, size == 0 ? "a known dtype" : "two data_offsets");
+  if (size == 0) return wf__json_fail(&r->json, "expected a known dtype");
+  if (num_range != 2) return wf__json_fail(&r->json, "expected two data_offsets");
   for (size_t i = 0; i < tensor->num_dims; i++) {
     if (tensor->dims[i] != 0 && size > r->data_size / tensor->dims[i])
-      return fail(r, "a shape that fits the file");
+      return wf__json_fail(&r->json, "expected a shape that fits the file");
     size *= tensor->dims[i];
   }
   if (range[0] > range[1] || range[1] > r->data_size || range[1] - range[0] != size)
-    return fail(r, "data_offsets within the file that fit the shape");
+    return wf__json_fail(&r->json, "expected data_offsets within the file that fit the shape");
   tensor->data = r->data + range[0];
-  return WF_OK;
+  return true;
 }
 
-static wf_status read_tensor(reader *r, wf__tensor *tensor) {
+static bool read_tensor(reader *r, wf__tensor *tensor) {
   uint64_t range[2] = {0, 0};
   size_t num_range = 0;
-  bool done = false;
   wf__span key, text;
-  WF__TRY(expect(r, '{'));
-  for (bool first = true; !done; first = false) {
-    WF__TRY(next_key(r, first, &key, &done));
-    if (done) break;
-    if (is(key, "dtype")) {
-      WF__TRY(read_string(r, &text));
-      if (text.size >= sizeof tensor->dtype) return fail(r, "a known dtype");
+  wf__json_open(&r->json, '{');
+  while (wf__json_key(&r->json, &key)) {
+    if (wf__json_is(key, "dtype")) {
+      if (!wf__json_text(&r->json, &text)) break;
+      if (text.size >= sizeof tensor->dtype)
+        return wf__json_fail(&r->json, "expected a known dtype");
       memcpy(tensor->dtype, text.data, text.size);
       tensor->dtype[text.size] = '\0';
-    } else if (is(key, "shape")) {
-      WF__TRY(read_numbers(r, tensor->dims, WF__TENSOR_MAX_DIMS, &tensor->num_dims));
-    } else if (is(key, "data_offsets")) {
-      WF__TRY(read_numbers(r, range, 2, &num_range));
+    } else if (wf__json_is(key, "shape")) {
+      read_numbers(r, tensor->dims, WF__TENSOR_MAX_DIMS, &tensor->num_dims);
+    } else if (wf__json_is(key, "data_offsets")) {
+      read_numbers(r, range, 2, &num_range);
     } else {
-      return fail(r, "dtype, shape or data_offsets");
+      return wf__json_fail(&r->json, "expected dtype, shape or data_offsets");
     }
   }
-  return place(r, tensor, range, num_range);
+  return r->json.problem == NULL && place(r, tensor, range, num_range);
 }
 
 /* out NULL: only the metadata is read. */
-static wf_status read_header(reader *r, wf__tensors *out, const char *name, wf__span *value) {
-  bool done = false;
+static wf_status read_header(reader *r, wf__tensors *out, const char *name, wf__span *value,
+                             wf_error *err) {
   wf__span key;
-  WF__TRY(expect(r, '{'));
-  for (bool first = true; !done; first = false) {
-    WF__TRY(next_key(r, first, &key, &done));
-    if (done) break;
-    if (is(key, "__metadata__")) {
-      WF__TRY(read_metadata(r, name, value));
+  wf__json_open(&r->json, '{');
+  while (wf__json_key(&r->json, &key)) {
+    if (wf__json_is(key, "__metadata__")) {
+      read_metadata(r, name, value);
       continue;
     }
     wf__tensor tensor = {.name = key};
-    WF__TRY(read_tensor(r, &tensor));
-    if (out == NULL) continue;
-    WF__TRY(wf__vec_grow(out, 1, "tensors", r->err));
-    out->data[out->size++] = tensor;
+    if (read_tensor(r, &tensor) && out != NULL) WF__TRY(wf__vec_push(out, tensor, "tensors", err));
   }
-  return peek(r) == '\0' ? WF_OK : fail(r, "the end");
+  wf__json_end(&r->json);
+  return WF_OK;
 }
 
 static wf_status read_file(const wf__input *file, wf__tensors *out, const char *name,
@@ -164,9 +108,12 @@ static wf_status read_file(const wf__input *file, wf__tensors *out, const char *
   const uint8_t *header;
   WF__TRY(wf__read_u64(&cursor, &size, "size of the header", err));
   WF__TRY(wf__read_view(&cursor, &header, size, "header of a safetensors file", err));
-  reader r = {file,          (const char *)header,     (const char *)header + size,
-              header + size, wf__cursor_left(&cursor), err};
-  return read_header(&r, out, name, value);
+  reader r = {wf__json_of((const char *)header, size), header + size, wf__cursor_left(&cursor)};
+  WF__TRY(read_header(&r, out, name, value, err));
+  if (r.json.problem == NULL) return WF_OK;
+  return wf__fail(err, WF_ERR_FORMAT, "%s: byte %llu: %s in the header of a safetensors file",
+                  file->path, (unsigned long long)((const uint8_t *)r.json.at - file->data),
+                  r.json.problem);
 }
 
 wf_status wf__safetensors_read(const wf__input *file, wf__tensors *out, wf_error *err) {
@@ -181,7 +128,7 @@ wf_status wf__safetensors_metadata(const wf__input *file, const char *name, wf__
 
 wf__tensor *wf__tensor_find(const wf__tensors *tensors, const char *name) {
   for (uint64_t i = 0; i < tensors->size; i++)
-    if (is(tensors->data[i].name, name)) return &tensors->data[i];
+    if (wf__json_is(tensors->data[i].name, name)) return &tensors->data[i];
   return NULL;
 }
 

@@ -24,7 +24,7 @@ typedef struct wf__tensor {
 
 typedef WF__VEC(wf__tensor) wf__tensors;
 
-/* Names point into the file. Error messages have the byte offset. */
+/* Names point into the file, with escapes unresolved. Error messages have the byte offset. */
 wf_status wf__safetensors_read(const wf__input *file, wf__tensors *out, wf_error *err);
 /* The value of one key of the metadata, with escapes unresolved; data NULL: there is none. */
 wf_status wf__safetensors_metadata(const wf__input *file, const char *name, wf__span *out,

@@ -200,6 +200,13 @@ static void test_transcript_formats(void **state) {
       {4, "{\"key\": \"u\", \"text\": \"a\\q\"}\n", "-4"},
       {4, "{\"key\": \"u\", \"text\": \"a\\u12g4\"}\n", "-4"},
       {4, "{\"key\": \"u\", \"text\": \"a\", \"x\": [}\n", "-4"},
+      {4, "{\"key\": \"u\", \"text\": \"a\", \"x\": [1}}\n", "-4"},
+      {4, "{\"key\": \"u\", \"text\": \"a\", \"x\": [1 2]}\n", "-4"},
+      {4, "{\"key\": \"u\", \"text\": \"a\", \"x\": }\n", "-4"},
+      {4, "{\"key\": \"u\", \"text\": \"a\",}\n", "-4"},
+      {4, "{\"key\": \"u\", \"text\": \"a\", \"x\": \"\\q\"}\n", "-4"},
+      {4, "{\"k\\u0065y\": \"u\", \"x\": [{}, {\"y\": -1e5, \"z\": null}, []], \"text\": \"a\"}\n",
+       "4 u=a"},
       {4, "{\"key\": \"u\", \"text\": \"a\"} x\n", "-4"},
       {4, "{}\n", "-4"},
       {4, "[]\n", "-4"},
@@ -218,15 +225,17 @@ static void test_transcript_formats(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     for (size_t size = 0; size < strlen(cases[i].text); size++)
       parse((wf_transcript_format)cases[i].format, cases[i].text, size);
-  /* nesting does not use the stack */
+  /* nesting is limited, because the reader recurses */
   enum { DEPTH = 1000000 };
   char *deep = malloc(2 * DEPTH + 64);
-  size_t size = (size_t)sprintf(deep, "{\"x\": ");
-  memset(deep + size, '[', DEPTH);
-  memset(deep + size + DEPTH, ']', DEPTH);
-  size += 2 * DEPTH;
-  size += (size_t)sprintf(deep + size, ", \"key\": \"u\", \"text\": \"a\"}");
-  assert_string_equal(parse(WF_TRANSCRIPT_AUTO, deep, size), "4 u=a");
+  for (int depth = 50; depth <= DEPTH; depth *= 20) {
+    size_t size = (size_t)sprintf(deep, "{\"x\": ");
+    memset(deep + size, '[', (size_t)depth);
+    memset(deep + size + depth, ']', (size_t)depth);
+    size += 2 * (size_t)depth;
+    size += (size_t)sprintf(deep + size, ", \"key\": \"u\", \"text\": \"a\"}");
+    assert_string_equal(parse(WF_TRANSCRIPT_AUTO, deep, size), depth == 50 ? "4 u=a" : "-4");
+  }
   free(deep);
 }
 
