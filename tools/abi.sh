@@ -1,9 +1,10 @@
 # abi.sh - lists what the library exports and what its headers declare, one name per line, sorted. Sourced by update_exports.sh, record_abi.sh and the tests.
 # shellcheck shell=bash
 
-# Defined dynamic symbols of a shared library, without those that sanitizers add.
+# Defined dynamic symbols of a shared library, without those that sanitizers add, and without wf__*: internal functions, which are exported for libwarpfst-cuda of the
+# same build alone.
 exported_symbols() { # LIBRARY
-  nm -D --defined-only "$1" | awk '{print $NF}' | sed 's/@.*//' | { grep -vE '^(__asan_|__odr_asan|__ubsan_|__sanitizer_|__sancov_|__lsan_|__gcov_|__llvm_)' || true; } | LC_ALL=C sort -u
+  nm -D --defined-only "$1" | awk '{print $NF}' | sed 's/@.*//' | { grep -vE '^(wf__|__asan_|__odr_asan|__ubsan_|__sanitizer_|__sancov_|__lsan_|__gcov_|__llvm_)' || true; } | LC_ALL=C sort -u
 }
 
 # Functions with WF_API. The header is preprocessed, so functions declared by macros are included.
@@ -14,5 +15,5 @@ declared_functions() { # HEADER
 
 # The binary interface of a library with debug information, in libabigail's format. Only types of the headers in a folder are included.
 dump_abi() { # LIBRARY HEADERS
-  abidw --headers-dir "$2" --drop-private-types --exported-interfaces-only --no-corpus-path --no-comp-dir-path --no-show-locs "$1"
+  abidw --suppressions <(printf '[%s]\nsymbol_name_regexp = ^wf__\ndrop = yes\n' suppress_function suppress_variable) --headers-dir "$2" --drop-private-types --exported-interfaces-only --no-corpus-path --no-comp-dir-path --no-show-locs "$1"
 }

@@ -71,13 +71,19 @@ def problems(wheel: pathlib.Path, archs: list[str]) -> list[str]:
         found.append(f"{wheel.stat().st_size} bytes, expected at most {MAX_BYTES}")
     with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)
-        for name in ("warpfst/libwarpfst.so", "warpfst/bin/warpfst"):
-            path = next(pathlib.Path(folder).rglob(name))
+        names = ["warpfst/libwarpfst.so", "warpfst/bin/warpfst", *(["warpfst/libwarpfst-cuda.so"] if archs else [])]
+        for name in names:
+            path = next(pathlib.Path(folder).rglob(name), None)
+            if path is None:
+                found.append(f"it has no {name}")
+                continue
             others = needed(path) - MAY_NEED - {"libwarpfst.so"}
             if others:
                 found.append(f"{name} needs {', '.join(sorted(others))}")
-        library = next(pathlib.Path(folder).rglob("warpfst/libwarpfst.so")).read_bytes()
-    images = images_of(library)
+        libraries = {path.name: path.read_bytes() for path in pathlib.Path(folder).rglob("warpfst/libwarpfst*.so")}
+    images = [image for name, library in libraries.items() for image in images_of(library)]
+    if images_of(libraries.get("libwarpfst.so", b"")):
+        found.append("libwarpfst.so has device code, which belongs to libwarpfst-cuda.so")
     have = {(kind, arch) for kind, arch, _, _ in images}
     for kind, arch in sorted(wanted_images(archs) - have):
         found.append(f"it has no {'code' if kind == CUBIN else 'PTX'} for {arch}")
@@ -88,7 +94,9 @@ def problems(wheel: pathlib.Path, archs: list[str]) -> list[str]:
     for kind, arch in sorted(have):
         size = sum(num_bytes for image_kind, image_arch, _, num_bytes in images if (image_kind, image_arch) == (kind, arch))
         print(f"{'code' if kind == CUBIN else 'PTX'} for {arch}: {size / 1e6:.1f} MB")
-    print(f"library: {len(library) / 1e6:.1f} MB, wheel: {wheel.stat().st_size / 1e6:.1f} MB")
+    for name, library in sorted(libraries.items()):
+        print(f"{name}: {len(library) / 1e6:.1f} MB")
+    print(f"wheel: {wheel.stat().st_size / 1e6:.1f} MB")
     return found
 
 

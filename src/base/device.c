@@ -1,18 +1,96 @@
-/* device.c - the registry of devices. */
+/* device.c - the registry of devices, and the loading of libwarpfst-cuda. Compiled for the shared
+ * library with WF__CUDA_FILE, the name of its file; the static library loads nothing. */
 #include "base/device.h"
 
 #include <stdatomic.h>
+#include <string.h>
+
+#include <build_id.h>
 
 static _Atomic(const wf__device *) registered;
+static _Atomic(const char *) refused; /* the build of a device that does not fit */
 
-void wf__device_register(const wf__device *device) { atomic_store(&registered, device); }
+void wf__device_register(const wf__device *device) {
+  if (strcmp(device->build, WF__BUILD) == 0)
+    atomic_store(&registered, device);
+  else
+    atomic_store(&refused, device->build);
+}
 
 const wf__device *wf__device_found(void) { return atomic_load(&registered); }
 
+#ifdef WF__CUDA_FILE
+#include <dlfcn.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static wf_error reason; /* why there is no device */
+
+/* Is the file in the folder of `library`? */
+static bool is_beside(const char *library, char out[PATH_MAX]) {
+  const char *slash = strrchr(library, '/');
+  const int length = slash != NULL ? (int)(slash + 1 - library) : 0;
+  return snprintf(out, PATH_MAX, "%.*s%s", length, library, WF__CUDA_FILE) < PATH_MAX &&
+         length > 0 && access(out, F_OK) == 0;
+}
+
+/* The file beside this library, or beside what a symbolic link to it names; else only its name, for
+ * which the system's loader looks. */
+static const char *find_file(const char *own, char out[PATH_MAX]) {
+  char real[PATH_MAX];
+  if (is_beside(own, out)) return out;
+  if (realpath(own, real) != NULL && is_beside(real, out)) return out;
+  return WF__CUDA_FILE;
+}
+
+static void load(void) {
+  Dl_info own = {0};
+  char path[PATH_MAX];
+  dladdr((void *)&once, &own);
+  const char *library = own.dli_fname != NULL ? own.dli_fname : "";
+  const char *file = find_file(library, path);
+  /* Lazy: a library of another build may lack functions, but can say which build it is. */
+  void *handle = dlopen(file, RTLD_LAZY | RTLD_LOCAL);
+  const char *problem = handle == NULL ? dlerror() : NULL;
+  const char *other = atomic_load(&refused);
+  if (wf__device_found() != NULL) return;
+  if (handle == NULL && strncmp(problem, WF__CUDA_FILE ":", strlen(WF__CUDA_FILE ":")) == 0)
+    wf__fail(&reason, WF_ERR_DEVICE,
+             "%s is not beside %s: install warpfst with its GPU backend, or build it with "
+             "WARPFST_CUDA=ON",
+             WF__CUDA_FILE, library);
+  else if (handle == NULL)
+    wf__fail(&reason, WF_ERR_DEVICE, "%s was not loaded: %s", file, problem);
+  else if (other != NULL)
+    wf__fail(&reason, WF_ERR_DEVICE,
+             "%s is of build %s and %s of build %s: install both from one build", file, other,
+             library, WF__BUILD);
+  else
+    wf__fail(&reason, WF_ERR_DEVICE, "%s was loaded for another copy of %s in this process", file,
+             library);
+}
+
+/* Sets *why if there still is no device. */
+static const wf__device *look_for(const char **why) {
+  if (wf__device_found() == NULL) pthread_once(&once, load);
+  *why = reason.message;
+  return wf__device_found();
+}
+#else
+static const wf__device *look_for(const char **why) {
+  *why = "this library was built without CUDA";
+  return wf__device_found();
+}
+#endif
+
 const wf__device *wf__device_find(const char *name, wf_error *err) {
-  const wf__device *device = wf__device_found();
+  const char *why;
+  const wf__device *device = look_for(&why);
   if (device == NULL)
-    wf__fail(err, WF_ERR_DEVICE, "device %s: this library was built without CUDA",
-             name != NULL ? name : "cuda");
+    wf__fail(err, WF_ERR_DEVICE, "device %s: %s", name != NULL ? name : "cuda", why);
   return device;
 }

@@ -3,6 +3,7 @@
 #ifdef WARPFST_CUDA
 #include "base/device.h"
 
+#include <build_id.h>
 #include "cuda/compose/gpu_composer.h"
 #include "cuda/compose/sparse_gpu.h"
 #include "cuda/decoder/cuda_backend.h"
@@ -45,7 +46,8 @@ static const struct wf__device_compose compose = {.create = wf__gpu_composer_cre
                                                   .free = wf__gpu_composer_free,
                                                   .levels = wf__gpu_composer_levels};
 
-static const wf__device device = {.search = &wf__cuda_backend,
+static const wf__device device = {.build = WF__BUILD,
+                                  .search = &wf__cuda_backend,
                                   .graph = &graph,
                                   .fstops = &fstops,
                                   .compose = &compose,

@@ -15,6 +15,6 @@ cp -r "$SOURCE_DIR/include" more
 sed -i 's/^WF_API const char \*wf_version(void);/&\nWF_API void wf_missing(\n    int a);/' more/warpfst.h
 declared_functions more/warpfst_all.h > more.txt
 [ "$(diff declared.txt more.txt | grep '^[<>]')" = '> wf_missing' ] || fail "a new declaration is not detected"
-echo 'int wf__leak(void); int wf__leak(void) { return 1; } static int hidden; int *stray = &hidden;' > leak.c
+echo 'int leak(void); int leak(void) { return 1; } int wf__internal(void); int wf__internal(void) { return 1; } static int hidden; int *stray = &hidden;' > leak.c
 "${CC:-cc}" -shared -fPIC leak.c -o leak.so
-[ "$(exported_symbols leak.so | tr '\n' ' ')" = 'stray wf__leak ' ] || fail "a leaked symbol is not detected: $(exported_symbols leak.so)"
+[ "$(exported_symbols leak.so | tr '\n' ' ')" = 'leak stray ' ] || fail "a leaked symbol is not detected: $(exported_symbols leak.so)"

