@@ -14,7 +14,7 @@ ln -s libwarpfst.so.0.2 lib/libwarpfst.so
 cat >device.c <<'END'
 #include "base/device.h"
 #include "decode/backend.h"
-static wf_status open_search(const wf_graph *graph, const wf_decoder_options *options, void **out, wf_error *err) {
+static wf_status open_search(const wf_graph *graph, const wf_transducer *model, const wf_decoder_options *options, void **out, wf_error *err) {
   *out = NULL;
   return wf__fail(err, WF_ERR_DEVICE, "the stand-in has no GPU");
 }
@@ -25,7 +25,7 @@ END
 stand_in() { # FILE BUILD [ARGUMENTS...]
   local file=$1 of=$2
   shift 2
-  "${CC:-cc}" -std=gnu11 -shared -fPIC -I "$SOURCE_DIR/include" -I "$SOURCE_DIR/src" -DBUILD="\"$of\"" device.c lib/libwarpfst.so.0.2 "$@" -o "$file"
+  "${CC:-cc}" -std=gnu11 -Werror -shared -fPIC -I "$SOURCE_DIR/include" -I "$SOURCE_DIR/src" -DBUILD="\"$of\"" device.c lib/libwarpfst.so.0.2 "$@" -o "$file"
 }
 echo '0 1 1 1
 1' >g.txt

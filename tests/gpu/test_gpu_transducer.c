@@ -142,17 +142,17 @@ static void check_needed(struct asking *a, const wf_transducer *model, const wf_
     /* Parents first: they are not all among the contexts that are asked for. */
     assert_ok(
         wf__predictions_request(&one.on_gpu, a->on_gpu.frame, &one.numbers[i], NULL, 0, 1, &err));
-    assert_ok(wf__transducer_group_begin(alone, &kth_cut, frames, 1, NULL, &err));
-    wf__transducer_group_put(alone, 0, &a->scores, -1, &one.on_gpu);
-    assert_ok(wf__transducer_group_submit(alone, &counts, &err));
-    assert_ok(wf__transducer_group_wait(alone, &err));
+    assert_ok(wf__gpu_transducers()->group_begin(alone, &kth_cut, frames, 1, NULL, &err));
+    wf__gpu_transducers()->group_put(alone, 0, &a->scores, -1, &one.on_gpu);
+    assert_ok(wf__gpu_transducers()->group_submit(alone, &counts, &err));
+    assert_ok(wf__gpu_transducers()->group_wait(alone, &err));
   }
   assert_ok(wf__predictions_request(&one.on_gpu, a->on_gpu.frame, one.numbers, needs, least_waiting,
                                     count, &err));
-  wf__transducer_group_put(alone, 0, NULL, -1, &one.on_gpu);
-  assert_ok(wf__transducer_group_submit(alone, &counts, &err));
+  wf__gpu_transducers()->group_put(alone, 0, NULL, -1, &one.on_gpu);
+  assert_ok(wf__gpu_transducers()->group_submit(alone, &counts, &err));
   assert_int_equal(counts.num_rows, count);
-  assert_ok(wf__transducer_group_wait(alone, &err));
+  assert_ok(wf__gpu_transducers()->group_wait(alone, &err));
   assert_ok(wf__predictions_take(&one.on_gpu, &some, &err));
   for (size_t r = 0; r < count; r++) {
     uint32_t at = 0;
@@ -201,10 +201,10 @@ static void check_answers(struct asking *asking, const wf_transducer *model,
     assert_ok(
         wf__predictions_request(&a->on_gpu, frame, a->numbers, NULL, 0, a->num_contexts, &err));
     assert_ok(wf__predictions_answer(&on_cpu, 1, &a->work, &err));
-    wf__transducer_group_put(group, (size_t)l, begins ? &a->scores : NULL, -1, &a->on_gpu);
+    wf__gpu_transducers()->group_put(group, (size_t)l, begins ? &a->scores : NULL, -1, &a->on_gpu);
   }
-  assert_ok(wf__transducer_group_submit(group, &counts, &err));
-  assert_ok(wf__transducer_group_wait(group, &err));
+  assert_ok(wf__gpu_transducers()->group_submit(group, &counts, &err));
+  assert_ok(wf__gpu_transducers()->group_wait(group, &err));
   for (int l = 0; l < LANES; l++) {
     if (!asks[l]) continue;
     assert_ok(wf__predictions_take(&asking[l].on_cpu, &want, &err));
@@ -227,10 +227,10 @@ static void check_answers(struct asking *asking, const wf_transducer *model,
       const wf__score_row *again;
       float bits[MOST_LOGITS], want_bits[MOST_LOGITS];
       assert_ok(wf__predictions_request(&one.on_gpu, p->frame, &one.numbers[i], NULL, 0, 1, &err));
-      assert_ok(wf__transducer_group_begin(alone, &cut, frames, 1, NULL, &err));
-      wf__transducer_group_put(alone, 0, &a->scores, -1, &one.on_gpu);
-      assert_ok(wf__transducer_group_submit(alone, &counts, &err));
-      assert_ok(wf__transducer_group_wait(alone, &err));
+      assert_ok(wf__gpu_transducers()->group_begin(alone, &cut, frames, 1, NULL, &err));
+      wf__gpu_transducers()->group_put(alone, 0, &a->scores, -1, &one.on_gpu);
+      assert_ok(wf__gpu_transducers()->group_submit(alone, &counts, &err));
+      assert_ok(wf__gpu_transducers()->group_wait(alone, &err));
       assert_ok(wf__predictions_take(&one.on_gpu, &again, &err));
       take_all(again, model, bits);
       take_all(&got[l][i], model, want_bits);
@@ -270,9 +270,9 @@ static void test_small_log_probs(void **unused) {
     wf__transducer_group *group, *alone;
     struct asking asking[LANES] = {0};
     int64_t num_frames[LANES];
-    assert_ok(wf__transducer_weights_send(model, 0, &weights, &err));
-    assert_ok(wf__transducer_group_open(weights, &group, &err));
-    assert_ok(wf__transducer_group_open(weights, &alone, &err));
+    assert_ok(wf__gpu_transducers()->weights_send(model, 0, &weights, &err));
+    assert_ok(wf__gpu_transducers()->group_open(weights, &group, &err));
+    assert_ok(wf__gpu_transducers()->group_open(weights, &alone, &err));
     for (int l = 0; l < LANES; l++) {
       num_frames[l] = MOST_FRAMES;
       asking[l].scores =
@@ -282,7 +282,7 @@ static void test_small_log_probs(void **unused) {
       assert_ok(
           wf__predictions_encode(&asking[l].on_cpu, &asking[l].scores, 0, &asking[l].work, &err));
     }
-    assert_ok(wf__transducer_group_begin(group, &cut, num_frames, LANES, NULL, &err));
+    assert_ok(wf__gpu_transducers()->group_begin(group, &cut, num_frames, LANES, NULL, &err));
     for (int round = 0; round < 9; round++) {
       check_answers(asking, model, group, round == 3 ? alone : NULL, &rng, round == 0,
                     num_left_out);
@@ -294,9 +294,9 @@ static void test_small_log_probs(void **unused) {
       wf__prediction_work_free(&asking[l].work);
       free((void *)(uintptr_t)asking[l].scores.data);
     }
-    wf__transducer_group_close(group);
-    wf__transducer_group_close(alone);
-    wf__transducer_weights_free(weights);
+    wf__gpu_transducers()->group_close(group);
+    wf__gpu_transducers()->group_close(alone);
+    wf__gpu_transducers()->weights_free(weights);
     wf_transducer_free(model);
   }
   print_message("%llu log-probabilities left out, %llu because others are better\n",

@@ -12,19 +12,20 @@ wf_status wf__gpu_answers_open(wf__transducer_shared *shared, wf_error *err) {
   WF__TRY(wf__devices_parse(shared->options.device, &devices, err));
   int count = devices.count;
   if (!devices.cuda) return WF_OK;
-  if (count == 0) WF__TRY(wf__transducer_count_gpus(&count, err));
+  if (wf__device_find(shared->options.device, err) == NULL) return WF_ERR_DEVICE;
+  if (count == 0) WF__TRY(wf__gpu_transducers()->count_gpus(&count, err));
   if (count > WF__TRANSDUCER_GPUS)
     return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s: a transducer works on at most %d GPUs",
                     shared->options.device, WF__TRANSDUCER_GPUS);
   for (int d = 0; d < count; d++, shared->num_gpus++)
-    WF__TRY(wf__transducer_weights_send(shared->model, devices.count > 0 ? devices.numbers[d] : d,
-                                        &shared->weights[d], err));
+    WF__TRY(wf__gpu_transducers()->weights_send(
+        shared->model, devices.count > 0 ? devices.numbers[d] : d, &shared->weights[d], err));
   return WF_OK;
 }
 
 static void close_groups(wf__transducer_group **groups, size_t count) {
   for (size_t g = 0; g < count; g++) {
-    wf__transducer_group_close(groups[g]);
+    if (groups[g] != NULL) wf__gpu_transducers()->group_close(groups[g]);
     groups[g] = NULL;
   }
 }
@@ -32,7 +33,8 @@ static void close_groups(wf__transducer_group **groups, size_t count) {
 void wf__gpu_answers_close(wf__transducer_shared *shared) {
   close_groups(shared->batch_groups, WF__TRANSDUCER_GROUPS * shared->num_gpus);
   close_groups(shared->stream_groups, shared->num_gpus);
-  for (size_t d = 0; d < shared->num_gpus; d++) wf__transducer_weights_free(shared->weights[d]);
+  for (size_t d = 0; d < shared->num_gpus; d++)
+    wf__gpu_transducers()->weights_free(shared->weights[d]);
 }
 
 static uint32_t most_hypotheses(const wf__transducer_shared *shared) {
@@ -77,9 +79,10 @@ static wf_status begin_group(wf__transducer_shared *shared, size_t g, const int6
   for (size_t i = g; i < shared->num_lanes; i += shared->num_groups)
     scratch[count++] = num_frames[i];
   if (shared->groups[g] == NULL)
-    WF__TRY(
-        wf__transducer_group_open(shared->weights[g % shared->num_gpus], &shared->groups[g], err));
-  return wf__transducer_group_begin(shared->groups[g], &cut, scratch, count, shared->stream, err);
+    WF__TRY(wf__gpu_transducers()->group_open(shared->weights[g % shared->num_gpus],
+                                              &shared->groups[g], err));
+  return wf__gpu_transducers()->group_begin(shared->groups[g], &cut, scratch, count, shared->stream,
+                                            err);
 }
 
 static wf_status begin(void *opaque, bool streams, const int64_t *num_frames, size_t num_lanes,
@@ -101,30 +104,30 @@ static wf_status take(void *opaque, size_t lane, const wf_scores *scores, wf_err
   wf__transducer_shared *shared = opaque;
   const size_t d = lane % shared->num_groups % shared->num_gpus;
   shared->lanes[lane].scores = scores;
-  return wf__transducer_scores_where(shared->weights[d], scores, shared->stream,
-                                     &shared->lanes[lane].where, err);
+  return wf__gpu_transducers()->scores_where(shared->weights[d], scores, shared->stream,
+                                             &shared->lanes[lane].where, err);
 }
 
 static void ask(void *opaque, size_t lane, wf__searcher *searcher) {
   const wf__transducer_shared *shared = opaque;
   wf__asking_lane *own = &shared->lanes[lane];
-  wf__transducer_group_put(shared->groups[lane % shared->num_groups], lane / shared->num_groups,
-                           own->scores, own->where,
-                           &((wf__transducer_search *)searcher)->predictions);
+  wf__gpu_transducers()->group_put(shared->groups[lane % shared->num_groups],
+                                   lane / shared->num_groups, own->scores, own->where,
+                                   &((wf__transducer_search *)searcher)->predictions);
   own->scores = NULL;
 }
 
 static wf_status submit(void *opaque, size_t group, wf_error *err) {
   wf__transducer_shared *shared = opaque;
   wf__transducer_counts counts;
-  WF__TRY(wf__transducer_group_submit(shared->groups[group], &counts, err));
+  WF__TRY(wf__gpu_transducers()->group_submit(shared->groups[group], &counts, err));
   shared->stats.num_rows += counts.num_rows;
   shared->stats.num_contexts += counts.num_contexts;
   return WF_OK;
 }
 
 static wf_status wait_for_group(void *shared, size_t group, wf_error *err) {
-  return wf__transducer_group_wait(((wf__transducer_shared *)shared)->groups[group], err);
+  return wf__gpu_transducers()->group_wait(((wf__transducer_shared *)shared)->groups[group], err);
 }
 
 /* After an error of streams, ends what is under way. Groups stay, because other streams have
@@ -132,7 +135,7 @@ static wf_status wait_for_group(void *shared, size_t group, wf_error *err) {
 static void end_streams(wf__transducer_shared *shared, wf_status status) {
   for (size_t d = 0; d < shared->num_gpus && status != WF_ERR_DEVICE; d++)
     if (shared->stream_groups[d] != NULL &&
-        wf__transducer_group_wait(shared->stream_groups[d], NULL) != WF_OK)
+        wf__gpu_transducers()->group_wait(shared->stream_groups[d], NULL) != WF_OK)
       status = WF_ERR_DEVICE;
   shared->broken = status == WF_ERR_DEVICE;
   if (shared->broken) close_groups(shared->stream_groups, shared->num_gpus);

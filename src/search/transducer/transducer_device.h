@@ -58,53 +58,9 @@ struct wf__device_transducer {
   wf_status (*group_wait)(wf__transducer_group *group, wf_error *err);
 };
 
-/* The same, of the device that models are on. */
-static inline wf_status wf__transducer_count_gpus(int *count, wf_error *err) {
-  const wf__device *device = wf__device_find(NULL, err);
-  return device != NULL ? device->transducer->count_gpus(count, err) : WF_ERR_DEVICE;
-}
-static inline wf_status wf__transducer_weights_send(const wf_transducer *model, int number,
-                                                    wf__transducer_weights **out, wf_error *err) {
-  const wf__device *device = wf__device_find(NULL, err);
-  return device != NULL ? device->transducer->weights_send(model, number, out, err) : WF_ERR_DEVICE;
-}
-static inline void wf__transducer_weights_free(wf__transducer_weights *weights) {
-  if (weights != NULL) wf__device_found()->transducer->weights_free(weights);
-}
-static inline wf_status wf__transducer_scores_where(const wf__transducer_weights *weights,
-                                                    const wf_scores *scores, void *stream,
-                                                    int *number, wf_error *err) {
-  return wf__device_found()->transducer->scores_where(weights, scores, stream, number, err);
-}
-static inline wf_status wf__transducer_group_open(wf__transducer_weights *weights,
-                                                  wf__transducer_group **out, wf_error *err) {
-  return wf__device_found()->transducer->group_open(weights, out, err);
-}
-static inline void wf__transducer_group_close(wf__transducer_group *group) {
-  if (group != NULL) wf__device_found()->transducer->group_close(group);
-}
-static inline wf_status wf__transducer_group_begin(wf__transducer_group *group,
-                                                   const wf__score_cut *cut,
-                                                   const int64_t *num_frames, size_t num_lanes,
-                                                   void *stream, wf_error *err) {
-  return wf__device_found()->transducer->group_begin(group, cut, num_frames, num_lanes, stream,
-                                                     err);
-}
-static inline void wf__transducer_group_put(wf__transducer_group *group, size_t lane,
-                                            const wf_scores *begins, int where,
-                                            wf__predictions *predictions) {
-  wf__device_found()->transducer->group_put(group, lane, begins, where, predictions);
-}
-static inline void wf__transducer_group_release(wf__transducer_group *group,
-                                                wf__predictions *predictions) {
-  if (group != NULL) wf__device_found()->transducer->group_release(group, predictions);
-}
-static inline wf_status wf__transducer_group_submit(wf__transducer_group *group,
-                                                    wf__transducer_counts *counts, wf_error *err) {
-  return wf__device_found()->transducer->group_submit(group, counts, err);
-}
-static inline wf_status wf__transducer_group_wait(wf__transducer_group *group, wf_error *err) {
-  return wf__device_found()->transducer->group_wait(group, err);
+/* The operations of the device that models are on. */
+static inline const struct wf__device_transducer *wf__gpu_transducers(void) {
+  return wf__device_found()->transducer;
 }
 
 #endif

@@ -37,7 +37,8 @@ void wf__transducer_stream_reset(wf__stream_state *state) {
   struct stream *stream = (struct stream *)state;
   wf__transducer_shared *shared = stream->shared;
   if (stream->search != NULL && shared->num_gpus > 0)
-    wf__transducer_group_release(shared->stream_groups[state->place], &stream->search->predictions);
+    wf__gpu_transducers()->group_release(shared->stream_groups[state->place],
+                                         &stream->search->predictions);
   if (stream->search != NULL) wf__transducer_search_free(&stream->search->base);
   stream->search = NULL;
   state->begun = false;
