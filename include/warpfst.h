@@ -388,7 +388,7 @@ WF_DECLARE_OPTIONS(decoder, WF_DECODER_OPTIONS)
 typedef struct wf_decoder wf_decoder;
 /* The option `device` is "cpu", "cuda" (GPU 0), "cuda:2", "cuda:0,1" or "cuda:all". Several GPUs
  * share each batch. A GPU named twice gets two workers. Errors: a GPU does not exist or the library
- * was built without CUDA (WF_ERR_DEVICE); the graph does not fit into a GPU's memory
+ * has no GPU backend (WF_ERR_DEVICE); the graph does not fit into a GPU's memory
  * (WF_ERR_MEMORY). */
 WF_API wf_status wf_decoder_create(const wf_graph *graph, const wf_decoder_options *options,
                                    wf_decoder **out, wf_error *err);

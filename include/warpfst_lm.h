@@ -321,7 +321,7 @@ WF_API int32_t wf_rnnlm_find(const wf_rnnlm *rnnlm, const char *word);
  * it compute on the GPU; everything else runs on the CPU. Costs differ from the CPU's only by the
  * order of sums (within 1e-4), and do not depend on other computations at the same time. `device`:
  * cuda or cuda:N; NULL or cpu: the model itself. Errors: no such GPU, too little GPU memory, a
- * library built without CUDA (WF_ERR_DEVICE). */
+ * library without a GPU backend (WF_ERR_DEVICE). */
 WF_API wf_status wf_rnnlm_on_device(const wf_rnnlm *rnnlm, const char *device, wf_rnnlm **out,
                                     wf_error *err);
 

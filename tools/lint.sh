@@ -6,6 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=${BUILD:-build/release}
 command -v clang-tidy > /dev/null || { echo "clang-tidy is not installed (apt-get install clang-tidy)" >&2; exit 2; }
 [ -f "$build/compile_commands.json" ] || cmake --preset release > /dev/null
+[ -e "$build/generated/build_id.h" ] || cmake --build "$build" --target warpfst_build_id > /dev/null
 files=("$@")
 [ $# -gt 0 ] || mapfile -t files < <(find src cli -name '*.c' | sort)
 failed=0

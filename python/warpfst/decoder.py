@@ -353,7 +353,7 @@ def cuda_available() -> bool:
 
 
 def cuda_reason() -> str | None:
-    """None if decoding works on GPU 0, else the reason as text: built without CUDA, no driver, no GPU."""
+    """None if decoding works on GPU 0, else the reason as text: no GPU backend (libwarpfst-cuda), no driver, no GPU."""
     loop = Graph(Fst.from_arcs([(0, 0, 1, 0, 0.0)], {0: 0.0}))
     try:
         Decoder(loop, device="cuda").close()
