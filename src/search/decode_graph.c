@@ -1,6 +1,7 @@
 /* decode_graph.c - checks an fst and makes the search's layout of it. */
 #include "search/decode_graph.h"
 
+#include "base/callbacks.h"
 #include "base/device.h"
 #include "base/interrupt.h"
 #include "search/graph_device.h"
@@ -241,29 +242,34 @@ static wf_status look_at_arcs(wf_graph *graph, const wf_fst *given, int32_t *out
   return check_epsilons(graph, err);
 }
 
-/* The same on the GPU that has the fst. *out_done: false if the host must do it, because arcs must
- * be ordered or the GPU has no room. */
+/* The same on the GPU that has the fst. *out_done: false if the CPU must do it, because arcs must
+ * be ordered or the GPU has no room; the log says so. */
 static wf_status look_on_gpu(wf_graph *graph, const wf_fst *fst, int32_t *out_largest,
                              bool *out_done, wf_error *err) {
   const wf_fst_view view = wf_fst_get_view(fst);
   wf__graph_facts facts;
-  wf_status status =
-      wf__device_found()->graph->look(&view, wf__fst_device(fst), &facts, &graph->index, err);
-  if (status == WF_ERR_MEMORY) return WF_OK;
-  WF__TRY(status);
+  wf_error own = {0};
+  const wf_status status =
+      wf__device_found()->graph->look(&view, wf__fst_device(fst), &facts, &graph->index, &own);
+  if (status == WF_ERR_MEMORY) {
+    wf__log(WF_LOG_WARNING, "decoding graph: on the CPU: %s", own.message);
+    return WF_OK;
+  }
+  if (status != WF_OK) return wf__fail(err, status, "%s", own.message);
   graph->device = wf__fst_device(fst);
   *out_done = facts.is_unordered == 0;
   if (!*out_done) {
+    wf__log(WF_LOG_INFO, "decoding graph: on the CPU: arcs are ordered there, epsilons last");
     free_index(graph);
     return WF_OK;
   }
   take_fst(graph, wf_fst_ref(fst));
-  if (facts.bad_arc != UINT32_MAX) return fail_weight(&view, facts.bad_arc, err);
+  if (facts.bad_arc != WF__NO_BAD_ARC) return fail_weight(&view, facts.bad_arc, err);
   *out_largest = (int32_t)facts.largest_label;
   graph->has_epsilons = facts.has_epsilons != 0;
   graph->has_negative_epsilons = facts.has_negative_epsilons != 0;
   graph->has_epsilon_words = facts.has_epsilon_words != 0;
-  return facts.has_epsilon_cycles != 0 ? check_epsilons(graph, err) : WF_OK;
+  return facts.num_acyclic < view.num_states ? check_epsilons(graph, err) : WF_OK;
 }
 
 static wf_status look(wf_graph *graph, const wf_fst *fst, int32_t *out_largest, wf_error *err) {

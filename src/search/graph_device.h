@@ -4,14 +4,7 @@
 #define WF_DECODE_GRAPH_DEVICE_H
 
 #include "search/decode_graph.h"
-
-typedef struct wf__graph_facts {
-  uint32_t bad_arc;       /* the first arc of a weight that is neither +infinity nor within 1e20;
-                             UINT32_MAX: none */
-  uint32_t largest_label; /* input label */
-  uint32_t is_unordered;  /* a state has an epsilon before a consuming arc; then only this holds */
-  uint32_t has_epsilons, has_negative_epsilons, has_epsilon_words, has_epsilon_cycles;
-} wf__graph_facts;
+#include "search/graph_facts.h"
 
 struct wf__device_graph {
   /* `*out_index` [num_states + 1] is in unified memory of the GPU `device`: free it with

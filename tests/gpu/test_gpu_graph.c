@@ -127,6 +127,42 @@ static void test_small_no_unified_memory(void **state) {
   for (int k = 0; k < 2; k++) wf_fst_free(graphs[k]);
   free_ctc_task(&task);
 }
+static void keep_last(void *user, wf_log_level level, const char *message) {
+  if (level >= WF_LOG_WARNING) snprintf(user, 256, "%s", message);
+}
+
+/* A decoding graph of an fst on a GPU that has no room left is made by the CPU, and the log says
+ * so. */
+static void test_small_no_room(void **state) {
+  (void)state;
+  test_rng rng = {6};
+  wf_error err = {0};
+  struct ctc_task task;
+  wf_fst *fst;
+  wf_graph *graph;
+  char last[256] = "";
+  for (;;) {
+    random_ctc_task(&rng, 2, &task);
+    if (build_ctc(&task, "cuda", true, &fst, &err) == WF_OK) break;
+    free_ctc_task(&task);
+  }
+  const size_t memory_bytes = fake_gpus.memory_bytes;
+  wf_set_log(keep_last, last);
+  assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
+  assert_string_equal(last, "");
+  wf_graph_free(graph);
+  fake_gpus.memory_bytes = fake_gpus.device_bytes + 1;
+  assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
+  fake_gpus.memory_bytes = memory_bytes;
+  wf_set_log(NULL, NULL);
+  assert_non_null(strstr(last,
+                         "decoding graph: on the CPU: GPU cuda:0: no room for a decoding "
+                         "graph: "));
+  assert_non_null(strstr(last, " bytes are needed, 1 are left"));
+  wf_graph_free(graph);
+  wf_fst_free(fst);
+  free_ctc_task(&task);
+}
 #endif
 
 static void test_small_refusals(void **state) {
@@ -273,6 +309,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_small_kaldi),
 #ifdef SIMT
       cmocka_unit_test(test_small_failures), cmocka_unit_test(test_small_no_unified_memory),
+      cmocka_unit_test(test_small_no_room),
 #endif
       cmocka_unit_test(test_small_refusals)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,6 @@
 #include "cuda/compose/compose_upload.h"
 #include "cuda/compose/gpu_composer.h"
 #include "cuda/compose/sparse_gpu.h"
-#include "cuda/device/cuda_call.h"
 #include "cuda/device/gpu_profile.h"
 #include "cuda/fstops/ops_batch.h"
 #include "decode/backend.h"
@@ -52,9 +51,8 @@ static wf_status open_device(wf__gpu_composer *self, wf_error *err) {
   self->c.shared_bytes = (uint32_t)profile.shared_kb * 1024;
   self->c.has_clusters = profile.max_rank_bits > 0;
   WF__CUDA_TRY(cudaStreamCreateWithFlags(&self->stream, cudaStreamNonBlocking), "a stream");
-  WF__CUDA_TRY(cudaMallocHost((void **)&self->readback, readback_bytes(self->count)),
-               "pinned memory");
-  return WF_OK;
+  return wf__pinned_alloc((void **)&self->readback, readback_bytes(self->count), "a composition",
+                          err);
 }
 
 static wf_status upload(wf__gpu_composer *self, enum wf__composer_buffer which, const void *from,

@@ -5,7 +5,7 @@
 
 #include "cuda/compose/compose_kernels.h"
 #include "cuda/compose/sparse_gpu.h"
-#include "cuda/device/cuda_call.h"
+#include "cuda/device/device_memory.h"
 #include "cuda/fstops/ops_batch.h"
 
 /* Device arrays; those of the problem come first. */

@@ -60,8 +60,7 @@ static wf_status open_worker(struct wf__cuda_backend *self, int device, wf_error
                            &worker->entered, &worker->between_groups};
   for (int i = 0; i < 5; i++)
     WF__CUDA_TRY(cudaEventCreateWithFlags(events[i], cudaEventDisableTiming), "an event");
-  WF__CUDA_TRY(cudaHostAlloc((void **)&worker->stop, sizeof *worker->stop, cudaHostAllocPortable),
-               "page-locked memory");
+  WF__TRY(wf__pinned_alloc((void **)&worker->stop, sizeof *worker->stop, "a decoder", err));
   *worker->stop = 0;
   return wf__gpu_upload_graph(worker, err);
 }

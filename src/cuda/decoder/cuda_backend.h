@@ -4,6 +4,7 @@
 #define WF_CUDA_DECODER_CUDA_BACKEND_H
 
 #include "cuda/decoder/gpu_streams.h"
+#include "cuda/device/device_memory.h"
 
 /* A GPU's memory for scores that move to or from another (move_scores.c). */
 struct wf__moved_room {

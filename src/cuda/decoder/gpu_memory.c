@@ -2,6 +2,7 @@
  */
 #ifdef WARPFST_CUDA
 #include "cuda/decoder/gpu_worker.h"
+#include "cuda/device/device_memory.h"
 
 enum { RESERVED_BYTES = 64 << 20 }; /* memory that CUDA itself allocates later */
 
@@ -44,11 +45,10 @@ wf_status wf__gpu_reserve(wf__gpu_worker *worker, wf_error *err) {
                  pinned_bytes = plan->bytes.pinned_bytes;
   if (workspace_bytes > worker->workspace_bytes || pinned_bytes > worker->pinned_bytes) {
     release_workspace(worker);
-    WF__CUDA_TRY(cudaMalloc((void **)&worker->workspace, workspace_bytes),
-                 "the planned memory; lower gpu_memory");
+    WF__TRY(wf__device_alloc((void **)&worker->workspace, workspace_bytes,
+                             "the planned memory (lower gpu_memory)", err));
     worker->workspace_bytes = workspace_bytes;
-    WF__CUDA_TRY(cudaHostAlloc((void **)&worker->pinned, pinned_bytes, cudaHostAllocPortable),
-                 "page-locked host memory");
+    WF__TRY(wf__pinned_alloc((void **)&worker->pinned, pinned_bytes, "a batch", err));
     worker->pinned_bytes = pinned_bytes;
     /* The chunks' streams do not wait for what CUDA does with new memory. */
     WF__TRY(wf__device_settle("the planned memory", err));

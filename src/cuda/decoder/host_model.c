@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "cuda/device/cuda_call.h"
+#include "cuda/device/device_memory.h"
 
 struct copy {
   const void *model;
@@ -22,13 +22,13 @@ static struct copy *g_copies;
 static wf_status make(uint64_t bytes, struct copy **out, wf_error *err) {
   struct copy *copy = wf__calloc(1, sizeof *copy);
   if (copy == NULL) return wf__fail_memory(err, sizeof *copy, "a language model");
-  const cudaError_t code = cudaHostAlloc((void **)&copy->data, bytes, cudaHostAllocPortable);
-  if (code != cudaSuccess) {
+  const wf_status status =
+      wf__pinned_alloc((void **)&copy->data, bytes, "the language model (see placement)", err);
+  if (status == WF_OK)
+    *out = copy;
+  else
     free(copy);
-    return wf__cuda_fail(err, code, "room for the language model; see placement and lm_gpu_bytes");
-  }
-  *out = copy;
-  return WF_OK;
+  return status;
 }
 
 static wf_status acquire(const void *model, int32_t placement, uint64_t bytes,

@@ -14,6 +14,7 @@
 
 #include "base/interrupt.h"
 #include "cuda/decoder/rnn_scoring.h"
+#include "cuda/device/device_memory.h"
 #include "lm/lm.h"
 
 #ifndef WF__RNN_SCORING_BITS /* a test makes it small, to cause evictions */
@@ -38,7 +39,7 @@ static wf_status make_array(struct wf__rnn_scoring *a, enum wf__rnn_array which,
   const uint64_t old_bytes = a->arrays[which].bytes;
   if (bytes <= old_bytes && keeps) return WF_OK;
   bytes = (bytes + 256) & ~(uint64_t)255; /* never 0 bytes */
-  WF__CUDA_TRY(cudaMalloc(&data, bytes), what);
+  WF__TRY(wf__device_alloc(&data, bytes, what, err));
   a->arrays[which].data = data;
   a->arrays[which].bytes = bytes;
   cudaError_t code = cudaMemsetAsync(data, 0, bytes, a->stream);
@@ -277,8 +278,7 @@ static wf_status make_state_tables(struct wf__rnn_scoring *a, const wf__rnn_scor
   a->stream = wf__gpu_rnn()->stream(a->device);
   WF__TRY(send_models(a, rnn, err));
   WF__TRY(make_array(a, WF__RNN_ARRAY_COUNTERS, sizeof *a->counters, false, err));
-  WF__CUDA_TRY(cudaHostAlloc((void **)&a->counters, sizeof *a->counters, cudaHostAllocPortable),
-               "page-locked memory");
+  WF__TRY(wf__pinned_alloc((void **)&a->counters, sizeof *a->counters, what, err));
   *a->counters = (wf__lane_counters){0};
   WF__TRY(make_tables(a, err));
   m->num_free_contexts = m->num_free_slots = NONE;

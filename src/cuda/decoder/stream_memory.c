@@ -2,6 +2,7 @@
  * (gpu_stream_plan.h), and slots for their tokens. */
 #ifdef WARPFST_CUDA
 #include "cuda/decoder/gpu_streams.h"
+#include "cuda/device/device_memory.h"
 #include "cuda/search/graph_layout.h"
 
 /* The state that each arc leaves, and whether it reads a frame: the kernel needs both for the
@@ -10,9 +11,8 @@ static wf_status find_sources(wf__gpu_worker *worker, wf_error *err) {
   const wf_fst_view *view = &worker->graph->view;
   struct wf__gpu_streams *streams = worker->streams;
   static const char what[] = "the states that arcs leave";
-  WF__CUDA_TRY(cudaMalloc((void **)&streams->arc_sources,
-                          view->num_arcs > 0 ? view->num_arcs * sizeof *streams->arc_sources : 1),
-               what);
+  WF__TRY(wf__device_alloc((void **)&streams->arc_sources,
+                           view->num_arcs * sizeof *streams->arc_sources, what, err));
   WF__CUDA_TRY(wf__graph_sources(worker->params.graph.states, view->num_states,
                                  streams->arc_sources, streams->stream),
                what);
@@ -64,14 +64,11 @@ static wf_status allocate(wf__gpu_worker *worker, int num_sharing, wf_error *err
   for (int b = 0; b <= WF__MAX_RANK_BITS; b++) limits.lanes[b] = streams->lanes[b];
   WF__TRY(wf__stream_plan_make(worker->graph, &worker->options, &limits, num_sharing,
                                streams->scored, &streams->plan, err));
-  WF__CUDA_TRY(cudaMalloc((void **)&streams->memory, streams->plan.bytes),
-               "the memory of streams; lower gpu_memory");
-  WF__CUDA_TRY(
-      cudaHostAlloc((void **)&streams->pinned, streams->plan.transfer.bytes, cudaHostAllocPortable),
-      "page-locked host memory");
-  WF__CUDA_TRY(
-      cudaHostAlloc((void **)&streams->out, streams->plan.out_bytes, cudaHostAllocPortable),
-      "page-locked host memory");
+  WF__TRY(wf__device_alloc((void **)&streams->memory, streams->plan.bytes,
+                           "the memory of streams (lower gpu_memory)", err));
+  WF__TRY(
+      wf__pinned_alloc((void **)&streams->pinned, streams->plan.transfer.bytes, "streams", err));
+  WF__TRY(wf__pinned_alloc((void **)&streams->out, streams->plan.out_bytes, "streams", err));
   streams->room = (wf__search_room){
       .lane_memory = &streams->plan.lane_memory,
       .transfer_plan = &streams->plan.transfer,
@@ -116,7 +113,7 @@ wf_status wf__streams_take_slot(wf__gpu_worker *worker, void **out, wf_error *er
     WF__TRY(wf__vec_grow(&streams->slabs, 1, "streams", err));
     WF__TRY(wf__vec_grow(&streams->slots, streams->num_slots + count, "streams",
                          err)); /* room for all slots, so that returning one never needs memory */
-    WF__CUDA_TRY(cudaMalloc((void **)&slab, count * size), "room for streams");
+    WF__TRY(wf__device_alloc((void **)&slab, count * size, "tokens of streams", err));
     streams->slabs.data[streams->slabs.size++] = slab;
     streams->num_slots += count;
     for (uint64_t i = count; i-- > 0;) streams->slots.data[streams->slots.size++] = slab + i * size;

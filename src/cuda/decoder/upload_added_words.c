@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cuda/decoder/gpu_worker.h"
+#include "cuda/device/device_memory.h"
 
 static uint64_t tree_bytes(const wf__phrase_tree *tree) {
   return tree != NULL ? wf__round_up_256(tree->view.num_states * sizeof(wf__lane_state)) +
@@ -73,7 +74,7 @@ static wf_status send_words(wf__gpu_worker *worker, wf__shared_words *shared, wf
                   wf__round_up_256((uint64_t)graph->classes->count * sizeof(wf__lane_class));
   for (int32_t c = 0; c < graph->classes->count; c++)
     shared->bytes += tree_bytes(graph->added[c].tree);
-  WF__CUDA_TRY(cudaMalloc((void **)&shared->memory, shared->bytes), "room for added words");
+  WF__TRY(wf__device_alloc((void **)&shared->memory, shared->bytes, "added words", err));
   char *all = wf__calloc(shared->bytes, 1);
   if (all == NULL) return wf__fail_memory(err, shared->bytes, "added words for the GPU");
   write_words(graph, worker, all, shared->memory);

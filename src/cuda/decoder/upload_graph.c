@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cuda/decoder/gpu_worker.h"
+#include "cuda/device/device_memory.h"
 #include "cuda/search/graph_layout.h"
 
 #ifndef WF__UPLOAD_STATES /* a test makes it small */
@@ -190,11 +191,8 @@ wf_status wf__gpu_upload_graph(wf__gpu_worker *worker, wf_error *err) {
   const uint64_t bytes = wf__gpu_graph_bytes(worker->graph, &worker->options),
                  available = wf__gpu_available(&worker->limits, &worker->options);
   if (bytes > available)
-    return wf__fail(
-        err, WF_ERR_MEMORY,
-        "device cuda:%d: the graph takes %llu bytes, the GPU has %llu (gpu_memory or what is free)",
-        worker->device, (unsigned long long)bytes, (unsigned long long)available);
-  WF__CUDA_TRY(cudaMalloc(&worker->graph_memory, bytes), "room for the graph");
+    return wf__fail_room(err, worker->device, "the graph (see gpu_memory)", bytes, available);
+  WF__TRY(wf__device_alloc(&worker->graph_memory, bytes, "the graph", err));
   worker->graph_bytes = bytes;
   worker->params.shared_kb = worker->limits.profile.shared_kb;
   return put_graph(worker, worker->graph_memory, err);

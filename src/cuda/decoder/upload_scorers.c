@@ -11,9 +11,12 @@
 
 #include "cuda/decoder/gpu_streams.h"
 #include "cuda/decoder/host_model.h"
+#include "cuda/device/device_memory.h"
 #include "scorer/rnn_scorer.h"
 
 /* --- models ------------------------------------------------------------------------------ */
+
+static const char model_text[] = "the language model (see placement, lm_gpu_bytes and gpu_memory)";
 
 /* Bytes that reads of a model's n-grams move over the bus: the 32-byte sectors that a record lies
  * in, on average over its places. A record of b bits reaches into the sector behind at (b - gcd(b,
@@ -187,11 +190,8 @@ static wf_status check_limit(const wf__gpu_worker *worker, const wf__gpu_model *
   const uint64_t limit = (uint64_t)worker->options.gpu_memory,
                  others = worker->graph_bytes + all_model_bytes(&worker->scorers);
   if (limit == 0 || (others < limit && model->bytes <= limit - others)) return WF_OK;
-  return wf__fail(err, WF_ERR_MEMORY,
-                  "device cuda:%d: the language model takes %llu bytes beside the graph and other "
-                  "models (%llu), gpu_memory is %llu; see placement and lm_gpu_bytes",
-                  worker->device, (unsigned long long)model->bytes, (unsigned long long)others,
-                  (unsigned long long)limit);
+  return wf__fail_room(err, worker->device, model_text, model->bytes,
+                       others < limit ? limit - others : 0);
 }
 
 static wf_status find_model(wf__gpu_worker *worker, const wf__flat_part *part,
@@ -209,11 +209,8 @@ static wf_status find_model(wf__gpu_worker *worker, const wf__flat_part *part,
   atomic_fetch_add(&model.lm->num_copies, 1);
   plan_model(&model);
   wf_status status = check_limit(worker, &model, err);
-  cudaError_t code = cudaSuccess;
-  if (status == WF_OK && model.bytes > 0) code = cudaMalloc((void **)&model.memory, model.bytes);
-  if (code != cudaSuccess)
-    status =
-        wf__cuda_fail(err, code, "room for the language model; see placement and lm_gpu_bytes");
+  if (status == WF_OK && model.bytes > 0)
+    status = wf__device_alloc((void **)&model.memory, model.bytes, model_text, err);
   if (status == WF_OK && model.host_bytes > 0)
     status = wf__host_model_acquire(model.lm, model.placement, model.host_bytes, fill_host, &model,
                                     &model.host, err);
@@ -341,9 +338,8 @@ static wf_status take_list(wf__gpu_worker *worker, const wf__flat_part *part, wf
   const struct part_arrays arrays = arrays_of(part);
   wf__gpu_list list = {.owner = wf_scorer_ref(part->owner)};
   for (int i = 0; i < PART_ARRAYS; i++) list.bytes += wf__round_up_256(arrays.bytes[i]);
-  const cudaError_t code = cudaMalloc((void **)&list.memory, list.bytes);
-  wf_status status = code == cudaSuccess ? send_arrays(worker, &list, &arrays, err)
-                                         : wf__cuda_fail(err, code, "room for scorers");
+  wf_status status = wf__device_alloc((void **)&list.memory, list.bytes, "scorers", err);
+  if (status == WF_OK) status = send_arrays(worker, &list, &arrays, err);
   if (status == WF_OK) status = wf__vec_push(&scorers->lists, list, "scorers", err);
   if (status != WF_OK) {
     free_list(&list);
@@ -457,7 +453,7 @@ static wf_status make_room(wf__gpu_scorers *scorers, uint64_t bytes, wf_error *e
   cudaFree(scorers->memory);
   scorers->memory = NULL;
   scorers->bytes = 0;
-  WF__CUDA_TRY(cudaMalloc((void **)&scorers->memory, bytes), "room for scorers");
+  WF__TRY(wf__device_alloc((void **)&scorers->memory, bytes, "scorers", err));
   scorers->bytes = bytes;
   return WF_OK;
 }

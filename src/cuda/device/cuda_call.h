@@ -1,5 +1,5 @@
-/* cuda_call.h - turns CUDA errors into wf_status, saves and restores the current device, and
- * manages device buffers that only grow. */
+/* cuda_call.h - turns CUDA errors into wf_status, and saves and restores the current device. Memory
+ * has device_memory.h. */
 #ifndef WF_CUDA_DEVICE_CUDA_CALL_H
 #define WF_CUDA_DEVICE_CUDA_CALL_H
 
@@ -22,11 +22,6 @@ wf_status wf__cuda_fail(wf_error *err, cudaError_t code, const char *what);
 int wf__callers_device(void);
 void wf__restore_device(int device);
 
-typedef struct wf__device_buffer {
-  void *data;
-  uint64_t bytes;
-} wf__device_buffer;
-
 /* Copies host memory to the current device, in stream order (NULL: the default stream). When it
  * returns, the copy is visible to every stream. A plain cudaMemcpy may return earlier, and
  * non-blocking streams do not wait for it. */
@@ -37,14 +32,5 @@ wf_status wf__device_send(void *to, const void *from, uint64_t bytes, cudaStream
  * must not be called: it waits for the work of all threads, and with copies and launches of other
  * threads it has deadlocked inside the driver (docs/engineering/gpu.md). */
 wf_status wf__device_settle(const char *what, wf_error *err);
-
-/* Makes room for `bytes`; the contents are lost when it grows. */
-wf_status wf__device_reserve(wf__device_buffer *buffer, uint64_t bytes, const char *what,
-                             wf_error *err);
-
-/* Enlarges a buffer, if it has memory, and keeps its contents; the rest is zeros. Waits for the
- * stream. */
-wf_status wf__device_grow(wf__device_buffer *buffer, uint64_t bytes, cudaStream_t stream,
-                          const char *what, wf_error *err);
 
 #endif

@@ -1,6 +1,5 @@
 /* decode_graph_gpu.c - see search/graph_device.h. */
 #ifdef WARPFST_CUDA
-#include "cuda/device/unified_memory.h"
 #include "cuda/fstops/decode_graph_kernels.h"
 #include "cuda/fstops/ops_batch.h"
 #include "search/graph_device.h"
@@ -8,12 +7,12 @@
 static const char what[] = "a decoding graph";
 
 /* Takes away the states that no epsilon cycle leads into, round by round. */
-static wf_status peel(wf__gpu_context *c, const wf__gpu_look *look, uint32_t *facts,
+static wf_status peel(wf__gpu_context *c, const wf__gpu_look *look, wf__graph_facts *facts,
                       wf_error *err) {
-  for (uint64_t begin = 0; begin < facts[WF__FACT_PEELED];) {
-    const uint64_t end = facts[WF__FACT_PEELED];
+  for (uint64_t begin = 0; begin < facts->num_acyclic;) {
+    const uint64_t end = facts->num_acyclic;
     WF__CUDA_TRY(wf__peel_states(look, begin, end, c->stream), what);
-    READ(c, what, VALUE(facts[WF__FACT_PEELED], look->facts + WF__FACT_PEELED));
+    READ(c, what, VALUE(*facts, look->facts));
     begin = end;
   }
   return WF_OK;
@@ -21,26 +20,17 @@ static wf_status peel(wf__gpu_context *c, const wf__gpu_look *look, uint32_t *fa
 
 static wf_status look_at(wf__gpu_context *c, wf__gpu_blocks *room, wf__gpu_look *look,
                          wf__graph_facts *out, wf_error *err) {
-  uint32_t facts[WF__NUM_FACTS] = {[WF__FACT_BAD_ARC] = UINT32_MAX};
+  *out = (wf__graph_facts){.bad_arc = WF__NO_BAD_ARC};
   TAKE(c, room, look->degree, look->num_states, what);
   TAKE(c, room, look->queue, look->num_states, what);
-  TAKE(c, room, look->facts, WF__NUM_FACTS, what);
+  TAKE(c, room, look->facts, 1, what);
   WF__CUDA_TRY(cudaMemsetAsync(look->degree, 0, look->num_states * sizeof *look->degree, c->stream),
                what);
-  WF__TRY(wf__ops_to_device(c, look->facts, facts, sizeof facts, err));
+  WF__TRY(wf__ops_to_device(c, look->facts, out, sizeof *out, err));
   WF__CUDA_TRY(wf__look_at_arcs(look, c->stream), what);
   WF__CUDA_TRY(wf__peel_begin(look, c->stream), what);
-  READ(c, what, VALUE(facts, look->facts));
-  if (facts[WF__FACT_UNORDERED] == 0 && facts[WF__FACT_EPSILONS] != 0)
-    WF__TRY(peel(c, look, facts, err));
-  *out = (wf__graph_facts){.bad_arc = facts[WF__FACT_BAD_ARC],
-                           .largest_label = facts[WF__FACT_LARGEST_LABEL],
-                           .is_unordered = facts[WF__FACT_UNORDERED] != 0,
-                           .has_epsilons = facts[WF__FACT_EPSILONS] != 0,
-                           .has_negative_epsilons = facts[WF__FACT_NEGATIVE_EPSILONS] != 0,
-                           .has_epsilon_words = facts[WF__FACT_EPSILON_WORDS] != 0,
-                           .has_epsilon_cycles = facts[WF__FACT_PEELED] < look->num_states};
-  return WF_OK;
+  READ(c, what, VALUE(*out, look->facts));
+  return out->is_unordered == 0 && out->has_epsilons != 0 ? peel(c, look, out, err) : WF_OK;
 }
 
 static wf_status look_on(int device, const wf_fst_view *view, wf__graph_facts *out,
@@ -49,7 +39,7 @@ static wf_status look_on(int device, const wf_fst_view *view, wf__graph_facts *o
   wf__gpu_blocks room = {.count = 0};
   WF__TRY(wf__gpu_context_create(device, &c, err));
   wf_status status =
-      wf__unified_alloc((view->num_states + 1) * sizeof **out_index, what, (void **)out_index, err);
+      wf__unified_alloc((void **)out_index, (view->num_states + 1) * sizeof **out_index, what, err);
   wf__gpu_look look = {.off = view->arc_off,
                        .arcs = view->arcs,
                        .num_states = view->num_states,

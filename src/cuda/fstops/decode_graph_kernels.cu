@@ -11,13 +11,13 @@ struct arc_work {
   __device__ u64 size(u32 s) const { return l.off[s + 1] - l.off[s]; }
   __device__ void look(const wf_arc &arc, u64 at) const {
     if (!(arc.weight == INFINITY || fabsf(arc.weight) <= 1e20f))
-      atomicMin(&l.facts[WF__FACT_BAD_ARC], (u32)at);
-    if ((u32)arc.ilabel > __ldcg(&l.facts[WF__FACT_LARGEST_LABEL]))
-      atomicMax(&l.facts[WF__FACT_LARGEST_LABEL], (u32)arc.ilabel);
+      atomicMin(&l.facts->bad_arc, (u32)at);
+    if ((u32)arc.ilabel > __ldcg(&l.facts->largest_label))
+      atomicMax(&l.facts->largest_label, (u32)arc.ilabel);
     if (arc.ilabel != 0) return;
-    set(&l.facts[WF__FACT_EPSILONS]);
-    if (arc.weight < 0) set(&l.facts[WF__FACT_NEGATIVE_EPSILONS]);
-    if (arc.olabel != 0) set(&l.facts[WF__FACT_EPSILON_WORDS]);
+    set(&l.facts->has_epsilons);
+    if (arc.weight < 0) set(&l.facts->has_negative_epsilons);
+    if (arc.olabel != 0) set(&l.facts->has_epsilon_words);
     atomicAdd(&l.degree[arc.nextstate], 1u);
   }
   __device__ void visit(u32 s, u32 first, u32 step) const {
@@ -28,7 +28,7 @@ struct arc_work {
     for (u64 a = begin + first; a < end; a += step) {
       const wf_arc arc = l.arcs[a];
       const bool epsilon = arc.ilabel == 0, after_epsilon = a > begin && l.arcs[a - 1].ilabel == 0;
-      if (!epsilon && after_epsilon) set(&l.facts[WF__FACT_UNORDERED]);
+      if (!epsilon && after_epsilon) set(&l.facts->is_unordered);
       if (epsilon && !after_epsilon) index->y = (u32)a;
       if (!epsilon && a + 1 == end) index->y = (u32)end;
       look(arc, a);
@@ -48,7 +48,7 @@ int wf__look_at_arcs(const wf__gpu_look *look, void *stream) {
 
 __global__ static void peel_begin_kernel(const wf__gpu_look l) {
   FOR_ALL(s, l.num_states)
-  if (l.degree[s] == 0) l.queue[atomicAdd(&l.facts[WF__FACT_PEELED], 1u)] = (u32)s;
+  if (l.degree[s] == 0) l.queue[atomicAdd(&l.facts->num_acyclic, 1u)] = (u32)s;
 }
 
 int wf__peel_begin(const wf__gpu_look *look, void *stream) {
@@ -69,8 +69,7 @@ struct peel_work {
     const uint2 range = epsilons(s);
     for (u64 a = (u64)range.x + first; a < range.y; a += step) {
       const u32 next = l.arcs[a].nextstate;
-      if (atomicSub(&l.degree[next], 1u) == 1)
-        l.queue[atomicAdd(&l.facts[WF__FACT_PEELED], 1u)] = next;
+      if (atomicSub(&l.degree[next], 1u) == 1) l.queue[atomicAdd(&l.facts->num_acyclic, 1u)] = next;
     }
   }
 };

@@ -32,9 +32,7 @@ static wf_status context_open(wf__gpu_context *context, wf_error *err) {
   WF__CUDA_TRY(cudaMemPoolCreate(&context->pool, &props), "a memory pool");
   WF__CUDA_TRY(cudaMemPoolSetAttribute(context->pool, cudaMemPoolAttrReleaseThreshold, &keep),
                "a memory pool");
-  WF__CUDA_TRY(cudaHostAlloc((void **)&context->values, WF__OPS_VALUE_BYTES, cudaHostAllocPortable),
-               "page-locked memory");
-  return WF_OK;
+  return wf__pinned_alloc((void **)&context->values, WF__OPS_VALUE_BYTES, "a batch", err);
 }
 
 wf_status wf__gpu_context_create(int device, wf__gpu_context **out, wf_error *err) {
@@ -58,11 +56,7 @@ wf_status wf__ops_take(wf__gpu_context *context, wf__gpu_blocks *blocks, uint64_
     return wf__fail(err, WF_ERR_LIMIT, "too many arrays for %s", what);
   cudaError_t code =
       cudaMallocFromPoolAsync(out, bytes != 0 ? bytes : 1, context->pool, context->stream);
-  if (code != cudaSuccess) (void)cudaGetLastError();
-  if (code == cudaErrorMemoryAllocation)
-    return wf__fail(err, WF_ERR_MEMORY, "CUDA: no room for %s (%.3f GB)", what,
-                    (double)bytes * 1e-9);
-  if (code != cudaSuccess) return wf__cuda_fail(err, code, what);
+  if (code != cudaSuccess) return wf__fail_allocation(err, code, what, bytes);
   blocks->at[blocks->count++] = *out;
   return WF_OK;
 }

@@ -3,7 +3,7 @@
 #ifndef WF_CUDA_FSTOPS_OPS_BATCH_H
 #define WF_CUDA_FSTOPS_OPS_BATCH_H
 
-#include "cuda/device/cuda_call.h"
+#include "cuda/device/device_memory.h"
 #include "cuda/fstops/device_ops.h"
 #include "cuda/fstops/ops_kernels.h"
 

@@ -4,7 +4,6 @@
 #ifdef WARPFST_CUDA
 #include <string.h>
 
-#include "cuda/device/unified_memory.h"
 #include "cuda/device/gpu_profile.h"
 #include "cuda/fstops/ops_batch.h"
 #include "decode/backend.h"
@@ -414,7 +413,7 @@ wf_status wf__gpu_batch_share(const wf__gpu_batch *batch, wf_fst **out, wf_error
   char *memory;
   *out = NULL;
   WF__CUDA_TRY(cudaSetDevice(batch->context->device), "choosing the GPU");
-  WF__TRY(wf__unified_alloc(arc_bytes + off_bytes + cost_bytes, "an fst", (void **)&memory, err));
+  WF__TRY(wf__unified_alloc((void **)&memory, arc_bytes + off_bytes + cost_bytes, "an fst", err));
   char *off = memory + arc_bytes, *costs = off + off_bytes;
   wf_status status = copy_to(batch, f->arcs, arc_bytes, memory, err);
   if (status == WF_OK) status = copy_to(batch, f->off, off_bytes, off, err);

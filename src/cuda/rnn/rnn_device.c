@@ -7,7 +7,7 @@
  *   rows             what the moves of one launch need: inputs, previous states, products
  *   transfer block   page-locked: moves or requests to the GPU, costs from the back */
 #ifdef WARPFST_CUDA
-#include "cuda/device/cuda_call.h"
+#include "cuda/device/device_memory.h"
 #include "cuda/device/gpu_profile.h"
 #include "cuda/rnn/rnn_gpu.h"
 #include "cuda/rnn/rnn_kernels.h"
@@ -219,7 +219,7 @@ static wf_status make_slots(wf__rnn_device *d, wf_error *err) {
 static wf_status open_device(wf__rnn_device *d, wf_error *err) {
   WF__CUDA_TRY(cudaSetDevice(d->lm->on_device->number), "choosing the GPU");
   WF__CUDA_TRY(cudaStreamCreateWithFlags(&d->stream, cudaStreamNonBlocking), "a stream");
-  WF__CUDA_TRY(cudaHostAlloc((void **)&d->host_transfer, TRANSFER_BYTES, 0), "page-locked memory");
+  WF__TRY(wf__pinned_alloc((void **)&d->host_transfer, TRANSFER_BYTES, "requests for costs", err));
   WF__TRY(wf__device_reserve(&d->transfer, TRANSFER_BYTES, "requests for costs", err));
   return make_slots(d, err);
 }

@@ -90,7 +90,7 @@ static wf_status reserve_pinned(wf__pinned_buffer *buffer, uint64_t bytes, wf_er
   if (bytes < 2 * buffer->bytes) bytes = 2 * buffer->bytes;
   cudaFreeHost(buffer->data);
   *buffer = (wf__pinned_buffer){0};
-  WF__CUDA_TRY(cudaHostAlloc((void **)&buffer->data, bytes, 0), "page-locked memory");
+  WF__TRY(wf__pinned_alloc((void **)&buffer->data, bytes, requests_text, err));
   buffer->bytes = bytes;
   return WF_OK;
 }

@@ -6,7 +6,7 @@
 #ifndef WF_CUDA_TRANSDUCER_TRANSDUCER_WEIGHTS_H
 #define WF_CUDA_TRANSDUCER_TRANSDUCER_WEIGHTS_H
 
-#include "cuda/device/cuda_call.h"
+#include "cuda/device/device_memory.h"
 #include "search/transducer/network.h"
 #include "search/transducer/transducer_device.h"
 
