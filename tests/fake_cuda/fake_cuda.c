@@ -522,9 +522,11 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpy
 cudaError_t fake_call(void) { return leave(enter() ? cudaSuccess : cudaErrorUnknown); }
 
 cudaError_t fake_enqueue(cudaStream_t stream, void (*fn)(void *data), void *data) {
-  if (!enter()) {
+  const bool good = enter();
+  if (!good ||
+      stream_of(stream)->device != g_device) { /* the stream must be of the current device */
     free(data);
-    return leave(cudaErrorUnknown);
+    return leave(good ? cudaErrorInvalidValue : cudaErrorUnknown);
   }
   return leave(put(stream_of(stream), fn, data, NULL, 0) ? cudaSuccess : cudaErrorUnknown);
 }

@@ -514,6 +514,82 @@ static void test_small_join(void **state) {
   free(final_cost);
   free(all_origins);
 }
+
+enum { CALLERS_GPU = 1 };
+static void check_callers_gpu(const char *what) {
+  int device = -1;
+  assert_int_equal(cudaGetDevice(&device), cudaSuccess);
+  if (device != CALLERS_GPU) fail_msg("%s: the current GPU is %d after it", what, device);
+}
+
+/* Operations on another GPU than the caller's current one leave that one current. */
+static void test_small_callers_gpu(void **state) {
+  (void)state;
+  wf_error err = {0};
+  wf_fst *fst = test_fst_of(WF_TROPICAL, "0 1 1 2 1;0 2 2 2 1;0 1 3 3 2;1 2 3 1 1;1 2 0 1 2;2"),
+         *copy;
+  wf_fst *logs = test_fst_of(WF_LOG, "0 1 1 1 1;1 2 2 2 1;2");
+  wf_fst_batch *batch, *scored, *made;
+  wf_composer *composer;
+  wf_compose_options options;
+  double cost;
+  float *distances;
+  wf_compose_options_init(&options);
+  options.device = "cuda:2";
+  options.order = 1;
+  assert_int_equal(cudaSetDevice(CALLERS_GPU), cudaSuccess);
+  assert_ok(wf_fst_batch_create((const wf_fst *const *)&fst, 1, "cuda:2", &batch, &err));
+  assert_ok(wf_fst_batch_create((const wf_fst *const *)&logs, 1, "cuda:2", &scored, &err));
+  check_callers_gpu("create");
+  for (uint32_t which = 0; which < 13; which++) {
+    if (which == 10) assert_ok(wf_fst_batch_rmepsilon(batch, NULL, &made, &err));
+    if (which == 11) assert_ok(wf_fst_batch_determinize(batch, NULL, &made, &err));
+    if (which == 12) assert_ok(wf_fst_batch_shortest_path(batch, &made, &err));
+    if (which < 10) assert_ok(operate(batch, which, &made, &err));
+    check_callers_gpu("an operation");
+    assert_ok(wf_fst_batch_get(made, 0, &copy, &err));
+    check_callers_gpu("get");
+    wf_fst_free(copy);
+    wf_fst_batch_free(made);
+    check_callers_gpu("free");
+  }
+  assert_ok(wf_fst_batch_shortest_distance(batch, NULL, &distances, &err));
+  check_callers_gpu("distances");
+  wf_free(distances);
+  assert_ok(wf_fst_batch_forward_score(scored, NULL, true, &cost, &err));
+  double *gradients;
+  uint64_t count;
+  assert_ok(wf_fst_batch_gradients(scored, 0, WF_GRADIENTS_OF_ARCS, &gradients, &count, &err));
+  check_callers_gpu("scores");
+  wf_free(gradients);
+  assert_ok(wf_compose(fst, fst, &options, &copy, &err));
+  check_callers_gpu("composition");
+  wf_fst_free(copy);
+  const wf_fst *const many[] = {fst, fst, fst};
+  assert_ok(wf_compose_n(many, 3, &options, &copy, &err));
+  check_callers_gpu("composition of three");
+  wf_fst_free(copy);
+  for (int with_origins = 0; with_origins < 2; with_origins++) {
+    assert_ok(wf_composer_create((const wf_fst *const *)&fst, 1, (const wf_fst *const *)&fst, 1, 1,
+                                 &options, with_origins != 0, &composer, &err));
+    check_callers_gpu("composer");
+    assert_ok(wf_composer_run(composer, &err));
+    assert_ok(wf_composer_get(composer, 0, &copy, NULL, &err));
+    check_callers_gpu("run");
+    assert_ok(wf_composer_batch(composer, &made, &err));
+    check_callers_gpu("batch of a composer");
+    wf_fst_free(copy);
+    wf_fst_batch_free(made);
+    wf_composer_free(composer);
+    check_callers_gpu("free");
+  }
+  wf_fst_batch_free(batch);
+  wf_fst_batch_free(scored);
+  check_callers_gpu("free");
+  assert_int_equal(cudaSetDevice(0), cudaSuccess);
+  wf_fst_free(fst);
+  wf_fst_free(logs);
+}
 #endif
 
 /* Every operation on the untrimmed composition of a lexicon with 251 frames. */
@@ -605,14 +681,19 @@ static void test_races(void **state) {
 int main(int argc, char **argv) {
   if (test_no_gpu_for_batches()) return 77;
   test_filter(argc, argv);
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_small_structure), cmocka_unit_test(test_small_distances),
-      cmocka_unit_test(test_small_paths),     cmocka_unit_test(test_small_ties),
-      cmocka_unit_test(test_small_scores),    cmocka_unit_test(test_small_errors),
-      cmocka_unit_test(test_small_ctc),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_structure),
+                                     cmocka_unit_test(test_small_distances),
+                                     cmocka_unit_test(test_small_paths),
+                                     cmocka_unit_test(test_small_ties),
+                                     cmocka_unit_test(test_small_scores),
+                                     cmocka_unit_test(test_small_errors),
+                                     cmocka_unit_test(test_small_ctc),
 #ifdef SIMT
-      cmocka_unit_test(test_small_join),      cmocka_unit_test(test_small_failures),
+                                     cmocka_unit_test(test_small_join),
+                                     cmocka_unit_test(test_small_failures),
+                                     cmocka_unit_test(test_small_callers_gpu),
 #endif
-      cmocka_unit_test(test_races),           cmocka_unit_test(test_large)};
+                                     cmocka_unit_test(test_races),
+                                     cmocka_unit_test(test_large)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

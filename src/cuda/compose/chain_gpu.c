@@ -89,9 +89,11 @@ static void chain_free(wf__sparse_left *as_left) {
   struct array *arrays[] = {&chain->numbers,   &chain->marks,    &chain->link_begin,
                             &chain->link_tail, &chain->link_end, &chain->final_cost,
                             &chain->arcs,      &chain->links};
+  const int caller = wf__callers_device();
   cudaSetDevice(c->device);
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) wf__ops_release(c, &arrays[i]->block);
   wf__sparse_search_end(&chain->search);
+  wf__restore_device(caller);
   wf__sparse_free(chain->sparse); /* with the chain on its left */
   free(chain);
 }
@@ -372,22 +374,32 @@ static wf_status make_chain(wf__gpu_context *context, const wf__compose_side *si
   return WF_OK;
 }
 
+static wf_status compose_sides(wf__gpu_context *context, const wf__compose_side *sides,
+                               size_t count, const wf_compose_options *options,
+                               wf__compose_output *out, wf_error *err) {
+  wf__sparse *sparse;
+  wf__gpu_batch *made = NULL;
+  WF__TRY(make_chain(context, sides, count, options, &sparse, err));
+  wf_status status = wf__sparse_run(sparse, options, false, &made, NULL, err);
+  wf__sparse_free(sparse);
+  if (status == WF_OK) status = wf__gpu_batch_get(made, 0, &out->csr, &out->start, err);
+  wf__gpu_batch_free(made);
+  return status;
+}
+
 wf_status wf__gpu_compose_sides(const wf__compose_side *sides, size_t count,
                                 const wf_compose_options *options, wf__compose_output *out,
                                 wf_error *err) {
   wf__gpu_context *context;
-  wf__sparse *sparse;
-  wf__gpu_batch *made = NULL;
+  wf__gpu_operation composing;
   int device;
   WF__TRY(wf__gpu_compose_device(options, &device, err));
   WF__TRY(wf__gpu_context_create(device, &context, err));
-  wf_status status = make_chain(context, sides, count, options, &sparse, err);
+  wf_status status = wf__gpu_begin(context, &composing, err);
   if (status == WF_OK) {
-    status = wf__sparse_run(sparse, options, false, &made, NULL, err);
-    wf__sparse_free(sparse);
+    status = compose_sides(context, sides, count, options, out, err);
+    wf__gpu_end(&composing);
   }
-  if (status == WF_OK) status = wf__gpu_batch_get(made, 0, &out->csr, &out->start, err);
-  wf__gpu_batch_free(made);
   wf__gpu_context_release(context);
   return status;
 }

@@ -295,8 +295,10 @@ wf_status wf__gpu_composer_create(wf_fst *const *a, wf_fst *const *b, size_t cou
   self->reached_count = wf__calloc(count, sizeof *self->reached_count);
   bool ok = self->a != NULL && self->b != NULL && self->sparse != NULL && self->made != NULL &&
             self->reached_count != NULL;
+  const int caller = wf__callers_device();
   wf_status status =
       ok ? make(self, a, b, &problem, err) : wf__fail_memory(err, count * 64, "a composer");
+  wf__restore_device(caller);
   wf__gpu_problem_free(&problem);
   if (status == WF_OK)
     *out = self;
@@ -314,10 +316,12 @@ void wf__gpu_composer_free(wf__gpu_composer *composer) {
     if (composer->sparse != NULL) wf__sparse_free(composer->sparse[i]);
   }
   if (composer->stream != NULL) {
+    const int caller = wf__callers_device();
     cudaSetDevice(composer->device);
     cudaStreamDestroy(composer->stream);
     cudaFreeHost(composer->readback);
     for (int i = 0; i < NUM_BUFFERS; i++) cudaFree(composer->buffers[i].data);
+    wf__restore_device(caller);
   }
   free(composer->a);
   free(composer->b);
@@ -460,8 +464,7 @@ static wf_status run_sparse(wf__gpu_composer *self, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf__gpu_composer_run(wf__gpu_composer *composer, wf_error *err) {
-  composer->has_run = false;
+static wf_status run(wf__gpu_composer *composer, wf_error *err) {
   WF__CUDA_TRY(cudaSetDevice(composer->device), "choosing the GPU");
   if (composer->c.num_rows != 0) {
     WF__TRY(run_table(composer, err));
@@ -469,8 +472,14 @@ wf_status wf__gpu_composer_run(wf__gpu_composer *composer, wf_error *err) {
     for (size_t i = 0; i < composer->count; i++)
       composer->readback->places[i] = (wf__gpu_place){.start = -1};
   }
-  WF__TRY(run_sparse(composer, err));
-  composer->has_run = true;
-  return WF_OK;
+  return run_sparse(composer, err);
+}
+
+wf_status wf__gpu_composer_run(wf__gpu_composer *composer, wf_error *err) {
+  const int caller = wf__callers_device();
+  const wf_status status = run(composer, err);
+  wf__restore_device(caller);
+  composer->has_run = status == WF_OK;
+  return status;
 }
 #endif

@@ -97,8 +97,10 @@ wf_status wf__gpu_composer_get(const wf__gpu_composer *composer, size_t i, wf_fs
   wf_status status = out_origins != NULL && origins == NULL
                          ? wf__fail_memory(err, view.num_arcs * sizeof *origins, "origins of arcs")
                          : WF_OK;
+  const int caller = wf__callers_device();
   if (status == WF_OK)
     status = copy_back(composer, &view, device_origins(composer, i), &csr, origins, err);
+  wf__restore_device(caller);
   if (status == WF_OK)
     status = wf__fst_from_csr(&csr, view.start, view.semiring, wf_fst_isymbols(a),
                               wf_fst_osymbols(b), out, err);

@@ -204,8 +204,13 @@ wf_status wf__sparse_create(const wf__compose_job *job, const wf_fst *a, const w
                             int device, wf__sparse **out, wf_error *err) {
   wf__gpu_context *context;
   *out = NULL;
+  wf__gpu_operation creating;
   WF__TRY(wf__gpu_context_create(device, &context, err));
-  wf_status status = wf__sparse_create_on(context, job, a, b, NULL, out, err);
+  wf_status status = wf__gpu_begin(context, &creating, err);
+  if (status == WF_OK) {
+    status = wf__sparse_create_on(context, job, a, b, NULL, out, err);
+    wf__gpu_end(&creating);
+  }
   wf__gpu_context_release(context);
   return status;
 }
@@ -247,13 +252,9 @@ static wf_status compose_sorted(const wf_fst *a, const wf__gpu_batch *b,
   return status;
 }
 
-wf_status wf__gpu_batch_compose(const wf_fst *a, const wf__gpu_batch *b,
-                                const wf_compose_options *o, wf__gpu_batch **out, wf_error *err) {
+static wf_status compose(const wf_fst *a, const wf__gpu_batch *b, const wf_compose_options *o,
+                         wf__gpu_batch **out, wf_error *err) {
   wf__gpu_batch *by_label;
-  *out = NULL;
-  if (wf_fst_get_view(a).start < 0 || b->start[0] < 0)
-    return wf__fail(err, WF_ERR_UNSUPPORTED, "an fst without a start: only the CPU composes that");
-  WF__CUDA_TRY(cudaSetDevice(b->context->device), "choosing the GPU");
   WF__TRY(compose_sorted(a, b, o, out, err));
   if (*out != NULL) return WF_OK;
   WF__TRY(wf__gpu_batch_arcsort(b, false, &by_label, err));
@@ -262,11 +263,25 @@ wf_status wf__gpu_batch_compose(const wf_fst *a, const wf__gpu_batch *b,
   return status;
 }
 
+wf_status wf__gpu_batch_compose(const wf_fst *a, const wf__gpu_batch *b,
+                                const wf_compose_options *o, wf__gpu_batch **out, wf_error *err) {
+  wf__gpu_operation composing;
+  *out = NULL;
+  if (wf_fst_get_view(a).start < 0 || b->start[0] < 0)
+    return wf__fail(err, WF_ERR_UNSUPPORTED, "an fst without a start: only the CPU composes that");
+  WF__TRY(wf__gpu_begin(b->context, &composing, err));
+  const wf_status status = compose(a, b, o, out, err);
+  wf__gpu_end(&composing);
+  return status;
+}
+
 void wf__sparse_free(wf__sparse *sparse) {
   if (sparse == NULL) return;
   if (sparse->left != NULL) sparse->left->free(sparse->left);
+  const int caller = wf__callers_device();
   cudaSetDevice(sparse->context->device);
   wf__ops_release(sparse->context, &sparse->owned);
+  wf__restore_device(caller);
   wf__gpu_context_release(sparse->context);
   free(sparse);
 }
@@ -383,26 +398,29 @@ wf_status wf__sparse_reaches_more(const wf__sparse *sparse, uint64_t give_up, bo
   wf__sparse_search search = wf__sparse_search_of(sparse, &(wf_compose_options){.max_states = 0});
   search.max_states = UINT64_MAX;
   search.give_up = give_up;
-  WF__CUDA_TRY(cudaSetDevice(sparse->context->device), "choosing the GPU");
+  wf__gpu_operation searching;
+  WF__TRY(wf__gpu_begin(sparse->context, &searching, err));
   wf_status status = wf__sparse_search_all(&search, err);
   *out_gave_up = search.count > give_up;
   wf__sparse_search_end(&search);
+  wf__gpu_end(&searching);
   return status;
 }
 
 wf_status wf__sparse_run(const wf__sparse *sparse, const wf_compose_options *options,
                          bool with_origins, wf__gpu_batch **out, wf__sparse_counts *counts,
                          wf_error *err) {
-  wf__gpu_blocks scratch = {.count = 0};
+  wf__gpu_operation running;
   struct run run = {.self = sparse,
                     .search = wf__sparse_search_of(sparse, options),
                     .with_origins = with_origins,
-                    .scratch = &scratch};
+                    .scratch = &running.scratch};
   *out = NULL;
-  WF__CUDA_TRY(cudaSetDevice(sparse->context->device), "choosing the GPU");
+  WF__TRY(wf__gpu_begin(sparse->context, &running, err));
   wf_status status = wf__sparse_search_all(&run.search, err);
   if (status == WF_OK) status = fill(&run, options->connect, out, err);
   end(&run);
+  wf__gpu_end(&running);
   if (counts != NULL)
     *counts = (wf__sparse_counts){.num_pairs = run.search.count,
                                   .num_levels = run.search.num_levels,

@@ -36,26 +36,29 @@ static wf_status look_at(wf__gpu_context *c, wf__gpu_blocks *room, wf__gpu_look 
 static wf_status look_on(int device, const wf_fst_view *view, wf__graph_facts *out,
                          wf__state_index **out_index, wf_error *err) {
   wf__gpu_context *c;
-  wf__gpu_blocks room = {.count = 0};
+  wf__gpu_operation looking;
   WF__TRY(wf__gpu_context_create(device, &c, err));
-  wf_status status =
+  wf_status status = wf__gpu_begin(c, &looking, err);
+  if (status != WF_OK) {
+    wf__gpu_context_release(c);
+    return status;
+  }
+  status =
       wf__unified_alloc((void **)out_index, (view->num_states + 1) * sizeof **out_index, what, err);
   wf__gpu_look look = {.off = view->arc_off,
                        .arcs = view->arcs,
                        .num_states = view->num_states,
                        .index = (uint32_t *)*out_index};
-  if (status == WF_OK) status = look_at(c, &room, &look, out, err);
-  wf__ops_release(c, &room);
+  if (status == WF_OK) status = look_at(c, &looking.scratch, &look, out, err);
+  wf__gpu_end(&looking);
   wf__gpu_context_release(c);
   return status;
 }
 
 wf_status wf__gpu_look_at_graph(const wf_fst_view *view, int device, wf__graph_facts *out,
                                 wf__state_index **out_index, wf_error *err) {
-  const int caller = wf__callers_device();
   *out_index = NULL;
   wf_status status = look_on(device, view, out, out_index, err);
-  wf__restore_device(caller);
   if (status == WF_OK) return WF_OK;
   wf__gpu_index_free(*out_index);
   *out_index = NULL;

@@ -529,10 +529,7 @@ static wf_status make_determinized(wf__gpu_batch *batch, const void *user, wf__g
   wf__gpu_blocks ways = {.count = 0};
   wf__gpu_arrays a;
   (void)how;
-  if (f->num_states == 0) {
-    WF__TRY(wf__gpu_batch_reserve(batch, 0, 0, &a, err));
-    return wf__gpu_batch_copy_states(request->from, &a, err);
-  }
+  if (f->num_states == 0) return wf__gpu_batch_begin_alike(batch, request->from, &a, err);
   self.state_bits = bits_for(f->num_states - 1);
   wf_status status = look_at_labels(&self, &ways, err);
   if (status == WF_OK) status = find_all(&self, request->from, err);

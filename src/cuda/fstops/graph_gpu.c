@@ -38,9 +38,7 @@ static wf_status make_changed_arcs(wf__gpu_batch *batch, const void *user, wf__g
   const wf__gpu_batch *from = user;
   wf__gpu_arrays a;
   (void)scratch;
-  batch->trimmed = from->trimmed;
-  WF__TRY(wf__gpu_batch_reserve(batch, from->f.num_states, from->f.num_arcs, &a, err));
-  WF__TRY(wf__gpu_batch_copy_states(from, &a, err));
+  WF__TRY(wf__gpu_batch_begin_alike(batch, from, &a, err));
   if (first == EPSILONS_LAST)
     return wf__gpu_epsilons_last(batch->context, &from->f, a.arcs, NULL, err);
   WF__CUDA_TRY(

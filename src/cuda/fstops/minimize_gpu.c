@@ -110,10 +110,7 @@ static wf_status make_minimized(wf__gpu_batch *batch, const void *user, wf__gpu_
   uint64_t sizes;
   (void)how;
   batch->trimmed = true;
-  if (self.m.f.num_states == 0) {
-    WF__TRY(wf__gpu_batch_reserve(batch, 0, 0, &a, err));
-    return wf__gpu_batch_copy_states(request->from, &a, err);
-  }
+  if (self.m.f.num_states == 0) return wf__gpu_batch_begin_alike(batch, request->from, &a, err);
   WF__TRY(reserve(&self, err));
   WF__TRY(prepare(&self, err));
   WF__TRY(find_classes(&self, &sizes, err));

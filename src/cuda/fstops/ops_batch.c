@@ -13,10 +13,12 @@
 
 void wf__gpu_context_release(wf__gpu_context *context) {
   if (context == NULL || --context->users > 0) return;
+  const int caller = wf__callers_device();
   cudaSetDevice(context->device);
   cudaFreeHost(context->values);
   if (context->pool != NULL) cudaMemPoolDestroy(context->pool);
   if (context->stream != NULL) cudaStreamDestroy(context->stream);
+  wf__restore_device(caller);
   free(context);
 }
 
@@ -27,7 +29,6 @@ static wf_status context_open(wf__gpu_context *context, wf_error *err) {
   props.allocType = cudaMemAllocationTypePinned;
   props.location.type = cudaMemLocationTypeDevice;
   props.location.id = context->device;
-  WF__CUDA_TRY(cudaSetDevice(context->device), "choosing the GPU");
   WF__CUDA_TRY(cudaStreamCreateWithFlags(&context->stream, cudaStreamNonBlocking), "a stream");
   WF__CUDA_TRY(cudaMemPoolCreate(&context->pool, &props), "a memory pool");
   WF__CUDA_TRY(cudaMemPoolSetAttribute(context->pool, cudaMemPoolAttrReleaseThreshold, &keep),
@@ -41,12 +42,28 @@ wf_status wf__gpu_context_create(int device, wf__gpu_context **out, wf_error *er
   if (context == NULL) return wf__fail_memory(err, sizeof *context, "a device");
   context->device = device;
   context->users = 1;
-  wf_status status = context_open(context, err);
+  wf__gpu_operation opening;
+  wf_status status = wf__gpu_begin(context, &opening, err);
+  if (status == WF_OK) {
+    status = context_open(context, err);
+    wf__gpu_end(&opening);
+  }
   if (status == WF_OK)
     *out = context;
   else
     wf__gpu_context_release(context);
   return status;
+}
+
+wf_status wf__gpu_begin(wf__gpu_context *context, wf__gpu_operation *out, wf_error *err) {
+  *out = (wf__gpu_operation){.context = context, .caller = wf__callers_device()};
+  WF__CUDA_TRY(cudaSetDevice(context->device), "choosing the GPU");
+  return WF_OK;
+}
+
+void wf__gpu_end(wf__gpu_operation *operation) {
+  wf__ops_release(operation->context, &operation->scratch);
+  wf__restore_device(operation->caller);
 }
 
 wf_status wf__ops_take(wf__gpu_context *context, wf__gpu_blocks *blocks, uint64_t bytes,
@@ -125,8 +142,10 @@ wf_status wf__gpu_scan64(wf__gpu_context *context, wf__gpu_blocks *blocks, uint6
 void wf__gpu_batch_free(wf__gpu_batch *batch) {
   if (batch == NULL) return;
   if (batch->context != NULL) {
+    const int caller = wf__callers_device();
     cudaSetDevice(batch->context->device);
     wf__ops_release(batch->context, &batch->owned);
+    wf__restore_device(caller);
   }
   wf__gpu_context_release(batch->context);
   free(batch->state_base);
@@ -206,9 +225,11 @@ static wf_status copy_bases(const wf__gpu_batch *from, const wf__gpu_arrays *a, 
   return WF_OK;
 }
 
-wf_status wf__gpu_batch_copy_states(const wf__gpu_batch *from, const wf__gpu_arrays *a,
-                                    wf_error *err) {
+wf_status wf__gpu_batch_begin_alike(wf__gpu_batch *batch, const wf__gpu_batch *from,
+                                    wf__gpu_arrays *a, wf_error *err) {
   cudaStream_t stream = from->context->stream;
+  batch->trimmed = from->trimmed;
+  WF__TRY(wf__gpu_batch_reserve(batch, from->f.num_states, from->f.num_arcs, a, err));
   WF__CUDA_TRY(cudaMemcpyAsync(a->off, from->f.off, (from->f.num_states + 1) * 8,
                                cudaMemcpyDeviceToDevice, stream),
                "states");
@@ -232,14 +253,14 @@ wf_status wf__gpu_batch_input_bases(wf__gpu_batch *to, const uint64_t *const fro
 wf_status wf__gpu_batch_make_on(wf__gpu_context *context, size_t count, bool log_semiring,
                                 wf__gpu_make_fn *make, const void *from, int how, const char *what,
                                 wf__gpu_batch **out, wf_error *err) {
-  wf__gpu_blocks scratch = {.count = 0};
+  wf__gpu_operation making;
   wf__gpu_batch *batch;
   *out = NULL;
-  WF__CUDA_TRY(cudaSetDevice(context->device), "choosing the GPU");
+  WF__TRY(wf__gpu_begin(context, &making, err));
   wf_status status = batch_new(context, count, log_semiring, &batch, err);
-  if (status == WF_OK) status = make(batch, from, &scratch, how, err);
+  if (status == WF_OK) status = make(batch, from, &making.scratch, how, err);
   if (status == WF_OK) status = finish(batch, what, err);
-  wf__ops_release(context, &scratch);
+  wf__gpu_end(&making);
   if (status == WF_OK)
     *out = batch;
   else

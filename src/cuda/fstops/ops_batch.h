@@ -48,6 +48,19 @@ typedef struct wf__gpu_arrays {
 wf_status wf__gpu_context_create(int device, wf__gpu_context **out, wf_error *err);
 void wf__gpu_context_release(wf__gpu_context *context);
 
+/* What an operation has from its beginning to its end. */
+typedef struct wf__gpu_operation {
+  wf__gpu_context *context;
+  wf__gpu_blocks scratch; /* temporary memory */
+  int caller;             /* the current device before it */
+} wf__gpu_operation;
+
+/* Makes the context's device the current one. Every operation begins so; after a failure it must
+ * not be ended. Operations may be nested. */
+wf_status wf__gpu_begin(wf__gpu_context *context, wf__gpu_operation *out, wf_error *err);
+/* Returns the temporary memory to the pool, and restores the caller's device. */
+void wf__gpu_end(wf__gpu_operation *operation);
+
 wf_status wf__ops_take(wf__gpu_context *context, wf__gpu_blocks *blocks, uint64_t bytes,
                        const char *what, void **out, wf_error *err);
 #define TAKE(context, blocks, pointer, count, what)                                  \
@@ -99,6 +112,10 @@ wf_status wf__gpu_batch_input_bases(wf__gpu_batch *to, const uint64_t *const fro
                                     wf_error *err);
 wf_status wf__gpu_batch_reserve(wf__gpu_batch *batch, uint64_t num_states, uint64_t num_arcs,
                                 wf__gpu_arrays *a, wf_error *err);
+/* Begins a batch with the states of `from`: reserves its arrays, and copies offsets, final costs,
+ * bases, starts and whether it is trimmed. Only the arcs are left to be written. */
+wf_status wf__gpu_batch_begin_alike(wf__gpu_batch *batch, const wf__gpu_batch *from,
+                                    wf__gpu_arrays *a, wf_error *err);
 
 /* Same as wf__gpu_batch_connect, but keeps the origins of arcs. The last step of a composition. */
 wf_status wf__gpu_batch_trim(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err);
@@ -107,9 +124,6 @@ wf_status wf__gpu_batch_trim(const wf__gpu_batch *batch, wf__gpu_batch **out, wf
 wf_status wf__gpu_batch_connect_some(const wf__gpu_batch *batch, const uint32_t *some,
                                      wf__gpu_batch **out, wf_error *err);
 
-/* Copies the offsets, final costs, bases and starts of `from`. */
-wf_status wf__gpu_batch_copy_states(const wf__gpu_batch *from, const wf__gpu_arrays *a,
-                                    wf_error *err);
 wf_status wf__gpu_incoming_find(wf__gpu_context *c, wf__gpu_blocks *scratch, const wf__gpu_fsts *f,
                                 wf__gpu_incoming *in, wf_error *err);
 /* Finds the levels and, in the same pass, the sums to the end. Returns the number of levels and of

@@ -148,15 +148,19 @@ static wf_status keep_origins(wf__gpu_batch *batch, const wf__gpu_batch *from, w
       batch, (const uint64_t *const[2]){from->input_base[0], from->input_base[1]}, err);
 }
 
+/* The same, and room for the arcs' origins if they are known. */
+static wf_status begin_with_origins(wf__gpu_batch *batch, const wf__gpu_batch *from,
+                                    wf__gpu_arrays *a, wf_error *err) {
+  WF__TRY(wf__gpu_batch_begin_alike(batch, from, a, err));
+  return keep_origins(batch, from, err);
+}
+
 static wf_status make_labels(wf__gpu_batch *batch, const void *user, wf__gpu_blocks *scratch,
                              int how, wf_error *err) {
   const wf__gpu_batch *from = user;
   wf__gpu_arrays a;
   (void)scratch;
-  batch->trimmed = from->trimmed;
-  WF__TRY(wf__gpu_batch_reserve(batch, from->f.num_states, from->f.num_arcs, &a, err));
-  WF__TRY(wf__gpu_batch_copy_states(from, &a, err));
-  WF__TRY(keep_origins(batch, from, err));
+  WF__TRY(begin_with_origins(batch, from, &a, err));
   cudaStream_t stream = batch->context->stream;
   if (from->origins != NULL)
     WF__CUDA_TRY(
@@ -203,10 +207,7 @@ static wf_status make_arcsort(wf__gpu_batch *batch, const void *user, wf__gpu_bl
   wf__gpu_arrays a;
   uint64_t m = from->f.num_arcs;
   uint32_t *keys, *keys_out, *index, *index_out, *source;
-  batch->trimmed = from->trimmed;
-  WF__TRY(wf__gpu_batch_reserve(batch, from->f.num_states, m, &a, err));
-  WF__TRY(wf__gpu_batch_copy_states(from, &a, err));
-  WF__TRY(keep_origins(batch, from, err));
+  WF__TRY(begin_with_origins(batch, from, &a, err));
   TAKE(c, scratch, keys, m, "sorting");
   TAKE(c, scratch, keys_out, m, "sorting");
   TAKE(c, scratch, index, m, "sorting");
@@ -377,13 +378,12 @@ wf_status wf__gpu_batch_reverse(const wf__gpu_batch *batch, wf__gpu_batch **out,
 
 /* --- results ----------------------------------------------------------------------------- */
 
-wf_status wf__gpu_batch_get(const wf__gpu_batch *batch, size_t i, wf__csr *csr, int64_t *out_start,
-                            wf_error *err) {
+static wf_status get(const wf__gpu_batch *batch, size_t i, wf__csr *csr, int64_t *out_start,
+                     wf_error *err) {
   wf__gpu_context *c = batch->context;
   uint64_t state = batch->state_base[i], arc = batch->arc_base[i],
            n = batch->state_base[i + 1] - state, m = batch->arc_base[i + 1] - arc;
   *out_start = batch->start[i] < 0 ? -1 : batch->start[i] - (int64_t)state;
-  WF__CUDA_TRY(cudaSetDevice(c->device), "choosing the GPU");
   WF__TRY(wf__vec_grow(&csr->arc_off, n + 1, "states", err));
   WF__TRY(wf__vec_grow(&csr->final_cost, n + 1, "states", err));
   WF__TRY(wf__vec_grow(&csr->arcs, m + 1, "arcs", err));
@@ -398,6 +398,15 @@ wf_status wf__gpu_batch_get(const wf__gpu_batch *batch, size_t i, wf__csr *csr, 
   return WF_OK;
 }
 
+wf_status wf__gpu_batch_get(const wf__gpu_batch *batch, size_t i, wf__csr *csr, int64_t *out_start,
+                            wf_error *err) {
+  wf__gpu_operation getting;
+  WF__TRY(wf__gpu_begin(batch->context, &getting, err));
+  const wf_status status = get(batch, i, csr, out_start, err);
+  wf__gpu_end(&getting);
+  return status;
+}
+
 static wf_status copy_to(const wf__gpu_batch *batch, const void *from, uint64_t bytes, void *to,
                          wf_error *err) {
   WF__CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, batch->context->stream),
@@ -405,14 +414,12 @@ static wf_status copy_to(const wf__gpu_batch *batch, const void *from, uint64_t 
   return WF_OK;
 }
 
-wf_status wf__gpu_batch_share(const wf__gpu_batch *batch, wf_fst **out, wf_error *err) {
+static wf_status share(const wf__gpu_batch *batch, wf_fst **out, wf_error *err) {
   const wf__gpu_fsts *f = &batch->f;
   const uint64_t off_bytes = (f->num_states + 1) * sizeof *f->off,
                  arc_bytes = f->num_arcs * sizeof *f->arcs,
                  cost_bytes = f->num_states * sizeof *f->final_cost;
   char *memory;
-  *out = NULL;
-  WF__CUDA_TRY(cudaSetDevice(batch->context->device), "choosing the GPU");
   WF__TRY(wf__unified_alloc((void **)&memory, arc_bytes + off_bytes + cost_bytes, "an fst", err));
   char *off = memory + arc_bytes, *costs = off + off_bytes;
   wf_status status = copy_to(batch, f->arcs, arc_bytes, memory, err);
@@ -433,6 +440,15 @@ wf_status wf__gpu_batch_share(const wf__gpu_batch *batch, wf_fst **out, wf_error
   WF__TRY(wf__fst_from_arrays(&view, wf__unified_free, memory, out, err));
   wf__fst_set_device(*out, batch->context->device);
   return WF_OK;
+}
+
+wf_status wf__gpu_batch_share(const wf__gpu_batch *batch, wf_fst **out, wf_error *err) {
+  wf__gpu_operation sharing;
+  *out = NULL;
+  WF__TRY(wf__gpu_begin(batch->context, &sharing, err));
+  const wf_status status = share(batch, out, err);
+  wf__gpu_end(&sharing);
+  return status;
 }
 
 void wf__gpu_batch_view(const wf__gpu_batch *batch, wf_fst_batch_view *view) {

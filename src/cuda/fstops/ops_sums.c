@@ -91,7 +91,6 @@ static wf_status find_sums(const wf__gpu_batch *batch, int wanted, double delta,
   wf__gpu_context *c = batch->context;
   uint64_t n = batch->f.num_states;
   *s = (struct sums){.cyclic = false};
-  WF__CUDA_TRY(cudaSetDevice(c->device), "choosing the GPU");
   uint32_t num_done;
   WF__TRY(wf__gpu_levels_find(c, scratch, &batch->f, batch->log_semiring, &s->in, &s->levels,
                               &s->to_end, &s->num_levels, &num_done, err));
@@ -123,12 +122,15 @@ static wf_status get_distances(const wf__gpu_batch *batch, bool reverse, double 
 
 wf_status wf__gpu_batch_distances(const wf__gpu_batch *batch, bool reverse, double delta,
                                   double **out, uint64_t *out_count, wf_error *err) {
-  wf__gpu_blocks scratch = {.count = 0};
+  wf__gpu_operation summing;
   *out = wf__alloc(batch->f.num_states, sizeof **out);
   *out_count = batch->f.num_states;
   if (*out == NULL) return wf__fail_memory(err, batch->f.num_states * sizeof **out, "distances");
-  wf_status status = get_distances(batch, reverse, delta, &scratch, *out, err);
-  wf__ops_release(batch->context, &scratch);
+  wf_status status = wf__gpu_begin(batch->context, &summing, err);
+  if (status == WF_OK) {
+    status = get_distances(batch, reverse, delta, &summing.scratch, *out, err);
+    wf__gpu_end(&summing);
+  }
   if (status == WF_OK) return WF_OK;
   free(*out);
   *out = NULL;
@@ -182,9 +184,21 @@ static wf_status get_score(wf__gpu_batch *batch, double delta, bool with_gradien
 
 wf_status wf__gpu_batch_forward_score(wf__gpu_batch *batch, double delta, bool with_gradients,
                                       double *out_costs, wf_error *err) {
-  wf__gpu_blocks scratch = {.count = 0};
-  wf_status status = get_score(batch, delta, with_gradients, &scratch, out_costs, err);
-  wf__ops_release(batch->context, &scratch);
+  wf__gpu_operation summing;
+  WF__TRY(wf__gpu_begin(batch->context, &summing, err));
+  const wf_status status =
+      get_score(batch, delta, with_gradients, &summing.scratch, out_costs, err);
+  wf__gpu_end(&summing);
+  return status;
+}
+
+static wf_status copy_gradients(const wf__gpu_batch *batch, double *to, const double *from,
+                                uint64_t count, wf_error *err) {
+  wf__gpu_operation copying;
+  WF__TRY(wf__gpu_begin(batch->context, &copying, err));
+  wf_status status = wf__ops_to_host(batch->context, to, from, count * sizeof *to, err);
+  if (status == WF_OK) status = wf__ops_finish(batch->context, "gradients", err);
+  wf__gpu_end(&copying);
   return status;
 }
 
@@ -202,9 +216,7 @@ wf_status wf__gpu_batch_gradients(const wf__gpu_batch *batch, size_t i, wf_gradi
   uint64_t count = base[i + 1] - base[i];
   double *copy = wf__alloc(count, sizeof *copy);
   if (copy == NULL) return wf__fail_memory(err, count * sizeof *copy, "gradients");
-  wf_status status =
-      wf__ops_to_host(batch->context, copy, from + base[i], count * sizeof *copy, err);
-  if (status == WF_OK) status = wf__ops_finish(batch->context, "gradients", err);
+  const wf_status status = copy_gradients(batch, copy, from + base[i], count, err);
   if (status != WF_OK) {
     free(copy);
     return status;

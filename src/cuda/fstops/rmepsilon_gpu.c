@@ -262,10 +262,7 @@ static wf_status make_removal(wf__gpu_batch *batch, const void *user, wf__gpu_bl
                          .r = {.f = request->from->f}};
   wf__gpu_arrays a;
   (void)how;
-  if (self.r.f.num_states == 0) {
-    WF__TRY(wf__gpu_batch_reserve(batch, 0, 0, &a, err));
-    return wf__gpu_batch_copy_states(request->from, &a, err);
-  }
+  if (self.r.f.num_states == 0) return wf__gpu_batch_begin_alike(batch, request->from, &a, err);
   wf_status status = remove_epsilons(&self, request, batch, err);
   wf__ops_release(self.c, &self.pools);
   free(self.level_state);
@@ -298,11 +295,11 @@ static wf_status find_moderate(const wf__gpu_batch *batch, wf__gpu_blocks *scrat
 static wf_status trim_and_remove(const wf__gpu_batch *batch, bool connect, uint32_t *before,
                                  uint32_t *behind, wf__gpu_batch **out, wf_error *err) {
   wf__gpu_batch *trimmed = NULL, *removed = NULL;
-  wf__gpu_blocks scratch = {.count = 0};
+  wf__gpu_operation looking;
   bool any_behind = false;
-  WF__CUDA_TRY(cudaSetDevice(batch->context->device), "choosing the GPU");
-  wf_status status = find_moderate(batch, &scratch, before, err);
-  wf__ops_release(batch->context, &scratch);
+  WF__TRY(wf__gpu_begin(batch->context, &looking, err));
+  wf_status status = find_moderate(batch, &looking.scratch, before, err);
+  wf__gpu_end(&looking);
   WF__TRY(status);
   for (uint64_t i = 0; i < batch->f.num_fsts; i++) {
     behind[i] = connect && !before[i];
