@@ -65,7 +65,8 @@ check_gpu_tests() { # FOLDER
       case $program in *_rnn_interrupt | *_triton | *_transducer_scorers) continue ;; esac
       if [ "$tool" = racecheck ]; then
         case $program in
-          *_host | *_free_orders | *_several) continue ;; # the kernels are test_gpu_decode's and test_gpu_stream's
+          # The kernels are test_gpu_decode's, test_gpu_stream's and test_gpu_transducer's.
+          *_host | *_free_orders | *_several | *_transducer_errors) continue ;;
           *_stream_lattice) seeds=1 ;;
           # A barrier costs it a look at all of the shared memory.
           *_chain | *_compose | *_determinize | *_minimize | *_ops | *_rmepsilon | *_sparse) seeds=1 tests=test_races ;;
@@ -114,7 +115,8 @@ do_pack_gpu() { # FOLDER [compose|graph]
   if [ "$what" = all ]; then
     programs+=(
       build/release/bench/{bench_decode,bench_stream,bench_lm_fetch,bench_lm_traffic,generate_ctc_task,bench_generate_lm}
-      build/release/tests/test_gpu_{decode,host,lattice,rnn,scorer,several,stream,stream_lattice,transducer,transducer_scorers,triton,words}
+      build/release/tests/test_gpu_{decode,host,lattice,rnn,scorer,several,stream,stream_lattice,triton,words}
+      build/release/tests/test_gpu_transducer{,_errors,_log_probs,_scorers}
       build/release/tests/soak_gpu build/release/warpfst)
   fi
   cp "${programs[@]}" "$folder"
