@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "cuda/device/gpu_profile.h"
 #include "scorer/rnn_scorer.h"
 
 enum {
@@ -108,6 +109,11 @@ int wf__gpu_larger_size(const wf__device_limits *limits, int size) {
         wf__gpu_lane_tokens(limits, next) > wf__gpu_lane_tokens(limits, size))
       return next;
   return 0;
+}
+
+int wf__gpu_next_size(const wf__gpu_plan *plan, const wf__device_limits *limits) {
+  const int least = plan->size - (plan->least_ranks < plan->ranks);
+  return plan->smallest ? 0 : wf__gpu_larger_size(limits, least);
 }
 
 wf_status wf__gpu_check_max_tokens(const wf_decoder_options *options, wf_error *err) {

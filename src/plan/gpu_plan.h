@@ -104,6 +104,8 @@ static inline int64_t wf__gpu_lane_tokens(const wf__device_limits *limits, int s
 wf_status wf__gpu_check_max_tokens(const wf_decoder_options *options, wf_error *err);
 /* The next size that runs and holds more tokens; 0: there is none. */
 int wf__gpu_larger_size(const wf__device_limits *limits, int size);
+/* The next size after the plan's smallest lanes; 0: there is none. */
+int wf__gpu_next_size(const wf__gpu_plan *plan, const wf__device_limits *limits);
 /* Tokens of a frame that a lane should hold: twice the usual ones; max_active as long as none are
  * known. */
 uint64_t wf__gpu_expected_tokens(const wf_decoder_options *options, uint32_t usual_tokens);

@@ -2,6 +2,8 @@
  * they fit; the rest is for streams. */
 #include "plan/gpu_stream_plan.h"
 
+#include "cuda/device/gpu_profile.h"
+
 static uint64_t min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
 static uint64_t max_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
 

@@ -1,5 +1,7 @@
 /* batch_rnn_scoring.c - the recurrent scorer of a batch, its chains and their roots. */
 #ifdef WARPFST_CUDA
+#include "cuda/decoder/batch_rnn_scoring.h"
+
 #include "cuda/decoder/rnn_scoring.h"
 
 static const char what[] = "a recurrent scorer on the GPU";
@@ -93,7 +95,7 @@ wf_status wf__batch_rnn_take_chains(wf__gpu_worker *worker, const wf__batch *bat
   for (size_t i = 0; i < batch->count && status == WF_OK; i++)
     if (!batch->skip[i])
       roots[wf__map64_find(&a->chain_of, (uint64_t)(uintptr_t)batch->scorers[i])] =
-          wf__gpu_scorer_of(worker, batch, (uint32_t)i);
+          wf__gpu_scorer_of(&worker->scorers, batch, (uint32_t)i);
   if (status == WF_OK && !a->own_roots)
     status = wf__rnn_scoring_set_roots(a, roots, (uint32_t)a->chains.size, !same, err);
   free(roots);

@@ -6,13 +6,17 @@
  * searched there, but some move first if another GPU has less to do (move_scores.c). Results do not
  * depend on which worker decoded what. */
 #ifdef WARPFST_CUDA
+#include "cuda/decoder/cuda_backend.h"
+
 #include <string.h>
 #include <time.h>
 
-#include "cuda/decoder/cuda_backend.h"
-
 #include "base/callbacks.h"
+#include "cuda/decoder/gpu_pipeline.h"
 #include "cuda/decoder/move_scores.h"
+#include "cuda/decoder/rnn_scoring.h"
+#include "cuda/decoder/stream_memory.h"
+#include "cuda/device/gpu_profile.h"
 
 enum { MAX_THREADS = 32 }; /* threads of a worker: more do not fill page-locked memory faster */
 
@@ -21,19 +25,15 @@ enum { MAX_THREADS = 32 }; /* threads of a worker: more do not fill page-locked 
 static void close_worker(wf__gpu_worker *worker) {
   (void)cudaSetDevice(worker->device);
   wf__streams_release(worker);
-  wf__gpu_close_scorers(worker);
+  wf__gpu_close_scorers(&worker->scorers);
   wf__gpu_close_rnn_scorings(worker);
-  wf__gpu_close_words(worker);
+  wf__gpu_close_words(&worker->words);
   wf__gpu_release(worker);
-  for (int i = 0; worker->searches != NULL && i < wf__pool_size(worker->pool); i++)
-    wf__frame_searcher.free(worker->searches[i]);
-  for (int i = 0; worker->scorings != NULL && i < wf__pool_size(worker->pool); i++)
-    wf__scoring_free(&worker->scorings[i]);
-  free(worker->searches);
-  free(worker->scorings);
-  free(worker->errors);
-  if (worker->drafts != NULL) wf__gpu_drafts_free(worker->drafts, wf__pool_size(worker->pool));
-  wf__pool_free(worker->pool);
+  wf__score_windows_close(&worker->windows);
+  wf__gpu_launches_close(&worker->launches);
+  if (worker->copy_stream != NULL) cudaStreamDestroy(worker->copy_stream);
+  wf__gpu_graph_free(&worker->uploaded);
+  wf__gpu_threads_close(&worker->threads);
 }
 
 static void cuda_close(void *opaque) {
@@ -56,13 +56,15 @@ static wf_status open_worker(struct wf__cuda_backend *self, int device, wf_error
   WF__TRY(wf__device_limits_read(device, self->graph->min_columns, &worker->limits, err));
   self->num_workers++; /* from here on the backend must be closed */
   WF__CUDA_TRY(cudaStreamCreateWithFlags(&worker->copy_stream, cudaStreamNonBlocking), "a stream");
-  cudaEvent_t *events[] = {&worker->window_sent[0], &worker->window_sent[1], &worker->copied,
-                           &worker->entered, &worker->between_groups};
-  for (int i = 0; i < 5; i++)
-    WF__CUDA_TRY(cudaEventCreateWithFlags(events[i], cudaEventDisableTiming), "an event");
-  WF__TRY(wf__pinned_alloc((void **)&worker->stop, sizeof *worker->stop, "a decoder", err));
-  *worker->stop = 0;
-  return wf__gpu_upload_graph(worker, err);
+  WF__TRY(wf__score_windows_open(&worker->windows, err));
+  WF__TRY(wf__gpu_launches_open(&worker->launches, err));
+  WF__TRY(wf__gpu_upload_graph(worker->graph, &worker->options, device,
+                               wf__gpu_available(&worker->limits, &worker->options),
+                               worker->copy_stream, &worker->uploaded, err));
+  worker->launches.params.graph = worker->uploaded.there;
+  worker->launches.params.rules = wf__gpu_rules(&worker->options);
+  worker->launches.params.shared_kb = worker->limits.profile.shared_kb;
+  return WF_OK;
 }
 
 static wf_status open_threads(struct wf__cuda_backend *self, wf_error *err) {
@@ -71,17 +73,9 @@ static wf_status open_threads(struct wf__cuda_backend *self, wf_error *err) {
                 self->num_workers;
   if (threads > MAX_THREADS) threads = MAX_THREADS;
   if (threads < 1) threads = 1;
-  for (int i = 0; i < self->num_workers; i++) {
-    wf__gpu_worker *worker = &self->workers[i];
-    WF__TRY(wf__pool_create(threads, &worker->pool, err));
-    worker->searches = wf__calloc((uint64_t)threads, sizeof *worker->searches);
-    worker->errors = wf__calloc((uint64_t)threads, sizeof *worker->errors);
-    worker->scorings = wf__calloc((uint64_t)threads, sizeof *worker->scorings);
-    if (worker->searches == NULL || worker->errors == NULL || worker->scorings == NULL)
-      return wf__fail_memory(err, (uint64_t)threads * sizeof *worker->errors, "a decoder");
-    if (self->options.lattice_beam > 0)
-      WF__TRY(wf__gpu_drafts_create(threads, &worker->drafts, err));
-  }
+  for (int i = 0; i < self->num_workers; i++)
+    WF__TRY(wf__gpu_threads_open(threads, self->options.lattice_beam > 0, &self->workers[i].threads,
+                                 err));
   return WF_OK;
 }
 
@@ -142,7 +136,8 @@ static wf_status read_available(struct wf__cuda_backend *self, wf__gpu_worker *w
   WF__TRY(wf__gpu_free_memory(&worker->limits.available, err));
   for (int i = 0; i < self->num_workers; i++)
     if (self->workers[i].device == worker->device)
-      worker->limits.available += self->workers[i].graph_bytes + self->workers[i].workspace_bytes +
+      worker->limits.available += self->workers[i].uploaded.bytes +
+                                  self->workers[i].memory.workspace_bytes +
                                   self->workers[i].limits.scorer_bytes;
   const uint64_t moved = wf__moved_bytes(self, worker->device),
                  limit = (uint64_t)self->options.gpu_memory; /* for the scores that moved as well */
@@ -221,15 +216,19 @@ static wf_status cuda_plan_streams(const wf_graph *graph, const wf_decoder_optio
 static void cuda_planned(const void *opaque, wf_plan *out) {
   const struct wf__cuda_backend *self = opaque;
   for (int i = 0; i < self->num_workers; i++)
-    if (self->workers[i].largest.total_bytes >= out->total_bytes) *out = self->workers[i].largest;
+    if (self->workers[i].memory.largest.total_bytes >= out->total_bytes)
+      *out = self->workers[i].memory.largest;
 }
 
 static void cuda_lm_stats(const void *opaque, wf_lm_stats *out) {
   const struct wf__cuda_backend *self = opaque;
   int caller = wf__callers_device();
-  for (int i = 0; i < self->num_workers; i++)
-    if (cudaSetDevice(self->workers[i].device) == cudaSuccess)
-      wf__gpu_add_lm_stats(&self->workers[i], out);
+  for (int i = 0; i < self->num_workers; i++) {
+    const wf__gpu_worker *worker = &self->workers[i];
+    const int num_warps = 32 * worker->limits.lanes[WF__LARGE_LANE];
+    if (cudaSetDevice(worker->device) == cudaSuccess)
+      wf__gpu_add_lm_stats(&worker->scorers.models, worker->device, num_warps, out);
+  }
   out->stall_s /= self->num_workers; /* each worker's is an average over warps */
   wf__restore_device(caller);
 }
@@ -330,7 +329,7 @@ static void run_worker(void *user, uint64_t item, int thread) {
     status = wf__gpu_work(worker, work, job->self->stream,
                           thread == 0 ? work->batch->progress : NULL, &err);
   int none = 0;
-  worker->finished = now_s();
+  worker->experience.finished = now_s();
   if (status == WF_OK) return;
   atomic_compare_exchange_strong(&work->failed, &none, (int)status);
   pthread_mutex_lock(&work->mutex);
@@ -342,7 +341,7 @@ static void run_worker(void *user, uint64_t item, int thread) {
 static uint64_t all_bytes(const struct wf__cuda_backend *self) {
   uint64_t bytes = 0;
   for (int i = 0; i < self->num_workers; i++)
-    bytes += self->workers[i].workspace_bytes + self->workers[i].pinned_bytes +
+    bytes += self->workers[i].memory.workspace_bytes + self->workers[i].memory.pinned_bytes +
              wf__moved_bytes(self, self->workers[i].device);
   return bytes;
 }
@@ -358,8 +357,11 @@ static void update_speeds(struct wf__cuda_backend *self, const wf_batch_shape *s
         good && shapes[i].on_device && shapes[i].num_utterances >= 2 * self->workers[i].plan.lanes;
   for (int i = 0; i < self->num_workers && good; i++) {
     wf__gpu_worker *worker = &self->workers[i];
-    const double speed = (double)shapes[i].sum_frames / (worker->finished - began + 1e-6);
-    worker->frames_per_s = worker->frames_per_s == 0 ? speed : (worker->frames_per_s + speed) / 2;
+    const double speed =
+        (double)shapes[i].sum_frames / (worker->experience.finished - began + 1e-6);
+    worker->experience.frames_per_s = worker->experience.frames_per_s == 0
+                                          ? speed
+                                          : (worker->experience.frames_per_s + speed) / 2;
   }
 }
 
@@ -384,7 +386,7 @@ static wf_status decode_rounds(struct wf__cuda_backend *self, wf__work_queue *wo
                                wf_error *err) {
   work->num_all = count;
   for (int i = 0; i < self->num_workers; i++) {
-    self->workers[i].limits.least_size = self->workers[i].usual_size;
+    self->workers[i].limits.least_size = self->workers[i].experience.usual_size;
   }
   while (count > 0) {
     wf_batch_shape shapes[WF__MAX_WORKERS];
@@ -399,7 +401,7 @@ static wf_status decode_rounds(struct wf__cuda_backend *self, wf__work_queue *wo
       wf__log(WF_LOG_DEBUG,
               "%u utterances do not fit their lanes and are searched again in larger ones", count);
     for (int i = 0; i < self->num_workers && count > 0; i++) {
-      const int size = wf__gpu_next_size(&self->workers[i]);
+      const int size = wf__gpu_next_size(&self->workers[i].plan, &self->workers[i].limits);
       if (size > 0) self->workers[i].limits.least_size = size;
     }
   }
@@ -409,9 +411,14 @@ static wf_status decode_rounds(struct wf__cuda_backend *self, wf__work_queue *wo
 static wf_status take_scorers(struct wf__cuda_backend *self, const wf__batch *batch,
                               wf_error *err) {
   for (int i = 0; i < self->num_workers; i++) {
-    WF__CUDA_TRY(cudaSetDevice(self->workers[i].device), "choosing the GPU");
-    WF__TRY(wf__gpu_take_scorers(&self->workers[i], batch, err));
-    WF__TRY(wf__gpu_take_words(&self->workers[i], batch, err));
+    wf__gpu_worker *worker = &self->workers[i];
+    uint64_t word_bytes;
+    WF__CUDA_TRY(cudaSetDevice(worker->device), "choosing the GPU");
+    WF__TRY(wf__gpu_take_scorers(worker, batch, err));
+    const wf__words_upload upload = {worker->graph, &worker->options, worker->copy_stream};
+    WF__TRY(wf__gpu_take_words(&worker->words, &upload, batch, &word_bytes, err));
+    worker->limits.scorer_bytes += word_bytes;
+    worker->limits.scored = worker->limits.scored || word_bytes > 0;
   }
   return WF_OK;
 }

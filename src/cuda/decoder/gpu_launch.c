@@ -1,29 +1,49 @@
 /* gpu_launch.c - launches of a chunk: its searches, in lanes of one size or of several, and the
  * passes that make its lattices. */
 #ifdef WARPFST_CUDA
-#include "cuda/decoder/gpu_worker.h"
+#include "cuda/decoder/gpu_launch.h"
 
-void wf__gpu_fill_options(wf__lane_params *p, const wf_graph *graph,
-                          const wf_decoder_options *options) {
-  p->graph.num_states = (uint32_t)graph->view.num_states;
-  p->graph.num_arcs = (uint32_t)graph->view.num_arcs;
-  p->graph.start = (uint32_t)graph->view.start;
-  p->graph.num_columns = graph->min_columns;
-  p->graph.has_epsilons = graph->has_epsilons;
-  p->rules.beam = options->beam;
-  p->rules.acoustic_scale = options->acoustic_scale;
-  p->rules.word_score = options->word_score;
-  p->graph.epsilon_slack = wf__epsilon_slack(graph, options, false);
-  p->graph.scored_slack = wf__epsilon_slack(graph, options, true);
-  p->graph.context_bits = wf__gpu_context_bits(graph);
-  p->rules.by_state = (uint32_t)(options->recombine == 1);
-  p->rules.blank = options->blank;
-  p->rules.blank_penalty = options->blank_penalty;
-  p->rules.skip_above = wf__skip_above(options);
-  p->rules.max_active = (uint32_t)options->max_active;
-  p->rules.min_active = (uint32_t)options->min_active;
-  p->rules.max_tokens = (uint32_t)options->max_tokens;
-  p->rules.lattice_beam = options->lattice_beam;
+#include "cuda/decoder/gpu_worker.h"
+#include "cuda/device/device_memory.h"
+
+wf_status wf__gpu_launches_open(wf__gpu_launches *launches, wf_error *err) {
+  cudaEvent_t *events[] = {&launches->entered, &launches->between_groups};
+  for (int i = 0; i < 2; i++)
+    WF__CUDA_TRY(cudaEventCreateWithFlags(events[i], cudaEventDisableTiming), "an event");
+  WF__TRY(wf__pinned_alloc((void **)&launches->stop, sizeof *launches->stop, "a decoder", err));
+  *launches->stop = 0;
+  return WF_OK;
+}
+
+wf_status wf__gpu_launches_open_groups(wf__gpu_launches *launches, wf_error *err) {
+  for (int i = 0; i < WF__MAX_RANK_BITS; i++)
+    if (launches->group_streams[i] == NULL)
+      WF__CUDA_TRY(cudaStreamCreateWithFlags(&launches->group_streams[i], cudaStreamNonBlocking),
+                   "a stream");
+  return WF_OK;
+}
+
+void wf__gpu_launches_close(wf__gpu_launches *launches) {
+  const cudaEvent_t events[] = {launches->entered, launches->between_groups};
+  for (int i = 0; i < 2; i++)
+    if (events[i] != NULL) cudaEventDestroy(events[i]);
+  for (int i = 0; i < WF__MAX_RANK_BITS; i++)
+    if (launches->group_streams[i] != NULL) cudaStreamDestroy(launches->group_streams[i]);
+  cudaFreeHost(launches->stop);
+}
+
+wf__lane_rules wf__gpu_rules(const wf_decoder_options *options) {
+  return (wf__lane_rules){.beam = options->beam,
+                          .acoustic_scale = options->acoustic_scale,
+                          .word_score = options->word_score,
+                          .blank_penalty = options->blank_penalty,
+                          .skip_above = wf__skip_above(options),
+                          .blank = options->blank,
+                          .max_active = (uint32_t)options->max_active,
+                          .min_active = (uint32_t)options->min_active,
+                          .max_tokens = (uint32_t)options->max_tokens,
+                          .lattice_beam = options->lattice_beam,
+                          .by_state = (uint32_t)(options->recombine == 1)};
 }
 
 wf__search_kind wf__gpu_kind_of(const wf__gpu_worker *worker) {
@@ -45,17 +65,17 @@ static wf__search_launch launch_of(const wf__gpu_worker *worker, const wf__batch
 static wf__lane_params chunk_params(const wf__gpu_worker *worker, const wf__batch_chunk *chunk,
                                     const wf__search_launch *launch) {
   const wf__gpu_plan *plan = &worker->plan;
-  wf__lane_params p = wf__gpu_search_params(&chunk->room, &worker->params, launch);
-  p.work.stop = worker->stop;
-  p.work.steps = wf__chunk_array(worker, chunk, WF__BATCH_STEPS);
+  wf__lane_params p = wf__gpu_search_params(&chunk->room, &worker->launches.params, launch);
+  p.work.stop = worker->launches.stop;
+  p.work.steps = wf__chunk_array(&worker->plan, chunk, WF__BATCH_STEPS);
   p.work.steps_cap = plan->steps_cap;
   p.memory.path_scratch =
-      (wf__lane_step *)wf__chunk_array(worker, chunk, WF__BATCH_PATH_SCRATCH) +
+      (wf__lane_step *)wf__chunk_array(&worker->plan, chunk, WF__BATCH_PATH_SCRATCH) +
       (uint64_t)launch->first * plan->path_cap; /* searches that are not the first have a lane for
                                                    each utterance */
   p.memory.path_cap = plan->path_cap;
-  p.lattices.pages = wf__chunk_array(worker, chunk, WF__BATCH_PAGES);
-  p.lattices.page_contexts = wf__chunk_array(worker, chunk, WF__BATCH_PAGE_CONTEXTS);
+  p.lattices.pages = wf__chunk_array(&worker->plan, chunk, WF__BATCH_PAGES);
+  p.lattices.page_contexts = wf__chunk_array(&worker->plan, chunk, WF__BATCH_PAGE_CONTEXTS);
   p.lattices.pages_cap = plan->pages_cap;
   return p;
 }
@@ -94,22 +114,24 @@ static wf_status launch_groups(const wf__gpu_worker *worker, const wf__batch_chu
                           wf__chunk_transfer(chunk, WF__TRANSFER_UTTERANCES), chunk->count, groups);
   wf__search_launch launch = launch_of(worker, chunk);
   for (int g = 0; g < num_groups; g++) {
-    cudaStream_t stream = g == 0 ? chunk->stream : worker->group_streams[g - 1];
+    cudaStream_t stream = g == 0 ? chunk->stream : worker->launches.group_streams[g - 1];
     launch.queue = g;
     launch.count = launch.max_lanes = groups[g].count;
     launch.ranks = groups[g].ranks;
-    launch.begun = g + 1 < num_groups ? worker->between_groups : NULL;
+    launch.begun = g + 1 < num_groups ? worker->launches.between_groups : NULL;
     wf__lane_params p = chunk_params(worker, chunk, &launch);
     if (g > 0)
-      WF__CUDA_TRY(cudaStreamWaitEvent(stream, worker->between_groups, 0), "the search kernels");
+      WF__CUDA_TRY(cudaStreamWaitEvent(stream, worker->launches.between_groups, 0),
+                   "the search kernels");
     WF__TRY(wf__gpu_submit(&chunk->room, &launch, &p, stream, err));
     launch.first += groups[g].count;
     launch.first_part += (uint64_t)groups[g].count * groups[g].ranks;
   }
   for (int g = 1; g < num_groups; g++) {
-    WF__CUDA_TRY(cudaEventRecord(worker->between_groups, worker->group_streams[g - 1]),
-                 "the search kernels");
-    WF__CUDA_TRY(cudaStreamWaitEvent(chunk->stream, worker->between_groups, 0),
+    WF__CUDA_TRY(
+        cudaEventRecord(worker->launches.between_groups, worker->launches.group_streams[g - 1]),
+        "the search kernels");
+    WF__CUDA_TRY(cudaStreamWaitEvent(chunk->stream, worker->launches.between_groups, 0),
                  "the search kernels");
   }
   return WF_OK;

@@ -1,8 +1,11 @@
 /* gpu_memory.c - a worker's memory on its GPU, beside the graph: the workspace, sized by the plans.
  */
 #ifdef WARPFST_CUDA
+#include "cuda/decoder/gpu_memory.h"
+
 #include "cuda/decoder/gpu_worker.h"
 #include "cuda/device/device_memory.h"
+#include "cuda/device/gpu_profile.h"
 
 enum { RESERVED_BYTES = 64 << 20 }; /* memory that CUDA itself allocates later */
 
@@ -32,74 +35,76 @@ wf_status wf__device_limits_read(int device, int32_t num_columns, wf__device_lim
 
 /* --- the workspace ----------------------------------------------------------------------- */
 
-static void release_workspace(wf__gpu_worker *worker) {
-  cudaFree(worker->workspace);
-  cudaFreeHost(worker->pinned);
-  worker->workspace = worker->pinned = NULL;
-  worker->workspace_bytes = worker->pinned_bytes = 0;
+static void free_memory(wf__gpu_memory *memory) {
+  cudaFree(memory->workspace);
+  cudaFreeHost(memory->pinned);
+  memory->workspace = memory->pinned = NULL;
+  memory->workspace_bytes = memory->pinned_bytes = 0;
+}
+
+/* Makes the memory at least as large as the plan says. */
+static wf_status grow(wf__gpu_memory *memory, const wf__gpu_plan *plan, wf_error *err) {
+  const uint64_t workspace_bytes = plan->chunk_bytes * plan->num_chunks,
+                 pinned_bytes = plan->bytes.pinned_bytes;
+  if (plan->bytes.total_bytes > memory->largest.total_bytes) memory->largest = plan->bytes;
+  if (workspace_bytes <= memory->workspace_bytes && pinned_bytes <= memory->pinned_bytes)
+    return WF_OK;
+  free_memory(memory);
+  WF__TRY(wf__device_alloc((void **)&memory->workspace, workspace_bytes,
+                           "the planned memory (lower gpu_memory)", err));
+  memory->workspace_bytes = workspace_bytes;
+  WF__TRY(wf__pinned_alloc((void **)&memory->pinned, pinned_bytes, "a batch", err));
+  memory->pinned_bytes = pinned_bytes;
+  /* The chunks' streams do not wait for what CUDA does with new memory. */
+  return wf__device_settle("the planned memory", err);
+}
+
+/* Gives chunk number `i` its part of the memory, and makes its streams. */
+static wf_status prepare_chunk(wf__batch_chunk *chunk, const wf__gpu_memory *memory,
+                               const wf__gpu_plan *plan, uint32_t i, bool lattices, int priority,
+                               wf_error *err) {
+  chunk->memory = memory->workspace + i * plan->chunk_bytes;
+  chunk->room = (wf__search_room){
+      .lane_memory = &plan->lane_memory,
+      .transfer_plan = &plan->transfer,
+      .lanes = chunk->memory + plan->off[WF__BATCH_LANES],
+      .transfer = {memory->pinned + plan->window_bytes * 2 + i * plan->transfer.bytes,
+                   chunk->memory + plan->off[WF__BATCH_TRANSFER]}};
+  chunk->stage = WF__CHUNK_SEARCHED;
+  chunk->count = 0;
+  if (chunk->stream == NULL)
+    WF__CUDA_TRY(cudaStreamCreateWithFlags(&chunk->stream, cudaStreamNonBlocking), "a stream");
+  if (lattices && chunk->backward_stream == NULL)
+    WF__CUDA_TRY(
+        cudaStreamCreateWithPriority(&chunk->backward_stream, cudaStreamNonBlocking, priority),
+        "a stream");
+  return WF_OK;
 }
 
 wf_status wf__gpu_reserve(wf__gpu_worker *worker, wf_error *err) {
   const wf__gpu_plan *plan = &worker->plan;
-  const uint64_t workspace_bytes = plan->chunk_bytes * plan->num_chunks,
-                 pinned_bytes = plan->bytes.pinned_bytes;
-  if (workspace_bytes > worker->workspace_bytes || pinned_bytes > worker->pinned_bytes) {
-    release_workspace(worker);
-    WF__TRY(wf__device_alloc((void **)&worker->workspace, workspace_bytes,
-                             "the planned memory (lower gpu_memory)", err));
-    worker->workspace_bytes = workspace_bytes;
-    WF__TRY(wf__pinned_alloc((void **)&worker->pinned, pinned_bytes, "a batch", err));
-    worker->pinned_bytes = pinned_bytes;
-    /* The chunks' streams do not wait for what CUDA does with new memory. */
-    WF__TRY(wf__device_settle("the planned memory", err));
-  }
   int last = 0, first = 0;
+  WF__TRY(grow(&worker->memory, plan, err));
+  worker->windows.memory = worker->memory.pinned;
+  worker->windows.bytes = plan->window_bytes;
+  worker->readbacks.memory =
+      worker->memory.pinned + plan->window_bytes * 2 + plan->transfer.bytes * plan->num_chunks;
+  worker->readbacks.bytes = plan->readback_bytes;
   WF__CUDA_TRY(cudaDeviceGetStreamPriorityRange(&last, &first), "a stream");
-  worker->readback_windows =
-      worker->pinned + plan->window_bytes * 2 + plan->transfer.bytes * plan->num_chunks;
-  for (uint32_t i = 0; i < plan->num_chunks; i++) {
-    wf__batch_chunk *chunk = &worker->chunks[i];
-    chunk->memory = worker->workspace + i * plan->chunk_bytes;
-    chunk->room = (wf__search_room){
-        .lane_memory = &plan->lane_memory,
-        .transfer_plan = &plan->transfer,
-        .lanes = chunk->memory + plan->off[WF__BATCH_LANES],
-        .transfer = {worker->pinned + plan->window_bytes * 2 + i * plan->transfer.bytes,
-                     chunk->memory + plan->off[WF__BATCH_TRANSFER]}};
-    chunk->stage = WF__CHUNK_SEARCHED;
-    chunk->count = 0;
-    if (chunk->stream == NULL)
-      WF__CUDA_TRY(cudaStreamCreateWithFlags(&chunk->stream, cudaStreamNonBlocking), "a stream");
-    if (worker->options.lattice_beam > 0 && chunk->backward_stream == NULL)
-      WF__CUDA_TRY(
-          cudaStreamCreateWithPriority(&chunk->backward_stream, cudaStreamNonBlocking, first),
-          "a stream");
-  }
-  for (int i = 0; i < WF__MAX_RANK_BITS && plan->most_ranks > plan->ranks; i++)
-    if (worker->group_streams[i] == NULL)
-      WF__CUDA_TRY(cudaStreamCreateWithFlags(&worker->group_streams[i], cudaStreamNonBlocking),
-                   "a stream");
-  if (plan->bytes.total_bytes > worker->largest.total_bytes) worker->largest = plan->bytes;
-  return WF_OK;
+  for (uint32_t i = 0; i < plan->num_chunks; i++)
+    WF__TRY(prepare_chunk(&worker->chunks[i], &worker->memory, plan, i,
+                          worker->options.lattice_beam > 0, first, err));
+  return plan->most_ranks > plan->ranks ? wf__gpu_launches_open_groups(&worker->launches, err)
+                                        : WF_OK;
 }
 
 void wf__gpu_release(wf__gpu_worker *worker) {
-  (void)cudaSetDevice(worker->device);
   for (int i = 0; i < WF__MAX_CHUNKS; i++) {
     if (worker->chunks[i].stream != NULL) cudaStreamDestroy(worker->chunks[i].stream);
     if (worker->chunks[i].backward_stream != NULL)
       cudaStreamDestroy(worker->chunks[i].backward_stream);
   }
-  cudaEvent_t events[] = {worker->window_sent[0], worker->window_sent[1], worker->copied,
-                          worker->entered, worker->between_groups};
-  for (int i = 0; i < 5; i++)
-    if (events[i] != NULL) cudaEventDestroy(events[i]);
-  for (int i = 0; i < WF__MAX_RANK_BITS; i++)
-    if (worker->group_streams[i] != NULL) cudaStreamDestroy(worker->group_streams[i]);
-  if (worker->copy_stream != NULL) cudaStreamDestroy(worker->copy_stream);
-  cudaFreeHost(worker->stop);
-  release_workspace(worker);
-  cudaFree(worker->graph_memory);
+  free_memory(&worker->memory);
 }
 
 #endif

@@ -7,8 +7,8 @@
 
 #include "base/interrupt.h"
 #include "base/memory.h"
-#include "search/trace.h"
 #include "math/score.h"
+#include "search/trace.h"
 
 /* --- where scores are -------------------------------------------------------------------- */
 

@@ -1,11 +1,18 @@
 /* gpu_streams.c - streams on GPUs: the stream operations of the backend. Histories are those of
  * the CPU's streams (search/frame/channel.h). */
 #ifdef WARPFST_CUDA
+#include "cuda/decoder/gpu_streams.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cuda/decoder/cuda_backend.h"
+#include "cuda/decoder/stream_memory.h"
+#include "cuda/decoder/stream_outcomes.h"
+#include "cuda/decoder/stream_rnn_scoring.h"
+#include "cuda/decoder/stream_rounds.h"
+#include "cuda/decoder/stream_transfer.h"
 #include "math/cost.h"
 
 /* --- opening and closing ----------------------------------------------------------------- */
@@ -34,7 +41,7 @@ static void channel_close(void *opaque, void *opaque_channel) {
     if (channel->scorer != NULL && channel->scorer->rnn_scoring != NULL)
       wf__rnn_scoring_leave(channel->scorer->rnn_scoring, channel);
     wf__gpu_release_scorer(channel->worker, &channel->scorer);
-    wf__gpu_release_words(channel->worker, &channel->words);
+    wf__gpu_release_words(&channel->worker->words, &channel->words);
     wf__restore_device(caller);
   }
   channel->worker->streams->num_channels--;
@@ -61,15 +68,17 @@ static wf_status make_room_for_contexts(const struct wf__cuda_backend *self,
 
 static wf_status change_graph(struct wf__cuda_backend *self, wf__gpu_channel *channel,
                               const wf_graph *graph, wf_error *err) {
+  wf__gpu_worker *worker = channel->worker;
   wf__shared_words *words = NULL, *old = channel->words;
-  WF__CUDA_TRY(cudaSetDevice(channel->worker->device), "choosing the GPU");
+  WF__CUDA_TRY(cudaSetDevice(worker->device), "choosing the GPU");
   if (graph->added != NULL) WF__TRY(make_room_for_contexts(self, channel, err));
   if (channel->scorer != NULL && channel->scorer->rnn_scoring != NULL)
     WF__TRY(wf__rnn_scoring_fit(channel->scorer->rnn_scoring, graph, err));
-  WF__TRY(wf__gpu_acquire_words(channel->worker, graph, &words, err));
+  const wf__words_upload upload = {worker->graph, &worker->options, worker->copy_stream};
+  WF__TRY(wf__gpu_acquire_words(&worker->words, &upload, graph, &words, err));
   channel->words = words;
   channel->base.stream.graph = graph;
-  wf__gpu_release_words(channel->worker, &old);
+  wf__gpu_release_words(&worker->words, &old);
   return WF_OK;
 }
 
@@ -78,7 +87,6 @@ static wf_status open_on(struct wf__cuda_backend *self, wf__gpu_worker *worker, 
   WF__CUDA_TRY(cudaSetDevice(worker->device), "choosing the GPU");
   WF__TRY(
       wf__streams_reserve(worker, wf__devices_sharing(&self->devices, worker->device), false, err));
-  wf__gpu_fill_options(&worker->params, worker->graph, &worker->options);
   wf__gpu_channel *channel = wf__calloc(1, sizeof *channel);
   if (channel == NULL) return wf__fail_memory(err, sizeof *channel, "a stream");
   wf__channel_init(&channel->base, &wf__frame_searcher, self->graph);
@@ -140,7 +148,9 @@ static wf_status prepare(void *self, void *opaque_channel, wf_error *err) {
 
 /* --- results ----------------------------------------------------------------------------- */
 
-static wf__pool *pool(void *self) { return ((struct wf__cuda_backend *)self)->workers[0].pool; }
+static wf__pool *pool(void *self) {
+  return ((struct wf__cuda_backend *)self)->workers[0].threads.pool;
+}
 
 static wf_status committed(void *opaque, void *opaque_channel, int thread, bool now, wf__path *out,
                            wf_error *err) {
@@ -184,7 +194,7 @@ static wf_status path(void *opaque, void *opaque_channel, int thread, bool goes_
       (channel->ending != UINT32_MAX ? channel->ending_cost : INFINITY) - channel->best_cost;
   out->scorer_cost = base->committed_sum.cost; /* costs that a replaced scorer added remain */
   return base->scoring.scorer != NULL
-             ? sum_scorer_costs(base, &channel->worker->scorings[thread], final, out, err)
+             ? sum_scorer_costs(base, &channel->worker->threads.scorings[thread], final, out, err)
              : WF_OK;
 }
 

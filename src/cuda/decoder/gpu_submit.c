@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "cuda/decoder/gpu_pipeline.h"
 #include "cuda/decoder/rnn_scoring.h"
 
 uint64_t wf__gpu_packed_bytes(const wf_scores *scores, int64_t rows, int32_t columns) {

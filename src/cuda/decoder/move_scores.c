@@ -8,7 +8,6 @@
 #include <stdatomic.h>
 
 #include "base/callbacks.h"
-#include "cuda/decoder/gpu_submit.h"
 
 /* --- which GPU searches what ------------------------------------------------------------- */
 
@@ -42,12 +41,13 @@ static double frames_of(const wf_scores *scores) { return (double)scores->num_fr
 /* Lists the decoder's GPUs with their speeds; equal ones if some are not known. */
 static void add_workers(struct gpus *gpus, const struct wf__cuda_backend *self) {
   bool known = true;
-  for (int i = 0; i < self->num_workers; i++) known = known && self->workers[i].frames_per_s > 0;
+  for (int i = 0; i < self->num_workers; i++)
+    known = known && self->workers[i].experience.frames_per_s > 0;
   for (int i = 0; i < self->num_workers; i++) {
     const wf__gpu_worker *worker = &self->workers[i];
     struct gpu *gpu = gpu_of(gpus, worker->device);
     gpu->works = true;
-    gpu->speed = known ? gpu->speed + worker->frames_per_s : 1;
+    gpu->speed = known ? gpu->speed + worker->experience.frames_per_s : 1;
   }
 }
 

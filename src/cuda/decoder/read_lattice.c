@@ -8,11 +8,12 @@
  * A thread must keep up with the GPU, so only the graph's arcs are looked up, and they are
  * prefetched. */
 #ifdef WARPFST_CUDA
+#include "cuda/decoder/read_lattice.h"
+
 #include <math.h>
 #include <string.h>
 
 #include "base/interrupt.h"
-#include "cuda/decoder/gpu_worker.h"
 #include "lattice/lattice.h"
 
 enum { AHEAD = 24 }; /* arcs of the graph that are being prefetched */
@@ -132,26 +133,27 @@ static wf_status list_rows(struct wf__gpu_drafts *draft, const wf_graph *graph,
   return WF_OK;
 }
 
-wf_status wf__gpu_lattice(wf__gpu_worker *worker, const wf_graph *graph,
-                          const wf__lane_outcome *outcome, const wf__lane_step *path,
-                          const wf__gpu_pages *pages, bool scored, wf__determinizers *determinizers,
-                          int thread, wf_lattice **out, wf_error *err) {
-  struct wf__gpu_drafts *draft = &worker->drafts[thread];
+wf_status wf__gpu_lattice(const wf__gpu_threads *threads, int thread, const wf_graph *graph,
+                          const wf_decoder_options *options, const wf__lane_found *found,
+                          bool scored, wf__determinizers *determinizers, wf_lattice **out,
+                          wf_error *err) {
+  struct wf__gpu_drafts *draft = &threads->drafts[thread];
+  const wf__lane_outcome *outcome = found->outcome;
   if (outcome->num_states > INT32_MAX)
     return wf__fail(err, WF_ERR_LIMIT, "a lattice of %u states; lower lattice_beam",
                     outcome->num_states);
-  WF__TRY(list_rows(draft, graph, path, outcome->path_size, err));
+  WF__TRY(list_rows(draft, graph, found->path, outcome->path_size, err));
   wf__lattice_arrays arrays = wf__spare_arrays(determinizers);
   struct reading reading = {.graph = graph,
-                            .options = &worker->options,
-                            .scoring = scored ? &worker->scorings[thread] : &draft->none,
+                            .options = options,
+                            .scoring = scored ? &threads->scorings[thread] : &draft->none,
                             .rows = draft->rows.data,
                             .num_frames = draft->rows.size,
                             .end_row = outcome->num_decoded,
                             .final = (outcome->flags & WF_RESULT_NOT_FINAL) == 0,
                             .arrays = &arrays};
   wf_status status = wf__lattice_reserve(&arrays, outcome->num_states, outcome->num_links, err);
-  if (status == WF_OK) status = read_chain(&reading, outcome->last_page, pages, err);
+  if (status == WF_OK) status = read_chain(&reading, outcome->last_page, found->pages, err);
   if (status == WF_OK) return wf__lattice_from_arrays(&arrays, out, err);
   wf__lattice_arrays_free(&arrays);
   return status;

@@ -8,10 +8,10 @@
  * The CPU's streams have the same history (search/lattice_history.h), so the same code prunes it
  * and makes parts and lattices. */
 #ifdef WARPFST_CUDA
+#include "cuda/decoder/read_stream_links.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include "cuda/decoder/gpu_streams.h"
 
 /* The frames of a chunk, numbered from 0: tokens [first[f], first[f + 1]), links from where[2 f]
  * on, its epsilons from where[2 f + 1] on. */

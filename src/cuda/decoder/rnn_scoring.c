@@ -9,11 +9,14 @@
  * request again what they need. If that would happen every few frames, the tables are made twice
  * as large. */
 #ifdef WARPFST_CUDA
+#include "cuda/decoder/rnn_scoring.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "base/interrupt.h"
-#include "cuda/decoder/rnn_scoring.h"
+#include "cuda/decoder/gpu_pipeline.h"
+#include "cuda/decoder/gpu_streams.h"
 #include "cuda/device/device_memory.h"
 #include "lm/lm.h"
 

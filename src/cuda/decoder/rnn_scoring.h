@@ -11,7 +11,7 @@
 #ifndef WF_CUDA_DECODER_RNN_SCORING_H
 #define WF_CUDA_DECODER_RNN_SCORING_H
 
-#include "cuda/decoder/gpu_streams.h"
+#include "cuda/decoder/gpu_worker.h"
 #include "cuda/rnn/rnn_score_tables.h"
 #include "lm/rnn_device.h"
 #include "scorer/rnn_scorer.h"
@@ -64,9 +64,9 @@ struct wf__rnn_scoring {
   bool own_roots;     /* each utterance has its own contexts; otherwise each chain has */
   /* of streams */
   bool streams;
-  uint64_t num_users;                  /* streams that share this */
-  WF__VEC(wf__gpu_channel *) channels; /* streams that are searched with it */
-  WF__VEC(uint8_t) root_states;        /* WF__ROOT_* */
+  uint64_t num_users;                         /* streams that share this */
+  WF__VEC(struct wf__gpu_channel *) channels; /* streams that are searched with it */
+  WF__VEC(uint8_t) root_states;               /* WF__ROOT_* */
   struct wf__rnn_scoring *next;
   wf_rnnlm *lm; /* on this GPU */
   wf__rnn_device *device;
@@ -106,6 +106,11 @@ wf_status wf__rnn_scoring_set_roots(struct wf__rnn_scoring *a, const wf__flat_sc
 void wf__rnn_scoring_free_chains(struct wf__rnn_scoring *a);
 /* Makes the tables twice as large; evicts, too. */
 wf_status wf__rnn_scoring_grow(struct wf__rnn_scoring *a, const wf__lane_params *p, wf_error *err);
+
+/* Frees the worker's, of batches and of streams. */
+void wf__gpu_close_rnn_scorings(struct wf__gpu_worker *worker);
+/* Waits for the work on the recurrent scorers' streams; for calls that end early. */
+void wf__gpu_drain_rnn_scorings(const struct wf__gpu_worker *worker);
 
 /* A search whose scores are made between its launches. */
 typedef struct wf__rnn_search {

@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include "cuda/decoder/cuda_backend.h"
+#include "cuda/decoder/gpu_pipeline.h"
 
 bool wf__gpu_copy_scores(void *opaque, const void *from, uint64_t bytes, void *to) {
   const struct wf__cuda_backend *self = opaque;

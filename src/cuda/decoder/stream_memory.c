@@ -1,8 +1,10 @@
 /* stream_memory.c - allocates the memory of streams on a GPU according to the plan
  * (gpu_stream_plan.h), and slots for their tokens. */
 #ifdef WARPFST_CUDA
-#include "cuda/decoder/gpu_streams.h"
+#include "cuda/decoder/stream_memory.h"
+
 #include "cuda/device/device_memory.h"
+#include "cuda/device/gpu_profile.h"
 #include "cuda/search/graph_layout.h"
 
 /* The state that each arc leaves, and whether it reads a frame: the kernel needs both for the
@@ -13,7 +15,7 @@ static wf_status find_sources(wf__gpu_worker *worker, wf_error *err) {
   static const char what[] = "the states that arcs leave";
   WF__TRY(wf__device_alloc((void **)&streams->arc_sources,
                            view->num_arcs * sizeof *streams->arc_sources, what, err));
-  WF__CUDA_TRY(wf__graph_sources(worker->params.graph.states, view->num_states,
+  WF__CUDA_TRY(wf__graph_sources(worker->launches.params.graph.states, view->num_states,
                                  streams->arc_sources, streams->stream),
                what);
   WF__CUDA_TRY(cudaStreamSynchronize(streams->stream), what);
@@ -41,7 +43,8 @@ static wf_status create(wf__gpu_worker *worker, wf_error *err) {
   worker->streams = wf__calloc(1, sizeof *worker->streams);
   if (worker->streams == NULL) return wf__fail_memory(err, sizeof *worker->streams, "streams");
   wf__gpu_streams *streams = worker->streams;
-  streams->scratch = wf__calloc((uint64_t)wf__pool_size(worker->pool), sizeof *streams->scratch);
+  streams->scratch =
+      wf__calloc((uint64_t)wf__pool_size(worker->threads.pool), sizeof *streams->scratch);
   if (streams->scratch == NULL) return wf__fail_memory(err, sizeof *streams, "streams");
   WF__TRY(wf__streams_read_lanes(&worker->limits.profile, worker->graph->min_columns,
                                  streams->lanes, err));
@@ -60,7 +63,7 @@ static wf_status allocate(wf__gpu_worker *worker, int num_sharing, wf_error *err
   wf__gpu_streams *streams = worker->streams;
   wf__device_limits limits = {.profile = worker->limits.profile};
   WF__TRY(wf__gpu_free_memory(&limits.available, err));
-  limits.available += worker->graph_bytes + streams->num_slots * streams->plan.slot_bytes;
+  limits.available += worker->uploaded.bytes + streams->num_slots * streams->plan.slot_bytes;
   for (int b = 0; b <= WF__MAX_RANK_BITS; b++) limits.lanes[b] = streams->lanes[b];
   WF__TRY(wf__stream_plan_make(worker->graph, &worker->options, &limits, num_sharing,
                                streams->scored, &streams->plan, err));
@@ -148,7 +151,7 @@ void wf__streams_release(wf__gpu_worker *worker) {
   wf__vec_free(&streams->slots);
   wf__vec_free(&streams->pending);
   wf__vec_free(&streams->items);
-  for (int i = 0; streams->scratch != NULL && i < wf__pool_size(worker->pool); i++) {
+  for (int i = 0; streams->scratch != NULL && i < wf__pool_size(worker->threads.pool); i++) {
     free(streams->scratch[i].renumber);
     wf__history_free(&streams->scratch[i].history);
     wf__vec_free(&streams->scratch[i].frame_of);

@@ -1,13 +1,15 @@
 /* stream_outcomes.c - adds the outcome of a chunk's search to the channel. */
 #ifdef WARPFST_CUDA
+#include "cuda/decoder/stream_outcomes.h"
+
 #include <math.h>
 
-#include "cuda/decoder/gpu_streams.h"
+#include "cuda/decoder/read_stream_links.h"
 
 wf_status wf__streams_collect(wf__gpu_channel *channel, int thread, wf_error *err) {
   wf__channel *base = &channel->base;
   wf__stream_scratch *scratch = &channel->worker->streams->scratch[thread];
-  wf__scoring *scoring = &channel->worker->scorings[thread];
+  wf__scoring *scoring = &channel->worker->threads.scorings[thread];
   base->trace.renumber = scratch->renumber;
   base->trace.renumber_cap = scratch->cap;
   wf_status status = wf__trace_collect(&base->trace, &base->trace_base, true, base->stream.graph,
@@ -71,7 +73,7 @@ static wf_status add_back_pointers(wf__channel *base, const wf__back_pointer *fr
 }
 
 static wf_status begin_scoring(wf__gpu_channel *channel, int thread, wf_error *err) {
-  wf__scoring *scoring = &channel->worker->scorings[thread];
+  wf__scoring *scoring = &channel->worker->threads.scorings[thread];
   wf__scoring_exchange(scoring, &channel->base.scoring); /* the cache is the thread's */
   const wf_status status = wf__scoring_begin(scoring, err);
   wf__scoring_exchange(scoring, &channel->base.scoring);
@@ -102,7 +104,7 @@ wf_status wf__streams_take_advance(wf__gpu_channel *channel, const wf__lane_adva
   if (!base->stream.begun && channel->scorer != NULL) WF__TRY(begin_scoring(channel, thread, err));
   base->stream.begun = true;
   channel->stale = false;
-  if (channel->worker->params.rules.skip_above < INFINITY)
+  if (channel->worker->launches.params.rules.skip_above < INFINITY)
     WF__TRY(add_frames(base, out.tokens, out.num_tokens, err));
   if (out.num_tokens > 0 && channel->worker->options.lattice_beam > 0)
     WF__TRY(wf__streams_add_history(channel, &out, path->num_decoded, thread, err));

@@ -1,8 +1,11 @@
 /* stream_rnn_scoring.c - recurrent scorers of streams. */
 #ifdef WARPFST_CUDA
+#include "cuda/decoder/stream_rnn_scoring.h"
+
 #include <string.h>
 
 #include "cuda/decoder/rnn_scoring.h"
+#include "cuda/device/cuda_call.h"
 
 static const char what[] = "a recurrent scorer of streams on the GPU";
 

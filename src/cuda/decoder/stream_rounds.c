@@ -6,11 +6,19 @@
  *            threads
  *   rest     streams that did not fit the GPU, by the CPU's code */
 #ifdef WARPFST_CUDA
+#include "cuda/decoder/stream_rounds.h"
+
 #include <string.h>
 
 #include "base/callbacks.h"
 #include "base/interrupt.h"
+#include "cuda/decoder/gpu_pipeline.h"
 #include "cuda/decoder/move_scores.h"
+#include "cuda/decoder/rnn_scoring.h"
+#include "cuda/decoder/stream_memory.h"
+#include "cuda/decoder/stream_outcomes.h"
+#include "cuda/decoder/stream_rnn_scoring.h"
+#include "cuda/decoder/stream_transfer.h"
 
 enum {
   PACK_TOGETHER =
@@ -136,7 +144,7 @@ static wf_status submit_items(wf__gpu_worker *worker, wf__search_launch *launch,
   if (launch->count == 0) return WF_OK;
   launch->max_lanes = lanes < room ? lanes : room;
   launch->ranks = 1u << bits;
-  wf__lane_params p = wf__gpu_search_params(&streams->room, &worker->params, launch);
+  wf__lane_params p = wf__gpu_search_params(&streams->room, &worker->launches.params, launch);
   p.streams.advances = outcomes(streams);
   p.streams.back_pointers = wf__streams_out(streams, WF__STREAM_BACK_POINTERS);
   p.streams.back_pointer_contexts = wf__streams_out(streams, WF__STREAM_BACK_POINTER_CONTEXTS);
@@ -210,14 +218,15 @@ static wf_status launch(struct wf__cuda_backend *self, wf__gpu_worker *worker,
     describe_item(&round, i);
   }
   if (bytes > PACK_TOGETHER)
-    wf__pool_run(worker->pool, count, pack_item, &round);
+    wf__pool_run(worker->threads.pool, count, pack_item, &round);
   else
     for (uint64_t i = 0; i < count; i++) pack_item(&round, i, 0);
   free(score_off);
   if (on_gpu) {
-    WF__CUDA_TRY(cudaEventRecord(worker->entered, (cudaStream_t)self->stream),
+    WF__CUDA_TRY(cudaEventRecord(worker->launches.entered, (cudaStream_t)self->stream),
                  "the caller's stream");
-    WF__CUDA_TRY(cudaStreamWaitEvent(streams->stream, worker->entered, 0), "the caller's stream");
+    WF__CUDA_TRY(cudaStreamWaitEvent(streams->stream, worker->launches.entered, 0),
+                 "the caller's stream");
   }
   WF__TRY(wf__gpu_send_transfer(&streams->room, bytes, streams->stream, err));
   wf__search_launch plain = {
@@ -280,7 +289,7 @@ static wf_status read_outcome(const struct round *round, uint64_t number, int th
 static void finish_item(void *user, uint64_t number, int thread) {
   const struct round *round = user;
   wf__gpu_worker *worker = round->worker;
-  wf_error *err = &worker->errors[thread];
+  wf_error *err = &worker->threads.errors[thread];
   wf__stream_item *item = &worker->streams->items.data[number];
   const wf_status status = read_outcome(round, number, thread, err);
   if (status == WF_OK) return;
@@ -311,7 +320,7 @@ static wf_status finish_round(const struct wf__cuda_backend *self, wf__gpu_worke
   struct round round = {worker, batch, NULL};
   WF__CUDA_TRY(cudaSetDevice(worker->device), "choosing the GPU");
   WF__TRY(wf__gpu_wait(streams->stream, "the search kernel", err));
-  wf__pool_run(worker->pool, streams->items.size, finish_item, &round);
+  wf__pool_run(worker->threads.pool, streams->items.size, finish_item, &round);
   update_estimates(streams);
   for (uint64_t i = 0; i < streams->items.size; i++) {
     wf__stream_item item = streams->items.data[i];
@@ -389,7 +398,7 @@ static wf_status place_scores(struct wf__cuda_backend *self, const wf__batch *ba
 static wf_status assign_items(struct wf__cuda_backend *self, const wf__batch *batch,
                               void *const *channels, wf__stream_items *rest, wf_error *err) {
   struct round round = {&self->workers[0], batch, NULL};
-  wf__pool_run(self->workers[0].pool, batch->count, check_item, &round);
+  wf__pool_run(self->workers[0].threads.pool, batch->count, check_item, &round);
   for (size_t i = 0; i < batch->count; i++) {
     wf__gpu_channel *channel = channels[i];
     const wf_scores *scores = &batch->scores[i];

@@ -1,6 +1,9 @@
 /* stream_transfer.c - a stream's tokens from the GPU to the CPU and back. */
 #ifdef WARPFST_CUDA
+#include "cuda/decoder/stream_transfer.h"
+
 #include "cuda/decoder/cuda_backend.h"
+#include "cuda/decoder/gpu_pipeline.h"
 #include "math/cost.h"
 
 /* Copies the tokens of the newest frame to the channel. Of a stream that has died, only the tokens

@@ -6,10 +6,11 @@
  * A graph's words are sent once and stay while streams or the last batch use the graph. So a
  * list for all utterances is not sent with every batch. */
 #ifdef WARPFST_CUDA
+#include "cuda/decoder/upload_added_words.h"
+
 #include <math.h>
 #include <string.h>
 
-#include "cuda/decoder/gpu_worker.h"
 #include "cuda/device/device_memory.h"
 
 static uint64_t tree_bytes(const wf__phrase_tree *tree) {
@@ -36,7 +37,7 @@ static void write_tree(const wf_graph *graph, const wf__phrase_tree *tree, wf__l
 }
 
 /* Builds the image of the GPU memory, which begins at address `there`. */
-static void write_words(const wf_graph *graph, const wf__gpu_worker *worker, char *all,
+static void write_words(const wf_graph *graph, const wf_decoder_options *options, char *all,
                         const char *there) {
   const uint64_t count = (uint64_t)graph->classes->count,
                  first_class = wf__round_up_256(sizeof(wf__lane_words));
@@ -47,8 +48,8 @@ static void write_words(const wf_graph *graph, const wf__gpu_worker *worker, cha
                             .classes = (const wf__lane_class *)(const void *)(there + first_class),
                             .num_classes = (uint32_t)count,
                             .context_bits = wf__gpu_context_bits(graph),
-                            .epsilon_slack = wf__epsilon_slack(graph, &worker->options, false),
-                            .scored_slack = wf__epsilon_slack(graph, &worker->options, true)};
+                            .epsilon_slack = wf__epsilon_slack(graph, options, false),
+                            .scored_slack = wf__epsilon_slack(graph, options, true)};
   for (uint64_t c = 0; c < count; c++) {
     const wf__added *added = &graph->added[c];
     const wf__phrase_tree *tree = added->tree;
@@ -68,7 +69,8 @@ static void write_words(const wf_graph *graph, const wf__gpu_worker *worker, cha
   }
 }
 
-static wf_status send_words(wf__gpu_worker *worker, wf__shared_words *shared, wf_error *err) {
+static wf_status send_words(const wf__words_upload *upload, wf__shared_words *shared,
+                            wf_error *err) {
   const wf_graph *graph = shared->graph;
   shared->bytes = wf__round_up_256(sizeof(wf__lane_words)) +
                   wf__round_up_256((uint64_t)graph->classes->count * sizeof(wf__lane_class));
@@ -77,18 +79,18 @@ static wf_status send_words(wf__gpu_worker *worker, wf__shared_words *shared, wf
   WF__TRY(wf__device_alloc((void **)&shared->memory, shared->bytes, "added words", err));
   char *all = wf__calloc(shared->bytes, 1);
   if (all == NULL) return wf__fail_memory(err, shared->bytes, "added words for the GPU");
-  write_words(graph, worker, all, shared->memory);
-  const wf_status status = wf__device_send(shared->memory, all, shared->bytes, worker->copy_stream,
+  write_words(graph, upload->options, all, shared->memory);
+  const wf_status status = wf__device_send(shared->memory, all, shared->bytes, upload->stream,
                                            "added words to the GPU", err);
   free(all);
   return status;
 }
 
-wf_status wf__gpu_acquire_words(wf__gpu_worker *worker, const wf_graph *graph,
-                                wf__shared_words **out, wf_error *err) {
+wf_status wf__gpu_acquire_words(wf__gpu_words *words, const wf__words_upload *upload,
+                                const wf_graph *graph, wf__shared_words **out, wf_error *err) {
   *out = NULL;
   if (graph->added == NULL) return WF_OK;
-  *out = worker->shared_words;
+  *out = words->shared;
   while (*out != NULL && (*out)->graph != graph) *out = (*out)->next;
   if (*out != NULL) {
     (*out)->users++;
@@ -98,16 +100,16 @@ wf_status wf__gpu_acquire_words(wf__gpu_worker *worker, const wf_graph *graph,
   if (shared == NULL) return wf__fail_memory(err, sizeof *shared, "added words");
   shared->graph = wf_graph_ref(graph);
   shared->users = 1;
-  const wf_status status = send_words(worker, shared, err);
-  shared->next = worker->shared_words;
-  worker->shared_words = shared;
+  const wf_status status = send_words(upload, shared, err);
+  shared->next = words->shared;
+  words->shared = shared;
   *out = shared;
-  if (status != WF_OK) wf__gpu_release_words(worker, out);
+  if (status != WF_OK) wf__gpu_release_words(words, out);
   return status;
 }
 
-void wf__gpu_release_words(wf__gpu_worker *worker, wf__shared_words **place) {
-  wf__shared_words *shared = *place, **at = &worker->shared_words;
+void wf__gpu_release_words(wf__gpu_words *words, wf__shared_words **place) {
+  wf__shared_words *shared = *place, **at = &words->shared;
   *place = NULL;
   if (shared == NULL || --shared->users > 0) return;
   while (*at != shared) at = &(*at)->next;
@@ -120,57 +122,57 @@ void wf__gpu_release_words(wf__gpu_worker *worker, wf__shared_words **place) {
 /* --- of a batch -------------------------------------------------------------------------- */
 
 /* Releases the first `count` of the batch's words. */
-static void release_first(wf__gpu_worker *worker, uint64_t count) {
-  for (uint64_t i = 0; i < count; i++) wf__gpu_release_words(worker, &worker->batch_words.data[i]);
-  worker->batch_words.size -= count;
-  if (worker->batch_words.size > 0)
-    memmove(worker->batch_words.data, worker->batch_words.data + count,
-            worker->batch_words.size * sizeof *worker->batch_words.data);
+static void release_first(wf__gpu_words *words, uint64_t count) {
+  for (uint64_t i = 0; i < count; i++) wf__gpu_release_words(words, &words->batch.data[i]);
+  words->batch.size -= count;
+  if (words->batch.size > 0)
+    memmove(words->batch.data, words->batch.data + count,
+            words->batch.size * sizeof *words->batch.data);
 }
 
-static wf_status acquire_for_batch(wf__gpu_worker *worker, const wf_graph *graph, uint64_t before,
-                                   wf_error *err) {
+static wf_status acquire_for_batch(wf__gpu_words *words, const wf__words_upload *upload,
+                                   const wf_graph *graph, uint64_t before, wf_error *err) {
   uint32_t number;
   bool fresh;
   if (graph->added == NULL) return WF_OK;
-  WF__TRY(wf__map64_insert(&worker->words_of, (uint64_t)(uintptr_t)graph,
-                           (uint32_t)(worker->batch_words.size - before), &number, &fresh,
-                           "added words", err));
+  WF__TRY(wf__map64_insert(&words->of_graph, (uint64_t)(uintptr_t)graph,
+                           (uint32_t)(words->batch.size - before), &number, &fresh, "added words",
+                           err));
   if (!fresh) return WF_OK;
-  WF__TRY(wf__vec_grow(&worker->batch_words, 1, "added words", err));
-  wf__shared_words **place = &worker->batch_words.data[worker->batch_words.size];
-  WF__TRY(wf__gpu_acquire_words(worker, graph, place, err));
-  worker->batch_words.size++;
+  WF__TRY(wf__vec_grow(&words->batch, 1, "added words", err));
+  wf__shared_words **place = &words->batch.data[words->batch.size];
+  WF__TRY(wf__gpu_acquire_words(words, upload, graph, place, err));
+  words->batch.size++;
   return WF_OK;
 }
 
-wf_status wf__gpu_take_words(wf__gpu_worker *worker, const wf__batch *batch, wf_error *err) {
+wf_status wf__gpu_take_words(wf__gpu_words *words, const wf__words_upload *upload,
+                             const wf__batch *batch, uint64_t *out_bytes, wf_error *err) {
   const uint64_t before =
-      worker->batch_words
-          .size; /* released after the new ones are acquired, as they may be the same */
+      words->batch.size; /* released after the new ones are acquired, as they may be the same */
   wf_status status = WF_OK;
-  wf__map64_clear(&worker->words_of);
+  *out_bytes = 0;
+  wf__map64_clear(&words->of_graph);
   for (size_t i = 0; i < batch->count && status == WF_OK; i++)
     if (!batch->skip[i])
-      status = acquire_for_batch(worker, wf__batch_graph(batch, i, worker->graph), before, err);
-  release_first(worker, before);
-  for (uint64_t i = 0; i < worker->batch_words.size; i++)
-    worker->limits.scorer_bytes += worker->batch_words.data[i]->bytes;
-  worker->limits.scored = worker->limits.scored || worker->batch_words.size > 0;
+      status =
+          acquire_for_batch(words, upload, wf__batch_graph(batch, i, upload->graph), before, err);
+  release_first(words, before);
+  for (uint64_t i = 0; i < words->batch.size; i++) *out_bytes += words->batch.data[i]->bytes;
   return status;
 }
 
-const wf__lane_words *wf__gpu_words_of(const wf__gpu_worker *worker, const wf_graph *graph) {
+const wf__lane_words *wf__gpu_words_of(const wf__gpu_words *words, const wf_graph *graph) {
   const uint32_t number = graph->added != NULL
-                              ? wf__map64_find(&worker->words_of, (uint64_t)(uintptr_t)graph)
+                              ? wf__map64_find(&words->of_graph, (uint64_t)(uintptr_t)graph)
                               : WF__MAP64_NONE;
-  return number != WF__MAP64_NONE ? wf__shared_words_there(worker->batch_words.data[number]) : NULL;
+  return number != WF__MAP64_NONE ? wf__shared_words_there(words->batch.data[number]) : NULL;
 }
 
-void wf__gpu_close_words(wf__gpu_worker *worker) {
-  release_first(worker, worker->batch_words.size);
-  wf__vec_free(&worker->batch_words);
-  wf__map64_free(&worker->words_of);
+void wf__gpu_close_words(wf__gpu_words *words) {
+  release_first(words, words->batch.size);
+  wf__vec_free(&words->batch);
+  wf__map64_free(&words->of_graph);
 }
 
 #endif

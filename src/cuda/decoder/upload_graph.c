@@ -4,11 +4,12 @@
  *   and with lattices: components, the arcs into each state
  *
  * Kernels make the layout (graph_layout.h). A graph that a GPU built may lie in unified memory
- * (unified_memory.h); then nothing passes through host memory. */
+ * (device_memory.h); then nothing passes through host memory. */
 #ifdef WARPFST_CUDA
+#include "cuda/decoder/upload_graph.h"
+
 #include <string.h>
 
-#include "cuda/decoder/gpu_worker.h"
 #include "cuda/device/device_memory.h"
 #include "cuda/search/graph_layout.h"
 
@@ -16,15 +17,22 @@
 #define WF__UPLOAD_STATES (1 << 18)
 #endif
 
-static wf_status send(wf__gpu_worker *worker, void *to, const void *from, uint64_t bytes,
+struct upload {
+  const wf_graph *graph;
+  const wf_decoder_options *options;
+  cudaStream_t stream;
+  wf__lane_graph *there;
+};
+
+static wf_status send(const struct upload *u, void *to, const void *from, uint64_t bytes,
                       wf_error *err) {
-  return wf__device_send(to, from, bytes, worker->copy_stream, "the graph to the GPU", err);
+  return wf__device_send(to, from, bytes, u->stream, "the graph to the GPU", err);
 }
 
 /* Copies parts of the states to a buffer, from which a kernel writes the layout. */
-static wf_status send_states(wf__gpu_worker *worker, wf__lane_state *to, wf__device_buffer *buffer,
+static wf_status send_states(const struct upload *u, wf__lane_state *to, wf__device_buffer *buffer,
                              wf_error *err) {
-  const wf_graph *graph = worker->graph;
+  const wf_graph *graph = u->graph;
   const uint64_t n = graph->view.num_states, most = n < WF__UPLOAD_STATES ? n : WF__UPLOAD_STATES;
   WF__TRY(wf__device_reserve(buffer, (most + 1) * sizeof *graph->index + most * sizeof(float),
                              "the graph", err));
@@ -32,38 +40,36 @@ static wf_status send_states(wf__gpu_worker *worker, wf__lane_state *to, wf__dev
   float *final_cost = (float *)(index + most + 1);
   for (uint64_t from = 0; from < n; from += most) {
     const uint64_t count = n - from < most ? n - from : most;
-    WF__TRY(send(worker, index, graph->index + from, (count + 1) * sizeof *index, err));
-    WF__TRY(
-        send(worker, final_cost, graph->view.final_cost + from, count * sizeof *final_cost, err));
-    WF__CUDA_TRY(wf__graph_states((const uint32_t *)index, final_cost, count, to + from,
-                                  worker->copy_stream),
+    WF__TRY(send(u, index, graph->index + from, (count + 1) * sizeof *index, err));
+    WF__TRY(send(u, final_cost, graph->view.final_cost + from, count * sizeof *final_cost, err));
+    WF__CUDA_TRY(wf__graph_states((const uint32_t *)index, final_cost, count, to + from, u->stream),
                  "the graph to the GPU");
   }
   return WF_OK;
 }
 
-static wf_status put_states(wf__gpu_worker *worker, wf__lane_state *to, wf_error *err) {
-  const wf_graph *graph = worker->graph;
+static wf_status put_states(const struct upload *u, wf__lane_state *to, wf_error *err) {
+  const wf_graph *graph = u->graph;
   wf__device_buffer buffer = {0};
   if (graph->device >= 0) {
     WF__CUDA_TRY(wf__graph_states((const uint32_t *)graph->index, graph->view.final_cost,
-                                  graph->view.num_states, to, worker->copy_stream),
+                                  graph->view.num_states, to, u->stream),
                  "the graph to the GPU");
     return WF_OK;
   }
-  const wf_status status = send_states(worker, to, &buffer, err);
+  const wf_status status = send_states(u, to, &buffer, err);
   cudaFree(buffer.data);
   return status;
 }
 
-static wf_status put_arcs(wf__gpu_worker *worker, const wf__lane_state *states,
+static wf_status put_arcs(const struct upload *u, const wf__lane_state *states,
                           const int32_t *columns, wf_arc *to, wf_error *err) {
-  const wf_graph *graph = worker->graph;
+  const wf_graph *graph = u->graph;
   const wf_fst_view *view = &graph->view;
   const bool there = graph->device >= 0;
-  if (!there) WF__TRY(send(worker, to, view->arcs, view->num_arcs * sizeof *to, err));
+  if (!there) WF__TRY(send(u, to, view->arcs, view->num_arcs * sizeof *to, err));
   WF__CUDA_TRY(wf__graph_arcs(there ? view->arcs : to, view->num_arcs, columns, states,
-                              graph->classes != NULL, to, worker->copy_stream),
+                              graph->classes != NULL, to, u->stream),
                "the graph to the GPU");
   return WF_OK;
 }
@@ -79,22 +85,20 @@ static void list_places(const wf__classes *classes, wf__lane_place *places, uint
 }
 
 /* `to` has room for the places, then their arcs. */
-static wf_status put_places(wf__gpu_worker *worker, const wf__lane_state *states, char *to,
+static wf_status put_places(const struct upload *u, const wf__lane_state *states, char *to,
                             wf_arc *arcs, wf_error *err) {
-  const wf__classes *classes = worker->graph->classes;
-  worker->params.graph.places = NULL;
+  const wf__classes *classes = u->graph->classes;
   if (classes == NULL) return WF_OK;
-  const uint64_t count = classes->sites.size, bytes = wf__gpu_place_bytes(worker->graph);
+  const uint64_t count = classes->sites.size, bytes = wf__gpu_place_bytes(u->graph);
   wf__lane_place *places = wf__alloc(bytes, 1);
   if (places == NULL) return wf__fail_memory(err, bytes, "the graph's copy for the GPU");
   list_places(classes, places, (uint32_t *)(places + count));
-  const wf_status status =
-      send(worker, to, places, count * (sizeof *places + sizeof(uint32_t)), err);
+  const wf_status status = send(u, to, places, count * (sizeof *places + sizeof(uint32_t)), err);
   free(places);
   WF__TRY(status);
-  worker->params.graph.places = to;
+  u->there->places = to;
   WF__CUDA_TRY(wf__graph_places((wf__lane_place *)to, (uint32_t *)((wf__lane_place *)to + count),
-                                count, states, arcs, worker->copy_stream),
+                                count, states, arcs, u->stream),
                "the graph to the GPU");
   return WF_OK;
 }
@@ -126,18 +130,17 @@ static wf_status find_sources(const wf_graph *graph, bool epsilons, uint32_t *of
 }
 
 /* Advances *to past the data. */
-static wf_status upload_sources(wf__gpu_worker *worker, bool epsilons, char **to, wf_error *err) {
-  const uint64_t num_states = worker->graph->view.num_states,
+static wf_status upload_sources(const struct upload *u, bool epsilons, char **to, wf_error *err) {
+  const uint64_t num_states = u->graph->view.num_states,
                  bytes = (num_states + 1) * sizeof(uint32_t);
   uint32_t *sources = NULL, *offsets = wf__alloc(num_states + 1, sizeof *offsets);
-  wf_status status = offsets != NULL ? find_sources(worker->graph, epsilons, offsets, &sources, err)
+  wf_status status = offsets != NULL ? find_sources(u->graph, epsilons, offsets, &sources, err)
                                      : wf__fail_memory(err, bytes, "the graph's copy for the GPU");
-  worker->params.graph.in_offsets[epsilons] = (const uint32_t *)*to;
-  if (status == WF_OK) status = send(worker, *to, offsets, bytes, err);
+  u->there->in_offsets[epsilons] = (const uint32_t *)*to;
+  if (status == WF_OK) status = send(u, *to, offsets, bytes, err);
   *to += wf__round_up_256(bytes);
-  worker->params.graph.in_sources[epsilons] = (const uint32_t *)*to;
-  if (status == WF_OK)
-    status = send(worker, *to, sources, offsets[num_states] * sizeof *sources, err);
+  u->there->in_sources[epsilons] = (const uint32_t *)*to;
+  if (status == WF_OK) status = send(u, *to, sources, offsets[num_states] * sizeof *sources, err);
   if (status == WF_OK) *to += wf__round_up_256(offsets[num_states] * sizeof *sources);
   free(offsets);
   free(sources);
@@ -146,55 +149,67 @@ static wf_status upload_sources(wf__gpu_worker *worker, bool epsilons, char **to
 
 /* The graph's arrays that only lattices need; `to` has room for the components, if there are
  * any, and the sources. */
-static wf_status upload_for_lattices(wf__gpu_worker *worker, char *to, wf_error *err) {
-  const wf_graph *graph = worker->graph;
+static wf_status upload_for_lattices(const struct upload *u, char *to, wf_error *err) {
+  const wf_graph *graph = u->graph;
   float least[2] = {0, 0};
   for (uint64_t a = 0; a < graph->view.num_arcs; a++) {
     const wf_arc *arc = &graph->view.arcs[a];
     if (arc->weight < least[arc->ilabel == 0]) least[arc->ilabel == 0] = arc->weight;
   }
-  memcpy(worker->params.graph.least_weights, least, sizeof least);
-  worker->params.graph.components = NULL;
+  memcpy(u->there->least_weights, least, sizeof least);
   if (graph->epsilon_components != NULL) {
-    WF__TRY(send(worker, to, graph->epsilon_components, graph->view.num_states * 4, err));
-    worker->params.graph.components = (const uint32_t *)to;
+    WF__TRY(send(u, to, graph->epsilon_components, graph->view.num_states * 4, err));
+    u->there->components = (const uint32_t *)to;
     to += wf__round_up_256(graph->view.num_states * 4);
   }
-  WF__TRY(upload_sources(worker, false, &to, err));
-  return upload_sources(worker, true, &to, err);
+  WF__TRY(upload_sources(u, false, &to, err));
+  return upload_sources(u, true, &to, err);
 }
 
 /* --- all of it --------------------------------------------------------------------------- */
 
-static wf_status put_graph(wf__gpu_worker *worker, char *to, wf_error *err) {
-  const wf_graph *graph = worker->graph;
+static wf_status put_graph(const struct upload *u, char *to, wf_error *err) {
+  const wf_graph *graph = u->graph;
   wf__lane_state *states = (wf__lane_state *)to;
   to += wf__round_up_256(graph->view.num_states * sizeof *states);
   wf_arc *arcs = (wf_arc *)to;
   to += wf__round_up_256(graph->view.num_arcs * sizeof *arcs);
   int32_t *columns = (int32_t *)to;
   to += wf__round_up_256((uint64_t)graph->num_labels * sizeof *columns);
-  worker->params.graph.states = states;
-  worker->params.graph.arcs = arcs;
-  WF__TRY(
-      send(worker, columns, graph->columns, (uint64_t)graph->num_labels * sizeof *columns, err));
-  WF__TRY(put_states(worker, states, err));
-  WF__TRY(put_arcs(worker, states, columns, arcs, err));
-  WF__TRY(put_places(worker, states, to, arcs, err));
+  u->there->states = states;
+  u->there->arcs = arcs;
+  WF__TRY(send(u, columns, graph->columns, (uint64_t)graph->num_labels * sizeof *columns, err));
+  WF__TRY(put_states(u, states, err));
+  WF__TRY(put_arcs(u, states, columns, arcs, err));
+  WF__TRY(put_places(u, states, to, arcs, err));
   to += wf__gpu_place_bytes(graph);
-  if (worker->options.lattice_beam > 0) WF__TRY(upload_for_lattices(worker, to, err));
-  WF__CUDA_TRY(cudaStreamSynchronize(worker->copy_stream), "the graph to the GPU");
+  if (u->options->lattice_beam > 0) WF__TRY(upload_for_lattices(u, to, err));
+  WF__CUDA_TRY(cudaStreamSynchronize(u->stream), "the graph to the GPU");
   return WF_OK;
 }
 
-wf_status wf__gpu_upload_graph(wf__gpu_worker *worker, wf_error *err) {
-  const uint64_t bytes = wf__gpu_graph_bytes(worker->graph, &worker->options),
-                 available = wf__gpu_available(&worker->limits, &worker->options);
+wf_status wf__gpu_upload_graph(const wf_graph *graph, const wf_decoder_options *options, int device,
+                               uint64_t available, cudaStream_t stream, wf__gpu_graph *out,
+                               wf_error *err) {
+  const uint64_t bytes = wf__gpu_graph_bytes(graph, options);
   if (bytes > available)
-    return wf__fail_room(err, worker->device, "the graph (see gpu_memory)", bytes, available);
-  WF__TRY(wf__device_alloc(&worker->graph_memory, bytes, "the graph", err));
-  worker->graph_bytes = bytes;
-  worker->params.shared_kb = worker->limits.profile.shared_kb;
-  return put_graph(worker, worker->graph_memory, err);
+    return wf__fail_room(err, device, "the graph (see gpu_memory)", bytes, available);
+  WF__TRY(wf__device_alloc(&out->memory, bytes, "the graph", err));
+  out->bytes = bytes;
+  out->there = (wf__lane_graph){.num_states = (uint32_t)graph->view.num_states,
+                                .num_arcs = (uint32_t)graph->view.num_arcs,
+                                .start = (uint32_t)graph->view.start,
+                                .num_columns = graph->min_columns,
+                                .has_epsilons = graph->has_epsilons,
+                                .context_bits = wf__gpu_context_bits(graph),
+                                .epsilon_slack = wf__epsilon_slack(graph, options, false),
+                                .scored_slack = wf__epsilon_slack(graph, options, true)};
+  const struct upload upload = {graph, options, stream, &out->there};
+  return put_graph(&upload, out->memory, err);
+}
+
+void wf__gpu_graph_free(wf__gpu_graph *graph) {
+  cudaFree(graph->memory);
+  *graph = (wf__gpu_graph){0};
 }
 #endif

@@ -5,10 +5,14 @@
  * fill a page-locked window, one asynchronous copy sends it, and meanwhile they fill the other
  * one. Values are checked while they are in the cache, so the GPU need not check them. */
 #ifdef WARPFST_CUDA
+#include "cuda/decoder/upload_scores.h"
+
 #include <string.h>
 
 #include "base/interrupt.h"
+#include "cuda/decoder/batch_rnn_scoring.h"
 #include "cuda/decoder/gpu_worker.h"
+#include "cuda/device/cuda_call.h"
 #include "math/score.h"
 
 struct window {
@@ -18,6 +22,19 @@ struct window {
   char *data;
   uint64_t begin, end; /* of the chunk's range */
 };
+
+wf_status wf__score_windows_open(wf__score_windows *windows, wf_error *err) {
+  cudaEvent_t *events[] = {&windows->sent[0], &windows->sent[1], &windows->copied};
+  for (int i = 0; i < 3; i++)
+    WF__CUDA_TRY(cudaEventCreateWithFlags(events[i], cudaEventDisableTiming), "an event");
+  return WF_OK;
+}
+
+void wf__score_windows_close(wf__score_windows *windows) {
+  const cudaEvent_t events[] = {windows->sent[0], windows->sent[1], windows->copied};
+  for (int i = 0; i < 3; i++)
+    if (events[i] != NULL) cudaEventDestroy(events[i]);
+}
 
 /* --- checking ---------------------------------------------------------------------------- */
 
@@ -131,29 +148,29 @@ static void fill_piece(void *user, uint64_t item, int thread) {
 
 static wf_status send_range(wf__gpu_worker *worker, wf__batch_chunk *chunk, const wf__batch *batch,
                             uint64_t bytes, wf_error *err) {
-  const uint64_t window_bytes = worker->plan.window_bytes;
-  char *to = wf__chunk_array(worker, chunk, WF__BATCH_SCORES);
-  for (uint64_t begin = 0; begin < bytes; begin += window_bytes) {
-    const int turn = worker->window;
+  wf__score_windows *windows = &worker->windows;
+  char *to = wf__chunk_array(&worker->plan, chunk, WF__BATCH_SCORES);
+  for (uint64_t begin = 0; begin < bytes; begin += windows->bytes) {
+    const int turn = windows->next;
     WF__TRY(wf__interrupted(err));
     struct window window = {.worker = worker,
                             .chunk = chunk,
                             .batch = batch,
-                            .data = worker->pinned + (uint64_t)turn * window_bytes,
+                            .data = windows->memory + (uint64_t)turn * windows->bytes,
                             .begin = begin,
-                            .end = bytes - begin < window_bytes ? bytes : begin + window_bytes};
+                            .end = bytes - begin < windows->bytes ? bytes : begin + windows->bytes};
     const uint64_t size = window.end - begin;
-    WF__CUDA_TRY(cudaEventSynchronize(worker->window_sent[turn]), "scores to the GPU");
-    wf__pool_run(worker->pool, (size + WF__PIECE_BYTES - 1) / WF__PIECE_BYTES, fill_piece, &window);
+    WF__CUDA_TRY(cudaEventSynchronize(windows->sent[turn]), "scores to the GPU");
+    wf__pool_run(worker->threads.pool, (size + WF__PIECE_BYTES - 1) / WF__PIECE_BYTES, fill_piece,
+                 &window);
     WF__CUDA_TRY(
         cudaMemcpyAsync(to + begin, window.data, size, cudaMemcpyHostToDevice, worker->copy_stream),
         "scores to the GPU");
-    WF__CUDA_TRY(cudaEventRecord(worker->window_sent[turn], worker->copy_stream),
-                 "scores to the GPU");
-    worker->window = 1 - turn;
+    WF__CUDA_TRY(cudaEventRecord(windows->sent[turn], worker->copy_stream), "scores to the GPU");
+    windows->next = 1 - turn;
   }
-  WF__CUDA_TRY(cudaEventRecord(worker->copied, worker->copy_stream), "scores to the GPU");
-  WF__CUDA_TRY(cudaStreamWaitEvent(chunk->stream, worker->copied, 0), "scores to the GPU");
+  WF__CUDA_TRY(cudaEventRecord(windows->copied, worker->copy_stream), "scores to the GPU");
+  WF__CUDA_TRY(cudaStreamWaitEvent(chunk->stream, windows->copied, 0), "scores to the GPU");
   return WF_OK;
 }
 
@@ -166,14 +183,15 @@ wf_status wf__gpu_send_scores(wf__gpu_worker *worker, wf__batch_chunk *chunk,
   const int32_t columns = worker->graph->min_columns;
   for (uint32_t i = 0; i < chunk->count; i++) {
     const wf_scores *scores = &batch->scores[numbers[i]];
-    const char *here = (const char *)wf__chunk_array(worker, chunk, WF__BATCH_SCORES) + bytes;
+    const char *here =
+        (const char *)wf__chunk_array(&worker->plan, chunk, WF__BATCH_SCORES) + bytes;
     score_off[i] = bytes;
     bad[i] = UINT64_MAX;
     utterances[i] = wf__gpu_describe(scores, 0, scores->num_frames, columns, here);
     utterances[i].root = wf__batch_rnn_root(worker, batch, numbers[i], i);
-    utterances[i].scorer = wf__gpu_scorer_of(worker, batch, numbers[i]);
+    utterances[i].scorer = wf__gpu_scorer_of(&worker->scorers, batch, numbers[i]);
     utterances[i].words =
-        wf__gpu_words_of(worker, wf__batch_graph(batch, numbers[i], worker->graph));
+        wf__gpu_words_of(&worker->words, wf__batch_graph(batch, numbers[i], worker->graph));
     bytes += wf__gpu_packed_bytes(scores, scores->num_frames, columns);
   }
   score_off[chunk->count] = bytes;
