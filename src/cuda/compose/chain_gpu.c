@@ -185,11 +185,11 @@ static wf_status sort_pairs(wf__gpu_context *c, wf__gpu_blocks *room, const uint
   char *scratch;
   TAKE(c, room, keys_out, count, "sorting");
   WF__CUDA_TRY(
-      wf__chain_sort(keys, keys_out, index, index_out, count, key_bits, NULL, &bytes, c->stream),
+      wf__ops_sort64(keys, keys_out, index, index_out, count, key_bits, NULL, &bytes, c->stream),
       "sorting");
   TAKE(c, room, scratch, bytes, "sorting");
   WF__CUDA_TRY(
-      wf__chain_sort(keys, keys_out, index, index_out, count, key_bits, scratch, &bytes, c->stream),
+      wf__ops_sort64(keys, keys_out, index, index_out, count, key_bits, scratch, &bytes, c->stream),
       "sorting");
   return WF_OK;
 }

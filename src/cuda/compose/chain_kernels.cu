@@ -1,7 +1,5 @@
 /* chain_kernels.cu - the kernels that make the states of a composition for the composition on its
  * right (chain_kernels.h). */
-#include <cub/device/device_radix_sort.cuh>
-
 #include "cuda/compose/chain_kernels.h"
 #include "cuda/device/grid.cuh"
 #include "fstops/compose_filter.h"
@@ -42,12 +40,6 @@ int wf__chain_arc_keys(const wf_arc *arcs, u64 num_arcs, const u64 *arc_off, u64
                        u64 *keys, u32 *index, void *stream) {
   return LAUNCH(arc_keys_kernel, num_arcs, stream, arcs, num_arcs, arc_off, num_states, keys,
                 index);
-}
-
-int wf__chain_sort(const u64 *keys, u64 *keys_out, const u32 *index, u32 *index_out, u64 count,
-                   int key_bits, void *scratch, size_t *scratch_bytes, void *stream) {
-  return cub::DeviceRadixSort::SortPairs(scratch, *scratch_bytes, keys, keys_out, index, index_out,
-                                         (int64_t)count, 0, key_bits, (cudaStream_t)stream);
 }
 
 /* --- links ------------------------------------------------------------------------------- */

@@ -39,10 +39,6 @@ int wf__chain_want(const uint64_t *keys, uint64_t count, uint64_t num_b, uint32_
 /* Sort keys of the arcs (owner, output label), and their indices. arc_off [num_states + 1]. */
 int wf__chain_arc_keys(const wf_arc *arcs, uint64_t num_arcs, const uint64_t *arc_off,
                        uint64_t num_states, uint64_t *keys, uint32_t *index, void *stream);
-/* Stable sort of `index` [count] by `keys` [count] of key_bits bits. */
-int wf__chain_sort(const uint64_t *keys, uint64_t *keys_out, const uint32_t *index,
-                   uint32_t *index_out, uint64_t count, int key_bits, void *scratch,
-                   size_t *scratch_bytes, void *stream);
 
 /* counts [rows->count * num_filters + 1]: number of links of each row; the last is 0. */
 int wf__chain_count_links(const wf__chain_rows *rows, uint64_t *counts, void *stream);

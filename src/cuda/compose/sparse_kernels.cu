@@ -3,21 +3,12 @@
  *
  * A pair's number is the rank of its key among all keys, so it does not depend on which thread
  * finds the pair first. */
-#include <cub/device/device_radix_sort.cuh>
-#include <cub/device/device_scan.cuh>
-
 #include "cuda/compose/sparse_kernels.h"
 #include "cuda/device/grid.cuh"
 #include "fstops/compose_filter.h"
 
 #define FREE_SLOT (~(u64)0)
 #define NO_ARC 0xffffffffu
-
-int wf__sparse_sort(const u64 *in, u64 *out, u64 count, int key_bits, void *scratch,
-                    size_t *scratch_bytes, void *stream) {
-  return cub::DeviceRadixSort::SortKeys(scratch, *scratch_bytes, in, out, (int64_t)count, 0,
-                                        key_bits, (cudaStream_t)stream);
-}
 
 /* --- an input in device memory ----------------------------------------------------------- */
 

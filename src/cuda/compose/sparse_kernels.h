@@ -75,10 +75,6 @@ int wf__sparse_look_at_b(uint64_t num_states, uint64_t num_arcs, const uint64_t 
                          const wf_arc *arcs, const float *final_cost, int32_t *labels,
                          uint64_t *tail, uint8_t *kind, uint32_t *flags, void *stream);
 
-/* Sorts 64-bit keys. */
-int wf__sparse_sort(const uint64_t *in, uint64_t *out, uint64_t count, int key_bits, void *scratch,
-                    size_t *scratch_bytes, void *stream);
-
 /* Inserts list[0 .. count - 1] into the empty table. */
 int wf__sparse_refill(const wf__sparse_table *t, uint64_t count, void *stream);
 /* items[i] = number of items of keys[i], i < count; items[count] = 0. */

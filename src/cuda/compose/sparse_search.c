@@ -190,10 +190,12 @@ wf_status wf__sparse_search_sort(const wf__sparse_search *self, wf__gpu_blocks *
   size_t bytes = 0;
   char *scratch;
   if (self->left != NULL) return self->left->sort(self, room, keys, err);
-  WF__CUDA_TRY(wf__sparse_sort(list, keys, self->count, bits, NULL, &bytes, c->stream), "sorting");
-  TAKE(c, room, scratch, bytes, "sorting");
-  WF__CUDA_TRY(wf__sparse_sort(list, keys, self->count, bits, scratch, &bytes, c->stream),
+  WF__CUDA_TRY(wf__ops_sort64(list, keys, NULL, NULL, self->count, bits, NULL, &bytes, c->stream),
                "sorting");
+  TAKE(c, room, scratch, bytes, "sorting");
+  WF__CUDA_TRY(
+      wf__ops_sort64(list, keys, NULL, NULL, self->count, bits, scratch, &bytes, c->stream),
+      "sorting");
   return WF_OK;
 }
 #endif

@@ -220,13 +220,13 @@ static wf_status find_items(struct determinization *self, wf__gpu_blocks *room,
                                  PIECE(level->ranks, n + 1)};
   TAKE_TOGETHER(self, room, pieces, "arcs of subsets");
   WF__CUDA_TRY(wf__determinize_items(s, level, c->stream), "arcs of subsets");
-  WF__CUDA_TRY(wf__determinize_sort(level->keys, level->sorted, level->index, level->by_key, n,
-                                    level->key_bits, NULL, &bytes, c->stream),
+  WF__CUDA_TRY(wf__ops_sort64(level->keys, level->sorted, level->index, level->by_key, n,
+                              level->key_bits, NULL, &bytes, c->stream),
                "sorting");
   TAKE(c, room, scratch, bytes, "sorting");
   if (n != 0)
-    WF__CUDA_TRY(wf__determinize_sort(level->keys, level->sorted, level->index, level->by_key, n,
-                                      level->key_bits, scratch, &bytes, c->stream),
+    WF__CUDA_TRY(wf__ops_sort64(level->keys, level->sorted, level->index, level->by_key, n,
+                                level->key_bits, scratch, &bytes, c->stream),
                  "sorting");
   WF__CUDA_TRY(wf__determinize_flags(s, level, c->stream), "arcs of subsets");
   WF__TRY(add_up(self, room, level->ranks, n + 1, &sums, err));
@@ -403,12 +403,12 @@ static wf_status number_nodes(struct determinization *self, wf__gpu_det_result *
       PIECE(r->slot_node, r->num_slots), PIECE(r->num_of_fst, self->s.f.num_fsts)};
   TAKE_TOGETHER(self, self->scratch, pieces, "output strings");
   WF__CUDA_TRY(wf__determinize_nodes(r, c->stream), "output strings");
-  WF__CUDA_TRY(wf__determinize_sort(r->node_tag, r->tag_sorted, r->node_slot, r->slot_sorted,
-                                    r->num_nodes, 64, NULL, &bytes, c->stream),
+  WF__CUDA_TRY(wf__ops_sort64(r->node_tag, r->tag_sorted, r->node_slot, r->slot_sorted,
+                              r->num_nodes, 64, NULL, &bytes, c->stream),
                "sorting");
   TAKE(c, self->scratch, scratch, bytes, "sorting");
-  WF__CUDA_TRY(wf__determinize_sort(r->node_tag, r->tag_sorted, r->node_slot, r->slot_sorted,
-                                    r->num_nodes, 64, scratch, &bytes, c->stream),
+  WF__CUDA_TRY(wf__ops_sort64(r->node_tag, r->tag_sorted, r->node_slot, r->slot_sorted,
+                              r->num_nodes, 64, scratch, &bytes, c->stream),
                "sorting");
   WF__CUDA_TRY(
       cudaMemsetAsync(r->num_of_fst, 0, self->s.f.num_fsts * sizeof *r->num_of_fst, c->stream),

@@ -1,18 +1,8 @@
 /* determinize_kernels.cu - the kernels that determinize level by level (determinize_kernels.h). */
-#include <cub/device/device_radix_sort.cuh>
-
 #include "cuda/fstops/determinize_strings.cuh"
 
 #define FREE (~(u64)0)
 #define NEW ((u64)1 << 63)
-
-int wf__determinize_sort(const u64 *keys, u64 *keys_out, const u32 *values, u32 *values_out,
-                         u64 count, int key_bits, void *scratch, size_t *scratch_bytes,
-                         void *stream) {
-  return cub::DeviceRadixSort::SortPairs(scratch, *scratch_bytes, keys, keys_out, values,
-                                         values_out, (int64_t)count, 0, key_bits,
-                                         (cudaStream_t)stream);
-}
 
 /* --- items ------------------------------------------------------------------------------- */
 

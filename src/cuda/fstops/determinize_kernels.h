@@ -129,11 +129,8 @@ typedef struct wf__gpu_det_result {
   uint32_t *num_of_fst;              /* [num_fsts] chain states of each fst */
 } wf__gpu_det_result;
 
-/* All return a cudaError_t; `stream` is a cudaStream_t. With scratch NULL a call sets
- * *scratch_bytes and does nothing else. */
-int wf__determinize_sort(const uint64_t *keys, uint64_t *keys_out, const uint32_t *values,
-                         uint32_t *values_out, uint64_t count, int key_bits, void *scratch,
-                         size_t *scratch_bytes, void *stream);
+/* All return a cudaError_t; `stream` is a cudaStream_t. */
+
 /* out [2] must be 0: returns the OR of all input labels; 1 if there is an input epsilon. */
 int wf__determinize_labels(const wf__gpu_fsts *f, uint32_t *out, void *stream);
 /* Makes the subsets of the start states. */

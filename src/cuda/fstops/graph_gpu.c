@@ -189,13 +189,13 @@ static wf_status find_copies(wf__gpu_context *c, wf__gpu_blocks *scratch, wf__gp
   TAKE(c, scratch, l->target, m, "self-loops");
   WF__TRY(fill(c, l->is_first, 0, m + 1, "self-loops", err));
   WF__CUDA_TRY(wf__loops_list(l, c->stream), "self-loops");
-  WF__CUDA_TRY(wf__determinize_sort(l->keys, l->sorted, l->arc, l->by_key, count, 64, NULL, &bytes,
-                                    c->stream),
-               "sorting");
+  WF__CUDA_TRY(
+      wf__ops_sort64(l->keys, l->sorted, l->arc, l->by_key, count, 64, NULL, &bytes, c->stream),
+      "sorting");
   TAKE(c, scratch, room, bytes, "sorting");
-  WF__CUDA_TRY(wf__determinize_sort(l->keys, l->sorted, l->arc, l->by_key, count, 64, room, &bytes,
-                                    c->stream),
-               "sorting");
+  WF__CUDA_TRY(
+      wf__ops_sort64(l->keys, l->sorted, l->arc, l->by_key, count, 64, room, &bytes, c->stream),
+      "sorting");
   WF__CUDA_TRY(wf__loops_firsts(l, c->stream), "self-loops");
   WF__TRY(add_up(c, scratch, l->is_first, l->copy, m + 1, &num_copies, err));
   l->num_copies = num_copies;

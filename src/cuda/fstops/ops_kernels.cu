@@ -2,33 +2,12 @@
  * reversal, sums over paths, gradients, best paths.
  *
  * A thread processes a state or an arc; a warp processes a state with many arcs. */
-#include <cub/device/device_radix_sort.cuh>
-#include <cub/device/device_scan.cuh>
-
 #include "cuda/fstops/batch_states.cuh"
 #include "cuda/fstops/ops_kernels.h"
 
 #define NO_HOPS 0xffffffffu
 
 __device__ static void grid_sync() { cooperative_groups::this_grid().sync(); }
-
-int wf__ops_sort(const u32 *keys, u32 *keys_out, const u32 *index, u32 *index_out, u64 count,
-                 int key_bits, void *scratch, size_t *scratch_bytes, void *stream) {
-  return cub::DeviceRadixSort::SortPairs(scratch, *scratch_bytes, keys, keys_out, index, index_out,
-                                         (int64_t)count, 0, key_bits, (cudaStream_t)stream);
-}
-
-int wf__ops_scan(const u32 *in, u32 *out, u64 count, void *scratch, size_t *scratch_bytes,
-                 void *stream) {
-  return cub::DeviceScan::ExclusiveSum(scratch, *scratch_bytes, in, out, (int64_t)count,
-                                       (cudaStream_t)stream);
-}
-
-int wf__ops_scan64(const u64 *in, u64 *out, u64 count, void *scratch, size_t *scratch_bytes,
-                   void *stream) {
-  return cub::DeviceScan::ExclusiveSum(scratch, *scratch_bytes, in, out, (int64_t)count,
-                                       (cudaStream_t)stream);
-}
 
 __device__ static bool is_start(const wf__gpu_fsts &f, u64 state) {
   return f.start[fst_of(f, state)] == (int64_t)state;

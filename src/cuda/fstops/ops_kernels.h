@@ -67,11 +67,17 @@ int wf__ops_arc_bases(const wf__gpu_fsts *f, uint64_t *out, void *stream);
 int wf__ops_labels(const wf_arc *arcs, wf_arc *out, uint64_t num_arcs, int how, void *stream);
 
 int wf__ops_source(const wf__gpu_fsts *f, uint32_t *source, void *stream);
-/* Stable sort of `index` [count] by `keys` [count] of key_bits bits; writes both to the _out
- * arrays. */
+/* Sorting and prefix sums (sort_kernels.cu). With scratch NULL they set *scratch_bytes and do
+ * nothing else.
+ *
+ * Stable sort of `index` [count] by `keys` [count] of key_bits bits; writes both to the _out
+ * arrays. 64-bit keys: index may be NULL. */
 int wf__ops_sort(const uint32_t *keys, uint32_t *keys_out, const uint32_t *index,
                  uint32_t *index_out, uint64_t count, int key_bits, void *scratch,
                  size_t *scratch_bytes, void *stream);
+int wf__ops_sort64(const uint64_t *keys, uint64_t *keys_out, const uint32_t *index,
+                   uint32_t *index_out, uint64_t count, int key_bits, void *scratch,
+                   size_t *scratch_bytes, void *stream);
 /* out[i] = sum of in[0 .. i - 1], i < count. */
 int wf__ops_scan(const uint32_t *in, uint32_t *out, uint64_t count, void *scratch,
                  size_t *scratch_bytes, void *stream);

@@ -149,15 +149,15 @@ static wf_status merge_items(struct removal *self, wf__gpu_blocks *room,
   size_t bytes[2] = {0, 0};
   char *scratch[2];
   uint32_t num_arcs;
-  WF__CUDA_TRY(wf__rmepsilon_sort(level->hash, level->sorted, level->index, level->by_hash, count,
-                                  NULL, &bytes[0], c->stream),
+  WF__CUDA_TRY(wf__ops_sort64(level->hash, level->sorted, level->index, level->by_hash, count, 64,
+                              NULL, &bytes[0], c->stream),
                "sorting");
   WF__CUDA_TRY(wf__ops_scan(level->stays, level->place, count + 1, NULL, &bytes[1], c->stream),
                "prefix sums");
   for (int i = 0; i < 2; i++) TAKE(c, room, scratch[i], bytes[i], "sorting");
   if (count != 0)
-    WF__CUDA_TRY(wf__rmepsilon_sort(level->hash, level->sorted, level->index, level->by_hash, count,
-                                    scratch[0], &bytes[0], c->stream),
+    WF__CUDA_TRY(wf__ops_sort64(level->hash, level->sorted, level->index, level->by_hash, count, 64,
+                                scratch[0], &bytes[0], c->stream),
                  "sorting");
   WF__CUDA_TRY(wf__rmepsilon_merge(&self->r, level, self->log_semiring, c->stream), "arcs");
   WF__CUDA_TRY(

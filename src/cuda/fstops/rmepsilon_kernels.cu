@@ -1,15 +1,7 @@
 /* rmepsilon_kernels.cu - the kernels of epsilon removal (rmepsilon_kernels.h). */
-#include <cub/device/device_radix_sort.cuh>
-
 #include "cuda/fstops/batch_states.cuh"
 #include "cuda/fstops/rmepsilon_kernels.h"
 #include "math/cost.h"
-
-int wf__rmepsilon_sort(const u64 *keys, u64 *keys_out, const u32 *values, u32 *values_out,
-                       u64 count, void *scratch, size_t *scratch_bytes, void *stream) {
-  return cub::DeviceRadixSort::SortPairs(scratch, *scratch_bytes, keys, keys_out, values,
-                                         values_out, (int64_t)count, 0, 64, (cudaStream_t)stream);
-}
 
 /* --- marks, and the graph of epsilons ---------------------------------------------------- */
 

@@ -68,12 +68,6 @@ typedef struct wf__gpu_removal_level {
 
 /* All return a cudaError_t; `stream` is a cudaStream_t. */
 
-/* Stable sort of values by 64-bit keys. With scratch NULL it sets *scratch_bytes and does nothing
- * else. */
-int wf__rmepsilon_sort(const uint64_t *keys, uint64_t *keys_out, const uint32_t *values,
-                       uint32_t *values_out, uint64_t count, void *scratch, size_t *scratch_bytes,
-                       void *stream);
-
 /* moderate [num_fsts] must be 1 at first. Set to 0 if a cost of the fst is 1e28 or more, because
  * sums of costs might then become infinite. */
 int wf__rmepsilon_moderate(const wf__gpu_fsts *f, const uint32_t *source, uint32_t *moderate,
