@@ -51,7 +51,7 @@ build_kenlm() {
   mkdir -p "$folder/objects"
   if ! ls "$folder"/kenlm-*.tar.gz >/dev/null 2>&1; then
     echo "downloading KenLM's sources into $folder" >&2
-    build/venv/bin/python -m pip download --quiet --no-deps --no-binary kenlm -d "$folder" "$(grep '^kenlm==' tests/python-requirements.txt)"
+    build/venv/bin/python -m pip download --quiet --no-deps --no-binary kenlm -d "$folder" -r tests/kenlm-requirements.txt
   fi
   tar xzf "$folder"/kenlm-*.tar.gz --strip-components=1 -C "$folder"
   local flags=(-O3 -DNDEBUG -DKENLM_MAX_ORDER=6 -DHAVE_ZLIB -w -I"$folder") source

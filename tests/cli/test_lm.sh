@@ -1,8 +1,8 @@
 # `warpfst lm`. Every word gets KenLM's score (a real 3-gram model and a generated 5-gram model). OpenFst's tools read the acceptor; composition with failure
-# arcs gives the same costs as queries. Also messages and exit codes. KenLM is in tests/python-requirements.txt (./run test installs it into build/venv).
+# arcs gives the same costs as queries. Also messages and exit codes. ./run test installs KenLM (tests/kenlm-requirements.txt) into build/venv.
 # shellcheck shell=bash
 python=${WARPFST_PYTHON:-$SOURCE_DIR/build/venv/bin/python}
-"$python" -c 'import kenlm' || { echo "no KenLM for $python: python3 -m venv build/venv && build/venv/bin/pip install -r tests/python-requirements.txt"; exit 1; }
+"$python" -c 'import kenlm' || { echo "no KenLM for $python: ./run setup test installs it"; exit 1; }
 lm=$SOURCE_DIR/examples/ctc/lm3.arpa.gz
 text=$SOURCE_DIR/tests/data/lm/sentences.txt
 script=$SOURCE_DIR/tests/cli/lm_kenlm.py

@@ -1,8 +1,8 @@
 # KenLM's binary tries: every word gets the score that KenLM gives from the same file; large models and graphs equal those made from the ARPA file;
-# messages. KenLM is in tests/python-requirements.txt (./run test installs it into build/venv).
+# messages. ./run test installs KenLM (tests/kenlm-requirements.txt) into build/venv.
 # shellcheck shell=bash
 python=${WARPFST_PYTHON:-$SOURCE_DIR/build/venv/bin/python}
-"$python" -c 'import kenlm' || { echo "no KenLM for $python: python3 -m venv build/venv && build/venv/bin/pip install -r tests/python-requirements.txt"; exit 1; }
+"$python" -c 'import kenlm' || { echo "no KenLM for $python: ./run setup test installs it"; exit 1; }
 data=$SOURCE_DIR/tests/data/lm
 
 # Some sentences have a word that is not in the model (x). The quantized files have only 3 bits per probability, so their scores differ clearly from

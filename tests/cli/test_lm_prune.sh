@@ -2,7 +2,7 @@
 # KenLM gives the same scores. Also limits, word lists, threads, and Sphinx's binary models as input.
 # shellcheck shell=bash
 python=${WARPFST_PYTHON:-$SOURCE_DIR/build/venv/bin/python}
-"$python" -c 'import kenlm' || { echo "no KenLM for $python: python3 -m venv build/venv && build/venv/bin/pip install -r tests/python-requirements.txt"; exit 1; }
+"$python" -c 'import kenlm' || { echo "no KenLM for $python: ./run setup test installs it"; exit 1; }
 lm=$SOURCE_DIR/examples/ctc/lm3.arpa.gz
 text=$SOURCE_DIR/tests/data/lm/sentences.txt
 ngrams() { grep -P '^-?\d' "$1" | cut -f2 | LC_ALL=C sort; }

@@ -71,6 +71,21 @@ need_triton() {
   echo $version >build/triton/version
 }
 
+# Compiles KenLM's Python module into a virtual environment. pip takes four times as long: KenLM's setup compiles all
+# files twice, with -O3.
+need_kenlm() { # ENVIRONMENT
+  local python=$PWD/$1/bin/python folder=$1/kenlm module sources=()
+  "$python" -c 'import kenlm' 2>/dev/null && return
+  announce "KenLM into $1"
+  mkdir -p "$folder"
+  "$python" -m pip --quiet --disable-pip-version-check download --no-deps --no-binary kenlm -d "$folder" -r tests/kenlm-requirements.txt
+  tar -xzf "$folder"/kenlm-*.tar.gz --strip-components=1 -C "$folder"
+  module=$("$python" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')/kenlm.so
+  mapfile -t sources < <(cd "$folder" && printf '%s\n' {lm,util,util/double-conversion,python}/*.cc python/kenlm.cpp | grep -vE '(main|test)[.]cc$')
+  (cd "$folder" && g++ -std=c++11 -O0 -w -fPIC -shared -DNDEBUG -DKENLM_MAX_ORDER=6 -DHAVE_ZLIB -DHAVE_CLOCKGETTIME -I. \
+    -I"$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')" "${sources[@]}" -lz -lrt -o "$module")
+}
+
 # Installs the tools that build wheels and compile for other systems.
 need_wheel_tools() { need_python build/wheels/env tools/wheel_requirements.txt; }
 
@@ -91,6 +106,7 @@ test_packages() {
 }
 test_tools() {
   need_python build/venv tests/python-requirements.txt
+  need_kenlm build/venv
   need_triton
 }
 needs_test() {
