@@ -15,5 +15,5 @@ declared_functions() { # HEADER
 
 # The binary interface of a library with debug information, in libabigail's format. Only types of the headers in a folder are included.
 dump_abi() { # LIBRARY HEADERS
-  abidw --suppressions <(printf '[%s]\nsymbol_name_regexp = ^wf__\ndrop = yes\n' suppress_function suppress_variable) --headers-dir "$2" --drop-private-types --exported-interfaces-only --no-corpus-path --no-comp-dir-path --no-show-locs "$1"
+  abidw --suppressions "$(dirname "${BASH_SOURCE[0]}")/../tests/abi/internal.abignore" --headers-dir "$2" --drop-private-types --exported-interfaces-only --no-corpus-path --no-comp-dir-path --no-show-locs "$1"
 }

@@ -64,7 +64,7 @@ static void load(void) {
              "WARPFST_CUDA=ON",
              WF__CUDA_FILE, library);
   else if (handle == NULL)
-    wf__fail(&reason, WF_ERR_DEVICE, "%s was not loaded: %s", file, problem);
+    wf__fail(&reason, WF_ERR_DEVICE, "%s was not loaded by build %s: %s", file, WF__BUILD, problem);
   else if (other != NULL)
     wf__fail(&reason, WF_ERR_DEVICE,
              "%s is of build %s and %s of build %s: install both from one build", file, other,

@@ -47,6 +47,7 @@ endif()
 END
 if grep -q '^CUDAToolkit_' "$BUILD_DIR/CMakeCache.txt"; then # builds with CUDA have no static library
   [ ! -e "$library/libwarpfst.a" ] || fail "a static library with CUDA"
+  [ -e "$library/libwarpfst-cuda.so.${version%.*}" ] || fail "no GPU backend"
   static=OFF
 else
   read -ra found <<<"$(pkg-config --static --cflags --libs warpfst)"
