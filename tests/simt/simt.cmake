@@ -30,8 +30,8 @@ if(WARPFST_SANITIZE STREQUAL "thread") # kernels run on stacks of their own, whi
   set_source_files_properties(simt/simt.c simt/simt_memory.c PROPERTIES COMPILE_OPTIONS -fno-sanitize=thread)
 elseif(WARPFST_SANITIZE) # compiling with optimization takes longer than the tests save, except for the models' kernels
   list(APPEND WARPFST_SIMT_FLAGS -O0 -fsanitize=${WARPFST_SANITIZE})
-else() # -O2 takes half as long again to compile, and the tests are not faster
-  list(APPEND WARPFST_SIMT_FLAGS -O1)
+else() # -O1 takes twice as long to compile, and the tests are not faster, except for the models' kernels
+  list(APPEND WARPFST_SIMT_FLAGS -Og)
 endif()
 # The whole GPU backend: every test of it links the same objects.
 file(GLOB WARPFST_SIMT_C CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/plan/*.c ${WARPFST_CUDA_SRC}/*.c ${WARPFST_CUDA_SRC}/*/*.c
