@@ -98,5 +98,8 @@ function(add_simt_program name kind)
   endforeach()
   set_source_files_properties(fake_cuda/fake_cuda.c PROPERTIES COMPILE_DEFINITIONS FAKE_CUDA_ITSELF)
   target_link_libraries(${name} PRIVATE warpfst_testing warpfst_flags stdc++)
+  if(WARPFST_HAS_CUDA AND NOT sources) # else the linker would take the real backend from the library
+    target_link_options(${name} PRIVATE LINKER:--defsym,wf__cuda_register=0)
+  endif()
   add_dependencies(simt_tests ${name})
 endfunction()
