@@ -10,7 +10,7 @@ flags=(-std=c11 -O0 -fno-sanitize=undefined -fPIC -fvisibility=hidden -ffp-contr
   -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -Wno-bitwise-instead-of-logical
   -Wno-bitwise-conditional-parentheses -Werror '-DWF__CUDA_FILE="libwarpfst-cuda.so"')
 cmake -DSOURCE=. -DVERSION=0 -DOUTPUT="$(realpath "$folder")/build_id.h" -P tools/build_id.cmake
-cuda=(-DWARPFST_CUDA -Itests/fake_cuda -Itests/simt -include tests/simt/more_runtime.h)
+cuda=(-Itests/fake_cuda -Itests/simt -include tests/simt/more_runtime.h)
 mapfile -t host < <(find src cli -name '*.c' -not -path 'src/cuda/*')
 mapfile -t gpu < <(find src/cuda -name '*.c')
 "$folder/cc" "${flags[@]}" -c "${host[@]}" -o "$folder/host.o"

@@ -1,6 +1,5 @@
 /* register.c - the tables of what a GPU does for the rest of the library, and their registration
  * (base/device.h) when the program starts or this code is loaded. */
-#ifdef WARPFST_CUDA
 #include "base/device.h"
 
 #include <build_id.h>
@@ -56,4 +55,3 @@ static const wf__device device = {.build = WF__BUILD,
 
 void wf__cuda_register(void); /* the linker is told to take it from a static library */
 __attribute__((constructor)) void wf__cuda_register(void) { wf__device_register(&device); }
-#endif

@@ -8,7 +8,6 @@
  * chain asks the one on its own left; then the arcs of these states are made, sorted by output
  * label, and turned into links. The numbers of states depend on which thread was first, so for the
  * canonical order they are replaced by ranks at the end. */
-#ifdef WARPFST_CUDA
 #include "cuda/compose/chain_kernels.h"
 #include "cuda/compose/gpu_composer.h"
 #include "cuda/compose/sparse_gpu.h"
@@ -403,4 +402,3 @@ wf_status wf__gpu_compose_sides(const wf__compose_side *sides, size_t count,
   wf__gpu_context_release(context);
   return status;
 }
-#endif

@@ -4,7 +4,6 @@
  *
  * The first run synchronizes twice to read sizes (states, then arcs) and allocates buffers. Later
  * runs reuse the buffers and synchronize once, at the end. */
-#ifdef WARPFST_CUDA
 #include <string.h>
 
 #include "base/option_tables.h"
@@ -482,4 +481,3 @@ wf_status wf__gpu_composer_run(wf__gpu_composer *composer, wf_error *err) {
   composer->has_run = status == WF_OK;
   return status;
 }
-#endif

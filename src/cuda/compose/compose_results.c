@@ -1,6 +1,5 @@
 /* compose_results.c - gives access to the results of a composition on a GPU: views of device
  * memory, copies in host memory, a batch of results. */
-#ifdef WARPFST_CUDA
 #include <string.h>
 
 #include "cuda/compose/gpu_composer.h"
@@ -173,4 +172,3 @@ wf_status wf__gpu_batch_of_composer(const wf__gpu_composer *composer, wf_semirin
   free(start);
   return status;
 }
-#endif

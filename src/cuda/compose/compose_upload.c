@@ -1,6 +1,5 @@
 /* compose_upload.c - concatenates the plans of pairs. Arcs keep their indices in the caller's
  * inputs, so origins need no translation. */
-#ifdef WARPFST_CUDA
 #include "cuda/compose/compose_upload.h"
 
 #include <string.h>
@@ -331,4 +330,3 @@ void wf__gpu_problem_free(wf__gpu_problem *problem) {
     wf__vec_free(&problem->chunks[back]);
   }
 }
-#endif

@@ -1,6 +1,5 @@
 /* sparse_gpu.c - the host side of composition by pairs of states on a GPU: upload, search
  * (sparse_search.c), numbering by a sort, arcs, trimming. */
-#ifdef WARPFST_CUDA
 #include "cuda/compose/sparse_gpu.h"
 
 #include <string.h>
@@ -427,4 +426,3 @@ wf_status wf__sparse_run(const wf__sparse *sparse, const wf_compose_options *opt
                                   .num_items = run.num_items};
   return status;
 }
-#endif

@@ -1,6 +1,5 @@
 /* sparse_search.c - the search of a composition by pairs of states on a GPU. The host synchronizes
  * once a level, to read the number of pairs and whether the table was too small. */
-#ifdef WARPFST_CUDA
 #include "cuda/compose/sparse_search.h"
 
 #include "fstops/compose_job.h"
@@ -198,4 +197,3 @@ wf_status wf__sparse_search_sort(const wf__sparse_search *self, wf__gpu_blocks *
       "sorting");
   return WF_OK;
 }
-#endif

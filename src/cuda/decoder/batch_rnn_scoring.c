@@ -1,5 +1,4 @@
 /* batch_rnn_scoring.c - the recurrent scorer of a batch, its chains and their roots. */
-#ifdef WARPFST_CUDA
 #include "cuda/decoder/batch_rnn_scoring.h"
 
 #include "cuda/decoder/rnn_scoring.h"
@@ -117,4 +116,3 @@ const wf_scorer *wf__batch_rnn_cpu_scorer(const wf__gpu_worker *worker, const wf
       .data[wf__map64_find(&worker->rnn_scoring->chain_of, (uint64_t)(uintptr_t)scorer)]
       .cpu_scorer;
 }
-#endif

@@ -3,7 +3,6 @@
  * An utterance that does not fit the plan (its trace or path is longer than planned) is decoded
  * again by the CPU, with the same result. One whose frames do not fit the lane is left to the
  * next round, with larger lanes. */
-#ifdef WARPFST_CUDA
 #include "cuda/decoder/chunk_results.h"
 
 #include "base/callbacks.h"
@@ -252,5 +251,3 @@ wf_status wf__gpu_release_chunk(wf__gpu_worker *worker, wf__batch_chunk *chunk, 
   chunk->stage = WF__CHUNK_SEARCHED;
   return status;
 }
-
-#endif

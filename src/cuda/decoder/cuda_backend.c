@@ -5,7 +5,6 @@
  * queue, longest first, so that GPUs of any speed finish together. Scores that lie on a GPU are
  * searched there, but some move first if another GPU has less to do (move_scores.c). Results do not
  * depend on which worker decoded what. */
-#ifdef WARPFST_CUDA
 #include "cuda/decoder/cuda_backend.h"
 
 #include <string.h>
@@ -474,4 +473,3 @@ const wf__backend wf__cuda_backend = {.name = "cuda",
                                       .copy_scores = wf__gpu_copy_scores,
                                       .scores_to_host = wf__gpu_fetch_scores,
                                       .streams = &wf__cuda_streams};
-#endif

@@ -1,6 +1,5 @@
 /* gpu_launch.c - launches of a chunk: its searches, in lanes of one size or of several, and the
  * passes that make its lattices. */
-#ifdef WARPFST_CUDA
 #include "cuda/decoder/gpu_launch.h"
 
 #include "cuda/decoder/gpu_worker.h"
@@ -156,5 +155,3 @@ wf_status wf__gpu_launch_chunk(const wf__gpu_worker *worker, wf__batch_chunk *ch
   chunk->tables = WF__BACKWARD_SMALL;
   return p.rules.lattice_beam == 0 ? fetch_outcomes(worker, chunk, chunk->stream, err) : WF_OK;
 }
-
-#endif

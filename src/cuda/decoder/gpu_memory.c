@@ -1,6 +1,5 @@
 /* gpu_memory.c - a worker's memory on its GPU, beside the graph: the workspace, sized by the plans.
  */
-#ifdef WARPFST_CUDA
 #include "cuda/decoder/gpu_memory.h"
 
 #include "cuda/decoder/gpu_worker.h"
@@ -106,5 +105,3 @@ void wf__gpu_release(wf__gpu_worker *worker) {
   }
   free_memory(&worker->memory);
 }
-
-#endif

@@ -1,5 +1,4 @@
 /* gpu_pipeline.c - the steps of gpu_pipeline.h. */
-#ifdef WARPFST_CUDA
 #include "cuda/decoder/gpu_pipeline.h"
 
 #include <sched.h>
@@ -148,4 +147,3 @@ uint32_t wf__search_tally_usual(const wf__search_tally *tally, uint32_t before) 
 bool wf__search_tally_too_small(const wf__search_tally *tally) {
   return tally->num_full * OFTEN > tally->num_utterances;
 }
-#endif

@@ -1,6 +1,5 @@
 /* gpu_streams.c - streams on GPUs: the stream operations of the backend. Histories are those of
  * the CPU's streams (search/frame/channel.h). */
-#ifdef WARPFST_CUDA
 #include "cuda/decoder/gpu_streams.h"
 
 #include <math.h>
@@ -313,4 +312,3 @@ const wf__stream_backend wf__cuda_streams = {.open = channel_open,
                                              .path = path,
                                              .commit_lattice = commit_lattice,
                                              .lattice = lattice};
-#endif

@@ -1,5 +1,4 @@
 /* gpu_submit.c - the steps of gpu_submit.h. */
-#ifdef WARPFST_CUDA
 #include "cuda/decoder/gpu_submit.h"
 
 #include <string.h>
@@ -60,4 +59,3 @@ wf_status wf__gpu_submit(const wf__search_room *room, const wf__search_launch *l
                                  .entered = stream};
   return wf__rnn_scoring_search(launch->rnn_scoring, &search, err);
 }
-#endif

@@ -1,5 +1,4 @@
 /* gpu_threads.c - opens and closes a worker's host threads. */
-#ifdef WARPFST_CUDA
 #include "cuda/decoder/gpu_threads.h"
 
 #include "cuda/decoder/read_lattice.h"
@@ -26,5 +25,3 @@ void wf__gpu_threads_close(wf__gpu_threads *threads) {
   if (threads->drafts != NULL) wf__gpu_drafts_free(threads->drafts, count);
   wf__pool_free(threads->pool);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* gpu_worker.c - a GPU's share of a batch, chunk after chunk: scores, search, results. Several
  * chunks are in flight at a time. */
-#ifdef WARPFST_CUDA
 #include "cuda/decoder/gpu_worker.h"
 
 #include <time.h>
@@ -232,5 +231,3 @@ wf_status wf__gpu_work(wf__gpu_worker *worker, wf__work_queue *work, void *calle
   for (uint32_t k = 0; k < worker->plan.num_chunks; k++) free_global_tables(&worker->chunks[k]);
   return status;
 }
-
-#endif

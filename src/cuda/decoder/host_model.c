@@ -1,5 +1,4 @@
 /* host_model.c - page-locked copies of language models, shared by all GPUs. */
-#ifdef WARPFST_CUDA
 #include "cuda/decoder/host_model.h"
 
 #include <pthread.h>
@@ -75,4 +74,3 @@ void wf__host_model_release(char *data) {
   cudaFreeHost(unused->data);
   free(unused);
 }
-#endif

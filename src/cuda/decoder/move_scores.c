@@ -2,7 +2,6 @@
  * that go to other GPUs; then one copy sends those of each target. So the scores may be memory of
  * any allocator, and a copy is direct if the two GPUs have peer access. If not, the driver sends
  * it through the host. */
-#ifdef WARPFST_CUDA
 #include "cuda/decoder/move_scores.h"
 
 #include <stdatomic.h>
@@ -322,4 +321,3 @@ wf_status wf__move_scores(struct wf__cuda_backend *self, const wf_scores *scores
   free(list);
   return status;
 }
-#endif

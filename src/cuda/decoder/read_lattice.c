@@ -7,7 +7,6 @@
  *
  * A thread must keep up with the GPU, so only the graph's arcs are looked up, and they are
  * prefetched. */
-#ifdef WARPFST_CUDA
 #include "cuda/decoder/read_lattice.h"
 
 #include <math.h>
@@ -158,5 +157,3 @@ wf_status wf__gpu_lattice(const wf__gpu_threads *threads, int thread, const wf_g
   wf__lattice_arrays_free(&arrays);
   return status;
 }
-
-#endif

@@ -7,7 +7,6 @@
  *
  * The CPU's streams have the same history (search/lattice_history.h), so the same code prunes it
  * and makes parts and lattices. */
-#ifdef WARPFST_CUDA
 #include "cuda/decoder/read_stream_links.h"
 
 #include <stdlib.h>
@@ -139,5 +138,3 @@ wf_status wf__streams_add_history(wf__gpu_channel *channel, const wf__chunk_out 
   wf__history_shrink(&channel->base.history);
   return status;
 }
-
-#endif

@@ -8,7 +8,6 @@
  * When the tables are full, everything is evicted that no live token refers to, and the lanes
  * request again what they need. If that would happen every few frames, the tables are made twice
  * as large. */
-#ifdef WARPFST_CUDA
 #include "cuda/decoder/rnn_scoring.h"
 
 #include <stdio.h>
@@ -506,5 +505,3 @@ wf_status wf__rnn_scoring_search(struct wf__rnn_scoring *a, const wf__rnn_search
   count_search(a, costs, search->num_begun);
   return WF_OK;
 }
-
-#endif

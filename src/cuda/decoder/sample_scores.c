@@ -1,5 +1,4 @@
 /* sample_scores.c - copies a few frames of scores from a GPU, for the plausibility check. */
-#ifdef WARPFST_CUDA
 #include <cuda_runtime_api.h>
 
 #include "cuda/decoder/cuda_backend.h"
@@ -22,4 +21,3 @@ bool wf__gpu_copy_scores(void *opaque, const void *from, uint64_t bytes, void *t
   if (code != cudaSuccess) (void)cudaGetLastError(); /* the search finds and reports it, too */
   return there && code == cudaSuccess;
 }
-#endif

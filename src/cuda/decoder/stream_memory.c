@@ -1,6 +1,5 @@
 /* stream_memory.c - allocates the memory of streams on a GPU according to the plan
  * (gpu_stream_plan.h), and slots for their tokens. */
-#ifdef WARPFST_CUDA
 #include "cuda/decoder/stream_memory.h"
 
 #include "cuda/device/device_memory.h"
@@ -162,5 +161,3 @@ void wf__streams_release(wf__gpu_worker *worker) {
   free(streams);
   worker->streams = NULL;
 }
-
-#endif

@@ -1,5 +1,4 @@
 /* stream_outcomes.c - adds the outcome of a chunk's search to the channel. */
-#ifdef WARPFST_CUDA
 #include "cuda/decoder/stream_outcomes.h"
 
 #include <math.h>
@@ -133,4 +132,3 @@ wf_status wf__streams_take_advance(wf__gpu_channel *channel, const wf__lane_adva
   const bool full = base->trace.records.size > 2 * base->trace.live + WF__CHANNEL_COLLECT;
   return full || channel->watched ? wf__streams_collect(channel, thread, err) : WF_OK;
 }
-#endif

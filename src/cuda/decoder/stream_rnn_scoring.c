@@ -1,5 +1,4 @@
 /* stream_rnn_scoring.c - recurrent scorers of streams. */
-#ifdef WARPFST_CUDA
 #include "cuda/decoder/stream_rnn_scoring.h"
 
 #include <string.h>
@@ -98,5 +97,3 @@ void wf__rnn_scoring_leave(struct wf__rnn_scoring *a, const wf__gpu_channel *cha
   while (i < a->channels.size && a->channels.data[i] != channel) i++;
   if (i < a->channels.size) a->channels.data[i] = a->channels.data[--a->channels.size];
 }
-
-#endif

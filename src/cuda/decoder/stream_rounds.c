@@ -5,7 +5,6 @@
  *   round    pack and describe the scores | submit | wait | into the channels, by the pool's
  *            threads
  *   rest     streams that did not fit the GPU, by the CPU's code */
-#ifdef WARPFST_CUDA
 #include "cuda/decoder/stream_rounds.h"
 
 #include <string.h>
@@ -495,5 +494,3 @@ wf_status wf__streams_advance(struct wf__cuda_backend *self, const wf__batch *gi
   free(moved);
   return status;
 }
-
-#endif

@@ -1,5 +1,4 @@
 /* stream_transfer.c - a stream's tokens from the GPU to the CPU and back. */
-#ifdef WARPFST_CUDA
 #include "cuda/decoder/stream_transfer.h"
 
 #include "cuda/decoder/cuda_backend.h"
@@ -92,4 +91,3 @@ wf_status wf__streams_to_gpu(wf__gpu_channel *channel, wf_error *err) {
   channel->stale = true;
   return WF_OK;
 }
-#endif

@@ -5,7 +5,6 @@
  *
  * A graph's words are sent once and stay while streams or the last batch use the graph. So a
  * list for all utterances is not sent with every batch. */
-#ifdef WARPFST_CUDA
 #include "cuda/decoder/upload_added_words.h"
 
 #include <math.h>
@@ -174,5 +173,3 @@ void wf__gpu_close_words(wf__gpu_words *words) {
   wf__vec_free(&words->batch);
   wf__map64_free(&words->of_graph);
 }
-
-#endif

@@ -5,7 +5,6 @@
  *
  * Kernels make the layout (graph_layout.h). A graph that a GPU built may lie in unified memory
  * (device_memory.h); then nothing passes through host memory. */
-#ifdef WARPFST_CUDA
 #include "cuda/decoder/upload_graph.h"
 
 #include <string.h>
@@ -212,4 +211,3 @@ void wf__gpu_graph_free(wf__gpu_graph *graph) {
   cudaFree(graph->memory);
   *graph = (wf__gpu_graph){0};
 }
-#endif

@@ -1,6 +1,5 @@
 /* upload_models.c - language models on a GPU: each in its own memory, sent once. The decoder keeps it
  * while another owner does. What stays in host memory is one copy for all GPUs (host_model.c). */
-#ifdef WARPFST_CUDA
 #include "cuda/decoder/upload_models.h"
 
 #include <string.h>
@@ -241,5 +240,3 @@ void wf__gpu_models_free(wf__gpu_models *models) {
   for (uint64_t i = 0; i < models->list.size; i++) free_model(&models->list.data[i]);
   wf__vec_free(&models->list);
 }
-
-#endif

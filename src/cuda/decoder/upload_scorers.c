@@ -5,7 +5,6 @@
  *           uses them, and some of the others in case they are used again
  *   memory  [flats] wf__flat_scorer, then their short lists, at multiples of 256 bytes, sent for
  *           each batch; what several scorers share is there once */
-#ifdef WARPFST_CUDA
 #include "cuda/decoder/upload_scorers.h"
 
 #include <string.h>
@@ -360,5 +359,3 @@ void wf__gpu_release_scorer(wf__gpu_worker *worker, wf__shared_scorer **place) {
 const wf__flat_scorer *wf__shared_scorer_there(const wf__shared_scorer *shared) {
   return shared != NULL ? (const wf__flat_scorer *)(const void *)shared->store.memory : NULL;
 }
-
-#endif

@@ -4,7 +4,6 @@
  * the columns that the graph reads, are one range of bytes. It is sent window by window: threads
  * fill a page-locked window, one asynchronous copy sends it, and meanwhile they fill the other
  * one. Values are checked while they are in the cache, so the GPU need not check them. */
-#ifdef WARPFST_CUDA
 #include "cuda/decoder/upload_scores.h"
 
 #include <string.h>
@@ -200,5 +199,3 @@ wf_status wf__gpu_send_scores(wf__gpu_worker *worker, wf__batch_chunk *chunk,
     if (bad[i] != UINT64_MAX) utterances[i].num_frames = 0; /* nothing to search */
   return WF_OK;
 }
-
-#endif

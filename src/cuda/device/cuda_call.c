@@ -1,5 +1,4 @@
 /* cuda_call.c - see cuda_call.h. */
-#ifdef WARPFST_CUDA
 #include "cuda/device/cuda_call.h"
 
 wf_status wf__cuda_fail(wf_error *err, cudaError_t code, const char *what) {
@@ -31,4 +30,3 @@ wf_status wf__device_settle(const char *what, wf_error *err) {
   WF__CUDA_TRY(cudaStreamSynchronize(NULL), what);
   return WF_OK;
 }
-#endif

@@ -1,5 +1,4 @@
 /* device_memory.c - see device_memory.h. */
-#ifdef WARPFST_CUDA
 #include "cuda/device/device_memory.h"
 
 #include <stdio.h>
@@ -86,4 +85,3 @@ wf_status wf__device_grow(wf__device_buffer *buffer, uint64_t bytes, cudaStream_
   *buffer = larger;
   return WF_OK;
 }
-#endif

@@ -1,5 +1,4 @@
 /* gpu_profile.c - reads the profile of a GPU, and explains in one line why there is none. */
-#ifdef WARPFST_CUDA
 #include "cuda/device/gpu_profile.h"
 
 #include "cuda/device/cuda_call.h"
@@ -48,4 +47,3 @@ wf_status wf__gpu_profile_read(int device, wf__gpu_profile *out, wf_error *err) 
       .shared_kb = compiled[0], .max_rank_bits = compiled[1], .num_processors = processors};
   return WF_OK;
 }
-#endif

@@ -1,5 +1,4 @@
 /* launch_graphs.c - see launch_graphs.h. */
-#ifdef WARPFST_CUDA
 #include "cuda/device/launch_graphs.h"
 
 static const char what[] = "a CUDA graph";
@@ -41,4 +40,3 @@ void wf__launch_graphs_free(wf__launch_graphs *graphs) {
   wf__launch_graphs_clear(graphs);
   wf__vec_free(&graphs->list);
 }
-#endif

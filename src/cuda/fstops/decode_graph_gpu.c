@@ -1,5 +1,4 @@
 /* decode_graph_gpu.c - see search/graph_device.h. */
-#ifdef WARPFST_CUDA
 #include "cuda/fstops/decode_graph_kernels.h"
 #include "cuda/fstops/ops_batch.h"
 #include "search/graph_device.h"
@@ -68,4 +67,3 @@ wf_status wf__gpu_look_at_graph(const wf_fst_view *view, int device, wf__graph_f
 void wf__gpu_index_free(wf__state_index *index) {
   if (index != NULL) wf__unified_free(index);
 }
-#endif

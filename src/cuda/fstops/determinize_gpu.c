@@ -3,7 +3,6 @@
  *
  * The sizes of tables are guessed. If one is too small, everything is repeated with a larger
  * one. */
-#ifdef WARPFST_CUDA
 #include <string.h>
 
 #include "cuda/fstops/determinize_kernels.h"
@@ -560,4 +559,3 @@ wf_status wf__gpu_batch_determinize(const wf__gpu_batch *batch, const wf_determi
   wf__gpu_batch_free(trimmed);
   return status;
 }
-#endif

@@ -1,5 +1,4 @@
 /* epsilons_gpu.c - the host side of epsilon_kernels.h: order of launches, one readback a round. */
-#ifdef WARPFST_CUDA
 #include "cuda/fstops/epsilons_gpu.h"
 
 /* A path of more epsilons than this is a cycle, or left to the CPU. Output strings of up to 255
@@ -69,4 +68,3 @@ wf_status wf__gpu_ways_find(wf__gpu_context *c, wf__gpu_blocks *blocks, const wf
   }
   return WF_OK;
 }
-#endif

@@ -1,6 +1,5 @@
 /* expand_gpu.c - the host side of C o LG on a GPU (expand_kernels.h): levels, with three readbacks
  * each (numbers of items, of new windows, of new states), the types of new windows, the result. */
-#ifdef WARPFST_CUDA
 #include <string.h>
 
 #include "cuda/fstops/expand_kernels.h"
@@ -255,4 +254,3 @@ wf_status wf__gpu_batch_expand(const wf__gpu_batch *lg, const wf__window_rule *r
   wf__gpu_batch_free(whole);
   return status;
 }
-#endif

@@ -1,6 +1,5 @@
 /* graph_gpu.c - the host side of the last steps of graph building (graph_kernels.h): order of
  * launches, sizes read back. */
-#ifdef WARPFST_CUDA
 #include "cuda/fstops/determinize_kernels.h"
 #include "cuda/fstops/epsilons_gpu.h"
 #include "cuda/fstops/graph_kernels.h"
@@ -242,4 +241,3 @@ wf_status wf__gpu_batch_add_loops(const wf__gpu_batch *batch, const wf__loop_tab
   wf__gpu_batch_free(looped);
   return status;
 }
-#endif

@@ -1,7 +1,6 @@
 /* minimize_gpu.c - the host side of minimization on a GPU: the order of launches, and two
  * readbacks: whether arcs must be compared for determinism, and the size of the result. What only
  * the CPU can minimize is refused. */
-#ifdef WARPFST_CUDA
 #include "cuda/fstops/minimize_kernels.h"
 #include "cuda/fstops/ops_batch.h"
 
@@ -145,4 +144,3 @@ wf_status wf__gpu_batch_minimize(const wf__gpu_batch *batch, const wf_minimize_o
   wf__gpu_batch_free(trimmed);
   return status;
 }
-#endif

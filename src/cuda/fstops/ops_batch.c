@@ -2,7 +2,6 @@
  *
  * Batches derived from one another share a context, which is a stream and a memory pool. Each batch
  * owns its arrays. The temporary memory of an operation returns to the pool when it ends. */
-#ifdef WARPFST_CUDA
 #include "cuda/fstops/ops_batch.h"
 
 #include <string.h>
@@ -273,4 +272,3 @@ wf_status wf__gpu_batch_make(const wf__gpu_batch *from, wf__gpu_make_fn *make, i
   return wf__gpu_batch_make_on(from->context, from->f.num_fsts, from->log_semiring, make, from, how,
                                what, out, err);
 }
-#endif

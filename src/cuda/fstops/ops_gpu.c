@@ -1,7 +1,6 @@
 /* ops_gpu.c - the host side of operations on batches of fsts in device memory (ops_batch.c):
  * memory, order of launches, results. Every operation waits for its end, so that an error is
  * reported by the operation that caused it. */
-#ifdef WARPFST_CUDA
 #include <string.h>
 
 #include "cuda/device/gpu_profile.h"
@@ -465,4 +464,3 @@ void wf__gpu_batch_view(const wf__gpu_batch *batch, wf_fst_batch_view *view) {
                               batch->gradients,
                               {batch->input_gradients[0], batch->input_gradients[1]}};
 }
-#endif

@@ -2,7 +2,6 @@
  *
  * States that reach no cycle are computed level by level, in two launches. The others are iterated
  * in rounds until nothing changes (tropical) or nothing changes by more than delta / 1000 (log). */
-#ifdef WARPFST_CUDA
 #include <string.h>
 
 #include "cuda/fstops/ops_batch.h"
@@ -322,4 +321,3 @@ wf_status wf__gpu_batch_shortest_path(const wf__gpu_batch *batch, wf__gpu_batch 
                                       wf_error *err) {
   return wf__gpu_batch_make(batch, make_paths, 0, "paths", out, err);
 }
-#endif

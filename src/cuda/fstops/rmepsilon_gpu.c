@@ -1,7 +1,6 @@
 /* rmepsilon_gpu.c - the host side of epsilon removal on a GPU: trimming, marks, levels of epsilon
  * arcs, the results of each level, output. The host reads back two numbers a level: the items, and
  * the arcs that remain after merging. */
-#ifdef WARPFST_CUDA
 #include "cuda/fstops/rmepsilon_kernels.h"
 
 #include "cuda/fstops/minimize_kernels.h"
@@ -331,4 +330,3 @@ wf_status wf__gpu_batch_rmepsilon(const wf__gpu_batch *batch, bool connect, wf__
   free(before);
   return status;
 }
-#endif

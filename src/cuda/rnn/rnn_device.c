@@ -6,7 +6,6 @@
  *   slots            states [num_slots + 1][state], norms [num_slots + 1]
  *   rows             what the moves of one launch need: inputs, previous states, products
  *   transfer block   page-locked: moves or requests to the GPU, costs from the back */
-#ifdef WARPFST_CUDA
 #include "cuda/device/device_memory.h"
 #include "cuda/device/gpu_profile.h"
 #include "cuda/rnn/rnn_gpu.h"
@@ -547,4 +546,3 @@ const struct wf__device_rnn wf__cuda_rnn = {.weights_send = rnn_weights_send,
                                             .costs_there = rnn_device_costs_there,
                                             .tops_there = rnn_device_tops_there,
                                             .grow = rnn_device_grow};
-#endif

@@ -1,6 +1,5 @@
 /* transducer_device.c - a transducer on a GPU (transducer/transducer_device.h): groups, their
  * slots, and their submissions. */
-#ifdef WARPFST_CUDA
 #include "cuda/device/gpu_profile.h"
 #include "cuda/transducer/transducer_group.h"
 #include "search/transducer/network.h"
@@ -177,4 +176,3 @@ const struct wf__device_transducer wf__cuda_transducer = {
     .group_release = group_release,
     .group_submit = group_submit,
     .group_wait = group_wait};
-#endif

@@ -4,7 +4,6 @@
  * Apart from the encoder's part, a round is one launch of a CUDA graph. It is recorded for rounds
  * up to a certain size; the kernels find the numbers of rows and contexts in the block. Graphs are
  * recorded again after memory has moved. */
-#ifdef WARPFST_CUDA
 #include <string.h>
 
 #include "cuda/rnn/rnn_kernels.h"
@@ -376,4 +375,3 @@ wf_status wf__transducer_enqueue(wf__transducer_group *g, const wf__transducer_r
   return wf__launch_graphs_run(&g->graphs, (uint64_t)g->launch_rows << 32 | g->launch_contexts,
                                g->stream, answer, g, err);
 }
-#endif

@@ -1,5 +1,4 @@
 /* transducer_weights.c - the weights of a transducer on a GPU (transducer/transducer_device.h). */
-#ifdef WARPFST_CUDA
 #include "cuda/transducer/transducer_weights.h"
 
 #include <stdio.h>
@@ -115,5 +114,3 @@ wf_status wf__gpu_transducer_scores_where(const wf__transducer_weights *w, const
   wf__restore_device(caller);
   return status;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* search_kernels.c - lists the kernels of each kind of search. Each row belongs to one instance
  * file.
  */
-#ifdef WARPFST_CUDA
 #include <stddef.h>
 
 #include "cuda/search/search_params.h"
@@ -59,4 +58,3 @@ const wf__search_kernels wf__search_kernels_of[WF__SEARCH_KINDS] = {
     [WF__SEARCH_STREAMS + WF__SEARCH_DEFERRED] = {wf__search_deferred_streams_launch, NULL, NULL,
                                                   wf__search_deferred_streams_capacity},
 };
-#endif
