@@ -9,7 +9,7 @@ tools/make_zig_cc.sh "$environment" "$folder" aarch64-linux-gnu.2.28
 flags=(-std=c11 -O0 -fno-sanitize=undefined -fPIC -fvisibility=hidden -ffp-contract=off -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -Isrc -I"$folder" -isystem "$folder/include"
   -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -Wno-bitwise-instead-of-logical
   -Wno-bitwise-conditional-parentheses -Werror '-DWF__CUDA_FILE="libwarpfst-cuda.so"')
-cmake -DSOURCE=. -DVERSION=0 -DOUTPUT="$(realpath "$folder")/build_id.h" -P tools/build_id.cmake
+cmake -DSOURCE=. -DVERSION=0 -DOUTPUT="$(realpath "$folder")/build_id.h" -P packaging/build_id.cmake
 cuda=(-Itests/fake_cuda -Itests/simt -include tests/simt/more_runtime.h)
 mapfile -t host < <(find src cli -name '*.c' -not -path 'src/cuda/*')
 mapfile -t gpu < <(find src/cuda -name '*.c')

@@ -56,7 +56,6 @@ static bool next_job(wf__team *team, uint64_t *seen) {
 static void be_member(void *user, uint64_t member, int worker) {
   wf__team *team = user;
   uint64_t seen = 0;
-  (void)worker;
   while (next_job(team, &seen)) run_items(team, member + 1);
 }
 

@@ -15,26 +15,21 @@ static wf_status open_channel(void *opaque, void **out, wf_error *err) {
 
 static void close_channel(void *self, void *channel) {
   wf__stream_state *state = channel;
-  (void)self;
   if (state != NULL) state->ops->close_stream(state);
 }
 
 static void reset(void *self, void *channel) {
   wf__stream_state *state = channel;
-  (void)self;
   state->ops->reset(state);
 }
 
 static uint64_t bytes(const void *self, const void *channel) {
   const wf__stream_state *state = channel;
-  (void)self;
   return state->ops->bytes(state);
 }
 
 static wf_status set_graph(void *self, void *channel, const wf_graph *graph, wf_error *err) {
   wf__stream_state *state = channel;
-  (void)self;
-  (void)err;
   state->graph = graph;
   return WF_OK;
 }

@@ -41,7 +41,6 @@ static void run_item(void *user, uint64_t item, int worker) {
   const wf__rounds *rounds = r->rounds;
   const size_t i = item * rounds->num_groups + r->group;
   struct lane *lane = &r->lanes[i];
-  (void)worker;
   r->waits[i] = false;
   if (lane->utterance == NONE) return;
   wf_status status =

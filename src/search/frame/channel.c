@@ -101,7 +101,6 @@ wf_status wf__channel_enter(const wf__search_setup *setup, wf__stream_state *sta
                             wf__searcher *threads, wf__searcher **out, wf_error *err) {
   wf__search *search = (wf__search *)threads;
   wf__channel *channel = (wf__channel *)state;
-  (void)setup;
   *out = threads;
   exchange(search, channel);
   search->committed = &channel->committed;

@@ -518,7 +518,6 @@ static bool is_skipped(wf__search *search, const wf_scores *scores, int64_t t) {
 
 wf_status wf__search_feed(wf__searcher *searcher, const wf_scores *scores, wf_error *err) {
   wf__step *step = &((wf__search *)searcher)->step;
-  (void)err;
   step->scores = scores;
   step->next_frame = 0;
   step->stage = WF__STAGE_FRAME; /* another stream may have failed within a frame */

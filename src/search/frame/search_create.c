@@ -4,8 +4,6 @@
 #include "search/frame/token_table.h"
 
 static wf_status open_setup(const wf_transducer *model, wf__search_setup *setup, wf_error *err) {
-  (void)model;
-  (void)err;
   setup->ops = &wf__frame_searcher;
   setup->num_columns = setup->graph->min_columns;
   return WF_OK;
@@ -44,7 +42,6 @@ static wf_status create(const wf__search_setup *setup, bool many, wf__searcher *
                         wf_error *err) {
   const wf_graph *graph = setup->graph;
   const uint64_t labels = (uint64_t)graph->num_labels;
-  (void)many;
   *out = NULL;
   wf__search *search = wf__calloc(1, sizeof *search);
   if (search == NULL) return wf__fail_memory(err, sizeof *search, "a search");

@@ -4,32 +4,19 @@
 
 enum { LANES = 64 };
 
-static size_t most_lanes(const void *shared) {
-  (void)shared;
-  return LANES;
-}
+static size_t most_lanes(const void *shared) { return LANES; }
 
-static size_t most_groups(const void *shared) {
-  (void)shared;
-  return 1;
-}
+static size_t most_groups(const void *shared) { return 1; }
 
-static size_t num_places(const void *shared) {
-  (void)shared;
-  return 0;
-}
+static size_t num_places(const void *shared) { return 0; }
 
 static wf_status begin(void *shared, bool streams, const int64_t *num_frames, size_t num_lanes,
                        size_t num_groups, wf_error *err) {
-  (void)streams;
-  (void)num_frames;
   return wf__asking_lanes_make(shared, num_lanes, num_groups, err);
 }
 
 static wf_status take(void *opaque, size_t lane, const wf_scores *scores, wf_error *err) {
   wf__transducer_shared *shared = opaque;
-  (void)scores; /* the search has encoded them */
-  (void)err;
   shared->lanes[lane].asks = NULL;
   return WF_OK;
 }
@@ -41,7 +28,6 @@ static void ask(void *opaque, size_t lane, wf__searcher *searcher) {
 
 static wf_status submit(void *opaque, size_t group, wf_error *err) {
   wf__transducer_shared *shared = opaque;
-  (void)group;
   shared->asked.size = 0;
   for (size_t i = 0; i < shared->num_lanes; i++) {
     wf__predictions *asks = shared->lanes[i].asks;
@@ -55,7 +41,6 @@ static wf_status submit(void *opaque, size_t group, wf_error *err) {
 }
 
 static void end(void *shared, wf_status status, const wf__round_counts *counts) {
-  (void)status;
   wf__asking_lanes_end(shared, counts);
 }
 

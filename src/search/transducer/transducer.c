@@ -46,7 +46,6 @@ static wf_status called(bool good, const char *what, wf_error *err) {
 static wf_status fn_encode(const wf_transducer *model, const wf_scores *scores, float *out,
                            wf__transducer_work *work, wf_error *err) {
   (void)work;
-  (void)err;
   for (int64_t t = 0; t < scores->num_frames; t++)
     for (int32_t c = 0; c < model->encoder_size; c++) *out++ = wf__score_at(scores, t, c);
   return WF_OK;

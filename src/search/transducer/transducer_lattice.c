@@ -223,7 +223,6 @@ static wf_status set_endings(wf__transducer_search *search, bool final, wf_error
 wf_status wf__transducer_lattice_make(wf__searcher *searcher, const wf_scores *scores,
                                       wf_lattice **out, wf_error *err) {
   const bool final = (searcher->path.flags & WF_RESULT_NOT_FINAL) == 0;
-  (void)scores; /* the history has kept what was read */
   WF__TRY(set_endings((wf__transducer_search *)searcher, final, err));
   WF__TRY(wf__history_end(&searcher->history, err));
   return wf__history_lattice(&searcher->history, searcher->graph, &searcher->options, NULL,

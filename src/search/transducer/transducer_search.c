@@ -370,7 +370,6 @@ wf_status wf__transducer_search_finish(wf__searcher *searcher, const wf_scores *
                                        wf_error *err) {
   wf__transducer_search *search = (wf__transducer_search *)searcher;
   uint32_t end;
-  (void)scores;
   if (!searcher->ended) return make_dead_path(search, err);
   searcher->path.flags = 0;
   searcher->path.num_decoded = search->num_frames;

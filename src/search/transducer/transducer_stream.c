@@ -62,7 +62,6 @@ wf_status wf__transducer_stream_set_scorer(wf__stream_state *state, const wf_sco
                                            wf_error *err) {
   struct stream *stream = (struct stream *)state;
   wf_scorer *old = stream->scorer;
-  (void)err;
   stream->scorer = wf_scorer_ref(wf__scorer_for_transducer(given));
   wf_scorer_free(old);
   return WF_OK;
@@ -83,7 +82,6 @@ static wf_status begin(const wf__search_setup *setup, struct stream *stream, wf_
 wf_status wf__transducer_stream_enter(const wf__search_setup *setup, wf__stream_state *state,
                                       wf__searcher *threads, wf__searcher **out, wf_error *err) {
   struct stream *stream = (struct stream *)state;
-  (void)threads;
   *out = NULL;
   if (!state->begun) WF__TRY(begin(setup, stream, err));
   state->begun = true;
@@ -111,7 +109,6 @@ wf_status wf__transducer_stream_collect(wf__searcher *searcher, bool now, wf_err
 wf_status wf__transducer_stream_take_committed(wf__stream_state *state, wf__path *out,
                                                wf_error *err) {
   wf__transducer_search *search = ((struct stream *)state)->search;
-  (void)err;
   wf__path_clear(out);
   if (search == NULL) return WF_OK;
   wf__vec_swap(&out->arcs, &search->committed.arcs);
