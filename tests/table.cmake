@@ -24,7 +24,7 @@ set(WARPFST_TEST_ROWS
   "test_ngram_scorer             unit       -                                                   -                -             -             10"
   "test_pool                     unit       -                                                   -                -             -             10"
   "test_threads                  threads    -                                                   -                -             -             -"
-  "test_transducer_scorers       threads    -                                                   -                -             40            -"
+  "test_transducer_scorers       threads    -                                                   -                -             20            -"
   # The host side of the GPU decoder.
   "test_fake_gpu                 fake_gpu   gpu/test_gpu_host.c                                 -                1             1             15"
   "test_fake_gpu_64kb            fake_64kb  test_fake_gpu                                       1                none          none          -"

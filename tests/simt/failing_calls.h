@@ -7,6 +7,15 @@
 
 #include "testing.h"
 
+/* Of the CUDA calls of a piece of work, each STEP-th fails once. ./run test-more tries them all. */
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+enum { STEP = 5 };
+#elif defined SIMT_MORE
+enum { STEP = 1 };
+#else
+enum { STEP = 3 };
+#endif
+
 /* After CUDA call `n` failed: the status is the right one, and the message names what failed.
  * `lost`: all later calls failed, too. */
 static inline void check_cuda_error(const char *name, long n, bool lost, wf_status status,
@@ -30,17 +39,12 @@ static inline void check_num_objects(const char *name, long n, long want) {
  */
 typedef wf_status gpu_work(const void *input, wf_error *err);
 
-/* Runs `work` until each of its CUDA calls has failed (with sanitizers, each fifth): first the call
- * alone, then the call and all later ones. If a run returns an error, it has to be the right one.
- * No run may leak anything. At least `min_errors` runs have to return an error (with sanitizers, a
- * fifth): fewer than all, because work may succeed although memory could not be freed. */
+/* Runs `work` until each STEP-th of its CUDA calls has failed: first the call alone, then the call
+ * and all later ones. If a run returns an error, it has to be the right one. No run may leak
+ * anything. At least `min_errors` / STEP runs have to return an error: fewer than all, because work
+ * may succeed although memory could not be freed. */
 static inline void fail_each_call(const char *name, gpu_work *work, const void *input,
                                   long min_errors) {
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-  enum { STEP = 5 };
-#else
-  enum { STEP = 1 };
-#endif
   wf_error err = {0};
   assert_ok(work(input, &err)); /* creates what a process creates once */
   const long num_objects = fake_gpus.num_objects;

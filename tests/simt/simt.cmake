@@ -93,7 +93,7 @@ function(add_simt_program name kind)
   foreach(target ${compiled})
     target_include_directories(${target} BEFORE PRIVATE fake_cuda simt ${PROJECT_SOURCE_DIR}/src
                                ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/generated)
-    target_compile_definitions(${target} PRIVATE FAKE_CUDA SIMT ${profile} ${WARPFST_SIMT_SIZES})
+    target_compile_definitions(${target} PRIVATE FAKE_CUDA SIMT $<$<STREQUAL:${WARPFST_SIMT},more>:SIMT_MORE> ${profile} ${WARPFST_SIMT_SIZES})
     target_compile_options(${target} PRIVATE ${WARPFST_QUICK} -include ${CMAKE_CURRENT_SOURCE_DIR}/simt/more_runtime.h)
   endforeach()
   set_source_files_properties(fake_cuda/fake_cuda.c PROPERTIES COMPILE_DEFINITIONS FAKE_CUDA_ITSELF)
