@@ -28,7 +28,18 @@ const wf__device *wf__device_found(void) { return atomic_load(&registered); }
 #include <unistd.h>
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static wf_error reason; /* why there is no device */
+static wf_error reason;         /* why there is no device */
+static char own_file[PATH_MAX]; /* of this library */
+
+/* When the library is loaded: later, a relative name may mean another file. */
+__attribute__((constructor)) static void note_own_file(void) {
+  Dl_info own = {0};
+  char folder[PATH_MAX];
+  dladdr((void *)&once, &own);
+  const char *name = own.dli_fname != NULL ? own.dli_fname : "";
+  const bool relative = name[0] != '/' && getcwd(folder, sizeof folder) != NULL;
+  snprintf(own_file, sizeof own_file, "%s%s%s", relative ? folder : "", relative ? "/" : "", name);
+}
 
 /* Is the file in the folder of `library`? */
 static bool is_beside(const char *library, char out[PATH_MAX]) {
@@ -40,19 +51,17 @@ static bool is_beside(const char *library, char out[PATH_MAX]) {
 
 /* The file beside this library, or beside what a symbolic link to it names; else only its name, for
  * which the system's loader looks. */
-static const char *find_file(const char *own, char out[PATH_MAX]) {
+static const char *find_file(char out[PATH_MAX]) {
   char real[PATH_MAX];
-  if (is_beside(own, out)) return out;
-  if (realpath(own, real) != NULL && is_beside(real, out)) return out;
+  if (is_beside(own_file, out)) return out;
+  if (realpath(own_file, real) != NULL && is_beside(real, out)) return out;
   return WF__CUDA_FILE;
 }
 
 static void load(void) {
-  Dl_info own = {0};
   char path[PATH_MAX];
-  dladdr((void *)&once, &own);
-  const char *library = own.dli_fname != NULL ? own.dli_fname : "";
-  const char *file = find_file(library, path);
+  const char *library = own_file, *file = find_file(path);
+  if (wf__device_found() != NULL) return; /* linked with the program */
   /* Lazy: a library of another build may lack functions, but can say which build it is. */
   void *handle = dlopen(file, RTLD_LAZY | RTLD_LOCAL);
   const char *problem = handle == NULL ? dlerror() : NULL;
@@ -74,9 +83,10 @@ static void load(void) {
              library);
 }
 
-/* Sets *why if there still is no device. */
+/* Sets *why if there still is no device. A device registers itself before its library is loaded
+ * wholly, so other threads wait here. */
 static const wf__device *look_for(const char **why) {
-  if (wf__device_found() == NULL) pthread_once(&once, load);
+  pthread_once(&once, load);
   *why = reason.message;
   return wf__device_found();
 }

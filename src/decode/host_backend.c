@@ -75,7 +75,7 @@ static wf_status decode_one(const struct job *job, uint32_t i, int worker, wf_er
   bool good;
   WF__TRY(wf__host_searcher(self, (size_t)worker, false, &searcher, err));
   if (searcher->scoring.joined) /* other threads would use its memory, too */
-    WF__TRY(wf__searcher_set_scorer(searcher, NULL, err));
+    WF__TRY(wf__scoring_set(&searcher->scoring, NULL, err));
   WF__TRY(wf__utterance_begin(self, searcher, job->batch, i, &good, err));
   if (!good) return WF_OK;
   WF__TRY(wf__searcher_advance(searcher, &job->batch->scores[i], err));

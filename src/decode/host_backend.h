@@ -16,7 +16,9 @@
 typedef struct wf__host {
   wf__search_setup setup;
   wf__pool *pool;
-  wf__searcher **searchers; /* [num_searchers] of threads, or of lanes; made on first use */
+  wf__searcher **searchers; /* [num_searchers] of threads, or of lanes; made on first use. Between
+                               calls, graph and scorer are those of the last use, and the graph may
+                               have been freed */
   size_t num_searchers;
 } wf__host;
 

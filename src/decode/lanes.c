@@ -33,21 +33,23 @@ static wf__stream_state *state_of(const struct lanes *l, uint32_t item) {
   return l->channels[item];
 }
 
+/* `good`: the stream was entered, so it has to be left. */
 static wf_status begin_chunk(const struct lanes *l, size_t i, uint32_t item, bool *good,
                              wf_error *err) {
   wf__stream_state *state = state_of(l, item);
   wf_result *result = l->batch->results[item];
-  *good = result->status == WF_OK; /* else it failed before */
-  if (*good)
-    WF__TRY(wf__host_check_scores(l->host, &l->batch->scores[item], result->num_frames, result,
-                                  good, err));
-  if (!*good) return WF_OK;
+  if (result->status != WF_OK) return WF_OK; /* it failed before */
+  bool right;
+  WF__TRY(wf__host_check_scores(l->host, &l->batch->scores[item], result->num_frames, result,
+                                &right, err));
+  *good = right;
+  if (!right) return WF_OK;
   return state->ops->enter(&l->host->setup, state, NULL, &l->searchers[i], err);
 }
 
 static wf_status begin(const struct lanes *l, size_t i, uint32_t item, bool *good, wf_error *err) {
   const wf_scores *scores = &l->batch->scores[item];
-  *good = true;
+  *good = l->channels == NULL;
   l->searchers[i] = l->channels != NULL ? NULL : l->host->searchers[i];
   if (l->answers != NULL) WF__TRY(l->answers->take(l->host->setup.shared, i, scores, err));
   WF__TRY(l->channels != NULL
@@ -162,8 +164,8 @@ static wf_status join_scorer(const struct lanes *l, const wf_scorer *scorer, wf_
   const bool same = all[0]->scoring.joined &&
                     all[0]->scoring.scorer == wf__searcher_scorer(host->setup.ops, scorer);
   for (size_t i = 0; i < host->num_searchers && !same; i++)
-    if (all[i] != NULL) WF__TRY(wf__searcher_set_scorer(all[i], NULL, err));
-  WF__TRY(wf__searcher_set_scorer(all[0], scorer, err));
+    if (all[i] != NULL) WF__TRY(wf__scoring_set(&all[i]->scoring, NULL, err));
+  WF__TRY(wf__scoring_set(&all[0]->scoring, wf__searcher_scorer(host->setup.ops, scorer), err));
   all[0]->scoring.joined = true;
   for (size_t i = 1; i < l->num_lanes; i++) WF__TRY(wf__searcher_join_scorer(all[i], all[0], err));
   return WF_OK;
@@ -173,12 +175,12 @@ static wf_status open_lanes(const struct lanes *l, const uint32_t *order, wf_err
   for (size_t i = 0; i < l->num_lanes; i++) {
     WF__TRY(wf__host_searcher(l->host, i, true, &l->searchers[i], err));
     if (l->searchers[i]->scoring.joined && !l->joint_scorer)
-      WF__TRY(wf__searcher_set_scorer(l->searchers[i], NULL, err));
+      WF__TRY(wf__scoring_set(&l->searchers[i]->scoring, NULL, err));
   }
   return l->joint_scorer ? join_scorer(l, l->batch->scorers[order[0]], err) : WF_OK;
 }
 
-/* After an error, answers may be under way or lost. */
+/* After an error, answers may be under way or lost, and requests are left in a joint scorer. */
 static void drop_searchers(wf__host *host) {
   for (size_t i = 0; i < host->num_searchers; i++) {
     host->setup.ops->free(host->searchers[i]);
@@ -202,8 +204,10 @@ wf_status wf__lanes_decode(wf__host *self, const wf__batch *batch, const uint32_
   if (l.searchers == NULL)
     return wf__fail_memory(err, l.num_lanes * sizeof *l.searchers, "a batch");
   wf_status status = open_lanes(&l, order, err);
-  if (status == WF_OK) status = run_rounds(&l, order, count, err);
-  if (status != WF_OK && answers != NULL) drop_searchers(self);
+  if (status == WF_OK) {
+    status = run_rounds(&l, order, count, err);
+    if (status != WF_OK) drop_searchers(self);
+  }
   free(l.searchers);
   return status;
 }

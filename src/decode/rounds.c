@@ -24,10 +24,10 @@ struct running {
   bool *scored; /* [num_groups] `wait` is due */
   bool *idle;   /* [num_groups] no lane has an utterance */
   size_t group;
-  size_t unscored;                /* group whose lanes wait, but `score` is due; num_groups: none */
-  atomic_uint_fast64_t num_ended; /* lanes of this round */
+  size_t unscored; /* group whose lanes wait, but `score` is due; num_groups: none */
   bool has_team;
   wf__team team;
+  _Alignas(WF__CACHE_LINE) atomic_uint_fast64_t num_ended; /* lanes of this round */
 };
 
 static double now_s(void) {

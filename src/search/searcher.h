@@ -14,6 +14,8 @@
  *                      |  ^       |  ^
  *                      waits      waits
  *
+ * A stream's utterance is in a search only during a call: enter, what is to be done, leave.
+ *
  * A searcher is used by one thread at a time, and for many utterances. It allocates only when one
  * needs more room than any before. */
 #ifndef WF_SEARCH_SEARCHER_H
@@ -63,7 +65,7 @@ typedef struct wf__stream_state {
   const wf__searcher_ops *ops;
   const wf_graph *graph; /* of this utterance */
   bool begun;
-  size_t place; /* which of the places of wf__answer_ops has its model */
+  size_t place; /* the device that answers its requests to the model, of those of wf__answer_ops */
 } wf__stream_state;
 
 struct wf__searcher_ops {
@@ -140,8 +142,9 @@ typedef struct wf__round_counts {
 struct wf__answer_ops {
   size_t (*most_lanes)(const void *shared);
   size_t (*most_groups)(const void *shared);
-  size_t (*num_places)(
-      const void *shared); /* where streams are; 0: each answers its own requests */
+  /* Number of devices for streams, each of which stays on one; 0: each stream answers its own
+   * requests. */
+  size_t (*num_places)(const void *shared);
   /* Begins a batch of so many lanes, none of which has an utterance with more than num_frames[i]
    * frames; or, `streams`, chunks of streams, lane i in place i % num_places. */
   wf_status (*begin)(void *shared, bool streams, const int64_t *num_frames, size_t num_lanes,

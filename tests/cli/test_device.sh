@@ -64,8 +64,14 @@ stand_in "lib/$name" "$build" libdriver.so.1 -Wl,-rpath,/nowhere
 mv libdriver.so.1 gone
 says "$PWD/lib/$name was not loaded by build $build: libdriver.so.1: cannot open shared object file"
 
-# Threads get the same device. A second copy of the library in a process cannot use the first one's.
+# Threads get the same device, not before its library is loaded wholly, and from the folder that was the library's when it was loaded. A second copy of the
+# library in a process cannot use the first one's.
 mv gone libdriver.so.1
+cat >>device.c <<'END'
+#include <stdlib.h>
+#include <unistd.h>
+__attribute__((constructor)) static void be_slow(void) { usleep(100000); setenv("STAND_IN", "loaded", 1); }
+END
 mkdir copy
 cp lib/libwarpfst.so.0.2 copy
 stand_in "lib/$name" "$build" "$PWD/libdriver.so.1"
@@ -74,29 +80,34 @@ cat >threads.c <<'END'
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 #include "base/device.h"
 static const wf__device *(*find)(const char *, wf_error *);
 static void *run(void *found) {
-  *(const wf__device **)found = find("cuda:1", NULL);
+  const wf__device *device = find("cuda:1", NULL);
+  *(const wf__device **)found = getenv("STAND_IN") != NULL ? device : NULL;
   return NULL;
 }
-int main(void) {
+int main(int argc, char **argv) {
   const wf__device *found[8];
   pthread_t threads[8];
   wf_error err = {0};
   *(void **)&find = dlsym(dlopen("lib/libwarpfst.so.0.2", RTLD_NOW), "wf__device_find");
+  if (argc != 2 || chdir("/") != 0) return 1;
   for (int i = 0; i < 8; i++) pthread_create(&threads[i], NULL, run, &found[i]);
   for (int i = 0; i < 8; i++) pthread_join(threads[i], NULL);
   for (int i = 0; i < 8; i++)
     if (found[i] == NULL || found[i] != found[0]) return 1;
+  if (chdir(argv[1]) != 0) return 1;
   *(void **)&find = dlsym(dlopen("copy/libwarpfst.so.0.2", RTLD_NOW), "wf__device_find");
   printf("%d %s\n", find("cuda:1", &err) == NULL, err.message);
   return 0;
 }
 END
 "${CC:-cc}" -std=gnu11 -Wall -Werror -I "$SOURCE_DIR/include" -I "$SOURCE_DIR/src" threads.c -o threads -pthread -ldl
-LD_LIBRARY_PATH=$PWD ./threads >out.txt || fail 'threads: no device, or several'
-grep -q "^1 device cuda:1: copy/$name was loaded for another copy of copy/libwarpfst.so.0.2 in this process$" out.txt || fail "another copy: $(cat out.txt)"
+LD_LIBRARY_PATH=$PWD ./threads "$PWD" >out.txt || fail 'threads: no device, or several'
+grep -q "^1 device cuda:1: $PWD/copy/$name was loaded for another copy of $PWD/copy/libwarpfst.so.0.2 in this process$" out.txt || fail "another copy: $(cat out.txt)"
 
 # The library that is installed needs no library of CUDA.
 ! ldd "$WARPFST_LIB" | grep -E 'cuda|stdc\+\+' || fail 'libwarpfst needs CUDA'

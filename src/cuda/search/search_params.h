@@ -147,7 +147,7 @@ typedef struct wf__lane_place {
 } wf__lane_place;
 #define WF__LANE_NO_PLACE 0xffffffffu
 
-/* The words of a class: a phrase tree (decode/phrase_tree.h). Each place of the class has a copy
+/* The words of a class: a phrase tree (search/phrase_tree.h). Each place of the class has a copy
  * of its state numbers only. num_states is 0 if the class has no words. */
 typedef struct wf__lane_class {
   const void *states, *arcs;       /* of the tree, as those of the graph */

@@ -1,4 +1,4 @@
-/* transducer_device.c - a transducer on a GPU (transducer/transducer_device.h): groups, their
+/* transducer_device.c - a transducer on a GPU (search/transducer/transducer_device.h): groups, their
  * slots, and their submissions. */
 #include "cuda/device/gpu_profile.h"
 #include "cuda/transducer/transducer_group.h"

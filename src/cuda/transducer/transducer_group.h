@@ -1,5 +1,5 @@
 /* transducer_group.h - a group of searches whose requests a GPU answers together
- * (transducer/transducer_device.h).
+ * (search/transducer/transducer_device.h).
  *
  *   rows       [slot][width] the predictor's part; states of an LSTM have the same slots
  *   encoder    [frames of all lanes][width] the encoder's part
@@ -23,8 +23,6 @@
 #ifndef WF__TRANSDUCER_SLOTS /* a test makes them small */
 #define WF__TRANSDUCER_SLOTS 4096
 #define WF__TRANSDUCER_FRAMES 16384
-extern const struct wf__device_transducer wf__cuda_transducer;
-
 #endif
 enum {
   WF__ZERO_SLOT = 1, /* the state before the start */

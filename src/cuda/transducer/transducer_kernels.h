@@ -1,6 +1,6 @@
 /* transducer_kernels.h - the parameters of the kernels of transducers. Plain C.
  *
- * Matrices are as on the CPU (transducer/network.h): rows padded with zeros to a multiple of 8
+ * Matrices are as on the CPU (search/transducer/network.h): rows padded with zeros to a multiple of 8
  * floats. Products are wf__rnn_product. All functions return a cudaError_t; `stream` is a
  * cudaStream_t. */
 #ifndef WF_CUDA_TRANSDUCER_TRANSDUCER_KERNELS_H

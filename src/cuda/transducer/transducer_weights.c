@@ -1,4 +1,4 @@
-/* transducer_weights.c - the weights of a transducer on a GPU (transducer/transducer_device.h). */
+/* transducer_weights.c - the weights of a transducer on a GPU (search/transducer/transducer_device.h). */
 #include "cuda/transducer/transducer_weights.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* links.h - what the CPU search adds to the history of its lattice, frame by frame. */
+/* links.h - what the search with scores of frames adds to the history of its lattice, frame by frame. */
 #ifndef WF_SEARCH_FRAME_LINKS_H
 #define WF_SEARCH_FRAME_LINKS_H
 

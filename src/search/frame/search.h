@@ -1,4 +1,5 @@
-/* search.h - the frame-synchronous beam search over one utterance, on one CPU thread.
+/* search.h - the beam search over one utterance with scores of frames (CTC, HMMs), on one CPU
+ * thread.
  *
  * docs/reference/semantics.md defines the result of each step; this is its fast sequential form.
  *
