@@ -1,8 +1,10 @@
 """Boosts and language models on the fly, checked against all paths and against graphs composed with the model."""
 
+import contextlib
 import itertools
 import math
 import pickle
+import random
 import re
 import warnings
 
@@ -330,3 +332,44 @@ def test_equal_lists_are_made_once(monkeypatch):
             assert len(made) == count
             decoder.decode(scores, boost={"b": 1.0})
             assert len(made) == count + 1
+
+
+@pytest.mark.filterwarnings("ignore::warpfst.InputWarning")
+def test_a_cancelled_batch_leaves_nothing_in_a_shared_scorer():
+    """Lanes of a batch share the memory of a recurrent model. Those that wait when the call is cancelled have requests in it; a stream then uses the first lane's search, and its contexts are dropped."""
+    rng, numbers = random.Random(1), np.random.default_rng(1)
+    spellings = zip((16, 0, 3, 5, 7, 2), ("a b", "b a", "c", "c c", "a a b", "d b"))
+    graph = wf.build_ctc_graph(["<blk>", *"abcd"], {f"w{number}": tokens for number, tokens in spellings})
+    model = wf.RnnLM.open(ROOT / "tests" / "data" / "rnnlm" / "sigmoid")
+
+    def make(num_threads):
+        return wf.Decoder(graph, lm=wf.Scorer.from_rnnlm(model, words=graph.words, rnnlm_memory=65536), num_threads=num_threads, beam=8, max_active=40)
+
+    def key(result):
+        return result.text, result.cost, tuple(result.alignment)
+
+    utterances = [(numbers.normal(size=(int(frames), 5)) * 2).astype(np.float32) for frames in numbers.integers(0, 40, 150)]
+    utterances = [scores - np.logaddexp.reduce(scores, axis=1, keepdims=True) if len(scores) else scores for scores in utterances]
+    want = [key(result) for result in make(1).decode(utterances)]
+    decoder = make(2)
+    for _ in range(12):
+        bad = set(rng.sample(range(150), rng.choice((0, 3, 80))))
+        batch = [scores.copy() for scores in utterances]
+        for i in bad:
+            if len(batch[i]):
+                batch[i][-1, 1] = np.nan
+        results = decoder.decode(batch)
+        assert all(key(results[i]) == want[i] for i in range(150) if i not in bad)
+        left = [rng.randint(0, 5)]
+
+        def progress(*_):
+            left[0] -= 1
+            return left[0] >= 0
+
+        with contextlib.suppress(wf.CancelledError):
+            decoder.decode(batch, progress=progress)
+        stream, i = decoder.stream(), rng.randrange(40)
+        stream.accept(utterances[i][:7])
+        stream.partial()
+        stream.accept(utterances[i][7:])
+        assert key(stream.finish()) == want[i]
