@@ -360,14 +360,9 @@ def test_a_cancelled_batch_leaves_nothing_in_a_shared_scorer():
                 batch[i][-1, 1] = np.nan
         results = decoder.decode(batch)
         assert all(key(results[i]) == want[i] for i in range(150) if i not in bad)
-        left = [rng.randint(0, 5)]
-
-        def progress(*_):
-            left[0] -= 1
-            return left[0] >= 0
-
+        left = iter(range(rng.randint(0, 5)))
         with contextlib.suppress(wf.CancelledError):
-            decoder.decode(batch, progress=progress)
+            decoder.decode(batch, progress=lambda *_, left=left: next(left, None) is not None)
         stream, i = decoder.stream(), rng.randrange(40)
         stream.accept(utterances[i][:7])
         stream.partial()
