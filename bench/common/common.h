@@ -39,6 +39,27 @@ static inline void *allocate(size_t count, size_t bytes) {
   return memory;
 }
 
+/* Reads the matrices of a file of scores, at most `most`. Returns how many. */
+static inline size_t read_matrices(const char *path, wf_matrix *out, size_t most) {
+  wf_error err = {0};
+  wf_score_reader *reader;
+  bool done = false;
+  size_t count = 0;
+  check(wf_score_reader_open(&path, 1, NULL, &reader, &err), &err);
+  for (; count < most; count++) {
+    check(wf_score_reader_next(reader, &out[count], &done, &err), &err);
+    if (done) break;
+  }
+  wf_score_reader_free(reader);
+  return count;
+}
+static inline wf_scores scores_of(const wf_matrix *matrix) {
+  return (wf_scores){.data = matrix->data,
+                     .num_frames = matrix->num_frames,
+                     .num_columns = matrix->num_columns,
+                     .stride = matrix->num_columns};
+}
+
 /* wf_decode for utterances that have only scores. */
 static inline wf_status decode_scores(wf_decoder *decoder, const wf_scores *scores, size_t count,
                                       wf_result **results, wf_error *err) {

@@ -24,23 +24,6 @@ struct bench {
   int64_t num_frames;
 };
 
-static void read_scores(struct bench *b, const char *path) {
-  wf_error err = {0};
-  wf_score_reader *reader;
-  check(wf_score_reader_open(&path, 1, NULL, &reader, &err), &err);
-  for (bool done = false; b->count < MAX_UTTERANCES;) {
-    wf_matrix *m = &b->matrices[b->count];
-    check(wf_score_reader_next(reader, m, &done, &err), &err);
-    if (done) break;
-    b->num_frames += m->num_frames;
-    b->scores[b->count++] = (wf_scores){.data = m->data,
-                                        .num_frames = m->num_frames,
-                                        .num_columns = m->num_columns,
-                                        .stride = m->num_columns};
-  }
-  wf_score_reader_free(reader);
-}
-
 struct arguments {
   const char *paths[2]; /* graph, scores */
   double acoustic_scale, beam, lattice_beam;
@@ -188,7 +171,11 @@ int main(int argc, char **argv) {
       .acoustic_scale = 1, .beam = 15, .max_active = 7000, .lattice_beam = 8, .rounds = 5};
   wf_lattice_determinize_options o;
   read_arguments(argc, argv, &a, &o);
-  read_scores(&b, a.paths[1]);
+  b.count = read_matrices(a.paths[1], b.matrices, MAX_UTTERANCES);
+  for (size_t i = 0; i < b.count; i++) {
+    b.scores[i] = scores_of(&b.matrices[i]);
+    b.num_frames += b.matrices[i].num_frames;
+  }
   double decode_s = decode(&b, &a);
   struct figures f = {.determinize_s = 1e30,
                       .nbest_s = 1e30,

@@ -145,22 +145,6 @@ static double decode(struct bench *b, wf_decoder *decoder, bool sum) {
   return took;
 }
 
-static void read_scores(struct bench *b, const char *path) {
-  wf_error err = {0};
-  wf_score_reader *reader;
-  check(wf_score_reader_open(&path, 1, NULL, &reader, &err), &err);
-  for (bool done = false; b->count < MAX_UTTERANCES;) {
-    wf_matrix *m = &b->matrices[b->count];
-    check(wf_score_reader_next(reader, m, &done, &err), &err);
-    if (done) break;
-    b->scores[b->count++] = (wf_scores){.data = m->data,
-                                        .num_frames = m->num_frames,
-                                        .num_columns = m->num_columns,
-                                        .stride = m->num_columns};
-  }
-  wf_score_reader_free(reader);
-}
-
 struct arguments {
   const char *paths[2]; /* graph, scores */
   const char *words, *references;
@@ -208,7 +192,8 @@ int main(int argc, char **argv) {
   wf_decoder *plain, *decoder;
   check(wf_fst_read(a.paths[0], &fst, &err), &err);
   check(wf_graph_create(fst, NULL, 0, &graph, &err), &err);
-  read_scores(&b, a.paths[1]);
+  b.count = read_matrices(a.paths[1], b.matrices, MAX_UTTERANCES);
+  for (size_t i = 0; i < b.count; i++) b.scores[i] = scores_of(&b.matrices[i]);
   if (a.words != NULL) {
     check(wf_symbols_read(a.words, &b.words, &err), &err);
     check(wf_transcripts_read(a.references, WF_TRANSCRIPT_AUTO, &b.references, &err), &err);

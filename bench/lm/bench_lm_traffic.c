@@ -393,20 +393,6 @@ static void parse(int argc, char **argv, struct arguments *a) {
     fail("usage: bench_lm_traffic GRAPH SCORES LM [--words=FILE] [--batch=1..4096] ...");
 }
 
-static int read_scores(const char *path, wf_matrix *out, int most) {
-  wf_error err = {0};
-  wf_score_reader *reader;
-  bool done = false;
-  int count = 0;
-  check(wf_score_reader_open(&path, 1, NULL, &reader, &err), &err);
-  for (; count < most; count++) {
-    check(wf_score_reader_next(reader, &out[count], &done, &err), &err);
-    if (done) break;
-  }
-  wf_score_reader_free(reader);
-  return count;
-}
-
 static void make_caches(struct traffic *t, const char *shares, uint64_t payload_bytes) {
   for (char *end; *shares != '\0' && t->num_caches < MAX_CACHES;
        shares = *end == ',' ? end + 1 : end) {
@@ -447,7 +433,7 @@ int main(int argc, char **argv) {
   recorder.num_labels = flat.parts[0].num_labels;
   wf__scorer_init(&recorder.scorer, &record_ops, recorder.inner->context_bits);
   recorder.scorer.forgets = true;
-  const int count = read_scores(a.scores, matrices, a.batch);
+  const int count = (int)read_matrices(a.scores, matrices, (size_t)a.batch);
   if (count == 0 || (a.trace != NULL && a.steady == 0))
     fail(count == 0 ? "no scores" : "--trace needs --steady");
   traffic.lanes = (uint32_t)(a.steady > 0 ? a.batch : count);

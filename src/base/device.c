@@ -59,9 +59,9 @@ static const char *find_file(char out[PATH_MAX]) {
 }
 
 static void load(void) {
+  if (wf__device_found() != NULL) return; /* linked with the program */
   char path[PATH_MAX];
   const char *library = own_file, *file = find_file(path);
-  if (wf__device_found() != NULL) return; /* linked with the program */
   /* Lazy: a library of another build may lack functions, but can say which build it is. */
   void *handle = dlopen(file, RTLD_LAZY | RTLD_LOCAL);
   const char *problem = handle == NULL ? dlerror() : NULL;

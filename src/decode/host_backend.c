@@ -22,7 +22,7 @@ static void host_close(void *opaque) {
   for (size_t i = 0; self->searchers != NULL && i < self->num_searchers; i++)
     self->setup.ops->free(self->searchers[i]);
   free(self->searchers);
-  self->setup.ops->close(&self->setup);
+  if (self->setup.ops->close != NULL) self->setup.ops->close(&self->setup);
   wf__pool_free(self->pool);
   free(self);
 }

@@ -135,7 +135,7 @@ static wf_status advance(void *opaque, const wf__batch *batch, void *const *chan
   wf__host *self = opaque;
   const wf__answer_ops *answers = self->setup.answers;
   wf_error own = {0};
-  if (answers == NULL || answers->num_places(self->setup.shared) == 0)
+  if (answers == NULL || answers->num_places == NULL)
     return advance_in_threads(self, batch, channels, err);
   const wf_status status = wf__lanes_advance(self, batch, channels, &own);
   for (size_t i = 0; i < batch->count && status != WF_OK; i++)

@@ -72,15 +72,14 @@ static wf_status answer_own(const struct lanes *l, wf__searcher *searcher, wf_er
 /* Goes on until requests have to be answered for all lanes together, or to the end: of a stream,
  * that of the chunk. */
 static wf_status go_on(const struct lanes *l, wf__searcher *searcher, wf_error *err) {
-  for (bool asks = true; asks;) {
+  for (;;) {
     searcher->waits = 0;
     if (!searcher->ended) WF__TRY(searcher->ops->go_on(searcher, err));
     if (!searcher->waits && l->channels == NULL) WF__TRY(searcher->ops->go_to_end(searcher, err));
-    asks = searcher->waits != 0;
-    if (asks) WF__TRY(answer_own(l, searcher, err));
+    if (!searcher->waits) return WF_OK;
+    WF__TRY(answer_own(l, searcher, err));
     if (searcher->waits) return WF_OK;
   }
-  return WF_OK;
 }
 
 static wf_status go_on_or_end(const struct lanes *l, size_t i, uint32_t item, wf_error *err) {
@@ -158,16 +157,17 @@ static wf_status run_rounds(struct lanes *l, const uint32_t *order, uint32_t cou
 
 /* Gives the lanes the scorer, with memories that are joined. Those of the last batch stay, if it
  * had this scorer, too. */
-static wf_status join_scorer(const struct lanes *l, const wf_scorer *scorer, wf_error *err) {
+static wf_status join_scorer(const struct lanes *l, const wf_scorer *given, wf_error *err) {
   wf__host *host = l->host;
   wf__searcher *const *all = host->searchers;
-  const bool same = all[0]->scoring.joined &&
-                    all[0]->scoring.scorer == wf__searcher_scorer(host->setup.ops, scorer);
+  const wf_scorer *scorer = wf__searcher_scorer(host->setup.ops, given);
+  const bool same = all[0]->scoring.joined && all[0]->scoring.scorer == scorer;
   for (size_t i = 0; i < host->num_searchers && !same; i++)
     if (all[i] != NULL) WF__TRY(wf__scoring_set(&all[i]->scoring, NULL, err));
-  WF__TRY(wf__scoring_set(&all[0]->scoring, wf__searcher_scorer(host->setup.ops, scorer), err));
+  WF__TRY(wf__scoring_set(&all[0]->scoring, scorer, err));
   all[0]->scoring.joined = true;
-  for (size_t i = 1; i < l->num_lanes; i++) WF__TRY(wf__searcher_join_scorer(all[i], all[0], err));
+  for (size_t i = 1; i < l->num_lanes; i++)
+    WF__TRY(wf__scoring_join(&all[i]->scoring, &all[0]->scoring, err));
   return WF_OK;
 }
 

@@ -24,12 +24,6 @@ wf_status wf__searcher_set_scorer(wf__searcher *searcher, const wf_scorer *given
   return wf__scoring_set(&searcher->scoring, scorer, err);
 }
 
-wf_status wf__searcher_join_scorer(wf__searcher *searcher, const wf__searcher *first,
-                                   wf_error *err) {
-  searcher->epsilon_slack = first->epsilon_slack;
-  return wf__scoring_join(&searcher->scoring, &first->scoring, err);
-}
-
 wf_status wf__searcher_submit(wf__searcher *searcher, wf_error *err) {
   bool waits;
   WF__TRY(wf__scoring_submit(&searcher->scoring, &waits, err));

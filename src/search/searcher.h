@@ -69,9 +69,10 @@ typedef struct wf__stream_state {
 } wf__stream_state;
 
 struct wf__searcher_ops {
-  /* Fills the rest of a setup, which has graph and options. `model`: NULL without a transducer. */
+  /* Fills the rest of a setup, which has ops, graph and options. `model`: NULL without a
+   * transducer. */
   wf_status (*open)(const wf_transducer *model, wf__search_setup *setup, wf_error *err);
-  void (*close)(wf__search_setup *setup);
+  void (*close)(wf__search_setup *setup); /* NULL: there is nothing to free */
   /* `many`: it is one of dozens, so it should keep less. */
   wf_status (*create)(const wf__search_setup *setup, bool many, wf__searcher **out, wf_error *err);
   void (*free)(wf__searcher *searcher);
@@ -142,7 +143,7 @@ typedef struct wf__round_counts {
 struct wf__answer_ops {
   size_t (*most_lanes)(const void *shared);
   size_t (*most_groups)(const void *shared);
-  /* Number of devices for streams, each of which stays on one; 0: each stream answers its own
+  /* Number of devices for streams, each of which stays on one. NULL: each stream answers its own
    * requests. */
   size_t (*num_places)(const void *shared);
   /* Begins a batch of so many lanes, none of which has an utterance with more than num_frames[i]
@@ -176,9 +177,6 @@ static inline const wf_scorer *wf__searcher_scorer(const wf__searcher_ops *ops,
 }
 /* Sets the scorer of the next utterance; NULL: none. */
 wf_status wf__searcher_set_scorer(wf__searcher *searcher, const wf_scorer *scorer, wf_error *err);
-/* Takes the scorer of `first`, with a memory joined to its memory. */
-wf_status wf__searcher_join_scorer(wf__searcher *searcher, const wf__searcher *first,
-                                   wf_error *err);
 /* Submits the search's requests to its scorer. */
 wf_status wf__searcher_submit(wf__searcher *searcher, wf_error *err);
 /* Scores the requests of all searches, whose scorers' memories are joined. */

@@ -4,12 +4,9 @@
 #include "search/frame/token_table.h"
 
 static wf_status open_setup(const wf_transducer *model, wf__search_setup *setup, wf_error *err) {
-  setup->ops = &wf__frame_searcher;
   setup->num_columns = setup->graph->min_columns;
   return WF_OK;
 }
-
-static void close_setup(wf__search_setup *setup) { (void)setup; }
 
 static void free_search(wf__searcher *searcher) {
   wf__search *search = (wf__search *)searcher;
@@ -60,7 +57,6 @@ static wf_status create(const wf__search_setup *setup, bool many, wf__searcher *
 }
 
 const wf__searcher_ops wf__frame_searcher = {.open = open_setup,
-                                             .close = close_setup,
                                              .create = create,
                                              .free = free_search,
                                              .begin = wf__search_begin,

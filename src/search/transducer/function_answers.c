@@ -8,8 +8,6 @@ static size_t most_lanes(const void *shared) { return LANES; }
 
 static size_t most_groups(const void *shared) { return 1; }
 
-static size_t num_places(const void *shared) { return 0; }
-
 static wf_status begin(void *shared, bool streams, const int64_t *num_frames, size_t num_lanes,
                        size_t num_groups, wf_error *err) {
   return wf__asking_lanes_make(shared, num_lanes, num_groups, err);
@@ -46,7 +44,6 @@ static void end(void *shared, wf_status status, const wf__round_counts *counts) 
 
 const wf__answer_ops wf__function_answers = {.most_lanes = most_lanes,
                                              .most_groups = most_groups,
-                                             .num_places = num_places,
                                              .begin = begin,
                                              .take = take,
                                              .ask = ask,

@@ -17,7 +17,6 @@ static void close_setup(wf__search_setup *setup) {
 
 static wf_status open_setup(const wf_transducer *model, wf__search_setup *setup, wf_error *err) {
   wf__transducer_shared *shared = wf__calloc(1, sizeof *shared);
-  setup->ops = &wf__transducer_searcher;
   setup->num_columns = model->encoder_size;
   if (shared == NULL) return wf__fail_memory(err, sizeof *shared, "a decoder");
   setup->shared = shared;
@@ -46,10 +45,6 @@ static wf_status set_stream(void *opaque, void *stream, wf_error *err) {
     return wf__fail(err, WF_ERR_ARGUMENT, "a stream belongs to one GPU, this decoder has several");
   shared->stream = stream;
   return WF_OK;
-}
-
-static const wf_scorer *scorer_for(const wf_scorer *scorer) {
-  return wf__scorer_for_transducer(scorer);
 }
 
 static void stats(const void *shared, wf_transducer_stats *out) {
@@ -82,6 +77,6 @@ const wf__searcher_ops wf__transducer_searcher = {
     .partial = wf__transducer_search_partial,
     .partial_lattice = wf__transducer_partial_lattice,
     .replace_scorer = wf__transducer_replace_scorer,
-    .scorer_for = scorer_for,
+    .scorer_for = wf__scorer_for_transducer,
     .set_stream = set_stream,
     .stats = stats};
