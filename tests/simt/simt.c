@@ -114,21 +114,27 @@ static struct simt_stack *take_stack(void) {
 static void fiber(void);
 
 #if SIMT_ASSEMBLY
-void simt_switch(void **save_sp, void *to_sp);
-__asm__(
-    ".text\n.globl simt_switch\n.type simt_switch, @function\nsimt_switch:\n"
-    "  pushq %rbp\n  pushq %rbx\n  pushq %r12\n  pushq %r13\n  pushq %r14\n  pushq %r15\n"
-    "  movq %rsp, (%rdi)\n  movq %rsi, %rsp\n"
-    "  popq %r15\n  popq %r14\n  popq %r13\n  popq %r12\n  popq %rbx\n  popq %rbp\n  popq %rcx\n  "
-    "jmp *%rcx\n" /* not ret: the CPU would always mispredict it */
-    ".size simt_switch, .-simt_switch\n");
+/* Saves the stack pointer at `save_sp` and continues on stack `to_sp`, where another switch or
+ * first_sp left the address to go on at. It is inlined, so that the compiler saves only the
+ * registers that are in use, and without `call`, so that the CPU predicts the returns after it. */
+static inline __attribute__((always_inline)) void simt_switch(void **save_sp, void *to_sp) {
+  __asm__ volatile(
+      "pushq %%rbp\n  pushq %%rbx\n  leaq 1f(%%rip), %%rax\n  pushq %%rax\n"
+      "  movq %%rsp, (%%rdi)\n  movq %%rsi, %%rsp\n  popq %%rax\n  jmp *%%rax\n"
+      "1:\n  popq %%rbx\n  popq %%rbp\n"
+      : "+D"(save_sp), "+S"(to_sp)
+      :
+      : "rax", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "xmm0", "xmm1",
+        "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12",
+        "xmm13", "xmm14", "xmm15", "memory", "cc");
+}
 
 static void *first_sp(struct simt_stack *stack) {
   /* Stacks begin in different cache sets. */
   uintptr_t top = (uintptr_t)stack->memory + STACK_BYTES - (next_random() >> 30) % 31 * 64;
   void **sp = (void **)top - 8;
   memset(sp, 0, 64);
-  sp[6] = (void *)(uintptr_t)fiber;
+  sp[0] = (void *)(uintptr_t)fiber;
   return sp;
 }
 #endif
@@ -147,7 +153,8 @@ static void set_current(struct simt_thread *thread) {
 
 /* Switches from stack `from` to thread `to`, or back to simt_run if `to` is NULL. If save_sp is
  * NULL, the code on `from` is never resumed. */
-static void go(struct simt_stack *from, void **save_sp, struct simt_thread *to) {
+static inline __attribute__((always_inline)) void go(struct simt_stack *from, void **save_sp,
+                                                     struct simt_thread *to) {
   void *nowhere;
   (void)from;
   simt.num_switches++;
