@@ -10,7 +10,7 @@
 #            soak       the soak test on the imitated GPU: a few seeds agree, and a planted difference is found
 #   source   of kind simt: linked with the whole GPU backend, or, if it names kernels (.cu), with these alone
 #   plain, address, thread: SEEDS:NAMES in builds without sanitizers, with the address sanitizer and with the thread
-#            sanitizer. SEEDS is WARPFST_TEST_SEEDS (kind simt: four times as many with WARPFST_SIMT=more; -: the test has
+#            sanitizer. SEEDS is WARPFST_TEST_SEEDS (kind simt: eight times as many with WARPFST_SIMT=more; -: the test has
 #            its own number). NAMES is a pattern of the functions that run (with SIMT, the large ones are smaller).
 #            none: the test is left out
 #   cost     CTest starts tests with a high cost first, so that no long test runs alone at the end
@@ -31,35 +31,35 @@ set(WARPFST_TEST_ROWS
   "test_fake_gpu_scorer          fake_gpu   gpu/test_gpu_scorer.c                               -                -             -             15"
   # The imitated GPU, and the kernels of a benchmark.
   "test_simt                     simt       simt/test_simt.c,simt/test_simt_kernels.cu          1:test_kernels   1:test_small  3:test_small  20"
-  "test_simt_lm_fetch            simt       simt/test_lm_fetch.c,../src/cuda/bench/lm_fetch.cu  20:test_kernels  1:test_small  3:test_small  20"
+  "test_simt_lm_fetch            simt       simt/test_lm_fetch.c,../src/cuda/bench/lm_fetch.cu  10:test_kernels  1:test_small  3:test_small  20"
   # Decoding.
-  "test_simt_decode              simt       gpu/test_gpu_decode.c                               2:test_kernels   1:test_small  3:test_small  20"
+  "test_simt_decode              simt       gpu/test_gpu_decode.c                               1:test_kernels   1:test_small  3:test_small  20"
   "test_simt_scorer              simt       gpu/test_gpu_scorer.c                               1:test_kernels   1:test_races  3:test_small  20"
   "test_simt_stream              simt       gpu/test_gpu_stream.c                               1:test_kernels   1:test_small  3:test_small  20"
   "test_simt_free_orders         simt       gpu/test_gpu_free_orders.c                          1:test_kernels   1:test_small  3:test_small  20"
-  "test_simt_words               simt       gpu/test_gpu_words.c                                2:test_kernels   1:test_small  3:test_small  20"
-  "test_simt_stream_lattice      simt       gpu/test_gpu_stream_lattice.c                       5:test_kernels   1:test_small  3:test_small  20"
+  "test_simt_words               simt       gpu/test_gpu_words.c                                1:test_kernels   1:test_small  3:test_small  20"
+  "test_simt_stream_lattice      simt       gpu/test_gpu_stream_lattice.c                       3:test_kernels   1:test_small  3:test_small  20"
   "test_simt_lattice             simt       gpu/test_gpu_lattice.c                              1:test_kernels   1:test_races  3:test_small  20"
   "test_simt_host                simt       gpu/test_gpu_host.c                                 1:test_kernels   1:test_small  3:test_small  20"
   "test_simt_several             simt       gpu/test_gpu_several.c                              1:test_*         1:test_small  3:test_small  20"
-  # Operations on fsts. One seed of `ops` compares too little.
+  # Operations on fsts. Three seeds of `ops` compare too little.
   "test_simt_compose             simt       gpu/test_gpu_compose.c                              1:test_kernels   1:test_races  3:test_small  20"
-  "test_simt_ops                 simt       gpu/test_gpu_ops.c                                  6:test_*         6:test_small  3:test_small  20"
-  "test_simt_determinize         simt       gpu/test_gpu_determinize.c                          40:test_*        1:test_small  3:test_small  20"
-  "test_simt_minimize            simt       gpu/test_gpu_minimize.c                             300:test_*       1:test_small  3:test_small  20"
-  "test_simt_rmepsilon           simt       gpu/test_gpu_rmepsilon.c                            300:test_*       1:test_small  3:test_small  20"
-  "test_simt_sparse              simt       gpu/test_gpu_sparse.c                               20:test_*        1:test_small  3:test_small  20"
-  "test_simt_chain               simt       gpu/test_gpu_chain.c                                10:test_*        1:test_small  3:test_small  20"
+  "test_simt_ops                 simt       gpu/test_gpu_ops.c                                  5:test_*         6:test_small  3:test_small  20"
+  "test_simt_determinize         simt       gpu/test_gpu_determinize.c                          20:test_*        1:test_small  3:test_small  20"
+  "test_simt_minimize            simt       gpu/test_gpu_minimize.c                             150:test_*       1:test_small  3:test_small  20"
+  "test_simt_rmepsilon           simt       gpu/test_gpu_rmepsilon.c                            150:test_*       1:test_small  3:test_small  20"
+  "test_simt_sparse              simt       gpu/test_gpu_sparse.c                               12:test_*        1:test_small  3:test_small  20"
+  "test_simt_chain               simt       gpu/test_gpu_chain.c                                5:test_*         1:test_small  3:test_small  20"
   # Recurrent models and transducers, and the Triton backend with them.
-  "test_simt_rnn                 simt       gpu/test_gpu_rnn.c                                  2:test_kernels   1:test_races  3:test_small  20"
+  "test_simt_rnn                 simt       gpu/test_gpu_rnn.c                                  1:test_kernels   1:test_races  3:test_small  20"
   "test_simt_rnn_interrupt       simt       gpu/test_gpu_rnn_interrupt.c                        1:test_kernels   1:test_small  3:test_small  20"
   "test_simt_transducer          simt       gpu/test_gpu_transducer.c                           1:test_kernels   1:test_small  3:test_small  20"
   "test_simt_transducer_errors   simt       gpu/test_gpu_transducer_errors.c                    1:test_kernels   1:test_small  3:test_small  20"
   "test_simt_transducer_log_probs simt      gpu/test_gpu_transducer_log_probs.c                 1:test_kernels   1:test_small  3:test_small  20"
-  "test_simt_transducer_scorers  simt       gpu/test_gpu_transducer_scorers.c                   6:test_kernels   3:test_small  3:test_small  20"
+  "test_simt_transducer_scorers  simt       gpu/test_gpu_transducer_scorers.c                   3:test_kernels   3:test_small  3:test_small  20"
   "test_simt_triton              simt       triton/test_triton_backend.c                        1:test_kernels   1:test_small  3:test_small  20"
   # Graphs, failing calls and the soak. With 4 seeds, every CUDA call of decoding fails once, which takes 110 s.
-  "test_simt_graph               simt       gpu/test_gpu_graph.c                                4:test_*         1:test_small  3:test_small  20"
+  "test_simt_graph               simt       gpu/test_gpu_graph.c                                2:test_*         1:test_small  3:test_small  20"
   "test_simt_faults              simt       simt/test_faults.c                                  1:test_kernels   none          none          20"
   "test_simt_soak                soak       soak/test_soak.sh                                   -                4             4             20"
   # A GPU with less shared memory.

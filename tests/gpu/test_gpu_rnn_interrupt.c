@@ -9,8 +9,11 @@
 static wf_error err;
 
 enum { TO_THE_END = 0, MOST_SECONDS = 60 }; /* a call that takes longer is taken to hang */
-#ifdef SIMT
-enum { DENSITY = 2 }; /* of the polls that are tried: the next is 1 / DENSITY later */
+/* Of the polls that are tried: the next is 1 / DENSITY later. */
+#ifdef SIMT_MORE
+enum { DENSITY = 2 };
+#elif defined SIMT
+enum { DENSITY = 1 };
 #else
 enum { DENSITY = 4 };
 #endif

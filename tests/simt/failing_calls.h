@@ -8,12 +8,10 @@
 #include "testing.h"
 
 /* Of the CUDA calls of a piece of work, each STEP-th fails once. ./run test-more tries them all. */
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-enum { STEP = 5 };
-#elif defined SIMT_MORE
+#ifdef SIMT_MORE
 enum { STEP = 1 };
 #else
-enum { STEP = 3 };
+enum { STEP = 5 };
 #endif
 
 /* After CUDA call `n` failed: the status is the right one, and the message names what failed.
