@@ -24,6 +24,7 @@ struct wf_fst {
   wf_fst_view view;
   wf_symbols *isymbols, *osymbols;
   struct boundaries *boundaries; /* word boundaries (fst.h), or NULL */
+  int32_t ctc_blank;             /* as wf__fst_ctc_blank */
   struct wf__fst_storage *storage;
 };
 
@@ -150,6 +151,7 @@ static wf_status share(const wf_fst *fst, wf_fst **out, wf_error *err) {
   copy->storage = fst->storage;
   atomic_fetch_add(&copy->storage->refs, 1);
   copy->boundaries = boundaries_ref(fst->boundaries);
+  copy->ctc_blank = fst->ctc_blank;
   *out = copy;
   return WF_OK;
 }
@@ -186,6 +188,7 @@ wf_status wf__fst_set_boundaries(wf_fst *fst, const void *bytes, uint64_t size, 
 void wf__fst_copy_boundaries(wf_fst *fst, const wf_fst *from) {
   struct boundaries *old = fst->boundaries;
   fst->boundaries = boundaries_ref(from->boundaries);
+  fst->ctc_blank = from->ctc_blank;
   boundaries_free(old);
 }
 
@@ -193,6 +196,9 @@ const void *wf__fst_boundaries(const wf_fst *fst, uint64_t *size) {
   *size = fst->boundaries != NULL ? fst->boundaries->size : 0;
   return fst->boundaries != NULL ? fst->boundaries->bytes : NULL;
 }
+
+int32_t wf__fst_ctc_blank(const wf_fst *fst) { return fst->ctc_blank; }
+void wf__fst_set_ctc_blank(wf_fst *fst, int32_t blank) { fst->ctc_blank = blank; }
 
 int wf__fst_device(const wf_fst *fst) { return fst->storage->device; }
 void wf__fst_set_device(wf_fst *fst, int device) { fst->storage->device = device; }

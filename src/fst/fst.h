@@ -58,10 +58,17 @@ wf_status wf__fst_check(const wf_fst_view *view, const char *name, wf_error *err
  * over the same arrays share them. Call `set` only before the fst is shared; size 0 removes them.
  */
 wf_status wf__fst_set_boundaries(wf_fst *fst, const void *bytes, uint64_t size, wf_error *err);
-/* For operations that keep paths, labels and words unchanged. */
+/* For operations that keep paths, labels and words unchanged. Copies the blank of a token graph,
+ * too. */
 void wf__fst_copy_boundaries(wf_fst *fst, const wf_fst *from);
 /* Returns NULL and sets `*size` to 0 if there are none. */
 const void *wf__fst_boundaries(const wf_fst *fst, uint64_t *size);
+
+/* The label of the blank, if the fst is the token graph of a CTC graph (ctc_states.h); else 0. A
+ * decoding graph that is made of it reads frames. Native files store it, and fsts over the same
+ * arrays share it; results of operations have none. Set it only before the fst is shared. */
+int32_t wf__fst_ctc_blank(const wf_fst *fst);
+void wf__fst_set_ctc_blank(wf_fst *fst, int32_t blank);
 
 /* Fails if the semirings differ. Binary operations call it first. */
 wf_status wf__same_semiring(const wf_fst *a, const wf_fst *b, wf_error *err);

@@ -10,6 +10,7 @@
 
 #include "base/config.h"
 #include "base/option_tables.h"
+#include "fst/ctc_states.h"
 #include "fst/fst_formats.h"
 #include "fst/symbols.h"
 
@@ -107,7 +108,7 @@ static wf_status print_state(struct printer *p, uint32_t state, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf__fst_print_to(const wf_fst *fst, const wf_symbols *isymbols,
+static wf_status print_fst(const wf_fst *fst, const wf_symbols *isymbols,
                            const wf_symbols *osymbols, const wf_text_options *options,
                            wf__output *output, wf_error *err) {
   struct printer p = {.output = output, .view = wf_fst_get_view(fst)};
@@ -121,6 +122,16 @@ wf_status wf__fst_print_to(const wf_fst *fst, const wf_symbols *isymbols,
   for (uint64_t s = 0; s < p.view.num_states; s++)
     if (s != (uint64_t)p.view.start) WF__TRY(print_state(&p, (uint32_t)s, err));
   return WF_OK;
+}
+
+wf_status wf__fst_print_to(const wf_fst *fst, const wf_symbols *isymbols,
+                           const wf_symbols *osymbols, const wf_text_options *options,
+                           wf__output *output, wf_error *err) {
+  wf_fst *whole;
+  WF__TRY(wf__ctc_spell_out(fst, &whole, err));
+  const wf_status status = print_fst(whole, isymbols, osymbols, options, output, err);
+  wf_fst_free(whole);
+  return status;
 }
 
 wf_status wf_fst_print(const wf_fst *fst, const char *path, const wf_symbols *isymbols,

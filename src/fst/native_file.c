@@ -2,13 +2,15 @@
  * file is memory-mapped and usable without conversion.
  *
  *   byte   0  8 bytes  magic 89 'W' 'F' 'S' 'T' 0d 0a 1a   (as in PNG, detects text-mode copies)
- *          8  u32      version: 1, or 2 if there is a section 5
+ *          8  u32      version: 1; 2 if there is a section 5; 3 if it is the token graph of a CTC
+ *                      graph (ctc_states.h), with or without a section 5
  *         12  u32      semiring: 0 tropical, 1 log
  *         16  u64      size of the whole file
  *         24  i64      start state, -1: none
  *         32  u64      number of states
  *         40  u64      number of arcs
- *         48  5 x {u64 offset, u64 size, u32 crc32, u32 0}   the sections
+ *         48  5 x {u64 offset, u64 size, u32 crc32, u32 0}   the sections. In version 3 the last
+ *                      field of the first one is the label of the blank
  *        168  u64 offset, u64 size, u32 crc32   section 5; zeros in version 1
  *        188  u32      crc32 of bytes 0 to 187
  *        192  section 0  arc_off     (states + 1) x u64
@@ -39,7 +41,8 @@ enum {
   SECTION_BOUNDARIES,
   NUM_SECTIONS,
   PLAIN_VERSION = 1,
-  FILE_VERSION = 2,
+  BOUNDARIES_VERSION = 2,
+  CTC_VERSION = 3,
   ALIGNMENT = 64
 };
 
@@ -49,7 +52,7 @@ static const uint8_t native_magic[8] = {0x89, 'W', 'F', 'S', 'T', '\r', '\n', 0x
 
 struct section {
   uint64_t offset, size;
-  uint32_t crc, zero;
+  uint32_t crc, last; /* last: 0, but for the blank */
 };
 
 /* The last section's numbers are stored in 32-bit halves, as 64-bit fields would need padding. */
@@ -98,12 +101,12 @@ static wf_status check_header(const wf__input *input, const struct native_header
   const char *path = input->path;
   if (h->crc != crc_of(h, offsetof(struct native_header, crc)))
     return wf__fail(err, WF_ERR_FORMAT, "%s: the header is damaged (checksum)" REMEDY, path);
-  if (h->version != PLAIN_VERSION && h->version != FILE_VERSION)
+  if (h->version < PLAIN_VERSION || h->version > CTC_VERSION)
     return wf__fail(
         err, WF_ERR_UNSUPPORTED,
-        "%s: native file of version %u, this program reads 1 and %d; create it again with "
+        "%s: native file of version %u, this program reads 1 to %d; create it again with "
         "this program, or convert it to vector with the program that wrote it",
-        path, h->version, FILE_VERSION);
+        path, h->version, CTC_VERSION);
   if (h->semiring != WF_TROPICAL && h->semiring != WF_LOG)
     return wf__fail(err, WF_ERR_FORMAT, "%s: unknown semiring %u", path, h->semiring);
   if (h->file_size != input->size)
@@ -125,12 +128,14 @@ static wf_status check_sections(const wf__input *input, const struct native_head
   uint64_t at = sizeof *h;
   for (int i = 0; i < num_sections(h); i++) {
     const struct section declared = section_of(h, i), *section = &declared;
+    const bool has_blank = i == 0 && h->version == CTC_VERSION;
     for (uint64_t pad = aligned(at); at < pad; at++)
       if (at < input->size && input->data[at] != 0)
         return wf__fail(err, WF_ERR_FORMAT, "%s: byte %llu between sections is not 0" REMEDY,
                         input->path, (unsigned long long)at);
     if (section->offset != at || at > input->size || section->size > input->size - at ||
-        section->zero != 0 || (i < 3 && section->size != sizes[i]))
+        (has_blank ? section->last < 1 || section->last > INT32_MAX : section->last != 0) ||
+        (i < 3 && section->size != sizes[i]))
       return wf__fail(err, WF_ERR_FORMAT, "%s: the %s have an unexpected offset or size" REMEDY,
                       input->path, section_names[i]);
     if (section->crc != crc_of(input->data + at, section->size))
@@ -166,8 +171,8 @@ static void release_input(void *keeper) {
 /* Makes an fst over the arrays inside the input. The fst takes ownership of the input, which is
  * empty afterwards. */
 static wf_status adopt(wf__input *input, const wf_fst_view *view, const wf_symbols *isymbols,
-                       const wf_symbols *osymbols, const struct section *boundaries, wf_fst **out,
-                       wf_error *err) {
+                       const wf_symbols *osymbols, const struct section *boundaries,
+                       int32_t ctc_blank, wf_fst **out, wf_error *err) {
   wf__input *keeper = wf__alloc(1, sizeof *keeper);
   if (keeper == NULL) return wf__fail_memory(err, sizeof *keeper, "an fst");
   *keeper = *input;
@@ -176,6 +181,7 @@ static wf_status adopt(wf__input *input, const wf_fst_view *view, const wf_symbo
   WF__TRY(wf__fst_from_arrays(view, release_input, keeper, &bare, err));
   wf_status status =
       wf__fst_set_boundaries(bare, keeper->data + boundaries->offset, boundaries->size, err);
+  wf__fst_set_ctc_blank(bare, ctc_blank);
   if (status == WF_OK) status = wf_fst_with_symbols(bare, isymbols, osymbols, out, err);
   wf_fst_free(bare);
   return status;
@@ -204,7 +210,9 @@ static wf_status read_native(wf__input *input, wf_fst **out, wf_error *err) {
   if (status == WF_OK) status = read_symbols(input, &h.plain[SECTION_OSYMBOLS], &osymbols, err);
   const struct section boundaries =
       h.version == PLAIN_VERSION ? (struct section){0} : section_of(&h, SECTION_BOUNDARIES);
-  if (status == WF_OK) status = adopt(input, &view, isymbols, osymbols, &boundaries, out, err);
+  const int32_t blank = (int32_t)h.plain[SECTION_ARC_OFF].last;
+  if (status == WF_OK)
+    status = adopt(input, &view, isymbols, osymbols, &boundaries, blank, out, err);
   wf_symbols_free(isymbols);
   wf_symbols_free(osymbols);
   return status;
@@ -233,7 +241,8 @@ static void write_sections(const struct native_header *h, const void *const *dat
 }
 
 /* Fills in the sections' offsets, sizes and checksums, and the header's checksum. */
-static void lay_out(struct native_header *h, const void *const *data, const uint64_t *sizes) {
+static void lay_out(struct native_header *h, int32_t blank, const void *const *data,
+                    const uint64_t *sizes) {
   uint64_t at = sizeof *h;
   for (int i = 0; i < num_sections(h); i++) {
     struct section section = {.offset = aligned(at),
@@ -250,6 +259,7 @@ static void lay_out(struct native_header *h, const void *const *data, const uint
     }
     h->section_crc = section.crc;
   }
+  h->plain[SECTION_ARC_OFF].last = (uint32_t)blank;
   h->file_size = at;
   memcpy(h->magic, native_magic, sizeof h->magic);
   h->crc = crc_of(h, offsetof(struct native_header, crc));
@@ -266,7 +276,10 @@ wf_status wf__native_write(const wf_fst *fst, wf__output *output, wf_error *err)
     if (tables[i] != NULL)
       status = wf__symbols_encode(tables[i], &encoded[i], &encoded_size[i], err);
   if (status == WF_OK) {
-    struct native_header h = {.version = boundaries != NULL ? FILE_VERSION : PLAIN_VERSION,
+    const int32_t blank = wf__fst_ctc_blank(fst);
+    struct native_header h = {.version = blank != 0           ? CTC_VERSION
+                                         : boundaries != NULL ? BOUNDARIES_VERSION
+                                                              : PLAIN_VERSION,
                               .semiring = (uint32_t)view.semiring,
                               .start = view.start,
                               .num_states = view.num_states,
@@ -279,7 +292,7 @@ wf_status wf__native_write(const wf_fst *fst, wf__output *output, wf_error *err)
                                           encoded_size[0],
                                           encoded_size[1],
                                           boundaries_size};
-    lay_out(&h, data, sizes);
+    lay_out(&h, blank, data, sizes);
     write_sections(&h, data, output);
   }
   free(encoded[0]);

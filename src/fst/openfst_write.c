@@ -5,6 +5,7 @@
  * compute the others when they need them. */
 #include <string.h>
 
+#include "fst/ctc_states.h"
 #include "fst/fst_formats.h"
 #include "fst/symbols.h"
 
@@ -119,8 +120,8 @@ static void write_const(const wf_fst_view *view, struct shape shape, wf__output 
   write_arcs(view->arcs, view->num_arcs, shape, output);
 }
 
-wf_status wf__openfst_write(const wf_fst *fst, wf_fst_format format, wf__output *output,
-                            wf_error *err) {
+static wf_status write_fst(const wf_fst *fst, wf_fst_format format, wf__output *output,
+                           wf_error *err) {
   wf_fst_view view = wf_fst_get_view(fst);
   struct shape shape = {
       .is_const = format == WF_FORMAT_OPENFST_CONST || format == WF_FORMAT_OPENFST_CONST_LOG64,
@@ -138,4 +139,13 @@ wf_status wf__openfst_write(const wf_fst *fst, wf_fst_format format, wf__output 
   else
     write_vector(&view, shape, output);
   return WF_OK;
+}
+
+wf_status wf__openfst_write(const wf_fst *fst, wf_fst_format format, wf__output *output,
+                            wf_error *err) {
+  wf_fst *whole;
+  WF__TRY(wf__ctc_spell_out(fst, &whole, err));
+  const wf_status status = write_fst(whole, format, output, err);
+  wf_fst_free(whole);
+  return status;
 }

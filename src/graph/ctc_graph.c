@@ -3,6 +3,9 @@
  *     L, G   --compose--> L o G --determinize--> det --(push)--> --minimize--> LG
  *     T, LG  --compose--> T o LG --> graph
  *
+ * With topology `correct`, LG itself is the graph, and the search knows CTC (fst/ctc_states.h):
+ * there is no T, unless disambiguation symbols are kept.
+ *
  * Each step is a row of `steps`. It makes one fst, whose size and time are reported to the caller.
  * The inputs of a step are freed once it is done, so at most the inputs and the result of one step
  * are in memory. */
@@ -10,7 +13,7 @@
 
 #include "base/callbacks.h"
 #include "base/option_tables.h"
-#include "fst/fst.h"
+#include "fst/ctc_states.h"
 #include "graph/graph_steps.h"
 #include "graph/lexicon_fst.h"
 #include "graph/lg.h"
@@ -25,8 +28,14 @@ struct build {
   wf_ctc_graph_options options;
   wf__step_runner runner;
   wf__lg inputs;
+  int32_t topology; /* never auto */
   wf__slot l, g, lg, t, graph;
 };
+
+static bool keeps_lg(const struct build *build) {
+  return build->topology == WF__TOPOLOGY_CORRECT && !build->options.keep_disambig &&
+         build->inputs.classes.size == 0;
+}
 
 void wf_ctc_graph_result_free(wf_ctc_graph_result *result) {
   if (result == NULL) return;
@@ -48,7 +57,7 @@ static wf_status make_labels(const struct build *build, int32_t num_disambig, wf
                              wf_error *err) {
   int32_t num_tokens;
   WF__TRY(wf_token_labels(build->inputs.lexicon->table, num_disambig, out, &num_tokens, err));
-  return wf__lg_add_class_labels(&build->inputs, build->options.topology == WF__TOPOLOGY_TRANSDUCER,
+  return wf__lg_add_class_labels(&build->inputs, build->topology == WF__TOPOLOGY_TRANSDUCER,
                                  num_tokens + num_disambig + 1, *out, err);
 }
 
@@ -111,14 +120,7 @@ static wf_status make_t(void *user, wf_error *err) {
   wf_topology_options o;
   wf_fst *t;
   wf_topology_options_init(&o);
-  o.type = build->options.topology;
-  if (o.type == WF__TOPOLOGY_AUTO) {
-    wf_fst *lg;
-    WF__TRY(wf__slot_fst(&build->lg, &lg, err));
-    WF__TRY(wf__topology_of_graph(lg, lexicon->tokens.num_tokens, build->inputs.classes.size > 0,
-                                  &o.type, err));
-  }
-  build->runner.topology = o.type;
+  build->runner.topology = o.type = build->topology;
   o.num_disambig = build->inputs.num_disambig;
   o.keep_disambig = build->options.keep_disambig;
   WF__TRY(wf__ctc_topology(lexicon->tokens.num_tokens, lexicon->blank - 1, &o,
@@ -145,10 +147,24 @@ static wf_status add_boundaries(const struct build *build, wf_fst *graph, wf_err
   return status;
 }
 
+/* LG as the search reads it: without disambiguation symbols, arcs in the order of tokens. */
+static wf_status take_lg(struct build *build, wf_error *err) {
+  wf_fst *lg, *plain, *sorted;
+  WF__TRY(wf__slot_fst(&build->lg, &lg, err));
+  WF__TRY(wf__ctc_token_graph(lg, build->inputs.lexicon->tokens.num_tokens, &plain, err));
+  wf_status status = wf_arcsort(plain, false, &sorted, err);
+  wf_fst_free(plain);
+  WF__TRY(status);
+  wf__slot_clear(&build->lg);
+  wf__slot_set(&build->runner, &build->graph, sorted);
+  return WF_OK;
+}
+
 static wf_status make_graph(void *user, wf_error *err) {
   struct build *build = user;
   wf_fst *ordered, *graph = NULL;
   wf_symbols *labels = NULL;
+  if (keeps_lg(build)) WF__TRY(take_lg(build, err));
   WF__TRY(wf__slot_epsilons_last(&build->runner, &build->graph, err));
   WF__TRY(wf__slot_finished(&build->runner, &build->graph, &ordered, err));
   wf_status status = make_labels(
@@ -157,6 +173,10 @@ static wf_status make_graph(void *user, wf_error *err) {
     status = wf_fst_with_symbols(ordered, labels, build->inputs.words, &graph, err);
   wf_symbols_free(labels);
   if (status == WF_OK) status = add_boundaries(build, graph, err);
+  if (status == WF_OK && keeps_lg(build)) {
+    build->runner.topology = build->topology;
+    wf__fst_set_ctc_blank(graph, build->inputs.lexicon->blank);
+  }
   if (status == WF_OK)
     wf__slot_set(&build->runner, &build->graph, graph);
   else
@@ -177,10 +197,18 @@ static const wf__step steps[] = {
 };
 enum { NUM_STEPS = sizeof steps / sizeof *steps };
 
+static bool is_left_out(const struct build *build, const wf__step *step) {
+  if (step->run == make_push) return build->options.push != PUSH_LOG;
+  return (step->run == make_t || step->run == make_tlg) && keeps_lg(build);
+}
+
 static wf_status run(struct build *build, wf_error *err) {
   WF__TRY(wf__lg_take(&build->inputs, err));
+  build->topology = build->options.topology;
+  if (build->topology == WF__TOPOLOGY_AUTO)
+    build->topology = wf__topology_of_graph(build->inputs.classes.size > 0);
   for (size_t i = 0; i < NUM_STEPS; i++)
-    if (steps[i].run != make_push || build->options.push == PUSH_LOG)
+    if (!is_left_out(build, &steps[i]))
       WF__TRY(wf__step_run(&build->runner, &steps[i], i, NUM_STEPS, build, err));
   return wf__progress(&build->parts->progress, "graph built", 1, err);
 }

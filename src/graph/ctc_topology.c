@@ -13,11 +13,14 @@
  *
  * Loops for disambiguation symbols are at the states where the next token is chosen: every state of
  * `correct`, state 0 of the others, since every path passes state 0 between tokens. */
+#include <stdio.h>
+
+#include "base/callbacks.h"
 #include "base/option_tables.h"
 #include "fst/fst.h"
 #include "graph/topology.h"
 
-enum { MAX_CORRECT = 16384 };
+enum { MAX_CORRECT = 16384, MOST_ARCS = 4000000 /* of `correct`, for `auto` */ };
 
 struct making {
   wf__csr csr;
@@ -114,6 +117,46 @@ static wf_status make_eesen(struct making *making, wf_error *err) {
   return WF_OK;
 }
 
+static int32_t take_compact(const char *why) {
+  wf__log(WF_LOG_WARNING,
+          "topology 'compact', not 'correct', because %s: a token that is held for several frames "
+          "can be read as the token twice, above all if a language model costs nothing or a boost "
+          "pays for it (say which topology to have it without this warning)",
+          why);
+  return WF__TOPOLOGY_COMPACT;
+}
+
+int32_t wf__topology_of_graph(bool has_classes) {
+  return has_classes ? take_compact("classes of words need it") : WF__TOPOLOGY_CORRECT;
+}
+
+static int32_t topology_of_tokens(int32_t num_tokens) {
+  char why[96];
+  const double num_arcs = (double)num_tokens * num_tokens;
+  if (num_arcs <= MOST_ARCS) return WF__TOPOLOGY_CORRECT;
+  snprintf(why, sizeof why, "that would have %.0f million arcs", num_arcs / 1e6);
+  return take_compact(why);
+}
+
+wf_status wf__ctc_token_graph(const wf_fst *lg, int32_t num_tokens, wf_fst **out, wf_error *err) {
+  const wf_fst_view view = wf_fst_get_view(lg);
+  wf__csr csr = {0};
+  wf_status status = wf__vec_grow(&csr.arcs, view.num_arcs, "arcs", err);
+  *out = NULL;
+  for (uint64_t s = 0; s < view.num_states && status == WF_OK; s++) {
+    status = wf__csr_add_state(&csr, view.final_cost[s], err);
+    for (uint64_t a = view.arc_off[s]; a < view.arc_off[s + 1] && status == WF_OK; a++) {
+      wf_arc arc = view.arcs[a];
+      if (arc.ilabel > num_tokens) arc.ilabel = 0;
+      status = wf__csr_push(&csr, arc, err);
+    }
+  }
+  if (status == WF_OK)
+    status = wf__fst_from_csr(&csr, view.start, view.semiring, NULL, NULL, out, err);
+  wf__csr_free(&csr);
+  return status;
+}
+
 wf_status wf_ctc_topology(int32_t num_tokens, int32_t blank, const wf_topology_options *options,
                           wf_fst **out, wf_error *err) {
   return wf__ctc_topology(num_tokens, blank, options, 0, out, err);
@@ -132,7 +175,7 @@ wf_status wf__ctc_topology(int32_t num_tokens, int32_t blank, const wf_topology_
   if (blank < 0 || blank >= num_tokens)
     return wf__fail(err, WF_ERR_ARGUMENT, "topology: blank is column %d of %d", (int)blank,
                     (int)num_tokens);
-  if (o.type == WF__TOPOLOGY_AUTO) o.type = wf__topology_of_tokens(num_tokens);
+  if (o.type == WF__TOPOLOGY_AUTO) o.type = topology_of_tokens(num_tokens);
   if (o.type == WF__TOPOLOGY_CORRECT && num_tokens > MAX_CORRECT)
     return wf__fail(err, WF_ERR_LIMIT,
                     "topology: 'correct' has an arc for each pair of tokens, and %d tokens are "

@@ -2,8 +2,13 @@
  *
  * It has no lexicon and no language model; a model over tokens is scored during the search.
  *
- * auto: what `correct` accepts, with fewer arcs. The tokens are cut into four blocks, or more of
- * 256 tokens; a token leads to the others of its block, and through epsilons to all other blocks.
+ * correct, auto: one state with an arc for each token; the search knows CTC (fst/ctc_states.h).
+ *
+ *     hub -a:a-> hub
+ *
+ * If that has more than 2^32 arcs in all, auto is what `correct` accepts, with epsilons. The tokens
+ * are cut into blocks of 256 tokens; a token leads to the others of its block, and through epsilons
+ * to all other blocks.
  *
  *     hub -blank:eps-> hub    hub -eps-> block    block -a:a-> s(a)    s(a) -a:eps-> s(a)
  *     s(a) -blank:eps-> hub   s(a) -b:b-> s(b), b in the block of a    s(a) -eps-> other block
@@ -23,7 +28,7 @@
 
 /* A block more is a search token more for each context of a language model; a larger block is more
  * arcs for each token. */
-enum { MOST_IN_BLOCK = 256 };
+enum { IN_BLOCK = 256, MOST_AS_ONE = 65535 /* tokens */ };
 
 static const float CHANGE_COST = 0x1p-10f; /* nats: too little to matter otherwise */
 
@@ -72,8 +77,7 @@ static wf_status push_entries(wf__csr *csr, int32_t count, int32_t num_blocks, i
 
 static wf_status fill_blocks(wf__csr *csr, int32_t num_tokens, int32_t blank, wf_error *err) {
   const int32_t count = num_tokens - 1;
-  const int32_t quarter = (count + 3) / 4, size = quarter < MOST_IN_BLOCK ? quarter : MOST_IN_BLOCK,
-                num_blocks = count > 0 ? (count + size - 1) / size : 0;
+  const int32_t size = IN_BLOCK, num_blocks = (count + size - 1) / size;
   for (int32_t i = 0; i <= count; i++) { /* the hub, and the tokens' states */
     const int32_t own = i > 0 ? (i - 1) / size : -1, first = own * size + 1;
     WF__TRY(wf__csr_add_state(csr, 0, err));
@@ -91,11 +95,23 @@ static wf_status fill_blocks(wf__csr *csr, int32_t num_tokens, int32_t blank, wf
   return WF_OK;
 }
 
+static wf_status fill_one(wf__csr *csr, int32_t num_tokens, int32_t blank, wf_error *err) {
+  WF__TRY(wf__csr_add_state(csr, 0, err));
+  for (int32_t label = 1; label <= num_tokens; label++)
+    if (label != blank) WF__TRY(push(csr, 0, label, label, 0, err));
+  return WF_OK;
+}
+
+static bool is_one(int32_t type, int32_t num_tokens) {
+  return type == WF__TOPOLOGY_CORRECT || (type == WF__TOPOLOGY_AUTO && num_tokens <= MOST_AS_ONE);
+}
+
 static wf_status make_hub(int32_t type, int32_t num_tokens, int32_t blank, wf_fst **out,
                           wf_error *err) {
   wf__csr csr = {0};
-  wf_status status = type == WF__TOPOLOGY_AUTO ? fill_blocks(&csr, num_tokens, blank, err)
-                                               : fill_hub(&csr, num_tokens, blank, err);
+  wf_status status = is_one(type, num_tokens)    ? fill_one(&csr, num_tokens, blank, err)
+                     : type == WF__TOPOLOGY_AUTO ? fill_blocks(&csr, num_tokens, blank, err)
+                                                 : fill_hub(&csr, num_tokens, blank, err);
   if (status == WF_OK) return wf__fst_from_csr(&csr, 0, WF_TROPICAL, NULL, NULL, out, err);
   wf__csr_free(&csr);
   return status;
@@ -138,12 +154,15 @@ static wf_status make(const wf_symbols *tokens, const char *blank_name, int32_t 
   int32_t num_tokens;
   wf_fst *fst = NULL;
   WF__TRY(wf_token_labels(tokens, 0, &labels, &num_tokens, err));
-  const bool hub = options->type == WF__TOPOLOGY_AUTO || options->type == WF__TOPOLOGY_COMPACT;
+  const bool one = is_one(options->type, num_tokens), hub = one ||
+                                                            options->type == WF__TOPOLOGY_AUTO ||
+                                                            options->type == WF__TOPOLOGY_COMPACT;
   wf_status status = hub ? make_hub(options->type, num_tokens, blank, &fst, err)
                          : make_topology(options, num_tokens, blank, &fst, err);
   if (status == WF_OK) status = wf_fst_with_symbols(fst, labels, labels, out, err);
   wf_fst_free(fst);
   if (status == WF_OK) status = add_aligner(tokens, blank_name, labels, *out, err);
+  if (status == WF_OK && one) wf__fst_set_ctc_blank(*out, blank);
   wf_symbols_free(labels);
   return status;
 }

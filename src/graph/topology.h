@@ -20,10 +20,11 @@ enum { /* of the options `topology` and `type` */
 wf_status wf__ctc_topology(int32_t num_tokens, int32_t blank, const wf_topology_options *options,
                            int32_t num_classes, wf_fst **out, wf_error *err);
 
-/* What `auto` stands for: `correct`; `compact`, with a warning, if the graph would be too large, or
- * has classes. */
-int32_t wf__topology_of_tokens(int32_t num_tokens); /* of T alone */
-wf_status wf__topology_of_graph(const wf_fst *lg, int32_t num_tokens, bool has_classes,
-                                int32_t *out, wf_error *err);
+/* What `auto` stands for in a graph: `correct`; `compact`, with a warning, if it has classes. */
+int32_t wf__topology_of_graph(bool has_classes);
+
+/* The token graph of a CTC graph: `lg` with epsilons for the labels above num_tokens. Its arcs are
+ * not in order yet. */
+wf_status wf__ctc_token_graph(const wf_fst *lg, int32_t num_tokens, wf_fst **out, wf_error *err);
 
 #endif

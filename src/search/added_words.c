@@ -39,8 +39,12 @@ wf__arc_run wf__added_run(const wf_graph *graph, uint32_t state, bool epsilons) 
            middle = tree->first_epsilon[own];
   uint32_t first = epsilons ? middle : (uint32_t)tree->view.arc_off[own],
            end = epsilons ? (uint32_t)tree->view.arc_off[own + 1] : middle;
-  return (wf__arc_run){tree->view.arcs + first, first_arc + first, first_arc + end,
-                       added->first_state + site * size};
+  return (wf__arc_run){.arcs = tree->view.arcs + first,
+                       .first = first_arc + first,
+                       .end = first_arc + end,
+                       .shift = added->first_state + site * size,
+                       .owner = state,
+                       .held = -1};
 }
 
 static int compare_sites(const void *a, const void *b) {
@@ -54,7 +58,7 @@ const wf__class_site *wf__class_site_of(const wf__classes *classes, uint32_t arc
 }
 
 wf_arc wf__added_arc(const wf_graph *graph, uint32_t a) {
-  if (a < graph->view.num_arcs) {
+  if (a < graph->first_added_arc) {
     wf_arc arc = graph->view.arcs[a];
     const wf__class_site *site = wf__class_site_of(graph->classes, a);
     if (site == NULL || graph->added[site->word_class].tree == NULL)
@@ -125,8 +129,8 @@ static void add_class_properties(wf_graph *graph, int32_t c) {
 
 /* Assigns numbers of states and arcs, class by class. */
 static wf_status number(wf_graph *graph, wf_error *err) {
-  graph->num_states = graph->view.num_states;
-  graph->num_arcs = graph->view.num_arcs;
+  graph->num_states = graph->first_added_state;
+  graph->num_arcs = graph->first_added_arc;
   for (int32_t c = 0; c < graph->classes->count; c++) {
     wf__added *added = &graph->added[c];
     if (added->tree == NULL) continue;
@@ -255,6 +259,7 @@ static wf_status write_states(const wf_graph *graph, wf__csr *csr, wf_error *err
 
 wf_status wf_graph_to_fst(const wf_graph *graph, wf_fst **out, wf_error *err) {
   *out = NULL;
+  if (graph->ctc != NULL) return wf__ctc_explicit(graph->ctc, graph->fst, false, out, err);
   if (graph->added == NULL) {
     *out = wf_fst_ref(graph->fst);
     return WF_OK;

@@ -13,18 +13,38 @@ enum {
   MAX_LABEL = 1 << 26
 }; /* tables go up to the largest label: one stray label must not require gigabytes */
 
-static wf_status make_index(wf_graph *graph, wf_error *err) {
+static void index_states(wf_graph *graph) {
   const wf_fst_view *view = &graph->view;
-  uint64_t n = view->num_states;
-  graph->index = wf__alloc(n + 1, sizeof *graph->index);
-  if (graph->index == NULL)
-    return wf__fail_memory(err, (n + 1) * sizeof *graph->index, "a decoding graph");
-  for (uint64_t s = 0; s < n; s++) {
+  for (uint64_t s = 0; s < view->num_states; s++) {
     uint64_t i = view->arc_off[s];
     while (i < view->arc_off[s + 1] && view->arcs[i].ilabel != 0) i++;
     graph->index[s] = (wf__state_index){(uint32_t)view->arc_off[s], (uint32_t)i};
   }
-  graph->index[n] = (wf__state_index){(uint32_t)view->num_arcs, (uint32_t)view->num_arcs};
+}
+
+static void index_ctc_states(wf_graph *graph) {
+  const wf__ctc_states *ctc = graph->ctc;
+  uint32_t next = 0;
+  for (uint64_t v = 0; v < ctc->num_states; v++) {
+    const wf__ctc_state state = ctc->states[v];
+    graph->index[v].first_arc = next;
+    next += wf__ctc_num_tokens(ctc, state.owner) + wf__ctc_num_stays(state);
+    graph->index[v].first_epsilon = next;
+    if (wf__ctc_is_entered(ctc, (uint32_t)v))
+      next += (uint32_t)ctc->view.arc_off[state.owner + 1] - ctc->first_epsilon[state.owner];
+  }
+}
+
+static wf_status make_index(wf_graph *graph, wf_error *err) {
+  const uint64_t n = graph->num_states;
+  graph->index = wf__alloc(n + 1, sizeof *graph->index);
+  if (graph->index == NULL)
+    return wf__fail_memory(err, (n + 1) * sizeof *graph->index, "a decoding graph");
+  if (graph->ctc != NULL)
+    index_ctc_states(graph);
+  else
+    index_states(graph);
+  graph->index[n] = (wf__state_index){(uint32_t)graph->num_arcs, (uint32_t)graph->num_arcs};
   return WF_OK;
 }
 
@@ -84,13 +104,17 @@ static wf_status make_columns(wf_graph *graph, int32_t largest, const int32_t *c
  * that nothing uses. The word aligner knows it from the lexicon. */
 static void find_blank(wf_graph *graph, bool has_column_table) {
   const wf_symbols *table = wf_fst_isymbols(graph->fst);
-  int32_t named = 0, loop = wf__loop_label(&graph->view, (uint64_t)graph->view.start);
+  int32_t named = 0, loop = graph->ctc != NULL
+                                ? graph->ctc->blank
+                                : wf__loop_label(&graph->view, (uint64_t)graph->view.start);
   wf__tokens tokens;
-  graph->blank_column = -1;
+  graph->blank_column = graph->ctc != NULL ? graph->columns[graph->ctc->blank] : -1;
   if (table == NULL || wf__tokens_take(table, &tokens, NULL) != WF_OK) return;
   if (wf__tokens_blank(&tokens, NULL, &named, NULL) != WF_OK) named = loop;
   if (named <= 0 || named >= graph->num_labels) return;
-  int32_t given = graph->aligner != NULL ? graph->aligner->root->blank : 0,
+  int32_t given = graph->ctc != NULL       ? graph->ctc->blank
+                  : graph->aligner != NULL ? graph->aligner->root->blank
+                                           : 0,
           blank = given > 0 && given < graph->num_labels ? given
                   : loop > 0                             ? loop
                                                          : named;
@@ -109,9 +133,13 @@ struct epsilon_check {
   uint8_t *queued;
 };
 
-#define FOR_EPSILONS(graph, s, arc)                                                      \
-  for (const wf_arc *arc = (graph)->view.arcs + (graph)->index[s].first_epsilon,         \
-                    *arc##_end = (graph)->view.arcs + (graph)->index[(s) + 1].first_arc; \
+/* Epsilon arcs of a state of the fst. */
+static uint64_t first_epsilon(const wf_graph *graph, uint64_t s) {
+  return graph->ctc != NULL ? graph->ctc->first_epsilon[s] : graph->index[s].first_epsilon;
+}
+#define FOR_EPSILONS(graph, s, arc)                                                   \
+  for (const wf_arc *arc = (graph)->view.arcs + first_epsilon(graph, s),              \
+                    *arc##_end = (graph)->view.arcs + (graph)->view.arc_off[(s) + 1]; \
        arc < arc##_end; arc++)
 
 /* Peels states that no epsilon cycle can lead into; returns how many are left (degree > 0). */
@@ -223,8 +251,46 @@ static void free_index(wf_graph *graph) {
 static void take_fst(wf_graph *graph, wf_fst *fst) {
   graph->fst = fst;
   graph->view = wf_fst_get_view(fst);
-  graph->num_states = graph->view.num_states;
-  graph->num_arcs = graph->view.num_arcs;
+  graph->start = (uint32_t)graph->view.start;
+  graph->num_states = graph->first_added_state = graph->view.num_states;
+  graph->num_arcs = graph->first_added_arc = graph->view.num_arcs;
+}
+
+/* The blank of a token graph; 0: the fst reads frames. One that no builder has marked has a table
+ * of tokens with a blank, which no arc reads: such as a token graph that was composed with a
+ * language model. */
+static int32_t blank_of_token_graph(const wf_graph *graph, const wf_fst *fst) {
+  const wf_fst_view view = wf_fst_get_view(fst);
+  const wf_symbols *table = wf_fst_isymbols(fst);
+  int32_t blank = wf__fst_ctc_blank(fst);
+  wf__tokens tokens;
+  if (blank != 0 || table == NULL) return blank;
+  if (graph->aligner != NULL) blank = graph->aligner->root->blank;
+  if (blank == 0 && (wf__tokens_take(table, &tokens, NULL) != WF_OK ||
+                     wf__tokens_blank(&tokens, NULL, &blank, NULL) != WF_OK))
+    return 0;
+  for (uint64_t a = 0; a < view.num_arcs; a++)
+    if (view.arcs[a].ilabel == blank) return 0;
+  return blank;
+}
+
+static wf_status look_at_ctc(wf_graph *graph, const wf_fst *fst, int32_t blank,
+                             int32_t *out_largest, wf_error *err) {
+  wf_fst *sorted, *ordered;
+  WF__TRY(wf_arcsort(fst, false, &sorted, err));
+  const wf_status status = wf_epsilons_last(sorted, &ordered, err);
+  wf_fst_free(sorted);
+  WF__TRY(status);
+  take_fst(graph, ordered);
+  WF__TRY(check_weights(&graph->view, err));
+  WF__TRY(wf__ctc_states_create(ordered, blank, &graph->ctc, err));
+  graph->start = graph->ctc->start;
+  graph->num_states = graph->first_added_state = graph->ctc->num_states;
+  graph->num_arcs = graph->first_added_arc = graph->ctc->num_arcs;
+  *out_largest = graph->ctc->num_labels - 1;
+  WF__TRY(make_index(graph, err));
+  WF__TRY(wf__interrupted(err));
+  return check_epsilons(graph, err);
 }
 
 /* Orders the arcs, and looks at them. */
@@ -276,6 +342,8 @@ static wf_status look(wf_graph *graph, const wf_fst *fst, int32_t *out_largest, 
   bool done = false;
   wf_fst *closed;
   WF__TRY(wf__classes_find(fst, &graph->classes, &closed, err));
+  const int32_t blank = closed == NULL ? blank_of_token_graph(graph, fst) : 0;
+  if (blank != 0) return look_at_ctc(graph, fst, blank, out_largest, err);
   if (closed == NULL && wf__fst_device(fst) >= 0)
     WF__TRY(look_on_gpu(graph, fst, out_largest, &done, err));
   wf_status status =
@@ -320,6 +388,59 @@ wf_status wf_graph_create(const wf_fst *fst, const int32_t *columns, size_t num_
   return WF_OK;
 }
 
+/* --- CTC states -------------------------------------------------------------------------- */
+
+uint32_t wf__ctc_source(const wf_graph *graph, uint32_t a) {
+  uint32_t low = 0, high = (uint32_t)graph->num_states; /* every state has an arc */
+  while (high - low > 1) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (graph->index[middle].first_arc <= a)
+      low = middle;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+wf_arc wf__ctc_arc(const wf_graph *graph, uint32_t state, uint32_t a) {
+  const wf__ctc_states *ctc = graph->ctc;
+  const wf__arc_run run = wf__ctc_run(graph, state);
+  wf_arc arc;
+  if (a >= graph->index[state].first_epsilon) {
+    arc = ctc->view.arcs[ctc->first_epsilon[run.owner] + (a - graph->index[state].first_epsilon)];
+    arc.nextstate = wf__ctc_entered(ctc, arc.nextstate, run.held);
+  } else if (a < run.end) {
+    arc = run.arcs[a - run.first];
+    arc.nextstate = run.targets[a - run.first];
+  } else {
+    const wf__ctc_stays stays = wf__ctc_stays_of(graph, state, run);
+    arc = *stays.arcs[a - run.end];
+    arc.nextstate = stays.targets[a - run.end];
+  }
+  return arc;
+}
+
+wf_status wf__graph_explicit(const wf_graph *graph, const wf_graph **out, wf_error *err) {
+  wf_graph *shared = (wf_graph *)(uintptr_t)graph, *made = NULL, *other = NULL;
+  *out = graph->ctc != NULL ? atomic_load(&shared->explicit_ctc) : graph;
+  if (*out != NULL) return WF_OK;
+  wf_fst *fst;
+  WF__TRY(wf__ctc_explicit(graph->ctc, graph->fst, true, &fst, err));
+  const wf_status status =
+      wf_graph_create(fst, graph->columns, (size_t)graph->num_labels, &made, err);
+  wf_fst_free(fst);
+  WF__TRY(status);
+  made->blank_column = graph->blank_column;
+  made->num_tokens = graph->num_tokens;
+  if (atomic_compare_exchange_strong(&shared->explicit_ctc, &other, made)) {
+    *out = made;
+  } else { /* another thread was faster */
+    wf_graph_free(made);
+    *out = other;
+  }
+  return WF_OK;
+}
+
 const wf_fst *wf_graph_fst(const wf_graph *graph) { return graph->fst; }
 const wf_word_aligner *wf_graph_word_aligner(const wf_graph *graph) { return graph->aligner; }
 int32_t wf_graph_min_columns(const wf_graph *graph) { return graph->min_columns; }
@@ -342,6 +463,8 @@ void wf_graph_free(wf_graph *graph) {
     return;
   }
   wf__classes_free(graph->classes);
+  wf_graph_free(atomic_load(&graph->explicit_ctc));
+  wf__ctc_states_free(graph->ctc);
   wf_fst_free(graph->fst);
   free_index(graph);
   free(graph->columns);

@@ -7,6 +7,9 @@
  *
  * If the fst is in a GPU's unified memory, so is the index.
  *
+ * The token graph of a CTC graph (fst/ctc_states.h) stays as it is: the states and arcs of the
+ * search are numbers, and the index has the arcs of each state by number.
+ *
  * Words added at run time (wf_graph_add_phrases) make a graph that shares all this with its base.
  * Behind its states and arcs come, in numbers alone, one copy of a phrase tree (phrase_tree.h) for
  * each site of a class, an arc where its words may stand:
@@ -26,8 +29,9 @@
 #include <stdatomic.h>
 
 #include "base/memory.h"
-#include "search/phrase_tree.h"
+#include "fst/ctc_states.h"
 #include "graph/word_aligner.h"
+#include "search/phrase_tree.h"
 
 typedef struct wf__state_index {
   uint32_t first_arc, first_epsilon;
@@ -64,20 +68,25 @@ struct wf_graph {
   wf_graph *base; /* of a graph with added words: the owner of the arrays; otherwise NULL */
   wf_fst *fst;
   wf_fst_view view;
-  int device; /* the GPU that has fst and index in its unified memory; -1: host memory */
+  int device;          /* the GPU that has fst and index in its unified memory; -1: host memory */
+  wf__ctc_states *ctc; /* NULL: the fst has the states and arcs of the search */
+  _Atomic(wf_graph *) explicit_ctc; /* with ctc, once wf__graph_explicit has made it; else NULL */
   wf__state_index *index;
   int32_t *columns;   /* [num_labels]; columns[0] unused */
   int32_t num_labels; /* one more than the largest input label */
   int32_t min_columns;
-  int32_t blank_column;         /* of a CTC graph; -1: not a CTC graph */
-  int32_t num_tokens;           /* expected number of columns of the scores; 0: unknown */
-  uint32_t *epsilon_components; /* [num_states] strongly connected components of the epsilon arcs;
+  int32_t blank_column; /* of a CTC graph; -1: not a CTC graph */
+  int32_t num_tokens;   /* expected number of columns of the scores; 0: unknown */
+  uint32_t
+      *epsilon_components; /* [states of the fst] strongly connected components of the epsilon arcs;
                                    NULL if these make no cycle */
   bool has_epsilons, has_epsilon_cycles, has_negative_epsilons, has_epsilon_words;
-  wf__classes *classes;          /* NULL: none */
-  wf__added *added;              /* [classes->count], with a base */
-  wf_word_aligner *aligner;      /* NULL: word times are estimates */
-  uint64_t num_states, num_arcs; /* including added words */
+  wf__classes *classes;     /* NULL: none */
+  wf__added *added;         /* [classes->count], with a base */
+  wf_word_aligner *aligner; /* NULL: word times are estimates */
+  uint32_t start;
+  uint64_t first_added_state, first_added_arc; /* numbers of states and arcs without added words */
+  uint64_t num_states, num_arcs;               /* including added words */
 };
 
 /* How much cheaper an epsilon path must be to replace a token. 0 unless the graph has an epsilon
@@ -109,46 +118,113 @@ wf_status wf__graph_add_tree(const wf_graph *graph, int32_t c, wf__phrase_tree *
                              const wf_added_phrase *phrases, size_t count, wf_graph **out,
                              wf_error *err);
 
+/* The same graph with all states and arcs in the fst, under the same numbers, for searches that need
+ * them there. `*out` is of the graph, and valid as long as it is. Thread-safe. */
+wf_status wf__graph_explicit(const wf_graph *graph, const wf_graph **out, wf_error *err);
+
 /* --- states and arcs by number ----------------------------------------------------------- */
 
-/* Consecutive arcs of a state: arcs[i] has the number first + i and leads to its nextstate + shift.
- */
+/* Consecutive arcs of a state: arcs[i] has the number first + i and leads to targets[i] or, if these
+ * are NULL, to its nextstate + shift. */
 typedef struct wf__arc_run {
   const wf_arc *arcs;
   uint32_t first, end, shift;
+  const uint32_t *targets;
+  uint32_t owner; /* the state, or with ctc that of the fst: runs of one owner have the same arcs */
+  int32_t held;   /* with ctc: arcs of this label are void; -1: without */
 } wf__arc_run;
 
 /* For states and arcs after those of the base. */
 wf__arc_run wf__added_run(const wf_graph *graph, uint32_t state, bool epsilons);
 wf_arc wf__added_arc(const wf_graph *graph, uint32_t a);
+/* An arc of a CTC state, or of the state that has it. */
+wf_arc wf__ctc_arc(const wf_graph *graph, uint32_t state, uint32_t a);
+uint32_t wf__ctc_source(const wf_graph *graph, uint32_t a);
 
 static inline bool wf__is_added(const wf_graph *graph, uint32_t state) {
-  return wf__unlikely(state >= graph->view.num_states);
+  return wf__unlikely(state >= graph->first_added_state);
 }
 
-/* Emitting arcs of a state. */
+static inline wf__arc_run wf__ctc_run(const wf_graph *graph, uint32_t state) {
+  const wf__ctc_states *ctc = graph->ctc;
+  const wf__ctc_state pair = ctc->states[state];
+  const uint64_t from = ctc->view.arc_off[pair.owner];
+  const uint32_t first = graph->index[state].first_arc;
+  return (wf__arc_run){.arcs = ctc->view.arcs + from,
+                       .first = first,
+                       .end = first + wf__ctc_num_tokens(ctc, pair.owner),
+                       .targets = ctc->targets + from,
+                       .owner = pair.owner,
+                       .held = pair.held};
+}
+
+/* Emitting arcs of a state; with ctc, without those of blank and held token (wf__ctc_stays). */
 static inline wf__arc_run wf__emitting_run(const wf_graph *graph, uint32_t state) {
   if (wf__is_added(graph, state)) return wf__added_run(graph, state, false);
+  if (graph->ctc != NULL) return wf__ctc_run(graph, state);
   wf__state_index index = graph->index[state];
-  return (wf__arc_run){graph->view.arcs + index.first_arc, index.first_arc, index.first_epsilon, 0};
+  return (wf__arc_run){.arcs = graph->view.arcs + index.first_arc,
+                       .first = index.first_arc,
+                       .end = index.first_epsilon,
+                       .owner = state,
+                       .held = -1};
 }
 
-/* Epsilon arcs of a state; only `first` and `end` are valid: use wf__graph_arc for the arcs. */
+/* The arcs of a CTC state for the blank and, if it holds a token, for that. */
+typedef struct wf__ctc_stays {
+  uint32_t first, count; /* number of the first arc; at most two */
+  const wf_arc *arcs[2];
+  uint32_t targets[2];
+} wf__ctc_stays;
+static inline wf__ctc_stays wf__ctc_stays_of(const wf_graph *graph, uint32_t state,
+                                             wf__arc_run run) {
+  const wf__ctc_states *ctc = graph->ctc;
+  if (run.held == 0)
+    return (wf__ctc_stays){run.end, 1, {&ctc->stays[ctc->blank]}, {ctc->first[run.owner]}};
+  return (wf__ctc_stays){run.end,
+                         2,
+                         {&ctc->stays[ctc->blank], &ctc->stays[run.held]},
+                         {ctc->first[run.owner], wf__ctc_stay(ctc, state)}};
+}
+
+/* Epsilon arcs of a state; only `first` and `end` are valid: use wf__graph_arc_from for the arcs. */
 static inline wf__arc_run wf__epsilon_run(const wf_graph *graph, uint32_t state) {
   if (wf__is_added(graph, state)) return wf__added_run(graph, state, true);
-  return (wf__arc_run){NULL, graph->index[state].first_epsilon, graph->index[state + 1].first_arc,
-                       0};
+  return (wf__arc_run){.first = graph->index[state].first_epsilon,
+                       .end = graph->index[state + 1].first_arc,
+                       .owner = state,
+                       .held = -1};
 }
 
-static inline wf_arc wf__graph_arc(const wf_graph *graph, uint32_t a) {
+/* An arc of a known state, with the state that it leads to. */
+static inline wf_arc wf__graph_arc_from(const wf_graph *graph, uint32_t state, uint32_t a) {
+  if (graph->ctc != NULL) return wf__ctc_arc(graph, state, a);
   if (wf__likely(graph->added == NULL)) return graph->view.arcs[a];
-  if (a < graph->view.num_arcs && graph->view.arcs[a].weight != INFINITY)
+  if (a < graph->first_added_arc && graph->view.arcs[a].weight != INFINITY)
     return graph->view.arcs[a];
   return wf__added_arc(graph, a);
 }
+static inline wf_arc wf__graph_arc(const wf_graph *graph, uint32_t a) {
+  return wf__graph_arc_from(graph, graph->ctc != NULL ? wf__ctc_source(graph, a) : 0, a);
+}
+
+/* Label that an arc into `target` reads; 0: none. */
+static inline int32_t wf__label_read(const wf_graph *graph, uint32_t a, uint32_t target,
+                                     bool is_epsilon) {
+  if (is_epsilon) return 0;
+  if (graph->ctc == NULL) return wf__graph_arc(graph, a).ilabel;
+  const int32_t held = graph->ctc->states[target].held;
+  return held != 0 ? held : graph->ctc->blank;
+}
 
 static inline float wf__graph_final(const wf_graph *graph, uint32_t state) {
-  return wf__is_added(graph, state) ? INFINITY : graph->view.final_cost[state];
+  if (wf__is_added(graph, state)) return INFINITY;
+  return graph->view.final_cost[graph->ctc != NULL ? graph->ctc->states[state].owner : state];
+}
+
+/* Which epsilon cycle a state is in; the graph must have some, and the state not be added. */
+static inline uint32_t wf__epsilon_component(const wf_graph *graph, uint32_t state) {
+  return graph->epsilon_components[graph->ctc != NULL ? graph->ctc->states[state].owner : state];
 }
 
 #endif

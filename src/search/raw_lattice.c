@@ -121,7 +121,8 @@ static wf_status push_arc(struct assembly *a, const struct drawn_arc *drawn, int
                           .nextstate = (int32_t)drawn->target};
     return wf__lattice_push(&a->arrays, out, err);
   }
-  wf_arc arc = wf__graph_arc(a->graph, drawn->arc);
+  wf_arc arc =
+      wf__graph_arc_from(a->graph, a->history->tokens.data[drawn->token].state, drawn->arc);
   wf_lattice_arc out = {.ilabel = arc.ilabel,
                         .olabel = arc.olabel,
                         .graph_cost = arc.weight,

@@ -6,11 +6,13 @@
 #include "search/decode_graph.h"
 #include "scorer/scoring.h"
 
-/* Requests the words of these arcs after a context. */
+/* Requests the words of these arcs of a state after a context. */
 static inline wf_status wf__request_arcs(wf__scoring *scoring, const wf_graph *graph,
-                                         wf__arc_run run, uint64_t context, wf_error *err) {
+                                         uint32_t state, wf__arc_run run, uint64_t context,
+                                         wf_error *err) {
   for (uint32_t a = run.first; a < run.end; a++) {
-    const int32_t word = wf__graph_arc(graph, a).olabel;
+    const wf_arc arc = wf__graph_arc_from(graph, state, a);
+    const int32_t word = arc.ilabel == run.held ? 0 : arc.olabel;
     if (word != 0) WF__TRY(wf__scoring_request(scoring, context, word, err));
   }
   return WF_OK;

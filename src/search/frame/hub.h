@@ -24,12 +24,12 @@ wf_status wf__hub_sort(wf__search *search, wf__arc_run run, wf_error *err);
 
 /* Is a source with HUB_ARCS or more arcs on the hub? The state of the first two sources in a row
  * that share one becomes the hub. */
-static inline wf_status wf__hub_find(wf__search *search, uint32_t state, wf__arc_run run, bool *out,
+static inline wf_status wf__hub_find(wf__search *search, wf__arc_run run, bool *out,
                                      wf_error *err) {
   wf__hub *hub = &search->step.hub;
-  *out = hub->state == state;
+  *out = hub->state == run.owner;
   if (hub->ready) return WF_OK;
-  hub->state = state;
+  hub->state = run.owner;
   return *out ? wf__hub_sort(search, run, err) : WF_OK;
 }
 

@@ -54,10 +54,10 @@ static wf_status count_depths(wf__search *search, wf_error *err) {
 /* Can the link be in an acyclic lattice? The direction matters only between states of the same
  * epsilon cycle. */
 static bool leads_on(const wf__search *search, const wf__link *link) {
-  const uint32_t *components = search->base.graph->epsilon_components;
+  const wf_graph *graph = search->base.graph;
   uint32_t from = search->tokens.data[link->from].state, to = search->tokens.data[link->to].state;
-  if (components == NULL || wf__is_added(search->base.graph, from) ||
-      wf__is_added(search->base.graph, to) || components[from] != components[to])
+  if (graph->epsilon_components == NULL || wf__is_added(graph, from) || wf__is_added(graph, to) ||
+      wf__epsilon_component(graph, from) != wf__epsilon_component(graph, to))
     return true;
   return search->links.depths.data[link->from] < search->links.depths.data[link->to];
 }
@@ -100,7 +100,9 @@ static wf_status keep_loglikes(wf__search *search, wf_error *err) {
   WF__TRY(wf__vec_grow(&history->loglikes, history->links.size - history->loglikes.size,
                        "the lattice", err));
   for (uint64_t i = history->loglikes.size; i < history->links.size; i++) {
-    int32_t label = i < first_epsilon ? wf__graph_arc(graph, history->links.data[i].arc).ilabel : 0;
+    const wf__link *link = &history->links.data[i];
+    const int32_t label =
+        wf__label_read(graph, link->arc, search->tokens.data[link->to].state, i >= first_epsilon);
     history->loglikes.data[i] = label == 0 ? 0
                                            : wf__loglike(&search->base.options, search->step.scores,
                                                          search->step.frame, graph->columns[label]);

@@ -13,7 +13,7 @@ wf_status wf__search_request_emitting(wf__search *search, wf_error *err) {
   if (!wf__scoring_batches(&search->base.scoring)) return WF_OK;
   for (uint64_t i = 0; i < search->sources.size; i++) {
     const wf__token *source = &search->sources.data[i];
-    WF__TRY(wf__request_arcs(&search->base.scoring, search->base.graph,
+    WF__TRY(wf__request_arcs(&search->base.scoring, search->base.graph, source->state,
                              wf__emitting_run(search->base.graph, source->state),
                              search->past_contexts.data[wf__search_source_number(search, source)],
                              err));
@@ -26,8 +26,9 @@ wf_status wf__search_request_epsilons(wf__search *search, const uint32_t *fronti
   if (!search->base.graph->has_epsilon_words || !wf__scoring_batches(&search->base.scoring))
     return WF_OK;
   for (uint64_t i = 0; i < size; i++) {
-    wf__arc_run run = wf__epsilon_run(search->base.graph, search->tokens.data[frontier[i]].state);
-    WF__TRY(wf__request_arcs(&search->base.scoring, search->base.graph, run,
+    const uint32_t state = search->tokens.data[frontier[i]].state;
+    wf__arc_run run = wf__epsilon_run(search->base.graph, state);
+    WF__TRY(wf__request_arcs(&search->base.scoring, search->base.graph, state, run,
                              search->contexts.data[frontier[i]], err));
   }
   return wf__searcher_submit(&search->base, err);

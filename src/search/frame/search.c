@@ -78,75 +78,103 @@ static void set_label_costs(wf__search *search, const wf_scores *scores, int64_t
   wf__hub_clear(&search->step.hub);
 }
 
-/* Expands one source over emitting arcs, or with `on_hub` over those of search->step.hub. */
-TWICE wf_status expand_source(wf__search *search, bool scored, bool on_hub, enum expand_mode mode,
-                              wf__limit last, wf__token source, wf__arc_run run, float *cutoff,
-                              float *best, wf_error *err) {
-  const float *label_costs = search->step.label_costs, beam = search->base.options.beam,
-              word_score = search->base.options.word_score, base_cost = wf__hub_base(source.cost);
+/* A source that is being expanded. */
+struct source {
+  uint32_t prev, number; /* its record, and its number among the tokens of its frame */
+  float cost;
+  uint64_t context;
+  wf__link *noted; /* where the lattice's next candidate is written; NULL: nowhere */
+};
+
+/* Offers a candidate over arc number `a`, which leads to the state `next`. */
+TWICE wf_status expand_arc(wf__search *search, bool scored, enum expand_mode mode, wf__limit last,
+                           struct source *source, const wf_arc *arc, uint32_t a, uint32_t next,
+                           float *cutoff, float *best, wf_error *err) {
+  const float *label_costs = search->step.label_costs;
   const wf_scorer *scorer = search->base.scoring.scorer;
-  const uint64_t *contexts = search->past_contexts.data;
-  const wf__hub_arc *sorted = search->step.hub.arcs.data;
-  uint32_t base = (uint32_t)search->trace_base,
-           num_arcs = on_hub ? (uint32_t)search->step.hub.arcs.size : run.end - run.first;
-  uint64_t source_context = scored ? contexts[source.prev - base] : 0;
-  wf__link *noted = NULL;
-  if (search->base.keeps_lattice && mode <= EXPAND_FIXED) {
-    WF__TRY(wf__vec_grow(&search->links.candidates, num_arcs, "the lattice", err));
-    noted = search->links.candidates.data + search->links.candidates.size;
+  float cost = source->cost + arc->weight;
+  uint64_t context = source->context;
+  if (arc->olabel != 0) {
+    cost -= search->base.options.word_score;
+    if (scored) {
+      if (cost + wf__scorer_least(scorer, arc->olabel) + label_costs[arc->ilabel] > *cutoff)
+        return WF_OK;
+      WF__TRY(wf__scoring_add(&search->base.scoring, arc->olabel, &cost, &context, err));
+    }
   }
+  cost += label_costs[arc->ilabel];
+  if (cost > *cutoff) return WF_OK;
+  if (mode == EXPAND_RUNNING && cost < *best) {
+    *best = cost;
+    *cutoff = add_finite(cost, search->base.options.beam);
+  }
+  if (mode != EXPAND_RUNNING && !is_within(last, scored, candidate_key(cost, a), source->context))
+    return WF_OK;
+  if (mode == EXPAND_COLLECT)
+    return wf__vec_push(&search->step.keys, candidate_key(cost, a), "candidates", err);
+  if (mode == EXPAND_LEAST) return keep_least(search, candidate_key(cost, a), cutoff, err);
+  if (mode == EXPAND_TIES)
+    return candidate_key(cost, a) == last.key
+               ? wf__vec_push(&search->step.keys, source->context, "candidates", err)
+               : WF_OK;
+  wf__token *token = token_of(search, scored, next, context, err);
+  if (token == NULL) return search->full ? WF_ERR_LIMIT : WF_ERR_MEMORY;
+  if (cost < token->cost ||
+      (cost == token->cost &&
+       (a < token->arc ||
+        (scored && a == token->arc &&
+         source->context < search->past_contexts.data[token->prev - search->trace_base])))) {
+    token->cost = cost;
+    token->arc = a;
+    token->prev = source->prev;
+    if (scored) search->contexts.data[token - search->tokens.data] = context;
+  }
+  if (source->noted != NULL)
+    *source->noted++ = (wf__link){source->number, (uint32_t)(token - search->tokens.data), a, cost};
+  return WF_OK;
+}
+
+/* Expands the arcs of `run`, or with `on_hub` those of search->step.hub. */
+TWICE wf_status expand_run(wf__search *search, bool scored, bool on_hub, enum expand_mode mode,
+                           wf__limit last, struct source *source, wf__arc_run run, float *cutoff,
+                           float *best, wf_error *err) {
+  const float base_cost = wf__hub_base(source->cost);
+  const wf__hub_arc *sorted = search->step.hub.arcs.data;
+  const uint32_t num_arcs = on_hub ? (uint32_t)search->step.hub.arcs.size : run.end - run.first;
   for (uint32_t k = 0; k < num_arcs; k++) {
     if (on_hub && base_cost + sorted[k].rest > *cutoff) break;
     if (on_hub && base_cost + sorted[k].bound > *cutoff) continue;
-    uint32_t place = on_hub ? sorted[k].place : k, a = run.first + place;
+    const uint32_t place = on_hub ? sorted[k].place : k;
     const wf_arc *arc = run.arcs + place;
-    float cost = source.cost + arc->weight;
-    uint64_t context = source_context;
-    if (arc->olabel != 0) {
-      cost -= word_score;
-      if (scored) {
-        if (cost + wf__scorer_least(scorer, arc->olabel) + label_costs[arc->ilabel] > *cutoff)
-          continue;
-        WF__TRY(wf__scoring_add(&search->base.scoring, arc->olabel, &cost, &context, err));
-      }
-    }
-    cost += label_costs[arc->ilabel];
-    if (cost > *cutoff) continue;
-    if (mode == EXPAND_RUNNING && cost < *best) {
-      *best = cost;
-      *cutoff = add_finite(cost, beam);
-    }
-    if (mode != EXPAND_RUNNING && !is_within(last, scored, candidate_key(cost, a), source_context))
-      continue;
-    if (mode == EXPAND_COLLECT) {
-      WF__TRY(wf__vec_push(&search->step.keys, candidate_key(cost, a), "candidates", err));
-      continue;
-    }
-    if (mode == EXPAND_LEAST) {
-      WF__TRY(keep_least(search, candidate_key(cost, a), cutoff, err));
-      continue;
-    }
-    if (mode == EXPAND_TIES) {
-      if (candidate_key(cost, a) == last.key)
-        WF__TRY(wf__vec_push(&search->step.keys, source_context, "candidates", err));
-      continue;
-    }
-    wf__token *token = token_of(search, scored, arc->nextstate + run.shift, context, err);
-    if (token == NULL) return search->full ? WF_ERR_LIMIT : WF_ERR_MEMORY;
-    if (cost < token->cost ||
-        (cost == token->cost &&
-         (a < token->arc ||
-          (scored && a == token->arc && source_context < contexts[token->prev - base])))) {
-      token->cost = cost;
-      token->arc = a;
-      token->prev = source.prev;
-      if (scored) search->contexts.data[token - search->tokens.data] = context;
-    }
-    if (noted != NULL)
-      *noted++ = (wf__link){source.prev - base, (uint32_t)(token - search->tokens.data), a, cost};
+    if (arc->ilabel == run.held) continue;
+    const uint32_t next = run.targets != NULL ? run.targets[place] : arc->nextstate + run.shift;
+    WF__TRY(expand_arc(search, scored, mode, last, source, arc, run.first + place, next, cutoff,
+                       best, err));
   }
-  if (noted != NULL)
-    search->links.candidates.size = (uint64_t)(noted - search->links.candidates.data);
+  return WF_OK;
+}
+
+/* Expands one source over its emitting arcs. */
+TWICE wf_status expand_source(wf__search *search, bool scored, bool on_hub, enum expand_mode mode,
+                              wf__limit last, wf__token token, wf__arc_run run, float *cutoff,
+                              float *best, wf_error *err) {
+  struct source source = {
+      .prev = token.prev, .number = token.prev - (uint32_t)search->trace_base, .cost = token.cost};
+  if (scored) source.context = search->past_contexts.data[source.number];
+  if (search->base.keeps_lattice && mode <= EXPAND_FIXED) {
+    const uint64_t most = run.end - run.first + 2;
+    WF__TRY(wf__vec_grow(&search->links.candidates, most, "the lattice", err));
+    source.noted = search->links.candidates.data + search->links.candidates.size;
+  }
+  WF__TRY(expand_run(search, scored, on_hub, mode, last, &source, run, cutoff, best, err));
+  if (search->base.graph->ctc != NULL) {
+    const wf__ctc_stays stays = wf__ctc_stays_of(search->base.graph, token.state, run);
+    for (uint32_t i = 0; i < stays.count; i++)
+      WF__TRY(expand_arc(search, scored, mode, last, &source, stays.arcs[i], stays.first + i,
+                         stays.targets[i], cutoff, best, err));
+  }
+  if (source.noted != NULL)
+    search->links.candidates.size = (uint64_t)(source.noted - search->links.candidates.data);
   return WF_OK;
 }
 
@@ -156,6 +184,10 @@ static __attribute__((noinline)) wf_status expand_hub(wf__search *search, enum e
                                                       wf__arc_run run, float *cutoff, float *best,
                                                       wf_error *err) {
   return expand_source(search, true, true, mode, last, source, run, cutoff, best, err);
+}
+
+static inline uint32_t num_emitting(const wf_graph *graph, uint32_t state, wf__arc_run run) {
+  return graph->ctc != NULL ? graph->index[state].first_epsilon - run.first : run.end - run.first;
 }
 
 /* Expands the sources over emitting arcs; *best (EXPAND_RUNNING only) is the least cost.
@@ -173,9 +205,9 @@ TWICE wf_status expand_sources(wf__search *search, bool scored, enum expand_mode
     wf__token source = sources[i];
     wf__arc_run run = wf__emitting_run(graph, source.state);
     bool on_hub = false;
-    if (mode == EXPAND_RUNNING) search->base.path.num_arcs += run.end - run.first;
-    if (scored && run.end - run.first >= HUB_ARCS)
-      WF__TRY(wf__hub_find(search, source.state, run, &on_hub, err));
+    if (mode == EXPAND_RUNNING)
+      search->base.path.num_arcs += num_emitting(graph, source.state, run);
+    if (scored && run.end - run.first >= HUB_ARCS) WF__TRY(wf__hub_find(search, run, &on_hub, err));
     WF__TRY(wf__unlikely(on_hub) ? expand_hub(search, mode, last, source, run, &cutoff, best, err)
                                  : expand_source(search, scored, false, mode, last, source, run,
                                                  &cutoff, best, err));
@@ -351,7 +383,7 @@ TWICE wf_status relax_frontier(wf__search *search, bool scored, float cutoff, ui
     wf__arc_run run = wf__epsilon_run(graph, state);
     search->base.path.num_arcs += run.end - run.first;
     for (uint32_t a = run.first; a < run.end; a++) {
-      wf_arc arc = wf__graph_arc(graph, a);
+      wf_arc arc = wf__graph_arc_from(graph, state, a);
       float cost = search->closure.costs.data[i] + arc.weight;
       uint64_t context = scored ? search->closure.contexts.data[i] : 0;
       if (arc.olabel != 0) {
@@ -433,8 +465,10 @@ static wf_status keep_loglikes(wf__search *search, wf_error *err) {
   WF__TRY(wf__vec_grow(&trace->loglikes, trace->records.size - trace->loglikes.size,
                        "the token history", err));
   for (uint64_t i = trace->loglikes.size; i < trace->records.size; i++) {
-    uint32_t arc = trace->records.data[i].arc;
-    int32_t label = arc == WF__NO_ARC ? 0 : wf__graph_arc(graph, arc).ilabel;
+    const wf__token *token = &search->tokens.data[i - search->trace_base];
+    const int32_t label = token->arc == WF__NO_ARC
+                              ? 0
+                              : wf__label_read(graph, token->arc, token->state, token->round != 0);
     trace->loglikes.data[i] = label == 0 ? 0
                                          : wf__loglike(&search->base.options, search->step.scores,
                                                        search->step.frame, graph->columns[label]);
@@ -488,7 +522,7 @@ wf_status wf__search_begin(wf__searcher *searcher, wf_error *err) {
   WF__TRY(wf__scoring_begin(&searcher->scoring, err));
   searcher->committed_sum = (wf__score_sum){searcher->scoring.start, 0};
   bool scored = searcher->scoring.scorer != NULL;
-  uint32_t state = (uint32_t)searcher->graph->view.start;
+  uint32_t state = searcher->graph->start;
   wf__token *start = scored ? token_of(search, true, state, searcher->scoring.start, err)
                             : token_of(search, false, state, 0, err);
   if (start == NULL) return WF_ERR_MEMORY;

@@ -68,12 +68,20 @@ static inline bool is_of_pair(const wf__search *search, wf__slot slot, uint32_t 
 }
 
 static inline void prefetch_index(const wf_graph *graph, uint32_t state) {
-  if (!wf__is_added(graph, state)) __builtin_prefetch(&graph->index[state]);
+  if (wf__is_added(graph, state)) return;
+  __builtin_prefetch(&graph->index[state]);
+  if (graph->ctc != NULL) __builtin_prefetch(&graph->ctc->states[state]);
 }
 static inline void prefetch_arcs(const wf_graph *graph, uint32_t state, bool epsilons) {
-  if (!wf__is_added(graph, state))
+  if (wf__is_added(graph, state)) return;
+  if (graph->ctc != NULL) {
+    const uint32_t owner = graph->ctc->states[state].owner;
+    __builtin_prefetch(&graph->view.arcs[epsilons ? graph->ctc->first_epsilon[owner]
+                                                  : graph->view.arc_off[owner]]);
+  } else {
     __builtin_prefetch(&graph->view.arcs[epsilons ? graph->index[state].first_epsilon
                                                   : graph->index[state].first_arc]);
+  }
 }
 
 static inline bool has_epsilons(const wf_graph *graph, uint32_t state) {

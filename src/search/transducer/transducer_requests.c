@@ -14,7 +14,7 @@ wf_status wf__transducer_request_words(wf__transducer_search *search, wf_error *
   if (!defers(search) || wf__transducer_only_blank(search)) return WF_OK;
   for (uint64_t i = 0; i < search->sources.size; i++) {
     const wf__transducer_token *token = &search->sources.data[i].token;
-    WF__TRY(wf__request_arcs(&search->base.scoring, search->base.graph,
+    WF__TRY(wf__request_arcs(&search->base.scoring, search->base.graph, token->state,
                              wf__emitting_run(search->base.graph, token->state), token->context,
                              err));
   }
@@ -26,7 +26,7 @@ wf_status wf__transducer_request_epsilons(wf__transducer_search *search,
   if (!defers(search) || !search->base.graph->has_epsilon_words) return WF_OK;
   for (uint64_t i = 0; i < search->frontier.size; i++) {
     const wf__transducer_token *token = &set->tokens.data[search->frontier.data[i]];
-    WF__TRY(wf__request_arcs(&search->base.scoring, search->base.graph,
+    WF__TRY(wf__request_arcs(&search->base.scoring, search->base.graph, token->state,
                              wf__epsilon_run(search->base.graph, token->state), token->context,
                              err));
   }

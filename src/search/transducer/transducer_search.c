@@ -124,7 +124,7 @@ wf_status wf__transducer_search_begin(wf__searcher *searcher, wf_error *err) {
   WF__TRY(wf__scoring_begin(&search->base.scoring, err));
   search->base.committed_sum = (wf__score_sum){search->base.scoring.start, 0};
   wf__transducer_token start = {
-      .state = (uint32_t)search->base.graph->view.start,
+      .state = search->base.graph->start,
       .arc = WF__NO_ARC,
       .prev = WF__TRACE_ROOT,
       .predictor = wf__context_start(search->model),

@@ -1,0 +1,315 @@
+/* ctc_states.c - finds and numbers the states of a CTC graph that is stored as its token graph, and
+ * writes them as an fst. */
+#include "fst/ctc_states.h"
+
+#include "base/interrupt.h"
+#include "base/map64.h"
+
+enum { MAX_LABEL = 1 << 26 }; /* tables go up to the largest label */
+
+static const char what[] = "a CTC graph";
+
+/* --- which tokens lead to each state ----------------------------------------------------- */
+
+struct pair {
+  uint32_t state; /* of G */
+  int32_t token;  /* 0: none, at the start */
+};
+typedef WF__VEC(struct pair) pair_vec;
+
+struct finding {
+  wf__ctc_states *ctc;
+  uint8_t *num_entries; /* arcs that lead to a state: 0, 1, or 2 for more */
+  wf__map64 seen;       /* pairs of states with several */
+  pair_vec pairs;       /* of epsilon arcs, the first `followed` have been followed */
+  uint64_t followed;
+};
+
+static wf_status check_state(const wf__ctc_states *ctc, uint64_t s, wf_error *err) {
+  const wf_fst_view *view = &ctc->view;
+  int32_t last = 0;
+  for (uint64_t a = view->arc_off[s]; a < view->arc_off[s + 1]; a++) {
+    const int32_t label = view->arcs[a].ilabel;
+    if (label == ctc->blank)
+      return wf__fail(err, WF_ERR_FORMAT, "CTC graph: arc %llu reads the blank, label %d",
+                      (unsigned long long)a, (int)label);
+    if (last == INT32_MAX ? label != 0 : label != 0 && label < last)
+      return wf__fail(err, WF_ERR_FORMAT,
+                      "CTC graph: the arcs of state %llu are not in the order of their input "
+                      "labels, epsilons last",
+                      (unsigned long long)s);
+    last = label != 0 ? label : INT32_MAX;
+  }
+  return WF_OK;
+}
+
+/* Finds where epsilons begin, and the largest label. */
+static wf_status look_at_arcs(wf__ctc_states *ctc, wf_error *err) {
+  const wf_fst_view *view = &ctc->view;
+  int32_t largest = ctc->blank;
+  for (uint64_t s = 0; s < view->num_states; s++) {
+    WF__TRY(wf__interrupted_at(s, err));
+    WF__TRY(check_state(ctc, s, err));
+    uint64_t a = view->arc_off[s];
+    for (; a < view->arc_off[s + 1] && view->arcs[a].ilabel != 0; a++)
+      if (view->arcs[a].ilabel > largest) largest = view->arcs[a].ilabel;
+    ctc->first_epsilon[s] = (uint32_t)a;
+  }
+  if (largest > MAX_LABEL)
+    return wf__fail(err, WF_ERR_LIMIT, "CTC graph: input label %d is too large, at most %d",
+                    (int)largest, (int)MAX_LABEL);
+  ctc->num_labels = largest + 1;
+  return WF_OK;
+}
+
+static wf_status add_pair(struct finding *f, uint32_t state, int32_t token, wf_error *err) {
+  uint32_t stands;
+  bool fresh = true;
+  if (f->num_entries[state] > 1)
+    WF__TRY(wf__map64_insert(&f->seen, (uint64_t)state << 32 | (uint32_t)token, 1, &stands, &fresh,
+                             what, err));
+  return fresh ? wf__vec_push(&f->pairs, ((struct pair){state, token}), what, err) : WF_OK;
+}
+
+/* Epsilon arcs pass on what their source holds. */
+static wf_status follow_epsilons(struct finding *f, wf_error *err) {
+  const wf_fst_view *view = &f->ctc->view;
+  for (; f->followed < f->pairs.size; f->followed++) {
+    const struct pair pair = f->pairs.data[f->followed];
+    for (uint64_t a = f->ctc->first_epsilon[pair.state]; a < view->arc_off[pair.state + 1]; a++)
+      WF__TRY(add_pair(f, view->arcs[a].nextstate, pair.token, err));
+  }
+  return WF_OK;
+}
+
+static wf_status find_pairs(struct finding *f, wf_error *err) {
+  const wf_fst_view *view = &f->ctc->view;
+  f->num_entries[view->start] = 1;
+  for (uint64_t a = 0; a < view->num_arcs; a++)
+    if (f->num_entries[view->arcs[a].nextstate] < 2) f->num_entries[view->arcs[a].nextstate]++;
+  WF__TRY(add_pair(f, (uint32_t)view->start, 0, err));
+  for (uint64_t s = 0; s < view->num_states; s++) {
+    WF__TRY(wf__interrupted_at(s, err));
+    for (uint64_t a = view->arc_off[s]; a < f->ctc->first_epsilon[s]; a++)
+      WF__TRY(add_pair(f, view->arcs[a].nextstate, view->arcs[a].ilabel, err));
+    WF__TRY(follow_epsilons(f, err));
+  }
+  return WF_OK;
+}
+
+/* --- numbers ----------------------------------------------------------------------------- */
+
+static bool has_epsilons(const wf__ctc_states *ctc, uint64_t g) {
+  return ctc->first_epsilon[g] < ctc->view.arc_off[g + 1];
+}
+
+static int compare_tokens(const void *a, const void *b) {
+  const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+  return (x > y) - (x < y);
+}
+
+/* Sorts the pairs' tokens by state: offsets[g] is the first of g's. */
+static wf_status sort_pairs(const struct finding *f, uint64_t *offsets, int32_t *tokens,
+                            wf_error *err) {
+  const uint64_t n = f->ctc->view.num_states;
+  for (uint64_t i = 0; i < f->pairs.size; i++) offsets[f->pairs.data[i].state + 1]++;
+  for (uint64_t g = 0; g < n; g++) offsets[g + 1] += offsets[g];
+  for (uint64_t i = f->pairs.size; i-- > 0;)
+    tokens[--offsets[f->pairs.data[i].state + 1]] = f->pairs.data[i].token;
+  for (uint64_t g = 0; g < n; g++) offsets[g] = offsets[g + 1]; /* each is at its beginning now */
+  offsets[n] = f->pairs.size;
+  for (uint64_t g = 0; g < n; g++) {
+    WF__TRY(wf__interrupted_at(g, err));
+    if (offsets[g + 1] - offsets[g] > 1)
+      qsort(tokens + offsets[g], offsets[g + 1] - offsets[g], sizeof *tokens, compare_tokens);
+  }
+  return WF_OK;
+}
+
+/* Numbers the states of g, whose tokens are sorted and may begin with 0. */
+static void number_state(wf__ctc_states *ctc, uint64_t g, const int32_t *tokens, uint64_t count,
+                         uint64_t *next) {
+  const uint64_t none = count > 0 && tokens[0] == 0, m = wf__ctc_num_tokens(ctc, (uint32_t)g),
+                 epsilons = ctc->view.arc_off[g + 1] - ctc->first_epsilon[g];
+  ctc->first[g] = (uint32_t)*next;
+  ctc->states[(*next)++] = (wf__ctc_state){(uint32_t)g, 0};
+  ctc->num_arcs += m + 1;
+  for (uint64_t i = none; i < count; i++)
+    ctc->states[(*next)++] = (wf__ctc_state){(uint32_t)g, tokens[i]};
+  ctc->num_arcs += (count - none) * (m + 2);
+  ctc->first_entered[g] = epsilons > 0 ? (uint32_t)*next : ctc->first[g];
+  for (uint64_t i = 0; i < count && epsilons > 0; i++)
+    ctc->states[(*next)++] = (wf__ctc_state){(uint32_t)g, tokens[i]};
+  if (epsilons > 0)
+    ctc->num_arcs += (count - none) * (m + 2 + epsilons) + none * (m + 1 + epsilons);
+}
+
+static wf_status number_states(struct finding *f, wf_error *err) {
+  wf__ctc_states *ctc = f->ctc;
+  const uint64_t n = ctc->view.num_states;
+  uint64_t *offsets = wf__calloc(n + 1, sizeof *offsets), next = 0, most = n;
+  int32_t *tokens = wf__alloc(f->pairs.size, sizeof *tokens);
+  for (uint64_t i = 0; i < f->pairs.size; i++)
+    most += has_epsilons(ctc, f->pairs.data[i].state) ? 2 : 1;
+  wf_status status = WF_OK;
+  if (most > WF__MAX_STATES)
+    status = wf__fail(err, WF_ERR_LIMIT, "CTC graph: %llu states, at most 2^31 - 1",
+                      (unsigned long long)most);
+  if (status == WF_OK) ctc->states = wf__alloc(most, sizeof *ctc->states);
+  if (status == WF_OK && (offsets == NULL || tokens == NULL || ctc->states == NULL))
+    status = wf__fail_memory(err, most * sizeof *ctc->states, what);
+  if (status == WF_OK) status = sort_pairs(f, offsets, tokens, err);
+  for (uint64_t g = 0; g < n && status == WF_OK; g++)
+    number_state(ctc, g, tokens + offsets[g], offsets[g + 1] - offsets[g], &next);
+  free(offsets);
+  free(tokens);
+  WF__TRY(status);
+  ctc->first[n] = (uint32_t)next;
+  ctc->num_states = next;
+  if (ctc->num_arcs < UINT32_MAX - 1) return WF_OK;
+  return wf__fail(err, WF_ERR_LIMIT, "CTC graph: %llu arcs, at most 2^32 - 2",
+                  (unsigned long long)ctc->num_arcs);
+}
+
+uint32_t wf__ctc_entered(const wf__ctc_states *ctc, uint32_t g, int32_t held) {
+  uint32_t low = ctc->first_entered[g], high = ctc->first[g + 1];
+  while (high - low > 1) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (ctc->states[middle].held <= held)
+      low = middle;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+uint32_t wf__ctc_stay(const wf__ctc_states *ctc, uint32_t state) {
+  const uint32_t owner = ctc->states[state].owner, first = ctc->first[owner],
+                 entered = ctc->first_entered[owner];
+  if (entered == first || state < entered) return state;
+  return first + (state - entered) + (ctc->states[entered].held != 0 ? 1 : 0);
+}
+
+static wf_status find_targets(wf__ctc_states *ctc, wf_error *err) {
+  const wf_fst_view *view = &ctc->view;
+  for (uint64_t s = 0; s < view->num_states; s++) {
+    WF__TRY(wf__interrupted_at(s, err));
+    for (uint64_t a = view->arc_off[s]; a < ctc->first_epsilon[s]; a++)
+      ctc->targets[a] = wf__ctc_entered(ctc, view->arcs[a].nextstate, view->arcs[a].ilabel);
+  }
+  for (int32_t label = 0; label < ctc->num_labels; label++)
+    ctc->stays[label] = (wf_arc){.ilabel = label};
+  ctc->start = wf__ctc_entered(ctc, (uint32_t)view->start, 0);
+  return WF_OK;
+}
+
+static wf_status fill(wf__ctc_states *ctc, wf_error *err) {
+  const wf_fst_view *view = &ctc->view;
+  const uint64_t n = view->num_states, num_arcs = view->num_arcs;
+  if (view->start < 0) return wf__fail(err, WF_ERR_ARGUMENT, "CTC graph: the fst is empty");
+  if (num_arcs >= UINT32_MAX)
+    return wf__fail(err, WF_ERR_LIMIT, "CTC graph: %llu arcs, at most 2^32 - 2",
+                    (unsigned long long)num_arcs);
+  ctc->first = wf__alloc(n + 1, sizeof *ctc->first);
+  ctc->first_entered = wf__alloc(n, sizeof *ctc->first_entered);
+  ctc->first_epsilon = wf__alloc(n, sizeof *ctc->first_epsilon);
+  ctc->targets = wf__calloc(num_arcs, sizeof *ctc->targets);
+  if (ctc->first == NULL || ctc->first_entered == NULL || ctc->first_epsilon == NULL ||
+      ctc->targets == NULL)
+    return wf__fail_memory(err, (3 * n + num_arcs) * 4, what);
+  WF__TRY(look_at_arcs(ctc, err));
+  ctc->stays = wf__alloc((uint64_t)ctc->num_labels, sizeof *ctc->stays);
+  if (ctc->stays == NULL)
+    return wf__fail_memory(err, (uint64_t)ctc->num_labels * sizeof *ctc->stays, what);
+  struct finding f = {.ctc = ctc, .num_entries = wf__calloc(n, 1)};
+  wf_status status = f.num_entries != NULL ? find_pairs(&f, err) : wf__fail_memory(err, n, what);
+  wf__map64_free(&f.seen);
+  if (status == WF_OK) status = number_states(&f, err);
+  free(f.num_entries);
+  wf__vec_free(&f.pairs);
+  return status == WF_OK ? find_targets(ctc, err) : status;
+}
+
+wf_status wf__ctc_states_create(const wf_fst *fst, int32_t blank, wf__ctc_states **out,
+                                wf_error *err) {
+  *out = NULL;
+  wf__ctc_states *ctc = wf__calloc(1, sizeof *ctc);
+  if (ctc == NULL) return wf__fail_memory(err, sizeof *ctc, what);
+  ctc->view = wf_fst_get_view(fst);
+  ctc->blank = blank;
+  const wf_status status = fill(ctc, err);
+  if (status == WF_OK)
+    *out = ctc;
+  else
+    wf__ctc_states_free(ctc);
+  return status;
+}
+
+void wf__ctc_states_free(wf__ctc_states *ctc) {
+  if (ctc == NULL) return;
+  free(ctc->states);
+  free(ctc->first);
+  free(ctc->first_entered);
+  free(ctc->first_epsilon);
+  free(ctc->targets);
+  free(ctc->stays);
+  free(ctc);
+}
+
+/* --- as an fst --------------------------------------------------------------------------- */
+
+static wf_status push(wf__csr *csr, wf_arc arc, uint32_t target, wf_error *err) {
+  arc.nextstate = target;
+  return wf__csr_push(csr, arc, err);
+}
+
+static wf_status write_state(const wf__ctc_states *ctc, uint32_t v, bool keeps_numbers,
+                             wf__csr *csr, wf_error *err) {
+  const wf_fst_view *view = &ctc->view;
+  const wf__ctc_state state = ctc->states[v];
+  const uint32_t g = state.owner;
+  WF__TRY(wf__csr_add_state(csr, view->final_cost[g], err));
+  for (uint64_t a = view->arc_off[g]; a < ctc->first_epsilon[g]; a++) {
+    wf_arc arc = view->arcs[a];
+    if (arc.ilabel == state.held && !keeps_numbers) continue;
+    if (arc.ilabel == state.held) arc.weight = INFINITY;
+    WF__TRY(push(csr, arc, ctc->targets[a], err));
+  }
+  WF__TRY(push(csr, ctc->stays[ctc->blank], ctc->first[g], err));
+  if (state.held != 0) WF__TRY(push(csr, ctc->stays[state.held], wf__ctc_stay(ctc, v), err));
+  if (!wf__ctc_is_entered(ctc, v)) return WF_OK;
+  for (uint64_t a = ctc->first_epsilon[g]; a < view->arc_off[g + 1]; a++)
+    WF__TRY(
+        push(csr, view->arcs[a], wf__ctc_entered(ctc, view->arcs[a].nextstate, state.held), err));
+  return WF_OK;
+}
+
+wf_status wf__ctc_explicit(const wf__ctc_states *ctc, const wf_fst *fst, bool keeps_numbers,
+                           wf_fst **out, wf_error *err) {
+  *out = NULL;
+  wf__csr csr = {0};
+  wf_status status = wf__vec_grow(&csr.arcs, ctc->num_arcs, "arcs", err);
+  for (uint64_t v = 0; v < ctc->num_states && status == WF_OK; v++)
+    status = write_state(ctc, (uint32_t)v, keeps_numbers, &csr, err);
+  if (status == WF_OK)
+    status = wf__fst_from_csr(&csr, ctc->start, ctc->view.semiring, wf_fst_isymbols(fst),
+                              wf_fst_osymbols(fst), out, err);
+  wf__csr_free(&csr);
+  if (status != WF_OK) return status;
+  wf__fst_copy_boundaries(*out, fst);
+  wf__fst_set_ctc_blank(*out, 0);
+  return WF_OK;
+}
+
+wf_status wf__ctc_spell_out(const wf_fst *fst, wf_fst **out, wf_error *err) {
+  wf__ctc_states *ctc;
+  *out = NULL;
+  if (wf__fst_ctc_blank(fst) == 0) {
+    *out = wf_fst_ref(fst);
+    return WF_OK;
+  }
+  WF__TRY(wf__ctc_states_create(fst, wf__fst_ctc_blank(fst), &ctc, err));
+  const wf_status status = wf__ctc_explicit(ctc, fst, false, out, err);
+  wf__ctc_states_free(ctc);
+  return status;
+}

@@ -1,0 +1,81 @@
+/* ctc_states.h - the states of a CTC graph that is stored as its token graph.
+ *
+ * A token graph G reads tokens: a lexicon with a language model, say. In a CTC graph a frame may
+ * also repeat the token before it, or be blank, and only a blank lets a token follow itself (Graves
+ * et al. 2006, section 3.1). Composing G with the topology `correct` gives that graph, with a copy
+ * of a state's arcs for each token that may lead to it. Here these copies are numbers alone. A
+ * state is a pair of a state g of G and the token that is held, i.e. that led there, while no
+ * blank has come:
+ *
+ *   (g, h) --u:w--> (g', u)      for each arc g --u:w--> g' of a token u other than h
+ *   (g, h) --h:0--> (g, h)       the held token goes on
+ *   (g, h) --blank:0--> (g, none)
+ *   (g, h) --eps:w--> (g', h)    for each epsilon arc g --eps:w--> g'
+ *
+ * A path takes epsilon arcs directly after a token's arc or at the start, and not after a held
+ * token or a blank, so that no path has two forms. Therefore a state g with epsilon arcs has its
+ * pairs twice, as they are `entered` and as they `stay`; only the former have the epsilon arcs.
+ *
+ * Numbers. The states of g follow those of g - 1: first the pairs that stay, with no token, then
+ * with each token in the order of labels; then the pairs that are entered, in the same order. The
+ * arcs of a state follow those of the state before: m arcs of tokens of g, of which those of the
+ * held token are void; the blank's; the held token's; the epsilon arcs.
+ *
+ * wf__ctc_explicit makes the graph with all these states and arcs. */
+#ifndef WF_FST_CTC_STATES_H
+#define WF_FST_CTC_STATES_H
+
+#include "fst/fst.h"
+
+typedef struct wf__ctc_state {
+  uint32_t owner; /* state of G */
+  int32_t held;   /* label; 0: none */
+} wf__ctc_state;
+
+typedef struct wf__ctc_states {
+  wf_fst_view view; /* of G, which must outlive this: arcs by input label, epsilons last */
+  int32_t blank;    /* label */
+  uint64_t num_states, num_arcs;
+  uint32_t start;
+  wf__ctc_state *states;   /* [num_states] */
+  uint32_t *first;         /* [states of G + 1] */
+  uint32_t *first_entered; /* [states of G] first state that is entered; without epsilon arcs these
+                              are those that stay */
+  uint32_t *first_epsilon; /* [states of G] arc of G */
+  uint32_t *targets;       /* [arcs of G] the state that a token's arc leads to */
+  wf_arc *stays;           /* [num_labels] the arcs of blank and held tokens, by label */
+  int32_t num_labels;      /* one more than the largest label, blank included */
+} wf__ctc_states;
+
+/* Errors: arcs that are not in order; an arc that reads the blank; more than 2^31 states or 2^32 - 2
+ * arcs. */
+wf_status wf__ctc_states_create(const wf_fst *fst, int32_t blank, wf__ctc_states **out,
+                                wf_error *err);
+void wf__ctc_states_free(wf__ctc_states *ctc);
+
+/* The same graph as an fst, with the symbols and word boundaries of `fst`. `keeps_numbers`: void
+ * arcs are there, with the weight +infinity; else arcs and states keep their order. */
+wf_status wf__ctc_explicit(const wf__ctc_states *ctc, const wf_fst *fst, bool keeps_numbers,
+                           wf_fst **out, wf_error *err);
+/* A token graph with its blank set as an explicit graph, without void arcs; any other fst as it
+ * is. */
+wf_status wf__ctc_spell_out(const wf_fst *fst, wf_fst **out, wf_error *err);
+
+/* Does the state have epsilon arcs that may be taken? */
+static inline bool wf__ctc_is_entered(const wf__ctc_states *ctc, uint32_t state) {
+  const uint32_t owner = ctc->states[state].owner;
+  return state >= ctc->first_entered[owner] &&
+         ctc->first_epsilon[owner] < ctc->view.arc_off[owner + 1];
+}
+static inline uint32_t wf__ctc_num_tokens(const wf__ctc_states *ctc, uint32_t owner) {
+  return ctc->first_epsilon[owner] - (uint32_t)ctc->view.arc_off[owner];
+}
+/* Arcs of the blank, and of the held token. */
+static inline uint32_t wf__ctc_num_stays(wf__ctc_state state) { return state.held != 0 ? 2 : 1; }
+
+/* The state that holds `held` in g, as it is entered. It must exist. */
+uint32_t wf__ctc_entered(const wf__ctc_states *ctc, uint32_t g, int32_t held);
+/* The state of the same pair that stays. */
+uint32_t wf__ctc_stay(const wf__ctc_states *ctc, uint32_t state);
+
+#endif
