@@ -1,0 +1,110 @@
+/* expand_source.h - the emitting arcs of one source; part of search.c, so that the compiler can
+ * inline it. */
+#ifndef WF_SEARCH_FRAME_EXPAND_SOURCE_H
+#define WF_SEARCH_FRAME_EXPAND_SOURCE_H
+
+#include "search/frame/hub.h"
+#include "search/frame/limits.h"
+#include "search/frame/token_table.h"
+
+/* A source that is being expanded. */
+struct source {
+  uint32_t prev, number; /* its record, and its number among the tokens of its frame */
+  float cost;
+  uint64_t context;
+  wf__link *noted; /* where the lattice's next candidate is written; NULL: nowhere */
+};
+
+/* Offers a candidate over arc number `a`, which leads to the state `next`. */
+TWICE wf_status expand_arc(wf__search *search, bool scored, enum expand_mode mode, wf__limit last,
+                           struct source *source, const wf_arc *arc, uint32_t a, uint32_t next,
+                           float *cutoff, float *best, wf_error *err) {
+  const float *label_costs = search->step.label_costs;
+  const wf_scorer *scorer = search->base.scoring.scorer;
+  float cost = source->cost + arc->weight;
+  uint64_t context = source->context;
+  if (arc->olabel != 0) {
+    cost -= search->base.options.word_score;
+    if (scored) {
+      if (cost + wf__scorer_least(scorer, arc->olabel) + label_costs[arc->ilabel] > *cutoff)
+        return WF_OK;
+      WF__TRY(wf__scoring_add(&search->base.scoring, arc->olabel, &cost, &context, err));
+    }
+  }
+  cost += label_costs[arc->ilabel];
+  if (cost > *cutoff) return WF_OK;
+  if (mode == EXPAND_RUNNING && cost < *best) {
+    *best = cost;
+    *cutoff = add_finite(cost, search->base.options.beam);
+  }
+  if (mode != EXPAND_RUNNING && !is_within(last, scored, candidate_key(cost, a), source->context))
+    return WF_OK;
+  if (mode == EXPAND_COLLECT)
+    return wf__vec_push(&search->step.keys, candidate_key(cost, a), "candidates", err);
+  if (mode == EXPAND_LEAST) return keep_least(search, candidate_key(cost, a), cutoff, err);
+  if (mode == EXPAND_TIES)
+    return candidate_key(cost, a) == last.key
+               ? wf__vec_push(&search->step.keys, source->context, "candidates", err)
+               : WF_OK;
+  wf__token *token = token_of(search, scored, next, context, err);
+  if (token == NULL) return search->full ? WF_ERR_LIMIT : WF_ERR_MEMORY;
+  if (cost < token->cost ||
+      (cost == token->cost &&
+       (a < token->arc ||
+        (scored && a == token->arc &&
+         source->context < search->past_contexts.data[token->prev - search->trace_base])))) {
+    token->cost = cost;
+    token->arc = a;
+    token->prev = source->prev;
+    if (scored) search->contexts.data[token - search->tokens.data] = context;
+  }
+  if (source->noted != NULL)
+    *source->noted++ = (wf__link){source->number, (uint32_t)(token - search->tokens.data), a, cost};
+  return WF_OK;
+}
+
+/* Expands the arcs of `run`, or with `on_hub` those of search->step.hub. */
+TWICE wf_status expand_run(wf__search *search, bool scored, bool on_hub, enum expand_mode mode,
+                           wf__limit last, struct source *source, wf__arc_run run, float *cutoff,
+                           float *best, wf_error *err) {
+  const float base_cost = wf__hub_base(source->cost);
+  const wf__hub_arc *sorted = search->step.hub.arcs.data;
+  const uint32_t num_arcs = on_hub ? (uint32_t)search->step.hub.arcs.size : run.end - run.first;
+  for (uint32_t k = 0; k < num_arcs; k++) {
+    if (on_hub && base_cost + sorted[k].rest > *cutoff) break;
+    if (on_hub && base_cost + sorted[k].bound > *cutoff) continue;
+    const uint32_t place = on_hub ? sorted[k].place : k;
+    const wf_arc *arc = run.arcs + place;
+    if (arc->ilabel == run.held) continue;
+    const uint32_t next = run.targets != NULL ? run.targets[place] : arc->nextstate + run.shift;
+    WF__TRY(expand_arc(search, scored, mode, last, source, arc, run.first + place, next, cutoff,
+                       best, err));
+  }
+  return WF_OK;
+}
+
+/* Expands one source over its emitting arcs. */
+TWICE wf_status expand_source(wf__search *search, bool scored, bool on_hub, enum expand_mode mode,
+                              wf__limit last, wf__token token, wf__arc_run run, float *cutoff,
+                              float *best, wf_error *err) {
+  struct source source = {
+      .prev = token.prev, .number = token.prev - (uint32_t)search->trace_base, .cost = token.cost};
+  if (scored) source.context = search->past_contexts.data[source.number];
+  if (search->base.keeps_lattice && mode <= EXPAND_FIXED) {
+    const uint64_t most = run.end - run.first + 2;
+    WF__TRY(wf__vec_grow(&search->links.candidates, most, "the lattice", err));
+    source.noted = search->links.candidates.data + search->links.candidates.size;
+  }
+  WF__TRY(expand_run(search, scored, on_hub, mode, last, &source, run, cutoff, best, err));
+  if (search->base.graph->ctc != NULL) {
+    const wf__ctc_stays stays = wf__ctc_stays_of(search->base.graph, token.state, run);
+    for (uint32_t i = 0; i < stays.count; i++)
+      WF__TRY(expand_arc(search, scored, mode, last, &source, stays.arcs[i], stays.first + i,
+                         stays.targets[i], cutoff, best, err));
+  }
+  if (source.noted != NULL)
+    search->links.candidates.size = (uint64_t)(source.noted - search->links.candidates.data);
+  return WF_OK;
+}
+
+#endif
