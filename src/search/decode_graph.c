@@ -89,11 +89,13 @@ static wf_status make_columns(wf_graph *graph, int32_t largest, const int32_t *c
   if (graph->columns == NULL)
     return wf__fail_memory(err, ((uint64_t)largest + 1) * 4, "the column table");
   graph->columns[0] = -1;
+  graph->columns_follow = true;
   for (int32_t label = 1; label <= largest; label++) {
     int32_t column = columns != NULL ? columns[label] : label - 1;
     if (column < 0 || column == INT32_MAX)
       return wf__fail(err, WF_ERR_ARGUMENT, "column table: label %d has column %d", label, column);
     graph->columns[label] = column;
+    graph->columns_follow = graph->columns_follow && column == label - 1;
     if (column >= graph->min_columns) graph->min_columns = column + 1;
   }
   return WF_OK;
@@ -274,6 +276,27 @@ static int32_t blank_of_token_graph(const wf_graph *graph, const wf_fst *fst) {
   return blank;
 }
 
+static wf_status find_wide_states(wf_graph *graph, wf_error *err) {
+  const wf__ctc_states *ctc = graph->ctc;
+  WF__VEC(wf__wide_state) wide = {0};
+  for (uint64_t g = 0; g < ctc->view.num_states; g++) {
+    if (wf__ctc_num_tokens(ctc, (uint32_t)g) < WF__WIDE_ARCS) continue;
+    wf__wide_state state = {(uint32_t)g, INFINITY, -INFINITY};
+    for (uint64_t a = ctc->view.arc_off[g]; a < ctc->first_epsilon[g]; a++) {
+      const float weight = ctc->view.arcs[a].weight;
+      if (weight == INFINITY) continue;
+      if (weight < state.least) state.least = weight;
+      if (weight > state.most) state.most = weight;
+    }
+    if (state.least == INFINITY) state.least = state.most = 0;
+    const wf_status status = wf__vec_push(&wide, state, "a decoding graph", err);
+    graph->wide = wide.data;
+    graph->num_wide = wide.size;
+    WF__TRY(status);
+  }
+  return WF_OK;
+}
+
 static wf_status look_at_ctc(wf_graph *graph, const wf_fst *fst, int32_t blank,
                              int32_t *out_largest, wf_error *err) {
   wf_fst *sorted, *ordered;
@@ -288,6 +311,7 @@ static wf_status look_at_ctc(wf_graph *graph, const wf_fst *fst, int32_t blank,
   graph->num_states = graph->first_added_state = graph->ctc->num_states;
   graph->num_arcs = graph->first_added_arc = graph->ctc->num_arcs;
   *out_largest = graph->ctc->num_labels - 1;
+  WF__TRY(find_wide_states(graph, err));
   WF__TRY(make_index(graph, err));
   WF__TRY(wf__interrupted(err));
   return check_epsilons(graph, err);
@@ -465,6 +489,7 @@ void wf_graph_free(wf_graph *graph) {
   wf__classes_free(graph->classes);
   wf_graph_free(atomic_load(&graph->explicit_ctc));
   wf__ctc_states_free(graph->ctc);
+  free(graph->wide);
   wf_fst_free(graph->fst);
   free_index(graph);
   free(graph->columns);

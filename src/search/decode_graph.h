@@ -63,6 +63,13 @@ typedef struct wf__added {
   uint32_t first_state, first_arc;
 } wf__added;
 
+/* A state of a token graph with many arcs, of which a frame needs few (frame/columns.h). */
+enum { WF__WIDE_ARCS = 128 };
+typedef struct wf__wide_state {
+  uint32_t owner;
+  float least, most; /* weights of its arcs that are not +infinity */
+} wf__wide_state;
+
 struct wf_graph {
   atomic_uint_fast32_t refs;
   wf_graph *base; /* of a graph with added words: the owner of the arrays; otherwise NULL */
@@ -71,9 +78,12 @@ struct wf_graph {
   int device;          /* the GPU that has fst and index in its unified memory; -1: host memory */
   wf__ctc_states *ctc; /* NULL: the fst has the states and arcs of the search */
   _Atomic(wf_graph *) explicit_ctc; /* with ctc, once wf__graph_explicit has made it; else NULL */
+  wf__wide_state *wide;             /* [num_wide] with ctc, by owner */
+  uint64_t num_wide;
   wf__state_index *index;
-  int32_t *columns;   /* [num_labels]; columns[0] unused */
-  int32_t num_labels; /* one more than the largest input label */
+  int32_t *columns;    /* [num_labels]; columns[0] unused */
+  bool columns_follow; /* label l reads column l - 1 */
+  int32_t num_labels;  /* one more than the largest input label */
   int32_t min_columns;
   int32_t blank_column; /* of a CTC graph; -1: not a CTC graph */
   int32_t num_tokens;   /* expected number of columns of the scores; 0: unknown */
@@ -206,6 +216,19 @@ static inline wf_arc wf__graph_arc_from(const wf_graph *graph, uint32_t state, u
 }
 static inline wf_arc wf__graph_arc(const wf_graph *graph, uint32_t a) {
   return wf__graph_arc_from(graph, graph->ctc != NULL ? wf__ctc_source(graph, a) : 0, a);
+}
+
+/* A state of at least WF__WIDE_ARCS arcs. */
+static inline const wf__wide_state *wf__wide_state_of(const wf_graph *graph, uint32_t owner) {
+  uint64_t low = 0, high = graph->num_wide;
+  while (high - low > 1) {
+    const uint64_t middle = low + (high - low) / 2;
+    if (graph->wide[middle].owner <= owner)
+      low = middle;
+    else
+      high = middle;
+  }
+  return &graph->wide[low];
 }
 
 /* Label that an arc into `target` reads; 0: none. */

@@ -3,6 +3,7 @@
 #ifndef WF_SEARCH_FRAME_EXPAND_SOURCE_H
 #define WF_SEARCH_FRAME_EXPAND_SOURCE_H
 
+#include "search/frame/columns.h"
 #include "search/frame/hub.h"
 #include "search/frame/limits.h"
 #include "search/frame/token_table.h"
@@ -83,10 +84,77 @@ TWICE wf_status expand_run(wf__search *search, bool scored, bool on_hub, enum ex
   return WF_OK;
 }
 
+/* The arcs of a wide state, looked up by label. */
+static inline uint32_t first_of_label(wf__arc_run run, int32_t label) {
+  const uint32_t count = run.end - run.first;
+  uint32_t high = (uint32_t)(label - run.arcs[0].ilabel), step = 1, low;
+  if (label < run.arcs[0].ilabel) return 0;
+  if (high >= count) high = count - 1; /* the arc of the label is here, if each label has one */
+  if (run.arcs[high].ilabel < label) return high + 1;
+  for (low = high; low > 0 && run.arcs[low - 1].ilabel >= label; step *= 2) {
+    high = low;
+    low = low > step ? low - step : 0;
+  }
+  while (low < high) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (run.arcs[middle].ilabel < label)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+/* Labels above the returned cost cannot survive, with any arc of the state. */
+static inline float reach_of(const wf__search *search, const struct source *source,
+                             const wf__wide_state *wide, float cutoff) {
+  const float word_score = search->base.options.word_score,
+              least = wide->least - (word_score > 0 ? word_score : 0);
+  return cutoff - source->cost - least +
+         1e-5f * (1 + fabsf(cutoff) + fabsf(source->cost) + fabsf(least)); /* any rounding */
+}
+
+/* How far to look before there is a cutoff: to where enough candidates come from, if all labels
+ * have an arc. */
+static inline wf_status first_reach(wf__search *search, const wf__wide_state *wide,
+                                    enum expand_mode mode, float *out, wf_error *err) {
+  float least = search->step.columns.least;
+  if (mode == EXPAND_LEAST)
+    WF__TRY(wf__columns_bound(search, 2 * search->step.most_keys + 2, &least, err));
+  *out = least + (wide->most - wide->least) + fabsf(search->base.options.word_score) +
+         (mode == EXPAND_LEAST ? 0 : search->base.options.beam);
+  return WF_OK;
+}
+
+static inline wf_status expand_by_label(wf__search *search, enum expand_mode mode, wf__limit last,
+                                        struct source *source, wf__arc_run run, float *cutoff,
+                                        float *best, wf_error *err) {
+  const wf__wide_state *wide = wf__wide_state_of(search->base.graph, run.owner);
+  const wf__columns *columns = &search->step.columns;
+  const float *costs = search->step.label_costs;
+  float reach = reach_of(search, source, wide, *cutoff);
+  if (*cutoff >= FLT_MAX) WF__TRY(first_reach(search, wide, mode, &reach, err));
+  for (uint64_t i = 0;;) {
+    WF__TRY(wf__columns_cover(search, reach, err));
+    float most = reach_of(search, source, wide, *cutoff);
+    for (; i < columns->labels.size; i++) {
+      const int32_t label = columns->labels.data[i];
+      if (costs[label] > most || label == run.held) continue;
+      for (uint32_t k = first_of_label(run, label);
+           k < run.end - run.first && run.arcs[k].ilabel == label; k++)
+        WF__TRY(expand_arc(search, false, mode, last, source, &run.arcs[k], run.first + k,
+                           run.targets[k], cutoff, best, err));
+      most = reach_of(search, source, wide, *cutoff);
+    }
+    if (most <= columns->covered || columns->covered >= FLT_MAX) return WF_OK;
+    reach = most;
+  }
+}
+
 /* Expands one source over its emitting arcs. */
-TWICE wf_status expand_source(wf__search *search, bool scored, bool on_hub, enum expand_mode mode,
-                              wf__limit last, wf__token token, wf__arc_run run, float *cutoff,
-                              float *best, wf_error *err) {
+TWICE wf_status expand_source(wf__search *search, bool scored, bool on_hub, bool by_label,
+                              enum expand_mode mode, wf__limit last, wf__token token,
+                              wf__arc_run run, float *cutoff, float *best, wf_error *err) {
   struct source source = {
       .prev = token.prev, .number = token.prev - (uint32_t)search->trace_base, .cost = token.cost};
   if (scored) source.context = search->past_contexts.data[source.number];
@@ -95,7 +163,9 @@ TWICE wf_status expand_source(wf__search *search, bool scored, bool on_hub, enum
     WF__TRY(wf__vec_grow(&search->links.candidates, most, "the lattice", err));
     source.noted = search->links.candidates.data + search->links.candidates.size;
   }
-  WF__TRY(expand_run(search, scored, on_hub, mode, last, &source, run, cutoff, best, err));
+  WF__TRY(by_label
+              ? expand_by_label(search, mode, last, &source, run, cutoff, best, err)
+              : expand_run(search, scored, on_hub, mode, last, &source, run, cutoff, best, err));
   if (search->base.graph->ctc != NULL) {
     const wf__ctc_stays stays = wf__ctc_stays_of(search->base.graph, token.state, run);
     for (uint32_t i = 0; i < stays.count; i++)

@@ -66,14 +66,11 @@ static wf_status select_sources(wf__search *search, wf_error *err) {
 
 /* --- emitting arcs ----------------------------------------------------------------------- */
 
-static void set_label_costs(wf__search *search, const wf_scores *scores, int64_t frame) {
-  const int32_t *columns = search->base.graph->columns;
-  float scale = search->base.options.acoustic_scale;
-  for (int32_t label = 1; label < search->base.graph->num_labels; label++) {
-    float loglike = wf__loglike(&search->base.options, scores, frame, columns[label]);
-    search->step.label_costs[label] = loglike == -INFINITY ? INFINITY : -(scale * loglike);
-  }
-  wf__hub_clear(&search->step.hub);
+static __attribute__((noinline)) wf_status expand_wide(wf__search *search, enum expand_mode mode,
+                                                       wf__limit last, wf__token source,
+                                                       wf__arc_run run, float *cutoff, float *best,
+                                                       wf_error *err) {
+  return expand_source(search, false, false, true, mode, last, source, run, cutoff, best, err);
 }
 
 /* Apart, so that the loop over ordinary sources stays small. */
@@ -81,7 +78,7 @@ static __attribute__((noinline)) wf_status expand_hub(wf__search *search, enum e
                                                       wf__limit last, wf__token source,
                                                       wf__arc_run run, float *cutoff, float *best,
                                                       wf_error *err) {
-  return expand_source(search, true, true, mode, last, source, run, cutoff, best, err);
+  return expand_source(search, true, true, false, mode, last, source, run, cutoff, best, err);
 }
 
 static inline uint32_t num_emitting(const wf_graph *graph, uint32_t state, wf__arc_run run) {
@@ -106,9 +103,12 @@ TWICE wf_status expand_sources(wf__search *search, bool scored, enum expand_mode
     if (mode == EXPAND_RUNNING)
       search->base.path.num_arcs += num_emitting(graph, source.state, run);
     if (scored && run.end - run.first >= HUB_ARCS) WF__TRY(wf__hub_find(search, run, &on_hub, err));
-    WF__TRY(wf__unlikely(on_hub) ? expand_hub(search, mode, last, source, run, &cutoff, best, err)
-                                 : expand_source(search, scored, false, mode, last, source, run,
-                                                 &cutoff, best, err));
+    if (!scored && wf__unlikely(run.end - run.first >= WF__WIDE_ARCS) && graph->num_wide > 0)
+      WF__TRY(expand_wide(search, mode, last, source, run, &cutoff, best, err));
+    else
+      WF__TRY(wf__unlikely(on_hub) ? expand_hub(search, mode, last, source, run, &cutoff, best, err)
+                                   : expand_source(search, scored, false, false, mode, last, source,
+                                                   run, &cutoff, best, err));
   }
   return WF_OK;
 }
@@ -171,11 +171,14 @@ static wf_status admit(wf__search *search, wf__limit last, wf_error *err) {
 }
 
 /* The limit that min_active requires if the beam alone holds fewer tokens. One candidate more than
- * that tells whether there are more. Only a scorer makes it worthwhile to drop keys early. */
+ * that tells whether there are more. Only a scorer or a wide state makes it worthwhile to drop keys
+ * early. */
 static wf_status widen(wf__search *search, wf__limit *last, wf_error *err) {
   uint64_t least = (uint64_t)search->base.options.min_active, within = 0;
   search->step.keys.size = 0;
-  search->step.most_keys = search->base.scoring.scorer != NULL ? least + 1 : UINT32_MAX;
+  search->step.most_keys = search->base.scoring.scorer != NULL || search->base.graph->num_wide > 0
+                               ? least + 1
+                               : UINT32_MAX;
   WF__TRY(expand(search, EXPAND_LEAST, NO_LIMIT, NULL, err));
   uint64_t size = search->step.keys.size, *keys = search->step.keys.data;
   for (uint64_t i = 0; i < size; i++) within += keys[i] <= last->key;
@@ -464,7 +467,8 @@ static wf_status begin_frame(wf__search *search, wf_error *err) {
     return WF_OK;
   }
   search->step.frame = t;
-  set_label_costs(search, search->step.scores, t);
+  wf__columns_read(search, search->step.scores, t);
+  wf__hub_clear(&search->step.hub);
   WF__TRY(select_sources(search, err));
   search->step.stage = WF__STAGE_EMIT;
   return wf__search_request_emitting(search, err);

@@ -56,6 +56,16 @@ typedef struct wf__hub {
   WF__VEC(float) bounds; /* scratch */
 } wf__hub;
 
+/* The labels of a frame that may survive (columns.h). Without wide states there are no blocks. */
+enum { WF__COLUMN_BLOCK = 64 };
+typedef struct wf__columns {
+  uint64_t num_blocks;
+  float *block_least;      /* [num_blocks] least cost of each 64 labels */
+  float least, covered;    /* least of all; all labels of cost up to `covered` are in the list */
+  WF__VEC(int32_t) labels; /* in no order */
+  WF__VEC(uint64_t) keys;  /* scratch */
+} wf__columns;
+
 /* Where a search stands, and may wait for its scorer. */
 typedef enum wf__stage {
   WF__STAGE_FRAME,   /* between frames */
@@ -68,7 +78,9 @@ typedef struct wf__step {
   const wf_scores *scores; /* being searched; `frame` is the current row of them */
   int64_t frame, next_frame;
   wf__stage stage;
-  float *label_costs;     /* [num_labels] acoustic cost of each input label in this frame */
+  float *label_costs; /* [num_labels, and up to a whole block] acoustic cost of each input label
+                             in this frame */
+  wf__columns columns;
   WF__VEC(uint64_t) keys; /* (ordered cost, state or arc): scratch of selections */
   uint64_t most_keys;     /* for min_active: keys to keep */
   wf__hub hub;

@@ -19,6 +19,9 @@ static void free_search(wf__searcher *searcher) {
   free(search->slots);
   wf__vec_free(&search->used_slots);
   free(search->step.label_costs);
+  free(search->step.columns.block_least);
+  wf__vec_free(&search->step.columns.labels);
+  wf__vec_free(&search->step.columns.keys);
   wf__vec_free(&search->step.keys);
   wf__vec_free(&search->step.hub.arcs);
   wf__vec_free(&search->step.hub.bounds);
@@ -35,20 +38,32 @@ static void free_search(wf__searcher *searcher) {
   free(search);
 }
 
+static wf_status make_columns(wf__search *search, const wf_graph *graph, wf_error *err) {
+  const uint64_t blocks = ((uint64_t)graph->num_labels + WF__COLUMN_BLOCK - 1) / WF__COLUMN_BLOCK,
+                 count = blocks * WF__COLUMN_BLOCK;
+  float *costs = wf__alloc(count, sizeof *costs);
+  search->step.label_costs = costs;
+  if (costs == NULL) return wf__fail_memory(err, count * sizeof *costs, "a search");
+  for (uint64_t i = 0; i < count; i++) costs[i] = INFINITY; /* labels that there are not */
+  if (graph->num_wide == 0) return WF_OK;
+  search->step.columns.num_blocks = blocks;
+  search->step.columns.block_least = wf__alloc(blocks, sizeof(float));
+  return search->step.columns.block_least != NULL
+             ? WF_OK
+             : wf__fail_memory(err, blocks * sizeof(float), "a search");
+}
+
 static wf_status create(const wf__search_setup *setup, bool many, wf__searcher **out,
                         wf_error *err) {
   const wf_graph *graph = setup->graph;
-  const uint64_t labels = (uint64_t)graph->num_labels;
   *out = NULL;
   wf__search *search = wf__calloc(1, sizeof *search);
   if (search == NULL) return wf__fail_memory(err, sizeof *search, "a search");
   wf__searcher_init(&search->base, setup);
   wf__decoder_limits(&search->base.options, graph);
   search->step.skip_above = wf__skip_above(&setup->options);
-  search->step.label_costs = wf__alloc(labels, sizeof *search->step.label_costs);
-  wf_status status = search->step.label_costs != NULL
-                         ? grow_slots(search, err)
-                         : wf__fail_memory(err, labels * 4, "a search");
+  wf_status status = make_columns(search, graph, err);
+  if (status == WF_OK) status = grow_slots(search, err);
   if (status == WF_OK)
     *out = &search->base;
   else
