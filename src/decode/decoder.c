@@ -43,15 +43,14 @@ static wf_status open_search(wf_decoder *decoder, wf_error *err) {
     return wf__fail(err, WF_ERR_UNSUPPORTED,
                     "lattices need recombine=pair: recombine=state merges paths that the lattice "
                     "must keep apart");
-  const wf_graph *graph = decoder->graph;
   decoder->backend = &wf__host_backend;
   if (devices.cuda && decoder->transducer == NULL) { /* a transducer's search is on the CPU */
     const wf__device *gpu = wf__device_find(options->device, err);
     if (gpu == NULL) return WF_ERR_DEVICE;
     decoder->backend = gpu->search;
-    WF__TRY(wf__graph_explicit(graph, &graph, err));
   }
-  return decoder->backend->open(graph, decoder->transducer, options, &decoder->search, err);
+  return decoder->backend->open(decoder->graph, decoder->transducer, options, &decoder->search,
+                                err);
 }
 
 static wf_status create(const wf_graph *graph, const wf_transducer *transducer,

@@ -103,6 +103,10 @@ static bool has_epsilons(const wf__ctc_states *ctc, uint64_t g) {
   return ctc->first_epsilon[g] < ctc->view.arc_off[g + 1];
 }
 
+static bool is_wide(const wf__ctc_states *ctc, uint64_t g) {
+  return wf__ctc_num_tokens(ctc, (uint32_t)g) >= WF__WIDE_ARCS;
+}
+
 static int compare_tokens(const void *a, const void *b) {
   const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
   return (x > y) - (x < y);
@@ -142,6 +146,7 @@ static void number_state(wf__ctc_states *ctc, uint64_t g, const int32_t *tokens,
     ctc->states[(*next)++] = (wf__ctc_state){(uint32_t)g, tokens[i]};
   if (epsilons > 0)
     ctc->num_arcs += (count - none) * (m + 2 + epsilons) + none * (m + 1 + epsilons);
+  ctc->end[g] = (uint32_t)*next;
 }
 
 static wf_status number_states(struct finding *f, wf_error *err) {
@@ -159,12 +164,16 @@ static wf_status number_states(struct finding *f, wf_error *err) {
   if (status == WF_OK && (offsets == NULL || tokens == NULL || ctc->states == NULL))
     status = wf__fail_memory(err, most * sizeof *ctc->states, what);
   if (status == WF_OK) status = sort_pairs(f, offsets, tokens, err);
-  for (uint64_t g = 0; g < n && status == WF_OK; g++)
-    number_state(ctc, g, tokens + offsets[g], offsets[g + 1] - offsets[g], &next);
+  for (int wide = 0; wide < 2 && status == WF_OK; wide++) {
+    ctc->first_wide = next;
+    ctc->first_wide_arc = ctc->num_arcs;
+    for (uint64_t g = 0; g < n; g++)
+      if (is_wide(ctc, g) == (wide == 1))
+        number_state(ctc, g, tokens + offsets[g], offsets[g + 1] - offsets[g], &next);
+  }
   free(offsets);
   free(tokens);
   WF__TRY(status);
-  ctc->first[n] = (uint32_t)next;
   ctc->num_states = next;
   if (ctc->num_arcs < UINT32_MAX - 1) return WF_OK;
   return wf__fail(err, WF_ERR_LIMIT, "CTC graph: %llu arcs, at most 2^32 - 2",
@@ -172,7 +181,7 @@ static wf_status number_states(struct finding *f, wf_error *err) {
 }
 
 uint32_t wf__ctc_entered(const wf__ctc_states *ctc, uint32_t g, int32_t held) {
-  uint32_t low = ctc->first_entered[g], high = ctc->first[g + 1];
+  uint32_t low = ctc->first_entered[g], high = ctc->end[g];
   while (high - low > 1) {
     const uint32_t middle = low + (high - low) / 2;
     if (ctc->states[middle].held <= held)
@@ -210,13 +219,14 @@ static wf_status fill(wf__ctc_states *ctc, wf_error *err) {
   if (num_arcs >= UINT32_MAX)
     return wf__fail(err, WF_ERR_LIMIT, "CTC graph: %llu arcs, at most 2^32 - 2",
                     (unsigned long long)num_arcs);
-  ctc->first = wf__alloc(n + 1, sizeof *ctc->first);
+  ctc->first = wf__alloc(n, sizeof *ctc->first);
+  ctc->end = wf__alloc(n, sizeof *ctc->end);
   ctc->first_entered = wf__alloc(n, sizeof *ctc->first_entered);
   ctc->first_epsilon = wf__alloc(n, sizeof *ctc->first_epsilon);
   ctc->targets = wf__calloc(num_arcs, sizeof *ctc->targets);
-  if (ctc->first == NULL || ctc->first_entered == NULL || ctc->first_epsilon == NULL ||
-      ctc->targets == NULL)
-    return wf__fail_memory(err, (3 * n + num_arcs) * 4, what);
+  if (ctc->first == NULL || ctc->end == NULL || ctc->first_entered == NULL ||
+      ctc->first_epsilon == NULL || ctc->targets == NULL)
+    return wf__fail_memory(err, (4 * n + num_arcs) * 4, what);
   WF__TRY(look_at_arcs(ctc, err));
   ctc->stays = wf__alloc((uint64_t)ctc->num_labels, sizeof *ctc->stays);
   if (ctc->stays == NULL)
@@ -249,6 +259,7 @@ void wf__ctc_states_free(wf__ctc_states *ctc) {
   if (ctc == NULL) return;
   free(ctc->states);
   free(ctc->first);
+  free(ctc->end);
   free(ctc->first_entered);
   free(ctc->first_epsilon);
   free(ctc->targets);
@@ -256,41 +267,57 @@ void wf__ctc_states_free(wf__ctc_states *ctc) {
   free(ctc);
 }
 
-/* --- as an fst --------------------------------------------------------------------------- */
+/* --- as arcs ----------------------------------------------------------------------------- */
 
-static wf_status push(wf__csr *csr, wf_arc arc, uint32_t target, wf_error *err) {
-  arc.nextstate = target;
-  return wf__csr_push(csr, arc, err);
+uint32_t wf__ctc_num_arcs(const wf__ctc_states *ctc, uint32_t v) {
+  const wf__ctc_state state = ctc->states[v];
+  uint32_t count = wf__ctc_num_tokens(ctc, state.owner) + wf__ctc_num_stays(state);
+  if (wf__ctc_is_entered(ctc, v))
+    count += (uint32_t)ctc->view.arc_off[state.owner + 1] - ctc->first_epsilon[state.owner];
+  return count;
 }
 
-static wf_status write_state(const wf__ctc_states *ctc, uint32_t v, bool keeps_numbers,
-                             wf__csr *csr, wf_error *err) {
+static wf_arc led_to(wf_arc arc, uint32_t target) {
+  arc.nextstate = target;
+  return arc;
+}
+
+wf_arc *wf__ctc_write_arcs(const wf__ctc_states *ctc, uint32_t v, wf_arc *to) {
   const wf_fst_view *view = &ctc->view;
   const wf__ctc_state state = ctc->states[v];
   const uint32_t g = state.owner;
-  WF__TRY(wf__csr_add_state(csr, view->final_cost[g], err));
   for (uint64_t a = view->arc_off[g]; a < ctc->first_epsilon[g]; a++) {
-    wf_arc arc = view->arcs[a];
-    if (arc.ilabel == state.held && !keeps_numbers) continue;
-    if (arc.ilabel == state.held) arc.weight = INFINITY;
-    WF__TRY(push(csr, arc, ctc->targets[a], err));
+    *to = led_to(view->arcs[a], ctc->targets[a]);
+    if (to->ilabel == state.held) to->weight = INFINITY;
+    to++;
   }
-  WF__TRY(push(csr, ctc->stays[ctc->blank], ctc->first[g], err));
-  if (state.held != 0) WF__TRY(push(csr, ctc->stays[state.held], wf__ctc_stay(ctc, v), err));
-  if (!wf__ctc_is_entered(ctc, v)) return WF_OK;
+  *to++ = led_to(ctc->stays[ctc->blank], ctc->first[g]);
+  if (state.held != 0) *to++ = led_to(ctc->stays[state.held], wf__ctc_stay(ctc, v));
+  if (!wf__ctc_is_entered(ctc, v)) return to;
   for (uint64_t a = ctc->first_epsilon[g]; a < view->arc_off[g + 1]; a++)
-    WF__TRY(
-        push(csr, view->arcs[a], wf__ctc_entered(ctc, view->arcs[a].nextstate, state.held), err));
+    *to++ = led_to(view->arcs[a], wf__ctc_entered(ctc, view->arcs[a].nextstate, state.held));
+  return to;
+}
+
+static wf_status write_state(const wf__ctc_states *ctc, uint32_t v, wf__csr *csr, wf_error *err) {
+  const wf__ctc_state state = ctc->states[v];
+  WF__TRY(wf__csr_add_state(csr, ctc->view.final_cost[state.owner], err));
+  wf_arc *arcs = csr->arcs.data + csr->arcs.size, *to = arcs;
+  const wf_arc *end = wf__ctc_write_arcs(ctc, v, arcs);
+  const uint32_t num_tokens = wf__ctc_num_tokens(ctc, state.owner);
+  for (const wf_arc *arc = arcs; arc < end; arc++)
+    if (arc >= arcs + num_tokens || arc->ilabel != state.held) *to++ = *arc;
+  csr->arcs.size = (uint64_t)(to - csr->arcs.data);
   return WF_OK;
 }
 
-wf_status wf__ctc_explicit(const wf__ctc_states *ctc, const wf_fst *fst, bool keeps_numbers,
-                           wf_fst **out, wf_error *err) {
+wf_status wf__ctc_explicit(const wf__ctc_states *ctc, const wf_fst *fst, wf_fst **out,
+                           wf_error *err) {
   *out = NULL;
   wf__csr csr = {0};
   wf_status status = wf__vec_grow(&csr.arcs, ctc->num_arcs, "arcs", err);
   for (uint64_t v = 0; v < ctc->num_states && status == WF_OK; v++)
-    status = write_state(ctc, (uint32_t)v, keeps_numbers, &csr, err);
+    status = write_state(ctc, (uint32_t)v, &csr, err);
   if (status == WF_OK)
     status = wf__fst_from_csr(&csr, ctc->start, ctc->view.semiring, wf_fst_isymbols(fst),
                               wf_fst_osymbols(fst), out, err);
@@ -309,7 +336,7 @@ wf_status wf__ctc_spell_out(const wf_fst *fst, wf_fst **out, wf_error *err) {
     return WF_OK;
   }
   WF__TRY(wf__ctc_states_create(fst, wf__fst_ctc_blank(fst), &ctc, err));
-  const wf_status status = wf__ctc_explicit(ctc, fst, false, out, err);
+  const wf_status status = wf__ctc_explicit(ctc, fst, out, err);
   wf__ctc_states_free(ctc);
   return status;
 }

@@ -17,11 +17,10 @@
  * pairs twice, as they are `entered` and as they `stay`; only the former have the epsilon arcs.
  *
  * Numbers. The states of g follow those of g - 1: first the pairs that stay, with no token, then
- * with each token in the order of labels; then the pairs that are entered, in the same order. The
- * arcs of a state follow those of the state before: m arcs of tokens of g, of which those of the
- * held token are void; the blank's; the held token's; the epsilon arcs.
- *
- * wf__ctc_explicit makes the graph with all these states and arcs. */
+ * with each token in the order of labels; then the pairs that are entered, in the same order. States
+ * of wide g, with WF__WIDE_ARCS arcs of tokens or more, come after all others. The arcs of a state
+ * follow those of the state before: m arcs of tokens of g, of which those of the held token are
+ * void; the blank's; the held token's; the epsilon arcs. */
 #ifndef WF_FST_CTC_STATES_H
 #define WF_FST_CTC_STATES_H
 
@@ -32,13 +31,16 @@ typedef struct wf__ctc_state {
   int32_t held;   /* label; 0: none */
 } wf__ctc_state;
 
+enum { WF__WIDE_ARCS = 128 };
+
 typedef struct wf__ctc_states {
   wf_fst_view view; /* of G, which must outlive this: arcs by input label, epsilons last */
   int32_t blank;    /* label */
   uint64_t num_states, num_arcs;
+  uint64_t first_wide, first_wide_arc; /* the numbers where those of wide states begin */
   uint32_t start;
   wf__ctc_state *states;   /* [num_states] */
-  uint32_t *first;         /* [states of G + 1] */
+  uint32_t *first, *end;   /* [states of G] */
   uint32_t *first_entered; /* [states of G] first state that is entered; without epsilon arcs these
                               are those that stay */
   uint32_t *first_epsilon; /* [states of G] arc of G */
@@ -53,11 +55,15 @@ wf_status wf__ctc_states_create(const wf_fst *fst, int32_t blank, wf__ctc_states
                                 wf_error *err);
 void wf__ctc_states_free(wf__ctc_states *ctc);
 
-/* The same graph as an fst, with the symbols and word boundaries of `fst`. `keeps_numbers`: void
- * arcs are there, with the weight +infinity; else arcs and states keep their order. */
-wf_status wf__ctc_explicit(const wf__ctc_states *ctc, const wf_fst *fst, bool keeps_numbers,
-                           wf_fst **out, wf_error *err);
-/* A token graph with its blank set as an explicit graph, without void arcs; any other fst as it
+/* Number of the arcs of a state. */
+uint32_t wf__ctc_num_arcs(const wf__ctc_states *ctc, uint32_t state);
+/* Writes them, in order; void ones with the weight +infinity. Returns the place after them. */
+wf_arc *wf__ctc_write_arcs(const wf__ctc_states *ctc, uint32_t state, wf_arc *to);
+/* The same graph as an fst, with the symbols and word boundaries of `fst`: states and arcs in the
+ * same order, without void arcs. */
+wf_status wf__ctc_explicit(const wf__ctc_states *ctc, const wf_fst *fst, wf_fst **out,
+                           wf_error *err);
+/* A token graph with its blank set as an explicit graph; any other fst as it
  * is. */
 wf_status wf__ctc_spell_out(const wf_fst *fst, wf_fst **out, wf_error *err);
 

@@ -259,7 +259,7 @@ static wf_status write_states(const wf_graph *graph, wf__csr *csr, wf_error *err
 
 wf_status wf_graph_to_fst(const wf_graph *graph, wf_fst **out, wf_error *err) {
   *out = NULL;
-  if (graph->ctc != NULL) return wf__ctc_explicit(graph->ctc, graph->fst, false, out, err);
+  if (graph->ctc != NULL) return wf__ctc_explicit(graph->ctc, graph->fst, out, err);
   if (graph->added == NULL) {
     *out = wf_fst_ref(graph->fst);
     return WF_OK;

@@ -27,11 +27,9 @@ static void index_ctc_states(wf_graph *graph) {
   uint32_t next = 0;
   for (uint64_t v = 0; v < ctc->num_states; v++) {
     const wf__ctc_state state = ctc->states[v];
-    graph->index[v].first_arc = next;
-    next += wf__ctc_num_tokens(ctc, state.owner) + wf__ctc_num_stays(state);
-    graph->index[v].first_epsilon = next;
-    if (wf__ctc_is_entered(ctc, (uint32_t)v))
-      next += (uint32_t)ctc->view.arc_off[state.owner + 1] - ctc->first_epsilon[state.owner];
+    graph->index[v] = (wf__state_index){
+        next, next + wf__ctc_num_tokens(ctc, state.owner) + wf__ctc_num_stays(state)};
+    next += wf__ctc_num_arcs(ctc, (uint32_t)v);
   }
 }
 
@@ -444,27 +442,6 @@ wf_arc wf__ctc_arc(const wf_graph *graph, uint32_t state, uint32_t a) {
   return arc;
 }
 
-wf_status wf__graph_explicit(const wf_graph *graph, const wf_graph **out, wf_error *err) {
-  wf_graph *shared = (wf_graph *)(uintptr_t)graph, *made = NULL, *other = NULL;
-  *out = graph->ctc != NULL ? atomic_load(&shared->explicit_ctc) : graph;
-  if (*out != NULL) return WF_OK;
-  wf_fst *fst;
-  WF__TRY(wf__ctc_explicit(graph->ctc, graph->fst, true, &fst, err));
-  const wf_status status =
-      wf_graph_create(fst, graph->columns, (size_t)graph->num_labels, &made, err);
-  wf_fst_free(fst);
-  WF__TRY(status);
-  made->blank_column = graph->blank_column;
-  made->num_tokens = graph->num_tokens;
-  if (atomic_compare_exchange_strong(&shared->explicit_ctc, &other, made)) {
-    *out = made;
-  } else { /* another thread was faster */
-    wf_graph_free(made);
-    *out = other;
-  }
-  return WF_OK;
-}
-
 const wf_fst *wf_graph_fst(const wf_graph *graph) { return graph->fst; }
 const wf_word_aligner *wf_graph_word_aligner(const wf_graph *graph) { return graph->aligner; }
 int32_t wf_graph_min_columns(const wf_graph *graph) { return graph->min_columns; }
@@ -487,7 +464,6 @@ void wf_graph_free(wf_graph *graph) {
     return;
   }
   wf__classes_free(graph->classes);
-  wf_graph_free(atomic_load(&graph->explicit_ctc));
   wf__ctc_states_free(graph->ctc);
   free(graph->wide);
   wf_fst_free(graph->fst);

@@ -64,7 +64,6 @@ typedef struct wf__added {
 } wf__added;
 
 /* A state of a token graph with many arcs, of which a frame needs few (frame/columns.h). */
-enum { WF__WIDE_ARCS = 128 };
 typedef struct wf__wide_state {
   uint32_t owner;
   float least, most; /* weights of its arcs that are not +infinity */
@@ -75,10 +74,9 @@ struct wf_graph {
   wf_graph *base; /* of a graph with added words: the owner of the arrays; otherwise NULL */
   wf_fst *fst;
   wf_fst_view view;
-  int device;          /* the GPU that has fst and index in its unified memory; -1: host memory */
-  wf__ctc_states *ctc; /* NULL: the fst has the states and arcs of the search */
-  _Atomic(wf_graph *) explicit_ctc; /* with ctc, once wf__graph_explicit has made it; else NULL */
-  wf__wide_state *wide;             /* [num_wide] with ctc, by owner */
+  int device;           /* the GPU that has fst and index in its unified memory; -1: host memory */
+  wf__ctc_states *ctc;  /* NULL: the fst has the states and arcs of the search */
+  wf__wide_state *wide; /* [num_wide] with ctc, by owner */
   uint64_t num_wide;
   wf__state_index *index;
   int32_t *columns;    /* [num_labels]; columns[0] unused */
@@ -127,10 +125,6 @@ wf_status wf__graph_find_class(const wf_graph *graph, const char *word_class, in
 wf_status wf__graph_add_tree(const wf_graph *graph, int32_t c, wf__phrase_tree *tree,
                              const wf_added_phrase *phrases, size_t count, wf_graph **out,
                              wf_error *err);
-
-/* The same graph with all states and arcs in the fst, under the same numbers, for searches that need
- * them there. `*out` is of the graph, and valid as long as it is. Thread-safe. */
-wf_status wf__graph_explicit(const wf_graph *graph, const wf_graph **out, wf_error *err);
 
 /* --- states and arcs by number ----------------------------------------------------------- */
 
