@@ -79,7 +79,7 @@ uint64_t wf__gpu_place_bytes(const wf_graph *graph) {
 }
 
 uint64_t wf__gpu_graph_bytes(const wf_graph *graph, const wf_decoder_options *options) {
-  const uint64_t num_states = graph->view.num_states, num_arcs = graph->view.num_arcs;
+  const uint64_t num_states = graph->first_added_state, num_arcs = graph->first_added_arc;
   const uint64_t bytes = wf__round_up_256(num_states * 16) + wf__round_up_256(num_arcs * 16) +
                          wf__round_up_256((uint64_t)graph->num_labels * sizeof(int32_t)) +
                          wf__gpu_place_bytes(graph);

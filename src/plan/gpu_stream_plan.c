@@ -55,7 +55,7 @@ wf_status wf__stream_plan_make(const wf_graph *graph, const wf_decoder_options *
   *out = (wf__stream_plan){0};
   const uint64_t graph_bytes = out->graph_bytes =
       wf__gpu_graph_bytes(graph, options) +
-      wf__round_up_256(graph->view.num_arcs * sizeof(uint32_t));
+      wf__round_up_256(graph->first_added_arc * sizeof(uint32_t));
   out->available = available;
   WF__TRY(wf__gpu_check_graph(graph, err));
   const uint64_t slots = wf__lane_slots(limits->profile.shared_kb, scored);

@@ -264,7 +264,8 @@ static int32_t blank_of_token_graph(const wf_graph *graph, const wf_fst *fst) {
   const wf_symbols *table = wf_fst_isymbols(fst);
   int32_t blank = wf__fst_ctc_blank(fst);
   wf__tokens tokens;
-  if (blank != 0 || table == NULL) return blank;
+  if (blank != 0 || table == NULL || view.start < 0) return blank;
+  if (wf__loop_label(&view, (uint64_t)view.start) != 0) return 0; /* another label is the blank */
   if (graph->aligner != NULL) blank = graph->aligner->root->blank;
   if (blank == 0 && (wf__tokens_take(table, &tokens, NULL) != WF_OK ||
                      wf__tokens_blank(&tokens, NULL, &blank, NULL) != WF_OK))

@@ -225,6 +225,15 @@ static inline const wf__wide_state *wf__wide_state_of(const wf_graph *graph, uin
   return &graph->wide[low];
 }
 
+/* The same for arcs of which many in a row leave one state. *source: that of the last one; 0 at the
+ * beginning. */
+static inline wf_arc wf__graph_arc_after(const wf_graph *graph, uint32_t *source, uint32_t a) {
+  if (graph->ctc != NULL &&
+      (a < graph->index[*source].first_arc || a >= graph->index[*source + 1].first_arc))
+    *source = wf__ctc_source(graph, a);
+  return wf__graph_arc_from(graph, *source, a);
+}
+
 /* Label that an arc into `target` reads; 0: none. */
 static inline int32_t wf__label_read(const wf_graph *graph, uint32_t a, uint32_t target,
                                      bool is_epsilon) {

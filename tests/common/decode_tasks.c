@@ -1,6 +1,7 @@
 /* decode_tasks.c - random decoding tasks. */
 #include "decode_tasks.h"
 
+#include "fst/fst.h"
 #include "lattice_paths.h"
 
 /* --- random tasks ------------------------------------------------------------------------ */
@@ -9,6 +10,37 @@ static float potential(uint32_t state) { return (float)(state * 37 % 17) / 8 - 1
 bool test_add_potentials(test_rng *rng, uint32_t state, wf_arc *arc) {
   arc->weight += potential(arc->nextstate) - potential(state);
   return true;
+}
+
+static void random_options(test_rng *rng, struct decode_task *task) {
+  wf_decoder_options *o = &task->options;
+  wf_decoder_options_init(o);
+  static const float beams[] = {0, 0.5f, 2, 100};
+  static const int32_t actives[] = {1, 2, 5, 10000}, minima[] = {0, 1, 3, 200};
+  o->beam = beams[test_below(rng, 4)];
+  o->max_active = actives[test_below(rng, 4)];
+  o->min_active = minima[test_below(rng, 4)];
+  static const int32_t rooms[] = {1, 3, 8, 28000};
+  o->max_tokens = rooms[test_below(rng, 4)];
+  o->acoustic_scale = test_below(rng, 4) == 0 ? 0.1f : 1;
+  o->word_score = test_below(rng, 3) == 0 ? -0.3f : 0; /* a penalty cannot make a cycle negative */
+  o->blank = test_below(rng, 2) == 0 ? 0 : -1;
+  o->num_threads = 1;
+}
+
+static void random_scores(test_rng *rng, struct decode_task *task, int32_t num_columns) {
+  int64_t num_frames = test_below(rng, 12);
+  task->scores =
+      (wf_scores){.num_frames = num_frames, .num_columns = num_columns, .stride = num_columns + 2};
+  task->data = malloc((size_t)(num_frames * task->scores.stride + 1) * sizeof *task->data);
+  for (int64_t i = 0; i < num_frames * task->scores.stride; i++) {
+    uint32_t kind =
+        test_below(rng, 20); /* coarse values make ties common; some scores are impossible */
+    task->data[i] = kind == 0   ? -INFINITY
+                    : kind < 12 ? -(float)test_below(rng, 9) / 4
+                                : -test_unit(rng) * 5;
+  }
+  task->scores.data = task->data;
 }
 
 struct decode_task test_random_task(uint64_t seed) {
@@ -28,31 +60,82 @@ struct decode_task test_random_task(uint64_t seed) {
   if (seed % 2 == 0) fst = test_changed_fst(fst, &rng, test_add_potentials);
   assert_ok(wf_graph_create(fst, NULL, 0, &task.graph, &err));
   wf_fst_free(fst);
-  wf_decoder_options_init(&task.options);
-  static const float beams[] = {0, 0.5f, 2, 100};
-  static const int32_t actives[] = {1, 2, 5, 10000}, minima[] = {0, 1, 3, 200};
-  task.options.beam = beams[test_below(&rng, 4)];
-  task.options.max_active = actives[test_below(&rng, 4)];
-  task.options.min_active = minima[test_below(&rng, 4)];
-  static const int32_t rooms[] = {1, 3, 8, 28000};
-  task.options.max_tokens = rooms[test_below(&rng, 4)];
-  task.options.acoustic_scale = test_below(&rng, 4) == 0 ? 0.1f : 1;
-  task.options.word_score =
-      test_below(&rng, 3) == 0 ? -0.3f : 0; /* a penalty cannot make a cycle negative */
-  task.options.blank = test_below(&rng, 2) == 0 ? 0 : -1;
-  task.options.num_threads = 1;
-  int64_t num_frames = test_below(&rng, 12);
-  task.scores =
-      (wf_scores){.num_frames = num_frames, .num_columns = num_columns, .stride = num_columns + 2};
-  task.data = malloc((size_t)(num_frames * task.scores.stride + 1) * sizeof *task.data);
-  for (int64_t i = 0; i < num_frames * task.scores.stride; i++) {
-    uint32_t kind =
-        test_below(&rng, 20); /* coarse values make ties common; some scores are impossible */
-    task.data[i] = kind == 0   ? -INFINITY
-                   : kind < 12 ? -(float)test_below(&rng, 9) / 4
-                               : -test_unit(&rng) * 5;
+  random_options(&rng, &task);
+  random_scores(&rng, &task, num_columns);
+  return task;
+}
+
+/* Of a wide state: arcs over all labels but some, with and without words. */
+static void add_wide_state(test_rng *rng, wf_builder *builder, uint32_t state, uint32_t num_states,
+                           int32_t num_labels) {
+  wf_error err = {0};
+  const uint32_t spread = test_below(rng, 3) * 16;
+  for (int32_t label = 1; label <= num_labels; label++)
+    for (uint32_t copies = test_below(rng, 16); copies > 0; copies = copies == 1 ? 0 : 1)
+      assert_ok(
+          wf_builder_add_arc(builder, state,
+                             (wf_arc){.nextstate = test_below(rng, num_states),
+                                      .weight = spread > 0 ? (float)test_below(rng, spread) / 8 : 0,
+                                      .ilabel = label,
+                                      .olabel = (int32_t)test_below(rng, 5)},
+                             &err));
+}
+
+static wf_fst *wide_fst(test_rng *rng, int32_t num_labels) {
+  wf_error err = {0};
+  wf_builder *builder;
+  wf_fst *fst;
+  const uint32_t num_wide = 1 + test_below(rng, 2), num_states = num_wide + test_below(rng, 6);
+  assert_ok(wf_builder_create(WF_TROPICAL, &builder, &err));
+  assert_ok(wf_builder_add_states(builder, num_states, NULL, &err));
+  assert_ok(wf_builder_set_start(builder, test_below(rng, num_states), &err));
+  for (uint32_t s = 0; s < num_states; s++) {
+    if (test_below(rng, 2)) assert_ok(wf_builder_set_final(builder, s, test_unit(rng), &err));
+    if (s < num_wide) add_wide_state(rng, builder, s, num_states, num_labels);
+    for (uint32_t k = test_below(rng, 3); k > 0; k--)
+      assert_ok(wf_builder_add_arc(
+          builder, s,
+          (wf_arc){.nextstate = test_below(rng, num_states),
+                   .weight = (float)test_below(rng, 9) / 8,
+                   .ilabel = test_below(rng, 4) == 0 ? 0 : 1 + (int32_t)test_below(rng, 6),
+                   .olabel = (int32_t)test_below(rng, 5)},
+          &err));
   }
-  task.scores.data = task.data;
+  assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
+  wf_builder_free(builder);
+  return fst;
+}
+
+struct decode_task test_ctc_task(uint64_t seed) {
+  wf_error err = {0};
+  test_rng rng = {seed};
+  struct decode_task task = {0};
+  const bool wide = seed % 3 == 0;
+  const int32_t num_tokens = !wide            ? 1 + (int32_t)test_below(&rng, 5)
+                             : seed % 24 == 0 ? 6000
+                                              : 140 + (int32_t)test_below(&rng, 400);
+  test_fst_shape shape = {.num_states = 1 + test_below(&rng, 12),
+                          .num_ilabels = num_tokens,
+                          .num_olabels = 4,
+                          .final_share = test_unit(&rng),
+                          .max_weight = seed % 2 == 0 ? 0 : 2,
+                          .epsilon_share = (float)test_below(&rng, 3) / 5};
+  shape.num_arcs = shape.num_states * (1 + test_below(&rng, 4));
+  wf_fst *fst = wide ? wide_fst(&rng, num_tokens) : test_random_fst(&rng, &shape), *sorted,
+         *ordered;
+  if (seed % 5 == 0) fst = test_changed_fst(fst, &rng, test_add_potentials);
+  assert_ok(wf_arcsort(fst, false, &sorted, &err));
+  assert_ok(wf_epsilons_last(sorted, &ordered, &err));
+  wf_fst_free(fst);
+  assert_ok(wf_fst_with_symbols(ordered, NULL, NULL, &fst, &err));
+  wf__fst_set_ctc_blank(fst, num_tokens + 1);
+  assert_ok(wf_graph_create(fst, NULL, 0, &task.graph, &err));
+  wf_fst_free(sorted);
+  wf_fst_free(ordered);
+  wf_fst_free(fst);
+  random_options(&rng, &task);
+  task.options.blank = -1;
+  random_scores(&rng, &task, num_tokens + 1);
   return task;
 }
 

@@ -13,6 +13,9 @@ struct decode_task {
 };
 
 struct decode_task test_random_task(uint64_t seed);
+/* The same with a token graph (fst/ctc_states.h), whose blank is the last label: of a few tokens, or
+ * with states of hundreds of arcs. */
+struct decode_task test_ctc_task(uint64_t seed);
 /* For test_changed_fst: adds potentials to the weights. Arcs (also epsilons) may become negative,
  * but every cycle keeps its cost. */
 bool test_add_potentials(test_rng *rng, uint32_t state, wf_arc *arc);

@@ -43,6 +43,7 @@ struct reading {
   int64_t end_row; /* row of a frame after the last one */
   bool final;
   uint32_t from;        /* the token whose arcs are being read */
+  uint32_t source;      /* its state */
   uint32_t first, next; /* states of the frame and of the next one begin there */
   wf__lattice_arrays *arrays;
 };
@@ -84,7 +85,7 @@ static inline wf_status put_link(struct reading *r, const wf__lane_link *link, u
                                  wf_error *err) {
   if (link->from != r->from || r->arrays->arc_off.size == 0) begin_state(r, link);
   if (wf__unlikely(link->arc == WF__LANE_ENDING)) return put_ending(r, link, context, err);
-  const wf_arc arc = wf__graph_arc(r->graph, link->arc);
+  const wf_arc arc = wf__graph_arc_after(r->graph, &r->source, link->arc);
   wf_lattice_arc out = {.ilabel = arc.ilabel, .olabel = arc.olabel, .graph_cost = arc.weight};
   if (arc.olabel != 0) out.graph_cost -= r->options->word_score;
   if (arc.ilabel != 0) {

@@ -79,7 +79,7 @@ static wf_status add_tokens(const wf__channel *base, const wf__chunk_out *out, u
   WF__TRY(wf__vec_grow(&history->tokens, end - first, "the lattice", err));
   for (uint32_t i = first; i < end; i++) {
     const uint32_t arc = out->tokens[i].arc;
-    const uint32_t state = arc == WF__NO_ARC ? (uint32_t)base->stream.graph->view.start
+    const uint32_t state = arc == WF__NO_ARC ? base->stream.graph->start
                                              : wf__graph_arc(base->stream.graph, arc).nextstate;
     history->tokens.data[history->tokens.size++] = (wf__past_token){state, 0};
     if (out->contexts != NULL)

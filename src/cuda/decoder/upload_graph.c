@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "cuda/device/device_memory.h"
 #include "cuda/search/graph_layout.h"
 
@@ -16,12 +17,57 @@
 #define WF__UPLOAD_STATES (1 << 18)
 #endif
 
+/* States and arcs of the search in host memory: those of the fst, or those that are numbers of a
+ * CTC graph, written out. */
+struct arrays {
+  uint64_t num_states, num_arcs;
+  const wf_arc *arcs;
+  const float *final_cost;
+  const uint32_t *components; /* NULL: none */
+  void *own[3];               /* those of a CTC graph; NULL otherwise */
+};
+
 struct upload {
   const wf_graph *graph;
   const wf_decoder_options *options;
   cudaStream_t stream;
   wf__lane_graph *there;
+  struct arrays host;
 };
+
+static void free_arrays(struct arrays *host) {
+  for (int i = 0; i < 3; i++) free(host->own[i]);
+}
+
+static wf_status write_out(const wf_graph *graph, struct arrays *host, wf_error *err) {
+  const wf__ctc_states *ctc = graph->ctc;
+  wf_arc *arcs = host->own[0] = wf__alloc(host->num_arcs, sizeof *arcs);
+  float *final_cost = host->own[1] = wf__alloc(host->num_states, sizeof *final_cost);
+  uint32_t *components = host->own[2] =
+      graph->epsilon_components != NULL ? wf__alloc(host->num_states, sizeof *components) : NULL;
+  if (arcs == NULL || final_cost == NULL ||
+      (components == NULL && graph->epsilon_components != NULL))
+    return wf__fail_memory(err, host->num_arcs * sizeof *arcs, "the graph's copy for the GPU");
+  host->arcs = arcs;
+  host->final_cost = final_cost;
+  host->components = components;
+  for (uint64_t v = 0; v < host->num_states; v++) {
+    WF__TRY(wf__interrupted_at(v, err));
+    arcs = wf__ctc_write_arcs(ctc, (uint32_t)v, arcs);
+    final_cost[v] = wf__graph_final(graph, (uint32_t)v);
+    if (components != NULL) components[v] = wf__epsilon_component(graph, (uint32_t)v);
+  }
+  return WF_OK;
+}
+
+static wf_status take_arrays(const wf_graph *graph, struct arrays *host, wf_error *err) {
+  *host = (struct arrays){.num_states = graph->first_added_state,
+                          .num_arcs = graph->first_added_arc,
+                          .arcs = graph->view.arcs,
+                          .final_cost = graph->view.final_cost,
+                          .components = graph->epsilon_components};
+  return graph->ctc != NULL ? write_out(graph, host, err) : WF_OK;
+}
 
 static wf_status send(const struct upload *u, void *to, const void *from, uint64_t bytes,
                       wf_error *err) {
@@ -32,7 +78,7 @@ static wf_status send(const struct upload *u, void *to, const void *from, uint64
 static wf_status send_states(const struct upload *u, wf__lane_state *to, wf__device_buffer *buffer,
                              wf_error *err) {
   const wf_graph *graph = u->graph;
-  const uint64_t n = graph->view.num_states, most = n < WF__UPLOAD_STATES ? n : WF__UPLOAD_STATES;
+  const uint64_t n = u->host.num_states, most = n < WF__UPLOAD_STATES ? n : WF__UPLOAD_STATES;
   WF__TRY(wf__device_reserve(buffer, (most + 1) * sizeof *graph->index + most * sizeof(float),
                              "the graph", err));
   wf__state_index *index = buffer->data;
@@ -40,7 +86,7 @@ static wf_status send_states(const struct upload *u, wf__lane_state *to, wf__dev
   for (uint64_t from = 0; from < n; from += most) {
     const uint64_t count = n - from < most ? n - from : most;
     WF__TRY(send(u, index, graph->index + from, (count + 1) * sizeof *index, err));
-    WF__TRY(send(u, final_cost, graph->view.final_cost + from, count * sizeof *final_cost, err));
+    WF__TRY(send(u, final_cost, u->host.final_cost + from, count * sizeof *final_cost, err));
     WF__CUDA_TRY(wf__graph_states((const uint32_t *)index, final_cost, count, to + from, u->stream),
                  "the graph to the GPU");
   }
@@ -51,8 +97,8 @@ static wf_status put_states(const struct upload *u, wf__lane_state *to, wf_error
   const wf_graph *graph = u->graph;
   wf__device_buffer buffer = {0};
   if (graph->device >= 0) {
-    WF__CUDA_TRY(wf__graph_states((const uint32_t *)graph->index, graph->view.final_cost,
-                                  graph->view.num_states, to, u->stream),
+    WF__CUDA_TRY(wf__graph_states((const uint32_t *)graph->index, u->host.final_cost,
+                                  u->host.num_states, to, u->stream),
                  "the graph to the GPU");
     return WF_OK;
   }
@@ -64,10 +110,10 @@ static wf_status put_states(const struct upload *u, wf__lane_state *to, wf_error
 static wf_status put_arcs(const struct upload *u, const wf__lane_state *states,
                           const int32_t *columns, wf_arc *to, wf_error *err) {
   const wf_graph *graph = u->graph;
-  const wf_fst_view *view = &graph->view;
+  const struct arrays *host = &u->host;
   const bool there = graph->device >= 0;
-  if (!there) WF__TRY(send(u, to, view->arcs, view->num_arcs * sizeof *to, err));
-  WF__CUDA_TRY(wf__graph_arcs(there ? view->arcs : to, view->num_arcs, columns, states,
+  if (!there) WF__TRY(send(u, to, host->arcs, host->num_arcs * sizeof *to, err));
+  WF__CUDA_TRY(wf__graph_arcs(there ? host->arcs : to, host->num_arcs, columns, states,
                               graph->classes != NULL, to, u->stream),
                "the graph to the GPU");
   return WF_OK;
@@ -106,11 +152,11 @@ static wf_status put_places(const struct upload *u, const wf__lane_state *states
 
 /* The states that consuming or epsilon arcs lead from, by the state that they lead to: offsets,
  * then sources. */
-static wf_status find_sources(const wf_graph *graph, bool epsilons, uint32_t *offsets,
+static wf_status find_sources(const struct upload *u, bool epsilons, uint32_t *offsets,
                               uint32_t **out, wf_error *err) {
-  const uint64_t num_states = graph->view.num_states;
-  const wf_arc *arcs = graph->view.arcs;
-  const wf__state_index *index = graph->index;
+  const uint64_t num_states = u->host.num_states;
+  const wf_arc *arcs = u->host.arcs;
+  const wf__state_index *index = u->graph->index;
 #define FIRST(s) (epsilons ? index[s].first_epsilon : index[s].first_arc)
 #define END(s) (epsilons ? index[(s) + 1].first_arc : index[s].first_epsilon)
   memset(offsets, 0, (num_states + 1) * sizeof *offsets);
@@ -130,10 +176,9 @@ static wf_status find_sources(const wf_graph *graph, bool epsilons, uint32_t *of
 
 /* Advances *to past the data. */
 static wf_status upload_sources(const struct upload *u, bool epsilons, char **to, wf_error *err) {
-  const uint64_t num_states = u->graph->view.num_states,
-                 bytes = (num_states + 1) * sizeof(uint32_t);
+  const uint64_t num_states = u->host.num_states, bytes = (num_states + 1) * sizeof(uint32_t);
   uint32_t *sources = NULL, *offsets = wf__alloc(num_states + 1, sizeof *offsets);
-  wf_status status = offsets != NULL ? find_sources(u->graph, epsilons, offsets, &sources, err)
+  wf_status status = offsets != NULL ? find_sources(u, epsilons, offsets, &sources, err)
                                      : wf__fail_memory(err, bytes, "the graph's copy for the GPU");
   u->there->in_offsets[epsilons] = (const uint32_t *)*to;
   if (status == WF_OK) status = send(u, *to, offsets, bytes, err);
@@ -149,17 +194,17 @@ static wf_status upload_sources(const struct upload *u, bool epsilons, char **to
 /* The graph's arrays that only lattices need; `to` has room for the components, if there are
  * any, and the sources. */
 static wf_status upload_for_lattices(const struct upload *u, char *to, wf_error *err) {
-  const wf_graph *graph = u->graph;
+  const struct arrays *host = &u->host;
   float least[2] = {0, 0};
-  for (uint64_t a = 0; a < graph->view.num_arcs; a++) {
-    const wf_arc *arc = &graph->view.arcs[a];
+  for (uint64_t a = 0; a < host->num_arcs; a++) {
+    const wf_arc *arc = &host->arcs[a];
     if (arc->weight < least[arc->ilabel == 0]) least[arc->ilabel == 0] = arc->weight;
   }
   memcpy(u->there->least_weights, least, sizeof least);
-  if (graph->epsilon_components != NULL) {
-    WF__TRY(send(u, to, graph->epsilon_components, graph->view.num_states * 4, err));
+  if (host->components != NULL) {
+    WF__TRY(send(u, to, host->components, host->num_states * 4, err));
     u->there->components = (const uint32_t *)to;
-    to += wf__round_up_256(graph->view.num_states * 4);
+    to += wf__round_up_256(host->num_states * 4);
   }
   WF__TRY(upload_sources(u, false, &to, err));
   return upload_sources(u, true, &to, err);
@@ -170,9 +215,9 @@ static wf_status upload_for_lattices(const struct upload *u, char *to, wf_error 
 static wf_status put_graph(const struct upload *u, char *to, wf_error *err) {
   const wf_graph *graph = u->graph;
   wf__lane_state *states = (wf__lane_state *)to;
-  to += wf__round_up_256(graph->view.num_states * sizeof *states);
+  to += wf__round_up_256(u->host.num_states * sizeof *states);
   wf_arc *arcs = (wf_arc *)to;
-  to += wf__round_up_256(graph->view.num_arcs * sizeof *arcs);
+  to += wf__round_up_256(u->host.num_arcs * sizeof *arcs);
   int32_t *columns = (int32_t *)to;
   to += wf__round_up_256((uint64_t)graph->num_labels * sizeof *columns);
   u->there->states = states;
@@ -195,16 +240,19 @@ wf_status wf__gpu_upload_graph(const wf_graph *graph, const wf_decoder_options *
     return wf__fail_room(err, device, "the graph (see gpu_memory)", bytes, available);
   WF__TRY(wf__device_alloc(&out->memory, bytes, "the graph", err));
   out->bytes = bytes;
-  out->there = (wf__lane_graph){.num_states = (uint32_t)graph->view.num_states,
-                                .num_arcs = (uint32_t)graph->view.num_arcs,
-                                .start = (uint32_t)graph->view.start,
+  out->there = (wf__lane_graph){.num_states = (uint32_t)graph->first_added_state,
+                                .num_arcs = (uint32_t)graph->first_added_arc,
+                                .start = graph->start,
                                 .num_columns = graph->min_columns,
                                 .has_epsilons = graph->has_epsilons,
                                 .context_bits = wf__gpu_context_bits(graph),
                                 .epsilon_slack = wf__epsilon_slack(graph, options, false),
                                 .scored_slack = wf__epsilon_slack(graph, options, true)};
-  const struct upload upload = {graph, options, stream, &out->there};
-  return put_graph(&upload, out->memory, err);
+  struct upload upload = {graph, options, stream, &out->there};
+  wf_status status = take_arrays(graph, &upload.host, err);
+  if (status == WF_OK) status = put_graph(&upload, out->memory, err);
+  free_arrays(&upload.host);
+  return status;
 }
 
 void wf__gpu_graph_free(wf__gpu_graph *graph) {

@@ -84,16 +84,20 @@ TWICE wf_status expand_run(wf__search *search, bool scored, bool on_hub, enum ex
   return WF_OK;
 }
 
-/* The arcs of a wide state, looked up by label. */
+/* The first arc of a wide state whose label is not below this one. It is where it would be if each
+ * label had one arc, or near. */
 static inline uint32_t first_of_label(wf__arc_run run, int32_t label) {
   const uint32_t count = run.end - run.first;
-  uint32_t high = (uint32_t)(label - run.arcs[0].ilabel), step = 1, low;
-  if (label < run.arcs[0].ilabel) return 0;
-  if (high >= count) high = count - 1; /* the arc of the label is here, if each label has one */
-  if (run.arcs[high].ilabel < label) return high + 1;
-  for (low = high; low > 0 && run.arcs[low - 1].ilabel >= label; step *= 2) {
-    high = low;
+  const int32_t guess = label - run.arcs[0].ilabel;
+  if (guess <= 0) return 0;
+  uint32_t low = (uint32_t)guess < count ? (uint32_t)guess : count, high = low;
+  for (uint32_t step = 1; low > 0 && run.arcs[low - 1].ilabel >= label; step *= 2) {
+    high = low - 1;
     low = low > step ? low - step : 0;
+  }
+  for (uint32_t step = 1; high < count && run.arcs[high].ilabel < label; step *= 2) {
+    low = high + 1;
+    high = count - high > step ? high + step : count;
   }
   while (low < high) {
     const uint32_t middle = low + (high - low) / 2;
