@@ -282,21 +282,27 @@ static wf_arc led_to(wf_arc arc, uint32_t target) {
   return arc;
 }
 
-wf_arc *wf__ctc_write_arcs(const wf__ctc_states *ctc, uint32_t v, wf_arc *to) {
+wf_arc *wf__ctc_write_others(const wf__ctc_states *ctc, uint32_t v, wf_arc *to) {
   const wf_fst_view *view = &ctc->view;
   const wf__ctc_state state = ctc->states[v];
   const uint32_t g = state.owner;
-  for (uint64_t a = view->arc_off[g]; a < ctc->first_epsilon[g]; a++) {
-    *to = led_to(view->arcs[a], ctc->targets[a]);
-    if (to->ilabel == state.held) to->weight = INFINITY;
-    to++;
-  }
   *to++ = led_to(ctc->stays[ctc->blank], ctc->first[g]);
   if (state.held != 0) *to++ = led_to(ctc->stays[state.held], wf__ctc_stay(ctc, v));
   if (!wf__ctc_is_entered(ctc, v)) return to;
   for (uint64_t a = ctc->first_epsilon[g]; a < view->arc_off[g + 1]; a++)
     *to++ = led_to(view->arcs[a], wf__ctc_entered(ctc, view->arcs[a].nextstate, state.held));
   return to;
+}
+
+wf_arc *wf__ctc_write_arcs(const wf__ctc_states *ctc, uint32_t v, wf_arc *to) {
+  const wf_fst_view *view = &ctc->view;
+  const wf__ctc_state state = ctc->states[v];
+  for (uint64_t a = view->arc_off[state.owner]; a < ctc->first_epsilon[state.owner]; a++) {
+    *to = led_to(view->arcs[a], ctc->targets[a]);
+    if (to->ilabel == state.held) to->weight = INFINITY;
+    to++;
+  }
+  return wf__ctc_write_others(ctc, v, to);
 }
 
 static wf_status write_state(const wf__ctc_states *ctc, uint32_t v, wf__csr *csr, wf_error *err) {

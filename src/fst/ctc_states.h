@@ -59,6 +59,8 @@ void wf__ctc_states_free(wf__ctc_states *ctc);
 uint32_t wf__ctc_num_arcs(const wf__ctc_states *ctc, uint32_t state);
 /* Writes them, in order; void ones with the weight +infinity. Returns the place after them. */
 wf_arc *wf__ctc_write_arcs(const wf__ctc_states *ctc, uint32_t state, wf_arc *to);
+/* The same for those that are not over tokens. */
+wf_arc *wf__ctc_write_others(const wf__ctc_states *ctc, uint32_t state, wf_arc *to);
 /* The same graph as an fst, with the symbols and word boundaries of `fst`: states and arcs in the
  * same order, without void arcs. */
 wf_status wf__ctc_explicit(const wf__ctc_states *ctc, const wf_fst *fst, wf_fst **out,

@@ -78,9 +78,24 @@ uint64_t wf__gpu_place_bytes(const wf_graph *graph) {
                                 : 0;
 }
 
+bool wf__gpu_shares_arcs(const wf_graph *graph, const wf_decoder_options *options) {
+  return graph->num_wide > 0 && graph->columns_follow && options->lattice_beam == 0;
+}
+uint64_t wf__gpu_listed_columns(const wf_graph *graph, const wf_decoder_options *options) {
+  return wf__gpu_shares_arcs(graph, options) ? (uint64_t)graph->min_columns : 0;
+}
+uint64_t wf__gpu_explicit_arcs(const wf_graph *graph, const wf_decoder_options *options) {
+  return wf__gpu_shares_arcs(graph, options) ? graph->ctc->first_wide_arc : graph->first_added_arc;
+}
+
 uint64_t wf__gpu_graph_bytes(const wf_graph *graph, const wf_decoder_options *options) {
-  const uint64_t num_states = graph->first_added_state, num_arcs = graph->first_added_arc;
+  const bool shares = wf__gpu_shares_arcs(graph, options);
+  const uint64_t num_states = graph->first_added_state,
+                 num_arcs = wf__gpu_explicit_arcs(graph, options) +
+                            (shares ? graph->num_wide_arcs + graph->num_wide_others : 0),
+                 num_wide = shares ? num_states - graph->ctc->first_wide : 0;
   const uint64_t bytes = wf__round_up_256(num_states * 16) + wf__round_up_256(num_arcs * 16) +
+                         wf__round_up_256(num_wide * sizeof(wf__lane_wide)) +
                          wf__round_up_256((uint64_t)graph->num_labels * sizeof(int32_t)) +
                          wf__gpu_place_bytes(graph);
   if (options->lattice_beam == 0) return bytes;
@@ -268,6 +283,7 @@ static void lay_out(wf__gpu_plan *plan, const wf_graph *graph, const wf_decoder_
   const wf__lane_shape lane_shape = {.parts = parts,
                                      .lanes = attempt->lanes,
                                      .slots = block_slots,
+                                     .columns = wf__gpu_listed_columns(graph, options),
                                      .trace_cap = trace,
                                      .trace_room = trace - tokens_beyond(options, block_slots),
                                      .frames_cap = frames,

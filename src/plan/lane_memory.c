@@ -30,6 +30,7 @@ void wf__lane_memory_plan(const wf__lane_shape *shape, wf__lane_memory *out) {
       [WF__ARRAY_WORD_CANDIDATES] =
           scored * parts * WF__LANE_WORD_CANDIDATES * sizeof(wf__word_candidate),
       [WF__ARRAY_MEMO] = scored * parts * sizeof(uint64_t) * 2 << WF__LANE_MEMO_BITS,
+      [WF__ARRAY_COLUMNS] = parts * shape->columns * 4,
       [WF__ARRAY_TRACE] = tokens * 8,
       [WF__ARRAY_CONTEXTS] = scored * tokens * 16,
       [WF__ARRAY_FRAME_OFF] = parts * (frames + 2) * 4,
@@ -62,6 +63,7 @@ void wf__lane_memory_fill(const wf__lane_memory *memory, char *base, uint64_t fi
   p->memory.sources = at[WF__ARRAY_SOURCES];
   p->memory.word_candidates = at[WF__ARRAY_WORD_CANDIDATES];
   p->memory.memo = at[WF__ARRAY_MEMO];
+  p->memory.columns = at[WF__ARRAY_COLUMNS];
   p->memory.trace = at[WF__ARRAY_TRACE];
   p->memory.contexts = at[WF__ARRAY_CONTEXTS];
   p->memory.frame_off = at[WF__ARRAY_FRAME_OFF];

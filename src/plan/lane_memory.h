@@ -31,6 +31,7 @@ typedef enum wf__lane_array {
   WF__ARRAY_SOURCES,
   WF__ARRAY_WORD_CANDIDATES,
   WF__ARRAY_MEMO,
+  WF__ARRAY_COLUMNS, /* with wide states */
   /* of all frames so far */
   WF__ARRAY_TRACE,
   WF__ARRAY_CONTEXTS, /* for searches with scorers */
@@ -49,6 +50,7 @@ typedef struct wf__lane_shape {
   uint64_t parts;                             /* thread blocks of all lanes */
   uint64_t lanes;                             /* the most there may be of these blocks */
   uint64_t slots;                             /* of a block's table */
+  uint64_t columns;                           /* with wide states: that the graph reads; else 0 */
   uint64_t trace_cap, trace_room, frames_cap; /* as in wf__lane_params */
   bool scored, lattices,
       streams; /* whether searches have scorers, make lattices, are chunks of streams */

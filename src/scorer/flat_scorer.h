@@ -52,7 +52,7 @@ typedef struct wf__flat_scorer {
   wf__flat_part parts[WF__FLAT_PARTS];
   int32_t num_parts, bits;
   uint32_t right; /* with three parts, costs are summed as a + (b + c), else as (a + b) + c */
-  uint32_t zero;
+  float least;    /* no word costs less; -infinity: not known */
   uint64_t start;
 } wf__flat_scorer;
 

@@ -203,6 +203,7 @@ static wf_status find_least(struct ngram_scorer *ngram, wf_error *err) {
     ngram->least_of_all = fminf(ngram->least_of_all, ngram->least[i]);
   ngram->scorer.least = ngram->least;
   ngram->scorer.num_least = ngram->num_labels;
+  ngram->scorer.least_of_table = ngram->least_of_all;
   return WF_OK;
 }
 

@@ -17,7 +17,13 @@ void wf_scorer_free(wf_scorer *scorer) {
     scorer->ops->free(scorer);
 }
 
+/* No word costs less. Words outside of a table are impossible. */
+static float least_of(const wf_scorer *self) {
+  return self->num_least > 0 ? self->least_of_table : self->least_of_others;
+}
+
 const char *wf__flatten_part(const wf_scorer *self, wf__flat_scorer *out) {
+  if (self->ops->least == NULL) out->least += least_of(self); /* else its parts add theirs */
   return self->ops->flatten != NULL ? self->ops->flatten(self, out) : self->ops->name;
 }
 

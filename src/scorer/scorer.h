@@ -104,7 +104,8 @@ struct wf_scorer {
   const float *least; /* [num_least] */
   uint32_t num_least;
   float least_of_others;
-  bool forgets; /* scores are not cached, to measure what caching is worth */
+  float least_of_table; /* the least of least[]; +infinity without */
+  bool forgets;         /* scores are not cached, to measure what caching is worth */
   /* The same scorer for a search with a transducer: a phrase that follows itself at once gets no
    * second boost. NULL: this one. */
   wf_scorer *once;
@@ -118,6 +119,7 @@ static inline void wf__scorer_init(wf_scorer *self, const wf__scorer_ops *ops, i
   self->least = NULL;
   self->num_least = 0;
   self->least_of_others = -INFINITY;
+  self->least_of_table = INFINITY;
   self->forgets = false;
   self->once = self->owner = NULL;
   atomic_init(&self->refs, 1);

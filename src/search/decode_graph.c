@@ -277,6 +277,7 @@ static int32_t blank_of_token_graph(const wf_graph *graph, const wf_fst *fst) {
 
 static wf_status find_wide_states(wf_graph *graph, wf_error *err) {
   const wf__ctc_states *ctc = graph->ctc;
+  uint64_t shared = 0;
   WF__VEC(wf__wide_state) wide = {0};
   for (uint64_t g = 0; g < ctc->view.num_states; g++) {
     if (wf__ctc_num_tokens(ctc, (uint32_t)g) < WF__WIDE_ARCS) continue;
@@ -288,11 +289,15 @@ static wf_status find_wide_states(wf_graph *graph, wf_error *err) {
       if (weight > state.most) state.most = weight;
     }
     if (state.least == INFINITY) state.least = state.most = 0;
+    const uint64_t num_tokens = wf__ctc_num_tokens(ctc, (uint32_t)g);
+    graph->num_wide_arcs += num_tokens;
+    shared += num_tokens * (ctc->end[g] - ctc->first[g]);
     const wf_status status = wf__vec_push(&wide, state, "a decoding graph", err);
     graph->wide = wide.data;
     graph->num_wide = wide.size;
     WF__TRY(status);
   }
+  graph->num_wide_others = ctc->num_arcs - ctc->first_wide_arc - shared;
   return WF_OK;
 }
 

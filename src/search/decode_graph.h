@@ -78,6 +78,8 @@ struct wf_graph {
   wf__ctc_states *ctc;  /* NULL: the fst has the states and arcs of the search */
   wf__wide_state *wide; /* [num_wide] with ctc, by owner */
   uint64_t num_wide;
+  uint64_t num_wide_arcs, num_wide_others; /* their arcs over tokens, once for each owner; the other
+                                              arcs of their states */
   wf__state_index *index;
   int32_t *columns;    /* [num_labels]; columns[0] unused */
   bool columns_follow; /* label l reads column l - 1 */

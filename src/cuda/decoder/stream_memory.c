@@ -9,14 +9,14 @@
 /* The state that each arc leaves, and whether it reads a frame: the kernel needs both for the
  * backtrace from the newest tokens. */
 static wf_status find_sources(wf__gpu_worker *worker, wf_error *err) {
-  const wf_graph *graph = worker->graph;
+  const wf__lane_graph *graph = &worker->launches.params.graph;
   struct wf__gpu_streams *streams = worker->streams;
   static const char what[] = "the states that arcs leave";
   WF__TRY(wf__device_alloc((void **)&streams->arc_sources,
-                           graph->first_added_arc * sizeof *streams->arc_sources, what, err));
-  WF__CUDA_TRY(wf__graph_sources(worker->launches.params.graph.states, graph->first_added_state,
-                                 streams->arc_sources, streams->stream),
-               what);
+                           graph->num_explicit * sizeof *streams->arc_sources, what, err));
+  WF__CUDA_TRY(
+      wf__graph_sources(graph->states, graph->first_wide, streams->arc_sources, streams->stream),
+      what);
   WF__CUDA_TRY(cudaStreamSynchronize(streams->stream), what);
   return WF_OK;
 }

@@ -7,6 +7,7 @@
  * (device_memory.h); then nothing passes through host memory. */
 #include "cuda/decoder/upload_graph.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/interrupt.h"
@@ -20,11 +21,14 @@
 /* States and arcs of the search in host memory: those of the fst, or those that are numbers of a
  * CTC graph, written out. */
 struct arrays {
-  uint64_t num_states, num_arcs;
+  uint64_t num_states, num_arcs; /* num_arcs: in memory; those of wide states are not at their
+                                    numbers */
+  uint64_t num_explicit, first_wide;
   const wf_arc *arcs;
   const float *final_cost;
   const uint32_t *components; /* NULL: none */
-  void *own[3];               /* those of a CTC graph; NULL otherwise */
+  wf__lane_wide *wide;        /* [num_states - first_wide] */
+  void *own[4];               /* those of a CTC graph; NULL otherwise */
 };
 
 struct upload {
@@ -36,7 +40,34 @@ struct upload {
 };
 
 static void free_arrays(struct arrays *host) {
-  for (int i = 0; i < 3; i++) free(host->own[i]);
+  for (int i = 0; i < 4; i++) free(host->own[i]);
+}
+
+/* After the explicit arcs: those over tokens of each wide state of the token graph, then the others
+ * of all its states. */
+static wf_status write_wide(const wf_graph *graph, struct arrays *host, wf_error *err) {
+  const wf__ctc_states *ctc = graph->ctc;
+  wf_arc *arcs = host->own[0];
+  uint64_t next = host->num_explicit, run = next, owner = UINT64_MAX;
+  for (uint64_t v = host->first_wide; v < host->num_states; v++) {
+    const wf__ctc_state state = ctc->states[v];
+    const uint32_t count = wf__ctc_num_tokens(ctc, state.owner);
+    if (state.owner != owner) {
+      WF__TRY(wf__interrupted(err));
+      owner = state.owner;
+      run = next;
+      for (uint32_t k = 0; k < count; k++) {
+        const uint64_t a = ctc->view.arc_off[owner] + k;
+        arcs[next] = ctc->view.arcs[a];
+        arcs[next++].nextstate = ctc->targets[a];
+      }
+    }
+    host->wide[v - host->first_wide] = (wf__lane_wide){
+        (uint32_t)run, count, state.held != 0 ? (uint32_t)graph->columns[state.held] : UINT32_MAX,
+        (uint32_t)next};
+    next = (uint64_t)(wf__ctc_write_others(ctc, (uint32_t)v, arcs + next) - arcs);
+  }
+  return WF_OK;
 }
 
 static wf_status write_out(const wf_graph *graph, struct arrays *host, wf_error *err) {
@@ -51,21 +82,31 @@ static wf_status write_out(const wf_graph *graph, struct arrays *host, wf_error 
   host->arcs = arcs;
   host->final_cost = final_cost;
   host->components = components;
+  host->wide = host->own[3] = wf__alloc(host->num_states - host->first_wide, sizeof *host->wide);
+  if (host->wide == NULL)
+    return wf__fail_memory(err, (host->num_states - host->first_wide) * sizeof *host->wide,
+                           "the graph's copy for the GPU");
   for (uint64_t v = 0; v < host->num_states; v++) {
     WF__TRY(wf__interrupted_at(v, err));
-    arcs = wf__ctc_write_arcs(ctc, (uint32_t)v, arcs);
+    if (v < host->first_wide) arcs = wf__ctc_write_arcs(ctc, (uint32_t)v, arcs);
     final_cost[v] = wf__graph_final(graph, (uint32_t)v);
     if (components != NULL) components[v] = wf__epsilon_component(graph, (uint32_t)v);
   }
-  return WF_OK;
+  return write_wide(graph, host, err);
 }
 
-static wf_status take_arrays(const wf_graph *graph, struct arrays *host, wf_error *err) {
-  *host = (struct arrays){.num_states = graph->first_added_state,
-                          .num_arcs = graph->first_added_arc,
-                          .arcs = graph->view.arcs,
-                          .final_cost = graph->view.final_cost,
-                          .components = graph->epsilon_components};
+static wf_status take_arrays(const wf_graph *graph, const wf_decoder_options *options,
+                             struct arrays *host, wf_error *err) {
+  const bool shares = wf__gpu_shares_arcs(graph, options);
+  const uint64_t num_explicit = wf__gpu_explicit_arcs(graph, options);
+  *host = (struct arrays){
+      .num_states = graph->first_added_state,
+      .num_arcs = num_explicit + (shares ? graph->num_wide_arcs + graph->num_wide_others : 0),
+      .num_explicit = num_explicit,
+      .first_wide = shares ? graph->ctc->first_wide : graph->first_added_state,
+      .arcs = graph->view.arcs,
+      .final_cost = graph->view.final_cost,
+      .components = graph->epsilon_components};
   return graph->ctc != NULL ? write_out(graph, host, err) : WF_OK;
 }
 
@@ -218,8 +259,13 @@ static wf_status put_graph(const struct upload *u, char *to, wf_error *err) {
   to += wf__round_up_256(u->host.num_states * sizeof *states);
   wf_arc *arcs = (wf_arc *)to;
   to += wf__round_up_256(u->host.num_arcs * sizeof *arcs);
+  wf__lane_wide *wide = (wf__lane_wide *)to;
+  const uint64_t num_wide = u->host.num_states - u->host.first_wide;
+  to += wf__round_up_256(num_wide * sizeof *wide);
   int32_t *columns = (int32_t *)to;
   to += wf__round_up_256((uint64_t)graph->num_labels * sizeof *columns);
+  if (num_wide > 0) WF__TRY(send(u, wide, u->host.wide, num_wide * sizeof *wide, err));
+  u->there->wide_states = wide;
   u->there->states = states;
   u->there->arcs = arcs;
   WF__TRY(send(u, columns, graph->columns, (uint64_t)graph->num_labels * sizeof *columns, err));
@@ -230,6 +276,14 @@ static wf_status put_graph(const struct upload *u, char *to, wf_error *err) {
   if (u->options->lattice_beam > 0) WF__TRY(upload_for_lattices(u, to, err));
   WF__CUDA_TRY(cudaStreamSynchronize(u->stream), "the graph to the GPU");
   return WF_OK;
+}
+
+static void bound_wide_weights(const wf_graph *graph, wf__lane_graph *there) {
+  there->wide_least = there->wide_most = graph->num_wide > 0 ? graph->wide[0].least : 0;
+  for (uint64_t i = 0; i < graph->num_wide; i++) {
+    there->wide_least = fminf(there->wide_least, graph->wide[i].least);
+    there->wide_most = fmaxf(there->wide_most, graph->wide[i].most);
+  }
 }
 
 wf_status wf__gpu_upload_graph(const wf_graph *graph, const wf_decoder_options *options, int device,
@@ -249,7 +303,11 @@ wf_status wf__gpu_upload_graph(const wf_graph *graph, const wf_decoder_options *
                                 .epsilon_slack = wf__epsilon_slack(graph, options, false),
                                 .scored_slack = wf__epsilon_slack(graph, options, true)};
   struct upload upload = {graph, options, stream, &out->there};
-  wf_status status = take_arrays(graph, &upload.host, err);
+  wf_status status = take_arrays(graph, options, &upload.host, err);
+  out->there.first_wide = (uint32_t)upload.host.first_wide;
+  out->there.num_wide = (uint32_t)(upload.host.num_states - upload.host.first_wide);
+  out->there.num_explicit = (uint32_t)upload.host.num_explicit;
+  bound_wide_weights(graph, &out->there);
   if (status == WF_OK) status = put_graph(&upload, out->memory, err);
   free_arrays(&upload.host);
   return status;

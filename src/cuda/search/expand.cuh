@@ -3,7 +3,7 @@
 #ifndef WF_CUDA_SEARCH_EXPAND_CUH
 #define WF_CUDA_SEARCH_EXPAND_CUH
 
-#include "cuda/search/searcher.cuh"
+#include "cuda/search/wide_states.cuh"
 
 namespace wf_search {
 
@@ -188,6 +188,32 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::consider_words(const ca
   }
 }
 
+/* An emitting arc of each live thread of the warp, from a token of this cost and context. */
+template <class POLICY, int RANKS>
+template <int MODE>
+__device__ __forceinline__ void searcher<POLICY, RANKS>::expand_arc(const candidate_rule &rule,
+                                                                    bool live, u32 a, uint4 arc,
+                                                                    float candidate, u64 from,
+                                                                    u64 *my_count) {
+  constexpr bool FIRST_PASS = MODE == EXPAND_RUNNING || MODE == EXPAND_LIST;
+  u64 to = from;
+  if (live) {
+    candidate = __fadd_rn(candidate, __uint_as_float(arc.y));
+    if (arc.w != 0) candidate = __fsub_rn(candidate, p->rules.word_score);
+    if constexpr (DEFERRED)
+      if (arc.w != 0) candidate = word_cost(arc.w, candidate, &to);
+    if (FIRST_PASS && arc.w != 0) count_word();
+  }
+  if constexpr (GATHERS)
+    if (has_scorer()) {
+      const bool waits = live && arc.w != 0;
+      if (FIRST_PASS) gather_word(waits, a, arc, candidate, from);
+      live = live && !waits;
+    }
+  if (live) candidate = __fadd_rn(candidate, label_cost(arc.z));
+  consider<MODE>(rule, live, a, arc, candidate, from, to, my_count);
+}
+
 /* Expands the emitting arcs of the selected sources. RUNNING (compared with the running best)
  * and FIXED fill the table. LIST sends candidates to the lists of the ranks that own their
  * states (key among the values, next state among the keys); with rule.shift it drops those well
@@ -199,7 +225,6 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::consider_words(const ca
 template <class POLICY, int RANKS>
 template <int MODE>
 __device__ __forceinline__ u64 searcher<POLICY, RANKS>::expand(const candidate_rule &rule) {
-  const float word_score = p->rules.word_score;
   const uint2 *tokens = this->tokens();
   const float *const source_costs = costs();
   const uint4 *const arcs = this->arcs(), *const states = this->states();
@@ -218,7 +243,7 @@ __device__ __forceinline__ u64 searcher<POLICY, RANKS>::expand(const candidate_r
     context = source_context(base + in_warp());
   }
   uint4 info = make_uint4(0, 0, 0, 0);
-  if (mine && is_selected(cost, state, context)) info = state_at(states, state);
+  if (mine && !is_wide(state) && is_selected(cost, state, context)) info = state_at(states, state);
   while (base < f.num_sources) {
     base = next_batch<MODE>(base, grain);
     arc_share<POLICY> share(arc_ranges, in_warp(), info.x, info.y - info.x, cost, context);
@@ -236,35 +261,23 @@ __device__ __forceinline__ u64 searcher<POLICY, RANKS>::expand(const candidate_r
     share.at(0, in_warp(), &a_next, &from_next, &context_next);
     if (in_warp() < share.total) arc_next = arc_at(arcs, a_next);
     info = make_uint4(0, 0, 0, 0);
-    if (mine && is_selected(cost, state, context)) info = state_at(states, state);
+    if (mine && !is_wide(state) && is_selected(cost, state, context))
+      info = state_at(states, state);
     for (u32 k0 = 0; k0 < share.total; k0 += 32) {
       const u32 a = a_next;
       const uint4 arc = arc_next;
-      float candidate = from_next;
+      const float candidate = from_next;
       const u64 from = context_next;
-      u64 to = from;
-      bool live = k0 + in_warp() < share.total;
+      const bool live = k0 + in_warp() < share.total;
       if (k0 + 32 < share.total) {
         share.at(k0 + 32, in_warp(), &a_next, &from_next, &context_next);
         if (k0 + 32 + in_warp() < share.total) arc_next = arc_at(arcs, a_next);
       }
-      if (live) {
-        candidate = __fadd_rn(candidate, __uint_as_float(arc.y));
-        if (arc.w != 0) candidate = __fsub_rn(candidate, word_score);
-        if constexpr (DEFERRED)
-          if (arc.w != 0) candidate = word_cost(arc.w, candidate, &to);
-        if (FIRST_PASS && arc.w != 0) count_word();
-      }
-      if constexpr (GATHERS)
-        if (has_scorer()) {
-          const bool waits = live && arc.w != 0;
-          if (FIRST_PASS) gather_word(waits, a, arc, candidate, from);
-          live = live && !waits;
-        }
-      if (live) candidate = __fadd_rn(candidate, label_cost(arc.z));
-      consider<MODE>(rule, live, a, arc, candidate, from, to, &my_count);
+      expand_arc<MODE>(rule, live, a, arc, candidate, from, &my_count);
     }
   }
+  if (has_wide())
+    my_count += cold_path([rule](searcher &self) { return self.template expand_wide<MODE>(rule); });
   if constexpr (GATHERS)
     if (has_scorer()) consider_words<MODE>(rule, &my_count);
   return MODE == EXPAND_COUNT ? l.sum(my_count) : 0;
@@ -625,9 +638,9 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::emit_rest(bool full, u64 *l
 }
 
 /* Emitting arcs of one frame up to the cutoff of beam, min_active and max_tokens. *last is the key
- * of that cutoff. */
+ * of that cutoff. Of wide states those of the listed columns. */
 template <class POLICY, int RANKS>
-__device__ __forceinline__ int searcher<POLICY, RANKS>::emit(u64 *last, u64 *num) {
+__device__ __forceinline__ int searcher<POLICY, RANKS>::emit_listed(u64 *last, u64 *num) {
   frontier_now = 0;
   frame_arcs = 0;
   f.last_context = NO_TOKEN;
@@ -672,6 +685,18 @@ __device__ __forceinline__ int searcher<POLICY, RANKS>::emit(u64 *last, u64 *num
   *last = key;
   *num = count;
   return status;
+}
+
+/* The same; with wide states, until the listed columns suffice. */
+template <class POLICY, int RANKS>
+__device__ __forceinline__ int searcher<POLICY, RANKS>::emit(u64 *last, u64 *num) {
+  if (has_wide()) cold_path([](searcher &self) { return self.begin_columns(); });
+  for (;;) {
+    const int status = emit_listed(last, num);
+    if (!has_wide() || status != WF__LANE_OK) return status;
+    const u64 key = *last;
+    if (!cold_path([key](searcher &self) { return self.lists_more(key); })) return status;
+  }
 }
 
 }  // namespace wf_search

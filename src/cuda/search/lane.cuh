@@ -122,6 +122,8 @@ struct lane_shared {
   u32 frontier_size[2];
   u32 frontier_work[2]; /* some entry has epsilon arcs */
   u32 next_batch;       /* sources taken so far */
+  u32 num_columns;      /* with wide states: listed, those that cost up to `reach` */
+  float reach;
   u32 num_listed[2]; /* candidates in this rank's list, or sent to it in this epsilon round and in
                         the next one */
   u32 sent[2];       /* a block sent a candidate in this round */

@@ -15,7 +15,7 @@
 #ifndef WF_CUDA_SEARCH_SEARCH_GRAPH_CUH
 #define WF_CUDA_SEARCH_SEARCH_GRAPH_CUH
 
-#include "cuda/search/searcher.cuh"
+#include "cuda/search/wide_states.cuh"
 
 namespace wf_search {
 
@@ -134,6 +134,7 @@ __device__ __forceinline__ uint4 searcher<POLICY, RANKS>::arc_at(const uint4 *ar
                                                                  u32 number) const {
   if constexpr (SCORED)
     if (is_added_arc(number)) return added_arc<POLICY>((const uint4 *)p->graph.places, number);
+  if (number >= p->graph.num_explicit) return wide_arc(p->graph, number);
   const uint4 arc = __ldg(arcs + number);
   if constexpr (SCORED)
     if (arc.y == 0x7f800000u && has_words())

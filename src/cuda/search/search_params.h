@@ -139,6 +139,12 @@ typedef struct wf__lane_state {
   float final_cost;
 } wf__lane_state;
 
+/* A wide state (wide_states.cuh): its arcs over tokens begin at number `run` in memory, `count` of
+ * them; those of its held column, ALL: none, are void. Its other arcs begin at `others`. */
+typedef struct wf__lane_wide {
+  uint32_t run, count, held, others;
+} wf__lane_wide;
+
 /* A place where words of a class may occur. The places of a class are contiguous. */
 typedef struct wf__lane_place {
   uint32_t target; /* target state | 2^31 if that has epsilon arcs */
@@ -320,7 +326,12 @@ typedef struct wf__lane_graph {
   const void *places; /* wf__lane_place, whose arcs have the weight +infinity and the place's number
                          (or WF__LANE_NO_PLACE) for a next state; NULL if there are none */
   uint32_t num_states, num_arcs, start;
-  int32_t num_columns; /* that it reads */
+  /* States from first_wide on are wide. Their arcs are not at their numbers, which begin at
+   * num_explicit. */
+  uint32_t first_wide, num_wide, num_explicit;
+  const void *wide_states;     /* [num_wide] wf__lane_wide */
+  float wide_least, wide_most; /* weights of their arcs over tokens */
+  int32_t num_columns;         /* that it reads */
   int32_t has_epsilons;
   int32_t context_bits;              /* of a key, with scorers */
   float epsilon_slack, scored_slack; /* scored_slack: of utterances that have a scorer */
@@ -363,6 +374,7 @@ typedef struct wf__lane_work {
 /* Memory of the lanes. Rank r of lane l owns part l * ranks + r of each array. */
 typedef struct wf__lane_arrays {
   uint32_t num_lanes, ranks;
+  uint32_t *columns; /* [parts][num_columns] with wide states: listed for a frame */
   uint32_t trace_cap, frames_cap, path_cap;
   uint32_t trace_room; /* the trace is collected beyond this, at most trace_cap; with lattices
                           another frame must fit after it */

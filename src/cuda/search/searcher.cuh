@@ -321,6 +321,23 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   template <int MODE>
   __device__ __forceinline__ u64 expand(const candidate_rule &rule);
   template <int MODE>
+  __device__ __forceinline__ void expand_arc(const candidate_rule &rule, bool live, u32 a,
+                                             uint4 arc, float candidate, u64 from, u64 *my_count);
+  /* Wide states: wide_states.cuh. */
+  __device__ __forceinline__ bool is_wide(u32 state) const;
+  __device__ __forceinline__ bool has_wide() const;
+  __device__ __forceinline__ u32 *columns() const;
+  __device__ __forceinline__ float least_beside_column() const;
+  __device__ float cost_of_columns(u32 count, float least);
+  __device__ bool begin_columns();
+  __device__ void list_columns(float reach);
+  __device__ bool lists_more(u64 last);
+  template <int MODE>
+  __device__ void expand_wide_state(const candidate_rule &rule, u32 state, float cost, u64 context,
+                                    u64 *my_count);
+  template <int MODE>
+  __device__ u64 expand_wide(const candidate_rule rule);
+  template <int MODE>
   __device__ __forceinline__ void consider(const candidate_rule &rule, bool live, u32 a, uint4 arc,
                                            float candidate, u64 from, u64 to, u64 *my_count);
   __device__ __forceinline__ void gather_word(bool waits, u32 a, uint4 arc, float cost, u64 from);
@@ -362,6 +379,7 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ __forceinline__ u64 finish_emission(float cutoff);
   __device__ bool admit(u64 last, u64 *num_tokens);
   __device__ __noinline__ int emit_rest(bool full, u64 *last, u64 *num_tokens);
+  __device__ __forceinline__ int emit_listed(u64 *last, u64 *num_tokens);
   __device__ __forceinline__ int emit(u64 *last, u64 *num_tokens);
   __device__ __forceinline__ void put_frontier(u32 rank, u32 which, u32 place, u32 slot);
   __device__ __forceinline__ u32 get_frontier(u32 which, u32 place);

@@ -135,6 +135,10 @@ template <class POLICY, int RANKS>
 __device__ u32 searcher<POLICY, RANKS>::source_by_thread(u32 arc) const {
   if constexpr (SCORED)
     if (is_added_arc(arc)) return added_source(arc);
+  if (arc >= p->graph.num_explicit) {
+    const u32 state = wide_source(p->graph, arc);
+    return state | (arc >= __ldg(states() + state).y ? WF__LANE_EPSILON : 0);
+  }
   return __ldg(p->graph.arc_sources + arc);
 }
 

@@ -1,0 +1,235 @@
+/* wide_states.cuh - states of CTC graphs with many arcs (fst/ctc_states.h), of which a frame needs
+ * few: the arcs of columns whose cost lets them survive.
+ *
+ * The arcs of a wide state are in memory once, by column, for all states of its pairs; its arcs for
+ * blank, held token and epsilons are in memory for each. Before a frame is expanded, each block
+ * lists the columns that cost at most `reach`. A warp takes a source on a wide state, and its
+ * threads look the arcs of these columns up.
+ *
+ * That is exact if no column above `reach` could make a candidate within the frame's cutoff, which
+ * is known afterwards. If it could, the frame is expanded again with more columns. */
+#ifndef WF_CUDA_SEARCH_WIDE_STATES_CUH
+#define WF_CUDA_SEARCH_WIDE_STATES_CUH
+
+#include "cuda/search/searcher.cuh"
+
+namespace wf_search {
+
+template <class POLICY, int RANKS>
+__device__ __forceinline__ bool searcher<POLICY, RANKS>::is_wide(u32 state) const {
+  return state - p->graph.first_wide < p->graph.num_wide;
+}
+template <class POLICY, int RANKS>
+__device__ __forceinline__ bool searcher<POLICY, RANKS>::has_wide() const {
+  return p->graph.num_wide > 0;
+}
+template <class POLICY, int RANKS>
+__device__ __forceinline__ u32 *searcher<POLICY, RANKS>::columns() const {
+  return p->memory.columns + (u64)block() * (u32)p->graph.num_columns;
+}
+
+/* The state of an arc's number, of a wide state. */
+static __device__ u32 wide_source(const wf__lane_graph &graph, u32 number) {
+  const uint4 *states = (const uint4 *)graph.states;
+  u32 low = graph.first_wide, high = low + graph.num_wide;
+  while (high - low > 1) {
+    const u32 middle = low + (high - low) / 2;
+    if (__ldg(states + middle).x <= number)
+      low = middle;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+static __device__ __noinline__ uint4 wide_arc(const wf__lane_graph &graph, u32 number) {
+  const u32 state = wide_source(graph, number),
+            place = number - __ldg((const uint4 *)graph.states + state).x;
+  const uint4 wide = __ldg((const uint4 *)graph.wide_states + (state - graph.first_wide));
+  return __ldg((const uint4 *)graph.arcs +
+               (place < wide.y ? wide.x + place : wide.w + (place - wide.y)));
+}
+
+/* A candidate costs at least that of its column and this. */
+template <class POLICY, int RANKS>
+__device__ __forceinline__ float searcher<POLICY, RANKS>::least_beside_column() const {
+  float least = p->graph.wide_least - fmaxf(p->rules.word_score, 0);
+  if constexpr (DEFERRED) return -INFINITY;
+  if constexpr (SCORED)
+    if (has_scorer()) least += fminf(own().with_scorer.scorer.least, 0);
+  return least;
+}
+
+/* A cost up to which there are `count` columns, or a little more; `least`: that of the cheapest.
+ * +infinity if they are far above it. */
+template <class POLICY, int RANKS>
+__device__ float searcher<POLICY, RANKS>::cost_of_columns(u32 count, float least) {
+  const float scale = p->rules.beam > 1e-20f ? 64 / p->rules.beam : 16;
+  if (tid() < 256) own().hist[tid()] = 0;
+  __syncthreads();
+  for (u32 c = tid(); c < (u32)p->graph.num_columns; c += THREADS) {
+    const float step = (label_cost(c) - least) * scale;
+    if (step < 255) atomicAdd(&own().hist[(u32)step], 1u);
+  }
+  __syncthreads();
+  u32 sum = 0, upto;
+#pragma unroll
+  for (int b = 0; b < 8; b++) sum += own().hist[in_warp() * 8 + b];
+  upto = sum;
+#pragma unroll
+  for (int d = 1; d < 32; d <<= 1) {
+    const u32 x = __shfl_up_sync(ALL, upto, d);
+    if (in_warp() >= d) upto += x;
+  }
+  const u32 enough = __ballot_sync(ALL, upto >= count);
+  __syncthreads(); /* the histogram may be cleared again */
+  return enough == 0 ? INFINITY : least + (float)(8 * __ffs(enough)) / scale;
+}
+
+/* Lists the columns of the next frame for its first expansion. */
+template <class POLICY, int RANKS>
+__device__ bool searcher<POLICY, RANKS>::begin_columns() {
+  float least = INFINITY;
+  for (u32 c = tid(); c < (u32)p->graph.num_columns; c += THREADS)
+    least = fminf(least, label_cost(c));
+  const u32 lowest = warp_min(ordered(least));
+  __syncthreads();
+  if (in_warp() == 0) own().warp_values[warp()] = lowest;
+  __syncthreads();
+  least = cost_of(warp_min(in_warp() < WARPS ? (u32)own().warp_values[in_warp()] : ALL));
+  const float spread =
+      p->graph.wide_most - p->graph.wide_least + fabsf(p->rules.word_score) + 2; /* 2: any margin */
+  float reach = least + p->rules.beam + spread;
+  if (p->rules.min_active > 0)
+    reach = fmaxf(reach, cost_of_columns(p->rules.min_active + 2, least) + spread);
+  if (!(least_beside_column() > -INFINITY) || !(reach < FLT_MAX)) reach = INFINITY;
+  list_columns(reach);
+  return true;
+}
+
+template <class POLICY, int RANKS>
+__device__ void searcher<POLICY, RANKS>::list_columns(float reach) {
+  __syncthreads();
+  if (tid() == 0) {
+    own().num_columns = 0;
+    own().reach = reach;
+  }
+  __syncthreads();
+  u32 *const columns = this->columns();
+  for (u32 first = warp() * 32; first < (u32)p->graph.num_columns; first += THREADS) {
+    const u32 c = first + in_warp();
+    const float cost = c < (u32)p->graph.num_columns ? label_cost(c) : INFINITY;
+    const u32 vote = __ballot_sync(ALL, cost <= fminf(reach, FLT_MAX));
+    u32 place = 0;
+    if (vote == 0) continue;
+    if (in_warp() == 0) place = atomicAdd(&own().num_columns, (u32)__popc(vote));
+    place = __shfl_sync(ALL, place, 0) + __popc(vote & lanes_before());
+    if (vote >> in_warp() & 1) columns[place] = c;
+  }
+  __syncthreads();
+}
+
+/* After the expansion up to the key `last`: could other columns have made candidates? Then lists
+ * more of them. */
+template <class POLICY, int RANKS>
+__device__ bool searcher<POLICY, RANKS>::lists_more(u64 last) {
+  const float reach = own().reach, cutoff = cost_of((u32)(last >> 32)),
+              least = least_beside_column();
+  if (reach == INFINITY) return false;
+  float needed = INFINITY;
+  if (own().best != ALL && cutoff < FLT_MAX)
+    needed = cutoff - least + 1e-5f * (1 + fabsf(cutoff) + fabsf(least)); /* any rounding */
+  if (needed <= reach) return false;
+  list_columns(needed < FLT_MAX ? needed : INFINITY);
+  empty_table(SCORED ? l.bits : SLOT_BITS);
+  return true;
+}
+
+/* The first arc of `count` whose column is not below this one: where it would be if each column had
+ * an arc, or near. */
+static __device__ u32 first_of_column(const uint4 *arcs, u32 count, u32 column) {
+  const u32 least = __ldg(arcs).z;
+  if (column <= least) return 0;
+  u32 low = min(column - least, count), high = low;
+  for (u32 step = 1; low > 0 && __ldg(arcs + low - 1).z >= column; step *= 2) {
+    high = low - 1;
+    low = low > step ? low - step : 0;
+  }
+  for (u32 step = 1; high < count && __ldg(arcs + high).z < column; step *= 2) {
+    low = high + 1;
+    high = count - high > step ? high + step : count;
+  }
+  while (low < high) {
+    const u32 middle = low + (high - low) / 2;
+    if (__ldg(arcs + middle).z < column)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+/* Expands a source on a wide state, by a whole warp. */
+template <class POLICY, int RANKS>
+template <int MODE>
+__device__ void searcher<POLICY, RANKS>::expand_wide_state(const candidate_rule &rule, u32 state,
+                                                           float cost, u64 context, u64 *my_count) {
+  const uint4 info = __ldg(states() + state),
+              wide = __ldg((const uint4 *)p->graph.wide_states + (state - p->graph.first_wide));
+  const uint4 *const run = arcs() + wide.x, *const stays = arcs() + wide.w;
+  const u32 count = wide.y, held = wide.z, num_stays = held == ALL ? 1 : 2,
+            size = own().num_columns;
+  if ((MODE == EXPAND_RUNNING || MODE == EXPAND_LIST) && in_warp() == 0)
+    frame_arcs += info.y - info.x;
+  for (u32 first = 0; first < size + num_stays; first += 32) {
+    const u32 i = first + in_warp();
+    const bool is_stay = i >= size && i < size + num_stays;
+    u32 column = ALL, at = count;
+    if (i < size) column = columns()[i];
+    if (i < size && column != held) at = first_of_column(run, count, column);
+    uint4 arc = make_uint4(0, 0, 0, 0);
+    if (is_stay)
+      arc = __ldg(stays + (i - size));
+    else if (at < count)
+      arc = __ldg(run + at);
+    bool live = is_stay || (at < count && arc.z == column);
+    while (__any_sync(ALL, live)) { /* a column may have several arcs */
+      expand_arc<MODE>(rule, live, info.x + (is_stay ? count + i - size : at), arc, cost, context,
+                       my_count);
+      live = live && !is_stay && ++at < count;
+      if (live) arc = __ldg(run + at);
+      live = live && arc.z == column;
+    }
+  }
+}
+
+/* Expands all selected sources on wide states. */
+template <class POLICY, int RANKS>
+template <int MODE>
+__device__ u64 searcher<POLICY, RANKS>::expand_wide(const candidate_rule rule) {
+  const uint2 *const tokens = this->tokens();
+  u64 my_count = 0;
+  for (u32 first = warp() * 32; first < f.num_sources; first += THREADS) {
+    const u32 i = first + in_warp();
+    u32 state = 0;
+    float cost = 0;
+    u64 context = 0;
+    bool wide = false;
+    if (i < f.num_sources) {
+      state = tokens[i].x;
+      cost = costs()[i];
+      context = source_context(i);
+      wide = is_wide(state) && is_selected(cost, state, context);
+    }
+    for (u32 left = __ballot_sync(ALL, wide); left != 0; left &= left - 1) {
+      const int from = __ffs(left) - 1;
+      expand_wide_state<MODE>(rule, __shfl_sync(ALL, state, from), __shfl_sync(ALL, cost, from),
+                              __shfl_sync(ALL, context, from), &my_count);
+    }
+  }
+  return my_count;
+}
+
+}  // namespace wf_search
+
+#endif
