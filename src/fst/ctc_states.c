@@ -104,7 +104,7 @@ static bool has_epsilons(const wf__ctc_states *ctc, uint64_t g) {
 }
 
 static bool is_wide(const wf__ctc_states *ctc, uint64_t g) {
-  return wf__ctc_num_tokens(ctc, (uint32_t)g) >= WF__WIDE_ARCS;
+  return wf__ctc_num_tokens(ctc, (uint32_t)g) >= WF__WIDE_ARCS && !has_epsilons(ctc, g);
 }
 
 static int compare_tokens(const void *a, const void *b) {
@@ -130,29 +130,40 @@ static wf_status sort_pairs(const struct finding *f, uint64_t *offsets, int32_t 
   return WF_OK;
 }
 
+static void add_state(wf__ctc_states *ctc, uint64_t g, int32_t held, bool entered, uint32_t stay) {
+  wf__ctc_state *state = &ctc->states[ctc->num_states++];
+  *state = (wf__ctc_state){
+      .owner = (uint32_t)g,
+      .held = held,
+      .first_arc = (uint32_t)ctc->num_arcs,
+      .arcs = (uint32_t)ctc->view.arc_off[g],
+      .count = wf__ctc_num_tokens(ctc, (uint32_t)g),
+      .num_epsilons = entered ? (uint32_t)ctc->view.arc_off[g + 1] - ctc->first_epsilon[g] : 0,
+      .none = ctc->first[g],
+      .stay = stay};
+  ctc->num_arcs += (uint64_t)state->count + wf__ctc_num_stays(*state) + state->num_epsilons;
+}
+
 /* Numbers the states of g, whose tokens are sorted and may begin with 0. */
-static void number_state(wf__ctc_states *ctc, uint64_t g, const int32_t *tokens, uint64_t count,
-                         uint64_t *next) {
-  const uint64_t none = count > 0 && tokens[0] == 0, m = wf__ctc_num_tokens(ctc, (uint32_t)g),
-                 epsilons = ctc->view.arc_off[g + 1] - ctc->first_epsilon[g];
-  ctc->first[g] = (uint32_t)*next;
-  ctc->states[(*next)++] = (wf__ctc_state){(uint32_t)g, 0};
-  ctc->num_arcs += m + 1;
+static void number_state(wf__ctc_states *ctc, uint64_t g, const int32_t *tokens, uint64_t count) {
+  const uint64_t none = count > 0 && tokens[0] == 0;
+  const uint32_t first = (uint32_t)ctc->num_states;
+  ctc->first[g] = ctc->first_entered[g] = first;
+  add_state(ctc, g, 0, false, first);
   for (uint64_t i = none; i < count; i++)
-    ctc->states[(*next)++] = (wf__ctc_state){(uint32_t)g, tokens[i]};
-  ctc->num_arcs += (count - none) * (m + 2);
-  ctc->first_entered[g] = epsilons > 0 ? (uint32_t)*next : ctc->first[g];
-  for (uint64_t i = 0; i < count && epsilons > 0; i++)
-    ctc->states[(*next)++] = (wf__ctc_state){(uint32_t)g, tokens[i]};
-  if (epsilons > 0)
-    ctc->num_arcs += (count - none) * (m + 2 + epsilons) + none * (m + 1 + epsilons);
-  ctc->end[g] = (uint32_t)*next;
+    add_state(ctc, g, tokens[i], false, (uint32_t)ctc->num_states);
+  if (has_epsilons(ctc, g)) {
+    ctc->first_entered[g] = (uint32_t)ctc->num_states;
+    for (uint64_t i = 0; i < count; i++)
+      add_state(ctc, g, tokens[i], true, first + (uint32_t)(i + 1 - none));
+  }
+  ctc->end[g] = (uint32_t)ctc->num_states;
 }
 
 static wf_status number_states(struct finding *f, wf_error *err) {
   wf__ctc_states *ctc = f->ctc;
   const uint64_t n = ctc->view.num_states;
-  uint64_t *offsets = wf__calloc(n + 1, sizeof *offsets), next = 0, most = n;
+  uint64_t *offsets = wf__calloc(n + 1, sizeof *offsets), most = n;
   int32_t *tokens = wf__alloc(f->pairs.size, sizeof *tokens);
   for (uint64_t i = 0; i < f->pairs.size; i++)
     most += has_epsilons(ctc, f->pairs.data[i].state) ? 2 : 1;
@@ -165,16 +176,15 @@ static wf_status number_states(struct finding *f, wf_error *err) {
     status = wf__fail_memory(err, most * sizeof *ctc->states, what);
   if (status == WF_OK) status = sort_pairs(f, offsets, tokens, err);
   for (int wide = 0; wide < 2 && status == WF_OK; wide++) {
-    ctc->first_wide = next;
+    ctc->first_wide = ctc->num_states;
     ctc->first_wide_arc = ctc->num_arcs;
     for (uint64_t g = 0; g < n; g++)
       if (is_wide(ctc, g) == (wide == 1))
-        number_state(ctc, g, tokens + offsets[g], offsets[g + 1] - offsets[g], &next);
+        number_state(ctc, g, tokens + offsets[g], offsets[g + 1] - offsets[g]);
   }
   free(offsets);
   free(tokens);
   WF__TRY(status);
-  ctc->num_states = next;
   if (ctc->num_arcs < UINT32_MAX - 1) return WF_OK;
   return wf__fail(err, WF_ERR_LIMIT, "CTC graph: %llu arcs, at most 2^32 - 2",
                   (unsigned long long)ctc->num_arcs);
@@ -192,13 +202,6 @@ uint32_t wf__ctc_entered(const wf__ctc_states *ctc, uint32_t g, int32_t held) {
   return low;
 }
 
-uint32_t wf__ctc_stay(const wf__ctc_states *ctc, uint32_t state) {
-  const uint32_t owner = ctc->states[state].owner, first = ctc->first[owner],
-                 entered = ctc->first_entered[owner];
-  if (entered == first || state < entered) return state;
-  return first + (state - entered) + (ctc->states[entered].held != 0 ? 1 : 0);
-}
-
 static wf_status find_targets(wf__ctc_states *ctc, wf_error *err) {
   const wf_fst_view *view = &ctc->view;
   for (uint64_t s = 0; s < view->num_states; s++) {
@@ -206,8 +209,6 @@ static wf_status find_targets(wf__ctc_states *ctc, wf_error *err) {
     for (uint64_t a = view->arc_off[s]; a < ctc->first_epsilon[s]; a++)
       ctc->targets[a] = wf__ctc_entered(ctc, view->arcs[a].nextstate, view->arcs[a].ilabel);
   }
-  for (int32_t label = 0; label < ctc->num_labels; label++)
-    ctc->stays[label] = (wf_arc){.ilabel = label};
   ctc->start = wf__ctc_entered(ctc, (uint32_t)view->start, 0);
   return WF_OK;
 }
@@ -228,9 +229,6 @@ static wf_status fill(wf__ctc_states *ctc, wf_error *err) {
       ctc->first_epsilon == NULL || ctc->targets == NULL)
     return wf__fail_memory(err, (4 * n + num_arcs) * 4, what);
   WF__TRY(look_at_arcs(ctc, err));
-  ctc->stays = wf__alloc((uint64_t)ctc->num_labels, sizeof *ctc->stays);
-  if (ctc->stays == NULL)
-    return wf__fail_memory(err, (uint64_t)ctc->num_labels * sizeof *ctc->stays, what);
   struct finding f = {.ctc = ctc, .num_entries = wf__calloc(n, 1)};
   wf_status status = f.num_entries != NULL ? find_pairs(&f, err) : wf__fail_memory(err, n, what);
   wf__map64_free(&f.seen);
@@ -263,19 +261,10 @@ void wf__ctc_states_free(wf__ctc_states *ctc) {
   free(ctc->first_entered);
   free(ctc->first_epsilon);
   free(ctc->targets);
-  free(ctc->stays);
   free(ctc);
 }
 
 /* --- as arcs ----------------------------------------------------------------------------- */
-
-uint32_t wf__ctc_num_arcs(const wf__ctc_states *ctc, uint32_t v) {
-  const wf__ctc_state state = ctc->states[v];
-  uint32_t count = wf__ctc_num_tokens(ctc, state.owner) + wf__ctc_num_stays(state);
-  if (wf__ctc_is_entered(ctc, v))
-    count += (uint32_t)ctc->view.arc_off[state.owner + 1] - ctc->first_epsilon[state.owner];
-  return count;
-}
 
 static wf_arc led_to(wf_arc arc, uint32_t target) {
   arc.nextstate = target;
@@ -283,22 +272,20 @@ static wf_arc led_to(wf_arc arc, uint32_t target) {
 }
 
 wf_arc *wf__ctc_write_others(const wf__ctc_states *ctc, uint32_t v, wf_arc *to) {
-  const wf_fst_view *view = &ctc->view;
   const wf__ctc_state state = ctc->states[v];
-  const uint32_t g = state.owner;
-  *to++ = led_to(ctc->stays[ctc->blank], ctc->first[g]);
-  if (state.held != 0) *to++ = led_to(ctc->stays[state.held], wf__ctc_stay(ctc, v));
-  if (!wf__ctc_is_entered(ctc, v)) return to;
-  for (uint64_t a = ctc->first_epsilon[g]; a < view->arc_off[g + 1]; a++)
-    *to++ = led_to(view->arcs[a], wf__ctc_entered(ctc, view->arcs[a].nextstate, state.held));
+  *to++ = led_to((wf_arc){.ilabel = ctc->blank}, state.none);
+  if (state.held != 0) *to++ = led_to((wf_arc){.ilabel = state.held}, state.stay);
+  for (uint32_t k = 0; k < state.num_epsilons; k++) {
+    const wf_arc arc = ctc->view.arcs[state.arcs + state.count + k];
+    *to++ = led_to(arc, wf__ctc_entered(ctc, arc.nextstate, state.held));
+  }
   return to;
 }
 
 wf_arc *wf__ctc_write_arcs(const wf__ctc_states *ctc, uint32_t v, wf_arc *to) {
-  const wf_fst_view *view = &ctc->view;
   const wf__ctc_state state = ctc->states[v];
-  for (uint64_t a = view->arc_off[state.owner]; a < ctc->first_epsilon[state.owner]; a++) {
-    *to = led_to(view->arcs[a], ctc->targets[a]);
+  for (uint32_t k = 0; k < state.count; k++) {
+    *to = led_to(ctc->view.arcs[state.arcs + k], ctc->targets[state.arcs + k]);
     if (to->ilabel == state.held) to->weight = INFINITY;
     to++;
   }
@@ -310,9 +297,8 @@ static wf_status write_state(const wf__ctc_states *ctc, uint32_t v, wf__csr *csr
   WF__TRY(wf__csr_add_state(csr, ctc->view.final_cost[state.owner], err));
   wf_arc *arcs = csr->arcs.data + csr->arcs.size, *to = arcs;
   const wf_arc *end = wf__ctc_write_arcs(ctc, v, arcs);
-  const uint32_t num_tokens = wf__ctc_num_tokens(ctc, state.owner);
   for (const wf_arc *arc = arcs; arc < end; arc++)
-    if (arc >= arcs + num_tokens || arc->ilabel != state.held) *to++ = *arc;
+    if (arc >= arcs + state.count || arc->ilabel != state.held) *to++ = *arc;
   csr->arcs.size = (uint64_t)(to - csr->arcs.data);
   return WF_OK;
 }

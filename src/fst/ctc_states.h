@@ -18,7 +18,7 @@
  *
  * Numbers. The states of g follow those of g - 1: first the pairs that stay, with no token, then
  * with each token in the order of labels; then the pairs that are entered, in the same order. States
- * of wide g, with WF__WIDE_ARCS arcs of tokens or more, come after all others. The arcs of a state
+ * of wide g, with WF__WIDE_ARCS arcs of tokens or more and no epsilon arcs, come after all others. The arcs of a state
  * follow those of the state before: m arcs of tokens of g, of which those of the held token are
  * void; the blank's; the held token's; the epsilon arcs. */
 #ifndef WF_FST_CTC_STATES_H
@@ -26,9 +26,14 @@
 
 #include "fst/fst.h"
 
+/* All that the search needs of a state lies in half a cache line. */
 typedef struct wf__ctc_state {
-  uint32_t owner; /* state of G */
-  int32_t held;   /* label; 0: none */
+  uint32_t owner;        /* state of G */
+  int32_t held;          /* label; 0: none */
+  uint32_t first_arc;    /* number */
+  uint32_t arcs, count;  /* arcs of G over tokens: the first one, and how many */
+  uint32_t num_epsilons; /* that may be taken */
+  uint32_t none, stay;   /* the states that blank and held token lead to */
 } wf__ctc_state;
 
 enum { WF__WIDE_ARCS = 128 };
@@ -45,7 +50,6 @@ typedef struct wf__ctc_states {
                               are those that stay */
   uint32_t *first_epsilon; /* [states of G] arc of G */
   uint32_t *targets;       /* [arcs of G] the state that a token's arc leads to */
-  wf_arc *stays;           /* [num_labels] the arcs of blank and held tokens, by label */
   int32_t num_labels;      /* one more than the largest label, blank included */
 } wf__ctc_states;
 
@@ -55,9 +59,7 @@ wf_status wf__ctc_states_create(const wf_fst *fst, int32_t blank, wf__ctc_states
                                 wf_error *err);
 void wf__ctc_states_free(wf__ctc_states *ctc);
 
-/* Number of the arcs of a state. */
-uint32_t wf__ctc_num_arcs(const wf__ctc_states *ctc, uint32_t state);
-/* Writes them, in order; void ones with the weight +infinity. Returns the place after them. */
+/* Writes the arcs of a state, in order; void ones with the weight +infinity. Returns the place after them. */
 wf_arc *wf__ctc_write_arcs(const wf__ctc_states *ctc, uint32_t state, wf_arc *to);
 /* The same for those that are not over tokens. */
 wf_arc *wf__ctc_write_others(const wf__ctc_states *ctc, uint32_t state, wf_arc *to);
@@ -69,21 +71,17 @@ wf_status wf__ctc_explicit(const wf__ctc_states *ctc, const wf_fst *fst, wf_fst 
  * is. */
 wf_status wf__ctc_spell_out(const wf_fst *fst, wf_fst **out, wf_error *err);
 
-/* Does the state have epsilon arcs that may be taken? */
-static inline bool wf__ctc_is_entered(const wf__ctc_states *ctc, uint32_t state) {
-  const uint32_t owner = ctc->states[state].owner;
-  return state >= ctc->first_entered[owner] &&
-         ctc->first_epsilon[owner] < ctc->view.arc_off[owner + 1];
-}
 static inline uint32_t wf__ctc_num_tokens(const wf__ctc_states *ctc, uint32_t owner) {
   return ctc->first_epsilon[owner] - (uint32_t)ctc->view.arc_off[owner];
 }
 /* Arcs of the blank, and of the held token. */
 static inline uint32_t wf__ctc_num_stays(wf__ctc_state state) { return state.held != 0 ? 2 : 1; }
+/* The state's first epsilon arc, by number, or the one after its last arc. */
+static inline uint32_t wf__ctc_first_epsilon(wf__ctc_state state) {
+  return state.first_arc + state.count + wf__ctc_num_stays(state);
+}
 
 /* The state that holds `held` in g, as it is entered. It must exist. */
 uint32_t wf__ctc_entered(const wf__ctc_states *ctc, uint32_t g, int32_t held);
-/* The state of the same pair that stays. */
-uint32_t wf__ctc_stay(const wf__ctc_states *ctc, uint32_t state);
 
 #endif

@@ -138,22 +138,53 @@ static int32_t topology_of_tokens(int32_t num_tokens) {
   return take_compact(why);
 }
 
+/* Numbers the states breadth-first, so that those of a frame are near to each other in memory.
+ * Returns how many can be reached: order[i] becomes number i. */
+static uint64_t number_states(const wf_fst_view *view, uint32_t *order, uint32_t *numbers) {
+  uint64_t count = 0;
+  for (uint64_t s = 0; s < view->num_states; s++) numbers[s] = UINT32_MAX;
+  if (view->start < 0) return 0;
+  order[count++] = (uint32_t)view->start;
+  numbers[view->start] = 0;
+  for (uint64_t i = 0; i < count; i++)
+    for (uint64_t a = view->arc_off[order[i]]; a < view->arc_off[order[i] + 1]; a++) {
+      const uint32_t next = view->arcs[a].nextstate;
+      if (numbers[next] != UINT32_MAX) continue;
+      numbers[next] = (uint32_t)count;
+      order[count++] = next;
+    }
+  return count;
+}
+
+static wf_status copy_state(const wf_fst_view *view, uint64_t s, const uint32_t *numbers,
+                            int32_t num_tokens, wf__csr *csr, wf_error *err) {
+  WF__TRY(wf__csr_add_state(csr, view->final_cost[s], err));
+  for (uint64_t a = view->arc_off[s]; a < view->arc_off[s + 1]; a++) {
+    wf_arc arc = view->arcs[a];
+    if (arc.ilabel > num_tokens) arc.ilabel = 0;
+    arc.nextstate = numbers[arc.nextstate];
+    WF__TRY(wf__csr_push(csr, arc, err));
+  }
+  return WF_OK;
+}
+
 wf_status wf__ctc_token_graph(const wf_fst *lg, int32_t num_tokens, wf_fst **out, wf_error *err) {
   const wf_fst_view view = wf_fst_get_view(lg);
   wf__csr csr = {0};
-  wf_status status = wf__vec_grow(&csr.arcs, view.num_arcs, "arcs", err);
+  uint32_t *order = wf__alloc(view.num_states, sizeof *order),
+           *numbers = wf__alloc(view.num_states, sizeof *numbers);
   *out = NULL;
-  for (uint64_t s = 0; s < view.num_states && status == WF_OK; s++) {
-    status = wf__csr_add_state(&csr, view.final_cost[s], err);
-    for (uint64_t a = view.arc_off[s]; a < view.arc_off[s + 1] && status == WF_OK; a++) {
-      wf_arc arc = view.arcs[a];
-      if (arc.ilabel > num_tokens) arc.ilabel = 0;
-      status = wf__csr_push(&csr, arc, err);
-    }
-  }
+  wf_status status = order != NULL && numbers != NULL
+                         ? wf__vec_grow(&csr.arcs, view.num_arcs, "arcs", err)
+                         : wf__fail_memory(err, view.num_states * 8, "a CTC graph");
+  const uint64_t count = status == WF_OK ? number_states(&view, order, numbers) : 0;
+  for (uint64_t i = 0; i < count && status == WF_OK; i++)
+    status = copy_state(&view, order[i], numbers, num_tokens, &csr, err);
   if (status == WF_OK)
-    status = wf__fst_from_csr(&csr, view.start, view.semiring, NULL, NULL, out, err);
+    status = wf__fst_from_csr(&csr, count > 0 ? 0 : -1, view.semiring, NULL, NULL, out, err);
   wf__csr_free(&csr);
+  free(order);
+  free(numbers);
   return status;
 }
 

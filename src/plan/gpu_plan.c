@@ -79,7 +79,7 @@ uint64_t wf__gpu_place_bytes(const wf_graph *graph) {
 }
 
 bool wf__gpu_shares_arcs(const wf_graph *graph, const wf_decoder_options *options) {
-  return graph->num_wide > 0 && graph->columns_follow && options->lattice_beam == 0;
+  return graph->num_wide_arcs > 0 && graph->columns_follow && options->lattice_beam == 0;
 }
 uint64_t wf__gpu_listed_columns(const wf_graph *graph, const wf_decoder_options *options) {
   return wf__gpu_shares_arcs(graph, options) ? (uint64_t)graph->min_columns : 0;

@@ -24,13 +24,9 @@ static void index_states(wf_graph *graph) {
 
 static void index_ctc_states(wf_graph *graph) {
   const wf__ctc_states *ctc = graph->ctc;
-  uint32_t next = 0;
-  for (uint64_t v = 0; v < ctc->num_states; v++) {
-    const wf__ctc_state state = ctc->states[v];
-    graph->index[v] = (wf__state_index){
-        next, next + wf__ctc_num_tokens(ctc, state.owner) + wf__ctc_num_stays(state)};
-    next += wf__ctc_num_arcs(ctc, (uint32_t)v);
-  }
+  for (uint64_t v = 0; v < ctc->num_states; v++)
+    graph->index[v] =
+        (wf__state_index){ctc->states[v].first_arc, wf__ctc_first_epsilon(ctc->states[v])};
 }
 
 static wf_status make_index(wf_graph *graph, wf_error *err) {
@@ -290,8 +286,10 @@ static wf_status find_wide_states(wf_graph *graph, wf_error *err) {
     }
     if (state.least == INFINITY) state.least = state.most = 0;
     const uint64_t num_tokens = wf__ctc_num_tokens(ctc, (uint32_t)g);
-    graph->num_wide_arcs += num_tokens;
-    shared += num_tokens * (ctc->end[g] - ctc->first[g]);
+    if (ctc->first[g] >= ctc->first_wide) { /* it has no epsilon arcs */
+      graph->num_wide_arcs += num_tokens;
+      shared += num_tokens * (ctc->end[g] - ctc->first[g]);
+    }
     const wf_status status = wf__vec_push(&wide, state, "a decoding graph", err);
     graph->wide = wide.data;
     graph->num_wide = wide.size;
@@ -430,21 +428,19 @@ uint32_t wf__ctc_source(const wf_graph *graph, uint32_t a) {
   return low;
 }
 
-wf_arc wf__ctc_arc(const wf_graph *graph, uint32_t state, uint32_t a) {
+wf_arc wf__ctc_arc(const wf_graph *graph, uint32_t v, uint32_t a) {
   const wf__ctc_states *ctc = graph->ctc;
-  const wf__arc_run run = wf__ctc_run(graph, state);
-  wf_arc arc;
-  if (a >= graph->index[state].first_epsilon) {
-    arc = ctc->view.arcs[ctc->first_epsilon[run.owner] + (a - graph->index[state].first_epsilon)];
-    arc.nextstate = wf__ctc_entered(ctc, arc.nextstate, run.held);
-  } else if (a < run.end) {
-    arc = run.arcs[a - run.first];
-    arc.nextstate = run.targets[a - run.first];
-  } else {
-    const wf__ctc_stays stays = wf__ctc_stays_of(graph, state, run);
-    arc = *stays.arcs[a - run.end];
-    arc.nextstate = stays.targets[a - run.end];
+  const wf__ctc_state state = ctc->states[v];
+  const uint32_t place = a - state.first_arc, stays = wf__ctc_num_stays(state);
+  if (place < state.count) {
+    wf_arc arc = ctc->view.arcs[state.arcs + place];
+    arc.nextstate = ctc->targets[state.arcs + place];
+    return arc;
   }
+  if (place == state.count) return (wf_arc){.nextstate = state.none, .ilabel = ctc->blank};
+  if (place < state.count + stays) return (wf_arc){.nextstate = state.stay, .ilabel = state.held};
+  wf_arc arc = ctc->view.arcs[state.arcs + place - stays];
+  arc.nextstate = wf__ctc_entered(ctc, arc.nextstate, state.held);
   return arc;
 }
 

@@ -78,8 +78,9 @@ struct wf_graph {
   wf__ctc_states *ctc;  /* NULL: the fst has the states and arcs of the search */
   wf__wide_state *wide; /* [num_wide] with ctc, by owner */
   uint64_t num_wide;
-  uint64_t num_wide_arcs, num_wide_others; /* their arcs over tokens, once for each owner; the other
-                                              arcs of their states */
+  /* Of those without epsilon arcs: arcs over tokens, once for each owner; the other arcs of their
+   * states. */
+  uint64_t num_wide_arcs, num_wide_others;
   wf__state_index *index;
   int32_t *columns;    /* [num_labels]; columns[0] unused */
   bool columns_follow; /* label l reads column l - 1 */
@@ -152,22 +153,17 @@ static inline bool wf__is_added(const wf_graph *graph, uint32_t state) {
 }
 
 static inline wf__arc_run wf__ctc_run(const wf_graph *graph, uint32_t state) {
-  const wf__ctc_states *ctc = graph->ctc;
-  const wf__ctc_state pair = ctc->states[state];
-  const uint64_t from = ctc->view.arc_off[pair.owner];
-  const uint32_t first = graph->index[state].first_arc;
-  return (wf__arc_run){.arcs = ctc->view.arcs + from,
-                       .first = first,
-                       .end = first + wf__ctc_num_tokens(ctc, pair.owner),
-                       .targets = ctc->targets + from,
-                       .owner = pair.owner,
-                       .held = pair.held};
+  const wf__ctc_state *at = &graph->ctc->states[state];
+  return (wf__arc_run){.arcs = graph->view.arcs + at->arcs,
+                       .first = at->first_arc,
+                       .end = at->first_arc + at->count,
+                       .targets = graph->ctc->targets + at->arcs,
+                       .owner = at->owner,
+                       .held = at->held};
 }
 
-/* Emitting arcs of a state; with ctc, without those of blank and held token (wf__ctc_stays). */
-static inline wf__arc_run wf__emitting_run(const wf_graph *graph, uint32_t state) {
+static inline wf__arc_run wf__plain_run(const wf_graph *graph, uint32_t state) {
   if (wf__is_added(graph, state)) return wf__added_run(graph, state, false);
-  if (graph->ctc != NULL) return wf__ctc_run(graph, state);
   wf__state_index index = graph->index[state];
   return (wf__arc_run){.arcs = graph->view.arcs + index.first_arc,
                        .first = index.first_arc,
@@ -176,25 +172,19 @@ static inline wf__arc_run wf__emitting_run(const wf_graph *graph, uint32_t state
                        .held = -1};
 }
 
-/* The arcs of a CTC state for the blank and, if it holds a token, for that. */
-typedef struct wf__ctc_stays {
-  uint32_t first, count; /* number of the first arc; at most two */
-  const wf_arc *arcs[2];
-  uint32_t targets[2];
-} wf__ctc_stays;
-static inline wf__ctc_stays wf__ctc_stays_of(const wf_graph *graph, uint32_t state,
-                                             wf__arc_run run) {
-  const wf__ctc_states *ctc = graph->ctc;
-  if (run.held == 0)
-    return (wf__ctc_stays){run.end, 1, {&ctc->stays[ctc->blank]}, {ctc->first[run.owner]}};
-  return (wf__ctc_stays){run.end,
-                         2,
-                         {&ctc->stays[ctc->blank], &ctc->stays[run.held]},
-                         {ctc->first[run.owner], wf__ctc_stay(ctc, state)}};
+/* Emitting arcs of a state; with ctc, without those of blank and held token. */
+static inline wf__arc_run wf__emitting_run(const wf_graph *graph, uint32_t state) {
+  return graph->ctc != NULL ? wf__ctc_run(graph, state) : wf__plain_run(graph, state);
 }
 
 /* Epsilon arcs of a state; only `first` and `end` are valid: use wf__graph_arc_from for the arcs. */
 static inline wf__arc_run wf__epsilon_run(const wf_graph *graph, uint32_t state) {
+  if (graph->ctc != NULL) {
+    const wf__ctc_state *at = &graph->ctc->states[state];
+    const uint32_t first = wf__ctc_first_epsilon(*at);
+    return (wf__arc_run){
+        .first = first, .end = first + at->num_epsilons, .owner = state, .held = -1};
+  }
   if (wf__is_added(graph, state)) return wf__added_run(graph, state, true);
   return (wf__arc_run){.first = graph->index[state].first_epsilon,
                        .end = graph->index[state + 1].first_arc,

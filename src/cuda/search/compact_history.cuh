@@ -77,7 +77,7 @@ __device__ bool searcher<POLICY, RANKS>::follow_arcs(u32 number) {
         (number + 1 == frame || (token.x & MARKED) != 0) && (token.y & FOLLOWED) == 0;
     for (u32 left = __ballot_sync(ALL, follow); left != 0; left &= left - 1) {
       const u32 arc = __shfl_sync(ALL, token.y, __ffs(left) - 1);
-      const bool emits = (int)arc_at(arcs(), arc).z >= 0;
+      const bool emits = (int)any_arc_at(arc).z >= 0;
       u64 context = 0;
       if (SCORED) context = __ldcg((const u64 *)(contexts() + first + base + __ffs(left) - 1) + 1);
       u32 owner, at = find_token(source_of(arc), context, emits ? number - 1 : number, &owner),

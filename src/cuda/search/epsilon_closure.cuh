@@ -266,7 +266,7 @@ __device__ __forceinline__ int searcher<POLICY, RANKS>::relax_rounds_by_exchange
         bool live = k0 + in_warp() < share.total;
         uint4 arc = make_uint4(0, 0, 0, 0);
         if (live) {
-          arc = arc_at(arcs, a);
+          arc = __ldg(arcs + a);
           candidate = __fadd_rn(candidate, __uint_as_float(arc.y));
           if (arc.w != 0) candidate = __fsub_rn(candidate, word_score);
           live = candidate <= cutoff;

@@ -123,6 +123,7 @@ struct lane_shared {
   u32 frontier_work[2]; /* some entry has epsilon arcs */
   u32 next_batch;       /* sources taken so far */
   u32 num_columns;      /* with wide states: listed, those that cost up to `reach` */
+  u32 num_wide_sources; /* the same: listed */
   float reach;
   u32 num_listed[2]; /* candidates in this rank's list, or sent to it in this epsilon round and in
                         the next one */

@@ -288,7 +288,7 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::finish(bool died, u32 end,
         status = WF__LANE_NO_ROOM;
         break;
       }
-      int column = (int)arc_at(arcs(), a).z;
+      int column = (int)any_arc_at(a).z;
       if (column >= 0) { /* it consumed a frame */
         number--;
         row = row_before(row);

@@ -134,12 +134,20 @@ __device__ __forceinline__ uint4 searcher<POLICY, RANKS>::arc_at(const uint4 *ar
                                                                  u32 number) const {
   if constexpr (SCORED)
     if (is_added_arc(number)) return added_arc<POLICY>((const uint4 *)p->graph.places, number);
-  if (number >= p->graph.num_explicit) return wide_arc(p->graph, number);
   const uint4 arc = __ldg(arcs + number);
   if constexpr (SCORED)
     if (arc.y == 0x7f800000u && has_words())
       return opened<POLICY>((const uint4 *)p->graph.places, arc);
   return arc;
+}
+
+/* The same for an arc of any state. Wide ones have no epsilon arcs, and are expanded by
+ * themselves. */
+template <class POLICY, int RANKS>
+__device__ __forceinline__ uint4 searcher<POLICY, RANKS>::any_arc_at(u32 number) const {
+  if (number >= p->graph.num_explicit && number < p->graph.num_arcs)
+    return wide_arc(p->graph, number);
+  return arc_at(arcs(), number);
 }
 
 /* State that an added arc leaves | WF__LANE_EPSILON if it is one: the last state of the tree whose

@@ -374,7 +374,9 @@ typedef struct wf__lane_work {
 /* Memory of the lanes. Rank r of lane l owns part l * ranks + r of each array. */
 typedef struct wf__lane_arrays {
   uint32_t num_lanes, ranks;
-  uint32_t *columns; /* [parts][num_columns] with wide states: listed for a frame */
+  uint32_t
+      *columns; /* with wide states: [parts] of [num_columns] columns, then [slots] sources that
+                        are listed for a frame */
   uint32_t trace_cap, frames_cap, path_cap;
   uint32_t trace_room; /* the trace is collected beyond this, at most trace_cap; with lattices
                           another frame must fit after it */

@@ -144,6 +144,7 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ __forceinline__ bool is_added_arc(u32 arc) const;
   __device__ __forceinline__ uint4 state_at(const uint4 *states, u32 state) const;
   __device__ __forceinline__ uint4 arc_at(const uint4 *arcs, u32 arc) const;
+  __device__ __forceinline__ uint4 any_arc_at(u32 arc) const;
   __device__ __forceinline__ float final_of(u32 state) const;
   __device__ u32 added_source(u32 arc) const;
   __device__ __forceinline__ int context_bits() const;
@@ -328,7 +329,8 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ __forceinline__ bool has_wide() const;
   __device__ __forceinline__ u32 *columns() const;
   __device__ __forceinline__ float least_beside_column() const;
-  __device__ float cost_of_columns(u32 count, float least);
+  __device__ __forceinline__ u32 *wide_sources() const;
+  __device__ void find_wide_sources();
   __device__ bool begin_columns();
   __device__ void list_columns(float reach);
   __device__ bool lists_more(u64 last);

@@ -244,7 +244,7 @@ __device__ bool searcher<POLICY, RANKS>::emit_back_pointers(u32 first, u64 *off,
       if (token.y != NO_ARC) {
         const u32 arc = token.y & ~FOLLOWED, link = links()[begin + i].x,
                   rank = RANKS == 1 ? 0 : link >> 28, place = link & 0x0fffffff;
-        const int column = (int)arc_at(arcs(), arc).z;
+        const int column = (int)any_arc_at(arc).z;
         const u32 came_from = column >= 0 ? number - 1 : number;
         back_pointer.y = arc;
         if (came_from >= first)

@@ -25,7 +25,11 @@ __device__ __forceinline__ bool searcher<POLICY, RANKS>::has_wide() const {
 }
 template <class POLICY, int RANKS>
 __device__ __forceinline__ u32 *searcher<POLICY, RANKS>::columns() const {
-  return p->memory.columns + (u64)block() * (u32)p->graph.num_columns;
+  return p->memory.columns + (u64)block() * ((u32)p->graph.num_columns + SLOTS);
+}
+template <class POLICY, int RANKS>
+__device__ __forceinline__ u32 *searcher<POLICY, RANKS>::wide_sources() const {
+  return columns() + (u32)p->graph.num_columns;
 }
 
 /* The state of an arc's number, of a wide state. */
@@ -60,22 +64,17 @@ __device__ __forceinline__ float searcher<POLICY, RANKS>::least_beside_column() 
   return least;
 }
 
-/* A cost up to which there are `count` columns, or a little more; `least`: that of the cheapest.
- * +infinity if they are far above it. */
-template <class POLICY, int RANKS>
-__device__ float searcher<POLICY, RANKS>::cost_of_columns(u32 count, float least) {
-  const float scale = p->rules.beam > 1e-20f ? 64 / p->rules.beam : 16;
-  if (tid() < 256) own().hist[tid()] = 0;
+/* From a cost of each thread of the block, at least `least`: one that `count` of them are up to, or
+ * little more; +infinity if they are far above. */
+static __device__ float cost_of_rank(u32 *hist, float cost, u32 count, float least, float beam) {
+  const float scale = beam > 1e-20f ? 64 / beam : 16, step = (cost - least) * scale;
+  if (tid() < 256) hist[tid()] = 0;
   __syncthreads();
-  for (u32 c = tid(); c < (u32)p->graph.num_columns; c += THREADS) {
-    const float step = (label_cost(c) - least) * scale;
-    if (step < 255) atomicAdd(&own().hist[(u32)step], 1u);
-  }
+  if (step < 255) atomicAdd(&hist[(u32)step], 1u);
   __syncthreads();
-  u32 sum = 0, upto;
+  u32 upto = 0;
 #pragma unroll
-  for (int b = 0; b < 8; b++) sum += own().hist[in_warp() * 8 + b];
-  upto = sum;
+  for (int b = 0; b < 8; b++) upto += hist[in_warp() * 8 + b];
 #pragma unroll
   for (int d = 1; d < 32; d <<= 1) {
     const u32 x = __shfl_up_sync(ALL, upto, d);
@@ -86,22 +85,44 @@ __device__ float searcher<POLICY, RANKS>::cost_of_columns(u32 count, float least
   return enough == 0 ? INFINITY : least + (float)(8 * __ffs(enough)) / scale;
 }
 
-/* Lists the columns of the next frame for its first expansion. */
+/* Lists the selected sources on wide states. */
+template <class POLICY, int RANKS>
+__device__ void searcher<POLICY, RANKS>::find_wide_sources() {
+  const uint2 *const tokens = this->tokens();
+  if (tid() == 0) own().num_wide_sources = 0;
+  __syncthreads();
+  for (u32 first = warp() * 32; first < f.num_sources; first += THREADS) {
+    const u32 i = first + in_warp(), state = i < f.num_sources ? tokens[i].x : 0;
+    const bool wide =
+        i < f.num_sources && is_wide(state) && is_selected(costs()[i], state, source_context(i));
+    const u32 vote = __ballot_sync(ALL, wide);
+    u32 place = 0;
+    if (vote == 0) continue;
+    if (in_warp() == 0) place = atomicAdd(&own().num_wide_sources, (u32)__popc(vote));
+    place = __shfl_sync(ALL, place, 0) + __popc(vote & lanes_before());
+    if (wide) wide_sources()[place] = i;
+  }
+}
+
+/* Lists the columns of the next frame for its first expansion: those up to the beam above the
+ * cheapest one, and enough for min_active. */
 template <class POLICY, int RANKS>
 __device__ bool searcher<POLICY, RANKS>::begin_columns() {
-  float least = INFINITY;
+  float mine = INFINITY; /* the least of this thread's columns */
+  find_wide_sources();
   for (u32 c = tid(); c < (u32)p->graph.num_columns; c += THREADS)
-    least = fminf(least, label_cost(c));
-  const u32 lowest = warp_min(ordered(least));
-  __syncthreads();
+    mine = fminf(mine, label_cost(c));
+  const u32 lowest = warp_min(ordered(mine));
   if (in_warp() == 0) own().warp_values[warp()] = lowest;
   __syncthreads();
-  least = cost_of(warp_min(in_warp() < WARPS ? (u32)own().warp_values[in_warp()] : ALL));
+  const float least =
+      cost_of(warp_min(in_warp() < WARPS ? (u32)own().warp_values[in_warp()] : ALL));
   const float spread =
       p->graph.wide_most - p->graph.wide_least + fabsf(p->rules.word_score) + 2; /* 2: any margin */
   float reach = least + p->rules.beam + spread;
   if (p->rules.min_active > 0)
-    reach = fmaxf(reach, cost_of_columns(p->rules.min_active + 2, least) + spread);
+    reach = fmaxf(reach, spread + cost_of_rank(own().hist, mine, p->rules.min_active + 2, least,
+                                               p->rules.beam));
   if (!(least_beside_column() > -INFINITY) || !(reach < FLT_MAX)) reach = INFINITY;
   list_columns(reach);
   return true;
@@ -203,29 +224,16 @@ __device__ void searcher<POLICY, RANKS>::expand_wide_state(const candidate_rule 
   }
 }
 
-/* Expands all selected sources on wide states. */
+/* Expands the listed sources. */
 template <class POLICY, int RANKS>
 template <int MODE>
 __device__ u64 searcher<POLICY, RANKS>::expand_wide(const candidate_rule rule) {
-  const uint2 *const tokens = this->tokens();
+  const u32 size = own().num_wide_sources;
   u64 my_count = 0;
-  for (u32 first = warp() * 32; first < f.num_sources; first += THREADS) {
-    const u32 i = first + in_warp();
-    u32 state = 0;
-    float cost = 0;
-    u64 context = 0;
-    bool wide = false;
-    if (i < f.num_sources) {
-      state = tokens[i].x;
-      cost = costs()[i];
-      context = source_context(i);
-      wide = is_wide(state) && is_selected(cost, state, context);
-    }
-    for (u32 left = __ballot_sync(ALL, wide); left != 0; left &= left - 1) {
-      const int from = __ffs(left) - 1;
-      expand_wide_state<MODE>(rule, __shfl_sync(ALL, state, from), __shfl_sync(ALL, cost, from),
-                              __shfl_sync(ALL, context, from), &my_count);
-    }
+  for (u32 i = warp(); i < size; i += WARPS) {
+    const u32 source = wide_sources()[i];
+    expand_wide_state<MODE>(rule, tokens()[source].x, costs()[source], source_context(source),
+                            &my_count);
   }
   return my_count;
 }

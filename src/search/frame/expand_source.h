@@ -65,9 +65,9 @@ TWICE wf_status expand_arc(wf__search *search, bool scored, enum expand_mode mod
 }
 
 /* Expands the arcs of `run`, or with `on_hub` those of search->step.hub. */
-TWICE wf_status expand_run(wf__search *search, bool scored, bool on_hub, enum expand_mode mode,
-                           wf__limit last, struct source *source, wf__arc_run run, float *cutoff,
-                           float *best, wf_error *err) {
+TWICE wf_status expand_run(wf__search *search, bool scored, bool ctc, bool on_hub,
+                           enum expand_mode mode, wf__limit last, struct source *source,
+                           wf__arc_run run, float *cutoff, float *best, wf_error *err) {
   const float base_cost = wf__hub_base(source->cost);
   const wf__hub_arc *sorted = search->step.hub.arcs.data;
   const uint32_t num_arcs = on_hub ? (uint32_t)search->step.hub.arcs.size : run.end - run.first;
@@ -76,8 +76,8 @@ TWICE wf_status expand_run(wf__search *search, bool scored, bool on_hub, enum ex
     if (on_hub && base_cost + sorted[k].bound > *cutoff) continue;
     const uint32_t place = on_hub ? sorted[k].place : k;
     const wf_arc *arc = run.arcs + place;
-    if (arc->ilabel == run.held) continue;
-    const uint32_t next = run.targets != NULL ? run.targets[place] : arc->nextstate + run.shift;
+    if (ctc && arc->ilabel == run.held) continue;
+    const uint32_t next = ctc ? run.targets[place] : arc->nextstate + run.shift;
     WF__TRY(expand_arc(search, scored, mode, last, source, arc, run.first + place, next, cutoff,
                        best, err));
   }
@@ -156,7 +156,7 @@ static inline wf_status expand_by_label(wf__search *search, enum expand_mode mod
 }
 
 /* Expands one source over its emitting arcs. */
-TWICE wf_status expand_source(wf__search *search, bool scored, bool on_hub, bool by_label,
+TWICE wf_status expand_source(wf__search *search, bool scored, bool ctc, bool on_hub, bool by_label,
                               enum expand_mode mode, wf__limit last, wf__token token,
                               wf__arc_run run, float *cutoff, float *best, wf_error *err) {
   struct source source = {
@@ -167,14 +167,18 @@ TWICE wf_status expand_source(wf__search *search, bool scored, bool on_hub, bool
     WF__TRY(wf__vec_grow(&search->links.candidates, most, "the lattice", err));
     source.noted = search->links.candidates.data + search->links.candidates.size;
   }
-  WF__TRY(by_label
-              ? expand_by_label(search, mode, last, &source, run, cutoff, best, err)
-              : expand_run(search, scored, on_hub, mode, last, &source, run, cutoff, best, err));
-  if (search->base.graph->ctc != NULL) {
-    const wf__ctc_stays stays = wf__ctc_stays_of(search->base.graph, token.state, run);
-    for (uint32_t i = 0; i < stays.count; i++)
-      WF__TRY(expand_arc(search, scored, mode, last, &source, stays.arcs[i], stays.first + i,
-                         stays.targets[i], cutoff, best, err));
+  WF__TRY(by_label ? expand_by_label(search, mode, last, &source, run, cutoff, best, err)
+                   : expand_run(search, scored, ctc, on_hub, mode, last, &source, run, cutoff, best,
+                                err));
+  if (ctc) {
+    const wf__ctc_states *states = search->base.graph->ctc;
+    const wf__ctc_state *at = &states->states[token.state];
+    const wf_arc blank = {.ilabel = states->blank}, held = {.ilabel = run.held};
+    WF__TRY(expand_arc(search, scored, mode, last, &source, &blank, run.end, at->none, cutoff, best,
+                       err));
+    if (run.held != 0)
+      WF__TRY(expand_arc(search, scored, mode, last, &source, &held, run.end + 1, at->stay, cutoff,
+                         best, err));
   }
   if (source.noted != NULL)
     search->links.candidates.size = (uint64_t)(source.noted - search->links.candidates.data);

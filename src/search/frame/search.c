@@ -66,28 +66,25 @@ static wf_status select_sources(wf__search *search, wf_error *err) {
 
 /* --- emitting arcs ----------------------------------------------------------------------- */
 
+/* Apart, so that the loop over ordinary sources stays small. */
 static __attribute__((noinline)) wf_status expand_wide(wf__search *search, enum expand_mode mode,
                                                        wf__limit last, wf__token source,
                                                        wf__arc_run run, float *cutoff, float *best,
                                                        wf_error *err) {
-  return expand_source(search, false, false, true, mode, last, source, run, cutoff, best, err);
+  return expand_source(search, false, true, false, true, mode, last, source, run, cutoff, best,
+                       err);
 }
-
-/* Apart, so that the loop over ordinary sources stays small. */
 static __attribute__((noinline)) wf_status expand_hub(wf__search *search, enum expand_mode mode,
                                                       wf__limit last, wf__token source,
                                                       wf__arc_run run, float *cutoff, float *best,
                                                       wf_error *err) {
-  return expand_source(search, true, true, false, mode, last, source, run, cutoff, best, err);
-}
-
-static inline uint32_t num_emitting(const wf_graph *graph, uint32_t state, wf__arc_run run) {
-  return graph->ctc != NULL ? graph->index[state].first_epsilon - run.first : run.end - run.first;
+  return expand_source(search, true, run.targets != NULL, true, false, mode, last, source, run,
+                       cutoff, best, err);
 }
 
 /* Expands the sources over emitting arcs; *best (EXPAND_RUNNING only) is the least cost.
  * WF_ERR_LIMIT, without a message, when `full`. */
-TWICE wf_status expand_sources(wf__search *search, bool scored, enum expand_mode mode,
+TWICE wf_status expand_sources(wf__search *search, bool scored, bool ctc, enum expand_mode mode,
                                wf__limit last, float *best, wf_error *err) {
   const wf_graph *graph = search->base.graph;
   const wf__token *sources = search->sources.data;
@@ -95,28 +92,33 @@ TWICE wf_status expand_sources(wf__search *search, bool scored, enum expand_mode
   float cutoff = mode == EXPAND_RUNNING ? FLT_MAX : limit_cost(last);
   for (uint64_t i = 0; i < size; i++) {
     /* States are in random order, so their arcs are prefetched. */
-    if (i + FAR < size) prefetch_index(graph, sources[i + FAR].state);
-    if (i + NEAR < size) prefetch_arcs(graph, sources[i + NEAR].state, false);
+    if (i + FAR < size) prefetch_index(graph, ctc, sources[i + FAR].state);
+    if (i + NEAR < size) prefetch_arcs(graph, ctc, sources[i + NEAR].state, false);
     wf__token source = sources[i];
-    wf__arc_run run = wf__emitting_run(graph, source.state);
+    wf__arc_run run = ctc ? wf__ctc_run(graph, source.state) : wf__plain_run(graph, source.state);
+    const uint32_t num_arcs = run.end - run.first;
     bool on_hub = false;
     if (mode == EXPAND_RUNNING)
-      search->base.path.num_arcs += num_emitting(graph, source.state, run);
-    if (scored && run.end - run.first >= HUB_ARCS) WF__TRY(wf__hub_find(search, run, &on_hub, err));
-    if (!scored && wf__unlikely(run.end - run.first >= WF__WIDE_ARCS) && graph->num_wide > 0)
+      search->base.path.num_arcs += num_arcs + (!ctc ? 0 : run.held != 0 ? 2 : 1);
+    if (scored && num_arcs >= HUB_ARCS) WF__TRY(wf__hub_find(search, run, &on_hub, err));
+    if (ctc && !scored && wf__unlikely(num_arcs >= WF__WIDE_ARCS))
       WF__TRY(expand_wide(search, mode, last, source, run, &cutoff, best, err));
     else
       WF__TRY(wf__unlikely(on_hub) ? expand_hub(search, mode, last, source, run, &cutoff, best, err)
-                                   : expand_source(search, scored, false, false, mode, last, source,
-                                                   run, &cutoff, best, err));
+                                   : expand_source(search, scored, ctc, false, false, mode, last,
+                                                   source, run, &cutoff, best, err));
   }
   return WF_OK;
 }
 
 TWICE wf_status expand(wf__search *search, enum expand_mode mode, wf__limit last, float *best,
                        wf_error *err) {
-  return search->base.scoring.scorer != NULL ? expand_sources(search, true, mode, last, best, err)
-                                             : expand_sources(search, false, mode, last, best, err);
+  const bool ctc = search->base.graph->ctc != NULL;
+  if (search->base.scoring.scorer != NULL)
+    return ctc ? expand_sources(search, true, true, mode, last, best, err)
+               : expand_sources(search, true, false, mode, last, best, err);
+  return ctc ? expand_sources(search, false, true, mode, last, best, err)
+             : expand_sources(search, false, false, mode, last, best, err);
 }
 
 /* Drops tokens above the cutoff. Their slots stay, pointing nowhere, until the frame's table is
@@ -279,8 +281,8 @@ TWICE wf_status relax_frontier(wf__search *search, bool scored, float cutoff, ui
   for (uint64_t i = 0; i < size; i++) {
     uint32_t from = search->closure.frontier[now].data[i], state = search->tokens.data[from].state;
     if (i + NEAR < size)
-      prefetch_arcs(graph, search->tokens.data[search->closure.frontier[now].data[i + NEAR]].state,
-                    true);
+      prefetch_arcs(graph, graph->ctc != NULL,
+                    search->tokens.data[search->closure.frontier[now].data[i + NEAR]].state, true);
     wf__arc_run run = wf__epsilon_run(graph, state);
     search->base.path.num_arcs += run.end - run.first;
     for (uint32_t a = run.first; a < run.end; a++) {

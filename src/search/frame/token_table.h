@@ -67,18 +67,17 @@ static inline bool is_of_pair(const wf__search *search, wf__slot slot, uint32_t 
   return slot.state == state && slot.token != NONE && search->contexts.data[slot.token] == context;
 }
 
-static inline void prefetch_index(const wf_graph *graph, uint32_t state) {
-  if (wf__is_added(graph, state)) return;
-  __builtin_prefetch(&graph->index[state]);
-  if (graph->ctc != NULL) __builtin_prefetch(&graph->ctc->states[state]);
+static inline void prefetch_index(const wf_graph *graph, bool ctc, uint32_t state) {
+  if (ctc)
+    __builtin_prefetch(&graph->ctc->states[state]);
+  else if (!wf__is_added(graph, state))
+    __builtin_prefetch(&graph->index[state]);
 }
-static inline void prefetch_arcs(const wf_graph *graph, uint32_t state, bool epsilons) {
-  if (wf__is_added(graph, state)) return;
-  if (graph->ctc != NULL) {
-    const uint32_t owner = graph->ctc->states[state].owner;
-    __builtin_prefetch(&graph->view.arcs[epsilons ? graph->ctc->first_epsilon[owner]
-                                                  : graph->view.arc_off[owner]]);
-  } else {
+static inline void prefetch_arcs(const wf_graph *graph, bool ctc, uint32_t state, bool epsilons) {
+  if (ctc) {
+    const wf__ctc_state *at = &graph->ctc->states[state];
+    __builtin_prefetch(&graph->view.arcs[at->arcs + (epsilons ? at->count : 0)]);
+  } else if (!wf__is_added(graph, state)) {
     __builtin_prefetch(&graph->view.arcs[epsilons ? graph->index[state].first_epsilon
                                                   : graph->index[state].first_arc]);
   }
