@@ -110,9 +110,9 @@ struct decode_task test_ctc_task(uint64_t seed) {
   wf_error err = {0};
   test_rng rng = {seed};
   struct decode_task task = {0};
-  const bool wide = seed % 3 == 0;
+  const bool wide = seed % 5 == 0;
   const int32_t num_tokens = !wide            ? 1 + (int32_t)test_below(&rng, 5)
-                             : seed % 24 == 0 ? 6000
+                             : seed % 40 == 0 ? 6000
                                               : 140 + (int32_t)test_below(&rng, 400);
   test_fst_shape shape = {.num_states = 1 + test_below(&rng, 12),
                           .num_ilabels = num_tokens,

@@ -16,6 +16,7 @@ constexpr u32 MAX_THREADS = WF__LANE_THREADS, MAX_WARPS = MAX_THREADS / 32;
 constexpr u32 ALL = 0xffffffffu, NO_ARC = 0xffffffffu;
 #define NO_TOKEN (~0ull)
 constexpr u32 FRESH = 0x80000000u, MARKED = 0x80000000u; /* MARKED: a bit of a state in the trace */
+constexpr u32 COLUMN_CLASSES = 16;
 constexpr u32 MAX_PROBES = 256; /* the table counts as full if probing finds this many taken homes,
                                    or a quarter of the table */
 constexpr u32 WITH_EPSILONS = 0x80000000u; /* a bit of an arc in the trace, with lattices: the arc's
@@ -122,9 +123,10 @@ struct lane_shared {
   u32 frontier_size[2];
   u32 frontier_work[2]; /* some entry has epsilon arcs */
   u32 next_batch;       /* sources taken so far */
-  u32 num_columns;      /* with wide states: listed, those that cost up to `reach` */
-  u32 num_wide_sources; /* the same: listed */
-  float reach;
+  /* With wide states (wide_states.cuh): sources that are listed; columns that cost up to `reach`,
+   * in classes of equal steps above `least_column`; by how much `reach` was too low before. */
+  u32 num_wide_sources, class_ends[COLUMN_CLASSES + 1];
+  float reach, least_column, class_scale, margin;
   u32 num_listed[2]; /* candidates in this rank's list, or sent to it in this epsilon round and in
                         the next one */
   u32 sent[2];       /* a block sent a candidate in this round */

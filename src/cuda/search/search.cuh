@@ -359,7 +359,10 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::decode() {
     else
       return self.begin();
   });
-  if (tid() == 0) own().num_tokens = 0; /* tokens of the start are not counted */
+  if (tid() == 0) {
+    own().num_tokens = 0; /* tokens of the start are not counted */
+    own().margin = 0;
+  }
   mark(PHASE_BEGIN);
   bool died = false;
   for (; t < num_frames && status == WF__LANE_OK; t = own().next) {

@@ -332,7 +332,8 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ __forceinline__ u32 *wide_sources() const;
   __device__ void find_wide_sources();
   __device__ bool begin_columns();
-  __device__ void list_columns(float reach);
+  __device__ void list_columns(float least, float reach);
+  __device__ __forceinline__ u32 num_columns_for(float cost) const;
   __device__ bool lists_more(u64 last);
   template <int MODE>
   __device__ void expand_wide_state(const candidate_rule &rule, u32 state, float cost, u64 context,

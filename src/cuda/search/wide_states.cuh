@@ -2,9 +2,10 @@
  * few: the arcs of columns whose cost lets them survive.
  *
  * The arcs of a wide state are in memory once, by column, for all states of its pairs; its arcs for
- * blank, held token and epsilons are in memory for each. Before a frame is expanded, each block
- * lists the columns that cost at most `reach`. A warp takes a source on a wide state, and its
- * threads look the arcs of these columns up.
+ * blank and held token are in memory for each. Before a frame is expanded, each block lists the
+ * columns that cost at most `reach`, the cheaper ones first in a few classes. A warp takes a source
+ * on a wide state, and its threads look the arcs up of the columns that cost at most `reach` less
+ * the source's cost.
  *
  * That is exact if no column above `reach` could make a candidate within the frame's cutoff, which
  * is known afterwards. If it could, the frame is expanded again with more columns. */
@@ -72,17 +73,21 @@ static __device__ float cost_of_rank(u32 *hist, float cost, u32 count, float lea
   __syncthreads();
   if (step < 255) atomicAdd(&hist[(u32)step], 1u);
   __syncthreads();
-  u32 upto = 0;
+  u32 upto = 0, within = 0;
 #pragma unroll
   for (int b = 0; b < 8; b++) upto += hist[in_warp() * 8 + b];
+  const u32 mine = upto;
 #pragma unroll
   for (int d = 1; d < 32; d <<= 1) {
     const u32 x = __shfl_up_sync(ALL, upto, d);
     if (in_warp() >= d) upto += x;
   }
   const u32 enough = __ballot_sync(ALL, upto >= count);
+  u32 bin = in_warp() * 8;
+  for (within = upto - mine; within < count && bin < in_warp() * 8 + 8; bin++) within += hist[bin];
+  if (enough != 0) bin = __shfl_sync(ALL, bin, __ffs(enough) - 1);
   __syncthreads(); /* the histogram may be cleared again */
-  return enough == 0 ? INFINITY : least + (float)(8 * __ffs(enough)) / scale;
+  return enough == 0 ? INFINITY : least + (float)bin / scale;
 }
 
 /* Lists the selected sources on wide states. */
@@ -118,36 +123,42 @@ __device__ bool searcher<POLICY, RANKS>::begin_columns() {
   const float least =
       cost_of(warp_min(in_warp() < WARPS ? (u32)own().warp_values[in_warp()] : ALL));
   const float spread =
-      p->graph.wide_most - p->graph.wide_least + fabsf(p->rules.word_score) + 2; /* 2: any margin */
+      p->graph.wide_most - p->graph.wide_least + fabsf(p->rules.word_score) + own().margin;
   float reach = least + p->rules.beam + spread;
   if (p->rules.min_active > 0)
     reach = fmaxf(reach, spread + cost_of_rank(own().hist, mine, p->rules.min_active + 2, least,
                                                p->rules.beam));
   if (!(least_beside_column() > -INFINITY) || !(reach < FLT_MAX)) reach = INFINITY;
-  list_columns(reach);
+  list_columns(least, reach);
   return true;
 }
 
+/* Lists the columns up to `reach`, in classes of equal steps of cost from `least` on. */
 template <class POLICY, int RANKS>
-__device__ void searcher<POLICY, RANKS>::list_columns(float reach) {
+__device__ void searcher<POLICY, RANKS>::list_columns(float least, float reach) {
+  const float scale = reach < FLT_MAX && reach > least ? COLUMN_CLASSES / (reach - least) : 0;
+  u32 *const columns = this->columns(), *const ends = own().class_ends;
   __syncthreads();
   if (tid() == 0) {
-    own().num_columns = 0;
     own().reach = reach;
+    own().least_column = least;
+    own().class_scale = scale;
   }
+  if (tid() <= COLUMN_CLASSES) ends[tid()] = 0;
   __syncthreads();
-  u32 *const columns = this->columns();
-  for (u32 first = warp() * 32; first < (u32)p->graph.num_columns; first += THREADS) {
-    const u32 c = first + in_warp();
-    const float cost = c < (u32)p->graph.num_columns ? label_cost(c) : INFINITY;
-    const u32 vote = __ballot_sync(ALL, cost <= fminf(reach, FLT_MAX));
-    u32 place = 0;
-    if (vote == 0) continue;
-    if (in_warp() == 0) place = atomicAdd(&own().num_columns, (u32)__popc(vote));
-    place = __shfl_sync(ALL, place, 0) + __popc(vote & lanes_before());
-    if (vote >> in_warp() & 1) columns[place] = c;
+  for (int pass = 0; pass < 2; pass++) {
+    for (u32 c = tid(); c < (u32)p->graph.num_columns; c += THREADS) {
+      const float cost = label_cost(c);
+      if (!(cost <= fminf(reach, FLT_MAX))) continue;
+      const u32 which = min((u32)((cost - least) * scale), COLUMN_CLASSES - 1);
+      const u32 place = atomicAdd(&ends[which + 1 - pass], 1u);
+      if (pass == 1) columns[place] = c;
+    }
+    __syncthreads();
+    if (pass == 0 && tid() == 0) /* counts become beginnings, which the second pass makes ends */
+      for (u32 k = 1; k <= COLUMN_CLASSES; k++) ends[k] += ends[k - 1];
+    __syncthreads();
   }
-  __syncthreads();
 }
 
 /* After the expansion up to the key `last`: could other columns have made candidates? Then lists
@@ -156,14 +167,21 @@ template <class POLICY, int RANKS>
 __device__ bool searcher<POLICY, RANKS>::lists_more(u64 last) {
   const float reach = own().reach, cutoff = cost_of((u32)(last >> 32)),
               least = least_beside_column();
+  float margin = 0.75f * own().margin; /* the next frames are probably like this one */
   if (reach == INFINITY) return false;
   float needed = INFINITY;
   if (own().best != ALL && cutoff < FLT_MAX)
     needed = cutoff - least + 1e-5f * (1 + fabsf(cutoff) + fabsf(least)); /* any rounding */
-  if (needed <= reach) return false;
-  list_columns(needed < FLT_MAX ? needed : INFINITY);
-  empty_table(SCORED ? l.bits : SLOT_BITS);
-  return true;
+  const bool more = needed > reach;
+  if (more) {
+    margin = fminf(own().margin + needed - reach + 1, p->rules.beam);
+    list_columns(own().least_column, needed < FLT_MAX ? needed : INFINITY);
+    empty_table(SCORED ? l.bits : SLOT_BITS);
+  } else {
+    __syncthreads(); /* all have read the margin */
+  }
+  if (tid() == 0) own().margin = margin;
+  return more;
 }
 
 /* The first arc of `count` whose column is not below this one: where it would be if each column had
@@ -190,6 +208,14 @@ static __device__ u32 first_of_column(const uint4 *arcs, u32 count, u32 column) 
   return low;
 }
 
+/* How many of the listed columns a source of this cost needs. */
+template <class POLICY, int RANKS>
+__device__ __forceinline__ u32 searcher<POLICY, RANKS>::num_columns_for(float cost) const {
+  const float left = (own().reach - cost - own().least_column) * own().class_scale;
+  if (own().class_scale == 0) return own().class_ends[COLUMN_CLASSES - 1];
+  return left < 0 ? 0 : own().class_ends[min((u32)(left * 1.00001f + 0.001f), COLUMN_CLASSES - 1)];
+}
+
 /* Expands a source on a wide state, by a whole warp. */
 template <class POLICY, int RANKS>
 template <int MODE>
@@ -199,7 +225,7 @@ __device__ void searcher<POLICY, RANKS>::expand_wide_state(const candidate_rule 
               wide = __ldg((const uint4 *)p->graph.wide_states + (state - p->graph.first_wide));
   const uint4 *const run = arcs() + wide.x, *const stays = arcs() + wide.w;
   const u32 count = wide.y, held = wide.z, num_stays = held == ALL ? 1 : 2,
-            size = own().num_columns;
+            size = num_columns_for(cost);
   if ((MODE == EXPAND_RUNNING || MODE == EXPAND_LIST) && in_warp() == 0)
     frame_arcs += info.y - info.x;
   for (u32 first = 0; first < size + num_stays; first += 32) {
