@@ -129,9 +129,13 @@ struct epsilon_check {
   uint8_t *queued;
 };
 
-/* Epsilon arcs of a state of the fst. */
+/* Epsilon arcs of a state of the fst. With ctc, those of a state that nothing enters do not count:
+ * the graph with all arcs has none of them. */
 static uint64_t first_epsilon(const wf_graph *graph, uint64_t s) {
-  return graph->ctc != NULL ? graph->ctc->first_epsilon[s] : graph->index[s].first_epsilon;
+  const wf__ctc_states *ctc = graph->ctc;
+  if (ctc == NULL) return graph->index[s].first_epsilon;
+  return ctc->first_entered[s] < ctc->first[s + 1] ? ctc->first_epsilon[s]
+                                                   : ctc->view.arc_off[s + 1];
 }
 #define FOR_EPSILONS(graph, s, arc)                                                   \
   for (const wf_arc *arc = (graph)->view.arcs + first_epsilon(graph, s),              \
