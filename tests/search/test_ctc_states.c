@@ -80,6 +80,10 @@ static void assert_same_graphs(const wf_graph *shared, const wf_graph *whole) {
   assert_int_equal(whole->num_labels, shared->num_labels);
   assert_int_equal(whole->min_columns, shared->min_columns);
   assert_int_equal(whole->blank_column, shared->blank_column);
+  assert_int_equal(whole->has_epsilons, shared->has_epsilons);
+  assert_int_equal(whole->has_epsilon_cycles, shared->has_epsilon_cycles);
+  assert_int_equal(whole->has_negative_epsilons, shared->has_negative_epsilons);
+  assert_int_equal(whole->has_epsilon_words, shared->has_epsilon_words);
   assert_memory_equal(whole->index, shared->index, (shared->num_states + 1) * sizeof *whole->index);
   for (uint32_t s = 0; s < shared->num_states; s++) {
     assert_true(wf__graph_final(shared, s) == whole->view.final_cost[s]);
