@@ -117,6 +117,9 @@ static wf_status check_header(const wf__input *input, const struct native_header
   if (h->num_states > WF__MAX_STATES || h->num_arcs > input->size / sizeof(wf_arc))
     return wf__fail(err, WF_ERR_FORMAT, "%s: %llu states and %llu arcs do not fit the file", path,
                     (unsigned long long)h->num_states, (unsigned long long)h->num_arcs);
+  const uint32_t blank = h->plain[SECTION_ARC_OFF].last;
+  if (h->version == CTC_VERSION && (blank < 1 || blank > INT32_MAX))
+    return wf__fail(err, WF_ERR_FORMAT, "%s: the label of the blank is %u" REMEDY, path, blank);
   return WF_OK;
 }
 
@@ -134,8 +137,7 @@ static wf_status check_sections(const wf__input *input, const struct native_head
         return wf__fail(err, WF_ERR_FORMAT, "%s: byte %llu between sections is not 0" REMEDY,
                         input->path, (unsigned long long)at);
     if (section->offset != at || at > input->size || section->size > input->size - at ||
-        (has_blank ? section->last < 1 || section->last > INT32_MAX : section->last != 0) ||
-        (i < 3 && section->size != sizes[i]))
+        (section->last != 0 && !has_blank) || (i < 3 && section->size != sizes[i]))
       return wf__fail(err, WF_ERR_FORMAT, "%s: the %s have an unexpected offset or size" REMEDY,
                       input->path, section_names[i]);
     if (section->crc != crc_of(input->data + at, section->size))

@@ -102,6 +102,7 @@ COMMANDS = """
 compile: compile in/loop.txt out/a.fst --acceptor --isymbols=in/words.txt --keep-isymbols
 compile, native gzip: compile in/a.txt out/a.wfst.gz
 print: print in/a.fst -o out/text
+print ctc: print in/words.wfst -o out/text
 print strings: print --strings in/a.fst
 info: info in/a.wfst.gz
 info --json: info --json in/edit.fst
