@@ -103,7 +103,7 @@ static wf_status fill_one(wf__csr *csr, int32_t num_tokens, int32_t blank, wf_er
 }
 
 static bool is_one(int32_t type, int32_t num_tokens) {
-  return type == WF__TOPOLOGY_CORRECT || (type == WF__TOPOLOGY_AUTO && num_tokens <= MOST_AS_ONE);
+  return (type == WF__TOPOLOGY_CORRECT || type == WF__TOPOLOGY_AUTO) && num_tokens <= MOST_AS_ONE;
 }
 
 static wf_status make_hub(int32_t type, int32_t num_tokens, int32_t blank, wf_fst **out,

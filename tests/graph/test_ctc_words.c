@@ -411,10 +411,138 @@ static void test_operations(void **state) {
   assert_true(test_many((uint64_t)num_final, 400, seeds));
 }
 
+/* --- the graph of tokens alone ----------------------------------------------------------- */
+
+enum { CORRECT = 0, AUTO = 5 };
+
+static wf_status make_tokens_graph(int32_t num_tokens, int32_t blank, int32_t topology,
+                                   wf_fst **out) {
+  wf_symbols *tokens;
+  wf_topology_options options;
+  wf_topology_options_init(&options);
+  options.type = topology;
+  assert_ok(wf_symbols_create("tokens", &tokens, &err));
+  for (int32_t column = 0; column < num_tokens; column++) {
+    char text[16];
+    snprintf(text, sizeof text, "t%d", (int)column);
+    assert_ok(wf_symbols_add(tokens, column == blank ? "-" : text, column, NULL, &err));
+  }
+  const wf_status status = wf_ctc_tokens_graph(tokens, "-", &options, out, &err);
+  wf_symbols_free(tokens);
+  return status;
+}
+
+static wf_result *decode(const wf_graph *graph, const float *data, int32_t num_tokens,
+                         int64_t num_frames) {
+  wf_decoder *decoder;
+  wf_decoder_options options;
+  wf_result *result;
+  const wf_scores scores = {
+      .data = data, .num_frames = num_frames, .num_columns = num_tokens, .stride = num_tokens};
+  wf_decoder_options_init(&options);
+  options.check_scores = 2;
+  options.lattice_beam = 5;
+  options.num_threads = 1;
+  assert_ok(wf_decoder_create(graph, &options, &decoder, &err));
+  assert_ok(test_decode(decoder, &scores, 1, NULL, &result, &err));
+  assert_int_equal(result->status, WF_OK);
+  wf_decoder_free(decoder);
+  return result;
+}
+
+static wf_result *decode_fst(const wf_fst *fst, bool is_token_graph, const float *data,
+                             int32_t num_tokens, int64_t num_frames) {
+  wf_graph *graph;
+  assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
+  assert_int_equal(graph->ctc != NULL, is_token_graph);
+  assert_int_equal(wf_graph_min_columns(graph), num_tokens);
+  wf_result *result = decode(graph, data, num_tokens, num_frames);
+  wf_graph_free(graph);
+  return result;
+}
+
+/* The same words as the topology `correct`, at the same cost. */
+static void test_few_tokens(void **state) {
+  (void)state;
+  enum { FRAMES = 30, MOST = 6 };
+  static float data[FRAMES * MOST];
+  for (uint64_t seed = 1; seed <= 120; seed++) {
+    test_rng rng = {seed};
+    const int32_t num_tokens = 2 + (int32_t)(seed % (MOST - 1)),
+                  blank = (int32_t)test_below(&rng, (uint32_t)num_tokens);
+    wf_topology_options options;
+    wf_fst *graph, *by_hand;
+    for (int i = 0; i < FRAMES * num_tokens; i++) data[i] = -3 * test_unit(&rng);
+    assert_ok(make_tokens_graph(num_tokens, blank, seed % 2 == 0 ? CORRECT : AUTO, &graph));
+    wf_topology_options_init(&options);
+    options.type = CORRECT;
+    assert_ok(wf_ctc_topology(num_tokens, blank, &options, &by_hand, &err));
+    wf_result *results[2] = {decode_fst(graph, true, data, num_tokens, FRAMES),
+                             decode_fst(by_hand, false, data, num_tokens, FRAMES)};
+    assert_int_equal(results[0]->flags, 0);
+    assert_true(results[0]->cost == results[1]->cost);
+    assert_int_equal(results[0]->num_words, results[1]->num_words);
+    assert_true(results[0]->num_words > 0);
+    for (size_t w = 0; w < results[0]->num_words; w++)
+      assert_int_equal(results[0]->words[w].label, results[1]->words[w].label);
+    for (int i = 0; i < 2; i++) wf_result_free(results[i]);
+    wf_fst_free(graph);
+    wf_fst_free(by_hand);
+  }
+  wf_fst *none;
+  for (int32_t topology = CORRECT; topology <= AUTO; topology++) { /* only a blank: no words */
+    assert_int_equal(make_tokens_graph(1, 0, topology, &none), WF_ERR_FORMAT);
+    assert_null(none);
+  }
+}
+
+/* One token a frame stands out. Tokens go on for several frames, come again with or without a
+ * blank, and are from all parts of the table. */
+static void check_many_tokens(int32_t num_tokens, bool is_token_graph) {
+  enum { FRAMES = 24, FEW = 6 };
+  test_rng rng = {(uint64_t)num_tokens};
+  const int32_t blank = num_tokens / 3;
+  const size_t size = FRAMES * (size_t)num_tokens;
+  int32_t few[FEW] = {blank, 0, 1, num_tokens - 1, num_tokens / 2, blank + 1}, best[FRAMES],
+          words[FRAMES];
+  float *data = malloc(size * sizeof *data);
+  size_t num_words = 0;
+  wf_fst *fst;
+  assert_non_null(data);
+  for (size_t i = 0; i < size; i++) data[i] = -30 - 10 * test_unit(&rng);
+  for (int t = 0; t < FRAMES; t++) {
+    best[t] = few[test_below(&rng, FEW)];
+    data[(size_t)t * (size_t)num_tokens + (size_t)best[t]] = -0.01f;
+    if (best[t] != blank && (t == 0 || best[t] != best[t - 1])) words[num_words++] = best[t] + 1;
+  }
+  assert_ok(make_tokens_graph(num_tokens, blank, AUTO, &fst));
+  wf_result *result = decode_fst(fst, is_token_graph, data, num_tokens, FRAMES);
+  assert_int_equal(result->num_words, num_words);
+  for (size_t w = 0; w < num_words; w++) assert_int_equal(result->words[w].label, words[w]);
+  for (int t = 0; t < FRAMES; t++) assert_int_equal(result->alignment[t], best[t] + 1);
+  assert_true(fabs(result->cost - FRAMES * 0.01) < 0.05);
+  wf_result_free(result);
+  wf_fst_free(fst);
+  free(data);
+}
+
+static void test_many_tokens(void **state) {
+  (void)state;
+  wf_fst *fst;
+  check_many_tokens(1000, true);
+  check_many_tokens(65535, true); /* nearly 2^32 arcs */
+  check_many_tokens(65536, false);
+  check_many_tokens(70000, false);
+  assert_int_equal(make_tokens_graph(70000, 0, CORRECT, &fst), WF_ERR_LIMIT);
+  assert_null(fst);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_all_strings),
       cmocka_unit_test(test_operations),
+      cmocka_unit_test(test_few_tokens),
+      cmocka_unit_test(test_many_tokens),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
