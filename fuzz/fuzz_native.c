@@ -1,13 +1,34 @@
 /* fuzz_native.c - reads arbitrary bytes as a native fst file, twice: unchanged, and with correct
- * checksums, which lets the input reach the checks that follow. */
+ * checksums, which lets the input reach the checks that follow. Makes a decoding graph of a small
+ * CTC graph that keeps its token graph; its states must be those of the graph with all arcs. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
+#include "fst/ctc_states.h"
 #include "fst/fst_formats.h"
+#include "search/decode_graph.h"
+
+enum { MOST_ARCS = 300, MOST_LABELS = 1000 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_ctc(const wf_fst *fst) {
+  wf_graph *graph;
+  wf_fst *whole;
+  if (wf_graph_create(fst, NULL, 0, &graph, NULL) != WF_OK) return;
+  if (wf_graph_to_fst(graph, &whole, NULL) != WF_OK) abort();
+  const wf_fst_view view = wf_fst_get_view(whole);
+  if (graph->ctc == NULL || graph->num_states != view.num_states ||
+      graph->num_arcs < view.num_arcs || wf__fst_check(&view, "with all arcs", NULL) != WF_OK)
+    abort();
+  for (uint64_t s = 0; s < graph->num_states; s++)
+    for (uint32_t a = graph->index[s].first_arc; a < graph->index[s + 1].first_arc; a++)
+      if (wf__graph_arc_from(graph, (uint32_t)s, a).nextstate >= view.num_states) abort();
+  wf_fst_free(whole);
+  wf_graph_free(graph);
+}
 
 static void read_one(const uint8_t *data, size_t size) {
   wf__input input;
@@ -18,6 +39,9 @@ static void read_one(const uint8_t *data, size_t size) {
   wf_fst_view view = wf_fst_get_view(fst);
   if (wf__fst_check(&view, "accepted", NULL) != WF_OK) abort();
   (void)wf_fst_properties(fst);
+  if (view.num_arcs <= MOST_ARCS && view.num_states <= MOST_ARCS && wf__fst_ctc_blank(fst) != 0 &&
+      wf__fst_ctc_blank(fst) <= MOST_LABELS)
+    check_ctc(fst);
   wf_fst_free(fst);
 }
 

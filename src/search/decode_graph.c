@@ -372,7 +372,13 @@ static wf_status look(wf_graph *graph, const wf_fst *fst, int32_t *out_largest, 
   bool done = false;
   wf_fst *closed;
   WF__TRY(wf__classes_find(fst, &graph->classes, &closed, err));
-  const int32_t blank = closed == NULL ? blank_of_token_graph(graph, fst) : 0;
+  const int32_t blank = blank_of_token_graph(graph, fst);
+  if (blank != 0 && closed != NULL) {
+    wf_fst_free(closed);
+    return wf__fail(err, WF_ERR_UNSUPPORTED,
+                    "decoding graph: a token graph with classes of words, whose input labels never "
+                    "read the blank; build it with topology compact");
+  }
   if (blank != 0) return look_at_ctc(graph, fst, blank, out_largest, err);
   if (closed == NULL && wf__fst_device(fst) >= 0)
     WF__TRY(look_on_gpu(graph, fst, out_largest, &done, err));

@@ -180,6 +180,25 @@ static void test_malicious(void **state) {
   wf_fst_free(fst);
 }
 
+/* Words that are added at run time need a graph that reads frames. */
+static void test_classes(void **state) {
+  (void)state;
+  static const char text[] = "<eps> 0\n<blk> 1\na 2\n#<name> 3\n";
+  for (int marked = 0; marked < 2; marked++) {
+    wf_symbols *labels;
+    wf_fst *bare = test_fst_of(WF_TROPICAL, "0 1 2 1;1 0 3 0;1"), *fst;
+    wf_graph *graph;
+    assert_ok(wf_symbols_read(test_write_file("labels", text, sizeof text - 1), &labels, &err));
+    assert_ok(wf_fst_with_symbols(bare, labels, NULL, &fst, &err));
+    if (marked) wf__fst_set_ctc_blank(fst, 1);
+    assert_int_equal(wf_graph_create(fst, NULL, 0, &graph, &err), WF_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "classes"));
+    wf_symbols_free(labels);
+    wf_fst_free(bare);
+    wf_fst_free(fst);
+  }
+}
+
 /* --- other formats ----------------------------------------------------------------------- */
 
 static wf_fst *through_text(const wf_fst *fst) {
@@ -235,9 +254,8 @@ static void test_other_formats(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_round_trip),
-      cmocka_unit_test(test_damaged),
-      cmocka_unit_test(test_malicious),
+      cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_damaged),
+      cmocka_unit_test(test_malicious),     cmocka_unit_test(test_classes),
       cmocka_unit_test(test_other_formats),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
