@@ -166,6 +166,70 @@ static void test_wide_against_explicit(void **state) {
               test_many(seen.scored, 50, seeds) && test_many(seen.lattices, 50, seeds));
 }
 
+/* --- paths ------------------------------------------------------------------------------- */
+
+/* A sum over all paths that read x, of a number made of a path's words and cost; weights are
+ * multiples of 1/8. The sum tells whether two fsts have the same paths, each as often. */
+static uint64_t sum_of_paths(const wf_fst_view *view, uint64_t s, const int32_t *x, int size,
+                             uint64_t words, float cost) {
+  uint64_t sum = 0;
+  if (size == 0 && view->final_cost[s] != INFINITY) {
+    test_rng mixer = {words * 4096 + (uint64_t)(int64_t)(8 * (cost + view->final_cost[s]))};
+    sum += test_next(&mixer);
+  }
+  for (uint64_t a = view->arc_off[s]; a < view->arc_off[s + 1]; a++) {
+    const wf_arc *arc = &view->arcs[a];
+    const int read = arc->ilabel != 0;
+    if (arc->weight == INFINITY || (read && (size == 0 || arc->ilabel != *x))) continue;
+    sum += sum_of_paths(view, arc->nextstate, x + read, size - read,
+                        arc->olabel != 0 ? words * 5 + (uint64_t)arc->olabel : words,
+                        cost + arc->weight);
+  }
+  return sum;
+}
+
+/* What the frames say: a token that goes on is one, a blank is none. */
+static int collapse(const int32_t *x, int frames, int32_t blank, int32_t *out) {
+  int size = 0;
+  for (int t = 0; t < frames; t++)
+    if (x[t] != blank && (t == 0 || x[t] != x[t - 1])) out[size++] = x[t];
+  return size;
+}
+
+/* The paths of the token graph for each string of tokens, one for each string of frames that says
+ * it. */
+static void test_each_path_once(void **state) {
+  (void)state;
+  enum { FRAMES = 5 };
+  uint64_t compared = 0;
+  for (uint64_t seed = 1; seed <= 400; seed++) {
+    struct ctc_task task;
+    const wf_graph *whole;
+    ctc_random_task(seed, (struct ctc_shape){.plain = true}, &task);
+    test_rng rng = {seed};
+    assert_ok(wf__graph_explicit(task.shared.graph, &whole, &err));
+    const wf_fst_view *token_graph = &task.shared.graph->view,
+                      *views[2] = {&whole->view, &task.spelled->view};
+    for (int round = 0; round < 60 && !task.shared.graph->has_epsilon_cycles; round++) {
+      int32_t x[FRAMES], y[FRAMES];
+      const int frames = (int)test_below(&rng, FRAMES + 1);
+      for (int t = 0; t < frames; t++)
+        x[t] = t > 0 && test_below(&rng, 3) == 0
+                   ? x[t - 1]
+                   : 1 + (int32_t)test_below(&rng, (uint32_t)task.num_tokens);
+      const int size = collapse(x, frames, task.blank, y);
+      const uint64_t want = sum_of_paths(token_graph, (uint64_t)token_graph->start, y, size, 0, 0);
+      for (int i = 0; i < 2; i++)
+        if (sum_of_paths(views[i], (uint64_t)views[i]->start, x, frames, 0, 0) != want)
+          fail_msg("seed %llu, round %d, graph %d: other paths", (unsigned long long)seed, round,
+                   i);
+      compared += want != 0 && size > 1;
+    }
+    ctc_free_task(&task);
+  }
+  assert_true(compared > 500);
+}
+
 /* --- against the slow decoder ------------------------------------------------------------ */
 
 static void assert_as_expected(uint64_t seed, const wf_fst *fst, const wf_result *result,
@@ -330,6 +394,7 @@ int main(void) {
       cmocka_unit_test(test_small_against_oracle),
       cmocka_unit_test(test_wide_against_oracle),
       cmocka_unit_test(test_streams),
+      cmocka_unit_test(test_each_path_once),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
