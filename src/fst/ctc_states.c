@@ -25,21 +25,27 @@ struct finding {
   uint64_t followed;
 };
 
-static wf_status check_state(const wf__ctc_states *ctc, uint64_t s, wf_error *err) {
-  const wf_fst_view *view = &ctc->view;
+static bool in_order(const wf_fst_view *view, uint64_t s) {
   int32_t last = 0;
   for (uint64_t a = view->arc_off[s]; a < view->arc_off[s + 1]; a++) {
     const int32_t label = view->arcs[a].ilabel;
-    if (label == ctc->blank)
-      return wf__fail(err, WF_ERR_FORMAT, "CTC graph: arc %llu reads the blank, label %d",
-                      (unsigned long long)a, (int)label);
-    if (last == INT32_MAX ? label != 0 : label != 0 && label < last)
-      return wf__fail(err, WF_ERR_FORMAT,
-                      "CTC graph: the arcs of state %llu are not in the order of their input "
-                      "labels, epsilons last",
-                      (unsigned long long)s);
+    if (last == INT32_MAX ? label != 0 : label != 0 && label < last) return false;
     last = label != 0 ? label : INT32_MAX;
   }
+  return true;
+}
+
+static wf_status check_state(const wf__ctc_states *ctc, uint64_t s, wf_error *err) {
+  const wf_fst_view *view = &ctc->view;
+  if (!in_order(view, s))
+    return wf__fail(err, WF_ERR_FORMAT,
+                    "CTC graph: the arcs of state %llu are not in the order of their input "
+                    "labels, epsilons last",
+                    (unsigned long long)s);
+  for (uint64_t a = view->arc_off[s]; a < view->arc_off[s + 1]; a++)
+    if (view->arcs[a].ilabel == ctc->blank)
+      return wf__fail(err, WF_ERR_FORMAT, "CTC graph: arc %llu reads the blank, label %d",
+                      (unsigned long long)a, (int)ctc->blank);
   return WF_OK;
 }
 
@@ -320,15 +326,68 @@ wf_status wf__ctc_explicit(const wf__ctc_states *ctc, const wf_fst *fst, wf_fst 
   return WF_OK;
 }
 
+/* --- order of arcs ----------------------------------------------------------------------- */
+
+struct place {
+  uint32_t label; /* the largest number for an epsilon */
+  uint64_t arc;
+};
+typedef WF__VEC(struct place) place_vec;
+
+static int compare_places(const void *a, const void *b) {
+  const struct place *x = a, *y = b;
+  if (x->label != y->label) return x->label < y->label ? -1 : 1;
+  return (x->arc > y->arc) - (x->arc < y->arc);
+}
+
+static wf_status push_in_order(const wf_fst_view *view, uint64_t s, place_vec *places, wf__csr *csr,
+                               wf_error *err) {
+  places->size = 0;
+  WF__TRY(wf__csr_add_state(csr, view->final_cost[s], err));
+  for (uint64_t a = view->arc_off[s]; a < view->arc_off[s + 1]; a++)
+    WF__TRY(
+        wf__vec_push(places, ((struct place){(uint32_t)view->arcs[a].ilabel - 1, a}), what, err));
+  if (places->size > 1) qsort(places->data, places->size, sizeof *places->data, compare_places);
+  for (uint64_t i = 0; i < places->size; i++)
+    WF__TRY(wf__csr_push(csr, view->arcs[places->data[i].arc], err));
+  return WF_OK;
+}
+
+/* The fst itself if its arcs are in order, else a copy in which they are. */
+static wf_status order_arcs(const wf_fst *fst, wf_fst **out, wf_error *err) {
+  const wf_fst_view view = wf_fst_get_view(fst);
+  uint64_t s = 0;
+  while (s < view.num_states && in_order(&view, s)) s++;
+  if (s == view.num_states) {
+    *out = wf_fst_ref(fst);
+    return WF_OK;
+  }
+  wf__csr csr = {0};
+  place_vec places = {0};
+  wf_status status = WF_OK;
+  for (s = 0; s < view.num_states && status == WF_OK; s++)
+    status = push_in_order(&view, s, &places, &csr, err);
+  if (status == WF_OK)
+    status = wf__fst_from_csr(&csr, view.start, view.semiring, wf_fst_isymbols(fst),
+                              wf_fst_osymbols(fst), out, err);
+  if (status == WF_OK) wf__fst_copy_boundaries(*out, fst);
+  wf__vec_free(&places);
+  wf__csr_free(&csr);
+  return status;
+}
+
 wf_status wf__ctc_spell_out(const wf_fst *fst, wf_fst **out, wf_error *err) {
-  wf__ctc_states *ctc;
+  wf__ctc_states *ctc = NULL;
+  wf_fst *ordered;
   *out = NULL;
   if (wf__fst_ctc_blank(fst) == 0) {
     *out = wf_fst_ref(fst);
     return WF_OK;
   }
-  WF__TRY(wf__ctc_states_create(fst, wf__fst_ctc_blank(fst), &ctc, err));
-  const wf_status status = wf__ctc_explicit(ctc, fst, out, err);
+  WF__TRY(order_arcs(fst, &ordered, err));
+  wf_status status = wf__ctc_states_create(ordered, wf__fst_ctc_blank(fst), &ctc, err);
+  if (status == WF_OK) status = wf__ctc_explicit(ctc, ordered, out, err);
   wf__ctc_states_free(ctc);
+  wf_fst_free(ordered);
   return status;
 }

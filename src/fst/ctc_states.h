@@ -59,7 +59,8 @@ wf_status wf__ctc_states_create(const wf_fst *fst, int32_t blank, wf__ctc_states
                                 wf_error *err);
 void wf__ctc_states_free(wf__ctc_states *ctc);
 
-/* Writes the arcs of a state, in order; void ones with the weight +infinity. Returns the place after them. */
+/* Writes the arcs of a state, in order; void ones with the weight +infinity. Returns the place
+ * after them. */
 wf_arc *wf__ctc_write_arcs(const wf__ctc_states *ctc, uint32_t state, wf_arc *to);
 /* The same for those that are not over tokens. */
 wf_arc *wf__ctc_write_others(const wf__ctc_states *ctc, uint32_t state, wf_arc *to);
@@ -67,8 +68,8 @@ wf_arc *wf__ctc_write_others(const wf__ctc_states *ctc, uint32_t state, wf_arc *
  * same order, without void arcs. */
 wf_status wf__ctc_explicit(const wf__ctc_states *ctc, const wf_fst *fst, wf_fst **out,
                            wf_error *err);
-/* A token graph with its blank set as an explicit graph; any other fst as it
- * is. */
+/* A token graph with its blank set, its arcs in any order, as an explicit graph; any other fst as
+ * it is. */
 wf_status wf__ctc_spell_out(const wf_fst *fst, wf_fst **out, wf_error *err);
 
 static inline uint32_t wf__ctc_num_tokens(const wf__ctc_states *ctc, uint32_t owner) {

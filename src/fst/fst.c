@@ -199,6 +199,9 @@ const void *wf__fst_boundaries(const wf_fst *fst, uint64_t *size) {
 
 int32_t wf__fst_ctc_blank(const wf_fst *fst) { return fst->ctc_blank; }
 void wf__fst_set_ctc_blank(wf_fst *fst, int32_t blank) { fst->ctc_blank = blank; }
+void wf__fst_keep_ctc_blank(wf_fst *fst, const wf_fst *from) {
+  if (fst->ctc_blank != from->ctc_blank) fst->ctc_blank = from->ctc_blank; /* fst may be `from` */
+}
 
 int wf__fst_device(const wf_fst *fst) { return fst->storage->device; }
 void wf__fst_set_device(wf_fst *fst, int device) { fst->storage->device = device; }

@@ -66,9 +66,12 @@ const void *wf__fst_boundaries(const wf_fst *fst, uint64_t *size);
 
 /* The label of the blank, if the fst is the token graph of a CTC graph (ctc_states.h); else 0. A
  * decoding graph that is made of it reads frames. Native files store it, and fsts over the same
- * arrays share it; results of operations have none. Set it only before the fst is shared. */
+ * arrays share it. Set it only before the fst is shared. */
 int32_t wf__fst_ctc_blank(const wf_fst *fst);
 void wf__fst_set_ctc_blank(wf_fst *fst, int32_t blank);
+/* For operations that keep the input labels of paths: compose (those of the first fst), connect,
+ * rmepsilon, minimize, determinize, push, prune. Results of other operations have no blank. */
+void wf__fst_keep_ctc_blank(wf_fst *fst, const wf_fst *from);
 
 /* Fails if the semirings differ. Binary operations call it first. */
 wf_status wf__same_semiring(const wf_fst *a, const wf_fst *b, wf_error *err);

@@ -43,9 +43,11 @@ wf_status wf_compose(const wf_fst *a, const wf_fst *b, const wf_compose_options 
   wf_compose_options o;
   *out = NULL;
   WF__TRY(take_options(options, false, &o, err));
-  if (wf__compose_on_gpu(&o)) return compose_on_gpu(a, b, &o, out, err);
-  if (o.check_symbols) WF__TRY(wf__joined_symbols((const wf_fst *[]){a, b}, 2, err));
-  return wf__compose_pair(a, b, &o, out, NULL, err);
+  const bool on_gpu = wf__compose_on_gpu(&o);
+  if (!on_gpu && o.check_symbols) WF__TRY(wf__joined_symbols((const wf_fst *[]){a, b}, 2, err));
+  WF__TRY(on_gpu ? compose_on_gpu(a, b, &o, out, err) : wf__compose_pair(a, b, &o, out, NULL, err));
+  wf__fst_keep_ctc_blank(*out, a);
+  return WF_OK;
 }
 
 wf_status wf_compose_n(const wf_fst *const *fsts, size_t count, const wf_compose_options *options,

@@ -302,7 +302,10 @@ wf_status wf__connect(const wf_fst *fst, int32_t num_threads, wf_fst **out, wf_e
   }
   status = wf__fst_from_csr(&csr, start, view.semiring, wf_fst_isymbols(fst), wf_fst_osymbols(fst),
                             out, err);
-  if (status == WF_OK) wf__fst_set_trimmed(*out);
+  if (status == WF_OK) {
+    wf__fst_set_trimmed(*out);
+    wf__fst_keep_ctc_blank(*out, fst);
+  }
 done:
   wf__csr_free(&csr);
   free(number);

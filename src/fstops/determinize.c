@@ -244,6 +244,7 @@ wf_status wf_determinize(const wf_fst *fst, const wf_determinize_options *option
   wf_fst *trimmed;
   WF__TRY(wf_connect(fst, &trimmed, err));
   wf_status status = determinize_trimmed(trimmed, &o, out, err);
+  if (status == WF_OK) wf__fst_keep_ctc_blank(*out, fst);
   wf_fst_free(trimmed);
   return status;
 }

@@ -414,6 +414,7 @@ wf_status wf_minimize(const wf_fst *fst, const wf_minimize_options *options, wf_
   /* pushing the output labels of an acceptor would make it a transducer */
   if (!o.encode_labels && wf__fst_local_properties(fst) & WF_PROP_ACCEPTOR) o.encode_labels = true;
   wf_status status = minimize_trimmed(trimmed, &o, out, err);
+  if (status == WF_OK) wf__fst_keep_ctc_blank(*out, fst);
   wf_fst_free(trimmed);
   return status;
 }

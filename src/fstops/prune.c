@@ -160,6 +160,7 @@ wf_status wf_prune(const wf_fst *fst, const wf_prune_options *options, wf_fst **
   if (start >= 0) start = p.number[start] != WF__NO_STATE ? (int64_t)p.number[start] : -1;
   status = wf__fst_from_csr(&csr, start, WF_TROPICAL, wf_fst_isymbols(fst), wf_fst_osymbols(fst),
                             out, err);
+  if (status == WF_OK) wf__fst_keep_ctc_blank(*out, fst);
 done:
   wf__csr_free(&csr);
   free(p.number);

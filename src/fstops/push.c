@@ -302,8 +302,9 @@ wf_status wf_push(const wf_fst *fst, const wf_push_options *options, wf_fst **ou
   wf__pool_free(pool);
   wf__strings_free(&strings);
   if (status == WF_OK)
-    return wf__fst_from_csr(&csr, start, view.semiring, wf_fst_isymbols(fst), wf_fst_osymbols(fst),
-                            out, err);
+    status = wf__fst_from_csr(&csr, start, view.semiring, wf_fst_isymbols(fst),
+                              wf_fst_osymbols(fst), out, err);
+  if (status == WF_OK) wf__fst_keep_ctc_blank(*out, fst);
   wf__csr_free(&csr);
   return status;
 }

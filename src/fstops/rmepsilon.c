@@ -572,6 +572,7 @@ wf_status wf_rmepsilon(const wf_fst *fst, const wf_rmepsilon_options *options, w
   if (drop) WF__TRY(wf_connect(fst, &trimmed, err));
   wf_status status = rmepsilon_connected(trimmed != NULL ? trimmed : fst, (double)o.delta, moderate,
                                          drop, o.connect && !drop, out, err);
+  if (status == WF_OK) wf__fst_keep_ctc_blank(*out, fst);
   wf_fst_free(trimmed);
   return status;
 }

@@ -7,6 +7,7 @@
 
 struct ctc_task {
   struct decode_task shared; /* its graph keeps the token graph */
+  wf_fst *token_graph;       /* its arcs in any order */
   wf_graph *spelled;         /* the graph of wf_graph_to_fst */
   int32_t num_tokens, blank; /* blank: label */
   int32_t *columns;          /* [num_tokens + 1] or NULL */
@@ -184,13 +185,14 @@ static inline void ctc_random_task(uint64_t seed, struct ctc_shape shape, struct
   if (!shape.plain && test_below(&rng, 4) == 0)
     task->columns = ctc_random_columns(&rng, task->num_tokens);
   ctc_make_graphs(task, fst);
-  wf_fst_free(fst);
+  task->token_graph = fst;
   ctc_random_options(&rng, shape.wide, task);
   ctc_random_scores(&rng, shape.plain, task);
 }
 
 static inline void ctc_free_task(struct ctc_task *task) {
   wf_graph_free(task->spelled);
+  wf_fst_free(task->token_graph);
   test_free_task(&task->shared);
   free(task->columns);
 }

@@ -401,7 +401,7 @@ static void test_operations(void **state) {
     test_rng rng = {seed + 1000};
     const int operation = (int)(seed % NUM_OPERATIONS);
     random_world(&rng, &world);
-    if (seed / NUM_OPERATIONS % 2 == 0) world.blank_name = "[PAD]";
+    if (seed / NUM_OPERATIONS % 2 == 0) world.blank_name = "nothing";
     wf_fst *graph = build(&world, 5), *out = operated(operation, graph, &world);
     for (int round = 0; round < 4; round++)
       check_decoding(&rng, &world, out, operation != 0, operations[operation], &num_final);
