@@ -29,6 +29,39 @@ static wf_plan plan_of(const wf_graph *graph, const wf_decoder_options *options,
   return plan;
 }
 
+/* The plan of a CTC graph that keeps its token graph is that of the graph with all arcs, which is
+ * what the GPU gets. */
+static void test_plan_of_token_graph(void **state) {
+  (void)state;
+  static const char text[] = "<blk> 0\na 1\nb 2\nc 3\nd 4\n";
+  wf_symbols *tokens;
+  wf_fst *fst;
+  wf_graph *graph;
+  const wf_graph *whole;
+  wf_decoder_options options;
+  const wf_batch_shape batch = {.num_utterances = 400, .max_frames = 1000, .num_processors = 132};
+  const wf_stream_shape streams = {.num_processors = 132};
+  assert_ok(wf_symbols_read(test_write_file("tokens", text, sizeof text - 1), &tokens, &err));
+  assert_ok(wf_ctc_tokens_graph(tokens, NULL, NULL, &fst, &err));
+  assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
+  assert_ok(wf__graph_explicit(graph, &whole, &err));
+  assert_true(whole != graph);
+  wf_decoder_options_init(&options);
+  options.device = "cuda";
+  for (int lattices = 0; lattices < 2; lattices++) {
+    wf_stream_plan plans[2];
+    options.lattice_beam = 8 * (float)lattices;
+    const wf_plan one = plan_of(graph, &options, batch), other = plan_of(whole, &options, batch);
+    assert_memory_equal(&one, &other, sizeof one);
+    assert_ok(wf_plan_streams(graph, &options, &streams, &plans[0], &err));
+    assert_ok(wf_plan_streams(whole, &options, &streams, &plans[1], &err));
+    assert_memory_equal(&plans[0], &plans[1], sizeof plans[0]);
+  }
+  wf_graph_free(graph);
+  wf_fst_free(fst);
+  wf_symbols_free(tokens);
+}
+
 static void test_batch_plan(void **state) {
   (void)state;
   wf_graph *graph = small_graph(100);
@@ -346,8 +379,9 @@ static void test_padded_tensors(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_batch_plan),    cmocka_unit_test(test_lane_groups),
-      cmocka_unit_test(test_memory_limits), cmocka_unit_test(test_stream_plan),
-      cmocka_unit_test(test_device_names),  cmocka_unit_test(test_padded_tensors)};
+      cmocka_unit_test(test_batch_plan),    cmocka_unit_test(test_plan_of_token_graph),
+      cmocka_unit_test(test_lane_groups),   cmocka_unit_test(test_memory_limits),
+      cmocka_unit_test(test_stream_plan),   cmocka_unit_test(test_device_names),
+      cmocka_unit_test(test_padded_tensors)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
