@@ -304,7 +304,7 @@ static void test_wide_against_oracle(void **state) {
   struct seen seen = {0};
   for (uint64_t seed = 1; seed <= test_seeds(seeds); seed++)
     check_against_oracle(seed, true, &seen);
-  assert_true(test_many(seen.wide, 20, seeds) && test_many(seen.scored, 5, seeds));
+  assert_true(test_many(seen.wide, 8, seeds) && test_many(seen.scored, 5, seeds));
 }
 
 /* --- streams ----------------------------------------------------------------------------- */
@@ -384,7 +384,7 @@ static void test_streams(void **state) {
   wf_symbols_free(words);
   assert_true(test_many(seen.partials, 2000, seeds) && test_many(seen.worded, 300, seeds) &&
               test_many(seen.scored, 200, seeds) && test_many(seen.lattices, 30, seeds) &&
-              test_many(seen.skipped, 30, seeds) && test_many(seen.wide, 50, seeds));
+              test_many(seen.skipped, 5, seeds) && test_many(seen.wide, 50, seeds));
 }
 
 int main(void) {
