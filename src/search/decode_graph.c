@@ -134,8 +134,7 @@ struct epsilon_check {
 static uint64_t first_epsilon(const wf_graph *graph, uint64_t s) {
   const wf__ctc_states *ctc = graph->ctc;
   if (ctc == NULL) return graph->index[s].first_epsilon;
-  return ctc->first_entered[s] < ctc->first[s + 1] ? ctc->first_epsilon[s]
-                                                   : ctc->view.arc_off[s + 1];
+  return ctc->first_entered[s] < ctc->end[s] ? ctc->first_epsilon[s] : ctc->view.arc_off[s + 1];
 }
 #define FOR_EPSILONS(graph, s, arc)                                                   \
   for (const wf_arc *arc = (graph)->view.arcs + first_epsilon(graph, s),              \

@@ -63,7 +63,7 @@ typedef struct wf__added {
   uint32_t first_state, first_arc;
 } wf__added;
 
-/* A state of a token graph with many arcs, of which a frame needs few (frame/columns.h). */
+/* A state of a token graph with many arcs, of which a frame needs few (frame/frame_columns.h). */
 typedef struct wf__wide_state {
   uint32_t owner;
   float least, most; /* weights of its arcs that are not +infinity */

@@ -19,6 +19,32 @@ struct ctc_shape {
   bool wide, plain;
 };
 
+/* The graph with all states and arcs of one that keeps its token graph, under the same numbers: void
+ * arcs have the weight +infinity. The caller frees it. */
+static inline wf_graph *ctc_explicit(const wf_graph *shared) {
+  wf_error err = {0};
+  const wf__ctc_states *ctc = shared->ctc;
+  wf__csr csr = {0};
+  wf_fst *fst;
+  wf_graph *whole;
+  assert_ok(wf__vec_grow(&csr.arcs, ctc->num_arcs, "arcs", &err));
+  for (uint32_t v = 0; v < ctc->num_states; v++) {
+    assert_ok(wf__csr_add_state(&csr, wf__graph_final(shared, v), &err));
+    csr.arcs.size =
+        (uint64_t)(wf__ctc_write_arcs(ctc, v, csr.arcs.data + csr.arcs.size) - csr.arcs.data);
+  }
+  assert_true(csr.arcs.size == ctc->num_arcs);
+  assert_ok(wf__fst_from_csr(&csr, ctc->start, WF_TROPICAL, wf_fst_isymbols(shared->fst),
+                             wf_fst_osymbols(shared->fst), &fst, &err));
+  wf__fst_copy_boundaries(fst, shared->fst);
+  wf__fst_set_ctc_blank(fst, 0);
+  assert_ok(wf_graph_create(fst, shared->columns, (size_t)shared->num_labels, &whole, &err));
+  whole->blank_column = shared->blank_column;
+  whole->num_tokens = shared->num_tokens;
+  wf_fst_free(fst);
+  return whole;
+}
+
 /* --- token graphs ------------------------------------------------------------------------ */
 
 static int32_t g_blank, g_num_tokens; /* of the graph that is being made */

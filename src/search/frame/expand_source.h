@@ -3,7 +3,7 @@
 #ifndef WF_SEARCH_FRAME_EXPAND_SOURCE_H
 #define WF_SEARCH_FRAME_EXPAND_SOURCE_H
 
-#include "search/frame/columns.h"
+#include "search/frame/frame_columns.h"
 #include "search/frame/hub.h"
 #include "search/frame/limits.h"
 #include "search/frame/token_table.h"

@@ -56,7 +56,7 @@ typedef struct wf__hub {
   WF__VEC(float) bounds; /* scratch */
 } wf__hub;
 
-/* The labels of a frame that may survive (columns.h). Without wide states there are no blocks. */
+/* The labels of a frame that may survive (frame_columns.h). Without wide states there are no blocks. */
 enum { WF__COLUMN_BLOCK = 64 };
 typedef struct wf__columns {
   uint64_t num_blocks;

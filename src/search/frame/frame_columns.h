@@ -1,11 +1,11 @@
-/* columns.h - the acoustic costs of a frame's labels, and those of them that may survive.
+/* frame_columns.h - the acoustic costs of a frame's labels, and those of them that may survive.
  *
  * A state may have an arc for each of thousands of tokens, of which a frame lets a few dozen
  * survive. Only labels whose cost is within the cutoff, less the cost of the source and the least
  * weight of the state's arcs, can. So these are found once a frame, and the arcs of a wide state
  * are looked up by label. That is exact: labels are added until none is missing below the cutoff. */
-#ifndef WF_SEARCH_FRAME_COLUMNS_H
-#define WF_SEARCH_FRAME_COLUMNS_H
+#ifndef WF_SEARCH_FRAME_FRAME_COLUMNS_H
+#define WF_SEARCH_FRAME_FRAME_COLUMNS_H
 
 #include "search/frame/search.h"
 

@@ -1,5 +1,5 @@
-/* columns.c - costs of labels, their minima by block, and the list of the cheapest labels. */
-#include "search/frame/columns.h"
+/* frame_columns.c - costs of labels, their minima by block, and the list of the cheapest labels. */
+#include "search/frame/frame_columns.h"
 
 #include "base/select.h"
 #include "math/cost.h"
