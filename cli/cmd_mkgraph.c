@@ -289,13 +289,13 @@ static int mkgraph_ctc(int argc, char **argv) {
   cli_parser parser = {
       .usage = "--tokens=tokens.txt [[--lexicon=lexicon.txt] --lm=lm.arpa.gz] -o graph.wfst",
       .about =
-          "Builds a decoding graph for CTC: T o min(det(L o G)). Input labels are columns of the "
-          "scores + 1; output labels are words. With --tokens alone, the tokens are the words, for "
-          "a "
-          "language model over tokens (decode --lm).\n"
+          "Builds a decoding graph for CTC: min(det(L o G)), and with a --topology other than "
+          "correct T o min(det(L o G)). Input labels are columns of the scores + 1; output labels "
+          "are words. With --tokens alone, the tokens are the words, for a language model over "
+          "tokens (decode --lm).\n"
           "Example:\n"
           "  warpfst mkgraph ctc --tokens=tokens.txt --lexicon=lexicon.txt --lm=lm.arpa.gz "
-          "--topology=compact -o graph.wfst"};
+          "-o graph.wfst"};
   add_flags(&parser, &request);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;

@@ -276,7 +276,8 @@ typedef struct wf_graph wf_graph;
  * search is for the best path. */
 WF_API wf_status wf_graph_create(const wf_fst *fst, const int32_t *columns,
                                  size_t num_columns_entries, wf_graph **out, wf_error *err);
-/* The fst of the search. State and arc numbers in results refer to it. */
+/* The fst of the search. State and arc numbers in results refer to it. Of a token graph
+ * (wf_ctc_graph_build) it is the token graph, and numbers are those of wf_graph_to_fst. */
 WF_API const wf_fst *wf_graph_fst(const wf_graph *graph);
 /* Number of columns that score matrices need at least. */
 WF_API int32_t wf_graph_min_columns(const wf_graph *graph);

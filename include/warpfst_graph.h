@@ -142,7 +142,8 @@ WF_API wf_status wf_lexicon_to_fst(const wf_lexicon *lexicon, const wf_symbols *
  *   minimal  one state: every frame is a blank or a new token; V arcs
  *   eesen    blanks before and after each token, entered and left by epsilon arcs
  *            (Miao, Gowayyed, Metze 2015)
- *   auto     correct; compact, with a warning in the log, if correct has over 4 million arcs
+ *   auto     in wf_ctc_topology: correct; compact, with a warning in the log, if correct has over 4
+ *            million arcs. Graphs have their own rule: wf_ctc_tokens_graph, wf_ctc_graph_build
  * (Galvez & Kaldewey 2023, figures 2 and 3; Laptev et al. 2022). All weights are 0.
  * Disambiguation labels num_tokens + 1 .. num_tokens + num_disambig are loops eps:#k (#k:#k with
  * keep_disambig). */
@@ -159,10 +160,12 @@ WF_API wf_status wf_ctc_topology(int32_t num_tokens, int32_t blank,
 /* Makes the decoding graph without lexicon and language model: its words are the tokens, in any
  * order, and its symbol tables are those of wf_token_labels. A language model over tokens can be
  * added while decoding (wf_scorer_from_lm with the graph's words). `blank`: as in wf_token_blank.
- * Of the options only `type` matters. `auto` (default) accepts what `correct` does, with at most
- * 258 + V / 256 arcs for each of V tokens. With `compact` there are 4 arcs for each token, and a
- * held token is preferred to the same token twice if their scores are equal. Errors: no blank, and
- * those of wf_ctc_topology. */
+ * Of the options only `type` matters. `correct` and `auto` (default) make a token graph (see
+ * wf_ctc_graph_build) of one state, with an arc for each token but the blank. Above 65,535 tokens
+ * `auto` makes a graph that accepts the same, with at most 258 + V / 256 arcs for each of V tokens;
+ * wf_graph_create refuses `correct` there. With `compact` there are 4 arcs for each token, and a
+ * held token is preferred to the same token twice if their scores are equal. Errors: no blank;
+ * those of wf_ctc_topology for the other types. */
 WF_API wf_status wf_ctc_tokens_graph(const wf_symbols *tokens, const char *blank,
                                      const wf_topology_options *options, wf_fst **out,
                                      wf_error *err);
@@ -171,15 +174,20 @@ WF_API wf_status wf_ctc_tokens_graph(const wf_symbols *tokens, const char *blank
  * The sort is stable. */
 WF_API wf_status wf_epsilons_last(const wf_fst *fst, wf_fst **out, wf_error *err);
 
-/* Builds the decoding graph for CTC: T o min(det(L o G)). It is ready for the decoder: input label
- * = column + 1, output label = word. Words of the lexicon that the grammar never uses are removed
- * before disambiguation. With topology=auto, T is `correct`, unless the graph would then have over
- * 4 million arcs and over twice those with `compact`, or has classes: then T is `compact`, and a
- * warning in the log says so. With push=log, the arcs of each state of LG sum to the same constant
- * (Kaldi's fstpushspecial). This works even where distances in the log semiring do not exist. */
+/* Builds the decoding graph for CTC. It is ready for the decoder: input label = column + 1, output
+ * label = word. Words of the lexicon that the grammar never uses are removed before disambiguation.
+ * With topology=correct, the graph is the token graph LG = min(det(L o G)): its arcs read tokens,
+ * and decoders know how CTC repeats them and where blanks may be. Native files store which label is
+ * the blank. OpenFst's formats and text hold the graph that reads frames, as wf_graph_to_fst makes
+ * it. With keep_disambig, and with the other topologies, the graph is T o LG. topology=auto is
+ * `correct`; with classes it is `compact`, and a warning in the log says so. A decoder's graph has
+ * at most 2^31 - 1 pairs of a state and the token that led there, and 2^32 - 2 arcs of these pairs
+ * (WF_ERR_LIMIT from wf_graph_create). With push=log, the arcs of each state of LG sum to the same
+ * constant (Kaldi's fstpushspecial). This works even where distances in the log semiring do not
+ * exist. */
 #define WF_CTC_GRAPH_OPTIONS(X)                                                                   \
   X(ENUM, topology, 5, 0, 0, "correct|compact|minimal|eesen|transducer|auto",                     \
-    "CTC topology; auto: correct, or compact if correct is too large or classes are given")       \
+    "CTC topology; auto: correct, or compact if classes are given")                               \
   X(STR, silence, 0, 0, 0, "TOKEN", WF_SILENCE_HELP)                                              \
   X(F32, silence_prob, 0, 0, 1, "", WF_SILENCE_PROB_HELP)                                         \
   X(ENUM, backoff, 0, 0, 0, "epsilon|failure",                                                    \
@@ -210,7 +218,8 @@ typedef struct wf_graph_step {
   uint64_t num_states, num_arcs;
   double seconds;      /* wall time of this step */
   uint64_t peak_bytes; /* peak memory of the process so far */
-  int32_t topology;    /* of "T": the topology, as in wf_ctc_graph_options; -1 in other steps */
+  int32_t topology;    /* of "T", and of "graph" without T: the topology, as in
+                          wf_ctc_graph_options; -1 in other steps */
 } wf_graph_step;
 /* Called after each step with its result. `fst` is NULL if the result is only in a GPU's memory
  * (option device) and copy_steps is not set. Returns false to cancel. */
@@ -392,7 +401,9 @@ WF_API wf_status wf_hmm_graph_build(const wf_hmm_graph_parts *parts,
 WF_API void wf_hmm_graph_result_free(wf_hmm_graph_result *result);
 
 /* Makes the complete fst that is searched. Results use its state and arc numbers. Without added
- * words it equals wf_graph_fst. With added words, wf_graph_fst is only the base graph. */
+ * words it equals wf_graph_fst. With added words, wf_graph_fst is only the base graph. Of a token
+ * graph (wf_ctc_graph_build) it is the fst that reads frames: results use its state numbers, and
+ * arc numbers count the held token's arcs, too, which it lacks (docs/reference/semantics.md). */
 WF_API wf_status wf_graph_to_fst(const wf_graph *graph, wf_fst **out, wf_error *err);
 
 /* Makes a graph in which a class, such as <unk>, stands for every word that the tokens can spell,

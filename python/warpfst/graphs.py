@@ -78,7 +78,7 @@ class Graph(Handle):
 
     @property
     def fst(self) -> Fst:
-        """The fst that is searched, without added words (`to_fst` includes them)."""
+        """The fst that is searched, without added words (`to_fst` includes them). Of a CTC graph of topology `correct` it is the token graph."""
         return Fst(lib.wf_fst_ref(lib.wf_graph_fst(self.address)))
 
     def to_fst(self) -> Fst:

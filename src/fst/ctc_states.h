@@ -17,10 +17,10 @@
  * pairs twice, as they are `entered` and as they `stay`; only the former have the epsilon arcs.
  *
  * Numbers. The states of g follow those of g - 1: first the pairs that stay, with no token, then
- * with each token in the order of labels; then the pairs that are entered, in the same order. States
- * of wide g, with WF__WIDE_ARCS arcs of tokens or more and no epsilon arcs, come after all others. The arcs of a state
- * follow those of the state before: m arcs of tokens of g, of which those of the held token are
- * void; the blank's; the held token's; the epsilon arcs. */
+ * with each token in the order of labels; then the pairs that are entered, in the same order.
+ * States of wide g, with WF__WIDE_ARCS arcs of tokens or more and no epsilon arcs, come after all
+ * others. The arcs of a state follow those of the state before: m arcs of tokens of g, of which
+ * those of the held token are void; the blank's; the held token's; the epsilon arcs. */
 #ifndef WF_FST_CTC_STATES_H
 #define WF_FST_CTC_STATES_H
 
@@ -53,8 +53,8 @@ typedef struct wf__ctc_states {
   int32_t num_labels;      /* one more than the largest label, blank included */
 } wf__ctc_states;
 
-/* Errors: arcs that are not in order; an arc that reads the blank; more than 2^31 states or 2^32 - 2
- * arcs. */
+/* Errors: arcs that are not in order; an arc that reads the blank; more than 2^31 - 1 states or
+ * 2^32 - 2 arcs. */
 wf_status wf__ctc_states_create(const wf_fst *fst, int32_t blank, wf__ctc_states **out,
                                 wf_error *err);
 void wf__ctc_states_free(wf__ctc_states *ctc);
@@ -68,8 +68,8 @@ wf_arc *wf__ctc_write_others(const wf__ctc_states *ctc, uint32_t state, wf_arc *
  * same order, without void arcs. */
 wf_status wf__ctc_explicit(const wf__ctc_states *ctc, const wf_fst *fst, wf_fst **out,
                            wf_error *err);
-/* A token graph with its blank set, its arcs in any order, as an explicit graph; any other fst as
- * it is. */
+/* A token graph that is marked (wf__fst_ctc_blank), its arcs in any order, as an explicit graph; any
+ * other fst as it is. */
 wf_status wf__ctc_spell_out(const wf_fst *fst, wf_fst **out, wf_error *err);
 
 static inline uint32_t wf__ctc_num_tokens(const wf__ctc_states *ctc, uint32_t owner) {

@@ -56,10 +56,11 @@ static inline void assert_same_array(const void *got, const void *want, uint64_t
 }
 
 /* Makes decoding graphs of both, in host memory and, if `kept`, in unified memory. They must be
- * equal. */
+ * equal. Token graphs are never kept: the host puts them in order. */
 static inline void check_kept(test_rng *rng, wf_fst *const fsts[2], bool kept, const char *what) {
   wf_error err[2] = {{0}, {0}};
   wf_graph *g[2];
+  kept = kept && wf__fst_ctc_blank(fsts[0]) == 0;
   assert_int_equal(wf__fst_device(fsts[1]), kept ? 0 : -1);
   const wf_status want = wf_graph_create(fsts[0], NULL, 0, &g[0], &err[0]),
                   got = wf_graph_create(fsts[1], NULL, 0, &g[1], &err[1]);
@@ -75,7 +76,8 @@ static inline void check_kept(test_rng *rng, wf_fst *const fsts[2], bool kept, c
               g[0]->has_epsilon_words == g[1]->has_epsilon_words);
   assert_same_array(g[1]->index, g[0]->index, (g[0]->num_states + 1) * sizeof *g[0]->index, what);
   assert_same_array(g[1]->columns, g[0]->columns, (uint64_t)g[0]->num_labels * 4, what);
-  assert_same_array(g[1]->epsilon_components, g[0]->epsilon_components, g[0]->num_states * 4, what);
+  assert_same_array(g[1]->epsilon_components, g[0]->epsilon_components,
+                    g[0]->view.num_states * 4, what);
   if (test_below(rng, 8) == 0) check_decoding(rng, g, what);
   for (int k = 0; k < 2; k++) wf_graph_free(g[k]);
 }
