@@ -76,8 +76,8 @@ static inline void check_kept(test_rng *rng, wf_fst *const fsts[2], bool kept, c
               g[0]->has_epsilon_words == g[1]->has_epsilon_words);
   assert_same_array(g[1]->index, g[0]->index, (g[0]->num_states + 1) * sizeof *g[0]->index, what);
   assert_same_array(g[1]->columns, g[0]->columns, (uint64_t)g[0]->num_labels * 4, what);
-  assert_same_array(g[1]->epsilon_components, g[0]->epsilon_components,
-                    g[0]->view.num_states * 4, what);
+  assert_same_array(g[1]->epsilon_components, g[0]->epsilon_components, g[0]->view.num_states * 4,
+                    what);
   if (test_below(rng, 8) == 0) check_decoding(rng, g, what);
   for (int k = 0; k < 2; k++) wf_graph_free(g[k]);
 }
