@@ -126,11 +126,11 @@ static void run_on_gpu(void (*run)(uint64_t), uint64_t seeds) {
 
 static void test_batches(void **state) {
   (void)state;
-  run_on_gpu(random_tasks, test_seeds(400));
+  run_on_gpu(random_tasks, test_seeds(120));
 }
 static void test_streams(void **state) {
   (void)state;
-  run_on_gpu(random_streams, test_seeds(400));
+  run_on_gpu(random_streams, test_seeds(120));
 }
 
 /* For sanitizers that take long: a plain and a wide graph. */
