@@ -30,7 +30,7 @@ for try in 1 2 3 4 5; do # the stop may come too late
   python3 terminal.py "$WARPFST" mkgraph ctc "${files[@]}" >screen.txt
   if grep -q 'compose L o G, [3-9] s' screen.txt || [ "$try" = 5 ]; then break; fi
 done
-for stage in 'linking n-grams' 'lexicon to L' 'compose L o G' 'determinize LG' 'minimize LG' 'compose T o LG' 'compose L o G, [3-9] s'; do
+for stage in 'linking n-grams' 'lexicon to L' 'compose L o G' 'determinize LG' 'minimize LG' 'order arcs' 'compose L o G, [3-9] s'; do
   grep -q "$stage" screen.txt || fail "the terminal does not show '$stage'"
 done
 python3 terminal.py "$WARPFST" mkgraph ctc "${files[@]}" -q >screen.txt

@@ -88,6 +88,7 @@ mkgraph ctc --tokens=in/tokens.txt --lexicon=in/lexicon.txt --lm=in/lm.arpa -q -
 compile in/loop.txt in/loop.fst --acceptor --isymbols=in/words.txt
 mkgraph ctc --tokens=in/tokens.txt --lexicon=in/lexicon.txt --grammar=in/loop.fst --words=in/words.txt -q -o in/lexicon.wfst
 mkgraph ctc --tokens=in/tokens.txt -q -o in/tokens.wfst
+mkgraph ctc --tokens=in/tokens.txt --topology=transducer -q -o in/greedy.wfst
 mkgraph ctc --tokens=in/tokens.txt --lexicon=in/known.txt --lm=in/class.arpa --classes=<name> -q -o in/class.wfst --topology=compact
 mkgraph ctc --tokens=in/tokens.txt --lexicon=in/lexicon.txt --lm=in/lm.arpa --topology=transducer -q -o in/transducer.wfst
 mkgraph hmm --am=in/hmm --lang=in/hmm --lexicon=in/hmm.lexicon --lm=in/hmm.arpa -q -o in/hmm.wfst
@@ -168,7 +169,7 @@ decode added words: decode in/class.wfst in/u.npy in/v.npy --add-words=in/names.
 decode with LM: decode in/lexicon.wfst in/u.npy in/v.npy --lm=in/lm.wlm --num-threads=1 --lattice=out/lat.ark
 decode with RNN: decode in/words.wfst in/u.npy in/v.npy --rnnlm=in/rnn --rnnlm-small=in/lm.arpa --num-threads=1
 decode transducer: decode in/transducer.wfst in/u.npy in/v.npy --transducer=in/toy.safetensors --num-threads=1 --lattice=out/lat.ark
-decode transducer, greedy: decode in/tokens.wfst in/u.npy --transducer=in/toy.safetensors --greedy --num-threads=1
+decode transducer, greedy: decode in/greedy.wfst in/u.npy --transducer=in/toy.safetensors --greedy --num-threads=1
 decode chunks: decode in/words.wfst in/u.npy in/v.npy --chunk=0.02 --num-threads=1
 decode HMM: decode in/hmm.wfst in/h.npy --num-threads=1 --lattice=out/lat.ark --am=in/hmm --lexicon=in/hmm.lexicon --lang=in/hmm --format=ctm
 align: align in/u.npy in/v.npy --tokens=in/tokens.txt --lexicon=in/lexicon.txt --text=in/text --num-threads=1 -o out/ctm --textgrid=out
