@@ -118,7 +118,7 @@ static inline float reach_of(const wf__search *search, const struct source *sour
          1e-5f * (1 + fabsf(cutoff) + fabsf(source->cost) + fabsf(least)); /* any rounding */
 }
 
-/* How far to look before there is a cutoff: to where enough candidates come from, if all labels
+/* How far to look before the cutoff is known: to where enough candidates come from, if all labels
  * have an arc. */
 static inline wf_status first_reach(wf__search *search, const wf__wide_state *wide,
                                     enum expand_mode mode, float *out, wf_error *err) {
@@ -136,8 +136,10 @@ static inline wf_status expand_by_label(wf__search *search, enum expand_mode mod
   const wf__wide_state *wide = wf__wide_state_of(search->base.graph, run.owner);
   const wf__columns *columns = &search->step.columns;
   const float *costs = search->step.label_costs;
-  float reach = reach_of(search, source, wide, *cutoff);
-  if (*cutoff >= FLT_MAX) WF__TRY(first_reach(search, wide, mode, &reach, err));
+  float reach = reach_of(search, source, wide, *cutoff), first = reach;
+  if (mode == EXPAND_RUNNING || *cutoff >= FLT_MAX)
+    WF__TRY(first_reach(search, wide, mode, &first, err));
+  if (first < reach) reach = first; /* what is found there makes the cutoff */
   for (uint64_t i = 0;;) {
     WF__TRY(wf__columns_cover(search, reach, err));
     float most = reach_of(search, source, wide, *cutoff);
@@ -167,10 +169,7 @@ TWICE wf_status expand_source(wf__search *search, bool scored, bool ctc, bool on
     WF__TRY(wf__vec_grow(&search->links.candidates, most, "the lattice", err));
     source.noted = search->links.candidates.data + search->links.candidates.size;
   }
-  WF__TRY(by_label ? expand_by_label(search, mode, last, &source, run, cutoff, best, err)
-                   : expand_run(search, scored, ctc, on_hub, mode, last, &source, run, cutoff, best,
-                                err));
-  if (ctc) {
+  if (ctc) { /* first: one of these is often the best candidate, and makes the cutoff */
     const wf__ctc_states *states = search->base.graph->ctc;
     const wf__ctc_state *at = &states->states[token.state];
     const wf_arc blank = {.ilabel = states->blank}, held = {.ilabel = run.held};
@@ -180,6 +179,9 @@ TWICE wf_status expand_source(wf__search *search, bool scored, bool ctc, bool on
       WF__TRY(expand_arc(search, scored, mode, last, &source, &held, run.end + 1, at->stay, cutoff,
                          best, err));
   }
+  WF__TRY(by_label ? expand_by_label(search, mode, last, &source, run, cutoff, best, err)
+                   : expand_run(search, scored, ctc, on_hub, mode, last, &source, run, cutoff, best,
+                                err));
   if (source.noted != NULL)
     search->links.candidates.size = (uint64_t)(source.noted - search->links.candidates.data);
   return WF_OK;

@@ -1,6 +1,8 @@
 /* frame_columns.c - costs of labels, their minima by block, and the list of the cheapest labels. */
 #include "search/frame/frame_columns.h"
 
+#include <float.h>
+
 #include "base/select.h"
 #include "math/cost.h"
 
@@ -69,16 +71,22 @@ wf_status wf__columns_cover(wf__search *search, float bound, wf_error *err) {
   return WF_OK;
 }
 
-/* The count-th least of the blocks' minima will do: so many blocks have a label up to it. */
+/* Only blocks up to the count-th least of their minima can have one of the `count` least costs. */
 wf_status wf__columns_bound(wf__search *search, uint64_t count, float *out, wf_error *err) {
   wf__columns *columns = &search->step.columns;
-  *out = INFINITY;
-  if (count > columns->num_blocks) return WF_OK;
+  const float *costs = search->step.label_costs;
+  float most = FLT_MAX;
   columns->keys.size = 0;
-  WF__TRY(wf__vec_grow(&columns->keys, columns->num_blocks, "a search", err));
+  WF__TRY(wf__vec_grow(&columns->keys, columns->num_blocks * BLOCK, "a search", err));
+  uint64_t *keys = columns->keys.data, size = 0;
   for (uint64_t b = 0; b < columns->num_blocks; b++)
-    columns->keys.data[b] = wf__ordered_cost(columns->block_least[b]);
-  *out = wf__cost_of_ordered(
-      (uint32_t)wf__select_smallest(columns->keys.data, columns->num_blocks, count));
+    keys[b] = wf__ordered_cost(columns->block_least[b]);
+  if (count <= columns->num_blocks)
+    most = wf__cost_of_ordered((uint32_t)wf__select_smallest(keys, columns->num_blocks, count));
+  for (uint64_t b = 0; b < columns->num_blocks; b++)
+    for (uint64_t i = b * BLOCK; i < (b + 1) * BLOCK && columns->block_least[b] <= most; i++)
+      if (costs[i] <= most) keys[size++] = wf__ordered_cost(costs[i]);
+  *out = size < count ? INFINITY
+                      : wf__cost_of_ordered((uint32_t)wf__select_smallest(keys, size, count));
   return WF_OK;
 }
