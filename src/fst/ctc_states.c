@@ -354,7 +354,7 @@ static wf_status push_in_order(const wf_fst_view *view, uint64_t s, place_vec *p
 }
 
 /* The fst itself if its arcs are in order, else a copy in which they are. */
-static wf_status order_arcs(const wf_fst *fst, wf_fst **out, wf_error *err) {
+wf_status wf__ctc_order_arcs(const wf_fst *fst, wf_fst **out, wf_error *err) {
   const wf_fst_view view = wf_fst_get_view(fst);
   uint64_t s = 0;
   while (s < view.num_states && in_order(&view, s)) s++;
@@ -384,7 +384,7 @@ wf_status wf__ctc_spell_out(const wf_fst *fst, wf_fst **out, wf_error *err) {
     *out = wf_fst_ref(fst);
     return WF_OK;
   }
-  WF__TRY(order_arcs(fst, &ordered, err));
+  WF__TRY(wf__ctc_order_arcs(fst, &ordered, err));
   wf_status status = wf__ctc_states_create(ordered, wf__fst_ctc_blank(fst), &ctc, err);
   if (status == WF_OK) status = wf__ctc_explicit(ctc, ordered, out, err);
   wf__ctc_states_free(ctc);

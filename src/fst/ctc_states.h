@@ -68,8 +68,10 @@ wf_arc *wf__ctc_write_others(const wf__ctc_states *ctc, uint32_t state, wf_arc *
  * same order, without void arcs. */
 wf_status wf__ctc_explicit(const wf__ctc_states *ctc, const wf_fst *fst, wf_fst **out,
                            wf_error *err);
-/* A token graph that is marked (wf__fst_ctc_blank), its arcs in any order, as an explicit graph; any
- * other fst as it is. */
+/* The same fst with the arcs of each state in the order that wf__ctc_states_create needs. */
+wf_status wf__ctc_order_arcs(const wf_fst *fst, wf_fst **out, wf_error *err);
+/* A token graph that is marked (wf__fst_ctc_blank), its arcs in any order, as an explicit graph;
+ * any other fst as it is. */
 wf_status wf__ctc_spell_out(const wf_fst *fst, wf_fst **out, wf_error *err);
 
 static inline uint32_t wf__ctc_num_tokens(const wf__ctc_states *ctc, uint32_t owner) {

@@ -304,11 +304,8 @@ static wf_status find_wide_states(wf_graph *graph, wf_error *err) {
 
 static wf_status look_at_ctc(wf_graph *graph, const wf_fst *fst, int32_t blank,
                              int32_t *out_largest, wf_error *err) {
-  wf_fst *sorted, *ordered;
-  WF__TRY(wf_arcsort(fst, false, &sorted, err));
-  const wf_status status = wf_epsilons_last(sorted, &ordered, err);
-  wf_fst_free(sorted);
-  WF__TRY(status);
+  wf_fst *ordered;
+  WF__TRY(wf__ctc_order_arcs(fst, &ordered, err));
   take_fst(graph, ordered);
   WF__TRY(check_weights(&graph->view, err));
   WF__TRY(wf__ctc_states_create(ordered, blank, &graph->ctc, err));
