@@ -6,6 +6,7 @@
 #include "base/threads.h"
 #include "decode/host_scores.h"
 #include "decode/prefix_search.h"
+#include "lm/lm.h"
 
 /* --- the searcher -------------------------------------------------------------------------- */
 
@@ -22,6 +23,7 @@ static wf_status add_tokens(wf_prefix_searcher *s, const wf_prefix_parts *parts,
   s->blank = parts->blank;
   for (size_t i = 0; i < parts->num_tokens; i++) {
     s->tokens[i] = parts->tokens[i];
+    if (s->tokens[i].ends_word && s->tokens[i].text[0] != 0) s->texts_end = true;
     s->tokens[i].text = wf__strndup(parts->tokens[i].text, strlen(parts->tokens[i].text));
     if (s->tokens[i].text == NULL) return wf__fail_memory(err, 64, "a token");
   }
@@ -51,7 +53,10 @@ wf_status wf_prefix_searcher_create(const wf_prefix_parts *parts, wf_prefix_sear
     wf_prefix_searcher_free(s);
     return status;
   }
-  if (parts->lm != NULL) s->lm = wf_lm_ref(parts->lm);
+  if (parts->lm != NULL) {
+    s->lm = wf_lm_ref(parts->lm);
+    s->lm_least = (double)wf__lm_least_cost(parts->lm);
+  }
   *out = s;
   return WF_OK;
 }
@@ -103,7 +108,7 @@ static void search_item(void *user, uint64_t item, int worker) {
   out->status = wf__host_scores(&b->inputs[item].scores, &input.scores, &copy, &err);
   if (out->status == WF_OK) out->status = check_input(b->searcher, &input, &err);
   if (out->status == WF_OK)
-    out->status = wf__prefix_search(b->searcher, b->options, &input, out, &err);
+    out->status = wf__prefix_search(b->searcher, b->options, &input, false, out, &err);
   free(copy);
   if (out->status == WF_OK) return;
   free_texts(out);

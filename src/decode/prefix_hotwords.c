@@ -16,6 +16,12 @@ wf_status wf__hotwords_init(const wf_prefix_input *input, wf__hotwords *out, wf_
   return WF_OK;
 }
 
+bool wf__hotwords_have(const wf__hotwords *hotwords, const char *text) {
+  for (size_t i = 0; i < hotwords->count; i++)
+    if (strstr(hotwords->words[i], text) != NULL) return true;
+  return false;
+}
+
 uint32_t wf__hotwords_find(const wf__hotwords *hotwords, const char *part, bool *is_word) {
   size_t first = 0, num = hotwords->count, size = strlen(part);
   while (num > 0) { /* the first that is not before `part` */

@@ -5,9 +5,10 @@
 #include <math.h>
 
 #include "base/interrupt.h"
+#include "base/select.h"
 #include "decode/prefix_texts.h"
+#include "decode/score_row.h"
 #include "math/cost.h"
-#include "math/score.h"
 
 /* Of the alignments that a hypothesis sums over, the best gives the frames. */
 typedef struct hypothesis {
@@ -18,6 +19,7 @@ typedef struct hypothesis {
   int32_t start, end;    /* frames of the part of a word */
   double log_prob, best; /* the sum over alignments, and the best of the sums that went into it */
   double total;          /* with the score of the prefix */
+  uint32_t place;        /* among those that are to be sorted */
 } hypothesis;
 typedef WF__VEC(hypothesis) hypothesis_vec;
 
@@ -37,27 +39,15 @@ typedef struct search {
   wf__map64 moves;  /* prefix << 32 | token -> prefix */
   wf__map64 merged; /* prefix << 32 | token + 1 -> place in `next` */
   wf__map64 seen;   /* for merge_histories and for equal texts */
-  int32_t *chosen;  /* [num_tokens] tokens of the frame */
-  float *row;       /* [num_tokens] */
+  wf__score_row row;
+  int32_t *chosen;        /* [num_tokens] tokens of the frame */
+  uint8_t *in_hotword;    /* [num_tokens] is the token a part of a hotword? */
+  WF__VEC(uint64_t) keys; /* scores, for selection */
+  bool all_columns;
 } search;
+enum { NOT_ASKED, NO, YES };
 
 /* --- a frame -------------------------------------------------------------------------------- */
-
-/* Reads the frame's scores and chooses its tokens. */
-static wf_status choose_tokens(search *s, int64_t frame, int32_t *num_chosen, wf_error *err) {
-  int32_t best = 0, count = 0;
-  for (int32_t c = 0; c < s->searcher->num_tokens; c++) {
-    s->row[c] = wf__score_at(s->scores, frame, c);
-    if (!wf__score_usable(s->row[c]))
-      return wf__fail(err, WF_ERR_ARGUMENT, "frame %lld, column %d: the score is %g",
-                      (long long)frame, c, (double)s->row[c]);
-    if (s->row[c] > s->row[best]) best = c;
-  }
-  for (int32_t c = 0; c < s->searcher->num_tokens; c++)
-    if (c == best || s->row[c] >= s->options->min_token_log_prob) s->chosen[count++] = c;
-  *num_chosen = count;
-  return WF_OK;
-}
 
 static wf_status add_span(search *s, hypothesis *h, int32_t start, int32_t end, wf_error *err) {
   WF__TRY(wf__vec_push(&s->spans, ((span){h->spans, start, end}), "frames of words", err));
@@ -100,34 +90,113 @@ static wf_status merge(wf__map64 *places, uint64_t key, const hypothesis *h, hyp
   return WF_OK;
 }
 
+static wf_status take(search *s, const hypothesis *from, int32_t token, int32_t frame,
+                      wf_error *err) {
+  hypothesis h = *from;
+  h.log_prob += (double)s->row.values[token];
+  h.best += (double)s->row.values[token];
+  if (token == h.last && token != s->searcher->blank) {
+    if (wf__prefix_has_part(&s->texts, h.prefix)) h.end = frame + 1;
+  } else if (token != s->searcher->blank) {
+    WF__TRY(take_token(s, &h, token, frame, err));
+  }
+  h.last = token;
+  uint64_t key = (uint64_t)h.prefix << 32 | (uint32_t)(h.last + 1);
+  return merge(&s->merged, key, &h, &s->next, err);
+}
+
+/* All hypotheses take each of the chosen tokens. What a token adds to `next` is complete then,
+ * since no other token gives the same hypotheses. */
 static wf_status expand(search *s, int32_t frame, int32_t num_chosen, wf_error *err) {
-  s->next.size = 0;
-  wf__map64_clear(&s->merged);
-  for (int32_t i = 0; i < num_chosen; i++) {
-    int32_t token = s->chosen[i];
-    for (uint64_t k = 0; k < s->now.size; k++) {
-      hypothesis h = s->now.data[k];
-      h.log_prob += (double)s->row[token];
-      h.best += (double)s->row[token];
-      if (token == h.last && token != s->searcher->blank) {
-        if (wf__prefix_has_part(&s->texts, h.prefix)) h.end = frame + 1;
-      } else if (token != s->searcher->blank) {
-        WF__TRY(take_token(s, &h, token, frame, err));
-      }
-      h.last = token;
-      WF__TRY(
-          merge(&s->merged, (uint64_t)h.prefix << 32 | (uint32_t)(h.last + 1), &h, &s->next, err));
-    }
+  const uint64_t first = s->next.size;
+  for (int32_t i = 0; i < num_chosen; i++)
+    for (uint64_t k = 0; k < s->now.size; k++)
+      WF__TRY(take(s, &s->now.data[k], s->chosen[i], frame, err));
+  for (uint64_t k = first; k < s->next.size; k++)
+    s->next.data[k].total =
+        s->next.data[k].log_prob + wf__prefix_score(&s->texts, s->next.data[k].prefix);
+  return WF_OK;
+}
+
+/* --- columns that can survive ---------------------------------------------------------------- */
+
+/* What is lower than this is not kept: of `next`, which may still grow. */
+static wf_status find_cutoff(search *s, double *out, wf_error *err) {
+  const uint64_t num = s->next.size, width = (uint64_t)s->options->beam_width;
+  *out = -INFINITY;
+  for (uint64_t k = 0; k < num; k++) *out = fmax(*out, s->next.data[k].total);
+  *out -= (double)s->options->beam;
+  if (num < width) return WF_OK;
+  s->keys.size = 0;
+  WF__TRY(wf__vec_grow(&s->keys, num, "a frame", err));
+  for (uint64_t k = 0; k < num; k++) s->keys.data[k] = wf__descending_score(s->next.data[k].total);
+  *out = fmax(*out, wf__score_of_descending(wf__select_smallest(s->keys.data, num, width)));
+  return WF_OK;
+}
+
+/* A token with a lower score gives no hypothesis that reaches the cutoff, not even if all
+ * hypotheses give the same one. -infinity: not known. */
+static double least_score(const search *s, double cutoff) {
+  double cost = INFINITY;
+  for (uint64_t k = 0; k < s->now.size; k++) {
+    const hypothesis *h = &s->now.data[k];
+    cost = wf__log_add(cost, -(h->log_prob + wf__prefix_most(&s->texts, h->prefix)));
+  }
+  const double rounding = 1e-9 * (1 + fabs(cost) + fabs(cutoff)), least = cutoff + cost - rounding;
+  return isfinite(cost) && isfinite(cutoff) ? least : -INFINITY;
+}
+
+static bool in_hotword(search *s, int32_t token) {
+  if (s->in_hotword[token] == NOT_ASKED) {
+    const char *text = s->searcher->tokens[token].text;
+    s->in_hotword[token] = *text != 0 && wf__hotwords_have(&s->texts.hotwords, text) ? YES : NO;
+  }
+  return s->in_hotword[token] == YES;
+}
+
+/* Chooses the tokens below `done` that can survive. */
+static wf_status choose_others(search *s, float done, int32_t *num_chosen, wf_error *err) {
+  const double allowed = (double)s->options->min_token_log_prob;
+  double cutoff, least = -INFINITY;
+  WF__TRY(find_cutoff(s, &cutoff, err));
+  if (!s->all_columns) least = least_score(s, cutoff);
+  const double hot = s->texts.hotword_most;
+  int32_t listed = wf__score_row_list(&s->row, fmax(least - hot, allowed), s->chosen);
+  *num_chosen = 0;
+  for (int32_t i = 0; i < listed; i++) {
+    const int32_t token = s->chosen[i];
+    const float score = s->row.values[token];
+    if (score < done && ((double)score >= least || in_hotword(s, token)))
+      s->chosen[(*num_chosen)++] = token;
   }
   return WF_OK;
 }
 
-/* Best first; equal ones in a fixed order. */
+/* The few best tokens come first. They give a cutoff. */
+static wf_status expand_all(search *s, int32_t frame, wf_error *err) {
+  enum { FEW = 8 };
+  const float allowed = s->options->min_token_log_prob;
+  s->next.size = 0;
+  wf__map64_clear(&s->merged);
+  WF__TRY(wf__score_row_read(&s->row, s->scores, frame, err));
+  const int32_t num = s->searcher->num_tokens;
+  float least = allowed;
+  if (num > FEW) least = fmaxf(least, wf__score_row_highest(&s->row, FEW));
+  int32_t num_chosen = wf__score_row_list(&s->row, (double)least, s->chosen);
+  WF__TRY(expand(s, frame, num_chosen, err));
+  if (!(least > allowed)) return WF_OK;
+  WF__TRY(choose_others(s, least, &num_chosen, err));
+  return expand(s, frame, num_chosen, err);
+}
+
+/* --- the best -------------------------------------------------------------------------------- */
+
+/* Best first; equal ones in the order in which they were found. Numbers of prefixes would depend on
+ * columns that were looked at in vain. */
 static int compare(const void *a, const void *b) {
   const hypothesis *x = a, *y = b;
   if (x->total != y->total) return x->total < y->total ? 1 : -1;
-  if (x->prefix != y->prefix) return x->prefix < y->prefix ? -1 : 1;
-  return (x->last > y->last) - (x->last < y->last);
+  return (x->place > y->place) - (x->place < y->place);
 }
 
 /* Keeps the best hypotheses of `next`, best first. */
@@ -136,8 +205,11 @@ static void keep_best(const wf_prefix_options *options, hypothesis_vec *next) {
   for (uint64_t k = 0; k < next->size; k++)
     if (next->data[k].total > best) best = next->data[k].total;
   uint64_t kept = 0;
-  for (uint64_t k = 0; k < next->size; k++)
-    if (next->data[k].total >= best - (double)options->beam) next->data[kept++] = next->data[k];
+  for (uint64_t k = 0; k < next->size; k++) {
+    if (!(next->data[k].total >= best - (double)options->beam)) continue;
+    next->data[k].place = (uint32_t)kept;
+    next->data[kept++] = next->data[k];
+  }
   if (kept > 1) qsort(next->data, kept, sizeof *next->data, compare);
   next->size = kept < (uint64_t)options->beam_width ? kept : (uint64_t)options->beam_width;
 }
@@ -160,12 +232,7 @@ static wf_status merge_histories(search *s, wf_error *err) {
 }
 
 static wf_status do_frame(search *s, int32_t frame, wf_error *err) {
-  int32_t num_chosen = 0;
-  WF__TRY(choose_tokens(s, frame, &num_chosen, err));
-  WF__TRY(expand(s, frame, num_chosen, err));
-  for (uint64_t k = 0; k < s->next.size; k++)
-    s->next.data[k].total =
-        s->next.data[k].log_prob + wf__prefix_score(&s->texts, s->next.data[k].prefix);
+  WF__TRY(expand_all(s, frame, err));
   keep_best(s->options, &s->next);
   if (s->options->merge_histories) WF__TRY(merge_histories(s, err));
   wf__vec_swap(&s->now, &s->next);
@@ -245,9 +312,10 @@ static wf_status write_result(search *s, wf_prefix_result *out, wf_error *err) {
 static wf_status run(search *s, wf_prefix_result *out, wf_error *err) {
   size_t columns = (size_t)s->searcher->num_tokens;
   s->chosen = wf__alloc(columns, sizeof *s->chosen);
-  s->row = wf__alloc(columns, sizeof *s->row);
-  if (s->chosen == NULL || s->row == NULL)
-    return wf__fail_memory(err, columns * sizeof *s->row, "a frame");
+  s->in_hotword = wf__calloc(columns, sizeof *s->in_hotword);
+  if (s->chosen == NULL || s->in_hotword == NULL)
+    return wf__fail_memory(err, columns * sizeof *s->chosen, "a frame");
+  WF__TRY(wf__score_row_resize(&s->row, s->searcher->num_tokens, err));
   hypothesis first = {.spans = NO_SPAN, .last = -1, .start = -1, .end = -1};
   WF__TRY(wf__vec_push(&s->now, first, "a frame", err));
   for (int64_t frame = 0; frame < s->scores->num_frames; frame++) {
@@ -259,8 +327,12 @@ static wf_status run(search *s, wf_prefix_result *out, wf_error *err) {
 }
 
 wf_status wf__prefix_search(const wf_prefix_searcher *searcher, const wf_prefix_options *options,
-                            const wf_prefix_input *input, wf_prefix_result *out, wf_error *err) {
-  search s = {.searcher = searcher, .options = options, .scores = &input->scores};
+                            const wf_prefix_input *input, bool all_columns, wf_prefix_result *out,
+                            wf_error *err) {
+  search s = {.searcher = searcher,
+              .options = options,
+              .scores = &input->scores,
+              .all_columns = all_columns};
   wf_status status = wf__prefix_texts_init(&s.texts, searcher, options, input, err);
   if (status == WF_OK) status = run(&s, out, err);
   wf__prefix_texts_free(&s.texts);
@@ -270,7 +342,9 @@ wf_status wf__prefix_search(const wf_prefix_searcher *searcher, const wf_prefix_
   wf__map64_free(&s.moves);
   wf__map64_free(&s.merged);
   wf__map64_free(&s.seen);
+  wf__vec_free(&s.keys);
+  wf__score_row_free(&s.row);
   free(s.chosen);
-  free(s.row);
+  free(s.in_hotword);
   return status;
 }

@@ -12,13 +12,17 @@
 struct wf_prefix_searcher {
   wf_prefix_token *tokens; /* [num_tokens] */
   int32_t num_tokens, blank;
-  wf_lm *lm; /* or NULL */
+  wf_lm *lm;       /* or NULL */
+  double lm_least; /* no word costs less */
+  bool texts_end;  /* a token with text may end its word */
   wf__word_trie words;
 };
 
-/* Fills `out`, initially zero. After an error, too, its memory is the caller's to free. */
+/* Fills `out`, initially zero. After an error, too, its memory is the caller's to free.
+ * all_columns: for tests. Looks also at columns that cannot survive; the result is the same. */
 wf_status wf__prefix_search(const wf_prefix_searcher *searcher, const wf_prefix_options *options,
-                            const wf_prefix_input *input, wf_prefix_result *out, wf_error *err);
+                            const wf_prefix_input *input, bool all_columns, wf_prefix_result *out,
+                            wf_error *err);
 
 /* Unicode code points of the text. */
 static inline uint32_t wf__count_letters(const char *text) {
@@ -38,5 +42,7 @@ wf_status wf__hotwords_init(const wf_prefix_input *input, wf__hotwords *out, wf_
 /* Letters of the shortest hotword that begins with `part`; 0: there is none. *is_word: `part` is a
  * hotword. */
 uint32_t wf__hotwords_find(const wf__hotwords *hotwords, const char *part, bool *is_word);
+/* Is the text, which is not empty, a part of a hotword? */
+bool wf__hotwords_have(const wf__hotwords *hotwords, const char *text);
 
 #endif

@@ -31,6 +31,7 @@ static void describe(const wf__prefix_texts *t, uint32_t part, wf__part_info *ou
   if (hot > 0) {
     out->partial = (double)o->hotword_weight * letters / hot;
   } else if (lm != NULL && !wf__word_trie_begins_word(&t->parts, part)) {
+    out->is_lost = true;
     out->partial =
         (double)o->unknown_score * (letters > USUAL_LETTERS ? letters / USUAL_LETTERS : 1);
   }
@@ -85,6 +86,20 @@ static wf_status add_word(wf__prefix_texts *t, uint32_t text, uint32_t word, uin
   return wf__vec_push(&t->texts, next, "texts", err);
 }
 
+/* The most that one more token adds to the score of a text, after which there is a part of a word
+ * (NULL: none), but for hotword_most. */
+static double most_gain(const wf__prefix_texts *t, const wf__part_info *part) {
+  const wf_prefix_options *o = t->options;
+  const double next = t->searcher->texts_end || o->unknown_score > 0 ? t->word_most : 0;
+  if (part == NULL) return next;
+  double ends = part->is_hotword ? (double)o->hotword_weight : 0;
+  if (t->searcher->lm != NULL) ends += t->word_gain;
+  if (t->searcher->lm != NULL && !part->is_known)
+    ends += (double)o->lm_weight * (double)o->unknown_score * M_LN10;
+  const double goes_on = part->is_lost ? part->partial : fmax(part->partial, 0);
+  return fmax(goes_on, ends) + next;
+}
+
 static wf_status prefix_of(wf__prefix_texts *t, uint32_t text, uint32_t part, bool begun,
                            uint32_t *out, wf_error *err) {
   bool fresh = false;
@@ -93,7 +108,9 @@ static wf_status prefix_of(wf__prefix_texts *t, uint32_t text, uint32_t part, bo
   if (!fresh) return WF_OK;
   wf__part_info info = {0};
   if (part != 0) WF__TRY(info_of(t, part, &info, err));
-  wf__prefix made = {text, part, begun, t->texts.data[text].score + info.partial};
+  const double score = t->texts.data[text].score;
+  wf__prefix made = {text, part, begun, score + info.partial,
+                     score + most_gain(t, part != 0 ? &info : NULL)};
   return wf__vec_push(&t->prefixes, made, "prefixes", err);
 }
 
@@ -151,6 +168,18 @@ const char *wf__text_word(const wf__prefix_texts *t, uint32_t text, wf__arena *m
 
 /* --- begin and end ------------------------------------------------------------------------- */
 
+/* The most that scores can gain. */
+static void find_most(wf__prefix_texts *t) {
+  const wf_prefix_options *o = t->options;
+  if (t->hotwords.count > 0) t->hotword_most = fmax((double)o->hotword_weight, 0);
+  if (t->searcher->lm == NULL) return;
+  const double weight = (double)o->lm_weight;
+  t->word_gain = (double)o->word_score - weight * fmin(t->searcher->lm_least, missing_unk * M_LN10);
+  /* Long unknown words may gain any score, and words that cost any amount with a negative weight. */
+  if (weight < 0 || o->unknown_score > 0 || isnan(t->word_gain)) t->word_gain = INFINITY;
+  t->word_most = fmax(t->word_gain, 0);
+}
+
 /* The state of the language model at the start. The empty history is state 0. */
 static wf_status start_state(const wf__prefix_texts *t, int64_t given, uint32_t *out,
                              wf_error *err) {
@@ -170,6 +199,7 @@ wf_status wf__prefix_texts_init(wf__prefix_texts *t, const wf_prefix_searcher *s
   uint32_t prefix = 0;
   WF__TRY(wf__word_trie_init(&t->parts, &searcher->words, err));
   WF__TRY(wf__hotwords_init(input, &t->hotwords, err));
+  find_most(t);
   WF__TRY(start_state(t, input->lm_state, &empty.lm_state, err));
   WF__TRY(wf__vec_push(&t->texts, empty, "texts", err));
   return prefix_of(t, 0, 0, false, &prefix, err);

@@ -17,6 +17,8 @@ typedef struct wf__prefix {
   uint32_t text, part;
   bool begun; /* a word has begun that has no letters yet */
   double score;
+  double
+      most; /* neither it nor the prefix after a token has a higher score, but for hotword_most */
 } wf__prefix;
 
 /* What is known of a part of a word. */
@@ -24,6 +26,7 @@ typedef struct wf__part_info {
   double partial; /* score of a prefix that ends with it */
   int32_t label;  /* as a word: in the language model's table; -1: none */
   bool is_known, is_hotword;
+  bool is_lost; /* neither a known word nor a hotword begins like this */
 } wf__part_info;
 
 typedef struct wf__prefix_texts {
@@ -38,6 +41,8 @@ typedef struct wf__prefix_texts {
   wf__map64 prefix_of; /* text << 32 | part << 1 | begun -> prefix */
   wf__map64 info_of;   /* part -> info */
   WF__VEC(char) letters;
+  double word_gain, word_most; /* the language model adds no more for a word; word_most: or 0 */
+  double hotword_most;         /* a token that is a part of a hotword may add so much */
 } wf__prefix_texts;
 
 /* Free with wf__prefix_texts_free, also after an error. */
@@ -63,6 +68,9 @@ static inline bool wf__prefix_has_part(const wf__prefix_texts *t, uint32_t prefi
 }
 static inline bool wf__prefix_has_begun(const wf__prefix_texts *t, uint32_t prefix) {
   return t->prefixes.data[prefix].begun;
+}
+static inline double wf__prefix_most(const wf__prefix_texts *t, uint32_t prefix) {
+  return t->prefixes.data[prefix].most;
 }
 static inline double wf__prefix_score(const wf__prefix_texts *t, uint32_t prefix) {
   return t->prefixes.data[prefix].score;

@@ -22,20 +22,6 @@ static bool too_low(const wf_trie_search *s, double score) {
   return !(score > -INFINITY) || score < s->floor;
 }
 
-/* Sorts as the score does, from high to low. No NaN. */
-static uint64_t descending(double score) {
-  uint64_t bits;
-  memcpy(&bits, &score, sizeof bits);
-  return bits >> 63 ? bits : ~bits & INT64_MAX;
-}
-
-static double score_of(uint64_t descending_bits) {
-  uint64_t bits = descending_bits >> 63 ? descending_bits : ~descending_bits & INT64_MAX;
-  double score;
-  memcpy(&score, &bits, sizeof score);
-  return score;
-}
-
 static void raise_floor(wf_trie_search *s, double floor) {
   if (floor > s->floor) s->floor = floor;
 }
@@ -74,8 +60,9 @@ static wf_status check_size(wf_trie_search *s, wf_error *err) {
   s->next_check = 2 * num;
   s->keys.size = 0;
   WF__TRY(wf__vec_grow(&s->keys, num, "a frame", err));
-  for (uint64_t k = 0; k < num; k++) s->keys.data[k] = descending(s->next.data[k].score);
-  raise_floor(s, score_of(wf__select_smallest(s->keys.data, num, (uint64_t)o->beam_size)));
+  for (uint64_t k = 0; k < num; k++) s->keys.data[k] = wf__descending_score(s->next.data[k].score);
+  raise_floor(
+      s, wf__score_of_descending(wf__select_smallest(s->keys.data, num, (uint64_t)o->beam_size)));
   return WF_OK;
 }
 
@@ -261,10 +248,10 @@ static wf_status choose_tokens(wf_trie_search *s, wf_error *err) {
   }
   s->keys.size = 0;
   WF__TRY(wf__vec_grow(&s->keys, num, "a frame", err));
-  for (uint64_t c = 0; c < num; c++) s->keys.data[c] = descending((double)s->row.data[c]);
+  for (uint64_t c = 0; c < num; c++) s->keys.data[c] = wf__descending_score((double)s->row.data[c]);
   struct cut cut = cut_at(s->keys.data, num, most);
   for (uint64_t c = 0; c < num; c++)
-    s->chosen.data[c] = within(&cut, descending((double)s->row.data[c]));
+    s->chosen.data[c] = within(&cut, wf__descending_score((double)s->row.data[c]));
   return WF_OK;
 }
 
@@ -276,7 +263,7 @@ static wf_status keep_best(wf_trie_search *s, wf_error *err) {
   WF__TRY(wf__vec_grow(&s->keys, s->next.size, "a frame", err));
   for (uint64_t k = 0; k < s->next.size; k++) {
     if (too_low(s, s->next.data[k].score)) continue;
-    s->keys.data[num] = descending(s->next.data[k].score);
+    s->keys.data[num] = wf__descending_score(s->next.data[k].score);
     s->next.data[num++] = s->next.data[k];
   }
   struct cut cut = {UINT64_MAX, num};
@@ -285,7 +272,7 @@ static wf_status keep_best(wf_trie_search *s, wf_error *err) {
   WF__TRY(wf__vec_push(&s->begins, begin, "frames", err));
   WF__TRY(wf__vec_grow(&s->kept, num < most ? num : most, "hypotheses", err));
   for (uint64_t k = 0; k < num; k++) {
-    if (!within(&cut, descending(s->next.data[k].score))) continue;
+    if (!within(&cut, wf__descending_score(s->next.data[k].score))) continue;
     s->kept.data[s->kept.size++] = s->next.data[k];
     wf__trie_hypothesis *first = &s->kept.data[begin], *added = &s->kept.data[s->kept.size - 1];
     if (added->score > first->score) {

@@ -65,6 +65,17 @@ float wf_lm_step(const wf_lm *lm, uint32_t state, int32_t word, uint32_t *next, 
   return cost;
 }
 
+float wf__lm_least_cost(const wf_lm *lm) {
+  float least = INFINITY, backoff = 0;
+  for (uint32_t w = 0; w < lm->num_labels; w++)
+    if (wf__lm_knows(lm, w)) least = fminf(least, lm->unigrams[w].cost);
+  for (uint64_t a = 0; a < lm->num_arcs; a++) least = fminf(least, lm->arcs[a].cost);
+  for (uint64_t s = 0; s < lm->num_states; s++)
+    backoff = fminf(backoff, lm->states[s].backoff_cost);
+  backoff *= (float)(lm->order - 1);
+  return least + backoff - 1e-5f * (1 + fabsf(least) + fabsf(backoff)); /* sums are rounded */
+}
+
 float wf_lm_final(const wf_lm *lm, uint32_t state, int32_t *order) {
   bool valid = state < lm->num_states;
   if (order != NULL) *order = valid ? lm->final_order[state] : 0;

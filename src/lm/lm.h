@@ -47,6 +47,9 @@ struct wf_lm {
   uint8_t *final_order;
 };
 
+/* No word costs less after any history; -infinity is possible. Reads all n-grams. */
+float wf__lm_least_cost(const wf_lm *lm);
+
 static inline bool wf__lm_knows(const wf_lm *lm, uint32_t word) {
   return word < lm->num_labels && lm->unigrams[word].next != WF__LM_NONE;
 }

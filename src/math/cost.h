@@ -44,6 +44,19 @@ static inline float wf__cost_of_ordered(uint32_t ordered) {
   return cost;
 }
 
+/* Sorts as the score does, from high to low. No NaN. */
+static inline uint64_t wf__descending_score(double score) {
+  uint64_t bits;
+  memcpy(&bits, &score, sizeof bits);
+  return bits >> 63 ? bits : ~bits & INT64_MAX;
+}
+static inline double wf__score_of_descending(uint64_t descending) {
+  uint64_t bits = descending >> 63 ? descending : ~descending & INT64_MAX;
+  double score;
+  memcpy(&score, &bits, sizeof score);
+  return score;
+}
+
 /* Bin of a cost, for comparison within a tolerance: bins are 1 / inverse_delta wide. With
  * inverse_delta 0 only equal costs share a bin. */
 static inline WF__HD uint32_t wf__cost_bin(double inverse_delta, float cost) {

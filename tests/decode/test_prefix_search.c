@@ -1,6 +1,7 @@
 /* test_prefix_search.c - CTC prefix beam search, compared with all alignments of short utterances.
  */
 #include "base/interrupt.h"
+#include "decode/prefix_search.h"
 #include "lm_model.h"
 #include "testing.h"
 
@@ -203,6 +204,119 @@ static void test_failed_utterances(void **state) {
   wf_prefix_result_free(NULL);
 }
 
+/* --- columns that cannot survive ------------------------------------------------------------- */
+
+enum { MANY = 200, LONG_FRAMES = 12 };
+
+/* Texts of one to three of the letters a, b and c, with all kinds of word boundaries; 0: blank. */
+static void random_tokens(test_rng *rng, char texts[MANY][4], wf_prefix_token *tokens) {
+  const bool spaces = test_below(rng, 2), bounds = test_below(rng, 2);
+  for (int c = 0; c < MANY; c++) {
+    const uint32_t size = c == 0 ? 0 : test_below(rng, 12) == 0 ? 0 : 1 + test_below(rng, 3);
+    for (uint32_t i = 0; i < size; i++) texts[c][i] = (char)('a' + test_below(rng, 3));
+    texts[c][size] = 0;
+    tokens[c] = (wf_prefix_token){texts[c], c > 0 && bounds && test_below(rng, 2),
+                                  c > 0 && spaces && test_below(rng, 3) == 0};
+  }
+}
+
+/* Some frames are flat, some peaky; with few different values, many hypotheses are equally good. */
+static void many_scores(test_rng *rng, float *scores) {
+  const bool ties = test_below(rng, 3) == 0;
+  for (int t = 0; t < LONG_FRAMES; t++, scores += MANY) {
+    const float spread = (float)test_below(rng, 30);
+    for (int c = 0; c < MANY; c++) {
+      scores[c] = -spread * (float)test_unit(rng);
+      if (test_below(rng, 40) == 0) scores[c] += 10;
+      if (test_below(rng, 100) == 0) scores[c] = -INFINITY;
+      if (ties) scores[c] = floorf(scores[c] / 4) * 4;
+    }
+  }
+}
+
+static wf_prefix_options random_options(test_rng *rng) {
+  static const float weights[] = {0, 0.5f, 2}, unknown[] = {-10, -1, 0, 0.5f};
+  wf_prefix_options options;
+  wf_prefix_options_init(&options);
+  options.beam_width = (int32_t)(1 + test_below(rng, 20));
+  options.beam = test_below(rng, 3) == 0 ? 1e6f : (float)test_below(rng, 20);
+  options.min_token_log_prob = test_below(rng, 3) == 0 ? -8 : -1e6f;
+  options.lm_weight = test_below(rng, 20) == 0 ? -0.5f : weights[test_below(rng, 3)];
+  options.word_score = (float)test_below(rng, 5) - 2;
+  options.unknown_score = unknown[test_below(rng, 4)];
+  options.hotword_weight = test_below(rng, 10) == 0 ? -3 : (float)test_below(rng, 12);
+  options.merge_histories = test_below(rng, 2);
+  options.sentence_ends = test_below(rng, 2);
+  return options;
+}
+
+/* The same bits, also of scores. */
+static void check_same(const wf_prefix_result *a, const wf_prefix_result *b) {
+  assert_int_equal(a->num_texts, b->num_texts);
+  for (size_t i = 0; i < a->num_texts; i++) {
+    const wf_prefix_text *x = &a->texts[i], *y = &b->texts[i];
+    assert_memory_equal(&x->log_prob, &y->log_prob, sizeof x->log_prob);
+    assert_memory_equal(&x->score, &y->score, sizeof x->score);
+    assert_int_equal(x->lm_state, y->lm_state);
+    assert_int_equal(x->num_words, y->num_words);
+    for (size_t w = 0; w < x->num_words; w++) {
+      assert_string_equal(x->words[w].text, y->words[w].text);
+      assert_int_equal(x->words[w].start_frame, y->words[w].start_frame);
+      assert_int_equal(x->words[w].end_frame, y->words[w].end_frame);
+    }
+  }
+}
+
+static void free_result(wf_prefix_result *result) {
+  free(result->texts);
+  wf__arena_free(result->memory);
+  free(result->memory);
+}
+
+/* The search that looks at all columns finds the same. */
+static void test_all_columns(void **state) {
+  (void)state;
+  static const char *const words[] = {"a", "ab", "abc", "bca", "caab", "cc"};
+  static const char *const hotwords[] = {"abca", "bb", "cc"};
+  static float scores[LONG_FRAMES * MANY];
+  static wf_prefix_token tokens[MANY];
+  static char texts[MANY][4];
+  wf_error err = {0};
+  wf_lm *lm = lm_of(
+      "\\data\\\nngram 1=8\nngram 2=4\n\n\\1-grams:\n-1 </s>\n-99 <s> 0.3\n-1.5 "
+      "<unk>\n-0.5 a -0.2\n-0.9 ab 0.4\n-1.2 abc\n-0.8 bca 1.5\n-2 cc\n\n"
+      "\\2-grams:\n-0.1 a ab\n-0.2 ab a\n-0.4 <s> cc\n-0.3 bca bca\n\n\\end\\\n");
+  for (uint64_t seed = 0; seed < 400; seed++) {
+    test_rng rng = {seed};
+    random_tokens(&rng, texts, tokens);
+    many_scores(&rng, scores);
+    const wf_prefix_options options = random_options(&rng);
+    const wf_prefix_parts parts = {.tokens = tokens,
+                                   .num_tokens = MANY,
+                                   .lm = test_below(&rng, 3) > 0 ? lm : NULL,
+                                   .words = words,
+                                   .num_words = 6};
+    const wf_prefix_input input = {.scores = {.data = scores,
+                                              .num_frames = LONG_FRAMES,
+                                              .num_columns = MANY,
+                                              .stride = MANY,
+                                              .dtype = WF_FLOAT32},
+                                   .hotwords = hotwords,
+                                   .num_hotwords = test_below(&rng, 2) * 3,
+                                   .lm_state = -1};
+    wf_prefix_searcher *searcher;
+    wf_prefix_result some = {0}, all = {0};
+    assert_ok(wf_prefix_searcher_create(&parts, &searcher, &err));
+    assert_ok(wf__prefix_search(searcher, &options, &input, false, &some, &err));
+    assert_ok(wf__prefix_search(searcher, &options, &input, true, &all, &err));
+    check_same(&some, &all);
+    free_result(&some);
+    free_result(&all);
+    wf_prefix_searcher_free(searcher);
+  }
+  wf_lm_free(lm);
+}
+
 static bool cancel_third(void *user) {
   wf__interrupt_poll();
   return ++*(int *)user < 3;
@@ -252,9 +366,8 @@ static void test_wrong_parts(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_sums),
-      cmocka_unit_test(test_failed_utterances),
-      cmocka_unit_test(test_cancelled),
+      cmocka_unit_test(test_sums),        cmocka_unit_test(test_failed_utterances),
+      cmocka_unit_test(test_all_columns), cmocka_unit_test(test_cancelled),
       cmocka_unit_test(test_wrong_parts),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

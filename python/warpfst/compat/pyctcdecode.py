@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     Path = Union[str, os.PathLike[str]]
 
 _SMALLEST_PROBABILITY = 1e-15
+_CACHED = 1 << 16  # scores
 _ALPHABET_FILE, _LM_FOLDER, _ATTRIBUTES_FILE, _UNIGRAMS_FILE = "alphabet.json", "language_model", "attrs.json", "unigrams.txt"
 _LM_SUFFIXES = (".arpa", ".bin", ".binary", ".gz")
 _OWN_THREADS = "the batch is decoded by the library's threads"
@@ -122,6 +123,19 @@ def _texts(texts: Sequence[str]) -> Any:
     return (ctypes.c_char_p * len(texts))(*(encode_text(text) for text in texts))
 
 
+def _log_softmax(logits: Any) -> Any:
+    """Log-probabilities of each row; a few rows at a time, so that they stay in the processor's cache."""
+    import numpy as np
+
+    scores, rows = np.empty_like(logits), max(1, _CACHED // logits.shape[1])
+    room = np.empty((rows, logits.shape[1]), dtype=np.float32)
+    for first in range(0, len(logits), rows):
+        some, given = scores[first : first + rows], logits[first : first + rows]
+        np.subtract(given, given.max(axis=1, keepdims=True), out=some)
+        some -= np.log(np.exp(some, out=room[: len(some)]).sum(axis=1, keepdims=True))
+    return scores
+
+
 class _Text(NamedTuple):
     """One of the texts that were found. `spans`: (first frame, last frame + 1) of each word."""
 
@@ -177,14 +191,13 @@ class BeamSearchDecoderCTC:
         if scores.min() >= 0 and abs(scores.sum(axis=1, dtype=np.float64) - 1).max() < 1e-3:
             scores = np.log(scores.clip(_SMALLEST_PROBABILITY, 1))
         else:
-            scores = scores - scores.max(axis=1, keepdims=True)
-            scores -= np.log(np.exp(scores).sum(axis=1, keepdims=True))
+            scores = _log_softmax(scores)
         lowest = np.float32(np.log(_SMALLEST_PROBABILITY))
         if self._alphabet.other_blanks:  # one column of the search has the probability of them all
             columns = [self._alphabet.blank, *self._alphabet.other_blanks]
             scores[:, columns[0]] = np.logaddexp.reduce(scores[:, columns], axis=1)
             scores[:, columns[1:]] = lowest
-        return scores.clip(lowest, 0)
+        return scores.clip(lowest, 0, out=scores)
 
     def _options(self, beam_width: int, beam_prune_logp: float, token_min_logp: float, prune_history: bool, hotword_weight: float, nbest: int) -> dict[str, Any]:
         options = {
