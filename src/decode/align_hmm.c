@@ -236,7 +236,7 @@ static wf_status select_words(struct batch *b, const wf_lexicon *lexicon, size_t
   for (uint64_t i = 0; i < lexicon->entries.size && status == WF_OK; i++)
     kept += keep[i] = wf_symbols_find(words, lexicon->entries.data[i].word) >= 0;
   if (status == WF_OK && kept > 0)
-    status = wf__lexicon_select(lexicon, keep, lexicon->always_marked, &b->lexicon, err);
+    status = wf__lexicon_select(lexicon, keep, NULL, lexicon->always_marked, &b->lexicon, err);
   free(keep);
   wf_symbols_free(words);
   return status;

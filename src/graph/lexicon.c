@@ -74,6 +74,7 @@ struct sort_item {
   const int32_t *labels;
   const char *word;
   uint32_t num_labels, index;
+  int64_t order; /* among words that are pronounced alike */
 };
 
 static int compare_labels(const struct sort_item *a, const struct sort_item *b) {
@@ -83,9 +84,10 @@ static int compare_labels(const struct sort_item *a, const struct sort_item *b) 
   return (a->num_labels > b->num_labels) - (a->num_labels < b->num_labels);
 }
 
-static int by_labels_index(const void *a, const void *b) {
+static int by_labels_order(const void *a, const void *b) {
   const struct sort_item *x = a, *y = b;
   int order = compare_labels(x, y);
+  if (order == 0) order = (x->order > y->order) - (x->order < y->order);
   return order != 0 ? order : (x->index > y->index) - (x->index < y->index);
 }
 
@@ -100,7 +102,7 @@ static void fill_items(const wf_lexicon *lexicon, struct sort_item *items) {
   for (uint64_t i = 0; i < lexicon->entries.size; i++) {
     const wf__lexicon_entry *entry = &lexicon->entries.data[i];
     items[i] = (struct sort_item){lexicon->labels.data + entry->label_off, entry->word,
-                                  entry->num_labels, (uint32_t)i};
+                                  entry->num_labels, (uint32_t)i, (int64_t)i};
   }
 }
 
@@ -126,11 +128,15 @@ static void drop_repeated(wf_lexicon *lexicon, struct sort_item *items) {
 }
 
 /* Sorted by labels, the pronunciations that start with a given one come directly after it. So the
- * first entry of the next group shows whether a pronunciation is a prefix of another. */
-static void number_disambig(wf_lexicon *lexicon, struct sort_item *items) {
+ * first entry of the next group shows whether a pronunciation is a prefix of another. Words that are
+ * pronounced alike are numbered in the order of `words` or, with NULL, of the lexicon: of equal
+ * costs, graphs prefer the first. */
+static void number_disambig(wf_lexicon *lexicon, const wf_symbols *words, struct sort_item *items) {
   uint64_t count = lexicon->entries.size, end;
   fill_items(lexicon, items);
-  qsort(items, count, sizeof *items, by_labels_index);
+  for (uint64_t i = 0; i < count && words != NULL; i++)
+    items[i].order = wf_symbols_find(words, items[i].word);
+  qsort(items, count, sizeof *items, by_labels_order);
   for (uint64_t begin = 0; begin < count; begin = end) {
     for (end = begin + 1; end < count && compare_labels(&items[begin], &items[end]) == 0;) end++;
     const struct sort_item *item = &items[begin];
@@ -144,7 +150,8 @@ static void number_disambig(wf_lexicon *lexicon, struct sort_item *items) {
   }
 }
 
-wf_status wf__lexicon_close(wf_lexicon *lexicon, bool may_be_empty, wf_error *err) {
+static wf_status close_lexicon(wf_lexicon *lexicon, const wf_symbols *words, bool may_be_empty,
+                               wf_error *err) {
   if (lexicon->entries.size == 0 && !may_be_empty)
     return wf__fail(err, WF_ERR_FORMAT, "%s: no word left in the lexicon (%llu left out)",
                     lexicon->name, (unsigned long long)lexicon->skipped.count);
@@ -152,7 +159,7 @@ wf_status wf__lexicon_close(wf_lexicon *lexicon, bool may_be_empty, wf_error *er
   if (items == NULL)
     return wf__fail_memory(err, lexicon->entries.size * sizeof *items, "sorting the lexicon");
   drop_repeated(lexicon, items);
-  number_disambig(lexicon, items);
+  number_disambig(lexicon, words, items);
   free(items);
   if (lexicon->num_repeated != 0)
     wf__log(WF_LOG_INFO, "%s: %zu repeated entries count once", lexicon->name,
@@ -161,6 +168,10 @@ wf_status wf__lexicon_close(wf_lexicon *lexicon, bool may_be_empty, wf_error *er
     wf__log(WF_LOG_WARNING, "%s: left out for unknown tokens: %llu of the entries", lexicon->name,
             (unsigned long long)lexicon->skipped.count);
   return WF_OK;
+}
+
+wf_status wf__lexicon_close(wf_lexicon *lexicon, bool may_be_empty, wf_error *err) {
+  return close_lexicon(lexicon, NULL, may_be_empty, err);
 }
 
 static wf_status copy_entry(const wf_lexicon *from, const wf__lexicon_entry *entry, wf_lexicon *to,
@@ -173,8 +184,8 @@ static wf_status copy_entry(const wf_lexicon *from, const wf__lexicon_entry *ent
   return wf__lexicon_add(to, entry->word, strlen(entry->word), entry->prob, label_off, err);
 }
 
-wf_status wf__lexicon_select(const wf_lexicon *lexicon, const bool *keep, uint32_t always_marked,
-                             wf_lexicon **out, wf_error *err) {
+wf_status wf__lexicon_select(const wf_lexicon *lexicon, const bool *keep, const wf_symbols *words,
+                             uint32_t always_marked, wf_lexicon **out, wf_error *err) {
   *out = NULL;
   wf_lexicon *part;
   const char *blank = lexicon->blank != 0
@@ -185,7 +196,7 @@ wf_status wf__lexicon_select(const wf_lexicon *lexicon, const bool *keep, uint32
   wf_status status = WF_OK;
   for (uint64_t i = 0; i < lexicon->entries.size && status == WF_OK; i++)
     if (keep[i]) status = copy_entry(lexicon, &lexicon->entries.data[i], part, err);
-  if (status == WF_OK) status = wf__lexicon_close(part, false, err);
+  if (status == WF_OK) status = close_lexicon(part, words, false, err);
   if (status != WF_OK) {
     wf_lexicon_free(part);
     return status;

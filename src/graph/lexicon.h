@@ -53,9 +53,10 @@ wf_status wf__lexicon_report_skipped(wf_lexicon *lexicon, wf__span word, wf__spa
 wf_status wf__lexicon_close(wf_lexicon *lexicon, bool may_be_empty, wf_error *err);
 
 /* Makes a lexicon of the entries with keep[i] and with another always_marked. Disambiguation
- * symbols are assigned anew, since fewer words need fewer of them. */
-wf_status wf__lexicon_select(const wf_lexicon *lexicon, const bool *keep, uint32_t always_marked,
-                             wf_lexicon **out, wf_error *err);
+ * symbols are assigned anew, since fewer words need fewer of them, to words that are pronounced alike
+ * in the order of `words` (NULL: of the lexicon). */
+wf_status wf__lexicon_select(const wf_lexicon *lexicon, const bool *keep, const wf_symbols *words,
+                             uint32_t always_marked, wf_lexicon **out, wf_error *err);
 
 /* Same as wf_lexicon_read, with the file in memory. */
 wf_status wf__lexicon_read_input(const wf__input *input, const wf_symbols *tokens,

@@ -245,7 +245,8 @@ static wf_status select_entries(wf__lg *lg, const wf__map64 *used, wf__map64 *sp
                                   : wf__fail_memory(err, count, "words of a lexicon");
   if (status == WF_OK) status = match_words(lg, used, spoken, reported, keep, err);
   if (status == WF_OK)
-    status = wf__lexicon_select(lg->given_lexicon, keep, lg->always_marked, &lg->lexicon, err);
+    status = wf__lexicon_select(lg->given_lexicon, keep, lg->words, lg->always_marked, &lg->lexicon,
+                                err);
   if (status == WF_OK) lg->num_disambig = wf_lexicon_num_disambig(lg->lexicon);
   free(keep);
   wf_symbols_free(reported);
@@ -311,6 +312,10 @@ void wf__lg_free(wf__lg *lg) {
 
 /* --- G ----------------------------------------------------------------------------------- */
 
+/* What a word costs if the grammar has no costs: of equal paths the one with fewer words wins. A
+ * power of two, so that the sums of a search stay exact. */
+static const double tie_cost = 1.0 / 1024;
+
 /* Removes the output labels of classes: the words added at run time write their own labels. Fails
  * if a class has no arc. */
 static wf_status remove_class_outputs(const wf__lg *lg, wf_fst **g, wf_error *err) {
@@ -352,26 +357,41 @@ static double excess_of_words(const wf_lm *lm) {
   return isfinite(excess) ? excess : 0;
 }
 
+/* Adds a cost to each arc of an input label, or of any output label with `label` -1. */
+static wf_status add_cost(wf_fst **g, int32_t label, double cost, wf_error *err) {
+  wf_fst_view view = wf_fst_get_view(*g);
+  wf__csr csr = {0};
+  wf_fst *changed = NULL;
+  wf_status status = wf__csr_append(&csr, &view, err);
+  for (uint64_t i = 0; i < csr.arcs.size; i++) {
+    wf_arc *arc = &csr.arcs.data[i];
+    if (label == -1 ? arc->olabel != 0 : arc->ilabel == label)
+      arc->weight = (float)((double)arc->weight + cost);
+  }
+  if (status == WF_OK)
+    status = wf__fst_from_csr(&csr, view.start, view.semiring, wf_fst_isymbols(*g),
+                              wf_fst_osymbols(*g), &changed, err);
+  wf__csr_free(&csr);
+  if (status != WF_OK) return status;
+  wf_fst_free(*g);
+  *g = changed;
+  return WF_OK;
+}
+
 /* Models differ in what <unk> stands for: one unknown word, or all words outside the vocabulary
  * together. As a class it stands for single words that are as likely as the model's words are on
  * average, so the difference is added to its costs. */
 static wf_status level_unknown(const wf__lg *lg, wf_fst **g, wf_error *err) {
-  double excess = excess_of_words(lg->lm);
-  wf_fst_view view = wf_fst_get_view(*g);
-  wf__csr csr = {0};
-  wf_fst *levelled = NULL;
-  wf_status status = wf__csr_append(&csr, &view, err);
-  for (uint64_t i = 0; i < csr.arcs.size; i++)
-    if (csr.arcs.data[i].ilabel == lg->unk)
-      csr.arcs.data[i].weight = (float)((double)csr.arcs.data[i].weight + excess);
-  if (status == WF_OK)
-    status = wf__fst_from_csr(&csr, view.start, view.semiring, wf_fst_isymbols(*g),
-                              wf_fst_osymbols(*g), &levelled, err);
-  wf__csr_free(&csr);
-  if (status != WF_OK) return status;
-  wf_fst_free(*g);
-  *g = levelled;
-  return WF_OK;
+  return add_cost(g, lg->unk, excess_of_words(lg->lm), err);
+}
+
+static bool has_costs(const wf_fst *g) {
+  wf_fst_view view = wf_fst_get_view(g);
+  for (uint64_t i = 0; i < view.num_arcs; i++)
+    if (view.arcs[i].weight != 0) return true;
+  for (uint64_t s = 0; s < view.num_states; s++)
+    if (view.final_cost[s] != 0 && view.final_cost[s] < INFINITY) return true;
+  return false;
 }
 
 /* Does any sentence of G end? Without, every later step is empty, and nobody knows why. */
@@ -399,6 +419,7 @@ wf_status wf__lg_make_g(const wf__lg *lg, int32_t backoff, wf_fst **out, wf_erro
     WF__TRY(wf_fst_with_symbols(lg->grammar, lg->words, lg->words, &g, err));
   }
   wf_status status = check_ends(lg, g, err);
+  if (status == WF_OK && !has_costs(g)) status = add_cost(&g, -1, tie_cost, err);
   if (status == WF_OK && is_class(lg, lg->unk)) status = level_unknown(lg, &g, err);
   if (status == WF_OK && lg->classes.size > 0) status = remove_class_outputs(lg, &g, err);
   if (status == WF_OK) status = wf_arcsort(g, NULL, out, err);

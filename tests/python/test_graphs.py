@@ -221,7 +221,7 @@ def test_recurrent_models_against_faster_rnnlm(name, tmp_path):
 
 def test_a_model_closed_in_a_callback():
     """C reads the language model until the graph is built: it is freed after that."""
-    lm, expected = wf.LM.read(CTC / "lm3.arpa.gz"), wf.build_ctc_graph(CTC / "tokens_phone.txt", CTC / "lexicon_phone.txt", CTC / "lm3.arpa.gz")
+    lm, expected = wf.LM.read(CTC / "lm3.arpa.gz"), wf.build_ctc_graph(CTC / "tokens_phone.txt", CTC / "lexicon_phone.txt", wf.LM.read(CTC / "lm3.arpa.gz"))
     graph = wf.build_ctc_graph(CTC / "tokens_phone.txt", CTC / "lexicon_phone.txt", lm, progress=lambda *_: lm.close())
     assert repr(graph) == repr(expected)
     with pytest.raises(wf.StateError, match="was closed"):

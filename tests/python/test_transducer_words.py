@@ -86,10 +86,11 @@ def test_words(kind, rng, tmp_path):
         runs = {s: [word for word, _ in itertools.groupby(s)] for s in with_lm}  # a word that follows itself earns one boost
         boosted = {s: c - 2.5 * runs[s].count("cc") for s, c in with_lm.items()}
         wanted = [min((cost, s) for s, cost in table.items()) for table in (with_lm, boosted)]
-        for decoder in (wf.Decoder(lm_graph, transducer=loaded, **options), wf.Decoder(plain_graph, lm=str(arpa), transducer=loaded, **options)):
+        for graph, word_cost in ((lm_graph, 0), (plain_graph, 2**-10)):
+            decoder = wf.Decoder(graph, lm=None if graph is lm_graph else str(arpa), transducer=loaded, **options)
             for (cost, sentence), boost in zip(wanted, (None, {"cc": 2.5})):
                 result = decoder.decode(frames, boost=boost)[0]
-                assert result.cost == pytest.approx(cost, abs=3e-4) and tuple(result.text.split()) == sentence
+                assert result.cost == pytest.approx(cost + word_cost * len(sentence), abs=3e-4) and tuple(result.text.split()) == sentence
                 assert all(0 <= word.start < word.end <= len(frames) for word in result.words)
                 found += len(sentence)
     assert found > 3
@@ -173,6 +174,7 @@ def test_lattices(rng, tmp_path):
         decoder = wf.Decoder(graph, transducer=loaded, beam=1e30, max_hypotheses=100000, max_symbols=2, lattice_beam=3, determinize=True, nbest=1000)
         result = decoder.decode(frames)[0]
         costs = {s: forced_cost(model, frames, tuple(NAMES.index(token) for word in s for token in LEXICON[word].split()), 2) for s in sentences(2, 2)}
+        costs = {s: cost + 2**-10 * len(s) for s, cost in costs.items()}
         wanted = sorted((cost, s) for s, cost in costs.items() if cost < min(costs.values()) + 3)
         found = [(h.graph_cost + h.acoustic_cost, tuple(h.text.split())) for h in result.nbest(1000)]
         assert [s for _, s in found] == [s for _, s in wanted] and len(found) > 1

@@ -51,9 +51,6 @@ AnyLexicon = Union[Lexicon, Pronunciations, Path]
 _LATTICE_RESULTS = ("determinize", "confidences", "nbest", "mbr", "keep_raw")  # keywords of Decoder that are in no table
 SPECIAL = re.compile(r"(?!(<0x[0-9A-Fa-f]{2}>)+$)(<.+>|\[.+\])")  # names that are no part of a text: <unk>, <sos/eos>, [UNK]; not those of bytes, <0xE7>
 _UNSAFE = re.compile(r"|<eps>|#\d+|.*[\s\0\ud800-\udfff].*", re.DOTALL)  # names that token tables reserve or cannot store
-# Nats a word if there is no language model: too little to matter, but where two cuts into words have the same scores, the one with fewer words wins.
-# Topology compact, which graphs with classes have, also reads a held token as the token twice: a word of one token would come out doubled.
-_WORD_COST = 2**-10
 
 
 @functools.lru_cache(maxsize=8)
@@ -249,5 +246,4 @@ class ModelTokens:
             graph = self.graph(model, lexicon=lexicon, words=words, **graph_options)
         elif lexicon is not None or words is not None or graph_options:
             raise TypeError("the graph is given: lexicon, words and options of graphs have no effect")
-        defaults = {"blank": self.blank, **({} if model is not None else {"word_score": -_WORD_COST})}
-        return Decoder(graph, lm=None if isinstance(model, LM) else model, **{**defaults, **lattice_results, **decoder_options})
+        return Decoder(graph, lm=None if isinstance(model, LM) else model, **{"blank": self.blank, **lattice_results, **decoder_options})
