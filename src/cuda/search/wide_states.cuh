@@ -122,8 +122,9 @@ __device__ bool searcher<POLICY, RANKS>::begin_columns() {
   __syncthreads();
   const float least =
       cost_of(warp_min(in_warp() < WARPS ? (u32)own().warp_values[in_warp()] : ALL));
-  const float spread =
+  float spread =
       p->graph.wide_most - p->graph.wide_least + fabsf(p->rules.word_score) + own().margin;
+  spread += 1e-4f * (1 + fabsf(least) + p->rules.beam + spread); /* more than lists_more adds */
   float reach = least + p->rules.beam + spread;
   if (p->rules.min_active > 0)
     reach = fmaxf(reach, spread + cost_of_rank(own().hist, mine, p->rules.min_active + 2, least,
