@@ -29,6 +29,7 @@
 #include "base/spill_buffer.h"
 #include "lm/ngram_collector.h"
 #include "lm/wlm_file.h"
+#include "math/score.h"
 
 enum {
   WF__REQUIRED_STATE = 1,
@@ -67,18 +68,6 @@ typedef struct wf__wlm_build {
   int longest_known; /* n-grams of up to this length can be queried in the model without the missing
                         ones */
 } wf__wlm_build;
-
-/* Bits of a float in a record. */
-static inline uint32_t wf__bits_of_float(float value) {
-  uint32_t bits;
-  memcpy(&bits, &value, sizeof bits);
-  return bits;
-}
-static inline float wf__float_from_bits(uint32_t bits) {
-  float value;
-  memcpy(&value, &bits, sizeof value);
-  return value;
-}
 
 /* wlm_grams.c: add records to `grams` and `required`. `backwards` is w_n .. w_1. */
 wf_status wf__wlm_add_gram(wf__wlm_build *build, int n, const uint32_t *backwards, float cost,

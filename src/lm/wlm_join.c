@@ -42,7 +42,7 @@ static wf_status write_state(struct join *join, int k, const uint32_t *state, wf
     for (uint64_t i = 0; i < join->arcs.size; i++)
       join->arcs.data[i].cost = fold(join, join->arcs.data[i].cost, 0);
   }
-  float backoff_cost = fold(join, wf__float_from_bits(state[k + 2]), small_backoff);
+  float backoff_cost = fold(join, wf__float_of_bits(state[k + 2]), small_backoff);
   return wf__wlm_writer_state(join->writer, state_of(join, state[k], state[k + 1]), backoff_cost,
                               join->arcs.data, join->arcs.size, err);
 }
@@ -64,7 +64,7 @@ static wf_status join_level(struct join *join, int k, wf_error *err) {
     if (state == NULL) return WF_OK;
     join->arcs.size = 0;
     for (int order; arc != NULL && (order = compare(arc, state, k)) <= 0;) {
-      wf__wlm_arc out = {arc[k], wf__float_from_bits(arc[k + 1]),
+      wf__wlm_arc out = {arc[k], wf__float_of_bits(arc[k + 1]),
                          state_of(join, arc[k + 2], arc[k + 3])};
       if (order == 0) WF__TRY(wf__vec_push(&join->arcs, out, "n-grams of a history", err));
       WF__TRY(wf__sort_next(build->arcs[k + 1], &arc, err));

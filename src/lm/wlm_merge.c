@@ -44,7 +44,7 @@ static wf_status fail_duplicate(const wf__wlm_build *build, int n, const uint32_
 static wf_status take(struct merge *m, int n, uint32_t flags, wf_error *err) {
   wf__wlm_build *build = m->build;
   const uint32_t *gram = m->gram[n];
-  float backoff = wf__float_from_bits(gram[n + 1]);
+  float backoff = wf__float_of_bits(gram[n + 1]);
   while (m->stack[m->depth].size >= n || compare(m->stack[m->depth].words, m->stack[m->depth].size,
                                                  gram, m->stack[m->depth].size) != 0)
     m->depth--;
@@ -71,7 +71,7 @@ static wf_status take(struct merge *m, int n, uint32_t flags, wf_error *err) {
   build->num_ngrams[n - 1]++;
   if (n == 1) {
     build->unigrams.data[gram[0]] =
-        (wf__wlm_arc){gram[0], first ? INFINITY : wf__float_from_bits(gram[1]),
+        (wf__wlm_arc){gram[0], first ? INFINITY : wf__float_of_bits(gram[1]),
                       own.level == 0 ? WF__LM_NONE : own.number};
     return WF_OK;
   }

@@ -91,7 +91,7 @@ static wf_status match_words(struct enumeration *e, wf_error *err) {
     WF__TRY(wf__sort_rewind(build->grams[1], err));
     do {
       WF__TRY(wf__sort_next(build->grams[1], &gram, err));
-      if (gram != NULL && gram[0] == build->info.unk) unknown = wf__float_from_bits(gram[1]);
+      if (gram != NULL && gram[0] == build->info.unk) unknown = wf__float_of_bits(gram[1]);
     } while (gram != NULL);
   }
   for (uint32_t label = 0; label < lm->num_labels; label++) {

@@ -13,6 +13,12 @@ static inline float wf__float_of_bits(uint32_t bits) {
   return value;
 }
 
+static inline uint32_t wf__bits_of_float(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
 /* IEEE 754 binary16, exactly. */
 static inline float wf__float_of_half(uint16_t half) {
   uint32_t sign = (uint32_t)(half & 0x8000) << 16, exponent = half >> 10 & 31,

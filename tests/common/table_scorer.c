@@ -128,6 +128,19 @@ static wf_status table_final(const wf_scorer *opaque, void *memory, uint64_t con
   return WF_OK;
 }
 
+/* Those of the context, not of all. Only the scorer without batches has bounds. */
+static wf__cost_bounds table_bounds(const wf_scorer *opaque, const void *memory, uint64_t context) {
+  const struct table_scorer *self = (const struct table_scorer *)opaque;
+  const int num_words = self->tables->num_words;
+  const float *costs = self->tables->cost + number_of(self, memory, context) * num_words;
+  wf__cost_bounds bounds = {INFINITY, -INFINITY};
+  for (int w = 0; w < num_words; w++) {
+    bounds.least = fminf(bounds.least, costs[w]);
+    bounds.most = fmaxf(bounds.most, costs[w]);
+  }
+  return bounds;
+}
+
 /* The callbacks of a scorer that scores requests in batches. It evicts every context that is not
  * live as often as it can. So a context that the library uses without reporting it as live fails
  * the test. */
@@ -178,7 +191,8 @@ static const wf__scorer_ops table_ops = {.name = "tables",
                                          .close = table_close,
                                          .begin = table_begin,
                                          .step = table_step,
-                                         .final = table_final};
+                                         .final = table_final,
+                                         .bounds = table_bounds};
 static const wf__scorer_ops wide_table_ops = {.name = "tables",
                                               .free = table_free,
                                               .open = table_open,

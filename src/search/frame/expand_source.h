@@ -38,6 +38,8 @@ TWICE wf_status expand_arc(wf__search *search, bool scored, enum expand_mode mod
     *best = cost;
     *cutoff = add_finite(cost, search->base.options.beam);
   }
+  if (mode == EXPAND_RUNNING && search->step.num_noted < WF__NOTED)
+    search->step.noted[search->step.num_noted++] = cost;
   if (mode != EXPAND_RUNNING && !is_within(last, scored, candidate_key(cost, a), source->context))
     return WF_OK;
   if (mode == EXPAND_COLLECT)
@@ -109,51 +111,85 @@ static inline uint32_t first_of_label(wf__arc_run run, int32_t label) {
   return low;
 }
 
+/* No arc of a wide state adds less than this, beside the label's cost. */
+static inline float least_added(const wf__search *search, bool scored, const wf__wide_state *wide,
+                                uint64_t context) {
+  const float own = scored ? wf__scoring_bounds(&search->base.scoring, context).least : 0,
+              word = own - search->base.options.word_score;
+  return wide->least + (word < 0 ? word : 0);
+}
+
 /* Labels above the returned cost cannot survive, with any arc of the state. */
-static inline float reach_of(const wf__search *search, const struct source *source,
-                             const wf__wide_state *wide, float cutoff) {
-  const float word_score = search->base.options.word_score,
-              least = wide->least - (word_score > 0 ? word_score : 0);
+static inline float reach_of(const struct source *source, float least, float cutoff) {
   return cutoff - source->cost - least +
          1e-5f * (1 + fabsf(cutoff) + fabsf(source->cost) + fabsf(least)); /* any rounding */
 }
 
-/* How far to look before the cutoff is known: to where enough candidates come from, if all labels
- * have an arc. */
-static inline wf_status first_reach(wf__search *search, const wf__wide_state *wide,
-                                    enum expand_mode mode, float *out, wf_error *err) {
-  float least = search->step.columns.least;
-  if (mode == EXPAND_LEAST)
-    WF__TRY(wf__columns_bound(search, 2 * search->step.most_keys + 2, &least, err));
-  *out = least + (wide->most - wide->least) + fabsf(search->base.options.word_score) +
-         (mode == EXPAND_LEAST ? 0 : search->base.options.beam);
+/* The cutoff, or one that is assumed while it is too high: enough candidates are below it if all
+ * labels have an arc and words cost nothing. `count`: for EXPAND_LEAST, how many are wanted. */
+static inline wf_status assume_cutoff(wf__search *search, const wf__wide_state *wide,
+                                      enum expand_mode mode, uint64_t count,
+                                      const struct source *source, float cutoff, float *out,
+                                      wf_error *err) {
+  float label = search->step.columns.least, beam = search->base.options.beam;
+  *out = cutoff;
+  if (mode != EXPAND_RUNNING && cutoff < FLT_MAX) return WF_OK;
+  if (mode == EXPAND_LEAST) {
+    WF__TRY(wf__columns_bound(search, count, &label, err));
+    beam = 0;
+  }
+  const float assumed =
+      source->cost + wide->most + fabsf(search->base.options.word_score) + label + beam;
+  if (assumed < cutoff) *out = assumed;
   return WF_OK;
 }
 
-static inline wf_status expand_by_label(wf__search *search, enum expand_mode mode, wf__limit last,
-                                        struct source *source, wf__arc_run run, float *cutoff,
-                                        float *best, wf_error *err) {
+/* Looks up the arcs of listed labels, unless the source before had the same state. */
+TWICE wf_status look_up(wf__search *search, bool scored, wf__arc_run run, wf_error *err) {
+  wf__columns *columns = &search->step.columns;
+  if (columns->owner != run.owner) columns->arcs.size = 0;
+  columns->owner = run.owner;
+  WF__TRY(wf__vec_grow(&columns->arcs, columns->labels.size - columns->arcs.size, "a search", err));
+  for (uint64_t i = columns->arcs.size; i < columns->labels.size; i++) {
+    const int32_t label = columns->labels.data[i];
+    const uint32_t first = first_of_label(run, label);
+    float bound = INFINITY;
+    for (uint32_t k = first; k < run.end - run.first && run.arcs[k].ilabel == label; k++) {
+      const float own = wf__arc_bound(search, scored, &run.arcs[k]);
+      if (own < bound) bound = own;
+    }
+    columns->arcs.data[i] = (wf__column_arcs){bound, first};
+  }
+  columns->arcs.size = columns->labels.size;
+  return WF_OK;
+}
+
+/* Labels are added until none is missing below the cutoff. */
+TWICE wf_status expand_by_label(wf__search *search, bool scored, enum expand_mode mode,
+                                wf__limit last, struct source *source, wf__arc_run run,
+                                float *cutoff, float *best, wf_error *err) {
   const wf__wide_state *wide = wf__wide_state_of(search->base.graph, run.owner);
   const wf__columns *columns = &search->step.columns;
-  const float *costs = search->step.label_costs;
-  float reach = reach_of(search, source, wide, *cutoff), first = reach;
-  if (mode == EXPAND_RUNNING || *cutoff >= FLT_MAX)
-    WF__TRY(first_reach(search, wide, mode, &first, err));
-  if (first < reach) reach = first; /* what is found there makes the cutoff */
+  const float base_cost = wf__hub_base(source->cost),
+              least = least_added(search, scored, wide, source->context);
+  float most;
+  WF__TRY(
+      assume_cutoff(search, wide, mode, search->step.most_keys + 1, source, *cutoff, &most, err));
+  most = reach_of(source, least, most);
   for (uint64_t i = 0;;) {
-    WF__TRY(wf__columns_cover(search, reach, err));
-    float most = reach_of(search, source, wide, *cutoff);
+    WF__TRY(wf__columns_cover(search, most, err));
+    WF__TRY(look_up(search, scored, run, err));
     for (; i < columns->labels.size; i++) {
+      const wf__column_arcs at = columns->arcs.data[i];
       const int32_t label = columns->labels.data[i];
-      if (costs[label] > most || label == run.held) continue;
-      for (uint32_t k = first_of_label(run, label);
-           k < run.end - run.first && run.arcs[k].ilabel == label; k++)
-        WF__TRY(expand_arc(search, false, mode, last, source, &run.arcs[k], run.first + k,
+      if (!(base_cost + at.bound <= *cutoff) || label == run.held) continue;
+      for (uint32_t k = at.first; k < run.end - run.first && run.arcs[k].ilabel == label; k++)
+        WF__TRY(expand_arc(search, scored, mode, last, source, &run.arcs[k], run.first + k,
                            run.targets[k], cutoff, best, err));
-      most = reach_of(search, source, wide, *cutoff);
     }
+    if (mode == EXPAND_LEAST) take_least(search, search->step.most_keys, cutoff);
+    most = reach_of(source, least, *cutoff);
     if (most <= columns->covered || columns->covered >= FLT_MAX) return WF_OK;
-    reach = most;
   }
 }
 
@@ -179,7 +215,7 @@ TWICE wf_status expand_source(wf__search *search, bool scored, bool ctc, bool on
       WF__TRY(expand_arc(search, scored, mode, last, &source, &held, run.end + 1, at->stay, cutoff,
                          best, err));
   }
-  WF__TRY(by_label ? expand_by_label(search, mode, last, &source, run, cutoff, best, err)
+  WF__TRY(by_label ? expand_by_label(search, scored, mode, last, &source, run, cutoff, best, err)
                    : expand_run(search, scored, ctc, on_hub, mode, last, &source, run, cutoff, best,
                                 err));
   if (source.noted != NULL)

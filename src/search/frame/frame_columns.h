@@ -14,7 +14,8 @@ void wf__columns_read(wf__search *search, const wf_scores *scores, int64_t t);
 /* Completes search->step.columns.labels: all labels of cost up to `bound` are in it, and perhaps
  * more. Those that are added come last. */
 wf_status wf__columns_cover(wf__search *search, float bound, wf_error *err);
-/* The count-th least cost of the labels; +infinity if fewer are possible. */
+/* A cost that `count` labels or more do not exceed, and not many more; +infinity if so many are not
+ * possible. */
 wf_status wf__columns_bound(wf__search *search, uint64_t count, float *out, wf_error *err);
 
 #endif

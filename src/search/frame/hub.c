@@ -8,18 +8,6 @@
 enum { NUM_RANGES = 64 };
 static const float RANGE = 0.5f; /* nats */
 
-/* The arc adds at least this to the cost of a source, whatever its context. */
-static float bound(const wf__search *search, const wf_arc *arc) {
-  float acoustic = search->step.label_costs[arc->ilabel], word = 0, size;
-  if (acoustic > FLT_MAX) return INFINITY;
-  if (arc->olabel != 0)
-    word = wf__scorer_least(search->base.scoring.scorer, arc->olabel) -
-           search->base.options.word_score;
-  size =
-      fabsf(arc->weight) + fabsf(acoustic) + fabsf(word) + fabsf(search->base.options.word_score);
-  return (arc->weight + acoustic + word) - 2e-6f * size; /* less than any rounding of the sum */
-}
-
 static int range_of(float bound, float least) {
   float range = (bound - least) / RANGE; /* -infinity if no least cost of the word is known */
   return range < 0 ? 0 : range < NUM_RANGES - 1 ? (int)range : NUM_RANGES - 1;
@@ -32,7 +20,7 @@ wf_status wf__hub_sort(wf__search *search, wf__arc_run run, wf_error *err) {
   WF__TRY(wf__vec_grow(&hub->bounds, size, "a search", err));
   WF__TRY(wf__vec_grow(&hub->arcs, size, "a search", err));
   for (uint32_t i = 0; i < size; i++) {
-    hub->bounds.data[i] = bound(search, &run.arcs[i]);
+    hub->bounds.data[i] = wf__arc_bound(search, true, &run.arcs[i]);
     if (hub->bounds.data[i] < least) least = hub->bounds.data[i];
   }
   if (least == -INFINITY) least = -FLT_MAX;

@@ -7,6 +7,8 @@
 #ifndef WF_SEARCH_FRAME_HUB_H
 #define WF_SEARCH_FRAME_HUB_H
 
+#include <float.h>
+
 #include "search/frame/search.h"
 
 enum { HUB_ARCS = 32 }; /* with fewer, the order does not pay */
@@ -31,6 +33,18 @@ static inline wf_status wf__hub_find(wf__search *search, wf__arc_run run, bool *
   if (hub->ready) return WF_OK;
   hub->state = run.owner;
   return *out ? wf__hub_sort(search, run, err) : WF_OK;
+}
+
+/* The arc adds at least this to the cost of a source, whatever its context. */
+static inline float wf__arc_bound(const wf__search *search, bool scored, const wf_arc *arc) {
+  const float acoustic = search->step.label_costs[arc->ilabel],
+              word_score = search->base.options.word_score;
+  float word = 0;
+  if (acoustic > FLT_MAX) return INFINITY;
+  if (arc->olabel != 0)
+    word = (scored ? wf__scorer_least(search->base.scoring.scorer, arc->olabel) : 0) - word_score;
+  const float size = fabsf(arc->weight) + fabsf(acoustic) + fabsf(word) + fabsf(word_score);
+  return (arc->weight + acoustic + word) - 2e-6f * size; /* less than any rounding of the sum */
 }
 
 /* No arc from a source of this cost on costs less than the returned cost plus the arc's bound. */

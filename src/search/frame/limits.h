@@ -52,14 +52,20 @@ static inline float limit_cost(wf__limit limit) {
 static const wf__limit NO_LIMIT = {(uint64_t)0xff7fffffu << 32 | UINT32_MAX,
                                    UINT64_MAX}; /* the largest finite cost */
 
-/* Adds a key, of which only the most_keys smallest matter. *cutoff falls to the cost of the last of
- * these once there are enough. */
+/* If there are `enough` keys, drops all but the most_keys smallest; *cutoff falls to the cost of the
+ * last of these. */
+static inline void take_least(wf__search *search, uint64_t enough, float *cutoff) {
+  wf__step *step = &search->step;
+  if (step->keys.size < enough) return;
+  const uint64_t key = wf__select_smallest(step->keys.data, step->keys.size, step->most_keys);
+  step->keys.size = step->most_keys;
+  *cutoff = limit_cost((wf__limit){.key = key});
+}
+
+/* Adds a key, of which only the most_keys smallest matter. */
 static inline wf_status keep_least(wf__search *search, uint64_t key, float *cutoff, wf_error *err) {
   WF__TRY(wf__vec_push(&search->step.keys, key, "candidates", err));
-  if (search->step.keys.size < 2 * search->step.most_keys) return WF_OK;
-  key = wf__select_smallest(search->step.keys.data, search->step.keys.size, search->step.most_keys);
-  search->step.keys.size = search->step.most_keys;
-  *cutoff = limit_cost((wf__limit){.key = key});
+  take_least(search, 2 * search->step.most_keys, cutoff);
   return WF_OK;
 }
 

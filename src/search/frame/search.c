@@ -71,8 +71,10 @@ static __attribute__((noinline)) wf_status expand_wide(wf__search *search, enum 
                                                        wf__limit last, wf__token source,
                                                        wf__arc_run run, float *cutoff, float *best,
                                                        wf_error *err) {
-  return expand_source(search, false, true, false, true, mode, last, source, run, cutoff, best,
-                       err);
+  return search->base.scoring.scorer != NULL ? expand_source(search, true, true, false, true, mode,
+                                                             last, source, run, cutoff, best, err)
+                                             : expand_source(search, false, true, false, true, mode,
+                                                             last, source, run, cutoff, best, err);
 }
 static __attribute__((noinline)) wf_status expand_hub(wf__search *search, enum expand_mode mode,
                                                       wf__limit last, wf__token source,
@@ -80,6 +82,14 @@ static __attribute__((noinline)) wf_status expand_hub(wf__search *search, enum e
                                                       wf_error *err) {
   return expand_source(search, true, run.targets != NULL, true, false, mode, last, source, run,
                        cutoff, best, err);
+}
+
+/* Is it known what words cost at least in the source's context? */
+static bool has_bounds(const wf__search *search, wf__token source) {
+  if (search->base.scoring.scorer == NULL) return true;
+  const uint64_t number = wf__search_source_number(search, &source);
+  return wf__scoring_bounds(&search->base.scoring, search->past_contexts.data[number]).least >
+         -INFINITY;
 }
 
 /* Expands the sources over emitting arcs; *best (EXPAND_RUNNING only) is the least cost.
@@ -100,13 +110,14 @@ TWICE wf_status expand_sources(wf__search *search, bool scored, bool ctc, enum e
     bool on_hub = false;
     if (mode == EXPAND_RUNNING)
       search->base.path.num_arcs += num_arcs + (!ctc ? 0 : run.held != 0 ? 2 : 1);
-    if (scored && num_arcs >= HUB_ARCS) WF__TRY(wf__hub_find(search, run, &on_hub, err));
-    if (ctc && !scored && wf__unlikely(num_arcs >= WF__WIDE_ARCS))
+    if (ctc && wf__unlikely(num_arcs >= WF__WIDE_ARCS) && has_bounds(search, source)) {
       WF__TRY(expand_wide(search, mode, last, source, run, &cutoff, best, err));
-    else
-      WF__TRY(wf__unlikely(on_hub) ? expand_hub(search, mode, last, source, run, &cutoff, best, err)
-                                   : expand_source(search, scored, ctc, false, false, mode, last,
-                                                   source, run, &cutoff, best, err));
+      continue;
+    }
+    if (scored && num_arcs >= HUB_ARCS) WF__TRY(wf__hub_find(search, run, &on_hub, err));
+    WF__TRY(wf__unlikely(on_hub) ? expand_hub(search, mode, last, source, run, &cutoff, best, err)
+                                 : expand_source(search, scored, ctc, false, false, mode, last,
+                                                 source, run, &cutoff, best, err));
   }
   return WF_OK;
 }
@@ -172,6 +183,14 @@ static wf_status admit(wf__search *search, wf__limit last, wf_error *err) {
   return expand(search, EXPAND_FIXED, last, NULL, err);
 }
 
+/* Are at least `count` candidates within the limit, as far as the running expansion noted? */
+static bool has_noted(const wf__search *search, wf__limit limit, uint64_t count) {
+  const float most = limit_cost(limit);
+  uint64_t within = 0;
+  for (uint32_t i = 0; i < search->step.num_noted; i++) within += search->step.noted[i] <= most;
+  return within >= count;
+}
+
 /* The limit that min_active requires if the beam alone holds fewer tokens. One candidate more than
  * that tells whether there are more. Only a scorer or a wide state makes it worthwhile to drop keys
  * early. */
@@ -199,6 +218,7 @@ static wf_status emit(wf__search *search, wf__limit *last, wf_error *err) {
   uint64_t least = (uint64_t)search->base.options.min_active;
   clear_tokens(search);
   search->full = false;
+  search->step.num_noted = 0;
   search->most_tokens = UINT32_MAX; /* the running cutoff may accept more tokens than will stay */
   WF__TRY(expand(search, EXPAND_RUNNING, NO_LIMIT, &best, err));
   search->most_tokens = (uint64_t)search->base.options.max_tokens;
@@ -206,7 +226,8 @@ static wf_status emit(wf__search *search, wf__limit *last, wf_error *err) {
                       UINT64_MAX};
   uint64_t narrow = last->key;
   WF__TRY(drop_above(search, limit_cost(*last), err));
-  if (search->tokens.size < least) WF__TRY(widen(search, last, err));
+  if (search->tokens.size < least && !has_noted(search, *last, least))
+    WF__TRY(widen(search, last, err));
   if (last->key != narrow) {
     wf_status status = admit(search, *last, err);
     if (status != WF_OK && !search->full) return status;

@@ -56,15 +56,28 @@ typedef struct wf__hub {
   WF__VEC(float) bounds; /* scratch */
 } wf__hub;
 
+/* The arcs of a wide state over one label: a lower bound of what they add to a cost, and the place of
+ * the first. */
+typedef struct wf__column_arcs {
+  float bound;
+  uint32_t first;
+} wf__column_arcs;
+
 /* The labels of a frame that may survive (frame_columns.h). Without wide states there are no blocks. */
-enum { WF__COLUMN_BLOCK = 64 };
+enum { WF__COLUMN_BLOCK = 32 };
 typedef struct wf__columns {
   uint64_t num_blocks;
-  float *block_least;      /* [num_blocks] least cost of each 64 labels */
+  float *block_least;      /* [num_blocks] least cost of each 32 labels */
   float least, covered;    /* least of all; all labels of cost up to `covered` are in the list */
+  float bound;             /* of bound_count labels (wf__columns_bound) */
+  uint64_t bound_count;    /* 0: not known */
   WF__VEC(int32_t) labels; /* in no order */
-  WF__VEC(uint64_t) keys;  /* scratch */
+  uint32_t owner;          /* of `arcs`, which are for the first of `labels` */
+  WF__VEC(wf__column_arcs) arcs;
+  WF__VEC(uint64_t) keys; /* scratch */
 } wf__columns;
+
+enum { WF__NOTED = 256 };
 
 /* Where a search stands, and may wait for its scorer. */
 typedef enum wf__stage {
@@ -83,6 +96,8 @@ typedef struct wf__step {
   wf__columns columns;
   WF__VEC(uint64_t) keys; /* (ordered cost, state or arc): scratch of selections */
   uint64_t most_keys;     /* for min_active: keys to keep */
+  float noted[WF__NOTED]; /* costs of the first candidates within the running cutoff */
+  uint32_t num_noted;
   wf__hub hub;
   wf__limit last; /* of the candidates */
   float cutoff;

@@ -21,6 +21,7 @@ static void free_search(wf__searcher *searcher) {
   free(search->step.label_costs);
   free(search->step.columns.block_least);
   wf__vec_free(&search->step.columns.labels);
+  wf__vec_free(&search->step.columns.arcs);
   wf__vec_free(&search->step.columns.keys);
   wf__vec_free(&search->step.keys);
   wf__vec_free(&search->step.hub.arcs);
