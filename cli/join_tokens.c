@@ -9,8 +9,9 @@ void token_joiner_flags(cli_parser *parser, token_joiner *joiner) {
   cli_flag_bool(parser, "join", 0, &joiner->joins,
                 "the graph's words are tokens: join them to words, which begin at U+2581 or after "
                 "the token of --separator");
-  cli_flag_str(parser, "separator", 0, &joiner->separator, "TOKEN",
-               "with --join: the token between words (default: | or <space>, if the table has it)");
+  cli_flag_str(
+      parser, "separator", 0, &joiner->separator, "TOKEN",
+      "with --join: the token between words (default: <space>, a space or |, if the table has it)");
 }
 
 wf_status token_joiner_prepare(token_joiner *joiner, const wf_symbols *table, wf_error *err) {

@@ -7,7 +7,7 @@
 
 typedef struct token_joiner {
   bool joins;            /* --join */
-  const char *separator; /* --separator; NULL: the table's | or <space>, if there is one */
+  const char *separator; /* --separator; NULL: the table's <space>, space or |, if it has one */
   wf_token_joiner *joiner;
 } token_joiner;
 

@@ -54,7 +54,9 @@ typedef struct wf_lexicon wf_lexicon;
     "one token per character; longest token first; byte-pair merges; all ways to cut the word, "   \
     "with the fewest tokens first, at most 100. auto: bpe with merges, else longest")              \
   X(STR, word_start, 0, 0, 0, "TEXT",                                                              \
-    "spelling: prefix of each word (default: U+2581 if a token begins with it, else nothing)")     \
+    "spelling: prefix of each word (default: U+2581 if a token begins with it, but not if that "   \
+    "is "                                                                                          \
+    "a lone one beside a space; else nothing)")                                                    \
   X(STR, merges, 0, 0, 0, "FILE", "spelling: byte-pair merges, best first, two pieces per line")   \
   X(BOOL, variants, 0, 0, 1, "",                                                                   \
     "word(2) is another pronunciation of word, and lines that begin with ;;; are comments, as in " \
@@ -111,11 +113,11 @@ WF_API void wf_lexicon_free(wf_lexicon *lexicon);
  * 2002; Kaldi's construction).
  * A word separator, which models of characters write between words, is a silence that is required:
  * one or more of them between two words, any number at both ends of an utterance, at no cost. It is
- * the token |, <space>, a space (also as <0x20>), or U+2581 if no other token begins with it, in
+ * the token <space>, a space (also as <0x20>), |, or U+2581 if no other token begins with it, in
  * lexicons whose pronunciations do not use it. silence_prob gives another token this role, or takes
  * it away. */
 #define WF_SILENCE_HELP                                                                         \
-  "token between words; empty: none (default: a word separator, |, <space>, a space or a lone " \
+  "token between words; empty: none (default: a word separator, <space>, a space, | or a lone " \
   "U+2581, that no pronunciation uses)"
 #define WF_SILENCE_PROB_HELP                                                              \
   "probability of the token between two words. 1: required, and free at both ends of an " \
@@ -439,7 +441,7 @@ typedef struct wf_joined_word {
   size_t first, last; /* its first and last token, counted from 0 */
 } wf_joined_word;
 /* Makes a joiner. `tokens`, the table of the graph's words, and `separator` are borrowed for the
- * call. `separator` NULL: |, <space> or a space, if the table has it and no other way to mark
+ * call. `separator` NULL: <space>, a space or |, if the table has it and no other way to mark
  * words. Errors: WF_ERR_ARGUMENT if `tokens` is NULL or lacks the separator; WF_ERR_MEMORY. Free
  * *out with wf_token_joiner_free. */
 WF_API wf_status wf_token_joiner_create(const wf_symbols *tokens, const char *separator,

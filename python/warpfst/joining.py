@@ -15,7 +15,7 @@ CONTINUES = "##"
 
 
 class Joiner(Handle):
-    """Joins tokens to words, by their names. `separator`: the token between words (default: | or <space>, if the table has it)."""
+    """Joins tokens to words, by their names. `separator`: the token between words (default: <space>, a space or |, if the table has it)."""
 
     _free = lib.wf_token_joiner_free
 

@@ -189,7 +189,8 @@ wf_status wf__symbols_add_bytes(wf_symbols *symbols, const char *text, size_t si
 wf_status wf_symbols_add(wf_symbols *symbols, const char *text, int64_t key, int64_t *out_key,
                          wf_error *err) {
   if (*text == '\0')
-    return wf__fail(err, WF_ERR_ARGUMENT, "symbol table %s: empty symbol", symbols->name);
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "symbol table %s: empty symbol; a blank may be called <blk>", symbols->name);
   return wf__symbols_add_bytes(symbols, text, strlen(text), key, out_key, err);
 }
 

@@ -10,9 +10,14 @@ static wf_status read_line(wf_symbols *symbols, const wf__lines *lines, wf__span
   wf__span text, number, extra;
   int64_t key;
   if (!wf__next_field(&line, &text)) return WF_OK;
-  if (!wf__next_field(&line, &number))
-    return wf__lines_fail(lines, err, WF_ERR_FORMAT, "expected 'symbol id', found only '%.*s'",
-                          WF__SPAN_ARG(text));
+  if (!wf__next_field(&line, &number)) {
+    const bool is_space = wf__parse_i64(text, &key) && wf_symbols_count(symbols) > 0;
+    return wf__lines_fail(
+        lines, err, WF_ERR_FORMAT, "expected 'symbol id', found only '%.*s': %s",
+        WF__SPAN_ARG(text),
+        is_space ? "a space is written <space>"
+                 : "number the lines, from 0 for tokens and from 1 for words, with 0 for <eps>");
+  }
   if (!wf__parse_i64(number, &key) || key < 0)
     return wf__lines_fail(lines, err, WF_ERR_FORMAT,
                           "the symbol id '%.*s' is not a number of at least 0",

@@ -143,7 +143,8 @@ void wf__byte_alphabet_of(const wf_symbols *tokens, wf__byte_alphabet *out) {
 }
 
 const char *wf__token_separator(const wf_symbols *tokens, const wf__byte_alphabet *alphabet) {
-  static const char *const usual[] = {"|", "<space>", " ", "<0x20>"};
+  /* | comes last: beside a space it is a character like others. */
+  static const char *const usual[] = {"<space>", " ", "<0x20>", "|"};
   const char *name, *rest;
   size_t bytes, num_bytes = 0;
   if (alphabet->kind != WF__NO_BYTES) return NULL;
@@ -153,6 +154,6 @@ const char *wf__token_separator(const wf_symbols *tokens, const wf__byte_alphabe
     num_bytes += wf__escapes_to_bytes(name, NULL, &bytes);
   }
   for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
-    if (wf_symbols_find(tokens, usual[i]) >= 0 && (i < 3 || num_bytes == 1)) return usual[i];
+    if (wf_symbols_find(tokens, usual[i]) >= 0 && (i != 2 || num_bytes == 1)) return usual[i];
   return NULL;
 }

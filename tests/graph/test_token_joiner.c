@@ -22,6 +22,7 @@ struct kind {
 static const struct kind kinds[] = {{"_ _HE LL _O <unk> [UNK]", NULL, "", false},
                                     {"| A BB <pad> [PAD] <s>", NULL, "|", false},
                                     {"<space> A BB <unk>", NULL, "<space>", false},
+                                    {"| <space> A BB", NULL, "<space>", false},
                                     {"| / A BB", "/", "/", false},
                                     {"_HE LL ##O ## _ < > []", NULL, "", true}};
 

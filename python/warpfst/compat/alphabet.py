@@ -28,14 +28,16 @@ class Alphabet:
     def build_alphabet(cls, labels: Sequence[str]) -> Alphabet:
         """Normalizes the labels of a model.
 
-        Blank: "", <pad> and [PAD] in upper or lower case, all of them; else <blank>, <blk> or _, the first of these; without one, a last column is added.
+        Blank: "", <pad> and [PAD] in upper or lower case, all of them; else `blank` in column 0, as PaddleOCR has it, or <blank>, <blk> or _, the first of these;
+        without one, a last column is added.
         Space: " " or |. <unk> and [UNK], in upper or lower case, become the text U+2047. In the style of WordPiece (##ing), all labels without ## begin words.
         """
         names = list(labels)
         _check_different(names)
         is_bpe = any(name.startswith((WORD_START, CONTINUES)) for name in names)
         pieces = any(name.startswith(CONTINUES) for name in names) and not any(name.startswith(WORD_START) for name in names)
-        blanks = [name for name in names if _PADDING.fullmatch(name)] or [name for name in _OTHER_BLANKS if name in names][:1]
+        blanks = [name for name in names if _PADDING.fullmatch(name)] or names[:1] * (names[:1] == ["blank"])
+        blanks = blanks or [name for name in _OTHER_BLANKS if name in names][:1]
         if not blanks:
             names.append("")
         space = None if is_bpe or " " in names else "|"

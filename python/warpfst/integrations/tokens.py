@@ -130,8 +130,9 @@ class ModelTokens:
 
     @functools.cached_property
     def _prefix(self) -> str:
-        """What begins words: U+2581, or a space in the alphabet of tokens that are strings of bytes."""
-        mark = next((mark for mark in (WORD_START, self._encode(" ")) if any(name.startswith(mark) for name in self._spellable)), "")
+        """What begins words: U+2581, or a space in the alphabet of tokens that are strings of bytes. A lone U+2581 beside a separator is a character like others."""
+        alone = {WORD_START} if self.separator is not None else set()
+        mark = next((mark for mark in (WORD_START, self._encode(" ")) if any(name.startswith(mark) for name in self._spellable - alone)), "")
         return mark if mark.strip() else ""
 
     def _encode(self, text: str) -> str:

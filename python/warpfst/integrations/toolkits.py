@@ -111,6 +111,8 @@ def sentencepiece_tokens(model: Any, blank: str | int = "last") -> ModelTokens:
 
 def torchaudio_tokens(bundle: Any) -> ModelTokens:
     """Tokens of a bundle of torchaudio.pipelines, or its labels (`bundle.get_labels()`). Column 0 is the blank, "|" is between words."""
+    if isinstance(bundle, (str, os.PathLike)):
+        raise TypeError("torchaudio: expected a bundle or the list of its labels, found a path or a text")
     names = list(bundle.get_labels() if hasattr(bundle, "get_labels") else bundle)
     if not names:
         raise ArgumentError("torchaudio: no labels")
