@@ -259,10 +259,11 @@ static void add_flags(cli_parser *parser, struct request *request) {
       "word table (default: made from the lexicon; without one, that of the LM or of the grammar)");
   cli_flag_str(parser, "words-out", 0, &request->words_out, "FILE",
                "write the graph's word table (also stored in the graph)");
-  cli_flag_str(parser, "unknown-lm", 0, &request->unknown_lm, "FILE",
-               "n-gram model over tokens whose sentences are words: where --lm allows <unk>, any "
-               "word is recognized that the tokens can spell (decode --join; topology compact, or "
-               "transducer)");
+  cli_flag_str(
+      parser, "unknown-lm", 0, &request->unknown_lm, "FILE",
+      "n-gram model over tokens whose sentences are words: where --lm allows <unk>, any "
+      "word is recognized that the tokens can spell (decode --join; topology correct, compact or "
+      "transducer)");
   cli_flag_f64(parser, "unknown-lm-scale", 0, &request->unknown_lm_scale, "FACTOR",
                "factor on the costs of --unknown-lm (default: 1)");
   cli_flag_f64(parser, "unknown-cost", 0, &request->unknown_cost, "NATS",

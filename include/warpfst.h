@@ -289,10 +289,9 @@ WF_API void wf_graph_free(wf_graph *graph);
  *
  * A graph built with classes (wf_ctc_graph_options.classes, such as <contact> or <unk>) has arcs
  * whose input label is called #<contact> in its symbol table; #1<contact> if its topology is
- * transducer. They match nothing until words are
- * added. The new graph shares the arrays of its base and only needs memory for the phrases. So each
- * utterance and each stream may have its own graph (wf_utterance, wf_stream_set_graph). Results
- * equal, bit for bit, those of the fst that wf_graph_to_fst makes.
+ * transducer. They match nothing until words are added. The new graph shares the arrays of its base
+ * and only needs memory for the phrases. So each utterance and each stream may have its own graph
+ * (wf_utterance, wf_stream_set_graph). Results are those of the fst that wf_graph_to_fst makes.
  *
  * A word has an output label, which appears in results, and the input labels of its tokens (label =
  * column + 1), without blanks. The graph's word table need not have the output label. The label
@@ -305,9 +304,8 @@ WF_API void wf_graph_free(wf_graph *graph);
  * the words of a phrase; labels of it at the ends of a word are left out.
  *
  * Errors: there is no such class, or it already has words; a label that is not a token; a word
- * without labels; a cost that is not finite; a topology other than compact and transducer
- * (WF_ERR_UNSUPPORTED);
- * 2^31 states or more, where the states of the phrases count once for each arc of the class
+ * without labels; a cost that is not finite; a topology other than correct, compact and transducer
+ * (WF_ERR_UNSUPPORTED); 2^31 states or more, where the states of the phrases count once for each arc of the class
  * (WF_ERR_LIMIT). */
 typedef struct wf_spoken_word {
   int32_t word;

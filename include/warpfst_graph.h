@@ -181,15 +181,15 @@ WF_API wf_status wf_epsilons_last(const wf_fst *fst, wf_fst **out, wf_error *err
  * With topology=correct, the graph is the token graph LG = min(det(L o G)): its arcs read tokens,
  * and decoders know how CTC repeats them and where blanks may be. Native files store which label is
  * the blank. OpenFst's formats and text hold the graph that reads frames, as wf_graph_to_fst makes
- * it. With keep_disambig, and with the other topologies, the graph is T o LG. topology=auto is
- * `correct`; with classes it is `compact`, and a warning in the log says so. A decoder's graph has
- * at most 2^31 - 1 pairs of a state and the token that led there, and 2^32 - 2 arcs of these pairs
- * (WF_ERR_LIMIT from wf_graph_create). With push=log, the arcs of each state of LG sum to the same
+ * it; they cannot hold one with classes (WF_ERR_UNSUPPORTED). With keep_disambig, and with the other
+ * topologies, the graph is T o LG. topology=auto is `correct`. A decoder's graph has at most 2^31 - 1
+ * pairs of a state and the token that led there, which may be any token after a class, and 2^32 - 2
+ * arcs of these pairs (WF_ERR_LIMIT from wf_graph_create). With push=log, the arcs of each state of LG sum to the same
  * constant (Kaldi's fstpushspecial). This works even where distances in the log semiring do not
  * exist. */
 #define WF_CTC_GRAPH_OPTIONS(X)                                                                   \
   X(ENUM, topology, 5, 0, 0, "correct|compact|minimal|eesen|transducer|auto",                     \
-    "CTC topology; auto: correct, or compact if classes are given")                               \
+    "CTC topology; auto: correct")                                                                \
   X(STR, silence, 0, 0, 0, "TOKEN", WF_SILENCE_HELP)                                              \
   X(F32, silence_prob, 0, 0, 1, "", WF_SILENCE_PROB_HELP)                                         \
   X(ENUM, backoff, 0, 0, 0, "epsilon|failure",                                                    \
@@ -203,7 +203,7 @@ WF_API wf_status wf_epsilons_last(const wf_fst *fst, wf_fst **out, wf_error *err
   X(I64, max_states, 0, 0, 2147483647, "states", "fail when a step has more states; 0: 2^31 - 1") \
   X(STR, classes, 0, 0, 0, "<A>,<B>,..",                                                          \
     "words of the grammar that stand for words added at run time, such as <contact> or <unk> "    \
-    "(topology compact or transducer): see decode --add-words")                                   \
+    "(topology correct, compact or transducer): see decode --add-words")                          \
   X(ENUM, check_words, 0, 0, 0, "warn|error|off",                                                 \
     "if a tenth or more of the LM's words are in the lexicon only in another case (upper or "     \
     "lower): log a warning, fail, or do nothing")                                                 \
@@ -405,7 +405,9 @@ WF_API void wf_hmm_graph_result_free(wf_hmm_graph_result *result);
 /* Makes the complete fst that is searched. Results use its state and arc numbers. Without added
  * words it equals wf_graph_fst. With added words, wf_graph_fst is only the base graph. Of a token
  * graph (wf_ctc_graph_build) it is the fst that reads frames: results use its state numbers, and
- * arc numbers count the held token's arcs, too, which it lacks (docs/reference/semantics.md). */
+ * arc numbers count the held token's arcs, too, which it lacks (docs/reference/semantics.md). Of a
+ * token graph with added words it is a token graph again, that of the graph with the words in it: its
+ * results have the same words and costs, but for rounding and the order of paths of equal cost. */
 WF_API wf_status wf_graph_to_fst(const wf_graph *graph, wf_fst **out, wf_error *err);
 
 /* Makes a graph in which a class, such as <unk>, stands for every word that the tokens can spell,

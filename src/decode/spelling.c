@@ -10,7 +10,7 @@
  *                                n(h) --b:##B, cost(b|h)--> m(b,h')
  *                                n(h) --eps, back-off--> n(shorter history)
  *
- * In graphs of transducers m has no loop. The tokens themselves are the words of the result. Their
+ * In graphs of transducers m has no loop, in those that keep their token graph neither m nor n. The tokens themselves are the words of the result. Their
  * names tell where words begin. */
 #include <math.h>
 #include <stdio.h>
@@ -38,6 +38,7 @@ struct making {
   wf__map64 states; /* (token or 0, history) -> m or n */
   WF__VEC(uint64_t) queue;
   wf_builder *builder;
+  wf__phrase_task task;
 };
 
 /* --- tokens ------------------------------------------------------------------------------- */
@@ -167,7 +168,7 @@ static wf_status add_m(struct making *making, uint32_t m, int32_t token, uint32_
                        wf_error *err) {
   uint32_t n;
   float end = making->lm_scale * cost_of_end(&making->lm, history);
-  if (!making->graph->classes->once)
+  if (making->task.kind == WF__PHRASE_FRAMES)
     WF__TRY(wf_builder_add_arc(making->builder, m, (wf_arc){m, 0, token, 0}, err));
   WF__TRY(state_of(making, 0, history, &n, err));
   WF__TRY(wf_builder_add_arc(making->builder, m, (wf_arc){n, 0, 0, 0}, err));
@@ -177,8 +178,8 @@ static wf_status add_m(struct making *making, uint32_t m, int32_t token, uint32_
 
 static wf_status add_n(struct making *making, uint32_t n, uint32_t history, wf_error *err) {
   const wf_fst_view *lm = &making->lm;
-  int32_t blank = making->graph->classes->blank;
-  WF__TRY(wf_builder_add_arc(making->builder, n, (wf_arc){n, 0, blank, 0}, err));
+  if (making->task.kind != WF__PHRASE_TOKENS)
+    WF__TRY(wf_builder_add_arc(making->builder, n, (wf_arc){n, 0, making->task.blank, 0}, err));
   for (uint64_t a = lm->arc_off[history]; a < lm->arc_off[history + 1]; a++) {
     const wf_arc *arc = &lm->arcs[a];
     float cost = making->lm_scale * arc->weight;
@@ -199,7 +200,8 @@ static wf_status make_automaton(struct making *making, wf_fst **out, wf_error *e
   WF__TRY(wf_builder_create(WF_TROPICAL, &making->builder, err));
   WF__TRY(wf_builder_add_states(making->builder, 1, &root, err));
   WF__TRY(wf_builder_set_start(making->builder, root, err));
-  WF__TRY(wf_builder_set_final(making->builder, root, 0, err));
+  if (making->task.kind != WF__PHRASE_TOKENS)
+    WF__TRY(wf_builder_set_final(making->builder, root, 0, err));
   WF__TRY(add_beginnings(making, err));
   for (uint64_t head = 0; head < making->queue.size; head++) {
     uint64_t key = making->queue.data[head];
@@ -255,7 +257,7 @@ static wf_status make(struct making *making, int32_t c, const wf_symbols *lm_wor
   WF__TRY(find_roles(making, lm_words, words, err));
   WF__TRY(list_names(making, names, err));
   WF__TRY(make_automaton(making, &fst, err));
-  wf_status status = wf__phrase_tree_of_fst(fst, &tree, err);
+  wf_status status = wf__phrase_tree_of_fst(fst, &making->task, &tree, err);
   wf_fst_free(fst);
   WF__TRY(status);
   return wf__graph_add_tree(making->graph, c, tree, names->phrases.data, names->phrases.size, out,
@@ -277,7 +279,8 @@ wf_status wf_graph_add_spelling(const wf_graph *graph, const char *word_class, c
                           .lm = wf_fst_get_view(grammar),
                           .num_lm_words = wf_symbols_next_key(wf_lm_words(lm)),
                           .lm_scale = lm_scale,
-                          .word_cost = word_cost};
+                          .word_cost = word_cost,
+                          .task = wf__classes_phrase_task(graph)};
   struct names names = {0};
   wf_status status = make(&making, c, wf_lm_words(lm), words, &names, out, err);
   wf_fst_free(grammar);

@@ -88,11 +88,22 @@ static wf_status follow_epsilons(struct finding *f, wf_error *err) {
   return WF_OK;
 }
 
-static wf_status find_pairs(struct finding *f, wf_error *err) {
+static wf_status add_entries(struct finding *f, const wf__ctc_entries *entries, wf_error *err) {
+  for (uint64_t i = 0; i < entries->count; i++) {
+    WF__TRY(wf__interrupted_at(i, err));
+    for (int32_t label = 1; label < entries->num_labels; label++)
+      if (label != f->ctc->blank) WF__TRY(add_pair(f, entries->states[i], label, err));
+    WF__TRY(follow_epsilons(f, err));
+  }
+  return WF_OK;
+}
+
+static wf_status find_pairs(struct finding *f, const wf__ctc_entries *entries, wf_error *err) {
   const wf_fst_view *view = &f->ctc->view;
   f->num_entries[view->start] = 1;
   for (uint64_t a = 0; a < view->num_arcs; a++)
     if (f->num_entries[view->arcs[a].nextstate] < 2) f->num_entries[view->arcs[a].nextstate]++;
+  for (uint64_t i = 0; i < entries->count; i++) f->num_entries[entries->states[i]] = 2;
   WF__TRY(add_pair(f, (uint32_t)view->start, 0, err));
   for (uint64_t s = 0; s < view->num_states; s++) {
     WF__TRY(wf__interrupted_at(s, err));
@@ -100,13 +111,18 @@ static wf_status find_pairs(struct finding *f, wf_error *err) {
       WF__TRY(add_pair(f, view->arcs[a].nextstate, view->arcs[a].ilabel, err));
     WF__TRY(follow_epsilons(f, err));
   }
-  return WF_OK;
+  return add_entries(f, entries, err);
 }
 
 /* --- numbers ----------------------------------------------------------------------------- */
 
 static bool has_epsilons(const wf__ctc_states *ctc, uint64_t g) {
   return ctc->first_epsilon[g] < ctc->view.arc_off[g + 1];
+}
+
+/* Nothing is to be waited for in g. */
+static bool is_passed(const wf__ctc_states *ctc, uint64_t g) {
+  return wf__ctc_num_tokens(ctc, (uint32_t)g) == 0 && ctc->view.final_cost[g] == INFINITY;
 }
 
 static bool is_wide(const wf__ctc_states *ctc, uint64_t g) {
@@ -145,7 +161,7 @@ static void add_state(wf__ctc_states *ctc, uint64_t g, int32_t held, bool entere
       .arcs = (uint32_t)ctc->view.arc_off[g],
       .count = wf__ctc_num_tokens(ctc, (uint32_t)g),
       .num_epsilons = entered ? (uint32_t)ctc->view.arc_off[g + 1] - ctc->first_epsilon[g] : 0,
-      .none = ctc->first[g],
+      .none = stay != WF__CTC_NONE ? ctc->first[g] : WF__CTC_NONE,
       .stay = stay};
   ctc->num_arcs += (uint64_t)state->count + wf__ctc_num_stays(*state) + state->num_epsilons;
 }
@@ -155,6 +171,11 @@ static void number_state(wf__ctc_states *ctc, uint64_t g, const int32_t *tokens,
   const uint64_t none = count > 0 && tokens[0] == 0;
   const uint32_t first = (uint32_t)ctc->num_states;
   ctc->first[g] = ctc->first_entered[g] = first;
+  if (is_passed(ctc, g)) {
+    for (uint64_t i = 0; i < count; i++) add_state(ctc, g, tokens[i], true, WF__CTC_NONE);
+    ctc->end[g] = (uint32_t)ctc->num_states;
+    return;
+  }
   add_state(ctc, g, 0, false, first);
   for (uint64_t i = none; i < count; i++)
     add_state(ctc, g, tokens[i], false, (uint32_t)ctc->num_states);
@@ -219,7 +240,7 @@ static wf_status find_targets(wf__ctc_states *ctc, wf_error *err) {
   return WF_OK;
 }
 
-static wf_status fill(wf__ctc_states *ctc, wf_error *err) {
+static wf_status fill(wf__ctc_states *ctc, const wf__ctc_entries *entries, wf_error *err) {
   const wf_fst_view *view = &ctc->view;
   const uint64_t n = view->num_states, num_arcs = view->num_arcs;
   if (view->start < 0) return wf__fail(err, WF_ERR_ARGUMENT, "CTC graph: the fst is empty");
@@ -235,8 +256,10 @@ static wf_status fill(wf__ctc_states *ctc, wf_error *err) {
       ctc->first_epsilon == NULL || ctc->targets == NULL)
     return wf__fail_memory(err, (4 * n + num_arcs) * 4, what);
   WF__TRY(look_at_arcs(ctc, err));
+  if (entries->num_labels > ctc->num_labels) ctc->num_labels = entries->num_labels;
   struct finding f = {.ctc = ctc, .num_entries = wf__calloc(n, 1)};
-  wf_status status = f.num_entries != NULL ? find_pairs(&f, err) : wf__fail_memory(err, n, what);
+  wf_status status =
+      f.num_entries != NULL ? find_pairs(&f, entries, err) : wf__fail_memory(err, n, what);
   wf__map64_free(&f.seen);
   if (status == WF_OK) status = number_states(&f, err);
   free(f.num_entries);
@@ -244,14 +267,15 @@ static wf_status fill(wf__ctc_states *ctc, wf_error *err) {
   return status == WF_OK ? find_targets(ctc, err) : status;
 }
 
-wf_status wf__ctc_states_create(const wf_fst *fst, int32_t blank, wf__ctc_states **out,
-                                wf_error *err) {
+wf_status wf__ctc_states_create(const wf_fst *fst, int32_t blank, const wf__ctc_entries *entries,
+                                wf__ctc_states **out, wf_error *err) {
+  const wf__ctc_entries no_entries = {0};
   *out = NULL;
   wf__ctc_states *ctc = wf__calloc(1, sizeof *ctc);
   if (ctc == NULL) return wf__fail_memory(err, sizeof *ctc, what);
   ctc->view = wf_fst_get_view(fst);
   ctc->blank = blank;
-  const wf_status status = fill(ctc, err);
+  const wf_status status = fill(ctc, entries != NULL ? entries : &no_entries, err);
   if (status == WF_OK)
     *out = ctc;
   else
@@ -277,21 +301,41 @@ static wf_arc led_to(wf_arc arc, uint32_t target) {
   return arc;
 }
 
+wf_arc wf__ctc_arc_at(const wf__ctc_states *ctc, uint32_t v, uint32_t place) {
+  const wf__ctc_state state = ctc->states[v];
+  const uint32_t stays = wf__ctc_num_stays(state);
+  if (place < state.count)
+    return led_to(ctc->view.arcs[state.arcs + place], ctc->targets[state.arcs + place]);
+  if (place < state.count + stays)
+    return place == state.count ? led_to((wf_arc){.ilabel = ctc->blank}, state.none)
+                                : led_to((wf_arc){.ilabel = state.held}, state.stay);
+  const wf_arc arc = ctc->view.arcs[state.arcs + place - stays];
+  return led_to(arc, wf__ctc_entered(ctc, arc.nextstate, state.held));
+}
+
+uint32_t wf__ctc_state_of(const wf__ctc_states *ctc, uint32_t arc) {
+  uint32_t low = 0, high = (uint32_t)ctc->num_states; /* the last one from here on that has arcs */
+  while (high - low > 1) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (ctc->states[middle].first_arc <= arc)
+      low = middle;
+    else
+      high = middle;
+  }
+  return low;
+}
+
 wf_arc *wf__ctc_write_others(const wf__ctc_states *ctc, uint32_t v, wf_arc *to) {
   const wf__ctc_state state = ctc->states[v];
-  *to++ = led_to((wf_arc){.ilabel = ctc->blank}, state.none);
-  if (state.held != 0) *to++ = led_to((wf_arc){.ilabel = state.held}, state.stay);
-  for (uint32_t k = 0; k < state.num_epsilons; k++) {
-    const wf_arc arc = ctc->view.arcs[state.arcs + state.count + k];
-    *to++ = led_to(arc, wf__ctc_entered(ctc, arc.nextstate, state.held));
-  }
+  const uint32_t end = state.count + wf__ctc_num_stays(state) + state.num_epsilons;
+  for (uint32_t place = state.count; place < end; place++) *to++ = wf__ctc_arc_at(ctc, v, place);
   return to;
 }
 
 wf_arc *wf__ctc_write_arcs(const wf__ctc_states *ctc, uint32_t v, wf_arc *to) {
   const wf__ctc_state state = ctc->states[v];
   for (uint32_t k = 0; k < state.count; k++) {
-    *to = led_to(ctc->view.arcs[state.arcs + k], ctc->targets[state.arcs + k]);
+    *to = wf__ctc_arc_at(ctc, v, k);
     if (to->ilabel == state.held) to->weight = INFINITY;
     to++;
   }
@@ -370,10 +414,29 @@ wf_status wf__ctc_order_arcs(const wf_fst *fst, wf_fst **out, wf_error *err) {
   if (status == WF_OK)
     status = wf__fst_from_csr(&csr, view.start, view.semiring, wf_fst_isymbols(fst),
                               wf_fst_osymbols(fst), out, err);
-  if (status == WF_OK) wf__fst_copy_boundaries(*out, fst);
+  if (status == WF_OK) {
+    wf__fst_copy_boundaries(*out, fst);
+    wf__fst_set_ctc_blank(*out, wf__fst_ctc_blank(fst));
+  }
   wf__vec_free(&places);
   wf__csr_free(&csr);
   return status;
+}
+
+/* Words of a class would need states for every token that they may end with. */
+static wf_status refuse_classes(const wf_fst *fst, wf_error *err) {
+  const wf_symbols *table = wf_fst_isymbols(fst);
+  const wf_fst_view view = wf_fst_get_view(fst);
+  const char *text;
+  int64_t key, first = INT64_MAX;
+  for (size_t i = 0; table != NULL && (text = wf_symbols_at(table, i, &key)) != NULL; i++)
+    if (text[0] == '#' && text[1] == '<' && key < first) first = key;
+  for (uint64_t a = 0; a < view.num_arcs && first < INT64_MAX; a++)
+    if (view.arcs[a].ilabel >= first)
+      return wf__fail(err, WF_ERR_UNSUPPORTED,
+                      "a CTC graph with classes of words: only native files hold it with topology "
+                      "correct; for other formats build it with topology compact");
+  return WF_OK;
 }
 
 wf_status wf__ctc_spell_out(const wf_fst *fst, wf_fst **out, wf_error *err) {
@@ -384,8 +447,9 @@ wf_status wf__ctc_spell_out(const wf_fst *fst, wf_fst **out, wf_error *err) {
     *out = wf_fst_ref(fst);
     return WF_OK;
   }
+  WF__TRY(refuse_classes(fst, err));
   WF__TRY(wf__ctc_order_arcs(fst, &ordered, err));
-  wf_status status = wf__ctc_states_create(ordered, wf__fst_ctc_blank(fst), &ctc, err);
+  wf_status status = wf__ctc_states_create(ordered, wf__fst_ctc_blank(fst), NULL, &ctc, err);
   if (status == WF_OK) status = wf__ctc_explicit(ctc, ordered, out, err);
   wf__ctc_states_free(ctc);
   wf_fst_free(ordered);

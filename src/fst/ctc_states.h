@@ -14,7 +14,9 @@
  *
  * A path takes epsilon arcs directly after a token's arc or at the start, and not after a held
  * token or a blank, so that no path has two forms. Therefore a state g with epsilon arcs has its
- * pairs twice, as they are `entered` and as they `stay`; only the former have the epsilon arcs.
+ * pairs twice, as they are `entered` and as they `stay`; only the former have the epsilon arcs. A
+ * state without arcs of tokens that is not final has nothing to wait for: its pairs are only there
+ * as they are entered, and neither the held token nor a blank leaves them.
  *
  * Numbers. The states of g follow those of g - 1: first the pairs that stay, with no token, then
  * with each token in the order of labels; then the pairs that are entered, in the same order.
@@ -33,10 +35,19 @@ typedef struct wf__ctc_state {
   uint32_t first_arc;    /* number */
   uint32_t arcs, count;  /* arcs of G over tokens: the first one, and how many */
   uint32_t num_epsilons; /* that may be taken */
-  uint32_t none, stay;   /* the states that blank and held token lead to */
+  uint32_t none, stay;   /* the states that blank and held token lead to; WF__CTC_NONE: none */
 } wf__ctc_state;
 
 enum { WF__WIDE_ARCS = 128 };
+#define WF__CTC_NONE UINT32_MAX
+
+/* States of G that every token may lead to, for arcs that are added later: label 1 ..
+ * num_labels - 1, but the blank. */
+typedef struct wf__ctc_entries {
+  const uint32_t *states; /* [count], in any order */
+  uint64_t count;
+  int32_t num_labels;
+} wf__ctc_entries;
 
 typedef struct wf__ctc_states {
   wf_fst_view view; /* of G, which must outlive this: arcs by input label, epsilons last */
@@ -45,7 +56,8 @@ typedef struct wf__ctc_states {
   uint64_t first_wide, first_wide_arc; /* the numbers where those of wide states begin */
   uint32_t start;
   wf__ctc_state *states;   /* [num_states] */
-  uint32_t *first, *end;   /* [states of G] */
+  uint32_t *first, *end;   /* [states of G] their states; none at all if nothing leads to one that
+                              is only there as it is entered */
   uint32_t *first_entered; /* [states of G] first state that is entered; without epsilon arcs these
                               are those that stay */
   uint32_t *first_epsilon; /* [states of G] arc of G */
@@ -53,12 +65,16 @@ typedef struct wf__ctc_states {
   int32_t num_labels;      /* one more than the largest label, blank included */
 } wf__ctc_states;
 
-/* Errors: arcs that are not in order; an arc that reads the blank; more than 2^31 - 1 states or
- * 2^32 - 2 arcs. */
-wf_status wf__ctc_states_create(const wf_fst *fst, int32_t blank, wf__ctc_states **out,
-                                wf_error *err);
+/* entries: NULL: none. Errors: arcs that are not in order; an arc that reads the blank; more than
+ * 2^31 - 1 states or 2^32 - 2 arcs. */
+wf_status wf__ctc_states_create(const wf_fst *fst, int32_t blank, const wf__ctc_entries *entries,
+                                wf__ctc_states **out, wf_error *err);
 void wf__ctc_states_free(wf__ctc_states *ctc);
 
+/* An arc of a state; of void ones what they would be. */
+wf_arc wf__ctc_arc_at(const wf__ctc_states *ctc, uint32_t state, uint32_t place);
+/* The state that has this arc. */
+uint32_t wf__ctc_state_of(const wf__ctc_states *ctc, uint32_t arc);
 /* Writes the arcs of a state, in order; void ones with the weight +infinity. Returns the place
  * after them. */
 wf_arc *wf__ctc_write_arcs(const wf__ctc_states *ctc, uint32_t state, wf_arc *to);
@@ -78,7 +94,10 @@ static inline uint32_t wf__ctc_num_tokens(const wf__ctc_states *ctc, uint32_t ow
   return ctc->first_epsilon[owner] - (uint32_t)ctc->view.arc_off[owner];
 }
 /* Arcs of the blank, and of the held token. */
-static inline uint32_t wf__ctc_num_stays(wf__ctc_state state) { return state.held != 0 ? 2 : 1; }
+static inline uint32_t wf__ctc_num_stays(wf__ctc_state state) {
+  if (state.none == WF__CTC_NONE) return 0;
+  return state.held != 0 ? 2 : 1;
+}
 /* The state's first epsilon arc, by number, or the one after its last arc. */
 static inline uint32_t wf__ctc_first_epsilon(wf__ctc_state state) {
   return state.first_arc + state.count + wf__ctc_num_stays(state);

@@ -33,8 +33,7 @@ struct build {
 };
 
 static bool keeps_lg(const struct build *build) {
-  return build->topology == WF__TOPOLOGY_CORRECT && !build->options.keep_disambig &&
-         build->inputs.classes.size == 0;
+  return build->topology == WF__TOPOLOGY_CORRECT && !build->options.keep_disambig;
 }
 
 void wf_ctc_graph_result_free(wf_ctc_graph_result *result) {
@@ -151,7 +150,8 @@ static wf_status add_boundaries(const struct build *build, wf_fst *graph, wf_err
 static wf_status take_lg(struct build *build, wf_error *err) {
   wf_fst *lg, *plain, *sorted;
   WF__TRY(wf__slot_fst(&build->lg, &lg, err));
-  WF__TRY(wf__ctc_token_graph(lg, build->inputs.lexicon->tokens.num_tokens, &plain, err));
+  WF__TRY(wf__ctc_token_graph(lg, build->inputs.lexicon->tokens.num_tokens,
+                              build->inputs.num_disambig, &plain, err));
   wf_status status = wf_arcsort(plain, false, &sorted, err);
   wf_fst_free(plain);
   WF__TRY(status);
@@ -205,8 +205,7 @@ static bool is_left_out(const struct build *build, const wf__step *step) {
 static wf_status run(struct build *build, wf_error *err) {
   WF__TRY(wf__lg_take(&build->inputs, err));
   build->topology = build->options.topology;
-  if (build->topology == WF__TOPOLOGY_AUTO)
-    build->topology = wf__topology_of_graph(build->inputs.classes.size > 0);
+  if (build->topology == WF__TOPOLOGY_AUTO) build->topology = WF__TOPOLOGY_CORRECT;
   for (size_t i = 0; i < NUM_STEPS; i++)
     if (!is_left_out(build, &steps[i]))
       WF__TRY(wf__step_run(&build->runner, &steps[i], i, NUM_STEPS, build, err));

@@ -13,8 +13,6 @@
  *
  * Loops for disambiguation symbols are at the states where the next token is chosen: every state of
  * `correct`, state 0 of the others, since every path passes state 0 between tokens. */
-#include <stdio.h>
-
 #include "base/callbacks.h"
 #include "base/option_tables.h"
 #include "fst/fst.h"
@@ -117,25 +115,16 @@ static wf_status make_eesen(struct making *making, wf_error *err) {
   return WF_OK;
 }
 
-static int32_t take_compact(const char *why) {
-  wf__log(WF_LOG_WARNING,
-          "topology 'compact', not 'correct', because %s: a token that is held for several frames "
-          "can be read as the token twice, above all if a language model costs nothing or a boost "
-          "pays for it (say which topology to have it without this warning)",
-          why);
-  return WF__TOPOLOGY_COMPACT;
-}
-
-int32_t wf__topology_of_graph(bool has_classes) {
-  return has_classes ? take_compact("classes of words need it") : WF__TOPOLOGY_CORRECT;
-}
-
 static int32_t topology_of_tokens(int32_t num_tokens) {
-  char why[96];
   const double num_arcs = (double)num_tokens * num_tokens;
   if (num_arcs <= MOST_ARCS) return WF__TOPOLOGY_CORRECT;
-  snprintf(why, sizeof why, "that would have %.0f million arcs", num_arcs / 1e6);
-  return take_compact(why);
+  wf__log(WF_LOG_WARNING,
+          "topology 'compact', not 'correct', because that would have %.0f million arcs: a token "
+          "that is held for several frames can be read as the token twice, above all if a language "
+          "model costs nothing or a boost pays for it (say which topology to have it without this "
+          "warning)",
+          num_arcs / 1e6);
+  return WF__TOPOLOGY_COMPACT;
 }
 
 /* Numbers the states breadth-first, so that those of a frame are near to each other in memory.
@@ -157,18 +146,22 @@ static uint64_t number_states(const wf_fst_view *view, uint32_t *order, uint32_t
 }
 
 static wf_status copy_state(const wf_fst_view *view, uint64_t s, const uint32_t *numbers,
-                            int32_t num_tokens, wf__csr *csr, wf_error *err) {
+                            int32_t num_tokens, int32_t num_disambig, wf__csr *csr, wf_error *err) {
   WF__TRY(wf__csr_add_state(csr, view->final_cost[s], err));
   for (uint64_t a = view->arc_off[s]; a < view->arc_off[s + 1]; a++) {
     wf_arc arc = view->arcs[a];
-    if (arc.ilabel > num_tokens) arc.ilabel = 0;
+    if (arc.ilabel > num_tokens + num_disambig)
+      arc.ilabel -= num_disambig;
+    else if (arc.ilabel > num_tokens)
+      arc.ilabel = 0;
     arc.nextstate = numbers[arc.nextstate];
     WF__TRY(wf__csr_push(csr, arc, err));
   }
   return WF_OK;
 }
 
-wf_status wf__ctc_token_graph(const wf_fst *lg, int32_t num_tokens, wf_fst **out, wf_error *err) {
+wf_status wf__ctc_token_graph(const wf_fst *lg, int32_t num_tokens, int32_t num_disambig,
+                              wf_fst **out, wf_error *err) {
   const wf_fst_view view = wf_fst_get_view(lg);
   wf__csr csr = {0};
   uint32_t *order = wf__alloc(view.num_states, sizeof *order),
@@ -179,7 +172,7 @@ wf_status wf__ctc_token_graph(const wf_fst *lg, int32_t num_tokens, wf_fst **out
                          : wf__fail_memory(err, view.num_states * 8, "a CTC graph");
   const uint64_t count = status == WF_OK ? number_states(&view, order, numbers) : 0;
   for (uint64_t i = 0; i < count && status == WF_OK; i++)
-    status = copy_state(&view, order[i], numbers, num_tokens, &csr, err);
+    status = copy_state(&view, order[i], numbers, num_tokens, num_disambig, &csr, err);
   if (status == WF_OK)
     status = wf__fst_from_csr(&csr, count > 0 ? 0 : -1, view.semiring, NULL, NULL, out, err);
   wf__csr_free(&csr);
@@ -214,7 +207,8 @@ wf_status wf__ctc_topology(int32_t num_tokens, int32_t blank, const wf_topology_
                     (int)num_tokens, (int)MAX_CORRECT);
   if (num_classes > 0 && o.type != WF__TOPOLOGY_COMPACT && o.type != WF__TOPOLOGY_TRANSDUCER)
     return wf__fail(err, WF_ERR_UNSUPPORTED,
-                    "topology: classes of words need 'compact' or 'transducer'");
+                    "topology: classes of words need 'compact' or 'transducer', or 'correct' "
+                    "without keep_disambig");
   struct making making = {.num_classes = num_classes,
                           .num_tokens = num_tokens,
                           .blank = blank + 1,

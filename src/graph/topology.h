@@ -15,16 +15,15 @@ enum { /* of the options `topology` and `type` */
 
 /* Same as wf_ctc_topology, with num_classes word classes. On the output side their labels follow
  * those of the disambiguation symbols. They pass through like these, but always stay on the input
- * side, after the labels kept there. Fails for classes in a topology other than compact
- * and transducer. */
+ * side, after the labels kept there. Fails for classes in a topology other than compact and
+ * transducer: with correct, only a token graph can have them. */
 wf_status wf__ctc_topology(int32_t num_tokens, int32_t blank, const wf_topology_options *options,
                            int32_t num_classes, wf_fst **out, wf_error *err);
 
-/* What `auto` stands for in a graph: `correct`; `compact`, with a warning, if it has classes. */
-int32_t wf__topology_of_graph(bool has_classes);
-
-/* The token graph of a CTC graph: `lg` with epsilons for the labels above num_tokens. Its arcs are
- * not in order yet. */
-wf_status wf__ctc_token_graph(const wf_fst *lg, int32_t num_tokens, wf_fst **out, wf_error *err);
+/* The token graph of a CTC graph: `lg` with epsilons for the disambiguation symbols, whose labels
+ * follow those of the tokens; those of classes, which follow them, move down. Its arcs are not in
+ * order yet. */
+wf_status wf__ctc_token_graph(const wf_fst *lg, int32_t num_tokens, int32_t num_disambig,
+                              wf_fst **out, wf_error *err);
 
 #endif

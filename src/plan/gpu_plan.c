@@ -73,9 +73,11 @@ wf_status wf__gpu_check_scorer(const wf_graph *graph, const wf_decoder_options *
 }
 
 uint64_t wf__gpu_place_bytes(const wf_graph *graph) {
-  return graph->classes != NULL ? wf__round_up_256(graph->classes->sites.size *
-                                                   (sizeof(wf__lane_place) + sizeof(uint32_t)))
-                                : 0;
+  const wf__classes *classes = graph->classes;
+  return classes != NULL
+             ? wf__round_up_256(classes->sites.size * sizeof(wf__lane_place) +
+                                classes->num_arcs * (sizeof(wf__lane_place) + sizeof(uint32_t)))
+             : 0;
 }
 
 bool wf__gpu_shares_arcs(const wf_graph *graph, const wf_decoder_options *options) {

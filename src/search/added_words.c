@@ -1,83 +1,12 @@
-/* added_words.c - graphs with words added at run time: made from a base and phrase trees,
- * addressed by number, converted to an fst. */
+/* added_words.c - graphs with words added at run time: made from a base and phrase trees, and
+ * converted to an fst. */
 #include <math.h>
 #include <string.h>
 
 #include "search/decode_graph.h"
+
+#include "base/interrupt.h"
 #include "fst/fst.h"
-
-/* --- by number --------------------------------------------------------------------------- */
-
-static uint32_t num_sites(const wf_graph *graph, int32_t c) {
-  return graph->classes->first_ranked[c + 1] - graph->classes->first_ranked[c];
-}
-
-static const wf__class_site *site_at(const wf_graph *graph, int32_t c, uint32_t rank) {
-  return &graph->classes->sites
-              .data[graph->classes->ranked[graph->classes->first_ranked[c] + rank]];
-}
-
-/* The class whose tree copies contain the state (or arc): the last class with words that starts at
- * or before it. */
-static int32_t class_of_state(const wf_graph *graph, uint32_t state) {
-  int32_t c = graph->classes->count - 1;
-  while (graph->added[c].tree == NULL || graph->added[c].first_state > state) c--;
-  return c;
-}
-static int32_t class_of_arc(const wf_graph *graph, uint32_t a) {
-  int32_t c = graph->classes->count - 1;
-  while (graph->added[c].tree == NULL || graph->added[c].first_arc > a) c--;
-  return c;
-}
-
-wf__arc_run wf__added_run(const wf_graph *graph, uint32_t state, bool epsilons) {
-  const wf__added *added = &graph->added[class_of_state(graph, state)];
-  const wf__phrase_tree *tree = added->tree;
-  uint32_t size = (uint32_t)tree->view.num_states, site = (state - added->first_state) / size,
-           own = (state - added->first_state) % size;
-  uint32_t first_arc = added->first_arc + site * (uint32_t)tree->view.num_arcs,
-           middle = tree->first_epsilon[own];
-  uint32_t first = epsilons ? middle : (uint32_t)tree->view.arc_off[own],
-           end = epsilons ? (uint32_t)tree->view.arc_off[own + 1] : middle;
-  return (wf__arc_run){.arcs = tree->view.arcs + first,
-                       .first = first_arc + first,
-                       .end = first_arc + end,
-                       .shift = added->first_state + site * size,
-                       .owner = state,
-                       .held = -1};
-}
-
-static int compare_sites(const void *a, const void *b) {
-  uint32_t x = ((const wf__class_site *)a)->arc, y = ((const wf__class_site *)b)->arc;
-  return (x > y) - (x < y);
-}
-
-const wf__class_site *wf__class_site_of(const wf__classes *classes, uint32_t arc) {
-  const wf__class_site wanted = {.arc = arc};
-  return bsearch(&wanted, classes->sites.data, classes->sites.size, sizeof wanted, compare_sites);
-}
-
-wf_arc wf__added_arc(const wf_graph *graph, uint32_t a) {
-  if (a < graph->first_added_arc) {
-    wf_arc arc = graph->view.arcs[a];
-    const wf__class_site *site = wf__class_site_of(graph->classes, a);
-    if (site == NULL || graph->added[site->word_class].tree == NULL)
-      return arc; /* an ordinary arc of weight +infinity */
-    const wf__added *added = &graph->added[site->word_class];
-    arc.weight = site->weight;
-    arc.nextstate = added->first_state + site->rank * (uint32_t)added->tree->view.num_states;
-    return arc;
-  }
-  int32_t c = class_of_arc(graph, a);
-  const wf__added *added = &graph->added[c];
-  uint32_t size = (uint32_t)added->tree->view.num_arcs, rank = (a - added->first_arc) / size;
-  wf_arc arc = added->tree->view.arcs[(a - added->first_arc) % size];
-  if (arc.nextstate == 0)
-    arc.nextstate = site_at(graph, c, rank)->target;
-  else
-    arc.nextstate += added->first_state + rank * (uint32_t)added->tree->view.num_states;
-  return arc;
-}
 
 /* --- making the graph -------------------------------------------------------------------- */
 
@@ -99,7 +28,7 @@ wf_status wf__graph_find_class(const wf_graph *graph, const char *word_class, in
     return wf__fail(err, WF_ERR_ARGUMENT,
                     "added words: the graph has no class '%.80s'; its first class is %.80s",
                     word_class, classes->names[0]);
-  if (num_sites(graph, c) == 0)
+  if (wf__num_sites(graph, c) == 0)
     return wf__fail(err, WF_ERR_ARGUMENT,
                     "added words: no path of the graph goes through the class %.80s",
                     classes->names[c]);
@@ -110,8 +39,8 @@ wf_status wf__graph_find_class(const wf_graph *graph, const char *word_class, in
         classes->names[c]);
   if (classes->blank == 0)
     return wf__fail(err, WF_ERR_UNSUPPORTED,
-                    "added words: the graph has neither topology compact nor transducer: states "
-                    "before a class do not all loop on one label, the blank");
+                    "added words: the graph has none of the topologies correct, compact and "
+                    "transducer: states before a class do not all loop on one label, the blank");
   *out = c;
   return WF_OK;
 }
@@ -122,9 +51,9 @@ static void add_class_properties(wf_graph *graph, int32_t c) {
   const wf__phrase_tree *tree = graph->added[c].tree;
   graph->has_negative_epsilons = graph->has_negative_epsilons || tree->has_negative_epsilons;
   graph->has_epsilon_words = graph->has_epsilon_words || tree->has_epsilon_words;
-  for (uint32_t rank = 0; rank < num_sites(graph, c); rank++)
+  for (uint32_t rank = 0; rank < wf__num_sites(graph, c); rank++)
     graph->has_negative_epsilons =
-        graph->has_negative_epsilons || site_at(graph, c, rank)->weight < 0;
+        graph->has_negative_epsilons || wf__site_at(graph, c, rank)->weight < 0;
 }
 
 /* Assigns numbers of states and arcs, class by class. */
@@ -136,13 +65,13 @@ static wf_status number(wf_graph *graph, wf_error *err) {
     if (added->tree == NULL) continue;
     added->first_state = (uint32_t)graph->num_states;
     added->first_arc = (uint32_t)graph->num_arcs;
-    graph->num_states += num_sites(graph, c) * added->tree->view.num_states;
-    graph->num_arcs += num_sites(graph, c) * added->tree->view.num_arcs;
+    graph->num_states += wf__num_sites(graph, c) * added->tree->num_states;
+    graph->num_arcs += wf__num_sites(graph, c) * added->tree->num_arcs;
     if (graph->num_states > WF__MAX_STATES || graph->num_arcs >= UINT32_MAX)
       return wf__fail(err, WF_ERR_LIMIT,
                       "added words: %llu states in each of %u places of class %.80s make more than "
                       "2^31 states or 2^32 arcs; add fewer words, or prune the language model",
-                      (unsigned long long)added->tree->view.num_states, num_sites(graph, c),
+                      (unsigned long long)added->tree->num_states, wf__num_sites(graph, c),
                       graph->classes->names[c]);
   }
   return WF_OK;
@@ -218,12 +147,19 @@ static wf_status trim(struct trimmed *trimmed, const wf_added_phrase *phrases, s
   return WF_OK;
 }
 
+wf__phrase_task wf__classes_phrase_task(const wf_graph *graph) {
+  const wf__classes *classes = graph->classes;
+  return (wf__phrase_task){graph->ctc != NULL ? WF__PHRASE_TOKENS
+                           : classes->once    ? WF__PHRASE_ONCE
+                                              : WF__PHRASE_FRAMES,
+                           graph->num_labels, classes->blank, classes->separator};
+}
+
 static wf_status add_phrases(const wf_graph *graph, int32_t c, const wf_added_phrase *phrases,
                              size_t count, wf_graph **out, wf_error *err) {
-  const wf__classes *classes = graph->classes;
+  const wf__phrase_task task = wf__classes_phrase_task(graph);
   wf__phrase_tree *tree;
-  WF__TRY(wf__phrase_tree_create(phrases, count, graph->num_labels, classes->blank,
-                                 classes->separator, !classes->once, &tree, err));
+  WF__TRY(wf__phrase_tree_create(phrases, count, &task, &tree, err));
   return wf__graph_add_tree(graph, c, tree, phrases, count, out, err);
 }
 
@@ -245,6 +181,64 @@ wf_status wf_graph_add_phrases(const wf_graph *graph, const char *word_class,
 
 /* --- as an fst --------------------------------------------------------------------------- */
 
+/* The state of the token graph that has the words: after those of the fst, which the dead end is
+ * the last of, come those of each copy, without its root. */
+static uint32_t token_state(const wf_graph *graph, const wf__class_site *site, uint32_t own) {
+  uint64_t number = graph->view.num_states - 1;
+  if (own == 0) return site->target;
+  for (int32_t c = 0; c < site->word_class; c++)
+    if (graph->added[c].tree != NULL)
+      number += wf__num_sites(graph, c) * (graph->added[c].tree->view.num_states - 1);
+  return (uint32_t)(number +
+                    site->rank * (graph->added[site->word_class].tree->view.num_states - 1) + own -
+                    1);
+}
+
+/* Pushes the arcs of a tree's state in the copy of a site; those of the root instead of the site's
+ * own arc. */
+static wf_status push_copied(const wf_graph *graph, const wf__class_site *site, uint32_t own,
+                             wf__csr *csr, wf_error *err) {
+  const wf_fst_view *tree = &graph->added[site->word_class].tree->view;
+  for (uint64_t a = tree->arc_off[own]; a < tree->arc_off[own + 1]; a++) {
+    wf_arc arc = tree->arcs[a];
+    arc.nextstate = token_state(graph, site, arc.nextstate);
+    if (own == 0) arc.weight += site->weight;
+    WF__TRY(wf__csr_push(csr, arc, err));
+  }
+  return WF_OK;
+}
+
+static wf_status push_site(const wf_graph *graph, uint32_t a, wf__csr *csr, wf_error *err) {
+  const wf__class_site *site = wf__class_site_of(graph->classes, a);
+  if (graph->added[site->word_class].tree != NULL) return push_copied(graph, site, 0, csr, err);
+  const wf_arc arc = {site->target, site->weight, graph->classes->first_label + site->word_class,
+                      graph->view.arcs[a].olabel};
+  return wf__csr_push(csr, arc, err);
+}
+
+/* A token graph with the words at its sites. */
+static wf_status write_token_graph(const wf_graph *graph, wf__csr *csr, wf_error *err) {
+  const wf_fst_view *view = &graph->view;
+  const uint64_t dead = view->num_states - 1;
+  for (uint64_t s = 0; s < dead; s++) {
+    WF__TRY(wf__interrupted_at(s, err));
+    WF__TRY(wf__csr_add_state(csr, view->final_cost[s], err));
+    for (uint64_t a = view->arc_off[s]; a < view->arc_off[s + 1]; a++)
+      WF__TRY(view->arcs[a].nextstate == dead ? push_site(graph, (uint32_t)a, csr, err)
+                                              : wf__csr_push(csr, view->arcs[a], err));
+  }
+  for (int32_t c = 0; c < graph->classes->count; c++) {
+    const wf__phrase_tree *tree = graph->added[c].tree;
+    for (uint32_t rank = 0; tree != NULL && rank < wf__num_sites(graph, c); rank++)
+      for (uint32_t own = 1; own < tree->view.num_states; own++) {
+        WF__TRY(wf__interrupted_at(own, err));
+        WF__TRY(wf__csr_add_state(csr, INFINITY, err));
+        WF__TRY(push_copied(graph, wf__site_at(graph, c, rank), own, csr, err));
+      }
+  }
+  return WF_OK;
+}
+
 static wf_status write_states(const wf_graph *graph, wf__csr *csr, wf_error *err) {
   WF__TRY(wf__vec_grow(&csr->arcs, graph->num_arcs, "a graph with added words", err));
   for (uint64_t s = 0; s < graph->num_states; s++) {
@@ -259,13 +253,14 @@ static wf_status write_states(const wf_graph *graph, wf__csr *csr, wf_error *err
 
 wf_status wf_graph_to_fst(const wf_graph *graph, wf_fst **out, wf_error *err) {
   *out = NULL;
-  if (graph->ctc != NULL) return wf__ctc_explicit(graph->ctc, graph->fst, out, err);
   if (graph->added == NULL) {
+    if (graph->ctc != NULL) return wf__ctc_explicit(graph->ctc, graph->fst, out, err);
     *out = wf_fst_ref(graph->fst);
     return WF_OK;
   }
   wf__csr csr = {0};
-  wf_status status = write_states(graph, &csr, err);
+  wf_status status =
+      graph->ctc != NULL ? write_token_graph(graph, &csr, err) : write_states(graph, &csr, err);
   if (status == WF_OK)
     status = wf__fst_from_csr(&csr, graph->view.start, graph->view.semiring,
                               wf_fst_isymbols(graph->fst), wf_fst_osymbols(graph->fst), out, err);
@@ -276,6 +271,7 @@ wf_status wf_graph_to_fst(const wf_graph *graph, wf_fst **out, wf_error *err) {
     if (status == WF_OK) status = wf__word_aligner_attach(whole, *out, err);
     wf_word_aligner_free(whole);
   }
+  if (status == WF_OK && graph->ctc != NULL) wf__fst_set_ctc_blank(*out, graph->ctc->blank);
   if (status != WF_OK) {
     wf_fst_free(*out);
     *out = NULL;

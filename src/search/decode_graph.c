@@ -255,11 +255,12 @@ static void take_fst(wf_graph *graph, wf_fst *fst) {
   graph->num_arcs = graph->first_added_arc = graph->view.num_arcs;
 }
 
-/* The blank of a token graph; 0: the fst reads frames. One that no builder has marked has a table
+/* The blank of a token graph; 0: the fst reads frames. `closed`: without classes. One that no builder has marked has a table
  * of tokens with a blank, which no arc reads: such as a token graph that was composed with a
  * language model. */
-static int32_t blank_of_token_graph(const wf_graph *graph, const wf_fst *fst) {
-  const wf_fst_view view = wf_fst_get_view(fst);
+static int32_t blank_of_token_graph(const wf_graph *graph, const wf_fst *fst,
+                                    const wf_fst *closed) {
+  const wf_fst_view view = wf_fst_get_view(closed);
   const wf_symbols *table = wf_fst_isymbols(fst);
   int32_t blank = wf__fst_ctc_blank(fst);
   wf__tokens tokens;
@@ -302,13 +303,37 @@ static wf_status find_wide_states(wf_graph *graph, wf_error *err) {
   return WF_OK;
 }
 
+/* Added words may end with any token. */
+static wf_status make_ctc_states(wf_graph *graph, int32_t blank, wf_error *err) {
+  const wf__classes *classes = graph->classes;
+  if (classes == NULL) return wf__ctc_states_create(graph->fst, blank, NULL, &graph->ctc, err);
+  uint32_t *targets = wf__alloc(classes->sites.size, sizeof *targets);
+  if (targets == NULL)
+    return wf__fail_memory(err, classes->sites.size * sizeof *targets, "word classes");
+  for (uint64_t i = 0; i < classes->sites.size; i++) targets[i] = classes->sites.data[i].target;
+  const wf__ctc_entries entries = {targets, classes->sites.size, classes->first_label};
+  const wf_status status = wf__ctc_states_create(graph->fst, blank, &entries, &graph->ctc, err);
+  free(targets);
+  return status;
+}
+
+static void count_site_arcs(wf_graph *graph) {
+  wf__classes *classes = graph->classes;
+  classes->num_arcs = 0;
+  for (uint64_t i = 0; i < classes->sites.size; i++)
+    classes->num_arcs += wf__site_end(graph->ctc, &classes->sites.data[i]) -
+                         wf__site_first(graph->ctc, &classes->sites.data[i]);
+}
+
 static wf_status look_at_ctc(wf_graph *graph, const wf_fst *fst, int32_t blank,
                              int32_t *out_largest, wf_error *err) {
   wf_fst *ordered;
   WF__TRY(wf__ctc_order_arcs(fst, &ordered, err));
   take_fst(graph, ordered);
+  if (graph->classes != NULL) WF__TRY(wf__classes_number(graph->classes, &graph->view, blank, err));
   WF__TRY(check_weights(&graph->view, err));
-  WF__TRY(wf__ctc_states_create(ordered, blank, &graph->ctc, err));
+  WF__TRY(make_ctc_states(graph, blank, err));
+  if (graph->classes != NULL) count_site_arcs(graph);
   graph->start = graph->ctc->start;
   graph->num_states = graph->first_added_state = graph->ctc->num_states;
   graph->num_arcs = graph->first_added_arc = graph->ctc->num_arcs;
@@ -325,7 +350,7 @@ static wf_status look_at_arcs(wf_graph *graph, const wf_fst *given, int32_t *out
   wf_fst *fst;
   WF__TRY(wf_epsilons_last(given, &fst, err));
   take_fst(graph, fst);
-  if (graph->classes != NULL) WF__TRY(wf__classes_number(graph->classes, &graph->view, err));
+  if (graph->classes != NULL) WF__TRY(wf__classes_number(graph->classes, &graph->view, 0, err));
   WF__TRY(wf__interrupted(err));
   WF__TRY(check_weights(&graph->view, err));
   WF__TRY(make_index(graph, err));
@@ -368,18 +393,15 @@ static wf_status look(wf_graph *graph, const wf_fst *fst, int32_t *out_largest, 
   bool done = false;
   wf_fst *closed;
   WF__TRY(wf__classes_find(fst, &graph->classes, &closed, err));
-  const int32_t blank = blank_of_token_graph(graph, fst);
-  if (blank != 0 && closed != NULL) {
-    wf_fst_free(closed);
-    return wf__fail(err, WF_ERR_UNSUPPORTED,
-                    "decoding graph: a token graph with classes of words, whose input labels never "
-                    "read the blank; build it with topology compact");
-  }
-  if (blank != 0) return look_at_ctc(graph, fst, blank, out_largest, err);
-  if (closed == NULL && wf__fst_device(fst) >= 0)
-    WF__TRY(look_on_gpu(graph, fst, out_largest, &done, err));
-  wf_status status =
-      done ? WF_OK : look_at_arcs(graph, closed != NULL ? closed : fst, out_largest, err);
+  const wf_fst *used = closed != NULL ? closed : fst;
+  const int32_t blank = blank_of_token_graph(graph, fst, used);
+  wf_status status = WF_OK;
+  if (blank == 0 && closed == NULL && wf__fst_device(fst) >= 0)
+    status = look_on_gpu(graph, fst, out_largest, &done, err);
+  if (status == WF_OK && blank != 0)
+    status = look_at_ctc(graph, used, blank, out_largest, err);
+  else if (status == WF_OK && !done)
+    status = look_at_arcs(graph, used, out_largest, err);
   wf_fst_free(closed);
   return status;
 }
@@ -418,36 +440,6 @@ wf_status wf_graph_create(const wf_fst *fst, const int32_t *columns, size_t num_
   }
   *out = graph;
   return WF_OK;
-}
-
-/* --- CTC states -------------------------------------------------------------------------- */
-
-uint32_t wf__ctc_source(const wf_graph *graph, uint32_t a) {
-  uint32_t low = 0, high = (uint32_t)graph->num_states; /* every state has an arc */
-  while (high - low > 1) {
-    const uint32_t middle = low + (high - low) / 2;
-    if (graph->index[middle].first_arc <= a)
-      low = middle;
-    else
-      high = middle;
-  }
-  return low;
-}
-
-wf_arc wf__ctc_arc(const wf_graph *graph, uint32_t v, uint32_t a) {
-  const wf__ctc_states *ctc = graph->ctc;
-  const wf__ctc_state state = ctc->states[v];
-  const uint32_t place = a - state.first_arc, stays = wf__ctc_num_stays(state);
-  if (place < state.count) {
-    wf_arc arc = ctc->view.arcs[state.arcs + place];
-    arc.nextstate = ctc->targets[state.arcs + place];
-    return arc;
-  }
-  if (place == state.count) return (wf_arc){.nextstate = state.none, .ilabel = ctc->blank};
-  if (place < state.count + stays) return (wf_arc){.nextstate = state.stay, .ilabel = state.held};
-  wf_arc arc = ctc->view.arcs[state.arcs + place - stays];
-  arc.nextstate = wf__ctc_entered(ctc, arc.nextstate, state.held);
-  return arc;
 }
 
 const wf_fst *wf_graph_fst(const wf_graph *graph) { return graph->fst; }

@@ -21,7 +21,11 @@
  *                    its root lead to t
  *
  * so nothing is copied: state first_state + site * K + k is state k of the tree. Without added
- * words a site's arc has the weight +infinity. */
+ * words a site's arc has the weight +infinity.
+ *
+ * With a token graph the same holds for CTC states: each arc of a site, from a state that holds a
+ * token, leads to the root that holds it, and out of the tree to the state of t that holds the
+ * word's last token. So the states of every t are there for all tokens. */
 #ifndef WF_SEARCH_DECODE_GRAPH_H
 #define WF_SEARCH_DECODE_GRAPH_H
 
@@ -39,7 +43,8 @@ typedef struct wf__state_index {
 
 /* An arc where words of a class may stand. */
 typedef struct wf__class_site {
-  uint32_t arc, target; /* number of the arc in the graph, and its original next state */
+  uint32_t source, arc, target; /* in the fst: the state, the number of the arc, and its original
+                                   next state */
   float weight;
   int32_t word_class;
   uint32_t rank; /* among the sites of the class */
@@ -51,6 +56,7 @@ typedef struct wf__classes {
   char **names;                  /* [count] "<contact>" */
   int32_t first_label;           /* input label of class 0 in the fst */
   WF__VEC(wf__class_site) sites; /* by arc */
+  uint64_t num_arcs;             /* of the search that belong to sites */
   uint32_t *first_ranked;        /* [count + 1] */
   uint32_t *ranked;              /* sites of class c, in order, start at ranked[first_ranked[c]] */
   int32_t blank;     /* label of the loop at every state before a site; 0: not all have the same */
@@ -100,6 +106,21 @@ struct wf_graph {
   uint64_t num_states, num_arcs;               /* including added words */
 };
 
+/* With ctc: the rank of a token among those that a word may end with. A state that every token may
+ * lead to comes that many after its state for the first of them. */
+static inline uint32_t wf__token_rank(const wf_graph *graph, int32_t label) {
+  return (uint32_t)label - (label > graph->ctc->blank ? 2 : 1);
+}
+
+/* The sites of a class. */
+static inline uint32_t wf__num_sites(const wf_graph *graph, int32_t c) {
+  return graph->classes->first_ranked[c + 1] - graph->classes->first_ranked[c];
+}
+static inline const wf__class_site *wf__site_at(const wf_graph *graph, int32_t c, uint32_t rank) {
+  const wf__classes *classes = graph->classes;
+  return &classes->sites.data[classes->ranked[classes->first_ranked[c] + rank]];
+}
+
 /* How much cheaper an epsilon path must be to replace a token. 0 unless the graph has an epsilon
  * cycle and negative epsilon weights (a scorer's boosts count as such): there rounding could
  * make a cycle of cost zero look like a gain each time. */
@@ -111,15 +132,29 @@ float wf__epsilon_slack(const wf_graph *graph, const wf_decoder_options *options
 wf_status wf__classes_find(const wf_fst *fst, wf__classes **out, wf_fst **out_fst, wf_error *err);
 /* Label of the state's single loop without a word; 0: it has none, or several. */
 int32_t wf__loop_label(const wf_fst_view *view, uint64_t state);
+/* With ctc: the states whose arcs are those of a site, and the arc of one of them. */
+static inline uint32_t wf__site_first(const wf__ctc_states *ctc, const wf__class_site *site) {
+  return ctc->first_entered[site->source];
+}
+static inline uint32_t wf__site_end(const wf__ctc_states *ctc, const wf__class_site *site) {
+  return ctc->end[site->source];
+}
+static inline uint32_t wf__site_arc(const wf__ctc_states *ctc, const wf__class_site *site,
+                                    uint32_t state) {
+  return wf__ctc_first_epsilon(ctc->states[state]) + site->arc - ctc->first_epsilon[site->source];
+}
 /* Finds the separator. */
 void wf__classes_separate(wf__classes *classes, const wf_fst_view *view, const wf_symbols *tokens,
                           const wf_word_aligner *aligner);
-/* Fills in the arc numbers of sites, once these are final, and the blank. */
-wf_status wf__classes_number(wf__classes *classes, const wf_fst_view *view, wf_error *err);
+/* Fills in the arc numbers of sites, once these are final, and the blank; 0: that of their loops. */
+wf_status wf__classes_number(wf__classes *classes, const wf_fst_view *view, int32_t blank,
+                             wf_error *err);
 /* The site at this arc; NULL if there is none. */
 const wf__class_site *wf__class_site_of(const wf__classes *classes, uint32_t arc);
 void wf__classes_free(wf__classes *classes);
 
+/* What trees for the classes are made for. */
+wf__phrase_task wf__classes_phrase_task(const wf_graph *graph);
 /* Number of a class that has sites and no words yet. NULL: the only class. */
 wf_status wf__graph_find_class(const wf_graph *graph, const char *word_class, int32_t *out,
                                wf_error *err);
@@ -132,18 +167,31 @@ wf_status wf__graph_add_tree(const wf_graph *graph, int32_t c, wf__phrase_tree *
 /* --- states and arcs by number ----------------------------------------------------------- */
 
 /* Consecutive arcs of a state: arcs[i] has the number first + i and leads to targets[i] or, if these
- * are NULL, to its nextstate + shift. */
+ * are NULL, to its nextstate, plus shift. */
 typedef struct wf__arc_run {
   const wf_arc *arcs;
   uint32_t first, end, shift;
   const uint32_t *targets;
-  uint32_t owner; /* the state, or with ctc that of the fst: runs of one owner have the same arcs */
+  uint32_t owner; /* a state, or with ctc one of those with the same arcs; or that of the fst */
   int32_t held;   /* with ctc: arcs of this label are void; -1: without */
+  uint32_t none, stay; /* with ctc: as in wf__ctc_state */
 } wf__arc_run;
+
+/* With ctc: the arcs of blank and held token, numbers from `end` on. */
+static inline uint32_t wf__num_stays(const wf__arc_run *run) {
+  return run->none == WF__CTC_NONE ? 0 : run->held != 0 ? 2 : 1;
+}
 
 /* For states and arcs after those of the base. */
 wf__arc_run wf__added_run(const wf_graph *graph, uint32_t state, bool epsilons);
 wf_arc wf__added_arc(const wf_graph *graph, uint32_t a);
+/* With ctc: an arc of an added state, the state that has an arc, and the token that is held. */
+wf_arc wf__added_ctc_arc(const wf_graph *graph, uint32_t state, uint32_t a);
+uint32_t wf__added_source(const wf_graph *graph, uint32_t a);
+int32_t wf__added_held(const wf_graph *graph, uint32_t state);
+/* The root that an arc of a CTC state leads to, if the arc is a site's and the class has words, with
+ * the site's weight; else the arc as it is. `a`: its number in the fst. */
+wf_arc wf__opened_arc(const wf_graph *graph, int32_t held, uint32_t a, wf_arc arc);
 /* An arc of a CTC state, or of the state that has it. */
 wf_arc wf__ctc_arc(const wf_graph *graph, uint32_t state, uint32_t a);
 uint32_t wf__ctc_source(const wf_graph *graph, uint32_t a);
@@ -153,13 +201,16 @@ static inline bool wf__is_added(const wf_graph *graph, uint32_t state) {
 }
 
 static inline wf__arc_run wf__ctc_run(const wf_graph *graph, uint32_t state) {
+  if (wf__is_added(graph, state)) return wf__added_run(graph, state, false);
   const wf__ctc_state *at = &graph->ctc->states[state];
   return (wf__arc_run){.arcs = graph->view.arcs + at->arcs,
                        .first = at->first_arc,
                        .end = at->first_arc + at->count,
                        .targets = graph->ctc->targets + at->arcs,
                        .owner = at->owner,
-                       .held = at->held};
+                       .held = at->held,
+                       .none = at->none,
+                       .stay = at->stay};
 }
 
 static inline wf__arc_run wf__plain_run(const wf_graph *graph, uint32_t state) {
@@ -179,13 +230,13 @@ static inline wf__arc_run wf__emitting_run(const wf_graph *graph, uint32_t state
 
 /* Epsilon arcs of a state; only `first` and `end` are valid: use wf__graph_arc_from for the arcs. */
 static inline wf__arc_run wf__epsilon_run(const wf_graph *graph, uint32_t state) {
+  if (wf__is_added(graph, state)) return wf__added_run(graph, state, true);
   if (graph->ctc != NULL) {
     const wf__ctc_state *at = &graph->ctc->states[state];
     const uint32_t first = wf__ctc_first_epsilon(*at);
     return (wf__arc_run){
         .first = first, .end = first + at->num_epsilons, .owner = state, .held = -1};
   }
-  if (wf__is_added(graph, state)) return wf__added_run(graph, state, true);
   return (wf__arc_run){.first = graph->index[state].first_epsilon,
                        .end = graph->index[state + 1].first_arc,
                        .owner = state,
@@ -194,7 +245,9 @@ static inline wf__arc_run wf__epsilon_run(const wf_graph *graph, uint32_t state)
 
 /* An arc of a known state, with the state that it leads to. */
 static inline wf_arc wf__graph_arc_from(const wf_graph *graph, uint32_t state, uint32_t a) {
-  if (graph->ctc != NULL) return wf__ctc_arc(graph, state, a);
+  if (graph->ctc != NULL)
+    return wf__is_added(graph, state) ? wf__added_ctc_arc(graph, state, a)
+                                      : wf__ctc_arc(graph, state, a);
   if (wf__likely(graph->added == NULL)) return graph->view.arcs[a];
   if (a < graph->first_added_arc && graph->view.arcs[a].weight != INFINITY)
     return graph->view.arcs[a];
@@ -220,8 +273,8 @@ static inline const wf__wide_state *wf__wide_state_of(const wf_graph *graph, uin
 /* The same for arcs of which many in a row leave one state. *source: that of the last one; 0 at the
  * beginning. */
 static inline wf_arc wf__graph_arc_after(const wf_graph *graph, uint32_t *source, uint32_t a) {
-  if (graph->ctc != NULL &&
-      (a < graph->index[*source].first_arc || a >= graph->index[*source + 1].first_arc))
+  if (graph->ctc != NULL && (wf__is_added(graph, *source) || a < graph->index[*source].first_arc ||
+                             a >= graph->index[*source + 1].first_arc))
     *source = wf__ctc_source(graph, a);
   return wf__graph_arc_from(graph, *source, a);
 }
@@ -231,7 +284,8 @@ static inline int32_t wf__label_read(const wf_graph *graph, uint32_t a, uint32_t
                                      bool is_epsilon) {
   if (is_epsilon) return 0;
   if (graph->ctc == NULL) return wf__graph_arc(graph, a).ilabel;
-  const int32_t held = graph->ctc->states[target].held;
+  const int32_t held =
+      wf__is_added(graph, target) ? wf__added_held(graph, target) : graph->ctc->states[target].held;
   return held != 0 ? held : graph->ctc->blank;
 }
 

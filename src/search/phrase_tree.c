@@ -32,16 +32,15 @@ struct making {
   WF__VEC(uint32_t) starts;
   struct line *lines;
   uint64_t num_lines;
-  int32_t blank, separator;
-  bool repeats;
+  wf__phrase_task task;
   WF__VEC(struct node) queue;
   wf_builder *builder;
 };
 
 /* --- lines ------------------------------------------------------------------------------- */
 
-static wf_status check_word(const wf_spoken_word *word, size_t number, int32_t num_labels,
-                            int32_t blank, wf_error *err) {
+static wf_status check_word(const wf_spoken_word *word, size_t number, const wf__phrase_task *task,
+                            wf_error *err) {
   if (word->word <= 0)
     return wf__fail(err, WF_ERR_ARGUMENT, "added phrase %zu: %d is not a word label", number,
                     (int)word->word);
@@ -49,21 +48,21 @@ static wf_status check_word(const wf_spoken_word *word, size_t number, int32_t n
     return wf__fail(err, WF_ERR_ARGUMENT, "added phrase %zu: a word without a pronunciation",
                     number);
   for (size_t i = 0; i < word->num_labels; i++) {
-    if (word->labels[i] == blank)
+    if (word->labels[i] == task->blank)
       return wf__fail(err, WF_ERR_ARGUMENT, "added phrase %zu: the blank in a pronunciation",
                       number);
-    if (word->labels[i] <= 0 || word->labels[i] >= num_labels)
+    if (word->labels[i] <= 0 || word->labels[i] >= task->num_labels)
       return wf__fail(
           err, WF_ERR_ARGUMENT,
           "added phrase %zu: label %d is not a token of the model, whose largest label is %d",
-          number, (int)word->labels[i], (int)num_labels - 1);
+          number, (int)word->labels[i], (int)task->num_labels - 1);
   }
   return WF_OK;
 }
 
 static wf_status add_separator(struct making *making, struct line *line, wf_error *err) {
   line->num_labels++;
-  return wf__vec_push(&making->labels, making->separator, "added phrases", err);
+  return wf__vec_push(&making->labels, making->task.separator, "added phrases", err);
 }
 
 static wf_status add_word(struct making *making, struct line *line, const wf_spoken_word *word,
@@ -82,7 +81,7 @@ static wf_status add_word(struct making *making, struct line *line, const wf_spo
 }
 
 static wf_status take_lines(struct making *making, const wf_added_phrase *phrases, size_t count,
-                            int32_t num_labels, wf_error *err) {
+                            wf_error *err) {
   making->lines = wf__calloc(count, sizeof *making->lines);
   if (making->lines == NULL)
     return wf__fail_memory(err, count * sizeof *making->lines, "added phrases");
@@ -96,8 +95,8 @@ static wf_status take_lines(struct making *making, const wf_added_phrase *phrase
       return wf__fail(err, WF_ERR_ARGUMENT, "added phrase %zu: cost %g, beyond 1e20", i,
                       (double)line->cost);
     for (size_t k = 0; k < phrases[i].num_words; k++) {
-      WF__TRY(check_word(&phrases[i].words[k], i, num_labels, making->blank, err));
-      if (making->separator != 0 && k > 0) WF__TRY(add_separator(making, line, err));
+      WF__TRY(check_word(&phrases[i].words[k], i, &making->task, err));
+      if (making->task.separator != 0 && k > 0) WF__TRY(add_separator(making, line, err));
       WF__TRY(add_word(making, line, &phrases[i].words[k], err));
     }
   }
@@ -185,8 +184,7 @@ static wf_status leave(struct making *making, const struct line *line, const str
   return wf_builder_add_arc(making->builder, from, (wf_arc){0, cost, 0, last}, err);
 }
 
-/* Adds the states m and n of a child (for transducers one, if no phrase ends there), and the arcs
- * from `from` to them. */
+/* Adds the states m and n of a child, or the one that is both, and the arcs from `from` to them. */
 static wf_status add_child(struct making *making, uint32_t from, struct node child, wf_error *err) {
   wf_builder *builder = making->builder;
   int32_t label = making->lines[child.first].labels[child.depth - 1],
@@ -201,18 +199,22 @@ static wf_status add_child(struct making *making, uint32_t from, struct node chi
   uint64_t first_longer = child.first;
   while (first_longer < child.end && making->lines[first_longer].num_labels == child.depth)
     first_longer++;
-  const bool split = first_longer < child.end && (making->repeats || first_longer > child.first);
+  const wf__phrase_kind kind = making->task.kind;
+  const bool goes_on = first_longer<child.end, ends = first_longer> child.first,
+             split = goes_on && (kind == WF__PHRASE_FRAMES || (kind == WF__PHRASE_ONCE && ends));
   WF__TRY(wf_builder_add_states(builder, split ? 2 : 1, &m, err));
   WF__TRY(wf_builder_add_arc(builder, from, (wf_arc){m, cost, label, word}, err));
-  if (making->repeats) WF__TRY(wf_builder_add_arc(builder, m, (wf_arc){m, 0, label, 0}, err));
+  if (kind == WF__PHRASE_FRAMES)
+    WF__TRY(wf_builder_add_arc(builder, m, (wf_arc){m, 0, label, 0}, err));
   for (uint64_t k = child.first; k < first_longer; k++)
     WF__TRY(leave(making, &making->lines[k], &child, m, err));
-  if (first_longer == child.end) return WF_OK;
+  if (!goes_on) return WF_OK;
   child.first = first_longer;
   child.state = split ? m + 1 : m;
   if (split) WF__TRY(wf_builder_add_arc(builder, m, (wf_arc){child.state, 0, 0, 0}, err));
-  WF__TRY(
-      wf_builder_add_arc(builder, child.state, (wf_arc){child.state, 0, making->blank, 0}, err));
+  if (kind != WF__PHRASE_TOKENS)
+    WF__TRY(wf_builder_add_arc(builder, child.state,
+                               (wf_arc){child.state, 0, making->task.blank, 0}, err));
   return wf__vec_push(&making->queue, child, "added phrases", err);
 }
 
@@ -220,7 +222,8 @@ static wf_status grow_tree(struct making *making, wf_error *err) {
   uint32_t root;
   WF__TRY(wf_builder_add_states(making->builder, 1, &root, err));
   WF__TRY(wf_builder_set_start(making->builder, root, err));
-  WF__TRY(wf_builder_set_final(making->builder, root, 0, err));
+  if (making->task.kind != WF__PHRASE_TOKENS) /* there it could be waited in */
+    WF__TRY(wf_builder_set_final(making->builder, root, 0, err));
   WF__TRY(wf__vec_push(&making->queue, ((struct node){.end = making->num_lines, .state = root}),
                        "added phrases", err));
   for (uint64_t head = 0; head < making->queue.size; head++) {
@@ -237,8 +240,9 @@ static wf_status grow_tree(struct making *making, wf_error *err) {
   return WF_OK;
 }
 
-static wf_status index_tree(wf__phrase_tree *tree, wf_error *err) {
-  tree->view = wf_fst_get_view(tree->fst);
+static wf_status index_states(wf__phrase_tree *tree, wf_error *err) {
+  tree->num_states = tree->view.num_states;
+  tree->num_arcs = tree->view.num_arcs;
   tree->first_epsilon = wf__alloc(tree->view.num_states, sizeof *tree->first_epsilon);
   if (tree->first_epsilon == NULL)
     return wf__fail_memory(err, tree->view.num_states * 4, "added phrases");
@@ -246,21 +250,41 @@ static wf_status index_tree(wf__phrase_tree *tree, wf_error *err) {
     uint64_t i = tree->view.arc_off[s];
     while (i < tree->view.arc_off[s + 1] && tree->view.arcs[i].ilabel != 0) i++;
     tree->first_epsilon[s] = (uint32_t)i;
-    for (; i < tree->view.arc_off[s + 1]; i++) {
-      tree->has_negative_epsilons = tree->has_negative_epsilons || tree->view.arcs[i].weight < 0;
-      tree->has_epsilon_words = tree->has_epsilon_words || tree->view.arcs[i].olabel != 0;
-    }
   }
   return WF_OK;
 }
 
-wf_status wf__phrase_tree_of_fst(const wf_fst *fst, wf__phrase_tree **out, wf_error *err) {
+static wf_status find_ctc_states(wf__phrase_tree *tree, const wf__phrase_task *task,
+                                 wf_error *err) {
+  const uint32_t root = 0;
+  const wf__ctc_entries entries = {&root, 1, task->num_labels};
+  WF__TRY(wf__ctc_states_create(tree->fst, task->blank, &entries, &tree->ctc, err));
+  tree->num_states = tree->ctc->num_states;
+  tree->num_arcs = tree->ctc->num_arcs;
+  return WF_OK;
+}
+
+static wf_status index_tree(wf__phrase_tree *tree, const wf__phrase_task *task, wf_error *err) {
+  const wf_fst_view *view = &tree->view;
+  tree->view = wf_fst_get_view(tree->fst);
+  for (uint64_t a = 0; a < view->num_arcs; a++) {
+    if (view->arcs[a].ilabel != 0) continue;
+    tree->has_negative_epsilons = tree->has_negative_epsilons || view->arcs[a].weight < 0;
+    tree->has_epsilon_words = tree->has_epsilon_words || view->arcs[a].olabel != 0;
+  }
+  return task->kind == WF__PHRASE_TOKENS ? find_ctc_states(tree, task, err)
+                                         : index_states(tree, err);
+}
+
+wf_status wf__phrase_tree_of_fst(const wf_fst *fst, const wf__phrase_task *task,
+                                 wf__phrase_tree **out, wf_error *err) {
   *out = NULL;
   wf__phrase_tree *tree = wf__calloc(1, sizeof *tree);
   if (tree == NULL) return wf__fail_memory(err, sizeof *tree, "added phrases");
   atomic_init(&tree->refs, 1);
-  wf_status status = wf_epsilons_last(fst, &tree->fst, err);
-  if (status == WF_OK) status = index_tree(tree, err);
+  wf_status status = task->kind == WF__PHRASE_TOKENS ? wf__ctc_order_arcs(fst, &tree->fst, err)
+                                                     : wf_epsilons_last(fst, &tree->fst, err);
+  if (status == WF_OK) status = index_tree(tree, task, err);
   if (status == WF_OK)
     *out = tree;
   else
@@ -274,17 +298,17 @@ static wf_status make(struct making *making, wf__phrase_tree **out, wf_error *er
   WF__TRY(wf_builder_create(WF_TROPICAL, &making->builder, err));
   WF__TRY(grow_tree(making, err));
   WF__TRY(wf_builder_finish(making->builder, NULL, NULL, &fst, err));
-  wf_status status = wf__phrase_tree_of_fst(fst, out, err);
+  wf_status status = wf__phrase_tree_of_fst(fst, &making->task, out, err);
   wf_fst_free(fst);
   return status;
 }
 
-wf_status wf__phrase_tree_create(const wf_added_phrase *phrases, size_t count, int32_t num_labels,
-                                 int32_t blank, int32_t separator, bool repeats,
-                                 wf__phrase_tree **out, wf_error *err) {
+wf_status wf__phrase_tree_create(const wf_added_phrase *phrases, size_t count,
+                                 const wf__phrase_task *task, wf__phrase_tree **out,
+                                 wf_error *err) {
   *out = NULL;
-  struct making making = {.blank = blank, .separator = separator, .repeats = repeats};
-  wf_status status = take_lines(&making, phrases, count, num_labels, err);
+  struct making making = {.task = *task};
+  wf_status status = take_lines(&making, phrases, count, err);
   if (status == WF_OK) status = make(&making, out, err);
   wf__vec_free(&making.labels);
   wf__vec_free(&making.words);
@@ -302,6 +326,7 @@ wf__phrase_tree *wf__phrase_tree_ref(wf__phrase_tree *tree) {
 
 void wf__phrase_tree_free(wf__phrase_tree *tree) {
   if (tree == NULL || atomic_fetch_sub(&tree->refs, 1) != 1) return;
+  wf__ctc_states_free(tree->ctc);
   wf_fst_free(tree->fst);
   free(tree->first_epsilon);
   free(tree);

@@ -90,6 +90,7 @@ wf_status wf__classes_find(const wf_fst *fst, wf__classes **out, wf_fst **out_fs
     status = wf__fst_from_csr(&csr, view.start, view.semiring, wf_fst_isymbols(fst),
                               wf_fst_osymbols(fst), out_fst, err);
   wf__csr_free(&csr);
+  if (status == WF_OK) wf__fst_set_ctc_blank(*out_fst, wf__fst_ctc_blank(fst));
   if (status == WF_OK)
     *out = classes;
   else
@@ -127,16 +128,21 @@ static wf_status rank_sites(wf__classes *classes, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf__classes_number(wf__classes *classes, const wf_fst_view *view, wf_error *err) {
+wf_status wf__classes_number(wf__classes *classes, const wf_fst_view *view, int32_t blank,
+                             wf_error *err) {
   uint64_t dead = view->num_states - 1, at = 0;
   for (uint64_t s = 0; s < dead; s++) {
     uint64_t before = at;
     for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++)
-      if (view->arcs[i].nextstate == dead) classes->sites.data[at++].arc = (uint32_t)i;
+      if (view->arcs[i].nextstate == dead) {
+        classes->sites.data[at].source = (uint32_t)s;
+        classes->sites.data[at++].arc = (uint32_t)i;
+      }
     if (at == before) continue;
-    int32_t label = wf__loop_label(view, s);
+    const int32_t label = blank != 0 ? blank : wf__loop_label(view, s);
     classes->blank = before == 0 || classes->blank == label ? label : 0;
   }
+  classes->num_arcs = classes->sites.size;
   return rank_sites(classes, err);
 }
 

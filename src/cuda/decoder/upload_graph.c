@@ -43,13 +43,10 @@ static void free_arrays(struct arrays *host) {
   for (int i = 0; i < 4; i++) free(host->own[i]);
 }
 
-/* After the explicit arcs: those over tokens of each wide state of the token graph, then the others
- * of all its states. */
-static wf_status write_wide(const wf_graph *graph, struct arrays *host, wf_error *err) {
-  const wf__ctc_states *ctc = graph->ctc;
-  wf_arc *arcs = host->own[0];
-  uint64_t next = host->num_explicit, run = next, owner = UINT64_MAX;
-  for (uint64_t v = host->first_wide; v < host->num_states; v++) {
+wf_status wf__write_wide(const wf__ctc_states *ctc, const int32_t *columns, wf_arc *arcs,
+                         uint64_t next, wf__lane_wide *wide, wf_error *err) {
+  uint64_t run = next, owner = UINT64_MAX;
+  for (uint64_t v = ctc->first_wide; v < ctc->num_states; v++) {
     const wf__ctc_state state = ctc->states[v];
     const uint32_t count = wf__ctc_num_tokens(ctc, state.owner);
     if (state.owner != owner) {
@@ -62,9 +59,9 @@ static wf_status write_wide(const wf_graph *graph, struct arrays *host, wf_error
         arcs[next++].nextstate = ctc->targets[a];
       }
     }
-    host->wide[v - host->first_wide] = (wf__lane_wide){
-        (uint32_t)run, count, state.held != 0 ? (uint32_t)graph->columns[state.held] : UINT32_MAX,
-        (uint32_t)next};
+    *wide++ = (wf__lane_wide){(uint32_t)run, count,
+                              state.held != 0 ? (uint32_t)columns[state.held] : UINT32_MAX,
+                              (uint32_t)next};
     next = (uint64_t)(wf__ctc_write_others(ctc, (uint32_t)v, arcs + next) - arcs);
   }
   return WF_OK;
@@ -92,7 +89,8 @@ static wf_status write_out(const wf_graph *graph, struct arrays *host, wf_error 
     final_cost[v] = wf__graph_final(graph, (uint32_t)v);
     if (components != NULL) components[v] = wf__epsilon_component(graph, (uint32_t)v);
   }
-  return write_wide(graph, host, err);
+  if (host->first_wide == host->num_states) return WF_OK;
+  return wf__write_wide(ctc, graph->columns, host->own[0], host->num_explicit, host->wide, err);
 }
 
 static wf_status take_arrays(const wf_graph *graph, const wf_decoder_options *options,
@@ -160,13 +158,34 @@ static wf_status put_arcs(const struct upload *u, const wf__lane_state *states,
   return WF_OK;
 }
 
-/* Writes the places, class by class, to `places`, and their arcs. */
-static void list_places(const wf__classes *classes, wf__lane_place *places, uint32_t *arc_of) {
+/* The state that a place leads to; in a CTC graph the one that holds the first token, from which
+ * those for the others follow. */
+static uint32_t target_of(const wf_graph *graph, const wf__class_site *site) {
+  const wf__ctc_states *ctc = graph->ctc;
+  if (ctc == NULL) return site->target;
+  return ctc->num_labels > 2 ? wf__ctc_entered(ctc, site->target, ctc->blank == 1 ? 2 : 1) : 0;
+}
+
+/* Writes the places, class by class, then their arcs, and the numbers of these. */
+static void list_places(const wf_graph *graph, wf__lane_place *places, uint32_t *arc_of) {
+  const wf__classes *classes = graph->classes;
+  wf__lane_place *arc = places + classes->sites.size;
   for (uint64_t i = 0; i < classes->sites.size; i++) {
     const wf__class_site *site = &classes->sites.data[classes->ranked[i]];
-    places[i] =
-        (wf__lane_place){site->target, site->weight, (uint32_t)site->word_class, site->rank};
-    arc_of[i] = site->arc;
+    wf__lane_place place = {0, site->weight, (uint32_t)site->word_class, site->rank};
+    places[i] = place;
+    places[i].target = target_of(graph, site);
+    if (graph->ctc == NULL) {
+      *arc++ = place;
+      *arc_of++ = site->arc;
+      continue;
+    }
+    for (uint32_t v = wf__site_first(graph->ctc, site); v < wf__site_end(graph->ctc, site); v++) {
+      const int32_t held = graph->ctc->states[v].held;
+      place.target = held != 0 ? wf__token_rank(graph, held) + 1 : 0;
+      *arc++ = place;
+      *arc_of++ = wf__site_arc(graph->ctc, site, v);
+    }
   }
 }
 
@@ -175,16 +194,19 @@ static wf_status put_places(const struct upload *u, const wf__lane_state *states
                             wf_arc *arcs, wf_error *err) {
   const wf__classes *classes = u->graph->classes;
   if (classes == NULL) return WF_OK;
-  const uint64_t count = classes->sites.size, bytes = wf__gpu_place_bytes(u->graph);
+  const uint64_t count = classes->sites.size, num_arcs = classes->num_arcs,
+                 bytes = wf__gpu_place_bytes(u->graph);
   wf__lane_place *places = wf__alloc(bytes, 1);
   if (places == NULL) return wf__fail_memory(err, bytes, "the graph's copy for the GPU");
-  list_places(classes, places, (uint32_t *)(places + count));
-  const wf_status status = send(u, to, places, count * (sizeof *places + sizeof(uint32_t)), err);
+  list_places(u->graph, places, (uint32_t *)(places + count + num_arcs));
+  const wf_status status =
+      send(u, to, places, (count + num_arcs) * sizeof *places + num_arcs * sizeof(uint32_t), err);
   free(places);
   WF__TRY(status);
   u->there->places = to;
-  WF__CUDA_TRY(wf__graph_places((wf__lane_place *)to, (uint32_t *)((wf__lane_place *)to + count),
-                                count, states, arcs, u->stream),
+  WF__CUDA_TRY(wf__graph_places((wf__lane_place *)to, count,
+                                (uint32_t *)((wf__lane_place *)to + count + num_arcs), num_arcs,
+                                states, arcs, u->stream),
                "the graph to the GPU");
   return WF_OK;
 }

@@ -35,17 +35,21 @@ extern "C" int wf__graph_arcs(const wf_arc *from, uint64_t count, const int32_t 
   return LAUNCH(layout_arcs, count, stream, from, count, columns, states, has_places, to);
 }
 
-static __global__ void layout_places(wf__lane_place *places, const u32 *arc_of, u64 count,
-                                     const wf__lane_state *states, wf_arc *arcs) {
-  FOR_ALL(i, count) {
-    places[i].target = marked(states, places[i].target);
-    arcs[arc_of[i]].nextstate = (u32)i;
+static __global__ void layout_places(wf__lane_place *places, u64 count, const u32 *arc_of,
+                                     u64 num_arcs, const wf__lane_state *states, wf_arc *arcs) {
+  FOR_ALL(i, count + num_arcs) {
+    if (i < count)
+      places[i].target = marked(states, places[i].target);
+    else
+      arcs[arc_of[i - count]].nextstate = (u32)i;
   }
 }
 
-extern "C" int wf__graph_places(wf__lane_place *places, const uint32_t *arc_of, uint64_t count,
-                                const wf__lane_state *states, wf_arc *arcs, void *stream) {
-  return LAUNCH(layout_places, count, stream, places, arc_of, count, states, arcs);
+extern "C" int wf__graph_places(wf__lane_place *places, uint64_t count, const uint32_t *arc_of,
+                                uint64_t num_arcs, const wf__lane_state *states, wf_arc *arcs,
+                                void *stream) {
+  return LAUNCH(layout_places, count + num_arcs, stream, places, count, arc_of, num_arcs, states,
+                arcs);
 }
 
 struct source_work {

@@ -20,9 +20,10 @@ int wf__graph_states(const uint32_t *index, const float *final_cost, uint64_t co
  * which wf__graph_places numbers. */
 int wf__graph_arcs(const wf_arc *from, uint64_t count, const int32_t *columns,
                    const wf__lane_state *states, bool has_places, wf_arc *to, void *stream);
-/* Marks the targets of places and numbers their arcs. arc_of [count]: the arc of each place. */
-int wf__graph_places(wf__lane_place *places, const uint32_t *arc_of, uint64_t count,
-                     const wf__lane_state *states, wf_arc *arcs, void *stream);
+/* Marks the targets of the places and numbers their arcs, which follow them. arc_of [num_arcs]: the
+ * number of each arc. */
+int wf__graph_places(wf__lane_place *places, uint64_t count, const uint32_t *arc_of,
+                     uint64_t num_arcs, const wf__lane_state *states, wf_arc *arcs, void *stream);
 /* sources [num_arcs]: the state that each arc leaves, | WF__LANE_EPSILON for an epsilon arc. */
 int wf__graph_sources(const wf__lane_state *states, uint64_t num_states, uint32_t *sources,
                       void *stream);

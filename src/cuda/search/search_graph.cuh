@@ -9,9 +9,9 @@
  *   state >= S   class -> copy, state of the tree    {first arc, first epsilon, end} of the tree +
  *                first arc of the copy
  *   arc >= A     class -> copy, arc of the tree      next state of the tree + first state of the
- *                copy; for the root, the place's target
+ *                copy; of an arc that leaves the tree, the place's target
  *   arc < A, weight +infinity                        a place: next state is its number; with words
- *   it leads to the root of its copy */
+ *   it leads to a root of its copy: in a CTC graph (fst/ctc_states.h) to that of the held token */
 #ifndef WF_CUDA_SEARCH_SEARCH_GRAPH_CUH
 #define WF_CUDA_SEARCH_SEARCH_GRAPH_CUH
 
@@ -97,26 +97,46 @@ static __device__ __noinline__ uint4 added_state(u32 state) {
   return info;
 }
 
+/* An arc of a wide state of a tree; a void one with the weight +infinity. */
+static __device__ uint4 wide_tree_arc(const wf__lane_class &c, u32 number) {
+  const uint4 *states = (const uint4 *)c.states;
+  u32 low = c.first_wide, high = c.num_states;
+  while (high - low > 1) {
+    const u32 middle = low + (high - low) / 2;
+    if (__ldg(states + middle).x <= number)
+      low = middle;
+    else
+      high = middle;
+  }
+  const u32 place = number - __ldg(states + low).x;
+  const uint4 wide = __ldg((const uint4 *)c.wide_states + (low - c.first_wide));
+  uint4 arc =
+      __ldg((const uint4 *)c.arcs + (place < wide.y ? wide.x + place : wide.w + (place - wide.y)));
+  if (place < wide.y && arc.z == wide.z) arc.y = 0x7f800000u;
+  return arc;
+}
+
 template <class POLICY>
 static __device__ __noinline__ uint4 added_arc(const uint4 *places, u32 number) {
   const wf__lane_class &c = class_of_arc<POLICY>(number);
   const u32 copy = (number - c.first_arc) / c.num_arcs;
-  uint4 arc = __ldg((const uint4 *)c.arcs + (number - c.first_arc - copy * c.num_arcs));
-  if ((arc.x & 0x7fffffffu) == 0)
-    arc.x = __ldg(places + c.first_place + copy).x;
+  const u32 own = number - c.first_arc - copy * c.num_arcs;
+  uint4 arc = own < c.num_explicit ? __ldg((const uint4 *)c.arcs + own) : wide_tree_arc(c, own);
+  if ((arc.x & WF__LANE_LEAVES) != 0)
+    arc.x = __ldg(places + c.first_place + copy).x + (arc.x - WF__LANE_LEAVES);
   else
     arc.x += c.first_state + copy * c.num_states; /* keeps the bit for epsilon arcs */
   return arc;
 }
 
-/* The arc of a place, which leads to a copy of the tree if its class has words. */
+/* The arc of a place, which leads to a root of a copy of the tree if its class has words. */
 template <class POLICY>
 static __device__ __noinline__ uint4 opened(const uint4 *places, uint4 arc) {
   if (arc.x == WF__LANE_NO_PLACE) return arc;
   const uint4 place = __ldg(places + arc.x);
   const wf__lane_class &c = own_shared<POLICY>().with_scorer.words.classes[place.z];
   if (c.num_states == 0) return arc;
-  arc.x = (c.first_state + place.w * c.num_states) | c.root_mark;
+  arc.x = c.root + c.first_state + place.w * c.num_states + place.x;
   arc.y = place.y;
   return arc;
 }

@@ -145,22 +145,29 @@ typedef struct wf__lane_wide {
   uint32_t run, count, held, others;
 } wf__lane_wide;
 
-/* A place where words of a class may occur. The places of a class are contiguous. */
+/* A place where words of a class may occur, or one of its arcs. First come the places, those of a
+ * class together; then the arcs, of which a place has one, or in a CTC graph one for each token that
+ * the state before it may hold. */
 typedef struct wf__lane_place {
-  uint32_t target; /* target state | 2^31 if that has epsilon arcs */
+  uint32_t target; /* of a place: state | 2^31 if that has epsilon arcs, in a CTC graph that holding
+                      the first token; of an arc: number of its root in the tree, after the first */
   float weight;
   uint32_t word_class, rank; /* among the places of the class */
 } wf__lane_place;
 #define WF__LANE_NO_PLACE 0xffffffffu
 
 /* The words of a class: a phrase tree (search/phrase_tree.h). Each place of the class has a copy
- * of its state numbers only. num_states is 0 if the class has no words. */
+ * of its state numbers only. num_states is 0 if the class has no words. Arcs that leave the tree have
+ * WF__LANE_LEAVES + the rank of the held token for a next state. */
 typedef struct wf__lane_class {
   const void *states, *arcs;       /* of the tree, as those of the graph */
+  const void *wide_states;         /* as those of the graph */
   uint32_t first_state, first_arc; /* of the first copy */
   uint32_t num_states, num_arcs;   /* of the tree */
-  uint32_t first_place, root_mark; /* root_mark: 2^31 if the root has epsilon arcs */
+  uint32_t first_wide, num_explicit;
+  uint32_t first_place, root; /* root: | 2^31 if it has epsilon arcs */
 } wf__lane_class;
+#define WF__LANE_LEAVES 0x40000000u
 
 /* A graph with words added at run time. */
 typedef struct wf__lane_words {

@@ -79,7 +79,7 @@ TWICE wf_status expand_run(wf__search *search, bool scored, bool ctc, bool on_hu
     const uint32_t place = on_hub ? sorted[k].place : k;
     const wf_arc *arc = run.arcs + place;
     if (ctc && arc->ilabel == run.held) continue;
-    const uint32_t next = ctc ? run.targets[place] : arc->nextstate + run.shift;
+    const uint32_t next = (ctc ? run.targets[place] : arc->nextstate) + run.shift;
     WF__TRY(expand_arc(search, scored, mode, last, source, arc, run.first + place, next, cutoff,
                        best, err));
   }
@@ -205,14 +205,13 @@ TWICE wf_status expand_source(wf__search *search, bool scored, bool ctc, bool on
     WF__TRY(wf__vec_grow(&search->links.candidates, most, "the lattice", err));
     source.noted = search->links.candidates.data + search->links.candidates.size;
   }
-  if (ctc) { /* first: one of these is often the best candidate, and makes the cutoff */
-    const wf__ctc_states *states = search->base.graph->ctc;
-    const wf__ctc_state *at = &states->states[token.state];
-    const wf_arc blank = {.ilabel = states->blank}, held = {.ilabel = run.held};
-    WF__TRY(expand_arc(search, scored, mode, last, &source, &blank, run.end, at->none, cutoff, best,
+  /* First: one of these is often the best candidate, and makes the cutoff. */
+  if (ctc && run.none != WF__CTC_NONE) {
+    const wf_arc blank = {.ilabel = search->base.graph->ctc->blank}, held = {.ilabel = run.held};
+    WF__TRY(expand_arc(search, scored, mode, last, &source, &blank, run.end, run.none, cutoff, best,
                        err));
     if (run.held != 0)
-      WF__TRY(expand_arc(search, scored, mode, last, &source, &held, run.end + 1, at->stay, cutoff,
+      WF__TRY(expand_arc(search, scored, mode, last, &source, &held, run.end + 1, run.stay, cutoff,
                          best, err));
   }
   WF__TRY(by_label ? expand_by_label(search, scored, mode, last, &source, run, cutoff, best, err)

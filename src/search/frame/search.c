@@ -109,8 +109,9 @@ TWICE wf_status expand_sources(wf__search *search, bool scored, bool ctc, enum e
     const uint32_t num_arcs = run.end - run.first;
     bool on_hub = false;
     if (mode == EXPAND_RUNNING)
-      search->base.path.num_arcs += num_arcs + (!ctc ? 0 : run.held != 0 ? 2 : 1);
-    if (ctc && wf__unlikely(num_arcs >= WF__WIDE_ARCS) && has_bounds(search, source)) {
+      search->base.path.num_arcs += num_arcs + (ctc ? wf__num_stays(&run) : 0);
+    if (ctc && wf__unlikely(num_arcs >= WF__WIDE_ARCS) && !wf__is_added(graph, source.state) &&
+        has_bounds(search, source)) {
       WF__TRY(expand_wide(search, mode, last, source, run, &cutoff, best, err));
       continue;
     }

@@ -68,16 +68,18 @@ static inline bool is_of_pair(const wf__search *search, wf__slot slot, uint32_t 
 }
 
 static inline void prefetch_index(const wf_graph *graph, bool ctc, uint32_t state) {
+  if (wf__is_added(graph, state)) return;
   if (ctc)
     __builtin_prefetch(&graph->ctc->states[state]);
-  else if (!wf__is_added(graph, state))
+  else
     __builtin_prefetch(&graph->index[state]);
 }
 static inline void prefetch_arcs(const wf_graph *graph, bool ctc, uint32_t state, bool epsilons) {
+  if (wf__is_added(graph, state)) return;
   if (ctc) {
     const wf__ctc_state *at = &graph->ctc->states[state];
     __builtin_prefetch(&graph->view.arcs[at->arcs + (epsilons ? at->count : 0)]);
-  } else if (!wf__is_added(graph, state)) {
+  } else {
     __builtin_prefetch(&graph->view.arcs[epsilons ? graph->index[state].first_epsilon
                                                   : graph->index[state].first_arc]);
   }
