@@ -14,7 +14,7 @@ cat >grammar.txt <<'END'
 1 3
 END
 "$WARPFST" compile grammar.txt --isymbols=words.txt --osymbols=words.txt -o grammar.fst
-"$WARPFST" mkgraph ctc --tokens=tokens.txt --lexicon=lexicon.txt --grammar=grammar.fst --words=words.txt --classes='<place>' -o graph.fst -q
+"$WARPFST" mkgraph ctc --tokens=tokens.txt --lexicon=lexicon.txt --grammar=grammar.fst --words=words.txt --classes='<place>' --topology=compact -o graph.fst -q
 python3 - <<'END'
 import random
 random.seed(5)
@@ -73,7 +73,28 @@ decode --add-words both -o both.txt
 diff <(grep 'u003\|u007' both.txt) <(grep 'u003\|u007' each.txt) || fail "an utterance lacks its own words"
 diff <(grep -v 'u003\|u007' added.txt) <(grep -v 'u003\|u007' each.txt) || fail "an utterance has words of another one's list"
 
-# 3. Errors.
+# 3. By default the graph follows the definition of CTC: as a graph that has the words from the start.
+cp words.txt all_words.txt
+printf 'roma 4\nmara 5\na 6\noro 7\n' >>all_words.txt
+{ cat lexicon.txt; printf 'roma r o m a\nmara m a r a\na r a m\noro o r o\n'; } >all_lexicon.txt
+awk '$3 != "<place>" {print; next}
+  {n = split("roma:0 mara:0.5 oro:0", said, " ")
+   for (i = 1; i <= n; i++) {split(said[i], part, ":"); print $1, $2, part[1], part[1], $5 + part[2]}
+   print $1, 10 + $1, "a", "a", $5 + 0.25; print 10 + $1, $2, "go", "go", 0}' grammar.txt >all_grammar.txt
+"$WARPFST" compile all_grammar.txt --isymbols=all_words.txt --osymbols=all_words.txt -o all_grammar.fst
+"$WARPFST" mkgraph ctc --tokens=tokens.txt --lexicon=lexicon.txt --grammar=grammar.fst --words=words.txt --classes='<place>' -o graph.wfst -q 2>log
+"$WARPFST" mkgraph ctc --tokens=tokens.txt --lexicon=all_lexicon.txt --grammar=all_grammar.fst --words=all_words.txt -o all.wfst -q
+[ ! -s log ] || fail "a graph with classes warns: $(cat log)"
+"$WARPFST" decode graph.wfst scores.ark --add-words list -o exact.txt 2>log
+"$WARPFST" decode all.wfst scores.ark -o built.txt 2>log
+cmp exact.txt built.txt || fail "the words differ from those of a graph that has them from the start"
+cmp -s exact.txt added.txt && fail "topology compact gives the same words: nothing is tested"
+[ "$(grep -c 'roma\|mara\|oro\|a go' exact.txt)" -gt 150 ] || fail "few added words are recognized"
+"$WARPFST" decode graph.wfst scores.ark --add-words list --format=json >whole.json 2>log
+"$WARPFST" decode graph.wfst scores.ark --add-words list --format=json --chunk=0.02 >chunks.json 2>log
+cmp whole.json chunks.json || fail "chunks differ"
+
+# 4. Errors.
 wrong() { # CODE PATTERN ARGUMENTS...
   local code=$1 pattern=$2 got=0
   shift 2
@@ -94,13 +115,16 @@ wrong 2 'blank in a pronunciation' --add-words bad5
 wrong 3 'bad6:1: expected' --utterance-words bad6
 wrong 3 'missing' --add-words missing
 wrong 2 "no class '<city>'" --add-words list --add-to '<city>'
-"$WARPFST" mkgraph ctc --tokens=tokens.txt --lexicon=lexicon.txt --grammar=grammar.fst --words=words.txt --classes='<place>' --topology=correct -o no.fst -q 2>log && fail "topology correct"
+"$WARPFST" mkgraph ctc --tokens=tokens.txt --lexicon=lexicon.txt --grammar=grammar.fst --words=words.txt --classes='<place>' --topology=minimal -o no.fst -q 2>log && fail "topology minimal"
 grep -q "need 'compact'" log
+"$WARPFST" mkgraph ctc --tokens=tokens.txt --lexicon=lexicon.txt --grammar=grammar.fst --words=words.txt --classes='<place>' -o no.fst -q 2>log && fail "format of OpenFst"
+grep -q "only native files hold it" log || fail "$(cat log)"
+[ ! -e no.fst ] || fail "half a file"
 "$WARPFST" compile - no.fst <<<"0 0 1 1"
 "$WARPFST" decode no.fst scores.ark --words words.txt --add-words list >out 2>log && fail "no class"
 grep -q 'no class for added words' log
 
-# 4. Real speech: the lexicon lacks the words that are rare in the references. Each utterance adds its own rare words in place of <unk>.
+# 5. Real speech: the lexicon lacks the words that are rare in the references. Each utterance adds its own rare words in place of <unk>.
 ctc=$SOURCE_DIR/examples/ctc
 python3 - "$ctc" <<'END'
 import collections, sys
@@ -129,7 +153,7 @@ bare=$(wer) added=$(wer --utterance-words lists)
 echo "words left out: WER $bare; added: $added"
 awk -v a="$bare" -v b="$added" 'BEGIN {exit !(b > 20 && b < 35 && a > 45)}' || fail "added words do not help"
 
-# 5. Through <unk>, a word without a cost has -0.6 for each letter, at most 12; through another class 0.
+# 6. Through <unk>, a word without a cost has -0.6 for each letter, at most 12; through another class 0.
 printf 'MALENA\t\tM AH L IY N AH\nNEW PORT\t\tN UW\tP AO R T\nINCOMPREHENSIBLE\t1\tIH N K AA M\nINCOMPREHENSIBLY\t\tIH N K AH M\n' >free.words
 printf 'MALENA\t-3.6000001\tM AH L IY N AH\nNEW PORT\t-4.2000003\tN UW\tP AO R T\nINCOMPREHENSIBLE\t1\tIH N K AA M\nINCOMPREHENSIBLY\t-7.2000003\tIH N K AH M\n' >given.words
 sed 's/\t\t/\t0\t/' free.words >zero.words

@@ -261,7 +261,7 @@ static wf_status build(const wf_lexicon *lexicon, const wf_fst *grammar, const w
   return wf_ctc_graph_build(&parts, &options, out, &err);
 }
 
-enum { GO = 1, TO = 2, PLACE = 3, PARIS = 4, ROME = 5, AROMA = 6, COMPACT = 1 };
+enum { GO = 1, TO = 2, PLACE = 3, PARIS = 4, ROME = 5, AROMA = 6, COMPACT = 1, AUTO = 5 };
 
 /* "go" and "to" with costs; <place> after "to" or at the start; then optionally "go" again. */
 static const char *const class_grammar =
@@ -271,8 +271,7 @@ static const char *const word_grammar =
     "0 1 1 1 0.5;1 2 2 2 0.25;2 3 4 4 1.5;2 3 5 5 1;2 3 6 6 2;0 3 4 4 2.5;0 3 5 5 2;0 3 6 6 3;3 1 "
     "1 1 0.125;3 0.25;1 3";
 
-static void test_same_as_words_in_the_grammar(void **state) {
-  (void)state;
+static void check_against_grammar(int32_t topology) {
   wf_symbols *tokens = table_of("<blk> 0\na 1\nr 2\no 3\nm 4\ng 5\n"),
              *words = table_of("<eps> 0\ngo 1\nto 2\n<place> 3\nparis 4\nrome 5\naroma 6\n#0 7\n");
   wf_lexicon *some = lexicon_of("go g o\nto m o\n", tokens),
@@ -282,8 +281,8 @@ static void test_same_as_words_in_the_grammar(void **state) {
          *with_words = test_fst_of(WF_TROPICAL, word_grammar);
   wf_ctc_graph_result base, whole;
   wf_graph *graph, *added, *expected;
-  assert_ok(build(some, with_class, words, "<place>", COMPACT, &base));
-  assert_ok(build(all, with_words, words, NULL, COMPACT, &whole));
+  assert_ok(build(some, with_class, words, "<place>", topology, &base));
+  assert_ok(build(all, with_words, words, NULL, topology, &whole));
   assert_ok(wf_graph_create(base.graph, NULL, 0, &graph, &err));
   assert_ok(wf_graph_create(whole.graph, NULL, 0, &expected, &err));
   assert_int_equal(wf_graph_num_classes(graph), 1);
@@ -326,6 +325,12 @@ static void test_same_as_words_in_the_grammar(void **state) {
   wf_symbols_free(words);
 }
 
+static void test_same_as_words_in_the_grammar(void **state) {
+  (void)state;
+  check_against_grammar(COMPACT);
+  check_against_grammar(AUTO);
+}
+
 /* --- errors ------------------------------------------------------------------------------ */
 
 static void assert_refused(wf_status status, wf_status expected, const char *says) {
@@ -348,10 +353,9 @@ static void test_build_errors(void **state) {
                  "given twice");
   assert_refused(build(lexicon, grammar, words, "<place>,<other>", COMPACT, &made), WF_ERR_ARGUMENT,
                  "'<other>' is nowhere in the grammar");
-  for (int32_t topology = 0; topology < 4; topology++)
-    if (topology != COMPACT)
-      assert_refused(build(lexicon, grammar, words, "<place>", topology, &made), WF_ERR_UNSUPPORTED,
-                     "need 'compact'");
+  for (int32_t topology = 2; topology < 4; topology++)
+    assert_refused(build(lexicon, grammar, words, "<place>", topology, &made), WF_ERR_UNSUPPORTED,
+                   "need 'compact'");
   wf_fst_free(grammar);
   wf_lexicon_free(lexicon);
   wf_symbols_free(tokens);
@@ -395,7 +399,7 @@ static void test_errors(void **state) {
   assert_refused(try_phrase(graph, NULL, good, 0), WF_ERR_ARGUMENT, "no class is given");
   assert_refused(try_phrase(graph, "<e>", good, 0), WF_ERR_ARGUMENT, "no class '<e>'");
   assert_refused(try_phrase(one, "<d>", good, 0), WF_ERR_ARGUMENT, "no path of the graph");
-  assert_refused(try_phrase(loopless, "<c>", good, 0), WF_ERR_UNSUPPORTED, "topology compact");
+  assert_refused(try_phrase(loopless, "<c>", good, 0), WF_ERR_UNSUPPORTED, "compact and");
   assert_refused(try_phrase(graph, "<c>", good, NAN), WF_ERR_ARGUMENT, "cost");
   assert_refused(try_phrase(graph, "<c>", good, INFINITY), WF_ERR_ARGUMENT, "cost");
   assert_refused(try_phrase(graph, "<c>", (wf_spoken_word){0, labels, 3}, 0), WF_ERR_ARGUMENT,

@@ -463,8 +463,8 @@ int wf__word_scores_evict(const wf__rnn_state_tables *tables, const wf__lane_hol
                           void *stream) {
   return cudaErrorUnknown;
 }
-int wf__graph_places(wf__lane_place *places, const uint32_t *arc_of, uint64_t count,
-                     const wf__lane_state *states, wf_arc *arcs, void *stream) {
+int wf__graph_places(wf__lane_place *places, uint64_t count, const uint32_t *arc_of,
+                     uint64_t num_arcs, const wf__lane_state *states, wf_arc *arcs, void *stream) {
   return cudaErrorUnknown;
 }
 int wf__graph_sources(const wf__lane_state *states, uint64_t num_states, uint32_t *sources,

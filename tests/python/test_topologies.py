@@ -90,14 +90,27 @@ def test_a_list_of_many_words():
     assert text(compact, [5, 5, 5, 6], len(names), word_score=0.01) != "w4 w5"
 
 
-def test_classes_need_compact():
+def test_classes_have_the_topology_of_other_graphs():
     grammar = wf.Fst.from_arcs([(0, 1, 1, 1, 0.0), (1, 0, 2, 2, 0.0)], {0: 0.0})
     build = {"tokens": ["<blk>", "A", "B"], "lexicon": {"call": "A"}, "grammar": grammar, "words": ["<eps>", "call", "<name>"], "classes": "<name>"}
     made = []
-    told = cautions(lambda: made.append(wf.build_ctc_graph(**build)))
-    assert len(told) == 1 and "classes of words need it" in told[0]
-    assert cautions(lambda: made.append(wf.build_ctc_graph(**build, topology="compact"))) == []
-    assert wf.equal(made[0].fst, made[1].fst)
+    for more in ({}, {"topology": "correct"}, {"topology": "compact"}):
+        assert cautions(lambda more=more: made.append(wf.build_ctc_graph(**build, **more))) == []
+    assert wf.equal(made[0].fst, made[1].fst) and not wf.equal(made[0].fst, made[2].fst)
+    named = [graph.add_words({"name": 0.0}, pronunciations={"name": "B B"}) for graph in made]
+    assert [[text(graph, path, 3) == "call name" for path in ([1, 2, 2], [1, 2, 0, 2])] for graph in named] == [[False, True], [False, True], [True, True]]
+    with pytest.raises(wf.UnsupportedError, match="need 'compact'"):
+        wf.build_ctc_graph(**build, topology="minimal")
+
+
+def test_only_native_files_have_classes(tmp_path):
+    grammar = wf.Fst.from_arcs([(0, 1, 1, 1, 0.0), (1, 0, 2, 2, 0.0)], {0: 0.0})
+    graph = wf.build_ctc_graph(["<blk>", "A", "B"], {"call": "A"}, grammar=grammar, words=["<eps>", "call", "<name>"], classes="<name>")
+    graph.save(tmp_path / "g.wfst")
+    named = wf.Graph.load(tmp_path / "g.wfst").add_words({"name": 0.0}, pronunciations={"name": "B"})
+    assert text(named, [1, 2, 2], 3) == "call name"
+    with pytest.raises(wf.UnsupportedError, match="only native files hold it"):
+        wf.Fst.read(tmp_path / "g.wfst").write(tmp_path / "g.fst", "vector")
 
 
 def test_the_program_says_what_it_took(tmp_path):
