@@ -94,7 +94,7 @@ class Graph(Handle):
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The classes to which words can be added: `build_ctc_graph(..., classes="<contact>", topology="compact")`."""
+        """The classes to which words can be added: `build_ctc_graph(..., classes="<contact>")`."""
         return tuple(decode_text(lib.wf_graph_class(self.address, i)) or "" for i in range(lib.wf_graph_num_classes(self.address)))
 
     def add_words(
