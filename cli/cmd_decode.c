@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "word_lists.h"
 #include "aligner_source.h"
 #include "audio_files.h"
 #include "boosts.h"
@@ -22,6 +21,7 @@
 #include "nbest_output.h"
 #include "rnnlm_scorer.h"
 #include "time_note.h"
+#include "word_lists.h"
 
 enum { BATCH_BYTES = 256 << 20, GPU_BATCH_BYTES = 2000 << 20, MAX_FLAGS = 5 };
 

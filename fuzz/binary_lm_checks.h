@@ -6,8 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "lm/ngram_collector.h"
 #include "lm/lm.h"
+#include "lm/ngram_collector.h"
 
 static void check(bool holds) {
   if (!holds) abort();

@@ -5,8 +5,9 @@
 
   includes   a file in src/FOLDER may include only headers of its own level or of lower levels (LEVELS); only io includes io. cli/ may
              include the public headers, its own and SHARED. Public headers may include one another and the standard library
+  order      includes that follow each other without a blank line are in alphabetical order, those in "" and in <> apart
   calls      the same rule for function calls; and no cycles of files that call each other. Read with nm from the object files in
-             FOLDER, which has the layout of src/ or cli/ (build/X/CMakeFiles/warpfst_objects.dir/src)
+             FOLDER, which has the layout of src/ or cli/ (build/X/CMakeFiles/warpfst_objects.dir/src; warpfst.dir/src has base/device.c)
   imports    no cycles of Python modules that import each other with `from .module import`, also within functions (but for types alone,
              and MUTUAL)
   names      no two source files have the same name
@@ -49,6 +50,16 @@ def includes(path):
     text = path.read_text(encoding="utf-8")
     for match in INCLUDE.finditer(text):
         yield text.count("\n", 0, match.start(1 if match[1] else 2)) + 1, match[1] or match[2], match[1] is not None
+
+
+def check_order(path):
+    previous, last = 0, {}
+    for line, name, quoted in includes(path):
+        if line != previous + 1:
+            last = {}
+        if name < last.get(quoted, ""):
+            yield line, f"{name} belongs before {last[quoted]}"
+        previous, last[quoted] = line, name
 
 
 def level_folder(name):
@@ -245,6 +256,7 @@ def main():
         if path.suffix not in SOURCES:
             continue
         top = path.relative_to(ROOT).parts[0]
+        report(errors, path, check_order(path))
         if top == "src":
             report(errors, path, check_src(path))
         elif top == "cli":

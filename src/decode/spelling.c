@@ -17,10 +17,10 @@
 #include <string.h>
 
 #include "base/map64.h"
-#include "search/decode_graph.h"
 #include "fst/fst.h"
 #include "graph/token_marks.h"
 #include "graph/tokens.h"
+#include "search/decode_graph.h"
 
 /* What a token may do in a word. */
 struct role {

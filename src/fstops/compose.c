@@ -13,10 +13,10 @@
 #include "base/option_tables.h"
 #include "fst/properties.h"
 #include "fstops/arcsort.h"
-#include "fstops/composer.h"
 #include "fstops/compose_chain.h"
 #include "fstops/compose_filter.h"
 #include "fstops/compose_job.h"
+#include "fstops/composer.h"
 #include "fstops/parallel.h"
 
 /* Up to SMALL_CELLS pairs, rows are used without trying the search. A table of more than

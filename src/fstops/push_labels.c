@@ -12,8 +12,8 @@
  * are computed component by component. The output of an arc becomes o . P(near) without its first
  * |P(far)| labels: towards the start, near is the arc's target and far its source; towards the
  * final states it is the other way round. */
-#include "fstops/push.h"
 #include "base/interrupt.h"
+#include "fstops/push.h"
 #include "fstops/shortest_distance.h"
 
 struct pusher {

@@ -1,6 +1,6 @@
 /* randgen.c - wf_randgen: an fst of random paths that share only the start state. */
-#include "base/option_tables.h"
 #include "base/interrupt.h"
+#include "base/option_tables.h"
 #include "fstops/path_sampler.h"
 
 /* The first arcs of all paths belong to state 0, so all paths are drawn before they are written. */

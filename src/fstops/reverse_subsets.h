@@ -14,9 +14,9 @@
 #ifndef WF_FSTOPS_REVERSE_SUBSETS_H
 #define WF_FSTOPS_REVERSE_SUBSETS_H
 
+#include "base/map64.h"
 #include "fstops/best_paths.h"
 #include "fstops/cost_heap.h"
-#include "base/map64.h"
 
 typedef struct wf__subset_element {
   double residual;

@@ -16,8 +16,8 @@
 
 #include "base/interrupt.h"
 #include "base/map64.h"
-#include "fstops/connect.h"
 #include "fst/fst.h"
+#include "fstops/connect.h"
 
 enum { MAX_WORDS = 8, MAX_WORK = 1 << 24 };
 

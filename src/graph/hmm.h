@@ -38,9 +38,9 @@
 
 #include <stdatomic.h>
 
+#include "base/tally.h"
 #include "fst/fst.h"
 #include "fstops/device_batch.h"
-#include "base/tally.h"
 
 enum { WF__HMM_MAX_WIDTH = 8 };
 /* Position of a phone in its word. The first index of position_of's rows follows this order. */

@@ -8,9 +8,9 @@
 
 #include "base/callbacks.h"
 #include "base/map64.h"
+#include "base/tally.h"
 #include "fst/word_case.h"
 #include "fstops/csr_copy.h"
-#include "base/tally.h"
 #include "lm/lm.h"
 
 /* --- word table, words in common --------------------------------------------------------- */

@@ -17,8 +17,8 @@
 #include <string.h>
 
 #include "base/map64.h"
-#include "fstops/connect.h"
 #include "fst/properties.h"
+#include "fstops/connect.h"
 #include "fstops/parallel.h"
 #include "graph/hmm.h"
 

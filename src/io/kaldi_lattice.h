@@ -17,9 +17,9 @@
 #define WF_IO_KALDI_LATTICE_H
 
 #include "base/output.h"
+#include "base/source.h"
 #include "io/unsorted_lattice.h"
 #include "lattice/lattice.h"
-#include "base/source.h"
 
 /* Reads the value at the current position, after its key. `words` is the table of the words in text
  * lattices; NULL: they are numbers. On failure `*lost` is true if the end of the value is unknown.

@@ -7,8 +7,8 @@
 #include "base/option_tables.h"
 #include "fst/symbols.h"
 #include "io/archive_writer.h"
-#include "io/key_files.h"
 #include "io/kaldi_lattice.h"
+#include "io/key_files.h"
 #include "io/slf.h"
 
 enum { FORMAT_ARK, FORMAT_TEXT, FORMAT_SLF };

@@ -8,8 +8,8 @@
 #ifndef WF_IO_RECORDS_H
 #define WF_IO_RECORDS_H
 
-#include "io/score_spec.h"
 #include "base/source.h"
+#include "io/score_spec.h"
 
 typedef struct wf__records {
   wf__score_spec *specs;

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/kaldi_prefix.h"
 #include "base/memory.h"
 #include "base/option_tables.h"
 #include "io/captions.h"
-#include "base/json.h"
 #include "io/key_files.h"
 
 enum { FORMAT_TEXT, FORMAT_PLAIN, FORMAT_CTM, FORMAT_JSON, FORMAT_TRN, FORMAT_SRT, FORMAT_VTT };

@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 
 #include "base/kaldi_prefix.h"
+#include "base/source.h"
 #include "graph/sphinx_s3.h"
 #include "io/npy.h"
-#include "base/source.h"
 
 void wf__score_spec_free(wf__score_spec *spec) {
   for (uint64_t i = 0; i < spec->entries.size; i++) {

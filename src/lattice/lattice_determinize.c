@@ -9,8 +9,8 @@
 #include <stdio.h>
 
 #include "base/interrupt.h"
-#include "base/option_tables.h"
 #include "base/map64.h"
+#include "base/option_tables.h"
 #include "base/threads.h"
 #include "lattice/exact_minimize.h"
 #include "lattice/lattice_determinize.h"

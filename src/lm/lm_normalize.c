@@ -3,8 +3,8 @@
  * history h'. The back-off weight is (1 - S) / D. D is a difference of sums. In float32 the sum
  * after h' is 1 only within 1e-7, which would dominate a small D. So mass[] keeps the actual sum
  * after each history in double, computed from the rounded costs. */
-#include "base/memory.h"
 #include "base/interrupt.h"
+#include "base/memory.h"
 #include "lm/lm_prune.h"
 
 enum { CHUNK = 1024 };

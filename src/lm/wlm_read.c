@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/config.h"
 #include "base/callbacks.h"
+#include "base/config.h"
 #include "base/memory.h"
 #include "fst/symbols.h"
 #include "lm/wlm_many.h"

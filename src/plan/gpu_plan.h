@@ -16,8 +16,8 @@
 #ifndef WF_PLAN_GPU_PLAN_H
 #define WF_PLAN_GPU_PLAN_H
 
-#include "plan/lane_memory.h"
 #include "decode/backend.h"
+#include "plan/lane_memory.h"
 
 enum {
   WF__MAX_CHUNKS = 12,

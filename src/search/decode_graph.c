@@ -4,10 +4,10 @@
 #include "base/callbacks.h"
 #include "base/device.h"
 #include "base/interrupt.h"
-#include "search/graph_device.h"
 #include "fst/fst.h"
 #include "fstops/scc.h"
 #include "graph/tokens.h"
+#include "search/graph_device.h"
 
 enum {
   MAX_LABEL = 1 << 26

@@ -23,8 +23,8 @@
 #define WF_SEARCH_LATTICE_HISTORY_H
 
 #include "base/memory.h"
-#include "search/decode_graph.h"
 #include "scorer/scoring.h"
+#include "search/decode_graph.h"
 
 /* With a transducer: the arc of a link from a token that waits in a frame to itself in the next. */
 #define WF__WAITS (UINT32_MAX - 1)

@@ -7,10 +7,10 @@
 #include <math.h>
 
 #include "base/interrupt.h"
-#include "search/path.h"
-#include "search/lattice_history.h"
 #include "lattice/lattice.h"
 #include "math/score.h"
+#include "search/lattice_history.h"
+#include "search/path.h"
 
 struct order_key {
   uint64_t key; /* level, state */

@@ -3,8 +3,8 @@
 #ifndef WF_SEARCH_SCORE_REQUESTS_H
 #define WF_SEARCH_SCORE_REQUESTS_H
 
-#include "search/decode_graph.h"
 #include "scorer/scoring.h"
+#include "search/decode_graph.h"
 
 /* Requests the words of these arcs of a state after a context. */
 static inline wf_status wf__request_arcs(wf__scoring *scoring, const wf_graph *graph,

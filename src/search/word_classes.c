@@ -3,9 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "search/decode_graph.h"
 #include "fst/fst.h"
 #include "graph/tokens.h"
+#include "search/decode_graph.h"
 
 void wf__classes_free(wf__classes *classes) {
   if (classes == NULL) return;

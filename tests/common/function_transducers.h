@@ -6,8 +6,8 @@
 #include <math.h>
 
 #include "math/hash.h"
-#include "testing.h"
 #include "search/transducer/predictions.h"
+#include "testing.h"
 
 /* Logits are a function of the frame, the history and the column. */
 struct functions {

@@ -4,10 +4,10 @@
 #define TESTS_GRAPH_TASKS_H
 
 #include "compose_oracle.h"
-#include "search/decode_graph.h"
 #include "fst/fst.h"
 #include "graph/kaldi_files.h"
 #include "graph/kaldi_hmm.h"
+#include "search/decode_graph.h"
 #include "sphinx_world.h"
 
 /* --- graphs that stay in the GPU's memory ------------------------------------------------ */

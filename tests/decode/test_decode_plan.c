@@ -1,7 +1,7 @@
 /* test_decode_plan.c - the memory plan of the GPU decoder, names of devices, padded tensors. None
  * of it needs a GPU. gpu/test_gpu_host.c checks that decoding follows the plan. */
-#include "plan/gpu_plan.h"
 #include "ctc_tasks.h"
+#include "plan/gpu_plan.h"
 
 static wf_error err;
 

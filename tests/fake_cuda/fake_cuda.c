@@ -8,8 +8,8 @@
  * The first MB of an allocation is filled with 0xa5. Copies must stay within allocations. Freeing
  * checks the guard bytes on both sides of an allocation. Any call can be made to fail. One lock
  * makes all functions thread-safe. */
-#include "cuda_runtime_api.h"
 #include "cuda/device/gpu_profile.h"
+#include "cuda_runtime_api.h"
 
 #include <pthread.h>
 #include <stdbool.h>

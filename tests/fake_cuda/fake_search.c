@@ -3,13 +3,13 @@
  * kernel would read them, not from the decoder. */
 #include <string.h>
 
-#include "search/frame/search.h"
-#include "plan/lane_memory.h"
 #include "cuda/rnn/rnn_score_tables.h"
 #include "cuda/search/graph_layout.h"
 #include "cuda/search/search_params.h"
 #include "cuda_runtime_api.h"
 #include "math/score.h"
+#include "plan/lane_memory.h"
+#include "search/frame/search.h"
 #include "testing.h"
 
 /* Rebuilds the graph from the uploaded one. Its input labels are columns of the scores + 1. */

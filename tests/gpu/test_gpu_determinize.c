@@ -3,8 +3,8 @@
  * compiled for the imitated GPU of tests/simt/, where tables start so small that they have to grow,
  * levels are done in many steps, and CUDA calls can be made to fail. */
 #include "compose_oracle.h"
-#include "random_fsts.h"
 #include "fst/fst.h"
+#include "random_fsts.h"
 #include "testing.h"
 #ifdef SIMT
 #include "failing_calls.h"

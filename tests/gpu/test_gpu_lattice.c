@@ -1,10 +1,10 @@
 /* test_gpu_lattice.c - raw lattices of the GPU search must equal those of the CPU search, byte for
  * byte, and those of a brute-force decoder. Exits with 77 if there is no GPU. */
-#include "search/decode_graph.h"
 #include "decode_tasks.h"
 #include "lattice_oracle.h"
 #include "lattice_paths.h"
 #include "random_scorers.h"
+#include "search/decode_graph.h"
 
 enum { BATCH = 12 };
 

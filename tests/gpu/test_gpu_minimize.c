@@ -4,8 +4,8 @@
  * they collide; the GPU gives up after 100 rounds, so that the CPU takes over; and CUDA calls can
  * be made to fail. */
 #include "compose_oracle.h"
-#include "random_fsts.h"
 #include "cuda/fstops/device_ops.h"
+#include "random_fsts.h"
 #include "testing.h"
 #ifdef SIMT
 #include "failing_calls.h"

@@ -4,8 +4,8 @@
 #include "compose_oracle.h"
 #include "random_fsts.h"
 #ifdef SIMT
-#include "failing_calls.h"
 #include "cuda/fstops/device_ops.h"
+#include "failing_calls.h"
 #endif
 
 enum { BATCH = 9 };

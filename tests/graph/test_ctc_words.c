@@ -5,9 +5,9 @@
  * with the lexicon and adds the costs of the language model. The decoder must find the least cost,
  * and its lattice that of each word sequence. The same holds for the graph that is composed with
  * the topology by hand, and for results of operations on the graph. */
-#include "search/decode_graph.h"
 #include "fst/fst.h"
 #include "lattice_paths.h"
+#include "search/decode_graph.h"
 
 enum { NUM_TOKENS = 3, MAX_FRAMES = 5, NUM_WORDS = 3, MAX_PRONS = 5, MAX_FOUND = 400 };
 enum { END = NUM_WORDS }; /* <s> as history, </s> as word */

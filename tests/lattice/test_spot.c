@@ -1,7 +1,7 @@
 /* test_spot.c - listed words in lattices, compared with a list of all paths. */
 #include "lattice/compact_lattice.h"
-#include "testing.h"
 #include "lattice_paths.h"
+#include "testing.h"
 
 enum { MAX_OCCURRENCES = 200000, MAX_FRAMES = 16 };
 

@@ -2,10 +2,10 @@
  *
  * First examples by hand. Then random tasks are compared with brute force, bit for bit, and with
  * all paths of small graphs. */
-#include "search/searcher.h"
 #include "decode_tasks.h"
 #include "example.h"
 #include "lattice_oracle.h"
+#include "search/searcher.h"
 
 /* --- examples by hand -------------------------------------------------------------------- */
 

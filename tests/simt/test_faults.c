@@ -7,8 +7,8 @@
 #include "compose_oracle.h"
 #include "failing_calls.h"
 #include "random_fsts.h"
-#include "rnn_chains.h"
 #include "random_words.h"
+#include "rnn_chains.h"
 #include "sparse_pair.h"
 
 enum {

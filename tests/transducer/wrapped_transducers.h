@@ -3,8 +3,8 @@
 #ifndef TESTS_WRAPPED_TRANSDUCERS_H
 #define TESTS_WRAPPED_TRANSDUCERS_H
 
-#include "testing.h"
 #include "search/transducer/transducer.h"
+#include "testing.h"
 
 static inline bool wrapped_predict(void *user, const wf_predictor_rows *rows) {
   const wf_transducer *model = user;

@@ -4,8 +4,8 @@
 #define WF_CUDA_DECODER_BATCH_CHUNK_H
 
 #include "base/threads.h"
-#include "plan/gpu_plan.h"
 #include "cuda/decoder/gpu_submit.h"
+#include "plan/gpu_plan.h"
 
 /* Arcs of lattices as lanes wrote them. */
 typedef struct wf__gpu_pages {

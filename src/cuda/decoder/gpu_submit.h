@@ -5,8 +5,8 @@
 
 #include <cuda_runtime_api.h>
 
-#include "plan/lane_memory.h"
 #include "decode/backend.h"
+#include "plan/lane_memory.h"
 
 struct wf__rnn_scoring;
 

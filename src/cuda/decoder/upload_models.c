@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "cuda/decoder/host_model.h"
-#include "plan/lane_memory.h"
 #include "cuda/device/device_memory.h"
+#include "plan/lane_memory.h"
 
 static const char model_text[] = "the language model (see placement, lm_gpu_bytes and gpu_memory)";
 

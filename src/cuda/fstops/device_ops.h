@@ -3,8 +3,8 @@
 #ifndef WF_CUDA_FSTOPS_DEVICE_OPS_H
 #define WF_CUDA_FSTOPS_DEVICE_OPS_H
 
-#include "search/graph_device.h"
 #include "fstops/device_batch.h"
+#include "search/graph_device.h"
 
 /* A composer's results in the memory of its device. The arrays of all pairs are concatenated; in
  * arc_off, each pair has its own end offset. */

@@ -5,9 +5,9 @@
 
 #include <float.h>
 
-#include "search/frame/search.h"
 #include "base/select.h"
 #include "math/cost.h"
+#include "search/frame/search.h"
 
 /* The modes of expansion. */
 enum expand_mode {

@@ -6,8 +6,8 @@
  * missed here is scored on its own. */
 #include <math.h>
 
-#include "search/score_requests.h"
 #include "search/frame/search.h"
+#include "search/score_requests.h"
 
 wf_status wf__search_request_emitting(wf__search *search, wf_error *err) {
   if (!wf__scoring_batches(&search->base.scoring)) return WF_OK;

@@ -2,8 +2,8 @@
  * backtrace, the lattice. */
 #include <math.h>
 
-#include "search/frame/search.h"
 #include "math/cost.h"
+#include "search/frame/search.h"
 
 #define NONE UINT32_MAX
 

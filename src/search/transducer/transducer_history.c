@@ -2,8 +2,8 @@
  * prefix that all tokens share, and the contexts of another scorer. */
 #include <stdlib.h>
 
-#include "search/transducer/transducer_search.h"
 #include "search/trace.h"
+#include "search/transducer/transducer_search.h"
 
 #define NONE UINT32_MAX /* also WF__TRACE_ROOT: before the first record */
 

@@ -12,8 +12,8 @@
 #ifndef WF_SEARCH_TRANSDUCER_TRANSDUCER_LATTICE_H
 #define WF_SEARCH_TRANSDUCER_TRANSDUCER_LATTICE_H
 
-#include "search/transducer/transducer_set.h"
 #include "search/lattice_history.h"
+#include "search/transducer/transducer_set.h"
 
 /* A candidate that leads to a token of a set. */
 typedef struct wf__transducer_link {

@@ -9,10 +9,10 @@
 #ifndef WF_SEARCH_TRANSDUCER_TRANSDUCER_SEARCH_H
 #define WF_SEARCH_TRANSDUCER_TRANSDUCER_SEARCH_H
 
-#include "search/transducer/transducer_lattice.h"
-#include "search/transducer/transducer_set.h"
 #include "search/searcher.h"
 #include "search/transducer/predictions.h"
+#include "search/transducer/transducer_lattice.h"
+#include "search/transducer/transducer_set.h"
 
 typedef struct wf__transducer_record {
   uint32_t prev, arc;
