@@ -2,8 +2,9 @@
 # shellcheck shell=bash
 
 # Tests the package as users get it. Builds a source distribution, and from its files alone a wheel with the right
-# platform tag. Runs `pip install .` in a fresh environment (it reuses the wheel's object files). Runs the tests against the
-# installed package, and builds the documentation.
+# platform tag. Runs `pip install .` in a fresh environment. Runs the tests against the installed package, and builds the
+# documentation. Wheel and installation share their object files: without build isolation, because scikit-build-core deletes
+# them when it runs from another folder. The sdist is made with isolation, so are the packages of tests/bare.
 test_python() {
   local env=build/python log=build/python.build.log source
   rm -rf "$env" build/dist build/sdist
@@ -13,9 +14,9 @@ test_python() {
   source=$(echo build/sdist/*)
   # Set for both `build` and pip, because pip before 23.1 has no option -C. With -O1 compiling takes half the time.
   export SKBUILD_CMAKE_DEFINE='WARPFST_WERROR=ON;CMAKE_C_FLAGS_RELEASE=-O1 -DNDEBUG' SKBUILD_BUILD_DIR="$PWD/build/sdist/objects"
-  build_wheel "$env" build/dist auto "$source" >>"$log" 2>&1 || { tail -50 "$log"; return 1; }
+  build_wheel "$env" build/dist auto --no-isolation "$source" >>"$log" 2>&1 || { tail -50 "$log"; return 1; }
   ls -sh build/dist
-  (cd "$source" && install_python "../../../$env" --no-deps .)
+  (cd "$source" && install_python "../../../$env" --no-deps --no-build-isolation .)
   unset SKBUILD_CMAKE_DEFINE SKBUILD_BUILD_DIR
   run_pytest "$env" --ignore=tests/python/test_gpu.py --ignore=tests/python/test_torch.py \
     --ignore=tests/python/test_pipeline.py tests/python
