@@ -125,7 +125,7 @@ static void add_spelling(struct added_task *task, test_rng *rng) {
 static void test_same_bits_as_written_out_graph(void **state) {
   (void)state;
   uint64_t tried = 0, said = 0, with_lattice = 0, scored = 0, bare_differs = 0, entered = 0;
-  for (uint64_t seed = 1; seed <= 4000; seed++) {
+  for (uint64_t seed = 1; seed <= test_seeds(4000); seed++) {
     struct added_task task;
     test_rng rng = {seed};
     if (!is_fitting(seed, &task)) {
@@ -172,8 +172,9 @@ static void test_same_bits_as_written_out_graph(void **state) {
       "%llu tasks, %llu with words, %llu with lattice, %llu scored; added words change %llu\n",
       (unsigned long long)tried, (unsigned long long)said, (unsigned long long)with_lattice,
       (unsigned long long)scored, (unsigned long long)bare_differs);
-  assert_true(tried > 1000 && said > 300 && with_lattice > 100 && scored > 200 &&
-              bare_differs > 300 && entered > 500);
+  assert_true(test_many(tried, 1000, 4000) && test_many(said, 300, 4000) &&
+              test_many(with_lattice, 100, 4000) && test_many(scored, 200, 4000) &&
+              test_many(bare_differs, 300, 4000) && test_many(entered, 500, 4000));
 }
 
 /* --- the same words as the graph with chains --------------------------------------------- */
@@ -200,7 +201,7 @@ static bool has_words_of(const wf_result *a, const wf_result *b) {
 static void test_same_words_as_chains(void **state) {
   (void)state;
   uint64_t tried = 0, compared = 0, alike = 0;
-  for (uint64_t seed = 1; seed <= 3000; seed++) {
+  for (uint64_t seed = 1; seed <= test_seeds(3000); seed++) {
     struct added_task task;
     test_rng rng = {seed * 3};
     if (!is_fitting(seed, &task)) {
@@ -229,7 +230,8 @@ static void test_same_words_as_chains(void **state) {
   }
   print_message("%llu tasks, %llu with words and an end, the same words in %llu\n",
                 (unsigned long long)tried, (unsigned long long)compared, (unsigned long long)alike);
-  assert_true(compared > 200 && alike * 10 > compared * 9); /* words that sound alike tie */
+  assert_true(test_many(compared, 200, 3000) &&
+              alike * 10 > compared * 9); /* words that sound alike tie */
 }
 
 /* --- the same as words in the grammar ---------------------------------------------------- */
@@ -293,7 +295,7 @@ static void check_against_grammar(int32_t topology) {
   const wf_added_phrase phrases[] = {{&spoken[0], 1, 0.5f}, {&spoken[1], 1, 0}, {&spoken[2], 1, 1}};
   assert_ok(wf_graph_add_phrases(graph, NULL, phrases, 3, &added, &err));
   uint64_t with_place = 0;
-  for (uint64_t seed = 1; seed <= 300; seed++) {
+  for (uint64_t seed = 1; seed <= test_seeds(300); seed++) {
     test_rng rng = {seed};
     float data[14 * 6];
     wf_scores scores = {data, 4 + test_below(&rng, 11), 6, 6};
@@ -311,7 +313,7 @@ static void check_against_grammar(int32_t topology) {
     wf_result_free(b);
     wf_result_free(bare);
   }
-  assert_true(with_place > 100);
+  assert_true(test_many(with_place, 100, 300));
   wf_graph_free(added);
   wf_graph_free(graph);
   wf_graph_free(expected);

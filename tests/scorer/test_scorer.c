@@ -164,23 +164,25 @@ static void check_task(uint64_t seed, bool by_state, struct coverage *seen) {
 }
 
 static void assert_covered(const struct coverage *c) {
-  assert_true(c->decoded > 4000 && c->finals > 800 && c->dead > 300 && c->narrowed > 300 &&
-              c->overflown > 300 && c->tight > 20 && c->worded > 1000 && c->contexts > 3000 &&
-              c->changed > 500);
+  assert_true(test_many(c->decoded, 4000, 6000) && test_many(c->finals, 800, 6000) &&
+              test_many(c->dead, 300, 6000) && test_many(c->narrowed, 300, 6000) &&
+              test_many(c->overflown, 300, 6000) && test_many(c->tight, 20, 6000) &&
+              test_many(c->worded, 1000, 6000) && test_many(c->contexts, 3000, 6000) &&
+              test_many(c->changed, 500, 6000));
 }
 
 static void test_pairs_against_oracle(void **state) {
   (void)state;
   struct coverage seen = {0};
-  for (uint64_t seed = 1; seed <= 6000; seed++) check_task(seed, false, &seen);
+  for (uint64_t seed = 1; seed <= test_seeds(6000); seed++) check_task(seed, false, &seen);
   assert_covered(&seen);
-  assert_true(seen.lattices > 2000);
+  assert_true(test_many(seen.lattices, 2000, 6000));
 }
 
 static void test_states_against_oracle(void **state) {
   (void)state;
   struct coverage seen = {0};
-  for (uint64_t seed = 1; seed <= 6000; seed++) check_task(seed, true, &seen);
+  for (uint64_t seed = 1; seed <= test_seeds(6000); seed++) check_task(seed, true, &seen);
   check_task(25368, true, &seen); /* a token changes its context in the round in which it is
                                      relaxed; tokens made from the old context stay */
   assert_covered(&seen);
@@ -223,7 +225,7 @@ static wf_fst *composed(const wf_fst *fst, const oracle_scorer *tables) {
 static void test_against_composed_graph(void **state) {
   (void)state;
   int compared = 0, worded = 0;
-  for (uint64_t seed = 1; seed <= 3000; seed++) {
+  for (uint64_t seed = 1; seed <= test_seeds(3000); seed++) {
     test_rng rng = {seed};
     wf_error err = {0};
     struct decode_task task = test_random_task(seed);
@@ -256,7 +258,7 @@ static void test_against_composed_graph(void **state) {
     test_free_tables(&tables);
     test_free_task(&task);
   }
-  assert_true(compared > 800 && worded > 500);
+  assert_true(test_many(compared, 800, 3000) && test_many(worded, 500, 3000));
 }
 
 /* States that can be reached with 1, 2 ... `frames` frames consumed, summed over the frames. */
@@ -348,7 +350,7 @@ static void test_token_table_grows(void **state) {
  * broken differently. Then costs must agree, not paths. */
 static void test_chain_against_product(void **state) {
   (void)state;
-  for (uint64_t seed = 1; seed <= 2000; seed++) {
+  for (uint64_t seed = 1; seed <= test_seeds(2000); seed++) {
     test_rng rng = {seed};
     wf_error err = {0};
     struct decode_task task = test_random_task(seed);
@@ -400,7 +402,7 @@ static void test_word_boost_against_arc_costs(void **state) {
   wf_error err = {0};
   static const int32_t words[] = {3, 1, 3};
   static const float boosts[] = {0.75f, -2, 0.75f};
-  for (uint64_t seed = 1; seed <= 500; seed++) {
+  for (uint64_t seed = 1; seed <= test_seeds(500); seed++) {
     struct decode_task task = test_random_task(seed);
     task.options.beam = 1e6f;
     task.options.max_active = task.options.max_tokens = 1000000;
