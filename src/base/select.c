@@ -1,5 +1,5 @@
-/* select.c - quickselect with median-of-three pivots; falls back to sorting when the pivots are
- * bad. */
+/* select.c - quickselect with median-of-three pivots; sorts what is left when that is little, or
+ * when the pivots are bad. */
 #include "base/select.h"
 
 #include <stdlib.h>
@@ -18,9 +18,20 @@ static uint64_t median(uint64_t a, uint64_t b, uint64_t c) {
   return c <= a ? a : c >= b ? b : c;
 }
 
+static void insertion_sort(uint64_t *keys, uint64_t count) {
+  for (uint64_t i = 1; i < count; i++) {
+    const uint64_t key = keys[i];
+    uint64_t at = i;
+    for (; at > 0 && keys[at - 1] > key; at--) keys[at] = keys[at - 1];
+    keys[at] = key;
+  }
+}
+
+enum { FEW = 32 };
+
 uint64_t wf__select_smallest(uint64_t *keys, uint64_t count, uint64_t k) {
   uint64_t low = 0, high = count, want = k - 1; /* the answer is in [low, high) */
-  for (int depth = 0; high - low > 32; depth++) {
+  for (int depth = 0; high - low > FEW; depth++) {
     if (depth > 64) break;
     uint64_t pivot = median(keys[low], keys[low + (high - low) / 2], keys[high - 1]);
     uint64_t i = low - 1, j = high;
@@ -41,6 +52,9 @@ uint64_t wf__select_smallest(uint64_t *keys, uint64_t count, uint64_t k) {
     else
       low = split;
   }
-  qsort(keys + low, high - low, sizeof *keys, compare);
+  if (high - low <= FEW)
+    insertion_sort(keys + low, high - low);
+  else
+    qsort(keys + low, high - low, sizeof *keys, compare);
   return keys[want];
 }
