@@ -126,16 +126,18 @@ static inline float reach_of(const struct source *source, float least, float cut
 }
 
 /* The cutoff, or one that is assumed while it is too high: enough candidates are below it if all
- * labels have an arc and words cost nothing. `count`: for EXPAND_LEAST, how many are wanted. */
+ * labels have an arc and words cost nothing. EXPAND_LEAST asks for twice as many in each round that
+ * did not find enough. */
 static inline wf_status assume_cutoff(wf__search *search, const wf__wide_state *wide,
-                                      enum expand_mode mode, uint64_t count,
-                                      const struct source *source, float cutoff, float *out,
-                                      wf_error *err) {
+                                      enum expand_mode mode, int round, const struct source *source,
+                                      float cutoff, float *out, wf_error *err) {
   float label = search->step.columns.least, beam = search->base.options.beam;
   *out = cutoff;
-  if (mode != EXPAND_RUNNING && cutoff < FLT_MAX) return WF_OK;
+  if (round > 0 ? mode != EXPAND_LEAST || cutoff < FLT_MAX
+                : mode != EXPAND_RUNNING && cutoff < FLT_MAX)
+    return WF_OK;
   if (mode == EXPAND_LEAST) {
-    WF__TRY(wf__columns_bound(search, count, &label, err));
+    WF__TRY(wf__columns_bound(search, (search->step.most_keys + 1) << round, &label, err));
     beam = 0;
   }
   const float assumed =
@@ -172,12 +174,11 @@ TWICE wf_status expand_by_label(wf__search *search, bool scored, enum expand_mod
   const wf__columns *columns = &search->step.columns;
   const float base_cost = wf__hub_base(source->cost),
               least = least_added(search, scored, wide, source->context);
-  float most;
-  WF__TRY(
-      assume_cutoff(search, wide, mode, search->step.most_keys + 1, source, *cutoff, &most, err));
-  most = reach_of(source, least, most);
-  for (uint64_t i = 0;;) {
-    WF__TRY(wf__columns_cover(search, most, err));
+  uint64_t i = 0;
+  for (int round = 0;; round++) {
+    float most;
+    WF__TRY(assume_cutoff(search, wide, mode, round, source, *cutoff, &most, err));
+    WF__TRY(wf__columns_cover(search, reach_of(source, least, most), err));
     WF__TRY(look_up(search, scored, run, err));
     for (; i < columns->labels.size; i++) {
       const wf__column_arcs at = columns->arcs.data[i];
@@ -188,8 +189,8 @@ TWICE wf_status expand_by_label(wf__search *search, bool scored, enum expand_mod
                            run.targets[k], cutoff, best, err));
     }
     if (mode == EXPAND_LEAST) take_least(search, search->step.most_keys, cutoff);
-    most = reach_of(source, least, *cutoff);
-    if (most <= columns->covered || columns->covered >= FLT_MAX) return WF_OK;
+    if (reach_of(source, least, *cutoff) <= columns->covered || columns->covered >= FLT_MAX)
+      return WF_OK;
   }
 }
 
