@@ -1,6 +1,6 @@
 /* soak_tasks.c - makes random decoding tasks. The graphs are small ones with unusual structure,
- * graphs with added words, CTC-like and HMM-like word loops, and large ones. All options, the
- * scorers and the scores are random, too. */
+ * token graphs of CTC, graphs with added words, CTC-like and HMM-like word loops, and large ones.
+ * All options, the scorers and the scores are random, too. */
 #include "random_scorers.h"
 #include "soak.h"
 
@@ -171,8 +171,10 @@ static void with_graph(test_rng *rng, struct soak_task *t, uint32_t kind) {
 void soak_make_task(test_rng *rng, struct soak_task *out) {
   *out = (struct soak_task){.grid = ANY_OF(rng, (const float[]){0, 0, 0.25f, 1})};
   const uint32_t kind = test_below(rng, 12);
-  if (kind < 3)
+  if (kind < 2)
     out->task = test_random_task(test_next(rng) >> 32);
+  else if (kind == 2)
+    out->task = test_ctc_task(test_next(rng) >> 32);
   else if (kind < 5)
     with_added_words(rng, out);
   else
