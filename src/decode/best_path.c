@@ -76,8 +76,9 @@ static wf_status align_up_to(wf__account *account, int64_t frame, wf_error *err)
 wf_status wf__account_add(wf__account *account, const wf_graph *graph,
                           const wf_decoder_options *options, const wf__path *part, wf_error *err) {
   uint64_t num_read = 0; /* scores of the part that are used so far */
+  uint32_t state = 0;
   for (uint64_t i = 0; i < part->arcs.size; i++) {
-    wf_arc arc = wf__graph_arc(graph, part->arcs.data[i]);
+    wf_arc arc = wf__graph_arc_along(graph, &state, part->arcs.data[i]);
     account->graph_cost += (double)arc.weight;
     if (num_read < part->frames.size)
       WF__TRY(align_up_to(account, part->frames.data[num_read], err));

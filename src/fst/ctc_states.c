@@ -229,6 +229,21 @@ uint32_t wf__ctc_entered(const wf__ctc_states *ctc, uint32_t g, int32_t held) {
   return low;
 }
 
+/* So that the state of an arc is found in a few steps that lie close together: results read the arcs
+ * of a path one by one. */
+static wf_status index_arcs(wf__ctc_states *ctc, wf_error *err) {
+  const uint64_t count = (ctc->first_wide_arc + WF__CTC_ARC_BLOCK - 1) / WF__CTC_ARC_BLOCK;
+  uint64_t block = 0;
+  ctc->state_of_block = wf__alloc(count, sizeof *ctc->state_of_block);
+  if (ctc->state_of_block == NULL)
+    return wf__fail_memory(err, count * sizeof *ctc->state_of_block, what);
+  for (uint32_t v = 0; block < count; v++) {
+    const uint64_t end = v + 1 < ctc->first_wide ? ctc->states[v + 1].first_arc : ctc->first_wide_arc;
+    for (; block < count && block * WF__CTC_ARC_BLOCK < end; block++) ctc->state_of_block[block] = v;
+  }
+  return WF_OK;
+}
+
 static wf_status find_targets(wf__ctc_states *ctc, wf_error *err) {
   const wf_fst_view *view = &ctc->view;
   for (uint64_t s = 0; s < view->num_states; s++) {
@@ -264,6 +279,7 @@ static wf_status fill(wf__ctc_states *ctc, const wf__ctc_entries *entries, wf_er
   if (status == WF_OK) status = number_states(&f, err);
   free(f.num_entries);
   wf__vec_free(&f.pairs);
+  if (status == WF_OK) status = index_arcs(ctc, err);
   return status == WF_OK ? find_targets(ctc, err) : status;
 }
 
@@ -291,6 +307,7 @@ void wf__ctc_states_free(wf__ctc_states *ctc) {
   free(ctc->first_entered);
   free(ctc->first_epsilon);
   free(ctc->targets);
+  free(ctc->state_of_block);
   free(ctc);
 }
 
@@ -314,7 +331,13 @@ wf_arc wf__ctc_arc_at(const wf__ctc_states *ctc, uint32_t v, uint32_t place) {
 }
 
 uint32_t wf__ctc_state_of(const wf__ctc_states *ctc, uint32_t arc) {
-  uint32_t low = 0, high = (uint32_t)ctc->num_states; /* the last one from here on that has arcs */
+  uint32_t low = (uint32_t)ctc->first_wide, high = (uint32_t)ctc->num_states;
+  if (arc < ctc->first_wide_arc) {
+    const uint64_t block = arc / WF__CTC_ARC_BLOCK;
+    low = ctc->state_of_block[block];
+    high = (block + 1) * WF__CTC_ARC_BLOCK < ctc->first_wide_arc ? ctc->state_of_block[block + 1] + 1
+                                                                 : (uint32_t)ctc->first_wide;
+  }
   while (high - low > 1) {
     const uint32_t middle = low + (high - low) / 2;
     if (ctc->states[middle].first_arc <= arc)

@@ -38,7 +38,7 @@ typedef struct wf__ctc_state {
   uint32_t none, stay;   /* the states that blank and held token lead to; WF__CTC_NONE: none */
 } wf__ctc_state;
 
-enum { WF__WIDE_ARCS = 128 };
+enum { WF__WIDE_ARCS = 128, WF__CTC_ARC_BLOCK = 32 };
 #define WF__CTC_NONE UINT32_MAX
 
 /* States of G that every token may lead to, for arcs that are added later: label 1 ..
@@ -62,6 +62,8 @@ typedef struct wf__ctc_states {
                               are those that stay */
   uint32_t *first_epsilon; /* [states of G] arc of G */
   uint32_t *targets;       /* [arcs of G] the state that a token's arc leads to */
+  uint32_t *state_of_block; /* the state that has the first of each WF__CTC_ARC_BLOCK arcs; none for
+                               those of wide states */
   int32_t num_labels;      /* one more than the largest label, blank included */
 } wf__ctc_states;
 

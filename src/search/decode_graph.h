@@ -279,6 +279,13 @@ static inline wf_arc wf__graph_arc_after(const wf_graph *graph, uint32_t *source
   return wf__graph_arc_from(graph, *source, a);
 }
 
+/* The same for the arcs of a path. *state: where the last one led to; 0 at the beginning. */
+static inline wf_arc wf__graph_arc_along(const wf_graph *graph, uint32_t *state, uint32_t a) {
+  const wf_arc arc = wf__graph_arc_after(graph, state, a);
+  *state = arc.nextstate;
+  return arc;
+}
+
 /* Label that an arc into `target` reads; 0: none. */
 static inline int32_t wf__label_read(const wf_graph *graph, uint32_t a, uint32_t target,
                                      bool is_epsilon) {

@@ -38,8 +38,9 @@ wf_status wf__path_score(const wf__path *path, uint64_t first, const wf_graph *g
                          wf__scoring *scoring, bool final, wf__score_sum *sum, wf_error *err) {
   if (scoring->scorer == NULL) return WF_OK;
   float cost;
+  uint32_t state = 0;
   for (uint64_t i = first; i < path->arcs.size; i++) {
-    int32_t word = wf__graph_arc(graph, path->arcs.data[i]).olabel;
+    int32_t word = wf__graph_arc_along(graph, &state, path->arcs.data[i]).olabel;
     if (word == 0) continue;
     WF__TRY(wf__scoring_step(scoring, sum->context, word, &cost, &sum->context, err));
     sum->cost += (double)cost;

@@ -68,11 +68,12 @@ static wf_status fill_from_path(const wf__gpu_worker *worker, const wf_graph *gr
   if (status == WF_OK)
     status = wf__vec_grow(&path.loglikes, (uint64_t)outcome->num_decoded, "a path", err);
   const bool skips = worker->launches.params.rules.skip_above < INFINITY;
+  uint32_t state = 0;
   if (status == WF_OK && skips)
     status = wf__vec_grow(&path.frames, (uint64_t)outcome->num_decoded, "a path", err);
   for (uint32_t k = 0; k < outcome->path_size && status == WF_OK; k++) {
     path.arcs.data[path.arcs.size++] = steps[k].arc;
-    if (wf__graph_arc(graph, steps[k].arc).ilabel == 0) continue;
+    if (wf__graph_arc_along(graph, &state, steps[k].arc).ilabel == 0) continue;
     path.loglikes.data[path.loglikes.size++] = steps[k].loglike;
     if (skips) path.frames.data[path.frames.size++] = (int32_t)steps[k].frame;
   }
