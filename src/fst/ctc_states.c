@@ -238,8 +238,10 @@ static wf_status index_arcs(wf__ctc_states *ctc, wf_error *err) {
   if (ctc->state_of_block == NULL)
     return wf__fail_memory(err, count * sizeof *ctc->state_of_block, what);
   for (uint32_t v = 0; block < count; v++) {
-    const uint64_t end = v + 1 < ctc->first_wide ? ctc->states[v + 1].first_arc : ctc->first_wide_arc;
-    for (; block < count && block * WF__CTC_ARC_BLOCK < end; block++) ctc->state_of_block[block] = v;
+    const uint64_t end =
+        v + 1 < ctc->first_wide ? ctc->states[v + 1].first_arc : ctc->first_wide_arc;
+    for (; block < count && block * WF__CTC_ARC_BLOCK < end; block++)
+      ctc->state_of_block[block] = v;
   }
   return WF_OK;
 }
@@ -335,8 +337,9 @@ uint32_t wf__ctc_state_of(const wf__ctc_states *ctc, uint32_t arc) {
   if (arc < ctc->first_wide_arc) {
     const uint64_t block = arc / WF__CTC_ARC_BLOCK;
     low = ctc->state_of_block[block];
-    high = (block + 1) * WF__CTC_ARC_BLOCK < ctc->first_wide_arc ? ctc->state_of_block[block + 1] + 1
-                                                                 : (uint32_t)ctc->first_wide;
+    high = (block + 1) * WF__CTC_ARC_BLOCK < ctc->first_wide_arc
+               ? ctc->state_of_block[block + 1] + 1
+               : (uint32_t)ctc->first_wide;
   }
   while (high - low > 1) {
     const uint32_t middle = low + (high - low) / 2;

@@ -55,16 +55,16 @@ typedef struct wf__ctc_states {
   uint64_t num_states, num_arcs;
   uint64_t first_wide, first_wide_arc; /* the numbers where those of wide states begin */
   uint32_t start;
-  wf__ctc_state *states;   /* [num_states] */
-  uint32_t *first, *end;   /* [states of G] their states; none at all if nothing leads to one that
+  wf__ctc_state *states;    /* [num_states] */
+  uint32_t *first, *end;    /* [states of G] their states; none at all if nothing leads to one that
                               is only there as it is entered */
-  uint32_t *first_entered; /* [states of G] first state that is entered; without epsilon arcs these
+  uint32_t *first_entered;  /* [states of G] first state that is entered; without epsilon arcs these
                               are those that stay */
-  uint32_t *first_epsilon; /* [states of G] arc of G */
-  uint32_t *targets;       /* [arcs of G] the state that a token's arc leads to */
+  uint32_t *first_epsilon;  /* [states of G] arc of G */
+  uint32_t *targets;        /* [arcs of G] the state that a token's arc leads to */
   uint32_t *state_of_block; /* the state that has the first of each WF__CTC_ARC_BLOCK arcs; none for
                                those of wide states */
-  int32_t num_labels;      /* one more than the largest label, blank included */
+  int32_t num_labels;       /* one more than the largest label, blank included */
 } wf__ctc_states;
 
 /* entries: NULL: none. Errors: arcs that are not in order; an arc that reads the blank; more than
