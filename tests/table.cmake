@@ -10,8 +10,9 @@
 #            soak       the soak test on the imitated GPU: a few seeds agree, and a planted difference is found
 #   source   of kind simt: linked with the whole GPU backend, or, if it names kernels (.cu), with these alone
 #   plain, address, thread: SEEDS:NAMES in builds without sanitizers, with the address sanitizer and with the thread
-#            sanitizer. SEEDS is WARPFST_TEST_SEEDS (kind simt: eight times as many with WARPFST_SIMT=more; -: the test has
-#            its own number). NAMES is a pattern of the functions that run (with SIMT, the large ones are smaller).
+#            sanitizer. SEEDS is WARPFST_TEST_SEEDS (kind simt: with WARPFST_SIMT=more eight times as many, or MORE if it
+#            is SEEDS/MORE; -: the test has its own number). NAMES is a pattern of the functions that run (with SIMT, the
+#            large ones are smaller).
 #            none: the test is left out
 #   cost     CTest starts tests with a high cost first, so that no long test runs alone at the end
 set(WARPFST_TEST_COLUMNS name kind source plain address thread cost)
@@ -34,7 +35,7 @@ set(WARPFST_TEST_ROWS
   "test_simt_lm_fetch            simt       simt/test_lm_fetch.c,../src/cuda/bench/lm_fetch.cu  10:test_kernels  1:test_small  3:test_small  20"
   # Decoding.
   "test_simt_decode              simt       gpu/test_gpu_decode.c                               1:test_kernels   1:test_small  3:test_small  20"
-  "test_simt_ctc                 simt       gpu/test_gpu_ctc.c                                  4:test_*         1:test_small  3:test_small  20"
+  "test_simt_ctc                 simt       gpu/test_gpu_ctc.c                                  4/80:test_*      1:test_small  3:test_small  20"
   "test_simt_ctc_words           simt       gpu/test_gpu_ctc_words.c                            16:test_*        1:test_small  3:test_small  20"
   "test_simt_scorer              simt       gpu/test_gpu_scorer.c                               1:test_kernels   1:test_races  3:test_small  20"
   "test_simt_stream              simt       gpu/test_gpu_stream.c                               1:test_kernels   1:test_small  3:test_small  20"
@@ -50,7 +51,7 @@ set(WARPFST_TEST_ROWS
   "test_simt_determinize         simt       gpu/test_gpu_determinize.c                          20:test_*        1:test_small  3:test_small  20"
   "test_simt_minimize            simt       gpu/test_gpu_minimize.c                             150:test_*       1:test_small  3:test_small  20"
   "test_simt_rmepsilon           simt       gpu/test_gpu_rmepsilon.c                            150:test_*       1:test_small  3:test_small  20"
-  "test_simt_sparse              simt       gpu/test_gpu_sparse.c                               6:test_*         1:test_small  3:test_small  20"
+  "test_simt_sparse              simt       gpu/test_gpu_sparse.c                               6/96:test_*      1:test_small  3:test_small  20"
   "test_simt_chain               simt       gpu/test_gpu_chain.c                                5:test_*         1:test_small  3:test_small  20"
   # Recurrent models and transducers, and the Triton backend with them.
   "test_simt_rnn                 simt       gpu/test_gpu_rnn.c                                  1:test_kernels   1:test_races  3:test_small  20"

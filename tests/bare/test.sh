@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # test.sh [all] - runs the commands of README.md and docs/how-to/install.md in fresh minimal Debian systems, so that nothing installed on this machine helps.
-# `./run test` calls it without an argument: build, demo, the Debian package, the block with pip. `./run test-bare` calls it with `all`, which adds
-# every block marked `sh` and the other verbs of ./run that need no GPU. The last line of output counts passed, failed and skipped tests.
+# `./run test` calls it without an argument: build, demo, the Debian package. `./run test-bare` calls it with `all`, which adds
+# every block marked `sh`, also README's with pip, and the other verbs of ./run that need no GPU. The last line of output counts passed, failed and skipped tests.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 source tests/bare/machine.sh
@@ -52,6 +52,7 @@ test_build() {
 }
 
 test_all() {
+  try_block pip '^card1 ten of clubs$' README.md 'warpfst transcribe'
   try_block c '^000030012 ' README.md 'pkg-config --cflags'
   try_block hand 'WER' README.md 'export PATH'
   try_block python '^warpfst [0-9.]*$' docs/how-to/install.md 'pip install'
@@ -67,7 +68,6 @@ if [ -n "$reason" ]; then
   exit
 fi
 test_build
-try_block pip '^card1 ten of clubs$' README.md 'warpfst transcribe'
 [ "${1:-}" != all ] || test_all
 printf '%d passed, %d failed, 0 skipped\n' $passed $failed
 [ $failed = 0 ]

@@ -4,7 +4,7 @@
 # Tests the package as users get it. Builds a source distribution, and from its files alone a wheel with the right
 # platform tag. Runs `pip install .` in a fresh environment. Runs the tests against the installed package, and builds the
 # documentation. Wheel and installation share their object files: without build isolation, because scikit-build-core deletes
-# them when it runs from another folder. The sdist is made with isolation, so are the packages of tests/bare.
+# them when it runs from another folder. The sdist is made with isolation, so are the packages of ./run test-bare.
 test_python() {
   local env=build/python log=build/python.build.log source
   rm -rf "$env" build/dist build/sdist
