@@ -5,10 +5,12 @@
 #include "testing.h"
 
 static wf_error err;
-#ifdef __SANITIZE_THREAD__ /* the operations with 3 threads are enough to see a race */
+#ifdef __SANITIZE_THREAD__ /* three threads, every third filter and two graphs show a race */
 static const int thread_counts[] = {3};
+enum { FILTER_STEP = 3, FIRST_SHAPE = 1 };
 #else
 static const int thread_counts[] = {2, 3, 7};
+enum { FILTER_STEP = 1, FIRST_SHAPE = 0 };
 #endif
 enum { NUM_COUNTS = sizeof thread_counts / sizeof *thread_counts };
 
@@ -66,7 +68,7 @@ static void test_minimize_is_deterministic(void **unused) {
   const struct {
     uint32_t num_states, num_kinds, ring;
   } shapes[] = {{90000, 700, 0}, {70000, 3000, 1000}, {40000, 39000, 0}};
-  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+  for (size_t i = FIRST_SHAPE; i < sizeof shapes / sizeof *shapes; i++) {
     wf_fst *fst = make_copies(5 + i, shapes[i].num_states, shapes[i].num_kinds, shapes[i].ring),
            *alone, *together;
     wf_minimize_options o;
@@ -265,7 +267,7 @@ static void test_compose_is_deterministic(void **unused) {
                                   .max_weight = 4};
   wf_fst *a = test_random_fst(&rng, &shape_a), *b = test_random_fst(&rng, &shape_b), *alone,
          *together;
-  for (int32_t filter = 0; filter < 7; filter++) {
+  for (int32_t filter = 0; filter < 7; filter += FILTER_STEP) {
     wf_compose_options o;
     wf_compose_options_init(&o);
     o.filter = filter;
