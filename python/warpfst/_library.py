@@ -284,6 +284,10 @@ class Handle:
     _finalize: Callable[[int], None] | None = None  # called instead of _free when the object is garbage collected
 
     def __init__(self, address: int) -> None:
+        if type(address) is not int:  # C would take the address of a text's bytes, and crash later
+            kind = type(self)
+            reads = next((f": {kind.__name__}.{name}(path) reads a file" for name in ("read", "open", "load") if hasattr(kind, name)), "")
+            raise TypeError(f"{kind.__name__}({address!r:.80}) needs the address of a C object{reads}")
         self._owner = _new_capsule(address, None, _destroy)
         _set_context(self._owner, ctypes.cast(cast(Any, self._finalize or self._free), ctypes.c_void_p))
         self._address: int | None = address
