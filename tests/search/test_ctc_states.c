@@ -148,7 +148,7 @@ static void test_small_against_explicit(void **state) {
               test_many(seen.narrowed, 300, seeds) && test_many(seen.overflown, 300, seeds) &&
               test_many(seen.worded, 1000, seeds) && test_many(seen.scored, 1000, seeds) &&
               test_many(seen.epsilons, 300, seeds) && test_many(seen.lattices, 100, seeds) &&
-              test_many(seen.shared_arcs, 1000, seeds) && test_many(seen.skipped, 100, seeds));
+              test_many(seen.shared_arcs, 1000, seeds) && test_many(seen.skipped, 50, seeds));
 }
 
 static void test_wide_against_explicit(void **state) {
