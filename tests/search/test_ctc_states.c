@@ -65,7 +65,8 @@ static void count(struct seen *seen, const struct ctc_task *task, const wf_resul
 static void set_blank_options(test_rng *rng, struct ctc_task *task) {
   wf_decoder_options *o = &task->shared.options;
   if (test_below(rng, 3) != 0) return;
-  o->blank_skip_threshold = 0.3f;
+  /* With few tokens, few frames have a blank above 0.3. */
+  o->blank_skip_threshold = task->num_tokens > 10 ? 0.3f : 0.1f;
   o->blank_penalty = (float)test_below(rng, 3) / 2 - 0.5f;
 }
 
@@ -148,7 +149,7 @@ static void test_small_against_explicit(void **state) {
               test_many(seen.narrowed, 300, seeds) && test_many(seen.overflown, 300, seeds) &&
               test_many(seen.worded, 1000, seeds) && test_many(seen.scored, 1000, seeds) &&
               test_many(seen.epsilons, 300, seeds) && test_many(seen.lattices, 100, seeds) &&
-              test_many(seen.shared_arcs, 1000, seeds) && test_many(seen.skipped, 50, seeds));
+              test_many(seen.shared_arcs, 1000, seeds) && test_many(seen.skipped, 100, seeds));
 }
 
 static void test_wide_against_explicit(void **state) {
