@@ -18,6 +18,7 @@
 
 #include "base/map64.h"
 #include "fst/fst.h"
+#include "fst/symbols.h"
 #include "graph/token_marks.h"
 #include "graph/tokens.h"
 #include "search/decode_graph.h"

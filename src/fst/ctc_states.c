@@ -2,8 +2,11 @@
  * writes them as an fst. */
 #include "fst/ctc_states.h"
 
+#include <string.h>
+
 #include "base/interrupt.h"
 #include "base/map64.h"
+#include "fst/symbols.h"
 
 enum { MAX_LABEL = 1 << 26 }; /* tables go up to the largest label */
 
@@ -456,7 +459,7 @@ static wf_status refuse_classes(const wf_fst *fst, wf_error *err) {
   const char *text;
   int64_t key, first = INT64_MAX;
   for (size_t i = 0; table != NULL && (text = wf_symbols_at(table, i, &key)) != NULL; i++)
-    if (text[0] == '#' && text[1] == '<' && key < first) first = key;
+    if (key < first && wf__is_class_label(text, strlen(text))) first = key;
   for (uint64_t a = 0; a < view.num_arcs && first < INT64_MAX; a++)
     if (view.arcs[a].ilabel >= first)
       return wf__fail(err, WF_ERR_UNSUPPORTED,

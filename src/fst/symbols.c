@@ -251,6 +251,11 @@ wf__span wf__symbols_bytes(const wf_symbols *symbols, size_t i) {
   return (wf__span){entry->text, entry->size};
 }
 
+bool wf__is_class_label(const char *text, size_t size) {
+  const size_t at = size > 1 && text[1] == '1' ? 2 : 1;
+  return size > at + 2 && text[0] == '#' && text[at] == '<' && text[size - 1] == '>';
+}
+
 const char *wf__symbols_field_fault(const wf_symbols *symbols, wf__span text) {
   return symbols->has_bad_fields ? field_fault(text.data, text.size) : NULL;
 }

@@ -28,6 +28,9 @@ const char *wf__symbols_field_fault(const wf_symbols *symbols, wf__span text);
 /* wf_symbols_read from bytes in memory. */
 wf_status wf__symbols_read_input(const wf__input *input, wf_symbols **out, wf_error *err);
 
+/* Is the text the input label of a word class in decoding graphs, such as "#<contact>", or, in
+ * those of transducers, "#1<contact>"? */
+bool wf__is_class_label(const char *text, size_t size);
 /* Does the file start with the magic number of a binary table? */
 bool wf__symbols_is_binary(const wf__input *input);
 /* Reads a file that is a binary table. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fst/symbols.h"
 #include "graph/token_bytes.h"
 #include "graph/token_marks.h"
 
@@ -13,11 +14,6 @@ bool wf__is_disambig(const char *text, size_t size) {
   for (size_t i = 1; i < size; i++)
     if (text[i] < '0' || text[i] > '9') return false;
   return true;
-}
-
-bool wf__is_class_label(const char *text, size_t size) {
-  const size_t at = size > 1 && text[1] == '1' ? 2 : 1;
-  return size > at + 2 && text[0] == '#' && text[at] == '<' && text[size - 1] == '>';
 }
 
 const char *wf__class_of_label(const char *text, bool *once) {

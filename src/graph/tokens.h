@@ -19,10 +19,8 @@ int32_t wf__tokens_label(const wf__tokens *tokens, const char *text, size_t size
 int32_t wf__tokens_separator(const wf__tokens *tokens);
 /* Is the text '#' followed by digits? */
 bool wf__is_disambig(const char *text, size_t size);
-/* Is the text the input label of a word class in decoding graphs, such as "#<contact>", or, in
- * those of transducers, "#1<contact>"? */
-bool wf__is_class_label(const char *text, size_t size);
-/* The class of such a text: "<contact>"; sets *once if the graph is a transducer's. */
+/* The class of an input label (wf__is_class_label): "<contact>"; sets *once if the graph is a
+ * transducer's. */
 const char *wf__class_of_label(const char *text, bool *once);
 /* Is the text <eps>, <s>, </s> or #digits? A lexicon may not have such words. */
 bool wf__is_reserved_word(const char *text, size_t size);

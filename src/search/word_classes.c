@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "fst/fst.h"
+#include "fst/symbols.h"
 #include "graph/tokens.h"
 #include "search/decode_graph.h"
 

@@ -258,11 +258,27 @@ static void test_other_formats(void **state) {
   }
 }
 
+/* A token that only begins like the label of a class is a token. */
+static void test_no_class(void **state) {
+  (void)state;
+  static const char text[] = "<eps> 0\n<blk> 1\n#< 2\n";
+  const char *path = test_temp_path("tokens.fst");
+  wf_symbols *labels;
+  wf_fst *bare = test_fst_of(WF_TROPICAL, "0 1 2 1;1"), *fst;
+  assert_ok(wf_symbols_read(test_write_file("labels", text, sizeof text - 1), &labels, &err));
+  assert_ok(wf_fst_with_symbols(bare, labels, NULL, &fst, &err));
+  wf__fst_set_ctc_blank(fst, 1);
+  assert_ok(wf_fst_write(fst, path, WF_FORMAT_OPENFST_VECTOR, &err));
+  wf_symbols_free(labels);
+  wf_fst_free(bare);
+  wf_fst_free(fst);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_damaged),
-      cmocka_unit_test(test_malicious),     cmocka_unit_test(test_classes),
-      cmocka_unit_test(test_other_formats),
+      cmocka_unit_test(test_round_trip), cmocka_unit_test(test_damaged),
+      cmocka_unit_test(test_malicious),  cmocka_unit_test(test_classes),
+      cmocka_unit_test(test_no_class),   cmocka_unit_test(test_other_formats),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
