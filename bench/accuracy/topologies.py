@@ -35,6 +35,7 @@ class Head:
         self.lexicon = CTC / f"lexicon_{name}.txt"
         counts = collections.Counter(word for line in open(self.ref, encoding="utf-8") for word in line.split()[1:])
         self.boosts = WORK / f"boosts.{name}"
+        self.grammar = self.loop()
         self.boosts.write_text("".join(f"{word} {BOOST}\n" for word, count in sorted(counts.items()) if count < 3 and word in self.words()), encoding="utf-8")
 
     def words(self):
@@ -56,14 +57,12 @@ class Head:
     def ways(self, topology):
         """Names, graphs and flags of decode."""
         lexicon = f"--lexicon={self.lexicon}"
-        yield "words alone", self.mkgraph("loop", topology, lexicon, *self.loop()), []
+        yield "words alone", self.mkgraph("loop", topology, lexicon, *self.grammar), []
         graph = self.mkgraph("lm", topology, lexicon, f"--lm={CTC / 'lm3.arpa.gz'}")
         yield "word model", graph, []
         yield "word model, boosts", graph, [f"--boost={self.boosts}"]
         if self.name == "bpe":
-            model = WORK / "pieces.wlm"
-            measure.run(WARPFST, "lm", "build", CTC / "pieces4.arpa.gz", "-o", model)
-            yield "token model", self.mkgraph("tokens", topology), [f"--lm={model}", "--join", "--word-score=1"]
+            yield "token model", self.mkgraph("tokens", topology), [f"--lm={WORK / 'pieces.wlm'}", "--join", "--word-score=1"]
 
     def decode(self, graph, beam, flags):
         summary = WORK / "summary.json"
@@ -79,6 +78,7 @@ def main():
     parser.add_argument("--record", action="store_true", help="write the figures to bench/figures")
     options = parser.parse_args()
     WORK.mkdir(parents=True, exist_ok=True)
+    measure.run(WARPFST, "lm", "build", CTC / "pieces4.arpa.gz", "-o", WORK / "pieces.wlm")
     figures, rows = [], []
     for name in options.heads.split(","):
         head = Head(name, options.data)

@@ -255,9 +255,9 @@ static void take_fst(wf_graph *graph, wf_fst *fst) {
   graph->num_arcs = graph->first_added_arc = graph->view.num_arcs;
 }
 
-/* The blank of a token graph; 0: the fst reads frames. `closed`: without classes. One that no builder has marked has a table
- * of tokens with a blank, which no arc reads: such as a token graph that was composed with a
- * language model. */
+/* The blank of a token graph; 0: the fst reads frames. One that no builder has marked has a table of
+ * tokens with a blank, which no arc reads: such as a token graph that was composed with a language
+ * model. `closed`: the fst without the arcs of classes. */
 static int32_t blank_of_token_graph(const wf_graph *graph, const wf_fst *fst,
                                     const wf_fst *closed) {
   const wf_fst_view view = wf_fst_get_view(closed);
