@@ -35,7 +35,7 @@ set(WARPFST_TEST_ROWS
   "test_simt_lm_fetch            simt       simt/test_lm_fetch.c,../src/cuda/bench/lm_fetch.cu  10:test_kernels  1:test_small  3:test_small  20"
   # Decoding.
   "test_simt_decode              simt       gpu/test_gpu_decode.c                               1:test_kernels   1:test_small  3:test_small  20"
-  "test_simt_ctc                 simt       gpu/test_gpu_ctc.c                                  4/80:test_*      1:test_small  3:test_small  20"
+  "test_simt_ctc                 simt       gpu/test_gpu_ctc.c                                  5/40:test_*      1:test_small  3:test_small  20"
   "test_simt_ctc_words           simt       gpu/test_gpu_ctc_words.c                            16:test_*        1:test_small  3:test_small  20"
   "test_simt_scorer              simt       gpu/test_gpu_scorer.c                               1:test_kernels   1:test_races  3:test_small  20"
   "test_simt_stream              simt       gpu/test_gpu_stream.c                               1:test_kernels   1:test_small  3:test_small  20"

@@ -80,21 +80,21 @@ uint64_t wf__gpu_place_bytes(const wf_graph *graph) {
              : 0;
 }
 
-bool wf__gpu_shares_arcs(const wf_graph *graph, const wf_decoder_options *options) {
-  return graph->num_wide_arcs > 0 && graph->columns_follow && options->lattice_beam == 0;
+bool wf__gpu_shares_arcs(const wf_graph *graph) {
+  return graph->num_wide_arcs > 0 && graph->columns_follow;
 }
-uint64_t wf__gpu_listed_columns(const wf_graph *graph, const wf_decoder_options *options) {
-  return wf__gpu_shares_arcs(graph, options) ? (uint64_t)graph->min_columns : 0;
+uint64_t wf__gpu_listed_columns(const wf_graph *graph) {
+  return wf__gpu_shares_arcs(graph) ? (uint64_t)graph->min_columns : 0;
 }
-uint64_t wf__gpu_explicit_arcs(const wf_graph *graph, const wf_decoder_options *options) {
-  return wf__gpu_shares_arcs(graph, options) ? graph->ctc->first_wide_arc : graph->first_added_arc;
+uint64_t wf__gpu_explicit_arcs(const wf_graph *graph) {
+  return wf__gpu_shares_arcs(graph) ? graph->ctc->first_wide_arc : graph->first_added_arc;
 }
 
 uint64_t wf__gpu_graph_bytes(const wf_graph *graph, const wf_decoder_options *options) {
-  const bool shares = wf__gpu_shares_arcs(graph, options);
-  const uint64_t num_states = graph->first_added_state,
-                 num_arcs = wf__gpu_explicit_arcs(graph, options) +
-                            (shares ? graph->num_wide_arcs + graph->num_wide_others : 0),
+  const bool shares = wf__gpu_shares_arcs(graph);
+  const uint64_t num_states = graph->first_added_state, num_explicit = wf__gpu_explicit_arcs(graph),
+                 num_arcs =
+                     num_explicit + (shares ? graph->num_wide_arcs + graph->num_wide_others : 0),
                  num_wide = shares ? num_states - graph->ctc->first_wide : 0;
   const uint64_t bytes = wf__round_up_256(num_states * 16) + wf__round_up_256(num_arcs * 16) +
                          wf__round_up_256(num_wide * sizeof(wf__lane_wide)) +
@@ -102,7 +102,8 @@ uint64_t wf__gpu_graph_bytes(const wf_graph *graph, const wf_decoder_options *op
                          wf__gpu_place_bytes(graph);
   if (options->lattice_beam == 0) return bytes;
   return bytes + (graph->epsilon_components != NULL ? wf__round_up_256(num_states * 4) : 0) +
-         2 * wf__round_up_256((num_states + 1) * 4) + wf__round_up_256(num_arcs * 4) + 256;
+         (shares ? wf__round_up_256(num_states * 4) : 0) +
+         2 * wf__round_up_256((num_states + 1) * 4) + wf__round_up_256(num_explicit * 4) + 256;
 }
 
 /* Tokens of one frame that a block may have beyond the trace's limit: with lattices the trace is
@@ -285,7 +286,7 @@ static void lay_out(wf__gpu_plan *plan, const wf_graph *graph, const wf_decoder_
   const wf__lane_shape lane_shape = {.parts = parts,
                                      .lanes = attempt->lanes,
                                      .slots = block_slots,
-                                     .columns = wf__gpu_listed_columns(graph, options),
+                                     .columns = wf__gpu_listed_columns(graph),
                                      .trace_cap = trace,
                                      .trace_room = trace - tokens_beyond(options, block_slots),
                                      .frames_cap = frames,

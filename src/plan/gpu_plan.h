@@ -121,17 +121,16 @@ wf_status wf__gpu_check_scorer(const wf_graph *graph, const wf_decoder_options *
 
 /* Is the graph, with the words added to it, small enough for the GPU search? */
 wf_status wf__gpu_check_graph(const wf_graph *graph, wf_error *err);
-/* States, then arcs, wide states, columns, places for words with the numbers of their arcs, then, if lattices
- * are made, the components of the epsilon cycles, if there are any, and the sources of arcs by
- * target with their offsets; at multiples of 256 bytes. */
+/* States, then arcs, wide states, columns, places for words with the numbers of their arcs, then, if
+ * lattices are made, the components of the epsilon cycles, if there are any, with wide states the
+ * held columns, and the sources of arcs by target with their offsets; at multiples of 256 bytes. */
 uint64_t wf__gpu_place_bytes(const wf_graph *graph);
-/* Are the arcs of wide states in memory once? Not for lattices, whose passes go over arcs by number,
- * nor if columns are not in the order of labels. */
-bool wf__gpu_shares_arcs(const wf_graph *graph, const wf_decoder_options *options);
+/* Are the arcs of wide states in memory once? Not if columns are not in the order of labels. */
+bool wf__gpu_shares_arcs(const wf_graph *graph);
 /* Columns that a block lists; 0 without shared arcs. */
-uint64_t wf__gpu_listed_columns(const wf_graph *graph, const wf_decoder_options *options);
+uint64_t wf__gpu_listed_columns(const wf_graph *graph);
 /* Arcs that are at their numbers. */
-uint64_t wf__gpu_explicit_arcs(const wf_graph *graph, const wf_decoder_options *options);
+uint64_t wf__gpu_explicit_arcs(const wf_graph *graph);
 uint64_t wf__gpu_graph_bytes(const wf_graph *graph, const wf_decoder_options *options);
 /* The plan of one of `num_workers` workers (num_sharing of them on one GPU, which share its memory
  * by themselves) for their share of a batch. `options` have passed wf__decoder_limits. */

@@ -35,7 +35,7 @@ static void lay_out(wf__stream_plan *plan, const wf_graph *graph, const wf_decod
   const wf__lane_shape shape = {.parts = parts,
                                 .lanes = parts,
                                 .slots = slots,
-                                .columns = wf__gpu_listed_columns(graph, options),
+                                .columns = wf__gpu_listed_columns(graph),
                                 .trace_cap = cap,
                                 .trace_room = cap,
                                 .frames_cap = frames,
@@ -56,7 +56,7 @@ wf_status wf__stream_plan_make(const wf_graph *graph, const wf_decoder_options *
   *out = (wf__stream_plan){0};
   const uint64_t graph_bytes = out->graph_bytes =
       wf__gpu_graph_bytes(graph, options) +
-      wf__round_up_256(wf__gpu_explicit_arcs(graph, options) * sizeof(uint32_t));
+      wf__round_up_256(wf__gpu_explicit_arcs(graph) * sizeof(uint32_t));
   out->available = available;
   WF__TRY(wf__gpu_check_graph(graph, err));
   const uint64_t slots = wf__lane_slots(limits->profile.shared_kb, scored);

@@ -125,10 +125,11 @@ static wf_status read_chain(struct reading *r, uint32_t last_page, const wf__gpu
  * them. */
 static wf_status list_rows(struct wf__gpu_drafts *draft, const wf_graph *graph,
                            const wf__lane_step *path, uint32_t path_size, wf_error *err) {
+  uint32_t state = 0;
   draft->rows.size = 0;
   WF__TRY(wf__vec_push(&draft->rows, 0, "the lattice", err));
   for (uint32_t k = 0; k < path_size; k++)
-    if (wf__graph_arc(graph, path[k].arc).ilabel != 0)
+    if (wf__graph_arc_along(graph, &state, path[k].arc).ilabel != 0)
       WF__TRY(wf__vec_push(&draft->rows, path[k].frame, "the lattice", err));
   return WF_OK;
 }

@@ -1,7 +1,7 @@
 /* upload_graph.c - the graph in a GPU's memory, in the layout of the search:
  *
  *   states, arcs, columns by input label, places for added words and their arcs,
- *   and with lattices: components, the arcs into each state
+ *   and with lattices: components, the token that a state holds, the arcs into each state
  *
  * Kernels make the layout (graph_layout.h). A graph that a GPU built may lie in unified memory
  * (device_memory.h); then nothing passes through host memory. */
@@ -93,10 +93,9 @@ static wf_status write_out(const wf_graph *graph, struct arrays *host, wf_error 
   return wf__write_wide(ctc, graph->columns, host->own[0], host->num_explicit, host->wide, err);
 }
 
-static wf_status take_arrays(const wf_graph *graph, const wf_decoder_options *options,
-                             struct arrays *host, wf_error *err) {
-  const bool shares = wf__gpu_shares_arcs(graph, options);
-  const uint64_t num_explicit = wf__gpu_explicit_arcs(graph, options);
+static wf_status take_arrays(const wf_graph *graph, struct arrays *host, wf_error *err) {
+  const bool shares = wf__gpu_shares_arcs(graph);
+  const uint64_t num_explicit = wf__gpu_explicit_arcs(graph);
   *host = (struct arrays){
       .num_states = graph->first_added_state,
       .num_arcs = num_explicit + (shares ? graph->num_wide_arcs + graph->num_wide_others : 0),
@@ -214,7 +213,7 @@ static wf_status put_places(const struct upload *u, const wf__lane_state *states
 /* --- for lattices ------------------------------------------------------------------------ */
 
 /* The states that consuming or epsilon arcs lead from, by the state that they lead to: offsets,
- * then sources. */
+ * then sources. Not the wide ones, all of whose tokens are looked at. */
 static wf_status find_sources(const struct upload *u, bool epsilons, uint32_t *offsets,
                               uint32_t **out, wf_error *err) {
   const uint64_t num_states = u->host.num_states;
@@ -223,14 +222,14 @@ static wf_status find_sources(const struct upload *u, bool epsilons, uint32_t *o
 #define FIRST(s) (epsilons ? index[s].first_epsilon : index[s].first_arc)
 #define END(s) (epsilons ? index[(s) + 1].first_arc : index[s].first_epsilon)
   memset(offsets, 0, (num_states + 1) * sizeof *offsets);
-  for (uint64_t s = 0; s < num_states; s++)
+  for (uint64_t s = 0; s < u->host.first_wide; s++)
     for (uint64_t a = FIRST(s); a < END(s); a++) offsets[arcs[a].nextstate]++;
   for (uint64_t s = 0; s < num_states; s++) offsets[s + 1] += offsets[s];
   uint32_t *sources = *out = wf__alloc(offsets[num_states], sizeof *sources);
   if (sources == NULL)
     return wf__fail_memory(err, offsets[num_states] * sizeof *sources,
                            "the graph's copy for the GPU");
-  for (uint64_t s = num_states; s-- > 0;)
+  for (uint64_t s = u->host.first_wide; s-- > 0;)
     for (uint64_t a = END(s); a-- > FIRST(s);) sources[--offsets[arcs[a].nextstate]] = (uint32_t)s;
 #undef FIRST
 #undef END
@@ -254,8 +253,23 @@ static wf_status upload_sources(const struct upload *u, bool epsilons, char **to
   return status;
 }
 
+/* The column of the token that each state holds. */
+static wf_status send_held(const struct upload *u, uint32_t *to, wf_error *err) {
+  const wf_graph *graph = u->graph;
+  const uint64_t bytes = u->host.num_states * sizeof *to;
+  uint32_t *held = wf__alloc(bytes, 1);
+  if (held == NULL) return wf__fail_memory(err, bytes, "the graph's copy for the GPU");
+  for (uint64_t v = 0; v < u->host.num_states; v++) {
+    const int32_t label = graph->ctc->states[v].held;
+    held[v] = label != 0 ? (uint32_t)graph->columns[label] : UINT32_MAX;
+  }
+  const wf_status status = send(u, to, held, bytes, err);
+  free(held);
+  return status;
+}
+
 /* The graph's arrays that only lattices need; `to` has room for the components, if there are
- * any, and the sources. */
+ * any, the held columns and the sources. */
 static wf_status upload_for_lattices(const struct upload *u, char *to, wf_error *err) {
   const struct arrays *host = &u->host;
   float least[2] = {0, 0};
@@ -267,6 +281,11 @@ static wf_status upload_for_lattices(const struct upload *u, char *to, wf_error 
   if (host->components != NULL) {
     WF__TRY(send(u, to, host->components, host->num_states * 4, err));
     u->there->components = (const uint32_t *)to;
+    to += wf__round_up_256(host->num_states * 4);
+  }
+  if (host->first_wide < host->num_states) {
+    WF__TRY(send_held(u, (uint32_t *)to, err));
+    u->there->held_columns = (const uint32_t *)to;
     to += wf__round_up_256(host->num_states * 4);
   }
   WF__TRY(upload_sources(u, false, &to, err));
@@ -325,7 +344,7 @@ wf_status wf__gpu_upload_graph(const wf_graph *graph, const wf_decoder_options *
                                 .epsilon_slack = wf__epsilon_slack(graph, options, false),
                                 .scored_slack = wf__epsilon_slack(graph, options, true)};
   struct upload upload = {graph, options, stream, &out->there};
-  wf_status status = take_arrays(graph, options, &upload.host, err);
+  wf_status status = take_arrays(graph, &upload.host, err);
   out->there.first_wide = (uint32_t)upload.host.first_wide;
   out->there.num_wide = (uint32_t)(upload.host.num_states - upload.host.first_wide);
   out->there.num_explicit = (uint32_t)upload.host.num_explicit;

@@ -15,6 +15,9 @@
  *   list    these tokens: over consuming arcs; then, round by round, over epsilon arcs within t -
  *           1, of those that have any, which the first pass has gathered in the lane's `costs`
  *
+ * Of a wide state (wide_states.cuh), whose tokens are all listed, only the arcs over the tokens
+ * that the table's states hold are looked up.
+ *
  * Tokens within the beam over the arcs of the listed tokens make the table of t - 1. When it is
  * complete, its arcs are sorted and written to pages (backward_emit.cuh). Extra costs are minima
  * over paths, kept as ordered integers, so the result does not depend on the order of threads.
@@ -211,9 +214,9 @@ __device__ u32 searcher<POLICY, RANKS>::list_tokens(u32 window, u32 end, u32 tur
     for (u32 k = 0; k < AT_ONCE; k++) {
       const u32 i = base + k * BACK_THREADS + in_warp(), mark = mark_of(token[k].x);
       const bool has = i < size && (gathered || (token[k].y & WITH_EPSILONS) != 0);
-      const bool taken =
-          i < size && (!EPSILONS || has) &&
-          (all || (marks[mark >> 5] >> (mark & 31) & 1) != 0 || is_added(token[k].x));
+      const bool taken = i < size && (!EPSILONS || has) &&
+                         (all || (marks[mark >> 5] >> (mark & 31) & 1) != 0 ||
+                          is_added(token[k].x) || is_wide(token[k].x));
       votes[k] = __ballot_sync(ALL, taken);
       others[k] = gathers ? __ballot_sync(ALL, has) : 0;
     }
@@ -268,6 +271,36 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::for_listed(u32 turn, F 
 
 /* --- arcs to the next tokens -------------------------------------------------------------- */
 
+/* The arcs of a wide state over the listed columns, and those for blank and held token, in order:
+ * take(live, number, arc), by a whole warp. */
+template <class POLICY, int RANKS>
+template <typename F>
+__device__ __forceinline__ void searcher<POLICY, RANKS>::for_arcs_of_held(u32 state, F take) {
+  const u32 arc_ranges = l.base + OFFSET(arc_ranges) + warp() * (u32)sizeof own().arc_ranges[0],
+            number = __ldg(states() + state).x, size = own().num_wide_sources;
+  const uint4 wide = __ldg((const uint4 *)p->graph.wide_states + (state - p->graph.first_wide));
+  const uint4 *const run = arcs() + wide.x;
+  for (u32 first = 0; first <= size; first += 32) {
+    const u32 i = first + in_warp(), column = i < size ? columns()[i] : ALL;
+    u32 at = wide.y, end = wide.y; /* places of the arcs of this thread's column */
+    if (i == size) end += wide.z == ALL ? 1 : 2;
+    if (i < size && column != wide.z) at = end = first_of_column(run, wide.y, column);
+    while (i < size && end < wide.y && column != wide.z && __ldg(run + end).z == column) end++;
+    arc_share<POLICY> share(arc_ranges, in_warp(), at, end - at, 0);
+    for (u32 k0 = 0; k0 < share.total; k0 += 32) {
+      u32 place;
+      float zero;
+      u64 none;
+      share.at(k0, in_warp(), &place, &zero, &none);
+      const bool live = k0 + in_warp() < share.total;
+      uint4 arc = make_uint4(0, 0, 0, 0);
+      if (live) arc = __ldg(place < wide.y ? run + place : arcs() + wide.w + (place - wide.y));
+      take(live, number + place, arc);
+      __syncwarp();
+    }
+  }
+}
+
 /* Follows the consuming arcs of a warp's tokens of frame `number` to tokens of the next frame in
  * `table`. Tokens within the beam are put into `before`, and the arcs are staged. */
 template <class POLICY, int RANKS>
@@ -279,27 +312,22 @@ __device__ void searcher<POLICY, RANKS>::take_emitting(const back_token &token, 
   const u64 last = records()[number + 1].last,
             last_context = SCORED ? records()[number + 1].last_context : 0;
   const uint16_t *ranks = memory::ranks_at(p->lattices.backward_bits);
-  arc_share<POLICY> share(arc_ranges, in_warp(), token.info.x, token.info.y - token.info.x,
-                          __uint_as_float(in_warp()));
-  for (u32 k0 = 0; k0 < share.total; k0 += 32) {
-    u32 a, to_rank = 0, slot = ALL;
-    float who, extra_cost = INFINITY, score = 0;
-    u64 none;
-    share.at(k0, in_warp(), &a, &who, &none);
-    const int from = (int)(__float_as_uint(who) & 31);
+  /* Takes an arc of the token of the thread `from`. */
+  auto take = [&](bool live, u32 a, uint4 arc, int from) {
+    u32 to_rank = 0, slot = ALL;
+    float extra_cost = INFINITY, score = 0;
     const u32 source = __shfl_sync(ALL, token.state, from);
     const float source_cost = __shfl_sync(ALL, token.cost, from);
     const u64 source_context = SCORED ? __shfl_sync(ALL, token.context, from) : 0;
-    if (k0 + in_warp() < share.total) {
-      const uint4 arc = arc_at(arcs(), a);
+    if (live) {
       const u32 to = arc.x & 0x7fffffffu;
       u64 to_context = source_context;
       float candidate = __fadd_rn(__fsub_rn(source_cost, best), __uint_as_float(arc.y));
       if (arc.w != 0) candidate = __fsub_rn(candidate, p->rules.word_score);
-      bool live = table.may_have(to);
+      const bool in_table = table.may_have(to);
       if constexpr (SCORED)
-        if (live && arc.w != 0) candidate = word_cost(arc.w, candidate, &to_context);
-      const u32 target = live ? table.find(key_of(to, to_context)) : ALL;
+        if (in_table && arc.w != 0) candidate = word_cost(arc.w, candidate, &to_context);
+      const u32 target = in_table ? table.find(key_of(to, to_context)) : ALL;
       if (target != ALL) {
         score = penalised(loglike(row_of(row_frame), arc.z), arc.z);
         candidate = __fadd_rn(candidate, cost_of_score(score));
@@ -313,6 +341,24 @@ __device__ void searcher<POLICY, RANKS>::take_emitting(const back_token &token, 
       slot = before.put(source, key_of(source, source_context), source_cost, extra_cost);
     __syncwarp();
     stage_links(slot != ALL, slot, to_rank, a, __float_as_uint(score));
+  };
+  const bool wide = token.info.y > token.info.x && is_wide(token.state);
+  arc_share<POLICY> share(arc_ranges, in_warp(), token.info.x,
+                          wide ? 0 : token.info.y - token.info.x, __uint_as_float(in_warp()));
+  for (u32 k0 = 0; k0 < share.total; k0 += 32) {
+    u32 a;
+    float who;
+    u64 none;
+    share.at(k0, in_warp(), &a, &who, &none);
+    const bool live = k0 + in_warp() < share.total;
+    take(live, a, live ? arc_at(arcs(), a) : make_uint4(0, 0, 0, 0),
+         (int)(__float_as_uint(who) & 31));
+  }
+  if (!has_wide()) return;
+  for (u32 left = __ballot_sync(ALL, wide); left != 0; left &= left - 1) {
+    const int from = __ffs(left) - 1;
+    for_arcs_of_held(__shfl_sync(ALL, token.state, from),
+                     [&](bool live, u32 a, uint4 arc) { take(live, a, arc, from); });
   }
 }
 
@@ -368,12 +414,47 @@ searcher<POLICY, RANKS>::context_at(const ulonglong2 *contexts) const {
   return SCORED ? __ldg((const u64 *)contexts) : 0;
 }
 
+/* Lists the columns of the tokens that the table's states hold, in order. By the whole block, with
+ * a barrier before and after. */
+template <class POLICY, int RANKS>
+__device__ void searcher<POLICY, RANKS>::list_held(const backward_table &table) {
+  u32 *const seen = columns_seen(), *const listed = columns();
+  const u32 size = *table.size, words = (u32)p->graph.num_columns / 32 + 1,
+            grain = (words + BACK_THREADS - 1) / BACK_THREADS, first = min(tid() * grain, words),
+            end = min(first + grain, words);
+  for (u32 i = tid(); i < size; i += BACK_THREADS) {
+    const u32 state = state_of(table.keys[table.places[i]]),
+              column = is_added(state) ? ALL : __ldg(p->graph.held_columns + state);
+    if (column != ALL) atomicOr(&seen[column >> 5], 1u << (column & 31));
+  }
+  __syncthreads();
+  u32 mine = 0;
+  for (u32 word = first; word < end; word++) mine += __popc(__ldcg(seen + word));
+  u32 upto = mine;
+#pragma unroll
+  for (int d = 1; d < 32; d <<= 1) {
+    const u32 x = __shfl_up_sync(ALL, upto, d);
+    if (in_warp() >= d) upto += x;
+  }
+  if (in_warp() == 31) own().warp_counts[warp()] = upto;
+  __syncthreads();
+  u32 place = upto - mine + warp_sum(in_warp() < warp() ? own().warp_counts[in_warp()] : 0);
+  for (u32 word = first; word < end; word++) {
+    for (u32 bits = __ldcg(seen + word); bits != 0; bits &= bits - 1)
+      listed[place++] = word * 32 + (u32)__ffs(bits) - 1;
+    seen[word] = 0;
+  }
+  if (tid() == BACK_THREADS - 1) own().num_wide_sources = place;
+  __syncthreads();
+}
+
 /* From the tokens of frame `number`, which is open, to those of the next in `table`; puts tokens
  * within the beam into `before`. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::step_back(u32 number, const backward_table &table,
                                                    const backward_table &before) {
   const wf__lane_frame here = records()[number];
+  if (has_wide()) list_held(table);
   for_listed<false>(0, [&](bool live, back_token &token) {
     if (live && is_up_to((u64)ordered(__fsub_rn(token.cost, here.best)) << 32 | token.state,
                          token.context, here.select, here.select_context))
@@ -557,6 +638,8 @@ __device__ bool searcher<POLICY, RANKS>::run_backward(bool resumes) {
     work.fill = work.num_states = work.num_links = work.no_room = work.no_pages = work.full = 0;
   }
   create_tables();
+  for (u32 i = tid(); has_wide() && i <= (u32)p->graph.num_columns / 32; i += BACK_THREADS)
+    columns_seen()[i] = 0;
   __syncthreads();
   bool written = resumes && restore_frame(&number, memory::table_at(0, bits));
   if (written)

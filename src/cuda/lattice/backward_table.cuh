@@ -162,7 +162,7 @@ struct backward_table {
       }
     }
     if (POLICY::SCORED) atomicOr(&bitmap[bitmap_bit(state) >> 5], 1u << (bitmap_bit(state) & 31));
-    *(volatile float *)&costs[at] = cost; /* all threads write the same value */
+    atomicExch(&costs[at], cost); /* all threads write the same value, while others may read it */
     __threadfence_block();
     if (atomicMin(&extra_costs[at], __float_as_int(extra_cost)) <= __float_as_int(extra_cost))
       return at; /* never negative, so the bits are ordered */

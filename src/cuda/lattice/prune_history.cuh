@@ -22,16 +22,15 @@
 #ifndef WF_CUDA_LATTICE_PRUNE_HISTORY_CUH
 #define WF_CUDA_LATTICE_PRUNE_HISTORY_CUH
 
-#include "cuda/search/searcher.cuh"
+#include "cuda/search/wide_states.cuh"
 
 namespace wf_search {
 
 /* In lane_shared.hist, which is unused here. (With scorers, hist_all is the bitmap of states.) */
 struct lattice_work {
-  u32 bound;       /* of this rank's tokens in the table: the largest cost - extra cost, ordered */
-  u32 least_label; /* cost of the best column of the frame, ordered */
-  u32 changed[3];  /* whether an extra cost of this rank changed, in this epsilon round, the next,
-                      the previous one */
+  u32 bound;      /* of this rank's tokens in the table: the largest cost - extra cost, ordered */
+  u32 changed[3]; /* whether an extra cost of this rank changed, in this epsilon round, the next,
+                     the previous one */
 };
 static_assert(sizeof(lattice_work) <= sizeof(lane_shared<plain>::hist),
               "lattice_work must fit the histogram");
@@ -155,7 +154,6 @@ __device__ float searcher<POLICY, RANKS>::least_candidate(float cost, int epsilo
  * the table; the arcs read the scores of frame `row`. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::relax_emitting(u32 number, u32 row) {
-  lattice_work &work = work_of(l, l.rank());
   const u32 arc_ranges = l.base + OFFSET(arc_ranges) + warp() * (u32)sizeof own().arc_ranges[0];
   const u32 first = frame_off()[number], size = frame_off()[number + 1] - first;
   const wf__lane_frame here = records()[number], next = records()[number + 1];
@@ -166,27 +164,52 @@ __device__ void searcher<POLICY, RANKS>::relax_emitting(u32 number, u32 row) {
     before[i] = __ldcg(past() + first + i).y;
     past()[first + i].y = INFINITY;
   }
-  if (tid() == 0) work.least_label = ALL;
   finish_row();
   __syncthreads();
-  u32 least = ALL;
+  float least_label = INFINITY;
   for (u32 c = tid(); c < (u32)p->graph.num_columns; c += THREADS)
-    least = min(least, ordered(label_cost(c)));
-  least = warp_min(least);
-  if (in_warp() == 0) atomicMin(&work.least_label, least);
-  __syncthreads();
-  const float least_label = cost_of(work.least_label), bound = fminf(furthest(), FLT_MAX);
+    least_label = fminf(least_label, label_cost(c));
+  least_label = least_of_block(least_label);
+  if (has_wide()) list_columns_again(next.last, least_label);
+  const float bound = fminf(furthest(), FLT_MAX);
+  /* Relaxes an arc from token i of the frame. */
+  auto relax = [&](bool live, u32 a, uint4 arc, u32 i) {
+    if (live) {
+      const u32 to = arc.x & 0x7fffffffu;
+      const u64 from = traced_context(first + i);
+      u64 context = from;
+      float candidate =
+          __fadd_rn(__fsub_rn(__ldcg(past() + first + i).x, best), __uint_as_float(arc.y));
+      if (arc.w != 0) candidate = __fsub_rn(candidate, p->rules.word_score);
+      live = may_hold(to);
+      if constexpr (SCORED)
+        if (live && arc.w != 0) candidate = word_cost(arc.w, candidate, &context);
+      candidate = __fadd_rn(candidate, label_cost(arc.z));
+      live = live && candidate <= bound &&
+             is_up_to((u64)ordered(candidate) << 32 | a, from, next.last, next.last_context);
+      if (live) {
+        const float extra_cost = extra_cost_over(candidate, key_of(to, context), number + 1);
+        if (extra_cost <= beam) improve(i, first, extra_cost);
+      }
+    }
+    __syncwarp();
+  };
   const u32 grain = min(32u, (size + WARPS - 1) / WARPS);
   for (u32 base = warp() * grain; base < size; base += WARPS * grain) {
     const u32 mine = base + in_warp();
     uint4 info = make_uint4(0, 0, 0, 0);
+    float cost = INFINITY;
+    u32 state = 0;
+    bool wide = false;
     if (in_warp() < grain && mine < size) {
-      const float cost = __fsub_rn(__ldcg(past() + first + mine).x, best);
-      const u32 state = __ldcg(trace() + first + mine).x;
+      cost = __fsub_rn(__ldcg(past() + first + mine).x, best);
+      state = __ldcg(trace() + first + mine).x;
       const bool near = __fadd_rn(least_candidate(cost, 0), least_label) <= bound;
       if (near && is_up_to((u64)ordered(cost) << 32 | state, traced_context(first + mine),
-                           here.select, here.select_context))
-        info = state_at(states(), state);
+                           here.select, here.select_context)) {
+        wide = is_wide(state);
+        if (!wide) info = state_at(states(), state);
+      }
     }
     arc_share<POLICY> share(arc_ranges, in_warp(), info.x, info.y - info.x, __uint_as_float(mine));
     for (u32 k0 = 0; k0 < share.total; k0 += 32) {
@@ -194,29 +217,13 @@ __device__ void searcher<POLICY, RANKS>::relax_emitting(u32 number, u32 row) {
       float which;
       u64 none;
       share.at(k0, in_warp(), &a, &which, &none);
-      const u32 i = __float_as_uint(which);
-      bool live = k0 + in_warp() < share.total;
-      if (live) {
-        const uint4 arc = arc_at(arcs(), a);
-        const u32 to = arc.x & 0x7fffffffu;
-        const u64 from = traced_context(first + i);
-        u64 context = from;
-        float candidate =
-            __fadd_rn(__fsub_rn(__ldcg(past() + first + i).x, best), __uint_as_float(arc.y));
-        if (arc.w != 0) candidate = __fsub_rn(candidate, p->rules.word_score);
-        live = may_hold(to);
-        if constexpr (SCORED)
-          if (live && arc.w != 0) candidate = word_cost(arc.w, candidate, &context);
-        candidate = __fadd_rn(candidate, label_cost(arc.z));
-        live = live && candidate <= bound &&
-               is_up_to((u64)ordered(candidate) << 32 | a, from, next.last, next.last_context);
-        if (live) {
-          const float extra_cost = extra_cost_over(candidate, key_of(to, context), number + 1);
-          if (extra_cost <= beam) improve(i, first, extra_cost);
-        }
-      }
-      __syncwarp();
+      const bool live = k0 + in_warp() < share.total;
+      relax(live, a, live ? arc_at(arcs(), a) : make_uint4(0, 0, 0, 0), __float_as_uint(which));
     }
+    if (has_wide())
+      for_wide_of_warp(wide, state, cost, [&](bool live, u32 a, uint4 arc, int who) {
+        relax(live, a, arc, base + (u32)who);
+      });
   }
 }
 
@@ -284,7 +291,7 @@ __device__ u32 searcher<POLICY, RANKS>::depth_of(u32 state, u64 context, u32 num
     const int64_t part = ((int64_t)owner - l.rank()) * p->memory.trace_cap;
     u32 arc = at == ALL ? NO_ARC : __ldcg(trace() + part + at).y;
     if (arc != NO_ARC) arc &= ~WITH_EPSILONS;
-    if (arc == NO_ARC || (int)arc_at(arcs(), arc).z >= 0 || depth > most_rounds()) return depth;
+    if (arc == NO_ARC || (int)any_arc_at(arc).z >= 0 || depth > most_rounds()) return depth;
     state = source_of(arc);
     if (SCORED) context = __ldcg((const u64 *)(contexts() + part + at) + 1);
   }

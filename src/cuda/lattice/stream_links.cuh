@@ -112,61 +112,82 @@ __device__ bool searcher<POLICY, RANKS>::pass_links(u32 number, u64 off, u32 *co
     load_row(row);
     finish_row();
     __syncthreads();
+    if (has_wide()) {
+      float least = INFINITY;
+      for (u32 c = tid(); c < (u32)p->graph.num_columns; c += THREADS)
+        least = fminf(least, label_cost(c));
+      list_columns_again(last, least_of_block(least));
+    }
   }
+  /* Relaxes or emits an arc from the token at i. */
+  auto pass = [&](bool live, u32 a, uint4 arc, u32 i) {
+    float excess = 0, score = 0;
+    link_end to = {0, 0};
+    if (live) {
+      const u32 next_state = arc.x & 0x7fffffffu;
+      const u64 from = traced_context(i);
+      u64 context = from;
+      float candidate = __ldcg(past() + i).x;
+      if (!EPSILONS) candidate = __fsub_rn(candidate, best);
+      candidate = __fadd_rn(candidate, __uint_as_float(arc.y));
+      if (arc.w != 0) candidate = __fsub_rn(candidate, p->rules.word_score);
+      if constexpr (SCORED)
+        if (arc.w != 0) candidate = word_cost(arc.w, candidate, &context);
+      if (!EPSILONS) candidate = __fadd_rn(candidate, label_cost(arc.z));
+      if (EPSILONS)
+        live = candidate <= cost_of((u32)(last >> 32));
+      else
+        live = candidate <= FLT_MAX &&
+               is_up_to((u64)ordered(candidate) << 32 | a, from, last, last_context);
+      float extra_cost = INFINITY;
+      if (live) extra_cost = extra_cost_of(candidate, next_state, context, target, &to, &excess);
+      live = extra_cost <= beam && (!EPSILONS || may_link(__ldcg(trace() + i).x & ~MARKED, from,
+                                                          next_state, context, number));
+      if (!EPSILONS && live) score = penalised(loglike(row_of(row), arc.z), arc.z);
+      if (!OUT && live) {
+        const int was =
+            atomicMin((int *)&past()[i].y,
+                      __float_as_int(extra_cost)); /* never negative, so the bits are ordered */
+        changed = changed || __int_as_float(was) > extra_cost;
+        ++*count;
+      }
+    }
+    __syncwarp();
+    if (OUT) put_chunk_links(live, off, i, number, to, target, a, score, excess);
+  };
   for (u32 base = warp() * grain; base < size; base += WARPS * grain) {
     const u32 mine = base + in_warp();
     uint4 info = make_uint4(0, 0, 0, 0);
+    float cost = INFINITY;
+    u32 state = 0;
+    bool wide = false;
     if (in_warp() < grain && mine < size) {
       const float2 known = __ldcg(past() + first + mine);
-      const u32 state = __ldcg(trace() + first + mine).x & ~MARKED;
+      state = __ldcg(trace() + first + mine).x & ~MARKED;
+      cost = __fsub_rn(known.x, best);
       const bool selected =
-          EPSILONS || is_up_to((u64)ordered(__fsub_rn(known.x, best)) << 32 | state,
-                               traced_context(first + mine), select, select_context);
-      if (selected && (!OUT || known.y <= beam)) info = state_at(states(), state);
+          EPSILONS || is_up_to((u64)ordered(cost) << 32 | state, traced_context(first + mine),
+                               select, select_context);
+      if (selected && (!OUT || known.y <= beam)) {
+        wide = is_wide(state); /* these have no epsilon arcs */
+        if (!wide) info = state_at(states(), state);
+      }
       if (EPSILONS) info.x = info.y, info.y = info.z;
     }
     arc_share<POLICY> share(arc_ranges, in_warp(), info.x, info.y - info.x, __uint_as_float(mine));
     for (u32 k0 = 0; k0 < share.total; k0 += 32) {
       u32 a;
-      float which, excess = 0, score = 0;
+      float which;
       u64 none;
-      link_end to = {0, 0};
       share.at(k0, in_warp(), &a, &which, &none);
-      const u32 i = first + __float_as_uint(which);
-      bool live = k0 + in_warp() < share.total;
-      if (live) {
-        const uint4 arc = arc_at(arcs(), a);
-        const u32 next_state = arc.x & 0x7fffffffu;
-        const u64 from = traced_context(i);
-        u64 context = from;
-        float candidate = __ldcg(past() + i).x;
-        if (!EPSILONS) candidate = __fsub_rn(candidate, best);
-        candidate = __fadd_rn(candidate, __uint_as_float(arc.y));
-        if (arc.w != 0) candidate = __fsub_rn(candidate, p->rules.word_score);
-        if constexpr (SCORED)
-          if (arc.w != 0) candidate = word_cost(arc.w, candidate, &context);
-        if (!EPSILONS) candidate = __fadd_rn(candidate, label_cost(arc.z));
-        if (EPSILONS)
-          live = candidate <= cost_of((u32)(last >> 32));
-        else
-          live = candidate <= FLT_MAX &&
-                 is_up_to((u64)ordered(candidate) << 32 | a, from, last, last_context);
-        float extra_cost = INFINITY;
-        if (live) extra_cost = extra_cost_of(candidate, next_state, context, target, &to, &excess);
-        live = extra_cost <= beam && (!EPSILONS || may_link(__ldcg(trace() + i).x & ~MARKED, from,
-                                                            next_state, context, number));
-        if (!EPSILONS && live) score = penalised(loglike(row_of(row), arc.z), arc.z);
-        if (!OUT && live) {
-          const int was =
-              atomicMin((int *)&past()[i].y,
-                        __float_as_int(extra_cost)); /* never negative, so the bits are ordered */
-          changed = changed || __int_as_float(was) > extra_cost;
-          ++*count;
-        }
-      }
-      __syncwarp();
-      if (OUT) put_chunk_links(live, off, i, number, to, target, a, score, excess);
+      const bool live = k0 + in_warp() < share.total;
+      pass(live, a, live ? arc_at(arcs(), a) : make_uint4(0, 0, 0, 0),
+           first + __float_as_uint(which));
     }
+    if (!EPSILONS && has_wide())
+      for_wide_of_warp(wide, state, cost, [&](bool live, u32 a, uint4 arc, int who) {
+        pass(live, a, arc, first + base + (u32)who);
+      });
   }
   return changed;
 }

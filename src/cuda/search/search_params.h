@@ -112,6 +112,10 @@ enum {
 static inline uint32_t wf__lane_slots(int32_t shared_kb, bool scored) {
   return 1u << (scored ? WF__SCORED_SLOT_BITS(shared_kb) : WF__PLAIN_SLOT_BITS(shared_kb));
 }
+/* Words of a block's list of columns, and of the bitmap of those that are in it. */
+static inline uint64_t wf__lane_columns(uint64_t num_columns) {
+  return num_columns + num_columns / 32 + 1;
+}
 /* Tokens planned for a block: 7/8 of its slots, which keeps probing short. */
 static inline uint32_t wf__lane_tokens(int32_t shared_kb, bool scored) {
   return wf__lane_slots(shared_kb, scored) / 8 * 7;
@@ -347,9 +351,11 @@ typedef struct wf__lane_graph {
                              costs at least its token's cost plus this */
   const uint32_t
       *components; /* [num_states] which epsilon cycles a state is in; NULL if there are none */
+  const uint32_t *held_columns; /* [num_states] column of the token that led there, or ~0; with wide
+                                   states */
   const uint32_t *in_offsets[2],
       *in_sources[2]; /* [num_states + 1], [arcs] states that emitting arcs, and that epsilon arcs
-                         lead from, by the state that they lead to */
+                         lead from, by the state that they lead to; without wide ones */
   /* for streams */
   const uint32_t *arc_sources; /* [num_arcs] the arc's state | WF__LANE_EPSILON */
 } wf__lane_graph;
@@ -382,8 +388,8 @@ typedef struct wf__lane_work {
 typedef struct wf__lane_arrays {
   uint32_t num_lanes, ranks;
   uint32_t
-      *columns; /* with wide states: [parts] of [num_columns] columns, then [slots] sources that
-                        are listed for a frame */
+      *columns; /* with wide states: [parts] of [num_columns] columns that are listed for a frame,
+                   their bitmap, then [slots] sources */
   uint32_t trace_cap, frames_cap, path_cap;
   uint32_t trace_room; /* the trace is collected beyond this, at most trace_cap; with lattices
                           another frame must fit after it */

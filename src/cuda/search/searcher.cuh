@@ -328,13 +328,21 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ __forceinline__ bool is_wide(u32 state) const;
   __device__ __forceinline__ bool has_wide() const;
   __device__ __forceinline__ u32 *columns() const;
+  __device__ __forceinline__ u32 *columns_seen() const;
   __device__ __forceinline__ float least_beside_column() const;
   __device__ __forceinline__ u32 *wide_sources() const;
   __device__ void find_wide_sources();
   __device__ bool begin_columns();
   __device__ void list_columns(float least, float reach);
   __device__ __forceinline__ u32 num_columns_for(float cost) const;
+  __device__ __forceinline__ float least_of_block(float mine);
+  __device__ __forceinline__ float reach_of(float cutoff) const;
+  __device__ void list_columns_again(u64 last, float least);
   __device__ bool lists_more(u64 last);
+  template <typename F>
+  __device__ __forceinline__ void for_wide_arcs(u32 state, u32 size, F take);
+  template <typename F>
+  __device__ __forceinline__ void for_wide_of_warp(bool wide, u32 state, float cost, F take);
   template <int MODE>
   __device__ void expand_wide_state(const candidate_rule &rule, u32 state, float cost, u64 context,
                                     u64 *my_count);
@@ -474,6 +482,9 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   template <bool OUT>
   __device__ void take_epsilons(const back_token &token, u32 number, const backward_table &table);
   __device__ __forceinline__ u64 context_at(const ulonglong2 *contexts) const;
+  __device__ void list_held(const backward_table &table);
+  template <typename F>
+  __device__ __forceinline__ void for_arcs_of_held(u32 state, F take);
   __device__ void step_back(u32 number, const backward_table &table, const backward_table &before);
   __device__ void relax_back(u32 number, const backward_table &table, u32 turn);
   __device__ void stage_epsilons(u32 number, const backward_table &table);

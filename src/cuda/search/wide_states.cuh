@@ -26,11 +26,16 @@ __device__ __forceinline__ bool searcher<POLICY, RANKS>::has_wide() const {
 }
 template <class POLICY, int RANKS>
 __device__ __forceinline__ u32 *searcher<POLICY, RANKS>::columns() const {
-  return p->memory.columns + (u64)block() * ((u32)p->graph.num_columns + SLOTS);
+  return p->memory.columns + block() * (wf__lane_columns((u32)p->graph.num_columns) + SLOTS);
+}
+/* Bitmap of the listed columns, for the backward pass of lattices; empty between its frames. */
+template <class POLICY, int RANKS>
+__device__ __forceinline__ u32 *searcher<POLICY, RANKS>::columns_seen() const {
+  return columns() + (u32)p->graph.num_columns;
 }
 template <class POLICY, int RANKS>
 __device__ __forceinline__ u32 *searcher<POLICY, RANKS>::wide_sources() const {
-  return columns() + (u32)p->graph.num_columns;
+  return columns() + wf__lane_columns((u32)p->graph.num_columns);
 }
 
 /* The state of an arc's number, of a wide state. */
@@ -63,6 +68,15 @@ __device__ __forceinline__ float searcher<POLICY, RANKS>::least_beside_column() 
   if constexpr (SCORED)
     if (has_scorer()) least += fminf(own().with_scorer.scorer.least, 0);
   return least;
+}
+
+/* The least cost of the block's threads. A barrier must follow before the next call. */
+template <class POLICY, int RANKS>
+__device__ __forceinline__ float searcher<POLICY, RANKS>::least_of_block(float mine) {
+  const u32 lowest = warp_min(ordered(mine));
+  if (in_warp() == 0) own().warp_values[warp()] = lowest;
+  __syncthreads();
+  return cost_of(warp_min(in_warp() < WARPS ? (u32)own().warp_values[in_warp()] : ALL));
 }
 
 /* From a cost of each thread of the block, at least `least`: one that `count` of them are up to, or
@@ -117,11 +131,7 @@ __device__ bool searcher<POLICY, RANKS>::begin_columns() {
   find_wide_sources();
   for (u32 c = tid(); c < (u32)p->graph.num_columns; c += THREADS)
     mine = fminf(mine, label_cost(c));
-  const u32 lowest = warp_min(ordered(mine));
-  if (in_warp() == 0) own().warp_values[warp()] = lowest;
-  __syncthreads();
-  const float least =
-      cost_of(warp_min(in_warp() < WARPS ? (u32)own().warp_values[in_warp()] : ALL));
+  const float least = least_of_block(mine);
   float spread =
       p->graph.wide_most - p->graph.wide_least + fabsf(p->rules.word_score) + own().margin;
   spread += 1e-4f * (1 + fabsf(least) + p->rules.beam + spread); /* more than lists_more adds */
@@ -162,17 +172,30 @@ __device__ void searcher<POLICY, RANKS>::list_columns(float least, float reach) 
   }
 }
 
+/* Largest sum of a source's and a column's cost for a candidate up to this cutoff. */
+template <class POLICY, int RANKS>
+__device__ __forceinline__ float searcher<POLICY, RANKS>::reach_of(float cutoff) const {
+  const float least = least_beside_column();
+  return cutoff < FLT_MAX
+             ? cutoff - least + 1e-5f * (1 + fabsf(cutoff) + fabsf(least)) /* any rounding */
+             : INFINITY;
+}
+
+/* Lists the columns of all candidates up to the key `last` of a frame that was searched, of whose
+ * columns the cheapest costs `least`. */
+template <class POLICY, int RANKS>
+__device__ void searcher<POLICY, RANKS>::list_columns_again(u64 last, float least) {
+  list_columns(least, reach_of(cost_of((u32)(last >> 32))));
+}
+
 /* After the expansion up to the key `last`: could other columns have made candidates? Then lists
  * more of them. */
 template <class POLICY, int RANKS>
 __device__ bool searcher<POLICY, RANKS>::lists_more(u64 last) {
-  const float reach = own().reach, cutoff = cost_of((u32)(last >> 32)),
-              least = least_beside_column();
+  const float reach = own().reach, cutoff = cost_of((u32)(last >> 32));
   float margin = 0.75f * own().margin; /* the next frames are probably like this one */
   if (reach == INFINITY) return false;
-  float needed = INFINITY;
-  if (own().best != ALL && cutoff < FLT_MAX)
-    needed = cutoff - least + 1e-5f * (1 + fabsf(cutoff) + fabsf(least)); /* any rounding */
+  const float needed = own().best != ALL ? reach_of(cutoff) : INFINITY;
   const bool more = needed > reach;
   if (more) {
     margin = fminf(own().margin + needed - reach + 1, p->rules.beam);
@@ -217,18 +240,16 @@ __device__ __forceinline__ u32 searcher<POLICY, RANKS>::num_columns_for(float co
   return left < 0 ? 0 : own().class_ends[min((u32)(left * 1.00001f + 0.001f), COLUMN_CLASSES - 1)];
 }
 
-/* Expands a source on a wide state, by a whole warp. */
+/* Looks the arcs of a wide state up, of `size` listed columns and those for blank and held token:
+ * take(live, number, arc), by a whole warp. */
 template <class POLICY, int RANKS>
-template <int MODE>
-__device__ void searcher<POLICY, RANKS>::expand_wide_state(const candidate_rule &rule, u32 state,
-                                                           float cost, u64 context, u64 *my_count) {
-  const uint4 info = __ldg(states() + state),
-              wide = __ldg((const uint4 *)p->graph.wide_states + (state - p->graph.first_wide));
+template <typename F>
+__device__ __forceinline__ void searcher<POLICY, RANKS>::for_wide_arcs(u32 state, u32 size,
+                                                                       F take) {
+  const u32 number = __ldg(states() + state).x;
+  const uint4 wide = __ldg((const uint4 *)p->graph.wide_states + (state - p->graph.first_wide));
   const uint4 *const run = arcs() + wide.x, *const stays = arcs() + wide.w;
-  const u32 count = wide.y, held = wide.z, num_stays = held == ALL ? 1 : 2,
-            size = num_columns_for(cost);
-  if ((MODE == EXPAND_RUNNING || MODE == EXPAND_LIST) && in_warp() == 0)
-    frame_arcs += info.y - info.x;
+  const u32 count = wide.y, held = wide.z, num_stays = held == ALL ? 1 : 2;
   for (u32 first = 0; first < size + num_stays; first += 32) {
     const u32 i = first + in_warp();
     const bool is_stay = i >= size && i < size + num_stays;
@@ -242,13 +263,38 @@ __device__ void searcher<POLICY, RANKS>::expand_wide_state(const candidate_rule 
       arc = __ldg(run + at);
     bool live = is_stay || (at < count && arc.z == column);
     while (__any_sync(ALL, live)) { /* a column may have several arcs */
-      expand_arc<MODE>(rule, live, info.x + (is_stay ? count + i - size : at), arc, cost, context,
-                       my_count);
+      take(live, number + (is_stay ? count + i - size : at), arc);
       live = live && !is_stay && ++at < count;
       if (live) arc = __ldg(run + at);
       live = live && arc.z == column;
     }
   }
+}
+
+/* The same for the wide states of a warp's threads, one after the other, over the listed columns
+ * that a source of this cost needs: take(live, number, arc, thread). */
+template <class POLICY, int RANKS>
+template <typename F>
+__device__ __forceinline__ void searcher<POLICY, RANKS>::for_wide_of_warp(bool wide, u32 state,
+                                                                          float cost, F take) {
+  for (u32 left = __ballot_sync(ALL, wide); left != 0; left &= left - 1) {
+    const int who = __ffs(left) - 1;
+    for_wide_arcs(__shfl_sync(ALL, state, who), num_columns_for(__shfl_sync(ALL, cost, who)),
+                  [&](bool live, u32 a, uint4 arc) { take(live, a, arc, who); });
+  }
+}
+
+/* Expands a source on a wide state, by a whole warp. */
+template <class POLICY, int RANKS>
+template <int MODE>
+__device__ void searcher<POLICY, RANKS>::expand_wide_state(const candidate_rule &rule, u32 state,
+                                                           float cost, u64 context, u64 *my_count) {
+  const uint4 info = __ldg(states() + state);
+  if ((MODE == EXPAND_RUNNING || MODE == EXPAND_LIST) && in_warp() == 0)
+    frame_arcs += info.y - info.x;
+  for_wide_arcs(state, num_columns_for(cost), [&](bool live, u32 a, uint4 arc) {
+    expand_arc<MODE>(rule, live, a, arc, cost, context, my_count);
+  });
 }
 
 /* Expands the listed sources. */
