@@ -31,7 +31,7 @@ void wf__lane_memory_plan(const wf__lane_shape *shape, wf__lane_memory *out) {
           scored * parts * WF__LANE_WORD_CANDIDATES * sizeof(wf__word_candidate),
       [WF__ARRAY_MEMO] = scored * parts * sizeof(uint64_t) * 2 << WF__LANE_MEMO_BITS,
       [WF__ARRAY_COLUMNS] =
-          shape->columns > 0 ? parts * (wf__lane_columns(shape->columns) + shape->slots) * 4 : 0,
+          shape->columns > 0 ? parts * (WF__LANE_COLUMNS(shape->columns) + shape->slots) * 4 : 0,
       [WF__ARRAY_TRACE] = tokens * 8,
       [WF__ARRAY_CONTEXTS] = scored * tokens * 16,
       [WF__ARRAY_FRAME_OFF] = parts * (frames + 2) * 4,

@@ -113,9 +113,7 @@ static inline uint32_t wf__lane_slots(int32_t shared_kb, bool scored) {
   return 1u << (scored ? WF__SCORED_SLOT_BITS(shared_kb) : WF__PLAIN_SLOT_BITS(shared_kb));
 }
 /* Words of a block's list of columns, and of the bitmap of those that are in it. */
-static inline uint64_t wf__lane_columns(uint64_t num_columns) {
-  return num_columns + num_columns / 32 + 1;
-}
+#define WF__LANE_COLUMNS(num_columns) ((uint64_t)(num_columns) + (num_columns) / 32 + 1)
 /* Tokens planned for a block: 7/8 of its slots, which keeps probing short. */
 static inline uint32_t wf__lane_tokens(int32_t shared_kb, bool scored) {
   return wf__lane_slots(shared_kb, scored) / 8 * 7;

@@ -26,7 +26,7 @@ __device__ __forceinline__ bool searcher<POLICY, RANKS>::has_wide() const {
 }
 template <class POLICY, int RANKS>
 __device__ __forceinline__ u32 *searcher<POLICY, RANKS>::columns() const {
-  return p->memory.columns + block() * (wf__lane_columns((u32)p->graph.num_columns) + SLOTS);
+  return p->memory.columns + block() * (WF__LANE_COLUMNS((u32)p->graph.num_columns) + SLOTS);
 }
 /* Bitmap of the listed columns, for the backward pass of lattices; empty between its frames. */
 template <class POLICY, int RANKS>
@@ -35,7 +35,7 @@ __device__ __forceinline__ u32 *searcher<POLICY, RANKS>::columns_seen() const {
 }
 template <class POLICY, int RANKS>
 __device__ __forceinline__ u32 *searcher<POLICY, RANKS>::wide_sources() const {
-  return columns() + wf__lane_columns((u32)p->graph.num_columns);
+  return columns() + WF__LANE_COLUMNS((u32)p->graph.num_columns);
 }
 
 /* The state of an arc's number, of a wide state. */
