@@ -30,45 +30,20 @@ def expected(tmp_path_factory):
     return words_of(folder)
 
 
+def list_of_cards(file):
+    """Lists five recordings and a missing file."""
+    lines = [f"{path.stem} {path}\n" for path in sorted(CARDS.glob("*.wav"))]
+    file.write_text("".join([*lines, "gone no/such/file.wav\n"]))
+    return file
+
+
 @pytest.fixture
 def recordings(tmp_path):
-    """A list of five recordings and one missing file."""
-    lines = [f"{path.stem} {path}\n" for path in sorted(CARDS.glob("*.wav"))]
-    (tmp_path / "list").write_text("".join([*lines, "gone no/such/file.wav\n"]))
-    return tmp_path / "list"
+    return list_of_cards(tmp_path / "list")
 
 
 def words_of(folder):
     return {row["key"]: row["words"] for row in (json.loads(path.read_text()) for path in folder.glob("*.json"))}
-
-
-CALLS = """
-import json, pathlib, sys
-import ray
-from warpfst.transcribe.cluster import Settings, main, transcribe_list
-from warpfst.transcribe.command import read_list
-ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
-folder, model, recordings = sys.argv[1:]
-listed = list(read_list(pathlib.Path(recordings)))
-settings = Settings(model, folder + "/out")
-first = transcribe_list(listed[:3], settings, actors=2, batch_size=1)
-print(json.dumps(first))
-status = main(["--list", recordings, "--model", model, "-o", folder + "/out", "--actors", "2", "--batch-size", "2"])
-print(json.dumps(status))
-print(json.dumps(transcribe_list([pair for pair in listed if pair[0] != "gone"], settings)))
-"""
-
-
-def test_ray_cluster(tmp_path, recordings, expected):
-    pytest.importorskip("ray")
-    script = [sys.executable, "-c", CALLS, str(tmp_path), str(CARDS), str(recordings)]
-    run = subprocess.run(script, capture_output=True, text=True, env={**os.environ, **QUIET_RAY}, timeout=500)
-    assert run.returncode == 0, run.stderr
-    first, status, last = [json.loads(line) for line in run.stdout.splitlines() if line[:1] in "[012"]
-    assert first[:2] == [3, 0] and first[3] == [] and first[2] > 1
-    assert status == 1 and "2 recordings transcribed, 3 done before, 1 failed" in run.stderr and "no/such/file.wav" in run.stderr
-    assert last == [0, 5, 0.0, []]
-    assert words_of(tmp_path / "out") == expected and not list((tmp_path / "out").glob("*.part"))
 
 
 # A model of a user's own. It notes which utterances it scored, and one of its processes kills itself in the middle of its work. Without a GPU, it decodes on the CPU.
@@ -188,15 +163,24 @@ def test_parts_of_a_list_in_own_processes(own, undisturbed):
         transcribe_part([], Settings(str(CARDS), str(own.out)), 2, 2)
 
 
-GPUS = """
+# What one driver asks of a cluster that says it has two GPUs; it takes long to start.
+CALLS = """
 import json, pathlib, sys
 import numpy as np
 import ray
 import warpfst as wf
-from warpfst.transcribe.cluster import Settings, transcribe_list
+from warpfst.transcribe.cluster import Settings, main, transcribe_list
 from warpfst.transcribe.command import read_list
 ray.init(num_cpus=4, num_gpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
-recordings, model, out, block, seconds, ctc = sys.argv[1:]
+cards, cards_list, cards_out, recordings, model, out, block, seconds, ctc = sys.argv[1:]
+
+listed = list(read_list(pathlib.Path(cards_list)))
+settings = Settings(cards, cards_out)
+first = transcribe_list(listed[:3], settings, actors=2, batch_size=1)
+status = main(["--list", cards_list, "--model", cards, "-o", cards_out, "--actors", "2", "--batch-size", "2"])
+last = transcribe_list([pair for pair in listed if pair[0] != "gone"], settings)
+print(json.dumps([first, status, last]))
+
 listed = list(read_list(pathlib.Path(recordings)))
 settings = Settings(model, out, options={"device": "cuda"}, batch_seconds=float(seconds))
 print(json.dumps(transcribe_list(listed, settings, actors=2, batch_size=8)))
@@ -216,22 +200,40 @@ print(json.dumps({row["key"]: row["text"] for row in texts.iter_rows()}))
 """
 
 
-def test_ray_gives_each_actor_its_gpu_and_replaces_a_killed_one(own, undisturbed, tmp_path):
-    """A cluster that says it has two GPUs."""
+@pytest.fixture(scope="module")
+def on_ray(tmp_path_factory):
+    """The driver's lines of output by name, its messages, and where it wrote."""
+    pytest.importorskip("ray")
+    folder = tmp_path_factory.mktemp("ray")
+    own = Own(folder)
     (own.state / "kill").touch()
     page = (ROOT / "docs" / "tutorials" / "scale-out.md").read_text(encoding="utf-8")
     (block,) = [code for code in re.findall(r"```py\n(.*?)```", page, re.DOTALL) if "class Decode" in code]
-    command = [sys.executable, "-c", GPUS, str(own.list), f"{own.model}:Own", str(own.out), block, str(ONE_AT_A_TIME), str(ROOT / "examples" / "ctc")]
-    run = subprocess.run(command, capture_output=True, text=True, env={**own.environment, **QUIET_RAY}, cwd=tmp_path, timeout=500)
+    arguments = [CARDS, list_of_cards(folder / "cards_list"), folder / "cards_out", own.list, f"{own.model}:Own", own.out, block, ONE_AT_A_TIME, ROOT / "examples" / "ctc"]
+    command = [sys.executable, "-c", CALLS, *map(str, arguments)]
+    run = subprocess.run(command, capture_output=True, text=True, env={**own.environment, **QUIET_RAY}, cwd=folder, timeout=500)
     assert run.returncode == 0, run.stderr
-    summary, deadly, texts = [json.loads(line) for line in run.stdout.splitlines() if line[:1] in "[{"]
+    lines = [json.loads(line) for line in run.stdout.splitlines() if line[:1] in "[{"]
+    return dict(zip(["cards", "summary", "deadly", "texts"], lines, strict=True), errors=run.stderr, cards_out=folder / "cards_out", own=own)
+
+
+def test_ray_cluster(on_ray, expected):
+    first, status, last = on_ray["cards"]
+    assert first[:2] == [3, 0] and first[3] == [] and first[2] > 1
+    assert status == 1 and "2 recordings transcribed, 3 done before, 1 failed" in on_ray["errors"] and "no/such/file.wav" in on_ray["errors"]
+    assert last == [0, 5, 0.0, []]
+    assert words_of(on_ray["cards_out"]) == expected and not list(on_ray["cards_out"].glob("*.part"))
+
+
+def test_ray_gives_each_actor_its_gpu_and_replaces_a_killed_one(on_ray, undisturbed):
+    own, summary = on_ray["own"], on_ray["summary"]
     assert summary[:2] == [len(own.files), 0] and summary[3] == []
-    assert "tried 2 times, and its actor died each time" in deadly["error"] and len(contents(own.out / "deadly")) == 1
+    assert "tried 2 times, and its actor died each time" in on_ray["deadly"]["error"] and len(contents(own.out / "deadly")) == 1
     shutil.rmtree(own.out / "deadly")
     assert contents(own.out) == undisturbed and own.scored_once()
     processes = own.processes()
     assert len(processes) == 3 and set(processes) == {"cuda 0", "cuda 1"}  # two actors, of which one was replaced
-    assert texts == {key: row["text"] for key, row in ((row["key"], row) for row in map(json.loads, undisturbed.values()))}
+    assert on_ray["texts"] == {key: row["text"] for key, row in ((row["key"], row) for row in map(json.loads, undisturbed.values()))}
 
 
 def test_a_package_for_another_numpy_names_the_extra(own, tmp_path):

@@ -279,14 +279,14 @@ def test_clients_that_read_nothing_are_disconnected(model):
     """Its messages fill the buffers. Others are served meanwhile."""
 
     async def main():
-        async with Running(model, send_buffer=4096, send_seconds=0.5) as running:
+        async with Running(model, send_buffer=4096, send_seconds=0.5, idle_seconds=1000) as running:
             deaf = socket.socket()
             deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             deaf.setblocking(False)
             loop = asyncio.get_running_loop()
             await loop.sock_connect(deaf, ("127.0.0.1", running.port))
             await loop.sock_sendall(deaf, b"GET /stream HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n")
-            text = json.dumps({"boost": {"x" * 80: 1}}).encode()
+            text = json.dumps({"boost": {"clubs": "x" * 80}}).encode()  # each is answered by an error
             frame = bytes([0x81, 0x80 | len(text)]) + bytes(4) + text  # masked with 0
             flooding = asyncio.create_task(loop.sock_sendall(deaf, frame * 20000))
             while not running.server.open:
