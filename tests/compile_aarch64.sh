@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# compile_aarch64.sh ENVIRONMENT FOLDER - compiles every C file of the library and the program for ARM with glibc 2.28, into FOLDER; the host's part of the GPU backend, too,
-# with the declarations of the tests' imitated CUDA. Nothing runs. ENVIRONMENT has ziglang (tools/make_zig_cc.sh). Called by ./run test.
+# compile_aarch64.sh ENVIRONMENT FOLDER [all] - compiles for ARM with glibc 2.28, into FOLDER, the C files that name a processor or its instructions. all: every C file of the
+# library and the program; the host's part of the GPU backend, too, with the declarations of the tests' imitated CUDA. Nothing runs. ENVIRONMENT has ziglang
+# (tools/make_zig_cc.sh). Called by ./run test, and with `all` by ./run test-more.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 environment=$1 folder=$2
@@ -11,11 +12,18 @@ flags=(-std=c11 -O0 -fno-sanitize=undefined -fPIC -fvisibility=hidden -ffp-contr
   -Wno-bitwise-conditional-parentheses -Werror '-DWF__CUDA_FILE="libwarpfst-cuda.so"')
 cmake -DSOURCE=. -DVERSION=0 -DOUTPUT="$(realpath "$folder")/build_id.h" -P packaging/build_id.cmake
 cuda=(-Itests/fake_cuda -Itests/simt -include tests/simt/more_runtime.h)
-mapfile -t host < <(find src cli -name '*.c' -not -path 'src/cuda/*')
-mapfile -t gpu < <(find src/cuda -name '*.c')
-"$folder/cc" "${flags[@]}" -c "${host[@]}" -o "$folder/host.o"
-"$folder/cc" "${flags[@]}" "${cuda[@]}" -c "${gpu[@]}" -o "$folder/gpu.o"
-for object in host gpu; do
-  readelf -h "$folder/$object.o" | grep -q 'Machine: *AArch64' || { echo "$folder/$object.o is not for aarch64"; exit 1; }
-done
+compile() { # OBJECT ARGUMENTS...
+  local object=$folder/$1
+  "$folder/cc" "${flags[@]}" "${@:2}" -o "$object"
+  readelf -h "$object" | grep -q 'Machine: *AArch64' || { echo "$object is not for aarch64"; exit 1; }
+}
+if [ "${3:-}" = all ]; then
+  mapfile -t host < <(find src cli -name '*.c' -not -path 'src/cuda/*')
+  mapfile -t gpu < <(find src/cuda -name '*.c')
+  compile gpu.o "${cuda[@]}" -c "${gpu[@]}"
+else
+  mapfile -t host < <(grep -rlE --include='*.c' '__(x86_64|i386|aarch64|ARM|SSE|AVX)|(imm|arm_neon|cpuid)[a-z]*[.]h' src cli)
+  gpu=()
+fi
+compile host.o -c "${host[@]}"
 echo "${#host[@]} files of the host and ${#gpu[@]} of the GPU backend compile for aarch64"

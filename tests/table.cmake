@@ -36,7 +36,7 @@ set(WARPFST_TEST_ROWS
   # Decoding.
   "test_simt_decode              simt       gpu/test_gpu_decode.c                               1:test_kernels   1:test_small  3:test_small  20"
   "test_simt_ctc                 simt       gpu/test_gpu_ctc.c                                  5/40:test_*      1:test_small  3:test_small  20"
-  "test_simt_ctc_words           simt       gpu/test_gpu_ctc_words.c                            16:test_*        1:test_small  3:test_small  20"
+  "test_simt_ctc_words           simt       gpu/test_gpu_ctc_words.c                            8/128:test_*     1:test_small  3:test_small  20"
   "test_simt_scorer              simt       gpu/test_gpu_scorer.c                               1:test_kernels   1:test_races  3:test_small  20"
   "test_simt_stream              simt       gpu/test_gpu_stream.c                               1:test_kernels   1:test_small  3:test_small  20"
   "test_simt_free_orders         simt       gpu/test_gpu_free_orders.c                          1:test_kernels   1:test_small  3:test_small  20"
@@ -71,19 +71,19 @@ set(WARPFST_TEST_ROWS
   "test_simt_stream_64kb         simt_64kb  gpu/test_gpu_stream.c                               1:test_small     none          none          20"
   "test_simt_lattice_64kb        simt_64kb  gpu/test_gpu_lattice.c                              1:test_small     none          none          20"
   "test_simt_compose_64kb        simt_64kb  gpu/test_gpu_compose.c                              1:test_small     none          none          20")
-# The scripts of cli/ that need something, or that run with sanitizers, too: those that read hostile input, all formats and
-# the ABI. The server of Triton is built without sanitizers.
+# The scripts of cli/ that need something, or that run with sanitizers, too, or only then: those that read hostile input, all
+# formats and the ABI. The server of Triton is built without sanitizers.
 set(WARPFST_SCRIPT_ROWS
   # name                   needs   sanitizers
   "test_abi               -       yes"
   "test_abi_release       -       yes"
   "test_bench_decode      bench   -"
   "test_bench_programs    bench   -"
-  "test_decode_bad_input  -       yes"
-  "test_formats           -       yes"
-  "test_hostile_text      -       yes"
-  "test_lattice           -       yes"
-  "test_outputs           -       yes"
-  "test_paths             -       yes"
+  "test_decode_bad_input  -       only"
+  "test_formats           -       only"
+  "test_hostile_text      -       only"
+  "test_lattice           -       only"
+  "test_outputs           -       only"
+  "test_paths             -       only"
   "test_triton            triton  -"
   "test_triton_grpc       triton  -")

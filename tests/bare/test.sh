@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # test.sh [all] - runs the commands of README.md and docs/how-to/install.md in fresh minimal Debian systems, so that nothing installed on this machine helps.
-# `./run test` calls it without an argument: build, demo, the Debian package. `./run test-bare` calls it with `all`, which adds
-# every block marked `sh`, also README's with pip, and the other verbs of ./run that need no GPU. The last line of output counts passed, failed and skipped tests.
+# `./run test` calls it without an argument: build, demo, installation. `./run test-bare` calls it with `all`, which adds the Debian
+# package, every block marked `sh`, also README's with pip, and the other verbs of ./run that need no GPU. The last line of output counts passed, failed and skipped tests.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 source tests/bare/machine.sh
@@ -41,10 +41,13 @@ test_build() {
   try build '^built build/release/warpfst' ./run build
   try build 'WER 37.50%$' ./run demo
   try build 'man1/warpfst-decode.1$' bash -c 'cmake --install build/release --prefix /opt/warpfst && /opt/warpfst/bin/warpfst version'
+}
+
+# In the system that test_build leaves.
+test_package() {
   try build '^warpfst_.*[.]deb$' bash -c 'apt-get install -y --no-install-recommends dpkg-dev file && cd build/release && cpack && ls -1 *.deb'
   fresh package
   cp "$bare"/build/warpfst/build/release/*.deb "$bare/package/warpfst/" || true
-  rm -rf "$bare/build"
   try package '^Depends:.*libc6.*zlib1g' bash -c 'dpkg-deb -f *.deb'
   try package '^warpfst [0-9.]*$' bash -euc 'apt-get install -y ./*.deb && test -s /usr/share/man/man1/warpfst-decode.1 && test -e /usr/include/warpfst.h && cd / && warpfst version'
   try package '^gone$' bash -euc 'apt-get remove -y warpfst && ! find /usr -name "*warpfst*" | grep . && echo gone'
@@ -68,6 +71,10 @@ if [ -n "$reason" ]; then
   exit
 fi
 test_build
-[ "${1:-}" != all ] || test_all
+if [ "${1:-}" = all ]; then
+  test_package
+  test_all
+fi
+rm -rf "$bare/build"
 printf '%d passed, %d failed, 0 skipped\n' $passed $failed
 [ $failed = 0 ]

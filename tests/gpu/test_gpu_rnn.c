@@ -521,7 +521,7 @@ static void test_small_every_cuda_call_fails_once(void **unused) {
   test_rng rng = {21};
   static chain_task t;
   make_chain_task(1, &rng, &t);
-  const long step = test_seeds(40) > 12 ? 7 : 29;
+  const long step = test_seeds(40) > 12 ? 7 : 61;
   bool reached = true;
   for (long n = 1; reached; n += step) {
     const long objects = fake_gpus.num_objects;

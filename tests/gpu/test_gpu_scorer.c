@@ -283,7 +283,7 @@ static void test_lm_counters(void **state) {
   wf_scorer *boost = random_word_boost(&rng);
   uint64_t requested[4] = {0};
   int num_gone[2] = {0}; /* released models: with one worker, with three */
-  const uint64_t last = test_seeds(12) > 4 ? test_seeds(12) : 4;
+  const uint64_t last = test_seeds(12) > 3 ? test_seeds(12) : 3;
   for (uint64_t seed = 3; seed <= last; seed++) { /* those of 1 and 2 need nothing from a cache */
     struct decode_task task = test_random_task(seed);
     for (int k = 0; k < 4; k++) { /* placements: device; hybrid with a cache and without; host */

@@ -49,6 +49,7 @@ do_test_more() {
     build $preset
     run_ctest $preset
   done
+  test_aarch64 all
   say "all tests: $SECONDS s"
   print_counts
 }
@@ -97,12 +98,12 @@ finish() { # NAME WHAT
 
 add_counts() { passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3)); }
 
-# Compiles the library without the GPU backend for ARM machines such as Grace.
-test_aarch64() {
+# Compiles for ARM machines such as Grace.
+test_aarch64() { # [all]
   if ! need_wheel_tools; then
     echo 'compiling for aarch64: skipped, because ziglang could not be installed'
     add_counts 0 0 1
-  elif tests/compile_aarch64.sh build/wheels/env build/aarch64; then
+  elif tests/compile_aarch64.sh build/wheels/env build/aarch64 "$@"; then
     add_counts 1 0 0
   else
     add_counts 0 1 0
