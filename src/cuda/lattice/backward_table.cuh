@@ -91,6 +91,7 @@ struct backward_table {
   __device__ __forceinline__ void create() const {
     for (u32 i = tid(); i <= mask; i += BACK_THREADS) {
       keys[i] = NO_STATE;
+      costs[i] = 0; /* put() reads them */
       extra_costs[i] = __float_as_int(INFINITY);
     }
     clear_bitmap();
