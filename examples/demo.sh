@@ -77,7 +77,7 @@ whole_set() {
 build_graph() {
   heading "1. A decoding graph from phones, a lexicon and a 3-gram language model"
   show "$warpfst" mkgraph ctc --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --lm="$ctc/lm3.arpa.gz" \
-    --topology=compact --words-out="$work/words.txt" --output="$work/TLG.wfst" 2>&1
+    --words-out="$work/words.txt" --output="$work/TLG.wfst" 2>&1
 }
 
 # Prints every 35th utterance, aligned; S, D and I mark substitutions, deletions and insertions.

@@ -56,7 +56,7 @@ class Pipeline:
         self.device, self.on_gpu = torch.device(device), device != "cpu"
         torch.set_num_threads(num_threads)
         self.encoder = Conformer(MODEL / "model.onnx").to(self.device, torch.float16 if half else torch.float32)
-        graph = wf.build_ctc_graph(MODEL / "tokens_phone.txt", MODEL / "lexicon_phone.txt", MODEL / "lm3.arpa.gz", topology="compact")
+        graph = wf.build_ctc_graph(MODEL / "tokens_phone.txt", MODEL / "lexicon_phone.txt", MODEL / "lm3.arpa.gz")
         self.decoder = TimedDecoder(graph, acoustic_scale=0.7, max_active=7000, blank=0, device=device, num_threads=num_threads)
         self.copies: Any = torch.cuda.Stream(self.device) if self.on_gpu else None
         self.stream: Any = torch.cuda.Stream(self.device) if self.on_gpu else None

@@ -56,7 +56,7 @@ def main() -> None:
 
     paths = sorted((CTC / "logp_phone").glob("*.npy"))[: args.limit]
     references = wf.read_transcripts(CTC / "text")
-    graph = wf.build_ctc_graph(CTC / "tokens_phone.txt", CTC / "lexicon_phone.txt", CTC / "lm3.arpa.gz", topology="compact")
+    graph = wf.build_ctc_graph(CTC / "tokens_phone.txt", CTC / "lexicon_phone.txt", CTC / "lm3.arpa.gz")
     decoder = wf.Decoder(graph, acoustic_scale=0.7, lattice_beam=8, determinize=True, confidences=False, nbest=args.nbest)
     rescorer = wf.Rescorer(CausalLM(args.model, args.device), nbest=args.nbest)
     lists = rescorer(decoder.decode([np.load(path) for path in paths]))
