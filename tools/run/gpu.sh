@@ -70,7 +70,7 @@ check_gpu_tests() { # FOLDER
           *_stream_lattice) seeds=1 ;;
           # A barrier costs it a look at all of the shared memory.
           *_chain | *_compose | *_determinize | *_minimize | *_ops | *_rmepsilon | *_sparse) seeds=1 tests=test_races ;;
-          *_decode | *_scorer | *_lattice | *_stream | *_words | *_rnn) seeds=1 tests=test_races ;;
+          *_ctc | *_decode | *_scorer | *_lattice | *_stream | *_words | *_rnn) seeds=1 tests=test_races ;;
         esac
       fi
       WARPFST_TEST_SEEDS=$seeds run_gpu_test "$folder" "$(basename "$program") under compute-sanitizer $tool" \
