@@ -125,7 +125,7 @@ def graph():
     parts += automaton(48, [f"K : K, then K : {empty} again"], {0: f"blank : {empty}", 1: f"K : {empty}"})
     parts += [text(12, 122, "L: tokens to words", "start", 12, weight="bold"), *automaton(150, ["K : CAT", f"AE : {empty}", f"T : {empty}"], {})]
     parts += [text(12, 190, "G: words, with their costs in the language model", "start", 12, weight="bold"), *automaton(218, ["THE / 1.6", "CAT / 4.2", "SAT / 2.9"], {})]
-    parts += [text(12, 256, "reads : writes / cost in nats; the graph is T o min(det(L o G))", "start", 11, GREY)]
+    parts += [text(12, 256, "reads : writes / cost in nats; the graph is min(det(L o G)); the search applies T", "start", 11, GREY)]
     return picture("The three transducers of a CTC graph: T reads frames and writes tokens, L reads tokens and writes words, G accepts words with costs", 268, parts)
 
 
