@@ -114,11 +114,11 @@ WF_API void wf_lexicon_free(wf_lexicon *lexicon);
  * A word separator, which models of characters write between words, is a silence that is required:
  * one or more of them between two words, any number at both ends of an utterance, at no cost. It is
  * the token <space>, a space (also as <0x20>), |, or U+2581 if no other token begins with it, in
- * lexicons whose pronunciations do not use it. silence_prob gives another token this role, or takes
- * it away. */
+ * lexicons whose pronunciations do not begin or end with it; inside one it is part of a name of
+ * several words. silence_prob gives another token this role, or takes it away. */
 #define WF_SILENCE_HELP                                                                         \
   "token between words; empty: none (default: a word separator, <space>, a space, | or a lone " \
-  "U+2581, that no pronunciation uses)"
+  "U+2581, that no pronunciation begins or ends with)"
 #define WF_SILENCE_PROB_HELP                                                              \
   "probability of the token between two words. 1: required, and free at both ends of an " \
   "utterance. "                                                                           \

@@ -46,12 +46,20 @@ class Lexicon(Handle):
 
     @classmethod
     def from_dict(cls, pronunciations: Pronunciations, tokens: SymbolsLike, **options: Unpack[LexiconOptions]) -> Lexicon:
-        """Makes a lexicon from a mapping word -> tokens: "AH B", ["AH", "B"], or a list of several of these."""
+        """Makes a lexicon from a mapping word -> tokens: "AH B", ["AH", "B"], or a list of several of these. ["AH", "B AH"] is two
+        pronunciations. Words and listed tokens have no white space; else ValueError."""
         lines = []
         for word, value in check_mapping(pronunciations, "pronunciations").items():
-            one = isinstance(value, str) or all(isinstance(token, str) and " " not in token for token in value)
+            one = isinstance(value, str) or all(isinstance(token, str) and (" " not in token or token.isspace()) for token in value)
             several: Any = [value] if one else value
-            lines += [f"{word} {tokens_of if isinstance(tokens_of, str) else ' '.join(tokens_of)}\n" for tokens_of in several]
+            for tokens_of in several:
+                listed = tokens_of.split() if isinstance(tokens_of, str) else tokens_of
+                for what, text in [("a word", word), *(("a token", token) for token in listed)]:
+                    if not isinstance(text, str):
+                        raise TypeError(f"pronunciations: {what} must be text, found {text!r} in the entry of {word!r}")
+                    if len(text.split()) != 1 or text != text.strip():
+                        raise ValueError(f"pronunciations: {what} must be text without white space, found {text!r} in the entry of {word!r}")
+                lines.append(" ".join([word, *listed]) + "\n")
         table, text = as_symbols(tokens), encode_text("".join(lines))
         options.setdefault("lexicon_format", "plain")
         return cls(create("wf_lexicon_read_text", text, len(text), b"<mapping>", table.address, c_options("lexicon", options)))

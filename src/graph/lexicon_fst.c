@@ -28,6 +28,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/callbacks.h"
 #include "base/option_tables.h"
 #include "fst/fst.h"
 
@@ -241,10 +242,22 @@ static wf_status find_words(const struct making *making, int32_t *word_of, size_
   return WF_OK;
 }
 
-static bool uses_label(const wf_lexicon *lexicon, int32_t label) {
-  for (uint64_t i = 0; i < lexicon->labels.size; i++)
-    if (lexicon->labels.data[i] == label) return true;
-  return false;
+/* Do the words bring the separator themselves? A name of two words has it inside; that is none
+ * between words. */
+static bool brings(const wf_lexicon *lexicon, int32_t separator) {
+  uint64_t count = 0;
+  for (uint64_t i = 0; i < lexicon->entries.size && separator != 0; i++) {
+    const wf__lexicon_entry *entry = &lexicon->entries.data[i];
+    const int32_t *labels = lexicon->labels.data + entry->label_off;
+    count += labels[0] == separator || labels[entry->num_labels - 1] == separator;
+  }
+  if (count > 0 && count < lexicon->entries.size)
+    wf__log(WF_LOG_WARNING,
+            "%s: %llu of %llu pronunciations begin or end with the word separator '%s', so none is "
+            "put between words; give it to all, or to none",
+            lexicon->name, (unsigned long long)count, (unsigned long long)lexicon->entries.size,
+            wf_symbols_text(lexicon->table, separator - 1));
+  return count > 0;
 }
 
 wf_status wf__lexicon_plain_shape(const wf_lexicon *lexicon, const wf_lexicon_fst_options *options,
@@ -255,7 +268,7 @@ wf_status wf__lexicon_plain_shape(const wf_lexicon *lexicon, const wf_lexicon_fs
                              .backoff_loop = true,
                              .pron_scale = 1};
   int32_t separator = wf__tokens_separator(&lexicon->tokens);
-  if (separator == lexicon->blank || uses_label(lexicon, separator)) separator = 0;
+  if (separator == lexicon->blank || brings(lexicon, separator)) separator = 0;
   out->silence = name == NULL      ? separator
                  : name[0] == '\0' ? 0
                                    : wf__tokens_label(&lexicon->tokens, name, strlen(name));

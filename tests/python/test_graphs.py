@@ -70,6 +70,25 @@ def test_lexicons_from_python():
     assert len(lexicon) == 1 and lexicon.num_skipped == 1 and next(iter(lexicon)) == wf.lexicon.Pronunciation("ab", 1.0, (2, 3))
 
 
+def test_names_of_several_words_keep_the_separator():
+    tokens, words = ["<blk>", " ", "j", "o", "a"], ["<eps>", "jo", "a", "o j"]
+    graph = wf.build_ctc_graph(tokens, words=words)
+    for spoken, text in (("jo a", "jo a"), ("a o j jo", "a o j jo")):
+        assert decode_labels(graph, tokens, spoken) == text
+    scores = np.full((3, 5), -9, np.float32)
+    scores[range(3), [2, 3, 4]] = 0
+    assert wf.Decoder(graph).decode([scores])[0].cost > 9  # the separator was not said
+    with pytest.warns(wf.InputWarning, match="1 of 2 pronunciations begin or end with the word separator"):
+        graph = wf.build_ctc_graph(["<blk>", "|", "j", "o"], {"jo": "j o |", "o": "o"})
+    assert decode_labels(graph, ["<blk>", "|", "j", "o"], "jo|o") == "jo o"
+
+
+@pytest.mark.parametrize("lexicon", [{"o j": "o"}, {"": "o"}, {"jo": ["j", " ", "o"]}, {"jo": [["j", " "]]}, {"jo": [["j", ""]]}])
+def test_white_space_in_a_lexicon(lexicon):
+    with pytest.raises(ValueError, match="without white space"):
+        wf.Lexicon.from_dict(lexicon, ["<blk>", " ", "j", "o"])
+
+
 def test_grammar_graph():
     tokens, words = ["<blk>", "a", "b"], wf.Symbols({"<eps>": 0, "A": 1, "B": 2, "#0": 3})
     grammar = wf.Fst.from_text("0 1 A\n1 2 B\n2\n", words, words, acceptor=True)
