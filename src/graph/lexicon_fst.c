@@ -249,7 +249,8 @@ static bool brings(const wf_lexicon *lexicon, int32_t separator) {
   for (uint64_t i = 0; i < lexicon->entries.size && separator != 0; i++) {
     const wf__lexicon_entry *entry = &lexicon->entries.data[i];
     const int32_t *labels = lexicon->labels.data + entry->label_off;
-    count += labels[0] == separator || labels[entry->num_labels - 1] == separator;
+    count += entry->num_labels > 0 &&
+             (labels[0] == separator || labels[entry->num_labels - 1] == separator);
   }
   if (count > 0 && count < lexicon->entries.size)
     wf__log(WF_LOG_WARNING,
