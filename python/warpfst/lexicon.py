@@ -53,11 +53,11 @@ class Lexicon(Handle):
             one = isinstance(value, str) or all(isinstance(token, str) and (" " not in token or token.isspace()) for token in value)
             several: Any = [value] if one else value
             for tokens_of in several:
-                listed = tokens_of.split() if isinstance(tokens_of, str) else tokens_of
+                listed = tokens_of.split() if isinstance(tokens_of, str) else list(tokens_of)
                 for what, text in [("a word", word), *(("a token", token) for token in listed)]:
                     if not isinstance(text, str):
                         raise TypeError(f"pronunciations: {what} must be text, found {text!r} in the entry of {word!r}")
-                    if len(text.split()) != 1 or text != text.strip():
+                    if text.split() != [text]:
                         raise ValueError(f"pronunciations: {what} must be text without white space, found {text!r} in the entry of {word!r}")
                 lines.append(" ".join([word, *listed]) + "\n")
         table, text = as_symbols(tokens), encode_text("".join(lines))

@@ -242,15 +242,13 @@ static wf_status find_words(const struct making *making, int32_t *word_of, size_
   return WF_OK;
 }
 
-/* Do the words bring the separator themselves? A name of two words has it inside; that is none
- * between words. */
+/* Do the words bring the separator themselves? */
 static bool brings(const wf_lexicon *lexicon, int32_t separator) {
   uint64_t count = 0;
   for (uint64_t i = 0; i < lexicon->entries.size && separator != 0; i++) {
     const wf__lexicon_entry *entry = &lexicon->entries.data[i];
     const int32_t *labels = lexicon->labels.data + entry->label_off;
-    count += entry->num_labels > 0 &&
-             (labels[0] == separator || labels[entry->num_labels - 1] == separator);
+    count += wf__brings_separator(labels, entry->num_labels, separator);
   }
   if (count > 0 && count < lexicon->entries.size)
     wf__log(WF_LOG_WARNING,

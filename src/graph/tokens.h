@@ -17,6 +17,11 @@ int32_t wf__tokens_label(const wf__tokens *tokens, const char *text, size_t size
 /* The label of the token that a model writes between words: |, <space>, or U+2581 where no other
  * token begins with it. 0: there is none. */
 int32_t wf__tokens_separator(const wf__tokens *tokens);
+/* Does a spelling begin or end with the separator? Inside a spelling it is part of a name of several
+ * words. */
+static inline bool wf__brings_separator(const int32_t *labels, uint64_t count, int32_t separator) {
+  return count > 0 && (labels[0] == separator || labels[count - 1] == separator);
+}
 /* Is the text '#' followed by digits? */
 bool wf__is_disambig(const char *text, size_t size);
 /* The class of an input label (wf__is_class_label): "<contact>"; sets *once if the graph is a

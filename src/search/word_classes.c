@@ -147,13 +147,13 @@ wf_status wf__classes_number(wf__classes *classes, const wf_fst_view *view, int3
   return rank_sites(classes, err);
 }
 
-/* Does a spelling begin or end with the label? Inside it is a part of a name of several words. */
 static bool spells_with(const wf_word_aligner *aligner, int32_t label) {
   const wf__spellings *spellings = &aligner->spellings;
   const int32_t *spelled = spellings->spelled.data;
   for (uint64_t p = 0; p + 1 < spellings->spell_off.size; p++) {
-    const uint64_t first = spellings->spell_off.data[p], end = spellings->spell_off.data[p + 1];
-    if (first < end && (spelled[first] == label || spelled[end - 1] == label)) return true;
+    const uint32_t first = spellings->spell_off.data[p];
+    if (wf__brings_separator(spelled + first, spellings->spell_off.data[p + 1] - first, label))
+      return true;
   }
   return false;
 }
