@@ -10,7 +10,5 @@ void cli_note_times(const cli_parser *parser, const wf_result_writer_options *wr
     cli_note("times: %g ms a frame (--frame-shift=SECONDS sets it)",
              1000 * (double)writing->frame_shift);
   if (are_estimates)
-    cli_note(
-        "times of words are estimates; with --tokens (and --lexicon, if words are not marked in "
-        "the tokens), with --am, or with a native graph of mkgraph they are exact");
+    cli_note("word times are estimates; exact with --am, --tokens [--lexicon] or a native graph");
 }
