@@ -2,7 +2,6 @@
 # src/ have none.
 #
 #   kind     unit       a test_*.c in a folder that mirrors one of src/
-#            threads    the same; the preset `threads` builds and runs it
 #            fake_gpu   the host side of the GPU decoder with the imitated CUDA of fake_cuda/
 #            fake_64kb  a program of kind fake_gpu again, with the shared memory of the smallest GPUs
 #            simt       host side and kernels on the imitated GPU of simt/
@@ -24,8 +23,8 @@ set(WARPFST_TEST_ROWS
   "test_hmm                      unit       -                                                   -                -             -             10"
   "test_ngram_scorer             unit       -                                                   -                -             -             10"
   "test_pool                     unit       -                                                   -                -             -             10"
-  "test_threads                  threads    -                                                   -                -             -             -"
-  "test_transducer_scorers       threads    -                                                   -                -             20            -"
+  "test_threads                  unit       -                                                   -                -             -             -"
+  "test_transducer_scorers       unit       -                                                   -                -             20            -"
   # The host side of the GPU decoder.
   "test_fake_gpu                 fake_gpu   gpu/test_gpu_host.c                                 -                1             1             15"
   "test_fake_gpu_64kb            fake_64kb  test_fake_gpu                                       1                none          none          -"

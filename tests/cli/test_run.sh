@@ -20,8 +20,12 @@ stub sudo <<<'exec "$@"'
 stub cmake <<<'echo "cmake version $CMAKE_VERSION"'
 stub nvidia-smi <<<'exit $GPU'
 stub compute-sanitizer <<<'shift 4; exec "$@"'
-stub pip <<'E2'
-echo "CALLED pip $*" >&2
+stub pip <<'E2' # and uv, which is installed with it
+case $* in config* | venv*) ;; *) echo "CALLED pip $*" >&2 ;; esac
+case $* in
+  *uv==*) cp "$STUBS/bin/pip" "${0%pip}uv" ;;
+  venv*) mkdir -p "${!#}/bin"; cp "$STUBS/bin/python3" "${!#}/bin/python" ;;
+esac
 while [ $# -gt 0 ]; do [ "$1" != --target ] || { mkdir -p "$2/pytriton/tritonserver/bin"; touch "$2/pytriton/tritonserver/bin/tritonserver"; }; shift; done
 E2
 stub python3 <<'E2'

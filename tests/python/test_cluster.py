@@ -217,6 +217,7 @@ def on_ray(tmp_path_factory):
     return dict(zip(["cards", "summary", "deadly", "texts"], lines, strict=True), errors=run.stderr, cards_out=folder / "cards_out", own=own)
 
 
+@pytest.mark.more
 def test_ray_cluster(on_ray, expected):
     first, status, last = on_ray["cards"]
     assert first[:2] == [3, 0] and first[3] == [] and first[2] > 1
@@ -225,6 +226,7 @@ def test_ray_cluster(on_ray, expected):
     assert words_of(on_ray["cards_out"]) == expected and not list(on_ray["cards_out"].glob("*.part"))
 
 
+@pytest.mark.more
 def test_ray_gives_each_actor_its_gpu_and_replaces_a_killed_one(on_ray, undisturbed):
     own, summary = on_ray["own"], on_ray["summary"]
     assert summary[:2] == [len(own.files), 0] and summary[3] == []

@@ -31,14 +31,24 @@ need_if_any() {
   done
 }
 
-# Installs Python packages into a virtual environment, which is created if it does not exist. --no-compile: most modules
-# of these packages are never imported, so bytecode is made on import.
-install_python() { # ENVIRONMENT [PIP ARGUMENTS...]
-  local env=$1
+# Installs Python packages into a virtual environment, which is created if it does not exist. With uv, which takes a seventh
+# of pip's time, from the index that pip is configured to use.
+install_python() { # ENVIRONMENT [ARGUMENTS OF uv pip install...]
+  local env=$1 index
   shift
+  need_uv
   announce "Python packages into $env: $*"
-  [ -x "$env/bin/python" ] || python3 -m venv "$env"
-  "$env/bin/pip" --quiet --disable-pip-version-check install --no-compile "$@"
+  index=$(build/uv/bin/pip config list | sed -n "s/.*[.]index-url='\(.*\)'$/\1/p" | tail -1)
+  export UV_CACHE_DIR=build/uv/cache ${index:+UV_DEFAULT_INDEX="$index"}
+  [ -x "$env/bin/python" ] || build/uv/bin/uv venv --quiet --seed --python "$(command -v python3)" "$env"
+  build/uv/bin/uv pip install --quiet --python "$env/bin/python" "$@"
+}
+need_uv() {
+  [ ! -x build/uv/bin/uv ] || return 0
+  need python3 python3-venv
+  announce 'uv==0.13.9 into build/uv'
+  python3 -m venv build/uv
+  build/uv/bin/pip --quiet --disable-pip-version-check install uv==0.13.9
 }
 
 # Makes a virtual environment with the pinned packages of a requirements file.
@@ -100,9 +110,10 @@ needs_demo_hybrid() {
 needs_test_bare() { need debootstrap; }
 test_packages() {
   need_build
-  need debootstrap libcmocka-dev abigail-tools libfst-tools sctk time pocketsphinx pocketsphinx-en-us pocketsphinx-testdata \
+  need libcmocka-dev abigail-tools libfst-tools sctk time pocketsphinx pocketsphinx-en-us pocketsphinx-testdata \
     python3-dev python3-venv shellcheck xz-utils zsh fish
   need_if_any python3-torch clang-format-14 chromium
+  need_uv # before others that install Python packages at the same time
 }
 test_tools() {
   need_python build/venv tests/python-requirements.txt
@@ -114,12 +125,14 @@ needs_test() {
   test_tools
 }
 needs_test_more() {
-  need_build
-  need libcmocka-dev
+  needs_test_gpu
+  need python3 python3-dev python3-venv
+  need_uv
 }
 needs_test_gpu() {
   [ -z "${1:-}" ] || return 0 # packed tests need nothing
-  needs_test_more
+  need_build
+  need libcmocka-dev
 }
 needs_soak() { needs_test_gpu; }
 needs_pack_gpu() { # [FOLDER [compose|graph]]
@@ -128,7 +141,7 @@ needs_pack_gpu() { # [FOLDER [compose|graph]]
   case ${2:-all} in graph) need libfst-tools pocketsphinx-en-us python3-numpy ;; *) need xz-utils ;; esac
 }
 needs_torture() {
-  needs_test_more
+  needs_test_gpu
   need python3
 }
 needs_fuzz() {

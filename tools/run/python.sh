@@ -1,11 +1,11 @@
 # python.sh - the Python package: its tests, and the verbs wheel and docs of ./run. Sourced by ./run.
 # shellcheck shell=bash
 
-# Tests the package as users get it. Builds a source distribution, and from its files alone a wheel with the right
-# platform tag. Runs `pip install .` in a fresh environment. Runs the tests against the installed package, and builds the
-# documentation. Wheel and installation share their object files: without build isolation, because scikit-build-core deletes
-# them when it runs from another folder. The sdist is made with isolation, so are the packages of ./run test-bare.
-test_python() {
+# Installs the package as users get it into build/python, with the packages of its tests. Builds a source distribution, and
+# from its files alone a wheel with the right platform tag. Runs `pip install .` in a fresh environment. Wheel and
+# installation share their object files: without build isolation, because scikit-build-core deletes them when it runs from
+# another folder. The sdist is made with isolation, so are the packages of ./run test-bare.
+install_package() {
   local env=build/python log=build/python.build.log source
   rm -rf "$env" build/dist build/sdist
   install_python "$env" -r tests/python/requirements.txt
@@ -16,8 +16,15 @@ test_python() {
   export SKBUILD_CMAKE_DEFINE='WARPFST_WERROR=ON;CMAKE_C_FLAGS_RELEASE=-O1 -DNDEBUG' SKBUILD_BUILD_DIR="$PWD/build/sdist/objects"
   build_wheel "$env" build/dist auto --no-isolation "$source" >>"$log" 2>&1 || { tail -50 "$log"; return 1; }
   ls -sh build/dist
-  (cd "$source" && install_python "../../../$env" --no-deps --no-build-isolation .)
+  announce "the Python package into $env: $source"
+  (cd "$source" && "../../../$env/bin/pip" --quiet --disable-pip-version-check install --no-deps --no-build-isolation .)
   unset SKBUILD_CMAKE_DEFINE SKBUILD_BUILD_DIR
+}
+
+# Runs the tests against the installed package, and builds the documentation.
+test_python() {
+  local env=build/python
+  install_package
   run_pytest "$env" --ignore=tests/python/test_gpu.py --ignore=tests/python/test_torch.py \
     --ignore=tests/python/test_pipeline.py tests/python
   test_python_torch

@@ -11,26 +11,20 @@ do_test() {
   installing=$!
   after_installing test_tools &
   local tools=$!
-  # For half of their time these use one core or wait for the network.
+  # For half of its time this uses one core or waits for the network.
   in_background python after_installing test_python
-  in_background bare after_installing test_bare
   build test
   say "building under sanitizers ($SECONDS s so far)"
   build sanitize
-  say "building the tests of threads under the thread sanitizer ($SECONDS s so far)"
-  build threads
   wait "$installing"
   wait "$tools"
   in_background aarch64 test_aarch64
-  in_background threads run_ctest threads
   say "tests ($SECONDS s so far)"
   run_ctest test
   say "tests under address and undefined-behaviour sanitizers ($SECONDS s so far)"
   run_ctest sanitize
-  finish threads 'tests of threads under the thread sanitizer'
   finish aarch64 'compiling for aarch64'
   finish python "the Python package's tests"
-  finish bare "README's commands in a bare system"
   say "all tests: $SECONDS s"
   print_counts
 }
@@ -45,18 +39,20 @@ do_test_more() {
   needs_test_more
   SECONDS=0
   local preset
-  for preset in more simt-sanitize simt-threads; do
+  for preset in more simt-sanitize threads; do
     build $preset
     run_ctest $preset
   done
   test_aarch64 all
+  install_package
+  run_pytest build/python -m more tests/python
   say "all tests: $SECONDS s"
   print_counts
 }
 
 do_test_bare() {
   needs_test_bare
-  tests/bare/test.sh all
+  tests/bare/test.sh
 }
 
 # A failure here is also a failure of the sample in ./run test, or should become one.
@@ -108,15 +104,4 @@ test_aarch64() { # [all]
   else
     add_counts 0 1 0
   fi
-}
-
-# Tries README's first commands in a bare Debian system.
-test_bare() {
-  local counts
-  nice tests/bare/test.sh | tee build/bare.log || true
-  read -ra counts < <(
-    sed -n '$s/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p' build/bare.log
-    echo 0 1 0
-  )
-  add_counts "${counts[@]}"
 }
