@@ -7,8 +7,8 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "base/first_bytes.h"
 #include "cli.h"
-#include "text_input.h"
 
 typedef enum file_kind { OTHER, AUDIO, ACOUSTIC_MODEL } file_kind;
 
@@ -33,7 +33,7 @@ static bool named_model(const char *path) {
 /* Whether a file begins as WAV, FLAC, Ogg or MP3 with tags does. */
 static bool begins_as_audio(const char *path) {
   char head[12];
-  return cli_first_bytes(path, head, sizeof head) == sizeof head &&
+  return wf__first_bytes(path, head, sizeof head) == sizeof head &&
          ((memcmp(head, "RIFF", 4) == 0 && memcmp(head + 8, "WAVE", 4) == 0) ||
           memcmp(head, "fLaC", 4) == 0 || memcmp(head, "OggS", 4) == 0 ||
           memcmp(head, "ID3", 3) == 0);

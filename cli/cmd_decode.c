@@ -524,13 +524,13 @@ int cmd_decode(int argc, char **argv) {
                "decode as streams, in chunks of this many seconds (converted to frames with "
                "--frame-shift); same results (default: 0, whole utterances)");
   cli_flag_str(&parser, "lm", 0, &run.lm_path, "FILE",
-               "n-gram model, or difference of two models, made by 'warpfst lm build': its cost is "
-               "added to each word during the search");
-  cli_flag_str(
-      &parser, "lm-subtract", 0, &run.lm_subtract_path, "FILE",
-      "n-gram model, made by 'warpfst lm build', whose cost is subtracted from each word's: "
-      "a low-order model of the training transcripts, in place of a transducer's internal "
-      "language model");
+               "n-gram model or difference of two: its cost is added to each word during the "
+               "search. Made by "
+               "'warpfst lm build', which opens at once, or ARPA, KenLM's trie or CMU Sphinx's");
+  cli_flag_str(&parser, "lm-subtract", 0, &run.lm_subtract_path, "FILE",
+               "n-gram model, as for --lm, whose cost is subtracted from each word's: a low-order "
+               "model of the training transcripts, in place of a transducer's internal "
+               "language model");
   cli_flag_f64(&parser, "lm-subtract-scale", 0, &run.lm_subtract_scale, "FACTOR",
                "factor on the costs of --lm-subtract (default: 1)");
   cli_flag_bool(&parser, "lm-table", 0, &run.lm_table,

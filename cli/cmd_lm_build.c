@@ -5,12 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/first_bytes.h"
 #include "lm_common.h"
-#include "text_input.h"
 
 bool lm_is_wlm(const char *path) {
   char magic[4];
-  return cli_first_bytes(path, magic, sizeof magic) == sizeof magic &&
+  return wf__first_bytes(path, magic, sizeof magic) == sizeof magic &&
          memcmp(magic, "\x89WLM", 4) == 0;
 }
 
@@ -139,7 +139,7 @@ int cmd_lm_verify(int argc, char **argv) {
       .usage = "LM.wlm",
       .about =
           "Checks the checksums, the numbers and the look-up tables of a model made by 'warpfst "
-          "lm build'. Prints nothing if the file is valid.",
+          "lm build', or reads a model of another format. Prints nothing if the file is valid.",
       .min_args = 1,
       .max_args = 1};
   int code = cli_parse(&parser, argc, argv);

@@ -2,11 +2,8 @@
 #include "text_input.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "cli.h"
 
@@ -65,16 +62,6 @@ wf_status cli_lines_close(cli_lines *lines, wf_status status, wf_error *err) {
   free(lines->text);
   *lines = (cli_lines){0};
   return status;
-}
-
-size_t cli_first_bytes(const char *path, void *bytes, size_t size) {
-  struct stat about;
-  if (stat(path, &about) != 0 || !S_ISREG(about.st_mode)) return 0;
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
-  const ssize_t got = read(fd, bytes, size);
-  close(fd);
-  return got > 0 ? (size_t)got : 0;
 }
 
 int cli_read_lines(const char *path, cli_take_line take, void *user) {

@@ -33,10 +33,6 @@ char *cli_lines_take(cli_lines *lines);
  * error of reading. */
 wf_status cli_lines_close(cli_lines *lines, wf_status status, wf_error *err);
 
-/* Reads up to `size` bytes from the start of a regular file; returns how many. 0 for others: the
- * bytes of a pipe can be read only once. Allocates nothing. */
-size_t cli_first_bytes(const char *path, void *bytes, size_t size);
-
 /* Takes line `number` of a file, counted from 1. Returns CLI_OK, or another exit code to stop,
  * after printing an error. */
 typedef int (*cli_take_line)(void *user, const char *path, size_t number, char *line);

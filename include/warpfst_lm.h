@@ -209,7 +209,8 @@ WF_DECLARE_INIT(wlm_stats)
 WF_API wf_status wf_wlm_build(const char *arpa, const char *out, const wf_arpa_options *reader,
                               const wf_wlm_options *options, wf_wlm_stats *stats,
                               wf_arpa_stats *reading, const wf_progress *progress, wf_error *err);
-/* Maps the file. A truncated file or a damaged header is an error. The checksums of all sections
+/* Maps a file that wf_wlm_build made. A file of another format (those of wf_lm_read) is converted
+ * first, into a file in $TMPDIR (by default /tmp) that goes with the model. A truncated file or a damaged header is an error. The checksums of all sections
  * are checked in files of up to 256 MB; wf_wlm_verify checks larger ones. Queries are memory-safe
  * for any content of the file. */
 WF_API wf_status wf_wlm_open(const char *path, wf_wlm **out, wf_error *err);

@@ -97,7 +97,7 @@ class LargeLM(Handle):
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> LargeLM:
-        """Opens a file made by `build` or `warpfst lm build`."""
+        """Opens a file made by `build` or `warpfst lm build`. A file of another format, as for `LM.read`, is converted first, into a temporary file."""
         return cls(create("wf_wlm_open", encode_path(path)))
 
     @classmethod

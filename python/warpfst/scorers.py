@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import math
 import os
-import pathlib
 import tempfile
 import threading
 import weakref
@@ -15,9 +14,8 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 
 from . import _abi
 from ._library import Handle, as_dict, call, check, create, encode_text, lib, sized
-from .errors import Error
 from .joining import Joiner
-from .lm import LM, LargeLM, is_mapped, is_recurrent
+from .lm import LM, LargeLM, is_recurrent
 from .options import c_options
 from .rnnlm import RnnLM
 from .symbols import ExtendedSymbols, Symbols
@@ -97,18 +95,10 @@ class Scorer(Handle):
         return Scorer(create("wf_scorer_chain", self.address, Scorer._address_of(other)))
 
 
-def _mapped(model: LM | str | os.PathLike[str]) -> LargeLM:
-    """Converts a model to a LargeLM in a temporary file, which is deleted after it is opened."""
-    with tempfile.TemporaryDirectory() as folder:
-        source: str | os.PathLike[str] = pathlib.Path(folder, "model.arpa")
-        if isinstance(model, LM):
-            model.write_arpa(source)
-        else:
-            source = model
-        try:
-            return LargeLM.build(source, pathlib.Path(folder, "model.wlm"))
-        except Error as error:
-            raise type(error)(str(error).replace(f"{folder}{os.sep}", "")) from None  # nobody knows the temporary folder
+def _large(model: LM) -> LargeLM:
+    with tempfile.NamedTemporaryFile(suffix=".arpa") as file:
+        model.write_arpa(file.name)
+        return LargeLM.open(file.name)
 
 
 AnyLM = Union[LM, LargeLM, RnnLM, Scorer, str, "os.PathLike[str]"]
@@ -119,11 +109,11 @@ def lm_scorer(lm: AnyLM | Sequence[AnyLM], words: Symbols | None) -> Scorer:
     if isinstance(lm, Scorer):
         return lm
     if isinstance(lm, (str, os.PathLike)):
-        lm = RnnLM.open(lm) if is_recurrent(lm) else LargeLM.open(lm) if is_mapped(lm) else _mapped(lm)
+        lm = RnnLM.open(lm) if is_recurrent(lm) else LargeLM.open(lm)
     if isinstance(lm, RnnLM):
         return Scorer.from_rnnlm(lm, words=words)
     if isinstance(lm, (LM, LargeLM)):
-        return Scorer.from_lm(lm if isinstance(lm, LargeLM) else _mapped(lm), words)
+        return Scorer.from_lm(lm if isinstance(lm, LargeLM) else _large(lm), words)
     if not isinstance(lm, Sequence) or len(lm) == 0:
         raise TypeError(f"lm: expected a model, its path, a Scorer, or a list of these, found {type(lm).__name__}")
     first, *others = (lm_scorer(one, words) for one in lm)

@@ -2,13 +2,11 @@
  * several rounds necessary. */
 #include "lm/wlm_build.h"
 
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/callbacks.h"
 #include "base/config.h"
+#include "base/first_bytes.h"
 #include "base/option_tables.h"
 #include "base/output.h"
 #include "lm/binary_lm.h"
@@ -69,18 +67,11 @@ static wf_status put(void *user, const wf__ngram_collector *collector, int n, co
                                           WF__REQUIRED_STATE | WF__REQUIRED_CONTEXT, err);
 }
 
-/* Selects the reader by the first bytes of the file; NULL: ARPA. Does not use wf__input_open, which
- * would inflate a gzipped ARPA file into memory. Pipes count as ARPA, because their bytes can be
- * read only once. */
+/* Selects the reader by the first bytes of the file; NULL: ARPA, as for pipes. Does not use
+ * wf__input_open, which would inflate a gzipped ARPA file into memory. */
 static wf__ngram_read_fn binary_reader(const char *path) {
   uint8_t bytes[WF__BINARY_LM_START];
-  struct stat info;
-  if (strcmp(path, "-") == 0 || stat(path, &info) != 0 || !S_ISREG(info.st_mode)) return NULL;
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return NULL;
-  const ssize_t size = read(fd, bytes, sizeof bytes);
-  close(fd);
-  wf__input start = {.data = bytes, .size = size > 0 ? (size_t)size : 0};
+  wf__input start = {.data = bytes, .size = wf__first_bytes(path, bytes, sizeof bytes)};
   return wf__binary_lm_reader(&start);
 }
 
@@ -133,19 +124,8 @@ static float cost_of(const wf_wlm *lm, int n, const uint32_t *backwards) {
              : wf__wlm_step(v, state, backwards[0], &next, &at);
 }
 
-/* Builds the model without the missing n-grams, in a file that is then unlinked. */
-static wf_status build_without(wf__wlm_build *build, wf_wlm **out, wf_error *err) {
-  *out = NULL;
-  size_t size = strlen(build->folder) + 64;
-  char *path = wf__alloc(size, 1);
-  wf__input input = {0};
-  if (path == NULL) return wf__fail_memory(err, size, "a path");
-  snprintf(path, size, "%s/.warpfst.%ld.%p.wlm", build->folder, (long)getpid(), (void *)build);
-  wf_status status = wf__wlm_join(build, path, true, err);
-  if (status == WF_OK) status = wf__input_open(path, &input, err);
-  unlink(path);
-  free(path);
-  return status == WF_OK ? wf__wlm_open_input(&input, out, err) : status;
+static wf_status join_plain(void *user, const char *path, wf_error *err) {
+  return wf__wlm_join(user, path, true, err);
 }
 
 /* Adds the missing n-grams of n words with the model's costs, and requires their contexts. */
@@ -166,9 +146,10 @@ static wf_status create_order(wf__wlm_build *build, const wf_wlm *lm, int n, wf_
   return WF_OK;
 }
 
+/* Builds the model without the missing n-grams, and takes their costs from it. */
 static wf_status create_missing(wf__wlm_build *build, wf_error *err) {
   wf_wlm *lm;
-  WF__TRY(build_without(build, &lm, err));
+  WF__TRY(wf__wlm_open_made(build->folder, join_plain, build, &lm, err));
   wf_status status = WF_OK;
   for (int n = 1; n <= build->longest_known && status == WF_OK; n++)
     status = create_order(build, lm, n, err);

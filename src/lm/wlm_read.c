@@ -160,13 +160,6 @@ wf_status wf__wlm_open_input(wf__input *input, wf_wlm **out, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf_wlm_open(const char *path, wf_wlm **out, wf_error *err) {
-  wf__input input;
-  *out = NULL;
-  WF__TRY(wf__input_open(path, &input, err));
-  return wf__wlm_open_input(&input, out, err);
-}
-
 wf_wlm *wf_wlm_ref(const wf_wlm *lm) {
   wf_wlm *shared = (wf_wlm *)(uintptr_t)lm;
   atomic_fetch_add(&shared->refs, 1);

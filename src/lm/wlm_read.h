@@ -30,7 +30,12 @@ static inline float wf__wlm_cost(const wf_wlm *lm, uint32_t state, uint32_t word
  * -1. [num_words of the view] */
 wf_status wf__wlm_least_costs(const wf_wlm *lm, bool negated, float *least, wf_error *err);
 bool wf__wlm_is(const wf__input *input);
-/* As wf_wlm_open, from an open input. Takes ownership of the input, also on failure. */
+/* Opens a model from an input that holds one. Takes ownership of the input, also on failure. */
 wf_status wf__wlm_open_input(wf__input *input, wf_wlm **out, wf_error *err);
+/* wlm_open.c: calls `make` to write a model at a path in the folder, opens it and removes the file's
+ * name. */
+wf_status wf__wlm_open_made(const char *folder,
+                            wf_status (*make)(void *user, const char *path, wf_error *err),
+                            void *user, wf_wlm **out, wf_error *err);
 
 #endif

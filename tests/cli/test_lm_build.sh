@@ -98,6 +98,16 @@ for a, b in zip(fly, state):  # recombining by state is an approximation: never 
     assert b["cost"] > a["cost"] - 1e-4
 PY
 
+# Other formats are converted in a file that goes with the model.
+mkdir temporary
+gzip -k large.wlm
+for model in large.wlm "$ctc/lm3.arpa.gz" large.wlm.gz; do
+  TMPDIR=$PWD/temporary "$WARPFST" decode TLG_small.wfst logp --lm="$model" "${flags[@]}" -q -o "format.$(basename "$model").json" 2>/dev/null
+  cmp format.large.wlm.json "format.$(basename "$model").json"
+done
+TMPDIR=$PWD/temporary "$WARPFST" lm verify full.arpa
+[ -z "$(ls -A temporary)" ] || { ls -A temporary; exit 1; }
+
 # As an acceptor: one state for each state of the model, and a failure arc from each except the empty history.
 "$WARPFST" lm convert large.wlm --backoff=failure --backoff-symbol='#phi' --write-words=phi.words -o D.fst
 states=$("$WARPFST" lm info large.wlm | awk '$1 == "states" {print $2}')
@@ -113,7 +123,9 @@ fails() { # CODE TEXT COMMAND...
 }
 head -c 100000 large.wlm >cut.wlm
 fails 3 'the header says' "$WARPFST" decode TLG_small.wfst logp --lm=cut.wlm
-fails 3 'not a language model made by' "$WARPFST" decode TLG_small.wfst logp --lm=small.arpa
+fails 3 'not a language model made by' "$WARPFST" decode TLG_small.wfst logp --lm=<(cat small.arpa)
+fails 3 'phi.words: not an ARPA file' "$WARPFST" decode TLG_small.wfst logp --lm=phi.words
+TMPDIR=none fails 3 'none' "$WARPFST" decode TLG_small.wfst logp --lm=small.arpa
 fails 2 'only be converted with --backoff=failure' "$WARPFST" lm convert large.wlm -o D.fst
 fails 2 'expected one model and one output' "$WARPFST" lm build small.arpa
 fails 3 'cannot open' "$WARPFST" lm build none.arpa -o x.wlm
