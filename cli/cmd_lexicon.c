@@ -82,7 +82,7 @@ int cmd_lexicon(int argc, char **argv) {
           "--spell=words.txt --tokens=tokens.txt [-o L.fst]",
       .about =
           "Makes L, a transducer from token labels (column + 1) to words. LEXICON is Kaldi's "
-          "lexicon.txt or lexiconp.txt.",
+          "lexicon.txt, lexiconp.txt or lexiconp_silprob.txt.",
       .max_args = 1};
   add_flags(&parser, &request);
   int code = cli_parse(&parser, argc, argv);

@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   wf_lexicon *lexicon;
   wf__input input;
   wf_lexicon_options_init(&options);
-  options.lexicon_format = (data[0] & 3) % 3;
+  options.lexicon_format = data[0] & 3;
   options.unknown = data[0] >> 2 & 1;
   options.variants = data[0] >> 3 & 1;
   if (data[0] >> 4 & 1) options.blank = "";

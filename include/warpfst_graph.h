@@ -43,8 +43,9 @@ WF_API wf_status wf_token_blank(const wf_symbols *tokens, const char *name, int3
 typedef struct wf_lexicon wf_lexicon;
 
 #define WF_LEXICON_OPTIONS(X)                                                                      \
-  X(ENUM, lexicon_format, 0, 0, 0, "auto|plain|prob",                                              \
-    "lines are `word token ...`, or `word probability token ...`; auto checks the second column")  \
+  X(ENUM, lexicon_format, 0, 0, 0, "auto|plain|prob|silprob",                                      \
+    "lines are `word token ...`, or `word probability token ...`, or have three more numbers "     \
+    "about silence, which are not used; auto checks the columns")                                  \
   X(ENUM, unknown, 0, 0, 0, "error|skip",                                                          \
     "words with tokens that are not in the table: fail, or skip and count them")                   \
   X(STR, blank, 0, 0, 0, "TOKEN",                                                                  \
@@ -62,7 +63,8 @@ typedef struct wf_lexicon wf_lexicon;
     "word(2) is another pronunciation of word, and lines that begin with ;;; are comments, as in " \
     "CMU dictionaries (mkgraph hmm: on)")
 WF_DECLARE_OPTIONS(lexicon, WF_LEXICON_OPTIONS)
-/* Reads Kaldi's lexicon.txt or lexiconp.txt. Blanks or tabs separate columns. Empty lines are
+/* Reads Kaldi's lexicon.txt, lexiconp.txt or lexiconp_silprob.txt, or a dictionary of the Montreal
+ * Forced Aligner. Blanks or tabs separate columns. Empty lines are
  * ignored. Repeated lines count once, with the largest probability. Errors name path and line: no
  * tokens after the word, probability outside (0, 1], unknown token, blank, not UTF-8, a reserved
  * word (<eps>, <s>, </s>, #0, #1 ...). An empty lexicon is an error. */

@@ -34,7 +34,7 @@ class Lexicon(Handle):
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], tokens: SymbolsLike, **options: Unpack[LexiconOptions]) -> Lexicon:
-        """Reads Kaldi's lexicon.txt or lexiconp.txt. With variants=True, word(2) is another pronunciation of word, as in CMU's dictionaries."""
+        """Reads Kaldi's lexicon.txt, lexiconp.txt or lexiconp_silprob.txt, or a dictionary of the Montreal Forced Aligner. With variants=True, word(2) is another pronunciation of word, as in CMU's dictionaries."""
         table = as_symbols(tokens)
         return cls(create("wf_lexicon_read", encode_path(path), table.address, c_options("lexicon", options)))
 

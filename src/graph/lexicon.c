@@ -216,25 +216,36 @@ const wf_tally *wf_lexicon_skipped(const wf_lexicon *lexicon) { return &lexicon-
 
 /* --- reading ----------------------------------------------------------------------------- */
 
-/* The second column holds probabilities if it is a number in every line and not a token in every
- * line ("1" may be a token). */
-static bool looks_like_prob(const wf__input *input, const wf__tokens *tokens) {
+/* Columns of numbers after the word: none, the probability, or with it the three of Kaldi's
+ * lexiconp_silprob.txt and of the Montreal Forced Aligner's dictionaries: the probability of silence
+ * after the word, and two factors for the word before. */
+enum { NO_NUMBERS = 0, PROB = 1, PROB_AND_SILENCE = 4 };
+
+/* A column holds numbers if it does so in every line and is not a token in every line ("1" may be a
+ * token). */
+static int count_numbers(const wf__input *input, const wf__tokens *tokens) {
   wf__lines lines = wf__lines_of(input);
-  bool some = false;
-  for (wf__span line, field; wf__next_line(&lines, &line);) {
+  int num = PROB_AND_SILENCE;
+  bool no_token[PROB_AND_SILENCE] = {false};
+  for (wf__span line, field; num > 0 && wf__next_line(&lines, &line);) {
     double number;
     if (!wf__next_field(&line, &field)) continue;
-    if (!wf__next_field(&line, &field) || !wf__parse_f64(field, &number) || isnan(number))
-      return false;
-    some = some || wf__tokens_label(tokens, field.data, field.size) == 0;
+    for (int i = 0; i < num; i++)
+      if (!wf__next_field(&line, &field) || !wf__parse_f64(field, &number) || isnan(number))
+        num = i;
+      else
+        no_token[i] = no_token[i] || wf__tokens_label(tokens, field.data, field.size) == 0;
   }
-  return some;
+  if (num == NO_NUMBERS || !no_token[0]) return NO_NUMBERS;
+  return num == PROB_AND_SILENCE && no_token[1] && no_token[2] && no_token[3] ? PROB_AND_SILENCE
+                                                                              : PROB;
 }
 
 struct reader {
   wf_lexicon *lexicon;
   wf__lines lines;
-  bool prob, skip_unknown, variants;
+  int num_numbers;
+  bool skip_unknown, variants;
 };
 
 /* Removes a variant number: "word(2)" -> "word". */
@@ -255,8 +266,9 @@ static wf_status check_word(const struct reader *reader, wf__span word, wf_error
   return WF_OK;
 }
 
-static wf_status read_prob(const struct reader *reader, wf__span word, wf__span *rest, double *out,
-                           wf_error *err) {
+/* Skips the columns about silence. */
+static wf_status read_numbers(const struct reader *reader, wf__span word, wf__span *rest,
+                              double *out, wf_error *err) {
   wf__span field;
   if (!wf__next_field(rest, &field))
     return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT,
@@ -265,6 +277,14 @@ static wf_status read_prob(const struct reader *reader, wf__span word, wf__span 
     return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT,
                           "word '%.*s': '%.*s' is not a probability in (0, 1]", WF__SPAN_ARG(word),
                           WF__SPAN_ARG(field));
+  for (int i = 1; i < reader->num_numbers; i++) {
+    double number;
+    if (!wf__next_field(rest, &field) || !wf__parse_f64(field, &number) || !(number >= 0))
+      return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT,
+                            "word '%.*s': expected four numbers (its probability, and three about "
+                            "silence) before the tokens",
+                            WF__SPAN_ARG(word));
+  }
   return WF_OK;
 }
 
@@ -277,7 +297,7 @@ static wf_status read_entry(struct reader *reader, wf__span rest, wf_error *err)
   if (reader->variants && word.size >= 3 && memcmp(word.data, ";;;", 3) == 0) return WF_OK;
   if (reader->variants) word = without_variant(word);
   WF__TRY(check_word(reader, word, err));
-  if (reader->prob) WF__TRY(read_prob(reader, word, &rest, &prob, err));
+  if (reader->num_numbers > 0) WF__TRY(read_numbers(reader, word, &rest, &prob, err));
   while (wf__next_field(&rest, &field)) {
     int32_t label = wf__tokens_label(&lexicon->tokens, field.data, field.size);
     if (label != 0 && label == lexicon->blank)
@@ -303,14 +323,16 @@ static wf_status read_entry(struct reader *reader, wf__span rest, wf_error *err)
 
 static wf_status read_lexicon(const wf__input *input, const wf_lexicon_options *options,
                               wf_lexicon *lexicon, wf_error *err) {
-  enum { FORMAT_AUTO, FORMAT_PLAIN, FORMAT_PROB };
+  static const int numbers_of[] = {-1, NO_NUMBERS, PROB, PROB_AND_SILENCE}; /* by the option */
   struct reader reader = {.lexicon = lexicon,
                           .lines = wf__lines_of(input),
+                          .num_numbers = numbers_of[options->lexicon_format],
                           .skip_unknown = options->unknown != 0,
                           .variants = options->variants};
-  reader.prob =
-      options->lexicon_format == FORMAT_PROB ||
-      (options->lexicon_format == FORMAT_AUTO && looks_like_prob(input, &lexicon->tokens));
+  if (reader.num_numbers < 0) reader.num_numbers = count_numbers(input, &lexicon->tokens);
+  if (reader.num_numbers == PROB_AND_SILENCE)
+    wf__log(WF_LOG_WARNING, "%s: silence probabilities (columns 3 to 5) are not used",
+            lexicon->name);
   for (wf__span line; wf__next_line(&reader.lines, &line);) WF__TRY(read_entry(&reader, line, err));
   return wf__lexicon_close(lexicon, false, err);
 }

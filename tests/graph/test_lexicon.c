@@ -78,6 +78,33 @@ static void test_read_prob(void **state) {
   wf_symbols_free(digits);
 }
 
+/* lexiconp_silprob.txt of Kaldi, dictionaries of the Montreal Forced Aligner. */
+static void test_read_silence_columns(void **state) {
+  wf_symbols *tokens = small_tokens(), *digits = table_of("<blk> 0\n1 1\n0.5 2\na 3\n");
+  wf_lexicon *lexicon = lexicon_of(tokens, "x 0.99 0.16 1.0 1.26 a\ny\t0.5\t0.2\t1\t0.9\tb c\n");
+  assert_int_equal(wf_lexicon_count(lexicon), 2);
+  assert_entry(lexicon, 0, "x", 0.99, "2");
+  assert_entry(lexicon, 1, "y", 0.5, "3 4");
+  wf_lexicon_free(lexicon);
+  /* Numbers that are tokens in every line stay tokens. */
+  lexicon = lexicon_of(digits, "x 0.99 0.5 1 1 a\ny 0.25 1 0.5 1\n");
+  assert_entry(lexicon, 0, "x", 0.99, "3 2 2 4");
+  assert_entry(lexicon, 1, "y", 0.25, "2 3 2");
+  wf_lexicon_free(lexicon);
+  /* One line without the columns: the others are not recognized. */
+  wf_error err = {0};
+  const char *path = test_write_file("lexicon.txt", "x 1 0.2 1 1 a\ny 1 b\n", 20);
+  assert_int_equal(wf_lexicon_read(path, tokens, NULL, &lexicon, &err), WF_ERR_FORMAT);
+  assert_non_null(strstr(err.message, "lexicon.txt:1: word 'x': '0.2' is not in the token table"));
+  wf_lexicon_options options;
+  wf_lexicon_options_init(&options);
+  options.lexicon_format = 3;
+  assert_int_equal(wf_lexicon_read(path, tokens, &options, &lexicon, &err), WF_ERR_FORMAT);
+  assert_non_null(strstr(err.message, "lexicon.txt:2: word 'y': expected four numbers"));
+  wf_symbols_free(tokens);
+  wf_symbols_free(digits);
+}
+
 /* A table that starts with <eps> holds labels, and #0 in it is not a token. */
 static void test_kaldi_token_table(void **state) {
   wf_error err = {0};
@@ -571,6 +598,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_read_plain),
       cmocka_unit_test(test_read_prob),
+      cmocka_unit_test(test_read_silence_columns),
       cmocka_unit_test(test_kaldi_token_table),
       cmocka_unit_test(test_read_errors),
       cmocka_unit_test(test_word_table),
