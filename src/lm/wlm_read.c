@@ -2,7 +2,10 @@
 #include "lm/wlm_read.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/callbacks.h"
 #include "base/config.h"
@@ -158,6 +161,28 @@ wf_status wf__wlm_open_input(wf__input *input, wf_wlm **out, wf_error *err) {
   }
   *out = lm;
   return WF_OK;
+}
+
+wf_status wf__wlm_open_file(const char *path, wf_wlm **out, wf_error *err) {
+  wf__input input;
+  *out = NULL;
+  WF__TRY(wf__input_open(path, &input, err));
+  return wf__wlm_open_input(&input, out, err);
+}
+
+wf_status wf__wlm_open_made(const char *folder,
+                            wf_status (*make)(void *user, const char *path, wf_error *err),
+                            void *user, wf_wlm **out, wf_error *err) {
+  *out = NULL;
+  const size_t size = strlen(folder) + 64;
+  char *path = wf__alloc(size, 1);
+  if (path == NULL) return wf__fail_memory(err, size, "a path");
+  snprintf(path, size, "%s/.warpfst.%ld.%p.wlm", folder, (long)getpid(), (void *)path);
+  wf_status status = make(user, path, err);
+  if (status == WF_OK) status = wf__wlm_open_file(path, out, err);
+  unlink(path);
+  free(path);
+  return status;
 }
 
 wf_wlm *wf_wlm_ref(const wf_wlm *lm) {

@@ -32,7 +32,9 @@ wf_status wf__wlm_least_costs(const wf_wlm *lm, bool negated, float *least, wf_e
 bool wf__wlm_is(const wf__input *input);
 /* Opens a model from an input that holds one. Takes ownership of the input, also on failure. */
 wf_status wf__wlm_open_input(wf__input *input, wf_wlm **out, wf_error *err);
-/* wlm_open.c: calls `make` to write a model at a path in the folder, opens it and removes the file's
+/* The same from a file. */
+wf_status wf__wlm_open_file(const char *path, wf_wlm **out, wf_error *err);
+/* Calls `make` to write a model at a path in the folder, opens it and removes the file's
  * name. */
 wf_status wf__wlm_open_made(const char *folder,
                             wf_status (*make)(void *user, const char *path, wf_error *err),
