@@ -368,7 +368,7 @@ WF_API const char *wf_graph_class(const wf_graph *graph, int32_t i);
     "state (fewer tokens, no lattices)")                                                          \
   X(ENUM, check_scores, 0, 0, 0, "warn|error|off",                                                \
     "if scores look wrong, or max_active is reached in most frames: log a warning (once per "     \
-    "cause), fail the utterance, or do nothing")                                                  \
+    "cause), fail the utterance, or do nothing. Probabilities and costs fail unless off")         \
   X(I32, max_hypotheses, 16, 1, 1000000, "tokens",                                                \
     "with a transducer: expand at most this many tokens in each step of a frame, best first")     \
   X(I32, max_symbols, 3, 1, 1000000, "symbols", "with a transducer: at most so many in a frame")  \
@@ -382,7 +382,8 @@ WF_DECLARE_OPTIONS(decoder, WF_DECODER_OPTIONS)
  * number of columns other than that of tokens, logits or likelihoods (the probabilities of a frame
  * sum to far less or more than 1), a blank in another column. With any graph, it is detected that
  * max_active cut the beam in most frames. Results stay the same, except that `error` fails the
- * utterance. docs/reference/semantics.md states which utterances are examined. */
+ * utterance. Probabilities and negated scores, of which none is below 0, fail it with `warn`, too.
+ * docs/reference/semantics.md states which utterances are examined. */
 
 typedef struct wf_decoder wf_decoder;
 /* The option `device` is "cpu", "cuda" (GPU 0), "cuda:2", "cuda:0,1" or "cuda:all". Several GPUs

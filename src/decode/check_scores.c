@@ -22,9 +22,12 @@ enum cause {
   UNFINISHED
 };
 enum {
-  MOST_FRAMES = 32, /* examined in an utterance */
+  MOST_FRAMES = 32, /* examined in an utterance, fewer if they have more scores than this: */
+  MOST_SCORES = 1 << 17,
+  FEWEST_FRAMES = 4, /* at least so many, if it has them */
   FIRST = 64,
-  EVERY = 16, /* the first utterances of a decoder, then every 16th, are examined */
+  EVERY = 16, /* the first utterances of a decoder, and after probabilities or costs, and then
+                 every 16th are examined */
   FIRST_ON_GPU =
       4, /* utterances examined if scores are in GPU memory, since the check waits for the copy */
   BLOCK_BYTES = 1 << 20, /* at most this many bytes are copied */
@@ -36,23 +39,26 @@ static const double TOLERANCE = 0.05;
  * blank frames, but not of all frames. */
 static const double MOST_TYPICAL_SUM = 100, LEAST_LARGEST_SUM = 0.01;
 
+/* Scores of which none is below 0 are no log-probabilities. They fail, because all tokens are then
+ * about equally good: the words would be wrong, and with thousands of tokens a search of all of
+ * them takes minutes. */
+static const uint32_t ALWAYS_FAIL = 1u << PROBABILITIES | 1u << NEGATED;
+
 static void warn(wf_decoder *decoder, enum cause cause, wf_result *result, const char *format, ...)
     WF__PRINTF(4, 5);
 static void warn(wf_decoder *decoder, enum cause cause, wf_result *result, const char *format,
                  ...) {
+  bool always = (ALWAYS_FAIL & 1u << cause) != 0, error = decoder->options.check_scores == ERROR;
   char message[sizeof result->message];
-  bool fails = decoder->options.check_scores == ERROR,
-       again = (decoder->check.warned & 1u << cause) != 0;
-  if (again && !fails) return;
   va_list args;
   va_start(args, format);
   vsnprintf(message, sizeof message, format, args);
   va_end(args);
-  decoder->check.warned |= 1u << cause;
-  if (!fails) {
+  if (!error && (decoder->check.warned & 1u << cause) == 0)
     wf__log(WF_LOG_WARNING, "%s (check_scores=off: no such warnings)", message);
-    return;
-  }
+  decoder->check.warned |= 1u << cause;
+  if (always) decoder->check.num_seen = 0;
+  if (!error && !always) return;
   result->status = WF_ERR_ARGUMENT;
   snprintf(result->message, sizeof result->message, "%s", message);
 }
@@ -72,6 +78,31 @@ static bool is_one(double sum) { return fabs(sum - 1) <= TOLERANCE; }
 /* The i-th of `count` frames spread over the utterance. */
 static int64_t frame_at(const wf_scores *scores, int i, int count) {
   return (2 * i + 1) * scores->num_frames / (2 * count);
+}
+
+static int frames_to_check(const wf_scores *scores) {
+  int64_t most = MOST_SCORES / (scores->num_columns > 0 ? scores->num_columns : 1);
+  most = most > MOST_FRAMES ? MOST_FRAMES : most < FEWEST_FRAMES ? FEWEST_FRAMES : most;
+  return (int)(scores->num_frames < most ? scores->num_frames : most);
+}
+
+/* Sum of exp(score), without scores that are too low to matter; NaN if one of them is. *best: the
+ * first of the highest. */
+static double sum_of_exp(const wf_scores *scores, int64_t frame, int32_t *best) {
+  static const float NEGLIGIBLE = 20; /* below the highest so far */
+  double sum = 0;
+  float highest = -INFINITY;
+  *best = 0;
+  for (int32_t c = 0; c < scores->num_columns; c++) {
+    float score = wf__score_at(scores, frame, c);
+    if (score < highest - NEGLIGIBLE) continue;
+    sum += probability(NATURAL, (double)score);
+    if (score > highest) {
+      highest = score;
+      *best = c;
+    }
+  }
+  return sum;
 }
 
 static double sum_of_frame(const wf_scores *scores, int64_t frame, enum scale scale) {
@@ -158,10 +189,10 @@ static bool check_columns(wf_decoder *decoder, const wf_scores *scores, wf_resul
   return true;
 }
 
-/* Counts the most probable column of frames. If it is hardly ever the blank, but mostly another
- * column, that one is probably the blank. */
+/* Counts the most probable columns of frames, `best`. If they are hardly ever the blank, but mostly
+ * another column, that one is probably the blank. */
 static bool check_blank(wf_decoder *decoder, const wf_scores *scores, int count,
-                        wf_result *result) {
+                        const int32_t *best, wf_result *result) {
   wf__score_check *check = &decoder->check;
   uint64_t num_columns = (uint64_t)scores->num_columns, top = 0,
            blank = (uint64_t)decoder->graph->blank_column;
@@ -170,13 +201,7 @@ static bool check_blank(wf_decoder *decoder, const wf_scores *scores, int count,
     for (uint64_t c = 0; c < num_columns; c++) check->best.data[check->best.size++] = 0;
   }
   if (check->best.size != num_columns) return false;
-  for (int i = 0; i < count; i++) {
-    int64_t frame = frame_at(scores, i, count);
-    int32_t best = 0;
-    for (int32_t c = 1; c < scores->num_columns; c++)
-      if (wf__score_at(scores, frame, c) > wf__score_at(scores, frame, best)) best = c;
-    check->best.data[best]++;
-  }
+  for (int i = 0; i < count; i++) check->best.data[best[i]]++;
   check->num_frames += (uint64_t)count;
   for (uint64_t c = 0; c < num_columns; c++)
     if (check->best.data[c] > check->best.data[top]) top = c;
@@ -195,17 +220,18 @@ static bool check_blank(wf_decoder *decoder, const wf_scores *scores, int count,
 /* --- an utterance ------------------------------------------------------------------------ */
 
 static void look(wf_decoder *decoder, const wf_scores *scores, wf_result *result) {
-  int count = scores->num_frames < MOST_FRAMES ? (int)scores->num_frames : MOST_FRAMES;
+  int count = frames_to_check(scores);
   double sums[MOST_FRAMES];
+  int32_t best[MOST_FRAMES];
   bool good = true;
   for (int i = 0; i < count; i++) {
-    sums[i] = sum_of_frame(scores, frame_at(scores, i, count), NATURAL);
+    sums[i] = sum_of_exp(scores, frame_at(scores, i, count), &best[i]);
     if (isnan(sums[i])) return; /* the search reports NaN */
     good = good && is_one(sums[i]);
   }
   if (!good && check_sums(decoder, scores, count, sums, result)) return;
   if (check_columns(decoder, scores, result)) return;
-  (void)check_blank(decoder, scores, count, result);
+  (void)check_blank(decoder, scores, count, best, result);
 }
 
 /* Copies frames from the middle of an utterance in GPU memory to host memory. */

@@ -49,17 +49,21 @@ all='u0 1 2\nu1 1 2\nu2 1 2\nu3 1 2\nu4 1 2\n'
 expect 0 "^5 utterances (0 narrowed)" g.wfst good.ark && prints "$all"
 expect 0 "^5 utterances" g.wfst good && prints "$all"
 
-# --- scores that are not log-posteriors, with a CTC graph: one warning, an error, or nothing, by --check-scores --------------------------
+# --- scores that are not log-posteriors, with a CTC graph: one warning, an error, or nothing, by --check-scores. Probabilities are an error ----
 printf '<eps> 0\n<blk> 1\na 2\n' > tokens.txt
 printf '0 0 <blk> 0\n0 0 a 2\n0\n' > ctc.txt
 "$WARPFST" compile ctc.txt --isymbols=tokens.txt --keep-isymbols -o ctc.wfst
 "$python" -c '
 import numpy as np, os
-os.mkdir("probabilities")
-for i in range(3): np.save("probabilities/u%d" % i, np.full((5, 2), 0.5, "f4"))'
-expect 0 "warning: the scores look like probabilities" ctc.wfst probabilities
+for name, score in (("probabilities", 0.5), ("base10", np.log10(0.5))):
+    os.mkdir(name)
+    for i in range(3): np.save("%s/u%d" % (name, i), np.full((5, 2), score, "f4"))'
+expect 0 "warning: the scores look like logarithms to base 10" ctc.wfst base10
 [ "$(grep -c warning err.txt)" = 1 ] || fail "$(cat err.txt)"
-expect 1 "utterance 'u2': the scores look like probabilities" ctc.wfst probabilities --check-scores=error
+expect 1 "utterance 'u2': the scores look like logarithms to base 10" ctc.wfst base10 --check-scores=error
+expect 1 "utterance 'u2': the scores look like probabilities.*take the natural logarithm" ctc.wfst probabilities
+[ "$(grep -c warning err.txt)" = 1 ] || fail "$(cat err.txt)"
+expect 1 "utterance 'u0': from frame 0: the scores look like probabilities" ctc.wfst probabilities --chunk=0.1
 expect 0 "^3 utterances" ctc.wfst probabilities --check-scores=off
 ! grep -q warning err.txt || fail "$(cat err.txt)"
 expect 0 "^3 utterances" g.wfst probabilities # hybrid scores need not be posteriors

@@ -1,6 +1,6 @@
 /* test_check_scores.c - the check for scores that look wrong. Each cause is reported once, with
- * figures. Correct scores are not reported. Also the default of min_active for each kind of graph.
- */
+ * figures; probabilities and costs fail. Correct scores are not reported. Also the default of
+ * min_active for each kind of graph. */
 #include "decode_tasks.h"
 
 enum { NUM_TOKENS = 40, BLANK = 3, NUM_FRAMES = 90, NUM_COLUMNS = NUM_TOKENS + 2 };
@@ -165,6 +165,9 @@ static const struct {
     {shifted, "Is the blank column 4"}};
 enum { NUM_CASES = sizeof cases / sizeof *cases };
 
+/* Scores of which none is below 0 fail with check_scores=warn, too. */
+static bool always_fails(change_fn *change) { return change == probabilities || change == negated; }
+
 /* --- tests ------------------------------------------------------------------------------- */
 
 struct warnings {
@@ -205,6 +208,13 @@ static void decode(const wf_graph *graph, int32_t check, const struct matrix *m,
   wf_decoder_free(decoder);
 }
 
+static void assert_all_fail(wf_result **results, const char *message) {
+  for (int i = 0; i < BATCH; i++) {
+    assert_int_equal(results[i]->status, message != NULL ? WF_ERR_ARGUMENT : WF_OK);
+    if (message != NULL) assert_non_null(strstr(results[i]->message, message));
+  }
+}
+
 static void test_each_cause_is_reported_once(void **state) {
   (void)state;
   static const char *const names[] = {"<blk>",
@@ -224,18 +234,42 @@ static void test_each_cause_is_reported_once(void **state) {
       fail_msg("'%s' is not in '%s'", message, warnings.last);
     decode(graph, OFF, &m, silent, &warnings);
     assert_int_equal(warnings.times, 0);
-    test_assert_same_batch((uint64_t)k, results, silent, BATCH);
+    if (always_fails(cases[k / 2].change)) {
+      assert_all_fail(results, message);
+      assert_all_fail(silent, NULL);
+    } else {
+      test_assert_same_batch((uint64_t)k, results, silent, BATCH);
+    }
     test_free_results(silent, BATCH);
     test_free_results(results, BATCH);
     decode(graph, ERROR, &m, results, &warnings);
     assert_int_equal(warnings.times, 0);
-    for (int i = 0; i < BATCH; i++) {
-      assert_int_equal(results[i]->status, message != NULL ? WF_ERR_ARGUMENT : WF_OK);
-      if (message != NULL) assert_non_null(strstr(results[i]->message, message));
-    }
+    assert_all_fail(results, message);
     test_free_results(results, BATCH);
     wf_graph_free(graph);
   }
+}
+
+/* Without check_scores=error only the first utterances are all checked. All probabilities fail
+ * nevertheless, and the right ones among them are decoded. */
+static void test_all_probabilities_fail(void **state) {
+  (void)state;
+  enum { MANY = 200 };
+  static struct matrix right, wrong;
+  static wf_scores batch[MANY];
+  static wf_result *results[MANY];
+  wf_graph *graph = make_graph("<blk>", true);
+  wf_decoder *decoder = open_decoder(graph, WARN, 1);
+  fill(&right, 1);
+  fill(&wrong, 1);
+  probabilities(&wrong);
+  for (int i = 0; i < MANY; i++) batch[i] = i % 3 == 1 ? right.scores : wrong.scores;
+  assert_ok(test_decode(decoder, batch, MANY, NULL, results, &err));
+  for (int i = 0; i < MANY; i++)
+    assert_int_equal(results[i]->status, i % 3 == 1 ? WF_OK : WF_ERR_ARGUMENT);
+  test_free_results(results, MANY);
+  wf_decoder_free(decoder);
+  wf_graph_free(graph);
 }
 
 /* A graph that is not marked as a CTC graph accepts any scores, because scores of hybrid models are
@@ -265,10 +299,11 @@ static void test_streams(void **state) {
   static struct matrix m;
   wf_graph *graph = make_graph("<blk>", true);
   for (int k = 0; k < 2 * NUM_CASES; k++) {
-    bool fails = k % 2 == 1, wrong = cases[k / 2].message != NULL;
+    bool wrong = cases[k / 2].message != NULL, error = k % 2 == 1,
+         fails = error || always_fails(cases[k / 2].change);
     if (cases[k / 2].change == transposed) continue; /* not detectable in chunks */
     struct warnings warnings = {0};
-    wf_decoder *decoder = open_decoder(graph, fails ? ERROR : WARN, 1);
+    wf_decoder *decoder = open_decoder(graph, error ? ERROR : WARN, 1);
     wf_stream *stream;
     wf_result *result;
     fill(&m, (uint64_t)k);
@@ -283,9 +318,9 @@ static void test_streams(void **state) {
     }
     assert_ok(wf_stream_finish(stream, &result, &err));
     wf_set_log(NULL, NULL);
-    assert_int_equal(warnings.times, wrong && !fails);
+    assert_int_equal(warnings.times, wrong && !error);
     assert_int_equal(result->status, wrong && fails ? WF_ERR_ARGUMENT : WF_OK);
-    if (wrong && !fails) assert_non_null(strstr(warnings.last, cases[k / 2].message));
+    if (wrong && !error) assert_non_null(strstr(warnings.last, cases[k / 2].message));
     if (wrong && fails) assert_non_null(strstr(result->message, cases[k / 2].message));
     wf_result_free(result);
     wf_stream_close(stream);
@@ -305,7 +340,7 @@ static void test_scores_that_turn_wrong_late(void **state) {
   for (int i = 0; i < 400; i++) {
     wf_result *result;
     fill(&m, (uint64_t)i);
-    if (i >= 300) probabilities(&m);
+    if (i >= 300) base_10(&m);
     m.scores.num_frames = 10;
     assert_ok(test_decode(decoder, &m.scores, 1, NULL, &result, &err));
     wf_result_free(result);
@@ -428,6 +463,7 @@ static void test_columns_of_another_model(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_each_cause_is_reported_once),
+                                     cmocka_unit_test(test_all_probabilities_fail),
                                      cmocka_unit_test(test_graphs_without_ctc_table),
                                      cmocka_unit_test(test_streams),
                                      cmocka_unit_test(test_scores_that_turn_wrong_late),

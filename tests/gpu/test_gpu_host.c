@@ -803,8 +803,8 @@ static void test_work_at_random_moments(void **state) {
 }
 #endif
 
-/* Suspicious scores in device memory are detected from a copy of frames in the middle of the
- * utterance. Here the utterance has more frames than are copied. */
+/* Suspicious scores in device memory, and probabilities, are detected from a copy of frames in the
+ * middle of the utterance. Here the utterance has more frames than are copied. */
 static void test_check_of_scores_on_the_device(void **state) {
   (void)state;
   enum { FRAMES = 20000, COLUMNS = 3, STRIDE = 16 };
@@ -821,10 +821,13 @@ static void test_check_of_scores_on_the_device(void **state) {
   wf_decoder_options_init(&task.options);
   float *data = calloc((size_t)FRAMES * STRIDE, sizeof *data);
   assert_non_null(data);
-  for (int wrong = 0; wrong < 2; wrong++) {
+  enum { RIGHT, BASE_10, PROBABILITIES, CASES };
+  for (int wrong = 0; wrong < CASES; wrong++) {
     for (int i = 0; i < FRAMES; i++)
-      for (int c = 0; c < COLUMNS; c++)
-        data[i * STRIDE + c] = wrong ? c == 0 ? 0.5f : 0.25f : logf(c == 0 ? 0.5f : 0.25f);
+      for (int c = 0; c < COLUMNS; c++) {
+        float p = c == 0 ? 0.5f : 0.25f;
+        data[i * STRIDE + c] = wrong == RIGHT ? logf(p) : wrong == BASE_10 ? log10f(p) : p;
+      }
     void *copy = to_device(data, (size_t)FRAMES * STRIDE * sizeof *data);
     wf_scores batch[2] = {{.data = copy,
                            .num_frames = FRAMES,
@@ -833,12 +836,14 @@ static void test_check_of_scores_on_the_device(void **state) {
                            .on_device = true}};
     batch[1] = batch[0];
     wf_result *results[2];
-    struct test_heard heard = {"look like probabilities", 0};
+    struct test_heard heard = {"the scores look like", 0};
     task.options.check_scores = 0;
     wf_set_log(test_listen, &heard);
     test_decode_on("cuda", task.graph, task.options, batch, 2, results);
     wf_set_log(NULL, NULL);
-    assert_int_equal(heard.times, wrong);
+    assert_int_equal(heard.times, wrong != RIGHT);
+    for (int i = 0; i < 2; i++)
+      assert_int_equal(results[i]->status, wrong == PROBABILITIES ? WF_ERR_ARGUMENT : WF_OK);
     test_free_results(results, 2);
     task.options.check_scores = 1;
     test_decode_on("cuda", task.graph, task.options, batch, 2, results);

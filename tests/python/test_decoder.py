@@ -454,24 +454,42 @@ def test_float64(ctc_graph, ctc_scores):
 
 def test_suspicious_scores_give_a_warning(ctc_graph, ctc_scores):
     """There is one warning for each cause and decoder, at the caller's line. `check_scores` and Python's warning filters can make it an error or disable it."""
-    probabilities = [np.exp(matrix.astype(np.float32)) for matrix in list(ctc_scores.values())[:2]]
+    base_10 = [matrix.astype(np.float32) / np.float32(np.log(10)) for matrix in list(ctc_scores.values())[:2]]
     decoder = wf.Decoder(ctc_graph, beam=3, max_active=50)
-    with pytest.warns(wf.InputWarning, match="look like probabilities") as said:
-        decoder.decode(probabilities)
+    with pytest.warns(wf.InputWarning, match="look like logarithms to base 10") as said:
+        decoder.decode(base_10)
     assert [warning.filename for warning in said] == [__file__]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        decoder.decode(probabilities)
-        with pytest.raises(wf.InputWarning, match="look like probabilities"):
-            wf.Decoder(ctc_graph, beam=3, max_active=50).decode(probabilities)
-        wf.Decoder(ctc_graph, beam=3, max_active=50, check_scores="off").decode(probabilities)
+        decoder.decode(base_10)
+        with pytest.raises(wf.InputWarning, match="look like logarithms to base 10"):
+            wf.Decoder(ctc_graph, beam=3, max_active=50).decode(base_10)
+        wf.Decoder(ctc_graph, beam=3, max_active=50, check_scores="off").decode(base_10)
         wf.Decoder(ctc_graph).decode(list(ctc_scores.values()))
-        failed = wf.Decoder(ctc_graph, check_scores="error").decode(probabilities)[0]
-    assert isinstance(failed.error, wf.ArgumentError) and "look like probabilities" in str(failed.error)
-    with pytest.warns(wf.InputWarning, match="look like probabilities"), wf.Decoder(ctc_graph, beam=3, max_active=50).stream() as stream:
-        stream.accept(probabilities[0])
+        failed = wf.Decoder(ctc_graph, check_scores="error").decode(base_10)[0]
+    assert isinstance(failed.error, wf.ArgumentError) and "look like logarithms to base 10" in str(failed.error)
+    with pytest.warns(wf.InputWarning, match="look like logarithms to base 10"), wf.Decoder(ctc_graph, beam=3, max_active=50).stream() as stream:
+        stream.accept(base_10[0])
     with pytest.warns(wf.InputWarning, match="max_active=5 tokens were reached"):
         wf.Decoder(ctc_graph, max_active=5).decode(list(ctc_scores.values()))
+
+
+def test_probabilities_are_an_error(ctc_graph, ctc_scores):
+    """So are costs: a result raises at its first use, and so does that of a stream."""
+    scores = next(iter(ctc_scores.values())).astype(np.float32)
+    for wrong, said in ((np.exp(scores), "look like probabilities.*take the natural logarithm"), (-scores, "look like costs.*negate the scores")):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            bad, good = wf.Decoder(ctc_graph).decode([wrong, scores])
+            with pytest.raises(wf.ArgumentError, match=said):
+                print(bad.text)
+            assert good.text == wf.Decoder(ctc_graph).decode([scores])[0].text
+            with wf.Decoder(ctc_graph).stream() as stream:
+                with pytest.warns(wf.InputWarning, match=said):
+                    stream.accept(wrong[:20])
+                with pytest.raises(wf.ArgumentError, match=f"from frame 0: the scores {said}"):
+                    print(stream.finish().text)
+            assert wf.Decoder(ctc_graph, beam=3, max_active=50, check_scores="off").decode([wrong])[0].error is None
 
 
 def test_words_in_another_case_give_a_warning(tmp_path):
