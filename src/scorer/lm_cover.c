@@ -1,4 +1,4 @@
-/* lm_cover.c - how much of a graph's vocabulary a language model knows. */
+/* lm_cover.c - the words of a graph in a language model: their names, and how many it knows. */
 #include "scorer/lm_cover.h"
 
 #include <string.h>
@@ -9,6 +9,8 @@
 #include "graph/tokens.h"
 
 enum { MOST_BYTES = 300 }; /* of the names in a warning */
+
+const char *wf__lm_name(const char *text) { return strcmp(text, " ") == 0 ? "<space>" : text; }
 
 wf_status wf__lm_cover_add(wf__lm_cover *cover, const char *text, bool is_known, wf_error *err) {
   size_t size = strlen(text);

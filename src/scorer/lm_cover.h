@@ -1,8 +1,12 @@
-/* lm_cover.h - how much of a graph's vocabulary a language model knows. */
+/* lm_cover.h - the words of a graph in a language model: their names, and how many it knows. */
 #ifndef WF_SCORER_LM_COVER_H
 #define WF_SCORER_LM_COVER_H
 
 #include "base/error.h"
+
+/* The name of a word in a language model: a space is <space> there, since spaces separate the words
+ * of the model's text. */
+const char *wf__lm_name(const char *text);
 
 /* Counts the words of a table. A zero-initialised wf__lm_cover is empty. */
 typedef struct wf__lm_cover {

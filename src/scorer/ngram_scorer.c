@@ -133,7 +133,7 @@ static wf_status map_texts(struct ngram_scorer *ngram, const wf_symbols *words, 
   wf__lm_cover cover = {0};
   wf_status status = WF_OK;
   for (size_t i = 0; status == WF_OK && (text = wf_symbols_at(words, i, &key)) != NULL; i++) {
-    int64_t word = wf_symbols_find(own, text);
+    int64_t word = wf_symbols_find(own, wf__lm_name(text));
     bool known = word >= 0 && wf_wlm_knows(ngram->lm, (int32_t)word);
     if (key <= 0) continue;
     if (known) ngram->word_of[key] = (uint32_t)word;

@@ -205,7 +205,7 @@ static wf_status map_words(wf__rnn_scorer *rnn, const wf_symbols *words, wf_erro
   wf__lm_cover cover = {0};
   wf_status status = WF_OK;
   for (size_t i = 0; i < wf_symbols_count(own) && status == WF_OK; i++) {
-    const char *text = wf_symbols_at(own, i, &key);
+    const char *text = wf__lm_name(wf_symbols_at(own, i, &key));
     if (key < 0) continue;
     int32_t id = wf_rnnlm_find(rnn->rnnlm, text);
     if (id == rnn->rnnlm->eos || id == rnn->rnnlm->bos) id = rnn->rnnlm->unk; /* </s> as a word */

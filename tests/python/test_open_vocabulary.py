@@ -5,6 +5,7 @@ import json
 import math
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -52,6 +53,20 @@ def best_alignments(scores, repeats_need_blank):
         for made, changes in cut:
             best[made] = max(best.get(made, -math.inf), score - changes * 2**-10 * (not repeats_need_blank))
     return best
+
+
+def test_a_space_is_written_as_a_word_in_a_token_lm(tmp_path, rng):
+    """The token ' ' is <space> in an n-gram model and in a recurrent one: results are those of a token <space>."""
+    (tmp_path / "lm.arpa").write_text(random_bigrams(rng, ["<space>", "a", "b"])[0], encoding="utf-8")
+    (tmp_path / "text").write_text("a <space> b a\nb <space> a\n" * 20, encoding="utf-8")
+    recurrent = wf.RnnLM.train(tmp_path / "text", tmp_path / "text", hidden=4, max_epochs=1)
+    scores = [np.log(rng.dirichlet(np.full(4, 0.5), 12)).astype(np.float32) for _ in range(20)]
+    for lm in (tmp_path / "lm.arpa", recurrent):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            one, other = (wf.Decoder(wf.build_ctc_graph(["<blk>", space, "a", "b"]), lm=lm, join=True).decode(scores) for space in (" ", "<space>"))
+        assert [(a.text, a.cost) for a in one] == [(b.text, b.cost) for b in other]
+        assert any(" " in result.text for result in one)
 
 
 @pytest.mark.parametrize("topology", ["correct", "compact"])
