@@ -14,6 +14,7 @@
 #   boost    lists of boosted words, right and wrong ones: what they find and what they break, for every way to weigh them, and for peers; costs of added words; not in `all`
 #   align    forced alignment, compared with torchaudio's; not in `all`: installs torch (3 GB)
 #   compat   warpfst.compat, compared with pyctcdecode, flashlight-text and torchaudio: word error rate and speed; with --part=open: ways to recognise any word; not in `all`: builds KenLM, installs torch (3 GB)
+#   ocr      a released model that reads lines of text, with 18,385 tokens: errors and time with word lists, language models and names; not in `all`: installs onnxruntime and the model (40 MB)
 #   peers    other decoders beside ours in one run: error rate, speed and memory by beam, on the CPU or a GPU; not in `all`: installs them (20 MB; --wheels=FOLDER: uses those of a folder)
 #   graph    building hybrid graphs step by step, compared with OpenFst's tools; not in `all`: OpenFst takes a quarter of an hour for the largest
 #   hybrid   hybrid graphs built by mkgraph, step by step, and word error rates with them; not in `all`
@@ -93,6 +94,7 @@ case $what in
     ;;
   triton) build/venv/bin/python bench/triton/triton.py "$@" ;;
   differential) build_openfst_ops && use_package && build/bench/differential_peers/bin/python bench/fstops/differential.py "$@" ;;
+  ocr) build/bench/ocr_peers/bin/python bench/accuracy/ocr.py "$@" ;;
   align | compat) use_package && "build/bench/${what}_peers/bin/python" "$(script "$what")" "$@" ;;
   peers)
     case " $* " in

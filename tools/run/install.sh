@@ -156,8 +156,9 @@ needs_bench() { # [WHAT]
     graph | hybrid | fly | rnnlm_hybrid | accuracy | papers) need pocketsphinx pocketsphinx-en-us pocketsphinx-testdata python3-numpy ;;
   esac
   case $what in word_times | spot | sweep) need python3-numpy ;; esac
+  case $what in ocr) need pocketsphinx-en-us fonts-dejavu-core ;; esac
   case $what in rnnlm_hybrid) need r-cran-janeaustenr ;; esac
-  case $what in boost | align | compat | differential | peers) need_python "build/bench/${what}_peers" "bench/peers/$what-requirements.txt" ;; esac
+  case $what in boost | align | compat | differential | ocr | peers) need_python "build/bench/${what}_peers" "bench/peers/$what-requirements.txt" ;; esac
   case $what in triton) need binutils && need_python build/venv tests/python-requirements.txt && need_triton ;; esac
   case $what in lm | all) need pocketsphinx-en-us && need_python build/venv tests/python-requirements.txt ;; esac
 }
