@@ -77,21 +77,40 @@ wf_status wf__score_row_read(wf__score_row *row, const wf_scores *scores, int64_
 /* Sorts as the score does, from high to low. */
 static uint64_t key_of(float value) { return wf__ordered_cost(-value); }
 
-/* Only blocks whose highest score is up to the count-th of these can have one of the `count`. */
-float wf__score_row_highest(wf__score_row *row, int32_t count) {
-  float least = -INFINITY;
-  uint64_t *keys = row->keys, size = 0;
-  if (count <= row->num_blocks) {
-    for (int32_t b = 0; b < row->num_blocks; b++) keys[b] = key_of(row->most[b]);
-    least = -wf__cost_of_ordered(
-        (uint32_t)wf__select_smallest(keys, (uint64_t)row->num_blocks, (uint64_t)count));
-  }
+/* A score that probably more than `count` columns reach: of every 16th column. */
+static float guess_least(wf__score_row *row, int32_t count) {
+  enum { STEP = 16, SPARE = 8 };
+  uint64_t num = 0, rank = (uint64_t)count / STEP;
+  rank += rank / 2 + SPARE;
+  for (int32_t c = 0; c < row->num_columns; c += STEP) row->keys[num++] = key_of(row->values[c]);
+  if (rank >= num) return -INFINITY;
+  return -wf__cost_of_ordered((uint32_t)wf__select_smallest(row->keys, num, rank));
+}
+
+/* The keys of the columns that reach a score; returns their number. */
+static uint64_t list_keys(wf__score_row *row, float least) {
+  uint64_t size = 0;
   for (int32_t b = 0; b < row->num_blocks; b++) {
     if (row->most[b] < least) continue;
     for (int32_t c = b * BLOCK; c < (b + 1) * BLOCK && c < row->num_columns; c++)
-      if (row->values[c] >= least) keys[size++] = key_of(row->values[c]);
+      if (row->values[c] >= least) row->keys[size++] = key_of(row->values[c]);
   }
-  return -wf__cost_of_ordered((uint32_t)wf__select_smallest(keys, size, (uint64_t)count));
+  return size;
+}
+
+/* Only blocks whose highest score is up to the count-th of these can have one of the `count`. */
+float wf__score_row_highest(wf__score_row *row, int32_t count) {
+  float least;
+  if (count <= row->num_blocks) {
+    for (int32_t b = 0; b < row->num_blocks; b++) row->keys[b] = key_of(row->most[b]);
+    least = -wf__cost_of_ordered(
+        (uint32_t)wf__select_smallest(row->keys, (uint64_t)row->num_blocks, (uint64_t)count));
+  } else {
+    least = guess_least(row, count);
+  }
+  uint64_t size = list_keys(row, least);
+  if (size < (uint64_t)count) size = list_keys(row, -INFINITY);
+  return -wf__cost_of_ordered((uint32_t)wf__select_smallest(row->keys, size, (uint64_t)count));
 }
 
 int32_t wf__score_row_list(const wf__score_row *row, double least, int32_t *out) {

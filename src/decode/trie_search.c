@@ -2,13 +2,11 @@
 #include "decode/trie_search.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/interrupt.h"
 #include "base/select.h"
 #include "decode/host_scores.h"
 #include "math/cost.h"
-#include "math/score.h"
 
 /* --- candidates ----------------------------------------------------------------------------- */
 
@@ -30,6 +28,7 @@ static void raise_best(wf_trie_search *s, double score) {
   if (score <= s->best) return;
   s->best = score;
   raise_floor(s, score - (double)s->searcher->options.beam);
+  wf__trie_columns_raise(s);
 }
 
 /* The most best ones of keys: all below `last`, and the first `ties` of those equal to it. */
@@ -52,17 +51,22 @@ static bool within(struct cut *cut, uint64_t key) {
 }
 
 /* If there are more than beam_size hypotheses, those that come later must be as good as the last of
- * the best ones. Not for sums, which still grow. */
+ * the best ones. Sums still grow: what comes later may be lower if it adds to one. */
 static wf_status check_size(wf_trie_search *s, wf_error *err) {
   const wf_trie_options *o = &s->searcher->options;
   uint64_t num = s->next.size;
-  if (o->sum_alignments || num < s->next_check) return WF_OK;
+  if (num < s->next_check) return WF_OK;
   s->next_check = 2 * num;
   s->keys.size = 0;
   WF__TRY(wf__vec_grow(&s->keys, num, "a frame", err));
   for (uint64_t k = 0; k < num; k++) s->keys.data[k] = wf__descending_score(s->next.data[k].score);
-  raise_floor(
-      s, wf__score_of_descending(wf__select_smallest(s->keys.data, num, (uint64_t)o->beam_size)));
+  const double last =
+      wf__score_of_descending(wf__select_smallest(s->keys.data, num, (uint64_t)o->beam_size));
+  if (o->sum_alignments)
+    s->bar = fmax(s->bar, last);
+  else
+    raise_floor(s, last);
+  wf__trie_columns_raise(s);
   return WF_OK;
 }
 
@@ -93,7 +97,7 @@ static wf_status add(wf_trie_search *s, const wf__trie_hypothesis *h, wf_error *
 /* What a frame with this token adds to the score of the tokens, and to the score beside that. */
 static double emission(const wf_trie_search *s, const wf__trie_hypothesis *from, int32_t token) {
   const wf_trie_searcher *parts = s->searcher;
-  double score = (double)s->row.data[token];
+  double score = (double)s->columns.row.values[token];
   if (parts->transitions != NULL && s->num_frames > 0)
     score += (double)parts->transitions[token * parts->num_transition_tokens + from->token];
   return score;
@@ -126,6 +130,13 @@ static void add_lm(const wf_trie_search *s, wf__trie_hypothesis *h, double score
   h->score += (double)s->searcher->options.lm_weight * score;
 }
 
+/* Adds a hypothesis whose history goes on with a word. */
+static wf_status add_after(wf_trie_search *s, wf__trie_hypothesis *h, int32_t word, wf_error *err) {
+  if (too_low(s, h->score)) return WF_OK;
+  WF__TRY(wf__trie_append(&s->histories, h->history, word, &h->history, err));
+  return add(s, h, err);
+}
+
 static wf_status take_blank(wf_trie_search *s, const wf__trie_hypothesis *from, uint32_t parent,
                             wf_error *err) {
   wf__trie_hypothesis h = step(s, from, parent, s->searcher->blank);
@@ -144,13 +155,13 @@ static wf_status end_word(wf_trie_search *s, const wf__trie_hypothesis *at, int3
     return WF_OK;
   if (!o->token_lm) {
     double score = 0;
-    WF__TRY(wf__trie_move(&s->histories, h.history, word, &h.history, &score, err));
+    WF__TRY(wf__trie_score(&s->histories, h.history, word, &score, err));
     add_lm(s, &h, score - expected);
   }
   h.node = 0;
   h.word = word;
   h.score += word_score;
-  return add(s, &h, err);
+  return o->token_lm ? add(s, &h, err) : add_after(s, &h, word, err);
 }
 
 /* The next token of a word. */
@@ -166,7 +177,8 @@ static wf_status enter(wf_trie_search *s, const wf__trie_hypothesis *from, uint3
   wf__trie_hypothesis h = step(s, from, parent, to->token);
   if (o->token_lm) {
     double score = 0;
-    WF__TRY(wf__trie_move(&s->histories, h.history, to->token, &h.history, &score, err));
+    WF__TRY(wf__trie_score(&s->histories, h.history, to->token, &score, err));
+    WF__TRY(wf__trie_append(&s->histories, h.history, to->token, &h.history, err));
     add_lm(s, &h, score);
   }
   if (to->num_children > 0 && !again) {
@@ -188,9 +200,8 @@ static wf_status expand_in_trie(wf_trie_search *s, const wf__trie_hypothesis *fr
                                 wf_error *err) {
   const wf_trie_searcher *parts = s->searcher;
   bool asg = parts->options.asg;
-  const wf_trie_node *at = &parts->nodes[from->node];
-  for (uint32_t c = at->first_child; c < at->first_child + at->num_children; c++)
-    if (s->chosen.data[parts->nodes[c].token]) WF__TRY(enter(s, from, parent, c, err));
+  for (uint32_t at = 0, node; (node = wf__trie_next_child(s, from, &at)) != 0;)
+    WF__TRY(enter(s, from, parent, node, err));
   wf__trie_hypothesis h;
   if (from->node == 0) { /* silence */
     h = step(s, from, parent, parts->silence);
@@ -211,49 +222,24 @@ static wf_status expand_freely(wf_trie_search *s, const wf__trie_hypothesis *fro
                                wf_error *err) {
   const wf_trie_searcher *parts = s->searcher;
   bool asg = parts->options.asg;
-  if (!asg && s->chosen.data[parts->blank]) WF__TRY(take_blank(s, from, parent, err));
-  for (int32_t token = 0; (uint64_t)token < s->row.size; token++) {
-    if (!s->chosen.data[token] || (!asg && token == parts->blank)) continue;
+  if (!asg && wf__trie_is_chosen(s, parts->blank)) WF__TRY(take_blank(s, from, parent, err));
+  for (int32_t at = 0, token; (token = wf__trie_next_column(s, from, &at)) >= 0;) {
+    if (!asg && token == parts->blank) continue;
     if (hopeless(s, from->score + (emission(s, from, token) + silence_bonus(s, token)))) continue;
     wf__trie_hypothesis h = step(s, from, parent, token);
     if (token != from->token || (!asg && from->after_blank)) {
       double score = 0;
-      WF__TRY(wf__trie_move(&s->histories, h.history, token, &h.history, &score, err));
+      WF__TRY(wf__trie_score(&s->histories, h.history, token, &score, err));
       add_lm(s, &h, score);
+      WF__TRY(add_after(s, &h, token, err));
+    } else {
+      WF__TRY(add(s, &h, err));
     }
-    WF__TRY(add(s, &h, err));
   }
   return WF_OK;
 }
 
 /* --- a frame -------------------------------------------------------------------------------- */
-
-static wf_status read_row(wf_trie_search *s, const wf_scores *scores, int64_t frame,
-                          wf_error *err) {
-  for (int32_t c = 0; c < scores->num_columns; c++) {
-    s->row.data[c] = wf__score_at(scores, frame, c);
-    if (!wf__score_usable(s->row.data[c]))
-      return wf__fail(err, WF_ERR_ARGUMENT, "frame %lld, column %d: the score is %g",
-                      (long long)frame, c, (double)s->row.data[c]);
-  }
-  return WF_OK;
-}
-
-/* Of tokens with the same score as the last one chosen, the first are chosen. */
-static wf_status choose_tokens(wf_trie_search *s, wf_error *err) {
-  uint64_t num = s->row.size, most = (uint64_t)s->searcher->options.beam_size_token;
-  if (most == 0 || most >= num) {
-    memset(s->chosen.data, true, num * sizeof *s->chosen.data);
-    return WF_OK;
-  }
-  s->keys.size = 0;
-  WF__TRY(wf__vec_grow(&s->keys, num, "a frame", err));
-  for (uint64_t c = 0; c < num; c++) s->keys.data[c] = wf__descending_score((double)s->row.data[c]);
-  struct cut cut = cut_at(s->keys.data, num, most);
-  for (uint64_t c = 0; c < num; c++)
-    s->chosen.data[c] = within(&cut, wf__descending_score((double)s->row.data[c]));
-  return WF_OK;
-}
 
 /* Moves the frame's best hypotheses to `kept`, the best one first. */
 static wf_status keep_best(wf_trie_search *s, wf_error *err) {
@@ -273,6 +259,7 @@ static wf_status keep_best(wf_trie_search *s, wf_error *err) {
   WF__TRY(wf__vec_grow(&s->kept, num < most ? num : most, "hypotheses", err));
   for (uint64_t k = 0; k < num; k++) {
     if (!within(&cut, wf__descending_score(s->next.data[k].score))) continue;
+    WF__TRY(wf__trie_number(&s->histories, &s->next.data[k].history, err));
     s->kept.data[s->kept.size++] = s->next.data[k];
     wf__trie_hypothesis *first = &s->kept.data[begin], *added = &s->kept.data[s->kept.size - 1];
     if (added->score > first->score) {
@@ -287,25 +274,27 @@ static wf_status keep_best(wf_trie_search *s, wf_error *err) {
 
 static void begin_frame(wf_trie_search *s) {
   s->next.size = 0;
-  s->best = s->floor = -INFINITY;
+  s->best = s->floor = s->bar = -INFINITY;
   s->next_check = 2 * (uint64_t)s->searcher->options.beam_size;
   wf__map64_clear(&s->merged);
+  wf__trie_begin_frame(&s->histories);
 }
 
 /* Does the blank alone count in this frame? */
 static bool skips(const wf_trie_search *s) {
   const wf_trie_options *o = &s->searcher->options;
   return o->blank_skip > 0 && !o->asg &&
-         (double)s->row.data[s->searcher->blank] >= log((double)o->blank_skip);
+         (double)s->columns.row.values[s->searcher->blank] >= log((double)o->blank_skip);
 }
 
 static wf_status do_frame(wf_trie_search *s, wf_error *err) {
   const bool blank_alone = skips(s);
-  if (!blank_alone) WF__TRY(choose_tokens(s, err));
   begin_frame(s);
+  if (!blank_alone) WF__TRY(wf__trie_columns_begin(s, err));
   uint64_t frame = s->begins.size - 1, num = wf__trie_frame_size(s, frame);
   for (uint64_t k = 0; k < num; k++) {
     const wf__trie_hypothesis *from = wf__trie_frame(s, frame) + k;
+    if (!blank_alone) WF__TRY(wf__trie_columns_turn(s, from, (uint32_t)k, err));
     WF__TRY(blank_alone                  ? take_blank(s, from, (uint32_t)k, err)
             : s->searcher->num_nodes > 0 ? expand_in_trie(s, from, (uint32_t)k, err)
                                          : expand_freely(s, from, (uint32_t)k, err));
@@ -339,14 +328,11 @@ static wf_status check_alive(const wf_trie_search *s, wf_error *err) {
 }
 
 static wf_status step_all(wf_trie_search *search, const wf_scores *scores, wf_error *err) {
-  uint64_t columns = (uint64_t)scores->num_columns;
-  search->row.size = search->chosen.size = 0;
-  WF__TRY(wf__vec_grow(&search->row, columns, "a frame", err));
-  WF__TRY(wf__vec_grow(&search->chosen, columns, "a frame", err));
-  search->row.size = search->chosen.size = columns;
+  if (scores->num_frames > 0)
+    WF__TRY(wf__trie_columns_resize(&search->columns, scores->num_columns, err));
   for (int64_t frame = 0; frame < scores->num_frames; frame++) {
     WF__TRY(wf__interrupted_at((uint64_t)frame * 64, err)); /* every 16th frame */
-    WF__TRY(read_row(search, scores, frame, err));
+    WF__TRY(wf__score_row_read(&search->columns.row, scores, frame, err));
     WF__TRY(do_frame(search, err));
   }
   return WF_OK;
@@ -433,7 +419,6 @@ void wf_trie_search_free(wf_trie_search *search) {
   wf__vec_free(&search->next);
   wf__map64_free(&search->merged);
   wf__vec_free(&search->keys);
-  wf__vec_free(&search->row);
-  wf__vec_free(&search->chosen);
+  wf__trie_columns_free(&search->columns);
   free(search);
 }

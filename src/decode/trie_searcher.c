@@ -5,6 +5,7 @@
 #include "base/config.h"
 #include "base/option_tables.h"
 #include "decode/trie_search.h"
+#include "lm/lm.h"
 
 static bool within(uint32_t first, uint32_t num, size_t size) {
   return num == 0 || (first < size && num <= size - first);
@@ -61,6 +62,110 @@ static wf_status copy(void *out, const void *from, size_t num, size_t size, wf_e
   return WF_OK;
 }
 
+/* --- what a token may add -------------------------------------------------------------------- */
+
+/* The language model's part of the score of a word. Infinity: not known. */
+static double most_of_lm(const wf_trie_searcher *s) {
+  if (s->lm_fn != NULL || (s->lm != NULL && s->options.lm_weight < 0)) return INFINITY;
+  if (s->lm == NULL) return 0;
+  return (double)s->options.lm_weight * fmax(0, -(double)wf__lm_least_cost(s->lm) / M_LN10);
+}
+
+/* A hypothesis within a word has the score of its node, in place of which comes that of the next
+ * node or the word's. So this is what is added to the score without it. */
+static double most_of_words(const wf_trie_searcher *s) {
+  const wf_trie_options *o = &s->options;
+  double most = s->num_nodes > 0 ? (double)o->word_score : 0;
+  if (s->num_nodes > 0 && o->unknown_words) most = fmax(most, (double)o->unknown_score);
+  if (o->token_lm) return most_of_lm(s) + fmax(0, most);
+  most += most_of_lm(s);
+  for (uint32_t i = 1; i < s->num_nodes; i++)
+    most = fmax(most, (double)o->lm_weight * (double)s->nodes[i].score);
+  return most;
+}
+
+static double most_gain(const wf_trie_searcher *s) {
+  double most = 0;
+  const size_t num = (size_t)s->num_transition_tokens;
+  for (size_t i = 0; i < num * num; i++) most = fmax(most, (double)s->transitions[i]);
+  return most + most_of_words(s);
+}
+
+/* --- children --------------------------------------------------------------------------------- */
+
+typedef struct child {
+  int32_t token;
+  uint32_t to; /* a node, or a word */
+} child;
+typedef WF__VEC(child) children;
+
+static int compare(const void *a, const void *b) {
+  const child *x = a, *y = b;
+  if (x->token != y->token) return x->token < y->token ? -1 : 1;
+  return (x->to > y->to) - (x->to < y->to);
+}
+
+static void sort(children *all) {
+  if (all->size > 1) qsort(all->data, all->size, sizeof *all->data, compare);
+}
+
+static wf_status sort_children(wf_trie_searcher *s, children *all, wf_error *err) {
+  s->by_token = wf__alloc(s->num_nodes, sizeof *s->by_token);
+  if (s->by_token == NULL) return wf__fail_memory(err, s->num_nodes * sizeof(uint32_t), "a trie");
+  for (uint32_t i = 0; i < s->num_nodes; i++) {
+    const uint32_t first = s->nodes[i].first_child, num = s->nodes[i].num_children;
+    if (num <= WF__TRIE_LARGE) continue;
+    all->size = 0;
+    for (uint32_t k = first; k < first + num; k++)
+      WF__TRY(wf__vec_push(all, ((child){s->nodes[k].token, k}), "a trie", err));
+    sort(all);
+    for (uint32_t k = 0; k < num; k++) s->by_token[first + k] = all->data[k].to;
+  }
+  return WF_OK;
+}
+
+/* The words that may end with the next token after a node. With a language model of tokens they are
+ * not told apart. */
+static wf_status list_words(const wf_trie_searcher *s, const wf_trie_node *from, children *all,
+                            wf_error *err) {
+  const bool same = s->options.token_lm;
+  all->size = 0;
+  for (uint32_t k = from->first_child; k < from->first_child + from->num_children; k++) {
+    const wf_trie_node *to = &s->nodes[k];
+    child word = {to->token, same ? 0 : (uint32_t)s->unknown_word};
+    if (to->num_words == 0 && s->options.unknown_words)
+      WF__TRY(wf__vec_push(all, word, "a trie", err));
+    for (uint32_t i = 0; i < to->num_words; i++) {
+      if (!same) word.to = (uint32_t)s->words[to->first_word + i];
+      WF__TRY(wf__vec_push(all, word, "a trie", err));
+    }
+  }
+  return WF_OK;
+}
+
+/* Words may be listed more than once. */
+static wf_status count_repeats(wf_trie_searcher *s, children *all, wf_error *err) {
+  s->most_repeats = 1;
+  for (uint32_t i = 0; i < s->num_nodes && s->options.sum_alignments; i++) {
+    WF__TRY(list_words(s, &s->nodes[i], all, err));
+    sort(all);
+    int64_t run = 1;
+    for (uint64_t k = 1; k < all->size; k++) {
+      run = compare(&all->data[k - 1], &all->data[k]) == 0 ? run + 1 : 1;
+      if (run > s->most_repeats) s->most_repeats = run;
+    }
+  }
+  return WF_OK;
+}
+
+static wf_status prepare_nodes(wf_trie_searcher *s, wf_error *err) {
+  children all = {0};
+  wf_status status = sort_children(s, &all, err);
+  if (status == WF_OK) status = count_repeats(s, &all, err);
+  wf__vec_free(&all);
+  return status;
+}
+
 static wf_status fill(wf_trie_searcher *s, const wf_trie_parts *p, wf_error *err) {
   WF__TRY(copy(&s->nodes, p->nodes, p->num_nodes, sizeof *s->nodes, err));
   WF__TRY(copy(&s->words, p->words, p->num_words, sizeof *s->words, err));
@@ -81,7 +186,8 @@ static wf_status fill(wf_trie_searcher *s, const wf_trie_parts *p, wf_error *err
     if (s->nodes[i].token > most) most = s->nodes[i].token;
   s->min_columns = most + 1;
   if (p->lm != NULL) s->lm = wf_lm_ref(p->lm);
-  return WF_OK;
+  s->most_gain = most_gain(s);
+  return prepare_nodes(s, err);
 }
 
 wf_status wf_trie_searcher_create(const wf_trie_parts *parts, const wf_trie_options *options,
@@ -108,6 +214,7 @@ void wf_trie_searcher_free(wf_trie_searcher *searcher) {
   free(searcher->words);
   free(searcher->lm_labels);
   free(searcher->transitions);
+  free(searcher->by_token);
   wf_lm_free(searcher->lm);
   free(searcher);
 }
