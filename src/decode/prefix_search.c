@@ -19,7 +19,7 @@ typedef struct hypothesis {
   int32_t start, end;    /* frames of the part of a word */
   double log_prob, best; /* the sum over alignments, and the best of the sums that went into it */
   double total;          /* with the score of the prefix */
-  uint32_t place;        /* among those that are to be sorted */
+  uint64_t place;        /* tells equal ones apart */
 } hypothesis;
 typedef WF__VEC(hypothesis) hypothesis_vec;
 
@@ -106,15 +106,19 @@ static wf_status take(search *s, const hypothesis *from, int32_t token, int32_t 
 }
 
 /* All hypotheses take each of the chosen tokens. What a token adds to `next` is complete then,
- * since no other token gives the same hypotheses. */
-static wf_status expand(search *s, int32_t frame, int32_t num_chosen, wf_error *err) {
-  const uint64_t first = s->next.size;
+ * since no other token gives the same hypotheses. Equal ones are in the order of tokens, those of
+ * the first round first. */
+static wf_status expand(search *s, int32_t frame, int32_t num_chosen, bool is_first,
+                        wf_error *err) {
+  const uint64_t first = s->next.size, later = is_first ? 0 : (uint64_t)1 << 63;
   for (int32_t i = 0; i < num_chosen; i++)
     for (uint64_t k = 0; k < s->now.size; k++)
       WF__TRY(take(s, &s->now.data[k], s->chosen[i], frame, err));
-  for (uint64_t k = first; k < s->next.size; k++)
-    s->next.data[k].total =
-        s->next.data[k].log_prob + wf__prefix_score(&s->texts, s->next.data[k].prefix);
+  for (uint64_t k = first; k < s->next.size; k++) {
+    hypothesis *h = &s->next.data[k];
+    h->total = h->log_prob + wf__prefix_score(&s->texts, h->prefix);
+    h->place = later | (uint64_t)h->last << 32 | (uint32_t)k;
+  }
   return WF_OK;
 }
 
@@ -172,7 +176,16 @@ static wf_status choose_others(search *s, float done, int32_t *num_chosen, wf_er
   return WF_OK;
 }
 
-/* The few best tokens come first. They give a cutoff. */
+/* Of the chosen tokens, keeps those of at least this score. */
+static int32_t keep_high(search *s, int32_t num_chosen, float least) {
+  int32_t kept = 0;
+  for (int32_t i = 0; i < num_chosen; i++)
+    if (s->row.values[s->chosen[i]] >= least) s->chosen[kept++] = s->chosen[i];
+  return kept;
+}
+
+/* The few best tokens come first. They give a cutoff, with which four times as many come, until the
+ * rest is few. */
 static wf_status expand_all(search *s, int32_t frame, wf_error *err) {
   enum { FEW = 8 };
   const float allowed = s->options->min_token_log_prob;
@@ -180,13 +193,21 @@ static wf_status expand_all(search *s, int32_t frame, wf_error *err) {
   wf__map64_clear(&s->merged);
   WF__TRY(wf__score_row_read(&s->row, s->scores, frame, err));
   const int32_t num = s->searcher->num_tokens;
-  float least = allowed;
-  if (num > FEW) least = fmaxf(least, wf__score_row_highest(&s->row, FEW));
-  int32_t num_chosen = wf__score_row_list(&s->row, (double)least, s->chosen);
-  WF__TRY(expand(s, frame, num_chosen, err));
-  if (!(least > allowed)) return WF_OK;
-  WF__TRY(choose_others(s, least, &num_chosen, err));
-  return expand(s, frame, num_chosen, err);
+  float done = allowed;
+  if (num > FEW) done = fmaxf(done, wf__score_row_highest(&s->row, FEW));
+  int32_t num_chosen = wf__score_row_list(&s->row, (double)done, s->chosen);
+  WF__TRY(expand(s, frame, num_chosen, true, err));
+  for (int64_t most = 4 * FEW; done > allowed; most *= 4) {
+    float least = allowed;
+    WF__TRY(choose_others(s, done, &num_chosen, err));
+    if (num_chosen > most && !s->all_columns) {
+      least = wf__score_row_highest(&s->row, (int32_t)most);
+      num_chosen = keep_high(s, num_chosen, least);
+    }
+    WF__TRY(expand(s, frame, num_chosen, false, err));
+    done = least;
+  }
+  return WF_OK;
 }
 
 /* --- the best -------------------------------------------------------------------------------- */
@@ -207,7 +228,6 @@ static void keep_best(const wf_prefix_options *options, hypothesis_vec *next) {
   uint64_t kept = 0;
   for (uint64_t k = 0; k < next->size; k++) {
     if (!(next->data[k].total >= best - (double)options->beam)) continue;
-    next->data[k].place = (uint32_t)kept;
     next->data[kept++] = next->data[k];
   }
   if (kept > 1) qsort(next->data, kept, sizeof *next->data, compare);
@@ -269,6 +289,7 @@ static wf_status finish(search *s, wf_error *err) {
   for (uint64_t k = 0; k < s->next.size; k++) {
     hypothesis *h = &s->next.data[k];
     h->total = h->log_prob + wf__text_score(&s->texts, h->prefix, h->begun);
+    h->place = k;
   }
   keep_best(s->options, &s->next);
   return drop_equal_texts(s, err);
