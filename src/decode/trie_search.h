@@ -1,7 +1,8 @@
 /* trie_search.h - the beam search over a trie of words: its parts, and its state.
  *
- * A hypothesis is a node of the trie, a history of words (trie_history.c) and its last token. The
- * kept hypotheses of all frames are one array, linked by back-pointers (trie_paths.c). */
+ * A hypothesis is a node of the trie, a history of words (trie_history.c) and its last token. It
+ * takes the tokens of a frame that can survive (trie_columns.c). The kept hypotheses of all frames
+ * are one array, linked by back-pointers (trie_paths.c). */
 #ifndef WF_DECODE_TRIE_SEARCH_H
 #define WF_DECODE_TRIE_SEARCH_H
 
@@ -142,6 +143,7 @@ struct wf_trie_search {
   bool all_columns; /* for tests: looks also at columns that cannot survive */
 };
 
+/* For rows of `num_columns`, as wf__score_row_resize. */
 wf_status wf__trie_columns_resize(wf__trie_columns *c, int32_t num_columns, wf_error *err);
 void wf__trie_columns_free(wf__trie_columns *c);
 /* Chooses the columns of the frame that was read, for the newest hypotheses of `kept`. */
@@ -156,6 +158,7 @@ int32_t wf__trie_next_column(const wf_trie_search *s, const wf__trie_hypothesis 
 /* The next child of its node, likewise; 0: no more. */
 uint32_t wf__trie_next_child(const wf_trie_search *s, const wf__trie_hypothesis *from,
                              uint32_t *at);
+/* Is it one of the beam_size_token best? */
 bool wf__trie_is_chosen(const wf_trie_search *s, int32_t column);
 
 /* An error if the search failed within a frame. Frames that were complete can still be read. */
