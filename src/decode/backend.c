@@ -6,13 +6,8 @@
 #include <stdlib.h>
 
 void wf__result_bad_score(wf_result *result, int64_t frame, int32_t column, float value) {
-  result->status = WF_ERR_ARGUMENT;
-  if (isnan(value))
-    snprintf(result->message, sizeof result->message, "score of frame %lld, column %d is NaN",
-             (long long)frame, column);
-  else
-    snprintf(result->message, sizeof result->message, "score of frame %lld, column %d is %g",
-             (long long)frame, column, (double)value);
+  wf_error err;
+  wf__result_fail(result, wf__fail_bad_score(frame, column, value, &err), &err);
 }
 
 void wf__result_fail(wf_result *result, wf_status status, const wf_error *err) {

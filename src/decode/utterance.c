@@ -12,23 +12,12 @@ wf_status wf__host_searcher(wf__host *self, size_t i, bool many, wf__searcher **
   return WF_OK;
 }
 
-/* wf__score_usable of all of them, without a branch, so that the compiler makes vectors of it. */
-static bool all_usable(const float *values, int32_t count) {
-  const uint32_t largest = wf__bits_of_float(1e20f), minus_infinity = wf__bits_of_float(-INFINITY);
-  uint32_t bad = 0;
-  for (int32_t i = 0; i < count; i++) {
-    const uint32_t bits = wf__bits_of_float(values[i]);
-    bad |= (uint32_t)((int32_t)(bits & INT32_MAX) > (int32_t)largest) & (bits != minus_infinity);
-  }
-  return bad == 0;
-}
-
 bool wf__check_values(const wf_scores *scores, int32_t num_columns, int64_t first,
                       wf_result *result) {
   for (int64_t t = 0; t < scores->num_frames; t++) {
     if (t % 64 == 0 && wf__stopped()) return true; /* the search reports it */
     if (scores->dtype == WF_FLOAT32 &&
-        all_usable((const float *)scores->data + t * scores->stride, num_columns))
+        wf__scores_usable((const float *)scores->data + t * scores->stride, num_columns))
       continue;
     for (int32_t c = 0; c < num_columns; c++) {
       float value = wf__score_at(scores, t, c);
@@ -40,11 +29,17 @@ bool wf__check_values(const wf_scores *scores, int32_t num_columns, int64_t firs
   return true;
 }
 
+static wf_status check_place(const wf__host *self, const wf_scores *scores, wf_error *err) {
+  return scores->on_device && !self->setup.on_device
+             ? wf__fail(err, WF_ERR_ARGUMENT,
+                        "scores in device memory need a decoder on that device")
+             : WF_OK;
+}
+
 wf_status wf__host_check_scores(const wf__host *self, const wf_scores *scores, int64_t first,
                                 wf_result *result, bool *good, wf_error *err) {
   *good = true;
-  if (scores->on_device && !self->setup.on_device)
-    return wf__fail(err, WF_ERR_ARGUMENT, "scores in device memory need a decoder on that device");
+  WF__TRY(check_place(self, scores, err));
   if (!scores->on_device) *good = wf__check_values(scores, self->setup.num_columns, first, result);
   return WF_OK;
 }
@@ -52,7 +47,11 @@ wf_status wf__host_check_scores(const wf__host *self, const wf_scores *scores, i
 wf_status wf__utterance_begin(const wf__host *self, wf__searcher *searcher, const wf__batch *batch,
                               uint32_t i, bool *good, wf_error *err) {
   const wf_scorer *scorer = batch->scorers != NULL ? batch->scorers[i] : NULL;
-  WF__TRY(wf__host_check_scores(self, &batch->scores[i], 0, batch->results[i], good, err));
+  const wf_scores *scores = &batch->scores[i];
+  *good = true;
+  WF__TRY(self->setup.ops->checks_scores
+              ? check_place(self, scores, err)
+              : wf__host_check_scores(self, scores, 0, batch->results[i], good, err));
   if (!*good) return WF_OK;
   wf__searcher_set_graph(searcher, wf__batch_graph(batch, i, self->setup.graph));
   WF__TRY(wf__searcher_set_scorer(searcher, scorer, err));

@@ -19,19 +19,30 @@ static inline uint32_t wf__bits_of_float(float value) {
   return bits;
 }
 
-/* IEEE 754 binary16, exactly. */
+/* IEEE 754 binary16, exactly. Without branches, so that the compiler makes vectors of it, and
+ * without subnormal float32 numbers, which a program may have turned off. */
 static inline float wf__float_of_half(uint16_t half) {
-  uint32_t sign = (uint32_t)(half & 0x8000) << 16, exponent = half >> 10 & 31,
-           fraction = half & 1023;
-  if (exponent == 31) return wf__float_of_bits(sign | 0x7f800000u | fraction << 13);
-  if (exponent != 0) return wf__float_of_bits(sign | (exponent + 112) << 23 | fraction << 13);
-  float tiny = (float)fraction * 0x1p-24f; /* subnormal */
-  return sign != 0 ? -tiny : tiny;
+  const uint32_t sign = (uint32_t)(half & 0x8000) << 16, bits = (uint32_t)(half & 0x7fff) << 13,
+                 normal = bits + (bits < 31u << 23 ? 112u << 23 : 224u << 23),
+                 tiny = wf__bits_of_float(wf__float_of_bits(bits + (113u << 23)) - 0x1p-14f),
+                 is_tiny = 0u - (bits < 1u << 23);
+  return wf__float_of_bits(sign | (tiny & is_tiny) | (normal & ~is_tiny));
 }
 
 /* False for NaN, +infinity and values beyond 1e20. */
 static inline bool wf__score_usable(float value) {
   return value <= 1e20f && (value >= -1e20f || value == -INFINITY);
+}
+
+/* wf__score_usable of all, likewise without branches. */
+static inline bool wf__scores_usable(const float *values, int32_t count) {
+  const uint32_t largest = wf__bits_of_float(1e20f), minus_infinity = wf__bits_of_float(-INFINITY);
+  uint32_t bad = 0;
+  for (int32_t i = 0; i < count; i++) {
+    const uint32_t bits = wf__bits_of_float(values[i]);
+    bad |= (uint32_t)((int32_t)(bits & INT32_MAX) > (int32_t)largest) & (bits != minus_infinity);
+  }
+  return bad == 0;
 }
 
 static inline float wf__score_at(const wf_scores *scores, int64_t frame, int32_t column) {

@@ -275,13 +275,35 @@ static int32_t blank_of_token_graph(const wf_graph *graph, const wf_fst *fst,
   return blank;
 }
 
+typedef WF__VEC(uint32_t) place_vec;
+enum { ARCS_IN_RANGE = 4 }; /* of labels, on average at least */
+
+/* Indexes the `count` arcs of a wide state by ranges of labels. */
+static wf_status index_labels(const wf_arc *arcs, uint32_t count, place_vec *places,
+                              wf__wide_state *state, wf_error *err) {
+  const uint32_t first = (uint32_t)arcs[0].ilabel, last = (uint32_t)arcs[count - 1].ilabel;
+  state->shift = 0;
+  while ((last >> state->shift) - (first >> state->shift) >= count / ARCS_IN_RANGE) state->shift++;
+  const uint32_t num_ranges = (last >> state->shift) - (first >> state->shift) + 1;
+  state->places = places->size;
+  WF__TRY(wf__vec_grow(places, (uint64_t)num_ranges + 1, "a decoding graph", err));
+  for (uint32_t a = 0, k = 0; k <= num_ranges; k++) {
+    while (a < count &&
+           ((uint32_t)arcs[a].ilabel >> state->shift) - (first >> state->shift) < k)
+      a++;
+    places->data[places->size++] = a;
+  }
+  return WF_OK;
+}
+
 static wf_status find_wide_states(wf_graph *graph, wf_error *err) {
   const wf__ctc_states *ctc = graph->ctc;
   uint64_t shared = 0;
   WF__VEC(wf__wide_state) wide = {0};
+  place_vec places = {0};
   for (uint64_t g = 0; g < ctc->view.num_states; g++) {
     if (wf__ctc_num_tokens(ctc, (uint32_t)g) < WF__WIDE_ARCS) continue;
-    wf__wide_state state = {(uint32_t)g, INFINITY, -INFINITY};
+    wf__wide_state state = {.owner = (uint32_t)g, .least = INFINITY, .most = -INFINITY};
     for (uint64_t a = ctc->view.arc_off[g]; a < ctc->first_epsilon[g]; a++) {
       const float weight = ctc->view.arcs[a].weight;
       if (weight == INFINITY) continue;
@@ -294,9 +316,12 @@ static wf_status find_wide_states(wf_graph *graph, wf_error *err) {
       graph->num_wide_arcs += num_tokens;
       shared += num_tokens * (ctc->end[g] - ctc->first[g]);
     }
-    const wf_status status = wf__vec_push(&wide, state, "a decoding graph", err);
+    wf_status status = index_labels(ctc->view.arcs + ctc->view.arc_off[g], (uint32_t)num_tokens,
+                                    &places, &state, err);
+    if (status == WF_OK) status = wf__vec_push(&wide, state, "a decoding graph", err);
     graph->wide = wide.data;
     graph->num_wide = wide.size;
+    graph->wide_places = places.data;
     WF__TRY(status);
   }
   graph->num_wide_others = ctc->num_arcs - ctc->first_wide_arc - shared;
@@ -466,6 +491,7 @@ void wf_graph_free(wf_graph *graph) {
   wf__classes_free(graph->classes);
   wf__ctc_states_free(graph->ctc);
   free(graph->wide);
+  free(graph->wide_places);
   wf_fst_free(graph->fst);
   free_index(graph);
   free(graph->columns);

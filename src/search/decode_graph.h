@@ -69,10 +69,14 @@ typedef struct wf__added {
   uint32_t first_state, first_arc;
 } wf__added;
 
-/* A state of a token graph with many arcs, of which a frame needs few (frame/frame_columns.h). */
+/* A state of a token graph with many arcs, of which a frame needs few (frame/frame_columns.h). Labels
+ * l of its arcs with the same l >> shift are a range; places[k] is that of the first arc of range k or
+ * after, where range 0 has the first arc. */
 typedef struct wf__wide_state {
   uint32_t owner;
   float least, most; /* weights of its arcs that are not +infinity */
+  uint32_t shift;
+  uint64_t places; /* where they are in wide_places; the last one is the number of arcs */
 } wf__wide_state;
 
 struct wf_graph {
@@ -84,6 +88,7 @@ struct wf_graph {
   wf__ctc_states *ctc;  /* NULL: the fst has the states and arcs of the search */
   wf__wide_state *wide; /* [num_wide] with ctc, by owner */
   uint64_t num_wide;
+  uint32_t *wide_places;
   /* Of those without epsilon arcs: arcs over tokens, once for each owner; the other arcs of their
    * states. */
   uint64_t num_wide_arcs, num_wide_others;

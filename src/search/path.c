@@ -5,6 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+wf_status wf__fail_bad_score(int64_t frame, int32_t column, float value, wf_error *err) {
+  return isnan(value) ? wf__fail(err, WF_ERR_ARGUMENT, "score of frame %lld, column %d is NaN",
+                                 (long long)frame, column)
+                      : wf__fail(err, WF_ERR_ARGUMENT, "score of frame %lld, column %d is %g",
+                                 (long long)frame, column, (double)value);
+}
+
 void wf__path_clear(wf__path *path) {
   path->arcs.size = path->loglikes.size = path->frames.size = path->steps.size = 0;
 }

@@ -56,6 +56,8 @@ static inline float wf__loglike(const wf_decoder_options *options, const wf_scor
   float loglike = wf__score_at(scores, frame, column);
   return column == options->blank ? loglike - options->blank_penalty : loglike;
 }
+/* For a score that is NaN, +infinity or beyond 1e20. */
+wf_status wf__fail_bad_score(int64_t frame, int32_t column, float value, wf_error *err);
 /* Score of the blank above which a frame counts as blank for blank_skip_threshold; +infinity: no
  * frame does. */
 float wf__skip_above(const wf_decoder_options *options);

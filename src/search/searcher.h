@@ -69,6 +69,9 @@ typedef struct wf__stream_state {
 } wf__stream_state;
 
 struct wf__searcher_ops {
+  /* go_on fails at a score that cannot be used (wf__fail_bad_score), so that nobody has to look
+   * before. */
+  bool checks_scores;
   /* Fills the rest of a setup, which has ops, graph and options. `model`: NULL without a
    * transducer. */
   wf_status (*open)(const wf_transducer *model, wf__search_setup *setup, wf_error *err);

@@ -20,19 +20,19 @@ struct source {
 TWICE wf_status expand_arc(wf__search *search, bool scored, enum expand_mode mode, wf__limit last,
                            struct source *source, const wf_arc *arc, uint32_t a, uint32_t next,
                            float *cutoff, float *best, wf_error *err) {
-  const float *label_costs = search->step.label_costs;
   const wf_scorer *scorer = search->base.scoring.scorer;
   float cost = source->cost + arc->weight;
   uint64_t context = source->context;
   if (arc->olabel != 0) {
     cost -= search->base.options.word_score;
     if (scored) {
-      if (cost + wf__scorer_least(scorer, arc->olabel) + label_costs[arc->ilabel] > *cutoff)
+      if (cost + wf__scorer_least(scorer, arc->olabel) + wf__label_cost(search, arc->ilabel) >
+          *cutoff)
         return WF_OK;
       WF__TRY(wf__scoring_add(&search->base.scoring, arc->olabel, &cost, &context, err));
     }
   }
-  cost += label_costs[arc->ilabel];
+  cost += wf__label_cost(search, arc->ilabel);
   if (cost > *cutoff) return WF_OK;
   if (mode == EXPAND_RUNNING && cost < *best) {
     *best = cost;
@@ -86,21 +86,16 @@ TWICE wf_status expand_run(wf__search *search, bool scored, bool ctc, bool on_hu
   return WF_OK;
 }
 
-/* The first arc of a wide state whose label is not below this one. It is where it would be if each
- * label had one arc, or near. */
-static inline uint32_t first_of_label(wf__arc_run run, int32_t label) {
+/* The first arc of a wide state whose label is not below this one. */
+static inline uint32_t first_of_label(const wf_graph *graph, const wf__wide_state *wide,
+                                      wf__arc_run run, int32_t label) {
   const uint32_t count = run.end - run.first;
-  const int32_t guess = label - run.arcs[0].ilabel;
-  if (guess <= 0) return 0;
-  uint32_t low = (uint32_t)guess < count ? (uint32_t)guess : count, high = low;
-  for (uint32_t step = 1; low > 0 && run.arcs[low - 1].ilabel >= label; step *= 2) {
-    high = low - 1;
-    low = low > step ? low - step : 0;
-  }
-  for (uint32_t step = 1; high < count && run.arcs[high].ilabel < label; step *= 2) {
-    low = high + 1;
-    high = count - high > step ? high + step : count;
-  }
+  if (label <= run.arcs[0].ilabel) return 0;
+  if (label > run.arcs[count - 1].ilabel) return count;
+  const uint32_t range = ((uint32_t)label >> wide->shift) -
+                         ((uint32_t)run.arcs[0].ilabel >> wide->shift),
+                 *places = graph->wide_places + wide->places + range;
+  uint32_t low = places[0], high = places[1];
   while (low < high) {
     const uint32_t middle = low + (high - low) / 2;
     if (run.arcs[middle].ilabel < label)
@@ -125,36 +120,36 @@ static inline float reach_of(const struct source *source, float least, float cut
          1e-5f * (1 + fabsf(cutoff) + fabsf(source->cost) + fabsf(least)); /* any rounding */
 }
 
-/* The cutoff, or one that is assumed while it is too high: enough candidates are below it if all
- * labels have an arc and words cost nothing. EXPAND_LEAST asks for twice as many in each round that
- * did not find enough. */
-static inline wf_status assume_cutoff(wf__search *search, const wf__wide_state *wide,
-                                      enum expand_mode mode, int round, const struct source *source,
-                                      float cutoff, float *out, wf_error *err) {
-  float label = search->step.columns.least, beam = search->base.options.beam;
-  *out = cutoff;
-  if (round > 0 ? mode != EXPAND_LEAST || cutoff < FLT_MAX
-                : mode != EXPAND_RUNNING && cutoff < FLT_MAX)
-    return WF_OK;
-  if (mode == EXPAND_LEAST) {
-    WF__TRY(wf__columns_bound(search, (search->step.most_keys + 1) << round, &label, err));
-    beam = 0;
+/* Labels up to the returned cost are listed next. That is less than the cutoff allows while the
+ * cutoff may fall: EXPAND_RUNNING assumes first that the cheapest label has an arc; EXPAND_LEAST looks
+ * at the labels that there are, then at twice as many in each round. */
+static inline float next_bound(wf__search *search, const wf__wide_state *wide,
+                               enum expand_mode mode, bool first, const struct source *source,
+                               float least, float cutoff) {
+  const wf__columns *columns = &search->step.columns;
+  const float all = reach_of(source, least, cutoff);
+  if (mode == EXPAND_RUNNING && first) {
+    const float assumed = source->cost + wide->most + fabsf(search->base.options.word_score) +
+                          columns->least + search->base.options.beam;
+    return assumed < cutoff ? reach_of(source, least, assumed) : all;
   }
-  const float assumed =
-      source->cost + wide->most + fabsf(search->base.options.word_score) + label + beam;
-  if (assumed < cutoff) *out = assumed;
-  return WF_OK;
+  if (mode != EXPAND_LEAST || all <= columns->covered) return all;
+  const uint64_t listed = columns->labels.size, enough = search->step.most_keys;
+  if (first && listed >= enough) return columns->covered;
+  const float bound = wf__columns_bound(search, 2 * listed > enough ? 2 * listed : enough);
+  return bound > columns->covered && bound < all ? bound : all;
 }
 
 /* Looks up the arcs of listed labels, unless the source before had the same state. */
-TWICE wf_status look_up(wf__search *search, bool scored, wf__arc_run run, wf_error *err) {
+TWICE wf_status look_up(wf__search *search, bool scored, const wf__wide_state *wide,
+                        wf__arc_run run, wf_error *err) {
   wf__columns *columns = &search->step.columns;
   if (columns->owner != run.owner) columns->arcs.size = 0;
   columns->owner = run.owner;
   WF__TRY(wf__vec_grow(&columns->arcs, columns->labels.size - columns->arcs.size, "a search", err));
   for (uint64_t i = columns->arcs.size; i < columns->labels.size; i++) {
     const int32_t label = columns->labels.data[i];
-    const uint32_t first = first_of_label(run, label);
+    const uint32_t first = first_of_label(search->base.graph, wide, run, label);
     float bound = INFINITY;
     for (uint32_t k = first; k < run.end - run.first && run.arcs[k].ilabel == label; k++) {
       const float own = wf__arc_bound(search, scored, &run.arcs[k]);
@@ -175,11 +170,10 @@ TWICE wf_status expand_by_label(wf__search *search, bool scored, enum expand_mod
   const float base_cost = wf__hub_base(source->cost),
               least = least_added(search, scored, wide, source->context);
   uint64_t i = 0;
-  for (int round = 0;; round++) {
-    float most;
-    WF__TRY(assume_cutoff(search, wide, mode, round, source, *cutoff, &most, err));
-    WF__TRY(wf__columns_cover(search, reach_of(source, least, most), err));
-    WF__TRY(look_up(search, scored, run, err));
+  for (bool first = true;; first = false) {
+    WF__TRY(wf__columns_cover(
+        search, next_bound(search, wide, mode, first, source, least, *cutoff), err));
+    WF__TRY(look_up(search, scored, wide, run, err));
     for (; i < columns->labels.size; i++) {
       const wf__column_arcs at = columns->arcs.data[i];
       const int32_t label = columns->labels.data[i];

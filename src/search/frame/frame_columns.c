@@ -1,120 +1,264 @@
-/* frame_columns.c - costs of labels, their minima by block, and the list of the cheapest labels. */
+/* frame_columns.c - a frame's row of scores by label, its maxima, and the list of the cheapest
+ * labels. */
 #include "search/frame/frame_columns.h"
 
-#include <float.h>
+#include <string.h>
 
-#include "base/select.h"
-#include "math/cost.h"
+#include "math/score.h"
 
-enum { BLOCK = WF__COLUMN_BLOCK };
+enum { LANES = 8, ROWS = 8, GROUP = LANES * ROWS };
+/* A processor's own prefetching ends at a page's end. */
+enum { AHEAD = 24 /* groups */, IN_LINE = 16 };
 
-/* Labels whose columns follow one another, as they do unless a table says otherwise. Apart, so that
- * the compiler makes vectors of it; the scale is not 0, which would make -infinity NaN. */
-static inline void read_floats(const float *restrict row, float scale, int32_t count,
-                               float *restrict costs) {
-  const float minus = -scale;
-  for (int32_t i = 0; i < count; i++) costs[i] = minus * row[i];
+/* --- the row ----------------------------------------------------------------------------- */
+
+static wf_status fail_at_bad_score(const wf_scores *scores, int64_t t, wf_error *err) {
+  int32_t c = 0;
+  while (wf__score_usable(wf__score_at(scores, t, c))) c++;
+  return wf__fail_bad_score(t, c, wf__score_at(scores, t, c), err);
 }
 
-static __attribute__((noinline)) void read_row(const float *row, float scale, int32_t count,
-                                               float *costs) {
-  read_floats(row, scale, count, costs);
+static void convert(const wf_scores *scores, int64_t t, int32_t count, float *restrict to) {
+  const uint16_t *restrict row = (const uint16_t *)scores->data + t * scores->stride;
+  if (scores->dtype == WF_FLOAT16)
+    for (int32_t c = 0; c < count; c++) to[c] = wf__float_of_half(row[c]);
+  else
+    for (int32_t c = 0; c < count; c++) to[c] = wf__float_of_bits((uint32_t)row[c] << 16);
 }
 
-static inline float least_of_block(const float *costs) {
-  float least[4];
-  for (int k = 0; k < 4; k++) least[k] = costs[k];
-  for (int i = 4; i < BLOCK; i += 4)
-    for (int k = 0; k < 4; k++) least[k] = costs[i + k] < least[k] ? costs[i + k] : least[k];
-  const float a = least[0] < least[1] ? least[0] : least[1],
-              b = least[2] < least[3] ? least[2] : least[3];
-  return a < b ? a : b;
-}
-
-/* Block by block, while it is near. The first label is 1, with column 0. */
-static __attribute__((noinline)) void read_blocks(const float *row, float scale, int32_t num_labels,
-                                                  float *costs, float *block_least) {
-  read_floats(row, scale, (num_labels < BLOCK ? num_labels : BLOCK) - 1, costs + 1);
-  block_least[0] = least_of_block(costs);
-  int32_t first = BLOCK;
-  for (; first + BLOCK <= num_labels; first += BLOCK) {
-    read_floats(row + first - 1, scale, BLOCK, costs + first);
-    block_least[first / BLOCK] = least_of_block(costs + first);
+/* The frame's scores as float32, by column. */
+static wf_status take_floats(wf__search *search, const wf_scores *scores, int64_t t,
+                             const float **out, wf_error *err) {
+  wf__columns *columns = &search->step.columns;
+  const int32_t count = search->base.graph->min_columns;
+  if (scores->dtype == WF_FLOAT32) {
+    *out = (const float *)scores->data + t * scores->stride;
+    return WF_OK;
   }
-  if (first >= num_labels) return;
-  read_floats(row + first - 1, scale, num_labels - first, costs + first);
-  block_least[first / BLOCK] = least_of_block(costs + first);
+  WF__TRY(wf__vec_grow(&columns->floats, (uint64_t)count, "a search", err));
+  convert(scores, t, count, columns->floats.data);
+  *out = columns->floats.data;
+  return WF_OK;
 }
 
-static void read_label(wf__search *search, const wf_scores *scores, int64_t t, int32_t label) {
+/* Scores are what a label's cost is computed from with one product. */
+static bool is_by_label(const wf__search *search) {
   const wf_decoder_options *options = &search->base.options;
-  const float loglike = wf__loglike(options, scores, t, search->base.graph->columns[label]);
-  search->step.label_costs[label] =
-      loglike == -INFINITY ? INFINITY : -(options->acoustic_scale * loglike);
+  return search->base.graph->columns_follow && options->acoustic_scale > 0 &&
+         options->blank_penalty == 0;
 }
 
-void wf__columns_read(wf__search *search, const wf_scores *scores, int64_t t) {
+/* Sorts scores by label, with the blank's penalty. With the scale 0 it is applied here, since the
+ * product of 0 and -infinity is NaN. */
+static wf_status sort_by_label(wf__search *search, const float **row, wf_error *err) {
   const wf_graph *graph = search->base.graph;
   const wf_decoder_options *options = &search->base.options;
-  float *costs = search->step.label_costs;
+  const uint64_t count = (uint64_t)graph->num_labels - 1;
+  const bool has_scale = options->acoustic_scale > 0;
+  WF__TRY(wf__vec_grow(&search->step.columns.by_label, count, "a search", err));
+  float *to = search->step.columns.by_label.data;
+  for (uint64_t i = 0; i < count; i++) {
+    const int32_t column = graph->columns[i + 1];
+    const float score = (*row)[column],
+                loglike = column == options->blank ? score - options->blank_penalty : score;
+    to[i] = has_scale || loglike == -INFINITY ? loglike : options->acoustic_scale * loglike;
+  }
+  *row = to;
+  return WF_OK;
+}
+
+/* --- maxima ------------------------------------------------------------------------------ */
+
+/* NaN gives NaN in a sum, and may be lost in a maximum. */
+static inline void take_group(const float *restrict values, float *restrict highest,
+                              float *restrict sums) {
+  for (int j = 0; j < LANES; j++) {
+    float most = values[j], sum = values[j];
+    for (int i = 1; i < ROWS; i++) {
+      const float value = values[i * LANES + j];
+      most = value > most ? value : most;
+      sum += value;
+    }
+    highest[j] = most;
+    sums[j] = sum;
+  }
+}
+
+/* Cells whose values are surely usable: none is NaN, and none of 8 values up to 1e18 is as low as
+ * -1e20 if their sum is -1e19. */
+static inline bool are_plain(const float *cells, const float *sums, uint64_t count) {
+  int odd = 0;
+  for (uint64_t i = 0; i < count; i++) odd |= (!(cells[i] <= 1e18f)) | (!(sums[i] >= -1e19f));
+  return odd == 0;
+}
+
+static __attribute__((noinline)) bool take_groups(const float *row, uint64_t num_groups,
+                                                  float *cells, float *sums) {
+  for (uint64_t g = 0; g < num_groups; g++) {
+    for (int i = 0; i < GROUP; i += IN_LINE) __builtin_prefetch(row + (g + AHEAD) * GROUP + i);
+    take_group(row + g * GROUP, cells + g * LANES, sums + g * LANES);
+  }
+  return are_plain(cells, sums, num_groups * LANES);
+}
+
+/* The values of groups that are not plain are looked at one by one, as those with -infinity. */
+static bool are_usable(const wf__columns *columns, const float *row, uint64_t num_groups) {
+  for (uint64_t g = 0; g < num_groups; g++)
+    if (!are_plain(columns->cells + g * LANES, columns->sums + g * LANES, LANES) &&
+        !wf__scores_usable(row + g * GROUP, GROUP))
+      return false;
+  return true;
+}
+
+/* Finds the maxima of a row; false: it has a score that is not usable. */
+static bool find_maxima(wf__columns *columns, const float *row, uint64_t count) {
+  const uint64_t num_groups = count / GROUP, rest = count % GROUP;
+  float last[GROUP], unused[LANES];
+  if (!take_groups(row, num_groups, columns->cells, columns->sums) &&
+      !are_usable(columns, row, num_groups))
+    return false;
+  if (rest > 0) {
+    memcpy(last, row + num_groups * GROUP, rest * sizeof *last);
+    if (!wf__scores_usable(last, (int32_t)rest)) return false;
+    for (uint64_t i = rest; i < GROUP; i++) last[i] = -INFINITY;
+    take_group(last, columns->cells + num_groups * LANES, unused);
+  }
+  for (uint64_t g = 0; g < columns->num_blocks; g += LANES)
+    take_group(columns->cells + g * ROWS, columns->blocks + g, unused);
+  return true;
+}
+
+wf_status wf__columns_check(const wf__search *search, const wf_scores *scores, int64_t t,
+                            wf_error *err) {
+  const int32_t count = search->base.graph->min_columns;
+  if (scores->dtype == WF_FLOAT32) {
+    if (wf__scores_usable((const float *)scores->data + t * scores->stride, count)) return WF_OK;
+    return fail_at_bad_score(scores, t, err);
+  }
+  for (int32_t c = 0; c < count; c++)
+    if (!wf__score_usable(wf__score_at(scores, t, c))) return fail_at_bad_score(scores, t, err);
+  return WF_OK;
+}
+
+wf_status wf__columns_read(wf__search *search, const wf_scores *scores, int64_t t, wf_error *err) {
+  const wf_graph *graph = search->base.graph;
   wf__columns *columns = &search->step.columns;
-  const bool is_row =
-      scores->dtype == WF_FLOAT32 && graph->columns_follow && options->acoustic_scale > 0;
-  const float *row = is_row ? (const float *)scores->data + t * scores->stride : NULL;
-  const int32_t num_labels = graph->num_labels, blank = options->blank + 1;
+  const float *row;
+  const bool by_label = is_by_label(search);
+  WF__TRY(take_floats(search, scores, t, &row, err));
+  if ((!by_label || columns->num_blocks == 0) && !wf__scores_usable(row, graph->min_columns))
+    return fail_at_bad_score(scores, t, err);
+  if (!by_label) WF__TRY(sort_by_label(search, &row, err));
+  search->step.row = row;
+  search->step.factor =
+      search->base.options.acoustic_scale > 0 ? -search->base.options.acoustic_scale : -1;
+  if (columns->num_blocks == 0) return WF_OK;
+  if (!find_maxima(columns, row, (uint64_t)graph->num_labels - 1))
+    return fail_at_bad_score(scores, t, err);
   columns->labels.size = columns->arcs.size = 0;
   columns->covered = -INFINITY;
   columns->least = columns->bound = INFINITY;
   columns->bound_count = 0;
-  if (!is_row)
-    for (int32_t label = 1; label < num_labels; label++) read_label(search, scores, t, label);
-  else if (columns->num_blocks == 0)
-    read_row(row, options->acoustic_scale, num_labels - 1, costs + 1);
-  else
-    read_blocks(row, options->acoustic_scale, num_labels, costs, columns->block_least);
-  if (is_row && options->blank_penalty != 0) read_label(search, scores, t, blank);
   for (uint64_t b = 0; b < columns->num_blocks; b++) {
-    if (!is_row || b == (uint64_t)blank / BLOCK)
-      columns->block_least[b] = least_of_block(costs + b * BLOCK);
-    if (columns->block_least[b] < columns->least) columns->least = columns->block_least[b];
+    const float cost = search->step.factor * columns->blocks[b];
+    if (cost < columns->least) columns->least = cost;
   }
+  return WF_OK;
+}
+
+/* --- labels ------------------------------------------------------------------------------ */
+
+/* Adds those of a cell, without a branch; there must be room. */
+static inline void add_labels(wf__search *search, uint64_t cell, float bound) {
+  wf__columns *columns = &search->step.columns;
+  const float *row = search->step.row, factor = search->step.factor, covered = columns->covered;
+  const uint64_t first = cell / LANES * GROUP + cell % LANES,
+                 count = (uint64_t)search->base.graph->num_labels - 1,
+                 end = first + GROUP < count ? first + GROUP : count;
+  int32_t *to = columns->labels.data + columns->labels.size;
+  for (uint64_t i = first; i < end; i += LANES) {
+    const float cost = factor * row[i];
+    *to = (int32_t)i + 1;
+    to += cost <= bound && cost > covered;
+  }
+  columns->labels.size = (uint64_t)(to - columns->labels.data);
 }
 
 wf_status wf__columns_cover(wf__search *search, float bound, wf_error *err) {
   wf__columns *columns = &search->step.columns;
-  const float *costs = search->step.label_costs, covered = columns->covered;
-  if (!(bound > covered)) return WF_OK;
+  const float factor = search->step.factor;
+  if (!(bound > columns->covered)) return WF_OK;
   for (uint64_t b = 0; b < columns->num_blocks; b++) {
-    if (!(columns->block_least[b] <= bound)) continue;
-    WF__TRY(wf__vec_grow(&columns->labels, BLOCK, "a search", err));
-    int32_t *to = columns->labels.data + columns->labels.size;
-    for (int32_t i = (int32_t)b * BLOCK, end = i + BLOCK; i < end; i++) {
-      *to = i; /* without a branch */
-      to += costs[i] <= bound && costs[i] > covered;
-    }
-    columns->labels.size = (uint64_t)(to - columns->labels.data);
+    if (!(factor * columns->blocks[b] <= bound)) continue;
+    const uint64_t first = b / LANES * GROUP + b % LANES;
+    WF__TRY(wf__vec_grow(&columns->labels, ROWS * ROWS, "a search", err));
+    for (uint64_t cell = first; cell < first + GROUP; cell += LANES)
+      if (factor * columns->cells[cell] <= bound) add_labels(search, cell, bound);
   }
   columns->covered = bound;
   return WF_OK;
 }
 
-/* The minima of `count` blocks are costs of as many labels. With fewer blocks than that, all labels
- * are looked at. */
-wf_status wf__columns_bound(wf__search *search, uint64_t count, float *out, wf_error *err) {
+/* The upper end of the range of costs that has the count-th smallest, 32 ranges for each power of 2 of
+ * the distance from the least; +infinity: it is beyond all ranges. */
+static float bound_of(float least, const float *scores, uint64_t size, float factor,
+                      uint64_t count) {
+  enum { SHIFT = 18, RANGES = 512 };
+  const uint32_t first = wf__bits_of_float(0.125f) >> SHIFT;
+  uint32_t num_in[RANGES] = {0};
+  for (uint64_t i = 0; i < size; i++) {
+    const uint32_t place = wf__bits_of_float(factor * scores[i] - least) >> SHIFT,
+                   range = place > first ? place - first : 0;
+    if (range < RANGES) num_in[range]++;
+  }
+  for (uint32_t r = 0; r < RANGES; r++) {
+    if (num_in[r] >= count) return least + wf__float_of_bits((first + r + 1) << SHIFT);
+    count -= num_in[r];
+  }
+  return INFINITY;
+}
+
+/* The highest scores of `count` blocks are those of as many labels; so are those of cells. */
+float wf__columns_bound(wf__search *search, uint64_t count) {
+  enum { SPARE = 4 }; /* with fewer blocks a block would often have two of the highest */
   wf__columns *columns = &search->step.columns;
-  const bool by_block = count <= columns->num_blocks;
-  const float *costs = by_block ? columns->block_least : search->step.label_costs;
-  const uint64_t size = by_block ? columns->num_blocks : (uint64_t)search->base.graph->num_labels;
+  const bool by_block = count * SPARE <= columns->num_blocks,
+             by_cell = count * SPARE <= columns->num_cells;
+  const float *scores = by_block ? columns->blocks : by_cell ? columns->cells : search->step.row;
+  const uint64_t size = by_block  ? columns->num_blocks
+                        : by_cell ? columns->num_cells
+                                  : (uint64_t)search->base.graph->num_labels - 1;
   if (columns->bound_count != count) {
-    columns->keys.size = 0;
-    WF__TRY(wf__vec_grow(&columns->keys, size, "a search", err));
-    uint64_t *keys = columns->keys.data;
-    for (uint64_t i = 0; i < size; i++) keys[i] = wf__ordered_cost(costs[i]);
-    columns->bound = size < count
-                         ? INFINITY
-                         : wf__cost_of_ordered((uint32_t)wf__select_smallest(keys, size, count));
+    columns->bound = bound_of(columns->least, scores, size, search->step.factor, count);
     columns->bound_count = count;
   }
-  *out = columns->bound;
+  return columns->bound;
+}
+
+/* --- memory ------------------------------------------------------------------------------ */
+
+wf_status wf__columns_create(wf__search *search, const wf_graph *graph, wf_error *err) {
+  enum { IN_BLOCKS = GROUP * ROWS };
+  wf__columns *columns = &search->step.columns;
+  if (graph->num_wide == 0) return WF_OK;
+  const uint64_t num_labels = (uint64_t)graph->num_labels,
+                 num_blocks = (num_labels + IN_BLOCKS - 1) / IN_BLOCKS * LANES,
+                 num_cells = num_blocks * ROWS, count = num_blocks + 2 * num_cells;
+  columns->blocks = wf__alloc(count, sizeof(float));
+  if (columns->blocks == NULL) return wf__fail_memory(err, count * sizeof(float), "a search");
+  columns->num_blocks = num_blocks;
+  columns->num_cells = num_cells;
+  columns->cells = columns->blocks + num_blocks;
+  columns->sums = columns->cells + num_cells;
+  for (uint64_t i = 0; i < num_cells; i++) columns->cells[i] = -INFINITY; /* without columns */
   return WF_OK;
+}
+
+void wf__columns_free(wf__search *search) {
+  wf__columns *columns = &search->step.columns;
+  free(columns->blocks);
+  wf__vec_free(&columns->floats);
+  wf__vec_free(&columns->by_label);
+  wf__vec_free(&columns->labels);
+  wf__vec_free(&columns->arcs);
 }

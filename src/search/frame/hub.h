@@ -37,7 +37,7 @@ static inline wf_status wf__hub_find(wf__search *search, wf__arc_run run, bool *
 
 /* The arc adds at least this to the cost of a source, whatever its context. */
 static inline float wf__arc_bound(const wf__search *search, bool scored, const wf_arc *arc) {
-  const float acoustic = search->step.label_costs[arc->ilabel],
+  const float acoustic = wf__label_cost(search, arc->ilabel),
               word_score = search->base.options.word_score;
   float word = 0;
   if (acoustic > FLT_MAX) return INFINITY;

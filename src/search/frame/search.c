@@ -488,14 +488,24 @@ static wf_status begin_frame(wf__search *search, wf_error *err) {
   WF__TRY(wf__interrupted(err));
   if (is_skipped(search, search->step.scores, t)) {
     search->base.path.num_decoded++;
-    return WF_OK;
+    return wf__columns_check(search, search->step.scores, t, err);
   }
   search->step.frame = t;
-  wf__columns_read(search, search->step.scores, t);
+  WF__TRY(wf__columns_read(search, search->step.scores, t, err));
   wf__hub_clear(&search->step.hub);
   WF__TRY(select_sources(search, err));
   search->step.stage = WF__STAGE_EMIT;
   return wf__search_request_emitting(search, err);
+}
+
+/* Checks the frames that no token is left for. */
+static wf_status check_rest(wf__search *search, wf_error *err) {
+  wf__step *step = &search->step;
+  for (; step->next_frame < step->scores->num_frames; step->next_frame++) {
+    WF__TRY(wf__interrupted(err));
+    WF__TRY(wf__columns_check(search, step->scores, step->next_frame, err));
+  }
+  return WF_OK;
 }
 
 static wf_status request_round(wf__search *search, wf_error *err) {
@@ -550,7 +560,7 @@ wf_status wf__search_go_on(wf__searcher *searcher, wf_error *err) {
     else if (step->stage == WF__STAGE_CLOSURE)
       WF__TRY(close_frame(search, err));
     else if (search->died || step->next_frame == step->scores->num_frames)
-      return WF_OK;
+      return check_rest(search, err);
     else
       WF__TRY(begin_frame(search, err));
   }

@@ -63,18 +63,20 @@ typedef struct wf__column_arcs {
   uint32_t first;
 } wf__column_arcs;
 
-/* The labels of a frame that may survive (frame_columns.h). Without wide states there are no blocks. */
-enum { WF__COLUMN_BLOCK = 32 };
+/* The labels of a frame that may survive (frame_columns.h). Without wide states there are no cells
+ * and blocks, and only the first two. */
 typedef struct wf__columns {
-  uint64_t num_blocks;
-  float *block_least;      /* [num_blocks] least cost of each 32 labels */
-  float least, covered;    /* least of all; all labels of cost up to `covered` are in the list */
+  WF__VEC(float) floats;   /* the row as float32, if it is of another type */
+  WF__VEC(float) by_label; /* and if labels need other scores than those of the row */
+  uint64_t num_cells, num_blocks;
+  float *cells, *blocks;   /* their highest scores; -infinity without columns */
+  float *sums;             /* [num_cells] scratch */
+  float least, covered;    /* least cost; all labels of cost up to `covered` are in the list */
   float bound;             /* of bound_count labels (wf__columns_bound) */
   uint64_t bound_count;    /* 0: not known */
   WF__VEC(int32_t) labels; /* in no order */
   uint32_t owner;          /* of `arcs`, which are for the first of `labels` */
   WF__VEC(wf__column_arcs) arcs;
-  WF__VEC(uint64_t) keys; /* scratch */
 } wf__columns;
 
 enum { WF__NOTED = 256 };
@@ -91,8 +93,8 @@ typedef struct wf__step {
   const wf_scores *scores; /* being searched; `frame` is the current row of them */
   int64_t frame, next_frame;
   wf__stage stage;
-  float *label_costs; /* [num_labels, and up to a whole block] acoustic cost of each input label
-                             in this frame */
+  const float *row; /* scores of the input labels, from label 1 on */
+  float factor;     /* that makes them costs, below 0 */
   wf__columns columns;
   WF__VEC(uint64_t) keys; /* (ordered cost, state or arc): scratch of selections */
   uint64_t most_keys;     /* for min_active: keys to keep */
@@ -169,6 +171,10 @@ wf_status wf__search_request_epsilons(wf__search *search, const uint32_t *fronti
 wf_status wf__search_request_endings(wf__search *search, wf_error *err);
 wf_status wf__search_find_live(wf__searcher *searcher, wf_error *err);
 
+/* Acoustic cost of an input label in this frame. */
+static inline float wf__label_cost(const wf__search *search, int32_t label) {
+  return search->step.factor * search->step.row[label - 1];
+}
 /* Number that a source (or after dying, a token) had among the tokens of its frame. */
 static inline uint64_t wf__search_source_number(const wf__search *search, const wf__token *source) {
   return source->prev - search->trace_base;

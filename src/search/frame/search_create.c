@@ -1,6 +1,7 @@
 /* search_create.c - the search with scores of frames: its objects, and the table of its operations.
  */
 #include "search/frame/channel.h"
+#include "search/frame/frame_columns.h"
 #include "search/frame/token_table.h"
 
 static wf_status open_setup(const wf_transducer *model, wf__search_setup *setup, wf_error *err) {
@@ -18,11 +19,7 @@ static void free_search(wf__searcher *searcher) {
   wf__vec_free(&search->past_contexts);
   free(search->slots);
   wf__vec_free(&search->used_slots);
-  free(search->step.label_costs);
-  free(search->step.columns.block_least);
-  wf__vec_free(&search->step.columns.labels);
-  wf__vec_free(&search->step.columns.arcs);
-  wf__vec_free(&search->step.columns.keys);
+  wf__columns_free(search);
   wf__vec_free(&search->step.keys);
   wf__vec_free(&search->step.hub.arcs);
   wf__vec_free(&search->step.hub.bounds);
@@ -39,21 +36,6 @@ static void free_search(wf__searcher *searcher) {
   free(search);
 }
 
-static wf_status make_columns(wf__search *search, const wf_graph *graph, wf_error *err) {
-  const uint64_t blocks = ((uint64_t)graph->num_labels + WF__COLUMN_BLOCK - 1) / WF__COLUMN_BLOCK,
-                 count = blocks * WF__COLUMN_BLOCK;
-  float *costs = wf__alloc(count, sizeof *costs);
-  search->step.label_costs = costs;
-  if (costs == NULL) return wf__fail_memory(err, count * sizeof *costs, "a search");
-  for (uint64_t i = 0; i < count; i++) costs[i] = INFINITY; /* labels that there are not */
-  if (graph->num_wide == 0) return WF_OK;
-  search->step.columns.num_blocks = blocks;
-  search->step.columns.block_least = wf__alloc(blocks, sizeof(float));
-  return search->step.columns.block_least != NULL
-             ? WF_OK
-             : wf__fail_memory(err, blocks * sizeof(float), "a search");
-}
-
 static wf_status create(const wf__search_setup *setup, bool many, wf__searcher **out,
                         wf_error *err) {
   const wf_graph *graph = setup->graph;
@@ -63,7 +45,7 @@ static wf_status create(const wf__search_setup *setup, bool many, wf__searcher *
   wf__searcher_init(&search->base, setup);
   wf__decoder_limits(&search->base.options, graph);
   search->step.skip_above = wf__skip_above(&setup->options);
-  wf_status status = make_columns(search, graph, err);
+  wf_status status = wf__columns_create(search, graph, err);
   if (status == WF_OK) status = grow_slots(search, err);
   if (status == WF_OK)
     *out = &search->base;
@@ -72,7 +54,8 @@ static wf_status create(const wf__search_setup *setup, bool many, wf__searcher *
   return status;
 }
 
-const wf__searcher_ops wf__frame_searcher = {.open = open_setup,
+const wf__searcher_ops wf__frame_searcher = {.checks_scores = true,
+                                             .open = open_setup,
                                              .create = create,
                                              .free = free_search,
                                              .begin = wf__search_begin,
