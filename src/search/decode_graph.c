@@ -276,7 +276,7 @@ static int32_t blank_of_token_graph(const wf_graph *graph, const wf_fst *fst,
 }
 
 typedef WF__VEC(uint32_t) place_vec;
-enum { ARCS_IN_RANGE = 4 }; /* of labels, on average at least */
+enum { ARCS_IN_RANGE = 2 }; /* of labels, on average at least */
 
 /* Indexes the `count` arcs of a wide state by ranges of labels. */
 static wf_status index_labels(const wf_arc *arcs, uint32_t count, place_vec *places,
@@ -288,8 +288,7 @@ static wf_status index_labels(const wf_arc *arcs, uint32_t count, place_vec *pla
   state->places = places->size;
   WF__TRY(wf__vec_grow(places, (uint64_t)num_ranges + 1, "a decoding graph", err));
   for (uint32_t a = 0, k = 0; k <= num_ranges; k++) {
-    while (a < count &&
-           ((uint32_t)arcs[a].ilabel >> state->shift) - (first >> state->shift) < k)
+    while (a < count && ((uint32_t)arcs[a].ilabel >> state->shift) - (first >> state->shift) < k)
       a++;
     places->data[places->size++] = a;
   }

@@ -171,8 +171,8 @@ TWICE wf_status expand_by_label(wf__search *search, bool scored, enum expand_mod
               least = least_added(search, scored, wide, source->context);
   uint64_t i = 0;
   for (bool first = true;; first = false) {
-    WF__TRY(wf__columns_cover(
-        search, next_bound(search, wide, mode, first, source, least, *cutoff), err));
+    WF__TRY(wf__columns_cover(search, next_bound(search, wide, mode, first, source, least, *cutoff),
+                              err));
     WF__TRY(look_up(search, scored, wide, run, err));
     for (; i < columns->labels.size; i++) {
       const wf__column_arcs at = columns->arcs.data[i];

@@ -168,33 +168,36 @@ wf_status wf__columns_read(wf__search *search, const wf_scores *scores, int64_t 
 
 /* --- labels ------------------------------------------------------------------------------ */
 
-/* Adds those of a cell, without a branch; there must be room. */
-static inline void add_labels(wf__search *search, uint64_t cell, float bound) {
-  wf__columns *columns = &search->step.columns;
-  const float *row = search->step.row, factor = search->step.factor, covered = columns->covered;
-  const uint64_t first = cell / LANES * GROUP + cell % LANES,
-                 count = (uint64_t)search->base.graph->num_labels - 1,
-                 end = first + GROUP < count ? first + GROUP : count;
-  int32_t *to = columns->labels.data + columns->labels.size;
-  for (uint64_t i = first; i < end; i += LANES) {
-    const float cost = factor * row[i];
-    *to = (int32_t)i + 1;
-    to += cost <= bound && cost > covered;
-  }
-  columns->labels.size = (uint64_t)(to - columns->labels.data);
-}
-
+/* Lists blocks, then cells, then labels of cost up to `bound`, without branches: nobody could predict
+ * them. */
 wf_status wf__columns_cover(wf__search *search, float bound, wf_error *err) {
   wf__columns *columns = &search->step.columns;
-  const float factor = search->step.factor;
-  if (!(bound > columns->covered)) return WF_OK;
-  for (uint64_t b = 0; b < columns->num_blocks; b++) {
-    if (!(factor * columns->blocks[b] <= bound)) continue;
-    const uint64_t first = b / LANES * GROUP + b % LANES;
-    WF__TRY(wf__vec_grow(&columns->labels, ROWS * ROWS, "a search", err));
-    for (uint64_t cell = first; cell < first + GROUP; cell += LANES)
-      if (factor * columns->cells[cell] <= bound) add_labels(search, cell, bound);
+  const float *row = search->step.row, factor = search->step.factor, covered = columns->covered;
+  const uint64_t count = (uint64_t)search->base.graph->num_labels - 1;
+  uint32_t *const cells = columns->found, *const blocks = cells + columns->num_cells, *cell = cells,
+                  *block = blocks;
+  if (!(bound > covered)) return WF_OK;
+  for (uint32_t b = 0; b < columns->num_blocks; b++) {
+    *block = b / LANES * GROUP + b % LANES;
+    block += factor * columns->blocks[b] <= bound;
   }
+  for (const uint32_t *at = blocks; at < block; at++)
+    for (uint32_t c = *at; c < *at + GROUP; c += LANES) {
+      *cell = c / LANES * GROUP + c % LANES;
+      cell += factor * columns->cells[c] <= bound;
+    }
+  const uint64_t num_cells = (uint64_t)(cell - cells);
+  WF__TRY(wf__vec_grow(&columns->labels, num_cells * ROWS, "a search", err));
+  int32_t *to = columns->labels.data + columns->labels.size;
+  for (uint64_t k = 0; k < num_cells; k++) {
+    const uint64_t first = cells[k], end = first + GROUP;
+    for (uint64_t i = first; i < (end < count ? end : count); i += LANES) {
+      const float cost = factor * row[i];
+      *to = (int32_t)i + 1;
+      to += cost <= bound && cost > covered;
+    }
+  }
+  columns->labels.size = (uint64_t)(to - columns->labels.data);
   columns->covered = bound;
   return WF_OK;
 }
@@ -245,7 +248,9 @@ wf_status wf__columns_create(wf__search *search, const wf_graph *graph, wf_error
                  num_blocks = (num_labels + IN_BLOCKS - 1) / IN_BLOCKS * LANES,
                  num_cells = num_blocks * ROWS, count = num_blocks + 2 * num_cells;
   columns->blocks = wf__alloc(count, sizeof(float));
-  if (columns->blocks == NULL) return wf__fail_memory(err, count * sizeof(float), "a search");
+  columns->found = wf__alloc(num_blocks + num_cells, sizeof(uint32_t));
+  if (columns->blocks == NULL || columns->found == NULL)
+    return wf__fail_memory(err, count * sizeof(float), "a search");
   columns->num_blocks = num_blocks;
   columns->num_cells = num_cells;
   columns->cells = columns->blocks + num_blocks;
@@ -257,6 +262,7 @@ wf_status wf__columns_create(wf__search *search, const wf_graph *graph, wf_error
 void wf__columns_free(wf__search *search) {
   wf__columns *columns = &search->step.columns;
   free(columns->blocks);
+  free(columns->found);
   wf__vec_free(&columns->floats);
   wf__vec_free(&columns->by_label);
   wf__vec_free(&columns->labels);

@@ -71,6 +71,7 @@ typedef struct wf__columns {
   uint64_t num_cells, num_blocks;
   float *cells, *blocks;   /* their highest scores; -infinity without columns */
   float *sums;             /* [num_cells] scratch */
+  uint32_t *found;         /* [num_cells + num_blocks] scratch: numbers of cells */
   float least, covered;    /* least cost; all labels of cost up to `covered` are in the list */
   float bound;             /* of bound_count labels (wf__columns_bound) */
   uint64_t bound_count;    /* 0: not known */
