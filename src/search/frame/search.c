@@ -193,14 +193,11 @@ static bool has_noted(const wf__search *search, wf__limit limit, uint64_t count)
 }
 
 /* The limit that min_active requires if the beam alone holds fewer tokens. One candidate more than
- * that tells whether there are more. Only a scorer or a wide state makes it worthwhile to drop keys
- * early. */
+ * that tells whether there are more. */
 static wf_status widen(wf__search *search, wf__limit *last, wf_error *err) {
   uint64_t least = (uint64_t)search->base.options.min_active, within = 0;
   search->step.keys.size = 0;
-  search->step.most_keys = search->base.scoring.scorer != NULL || search->base.graph->num_wide > 0
-                               ? least + 1
-                               : UINT32_MAX;
+  search->step.most_keys = least + 1;
   WF__TRY(expand(search, EXPAND_LEAST, NO_LIMIT, NULL, err));
   uint64_t size = search->step.keys.size, *keys = search->step.keys.data;
   for (uint64_t i = 0; i < size; i++) within += keys[i] <= last->key;
@@ -332,9 +329,14 @@ static wf_status open_closure(wf__search *search, wf_error *err) {
   const wf_graph *graph = search->base.graph;
   search->closure.round = 0;
   search->closure.frontier[0].size = search->links.epsilons.size = search->links.rounds.size = 0;
-  for (uint64_t i = 0; i < search->tokens.size && graph->has_epsilons; i++)
-    if (has_epsilons(graph, search->tokens.data[i].state))
-      WF__TRY(wf__vec_push(&search->closure.frontier[0], (uint32_t)i, "tokens", err));
+  if (!graph->has_epsilons) return WF_OK;
+  WF__TRY(wf__vec_grow(&search->closure.frontier[0], search->tokens.size, "tokens", err));
+  uint32_t *to = search->closure.frontier[0].data;
+  for (uint64_t i = 0; i < search->tokens.size; i++) { /* without a branch: it is random */
+    *to = (uint32_t)i;
+    to += has_epsilons(graph, search->tokens.data[i].state);
+  }
+  search->closure.frontier[0].size = (uint64_t)(to - search->closure.frontier[0].data);
   return WF_OK;
 }
 

@@ -86,7 +86,9 @@ static inline void prefetch_arcs(const wf_graph *graph, bool ctc, uint32_t state
 }
 
 static inline bool has_epsilons(const wf_graph *graph, uint32_t state) {
-  wf__arc_run run = wf__epsilon_run(graph, state);
+  if (graph->ctc != NULL && !wf__is_added(graph, state))
+    return graph->ctc->states[state].num_epsilons > 0;
+  const wf__arc_run run = wf__epsilon_run(graph, state);
   return run.first < run.end;
 }
 
