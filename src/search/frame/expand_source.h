@@ -161,27 +161,48 @@ TWICE wf_status look_up(wf__search *search, bool scored, const wf__wide_state *w
   return WF_OK;
 }
 
-/* Labels are added until none is missing below the cutoff. */
+/* Expands the arcs whose labels cost more than `done`. */
+TWICE wf_status expand_rest(wf__search *search, bool scored, enum expand_mode mode, wf__limit last,
+                            struct source *source, wf__arc_run run, float done, float *cutoff,
+                            float *best, wf_error *err) {
+  for (uint32_t k = 0; k < run.end - run.first; k++) {
+    const int32_t label = run.arcs[k].ilabel;
+    if (label == run.held || !(wf__label_cost(search, label) > done)) continue;
+    WF__TRY(expand_arc(search, scored, mode, last, source, &run.arcs[k], run.first + k,
+                       run.targets[k], cutoff, best, err));
+  }
+  return WF_OK;
+}
+
+/* Labels are added until none is missing below the cutoff. If they are more than the state's arcs,
+ * all of these are looked at. */
 TWICE wf_status expand_by_label(wf__search *search, bool scored, enum expand_mode mode,
                                 wf__limit last, struct source *source, wf__arc_run run,
                                 float *cutoff, float *best, wf_error *err) {
   const wf__wide_state *wide = wf__wide_state_of(search->base.graph, run.owner);
   const wf__columns *columns = &search->step.columns;
+  const uint64_t num_arcs = run.end - run.first;
   const float base_cost = wf__hub_base(source->cost),
               least = least_added(search, scored, wide, source->context);
+  float done = -INFINITY; /* labels up to this cost are */
   uint64_t i = 0;
   for (bool first = true;; first = false) {
-    WF__TRY(wf__columns_cover(search, next_bound(search, wide, mode, first, source, least, *cutoff),
-                              err));
+    const float bound = next_bound(search, wide, mode, first, source, least, *cutoff);
+    const bool grows = mode == EXPAND_LEAST && bound > columns->covered;
+    if (!(grows && 2 * columns->labels.size > num_arcs))
+      WF__TRY(wf__columns_cover(search, bound, err));
+    if (bound > columns->covered || columns->labels.size - i > num_arcs)
+      return expand_rest(search, scored, mode, last, source, run, done, cutoff, best, err);
     WF__TRY(look_up(search, scored, wide, run, err));
     for (; i < columns->labels.size; i++) {
       const wf__column_arcs at = columns->arcs.data[i];
       const int32_t label = columns->labels.data[i];
       if (!(base_cost + at.bound <= *cutoff) || label == run.held) continue;
-      for (uint32_t k = at.first; k < run.end - run.first && run.arcs[k].ilabel == label; k++)
+      for (uint32_t k = at.first; k < num_arcs && run.arcs[k].ilabel == label; k++)
         WF__TRY(expand_arc(search, scored, mode, last, source, &run.arcs[k], run.first + k,
                            run.targets[k], cutoff, best, err));
     }
+    done = columns->covered;
     if (mode == EXPAND_LEAST) take_least(search, search->step.most_keys, cutoff);
     if (reach_of(source, least, *cutoff) <= columns->covered || columns->covered >= FLT_MAX)
       return WF_OK;
