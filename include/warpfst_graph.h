@@ -115,9 +115,10 @@ WF_API void wf_lexicon_free(wf_lexicon *lexicon);
  * 2002; Kaldi's construction).
  * A word separator, which models of characters write between words, is a silence that is required:
  * one or more of them between two words, any number at both ends of an utterance, at no cost. It is
- * the token <space>, a space (also as <0x20>), |, or U+2581 if no other token begins with it, in
- * lexicons whose pronunciations do not begin or end with it; inside one it is part of a name of
- * several words. silence_prob gives another token this role, or takes it away. */
+ * the token <space>, a space (also as <0x20>), U+2581 if no other token begins with it, or |, the
+ * first of these that is there, in lexicons whose pronunciations do not begin or end with it;
+ * inside one it is part of a name of several words. silence_prob gives another token this role, or
+ * takes it away. */
 #define WF_SILENCE_HELP                                                                         \
   "token between words; empty: none (default: a word separator, <space>, a space, | or a lone " \
   "U+2581, that no pronunciation begins or ends with)"
@@ -429,8 +430,10 @@ WF_API wf_status wf_graph_add_spelling(const wf_graph *graph, const char *word_c
  * tokens. In this order:
  *   - the token `separator` stands between words
  *   - a name in brackets, such as <unk> and [UNK], is left out
- *   - U+2581... begins a word
- *   - if the table has tokens ##..., these continue a word, and all others begin one
+ *   - U+2581... begins a word; but beside a separator U+2581 is a character like others, unless it
+ *     begins a token with more text
+ *   - if the table has tokens ##..., these continue a word, and all others begin one; a lone ## is
+ *     text
  *   - every other token continues the word before it.
  * U+2581 and those ## are no part of the text. A word without text is left out.
  *
@@ -445,8 +448,8 @@ typedef struct wf_joined_word {
   size_t first, last; /* its first and last token, counted from 0 */
 } wf_joined_word;
 /* Makes a joiner. `tokens`, the table of the graph's words, and `separator` are borrowed for the
- * call. `separator` NULL: <space>, a space or |, if the table has it and no other way to mark
- * words. Errors: WF_ERR_ARGUMENT if `tokens` is NULL or lacks the separator; WF_ERR_MEMORY. Free
+ * call. `separator` NULL: <space>, a space (also as <0x20>) or |, if the table has it and no other
+ * way to mark words, such as a lone U+2581 beside |. Errors: WF_ERR_ARGUMENT if `tokens` is NULL or lacks the separator; WF_ERR_MEMORY. Free
  * *out with wf_token_joiner_free. */
 WF_API wf_status wf_token_joiner_create(const wf_symbols *tokens, const char *separator,
                                         wf_token_joiner **out, wf_error *err);

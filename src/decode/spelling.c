@@ -19,6 +19,7 @@
 #include "base/map64.h"
 #include "fst/fst.h"
 #include "fst/symbols.h"
+#include "graph/token_bytes.h"
 #include "graph/token_marks.h"
 #include "graph/tokens.h"
 #include "search/decode_graph.h"
@@ -83,14 +84,19 @@ static wf_status add_names(struct role *role, const char *text, wf_symbols *word
 static wf_status find_roles(struct making *making, const wf_symbols *lm_words, wf_symbols *words,
                             wf_error *err) {
   const wf_graph *graph = making->graph;
-  bool marks_start = any_has(graph, WF__TOKEN_STARTS), marks_rest = any_has(graph, WF__TOKEN_RESTS);
+  const wf_symbols *tokens = wf_fst_isymbols(graph->fst);
+  wf__byte_alphabet alphabet;
+  wf__byte_alphabet_of(tokens, &alphabet);
+  const bool marks_start = any_has(graph, WF__TOKEN_STARTS) &&
+                           wf__start_is_mark(tokens, wf__token_separator(tokens, &alphabet)),
+             marks_rest = any_has(graph, WF__TOKEN_RESTS);
   for (int32_t label = 1; label < graph->num_labels; label++) {
     const char *text = text_of(graph, label);
     int64_t word = text != NULL ? wf_symbols_find(lm_words, text) : -1;
     if (word <= 0) continue;
     const char *plain;
     wf__token_mark mark = wf__token_mark_of(text, &plain);
-    bool start = mark == WF__TOKEN_STARTS, rest = mark == WF__TOKEN_RESTS;
+    bool start = marks_start && mark == WF__TOKEN_STARTS, rest = mark == WF__TOKEN_RESTS;
     struct role *role = &making->roles[label];
     role->begins = marks_start ? start : !marks_rest || !rest;
     role->goes_on = marks_start ? !start : !marks_rest || rest;

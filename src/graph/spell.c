@@ -296,13 +296,6 @@ static wf_status spell_word(const struct speller *speller, const char *word, wf_
 
 static const char gpt2_space[] = "\xC4\xA0"; /* U+0120 */
 
-/* Is a space a token of its own? Then a lone U+2581, if no other token begins with it, is a
- * character like others. */
-static bool has_space(const wf_symbols *table, const wf__byte_alphabet *alphabet) {
-  const char *separator = wf__token_separator(table, alphabet);
-  return separator != NULL && strcmp(separator, "|") != 0;
-}
-
 static wf_status prepare(struct speller *speller, const wf_lexicon_options *options,
                          const wf__input *merges, wf_error *err) {
   const wf_symbols *table = speller->lexicon->table;
@@ -319,7 +312,8 @@ static wf_status prepare(struct speller *speller, const wf_lexicon_options *opti
     speller->has_bytes = speller->has_bytes || wf__escapes_to_bytes(text, NULL, NULL);
     begins_with_space = begins_with_space || strncmp(text, gpt2_space, strlen(gpt2_space)) == 0;
   }
-  marks_start = marks_start && !has_space(table, &speller->alphabet);
+  marks_start =
+      marks_start && wf__start_is_mark(table, wf__token_separator(table, &speller->alphabet));
   speller->word_start = options->word_start != NULL ? options->word_start
                         : marks_start               ? wf__token_start
                         : begins_with_space && speller->alphabet.kind == WF__GPT2_BYTES ? gpt2_space

@@ -143,8 +143,8 @@ void wf__byte_alphabet_of(const wf_symbols *tokens, wf__byte_alphabet *out) {
 }
 
 const char *wf__token_separator(const wf_symbols *tokens, const wf__byte_alphabet *alphabet) {
-  /* | comes last: beside a space it is a character like others. */
-  static const char *const usual[] = {"<space>", " ", "<0x20>", "|"};
+  /* | comes last: beside a space or U+2581 it is a character like others. */
+  static const char *const usual[] = {"<space>", " ", "<0x20>", wf__token_start, "|"};
   const char *name, *rest;
   size_t bytes, num_bytes = 0;
   if (alphabet->kind != WF__NO_BYTES) return NULL;
@@ -154,6 +154,16 @@ const char *wf__token_separator(const wf_symbols *tokens, const wf__byte_alphabe
     num_bytes += wf__escapes_to_bytes(name, NULL, &bytes);
   }
   for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
-    if (wf_symbols_find(tokens, usual[i]) >= 0 && (i != 2 || num_bytes == 1)) return usual[i];
+    if (wf_symbols_find(tokens, usual[i]) >= 0 && (i != 2 || num_bytes == 1))
+      return usual[i] != wf__token_start ? usual[i] : NULL;
   return NULL;
+}
+
+bool wf__start_is_mark(const wf_symbols *tokens, const char *separator) {
+  const char *name, *rest;
+  if (separator == NULL || separator[0] == '\0' || strcmp(separator, wf__token_start) == 0)
+    return true;
+  for (size_t i = 0; (name = wf_symbols_at(tokens, i, NULL)) != NULL; i++)
+    if (wf__token_mark_of(name, &rest) == WF__TOKEN_STARTS && rest[0] != '\0') return true;
+  return false;
 }

@@ -32,8 +32,11 @@ bool wf__begins_with_space(const wf__byte_alphabet *alphabet, const char *name);
  * size. */
 size_t wf__bytes_to_name(const wf__byte_alphabet *alphabet, const char *bytes, size_t size,
                          char *name);
-/* The token that stands between words if none is named: |, <space>, a space, or <0x20> without
- * other bytes; NULL: the table has none, or marks words in another way. */
+/* The token that stands between words if none is named: <space>, a space, <0x20> without other
+ * bytes, or |; NULL: the table has none, or marks words in another way. */
 const char *wf__token_separator(const wf_symbols *tokens, const wf__byte_alphabet *alphabet);
+/* Does U+2581 mark the beginnings of words? Beside a token between words (NULL or "": none) it is a
+ * character like others, unless it begins a longer name. */
+bool wf__start_is_mark(const wf_symbols *tokens, const char *separator);
 
 #endif

@@ -14,13 +14,14 @@ enum { MAX_BYTES = 1024 }; /* of a name; longer ones are plain text */
 
 struct wf_token_joiner {
   wf__byte_alphabet alphabet;
-  bool marks_rest;  /* a token of the table begins with ## */
+  bool marks_start; /* U+2581 begins words; else it is a character */
+  bool marks_rest;  /* a token of the table begins with ## and has more */
   char separator[]; /* "": none */
 };
 
 wf_status wf_token_joiner_create(const wf_symbols *tokens, const char *separator,
                                  wf_token_joiner **out, wf_error *err) {
-  const char *name;
+  const char *name, *rest;
   *out = NULL;
   if (tokens == NULL)
     return wf__fail(err, WF_ERR_ARGUMENT, "joining tokens needs a symbol table of the words");
@@ -36,8 +37,10 @@ wf_status wf_token_joiner_create(const wf_symbols *tokens, const char *separator
   if (joiner == NULL) return wf__fail_memory(err, bytes, "a joiner of tokens");
   strcpy(joiner->separator, separator);
   joiner->alphabet = alphabet;
+  joiner->marks_start = wf__start_is_mark(tokens, separator);
   for (size_t i = 0; (name = wf_symbols_at(tokens, i, NULL)) != NULL; i++)
-    joiner->marks_rest = joiner->marks_rest || wf__token_mark_of(name, NULL) == WF__TOKEN_RESTS;
+    joiner->marks_rest = joiner->marks_rest ||
+                         (wf__token_mark_of(name, &rest) == WF__TOKEN_RESTS && rest[0] != '\0');
   *out = joiner;
   return WF_OK;
 }
@@ -46,11 +49,12 @@ const char *wf__token_joiner_separator(const wf_token_joiner *joiner) { return j
 
 void wf_token_joiner_free(wf_token_joiner *joiner) { free(joiner); }
 
-/* Writes a name with spaces for U+2581; false: it has none. */
-static bool put_spaces(const char *name, char *bytes, size_t *out_size) {
+/* Writes a name with spaces for U+2581; false: it has none that stands for a space. */
+static bool put_spaces(const wf_token_joiner *joiner, const char *name, char *bytes,
+                       size_t *out_size) {
   const size_t mark_size = strlen(wf__token_start);
   size_t size = 0;
-  if (strstr(name, wf__token_start) == NULL) return false;
+  if (!joiner->marks_start || strstr(name, wf__token_start) == NULL) return false;
   for (; *name != '\0'; size++) {
     const bool mark = strncmp(name, wf__token_start, mark_size) == 0;
     bytes[size] = mark ? ' ' : *name;
@@ -67,12 +71,13 @@ static void add_marked(const wf_token_joiner *joiner, size_t i, const char *name
   char bytes[MAX_BYTES];
   size_t size;
   const wf__token_mark mark = wf__token_mark_of(name, &part);
-  const bool rest = joiner->marks_rest && mark == WF__TOKEN_RESTS;
+  const bool rest = joiner->marks_rest && mark == WF__TOKEN_RESTS,
+             start = joiner->marks_start && mark == WF__TOKEN_STARTS;
   if (mark == WF__TOKEN_SPECIAL) return;
-  if (mark == WF__TOKEN_RESTS && !rest) part = name;
-  if (mark == WF__TOKEN_STARTS || (joiner->marks_rest && !rest)) wf__token_text_close(text);
+  if (!rest && !start) part = name;
+  if (start || (joiner->marks_rest && !rest)) wf__token_text_close(text);
   if (strlen(part) <= sizeof bytes &&
-      (wf__escapes_to_bytes(part, bytes, &size) || put_spaces(part, bytes, &size)))
+      (wf__escapes_to_bytes(part, bytes, &size) || put_spaces(joiner, part, bytes, &size)))
     wf__token_text_add_bytes(text, i, bytes, size);
   else
     wf__token_text_add_name(text, i, part);

@@ -98,12 +98,14 @@ wf_status wf_word_aligner_from_hmm(const wf_hmm *hmm, wf_word_aligner **out, wf_
 
 struct marks {
   wf__byte_alphabet alphabet;
-  bool rests; /* some token is marked as the rest of a word */
+  bool starts; /* U+2581 begins words */
+  bool rests;  /* some token is marked as the rest of a word */
 };
 
 static void find_marks(const wf_symbols *table, struct marks *marks) {
   const char *name, *plain;
   wf__byte_alphabet_of(table, &marks->alphabet);
+  marks->starts = wf__start_is_mark(table, wf__token_separator(table, &marks->alphabet));
   marks->rests = false;
   if (marks->alphabet.kind != WF__NO_BYTES) return;
   for (size_t i = 0; (name = wf_symbols_at(table, i, NULL)) != NULL; i++)
@@ -116,7 +118,7 @@ static void find_marks(const wf_symbols *table, struct marks *marks) {
 static bool begins_word(const struct marks *marks, const char *name) {
   const wf__token_mark mark = wf__token_mark_of(name, NULL);
   if (mark == WF__TOKEN_SPECIAL) return false;
-  return mark == WF__TOKEN_STARTS || (marks->rests && mark == WF__TOKEN_PLAIN) ||
+  return (marks->starts && mark == WF__TOKEN_STARTS) || (marks->rests && mark == WF__TOKEN_PLAIN) ||
          wf__begins_with_space(&marks->alphabet, name);
 }
 

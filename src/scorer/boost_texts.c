@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "fst/symbols.h"
 #include "graph/lexicon.h"
+#include "graph/token_bytes.h"
 #include "graph/token_joiner.h"
 #include "graph/token_marks.h"
 #include "scorer/scorer.h"
@@ -307,6 +308,7 @@ static wf_status find_joiner(struct reading *reading, wf_error *err) {
     reading->marks_start = reading->marks_start || mark == WF__TOKEN_STARTS;
     reading->marks_rest = reading->marks_rest || (mark == WF__TOKEN_RESTS && plain[0] != '\0');
   }
+  reading->marks_start = reading->marks_start && wf__start_is_mark(list->words, separator);
   return WF_OK;
 }
 

@@ -17,13 +17,18 @@ static wf_symbols *table_of(const char *names) {
 struct kind {
   const char *names, *separator; /* names: with ## of no meaning too, where the table has none */
   const char *usual;             /* the separator that NULL stands for */
-  bool marks_rest;
+  bool marks_rest, start_is_text;
 };
 static const struct kind kinds[] = {{"_ _HE LL _O <unk> [UNK]", NULL, "", false},
                                     {"| A BB <pad> [PAD] <s>", NULL, "|", false},
                                     {"<space> A BB <unk>", NULL, "<space>", false},
                                     {"| <space> A BB", NULL, "<space>", false},
                                     {"| / A BB", "/", "/", false},
+                                    {"_ <space> A BB", NULL, "<space>", false, true},
+                                    {"_ | A BB", "|", "|", false, true},
+                                    {"_ | A BB", NULL, "", false},
+                                    {"_ _A | BB", "|", "|", false},
+                                    {"_ ## <space> A BB", NULL, "<space>", false, true},
                                     {"_HE LL ##O ## _ < > []", NULL, "", true}};
 
 /* Adds what a token adds to the text: a space where a word begins or ends, and its part. */
@@ -35,7 +40,7 @@ static void add_part(char *text, const struct kind *kind, const char *name) {
     strcat(text, " ");
   else if (brackets && size > 2)
     return;
-  else if (strncmp(name, "\xE2\x96\x81", 3) == 0)
+  else if (!kind->start_is_text && strncmp(name, "\xE2\x96\x81", 3) == 0)
     strcat(strcat(text, " "), name + 3);
   else if (kind->marks_rest && strncmp(name, "##", 2) == 0)
     strcat(text, name + 2);
@@ -103,7 +108,7 @@ static void test_join(void **state) {
   }
 }
 
-/* In names _ is U+2581, $ is U+0120, and @ and % are the bytes C3 and A9 in GPT-2's alphabet. In
+/* _ is U+2581. In names $ is U+0120, and @ and % are the bytes C3 and A9 in GPT-2's alphabet. In
  * joined texts % is the character of these two bytes, * is U+FFFD, and a slash ends a word. */
 static const struct {
   const char *table, *names, *joined;
@@ -117,6 +122,10 @@ static const struct {
     {"a <0xE3>", "<0xE> <0xGG> <unk> <0xC3>x a", "<0xC3>xa/"},
     {"_a |", "_a | _a", "a|/a/"},
     {"_a_b _ c_ d", "_a_b c_ d _ d", "a bc/d/d/"},
+    {"_ a <space>", "a _ a <space> _ a_b a", "a_a/_a_ba/"},
+    {"_ a <0x20>", "a _ <0x20> a _ _", "a_/a__/"},
+    {"_ _a <space> b", "_a b _ b <space> b", "ab/bb/"},
+    {"a ## b", "a ## b ##", "a##b##/"},
     {"$the $caf @% x", "$the $caf @% $the", "the/caf%/the/"},
     {"$the @% @", "$the @ @ x $the @", "the**x/the*/"},
     {"$the @% @", "$the $$x$y$ x <pad> x", "the/x y/xx/"},
@@ -135,7 +144,7 @@ static void write_signs(const char *text, const char *signs, const char *const *
 static void test_bytes(void **state) {
   (void)state;
   static const char *const in_names[] = {"\xE2\x96\x81", "\xC4\xA0", "\xC3\x83", "\xC2\xA9"},
-                           *const in_texts[] = {"\xEF\xBF\xBD", "\xC3\xA9"};
+                           *const in_texts[] = {"\xEF\xBF\xBD", "\xC3\xA9", "\xE2\x96\x81"};
   for (size_t c = 0; c < sizeof bytes_cases / sizeof *bytes_cases; c++) {
     wf_error err = {0};
     wf_token_joiner *joiner;
@@ -145,7 +154,7 @@ static void test_bytes(void **state) {
     size_t count = 0;
     write_signs(bytes_cases[c].table, "_$@%", in_names, table_text);
     write_signs(bytes_cases[c].names, "_$@%", in_names, memory);
-    write_signs(bytes_cases[c].joined, "*%", in_texts, wanted);
+    write_signs(bytes_cases[c].joined, "*%_", in_texts, wanted);
     wf_symbols *table = table_of(table_text);
     assert_ok(wf_token_joiner_create(table, NULL, &joiner, &err));
     wf_symbols_free(table);

@@ -25,6 +25,38 @@ def test_a_space_comes_before_a_bar(space):
     assert wf.Decoder(graph).decode(scores("ab ba b"))[0].text == "ab ba b"
 
 
+@pytest.mark.parametrize("space", [" ", "<space>"])
+@pytest.mark.parametrize("text", ["a\u2581a a", "\u2581a \u2581 a\u2581", "\u2581\u2581b|\u2581_ \u2581"])
+def test_a_lone_mark_beside_a_space_is_a_character(text, space):
+    tokens = [*TOKENS[:-1], space]
+    rows = scores(text)
+    assert wf.Decoder(wf.build_ctc_graph(tokens), join=True).decode(rows)[0].text == text
+    graph = wf.build_ctc_graph(tokens, words=["<eps>", *dict.fromkeys(text.split())])
+    assert wf.Decoder(graph).decode(rows)[0].text == text
+
+
+def test_a_bar_beside_a_lone_mark_is_a_character():
+    tokens = ["<blk>", "a", "b", "|", "\u2581"]
+    rows = scores("\u2581a|b\u2581a", tokens)
+    assert wf.Decoder(wf.build_ctc_graph(tokens), join=True).decode(rows)[0].text == "a|b a"
+    assert wf.Decoder(wf.build_ctc_graph(tokens), join="|").decode(rows)[0].text == "\u2581a b\u2581a"
+    graph = wf.build_ctc_graph(tokens, words=["<eps>", "a", "a|b", "b"])
+    assert wf.Decoder(graph).decode(rows)[0].text == "a|b a"
+
+
+def test_a_lone_mark_beside_a_space_begins_no_spelled_word(tmp_path):
+    (tmp_path / "lm.arpa").write_text("\\data\\\nngram 1=4\n\n\\1-grams:\n-99 <s>\n-1 </s>\n-1 a\n-1 <unk>\n\n\\end\\\n")
+    (tmp_path / "letters.arpa").write_text("\\data\\\nngram 1=4\n\n\\1-grams:\n-99 <s>\n-1 </s>\n-1 a\n-1 b\n\n\\end\\\n")
+    graph = wf.build_ctc_graph(TOKENS, {"a": "a"}, tmp_path / "lm.arpa", classes="<unk>")
+    spelled = graph.add_spelling(tmp_path / "letters.arpa")
+    assert wf.Decoder(spelled, join=True).decode(scores("a bab a"))[0].text == "a bab a"
+
+
+def test_a_lone_mark_beside_a_space_tells_no_word_times():
+    with pytest.raises(wf.ArgumentError, match="no token has a mark of a word's start"):
+        wf.WordAligner.from_tokens(TOKENS)
+
+
 def test_model_tokens_spell_without_a_lone_mark():
     tokens = ModelTokens(TOKENS, 0, "test", separator=" ")
     assert tokens.spell("ab") == ["a", "b"]
