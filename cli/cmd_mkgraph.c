@@ -65,14 +65,15 @@ static void print_json(const struct request *request, const cli_steps *steps,
 static void print_missing(const struct parts *parts) {
   const wf_ctc_graph_result *result = &parts->result;
   uint64_t not_spoken = result->lm_words_missing + parts->arpa_stats.num_oov_words;
+  const char *g = parts->lm != NULL ? "LM" : parts->grammar != NULL ? "grammar" : "word list";
   if (wf_lexicon_num_skipped(parts->lexicon) != 0)
     fprintf(stderr, "words skipped because of unknown tokens: %zu\n",
             wf_lexicon_num_skipped(parts->lexicon));
   if (not_spoken != 0)
-    fprintf(stderr, "words of the LM that the lexicon lacks: %llu\n",
+    fprintf(stderr, "words of the %s that the lexicon lacks: %llu\n", g,
             (unsigned long long)not_spoken);
   if (result->lexicon_words_missing != 0)
-    fprintf(stderr, "words of the lexicon that the LM lacks: %llu\n",
+    fprintf(stderr, "words of the lexicon that the %s lacks: %llu\n", g,
             (unsigned long long)result->lexicon_words_missing);
 }
 
@@ -90,6 +91,7 @@ static void print_end(const struct request *request, const cli_steps *steps,
 static wf_status read_lm(const struct request *request, struct parts *parts,
                          const wf_progress *progress, wf_error *err) {
   if (request->grammar != NULL) return wf_fst_read(request->grammar, &parts->grammar, err);
+  if (request->lm == NULL) return WF_OK;
   return wf_lm_read(request->lm, parts->words, &request->arpa_options, &parts->lm,
                     &parts->arpa_stats, progress, err);
 }
@@ -109,7 +111,7 @@ static wf_status add_classes(const char *classes, wf_symbols *words, wf_error *e
 }
 
 /* With a lexicon and without --words, the LM is read with the words of the lexicon as its word
- * table. Without a lexicon, the words of the LM are spelled with the tokens. */
+ * table. Without a lexicon, the words of the LM, or those of --words, are spelled with the tokens. */
 static wf_status read_parts(const struct request *request, struct parts *parts,
                             const wf_progress *progress, wf_error *err) {
   wf_status status = wf_symbols_read(request->tokens, &parts->tokens, err);
@@ -174,7 +176,9 @@ static wf_status spell_unknown(const struct request *request, struct parts *part
 
 static wf_status build(const struct request *request, cli_steps *steps, struct parts *parts,
                        wf_error *err) {
-  if (request->lm == NULL && request->grammar == NULL) return build_of_tokens(request, parts, err);
+  if (request->lexicon == NULL && request->lm == NULL && request->grammar == NULL &&
+      request->words == NULL)
+    return build_of_tokens(request, parts, err);
   wf_ctc_graph_parts of;
   wf_ctc_graph_parts_init(&of);
   of.progress = cli_progress(request->quiet);
@@ -234,29 +238,33 @@ static const cli_rule rules[] = {
     {"silence-prob", CLI_USELESS_WITHOUT, "silence"},
     {"unknown-lm-scale", CLI_USELESS_WITHOUT, "unknown-lm"},
     {"unknown-cost", CLI_USELESS_WITHOUT, "unknown-lm"},
-    {"unknown-lm", CLI_NEEDS, "lm|grammar"},
-    {"silence", CLI_USELESS_WITHOUT, "lm|grammar"},
-    {"spelling", CLI_USELESS_WITHOUT, "lm|grammar"},
-    {"merges", CLI_USELESS_WITHOUT, "lm|grammar"},
-    {"word-start", CLI_USELESS_WITHOUT, "lm|grammar"},
-    {"keep-steps", CLI_USELESS_WITHOUT, "lm|grammar"},
+    {"unknown-lm", CLI_NEEDS, "lexicon|lm|grammar|words"},
+    {"classes", CLI_NEEDS, "lexicon|lm|grammar|words"},
+    {"silence", CLI_USELESS_WITHOUT, "lexicon|lm|grammar|words"},
+    {"spelling", CLI_USELESS_WITHOUT, "lm|grammar|words"},
+    {"merges", CLI_USELESS_WITHOUT, "lm|grammar|words"},
+    {"word-start", CLI_USELESS_WITHOUT, "lm|grammar|words"},
+    {"keep-steps", CLI_USELESS_WITHOUT, "lexicon|lm|grammar|words"},
     {NULL, 0, NULL},
 };
 
 static void add_flags(cli_parser *parser, struct request *request) {
   cli_flag_str(parser, "tokens", 0, &request->tokens, "FILE",
                "token table, lines `token column` (required)");
-  cli_flag_str(
-      parser, "lexicon", 0, &request->lexicon, "FILE",
-      "Kaldi's lexicon.txt or lexiconp.txt (default: spell the words of the LM with the tokens)");
+  cli_flag_str(parser, "lexicon", 0, &request->lexicon, "FILE",
+               "Kaldi's lexicon.txt or lexiconp.txt (default: spell the words of the LM, or of "
+               "--words, with "
+               "the tokens)");
   cli_flag_str(
       parser, "lm", 0, &request->lm, "FILE",
-      "n-gram model: ARPA, plain or gzipped, or a binary file of CMU Sphinx or KenLM (trie)");
+      "n-gram model: ARPA, plain or gzipped, or a binary file of CMU Sphinx or KenLM (trie) "
+      "(default, without --grammar: every sequence of words at the same cost)");
   cli_flag_str(parser, "grammar", 0, &request->grammar, "FILE",
                "instead of --lm: an fst over words");
   cli_flag_str(
       parser, "words", 0, &request->words, "FILE",
-      "word table (default: made from the lexicon; without one, that of the LM or of the grammar)");
+      "word table, lines `word id` (default: made from the lexicon; without one, that of the LM or "
+      "of the grammar)");
   cli_flag_str(parser, "words-out", 0, &request->words_out, "FILE",
                "write the graph's word table (also stored in the graph)");
   cli_flag_str(
@@ -288,23 +296,21 @@ static void add_flags(cli_parser *parser, struct request *request) {
 static int mkgraph_ctc(int argc, char **argv) {
   struct request request = {.unknown_lm_scale = 1};
   cli_parser parser = {
-      .usage = "--tokens=tokens.txt [[--lexicon=lexicon.txt] --lm=lm.arpa.gz] -o graph.wfst",
+      .usage = "--tokens=tokens.txt [--lexicon=lexicon.txt] [--lm=lm.arpa.gz] -o graph.wfst",
       .about =
           "Builds a decoding graph for CTC: min(det(L o G)), and with a --topology other than "
           "correct T o min(det(L o G)). Input labels are columns of the scores + 1; output labels "
-          "are words. With --tokens alone, the tokens are the words, for a language model over "
-          "tokens (decode --lm).\n"
-          "Example:\n"
+          "are words. Without --lm and --grammar, every sequence of words is allowed. With "
+          "--tokens "
+          "alone, the tokens are the words, for a language model over tokens (decode --lm).\n"
+          "Examples:\n"
+          "  warpfst mkgraph ctc --tokens=tokens.txt --lexicon=lexicon.txt -o graph.wfst\n"
           "  warpfst mkgraph ctc --tokens=tokens.txt --lexicon=lexicon.txt --lm=lm.arpa.gz "
           "-o graph.wfst"};
   add_flags(&parser, &request);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
   if (request.tokens == NULL) return cli_usage("--tokens is required");
-  bool has_words =
-      request.lexicon != NULL || request.words != NULL || request.graph_options.classes != NULL;
-  if (request.lm == NULL && request.grammar == NULL && has_words)
-    return cli_usage("with --lexicon, --words or --classes, --lm or --grammar is required");
   if (request.unknown_lm != NULL && request.graph_options.classes == NULL)
     request.graph_options.classes = UNKNOWN;
   if (request.output == NULL) return cli_usage("-o is required");

@@ -99,6 +99,7 @@ static void print_end(const struct request *request, const cli_steps *steps,
 static wf_status read_lm(const struct request *request, struct parts *parts,
                          const wf_progress *progress, wf_error *err) {
   if (request->grammar != NULL) return wf_fst_read(request->grammar, &parts->grammar, err);
+  if (request->lm == NULL) return WF_OK;
   return wf_lm_read(request->lm, parts->words, &request->arpa_options, &parts->lm,
                     &parts->arpa_stats, progress, err);
 }
@@ -213,7 +214,8 @@ static void add_flags(cli_parser *parser, struct request *request) {
                "Kaldi: instead of --lexicon, an L made by Kaldi (default: LANG/L_disambig.fst)");
   cli_flag_str(parser, "lm", 0, &request->lm, "FILE",
                "n-gram model: ARPA, plain or gzipped, or a binary file of CMU Sphinx "
-               "(en-us.lm.bin) or KenLM (trie)");
+               "(en-us.lm.bin) or KenLM (trie) (default, without --grammar: every sequence of "
+               "words of --lexicon or --words at the same cost)");
   cli_flag_str(parser, "grammar", 0, &request->grammar, "FILE",
                "instead of --lm: an fst over words (Kaldi's default: LANG/G.fst)");
   cli_flag_str(parser, "words", 0, &request->words, "FILE",
@@ -287,8 +289,8 @@ int mkgraph_hmm(int argc, char **argv) {
     return cli_usage(
         "--lexicon is required, or --lexicon-fst, or --lang with a folder that contains "
         "L_disambig.fst");
-  if ((request.lm == NULL) == (request.grammar == NULL))
-    return cli_usage("either --lm or --grammar is required");
+  if (request.lm == NULL && request.grammar == NULL && request.lexicon == NULL)
+    return cli_usage("--lexicon-fst needs --lm or --grammar");
   if (request.output == NULL) return cli_usage("-o is required");
   if (request.json && strcmp(request.output, "-") == 0)
     return cli_usage("the graph and --json cannot both go to standard output");

@@ -234,11 +234,13 @@ typedef bool (*wf_graph_step_fn)(void *user, const wf_graph_step *step, const wf
 typedef struct wf_ctc_graph_parts {
   size_t struct_size;
   const wf_lexicon *lexicon; /* required; defines the tokens and the blank of the graph */
-  const wf_lm *lm;           /* an n-gram LM; NULL: `grammar` is given */
+  const wf_lm *lm; /* an n-gram LM; NULL: `grammar` is given, or neither: every sequence of
+                                `words`, each at the same cost */
   const wf_fst
       *grammar; /* a grammar over word labels; back-off arcs have input #0, as in wf_lm_to_fst */
   const wf_symbols
-      *words; /* table of the grammar's labels; NULL: its output symbols. Ignored with an LM */
+      *words; /* table of the grammar's labels; NULL: its output symbols, or without a grammar the
+                 lexicon's words and the classes. Ignored with an LM */
   wf_graph_step_fn step_fn; /* may be NULL */
   void *step_user;
   wf_progress progress;
@@ -374,10 +376,9 @@ typedef struct wf_hmm_graph_parts {
   const wf_fst *lexicon_fst; /* Kaldi's L_disambig.fst: phones (numbers of phones.txt) to words
                                 (numbers of the word table). Its costs are kept; options for words,
                                 silence and fillers are ignored */
-  const wf_lm *lm;           /* an n-gram LM; NULL: `grammar` is given */
-  const wf_fst *grammar;     /* a grammar over word labels, as in wf_ctc_graph_parts */
-  const wf_symbols
-      *words; /* table of the grammar's labels; NULL: its output symbols. Ignored with an LM */
+  const wf_lm *lm;          /* an n-gram LM; NULL: `grammar` is given, or neither, with `lexicon` */
+  const wf_fst *grammar;    /* a grammar over word labels, as in wf_ctc_graph_parts */
+  const wf_symbols *words;  /* as in wf_ctc_graph_parts */
   wf_graph_step_fn step_fn; /* may be NULL */
   void *step_user;
   wf_progress progress;
@@ -449,8 +450,8 @@ typedef struct wf_joined_word {
 } wf_joined_word;
 /* Makes a joiner. `tokens`, the table of the graph's words, and `separator` are borrowed for the
  * call. `separator` NULL: <space>, a space (also as <0x20>) or |, if the table has it and no other
- * way to mark words, such as a lone U+2581 beside |. Errors: WF_ERR_ARGUMENT if `tokens` is NULL or lacks the separator; WF_ERR_MEMORY. Free
- * *out with wf_token_joiner_free. */
+ * way to mark words, such as a lone U+2581 beside |. Errors: WF_ERR_ARGUMENT if `tokens` is NULL or
+ * lacks the separator; WF_ERR_MEMORY. Free *out with wf_token_joiner_free. */
 WF_API wf_status wf_token_joiner_create(const wf_symbols *tokens, const char *separator,
                                         wf_token_joiner **out, wf_error *err);
 WF_API void wf_token_joiner_free(wf_token_joiner *joiner); /* NULL is allowed */

@@ -265,13 +265,6 @@ def as_lexicon(source: Path | Lexicon | Pronunciations, tokens: Symbols, options
     return Lexicon.read(source, tokens, **options)
 
 
-def _any_words(words: Symbols) -> Fst:
-    """A grammar that accepts every sequence of words at cost 0."""
-    reserved = ("<eps>", "<s>", "</s>")
-    labels = [label for text, label in words if label and text not in reserved and not text.startswith("#")]
-    return Fst.from_arcs([(0, 0, label, label, 0.0) for label in labels], {0: 0.0}, isymbols=words, osymbols=words)
-
-
 class _Parts:
     """Lexicon, language model or grammar, and word table of a graph. They must outlive the C call that borrows them."""
 
@@ -283,13 +276,11 @@ class _Parts:
         self.words = None if words is None else as_symbols(words)
         self.lexicon = None if lexicon is None else as_lexicon(lexicon, tokens, lexicon_options)
         self.grammar = grammar if isinstance(grammar, Fst) or grammar is None else Fst.read(grammar)
-        if self.words is None and self.lexicon is not None and self.grammar is None:
+        if self.words is None and self.lexicon is not None and lm is not None:
             self.words = self.lexicon.words()
-            for name in (classes or "").split(",") if lm is not None else ():
+            for name in (classes or "").split(","):
                 if name:
                     self.words.add(name)
-        if lm is None and self.grammar is None and self.words is not None:
-            self.grammar = _any_words(self.words)
         self.lm = lm if isinstance(lm, LM) or lm is None else LM.read(lm, self.words, **arpa_options)
         if self.lexicon is None:
             table = self.words or (self.lm.words if self.lm else self.grammar.osymbols if self.grammar else None)
@@ -331,7 +322,8 @@ def build_ctc_graph(
 
     tokens   the tokens of the score columns: a token table or its path, or a list with the token of each column
     lexicon  path, Lexicon, or mapping word -> pronunciation. Without it, the words of the LM (or of `words`) are spelled with the tokens
-    lm       file as for LM.read, or LM. Alternatively `grammar`, an Fst over words. With neither, every sequence of words is allowed at the same cost
+    lm       file as for LM.read, or LM. Alternatively `grammar`, an Fst over words. With neither, every sequence of words is allowed. If G has no costs, each
+             word costs 2^-10 nats, so that of equal paths the one with fewer words wins: of n words, a path that is better by less than n / 1024 may lose
     keep_on_device  with device="cuda": the graph stays in the GPU's memory, from where a decoder on that GPU takes it; other readers read it there, too
     options  topology="auto|correct|compact|minimal|eesen", or "transducer" for Decoder(transducer=), silence=, backoff=, ...: tables "ctc_graph", "lexicon" and "arpa"
 
@@ -388,7 +380,7 @@ def build_hmm_graph(
 
     am       model folder of CMU Sphinx or Kaldi, final.mdl, or Hmm. `tree` and `lang` are paths of Kaldi's tree and lang folder
     lexicon  path, Lexicon, mapping word -> phones, or Kaldi's L_disambig.fst as an Fst
-    lm       file as for LM.read, or LM. Alternatively `grammar`, an Fst over words
+    lm       file as for LM.read, or LM. Alternatively `grammar`, an Fst over words. With neither, as for build_ctc_graph (not with an Fst as lexicon)
     keep_on_device  as for build_ctc_graph
     options  lm_weight=, silence_prob=, self_loop_scale=, ...: tables "hmm_graph", "lexicon" and "arpa"
     """

@@ -214,9 +214,8 @@ static wf_status run(struct build *build, wf_error *err) {
 
 static wf_status check_parts(const wf_ctc_graph_parts *parts, wf_error *err) {
   if (parts->lexicon == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "graph parts: no lexicon");
-  if ((parts->lm == NULL) == (parts->grammar == NULL))
-    return wf__fail(err, WF_ERR_ARGUMENT,
-                    "graph parts: either a language model or a grammar is needed");
+  if (parts->lm != NULL && parts->grammar != NULL)
+    return wf__fail(err, WF_ERR_ARGUMENT, "graph parts: a language model and a grammar are given");
   if (parts->grammar != NULL && wf_fst_get_view(parts->grammar).semiring != WF_TROPICAL)
     return wf__fail(err, WF_ERR_ARGUMENT, "the grammar is not tropical; convert it");
   return WF_OK;

@@ -362,9 +362,11 @@ static wf_status check_parts(const wf_hmm_graph_parts *parts, wf_error *err) {
   if (parts->lexicon != NULL && parts->lexicon->table != parts->hmm->lexicon_phones)
     return wf__fail(err, WF_ERR_ARGUMENT,
                     "graph parts: the lexicon was not read with the symbol table of wf_hmm_phones");
-  if ((parts->lm == NULL) == (parts->grammar == NULL))
+  if (parts->lm != NULL && parts->grammar != NULL)
+    return wf__fail(err, WF_ERR_ARGUMENT, "graph parts: a language model and a grammar are given");
+  if (parts->lm == NULL && parts->grammar == NULL && parts->lexicon == NULL)
     return wf__fail(err, WF_ERR_ARGUMENT,
-                    "graph parts: either a language model or a grammar is needed");
+                    "graph parts: a ready-made L needs a language model or a grammar");
   if (parts->grammar != NULL && wf_fst_get_view(parts->grammar).semiring != WF_TROPICAL)
     return wf__fail(err, WF_ERR_ARGUMENT, "the grammar is not tropical; convert it");
   return WF_OK;

@@ -9,9 +9,56 @@
 #include "base/callbacks.h"
 #include "base/map64.h"
 #include "base/tally.h"
+#include "fst/symbols.h"
 #include "fst/word_case.h"
 #include "fstops/csr_copy.h"
+#include "graph/tokens.h"
 #include "lm/lm.h"
+
+/* --- a lexicon or a word table alone ----------------------------------------------------- */
+
+/* What G is made of, for messages. */
+static const char *name_of_g(const wf__lg *lg) {
+  return lg->lm != NULL ? "language model" : lg->any_words != NULL ? "word list" : "grammar";
+}
+
+static wf_status add_loops(const wf_symbols *words, wf_builder *builder, wf_error *err) {
+  const char *text;
+  int64_t label;
+  uint32_t state;
+  WF__TRY(wf_builder_add_states(builder, 1, &state, err));
+  for (size_t i = 0; (text = wf_symbols_at(words, i, &label)) != NULL; i++) {
+    if (label <= 0 || label > INT32_MAX || wf__is_reserved_word(text, strlen(text))) continue;
+    WF__TRY(wf_builder_add_arc(builder, 0, (wf_arc){0, 0, (int32_t)label, (int32_t)label}, err));
+  }
+  WF__TRY(wf_builder_set_start(builder, 0, err));
+  return wf_builder_set_final(builder, 0, 0, err);
+}
+
+/* The words of the lexicon, and the classes. */
+static wf_status list_words(wf__lg *lg, wf_error *err) {
+  WF__TRY(wf_lexicon_words(lg->given_lexicon, &lg->lexicon_words, err));
+  for (const char *at = lg->given_classes; at != NULL && *at != '\0';) {
+    const size_t size = strcspn(at, ",");
+    if (wf_symbols_find_bytes(lg->lexicon_words, at, size) < 0)
+      WF__TRY(wf__symbols_add_bytes(lg->lexicon_words, at, size, -1, NULL, err));
+    at += size + (at[size] == ',');
+  }
+  lg->given_words = lg->lexicon_words;
+  return WF_OK;
+}
+
+/* Without a language model or grammar: a grammar of every sequence of the words. */
+static wf_status take_any_words(wf__lg *lg, wf_error *err) {
+  wf_builder *builder;
+  if (lg->given_words == NULL) WF__TRY(list_words(lg, err));
+  WF__TRY(wf_builder_create(WF_TROPICAL, &builder, err));
+  wf_status status = add_loops(lg->given_words, builder, err);
+  if (status == WF_OK) status = wf_builder_finish(builder, NULL, NULL, &lg->any_words, err);
+  wf_builder_free(builder);
+  lg->grammar = lg->any_words;
+  return status;
+}
 
 /* --- word table, words in common --------------------------------------------------------- */
 
@@ -158,8 +205,7 @@ static wf_status warn_of_case(const wf__lg *lg, const wf__word_case *cases, uint
   snprintf(message, sizeof message,
            "%llu of the %llu words of the %s are in the lexicon only in another case (upper or "
            "lower), '%s' is the first; use the same case in both",
-           (unsigned long long)found, (unsigned long long)all,
-           lg->lm != NULL ? "language model" : "grammar", first);
+           (unsigned long long)found, (unsigned long long)all, name_of_g(lg), first);
   if (lg->check_words == 1) return wf__fail(err, WF_ERR_ARGUMENT, "%s", message);
   wf__log(WF_LOG_WARNING, "%s (check_words=off turns this warning off)", message);
   return WF_OK;
@@ -194,8 +240,8 @@ static wf_status tally_lm_words(wf__lg *lg, const wf__map64 *used, const wf__map
   wf__log(WF_LOG_WARNING,
           "words of the %s that the lexicon lacks, which cannot be found (%llu of %llu, %.1f%%): "
           "%s",
-          lg->lm != NULL ? "language model" : "grammar", (unsigned long long)missing->count,
-          (unsigned long long)num_used, 100.0 * (double)missing->count / (double)num_used, names);
+          name_of_g(lg), (unsigned long long)missing->count, (unsigned long long)num_used,
+          100.0 * (double)missing->count / (double)num_used, names);
   return WF_OK;
 }
 
@@ -203,7 +249,7 @@ static wf_status fail_disjoint(const wf__lg *lg, const char *lexicon, wf_error *
   return wf__fail(
       err, WF_ERR_ARGUMENT,
       "the lexicon %s and the %s have no word in common; do they agree in upper and lower case?",
-      lexicon, lg->lm != NULL ? "language model" : "grammar");
+      lexicon, name_of_g(lg));
 }
 
 /* Counts a word of the lexicon that the grammar does not use. `reported` holds the words counted so
@@ -295,6 +341,7 @@ static wf_status take_lexicon(wf__lg *lg, wf_error *err) {
 }
 
 wf_status wf__lg_take(wf__lg *lg, wf_error *err) {
+  if (lg->lm == NULL && lg->grammar == NULL) WF__TRY(take_any_words(lg, err));
   WF__TRY(take_words(lg, err));
   WF__TRY(check_words(lg, lg->grammar, "the grammar", err));
   WF__TRY(check_words(lg, lg->given_l, "L", err));
@@ -305,6 +352,8 @@ wf_status wf__lg_take(wf__lg *lg, wf_error *err) {
 void wf__lg_free(wf__lg *lg) {
   wf_lexicon_free(lg->lexicon);
   wf_symbols_free(lg->words);
+  wf_symbols_free(lg->lexicon_words);
+  wf_fst_free(lg->any_words);
   wf__vec_free(&lg->classes);
   wf__tally_free(&lg->lm_words_missing);
   wf__tally_free(&lg->lexicon_words_missing);
@@ -329,8 +378,7 @@ static wf_status remove_class_outputs(const wf__lg *lg, wf_fst **g, wf_error *er
     pairs[i][0] = lg->classes.data[i];
     if (wf__map64_find(&used, (uint64_t)pairs[i][0]) == WF__MAP64_NONE)
       status = wf__fail(err, WF_ERR_ARGUMENT, "class '%.80s' is nowhere in the %s",
-                        wf_symbols_text(lg->words, pairs[i][0]),
-                        lg->lm != NULL ? "language model" : "grammar");
+                        wf_symbols_text(lg->words, pairs[i][0]), name_of_g(lg));
   }
   if (status == WF_OK)
     status = wf_relabel(*g, NULL, 0, (const int32_t(*)[2])pairs, count, &silent, err);

@@ -10,9 +10,10 @@ typedef struct wf__lg {
   /* set by the caller, borrowed */
   const wf_lexicon *given_lexicon; /* this or given_l */
   const wf_fst *given_l;           /* a ready-made L, whose output labels are words */
-  const wf_lm *lm;                 /* this or grammar */
+  const wf_lm *lm;                 /* this, or grammar, or none: every sequence of words */
   const wf_fst *grammar;
-  const wf_symbols *given_words; /* words of the grammar; NULL: the grammar's own symbol table */
+  const wf_symbols *given_words; /* words of the grammar; NULL: the grammar's own symbol table, or
+                                    without one the words of the lexicon and the classes */
   const char *given_classes;     /* comma-separated names of word classes (words that stand for
                                     words added at run time); NULL: none */
   int32_t check_words;           /* the option check_words: warn, error, off */
@@ -20,10 +21,12 @@ typedef struct wf__lg {
   /* set by wf__lg_take */
   wf_lexicon *lexicon; /* the entries whose words the grammar uses; NULL for a ready-made L */
   wf_symbols *words;
-  int32_t backoff_word;     /* label of #0 */
-  int32_t unk;              /* label of the LM's unknown word; -1: none */
-  WF__VEC(int32_t) classes; /* labels of the classes */
-  int32_t num_disambig;     /* set by the caller for a ready-made L */
+  wf_fst *any_words;         /* without lm and grammar: the grammar */
+  wf_symbols *lexicon_words; /* likewise: the given words, if the lexicon has them */
+  int32_t backoff_word;      /* label of #0 */
+  int32_t unk;               /* label of the LM's unknown word; -1: none */
+  WF__VEC(int32_t) classes;  /* labels of the classes */
+  int32_t num_disambig;      /* set by the caller for a ready-made L */
   wf_tally lm_words_missing, lexicon_words_missing;
 } wf__lg;
 

@@ -62,6 +62,26 @@ printf '0 1 ZERO ZERO 1\n1 2 ONE ONE 2\n2 0 ONE ONE\n2\n' >grammar.txt
 mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --grammar=grammar.fst --words=words.txt --push=log --silence=SH -o digits.wfst 2>table.txt
 grep -q '^push ' table.txt || fail "no row for push"
 
+# A lexicon or a word table alone: any sequence of the words, as by a grammar with a loop for each.
+"$WARPFST" lexicon "$ctc/lexicon_phone.txt" --tokens="$ctc/tokens_phone.txt" --words-out=all.words -o L.fst
+awk '$1 !~ /^(<eps>|<s>|<\/s>|#[0-9]+)$/ {print 0, 0, $2, $2} END {print 0}' all.words | "$WARPFST" compile - any.fst
+mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --grammar=any.fst --words=all.words -q -o looped.wfst
+mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --words-out=again.words -o alone.wfst 2>table.txt
+grep -q '^G  *1 ' table.txt || fail "no row for G: $(cat table.txt)"
+cmp all.words again.words
+"$WARPFST" equal looped.wfst alone.wfst || fail "a lexicon alone gives another graph than a grammar with loops"
+printf '<eps> 0\nTWO 1\nONE 2\n' >list.words
+"$WARPFST" lexicon --spell=list.words --tokens="$ctc/tokens_char.txt" --lexicon-out=list.lexicon -o L2.fst
+mkgraph --tokens="$ctc/tokens_char.txt" --words=list.words -q -o spelled.wfst
+mkgraph --tokens="$ctc/tokens_char.txt" --words=list.words --lexicon=list.lexicon -q -o read.wfst
+"$WARPFST" equal spelled.wfst read.wfst
+printf 'two T UW\n' >one.lexicon
+expect 2 'the lexicon one.lexicon and the word list have no word in common' mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon=one.lexicon --words=list.words -o y.wfst
+printf 'TWO T UW\nTEN T EH N\n' >one.lexicon
+expect 0 'words of the lexicon that the word list lacks: 1' mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon=one.lexicon --words=list.words -o y.wfst
+grep -q "warning: words of the word list that the lexicon lacks, which cannot be found (1 of 2, 50.0%): 'ONE'" err.txt || fail "$(cat err.txt)"
+rm y.wfst
+
 # 5. T and L alone.
 "$WARPFST" topology --tokens="$ctc/tokens_phone.txt" --type=correct -o T.fst
 fstinfo T.fst >info.txt
@@ -84,7 +104,8 @@ expect 3 'nothere' mkgraph --tokens=nothere --lm="$ctc/lm3.arpa.gz" -o y.wfst
 ! mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --lm="$ctc/lm3.arpa.gz" --device=gpu:x -o y.wfst 2>err.txt || fail "--device=gpu:x is accepted"
 grep -q 'gpu:x' err.txt || fail "--device=gpu:x: $(cat err.txt)"
 expect 2 '--tokens is required' mkgraph --lm=x -o y.wfst
-expect 2 'with --lexicon, --words or --classes, --lm or --grammar is required' mkgraph --tokens=x --lexicon=z -o y.wfst
+expect 2 'classes needs --lexicon, --lm, --grammar or --words' mkgraph --tokens=x --classes='<c>' -o y.wfst
+expect 2 '--lm and --grammar exclude each other' mkgraph --tokens=x --lexicon=x --lm=x --grammar=x -o y.wfst
 expect 2 "unknown subcommand 'hclg'" "$WARPFST" mkgraph hclg
 expect 3 'keep' mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --lm="$ctc/lm3.arpa.gz" --keep-steps=/proc/keep -o y.wfst
 expect 2 "'pad'" "$WARPFST" topology --tokens="$ctc/tokens_phone.txt" --blank=pad -o T.fst
@@ -97,8 +118,8 @@ printf '0 0 1 1\n0 0 2 2\n0\n' | "$WARPFST" compile - two.fst
 grep -vE '^(MARK|CALL)\b' "$ctc/lexicon_bpe.txt" > fewer.txt
 expect 0 "warning: .*: 2 of 1888 words (0.1%) are not in the word table and cannot be found: 'CALL', 'MARK'; " mkgraph --tokens="$ctc/tokens_bpe.txt" --lexicon=fewer.txt --lm="$ctc/lm3.arpa.gz" -q -o y.wfst
 expect 0 "warning: words of the grammar that the lexicon lacks, which cannot be found (1 of 2, 50.0%): 'ZORBLAX'" mkgraph --tokens="$ctc/tokens_bpe.txt" --lexicon="$ctc/lexicon_bpe.txt" --grammar=two.fst --words=two.words -q -o y.wfst
-expect 2 'unknown-lm needs --lm or --grammar' mkgraph --tokens="$ctc/tokens_bpe.txt" --unknown-lm=x -o y.wfst
-expect 0 'warning: --silence has no effect without --lm or --grammar' mkgraph --tokens="$ctc/tokens_bpe.txt" --silence=x -o tokens.wfst
+expect 2 'unknown-lm needs --lexicon, --lm, --grammar or --words' mkgraph --tokens="$ctc/tokens_bpe.txt" --unknown-lm=x -o y.wfst
+expect 0 'warning: --silence has no effect without --lexicon, --lm, --grammar or --words' mkgraph --tokens="$ctc/tokens_bpe.txt" --silence=x -o tokens.wfst
 "$WARPFST" lm build "$ctc/pieces4.arpa.gz" -o pieces.wlm 2>/dev/null
 errors() { "$WARPFST" decode "$@" "$ctc/logp_pieces" --join --frame-shift=0.04 --ref="$ctc/text" -o hyp.txt 2>&1 | sed -n 's/.*(\([0-9]*\) of 35 words).*/\1/p'; }
 [ "$(errors tokens.wfst)" = 10 ] || fail "tokens: $(errors tokens.wfst) errors"

@@ -102,6 +102,13 @@ expect 0 'phones in a context that the model lacks, replaced by the HMM of anoth
 expect 2 "no HMM for 'SIL ZH_b ZH_i'" mkgraph --lexicon=odd.dict --lm=odd.arpa --missing-hmm=error -o no.wfst
 expect 0 'dropped: 1 (SIL ZH_b ZH_i)' mkgraph --lexicon=odd.dict --lm=odd.arpa --missing-hmm=drop -o odd.wfst # the empty sentence is still accepted
 ! grep -q 'HMM of another' err.txt || fail "what was left out is reported as substituted, too"
+printf 'zero Z IH R OW\none W AH N\n' >alone.dict
+printf '0 0 1 1\n0 0 2 2\n0\n' | fstcompile >any.fst
+printf '<eps> 0\none 1\nzero 2\n#0 3\n<s> 4\n</s> 5\n' >alone.words
+mkgraph --lexicon=alone.dict --grammar=any.fst --words=alone.words -q -o looped.wfst
+mkgraph --lexicon=alone.dict -q -o alone.wfst
+"$WARPFST" equal looped.wfst alone.wfst || fail "a dictionary alone gives another graph than a grammar with loops"
+expect 2 'lexicon-fst needs --lm or --grammar' mkgraph --lexicon-fst=L.fst -o no.wfst
 printf 'nothing Z\n' >odd.dict
 expect 2 'no word in common' mkgraph --lexicon=odd.dict --lm=odd.arpa -o no.wfst
 # Nothing is left of the graph: words without a pronunciation, a grammar without a final state, phones without an HMM.

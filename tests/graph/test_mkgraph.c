@@ -384,6 +384,62 @@ static void test_grammar_fst(void **state) {
   wf_symbols_free(words);
 }
 
+static wf_fst *build_of(const wf_lexicon *lexicon, const wf_fst *grammar, const wf_symbols *words,
+                        const char *classes) {
+  wf_error err = {0};
+  wf_ctc_graph_parts parts;
+  wf_ctc_graph_options options;
+  wf_ctc_graph_result result;
+  wf_ctc_graph_parts_init(&parts);
+  wf_ctc_graph_options_init(&options);
+  options.classes = classes;
+  parts.lexicon = lexicon;
+  parts.grammar = grammar;
+  parts.words = words;
+  assert_ok(wf_ctc_graph_build(&parts, &options, &result, &err));
+  wf_fst *graph = wf_fst_ref(result.graph);
+  wf_ctc_graph_result_free(&result);
+  return graph;
+}
+
+/* Without a language model and a grammar: the same as a grammar with a loop for each word. */
+static void test_any_words(void **state) {
+  static const struct {
+    const char *lexicon, *words, *classes, *grammar;
+  } cases[] = {
+      {"X a\nY b\nX a b\n#tag b\n", NULL, NULL, "0 0 1 1; 0 0 2 2; 0 0 3 3; 0 0"},
+      {"X a\nY b\nZ b a\n", "<eps> 0\n<s> 1\nY 4\nX 7\n#0 8\n", NULL, "0 0 4 4; 0 0 7 7; 0 0"},
+      {"X a\nY b\n", NULL, "<c>,<d>", "0 0 1 1; 0 0 2 2; 0 0 6 6; 0 0 7 7; 0 0"},
+  };
+  (void)state;
+  wf_error err = {0};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    wf_symbols *words = NULL;
+    wf_fst *grammar = test_fst_of(WF_TROPICAL, cases[i].grammar);
+    wf_lexicon *lexicon = lexicon_of(cases[i].lexicon);
+    if (cases[i].words != NULL)
+      words = table_of(cases[i].words);
+    else
+      assert_ok(wf_lexicon_words(lexicon, &words, &err));
+    for (const char *at = cases[i].classes; at != NULL; at = strchr(at + 1, '<')) {
+      const char name[] = {'<', at[1], '>', '\0'};
+      assert_ok(wf_symbols_add(words, name, -1, NULL, &err));
+    }
+    wf_fst *expected = build_of(lexicon, grammar, words, cases[i].classes),
+           *made = build_of(lexicon, NULL, cases[i].words != NULL ? words : NULL, cases[i].classes);
+    bool equal = false;
+    assert_ok(wf_equal(made, expected, 0, &equal, &err));
+    if (!equal) fail_msg("case %zu: %s", i, err.message);
+    assert_int_equal(wf_symbols_num_entries(wf_fst_osymbols(made)),
+                     wf_symbols_num_entries(wf_fst_osymbols(expected)));
+    wf_fst_free(made);
+    wf_fst_free(expected);
+    wf_fst_free(grammar);
+    wf_symbols_free(words);
+    wf_lexicon_free(lexicon);
+  }
+}
+
 /* Keeps the warning about case. Words that the lexicon lacks have another warning. */
 static void note_warning(void *user, wf_log_level level, const char *message) {
   char *last = user;
@@ -470,8 +526,13 @@ static void test_limits_and_cancelling(void **state) {
   wf_ctc_graph_options_init(&options);
   assert_int_equal(wf_ctc_graph_build(&parts, &options, &result, &err), WF_ERR_ARGUMENT);
   parts.lexicon = lexicon;
-  assert_int_equal(wf_ctc_graph_build(&parts, &options, &result, &err), WF_ERR_ARGUMENT);
   parts.lm = lm;
+  wf_fst *grammar = test_fst_of(WF_TROPICAL, "0 0 1 1; 0 0");
+  parts.grammar = grammar;
+  assert_int_equal(wf_ctc_graph_build(&parts, &options, &result, &err), WF_ERR_ARGUMENT);
+  assert_non_null(strstr(err.message, "a language model and a grammar are given"));
+  parts.grammar = NULL;
+  wf_fst_free(grammar);
   assert_ok(wf_ctc_graph_build(&parts, NULL, &result, &err));
   wf_ctc_graph_result_free(&result);
   options.max_states = 3;
@@ -569,6 +630,7 @@ int main(void) {
       cmocka_unit_test(test_against_direct_computation),
       cmocka_unit_test(test_push_even),
       cmocka_unit_test(test_grammar_fst),
+      cmocka_unit_test(test_any_words),
       cmocka_unit_test(test_warning_of_words_in_another_case),
       cmocka_unit_test(test_limits_and_cancelling),
       cmocka_unit_test(test_size_of_a_real_graph),

@@ -28,6 +28,28 @@ def test_graphs_and_results_equal_those_of_the_program(tmp_path, topology, ctc_s
     assert (tmp_path / "hyp").read_text() == "".join(f"{key} {result.text}".rstrip() + "\n" for key, result in zip(ctc_scores, results))
 
 
+def test_graphs_without_a_language_model_equal_those_of_the_program(tmp_path):
+    tokens, lexicon, words = tmp_path / "tokens.txt", tmp_path / "lexicon.txt", tmp_path / "words.txt"
+    tokens.write_text("<blk> 0\na 1\nb 2\n#m 3\n")
+    lexicon.write_text("ab a b\nba b a\n#mab #m a b\nab a a\n")
+    words.write_text("<eps> 0\nba 1\n#mab 2\nab 3\n")
+    for given, flags in (
+        ({"lexicon": lexicon}, [f"--lexicon={lexicon}"]),
+        ({"words": words}, [f"--words={words}"]),
+        ({"lexicon": lexicon, "words": words}, [f"--lexicon={lexicon}", f"--words={words}"]),
+        ({"lexicon": lexicon, "classes": "<c>"}, [f"--lexicon={lexicon}", "--classes=<c>"]),
+    ):
+        run("mkgraph", "ctc", f"--tokens={tokens}", *flags, "-q", "-o", tmp_path / "g.wfst")
+        program, graph = wf.Fst.read(tmp_path / "g.wfst"), wf.build_ctc_graph(tokens, **given)
+        assert wf.equal((graph._given or graph.fst), program)
+        assert dict(graph.words) == dict(program.osymbols)
+        scores = np.full((4, 4), -9, np.float32)
+        scores[range(4), [3, 1, 2, 0]] = 0
+        assert wf.Decoder(graph).decode(scores)[0].text == "#mab"
+    added = graph.add_words({"mab": 0.0}, pronunciations={"mab": "#m a b"})
+    assert wf.Decoder(added).decode(scores[[0, 1, 2, 3, 0, 1, 2]])[0].text == "#mab #mab"
+
+
 def test_word_error_rate_of_the_shipped_utterances(ctc_graph, references):
     reader = wf.ScoreReader(CTC / "logp_phone")
     scores = {key: data for key, data in reader}
