@@ -78,12 +78,13 @@ static void fill_counts(const wf_fst_view *view, const wf_fst_info *info, struct
 
 /* Figures that are not whole numbers, and properties that wf_fst_find_properties does not compute.
  */
-enum { NUM_MEANS = 2, NUM_FACTS = 3 };
+enum { NUM_MEANS = 2, NUM_FACTS = 4 };
 static void fill_facts(const wf_fst_info *info, struct count *facts, double *means) {
   const struct count all[NUM_FACTS] = {
       {"cyclic at the start state", "cyclic_at_start", info->cyclic_at_start},
       {"string", "string", info->is_string},
       {"weighted cycles", "weighted_cycles", info->weighted_cycles},
+      {"word aligner", "word_aligner", info->has_word_aligner},
   };
   memcpy(facts, all, sizeof all);
   means[0] = info->ilabel_multiplicity;
@@ -92,6 +93,70 @@ static void fill_facts(const wf_fst_info *info, struct count *facts, double *mea
 static const char *const mean_names[NUM_MEANS][2] = {
     {"input label multiplicity", "ilabel_multiplicity"},
     {"output label multiplicity", "olabel_multiplicity"}};
+
+/* --- token graphs ------------------------------------------------------------------------- */
+
+/* The number of tokens of the input symbol table; 0: it is none of tokens. */
+static int32_t num_tokens(const wf_symbols *table) {
+  wf_symbols *labels = NULL;
+  wf_error err;
+  int32_t count = 0;
+  if (table != NULL && wf_token_labels(table, 0, &labels, &count, &err) != WF_OK) count = 0;
+  wf_symbols_free(labels);
+  return count;
+}
+
+/* The next class of words, such as <contact>, from entry *at of the table on. NULL: none. */
+static const char *next_class(const wf_symbols *table, size_t *at) {
+  const char *text;
+  while (table != NULL && (text = wf_symbols_at(table, (*at)++, NULL)) != NULL)
+    if (strncmp(text, "#<", 2) == 0 && text[strlen(text) - 1] == '>') return text + 1;
+  return NULL;
+}
+
+static void print_ctc_table(const wf_fst *fst, const wf_fst_info *info) {
+  const wf_symbols *table = wf_fst_isymbols(fst);
+  const char *blank = table != NULL ? wf_symbols_text(table, info->ctc_blank) : NULL, *name;
+  const int32_t tokens = num_tokens(table);
+  size_t at = 0;
+  if (info->ctc_blank == 0) return;
+  printf("%-30scorrect, kept as its token graph\n", "CTC topology");
+  if (tokens > 0) printf("%-30s%" PRId32 "\n", "tokens", tokens);
+  printf("%-30s%s%slabel %" PRId32 "%s\n", "blank", blank != NULL ? blank : "",
+         blank != NULL ? " (" : "", info->ctc_blank, blank != NULL ? ")" : "");
+  for (size_t i = 0; (name = next_class(table, &at)) != NULL; i++)
+    printf("%-30s%s\n", i == 0 ? "classes of words" : "", name);
+  printf("%-30s", "the graph that reads frames");
+  if (info->num_frame_states > 0)
+    printf("%" PRIu64 " states, %" PRIu64 " arcs\n", info->num_frame_states, info->num_frame_arcs);
+  else
+    printf("in native files only\n");
+}
+
+static void print_ctc_json(const wf_fst *fst, const wf_fst_info *info) {
+  const wf_symbols *table = wf_fst_isymbols(fst);
+  const char *blank = table != NULL ? wf_symbols_text(table, info->ctc_blank) : NULL, *name;
+  size_t at = 0;
+  if (info->ctc_blank == 0) {
+    printf(", \"ctc\": null");
+    return;
+  }
+  printf(", \"ctc\": {\"topology\": \"correct\", \"tokens\": %" PRId32 ", \"blank\": ",
+         num_tokens(table));
+  if (blank != NULL)
+    cli_json_string(stdout, blank);
+  else
+    printf("null");
+  printf(", \"blank_label\": %" PRId32 ", \"classes\": [", info->ctc_blank);
+  for (size_t i = 0; (name = next_class(table, &at)) != NULL; i++) {
+    if (i > 0) printf(", ");
+    cli_json_string(stdout, name);
+  }
+  printf("], \"frame_states\": %" PRIu64 ", \"frame_arcs\": %" PRIu64 "}", info->num_frame_states,
+         info->num_frame_arcs);
+}
+
+/* --- the report --------------------------------------------------------------------------- */
 
 static void print_table(const wf_fst *fst, wf_fst_format format, const struct count *counts,
                         const wf_fst_info *info, uint32_t found) {
@@ -108,6 +173,7 @@ static void print_table(const wf_fst *fst, wf_fst_format format, const struct co
     else
       printf("%s (%zu symbols)\n", wf_symbols_name(tables[i]), wf_symbols_num_entries(tables[i]));
   }
+  print_ctc_table(fst, info);
   for (int i = 0; i < NUM_COUNTS; i++)
     printf("%-30s%" PRId64 "\n", counts[i].name, counts[i].value);
   for (int i = 0; i < NUM_MEANS; i++) printf("%-30s%g\n", mean_names[i][0], means[i]);
@@ -135,6 +201,7 @@ static void print_json(const wf_fst *fst, wf_fst_format format, const struct cou
       printf(", \"size\": %zu}", wf_symbols_num_entries(tables[i]));
     }
   }
+  print_ctc_json(fst, info);
   for (int i = 0; i < NUM_COUNTS; i++)
     printf(", \"%s\": %" PRId64, counts[i].json, counts[i].value);
   for (int i = 0; i < NUM_MEANS; i++) printf(", \"%s\": %g", mean_names[i][1], means[i]);

@@ -179,6 +179,12 @@ typedef struct wf_fst_info {
   bool cyclic_at_start; /* the start state is on a cycle */
   bool is_string;       /* at most one path, and no other states or arcs */
   bool weighted_cycles; /* an arc on a cycle has a cost other than 0 */
+  /* A token graph (wf_ctc_graph_build): the input label of its blank; 0: it is none. And the states
+   * and arcs of the graph that reads frames, which texts and OpenFst's formats hold; 0: they cannot
+   * hold it. */
+  int32_t ctc_blank;
+  bool has_word_aligner; /* results of a graph that is made of it have exact word times */
+  uint64_t num_frame_states, num_frame_arcs;
 } wf_fst_info;
 WF_DECLARE_INIT(fst_info)
 WF_API wf_status wf_fst_get_info(const wf_fst *fst, wf_fst_info *info, wf_error *err);

@@ -4,11 +4,13 @@
 
 #include <string.h>
 
+#include "base/callbacks.h"
 #include "base/interrupt.h"
 #include "base/map64.h"
 #include "fst/symbols.h"
 
 enum { MAX_LABEL = 1 << 26 }; /* tables go up to the largest label */
+enum { MANY_ARCS = 10000000 };
 
 static const char what[] = "a CTC graph";
 
@@ -382,9 +384,21 @@ static wf_status write_state(const wf__ctc_states *ctc, uint32_t v, wf__csr *csr
   return WF_OK;
 }
 
+static void warn_of_size(const wf__ctc_states *ctc) {
+  if (ctc->num_arcs < MANY_ARCS) return;
+  wf__log(
+      WF_LOG_WARNING,
+      "the graph that reads frames has %llu states and some %.0f million arcs; its token graph, "
+      "which native files (.wfst) hold, has %llu arcs, and topology 'compact' has few arcs in "
+      "every format",
+      (unsigned long long)ctc->num_states, (double)ctc->num_arcs / 1e6,
+      (unsigned long long)ctc->view.num_arcs);
+}
+
 wf_status wf__ctc_explicit(const wf__ctc_states *ctc, const wf_fst *fst, wf_fst **out,
                            wf_error *err) {
   *out = NULL;
+  warn_of_size(ctc);
   wf__csr csr = {0};
   wf_status status = wf__vec_grow(&csr.arcs, ctc->num_arcs, "arcs", err);
   for (uint64_t v = 0; v < ctc->num_states && status == WF_OK; v++)
@@ -483,4 +497,41 @@ wf_status wf__ctc_spell_out(const wf_fst *fst, wf_fst **out, wf_error *err) {
   wf__ctc_states_free(ctc);
   wf_fst_free(ordered);
   return status;
+}
+
+/* Arcs of a state of G with a label, which are in order. */
+static uint64_t count_label(const wf__ctc_states *ctc, uint32_t g, int32_t label) {
+  uint64_t ends[2];
+  for (int i = 0; i < 2; i++) {
+    uint64_t low = ctc->view.arc_off[g], high = ctc->first_epsilon[g];
+    while (low < high) {
+      const uint64_t middle = low + (high - low) / 2;
+      if (ctc->view.arcs[middle].ilabel < label + i)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    ends[i] = low;
+  }
+  return ends[1] - ends[0];
+}
+
+wf_status wf__ctc_count_explicit(const wf_fst *fst, uint64_t *out_states, uint64_t *out_arcs,
+                                 wf_error *err) {
+  wf__ctc_states *ctc = NULL;
+  wf_fst *ordered;
+  *out_states = *out_arcs = 0;
+  if (wf__fst_ctc_blank(fst) == 0 || refuse_classes(fst, NULL) != WF_OK) return WF_OK;
+  WF__TRY(wf__ctc_order_arcs(fst, &ordered, err));
+  const wf_status status = wf__ctc_states_create(ordered, wf__fst_ctc_blank(fst), NULL, &ctc, err);
+  if (status == WF_OK) {
+    *out_states = ctc->num_states;
+    *out_arcs = ctc->num_arcs;
+    for (uint64_t v = 0; v < ctc->num_states; v++)
+      if (ctc->states[v].held != 0 && ctc->states[v].count > 0)
+        *out_arcs -= count_label(ctc, ctc->states[v].owner, ctc->states[v].held);
+  }
+  wf__ctc_states_free(ctc);
+  wf_fst_free(ordered);
+  return status == WF_ERR_LIMIT ? WF_OK : status;
 }

@@ -86,6 +86,10 @@ wf_arc *wf__ctc_write_others(const wf__ctc_states *ctc, uint32_t state, wf_arc *
  * same order, without void arcs. */
 wf_status wf__ctc_explicit(const wf__ctc_states *ctc, const wf_fst *fst, wf_fst **out,
                            wf_error *err);
+/* The number of states and arcs of wf__ctc_spell_out's result for a token graph; 0 and 0 for any
+ * other fst, and where it fails for classes or limits. */
+wf_status wf__ctc_count_explicit(const wf_fst *fst, uint64_t *out_states, uint64_t *out_arcs,
+                                 wf_error *err);
 /* The same fst with the arcs of each state in the order that wf__ctc_states_create needs. */
 wf_status wf__ctc_order_arcs(const wf_fst *fst, wf_fst **out, wf_error *err);
 /* A token graph that is marked (wf__fst_ctc_blank), its arcs in any order, as an explicit graph;

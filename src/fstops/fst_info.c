@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/config.h"
+#include "fst/ctc_states.h"
 #include "fst/fst.h"
 #include "fstops/scc.h"
 
@@ -170,6 +171,10 @@ wf_status wf_fst_get_info(const wf_fst *fst, wf_fst_info *info, wf_error *err) {
   }
   WF__TRY(count_reachable(&view, &own, err));
   WF__TRY(describe(&view, &own, err));
+  own.ctc_blank = wf__fst_ctc_blank(fst);
+  WF__TRY(wf__ctc_count_explicit(fst, &own.num_frame_states, &own.num_frame_arcs, err));
+  uint64_t size;
+  own.has_word_aligner = wf__fst_boundaries(fst, &size) != NULL && size > 0;
   wf__struct_give(&own, sizeof own, info);
   return WF_OK;
 }

@@ -82,6 +82,37 @@ expect 0 'words of the lexicon that the word list lacks: 1' mkgraph --tokens="$c
 grep -q "warning: words of the word list that the lexicon lacks, which cannot be found (1 of 2, 50.0%): 'ONE'" err.txt || fail "$(cat err.txt)"
 rm y.wfst
 
+# info tells a token graph, and how large the graph is that other formats hold. Those who make that of many arcs are warned.
+frames() { # GRAPH
+  "$WARPFST" info --json "$1" >info.json && "$WARPFST" convert "$1" frames.fst 2>warning.txt && "$WARPFST" info --json frames.fst >frames.json
+  python3 -c "
+import json
+token, frames = json.load(open('info.json')), json.load(open('frames.json'))
+ctc = token['ctc']
+assert frames['ctc'] is None and (ctc['frame_states'], ctc['frame_arcs']) == (frames['states'], frames['arcs']), (ctc, frames['states'], frames['arcs'])
+assert token['properties']['word_aligner'] and not frames['properties']['word_aligner']
+print(ctc['topology'], ctc['tokens'], ctc['blank'], ctc['blank_label'], *ctc['classes'])"
+}
+[ "$(frames alone.wfst)" = 'correct 40 <blk> 1' ] || fail "info of a lexicon's graph: $(cat info.json)"
+[ "$(frames digits.wfst)" = 'correct 40 <blk> 1' ] || fail "info of a grammar's graph: $(cat info.json)"
+{ echo 'A 0'; echo '<blank> 1'; seq 2 4 | sed 's/.*/T& &/'; } >few.txt
+mkgraph --tokens=few.txt -q -o few.wfst
+[ "$(frames few.wfst)" = 'correct 5 <blank> 2' ] || fail "info of a graph of tokens: $(cat info.json)"
+[ ! -s warning.txt ] || fail "a small graph is warned about: $(cat warning.txt)"
+"$WARPFST" info few.wfst >info.txt
+grep -q '^CTC topology  *correct, kept as its token graph$' info.txt && grep -q '^blank  *<blank> (label 2)$' info.txt &&
+  grep -q '^the graph that reads frames  *5 states, 25 arcs$' info.txt && grep -q '^word aligner  *yes$' info.txt || fail "info: $(cat info.txt)"
+printf 'A A\nB T2 T3\n' >few.lexicon
+mkgraph --tokens=few.txt --lexicon=few.lexicon --classes='<c>,<d>' -q -o open.wfst
+"$WARPFST" info open.wfst >info.txt
+grep -q '^classes of words  *<c>$' info.txt && grep -q '^  *<d>$' info.txt && grep -q '^the graph that reads frames  *in native files only$' info.txt || fail "info: $(cat info.txt)"
+mkgraph --tokens=few.txt --topology=compact -q -o compact.wfst
+"$WARPFST" info --json compact.wfst | grep -q '"ctc": null' || fail "a compact graph is taken for a token graph"
+{ echo '<blk> 0'; seq 3299 | sed 's/.*/t& &/'; } >many.txt
+mkgraph --tokens=many.txt -q -o many.wfst 2>warning.txt
+[ ! -s warning.txt ] || fail "a native file is warned about: $(cat warning.txt)"
+expect 0 "warning: the graph that reads frames has 3300 states and some 11 million arcs; .* has 3299 arcs, and topology 'compact'" "$WARPFST" convert many.wfst /dev/null
+
 # 5. T and L alone.
 "$WARPFST" topology --tokens="$ctc/tokens_phone.txt" --type=correct -o T.fst
 fstinfo T.fst >info.txt
