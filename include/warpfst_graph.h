@@ -49,8 +49,8 @@ typedef struct wf_lexicon wf_lexicon;
   X(ENUM, unknown, 0, 0, 0, "error|skip",                                                          \
     "words with tokens that are not in the table: fail, or skip and count them")                   \
   X(STR, blank, 0, 0, 0, "TOKEN",                                                                  \
-    "blank token; words must not contain it; empty: none (default: <blk>, <blank>, <b>, <pad>, "   \
-    "[PAD] or <ctc>)")                                                                             \
+    "blank token, which CTC graphs need; words must not contain it; empty: none (default: <blk>, " \
+    "<blank>, <b>, <pad>, [PAD] or <ctc>)")                                                        \
   X(ENUM, spelling, 0, 0, 0, "auto|chars|longest|bpe|all",                                         \
     "one token per character; longest token first; byte-pair merges; all ways to cut the word, "   \
     "with the fewest tokens first, at most 100. auto: bpe with merges, else longest")              \

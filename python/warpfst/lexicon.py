@@ -152,5 +152,8 @@ def token_labels(tokens: SymbolsLike) -> tuple[Symbols, int]:
 
 
 def ctc_topology(num_tokens: int, blank: int = 0, **options: Unpack[TopologyOptions]) -> Fst:
-    """A CTC topology T: a transducer from frame labels to token labels. `blank` is a column of the scores."""
+    """A CTC topology T: a transducer from frame labels to token labels. `num_tokens` includes the blank, `blank` is its column of the scores."""
+    for name, value in (("num_tokens", num_tokens), ("blank", blank)):
+        if not hasattr(value, "__index__"):
+            raise TypeError(f"{name}: expected a number, found {type(value).__name__}; of a list of names: ctc_topology(len(names), names.index('<blk>'))")
     return Fst(create("wf_ctc_topology", num_tokens, blank, c_options("topology", options)))

@@ -214,6 +214,7 @@ static wf_status run(struct build *build, wf_error *err) {
 
 static wf_status check_parts(const wf_ctc_graph_parts *parts, wf_error *err) {
   if (parts->lexicon == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "graph parts: no lexicon");
+  WF__TRY(wf__need_blank(parts->lexicon->blank, err));
   if (parts->lm != NULL && parts->grammar != NULL)
     return wf__fail(err, WF_ERR_ARGUMENT, "graph parts: a language model and a grammar are given");
   if (parts->grammar != NULL && wf_fst_get_view(parts->grammar).semiring != WF_TROPICAL)

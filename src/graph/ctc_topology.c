@@ -197,8 +197,10 @@ wf_status wf__ctc_topology(int32_t num_tokens, int32_t blank, const wf_topology_
     return wf__fail(err, WF_ERR_ARGUMENT,
                     "topology: %d tokens; at least 1 and at most 2^30 are needed", (int)num_tokens);
   if (blank < 0 || blank >= num_tokens)
-    return wf__fail(err, WF_ERR_ARGUMENT, "topology: blank is column %d of %d", (int)blank,
-                    (int)num_tokens);
+    return wf__fail(
+        err, WF_ERR_ARGUMENT,
+        "topology: blank is column %d of %d; CTC needs a blank, which is one of the tokens",
+        (int)blank, (int)num_tokens);
   if (o.type == WF__TOPOLOGY_AUTO) o.type = topology_of_tokens(num_tokens);
   if (o.type == WF__TOPOLOGY_CORRECT && num_tokens > MAX_CORRECT)
     return wf__fail(err, WF_ERR_LIMIT,

@@ -174,6 +174,7 @@ wf_status wf_ctc_tokens_graph(const wf_symbols *tokens, const char *blank,
   wf_topology_options o;
   WF__TRY(wf__options_take(wf__topology_table(), options, &o, err));
   WF__TRY(wf_token_blank(tokens, blank, &column, err));
+  WF__TRY(wf__need_blank(column + 1, err));
   wf_status status = make(tokens, blank, column + 1, &o, out, err);
   if (status == WF_OK) return WF_OK;
   wf_fst_free(*out);

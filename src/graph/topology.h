@@ -26,4 +26,13 @@ wf_status wf__ctc_topology(int32_t num_tokens, int32_t blank, const wf_topology_
 wf_status wf__ctc_token_graph(const wf_fst *lg, int32_t num_tokens, int32_t num_disambig,
                               wf_fst **out, wf_error *err);
 
+/* Fails if a CTC graph is asked for without a blank: its label is 0. */
+static inline wf_status wf__need_blank(int32_t label, wf_error *err) {
+  if (label != 0) return WF_OK;
+  return wf__fail(
+      err, WF_ERR_ARGUMENT,
+      "CTC needs a blank, and the option 'blank' is empty, which says that there is none: "
+      "only a blank tells a token that is held from one that is said twice");
+}
+
 #endif

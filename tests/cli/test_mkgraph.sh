@@ -139,6 +139,8 @@ expect 2 'classes needs --lexicon, --lm, --grammar or --words' mkgraph --tokens=
 expect 2 '--lm and --grammar exclude each other' mkgraph --tokens=x --lexicon=x --lm=x --grammar=x -o y.wfst
 expect 2 "unknown subcommand 'hclg'" "$WARPFST" mkgraph hclg
 expect 3 'keep' mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --lm="$ctc/lm3.arpa.gz" --keep-steps=/proc/keep -o y.wfst
+expect 2 "CTC needs a blank, and the option 'blank' is empty" mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --blank= -o y.wfst
+expect 2 'blank is column -1 of 40; CTC needs a blank' "$WARPFST" topology --tokens="$ctc/tokens_phone.txt" --blank= -o T.fst
 expect 2 "'pad'" "$WARPFST" topology --tokens="$ctc/tokens_phone.txt" --blank=pad -o T.fst
 
 # A graph of tokens, with a language model over tokens: better than without. Unknown words are spelled by models that have not seen them.

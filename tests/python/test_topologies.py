@@ -141,3 +141,22 @@ def test_fewer_words():
         assert result.graph_cost == len(expected.split()) / 1024
     cheap = wf.Fst.from_arcs([(0, 0, label, label, 0.5 * (len(word) > 1)) for label, word in enumerate(lexicon, 1)], {0: 0.0})
     assert text(wf.build_ctc_graph(names, lexicon, grammar=cheap, words=["<eps>", *lexicon]), [1, 2, 3], len(names)) == "a b c"
+
+
+@pytest.mark.parametrize("topology", ["correct", "compact", "minimal", "eesen", "transducer", "auto"])
+@pytest.mark.parametrize("words", [{}, {"lexicon": {"ab": "a b", "c": "c"}}, {"words": ["<eps>", "ab", "c"]}])
+def test_a_graph_without_a_blank_is_refused(topology, words):
+    """Without one, repeats were not collapsed."""
+    with pytest.raises(wf.ArgumentError, match="CTC needs a blank, and the option 'blank' is empty"):
+        wf.build_ctc_graph(["a", "b", "c"], blank="", topology=topology, **words)
+
+
+def test_arguments_of_a_topology():
+    for arguments, message in ((["<blk>", "a"], "num_tokens: expected a number, found list; .*len.names."), ("tokens.txt", "found str"), (None, "found NoneType")):
+        with pytest.raises(TypeError, match=message):
+            wf.ctc_topology(arguments)
+    with pytest.raises(TypeError, match="blank: expected a number, found str"):
+        wf.ctc_topology(3, "<blk>")
+    with pytest.raises(wf.ArgumentError, match="blank is column -1 of 3; CTC needs a blank"):
+        wf.ctc_topology(3, -1)
+    assert wf.ctc_topology(np.int64(3), np.uint8(2)).num_arcs == 9
