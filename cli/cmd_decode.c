@@ -51,15 +51,6 @@ static wf_status make_graph(struct decode_run *run, const char *path, wf_error *
   return status;
 }
 
-static wf_status check_blank(const struct decode_run *run, wf_error *err) {
-  int32_t blank = run->decoder_options.blank, num_columns = wf_graph_min_columns(run->graph);
-  if (blank < num_columns) return WF_OK;
-  err->code = WF_ERR_ARGUMENT;
-  snprintf(err->message, sizeof err->message,
-           "--blank is column %d, but the graph reads columns 0 to %d", blank, num_columns - 1);
-  return WF_ERR_ARGUMENT;
-}
-
 static wf_status make_decoder(struct decode_run *run, wf_error *err) {
   wf_transducer_options options;
   wf_transducer *model;
@@ -132,7 +123,6 @@ static wf_status open_all(struct decode_run *run, char **args, int num_args, wf_
     run->words = wf_symbols_ref(wf_fst_osymbols(run->fst));
   if (status == WF_OK) status = aligner_attach(&run->aligner, run->words, &run->fst, err);
   if (status == WF_OK) status = make_graph(run, args[0], err);
-  if (status == WF_OK) status = check_blank(run, err);
   if (status == WF_OK) status = make_decoder(run, err);
   if (status == WF_OK &&
       (run->added_request.all_path != NULL || run->added_request.each_path != NULL))

@@ -7,26 +7,27 @@
 #include "decode/decoder.h"
 #include "decode/stream.h"
 
-/* The blank is the option's, else the graph's. */
+/* The blank is the option's, else the graph's. Both must agree, unless the graph's is a guess. */
 static wf_status take_blank(wf_decoder *decoder, wf_error *err) {
   wf_decoder_options *options = &decoder->options;
   const int32_t known = decoder->graph->blank_column;
   if (options->blank < 0) options->blank = known;
-  if (known >= 0 && options->blank != known)
-    wf__log(WF_LOG_WARNING,
-            "blank is column %d, but the blank of the graph is column %d; leave the option out to "
-            "take the graph's",
-            options->blank, known);
-  if (options->blank_penalty == 0 && options->blank_skip_threshold == 1) return WF_OK;
-  if (options->blank < 0)
+  const bool is_read = options->blank_penalty != 0 || options->blank_skip_threshold != 1;
+  if (options->blank >= decoder->graph->min_columns && (is_read || decoder->graph->min_columns > 0))
+    return wf__fail(err, WF_ERR_ARGUMENT, "blank is column %d, but the graph reads columns 0 to %d",
+                    options->blank, decoder->graph->min_columns - 1);
+  if (known >= 0 && options->blank != known) {
+    static const char format[] =
+        "blank is column %d, but the blank of the graph is column %d; leave the option out to take "
+        "the graph's";
+    if (decoder->graph->blank_is_stored)
+      return wf__fail(err, WF_ERR_ARGUMENT, format, options->blank, known);
+    wf__log(WF_LOG_WARNING, format, options->blank, known);
+  }
+  if (is_read && options->blank < 0)
     return wf__fail(err, WF_ERR_ARGUMENT,
                     "blank_penalty and blank_skip_threshold need a blank, and the graph does not "
                     "tell it: set the option blank (the column of the blank)");
-  if (options->blank >= decoder->graph->min_columns)
-    return wf__fail(
-        err, WF_ERR_ARGUMENT,
-        "blank_penalty or blank_skip_threshold with blank %d: the graph reads columns up to %d",
-        options->blank, decoder->graph->min_columns - 1);
   return WF_OK;
 }
 

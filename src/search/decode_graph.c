@@ -105,16 +105,18 @@ static void find_blank(wf_graph *graph, bool has_column_table) {
                                 : wf__loop_label(&graph->view, (uint64_t)graph->view.start);
   wf__tokens tokens;
   graph->blank_column = graph->ctc != NULL ? graph->columns[graph->ctc->blank] : -1;
+  graph->blank_is_stored = graph->ctc != NULL;
   if (table == NULL || wf__tokens_take(table, &tokens, NULL) != WF_OK) return;
-  if (wf__tokens_blank(&tokens, NULL, &named, NULL) != WF_OK) named = loop;
-  if (named <= 0 || named >= graph->num_labels) return;
+  if (wf__tokens_blank(&tokens, NULL, &named, NULL) != WF_OK) named = 0;
   int32_t given = graph->ctc != NULL       ? graph->ctc->blank
                   : graph->aligner != NULL ? graph->aligner->root->blank
                                            : 0,
           blank = given > 0 && given < graph->num_labels ? given
                   : loop > 0                             ? loop
                                                          : named;
+  if (blank <= 0 || blank >= graph->num_labels) return;
   graph->blank_column = graph->columns[blank];
+  graph->blank_is_stored = blank == given;
   if (!has_column_table) graph->num_tokens = tokens.num_tokens;
 }
 

@@ -98,6 +98,7 @@ struct wf_graph {
   int32_t num_labels;  /* one more than the largest input label */
   int32_t min_columns;
   int32_t blank_column; /* of a CTC graph; -1: not a CTC graph */
+  bool blank_is_stored; /* the graph was made with it; else it was found by names and loops */
   int32_t num_tokens;   /* expected number of columns of the scores; 0: unknown */
   uint32_t
       *epsilon_components; /* [states of the fst] strongly connected components of the epsilon arcs;

@@ -49,7 +49,7 @@ quiet --lattice-beam=0
 expect 2 '--columns and --am exclude each other' decode --columns=a --am=b
 expect 2 '--chunk is outside \[0, 1000000000\]' decode --chunk=-1
 expect 2 '--batch is outside \[1, 1048576\]' decode --batch=0
-expect 2 '--blank is column 100, but the graph reads columns 0 to 1' decode --blank=100
+expect 2 'blank is column 100, but the graph reads columns 0 to 1' decode --blank=100
 expect 2 '--lang needs --am' "$WARPFST" lattice convert lat.ark -o x.ark --lang=x
 expect 2 '--lexicon needs --tokens' "$WARPFST" lattice convert lat.ark -o x.ark --lexicon=x
 expect 2 '--am and --tokens exclude each other' "$WARPFST" lattice draw lat.ark -o x.html --am=x --tokens=y

@@ -2,6 +2,7 @@
 
 import array
 import concurrent.futures
+import itertools
 import logging
 import math
 import pickle
@@ -376,6 +377,29 @@ def test_the_blank_of_the_graph(names, blank, known):
     else:
         with pytest.raises(wf.ArgumentError, match="need a blank"):
             wf.Decoder(graph, blank_penalty=1.0)
+
+
+@pytest.mark.parametrize("topology", ["correct", "compact", "minimal", "eesen"])
+@pytest.mark.parametrize("lexicon", [None, {"A": "a", "B": "b"}])
+@pytest.mark.parametrize("names", [["<blk>", "a", "b"], ["a", "b", "X"]])
+def test_a_wrong_blank_is_an_error(topology, lexicon, names):
+    blank = 0 if "<blk>" in names else 2
+    graph = wf.build_ctc_graph(names, lexicon, topology=topology, blank=names[blank])
+    wf.Decoder(graph, blank=blank)
+    for wrong in {0, 1, 2} - {blank}:
+        with pytest.raises(ValueError, match=f"blank is column {wrong}, but the blank of the graph is column {blank}; leave the option out"):
+            wf.Decoder(graph, blank=wrong)
+    for wrong, options in itertools.product((3, 99, 2**31 - 1), ({}, {"blank_penalty": 1.0}, {"blank_skip_threshold": 0.9}, {"lattice_beam": 8})):
+        with pytest.raises(ValueError, match=f"blank is column {wrong}, but the graph reads columns 0 to 2"):
+            wf.Decoder(graph, blank=wrong, **options)
+
+
+def test_a_blank_that_no_column_has():
+    """In a graph of which nothing is known."""
+    graph = wf.Graph(wf.Fst.from_arcs([(0, 0, 1, 0, 0.0), (0, 0, 2, 1, 0.0)], {0: 0.0}))
+    wf.Decoder(graph, blank=1)
+    with pytest.raises(ValueError, match="blank is column 2, but the graph reads columns 0 to 1"):
+        wf.Decoder(graph, blank=2)
 
 
 def test_the_blank_of_the_lexicon():
