@@ -22,6 +22,7 @@ struct phrases {
   float *boosts;
   size_t count, text_cap, boost_cap;
   float per_letter; /* of phrases without a boost */
+  bool noted;       /* as in list_is_comment */
 };
 
 /* --- a list of phrases ------------------------------------------------------------------- */
@@ -46,7 +47,7 @@ static wf_status add_line(struct phrases *list, char *text, const char *path, in
   size_t size = strlen(text);
   while (size > 0 && isspace((unsigned char)text[size - 1])) text[--size] = '\0';
   text += strspn(text, " \t");
-  if (text[0] == '\0' || text[0] == '#') return WF_OK;
+  if (text[0] == '\0' || list_is_comment(text, path, line, &list->noted)) return WF_OK;
   float boost;
   if (take_boost(text, list->per_letter, &boost) != WF_OK)
     return list_error(err, WF_ERR_FORMAT, path, line, "the boost is too large");

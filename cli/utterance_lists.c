@@ -93,3 +93,12 @@ void utterance_lists_free(utterance_lists *lists) {
   free(lists->items);
   free(lists->paths);
 }
+
+bool list_is_comment(const char *text, const char *path, int line, bool *noted) {
+  if (text[0] != '#') return false;
+  if (!*noted && strcspn(text + 1, "# \t\r\n") > 0) {
+    cli_note("warning: %s:%d: '%.80s' begins with # and is a comment, no word", path, line, text);
+    *noted = true;
+  }
+  return true;
+}

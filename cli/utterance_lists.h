@@ -27,6 +27,9 @@ void utterance_lists_free(utterance_lists *lists);
 /* Sets err to "path:line: message", without the line if it is 0, and returns code. */
 wf_status list_error(wf_error *err, wf_status code, const char *path, int line,
                      const char *message);
+/* Is the line a comment, because it begins with #? The first one in a list that may be meant as a
+ * word, because no blank follows, is noted; *noted is false before. */
+bool list_is_comment(const char *text, const char *path, int line, bool *noted);
 /* Makes space for one more element: doubles the capacity of a full array. False: out of memory. */
 bool list_reserve(void **data, size_t size, size_t *cap, size_t element);
 

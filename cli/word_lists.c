@@ -41,6 +41,7 @@ struct reading {
   struct phrase *phrase;
   int32_t *token;
   size_t num_words, word_cap, num_phrases, phrase_cap, num_tokens, token_cap;
+  bool noted; /* as in list_is_comment */
 };
 
 /* --- a list ------------------------------------------------------------------------------ */
@@ -92,10 +93,32 @@ static wf_status add_words(struct reading *reading, struct phrase *phrase, char 
   return WF_OK;
 }
 
+/* Names that stand for no text are not spelled, and some can be no words at all. */
+static bool is_no_word(const char *text, bool spelled) {
+  const size_t size = strlen(text);
+  if (text[0] == '#' && size > 1 && strspn(text + 1, "0123456789") == size - 1) return true;
+  if (spelled) return text[0] == '<' && text[size - 1] == '>';
+  return strcmp(text, "<eps>") == 0 || strcmp(text, "<s>") == 0 || strcmp(text, "</s>") == 0;
+}
+
+static wf_status check_words(const struct reading *reading, const struct phrase *phrase,
+                             const char *path, int line, wf_error *err) {
+  char message[256];
+  for (size_t i = 0; i < phrase->num_words; i++) {
+    const struct word *word = &reading->word[phrase->first_word + i];
+    const char *text = wf_symbols_text(reading->words, word->label);
+    if (!is_no_word(text, word->num_tokens == 0)) continue;
+    snprintf(message, sizeof message, "'%.80s' stands for no text and cannot be a word%s", text,
+             word->num_tokens == 0 ? " that is spelled" : "");
+    return list_error(err, WF_ERR_FORMAT, path, line, message);
+  }
+  return WF_OK;
+}
+
 static wf_status add_line(struct reading *reading, char *text, const char *path, int line,
                           wf_error *err) {
   char *words = next_column(&text), *cost = next_column(&text), *stop;
-  if (words[0] == '\0' || words[0] == '#') return WF_OK;
+  if (words[0] == '\0' || list_is_comment(words, path, line, &reading->noted)) return WF_OK;
   if (!list_reserve((void **)&reading->phrase, reading->num_phrases, &reading->phrase_cap,
                     sizeof *reading->phrase))
     return list_error(err, WF_ERR_MEMORY, path, 0, "out of memory");
@@ -118,12 +141,14 @@ static wf_status add_line(struct reading *reading, char *text, const char *path,
     status = add_pronunciation(reading, &reading->word[phrase->first_word + num_columns], column,
                                path, line, err);
   }
+  if (status == WF_OK) status = check_words(reading, phrase, path, line, err);
   if (status == WF_OK) reading->num_phrases++;
   return status;
 }
 
 static wf_status read_list(struct reading *reading, const char *path, wf_error *err) {
   cli_lines lines;
+  reading->noted = false;
   wf_status status = cli_lines_open(&lines, path, err);
   while (status == WF_OK && cli_lines_next(&lines))
     status = add_line(reading, lines.text, path, (int)lines.number, err);

@@ -120,7 +120,7 @@ class Fst(Handle):
 
     @classmethod
     def _compiled(cls, function: str, source: tuple[Any, ...], isymbols: SymbolsLike | None, osymbols: SymbolsLike | None, options: TextOptions) -> Fst:
-        tables = [None if table is None else as_symbols(table) for table in (isymbols, osymbols)]
+        tables = [None if table is None else as_symbols(table, name) for table, name in ((isymbols, "isymbols"), (osymbols, "osymbols"))]
         return cls(create(function, *source, *(table and table.address for table in tables), c_options("text", options)))
 
     def to_text(self, **options: Unpack[TextOptions]) -> str:

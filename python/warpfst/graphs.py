@@ -6,6 +6,7 @@ import ctypes
 import itertools
 import os
 import pathlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
@@ -233,6 +234,9 @@ def _tokens_of(words: Sequence[str], pronunciations: Pronunciations, tokens: Sym
         raise ArgumentError("the graph has no symbol table of tokens")
     given = {word: pronunciations[word] for word in words if word in pronunciations}
     spelled = [word for word in words if word not in given]
+    for word in spelled:
+        if re.fullmatch(r"#\d+|<.*>", word):
+            raise ArgumentError(f"added words: {word!r} cannot be spelled: names in angle brackets and #0, #1, ... stand for no text")
     found: dict[str, list[tuple[int, ...]]] = {word: [] for word in words}
     settings = {"blank": "", **options}
     for source in ([Lexicon.from_dict(given, tokens, blank="")] if given else []) + ([Lexicon.spell(spelled, tokens, **settings)] if spelled else []):
@@ -273,7 +277,7 @@ class _Parts:
     ) -> None:
         if lm is not None and grammar is not None:
             raise TypeError("give either a language model or a grammar, not both")
-        self.words = None if words is None else as_symbols(words)
+        self.words = None if words is None else as_symbols(words, "words")
         self.lexicon = None if lexicon is None else as_lexicon(lexicon, tokens, lexicon_options)
         self.grammar = grammar if isinstance(grammar, Fst) or grammar is None else Fst.read(grammar)
         if self.words is None and self.lexicon is not None and lm is not None:
@@ -283,16 +287,17 @@ class _Parts:
                     self.words.add(name)
         self.lm = lm if isinstance(lm, LM) or lm is None else LM.read(lm, self.words, **arpa_options)
         if self.lexicon is None:
-            table = self.words or (self.lm.words if self.lm else self.grammar.osymbols if self.grammar else None)
+            table = self.words
+            if table is None:
+                table = self.lm.words if self.lm is not None else self.grammar.osymbols if self.grammar is not None else None
             if table is None:
                 raise TypeError("the grammar has no symbol table: give words=")
             self.lexicon = Lexicon.spell(table, tokens, **lexicon_options)
 
     def fill(self, parts: Any) -> None:
-        parts.lexicon = self.lexicon and self.lexicon.address
-        parts.lm = self.lm and self.lm.address
-        parts.grammar = self.grammar and self.grammar.address
-        parts.words = self.words and self.words.address
+        parts.lexicon, parts.lm, parts.grammar, parts.words = (
+            None if part is None else part.address for part in (self.lexicon, self.lm, self.grammar, self.words)
+        )  # by `is None`, because tables and lexicons without entries are false
 
 
 def _build(kind: str, parts: Any, options: Mapping[str, Any], progress: Progress | None) -> Fst:
@@ -330,7 +335,7 @@ def build_ctc_graph(
     With `tokens` alone, the words of the graph are the tokens, in any order: without lexicon and language model, the result is the best path with repeats
     collapsed. `device` has no effect then: there is nothing to compute. For a language model over tokens, see Decoder(lm=, join=True).
     """
-    table = as_symbols(tokens)
+    table = as_symbols(tokens, "tokens")
     graph_options, lexicon_options, arpa_options = split(options, "ctc_graph", "lexicon", "arpa")
     if lexicon is None and lm is None and grammar is None and words is None:
         return _tokens_graph(table, graph_options, lexicon_options)
@@ -392,7 +397,7 @@ def build_hmm_graph(
             words = lexicon.osymbols
         if words is None:
             raise TypeError("the lexicon fst has no symbol table of words: give words=")
-        table = as_symbols(words)
+        table = as_symbols(words, "words")
         model = lm if isinstance(lm, LM) or lm is None else LM.read(lm, table, **arpa_options)
         rules = grammar if isinstance(grammar, Fst) or grammar is None else Fst.read(grammar)
         parts.lexicon_fst, parts.lm, parts.grammar, parts.words = lexicon.address, model and model.address, rules and rules.address, table.address

@@ -332,7 +332,7 @@ class WordAligner(Handle):
     @classmethod
     def from_tokens(cls, tokens: SymbolsLike, blank: str | None = None) -> WordAligner:
         """For CTC tokens that say whether they begin a word: by U+2581, by the space of byte-level BPE (Ġ), or by the lack of ## that the others have."""
-        table = as_symbols(tokens)
+        table = as_symbols(tokens, "tokens")
         return cls(create("wf_word_aligner_from_tokens", table.address, None if blank is None else encode_text(blank)))
 
     @classmethod

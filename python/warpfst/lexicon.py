@@ -35,13 +35,13 @@ class Lexicon(Handle):
     @classmethod
     def read(cls, path: str | os.PathLike[str], tokens: SymbolsLike, **options: Unpack[LexiconOptions]) -> Lexicon:
         """Reads Kaldi's lexicon.txt, lexiconp.txt or lexiconp_silprob.txt, or a dictionary of the Montreal Forced Aligner. With variants=True, word(2) is another pronunciation of word, as in CMU's dictionaries."""
-        table = as_symbols(tokens)
+        table = as_symbols(tokens, "tokens")
         return cls(create("wf_lexicon_read", encode_path(path), table.address, c_options("lexicon", options)))
 
     @classmethod
     def spell(cls, words: SymbolsLike, tokens: SymbolsLike, **options: Unpack[LexiconOptions]) -> Lexicon:
         """Spells words with the tokens of a character or subword model."""
-        table, labels = as_symbols(tokens), as_symbols(words)
+        table, labels = as_symbols(tokens, "tokens"), as_symbols(words, "words")
         return cls(create("wf_lexicon_spell", labels.address, table.address, c_options("lexicon", options)))
 
     @classmethod
@@ -60,7 +60,7 @@ class Lexicon(Handle):
                     if text.split() != [text]:
                         raise ValueError(f"pronunciations: {what} must be text without white space, found {text!r} in the entry of {word!r}")
                 lines.append(" ".join([word, *listed]) + "\n")
-        table, text = as_symbols(tokens), encode_text("".join(lines))
+        table, text = as_symbols(tokens, "tokens"), encode_text("".join(lines))
         options.setdefault("lexicon_format", "plain")
         return cls(create("wf_lexicon_read_text", text, len(text), b"<mapping>", table.address, c_options("lexicon", options)))
 
@@ -138,14 +138,14 @@ class Hmm(Handle):
 
 def token_blank(tokens: SymbolsLike, name: str | None = None) -> int:
     """Column of the blank in a token table: the token `name`, or the first of <blk>, <blank>, <b>, <pad>, [PAD], <ctc> that is in the table."""
-    column, table = ctypes.c_int32(), as_symbols(tokens)
+    column, table = ctypes.c_int32(), as_symbols(tokens, "tokens")
     call("wf_token_blank", table.address, None if name is None else encode_text(name), ctypes.byref(column))
     return column.value
 
 
 def token_labels(tokens: SymbolsLike) -> tuple[Symbols, int]:
     """(symbol table of the labels: <eps> is 0, then the tokens; number of tokens)."""
-    out, count, table = ctypes.c_void_p(), ctypes.c_int32(), as_symbols(tokens)
+    out, count, table = ctypes.c_void_p(), ctypes.c_int32(), as_symbols(tokens, "tokens")
     call("wf_token_labels", table.address, 0, ctypes.byref(out), ctypes.byref(count))
     assert out.value is not None
     return Symbols._adopt(out.value), count.value

@@ -40,7 +40,7 @@ class LM(Handle):
     @classmethod
     def read(cls, path: str | os.PathLike[str], words: SymbolsLike | None = None, *, progress: Progress | None = None, **options: Unpack[ArpaOptions]) -> LM:
         """Reads an ARPA file, plain or gzipped, CMU Sphinx's binary model, or KenLM's binary trie. `words`: word table that gives the labels (default: made from the model)."""
-        table = None if words is None else as_symbols(words)
+        table = None if words is None else as_symbols(words, "words")
         with ProgressGuard(progress) as guard:
             return cls(create("wf_lm_read", encode_path(path), table and table.address, c_options("arpa", options), after=(None, guard.pointer)))
 
@@ -78,7 +78,7 @@ class LM(Handle):
 
     def prune(self, vocabulary: SymbolsLike | None = None, *, progress: Progress | None = None, **options: Unpack[LmPruneOptions]) -> LM:
         """A smaller model, pruned by relative entropy, to numbers of n-grams, or to a vocabulary."""
-        table = None if vocabulary is None else as_symbols(vocabulary)
+        table = None if vocabulary is None else as_symbols(vocabulary, "vocabulary")
         with ProgressGuard(progress) as guard:
             return LM(create("wf_lm_prune", self.address, table and table.address, c_options("lm_prune", options), after=(None, guard.pointer)))
 

@@ -151,15 +151,15 @@ class ExtendedSymbols:
         return self._whole
 
 
-def as_symbols(source: SymbolsLike) -> Symbols:
-    """A table from a table, the path of one, a mapping text -> label, or a list of texts in the order of their labels."""
+def as_symbols(source: SymbolsLike, name: str = "symbols") -> Symbols:
+    """A table from a table, the path of one, a mapping text -> label, or a list of texts in the order of their labels. `name`: of the argument, for messages."""
     if isinstance(source, Symbols):
         return source
     if isinstance(source, (str, os.PathLike)):
         return Symbols.read(source)
     if not isinstance(source, Iterable):
-        raise TypeError(f"expected a symbol table, its path, a mapping or a list of texts, found {type(source).__name__}")
-    return Symbols(source)
+        raise TypeError(f"{name}: expected a symbol table, its path, a mapping or a list of texts, found {type(source).__name__}")
+    return Symbols(source, name)
 
 
 SymbolsLike = Union[Symbols, str, "os.PathLike[str]", Mapping[str, int], Iterable[str]]

@@ -10,6 +10,7 @@
 #include "base/map64.h"
 #include "base/option_tables.h"
 #include "fst/fst_formats.h"
+#include "fst/symbols.h"
 
 enum { MAX_FIELDS = 5 };
 
@@ -58,7 +59,7 @@ static wf_status parse_label(struct compiler *c, wf__span text, const wf_symbols
     if (label < 0)
       return wf__lines_fail(&c->lines, err, WF_ERR_FORMAT,
                             "%s '%.*s' is not in the symbol table %s", side, WF__SPAN_ARG(text),
-                            wf_symbols_name(symbols));
+                            wf__symbols_shown(symbols));
   } else if (!wf__parse_i64(text, &label) || label < 0 || label > WF__MAX_LABEL) {
     return wf__lines_fail(
         &c->lines, err, WF_ERR_FORMAT,

@@ -59,7 +59,7 @@ static wf_status print_label(struct printer *p, const wf_symbols *symbols, int32
   if (text == NULL) text = p->options.missing_symbol;
   if (text == NULL)
     return wf__fail(err, WF_ERR_ARGUMENT, "%s label %d is not in the symbol table %s", side, label,
-                    wf_symbols_name(symbols));
+                    wf__symbols_shown(symbols));
   const char *fault = wf__symbols_field_fault(symbols, (wf__span){text, strlen(text)});
   if (fault != NULL)
     return wf__fail(err, WF_ERR_ARGUMENT,

@@ -95,7 +95,8 @@ static bool index_entry(wf_symbols *symbols, uint32_t place) {
 static wf_status grow(wf_symbols *symbols, wf_error *err) {
   uint64_t slots = symbols->mask != 0 ? ((uint64_t)symbols->mask + 1) * 2 : 64;
   if (slots > (uint64_t)1 << 31)
-    return wf__fail(err, WF_ERR_LIMIT, "symbol table %s: more than 2^30 symbols", symbols->name);
+    return wf__fail(err, WF_ERR_LIMIT, "symbol table %s: more than 2^30 symbols",
+                    wf__symbols_shown(symbols));
   uint32_t *by_text = wf__calloc(slots, sizeof *by_text),
            *by_key = wf__calloc(slots, sizeof *by_key);
   if (by_text == NULL || by_key == NULL) {
@@ -160,27 +161,29 @@ wf_status wf__symbols_add_bytes(wf_symbols *symbols, const char *text, size_t si
                                 int64_t *out_key, wf_error *err) {
   if (key != NO_KEY && !is_label(key))
     return wf__fail(err, key < 0 ? WF_ERR_ARGUMENT : WF_ERR_LIMIT,
-                    "symbol table %s: key %lld of '%.*s' is outside 0 .. 2^31-1", symbols->name,
-                    (long long)key, (int)size, text);
+                    "symbol table %s: key %lld of '%.*s' is outside 0 .. 2^31-1",
+                    wf__symbols_shown(symbols), (long long)key, (int)size, text);
   const struct entry *have = find_entry(symbols, text, size);
   if (have != NULL) {
     if (key != NO_KEY && key != have->key)
       return wf__fail(err, WF_ERR_FORMAT, "symbol table %s: '%.*s' has keys %lld and %lld",
-                      symbols->name, (int)size, text, (long long)have->key, (long long)key);
+                      wf__symbols_shown(symbols), (int)size, text, (long long)have->key,
+                      (long long)key);
     if (!is_label(have->key))
       return wf__fail(err, WF_ERR_FORMAT,
                       "symbol table %s: '%.*s' has the key %lld, which is outside 0 .. 2^31-1",
-                      symbols->name, (int)size, text, (long long)have->key);
+                      wf__symbols_shown(symbols), (int)size, text, (long long)have->key);
     if (out_key != NULL) *out_key = have->key;
     return WF_OK;
   }
   if (key == NO_KEY) key = symbols->next_label;
   if (key > INT32_MAX)
-    return wf__fail(err, WF_ERR_LIMIT, "symbol table %s: keys above 2^31-1", symbols->name);
+    return wf__fail(err, WF_ERR_LIMIT, "symbol table %s: keys above 2^31-1",
+                    wf__symbols_shown(symbols));
   const char *other = wf_symbols_text(symbols, key);
   if (other != NULL)
     return wf__fail(err, WF_ERR_FORMAT, "symbol table %s: key %lld is both '%s' and '%.*s'",
-                    symbols->name, (long long)key, other, (int)size, text);
+                    wf__symbols_shown(symbols), (long long)key, other, (int)size, text);
   WF__TRY(wf__symbols_append(symbols, text, size, key, err));
   if (out_key != NULL) *out_key = key;
   return WF_OK;
@@ -190,7 +193,8 @@ wf_status wf_symbols_add(wf_symbols *symbols, const char *text, int64_t key, int
                          wf_error *err) {
   if (*text == '\0')
     return wf__fail(err, WF_ERR_ARGUMENT,
-                    "symbol table %s: empty symbol; a blank may be called <blk>", symbols->name);
+                    "symbol table %s: empty symbol; a blank may be called <blk>",
+                    wf__symbols_shown(symbols));
   return wf__symbols_add_bytes(symbols, text, strlen(text), key, out_key, err);
 }
 
@@ -228,6 +232,10 @@ const char *wf_symbols_entry(const wf_symbols *symbols, size_t i, int64_t *key) 
 
 int64_t wf_symbols_next_key(const wf_symbols *symbols) { return symbols->next_label; }
 const char *wf_symbols_name(const wf_symbols *symbols) { return symbols->name; }
+
+const char *wf__symbols_shown(const wf_symbols *symbols) {
+  return symbols->name[0] != '\0' ? symbols->name : "(no name)";
+}
 
 wf_symbols *wf_symbols_ref(const wf_symbols *symbols) {
   wf_symbols *shared = (wf_symbols *)(uintptr_t)symbols;

@@ -28,6 +28,8 @@ const char *wf__symbols_field_fault(const wf_symbols *symbols, wf__span text);
 /* wf_symbols_read from bytes in memory. */
 wf_status wf__symbols_read_input(const wf__input *input, wf_symbols **out, wf_error *err);
 
+/* The table's name for messages: not empty. */
+const char *wf__symbols_shown(const wf_symbols *symbols);
 /* Is the text the input label of a word class in decoding graphs, such as "#<contact>", or, in
  * those of transducers, "#1<contact>"? */
 bool wf__is_class_label(const char *text, size_t size);

@@ -92,7 +92,7 @@ static wf_status check_fields(const wf_symbols *symbols, wf_error *err) {
       return wf__fail(err, WF_ERR_ARGUMENT,
                       "symbol table %s: the symbol '%s' with key %lld %s; a text file cannot hold "
                       "it",
-                      wf_symbols_name(symbols), text, (long long)key, fault);
+                      wf__symbols_shown(symbols), text, (long long)key, fault);
   }
   return WF_OK;
 }

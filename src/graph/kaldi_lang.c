@@ -34,9 +34,9 @@ static wf_status look_at_table(struct lang *lang, int32_t *num_phones, wf_error 
     else if (text[0] == '#' || key == 0)
       continue;
     else if (key > WF__KALDI_MAX_PHONE)
-      return wf__fail(err, WF_ERR_LIMIT,
-                      "%s: '%.80s' has the number %lld; at most %d are supported",
-                      wf_symbols_name(lang->table), text, (long long)key, (int)WF__KALDI_MAX_PHONE);
+      return wf__fail(
+          err, WF_ERR_LIMIT, "%s: '%.80s' has the number %lld; at most %d are supported",
+          wf__symbols_shown(lang->table), text, (long long)key, (int)WF__KALDI_MAX_PHONE);
     else if (key > *num_phones)
       *num_phones = (int32_t)key;
   }

@@ -9,6 +9,7 @@
 #include "base/callbacks.h"
 #include "base/option_tables.h"
 #include "base/output.h"
+#include "fst/symbols.h"
 
 /* --- the object -------------------------------------------------------------------------- */
 
@@ -153,8 +154,12 @@ static void number_disambig(wf_lexicon *lexicon, const wf_symbols *words, struct
 static wf_status close_lexicon(wf_lexicon *lexicon, const wf_symbols *words, bool may_be_empty,
                                wf_error *err) {
   if (lexicon->entries.size == 0 && !may_be_empty)
-    return wf__fail(err, WF_ERR_FORMAT, "%s: no word left in the lexicon (%llu left out)",
-                    lexicon->name, (unsigned long long)lexicon->skipped.count);
+    return lexicon->skipped.count == 0
+               ? wf__fail(err, WF_ERR_FORMAT, "%s: no words", lexicon->name)
+               : wf__fail(err, WF_ERR_FORMAT,
+                          "%s: no word left, because all %llu have tokens that the table %s lacks",
+                          lexicon->name, (unsigned long long)lexicon->skipped.count,
+                          wf__symbols_shown(lexicon->table));
   struct sort_item *items = wf__alloc(lexicon->entries.size, sizeof *items);
   if (items == NULL)
     return wf__fail_memory(err, lexicon->entries.size * sizeof *items, "sorting the lexicon");
@@ -311,7 +316,7 @@ static wf_status read_entry(struct reader *reader, wf__span rest, wf_error *err)
     if (label == 0)
       return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT,
                             "word '%.*s': '%.*s' is not in the token table %s", WF__SPAN_ARG(word),
-                            WF__SPAN_ARG(field), wf_symbols_name(lexicon->table));
+                            WF__SPAN_ARG(field), wf__symbols_shown(lexicon->table));
     WF__TRY(wf__vec_grow(&lexicon->labels, 1, "lexicon tokens", err));
     lexicon->labels.data[lexicon->labels.size++] = label;
   }

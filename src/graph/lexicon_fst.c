@@ -31,6 +31,7 @@
 #include "base/callbacks.h"
 #include "base/option_tables.h"
 #include "fst/fst.h"
+#include "fst/symbols.h"
 
 struct making {
   const wf_lexicon *lexicon;
@@ -149,7 +150,7 @@ static wf_status push_backoff_loop(struct making *making, uint32_t state, wf_err
   if (word <= 0)
     return wf__fail(err, WF_ERR_ARGUMENT,
                     "word table %s: no '#0', the label of the grammar's back-off arcs",
-                    wf_symbols_name(making->words));
+                    wf__symbols_shown(making->words));
   return wf__csr_push(&making->csr, (wf_arc){state, 0, disambig_label(making, 0), (int32_t)word},
                       err);
 }
@@ -238,7 +239,7 @@ static wf_status find_words(const struct making *making, int32_t *word_of, size_
   if (*out_missing == lexicon->entries.size)
     return wf__fail(err, WF_ERR_ARGUMENT, "none of the %llu words of %s is in the word table %s",
                     (unsigned long long)lexicon->entries.size, lexicon->name,
-                    wf_symbols_name(making->words));
+                    wf__symbols_shown(making->words));
   return WF_OK;
 }
 
@@ -273,7 +274,7 @@ wf_status wf__lexicon_plain_shape(const wf_lexicon *lexicon, const wf_lexicon_fs
                                    : wf__tokens_label(&lexicon->tokens, name, strlen(name));
   if (out->silence == 0 && name != NULL && name[0] != '\0')
     return wf__fail(err, WF_ERR_ARGUMENT, "token table %s: no token '%.80s' (given as silence)",
-                    wf_symbols_name(lexicon->table), name);
+                    wf__symbols_shown(lexicon->table), name);
   if (out->silence == 0) return WF_OK;
   float prob = options->silence_prob > 0   ? options->silence_prob
                : out->silence == separator ? 1

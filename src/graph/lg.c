@@ -82,7 +82,7 @@ static wf_status take_words(wf__lg *lg, wf_error *err) {
                     "the grammar has no symbol table and no word table is given");
   if (wf_symbols_text(words, 0) != NULL && strcmp(wf_symbols_text(words, 0), "<eps>") != 0)
     return wf__fail(err, WF_ERR_ARGUMENT, "word table %s: label 0 is '%.80s'; it must be <eps>",
-                    wf_symbols_name(words), wf_symbols_text(words, 0));
+                    wf__symbols_shown(words), wf_symbols_text(words, 0));
   if (wf_symbols_find(words, "#0") > 0) {
     lg->words = wf_symbols_ref(words);
   } else {
@@ -111,7 +111,7 @@ static wf_status check_words(const wf__lg *lg, const wf_fst *fst, const char *wh
       return wf__fail(err, WF_ERR_ARGUMENT,
                       "label %lld is '%.80s' in the symbol table of %s and '%.80s' in the word "
                       "table %s: bring both to one table, or drop that of %s",
-                      (long long)key, text, what, word, wf_symbols_name(lg->words), what);
+                      (long long)key, text, what, word, wf__symbols_shown(lg->words), what);
   }
   return WF_OK;
 }
@@ -131,7 +131,7 @@ static wf_status take_class(wf__lg *lg, const char *name, size_t size, wf_error 
   int64_t label = wf_symbols_find_bytes(lg->words, name, size);
   if (label <= 0)
     return wf__fail(err, WF_ERR_ARGUMENT, "class '%.*s' is not in the word table %s",
-                    (int)(size > 80 ? 80 : size), name, wf_symbols_name(lg->words));
+                    (int)(size > 80 ? 80 : size), name, wf__symbols_shown(lg->words));
   if (is_class(lg, label))
     return wf__fail(err, WF_ERR_ARGUMENT, "class '%.*s' is given twice",
                     (int)(size > 80 ? 80 : size), name);
@@ -246,6 +246,9 @@ static wf_status tally_lm_words(wf__lg *lg, const wf__map64 *used, const wf__map
 }
 
 static wf_status fail_disjoint(const wf__lg *lg, const char *lexicon, wf_error *err) {
+  if (lg->given_lexicon != NULL && wf_lexicon_count(lg->given_lexicon) == 0)
+    return wf__fail(err, WF_ERR_ARGUMENT, "the lexicon has no words: %s (%llu left out)", lexicon,
+                    (unsigned long long)wf_lexicon_num_skipped(lg->given_lexicon));
   return wf__fail(
       err, WF_ERR_ARGUMENT,
       "the lexicon %s and the %s have no word in common; do they agree in upper and lower case?",
@@ -316,7 +319,7 @@ static wf_status match_ready_l(wf__lg *lg, const wf__map64 *used, wf__map64 *spo
     if (text == NULL)
       return wf__fail(err, WF_ERR_ARGUMENT,
                       "L has the output label %d, which is not in the word table %s", (int)label,
-                      wf_symbols_name(lg->words));
+                      wf__symbols_shown(lg->words));
     if (is_used(lg, used, label))
       num_common++;
     else

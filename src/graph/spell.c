@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/option_tables.h"
+#include "fst/symbols.h"
 #include "graph/lexicon.h"
 #include "graph/token_bytes.h"
 #include "graph/token_marks.h"
@@ -287,8 +288,9 @@ static wf_status spell_word(const struct speller *speller, const char *word, wf_
   if (known) return wf__lexicon_add(lexicon, word, size, 1, label_off, err);
   lexicon->labels.size = label_off;
   if (!speller->skip_unknown)
-    return wf__fail(err, WF_ERR_FORMAT, "the word '%.80s' cannot be spelled with the tokens of %s",
-                    word, wf_symbols_name(lexicon->table));
+    return wf__fail(err, WF_ERR_FORMAT,
+                    "the word '%.80s' cannot be spelled with the tokens of the table %s", word,
+                    wf__symbols_shown(lexicon->table));
   return wf__tally_add(&lexicon->skipped, word, err);
 }
 
@@ -337,7 +339,7 @@ wf_status wf__lexicon_spell_all(const wf_symbols *words, const wf_symbols *token
   struct speller speller = {0};
   const char *word;
   char name[256];
-  snprintf(name, sizeof name, "spelling of %s", wf_symbols_name(words));
+  snprintf(name, sizeof name, "spelling of %s", wf__symbols_shown(words));
   WF__TRY(wf__lexicon_create(name, tokens, o->blank, &speller.lexicon, err));
   wf_status status = prepare(&speller, o, merges, err);
   for (size_t i = 0; status == WF_OK && (word = wf_symbols_at(words, i, NULL)) != NULL; i++)
@@ -354,7 +356,13 @@ wf_status wf__lexicon_spell_input(const wf_symbols *words, const wf_symbols *tok
                                   const wf_lexicon_options *o, const wf__input *merges,
                                   wf_lexicon **out, wf_error *err) {
   WF__TRY(wf__lexicon_spell_all(words, tokens, o, merges, out, err));
-  wf_status status = wf__lexicon_close(*out, o->unknown != 0, err);
+  wf_status status =
+      wf_lexicon_count(*out) == 0 && (*out)->skipped.count == 0
+          ? wf__fail(err, WF_ERR_FORMAT,
+                     "%s: no words to spell: <eps>, <s>, </s>, other names in angle brackets and "
+                     "#0, #1, ... are not spelled",
+                     wf__symbols_shown(words))
+          : wf__lexicon_close(*out, o->unknown != 0, err);
   if (status == WF_OK) return WF_OK;
   wf_lexicon_free(*out);
   *out = NULL;

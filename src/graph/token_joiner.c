@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "fst/symbols.h"
 #include "graph/token_bytes.h"
 #include "graph/token_marks.h"
 #include "graph/token_text.h"
@@ -27,7 +28,7 @@ wf_status wf_token_joiner_create(const wf_symbols *tokens, const char *separator
     return wf__fail(err, WF_ERR_ARGUMENT, "joining tokens needs a symbol table of the words");
   if (separator != NULL && wf_symbols_find(tokens, separator) < 0)
     return wf__fail(err, WF_ERR_ARGUMENT, "separator: %s has no token '%.80s'",
-                    wf_symbols_name(tokens), separator);
+                    wf__symbols_shown(tokens), separator);
   wf__byte_alphabet alphabet;
   wf__byte_alphabet_of(tokens, &alphabet);
   if (separator == NULL) separator = wf__token_separator(tokens, &alphabet);

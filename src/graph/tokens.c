@@ -48,18 +48,18 @@ wf_status wf__tokens_take(const wf_symbols *table, wf__tokens *out, wf_error *er
     if (key + out->shift > largest) largest = key + out->shift;
   }
   if (count == 0)
-    return wf__fail(err, WF_ERR_FORMAT, "token table %s: no tokens", wf_symbols_name(table));
+    return wf__fail(err, WF_ERR_FORMAT, "token table %s: no tokens", wf__symbols_shown(table));
   if (count != largest) {
     int64_t gap = 1 - out->shift;
     while ((text = wf_symbols_text(table, gap)) != NULL && is_token(out, text, strlen(text))) gap++;
     return wf__fail(
         err, WF_ERR_FORMAT,
         "token table %s: no token has id %lld, but ids go up to %lld; every column needs a name",
-        wf_symbols_name(table), (long long)gap, (long long)(largest - out->shift));
+        wf__symbols_shown(table), (long long)gap, (long long)(largest - out->shift));
   }
   if (largest > INT32_MAX / 2)
     return wf__fail(err, WF_ERR_LIMIT, "token table %s: more than 2^30 tokens",
-                    wf_symbols_name(table));
+                    wf__symbols_shown(table));
   out->num_tokens = (int32_t)largest;
   return WF_OK;
 }
@@ -90,7 +90,7 @@ wf_status wf__tokens_blank(const wf__tokens *tokens, const char *name, int32_t *
     *out_label = wf__tokens_label(tokens, name, strlen(name));
     if (*out_label == 0)
       return wf__fail(err, WF_ERR_ARGUMENT, "token table %s: no token '%.80s' (given as the blank)",
-                      wf_symbols_name(tokens->table), name);
+                      wf__symbols_shown(tokens->table), name);
     return WF_OK;
   }
   for (size_t i = 0; i < sizeof usual / sizeof *usual && *out_label == 0; i++)
@@ -99,7 +99,7 @@ wf_status wf__tokens_blank(const wf__tokens *tokens, const char *name, int32_t *
     return wf__fail(err, WF_ERR_ARGUMENT,
                     "token table %s: none of <blk> <blank> <b> <pad> [PAD] <ctc>; name the blank "
                     "with the option 'blank'",
-                    wf_symbols_name(tokens->table));
+                    wf__symbols_shown(tokens->table));
   return WF_OK;
 }
 

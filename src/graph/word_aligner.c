@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "fst/symbols.h"
 #include "graph/lexicon.h"
 #include "graph/token_bytes.h"
 #include "graph/token_marks.h"
@@ -140,7 +141,7 @@ static wf_status fill_marks(wf_word_aligner *aligner, const wf__tokens *tokens, 
                   "%s: no token has a mark of a word's start (U+2581, Ġ of byte-level BPE, or ## "
                   "at the others); "
                   "word times need a lexicon",
-                  wf_symbols_name(tokens->table));
+                  wf__symbols_shown(tokens->table));
 }
 
 wf_status wf_word_aligner_from_tokens(const wf_symbols *table, const char *blank,

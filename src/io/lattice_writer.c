@@ -64,7 +64,7 @@ static wf_status check_word(const wf_symbols *words, int32_t word, bool fields, 
                     text, word, fault);
   if (word == 0 || text != NULL) return WF_OK;
   return wf__fail(err, WF_ERR_ARGUMENT, "word %d is not in the table %s", word,
-                  wf_symbols_name(words));
+                  wf__symbols_shown(words));
 }
 
 /* `fields`: the texts become fields of lines. */

@@ -12,6 +12,7 @@
 #include "base/config.h"
 #include "base/option_tables.h"
 #include "base/tally.h"
+#include "fst/symbols.h"
 
 #define MAX_LABEL ((int64_t)1 << 27) /* labels index arrays */
 static const double largest_positive = 1e-3;
@@ -36,7 +37,7 @@ static wf_status take_words(wf__ngram_collector *in, wf_error *err) {
   if (next > MAX_LABEL)
     return wf__fail(err, WF_ERR_LIMIT,
                     "word table %s: labels of language models end at %lld, found %lld",
-                    wf_symbols_name(in->words), (long long)MAX_LABEL, (long long)next - 1);
+                    wf__symbols_shown(in->words), (long long)MAX_LABEL, (long long)next - 1);
   int64_t bos = wf_symbols_find(in->words, in->bos), eos = wf_symbols_find(in->words, in->eos);
   int64_t unk = wf_symbols_find(in->words, in->unk != NULL ? in->unk : "<unk>");
   if (unk < 0 && in->unk == NULL) unk = wf_symbols_find(in->words, "<UNK>");

@@ -9,6 +9,7 @@
  * of each gate are padded to a multiple of WF__LANES, so that gates start aligned. */
 #include <stdio.h>
 
+#include "fst/symbols.h"
 #include "lm/rnnlm.h"
 #include "lm/safetensors.h"
 
@@ -199,13 +200,13 @@ static wf_status take_words(import *m, const wf_symbols *words, wf_error *err) {
     if (i >= lm->num_words || wf_symbols_text(words, (int64_t)i) == NULL)
       return wf__fail(err, WF_ERR_FORMAT,
                       "%s: %zu words, but %s has %zu rows: expected ids from 0, one for each row",
-                      wf_symbols_name(words), wf_symbols_count(words), m->file->path,
+                      wf__symbols_shown(words), wf_symbols_count(words), m->file->path,
                       lm->num_words);
   lm->words = wf_symbols_ref(words);
   lm->eos = (int32_t)wf_symbols_find(words, "</s>");
   if (lm->eos < 0) lm->eos = (int32_t)wf_symbols_find(words, "<eos>");
   if (lm->eos < 0)
-    return wf__fail(err, WF_ERR_FORMAT, "%s: no word </s> or <eos>", wf_symbols_name(words));
+    return wf__fail(err, WF_ERR_FORMAT, "%s: no word </s> or <eos>", wf__symbols_shown(words));
   lm->bos = (int32_t)wf_symbols_find(words, "<s>");
   if (lm->bos < 0) lm->bos = lm->eos;
   return WF_OK;

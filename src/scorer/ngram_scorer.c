@@ -6,6 +6,7 @@
 #include "base/config.h"
 #include "base/memory.h"
 #include "base/option_tables.h"
+#include "fst/symbols.h"
 #include "lm/wlm_read.h"
 #include "scorer/lm_cover.h"
 #include "scorer/scorer.h"
@@ -166,7 +167,7 @@ static wf_status map_words(struct ngram_scorer *ngram, const wf_symbols *words, 
       view->unk != WF__WLM_NONE && wf__wlm_knows(view, view->unk) ? view->unk : WF__WLM_NONE;
   if (num > INT32_MAX)
     return wf__fail(err, WF_ERR_LIMIT, "word table %s: label %lld is too large",
-                    wf_symbols_name(words), (long long)num - 1);
+                    wf__symbols_shown(words), (long long)num - 1);
   ngram->num_labels = (uint32_t)num;
   ngram->word_of = wf__alloc((uint64_t)num, sizeof *ngram->word_of);
   if (ngram->word_of == NULL) return wf__fail_memory(err, (uint64_t)num * 4, "a scorer");
@@ -177,7 +178,7 @@ static wf_status map_words(struct ngram_scorer *ngram, const wf_symbols *words, 
     if (wf_wlm_knows(ngram->lm, (int32_t)i)) ngram->word_of[i] = (uint32_t)i, known++;
   if (known == 0)
     return wf__fail(err, WF_ERR_ARGUMENT, "the language model knows none of the words of %s",
-                    wf_symbols_name(words != NULL ? words : own));
+                    wf__symbols_shown(words != NULL ? words : own));
   return WF_OK;
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/config.h"
 #include "base/option_tables.h"
+#include "fst/symbols.h"
 #include "scorer/lm_cover.h"
 
 enum { NONE = UINT32_MAX };
@@ -196,7 +197,7 @@ static wf_status map_words(wf__rnn_scorer *rnn, const wf_symbols *words, wf_erro
   int64_t num = wf_symbols_next_key(own), key, known = 0;
   if (num > INT32_MAX)
     return wf__fail(err, WF_ERR_LIMIT, "word table %s: label %lld is too large",
-                    wf_symbols_name(own), (long long)num - 1);
+                    wf__symbols_shown(own), (long long)num - 1);
   rnn->labels = wf__alloc((uint64_t)num, sizeof *rnn->labels);
   if (rnn->labels == NULL)
     return wf__fail_memory(err, (uint64_t)num * sizeof *rnn->labels, "a scorer");
@@ -220,7 +221,7 @@ static wf_status map_words(wf__rnn_scorer *rnn, const wf_symbols *words, wf_erro
   if (known == 0)
     return wf__fail(err, WF_ERR_ARGUMENT,
                     "the recurrent language model knows none of the words of %s",
-                    wf_symbols_name(own));
+                    wf__symbols_shown(own));
   return WF_OK;
 }
 

@@ -167,3 +167,24 @@ sed 's/$/\t0/' free >given
 decode --add-words free --format=json >free.json
 decode --add-words given --format=json >given.json
 cmp free.json given.json || fail "costs of words through a class"
+
+# 7. Names that stand for no text are refused with their line. Comments that may be words are noted, once for a list.
+for name in '<eps>' '<s>' '<unk>' 'roma #0' 'roma <x> mara'; do
+  printf '# places\nroma\n%s\n' "$name" >bad
+  ! decode --add-words bad 2>/dev/null || fail "'$name' is added"
+  grep -q "bad:3: '[^ ]*' stands for no text and cannot be a word that is spelled" log || fail "'$name': $(cat log)"
+done
+printf 'mara #12\t1\tm a r a\tg o\n' >bad
+! decode --add-words bad 2>/dev/null || fail "#12 is added"
+grep -q "bad:1: '#12' stands for no text and cannot be a word$" log || fail "#12: $(cat log)"
+printf '<x>\t1\tm a r a\nroma\t0\n' >tagged
+decode --add-words tagged -o /dev/null
+printf '# a note\n##\nroma\t0\n#0\n#tag\n' >noted
+printf 'roma\t0\n' >plain
+decode --add-words noted --words-out noted.txt -o noted.out
+[ "$(grep -c 'is a comment' log)" = 1 ] && grep -q "warning: noted:4: '#0' begins with # and is a comment, no word" log || fail "a comment is not noted once: $(cat log)"
+decode --add-words plain -o plain.out
+grep -q comment log && fail "a comment is noted where there is none"
+cmp noted.out plain.out || fail "comments change the words"
+decode --boost noted -o /dev/null
+[ "$(grep -c "noted:4: '#0' begins with # and is a comment" log)" = 1 ] || fail "boosts: $(cat log)"

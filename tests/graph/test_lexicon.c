@@ -150,8 +150,8 @@ static void test_read_errors(void **state) {
       {"<s> a\n", "'<s>' is reserved"},
       {"#12 a\n", "'#12' is reserved"},
       {"\xff a\n", "not UTF-8"},
-      {"", "no word left"},
-      {"\n\n", "no word left"},
+      {"", "no words"},
+      {"\n\n", "no words"},
   };
   wf_symbols *tokens = small_tokens();
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

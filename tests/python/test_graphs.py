@@ -3,6 +3,7 @@
 import math
 import pathlib
 import subprocess
+import warnings
 
 import numpy as np
 import pytest
@@ -267,3 +268,41 @@ def test_a_model_closed_in_a_callback():
     assert repr(graph) == repr(expected)
     with pytest.raises(wf.StateError, match="was closed"):
         _ = lm.address
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda tokens: wf.build_ctc_graph(tokens, words=["a", "b"]), "word table words: label 0 is 'a'; it must be <eps>"),
+        (lambda tokens: wf.build_ctc_graph(tokens, words=wf.Symbols(["a", "b"])), "word table (no name): label 0 is 'a'"),
+        (lambda tokens: wf.build_ctc_graph(tokens, words=["<eps>", "a", "a"]), "words: 'a' is listed twice, in places 1 and 2"),
+        (lambda tokens: wf.build_ctc_graph(tokens, words=["<eps>", "z"]), "the word 'z' cannot be spelled with the tokens of the table tokens"),
+        (lambda tokens: wf.build_ctc_graph(tokens, words=["<eps>", "z"], unknown="skip"), "the lexicon has no words: spelling of words (1 left out)"),
+        (lambda tokens: wf.build_ctc_graph(tokens, words=["<eps>", "#0", "<unk>"]), "words: no words to spell: <eps>, <s>, </s>, other names in angle brackets"),
+        (lambda tokens: wf.build_ctc_graph(tokens, words=[]), "words: no words to spell"),
+        (lambda tokens: wf.build_ctc_graph(tokens, {}), "<mapping>: no words"),
+        (lambda tokens: wf.build_ctc_graph(tokens, {"x": "z"}), "<mapping>:1: word 'x': 'z' is not in the token table tokens"),
+        (lambda tokens: wf.build_ctc_graph(tokens, {"x": "z"}, unknown="skip"), "<mapping>: no word left, because all 1 have tokens that the table tokens lacks"),
+        (lambda tokens: wf.build_ctc_graph([]), "token table tokens: no tokens"),
+        (lambda tokens: wf.build_ctc_graph({"<blk>": 0, "a": 2}), "token table tokens: no token has id 1"),
+        (lambda tokens: wf.build_ctc_graph(tokens, {"a": "a"}, words=["<eps>", "c"]), "and the word list have no word in common"),
+        (lambda tokens: wf.WordAligner.from_tokens(wf.Symbols(tokens)), "(no name): no token has a mark"),
+        (lambda tokens: wf.Lexicon.from_dict({"a": "a"}, tokens).to_fst(wf.Symbols(["<eps>", "a"])), "word table (no name): no '#0'"),
+    ],
+)
+def test_messages_name_what_they_are_about(call, message):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(wf.Error) as error:
+            call(["<blk>", "a", "b"])
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize("word", ["#0", "#12", "<eps>", "<s>", "</s>", "<unk>", "<c>"])
+def test_words_that_stand_for_no_text_cannot_be_added(word):
+    """They were left out without a word."""
+    graph = wf.build_ctc_graph(["<blk>", "a", "b", "#"], {"a": "a"}, classes="<c>")
+    for phrases in ([word], ["b", word], {f"a {word}": 0.5}):
+        with pytest.raises(wf.ArgumentError, match=f"added words: '{word}' cannot be spelled"):
+            graph.add_words(phrases)
+    assert graph.add_words(["#a", "a#"]).words.find("#a") is not None
