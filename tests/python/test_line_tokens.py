@@ -1,7 +1,10 @@
 """Tables of models that read lines of text: a space is a token, and |, _ and U+2581 are characters like others."""
 
+import re
+
 import numpy as np
 import pytest
+from conftest import ROOT
 
 import warpfst as wf
 from warpfst.compat import build_ctcdecoder
@@ -55,6 +58,21 @@ def test_a_lone_mark_beside_a_space_begins_no_spelled_word(tmp_path):
 def test_a_lone_mark_beside_a_space_tells_no_word_times():
     with pytest.raises(wf.ArgumentError, match="no token has a mark of a word's start"):
         wf.WordAligner.from_tokens(TOKENS)
+
+
+@pytest.mark.parametrize("other", ["\t", "\r", "\x0b", "\x0c", "\x1c", "\x85", "\u00a0", "\u2028", "\u3000"])
+def test_the_token_file_of_the_page(tmp_path, monkeypatch, other):
+    """The file that the page's code writes has the same columns as the list, whatever white space is among the characters."""
+    page = (ROOT / "docs" / "how-to" / "ocr.md").read_text(encoding="utf-8")
+    code = next(block for block in re.findall(r"```py\n(.*?)```", page, re.DOTALL) if "tokens.txt" in block)
+    characters = ["<blk>", "a", other, "b", " "]
+    monkeypatch.chdir(tmp_path)
+    exec(code, {"characters": characters})
+    table = wf.Symbols.read("tokens.txt")
+    assert [table.text(column) for column in range(5)] == ["<blk>", "a", "<0x09>" if other == "\t" else other, "b", "<space>"]
+    rows = scores(f"a{other}b a", characters)
+    texts = [wf.Decoder(wf.build_ctc_graph(tokens), join=True).decode(rows)[0].text for tokens in ("tokens.txt", characters)]
+    assert texts == ["a b a" if other == "\t" else f"a{other}b a", f"a{other}b a"]
 
 
 def test_model_tokens_spell_without_a_lone_mark():

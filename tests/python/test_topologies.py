@@ -160,3 +160,14 @@ def test_arguments_of_a_topology():
     with pytest.raises(wf.ArgumentError, match="blank is column -1 of 3; CTC needs a blank"):
         wf.ctc_topology(3, -1)
     assert wf.ctc_topology(np.int64(3), np.uint8(2)).num_arcs == 9
+
+
+def test_ties_of_a_held_token():
+    """What the page on topologies says of tokens that are held: of equal costs, correct and compact have one token, eesen two."""
+    tokens = ["<blk>", "t", "o"]
+    alone = {topology: wf.build_ctc_graph(tokens, topology=topology) for topology in ("correct", "compact", "eesen")}
+    assert {topology: text(graph, [1, 1, 1], 3) for topology, graph in alone.items()} == {"correct": "t", "compact": "t", "eesen": "t t t"}
+    for topology in ("compact", "eesen"):
+        assert text(wf.build_ctc_graph(tokens, {"to": "t o", "too": "t o o"}, topology=topology), [1, 2, 2, 2], 3) == "too"
+        graph = wf.build_ctc_graph(tokens, {"T": "t"}, topology=topology)
+        assert [text(graph, [1, 1, 1], 3, word_score=score) for score in (0.0, 0.01)] == ["T", "T T T"]
