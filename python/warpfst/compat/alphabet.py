@@ -30,12 +30,12 @@ class Alphabet:
 
         Blank: "", <pad> and [PAD] in upper or lower case, all of them; else `blank` in column 0, as PaddleOCR has it, or <blank>, <blk> or _, the first of these;
         without one, a last column is added.
-        Space: " " or |. <unk> and [UNK], in upper or lower case, become the text U+2047. In the style of WordPiece (##ing), all labels without ## begin words.
+        Space: " " or |. Beside " " a lone U+2581 or ## is a character like others. <unk> and [UNK], in upper or lower case, become the text U+2047. In the style of WordPiece (##ing), all labels without ## begin words.
         """
         names = list(labels)
         _check_different(names)
-        is_bpe = any(name.startswith((WORD_START, CONTINUES)) for name in names)
-        pieces = any(name.startswith(CONTINUES) for name in names) and not any(name.startswith(WORD_START) for name in names)
+        marks = {mark for mark in (WORD_START, CONTINUES) for name in names if name.startswith(mark) and (name != mark or " " not in names)}
+        is_bpe, pieces = bool(marks), marks == {CONTINUES}
         blanks = [name for name in names if _PADDING.fullmatch(name)] or names[:1] * (names[:1] == ["blank"])
         blanks = blanks or [name for name in _OTHER_BLANKS if name in names][:1]
         if not blanks:
@@ -57,8 +57,9 @@ class Alphabet:
         """For each label: (text, does it begin a word, does it end a word, without text the one before it)."""
         found = []
         for label in self.labels:
-            text = "" if label == " " else label.strip(WORD_START)
-            found.append((text, label.startswith(WORD_START), label == " " or (bool(text) and label.endswith(WORD_START))))
+            marked = self.is_bpe and label != " "
+            text = label.strip(WORD_START) if marked else label if label != " " else ""
+            found.append((text, marked and label.startswith(WORD_START), label == " " or (marked and bool(text) and label.endswith(WORD_START))))
         return found
 
     def dumps(self) -> str:
