@@ -241,9 +241,9 @@ static const cli_rule rules[] = {
     {"unknown-lm", CLI_NEEDS, "lexicon|lm|grammar|words"},
     {"classes", CLI_NEEDS, "lexicon|lm|grammar|words"},
     {"silence", CLI_USELESS_WITHOUT, "lexicon|lm|grammar|words"},
-    {"spelling", CLI_USELESS_WITHOUT, "lm|grammar|words"},
-    {"merges", CLI_USELESS_WITHOUT, "lm|grammar|words"},
-    {"word-start", CLI_USELESS_WITHOUT, "lm|grammar|words"},
+    {"spelling", CLI_USELESS_WITHOUT, "lexicon|lm|grammar|words"},
+    {"merges", CLI_USELESS_WITHOUT, "lexicon|lm|grammar|words"},
+    {"word-start", CLI_USELESS_WITHOUT, "lexicon|lm|grammar|words"},
     {"keep-steps", CLI_USELESS_WITHOUT, "lexicon|lm|grammar|words"},
     {NULL, 0, NULL},
 };
