@@ -34,6 +34,7 @@ struct wf__sort {
   WF__VEC(uint32_t) records; /* being added, or the run in memory */
   WF__VEC(struct run) runs;
   WF__VEC(uint32_t) heap; /* unfinished runs, smallest record first */
+  bool adds_up;
   bool given; /* the caller holds the record of heap[0]; its run advances at the next call */
 };
 
@@ -65,6 +66,8 @@ void wf__sort_free(wf__sort *sort) {
   wf__vec_free(&sort->heap);
   free(sort);
 }
+
+void wf__sort_add_up(wf__sort *sort) { sort->adds_up = true; }
 
 uint64_t wf__sort_count(const wf__sort *sort) { return sort->count; }
 
@@ -103,9 +106,25 @@ static bool scatter(const wf__sort *sort, const uint32_t *from, uint32_t *to, ui
   return true;
 }
 
-static wf_status sort_records(wf__sort *sort, wf_error *err) {
+/* Adds up the counts of records with the same key, which follow each other. */
+static void add_up(wf__sort *sort) {
+  const uint32_t words = sort->record_words;
+  uint32_t *kept = sort->records.data, *record = kept + words, *end = kept + sort->records.size;
+  for (; record < end; record += words) {
+    const uint64_t sum = (uint64_t)kept[words - 1] + record[words - 1];
+    if (compare(sort, kept, record) == 0 && sum <= UINT32_MAX) {
+      kept[words - 1] = (uint32_t)sum;
+      sort->count--;
+    } else {
+      kept += words;
+      if (kept != record) memcpy(kept, record, words * sizeof *record);
+    }
+  }
+  sort->records.size = (uint64_t)(kept + words - sort->records.data);
+}
+
+static wf_status sort_by_radix(wf__sort *sort, wf_error *err) {
   uint64_t count = sort->records.size / sort->record_words;
-  if (is_sorted(sort, count)) return WF_OK;
   uint32_t *spare = wf__alloc(sort->records.size, sizeof *spare);
   if (spare == NULL) return wf__fail_memory(err, sort->records.size * sizeof *spare, "sorting");
   uint64_t cap = sort->records.size;
@@ -123,10 +142,16 @@ static wf_status sort_records(wf__sort *sort, wf_error *err) {
   return WF_OK;
 }
 
+static wf_status sort_records(wf__sort *sort, wf_error *err) {
+  if (!is_sorted(sort, sort->records.size / sort->record_words)) WF__TRY(sort_by_radix(sort, err));
+  if (sort->adds_up && sort->records.size > 0) add_up(sort);
+  return WF_OK;
+}
+
 static wf_status spill(wf__sort *sort, wf_error *err) {
-  uint64_t count = sort->records.size / sort->record_words;
-  if (count == 0) return WF_OK;
+  if (sort->records.size == 0) return WF_OK;
   WF__TRY(sort_records(sort, err));
+  uint64_t count = sort->records.size / sort->record_words;
   if (sort->fd < 0) WF__TRY(wf__temp_open(sort->folder, &sort->fd, err));
   uint64_t bytes = 4 * (uint64_t)sort->record_words;
   WF__TRY(wf__temp_write(sort->fd, sort->folder, sort->in_file * bytes, sort->records.data,
@@ -137,9 +162,15 @@ static wf_status spill(wf__sort *sort, wf_error *err) {
   return wf__vec_push(&sort->runs, run, "sorting", err);
 }
 
+/* Makes room in the memory: adds up counts, or, if that does not free half of it, writes a run. */
+static wf_status make_room(wf__sort *sort, wf_error *err) {
+  if (sort->adds_up) WF__TRY(sort_records(sort, err));
+  return sort->records.size > sort->most / 2 * sort->record_words ? spill(sort, err) : WF_OK;
+}
+
 wf_status wf__sort_add(wf__sort *sort, const uint32_t *record, wf_error *err) {
   if (wf__unlikely(sort->records.size >= sort->most * sort->record_words))
-    WF__TRY(spill(sort, err));
+    WF__TRY(make_room(sort, err));
   WF__TRY(wf__vec_grow(&sort->records, sort->record_words, "sorting", err));
   memcpy(sort->records.data + sort->records.size, record, sort->record_words * sizeof *record);
   sort->records.size += sort->record_words;

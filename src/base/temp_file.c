@@ -10,6 +10,18 @@
 
 #include "base/memory.h"
 
+wf_status wf__temp_folder(const char *given, const char *output, char **out, wf_error *err) {
+  const char *folder = given != NULL ? given : output != NULL ? output : P_tmpdir;
+  size_t size = strlen(folder);
+  if (given == NULL && output != NULL) {
+    const char *slash = strrchr(output, '/');
+    if (slash == NULL) folder = ".";
+    size = slash == NULL || slash == output ? 1 : (size_t)(slash - output);
+  }
+  *out = wf__strndup(folder, size);
+  return *out != NULL ? WF_OK : wf__fail_memory(err, size + 1, "a path");
+}
+
 /* Opens an unnamed file if the file system supports it. Creating and then unlinking a file would
  * leave it behind if the process is killed in between. */
 static int open_unnamed(const char *folder, char *path) {

@@ -9,6 +9,7 @@
 #include "base/first_bytes.h"
 #include "base/option_tables.h"
 #include "base/output.h"
+#include "base/temp_file.h"
 #include "lm/binary_lm.h"
 #include "lm/wlm_read.h"
 
@@ -177,21 +178,10 @@ static void free_build(wf__wlm_build *build) {
   free(build->folder);
 }
 
-static wf_status choose_folder(wf__wlm_build *build, const char *out, wf_error *err) {
-  const char *slash = strrchr(out, '/'), *given = build->options.temporary;
-  if (given != NULL)
-    build->folder = wf__strndup(given, strlen(given));
-  else if (slash == NULL)
-    build->folder = wf__strndup(".", 1);
-  else
-    build->folder = wf__strndup(out, slash == out ? 1 : (size_t)(slash - out));
-  return build->folder != NULL ? WF_OK : wf__fail_memory(err, strlen(out), "a path");
-}
-
 static wf_status build_all(wf__wlm_build *build, const char *arpa, const char *out,
                            const wf_arpa_options *reader, wf_arpa_stats *reading, wf_error *err) {
   WF__TRY(wf__output_needs_offsets(out, "a model that is memory-mapped", err));
-  WF__TRY(choose_folder(build, out, err));
+  WF__TRY(wf__temp_folder(build->options.temporary, out, &build->folder, err));
   if (build->options.subtract != NULL)
     WF__TRY(wf__wlm_small_read(&build->small, build->options.subtract, reader, err));
   WF__TRY(read_large(build, arpa, reader, reading, err));

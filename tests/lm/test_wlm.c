@@ -341,6 +341,47 @@ static void test_external_sort(void **unused) {
   }
 }
 
+/* Counts of equal keys are added up, above 2^32 - 1 in several records. Without a key the records
+ * keep their order. */
+static void test_external_sort_sums(void **unused) {
+  (void)unused;
+  wf_error err = {0};
+  enum { MOST = 500 };
+  for (uint64_t seed = 1; seed <= 20; seed++) {
+    test_rng rng = {seed};
+    uint64_t want[MOST] = {0}, got[MOST] = {0}, records = 0;
+    wf__sort *sort, *queue;
+    const uint32_t *record, count = test_below(&rng, 60000);
+    assert_ok(wf__sort_create(2, 1, 1 << 15, "/tmp", &sort, &err));
+    assert_ok(wf__sort_create(1, 0, 1 << 15, "/tmp", &queue, &err));
+    wf__sort_add_up(sort);
+    for (uint32_t i = 0; i < count; i++) {
+      const uint32_t add[2] = {test_below(&rng, test_below(&rng, 4) == 0 ? MOST : 3),
+                               seed % 2 == 0 ? 1 : 1 + test_below(&rng, 1000000)};
+      want[add[0]] += add[1];
+      assert_ok(wf__sort_add(sort, add, &err));
+      assert_ok(wf__sort_add(queue, &i, &err));
+    }
+    assert_ok(wf__sort_finish(sort, &err));
+    assert_ok(wf__sort_finish(queue, &err));
+    assert_true(wf__sort_count(sort) <= count / 4 + MOST);
+    for (uint32_t last = 0;; last = record[0], records++) {
+      assert_ok(wf__sort_next(sort, &record, &err));
+      if (record == NULL) break;
+      assert_true(record[0] >= last);
+      got[record[0]] += record[1];
+    }
+    assert_memory_equal(got, want, sizeof want);
+    assert_int_equal(records, wf__sort_count(sort));
+    for (uint32_t i = 0; i < count; i++) {
+      assert_ok(wf__sort_next(queue, &record, &err));
+      assert_int_equal(record[0], i);
+    }
+    wf__sort_free(sort);
+    wf__sort_free(queue);
+  }
+}
+
 /* --- damaged files and bad input --------------------------------------------------------- */
 
 /* Runs every kind of query on a model that may be damaged. Nothing may crash or loop forever. */
@@ -447,12 +488,10 @@ static void test_bad_input(void **unused) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_models),
-                                     cmocka_unit_test(test_random_differences),
-                                     cmocka_unit_test(test_difference_with_itself),
-                                     cmocka_unit_test(test_states_with_many_arcs),
-                                     cmocka_unit_test(test_external_sort),
-                                     cmocka_unit_test(test_damaged_files),
-                                     cmocka_unit_test(test_bad_input)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_random_models),          cmocka_unit_test(test_random_differences),
+      cmocka_unit_test(test_difference_with_itself), cmocka_unit_test(test_states_with_many_arcs),
+      cmocka_unit_test(test_external_sort),          cmocka_unit_test(test_external_sort_sums),
+      cmocka_unit_test(test_damaged_files),          cmocka_unit_test(test_bad_input)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
