@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "base/memory.h"
-#include "base/output.h"
+#include "lm/arpa_text.h"
 #include "lm/lm.h"
 
 typedef struct writer {
@@ -22,30 +22,10 @@ static const char *text_of(const wf_lm *lm, uint32_t word) {
                            : "<unk>"; /* the word table lacks them */
 }
 
-/* Writes log10 with 7 decimals; -99 for probability 0. Own code, because printf is slow for
- * millions of numbers. */
-static void write_log10(writer *w, float cost) {
-  double value = -(double)cost / M_LN10;
-  if (value < -99) value = -99; /* counts as probability 0 */
-  if (value > 1e6) {
-    wf__printf(w->output, "%.9g", value);
-    return;
-  }
-  uint64_t rounded = (uint64_t)(fabs(value) * 1e7 + 0.5), whole = rounded / 10000000,
-           decimals = rounded % 10000000;
-  char text[32], *at = text + sizeof text;
-  for (int i = 0; i < 7; i++, decimals /= 10) *--at = (char)('0' + decimals % 10);
-  *--at = '.';
-  do *--at = (char)('0' + whole % 10);
-  while ((whole /= 10) > 0);
-  if (value < 0 && rounded > 0) *--at = '-';
-  wf__write(w->output, at, (size_t)(text + sizeof text - at));
-}
-
 /* Writes `log10p <words of the history> word [log10 back-off]`. `state` is the state of the n-gram,
  * or 0. */
 static void write_ngram(writer *w, float cost, uint32_t history, uint32_t word, uint32_t state) {
-  write_log10(w, cost);
+  wf__arpa_write_log10(w->output, cost);
   uint32_t words[WF_LM_MAX_ORDER];
   int num = 0;
   for (; history != 0; history = w->parent[history]) words[num++] = w->last[history];
@@ -57,7 +37,7 @@ static void write_ngram(writer *w, float cost, uint32_t history, uint32_t word, 
   wf__write_text(w->output, text_of(w->lm, word));
   if (state != 0) {
     wf__write(w->output, "\t", 1);
-    write_log10(w, w->lm->states[state].backoff_cost);
+    wf__arpa_write_log10(w->output, w->lm->states[state].backoff_cost);
   }
   wf__write(w->output, "\n", 1);
 }
@@ -105,17 +85,15 @@ static void find_histories(writer *w) {
 
 static void write_all(writer *w) {
   const wf_lm *lm = w->lm;
-  wf__write_text(w->output, "\\data\\\n");
-  for (int k = 1; k <= lm->order; k++)
-    wf__printf(w->output, "ngram %d=%llu\n", k, (unsigned long long)lm->num_ngrams[k]);
+  wf__arpa_write_header(w->output, lm->order, lm->num_ngrams);
   for (int k = 1; k <= lm->order; k++) {
-    wf__printf(w->output, "\n\\%d-grams:\n", k);
+    wf__arpa_write_section(w->output, k);
     if (k == 1)
       write_unigrams(w);
     else
       write_order(w, k);
   }
-  wf__write_text(w->output, "\n\\end\\\n");
+  wf__arpa_write_end(w->output);
 }
 
 wf_status wf_lm_write_arpa(const wf_lm *lm, const char *path, wf_error *err) {
