@@ -2,27 +2,8 @@
  * unchanged. */
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "lm_common.h"
-#include "text_input.h"
-
-/* Reads the first field of each line into a new symbol table, so the file may be a list of words or
- * a word table. */
-static int read_vocabulary(const char *path, wf_symbols **out) {
-  wf_error err;
-  cli_lines lines;
-  wf_status status = cli_lines_open(&lines, path, &err);
-  if (status == WF_OK) status = wf_symbols_create(path, out, &err);
-  while (status == WF_OK && cli_lines_next(&lines)) {
-    char *rest = NULL, *word = strtok_r(lines.text, " \t\r\n", &rest);
-    if (word != NULL && wf_symbols_find(*out, word) < 0)
-      status = wf_symbols_add(*out, word, -1, NULL, &err);
-  }
-  status = cli_lines_close(&lines, status, &err);
-  return status == WF_OK ? CLI_OK : cli_fail(&err);
-}
 
 static void print_stats(const wf_lm *before, const wf_lm *after, const wf_lm_prune_stats *stats,
                         double read_s, double prune_s) {
@@ -78,7 +59,7 @@ int cmd_lm_prune(int argc, char **argv) {
   wf_lm *lm = NULL, *small = NULL;
   wf_error err;
   if (vocabulary_path != NULL)
-    code = read_vocabulary(vocabulary_path, &vocabulary);
+    code = lm_read_vocabulary(vocabulary_path, &vocabulary);
   else
     code = CLI_OK;
   double start = cli_now_s();

@@ -147,6 +147,89 @@ WF_API wf_status wf_lm_prune(const wf_lm *lm, const wf_symbols *vocabulary,
                              const wf_lm_prune_options *options, wf_lm **out,
                              wf_lm_prune_stats *stats, const wf_progress *progress, wf_error *err);
 
+/* Estimates a model from texts: interpolated modified Kneser-Ney smoothing (Chen & Goodman 1998;
+ * `lmplz` of KenLM). A text has a sentence per line, words between blanks, in UTF-8; it may be
+ * gzipped, and "-" is standard input. An empty line is a sentence without words. `vocabulary`: the
+ * words of the model, and other words count as <unk> (NULL: all words of the texts). Words of the
+ * vocabulary that the texts lack, and <unk> if nothing counts as it, have the probability of an
+ * unseen word. The model has the labels <eps> 0, <s> 1, </s> 2, <unk> 3, then the words in the
+ * order of the vocabulary or of the texts. Its order is lower than `order` if no n-gram of that
+ * length is left.
+ *
+ * An order for whose discounts the texts are too small gets those of discount_fallback, with a
+ * warning. Results do not depend on `memory`. Errors name the text and the line: WF_ERR_FORMAT if
+ * <s>, </s>, <unk> or <eps> is a word of a text (unless skip_symbols), a word is not UTF-8 or holds
+ * a NUL byte, or the texts have no line; WF_ERR_LIMIT for a word above 64 KiB. */
+#define WF_LM_ESTIMATE_OPTIONS(X)                                                                 \
+  X(I32, order, 3, 1, 16, "words", "length of the longest n-grams")                               \
+  X(STR, prune, 0, 0, 0, "C1,C2,..",                                                              \
+    "leave out the n-grams of each order that occur this often or less, such as 0,0,1; the last " \
+    "number holds for all higher orders (default: 0)")                                            \
+  X(STR, discount_fallback, 0, 0, 0, "D1,D2,D3",                                                  \
+    "discounts for counts of 1, 2, and 3 or more, for orders for which the text is too small "    \
+    "(default: 0.5,1,1.5)")                                                                       \
+  X(BOOL, ids, 0, 0, 1, "", "each line starts with an utterance id, as in Kaldi's text files")    \
+  X(BOOL, skip_symbols, 0, 0, 1, "",                                                              \
+    "leave out <s>, </s>, <unk> and <eps> where they are words of the text, instead of failing")  \
+  X(I64, memory, 1073741824, 1048576, 9e15, "bytes",                                              \
+    "memory for sorting, besides the words; larger texts use temporary files")                    \
+  X(STR, temporary, 0, 0, 0, "FOLDER",                                                            \
+    "folder of temporary files (default: that of the output, or /tmp)")
+WF_DECLARE_OPTIONS(lm_estimate, WF_LM_ESTIMATE_OPTIONS)
+
+/* Counts of an estimation. Set up with wf_lm_estimate_stats_init. Arrays are by order, from 1. */
+typedef struct wf_lm_estimate_stats {
+  size_t struct_size;
+  uint64_t num_sentences;
+  uint64_t num_empty;                      /* sentences without words */
+  uint64_t num_words;                      /* words of the texts, without sentence ends */
+  uint64_t num_unknown;                    /* of these, those that count as <unk> */
+  uint64_t num_found[WF_LM_MAX_ORDER + 1]; /* different n-grams */
+  uint64_t num_kept[WF_LM_MAX_ORDER + 1];  /* of these, those that are in the model */
+  double discount_1[WF_LM_MAX_ORDER + 1], discount_2[WF_LM_MAX_ORDER + 1],
+      discount_3[WF_LM_MAX_ORDER + 1];   /* for counts of 1, 2, and 3 or more */
+  uint8_t fallback[WF_LM_MAX_ORDER + 1]; /* 1: these are those of discount_fallback */
+} wf_lm_estimate_stats;
+WF_DECLARE_INIT(lm_estimate_stats)
+/* `stats` may be NULL. */
+WF_API wf_status wf_lm_estimate(const char *const *texts, size_t num_texts,
+                                const wf_symbols *vocabulary, const wf_lm_estimate_options *options,
+                                wf_lm **out, wf_lm_estimate_stats *stats,
+                                const wf_progress *progress, wf_error *err);
+/* The same with the model written to an ARPA file, in memory that does not depend on the size of
+ * the model. */
+WF_API wf_status wf_lm_estimate_arpa(const char *const *texts, size_t num_texts,
+                                     const wf_symbols *vocabulary,
+                                     const wf_lm_estimate_options *options, const char *path,
+                                     wf_lm_estimate_stats *stats, const wf_progress *progress,
+                                     wf_error *err);
+
+/* Mixes models: static linear interpolation (`ngram -mix-lm` of SRILM). The result has the n-grams
+ * of all models. The probability of each is the sum of weight times the model's probability, which
+ * may back off. Back-off weights are recomputed, so that the probabilities after each history sum
+ * to 1. A word that a model lacks has probability 0 in it, and is <unk> in the histories of that
+ * model. The words are those of the first model, then the new ones of the next, and so on; labels
+ * are <eps> 0, <s> 1, </s> 2, <unk> 3, then the words. `weights`: [num_lms], 0 or more; they are
+ * scaled to sum to 1 (NULL: equal). The result does not depend on num_threads. `num_scaled`
+ * (may be NULL): as in wf_lm_prune_stats. Errors: no model, or weights that are negative or not
+ * finite, or all 0 (WF_ERR_ARGUMENT). */
+#define WF_LM_MIX_OPTIONS(X)                                                                       \
+  X(BOOL, ids, 0, 0, 1, "",                                                                        \
+    "each line of the text for the weights starts with an utterance id, as in Kaldi's text files") \
+  X(I32, num_threads, 0, 0, 1024, "threads", "threads to use; 0: one per processor")
+WF_DECLARE_OPTIONS(lm_mix, WF_LM_MIX_OPTIONS)
+WF_API wf_status wf_lm_mix(const wf_lm *const *lms, size_t num_lms, const double *weights,
+                           const wf_lm_mix_options *options, wf_lm **out, uint64_t *num_scaled,
+                           const wf_progress *progress, wf_error *err);
+/* Finds the weights for wf_lm_mix that give a held-out text the highest probability, by the EM
+ * algorithm (`compute-best-mix` of SRILM). Words that no model has are left out; they are <unk> in
+ * histories. Sets weights[num_lms] and *perplexity (may be NULL): that of the weighted sum of the
+ * models' probabilities. Errors: those of texts in wf_lm_estimate, and a text to whose words and
+ * sentence ends all models give probability 0 (WF_ERR_FORMAT). */
+WF_API wf_status wf_lm_mix_weights(const wf_lm *const *lms, size_t num_lms, const char *text,
+                                   const wf_lm_mix_options *options, double *weights,
+                                   double *perplexity, const wf_progress *progress, wf_error *err);
+
 /* Makes an acceptor over the model's word table, with arcs sorted by label. The start is the
  * history <s>, and </s> is a final cost. backoff=epsilon makes the graph of Kaldi's arpa2fst: a
  * back-off arc is an ordinary arc (input backoff_label, output epsilon). A path may then back off

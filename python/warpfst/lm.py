@@ -18,7 +18,7 @@ from .symbols import Symbols, SymbolsLike, as_symbols
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._option_types import ArpaOptions, LmFstOptions, LmPruneOptions, WlmOptions
+    from ._option_types import ArpaOptions, LmEstimateOptions, LmFstOptions, LmMixOptions, LmPruneOptions, WlmOptions
 
 
 class LM(Handle):
@@ -43,6 +43,44 @@ class LM(Handle):
         table = None if words is None else as_symbols(words, "words")
         with ProgressGuard(progress) as guard:
             return cls(create("wf_lm_read", encode_path(path), table and table.address, c_options("arpa", options), after=(None, guard.pointer)))
+
+    @classmethod
+    def estimate(
+        cls, texts: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], vocabulary: SymbolsLike | None = None, *, progress: Progress | None = None, **options: Unpack[LmEstimateOptions]
+    ) -> LM:
+        """Estimates a model from text files with interpolated modified Kneser-Ney smoothing, as KenLM's lmplz does.
+
+        `texts`: a path or several, plain or gzipped, with a sentence per line; an empty line is a sentence without words. `vocabulary`: the words of the model; other words
+        count as <unk> (default: all words of the texts). A text that is too small for discounts of an order gets those of discount_fallback, with a warning.
+        """
+        paths = [texts] if isinstance(texts, (str, bytes, os.PathLike)) else list(texts)
+        array = (ctypes.c_char_p * len(paths))(*(encode_path(path) for path in paths))
+        table = None if vocabulary is None else as_symbols(vocabulary)
+        with ProgressGuard(progress) as guard:
+            return cls(create("wf_lm_estimate", array, len(paths), table and table.address, c_options("lm_estimate", options), after=(None, guard.pointer)))
+
+    @classmethod
+    def mix(cls, lms: Iterable[LM], weights: Iterable[float] | None = None, *, progress: Progress | None = None, **options: Unpack[LmMixOptions]) -> LM:
+        """Mixes models by linear interpolation, as SRILM's `ngram -mix-lm` does. `weights`: one per model, scaled to sum to 1 (default: equal); mix_weights finds good ones.
+
+        A word that a model lacks has probability 0 in it.
+        """
+        models = list(check_list(lms, "lms"))
+        shares = None if weights is None else [float(weight) for weight in weights]
+        if shares is not None and len(shares) != len(models):
+            raise ValueError(f"{len(models)} models, but {len(shares)} weights")
+        array = None if shares is None else (ctypes.c_double * len(shares))(*shares)
+        with ProgressGuard(progress) as guard:
+            return cls(create("wf_lm_mix", addresses(models), len(models), array, c_options("lm_mix", options), after=(None, guard.pointer)))
+
+    @staticmethod
+    def mix_weights(lms: Iterable[LM], text: str | os.PathLike[str], *, progress: Progress | None = None, **options: Unpack[LmMixOptions]) -> list[float]:
+        """The weights for mix that give a held-out text the highest probability, found by the EM algorithm. Words that no model has do not count."""
+        models = list(check_list(lms, "lms"))
+        weights = (ctypes.c_double * len(models))()
+        with ProgressGuard(progress) as guard:
+            call("wf_lm_mix_weights", addresses(models), len(models), encode_path(text), c_options("lm_mix", options), weights, None, guard.pointer)
+        return list(weights)
 
     def info(self) -> dict[str, int | list[int]]:
         """order, num_ngrams (a list, by order), num_words, num_states, num_arcs, num_bytes, and the labels bos, eos and unk."""
@@ -145,6 +183,13 @@ class LargeLM(Handle):
 
 
 _MAPPED = b"\x89WLM\r\n\x1a\n"  # the first bytes of a LargeLM's file
+
+
+def addresses(lms: Sequence[LM]) -> ctypes.Array[ctypes.c_void_p]:
+    for lm in lms:
+        if not isinstance(lm, LM):
+            raise TypeError(f"expected an LM, found {type(lm).__name__}")
+    return (ctypes.c_void_p * len(lms))(*(lm.address for lm in lms))
 
 
 def is_recurrent(path: str | os.PathLike[str]) -> bool:

@@ -46,6 +46,8 @@
   X(arpa, WF_ARPA_OPTIONS)                               \
   X(lm_fst, WF_LM_FST_OPTIONS)                           \
   X(lm_prune, WF_LM_PRUNE_OPTIONS)                       \
+  X(lm_estimate, WF_LM_ESTIMATE_OPTIONS)                 \
+  X(lm_mix, WF_LM_MIX_OPTIONS)                           \
   X(wlm, WF_WLM_OPTIONS)                                 \
   X(ngram_scorer, WF_NGRAM_SCORER_OPTIONS)               \
   X(rnnlm_train, WF_RNNLM_TRAIN_OPTIONS)                 \

@@ -167,6 +167,22 @@ WORK(models) {
   wf_lm_free(pruned);
   return status;
 }
+WORK(estimate_and_mix) {
+  static const char *const text = CTC "text";
+  wf_lm *lm = NULL, *mixed = NULL;
+  double weights[2];
+  wf_lm_estimate_options o;
+  wf_lm_estimate_options_init(&o);
+  o.ids = true;
+  wf_status status = wf_lm_estimate(&text, 1, NULL, &o, &lm, NULL, NULL, err);
+  const wf_lm *const lms[] = {lm, lm};
+  if (status == WF_OK) status = wf_lm_mix_weights(lms, 2, text, NULL, weights, NULL, NULL, err);
+  if (status == WF_OK) status = wf_lm_mix(lms, 2, weights, NULL, &mixed, NULL, NULL, err);
+  assert_int_equal(mixed != NULL, status == WF_OK);
+  wf_lm_free(lm);
+  wf_lm_free(mixed);
+  return status;
+}
 WORK(large_model) {
   return wf_wlm_build(CTC "lm3.arpa.gz", in.out, NULL, NULL, NULL, NULL, NULL, err);
 }
@@ -226,6 +242,7 @@ WORK(ctc_graph) {
   X(mbr)               \
   X(score_words)       \
   X(models)            \
+  X(estimate_and_mix)  \
   X(large_model)       \
   X(train)             \
   X(ctc_graph)

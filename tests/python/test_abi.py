@@ -34,6 +34,7 @@ NOT_CALLED = {
     "wf_lattice_reader_lost_rest": "reading the next lattice, or the end, reports it",
     "wf_lexicon_num_disambig": "graph building adds the symbols",
     "wf_lexicon_num_repeated": "reported by the command line",
+    "wf_lm_estimate_arpa": "LM.estimate, then write_arpa; the program is for models that do not fit into memory",
     "wf_lm_knows": "LM.words.find",
     "wf_lm_read_arpa": "wf_lm_read reads ARPA, too",
     "wf_matrix_check": "decoding checks scores",

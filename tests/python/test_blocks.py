@@ -36,6 +36,9 @@ RUN = {
 printf 'elephant\\t0\\tEH L IH F AH N T\\nsiobhan\\t2.5\\tSH AH V AO N\\n' > contacts.txt
 echo 000030012 contacts.txt > table.txt""",
     ("lm.md", "warpfst lm info"): "",
+    ("lm.md", "warpfst lm estimate"): "cut -d' ' -f2- text > more-text && gzip < more-text > text.gz",
+    ("lm.md", "warpfst lm mix"): """cut -d' ' -f2- text > held-out.txt && cp lm.arpa.gz general.arpa.gz
+head -700 held-out.txt | warpfst lm estimate -o domain.arpa""",
     ("lm.md", "warpfst lm prune large.arpa.gz"): _MODELS,
     ("composition.md", "warpfst compose L.fst"): "warpfst lm prune lm.arpa.gz --threshold=1e-3 -o small.arpa && warpfst lm convert small.arpa -o G.fst && cp G.fst L.fst",
     ("rnnlm.md", "warpfst rnnlm info"): f"""{_MODELS}

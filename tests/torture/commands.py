@@ -200,6 +200,11 @@ lm convert, KenLM: lm convert in/kenlm.bin -o out/G.fst
 lm build: lm build in/lm.arpa -q -o out/lm.wlm
 lm build, difference: lm build in/lm.arpa -q -o out/lm.wlm --subtract=in/lm.arpa --pack=codebook
 lm build, sorted in files: lm build in/large.arpa -q -o out/lm.wlm --memory=1M --pack=exact
+lm estimate: lm estimate in/sentences in/sentences -q -o out/lm.arpa --order=2 --prune=0,1
+lm estimate, vocabulary: lm estimate in/sentences -q -o out/lm.arpa --vocabulary=in/words.txt --skip-symbols
+lm estimate, sorted in files: lm estimate in/large.text -q -o out/lm.arpa --memory=1M
+lm mix: lm mix in/lm.arpa in/kenlm.bin -q -o out/lm.arpa --weights=0.7,0.3 --num-threads=1
+lm mix, tune: lm mix in/lm.arpa in/kenlm.bin -q -o out/lm.arpa --tune=in/sentences --num-threads=1
 lm prune: lm prune in/lm.arpa --threshold=1e-3 -o out/small.arpa --num-threads=1
 rnnlm info: rnnlm info in/rnn
 rnnlm score: rnnlm score in/rnn in/sentences
@@ -228,6 +233,7 @@ def make_inputs(program, folder):
     (base / "large.arpa").write_text(
         f"\\data\\\nngram 1={len(words) + 2}\nngram 2={len(pairs)}\n\n\\1-grams:\n-99 <s> -0.1\n-1 </s>\n"
         + "".join(f"-2 {word} -0.5\n" for word in words) + "\n\\2-grams:\n" + "".join(f"-1.5 {a} {b}\n" for a, b in pairs) + "\n\\end\\\n")
+    (base / "large.text").write_text("".join(f"{a} {b}\n" for a, b in pairs))
     (base / "hmm.text").write_text("h ab ba\n")
     for name, source, skipped in COPIES:
         (base / name).parent.mkdir(parents=True, exist_ok=True)
