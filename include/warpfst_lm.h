@@ -174,7 +174,7 @@ WF_API wf_status wf_lm_prune(const wf_lm *lm, const wf_symbols *vocabulary,
   X(I64, memory, 1073741824, 1048576, 9e15, "bytes",                                              \
     "memory for sorting, besides the words; larger texts use temporary files")                    \
   X(STR, temporary, 0, 0, 0, "FOLDER",                                                            \
-    "folder of temporary files (default: that of the output, or /tmp)")
+    "folder of temporary files (default: that of the output, or $TMPDIR or /tmp)")
 WF_DECLARE_OPTIONS(lm_estimate, WF_LM_ESTIMATE_OPTIONS)
 
 /* Counts of an estimation. Set up with wf_lm_estimate_stats_init. Arrays are by order, from 1. */

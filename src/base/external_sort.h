@@ -11,9 +11,8 @@
 #include "base/error.h"
 
 typedef struct wf__sort wf__sort;
-/* With 0 key words the records keep their order: a queue. `memory`: bytes to use while adding; `folder`: folder of the temporary file, if one is needed
- * (borrowed).
- */
+/* With 0 key words the records keep their order: a queue. `memory`: bytes to use while adding;
+ * `folder`: folder of the temporary file, if one is needed (borrowed). */
 wf_status wf__sort_create(uint32_t record_words, uint32_t key_words, uint64_t memory,
                           const char *folder, wf__sort **out, wf_error *err);
 /* The last word of a record is a count: records with the same key may become one, with the sum of

@@ -11,7 +11,8 @@
 #include "base/memory.h"
 
 wf_status wf__temp_folder(const char *given, const char *output, char **out, wf_error *err) {
-  const char *folder = given != NULL ? given : output != NULL ? output : P_tmpdir;
+  const char *usual = getenv("TMPDIR"), *folder = given != NULL ? given : output;
+  if (folder == NULL) folder = usual != NULL && usual[0] != '\0' ? usual : P_tmpdir;
   size_t size = strlen(folder);
   if (given == NULL && output != NULL) {
     const char *slash = strrchr(output, '/');

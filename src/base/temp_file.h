@@ -6,7 +6,7 @@
 #include "base/error.h"
 
 /* The folder for temporary files: a copy of `given`, or if that is NULL the folder of the file
- * `output`, or /tmp if both are NULL. The caller frees it. */
+ * `output`, or $TMPDIR or /tmp if both are NULL. The caller frees it. */
 wf_status wf__temp_folder(const char *given, const char *output, char **out, wf_error *err);
 /* Opens a file in the folder. The caller closes *fd with close(). */
 wf_status wf__temp_open(const char *folder, int *fd, wf_error *err);

@@ -4,6 +4,7 @@
 
 #include "base/first_bytes.h"
 #include "base/source.h"
+#include "base/temp_file.h"
 #include "lm/wlm_read.h"
 
 /* Only the first four bytes count, so that a damaged file is reported as such. A pipe is not looked
@@ -27,7 +28,9 @@ static wf_status convert(void *user, const char *path, wf_error *err) {
 wf_status wf_wlm_open(const char *path, wf_wlm **out, wf_error *err) {
   *out = NULL;
   if (!is_other_format(path)) return wf__wlm_open_file(path, out, err);
-  const char *folder = getenv("TMPDIR");
-  return wf__wlm_open_made(folder != NULL && folder[0] != '\0' ? folder : "/tmp", convert,
-                           (void *)(uintptr_t)path, out, err);
+  char *folder;
+  WF__TRY(wf__temp_folder(NULL, NULL, &folder, err));
+  wf_status status = wf__wlm_open_made(folder, convert, (void *)(uintptr_t)path, out, err);
+  free(folder);
+  return status;
 }
