@@ -138,6 +138,41 @@ WF_API wf_status wf_lexicon_to_fst(const wf_lexicon *lexicon, const wf_symbols *
                                    const wf_lexicon_fst_options *options, wf_fst **out,
                                    size_t *out_missing, wf_error *err);
 
+/* --- grammars ---
+ *
+ * Read a grammar as an acceptor of words, for the part `grammar` of a graph. `words` has the labels;
+ * a word that it lacks is an error. With NULL a table is made: <eps> 0, then the words in byte order.
+ * The result has the table on both sides. `words` may be freed
+ * after the call. Words are
+ * UTF-8; <eps>, <s>, </s>, #0, #1, ... are errors. Messages name file and line, what was found and
+ * what was expected. Any thread. Free *out with wf_fst_free. */
+
+/* Reads a grammar in JSGF, which begins with #JSGF, or any file that wf_fst_read reads; `words` is
+ * then ignored.
+ *
+ * JSGF is the JSpeech Grammar Format 1.0 (W3C note, 2000). The result accepts what a public rule
+ * accepts, and has no epsilons. Its costs are those of weights: -ln(weight / sum of the weights of
+ * the alternatives); a weight of 0 is never said. Quoted words are words in sequence; "<name>" in
+ * quotes is the word <name>, such as a class. A rule may use itself as the last part of an
+ * alternative. Tags are ignored. `import` is an error, as are texts in other character sets than
+ * UTF-8 and ASCII. A rule is copied wherever it is used: WF_ERR_LIMIT above 10 million parts or
+ * arcs, or 200 parentheses within each other. */
+WF_API wf_status wf_grammar_read(const char *path, const wf_symbols *words, wf_fst **out,
+                                 wf_error *err);
+/* As wf_grammar_read, from data[size]: the contents of a file. Messages show `name` in place of the
+ * path. */
+WF_API wf_status wf_grammar_read_memory(const void *data, size_t size, const char *name,
+                                        const wf_symbols *words, wf_fst **out, wf_error *err);
+/* Makes a grammar of sentences, one in each line, with blanks or tabs between the words. It accepts
+ * each of them, at no cost. Empty lines are ignored, and repeated ones count once. There are no
+ * comments. No sentence is an error. The result is deterministic. */
+WF_API wf_status wf_grammar_read_phrases(const char *path, const wf_symbols *words, wf_fst **out,
+                                         wf_error *err);
+/* As wf_grammar_read_phrases, from data[size]. Messages show `name` in place of the path. */
+WF_API wf_status wf_grammar_read_phrases_memory(const void *data, size_t size, const char *name,
+                                                const wf_symbols *words, wf_fst **out,
+                                                wf_error *err);
+
 /* CTC topologies T map frame labels (input) to token labels (output). docs/how-to/topologies.md
  * defines what each accepts:
  *   correct  a state per token: repeats collapse, the same token follows only after a blank;
@@ -237,7 +272,8 @@ typedef struct wf_ctc_graph_parts {
   const wf_lm *lm; /* an n-gram LM; NULL: `grammar` is given, or neither: every sequence of
                                 `words`, each at the same cost */
   const wf_fst
-      *grammar; /* a grammar over word labels; back-off arcs have input #0, as in wf_lm_to_fst */
+      *grammar; /* a grammar over word labels (wf_grammar_read); back-off arcs have input #0, as in
+                   wf_lm_to_fst */
   const wf_symbols
       *words; /* table of the grammar's labels; NULL: its output symbols, or without a grammar the
                  lexicon's words and the classes. Ignored with an LM */

@@ -25,6 +25,11 @@ static wf_status fail_unknown(const wf__input *input, int32_t magic, wf_error *e
     return wf__fail(err, WF_ERR_UNSUPPORTED,
                     "%s: an archive of fsts (FAR); take the fst out with 'warpfst far extract'",
                     path);
+  if (input->size >= 5 && memcmp(input->data, "#JSGF", 5) == 0)
+    return wf__fail(err, WF_ERR_FORMAT,
+                    "%s: a grammar in JSGF, not an fst; 'warpfst mkgraph --grammar' and "
+                    "wf_grammar_read read it",
+                    path);
   if (looks_like_text(input))
     return wf__fail(err, WF_ERR_FORMAT, "%s: looks like text; compile it first (warpfst compile)",
                     path);
