@@ -11,7 +11,8 @@
 #define UNKNOWN "<unk>" /* the word for which --unknown-lm spells others */
 
 struct request {
-  const char *tokens, *lexicon, *lm, *grammar, *words, *words_out, *keep_steps, *output, *format;
+  const char *tokens, *lexicon, *lm, *grammar, *phrases, *words, *words_out, *keep_steps, *output,
+      *format;
   const char *unknown_lm;
   double unknown_lm_scale, unknown_cost;
   bool json, quiet;
@@ -90,7 +91,10 @@ static void print_end(const struct request *request, const cli_steps *steps,
 
 static wf_status read_lm(const struct request *request, struct parts *parts,
                          const wf_progress *progress, wf_error *err) {
-  if (request->grammar != NULL) return wf_fst_read(request->grammar, &parts->grammar, err);
+  if (request->phrases != NULL)
+    return wf_grammar_read_phrases(request->phrases, parts->words, &parts->grammar, err);
+  if (request->grammar != NULL)
+    return wf_grammar_read(request->grammar, parts->words, &parts->grammar, err);
   if (request->lm == NULL) return WF_OK;
   return wf_lm_read(request->lm, parts->words, &request->arpa_options, &parts->lm,
                     &parts->arpa_stats, progress, err);
@@ -177,7 +181,7 @@ static wf_status spell_unknown(const struct request *request, struct parts *part
 static wf_status build(const struct request *request, cli_steps *steps, struct parts *parts,
                        wf_error *err) {
   if (request->lexicon == NULL && request->lm == NULL && request->grammar == NULL &&
-      request->words == NULL)
+      request->phrases == NULL && request->words == NULL)
     return build_of_tokens(request, parts, err);
   wf_ctc_graph_parts of;
   wf_ctc_graph_parts_init(&of);
@@ -230,6 +234,7 @@ static int run(const struct request *request) {
 
 static const cli_rule rules[] = {
     {"lm", CLI_EXCLUDES, "grammar"},
+    {"phrases", CLI_EXCLUDES, "lm|grammar"},
     {"arpa", CLI_USELESS_WITHOUT, "lm"},
     {"lexicon-format", CLI_USELESS_WITHOUT, "lexicon"},
     {"spelling", CLI_USELESS_WITH, "lexicon"},
@@ -238,13 +243,13 @@ static const cli_rule rules[] = {
     {"silence-prob", CLI_USELESS_WITHOUT, "silence"},
     {"unknown-lm-scale", CLI_USELESS_WITHOUT, "unknown-lm"},
     {"unknown-cost", CLI_USELESS_WITHOUT, "unknown-lm"},
-    {"unknown-lm", CLI_NEEDS, "lexicon|lm|grammar|words"},
-    {"classes", CLI_NEEDS, "lexicon|lm|grammar|words"},
-    {"silence", CLI_USELESS_WITHOUT, "lexicon|lm|grammar|words"},
-    {"spelling", CLI_USELESS_WITHOUT, "lexicon|lm|grammar|words"},
-    {"merges", CLI_USELESS_WITHOUT, "lexicon|lm|grammar|words"},
-    {"word-start", CLI_USELESS_WITHOUT, "lexicon|lm|grammar|words"},
-    {"keep-steps", CLI_USELESS_WITHOUT, "lexicon|lm|grammar|words"},
+    {"unknown-lm", CLI_NEEDS, "lexicon|lm|grammar|phrases|words"},
+    {"classes", CLI_NEEDS, "lexicon|lm|grammar|phrases|words"},
+    {"silence", CLI_USELESS_WITHOUT, "lexicon|lm|grammar|phrases|words"},
+    {"spelling", CLI_USELESS_WITHOUT, "lexicon|lm|grammar|phrases|words"},
+    {"merges", CLI_USELESS_WITHOUT, "lexicon|lm|grammar|phrases|words"},
+    {"word-start", CLI_USELESS_WITHOUT, "lexicon|lm|grammar|phrases|words"},
+    {"keep-steps", CLI_USELESS_WITHOUT, "lexicon|lm|grammar|phrases|words"},
     {NULL, 0, NULL},
 };
 
@@ -258,9 +263,11 @@ static void add_flags(cli_parser *parser, struct request *request) {
   cli_flag_str(
       parser, "lm", 0, &request->lm, "FILE",
       "n-gram model: ARPA, plain or gzipped, or a binary file of CMU Sphinx or KenLM (trie) "
-      "(default, without --grammar: every sequence of words at the same cost)");
+      "(default, without --grammar and --phrases: every sequence of words at the same cost)");
   cli_flag_str(parser, "grammar", 0, &request->grammar, "FILE",
-               "instead of --lm: an fst over words");
+               "instead of --lm: a grammar in JSGF, or an fst over words");
+  cli_flag_str(parser, "phrases", 0, &request->phrases, "FILE",
+               "instead of --lm: sentences, one in each line; one of them is said");
   cli_flag_str(
       parser, "words", 0, &request->words, "FILE",
       "word table, lines `word id` (default: made from the lexicon; without one, that of the LM or "
@@ -300,8 +307,8 @@ static int mkgraph_ctc(int argc, char **argv) {
       .about =
           "Builds a decoding graph for CTC: min(det(L o G)), and with a --topology other than "
           "correct T o min(det(L o G)). Input labels are columns of the scores + 1; output labels "
-          "are words. Without --lm and --grammar, every sequence of words is allowed. With "
-          "--tokens "
+          "are words. Without --lm, --grammar and --phrases, every sequence of words is allowed. "
+          "With --tokens "
           "alone, the tokens are the words, for a language model over tokens (decode --lm).\n"
           "Examples:\n"
           "  warpfst mkgraph ctc --tokens=tokens.txt --lexicon=lexicon.txt -o graph.wfst\n"

@@ -12,8 +12,8 @@
 
 struct request {
   am_source am;
-  const char *lexicon, *lexicon_fst, *lm, *grammar, *words, *words_out, *columns_out, *keep_steps,
-      *output, *format;
+  const char *lexicon, *lexicon_fst, *lm, *grammar, *phrases, *words, *words_out, *columns_out,
+      *keep_steps, *output, *format;
   bool json, quiet;
   wf_lexicon_options lexicon_options;
   wf_arpa_options arpa_options;
@@ -96,9 +96,28 @@ static void print_end(const struct request *request, const cli_steps *steps,
 
 /* --- building ---------------------------------------------------------------------------- */
 
+/* Words written as text get the labels of --words or of --lexicon-fst. With an L without a table and
+ * without --words they have none: an empty table says so. */
+static wf_status read_grammar(const struct request *request, struct parts *parts, wf_error *err) {
+  const wf_symbols *words = parts->words;
+  wf_symbols *none = NULL;
+  wf_status status = WF_OK;
+  if (words == NULL && parts->lexicon_fst != NULL) words = wf_fst_osymbols(parts->lexicon_fst);
+  if (words == NULL && parts->lexicon_fst != NULL)
+    status = wf_symbols_create("of --words, which is not given", &none, err);
+  if (none != NULL) words = none;
+  if (status == WF_OK)
+    status = request->phrases != NULL
+                 ? wf_grammar_read_phrases(request->phrases, words, &parts->grammar, err)
+                 : wf_grammar_read(request->grammar, words, &parts->grammar, err);
+  wf_symbols_free(none);
+  return status;
+}
+
 static wf_status read_lm(const struct request *request, struct parts *parts,
                          const wf_progress *progress, wf_error *err) {
-  if (request->grammar != NULL) return wf_fst_read(request->grammar, &parts->grammar, err);
+  if (request->grammar != NULL || request->phrases != NULL)
+    return read_grammar(request, parts, err);
   if (request->lm == NULL) return WF_OK;
   return wf_lm_read(request->lm, parts->words, &request->arpa_options, &parts->lm,
                     &parts->arpa_stats, progress, err);
@@ -195,6 +214,7 @@ static int run(const struct request *request) {
 static const cli_rule rules[] = {
     {"lexicon", CLI_EXCLUDES, "lexicon-fst"},
     {"lm", CLI_EXCLUDES, "grammar"},
+    {"phrases", CLI_EXCLUDES, "lm|grammar"},
     {"arpa", CLI_USELESS_WITHOUT, "lm"},
     {"spelling", CLI_USELESS_WITH, "am"},
     {"word-start", CLI_USELESS_WITH, "am"},
@@ -214,10 +234,13 @@ static void add_flags(cli_parser *parser, struct request *request) {
                "Kaldi: instead of --lexicon, an L made by Kaldi (default: LANG/L_disambig.fst)");
   cli_flag_str(parser, "lm", 0, &request->lm, "FILE",
                "n-gram model: ARPA, plain or gzipped, or a binary file of CMU Sphinx "
-               "(en-us.lm.bin) or KenLM (trie) (default, without --grammar: every sequence of "
-               "words of --lexicon or --words at the same cost)");
+               "(en-us.lm.bin) or KenLM (trie) (default, without --grammar and --phrases: every "
+               "sequence of words of --lexicon or --words at the same cost)");
   cli_flag_str(parser, "grammar", 0, &request->grammar, "FILE",
-               "instead of --lm: an fst over words (Kaldi's default: LANG/G.fst)");
+               "instead of --lm: a grammar in JSGF, or an fst over words (Kaldi's default: "
+               "LANG/G.fst)");
+  cli_flag_str(parser, "phrases", 0, &request->phrases, "FILE",
+               "instead of --lm: sentences, one in each line; one of them is said");
   cli_flag_str(parser, "words", 0, &request->words, "FILE",
                "word table (default: LANG/words.txt if lexicon or grammar come from LANG or "
                "--lexicon-fst is given; else that of the LM or of the grammar)");
@@ -257,7 +280,7 @@ static void use_lang_folder(struct request *request, struct lang_paths *paths) {
     request->lexicon_fst = paths->lexicon_fst;
     uses_lang_labels = true;
   }
-  if (request->lm == NULL && request->grammar == NULL) {
+  if (request->lm == NULL && request->grammar == NULL && request->phrases == NULL) {
     request->grammar = paths->grammar;
     uses_lang_labels = true;
   }
@@ -289,8 +312,9 @@ int mkgraph_hmm(int argc, char **argv) {
     return cli_usage(
         "--lexicon is required, or --lexicon-fst, or --lang with a folder that contains "
         "L_disambig.fst");
-  if (request.lm == NULL && request.grammar == NULL && request.lexicon == NULL)
-    return cli_usage("--lexicon-fst needs --lm or --grammar");
+  if (request.lm == NULL && request.grammar == NULL && request.phrases == NULL &&
+      request.lexicon == NULL)
+    return cli_usage("--lexicon-fst needs --lm, --grammar or --phrases");
   if (request.output == NULL) return cli_usage("-o is required");
   if (request.json && strcmp(request.output, "-") == 0)
     return cli_usage("the graph and --json cannot both go to standard output");

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
 
 from . import _abi, notebook
 from ._library import Handle, as_dict, call, check_mapping, create, encode_path, lib, sized, take_bytes
+from .errors import FormatError
 from .options import c_options
 from .symbols import Symbols, SymbolsLike, as_symbols
 
@@ -122,6 +123,35 @@ class Fst(Handle):
     def _compiled(cls, function: str, source: tuple[Any, ...], isymbols: SymbolsLike | None, osymbols: SymbolsLike | None, options: TextOptions) -> Fst:
         tables = [None if table is None else as_symbols(table, name) for table, name in ((isymbols, "isymbols"), (osymbols, "osymbols"))]
         return cls(create(function, *source, *(table and table.address for table in tables), c_options("text", options)))
+
+    @classmethod
+    def read_grammar(cls, path: str | os.PathLike[str], words: SymbolsLike | None = None) -> Fst:
+        """Reads a grammar of words: a file in JSGF, as an acceptor, or one that `read` can read. JSGF that cannot be read is explained in wf_grammar_read.
+
+        words  labels of the words of a grammar in JSGF, all of which must be there. None: a table is made of them, in byte order
+        """
+        return cls._of_words("wf_grammar_read", (encode_path(path),), words)
+
+    @classmethod
+    def from_jsgf(cls, text: str, words: SymbolsLike | None = None) -> Fst:
+        """`read_grammar` for JSGF in memory: "#JSGF V1.0; grammar g; public <order> = (one | two) coffees;"."""
+        data = text.encode("utf-8", "surrogateescape")
+        if not data.removeprefix(b"\xef\xbb\xbf").startswith(b"#JSGF"):
+            raise FormatError(f"text: found {text[:40]!r}, expected '#JSGF V1.0;'")
+        return cls._of_words("wf_grammar_read_memory", (data, len(data), b"text"), words)
+
+    @classmethod
+    def from_phrases(cls, phrases: Iterable[str] | str | os.PathLike[str], words: SymbolsLike | None = None) -> Fst:
+        """A grammar of sentences, at no cost: a list of texts, or the path of a file with one in each line. White space separates words. `words` as in read_grammar."""
+        if isinstance(phrases, (str, os.PathLike)):
+            return cls._of_words("wf_grammar_read_phrases", (encode_path(phrases),), words)
+        data = "\n".join(" ".join(phrase.split()) for phrase in phrases).encode("utf-8", "surrogateescape")
+        return cls._of_words("wf_grammar_read_phrases_memory", (data, len(data), b"phrases"), words)
+
+    @classmethod
+    def _of_words(cls, function: str, source: tuple[Any, ...], words: SymbolsLike | None) -> Fst:
+        table = None if words is None else as_symbols(words, "words")
+        return cls(create(function, *source, Symbols._address_or_none(table)))
 
     def to_text(self, **options: Unpack[TextOptions]) -> str:
         """AT&T text, like that of OpenFst's fstprint. ArgumentError: an arc has a symbol that text cannot hold, with a blank; `numeric=True` prints numbers."""

@@ -273,13 +273,20 @@ class _Parts:
     """Lexicon, language model or grammar, and word table of a graph. They must outlive the C call that borrows them."""
 
     def __init__(
-        self, tokens: Symbols, lexicon: Any, lm: Any, grammar: Any, words: SymbolsLike | None, lexicon_options: Any, arpa_options: Any, classes: str | None = None
+        self,
+        tokens: Symbols,
+        lexicon: Any,
+        lm: Any,
+        grammar: Any,
+        phrases: Any,
+        words: SymbolsLike | None,
+        lexicon_options: Any,
+        arpa_options: Any,
+        classes: str | None = None,
     ) -> None:
-        if lm is not None and grammar is not None:
-            raise TypeError("give either a language model or a grammar, not both")
         self.words = None if words is None else as_symbols(words, "words")
         self.lexicon = None if lexicon is None else as_lexicon(lexicon, tokens, lexicon_options)
-        self.grammar = grammar if isinstance(grammar, Fst) or grammar is None else Fst.read(grammar)
+        self.grammar = _read_rules(grammar, phrases, self.words)
         if self.words is None and self.lexicon is not None and lm is not None:
             self.words = self.lexicon.words()
             for name in (classes or "").split(","):
@@ -300,6 +307,17 @@ class _Parts:
         )  # by `is None`, because tables and lexicons without entries are false
 
 
+def _check_one(*parts: Any) -> None:
+    if sum(part is not None for part in parts) > 1:
+        raise TypeError("give a language model, a grammar or phrases, not several of them")
+
+
+def _read_rules(grammar: Path | Fst | None, phrases: Iterable[str] | Path | None, words: Symbols | None) -> Fst | None:
+    if phrases is not None:
+        return Fst.from_phrases(phrases, words)
+    return grammar if isinstance(grammar, Fst) or grammar is None else Fst.read_grammar(grammar, words)
+
+
 def _build(kind: str, parts: Any, options: Mapping[str, Any], progress: Progress | None) -> Fst:
     result = getattr(_abi, f"wf_{kind}_graph_result")()
     with ProgressGuard(progress) as guard:
@@ -318,6 +336,7 @@ def build_ctc_graph(
     lm: Path | LM | None = None,
     *,
     grammar: Path | Fst | None = None,
+    phrases: Iterable[str] | Path | None = None,
     words: SymbolsLike | None = None,
     progress: Progress | None = None,
     keep_on_device: bool = False,
@@ -327,8 +346,9 @@ def build_ctc_graph(
 
     tokens   the tokens of the score columns: a token table or its path, or a list with the token of each column
     lexicon  path, Lexicon, or mapping word -> pronunciation. Without it, the words of the LM (or of `words`) are spelled with the tokens
-    lm       file as for LM.read, or LM. Alternatively `grammar`, an Fst over words. With neither, every sequence of words is allowed. If G has no costs, each
-             word costs 2^-10 nats, so that of equal paths the one with fewer words wins: of n words, a path that is better by less than n / 1024 may lose
+    lm       file as for LM.read, or LM. Alternatively `grammar`, the path of a grammar in JSGF or of an fst over words, or an Fst. Or `phrases`, a list
+             of sentences or the path of a file with one in each line, one of which is said. Without, every sequence of words is allowed. If G has no costs,
+             each word costs 2^-10 nats, so that of equal paths the one with fewer words wins: of n words, a path that is better by less than n / 1024 may lose
     keep_on_device  with device="cuda": the graph stays in the GPU's memory, from where a decoder on that GPU takes it; other readers read it there, too
     options  topology="auto|correct|compact|minimal|eesen", or "transducer" for Decoder(transducer=), silence=, backoff=, ...: tables "ctc_graph", "lexicon" and "arpa"
 
@@ -336,10 +356,11 @@ def build_ctc_graph(
     collapsed. `device` has no effect then: there is nothing to compute. For a language model over tokens, see Decoder(lm=, join=True).
     """
     table = as_symbols(tokens, "tokens")
+    _check_one(lm, grammar, phrases)
     graph_options, lexicon_options, arpa_options = split(options, "ctc_graph", "lexicon", "arpa")
-    if lexicon is None and lm is None and grammar is None and words is None:
+    if lexicon is None and lm is None and grammar is None and phrases is None and words is None:
         return _tokens_graph(table, graph_options, lexicon_options)
-    made = _Parts(table, lexicon, lm, grammar, words, lexicon_options, arpa_options, graph_options.get("classes"))
+    made = _Parts(table, lexicon, lm, grammar, phrases, words, lexicon_options, arpa_options, graph_options.get("classes"))
     parts = sized(_abi.wf_ctc_graph_parts)
     made.fill(parts)
     parts.keep_on_device = keep_on_device
@@ -374,6 +395,7 @@ def build_hmm_graph(
     lm: Path | LM | None = None,
     *,
     grammar: Path | Fst | None = None,
+    phrases: Iterable[str] | Path | None = None,
     words: SymbolsLike | None = None,
     tree: Path | None = None,
     lang: Path | None = None,
@@ -385,10 +407,11 @@ def build_hmm_graph(
 
     am       model folder of CMU Sphinx or Kaldi, final.mdl, or Hmm. `tree` and `lang` are paths of Kaldi's tree and lang folder
     lexicon  path, Lexicon, mapping word -> phones, or Kaldi's L_disambig.fst as an Fst
-    lm       file as for LM.read, or LM. Alternatively `grammar`, an Fst over words. With neither, as for build_ctc_graph (not with an Fst as lexicon)
+    lm       file as for LM.read, or LM. Alternatively `grammar` or `phrases`; without, any words: as for build_ctc_graph (an Fst as lexicon needs one of them)
     keep_on_device  as for build_ctc_graph
     options  lm_weight=, silence_prob=, self_loop_scale=, ...: tables "hmm_graph", "lexicon" and "arpa"
     """
+    _check_one(lm, grammar, phrases)
     hmm = read_hmm(am, tree, lang)
     graph_options, lexicon_options, arpa_options = split(options, "hmm_graph", "lexicon", "arpa")
     parts = sized(_abi.wf_hmm_graph_parts)
@@ -399,12 +422,12 @@ def build_hmm_graph(
             raise TypeError("the lexicon fst has no symbol table of words: give words=")
         table = as_symbols(words, "words")
         model = lm if isinstance(lm, LM) or lm is None else LM.read(lm, table, **arpa_options)
-        rules = grammar if isinstance(grammar, Fst) or grammar is None else Fst.read(grammar)
+        rules = _read_rules(grammar, phrases, table)
         parts.lexicon_fst, parts.lm, parts.grammar, parts.words = lexicon.address, model and model.address, rules and rules.address, table.address
     else:
         # For a Lexicon object, the options of reading were given when it was made.
         defaults = {} if isinstance(lexicon, Lexicon) else {"blank": "", "variants": True}
-        made = _Parts(hmm.phones, lexicon, lm, grammar, words, {**defaults, **lexicon_options}, arpa_options)
+        made = _Parts(hmm.phones, lexicon, lm, grammar, phrases, words, {**defaults, **lexicon_options}, arpa_options)
         made.fill(parts)
     parts.hmm, parts.keep_on_device = hmm.address, keep_on_device
     fst = _build("hmm", parts, graph_options, progress)

@@ -135,7 +135,7 @@ expect 3 'nothere' mkgraph --tokens=nothere --lm="$ctc/lm3.arpa.gz" -o y.wfst
 ! mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --lm="$ctc/lm3.arpa.gz" --device=gpu:x -o y.wfst 2>err.txt || fail "--device=gpu:x is accepted"
 grep -q 'gpu:x' err.txt || fail "--device=gpu:x: $(cat err.txt)"
 expect 2 '--tokens is required' mkgraph --lm=x -o y.wfst
-expect 2 'classes needs --lexicon, --lm, --grammar or --words' mkgraph --tokens=x --classes='<c>' -o y.wfst
+expect 2 'classes needs --lexicon, --lm, --grammar, --phrases or --words' mkgraph --tokens=x --classes='<c>' -o y.wfst
 expect 2 '--lm and --grammar exclude each other' mkgraph --tokens=x --lexicon=x --lm=x --grammar=x -o y.wfst
 expect 2 "unknown subcommand 'hclg'" "$WARPFST" mkgraph hclg
 expect 3 'keep' mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --lm="$ctc/lm3.arpa.gz" --keep-steps=/proc/keep -o y.wfst
@@ -151,8 +151,8 @@ printf '0 0 1 1\n0 0 2 2\n0\n' | "$WARPFST" compile - two.fst
 grep -vE '^(MARK|CALL)\b' "$ctc/lexicon_bpe.txt" > fewer.txt
 expect 0 "warning: .*: 2 of 1888 words (0.1%) are not in the word table and cannot be found: 'CALL', 'MARK'; " mkgraph --tokens="$ctc/tokens_bpe.txt" --lexicon=fewer.txt --lm="$ctc/lm3.arpa.gz" -q -o y.wfst
 expect 0 "warning: words of the grammar that the lexicon lacks, which cannot be found (1 of 2, 50.0%): 'ZORBLAX'" mkgraph --tokens="$ctc/tokens_bpe.txt" --lexicon="$ctc/lexicon_bpe.txt" --grammar=two.fst --words=two.words -q -o y.wfst
-expect 2 'unknown-lm needs --lexicon, --lm, --grammar or --words' mkgraph --tokens="$ctc/tokens_bpe.txt" --unknown-lm=x -o y.wfst
-expect 0 'warning: --silence has no effect without --lexicon, --lm, --grammar or --words' mkgraph --tokens="$ctc/tokens_bpe.txt" --silence=x -o tokens.wfst
+expect 2 'unknown-lm needs --lexicon, --lm, --grammar, --phrases or --words' mkgraph --tokens="$ctc/tokens_bpe.txt" --unknown-lm=x -o y.wfst
+expect 0 'warning: --silence has no effect without --lexicon, --lm, --grammar, --phrases or --words' mkgraph --tokens="$ctc/tokens_bpe.txt" --silence=x -o tokens.wfst
 "$WARPFST" lm build "$ctc/pieces4.arpa.gz" -o pieces.wlm 2>/dev/null
 errors() { "$WARPFST" decode "$@" "$ctc/logp_pieces" --join --frame-shift=0.04 --ref="$ctc/text" -o hyp.txt 2>&1 | sed -n 's/.*(\([0-9]*\) of 35 words).*/\1/p'; }
 [ "$(errors tokens.wfst)" = 10 ] || fail "tokens: $(errors tokens.wfst) errors"

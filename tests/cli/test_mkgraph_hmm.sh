@@ -33,6 +33,10 @@ awk '$1 != "<eps>" && $1 != "#0" {print 0, 0, $1, 2.48490665} END {print 0, 2.48
 mkgraph --lexicon=$dict --grammar=grammar.fst --words="$words" -o digits.wfst --json >report.json 2>table.txt
 [ "$(count states digits.wfst)" -le 526 ] || fail "$(count states digits.wfst) states"
 as_expected digits digits.wfst
+# The same in JSGF: each digit is as likely as the end.
+{ printf '#JSGF V1.0;\ngrammar digits;\npublic <digits> = /1/ <NULL>'; awk '$1 != "<eps>" && $1 != "#0" {print " | /1/ " $1 " <digits>"}' "$words"; echo ';'; } >digits.gram
+mkgraph --lexicon=$dict --grammar=digits.gram -o jsgf.wfst -q
+as_expected digits jsgf.wfst
 "$WARPFST" compile "$hybrid/coffee/grammar.txt" --acceptor --isymbols="$hybrid/coffee/words.txt" -o grammar.fst
 mkgraph --lexicon=$dict --grammar=grammar.fst --words="$hybrid/coffee/words.txt" --word-prob=1 -o coffee.wfst -q
 [ "$(count states coffee.wfst)" -le 3489 ] || fail "$(count states coffee.wfst) states"
@@ -108,7 +112,12 @@ printf '<eps> 0\none 1\nzero 2\n#0 3\n<s> 4\n</s> 5\n' >alone.words
 mkgraph --lexicon=alone.dict --grammar=any.fst --words=alone.words -q -o looped.wfst
 mkgraph --lexicon=alone.dict -q -o alone.wfst
 "$WARPFST" equal looped.wfst alone.wfst || fail "a dictionary alone gives another graph than a grammar with loops"
-expect 2 'lexicon-fst needs --lm or --grammar' mkgraph --lexicon-fst=L.fst -o no.wfst
+printf '0 1 2 2\n1 2 1 1\n1\n2\n' | fstcompile >two.fst
+printf 'zero one\nzero\n' >two.txt
+mkgraph --lexicon=alone.dict --grammar=two.fst --words=alone.words -q -o listed.wfst
+mkgraph --lexicon=alone.dict --phrases=two.txt --words=alone.words -q -o phrases.wfst
+"$WARPFST" equal listed.wfst phrases.wfst || fail "sentences give another graph than their fst"
+expect 2 'lexicon-fst needs --lm, --grammar or --phrases' mkgraph --lexicon-fst=L.fst -o no.wfst
 printf 'nothing Z\n' >odd.dict
 expect 2 'no word in common' mkgraph --lexicon=odd.dict --lm=odd.arpa -o no.wfst
 # Nothing is left of the graph: words without a pronunciation, a grammar without a final state, phones without an HMM.

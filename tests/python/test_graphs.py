@@ -66,7 +66,7 @@ def test_types_of_graph_arguments(ctc_graph):
     lm = wf.LM.read(CTC / "lm3.arpa.gz", lexicon.words())
     assert wf.equal(wf.build_ctc_graph(tokens, lexicon, lm).fst, ctc_graph.fst)
     assert wf.equal(wf.build_ctc_graph(dict(tokens), lexicon, lm).fst, ctc_graph.fst)
-    with pytest.raises(TypeError, match="either"):
+    with pytest.raises(TypeError, match="not several of them"):
         wf.build_ctc_graph(tokens, lexicon, lm, grammar=lm.to_fst())
     with pytest.raises(ValueError, match="no option named 'topolgy'"):
         wf.build_ctc_graph(tokens, lexicon, lm, topolgy="compact")
@@ -117,6 +117,48 @@ def test_grammar_graph():
     grammar = wf.Fst.from_text("0 1 A\n1 2 B\n2\n", words, words, acceptor=True)
     graph = wf.build_ctc_graph(tokens, {"A": "a", "B": "b"}, grammar=grammar)
     assert decode_labels(graph, tokens, "abb") == "A B"
+
+
+JSGF = '#JSGF V1.0;\ngrammar g;\npublic <s> = A /* or */ (/3/ B | /1/ A) <s> | "B A";\n'
+
+
+def test_grammars_in_jsgf(tmp_path):
+    tokens, lexicon, path = ["<blk>", "a", "b"], {"A": "a", "B": "b"}, tmp_path / "any name"
+    path.write_text(JSGF.replace("\n", "\r\n"), encoding="utf-8-sig")
+    grammar = wf.Fst.from_jsgf(JSGF)
+    assert wf.equal(wf.Fst.read_grammar(path), grammar) and grammar.properties >= {"acceptor", "no_epsilons"}
+    assert dict(grammar.osymbols) == {"<eps>": 0, "A": 1, "B": 2}
+    for graph in (wf.build_ctc_graph(tokens, lexicon, grammar=part) for part in (path, grammar)):
+        assert decode_labels(graph, tokens, ["a", "b", "<blk>", "b", "a"]) == "A B B A"
+    assert decode_labels(wf.build_ctc_graph([*"_AB"], grammar=path, blank="_"), [*"_AB"], "AB_BA") == "A B B A"
+    words = wf.Symbols({"<eps>": 0, "B": 1, "A": 7})
+    assert {arc.ilabel for arc in wf.Fst.read_grammar(path, words).arcs} == {1, 7}
+    with pytest.raises(wf.FormatError, match="any name:3: the word 'B' is not in the word table words"):
+        wf.build_ctc_graph(tokens, lexicon, grammar=path, words=["<eps>", "A"])
+    with pytest.raises(wf.FormatError, match="text:1: found the end of the file, expected 'grammar NAME;'"):
+        wf.Fst.from_jsgf("#JSGF V1.0;")
+    with pytest.raises(wf.FormatError, match="expected '#JSGF V1.0;'"):
+        wf.Fst.from_jsgf("public <a> = b;")
+    with pytest.raises(wf.UnsupportedError, match="text:1: the rule <a> uses itself before its end"):
+        wf.Fst.from_jsgf("#JSGF V1.0; grammar g; public <a> = b | <a> c;")
+
+
+def test_phrases(tmp_path):
+    tokens, lexicon, path = ["<blk>", "a", "b"], {"A": "a", "B": "b"}, tmp_path / "phrases.txt"
+    path.write_text("A B\n\nB\nA B\n")
+    for phrases in (path, str(path), [" A\nB ", "B", "", "A B"], (text for text in ("B", "A  B"))):
+        graph = wf.build_ctc_graph(tokens, lexicon, phrases=phrases)
+        assert decode_labels(graph, tokens, "ab") == "A B" and decode_labels(graph, tokens, "b") == "B"
+        assert decode_labels(graph, tokens, "bab") in ("A B", "B")  # one sentence
+    said = wf.Fst.from_phrases(["A B", "B", "A"])
+    assert [(arc.ilabel, said.final_costs[arc.nextstate]) for arc in said.arcs_of(said.start)] == [(1, 0), (2, 0)] and said.num_arcs == 3
+    with pytest.raises(wf.FormatError, match="phrases: no sentence"):
+        wf.build_ctc_graph(tokens, lexicon, phrases=[])
+    for parts in ({"lm": "x", "phrases": []}, {"grammar": "x", "phrases": []}, {"lm": "x", "grammar": "x"}):
+        with pytest.raises(TypeError, match="a language model, a grammar or phrases"):
+            wf.build_ctc_graph(tokens, lexicon, **parts)
+        with pytest.raises(TypeError, match="a language model, a grammar or phrases"):
+            wf.build_hmm_graph(SPHINX / "en-us", {"A": "AH"}, **parts)
 
 
 def test_progress_of_building_can_cancel():

@@ -7,6 +7,7 @@ import pytest
 from conftest import CTC, ROOT
 
 from warpfst.transcribe.command import main
+from warpfst.transcribe.config import is_text_fst
 
 CARDS = ROOT / "examples" / "cards"
 
@@ -118,3 +119,10 @@ def test_a_valid_configuration_is_accepted(capsys, folder):
     (folder / "config.json").write_bytes(b"\xef\xbb\xbf" + json.dumps(config).encode())
     assert main([str(CARDS / "card1.wav"), "--model", str(folder), "-q"]) == 0
     assert capsys.readouterr().out == "card1 ten of clubs\n"
+
+
+def test_a_grammar_in_jsgf_is_known_by_its_content(tmp_path):
+    for name, content, is_text in (("a.txt", b"0 1 a\n1\n", True), ("b.txt", b"#JSGF V1.0;", False), ("c.txt", b"\xef\xbb\xbf#JSGF V1.0;", False), ("d.fst", b"", False)):
+        (tmp_path / name).write_bytes(content)
+        assert is_text_fst(tmp_path / name) == is_text
+    assert is_text_fst(tmp_path / "none.txt")

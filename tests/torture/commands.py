@@ -36,6 +36,7 @@ FILES = {
     "sentences": "ab ac\naba ba ab\nac\nba ab ac aba\n",
     "hyp": "u ab ab\nv aba\n",
     "list": "ab\nba\n",
+    "words.gram": "#JSGF V1.0;\ngrammar g;\npublic <s> = [ab] (/1/ <t> | /2/ \"ac aba\")*;\n<t> = ba | ab <t>;\n",
     "nbest": "u 1 2.5 10 ab ac\nu 2 3.5 9 ab ab\nv 1 1.5 4 aba\n",
     "pieces.arpa": "\\data\\\nngram 1=5\n\n\\1-grams:\n-99 <s>\n-0.5 </s>\n-0.6 a\n-0.8 b\n-0.7 c\n\n\\end\\\n",
     "lm.arpa": "\\data\\\nngram 1=7\nngram 2=5\n\n\\1-grams:\n-99 <s> -0.3\n-0.7 </s>\n-1.2 <unk>\n-0.7 ab -0.2\n-0.8 aba -0.1\n"
@@ -154,6 +155,8 @@ topology: topology --tokens=in/tokens.txt -o out/T.fst
 mkgraph ctc: mkgraph ctc --tokens=in/tokens.txt --lexicon=in/lexicon.txt --lm=in/lm.arpa -q -o out/g.wfst --words-out=out/w.txt
 mkgraph ctc, steps: mkgraph ctc --tokens=in/tokens.txt --lexicon=in/lexicon.txt --lm=in/lm.arpa -q -o out/g.fst --keep-steps=out --push=log
 mkgraph ctc, unknown words: mkgraph ctc --tokens=in/tokens.txt --lexicon=in/lexicon.txt --lm=in/lm.arpa --unknown-lm=in/pieces.arpa -q -o out/g.wfst
+mkgraph ctc, JSGF: mkgraph ctc --tokens=in/tokens.txt --lexicon=in/lexicon.txt --grammar=in/words.gram -q -o out/g.wfst
+mkgraph ctc, sentences: mkgraph ctc --tokens=in/tokens.txt --lexicon=in/lexicon.txt --phrases=in/sentences -q -o out/g.wfst
 mkgraph ctc, tokens: mkgraph ctc --tokens=in/tokens.txt -q -o out/g.wfst --topology=correct
 mkgraph hmm, Kaldi: mkgraph hmm --am=in/hmm --lang=in/hmm --lexicon=in/hmm.lexicon --lm=in/hmm.arpa -q -o out/g.wfst
 am info: am info in/hmm --json

@@ -14,7 +14,7 @@ from ..options import DecoderConfig, names
 from .audio import MAX_RATE, MIN_RATE
 
 _WINDOWS = ("povey", "hanning", "hann", "hamming", "rectangular", "blackman", "sine")
-GRAPH_PATHS = ("file", "lexicon", "lm", "grammar", "words", "merges")
+GRAPH_PATHS = ("file", "lexicon", "lm", "grammar", "phrases", "words", "merges")
 _MAX_BYTES = 1 << 20
 
 
@@ -153,6 +153,16 @@ def _load(path: pathlib.Path) -> dict[str, Any]:
     return config
 
 
+def is_text_fst(path: pathlib.Path) -> bool:
+    """Is it an fst as text? It has a name that ends in .txt, as a grammar in JSGF may have, too."""
+    if path.suffix != ".txt":
+        return False
+    if not path.is_file():
+        return True  # and an error when it is read
+    with path.open("rb") as file:
+        return not file.read(8).removeprefix(b"\xef\xbb\xbf").startswith(b"#JSGF")
+
+
 def _check_graph(path: pathlib.Path, graph: dict[str, Any]) -> None:
     _check_names(path, graph, {*GRAPH_PATHS, *names("ctc_graph"), *names("lexicon"), *names("arpa")}, "graph.")
     for name, value in graph.items():
@@ -160,7 +170,7 @@ def _check_graph(path: pathlib.Path, graph: dict[str, Any]) -> None:
             _fail(path, f"graph.{name}", f"{json.dumps(value)[:80]}: {why}")
     if "file" in graph and len(graph) > 1:
         _fail(path, "graph", f"'file' is a complete graph; it cannot be combined with {', '.join(sorted({*graph} - {'file'}))}")
-    if "grammar" in graph and "words" not in graph and graph["grammar"].endswith(".txt"):
+    if "grammar" in graph and "words" not in graph and is_text_fst(path.parent / graph["grammar"]):
         _fail(path, "graph.grammar", "a grammar in text form needs 'words', its symbol table of words")
 
 

@@ -27,7 +27,7 @@ from ..scores import ScoreReader
 from ..symbols import Symbols
 from . import audio
 from .audio import need
-from .config import GRAPH_PATHS, read_config
+from .config import GRAPH_PATHS, is_text_fst, read_config
 
 if TYPE_CHECKING:
     import numpy as np
@@ -196,7 +196,7 @@ class CtcModel(Model):
         with config.errors_at("graph"):
             if "file" in parts:
                 return Graph.load(parts["file"])
-            if "grammar" in parts and parts["grammar"].suffix == ".txt":
+            if "grammar" in parts and is_text_fst(parts["grammar"]):
                 parts["words"] = words = Symbols.read(parts["words"])
                 parts["grammar"] = Fst.compile(parts["grammar"], words, words, acceptor=True)
             _, num_tokens = token_labels(config.tokens)
