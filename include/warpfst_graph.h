@@ -142,10 +142,9 @@ WF_API wf_status wf_lexicon_to_fst(const wf_lexicon *lexicon, const wf_symbols *
  *
  * Read a grammar as an acceptor of words, for the part `grammar` of a graph. `words` has the labels;
  * a word that it lacks is an error. With NULL a table is made: <eps> 0, then the words in byte order.
- * The result has the table on both sides. `words` may be freed
- * after the call. Words are
- * UTF-8; <eps>, <s>, </s>, #0, #1, ... are errors. Messages name file and line, what was found and
- * what was expected. Any thread. Free *out with wf_fst_free. */
+ * The result has the table on both sides. `words` may be freed after the call. Words are UTF-8;
+ * <eps>, <s>, </s>, #0, #1, ... are errors. Messages name file and line, what was found and what was
+ * expected. Any thread. Free *out with wf_fst_free. */
 
 /* Reads a grammar in JSGF, which begins with #JSGF, or any file that wf_fst_read reads; `words` is
  * then ignored.
