@@ -110,7 +110,7 @@ needs_demo_hybrid() {
 needs_test_bare() { need debootstrap; }
 test_packages() {
   need_build
-  need libcmocka-dev abigail-tools libfst-tools sctk time pocketsphinx pocketsphinx-en-us pocketsphinx-testdata \
+  need debootstrap libcmocka-dev abigail-tools libfst-tools sctk time pocketsphinx pocketsphinx-en-us pocketsphinx-testdata \
     python3-dev python3-venv shellcheck xz-utils zsh fish
   need_if_any python3-torch clang-format-14 chromium
   need_uv # before others that install Python packages at the same time

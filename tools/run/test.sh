@@ -11,8 +11,9 @@ do_test() {
   installing=$!
   after_installing test_tools &
   local tools=$!
-  # For half of its time this uses one core or waits for the network.
+  # For half of their time these use one core or wait for the network.
   in_background python after_installing test_python
+  in_background bare after_installing test_bare
   build test
   say "building under sanitizers ($SECONDS s so far)"
   build sanitize
@@ -25,6 +26,7 @@ do_test() {
   run_ctest sanitize
   finish aarch64 'compiling for aarch64'
   finish python "the Python package's tests"
+  finish bare "README's commands in a bare system"
   say "all tests: $SECONDS s"
   print_counts
 }
@@ -52,7 +54,7 @@ do_test_more() {
 
 do_test_bare() {
   needs_test_bare
-  tests/bare/test.sh
+  tests/bare/test.sh all
 }
 
 # A failure here is also a failure of the sample in ./run test, or should become one.
@@ -104,4 +106,15 @@ test_aarch64() { # [all]
   else
     add_counts 0 1 0
   fi
+}
+
+# Tries README's first commands in a bare Debian system.
+test_bare() {
+  local counts
+  nice tests/bare/test.sh | tee build/bare.log || true
+  read -ra counts < <(
+    sed -n '$s/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p' build/bare.log
+    echo 0 1 0
+  )
+  add_counts "${counts[@]}"
 }
