@@ -32,16 +32,26 @@ need_if_any() {
 }
 
 # Installs Python packages into a virtual environment, which is created if it does not exist. With uv, which takes a seventh
-# of pip's time, from the index that pip is configured to use.
+# of pip's time.
 install_python() { # ENVIRONMENT [ARGUMENTS OF uv pip install...]
-  local env=$1 index
+  local env=$1
   shift
-  need_uv
+  need_uv || return 1
   announce "Python packages into $env: $*"
-  index=$(build/uv/bin/pip config list | sed -n "s/.*[.]index-url='\(.*\)'$/\1/p" | tail -1)
-  export UV_CACHE_DIR=build/uv/cache ${index:+UV_DEFAULT_INDEX="$index"}
-  [ -x "$env/bin/python" ] || build/uv/bin/uv venv --quiet --seed --python "$(command -v python3)" "$env"
-  build/uv/bin/uv pip install --quiet --python "$env/bin/python" "$@"
+  [ -x "$env/bin/python" ] || run_uv venv --quiet --seed --python "$(command -v python3)" "$env"
+  run_uv pip install --quiet --python "$env/bin/python" "$@"
+}
+
+# uv reads no settings of pip: it gets the index and the certificates that pip is configured to use, else the system's
+# certificates.
+run_uv() {
+  local settings index cert system=/etc/ssl/certs/ca-certificates.crt
+  settings=$(build/uv/bin/pip config list)
+  index=$(sed -n "s/.*[.]index-url='\(.*\)'$/\1/p" <<<"$settings" | tail -1)
+  cert=$(sed -n "s/.*[.]cert='\(.*\)'$/\1/p" <<<"$settings" | tail -1)
+  [ -n "$cert" ] || [ ! -e $system ] || cert=$system
+  env UV_CACHE_DIR=build/uv/cache ${index:+UV_DEFAULT_INDEX="$index"} ${cert:+SSL_CERT_FILE="${SSL_CERT_FILE:-$cert}"} \
+    build/uv/bin/uv "$@"
 }
 need_uv() {
   [ ! -x build/uv/bin/uv ] || return 0
