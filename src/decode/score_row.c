@@ -31,14 +31,6 @@ void wf__score_row_free(wf__score_row *row) {
   *row = (wf__score_row){0};
 }
 
-/* Without branches, so that the compiler makes vectors of it. */
-static bool all_usable(const float *values) {
-  int bad = 0;
-  for (int i = 0; i < BLOCK; i++)
-    bad |= (!(values[i] <= 1e20f)) | ((values[i] < -1e20f) & (values[i] != -INFINITY));
-  return bad == 0;
-}
-
 static float most_of_block(const float *values) {
   float most[LANES];
   for (int k = 0; k < LANES; k++) most[k] = values[k];
@@ -59,7 +51,7 @@ wf_status wf__score_row_read(wf__score_row *row, const wf_scores *scores, int64_
   int32_t best = 0;
   for (int32_t b = 0; b < row->num_blocks; b++) {
     const float *values = row->values + (size_t)b * BLOCK;
-    if (wf__unlikely(!all_usable(values))) {
+    if (wf__unlikely(!wf__scores_usable(values, BLOCK))) {
       int32_t c = 0;
       while (wf__score_usable(values[c])) c++;
       return wf__fail(err, WF_ERR_ARGUMENT, "frame %lld, column %d: the score is %g",

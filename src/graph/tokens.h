@@ -14,8 +14,8 @@ typedef struct wf__tokens {
 wf_status wf__tokens_take(const wf_symbols *table, wf__tokens *out, wf_error *err);
 /* The label of a token; 0 if there is none. */
 int32_t wf__tokens_label(const wf__tokens *tokens, const char *text, size_t size);
-/* The label of the token that a model writes between words: |, <space>, or U+2581 where no other
- * token begins with it. 0: there is none. */
+/* The label of the token that a model writes between words: that of wf__token_separator, or U+2581
+ * where no other token begins with it. 0: there is none. */
 int32_t wf__tokens_separator(const wf__tokens *tokens);
 /* Does a spelling begin or end with the separator? Inside a spelling it is part of a name of several
  * words. */

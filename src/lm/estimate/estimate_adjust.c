@@ -54,7 +54,7 @@ static wf_status complete(adjusting *a, int k, wf_error *err) {
   for (; a->size > k; a->size--) {
     const int n = a->size;
     const open_gram *open = &a->open[n];
-    const bool longest = n == e->options.order || a->words[n - 1] == WF__ESTIMATE_BOS,
+    const bool longest = n == e->options.order || a->words[n - 1] == WF__LM_BOS,
                kept = n == 1 || open->occurrences > e->by_order[n].prune;
     uint32_t suffix = WF__ESTIMATE_PRUNED;
     if (kept) {

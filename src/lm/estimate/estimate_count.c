@@ -25,11 +25,8 @@ static wf_status add_vocabulary(wf__estimate *e, const wf_symbols *vocabulary, w
 }
 
 wf_status wf__estimate_begin_count(wf__estimate *e, const wf_symbols *vocabulary, wf_error *err) {
-  static const char *const first[] = {"<s>", "</s>", "<unk>"};
   const uint32_t n = (uint32_t)e->options.order;
-  WF__TRY(wf_symbols_create("words", &e->words, err));
-  WF__TRY(wf_symbols_add(e->words, "<eps>", 0, NULL, err));
-  for (int i = 0; i < 3; i++) WF__TRY(add_word(e, first[i], strlen(first[i]), err));
+  WF__TRY(wf__lm_words_create(&e->words, err));
   if (vocabulary != NULL) WF__TRY(add_vocabulary(e, vocabulary, err));
   WF__TRY(wf__estimate_sort(e, n + 1, n, 2, &e->longest, err));
   wf__sort_add_up(e->longest);
@@ -40,7 +37,7 @@ wf_status wf__estimate_begin_count(wf__estimate *e, const wf_symbols *vocabulary
 static wf_status label_of(wf__estimate *e, const wf__word_reader *reader, wf__span word,
                           uint32_t *out, wf_error *err) {
   int64_t label = wf_symbols_find_bytes(e->words, word.data, word.size);
-  if (label > WF__ESTIMATE_UNK) {
+  if (label > WF__LM_UNK) {
     *out = (uint32_t)label;
     return WF_OK;
   }
@@ -52,7 +49,7 @@ static wf_status label_of(wf__estimate *e, const wf__word_reader *reader, wf__sp
                                 "of the text; skip_symbols leaves such words out",
                                 WF__SPAN_ARG(word));
   WF__TRY(wf__word_reader_check(reader, word, err));
-  *out = WF__ESTIMATE_UNK;
+  *out = WF__LM_UNK;
   e->stats.num_unknown += e->closed;
   if (e->closed) return WF_OK;
   *out = (uint32_t)wf_symbols_next_key(e->words);
@@ -70,7 +67,7 @@ static wf_status push(wf__estimate *e, uint32_t *record, uint32_t word, wf_error
 static void begin_sentence(const wf__estimate *e, uint32_t *record) {
   const size_t n = (size_t)e->options.order;
   memset(record, 0, n * sizeof *record);
-  record[0] = WF__ESTIMATE_BOS;
+  record[0] = WF__LM_BOS;
   record[n] = 1; /* count */
 }
 
@@ -83,7 +80,7 @@ wf_status wf__estimate_count(wf__estimate *e, wf__word_reader *reader, wf_error 
     WF__TRY(wf__word_reader_next(reader, &word, &more, err));
     if (!more) return WF_OK;
     if (word.data == NULL) {
-      WF__TRY(push(e, record, WF__ESTIMATE_EOS, err));
+      WF__TRY(push(e, record, WF__LM_EOS, err));
       begin_sentence(e, record);
       e->stats.num_sentences++;
       e->stats.num_empty += words == 0;

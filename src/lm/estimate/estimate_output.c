@@ -25,7 +25,7 @@ static wf_status put_all(wf__estimate *e, int k, const wf__estimate_sink *sink, 
     if (gram == NULL) return WF_OK;
     if (gram[k] == WF__ESTIMATE_PRUNED) continue;
     WF__TRY(wf__sort_next(order->costs, &cost, err));
-    const bool is_bos = k == 1 && gram[0] == WF__ESTIMATE_BOS,
+    const bool is_bos = k == 1 && gram[0] == WF__LM_BOS,
                is_context = context != NULL && memcmp(context, gram, bytes) == 0;
     const float backoff = is_context ? cost_of(context[k]) : 0;
     WF__TRY(sink->put(sink->user, k, gram, is_bos ? INFINITY : cost_of(cost[1]),

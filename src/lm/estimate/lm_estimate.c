@@ -153,9 +153,9 @@ static wf_status memory_end(void *user, int k, wf_error *err) {
 static wf_status make_lm(wf__estimate *e, wf_lm **out, wf_error *err) {
   memory_sink m = {.levels = {.num_public = e->num_labels,
                               .num_labels = e->num_labels,
-                              .bos = WF__ESTIMATE_BOS,
-                              .eos = WF__ESTIMATE_EOS,
-                              .unk = WF__ESTIMATE_UNK}};
+                              .bos = WF__LM_BOS,
+                              .eos = WF__LM_EOS,
+                              .unk = WF__LM_UNK}};
   const wf__estimate_sink sink = {memory_put, memory_begin, memory_end, &m};
   wf_status status = put_orders(e, &sink, err);
   if (status == WF_OK) status = wf__lm_build(&m.levels, e->words, out, e->progress, err);

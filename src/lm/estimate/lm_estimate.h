@@ -26,9 +26,9 @@
 
 #include "base/external_sort.h"
 #include "base/memory.h"
+#include "lm/lm_words.h"
 #include "lm/word_reader.h"
 
-enum { WF__ESTIMATE_BOS = 1, WF__ESTIMATE_EOS = 2, WF__ESTIMATE_UNK = 3 }; /* labels */
 #define WF__ESTIMATE_PRUNED UINT32_MAX /* suffix of a pruned n-gram */
 
 typedef struct wf__estimate_order {

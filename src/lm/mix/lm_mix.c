@@ -28,7 +28,7 @@ static wf_status add_ngram(mixing *m, int k, uint32_t context, const uint32_t *f
   WF__TRY(wf__vec_grow(&m->next_states, num, "states of language models", err));
   for (size_t i = 0; i < num; i++) {
     uint32_t *next = &m->next_states.data[m->next_states.size++];
-    if (word == WF__MIX_BOS)
+    if (word == WF__LM_BOS)
       *next = m->mix.lms[i]->start;
     else
       p += m->weights[i] * wf__mix_step(&m->mix, i, from != NULL ? from[i] : 0, word, next);
@@ -50,7 +50,7 @@ static wf_status take_arcs(mixing *m, size_t i, uint32_t state, wf_error *err) {
   const wf_lm *lm = m->mix.lms[i];
   const uint64_t first = lm->states[state].first_arc, end = lm->states[state + 1].first_arc;
   WF__TRY(wf__vec_grow(&m->words, end - first + 1, "words after a history", err));
-  if (wf__lm_has_own_final(lm, state)) m->words.data[m->words.size++] = WF__MIX_EOS;
+  if (wf__lm_has_own_final(lm, state)) m->words.data[m->words.size++] = WF__LM_EOS;
   for (uint64_t a = first; a < end; a++)
     m->words.data[m->words.size++] = m->mix.word_of[i][lm->arcs[a].word];
   return WF_OK;
@@ -75,7 +75,7 @@ static wf_status find_words(mixing *m, int size, const uint32_t *from, wf_error 
 static bool is_unigram(const mixing *m, uint32_t word) {
   for (size_t i = 0; i < m->mix.num_lms; i++) {
     const wf_lm *lm = m->mix.lms[i];
-    if (word == WF__MIX_EOS ? lm->final_order[0] == 1 : m->mix.label_of[i][word] != WF__LM_NONE)
+    if (word == WF__LM_EOS ? lm->final_order[0] == 1 : m->mix.label_of[i][word] != WF__LM_NONE)
       return true;
   }
   return false;
@@ -92,7 +92,7 @@ static wf_status add_order(mixing *m, int k, wf_error *err) {
   for (uint64_t h = 0; h < histories->ngrams.size; h++) {
     const uint32_t *from = &m->states.data[h * m->mix.num_lms];
     WF__TRY(wf__interrupted_at(h, err));
-    if (histories->ngrams.data[h].word == WF__MIX_EOS) continue;
+    if (histories->ngrams.data[h].word == WF__LM_EOS) continue;
     WF__TRY(find_words(m, k - 1, from, err));
     for (uint64_t i = 0; i < m->words.size; i++)
       WF__TRY(add_ngram(m, k, (uint32_t)h, from, m->words.data[i], err));
@@ -106,9 +106,9 @@ static wf_status mix_all(mixing *m, wf_lm **out, const wf_progress *progress, wf
   for (size_t i = 0; i < m->mix.num_lms; i++)
     if (m->mix.lms[i]->order > order) order = m->mix.lms[i]->order;
   m->levels.num_public = m->levels.num_labels = m->mix.num_labels;
-  m->levels.bos = WF__MIX_BOS;
-  m->levels.eos = WF__MIX_EOS;
-  m->levels.unk = WF__MIX_UNK;
+  m->levels.bos = WF__LM_BOS;
+  m->levels.eos = WF__LM_EOS;
+  m->levels.unk = WF__LM_UNK;
   m->levels.order = order;
   for (int k = 1; k <= order; k++) {
     WF__TRY(wf__progress(progress, "mixing n-grams", (double)(k - 1) / order, err));

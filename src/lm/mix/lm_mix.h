@@ -5,8 +5,7 @@
 
 #include "base/memory.h"
 #include "lm/lm.h"
-
-enum { WF__MIX_BOS = 1, WF__MIX_EOS = 2, WF__MIX_UNK = 3 }; /* labels */
+#include "lm/lm_words.h"
 
 typedef struct wf__mix {
   const wf_lm *const *lms; /* borrowed */
@@ -30,7 +29,7 @@ static inline double wf__mix_step(const wf__mix *mix, size_t i, uint32_t state, 
   const uint32_t label = mix->label_of[i][word];
   uint32_t at;
   *next = 0;
-  if (word == WF__MIX_EOS) return exp(-(double)lm->final_cost[state]);
+  if (word == WF__LM_EOS) return exp(-(double)lm->final_cost[state]);
   if (label != WF__LM_NONE) return exp(-(double)wf__lm_step_known(lm, state, label, next, &at));
   if (lm->unk != WF__LM_NONE) (void)wf__lm_step_known(lm, state, lm->unk, next, &at);
   return 0;

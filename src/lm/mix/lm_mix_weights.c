@@ -38,7 +38,7 @@ static wf_status add_token(tuning *t, uint32_t word, wf_error *err) {
     t->states[i] = next;
     possible |= (float)p > 0;
   }
-  if (possible && word != WF__MIX_UNK) t->probabilities.size += num;
+  if (possible && word != WF__LM_UNK) t->probabilities.size += num;
   return WF_OK;
 }
 
@@ -50,10 +50,10 @@ static wf_status read_text(tuning *t, wf__word_reader *reader, const wf_progress
     bool more;
     WF__TRY(wf__word_reader_next(reader, &word, &more, err));
     if (!more) return WF_OK;
-    int64_t label = WF__MIX_EOS;
+    int64_t label = WF__LM_EOS;
     if (word.data != NULL) {
       label = wf_symbols_find_bytes(t->mix.words, word.data, word.size);
-      if (label < WF__MIX_UNK) label = WF__MIX_UNK;
+      if (label < WF__LM_UNK) label = WF__LM_UNK;
     }
     WF__TRY(add_token(t, (uint32_t)label, err));
     if (word.data == NULL) begin_sentence(t);

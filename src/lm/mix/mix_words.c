@@ -33,7 +33,7 @@ static wf_status array_of(uint64_t size, uint32_t **out, wf_error *err) {
 static wf_status add_word(wf__mix *mix, size_t i, uint32_t label, uint32_t *word, wf_error *err) {
   const wf_lm *lm = mix->lms[i];
   if (label == lm->bos || label == lm->eos || label == lm->unk) {
-    *word = label == lm->bos ? WF__MIX_BOS : label == lm->eos ? WF__MIX_EOS : WF__MIX_UNK;
+    *word = label == lm->bos ? WF__LM_BOS : label == lm->eos ? WF__LM_EOS : WF__LM_UNK;
     return WF_OK;
   }
   if (!wf__lm_knows(lm, label)) return WF_OK;
@@ -41,7 +41,7 @@ static wf_status add_word(wf__mix *mix, size_t i, uint32_t label, uint32_t *word
   const char *text = wf_symbols_text(lm->words, label);
   WF__TRY(wf_symbols_add(mix->words, text, -1, &key, err));
   *word = (uint32_t)key;
-  if (key > WF__MIX_UNK) return WF_OK;
+  if (key > WF__LM_UNK) return WF_OK;
   return wf__fail(err, WF_ERR_ARGUMENT,
                   "model %zu has '%s' as an ordinary word, which cannot be mixed with others",
                   i + 1, text);
@@ -56,11 +56,9 @@ static wf_status add_words(wf__mix *mix, size_t i, wf_error *err) {
 }
 
 wf_status wf__mix_words(const wf_lm *const *lms, size_t num_lms, wf__mix *out, wf_error *err) {
-  static const char *const first[] = {"<eps>", "<s>", "</s>", "<unk>"};
   *out = (wf__mix){.lms = lms, .num_lms = num_lms};
   WF__TRY(allocate(out, err));
-  WF__TRY(wf_symbols_create("words", &out->words, err));
-  for (int i = 0; i < 4; i++) WF__TRY(wf_symbols_add(out->words, first[i], i, NULL, err));
+  WF__TRY(wf__lm_words_create(&out->words, err));
   for (size_t i = 0; i < num_lms; i++) WF__TRY(add_words(out, i, err));
   out->num_labels = (uint32_t)wf_symbols_next_key(out->words);
   for (size_t i = 0; i < num_lms; i++) {
