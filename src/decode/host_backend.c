@@ -87,7 +87,7 @@ static void run_item(void *user, uint64_t item, int worker) {
   uint32_t i = job->order[item];
   if (atomic_load(&job->failed) != 0) return;
   wf_error *err = &job->errors[worker];
-  wf_status status = wf__record_error(job->batch, i, decode_one(job, i, worker, err),
+  wf_status status = wf__record_error(job->self, job->batch, i, decode_one(job, i, worker, err),
                                       err); /* an error of this utterance; the others continue */
   uint64_t done = atomic_fetch_add(&job->done, 1) + 1;
   /* Worker 0 is the calling thread, which may call the caller's functions. */

@@ -49,8 +49,8 @@ wf_status wf__utterance_end(const wf__host *self, wf__searcher *searcher, const 
                             uint32_t i, wf_error *err);
 /* Records an utterance's own error in its result. Returns the status of the batch: WF_OK,
  * WF_ERR_MEMORY or WF_ERR_CANCELLED. */
-wf_status wf__record_error(const wf__batch *batch, uint32_t i, wf_status status,
-                           const wf_error *err);
+wf_status wf__record_error(const wf__host *self, const wf__batch *batch, uint32_t i,
+                           wf_status status, const wf_error *err);
 
 /* --- lanes.c ----------------------------------------------------------------------------- */
 

@@ -138,7 +138,7 @@ static wf_status begin_answers(const struct lanes *l, const uint32_t *order, wf_
 
 static wf_status run_rounds(struct lanes *l, const uint32_t *order, uint32_t count, wf_error *err) {
   const wf__answer_ops *answers = l->answers;
-  wf__rounds rounds = {.pool = l->host->pool,
+  wf__rounds rounds = {.host = l->host,
                        .batch = l->batch,
                        .num_lanes = l->num_lanes,
                        .num_groups = l->num_groups,

@@ -47,7 +47,7 @@ static void run_item(void *user, uint64_t item, int worker) {
       rounds->run(rounds->user, i, lane->utterance, lane->begins, &r->waits[i], &lane->err);
   if (status != WF_OK) r->waits[i] = false;
   lane->begins = false;
-  lane->status = wf__record_error(rounds->batch, lane->utterance, status, &lane->err);
+  lane->status = wf__record_error(rounds->host, rounds->batch, lane->utterance, status, &lane->err);
   if (!r->waits[i]) atomic_fetch_add(&r->num_ended, 1);
 }
 
@@ -60,7 +60,7 @@ static void open_round(struct running *r) {
   if (r->has_team)
     wf__team_begin(&r->team, count);
   else
-    wf__pool_run(rounds->pool, count, run_item, r);
+    wf__pool_run(rounds->host->pool, count, run_item, r);
 }
 
 /* --- rounds ------------------------------------------------------------------------------ */
@@ -155,7 +155,7 @@ static wf_status run(struct running *r, const uint32_t *order, uint32_t count, w
 /* Runs the batch with a team, if there is a GPU and the pool's threads are free for it. */
 static wf_status run_with_team(struct running *r, const uint32_t *order, uint32_t count,
                                wf_error *err) {
-  wf__pool *pool = r->rounds->pool;
+  wf__pool *pool = r->rounds->host->pool;
   if (r->rounds->wait == NULL || r->rounds->score_uses_pool || wf__pool_size(pool) == 1)
     return run(r, order, count, err);
   WF__TRY(wf__team_open(&r->team, pool, run_item, r, err));

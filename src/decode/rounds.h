@@ -16,7 +16,7 @@
 #include "search/searcher.h"
 
 typedef struct wf__rounds {
-  wf__pool *pool;
+  const struct wf__host *host;
   const wf__batch *batch;
   size_t num_lanes;  /* at most one for each utterance; lane i begins with order[i] */
   size_t num_groups; /* lane i is of group i % num_groups */

@@ -69,9 +69,13 @@ wf_status wf__utterance_end(const wf__host *self, wf__searcher *searcher, const 
   return wf__result_determinize(batch, searcher->graph, result, err);
 }
 
-wf_status wf__record_error(const wf__batch *batch, uint32_t i, wf_status status,
-                           const wf_error *err) {
+wf_status wf__record_error(const wf__host *self, const wf__batch *batch, uint32_t i,
+                           wf_status status, const wf_error *err) {
   if (status == WF_OK || status == WF_ERR_MEMORY || status == WF_ERR_CANCELLED) return status;
+  /* A bad score in a frame that the search did not reach comes first, as on a GPU. */
+  if (self->setup.ops->checks_scores && !batch->scores[i].on_device &&
+      !wf__check_values(&batch->scores[i], self->setup.num_columns, 0, batch->results[i]))
+    return WF_OK;
   wf__result_fail(batch->results[i], status, err);
   return WF_OK;
 }
