@@ -166,10 +166,7 @@ __device__ void searcher<POLICY, RANKS>::relax_emitting(u32 number, u32 row) {
   }
   finish_row();
   __syncthreads();
-  float least_label = INFINITY;
-  for (u32 c = tid(); c < (u32)p->graph.num_columns; c += THREADS)
-    least_label = fminf(least_label, label_cost(c));
-  least_label = least_of_block(least_label);
+  const float least_label = least_of_block(least_of_columns());
   if (has_wide()) list_columns_again(next.last, least_label);
   const float bound = fminf(furthest(), FLT_MAX);
   /* Relaxes an arc from token i of the frame. */

@@ -112,12 +112,7 @@ __device__ bool searcher<POLICY, RANKS>::pass_links(u32 number, u64 off, u32 *co
     load_row(row);
     finish_row();
     __syncthreads();
-    if (has_wide()) {
-      float least = INFINITY;
-      for (u32 c = tid(); c < (u32)p->graph.num_columns; c += THREADS)
-        least = fminf(least, label_cost(c));
-      list_columns_again(last, least_of_block(least));
-    }
+    if (has_wide()) list_columns_again(last, least_of_block(least_of_columns()));
   }
   /* Relaxes or emits an arc from the token at i. */
   auto pass = [&](bool live, u32 a, uint4 arc, u32 i) {

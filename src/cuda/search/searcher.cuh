@@ -335,6 +335,7 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ bool begin_columns();
   __device__ void list_columns(float least, float reach);
   __device__ __forceinline__ u32 num_columns_for(float cost) const;
+  __device__ __forceinline__ float least_of_columns() const;
   __device__ __forceinline__ float least_of_block(float mine);
   __device__ __forceinline__ float reach_of(float cutoff) const;
   __device__ void list_columns_again(u64 last, float least);

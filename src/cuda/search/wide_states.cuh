@@ -70,6 +70,15 @@ __device__ __forceinline__ float searcher<POLICY, RANKS>::least_beside_column() 
   return least;
 }
 
+/* The least cost of this thread's columns. */
+template <class POLICY, int RANKS>
+__device__ __forceinline__ float searcher<POLICY, RANKS>::least_of_columns() const {
+  float least = INFINITY;
+  for (u32 c = tid(); c < (u32)p->graph.num_columns; c += THREADS)
+    least = fminf(least, label_cost(c));
+  return least;
+}
+
 /* The least cost of the block's threads. A barrier must follow before the next call. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ float searcher<POLICY, RANKS>::least_of_block(float mine) {
@@ -127,11 +136,8 @@ __device__ void searcher<POLICY, RANKS>::find_wide_sources() {
  * cheapest one, and enough for min_active. */
 template <class POLICY, int RANKS>
 __device__ bool searcher<POLICY, RANKS>::begin_columns() {
-  float mine = INFINITY; /* the least of this thread's columns */
   find_wide_sources();
-  for (u32 c = tid(); c < (u32)p->graph.num_columns; c += THREADS)
-    mine = fminf(mine, label_cost(c));
-  const float least = least_of_block(mine);
+  const float mine = least_of_columns(), least = least_of_block(mine);
   float spread =
       p->graph.wide_most - p->graph.wide_least + fabsf(p->rules.word_score) + own().margin;
   spread += 1e-4f * (1 + fabsf(least) + p->rules.beam + spread); /* more than lists_more adds */
