@@ -84,13 +84,13 @@ static wf_status chain_scorer(struct decode_run *run, wf_scorer *scorer, wf_erro
  * labels are the model's own word ids. */
 static wf_status add_lm(struct decode_run *run, const char *path,
                         const wf_ngram_scorer_options *options, wf_error *err) {
-  wf_wlm *lm;
+  wf_lm *lm;
   wf_scorer *scorer = NULL;
-  wf_status status = wf_wlm_open(path, &lm, err);
-  if (status == WF_OK && run->lm_table) status = wf_wlm_make_table(lm, NULL, err);
+  wf_status status = wf_lm_open_mapped(path, &lm, err);
+  if (status == WF_OK && run->lm_table) status = wf_lm_make_table(lm, NULL, err);
   if (status == WF_OK) status = wf_scorer_from_lm(lm, run->words, options, &scorer, err);
   if (status == WF_OK) status = chain_scorer(run, scorer, err);
-  wf_wlm_free(lm);
+  wf_lm_free(lm);
   return status;
 }
 
@@ -513,10 +513,11 @@ int cmd_decode(int argc, char **argv) {
   cli_flag_f64(&parser, "chunk", 0, &run.chunk_s, "SECONDS",
                "decode as streams, in chunks of this many seconds (converted to frames with "
                "--frame-shift); same results (default: 0, whole utterances)");
-  cli_flag_str(&parser, "lm", 0, &run.lm_path, "FILE",
-               "n-gram model or difference of two: its cost is added to each word during the "
-               "search. Made by "
-               "'warpfst lm build', which opens at once, or ARPA, KenLM's trie or CMU Sphinx's");
+  cli_flag_str(
+      &parser, "lm", 0, &run.lm_path, "FILE",
+      "n-gram model or difference of two: its cost is added to each word during the "
+      "search. A .wlm file of 'warpfst lm convert', which opens at once, or ARPA, KenLM's trie "
+      "or CMU Sphinx's");
   cli_flag_str(&parser, "lm-subtract", 0, &run.lm_subtract_path, "FILE",
                "n-gram model, as for --lm, whose cost is subtracted from each word's: a low-order "
                "model of the training transcripts, in place of a transducer's internal "

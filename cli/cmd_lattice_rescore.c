@@ -64,8 +64,10 @@ int cmd_lattice_rescore(int argc, char **argv) {
       .min_args = 1,
       .max_args = -1};
   cli_flag_str(&parser, "output", 'o', &output, "OUT", "archive to write ('-': standard output)");
-  cli_flag_str(&parser, "lm", 0, &new_path, "FILE",
-               "the new model: ARPA, or a binary file of CMU Sphinx or KenLM (trie) (required)");
+  cli_flag_str(
+      &parser, "lm", 0, &new_path, "FILE",
+      "the new model: ARPA, a binary file of CMU Sphinx or KenLM (trie), or a .wlm file, which "
+      "is not read into memory (required)");
   cli_flag_str(&parser, "old-lm", 0, &old_path, "FILE", "the model whose costs the lattices hold");
   lattice_flags(&parser, &run.input);
   cli_table(&parser, "lattice_rescore", &run.options);

@@ -20,8 +20,7 @@ typedef struct totals {
 } totals;
 
 typedef struct query {
-  const wf_lm *lm; /* exactly one of lm and wlm is set */
-  const wf_wlm *wlm;
+  const wf_lm *lm;
   int32_t eos;
   const char *eos_text;
   bool ids, json;
@@ -114,15 +113,6 @@ static void print_totals(const query *q, const totals *sum) {
 
 /* --- scoring ----------------------------------------------------------------------------- */
 
-static float step(const query *q, uint32_t state, int32_t word, uint32_t *next, int32_t *order) {
-  return q->wlm != NULL ? wf_wlm_step(q->wlm, state, word, next, order)
-                        : wf_lm_step(q->lm, state, word, next, order);
-}
-
-static float final(const query *q, uint32_t state, int32_t *order) {
-  return q->wlm != NULL ? wf_wlm_final(q->wlm, state, order) : wf_lm_final(q->lm, state, order);
-}
-
 /* Scores the sentence in `text`, which it splits into words in place. */
 static totals score_line(const query *q, char *text) {
   static const char blanks[] = " \t\r\n";
@@ -131,19 +121,19 @@ static totals score_line(const query *q, char *text) {
   const char *id = q->ids ? word : NULL;
   if (q->ids && word != NULL) word = strtok_r(NULL, blanks, &rest);
   if (q->sentences) open_sentence(q, id);
-  const wf_symbols *words = q->wlm != NULL ? wf_wlm_words(q->wlm) : wf_lm_words(q->lm);
-  uint32_t state = q->wlm != NULL ? wf_wlm_start(q->wlm) : wf_lm_start(q->lm);
+  const wf_symbols *words = wf_lm_words(q->lm);
+  uint32_t state = wf_lm_start(q->lm);
   int32_t order;
   for (; word != NULL; word = strtok_r(NULL, blanks, &rest)) {
     int32_t label = (int32_t)wf_symbols_find(words, word);
-    double log10p = log10_of(step(q, state, label, &state, &order));
-    bool oov = q->wlm != NULL ? !wf_wlm_knows(q->wlm, label) : !wf_lm_knows(q->lm, label);
+    double log10p = log10_of(wf_lm_step(q->lm, state, label, &state, &order));
+    bool oov = !wf_lm_knows(q->lm, label);
     if (q->words) print_word(q, word, label, order, log10p, oov, line.tokens == 0);
     *(oov ? &line.oov_log10p : &line.known_log10p) += log10p;
     line.oovs += oov;
     line.tokens++;
   }
-  double log10p = log10_of(final(q, state, &order));
+  double log10p = log10_of(wf_lm_final(q->lm, state, &order));
   if (q->words) print_word(q, q->eos_text, q->eos, order, log10p, false, line.tokens == 0);
   line.known_log10p += log10p;
   line.tokens++;
@@ -175,21 +165,6 @@ static int score_text(const query *q, const char *path) {
   return code;
 }
 
-static int run_wlm(const cli_parser *parser, query *q, const lm_source *source) {
-  wf_error err = {0};
-  wf_wlm *lm;
-  if (source->words_path != NULL)
-    return cli_usage(
-        "--words cannot be used with a model made by lm build, which contains its word table");
-  if (wf_wlm_open(parser->args[0], &lm, &err) != WF_OK) return cli_fail(&err);
-  q->wlm = lm;
-  q->eos_text = source->options.eos_symbol != NULL ? source->options.eos_symbol : "</s>";
-  q->eos = (int32_t)wf_symbols_find(wf_wlm_words(lm), q->eos_text);
-  int code = score_text(q, parser->num_args > 1 ? parser->args[1] : "-");
-  wf_wlm_free(lm);
-  return code;
-}
-
 static int run(int argc, char **argv, cli_parser *parser, query *q) {
   lm_source source = {0};
   cli_flag_bool(parser, "ids", 0, &q->ids,
@@ -198,7 +173,6 @@ static int run(int argc, char **argv, cli_parser *parser, query *q) {
   lm_flags(parser, &source);
   int code = cli_parse(parser, argc, argv);
   if (code >= 0) return code;
-  if (lm_is_wlm(parser->args[0])) return run_wlm(parser, q, &source);
   wf_lm *lm;
   code = lm_load(parser->args[0], &source, &lm, NULL);
   if (code != CLI_OK) return code;

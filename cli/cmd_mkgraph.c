@@ -96,7 +96,7 @@ static wf_status read_lm(const struct request *request, struct parts *parts,
   if (request->grammar != NULL)
     return wf_grammar_read(request->grammar, parts->words, &parts->grammar, err);
   if (request->lm == NULL) return WF_OK;
-  return wf_lm_read(request->lm, parts->words, &request->arpa_options, &parts->lm,
+  return wf_lm_open(request->lm, parts->words, &request->arpa_options, &parts->lm,
                     &parts->arpa_stats, progress, err);
 }
 
@@ -162,7 +162,7 @@ static wf_status spell_unknown(const struct request *request, struct parts *part
   wf_fst *fst = NULL;
   wf_status status = wf_graph_create(parts->result.graph, NULL, 0, &graph, err);
   if (status != WF_OK) return status;
-  status = wf_lm_read(request->unknown_lm, NULL, &request->arpa_options, &lm, NULL, NULL, err);
+  status = wf_lm_open(request->unknown_lm, NULL, &request->arpa_options, &lm, NULL, NULL, err);
   if (status == WF_OK)
     status =
         wf_graph_add_spelling(graph, UNKNOWN, lm, (float)request->unknown_lm_scale,
@@ -262,7 +262,7 @@ static void add_flags(cli_parser *parser, struct request *request) {
                "the tokens)");
   cli_flag_str(
       parser, "lm", 0, &request->lm, "FILE",
-      "n-gram model: ARPA, plain or gzipped, or a binary file of CMU Sphinx or KenLM (trie) "
+      "n-gram model: ARPA, plain or gzipped, a binary file of CMU Sphinx or KenLM (trie), or .wlm "
       "(default, without --grammar and --phrases: every sequence of words at the same cost)");
   cli_flag_str(parser, "grammar", 0, &request->grammar, "FILE",
                "instead of --lm: a grammar in JSGF, or an fst over words");

@@ -263,9 +263,9 @@ int cmd_rnnlm_rescore(int argc, char **argv) {
           "hyp.txt",
       .min_args = 1,
       .max_args = 2};
-  cli_flag_str(&parser, "ngram", 0, &ngram, "FILE", "n-gram model to interpolate with (ARPA)");
+  cli_flag_str(&parser, "ngram", 0, &ngram, "FILE", "n-gram model to interpolate with");
   cli_flag_str(&parser, "small", 0, &small, "FILE",
-               "n-gram model that is in the graph costs; its costs are subtracted (ARPA)");
+               "n-gram model that is in the graph costs; its costs are subtracted");
   cli_flag_str(&parser, "unk", 0, &unk, "WORD",
                "word of the recurrent model that replaces unknown words (default: <unk> in "
                "safetensors models, else none)");

@@ -21,7 +21,7 @@ typedef struct lm_source {
   wf_arpa_options options;
   bool quiet; /* no progress bar */
 } lm_source;
-/* Adds --words and the options of the ARPA reader. */
+/* Adds --words and the options of readers. */
 void lm_flags(cli_parser *parser, lm_source *source);
 /* Returns CLI_OK, or the exit code of an error, which it prints. `stats` may be NULL. */
 int lm_load(const char *path, const lm_source *source, wf_lm **out, wf_arpa_stats *stats);
@@ -29,10 +29,5 @@ int lm_load(const char *path, const lm_source *source, wf_lm **out, wf_arpa_stat
 /* Reads the first field of each line into a new symbol table, so the file may be a list of words or
  * a word table. Returns CLI_OK, or the exit code of an error, which it prints. */
 int lm_read_vocabulary(const char *path, wf_symbols **out);
-
-/* Whether the file is a model made by `lm build`. */
-bool lm_is_wlm(const char *path);
-/* `lm info` of a model made by `lm build`. */
-int lm_report_wlm(const char *path, bool json);
 
 #endif

@@ -19,7 +19,7 @@ int lm_load(const char *path, const lm_source *source, wf_lm **out, wf_arpa_stat
   wf_status status =
       source->words_path != NULL ? wf_symbols_read(source->words_path, &words, &err) : WF_OK;
   if (status == WF_OK)
-    status = wf_lm_read(path, words, &source->options, out, stats, &progress, &err);
+    status = wf_lm_open(path, words, &source->options, out, stats, &progress, &err);
   wf_symbols_free(words);
   cli_progress_end();
   return status == WF_OK ? CLI_OK : cli_fail(&err);

@@ -119,7 +119,7 @@ static wf_status read_lm(const struct request *request, struct parts *parts,
   if (request->grammar != NULL || request->phrases != NULL)
     return read_grammar(request, parts, err);
   if (request->lm == NULL) return WF_OK;
-  return wf_lm_read(request->lm, parts->words, &request->arpa_options, &parts->lm,
+  return wf_lm_open(request->lm, parts->words, &request->arpa_options, &parts->lm,
                     &parts->arpa_stats, progress, err);
 }
 
@@ -233,8 +233,9 @@ static void add_flags(cli_parser *parser, struct request *request) {
   cli_flag_str(parser, "lexicon-fst", 0, &request->lexicon_fst, "FILE",
                "Kaldi: instead of --lexicon, an L made by Kaldi (default: LANG/L_disambig.fst)");
   cli_flag_str(parser, "lm", 0, &request->lm, "FILE",
-               "n-gram model: ARPA, plain or gzipped, or a binary file of CMU Sphinx "
-               "(en-us.lm.bin) or KenLM (trie) (default, without --grammar and --phrases: every "
+               "n-gram model: ARPA, plain or gzipped, a binary file of CMU Sphinx "
+               "(en-us.lm.bin) or KenLM (trie), or a .wlm file (default, without --grammar and "
+               "--phrases: every "
                "sequence of words of --lexicon or --words at the same cost)");
   cli_flag_str(parser, "grammar", 0, &request->grammar, "FILE",
                "instead of --lm: a grammar in JSGF, or an fst over words (Kaldi's default: "

@@ -20,9 +20,9 @@ void rnnlm_scorer_flags(cli_parser *parser, rnnlm_source *source) {
       "recurrent model: its cost is added to each word during the search (docs/how-to/rnnlm.md)");
   cli_flag_str(
       parser, "rnnlm-ngram", 0, &source->ngram_path, "FILE",
-      "n-gram model (ARPA) to interpolate the recurrent model with (needs --rnnlm-weight below 1)");
+      "n-gram model to interpolate the recurrent model with (needs --rnnlm-weight below 1)");
   cli_flag_str(parser, "rnnlm-small", 0, &source->small_path, "FILE",
-               "n-gram model (ARPA) that the graph was built with: its costs are subtracted");
+               "n-gram model that the graph was built with: its costs are subtracted");
   cli_flag_str(parser, "rnnlm-unk", 0, &source->unk, "WORD",
                "word of the recurrent model that replaces unknown words (default: <unk> in "
                "safetensors models, else none)");
@@ -39,9 +39,9 @@ wf_status rnnlm_scorer_open(rnnlm_source *source, const wf_symbols *words, wf_er
   wf_status status = wf_rnnlm_open(source->path, source->unk, &loaded, err);
   if (status == WF_OK) status = wf_rnnlm_on_device(loaded, source->device, &rnnlm, err);
   if (status == WF_OK && source->ngram_path != NULL)
-    status = wf_lm_read(source->ngram_path, NULL, NULL, &ngram, NULL, NULL, err);
+    status = wf_lm_open(source->ngram_path, NULL, NULL, &ngram, NULL, NULL, err);
   if (status == WF_OK && source->small_path != NULL)
-    status = wf_lm_read(source->small_path, NULL, NULL, &small, NULL, NULL, err);
+    status = wf_lm_open(source->small_path, NULL, NULL, &small, NULL, NULL, err);
   if (status == WF_OK)
     status =
         wf_scorer_from_rnnlm(rnnlm, ngram, small, words, &source->options, &source->scorer, err);

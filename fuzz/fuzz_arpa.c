@@ -15,17 +15,17 @@ static void check(bool holds) {
   if (!holds) abort();
 }
 
-static void check_queries(const wf_lm *lm) {
+static void check_queries(const wf__automaton *lm) {
   uint64_t random = 1;
-  uint32_t state = wf_lm_start(lm);
+  uint32_t state = lm->start;
   for (int i = 0; i < 200; i++) {
     random = random * 6364136223846793005ULL + 1442695040888963407ULL;
     int32_t order, word = (int32_t)((random >> 33) % (lm->num_labels + 2)) - 1;
-    float cost = wf_lm_step(lm, state, word, &state, &order);
+    float cost = wf__automaton_step(lm, state, word, &state, &order);
     check(!isnan(cost) && cost != -INFINITY && state < lm->num_states && order >= 0 &&
           order <= lm->order);
-    check(!isnan(wf_lm_final(lm, state, &order)) && order <= lm->order);
-    if (i % 20 == 19) state = wf_lm_start(lm);
+    check(!isnan(wf__automaton_final(lm, state, &order)) && order <= lm->order);
+    if (i % 20 == 19) state = lm->start;
   }
   for (uint32_t s = 1; s < lm->num_states; s++) {
     check(lm->states[s].backoff < s && lm->states[s].first_arc <= lm->states[s + 1].first_arc);
@@ -40,7 +40,7 @@ static void check_fst(const wf_lm *lm, int backoff) {
   wf_lm_fst_options options;
   wf_lm_fst_options_init(&options);
   options.backoff = backoff;
-  options.backoff_label = backoff == 0 ? 0 : (int32_t)lm->num_labels;
+  options.backoff_label = backoff == 0 ? 0 : (int32_t)lm->automaton->num_labels;
   wf_error err;
   wf_fst *fst;
   check(wf_lm_to_fst(lm, &options, &fst, &err) == WF_OK);
@@ -54,13 +54,13 @@ static void check_fst(const wf_lm *lm, int backoff) {
 static void check_pruned(const wf_lm *lm) {
   wf_lm_prune_options options;
   wf_lm_prune_options_init(&options);
-  options.max_total = (int64_t)lm->num_arcs / 2 + 3;
-  options.criterion = lm->num_arcs % 2;
+  options.max_total = (int64_t)lm->automaton->num_arcs / 2 + 3;
+  options.criterion = lm->automaton->num_arcs % 2;
   options.num_threads = 1;
   wf_error err;
   wf_lm *small;
   check(wf_lm_prune(lm, NULL, &options, &small, NULL, NULL, &err) == WF_OK);
-  check_queries(small);
+  check_queries(small->automaton);
   wf_lm_free(small);
 }
 
@@ -72,14 +72,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (wf_symbols_create("words", &words, &err) != WF_OK) return 0;
   for (int i = 0; i < 5; i++) check(wf_symbols_add(words, given[i], i, NULL, &err) == WF_OK);
   for (int pass = 0; pass < 2; pass++) {
+    wf__automaton *automaton;
     wf_lm *lm;
     wf_arpa_stats stats;
     wf_arpa_stats_init(&stats);
-    wf_status status =
-        wf__lm_read_arpa_input(&input, pass == 0 ? NULL : words, NULL, &lm, &stats, NULL, &err);
-    check((status == WF_OK) == (lm != NULL));
-    if (lm == NULL) continue;
-    check_queries(lm);
+    wf_status status = wf__lm_read_arpa_input(&input, pass == 0 ? NULL : words, NULL, &automaton,
+                                              &stats, NULL, &err);
+    check((status == WF_OK) == (automaton != NULL));
+    if (automaton == NULL) continue;
+    check_queries(automaton);
+    check(wf__lm_of_automaton(automaton, "input", &lm, &err) == WF_OK);
     check_fst(lm, 0);
     check_fst(lm, 1);
     check_pruned(lm);

@@ -1,5 +1,5 @@
-/* fuzz_wlm.c - reads arbitrary bytes as a large language model (.wlm). If a file opens, queries
- * must stay within its arrays; if it also passes wf_wlm_verify, queries must not give NaN.
+/* fuzz_wlm.c - reads arbitrary bytes as a mapped language model (.wlm). If a file opens, queries
+ * must stay within its arrays; if it also passes wf_lm_verify, queries must not give NaN.
  *
  * The sections of a model are aligned to 4096 bytes and mostly zeros. So this program builds four
  * models once, and an input says how to change one of them. First byte:
@@ -15,7 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lm/wlm_read.h"
+#include "lm/lm.h"
+#include "lm/ngram_collector.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -53,9 +54,9 @@ static size_t spell_model(char *text, size_t room, bool small) {
   return at + (size_t)snprintf(text + at, room - at, "\\end\\\n");
 }
 
-static wf_status build(wf_wlm_options *options, wf_error *err) {
+static wf_status build(wf_lm_convert_options *options, wf_error *err) {
   options->memory = 1 << 20;
-  return wf_wlm_build(g_arpa, g_out, NULL, options, NULL, NULL, NULL, err);
+  return wf_lm_convert(g_arpa, g_out, NULL, options, NULL, NULL, NULL, err);
 }
 
 static void make_models(void) {
@@ -67,8 +68,8 @@ static void make_models(void) {
   put_file(g_arpa, text, spell_model(text, sizeof text, false));
   put_file(g_small, text, spell_model(text, sizeof text, true));
   for (int m = 0; m < MODELS; m++) {
-    wf_wlm_options options;
-    wf_wlm_options_init(&options);
+    wf_lm_convert_options options;
+    wf_lm_convert_options_init(&options);
     options.pack = m % 3;
     if (m == 3) options.subtract = g_small;
     wf__input input;
@@ -85,60 +86,64 @@ static void make_models(void) {
 }
 
 /* Queries every word in the first 100 states. Returns a hash of the answers. */
-static uint64_t query(const wf_wlm *lm, bool sound) {
+static uint64_t query(const wf__wlm *lm, bool sound) {
   uint64_t sum = 0;
   for (uint32_t s = 0; s < lm->view.num_states && s < 100; s++) {
     for (int32_t w = -1; w < WORDS + 6; w++) {
       uint32_t next;
       int32_t order;
-      float cost = wf_wlm_step(lm, s, w, &next, &order);
+      float cost = wf__wlm_query(lm, s, w, &next, &order);
       check(next < lm->view.num_states && order >= 0 && order <= WF_LM_MAX_ORDER &&
             !(sound && isnan(cost)));
       uint32_t bits;
       memcpy(&bits, &cost, sizeof bits);
       sum = sum * 31 + bits + next;
     }
-    float cost = wf_wlm_final(lm, s, NULL);
+    float cost = wf__wlm_final(lm, s, NULL);
     check(!(sound && isnan(cost)));
   }
   return sum;
 }
 
-static void use(wf_wlm *lm, bool must_be_sound) {
+static void use(wf__wlm *lm, bool must_be_sound) {
   wf_error err;
-  bool sound = wf_wlm_verify(lm, NULL, &err) == WF_OK;
+  bool sound = wf__wlm_verify(lm, NULL, &err) == WF_OK;
   check(sound || !must_be_sound);
   uint64_t sum = query(lm, sound);
-  bool table = wf_wlm_make_table(lm, NULL, &err) ==
+  bool table = wf__wlm_make_table(lm, NULL, &err) ==
                WF_OK; /* a valid model can have a table, which must give the same answers */
   check(table || !sound);
   check(query(lm, sound) == sum || !sound);
-  wf_wlm_info info;
-  wf_wlm_info_init(&info);
-  check(wf_wlm_get_info(lm, &info, &err) == WF_OK);
+  wf_lm_info info;
+  wf_lm_info_init(&info);
+  wf__wlm_info(lm, &info);
+  wf__automaton *automaton; /* may be refused, if the file is damaged */
+  check(wf__automaton_of_wlm(lm, lm->words, WF__OOV_SKIP, &automaton, NULL, NULL, &err) == WF_OK ||
+        !must_be_sound);
+  wf__automaton_free(automaton);
 }
 
 static void open_bytes(const uint8_t *data, size_t size, bool must_be_sound) {
   wf__input input;
   wf_error err;
-  wf_wlm *lm;
+  wf__wlm *lm;
   if (wf__input_from_memory(data, size, "model", &input, &err) != WF_OK) return;
   wf_status status = wf__wlm_open_input(&input, &lm, &err);
   check((status == WF_OK) == (lm != NULL) && (status == WF_OK || !must_be_sound));
   if (lm != NULL) use(lm, must_be_sound);
-  wf_wlm_free(lm);
+  wf__wlm_free(lm);
 }
 
 static void open_built(const uint8_t *text, size_t size) {
-  wf_wlm_options options;
-  wf_wlm_options_init(&options);
+  wf_lm_convert_options options;
+  wf_lm_convert_options_init(&options);
   wf_error err;
   put_file(g_arpa, text, size);
   if (build(&options, &err) == WF_OK) {
-    wf_wlm *lm;
-    check(wf_wlm_open(g_out, &lm, &err) == WF_OK);
-    use(lm, true);
-    wf_wlm_free(lm);
+    wf_lm *lm;
+    check(wf_lm_open_mapped(g_out, &lm, &err) == WF_OK);
+    use(lm->mapped, true);
+    wf_lm_free(lm);
     remove(g_out);
   }
   remove(g_arpa);

@@ -31,7 +31,7 @@
  *    function was called on.
  *  - Objects keep a reference to the objects they are made from (a stream to its decoder, a decoder
  *    to its graph and scorer). Free them in any order.
- *  - Immutable objects (wf_fst, wf_lm, wf_wlm, wf_graph, wf_scorer) may be used by any number of
+ *  - Immutable objects (wf_fst, wf_lm, wf_graph, wf_scorer) may be used by any number of
  *    threads at once. Mutable ones (wf_builder, wf_symbols while being filled, wf_decoder) by one
  *    thread at a time; different objects never interfere.
  *  - Paths: "-" is standard input or output. Anything gzipped is inflated on reading. Output is

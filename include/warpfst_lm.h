@@ -13,13 +13,21 @@ extern "C" {
  * 1  n-gram language models
  * ========================================================================================= */
 
-/* A back-off n-gram model as a deterministic automaton. A state is a history: the last words. It
+/* A back-off n-gram model: a deterministic automaton. A state is a history: the last words. It
  * exists if it is the context of an n-gram or has a back-off weight. State 0 is the empty history.
  * p(w | h) is the probability of the explicit n-gram if there is one. Otherwise it is the back-off
  * weight of h times p(w | h without its oldest word). Back-off is a failure transition: it is taken
  * only if there is no explicit n-gram. Words are labels of a symbol table. docs/how-to/lm.md has
- * the rules for irregular files. */
-typedef struct wf_lm wf_lm; /* reference counted, immutable */
+ * the rules for irregular files.
+ *
+ * A model is in memory, or in a memory-mapped .wlm file, which is not read until it is queried.
+ * Queries use the form that the model was opened in. Calls that need the other form make it once,
+ * from any thread, and the model keeps it: a scorer needs the mapped form (a temporary file in
+ * $TMPDIR, by default /tmp); pruning, mixing, graphs, acceptors, ARPA files and scorers from
+ * recurrent models need the form in memory. Errors of making it name the file: WF_ERR_LIMIT if a
+ * mapped model is too large for memory (2^31 - 1 states), WF_ERR_ARGUMENT for a difference of two
+ * models, which serves only for queries, scorers and acceptors with failure arcs. */
+typedef struct wf_lm wf_lm; /* reference counted, immutable, any thread */
 
 #define WF_LM_MAX_ORDER 16
 
@@ -46,21 +54,24 @@ typedef struct wf_arpa_stats {
 } wf_arpa_stats;
 WF_DECLARE_INIT(arpa_stats)
 
-/* Reads an ARPA file. Labels come from `words`. NULL makes a table of the LM's words in the order
- * of the file, with <eps> = 0. A given table need not have <s>, </s> and <unk>. `stats` may be
- * NULL. Irregular but usable lines are counted there and logged as warnings. Errors name the path
- * and the line: WF_ERR_FORMAT for a malformed file (wrong number of fields, NaN, counts that differ
- * from the header's, a word without a unigram, a duplicate n-gram, no <s>, no \end\), WF_ERR_LIMIT
- * above WF_LM_MAX_ORDER. */
-WF_API wf_status wf_lm_read_arpa(const char *path, const wf_symbols *words,
-                                 const wf_arpa_options *options, wf_lm **out, wf_arpa_stats *stats,
-                                 const wf_progress *progress, wf_error *err);
-/* Reads a model and detects its format from the content: ARPA, CMU Sphinx's trie language model
- * (`en-us.lm.bin`), or KenLM's binary trie (`build_binary trie`). The rules and errors are those of
- * wf_lm_read_arpa. For a binary file the message names the byte or the n-gram. */
-WF_API wf_status wf_lm_read(const char *path, const wf_symbols *words,
+/* Opens a model and detects its format from the content: ARPA, plain or gzipped; KenLM's binary
+ * trie (`build_binary trie`); CMU Sphinx's trie language model (`en-us.lm.bin`); a .wlm file, made
+ * by wf_lm_convert, which is mapped. Other files are read into memory. "-" is standard input.
+ * Labels come from `words`. NULL makes a table of the LM's words in the order of the file, with
+ * <eps> = 0. A given table need not have <s>, </s> and <unk>. `stats` may be NULL. Irregular but
+ * usable lines are counted there and logged as warnings. `options` have no effect on a .wlm file,
+ * except oov: with words to be added to the unknown word it is read into memory.
+ * Errors name the path, and the line, the byte or the n-gram: WF_ERR_FORMAT for a malformed file
+ * (wrong number of fields, NaN, counts that differ from the header's, a word without a unigram, a
+ * duplicate n-gram, no <s>, no \end\; a truncated .wlm file or a damaged header), WF_ERR_LIMIT above
+ * WF_LM_MAX_ORDER. The checksums of all sections are checked in .wlm files of up to 256 MB;
+ * wf_lm_verify checks larger ones. Queries are memory-safe for any content of the file. */
+WF_API wf_status wf_lm_open(const char *path, const wf_symbols *words,
                             const wf_arpa_options *options, wf_lm **out, wf_arpa_stats *stats,
                             const wf_progress *progress, wf_error *err);
+/* The same in mapped form: a file of another format is converted first, into a file in $TMPDIR (by
+ * default /tmp) that goes with the model. For scorers, and for models larger than memory. */
+WF_API wf_status wf_lm_open_mapped(const char *path, wf_lm **out, wf_error *err);
 WF_API wf_lm *wf_lm_ref(const wf_lm *lm);
 WF_API void wf_lm_free(wf_lm *lm);
 
@@ -68,23 +79,35 @@ WF_API void wf_lm_free(wf_lm *lm);
 typedef struct wf_lm_info {
   size_t struct_size;
   int32_t order;
+  bool mapped;                              /* queries read a .wlm file */
+  bool has_unk;                             /* the model has a probability for unknown words */
+  bool difference;                          /* of two models (.wlm) */
+  bool packed;                              /* arcs of the .wlm file */
   uint64_t num_ngrams[WF_LM_MAX_ORDER + 1]; /* explicit n-grams, by order from 1 */
   uint64_t num_words;                       /* words with a unigram, except <s>, </s>, <unk> */
-  uint64_t num_states, num_arcs;            /* arcs: explicit n-grams that do not end in </s> */
-  uint64_t num_bytes;                       /* memory of the automaton, without the word table */
-  int32_t bos, eos, unk;                    /* labels in the word table; -1: none */
-  bool has_unk;                             /* the model has a probability for unknown words */
+  uint64_t num_states;
+  uint64_t num_arcs;  /* in memory: explicit n-grams that do not end in </s>; mapped: n-grams above
+                            order 1 */
+  uint64_t num_bytes; /* of the model in memory, without the word table, or of the .wlm file */
+  uint64_t
+      index_bytes; /* mapped: everything but arcs and words. A GPU keeps it when the arcs are in
+                            host memory */
+  uint64_t table_bytes;  /* of the table of wf_lm_make_table; 0: none */
+  int32_t bos, eos, unk; /* labels in the word table; -1: none */
+  int32_t cost_bits;     /* 32: exact */
+  float scale;           /* of the costs of a .wlm file; 1: those of the model */
 } wf_lm_info;
 WF_DECLARE_INIT(lm_info)
 WF_API wf_status wf_lm_get_info(const wf_lm *lm, wf_lm_info *info, wf_error *err);
-/* The word table: the one given to the reader, or the one that it made. Owned by the model. */
+/* The word table: the one given to wf_lm_open, or the model's own. Owned by the model. */
 WF_API const wf_symbols *wf_lm_words(const wf_lm *lm);
 /* True if the model has a unigram for this word. False for <s>, </s>, <unk>, and labels outside the
  * table, which are unknown words. */
 WF_API bool wf_lm_knows(const wf_lm *lm, int32_t word);
 
 /* Queries: exact (failure) semantics. Costs are in nats, summed in float32 in the order of the
- * back-off steps. Thread-safe. wf_lm_start returns the state after <s>. */
+ * back-off steps; in a difference, they may be negative. Thread-safe. wf_lm_start returns the state
+ * after <s>. */
 WF_API uint32_t wf_lm_start(const wf_lm *lm);
 /* Returns the cost of `word` after the history `state`, and sets `*next` to the state after the
  * word. An unknown word has the cost of <unk>. Without <unk> in the model its cost is +infinity and
@@ -238,8 +261,11 @@ WF_API wf_status wf_lm_mix_weights(const wf_lm *const *lms, size_t num_lms, cons
  * backoff=failure gives the exact model when composed with wf_compose's phi_label = backoff_label.
  * Every final cost is then resolved through back-off. Arcs of <unk> exist if the table has it.
  * Unreachable states are left out. So are arcs of cost +infinity, except with failure where they
- * keep a word from backing off. Errors: backoff_label is the label of a word, or is 0 with
- * backoff=failure. */
+ * keep a word from backing off. A graph composed with a difference, and decoded without a scorer,
+ * gives the results of the graph decoded with wf_scorer_from_lm. The composition can be far larger
+ * than its operands: it has a copy of a graph state for every history that reaches it. Errors:
+ * backoff_label is the label of a word, or is 0 with backoff=failure; a difference with
+ * backoff=epsilon. */
 #define WF_LM_FST_OPTIONS(X)                                                                       \
   X(I32, backoff_label, 0, 0, 2147483647, "label",                                                 \
     "input label of the back-off arcs, such as #0; 0: epsilon")                                    \
@@ -252,29 +278,28 @@ WF_DECLARE_OPTIONS(lm_fst, WF_LM_FST_OPTIONS)
 WF_API wf_status wf_lm_to_fst(const wf_lm *lm, const wf_lm_fst_options *options, wf_fst **out,
                               wf_error *err);
 
-/* A large n-gram model for on-the-fly scoring, in a memory-mapped file. wf_wlm_build makes the file
- * once, from an ARPA file of any size; opening the file maps it. With `subtract` the model is the
- * exact difference lm_scale * large - small, which is again a back-off model and has every n-gram
- * of the small model. A graph built with the small model and scored with the difference has the
- * costs of a graph built with the large model. States, costs and unknown words are those of wf_lm.
- * docs/how-to/lm.md. */
-typedef struct wf_wlm wf_wlm; /* reference counted, immutable */
-#define WF_WLM_OPTIONS(X)                                                                      \
-  X(STR, subtract, 0, 0, 0, "FILE",                                                            \
-    "small model that the graph was built with (formats of wf_lm_read): store large - small; " \
-    "default: none")                                                                           \
-  X(F32, lm_scale, 1, 1e-6, 1e6, "", "factor on the large model's costs")                      \
-  X(ENUM, pack, 0, 0, 0, "none|exact|codebook",                                                \
-    "12 bytes per arc; packed into as few bits as needed; packed, with costs rounded to a "    \
-    "codebook")                                                                                \
-  X(I32, cost_bits, 8, 2, 16, "bits", "pack=codebook: bits of each cost")                      \
-  X(I64, memory, 1073741824, 1048576, 9e15, "bytes",                                           \
-    "memory for sorting, besides the words and the small model; larger models use temporary "  \
-    "files")                                                                                   \
+/* Makes a .wlm file, the mapped form of a model: `out` from `path`, a model of any format. An ARPA
+ * file is read as a stream and may be larger than memory. With `subtract` the model is the exact
+ * difference lm_scale * large - small, which is again a back-off model and has every n-gram of the
+ * small model. A graph built with the small model and scored with the difference has the costs of a
+ * graph built with the large model. States, costs and unknown words are those of the model in
+ * memory. docs/how-to/lm.md. */
+#define WF_LM_CONVERT_OPTIONS(X)                                                              \
+  X(STR, subtract, 0, 0, 0, "FILE",                                                           \
+    "small model that the graph was built with (any format): store large - small; default: "  \
+    "none")                                                                                   \
+  X(F32, lm_scale, 1, 1e-6, 1e6, "", "factor on the large model's costs")                     \
+  X(ENUM, pack, 0, 0, 0, "none|exact|codebook",                                               \
+    "12 bytes per arc; packed into as few bits as needed; packed, with costs rounded to a "   \
+    "codebook")                                                                               \
+  X(I32, cost_bits, 8, 2, 16, "bits", "pack=codebook: bits of each cost")                     \
+  X(I64, memory, 1073741824, 1048576, 9e15, "bytes",                                          \
+    "memory for sorting, besides the words and the small model; larger models use temporary " \
+    "files")                                                                                  \
   X(STR, temporary, 0, 0, 0, "FOLDER", "folder of temporary files (default: that of the output)")
-WF_DECLARE_OPTIONS(wlm, WF_WLM_OPTIONS)
-/* Counts of a build. Set up with wf_wlm_stats_init. */
-typedef struct wf_wlm_stats {
+WF_DECLARE_OPTIONS(lm_convert, WF_LM_CONVERT_OPTIONS)
+/* Counts of a conversion. Set up with wf_lm_convert_stats_init. */
+typedef struct wf_lm_convert_stats {
   size_t struct_size;
   uint64_t num_created; /* n-grams added as contexts of others, at their backed-off probability */
   uint64_t num_added;   /* n-grams of the small model that the large one lacks, added at their
@@ -284,64 +309,21 @@ typedef struct wf_wlm_stats {
   uint64_t num_outside;     /* n-grams left out because of a word that the small model (and so the
                                graph) lacks */
   double loss_mean, loss_worst; /* pack=codebook: |stored cost - cost| over all n-grams, nats */
-} wf_wlm_stats;
-WF_DECLARE_INIT(wlm_stats)
-/* Builds the file `out`. `arpa` is an ARPA file, plain or gzipped, which is read as a stream, or a
- * binary model as for wf_lm_read. `stats` and `reading` (counts of the reader) may be NULL. Errors:
- * those of wf_lm_read; WF_ERR_LIMIT beyond 2^32 - 2 histories. */
-WF_API wf_status wf_wlm_build(const char *arpa, const char *out, const wf_arpa_options *reader,
-                              const wf_wlm_options *options, wf_wlm_stats *stats,
-                              wf_arpa_stats *reading, const wf_progress *progress, wf_error *err);
-/* Maps a file that wf_wlm_build made. A file of another format (those of wf_lm_read) is converted
- * first, into a file in $TMPDIR (by default /tmp) that goes with the model. A truncated file or a damaged header is an error. The checksums of all sections
- * are checked in files of up to 256 MB; wf_wlm_verify checks larger ones. Queries are memory-safe
- * for any content of the file. */
-WF_API wf_status wf_wlm_open(const char *path, wf_wlm **out, wf_error *err);
-WF_API wf_wlm *wf_wlm_ref(const wf_wlm *lm);
-WF_API void wf_wlm_free(wf_wlm *lm);
-/* Checks every checksum, index and look-up table. */
-WF_API wf_status wf_wlm_verify(const wf_wlm *lm, const wf_progress *progress, wf_error *err);
-/* Set up with wf_wlm_info_init. */
-typedef struct wf_wlm_info {
-  size_t struct_size;
-  int32_t order;
-  uint64_t num_ngrams[WF_LM_MAX_ORDER + 1]; /* by order from 1 */
-  uint64_t num_words, num_states, num_arcs; /* arcs: n-grams above order 1, </s> included */
-  uint64_t file_bytes, index_bytes; /* index: everything except the arcs and the texts of words. A
-                                       GPU keeps the index when the arcs are in host memory */
-  float scale;                      /* of the large model's costs */
-  bool difference, packed, has_unk;
-  int32_t cost_bits;    /* 32: exact */
-  uint64_t table_bytes; /* size of the table of wf_wlm_make_table; 0: none */
-} wf_wlm_info;
-WF_DECLARE_INIT(wlm_info)
-WF_API wf_status wf_wlm_get_info(const wf_wlm *lm, wf_wlm_info *info, wf_error *err);
-/* The model's own words; label = key. Owned by the model. */
-WF_API const wf_symbols *wf_wlm_words(const wf_wlm *lm);
-WF_API bool wf_wlm_knows(const wf_wlm *lm, int32_t word);
-WF_API uint32_t wf_wlm_start(const wf_wlm *lm);
-/* As wf_lm_step and wf_lm_final; in a difference, costs may be negative. */
-WF_API float wf_wlm_step(const wf_wlm *lm, uint32_t state, int32_t word, uint32_t *next,
-                         int32_t *order);
-WF_API float wf_wlm_final(const wf_wlm *lm, uint32_t state, int32_t *order);
-/* Builds an in-memory table that makes look-ups on the CPU several times faster. It takes about 21
- * bytes per n-gram above order 1 and 8 per state, and reads the whole file. Costs stay
- * bit-identical. Not thread-safe: call it before sharing the model. Scorers made from the model use
- * the table. Errors: a file whose states share arcs (WF_ERR_FORMAT), WF_ERR_MEMORY. */
-WF_API wf_status wf_wlm_make_table(wf_wlm *lm, const wf_progress *progress, wf_error *err);
-/* Performs `count` look-ups. Each (states[i], words[i]) gets the same bits as from wf_wlm_step.
- * With a model larger than the processor's caches this is several times faster, because memory
- * accesses overlap. */
-WF_API void wf_wlm_step_many(const wf_wlm *lm, const uint32_t *states, const int32_t *words,
-                             size_t count, float *costs, uint32_t *next);
-/* Makes an acceptor over `words` (NULL: the model's own; words are matched by text), for wf_compose
- * with phi_label = backoff_label. A graph composed with it and decoded without a scorer gives the
- * same result as the graph decoded with wf_scorer_from_lm. One difference: words that the model
- * lacks have no arcs. Every final cost is resolved through back-off. The composition can be far
- * larger than its operands: it has a copy of a graph state for every history that reaches it.
- * Errors: backoff_label is not positive, or is the label of a word. */
-WF_API wf_status wf_wlm_to_fst(const wf_wlm *lm, const wf_symbols *words, int32_t backoff_label,
-                               wf_fst **out, wf_error *err);
+} wf_lm_convert_stats;
+WF_DECLARE_INIT(lm_convert_stats)
+/* `stats` and `reading` (counts of the reader) may be NULL. Errors: those of wf_lm_open; `path` is a
+ * difference (WF_ERR_ARGUMENT); WF_ERR_LIMIT beyond 2^32 - 2 histories. */
+WF_API wf_status wf_lm_convert(const char *path, const char *out, const wf_arpa_options *reader,
+                               const wf_lm_convert_options *options, wf_lm_convert_stats *stats,
+                               wf_arpa_stats *reading, const wf_progress *progress, wf_error *err);
+/* Checks every checksum, index and look-up table of a mapped model. Models in memory have been
+ * checked when they were read. */
+WF_API wf_status wf_lm_verify(const wf_lm *lm, const wf_progress *progress, wf_error *err);
+/* Builds a table beside the mapped form that makes look-ups on the CPU several times faster. It
+ * takes about 21 bytes per n-gram above order 1 and 8 per state, and reads the whole file. Costs
+ * stay bit-identical. Queries of a mapped model, and scorers made before and after, use it.
+ * Errors: a file whose states share arcs (WF_ERR_FORMAT), WF_ERR_MEMORY. */
+WF_API wf_status wf_lm_make_table(const wf_lm *lm, const wf_progress *progress, wf_error *err);
 
 /* =========================================================================================
  * 2  Recurrent language models
@@ -488,7 +470,7 @@ WF_API wf_status wf_rnnlm_write(const wf_rnnlm *rnnlm, const char *path, wf_erro
 /* Makes a scorer from an n-gram model or the difference of two. `words`: table of the graph's
  * output labels, matched by text; NULL: the labels are the model's own. Words that the model lacks
  * have the cost of its unknown word, or +infinity if it has none. The cost of a word is lm_scale
- * times that of wf_wlm_step; a word that the model finds impossible is so with any factor. With a
+ * times that of wf_lm_step; a word that the model finds impossible is so with any factor. With a
  * negative factor, in a chain with another model, costs of an internal language model are
  * subtracted (docs/how-to/transducers.md). Errors: the model has none of the words.
  *
@@ -508,7 +490,7 @@ WF_API wf_status wf_rnnlm_write(const wf_rnnlm *rnnlm, const char *path, wf_erro
     "placement=hybrid: GPU memory for the index and the cache of arcs; 0: the size of the index " \
     "and an eighth of the arcs")
 WF_DECLARE_OPTIONS(ngram_scorer, WF_NGRAM_SCORER_OPTIONS)
-WF_API wf_status wf_scorer_from_lm(const wf_wlm *lm, const wf_symbols *words,
+WF_API wf_status wf_scorer_from_lm(const wf_lm *lm, const wf_symbols *words,
                                    const wf_ngram_scorer_options *options, wf_scorer **out,
                                    wf_error *err);
 /* Makes a scorer from a recurrent LM for the first pass, after Lee et al. 2015 (on-the-fly

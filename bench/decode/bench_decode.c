@@ -46,8 +46,8 @@ struct bench {
   char copies_form[16];
   struct copies tiled;      /* for a run with `frames` */
   atomic_size_t num_on_cpu; /* in this run, counted from log messages */
-  wf_wlm *lm;               /* NULL: none */
-  wf_wlm_info lm_info;
+  wf_lm *lm;                /* NULL: none */
+  wf_lm_info lm_info;
   wf_scorer *lm_scorer; /* of the decoder; NULL: none */
   wf_scorer **boosts;   /* [utterances of the run], of wf_decode; NULL: none */
   wf_decoder *decoder;  /* of the last run; reused if its options are the same */
@@ -309,11 +309,11 @@ static wf_status set_lm(struct bench *bench, const struct run *run, wf_error *er
         err);
   const uint64_t index = bench->lm_info.index_bytes;
   if (hybrid)
-    o.lm_gpu_bytes = (int64_t)(run->lm_cache > 0
-                                   ? (double)index + run->lm_cache / 100 *
-                                                         (double)(bench->lm_info.file_bytes - index)
-                                   : 1);
-  if (strcmp(run->lm, "table") == 0) check(wf_wlm_make_table(bench->lm, NULL, err), err);
+    o.lm_gpu_bytes =
+        (int64_t)(run->lm_cache > 0 ? (double)index + run->lm_cache / 100 *
+                                                          (double)(bench->lm_info.num_bytes - index)
+                                    : 1);
+  if (strcmp(run->lm, "table") == 0) check(wf_lm_make_table(bench->lm, NULL, err), err);
   wf_status status = wf_scorer_from_lm(bench->lm, bench->words, &o, &scorer, err);
   if (status != WF_OK) return status;
   bench->lm_scorer = scorer;
@@ -460,7 +460,7 @@ static void print_run(const struct bench *bench, const struct run *run, const do
         ", \"lm\": \"%s\", \"lm_cache\": %g, \"lm_bytes\": %llu, \"lm_gpu_bytes\": %llu, "
         "\"lm_host_bytes\": %llu, \"lm_cache_hits\": %llu, \"lm_host_reads\": %llu, "
         "\"lm_bus_bytes\": %llu, \"lm_stall_s\": %.6f",
-        run->lm, run->lm_cache, (unsigned long long)bench->lm_info.file_bytes,
+        run->lm, run->lm_cache, (unsigned long long)bench->lm_info.num_bytes,
         (unsigned long long)lm.gpu_bytes, (unsigned long long)lm.host_bytes,
         (unsigned long long)lm.cache_hits, (unsigned long long)lm.host_reads,
         (unsigned long long)lm.bus_bytes, lm.stall_s);
@@ -542,9 +542,9 @@ static void load(struct bench *bench) {
   else if (wf_fst_osymbols(bench->fst) != NULL)
     bench->words = wf_symbols_ref(wf_fst_osymbols(bench->fst));
   if (bench->command.lm_path != NULL) {
-    check(wf_wlm_open(bench->command.lm_path, &bench->lm, &err), &err);
-    wf_wlm_info_init(&bench->lm_info);
-    check(wf_wlm_get_info(bench->lm, &bench->lm_info, &err), &err);
+    check(wf_lm_open_mapped(bench->command.lm_path, &bench->lm, &err), &err);
+    wf_lm_info_init(&bench->lm_info);
+    check(wf_lm_get_info(bench->lm, &bench->lm_info, &err), &err);
   }
   if (bench->command.ref_path != NULL)
     check(
@@ -568,7 +568,7 @@ static void unload(struct bench *bench) {
   free(bench->copies);
   wf_decoder_free(bench->decoder);
   wf_scorer_free(bench->lm_scorer);
-  wf_wlm_free(bench->lm);
+  wf_lm_free(bench->lm);
   wf_transcripts_free(bench->references);
   wf_symbols_free(bench->words);
   wf_graph_free(bench->graph);

@@ -129,12 +129,12 @@ static void measure_changes(const struct settings *set, wf_decoder *decoder,
 /* --- command line ------------------------------------------------------------------------ */
 
 static wf_scorer *open_lm(const char *path, const wf_fst *fst) {
-  wf_wlm *lm;
+  wf_lm *lm;
   wf_scorer *scorer;
   wf_error err = {0};
-  check(wf_wlm_open(path, &lm, &err), &err);
+  check(wf_lm_open_mapped(path, &lm, &err), &err);
   check(wf_scorer_from_lm(lm, wf_fst_osymbols(fst), NULL, &scorer, &err), &err);
-  wf_wlm_free(lm);
+  wf_lm_free(lm);
   return scorer;
 }
 

@@ -239,7 +239,7 @@ static wf_scorer *recurrent(const struct settings *set, const wf_fst *fst) {
   options.rnnlm_weight = 0.5f;
   options.rnnlm_memory = (int64_t)set->rnnlm_memory;
   check(wf_rnnlm_open(set->rnnlm, NULL, &rnnlm, &err), &err);
-  check(wf_lm_read_arpa(set->arpa, NULL, NULL, &lm, NULL, NULL, &err), &err);
+  check(wf_lm_open(set->arpa, NULL, NULL, &lm, NULL, NULL, &err), &err);
   check(wf_scorer_from_rnnlm(rnnlm, lm, lm, wf_fst_osymbols(fst), &options, &scorer, &err), &err);
   wf_lm_free(lm);
   wf_rnnlm_free(rnnlm);

@@ -34,7 +34,7 @@ def decoders(folder):
     yield "LM in the graph", whole, lambda beam: wf.Decoder(whole, beam=beam, **OPTIONS)
     large.prune(threshold=SMALL).write_arpa(folder / "small.arpa")
     small = wf.build_ctc_graph(tokens, lexicon, folder / "small.arpa", topology="compact", backoff="failure")
-    difference = wf.LargeLM.build(CTC / "lm3.arpa.gz", folder / "difference.wlm", subtract=folder / "small.arpa")
+    difference = wf.LM.convert(CTC / "lm3.arpa.gz", folder / "difference.wlm", subtract=folder / "small.arpa")
     yield f"LM on the fly (graph with the LM pruned at {SMALL:g})", small, lambda beam: wf.Decoder(small, lm=difference, beam=beam, **OPTIONS)
 
 

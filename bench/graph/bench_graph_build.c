@@ -167,7 +167,7 @@ static void read_inputs(struct bench *b, const char *folder) {
   snprintf(path, sizeof path, "%s/lexicon.dict", folder);
   check(wf_lexicon_read(path, wf_hmm_phones(b->hmm), &options, &b->lexicon, &g_err), &g_err);
   snprintf(path, sizeof path, "%s/lm", folder);
-  check(wf_lm_read(path, NULL, NULL, &b->lm, NULL, NULL, &g_err), &g_err);
+  check(wf_lm_open(path, NULL, NULL, &b->lm, NULL, NULL, &g_err), &g_err);
 }
 
 static void print_log(void *user, wf_log_level level, const char *message) {

@@ -29,7 +29,7 @@
 
 #include "base/map64.h"
 #include "common.h"
-#include "lm/wlm_read.h"
+#include "lm/lm.h"
 #include "lm_trace.h"
 #include "math/hash.h"
 #include "scorer/scorer.h"
@@ -92,7 +92,7 @@ struct traffic {
 struct recorder {
   wf_scorer scorer;
   wf_scorer *inner;
-  const wf_wlm *lm;
+  const wf_lm *lm;
   const uint32_t *word_of;
   uint32_t num_labels;
   struct traffic *traffic;
@@ -228,7 +228,7 @@ static wf_status record_step(const wf_scorer *self, void *memory, uint64_t conte
   t->requests_batch += set_add(&t->batch_requests, request);
   if (word != WF__WLM_NONE) {
     uint32_t to, at;
-    wf__wlm_step(&recorder->lm->view, (uint32_t)context, word, &to, &at);
+    wf__wlm_step(&recorder->lm->mapped->view, (uint32_t)context, word, &to, &at);
     const uint64_t arc = (uint64_t)at << 32 | word;
     if (at != 0) {
       t->arcs++;
@@ -410,7 +410,7 @@ int main(int argc, char **argv) {
   wf_fst *fst;
   wf_graph *graph;
   wf_symbols *words = NULL;
-  wf_wlm *lm;
+  wf_lm *lm;
   wf_decoder *decoder;
   wf_decoder_options options;
   wf_ngram_scorer_options scorer_options;
@@ -423,7 +423,7 @@ int main(int argc, char **argv) {
     check(wf_symbols_read(a.words, &words, &err), &err);
   else if (wf_fst_osymbols(fst) != NULL)
     words = wf_symbols_ref(wf_fst_osymbols(fst));
-  check(wf_wlm_open(a.lm, &lm, &err), &err);
+  check(wf_lm_open_mapped(a.lm, &lm, &err), &err);
   wf_ngram_scorer_options_init(&scorer_options);
   scorer_options.lm_scale = a.lm_scale;
   check(wf_scorer_from_lm(lm, words, &scorer_options, &recorder.inner, &err), &err);
@@ -450,8 +450,8 @@ int main(int argc, char **argv) {
   set_make(&traffic.batch_requests, 22);
   set_make(&traffic.batch_arcs, 22);
   make_caches(&traffic, a.caches,
-              lm->header->sections[WF__WLM_SMALL_ARCS].size +
-                  lm->header->sections[WF__WLM_LARGE_ARCS].size);
+              lm->mapped->header->sections[WF__WLM_SMALL_ARCS].size +
+                  lm->mapped->header->sections[WF__WLM_LARGE_ARCS].size);
   if (a.trace != NULL) trace_open(&traffic.trace, a.trace, traffic.lanes, (uint32_t)a.trace_frames);
   if (a.steady > 0)
     run_steady(decoder, &recorder.scorer, matrices, count, &a, &traffic);
@@ -462,7 +462,7 @@ int main(int argc, char **argv) {
   wf_decoder_free(decoder);
   for (int i = 0; i < count; i++) wf_matrix_clear(&matrices[i]);
   wf_scorer_free(recorder.inner);
-  wf_wlm_free(lm);
+  wf_lm_free(lm);
   wf_symbols_free(words);
   wf_graph_free(graph);
   wf_fst_free(fst);

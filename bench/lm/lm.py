@@ -79,12 +79,11 @@ def compare_forms(arpa, text, arguments):
         name = f"KenLM {kind}"
         runs[name] = [BUILD / "peer_kenlm", BUILD / f"en-us.{kind}.kenlm"]
         costs[name] = measure.timed([KENLM, "-s", kind, arpa, runs[name][1]], core)
-    rates, together = {name: 0.0 for name in runs}, {name: 0.0 for name in runs}
+    rates = {name: 0.0 for name in runs}
     for _ in range(arguments.repeat):
         for name, (program, model) in runs.items():
             result = query([program, model, text], arguments.seconds, *(["--table"] if name == TABLE else []))
             rates[name] = max(rates[name], result["queries_per_cpu_s"])
-            together[name] = max(together[name], result.get("many_per_cpu_s", 0))
             sizes[name] = result.get("bytes", model.stat().st_size)
     ngrams = query([*runs["wlm"], text], 0.1)["ngrams"]
     exact = perplexity(runs["wlm"][1], text)
@@ -93,13 +92,10 @@ def compare_forms(arpa, text, arguments):
         loss = f"{100 * (perplexity(model, text) / exact - 1):+.3f}" if name.startswith("wlm") else ""
         rounded = re.search("off by ([0-9.]+) nats on average, by ([0-9.]+) at most", costs[name].stderr)
         mean, worst = rounded.groups() if rounded else ("", "")
-        rows.append([name, f"{costs[name].cpu_s:.2f}", f"{costs[name].peak_mib:.0f}", f"{sizes[name] / ngrams:.2f}", f"{rates[name] / 1e6:.2f}",
-                     f"{together[name] / 1e6:.2f}" if together[name] else "", loss, mean, worst])
+        rows.append([name, f"{costs[name].cpu_s:.2f}", f"{costs[name].peak_mib:.0f}", f"{sizes[name] / ngrams:.2f}", f"{rates[name] / 1e6:.2f}", loss, mean, worst])
         figures += [("LM forms, lookups", f"en-us, {ngrams} n-grams, {name}, one core", f"{rates[name] / 1e6:.2f}", "million/s"),
                     ("LM forms, size", f"en-us, {ngrams} n-grams, {name}", f"{sizes[name] / ngrams:.2f}", "bytes/n-gram"),
                     ("LM forms, building", f"en-us, {ngrams} n-grams, {name}, one core, processor time", f"{costs[name].cpu_s:.2f}", "s")]
-        if together[name]:
-            figures.append(("LM forms, lookups", f"en-us, {ngrams} n-grams, {name}, one core, many at once", f"{together[name] / 1e6:.2f}", "million/s"))
         if loss and name != "wlm":
             figures.append(("LM forms, perplexity", f"en-us, {name}, over exact", loss, "%"))
         if worst:
@@ -142,7 +138,7 @@ def main():
     if EN_US.exists():
         forms, more = compare_forms(BUILD / "en-us.arpa", BUILD / "en-us.text", arguments)
         figures += more
-        print(measure.table(["en-us, form", "built, s", "peak, MiB", "bytes per n-gram", "million look-ups/s", "many at once", "perplexity, %", "mean error, nats", "largest"], forms))
+        print(measure.table(["en-us, form", "built, s", "peak, MiB", "bytes per n-gram", "million look-ups/s", "perplexity, %", "mean error, nats", "largest"], forms))
     if arguments.record:
         measure.record(figures, "./run bench lm")
 

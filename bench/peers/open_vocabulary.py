@@ -52,7 +52,7 @@ class Setting:
         self.known = {word for words in lines for word in words} - removed
         lines = [words for words in lines if removed.isdisjoint(words)]
         texts = [[token for word in words for token in pieces[word]] for words in lines]
-        self.token_lm = wf.LargeLM.build(write_model(texts, self.tokens[1:], ORDER[head], f"{head}_texts"), measure.BUILD / f"{head}_texts.wlm")
+        self.token_lm = wf.LM.convert(write_model(texts, self.tokens[1:], ORDER[head], f"{head}_texts"), measure.BUILD / f"{head}_texts.wlm")
         self.spelling_lm = wf.LM.read(write_model([pieces[word] for word in sorted(self.known)], self.tokens[1:], 4, f"{head}_words"))
         self.word_lm_path = measure.BUILD / "words.arpa"
         vocabulary = measure.BUILD / "words.txt"

@@ -54,9 +54,9 @@ class Vocabulary:
             return wf.LM.open(path)
         made = cache / f"{path.name}.wlm"
         if not made.exists():
-            wf.LargeLM.build(path, made.with_suffix(".part")).close()
+            wf.LM.convert(path, made.with_suffix(".part")).close()
             made.with_suffix(".part").replace(made)
-        return wf.LargeLM.open(made)
+        return wf.LM.open(made)
 
     def graph(self, options: dict[str, Any]) -> wf.Graph:
         """The decoding graph. Searches with the same options of wf.build_ctc_graph share it."""

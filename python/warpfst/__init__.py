@@ -52,7 +52,7 @@ from .lattice import (
     determinize_lattices,
 )
 from .lexicon import Hmm, Lexicon, ctc_topology, token_blank
-from .lm import LM, LargeLM
+from .lm import LM
 from .operations import (
     Encoder,
     add_self_loops,
@@ -145,7 +145,6 @@ __all__ = [
     "Hypothesis",
     "IgnoredOptionWarning",
     "InputWarning",
-    "LargeLM",
     "Lattice",
     "LatticeArc",
     "LatticePath",
@@ -255,6 +254,11 @@ def __getattr__(name: str) -> _typing.Any:
 
     if name == "integrations":
         return import_module(".integrations", __name__)
+    if name == "LargeLM":
+        import warnings
+
+        warnings.warn("warpfst.LargeLM is now warpfst.LM; the old name goes in version 0.4", DeprecationWarning, stacklevel=2)
+        return LM
     if name not in _LATE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f".{_LATE[name]}", __name__), name)

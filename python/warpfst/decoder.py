@@ -61,9 +61,9 @@ class Decoder(Handle):
     ) -> None:
         """`words`: symbol table of the output labels (default: the graph's own; without one, words are numbers).
 
-        `lm`: a language model of any kind (LM, LargeLM, RnnLM), its path, a Scorer, or a list of these. Its cost is added to each word while decoding. If the graph
-        already contains a language model, that model's costs must be subtracted: with a difference (`LargeLM.build(..., subtract=)`) or a Scorer
-        (`Scorer.from_rnnlm(..., small=)`). An ARPA file or an LM is first converted to a LargeLM in a temporary file; to convert it only once, use `LargeLM.build`.
+        `lm`: a language model of any kind (LM, RnnLM), its path, a Scorer, or a list of these. Its cost is added to each word while decoding. If the graph
+        already contains a language model, that model's costs must be subtracted: with a difference (`LM.convert(..., subtract=)`) or a Scorer
+        (`Scorer.from_rnnlm(..., small=)`). A file that is no .wlm, or an LM in memory, is first converted in a temporary file; to convert it only once, use `LM.convert`.
 
         `determinize`: `decode` also determinizes the lattices (lattice_beam), on all threads, while other utterances are searched. True: within lattice_beam; or a
         dict of options (`describe("lattice_determinize")`). What results give then was made by these threads: `confidences` of words, lists of the `nbest` best word

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import os
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,31 +19,48 @@ from .symbols import Symbols, SymbolsLike, as_symbols
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._option_types import ArpaOptions, LmEstimateOptions, LmFstOptions, LmMixOptions, LmPruneOptions, WlmOptions
+    from ._option_types import ArpaOptions, LmConvertOptions, LmEstimateOptions, LmFstOptions, LmMixOptions, LmPruneOptions
 
 
 class LM(Handle):
-    """A back-off n-gram model. Immutable and thread-safe."""
+    """A back-off n-gram model, in memory or in a memory-mapped .wlm file. Immutable and thread-safe. What a use needs besides is made at the first such use, and kept."""
 
     _free = lib.wf_lm_free
 
     @staticmethod
-    def open(path: str | os.PathLike[str]) -> LM | LargeLM | RnnLM:
-        """Opens a language model of any kind. The kind is detected from the file.
+    def open(path: str | os.PathLike[str], *, mapped: bool = False) -> LM | RnnLM:
+        """Opens a language model of any kind, which is detected from the file: an n-gram model of any format, or a recurrent model (NAME with NAME.nnet in the same folder, or
+        NAME.safetensors), which is an RnnLM. `Decoder(lm=...)` accepts both.
 
-        A file made by `LargeLM.build` or `warpfst lm build` is opened as a LargeLM; a recurrent model (NAME with NAME.nnet in the same folder, or NAME.safetensors) as
-        an RnnLM. Other files are read with `LM.read`: ARPA, plain or gzipped, KenLM's binary trie, CMU Sphinx's binary model. `Decoder(lm=...)` accepts all of them.
+        A .wlm file (`LM.convert`, `warpfst lm convert`) is memory-mapped and opens at once. Other n-gram models are read into memory: ARPA, plain or gzipped, KenLM's binary
+        trie, CMU Sphinx's binary model. `mapped`: converts these to a memory-mapped file instead, in a temporary folder, which needs little memory at any size of the model.
         """
         if is_recurrent(path):
             return RnnLM.open(path)
-        return LargeLM.open(path) if is_mapped(path) else LM.read(path)
+        return LM(create("wf_lm_open_mapped", encode_path(path))) if mapped else LM.read(path)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], words: SymbolsLike | None = None, *, progress: Progress | None = None, **options: Unpack[ArpaOptions]) -> LM:
-        """Reads an ARPA file, plain or gzipped, CMU Sphinx's binary model, or KenLM's binary trie. `words`: word table that gives the labels (default: made from the model)."""
+        """Opens an n-gram model of any format, as `open` does. `words`: word table that gives the labels (default: the model's words)."""
         table = None if words is None else as_symbols(words, "words")
         with ProgressGuard(progress) as guard:
-            return cls(create("wf_lm_read", encode_path(path), table and table.address, c_options("arpa", options), after=(None, guard.pointer)))
+            return cls(create("wf_lm_open", encode_path(path), table and table.address, c_options("arpa", options), after=(None, guard.pointer)))
+
+    @classmethod
+    def convert(cls, source: str | os.PathLike[str], path: str | os.PathLike[str], *, progress: Progress | None = None, **options: Unpack[LmConvertOptions]) -> LM:
+        """Makes a memory-mapped file (.wlm) from a model of any format, an ARPA file of any size, and opens it.
+
+        With `subtract`, the path of the small model of a graph, the file has the difference of both: its costs may be negative, and it serves for decoding with that graph.
+        """
+        with ProgressGuard(progress) as guard:
+            call("wf_lm_convert", encode_path(source), encode_path(path), None, c_options("lm_convert", options), None, None, guard.pointer)
+        return cls.read(path)
+
+    @classmethod
+    def build(cls, arpa: str | os.PathLike[str], path: str | os.PathLike[str], *, progress: Progress | None = None, **options: Unpack[LmConvertOptions]) -> LM:
+        """The old name of `convert`."""
+        warnings.warn("LM.build is now LM.convert; the old name goes in version 0.4", DeprecationWarning, stacklevel=2)
+        return cls.convert(arpa, path, progress=progress, **options)
 
     @classmethod
     def estimate(
@@ -82,8 +100,8 @@ class LM(Handle):
             call("wf_lm_mix_weights", addresses(models), len(models), encode_path(text), c_options("lm_mix", options), weights, None, guard.pointer)
         return list(weights)
 
-    def info(self) -> dict[str, int | list[int]]:
-        """order, num_ngrams (a list, by order), num_words, num_states, num_arcs, num_bytes, and the labels bos, eos and unk."""
+    def info(self) -> dict[str, Any]:
+        """order, num_ngrams (a list, by order), num_words, num_states, num_arcs, num_bytes, the labels bos, eos and unk, and what wf_lm_info says of a .wlm file (`mapped`)."""
         info = sized(_abi.wf_lm_info)
         call("wf_lm_get_info", self.address, ctypes.byref(info))
         values = as_dict(info)
@@ -98,9 +116,16 @@ class LM(Handle):
     def costs(self, sentence: str | Sequence[str], bos: bool = True, eos: bool = True) -> list[float]:
         """-ln P of each word of a sentence, and of </s>. Words are given as a text with spaces between them, or as a list.
 
-        bos=False: the words have no history before them, not <s>. eos=False: without </s>.
+        bos=False: the words have no history before them, not <s>. eos=False: without </s>. Costs of a difference can be negative.
         """
-        return costs_of("wf_lm", self.address, self.words, sentence, bos, eos)
+        words, address = self.words, self.address
+        state, next_state = lib.wf_lm_start(address) if bos else 0, ctypes.c_uint32()  # state 0: the empty history
+        costs = []
+        for text in sentence.split() if isinstance(sentence, str) else sentence:
+            label = words.find(text)
+            costs.append(lib.wf_lm_step(address, state, -1 if label is None else label, ctypes.byref(next_state), None))
+            state = next_state.value
+        return [*costs, lib.wf_lm_final(address, state, None)] if eos else costs
 
     def score(self, sentence: str | Sequence[str], bos: bool = True, eos: bool = True) -> float:
         """log10 P(<s> sentence </s>), like KenLM's score. `bos` and `eos`: as in `costs`."""
@@ -121,68 +146,22 @@ class LM(Handle):
             return LM(create("wf_lm_prune", self.address, table and table.address, c_options("lm_prune", options), after=(None, guard.pointer)))
 
     def to_fst(self, **options: Unpack[LmFstOptions]) -> Fst:
-        """The model as an acceptor over its words."""
+        """The model as an acceptor over its words. backoff="failure" with a backoff_label is for compose(graph.fst, ..., phi_label=backoff_label): decoding with the
+        composition gives the same costs as decoding with the graph and this model as a scorer."""
         return Fst(create("wf_lm_to_fst", self.address, c_options("lm_fst", options)))
+
+    def verify(self, progress: Progress | None = None) -> None:
+        """Checks the checksums, numbers and look-up tables of a .wlm file. Models in memory were checked when they were read."""
+        with ProgressGuard(progress) as guard:
+            call("wf_lm_verify", self.address, guard.pointer)
+
+    def make_table(self, *, progress: Progress | None = None) -> None:
+        """Builds an in-memory table (21 bytes per n-gram) that makes look-ups of a .wlm file, and of scorers, several times faster on the CPU; costs are the same."""
+        with ProgressGuard(progress) as guard:
+            call("wf_lm_make_table", self.address, guard.pointer)
 
     def __repr__(self) -> str:
         return f"<LM: order {self.info()['order']}, {self.info()['num_words']} words>" if self._address else "<LM, closed>"
-
-
-class LargeLM(Handle):
-    """A large n-gram model in a memory-mapped file, for scoring during the search. With `subtract`, the difference to the small model of a graph. Immutable."""
-
-    _free = lib.wf_wlm_free
-
-    @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> LargeLM:
-        """Opens a file made by `build` or `warpfst lm build`. A file of another format, as for `LM.read`, is converted first, into a temporary file."""
-        return cls(create("wf_wlm_open", encode_path(path)))
-
-    @classmethod
-    def build(cls, arpa: str | os.PathLike[str], path: str | os.PathLike[str], *, progress: Progress | None = None, **options: Unpack[WlmOptions]) -> LargeLM:
-        """Makes the file from an ARPA file of any size, or from another file that LM.read can read, and opens it."""
-        with ProgressGuard(progress) as guard:
-            call("wf_wlm_build", encode_path(arpa), encode_path(path), None, c_options("wlm", options), None, None, guard.pointer)
-        return cls.open(path)
-
-    def make_table(self, *, progress: Progress | None = None) -> None:
-        """Builds an in-memory table (21 bytes per n-gram) that makes look-ups on the CPU several times faster; costs are the same.
-
-        Not thread-safe: call it before sharing the model.
-        """
-        with ProgressGuard(progress) as guard:
-            call("wf_wlm_make_table", self.address, guard.pointer)
-
-    def info(self) -> dict[str, Any]:
-        info = sized(_abi.wf_wlm_info)
-        call("wf_wlm_get_info", self.address, ctypes.byref(info))
-        values = as_dict(info)
-        return {**values, "num_ngrams": list(values["num_ngrams"][1 : info.order + 1])}
-
-    @property
-    def words(self) -> Symbols:
-        words = Symbols._share(lib.wf_wlm_words(self.address))
-        assert words is not None
-        return words
-
-    def verify(self, progress: Progress | None = None) -> None:
-        """Checks the checksums, numbers and look-up tables of the file."""
-        with ProgressGuard(progress) as guard:
-            call("wf_wlm_verify", self.address, guard.pointer)
-
-    def costs(self, sentence: str | Sequence[str], bos: bool = True, eos: bool = True) -> list[float]:
-        """Like LM.costs. Costs of a difference can be negative."""
-        return costs_of("wf_wlm", self.address, self.words, sentence, bos, eos)
-
-    def to_fst(self, backoff_label: int, words: Symbols | None = None) -> Fst:
-        """The model as an acceptor over `words` (None: its own), for compose(graph.fst, ..., phi_label=backoff_label).
-
-        Decoding with the composition gives the same costs as decoding with the graph and this model as a scorer.
-        """
-        return Fst(create("wf_wlm_to_fst", self.address, Symbols._address_or_none(words), backoff_label))
-
-
-_MAPPED = b"\x89WLM\r\n\x1a\n"  # the first bytes of a LargeLM's file
 
 
 def addresses(lms: Sequence[LM]) -> ctypes.Array[ctypes.c_void_p]:
@@ -195,23 +174,3 @@ def addresses(lms: Sequence[LM]) -> ctypes.Array[ctypes.c_void_p]:
 def is_recurrent(path: str | os.PathLike[str]) -> bool:
     name = os.fspath(path)
     return name.endswith(".safetensors") or any(os.path.exists(f"{name}.nnet{end}") for end in ("", ".gz"))
-
-
-def is_mapped(path: str | os.PathLike[str]) -> bool:
-    try:
-        with open(path, "rb") as file:
-            return file.read(len(_MAPPED)) == _MAPPED
-    except OSError:
-        return False  # opening it raises the error
-
-
-def costs_of(kind: str, address: int, words: Symbols, sentence: str | Sequence[str], bos: bool, eos: bool) -> list[float]:
-    """Costs of the words of a sentence and of its end, computed with the functions of `kind`: wf_lm or wf_wlm."""
-    start, step, final = (getattr(lib, f"{kind}_{name}") for name in ("start", "step", "final"))
-    state, next_state = start(address) if bos else 0, ctypes.c_uint32()  # state 0: the empty history
-    costs = []
-    for text in sentence.split() if isinstance(sentence, str) else sentence:
-        label = words.find(text)
-        costs.append(step(address, state, -1 if label is None else label, ctypes.byref(next_state), None))
-        state = next_state.value
-    return [*costs, final(address, state, None)] if eos else costs

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import math
 import os
-import tempfile
 import threading
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,9 +12,9 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 from . import _abi
-from ._library import Handle, as_dict, call, check, create, encode_text, lib, sized
+from ._library import Handle, as_dict, call, check, create, encode_path, encode_text, lib, sized
 from .joining import Joiner
-from .lm import LM, LargeLM, is_recurrent
+from .lm import LM
 from .options import c_options
 from .rnnlm import RnnLM
 from .symbols import ExtendedSymbols, Symbols
@@ -63,12 +62,12 @@ class Scorer(Handle):
         return cls(create("wf_scorer_boost_texts", ctypes.byref(items)))
 
     @classmethod
-    def from_lm(cls, lm: LargeLM | str | os.PathLike[str], words: Symbols | None = None, **options: Unpack[NgramScorerOptions]) -> Scorer:
-        """A scorer of a large n-gram model. `words`: the graph's symbol table, whose texts are looked up in the model; without it, labels are the model's own.
+    def from_lm(cls, lm: LM | str | os.PathLike[str], words: Symbols | None = None, **options: Unpack[NgramScorerOptions]) -> Scorer:
+        """A scorer of an n-gram model. `words`: the graph's symbol table, whose texts are looked up in the model; without it, labels are the model's own.
 
         With `lm_scale` below 0 the costs are subtracted: an internal language model, in a chain with another (`a + b`).
         """
-        model = lm if isinstance(lm, LargeLM) else LargeLM.open(lm)
+        model = lm if isinstance(lm, LM) else LM(create("wf_lm_open_mapped", encode_path(lm)))
         return cls(create("wf_scorer_from_lm", model.address, Symbols._address_or_none(words), c_options("ngram_scorer", options)))
 
     @classmethod
@@ -95,13 +94,7 @@ class Scorer(Handle):
         return Scorer(create("wf_scorer_chain", self.address, Scorer._address_of(other)))
 
 
-def _large(model: LM) -> LargeLM:
-    with tempfile.NamedTemporaryFile(suffix=".arpa") as file:
-        model.write_arpa(file.name)
-        return LargeLM.open(file.name)
-
-
-AnyLM = Union[LM, LargeLM, RnnLM, Scorer, str, "os.PathLike[str]"]
+AnyLM = Union[LM, RnnLM, Scorer, str, "os.PathLike[str]"]
 
 
 def lm_scorer(lm: AnyLM | Sequence[AnyLM], words: Symbols | None) -> Scorer:
@@ -109,11 +102,11 @@ def lm_scorer(lm: AnyLM | Sequence[AnyLM], words: Symbols | None) -> Scorer:
     if isinstance(lm, Scorer):
         return lm
     if isinstance(lm, (str, os.PathLike)):
-        lm = RnnLM.open(lm) if is_recurrent(lm) else LargeLM.open(lm)
+        lm = LM.open(lm, mapped=True)
     if isinstance(lm, RnnLM):
         return Scorer.from_rnnlm(lm, words=words)
-    if isinstance(lm, (LM, LargeLM)):
-        return Scorer.from_lm(lm if isinstance(lm, LargeLM) else _large(lm), words)
+    if isinstance(lm, LM):
+        return Scorer.from_lm(lm, words)
     if not isinstance(lm, Sequence) or len(lm) == 0:
         raise TypeError(f"lm: expected a model, its path, a Scorer, or a list of these, found {type(lm).__name__}")
     first, *others = (lm_scorer(one, words) for one in lm)

@@ -48,7 +48,7 @@
   X(lm_prune, WF_LM_PRUNE_OPTIONS)                       \
   X(lm_estimate, WF_LM_ESTIMATE_OPTIONS)                 \
   X(lm_mix, WF_LM_MIX_OPTIONS)                           \
-  X(wlm, WF_WLM_OPTIONS)                                 \
+  X(lm_convert, WF_LM_CONVERT_OPTIONS)                   \
   X(ngram_scorer, WF_NGRAM_SCORER_OPTIONS)               \
   X(rnnlm_train, WF_RNNLM_TRAIN_OPTIONS)                 \
   X(rnn_scorer, WF_RNN_SCORER_OPTIONS)                   \

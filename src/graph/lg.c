@@ -92,10 +92,8 @@ static wf_status take_words(wf__lg *lg, wf_error *err) {
   lg->backoff_word = (int32_t)wf_symbols_find(lg->words, "#0");
   lg->unk = -1;
   if (lg->lm == NULL) return WF_OK;
-  wf_lm_info info;
-  wf_lm_info_init(&info);
-  WF__TRY(wf_lm_get_info(lg->lm, &info, err));
-  if (info.has_unk) lg->unk = info.unk;
+  WF__TRY(wf__lm_automaton(lg->lm, &lg->automaton, err));
+  if (lg->automaton->unk < lg->automaton->num_public) lg->unk = (int32_t)lg->automaton->unk;
   return WF_OK;
 }
 
@@ -196,9 +194,9 @@ static wf_status warn_of_case(const wf__lg *lg, const wf__word_case *cases, uint
   uint64_t found = cases->num_found, all = num_used;
   const char *first = cases->first;
   if (lg->lm != NULL) { /* words that were left out when the model was read */
-    if (found == 0) first = lg->lm->other_case;
-    found += lg->lm->num_other_case;
-    all += lg->lm->num_outside;
+    if (found == 0) first = lg->automaton->other_case;
+    found += lg->automaton->num_other_case;
+    all += lg->automaton->num_outside;
   }
   if (lg->check_words == 2 || found == 0 || found * 10 < all) return WF_OK;
   char message[256];
@@ -396,11 +394,11 @@ static wf_status remove_class_outputs(const wf__lg *lg, wf_fst **g, wf_error *er
 }
 
 /* The mean unigram cost of the model's words, less that of <unk>; 0 if there is none. */
-static double excess_of_words(const wf_lm *lm) {
+static double excess_of_words(const wf__automaton *lm) {
   double sum = 0;
   uint64_t count = 0;
   for (uint32_t word = 0; word < lm->num_public; word++) {
-    if (!wf_lm_knows(lm, (int32_t)word) || !isfinite(lm->unigrams[word].cost)) continue;
+    if (!wf__automaton_has_word(lm, (int32_t)word) || !isfinite(lm->unigrams[word].cost)) continue;
     sum += (double)lm->unigrams[word].cost;
     count++;
   }
@@ -433,7 +431,7 @@ static wf_status add_cost(wf_fst **g, int32_t label, double cost, wf_error *err)
  * together. As a class it stands for single words that are as likely as the model's words are on
  * average, so the difference is added to its costs. */
 static wf_status level_unknown(const wf__lg *lg, wf_fst **g, wf_error *err) {
-  return add_cost(g, lg->unk, excess_of_words(lg->lm), err);
+  return add_cost(g, lg->unk, excess_of_words(lg->automaton), err);
 }
 
 static bool has_costs(const wf_fst *g) {

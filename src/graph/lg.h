@@ -5,12 +5,14 @@
 #include "base/memory.h"
 #include "fst/fst.h"
 #include "graph/lexicon.h"
+#include "lm/automaton.h"
 
 typedef struct wf__lg {
   /* set by the caller, borrowed */
   const wf_lexicon *given_lexicon; /* this or given_l */
   const wf_fst *given_l;           /* a ready-made L, whose output labels are words */
   const wf_lm *lm;                 /* this, or grammar, or none: every sequence of words */
+  const wf__automaton *automaton;  /* of lm */
   const wf_fst *grammar;
   const wf_symbols *given_words; /* words of the grammar; NULL: the grammar's own symbol table, or
                                     without one the words of the lexicon and the classes */

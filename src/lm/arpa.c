@@ -272,21 +272,10 @@ static wf_status read_text(void *user, wf__ngram_collector *collector, wf_error 
 /* --- calls ------------------------------------------------------------------------------- */
 
 wf_status wf__lm_read_arpa_input(const wf__input *input, const wf_symbols *words,
-                                 const wf_arpa_options *options, wf_lm **out, wf_arpa_stats *stats,
-                                 const wf_progress *progress, wf_error *err) {
+                                 const wf_arpa_options *options, wf__automaton **out,
+                                 wf_arpa_stats *stats, const wf_progress *progress, wf_error *err) {
   reader r = {.input = input};
   return wf__collect_ngrams(input->path, words, options, read_text, &r, out, stats, progress, err);
-}
-
-wf_status wf_lm_read_arpa(const char *path, const wf_symbols *words, const wf_arpa_options *options,
-                          wf_lm **out, wf_arpa_stats *stats, const wf_progress *progress,
-                          wf_error *err) {
-  *out = NULL;
-  wf__input input;
-  WF__TRY(wf__input_open(path, &input, err));
-  wf_status status = wf__lm_read_arpa_input(&input, words, options, out, stats, progress, err);
-  wf__input_close(&input);
-  return status;
 }
 
 wf_status wf__lm_stream_arpa(const char *path, const wf_arpa_options *options,

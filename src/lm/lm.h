@@ -1,114 +1,45 @@
-/* lm.h - the arrays of the back-off automaton, and its step function.
+/* lm.h - a language model in one of two forms, or in both.
  *
- *   ARPA text --arpa.c--> n-grams by order --ngram_levels.c (sort)--> lm_build.c --> wf_lm
- *     --> lm.c (queries), lm_to_fst.c
+ *   automaton   in memory (automaton.h): read from ARPA, KenLM's or Sphinx's file, or made here
+ *   mapped      a .wlm file (wlm_read.h)
  *
- *   unigrams [num_labels]    {cost, next} by label: the arcs of state 0; next is WF__LM_NONE if the
- *                            label is not a word of the model
- *   states [num_states + 1]  {first_arc, back-off state, back-off cost}; the arcs of state s are
- *                            [states[s].first_arc, states[s + 1].first_arc)
- *   arcs [num_arcs]          {word, cost, next}, sorted by word within a state; neither those of
- *                            state 0 nor those for </s>
- *   final_cost, final_order  [num_states] cost of </s>, resolved through back-off, and the order of
- *                            the n-gram that it comes from
- *
- * States are numbered by length of history: those of k words are [level_begin[k], level_begin[k +
- * 1]), so a back-off always leads to a smaller number. A history `h w` is a state only if `h` is a
- * state with an arc for w.
- *
- * Labels of the word table are below num_public. <s>, </s> and <unk> get labels from num_public on
- * if the table lacks them. */
+ * Queries use the form in which the model was opened; `words` has its labels. The other form is made
+ * when a call needs it, and kept. Both forms have the same n-grams and states. The numbers of the
+ * states differ. */
 #ifndef WF_LM_LM_H
 #define WF_LM_LM_H
 
-#include <math.h>
-#include <stdatomic.h>
+#include <pthread.h>
 
-#include "base/error.h"
-#include "lm/lm_types.h"
+#include "lm/automaton.h"
+#include "lm/wlm_read.h"
 
 struct wf_lm {
   atomic_int refs;
-  wf_symbols *words;
+  bool is_mapped; /* queries use `mapped` */
   int32_t order;
-  uint32_t bos, eos, unk; /* labels; unk is WF__LM_NONE if the model has no <unk> */
-  uint32_t start;
-  uint32_t num_public, num_labels;
-  uint64_t num_outside;    /* words of the file that the given word table lacks */
-  uint64_t num_other_case; /* those of them that the table has in another case */
-  char other_case[64];     /* the first of these */
-  uint64_t num_states, num_arcs;
-  uint64_t level_begin[WF_LM_MAX_ORDER + 1];
-  uint64_t num_ngrams[WF_LM_MAX_ORDER + 1];
-  wf__lm_unigram *unigrams;
-  wf__lm_state *states;
-  wf__lm_arc *arcs;
-  float *final_cost;
-  uint8_t *final_order;
+  uint64_t num_states;
+  wf_symbols *words;
+  int32_t *word_of; /* [num_labels] word of the mapped form for each label of `words`, or -1. NULL:
+                       labels are words */
+  int64_t num_labels;
+  char *path; /* of the file, for messages */
+  pthread_mutex_t making;
+  wf__automaton *_Atomic automaton; /* NULL: not made yet */
+  wf__wlm *_Atomic mapped;
 };
+
+/* Makes a model of one form. Takes ownership of it, also on failure. */
+wf_status wf__lm_of_automaton(wf__automaton *automaton, const char *path, wf_lm **out,
+                              wf_error *err);
+/* The forms, made if need be; borrowed from the model. The automaton has the labels of lm->words;
+ * that of a difference is refused. */
+wf_status wf__lm_automaton(const wf_lm *lm, const wf__automaton **out, wf_error *err);
+wf_status wf__lm_mapped(const wf_lm *lm, wf__wlm **out, wf_error *err);
+/* As wf__lm_automaton, also of a difference. */
+wf_status wf__lm_signed_automaton(const wf_lm *lm, const wf__automaton **out, wf_error *err);
 
 /* No word costs less after any history; -infinity is possible. Reads all n-grams. */
 float wf__lm_least_cost(const wf_lm *lm);
-
-static inline bool wf__lm_knows(const wf_lm *lm, uint32_t word) {
-  return word < lm->num_labels && lm->unigrams[word].next != WF__LM_NONE;
-}
-
-/* First arc of [first, first + num) with a word >= `word`; first + num if there is none. */
-static inline const wf__lm_arc *wf__lm_lower_bound(const wf__lm_arc *first, uint64_t num,
-                                                   uint32_t word) {
-  while (num > 0) {
-    uint64_t half = num / 2;
-    bool right = first[half].word < word;
-    first = right ? first + half + 1 : first;
-    num = right ? num - half - 1 : half;
-  }
-  return first;
-}
-
-/* The explicit arc of a state other than 0, or NULL. */
-static inline const wf__lm_arc *wf__lm_find(const wf_lm *lm, uint32_t state, uint32_t word) {
-  const wf__lm_arc *end = lm->arcs + lm->states[state + 1].first_arc,
-                   *first = lm->arcs + lm->states[state].first_arc;
-  const wf__lm_arc *arc = wf__lm_lower_bound(first, (uint64_t)(end - first), word);
-  return arc != end && arc->word == word ? arc : NULL;
-}
-
-/* Cost of a word that has a unigram. Sets `*at` to the state that has the arc taken. */
-static inline float wf__lm_step_known(const wf_lm *lm, uint32_t state, uint32_t word,
-                                      uint32_t *next, uint32_t *at) {
-  float cost = 0;
-  for (; state != 0; state = lm->states[state].backoff) {
-    const wf__lm_arc *arc = wf__lm_find(lm, state, word);
-    if (arc != NULL) {
-      *next = arc->next;
-      *at = state;
-      return cost + arc->cost;
-    }
-    cost += lm->states[state].backoff_cost;
-  }
-  *next = lm->unigrams[word].next;
-  *at = 0;
-  return cost + lm->unigrams[word].cost;
-}
-
-/* Words in the history of a state. */
-static inline int32_t wf__lm_level(const wf_lm *lm, uint32_t state) {
-  int32_t level = 0;
-  while (level + 1 < lm->order && state >= lm->level_begin[level + 1]) level++;
-  return level;
-}
-
-/* `next` is the target of the arc of an n-gram of k words. True if it is the state of exactly these
- * words, false if it is the state of a suffix. Every state but 0 and that of <s> is the own state
- * of exactly one arc. */
-static inline bool wf__lm_is_own_state(const wf_lm *lm, int k, uint32_t next) {
-  return k < lm->order && next >= lm->level_begin[k];
-}
-
-/* True if the state has an explicit n-gram for </s>. */
-static inline bool wf__lm_has_own_final(const wf_lm *lm, uint32_t state) {
-  return lm->final_order[state] == wf__lm_level(lm, state) + 1;
-}
 
 #endif

@@ -18,7 +18,7 @@
 /* state_of[k][i]: state of the i-th n-gram of level k, or WF__LM_NONE. */
 typedef struct build {
   wf__ngram_levels *levels;
-  wf_lm *lm;
+  wf__automaton *lm;
   uint32_t *state_of[WF_LM_MAX_ORDER + 1];
 } build;
 
@@ -47,7 +47,7 @@ static wf_status number_states(build *b, wf_error *err) {
 }
 
 static wf_status allocate(build *b, wf_error *err) {
-  wf_lm *lm = b->lm;
+  wf__automaton *lm = b->lm;
   uint64_t num_arcs = 0;
   for (int k = 2; k <= lm->order; k++) num_arcs += b->levels->level[k].ngrams.size;
   lm->unigrams = wf__alloc(lm->num_labels, sizeof *lm->unigrams);
@@ -66,7 +66,7 @@ static wf_status allocate(build *b, wf_error *err) {
 }
 
 static void add_unigrams(build *b) {
-  wf_lm *lm = b->lm;
+  wf__automaton *lm = b->lm;
   const wf__ngram_level *level = &b->levels->level[1];
   for (uint64_t i = 0; i < level->ngrams.size; i++) {
     const wf__ngram *ngram = &level->ngrams.data[i];
@@ -94,7 +94,7 @@ static const wf__lm_arc *gallop(const wf__lm_arc *from, const wf__lm_arc *end, u
 
 /* Adds the arcs of state `h` of level k - 1, from its n-grams [first, last) of level k. */
 static void add_arcs(build *b, int k, uint32_t h, uint64_t first, uint64_t last) {
-  wf_lm *lm = b->lm;
+  wf__automaton *lm = b->lm;
   const wf__ngram *ngrams = b->levels->level[k].ngrams.data;
   uint32_t backoff = lm->states[h].backoff;
   const wf__lm_arc *cursor = lm->arcs + lm->states[backoff].first_arc,
@@ -138,7 +138,7 @@ static wf_status add_level(build *b, int k, wf_error *err) {
   return WF_OK;
 }
 
-static void resolve_finals(wf_lm *lm) {
+static void resolve_finals(wf__automaton *lm) {
   for (uint64_t s = 1; s < lm->num_states; s++) {
     if (lm->final_order[s] != 0) continue;
     const wf__lm_state *state = &lm->states[s];
@@ -164,10 +164,10 @@ static wf_status fill(build *b, const wf_progress *progress, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf__lm_build(wf__ngram_levels *levels, const wf_symbols *words, wf_lm **out,
+wf_status wf__lm_build(wf__ngram_levels *levels, const wf_symbols *words, wf__automaton **out,
                        const wf_progress *progress, wf_error *err) {
   *out = NULL;
-  wf_lm *lm = wf__calloc(1, sizeof *lm);
+  wf__automaton *lm = wf__calloc(1, sizeof *lm);
   if (lm == NULL) return wf__fail_memory(err, sizeof *lm, "a language model");
   atomic_init(&lm->refs, 1);
   lm->words = wf_symbols_ref(words);
@@ -181,7 +181,7 @@ wf_status wf__lm_build(wf__ngram_levels *levels, const wf_symbols *words, wf_lm 
   wf_status status = fill(&b, progress, err);
   for (int k = 0; k <= WF_LM_MAX_ORDER; k++) free(b.state_of[k]);
   if (status != WF_OK) {
-    wf_lm_free(lm);
+    wf__automaton_free(lm);
     return status;
   }
   *out = lm;

@@ -14,7 +14,7 @@ static const double smallest_lower =
     1e-10; /* D: smaller values are rounding errors, and every word is explicit */
 
 typedef struct normalizing {
-  wf_lm *lm;
+  wf__automaton *lm;
   double *mass;        /* [num_states] */
   uint64_t first, end; /* states of one level */
   atomic_uint_fast64_t num_scaled;
@@ -28,7 +28,7 @@ static float add_cost(float cost, double more) {
   return sum > 0 ? (float)sum : 0;
 }
 
-static double sum_unigrams(const wf_lm *lm) {
+static double sum_unigrams(const wf__automaton *lm) {
   double sum = lm->final_order[0] == 1 ? probability(lm->final_cost[0]) : 0;
   for (uint32_t w = 0; w < lm->num_labels; w++)
     if (wf__lm_knows(lm, w)) sum += probability(lm->unigrams[w].cost);
@@ -36,7 +36,7 @@ static double sum_unigrams(const wf_lm *lm) {
 }
 
 static void normalize_unigrams(normalizing *n) {
-  wf_lm *lm = n->lm;
+  wf__automaton *lm = n->lm;
   double sum = sum_unigrams(lm), more = sum > 0 ? log(sum) : 0; /* 0: cannot be scaled */
   if (lm->final_order[0] == 1) lm->final_cost[0] = add_cost(lm->final_cost[0], more);
   for (uint32_t w = 0; w < lm->num_labels; w++)
@@ -45,7 +45,7 @@ static void normalize_unigrams(normalizing *n) {
 }
 
 /* p(word | state), the costs added up in double. */
-static double lower_probability(const wf_lm *lm, uint32_t state, uint32_t word) {
+static double lower_probability(const wf__automaton *lm, uint32_t state, uint32_t word) {
   double cost = 0;
   for (; state != 0; state = lm->states[state].backoff) {
     const wf__lm_arc *arc = wf__lm_find(lm, state, word);
@@ -55,7 +55,7 @@ static double lower_probability(const wf_lm *lm, uint32_t state, uint32_t word) 
   return exp(-cost - (double)lm->unigrams[word].cost);
 }
 
-static double lower_final(const wf_lm *lm, uint32_t state) {
+static double lower_final(const wf__automaton *lm, uint32_t state) {
   double cost = 0;
   for (; state != 0 && !wf__lm_has_own_final(lm, state); state = lm->states[state].backoff)
     cost += (double)lm->states[state].backoff_cost;
@@ -64,7 +64,7 @@ static double lower_final(const wf_lm *lm, uint32_t state) {
 
 /* S and D of a state. */
 static void sum_state(const normalizing *n, uint32_t state, double *sum, double *lower_rest) {
-  const wf_lm *lm = n->lm;
+  const wf__automaton *lm = n->lm;
   const wf__lm_state *from = &lm->states[state];
   *sum = 0;
   *lower_rest = n->mass[from->backoff];
@@ -79,7 +79,7 @@ static void sum_state(const normalizing *n, uint32_t state, double *sum, double 
 }
 
 /* Scales the explicit probabilities, and the back-off weight if there are words to back off to. */
-static void scale_state(wf_lm *lm, uint32_t state, double sum, double lower_rest) {
+static void scale_state(wf__automaton *lm, uint32_t state, double sum, double lower_rest) {
   wf__lm_state *from = &lm->states[state];
   double total = sum + (lower_rest > 0 ? probability(from->backoff_cost) * lower_rest : 0),
          more = log(total);
@@ -91,7 +91,7 @@ static void scale_state(wf_lm *lm, uint32_t state, double sum, double lower_rest
 }
 
 static void normalize_state(normalizing *n, uint32_t state) {
-  wf_lm *lm = n->lm;
+  wf__automaton *lm = n->lm;
   wf__lm_state *from = &lm->states[state];
   double sum, lower_rest;
   sum_state(n, state, &sum, &lower_rest);
@@ -116,7 +116,7 @@ static void normalize_chunk(void *user, uint64_t item, int worker) {
   for (uint64_t state = first; state < end; state++) normalize_state(n, (uint32_t)state);
 }
 
-wf_status wf__lm_normalize(wf_lm *lm, wf__pool *pool, uint64_t *num_scaled, wf_error *err) {
+wf_status wf__lm_normalize(wf__automaton *lm, wf__pool *pool, uint64_t *num_scaled, wf_error *err) {
   normalizing n = {.lm = lm, .mass = wf__alloc(lm->num_states, sizeof *n.mass)};
   if (n.mass == NULL)
     return wf__fail_memory(err, lm->num_states * sizeof *n.mass, "sums of probabilities");

@@ -14,9 +14,10 @@
 #include "base/input.h"
 #include "base/memory.h"
 #include "base/option_tables.h"
+#include "lm/lm.h"
 
 typedef struct pruning {
-  const wf_lm *lm;
+  const wf__automaton *lm;
   wf_lm_prune_options options;
   uint64_t limit[WF_LM_MAX_ORDER + 1]; /* by order; UINT64_MAX: none */
   wf__lm_values values;
@@ -26,18 +27,19 @@ typedef struct pruning {
 
 /* --- words ------------------------------------------------------------------------------- */
 
-static bool is_special(const wf_lm *lm, uint32_t word) {
+static bool is_special(const wf__automaton *lm, uint32_t word) {
   return word == lm->bos || word == lm->eos || word == lm->unk;
 }
 
-static bool is_candidate(const wf_lm *lm, const wf_symbols *vocabulary, uint32_t word) {
+static bool is_candidate(const wf__automaton *lm, const wf_symbols *vocabulary, uint32_t word) {
   if (!wf__lm_knows(lm, word) || is_special(lm, word)) return false;
   return vocabulary == NULL || wf_symbols_find(vocabulary, wf_symbols_text(lm->words, word)) >= 0;
 }
 
 /* Sets kept[num_labels], the sum of the kept words' unigram probabilities, and their number. */
-static wf_status choose_words(const wf_lm *lm, const wf_symbols *vocabulary, uint64_t max_words,
-                              bool *kept, double *mass, uint64_t *num_kept, wf_error *err) {
+static wf_status choose_words(const wf__automaton *lm, const wf_symbols *vocabulary,
+                              uint64_t max_words, bool *kept, double *mass, uint64_t *num_kept,
+                              wf_error *err) {
   float *likely = wf__alloc(lm->num_labels, sizeof *likely);
   if (likely == NULL)
     return wf__fail_memory(err, lm->num_labels * sizeof *likely, "words of a language model");
@@ -64,8 +66,8 @@ static wf_status choose_words(const wf_lm *lm, const wf_symbols *vocabulary, uin
 }
 
 /* Makes the model of the kept words. It is normalised, so that worths refer to this model. */
-static wf_status restrict_words(const wf_lm *lm, const bool *kept, wf__pool *pool, wf_lm **out,
-                                wf_error *err) {
+static wf_status restrict_words(const wf__automaton *lm, const bool *kept, wf__pool *pool,
+                                wf__automaton **out, wf_error *err) {
   wf__lm_values all;
   uint64_t num_scaled;
   wf_status status = wf__lm_values_alloc(lm, &all, err); /* zeros: keeps every n-gram */
@@ -75,8 +77,9 @@ static wf_status restrict_words(const wf_lm *lm, const bool *kept, wf__pool *poo
   return status;
 }
 
-static wf_status take_words(const wf_lm *lm, const wf_symbols *vocabulary, uint64_t max_words,
-                            wf__pool *pool, wf_lm **out, double *mass, wf_error *err) {
+static wf_status take_words(const wf__automaton *lm, const wf_symbols *vocabulary,
+                            uint64_t max_words, wf__pool *pool, wf__automaton **out, double *mass,
+                            wf_error *err) {
   bool *kept = wf__alloc(lm->num_labels, sizeof *kept);
   if (kept == NULL) return wf__fail_memory(err, lm->num_labels, "words of a language model");
   uint64_t num_kept;
@@ -117,7 +120,7 @@ static wf_status parse_limits(pruning *p, wf_error *err) {
 typedef void (*visit_fn)(void *user, float *value, float continuation);
 
 static void visit_state(const pruning *p, int k, uint64_t state, visit_fn visit, void *user) {
-  const wf_lm *lm = p->lm;
+  const wf__automaton *lm = p->lm;
   if (wf__lm_has_own_final(lm, (uint32_t)state)) visit(user, &p->values.final[state], -INFINITY);
   for (uint64_t a = lm->states[state].first_arc; a < lm->states[state + 1].first_arc; a++) {
     uint32_t next = lm->arcs[a].next;
@@ -168,7 +171,7 @@ static void choose_order(pruning *p, int k) {
   choice c = {
       .threshold = free_choice && p->options.threshold > 0 ? p->options.threshold : -INFINITY,
       .keys = p->keys};
-  const wf_lm *lm = p->lm;
+  const wf__automaton *lm = p->lm;
   for (uint64_t state = lm->level_begin[k - 1]; state < lm->level_begin[k];
        state++) /* as many keys as n-grams */
     c.room_of_keys += lm->states[state + 1].first_arc - lm->states[state].first_arc +
@@ -223,7 +226,7 @@ static void least(void *user, float *value, float continuation) {
 
 static wf_status choose_ngrams(pruning *p, wf__pool *pool, wf_lm_prune_stats *stats,
                                const wf_progress *progress, wf_error *err) {
-  const wf_lm *lm = p->lm;
+  const wf__automaton *lm = p->lm;
   WF__TRY(wf__lm_values_alloc(lm, &p->values, err));
   p->best = wf__alloc(lm->num_states, sizeof *p->best);
   p->keys = wf__alloc(lm->num_arcs + lm->num_states, sizeof *p->keys);
@@ -239,7 +242,7 @@ static wf_status choose_ngrams(pruning *p, wf__pool *pool, wf_lm_prune_stats *st
   return WF_OK;
 }
 
-static wf_status prune(pruning *p, wf__pool *pool, wf_lm **out, wf_lm_prune_stats *stats,
+static wf_status prune(pruning *p, wf__pool *pool, wf__automaton **out, wf_lm_prune_stats *stats,
                        const wf_progress *progress, wf_error *err) {
   WF__TRY(parse_limits(p, err));
   WF__TRY(choose_ngrams(p, pool, stats, progress, err));
@@ -248,29 +251,33 @@ static wf_status prune(pruning *p, wf__pool *pool, wf_lm **out, wf_lm_prune_stat
   return wf__lm_normalize(*out, pool, &stats->num_scaled, err);
 }
 
-wf_status wf_lm_prune(const wf_lm *lm, const wf_symbols *vocabulary,
+wf_status wf_lm_prune(const wf_lm *whole, const wf_symbols *vocabulary,
                       const wf_lm_prune_options *options, wf_lm **out, wf_lm_prune_stats *stats,
                       const wf_progress *progress, wf_error *err) {
   *out = NULL;
+  const wf__automaton *lm;
+  wf__automaton *pruned = NULL;
   if (stats != NULL) WF__TRY(wf__struct_check("wf_lm_prune_stats", stats, sizeof *stats, err));
-  pruning p = {.lm = lm};
+  pruning p = {0};
   WF__TRY(wf__options_take(wf__lm_prune_table(), options, &p.options, err));
+  WF__TRY(wf__lm_automaton(whole, &lm, err));
+  p.lm = lm;
   wf_lm_prune_stats s = {.word_mass = 1};
   for (int k = 0; k <= WF_LM_MAX_ORDER; k++) s.least_worth[k] = INFINITY;
   wf__pool *pool = NULL;
-  wf_lm *fewer = NULL;
+  wf__automaton *fewer = NULL;
   wf_status status = wf__pool_create(p.options.num_threads, &pool, err);
   if (status == WF_OK && (vocabulary != NULL || p.options.max_words > 0))
     status =
         take_words(lm, vocabulary, (uint64_t)p.options.max_words, pool, &fewer, &s.word_mass, err);
   if (fewer != NULL) p.lm = fewer;
-  if (status == WF_OK) status = prune(&p, pool, out, &s, progress, err);
-  if (status != WF_OK) {
-    wf_lm_free(*out);
-    *out = NULL;
-  }
+  if (status == WF_OK) status = prune(&p, pool, &pruned, &s, progress, err);
+  if (status == WF_OK)
+    status = wf__lm_of_automaton(pruned, whole->path, out, err);
+  else
+    wf__automaton_free(pruned);
   if (status == WF_OK && stats != NULL) wf__struct_give(&s, sizeof s, stats);
-  wf_lm_free(fewer);
+  wf__automaton_free(fewer);
   wf__pool_free(pool);
   wf__lm_values_free(&p.values);
   free(p.best);

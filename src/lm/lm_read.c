@@ -1,4 +1,4 @@
-/* lm_read.c - reads a language model of any format. */
+/* lm_read.c - reads a model of any format but .wlm into memory. */
 #include "lm/arpa.h"
 #include "lm/binary_lm.h"
 #include "lm/kenlm.h"
@@ -10,17 +10,12 @@ wf__ngram_read_fn wf__binary_lm_reader(const wf__input *start) {
                                   : NULL;
 }
 
-wf_status wf_lm_read(const char *path, const wf_symbols *words, const wf_arpa_options *options,
-                     wf_lm **out, wf_arpa_stats *stats, const wf_progress *progress,
-                     wf_error *err) {
+wf_status wf__automaton_read(wf__input *input, const wf_symbols *words,
+                             const wf_arpa_options *options, wf__automaton **out,
+                             wf_arpa_stats *stats, const wf_progress *progress, wf_error *err) {
   *out = NULL;
-  wf__input input;
-  WF__TRY(wf__input_open(path, &input, err));
-  wf__ngram_read_fn read = wf__binary_lm_reader(&input);
-  wf_status status =
-      read != NULL
-          ? wf__collect_ngrams(input.path, words, options, read, &input, out, stats, progress, err)
-          : wf__lm_read_arpa_input(&input, words, options, out, stats, progress, err);
-  wf__input_close(&input);
-  return status;
+  wf__ngram_read_fn read = wf__binary_lm_reader(input);
+  return read != NULL ? wf__collect_ngrams(input->path, words, options, read, input, out, stats,
+                                           progress, err)
+                      : wf__lm_read_arpa_input(input, words, options, out, stats, progress, err);
 }

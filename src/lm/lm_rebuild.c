@@ -9,7 +9,7 @@
 #include "lm/ngram_levels.h"
 
 typedef struct rebuild {
-  const wf_lm *lm;
+  const wf__automaton *lm;
   const bool *word_kept;
   const wf__lm_values *values;
   uint32_t *node_of;
@@ -48,7 +48,7 @@ static wf_status push(rebuild *r, int k, uint32_t context, uint32_t word, float 
 }
 
 static wf_status push_unigrams(rebuild *r, wf_error *err) {
-  const wf_lm *lm = r->lm;
+  const wf__automaton *lm = r->lm;
   for (uint32_t w = 0; w < lm->num_labels; w++) {
     if (w == lm->bos)
       WF__TRY(push(r, 1, 0, w, 0, lm->start != 0 ? lm->start : WF__LM_NONE, err));
@@ -64,7 +64,7 @@ static wf_status push_unigrams(rebuild *r, wf_error *err) {
 /* Adds the n-grams of order k after the history `state`, with </s> in sorted order among the words.
  */
 static wf_status push_arcs(rebuild *r, int k, uint32_t state, wf_error *err) {
-  const wf_lm *lm = r->lm;
+  const wf__automaton *lm = r->lm;
   uint32_t context = r->node_of[state];
   bool pending = keeps_final(r, state);
   uint64_t end = lm->states[state + 1].first_arc;
@@ -82,7 +82,7 @@ static wf_status push_arcs(rebuild *r, int k, uint32_t state, wf_error *err) {
 }
 
 static wf_status push_all(rebuild *r, wf_error *err) {
-  const wf_lm *lm = r->lm;
+  const wf__automaton *lm = r->lm;
   uint64_t duplicate;
   WF__TRY(push_unigrams(r, err));
   WF__TRY(wf__ngram_level_sort(&r->levels, 1, &duplicate, err));
@@ -99,8 +99,8 @@ static wf_status push_all(rebuild *r, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf__lm_rebuild(const wf_lm *lm, const bool *word_kept, const wf__lm_values *values,
-                         wf_lm **out, wf_error *err) {
+wf_status wf__lm_rebuild(const wf__automaton *lm, const bool *word_kept,
+                         const wf__lm_values *values, wf__automaton **out, wf_error *err) {
   *out = NULL;
   rebuild r = {.lm = lm,
                .word_kept = word_kept,

@@ -19,13 +19,13 @@ static const double smallest_rest =
     1e-6; /* N and D below this are rounding errors of float32 probabilities */
 
 typedef struct scoring {
-  const wf_lm *lm;
+  const wf__automaton *lm;
   bool entropy;
   double *marginal; /* [num_states] p(h) */
   wf__lm_values *values;
 } scoring;
 
-wf_status wf__lm_values_alloc(const wf_lm *lm, wf__lm_values *out, wf_error *err) {
+wf_status wf__lm_values_alloc(const wf__automaton *lm, wf__lm_values *out, wf_error *err) {
   *out = (wf__lm_values){wf__calloc(lm->num_arcs, sizeof *out->arc),
                          wf__calloc(lm->num_states, sizeof *out->final)};
   return out->arc != NULL && out->final != NULL
@@ -43,7 +43,7 @@ void wf__lm_values_free(wf__lm_values *values) {
 /* Computes p(h) of every state. The arc of the n-gram of a state comes from the state of all its
  * words but the last. */
 static void find_marginals(scoring *s) {
-  const wf_lm *lm = s->lm;
+  const wf__automaton *lm = s->lm;
   s->marginal[0] = 1;
   for (uint32_t w = 0; w < lm->num_labels; w++)
     if (wf__lm_knows(lm, w) && lm->unigrams[w].next != 0)
@@ -90,7 +90,7 @@ static float value_of(const scoring *s, const history *h, double cost, double lo
 }
 
 static void score_state(scoring *s, uint32_t state) {
-  const wf_lm *lm = s->lm;
+  const wf__automaton *lm = s->lm;
   const wf__lm_state *from = &lm->states[state];
   bool own_final = wf__lm_has_own_final(lm, state);
   double final_lower = exp(-(double)lm->final_cost[from->backoff]);
@@ -128,7 +128,7 @@ static void score_chunk(void *user, uint64_t item, int worker) {
   for (uint64_t state = first; state < end; state++) score_state(s, (uint32_t)state);
 }
 
-wf_status wf__lm_score(const wf_lm *lm, bool entropy, wf__pool *pool, wf__lm_values *values,
+wf_status wf__lm_score(const wf__automaton *lm, bool entropy, wf__pool *pool, wf__lm_values *values,
                        wf_error *err) {
   scoring s = {lm, entropy, wf__calloc(lm->num_states, sizeof *s.marginal), values};
   if (s.marginal == NULL)

@@ -16,7 +16,7 @@
 #include "lm/lm.h"
 
 typedef struct grammar {
-  const wf_lm *lm;
+  const wf__automaton *lm;
   wf_lm_fst_options options;
   uint32_t *id_of;
   wf__csr csr;
@@ -32,7 +32,7 @@ static bool has_arc(const grammar *g, uint32_t word, float cost) {
 
 /* True if the state can only back off. */
 static bool is_useless(const grammar *g, uint32_t state) {
-  const wf_lm *lm = g->lm;
+  const wf__automaton *lm = g->lm;
   if (!g->options.remove_useless || state == 0 || state == lm->start ||
       wf__lm_has_own_final(lm, state))
     return false;
@@ -62,7 +62,7 @@ static wf_status visit(grammar *g, uint32_t state, state_vec *queue, wf_error *e
 }
 
 static wf_status reach(grammar *g, state_vec *queue, wf_error *err) {
-  const wf_lm *lm = g->lm;
+  const wf__automaton *lm = g->lm;
   WF__TRY(visit(g, lm->start, queue, err));
   while (queue->size > 0) {
     uint32_t state = queue->data[--queue->size];
@@ -98,7 +98,7 @@ static wf_status push(grammar *g, uint32_t ilabel, uint32_t olabel, float cost, 
 }
 
 static wf_status add_state(grammar *g, uint32_t state, wf_error *err) {
-  const wf_lm *lm = g->lm;
+  const wf__automaton *lm = g->lm;
   bool final = g->options.backoff == FAILURE || wf__lm_has_own_final(lm, state);
   WF__TRY(wf__csr_add_state(&g->csr, final ? lm->final_cost[state] : INFINITY, err));
   if (state == 0) {
@@ -126,7 +126,7 @@ static wf_status add_state(grammar *g, uint32_t state, wf_error *err) {
 }
 
 static wf_status make(grammar *g, wf_fst **out, wf_error *err) {
-  const wf_lm *lm = g->lm;
+  const wf__automaton *lm = g->lm;
   g->id_of = wf__alloc(lm->num_states, sizeof *g->id_of);
   if (g->id_of == NULL)
     return wf__fail_memory(err, lm->num_states * sizeof *g->id_of, "states of a grammar");
@@ -144,13 +144,15 @@ static wf_status make(grammar *g, wf_fst **out, wf_error *err) {
 wf_status wf_lm_to_fst(const wf_lm *lm, const wf_lm_fst_options *options, wf_fst **out,
                        wf_error *err) {
   *out = NULL;
-  grammar g = {.lm = lm};
+  grammar g = {0};
   WF__TRY(wf__options_take(wf__lm_fst_table(), options, &g.options, err));
+  WF__TRY(g.options.backoff == FAILURE ? wf__lm_signed_automaton(lm, &g.lm, err)
+                                       : wf__lm_automaton(lm, &g.lm, err));
   uint32_t backoff_label = (uint32_t)g.options.backoff_label;
   if (backoff_label == 0 && g.options.backoff == FAILURE)
     return wf__fail(err, WF_ERR_ARGUMENT,
                     "backoff=failure needs a backoff_label other than 0 (epsilon)");
-  if (backoff_label < lm->num_public && wf__lm_knows(lm, backoff_label))
+  if (backoff_label < g.lm->num_public && wf__lm_knows(g.lm, backoff_label))
     return wf__fail(err, WF_ERR_ARGUMENT, "backoff_label %u is the word '%s' of the language model",
                     backoff_label, wf_symbols_text(lm->words, (int64_t)backoff_label));
   wf_status status = make(&g, out, err);

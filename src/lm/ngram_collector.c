@@ -81,7 +81,7 @@ static wf_status label_word(wf__ngram_collector *in, wf__span text, int64_t key,
                       WF__SPAN_ARG(text));
   }
   if (label < 0) {
-    if (in->oov == 2)
+    if (in->oov == WF__OOV_ERROR)
       return wf__fail(err, WF_ERR_FORMAT, "'%.*s' is not in the word table", WF__SPAN_ARG(text));
     in->stats.num_oov_words++;
     WF__TRY(look_at_case(in, text, err));
@@ -153,7 +153,7 @@ static bool wanted(wf__ngram_collector *in, int k, const uint32_t *label, bool *
   }
   for (int i = 0; i < k; i++) {
     if (label[i] != WF__LM_OUTSIDE) continue;
-    if (i + 1 == k && in->oov == 0 && in->words_have_unk) {
+    if (i + 1 == k && in->oov == WF__OOV_UNK && in->words_have_unk) {
       in->stats.num_oov_merged++;
       *merge = true;
     } else {
@@ -167,7 +167,7 @@ static bool wanted(wf__ngram_collector *in, int k, const uint32_t *label, bool *
 wf_status wf__collector_add_ngram(wf__ngram_collector *in, int k, const uint32_t *label, float cost,
                                   float backoff, wf_error *err) {
   in->stats.num_lines[k]++;
-  if (cost < 0 && label[k - 1] != in->levels.bos) {
+  if (cost < 0 && label[k - 1] != in->levels.bos && !in->is_signed) {
     if (cost < (float)(-M_LN10 * largest_positive))
       return wf__fail(err, WF_ERR_FORMAT, "log10 probability %g is above 0",
                       -(double)cost / M_LN10);
@@ -307,7 +307,7 @@ static bool any_missing(const wf__ngram_collector *in) {
 }
 
 static wf_status read_and_build(wf__ngram_collector *in, wf__ngram_read_fn read, void *user,
-                                wf_lm **out, wf_error *err) {
+                                wf__automaton **out, wf_error *err) {
   WF__TRY(start(in, err));
   WF__TRY(read(user, in, err));
   if (any_missing(in)) {
@@ -349,7 +349,7 @@ static void end(wf__ngram_collector *in, wf_status status, wf_arpa_stats *stats)
 
 wf_status wf__collect_ngrams(const char *path, const wf_symbols *words,
                              const wf_arpa_options *options, wf__ngram_read_fn read, void *user,
-                             wf_lm **out, wf_arpa_stats *stats, const wf_progress *progress,
+                             wf__automaton **out, wf_arpa_stats *stats, const wf_progress *progress,
                              wf_error *err) {
   *out = NULL;
   wf__ngram_collector in = {.path = path, .words = words, .progress = progress};

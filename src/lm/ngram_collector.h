@@ -15,6 +15,9 @@
 #include "fst/word_case.h"
 #include "lm/ngram_levels.h"
 
+/* The option oov. */
+enum { WF__OOV_UNK, WF__OOV_SKIP, WF__OOV_ERROR };
+
 /* Label of words that the caller's table lacks. Labels of tables are smaller (MAX_LABEL). */
 #define WF__LM_OUTSIDE INT32_MAX
 
@@ -35,6 +38,7 @@ struct wf__ngram_collector {
   const char *bos, *eos, *unk; /* unk NULL: <unk> or <UNK> */
   int oov;
   bool words_have_unk;
+  bool is_signed;      /* a difference of two models: costs may be negative */
   wf__word_case cases; /* case counts of words outside the table */
   wf__ngram_levels levels;
   WF__VEC(uint32_t)
@@ -58,7 +62,7 @@ typedef wf_status (*wf__ngram_read_fn)(void *user, wf__ngram_collector *collecto
 /* Runs the reader, once or twice, and builds the model. `path` must outlive the call. */
 wf_status wf__collect_ngrams(const char *path, const wf_symbols *words,
                              const wf_arpa_options *options, wf__ngram_read_fn read, void *user,
-                             wf_lm **out, wf_arpa_stats *stats, const wf_progress *progress,
+                             wf__automaton **out, wf_arpa_stats *stats, const wf_progress *progress,
                              wf_error *err);
 
 /* Runs the reader once and passes every accepted n-gram to the sink. Order, contexts and

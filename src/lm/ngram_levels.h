@@ -8,7 +8,7 @@
 #define WF_LM_NGRAM_LEVELS_H
 
 #include "base/memory.h"
-#include "lm/lm.h"
+#include "lm/automaton.h"
 
 typedef struct wf__ngram {
   uint32_t context, word;
@@ -24,7 +24,7 @@ typedef struct wf__ngram_level {
 
 typedef struct wf__ngram_levels {
   int order;
-  uint32_t num_public, num_labels, bos, eos, unk; /* as in wf_lm */
+  uint32_t num_public, num_labels, bos, eos, unk; /* as in wf__automaton */
   uint32_t *node_of_label;                    /* [num_labels]: index in level 1, or WF__LM_NONE */
   wf__ngram_level level[WF_LM_MAX_ORDER + 1]; /* [0] is unused */
 } wf__ngram_levels;
@@ -39,7 +39,7 @@ void wf__ngram_level_free(wf__ngram_level *level);
 void wf__ngram_levels_free(wf__ngram_levels *levels);
 
 /* Builds the automaton. Frees each level after use. Takes a reference to `words`. */
-wf_status wf__lm_build(wf__ngram_levels *levels, const wf_symbols *words, wf_lm **out,
+wf_status wf__lm_build(wf__ngram_levels *levels, const wf_symbols *words, wf__automaton **out,
                        const wf_progress *progress, wf_error *err);
 
 #endif

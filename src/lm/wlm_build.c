@@ -1,16 +1,12 @@
-/* wlm_build.c - reads the large model into external sorts and builds it. Missing n-grams can make
- * several rounds necessary. */
+/* wlm_build.c - reads a model into external sorts and builds its mapped form. Missing n-grams can
+ * make several rounds necessary. */
 #include "lm/wlm_build.h"
-
-#include <stdio.h>
 
 #include "base/callbacks.h"
 #include "base/config.h"
-#include "base/first_bytes.h"
 #include "base/option_tables.h"
 #include "base/output.h"
 #include "base/temp_file.h"
-#include "lm/binary_lm.h"
 #include "lm/wlm_read.h"
 
 /* --- reading ----------------------------------------------------------------------------- */
@@ -68,28 +64,13 @@ static wf_status put(void *user, const wf__ngram_collector *collector, int n, co
                                           WF__REQUIRED_STATE | WF__REQUIRED_CONTEXT, err);
 }
 
-/* Selects the reader by the first bytes of the file; NULL: ARPA, as for pipes. Does not use
- * wf__input_open, which would inflate a gzipped ARPA file into memory. */
-static wf__ngram_read_fn binary_reader(const char *path) {
-  uint8_t bytes[WF__BINARY_LM_START];
-  wf__input start = {.data = bytes, .size = wf__first_bytes(path, bytes, sizeof bytes)};
-  return wf__binary_lm_reader(&start);
-}
-
-static wf_status read_large(wf__wlm_build *build, const char *path, const wf_arpa_options *reader,
-                            wf_arpa_stats *reading, wf_error *err) {
+static wf_status read_large(wf__wlm_build *build, const wf__wlm_source *from,
+                            const wf_arpa_options *reader, wf_arpa_stats *reading, wf_error *err) {
   wf__ngram_sink sink = {put, build};
-  wf__ngram_read_fn binary = binary_reader(path);
-  if (binary != NULL) {
-    wf__input input;
-    WF__TRY(wf__input_open(path, &input, err));
-    wf_status status = wf__stream_ngrams(input.path, reader, binary, &input, &sink, &build->info,
-                                         reading, build->progress, err);
-    wf__input_close(&input);
-    WF__TRY(status);
-  } else {
-    WF__TRY(wf__lm_stream_arpa(path, reader, &sink, &build->info, reading, build->progress, err));
-  }
+  WF__TRY(from->read != NULL ? wf__stream_ngrams(from->path, reader, from->read, from->user, &sink,
+                                                 &build->info, reading, build->progress, err)
+                             : wf__lm_stream_arpa(from->path, reader, &sink, &build->info, reading,
+                                                  build->progress, err));
   WF__TRY(end_order(build, build->last_order, err));
   if (build->small.lm != NULL && build->small.lm->order > build->info.order)
     return wf__fail(err, WF_ERR_ARGUMENT,
@@ -111,7 +92,7 @@ static bool any_missing(const wf__wlm_build *build) {
 }
 
 /* The model's cost of the last word of the n-gram, backwards[0], after the others. */
-static float cost_of(const wf_wlm *lm, int n, const uint32_t *backwards) {
+static float cost_of(const wf__wlm *lm, int n, const uint32_t *backwards) {
   const wf__wlm_view *v = &lm->view;
   uint32_t state = 0, at, next;
   for (int i = n; i-- > 1;) {
@@ -130,7 +111,7 @@ static wf_status join_plain(void *user, const char *path, wf_error *err) {
 }
 
 /* Adds the missing n-grams of n words with the model's costs, and requires their contexts. */
-static wf_status create_order(wf__wlm_build *build, const wf_wlm *lm, int n, wf_error *err) {
+static wf_status create_order(wf__wlm_build *build, const wf__wlm *lm, int n, wf_error *err) {
   uint32_t words[WF_LM_MAX_ORDER + 1];
   size_t bytes = ((size_t)n + 1) * sizeof *words;
   for (uint64_t i = 0; i < build->num_missing[n]; i++) {
@@ -149,7 +130,7 @@ static wf_status create_order(wf__wlm_build *build, const wf_wlm *lm, int n, wf_
 
 /* Builds the model without the missing n-grams, and takes their costs from it. */
 static wf_status create_missing(wf__wlm_build *build, wf_error *err) {
-  wf_wlm *lm;
+  wf__wlm *lm;
   WF__TRY(wf__wlm_open_made(build->folder, join_plain, build, &lm, err));
   wf_status status = WF_OK;
   for (int n = 1; n <= build->longest_known && status == WF_OK; n++)
@@ -158,7 +139,7 @@ static wf_status create_missing(wf__wlm_build *build, wf_error *err) {
     status = wf__sort_finish(build->grams[n], err);
     if (status == WF_OK) status = wf__sort_finish(build->required[n], err);
   }
-  wf_wlm_free(lm);
+  wf__wlm_free(lm);
   return status;
 }
 
@@ -178,40 +159,39 @@ static void free_build(wf__wlm_build *build) {
   free(build->folder);
 }
 
-static wf_status build_all(wf__wlm_build *build, const char *arpa, const char *out,
+static wf_status build_all(wf__wlm_build *build, const wf__wlm_source *from, const char *out,
                            const wf_arpa_options *reader, wf_arpa_stats *reading, wf_error *err) {
   WF__TRY(wf__output_needs_offsets(out, "a model that is memory-mapped", err));
   WF__TRY(wf__temp_folder(build->options.temporary, out, &build->folder, err));
-  if (build->options.subtract != NULL)
-    WF__TRY(wf__wlm_small_read(&build->small, build->options.subtract, reader, err));
-  WF__TRY(read_large(build, arpa, reader, reading, err));
+  if (from->small != NULL) build->small.lm = wf__automaton_ref(from->small);
+  WF__TRY(read_large(build, from, reader, reading, err));
   WF__TRY(wf__wlm_merge(build, err));
   for (int round = 0; any_missing(build); round++) {
     if (round > 2 * build->info.order)
-      return wf__fail(err, WF_ERR_FORMAT, "%s: contexts of n-grams cannot be created", arpa);
+      return wf__fail(err, WF_ERR_FORMAT, "%s: contexts of n-grams cannot be created", from->path);
     WF__TRY(create_missing(build, err));
     WF__TRY(wf__wlm_merge(build, err));
   }
   if (build->stats->num_created > 0)
-    wf__log(WF_LOG_WARNING, "%s: %llu contexts of n-grams were missing and have been created", arpa,
-            (unsigned long long)build->stats->num_created);
+    wf__log(WF_LOG_WARNING, "%s: %llu contexts of n-grams were missing and have been created",
+            from->path, (unsigned long long)build->stats->num_created);
   if (build->stats->num_added > 0)
     wf__log(WF_LOG_WARNING, "%s: %llu n-grams of the small model were missing and have been added",
-            arpa, (unsigned long long)build->stats->num_added);
+            from->path, (unsigned long long)build->stats->num_added);
   return wf__wlm_join(build, out, false, err);
 }
 
-wf_status wf_wlm_build(const char *arpa, const char *out, const wf_arpa_options *reader,
-                       const wf_wlm_options *options, wf_wlm_stats *stats, wf_arpa_stats *reading,
-                       const wf_progress *progress, wf_error *err) {
-  wf_wlm_stats own = {0};
-  if (stats != NULL) WF__TRY(wf__struct_check("wf_wlm_stats", stats, sizeof *stats, err));
+wf_status wf__wlm_build_file(const wf__wlm_source *from, const char *out,
+                             const wf_arpa_options *reader, const wf_lm_convert_options *options,
+                             wf_lm_convert_stats *stats, wf_arpa_stats *reading,
+                             const wf_progress *progress, wf_error *err) {
+  wf_lm_convert_stats own = {0};
   wf__wlm_build *build = wf__calloc(1, sizeof *build);
   if (build == NULL) return wf__fail_memory(err, sizeof *build, "a language model");
   build->progress = progress;
   build->stats = &own;
-  wf_status status = wf__options_take(wf__wlm_table(), options, &build->options, err);
-  if (status == WF_OK) status = build_all(build, arpa, out, reader, reading, err);
+  wf_status status = wf__options_take(wf__lm_convert_table(), options, &build->options, err);
+  if (status == WF_OK) status = build_all(build, from, out, reader, reading, err);
   free_build(build);
   free(build);
   if (status == WF_OK && stats != NULL) wf__struct_give(&own, sizeof own, stats);

@@ -1,7 +1,7 @@
-/* wlm_build.h - builds the states and arcs of a large model from n-grams in any order, with a
+/* wlm_build.h - builds the states and arcs of a .wlm file from n-grams in any order, with a
  * memory limit that does not depend on the size of the model.
  *
- *   reader --wlm_build.c--> grams[n], required[n] --wlm_merge.c--> states[k], arcs[n]
+ *   any format --wlm_build.c--> grams[n], required[n] --wlm_merge.c--> states[k], arcs[n]
  *     --wlm_join.c--> wlm_writer.c
  *
  * All of these are external sorts (key | data):
@@ -28,7 +28,7 @@
 #include "base/memory.h"
 #include "base/spill_buffer.h"
 #include "lm/ngram_collector.h"
-#include "lm/wlm_file.h"
+#include "lm/wlm_read.h"
 #include "math/score.h"
 
 enum {
@@ -39,7 +39,7 @@ enum {
 
 /* The model that is subtracted. */
 typedef struct wf__wlm_small {
-  wf_lm *lm;          /* NULL: none */
+  wf__automaton *lm;  /* NULL: none */
   uint32_t *label_of; /* [num_words] label of each word of the large model, or WF__LM_NONE */
   uint32_t num_words;
 } wf__wlm_small;
@@ -49,10 +49,10 @@ typedef struct wf__wlm_place {
 } wf__wlm_place;
 
 typedef struct wf__wlm_build {
-  wf_wlm_options options;
+  wf_lm_convert_options options;
   char *folder;
   const wf_progress *progress;
-  wf_wlm_stats *stats;
+  wf_lm_convert_stats *stats;
   wf__ngram_stream_info info;
   uint32_t num_words;
   wf__wlm_small small;
@@ -82,9 +82,31 @@ wf_status wf__wlm_merge(wf__wlm_build *build, wf_error *err);
  */
 wf_status wf__wlm_join(wf__wlm_build *build, const char *path, bool plain, wf_error *err);
 
+/* Where the n-grams come from. */
+typedef struct wf__wlm_source {
+  const char *path;
+  wf__ngram_read_fn read;     /* NULL: ARPA text at `path`, read as a stream */
+  void *user;                 /* of `read` */
+  const wf__automaton *small; /* NULL: nothing is subtracted */
+} wf__wlm_source;
+/* Writes the file `out`; the other arguments as in wf_lm_convert, but options->subtract, for which
+ * `small` stands. */
+wf_status wf__wlm_build_file(const wf__wlm_source *from, const char *out,
+                             const wf_arpa_options *reader, const wf_lm_convert_options *options,
+                             wf_lm_convert_stats *stats, wf_arpa_stats *reading,
+                             const wf_progress *progress, wf_error *err);
+
+/* The same from a file of any format. */
+wf_status wf__wlm_convert(const char *path, const wf__automaton *small, const char *out,
+                          const wf_arpa_options *reader, const wf_lm_convert_options *options,
+                          wf_lm_convert_stats *stats, wf_arpa_stats *reading,
+                          const wf_progress *progress, wf_error *err);
+
+/* wlm_open.c: the same model in mapped form, in a temporary file. `path`: for messages. */
+wf_status wf__wlm_of_automaton(const wf__automaton *lm, const char *path, wf__wlm **out,
+                               wf_error *err);
+
 /* wlm_small.c */
-wf_status wf__wlm_small_read(wf__wlm_small *small, const char *path, const wf_arpa_options *reader,
-                             wf_error *err);
 void wf__wlm_small_free(wf__wlm_small *small);
 /* Maps the next word of the large model, number small->num_words, to the small model. */
 wf_status wf__wlm_small_map(wf__wlm_small *small, const wf__ngram_collector *collector,

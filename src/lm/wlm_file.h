@@ -7,7 +7,7 @@
  *
  * Little-endian. The header has the size of the file, so a truncated file is detected. Opening a
  * file larger than 256 MB checks only the header, the words and the unigrams, because look-ups do
- * not trust the file. wf_wlm_verify checks everything. */
+ * not trust the file. wf__wlm_verify checks everything. */
 #ifndef WF_LM_WLM_FILE_H
 #define WF_LM_WLM_FILE_H
 

@@ -102,7 +102,7 @@ static wf_status write_all(struct join *join, const char *path, wf_error *err) {
 }
 
 wf_status wf__wlm_join(wf__wlm_build *build, const char *path, bool plain, wf_error *err) {
-  const wf_wlm_options *o = &build->options;
+  const wf_lm_convert_options *o = &build->options;
   const wf__ngram_stream_info *info = &build->info;
   struct join join = {.build = build, .plain = plain};
   uint64_t num_states = 1;

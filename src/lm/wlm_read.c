@@ -1,4 +1,4 @@
-/* wlm_read.c - opening, checking and querying a large language model. */
+/* wlm_read.c - opening, checking and querying a .wlm file. */
 #include "lm/wlm_read.h"
 
 #include <math.h>
@@ -8,10 +8,8 @@
 #include <unistd.h>
 
 #include "base/callbacks.h"
-#include "base/config.h"
 #include "base/memory.h"
 #include "fst/symbols.h"
-#include "lm/wlm_many.h"
 
 static const char section_names[WF__WLM_SECTIONS][16] = {
     "words", "unigrams", "states", "tags", "buckets", "small arcs", "large arcs", "codebook"};
@@ -93,7 +91,7 @@ static wf_status check_section(const wf__input *input, int i, wf_error *err) {
 
 /* --- opening ----------------------------------------------------------------------------- */
 
-static void set_view(wf_wlm *lm) {
+static void set_view(wf__wlm *lm) {
   const wf__wlm_header *h = lm->header;
   const uint8_t *data = lm->input.data;
   lm->view =
@@ -120,10 +118,10 @@ static void set_view(wf_wlm *lm) {
                      .cost_bits = h->cost_bits};
 }
 
-static wf_status take(wf_wlm *lm, wf_error *err) {
+static wf_status take(wf__wlm *lm, wf_error *err) {
   const wf__input *input = &lm->input;
   if (!wf__wlm_is(input))
-    return wf__fail(err, WF_ERR_FORMAT, "%s: not a language model made by 'warpfst lm build'",
+    return wf__fail(err, WF_ERR_FORMAT, "%s: not a language model made by 'warpfst lm convert'",
                     input->path);
   lm->header = (const wf__wlm_header *)(const void *)input->data;
   WF__TRY(check_header(input, lm->header, err));
@@ -144,9 +142,9 @@ static wf_status take(wf_wlm *lm, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf__wlm_open_input(wf__input *input, wf_wlm **out, wf_error *err) {
+wf_status wf__wlm_open_input(wf__input *input, wf__wlm **out, wf_error *err) {
   *out = NULL;
-  wf_wlm *lm = wf__calloc(1, sizeof *lm);
+  wf__wlm *lm = wf__calloc(1, sizeof *lm);
   if (lm == NULL) {
     wf__input_close(input);
     return wf__fail_memory(err, sizeof *lm, "a language model");
@@ -156,45 +154,40 @@ wf_status wf__wlm_open_input(wf__input *input, wf_wlm **out, wf_error *err) {
   lm->input = *input;
   wf_status status = take(lm, err);
   if (status != WF_OK) {
-    wf_wlm_free(lm);
+    wf__wlm_free(lm);
     return status;
   }
   *out = lm;
   return WF_OK;
 }
 
-wf_status wf__wlm_open_file(const char *path, wf_wlm **out, wf_error *err) {
-  wf__input input;
-  *out = NULL;
-  WF__TRY(wf__input_open(path, &input, err));
-  return wf__wlm_open_input(&input, out, err);
-}
-
 wf_status wf__wlm_open_made(const char *folder,
                             wf_status (*make)(void *user, const char *path, wf_error *err),
-                            void *user, wf_wlm **out, wf_error *err) {
+                            void *user, wf__wlm **out, wf_error *err) {
   *out = NULL;
+  wf__input input;
   const size_t size = strlen(folder) + 64;
   char *path = wf__alloc(size, 1);
   if (path == NULL) return wf__fail_memory(err, size, "a path");
   snprintf(path, size, "%s/.warpfst.%ld.%p.wlm", folder, (long)getpid(), (void *)path);
   wf_status status = make(user, path, err);
-  if (status == WF_OK) status = wf__wlm_open_file(path, out, err);
+  if (status == WF_OK) status = wf__input_open(path, &input, err);
+  if (status == WF_OK) status = wf__wlm_open_input(&input, out, err);
   unlink(path);
   free(path);
   return status;
 }
 
-wf_wlm *wf_wlm_ref(const wf_wlm *lm) {
-  wf_wlm *shared = (wf_wlm *)(uintptr_t)lm;
+wf__wlm *wf__wlm_ref(const wf__wlm *lm) {
+  wf__wlm *shared = (wf__wlm *)(uintptr_t)lm;
   atomic_fetch_add(&shared->refs, 1);
   return shared;
 }
 
-void wf_wlm_free(wf_wlm *lm) {
+void wf__wlm_free(wf__wlm *lm) {
   if (lm == NULL || atomic_fetch_sub(&lm->refs, 1) != 1) return;
   wf_symbols_free(lm->words);
-  wf__wlm_table_free(&lm->table);
+  wf__wlm_table_free(lm->table);
   wf__input_close(&lm->input);
   free(lm);
 }
@@ -239,7 +232,7 @@ static bool large_state_fits(const wf__wlm_view *v, uint64_t where, uint64_t fir
   return true;
 }
 
-wf_status wf_wlm_verify(const wf_wlm *lm, const wf_progress *progress, wf_error *err) {
+wf_status wf__wlm_verify(const wf__wlm *lm, const wf_progress *progress, wf_error *err) {
   const wf__wlm_view *v = &lm->view;
   uint64_t small = 0, buckets = 0, large = 0;
   for (int i = 0; i < WF__WLM_SECTIONS; i++) {
@@ -274,48 +267,46 @@ wf_status wf_wlm_verify(const wf_wlm *lm, const wf_progress *progress, wf_error 
 
 /* --- queries ----------------------------------------------------------------------------- */
 
-wf_status wf_wlm_get_info(const wf_wlm *lm, wf_wlm_info *out, wf_error *err) {
+void wf__wlm_info(const wf__wlm *lm, wf_lm_info *info) {
   const wf__wlm_header *h = lm->header;
-  WF__TRY(wf__struct_check("wf_wlm_info", out, sizeof *out, err));
-  wf_wlm_info info = {.order = (int32_t)h->order,
-                      .num_states = h->num_states,
-                      .num_arcs = h->num_small + h->num_large,
-                      .file_bytes = h->file_size,
-                      .scale = h->scale,
-                      .difference = h->difference,
-                      .cost_bits = h->cost_bits == 0 ? 32 : h->cost_bits,
-                      .packed = h->cost_bits > 0,
-                      .has_unk = h->unk != WF__WLM_NONE && wf__wlm_knows(&lm->view, h->unk)};
-  for (uint32_t k = 1; k <= h->order; k++) info.num_ngrams[k] = h->num_ngrams[k - 1];
+  info->num_arcs = h->num_small + h->num_large;
+  info->num_bytes = h->file_size;
+  info->scale = h->scale;
+  info->difference = h->difference;
+  info->cost_bits = h->cost_bits == 0 ? 32 : h->cost_bits;
+  info->packed = h->cost_bits > 0;
+  info->has_unk = h->unk != WF__WLM_NONE && wf__wlm_knows(&lm->view, h->unk);
+  for (uint32_t k = 1; k <= h->order; k++) info->num_ngrams[k] = h->num_ngrams[k - 1];
   for (uint32_t w = 0; w < h->num_words; w++)
-    info.num_words += wf__wlm_knows(&lm->view, w) && w != h->bos && w != h->eos && w != h->unk;
-  if (lm->table.memory != NULL)
-    info.table_bytes = lm->table.num_lines * WF__WLM_LINE * sizeof(wf__wlm_slot) +
-                       h->num_states * sizeof(wf__wlm_hop);
-  for (int i = WF__WLM_UNIGRAMS; i <= WF__WLM_BUCKETS; i++) info.index_bytes += h->sections[i].size;
-  wf__struct_give(&info, sizeof info, out);
-  return WF_OK;
+    info->num_words += wf__wlm_knows(&lm->view, w) && w != h->bos && w != h->eos && w != h->unk;
+  for (int i = WF__WLM_UNIGRAMS; i <= WF__WLM_BUCKETS; i++)
+    info->index_bytes += h->sections[i].size;
 }
 
-const wf_symbols *wf_wlm_words(const wf_wlm *lm) { return lm->words; }
-uint32_t wf_wlm_start(const wf_wlm *lm) { return lm->view.start; }
+uint64_t wf__wlm_table_bytes(const wf__wlm *lm) {
+  const wf__wlm_arc_table *table = atomic_load(&((wf__wlm *)(uintptr_t)lm)->table);
+  return table == NULL ? 0
+                       : table->num_lines * WF__WLM_LINE * sizeof(wf__wlm_slot) +
+                             lm->view.num_states * sizeof(wf__wlm_hop);
+}
 
-bool wf_wlm_knows(const wf_wlm *lm, int32_t word) {
+bool wf__wlm_has_word(const wf__wlm *lm, int32_t word) {
   const wf__wlm_view *v = &lm->view;
   return word >= 0 && (uint32_t)word != v->bos && (uint32_t)word != v->eos &&
          (uint32_t)word != v->unk && wf__wlm_knows(v, (uint32_t)word);
 }
 
-static int32_t order_of(const wf_wlm *lm, uint32_t state) {
+static int32_t order_of(const wf__wlm *lm, uint32_t state) {
   int32_t level = 0;
   while (level + 1 < (int32_t)lm->header->order && state >= lm->header->level_begin[level + 1])
     level++;
   return level + 1;
 }
 
-float wf_wlm_step(const wf_wlm *lm, uint32_t state, int32_t word, uint32_t *next, int32_t *order) {
+float wf__wlm_query(const wf__wlm *lm, uint32_t state, int32_t word, uint32_t *next,
+                    int32_t *order) {
   const wf__wlm_view *v = &lm->view;
-  uint32_t known = wf_wlm_knows(lm, word) ? (uint32_t)word : v->unk, at;
+  uint32_t known = wf__wlm_has_word(lm, word) ? (uint32_t)word : v->unk, at;
   *next = 0;
   if (order != NULL) *order = 0;
   if (state >= v->num_states || known == WF__WLM_NONE || !wf__wlm_knows(v, known)) return INFINITY;
@@ -324,24 +315,7 @@ float wf_wlm_step(const wf_wlm *lm, uint32_t state, int32_t word, uint32_t *next
   return cost;
 }
 
-void wf_wlm_step_many(const wf_wlm *lm, const uint32_t *states, const int32_t *words, size_t count,
-                      float *costs, uint32_t *next) {
-  enum { PART = 256 };
-  const wf__wlm_view *v = &lm->view;
-  uint32_t known[PART],
-      unknown = v->unk != WF__WLM_NONE && wf__wlm_knows(v, v->unk) ? v->unk : WF__WLM_NONE;
-  for (size_t at = 0; at < count; at += PART) {
-    size_t size = count - at < PART ? count - at : PART;
-    for (size_t i = 0; i < size; i++)
-      known[i] = wf_wlm_knows(lm, words[at + i]) ? (uint32_t)words[at + i] : unknown;
-    if (lm->table.memory != NULL)
-      wf__wlm_table_step_many(v, &lm->table, states + at, known, size, costs + at, next + at);
-    else
-      wf__wlm_step_many(v, states + at, known, size, costs + at, next + at);
-  }
-}
-
-float wf_wlm_final(const wf_wlm *lm, uint32_t state, int32_t *order) {
+float wf__wlm_final(const wf__wlm *lm, uint32_t state, int32_t *order) {
   const wf__wlm_view *v = &lm->view;
   uint32_t next, at;
   if (order != NULL) *order = 0;

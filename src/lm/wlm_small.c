@@ -3,19 +3,14 @@
 
 #include "lm/wlm_build.h"
 
-wf_status wf__wlm_small_read(wf__wlm_small *small, const char *path, const wf_arpa_options *reader,
-                             wf_error *err) {
-  return wf_lm_read(path, NULL, reader, &small->lm, NULL, NULL, err);
-}
-
 void wf__wlm_small_free(wf__wlm_small *small) {
-  wf_lm_free(small->lm);
+  wf__automaton_free(small->lm);
   free(small->label_of);
 }
 
 wf_status wf__wlm_small_map(wf__wlm_small *small, const wf__ngram_collector *collector,
                             const char *text, wf_error *err) {
-  const wf_lm *lm = small->lm;
+  const wf__automaton *lm = small->lm;
   uint32_t word = small->num_words, label = WF__LM_NONE;
   if (word == collector->levels.bos)
     label = lm->bos;
@@ -39,7 +34,7 @@ wf_status wf__wlm_small_map(wf__wlm_small *small, const wf__ngram_collector *col
 }
 
 uint32_t wf__wlm_small_state(const wf__wlm_small *small, int k, const uint32_t *backwards) {
-  const wf_lm *lm = small->lm;
+  const wf__automaton *lm = small->lm;
   uint32_t state = 0, at;
   for (int i = k; i-- > 0;) {
     uint32_t label = small->label_of[backwards[i]];
@@ -54,7 +49,7 @@ uint32_t wf__wlm_small_state(const wf__wlm_small *small, int k, const uint32_t *
 }
 
 double wf__wlm_small_cost(const wf__wlm_small *small, uint32_t state, uint32_t word) {
-  const wf_lm *lm = small->lm;
+  const wf__automaton *lm = small->lm;
   uint32_t label = small->label_of[word];
   if (label == WF__LM_NONE) return 0;
   if (label == lm->eos) return (double)lm->final_cost[state];
@@ -71,7 +66,7 @@ double wf__wlm_small_cost(const wf__wlm_small *small, uint32_t state, uint32_t w
 
 struct enumeration {
   wf__wlm_build *build;
-  const wf_lm *lm;
+  const wf__automaton *lm;
   uint32_t *word_of; /* [num_labels] word of the large model, or WF__LM_NONE */
   uint32_t *parent;  /* [num_states] state of the history without its last word */
   uint32_t *last;    /* [num_states] label of that last word */
@@ -81,7 +76,7 @@ struct enumeration {
  * unknown word. */
 static wf_status match_words(struct enumeration *e, wf_error *err) {
   wf__wlm_build *build = e->build;
-  const wf_lm *lm = e->lm;
+  const wf__automaton *lm = e->lm;
   float unknown = INFINITY;
   for (uint32_t label = 0; label < lm->num_labels; label++) e->word_of[label] = WF__LM_NONE;
   for (uint32_t word = 0; word < build->small.num_words; word++)
@@ -132,7 +127,7 @@ static wf_status require(struct enumeration *e, uint32_t history, uint32_t label
 
 /* Requires the n-grams of order k + 1. Sets parent and last of the states of level k + 1. */
 static wf_status enumerate(struct enumeration *e, int k, wf_error *err) {
-  const wf_lm *lm = e->lm;
+  const wf__automaton *lm = e->lm;
   if (k == 0) {
     for (uint32_t label = 0; label < lm->num_labels; label++) {
       bool end = label == lm->eos && lm->final_order[0] == 1;
@@ -159,7 +154,7 @@ static wf_status enumerate(struct enumeration *e, int k, wf_error *err) {
 }
 
 wf_status wf__wlm_small_require(wf__wlm_build *build, wf_error *err) {
-  const wf_lm *lm = build->small.lm;
+  const wf__automaton *lm = build->small.lm;
   struct enumeration e = {.build = build,
                           .lm = lm,
                           .word_of = wf__alloc(lm->num_labels, 4),

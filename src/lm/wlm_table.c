@@ -1,4 +1,4 @@
-/* wlm_table.c - builds the in-memory look-up table of a large language model; batched look-ups. */
+/* wlm_table.c - builds the in-memory look-up table of a mapped language model. */
 #include "lm/wlm_table.h"
 
 #include <math.h>
@@ -7,10 +7,10 @@
 #include "base/memory.h"
 #include "lm/wlm_read.h"
 
-#define MALFORMED "%s: state %llu is malformed; see wf_wlm_verify"
+#define MALFORMED "%s: state %llu is malformed; see wf__wlm_verify"
 
 struct builder {
-  const wf_wlm *lm;
+  const wf__wlm *lm;
   wf__wlm_arc_table *table;
   uint64_t num_arcs, num_buckets; /* so far; can exceed those of the file only if the file is
                                      damaged and states share arcs */
@@ -77,53 +77,40 @@ static wf_status fill(struct builder *builder, const wf_progress *progress, wf_e
   return WF_OK;
 }
 
-wf_status wf_wlm_make_table(wf_wlm *lm, const wf_progress *progress, wf_error *err) {
+static wf_status make(const wf__wlm *lm, wf__wlm_arc_table *table, const wf_progress *progress,
+                      wf_error *err) {
   const wf__wlm_view *view = &lm->view;
   const uint64_t line_bytes = WF__WLM_LINE * sizeof(wf__wlm_slot),
                  num_lines = (view->num_small + view->num_large) / 3 + 1; /* three quarters full */
-  if (lm->table.memory != NULL) return WF_OK;
   if (num_lines > UINT32_MAX)
     return wf__fail(err, WF_ERR_LIMIT, "%s: too many n-grams for a look-up table", lm->input.path);
-  wf__wlm_arc_table table = {.memory = wf__calloc(num_lines + 1, line_bytes),
-                             .hops = wf__alloc(view->num_states, sizeof *table.hops),
-                             .num_lines = num_lines};
-  if (table.memory == NULL || table.hops == NULL) {
-    free(table.memory);
-    free(table.hops);
+  *table = (wf__wlm_arc_table){.memory = wf__calloc(num_lines + 1, line_bytes),
+                               .hops = wf__alloc(view->num_states, sizeof *table->hops),
+                               .num_lines = num_lines};
+  if (table->memory == NULL || table->hops == NULL)
     return wf__fail_memory(err, num_lines * line_bytes, "a look-up table");
-  }
-  table.slots = (wf__wlm_slot *)(void *)(((uintptr_t)table.memory + line_bytes - 1) / line_bytes *
-                                         line_bytes);
-  table.hops[0] = (wf__wlm_hop){0, 0};
-  struct builder builder = {.lm = lm, .table = &table};
-  wf_status status = fill(&builder, progress, err);
-  if (status != WF_OK)
-    wf__wlm_table_free(&table);
+  table->slots = (wf__wlm_slot *)(void *)(((uintptr_t)table->memory + line_bytes - 1) / line_bytes *
+                                          line_bytes);
+  table->hops[0] = (wf__wlm_hop){0, 0};
+  struct builder builder = {.lm = lm, .table = table};
+  return fill(&builder, progress, err);
+}
+
+wf_status wf__wlm_make_table(wf__wlm *lm, const wf_progress *progress, wf_error *err) {
+  if (atomic_load(&lm->table) != NULL) return WF_OK;
+  wf__wlm_arc_table *table = wf__calloc(1, sizeof *table);
+  if (table == NULL) return wf__fail_memory(err, sizeof *table, "a look-up table");
+  wf_status status = make(lm, table, progress, err);
+  if (status == WF_OK)
+    atomic_store(&lm->table, table);
   else
-    lm->table = table;
+    wf__wlm_table_free(table);
   return status;
 }
 
 void wf__wlm_table_free(wf__wlm_arc_table *table) {
+  if (table == NULL) return;
   free(table->memory);
   free(table->hops);
-  *table = (wf__wlm_arc_table){0};
-}
-
-void wf__wlm_table_step_many(const wf__wlm_view *view, const wf__wlm_arc_table *table,
-                             const uint32_t *states, const uint32_t *words, size_t count,
-                             float *costs, uint32_t *next) {
-  enum { AHEAD = 12 };
-  for (size_t i = 0; i < count; i++) {
-    if (i + AHEAD < count && states[i + AHEAD] < view->num_states) {
-      wf__wlm_fetch(
-          &table->slots[wf__wlm_line(table, states[i + AHEAD], words[i + AHEAD]) * WF__WLM_LINE]);
-      wf__wlm_fetch(&table->hops[states[i + AHEAD]]);
-    }
-    uint32_t at;
-    costs[i] = INFINITY;
-    next[i] = 0;
-    if (words[i] != WF__WLM_NONE && states[i] < view->num_states)
-      costs[i] = wf__wlm_table_step(view, table, states[i], words[i], &next[i], &at);
-  }
+  free(table);
 }

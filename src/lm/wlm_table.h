@@ -73,10 +73,7 @@ static inline float wf__wlm_table_step(const wf__wlm_view *view, const wf__wlm_a
   return cost + view->unigrams[word].cost;
 }
 
+/* NULL is ignored. */
 void wf__wlm_table_free(wf__wlm_arc_table *table);
-/* As wf__wlm_step_many. */
-void wf__wlm_table_step_many(const wf__wlm_view *view, const wf__wlm_arc_table *table,
-                             const uint32_t *states, const uint32_t *words, size_t count,
-                             float *costs, uint32_t *next);
 
 #endif

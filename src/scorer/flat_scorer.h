@@ -43,7 +43,7 @@ typedef struct wf__flat_part {
   float lm_scale;
   uint32_t ends;             /* does the model know </s>? */
   uint32_t start;            /* context at the start */
-  const void *owner, *model; /* on the host: the scorer that owns the arrays, and its wf_wlm */
+  const void *owner, *model; /* on the host: the scorer that owns the arrays, and its wf__wlm */
   int64_t gpu_bytes;         /* options placement and lm_gpu_bytes of the model */
   int32_t placement, zero;
 } wf__flat_part;

@@ -1,4 +1,4 @@
-/* ngram_scorer.c - the scorer over a large language model: a context is a state of the model. */
+/* ngram_scorer.c - the scorer over a mapped language model: a context is a state of the model. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "base/option_tables.h"
 #include "fst/symbols.h"
-#include "lm/wlm_read.h"
+#include "lm/lm.h"
 #include "scorer/lm_cover.h"
 #include "scorer/scorer.h"
 
@@ -15,7 +15,7 @@ enum { MOST_NGRAMS = 8000000 }; /* whose least costs are found, which takes 3.5 
 
 struct ngram_scorer {
   wf_scorer scorer;
-  wf_wlm *lm;
+  wf__wlm *lm;
   wf_ngram_scorer_options options;
   uint32_t num_labels;
   uint32_t *word_of; /* [num_labels] of the graph: word of the model, or WF__WLM_NONE: impossible */
@@ -25,7 +25,7 @@ struct ngram_scorer {
 
 static void ngram_free(wf_scorer *self) {
   struct ngram_scorer *ngram = (struct ngram_scorer *)self;
-  wf_wlm_free(ngram->lm);
+  wf__wlm_free(ngram->lm);
   free(ngram->word_of);
   free(ngram->least);
   free(ngram);
@@ -55,7 +55,7 @@ static wf_status ngram_step(const wf_scorer *self, void *memory, uint64_t contex
 static wf_status ngram_final(const wf_scorer *self, void *memory, uint64_t context, float *cost,
                              wf_error *err) {
   const struct ngram_scorer *ngram = (const struct ngram_scorer *)self;
-  *cost = sound(ngram->options.lm_scale * wf_wlm_final(ngram->lm, (uint32_t)context, NULL));
+  *cost = sound(ngram->options.lm_scale * wf__wlm_final(ngram->lm, (uint32_t)context, NULL));
   return WF_OK;
 }
 
@@ -116,11 +116,11 @@ static uint64_t count_nemo(const struct ngram_scorer *ngram) {
   const wf_symbols *own = ngram->lm->words;
   for (int64_t label = 1; label < ngram->num_labels; label++) {
     int64_t word = nemo_word(own, label);
-    found += word >= 0 && wf_wlm_knows(ngram->lm, (int32_t)word);
+    found += word >= 0 && wf__wlm_has_word(ngram->lm, (int32_t)word);
   }
   for (int64_t word = 0; word < wf_symbols_next_key(own); word++) {
     const char *text = wf_symbols_text(own, word);
-    num_known += text != NULL && text[0] != '<' && wf_wlm_knows(ngram->lm, (int32_t)word);
+    num_known += text != NULL && text[0] != '<' && wf__wlm_has_word(ngram->lm, (int32_t)word);
   }
   return found == num_known ? found : 0;
 }
@@ -135,7 +135,7 @@ static wf_status map_texts(struct ngram_scorer *ngram, const wf_symbols *words, 
   wf_status status = WF_OK;
   for (size_t i = 0; status == WF_OK && (text = wf_symbols_at(words, i, &key)) != NULL; i++) {
     int64_t word = wf_symbols_find(own, wf__lm_name(text));
-    bool known = word >= 0 && wf_wlm_knows(ngram->lm, (int32_t)word);
+    bool known = word >= 0 && wf__wlm_has_word(ngram->lm, (int32_t)word);
     if (key <= 0) continue;
     if (known) ngram->word_of[key] = (uint32_t)word;
     *out_known += known;
@@ -146,7 +146,7 @@ static wf_status map_texts(struct ngram_scorer *ngram, const wf_symbols *words, 
     *out_known = num_nemo;
     for (int64_t label = 1; label < ngram->num_labels; label++) {
       int64_t word = nemo_word(own, label);
-      bool known = word >= 0 && wf_wlm_knows(ngram->lm, (int32_t)word);
+      bool known = word >= 0 && wf__wlm_has_word(ngram->lm, (int32_t)word);
       ngram->word_of[label] = known ? (uint32_t)word : ngram->word_of[0];
     }
     wf__log(WF_LOG_INFO, "the language model has tokens in NeMo's writing: characters from %d on",
@@ -175,7 +175,7 @@ static wf_status map_words(struct ngram_scorer *ngram, const wf_symbols *words, 
   uint64_t known = 0;
   if (words != NULL) WF__TRY(map_texts(ngram, words, unk != WF__WLM_NONE, &known, err));
   for (int64_t i = 0; words == NULL && i < num; i++)
-    if (wf_wlm_knows(ngram->lm, (int32_t)i)) ngram->word_of[i] = (uint32_t)i, known++;
+    if (wf__wlm_has_word(ngram->lm, (int32_t)i)) ngram->word_of[i] = (uint32_t)i, known++;
   if (known == 0)
     return wf__fail(err, WF_ERR_ARGUMENT, "the language model knows none of the words of %s",
                     wf__symbols_shown(words != NULL ? words : own));
@@ -208,18 +208,21 @@ static wf_status find_least(struct ngram_scorer *ngram, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf_scorer_from_lm(const wf_wlm *lm, const wf_symbols *words,
+wf_status wf_scorer_from_lm(const wf_lm *lm, const wf_symbols *words,
                             const wf_ngram_scorer_options *options, wf_scorer **out,
                             wf_error *err) {
   *out = NULL;
   wf_ngram_scorer_options o;
+  wf__wlm *mapped;
   WF__TRY(wf__options_take(wf__ngram_scorer_table(), options, &o, err));
+  WF__TRY(wf__lm_mapped(lm, &mapped, err));
+  if (words == NULL && lm->words != mapped->words) words = lm->words;
   struct ngram_scorer *ngram = wf__calloc(1, sizeof *ngram);
   if (ngram == NULL) return wf__fail_memory(err, sizeof *ngram, "a scorer");
   wf__scorer_init(&ngram->scorer, &ngram_ops, 0);
-  ngram->lm = wf_wlm_ref(lm);
-  ngram->scorer.context_words = lm->header->order - 1;
-  while ((uint64_t)1 << ngram->scorer.context_bits < lm->view.num_states)
+  ngram->lm = wf__wlm_ref(mapped);
+  ngram->scorer.context_words = mapped->header->order - 1;
+  while ((uint64_t)1 << ngram->scorer.context_bits < mapped->view.num_states)
     ngram->scorer.context_bits++;
   ngram->options = o;
   wf_status status = map_words(ngram, words, err);

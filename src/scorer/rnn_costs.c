@@ -29,13 +29,13 @@ float wf__rnn_mixed_cost(const wf__rnn_scorer *rnn, const wf__rnn_context *at, i
   float ngram = 0, small = 0;
   *behind = *at;
   if (rnn->ngram != NULL)
-    ngram = ids == NULL
-                ? wf_lm_final(rnn->ngram, at->ngram_state, NULL)
-                : wf_lm_step(rnn->ngram, at->ngram_state, ids->ngram, &behind->ngram_state, NULL);
+    ngram = ids == NULL ? wf__automaton_final(rnn->ngram, at->ngram_state, NULL)
+                        : wf__automaton_step(rnn->ngram, at->ngram_state, ids->ngram,
+                                             &behind->ngram_state, NULL);
   if (rnn->small != NULL)
-    small = ids == NULL
-                ? wf_lm_final(rnn->small, at->small_state, NULL)
-                : wf_lm_step(rnn->small, at->small_state, ids->small, &behind->small_state, NULL);
+    small = ids == NULL ? wf__automaton_final(rnn->small, at->small_state, NULL)
+                        : wf__automaton_step(rnn->small, at->small_state, ids->small,
+                                             &behind->small_state, NULL);
   double fresh = mix(&rnn->options, (double)recurrent, (double)ngram);
   return sound((double)rnn->options.rnnlm_scale * fresh -
                (double)rnn->options.small_scale * (double)small);

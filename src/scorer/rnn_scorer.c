@@ -14,6 +14,7 @@
 #include "base/config.h"
 #include "base/option_tables.h"
 #include "fst/symbols.h"
+#include "lm/lm.h"
 #include "scorer/lm_cover.h"
 
 enum { NONE = UINT32_MAX };
@@ -21,8 +22,8 @@ enum { NONE = UINT32_MAX };
 static void rnn_free(wf_scorer *self) {
   wf__rnn_scorer *rnn = (wf__rnn_scorer *)self;
   wf_rnnlm_free(rnn->rnnlm);
-  wf_lm_free(rnn->ngram);
-  wf_lm_free(rnn->small);
+  wf__automaton_free(rnn->ngram);
+  wf__automaton_free(rnn->small);
   free(rnn->labels);
   free(rnn);
 }
@@ -39,8 +40,8 @@ static wf_status begin(const wf__rnn_scorer *rnn, wf__rnn_lane *lane, uint64_t *
   if (m->histories.size == 0 || (is_alone(lane) && wf__rnn_memory_is_full(m)))
     WF__TRY(wf__rnn_memory_clear(m, err));
   wf__rnn_context root = {.history = WF__RNN_ROOT};
-  if (rnn->ngram != NULL) root.ngram_state = wf_lm_start(rnn->ngram);
-  if (rnn->small != NULL) root.small_state = wf_lm_start(rnn->small);
+  if (rnn->ngram != NULL) root.ngram_state = rnn->ngram->start;
+  if (rnn->small != NULL) root.small_state = rnn->small->start;
   return wf__rnn_intern(m, root, start, err);
 }
 
@@ -188,8 +189,8 @@ static const wf__scorer_ops forgetful_ops = {.name = "recurrent",
 
 /* --- creation ---------------------------------------------------------------------------- */
 
-static int32_t label_in(const wf_lm *lm, const char *text) {
-  return lm != NULL ? (int32_t)wf_symbols_find(wf_lm_words(lm), text) : -1;
+static int32_t label_in(const wf__automaton *lm, const char *text) {
+  return lm != NULL ? (int32_t)wf_symbols_find(lm->words, text) : -1;
 }
 
 static wf_status map_words(wf__rnn_scorer *rnn, const wf_symbols *words, wf_error *err) {
@@ -225,6 +226,14 @@ static wf_status map_words(wf__rnn_scorer *rnn, const wf_symbols *words, wf_erro
   return WF_OK;
 }
 
+static wf_status take_lm(const wf_lm *lm, wf__automaton **out, wf_error *err) {
+  const wf__automaton *automaton;
+  if (lm == NULL) return WF_OK;
+  WF__TRY(wf__lm_automaton(lm, &automaton, err));
+  *out = wf__automaton_ref(automaton);
+  return WF_OK;
+}
+
 wf_status wf_scorer_from_rnnlm(const wf_rnnlm *rnnlm, const wf_lm *ngram, const wf_lm *small,
                                const wf_symbols *words, const wf_rnn_scorer_options *options,
                                wf_scorer **out, wf_error *err) {
@@ -245,10 +254,10 @@ wf_status wf_scorer_from_rnnlm(const wf_rnnlm *rnnlm, const wf_lm *ngram, const 
   wf__scorer_init(&rnn->scorer, forgets ? &forgetful_ops : &rnn_ops, 64);
   rnn->scorer.forgets = forgets;
   rnn->rnnlm = wf_rnnlm_ref(rnnlm);
-  rnn->ngram = ngram != NULL ? wf_lm_ref(ngram) : NULL;
-  rnn->small = small != NULL ? wf_lm_ref(small) : NULL;
   rnn->options = o;
-  wf_status status = map_words(rnn, words, err);
+  wf_status status = take_lm(ngram, &rnn->ngram, err);
+  if (status == WF_OK) status = take_lm(small, &rnn->small, err);
+  if (status == WF_OK) status = map_words(rnn, words, err);
   if (status != WF_OK) {
     rnn_free(&rnn->scorer);
     return status;
@@ -284,8 +293,8 @@ wf_status wf__rnn_cpu_scorer(const wf__rnn_scorer *rnn, const wf_rnnlm *rnnlm, w
   memcpy(labels, rnn->labels, (size_t)rnn->num_labels * sizeof *labels);
   wf__scorer_init(&cpu_scorer->scorer, &rnn_ops, rnn->scorer.context_bits);
   cpu_scorer->rnnlm = wf_rnnlm_ref(rnnlm);
-  cpu_scorer->ngram = rnn->ngram != NULL ? wf_lm_ref(rnn->ngram) : NULL;
-  cpu_scorer->small = rnn->small != NULL ? wf_lm_ref(rnn->small) : NULL;
+  cpu_scorer->ngram = rnn->ngram != NULL ? wf__automaton_ref(rnn->ngram) : NULL;
+  cpu_scorer->small = rnn->small != NULL ? wf__automaton_ref(rnn->small) : NULL;
   cpu_scorer->options = rnn->options;
   if (cpu_scorer->options.rnnlm_memory > MEMORY) cpu_scorer->options.rnnlm_memory = MEMORY;
   cpu_scorer->labels = labels;

@@ -10,7 +10,7 @@
 
 #include <pthread.h>
 
-#include "lm/lm.h"
+#include "lm/automaton.h"
 #include "scorer/rnn_memory.h"
 
 enum {
@@ -22,7 +22,7 @@ enum {
 typedef struct wf__rnn_scorer {
   wf_scorer scorer;
   wf_rnnlm *rnnlm;
-  wf_lm *ngram, *small; /* NULL: none */
+  wf__automaton *ngram, *small; /* NULL: none */
   wf_rnn_scorer_options options;
   wf__rnn_labels *labels; /* [num_labels] */
   int32_t num_labels;

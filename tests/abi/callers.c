@@ -108,8 +108,8 @@ static void use_lm(const char *arpa) {
   } stats;
   memset(&stats, MARK, sizeof stats);
   wf_arpa_stats_init(&stats.value);
-  expect(wf_lm_read_arpa(arpa, NULL, &options, &lm, &stats.value, NULL, &err) == WF_OK,
-         "wf_lm_read_arpa", err.message);
+  expect(wf_lm_open(arpa, NULL, &options, &lm, &stats.value, NULL, &err) == WF_OK, "wf_lm_open",
+         err.message);
   expect(is_intact(stats.guard), "wf_arpa_stats", "written beyond the caller's structure");
   GUARDED(wf_lm_info);
   wf_lm_info_init(&guarded.value);

@@ -160,7 +160,7 @@ WORK(models) {
   wf_lm_prune_options o;
   wf_lm_prune_options_init(&o);
   o.threshold = 1e-6f;
-  wf_status status = wf_lm_read(CTC "lm3.arpa.gz", NULL, NULL, &lm, NULL, NULL, err);
+  wf_status status = wf_lm_open(CTC "lm3.arpa.gz", NULL, NULL, &lm, NULL, NULL, err);
   if (status == WF_OK) status = wf_lm_prune(lm, NULL, &o, &pruned, NULL, NULL, err);
   if (status == WF_OK) status = wf_lm_write_arpa(pruned, in.out, err);
   wf_lm_free(lm);
@@ -184,7 +184,7 @@ WORK(estimate_and_mix) {
   return status;
 }
 WORK(large_model) {
-  return wf_wlm_build(CTC "lm3.arpa.gz", in.out, NULL, NULL, NULL, NULL, NULL, err);
+  return wf_lm_convert(CTC "lm3.arpa.gz", in.out, NULL, NULL, NULL, NULL, NULL, err);
 }
 WORK(train) {
   wf_rnnlm_train_options o;
@@ -205,7 +205,7 @@ WORK(ctc_graph) {
   if (status == WF_OK)
     status = wf_lexicon_read(CTC "lexicon_phone.txt", tokens, NULL, &lexicon, err);
   if (status == WF_OK) status = wf_lexicon_words(lexicon, &words, err);
-  if (status == WF_OK) status = wf_lm_read(CTC "lm3.arpa.gz", words, NULL, &lm, NULL, NULL, err);
+  if (status == WF_OK) status = wf_lm_open(CTC "lm3.arpa.gz", words, NULL, &lm, NULL, NULL, err);
   parts.lexicon = lexicon;
   parts.lm = lm;
   if (status == WF_OK) status = wf_ctc_graph_build(&parts, NULL, &result, err);

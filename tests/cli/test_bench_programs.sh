@@ -88,7 +88,7 @@ refused fstops nothing pair.1
 # --- language models ------------------------------------------------------------------------------------------------------------------------------
 cut -d' ' -f2- "$ctc/text" >text
 gzip -dc "$ctc/lm3.arpa.gz" >lm.arpa
-"$WARPFST" lm build lm.arpa -o lm.wlm -q
+"$WARPFST" lm convert lm.arpa -o lm.wlm -q
 ngrams=$("$bench/bench_lm" lm.arpa text --seconds=0.01 | field ngrams)
 expect ngrams "$ngrams" lm lm.wlm text --seconds=0.01
 plain=$("$bench/bench_lm" lm.wlm text --seconds=0.01 | field bytes) table=$("$bench/bench_lm" lm.wlm text --seconds=0.01 --table | field bytes)

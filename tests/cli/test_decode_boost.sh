@@ -104,7 +104,7 @@ ngram 1=6
 
 \end\
 END
-"$WARPFST" lm build -q lm.arpa -o lm.wlm
+"$WARPFST" lm convert -q lm.arpa -o lm.wlm
 expect 'u1 read book;u2 read book;' --lm lm.wlm
 expect 'u1 read box;u2 read box;' --lm lm.wlm --boost small.boost
 expect 'u1 read book;u2 read box;' --lm lm.wlm --utterance-boosts table --chunk 0.01
@@ -112,7 +112,7 @@ expect 'u1 read book;u2 read box;' --lm lm.wlm --utterance-boosts table --chunk 
 # Boosts, an n-gram model and a recurrent model in one chain, on real speech: chunks of any length give the results and lattices of whole utterances.
 ctc=$SOURCE_DIR/examples/ctc
 "$WARPFST" mkgraph ctc --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --lm="$ctc/lm3.arpa.gz" -o real.wfst -q
-"$WARPFST" lm build -q "$ctc/lm3.arpa.gz" -o real.wlm
+"$WARPFST" lm convert -q "$ctc/lm3.arpa.gz" -o real.wlm
 head -200 "$ctc/text" | cut -d' ' -f2- >sentences
 "$WARPFST" rnnlm train sentences sentences -o rnn --hidden=8 --max-epochs=1 >train.log
 mkdir scores

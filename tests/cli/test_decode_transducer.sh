@@ -58,8 +58,8 @@ says 'u aba' "$WARPFST" decode class.wfst enc.txt --transducer=toy.safetensors -
 
 # A word that the subtracted model finds improbable becomes cheap, as with a boost. A model less itself costs nothing.
 sed 's/-0.7 ac/-9 ac/' lm.arpa > internal.arpa
-"$WARPFST" lm build internal.arpa -q -o internal.wlm
-"$WARPFST" lm build lm.arpa -q -o lm.wlm
+"$WARPFST" lm convert internal.arpa -q -o internal.wlm
+"$WARPFST" lm convert lm.arpa -q -o lm.wlm
 says 'u ac ac ac' "$WARPFST" decode words.wfst enc.txt --transducer=toy.safetensors --lm-subtract=internal.wlm --lm-subtract-scale=0.5 --beam=100
 says 'u aba' "$WARPFST" decode words.wfst enc.txt --transducer=toy.safetensors --lm=lm.wlm --lm-scale=0.5 --lm-subtract=lm.wlm --lm-subtract-scale=0.5 --beam=100
 for flags in "--lm=lm.wlm --lm-subtract=lm.wlm" ""; do # shellcheck disable=SC2086

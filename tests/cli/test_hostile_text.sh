@@ -35,7 +35,7 @@ ctc=$SOURCE_DIR/examples/ctc
 gunzip -c "$ctc/lm3.arpa.gz" | sed -n '/\\data\\/,$p' > plain.arpa # \data\ is its first line
 marked plain.arpa > lm.arpa
 "$WARPFST" lm info lm.arpa > /dev/null || fail "ARPA"
-"$WARPFST" lm build lm.arpa -o lm.wlm -q || fail "ARPA, piece by piece"
+"$WARPFST" lm convert lm.arpa -o lm.wlm -q || fail "ARPA, piece by piece"
 printf 'THE CAT\n' > text
 [ "$("$WARPFST" lm query plain.arpa text)" = "$(marked text | "$WARPFST" lm query plain.arpa -)" ] || fail "text of a query"
 marked "$ctc/lexicon_phone.txt" > lexicon

@@ -33,7 +33,7 @@ check lines.txt '"text": "eins zw@i"'
 mkdir "d$bad" && cp "$ctc/lm3.arpa.gz" "d$bad/lm.arpa.gz"
 "$WARPFST" lm info --json "d$bad/lm.arpa.gz" > out.txt
 check out.txt d@/lm
-"$WARPFST" lm build "d$bad/lm.arpa.gz" -o "d$bad/lm.wlm" -q
+"$WARPFST" lm convert "d$bad/lm.arpa.gz" -o "d$bad/lm.wlm" -q
 "$WARPFST" lm info --json "d$bad/lm.wlm" > out.txt
 check out.txt d@/lm.wlm
 "$WARPFST" mkgraph ctc --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --lm="d$bad/lm.arpa.gz" \

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# lm build, info, verify and query of large models; then decode --lm on real speech. Decoding with a graph of the pruned model and the difference to the
+# lm convert to a .wlm file, info, verify and query of it; then decode --lm on real speech. Decoding with a graph of the pruned model and the difference to the
 # large model (--lm) must give the same words and costs as decoding with a graph of the large model.
 set -euo pipefail
 ctc="$SOURCE_DIR/examples/ctc"
 "$WARPFST" lm prune "$ctc/lm3.arpa.gz" --max-ngrams=1500,0 -q -o small.arpa
 
 # The large model gives every word the same score as the ARPA file.
-"$WARPFST" lm build "$ctc/lm3.arpa.gz" -q -o large.wlm
+"$WARPFST" lm convert "$ctc/lm3.arpa.gz" -q -o large.wlm
 "$WARPFST" lm verify large.wlm
-"$WARPFST" lm build --arpa "$ctc/lm3.arpa.gz" --pack=exact -q -o packed.wlm
+"$WARPFST" lm convert "$ctc/lm3.arpa.gz" --pack=exact -q -o packed.wlm
 "$WARPFST" lm query --ids "$ctc/lm3.arpa.gz" "$ctc/text" >want
 for model in large packed; do
   "$WARPFST" lm query --ids $model.wlm "$ctc/text" >got
@@ -25,28 +25,37 @@ done
 import json, sys
 info = json.load(sys.stdin)
 assert info['packed'] and info['cost_bits'] == 32 and not info['difference'] and info['ngrams'] == [1888, 9132, 13293], info"
-zcat "$ctc/lm3.arpa.gz" | "$WARPFST" lm build - -q -o piped.wlm
+zcat "$ctc/lm3.arpa.gz" | "$WARPFST" lm convert - -q -o piped.wlm
 cmp large.wlm piped.wlm
 [ "$("$WARPFST" lm info <(zcat "$ctc/lm3.arpa.gz") | head -4)" = "$("$WARPFST" lm info "$ctc/lm3.arpa.gz" | head -4)" ] # looking at the file's first bytes does not take them from a pipe
 
+# The old name says the new one.
+"$WARPFST" lm build --arpa "$ctc/lm3.arpa.gz" -q -o old.wlm 2>said
+cmp large.wlm old.wlm
+grep -q "'lm build' is now 'lm convert'" said
+
+# A .wlm file can be packed again.
+"$WARPFST" lm convert large.wlm --pack=exact -q -o again.wlm
+cmp packed.wlm again.wlm
+
 # Packing with a codebook reports the rounding error, and the file is smaller.
-"$WARPFST" lm build "$ctc/lm3.arpa.gz" --pack=codebook --cost-bits=6 -o rounded.wlm 2>said
+"$WARPFST" lm convert "$ctc/lm3.arpa.gz" --pack=codebook --cost-bits=6 -o rounded.wlm 2>said
 grep -q 'costs rounded to 6 bits: off by 0\.0[0-9]* nats on average' said
 [ "$(stat -c %s rounded.wlm)" -lt "$(stat -c %s packed.wlm)" ]
 
 # Building with little memory (external sort) gives the same file.
-"$WARPFST" lm build "$ctc/lm3.arpa.gz" --memory=1048576 --temporary=. -q -o sorted.wlm
+"$WARPFST" lm convert "$ctc/lm3.arpa.gz" --memory=1048576 --temporary=. -q -o sorted.wlm
 cmp large.wlm sorted.wlm
 
 zcat "$ctc/lm3.arpa.gz" >full.arpa
-"$WARPFST" lm build <(cat full.arpa) -q -o piped.wlm # a named pipe
+"$WARPFST" lm convert <(cat full.arpa) -q -o piped.wlm # a named pipe
 cmp large.wlm piped.wlm
 [ "$("$WARPFST" lm info <(zcat "$ctc/lm3.arpa.gz") | head -4)" = "$("$WARPFST" lm info "$ctc/lm3.arpa.gz" | head -4)" ] # looking at the file's first bytes does not take them from a pipe
 
 # A killed build leaves no files, neither while it reads nor at other moments.
 mkdir interrupted
 mkfifo half.arpa
-"$WARPFST" lm build half.arpa --memory=1048576 --temporary=interrupted -q -o interrupted/x.wlm &
+"$WARPFST" lm convert half.arpa --memory=1048576 --temporary=interrupted -q -o interrupted/x.wlm &
 build=$!
 exec 9>half.arpa
 head -c 600000 full.arpa >&9
@@ -56,7 +65,7 @@ exec 9>&-
 [ -z "$(ls -A interrupted)" ] || { ls -lA interrupted; exit 1; }
 for signal in KILL INT; do
   for delay in 0.01 0.02 0.03 0.04 0.05 0.06 0.08 0.1; do
-    "$WARPFST" lm build "$ctc/lm3.arpa.gz" --subtract small.arpa --memory=1048576 -q -o interrupted/x.wlm &
+    "$WARPFST" lm convert "$ctc/lm3.arpa.gz" --subtract small.arpa --memory=1048576 -q -o interrupted/x.wlm &
     build=$!
     sleep $delay
     kill -$signal $build 2>/dev/null || true
@@ -67,7 +76,7 @@ for signal in KILL INT; do
 done
 
 # Decoding.
-"$WARPFST" lm build "$ctc/lm3.arpa.gz" --subtract small.arpa -q -o difference.wlm
+"$WARPFST" lm convert "$ctc/lm3.arpa.gz" --subtract small.arpa -q -o difference.wlm
 for model in small large; do
   lm=small.arpa
   [ $model = small ] || lm="$ctc/lm3.arpa.gz"
@@ -126,18 +135,21 @@ fails 3 'the header says' "$WARPFST" decode TLG_small.wfst logp --lm=cut.wlm
 fails 3 'not a language model made by' "$WARPFST" decode TLG_small.wfst logp --lm=<(cat small.arpa)
 fails 3 'phi.words: not an ARPA file' "$WARPFST" decode TLG_small.wfst logp --lm=phi.words
 TMPDIR=none fails 3 'none' "$WARPFST" decode TLG_small.wfst logp --lm=small.arpa
-fails 2 'only be converted with --backoff=failure' "$WARPFST" lm convert large.wlm -o D.fst
+fails 2 'difference.wlm: the difference of two models has no probabilities' "$WARPFST" lm convert difference.wlm -o D.fst
+fails 2 'difference.wlm: already the difference of two models' "$WARPFST" lm convert difference.wlm -o x.wlm
+fails 2 'an option of .wlm files is not for this output' "$WARPFST" lm convert small.arpa --pack=exact -o D.fst
+fails 2 'words is not for this output' "$WARPFST" lm convert small.arpa --words=phi.words -o x.wlm
 fails 2 'expected one model and one output' "$WARPFST" lm build small.arpa
-fails 3 'cannot open' "$WARPFST" lm build none.arpa -o x.wlm
+fails 3 'cannot open' "$WARPFST" lm convert none.arpa -o x.wlm
 for kind in iARPA qARPA; do
   { echo $kind; echo; cat full.arpa; } >irst.arpa
-  fails 3 "irst.arpa:1: $kind is a format of IRSTLM" "$WARPFST" lm build irst.arpa -o x.wlm
+  fails 3 "irst.arpa:1: $kind is a format of IRSTLM" "$WARPFST" lm convert irst.arpa -o x.wlm
   fails 3 "irst.arpa:1: $kind is a format of IRSTLM" "$WARPFST" lm info irst.arpa
 done
 head -5000 full.arpa | gzip >short.arpa.gz
-fails 3 'the file ends within' "$WARPFST" lm build short.arpa.gz -o x.wlm
+fails 3 'the file ends within' "$WARPFST" lm convert short.arpa.gz -o x.wlm
 head -c 40000 "$ctc/lm3.arpa.gz" >broken.arpa.gz
-fails 3 'gzip stream ends early' "$WARPFST" lm build broken.arpa.gz -o x.wlm
+fails 3 'gzip stream ends early' "$WARPFST" lm convert broken.arpa.gz -o x.wlm
 [ ! -e x.wlm ]
 python3 - <<'PY'
 data = bytearray(open("large.wlm", "rb").read())

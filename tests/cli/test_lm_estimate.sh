@@ -66,7 +66,7 @@ below "$(perplexity mixed.arpa)" "$(perplexity two.arpa)"
 
 # Errors.
 : >empty.txt
-expect 3 'the text has no line' "$WARPFST" lm estimate empty.txt
+expect 3 'empty.txt: no line to estimate' "$WARPFST" lm estimate empty.txt
 printf 'a\nb <s> c\n' >symbol.txt
 expect 3 "symbol.txt:2: '<s>' .*skip_symbols" "$WARPFST" lm estimate symbol.txt
 expect 0 '<s> b' "$WARPFST" lm estimate symbol.txt --skip-symbols -q

@@ -13,7 +13,7 @@ for kind in trie q a qa; do
 done
 
 # A large model built from the trie, and graphs.
-"$WARPFST" lm build "$data/endings.trie.bin" large.wlm -q
+"$WARPFST" lm convert "$data/endings.trie.bin" large.wlm -q
 cmp <("$WARPFST" lm query large.wlm text.txt) <("$WARPFST" lm query "$data/endings.trie.bin" text.txt)
 printf '%s\n' '<blk> 0' 'a 1' 'b 2' 'c 3' 'd 4' 'e 5' 'f 6' 'g 7' >tokens.txt
 printf '%s\n' 'a a' 'b b' 'c c' 'd d' 'e e' 'f f' 'g g' 'other a b' >lexicon.txt
@@ -27,7 +27,7 @@ done
 cp "$data/kenlm3.trie.bin" probing.bin
 printf '\0' | dd of=probing.bin bs=1 seek=96 conv=notrunc status=none
 wanted="probing.bin: a KenLM file of type 'probing', which holds hashes in place of the n-grams' words: give the ARPA file, or build a trie, with 'build_binary trie ARPA FILE'"
-for part in 'lm info probing.bin' 'lm build probing.bin out' 'lm convert probing.bin out' 'mkgraph ctc --tokens=tokens.txt --lm=probing.bin -o out'; do
+for part in 'lm info probing.bin' 'lm convert probing.bin out.wlm' 'lm convert probing.bin out' 'mkgraph ctc --tokens=tokens.txt --lm=probing.bin -o out'; do
   read -ra command <<<"$part"
   code=0
   "$WARPFST" "${command[@]}" 2>log || code=$?

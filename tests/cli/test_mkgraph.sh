@@ -153,7 +153,7 @@ expect 0 "warning: .*: 2 of 1888 words (0.1%) are not in the word table and cann
 expect 0 "warning: words of the grammar that the lexicon lacks, which cannot be found (1 of 2, 50.0%): 'ZORBLAX'" mkgraph --tokens="$ctc/tokens_bpe.txt" --lexicon="$ctc/lexicon_bpe.txt" --grammar=two.fst --words=two.words -q -o y.wfst
 expect 2 'unknown-lm needs --lexicon, --lm, --grammar, --phrases or --words' mkgraph --tokens="$ctc/tokens_bpe.txt" --unknown-lm=x -o y.wfst
 expect 0 'warning: --silence has no effect without --lexicon, --lm, --grammar, --phrases or --words' mkgraph --tokens="$ctc/tokens_bpe.txt" --silence=x -o tokens.wfst
-"$WARPFST" lm build "$ctc/pieces4.arpa.gz" -o pieces.wlm 2>/dev/null
+"$WARPFST" lm convert "$ctc/pieces4.arpa.gz" -o pieces.wlm 2>/dev/null
 errors() { "$WARPFST" decode "$@" "$ctc/logp_pieces" --join --frame-shift=0.04 --ref="$ctc/text" -o hyp.txt 2>&1 | sed -n 's/.*(\([0-9]*\) of 35 words).*/\1/p'; }
 [ "$(errors tokens.wfst)" = 10 ] || fail "tokens: $(errors tokens.wfst) errors"
 [ "$(errors tokens.wfst --lm=pieces.wlm --word-score=1)" -le 7 ] || fail "tokens with a model: $(errors tokens.wfst --lm=pieces.wlm --word-score=1) errors"

@@ -64,7 +64,7 @@ gunzip -t sum.json.gz
 "$WARPFST" matrix copy u.npy -o m.ark.gz 2> /dev/null
 [ "$("$WARPFST" matrix info m.ark.gz 2> /dev/null)" = "$("$WARPFST" matrix info u.npy 2> /dev/null)" ] || fail "m.ark.gz"
 expect 2 'must be a plain file, but m.ark.gz is gzip' "$WARPFST" matrix copy u.npy -o m.ark.gz --scp=m.scp
-expect 2 'must be a plain file, but m.wlm.gz is gzip' "$WARPFST" lm build m.arpa -o m.wlm.gz
+expect 2 'must be a plain file, but m.wlm.gz is gzip' "$WARPFST" lm convert m.arpa -o m.wlm.gz
 
 # --- Kaldi's forms -------------------------------------------------------------------------------------------------------------------
 mkdir kaldi

@@ -91,8 +91,8 @@ static const char g_arpa[] =
 static inline wf_lm *bigram(void) {
   wf_error err = {0};
   wf_lm *lm;
-  assert_ok(wf_lm_read_arpa(test_write_file("lm.arpa", g_arpa, sizeof g_arpa - 1), words(), NULL,
-                            &lm, NULL, NULL, &err));
+  assert_ok(wf_lm_open(test_write_file("lm.arpa", g_arpa, sizeof g_arpa - 1), words(), NULL, &lm,
+                       NULL, NULL, &err));
   return lm;
 }
 

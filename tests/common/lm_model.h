@@ -11,7 +11,7 @@ static inline wf_status read_text(const char *text, const wf_symbols *words,
                                   wf_error *err) {
   const char *path = test_write_file("lm.arpa", text, strlen(text));
   if (stats != NULL) wf_arpa_stats_init(stats);
-  return wf_lm_read_arpa(path, words, options, lm, stats, NULL, err);
+  return wf_lm_open(path, words, options, lm, stats, NULL, err);
 }
 
 static inline wf_lm *lm_of(const char *text) {
@@ -28,7 +28,7 @@ static inline int32_t label(const wf_lm *lm, const char *word) {
 static inline wf_lm *read_lm(const char *path, const wf_symbols *words) {
   wf_error err = {0};
   wf_lm *lm;
-  assert_ok(wf_lm_read(path, words, NULL, &lm, NULL, NULL, &err));
+  assert_ok(wf_lm_open(path, words, NULL, &lm, NULL, NULL, &err));
   return lm;
 }
 

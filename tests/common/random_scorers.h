@@ -63,7 +63,7 @@ static inline wf_scorer *long_phrase_boost(void) {
 }
 
 /* `coarse`: costs are multiples of 1/2. */
-static inline wf_wlm *random_lm(test_rng *rng, bool coarse) {
+static inline wf_lm *random_lm(test_rng *rng, bool coarse) {
   wf_error err = {0};
   static _Thread_local model m;
   make_model(&m, rng, false);
@@ -75,12 +75,12 @@ static inline wf_wlm *random_lm(test_rng *rng, bool coarse) {
   char arpa[512];
   snprintf(arpa, sizeof arpa, "%s", test_write_file("random.arpa", text, strlen(text)));
   const char *out = test_temp_path("random.wlm");
-  wf_wlm_options build;
-  wf_wlm *lm;
-  wf_wlm_options_init(&build);
+  wf_lm_convert_options build;
+  wf_lm *lm;
+  wf_lm_convert_options_init(&build);
   build.pack = (int32_t)test_below(rng, 3);
-  assert_ok(wf_wlm_build(arpa, out, NULL, &build, NULL, NULL, NULL, &err));
-  assert_ok(wf_wlm_open(out, &lm, &err));
+  assert_ok(wf_lm_convert(arpa, out, NULL, &build, NULL, NULL, NULL, &err));
+  assert_ok(wf_lm_open_mapped(out, &lm, &err));
   remove(arpa);
   remove(out);
   return lm;
@@ -91,7 +91,7 @@ static inline wf_scorer *random_ngram(test_rng *rng, const wf_symbols *words, bo
   wf_error err = {0};
   wf_scorer *scorer = NULL;
   while (scorer == NULL) {
-    wf_wlm *lm = random_lm(rng, coarse);
+    wf_lm *lm = random_lm(rng, coarse);
     wf_ngram_scorer_options options;
     wf_ngram_scorer_options_init(&options);
     options.lm_scale = (float[]){1, 1, 0.5f, -0.5f}[test_below(rng, 4)];
@@ -102,7 +102,7 @@ static inline wf_scorer *random_ngram(test_rng *rng, const wf_symbols *words, bo
                                        or leaves room for a small cache */
     if (wf_scorer_from_lm(lm, words, &options, &scorer, &err) != WF_OK)
       scorer = NULL; /* the model may know none of the words */
-    wf_wlm_free(lm);
+    wf_lm_free(lm);
   }
   return scorer;
 }

@@ -117,8 +117,8 @@ static inline wf_lm *random_spelling(test_rng *rng, int32_t num_tokens) {
                  1 + test_below(rng, 9), t, 2 + (int32_t)test_below(rng, (uint32_t)num_tokens - 1));
   used += snprintf(text + used, sizeof text - (size_t)used, "\n\\end\\\n");
   wf_lm *lm;
-  assert_ok(wf_lm_read_arpa(test_write_file("spelling.arpa", text, (size_t)used), NULL, NULL, &lm,
-                            NULL, NULL, &err));
+  assert_ok(wf_lm_open(test_write_file("spelling.arpa", text, (size_t)used), NULL, NULL, &lm, NULL,
+                       NULL, &err));
   return lm;
 }
 

@@ -46,10 +46,10 @@ static inline models random_models(test_rng *rng) {
   m.r.nce = test_below(rng, 3) == 0;
   test_rnn_fill(&m.r, rng);
   assert_ok(wf_rnnlm_open(test_rnn_write(&m.r), NULL, &m.rnnlm, &err));
-  assert_ok(wf_lm_read_arpa(test_write_file("ngram.arpa", ngram_text, strlen(ngram_text)), NULL,
-                            NULL, &m.ngram, NULL, NULL, &err));
-  assert_ok(wf_lm_read_arpa(test_write_file("small.arpa", small_text, strlen(small_text)), NULL,
-                            NULL, &m.small, NULL, NULL, &err));
+  assert_ok(wf_lm_open(test_write_file("ngram.arpa", ngram_text, strlen(ngram_text)), NULL, NULL,
+                       &m.ngram, NULL, NULL, &err));
+  assert_ok(wf_lm_open(test_write_file("small.arpa", small_text, strlen(small_text)), NULL, NULL,
+                       &m.small, NULL, NULL, &err));
   assert_ok(wf_symbols_create("words", &m.words, &err));
   for (int i = 0; i <= NUM_LABELS; i++)
     assert_ok(wf_symbols_add(m.words, label_text[i], i, NULL, &err));

@@ -131,19 +131,19 @@ static inline double defined_cost(const models *m, const wf_rnn_scorer_options *
 static inline wf_scorer *subtract(const wf_scorer *scorer, const models *m, float factor) {
   wf_error err = {0};
   wf_ngram_scorer_options options;
-  wf_wlm *lm;
+  wf_lm *lm;
   wf_scorer *small, *both;
   const char *out = test_temp_path("small.wlm");
   char arpa[512];
   snprintf(arpa, sizeof arpa, "%s", test_write_file("small.arpa", small_text, strlen(small_text)));
-  assert_ok(wf_wlm_build(arpa, out, NULL, NULL, NULL, NULL, NULL, &err));
-  assert_ok(wf_wlm_open(out, &lm, &err));
+  assert_ok(wf_lm_convert(arpa, out, NULL, NULL, NULL, NULL, NULL, &err));
+  assert_ok(wf_lm_open_mapped(out, &lm, &err));
   wf_ngram_scorer_options_init(&options);
   options.lm_scale = -factor;
   assert_ok(wf_scorer_from_lm(lm, m->words, &options, &small, &err));
   assert_ok(wf_scorer_chain(scorer, small, &both, &err));
   wf_scorer_free(small);
-  wf_wlm_free(lm);
+  wf_lm_free(lm);
   remove(arpa);
   remove(out);
   return both;

@@ -6,7 +6,7 @@
 #endif
 
 #include "decode_tasks.h"
-#include "lm/wlm_read.h"
+#include "lm/lm.h"
 #include "random_scorers.h"
 #include "table_scorer.h"
 
@@ -192,15 +192,17 @@ enum { COUNTS = true };
 #endif
 
 /* The average number of bytes in the 32-byte sectors that a record touches, over 256 records. */
-static double sector_bytes(const wf_wlm *lm) {
+static double sector_bytes(const wf_lm *lm) {
   const int bits =
-      lm->view.cost_bits == 0 ? 96 : lm->view.word_bits + lm->view.next_bits + lm->view.cost_bits;
+      lm->mapped->view.cost_bits == 0
+          ? 96
+          : lm->mapped->view.word_bits + lm->mapped->view.next_bits + lm->mapped->view.cost_bits;
   int64_t sectors = 0;
   for (int64_t i = 0; i < 256; i++) sectors += (i * bits + bits - 1) / 256 - i * bits / 256 + 1;
   return 32 * (double)sectors / 256;
 }
 
-static void check_counters(wf_lm_stats stats, const wf_wlm *lm,
+static void check_counters(wf_lm_stats stats, const wf_lm *lm,
                            const wf_ngram_scorer_options *options) {
   const bool on_device = options->placement == 0;
   assert_true((stats.host_bytes > 0) == !on_device && stats.gpu_bytes > 0);
@@ -234,7 +236,7 @@ static wf_lm_stats decode_again(wf_decoder *decoder, const struct decode_task *t
 
 /* Checks the counters after one batch, after two, and after the model was freed. Returns how many
  * n-grams the cache and host memory were asked for. */
-static uint64_t count_requested(const char *device, const struct decode_task *task, wf_wlm *lm,
+static uint64_t count_requested(const char *device, const struct decode_task *task, wf_lm *lm,
                                 const wf_symbols *words, const wf_ngram_scorer_options *options,
                                 const wf_scorer *boost, int *num_gone) {
   wf_scorer *scorer;
@@ -244,7 +246,7 @@ static uint64_t count_requested(const char *device, const struct decode_task *ta
   decoding.num_threads = 1;
   if (wf_scorer_from_lm(lm, words, options, &scorer, &err) !=
       WF_OK) { /* the model has none of the words */
-    wf_wlm_free(lm);
+    wf_lm_free(lm);
     return 0;
   }
   assert_ok(wf_decoder_create(task->graph, &decoding, &decoder, &err));
@@ -265,7 +267,7 @@ static uint64_t count_requested(const char *device, const struct decode_task *ta
   assert_true(second.cache_hits > 0 || both == 0 || options->lm_gpu_bytes <= 1 ||
               options->placement != 1);
   wf_scorer_free(scorer);
-  wf_wlm_free(lm);
+  wf_lm_free(lm);
   decode_again(decoder, task, boost); /* the workers release the scorer */
   const wf_lm_stats gone = decode_again(decoder, task, boost);
   *num_gone += gone.gpu_bytes + gone.host_bytes == 0;
@@ -322,9 +324,9 @@ static void test_a_model_above_the_limit_is_refused(void **state) {
     options.lm_gpu_bytes = large ? 1 << 30 : 1; /* with a cache */
     wf_scorer *scorer = NULL;
     while (scorer == NULL) {
-      wf_wlm *lm = random_lm(&rng, false);
+      wf_lm *lm = random_lm(&rng, false);
       if (wf_scorer_from_lm(lm, words, &options, &scorer, &err) != WF_OK) scorer = NULL;
-      wf_wlm_free(lm);
+      wf_lm_free(lm);
     }
     const wf_scorer *chosen = scorer;
     wf_result *result;

@@ -182,8 +182,7 @@ static wf_lm *lm_of(const struct world *world, const wf_symbols *words) {
             w < END ? names[w] : "</s>");
   ADD("\n\\end\\\n");
 #undef ADD
-  assert_ok(
-      wf_lm_read_arpa(test_write_file("lm.arpa", text, used), words, NULL, &lm, NULL, NULL, &err));
+  assert_ok(wf_lm_open(test_write_file("lm.arpa", text, used), words, NULL, &lm, NULL, NULL, &err));
   return lm;
 }
 

@@ -214,7 +214,7 @@ static wf_fst *build(const struct world *world, int32_t push) {
   struct steps steps = {.count = 0};
   assert_ok(wf_lexicon_read(write_lexicon(world), tokens(), NULL, &lexicon, &err));
   assert_ok(wf_lexicon_words(lexicon, &words, &err));
-  assert_ok(wf_lm_read_arpa(write_arpa(world), words, NULL, &lm, NULL, NULL, &err));
+  assert_ok(wf_lm_open(write_arpa(world), words, NULL, &lm, NULL, NULL, &err));
   wf_ctc_graph_options_init(&options);
   options.topology = world->topology;
   options.backoff = world->failure;
@@ -482,7 +482,7 @@ static void test_warning_of_words_in_another_case(void **state) {
     parts.lexicon = lexicon;
     assert_ok(wf_lexicon_words(lexicon, &spoken, &err));
     if (with_lm)
-      assert_ok(wf_lm_read(test_write_file("case.arpa", arpa, sizeof arpa - 1), spoken, NULL, &lm,
+      assert_ok(wf_lm_open(test_write_file("case.arpa", arpa, sizeof arpa - 1), spoken, NULL, &lm,
                            NULL, NULL, &err));
     parts.lm = lm;
     parts.grammar = with_lm ? NULL : grammar;
@@ -518,7 +518,7 @@ static void test_limits_and_cancelling(void **state) {
   wf_lexicon *lexicon;
   wf_lm *lm;
   assert_ok(wf_lexicon_read(write_lexicon(&world), tokens(), NULL, &lexicon, &err));
-  assert_ok(wf_lm_read_arpa(write_arpa(&world), NULL, NULL, &lm, NULL, NULL, &err));
+  assert_ok(wf_lm_open(write_arpa(&world), NULL, NULL, &lm, NULL, NULL, &err));
   wf_ctc_graph_parts parts;
   wf_ctc_graph_options options;
   wf_ctc_graph_result result;
@@ -568,7 +568,7 @@ static void build_real(const char *kind, int32_t topology, bool spell, const cha
     assert_ok(wf_lexicon_read(path, table, NULL, &lexicon, &err));
     assert_ok(wf_lexicon_words(lexicon, &words, &err));
   }
-  assert_ok(wf_lm_read_arpa(CTC_DIR "lm3.arpa.gz", words, NULL, &lm, NULL, NULL, &err));
+  assert_ok(wf_lm_open(CTC_DIR "lm3.arpa.gz", words, NULL, &lm, NULL, NULL, &err));
   if (spell) {
     wf_lexicon_options options;
     wf_lexicon_options_init(&options);

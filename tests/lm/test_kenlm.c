@@ -75,7 +75,7 @@ static void expect_refused(const uint8_t *bytes, size_t size, const char *messag
   wf_error err = {0};
   wf_lm *lm;
   wf_status status =
-      wf_lm_read(test_write_file("refused.bin", bytes, size), NULL, NULL, &lm, NULL, NULL, &err);
+      wf_lm_open(test_write_file("refused.bin", bytes, size), NULL, NULL, &lm, NULL, NULL, &err);
   assert_null(lm);
   if (status != WF_ERR_FORMAT || strstr(err.message, "refused.bin: ") == NULL ||
       strstr(err.message, message) == NULL)
@@ -127,13 +127,13 @@ static void test_rejected_files(void **unused) {
 static bool is_refused(const uint8_t *bytes, size_t size) {
   wf_error err = {0};
   wf__input input = {.data = bytes, .size = size, .path = "damaged.bin"};
-  wf_lm *lm;
+  wf__automaton *lm;
   wf_status status =
       wf__collect_ngrams(input.path, NULL, NULL, wf__lm_read_kenlm, &input, &lm, NULL, NULL, &err);
   if (status == WF_OK) {
-    uint32_t state = wf_lm_start(lm), next;
-    assert_false(isnan(wf_lm_step(lm, state, 1, &next, NULL)));
-    wf_lm_free(lm);
+    uint32_t next;
+    assert_false(isnan(wf__automaton_step(lm, lm->start, 1, &next, NULL)));
+    wf__automaton_free(lm);
     return false;
   }
   assert_null(lm);

@@ -314,7 +314,7 @@ static void test_malformed_arpa(void **unused) {
   char text[512] = "\\data\\\n";
   for (int k = 1; k <= 17; k++) sprintf(text + strlen(text), "ngram %d=1\n", k);
   assert_int_equal(read_text(text, NULL, NULL, &lm, NULL, &err), WF_ERR_LIMIT);
-  assert_int_equal(wf_lm_read_arpa("/nowhere/lm", NULL, NULL, &lm, NULL, NULL, &err), WF_ERR_IO);
+  assert_int_equal(wf_lm_open("/nowhere/lm", NULL, NULL, &lm, NULL, NULL, &err), WF_ERR_IO);
   /* Labels that would need a huge array; a word that is epsilon in the table. */
   wf_symbols *words;
   assert_ok(wf_symbols_create("words", &words, &err));
@@ -340,13 +340,12 @@ static void test_gzip_and_progress(void **unused) {
   char packed[4096];
   snprintf(packed, sizeof packed, "%s.gz", path);
   wf_lm *lm;
-  assert_ok(wf_lm_read_arpa(packed, NULL, NULL, &lm, NULL, NULL, &err));
+  assert_ok(wf_lm_open(packed, NULL, NULL, &lm, NULL, NULL, &err));
   CHECK_WALK(lm, {"a", -0.25, 2}, {"b", -0.12, 3}, {"</s>", -0.22, 3});
   wf_lm_free(lm);
   int left = 1;
   wf_progress progress = {refuse, &left};
-  assert_int_equal(wf_lm_read_arpa(packed, NULL, NULL, &lm, NULL, &progress, &err),
-                   WF_ERR_CANCELLED);
+  assert_int_equal(wf_lm_open(packed, NULL, NULL, &lm, NULL, &progress, &err), WF_ERR_CANCELLED);
   assert_null(lm);
 }
 

@@ -357,7 +357,7 @@ static void test_written_model_is_the_same(void **unused) {
     wf_lm *lm = load_model(&m, &rng), *again;
     const char *path = test_temp_path("again.arpa");
     assert_ok(wf_lm_write_arpa(lm, path, &err));
-    assert_ok(wf_lm_read_arpa(path, NULL, NULL, &again, NULL, NULL, &err));
+    assert_ok(wf_lm_open(path, NULL, NULL, &again, NULL, NULL, &err));
     for (int i = 0; i < 20; i++) {
       int words[10], size = random_sentence(&m, &rng, words, 10);
       uint32_t s = wf_lm_start(lm), t = wf_lm_start(again);

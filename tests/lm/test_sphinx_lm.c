@@ -71,7 +71,7 @@ static void test_damaged_files(void **unused) {
     }
     wf_lm *lm;
     const char *path = test_write_file("damaged.bin", bytes, size);
-    wf_status status = wf_lm_read(path, NULL, NULL, &lm, NULL, NULL, &err);
+    wf_status status = wf_lm_open(path, NULL, NULL, &lm, NULL, NULL, &err);
     if (status == WF_OK) {
       uint32_t state = wf_lm_start(lm), next;
       assert_false(isnan(wf_lm_step(lm, state, 1, &next, NULL)));

@@ -182,7 +182,7 @@ class Models(Work):
         model = wf.LM.read("lm.arpa")
         model.prune(threshold=1e-7).write_arpa("pruned.arpa")
         model.to_fst(backoff_label=len(model.words) + 5).write("lm.wfst")
-        wf.LargeLM.build("lm.arpa", "lm.wlm").verify()
+        wf.LM.convert("lm.arpa", "lm.wlm").verify()
 
 
 KINDS = {kind.__name__: kind for kind in (Batch, Progress, Long, Lattice, Stream, LongChunk, Determinize, Train, TrainProgress, Compose, Optimize, Graph, Models)}

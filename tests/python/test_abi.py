@@ -36,7 +36,6 @@ NOT_CALLED = {
     "wf_lexicon_num_repeated": "reported by the command line",
     "wf_lm_estimate_arpa": "LM.estimate, then write_arpa; the program is for models that do not fit into memory",
     "wf_lm_knows": "LM.words.find",
-    "wf_lm_read_arpa": "wf_lm_read reads ARPA, too",
     "wf_matrix_check": "decoding checks scores",
     "wf_nbest_rescore": "CompactLattice.rescore, then nbest",
     "wf_rescored_costs_free": "CompactLattice.rescore does not request separate costs",
@@ -55,8 +54,6 @@ NOT_CALLED = {
     "wf_textgrid_write": "warpfst align --textgrid writes the files",
     "wf_transcripts_find": "read_transcripts makes a dict",
     "wf_transcripts_format": "as above",
-    "wf_wlm_knows": "LargeLM.words.find",
-    "wf_wlm_step_many": "LargeLM.costs goes word by word",
 }
 
 
@@ -64,7 +61,6 @@ def test_every_function_is_called_or_has_a_reason_not_to_be():
     """Some names are built from parts (such as wf_lm_ + prune); these count as called, too."""
     source = "".join(path.read_text() for path in pathlib.Path(wf.__file__).parent.rglob("*.py") if path.name != "_abi.py")
     made = {f"wf_{name}" for name in re.findall(r'_unary\("(\w+)"', source)} | {f"wf_fst_batch_{name}" for name in re.findall(r'_made\("(\w+)"', source)}
-    made |= {f"wf_wlm_{name}" for name in ("start", "step", "final")} | {f"wf_lm_{name}" for name in ("start", "step", "final")}  # lm.costs_of
     made |= {f"wf_{kind}_graph_{name}" for kind in ("ctc", "hmm") for name in ("build", "result_free")}
     uncalled = {name for name in _abi.FUNCTIONS if not re.search(rf"\b{name}\b", source) and name not in made}
     uncalled = {name for name in uncalled if not name.endswith("_ref")}

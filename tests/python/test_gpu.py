@@ -248,7 +248,7 @@ def write_arpa(path, rng):
 def test_boosts_and_language_models_as_on_the_cpu(graph, matrices, tmp_path):
     """The same bits as on the CPU for every placement of the model."""
     write_arpa(tmp_path / "lm.arpa", np.random.default_rng(5))
-    model = wf.LargeLM.build(tmp_path / "lm.arpa", tmp_path / "lm.wlm")
+    model = wf.LM.convert(tmp_path / "lm.arpa", tmp_path / "lm.wlm")
     boosts = [None, {f"w{i}": 5.0 for i in range(0, 300, 7)}, {**{f"w{i}": -3.0 for i in range(0, 300, 5)}, "w1 w2": 4.0}]
     each = [boosts[i % 3] for i in range(len(matrices))]
     expected = values(wf.Decoder(graph).decode(matrices, boost=each))

@@ -175,7 +175,7 @@ def test_language_model_from_a_kenlm_trie(tmp_path):
     tokens = ["<blk>", *"abcdefg"]
     graphs = [wf.build_ctc_graph(tokens, {letter: letter for letter in tokens[1:]}, lm=folder / name) for name in ("sphinx3.arpa", "kenlm3.trie.bin")]
     assert wf.equal(graphs[0].fst, graphs[1].fst, delta=1e-5)
-    large = wf.LargeLM.build(folder / "endings.a.bin", tmp_path / "large.wlm")
+    large = wf.LM.convert(folder / "endings.a.bin", tmp_path / "large.wlm")
     assert large.info()["order"] == 4
     probing = bytearray((folder / "kenlm3.trie.bin").read_bytes())
     probing[96] = 0  # the type of model: probing
@@ -195,7 +195,7 @@ def test_language_model_from_an_arpa_file(tmp_path):
     # Without <s> the first word has no history, without </s> nothing is added for the end.
     for options, score in (({"eos": False}, -0.125 - 0.5), ({"bos": False}, -0.5 - 0.5 - 1.0), ({"bos": False, "eos": False}, -0.5 - 0.5)):
         assert math.isclose(lm.score("a b", **options), score, abs_tol=1e-5)
-        large = wf.LargeLM.build(tmp_path / "lm.arpa", tmp_path / "lm.wlm").costs("a b", **options)
+        large = wf.LM.convert(tmp_path / "lm.arpa", tmp_path / "lm.wlm").costs("a b", **options)
         assert np.allclose(large, lm.costs("a b", **options), atol=1e-5) and len(large) == 2 + options.get("eos", True)
     assert math.isclose(lm.perplexity(["a b"]), 10 ** (1.625 / 3), rel_tol=1e-5) and lm.perplexity(["a zebra"]) == math.inf
     lm.write_arpa(tmp_path / "again.arpa")

@@ -398,7 +398,7 @@ def test_without_words(letters, rng):
 
 def test_large_language_model(letters, tmp_path, sentences, rng):
     """A .wlm gives the words of the graph, and its costs while decoding: the same total cost as with the ARPA file in the graph."""
-    large = wf.LargeLM.build(LM, tmp_path / "lm.wlm")
+    large = wf.LM.convert(LM, tmp_path / "lm.wlm")
     exact = letters.decoder(LM, backoff="failure")
     for source in (large, tmp_path / "lm.wlm"):
         decoder = letters.decoder(source)

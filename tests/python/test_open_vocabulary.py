@@ -129,7 +129,7 @@ def spoken(tmp_path_factory):
         scores[np.arange(0, len(scores), 2)[np.asarray(columns) == 4], 3] = -0.9  # LO, nearly O
         scores[1::2, 0] = -0.01
         np.save(folder / "scores" / f"{key}.npy", scores)
-    wf.LargeLM.build(folder / "lm.arpa", folder / "lm.wlm")
+    wf.LM.convert(folder / "lm.arpa", folder / "lm.wlm")
     return folder
 
 

@@ -131,7 +131,7 @@ def test_large_language_model_on_the_fly(ctc_scores, references, tmp_path):
     large.prune(max_ngrams="0,0").write_arpa(tmp_path / "small.arpa")
     small = wf.build_ctc_graph(CTC / "tokens_phone.txt", lexicon, tmp_path / "small.arpa", backoff="failure")
     whole = wf.build_ctc_graph(CTC / "tokens_phone.txt", lexicon, large, backoff="failure")
-    model = wf.LargeLM.build(CTC / "lm3.arpa.gz", tmp_path / "difference.wlm", subtract=tmp_path / "small.arpa")
+    model = wf.LM.convert(CTC / "lm3.arpa.gz", tmp_path / "difference.wlm", subtract=tmp_path / "small.arpa")
     assert model.info()["difference"] and model.info()["order"] == 3
     matrices, wide = list(ctc_scores.values())[:8], {"beam": 20, "max_active": 100000, "max_tokens": 400000, "acoustic_scale": 0.7}
     expected = wf.Decoder(whole, **wide).decode(matrices)
@@ -149,9 +149,9 @@ def test_large_language_model_on_the_fly(ctc_scores, references, tmp_path):
 
 def test_language_models_of_any_kind(ctc_scores, tmp_path):
     arpa, tokens, lexicon = CTC / "lm3.arpa.gz", CTC / "tokens_phone.txt", CTC / "lexicon_phone.txt"
-    large = wf.LargeLM.build(arpa, tmp_path / "lm.wlm")
+    large = wf.LM.convert(arpa, tmp_path / "lm.wlm")
     recurrent = ROOT / "tests" / "data" / "rnnlm" / "sigmoid"
-    kinds = {arpa: wf.LM, tmp_path / "lm.wlm": wf.LargeLM, recurrent: wf.RnnLM}
+    kinds = {arpa: wf.LM, tmp_path / "lm.wlm": wf.LM, recurrent: wf.RnnLM}
     for path, kind in kinds.items():
         assert type(wf.LM.open(path)) is kind
     assert wf.LM.open(arpa).costs("THE END") == pytest.approx(large.costs("THE END"), abs=1e-3)
@@ -163,7 +163,7 @@ def test_language_models_of_any_kind(ctc_scores, tmp_path):
     for lm in (arpa, str(tmp_path / "lm.wlm"), wf.LM.read(arpa), wf.LM.open(arpa), [large], wf.Scorer.from_lm(large, graph.words)):
         results = wf.Decoder(graph, lm=lm, acoustic_scale=0.7).decode(matrices)
         assert [r.text for r in results] == [text for text, _ in expected]
-        assert [r.cost for r in results] == pytest.approx([cost for _, cost in expected], rel=1e-6)  # an LM goes through ARPA text, so costs may round differently
+        assert [r.cost for r in results] == pytest.approx([cost for _, cost in expected], rel=1e-6)
     assert [r.text for r in wf.Decoder(graph, acoustic_scale=0.7).decode(matrices)] != [text for text, _ in expected]
     for wrong in (3, [], {"lm": 1}):
         with pytest.raises(TypeError, match="lm: expected"):
@@ -239,7 +239,7 @@ def test_a_large_model_as_a_transducer(ctc_scores, tmp_path):
     lexicon = wf.Lexicon.read(CTC / "lexicon_phone.txt", CTC / "tokens_phone.txt")
     large = wf.LM.read(CTC / "lm3.arpa.gz", lexicon.words())
     large.prune(max_ngrams="2000,0").write_arpa(tmp_path / "lm.arpa")
-    model = wf.LargeLM.build(tmp_path / "lm.arpa", tmp_path / "lm.wlm")
+    model = wf.LM.convert(tmp_path / "lm.arpa", tmp_path / "lm.wlm")
     model.verify()
     plain = model.costs("MARK IS GOING")
     model.make_table()
@@ -247,7 +247,8 @@ def test_a_large_model_as_a_transducer(ctc_scores, tmp_path):
     words = [text for text, label in lexicon.words() if label and model.words.find(text) is not None and not text.startswith(("<", "#"))][:200]
     graph = wf.build_ctc_graph(CTC / "tokens_phone.txt", lexicon, grammar=_loop(lexicon.words(), words), words=lexicon.words())
     phi = 10_000_000
-    exact = wf.Graph(wf.epsilons_last(wf.compose(graph.fst, model.to_fst(phi, graph.words), phi_label=phi)))
+    acceptor = wf.LM.read(tmp_path / "lm.wlm", graph.words, oov="skip").to_fst(backoff="failure", backoff_label=phi)
+    exact = wf.Graph(wf.epsilons_last(wf.compose(graph.fst, acceptor, phi_label=phi)))
     matrices, wide = list(ctc_scores.values())[:4], {"beam": 20, "max_active": 100000, "max_tokens": 400000, "acoustic_scale": 0.7}
     on_the_fly, inside = wf.Decoder(graph, lm=model, **wide).decode(matrices), wf.Decoder(exact, **wide).decode(matrices)
     assert [r.text for r in on_the_fly] == [r.text for r in inside] and np.allclose([r.cost for r in on_the_fly], [r.cost for r in inside], atol=1e-2)
@@ -257,7 +258,7 @@ def test_a_large_model_as_a_transducer(ctc_scores, tmp_path):
     damaged[len(damaged) // 2] ^= 1
     (tmp_path / "damaged.wlm").write_bytes(damaged)
     with pytest.raises(wf.FormatError):
-        wf.LargeLM.open(tmp_path / "damaged.wlm").verify()
+        wf.LM.open(tmp_path / "damaged.wlm").verify()
 
 
 def _loop(table, words):
@@ -266,7 +267,7 @@ def _loop(table, words):
 
 def test_placement_has_no_effect_on_the_cpu(ctc_graph, ctc_scores, tmp_path):
     wf.LM.read(CTC / "lm3.arpa.gz").prune(max_ngrams="500,0").write_arpa(tmp_path / "lm.arpa")
-    model, matrix = wf.LargeLM.build(tmp_path / "lm.arpa", tmp_path / "lm.wlm"), ctc_scores["000030012"]
+    model, matrix = wf.LM.convert(tmp_path / "lm.arpa", tmp_path / "lm.wlm"), ctc_scores["000030012"]
     costs = set()
     for options in ({}, {"placement": "hybrid", "lm_gpu_bytes": 1 << 20}, {"placement": "host"}):
         decoder = wf.Decoder(ctc_graph, lm=wf.Scorer.from_lm(model, ctc_graph.words, **options))

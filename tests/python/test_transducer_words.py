@@ -149,7 +149,7 @@ def test_internal_lm(rng, tmp_path):
     """A model chained with itself at a factor below 0 costs what their difference does; both are in the scorer's cost."""
     graph = wf.build_ctc_graph(tokens=NAMES, lexicon=LEXICON, words=["<eps>", *LEXICON], topology="transducer")
     (tmp_path / "lm.arpa").write_text(ARPA)
-    lm = wf.LargeLM.build(tmp_path / "lm.arpa", tmp_path / "lm.wlm")
+    lm = wf.LM.convert(tmp_path / "lm.arpa", tmp_path / "lm.wlm")
     batch = [(rng.normal(size=(6, 5)) * 2).astype(np.float32) for _ in range(8)]
     loaded, num_words = wf.Transducer.open(Reference(rng, layers=1).save(tmp_path / "m.safetensors")), 0
     for factor, subtracted in ((1.0, 0.5), (0.7, 0.7), (0.5, 1.0)):

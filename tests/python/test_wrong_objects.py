@@ -43,7 +43,7 @@ def objects(tmp_path_factory):
     (folder / "lm.arpa").write_text("\\data\\\nngram 1=4\n\n\\1-grams:\n-0.5\t</s>\n-99\t<s>\n-0.5\ta\n-0.5\tb\n\n\\end\\\n")
     lattice = decoder.decode(np.zeros((3, 3), np.float32))[0].lattice
     lm, scorer = wf.LM.read(folder / "lm.arpa"), wf.Scorer.boost({1: 1.0})
-    made = [graph.fst, graph, decoder, decoder.stream(), lattice, lattice.determinize(), lm, wf.LargeLM.build(folder / "lm.arpa", folder / "lm.wlm"), scorer, graph.words]
+    made = [graph.fst, graph, decoder, decoder.stream(), lattice, lattice.determinize(), lm, wf.LM.convert(folder / "lm.arpa", folder / "lm.wlm"), scorer, graph.words]
     made += [graph.word_aligner, wf.Lexicon.from_dict({"a": "a"}, ["<blk>", "a"]), wf.Encoder.create(labels=True)]
     made += [wf.FarWriter.create(folder / "a.far"), wf.LatticeWriter(folder / "a.lat")]
     scores = np.zeros((3, 3), np.float32)

@@ -2,16 +2,16 @@
  * which the model was composed. Random models on random graphs, and real speech with graphs of a
  * small and of the large model. */
 #include "decode_tasks.h"
-#include "lm/wlm_read.h"
+#include "lm/lm.h"
 #include "lm_model.h"
 #include "scorer/scorer.h"
 
 /* --- the model as a transducer ----------------------------------------------------------- */
 
-static void add_arc(wf_builder *builder, const wf_wlm *lm, const wf_symbols *words, uint32_t state,
+static void add_arc(wf_builder *builder, const wf_lm *lm, const wf_symbols *words, uint32_t state,
                     wf__wlm_arc arc) {
   wf_error err = {0};
-  int64_t label = arc.word == lm->view.eos || arc.word == lm->view.bos
+  int64_t label = arc.word == lm->mapped->view.eos || arc.word == lm->mapped->view.bos
                       ? -1
                       : wf_symbols_find(words, wf_symbols_text(lm->words, arc.word));
   if (label > 0)
@@ -24,9 +24,9 @@ static float scaled(float cost, float scale) { return cost == INFINITY ? cost : 
 
 /* The states, arcs and failure arcs of the model, with the labels of `words`, read from the model's
  * arrays. */
-static wf_fst *fst_of(const wf_wlm *lm, const wf_symbols *words, int32_t phi, float scale) {
+static wf_fst *fst_of(const wf_lm *lm, const wf_symbols *words, int32_t phi, float scale) {
   wf_error err = {0};
-  const wf__wlm_view *v = &lm->view;
+  const wf__wlm_view *v = &lm->mapped->view;
   wf_builder *builder;
   wf_fst *fst, *sorted;
   assert_ok(wf_builder_create(WF_TROPICAL, &builder, &err));
@@ -54,7 +54,7 @@ static wf_fst *fst_of(const wf_wlm *lm, const wf_symbols *words, int32_t phi, fl
       assert_ok(wf_builder_add_arc(
           builder, s,
           (wf_arc){v->states[s].backoff, scaled(v->states[s].backoff_cost, scale), phi, 0}, &err));
-    assert_ok(wf_builder_set_final(builder, s, scaled(wf_wlm_final(lm, s, NULL), scale), &err));
+    assert_ok(wf_builder_set_final(builder, s, scaled(wf_lm_final(lm, s, NULL), scale), &err));
   }
   assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
   wf_builder_free(builder);
@@ -63,7 +63,41 @@ static wf_fst *fst_of(const wf_wlm *lm, const wf_symbols *words, int32_t phi, fl
   return sorted;
 }
 
-static wf_graph *compose_graph(const wf_fst *graph, const wf_wlm *lm, const wf_symbols *words,
+/* The library's acceptor of the model, with the labels of `words`. */
+static wf_fst *acceptor_of(const wf_lm *lm, const wf_symbols *words, int32_t phi) {
+  wf_error err = {0};
+  wf_builder *builder;
+  wf_fst *own, *fst, *sorted;
+  wf_lm_fst_options options;
+  wf_lm_fst_options_init(&options);
+  options.backoff = 1;
+  options.backoff_label = (int32_t)wf_symbols_next_key(wf_lm_words(lm));
+  assert_ok(wf_lm_to_fst(lm, &options, &own, &err));
+  const wf_fst_view v = wf_fst_get_view(own);
+  assert_ok(wf_builder_create(WF_TROPICAL, &builder, &err));
+  assert_ok(wf_builder_add_states(builder, v.num_states, NULL, &err));
+  assert_ok(wf_builder_set_start(builder, (uint32_t)v.start, &err));
+  for (uint32_t s = 0; s < v.num_states; s++) {
+    assert_ok(wf_builder_set_final(builder, s, v.final_cost[s], &err));
+    for (uint64_t a = v.arc_off[s]; a < v.arc_off[s + 1]; a++) {
+      wf_arc arc = v.arcs[a];
+      const bool backs_off = arc.ilabel == options.backoff_label;
+      const int64_t label =
+          backs_off ? phi : wf_symbols_find(words, wf_symbols_text(wf_lm_words(lm), arc.ilabel));
+      arc.ilabel = (int32_t)label;
+      arc.olabel = backs_off ? 0 : (int32_t)label;
+      if (label > 0) assert_ok(wf_builder_add_arc(builder, s, arc, &err));
+    }
+  }
+  assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
+  wf_builder_free(builder);
+  wf_fst_free(own);
+  assert_ok(wf_arcsort(fst, NULL, &sorted, &err));
+  wf_fst_free(fst);
+  return sorted;
+}
+
+static wf_graph *compose_graph(const wf_fst *graph, const wf_lm *lm, const wf_symbols *words,
                                float scale) {
   wf_error err = {0};
   wf_compose_options options;
@@ -71,7 +105,7 @@ static wf_graph *compose_graph(const wf_fst *graph, const wf_wlm *lm, const wf_s
   options.phi_label = (int32_t)wf_symbols_next_key(words);
   wf_fst *acceptor, *fst, *ordered;
   if (scale == 1)
-    assert_ok(wf_wlm_to_fst(lm, words, options.phi_label, &acceptor, &err));
+    acceptor = acceptor_of(lm, words, options.phi_label);
   else
     acceptor = fst_of(lm, words, options.phi_label, scale);
   wf_graph *out = NULL;
@@ -88,13 +122,13 @@ static wf_graph *compose_graph(const wf_fst *graph, const wf_wlm *lm, const wf_s
   return out;
 }
 
-static wf_wlm *built(const char *arpa, const char *small, wf_wlm_options *options) {
+static wf_lm *built(const char *arpa, const char *small, wf_lm_convert_options *options) {
   wf_error err = {0};
-  wf_wlm *lm;
+  wf_lm *lm;
   const char *out = test_temp_path("model.wlm");
   options->subtract = small;
-  assert_ok(wf_wlm_build(arpa, out, NULL, options, NULL, NULL, NULL, &err));
-  assert_ok(wf_wlm_open(out, &lm, &err));
+  assert_ok(wf_lm_convert(arpa, out, NULL, options, NULL, NULL, NULL, &err));
+  assert_ok(wf_lm_open_mapped(out, &lm, &err));
   remove(out);
   return lm;
 }
@@ -128,10 +162,10 @@ static void test_random_against_composed_graph(void **unused) {
     text = model_text(&small, &rng);
     snprintf(small_arpa, sizeof small_arpa, "%s",
              test_write_file("small.arpa", text, strlen(text)));
-    wf_wlm_options options;
-    wf_wlm_options_init(&options);
+    wf_lm_convert_options options;
+    wf_lm_convert_options_init(&options);
     options.pack = seed % 3 == 0;
-    wf_wlm *lm = built(arpa, seed % 2 == 0 ? small_arpa : NULL, &options);
+    wf_lm *lm = built(arpa, seed % 2 == 0 ? small_arpa : NULL, &options);
     remove(arpa);
     remove(small_arpa);
     struct decode_task task = test_random_task(seed); /* its words are 1 .. 4 */
@@ -173,7 +207,7 @@ static void test_random_against_composed_graph(void **unused) {
       wf_scorer_free(scorer);
     }
     test_free_task(&task);
-    wf_wlm_free(lm);
+    wf_lm_free(lm);
   }
   wf_symbols_free(words);
   if (!(test_many(compared, 30, 350) && test_many(worded, 15, 350) &&
@@ -298,18 +332,18 @@ static struct parts parts_of_words(wf_compact_lattice_view lattice, const wf_sco
 }
 
 /* The model's cost of a sentence. */
-static double model_cost(const wf_wlm *lm, const wf_symbols *words, const int32_t *labels,
+static double model_cost(const wf_lm *lm, const wf_symbols *words, const int32_t *labels,
                          size_t size) {
-  uint32_t state = wf_wlm_start(lm);
+  uint32_t state = wf_lm_start(lm);
   double sum = 0;
   for (size_t k = 0; k < size; k++)
-    sum += (double)wf_wlm_step(
-        lm, state, (int32_t)wf_symbols_find(wf_wlm_words(lm), wf_symbols_text(words, labels[k])),
+    sum += (double)wf_lm_step(
+        lm, state, (int32_t)wf_symbols_find(wf_lm_words(lm), wf_symbols_text(words, labels[k])),
         &state, NULL);
-  return sum + (double)wf_wlm_final(lm, state, NULL);
+  return sum + (double)wf_lm_final(lm, state, NULL);
 }
 
-static void check_lattice(const wf_lattice *raw, const wf_wlm *lm, const wf_scorer *scorer,
+static void check_lattice(const wf_lattice *raw, const wf_lm *lm, const wf_scorer *scorer,
                           const wf_symbols *words, int *compared) {
   wf_error err = {0};
   wf_determinized made;
@@ -363,7 +397,7 @@ static wf_lm *pruned(const wf_lm *from, const char *max_ngrams, const char *name
   snprintf(path, 512, "%s", test_temp_path(name));
   assert_ok(wf_lm_write_arpa(some, path, &err));
   wf_lm_free(some);
-  assert_ok(wf_lm_read_arpa(path, NULL, NULL, &out, NULL, NULL, &err));
+  assert_ok(wf_lm_open(path, NULL, NULL, &out, NULL, NULL, &err));
   return out;
 }
 
@@ -377,7 +411,7 @@ static void test_real_speech(void **unused) {
   char large_arpa[512], small_arpa[512];
   wf_symbols *tokens;
   wf_lexicon *lexicon;
-  assert_ok(wf_lm_read_arpa(CTC "/lm3.arpa.gz", NULL, NULL, &whole, NULL, NULL, &err));
+  assert_ok(wf_lm_open(CTC "/lm3.arpa.gz", NULL, NULL, &whole, NULL, NULL, &err));
   wf_lm *large = pruned(whole, "4000,2000", "large.arpa", large_arpa),
         *small = pruned(whole, "1000,0", "small.arpa", small_arpa);
   wf_lm_free(whole);
@@ -387,9 +421,9 @@ static void test_real_speech(void **unused) {
   wf_graph *small_graph, *large_graph;
   assert_ok(wf_graph_create(of_small.graph, NULL, 0, &small_graph, &err));
   assert_ok(wf_graph_create(of_large.graph, NULL, 0, &large_graph, &err));
-  wf_wlm_options options;
-  wf_wlm_options_init(&options);
-  wf_wlm *difference = built(large_arpa, small_arpa, &options);
+  wf_lm_convert_options options;
+  wf_lm_convert_options_init(&options);
+  wf_lm *difference = built(large_arpa, small_arpa, &options);
   wf_scorer *scorer;
   assert_ok(wf_scorer_from_lm(difference, of_small.words, NULL, &scorer, &err));
   wf_graph *composed = compose_graph(of_small.graph, difference, of_small.words, 1);
@@ -418,7 +452,7 @@ static void test_real_speech(void **unused) {
   test_free_results(static_large, UTTERANCES);
   for (int i = 0; i < UTTERANCES; i++) wf_matrix_clear(&matrices[i]);
   wf_scorer_free(scorer);
-  wf_wlm_free(difference);
+  wf_lm_free(difference);
   wf_graph_free(composed);
   wf_graph_free(small_graph);
   wf_graph_free(large_graph);
@@ -437,7 +471,7 @@ enum {
 }; /* tokens: the search sorts the arcs of a state that has so many (search/frame/hub.h) */
 
 /* A random bigram model over the tokens t1, t2, ... */
-static wf_wlm *random_token_model(test_rng *rng) {
+static wf_lm *random_token_model(test_rng *rng) {
   wf_error err = {0};
   static char text[32768];
   char path[512];
@@ -454,10 +488,10 @@ static wf_wlm *random_token_model(test_rng *rng) {
                        1 + test_below(rng, 9), t, 1 + 15 * k + test_below(rng, 15));
   used += snprintf(text + used, sizeof text - (size_t)used, "\n\\end\\\n");
   snprintf(path, sizeof path, "%s", test_write_file("tokens.arpa", text, (size_t)used));
-  wf_wlm *lm;
+  wf_lm *lm;
   const char *out = test_write_file("tokens.wlm", "", 0);
-  assert_ok(wf_wlm_build(path, out, NULL, NULL, NULL, NULL, NULL, &err));
-  assert_ok(wf_wlm_open(out, &lm, &err));
+  assert_ok(wf_lm_convert(path, out, NULL, NULL, NULL, NULL, NULL, &err));
+  assert_ok(wf_lm_open_mapped(out, &lm, &err));
   return lm;
 }
 
@@ -502,7 +536,7 @@ static void test_least_costs_change_nothing(void **state) {
   static float scores[40 * (MANY + 1)];
   uint64_t pruned = 0, widened = 0;
   for (int i = 0; i < 60; i++) {
-    wf_wlm *lm = random_token_model(&rng);
+    wf_lm *lm = random_token_model(&rng);
     wf_scorer *scorers[2];
     wf_result *results[2];
     task.scores =
@@ -532,7 +566,7 @@ static void test_least_costs_change_nothing(void **state) {
     widened += results[0]->num_tokens > 40 * 10;
     test_free_results(results, 2);
     for (int j = 0; j < 2; j++) wf_scorer_free(scorers[j]);
-    wf_wlm_free(lm);
+    wf_lm_free(lm);
   }
   assert_true(pruned > 10 && widened > 10);
   wf_graph_free(task.graph);

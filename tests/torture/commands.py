@@ -93,7 +93,7 @@ mkgraph ctc --tokens=in/tokens.txt --topology=transducer -q -o in/greedy.wfst
 mkgraph ctc --tokens=in/tokens.txt --lexicon=in/known.txt --lm=in/class.arpa --classes=<name> -q -o in/class.wfst --topology=compact
 mkgraph ctc --tokens=in/tokens.txt --lexicon=in/lexicon.txt --lm=in/lm.arpa --topology=transducer -q -o in/transducer.wfst
 mkgraph hmm --am=in/hmm --lang=in/hmm --lexicon=in/hmm.lexicon --lm=in/hmm.arpa -q -o in/hmm.wfst
-lm build in/lm.arpa -q -o in/lm.wlm
+lm convert in/lm.arpa -q -o in/lm.wlm
 rnnlm train in/sentences in/sentences -o in/rnn --hidden=4 --max-epochs=2 --maxent-cells=64
 decode in/words.wfst in/u.npy in/v.npy --lattice=in/lat.ark -o in/decoded
 decode in/words.wfst in/u.npy in/v.npy --lattice=in/raw.ark --raw-lattice -o in/decoded
@@ -200,9 +200,9 @@ lm perplexity: lm perplexity in/lm.wlm in/sentences
 lm convert: lm convert in/lm.arpa -o out/G.fst --write-words=out/words --backoff-symbol=#0
 lm convert, wlm: lm convert in/lm.wlm -o out/G.fst --backoff=failure --backoff-symbol=#0
 lm convert, KenLM: lm convert in/kenlm.bin -o out/G.fst
-lm build: lm build in/lm.arpa -q -o out/lm.wlm
-lm build, difference: lm build in/lm.arpa -q -o out/lm.wlm --subtract=in/lm.arpa --pack=codebook
-lm build, sorted in files: lm build in/large.arpa -q -o out/lm.wlm --memory=1M --pack=exact
+lm convert: lm convert in/lm.arpa -q -o out/lm.wlm
+lm convert, difference: lm convert in/lm.arpa -q -o out/lm.wlm --subtract=in/lm.arpa --pack=codebook
+lm convert, sorted in files: lm convert in/large.arpa -q -o out/lm.wlm --memory=1M --pack=exact
 lm estimate: lm estimate in/sentences in/sentences -q -o out/lm.arpa --order=2 --prune=0,1
 lm estimate, vocabulary: lm estimate in/sentences -q -o out/lm.arpa --vocabulary=in/words.txt --skip-symbols
 lm estimate, sorted in files: lm estimate in/large.text -q -o out/lm.arpa --memory=1M

@@ -16,7 +16,7 @@ from ..errors import ArgumentError, FormatError
 from ..graphs import Graph, build_ctc_graph
 from ..joining import CONTINUES, WORD_START, Joiner
 from ..lexicon import Lexicon, Pronunciations
-from ..lm import LM, LargeLM
+from ..lm import LM
 from ..options import split
 from ..rnnlm import RnnLM
 from ..scorers import AnyLM
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 Path = Union[str, "os.PathLike[str]"]
-AnyModel = Union[LM, LargeLM, RnnLM, Path]
+AnyModel = Union[LM, RnnLM, Path]
 AnyLexicon = Union[Lexicon, Pronunciations, Path]
 
 _LATTICE_RESULTS = ("determinize", "confidences", "nbest", "mbr", "keep_raw")  # keywords of Decoder that are in no table
@@ -77,12 +77,17 @@ def default_separator(names: Sequence[str], *usual: str) -> str | None:
     return None if marked or joiner_of(names).encode(" ") != " " else next((name for name in usual if name in names), None)
 
 
-def _opened(lm: AnyModel | None) -> LM | LargeLM | RnnLM | None:
-    if lm is None or isinstance(lm, (LM, LargeLM, RnnLM)):
+def _opened(lm: AnyModel | None) -> LM | RnnLM | None:
+    if lm is None or isinstance(lm, (LM, RnnLM)):
         return lm
     if not isinstance(lm, (str, os.PathLike)):
         raise TypeError(f"lm: expected a language model or its path, found {type(lm).__name__}")
     return LM.open(lm)
+
+
+def _in_graph(model: LM | RnnLM | None) -> bool:
+    """Whether the model becomes a part of the graph; the cost of others is added while decoding."""
+    return isinstance(model, LM) and not model.info()["mapped"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -189,7 +194,7 @@ class ModelTokens:
     def graph(self, lm: AnyModel | None = None, *, lexicon: AnyLexicon | None = None, words: Iterable[str] | None = None, **options: Unpack[CtcGraphOptions]) -> Graph:
         """A decoding graph.
 
-        lm       n-gram model or its path. A LargeLM or RnnLM only gives the words; its cost is added while decoding (`Decoder(lm=)`), as `decoder` does
+        lm       n-gram model or its path. A .wlm file or an RnnLM only gives the words; its cost is added while decoding (`Decoder(lm=)`), as `decoder` does
         lexicon  path, Lexicon, or mapping word -> tokens (default: the model's own lexicon, if it has one)
         words    instead of a lexicon: words, which are spelled with the tokens. Without both, the words are those of the language model
         options  of build_ctc_graph: topology=, silence=, ...: table "ctc_graph"
@@ -213,7 +218,7 @@ class ModelTokens:
             options["silence"] = self.separator
             if not any(self.names.index(self.separator) + 1 in one.labels for one in lexicon):  # else words bring their separators
                 options.setdefault("silence_prob", 1)
-        if isinstance(model, LM):
+        if isinstance(model, LM) and _in_graph(model):
             return build_ctc_graph(table, lexicon, model, words=model.words, **options)
         return build_ctc_graph(table, lexicon, **options)
 
@@ -247,4 +252,4 @@ class ModelTokens:
             graph = self.graph(model, lexicon=lexicon, words=words, **graph_options)
         elif lexicon is not None or words is not None or graph_options:
             raise TypeError("the graph is given: lexicon, words and options of graphs have no effect")
-        return Decoder(graph, lm=None if isinstance(model, LM) else model, **{"blank": self.blank, **lattice_results, **decoder_options})
+        return Decoder(graph, lm=None if _in_graph(model) else model, **{"blank": self.blank, **lattice_results, **decoder_options})

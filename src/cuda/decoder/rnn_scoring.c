@@ -17,7 +17,7 @@
 #include "cuda/decoder/gpu_pipeline.h"
 #include "cuda/decoder/gpu_streams.h"
 #include "cuda/device/device_memory.h"
-#include "lm/lm.h"
+#include "lm/automaton.h"
 
 #ifndef WF__RNN_SCORING_BITS /* a test makes it small, to cause evictions */
 #define WF__RNN_SCORING_BITS 10
@@ -195,8 +195,8 @@ static uint64_t after(uint64_t *at, uint64_t bytes) {
 }
 
 /* A back-off model's arrays, one after the other. */
-static wf_status send_lm(struct wf__rnn_scoring *a, enum wf__rnn_array which, const wf_lm *lm,
-                         wf__lane_lm *out, wf_error *err) {
+static wf_status send_lm(struct wf__rnn_scoring *a, enum wf__rnn_array which,
+                         const wf__automaton *lm, wf__lane_lm *out, wf_error *err) {
   *out = (wf__lane_lm){0};
   if (lm == NULL) return WF_OK;
   const void *from[] = {lm->unigrams, lm->states, lm->arcs, lm->final_cost};
@@ -269,8 +269,8 @@ static wf_status make_state_tables(struct wf__rnn_scoring *a, const wf__rnn_scor
                               .order = order,
                               .words_kept = kept,
                               .num_roots = 1, /* the root of the scorer alone; the array is zero */
-                              .start_ngram = rnn->ngram != NULL ? wf_lm_start(rnn->ngram) : 0,
-                              .start_small = rnn->small != NULL ? wf_lm_start(rnn->small) : 0};
+                              .start_ngram = rnn->ngram != NULL ? rnn->ngram->start : 0,
+                              .start_small = rnn->small != NULL ? rnn->small->start : 0};
   m->num_words = order > 1 ? order - 1 : 0;
   if (kept != NONE && kept > m->num_words) m->num_words = kept;
   m->word_scores.num_labels = (uint32_t)rnn->num_labels;

@@ -39,7 +39,7 @@ static void free_model(wf__gpu_model *model) {
   cudaFree(model->memory);
   wf__host_model_release(model->host);
   atomic_fetch_sub(&model->lm->num_copies, 1);
-  wf_wlm_free(model->lm);
+  wf__wlm_free(model->lm);
 }
 
 void wf__gpu_drop_models(wf__gpu_models *models) {
@@ -102,7 +102,7 @@ struct sections {
   const void *data[WF__WLM_SECTIONS];
 };
 
-static struct sections sections_of(const wf_wlm *lm) {
+static struct sections sections_of(const wf__wlm *lm) {
   const wf__wlm_view *v = &lm->view;
   return (struct sections){
       {NULL, v->unigrams, v->states, v->tags, v->buckets, v->small, v->large, v->codebook}};
@@ -195,7 +195,7 @@ wf_status wf__gpu_find_model(wf__gpu_models *models, const wf__flat_part *part,
       return WF_OK;
   }
   wf__gpu_model model = {
-      .lm = wf_wlm_ref(part->model), .placement = part->placement, .wanted = part->gpu_bytes};
+      .lm = wf__wlm_ref(part->model), .placement = part->placement, .wanted = part->gpu_bytes};
   atomic_fetch_add(&model.lm->num_copies, 1);
   plan_model(&model);
   wf_status status = check_limit(models, &model, room, err);

@@ -10,7 +10,7 @@
 
 /* A language model on the GPU. It stays as long as an owner besides the workers has it. */
 typedef struct wf__gpu_model {
-  wf_wlm *lm;
+  wf__wlm *lm;
   int32_t placement;
   int64_t wanted;      /* lm_gpu_bytes */
   char *memory, *host; /* host: page-locked, read by all GPUs (host_model.h) */

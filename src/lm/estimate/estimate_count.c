@@ -96,8 +96,6 @@ wf_status wf__estimate_count(wf__estimate *e, wf__word_reader *reader, wf_error 
 }
 
 wf_status wf__estimate_end_count(wf__estimate *e, wf_error *err) {
-  if (e->stats.num_sentences == 0)
-    return wf__fail(err, WF_ERR_FORMAT, "the text has no line to estimate a model from");
   e->num_labels = (uint32_t)wf_symbols_next_key(e->words);
   return wf__sort_finish(e->longest, err);
 }

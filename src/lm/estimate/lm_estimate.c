@@ -9,6 +9,7 @@
 #include "base/temp_file.h"
 #include "lm/arpa_text.h"
 #include "lm/estimate/estimate_output.h"
+#include "lm/lm.h"
 #include "lm/ngram_levels.h"
 
 /* --- options ----------------------------------------------------------------------------- */
@@ -67,7 +68,10 @@ static wf_status count_texts(wf__estimate *e, const char *const *texts, size_t n
     wf__word_reader_close(&reader);
     WF__TRY(status);
   }
-  return WF_OK;
+  if (e->stats.num_sentences > 0) return WF_OK;
+  return num_texts == 0 ? wf__fail(err, WF_ERR_ARGUMENT, "no text to estimate a model from")
+                        : wf__fail(err, WF_ERR_FORMAT, "%s%s: no line to estimate a model from",
+                                   texts[0], num_texts > 1 ? " and the other texts" : "");
 }
 
 /* The back-off weights of an order come with the probabilities of the next. */
@@ -150,7 +154,7 @@ static wf_status memory_end(void *user, int k, wf_error *err) {
   return wf__ngram_level_sort(&m->levels, k, &duplicate, err);
 }
 
-static wf_status make_lm(wf__estimate *e, wf_lm **out, wf_error *err) {
+static wf_status make_lm(wf__estimate *e, wf__automaton **out, wf_error *err) {
   memory_sink m = {.levels = {.num_public = e->num_labels,
                               .num_labels = e->num_labels,
                               .bos = WF__LM_BOS,
@@ -170,7 +174,9 @@ wf_status wf_lm_estimate(const char *const *texts, size_t num_texts, const wf_sy
   wf__estimate *e = NULL;
   if (stats != NULL) WF__TRY(wf__struct_check("wf_lm_estimate_stats", stats, sizeof *stats, err));
   wf_status status = begin(texts, num_texts, vocabulary, options, NULL, progress, &e, err);
-  if (status == WF_OK) status = make_lm(e, out, err);
+  wf__automaton *made;
+  if (status == WF_OK) status = make_lm(e, &made, err);
+  if (status == WF_OK) status = wf__lm_of_automaton(made, "the estimated model", out, err);
   if (status == WF_OK && stats != NULL) wf__struct_give(&e->stats, sizeof e->stats, stats);
   if (e != NULL) free_all(e);
   return status;

@@ -5,7 +5,7 @@
  *
  *   texts --estimate_count.c--> longest --estimate_adjust.c--> grams[k]
  *     --estimate_discounts.c--> discounts --estimate_costs.c--> costs[k], backoffs[k]
- *     --lm_estimate.c--> an ARPA file, or a wf_lm
+ *     --lm_estimate.c--> an ARPA file, or a wf__automaton
  *
  * All of these are external sorts (key | data):
  *

@@ -9,6 +9,7 @@
 #include "base/config.h"
 #include "base/interrupt.h"
 #include "base/option_tables.h"
+#include "lm/lm.h"
 #include "lm/lm_prune.h"
 #include "lm/ngram_levels.h"
 
@@ -47,7 +48,7 @@ static int compare_words(const void *a, const void *b) {
 
 /* Adds the words that model i has after its state. */
 static wf_status take_arcs(mixing *m, size_t i, uint32_t state, wf_error *err) {
-  const wf_lm *lm = m->mix.lms[i];
+  const wf__automaton *lm = m->mix.lms[i];
   const uint64_t first = lm->states[state].first_arc, end = lm->states[state + 1].first_arc;
   WF__TRY(wf__vec_grow(&m->words, end - first + 1, "words after a history", err));
   if (wf__lm_has_own_final(lm, state)) m->words.data[m->words.size++] = WF__LM_EOS;
@@ -74,7 +75,7 @@ static wf_status find_words(mixing *m, int size, const uint32_t *from, wf_error 
 
 static bool is_unigram(const mixing *m, uint32_t word) {
   for (size_t i = 0; i < m->mix.num_lms; i++) {
-    const wf_lm *lm = m->mix.lms[i];
+    const wf__automaton *lm = m->mix.lms[i];
     if (word == WF__LM_EOS ? lm->final_order[0] == 1 : m->mix.label_of[i][word] != WF__LM_NONE)
       return true;
   }
@@ -100,7 +101,8 @@ static wf_status add_order(mixing *m, int k, wf_error *err) {
   return WF_OK;
 }
 
-static wf_status mix_all(mixing *m, wf_lm **out, const wf_progress *progress, wf_error *err) {
+static wf_status mix_all(mixing *m, wf__automaton **out, const wf_progress *progress,
+                         wf_error *err) {
   int order = 1;
   uint64_t duplicate;
   for (size_t i = 0; i < m->mix.num_lms; i++)
@@ -124,7 +126,8 @@ static wf_status mix_all(mixing *m, wf_lm **out, const wf_progress *progress, wf
 
 /* Sets scaled[] to the weights above 0, scaled to sum to 1, and used[] to their models. */
 static wf_status take_weights(const wf_lm *const *lms, size_t num_lms, const double *weights,
-                              const wf_lm **used, double *scaled, size_t *num_used, wf_error *err) {
+                              const wf__automaton **used, double *scaled, size_t *num_used,
+                              wf_error *err) {
   double sum = 0;
   *num_used = 0;
   for (size_t i = 0; i < num_lms; i++) {
@@ -133,7 +136,7 @@ static wf_status take_weights(const wf_lm *const *lms, size_t num_lms, const dou
       return wf__fail(err, WF_ERR_ARGUMENT, "weight %zu of the mixture is %g", i + 1, weight);
     sum += weight;
     if (weight == 0) continue;
-    used[*num_used] = lms[i];
+    WF__TRY(wf__lm_automaton(lms[i], &used[*num_used], err));
     scaled[(*num_used)++] = weight;
   }
   if (!(sum > 0))
@@ -142,7 +145,8 @@ static wf_status take_weights(const wf_lm *const *lms, size_t num_lms, const dou
   return WF_OK;
 }
 
-static wf_status normalize(wf_lm *lm, int32_t num_threads, uint64_t *num_scaled, wf_error *err) {
+static wf_status normalize(wf__automaton *lm, int32_t num_threads, uint64_t *num_scaled,
+                           wf_error *err) {
   wf__pool *pool = NULL;
   WF__TRY(wf__pool_create(num_threads, &pool, err));
   const wf_status status = wf__lm_normalize(lm, pool, num_scaled, err);
@@ -157,8 +161,9 @@ wf_status wf_lm_mix(const wf_lm *const *lms, size_t num_lms, const double *weigh
   wf_lm_mix_options o;
   WF__TRY(wf__options_take(wf__lm_mix_table(), options, &o, err));
   mixing m = {0};
+  wf__automaton *mixture = NULL;
   uint64_t scaled_histories = 0;
-  const wf_lm **used = wf__calloc(num_lms, sizeof *used);
+  const wf__automaton **used = wf__calloc(num_lms, sizeof *used);
   double *scaled = wf__calloc(num_lms, sizeof *scaled);
   size_t num_used = 0;
   wf_status status = used != NULL && scaled != NULL
@@ -166,13 +171,13 @@ wf_status wf_lm_mix(const wf_lm *const *lms, size_t num_lms, const double *weigh
                          : wf__fail_memory(err, num_lms * sizeof *scaled, "weights");
   m.weights = scaled;
   if (status == WF_OK) status = wf__mix_words(used, num_used, &m.mix, err);
-  if (status == WF_OK) status = mix_all(&m, out, progress, err);
-  if (status == WF_OK) status = normalize(*out, o.num_threads, &scaled_histories, err);
+  if (status == WF_OK) status = mix_all(&m, &mixture, progress, err);
+  if (status == WF_OK) status = normalize(mixture, o.num_threads, &scaled_histories, err);
   if (status == WF_OK && num_scaled != NULL) *num_scaled = scaled_histories;
-  if (status != WF_OK) {
-    wf_lm_free(*out);
-    *out = NULL;
-  }
+  if (status == WF_OK)
+    status = wf__lm_of_automaton(mixture, "the mixture", out, err);
+  else
+    wf__automaton_free(mixture);
   wf__ngram_levels_free(&m.levels);
   wf__vec_free(&m.states);
   wf__vec_free(&m.next_states);

@@ -4,11 +4,11 @@
 #define WF_LM_LM_MIX_H
 
 #include "base/memory.h"
-#include "lm/lm.h"
+#include "lm/automaton.h"
 #include "lm/lm_words.h"
 
 typedef struct wf__mix {
-  const wf_lm *const *lms; /* borrowed */
+  const wf__automaton *const *lms; /* borrowed */
   size_t num_lms;
   wf_symbols *words;
   uint32_t num_labels;
@@ -18,14 +18,15 @@ typedef struct wf__mix {
 } wf__mix;
 
 /* Collects the words. Free the result also after a failure. */
-wf_status wf__mix_words(const wf_lm *const *lms, size_t num_lms, wf__mix *out, wf_error *err);
+wf_status wf__mix_words(const wf__automaton *const *lms, size_t num_lms, wf__mix *out,
+                        wf_error *err);
 void wf__mix_free(wf__mix *mix);
 
 /* Probability of `word` after a state of model i; 0 if the model lacks the word. Sets the state
  * after the word, for which a missing word is an unknown one. The state after </s> is undefined. */
 static inline double wf__mix_step(const wf__mix *mix, size_t i, uint32_t state, uint32_t word,
                                   uint32_t *next) {
-  const wf_lm *lm = mix->lms[i];
+  const wf__automaton *lm = mix->lms[i];
   const uint32_t label = mix->label_of[i][word];
   uint32_t at;
   *next = 0;

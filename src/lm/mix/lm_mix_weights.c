@@ -7,6 +7,7 @@
 #include "base/config.h"
 #include "base/interrupt.h"
 #include "base/option_tables.h"
+#include "lm/lm.h"
 #include "lm/mix/lm_mix.h"
 #include "lm/word_reader.h"
 
@@ -98,8 +99,8 @@ static wf_status find_weights(tuning *t, double *weights, double *perplexity,
   return WF_OK;
 }
 
-static wf_status run(tuning *t, const wf_lm *const *lms, size_t num_lms, const char *text, bool ids,
-                     double *weights, double *perplexity, const wf_progress *progress,
+static wf_status run(tuning *t, const wf__automaton *const *lms, size_t num_lms, const char *text,
+                     bool ids, double *weights, double *perplexity, const wf_progress *progress,
                      wf_error *err) {
   wf__word_reader reader;
   WF__TRY(wf__mix_words(lms, num_lms, &t->mix, err));
@@ -124,7 +125,14 @@ wf_status wf_lm_mix_weights(const wf_lm *const *lms, size_t num_lms, const char 
   WF__TRY(wf__options_take(wf__lm_mix_table(), options, &o, err));
   if (num_lms == 0) return wf__fail(err, WF_ERR_ARGUMENT, "a mixture needs a model");
   tuning t = {0};
-  const wf_status status = run(&t, lms, num_lms, text, o.ids, weights, perplexity, progress, err);
+  const wf__automaton **models = wf__calloc(num_lms, sizeof *models);
+  wf_status status =
+      models != NULL ? WF_OK : wf__fail_memory(err, num_lms * sizeof *models, "models");
+  for (size_t i = 0; i < num_lms && status == WF_OK; i++)
+    status = wf__lm_automaton(lms[i], &models[i], err);
+  if (status == WF_OK)
+    status = run(&t, models, num_lms, text, o.ids, weights, perplexity, progress, err);
+  free(models);
   free(t.states);
   free(t.sums);
   wf__vec_free(&t.probabilities);

@@ -31,7 +31,7 @@ static wf_status array_of(uint64_t size, uint32_t **out, wf_error *err) {
 }
 
 static wf_status add_word(wf__mix *mix, size_t i, uint32_t label, uint32_t *word, wf_error *err) {
-  const wf_lm *lm = mix->lms[i];
+  const wf__automaton *lm = mix->lms[i];
   if (label == lm->bos || label == lm->eos || label == lm->unk) {
     *word = label == lm->bos ? WF__LM_BOS : label == lm->eos ? WF__LM_EOS : WF__LM_UNK;
     return WF_OK;
@@ -48,14 +48,15 @@ static wf_status add_word(wf__mix *mix, size_t i, uint32_t label, uint32_t *word
 }
 
 static wf_status add_words(wf__mix *mix, size_t i, wf_error *err) {
-  const wf_lm *lm = mix->lms[i];
+  const wf__automaton *lm = mix->lms[i];
   WF__TRY(array_of(lm->num_labels, &mix->word_of[i], err));
   for (uint32_t label = 0; label < lm->num_labels; label++)
     WF__TRY(add_word(mix, i, label, &mix->word_of[i][label], err));
   return WF_OK;
 }
 
-wf_status wf__mix_words(const wf_lm *const *lms, size_t num_lms, wf__mix *out, wf_error *err) {
+wf_status wf__mix_words(const wf__automaton *const *lms, size_t num_lms, wf__mix *out,
+                        wf_error *err) {
   *out = (wf__mix){.lms = lms, .num_lms = num_lms};
   WF__TRY(allocate(out, err));
   WF__TRY(wf__lm_words_create(&out->words, err));
