@@ -167,7 +167,7 @@ static bool wanted(wf__ngram_collector *in, int k, const uint32_t *label, bool *
 wf_status wf__collector_add_ngram(wf__ngram_collector *in, int k, const uint32_t *label, float cost,
                                   float backoff, wf_error *err) {
   in->stats.num_lines[k]++;
-  if (cost < 0 && label[k - 1] != in->levels.bos && !in->is_signed) {
+  if (cost < 0 && label[k - 1] != in->levels.bos && !in->is_checked) {
     if (cost < (float)(-M_LN10 * largest_positive))
       return wf__fail(err, WF_ERR_FORMAT, "log10 probability %g is above 0",
                       -(double)cost / M_LN10);

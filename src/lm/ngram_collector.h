@@ -38,7 +38,8 @@ struct wf__ngram_collector {
   const char *bos, *eos, *unk; /* unk NULL: <unk> or <UNK> */
   int oov;
   bool words_have_unk;
-  bool is_signed;      /* a difference of two models: costs may be negative */
+  bool is_checked; /* the source is a model: costs below 0 are those of a difference, or of contexts
+                      that were created */
   wf__word_case cases; /* case counts of words outside the table */
   wf__ngram_levels levels;
   WF__VEC(uint32_t)

@@ -125,7 +125,7 @@ wf_status wf__lm_read_wlm(void *user, wf__ngram_collector *collector, wf_error *
               .label_of = wf__alloc(lm->view.num_words, sizeof *r.label_of),
               .parent = wf__calloc(lm->view.num_states, sizeof *r.parent),
               .last = wf__calloc(lm->view.num_states, sizeof *r.last)};
-  collector->is_signed = lm->header->difference;
+  collector->is_checked = true;
   wf_status status =
       r.label_of != NULL && r.parent != NULL && r.last != NULL
           ? read_all(&r, err)

@@ -13,6 +13,21 @@
 
 /* --- from a file ------------------------------------------------------------------------- */
 
+/* As wf__first_bytes, of what a gzip file holds. A pipe is not looked at: its bytes can be read only
+ * once. */
+static size_t first_bytes(const char *path, uint8_t *bytes, size_t size) {
+  wf_error err;
+  wf__source file;
+  size_t got = 0;
+  if (wf__first_bytes(path, bytes, 1) == 0 || wf__source_open(path, &file, &err) != WF_OK) return 0;
+  if (wf__source_need(&file, size, &err) == WF_OK) {
+    got = wf__source_left(&file) < size ? wf__source_left(&file) : size;
+    memcpy(bytes, file.at, got);
+  }
+  wf__source_close(&file);
+  return got;
+}
+
 /* Opens a file that is not ARPA text. */
 static wf_status open_binary(wf__wlm_source *from, bool is_wlm, wf__input *input, wf__wlm **wlm,
                              wf_arpa_options *reader, wf_error *err) {
@@ -36,7 +51,7 @@ wf_status wf__wlm_convert(const char *path, const wf__automaton *small, const ch
                           wf_lm_convert_stats *stats, wf_arpa_stats *reading,
                           const wf_progress *progress, wf_error *err) {
   uint8_t bytes[WF__BINARY_LM_START];
-  const wf__input start = {.data = bytes, .size = wf__first_bytes(path, bytes, sizeof bytes)};
+  const wf__input start = {.data = bytes, .size = first_bytes(path, bytes, sizeof bytes)};
   const bool is_wlm = wf__wlm_is(&start);
   wf_arpa_options own;
   WF__TRY(wf__options_take(wf__arpa_table(), reader, &own, err));
@@ -67,23 +82,13 @@ static wf_status convert(void *user, const char *path, wf_error *err) {
   return wf__wlm_convert(user, NULL, path, NULL, NULL, NULL, NULL, NULL, err);
 }
 
-/* Only the first four bytes count, so that a damaged file is reported as such. A pipe is not looked
- * at: its bytes can be read only once, and it holds no other format. */
-static bool is_other_format(const char *path) {
-  char byte;
-  wf_error err;
-  wf__source file;
-  if (wf__first_bytes(path, &byte, 1) == 0 || wf__source_open(path, &file, &err) != WF_OK)
-    return false;
-  bool other = wf__source_need(&file, 4, &err) == WF_OK &&
-               (wf__source_left(&file) < 4 || memcmp(file.at, wf__wlm_magic, 4) != 0);
-  wf__source_close(&file);
-  return other;
-}
-
 wf_status wf__wlm_open(const char *path, wf__wlm **out, wf_error *err) {
   *out = NULL;
-  if (is_other_format(path)) return open_temporary(convert, (void *)(uintptr_t)path, out, err);
+  uint8_t bytes[sizeof wf__wlm_magic];
+  const size_t size = first_bytes(path, bytes, sizeof bytes);
+  /* Only the first four bytes count, so that a damaged file is reported as such. */
+  if (size > 0 && (size < 4 || memcmp(bytes, wf__wlm_magic, 4) != 0))
+    return open_temporary(convert, (void *)(uintptr_t)path, out, err);
   wf__input input;
   WF__TRY(wf__input_open(path, &input, err));
   return wf__wlm_open_input(&input, out, err);
@@ -114,6 +119,7 @@ static wf_status read_memory(void *user, wf__ngram_collector *collector, wf_erro
   struct in_memory *m = user;
   wf__ngram_walk walk;
   m->collector = collector;
+  collector->is_checked = true;
   collector->levels.order = m->lm->order;
   WF__TRY(wf__ngram_walk_begin(m->lm, &walk, err));
   wf_status status = WF_OK;
