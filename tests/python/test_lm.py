@@ -144,3 +144,30 @@ def test_wrong_mixtures(tmp_path):
         wf.LM.mix([lm, lm], [1, -1])
     with pytest.raises(wf.ArgumentError, match="needs a model"):
         wf.LM.mix([])
+
+
+def test_a_mapped_file_and_a_model_in_memory_are_one_class(tmp_path):
+    """What each gives is the same; the form that a use needs besides is made when it is used."""
+    memory, mapped, again = wf.LM.open(ARPA), wf.LM.convert(ARPA, tmp_path / "lm.wlm"), wf.LM.open(ARPA, mapped=True)
+    assert [lm.info()["mapped"] for lm in (memory, mapped, again, wf.LM.open(tmp_path / "lm.wlm"))] == [False, True, True, True]
+    for lm in (mapped, again):
+        assert lm.costs("a b c") == pytest.approx(memory.costs("a b c"), abs=1e-6) and list(lm.words) == list(memory.words)
+        assert lm.prune(max_ngrams="20,20").info()["num_ngrams"] == memory.prune(max_ngrams="20,20").info()["num_ngrams"]
+        assert wf.equal(lm.to_fst(), memory.to_fst(), delta=1e-5)
+    memory.make_table()
+    assert memory.info()["table_bytes"] > 0 and not memory.info()["mapped"]
+    memory.verify()
+    mapped.verify()
+    table = wf.Symbols(["<eps>", "c", "b", "a", "x"])
+    scores = [wf.LM.read(path, table).score("a b x") for path in (ARPA, tmp_path / "lm.wlm")]
+    assert scores[0] == scores[1] == -math.inf
+    assert wf.LM.read(tmp_path / "lm.wlm", table).score("a b c") == pytest.approx(memory.score("a b c"), abs=1e-6)
+    with pytest.raises(wf.Error, match="difference.wlm: the difference of two models"):
+        wf.LM.convert(ARPA, tmp_path / "difference.wlm", subtract=ARPA).prune()
+
+
+def test_old_names_warn(tmp_path):
+    with pytest.warns(DeprecationWarning, match="LargeLM is now warpfst.LM"):
+        assert wf.LargeLM is wf.LM
+    with pytest.warns(DeprecationWarning, match="LM.build is now LM.convert"):
+        assert wf.LM.build(ARPA, tmp_path / "lm.wlm").info()["mapped"]

@@ -153,6 +153,7 @@ randequivalent: randequivalent in/a.fst in/a.fst
 lexicon: lexicon in/lexicon.txt --tokens=in/tokens.txt -o out/L.fst
 topology: topology --tokens=in/tokens.txt -o out/T.fst
 mkgraph ctc: mkgraph ctc --tokens=in/tokens.txt --lexicon=in/lexicon.txt --lm=in/lm.arpa -q -o out/g.wfst --words-out=out/w.txt
+mkgraph ctc, .wlm: mkgraph ctc --tokens=in/tokens.txt --lexicon=in/lexicon.txt --lm=in/lm.wlm -q -o out/g.wfst
 mkgraph ctc, steps: mkgraph ctc --tokens=in/tokens.txt --lexicon=in/lexicon.txt --lm=in/lm.arpa -q -o out/g.fst --keep-steps=out --push=log
 mkgraph ctc, unknown words: mkgraph ctc --tokens=in/tokens.txt --lexicon=in/lexicon.txt --lm=in/lm.arpa --unknown-lm=in/pieces.arpa -q -o out/g.wfst
 mkgraph ctc, JSGF: mkgraph ctc --tokens=in/tokens.txt --lexicon=in/lexicon.txt --grammar=in/words.gram -q -o out/g.wfst
@@ -194,13 +195,15 @@ lattice prune: lattice prune in/raw.ark -o out/lat.ark --beam=4
 lattice determinize: lattice determinize in/raw.ark -o out/lat.ark --num-threads=1
 lattice nbest: lattice nbest in/lat.ark --n=5 --words=in/words.txt -o out/nbest
 lattice rescore: lattice rescore in/lat.ark -o out/lat.ark --lm=in/lm.arpa --old-lm=in/lm.arpa --words=in/words.txt --num-threads=1
+lattice rescore, .wlm: lattice rescore in/lat.ark -o out/lat.ark --lm=in/lm.wlm --old-lm=in/lm.arpa --words=in/words.txt --num-threads=1
 lm info: lm info in/sphinx.lm.bin.gz
 lm query: lm query in/kenlm.bin in/sentences
 lm perplexity: lm perplexity in/lm.wlm in/sentences
 lm convert: lm convert in/lm.arpa -o out/G.fst --write-words=out/words --backoff-symbol=#0
-lm convert, wlm: lm convert in/lm.wlm -o out/G.fst --backoff=failure --backoff-symbol=#0
+lm convert, from .wlm: lm convert in/lm.wlm -o out/G.fst --backoff=failure --backoff-symbol=#0
 lm convert, KenLM: lm convert in/kenlm.bin -o out/G.fst
-lm convert: lm convert in/lm.arpa -q -o out/lm.wlm
+lm convert, to .wlm: lm convert in/lm.arpa -q -o out/lm.wlm
+lm convert, packed again: lm convert in/lm.wlm -q -o out/lm.wlm --pack=exact
 lm convert, difference: lm convert in/lm.arpa -q -o out/lm.wlm --subtract=in/lm.arpa --pack=codebook
 lm convert, sorted in files: lm convert in/large.arpa -q -o out/lm.wlm --memory=1M --pack=exact
 lm estimate: lm estimate in/sentences in/sentences -q -o out/lm.arpa --order=2 --prune=0,1
@@ -209,6 +212,7 @@ lm estimate, sorted in files: lm estimate in/large.text -q -o out/lm.arpa --memo
 lm mix: lm mix in/lm.arpa in/kenlm.bin -q -o out/lm.arpa --weights=0.7,0.3 --num-threads=1
 lm mix, tune: lm mix in/lm.arpa in/kenlm.bin -q -o out/lm.arpa --tune=in/sentences --num-threads=1
 lm prune: lm prune in/lm.arpa --threshold=1e-3 -o out/small.arpa --num-threads=1
+lm prune, .wlm: lm prune in/lm.wlm --threshold=1e-3 -o out/small.arpa --num-threads=1
 rnnlm info: rnnlm info in/rnn
 rnnlm score: rnnlm score in/rnn in/sentences
 rnnlm train: rnnlm train in/sentences in/sentences -o out/rnn --hidden=4 --max-epochs=1 --maxent-cells=64
