@@ -4,7 +4,7 @@
 #   differential  operations on random machines, compared with OpenFst's results through pynini; not in `all`: installs pynini
 #   decode   speed of decoding
 #   lm       reading and querying language models; with --device=cpu|cuda: decoding with a large one on the fly; with --part=fetch: ways to fetch n-grams from host memory
-#   lm_scale a model of 1G n-grams: size, opening; `lm build` within a memory limit; not in `all`
+#   lm_scale a model of 1G n-grams: size, opening; `lm convert` within a memory limit; not in `all`
 #   rnnlm    recurrent models: training, scoring, decoding
 #   lattice  decoding with and without lattices, their size and oracle
 #   features decoding with a language model, boosts, lattices and all of them, against the batch; needs a GPU; not in `all`

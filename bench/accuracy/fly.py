@@ -123,7 +123,7 @@ class Report:
 
 
 def build_difference(large, small, path):
-    return make(path, lambda: measure.run(WARPFST, "lm", "build", large, "--subtract", small, "-q", "-o", path))
+    return make(path, lambda: measure.run(WARPFST, "lm", "convert", large, "--subtract", small, "-q", "-o", path))
 
 
 def static_part(order, sets, beams, report):

@@ -108,7 +108,7 @@ def build(lines, others):
         file.writelines(f"{'<space>' if name == ' ' else name} {column}\n" for column, name in enumerate(characters()))
     estimate([sentence.split() for sentence in others], 3, WORK / "words.arpa")
     estimate([["<space>" if c == " " else c for c in sentence] for sentence in others], 6, WORK / "characters.arpa")
-    measure.run(WARPFST, "lm", "build", WORK / "characters.arpa", "-o", WORK / "characters.wlm")
+    measure.run(WARPFST, "lm", "convert", WORK / "characters.arpa", "-o", WORK / "characters.wlm")
     listed = {line.split()[0] for line in open(pathlib.Path(hybrid_graphs.MODEL) / "cmudict-en-us.dict", encoding="utf-8") if "(" not in line.split()[0]}
     words = sorted(listed | {word for sentence in [*lines, *others] for word in sentence.split()})
     (WORK / "words.txt").write_text("<eps> 0\n" + "".join(f"{word} {i}\n" for i, word in enumerate(words, 1)), encoding="utf-8")

@@ -78,7 +78,7 @@ def main():
     parser.add_argument("--record", action="store_true", help="write the figures to bench/figures")
     options = parser.parse_args()
     WORK.mkdir(parents=True, exist_ok=True)
-    measure.run(WARPFST, "lm", "build", CTC / "pieces4.arpa.gz", "-o", WORK / "pieces.wlm")
+    measure.run(WARPFST, "lm", "convert", CTC / "pieces4.arpa.gz", "-o", WORK / "pieces.wlm")
     figures, rows = [], []
     for name in options.heads.split(","):
         head = Head(name, options.data)

@@ -59,7 +59,7 @@ def mixture(one, other, share, path):
 
 
 def difference(large, small, path):
-    measure.run(WARPFST, "lm", "build", large, "--subtract", small, "-q", "-o", path)
+    measure.run(WARPFST, "lm", "convert", large, "--subtract", small, "-q", "-o", path)
     return path
 
 

@@ -167,7 +167,7 @@ int main(int argc, char **argv) {
                          .device = "cpu"};
   const struct flag flags[] = {
       {"device", "where to search: cpu or cuda", .text = &set.device},
-      {"lm", "model in the format of `warpfst lm build`, chained before the lists",
+      {"lm", "model in the format of `warpfst lm convert`, chained before the lists",
        .text = &set.lm},
       {"phrases", "phrases of the long list", .real = &set.phrases},
       {"words", "words of the list of single words", .real = &set.words},

@@ -10,7 +10,7 @@ What decoding costs with a language model, boosts and lattices: RTFx against the
   all         model, boosts, determinized lattices and confidences
 
   CTC         phones of examples/ctc, a unigram graph; the model is the difference of the 3-gram model to it. Beam 15
-  hybrid      on request: --hybrid-lm is a model of `warpfst lm build --subtract`. Acoustic scale 0.1, beam 13, max_active 7000
+  hybrid      on request: --hybrid-lm is a model of `warpfst lm convert --subtract`. Acoustic scale 0.1, beam 13, max_active 7000
 
 With --before, the programs of another build run in turn with these (without boosts, which an older bench_decode may not have). Results must be equal bit for bit, on the CPU as well.
 """
@@ -37,7 +37,7 @@ def ctc_task(programs):
         full, ctc = decode_tasks.CTC / "lm3.arpa.gz", decode_tasks.CTC
         programs.run(programs.warpfst, "lm", "prune", full, "--max-total=1", "-q", "-o", small)
         programs.run(programs.warpfst, "mkgraph", "ctc", f"--tokens={ctc / 'tokens_phone.txt'}", f"--lexicon={ctc / 'lexicon_phone.txt'}", f"--lm={small}", "--backoff=failure", "--topology=compact", f"--words-out={words}", "-q", "-o", graph)
-        programs.run(programs.warpfst, "lm", "build", full, f"--subtract={small}", "-q", "-o", model)
+        programs.run(programs.warpfst, "lm", "convert", full, f"--subtract={small}", "-q", "-o", model)
     return "CTC phones, unigram graph", [graph, decode_tasks.CTC / "logp_phone", f"--words={words}", "--acoustic-scale=0.7", f"--lm={model}"], "beam=15"
 
 

@@ -1,5 +1,5 @@
 /* bench_generate_lm.c - generates a language model of any size for benchmarks, directly in the
- * format of `warpfst lm build`.
+ * format of `warpfst lm convert`.
  *
  *     bench_generate_lm OUT [--words-log2=18] [--ngrams=1000000000] [--seed=1] [--memory=BYTES]
  *     [--threads=0] [--small=small.arpa] [--small-share=64]
@@ -7,7 +7,7 @@
  *                       [--text=FILE] [--sentences=100000]
  *
  * If the name of OUT ends in .arpa, the same model is written as text, as input for benchmarks of
- * `warpfst lm build`.
+ * `warpfst lm convert`.
  *
  * Only a few tables by word are stored; n-grams are functions of their numbers. Words are
  * ranks 0 .. V - 1, V = 2^words_log2 - 1, of a Zipf-Mandelbrot law, p(r) ~ 1 / (r + 3). The model

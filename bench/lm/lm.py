@@ -2,7 +2,7 @@
 """lm [--repeat=N] [--record] [--seconds=N] [--forms]
 
 Measures reading of ARPA files and look-ups per second on one core (bench_lm): the LM of examples/ctc on its transcripts, and the LM of the large task of
-`./run bench fstops` and Debian's en-us on texts made of their own bigrams. Then it compares the forms of `warpfst lm build` for en-us with KenLM's probing and trie
+`./run bench fstops` and Debian's en-us on texts made of their own bigrams. Then it compares the forms of `warpfst lm convert` for en-us with KenLM's probing and trie
 models, built from the sources of PyPI's kenlm (bench/run.sh): building, bytes per n-gram, look-ups, loss. Programs run in turn, so that load on the machine affects all alike.
 """
 import argparse
@@ -70,7 +70,7 @@ def compare_forms(arpa, text, arguments):
     runs, costs, sizes = {}, {}, {}
     for name, flags in FORMS:
         runs[name] = [bench, BUILD / f"en-us.{name.replace(' ', '_').replace(',', '')}.wlm"]
-        costs[name] = measure.timed([measure.WARPFST, "lm", "build", arpa, "-o", runs[name][1], *flags], core)
+        costs[name] = measure.timed([measure.WARPFST, "lm", "convert", arpa, "-o", runs[name][1], *flags], core)
     runs[TABLE] = runs["wlm"]
     costs[TABLE] = measure.timed([bench, runs["wlm"][1], text, "--seconds=0.01", "--table"], core) + costs["wlm"]
     for kind in ("probing", "trie"):
@@ -110,7 +110,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=1, help="seconds of look-ups per turn")
-    parser.add_argument("--forms", action="store_true", help="only compare the forms of lm build with KenLM")
+    parser.add_argument("--forms", action="store_true", help="only compare the forms of lm convert with KenLM")
     parser.add_argument("--record", action="store_true", help="write the figures to bench/figures")
     arguments = parser.parse_args()
     rows, figures, tasks = [], [], []

@@ -4,7 +4,7 @@
 Compares decoding with a large n-gram model on the fly and decoding with the graph alone. The graph is that of `bench decode`: full has 200,000 words and LibriSpeech's size. The model is
 generated for the same words (bench_generate_lm, at the same time as the graph; --ngrams: 200M, 20M or 300k by default). Its costs are random, so words and word error
 rates are meaningless, but the work is that of a real model. With the model there are more tokens, because paths with different histories do not recombine; the table shows how many.
-With --hybrid-graph, --hybrid-scores and --hybrid-words, the task is the hybrid task of `bench decode`. --lm: uses an existing model of `lm build` instead of a generated one.
+With --hybrid-graph, --hybrid-scores and --hybrid-words, the task is the hybrid task of `bench decode`. --lm: uses an existing model of `lm convert` instead of a generated one.
 
   off      the graph alone
   device   the whole model in GPU memory

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """lm_scale [--ngrams=1000000000] [--build=100000000] [--memory=536870912] [--generator-memory=2147483648] [--programs=FOLDER] [--keep] [--record]
 
-Measures very large language models. First, a model of --ngrams n-grams is generated directly in the format of `lm build` (bench_generate_lm): its size, the share of the index that a GPU
+Measures very large language models. First, a model of --ngrams n-grams is generated directly in the format of `lm convert` (bench_generate_lm): its size, the share of the index that a GPU
 keeps, and the time to open the file once it is cached. Then an ARPA file of --build n-grams is built into a model with --memory bytes for sorting: time and peak
 memory. 0 skips either part. Files are under build/bench and are removed afterwards; for 1G n-grams they take 36 GB during generation.
 """
@@ -46,7 +46,7 @@ def measure_build(programs, arguments):
     arpa, model = BUILD / "scale.arpa", BUILD / "built.wlm"
     try:
         programs.run(programs.find("bench_generate_lm"), arpa, f"--ngrams={arguments.build}", "--words-log2=18")
-        cost = measure.timed([programs.warpfst, "lm", "build", "--quiet", arpa, f"--memory={arguments.memory}", "-o", model], measure.last_core())
+        cost = measure.timed([programs.warpfst, "lm", "convert", "--quiet", arpa, f"--memory={arguments.memory}", "-o", model], measure.last_core())
         _, info = opened(programs, model)
         rows = [("LM scale, ARPA", arpa.stat().st_size / 1e9, "GB"), ("LM scale, building, processor time", cost.cpu_s, "s"), ("LM scale, building, wall time", cost.wall_s, "s"),
                 ("LM scale, building, peak", cost.peak_mib, "MiB")]

@@ -55,9 +55,9 @@ class Runs:
         self.graph("tokens", tokens)
         self.graph("lm", tokens, lexicon, f"--lm={lm}", f"--words-out={self.folder / 'words.txt'}")
         self.graph("lexicon", tokens, lexicon, f"--lm={self.unigrams(lm)}")
-        measure.run(self.program, "lm", "build", lm, f"--subtract={self.folder / 'unigrams.arpa'}", "-q", "-o", self.folder / "difference.wlm")
+        measure.run(self.program, "lm", "convert", lm, f"--subtract={self.folder / 'unigrams.arpa'}", "-q", "-o", self.folder / "difference.wlm")
         measure.run(self.program, "lm", "prune", lm, "--max-ngrams=1000000,0", "-q", "-o", self.folder / "bigrams.arpa")
-        measure.run(self.program, "lm", "build", self.folder / "bigrams.arpa", "-q", "-o", self.folder / "internal.wlm")
+        measure.run(self.program, "lm", "convert", self.folder / "bigrams.arpa", "-q", "-o", self.folder / "internal.wlm")
         self.rnn = self.train(pathlib.Path(arguments.text)) if os.path.exists(arguments.text) else None
 
     def train(self, text):

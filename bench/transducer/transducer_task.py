@@ -153,9 +153,9 @@ def make_graphs(folder, shape, ways, count, program):
     lm, lexicon = folder / "lm.arpa", f"--lexicon={folder / 'lexicon.txt'}"
     measure.run(program, "lm", "prune", lm, "--max-total=1", "-q", "-o", folder / "unigrams.arpa")
     measure.run(program, "lm", "prune", lm, "--max-ngrams=1000000,0", "-q", "-o", folder / "bigrams.arpa")
-    measure.run(program, "lm", "build", lm, f"--subtract={folder / 'unigrams.arpa'}", "-q", "-o", folder / "difference.wlm")
+    measure.run(program, "lm", "convert", lm, f"--subtract={folder / 'unigrams.arpa'}", "-q", "-o", folder / "difference.wlm")
     for name in ("bigrams", "tokens"):
-        measure.run(program, "lm", "build", folder / f"{name}.arpa", "-q", "-o", folder / f"{name}.wlm")
+        measure.run(program, "lm", "convert", folder / f"{name}.arpa", "-q", "-o", folder / f"{name}.wlm")
     measure.run(*graph, folder / "unigrams.wfst", lexicon, f"--lm={folder / 'unigrams.arpa'}")
     measure.run(*graph, folder / "words.wfst", lexicon, f"--lm={lm}")
 
