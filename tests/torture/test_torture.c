@@ -33,6 +33,7 @@ static struct {
   wf_trie_searcher *trie;
   wf_prefix_searcher *prefixes;
   wf_fst_batch *fsts;
+  wf_lm *lms[2]; /* opened in memory; mapped */
 } now;
 
 static wf_error setup_err;
@@ -461,9 +462,50 @@ static wf_status work_builder(const struct job *job, wf_error *err) {
   return status;
 }
 
+static char lm_paths[2][512]; /* ARPA, .wlm */
+
+static void make_lm_files(void) {
+  static const char text[] =
+      "\\data\\\nngram 1=5\nngram 2=3\nngram 3=1\n\\1-grams:\n-99 <s> -0.5\n-1 </s>\n-2 <unk>\n"
+      "-0.5 a -0.2\n-0.6 b -0.3\n\\2-grams:\n-0.3 <s> a -0.1\n-0.2 a b\n-0.4 b a\n\\3-grams:\n"
+      "-0.1 <s> a b\n\\end\\\n";
+  wf_error err = {0};
+  snprintf(lm_paths[0], sizeof lm_paths[0], "%s",
+           test_write_file("lm.arpa", text, sizeof text - 1));
+  snprintf(lm_paths[1], sizeof lm_paths[1], "%s", test_temp_path("lm.wlm"));
+  assert_ok(wf_lm_convert(lm_paths[0], lm_paths[1], NULL, NULL, NULL, NULL, NULL, &err));
+}
+
+static wf_status open_lms(const struct job *job, wf_error *err) {
+  wf_status status = WF_OK;
+  (void)job;
+  for (int i = 0; i < 2 && status == WF_OK; i++)
+    status = wf_lm_open(lm_paths[i], NULL, NULL, &now.lms[i], NULL, NULL, err);
+  return status;
+}
+
+/* Each model needs its other form. */
+static wf_status work_lms(const struct job *job, wf_error *err) {
+  wf_scorer *scorer = NULL;
+  wf_fst *fst = NULL;
+  wf_lm_info info;
+  (void)job;
+  wf_lm_info_init(&info);
+  wf_status status = wf_scorer_from_lm(now.lms[0], NULL, NULL, &scorer, err);
+  if (status == WF_OK) status = wf_lm_make_table(now.lms[0], NULL, err);
+  if (status == WF_OK) status = wf_lm_get_info(now.lms[0], &info, err);
+  if (status == WF_OK) status = wf_lm_to_fst(now.lms[1], NULL, &fst, err);
+  mix(info.table_bytes);
+  if (status == WF_OK) mix_fst(wf_fst_get_view(fst));
+  wf_fst_free(fst);
+  wf_scorer_free(scorer);
+  return status;
+}
+
 /* --- torture ----------------------------------------------------------------------------- */
 
 static void close_all(void) {
+  for (int i = 0; i < 2; i++) wf_lm_free(now.lms[i]);
   for (int i = 0; i < 2; i++) wf_stream_close(now.streams[i]);
   wf_decoder_free(now.decoder);
   wf_graph_free(now.graph);
@@ -549,6 +591,7 @@ static const struct job jobs[] = {
     {"trie search", open_trie, work_trie, 0},
     {"prefix search", open_prefixes, work_prefixes, 0},
     {"batch of fsts", open_fsts, work_fsts, 0},
+    {"forms of language models", open_lms, work_lms, 0},
     {"builder and symbols", open_nothing, work_builder, 0},
 };
 
@@ -557,6 +600,7 @@ static void run_jobs(uint64_t seed, struct tally *tallies) {
   test_rng rng = {seed};
   make_decoding(seed);
   make_chain_task(seed, &rng, &chains);
+  make_lm_files();
   make_transducer(seed, &rng);
   f[0] = test_fst_of(WF_TROPICAL, "0 1 1 2 1\n0 2 2 2 1\n1 1 1 1 3\n1 2 3 1 1\n2\n");
   f[1] = test_fst_of(WF_TROPICAL, "0 1 0 0 1\n0 2 2 2 1\n1 1 1 1 3\n1 2 0 0 1\n2 3 1 1 1\n3\n");
