@@ -2,8 +2,6 @@
 #include "graph/graph_steps.h"
 
 #include <stddef.h>
-#include <sys/resource.h>
-#include <time.h>
 
 #include "base/callbacks.h"
 #include "graph/push_even.h"
@@ -72,7 +70,7 @@ static wf_status to_gpu(const wf__step_runner *runner, wf__slot *slot, wf_error 
                                          err);
 }
 
-/* --- running ----------------------------------------------------------------------------- */
+/* --- the device ----------------------------------------------------------------------------- */
 
 wf_status wf__step_runner_begin(wf__step_runner *runner, const char *device, wf_error *err) {
   wf__csr csr = {0};
@@ -90,55 +88,6 @@ wf_status wf__step_runner_begin(wf__step_runner *runner, const char *device, wf_
 void wf__step_runner_end(wf__step_runner *runner) {
   if (runner->gpu != NULL) wf__gpu_fstops()->free(runner->gpu);
   runner->gpu = NULL;
-}
-
-static double now_s(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
-static uint64_t peak_bytes(void) {
-  struct rusage usage;
-  return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_maxrss * 1024 : 0;
-}
-
-/* Sets the sizes in the report. *out_fst NULL: the fst is only on the GPU. */
-static wf_status look_at(wf__slot *made, bool copy, wf_graph_step *report, wf_fst **out_fst,
-                         wf_error *err) {
-  *out_fst = made->fst;
-  if (made->fst == NULL && copy) WF__TRY(wf__slot_fst(made, out_fst, err));
-  if (made->fst != NULL) {
-    wf_fst_view view = wf_fst_get_view(made->fst);
-    report->num_states = view.num_states;
-    report->num_arcs = view.num_arcs;
-    return WF_OK;
-  }
-  wf_fst_batch_view view;
-  wf__gpu_fstops()->view(made->gpu, &view);
-  report->num_states = view.num_states;
-  report->num_arcs = view.num_arcs;
-  return WF_OK;
-}
-
-wf_status wf__step_run(wf__step_runner *runner, const wf__step *step, size_t i, size_t count,
-                       void *build, wf_error *err) {
-  wf_fst *fst;
-  WF__TRY(wf__progress(runner->progress, step->stage, (double)i / (double)count, err));
-  runner->stage = step->stage;
-  runner->topology = -1;
-  double begin = now_s();
-  wf_status status = step->run(build, err);
-  if (status != WF_OK) return wf__fail_prefix(err, status, "%s", step->stage);
-  if (runner->step_fn == NULL) return WF_OK;
-  wf_graph_step report = {.name = step->name,
-                          .file = step->file,
-                          .seconds = now_s() - begin,
-                          .peak_bytes = peak_bytes(),
-                          .topology = runner->topology};
-  WF__TRY(look_at(runner->made, runner->copy_steps, &report, &fst, err));
-  if (runner->step_fn(runner->step_user, &report, fst)) return WF_OK;
-  return wf__fail(err, WF_ERR_CANCELLED, "cancelled after %s", step->stage);
 }
 
 /* --- operations -------------------------------------------------------------------------- */

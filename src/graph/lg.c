@@ -48,6 +48,16 @@ static wf_status list_words(wf__lg *lg, wf_error *err) {
   return WF_OK;
 }
 
+bool wf__lg_has_class(const char *classes, const char *text) {
+  const size_t wanted = strlen(text);
+  for (const char *at = classes; at != NULL && *at != '\0';) {
+    const size_t size = strcspn(at, ",");
+    if (size == wanted && memcmp(at, text, size) == 0) return true;
+    at += size + (at[size] == ',');
+  }
+  return false;
+}
+
 /* Without a language model or grammar: a grammar of every sequence of the words. */
 static wf_status take_any_words(wf__lg *lg, wf_error *err) {
   wf_builder *builder;
@@ -200,13 +210,13 @@ static wf_status warn_of_case(const wf__lg *lg, const wf__word_case *cases, uint
     found += lg->lm->num_other_case;
     all += lg->lm->num_outside;
   }
-  if (lg->check_words == 2 || found == 0 || found * 10 < all) return WF_OK;
+  if (lg->check_words == WF_CHECK_WORDS_OFF || found == 0 || found * 10 < all) return WF_OK;
   char message[256];
   snprintf(message, sizeof message,
            "%llu of the %llu words of the %s are in the lexicon only in another case (upper or "
            "lower), '%s' is the first; use the same case in both",
            (unsigned long long)found, (unsigned long long)all, name_of_g(lg), first);
-  if (lg->check_words == 1) return wf__fail(err, WF_ERR_ARGUMENT, "%s", message);
+  if (lg->check_words == WF_CHECK_WORDS_ERROR) return wf__fail(err, WF_ERR_ARGUMENT, "%s", message);
   wf__log(WF_LOG_WARNING, "%s (check_words=off turns this warning off)", message);
   return WF_OK;
 }
@@ -243,6 +253,15 @@ static wf_status tally_lm_words(wf__lg *lg, const wf__map64 *used, const wf__map
           name_of_g(lg), (unsigned long long)missing->count, (unsigned long long)num_used,
           100.0 * (double)missing->count / (double)num_used, names);
   return WF_OK;
+}
+
+wf_status wf__lg_need_words(const wf__lg *lg, wf_error *err) {
+  const wf_tally *missing = &lg->lm_words_missing;
+  char names[300];
+  if (missing->count == 0) return WF_OK;
+  wf__tally_list(missing, names, sizeof names);
+  return wf__fail(err, WF_ERR_ARGUMENT, "%llu words of the %s have no pronunciation: %s",
+                  (unsigned long long)missing->count, name_of_g(lg), names);
 }
 
 static wf_status fail_disjoint(const wf__lg *lg, const char *lexicon, wf_error *err) {

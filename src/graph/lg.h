@@ -34,6 +34,10 @@ typedef struct wf__lg {
  * if a class is not a word of the grammar. */
 wf_status wf__lg_take(wf__lg *lg, wf_error *err);
 void wf__lg_free(wf__lg *lg);
+/* Fails if words of the grammar have no pronunciation. */
+wf_status wf__lg_need_words(const wf__lg *lg, wf_error *err);
+/* Is the text one of the comma-separated names (NULL: none)? */
+bool wf__lg_has_class(const char *classes, const char *text);
 /* Adds the input labels of the classes to a symbol table, named "#<contact>", or with `once`
  * "#1<contact>" (tokens.h), and numbered from `first`. */
 wf_status wf__lg_add_class_labels(const wf__lg *lg, bool once, int32_t first, wf_symbols *labels,

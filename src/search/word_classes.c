@@ -19,7 +19,7 @@ void wf__classes_free(wf__classes *classes) {
 }
 
 /* Finds the input labels that are classes. They are consecutive from first_label on, as
- * wf_ctc_graph_build numbers them. */
+ * wf_graph_build numbers them. */
 static wf_status find_names(const wf_symbols *table, wf__classes *classes, wf_error *err) {
   const char *text;
   int64_t key, first = INT64_MAX, last = -1;

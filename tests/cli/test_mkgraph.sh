@@ -23,7 +23,7 @@ import json
 report = json.load(open('report.json'))
 last = report['steps'][-1]
 assert last['name'] == 'graph' and 58000 < last['states'] <= 61636 and 140000 < last['arcs'] <= 147970, last
-assert report['topology'] == 'compact' and report['lexicon']['words_not_in_lm'] == 719 and report['lm']['words_not_in_lexicon'] == 0
+assert report['topology'] == 'compact' and report['kind'] == 'ctc' and report['lexicon_words_missing']['count'] == 719 and report['lm_words_missing'] == {'count': 0, 'first': []}
 assert all(s['seconds'] >= 0 and s['peak_bytes'] > 0 for s in report['steps'])
 PY
 cmp words.txt steps/words.txt

@@ -250,17 +250,17 @@ static wf_lexicon *lexicon_of(const char *text, const wf_symbols *tokens) {
 }
 
 static wf_status build(const wf_lexicon *lexicon, const wf_fst *grammar, const wf_symbols *words,
-                       const char *classes, int32_t topology, wf_ctc_graph_result *out) {
-  wf_ctc_graph_parts parts;
-  wf_ctc_graph_options options;
-  wf_ctc_graph_parts_init(&parts);
-  wf_ctc_graph_options_init(&options);
+                       const char *classes, int32_t topology, wf_graph_result *out) {
+  wf_graph_inputs parts;
+  wf_graph_options options;
+  wf_graph_inputs_init(&parts);
+  wf_graph_options_init(&options);
   parts.lexicon = lexicon;
   parts.grammar = grammar;
   parts.words = words;
   options.classes = classes;
   options.topology = topology;
-  return wf_ctc_graph_build(&parts, &options, out, &err);
+  return wf_graph_build(&parts, &options, out, &err);
 }
 
 enum { GO = 1, TO = 2, PLACE = 3, PARIS = 4, ROME = 5, AROMA = 6, COMPACT = 1, AUTO = 5 };
@@ -281,7 +281,7 @@ static void check_against_grammar(int32_t topology) {
                  lexicon_of("go g o\nto m o\nparis r a r\nrome r o m\naroma a r o m a\n", tokens);
   wf_fst *with_class = test_fst_of(WF_TROPICAL, class_grammar),
          *with_words = test_fst_of(WF_TROPICAL, word_grammar);
-  wf_ctc_graph_result base, whole;
+  wf_graph_result base, whole;
   wf_graph *graph, *added, *expected;
   assert_ok(build(some, with_class, words, "<place>", topology, &base));
   assert_ok(build(all, with_words, words, NULL, topology, &whole));
@@ -317,8 +317,8 @@ static void check_against_grammar(int32_t topology) {
   wf_graph_free(added);
   wf_graph_free(graph);
   wf_graph_free(expected);
-  wf_ctc_graph_result_free(&base);
-  wf_ctc_graph_result_free(&whole);
+  wf_graph_result_free(&base);
+  wf_graph_result_free(&whole);
   wf_fst_free(with_class);
   wf_fst_free(with_words);
   wf_lexicon_free(some);
@@ -346,7 +346,7 @@ static void test_build_errors(void **state) {
              *words = table_of("<eps> 0\ngo 1\nto 2\n<place> 3\n<other> 4\n#0 5\n");
   wf_lexicon *lexicon = lexicon_of("go a\n", tokens);
   wf_fst *grammar = test_fst_of(WF_TROPICAL, class_grammar);
-  wf_ctc_graph_result made;
+  wf_graph_result made;
   assert_refused(build(lexicon, grammar, words, "<city>", COMPACT, &made), WF_ERR_ARGUMENT,
                  "class '<city>' is not in the word table");
   assert_refused(build(lexicon, grammar, words, "<place>,place", COMPACT, &made), WF_ERR_ARGUMENT,
