@@ -7,8 +7,8 @@
 #ifndef WF_GRAPH_RECIPE_H
 #define WF_GRAPH_RECIPE_H
 
-#include "graph/graph_steps.h"
 #include "graph/lg.h"
+#include "graph/slots.h"
 
 typedef struct wf__recipe wf__recipe;
 

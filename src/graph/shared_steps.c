@@ -1,4 +1,5 @@
 /* shared_steps.c - the steps that several recipes have. */
+#include "graph/push_even.h"
 #include "graph/recipe.h"
 #include "graph/word_aligner.h"
 
@@ -23,26 +24,71 @@ wf_status wf__make_lg(wf__build *b, wf_error *err) {
   return wf__step_compose(&b->runner, &b->first, &b->g, &how, &b->graph, err);
 }
 
+static wf_status determinize_gpu(const wf__gpu_batch *in, const void *user, wf__gpu_batch **out,
+                                 wf_error *err) {
+  return wf__gpu_fstops()->determinize(in, user, out, err);
+}
+static wf_status determinize_cpu(const wf_fst *in, const void *user, wf_fst **out, wf_error *err) {
+  return wf_determinize(in, user, out, err);
+}
+
 wf_status wf__make_det(wf__build *b, wf_error *err) {
-  return wf__slot_determinize(&b->runner, &b->graph, b->options.ambiguous == WF_AMBIGUOUS_BEST,
-                              b->options.max_states, err);
+  static const wf__slot_operation operation = {determinize_gpu, determinize_cpu, false};
+  wf_determinize_options o;
+  wf_determinize_options_init(&o);
+  o.rmepsilon = true;
+  o.allow_nonfunctional = b->options.ambiguous == WF_AMBIGUOUS_BEST;
+  o.max_states = b->options.max_states;
+  return wf__slot_apply(&b->runner, &b->graph, &operation, &o, err);
+}
+
+static wf_status push_cpu(const wf_fst *in, const void *user, wf_fst **out, wf_error *err) {
+  (void)user;
+  return wf__push_even(in, out, err);
 }
 
 wf_status wf__make_push(wf__build *b, wf_error *err) {
-  return wf__slot_push(&b->runner, &b->graph, err);
+  static const wf__slot_operation operation = {NULL, push_cpu, false};
+  return wf__slot_apply(&b->runner, &b->graph, &operation, NULL, err);
 }
 
 bool wf__wants_push(const wf__build *b) { return b->options.push == WF_PUSH_LOG; }
 
+static wf_status minimize_gpu(const wf__gpu_batch *in, const void *user, wf__gpu_batch **out,
+                              wf_error *err) {
+  return wf__gpu_fstops()->minimize(in, user, out, err);
+}
+static wf_status minimize_cpu(const wf_fst *in, const void *user, wf_fst **out, wf_error *err) {
+  return wf_minimize(in, user, out, err);
+}
+
 wf_status wf__make_min(wf__build *b, wf_error *err) {
-  return wf__slot_minimize(&b->runner, &b->graph, b->options.push == WF_PUSH_TROPICAL, err);
+  static const wf__slot_operation operation = {minimize_gpu, minimize_cpu, false};
+  wf_minimize_options o;
+  wf_minimize_options_init(&o);
+  o.push_weights = b->options.push == WF_PUSH_TROPICAL;
+  o.allow_nondet = true; /* determinization may leave several epsilon arcs in a state, which write
+                            delayed outputs */
+  return wf__slot_apply(&b->runner, &b->graph, &operation, &o, err);
+}
+
+static wf_status epsilons_last_gpu(const wf__gpu_batch *in, const void *user, wf__gpu_batch **out,
+                                   wf_error *err) {
+  (void)user;
+  return wf__gpu_fstops()->epsilons_last(in, out, err);
+}
+static wf_status epsilons_last_cpu(const wf_fst *in, const void *user, wf_fst **out,
+                                   wf_error *err) {
+  (void)user;
+  return wf_epsilons_last(in, out, err);
 }
 
 wf_status wf__make_graph(wf__build *b, wf_error *err) {
+  static const wf__slot_operation order = {epsilons_last_gpu, epsilons_last_cpu, false};
   wf_fst *ordered, *graph = NULL;
   wf_symbols *labels = NULL;
   wf_word_aligner *aligner = NULL;
-  WF__TRY(wf__slot_epsilons_last(&b->runner, &b->graph, err));
+  WF__TRY(wf__slot_apply(&b->runner, &b->graph, &order, NULL, err));
   WF__TRY(wf__slot_finished(&b->runner, &b->graph, &ordered, err));
   wf_status status = b->recipe->labels(b, &labels, err);
   if (status == WF_OK) status = wf_fst_with_symbols(ordered, labels, b->lg.words, &graph, err);

@@ -1,10 +1,9 @@
-/* graph_steps.c - see graph_steps.h. */
-#include "graph/graph_steps.h"
+/* slots.c - see slots.h. */
+#include "graph/slots.h"
 
 #include <stddef.h>
 
 #include "base/callbacks.h"
-#include "graph/push_even.h"
 
 /* --- slots ------------------------------------------------------------------------------- */
 
@@ -168,70 +167,6 @@ wf_status wf__slot_sort_olabels(wf__step_runner *runner, wf__slot *slot, wf_erro
   WF__TRY(wf_arcsort(slot->fst, &o, &sorted, err));
   wf__slot_set(runner, slot, sorted);
   return WF_OK;
-}
-
-static wf_status determinize_gpu(const wf__gpu_batch *in, const void *user, wf__gpu_batch **out,
-                                 wf_error *err) {
-  return wf__gpu_fstops()->determinize(in, user, out, err);
-}
-static wf_status determinize_cpu(const wf_fst *in, const void *user, wf_fst **out, wf_error *err) {
-  return wf_determinize(in, user, out, err);
-}
-
-wf_status wf__slot_determinize(wf__step_runner *runner, wf__slot *slot, bool allow_nonfunctional,
-                               int64_t max_states, wf_error *err) {
-  static const wf__slot_operation operation = {determinize_gpu, determinize_cpu, false};
-  wf_determinize_options o;
-  wf_determinize_options_init(&o);
-  o.rmepsilon = true;
-  o.allow_nonfunctional = allow_nonfunctional;
-  o.max_states = max_states;
-  return wf__slot_apply(runner, slot, &operation, &o, err);
-}
-
-static wf_status minimize_gpu(const wf__gpu_batch *in, const void *user, wf__gpu_batch **out,
-                              wf_error *err) {
-  return wf__gpu_fstops()->minimize(in, user, out, err);
-}
-static wf_status minimize_cpu(const wf_fst *in, const void *user, wf_fst **out, wf_error *err) {
-  return wf_minimize(in, user, out, err);
-}
-
-wf_status wf__slot_minimize(wf__step_runner *runner, wf__slot *slot, bool push_weights,
-                            wf_error *err) {
-  static const wf__slot_operation operation = {minimize_gpu, minimize_cpu, false};
-  wf_minimize_options o;
-  wf_minimize_options_init(&o);
-  o.push_weights = push_weights;
-  o.allow_nondet = true; /* determinization may leave several epsilon arcs in a state, which write
-                            delayed outputs */
-  return wf__slot_apply(runner, slot, &operation, &o, err);
-}
-
-static wf_status push_cpu(const wf_fst *in, const void *user, wf_fst **out, wf_error *err) {
-  (void)user;
-  return wf__push_even(in, out, err);
-}
-
-wf_status wf__slot_push(wf__step_runner *runner, wf__slot *slot, wf_error *err) {
-  static const wf__slot_operation operation = {NULL, push_cpu, false};
-  return wf__slot_apply(runner, slot, &operation, NULL, err);
-}
-
-static wf_status epsilons_last_gpu(const wf__gpu_batch *in, const void *user, wf__gpu_batch **out,
-                                   wf_error *err) {
-  (void)user;
-  return wf__gpu_fstops()->epsilons_last(in, out, err);
-}
-static wf_status epsilons_last_cpu(const wf_fst *in, const void *user, wf_fst **out,
-                                   wf_error *err) {
-  (void)user;
-  return wf_epsilons_last(in, out, err);
-}
-
-wf_status wf__slot_epsilons_last(wf__step_runner *runner, wf__slot *slot, wf_error *err) {
-  static const wf__slot_operation operation = {epsilons_last_gpu, epsilons_last_cpu, false};
-  return wf__slot_apply(runner, slot, &operation, NULL, err);
 }
 
 /* --- composition ------------------------------------------------------------------------- */

@@ -1,11 +1,11 @@
-/* graph_steps.h - the operations of which the steps of a recipe (recipe.h) consist.
+/* slots.h - where the fsts of a recipe (recipe.h) are, and operations on them.
  *
  * A slot is a variable that owns an fst. With a GPU, the operations keep it in the GPU's memory:
  * each takes its input from there and leaves its result there. The CPU does what the GPU does not,
  * or has no room for; then the fst is copied to host memory, and back for the next operation. The
  * results are the same. */
-#ifndef WF_GRAPH_GRAPH_STEPS_H
-#define WF_GRAPH_GRAPH_STEPS_H
+#ifndef WF_GRAPH_SLOTS_H
+#define WF_GRAPH_SLOTS_H
 
 #include "base/error.h"
 #include "fstops/device_batch.h"
@@ -55,13 +55,8 @@ typedef struct wf__slot_operation {
 wf_status wf__slot_apply(wf__step_runner *runner, wf__slot *slot,
                          const wf__slot_operation *operation, const void *user, wf_error *err);
 
+/* Sorts the arcs of an fst in host memory by output label. */
 wf_status wf__slot_sort_olabels(wf__step_runner *runner, wf__slot *slot, wf_error *err);
-wf_status wf__slot_determinize(wf__step_runner *runner, wf__slot *slot, bool allow_nonfunctional,
-                               int64_t max_states, wf_error *err);
-wf_status wf__slot_minimize(wf__step_runner *runner, wf__slot *slot, bool push_weights,
-                            wf_error *err);
-wf_status wf__slot_push(wf__step_runner *runner, wf__slot *slot, wf_error *err);
-wf_status wf__slot_epsilons_last(wf__step_runner *runner, wf__slot *slot, wf_error *err);
 
 /* out = a o b, with the states in OpenFst's order if `ordered`; otherwise their order depends on
  * the device. Clears a and b; out may be b. Fails if the result is empty. */
