@@ -295,7 +295,8 @@ WF_API void wf_graph_free(wf_graph *graph);
  * docs/how-to/added-words.md].
  *
  * A graph built with classes (wf_graph_options.classes, such as <contact> or <unk>) has arcs
- * whose input label is called #<contact> in its symbol table; #1<contact> if its topology is
+ * whose input label is called #<contact> in its symbol table, or #{$NAME} for a class $NAME that is
+ * not in angle brackets; #1<contact>, #1{$NAME} if its topology is
  * transducer. They match nothing until words are added. The new graph shares the arrays of its base
  * and only needs memory for the phrases. So each utterance and each stream may have its own graph
  * (wf_utterance, wf_stream_set_graph). Results are those of the fst that wf_graph_to_fst makes.

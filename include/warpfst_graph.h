@@ -333,11 +333,12 @@ enum { WF_AMBIGUOUS_ERROR, WF_AMBIGUOUS_BEST };
   X(ENUM, check_words, 0, 0, 0, "warn|error|off",                                                 \
     "if a tenth or more of the LM's words are in the lexicon only in another case (upper or "     \
     "lower): log a warning, fail, or do nothing")
-#define WF__GRAPH_CTC_ROWS(X)                                                                  \
-  X(BOOL, keep_disambig, 0, 0, 1, "",                                                          \
-    "keep disambiguation symbols on the input side (for debugging)")                           \
-  X(STR, classes, 0, 0, 0, "<A>,<B>,..",                                                       \
-    "words of the grammar that stand for words added at run time, such as <contact> or <unk> " \
+#define WF__GRAPH_CTC_ROWS(X)                                                                   \
+  X(BOOL, keep_disambig, 0, 0, 1, "",                                                           \
+    "keep disambiguation symbols on the input side (for debugging)")                            \
+  X(STR, classes, 0, 0, 0, "A,B,..",                                                            \
+    "words of the grammar that stand for words added at run time, such as <contact>, $NAME or " \
+    "<unk> "                                                                                    \
     "(topology correct, compact or transducer): see decode --add-words")
 #define WF__GRAPH_HMM_ROWS(X)                                                                      \
   X(F32, lm_weight, 0, 0, 1e6, "",                                                                 \

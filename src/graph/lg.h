@@ -38,8 +38,8 @@ void wf__lg_free(wf__lg *lg);
 wf_status wf__lg_need_words(const wf__lg *lg, wf_error *err);
 /* Is the text one of the comma-separated names (NULL: none)? */
 bool wf__lg_has_class(const char *classes, const char *text);
-/* Adds the input labels of the classes to a symbol table, named "#<contact>", or with `once`
- * "#1<contact>" (tokens.h), and numbered from `first`. */
+/* Adds the input labels of the classes to a symbol table, named as wf__class_label does, and
+ * numbered from `first`. */
 wf_status wf__lg_add_class_labels(const wf__lg *lg, bool once, int32_t first, wf_symbols *labels,
                                   wf_error *err);
 /* Makes G, sorted by input label. Classes have no output. If the model's unknown word is one, its

@@ -21,7 +21,15 @@ wf_status wf__make_lg(wf__build *b, wf_error *err) {
   const wf__step_composition how = {
       .phi_label = b->options.backoff == WF_BACKOFF_FAILURE ? b->lg.backoff_word : 0,
       .max_states = b->options.max_states};
-  return wf__step_compose(&b->runner, &b->first, &b->g, &how, &b->graph, err);
+  const wf_tally *missing = &b->lg.lm_words_missing;
+  char names[300];
+  wf_error own = {0};
+  wf_status status = wf__step_compose(&b->runner, &b->first, &b->g, &how, &b->graph, &own);
+  if (status == WF_OK) return WF_OK;
+  wf__tally_list(missing, names, sizeof names);
+  if (status != WF_ERR_ARGUMENT || missing->count == 0)
+    return wf__fail(err, status, "%s", own.message);
+  return wf__fail(err, status, "%s; it lacks %s", own.message, names);
 }
 
 static wf_status determinize_gpu(const wf__gpu_batch *in, const void *user, wf__gpu_batch **out,

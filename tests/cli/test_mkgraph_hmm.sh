@@ -119,14 +119,14 @@ mkgraph --lexicon=alone.dict --phrases=two.txt --words=alone.words -q -o phrases
 "$WARPFST" equal listed.wfst phrases.wfst || fail "sentences give another graph than their fst"
 expect 2 'lexicon-fst needs --lm, --grammar or --phrases' mkgraph --lexicon-fst=L.fst -o no.wfst
 printf 'nothing Z\n' >odd.dict
-expect 2 'no word in common' mkgraph --lexicon=odd.dict --lm=odd.arpa -o no.wfst
+expect 2 "no word in common.*'nothing', the language model 'zero', 'xyzzy', 'plugh'" mkgraph --lexicon=odd.dict --lm=odd.arpa -o no.wfst
 # Nothing is left of the graph: words without a pronunciation, a grammar without a final state, phones without an HMM.
 printf 'zero ZH ZH ZH\n' >odd.dict
 printf '<eps> 0\nzero 1\nxyzzy 2\n' >odd.words
 printf '0 1 1 1\n1 2 2 2\n2\n' | fstcompile >both.fst
 printf '0 1 1 1\n' | fstcompile >endless.fst
 printf '0 1 1 1\n1\n' | fstcompile >zero.fst
-expect 2 'compose L o G: the result is empty: the lexicon covers no sentence' mkgraph --lexicon=odd.dict --grammar=both.fst --words=odd.words -o no.wfst
+expect 2 "compose L o G: the result is empty: the lexicon covers no sentence of the grammar; it lacks 'xyzzy'" mkgraph --lexicon=odd.dict --grammar=both.fst --words=odd.words -o no.wfst
 grep -q "warning: words of the grammar that the lexicon lacks, which cannot be found (1 of 2, 50.0%): 'xyzzy'" err.txt || fail "$(cat err.txt)"
 expect 2 'the grammar has no final state' mkgraph --lexicon=odd.dict --grammar=endless.fst --words=odd.words -o no.wfst
 expect 2 'compose C o LG: the result is empty: every sentence needs a phone' mkgraph --lexicon=odd.dict --grammar=zero.fst --words=odd.words --missing-hmm=drop -o no.wfst
