@@ -329,6 +329,9 @@ enum { WF_AMBIGUOUS_ERROR, WF_AMBIGUOUS_BEST };
     "continuations of LG. auto: none in CTC, tropical for HMMs")                                  \
   X(ENUM, missing_words, 0, 0, 0, "skip|error",                                                   \
     "words of the LM or grammar that are not in the lexicon: leave them out, or fail")            \
+  X(F32, garbage, -1, -1, 1e6, "nats",                                                            \
+    "<unk> in the LM or grammar stands for any sequence of tokens or phones, at this cost for "   \
+    "each of them; a sentence <unk> takes what the grammar lacks. -1: it does not")               \
   X(I64, max_states, 0, 0, 2147483647, "states", "fail when a step has more states; 0: 2^31 - 1") \
   X(ENUM, check_words, 0, 0, 0, "warn|error|off",                                                 \
     "if a tenth or more of the LM's words are in the lexicon only in another case (upper or "     \

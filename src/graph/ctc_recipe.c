@@ -11,6 +11,7 @@
 #include "fst/ctc_states.h"
 #include "graph/lexicon_fst.h"
 #include "graph/recipe.h"
+#include "graph/token_marks.h"
 #include "graph/topology.h"
 #include "graph/word_aligner.h"
 
@@ -85,6 +86,14 @@ static wf_status make_labels(const wf__build *b, int32_t num_disambig, wf_symbol
                                  num_tokens + num_disambig + 1, *out, err);
 }
 
+/* May the garbage word have this token? */
+static bool is_garbage(const wf__build *b, int32_t label, const wf__lexicon_shape *shape) {
+  const wf_lexicon *lexicon = b->lg.lexicon;
+  const char *text = wf_symbols_text(lexicon->table, label - lexicon->tokens.shift);
+  return label != lexicon->blank && label != shape->silence && text != NULL &&
+         wf__token_mark_of(text, NULL) != WF__TOKEN_SPECIAL;
+}
+
 static wf_status make_l(wf__build *b, wf_fst **out, wf_error *err) {
   wf__lexicon_shape shape;
   wf_symbols *labels = NULL;
@@ -93,6 +102,7 @@ static wf_status make_l(wf__build *b, wf_fst **out, wf_error *err) {
   shape.classes = b->lg.classes.data;
   shape.num_classes = b->lg.classes.size;
   shape.first_class = b->lg.lexicon->tokens.num_tokens + b->lg.num_disambig + 1;
+  WF__TRY(wf__take_garbage(b, b->lg.lexicon->tokens.num_tokens, is_garbage, 1, &shape, err));
   wf_status status = make_labels(b, b->lg.num_disambig, &labels, err);
   if (status == WF_OK)
     status = wf__lexicon_to_fst(b->lg.lexicon, b->lg.words, &shape, labels, out, NULL, err);

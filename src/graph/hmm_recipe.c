@@ -66,6 +66,17 @@ static wf_status take_silence(wf__build *b, wf__lexicon_shape *shape, wf_error *
   return WF_OK;
 }
 
+/* May the garbage word have this phone of lexicons? In a model with positions, phones that have
+ * them. */
+static bool is_garbage(const wf__build *b, int32_t phone, const wf__lexicon_shape *shape) {
+  const wf_hmm *hmm = b->inputs->hmm;
+  if (phone == hmm->silence || phone == shape->silence) return false;
+  for (uint64_t i = 0; i < hmm->fillers.size; i++)
+    if (hmm->fillers.data[i] == phone) return false;
+  return hmm->position_of == NULL ||
+         hmm->position_of[phone][WF__BEGIN] != hmm->position_of[phone][WF__SINGLE];
+}
+
 static wf_status make_l(wf__build *b, wf_fst **out, wf_error *err) {
   const wf_hmm *hmm = b->inputs->hmm;
   if (b->inputs->lexicon_fst != NULL)
@@ -77,6 +88,7 @@ static wf_status make_l(wf__build *b, wf_fst **out, wf_error *err) {
   shape.backoff_loop = b->options.backoff == WF_BACKOFF_EPSILON;
   shape.word_cost = cost_of(b, b->options.word_prob, hmm->word_prob);
   WF__TRY(take_silence(b, &shape, err));
+  WF__TRY(wf__take_garbage(b, b->lg.lexicon->tokens.num_tokens, is_garbage, b->scale, &shape, err));
   WF__TRY(wf_token_labels(hmm->phones, b->lg.num_disambig, &labels, NULL, err));
   wf_status status = wf__lexicon_to_fst(b->lg.lexicon, b->lg.words, &shape, labels, out, NULL, err);
   wf_symbols_free(labels);
@@ -229,7 +241,8 @@ static uint32_t short_words(const wf_hmm *hmm) {
   return restarts ? (uint32_t)(hmm->width - hmm->central - 1) : 0;
 }
 
-static wf_status check(const wf_graph_inputs *in, wf_error *err) {
+static wf_status check(const wf__build *b, wf_error *err) {
+  const wf_graph_inputs *in = b->inputs;
   if (in->hmm == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "graph: no acoustic model");
   if (in->hmm->width == 0)
     return wf__fail(err, WF_ERR_ARGUMENT, "graph: %s was read without its tree", in->hmm->name);
@@ -241,12 +254,14 @@ static wf_status check(const wf_graph_inputs *in, wf_error *err) {
   if (in->lm == NULL && in->grammar == NULL && in->lexicon == NULL)
     return wf__fail(err, WF_ERR_ARGUMENT,
                     "graph: a ready-made L needs a language model or a grammar");
+  if (b->lg.garbage && in->lexicon == NULL)
+    return wf__fail(err, WF_ERR_UNSUPPORTED, "garbage: not with a ready-made L");
   return WF_OK;
 }
 
 static wf_status take(wf__build *b, wf_error *err) {
   const wf_graph_inputs *in = b->inputs;
-  WF__TRY(check(in, err));
+  WF__TRY(check(b, err));
   b->scale = 1 / (b->options.lm_weight > 0 ? b->options.lm_weight : in->hmm->lm_weight);
   b->lg.given_l = in->lexicon_fst;
   b->lg.always_marked = short_words(in->hmm);

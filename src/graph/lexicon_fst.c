@@ -21,6 +21,14 @@
  *
  *   START --silence--> LOOP --silence--> END (final)
  *
+ * The garbage word, any sequence of the tokens a, begins and ends with a symbol #g of its own, so
+ * that determinization does not mix it with words. With positions in the word, the tokens between
+ * the first and the last are at INSIDE (B, I and E stand for BEGIN, INTERNAL and END; a single one
+ * leads to OUT):
+ *
+ *   state 0 --#g:word--> IN --a_B--> INSIDE --a_E--> OUT --#g--> state 0      INSIDE --a_I--> INSIDE
+ *   without positions:   IN --a--> OUT --a--> OUT
+ *
  * Each pronunciation has a separate chain of states. Determinization turns the chains into a
  * tree. */
 #include "graph/lexicon_fst.h"
@@ -40,8 +48,10 @@ struct making {
   wf__csr csr;
   uint32_t loop;        /* the state after words */
   uint32_t first_chain; /* first state of the first chain */
+  uint32_t garbage;     /* first of the states after the chains */
 };
 
+enum { GARBAGE_IN, GARBAGE_OUT, GARBAGE_INSIDE };
 enum { SIL_START, SIL_LOOP, SIL_SIL, SIL_AFTER, SIL_STATES };
 enum { EDGE_START, EDGE_LOOP, EDGE_END, EDGE_STATES };
 enum { REQ_START, REQ_BETWEEN, REQ_END, REQ_AFTER, REQ_STATES };
@@ -155,8 +165,13 @@ static wf_status push_backoff_loop(struct making *making, uint32_t state, wf_err
                       err);
 }
 
-/* Adds the classes and the first arc of every entry. */
+static int32_t garbage_label(const struct making *making) {
+  return disambig_label(making, making->lexicon->max_disambig + 2);
+}
+
+/* Adds the classes, the first arc of every entry, and that of the garbage word. */
 static wf_status push_words(struct making *making, const int32_t *word_of, wf_error *err) {
+  const wf__lexicon_shape *shape = &making->shape;
   WF__TRY(push_classes(making, err));
   uint64_t chain = making->first_chain;
   for (uint64_t i = 0; i < making->lexicon->entries.size; i++) {
@@ -167,7 +182,46 @@ static wf_status push_words(struct making *making, const int32_t *word_of, wf_er
     WF__TRY(push_step(making, entry, word_of[i], 0, (uint32_t)chain, err));
     chain += num_steps(making, entry) - 1;
   }
+  if (shape->num_garbage == 0) return WF_OK;
+  return wf__csr_push(&making->csr,
+                      (wf_arc){making->garbage + GARBAGE_IN, shape->word_cost,
+                               garbage_label(making), shape->garbage_word},
+                      err);
+}
+
+/* Adds an arc for each token of the garbage word, in its form at a position. */
+static wf_status push_garbage(struct making *making, int position, uint32_t target, wf_error *err) {
+  const wf__lexicon_shape *shape = &making->shape;
+  for (size_t i = 0; i < shape->num_garbage; i++) {
+    const int32_t label = shape->garbage[i];
+    const wf_arc arc = {making->garbage + target, shape->garbage_cost,
+                        shape->position_of != NULL ? shape->position_of[label][position] : label,
+                        0};
+    WF__TRY(wf__csr_push(&making->csr, arc, err));
+  }
   return WF_OK;
+}
+
+static wf_status make_garbage(struct making *making, wf_error *err) {
+  const wf__lexicon_shape *shape = &making->shape;
+  const bool positions = shape->position_of != NULL;
+  wf_arc end = {making->loop, shape->other_cost, garbage_label(making), 0};
+  if (shape->num_garbage == 0) return WF_OK;
+  WF__TRY(wf__csr_add_state(&making->csr, INFINITY, err));
+  if (positions) WF__TRY(push_garbage(making, WF__BEGIN, GARBAGE_INSIDE, err));
+  WF__TRY(push_garbage(making, WF__SINGLE, GARBAGE_OUT, err));
+  WF__TRY(wf__csr_add_state(&making->csr, INFINITY, err));
+  if (!positions) WF__TRY(push_garbage(making, WF__SINGLE, GARBAGE_OUT, err));
+  WF__TRY(wf__csr_push(&making->csr, end, err));
+  if (has_optional_silence(shape)) {
+    end.nextstate = SIL_SIL;
+    end.weight = shape->silence_cost;
+    WF__TRY(wf__csr_push(&making->csr, end, err));
+  }
+  if (!positions) return WF_OK;
+  WF__TRY(wf__csr_add_state(&making->csr, INFINITY, err));
+  WF__TRY(push_garbage(making, WF__INTERNAL, GARBAGE_INSIDE, err));
+  return push_garbage(making, WF__END, GARBAGE_OUT, err);
 }
 
 static wf_status make_loop_state(struct making *making, const int32_t *word_of, wf_error *err) {
@@ -218,13 +272,18 @@ static wf_status make_states(struct making *making, const int32_t *word_of, wf_e
                         : required ? (disambig ? REQ_STATES : REQ_AFTER)
                         : optional ? (disambig ? SIL_STATES : SIL_AFTER)
                                    : 1;
+  making->garbage = making->first_chain;
+  for (uint64_t i = 0; i < making->lexicon->entries.size; i++)
+    if (word_of[i] != 0)
+      making->garbage += num_steps(making, &making->lexicon->entries.data[i]) - 1;
   if (edges) WF__TRY(make_edge_start(making, err));
   if (optional) WF__TRY(make_silence_start(making, err));
   WF__TRY(required ? make_required_states(making, word_of, err)
                    : make_loop_state(making, word_of, err));
   if (edges) WF__TRY(wf__csr_add_state(&making->csr, 0, err));
   if (optional) WF__TRY(make_silence_states(making, err));
-  return make_chains(making, word_of, err);
+  WF__TRY(make_chains(making, word_of, err));
+  return make_garbage(making, err);
 }
 
 /* Finds the word label of every entry; 0 for words that the table lacks. */

@@ -101,12 +101,18 @@ static wf_status take_words(wf__lg *lg, wf_error *err) {
   }
   lg->backoff_word = (int32_t)wf_symbols_find(lg->words, "#0");
   lg->unk = -1;
-  if (lg->lm == NULL) return WF_OK;
-  wf_lm_info info;
-  wf_lm_info_init(&info);
-  WF__TRY(wf_lm_get_info(lg->lm, &info, err));
-  if (info.has_unk) lg->unk = info.unk;
-  return WF_OK;
+  if (lg->lm == NULL) {
+    if (lg->garbage) lg->unk = (int32_t)wf_symbols_find(lg->words, "<unk>");
+  } else {
+    wf_lm_info info;
+    wf_lm_info_init(&info);
+    WF__TRY(wf_lm_get_info(lg->lm, &info, err));
+    if (info.has_unk) lg->unk = info.unk;
+  }
+  if (!lg->garbage || lg->unk > 0) return WF_OK;
+  return wf__fail(err, WF_ERR_ARGUMENT,
+                  "garbage: the %s has no <unk>, the word that stands for any sequence of tokens",
+                  name_of_g(lg));
 }
 
 /* A grammar or L of the caller may bring a table: a label must not be another word in it. Words
@@ -334,7 +340,7 @@ static wf_status select_entries(wf__lg *lg, const wf__map64 *used, wf__map64 *sp
   if (status == WF_OK)
     status = wf__lexicon_select(lg->given_lexicon, keep, lg->words, lg->always_marked, &lg->lexicon,
                                 err);
-  if (status == WF_OK) lg->num_disambig = wf_lexicon_num_disambig(lg->lexicon);
+  if (status == WF_OK) lg->num_disambig = wf_lexicon_num_disambig(lg->lexicon) + lg->garbage;
   free(keep);
   wf_symbols_free(reported);
   return status;

@@ -17,6 +17,7 @@ typedef struct wf__lg {
   const char *given_classes;     /* comma-separated names of word classes (words that stand for
                                     words added at run time); NULL: none */
   int32_t check_words;           /* the option check_words: warn, error, off */
+  bool garbage;                  /* <unk> needs no pronunciation */
   uint32_t always_marked;        /* pronunciations of at most this many phones always get a #k */
   /* set by wf__lg_take */
   wf_lexicon *lexicon; /* the entries whose words the grammar uses; NULL for a ready-made L */
@@ -24,7 +25,8 @@ typedef struct wf__lg {
   wf_fst *any_words;         /* without lm and grammar: the grammar */
   wf_symbols *lexicon_words; /* likewise: the given words, if the lexicon has them */
   int32_t backoff_word;      /* label of #0 */
-  int32_t unk;               /* label of the LM's unknown word; -1: none */
+  int32_t unk;               /* label of the LM's unknown word; with `garbage` also of the
+                                grammar's; -1: none */
   WF__VEC(int32_t) classes;  /* labels of the classes */
   int32_t num_disambig;      /* set by the caller for a ready-made L */
   wf_tally lm_words_missing, lexicon_words_missing;

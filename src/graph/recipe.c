@@ -124,6 +124,7 @@ static void end(wf__build *b) {
   wf__slot_clear(&b->g);
   wf__slot_clear(&b->graph);
   wf__step_runner_end(&b->runner);
+  free(b->garbage);
   free(b->fillers);
   wf__tally_free(&b->dropped);
   wf__lg_free(&b->lg);
@@ -156,7 +157,8 @@ wf_status wf_graph_build(const wf_graph_inputs *given, const wf_graph_options *o
                   .lm = in->lm,
                   .grammar = in->grammar,
                   .given_words = in->words,
-                  .check_words = b.options.check_words};
+                  .check_words = b.options.check_words,
+                  .garbage = b.options.garbage >= 0};
   wf_status status = wf__step_runner_begin(&b.runner, b.options.device, err);
   if (status == WF_OK) status = run(&b, err);
   if (status == WF_OK) give(&b, out);

@@ -7,6 +7,7 @@
 #ifndef WF_GRAPH_RECIPE_H
 #define WF_GRAPH_RECIPE_H
 
+#include "graph/lexicon_fst.h"
 #include "graph/lg.h"
 #include "graph/slots.h"
 
@@ -22,6 +23,7 @@ typedef struct wf__build {
   wf_topology_options topology; /* of T; `type` is in the result */
   int32_t num_tokens, blank;    /* TOKENS: `blank` is a label */
   float scale;                  /* HMM: 1 / lm_weight */
+  int32_t *garbage;             /* the tokens or phones of the garbage word */
   int32_t *fillers;             /* HMM: their input labels in L */
   wf_tally dropped;             /* HMM: phones in context */
   wf__slot first, g,
@@ -50,6 +52,13 @@ struct wf__recipe {
   size_t num_steps;
 };
 extern const wf__recipe wf__ctc_recipe, wf__hmm_recipe, wf__tokens_recipe;
+
+/* Completes the shape of L for the option `garbage`: keeps the labels 1 .. count that `is_token`
+ * allows. `scale`: factor on the cost. */
+wf_status wf__take_garbage(wf__build *b, int32_t count,
+                           bool (*is_token)(const wf__build *b, int32_t label,
+                                            const wf__lexicon_shape *shape),
+                           float scale, wf__lexicon_shape *shape, wf_error *err);
 
 /* --- steps that several recipes have (shared_steps.c) --------------------------------------- */
 

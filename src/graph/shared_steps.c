@@ -3,6 +3,24 @@
 #include "graph/recipe.h"
 #include "graph/word_aligner.h"
 
+wf_status wf__take_garbage(wf__build *b, int32_t count,
+                           bool (*is_token)(const wf__build *b, int32_t label,
+                                            const wf__lexicon_shape *shape),
+                           float scale, wf__lexicon_shape *shape, wf_error *err) {
+  if (!b->lg.garbage) return WF_OK;
+  b->garbage = wf__alloc((uint64_t)count, sizeof *b->garbage);
+  if (b->garbage == NULL)
+    return wf__fail_memory(err, (uint64_t)count * sizeof *b->garbage, "tokens of garbage");
+  for (int32_t label = 1; label <= count; label++)
+    if (is_token(b, label, shape)) b->garbage[shape->num_garbage++] = label;
+  if (shape->num_garbage == 0)
+    return wf__fail(err, WF_ERR_ARGUMENT, "garbage: there are no tokens that it can consist of");
+  shape->garbage = b->garbage;
+  shape->garbage_cost = scale * b->options.garbage;
+  shape->garbage_word = b->lg.unk;
+  return WF_OK;
+}
+
 wf_status wf__make_l(wf__build *b, wf_error *err) {
   wf_fst *l;
   WF__TRY(b->recipe->make_l(b, &l, err));

@@ -76,7 +76,22 @@ for class in '$PLACE' '[PLACE]' '#nonterm:place' PLACE; do
 done
 expect 2 "class '#0': the name is empty, has more than 1,000 bytes or is reserved" mkgraph --lexicon="$ctc/lexicon_phone.txt" --classes='#0' -o y.wfst
 
-# 4. Errors.
+# 4. <unk> is any sequence of tokens: what the grammar lacks is rejected, and a part of a sentence may be anything.
+printf 'KATE LOVES CHINA\nMARK LOVES CHINA\n<unk>\n' >reject.txt
+for topology in correct compact; do
+  mkgraph --lexicon="$ctc/lexicon_phone.txt" --phrases=reject.txt --garbage=2 --topology=$topology -q -o reject.wfst
+  "$WARPFST" decode reject.wfst "$ctc/logp_phone" --acoustic-scale=0.7 -o hyp.txt 2>log
+  [ "$(grep -cv '<unk>' hyp.txt)" = 1 ] && grep -qx '000030024 KATE LOVES CHINA' hyp.txt || fail "$topology: $(grep -v '<unk>' hyp.txt)"
+done
+printf '#JSGF V1.0;\ngrammar g;\npublic <said> = KATE "<unk>" CHINA;\n' >part.gram
+mkgraph --lexicon="$ctc/lexicon_phone.txt" --grammar=part.gram --garbage=0.5 -q -o part.wfst
+"$WARPFST" decode part.wfst "$ctc/logp_phone/000030024.npy" --acoustic-scale=0.7 -o hyp.txt 2>log
+[ "$(cat hyp.txt)" = '000030024 KATE <unk> CHINA' ] || fail "a part: $(cat hyp.txt)"
+"$WARPFST" mkgraph ctc --tokens="$ctc/tokens_char.txt" --phrases=reject.txt --garbage=2 -q -o y.wfst # words spelled
+rm y.wfst
+expect 2 'garbage: the grammar has no <unk>' mkgraph --lexicon="$ctc/lexicon_phone.txt" --phrases=few.txt --garbage=2 -o y.wfst
+
+# 5. Errors.
 printf '#JSGF V1.0;\ngrammar g;\npublic <a> = ONE\n| <a> TWO;\n' >bad.gram
 expect 3 'bad.gram:4: the rule <a> uses itself before its end' mkgraph --lexicon="$ctc/lexicon_phone.txt" --grammar=bad.gram -o y.wfst
 printf '#JSGF V1.0;\ngrammar g;\npublic <a> = ONE | ;\n' >bad.gram

@@ -153,6 +153,18 @@ rows = [[0, -9], [-9, 0], [-9, 0], [0, -9]]
 open('tiny.ark', 'wb').write(b'u \0BFM \4' + struct.pack('<i', 4) + b'\4' + struct.pack('<i', 2) + struct.pack('<8f', *sum(rows, [])))"
 "$WARPFST" decode tiny.wfst tiny.ark -o tiny.hyp 2>err.txt
 [ "$(cat tiny.hyp)" = 'u zero' ] || fail "$(cat tiny.hyp err.txt)"
+# What the grammar lacks is <unk>: zero has two phones, so one frame of speech is another word. Silence and noises are no part of it.
+printf 'zero\n<unk>\n' >tiny/sentences
+python3 -c "
+import struct
+def matrix(rows): return b'BFM \4' + struct.pack('<i', len(rows)) + b'\4' + struct.pack('<i', 2) + struct.pack('<%df' % (2 * len(rows)), *sum(rows, []))
+silence, speech = [0, -9], [-9, 0]
+open('more.ark', 'wb').write(b'u \0' + matrix([silence, speech, speech, silence]) + b'v \0' + matrix([silence, speech, silence]) + b'w \0' + matrix([silence, silence, silence]))"
+"$WARPFST" mkgraph hmm --am=tiny --lexicon=tiny/dict --phrases=tiny/sentences --garbage=1 -q -o garbage.wfst
+"$WARPFST" decode garbage.wfst more.ark -o tiny.hyp 2>err.txt
+diff tiny.hyp <(printf 'u zero\nv <unk>\nw <unk>\n') || fail "$(cat tiny.hyp err.txt)"
+"$WARPFST" mkgraph hmm --am=tiny --lexicon=tiny/dict --phrases=tiny/sentences -q -o silent.wfst 2>err.txt
+grep -q "warning: words of the grammar that the lexicon lacks, which cannot be found (1 of 2, 50.0%): '<unk>'" err.txt || fail "$(cat err.txt)"
 
 # 6. A build that is interrupted at any moment leaves no temporary files.
 for delay in 0.1 0.2 0.3 0.4 0.5; do
