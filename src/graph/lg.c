@@ -289,7 +289,7 @@ static wf_status fail_disjoint(const wf__lg *lg, const wf__map64 *used, const ch
   char theirs[120], own[120];
   if (lg->given_lexicon != NULL && wf_lexicon_count(lg->given_lexicon) == 0)
     return wf__fail(err, WF_ERR_ARGUMENT, "the lexicon has no words: %s (%llu left out)", lexicon,
-                    (unsigned long long)wf_lexicon_num_skipped(lg->given_lexicon));
+                    (unsigned long long)lg->given_lexicon->skipped.count);
   WF__TRY(list_used(lg, used, theirs, sizeof theirs, err));
   wf__tally_list(&lg->lexicon_words_missing, own, sizeof own);
   return wf__fail(err, WF_ERR_ARGUMENT,
