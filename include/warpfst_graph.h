@@ -44,8 +44,9 @@ typedef struct wf_lexicon wf_lexicon;
 
 #define WF_LEXICON_OPTIONS(X)                                                                      \
   X(ENUM, lexicon_format, 0, 0, 0, "auto|plain|prob|silprob",                                      \
-    "lines are `word token ...`, or `word probability token ...`, or have three more numbers "     \
-    "about silence, which are not used; auto checks the columns")                                  \
+    "lines are `word token ...`, or `word probability token ...`, or have three more numbers, "    \
+    "which optional silence uses: P(silence after the word), and factors on the word's "           \
+    "probability after silence and after none; auto checks the columns")                           \
   X(ENUM, unknown, 0, 0, 0, "error|skip",                                                          \
     "words with tokens that are not in the table: fail, or skip and count them")                   \
   X(STR, blank, 0, 0, 0, "TOKEN",                                                                  \
@@ -101,8 +102,8 @@ WF_API const wf_tally *wf_lexicon_skipped(const wf_lexicon *lexicon);
 WF_API int32_t wf_lexicon_num_disambig(const wf_lexicon *lexicon);
 /* Makes Kaldi's words.txt: <eps> 0, the words in byte order, #0, <s>, </s>. */
 WF_API wf_status wf_lexicon_words(const wf_lexicon *lexicon, wf_symbols **out, wf_error *err);
-/* Writes lines `word [probability] token ...`. Probabilities are written only if one differs from
- * 1. */
+/* Writes lines `word [probability [three numbers about silence]] token ...`. Probabilities are
+ * written only if one differs from 1, or with those numbers. */
 WF_API wf_status wf_lexicon_write(const wf_lexicon *lexicon, const char *path, wf_error *err);
 WF_API wf_lexicon *wf_lexicon_ref(const wf_lexicon *lexicon);
 WF_API void wf_lexicon_free(wf_lexicon *lexicon);
@@ -112,7 +113,8 @@ WF_API void wf_lexicon_free(wf_lexicon *lexicon);
  * prefix of another, ends in #1, #2, ...; the state between words has a loop #0:#0. L o G can then
  * be determinized. With `silence`, an optional silence token is at the start and after every word.
  * It costs -ln(silence_prob); leaving it out costs -ln(1 - silence_prob) (Mohri, Pereira, Riley
- * 2002; Kaldi's construction).
+ * 2002; Kaldi's construction). If the lexicon has silence probabilities, they take the place of
+ * silence_prob after each word (Chen et al. 2015); it remains that of silence at the start.
  * A word separator, which models of characters write between words, is a silence that is required:
  * one or more of them between two words, any number at both ends of an utterance, at no cost. It is
  * the token <space>, a space (also as <0x20>), U+2581 if no other token begins with it, or |, the

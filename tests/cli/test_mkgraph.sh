@@ -61,6 +61,11 @@ printf '0 1 ZERO ZERO 1\n1 2 ONE ONE 2\n2 0 ONE ONE\n2\n' >grammar.txt
 "$WARPFST" compile grammar.txt --isymbols=words.txt --osymbols=words.txt -o grammar.fst
 mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --grammar=grammar.fst --words=words.txt --push=log --silence=SH -o digits.wfst 2>table.txt
 grep -q '^push ' table.txt || fail "no row for push"
+# A lexicon with silence probabilities: the same if all are that of the option. Without optional silence they have no effect, and a warning says so.
+awk '{word = $1; $1 = ""; print word, 1, 0.5, 1, 1, $0}' "$ctc/lexicon_phone.txt" >silprob.txt
+mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon=silprob.txt --grammar=grammar.fst --words=words.txt --push=log --silence=SH -q -o silprob.wfst
+"$WARPFST" randequivalent --npath=100 digits.wfst silprob.wfst || fail "silence probabilities of 0.5 give another graph"
+expect 0 'silence probabilities (columns 3 to 5) are not used, as silence is not optional' mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon=silprob.txt --grammar=grammar.fst --words=words.txt -q -o silprob.wfst
 
 # A lexicon or a word table alone: any sequence of the words, as by a grammar with a loop for each.
 "$WARPFST" lexicon "$ctc/lexicon_phone.txt" --tokens="$ctc/tokens_phone.txt" --words-out=all.words -o L.fst
