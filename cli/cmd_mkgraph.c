@@ -311,6 +311,7 @@ static const cli_rule ctc_rules[] = {
     {"unknown-cost", CLI_USELESS_WITHOUT, "unknown-lm"},
     {"unknown-lm", CLI_NEEDS, "lexicon|lm|grammar|phrases|words"},
     {"classes", CLI_NEEDS, "lexicon|lm|grammar|phrases|words"},
+    {"garbage", CLI_NEEDS, "lm|grammar|phrases"},
     {"silence", CLI_USELESS_WITHOUT, "lexicon|lm|grammar|phrases|words"},
     {"spelling", CLI_USELESS_WITHOUT, "lexicon|lm|grammar|phrases|words"},
     {"merges", CLI_USELESS_WITHOUT, "lexicon|lm|grammar|phrases|words"},
