@@ -42,6 +42,7 @@ for seed in $(seq 0 9); do
     mkgraph --am=final.mdl --lang=lang --lexicon=silprob.txt $scales -o silprob.fst --format=vector
     ! "$WARPFST" randequivalent --npath=100 --max-length=60 lexicon.fst silprob.fst 2>err.txt || fail "seed $seed: silence probabilities make no difference"
   fi
+  python3 "$SOURCE_DIR/tests/cli/garbage_check.py" "$WARPFST" "$seed" || fail "seed $seed: <unk> is not any sequence of phones"
   # Decoding: our graph with its table of columns; Kaldi's graphs, with self-loops after or before the forward transitions, with the model.
   decode ours.json ours.fst
   decode kaldi.json HCLG.fst --am=final.bin
