@@ -106,11 +106,18 @@ static int32_t num_tokens(const wf_symbols *table) {
   return count;
 }
 
-/* The next class of words, such as <contact>, from entry *at of the table on. NULL: none. */
+/* The next class of words, such as <contact> (label #<contact>) or $NAME (label #{$NAME}), from entry
+ * *at of the table on; valid until the next call. NULL: none. */
 static const char *next_class(const wf_symbols *table, size_t *at) {
+  static char name[1024];
   const char *text;
-  while (table != NULL && (text = wf_symbols_at(table, (*at)++, NULL)) != NULL)
-    if (strncmp(text, "#<", 2) == 0 && text[strlen(text) - 1] == '>') return text + 1;
+  while (table != NULL && (text = wf_symbols_at(table, (*at)++, NULL)) != NULL) {
+    const size_t size = strlen(text);
+    if (size > 3 && strncmp(text, "#<", 2) == 0 && text[size - 1] == '>') return text + 1;
+    if (size < 4 || strncmp(text, "#{", 2) != 0 || text[size - 1] != '}') continue;
+    snprintf(name, sizeof name, "%.*s", (int)(size - 3), text + 2);
+    return name;
+  }
   return NULL;
 }
 

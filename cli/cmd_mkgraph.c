@@ -1,103 +1,149 @@
-/* cmd_mkgraph.c - `warpfst mkgraph`, and `mkgraph ctc`: builds a decoding graph from tokens,
+/* cmd_mkgraph.c - `warpfst mkgraph`: builds a decoding graph from tokens or an acoustic model,
  * lexicon and language model, and reports each step when it ends. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "am_model.h"
 #include "fst_output.h"
-#include "mkgraph_hmm.h"
 #include "parts.h"
 #include "step_report.h"
 
 #define UNKNOWN "<unk>" /* the word for which --unknown-lm spells others */
 
 struct request {
-  const char *tokens, *lexicon, *lm, *grammar, *phrases, *words, *words_out, *keep_steps, *output,
-      *format;
+  wf_graph_kind kind;
+  am_source am;
+  const char *tokens, *lexicon, *lexicon_fst, *lm, *grammar, *phrases, *words, *words_out,
+      *columns_out, *keep_steps, *output, *format;
   const char *unknown_lm;
   double unknown_lm_scale, unknown_cost;
   bool json, quiet;
   wf_lexicon_options lexicon_options;
   wf_arpa_options arpa_options;
-  wf_ctc_graph_options graph_options;
+  wf_graph_options graph_options;
 };
 
 struct parts {
+  wf_hmm *hmm;
   wf_symbols *tokens, *words;
   wf_lexicon *lexicon;
   wf_lm *lm;
-  wf_fst *grammar;
+  wf_fst *grammar, *lexicon_fst;
   wf_arpa_stats arpa_stats;
-  wf_ctc_graph_result result;
+  wf_graph_result result;
 };
 
-static const char *topology_name(int32_t asked, const cli_steps *steps) {
-  static const char *const names[] = {"correct", "compact",    "minimal",
-                                      "eesen",   "transducer", "auto"};
-  for (size_t i = 0; i < steps->num_rows; i++)
-    if (steps->rows[i].step.topology >= 0) asked = steps->rows[i].step.topology;
-  return names[asked];
+/* --- reports ----------------------------------------------------------------------------- */
+
+/* Something unusual that is counted and reported: its JSON key, its text, and the names that
+ * occurred. */
+struct notice {
+  const char *name;
+  char text[96];
+  const wf_tally *tally;
+};
+enum { NUM_NOTICES = 5 };
+
+static void list_notices(struct parts *parts, struct notice notices[NUM_NOTICES]) {
+  wf_graph_result *result = &parts->result;
+  const char *g = parts->lm != NULL ? "LM" : parts->grammar != NULL ? "grammar" : "word list";
+  result->lm_words_missing.count += parts->arpa_stats.num_oov_words; /* the reader named them */
+  parts->arpa_stats.num_oov_words = 0;
+  notices[0] = (struct notice){
+      "lexicon_skipped", "words skipped because of unknown tokens",
+      parts->lexicon != NULL ? wf_lexicon_skipped(parts->lexicon) : &result->words_not_spelled};
+  notices[1] = (struct notice){"lm_words_missing", "", &result->lm_words_missing};
+  snprintf(notices[1].text, sizeof notices[1].text, "words of the %s that the lexicon lacks", g);
+  notices[2] = (struct notice){"lexicon_words_missing", "", &result->lexicon_words_missing};
+  snprintf(notices[2].text, sizeof notices[2].text, "words of the lexicon that the %s lacks", g);
+  notices[3] = (struct notice){
+      "hmm_substituted",
+      "phones in a context that the model lacks, replaced by the HMM of another context",
+      &result->hmm_substituted};
+  notices[4] = (struct notice){"hmm_dropped", "phones in a context that the model lacks, dropped",
+                               &result->hmm_dropped};
 }
 
-static void print_lexicon_json(const struct parts *parts) {
-  printf(
-      ", \"lexicon\": {\"entries\": %zu, \"skipped\": %zu, \"repeated\": %zu, \"words_not_in_lm\": "
-      "%llu}",
-      wf_lexicon_count(parts->lexicon), wf_lexicon_num_skipped(parts->lexicon),
-      wf_lexicon_num_repeated(parts->lexicon),
-      (unsigned long long)parts->result.lexicon_words_missing);
-  printf(", \"lm\": {\"words_not_in_lexicon\": %llu, \"ngrams_skipped\": %llu}",
-         (unsigned long long)(parts->result.lm_words_missing + parts->arpa_stats.num_oov_words),
-         (unsigned long long)parts->arpa_stats.num_oov_skipped);
+static size_t num_names(const wf_tally *tally) {
+  size_t count = 0;
+  while (count < WF_TALLY_NAMES && tally->names[count] != NULL) count++;
+  return count;
+}
+
+/* The count, and as many names as fit on a line of 100 columns. */
+static void print_notice_line(const struct notice *notice) {
+  enum { COLUMNS = 100 };
+  const size_t count = num_names(notice->tally);
+  size_t shown = 0;
+  if (notice->tally->count == 0) return;
+  int used = fprintf(stderr, "%s: %llu", notice->text, (unsigned long long)notice->tally->count);
+  for (; shown < count; shown++) {
+    const char *name = notice->tally->names[shown];
+    if (shown > 0 && used + (int)strlen(name) + (int)sizeof ", , ...)" > COLUMNS) break;
+    used += fprintf(stderr, "%s%s", shown > 0 ? ", " : " (", name);
+  }
+  if (shown > 0) fprintf(stderr, "%s)", notice->tally->count > shown ? ", ..." : "");
+  fprintf(stderr, "\n");
+}
+
+static void print_notice_json(const struct notice *notice) {
+  const size_t count = num_names(notice->tally);
+  printf("\"%s\": {\"count\": %llu, \"first\": [", notice->name,
+         (unsigned long long)notice->tally->count);
+  for (size_t i = 0; i < count; i++) {
+    if (i != 0) printf(", ");
+    cli_json_string(stdout, notice->tally->names[i]);
+  }
+  printf("]}, ");
 }
 
 static void print_json(const struct request *request, const cli_steps *steps,
-                       const struct parts *parts) {
+                       const struct parts *parts, const struct notice notices[NUM_NOTICES]) {
+  static const char *const kinds[] = {"ctc", "hmm", "tokens"}, *const topologies[] = {
+                                                                   "correct",    "compact",
+                                                                   "minimal",    "eesen",
+                                                                   "transducer", "auto"};
   printf("{\"output\": ");
   cli_json_string(stdout, request->output);
-  printf(", \"topology\": \"%s\", \"seconds\": %.6f, \"peak_bytes\": %llu",
-         topology_name(request->graph_options.topology, steps), cli_now_s() - steps->begin_s,
-         (unsigned long long)cli_peak_bytes());
-  if (parts->lexicon != NULL) print_lexicon_json(parts);
-  printf(", ");
+  printf(", \"kind\": \"%s\"", kinds[request->graph_options.kind]);
+  if (request->kind == WF_GRAPH_CTC)
+    printf(", \"topology\": \"%s\"", topologies[parts->result.topology]);
+  printf(", \"seconds\": %.6f, \"peak_bytes\": %llu, \"lm_ngrams_skipped\": %llu, ",
+         cli_now_s() - steps->begin_s, (unsigned long long)cli_peak_bytes(),
+         (unsigned long long)parts->arpa_stats.num_oov_skipped);
+  for (int i = 0; i < NUM_NOTICES; i++) print_notice_json(&notices[i]);
   cli_steps_json(steps);
   printf("}\n");
 }
 
-static void print_missing(const struct parts *parts) {
-  const wf_ctc_graph_result *result = &parts->result;
-  uint64_t not_spoken = result->lm_words_missing + parts->arpa_stats.num_oov_words;
-  const char *g = parts->lm != NULL ? "LM" : parts->grammar != NULL ? "grammar" : "word list";
-  if (wf_lexicon_num_skipped(parts->lexicon) != 0)
-    fprintf(stderr, "words skipped because of unknown tokens: %zu\n",
-            wf_lexicon_num_skipped(parts->lexicon));
-  if (not_spoken != 0)
-    fprintf(stderr, "words of the %s that the lexicon lacks: %llu\n", g,
-            (unsigned long long)not_spoken);
-  if (result->lexicon_words_missing != 0)
-    fprintf(stderr, "words of the lexicon that the %s lacks: %llu\n", g,
-            (unsigned long long)result->lexicon_words_missing);
-}
-
-static void print_end(const struct request *request, const cli_steps *steps,
-                      const struct parts *parts) {
-  if (request->json) print_json(request, steps, parts);
+static void print_end(const struct request *request, const cli_steps *steps, struct parts *parts) {
+  struct notice notices[NUM_NOTICES];
+  list_notices(parts, notices);
+  if (request->json) print_json(request, steps, parts, notices);
   if (request->quiet) return;
   cli_progress_end();
-  if (parts->lexicon != NULL) print_missing(parts);
+  for (int i = 0; i < NUM_NOTICES; i++) print_notice_line(&notices[i]);
   cli_steps_end(steps, request->output, parts->result.graph);
 }
 
 /* --- building ---------------------------------------------------------------------------- */
 
-static wf_status read_lm(const struct request *request, struct parts *parts,
-                         const wf_progress *progress, wf_error *err) {
-  if (request->phrases != NULL)
-    return wf_grammar_read_phrases(request->phrases, parts->words, &parts->grammar, err);
-  if (request->grammar != NULL)
-    return wf_grammar_read(request->grammar, parts->words, &parts->grammar, err);
-  if (request->lm == NULL) return WF_OK;
-  return wf_lm_open(request->lm, parts->words, &request->arpa_options, &parts->lm,
-                    &parts->arpa_stats, progress, err);
+/* Words written as text get the labels of --words or of --lexicon-fst. With an L without a table and
+ * without --words they have none: an empty table says so. */
+static wf_status read_grammar(const struct request *request, struct parts *parts, wf_error *err) {
+  const wf_symbols *words = parts->words;
+  wf_symbols *none = NULL;
+  wf_status status = WF_OK;
+  if (words == NULL && parts->lexicon_fst != NULL) words = wf_fst_osymbols(parts->lexicon_fst);
+  if (words == NULL && parts->lexicon_fst != NULL)
+    status = wf_symbols_create("of --words, which is not given", &none, err);
+  if (none != NULL) words = none;
+  if (status == WF_OK)
+    status = request->phrases != NULL
+                 ? wf_grammar_read_phrases(request->phrases, words, &parts->grammar, err)
+                 : wf_grammar_read(request->grammar, words, &parts->grammar, err);
+  wf_symbols_free(none);
+  return status;
 }
 
 /* Adds the classes (separated by commas) to the words. A class is a word of the LM that is not in
@@ -114,43 +160,33 @@ static wf_status add_classes(const char *classes, wf_symbols *words, wf_error *e
   return status;
 }
 
-/* With a lexicon and without --words, the LM is read with the words of the lexicon as its word
- * table. Without a lexicon, the words of the LM, or those of --words, are spelled with the tokens. */
-static wf_status read_parts(const struct request *request, struct parts *parts,
-                            const wf_progress *progress, wf_error *err) {
-  wf_status status = wf_symbols_read(request->tokens, &parts->tokens, err);
-  if (status == WF_OK && request->words != NULL)
-    status = wf_symbols_read(request->words, &parts->words, err);
-  if (status != WF_OK) return status;
-  if (request->lexicon != NULL) {
-    status = wf_lexicon_read(request->lexicon, parts->tokens, &request->lexicon_options,
-                             &parts->lexicon, err);
-    if (status == WF_OK && parts->words == NULL && request->lm != NULL)
-      status = wf_lexicon_words(parts->lexicon, &parts->words, err);
-    if (status == WF_OK && request->words == NULL && parts->words != NULL)
-      status = add_classes(request->graph_options.classes, parts->words, err);
-    return status == WF_OK ? read_lm(request, parts, progress, err) : status;
-  }
-  status = read_lm(request, parts, progress, err);
-  if (status != WF_OK) return status;
-  const wf_symbols *words = parts->words;
-  if (words == NULL)
-    words = parts->lm != NULL ? wf_lm_words(parts->lm) : wf_fst_osymbols(parts->grammar);
-  return wf_lexicon_spell(words, parts->tokens, &request->lexicon_options, &parts->lexicon, err);
+/* In CTC, an LM is read with the words of the lexicon as its word table, unless --words is given. */
+static wf_status take_words(const struct request *request, struct parts *parts, wf_error *err) {
+  if (request->kind != WF_GRAPH_CTC || parts->lexicon == NULL || request->lm == NULL ||
+      parts->words != NULL)
+    return WF_OK;
+  wf_status status = wf_lexicon_words(parts->lexicon, &parts->words, err);
+  return status == WF_OK ? add_classes(request->graph_options.classes, parts->words, err) : status;
 }
 
-/* Without words: a graph whose words are the tokens. */
-static wf_status build_of_tokens(const struct request *request, struct parts *parts,
-                                 wf_error *err) {
-  wf_topology_options o;
-  wf_topology_options_init(&o);
-  o.type = request->graph_options.topology;
-  wf_status status = wf_symbols_read(request->tokens, &parts->tokens, err);
-  if (status == WF_OK)
-    status = wf_ctc_tokens_graph(parts->tokens, request->lexicon_options.blank, &o,
-                                 &parts->result.graph, err);
-  if (status == WF_OK && request->words_out != NULL)
-    status = wf_symbols_write(wf_fst_osymbols(parts->result.graph), request->words_out, err);
+static wf_status read_parts(const struct request *request, struct parts *parts,
+                            const wf_progress *progress, wf_error *err) {
+  const bool hmm = request->kind == WF_GRAPH_HMM;
+  wf_status status = hmm ? am_read(&request->am, true, &parts->hmm, err)
+                         : wf_symbols_read(request->tokens, &parts->tokens, err);
+  if (status == WF_OK && request->words != NULL)
+    status = wf_symbols_read(request->words, &parts->words, err);
+  if (status == WF_OK && request->lexicon_fst != NULL)
+    status = wf_fst_read(request->lexicon_fst, &parts->lexicon_fst, err);
+  if (status == WF_OK && request->lexicon != NULL)
+    status = wf_lexicon_read(request->lexicon, hmm ? wf_hmm_phones(parts->hmm) : parts->tokens,
+                             &request->lexicon_options, &parts->lexicon, err);
+  if (status == WF_OK) status = take_words(request, parts, err);
+  if (status == WF_OK && (request->grammar != NULL || request->phrases != NULL))
+    status = read_grammar(request, parts, err);
+  if (status == WF_OK && request->lm != NULL)
+    status = wf_lm_open(request->lm, parts->words, &request->arpa_options, &parts->lm,
+                        &parts->arpa_stats, progress, err);
   return status;
 }
 
@@ -180,22 +216,23 @@ static wf_status spell_unknown(const struct request *request, struct parts *part
 
 static wf_status build(const struct request *request, cli_steps *steps, struct parts *parts,
                        wf_error *err) {
-  if (request->lexicon == NULL && request->lm == NULL && request->grammar == NULL &&
-      request->phrases == NULL && request->words == NULL)
-    return build_of_tokens(request, parts, err);
-  wf_ctc_graph_parts of;
-  wf_ctc_graph_parts_init(&of);
-  of.progress = cli_progress(request->quiet);
-  wf_status status = read_parts(request, parts, &of.progress, err);
+  wf_graph_inputs in;
+  wf_graph_inputs_init(&in);
+  in.progress = cli_progress(request->quiet);
+  wf_status status = read_parts(request, parts, &in.progress, err);
   if (status != WF_OK) return status;
-  of.lexicon = parts->lexicon;
-  of.lm = parts->lm;
-  of.grammar = parts->grammar;
-  of.words = parts->words;
-  of.step_fn = cli_on_step;
-  of.step_user = steps;
-  of.copy_steps = request->keep_steps != NULL;
-  status = wf_ctc_graph_build(&of, &request->graph_options, &parts->result, err);
+  in.tokens = parts->tokens;
+  in.hmm = parts->hmm;
+  in.lexicon = parts->lexicon;
+  in.lexicon_options = &request->lexicon_options;
+  in.lexicon_fst = parts->lexicon_fst;
+  in.lm = parts->lm;
+  in.grammar = parts->grammar;
+  in.words = parts->words;
+  in.step_fn = cli_on_step;
+  in.step_user = steps;
+  in.copy_steps = request->keep_steps != NULL;
+  status = wf_graph_build(&in, &request->graph_options, &parts->result, err);
   if (status == WF_OK && request->unknown_lm != NULL) status = spell_unknown(request, parts, err);
   if (status != WF_OK) return status;
   if (request->keep_steps != NULL)
@@ -205,13 +242,37 @@ static wf_status build(const struct request *request, cli_steps *steps, struct p
   return status;
 }
 
+/* Writes the column table if --columns-out is given or if the decoder needs one, which then is
+ * GRAPH.columns. */
+static int write_table(const struct request *request, const struct parts *parts) {
+  char beside[4096];
+  wf_hmm_info info;
+  wf_error err;
+  if (parts->hmm == NULL) return CLI_OK;
+  wf_hmm_info_init(&info);
+  if (wf_hmm_get_info(parts->hmm, &info, &err) != WF_OK) return cli_fail(&err);
+  if (request->columns_out != NULL) return am_write_columns(parts->hmm, request->columns_out);
+  if (info.identity) return CLI_OK;
+  if (strcmp(request->output, "-") == 0)
+    return cli_usage(
+        "--columns-out is required when the graph goes to standard output, because the model's "
+        "labels are not column + 1");
+  snprintf(beside, sizeof beside, "%s.columns", request->output);
+  if (!request->quiet)
+    cli_note("%s holds the columns of the labels; `warpfst decode` reads it with the graph",
+             beside);
+  return am_write_columns(parts->hmm, beside);
+}
+
 static void free_parts(struct parts *parts) {
-  wf_ctc_graph_result_free(&parts->result);
+  wf_graph_result_free(&parts->result);
   wf_fst_free(parts->grammar);
+  wf_fst_free(parts->lexicon_fst);
   wf_lm_free(parts->lm);
   wf_lexicon_free(parts->lexicon);
   wf_symbols_free(parts->words);
   wf_symbols_free(parts->tokens);
+  wf_hmm_free(parts->hmm);
 }
 
 static int run(const struct request *request) {
@@ -224,7 +285,8 @@ static int run(const struct request *request) {
   if (build(request, &steps, &parts, &err) != WF_OK)
     code = steps.code != CLI_OK ? steps.code : cli_fail(&err);
   else
-    code = cli_write_fst(parts.result.graph, request->output, request->format);
+    code = write_table(request, &parts);
+  if (code == CLI_OK) code = cli_write_fst(parts.result.graph, request->output, request->format);
   if (code == CLI_OK) print_end(request, &steps, &parts);
   free_parts(&parts);
   return code;
@@ -236,6 +298,10 @@ static const cli_rule rules[] = {
     {"lm", CLI_EXCLUDES, "grammar"},
     {"phrases", CLI_EXCLUDES, "lm|grammar"},
     {"arpa", CLI_USELESS_WITHOUT, "lm"},
+    {NULL, 0, NULL},
+};
+
+static const cli_rule ctc_rules[] = {
     {"lexicon-format", CLI_USELESS_WITHOUT, "lexicon"},
     {"spelling", CLI_USELESS_WITH, "lexicon"},
     {"word-start", CLI_USELESS_WITH, "lexicon"},
@@ -245,35 +311,21 @@ static const cli_rule rules[] = {
     {"unknown-cost", CLI_USELESS_WITHOUT, "unknown-lm"},
     {"unknown-lm", CLI_NEEDS, "lexicon|lm|grammar|phrases|words"},
     {"classes", CLI_NEEDS, "lexicon|lm|grammar|phrases|words"},
+    {"garbage", CLI_NEEDS, "lm|grammar|phrases"},
     {"silence", CLI_USELESS_WITHOUT, "lexicon|lm|grammar|phrases|words"},
     {"spelling", CLI_USELESS_WITHOUT, "lexicon|lm|grammar|phrases|words"},
     {"merges", CLI_USELESS_WITHOUT, "lexicon|lm|grammar|phrases|words"},
     {"word-start", CLI_USELESS_WITHOUT, "lexicon|lm|grammar|phrases|words"},
-    {"keep-steps", CLI_USELESS_WITHOUT, "lexicon|lm|grammar|phrases|words"},
     {NULL, 0, NULL},
 };
 
-static void add_flags(cli_parser *parser, struct request *request) {
-  cli_flag_str(parser, "tokens", 0, &request->tokens, "FILE",
-               "token table, lines `token column` (required)");
-  cli_flag_str(parser, "lexicon", 0, &request->lexicon, "FILE",
-               "Kaldi's lexicon.txt or lexiconp.txt (default: spell the words of the LM, or of "
-               "--words, with "
-               "the tokens)");
-  cli_flag_str(
-      parser, "lm", 0, &request->lm, "FILE",
-      "n-gram model: ARPA, plain or gzipped, a binary file of CMU Sphinx or KenLM (trie), or .wlm "
-      "(default, without --grammar and --phrases: every sequence of words at the same cost)");
-  cli_flag_str(parser, "grammar", 0, &request->grammar, "FILE",
-               "instead of --lm: a grammar in JSGF, or an fst over words");
-  cli_flag_str(parser, "phrases", 0, &request->phrases, "FILE",
-               "instead of --lm: sentences, one in each line; one of them is said");
-  cli_flag_str(
-      parser, "words", 0, &request->words, "FILE",
-      "word table, lines `word id` (default: made from the lexicon; without one, that of the LM or "
-      "of the grammar)");
-  cli_flag_str(parser, "words-out", 0, &request->words_out, "FILE",
-               "write the graph's word table (also stored in the graph)");
+static const cli_rule hmm_rules[] = {
+    {"lexicon", CLI_EXCLUDES, "lexicon-fst"},        {"spelling", CLI_USELESS_WITH, "am"},
+    {"word-start", CLI_USELESS_WITH, "am"},          {"merges", CLI_USELESS_WITH, "am"},
+    {"filler-prob", CLI_USELESS_WITHOUT, "fillers"}, {NULL, 0, NULL},
+};
+
+static void add_unknown_flags(cli_parser *parser, struct request *request) {
   cli_flag_str(
       parser, "unknown-lm", 0, &request->unknown_lm, "FILE",
       "n-gram model over tokens whose sentences are words: where --lm allows <unk>, any "
@@ -284,24 +336,95 @@ static void add_flags(cli_parser *parser, struct request *request) {
   cli_flag_f64(parser, "unknown-cost", 0, &request->unknown_cost, "NATS",
                "for each word that --unknown-lm spells, besides its cost there and that of <unk>; "
                "less than 0 for more such words (default: 0)");
+  cli_flag_range(parser, "unknown-lm-scale", 1e-6, 1e6);
+  cli_flag_range(parser, "unknown-cost", -1e6, 1e6);
+}
+
+/* The flags that say what the graph is made of. */
+static void add_input_flags(cli_parser *parser, struct request *request) {
+  const bool hmm = request->kind == WF_GRAPH_HMM;
+  if (hmm) {
+    cli_flag_str(parser, "am", 0, &request->am.path, "MODEL",
+                 "acoustic model: a model folder of CMU Sphinx (mdef, transition_matrices, "
+                 "noisedict), Kaldi's final.mdl, or the folder that contains it (required)");
+    am_flags(parser, &request->am);
+  } else {
+    cli_flag_str(parser, "tokens", 0, &request->tokens, "FILE",
+                 "token table, lines `token column` (required)");
+  }
   cli_flag_str(
-      parser, "keep-steps", 0, &request->keep_steps, "FOLDER",
-      "write the result of each step to this folder: L.fst, G.fst, LG.fst, ..., and words.txt");
+      parser, "lexicon", 0, &request->lexicon, "FILE",
+      hmm ? "pronunciation dictionary in the model's phones: Kaldi's lexicon.txt, lexiconp.txt or "
+            "lexiconp_silprob.txt, or one of CMU or of the Montreal Forced Aligner"
+          : "Kaldi's lexicon.txt, lexiconp.txt or lexiconp_silprob.txt, or a dictionary of the "
+            "Montreal Forced Aligner (default: spell the words of the LM, or of --words, with the "
+            "tokens)");
+  if (hmm)
+    cli_flag_str(parser, "lexicon-fst", 0, &request->lexicon_fst, "FILE",
+                 "Kaldi: instead of --lexicon, an L made by Kaldi (default: LANG/L_disambig.fst)");
+  cli_flag_str(
+      parser, "lm", 0, &request->lm, "FILE",
+      "n-gram model: ARPA, plain or gzipped, a binary file of CMU Sphinx (en-us.lm.bin) or KenLM "
+      "(trie), or a .wlm file (default, without --grammar and --phrases: every sequence of words of "
+      "--lexicon or --words at the same cost)");
+  cli_flag_str(parser, "grammar", 0, &request->grammar, "FILE",
+               hmm ? "instead of --lm: a grammar in JSGF, or an fst over words (Kaldi's default: "
+                     "LANG/G.fst)"
+                   : "instead of --lm: a grammar in JSGF, or an fst over words");
+  cli_flag_str(parser, "phrases", 0, &request->phrases, "FILE",
+               "instead of --lm: sentences, one in each line; one of them is said");
+  cli_flag_str(
+      parser, "words", 0, &request->words, "FILE",
+      hmm ? "word table (default: LANG/words.txt if lexicon or grammar come from LANG or "
+            "--lexicon-fst is given; else that of the LM or of the grammar)"
+          : "word table, lines `word id` (default: made from the lexicon; without one, that of the "
+            "LM or of the grammar)");
+}
+
+static void add_flags(cli_parser *parser, struct request *request) {
+  const bool hmm = request->kind == WF_GRAPH_HMM;
+  add_input_flags(parser, request);
+  cli_flag_str(parser, "words-out", 0, &request->words_out, "FILE",
+               "write the graph's word table (also stored in the graph)");
+  if (hmm)
+    cli_flag_str(parser, "columns-out", 0, &request->columns_out, "FILE",
+                 "write `label column` lines to this file (default: OUTPUT.columns, unless all "
+                 "columns are label - 1)");
+  else
+    add_unknown_flags(parser, request);
+  cli_flag_str(parser, "keep-steps", 0, &request->keep_steps, "FOLDER",
+               "write the result of each step to this folder: L.fst, G.fst, LG.fst, ..., and "
+               "words.txt");
   cli_flag_bool(parser, "json", 0, &request->json,
                 "print sizes and times as JSON on standard output");
   cli_flag_bool(parser, "quiet", 'q', &request->quiet,
                 "do not print the table of steps or the progress bar");
   cli_flag_output(parser, &request->output, &request->format);
-  cli_table(parser, "ctc_graph", &request->graph_options);
+  cli_table(parser, hmm ? "hmm_graph" : "ctc_graph", &request->graph_options);
   cli_table(parser, "lexicon", &request->lexicon_options);
   cli_table(parser, "arpa", &request->arpa_options);
-  cli_flag_range(parser, "unknown-lm-scale", 1e-6, 1e6);
-  cli_flag_range(parser, "unknown-cost", -1e6, 1e6);
   cli_rules(parser, rules);
+  cli_rules(parser, hmm ? hmm_rules : ctc_rules);
+  request->graph_options.kind = (int32_t)request->kind;
+  if (!hmm) return;
+  request->lexicon_options.blank = "";
+  request->lexicon_options.variants = true;
+}
+
+/* What both kinds check when their own checks are done. */
+static int check_and_run(const struct request *request) {
+  if (request->output == NULL) return cli_usage("-o is required");
+  if (request->json && strcmp(request->output, "-") == 0)
+    return cli_usage("the graph and --json cannot both go to standard output");
+  return run(request);
+}
+
+static bool has_g(const struct request *request) {
+  return request->lm != NULL || request->grammar != NULL || request->phrases != NULL;
 }
 
 static int mkgraph_ctc(int argc, char **argv) {
-  struct request request = {.unknown_lm_scale = 1};
+  struct request request = {.kind = WF_GRAPH_CTC, .unknown_lm_scale = 1};
   cli_parser parser = {
       .usage = "--tokens=tokens.txt [--lexicon=lexicon.txt] [--lm=lm.arpa.gz] -o graph.wfst",
       .about =
@@ -320,10 +443,61 @@ static int mkgraph_ctc(int argc, char **argv) {
   if (request.tokens == NULL) return cli_usage("--tokens is required");
   if (request.unknown_lm != NULL && request.graph_options.classes == NULL)
     request.graph_options.classes = UNKNOWN;
-  if (request.output == NULL) return cli_usage("-o is required");
-  if (request.json && strcmp(request.output, "-") == 0)
-    return cli_usage("the graph and --json cannot both go to standard output");
-  return run(&request);
+  if (request.lexicon == NULL && request.words == NULL && !has_g(&request))
+    request.graph_options.kind = WF_GRAPH_TOKENS; /* its words are the tokens */
+  return check_and_run(&request);
+}
+
+/* Paths in the lang folder, for what is not given on the command line. */
+struct lang_paths {
+  char lexicon_fst[4096], grammar[4096], words[4096];
+};
+
+static void use_lang_folder(struct request *request, struct lang_paths *paths) {
+  const char *lang = request->am.lang;
+  snprintf(paths->lexicon_fst, sizeof paths->lexicon_fst, "%s/L_disambig.fst", lang);
+  snprintf(paths->grammar, sizeof paths->grammar, "%s/G.fst", lang);
+  snprintf(paths->words, sizeof paths->words, "%s/words.txt", lang);
+  bool uses_lang_labels = request->lexicon_fst != NULL; /* word labels are those of words.txt */
+  if (request->lexicon == NULL && request->lexicon_fst == NULL) {
+    request->lexicon_fst = paths->lexicon_fst;
+    uses_lang_labels = true;
+  }
+  if (!has_g(request)) {
+    request->grammar = paths->grammar;
+    uses_lang_labels = true;
+  }
+  if (uses_lang_labels && request->words == NULL) request->words = paths->words;
+}
+
+static int mkgraph_hmm(int argc, char **argv) {
+  struct request request = {.kind = WF_GRAPH_HMM};
+  struct lang_paths paths;
+  cli_parser parser = {
+      .usage =
+          "--am=MODEL [--tree=FILE --lang=FOLDER] [--lexicon=FILE] [--lm=lm.arpa.gz] -o HCLG.wfst",
+      .about =
+          "Builds a decoding graph for hybrid HMM models: H o C o L o G. Input labels are "
+          "senones + 1 (Sphinx) or transition-ids (Kaldi); output labels are words.\n"
+          "All costs except the LM's are divided by --lm-weight: decode with --acoustic-scale=A, "
+          "where A = 1 / lm-weight (0.1538 for Sphinx).\nIn dictionaries, word(2) is "
+          "another pronunciation of word (with --no-variants: a separate word). Examples:\n"
+          "  warpfst mkgraph hmm --am=exp/tri3b/final.mdl --tree=exp/tri3b/tree "
+          "--lang=data/lang_test -o HCLG.wfst\n"
+          "  warpfst mkgraph hmm --am=/usr/share/pocketsphinx/model/en-us/en-us "
+          "--lexicon=cmudict-en-us.dict --lm=lm.arpa.gz -o HCLG.wfst"};
+  add_flags(&parser, &request);
+  int code = cli_parse(&parser, argc, argv);
+  if (code >= 0) return code;
+  if (request.am.path == NULL) return cli_usage("--am is required");
+  if (request.am.lang != NULL) use_lang_folder(&request, &paths);
+  if (request.lexicon == NULL && request.lexicon_fst == NULL)
+    return cli_usage(
+        "--lexicon is required, or --lexicon-fst, or --lang with a folder that contains "
+        "L_disambig.fst");
+  if (!has_g(&request) && request.lexicon == NULL)
+    return cli_usage("--lexicon-fst needs --lm, --grammar or --phrases");
+  return check_and_run(&request);
 }
 
 int cmd_mkgraph(int argc, char **argv) {

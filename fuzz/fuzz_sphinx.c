@@ -38,7 +38,7 @@ static void check_model(wf_hmm *hmm) {
   for (int32_t p = 1; p <= hmm->num_phones && p <= 16; p++)
     if (wf_builder_add_arc(builder, 0, (wf_arc){0, 0, p, p}, NULL) != WF_OK) abort();
   if (wf_builder_finish(builder, NULL, NULL, &phones, NULL) != WF_OK) abort();
-  if (wf__hmm_expand(hmm, phones, 0, WF__MISSING_SUBSTITUTE, 0, &dropped, &c, NULL) != WF_OK)
+  if (wf__hmm_expand(hmm, phones, 0, WF_MISSING_HMM_SUBSTITUTE, 0, &dropped, &c, NULL) != WF_OK)
     abort();
   if (wf__hmm_to_fst(hmm, 1, 0, &h, NULL) != WF_OK ||
       wf__hmm_add_loops(hmm, h, 1, &looped, NULL) != WF_OK)

@@ -226,6 +226,13 @@ WF_API wf_status wf_config_check(const wf_option_table *table, const void *confi
   static inline void wf_##name##_options_init(wf_##name##_options *options) { \
     wf_config_init(wf_option_table_find(#name), options, sizeof *options);    \
   }
+/* Declares a table of some of the options of another table `of`, which fills the other's structure.
+ * Its _init is that of the other. */
+#define WF_DECLARE_SHARED_OPTIONS(name, LIST, of)                             \
+  typedef wf_##of##_options wf_##name##_options;                              \
+  static inline void wf_##name##_options_init(wf_##name##_options *options) { \
+    wf_##of##_options_init(options);                                          \
+  }
 
 /* =========================================================================================
  * 3  Symbol tables: words or tokens <-> integer labels
@@ -277,7 +284,7 @@ typedef struct wf_graph wf_graph;
 WF_API wf_status wf_graph_create(const wf_fst *fst, const int32_t *columns,
                                  size_t num_columns_entries, wf_graph **out, wf_error *err);
 /* The fst of the search. State and arc numbers in results refer to it. Of a token graph
- * (wf_ctc_graph_build) it is the token graph, and numbers are those of wf_graph_to_fst. */
+ * (wf_graph_build) it is the token graph, and numbers are those of wf_graph_to_fst. */
 WF_API const wf_fst *wf_graph_fst(const wf_graph *graph);
 /* Number of columns that score matrices need at least. */
 WF_API int32_t wf_graph_min_columns(const wf_graph *graph);
@@ -287,8 +294,9 @@ WF_API void wf_graph_free(wf_graph *graph);
 /* Words added at run time [after Allauzen & Riley 2015, dynamic classes;
  * docs/how-to/added-words.md].
  *
- * A graph built with classes (wf_ctc_graph_options.classes, such as <contact> or <unk>) has arcs
- * whose input label is called #<contact> in its symbol table; #1<contact> if its topology is
+ * A graph built with classes (wf_graph_options.classes, such as <contact> or <unk>) has arcs
+ * whose input label is called #<contact> in its symbol table, or #{$NAME} for a class $NAME that is
+ * not in angle brackets; #1<contact>, #1{$NAME} if its topology is
  * transducer. They match nothing until words are added. The new graph shares the arrays of its base
  * and only needs memory for the phrases. So each utterance and each stream may have its own graph
  * (wf_utterance, wf_stream_set_graph). Results are those of the fst that wf_graph_to_fst makes.

@@ -179,7 +179,7 @@ typedef struct wf_fst_info {
   bool cyclic_at_start; /* the start state is on a cycle */
   bool is_string;       /* at most one path, and no other states or arcs */
   bool weighted_cycles; /* an arc on a cycle has a cost other than 0 */
-  /* A token graph (wf_ctc_graph_build): the input label of its blank; 0: it is none. And the states
+  /* A token graph (wf_graph_build): the input label of its blank; 0: it is none. And the states
    * and arcs of the graph that reads frames, which texts and OpenFst's formats hold; 0: they cannot
    * hold it. */
   int32_t ctc_blank;

@@ -44,8 +44,9 @@ typedef struct wf_lexicon wf_lexicon;
 
 #define WF_LEXICON_OPTIONS(X)                                                                      \
   X(ENUM, lexicon_format, 0, 0, 0, "auto|plain|prob|silprob",                                      \
-    "lines are `word token ...`, or `word probability token ...`, or have three more numbers "     \
-    "about silence, which are not used; auto checks the columns")                                  \
+    "lines are `word token ...`, or `word probability token ...`, or have three more numbers, "    \
+    "which optional silence uses: P(silence after the word), and factors on the word's "           \
+    "probability after silence and after none; auto checks the columns")                           \
   X(ENUM, unknown, 0, 0, 0, "error|skip",                                                          \
     "words with tokens that are not in the table: fail, or skip and count them")                   \
   X(STR, blank, 0, 0, 0, "TOKEN",                                                                  \
@@ -91,18 +92,18 @@ WF_API size_t wf_lexicon_count(const wf_lexicon *lexicon);
 /* The i-th pronunciation in file order, 0 <= i < count. Its pointers are valid for the lifetime of
  * the lexicon. */
 WF_API wf_pronunciation wf_lexicon_at(const wf_lexicon *lexicon, size_t i);
-/* Number of lines or words skipped for unknown tokens, and of repeated lines. */
-WF_API size_t wf_lexicon_num_skipped(const wf_lexicon *lexicon);
+/* Number of repeated lines. */
 WF_API size_t wf_lexicon_num_repeated(const wf_lexicon *lexicon);
-/* The first skipped entries, as "word (unknown token)". wf_lexicon_spell lists words only. */
+/* Lines or words skipped for unknown tokens, as "word (unknown token)". wf_lexicon_spell lists words
+ * only. */
 WF_API const wf_tally *wf_lexicon_skipped(const wf_lexicon *lexicon);
 /* Number of disambiguation symbols of its transducer: #0, one for silence, and #1 .. #k for the
  * words. */
 WF_API int32_t wf_lexicon_num_disambig(const wf_lexicon *lexicon);
 /* Makes Kaldi's words.txt: <eps> 0, the words in byte order, #0, <s>, </s>. */
 WF_API wf_status wf_lexicon_words(const wf_lexicon *lexicon, wf_symbols **out, wf_error *err);
-/* Writes lines `word [probability] token ...`. Probabilities are written only if one differs from
- * 1. */
+/* Writes lines `word [probability [three numbers about silence]] token ...`. Probabilities are
+ * written only if one differs from 1, or with those numbers. */
 WF_API wf_status wf_lexicon_write(const wf_lexicon *lexicon, const char *path, wf_error *err);
 WF_API wf_lexicon *wf_lexicon_ref(const wf_lexicon *lexicon);
 WF_API void wf_lexicon_free(wf_lexicon *lexicon);
@@ -112,7 +113,8 @@ WF_API void wf_lexicon_free(wf_lexicon *lexicon);
  * prefix of another, ends in #1, #2, ...; the state between words has a loop #0:#0. L o G can then
  * be determinized. With `silence`, an optional silence token is at the start and after every word.
  * It costs -ln(silence_prob); leaving it out costs -ln(1 - silence_prob) (Mohri, Pereira, Riley
- * 2002; Kaldi's construction).
+ * 2002; Kaldi's construction). If the lexicon has silence probabilities, they take the place of
+ * silence_prob after each word (Chen et al. 2015); it remains that of silence at the start.
  * A word separator, which models of characters write between words, is a silence that is required:
  * one or more of them between two words, any number at both ends of an utterance, at no cost. It is
  * the token <space>, a space (also as <0x20>), U+2581 if no other token begins with it, or |, the
@@ -182,7 +184,7 @@ WF_API wf_status wf_grammar_read_phrases_memory(const void *data, size_t size, c
  *   eesen    blanks before and after each token, entered and left by epsilon arcs
  *            (Miao, Gowayyed, Metze 2015)
  *   auto     in wf_ctc_topology: correct; compact, with a warning in the log, if correct has over 4
- *            million arcs. Graphs have their own rule: wf_ctc_tokens_graph, wf_ctc_graph_build
+ *            million arcs. Graphs have their own rule: wf_graph_build
  * (Galvez & Kaldewey 2023, figures 2 and 3; Laptev et al. 2022). All weights are 0.
  * Disambiguation labels num_tokens + 1 .. num_tokens + num_disambig are loops eps:#k (#k:#k with
  * keep_disambig). */
@@ -196,113 +198,9 @@ WF_DECLARE_OPTIONS(topology, WF_TOPOLOGY_OPTIONS)
 WF_API wf_status wf_ctc_topology(int32_t num_tokens, int32_t blank,
                                  const wf_topology_options *options, wf_fst **out, wf_error *err);
 
-/* Makes the decoding graph without lexicon and language model: its words are the tokens, in any
- * order, and its symbol tables are those of wf_token_labels. A language model over tokens can be
- * added while decoding (wf_scorer_from_lm with the graph's words). `blank`: as in wf_token_blank.
- * Of the options only `type` matters. `correct` and `auto` (default) make a token graph (see
- * wf_ctc_graph_build) of one state, with an arc for each token but the blank. Above 65,535 tokens
- * `auto` makes a graph that accepts the same, with at most 258 + V / 256 arcs for each of V tokens;
- * wf_graph_create refuses `correct` there. With `compact` there are 4 arcs for each token, and a
- * held token is preferred to the same token twice if their scores are equal. Errors: no blank;
- * those of wf_ctc_topology for the other types. */
-WF_API wf_status wf_ctc_tokens_graph(const wf_symbols *tokens, const char *blank,
-                                     const wf_topology_options *options, wf_fst **out,
-                                     wf_error *err);
-
 /* Sorts the arcs of each state so that those with epsilon input are last, as the decoder requires.
  * The sort is stable. */
 WF_API wf_status wf_epsilons_last(const wf_fst *fst, wf_fst **out, wf_error *err);
-
-/* Builds the decoding graph for CTC. It is ready for the decoder: input label = column + 1, output
- * label = word. Words of the lexicon that the grammar never uses are removed before disambiguation.
- * With topology=correct, the graph is the token graph LG = min(det(L o G)): its arcs read tokens,
- * and decoders know how CTC repeats them and where blanks may be. Native files store which label is
- * the blank. OpenFst's formats and text hold the graph that reads frames, as wf_graph_to_fst makes
- * it; they cannot hold one with classes (WF_ERR_UNSUPPORTED). With keep_disambig, and with the other
- * topologies, the graph is T o LG. topology=auto is `correct`. A decoder's graph has at most 2^31 - 1
- * pairs of a state and the token that led there, which may be any token after a class, and 2^32 - 2
- * arcs of these pairs (WF_ERR_LIMIT from wf_graph_create). With push=log, the arcs of each state of LG sum to the same
- * constant (Kaldi's fstpushspecial). This works even where distances in the log semiring do not
- * exist. */
-#define WF_CTC_GRAPH_OPTIONS(X)                                                                   \
-  X(ENUM, topology, 5, 0, 0, "correct|compact|minimal|eesen|transducer|auto",                     \
-    "CTC topology; auto: correct")                                                                \
-  X(STR, silence, 0, 0, 0, "TOKEN", WF_SILENCE_HELP)                                              \
-  X(F32, silence_prob, 0, 0, 1, "", WF_SILENCE_PROB_HELP)                                         \
-  X(ENUM, backoff, 0, 0, 0, "epsilon|failure",                                                    \
-    "back-off of the LM: free epsilon arcs (small graph), or only for words without an arc "      \
-    "(exact costs, large graph)")                                                                 \
-  X(ENUM, push, 0, 0, 0, "none|tropical|log",                                                     \
-    "weight pushing of LG: none beyond determinization; by the best continuation; by the sum of " \
-    "all continuations")                                                                          \
-  X(BOOL, keep_disambig, 0, 0, 1, "",                                                             \
-    "keep disambiguation symbols on the input side (for debugging)")                              \
-  X(I64, max_states, 0, 0, 2147483647, "states", "fail when a step has more states; 0: 2^31 - 1") \
-  X(STR, classes, 0, 0, 0, "<A>,<B>,..",                                                          \
-    "words of the grammar that stand for words added at run time, such as <contact> or <unk> "    \
-    "(topology correct, compact or transducer): see decode --add-words")                          \
-  X(ENUM, check_words, 0, 0, 0, "warn|error|off",                                                 \
-    "if a tenth or more of the LM's words are in the lexicon only in another case (upper or "     \
-    "lower): log a warning, fail, or do nothing")                                                 \
-  X(STR, device, 0, 0, 0, "DEVICE",                                                               \
-    "where to build: cpu, cuda, or cuda:N (default: cpu); the graph is the same")
-WF_DECLARE_OPTIONS(ctc_graph, WF_CTC_GRAPH_OPTIONS)
-
-/* A finished step of graph building. */
-typedef struct wf_graph_step {
-  const char *name; /* "L", "G", "L o G", "det", "push", "min", "T", "T o LG", "graph"; for HMMs
-                       also "C o LG", "H", "H o CLG", "loops", "rmeps" */
-  const char *file; /* short name for files: "L", "G", "LG", "LG.det", "LG.push", "LG.min", "T",
-                       "TLG", "CLG", "CLG.det", ..., "graph" */
-  uint64_t num_states, num_arcs;
-  double seconds;      /* wall time of this step */
-  uint64_t peak_bytes; /* peak memory of the process so far */
-  int32_t topology;    /* of "T", and of "graph" without T: the topology, as in
-                          wf_ctc_graph_options; -1 in other steps */
-} wf_graph_step;
-/* Called after each step with its result. `fst` is NULL if the result is only in a GPU's memory
- * (option device) and copy_steps is not set. Returns false to cancel. */
-typedef bool (*wf_graph_step_fn)(void *user, const wf_graph_step *step, const wf_fst *fst);
-
-/* The inputs of a CTC graph. All pointers are borrowed for the call. */
-typedef struct wf_ctc_graph_parts {
-  size_t struct_size;
-  const wf_lexicon *lexicon; /* required; defines the tokens and the blank of the graph */
-  const wf_lm *lm; /* an n-gram LM; NULL: `grammar` is given, or neither: every sequence of
-                                `words`, each at the same cost */
-  const wf_fst
-      *grammar; /* a grammar over word labels (wf_grammar_read); back-off arcs have input #0, as in
-                   wf_lm_to_fst */
-  const wf_symbols
-      *words; /* table of the grammar's labels; NULL: its output symbols, or without a grammar the
-                 lexicon's words and the classes. Ignored with an LM */
-  wf_graph_step_fn step_fn; /* may be NULL */
-  void *step_user;
-  wf_progress progress;
-  bool copy_steps; /* with a GPU: copy each step's result to host memory for step_fn */
-  /* With a GPU: the graph stays in its memory, and a decoder on that GPU takes it from there. The
-   * host can read it, too (unified memory): then pages move to host memory. If the CPU made the
-   * last step or the system lacks unified memory, it is in host memory, with a warning in the log.
-   */
-  bool keep_on_device;
-} wf_ctc_graph_parts;
-WF_DECLARE_INIT(ctc_graph_parts)
-
-typedef struct wf_ctc_graph_result {
-  wf_fst *graph;                  /* symbols: token labels, words */
-  wf_symbols *words;              /* the table of the LM or grammar, with #0 added if missing */
-  uint64_t lm_words_missing;      /* words of the LM or grammar that are not in the lexicon */
-  uint64_t lexicon_words_missing; /* words of the lexicon that the LM or grammar never uses */
-} wf_ctc_graph_result;
-/* Errors: those of the steps, lexicon and grammar without a common word, a class that is not in the
- * grammar, an empty result. The message names the step. Results never have a class as a word; they
- * have the words added with wf_graph_add_phrases. Lexicon entries of classes are removed. If the
- * model's unknown word is a class, its unigram cost becomes the mean of the words' (its n-grams are
- * shifted by as much), because models differ in how many words <unk> stands for. */
-WF_API wf_status wf_ctc_graph_build(const wf_ctc_graph_parts *parts,
-                                    const wf_ctc_graph_options *options, wf_ctc_graph_result *out,
-                                    wf_error *err);
-WF_API void wf_ctc_graph_result_free(wf_ctc_graph_result *result);
 
 /* The HMMs of an acoustic model, read from its files: the HMM of each phone in context, the score
  * column of each HMM state, and the transition probabilities. Reference counted. One thread at a
@@ -350,70 +248,185 @@ WF_API wf_status wf_hmm_columns(const wf_hmm *hmm, int32_t **out_columns, size_t
 WF_API wf_status wf_hmm_phone_starts(const wf_hmm *hmm, int32_t **out_phones, size_t *out_count,
                                      wf_error *err);
 
-/* Builds the decoding graph for hybrid HMM models: H o C o L o G. Each composition is determinized
- * and minimized. Disambiguation symbols become epsilons, and self-loops are added last. It is ready
- * for the decoder. Input labels are the model's (columns: wf_hmm_columns), output labels are words.
+/* --- decoding graphs ---
  *
- * Costs are -ln P for the LM, and 1 / lm_weight times -ln P for words, silences, transitions and
- * pronunciations. Decode with acoustic_scale = 1 / lm_weight.
+ * One call makes every kind of graph. It takes inputs through the steps of the kind, each of which
+ * makes one fst:
  *
- * The value 0 (-1 for self_loop_scale) stands for the toolkit's default. Sphinx (as in
- * PocketSphinx): lm_weight 6.5, word_prob 0.65, silence_prob 0.005, self_loop_scale 1,
- * silence_style edges. Kaldi (as in its recipes): lm_weight 1, word_prob 1, silence_prob 0.5,
+ *   kind    steps                                             input labels of the graph
+ *   CTC     L o G, det, (push), min, (T o LG)                 column + 1
+ *   HMM     the same, C o LG, det, min, H o CLG, det, min,    the model's: wf_hmm_columns
+ *           self-loops, (epsilons removed)
+ *   TOKENS  T                                                 column + 1
+ *
+ * Output labels are words; those of TOKENS are the tokens. Graphs are ready for the decoder.
+ *
+ * CTC. With topology correct or auto, the graph is the token graph LG = min(det(L o G)): its arcs
+ * read tokens, and decoders know how CTC repeats them and where blanks may be. Native files store
+ * which label is the blank. OpenFst's formats and text hold the graph that reads frames, as
+ * wf_graph_to_fst makes it; they cannot hold one with classes (WF_ERR_UNSUPPORTED). With
+ * keep_disambig, and with the other topologies, the graph is T o LG. A decoder's graph has at most
+ * 2^31 - 1 pairs of a state and the token that led there, which may be any token after a class, and
+ * 2^32 - 2 arcs of these pairs (WF_ERR_LIMIT from wf_graph_create).
+ *
+ * HMM. Disambiguation symbols become epsilons, and self-loops are added last. Costs are -ln P for
+ * the LM, and 1 / lm_weight times -ln P for words, silences, transitions and pronunciations. Decode
+ * with acoustic_scale = 1 / lm_weight. 0 (-1 for self_loop_scale) stands for the toolkit's default.
+ * Sphinx (as in PocketSphinx): lm_weight 6.5, word_prob 0.65, silence_prob 0.005, self_loop_scale
+ * 1, silence_style edges. Kaldi (as in its recipes): lm_weight 1, word_prob 1, silence_prob 0.5,
  * self_loop_scale 0.1, silence_style optional; use self_loop_scale 1 for chain models. Both:
- * filler_prob 1e-8. */
-#define WF_HMM_GRAPH_OPTIONS(X)                                                                    \
+ * filler_prob 1e-8.
+ *
+ * TOKENS. The tokens follow each other in any order. A language model over tokens can be added
+ * while decoding (wf_scorer_from_lm with the graph's words). correct and auto make a token graph of
+ * one state, with an arc for each token but the blank. Above 65,535 tokens auto makes a graph that
+ * accepts the same, with at most 258 + V / 256 arcs for each of V tokens; wf_graph_create refuses
+ * correct there. With compact there are 4 arcs for each token, and a held token is preferred to the
+ * same token twice if their scores are equal.
+ *
+ * Words of the lexicon that the grammar never uses are removed before disambiguation. With push=log,
+ * the arcs of each state of LG sum to the same constant (Kaldi's fstpushspecial). This works even
+ * where distances in the log semiring do not exist. */
+typedef enum wf_graph_kind { WF_GRAPH_CTC, WF_GRAPH_HMM, WF_GRAPH_TOKENS } wf_graph_kind;
+/* Values of the option `topology`, and of `type` of wf_topology_options. */
+typedef enum wf_graph_topology {
+  WF_TOPOLOGY_CORRECT,
+  WF_TOPOLOGY_COMPACT,
+  WF_TOPOLOGY_MINIMAL,
+  WF_TOPOLOGY_EESEN,
+  WF_TOPOLOGY_TRANSDUCER,
+  WF_TOPOLOGY_AUTO
+} wf_graph_topology;
+/* Values of the other options with names. */
+enum { WF_BACKOFF_EPSILON, WF_BACKOFF_FAILURE };
+enum { WF_PUSH_AUTO, WF_PUSH_NONE, WF_PUSH_TROPICAL, WF_PUSH_LOG };
+enum { WF_MISSING_WORDS_SKIP, WF_MISSING_WORDS_ERROR };
+enum { WF_CHECK_WORDS_WARN, WF_CHECK_WORDS_ERROR, WF_CHECK_WORDS_OFF };
+enum { WF_SILENCE_TOOLKIT, WF_SILENCE_OPTIONAL, WF_SILENCE_EDGES }; /* silence_style */
+enum { WF_MISSING_HMM_SUBSTITUTE, WF_MISSING_HMM_DROP, WF_MISSING_HMM_ERROR };
+enum { WF_AMBIGUOUS_ERROR, WF_AMBIGUOUS_BEST };
+
+/* The rows of the options, by the kinds that have them. */
+#define WF__GRAPH_KIND_ROW(X) X(ENUM, kind, 0, 0, 0, "ctc|hmm|tokens", "kind of graph")
+#define WF__GRAPH_TOPOLOGY_ROW(X)                                             \
+  X(ENUM, topology, 5, 0, 0, "correct|compact|minimal|eesen|transducer|auto", \
+    "CTC topology; auto: correct")
+#define WF__GRAPH_DEVICE_ROW(X)     \
+  X(STR, device, 0, 0, 0, "DEVICE", \
+    "where to build: cpu, cuda, or cuda:N (default: cpu); the graph is the same")
+#define WF__GRAPH_WORD_ROWS(X)                                                                    \
+  X(STR, silence, 0, 0, 0, "TOKEN",                                                               \
+    "token or phone between words; empty: none (default: that of the acoustic model; in CTC a "   \
+    "word separator, <space>, a space, | or a lone U+2581, that no pronunciation begins or ends " \
+    "with)")                                                                                      \
+  X(F32, silence_prob, 0, 0, 1, "",                                                               \
+    "probability of optional silence. 0: the default (Sphinx 0.005, Kaldi 0.5; in CTC 1 for a "   \
+    "word separator, 0.5 for another token). 1, in CTC: required between two words, and free at " \
+    "both ends of an utterance")                                                                  \
+  X(ENUM, backoff, 0, 0, 0, "epsilon|failure",                                                    \
+    "back-off of the LM: free epsilon arcs (small graph), or only for words without an arc "      \
+    "(exact costs, large graph)")                                                                 \
+  X(ENUM, push, 0, 0, 0, "auto|none|tropical|log",                                                \
+    "weight pushing: none beyond determinization; by the best continuation; by the sum of all "   \
+    "continuations of LG. auto: none in CTC, tropical for HMMs")                                  \
+  X(ENUM, missing_words, 0, 0, 0, "skip|error",                                                   \
+    "words of the LM or grammar that are not in the lexicon: leave them out, or fail")            \
+  X(F32, garbage, -1, -1, 1e6, "nats",                                                            \
+    "<unk> in the LM or grammar stands for any sequence of tokens or phones, at this cost for "   \
+    "each of them; a sentence <unk> takes what the grammar lacks. -1: it does not")               \
+  X(I64, max_states, 0, 0, 2147483647, "states", "fail when a step has more states; 0: 2^31 - 1") \
+  X(ENUM, check_words, 0, 0, 0, "warn|error|off",                                                 \
+    "if a tenth or more of the LM's words are in the lexicon only in another case (upper or "     \
+    "lower): log a warning, fail, or do nothing")
+#define WF__GRAPH_CTC_ROWS(X)                                                                   \
+  X(BOOL, keep_disambig, 0, 0, 1, "",                                                           \
+    "keep disambiguation symbols on the input side (for debugging)")                            \
+  X(STR, classes, 0, 0, 0, "A,B,..",                                                            \
+    "words of the grammar that stand for words added at run time, such as <contact>, $NAME or " \
+    "<unk> "                                                                                    \
+    "(topology correct, compact or transducer): see decode --add-words")
+#define WF__GRAPH_HMM_ROWS(X)                                                                      \
   X(F32, lm_weight, 0, 0, 1e6, "",                                                                 \
     "divides every cost except the LM's; decode with acoustic_scale = 1 / this. 0: the toolkit's " \
     "(Sphinx 6.5, Kaldi 1)")                                                                       \
   X(F32, word_prob, 0, 0, 1e6, "",                                                                 \
     "factor on each word's probability (Sphinx's wip). 0: the toolkit's (Sphinx 0.65, Kaldi 1)")   \
-  X(STR, silence, 0, 0, 0, "PHONE",                                                                \
-    "silence phone between words; empty: none (default: the model's)")                             \
   X(ENUM, silence_style, 0, 0, 0, "toolkit|optional|edges",                                        \
     "optional: at most once at the start and after each word. edges: always at both ends, any "    \
     "number of times between words")                                                               \
-  X(F32, silence_prob, 0, 0, 1, "",                                                                \
-    "probability of optional silence. 0: the toolkit's (Sphinx 0.005, Kaldi 0.5)")                 \
   X(BOOL, fillers, 0, 0, 1, "", "allow the model's noises between words (silence_style=edges)")    \
   X(F32, filler_prob, 0, 0, 1, "", "probability of each filler. 0: the toolkit's (1e-8)")          \
   X(F32, transition_scale, 1, 0, 1e6, "", "factor on costs of transitions other than self-loops")  \
   X(F32, self_loop_scale, -1, -1, 1e6, "",                                                         \
     "factor on costs of self-loops and of leaving them. -1: the toolkit's (Sphinx 1, Kaldi 0.1)")  \
-  X(ENUM, backoff, 0, 0, 0, "epsilon|failure",                                                     \
-    "back-off of the LM: free epsilon arcs (small graph), or only for words without an arc "       \
-    "(exact costs, large graph)")                                                                  \
-  X(ENUM, push, 1, 0, 0, "none|tropical|log",                                                      \
-    "weight pushing: none beyond determinization; by the best continuation; by the sum of all "    \
-    "continuations of LG")                                                                         \
-  X(ENUM, missing_words, 0, 0, 0, "skip|error",                                                    \
-    "words of the LM or grammar that are not in the lexicon: leave them out, or fail")             \
   X(ENUM, missing_hmm, 0, 0, 0, "substitute|drop|error",                                           \
     "phones in a context without an HMM: use the toolkit's rule, drop their paths, or fail")       \
   X(ENUM, ambiguous, 0, 0, 0, "error|best",                                                        \
     "words with different phones but the same HMM states: fail, or keep the best of them")         \
   X(BOOL, epsilon, 1, 0, 1, "",                                                                    \
     "keep arcs without input; --no-epsilon merges them into the preceding arcs, for decoders "     \
-    "that need a frame on every arc (nearly twice the arcs)")                                      \
-  X(I64, max_states, 0, 0, 2147483647, "states", "fail when a step has more states; 0: 2^31 - 1")  \
-  X(ENUM, check_words, 0, 0, 0, "warn|error|off",                                                  \
-    "if a tenth or more of the LM's words are in the lexicon only in another case (upper or "      \
-    "lower): log a warning, fail, or do nothing")                                                  \
-  X(STR, device, 0, 0, 0, "DEVICE",                                                                \
-    "where to build: cpu, cuda, or cuda:N (default: cpu); the graph is the same")
-WF_DECLARE_OPTIONS(hmm_graph, WF_HMM_GRAPH_OPTIONS)
+    "that need a frame on every arc (nearly twice the arcs)")
+#define WF_GRAPH_OPTIONS(X) \
+  WF__GRAPH_KIND_ROW(X)     \
+  WF__GRAPH_TOPOLOGY_ROW(X) \
+  WF__GRAPH_DEVICE_ROW(X)   \
+  WF__GRAPH_WORD_ROWS(X)    \
+  WF__GRAPH_CTC_ROWS(X)     \
+  WF__GRAPH_HMM_ROWS(X)
+/* Options that a kind does not have are ignored. */
+WF_DECLARE_OPTIONS(graph, WF_GRAPH_OPTIONS)
+/* The options of one kind, as tables for programs that list them: "ctc_graph", "hmm_graph" and
+ * "tokens_graph". They fill the same structure. */
+#define WF_CTC_GRAPH_OPTIONS(X) \
+  WF__GRAPH_TOPOLOGY_ROW(X)     \
+  WF__GRAPH_WORD_ROWS(X)        \
+  WF__GRAPH_CTC_ROWS(X)         \
+  WF__GRAPH_DEVICE_ROW(X)
+#define WF_HMM_GRAPH_OPTIONS(X) \
+  WF__GRAPH_WORD_ROWS(X)        \
+  WF__GRAPH_HMM_ROWS(X)         \
+  WF__GRAPH_DEVICE_ROW(X)
+#define WF_TOKENS_GRAPH_OPTIONS(X) \
+  WF__GRAPH_TOPOLOGY_ROW(X)        \
+  WF__GRAPH_DEVICE_ROW(X)
+WF_DECLARE_SHARED_OPTIONS(ctc_graph, WF_CTC_GRAPH_OPTIONS, graph)
+WF_DECLARE_SHARED_OPTIONS(hmm_graph, WF_HMM_GRAPH_OPTIONS, graph)
+WF_DECLARE_SHARED_OPTIONS(tokens_graph, WF_TOKENS_GRAPH_OPTIONS, graph)
 
-/* The inputs of an HMM graph. All pointers are borrowed for the call. */
-typedef struct wf_hmm_graph_parts {
+/* A finished step of graph building. */
+typedef struct wf_graph_step {
+  const char *name; /* "L", "G", "L o G", "det", "push", "min", "T", "T o LG", "graph"; for HMMs
+                       also "C o LG", "H", "H o CLG", "loops", "rmeps" */
+  const char *file; /* short name for files: "L", "G", "LG", "LG.det", "LG.push", "LG.min", "T",
+                       "TLG", "CLG", "CLG.det", ..., "graph" */
+  uint64_t num_states, num_arcs;
+  double seconds;      /* wall time of this step */
+  uint64_t peak_bytes; /* peak memory of the process so far */
+} wf_graph_step;
+/* Called after each step with its result. `fst` is NULL if the result is only in a GPU's memory
+ * (option device) and copy_steps is not set. Returns false to cancel. */
+typedef bool (*wf_graph_step_fn)(void *user, const wf_graph_step *step, const wf_fst *fst);
+
+/* What a graph is made of. All pointers are borrowed for the call. */
+typedef struct wf_graph_inputs {
   size_t struct_size;
-  wf_hmm *hmm;               /* required */
-  const wf_lexicon *lexicon; /* a lexicon, read with wf_hmm_phones; NULL: `lexicon_fst` is given */
-  const wf_fst *lexicon_fst; /* Kaldi's L_disambig.fst: phones (numbers of phones.txt) to words
-                                (numbers of the word table). Its costs are kept; options for words,
-                                silence and fillers are ignored */
-  const wf_lm *lm;          /* an n-gram LM; NULL: `grammar` is given, or neither, with `lexicon` */
-  const wf_fst *grammar;    /* a grammar over word labels, as in wf_ctc_graph_parts */
-  const wf_symbols *words;  /* as in wf_ctc_graph_parts */
+  const wf_symbols
+      *tokens; /* TOKENS: required. CTC without `lexicon`: what words are spelled with */
+  wf_hmm *hmm; /* HMM: required */
+  const wf_lexicon *lexicon; /* HMM: read with wf_hmm_phones. CTC: it defines the tokens and the
+                                blank; NULL: the words of `words`, `lm` or `grammar`, in this order,
+                                are spelled with `tokens` */
+  const wf_lexicon_options *lexicon_options; /* without `lexicon`: `blank`, and how words are
+                                                spelled; NULL: the defaults */
+  const wf_fst *lexicon_fst; /* HMM, instead of `lexicon`: Kaldi's L_disambig.fst, from phones
+                                (numbers of phones.txt) to words (numbers of the word table). Its
+                                costs are kept; options for words, silence and fillers are ignored */
+  const wf_lm *lm;         /* an n-gram LM; NULL: `grammar` is given, or neither: every sequence of
+                                `words`, each at the same cost (not with `lexicon_fst`) */
+  const wf_fst *grammar;   /* a grammar over word labels (wf_grammar_read); back-off arcs have input
+                                #0, as in wf_lm_to_fst */
+  const wf_symbols *words; /* table of the grammar's labels; NULL: its output symbols, or without a
+                                grammar the lexicon's words and the classes. Ignored with an LM */
   wf_graph_step_fn step_fn; /* may be NULL */
   void *step_user;
   wf_progress progress;
@@ -423,27 +436,37 @@ typedef struct wf_hmm_graph_parts {
    * last step or the system lacks unified memory, it is in host memory, with a warning in the log.
    */
   bool keep_on_device;
-} wf_hmm_graph_parts;
-WF_DECLARE_INIT(hmm_graph_parts)
+} wf_graph_inputs;
+WF_DECLARE_INIT(graph_inputs)
 
-typedef struct wf_hmm_graph_result {
-  wf_fst *graph;                  /* output symbols: words */
+/* Owned by the caller: wf_graph_result_free. */
+typedef struct wf_graph_result {
+  wf_fst *graph;                  /* symbols: token labels (HMM: none), words */
   wf_symbols *words;              /* the table of the LM or grammar, with #0 added if missing */
+  wf_graph_topology topology;     /* CTC: never auto. TOKENS: auto if it is neither of the others */
+  wf_tally words_not_spelled;     /* without `lexicon`: words with a character that no token has */
   wf_tally lm_words_missing;      /* words of the LM or grammar that are not in the lexicon */
   wf_tally lexicon_words_missing; /* words of the lexicon that the LM or grammar never uses */
   wf_tally hmm_substituted;       /* phones in context that use the HMM of another context */
   wf_tally hmm_dropped;           /* phones in context that were dropped */
-} wf_hmm_graph_result;
-/* Errors: those of the steps, lexicon and grammar without a common word, an empty result. The
- * message names the step. */
-WF_API wf_status wf_hmm_graph_build(const wf_hmm_graph_parts *parts,
-                                    const wf_hmm_graph_options *options, wf_hmm_graph_result *out,
-                                    wf_error *err);
-WF_API void wf_hmm_graph_result_free(wf_hmm_graph_result *result);
+} wf_graph_result;
+/* Makes a graph. `options` NULL: the defaults, for kind CTC. Errors: a required input is missing;
+ * those of the steps; lexicon and grammar without a common word; a class that is not in the
+ * grammar; an empty result. The message names the step. After an error, *out is empty.
+ *
+ * Results of decoding never have a class as a word; they have the words added with
+ * wf_graph_add_phrases. Lexicon entries of classes are removed. If the model's unknown word is a
+ * class, its unigram cost becomes the mean of the words' (its n-grams are shifted by as much),
+ * because models differ in how many words <unk> stands for.
+ *
+ * Any thread; no other call may use `hmm` meanwhile. */
+WF_API wf_status wf_graph_build(const wf_graph_inputs *inputs, const wf_graph_options *options,
+                                wf_graph_result *out, wf_error *err);
+WF_API void wf_graph_result_free(wf_graph_result *result); /* NULL is allowed */
 
 /* Makes the complete fst that is searched. Results use its state and arc numbers. Without added
  * words it equals wf_graph_fst. With added words, wf_graph_fst is only the base graph. Of a token
- * graph (wf_ctc_graph_build) it is the fst that reads frames: results use its state numbers, and
+ * graph (wf_graph_build) it is the fst that reads frames: results use its state numbers, and
  * arc numbers count the held token's arcs, too, which it lacks (docs/reference/semantics.md). Of a
  * token graph with added words it is a token graph again, that of the graph with the words in it: its
  * results have the same words and costs, but for rounding and the order of paths of equal cost. */

@@ -455,7 +455,7 @@ WF_API wf_status wf_compact_lattice_get_stats(const wf_compact_lattice *lattice,
 /* --- word times (docs/reference/lattice-formats.md) -------------------------------------- */
 
 /* Finds where words begin and end in an alignment of one label per frame. Immutable, reference
- * counted, thread-safe. Graphs of wf_ctc_graph_build and wf_hmm_graph_build contain an aligner,
+ * counted, thread-safe. Graphs of wf_graph_build contain an aligner,
  * which the decoder uses for word times. For other graphs, make one and attach it with
  * wf_fst_with_word_aligner. */
 typedef struct wf_word_aligner wf_word_aligner;

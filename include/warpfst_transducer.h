@@ -81,7 +81,7 @@ WF_API void wf_transducer_free(wf_transducer *model);
 
 /* A decoder whose scores are encoder outputs, [frames, encoder_size], of any dtype. The graph's
  * input labels are tokens; arcs of the blank end a frame (topology `transducer` of
- * wf_ctc_graph_build and wf_ctc_tokens_graph). Options: `max_hypotheses`, `max_symbols` and
+ * wf_graph_build). Options: `max_hypotheses`, `max_symbols` and
  * `greedy` are for such decoders; max_active, min_active and max_tokens have no effect. `blank` is
  * the model's. Device `cuda`, `cuda:N` or several: these GPUs compute predictor and joiner, and
  * num_threads threads of the CPU search; outputs may lie in a GPU's memory. Errors: a graph whose

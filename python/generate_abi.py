@@ -24,7 +24,7 @@ SCALARS = {
 def preprocess(compiler, include):
     """The preprocessed declarations of the headers, and the text of the option tables: `@table NAME`, then `@row TYPE, NAME, UNIT, HELP @end` for each row."""
     headers = "".join(header.read_text(encoding="utf-8") for header in sorted(include.glob("*.h")))
-    tables = re.findall(r"^WF_DECLARE_OPTIONS\((\w+), (\w+)\)", headers, re.MULTILINE)
+    tables = re.findall(r"^WF_DECLARE_(?:SHARED_)?OPTIONS\((\w+), (\w+)", headers, re.MULTILINE)
     source = '#include "warpfst_all.h"\n' + "".join(
         [
             "#define WFPY_ROW(type, name, def, min, max, unit, help) @row type, name, unit, help @end\n",
@@ -136,6 +136,8 @@ class Abi:
         elif match := re.fullmatch(r"typedef struct wf_\w+ \{(.*)\} (wf_\w+)", text):
             self.opaque.discard(match[2])
             self.structs[match[2]] = list(self.fields(match[1]))
+        elif match := re.fullmatch(r"typedef (wf_\w+_options) (wf_\w+_options)", text):  # WF_DECLARE_SHARED_OPTIONS
+            self.structs[match[2]] = self.structs[match[1]]
         elif match := re.fullmatch(r"typedef (\w+) \(\*(wf_\w+)\)\((.*)\)", text):
             self.callbacks[match[2]] = [self.ctype(match[1], 0, "result")] + [self.declared(part, "argument")[1] for part in split_outside(match[3], ",")]
         elif match := re.fullmatch(r"([\w *]+?)(wf_\w+)\((.*)\)", text):

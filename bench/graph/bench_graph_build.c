@@ -1,4 +1,4 @@
-/* bench_graph_build.c - measures wf_hmm_graph_build, from a model, a lexicon and a language model
+/* bench_graph_build.c - measures wf_graph_build, from a model, a lexicon and a language model
  * to the finished graph, on the CPU and on a GPU.
  *
  *     bench_graph_build FOLDER [--device=cuda] [--swap] [--repeat=N]
@@ -93,11 +93,12 @@ static void decode(struct bench *b, const wf_fst *fst, double begin) {
 }
 
 static wf_fst *build(struct bench *b, const char *device) {
-  wf_hmm_graph_parts parts;
-  wf_hmm_graph_options options;
-  wf_hmm_graph_result result;
-  wf_hmm_graph_parts_init(&parts);
-  wf_hmm_graph_options_init(&options);
+  wf_graph_inputs parts;
+  wf_graph_options options;
+  wf_graph_result result;
+  wf_graph_inputs_init(&parts);
+  wf_graph_options_init(&options);
+  options.kind = WF_GRAPH_HMM;
   parts.hmm = b->hmm;
   parts.lexicon = b->lexicon;
   parts.lm = b->lm;
@@ -107,10 +108,10 @@ static wf_fst *build(struct bench *b, const char *device) {
   options.device = device;
   b->at = 0;
   const double begin = now_s();
-  check(wf_hmm_graph_build(&parts, &options, &result, &g_err), &g_err);
+  check(wf_graph_build(&parts, &options, &result, &g_err), &g_err);
   const double end = now_s();
   wf_fst *graph = wf_fst_ref(result.graph);
-  wf_hmm_graph_result_free(&result);
+  wf_graph_result_free(&result);
   const wf_fst_view view = wf_fst_get_view(graph);
   take_time(b, "whole", view.num_states, view.num_arcs, end - begin);
   if (b->swap) decode(b, graph, begin);

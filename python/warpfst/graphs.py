@@ -17,7 +17,7 @@ from .fst import Fst
 from .lattice import WordAligner
 from .lexicon import Hmm, Lexicon, Pronunciations
 from .lm import LM
-from .options import CStruct, c_options, split
+from .options import CStruct, split
 from .scorers import boost_by_length
 from .symbols import ExtendedSymbols, Symbols, SymbolsLike, as_symbols
 
@@ -269,65 +269,71 @@ def as_lexicon(source: Path | Lexicon | Pronunciations, tokens: Symbols, options
     return Lexicon.read(source, tokens, **options)
 
 
-class _Parts:
-    """Lexicon, language model or grammar, and word table of a graph. They must outlive the C call that borrows them."""
-
-    def __init__(
-        self,
-        tokens: Symbols,
-        lexicon: Any,
-        lm: Any,
-        grammar: Any,
-        phrases: Any,
-        words: SymbolsLike | None,
-        lexicon_options: Any,
-        arpa_options: Any,
-        classes: str | None = None,
-    ) -> None:
-        self.words = None if words is None else as_symbols(words, "words")
-        self.lexicon = None if lexicon is None else as_lexicon(lexicon, tokens, lexicon_options)
-        self.grammar = _read_rules(grammar, phrases, self.words)
-        if self.words is None and self.lexicon is not None and lm is not None:
-            self.words = self.lexicon.words()
-            for name in (classes or "").split(","):
-                if name:
-                    self.words.add(name)
-        self.lm = lm if isinstance(lm, LM) or lm is None else LM.read(lm, self.words, **arpa_options)
-        if self.lexicon is None:
-            table = self.words
-            if table is None:
-                table = self.lm.words if self.lm is not None else self.grammar.osymbols if self.grammar is not None else None
-            if table is None:
-                raise TypeError("the grammar has no symbol table: give words=")
-            self.lexicon = Lexicon.spell(table, tokens, **lexicon_options)
-
-    def fill(self, parts: Any) -> None:
-        parts.lexicon, parts.lm, parts.grammar, parts.words = (
-            None if part is None else part.address for part in (self.lexicon, self.lm, self.grammar, self.words)
-        )  # by `is None`, because tables and lexicons without entries are false
-
-
-def _check_one(*parts: Any) -> None:
-    if sum(part is not None for part in parts) > 1:
-        raise TypeError("give a language model, a grammar or phrases, not several of them")
-
-
 def _read_rules(grammar: Path | Fst | None, phrases: Iterable[str] | Path | None, words: Symbols | None) -> Fst | None:
     if phrases is not None:
         return Fst.from_phrases(phrases, words)
     return grammar if isinstance(grammar, Fst) or grammar is None else Fst.read_grammar(grammar, words)
 
 
-def _build(kind: str, parts: Any, options: Mapping[str, Any], progress: Progress | None) -> Fst:
-    result = getattr(_abi, f"wf_{kind}_graph_result")()
+def _words_of(lexicon: Any, lm: Any, classes: str | None) -> Symbols | None:
+    """The table with which the language model of a CTC graph is read: the words of the lexicon, and the classes."""
+    if lexicon is None or lm is None:
+        return None
+    words: Symbols = lexicon.words()
+    for name in (classes or "").split(","):
+        if name:
+            words.add(name)
+    return words
+
+
+def _build(
+    kind: str,
+    tokens: Symbols,
+    lexicon: Any,
+    lm: Any,
+    grammar: Any,
+    phrases: Any,
+    words: SymbolsLike | None,
+    options: Mapping[str, Any],
+    *,
+    hmm: Hmm | None = None,
+    defaults: Mapping[str, Any] | None = None,
+    progress: Progress | None,
+    keep_on_device: bool,
+) -> Fst:
+    """Makes the graph of wf_graph_build. `defaults`: of options of reading a lexicon, which differ between kinds."""
+    if sum(part is not None for part in (lm, grammar, phrases)) > 1:
+        raise TypeError("give a language model, a grammar or phrases, not several of them")
+    graph_options, lexicon_options, arpa_options = split(options, f"{kind}_graph", "lexicon", "arpa")
+    l_fst = lexicon if isinstance(lexicon, Fst) else None
+    table = None if words is None else as_symbols(words, "words")
+    if l_fst is not None:
+        table = l_fst.osymbols if table is None else table
+        if table is None:
+            raise TypeError("the lexicon fst has no symbol table of words: give words=")
+        lexicon = None
+    elif lexicon is not None:
+        # For a Lexicon object, the options of reading were given when it was made.
+        lexicon = as_lexicon(lexicon, tokens, lexicon_options if isinstance(lexicon, Lexicon) else {**(defaults or {}), **lexicon_options})
+    rules = _read_rules(grammar, phrases, table)
+    if kind == "ctc" and table is None:
+        table = _words_of(lexicon, lm, graph_options.get("classes"))
+    model = lm if isinstance(lm, LM) or lm is None else LM.read(lm, table, **arpa_options)
+    inputs, result, settings = sized(_abi.wf_graph_inputs), _abi.wf_graph_result(), CStruct(f"{kind}_graph", graph_options)
+    settings.set_of("graph", "kind", kind)
+    reading = CStruct("lexicon", lexicon_options if lexicon is None else {})
+    inputs.tokens, inputs.lexicon, inputs.lexicon_fst, inputs.lm, inputs.grammar, inputs.words, inputs.hmm = (
+        None if part is None else part.address for part in (tokens, lexicon, l_fst, model, rules, table, hmm)
+    )  # by `is None`, because tables and lexicons without entries are false
+    inputs.lexicon_options, inputs.keep_on_device = ctypes.cast(reading.pointer, type(inputs.lexicon_options)), keep_on_device
     with ProgressGuard(progress) as guard:
         if guard.pointer is not None:
-            parts.progress = guard.value
-        call(f"wf_{kind}_graph_build", ctypes.byref(parts), c_options(f"{kind}_graph", options), ctypes.byref(result))
+            inputs.progress = guard.value
+        call("wf_graph_build", ctypes.byref(inputs), settings.pointer, ctypes.byref(result))
     try:
         return Fst(lib.wf_fst_ref(result.graph))
     finally:
-        getattr(lib, f"wf_{kind}_graph_result_free")(ctypes.byref(result))
+        lib.wf_graph_result_free(ctypes.byref(result))
 
 
 def build_ctc_graph(
@@ -356,25 +362,10 @@ def build_ctc_graph(
     collapsed. `device` has no effect then: there is nothing to compute. For a language model over tokens, see Decoder(lm=, join=True).
     """
     table = as_symbols(tokens, "tokens")
-    _check_one(lm, grammar, phrases)
-    graph_options, lexicon_options, arpa_options = split(options, "ctc_graph", "lexicon", "arpa")
-    if lexicon is None and lm is None and grammar is None and phrases is None and words is None:
-        return _tokens_graph(table, graph_options, lexicon_options)
-    made = _Parts(table, lexicon, lm, grammar, phrases, words, lexicon_options, arpa_options, graph_options.get("classes"))
-    parts = sized(_abi.wf_ctc_graph_parts)
-    made.fill(parts)
-    parts.keep_on_device = keep_on_device
-    return Graph(_build("ctc", parts, graph_options, progress))
-
-
-def _tokens_graph(tokens: Symbols, graph_options: Mapping[str, Any], lexicon_options: Mapping[str, Any]) -> Graph:
-    """A graph whose words are the tokens."""
-    unknown = {*graph_options, *lexicon_options} - {"topology", "blank", "device"}
-    if unknown:
+    kind = "tokens" if lexicon is lm is grammar is phrases is words is None else "ctc"
+    if kind == "tokens" and (unknown := {*options} - {"topology", "blank", "device"}):
         raise TypeError(f"{', '.join(sorted(unknown))}: needs words (a lexicon, a language model, a grammar or words=)")
-    blank = lexicon_options.get("blank")
-    chosen = {"type": graph_options["topology"]} if "topology" in graph_options else {}
-    return Graph(Fst(create("wf_ctc_tokens_graph", tokens.address, None if blank is None else encode_text(blank), c_options("topology", chosen))))
+    return Graph(_build(kind, table, lexicon, lm, grammar, phrases, words, options, progress=progress, keep_on_device=keep_on_device))
 
 
 def read_hmm(am: Path | Hmm, tree: Path | None = None, lang: Path | None = None) -> Hmm:
@@ -411,24 +402,7 @@ def build_hmm_graph(
     keep_on_device  as for build_ctc_graph
     options  lm_weight=, silence_prob=, self_loop_scale=, ...: tables "hmm_graph", "lexicon" and "arpa"
     """
-    _check_one(lm, grammar, phrases)
     hmm = read_hmm(am, tree, lang)
-    graph_options, lexicon_options, arpa_options = split(options, "hmm_graph", "lexicon", "arpa")
-    parts = sized(_abi.wf_hmm_graph_parts)
-    if isinstance(lexicon, Fst):
-        if words is None:
-            words = lexicon.osymbols
-        if words is None:
-            raise TypeError("the lexicon fst has no symbol table of words: give words=")
-        table = as_symbols(words, "words")
-        model = lm if isinstance(lm, LM) or lm is None else LM.read(lm, table, **arpa_options)
-        rules = _read_rules(grammar, phrases, table)
-        parts.lexicon_fst, parts.lm, parts.grammar, parts.words = lexicon.address, model and model.address, rules and rules.address, table.address
-    else:
-        # For a Lexicon object, the options of reading were given when it was made.
-        defaults = {} if isinstance(lexicon, Lexicon) else {"blank": "", "variants": True}
-        made = _Parts(hmm.phones, lexicon, lm, grammar, phrases, words, {**defaults, **lexicon_options}, arpa_options)
-        made.fill(parts)
-    parts.hmm, parts.keep_on_device = hmm.address, keep_on_device
-    fst = _build("hmm", parts, graph_options, progress)
+    defaults = {"blank": "", "variants": True}
+    fst = _build("hmm", hmm.phones, lexicon, lm, grammar, phrases, words, options, hmm=hmm, defaults=defaults, progress=progress, keep_on_device=keep_on_device)
     return Graph(fst, None if hmm.info()["identity"] else hmm.columns())

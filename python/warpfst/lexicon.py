@@ -75,7 +75,7 @@ class Lexicon(Handle):
     @property
     def num_skipped(self) -> int:
         """Number of lines or words skipped because of unknown tokens."""
-        return int(lib.wf_lexicon_num_skipped(self.address))
+        return int(lib.wf_lexicon_skipped(self.address).contents.count)
 
     def skipped(self) -> list[str]:
         """The first ten skipped entries, as "word (unknown token)"."""

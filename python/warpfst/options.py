@@ -203,6 +203,10 @@ class CStruct:
         self.pointer.texts.append(text)
         call("wf_config_set", self._table, self.pointer, encode_text(name), text)
 
+    def set_of(self, table: str, name: str, text: str) -> None:
+        """Sets an option that only another table of the same structure has."""
+        call("wf_config_set", lib.wf_option_table_find(encode_text(table)), self.pointer, encode_text(name), encode_text(text))
+
     def values(self) -> dict[str, Any]:
         """The values of all options as C has them."""
         result: dict[str, Any] = {}

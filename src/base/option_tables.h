@@ -31,8 +31,10 @@
   X(lexicon, WF_LEXICON_OPTIONS)                         \
   X(lexicon_fst, WF_LEXICON_FST_OPTIONS)                 \
   X(topology, WF_TOPOLOGY_OPTIONS)                       \
+  X(graph, WF_GRAPH_OPTIONS)                             \
   X(ctc_graph, WF_CTC_GRAPH_OPTIONS)                     \
   X(hmm_graph, WF_HMM_GRAPH_OPTIONS)                     \
+  X(tokens_graph, WF_TOKENS_GRAPH_OPTIONS)               \
   X(align, WF_ALIGN_OPTIONS)                             \
   X(hmm_align, WF_HMM_ALIGN_OPTIONS)                     \
   X(prefix, WF_PREFIX_OPTIONS)                           \

@@ -27,7 +27,7 @@ struct batch {
 struct work {
   wf_symbols *words;
   wf_fst *grammar;
-  wf_hmm_graph_result built;
+  wf_graph_result built;
   int32_t *columns;
   size_t num_columns;
   wf_graph *graph;
@@ -40,7 +40,7 @@ struct work {
 static void free_work(struct work *w) {
   wf_symbols_free(w->words);
   wf_fst_free(w->grammar);
-  wf_hmm_graph_result_free(&w->built);
+  wf_graph_result_free(&w->built);
   wf_free(w->columns);
   wf_graph_free(w->graph);
   wf_result_free(w->result);
@@ -76,22 +76,23 @@ static wf_status make_grammar(const wf_hmm_align_input *input, struct work *w, w
 }
 
 static wf_status build(struct batch *b, struct work *w, wf_error *err) {
-  wf_hmm_graph_parts parts;
-  wf_hmm_graph_options options;
-  wf_hmm_graph_parts_init(&parts);
-  wf_hmm_graph_options_init(&options);
-  parts.hmm = b->hmm;
-  parts.lexicon = b->lexicon;
-  parts.grammar = w->grammar;
-  parts.words = w->words;
+  wf_graph_inputs inputs;
+  wf_graph_options options;
+  wf_graph_inputs_init(&inputs);
+  wf_graph_options_init(&options);
+  inputs.hmm = b->hmm;
+  inputs.lexicon = b->lexicon;
+  inputs.grammar = w->grammar;
+  inputs.words = w->words;
+  options.kind = WF_GRAPH_HMM;
   options.lm_weight = options.word_prob = 1;
   options.self_loop_scale = b->options->self_loop_scale;
   options.silence_prob = b->options->silence_prob;
-  options.missing_words = 1; /* error */
-  options.ambiguous = 1;     /* best: homophones cannot be confused, as the words are given */
-  options.check_words = 2;   /* off */
+  options.missing_words = WF_MISSING_WORDS_ERROR;
+  options.ambiguous = WF_AMBIGUOUS_BEST; /* homophones cannot be confused, as the words are given */
+  options.check_words = WF_CHECK_WORDS_OFF;
   pthread_mutex_lock(&b->building);
-  wf_status status = wf_hmm_graph_build(&parts, &options, &w->built, err);
+  wf_status status = wf_graph_build(&inputs, &options, &w->built, err);
   if (status == WF_OK) status = wf_hmm_columns(b->hmm, &w->columns, &w->num_columns, err);
   pthread_mutex_unlock(&b->building);
   if (status != WF_OK) return status;

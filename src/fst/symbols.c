@@ -261,7 +261,8 @@ wf__span wf__symbols_bytes(const wf_symbols *symbols, size_t i) {
 
 bool wf__is_class_label(const char *text, size_t size) {
   const size_t at = size > 1 && text[1] == '1' ? 2 : 1;
-  return size > at + 2 && text[0] == '#' && text[at] == '<' && text[size - 1] == '>';
+  if (size < at + 3 || text[0] != '#') return false;
+  return (text[at] == '<' && text[size - 1] == '>') || (text[at] == '{' && text[size - 1] == '}');
 }
 
 const char *wf__symbols_field_fault(const wf_symbols *symbols, wf__span text) {

@@ -30,8 +30,8 @@ wf_status wf__symbols_read_input(const wf__input *input, wf_symbols **out, wf_er
 
 /* The table's name for messages: not empty. */
 const char *wf__symbols_shown(const wf_symbols *symbols);
-/* Is the text the input label of a word class in decoding graphs, such as "#<contact>", or, in
- * those of transducers, "#1<contact>"? */
+/* Is the text the input label of a word class in decoding graphs, such as "#<contact>" of <contact>
+ * and "#{$NAME}" of $NAME, or, in those of transducers, "#1<contact>"? */
 bool wf__is_class_label(const char *text, size_t size);
 /* Does the file start with the magic number of a binary table? */
 bool wf__symbols_is_binary(const wf__input *input);

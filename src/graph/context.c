@@ -70,13 +70,13 @@ static wf_status find_type(const struct expanding *e, const int32_t *window, int
   bool own = *out_type != 0 && e->hmm->substituted.count == before;
   if (own) return WF_OK;
   wf__hmm_window_text(e->hmm, window, text, sizeof text);
-  if (e->missing == WF__MISSING_DROP) {
+  if (e->missing == WF_MISSING_HMM_DROP) {
     wf__tally_free(&e->hmm->substituted); /* nothing was substituted: windows without an HMM of
                                              their own are dropped */
     *out_type = 0;
     return wf__tally_add(e->dropped, text, err);
   }
-  if (*out_type != 0 && e->missing != WF__MISSING_ERROR) return WF_OK;
+  if (*out_type != 0 && e->missing != WF_MISSING_HMM_ERROR) return WF_OK;
   return wf__fail(err, WF_ERR_ARGUMENT, "%s: no HMM for '%s'", e->hmm->name, text);
 }
 
@@ -262,7 +262,7 @@ wf_status wf__hmm_expand(wf_hmm *hmm, const wf_fst *fst, int32_t num_disambig, i
                               wf_fst_osymbols(fst), &made, err);
   else
     wf__csr_free(&e.csr);
-  if (status == WF_OK && missing == WF__MISSING_DROP)
+  if (status == WF_OK && missing == WF_MISSING_HMM_DROP)
     status = wf__connect(made, 0, out, err);
   else if (status == WF_OK)
     *out = wf_fst_ref(made);
@@ -301,7 +301,7 @@ wf_status wf__hmm_expand_on_gpu(wf_hmm *hmm, const wf__gpu_batch *lg, int32_t nu
                                 .context_of = hmm->context_of,
                                 .context_free = hmm->context_free,
                                 .max_states = max_states != 0 ? max_states : WF__MAX_STATES,
-                                .connect = missing == WF__MISSING_DROP,
+                                .connect = missing == WF_MISSING_HMM_DROP,
                                 .find_types = find_types,
                                 .num_types = num_types,
                                 .user = &e};

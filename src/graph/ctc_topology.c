@@ -117,14 +117,14 @@ static wf_status make_eesen(struct making *making, wf_error *err) {
 
 static int32_t topology_of_tokens(int32_t num_tokens) {
   const double num_arcs = (double)num_tokens * num_tokens;
-  if (num_arcs <= MOST_ARCS) return WF__TOPOLOGY_CORRECT;
+  if (num_arcs <= MOST_ARCS) return WF_TOPOLOGY_CORRECT;
   wf__log(WF_LOG_WARNING,
           "topology 'compact', not 'correct', because that would have %.0f million arcs: a token "
           "that is held for several frames can be read as the token twice, above all if a language "
           "model costs nothing or a boost pays for it (say which topology to have it without this "
           "warning)",
           num_arcs / 1e6);
-  return WF__TOPOLOGY_COMPACT;
+  return WF_TOPOLOGY_COMPACT;
 }
 
 /* Numbers the states breadth-first, so that those of a frame are near to each other in memory.
@@ -201,13 +201,13 @@ wf_status wf__ctc_topology(int32_t num_tokens, int32_t blank, const wf_topology_
         err, WF_ERR_ARGUMENT,
         "topology: blank is column %d of %d; CTC needs a blank, which is one of the tokens",
         (int)blank, (int)num_tokens);
-  if (o.type == WF__TOPOLOGY_AUTO) o.type = topology_of_tokens(num_tokens);
-  if (o.type == WF__TOPOLOGY_CORRECT && num_tokens > MAX_CORRECT)
+  if (o.type == WF_TOPOLOGY_AUTO) o.type = topology_of_tokens(num_tokens);
+  if (o.type == WF_TOPOLOGY_CORRECT && num_tokens > MAX_CORRECT)
     return wf__fail(err, WF_ERR_LIMIT,
                     "topology: 'correct' has an arc for each pair of tokens, and %d tokens are "
                     "above its limit of %d; use 'compact'",
                     (int)num_tokens, (int)MAX_CORRECT);
-  if (num_classes > 0 && o.type != WF__TOPOLOGY_COMPACT && o.type != WF__TOPOLOGY_TRANSDUCER)
+  if (num_classes > 0 && o.type != WF_TOPOLOGY_COMPACT && o.type != WF_TOPOLOGY_TRANSDUCER)
     return wf__fail(err, WF_ERR_UNSUPPORTED,
                     "topology: classes of words need 'compact' or 'transducer', or 'correct' "
                     "without keep_disambig");

@@ -14,8 +14,8 @@
  *                         hmm.c
  *     wf__hmm_add_loops   self-loops, added last, when the graph is as small as it gets
  *                         self_loops.c
- *     wf_hmm_graph_build  the whole pipeline
- *                         hmm_graph.c
+ *     wf_graph_build      the whole pipeline
+ *                         hmm_recipe.c
  *
  * Labels (the input side of H and of the graph) are 1 .. num_labels. A label tells which HMM state
  * was entered: its column of the scores and its self-loop. In Sphinx a label is senone + 1; a
@@ -151,11 +151,10 @@ static inline int32_t wf__hmm_num_types(const wf_hmm *hmm) {
 wf_status wf__hmm_to_fst(const wf_hmm *hmm, float transition_scale, int32_t num_disambig,
                          wf_fst **out, wf_error *err);
 
-/* What to do with windows that have no HMM in the model. */
-enum { WF__MISSING_SUBSTITUTE, WF__MISSING_DROP, WF__MISSING_ERROR };
 /* Composes C with `fst`, whose input labels are phones (num_phones + 1 + k: #k). Input labels
- * become types (num_types + 1 + k: #k); output labels stay. `dropped` counts windows left out. The
- * result is trimmed (connected); states are numbered breadth first. WF_ERR_LIMIT beyond max_states
+ * become types (num_types + 1 + k: #k); output labels stay. `missing` (WF_MISSING_HMM_SUBSTITUTE,
+ * ...) says what becomes of windows without an HMM; `dropped` counts those left out. The result is
+ * trimmed (connected); states are numbered breadth first. WF_ERR_LIMIT beyond max_states
  * (0: 2^31 - 1). */
 wf_status wf__hmm_expand(wf_hmm *hmm, const wf_fst *fst, int32_t num_disambig, int missing,
                          uint64_t max_states, wf_tally *dropped, wf_fst **out, wf_error *err);

@@ -65,7 +65,7 @@ wf_status wf__lexicon_add(wf_lexicon *lexicon, const char *word, size_t size, fl
   text[size] = '\0';
   WF__TRY(wf__vec_grow(&lexicon->entries, 1, "lexicon entries", err));
   lexicon->entries.data[lexicon->entries.size++] =
-      (wf__lexicon_entry){text, label_off, (uint32_t)num_labels, prob, 0};
+      (wf__lexicon_entry){text, label_off, (uint32_t)num_labels, prob, 0, {0}};
   return WF_OK;
 }
 
@@ -119,7 +119,10 @@ static void drop_repeated(wf_lexicon *lexicon, struct sort_item *items) {
       continue;
     }
     wf__lexicon_entry *same = &entries[items[first].index], *again = &entries[items[i].index];
-    if (again->prob > same->prob) same->prob = again->prob;
+    if (again->prob > same->prob) {
+      same->prob = again->prob;
+      same->silence = again->silence;
+    }
     again->word = NULL;
   }
   for (uint64_t i = 0; i < count; i++)
@@ -186,7 +189,9 @@ static wf_status copy_entry(const wf_lexicon *from, const wf__lexicon_entry *ent
   memcpy(to->labels.data + label_off, from->labels.data + entry->label_off,
          entry->num_labels * sizeof *to->labels.data);
   to->labels.size += entry->num_labels;
-  return wf__lexicon_add(to, entry->word, strlen(entry->word), entry->prob, label_off, err);
+  WF__TRY(wf__lexicon_add(to, entry->word, strlen(entry->word), entry->prob, label_off, err));
+  to->entries.data[to->entries.size - 1].silence = entry->silence;
+  return WF_OK;
 }
 
 wf_status wf__lexicon_select(const wf_lexicon *lexicon, const bool *keep, const wf_symbols *words,
@@ -198,6 +203,7 @@ wf_status wf__lexicon_select(const wf_lexicon *lexicon, const bool *keep, const 
                           : "";
   WF__TRY(wf__lexicon_create(lexicon->name, lexicon->table, blank, &part, err));
   part->always_marked = always_marked;
+  part->has_silence = lexicon->has_silence;
   wf_status status = WF_OK;
   for (uint64_t i = 0; i < lexicon->entries.size && status == WF_OK; i++)
     if (keep[i]) status = copy_entry(lexicon, &lexicon->entries.data[i], part, err);
@@ -271,9 +277,9 @@ static wf_status check_word(const struct reader *reader, wf__span word, wf_error
   return WF_OK;
 }
 
-/* Skips the columns about silence. */
 static wf_status read_numbers(const struct reader *reader, wf__span word, wf__span *rest,
-                              double *out, wf_error *err) {
+                              double *out, wf__silence_probs *out_silence, wf_error *err) {
+  float *const silence[] = {&out_silence->after, &out_silence->before, &out_silence->before_none};
   wf__span field;
   if (!wf__next_field(rest, &field))
     return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT,
@@ -284,11 +290,13 @@ static wf_status read_numbers(const struct reader *reader, wf__span word, wf__sp
                           WF__SPAN_ARG(field));
   for (int i = 1; i < reader->num_numbers; i++) {
     double number;
-    if (!wf__next_field(rest, &field) || !wf__parse_f64(field, &number) || !(number >= 0))
+    if (!wf__next_field(rest, &field) || !wf__parse_f64(field, &number) || !(number >= 0) ||
+        number > (i == 1 ? 1 : 1e6))
       return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT,
-                            "word '%.*s': expected four numbers (its probability, and three about "
-                            "silence) before the tokens",
+                            "word '%.*s': expected four numbers (its probability, that of silence "
+                            "after it, and two factors of at least 0) before the tokens",
                             WF__SPAN_ARG(word));
+    *silence[i - 1] = (float)number;
   }
   return WF_OK;
 }
@@ -297,12 +305,13 @@ static wf_status read_entry(struct reader *reader, wf__span rest, wf_error *err)
   wf_lexicon *lexicon = reader->lexicon;
   uint64_t label_off = lexicon->labels.size;
   double prob = 1;
+  wf__silence_probs silence = {0};
   wf__span word, field;
   if (!wf__next_field(&rest, &word)) return WF_OK;
   if (reader->variants && word.size >= 3 && memcmp(word.data, ";;;", 3) == 0) return WF_OK;
   if (reader->variants) word = without_variant(word);
   WF__TRY(check_word(reader, word, err));
-  if (reader->num_numbers > 0) WF__TRY(read_numbers(reader, word, &rest, &prob, err));
+  if (reader->num_numbers > 0) WF__TRY(read_numbers(reader, word, &rest, &prob, &silence, err));
   while (wf__next_field(&rest, &field)) {
     int32_t label = wf__tokens_label(&lexicon->tokens, field.data, field.size);
     if (label != 0 && label == lexicon->blank)
@@ -323,7 +332,9 @@ static wf_status read_entry(struct reader *reader, wf__span rest, wf_error *err)
   if (lexicon->labels.size == label_off)
     return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "word '%.*s': no tokens",
                           WF__SPAN_ARG(word));
-  return wf__lexicon_add(lexicon, word.data, word.size, (float)prob, label_off, err);
+  WF__TRY(wf__lexicon_add(lexicon, word.data, word.size, (float)prob, label_off, err));
+  lexicon->entries.data[lexicon->entries.size - 1].silence = silence;
+  return WF_OK;
 }
 
 static wf_status read_lexicon(const wf__input *input, const wf_lexicon_options *options,
@@ -335,9 +346,7 @@ static wf_status read_lexicon(const wf__input *input, const wf_lexicon_options *
                           .skip_unknown = options->unknown != 0,
                           .variants = options->variants};
   if (reader.num_numbers < 0) reader.num_numbers = count_numbers(input, &lexicon->tokens);
-  if (reader.num_numbers == PROB_AND_SILENCE)
-    wf__log(WF_LOG_WARNING, "%s: silence probabilities (columns 3 to 5) are not used",
-            lexicon->name);
+  lexicon->has_silence = reader.num_numbers == PROB_AND_SILENCE;
   for (wf__span line; wf__next_line(&reader.lines, &line);) WF__TRY(read_entry(&reader, line, err));
   return wf__lexicon_close(lexicon, false, err);
 }
@@ -386,7 +395,6 @@ wf_status wf_lexicon_read_text(const char *text, size_t size, const char *name,
 /* --- reading entries, writing files ------------------------------------------------------ */
 
 size_t wf_lexicon_count(const wf_lexicon *lexicon) { return (size_t)lexicon->entries.size; }
-size_t wf_lexicon_num_skipped(const wf_lexicon *lexicon) { return (size_t)lexicon->skipped.count; }
 size_t wf_lexicon_num_repeated(const wf_lexicon *lexicon) { return lexicon->num_repeated; }
 int32_t wf_lexicon_num_disambig(const wf_lexicon *lexicon) { return lexicon->max_disambig + 2; }
 
@@ -429,7 +437,7 @@ wf_status wf_lexicon_words(const wf_lexicon *lexicon, wf_symbols **out, wf_error
 }
 
 wf_status wf_lexicon_write(const wf_lexicon *lexicon, const char *path, wf_error *err) {
-  bool with_prob = false;
+  bool with_prob = lexicon->has_silence;
   for (uint64_t i = 0; i < lexicon->entries.size; i++)
     with_prob = with_prob || lexicon->entries.data[i].prob != 1;
   wf__output *output;
@@ -438,6 +446,9 @@ wf_status wf_lexicon_write(const wf_lexicon *lexicon, const char *path, wf_error
     const wf__lexicon_entry *entry = &lexicon->entries.data[i];
     wf__write_text(output, entry->word);
     if (with_prob) wf__printf(output, " %.9g", (double)entry->prob);
+    if (lexicon->has_silence)
+      wf__printf(output, " %.9g %.9g %.9g", (double)entry->silence.after,
+                 (double)entry->silence.before, (double)entry->silence.before_none);
     for (uint32_t k = 0; k < entry->num_labels; k++)
       wf__printf(output, " %s",
                  wf_symbols_text(lexicon->table, lexicon->labels.data[entry->label_off + k] -

@@ -16,12 +16,19 @@
 #include "base/tally.h"
 #include "graph/tokens.h"
 
+/* Of a word in lexiconp_silprob.txt: P(silence after it), and factors on its probability after silence
+ * and after none. */
+typedef struct wf__silence_probs {
+  float after, before, before_none;
+} wf__silence_probs;
+
 typedef struct wf__lexicon_entry {
   const char *word;
   uint64_t label_off;
   uint32_t num_labels;
   float prob;
-  int32_t disambig; /* k of the #k at the end of the pronunciation; 0: none */
+  int32_t disambig;          /* k of the #k at the end of the pronunciation; 0: none */
+  wf__silence_probs silence; /* with has_silence */
 } wf__lexicon_entry;
 
 struct wf_lexicon {
@@ -33,6 +40,7 @@ struct wf_lexicon {
   WF__VEC(wf__lexicon_entry) entries;
   WF__VEC(int32_t) labels;
   wf__arena texts;
+  bool has_silence; /* entries have silence probabilities */
   wf_tally skipped; /* entries left out for unknown tokens */
   size_t num_repeated;
   int32_t max_disambig;   /* the largest k in use */

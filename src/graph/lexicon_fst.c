@@ -9,6 +9,12 @@
  *
  *   START --eps--> LOOP (final), START --eps--> SIL --silence--> AFTER --#last--> LOOP
  *
+ * If the lexicon has silence probabilities (lexiconp_silprob.txt), silence leads to SILENT, another
+ * state between words. Words begin at LOOP and at SILENT, at the costs of their factors, and have
+ * their own p_sil:
+ *
+ *   LOOP, SILENT --words--> LOOP, SIL          SIL --silence--> AFTER --#last--> SILENT
+ *
  * With required silence (a token such as |, which a model writes between words), words begin at
  * START and BETWEEN and lead to END. All three are final:
  *
@@ -20,6 +26,14 @@
  * loops of LOOP:
  *
  *   START --silence--> LOOP --silence--> END (final)
+ *
+ * The garbage word, any sequence of the tokens a, begins and ends with a symbol #g of its own, so
+ * that determinization does not mix it with words. With positions in the word, the tokens between
+ * the first and the last are at INSIDE (B, I and E stand for BEGIN, INTERNAL and END; a single one
+ * leads to OUT):
+ *
+ *   state 0 --#g:word--> IN --a_B--> INSIDE --a_E--> OUT --#g--> state 0      INSIDE --a_I--> INSIDE
+ *   without positions:   IN --a--> OUT --a--> OUT
  *
  * Each pronunciation has a separate chain of states. Determinization turns the chains into a
  * tree. */
@@ -40,8 +54,11 @@ struct making {
   wf__csr csr;
   uint32_t loop;        /* the state after words */
   uint32_t first_chain; /* first state of the first chain */
+  uint32_t garbage;     /* first of the states after the chains */
+  uint32_t silent;      /* the state after silence; LOOP if words do not tell them apart */
 };
 
+enum { GARBAGE_IN, GARBAGE_OUT, GARBAGE_INSIDE };
 enum { SIL_START, SIL_LOOP, SIL_SIL, SIL_AFTER, SIL_STATES };
 enum { EDGE_START, EDGE_LOOP, EDGE_END, EDGE_STATES };
 enum { REQ_START, REQ_BETWEEN, REQ_END, REQ_AFTER, REQ_STATES };
@@ -76,21 +93,32 @@ static bool has_optional_silence(const wf__lexicon_shape *shape) {
   return shape->silence != 0 && !shape->edge_silence && !shape->required_silence;
 }
 
+/* Do words have silence probabilities of their own? */
+static bool has_own_silence(const struct making *making) {
+  return making->lexicon->has_silence && has_optional_silence(&making->shape);
+}
+
+static wf_status push_possible(struct making *making, wf_arc arc, wf_error *err) {
+  return arc.weight < INFINITY ? wf__csr_push(&making->csr, arc, err) : WF_OK;
+}
+
 /* Adds the i-th arc of an entry, whose inner states start at `chain`. It leads to the next inner
- * state; the last arc leads to the state after words. */
+ * state; the last arc leads to the state after words. `before` is a cost of the first arc. */
 static wf_status push_step(struct making *making, const wf__lexicon_entry *entry, int32_t word,
-                           uint32_t i, uint32_t chain, wf_error *err) {
-  wf_arc arc = {chain + i, i == 0 ? first_cost(making, entry) : 0, label_at(making, entry, i),
-                i == 0 ? word : 0};
-  if (i + 1 < num_steps(making, entry)) return wf__csr_push(&making->csr, arc, err);
-  float before = arc.weight;
+                           uint32_t i, uint32_t chain, float before, wf_error *err) {
+  const wf__lexicon_shape *shape = &making->shape;
+  wf_arc arc = {chain + i, i == 0 ? first_cost(making, entry) + before : 0,
+                label_at(making, entry, i), i == 0 ? word : 0};
+  if (i + 1 < num_steps(making, entry)) return push_possible(making, arc, err);
+  const float first = arc.weight, after = entry->silence.after;
+  const bool own = has_own_silence(making);
   arc.nextstate = making->loop;
-  arc.weight = before + making->shape.other_cost;
-  WF__TRY(wf__csr_push(&making->csr, arc, err));
-  if (!has_optional_silence(&making->shape)) return WF_OK;
+  arc.weight = first + (own ? shape->pron_scale * -logf(1 - after) : shape->other_cost);
+  WF__TRY(push_possible(making, arc, err));
+  if (!has_optional_silence(shape)) return WF_OK;
   arc.nextstate = SIL_SIL;
-  arc.weight = before + making->shape.silence_cost;
-  return wf__csr_push(&making->csr, arc, err);
+  arc.weight = first + (own ? shape->pron_scale * -logf(after) : shape->silence_cost);
+  return push_possible(making, arc, err);
 }
 
 static wf_status make_silence_start(struct making *making, wf_error *err) {
@@ -103,12 +131,14 @@ static wf_status make_silence_states(struct making *making, wf_error *err) {
   WF__TRY(wf__csr_add_state(&making->csr, INFINITY, err));
   WF__TRY(wf__csr_push(
       &making->csr,
-      (wf_arc){making->shape.disambig ? SIL_AFTER : SIL_LOOP, 0, making->shape.silence, 0}, err));
+      (wf_arc){making->shape.disambig ? SIL_AFTER : making->silent, 0, making->shape.silence, 0},
+      err));
   if (!making->shape.disambig) return WF_OK;
   WF__TRY(wf__csr_add_state(&making->csr, INFINITY, err));
   return wf__csr_push(
       &making->csr,
-      (wf_arc){SIL_LOOP, 0, disambig_label(making, making->lexicon->max_disambig + 1), 0}, err);
+      (wf_arc){making->silent, 0, disambig_label(making, making->lexicon->max_disambig + 1), 0},
+      err);
 }
 
 static wf_status make_edge_start(struct making *making, wf_error *err) {
@@ -155,8 +185,22 @@ static wf_status push_backoff_loop(struct making *making, uint32_t state, wf_err
                       err);
 }
 
-/* Adds the classes and the first arc of every entry. */
-static wf_status push_words(struct making *making, const int32_t *word_of, wf_error *err) {
+static int32_t garbage_label(const struct making *making) {
+  return disambig_label(making, making->lexicon->max_disambig + 2);
+}
+
+/* What an entry costs besides its pronunciation in the state after words, or after silence. */
+static float cost_before(const struct making *making, const wf__lexicon_entry *entry, bool silent) {
+  if (!has_own_silence(making)) return 0;
+  const float factor = silent ? entry->silence.before : entry->silence.before_none;
+  return factor != 1 ? making->shape.pron_scale * -logf(factor) : 0;
+}
+
+/* Adds the classes, the first arc of every entry, and that of the garbage word. `silent`: to the
+ * state after silence. */
+static wf_status push_words(struct making *making, const int32_t *word_of, bool silent,
+                            wf_error *err) {
+  const wf__lexicon_shape *shape = &making->shape;
   WF__TRY(push_classes(making, err));
   uint64_t chain = making->first_chain;
   for (uint64_t i = 0; i < making->lexicon->entries.size; i++) {
@@ -164,17 +208,64 @@ static wf_status push_words(struct making *making, const int32_t *word_of, wf_er
     if (word_of[i] == 0) continue;
     if (chain + entry->num_labels > WF__MAX_STATES)
       return wf__fail(err, WF_ERR_LIMIT, "%s: more than 2^31 states", making->lexicon->name);
-    WF__TRY(push_step(making, entry, word_of[i], 0, (uint32_t)chain, err));
+    WF__TRY(push_step(making, entry, word_of[i], 0, (uint32_t)chain,
+                      cost_before(making, entry, silent), err));
     chain += num_steps(making, entry) - 1;
   }
+  if (shape->num_garbage == 0) return WF_OK;
+  return wf__csr_push(&making->csr,
+                      (wf_arc){making->garbage + GARBAGE_IN, shape->word_cost,
+                               garbage_label(making), shape->garbage_word},
+                      err);
+}
+
+/* Adds an arc for each token of the garbage word, in its form at a position. */
+static wf_status push_garbage(struct making *making, int position, uint32_t target, wf_error *err) {
+  const wf__lexicon_shape *shape = &making->shape;
+  for (size_t i = 0; i < shape->num_garbage; i++) {
+    const int32_t label = shape->garbage[i];
+    const wf_arc arc = {making->garbage + target, shape->garbage_cost,
+                        shape->position_of != NULL ? shape->position_of[label][position] : label,
+                        0};
+    WF__TRY(wf__csr_push(&making->csr, arc, err));
+  }
   return WF_OK;
+}
+
+static wf_status make_garbage(struct making *making, wf_error *err) {
+  const wf__lexicon_shape *shape = &making->shape;
+  const bool positions = shape->position_of != NULL;
+  wf_arc end = {making->loop, shape->other_cost, garbage_label(making), 0};
+  if (shape->num_garbage == 0) return WF_OK;
+  WF__TRY(wf__csr_add_state(&making->csr, INFINITY, err));
+  if (positions) WF__TRY(push_garbage(making, WF__BEGIN, GARBAGE_INSIDE, err));
+  WF__TRY(push_garbage(making, WF__SINGLE, GARBAGE_OUT, err));
+  WF__TRY(wf__csr_add_state(&making->csr, INFINITY, err));
+  if (!positions) WF__TRY(push_garbage(making, WF__SINGLE, GARBAGE_OUT, err));
+  WF__TRY(wf__csr_push(&making->csr, end, err));
+  if (has_optional_silence(shape)) {
+    end.nextstate = SIL_SIL;
+    end.weight = shape->silence_cost;
+    WF__TRY(wf__csr_push(&making->csr, end, err));
+  }
+  if (!positions) return WF_OK;
+  WF__TRY(wf__csr_add_state(&making->csr, INFINITY, err));
+  WF__TRY(push_garbage(making, WF__INTERNAL, GARBAGE_INSIDE, err));
+  return push_garbage(making, WF__END, GARBAGE_OUT, err);
 }
 
 static wf_status make_loop_state(struct making *making, const int32_t *word_of, wf_error *err) {
   WF__TRY(wf__csr_add_state(&making->csr, making->shape.edge_silence ? INFINITY : 0, err));
   WF__TRY(push_backoff_loop(making, making->loop, err));
   if (making->shape.edge_silence) WF__TRY(push_edge_loops(making, err));
-  return push_words(making, word_of, err);
+  return push_words(making, word_of, false, err);
+}
+
+/* Makes the state after silence, if words tell it from that after words. */
+static wf_status make_silent_state(struct making *making, const int32_t *word_of, wf_error *err) {
+  WF__TRY(wf__csr_add_state(&making->csr, 0, err));
+  WF__TRY(push_backoff_loop(making, making->silent, err));
+  return push_words(making, word_of, true, err);
 }
 
 /* Makes the states of required silence. */
@@ -186,7 +277,7 @@ static wf_status make_required_states(struct making *making, const int32_t *word
     WF__TRY(wf__csr_add_state(&making->csr, 0, err));
     if (state != REQ_BETWEEN) WF__TRY(push_backoff_loop(making, state, err));
     WF__TRY(wf__csr_push(&making->csr, silence, err));
-    if (state != REQ_END) WF__TRY(push_words(making, word_of, err));
+    if (state != REQ_END) WF__TRY(push_words(making, word_of, false, err));
   }
   if (!disambig) return WF_OK;
   WF__TRY(wf__csr_add_state(&making->csr, INFINITY, err));
@@ -203,7 +294,7 @@ static wf_status make_chains(struct making *making, const int32_t *word_of, wf_e
     uint32_t steps = num_steps(making, entry);
     for (uint32_t k = 1; k < steps; k++) {
       WF__TRY(wf__csr_add_state(&making->csr, INFINITY, err));
-      WF__TRY(push_step(making, entry, 0, k, chain, err));
+      WF__TRY(push_step(making, entry, 0, k, chain, 0, err));
     }
     chain += steps - 1;
   }
@@ -218,13 +309,21 @@ static wf_status make_states(struct making *making, const int32_t *word_of, wf_e
                         : required ? (disambig ? REQ_STATES : REQ_AFTER)
                         : optional ? (disambig ? SIL_STATES : SIL_AFTER)
                                    : 1;
+  making->silent = SIL_LOOP;
+  if (has_own_silence(making)) making->silent = making->first_chain++;
+  making->garbage = making->first_chain;
+  for (uint64_t i = 0; i < making->lexicon->entries.size; i++)
+    if (word_of[i] != 0)
+      making->garbage += num_steps(making, &making->lexicon->entries.data[i]) - 1;
   if (edges) WF__TRY(make_edge_start(making, err));
   if (optional) WF__TRY(make_silence_start(making, err));
   WF__TRY(required ? make_required_states(making, word_of, err)
                    : make_loop_state(making, word_of, err));
   if (edges) WF__TRY(wf__csr_add_state(&making->csr, 0, err));
   if (optional) WF__TRY(make_silence_states(making, err));
-  return make_chains(making, word_of, err);
+  if (has_own_silence(making)) WF__TRY(make_silent_state(making, word_of, err));
+  WF__TRY(make_chains(making, word_of, err));
+  return make_garbage(making, err);
 }
 
 /* Finds the word label of every entry; 0 for words that the table lacks. */
@@ -294,6 +393,10 @@ wf_status wf__lexicon_to_fst(const wf_lexicon *lexicon, const wf_symbols *words,
   int32_t *word_of = wf__alloc(lexicon->entries.size, sizeof *word_of);
   wf_status status =
       word_of != NULL ? WF_OK : wf__fail_memory(err, lexicon->entries.size * sizeof *word_of, "L");
+  if (lexicon->has_silence && !has_optional_silence(shape))
+    wf__log(WF_LOG_WARNING,
+            "%s: silence probabilities (columns 3 to 5) are not used, as silence is not optional",
+            lexicon->name);
   if (status == WF_OK) status = find_words(&making, word_of, &missing, err);
   if (status == WF_OK) status = make_states(&making, word_of, err);
   if (status == WF_OK)

@@ -24,6 +24,11 @@ typedef struct wf__lexicon_shape {
                              edge_silence */
   size_t num_fillers;
   float filler_cost;
+  const int32_t *garbage; /* [num_garbage] labels of the lexicon; garbage_word is any sequence of
+                             them, at a cost for each. Not with num_garbage 0 */
+  size_t num_garbage;
+  float garbage_cost;
+  int32_t garbage_word;
   const int32_t *classes; /* [num_classes] words that stand for words added at run time. The
                              pronunciation of class i is the one input label first_class + i */
   size_t num_classes;

@@ -48,6 +48,16 @@ static wf_status list_words(wf__lg *lg, wf_error *err) {
   return WF_OK;
 }
 
+bool wf__lg_has_class(const char *classes, const char *text) {
+  const size_t wanted = strlen(text);
+  for (const char *at = classes; at != NULL && *at != '\0';) {
+    const size_t size = strcspn(at, ",");
+    if (size == wanted && memcmp(at, text, size) == 0) return true;
+    at += size + (at[size] == ',');
+  }
+  return false;
+}
+
 /* Without a language model or grammar: a grammar of every sequence of the words. */
 static wf_status take_any_words(wf__lg *lg, wf_error *err) {
   wf_builder *builder;
@@ -91,10 +101,16 @@ static wf_status take_words(wf__lg *lg, wf_error *err) {
   }
   lg->backoff_word = (int32_t)wf_symbols_find(lg->words, "#0");
   lg->unk = -1;
-  if (lg->lm == NULL) return WF_OK;
-  WF__TRY(wf__lm_automaton(lg->lm, &lg->automaton, err));
-  if (lg->automaton->unk < lg->automaton->num_public) lg->unk = (int32_t)lg->automaton->unk;
-  return WF_OK;
+  if (lg->lm == NULL) {
+    if (lg->garbage) lg->unk = (int32_t)wf_symbols_find(lg->words, "<unk>");
+  } else {
+    WF__TRY(wf__lm_automaton(lg->lm, &lg->automaton, err));
+    if (lg->automaton->unk < lg->automaton->num_public) lg->unk = (int32_t)lg->automaton->unk;
+  }
+  if (!lg->garbage || lg->unk > 0) return WF_OK;
+  return wf__fail(err, WF_ERR_ARGUMENT,
+                  "garbage: the %s has no <unk>, the word that stands for any sequence of tokens",
+                  name_of_g(lg));
 }
 
 /* A grammar or L of the caller may bring a table: a label must not be another word in it. Words
@@ -121,11 +137,11 @@ static bool is_class(const wf__lg *lg, int64_t label) {
 }
 
 static wf_status take_class(wf__lg *lg, const char *name, size_t size, wf_error *err) {
-  if (size < 3 || name[0] != '<' || name[size - 1] != '>')
-    return wf__fail(
-        err, WF_ERR_ARGUMENT,
-        "class '%.*s': the name of a class must be in angle brackets, such as <contact>",
-        (int)(size > 80 ? 80 : size), name);
+  if (size == 0 || size > 1000 || wf__is_reserved_word(name, size))
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "class '%.*s': the name is empty, has more than 1,000 bytes or is reserved "
+                    "(<eps>, <s>, </s>, #0, #1, ...)",
+                    (int)(size > 80 ? 80 : size), name);
   int64_t label = wf_symbols_find_bytes(lg->words, name, size);
   if (label <= 0)
     return wf__fail(err, WF_ERR_ARGUMENT, "class '%.*s' is not in the word table %s",
@@ -149,8 +165,7 @@ wf_status wf__lg_add_class_labels(const wf__lg *lg, bool once, int32_t first, wf
                                   wf_error *err) {
   for (uint64_t i = 0; i < lg->classes.size; i++) {
     char name[1024];
-    snprintf(name, sizeof name, "#%s%.1000s", once ? "1" : "",
-             wf_symbols_text(lg->words, lg->classes.data[i]));
+    wf__class_label(wf_symbols_text(lg->words, lg->classes.data[i]), once, name, sizeof name);
     WF__TRY(wf_symbols_add(labels, name, (int64_t)first + (int64_t)i, NULL, err));
   }
   return WF_OK;
@@ -198,13 +213,13 @@ static wf_status warn_of_case(const wf__lg *lg, const wf__word_case *cases, uint
     found += lg->automaton->num_other_case;
     all += lg->automaton->num_outside;
   }
-  if (lg->check_words == 2 || found == 0 || found * 10 < all) return WF_OK;
+  if (lg->check_words == WF_CHECK_WORDS_OFF || found == 0 || found * 10 < all) return WF_OK;
   char message[256];
   snprintf(message, sizeof message,
            "%llu of the %llu words of the %s are in the lexicon only in another case (upper or "
            "lower), '%s' is the first; use the same case in both",
            (unsigned long long)found, (unsigned long long)all, name_of_g(lg), first);
-  if (lg->check_words == 1) return wf__fail(err, WF_ERR_ARGUMENT, "%s", message);
+  if (lg->check_words == WF_CHECK_WORDS_ERROR) return wf__fail(err, WF_ERR_ARGUMENT, "%s", message);
   wf__log(WF_LOG_WARNING, "%s (check_words=off turns this warning off)", message);
   return WF_OK;
 }
@@ -243,14 +258,43 @@ static wf_status tally_lm_words(wf__lg *lg, const wf__map64 *used, const wf__map
   return WF_OK;
 }
 
-static wf_status fail_disjoint(const wf__lg *lg, const char *lexicon, wf_error *err) {
+wf_status wf__lg_need_words(const wf__lg *lg, wf_error *err) {
+  const wf_tally *missing = &lg->lm_words_missing;
+  char names[300];
+  if (missing->count == 0) return WF_OK;
+  wf__tally_list(missing, names, sizeof names);
+  return wf__fail(err, WF_ERR_ARGUMENT, "%llu words of the %s have no pronunciation: %s",
+                  (unsigned long long)missing->count, name_of_g(lg), names);
+}
+
+/* Lists the first words of the grammar. */
+static wf_status list_used(const wf__lg *lg, const wf__map64 *used, char *names, size_t size,
+                           wf_error *err) {
+  wf_tally tally = {0};
+  wf_status status = WF_OK;
+  const char *text;
+  int64_t label;
+  for (size_t i = 0; status == WF_OK && (text = wf_symbols_at(lg->words, i, &label)) != NULL; i++)
+    if (label != lg->unk && !is_class(lg, label) && is_used(lg, used, label))
+      status = wf__tally_add(&tally, text, err);
+  wf__tally_list(&tally, names, size);
+  wf__tally_free(&tally);
+  return status;
+}
+
+static wf_status fail_disjoint(const wf__lg *lg, const wf__map64 *used, const char *lexicon,
+                               wf_error *err) {
+  char theirs[120], own[120];
   if (lg->given_lexicon != NULL && wf_lexicon_count(lg->given_lexicon) == 0)
     return wf__fail(err, WF_ERR_ARGUMENT, "the lexicon has no words: %s (%llu left out)", lexicon,
-                    (unsigned long long)wf_lexicon_num_skipped(lg->given_lexicon));
-  return wf__fail(
-      err, WF_ERR_ARGUMENT,
-      "the lexicon %s and the %s have no word in common; do they agree in upper and lower case?",
-      lexicon, name_of_g(lg));
+                    (unsigned long long)lg->given_lexicon->skipped.count);
+  WF__TRY(list_used(lg, used, theirs, sizeof theirs, err));
+  wf__tally_list(&lg->lexicon_words_missing, own, sizeof own);
+  return wf__fail(err, WF_ERR_ARGUMENT,
+                  "the lexicon %s and the %s have no word in common; do they agree in upper and "
+                  "lower case? The lexicon has %s, the %s %s",
+                  lexicon, name_of_g(lg), own, name_of_g(lg),
+                  theirs[0] != '\0' ? theirs : "others");
 }
 
 /* Counts a word of the lexicon that the grammar does not use. `reported` holds the words counted so
@@ -280,7 +324,7 @@ static wf_status match_words(wf__lg *lg, const wf__map64 *used, wf__map64 *spoke
     else
       WF__TRY(tally_unused(lg, reported, word, err));
   }
-  return num_kept != 0 ? WF_OK : fail_disjoint(lg, lexicon->name, err);
+  return num_kept != 0 ? WF_OK : fail_disjoint(lg, used, lexicon->name, err);
 }
 
 static wf_status select_entries(wf__lg *lg, const wf__map64 *used, wf__map64 *spoken,
@@ -294,7 +338,7 @@ static wf_status select_entries(wf__lg *lg, const wf__map64 *used, wf__map64 *sp
   if (status == WF_OK)
     status = wf__lexicon_select(lg->given_lexicon, keep, lg->words, lg->always_marked, &lg->lexicon,
                                 err);
-  if (status == WF_OK) lg->num_disambig = wf_lexicon_num_disambig(lg->lexicon);
+  if (status == WF_OK) lg->num_disambig = wf_lexicon_num_disambig(lg->lexicon) + lg->garbage;
   free(keep);
   wf_symbols_free(reported);
   return status;
@@ -323,7 +367,7 @@ static wf_status match_ready_l(wf__lg *lg, const wf__map64 *used, wf__map64 *spo
     else
       WF__TRY(wf__tally_add(&lg->lexicon_words_missing, text, err));
   }
-  return num_common != 0 ? WF_OK : fail_disjoint(lg, "L", err);
+  return num_common != 0 ? WF_OK : fail_disjoint(lg, used, "L", err);
 }
 
 static wf_status take_lexicon(wf__lg *lg, wf_error *err) {

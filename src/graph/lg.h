@@ -19,6 +19,7 @@ typedef struct wf__lg {
   const char *given_classes;     /* comma-separated names of word classes (words that stand for
                                     words added at run time); NULL: none */
   int32_t check_words;           /* the option check_words: warn, error, off */
+  bool garbage;                  /* <unk> needs no pronunciation */
   uint32_t always_marked;        /* pronunciations of at most this many phones always get a #k */
   /* set by wf__lg_take */
   wf_lexicon *lexicon; /* the entries whose words the grammar uses; NULL for a ready-made L */
@@ -26,7 +27,8 @@ typedef struct wf__lg {
   wf_fst *any_words;         /* without lm and grammar: the grammar */
   wf_symbols *lexicon_words; /* likewise: the given words, if the lexicon has them */
   int32_t backoff_word;      /* label of #0 */
-  int32_t unk;               /* label of the LM's unknown word; -1: none */
+  int32_t unk;               /* label of the LM's unknown word; with `garbage` also of the
+                                grammar's; -1: none */
   WF__VEC(int32_t) classes;  /* labels of the classes */
   int32_t num_disambig;      /* set by the caller for a ready-made L */
   wf_tally lm_words_missing, lexicon_words_missing;
@@ -36,8 +38,12 @@ typedef struct wf__lg {
  * if a class is not a word of the grammar. */
 wf_status wf__lg_take(wf__lg *lg, wf_error *err);
 void wf__lg_free(wf__lg *lg);
-/* Adds the input labels of the classes to a symbol table, named "#<contact>", or with `once`
- * "#1<contact>" (tokens.h), and numbered from `first`. */
+/* Fails if words of the grammar have no pronunciation. */
+wf_status wf__lg_need_words(const wf__lg *lg, wf_error *err);
+/* Is the text one of the comma-separated names (NULL: none)? */
+bool wf__lg_has_class(const char *classes, const char *text);
+/* Adds the input labels of the classes to a symbol table, named as wf__class_label does, and
+ * numbered from `first`. */
 wf_status wf__lg_add_class_labels(const wf__lg *lg, bool once, int32_t first, wf_symbols *labels,
                                   wf_error *err);
 /* Makes G, sorted by input label. Classes have no output. If the model's unknown word is one, its

@@ -16,9 +16,17 @@ bool wf__is_disambig(const char *text, size_t size) {
   return true;
 }
 
-const char *wf__class_of_label(const char *text, bool *once) {
+wf__span wf__class_of_label(const char *text, bool *once) {
   *once = text[1] == '1';
-  return text + (*once ? 2 : 1);
+  text += *once ? 2 : 1;
+  const size_t size = strlen(text);
+  return text[0] == '<' ? (wf__span){text, size} : (wf__span){text + 1, size - 2};
+}
+
+void wf__class_label(const char *name, bool once, char *out, size_t size) {
+  const size_t end = strlen(name);
+  const bool bare = end < 3 || name[0] != '<' || name[end - 1] != '>';
+  snprintf(out, size, "#%s%s%.1000s%s", once ? "1" : "", bare ? "{" : "", name, bare ? "}" : "");
 }
 
 static bool is_text(const char *text, size_t size, const char *literal) {
@@ -30,7 +38,7 @@ bool wf__is_reserved_word(const char *text, size_t size) {
          is_text(text, size, "<s>") || is_text(text, size, "</s>");
 }
 
-/* If the table has <eps> at 0, then "<eps>", "#k" and "#<class>" are not tokens. Otherwise every
+/* If the table has <eps> at 0, then "<eps>", "#k" and labels of classes are not tokens. Otherwise every
  * symbol is a token (a column). */
 static bool is_token(const wf__tokens *tokens, const char *text, size_t size) {
   return tokens->shift == 1 || (!wf__is_disambig(text, size) && !wf__is_class_label(text, size) &&

@@ -3,6 +3,7 @@
 #define WF_GRAPH_TOKENS_H
 
 #include "base/error.h"
+#include "base/input.h"
 
 typedef struct wf__tokens {
   const wf_symbols *table;
@@ -26,7 +27,9 @@ static inline bool wf__brings_separator(const int32_t *labels, uint64_t count, i
 bool wf__is_disambig(const char *text, size_t size);
 /* The class of an input label (wf__is_class_label): "<contact>"; sets *once if the graph is a
  * transducer's. */
-const char *wf__class_of_label(const char *text, bool *once);
+wf__span wf__class_of_label(const char *text, bool *once);
+/* Writes the input label of a class. */
+void wf__class_label(const char *name, bool once, char *out, size_t size);
 /* Is the text <eps>, <s>, </s> or #digits? A lexicon may not have such words. */
 bool wf__is_reserved_word(const char *text, size_t size);
 /* Finds the label of the blank by its name. NULL: tries the usual names. "": there is none, label

@@ -4,15 +4,6 @@
 
 #include "base/error.h"
 
-enum { /* of the options `topology` and `type` */
-       WF__TOPOLOGY_CORRECT,
-       WF__TOPOLOGY_COMPACT,
-       WF__TOPOLOGY_MINIMAL,
-       WF__TOPOLOGY_EESEN,
-       WF__TOPOLOGY_TRANSDUCER,
-       WF__TOPOLOGY_AUTO
-};
-
 /* Same as wf_ctc_topology, with num_classes word classes. On the output side their labels follow
  * those of the disambiguation symbols. They pass through like these, but always stay on the input
  * side, after the labels kept there. Fails for classes in a topology other than compact and

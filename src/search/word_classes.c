@@ -1,5 +1,5 @@
 /* word_classes.c - finds the places of a graph where words may be added at run time: arcs whose
- * input label is called #<NAME>, or #1<NAME> in graphs of transducers. */
+ * input label is called #<NAME> or #{NAME}, or #1<NAME>, #1{NAME} in graphs of transducers. */
 #include <math.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ void wf__classes_free(wf__classes *classes) {
 }
 
 /* Finds the input labels that are classes. They are consecutive from first_label on, as
- * wf_ctc_graph_build numbers them. */
+ * wf_graph_build numbers them. */
 static wf_status find_names(const wf_symbols *table, wf__classes *classes, wf_error *err) {
   const char *text;
   int64_t key, first = INT64_MAX, last = -1;
@@ -32,15 +32,15 @@ static wf_status find_names(const wf_symbols *table, wf__classes *classes, wf_er
   if (classes->count == 0) return WF_OK;
   if (first < 1 || last - first + 1 != classes->count)
     return wf__fail(err, WF_ERR_ARGUMENT,
-                    "decoding graph: the input labels of its word classes (#<...>) must be "
+                    "decoding graph: the input labels of its word classes (#<...>, #{...}) must be "
                     "consecutive and at least 1");
   classes->names = wf__calloc((uint64_t)classes->count, sizeof *classes->names);
   if (classes->names == NULL)
     return wf__fail_memory(err, (uint64_t)classes->count * sizeof *classes->names, "word classes");
   for (int32_t c = 0; c < classes->count; c++) {
-    text = wf__class_of_label(wf_symbols_text(table, first + c), &classes->once);
-    classes->names[c] = wf__strndup(text, strlen(text));
-    if (classes->names[c] == NULL) return wf__fail_memory(err, strlen(text), "word classes");
+    const wf__span name = wf__class_of_label(wf_symbols_text(table, first + c), &classes->once);
+    classes->names[c] = wf__strndup(name.data, name.size);
+    if (classes->names[c] == NULL) return wf__fail_memory(err, name.size, "word classes");
   }
   classes->first_label = (int32_t)first;
   return WF_OK;

@@ -198,9 +198,9 @@ WORK(ctc_graph) {
   wf_symbols *tokens = NULL, *words = NULL;
   wf_lexicon *lexicon = NULL;
   wf_lm *lm = NULL;
-  wf_ctc_graph_parts parts;
-  wf_ctc_graph_result result = {0};
-  wf_ctc_graph_parts_init(&parts);
+  wf_graph_inputs parts;
+  wf_graph_result result = {0};
+  wf_graph_inputs_init(&parts);
   wf_status status = wf_symbols_read(CTC "tokens_phone.txt", &tokens, err);
   if (status == WF_OK)
     status = wf_lexicon_read(CTC "lexicon_phone.txt", tokens, NULL, &lexicon, err);
@@ -208,8 +208,8 @@ WORK(ctc_graph) {
   if (status == WF_OK) status = wf_lm_open(CTC "lm3.arpa.gz", words, NULL, &lm, NULL, NULL, err);
   parts.lexicon = lexicon;
   parts.lm = lm;
-  if (status == WF_OK) status = wf_ctc_graph_build(&parts, NULL, &result, err);
-  wf_ctc_graph_result_free(&result);
+  if (status == WF_OK) status = wf_graph_build(&parts, NULL, &result, err);
+  wf_graph_result_free(&result);
   wf_lm_free(lm);
   wf_lexicon_free(lexicon);
   wf_symbols_free(words);

@@ -135,7 +135,7 @@ done < hybrid.text > decoded.json
 align hybrid.ark "${hybrid[@]}" --text=hybrid.text --units > phones.ctm 2> err.txt || fail "$(cat err.txt)"
 awk '{ start = int($3 * 1000 + 0.5) } start != end[$1] + 0 { exit 1 } { end[$1] = start + int($4 * 1000 + 0.5) } END { exit !(end["one"] == 600 && end["two"] == 600) }' phones.ctm || fail "phones of all frames: $(cat phones.ctm)"
 printf 'one the zzyzzx\ntwo read a read\n' > unknown.text
-expect 1 "utterance 'one': 1 words of the grammar have no pronunciation, the first of them 'zzyzzx'" align hybrid.ark "${hybrid[@]}" --text=unknown.text
+expect 1 "utterance 'one': 1 words of the grammar have no pronunciation: 'zzyzzx'" align hybrid.ark "${hybrid[@]}" --text=unknown.text
 expect 1 'no path through the transcript.s 40 words in 60 frames' align hybrid.ark "${hybrid[@]}" --text=<(printf 'one%s\n' "$(printf ' word%.0s' {1..40})")
 expect 1 'columns' align s.ark "${hybrid[@]}" --text=<(echo u word)
 expect 2 '--am needs --lexicon' align hybrid.ark --am=$model/en-us --text=hybrid.text

@@ -57,8 +57,42 @@ printf '#JSGF V1.0;\ngrammar g;\npublic <call> = CALL "<contact>";\n' >call.gram
 mkgraph --lexicon="$ctc/lexicon_phone.txt" --grammar=call.gram --classes='<contact>' -q -o call.wfst
 "$WARPFST" info call.wfst >info.txt
 grep -q '^classes of words  *<contact>$' info.txt || fail "no class: $(cat info.txt)"
+# Classes have any name that words have, in JSGF, in sentences, and where the other words are spelled. CHINA is added; the scores say it.
+key=000030024
+printf 'CHINA\t0\tCH AY N AH\n' >china.txt
+for class in '$PLACE' '[PLACE]' '#nonterm:place' PLACE; do
+  printf '#JSGF V1.0;\ngrammar g;\npublic <said> = (KATE | MARK) LOVES "%s";\n' "$class" >place.gram
+  printf 'KATE LOVES %s\nMARK LOVES %s\n' "$class" "$class" >place.txt
+  mkgraph --lexicon="$ctc/lexicon_phone.txt" --grammar=place.gram --classes="$class" -q -o jsgf.wfst
+  mkgraph --lexicon="$ctc/lexicon_phone.txt" --phrases=place.txt --classes="$class" -q -o phrases.wfst
+  "$WARPFST" equal jsgf.wfst phrases.wfst || fail "$class: another graph from sentences"
+  "$WARPFST" info jsgf.wfst >info.txt
+  grep -qF "classes of words              $class" info.txt || fail "no class $class: $(cat info.txt)"
+  "$WARPFST" decode jsgf.wfst "$ctc/logp_phone/$key.npy" --acoustic-scale=0.7 --add-words=china.txt --add-to="$class" -o hyp.txt 2>log || fail "$class: $(cat log)"
+  [ "$(cat hyp.txt)" = "$key KATE LOVES CHINA" ] || fail "$class: $(cat hyp.txt)"
+  "$WARPFST" mkgraph ctc --tokens="$ctc/tokens_char.txt" --phrases=place.txt --classes="$class" -q -o spelled.wfst
+  "$WARPFST" mkgraph ctc --tokens="$ctc/tokens_char.txt" --lexicon="$ctc/lexicon_char.txt" --phrases=place.txt --classes="$class" -q -o read.wfst
+  "$WARPFST" equal spelled.wfst read.wfst || fail "$class: another graph where words are spelled"
+done
+expect 2 "class '#0': the name is empty, has more than 1,000 bytes or is reserved" mkgraph --lexicon="$ctc/lexicon_phone.txt" --classes='#0' -o y.wfst
 
-# 4. Errors.
+# 4. <unk> is any sequence of tokens: what the grammar lacks is rejected, and a part of a sentence may be anything.
+printf 'KATE LOVES CHINA\nMARK LOVES CHINA\n<unk>\n' >reject.txt
+for topology in correct compact; do
+  mkgraph --lexicon="$ctc/lexicon_phone.txt" --phrases=reject.txt --garbage=2 --topology=$topology -q -o reject.wfst
+  "$WARPFST" decode reject.wfst "$ctc/logp_phone" --acoustic-scale=0.7 -o hyp.txt 2>log
+  [ "$(grep -cv '<unk>' hyp.txt)" = 1 ] && grep -qx '000030024 KATE LOVES CHINA' hyp.txt || fail "$topology: $(grep -v '<unk>' hyp.txt)"
+done
+printf '#JSGF V1.0;\ngrammar g;\npublic <said> = KATE "<unk>" CHINA;\n' >part.gram
+mkgraph --lexicon="$ctc/lexicon_phone.txt" --grammar=part.gram --garbage=0.5 -q -o part.wfst
+"$WARPFST" decode part.wfst "$ctc/logp_phone/000030024.npy" --acoustic-scale=0.7 -o hyp.txt 2>log
+[ "$(cat hyp.txt)" = '000030024 KATE <unk> CHINA' ] || fail "a part: $(cat hyp.txt)"
+"$WARPFST" mkgraph ctc --tokens="$ctc/tokens_char.txt" --phrases=reject.txt --garbage=2 -q -o y.wfst # words spelled
+rm y.wfst
+expect 2 'garbage needs --lm, --grammar or --phrases' mkgraph --garbage=2 -o y.wfst
+expect 2 'garbage: the grammar has no <unk>' mkgraph --lexicon="$ctc/lexicon_phone.txt" --phrases=few.txt --garbage=2 -o y.wfst
+
+# 5. Errors.
 printf '#JSGF V1.0;\ngrammar g;\npublic <a> = ONE\n| <a> TWO;\n' >bad.gram
 expect 3 'bad.gram:4: the rule <a> uses itself before its end' mkgraph --lexicon="$ctc/lexicon_phone.txt" --grammar=bad.gram -o y.wfst
 printf '#JSGF V1.0;\ngrammar g;\npublic <a> = ONE | ;\n' >bad.gram

@@ -34,7 +34,15 @@ for seed in $(seq 0 9); do
   if [ $((width - central)) -le 2 ]; then
     mkgraph --am=final.mdl --lang=lang --lexicon=lexicon.txt $scales -o lexicon.fst --format=vector
     "$WARPFST" randequivalent --npath=100 --max-length=60 ours.fst lexicon.fst || fail "seed $seed: lexicon.txt and L_disambig.fst give different graphs"
+    # Silence probabilities of words: the same if all are that of the option. Others give another graph.
+    awk '{word = $1; $1 = ""; print word, 1, 0.5, 1, 1, $0}' lexicon.txt >silprob.txt
+    mkgraph --am=final.mdl --lang=lang --lexicon=silprob.txt $scales -o silprob.fst --format=vector
+    "$WARPFST" randequivalent --npath=100 --max-length=60 lexicon.fst silprob.fst || fail "seed $seed: silence probabilities of 0.5 give another graph"
+    awk '{word = $1; $1 = ""; print word, 1, 0.1, 1, 0.5, $0}' lexicon.txt >silprob.txt
+    mkgraph --am=final.mdl --lang=lang --lexicon=silprob.txt $scales -o silprob.fst --format=vector
+    ! "$WARPFST" randequivalent --npath=100 --max-length=60 lexicon.fst silprob.fst 2>err.txt || fail "seed $seed: silence probabilities make no difference"
   fi
+  python3 "$SOURCE_DIR/tests/cli/garbage_check.py" "$WARPFST" "$seed" || fail "seed $seed: <unk> is not any sequence of phones"
   # Decoding: our graph with its table of columns; Kaldi's graphs, with self-loops after or before the forward transitions, with the model.
   decode ours.json ours.fst
   decode kaldi.json HCLG.fst --am=final.bin

@@ -23,7 +23,7 @@ import json
 report = json.load(open('report.json'))
 last = report['steps'][-1]
 assert last['name'] == 'graph' and 58000 < last['states'] <= 61636 and 140000 < last['arcs'] <= 147970, last
-assert report['topology'] == 'compact' and report['lexicon']['words_not_in_lm'] == 719 and report['lm']['words_not_in_lexicon'] == 0
+assert report['topology'] == 'compact' and report['kind'] == 'ctc' and report['lexicon_words_missing']['count'] == 719 and report['lm_words_missing'] == {'count': 0, 'first': []}
 assert all(s['seconds'] >= 0 and s['peak_bytes'] > 0 for s in report['steps'])
 PY
 cmp words.txt steps/words.txt
@@ -61,6 +61,11 @@ printf '0 1 ZERO ZERO 1\n1 2 ONE ONE 2\n2 0 ONE ONE\n2\n' >grammar.txt
 "$WARPFST" compile grammar.txt --isymbols=words.txt --osymbols=words.txt -o grammar.fst
 mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --grammar=grammar.fst --words=words.txt --push=log --silence=SH -o digits.wfst 2>table.txt
 grep -q '^push ' table.txt || fail "no row for push"
+# A lexicon with silence probabilities: the same if all are that of the option. Without optional silence they have no effect, and a warning says so.
+awk '{word = $1; $1 = ""; print word, 1, 0.5, 1, 1, $0}' "$ctc/lexicon_phone.txt" >silprob.txt
+mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon=silprob.txt --grammar=grammar.fst --words=words.txt --push=log --silence=SH -q -o silprob.wfst
+"$WARPFST" randequivalent --npath=100 digits.wfst silprob.wfst || fail "silence probabilities of 0.5 give another graph"
+expect 0 'silence probabilities (columns 3 to 5) are not used, as silence is not optional' mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon=silprob.txt --grammar=grammar.fst --words=words.txt -q -o silprob.wfst
 
 # A lexicon or a word table alone: any sequence of the words, as by a grammar with a loop for each.
 "$WARPFST" lexicon "$ctc/lexicon_phone.txt" --tokens="$ctc/tokens_phone.txt" --words-out=all.words -o L.fst
@@ -128,7 +133,7 @@ printf 'A AH\nB XX\n' >bad.txt
 expect 3 "bad.txt:2: word 'B': 'XX' is not in the token table" mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon=bad.txt --lm="$ctc/lm3.arpa.gz" -o x.wfst
 expect 0 'words skipped because of unknown tokens: 1' mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon=bad.txt --unknown=skip --lm="$ctc/lm3.arpa.gz" -o x.wfst
 printf 'QQQQ AH\n' >foreign.txt
-expect 2 'no word in common' mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon=foreign.txt --lm="$ctc/lm3.arpa.gz" -o y.wfst
+expect 2 "no word in common.* The lexicon has 'QQQQ', the language model others" mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon=foreign.txt --lm="$ctc/lm3.arpa.gz" -o y.wfst
 [ ! -e y.wfst ] || fail "a failed run left a file"
 expect 4 'compose L o G' mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --lm="$ctc/lm3.arpa.gz" --max-states=1000 -o y.wfst
 expect 3 'nothere' mkgraph --tokens=nothere --lm="$ctc/lm3.arpa.gz" -o y.wfst

@@ -125,17 +125,17 @@ struct ctc_task {
   wf_lexicon *lexicon;
   wf_fst *grammar; /* NULL: the bigram */
   wf_lm *lm;
-  wf_ctc_graph_options options;
+  wf_graph_options options;
 };
 
 static inline void random_ctc_task(test_rng *rng, uint64_t round, struct ctc_task *task) {
   task->lexicon = random_ctc_lexicon(rng);
   task->lm = round % 2 == 0 ? bigram() : NULL;
   task->grammar = round % 2 != 0 ? random_grammar(rng) : NULL;
-  wf_ctc_graph_options_init(&task->options);
+  wf_graph_options_init(&task->options);
   task->options.topology = (int32_t)test_below(rng, 5);
   task->options.backoff = round % 8 == 2;
-  task->options.push = (int32_t)test_below(rng, 3);
+  task->options.push = WF_PUSH_NONE + (int32_t)test_below(rng, 3);
   task->options.silence = test_below(rng, 2) != 0 ? "SIL" : NULL;
   task->options.keep_disambig = test_below(rng, 4) == 0;
 }
@@ -148,19 +148,19 @@ static inline void free_ctc_task(struct ctc_task *task) {
 
 static inline wf_status build_ctc(const struct ctc_task *task, const char *device, bool keep,
                                   wf_fst **out, wf_error *err) {
-  wf_ctc_graph_parts parts;
-  wf_ctc_graph_result result;
-  wf_ctc_graph_options o = task->options;
-  wf_ctc_graph_parts_init(&parts);
+  wf_graph_inputs parts;
+  wf_graph_result result;
+  wf_graph_options o = task->options;
+  wf_graph_inputs_init(&parts);
   parts.lexicon = task->lexicon;
   parts.grammar = task->grammar;
   parts.lm = task->lm;
   parts.words = words();
   parts.keep_on_device = keep;
   o.device = device;
-  wf_status status = wf_ctc_graph_build(&parts, &o, &result, err);
+  wf_status status = wf_graph_build(&parts, &o, &result, err);
   *out = status == WF_OK ? wf_fst_ref(result.graph) : NULL;
-  wf_ctc_graph_result_free(&result);
+  wf_graph_result_free(&result);
   return status;
 }
 
@@ -176,7 +176,7 @@ struct hmm_task {
 
 static inline void random_sphinx_task(test_rng *rng, uint64_t round, struct hmm_task *task) {
   random_world(rng, &task->world, (int)round);
-  wf_hmm_graph_options *o = &task->world.options;
+  wf_graph_options *o = &task->world.options;
   o->ambiguous = test_below(rng, 2) != 0;
   o->backoff = round % 8 == 2;
   o->missing_hmm = round % 6 == 3;
@@ -213,7 +213,7 @@ static inline wf_hmm *kaldi_model(void) {
 
 static inline void random_kaldi_task(test_rng *rng, uint64_t round, struct hmm_task *task) {
   random_world(rng, &task->world, (int)round);
-  wf_hmm_graph_options *o = &task->world.options;
+  wf_graph_options *o = &task->world.options;
   o->silence_style = test_below(rng, 2) != 0;
   o->fillers = false;
   o->ambiguous = test_below(rng, 2) != 0;
@@ -240,10 +240,10 @@ static inline bool check_step(void *user, const wf_graph_step *step, const wf_fs
 
 static inline wf_status build_hmm(const struct hmm_task *task, const char *device, uint64_t *steps,
                                   bool copy_steps, bool keep, wf_fst **out, wf_error *err) {
-  wf_hmm_graph_parts parts;
-  wf_hmm_graph_result result;
-  wf_hmm_graph_options o = task->world.options;
-  wf_hmm_graph_parts_init(&parts);
+  wf_graph_inputs parts;
+  wf_graph_result result;
+  wf_graph_options o = task->world.options;
+  wf_graph_inputs_init(&parts);
   parts.hmm = task->hmm;
   parts.lexicon = task->lexicon;
   parts.grammar = task->grammar;
@@ -254,9 +254,9 @@ static inline wf_status build_hmm(const struct hmm_task *task, const char *devic
   parts.copy_steps = copy_steps;
   parts.keep_on_device = keep;
   o.device = device;
-  wf_status status = wf_hmm_graph_build(&parts, &o, &result, err);
+  wf_status status = wf_graph_build(&parts, &o, &result, err);
   *out = status == WF_OK ? wf_fst_ref(result.graph) : NULL;
-  wf_hmm_graph_result_free(&result);
+  wf_graph_result_free(&result);
   return status;
 }
 

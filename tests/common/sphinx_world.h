@@ -30,7 +30,7 @@ struct world {
     float prob;
   } prons[MAX_PRONS];
   int num_prons;
-  wf_hmm_graph_options options;
+  wf_graph_options options;
   int style; /* 0: no silence, 1: optional, 2: edges */
 };
 
@@ -68,8 +68,9 @@ static inline void random_world(test_rng *rng, struct world *world, int round) {
     for (int k = 0; k < 2; k++) world->prons[i].phones[k] = (int)test_below(rng, 2);
     world->prons[i].prob = (float)(1 + test_below(rng, 4)) / 4;
   }
-  wf_hmm_graph_options *o = &world->options;
-  wf_hmm_graph_options_init(o);
+  wf_graph_options *o = &world->options;
+  wf_graph_options_init(o);
+  o->kind = WF_GRAPH_HMM;
   world->style = round % 3;
   o->silence = world->style == 0 ? "" : NULL;
   o->silence_style = world->style;
@@ -80,7 +81,7 @@ static inline void random_world(test_rng *rng, struct world *world, int round) {
   o->filler_prob = 0.125f;
   o->transition_scale = (float)(1 + test_below(rng, 2)) / 2;
   o->self_loop_scale = (float)test_below(rng, 3) / 2;
-  o->push = (int32_t)test_below(rng, 3);
+  o->push = WF_PUSH_NONE + (int32_t)test_below(rng, 3);
   o->ambiguous = 1; /* there are few senones, so different phones may have the same ones */
   o->epsilon = test_unit(rng) < 0.7f;
 }
@@ -289,14 +290,14 @@ static inline wf_fst *random_grammar(test_rng *rng) {
 }
 
 static inline wf_status build(const struct world *world, wf_hmm *hmm, const wf_lexicon *lexicon,
-                              const wf_fst *grammar, wf_hmm_graph_result *out, wf_error *err) {
-  wf_hmm_graph_parts parts;
-  wf_hmm_graph_parts_init(&parts);
+                              const wf_fst *grammar, wf_graph_result *out, wf_error *err) {
+  wf_graph_inputs parts;
+  wf_graph_inputs_init(&parts);
   parts.hmm = hmm;
   parts.lexicon = lexicon;
   parts.grammar = grammar;
   parts.words = words();
-  return wf_hmm_graph_build(&parts, &world->options, out, err);
+  return wf_graph_build(&parts, &world->options, out, err);
 }
 
 #endif

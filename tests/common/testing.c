@@ -544,3 +544,23 @@ void test_filter(int argc, char **argv) {
         strcmp(argv[1], "test_small") == 0 || strcmp(argv[1], "test_kernels") == 0 ? "test_small*"
                                                                                    : argv[1]);
 }
+
+wf_status test_tokens_graph(const wf_symbols *tokens, const char *blank, int32_t topology,
+                            wf_fst **out, wf_error *err) {
+  wf_graph_inputs inputs;
+  wf_graph_options options;
+  wf_lexicon_options names;
+  wf_graph_result made;
+  wf_graph_inputs_init(&inputs);
+  wf_graph_options_init(&options);
+  wf_lexicon_options_init(&names);
+  names.blank = blank;
+  inputs.tokens = tokens;
+  inputs.lexicon_options = &names;
+  options.kind = WF_GRAPH_TOKENS;
+  options.topology = topology;
+  const wf_status status = wf_graph_build(&inputs, &options, &made, err);
+  *out = status == WF_OK ? wf_fst_ref(made.graph) : NULL;
+  wf_graph_result_free(&made);
+  return status;
+}

@@ -61,6 +61,10 @@ wf_fst *test_changed_fst(wf_fst *fst, test_rng *rng, test_change_fn *change);
 wf_fst *test_reweighted_fst(test_rng *rng, const wf_fst *fst, float floor, bool shift,
                             double *moved);
 
+/* Makes the graph of tokens (WF_GRAPH_TOKENS). `blank` NULL: a usual name. */
+wf_status test_tokens_graph(const wf_symbols *tokens, const char *blank, int32_t topology,
+                            wf_fst **out, wf_error *err);
+
 /* Is every state on a path from the start to a final state? Computed from the arrays, not from
  * properties. */
 bool test_is_trimmed(const wf_fst *fst);

@@ -250,17 +250,17 @@ static wf_lexicon *lexicon_of(const char *text, const wf_symbols *tokens) {
 }
 
 static wf_status build(const wf_lexicon *lexicon, const wf_fst *grammar, const wf_symbols *words,
-                       const char *classes, int32_t topology, wf_ctc_graph_result *out) {
-  wf_ctc_graph_parts parts;
-  wf_ctc_graph_options options;
-  wf_ctc_graph_parts_init(&parts);
-  wf_ctc_graph_options_init(&options);
+                       const char *classes, int32_t topology, wf_graph_result *out) {
+  wf_graph_inputs parts;
+  wf_graph_options options;
+  wf_graph_inputs_init(&parts);
+  wf_graph_options_init(&options);
   parts.lexicon = lexicon;
   parts.grammar = grammar;
   parts.words = words;
   options.classes = classes;
   options.topology = topology;
-  return wf_ctc_graph_build(&parts, &options, out, &err);
+  return wf_graph_build(&parts, &options, out, &err);
 }
 
 enum { GO = 1, TO = 2, PLACE = 3, PARIS = 4, ROME = 5, AROMA = 6, COMPACT = 1, AUTO = 5 };
@@ -273,29 +273,31 @@ static const char *const word_grammar =
     "0 1 1 1 0.5;1 2 2 2 0.25;2 3 4 4 1.5;2 3 5 5 1;2 3 6 6 2;0 3 4 4 2.5;0 3 5 5 2;0 3 6 6 3;3 1 "
     "1 1 0.125;3 0.25;1 3";
 
-static void check_against_grammar(int32_t topology) {
-  wf_symbols *tokens = table_of("<blk> 0\na 1\nr 2\no 3\nm 4\ng 5\n"),
-             *words = table_of("<eps> 0\ngo 1\nto 2\n<place> 3\nparis 4\nrome 5\naroma 6\n#0 7\n");
+static void check_against_grammar(int32_t topology, const char *place, uint64_t most_seeds) {
+  char table[100];
+  snprintf(table, sizeof table, "<eps> 0\ngo 1\nto 2\n%s 3\nparis 4\nrome 5\naroma 6\n#0 7\n",
+           place);
+  wf_symbols *tokens = table_of("<blk> 0\na 1\nr 2\no 3\nm 4\ng 5\n"), *words = table_of(table);
   wf_lexicon *some = lexicon_of("go g o\nto m o\n", tokens),
              *all =
                  lexicon_of("go g o\nto m o\nparis r a r\nrome r o m\naroma a r o m a\n", tokens);
   wf_fst *with_class = test_fst_of(WF_TROPICAL, class_grammar),
          *with_words = test_fst_of(WF_TROPICAL, word_grammar);
-  wf_ctc_graph_result base, whole;
+  wf_graph_result base, whole;
   wf_graph *graph, *added, *expected;
-  assert_ok(build(some, with_class, words, "<place>", topology, &base));
+  assert_ok(build(some, with_class, words, place, topology, &base));
   assert_ok(build(all, with_words, words, NULL, topology, &whole));
   assert_ok(wf_graph_create(base.graph, NULL, 0, &graph, &err));
   assert_ok(wf_graph_create(whole.graph, NULL, 0, &expected, &err));
   assert_int_equal(wf_graph_num_classes(graph), 1);
-  assert_string_equal(wf_graph_class(graph, 0), "<place>");
+  assert_string_equal(wf_graph_class(graph, 0), place);
   assert_null(wf_graph_class(graph, 1));
   const int32_t paris[] = {3, 2, 3}, rome[] = {3, 4, 5}, aroma[] = {2, 3, 4, 5, 2};
   const wf_spoken_word spoken[] = {{PARIS, paris, 3}, {ROME, rome, 3}, {AROMA, aroma, 5}};
   const wf_added_phrase phrases[] = {{&spoken[0], 1, 0.5f}, {&spoken[1], 1, 0}, {&spoken[2], 1, 1}};
-  assert_ok(wf_graph_add_phrases(graph, NULL, phrases, 3, &added, &err));
+  assert_ok(wf_graph_add_phrases(graph, place, phrases, 3, &added, &err));
   uint64_t with_place = 0;
-  for (uint64_t seed = 1; seed <= test_seeds(300); seed++) {
+  for (uint64_t seed = 1; seed <= most_seeds; seed++) {
     test_rng rng = {seed};
     float data[14 * 6];
     wf_scores scores = {data, 4 + test_below(&rng, 11), 6, 6};
@@ -313,12 +315,12 @@ static void check_against_grammar(int32_t topology) {
     wf_result_free(b);
     wf_result_free(bare);
   }
-  assert_true(test_many(with_place, 100, 300));
+  assert_true(test_many(with_place, most_seeds / 3, most_seeds));
   wf_graph_free(added);
   wf_graph_free(graph);
   wf_graph_free(expected);
-  wf_ctc_graph_result_free(&base);
-  wf_ctc_graph_result_free(&whole);
+  wf_graph_result_free(&base);
+  wf_graph_result_free(&whole);
   wf_fst_free(with_class);
   wf_fst_free(with_words);
   wf_lexicon_free(some);
@@ -329,8 +331,17 @@ static void check_against_grammar(int32_t topology) {
 
 static void test_same_as_words_in_the_grammar(void **state) {
   (void)state;
-  check_against_grammar(COMPACT);
-  check_against_grammar(AUTO);
+  check_against_grammar(COMPACT, "<place>", test_seeds(300));
+  check_against_grammar(AUTO, "<place>", test_seeds(300));
+}
+
+/* A class may have any name that a word may have. */
+static void test_names_of_classes(void **state) {
+  (void)state;
+  static const char *const names[] = {"$PLACE",     "[PLACE]",  "place", "{place}",
+                                      "#nonterm:x", "#<place>", "#1x",   "<"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    check_against_grammar(i % 2 == 0 ? AUTO : COMPACT, names[i], 30);
 }
 
 /* --- errors ------------------------------------------------------------------------------ */
@@ -346,11 +357,13 @@ static void test_build_errors(void **state) {
              *words = table_of("<eps> 0\ngo 1\nto 2\n<place> 3\n<other> 4\n#0 5\n");
   wf_lexicon *lexicon = lexicon_of("go a\n", tokens);
   wf_fst *grammar = test_fst_of(WF_TROPICAL, class_grammar);
-  wf_ctc_graph_result made;
+  wf_graph_result made;
   assert_refused(build(lexicon, grammar, words, "<city>", COMPACT, &made), WF_ERR_ARGUMENT,
                  "class '<city>' is not in the word table");
   assert_refused(build(lexicon, grammar, words, "<place>,place", COMPACT, &made), WF_ERR_ARGUMENT,
-                 "angle brackets");
+                 "class 'place' is not in the word table");
+  assert_refused(build(lexicon, grammar, words, "<place>,#0", COMPACT, &made), WF_ERR_ARGUMENT,
+                 "is reserved");
   assert_refused(build(lexicon, grammar, words, "<place>,<place>", COMPACT, &made), WF_ERR_ARGUMENT,
                  "given twice");
   assert_refused(build(lexicon, grammar, words, "<place>,<other>", COMPACT, &made), WF_ERR_ARGUMENT,
@@ -472,6 +485,7 @@ int main(void) {
       cmocka_unit_test(test_same_bits_as_written_out_graph),
       cmocka_unit_test(test_same_words_as_chains),
       cmocka_unit_test(test_same_as_words_in_the_grammar),
+      cmocka_unit_test(test_names_of_classes),
       cmocka_unit_test(test_build_errors),
       cmocka_unit_test(test_errors),
       cmocka_unit_test(test_order_of_classes_does_not_matter),

@@ -42,7 +42,7 @@ static void test_plan_of_token_graph(void **state) {
   const wf_batch_shape batch = {.num_utterances = 400, .max_frames = 1000, .num_processors = 132};
   const wf_stream_shape streams = {.num_processors = 132};
   assert_ok(wf_symbols_read(test_write_file("tokens", text, sizeof text - 1), &tokens, &err));
-  assert_ok(wf_ctc_tokens_graph(tokens, NULL, NULL, &fst, &err));
+  assert_ok(test_tokens_graph(tokens, NULL, WF_TOPOLOGY_AUTO, &fst, &err));
   assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
   whole = ctc_explicit(graph);
   wf_decoder_options_init(&options);

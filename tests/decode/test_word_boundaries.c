@@ -121,9 +121,9 @@ static void make_scores(struct task *task, test_rng *rng) {
 
 static void make_task(struct task *task, test_rng *rng, const char *folder) {
   char path[512];
-  wf_ctc_graph_parts parts;
-  wf_ctc_graph_options options;
-  wf_ctc_graph_result made;
+  wf_graph_inputs parts;
+  wf_graph_options options;
+  wf_graph_result made;
   wf_symbols *tokens = make_tokens(), *words;
   wf_lexicon *lexicon;
   *task = (struct task){.silence = test_below(rng, 3) == 0};
@@ -134,15 +134,15 @@ static void make_task(struct task *task, test_rng *rng, const char *folder) {
   assert_ok(wf_lexicon_read(path, tokens, NULL, &lexicon, &err));
   assert_ok(wf_lexicon_words(lexicon, &words, &err));
   if (task->classes) assert_ok(wf_symbols_add(words, "<c>", -1, NULL, &err));
-  wf_ctc_graph_parts_init(&parts);
-  wf_ctc_graph_options_init(&options);
+  wf_graph_inputs_init(&parts);
+  wf_graph_options_init(&options);
   options.topology = task->classes ? 1 : (int32_t)test_below(rng, 4);
   if (task->silence) options.silence = "sil";
   if (task->classes) options.classes = "<c>";
   parts.lexicon = lexicon;
   wf_fst *grammar = make_grammar(task, rng, words);
   parts.grammar = grammar;
-  assert_ok(wf_ctc_graph_build(&parts, &options, &made, &err));
+  assert_ok(wf_graph_build(&parts, &options, &made, &err));
   for (int i = 0; i < task->num_spelled; i++) {
     char text[16];
     snprintf(text, sizeof text, "w%d", -1 - task->all[i].word);
@@ -152,7 +152,7 @@ static void make_task(struct task *task, test_rng *rng, const char *folder) {
   assert_ok(wf_graph_create(made.graph, NULL, 0, &task->graph, &err));
   if (task->classes) add_word(task, rng);
   make_scores(task, rng);
-  wf_ctc_graph_result_free(&made);
+  wf_graph_result_free(&made);
   wf_fst_free(grammar);
   wf_lexicon_free(lexicon);
   wf_symbols_free(words);

@@ -19,7 +19,7 @@ static wf_fst *tokens_graph(void) {
   wf_symbols *tokens;
   wf_fst *fst;
   assert_ok(wf_symbols_read(test_write_file("tokens", text, sizeof text - 1), &tokens, &err));
-  assert_ok(wf_ctc_tokens_graph(tokens, "none", NULL, &fst, &err));
+  assert_ok(test_tokens_graph(tokens, "none", WF_TOPOLOGY_AUTO, &fst, &err));
   wf_symbols_free(tokens);
   assert_int_equal(wf__fst_ctc_blank(fst), 3);
   return fst;

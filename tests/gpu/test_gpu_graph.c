@@ -230,7 +230,7 @@ static wf_status do_failing_steps(const void *input, wf_error *err) {
       wf__gpu_batch_create((const wf_fst *const *)&f->grammar, 1, WF_TROPICAL, "cuda", &batch, err);
   if (status == WF_OK)
     status =
-        wf__hmm_expand_on_gpu(f->hmm, batch, 0, WF__MISSING_SUBSTITUTE, 0, &dropped, &made, err);
+        wf__hmm_expand_on_gpu(f->hmm, batch, 0, WF_MISSING_HMM_SUBSTITUTE, 0, &dropped, &made, err);
   if (status == WF_OK) {
     status = compare(made, f->expanded, err);
     wf__gpu_batch_free(made);
@@ -257,8 +257,8 @@ static void do_steps(struct failing *f) {
   wf_error err = {0};
   wf_tally dropped = {0};
   wf_fst *cleared, *looped;
-  assert_ok(wf__hmm_expand(f->hmm, f->grammar, 0, WF__MISSING_SUBSTITUTE, 0, &dropped, &f->expanded,
-                           &err));
+  assert_ok(wf__hmm_expand(f->hmm, f->grammar, 0, WF_MISSING_HMM_SUBSTITUTE, 0, &dropped,
+                           &f->expanded, &err));
   assert_ok(wf__hmm_loop_table(f->hmm, 0.5f, &f->table, &err));
   assert_ok(wf_remove_disambig(f->grammar, &last_word, 1, &cleared, &err));
   assert_ok(wf__hmm_add_loops(f->hmm, cleared, 0.5f, &looped, &err));

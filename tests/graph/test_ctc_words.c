@@ -205,15 +205,15 @@ static wf_fst *loop_of(const wf_symbols *words, const double *costs, double end)
 }
 
 static wf_fst *build(const struct world *world, int32_t topology) {
-  wf_ctc_graph_parts parts;
-  wf_ctc_graph_options options;
-  wf_ctc_graph_result result;
+  wf_graph_inputs parts;
+  wf_graph_options options;
+  wf_graph_result result;
   wf_symbols *tokens = tokens_of(world), *words;
   wf_lexicon *lexicon = lexicon_of(world, tokens);
   double costs[NUM_WORDS];
   assert_ok(wf_lexicon_words(lexicon, &words, &err));
-  wf_ctc_graph_parts_init(&parts);
-  wf_ctc_graph_options_init(&options);
+  wf_graph_inputs_init(&parts);
+  wf_graph_options_init(&options);
   options.topology = topology;
   options.backoff = world->failure && world->has_lm;
   for (int w = 0; w < NUM_WORDS; w++) costs[w] = lm_cost(world, END, w);
@@ -222,9 +222,9 @@ static wf_fst *build(const struct world *world, int32_t topology) {
   parts.lexicon = lexicon;
   parts.lm = lm;
   parts.grammar = grammar;
-  assert_ok(wf_ctc_graph_build(&parts, &options, &result, &err));
+  assert_ok(wf_graph_build(&parts, &options, &result, &err));
   wf_fst *graph = wf_fst_ref(result.graph);
-  wf_ctc_graph_result_free(&result);
+  wf_graph_result_free(&result);
   wf_fst_free(grammar);
   wf_lm_free(lm);
   wf_symbols_free(words);
@@ -417,16 +417,13 @@ enum { CORRECT = 0, AUTO = 5 };
 static wf_status make_tokens_graph(int32_t num_tokens, int32_t blank, int32_t topology,
                                    wf_fst **out) {
   wf_symbols *tokens;
-  wf_topology_options options;
-  wf_topology_options_init(&options);
-  options.type = topology;
   assert_ok(wf_symbols_create("tokens", &tokens, &err));
   for (int32_t column = 0; column < num_tokens; column++) {
     char text[16];
     snprintf(text, sizeof text, "t%d", (int)column);
     assert_ok(wf_symbols_add(tokens, column == blank ? "-" : text, column, NULL, &err));
   }
-  const wf_status status = wf_ctc_tokens_graph(tokens, "-", &options, out, &err);
+  const wf_status status = test_tokens_graph(tokens, "-", topology, out, &err);
   wf_symbols_free(tokens);
   return status;
 }

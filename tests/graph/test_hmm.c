@@ -131,7 +131,7 @@ static void check_string(wf_hmm *hmm, test_rng *rng, int32_t num_disambig) {
   assert_ok(wf_builder_set_final(builder, (uint32_t)length, 0.25f, &err));
   assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
   assert_ok(
-      wf__hmm_expand(hmm, fst, num_disambig, WF__MISSING_SUBSTITUTE, 0, &dropped, &made, &err));
+      wf__hmm_expand(hmm, fst, num_disambig, WF_MISSING_HMM_SUBSTITUTE, 0, &dropped, &made, &err));
   for (int i = 0; i < count; i++)
     append(want_types, sizeof want_types,
            type_of_key(hmm->model, expected_key(hmm, phones, count, i)));
@@ -189,7 +189,7 @@ static void test_context_of_fsts(void **state) {
     wf_tally dropped = {0};
     wf_fst *fst = test_random_fst(&rng, &shape), *c, *phones, *direct, *composed;
     wf_builder *builder;
-    assert_ok(wf__hmm_expand(hmm, fst, 1, WF__MISSING_SUBSTITUTE, 0, &dropped, &direct, &err));
+    assert_ok(wf__hmm_expand(hmm, fst, 1, WF_MISSING_HMM_SUBSTITUTE, 0, &dropped, &direct, &err));
     /* C itself is the expansion of all phone strings. Its composition with the fst must equal the
      * direct expansion. */
     assert_ok(wf_builder_create(WF_TROPICAL, &builder, &err));
@@ -199,10 +199,10 @@ static void test_context_of_fsts(void **state) {
     for (int32_t label = 1; label <= 4; label++)
       assert_ok(wf_builder_add_arc(builder, 0, (wf_arc){0, 0, label, label}, &err));
     assert_ok(wf_builder_finish(builder, NULL, NULL, &phones, &err));
-    assert_ok(wf__hmm_expand(hmm, phones, 1, WF__MISSING_SUBSTITUTE, 0, &dropped, &c, &err));
+    assert_ok(wf__hmm_expand(hmm, phones, 1, WF_MISSING_HMM_SUBSTITUTE, 0, &dropped, &c, &err));
     int32_t num_types = wf__hmm_num_types(hmm);
     wf_fst_free(direct); /* expand again: now #0 has the same label in both */
-    assert_ok(wf__hmm_expand(hmm, fst, 1, WF__MISSING_SUBSTITUTE, 0, &dropped, &direct, &err));
+    assert_ok(wf__hmm_expand(hmm, fst, 1, WF_MISSING_HMM_SUBSTITUTE, 0, &dropped, &direct, &err));
     assert_int_equal(wf__hmm_num_types(hmm), num_types);
     assert_ok(wf_compose(c, fst, NULL, &composed, &err));
     test_relation a = test_enumerate(direct, 60, 2000000),
@@ -227,26 +227,26 @@ static void test_missing_windows(void **state) {
   ((struct made_up *)hmm->model)->missing_modulus = 121; /* 1 2 1 */
   wf_fst *fst = test_fst_of(WF_TROPICAL, "0 1 1 1\n1 2 2 0\n2 3 1 0\n0 3 2 2\n3\n"), *made;
   wf_tally dropped = {0};
-  assert_int_equal(wf__hmm_expand(hmm, fst, 0, WF__MISSING_SUBSTITUTE, 0, &dropped, &made, &err),
+  assert_int_equal(wf__hmm_expand(hmm, fst, 0, WF_MISSING_HMM_SUBSTITUTE, 0, &dropped, &made, &err),
                    WF_ERR_ARGUMENT);
   assert_non_null(strstr(err.message, "p1 p2 p1"));
-  assert_int_equal(wf__hmm_expand(hmm, fst, 0, WF__MISSING_ERROR, 0, &dropped, &made, &err),
+  assert_int_equal(wf__hmm_expand(hmm, fst, 0, WF_MISSING_HMM_ERROR, 0, &dropped, &made, &err),
                    WF_ERR_ARGUMENT);
-  assert_ok(wf__hmm_expand(hmm, fst, 0, WF__MISSING_DROP, 0, &dropped, &made, &err));
+  assert_ok(wf__hmm_expand(hmm, fst, 0, WF_MISSING_HMM_DROP, 0, &dropped, &made, &err));
   assert_int_equal(dropped.count, 1);
   assert_string_equal(dropped.names[0], "p1 p2 p1");
   assert_int_equal(wf_fst_get_view(made).num_arcs, 2); /* eps:2 and the type of "2" alone */
   wf_fst_free(made);
-  assert_int_equal(wf__hmm_expand(hmm, fst, 0, WF__MISSING_DROP, 2, &dropped, &made, &err),
+  assert_int_equal(wf__hmm_expand(hmm, fst, 0, WF_MISSING_HMM_DROP, 2, &dropped, &made, &err),
                    WF_ERR_LIMIT);
   assert_null(made);
   hmm->width = 9;
-  assert_int_equal(wf__hmm_expand(hmm, fst, 0, WF__MISSING_DROP, 0, &dropped, &made, &err),
+  assert_int_equal(wf__hmm_expand(hmm, fst, 0, WF_MISSING_HMM_DROP, 0, &dropped, &made, &err),
                    WF_ERR_UNSUPPORTED);
   hmm->width = 3;
   wf_fst_free(fst);
   fst = test_fst_of(WF_TROPICAL, "0 1 3 1\n1\n");
-  assert_int_equal(wf__hmm_expand(hmm, fst, 0, WF__MISSING_DROP, 0, &dropped, &made, &err),
+  assert_int_equal(wf__hmm_expand(hmm, fst, 0, WF_MISSING_HMM_DROP, 0, &dropped, &made, &err),
                    WF_ERR_ARGUMENT); /* a label beyond the phones */
   wf_fst_free(fst);
   wf__tally_free(&dropped);

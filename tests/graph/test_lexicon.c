@@ -181,7 +181,7 @@ static void test_read_errors(void **state) {
   options.unknown = 1;
   assert_ok(wf_lexicon_read(test_write_file("lexicon.txt", "x a q\ny q\nz b\n", 14), tokens,
                             &options, &lexicon, &err));
-  assert_int_equal(wf_lexicon_num_skipped(lexicon), 2);
+  assert_int_equal(wf_lexicon_skipped(lexicon)->count, 2);
   assert_int_equal(wf_lexicon_count(lexicon), 1);
   assert_entry(lexicon, 0, "z", 1, "3");
   wf_lexicon_free(lexicon);
@@ -568,7 +568,7 @@ static void test_spelling_by_hand(void **state) {
   assert_non_null(strstr(err.message, "abcd"));
   options.unknown = 1;
   assert_ok(wf_lexicon_spell(words, tokens, &options, &lexicon, &err));
-  assert_int_equal(wf_lexicon_num_skipped(lexicon), 1);
+  assert_int_equal(wf_lexicon_skipped(lexicon)->count, 1);
   assert_entry(lexicon, 0, "abd", 1, "1 2 5");
   wf_lexicon_free(lexicon);
   options.spelling = 2;

@@ -208,25 +208,25 @@ static wf_fst *build(const struct world *world, int32_t push) {
   wf_lexicon *lexicon;
   wf_lm *lm;
   wf_symbols *words;
-  wf_ctc_graph_options options;
-  wf_ctc_graph_parts parts;
-  wf_ctc_graph_result result;
+  wf_graph_options options;
+  wf_graph_inputs parts;
+  wf_graph_result result;
   struct steps steps = {.count = 0};
   assert_ok(wf_lexicon_read(write_lexicon(world), tokens(), NULL, &lexicon, &err));
   assert_ok(wf_lexicon_words(lexicon, &words, &err));
   assert_ok(wf_lm_open(write_arpa(world), words, NULL, &lm, NULL, NULL, &err));
-  wf_ctc_graph_options_init(&options);
+  wf_graph_options_init(&options);
   options.topology = world->topology;
   options.backoff = world->failure;
-  options.push = push;
+  options.push = WF_PUSH_NONE + push;
   if (world->silence) options.silence = "SIL";
   options.silence_prob = (float)world->p_silence;
-  wf_ctc_graph_parts_init(&parts);
+  wf_graph_inputs_init(&parts);
   parts.lexicon = lexicon;
   parts.lm = lm;
   parts.step_fn = count_step;
   parts.step_user = &steps;
-  assert_ok(wf_ctc_graph_build(&parts, &options, &result, &err));
+  assert_ok(wf_graph_build(&parts, &options, &result, &err));
   char names[64];
   snprintf(names, sizeof names, "L;G;L o G;det;%smin;%sgraph;", push == 2 ? "push;" : "",
            world->topology == 0 ? "" : "T;T o LG;");
@@ -240,7 +240,7 @@ static wf_fst *build(const struct world *world, int32_t push) {
       assert_true(wf_symbols_text(result.words, view.arcs[i].olabel)[0] != '#');
   }
   wf_fst *graph = wf_fst_ref(result.graph);
-  wf_ctc_graph_result_free(&result);
+  wf_graph_result_free(&result);
   wf_lm_free(lm);
   wf_symbols_free(words);
   wf_lexicon_free(lexicon);
@@ -347,34 +347,35 @@ static void test_grammar_fst(void **state) {
   wf_symbols *words = table_of("<eps> 0\nX 1\nY 2\nZ 3\nW 4\n");
   wf_lexicon *lexicon = lexicon_of("X a\nY b\nW a b\nV b\n");
   wf_fst *grammar = test_fst_of(WF_TROPICAL, "0 1 1 1 0.5; 1 2 2 2 0.25; 0 2 3 3; 0 1; 2 0");
-  wf_ctc_graph_parts parts;
-  wf_ctc_graph_options options;
-  wf_ctc_graph_result result;
-  wf_ctc_graph_parts_init(&parts);
-  wf_ctc_graph_options_init(&options);
+  wf_graph_inputs parts;
+  wf_graph_options options;
+  wf_graph_result result;
+  wf_graph_inputs_init(&parts);
+  wf_graph_options_init(&options);
   parts.lexicon = lexicon;
   parts.grammar = grammar;
-  assert_int_equal(wf_ctc_graph_build(&parts, &options, &result, &err),
+  assert_int_equal(wf_graph_build(&parts, &options, &result, &err),
                    WF_ERR_ARGUMENT); /* no word table */
   parts.words = words;
-  assert_ok(wf_ctc_graph_build(&parts, &options, &result, &err));
-  assert_int_equal(result.lm_words_missing, 1);
-  assert_int_equal(result.lexicon_words_missing, 2);
+  assert_ok(wf_graph_build(&parts, &options, &result, &err));
+  assert_int_equal(result.lm_words_missing.count, 1);
+  assert_string_equal(result.lm_words_missing.names[0], "Z");
+  assert_int_equal(result.lexicon_words_missing.count, 2);
   assert_int_equal(wf_symbols_find(result.words, "#0"), 5);
   assert_ptr_equal(wf_fst_osymbols(result.graph), result.words);
   assert_string_equal(wf_symbols_text(wf_fst_isymbols(result.graph), 2), "a");
   assert_true(fabs(test_best_cost(result.graph, NULL, (int[]){1, 2, 1, 3, 1}, 5) - 0.75) < 1e-6);
   assert_true(fabs(test_best_cost(result.graph, NULL, (int[]){1, 1}, 2) - 1) < 1e-6);
   assert_true(test_best_cost(result.graph, NULL, (int[]){2, 2}, 2) == INFINITY);
-  wf_ctc_graph_result_free(&result);
+  wf_graph_result_free(&result);
   wf_fst *empty =
       test_fst_of(WF_TROPICAL, "0 1 3 3; 1 2 1 1; 2 0"); /* Z X: Z has no pronunciation */
   parts.grammar = empty;
-  assert_int_equal(wf_ctc_graph_build(&parts, &options, &result, &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf_graph_build(&parts, &options, &result, &err), WF_ERR_ARGUMENT);
   assert_non_null(strstr(err.message, "compose L o G"));
   wf_fst *foreign = test_fst_of(WF_TROPICAL, "0 1 3 3; 1 0");
   parts.grammar = foreign;
-  assert_int_equal(wf_ctc_graph_build(&parts, &options, &result, &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf_graph_build(&parts, &options, &result, &err), WF_ERR_ARGUMENT);
   assert_non_null(strstr(err.message, "no word in common"));
   assert_null(result.graph);
   wf_fst_free(empty);
@@ -387,18 +388,18 @@ static void test_grammar_fst(void **state) {
 static wf_fst *build_of(const wf_lexicon *lexicon, const wf_fst *grammar, const wf_symbols *words,
                         const char *classes) {
   wf_error err = {0};
-  wf_ctc_graph_parts parts;
-  wf_ctc_graph_options options;
-  wf_ctc_graph_result result;
-  wf_ctc_graph_parts_init(&parts);
-  wf_ctc_graph_options_init(&options);
+  wf_graph_inputs parts;
+  wf_graph_options options;
+  wf_graph_result result;
+  wf_graph_inputs_init(&parts);
+  wf_graph_options_init(&options);
   options.classes = classes;
   parts.lexicon = lexicon;
   parts.grammar = grammar;
   parts.words = words;
-  assert_ok(wf_ctc_graph_build(&parts, &options, &result, &err));
+  assert_ok(wf_graph_build(&parts, &options, &result, &err));
   wf_fst *graph = wf_fst_ref(result.graph);
-  wf_ctc_graph_result_free(&result);
+  wf_graph_result_free(&result);
   return graph;
 }
 
@@ -473,11 +474,11 @@ static void test_warning_of_words_in_another_case(void **state) {
     wf_lexicon *lexicon = lexicon_of(cases[k / 2 % 4].lexicon);
     wf_symbols *spoken;
     wf_lm *lm = NULL;
-    wf_ctc_graph_parts parts;
-    wf_ctc_graph_options options;
-    wf_ctc_graph_result result;
-    wf_ctc_graph_parts_init(&parts);
-    wf_ctc_graph_options_init(&options);
+    wf_graph_inputs parts;
+    wf_graph_options options;
+    wf_graph_result result;
+    wf_graph_inputs_init(&parts);
+    wf_graph_options_init(&options);
     options.check_words = mode;
     parts.lexicon = lexicon;
     assert_ok(wf_lexicon_words(lexicon, &spoken, &err));
@@ -490,13 +491,13 @@ static void test_warning_of_words_in_another_case(void **state) {
     if (cases[k / 2 % 4].message != NULL)
       snprintf(want, sizeof want, cases[k / 2 % 4].message, with_lm ? "language model" : "grammar");
     wf_set_log(note_warning, last);
-    wf_status status = wf_ctc_graph_build(&parts, &options, &result, &err);
+    wf_status status = wf_graph_build(&parts, &options, &result, &err);
     wf_set_log(NULL, NULL);
     bool warned = want[0] != '\0';
     assert_int_equal(status, warned && mode == 1 ? WF_ERR_ARGUMENT : WF_OK);
     if (warned && mode < 2) assert_non_null(strstr(mode == 1 ? err.message : last, want));
     if (!warned || mode == 2) assert_string_equal(last, "");
-    wf_ctc_graph_result_free(&result);
+    wf_graph_result_free(&result);
     wf_lm_free(lm);
     wf_symbols_free(spoken);
     wf_lexicon_free(lexicon);
@@ -519,34 +520,34 @@ static void test_limits_and_cancelling(void **state) {
   wf_lm *lm;
   assert_ok(wf_lexicon_read(write_lexicon(&world), tokens(), NULL, &lexicon, &err));
   assert_ok(wf_lm_open(write_arpa(&world), NULL, NULL, &lm, NULL, NULL, &err));
-  wf_ctc_graph_parts parts;
-  wf_ctc_graph_options options;
-  wf_ctc_graph_result result;
-  wf_ctc_graph_parts_init(&parts);
-  wf_ctc_graph_options_init(&options);
-  assert_int_equal(wf_ctc_graph_build(&parts, &options, &result, &err), WF_ERR_ARGUMENT);
+  wf_graph_inputs parts;
+  wf_graph_options options;
+  wf_graph_result result;
+  wf_graph_inputs_init(&parts);
+  wf_graph_options_init(&options);
+  assert_int_equal(wf_graph_build(&parts, &options, &result, &err), WF_ERR_ARGUMENT);
   parts.lexicon = lexicon;
   parts.lm = lm;
   wf_fst *grammar = test_fst_of(WF_TROPICAL, "0 0 1 1; 0 0");
   parts.grammar = grammar;
-  assert_int_equal(wf_ctc_graph_build(&parts, &options, &result, &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf_graph_build(&parts, &options, &result, &err), WF_ERR_ARGUMENT);
   assert_non_null(strstr(err.message, "a language model and a grammar are given"));
   parts.grammar = NULL;
   wf_fst_free(grammar);
-  assert_ok(wf_ctc_graph_build(&parts, NULL, &result, &err));
-  wf_ctc_graph_result_free(&result);
+  assert_ok(wf_graph_build(&parts, NULL, &result, &err));
+  wf_graph_result_free(&result);
   options.max_states = 3;
-  assert_int_equal(wf_ctc_graph_build(&parts, &options, &result, &err), WF_ERR_LIMIT);
+  assert_int_equal(wf_graph_build(&parts, &options, &result, &err), WF_ERR_LIMIT);
   assert_non_null(strstr(err.message, "compose L o G"));
   options.max_states = 0;
   options.silence = "nope";
-  assert_int_equal(wf_ctc_graph_build(&parts, &options, &result, &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf_graph_build(&parts, &options, &result, &err), WF_ERR_ARGUMENT);
   options.silence = NULL;
   parts.step_fn = stop_at_det;
-  assert_int_equal(wf_ctc_graph_build(&parts, &options, &result, &err), WF_ERR_CANCELLED);
+  assert_int_equal(wf_graph_build(&parts, &options, &result, &err), WF_ERR_CANCELLED);
   parts.step_fn = NULL;
   parts.progress.fn = stop_progress;
-  assert_int_equal(wf_ctc_graph_build(&parts, &options, &result, &err), WF_ERR_CANCELLED);
+  assert_int_equal(wf_graph_build(&parts, &options, &result, &err), WF_ERR_CANCELLED);
   assert_null(result.graph);
   wf_lm_free(lm);
   wf_lexicon_free(lexicon);
@@ -555,7 +556,7 @@ static void test_limits_and_cancelling(void **state) {
 /* --- real models ------------------------------------------------------------------------- */
 
 static void build_real(const char *kind, int32_t topology, bool spell, const char *merges,
-                       wf_ctc_graph_result *result) {
+                       wf_graph_result *result) {
   wf_error err = {0};
   char path[512];
   wf_symbols *table, *words = NULL;
@@ -575,14 +576,14 @@ static void build_real(const char *kind, int32_t topology, bool spell, const cha
     options.merges = merges;
     assert_ok(wf_lexicon_spell(wf_lm_words(lm), table, &options, &lexicon, &err));
   }
-  wf_ctc_graph_parts parts;
-  wf_ctc_graph_options options;
-  wf_ctc_graph_parts_init(&parts);
-  wf_ctc_graph_options_init(&options);
+  wf_graph_inputs parts;
+  wf_graph_options options;
+  wf_graph_inputs_init(&parts);
+  wf_graph_options_init(&options);
   options.topology = topology;
   parts.lexicon = lexicon;
   parts.lm = lm;
-  assert_ok(wf_ctc_graph_build(&parts, &options, result, &err));
+  assert_ok(wf_graph_build(&parts, &options, result, &err));
   wf_lm_free(lm);
   wf_lexicon_free(lexicon);
   wf_symbols_free(words);
@@ -591,13 +592,13 @@ static void build_real(const char *kind, int32_t topology, bool spell, const cha
 
 /* Another toolkit built 61,636 states and 147,970 arcs from the same lexicon, LM and topology. */
 static void test_size_of_a_real_graph(void **state) {
-  wf_ctc_graph_result result;
+  wf_graph_result result;
   build_real("phone", COMPACT, false, NULL, &result);
   wf_fst_view view = wf_fst_get_view(result.graph);
   assert_in_range(view.num_states, 61636 * 95 / 100, 61636 * 1005 / 1000);
   assert_in_range(view.num_arcs, 147970 * 95 / 100, 147970 * 1005 / 1000);
-  assert_int_equal(result.lm_words_missing, 0);
-  wf_ctc_graph_result_free(&result);
+  assert_int_equal(result.lm_words_missing.count, 0);
+  wf_graph_result_free(&result);
 }
 
 /* With spelling, the words of the LM are the lexicon. The graph is the same as with the lexicon
@@ -607,16 +608,16 @@ static void test_real_graph_by_spelling(void **state) {
     const char *kind, *merges;
   } kinds[] = {{"char", NULL}, {"bpe", CTC_DIR "bpe_merges.txt"}};
   for (size_t i = 0; i < 2; i++) {
-    wf_ctc_graph_result read, spelled;
+    wf_graph_result read, spelled;
     build_real(kinds[i].kind, MINIMAL, false, NULL, &read);
     build_real(kinds[i].kind, MINIMAL, true, kinds[i].merges, &spelled);
     wf_fst_view a = wf_fst_get_view(read.graph), b = wf_fst_get_view(spelled.graph);
     assert_int_equal(a.num_states, b.num_states);
     assert_int_equal(a.num_arcs, b.num_arcs);
-    assert_int_equal(spelled.lexicon_words_missing, 0);
-    assert_int_equal(read.lexicon_words_missing, 719);
-    wf_ctc_graph_result_free(&read);
-    wf_ctc_graph_result_free(&spelled);
+    assert_int_equal(spelled.lexicon_words_missing.count, 0);
+    assert_int_equal(read.lexicon_words_missing.count, 719);
+    wf_graph_result_free(&read);
+    wf_graph_result_free(&spelled);
   }
 }
 

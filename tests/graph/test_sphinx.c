@@ -211,7 +211,7 @@ static void check_world(test_rng *rng, struct world *world, int round, int *num_
   wf_hmm *hmm = model_of(world, round % 2 == 0, round % 4 == 1);
   wf_lexicon *lexicon = lexicon_of(world, hmm);
   wf_fst *grammar = random_grammar(rng);
-  wf_hmm_graph_result result;
+  wf_graph_result result;
   test_relation sentences = test_enumerate(grammar, 4, 100000);
   wf_status status = build(world, hmm, lexicon, grammar, &result, &err);
   bool refused = status == WF_ERR_UNSUPPORTED && !world->options.epsilon && world->style != 2;
@@ -239,7 +239,7 @@ static void check_world(test_rng *rng, struct world *world, int round, int *num_
     }
     wf_free(columns);
   }
-  wf_hmm_graph_result_free(&result);
+  wf_graph_result_free(&result);
   test_relation_free(&sentences);
   wf_fst_free(grammar);
   wf_lexicon_free(lexicon);
@@ -273,12 +273,12 @@ static void test_text_and_binary(void **state) {
     for (int binary = 0; binary < 2; binary++) {
       wf_hmm *hmm = model_of(&world, binary != 0, binary != 0);
       wf_lexicon *lexicon = lexicon_of(&world, hmm);
-      wf_hmm_graph_result result;
+      wf_graph_result result;
       statuses[binary] = build(&world, hmm, lexicon, grammar, &result, &err);
       graphs[binary] = result.graph != NULL ? wf_fst_ref(result.graph) : NULL;
       wf_hmm_info_init(&info[binary]);
       assert_ok(wf_hmm_get_info(hmm, &info[binary], &err));
-      wf_hmm_graph_result_free(&result);
+      wf_graph_result_free(&result);
       wf_lexicon_free(lexicon);
       wf_hmm_free(hmm);
     }
@@ -346,13 +346,13 @@ static void test_missing_words_and_triphones(void **state) {
   wf_hmm *hmm = model_of(&world, false, false);
   wf_lexicon *lexicon = lexicon_of(&world, hmm);
   wf_fst *grammar = test_fst_of(WF_TROPICAL, "0 1 1 1\n0 1 2 2\n0 1 3 3\n1\n");
-  wf_hmm_graph_result result;
+  wf_graph_result result;
   assert_ok(build(&world, hmm, lexicon, grammar, &result, &err));
   assert_int_equal(result.lm_words_missing.count, 1);
   assert_string_equal(result.lm_words_missing.names[0], "Z");
   assert_true(result.hmm_substituted.count > 0 && result.hmm_substituted.names[0] != NULL);
   assert_non_null(strchr(result.hmm_substituted.names[0], '_'));
-  wf_hmm_graph_result_free(&result);
+  wf_graph_result_free(&result);
   world.options.missing_words = 1;
   assert_int_equal(build(&world, hmm, lexicon, grammar, &result, &err), WF_ERR_ARGUMENT);
   assert_non_null(strstr(err.message, "'Z'"));
@@ -376,14 +376,18 @@ static void test_missing_words_and_triphones(void **state) {
 
 static void test_invalid_arguments(void **state) {
   wf_error err = {0};
-  wf_hmm_graph_parts parts;
-  wf_hmm_graph_result result;
-  wf_hmm_graph_parts_init(&parts);
-  assert_int_equal(wf_hmm_graph_build(&parts, NULL, &result, &err), WF_ERR_ARGUMENT);
+  wf_graph_inputs parts;
+  wf_graph_result result;
+  wf_graph_options options;
+  wf_graph_inputs_init(&parts);
+  wf_graph_options_init(&options);
+  options.kind = WF_GRAPH_HMM;
+  assert_int_equal(wf_graph_build(&parts, &options, &result, &err), WF_ERR_ARGUMENT);
+  assert_non_null(strstr(err.message, "no acoustic model"));
   parts.struct_size = 1;
-  assert_int_equal(wf_hmm_graph_build(&parts, NULL, &result, &err), WF_ERR_ARGUMENT);
-  assert_int_equal(wf_hmm_graph_build(NULL, NULL, &result, &err), WF_ERR_ARGUMENT);
-  wf_hmm_graph_result_free(NULL);
+  assert_int_equal(wf_graph_build(&parts, &options, &result, &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf_graph_build(NULL, &options, &result, &err), WF_ERR_ARGUMENT);
+  wf_graph_result_free(NULL);
   wf_hmm_free(NULL);
 }
 

@@ -104,17 +104,17 @@ static wf_symbols *words_of(void) {
 }
 
 static wf_graph *graph_of(const wf_lexicon *lexicon) {
-  wf_ctc_graph_parts parts;
-  wf_ctc_graph_result result;
+  wf_graph_inputs parts;
+  wf_graph_result result;
   wf_symbols *words = words_of();
   wf_graph *graph;
   wf_fst *grammar = loop_of(words);
-  wf_ctc_graph_parts_init(&parts);
+  wf_graph_inputs_init(&parts);
   parts.lexicon = lexicon;
   parts.grammar = grammar;
-  assert_ok(wf_ctc_graph_build(&parts, NULL, &result, &err));
+  assert_ok(wf_graph_build(&parts, NULL, &result, &err));
   assert_ok(wf_graph_create(result.graph, NULL, 0, &graph, &err));
-  wf_ctc_graph_result_free(&result);
+  wf_graph_result_free(&result);
   wf_fst_free(grammar);
   wf_symbols_free(words);
   return graph;

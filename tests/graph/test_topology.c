@@ -202,7 +202,7 @@ static void test_numbers_of_states_and_arcs(void **state) {
 }
 
 /* The graph of tokens alone: by default what `correct` accepts, whatever the blocks. */
-static void test_tokens_graph(void **state) {
+static void test_graph_of_tokens(void **state) {
   enum { MOST = 7, FRAMES = 4 };
   for (int num_tokens = 2; num_tokens <= MOST; num_tokens++) {
     for (int blank = 0; blank < num_tokens; blank++) {
@@ -214,7 +214,7 @@ static void test_tokens_graph(void **state) {
       for (int i = 0; i < num_tokens; i++)
         assert_ok(wf_symbols_add(tokens, i == blank ? "_" : names[i], i, NULL, &err));
       wf_fst *graph;
-      assert_ok(wf_ctc_tokens_graph(tokens, "_", NULL, &graph, &err));
+      assert_ok(test_tokens_graph(tokens, "_", WF_TOPOLOGY_AUTO, &graph, &err));
       assert_ok(wf__ctc_spell_out(graph, &fst, &err));
       wf_fst_free(graph);
       for (int frames = 0; frames <= FRAMES; frames++)
@@ -329,7 +329,7 @@ int main(void) {
       cmocka_unit_test(test_all_frame_strings),
       cmocka_unit_test(test_by_hand),
       cmocka_unit_test(test_numbers_of_states_and_arcs),
-      cmocka_unit_test(test_tokens_graph),
+      cmocka_unit_test(test_graph_of_tokens),
       cmocka_unit_test(test_disambig_passes_anywhere),
       cmocka_unit_test(test_keep_disambig),
       cmocka_unit_test(test_errors),

@@ -348,3 +348,37 @@ def test_words_that_stand_for_no_text_cannot_be_added(word):
         with pytest.raises(wf.ArgumentError, match=f"added words: '{word}' cannot be spelled"):
             graph.add_words(phrases)
     assert graph.add_words(["#a", "a#"]).words.find("#a") is not None
+
+
+def spoken(tokens, columns):
+    scores = np.full((len(tokens), columns), -9, np.float32)
+    scores[np.arange(len(tokens)), tokens] = 0
+    return scores
+
+
+def test_unknown_words_are_any_sequence():
+    """A sentence <unk> takes what the others do not fit; without garbage= it cannot be said."""
+    names, lexicon = ["<blk>", "a", "b", "c"], {"ab": "a b", "c": "c"}
+    graph = wf.build_ctc_graph(names, lexicon, phrases=["ab c", "<unk>"], garbage=1)
+    texts = [wf.Decoder(graph).decode([spoken(tokens, 4)])[0].text for tokens in ([1, 2, 3], [3, 2, 1], [1])]
+    assert texts == ["ab c", "<unk>", "<unk>"]
+    with pytest.warns(wf.InputWarning, match="'<unk>'"):
+        plain = wf.build_ctc_graph(names, lexicon, phrases=["ab c", "<unk>"])
+    assert wf.Decoder(plain).decode([spoken([3, 2, 1], 4)])[0].text == "ab c"
+    with pytest.raises(wf.ArgumentError, match="has no <unk>"):
+        wf.build_ctc_graph(names, lexicon, phrases=["ab c"], garbage=1)
+
+
+@pytest.mark.parametrize("name", ["$NAME", "[NAME]", "#nonterm:name", "name", "<name>"])
+def test_classes_of_any_name(name):
+    names = ["<blk>", "c", "a", "l", "b"]
+    for lexicon in ({"call": "c a l l"}, None):  # None: words are spelled, but for the class
+        graph = wf.build_ctc_graph(names, lexicon, phrases=[f"call {name}"], classes=name)
+        assert graph.classes == (name,)
+        named = graph.add_words({"bab": 0.0}, name)
+        assert wf.Decoder(named).decode([spoken([1, 2, 3, 0, 3, 4, 2, 4], 5)])[0].text == "call bab"
+
+
+def test_missing_words_can_be_an_error():
+    with pytest.raises(wf.ArgumentError, match="1 words of the grammar have no pronunciation: 'zorblax'"):
+        wf.build_ctc_graph(["<blk>", "a"], {"a": "a"}, phrases=["a", "a zorblax"], missing_words="error")

@@ -220,17 +220,17 @@ static void test_random_against_composed_graph(void **unused) {
 
 #define CTC WARPFST_SOURCE_DIR "/examples/ctc"
 
-static wf_ctc_graph_result ctc_graph(const wf_lm *lm, const wf_lexicon *lexicon) {
+static wf_graph_result ctc_graph(const wf_lm *lm, const wf_lexicon *lexicon) {
   wf_error err = {0};
-  wf_ctc_graph_options options;
-  wf_ctc_graph_parts parts;
-  wf_ctc_graph_result result;
-  wf_ctc_graph_options_init(&options);
+  wf_graph_options options;
+  wf_graph_inputs parts;
+  wf_graph_result result;
+  wf_graph_options_init(&options);
   options.backoff = 1; /* failure: the model exactly */
-  wf_ctc_graph_parts_init(&parts);
+  wf_graph_inputs_init(&parts);
   parts.lexicon = lexicon;
   parts.lm = lm;
-  assert_ok(wf_ctc_graph_build(&parts, &options, &result, &err));
+  assert_ok(wf_graph_build(&parts, &options, &result, &err));
   return result;
 }
 
@@ -417,7 +417,7 @@ static void test_real_speech(void **unused) {
   wf_lm_free(whole);
   assert_ok(wf_symbols_read(CTC "/tokens_phone.txt", &tokens, &err));
   assert_ok(wf_lexicon_read(CTC "/lexicon_phone.txt", tokens, NULL, &lexicon, &err));
-  wf_ctc_graph_result of_small = ctc_graph(small, lexicon), of_large = ctc_graph(large, lexicon);
+  wf_graph_result of_small = ctc_graph(small, lexicon), of_large = ctc_graph(large, lexicon);
   wf_graph *small_graph, *large_graph;
   assert_ok(wf_graph_create(of_small.graph, NULL, 0, &small_graph, &err));
   assert_ok(wf_graph_create(of_large.graph, NULL, 0, &large_graph, &err));
@@ -456,8 +456,8 @@ static void test_real_speech(void **unused) {
   wf_graph_free(composed);
   wf_graph_free(small_graph);
   wf_graph_free(large_graph);
-  wf_ctc_graph_result_free(&of_small);
-  wf_ctc_graph_result_free(&of_large);
+  wf_graph_result_free(&of_small);
+  wf_graph_result_free(&of_large);
   wf_lexicon_free(lexicon);
   wf_symbols_free(tokens);
   wf_lm_free(small);
@@ -507,7 +507,7 @@ static wf_graph *graph_of_tokens(void) {
     snprintf(name, sizeof name, "t%d", t);
     assert_ok(wf_symbols_add(tokens, name, t, NULL, &err));
   }
-  assert_ok(wf_ctc_tokens_graph(tokens, NULL, NULL, &fst, &err));
+  assert_ok(test_tokens_graph(tokens, NULL, WF_TOPOLOGY_AUTO, &fst, &err));
   assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
   wf_fst_free(fst);
   wf_symbols_free(tokens);

@@ -34,6 +34,8 @@ FILES = {
     "loop.txt": "0 0 ab\n0 0 aba\n0 0 ac\n0 0 ba\n0\n",
     "text": "u ab ac\nv aba ba\n",
     "sentences": "ab ac\naba ba ab\nac\nba ab ac aba\n",
+    "rejecting": "ab ac $NAME\n<unk>\n",
+    "silprob.txt": "ab 1 0.5 1 2 a b\naba 0.5 0.25 1 0.5 a b a\nac 1 1 0 1 a c\nba 1 0.2 1 1 b a\n",
     "hyp": "u ab ab\nv aba\n",
     "list": "ab\nba\n",
     "words.gram": "#JSGF V1.0;\ngrammar g;\npublic <s> = [ab] (/1/ <t> | /2/ \"ac aba\")*;\n<t> = ba | ab <t>;\n",
@@ -158,6 +160,9 @@ mkgraph ctc, steps: mkgraph ctc --tokens=in/tokens.txt --lexicon=in/lexicon.txt 
 mkgraph ctc, unknown words: mkgraph ctc --tokens=in/tokens.txt --lexicon=in/lexicon.txt --lm=in/lm.arpa --unknown-lm=in/pieces.arpa -q -o out/g.wfst
 mkgraph ctc, JSGF: mkgraph ctc --tokens=in/tokens.txt --lexicon=in/lexicon.txt --grammar=in/words.gram -q -o out/g.wfst
 mkgraph ctc, sentences: mkgraph ctc --tokens=in/tokens.txt --lexicon=in/lexicon.txt --phrases=in/sentences -q -o out/g.wfst
+mkgraph ctc, any sequence: mkgraph ctc --tokens=in/tokens.txt --lexicon=in/lexicon.txt --phrases=in/rejecting --garbage=1 --classes=$NAME -q -o out/g.wfst
+mkgraph ctc, spelled: mkgraph ctc --tokens=in/tokens.txt --phrases=in/rejecting --classes=$NAME -q -o out/g.wfst
+mkgraph ctc, silence probabilities: mkgraph ctc --tokens=in/tokens.txt --lexicon=in/silprob.txt --phrases=in/sentences --silence=c --keep-disambig -q -o out/g.wfst
 mkgraph ctc, tokens: mkgraph ctc --tokens=in/tokens.txt -q -o out/g.wfst --topology=correct
 mkgraph hmm, Kaldi: mkgraph hmm --am=in/hmm --lang=in/hmm --lexicon=in/hmm.lexicon --lm=in/hmm.arpa -q -o out/g.wfst
 am info: am info in/hmm --json

@@ -1,12 +1,9 @@
-/* graph_steps.c - see graph_steps.h. */
-#include "graph/graph_steps.h"
+/* slots.c - see slots.h. */
+#include "graph/slots.h"
 
 #include <stddef.h>
-#include <sys/resource.h>
-#include <time.h>
 
 #include "base/callbacks.h"
-#include "graph/push_even.h"
 
 /* --- slots ------------------------------------------------------------------------------- */
 
@@ -72,7 +69,7 @@ static wf_status to_gpu(const wf__step_runner *runner, wf__slot *slot, wf_error 
                                          err);
 }
 
-/* --- running ----------------------------------------------------------------------------- */
+/* --- the device ----------------------------------------------------------------------------- */
 
 wf_status wf__step_runner_begin(wf__step_runner *runner, const char *device, wf_error *err) {
   wf__csr csr = {0};
@@ -90,55 +87,6 @@ wf_status wf__step_runner_begin(wf__step_runner *runner, const char *device, wf_
 void wf__step_runner_end(wf__step_runner *runner) {
   if (runner->gpu != NULL) wf__gpu_fstops()->free(runner->gpu);
   runner->gpu = NULL;
-}
-
-static double now_s(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
-static uint64_t peak_bytes(void) {
-  struct rusage usage;
-  return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_maxrss * 1024 : 0;
-}
-
-/* Sets the sizes in the report. *out_fst NULL: the fst is only on the GPU. */
-static wf_status look_at(wf__slot *made, bool copy, wf_graph_step *report, wf_fst **out_fst,
-                         wf_error *err) {
-  *out_fst = made->fst;
-  if (made->fst == NULL && copy) WF__TRY(wf__slot_fst(made, out_fst, err));
-  if (made->fst != NULL) {
-    wf_fst_view view = wf_fst_get_view(made->fst);
-    report->num_states = view.num_states;
-    report->num_arcs = view.num_arcs;
-    return WF_OK;
-  }
-  wf_fst_batch_view view;
-  wf__gpu_fstops()->view(made->gpu, &view);
-  report->num_states = view.num_states;
-  report->num_arcs = view.num_arcs;
-  return WF_OK;
-}
-
-wf_status wf__step_run(wf__step_runner *runner, const wf__step *step, size_t i, size_t count,
-                       void *build, wf_error *err) {
-  wf_fst *fst;
-  WF__TRY(wf__progress(runner->progress, step->stage, (double)i / (double)count, err));
-  runner->stage = step->stage;
-  runner->topology = -1;
-  double begin = now_s();
-  wf_status status = step->run(build, err);
-  if (status != WF_OK) return wf__fail_prefix(err, status, "%s", step->stage);
-  if (runner->step_fn == NULL) return WF_OK;
-  wf_graph_step report = {.name = step->name,
-                          .file = step->file,
-                          .seconds = now_s() - begin,
-                          .peak_bytes = peak_bytes(),
-                          .topology = runner->topology};
-  WF__TRY(look_at(runner->made, runner->copy_steps, &report, &fst, err));
-  if (runner->step_fn(runner->step_user, &report, fst)) return WF_OK;
-  return wf__fail(err, WF_ERR_CANCELLED, "cancelled after %s", step->stage);
 }
 
 /* --- operations -------------------------------------------------------------------------- */
@@ -219,70 +167,6 @@ wf_status wf__slot_sort_olabels(wf__step_runner *runner, wf__slot *slot, wf_erro
   WF__TRY(wf_arcsort(slot->fst, &o, &sorted, err));
   wf__slot_set(runner, slot, sorted);
   return WF_OK;
-}
-
-static wf_status determinize_gpu(const wf__gpu_batch *in, const void *user, wf__gpu_batch **out,
-                                 wf_error *err) {
-  return wf__gpu_fstops()->determinize(in, user, out, err);
-}
-static wf_status determinize_cpu(const wf_fst *in, const void *user, wf_fst **out, wf_error *err) {
-  return wf_determinize(in, user, out, err);
-}
-
-wf_status wf__slot_determinize(wf__step_runner *runner, wf__slot *slot, bool allow_nonfunctional,
-                               int64_t max_states, wf_error *err) {
-  static const wf__slot_operation operation = {determinize_gpu, determinize_cpu, false};
-  wf_determinize_options o;
-  wf_determinize_options_init(&o);
-  o.rmepsilon = true;
-  o.allow_nonfunctional = allow_nonfunctional;
-  o.max_states = max_states;
-  return wf__slot_apply(runner, slot, &operation, &o, err);
-}
-
-static wf_status minimize_gpu(const wf__gpu_batch *in, const void *user, wf__gpu_batch **out,
-                              wf_error *err) {
-  return wf__gpu_fstops()->minimize(in, user, out, err);
-}
-static wf_status minimize_cpu(const wf_fst *in, const void *user, wf_fst **out, wf_error *err) {
-  return wf_minimize(in, user, out, err);
-}
-
-wf_status wf__slot_minimize(wf__step_runner *runner, wf__slot *slot, bool push_weights,
-                            wf_error *err) {
-  static const wf__slot_operation operation = {minimize_gpu, minimize_cpu, false};
-  wf_minimize_options o;
-  wf_minimize_options_init(&o);
-  o.push_weights = push_weights;
-  o.allow_nondet = true; /* determinization may leave several epsilon arcs in a state, which write
-                            delayed outputs */
-  return wf__slot_apply(runner, slot, &operation, &o, err);
-}
-
-static wf_status push_cpu(const wf_fst *in, const void *user, wf_fst **out, wf_error *err) {
-  (void)user;
-  return wf__push_even(in, out, err);
-}
-
-wf_status wf__slot_push(wf__step_runner *runner, wf__slot *slot, wf_error *err) {
-  static const wf__slot_operation operation = {NULL, push_cpu, false};
-  return wf__slot_apply(runner, slot, &operation, NULL, err);
-}
-
-static wf_status epsilons_last_gpu(const wf__gpu_batch *in, const void *user, wf__gpu_batch **out,
-                                   wf_error *err) {
-  (void)user;
-  return wf__gpu_fstops()->epsilons_last(in, out, err);
-}
-static wf_status epsilons_last_cpu(const wf_fst *in, const void *user, wf_fst **out,
-                                   wf_error *err) {
-  (void)user;
-  return wf_epsilons_last(in, out, err);
-}
-
-wf_status wf__slot_epsilons_last(wf__step_runner *runner, wf__slot *slot, wf_error *err) {
-  static const wf__slot_operation operation = {epsilons_last_gpu, epsilons_last_cpu, false};
-  return wf__slot_apply(runner, slot, &operation, NULL, err);
 }
 
 /* --- composition ------------------------------------------------------------------------- */

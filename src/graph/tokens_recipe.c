@@ -1,4 +1,4 @@
-/* tokens_graph.c - the decoding graph for CTC without words: its words are the tokens.
+/* tokens_recipe.c - the decoding graph for CTC without words: its words are the tokens.
  *
  * It has no lexicon and no language model; a model over tokens is scored during the search.
  *
@@ -20,9 +20,7 @@
  *                                                              s(a) -eps:eps/CHANGE_COST-> hub */
 #include <string.h>
 
-#include "base/option_tables.h"
-#include "fst/fst.h"
-#include "graph/lexicon.h"
+#include "graph/recipe.h"
 #include "graph/topology.h"
 #include "graph/word_aligner.h"
 
@@ -102,82 +100,94 @@ static wf_status fill_one(wf__csr *csr, int32_t num_tokens, int32_t blank, wf_er
   return WF_OK;
 }
 
-static bool is_one(int32_t type, int32_t num_tokens) {
-  return (type == WF__TOPOLOGY_CORRECT || type == WF__TOPOLOGY_AUTO) && num_tokens <= MOST_AS_ONE;
+/* --- the inputs -------------------------------------------------------------------------- */
+
+static const char *blank_name(const wf__build *b) {
+  return b->inputs->lexicon_options != NULL ? b->inputs->lexicon_options->blank : NULL;
 }
 
-static wf_status make_hub(int32_t type, int32_t num_tokens, int32_t blank, wf_fst **out,
-                          wf_error *err) {
+static wf_status take(wf__build *b, wf_error *err) {
+  const wf_graph_inputs *in = b->inputs;
+  int32_t column;
+  if (in->tokens == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "graph: no tokens");
+  if (in->lexicon != NULL || in->lexicon_fst != NULL || in->lm != NULL || in->grammar != NULL)
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "graph: one of tokens has neither a lexicon nor a language model or grammar");
+  WF__TRY(wf_token_blank(in->tokens, blank_name(b), &column, err));
+  WF__TRY(wf__need_blank(column + 1, err));
+  b->blank = column + 1;
+  WF__TRY(wf_token_labels(in->tokens, 0, &b->lg.words, &b->num_tokens, err));
+  b->topology.type = b->options.topology;
+  if (b->topology.type == WF_TOPOLOGY_AUTO && b->num_tokens <= MOST_AS_ONE)
+    b->topology.type = WF_TOPOLOGY_CORRECT;
+  return WF_OK;
+}
+
+/* --- the steps --------------------------------------------------------------------------- */
+
+static bool is_one(const wf__build *b) {
+  return b->topology.type == WF_TOPOLOGY_CORRECT && b->num_tokens <= MOST_AS_ONE;
+}
+
+static wf_status make_t(wf__build *b, wf_error *err) {
+  const bool one = is_one(b), blocks = b->topology.type == WF_TOPOLOGY_AUTO;
   wf__csr csr = {0};
-  wf_status status = is_one(type, num_tokens)    ? fill_one(&csr, num_tokens, blank, err)
-                     : type == WF__TOPOLOGY_AUTO ? fill_blocks(&csr, num_tokens, blank, err)
-                                                 : fill_hub(&csr, num_tokens, blank, err);
-  if (status == WF_OK) return wf__fst_from_csr(&csr, 0, WF_TROPICAL, NULL, NULL, out, err);
-  wf__csr_free(&csr);
-  return status;
+  wf_fst *t = NULL;
+  wf_status status;
+  if (!one && !blocks && b->topology.type != WF_TOPOLOGY_COMPACT) {
+    status = wf_ctc_topology(b->num_tokens, b->blank - 1, &b->topology, &t, err);
+  } else {
+    status = one      ? fill_one(&csr, b->num_tokens, b->blank, err)
+             : blocks ? fill_blocks(&csr, b->num_tokens, b->blank, err)
+                      : fill_hub(&csr, b->num_tokens, b->blank, err);
+    if (status == WF_OK) status = wf__fst_from_csr(&csr, 0, WF_TROPICAL, NULL, NULL, &t, err);
+    wf__csr_free(&csr);
+  }
+  WF__TRY(status);
+  wf__slot_set(&b->runner, &b->graph, t);
+  return WF_OK;
 }
 
-static wf_status make_topology(const wf_topology_options *options, int32_t num_tokens,
-                               int32_t blank, wf_fst **out, wf_error *err) {
-  wf_fst *fst;
-  WF__TRY(wf_ctc_topology(num_tokens, blank - 1, options, &fst, err));
-  wf_status status = wf_epsilons_last(fst, out, err);
-  wf_fst_free(fst);
-  return status;
+static wf_status make_graph(wf__build *b, wf_error *err) {
+  WF__TRY(wf__make_graph(b, err));
+  if (is_one(b)) wf__fst_set_ctc_blank(b->graph.fst, b->blank);
+  return WF_OK;
 }
 
-/* An aligner for which every token is a word of one token. */
-static wf_status add_aligner(const wf_symbols *tokens, const char *blank, const wf_symbols *labels,
-                             wf_fst *graph, wf_error *err) {
+static wf_status labels_of_graph(const wf__build *b, wf_symbols **out, wf_error *err) {
+  (void)err;
+  *out = wf_symbols_ref(b->lg.words);
+  return WF_OK;
+}
+
+/* For the aligner every token is a word of one token. */
+static wf_status aligner_of_graph(const wf__build *b, wf_word_aligner **out, wf_error *err) {
+  const wf_symbols *tokens = b->inputs->tokens;
   wf_lexicon *lexicon;
-  wf_word_aligner *aligner = NULL;
-  WF__TRY(wf__lexicon_create(wf_symbols_name(tokens), tokens, blank, &lexicon, err));
+  WF__TRY(wf__lexicon_create(wf_symbols_name(tokens), tokens, blank_name(b), &lexicon, err));
   wf_status status = WF_OK;
-  for (int32_t label = 1; label <= lexicon->tokens.num_tokens && status == WF_OK; label++) {
-    const char *text = wf_symbols_text(labels, label);
-    if (label == lexicon->blank || text == NULL) continue;
-    uint64_t at = lexicon->labels.size;
+  for (int32_t label = 1; label <= b->num_tokens && status == WF_OK; label++) {
+    const char *text = wf_symbols_text(b->lg.words, label);
+    if (label == b->blank || text == NULL) continue;
+    const uint64_t at = lexicon->labels.size;
     status = wf__vec_push(&lexicon->labels, label, "lexicon tokens", err);
     if (status == WF_OK) status = wf__lexicon_add(lexicon, text, strlen(text), 1, at, err);
   }
   if (status == WF_OK) status = wf__lexicon_close(lexicon, false, err);
-  if (status == WF_OK) status = wf__word_aligner_from_lexicon(lexicon, labels, 0, &aligner, err);
-  if (status == WF_OK) status = wf__word_aligner_attach(aligner, graph, err);
-  wf_word_aligner_free(aligner);
+  if (status == WF_OK) status = wf__word_aligner_from_lexicon(lexicon, b->lg.words, 0, out, err);
   wf_lexicon_free(lexicon);
   return status;
 }
 
-static wf_status make(const wf_symbols *tokens, const char *blank_name, int32_t blank,
-                      const wf_topology_options *options, wf_fst **out, wf_error *err) {
-  wf_symbols *labels;
-  int32_t num_tokens;
-  wf_fst *fst = NULL;
-  WF__TRY(wf_token_labels(tokens, 0, &labels, &num_tokens, err));
-  const bool one = is_one(options->type, num_tokens), hub = one ||
-                                                            options->type == WF__TOPOLOGY_AUTO ||
-                                                            options->type == WF__TOPOLOGY_COMPACT;
-  wf_status status = hub ? make_hub(options->type, num_tokens, blank, &fst, err)
-                         : make_topology(options, num_tokens, blank, &fst, err);
-  if (status == WF_OK) status = wf_fst_with_symbols(fst, labels, labels, out, err);
-  wf_fst_free(fst);
-  if (status == WF_OK) status = add_aligner(tokens, blank_name, labels, *out, err);
-  if (status == WF_OK && one) wf__fst_set_ctc_blank(*out, blank);
-  wf_symbols_free(labels);
-  return status;
-}
+static const wf__step steps[] = {
+    {"T", "T", "topology T", make_t, NULL},
+    {"graph", "graph", "order arcs", make_graph, NULL},
+};
 
-wf_status wf_ctc_tokens_graph(const wf_symbols *tokens, const char *blank,
-                              const wf_topology_options *options, wf_fst **out, wf_error *err) {
-  *out = NULL;
-  int32_t column;
-  wf_topology_options o;
-  WF__TRY(wf__options_take(wf__topology_table(), options, &o, err));
-  WF__TRY(wf_token_blank(tokens, blank, &column, err));
-  WF__TRY(wf__need_blank(column + 1, err));
-  wf_status status = make(tokens, blank, column + 1, &o, out, err);
-  if (status == WF_OK) return WF_OK;
-  wf_fst_free(*out);
-  *out = NULL;
-  return status;
-}
+const wf__recipe wf__tokens_recipe = {
+    .take = take,
+    .labels = labels_of_graph,
+    .aligner = aligner_of_graph,
+    .steps = steps,
+    .num_steps = sizeof steps / sizeof *steps,
+};

@@ -1,22 +1,14 @@
-/* graph_steps.h - runs the steps of a graph pipeline, and the operations that the steps of CTC and
- * HMM graphs share. A pipeline is a table of steps. Each step makes one fst, whose size and time
- * are reported to the caller.
+/* slots.h - where the fsts of a recipe (recipe.h) are, and operations on them.
  *
  * A slot is a variable that owns an fst. With a GPU, the operations keep it in the GPU's memory:
  * each takes its input from there and leaves its result there. The CPU does what the GPU does not,
  * or has no room for; then the fst is copied to host memory, and back for the next operation. The
  * results are the same. */
-#ifndef WF_GRAPH_GRAPH_STEPS_H
-#define WF_GRAPH_GRAPH_STEPS_H
+#ifndef WF_GRAPH_SLOTS_H
+#define WF_GRAPH_SLOTS_H
 
 #include "base/error.h"
 #include "fstops/device_batch.h"
-
-typedef struct wf__step {
-  const char *name, *file; /* as in wf_graph_step */
-  const char *stage;       /* for progress and messages */
-  wf_status (*run)(void *build, wf_error *err);
-} wf__step;
 
 typedef struct wf__slot {
   wf_fst *fst;            /* in host memory; NULL: not there */
@@ -32,7 +24,6 @@ typedef struct wf__step_runner {
   bool keep_on_device; /* the finished graph stays in the GPU's memory */
   wf__gpu_batch *gpu;  /* an empty batch on the GPU that runs the steps; NULL: the CPU does */
   const char *stage;   /* of the step that runs */
-  int32_t topology;    /* of the step T; -1 in others */
   wf__slot *made;      /* what the last step made */
 } wf__step_runner;
 
@@ -40,10 +31,6 @@ typedef struct wf__step_runner {
  * also on failure. */
 wf_status wf__step_runner_begin(wf__step_runner *runner, const char *device, wf_error *err);
 void wf__step_runner_end(wf__step_runner *runner);
-
-/* Runs step `i` of `count`. */
-wf_status wf__step_run(wf__step_runner *runner, const wf__step *step, size_t i, size_t count,
-                       void *build, wf_error *err);
 
 /* Stores an fst in a slot as the result of a step. Frees the previous one. */
 void wf__slot_set(wf__step_runner *runner, wf__slot *slot, wf_fst *fst);
@@ -68,13 +55,8 @@ typedef struct wf__slot_operation {
 wf_status wf__slot_apply(wf__step_runner *runner, wf__slot *slot,
                          const wf__slot_operation *operation, const void *user, wf_error *err);
 
+/* Sorts the arcs of an fst in host memory by output label. */
 wf_status wf__slot_sort_olabels(wf__step_runner *runner, wf__slot *slot, wf_error *err);
-wf_status wf__slot_determinize(wf__step_runner *runner, wf__slot *slot, bool allow_nonfunctional,
-                               int64_t max_states, wf_error *err);
-wf_status wf__slot_minimize(wf__step_runner *runner, wf__slot *slot, bool push_weights,
-                            wf_error *err);
-wf_status wf__slot_push(wf__step_runner *runner, wf__slot *slot, wf_error *err);
-wf_status wf__slot_epsilons_last(wf__step_runner *runner, wf__slot *slot, wf_error *err);
 
 /* out = a o b, with the states in OpenFst's order if `ordered`; otherwise their order depends on
  * the device. Clears a and b; out may be b. Fails if the result is empty. */
