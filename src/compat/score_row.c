@@ -1,5 +1,5 @@
 /* score_row.c - reads a frame's scores, and finds the high ones. */
-#include "decode/score_row.h"
+#include "compat/score_row.h"
 
 #include "base/error.h"
 #include "base/select.h"

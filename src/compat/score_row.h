@@ -4,8 +4,8 @@
  * survive. A row is read once; then only blocks whose highest score reaches a bound are looked at.
  *
  *   scores of any dtype --wf__score_row_read--> values, most[block] --> columns of at least x */
-#ifndef WF_DECODE_SCORE_ROW_H
-#define WF_DECODE_SCORE_ROW_H
+#ifndef WF_COMPAT_SCORE_ROW_H
+#define WF_COMPAT_SCORE_ROW_H
 
 #include "base/memory.h"
 
