@@ -173,11 +173,12 @@ void wf__beam_begin(wf_beam_search *s);
 static inline bool wf__beam_too_low(const wf_beam_search *s, double score) {
   return !(score > -INFINITY) || score < s->floor;
 }
-/* Adds a hypothesis to `next`, or to the one that is the same. `highest` is set. *fresh: was it
- * added? */
-wf_status wf__beam_merge(wf_beam_search *s, const wf__hypothesis *h, bool *fresh, wf_error *err);
-/* The same unless its score is too low. Raises `best`, `floor` and `bar`. Sets `highest`. */
+/* Adds a hypothesis to `next`, or to the one that is the same, unless its score is too low. Raises
+ * `best`, `floor` and `bar`. Sets `highest`. */
 wf_status wf__beam_add(wf_beam_search *s, wf__hypothesis *h, wf_error *err);
+/* With texts: the score of the words depends on the history alone, so scores of tokens are merged,
+ * and all of them. `highest` is set. */
+wf_status wf__beam_add_spelled(wf_beam_search *s, const wf__hypothesis *h, wf_error *err);
 /* The score of the `count`-th best of `next`, 0 < count <= size. */
 wf_status wf__beam_nth_best(wf_beam_search *s, uint64_t count, double *out, wf_error *err);
 /* Moves the frame's best hypotheses to `kept`, the best one first, the others in any fixed order.

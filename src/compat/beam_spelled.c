@@ -21,14 +21,13 @@ static wf_status take(wf_beam_search *s, const wf__hypothesis *from, uint32_t pa
                       wf_error *err) {
   const double score = (double)s->columns.row.values[token];
   wf__hypothesis h = *from;
-  bool fresh = false;
   h.parent = parent;
   h.token = token;
   h.token_score += score;
   h.highest += score;
   if (token != from->token && token != s->blank)
     WF__TRY(wf__prefix_move(&s->prefixes, from->history, token, &h.history, err));
-  return wf__beam_merge(s, &h, &fresh, err);
+  return wf__beam_add_spelled(s, &h, err);
 }
 
 /* All hypotheses take each of the listed tokens. What a token adds to `next` is complete then,
@@ -169,11 +168,10 @@ wf_status wf__beam_end_texts(wf_beam_search *s, wf_error *err) {
   const uint64_t frame = wf__beam_newest(s), num = wf__beam_frame_size(s, frame);
   for (uint64_t k = 0; k < num; k++) {
     wf__hypothesis h = wf__beam_frame(s, frame)[k];
-    bool fresh = false;
     h.parent = (uint32_t)k;
     h.token = s->silence;
     WF__TRY(wf__prefix_finish(&s->prefixes, h.history, &h.history, err));
-    WF__TRY(wf__beam_merge(s, &h, &fresh, err));
+    WF__TRY(wf__beam_add_spelled(s, &h, err));
   }
   s->ranks.size = 0;
   WF__TRY(wf__vec_grow(&s->ranks, s->next.size, "a frame", err));

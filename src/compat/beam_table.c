@@ -23,20 +23,23 @@ static double combined(const wf_beam_search *s, double a, double b) {
   return s->options.sum_alignments ? -wf__log_add(-a, -b) : fmax(a, b);
 }
 
-/* With texts, the score of the words depends on the history alone, so scores of tokens are merged.
- */
-wf_status wf__beam_merge(wf_beam_search *s, const wf__hypothesis *h, bool *fresh, wf_error *err) {
+static inline wf_status merge(wf_beam_search *s, const wf__hypothesis *h, bool spelled, bool *fresh,
+                              wf_error *err) {
   uint32_t at = 0;
   WF__TRY(wf__map64_insert(&s->merged, key_of(s->searcher, h), (uint32_t)s->next.size, &at, fresh,
                            "a frame", err));
   if (*fresh) return wf__vec_push(&s->next, *h, "a frame", err);
   wf__hypothesis *other = &s->next.data[at];
-  const bool spelled = s->searcher->num_texts > 0;
   const double sum = spelled ? combined(s, other->token_score, h->token_score)
                              : combined(s, other->score, h->score);
   if (h->highest > other->highest) *other = *h;
   *(spelled ? &other->token_score : &other->score) = sum;
   return WF_OK;
+}
+
+wf_status wf__beam_add_spelled(wf_beam_search *s, const wf__hypothesis *h, wf_error *err) {
+  bool fresh;
+  return merge(s, h, true, &fresh, err);
 }
 
 static void raise_floor(wf_beam_search *s, double floor) {
@@ -79,7 +82,7 @@ wf_status wf__beam_add(wf_beam_search *s, wf__hypothesis *h, wf_error *err) {
   if (wf__beam_too_low(s, h->score)) return WF_OK;
   raise_best(s, h->score);
   h->highest = h->score;
-  WF__TRY(wf__beam_merge(s, h, &fresh, err));
+  WF__TRY(merge(s, h, false, &fresh, err));
   return fresh ? check_size(s, err) : WF_OK;
 }
 
