@@ -21,6 +21,14 @@ typedef struct wf__beam_repeats {
   int64_t words, tokens; /* of words that are told apart, or not (token_lm) */
 } wf__beam_repeats;
 
+/* What an n-gram model says of columns that are words, without a lexicon (lm_columns.c). */
+typedef struct wf__lm_columns {
+  float *costs;     /* [num_lm_labels] of the unigram; NULL: the model is asked for each column */
+  float other;      /* of columns without a label */
+  uint32_t *first;  /* [labels of the model + 1] by label: its first place in `columns` */
+  int32_t *columns; /* [num_lm_labels] */
+} wf__lm_columns;
+
 struct wf_beam_searcher {
   wf_beam_node *nodes; /* [num_nodes] */
   int32_t *words, *lm_labels;
@@ -38,9 +46,10 @@ struct wf_beam_searcher {
   float most_transition;         /* or 0 */
   wf__beam_repeats most_repeats; /* a word ends with a token at most so often after a node */
   uint32_t *by_token;            /* [num_nodes] the children of large nodes, by token */
-  wf_beam_text *texts;           /* [num_texts] */
-  int32_t num_texts;             /* 0: tokens do not spell words */
-  bool texts_end;                /* a token with text may end its word */
+  wf__lm_columns lm_columns;
+  wf_beam_text *texts; /* [num_texts] */
+  int32_t num_texts;   /* 0: tokens do not spell words */
+  bool texts_end;      /* a token with text may end its word */
   wf__word_trie known_words;
 };
 
@@ -76,6 +85,12 @@ typedef struct wf__beam_bound {
   double alone, together;
 } wf__beam_bound;
 
+/* A column of lm_row that was raised to infinity, and what was there: itself and its block. */
+typedef struct wf__lm_mark {
+  int32_t column;
+  float value, most;
+} wf__lm_mark;
+
 typedef struct wf__beam_columns {
   wf__score_row row;
   /* The beam_size_token best: below this key, or with it and up to this column. */
@@ -103,6 +118,12 @@ typedef struct wf__beam_columns {
   WF__VEC(uint32_t) children; /* of the node `children_of`, with columns of the list */
   uint32_t children_of;
   bool by_list; /* does the hypothesis in work look at the list, or at `children`? */
+  /* With searcher->lm_columns: the row with the model's unigrams. Infinity: must be looked at. */
+  wf__score_row lm_row;
+  WF__VEC(wf__lm_mark) marks; /* what the model's state has n-grams for */
+  wf__beam_bound lm_bound;    /* as `bound`, with the state's back-off costs, without the unigram */
+  float lm_low;               /* as `low`, for lm_row */
+  bool by_lm;                 /* does the hypothesis in work look at lm_row? */
 } wf__beam_columns;
 
 /* --- a search ------------------------------------------------------------------------------- */
@@ -204,6 +225,15 @@ int32_t wf__beam_next_column(const wf_beam_search *s, const wf__hypothesis *from
 uint32_t wf__beam_next_child(const wf_beam_search *s, const wf__hypothesis *from, uint32_t *at);
 /* Is it one of the beam_size_token best? */
 bool wf__beam_is_chosen(const wf_beam_search *s, int32_t column);
+
+/* Makes searcher->lm_columns (lm_columns.c). */
+wf_status wf__lm_columns_init(wf_beam_searcher *s, wf_error *err);
+void wf__lm_columns_free(wf__lm_columns *c);
+/* Fills lm_row for the frame that was read. */
+wf_status wf__lm_columns_begin(wf_beam_search *s, wf_error *err);
+/* Sets by_lm, marks and lm_bound for a hypothesis. */
+wf_status wf__lm_columns_turn(wf_beam_search *s, const wf__hypothesis *from, uint32_t place,
+                              wf_error *err);
 
 /* --- what hypotheses take -------------------------------------------------------------------- */
 

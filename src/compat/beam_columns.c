@@ -9,6 +9,7 @@
  *   counts are the hypotheses with the same history, and those that have the history after the
  *   token already (a meeting), which are looked for.
  *
+ * A hypothesis without a lexicon that has few n-grams has a closer bound, see lm_columns.c.
  * Columns keep their order. So scores, and the order of equal ones, are as if all were looked at. */
 #include <string.h>
 
@@ -36,6 +37,8 @@ wf_status wf__beam_columns_resize(wf__beam_columns *c, int32_t num_columns, wf_e
 
 void wf__beam_columns_free(wf__beam_columns *c) {
   wf__score_row_free(&c->row);
+  wf__score_row_free(&c->lm_row);
+  wf__vec_free(&c->marks);
   wf__vec_free(&c->bounds);
   wf__map64_free(&c->sums);
   wf__vec_free(&c->together);
@@ -79,11 +82,18 @@ static void choose(wf_beam_search *s) {
 /* For comparisons with sums that were rounded. */
 static double lowered(double score) { return score - 1e-9 * (1 + fabs(score)); }
 
-/* What a column's score must reach. */
-static wf__beam_bound needed(const wf_beam_search *s, const wf__beam_bound *bound) {
+/* What a column's score must reach to have an effect. */
+static wf__beam_bound reached(const wf_beam_search *s, const wf__beam_bound *bound) {
   wf__beam_bound least = {lowered(s->floor) - bound->alone, -INFINITY};
   if (s->options.sum_alignments) least.together = lowered(fmin(s->bar, s->best)) - bound->together;
-  least.together = fmax(least.together, fmax(least.alone, (double)s->columns.least_chosen));
+  least.together = fmax(least.together, least.alone);
+  return least;
+}
+
+/* The same, and to be chosen. */
+static wf__beam_bound needed(const wf_beam_search *s, const wf__beam_bound *bound) {
+  wf__beam_bound least = reached(s, bound);
+  least.together = fmax(least.together, (double)s->columns.least_chosen);
   return least;
 }
 
@@ -91,6 +101,7 @@ void wf__beam_columns_raise(wf_beam_search *s) {
   wf__beam_columns *c = &s->columns;
   c->least = needed(s, &c->bound);
   c->low = nextafterf((float)c->least.together, -INFINITY);
+  if (c->by_lm) c->lm_low = nextafterf((float)reached(s, &c->lm_bound).together, -INFINITY);
 }
 
 static double bound_alone(const wf_beam_search *s, const wf__hypothesis *from) {
@@ -192,10 +203,12 @@ wf_status wf__beam_columns_begin(wf_beam_search *s, wf_error *err) {
   set_meets(c, s->silence, true);
   c->listed = WF__COLUMNS_ALL;
   WF__TRY(set_bounds(s, all, num, err));
-  if (!s->options.sum_alignments || !isfinite(s->most_gain) || s->all_columns) return WF_OK;
-  if (num > 0) s->bar = first_bar(s, all);
-  WF__TRY(add_together(s, all, num, err));
-  return add_meetings(s, all, num, err);
+  if (s->options.sum_alignments && isfinite(s->most_gain) && !s->all_columns) {
+    if (num > 0) s->bar = first_bar(s, all);
+    WF__TRY(add_together(s, all, num, err));
+    WF__TRY(add_meetings(s, all, num, err));
+  }
+  return wf__lm_columns_begin(s, err);
 }
 
 /* --- the list -------------------------------------------------------------------------------- */
@@ -272,9 +285,10 @@ wf_status wf__beam_columns_turn(wf_beam_search *s, const wf__hypothesis *from, u
                                 wf_error *err) {
   wf__beam_columns *c = &s->columns;
   c->bound = c->bounds.data[place];
-  wf__beam_columns_raise(s);
   c->by_list = false;
-  if (s->all_columns || !looks_at_many(s, from)) return WF_OK;
+  WF__TRY(wf__lm_columns_turn(s, from, place, err));
+  wf__beam_columns_raise(s);
+  if (s->all_columns || c->by_lm || !looks_at_many(s, from)) return WF_OK;
   if (c->listed == WF__COLUMNS_LISTED)
     shorten_list(s);
   else if (c->listed == WF__COLUMNS_SEEN || c->least_chosen > -INFINITY)
@@ -303,8 +317,8 @@ static bool wants(const wf_beam_search *s, const wf__hypothesis *from, int32_t c
 }
 
 /* The first column that is not low, or `end`. */
-static int32_t skip_low(const wf__beam_columns *c, int32_t from, int32_t end) {
-  while (from < end && c->row.values[from] < c->low) from++;
+static int32_t skip_low(const wf__score_row *row, float low, int32_t from, int32_t end) {
+  while (from < end && row->values[from] < low) from++;
   return from;
 }
 
@@ -317,10 +331,13 @@ int32_t wf__beam_next_column(const wf_beam_search *s, const wf__hypothesis *from
     }
     return -1;
   }
-  while (*at < c->row.num_columns) {
+  const wf__score_row *row = c->by_lm ? &c->lm_row : &c->row;
+  while (*at < row->num_columns) {
     const int32_t b = *at / BLOCK, end = (b + 1) * BLOCK;
-    if (!c->block_meets[b]) *at = c->row.most[b] < c->low ? end : skip_low(c, *at, end);
-    if (*at == end || *at >= c->row.num_columns) continue;
+    const float low = c->by_lm ? c->lm_low : c->low;
+    if (c->by_lm || !c->block_meets[b])
+      *at = row->most[b] < low ? end : skip_low(row, low, *at, end);
+    if (*at == end || *at >= row->num_columns) continue;
     if (wants(s, from, (*at)++)) return *at - 1;
   }
   return -1;

@@ -201,6 +201,7 @@ static wf_status fill(wf_beam_searcher *s, const wf_beam_parts *p, wf_error *err
   find_extremes(s, p->num_transitions);
   WF__TRY(add_texts(s, p, err));
   WF__TRY(add_known_words(s, p, err));
+  WF__TRY(wf__lm_columns_init(s, err));
   return prepare_nodes(s, err);
 }
 
@@ -229,6 +230,7 @@ void wf_beam_searcher_free(wf_beam_searcher *searcher) {
   for (int32_t i = 0; i < searcher->num_texts; i++)
     free((char *)(uintptr_t)searcher->texts[i].text);
   free(searcher->texts);
+  wf__lm_columns_free(&searcher->lm_columns);
   wf__word_trie_free(&searcher->known_words);
   wf_lm_free(searcher->lm);
   free(searcher);

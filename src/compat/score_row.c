@@ -41,6 +41,11 @@ static float most_of_block(const float *values) {
   return all;
 }
 
+void wf__score_row_find_most(wf__score_row *row) {
+  for (int32_t b = 0; b < row->num_blocks; b++)
+    row->most[b] = most_of_block(row->values + (size_t)b * BLOCK);
+}
+
 wf_status wf__score_row_read(wf__score_row *row, const wf_scores *scores, int64_t frame,
                              wf_error *err) {
   if (scores->dtype == WF_FLOAT32)

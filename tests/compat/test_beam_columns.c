@@ -11,7 +11,7 @@ typedef struct task {
   double grid; /* scores are multiples of it, so that there are ties; 0: any */
   float scores[FRAMES * WIDTH], transitions[WIDTH * WIDTH];
   wf_beam_node nodes[MAX_NODES];
-  int32_t ends[MAX_ENDS], labels[NUM_WORDS];
+  int32_t ends[MAX_ENDS], labels[WIDTH];
   wf_beam_parts parts;
   wf_beam_options options;
 } task;
@@ -169,7 +169,8 @@ static void check_same(uint64_t seed, const wf_beam_search *some, const wf_beam_
 static bool has_short_list(const wf_beam_search *s, const task *t) {
   const int32_t most = t->options.beam_size_token;
   const int32_t chosen = most > 0 && most < t->width ? most : t->width;
-  return s->columns.listed == WF__COLUMNS_LISTED && s->columns.list_size < chosen / 2;
+  return s->columns.by_lm ||
+         (s->columns.listed == WF__COLUMNS_LISTED && s->columns.list_size < chosen / 2);
 }
 
 /* Adds 1 to `short_lists` if columns were passed over. */
@@ -214,8 +215,12 @@ static void test_all_columns(void **state) {
       "\\2-grams:\n-0.1 a b\n-0.2 b a\n-0.4 <s> e\n-0.3 d d\n\n\\end\\\n");
   for (uint64_t seed = 1; seed <= test_seeds(SEEDS); seed++) {
     test_rng rng = {seed};
-    random_task(&rng, lm, &t);
+    model m;
+    if (seed % 2 == 0) make_model(&m, &rng, true);
+    wf_lm *random = seed % 2 == 0 ? load_model(&m, &rng) : NULL;
+    random_task(&rng, random != NULL ? random : lm, &t);
     check_task(seed, &rng, &t, &short_lists[t.parts.num_nodes > 0][t.options.sum_alignments]);
+    wf_lm_free(random);
   }
   for (int lexicon = 0; lexicon < 2; lexicon++)
     for (int sums = 0; sums < 2; sums++)
@@ -232,6 +237,54 @@ static void test_close_scores(void **state) {
     random_close_task(&rng, &t);
     check_task(seed, &rng, &t, &short_lists);
   }
+}
+
+/* A trigram model of as many words as there are columns, and some n-grams of each. Back-off costs
+ * are of either sign. */
+static wf_lm *large_model(test_rng *rng) {
+  static char text[1 << 18];
+  char *at = text;
+  at += sprintf(at, "\\data\\\nngram 1=%d\nngram 2=%d\nngram 3=%d\n\n\\1-grams:\n", WIDTH + 3,
+                3 * WIDTH, WIDTH);
+  at += sprintf(at, "-1 </s>\n-99 <s> -0.2\n-3 <unk>\n");
+  for (int w = 0; w < WIDTH; w++)
+    at += sprintf(at, "%.3f w%d %.3f\n", -below(rng, 4), w, 0.5 - below(rng, 2));
+  at += sprintf(at, "\n\\2-grams:\n");
+  for (int i = 0; i < 3 * WIDTH; i++)
+    at += sprintf(at, "%.3f w%d w%d %.3f\n", -below(rng, 2), i % WIDTH, (i * 7 + i / WIDTH) % WIDTH,
+                  0.5 - below(rng, 2));
+  at += sprintf(at, "\n\\3-grams:\n");
+  for (int i = 0; i < WIDTH; i++)
+    at += sprintf(at, "%.3f w%d w%d w%d\n", -below(rng, 1), i, i * 7 % WIDTH, i * 5 % WIDTH);
+  sprintf(at, "\n\\end\\\n");
+  return lm_of(text);
+}
+
+/* Without a lexicon, the columns that n-grams let survive are found without asking for others. */
+static void test_many_words(void **state) {
+  (void)state;
+  static task t;
+  uint64_t short_lists = 0;
+  test_rng of_model = {1};
+  wf_lm *lm = large_model(&of_model);
+  for (uint64_t seed = 1; seed <= test_seeds(1500); seed++) {
+    test_rng rng = {seed};
+    char word[8];
+    random_task(&rng, lm, &t);
+    t.parts.num_nodes = t.parts.num_words = 0;
+    t.options.token_lm = false;
+    t.options.lm_weight = fabsf(t.options.lm_weight);
+    for (int c = 0; c < t.width; c++) {
+      snprintf(word, sizeof word, "w%u", test_below(&rng, one_in(&rng, 20) ? 2 * WIDTH : WIDTH));
+      t.labels[c] = label(lm, word);
+    }
+    t.parts.lm = lm;
+    t.parts.lm_labels = t.labels;
+    t.parts.num_lm_labels = (size_t)t.width - test_below(&rng, 3);
+    check_task(seed, &rng, &t, &short_lists);
+  }
+  assert_true(test_many(short_lists, 500, 1500));
+  wf_lm_free(lm);
 }
 
 /* --- a plain beam search --------------------------------------------------------------------- */
@@ -385,9 +438,8 @@ static void test_widths(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_all_columns),
-      cmocka_unit_test(test_close_scores),
-      cmocka_unit_test(test_plain_search),
+      cmocka_unit_test(test_all_columns), cmocka_unit_test(test_close_scores),
+      cmocka_unit_test(test_many_words),  cmocka_unit_test(test_plain_search),
       cmocka_unit_test(test_widths),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
