@@ -23,6 +23,7 @@ typedef struct wf__beam_repeats {
 
 /* What an n-gram model says of columns that are words, without a lexicon (lm_columns.c). */
 typedef struct wf__lm_columns {
+  const wf_lm *lm;
   float *costs;     /* [num_lm_labels] of the unigram; NULL: the model is asked for each column */
   float other;      /* of columns without a label */
   uint32_t *first;  /* [labels of the model + 1] by label: its first place in `columns` */

@@ -42,7 +42,7 @@ static bool is_usable(const wf_lm *lm) {
 }
 
 static void list_columns(const wf_beam_searcher *s, wf__lm_columns *out) {
-  const wf_lm *lm = s->lm;
+  const wf_lm *lm = out->lm;
   for (size_t c = 0; c < s->num_lm_labels; c++)
     if (is_word(lm, s->lm_labels[c])) out->first[s->lm_labels[c]]++;
   for (uint32_t w = 0; w < lm->num_labels; w++) out->first[w + 1] += out->first[w];
@@ -55,6 +55,7 @@ wf_status wf__lm_columns_init(wf_beam_searcher *s, wf_error *err) {
   const wf_lm *lm = s->lm;
   if (lm == NULL || s->num_nodes > 0 || s->num_texts > 0 || !is_usable(lm)) return WF_OK;
   const float backoff = most_backoff(lm);
+  out->lm = lm;
   out->first = wf__calloc((uint64_t)lm->num_labels + 1, sizeof *out->first);
   out->columns = wf__alloc(s->num_lm_labels, sizeof *out->columns);
   out->costs = wf__alloc(s->num_lm_labels, sizeof *out->costs);
@@ -132,7 +133,7 @@ static void clear_marks(wf__beam_columns *c) {
 static wf_status mark_ngrams(wf_beam_search *s, uint32_t state, uint64_t most, bool *few,
                              double *backoff, wf_error *err) {
   const wf__lm_columns *of = &s->searcher->lm_columns;
-  const wf_lm *lm = s->searcher->lm;
+  const wf_lm *lm = of->lm;
   uint64_t num = 0;
   *backoff = 0;
   *few = false;
