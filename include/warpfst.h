@@ -14,7 +14,7 @@
  *    warpfst_fst.h       transducers: building, files, operations, composition
  *    warpfst_ops.h       further operations on transducers, archives of fsts
  *    warpfst_graph.h     lexicons, HMMs, decoding graphs
- *    warpfst_beam.h      beam searches without a graph
+ *    warpfst_compat.h      beam searches without a graph
  *    warpfst_transducer.h  decoding with transducers (RNN-T, TDT)
  *    warpfst_python.h    for the Python package
  *    warpfst_all.h       all of them

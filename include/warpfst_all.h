@@ -3,7 +3,7 @@
 #define WARPFST_ALL_H
 
 #include "warpfst.h"
-#include "warpfst_beam.h"
+#include "warpfst_compat.h"
 #include "warpfst_fst.h"
 #include "warpfst_graph.h"
 #include "warpfst_io.h"

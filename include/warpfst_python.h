@@ -47,14 +47,14 @@ typedef struct wf_python_call {
 WF_API bool wf_python_check(void *user);
 WF_API bool wf_python_progress(void *user, const char *stage, double fraction);
 WF_API void wf_python_epoch(void *user, const wf_rnnlm_epoch *epoch);
-/* A language model of a trie search whose `callable`, (history, word) -> bool, sets `next` and
+/* A language model of a beam search whose `callable`, (history, word) -> bool, sets `next` and
  * `score`. */
 typedef struct wf_python_lm {
   wf_python_call call;
   int64_t next;
   double score;
 } wf_python_lm;
-/* A wf_trie_lm_fn. `user` is a wf_python_lm. */
+/* A wf_beam_lm_fn. `user` is a wf_python_lm. */
 WF_API bool wf_python_score(void *user, int64_t history, int32_t word, int64_t *next,
                             double *score);
 /* A wf_predictor_fn and a wf_joiner_fn. `user` is a wf_python_call whose `callable`, (address of

@@ -112,7 +112,7 @@ def c_page():
     return "\n".join(lines)
 
 
-C_HEADERS = ("warpfst.h", "warpfst_io.h", "warpfst_lm.h", "warpfst_lattice.h", "warpfst_fst.h", "warpfst_ops.h", "warpfst_graph.h", "warpfst_beam.h", "warpfst_transducer.h")
+C_HEADERS = ("warpfst.h", "warpfst_io.h", "warpfst_lm.h", "warpfst_lattice.h", "warpfst_fst.h", "warpfst_ops.h", "warpfst_graph.h", "warpfst_compat.h", "warpfst_transducer.h")
 
 
 def c_header(name):

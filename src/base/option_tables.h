@@ -37,8 +37,7 @@
   X(tokens_graph, WF_TOKENS_GRAPH_OPTIONS)               \
   X(align, WF_ALIGN_OPTIONS)                             \
   X(hmm_align, WF_HMM_ALIGN_OPTIONS)                     \
-  X(prefix, WF_PREFIX_OPTIONS)                           \
-  X(trie, WF_TRIE_OPTIONS)                               \
+  X(beam, WF_BEAM_OPTIONS)                               \
   X(decoder, WF_DECODER_OPTIONS)                         \
   X(stream, WF_STREAM_OPTIONS)                           \
   X(score_reader, WF_SCORE_READER_OPTIONS)               \

@@ -30,8 +30,7 @@ static struct {
   wf_stream *streams[2];
   wf_graph *graph;
   wf_composer *composer;
-  wf_trie_searcher *trie;
-  wf_prefix_searcher *prefixes;
+  wf_beam_searcher *beam;
   wf_fst_batch *fsts;
   wf_lm *lms[2]; /* opened in memory; mapped */
 } now;
@@ -341,59 +340,61 @@ static wf_scores few_scores(int64_t num_frames) {
   return (wf_scores){.data = scores, .num_frames = num_frames, .num_columns = 4, .stride = 4};
 }
 
-static wf_status open_trie(const struct job *job, wf_error *err) {
-  static const wf_trie_node nodes[] = {
+static wf_status open_lexicon(const struct job *job, wf_error *err) {
+  static const wf_beam_node nodes[] = {
       {-1, 0, 1, 2, 0, 0}, {2, -1, 3, 1, 0, 1}, {3, -1, 4, 0, 1, 1}, {3, -2, 4, 0, 2, 1}};
   static const int32_t spelled[] = {0, 1, 2};
-  const wf_trie_parts parts = {
+  const wf_beam_parts parts = {
       .nodes = nodes, .num_nodes = 4, .words = spelled, .num_words = 3, .silence = 1, .blank = 0};
   (void)job;
-  return wf_trie_searcher_create(&parts, NULL, &now.trie, err);
+  return wf_beam_searcher_create(&parts, &now.beam, err);
 }
 
-static wf_status work_trie(const struct job *job, wf_error *err) {
-  wf_trie_search *search = NULL;
-  wf_trie_paths *paths = NULL;
+static wf_status work_steps(const struct job *job, wf_error *err) {
+  wf_beam_search *search = NULL;
+  wf_beam_result *result = NULL;
   (void)job;
   const wf_scores half = few_scores(4);
-  wf_status status = wf_trie_search_create(now.trie, &search, err);
-  for (int i = 0; i < 2 && status == WF_OK; i++) status = wf_trie_search_step(search, &half, err);
-  if (status == WF_OK) status = wf_trie_search_end(search, err);
-  if (status == WF_OK) status = wf_trie_search_paths(search, 3, &paths, err);
-  assert_true(status == WF_OK || paths == NULL);
-  for (size_t i = 0; status == WF_OK && i < paths->num_paths; i++) mix_cost(paths->paths[i].score);
-  wf_trie_paths_free(paths);
-  wf_trie_search_free(search);
+  wf_status status = wf_beam_search_create(now.beam, NULL, NULL, &search, err);
+  for (int i = 0; i < 2 && status == WF_OK; i++) status = wf_beam_search_step(search, &half, err);
+  if (status == WF_OK) status = wf_beam_search_end(search, err);
+  if (status == WF_OK) status = wf_beam_search_result(search, -1, &result, err);
+  assert_true(status == WF_OK || result == NULL);
+  for (size_t i = 0; status == WF_OK && i < result->num_paths; i++)
+    mix_cost(result->paths[i].score);
+  wf_beam_result_free(result);
+  wf_beam_search_free(search);
   return status;
 }
 
-static wf_status open_prefixes(const struct job *job, wf_error *err) {
-  static const wf_prefix_token tokens[] = {
+static wf_status open_texts(const struct job *job, wf_error *err) {
+  static const wf_beam_text tokens[] = {
       {"", false, false}, {"a", false, false}, {"b", false, false}, {"", false, true}};
   static const char *const known[] = {"ab", "ba", "a"};
-  const wf_prefix_parts parts = {.tokens = tokens, .num_tokens = 4, .words = known, .num_words = 3};
+  const wf_beam_parts parts = {
+      .texts = tokens, .num_texts = 4, .known_words = known, .num_known_words = 3};
   (void)job;
-  return wf_prefix_searcher_create(&parts, &now.prefixes, err);
+  return wf_beam_searcher_create(&parts, &now.beam, err);
 }
 
-static wf_status work_prefixes(const struct job *job, wf_error *err) {
+static wf_status work_texts(const struct job *job, wf_error *err) {
   static const char *const hot[] = {"ab", "bb"};
-  const wf_prefix_input inputs[2] = {{.scores = few_scores(8), .lm_state = -1},
-                                     {few_scores(5), hot, 2, .lm_state = -1}};
-  wf_prefix_options options;
-  wf_prefix_result *results[2];
+  const wf_beam_input inputs[2] = {{.scores = few_scores(8), .lm_state = -1},
+                                   {few_scores(5), hot, 2, .lm_state = -1}};
+  wf_beam_options options;
+  wf_beam_result *results[2];
   (void)job;
-  wf_prefix_options_init(&options);
+  wf_beam_options_init(&options);
   options.num_threads = 1;
   options.nbest = 5;
-  wf_status status = wf_prefix_search(now.prefixes, inputs, 2, &options, results, err);
+  wf_status status = wf_beam_decode(now.beam, inputs, 2, &options, results, err);
   if (status != WF_OK) return status;
   for (int i = 0; i < 2; i++) {
     if (results[i]->status != WF_OK)
       snprintf(err->message, sizeof err->message, "%s", results[i]->message);
     status = status == WF_OK ? results[i]->status : status;
-    for (size_t k = 0; k < results[i]->num_texts; k++) mix_cost(results[i]->texts[k].score);
-    wf_prefix_result_free(results[i]);
+    for (size_t k = 0; k < results[i]->num_paths; k++) mix_cost(results[i]->paths[k].score);
+    wf_beam_result_free(results[i]);
   }
   return status;
 }
@@ -510,8 +511,7 @@ static void close_all(void) {
   wf_decoder_free(now.decoder);
   wf_graph_free(now.graph);
   wf_composer_free(now.composer);
-  wf_trie_searcher_free(now.trie);
-  wf_prefix_searcher_free(now.prefixes);
+  wf_beam_searcher_free(now.beam);
   wf_fst_batch_free(now.fsts);
   memset(&now, 0, sizeof now);
 }
@@ -588,8 +588,8 @@ static const struct job jobs[] = {
     {"transducer with lattices", open_transducer, work_transducer, LATTICES},
     {"transducer stream", open_transducer_stream, work_transducer_stream, PLAIN},
     {"composer", open_composer, work_composer, 0},
-    {"trie search", open_trie, work_trie, 0},
-    {"prefix search", open_prefixes, work_prefixes, 0},
+    {"beam search, lexicon", open_lexicon, work_steps, 0},
+    {"beam search, texts", open_texts, work_texts, 0},
     {"batch of fsts", open_fsts, work_fsts, 0},
     {"forms of language models", open_lms, work_lms, 0},
     {"builder and symbols", open_nothing, work_builder, 0},

@@ -1,8 +1,7 @@
-"""pyctcdecode's interface, implemented with the library's CTC prefix beam search (wf_prefix_search). Needs numpy."""
+"""pyctcdecode's interface, implemented with the library's beam search (`beam.py`), whose tokens spell words. Needs numpy."""
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import pathlib
@@ -11,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from .. import _abi
-from .._library import Handle, call, create, encode_text, exception_of, lib
-from ..errors import FileError
+from .._library import encode_text, lib
+from ..errors import ArgumentError, FileError
 from ..lm import LM
-from ..options import c_options
 from ..scores import Batch
+from . import beam
 from .alphabet import Alphabet
 from .ignored import warn_ignored
 
@@ -107,20 +106,17 @@ class LanguageModel:
         return cls(models[0], unigrams or None, **attributes)
 
 
-class _Searcher(Handle):
-    _free = lib.wf_prefix_searcher_free
-
-    def __init__(self, alphabet: Alphabet, model: LanguageModel | None) -> None:
-        tokens = alphabet.tokens()
-        c_tokens = (_abi.wf_prefix_token * len(tokens))(*[_abi.wf_prefix_token(encode_text(text), starts, ends) for text, starts, ends in tokens])
-        words = _texts([] if model is None else model.unigrams)
-        parts = _abi.wf_prefix_parts(tokens=c_tokens, num_tokens=len(tokens), blank=alphabet.blank, words=words, num_words=len(words))
-        parts.lm = None if model is None else model.lm.address
-        super().__init__(create("wf_prefix_searcher_create", ctypes.byref(parts)))
-
-
-def _texts(texts: Sequence[str]) -> Any:
-    return (ctypes.c_char_p * len(texts))(*(encode_text(text) for text in texts))
+def _searcher(alphabet: Alphabet, model: LanguageModel | None) -> beam.Searcher:
+    tokens = [_abi.wf_beam_text(encode_text(text), starts, ends) for text, starts, ends in alphabet.tokens()]
+    known = beam.texts([] if model is None else model.unigrams)
+    return beam.Searcher(
+        texts=(_abi.wf_beam_text * len(tokens))(*tokens),
+        num_texts=len(tokens),
+        blank=alphabet.blank,
+        known_words=known,
+        num_known_words=len(known),
+        lm=None if model is None else model.lm.address,
+    )
 
 
 def _log_softmax(logits: Any) -> Any:
@@ -155,8 +151,8 @@ class _Text(NamedTuple):
 
 
 def _read_text(one: Any) -> _Text:
-    words = one.words[: one.num_words]
-    return _Text([word.text.decode() for word in words], [(word.start_frame, word.end_frame) for word in words], one.lm_state, one.log_prob, one.score)
+    words = one.spelled[: one.num_spelled]
+    return _Text([word.text.decode() for word in words], [(word.start_frame, word.end_frame) for word in words], one.lm_state, one.token_score, one.score)
 
 
 class BeamSearchDecoderCTC:
@@ -166,7 +162,7 @@ class BeamSearchDecoderCTC:
         if language_model is not None and not isinstance(language_model, LanguageModel):
             raise TypeError(f"expected a warpfst.compat.LanguageModel, found {type(language_model).__name__}")
         self._alphabet, self._language_model = alphabet, language_model
-        self._searcher = _Searcher(alphabet, language_model)
+        self._searcher = _searcher(alphabet, language_model)
 
     def reset_params(
         self, alpha: float | None = None, beta: float | None = None, unk_score_offset: float | None = None, lm_score_boundary: bool | None = None
@@ -200,8 +196,11 @@ class BeamSearchDecoderCTC:
         return scores.clip(lowest, 0, out=scores)
 
     def _options(self, beam_width: int, beam_prune_logp: float, token_min_logp: float, prune_history: bool, hotword_weight: float, nbest: int) -> dict[str, Any]:
+        if beam_width < 1:
+            raise ArgumentError(f"beam_width is {beam_width}, expected at least 1")
         options = {
-            "beam_width": beam_width,
+            "sum_alignments": True,
+            "beam_size": beam_width,
             "beam": -beam_prune_logp,
             "min_token_log_prob": token_min_logp,
             "merge_histories": prune_history,
@@ -223,21 +222,9 @@ class BeamSearchDecoderCTC:
     def _decode(self, logits_list: Iterable[Any], hotwords: Iterable[str] | None, options: dict[str, Any], lm_start_state: Any = None) -> list[list[_Text]]:
         """The texts of each utterance, best first."""
         batch = Batch([self._scores(logits) for logits in logits_list])
-        listed = _texts(sorted({word for phrase in hotwords or () for word in phrase.split()}))
-        inputs = (_abi.wf_prefix_input * len(batch))()
-        for i, one in enumerate(inputs):
-            one.scores, one.lm_state = batch.scores[i], self._start(lm_start_state)
-            one.hotwords, one.num_hotwords = listed, len(listed)
-        results = (ctypes.POINTER(_abi.wf_prefix_result) * len(batch))()
-        try:
-            call("wf_prefix_search", self._searcher.address, inputs, len(batch), c_options("prefix", options), results)
-            for pointer in results:
-                if pointer.contents.status != _abi.WF_OK:
-                    raise exception_of(pointer.contents.status, pointer.contents.message.decode("utf-8", "replace"))
-            return [[_read_text(one) for one in pointer.contents.texts[: pointer.contents.num_texts]] for pointer in results]
-        finally:
-            for pointer in results:
-                lib.wf_prefix_result_free(pointer)
+        listed = beam.texts(sorted({word for phrase in hotwords or () for word in phrase.split()}))
+        results = beam.decode(self._searcher, batch, options, listed, self._start(lm_start_state))
+        return [[_read_text(path) for path in one.paths] for one in results]
 
     def decode(
         self,

@@ -1,6 +1,6 @@
 """torchaudio's decoders (torchaudio.models.decoder).
 
-Both are implemented with the library's trie beam search, as in compat.flashlight.
+Both are implemented with the library's beam search, as in compat.flashlight.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""flashlight-text's interface (flashlight.lib.text), implemented with the library's trie beam search: modules `decoder`, `decoder.kenlm` and `dictionary`."""
+"""flashlight-text's interface (flashlight.lib.text), implemented with the library's beam search: modules `decoder`, `decoder.kenlm` and `dictionary`."""
 
 from . import decoder, dictionary
 

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import Any, Union
 
 from .... import _abi
-from ...._library import Handle, call, create, lib
+from ...._library import call, lib
 from ....errors import ArgumentError, StateError, UnsupportedError
-from ....options import c_options
 from ....scores import Batch
+from ... import beam
 from ...ignored import warn_ignored
 from .lm import KenLM, LmCall, ZeroLM
 from .trie import Trie
@@ -62,14 +62,6 @@ class LexiconFreeDecoderOptions:
 Options = Union[LexiconDecoderOptions, LexiconFreeDecoderOptions]
 
 
-class _Paths(Handle):
-    _free = lib.wf_trie_paths_free
-
-    def results(self) -> list[DecodeResult]:
-        paths = ctypes.cast(self.address, ctypes.POINTER(_abi.wf_trie_paths)).contents
-        return [DecodeResult._of(self, paths.paths[i], paths.length) for i in range(paths.num_paths)]
-
-
 class DecodeResult:
     """A hypothesis: score = emittingModelScore + lm_weight * lmScore + the scores of words and silence.
 
@@ -80,12 +72,12 @@ class DecodeResult:
     def __init__(self, length: int = 0) -> None:
         self.score = self.emittingModelScore = self.lmScore = 0.0
         self._length, self._path = length, None
-        self._owner: _Paths | None = None
+        self._owner: beam.Result | None = None
         self._words: list[int] | None = [-1] * length
         self._tokens: list[int] | None = [-1] * length
 
     @classmethod
-    def _of(cls, owner: _Paths, path: Any, length: int) -> DecodeResult:
+    def _of(cls, owner: beam.Result, path: Any, length: int) -> DecodeResult:
         result = cls()
         result.score, result.emittingModelScore, result.lmScore = path.score, path.token_score, path.lm_score
         result._owner, result._path, result._length = owner, path, length
@@ -107,12 +99,8 @@ class DecodeResult:
         return self._tokens
 
 
-class _Searcher(Handle):
-    _free = lib.wf_trie_searcher_free
-
-
-class _Search(Handle):
-    _free = lib.wf_trie_search_free
+def _results(result: beam.Result) -> list[DecodeResult]:
+    return [DecodeResult._of(result, path, result.value.length) for path in result.paths]
 
 
 class BeamDecoder:
@@ -133,19 +121,20 @@ class BeamDecoder:
         nodes, words = trie.flat() if trie is not None else (None, [])
         flat_words = (ctypes.c_int32 * len(words))(*words)
         flat_transitions = array.array("f", self._transitions if asg else [])
-        parts = _abi.wf_trie_parts(
-            nodes=nodes, num_nodes=0 if nodes is None else len(nodes), words=flat_words, num_words=len(words), silence=silence, blank=blank, unknown_word=unknown
-        )
-        parts.transitions = (ctypes.c_float * len(flat_transitions)).from_buffer(flat_transitions) if flat_transitions else None
-        parts.num_transitions = len(flat_transitions)
+        parts: dict[str, Any] = {"nodes": nodes, "num_nodes": 0 if nodes is None else len(nodes), "words": flat_words, "num_words": len(words)}
+        parts.update(silence=silence, blank=blank, unknown_word=unknown)
+        if flat_transitions:
+            parts.update(transitions=(ctypes.c_float * len(flat_transitions)).from_buffer(flat_transitions), num_transitions=len(flat_transitions))
         self._function: LmCall | None = None
         if type(lm) is KenLM:
-            parts.lm, parts.lm_labels, parts.num_lm_labels = lm.model.address, lm.labels, len(lm.labels)
+            parts.update(lm=lm.model.address, lm_labels=lm.labels, num_lm_labels=len(lm.labels))
         elif type(lm) is not ZeroLM:
             self._function = LmCall(lm)
-            parts.lm_fn, parts.user = ctypes.cast(lib.wf_python_score, _abi.wf_trie_lm_fn), self._function.pointer
-        self._searcher = _Searcher(create("wf_trie_searcher_create", ctypes.byref(parts), _c_options(options, is_token_lm, blank_skip)))
-        self._search: _Search | None = None
+            parts.update(lm_fn=ctypes.cast(lib.wf_python_score, _abi.wf_beam_lm_fn), user=self._function.pointer)
+        self._searcher = beam.Searcher(**parts)
+        self._values = _values(options, is_token_lm, blank_skip)
+        beam.Search(self._searcher, self._values).close()  # refuses wrong options
+        self._search: beam.Search | None = None
 
     @property
     def calls_python(self) -> bool:
@@ -156,7 +145,7 @@ class BeamDecoder:
         if self._function is not None and self._function.is_running:
             raise StateError("called from the language model of the same decoder")
 
-    def _begun(self) -> _Search:
+    def _begun(self) -> beam.Search:
         self._check_not_running()
         if self._search is None:
             raise StateError("no utterance has begun: call decode_begin")
@@ -172,7 +161,7 @@ class BeamDecoder:
     def decode_begin(self) -> None:
         """Begins an utterance."""
         self._check_not_running()
-        self._search = _Search(create("wf_trie_search_create", self._searcher.address))
+        self._search = beam.Search(self._searcher, self._values)
         if self._function is not None:
             self._function.restart()
 
@@ -183,14 +172,14 @@ class BeamDecoder:
         """
         self._step(self._begun(), emissions, T, N)
 
-    def _step(self, search: _Search, emissions: Any, T: int | None, N: int | None) -> None:
+    def _step(self, search: beam.Search, emissions: Any, T: int | None, N: int | None) -> None:
         scores, owner = _scores(emissions, T, N)
-        self._call("wf_trie_search_step", search.address, ctypes.byref(scores))
+        self._call("wf_beam_search_step", search.address, ctypes.byref(scores))
         del owner
 
     def decode_end(self) -> None:
         """Ends the utterance."""
-        self._call("wf_trie_search_end", self._begun().address)
+        self._call("wf_beam_search_end", self._begun().address)
 
     def decode(self, emissions: Any, T: int | None = None, N: int | None = None) -> list[DecodeResult]:
         """All hypotheses of an utterance, best first. Arguments as for `decode_step`."""
@@ -204,36 +193,35 @@ class BeamDecoder:
         self._check_not_running()
         if self._function is not None:
             return [self._decode_alone(scores, count) for scores in batch.scores]
-        paths = (ctypes.POINTER(_abi.wf_trie_paths) * len(batch))()
-        call("wf_trie_decode", self._searcher.address, batch.scores, len(batch), count, 0, paths)
-        return [_Paths(ctypes.addressof(one.contents)).results() for one in paths]
+        return [_results(one) for one in beam.decode(self._searcher, batch, {**self._values, "nbest": count})]
 
     def _decode_alone(self, scores: Any, count: int) -> list[DecodeResult]:
         assert self._function is not None
         self._function.restart()
-        with _Search(create("wf_trie_search_create", self._searcher.address)) as search:
-            self._call("wf_trie_search_step", search.address, ctypes.byref(scores))
-            self._call("wf_trie_search_end", search.address)
-            return _Paths(create("wf_trie_search_paths", search.address, count)).results()
+        with beam.Search(self._searcher, {**self._values, "nbest": count}) as search:
+            self._call("wf_beam_search_step", search.address, ctypes.byref(scores))
+            self._call("wf_beam_search_end", search.address)
+            return _results(search.result())
 
     def get_best_hypothesis(self, look_back: int = 0) -> DecodeResult:
         """The best hypothesis of the frames so far without the last `look_back`, up to the frame after the end of a word. An empty one: there is none."""
-        results = _Paths(create("wf_trie_search_best", self._begun().address, look_back)).results()
+        search = self._begun()
+        results = _results(search.result(look_back)) if look_back >= 0 else []
         return results[0] if results else DecodeResult()
 
     def get_all_final_hypothesis(self) -> list[DecodeResult]:
         """All hypotheses of the frames so far, best first; empty before the first frame."""
         search = self._begun()
-        return _Paths(create("wf_trie_search_paths", search.address, 0)).results() if self.num_frames else []
+        return _results(search.result()) if self.num_frames else []
 
     @property
     def num_frames(self) -> int:
         """Frames that were not pruned."""
-        return int(lib.wf_trie_search_num_frames(self._begun().address))
+        return int(self._begun().result(0).value.num_frames)
 
     def prune(self, look_back: int = 0) -> None:
         """Frees the frames that `get_best_hypothesis(look_back)` has. The best score becomes 0."""
-        self._call("wf_trie_search_prune", self._begun().address, look_back)
+        self._call("wf_beam_search_prune", self._begun().address, look_back)
 
 
 def _scores(emissions: Any, frames: int | None, columns: int | None) -> tuple[Any, Any]:
@@ -254,8 +242,8 @@ def _scores(emissions: Any, frames: int | None, columns: int | None) -> tuple[An
     return scores, batch
 
 
-def _c_options(options: Options, is_token_lm: bool, blank_skip: float) -> Any:
-    values = {
+def _values(options: Options, is_token_lm: bool, blank_skip: float) -> dict[str, Any]:
+    values: dict[str, Any] = {
         "beam_size": options.beam_size,
         "beam_size_token": options.beam_size_token,
         "beam": min(options.beam_threshold, _WIDEST),
@@ -271,7 +259,7 @@ def _c_options(options: Options, is_token_lm: bool, blank_skip: float) -> Any:
         if options.unk_score > -math.inf:
             # Unknown words can end after any token. If they could hold it, they would be too cheap: the word error rate is higher.
             values.update(unknown_words=True, unknown_score=options.unk_score, hold_word_ends=False)
-    return c_options("trie", values)
+    return values
 
 
 class LexiconDecoder(BeamDecoder):

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ...._abi import wf_trie_node
+from ...._abi import wf_beam_node
 
 _NODE = struct.Struct("=ifIIII")
 
@@ -86,7 +86,7 @@ class Trie:
     def flat(self) -> tuple[Any, list[int]]:
         """The trie as C takes it: nodes by level, and the words of all nodes."""
         nodes = self._by_level()
-        flat = (wf_trie_node * len(nodes))()
+        flat = (wf_beam_node * len(nodes))()
         memory = memoryview(flat).cast("B")
         words: list[int] = []
         child, at = 1, 0
@@ -95,7 +95,7 @@ class Trie:
             words += node.labels
             child += len(node.children)
             at += _NODE.size
-        assert ctypes.sizeof(wf_trie_node) == _NODE.size
+        assert ctypes.sizeof(wf_beam_node) == _NODE.size
         return flat, words
 
 

@@ -4,8 +4,8 @@
  * survive. A row is read once; then only blocks whose highest score reaches a bound are looked at.
  *
  *   scores of any dtype --wf__score_row_read--> values, most[block] --> columns of at least x */
-#ifndef WF_DECODE_SCORE_ROW_H
-#define WF_DECODE_SCORE_ROW_H
+#ifndef WF_COMPAT_SCORE_ROW_H
+#define WF_COMPAT_SCORE_ROW_H
 
 #include "base/memory.h"
 
@@ -27,6 +27,8 @@ void wf__score_row_free(wf__score_row *row);
 /* Reads a frame. Error: a score that cannot be used; the message names frame and column. */
 wf_status wf__score_row_read(wf__score_row *row, const wf_scores *scores, int64_t frame,
                              wf_error *err);
+/* Sets `most` from `values`, which the caller has written. */
+void wf__score_row_find_most(wf__score_row *row);
 /* The count-th highest score, 0 < count <= num_columns. */
 float wf__score_row_highest(wf__score_row *row, int32_t count);
 /* Writes the columns with scores of at least `least`, in their order; returns their number. The

@@ -1,5 +1,5 @@
 /* score_row.c - reads a frame's scores, and finds the high ones. */
-#include "decode/score_row.h"
+#include "compat/score_row.h"
 
 #include "base/error.h"
 #include "base/select.h"
@@ -39,6 +39,11 @@ static float most_of_block(const float *values) {
   float all = most[0];
   for (int k = 1; k < LANES; k++) all = most[k] > all ? most[k] : all;
   return all;
+}
+
+void wf__score_row_find_most(wf__score_row *row) {
+  for (int32_t b = 0; b < row->num_blocks; b++)
+    row->most[b] = most_of_block(row->values + (size_t)b * BLOCK);
 }
 
 wf_status wf__score_row_read(wf__score_row *row, const wf_scores *scores, int64_t frame,

@@ -1,13 +1,13 @@
-/* prefix_hotwords.c - the hotwords of an utterance, as a sorted list. */
+/* hotwords.c - the hotwords of an utterance, as a sorted list. */
 #include <string.h>
 
-#include "decode/prefix_search.h"
+#include "compat/prefixes.h"
 
 static int compare(const void *a, const void *b) {
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-wf_status wf__hotwords_init(const wf_prefix_input *input, wf__hotwords *out, wf_error *err) {
+wf_status wf__hotwords_init(const wf_beam_input *input, wf__hotwords *out, wf_error *err) {
   *out = (wf__hotwords){wf__alloc(input->num_hotwords, sizeof *out->words), input->num_hotwords};
   if (out->words == NULL)
     return wf__fail_memory(err, input->num_hotwords * sizeof *out->words, "hotwords");

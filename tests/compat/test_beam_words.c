@@ -1,5 +1,5 @@
-/* test_trie_search.c - beam search over a trie of words, compared with all alignments of short
- * utterances. */
+/* test_beam_words.c - beam search with a lexicon and with any tokens, compared with all alignments of
+ * short utterances. */
 #include "lm_model.h"
 #include "testing.h"
 
@@ -20,7 +20,7 @@ static const int32_t spelled_words[] = {0, 1, 2, 3, 4, 3};
 enum { NUM_SPELLINGS = 6 };
 
 /* The same as a trie. Scores of nodes must cancel. */
-static const wf_trie_node nodes[NUM_NODES] = {{-1, 0, 1, 2, 0, 0},
+static const wf_beam_node nodes[NUM_NODES] = {{-1, 0, 1, 2, 0, 0},
                                               {1, -0.5f, 3, 2, 0, 1},    /* 1 */
                                               {2, -0.25f, 5, 1, 1, 1},   /* 2 */
                                               {1, -1.5f, 0, 0, 2, 1},    /* 1 1 */
@@ -131,9 +131,9 @@ static bool score_of(void *user, int64_t history, int32_t word, int64_t *next, d
   return true;
 }
 
-static wf_trie_options wide(const task *t) {
-  wf_trie_options options;
-  wf_trie_options_init(&options);
+static wf_beam_options wide(const task *t) {
+  wf_beam_options options;
+  wf_beam_options_init(&options);
   options.beam_size = 1000000;
   options.beam = 1e6f;
   options.lm_weight = (float)t->lm_weight;
@@ -144,8 +144,8 @@ static wf_trie_options wide(const task *t) {
   return options;
 }
 
-static wf_trie_parts parts_of(const task *t) {
-  wf_trie_parts parts = {.silence = SILENCE, .blank = BLANK};
+static wf_beam_parts parts_of(const task *t) {
+  wf_beam_parts parts = {.silence = SILENCE, .blank = BLANK};
   if (t->lexicon) {
     parts.nodes = nodes;
     parts.num_nodes = NUM_NODES;
@@ -167,21 +167,22 @@ static wf_scores frames_of(const task *t, int first, int count) {
                      .dtype = WF_FLOAT32};
 }
 
-static wf_trie_searcher *searcher_of(const wf_trie_parts *parts, const wf_trie_options *options) {
+static wf_beam_searcher *searcher_of(const wf_beam_parts *parts) {
   wf_error err = {0};
-  wf_trie_searcher *searcher;
-  assert_ok(wf_trie_searcher_create(parts, options, &searcher, &err));
+  wf_beam_searcher *searcher;
+  assert_ok(wf_beam_searcher_create(parts, &searcher, &err));
   return searcher;
 }
 
-static wf_trie_search *search_of(const wf_trie_searcher *searcher, const task *t, int cut) {
+static wf_beam_search *search_of(const wf_beam_searcher *searcher, const wf_beam_options *options,
+                                 int64_t state, const task *t, int cut) {
   wf_error err = {0};
-  wf_trie_search *search;
-  assert_ok(wf_trie_search_create(searcher, &search, &err));
+  wf_beam_search *search;
+  const wf_beam_input start = {.lm_state = state};
+  assert_ok(wf_beam_search_create(searcher, &start, options, &search, &err));
   const wf_scores first = frames_of(t, 0, cut), rest = frames_of(t, cut, FRAMES - cut);
-  assert_ok(wf_trie_search_step(search, &first, &err));
-  assert_ok(wf_trie_search_step(search, &rest, &err));
-  assert_int_equal(wf_trie_search_num_frames(search), FRAMES);
+  assert_ok(wf_beam_search_step(search, &first, &err));
+  assert_ok(wf_beam_search_step(search, &rest, &err));
   return search;
 }
 
@@ -196,7 +197,7 @@ static task random_task(test_rng *rng, bool lexicon, bool asg) {
 }
 
 /* The words of a path; without a lexicon, its tokens. */
-static int text_of(const task *t, const wf_trie_path *path, int32_t length, int *out) {
+static int text_of(const task *t, const wf_beam_path *path, int32_t length, int *out) {
   int size = 0, before = SILENCE;
   for (int32_t k = 1; k < length - 1; k++) {
     if (t->lexicon ? path->words[k] >= 0
@@ -207,11 +208,11 @@ static int text_of(const task *t, const wf_trie_path *path, int32_t length, int 
   return size;
 }
 
-static void check_paths(const task *t, const wf_trie_paths *paths, const sums *all, bool summed) {
+static void check_paths(const task *t, const wf_beam_result *paths, const sums *all, bool summed) {
   assert_int_equal(paths->num_paths, all->count);
   assert_int_equal(paths->length, FRAMES + 2);
   for (size_t i = 0; i < paths->num_paths; i++) {
-    const wf_trie_path *path = &paths->paths[i];
+    const wf_beam_path *path = &paths->paths[i];
     int text[FRAMES + 2];
     int size = text_of(t, path, paths->length, text);
     size_t at = 0;
@@ -243,22 +244,23 @@ static void test_all_alignments(void **state) {
     task t = random_task(&rng, u % 2 == 0, u % 4 > 1);
     if (!t.asg && u % 5 == 0) t.blank_skip = 0.2f;
     int calls = 0;
-    wf_trie_parts parts = parts_of(&t);
+    wf_beam_parts parts = parts_of(&t);
     parts.lm_fn = score_of;
     parts.user = &calls;
-    wf_trie_options options = wide(&t);
+    wf_beam_options options = wide(&t);
     options.sum_alignments = u % 3 == 0;
-    wf_trie_searcher *searcher = searcher_of(&parts, &options);
-    wf_trie_search *search = search_of(searcher, &t, (int)test_below(&rng, FRAMES + 1));
-    wf_trie_paths *paths;
-    assert_ok(wf_trie_search_end(search, &err));
-    assert_ok(wf_trie_search_paths(search, 0, &paths, &err));
+    wf_beam_searcher *searcher = searcher_of(&parts);
+    wf_beam_search *search =
+        search_of(searcher, &options, -1, &t, (int)test_below(&rng, FRAMES + 1));
+    wf_beam_result *paths;
+    assert_ok(wf_beam_search_end(search, &err));
+    assert_ok(wf_beam_search_result(search, -1, &paths, &err));
     sum_alignments(&t, &expected);
     check_paths(&t, paths, &expected, options.sum_alignments);
     assert_true(calls > 0);
-    wf_trie_paths_free(paths);
-    wf_trie_search_free(search);
-    wf_trie_searcher_free(searcher);
+    wf_beam_result_free(paths);
+    wf_beam_search_free(search);
+    wf_beam_searcher_free(searcher);
   }
 }
 
@@ -278,20 +280,20 @@ static bool ngram_score(void *user, int64_t history, int32_t word, int64_t *next
   return true;
 }
 
-static double best_score(const wf_trie_parts *parts, const wf_trie_options *options, const task *t,
-                         int *text, int *size) {
+static double best_score(const wf_beam_parts *parts, const wf_beam_options *options, int64_t state,
+                         const task *t, int *text, int *size) {
   wf_error err = {0};
-  wf_trie_searcher *searcher = searcher_of(parts, options);
-  wf_trie_search *search = search_of(searcher, t, 0);
-  wf_trie_paths *paths;
-  assert_ok(wf_trie_search_end(search, &err));
-  assert_ok(wf_trie_search_paths(search, 1, &paths, &err));
-  assert_int_equal(paths->num_paths, 1);
+  wf_beam_searcher *searcher = searcher_of(parts);
+  wf_beam_search *search = search_of(searcher, options, state, t, 0);
+  wf_beam_result *paths;
+  assert_ok(wf_beam_search_end(search, &err));
+  assert_ok(wf_beam_search_result(search, -1, &paths, &err));
+  assert_true(paths->num_paths > 0);
   *size = text_of(t, paths->paths, paths->length, text);
   double score = paths->paths[0].score;
-  wf_trie_paths_free(paths);
-  wf_trie_search_free(search);
-  wf_trie_searcher_free(searcher);
+  wf_beam_result_free(paths);
+  wf_beam_search_free(search);
+  wf_beam_searcher_free(searcher);
   return score;
 }
 
@@ -305,17 +307,18 @@ static void test_ngram_models(void **state) {
     g_lm = load_model(&m, &rng);
     for (int w = 0; w < NUM_WORDS; w++) g_labels[w] = label(g_lm, texts[w]);
     task t = random_task(&rng, u % 4 > 0, false);
-    wf_trie_options options = wide(&t);
-    wf_trie_parts parts = parts_of(&t);
+    wf_beam_options options = wide(&t);
+    wf_beam_parts parts = parts_of(&t);
     parts.lm = g_lm;
     parts.lm_labels = g_labels;
     parts.num_lm_labels = NUM_WORDS - (u % 5 == 0); /* the rest is unknown, as "nowhere" is */
     int text[FRAMES + 2], size, same[FRAMES + 2], same_size;
-    double score = best_score(&parts, &options, &t, text, &size);
+    double score = best_score(&parts, &options, -1, &t, text, &size);
     parts.lm = NULL;
     parts.lm_fn = ngram_score;
-    parts.first_history = wf_lm_start(g_lm);
-    test_assert_close(best_score(&parts, &options, &t, same, &same_size), score, 1e-4);
+    const double other =
+        best_score(&parts, &options, (int64_t)wf_lm_start(g_lm), &t, same, &same_size);
+    test_assert_close(other, score, 1e-4);
     assert_true(size == same_size && memcmp(text, same, (size_t)size * sizeof *text) == 0);
     wf_lm_free(g_lm);
   }
@@ -332,19 +335,19 @@ static void test_failing_model(void **state) {
   test_rng rng = {3};
   wf_error err = {0};
   task t = random_task(&rng, true, false);
-  wf_trie_options options = wide(&t);
-  wf_trie_parts parts = parts_of(&t);
+  wf_beam_options options = wide(&t);
+  wf_beam_parts parts = parts_of(&t);
   int calls = 0;
   parts.lm_fn = fails;
   parts.user = &calls;
-  wf_trie_searcher *searcher = searcher_of(&parts, &options);
-  wf_trie_search *search;
-  assert_ok(wf_trie_search_create(searcher, &search, &err));
+  wf_beam_searcher *searcher = searcher_of(&parts);
+  wf_beam_search *search;
+  assert_ok(wf_beam_search_create(searcher, NULL, &options, &search, &err));
   const wf_scores scores = frames_of(&t, 0, FRAMES);
-  assert_int_equal(wf_trie_search_step(search, &scores, &err), WF_ERR_CANCELLED);
+  assert_int_equal(wf_beam_search_step(search, &scores, &err), WF_ERR_CANCELLED);
   assert_true(calls <= 5);
-  wf_trie_search_free(search);
-  wf_trie_searcher_free(searcher);
+  wf_beam_search_free(search);
+  wf_beam_searcher_free(searcher);
 }
 
 /* --- beams, frames that are freed ------------------------------------------------------------ */
@@ -352,14 +355,14 @@ static void test_failing_model(void **state) {
 /* Without a lexicon, all tokens of a path are among the frame's best; of equal ones, the first. */
 static void check_chosen_tokens(task *t, int32_t most) {
   wf_error err = {0};
-  wf_trie_parts parts = parts_of(t);
-  wf_trie_options options = wide(t);
+  wf_beam_parts parts = parts_of(t);
+  wf_beam_options options = wide(t);
   options.beam_size_token = most;
   for (int c = 1; c < TOKENS; c++) t->scores[c] = t->scores[0] + (c == 1 ? 0.5f : 0);
-  wf_trie_searcher *searcher = searcher_of(&parts, &options);
-  wf_trie_search *search = search_of(searcher, t, 0);
-  wf_trie_paths *paths;
-  assert_ok(wf_trie_search_paths(search, 0, &paths, &err));
+  wf_beam_searcher *searcher = searcher_of(&parts);
+  wf_beam_search *search = search_of(searcher, &options, -1, t, 0);
+  wf_beam_result *paths;
+  assert_ok(wf_beam_search_result(search, -1, &paths, &err));
   assert_true(paths->num_paths > (most > 1));
   for (size_t i = 0; i < paths->num_paths; i++)
     for (int k = 0; k < FRAMES; k++) {
@@ -370,9 +373,9 @@ static void check_chosen_tokens(task *t, int32_t most) {
       }
       assert_true(before < most);
     }
-  wf_trie_paths_free(paths);
-  wf_trie_search_free(search);
-  wf_trie_searcher_free(searcher);
+  wf_beam_result_free(paths);
+  wf_beam_search_free(search);
+  wf_beam_searcher_free(searcher);
 }
 
 static void test_beams(void **state) {
@@ -381,26 +384,26 @@ static void test_beams(void **state) {
   wf_error err = {0};
   for (int u = 0; u < UTTERANCES; u++) {
     task t = random_task(&rng, u % 2 == 0, false);
-    wf_trie_parts parts = parts_of(&t);
-    wf_trie_options options = wide(&t);
+    wf_beam_parts parts = parts_of(&t);
+    wf_beam_options options = wide(&t);
     int text[FRAMES + 2], size;
-    double best = best_score(&parts, &options, &t, text, &size);
+    double best = best_score(&parts, &options, -1, &t, text, &size);
     options.beam_size = 4;
     options.beam = 3;
-    wf_trie_searcher *searcher = searcher_of(&parts, &options);
-    wf_trie_search *search = search_of(searcher, &t, 2);
-    wf_trie_paths *paths;
-    assert_ok(wf_trie_search_paths(search, 0, &paths, &err));
+    wf_beam_searcher *searcher = searcher_of(&parts);
+    wf_beam_search *search = search_of(searcher, &options, -1, &t, 2);
+    wf_beam_result *paths;
+    assert_ok(wf_beam_search_result(search, -1, &paths, &err));
     assert_true(paths->num_paths > 0 && paths->num_paths <= 4);
     for (size_t i = 0; i < paths->num_paths; i++)
       assert_true(paths->paths[i].score >= paths->paths[0].score - 3);
-    wf_trie_paths_free(paths);
-    assert_ok(wf_trie_search_end(search, &err));
-    assert_ok(wf_trie_search_paths(search, 1, &paths, &err));
+    wf_beam_result_free(paths);
+    assert_ok(wf_beam_search_end(search, &err));
+    assert_ok(wf_beam_search_result(search, -1, &paths, &err));
     assert_true(paths->paths[0].score <= best + 1e-6);
-    wf_trie_paths_free(paths);
-    wf_trie_search_free(search);
-    wf_trie_searcher_free(searcher);
+    wf_beam_result_free(paths);
+    wf_beam_search_free(search);
+    wf_beam_searcher_free(searcher);
     if (t.lexicon) continue;
     for (int32_t most = 1; most < TOKENS; most++) check_chosen_tokens(&t, most);
   }
@@ -416,31 +419,31 @@ static void test_pruning(void **state) {
   for (int u = 0; u < 4 * UTTERANCES; u++) {
     task t = random_task(&rng, u % 4 > 0, false);
     int calls = 0;
-    wf_trie_parts parts = parts_of(&t);
+    wf_beam_parts parts = parts_of(&t);
     parts.lm_fn = score_of;
     parts.user = &calls;
-    wf_trie_options options = wide(&t);
+    wf_beam_options options = wide(&t);
     options.beam_size = 200;
-    wf_trie_searcher *searcher = searcher_of(&parts, &options);
-    wf_trie_search *whole = search_of(searcher, &t, 4), *cut;
-    assert_ok(wf_trie_search_create(searcher, &cut, &err));
+    wf_beam_searcher *searcher = searcher_of(&parts);
+    wf_beam_search *whole = search_of(searcher, &options, -1, &t, 4), *cut;
+    assert_ok(wf_beam_search_create(searcher, NULL, &options, &cut, &err));
     const wf_scores first = frames_of(&t, 0, 4), rest = frames_of(&t, 4, FRAMES - 4);
-    assert_ok(wf_trie_search_step(cut, &first, &err));
-    wf_trie_paths *best, *short_best, *all, *short_all;
-    assert_ok(wf_trie_search_best(cut, 1, &best, &err));
+    assert_ok(wf_beam_search_step(cut, &first, &err));
+    wf_beam_result *best, *short_best, *all, *short_all;
+    assert_ok(wf_beam_search_result(cut, 1, &best, &err));
     assert_int_equal(best->num_paths, 1);
     int32_t frame = best->length - 1;
-    assert_ok(wf_trie_search_prune(cut, 1, &err));
-    assert_int_equal(wf_trie_search_num_frames(cut), 4 - frame);
-    assert_ok(wf_trie_search_paths(cut, 1, &short_all, &err));
+    assert_ok(wf_beam_search_prune(cut, 1, &err));
+    assert_ok(wf_beam_search_result(cut, -1, &short_all, &err));
+    assert_int_equal(short_all->num_frames, 4 - frame);
     assert_true(frame == 0 || short_all->paths[0].score == 0);
-    wf_trie_paths_free(short_all);
+    wf_beam_result_free(short_all);
     pruned += frame > 0;
-    assert_ok(wf_trie_search_step(cut, &rest, &err));
-    assert_ok(wf_trie_search_end(whole, &err));
-    assert_ok(wf_trie_search_end(cut, &err));
-    assert_ok(wf_trie_search_paths(whole, 0, &all, &err));
-    assert_ok(wf_trie_search_paths(cut, 0, &short_all, &err));
+    assert_ok(wf_beam_search_step(cut, &rest, &err));
+    assert_ok(wf_beam_search_end(whole, &err));
+    assert_ok(wf_beam_search_end(cut, &err));
+    assert_ok(wf_beam_search_result(whole, -1, &all, &err));
+    assert_ok(wf_beam_search_result(cut, -1, &short_all, &err));
     assert_int_equal(all->num_paths, short_all->num_paths);
     assert_int_equal(all->length, short_all->length + frame);
     double shift = all->paths[0].score - short_all->paths[0].score;
@@ -449,15 +452,15 @@ static void test_pruning(void **state) {
     for (int32_t k = 0; k < short_all->length; k++)
       assert_true(k == 0 || (all->paths[0].words[k + frame] == short_all->paths[0].words[k] &&
                              all->paths[0].tokens[k + frame] == short_all->paths[0].tokens[k]));
-    assert_ok(wf_trie_search_best(cut, 100, &short_best, &err));
+    assert_ok(wf_beam_search_result(cut, 100, &short_best, &err));
     assert_int_equal(short_best->num_paths, 0);
-    wf_trie_paths_free(best);
-    wf_trie_paths_free(short_best);
-    wf_trie_paths_free(all);
-    wf_trie_paths_free(short_all);
-    wf_trie_search_free(whole);
-    wf_trie_search_free(cut);
-    wf_trie_searcher_free(searcher);
+    wf_beam_result_free(best);
+    wf_beam_result_free(short_best);
+    wf_beam_result_free(all);
+    wf_beam_result_free(short_all);
+    wf_beam_search_free(whole);
+    wf_beam_search_free(cut);
+    wf_beam_searcher_free(searcher);
   }
   assert_true(pruned > UTTERANCES);
 }
@@ -469,56 +472,66 @@ static void test_wrong_scores(void **state) {
   test_rng rng = {6};
   wf_error err = {0};
   task t = random_task(&rng, true, false);
-  wf_trie_parts parts = parts_of(&t);
-  wf_trie_searcher *searcher = searcher_of(&parts, NULL);
-  wf_trie_search *search;
-  assert_ok(wf_trie_search_create(searcher, &search, &err));
+  wf_beam_parts parts = parts_of(&t);
+  wf_beam_searcher *searcher = searcher_of(&parts);
+  wf_beam_search *search;
+  assert_ok(wf_beam_search_create(searcher, NULL, NULL, &search, &err));
   wf_scores scores = frames_of(&t, 0, FRAMES);
   scores.num_columns = 3;
-  assert_int_equal(wf_trie_search_step(search, &scores, &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf_beam_search_step(search, &scores, &err), WF_ERR_ARGUMENT);
   assert_string_equal(err.message, "the scores have 3 columns, the tokens need 4");
   scores.num_columns = TOKENS;
   t.scores[TOKENS + 1] = NAN;
-  assert_int_equal(wf_trie_search_step(search, &scores, &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf_beam_search_step(search, &scores, &err), WF_ERR_ARGUMENT);
   assert_string_equal(err.message, "frame 1, column 1: the score is nan");
-  wf_trie_search_free(search);
+  wf_beam_search_free(search);
   /* Frames in which nothing is possible leave no hypothesis. */
   for (int i = 0; i < TOKENS; i++) t.scores[i] = -INFINITY;
-  wf_trie_paths *paths;
-  assert_ok(wf_trie_search_create(searcher, &search, &err));
+  wf_beam_result *paths;
+  assert_ok(wf_beam_search_create(searcher, NULL, NULL, &search, &err));
   scores.num_frames = 1;
-  assert_ok(wf_trie_search_step(search, &scores, &err));
-  assert_ok(wf_trie_search_best(search, 0, &paths, &err));
+  assert_ok(wf_beam_search_step(search, &scores, &err));
+  assert_ok(wf_beam_search_result(search, 0, &paths, &err));
   assert_int_equal(paths->num_paths, 0);
-  wf_trie_paths_free(paths);
-  assert_ok(wf_trie_search_prune(search, 0, &err));
-  assert_ok(wf_trie_search_end(search, &err));
-  assert_ok(wf_trie_search_paths(search, 0, &paths, &err));
+  wf_beam_result_free(paths);
+  assert_ok(wf_beam_search_prune(search, 0, &err));
+  assert_ok(wf_beam_search_end(search, &err));
+  assert_ok(wf_beam_search_result(search, -1, &paths, &err));
   assert_int_equal(paths->num_paths, 0);
-  wf_trie_paths_free(paths);
-  assert_int_equal(wf_trie_search_end(search, &err), WF_ERR_STATE);
-  assert_int_equal(wf_trie_search_step(search, &scores, &err), WF_ERR_STATE);
-  wf_trie_search_free(search);
-  wf_trie_searcher_free(searcher);
-  wf_trie_search_free(NULL);
-  wf_trie_searcher_free(NULL);
-  wf_trie_paths_free(NULL);
+  wf_beam_result_free(paths);
+  assert_int_equal(wf_beam_search_end(search, &err), WF_ERR_STATE);
+  assert_int_equal(wf_beam_search_step(search, &scores, &err), WF_ERR_STATE);
+  wf_beam_search_free(search);
+  wf_beam_searcher_free(searcher);
+  wf_beam_search_free(NULL);
+  wf_beam_searcher_free(NULL);
+  wf_beam_result_free(NULL);
 }
 
-static void expect_refused(const wf_trie_parts *parts, const wf_trie_options *options,
+/* By the searcher, or, if the options do not fit the parts, by a search and by a batch. */
+static void expect_refused(const wf_beam_parts *parts, const wf_beam_options *options,
                            const char *message) {
   wf_error err = {0};
-  wf_trie_searcher *searcher;
-  assert_int_equal(wf_trie_searcher_create(parts, options, &searcher, &err), WF_ERR_ARGUMENT);
-  assert_null(searcher);
+  wf_beam_searcher *searcher;
+  wf_beam_search *search;
+  wf_status status = wf_beam_searcher_create(parts, &searcher, &err);
+  if (status == WF_OK) {
+    assert_int_equal(wf_beam_decode(searcher, NULL, 0, options, NULL, &err), WF_ERR_ARGUMENT);
+    status = wf_beam_search_create(searcher, NULL, options, &search, &err);
+    assert_null(search);
+    wf_beam_searcher_free(searcher);
+  } else {
+    assert_null(searcher);
+  }
+  assert_int_equal(status, WF_ERR_ARGUMENT);
   if (strstr(err.message, message) == NULL) fail_msg("%s: %s", message, err.message);
 }
 
 static void test_wrong_parts(void **state) {
   (void)state;
   const task t = {.lexicon = true};
-  wf_trie_node bad[2] = {{-1, 0, 0, 1, 0, 0}, {1, 0, 0, 0, 0, 0}};
-  wf_trie_parts parts = parts_of(&t);
+  wf_beam_node bad[2] = {{-1, 0, 0, 1, 0, 0}, {1, 0, 0, 0, 0, 0}};
+  wf_beam_parts parts = parts_of(&t);
   parts.nodes = bad;
   parts.num_nodes = 2;
   expect_refused(&parts, NULL, "node 0"); /* its own child */
@@ -537,14 +550,25 @@ static void test_wrong_parts(void **state) {
   parts = parts_of(&t);
   parts.transitions = t.transitions;
   parts.num_transitions = TOKENS * TOKENS;
-  expect_refused(&parts, NULL, "16 transitions");
+  expect_refused(&parts, NULL, "transitions, but asg is off");
   parts.num_transitions = 3;
-  wf_trie_options options = wide(&t);
+  wf_beam_options options = wide(&t);
   options.asg = true;
   expect_refused(&parts, &options, "3 transitions");
   parts = parts_of(&t);
   parts.blank = -1;
   expect_refused(&parts, NULL, "blank -1");
+  parts = parts_of(&t);
+  parts.unknown_word = -1;
+  options = wide(&t);
+  options.unknown_words = true;
+  expect_refused(&parts, &options, "the unknown word is -1");
+  parts = parts_of(&t);
+  parts.texts = &(wf_beam_text){.text = "a"};
+  parts.num_texts = 1;
+  expect_refused(&parts, NULL, "tokens with texts have no trie");
+  options = wide(&t);
+  parts = parts_of(&t);
   options.beam_size = 0;
   expect_refused(&parts, &options, "beam_size");
 }

@@ -2,8 +2,8 @@
  * the known words; it is immutable and shared by searches. The second grows during a search by what
  * the first lacks. Numbers are at most INT32_MAX; those of the first layer come first. Part 0 is
  * empty. */
-#ifndef WF_DECODE_WORD_TRIE_H
-#define WF_DECODE_WORD_TRIE_H
+#ifndef WF_COMPAT_WORD_TRIE_H
+#define WF_COMPAT_WORD_TRIE_H
 
 #include "base/map64.h"
 

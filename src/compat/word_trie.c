@@ -1,5 +1,5 @@
 /* word_trie.c - the trie of beginnings of words. */
-#include "decode/word_trie.h"
+#include "compat/word_trie.h"
 
 wf_status wf__word_trie_init(wf__word_trie *parts, const wf__word_trie *first, wf_error *err) {
   *parts = (wf__word_trie){.first = first};
