@@ -198,4 +198,62 @@ __device__ __forceinline__ float half_to_float(unsigned short bits) {
   return value;
 }
 
+/* Tensor cores on bytes. Four matrices of 8 rows of 16 bytes in shared memory: lane l has the
+ * address of row l % 8 of matrix l / 8, and gets bytes l % 4 * 4 .. + 3 of row l / 4 of each. */
+__device__ __forceinline__ void load_matrices(uint32_t (&to)[4], const void *row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"((uint32_t)__cvta_generic_to_shared(row))
+               : "memory");
+}
+/* sum += a b^T of 16 rows a and 8 rows b of 32 bytes, signed or not. Of a's rows l / 4 and
+ * l / 4 + 8 lane l has bytes l % 4 * 4 .. + 3, then those 16 further on; the same of b's row l / 4.
+ * Its sums are of a's rows l / 4 (two) and l / 4 + 8 (two) with b's rows l % 4 * 2 and the next. */
+template <bool A_SIGNED, bool B_SIGNED>
+__device__ __forceinline__ void multiply_bytes(int (&sum)[4], const uint32_t (&a)[4], uint32_t b0,
+                                               uint32_t b1) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+#define WF__MULTIPLY(types)                                                  \
+  asm("mma.sync.aligned.m16n8k32.row.col.s32." types                         \
+      ".s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
+      : "+r"(sum[0]), "+r"(sum[1]), "+r"(sum[2]), "+r"(sum[3])               \
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1))
+#else
+#define WF__MULTIPLY_8(types, low, high, x, y)                                             \
+  asm("mma.sync.aligned.m8n8k16.row.col.s32." types ".s32 {%0, %1}, {%2}, {%3}, {%0, %1};" \
+      : "+r"(low), "+r"(high)                                                              \
+      : "r"(x), "r"(y))
+#define WF__MULTIPLY(types)                        \
+  WF__MULTIPLY_8(types, sum[0], sum[1], a[0], b0); \
+  WF__MULTIPLY_8(types, sum[2], sum[3], a[1], b0); \
+  WF__MULTIPLY_8(types, sum[0], sum[1], a[2], b1); \
+  WF__MULTIPLY_8(types, sum[2], sum[3], a[3], b1)
+#endif
+  if (A_SIGNED && B_SIGNED) {
+    WF__MULTIPLY("s8.s8");
+  } else if (A_SIGNED) {
+    WF__MULTIPLY("s8.u8");
+  } else if (B_SIGNED) {
+    WF__MULTIPLY("u8.s8");
+  } else {
+    WF__MULTIPLY("u8.u8");
+  }
+#undef WF__MULTIPLY
+#undef WF__MULTIPLY_8
+}
+/* All products of three digits each, the first of which has the sign: sum[i + j] of digits i and
+ * j. b: of the tile whose registers begin at `at`. */
+__device__ __forceinline__ void multiply_digits(int (&sum)[5][4], const uint32_t (&a)[3][4],
+                                                const uint32_t (&b)[3][4], uint32_t at) {
+  multiply_bytes<true, true>(sum[0], a[0], b[0][at], b[0][at + 1]);
+  multiply_bytes<true, false>(sum[1], a[0], b[1][at], b[1][at + 1]);
+  multiply_bytes<true, false>(sum[2], a[0], b[2][at], b[2][at + 1]);
+  multiply_bytes<false, false>(sum[3], a[1], b[2][at], b[2][at + 1]);
+  multiply_bytes<false, false>(sum[4], a[2], b[2][at], b[2][at + 1]);
+  multiply_bytes<false, true>(sum[1], a[1], b[0][at], b[0][at + 1]);
+  multiply_bytes<false, false>(sum[2], a[1], b[1][at], b[1][at + 1]);
+  multiply_bytes<false, false>(sum[3], a[2], b[1][at], b[1][at + 1]);
+  multiply_bytes<false, true>(sum[2], a[2], b[0][at], b[0][at + 1]);
+}
+
 #endif

@@ -10,6 +10,7 @@
 #include "cuda/device/gpu_profile.h"
 #include "cuda/rnn/rnn_gpu.h"
 #include "cuda/rnn/rnn_kernels.h"
+#include "cuda/rnn/slice_kernels.h"
 #include "decode/backend.h"
 
 #include <string.h>
@@ -32,12 +33,15 @@ struct wf__rnn_weights {
   int number; /* of the GPU */
   wf__device_buffer dense, cells, path_off, path;
   wf__device_buffer inputs; /* as in wf__rnn_rows */
+  wf__device_buffer slices; /* of a model with exact products: integers of the layers' matrices */
+  wf__sliced sliced[2 * WF__RNN_MAX_LAYERS];
 };
 
 struct wf__rnn_device {
   wf_rnnlm *lm;
   cudaStream_t stream;
   wf__device_buffer states, norms, rows, scores, transfer, hashes;
+  wf__device_buffer slices; /* of a model with exact products: integers of the rows of a product */
   char *host_transfer;
   uint64_t num_slots;
   uint32_t most_rows;
@@ -88,29 +92,78 @@ static uint32_t gates_stride(const wf_rnnlm *lm) {
   return gates * (uint32_t)wf__padded(lm->hidden);
 }
 
+/* The integers of matrix `which` of layer l, of a model with exact products. */
+static const wf__sliced *sliced_matrix(const wf__rnn_weights *w, size_t l, int which) {
+  return &w->sliced[2 * l + (which == WF__TORCH_HH)];
+}
+
+static wf_status make_slices(const wf_rnnlm *lm, wf__rnn_weights *w, wf_error *err) {
+  static const char what[] = "an LSTM";
+  const float *dense = w->dense.data;
+  uint64_t bytes = 0;
+  if (lm->slices == NULL) return WF_OK;
+  for (size_t i = 0; i < 2 * lm->num_layers; i++)
+    bytes += wf__sliced_bytes(lm->slices[i].rows, wf__slice_stride(lm->slices[i].cols));
+  WF__TRY(wf__device_reserve(&w->slices, bytes, what, err));
+  char *at = w->slices.data;
+  for (size_t i = 0; i < 2 * lm->num_layers; i++) {
+    const wf__rnn_matrix *m = &lm->layers[i / 2].matrix[i % 2 == 0 ? WF__TORCH_IH : WF__TORCH_HH];
+    w->sliced[i] = wf__sliced_in(at, m->rows, wf__slice_stride(m->cols));
+    at += wf__sliced_bytes(m->rows, w->sliced[i].stride);
+    WF__CUDA_TRY(wf__slice_rows(dense + (m->data - lm->dense), (uint32_t)m->cols,
+                                (uint32_t)m->stride, wf__rows(m->rows), w->sliced[i], NULL),
+                 what);
+  }
+  WF__CUDA_TRY(cudaStreamSynchronize(NULL), what);
+  return WF_OK;
+}
+
+/* The products of the input of all words, exactly. */
+static wf_status make_exact_inputs(const wf_rnnlm *lm, wf__rnn_weights *w, uint32_t gates,
+                                   wf_error *err) {
+  static const char what[] = "an LSTM";
+  const wf__sliced *matrix = sliced_matrix(w, 0, WF__TORCH_IH);
+  const wf__rnn_matrix *words = &lm->embedding;
+  const float *dense = w->dense.data;
+  wf__device_buffer room = {0};
+  WF__TRY(wf__device_reserve(&room, wf__sliced_bytes(words->rows, matrix->stride), what, err));
+  const wf__sliced sliced = wf__sliced_in(room.data, words->rows, matrix->stride);
+  int code = wf__slice_rows(dense + (words->data - lm->dense), (uint32_t)words->cols,
+                            (uint32_t)words->stride, wf__rows(words->rows), sliced, NULL);
+  if (code == cudaSuccess)
+    code = wf__slice_product(*matrix, (uint32_t)lm->layers[0].matrix[WF__TORCH_IH].rows, sliced,
+                             wf__rows(words->rows), NULL, w->inputs.data, gates, NULL);
+  if (code == cudaSuccess) code = (int)cudaStreamSynchronize(NULL);
+  cudaFree(room.data);
+  return code == cudaSuccess ? WF_OK : wf__cuda_fail(err, (cudaError_t)code, what);
+}
+
 /* Of PyTorch's first layer, the products of the input are the same for each word. Keeps them, if
  * there is room. */
 static wf_status make_inputs(const wf_rnnlm *lm, wf__rnn_weights *w, wf_error *err) {
+  static const char what[] = "the recurrent language model";
   const wf__rnn_matrix *m = &lm->layers[0].matrix[WF__TORCH_IH];
   const uint32_t stride = gates_stride(lm);
   const uint64_t bytes = lm->embedding.rows * stride * sizeof(float);
   const float *dense = w->dense.data;
   if ((lm->kind != WF__RNN_TORCH_LSTM && lm->kind != WF__RNN_TORCH_GRU) || bytes > MOST_INPUT_BYTES)
     return WF_OK;
-  WF__TRY(wf__device_reserve(&w->inputs, bytes, "the recurrent language model", err));
-  WF__CUDA_TRY(cudaMemsetAsync(w->inputs.data, 0, bytes, NULL), "the recurrent language model");
+  WF__TRY(wf__device_reserve(&w->inputs, bytes, what, err));
+  WF__CUDA_TRY(cudaMemsetAsync(w->inputs.data, 0, bytes, NULL), what);
+  if (m->slices != NULL) return make_exact_inputs(lm, w, stride, err);
   WF__CUDA_TRY(
       wf__rnn_product(dense + (m->data - lm->dense), (uint32_t)m->rows, (uint32_t)m->stride,
                       dense + (lm->embedding.data - lm->dense), (uint32_t)lm->embedding.stride,
                       wf__rows(lm->embedding.rows), w->inputs.data, stride, NULL),
-      "the recurrent language model");
-  WF__CUDA_TRY(cudaStreamSynchronize(NULL), "the recurrent language model");
+      what);
+  WF__CUDA_TRY(cudaStreamSynchronize(NULL), what);
   return WF_OK;
 }
 
 static wf_status send_all(const wf_rnnlm *lm, wf__rnn_weights *w, wf_error *err) {
   WF__CUDA_TRY(cudaSetDevice(w->number), "choosing the GPU");
   WF__TRY(send(&w->dense, lm->dense, lm->dense_size * sizeof *lm->dense, err));
+  WF__TRY(make_slices(lm, w, err));
   WF__TRY(make_inputs(lm, w, err));
   WF__TRY(send(&w->cells, lm->cells, lm->num_cells * sizeof(float), err));
   if (lm->path_off == NULL) return WF_OK;
@@ -142,6 +195,7 @@ static void rnn_weights_free(wf__rnn_weights *w) {
   cudaSetDevice(w->number);
   cudaFree(w->dense.data);
   cudaFree(w->inputs.data);
+  cudaFree(w->slices.data);
   cudaFree(w->cells.data);
   cudaFree(w->path_off.data);
   cudaFree(w->path.data);
@@ -164,12 +218,16 @@ static wf_status make_rows(wf__rnn_device *d, wf_error *err) {
   rows = rows > MOST_ROWS ? MOST_ROWS : rows < LEAST_ROWS ? LEAST_ROWS : rows;
   if (rows > d->num_slots) rows = d->num_slots;
   d->most_rows = (uint32_t)rows;
+  if (lm->slices != NULL)
+    WF__TRY(wf__device_reserve(&d->slices, wf__sliced_bytes(rows, wf__slice_stride(widest)),
+                               "hidden states", err));
   WF__TRY(wf__device_reserve(&d->rows, rows * row_floats * sizeof(float), "hidden states", err));
   WF__CUDA_TRY(cudaMemsetAsync(d->rows.data, 0, d->rows.bytes, d->stream), "hidden states");
   float *at = d->rows.data;
   d->work = (wf__rnn_rows){.hidden = (uint32_t)lm->hidden,
                            .stride = hidden,
                            .gates_stride = gates,
+                           .exact = lm->slices != NULL,
                            .states = d->states.data,
                            .state_floats = wf__rnn_state_floats(lm),
                            .layer_floats = wf__rnn_layer_floats(lm)};
@@ -245,8 +303,8 @@ static void rnn_device_close(wf__rnn_device *d) {
   if (d == NULL) return;
   const int caller = wf__callers_device();
   cudaSetDevice(d->lm->on_device->number);
-  wf__device_buffer *buffers[] = {&d->states, &d->norms,    &d->rows,
-                                  &d->scores, &d->transfer, &d->hashes};
+  wf__device_buffer *buffers[] = {&d->states,   &d->norms,  &d->rows,  &d->scores,
+                                  &d->transfer, &d->hashes, &d->slices};
   if (d->stream != NULL) cudaStreamSynchronize(d->stream);
   for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) cudaFree(buffers[i]->data);
   cudaFreeHost(d->host_transfer);
@@ -338,14 +396,26 @@ static int scrn_layer(wf__rnn_device *d, const wf__rnn_rows *rows, const wf__rnn
   return wf__rnn_scrn_layer(rows, &scrn, d->stream);
 }
 
-static int torch_layer(wf__rnn_device *d, const wf__rnn_rows *rows, const wf__rnn_layer *layer) {
+/* `which`: WF__TORCH_IH or WF__TORCH_HH. */
+static int torch_product(wf__rnn_device *d, const wf__rnn_rows *rows, size_t l, int which,
+                         const float *x, uint32_t x_stride, float *y) {
+  const wf__rnn_matrix *m = &d->lm->layers[l].matrix[which];
+  if (d->lm->slices == NULL) return product(d, rows, m, x, x_stride, y, rows->gates_stride);
+  const wf__sliced *matrix = sliced_matrix(d->lm->on_device, l, which),
+                   sliced = wf__sliced_in(d->slices.data, rows->count.most, matrix->stride);
+  const int code = wf__slice_rows(x, (uint32_t)m->cols, x_stride, rows->count, sliced, d->stream);
+  return code == cudaSuccess ? wf__slice_product(*matrix, (uint32_t)m->rows, sliced, rows->count,
+                                                 NULL, y, rows->gates_stride, d->stream)
+                             : code;
+}
+
+static int torch_layer(wf__rnn_device *d, const wf__rnn_rows *rows, size_t l) {
+  const wf__rnn_layer *layer = &d->lm->layers[l];
   int code = cudaSuccess;
   if (rows->inputs == NULL)
-    code = product(d, rows, &layer->matrix[WF__TORCH_IH], rows->input, rows->input_stride,
-                   rows->gates, rows->gates_stride);
+    code = torch_product(d, rows, l, WF__TORCH_IH, rows->input, rows->input_stride, rows->gates);
   if (code == cudaSuccess)
-    code = product(d, rows, &layer->matrix[WF__TORCH_HH], rows->previous, rows->stride,
-                   rows->gates2, rows->gates_stride);
+    code = torch_product(d, rows, l, WF__TORCH_HH, rows->previous, rows->stride, rows->gates2);
   if (code != cudaSuccess) return code;
   return (d->lm->kind == WF__RNN_TORCH_LSTM ? wf__rnn_torch_lstm : wf__rnn_torch_gru)(
       rows, weights(d, layer->vector[0]), weights(d, layer->vector[1]), d->stream);
@@ -369,7 +439,7 @@ static wf_status advance(wf__rnn_device *d, const wf__rnn_move *moves, wf__row_c
       if (lm->kind == WF__RNN_GRU)
         code = gru_layer(d, &rows, layer);
       else if (lm->kind == WF__RNN_TORCH_LSTM || lm->kind == WF__RNN_TORCH_GRU)
-        code = torch_layer(d, &rows, layer);
+        code = torch_layer(d, &rows, l);
       else if (lm->kind == WF__RNN_SCRN)
         code = scrn_layer(d, &rows, layer, l == 0);
       else

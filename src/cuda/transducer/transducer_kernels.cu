@@ -1,6 +1,7 @@
 /* transducer_kernels.cu - what a transducer computes between its products (transducer_kernels.h).
  * A thread computes elements on its own, or a warp a row in a fixed order. */
 #include "cuda/rnn/row_count.cuh"
+#include "cuda/rnn/slice_rows.cuh"
 #include "cuda/transducer/transducer_kernels.h"
 #include "warpfst_all.h"
 
@@ -58,20 +59,6 @@ int wf__transducer_load(const wf__encoder_frame *frames, u32 count, u32 columns,
 
 /* --- the predictor ----------------------------------------------------------------------- */
 
-__global__ static void embed_kernel(u32 first, u32 count, u32 place, const float *embedding,
-                                    u32 columns, u32 embedding_stride, float *x, u32 stride) {
-  FOR_ALL(i, (u64)count * stride) {
-    const u32 k = (u32)(i % stride);
-    x[i] =
-        k / columns == place ? embedding[(first + i / stride) * embedding_stride + k % columns] : 0;
-  }
-}
-int wf__transducer_embed(u32 first, u32 count, u32 place, const float *embedding, u32 columns,
-                         u32 embedding_stride, float *x, u32 stride, void *stream) {
-  return LAUNCH(embed_kernel, (u64)count * stride, stream, first, count, place, embedding, columns,
-                embedding_stride, x, stride);
-}
-
 __global__ static void predict_kernel(const int32_t *tokens, const wf__row_count count, u32 context,
                                       const float *places, u32 num_tokens, const float *bias,
                                       u32 num, float *x, u32 stride) {
@@ -110,22 +97,33 @@ int wf__transducer_store(const float *y, wf__row_count count, u32 num, u32 strid
 
 /* --- the joiner -------------------------------------------------------------------------- */
 
-__global__ static void hidden_kernel(const wf__joiner_row *rows, const wf__row_count count,
-                                     u32 stride, const float *encoder, const float *predictor,
-                                     int relu, float *x) {
-  const u64 all = (u64)rows_of(count) * stride;
-  FOR_ALL(i, all) {
-    const wf__joiner_row row = rows[i / stride];
-    const u32 k = (u32)(i % stride);
-    const float sum = encoder[(u64)row.frame * stride + k] + predictor[(u64)row.slot * stride + k];
-    x[i] = relu ? (sum < 0 ? 0 : sum) : tanhf(sum); /* NaN stays NaN */
+__device__ static float activation(float sum, int relu) {
+  return relu ? (sum < 0 ? 0 : sum) : wf__tanh(sum); /* NaN stays NaN */
+}
+
+__global__ static void __launch_bounds__(SLICE_THREADS)
+    hidden_kernel(const wf__joiner_row *rows, const wf__row_count count, u32 stride,
+                  const float *encoder, const float *predictor, int relu, const wf__sliced to) {
+  const u32 num = rows_of(count);
+  for (u32 i = blockIdx.x; i < num; i += gridDim.x) {
+    const wf__joiner_row row = rows[i];
+    const float *a = encoder + (u64)row.frame * stride, *b = predictor + (u64)row.slot * stride;
+    slice_row(
+        [&](u32 k) {
+          if (k >= stride) return make_float4(0, 0, 0, 0);
+          const float4 x = *(const float4 *)(a + k), y = *(const float4 *)(b + k);
+          return make_float4(activation(x.x + y.x, relu), activation(x.y + y.y, relu),
+                             activation(x.z + y.z, relu), activation(x.w + y.w, relu));
+        },
+        to, i);
   }
 }
 int wf__transducer_hidden(const wf__joiner_row *rows, wf__row_count count, u32 stride,
-                          const float *encoder, const float *predictor, int relu, float *x,
+                          const float *encoder, const float *predictor, int relu, wf__sliced to,
                           void *stream) {
-  return LAUNCH(hidden_kernel, (u64)count.most * stride, stream, rows, count, stride, encoder,
-                predictor, relu, x);
+  const u32 blocks = count.most < MAX_BLOCKS ? count.most : MAX_BLOCKS;
+  return (int)WF__LAUNCH(hidden_kernel, blocks, SLICE_THREADS, 0, stream, rows, count, stride,
+                         encoder, predictor, relu, to);
 }
 
 /* --- answers ----------------------------------------------------------------------------- */
@@ -189,11 +187,12 @@ __device__ static wf__softmax softmax(const wf__answer_work &w, float *row, u32 
   __syncwarp();
   if (first_bad != NONE) return {{first_bad, row[first_bad]}, 0, 0, 0};
   if (most == -INFINITY) return {{(int32_t)begin, most}, 0, 0, 0};
-  for_row<false>(row, begin, end, [&](u32, float value) { sum += expf(value - most); });
+  for_row<false>(row, begin, end, [&](u32, float value) { sum += wf__exp(value - most); });
 #pragma unroll
   for (int d = LANES / 2; d > 0; d /= 2) sum += __shfl_xor_sync(ALL_LANES, sum, d);
   const u32 k = w.cut.most_tokens;
-  return {{-1, 0}, most, logf(sum), k > 0 && k <= LANES ? kth_largest(most_of_lane, k) : -INFINITY};
+  return {
+      {-1, 0}, most, wf__ln(sum), k > 0 && k <= LANES ? kth_largest(most_of_lane, k) : -INFINITY};
 }
 
 __device__ static float log_prob(const wf__softmax &s, float logit) {
