@@ -1,7 +1,7 @@
 /* bench_products - matrix products on a GPU: multiply-adds in one order (wf__rnn_product), exact
  * sums of integers (wf__slice_product), and cuBLAS with TF32 if LD_LIBRARY_PATH has it.
  *
- *   bench_products [rounds]
+ *   bench_products [rounds [first shape of tiles]]
  *
  * One line a shape [vectors x][rows w][columns]: microseconds and TFLOP/s (2 a multiply-add) of
  * each, of integers by every shape of tiles, and of making the integers of the vectors; then the
@@ -120,39 +120,64 @@ static double time_of(const struct task *t, int (*run)(const struct task *, uint
   return best;
 }
 
+/* What the products of some of the vectors are: in float64, and by integers on the CPU. */
+struct reference {
+  uint32_t vectors[CHECKED_VECTORS];
+  double *sums; /* [CHECKED_VECTORS][rows] */
+  float *exact, *got;
+};
 struct errors {
   double largest, mean;
+  uint64_t wrong; /* not the bits of `exact` */
 };
 
-/* Of the first vectors. Integers on the CPU with `wrong`. */
-static struct errors errors_of(const struct task *t, const float *x, const float *w, float *y,
-                               uint64_t *wrong) {
-  const uint32_t count = t->vectors < CHECKED_VECTORS ? t->vectors : CHECKED_VECTORS;
-  struct errors e = {0, 0};
-  check(cudaMemcpy(y, t->y, (uint64_t)count * t->rows * sizeof *y, cudaMemcpyDeviceToHost),
-        "results");
-  for (uint32_t b = 0; b < count; b++)
+static float scale_of(const float *row, uint32_t columns) {
+  uint32_t most = 0;
+  for (uint32_t k = 0; k < columns; k++) {
+    const uint32_t bits = wf__slice_bits(row[k]) & INT32_MAX;
+    most = bits > most ? bits : most;
+  }
+  return wf__slice_scale(most);
+}
+
+static struct reference refer(const struct task *t, const float *x, const float *w) {
+  const uint64_t size = (uint64_t)CHECKED_VECTORS * t->rows;
+  struct reference r = {.sums = malloc(size * sizeof *r.sums),
+                        .exact = malloc(size * sizeof *r.exact),
+                        .got = malloc(size * sizeof *r.got)};
+  if (r.sums == NULL || r.exact == NULL || r.got == NULL) check(2, "memory");
+  for (uint32_t c = 0; c < CHECKED_VECTORS; c++) {
+    r.vectors[c] = (uint32_t)((uint64_t)c * (t->vectors - 1) / (CHECKED_VECTORS - 1));
+    const float *p = x + (uint64_t)r.vectors[c] * t->columns, a = scale_of(p, t->columns);
     for (uint32_t i = 0; i < t->rows; i++) {
-      const float *p = x + (uint64_t)b * t->columns, *q = w + (uint64_t)i * t->columns;
+      const float *q = w + (uint64_t)i * t->columns, b = scale_of(q, t->columns);
       double sum = 0;
-      uint32_t most[2] = {0, 0};
-      for (uint32_t k = 0; k < t->columns; k++) {
-        const uint32_t bits[2] = {wf__slice_bits(p[k]) & INT32_MAX,
-                                  wf__slice_bits(q[k]) & INT32_MAX};
-        for (int s = 0; s < 2; s++) most[s] = bits[s] > most[s] ? bits[s] : most[s];
-        sum += (double)p[k] * (double)q[k];
-      }
-      const double got = (double)y[(uint64_t)b * t->rows + i], error = fabs(got - sum);
-      e.largest = error > e.largest ? error : e.largest;
-      e.mean += error / ((double)count * t->rows);
-      if (wrong == NULL) continue;
-      const float a = wf__slice_scale(most[0]), c = wf__slice_scale(most[1]);
       int64_t exact = 0;
-      for (uint32_t k = 0; k < t->columns; k++)
+      for (uint32_t k = 0; k < t->columns; k++) {
+        sum += (double)p[k] * (double)q[k];
         exact += (int64_t)wf__slice_integer(p[k], wf__slice_factor(a)) *
-                 wf__slice_integer(q[k], wf__slice_factor(c));
-      *wrong += wf__slice_value(exact, a, c) != y[(uint64_t)b * t->rows + i];
+                 wf__slice_integer(q[k], wf__slice_factor(b));
+      }
+      r.sums[(uint64_t)c * t->rows + i] = sum;
+      r.exact[(uint64_t)c * t->rows + i] = wf__slice_value(exact, a, b);
     }
+  }
+  return r;
+}
+
+static struct errors errors_of(const struct task *t, const struct reference *r) {
+  const uint64_t size = (uint64_t)CHECKED_VECTORS * t->rows;
+  struct errors e = {0, 0, 0};
+  for (uint32_t c = 0; c < CHECKED_VECTORS; c++)
+    check(cudaMemcpy(r->got + (uint64_t)c * t->rows, t->y + (uint64_t)r->vectors[c] * t->rows,
+                     t->rows * sizeof *r->got, cudaMemcpyDeviceToHost),
+          "results");
+  for (uint64_t i = 0; i < size; i++) {
+    const double error = fabs((double)r->got[i] - r->sums[i]);
+    e.largest = error > e.largest || error != error ? error : e.largest;
+    e.mean += error / (double)size;
+    e.wrong += r->got[i] != r->exact[i];
+  }
   return e;
 }
 
@@ -163,13 +188,13 @@ static void *gpu_memory(uint64_t bytes) {
 }
 
 static void measure(uint32_t vectors, uint32_t rows, uint32_t columns, cudaStream_t stream,
-                    int rounds) {
+                    int rounds, uint32_t first_shape) {
   const uint32_t stride = wf__slice_stride(columns);
   const uint64_t num_x = (uint64_t)vectors * columns, num_w = (uint64_t)rows * columns,
                  num_y = (uint64_t)vectors * rows;
   float *x = malloc(num_x * sizeof *x), *w = malloc(num_w * sizeof *w),
         *y = malloc(num_y * sizeof *y);
-  if (x == NULL || w == NULL || y == NULL) check(cudaErrorMemoryAllocation, "memory");
+  if (x == NULL || w == NULL) check(cudaErrorMemoryAllocation, "memory");
   struct task t = {
       .vectors = vectors, .rows = rows, .columns = columns, .stream = stream, .rounds = rounds};
   for (uint64_t i = 0; i < num_x; i++) x[i] = tanhf(normal());
@@ -184,14 +209,17 @@ static void measure(uint32_t vectors, uint32_t rows, uint32_t columns, cudaStrea
   check(wf__slice_rows(t.w, columns, columns, wf__rows(rows), t.sliced_w, stream), "weights");
   const double teraflop = 2e-6 * (double)num_y * columns, slicing = time_of(&t, run_slicing, 0),
                plain = time_of(&t, run_plain, 0);
-  const struct errors of_plain = errors_of(&t, x, w, y, NULL);
+  const struct reference reference = refer(&t, x, w);
+  const struct errors of_plain = errors_of(&t, &reference);
   double by_shape[WF__SLICE_SHAPES + 1];
-  uint64_t wrong = 0;
-  struct errors of_slices = {0, 0};
-  for (uint32_t s = 0; s <= WF__SLICE_SHAPES; s++) {
+  uint64_t wrong[WF__SLICE_SHAPES + 1] = {0};
+  struct errors of_slices = {0, 0, 0};
+  for (uint32_t s = 0; s < first_shape; s++) by_shape[s] = 0;
+  for (uint32_t s = first_shape; s <= WF__SLICE_SHAPES; s++) {
     check(cudaMemset(t.y, 0xff, num_y * sizeof *y), "results");
     by_shape[s] = time_of(&t, run_slices, s);
-    of_slices = errors_of(&t, x, w, y, &wrong);
+    of_slices = errors_of(&t, &reference);
+    wrong[s] = of_slices.wrong;
   }
   printf("%5u %5u %5u  plain %8.1f us %6.1f T  slices %8.1f us %6.1f T (+ %.1f us; by shape",
          vectors, rows, columns, plain, teraflop / plain, by_shape[WF__SLICE_SHAPES],
@@ -200,11 +228,13 @@ static void measure(uint32_t vectors, uint32_t rows, uint32_t columns, cudaStrea
   printf(")");
   if (gemm != NULL) {
     const double tf32 = time_of(&t, run_tf32, 0);
-    const struct errors of_tf32 = errors_of(&t, x, w, y, NULL);
+    const struct errors of_tf32 = errors_of(&t, &reference);
     printf("  TF32 %8.1f us %6.1f T, error %.1e", tf32, teraflop / tf32, of_tf32.largest);
   }
-  printf("  errors: plain %.1e mean %.1e, slices %.1e mean %.1e, wrong %llu\n", of_plain.largest,
-         of_plain.mean, of_slices.largest, of_slices.mean, (unsigned long long)wrong);
+  printf("  errors: plain %.1e mean %.1e, slices %.1e mean %.1e, wrong by shape", of_plain.largest,
+         of_plain.mean, of_slices.largest, of_slices.mean);
+  for (uint32_t s = 0; s <= WF__SLICE_SHAPES; s++) printf(" %llu", (unsigned long long)wrong[s]);
+  printf("\n");
   fflush(stdout);
   cudaFree(t.x);
   cudaFree(t.w);
@@ -213,7 +243,9 @@ static void measure(uint32_t vectors, uint32_t rows, uint32_t columns, cudaStrea
   cudaFree(t.sliced_w.digits);
   free(x);
   free(w);
-  free(y);
+  free(reference.sums);
+  free(reference.exact);
+  free(reference.got);
 }
 
 int main(int argc, char **argv) {
@@ -221,13 +253,14 @@ int main(int argc, char **argv) {
                                          {2560, 640}, {8197, 640}, {5120, 1280}},
                         vectors[] = {64, 133, 400, 1024, 3200, 4096};
   const int rounds = argc > 1 ? atoi(argv[1]) : 10;
+  const uint32_t first_shape = argc > 2 ? (uint32_t)atoi(argv[2]) : 0;
   cudaStream_t stream;
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a GPU");
   open_blas(stream);
   printf("vectors, rows, columns; cuBLAS: %s\n", gemm != NULL ? "yes" : "no");
   for (size_t m = 0; m < sizeof matrices / sizeof *matrices; m++)
     for (size_t v = 0; v < sizeof vectors / sizeof *vectors; v++)
-      measure(vectors[v], matrices[m][0], matrices[m][1], stream, rounds);
+      measure(vectors[v], matrices[m][0], matrices[m][1], stream, rounds, first_shape);
   return 0;
 }
 #else

@@ -10,7 +10,7 @@
 #include "cuda/device/gpu_profile.h"
 #include "cuda/rnn/rnn_gpu.h"
 #include "cuda/rnn/rnn_kernels.h"
-#include "cuda/rnn/slice_kernels.h"
+#include "cuda/rnn/rnn_weights.h"
 #include "decode/backend.h"
 
 #include <string.h>
@@ -28,14 +28,6 @@ enum {
 };
 #define ROW_BYTES_TOGETHER ((uint64_t)64 << 20)
 #define MOST_INPUT_BYTES ((uint64_t)128 << 20)
-
-struct wf__rnn_weights {
-  int number; /* of the GPU */
-  wf__device_buffer dense, cells, path_off, path;
-  wf__device_buffer inputs; /* as in wf__rnn_rows */
-  wf__device_buffer slices; /* of a model with exact products: integers of the layers' matrices */
-  wf__sliced sliced[2 * WF__RNN_MAX_LAYERS];
-};
 
 struct wf__rnn_device {
   wf_rnnlm *lm;
@@ -92,52 +84,6 @@ static uint32_t gates_stride(const wf_rnnlm *lm) {
   return gates * (uint32_t)wf__padded(lm->hidden);
 }
 
-/* The integers of matrix `which` of layer l, of a model with exact products. */
-static const wf__sliced *sliced_matrix(const wf__rnn_weights *w, size_t l, int which) {
-  return &w->sliced[2 * l + (which == WF__TORCH_HH)];
-}
-
-static wf_status make_slices(const wf_rnnlm *lm, wf__rnn_weights *w, wf_error *err) {
-  static const char what[] = "an LSTM";
-  const float *dense = w->dense.data;
-  uint64_t bytes = 0;
-  if (lm->slices == NULL) return WF_OK;
-  for (size_t i = 0; i < 2 * lm->num_layers; i++)
-    bytes += wf__sliced_bytes(lm->slices[i].rows, wf__slice_stride(lm->slices[i].cols));
-  WF__TRY(wf__device_reserve(&w->slices, bytes, what, err));
-  char *at = w->slices.data;
-  for (size_t i = 0; i < 2 * lm->num_layers; i++) {
-    const wf__rnn_matrix *m = &lm->layers[i / 2].matrix[i % 2 == 0 ? WF__TORCH_IH : WF__TORCH_HH];
-    w->sliced[i] = wf__sliced_in(at, m->rows, wf__slice_stride(m->cols));
-    at += wf__sliced_bytes(m->rows, w->sliced[i].stride);
-    WF__CUDA_TRY(wf__slice_rows(dense + (m->data - lm->dense), (uint32_t)m->cols,
-                                (uint32_t)m->stride, wf__rows(m->rows), w->sliced[i], NULL),
-                 what);
-  }
-  WF__CUDA_TRY(cudaStreamSynchronize(NULL), what);
-  return WF_OK;
-}
-
-/* The products of the input of all words, exactly. */
-static wf_status make_exact_inputs(const wf_rnnlm *lm, wf__rnn_weights *w, uint32_t gates,
-                                   wf_error *err) {
-  static const char what[] = "an LSTM";
-  const wf__sliced *matrix = sliced_matrix(w, 0, WF__TORCH_IH);
-  const wf__rnn_matrix *words = &lm->embedding;
-  const float *dense = w->dense.data;
-  wf__device_buffer room = {0};
-  WF__TRY(wf__device_reserve(&room, wf__sliced_bytes(words->rows, matrix->stride), what, err));
-  const wf__sliced sliced = wf__sliced_in(room.data, words->rows, matrix->stride);
-  int code = wf__slice_rows(dense + (words->data - lm->dense), (uint32_t)words->cols,
-                            (uint32_t)words->stride, wf__rows(words->rows), sliced, NULL);
-  if (code == cudaSuccess)
-    code = wf__slice_product(*matrix, (uint32_t)lm->layers[0].matrix[WF__TORCH_IH].rows, sliced,
-                             wf__rows(words->rows), NULL, w->inputs.data, gates, NULL);
-  if (code == cudaSuccess) code = (int)cudaStreamSynchronize(NULL);
-  cudaFree(room.data);
-  return code == cudaSuccess ? WF_OK : wf__cuda_fail(err, (cudaError_t)code, what);
-}
-
 /* Of PyTorch's first layer, the products of the input are the same for each word. Keeps them, if
  * there is room. */
 static wf_status make_inputs(const wf_rnnlm *lm, wf__rnn_weights *w, wf_error *err) {
@@ -150,7 +96,7 @@ static wf_status make_inputs(const wf_rnnlm *lm, wf__rnn_weights *w, wf_error *e
     return WF_OK;
   WF__TRY(wf__device_reserve(&w->inputs, bytes, what, err));
   WF__CUDA_TRY(cudaMemsetAsync(w->inputs.data, 0, bytes, NULL), what);
-  if (m->slices != NULL) return make_exact_inputs(lm, w, stride, err);
+  if (m->slices != NULL) return wf__rnn_exact_inputs(lm, w, stride, err);
   WF__CUDA_TRY(
       wf__rnn_product(dense + (m->data - lm->dense), (uint32_t)m->rows, (uint32_t)m->stride,
                       dense + (lm->embedding.data - lm->dense), (uint32_t)lm->embedding.stride,
@@ -163,7 +109,7 @@ static wf_status make_inputs(const wf_rnnlm *lm, wf__rnn_weights *w, wf_error *e
 static wf_status send_all(const wf_rnnlm *lm, wf__rnn_weights *w, wf_error *err) {
   WF__CUDA_TRY(cudaSetDevice(w->number), "choosing the GPU");
   WF__TRY(send(&w->dense, lm->dense, lm->dense_size * sizeof *lm->dense, err));
-  WF__TRY(make_slices(lm, w, err));
+  WF__TRY(wf__rnn_slices_make(lm, w, err));
   WF__TRY(make_inputs(lm, w, err));
   WF__TRY(send(&w->cells, lm->cells, lm->num_cells * sizeof(float), err));
   if (lm->path_off == NULL) return WF_OK;
@@ -401,7 +347,7 @@ static int torch_product(wf__rnn_device *d, const wf__rnn_rows *rows, size_t l, 
                          const float *x, uint32_t x_stride, float *y) {
   const wf__rnn_matrix *m = &d->lm->layers[l].matrix[which];
   if (d->lm->slices == NULL) return product(d, rows, m, x, x_stride, y, rows->gates_stride);
-  const wf__sliced *matrix = sliced_matrix(d->lm->on_device, l, which),
+  const wf__sliced *matrix = wf__rnn_sliced(d->lm->on_device, l, which),
                    sliced = wf__sliced_in(d->slices.data, rows->count.most, matrix->stride);
   const int code = wf__slice_rows(x, (uint32_t)m->cols, x_stride, rows->count, sliced, d->stream);
   return code == cudaSuccess ? wf__slice_product(*matrix, (uint32_t)m->rows, sliced, rows->count,

@@ -237,6 +237,94 @@ __global__ static void __launch_bounds__(S::threads, S::blocks)
   }
 }
 
+#if defined(WF__HAS_WARPGROUPS)
+/* The same by two groups of four warps, each of which multiplies 64 vectors by 64 rows. */
+typedef slice_shape<2, 4, 1, 6, 1> group_shape;
+__global__ static void __launch_bounds__(group_shape::threads, 1)
+    group_product_kernel(const wf__sliced w, u32 num_rows, const wf__sliced x,
+                         const wf__row_count vectors, const float *bias, float *y, u32 y_stride) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  typedef group_shape S;
+  enum { WIDTH = 64 };
+  WF__DYNAMIC_SHARED(unsigned char, memory);
+  const u32 first_vector = blockIdx.x * S::vectors, first_row = blockIdx.y * S::rows,
+            count = rows_of(vectors);
+  if (first_vector >= count) return;
+  const chunk_copies<S> copies(x, first_vector, count, w, first_row, num_rows);
+  const u32 lane = this_lane(), warp = threadIdx.x / LANES % 4, group = threadIdx.x / LANES / 4,
+            place = S::place(0, warp * 16 + lane % 16, lane / 16);
+  int sum[WEIGHTS][WIDTH / 2] = {};
+#pragma unroll
+  for (u32 s = 0; s + 1 < S::stages; s++) copies.start(s * S::depth, memory + s * S::stage_bytes);
+  u32 own = 0, next = S::stages - 1;
+  for (u32 column = 0; column < x.stride; column += S::depth) {
+    __pipeline_wait_prior(S::stages - 2);
+    show_copies();
+    __syncthreads();
+    copies.start(column + (S::stages - 1) * S::depth, memory + next * S::stage_bytes);
+    const unsigned char *stage = memory + own * S::stage_bytes;
+    const u64 rows = describe_rows(stage + (S::vectors + group * WIDTH) * S::depth);
+    const u32 digit_step = S::all * S::depth >> 4;
+#pragma unroll
+    for (u32 step = 0; step < S::depth / STEP; step++) {
+      u32 a[WF__SLICE_DIGITS][4];
+#pragma unroll
+      for (u32 digit = 0; digit < WF__SLICE_DIGITS; digit++)
+        load_matrices(a[digit], stage + (place ^ step * STEP) + digit * S::all * S::depth);
+      const u64 b0 = rows + step * (STEP >> 4), b1 = b0 + digit_step, b2 = b1 + digit_step;
+      begin_warpgroup();
+      multiply_rows<true, true>(sum[0], a[0], b0);
+      multiply_rows<true, false>(sum[1], a[0], b1);
+      multiply_rows<true, false>(sum[2], a[0], b2);
+      multiply_rows<false, false>(sum[3], a[1], b2);
+      multiply_rows<false, false>(sum[4], a[2], b2);
+      multiply_rows<false, true>(sum[1], a[1], b0);
+      multiply_rows<false, false>(sum[2], a[1], b1);
+      multiply_rows<false, false>(sum[3], a[2], b1);
+      multiply_rows<false, true>(sum[2], a[2], b0);
+      end_warpgroup();
+    }
+    own = own + 1 == S::stages ? 0 : own + 1;
+    next = next + 1 == S::stages ? 0 : next + 1;
+  }
+  const product_output output = {x.scales, w.scales, bias, y, count, num_rows, y_stride};
+#pragma unroll
+  for (u32 i = 0; i < WIDTH / 2; i++) {
+    int64_t value = sum[0][i];
+#pragma unroll
+    for (u32 weight = 1; weight < WEIGHTS; weight++) value = value * 256 + sum[weight][i];
+    output.put(first_vector + warp * 16 + vector_of(0, i % 4),
+               first_row + group * WIDTH + row_of(i / 4, i % 4), value);
+  }
+#endif
+}
+
+/* cudaErrorInvalidValue if this GPU has no such operations. */
+static int launch_groups(wf__sliced w, u32 num_rows, wf__sliced x, wf__row_count count,
+                         const float *bias, float *y, u32 y_stride, void *stream) {
+  typedef group_shape S;
+  const dim3 grid((count.most + S::vectors - 1) / S::vectors, (num_rows + S::rows - 1) / S::rows);
+  cudaFuncAttributes attributes;
+  cudaError_t code = cudaFuncGetAttributes(&attributes, group_product_kernel);
+  if (code == cudaSuccess && attributes.numRegs < 128)
+    return (int)cudaErrorInvalidValue; /* empty */
+  if (code == cudaSuccess)
+    code = cudaFuncSetAttribute(group_product_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                (int)S::bytes);
+  if (code != cudaSuccess) {
+    (void)cudaGetLastError();
+    return (int)code;
+  }
+  return (int)WF__LAUNCH(group_product_kernel, grid, S::threads, S::bytes, stream, w, num_rows, x,
+                         count, bias, y, y_stride);
+}
+#else
+static int launch_groups(wf__sliced, u32, wf__sliced, wf__row_count, const float *, float *, u32,
+                         void *) {
+  return (int)cudaErrorInvalidValue;
+}
+#endif
+
 template <class S>
 static int launch_slices(wf__sliced w, u32 num_rows, wf__sliced x, wf__row_count count,
                          const float *bias, float *y, u32 y_stride, void *stream) {
@@ -256,8 +344,8 @@ typedef int launch_function(wf__sliced, u32, wf__sliced, wf__row_count, const fl
 int wf__slice_product_by(u32 shape, wf__sliced w, u32 num_rows, wf__sliced x, wf__row_count count,
                          const float *bias, float *y, u32 y_stride, void *stream) {
   static launch_function *const by_shape[] = {
-      launch_slices<large_shape>, launch_slices<middle_shape>, launch_slices<small_shape>,
-      launch_slices<least_shape>};
+      launch_groups, launch_slices<large_shape>, launch_slices<middle_shape>,
+      launch_slices<small_shape>, launch_slices<least_shape>};
   int code = (int)cudaErrorInvalidValue; /* this GPU has less shared memory than the shape takes */
   if (count.most == 0) return (int)cudaSuccess;
   for (; shape < WF__SLICE_SHAPES && code == (int)cudaErrorInvalidValue; shape++)
@@ -277,7 +365,7 @@ static bool fills(u32 num_rows, u32 num_vectors) {
 int wf__slice_product(wf__sliced w, u32 num_rows, wf__sliced x, wf__row_count count,
                       const float *bias, float *y, u32 y_stride, void *stream) {
   const u32 shape = fills<large_shape>(num_rows, count.most)    ? 0
-                    : fills<middle_shape>(num_rows, count.most) ? 1
-                                                                : 2;
+                    : fills<middle_shape>(num_rows, count.most) ? 2
+                                                                : 3;
   return wf__slice_product_by(shape, w, num_rows, x, count, bias, y, y_stride, stream);
 }

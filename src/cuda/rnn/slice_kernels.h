@@ -47,9 +47,9 @@ int wf__slice_rows(const float *x, uint32_t columns, uint32_t x_stride, wf__row_
  * w and x must be equal, and at most WF__SLICE_COLUMNS. */
 int wf__slice_product(wf__sliced w, uint32_t num_rows, wf__sliced x, wf__row_count count,
                       const float *bias, float *y, uint32_t y_stride, void *stream);
-/* The same by tiles of shape 0 (large), 1, 2 or 3 (small), or by smaller ones if the GPU has too
- * little shared memory; for measurements. */
-enum { WF__SLICE_SHAPES = 4 };
+/* The same by tiles of shape 0 (large, of GPUs of compute capability 9.0), 1 (large), 2, 3 or 4
+ * (small), or by smaller ones if the GPU has too little shared memory; for measurements. */
+enum { WF__SLICE_SHAPES = 5 };
 int wf__slice_product_by(uint32_t shape, wf__sliced w, uint32_t num_rows, wf__sliced x,
                          wf__row_count count, const float *bias, float *y, uint32_t y_stride,
                          void *stream);
