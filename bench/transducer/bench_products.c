@@ -73,10 +73,10 @@ static int run_plain(const struct task *t, uint32_t unused) {
 }
 static int run_slices(const struct task *t, uint32_t shape) {
   return shape == WF__SLICE_SHAPES
-             ? wf__slice_product(t->sliced_w, t->rows, t->sliced_x, wf__rows(t->vectors), NULL,
-                                 t->y, t->rows, t->stream)
+             ? wf__slice_product(t->sliced_w, t->rows, t->sliced_x, wf__rows(t->vectors), t->y,
+                                 t->rows, t->stream)
              : wf__slice_product_by(shape, t->sliced_w, t->rows, t->sliced_x, wf__rows(t->vectors),
-                                    NULL, t->y, t->rows, t->stream);
+                                    t->y, t->rows, t->stream);
 }
 static int run_slicing(const struct task *t, uint32_t unused) {
   (void)unused;

@@ -350,8 +350,8 @@ static int torch_product(wf__rnn_device *d, const wf__rnn_rows *rows, size_t l, 
   const wf__sliced *matrix = wf__rnn_sliced(d->lm->on_device, l, which),
                    sliced = wf__sliced_in(d->slices.data, rows->count.most, matrix->stride);
   const int code = wf__slice_rows(x, (uint32_t)m->cols, x_stride, rows->count, sliced, d->stream);
-  return code == cudaSuccess ? wf__slice_product(*matrix, (uint32_t)m->rows, sliced, rows->count,
-                                                 NULL, y, rows->gates_stride, d->stream)
+  return code == cudaSuccess ? wf__slice_product(*matrix, (uint32_t)m->rows, sliced, rows->count, y,
+                                                 rows->gates_stride, d->stream)
                              : code;
 }
 

@@ -37,7 +37,7 @@ wf_status wf__rnn_exact_inputs(const wf_rnnlm *lm, wf__rnn_weights *w, uint32_t 
                             (uint32_t)words->stride, wf__rows(words->rows), sliced, NULL);
   if (code == cudaSuccess)
     code = wf__slice_product(*matrix, (uint32_t)lm->layers[0].matrix[WF__TORCH_IH].rows, sliced,
-                             wf__rows(words->rows), NULL, w->inputs.data, gates, NULL);
+                             wf__rows(words->rows), w->inputs.data, gates, NULL);
   if (code == cudaSuccess) code = (int)cudaStreamSynchronize(NULL);
   cudaFree(room.data);
   return code == cudaSuccess ? WF_OK : wf__cuda_fail(err, (cudaError_t)code, what);

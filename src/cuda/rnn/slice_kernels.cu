@@ -63,7 +63,9 @@ struct slice_shape {
                        stage_bytes = all * WF__SLICE_DIGITS * depth,
                        part_sums = parts * PART * PART,
                        sum_bytes = DEEP > 1 ? WEIGHTS *part_sums * 4 : 0,
-                       bytes = STAGES * stage_bytes > sum_bytes ? STAGES *stage_bytes : sum_bytes;
+                       scales_at =
+                           STAGES * stage_bytes > sum_bytes ? STAGES *stage_bytes : sum_bytes,
+                       bytes = scales_at + all * sizeof(float);
   static_assert(vectors % at_once == 0 && rows % at_once == 0 && at_once % 8 == 0, "whole copies");
   /* Where a chunk is in a stage. Eight rows' chunks of the same columns are in different banks. */
   static __device__ u32 place(u32 digit, u32 row, u32 chunk) {
@@ -154,16 +156,34 @@ __device__ static int64_t all_weights(const int (&sum)[WEIGHTS][4], u32 i) {
   return value;
 }
 
-/* Where products go. */
+/* Where a block's products go. */
+template <class S>
 struct product_output {
-  const float *x_scales, *w_scales, *bias;
+  const float *scales; /* of its vectors, then of its rows, in shared memory */
   float *y;
-  u32 num_vectors, num_rows, y_stride;
+  u32 first_vector, num_vectors, first_row, num_rows, y_stride;
 
+  /* Loads the scales, which the next barrier shows to all threads. */
+  __device__ product_output(const wf__sliced &x, u32 vector, u32 vector_end, const wf__sliced &w,
+                            u32 row, u32 row_end, float *to, u32 stride, unsigned char *memory)
+      : scales((float *)(memory + S::scales_at)),
+        y(to),
+        first_vector(vector),
+        num_vectors(vector_end),
+        first_row(row),
+        num_rows(row_end),
+        y_stride(stride) {
+    for (u32 i = threadIdx.x; i < S::all; i += S::threads)
+      ((float *)(memory + S::scales_at))[i] =
+          i < S::vectors ? x.scales[min(vector + i, vector_end - 1)]
+                         : w.scales[min(row + i - S::vectors, row_end - 1)];
+  }
+  /* Of a vector and a row of this block. */
   __device__ void put(u32 vector, u32 row, int64_t sum) const {
-    if (vector >= num_vectors || row >= num_rows) return;
-    const float value = wf__slice_value(sum, x_scales[vector], w_scales[row]);
-    y[(u64)vector * y_stride + row] = bias != nullptr ? value + bias[row] : value;
+    const float value = wf__slice_value(sum, scales[vector], scales[S::vectors + row]);
+    vector += first_vector;
+    row += first_row;
+    if (vector < num_vectors && row < num_rows) y[(u64)vector * y_stride + row] = value;
   }
 };
 
@@ -174,12 +194,14 @@ __device__ static u32 row_of(u32 n, u32 i) { return n * 8 + this_lane() % 4 * 2 
 template <class S>
 __global__ static void __launch_bounds__(S::threads, S::blocks)
     slice_product_kernel(const wf__sliced w, u32 num_rows, const wf__sliced x,
-                         const wf__row_count vectors, const float *bias, float *y, u32 y_stride) {
+                         const wf__row_count vectors, float *y, u32 y_stride) {
   WF__DYNAMIC_SHARED(unsigned char, memory);
   const u32 first_vector = blockIdx.x * S::vectors, first_row = blockIdx.y * S::rows,
             count = rows_of(vectors);
   if (first_vector >= count) return;
   const chunk_copies<S> copies(x, first_vector, count, w, first_row, num_rows);
+  const product_output<S> output(x, first_vector, count, w, first_row, num_rows, y, y_stride,
+                                 memory);
   const u32 warp = threadIdx.x / LANES, part = warp % S::parts, share = warp / S::parts,
             part_vector = part % S::across * PART, part_row = part / S::across * PART;
   const part_places<S> from(part_vector, part_row, share * 2);
@@ -197,7 +219,6 @@ __global__ static void __launch_bounds__(S::threads, S::blocks)
     own = own + 1 == S::stages ? 0 : own + 1;
     next = next + 1 == S::stages ? 0 : next + 1;
   }
-  const product_output output = {x.scales, w.scales, bias, y, count, num_rows, y_stride};
   if (S::deep == 1) {
 #pragma unroll
     for (u32 t = 0; t < TALL; t++)
@@ -205,8 +226,8 @@ __global__ static void __launch_bounds__(S::threads, S::blocks)
       for (u32 n = 0; n < WIDE; n++)
 #pragma unroll
         for (u32 i = 0; i < 4; i++)
-          output.put(first_vector + part_vector + vector_of(t, i),
-                     first_row + part_row + row_of(n, i), all_weights(sum[t][n], i));
+          output.put(part_vector + vector_of(t, i), part_row + row_of(n, i),
+                     all_weights(sum[t][n], i));
     return;
   }
   /* Sums of each weight, [weight][part][vector][row], in the memory of the stages. */
@@ -232,25 +253,30 @@ __global__ static void __launch_bounds__(S::threads, S::blocks)
 #pragma unroll
     for (u32 weight = 0; weight < WEIGHTS; weight++)
       total = total * 256 + ((const int *)memory)[weight * S::part_sums + k];
-    output.put(first_vector + of % S::across * PART + element / PART,
-               first_row + of / S::across * PART + element % PART, total);
+    output.put(of % S::across * PART + element / PART, of / S::across * PART + element % PART,
+               total);
   }
 }
 
 #if defined(WF__HAS_WARPGROUPS)
-/* The same by two groups of four warps, each of which multiplies 64 vectors by 64 rows. */
-typedef slice_shape<2, 4, 1, 6, 1> group_shape;
-__global__ static void __launch_bounds__(group_shape::threads, 1)
+/* The same by groups of four warps, each of which multiplies 64 vectors by 64 rows. */
+typedef slice_shape<2, 4, 1, 6, 1> two_groups;
+typedef slice_shape<2, 2, 1, 4, 2> one_group;
+
+template <class S>
+__global__ static void __launch_bounds__(S::threads, S::blocks)
     group_product_kernel(const wf__sliced w, u32 num_rows, const wf__sliced x,
-                         const wf__row_count vectors, const float *bias, float *y, u32 y_stride) {
+                         const wf__row_count vectors, float *y, u32 y_stride) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  typedef group_shape S;
   enum { WIDTH = 64 };
+  static_assert(S::vectors == 64 && S::rows * 2 == S::threads && S::depth == 64, "groups of warps");
   WF__DYNAMIC_SHARED(unsigned char, memory);
   const u32 first_vector = blockIdx.x * S::vectors, first_row = blockIdx.y * S::rows,
             count = rows_of(vectors);
   if (first_vector >= count) return;
   const chunk_copies<S> copies(x, first_vector, count, w, first_row, num_rows);
+  const product_output<S> output(x, first_vector, count, w, first_row, num_rows, y, y_stride,
+                                 memory);
   const u32 lane = this_lane(), warp = threadIdx.x / LANES % 4, group = threadIdx.x / LANES / 4,
             place = S::place(0, warp * 16 + lane % 16, lane / 16);
   int sum[WEIGHTS][WIDTH / 2] = {};
@@ -287,47 +313,46 @@ __global__ static void __launch_bounds__(group_shape::threads, 1)
     own = own + 1 == S::stages ? 0 : own + 1;
     next = next + 1 == S::stages ? 0 : next + 1;
   }
-  const product_output output = {x.scales, w.scales, bias, y, count, num_rows, y_stride};
 #pragma unroll
   for (u32 i = 0; i < WIDTH / 2; i++) {
     int64_t value = sum[0][i];
 #pragma unroll
     for (u32 weight = 1; weight < WEIGHTS; weight++) value = value * 256 + sum[weight][i];
-    output.put(first_vector + warp * 16 + vector_of(0, i % 4),
-               first_row + group * WIDTH + row_of(i / 4, i % 4), value);
+    output.put(warp * 16 + vector_of(0, i % 4), group * WIDTH + row_of(i / 4, i % 4), value);
   }
 #endif
 }
 
 /* cudaErrorInvalidValue if this GPU has no such operations. */
-static int launch_groups(wf__sliced w, u32 num_rows, wf__sliced x, wf__row_count count,
-                         const float *bias, float *y, u32 y_stride, void *stream) {
-  typedef group_shape S;
+template <class S>
+static int launch_groups(wf__sliced w, u32 num_rows, wf__sliced x, wf__row_count count, float *y,
+                         u32 y_stride, void *stream) {
   const dim3 grid((count.most + S::vectors - 1) / S::vectors, (num_rows + S::rows - 1) / S::rows);
   cudaFuncAttributes attributes;
-  cudaError_t code = cudaFuncGetAttributes(&attributes, group_product_kernel);
+  cudaError_t code = cudaFuncGetAttributes(&attributes, group_product_kernel<S>);
   if (code == cudaSuccess && attributes.numRegs < 128)
     return (int)cudaErrorInvalidValue; /* empty */
   if (code == cudaSuccess)
-    code = cudaFuncSetAttribute(group_product_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                (int)S::bytes);
+    code = cudaFuncSetAttribute(group_product_kernel<S>,
+                                cudaFuncAttributeMaxDynamicSharedMemorySize, (int)S::bytes);
   if (code != cudaSuccess) {
     (void)cudaGetLastError();
     return (int)code;
   }
-  return (int)WF__LAUNCH(group_product_kernel, grid, S::threads, S::bytes, stream, w, num_rows, x,
-                         count, bias, y, y_stride);
+  return (int)WF__LAUNCH(group_product_kernel<S>, grid, S::threads, S::bytes, stream, w, num_rows,
+                         x, count, y, y_stride);
 }
+#define WITH_GROUPS launch_groups<two_groups>, launch_groups<one_group>
 #else
-static int launch_groups(wf__sliced, u32, wf__sliced, wf__row_count, const float *, float *, u32,
-                         void *) {
+static int no_groups(wf__sliced, u32, wf__sliced, wf__row_count, float *, u32, void *) {
   return (int)cudaErrorInvalidValue;
 }
+#define WITH_GROUPS no_groups, no_groups
 #endif
 
 template <class S>
-static int launch_slices(wf__sliced w, u32 num_rows, wf__sliced x, wf__row_count count,
-                         const float *bias, float *y, u32 y_stride, void *stream) {
+static int launch_slices(wf__sliced w, u32 num_rows, wf__sliced x, wf__row_count count, float *y,
+                         u32 y_stride, void *stream) {
   const dim3 grid((count.most + S::vectors - 1) / S::vectors, (num_rows + S::rows - 1) / S::rows);
   const cudaError_t code = cudaFuncSetAttribute(
       slice_product_kernel<S>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)S::bytes);
@@ -336,36 +361,31 @@ static int launch_slices(wf__sliced w, u32 num_rows, wf__sliced x, wf__row_count
     return (int)code;
   }
   return (int)WF__LAUNCH(slice_product_kernel<S>, grid, S::threads, S::bytes, stream, w, num_rows,
-                         x, count, bias, y, y_stride);
+                         x, count, y, y_stride);
 }
 
-typedef int launch_function(wf__sliced, u32, wf__sliced, wf__row_count, const float *, float *, u32,
-                            void *);
+typedef int launch_function(wf__sliced, u32, wf__sliced, wf__row_count, float *, u32, void *);
 int wf__slice_product_by(u32 shape, wf__sliced w, u32 num_rows, wf__sliced x, wf__row_count count,
-                         const float *bias, float *y, u32 y_stride, void *stream) {
+                         float *y, u32 y_stride, void *stream) {
   static launch_function *const by_shape[] = {
-      launch_groups, launch_slices<large_shape>, launch_slices<middle_shape>,
+      WITH_GROUPS, launch_slices<large_shape>, launch_slices<middle_shape>,
       launch_slices<small_shape>, launch_slices<least_shape>};
   int code = (int)cudaErrorInvalidValue; /* this GPU has less shared memory than the shape takes */
   if (count.most == 0) return (int)cudaSuccess;
   for (; shape < WF__SLICE_SHAPES && code == (int)cudaErrorInvalidValue; shape++)
-    code = by_shape[shape](w, num_rows, x, count, bias, y, y_stride, stream);
+    code = by_shape[shape](w, num_rows, x, count, y, y_stride, stream);
   return code;
 }
 
-#ifndef WF__MANY_BLOCKS /* that fill a GPU; a test makes it small */
-#define WF__MANY_BLOCKS 200
-#endif
 template <class S>
-static bool fills(u32 num_rows, u32 num_vectors) {
-  return (u64)((num_rows + S::rows - 1) / S::rows) *
-             ((num_vectors + S::vectors - 1) / S::vectors) >=
-         WF__MANY_BLOCKS;
+static u64 blocks_of(u32 num_rows, u32 num_vectors) {
+  return (u64)((num_rows + S::rows - 1) / S::rows) * ((num_vectors + S::vectors - 1) / S::vectors);
 }
-int wf__slice_product(wf__sliced w, u32 num_rows, wf__sliced x, wf__row_count count,
-                      const float *bias, float *y, u32 y_stride, void *stream) {
-  const u32 shape = fills<large_shape>(num_rows, count.most)    ? 0
-                    : fills<middle_shape>(num_rows, count.most) ? 2
-                                                                : 3;
-  return wf__slice_product_by(shape, w, num_rows, x, count, bias, y, y_stride, stream);
+#ifndef WF__MANY_BLOCKS /* from which large tiles are better; a test makes it small */
+#define WF__MANY_BLOCKS 80
+#endif
+int wf__slice_product(wf__sliced w, u32 num_rows, wf__sliced x, wf__row_count count, float *y,
+                      u32 y_stride, void *stream) {
+  const u32 shape = blocks_of<middle_shape>(num_rows, count.most) < WF__MANY_BLOCKS ? 4 : 1;
+  return wf__slice_product_by(shape, w, num_rows, x, count, y, y_stride, stream);
 }

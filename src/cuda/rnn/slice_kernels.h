@@ -43,16 +43,15 @@ static inline wf__sliced wf__sliced_in(void *memory, uint64_t rows, uint32_t str
 int wf__slice_rows(const float *x, uint32_t columns, uint32_t x_stride, wf__row_count count,
                    wf__sliced to, void *stream);
 
-/* y[b][i] = w[i] . x[b], i < num_rows, b < count, plus bias[i] unless bias is NULL. The strides of
- * w and x must be equal, and at most WF__SLICE_COLUMNS. */
-int wf__slice_product(wf__sliced w, uint32_t num_rows, wf__sliced x, wf__row_count count,
-                      const float *bias, float *y, uint32_t y_stride, void *stream);
-/* The same by tiles of shape 0 (large, of GPUs of compute capability 9.0), 1 (large), 2, 3 or 4
- * (small), or by smaller ones if the GPU has too little shared memory; for measurements. */
-enum { WF__SLICE_SHAPES = 5 };
+/* y[b][i] = w[i] . x[b], i < num_rows, b < count. The strides of w and x must be equal, and at most
+ * WF__SLICE_COLUMNS. */
+int wf__slice_product(wf__sliced w, uint32_t num_rows, wf__sliced x, wf__row_count count, float *y,
+                      uint32_t y_stride, void *stream);
+/* The same by tiles of a shape, or by the next that the GPU can run; for measurements. 0 and 1: of
+ * GPUs of compute capability 9.0; 2 to 5: from large to small. */
+enum { WF__SLICE_SHAPES = 6 };
 int wf__slice_product_by(uint32_t shape, wf__sliced w, uint32_t num_rows, wf__sliced x,
-                         wf__row_count count, const float *bias, float *y, uint32_t y_stride,
-                         void *stream);
+                         wf__row_count count, float *y, uint32_t y_stride, void *stream);
 
 #ifdef __cplusplus
 }

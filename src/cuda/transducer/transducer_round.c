@@ -256,7 +256,7 @@ static int product(const wf__transducer_group *g, const wf__rnn_matrix *m, const
   const wf__sliced sliced = slices_of(g, count, slices->stride);
   const int code =
       wf__slice_rows(x, (uint32_t)m->cols, (uint32_t)m->stride, count, sliced, g->stream);
-  return code == cudaSuccess ? wf__slice_product(*slices, (uint32_t)m->rows, sliced, count, NULL, y,
+  return code == cudaSuccess ? wf__slice_product(*slices, (uint32_t)m->rows, sliced, count, y,
                                                  (uint32_t)y_stride, g->stream)
                              : code;
 }
@@ -337,7 +337,7 @@ static wf_status join(wf__transducer_group *g, wf_error *err) {
   WF__CUDA_TRY(wf__transducer_hidden(rows, rows_of(g), (uint32_t)model->width, g->encoder.data,
                                      g->rows.data, n->relu, hidden, g->stream),
                what);
-  WF__CUDA_TRY(wf__slice_product(*output, (uint32_t)n->output.rows, hidden, rows_of(g), NULL,
+  WF__CUDA_TRY(wf__slice_product(*output, (uint32_t)n->output.rows, hidden, rows_of(g),
                                  g->logits.data, (uint32_t)n->output.rows, g->stream),
                what);
   const wf__answer_work work = {.rows = rows,

@@ -26,7 +26,7 @@ static int make_some_places(wf__transducer_weights *w, uint32_t place, uint32_t 
       NULL);
   return code == cudaSuccess
              ? wf__slice_product(work->matrix, (uint32_t)n->conv.rows, work->embeddings,
-                                 wf__rows(count), NULL, to, stride, NULL)
+                                 wf__rows(count), to, stride, NULL)
              : code;
 }
 
