@@ -59,25 +59,37 @@ int wf__transducer_load(const wf__encoder_frame *frames, u32 count, u32 columns,
 
 /* --- the predictor ----------------------------------------------------------------------- */
 
-__global__ static void predict_kernel(const int32_t *tokens, const wf__row_count count, u32 context,
-                                      const float *places, u32 num_tokens, const float *bias,
-                                      u32 num, float *x, u32 stride) {
-  const u64 all = (u64)rows_of(count) * stride;
-  FOR_ALL(i, all) {
-    const u64 b = i / stride;
-    const u32 k = (u32)(i % stride);
-    float sum = 0;
-    for (u32 place = 0; place < context; place++)
-      sum += places[((u64)place * num_tokens + (u64)tokens[b * context + place]) * stride + k];
-    sum += k < num ? bias[k] : 0;
-    x[i] = k < num && sum > 0 ? sum : 0;
-  }
+__device__ static float4 add(float4 x, float4 y) {
+  return make_float4(x.x + y.x, x.y + y.y, x.z + y.z, x.w + y.w);
+}
+__device__ static float above_zero(float x) { return x > 0 ? x : 0; }
+
+__global__ static void __launch_bounds__(SLICE_THREADS)
+    predict_kernel(const int32_t *tokens, const wf__row_count count, u32 context,
+                   const float *places, u32 num_tokens, const float *bias, u32 stride,
+                   const wf__sliced to) {
+  const u32 num = rows_of(count);
+  for (u32 b = blockIdx.x; b < num; b += gridDim.x)
+    slice_row(
+        [&](u32 k) {
+          float4 sum = make_float4(0, 0, 0, 0);
+          if (k >= stride) return sum;
+          for (u32 place = 0; place < context; place++) {
+            const u64 row = (u64)place * num_tokens + (u64)tokens[(u64)b * context + place];
+            sum = add(sum, *(const float4 *)(places + row * stride + k));
+          }
+          sum = add(sum, *(const float4 *)(bias + k));
+          return make_float4(above_zero(sum.x), above_zero(sum.y), above_zero(sum.z),
+                             above_zero(sum.w));
+        },
+        to, b);
 }
 int wf__transducer_predict(const int32_t *tokens, wf__row_count count, u32 context,
-                           const float *places, u32 num_tokens, const float *bias, u32 num,
-                           float *x, u32 stride, void *stream) {
-  return LAUNCH(predict_kernel, (u64)count.most * stride, stream, tokens, count, context, places,
-                num_tokens, bias, num, x, stride);
+                           const float *places, u32 num_tokens, const float *bias, u32 stride,
+                           wf__sliced to, void *stream) {
+  const u32 blocks = count.most < MAX_BLOCKS ? count.most : MAX_BLOCKS;
+  return (int)WF__LAUNCH(predict_kernel, blocks, SLICE_THREADS, 0, stream, tokens, count, context,
+                         places, num_tokens, bias, stride, to);
 }
 
 __global__ static void store_kernel(const float *y, const wf__row_count count, u32 num, u32 stride,

@@ -47,12 +47,12 @@ typedef struct wf__encoder_frame {
 int wf__transducer_load(const wf__encoder_frame *frames, uint32_t count, uint32_t columns, float *x,
                         uint32_t stride, void *stream);
 
-/* A stateless predictor: x [count][stride] = relu(bias + the sum, over the places of the context,
- * of places[place][token]), zeros from column `num` on. `tokens`: [count][context]; places:
- * [context][num_tokens][stride]. */
+/* A stateless predictor: to[i] = relu(bias + the sum, over the places of the context, of
+ * places[place][token]), as integers for the next product. `tokens`: [count][context]; places:
+ * [context][num_tokens][stride]; bias: [stride]. */
 int wf__transducer_predict(const int32_t *tokens, wf__row_count count, uint32_t context,
                            const float *places, uint32_t num_tokens, const float *bias,
-                           uint32_t num, float *x, uint32_t stride, void *stream);
+                           uint32_t stride, wf__sliced to, void *stream);
 /* rows[to[i * step]] = y[i] + bias, zeros from column `num` on. */
 int wf__transducer_store(const float *y, wf__row_count count, uint32_t num, uint32_t stride,
                          const float *bias, const uint32_t *to, uint32_t step, float *rows,

@@ -250,17 +250,6 @@ static wf__sliced slices_of(const wf__transducer_group *g, wf__row_count count, 
   return wf__sliced_in(g->slices.data, count.most, stride);
 }
 
-/* y [count][y_stride] = x times the matrix, whose integers are `slices`. */
-static int product(const wf__transducer_group *g, const wf__rnn_matrix *m, const wf__sliced *slices,
-                   const float *x, wf__row_count count, float *y, uint64_t y_stride) {
-  const wf__sliced sliced = slices_of(g, count, slices->stride);
-  const int code =
-      wf__slice_rows(x, (uint32_t)m->cols, (uint32_t)m->stride, count, sliced, g->stream);
-  return code == cudaSuccess ? wf__slice_product(*slices, (uint32_t)m->rows, sliced, count, y,
-                                                 (uint32_t)y_stride, g->stream)
-                             : code;
-}
-
 static int encode(wf__transducer_group *g, const wf__transducer_round *r) {
   const wf_transducer *model = g->weights->model;
   const struct wf__network *n = model->network;
@@ -272,9 +261,13 @@ static int encode(wf__transducer_group *g, const wf__transducer_round *r) {
     const wf__encoder_frame *frames = all + first;
     code = wf__transducer_load(frames, count, (uint32_t)model->encoder_size, g->x.data,
                                (uint32_t)n->encoder.stride, g->stream);
+    const wf__sliced outputs = slices_of(g, wf__rows(count), g->weights->encoder.stride);
     if (code == cudaSuccess)
-      code = product(g, &n->encoder, &g->weights->encoder, g->x.data, wf__rows(count), g->y.data,
-                     model->width);
+      code = wf__slice_rows(g->x.data, (uint32_t)n->encoder.cols, (uint32_t)n->encoder.stride,
+                            wf__rows(count), outputs, g->stream);
+    if (code == cudaSuccess)
+      code = wf__slice_product(g->weights->encoder, (uint32_t)n->encoder.rows, outputs,
+                               wf__rows(count), g->y.data, (uint32_t)model->width, g->stream);
     if (code == cudaSuccess)
       code = wf__transducer_store(g->y.data, wf__rows(count), (uint32_t)n->encoder.rows,
                                   (uint32_t)model->width, weight(g, n->encoder_bias), &frames->to,
@@ -294,15 +287,15 @@ static wf__row_count rows_of(const wf__transducer_group *g) {
 }
 
 /* The outputs of a stateless predictor. */
-static int embed(wf__transducer_group *g, const void *tokens) {
+static int embed(wf__transducer_group *g, const void *tokens, wf__sliced to) {
   const struct wf__network *n = g->weights->model->network;
   return wf__transducer_predict(tokens, contexts_of(g), (uint32_t)g->weights->model->context_size,
                                 g->weights->places.data, (uint32_t)n->embedding.rows,
-                                weight(g, n->conv_bias), (uint32_t)n->conv.rows, g->x.data,
-                                (uint32_t)n->predictor.stride, g->stream);
+                                weight(g, n->conv_bias), (uint32_t)n->predictor.stride, to,
+                                g->stream);
 }
 
-/* The predictor's outputs go to `x`, its part of the joiner to the slots. */
+/* The predictor's outputs become integers, its part of the joiner goes to the slots. */
 static wf_status predict(wf__transducer_group *g, wf_error *err) {
   const uint32_t width = (uint32_t)g->weights->model->width;
   const struct wf__network *n = g->weights->model->network;
@@ -312,15 +305,20 @@ static wf_status predict(wf__transducer_group *g, wf_error *err) {
   const wf__row_count contexts = contexts_of(g);
   static const char what[] = "the transducer's predictor";
   if (contexts.most == 0) return WF_OK;
+  const wf__sliced *matrix = &g->weights->predictor,
+                   outputs = slices_of(g, contexts, matrix->stride);
   if (g->lstm != NULL) {
     WF__TRY(wf__gpu_rnn()->advance_there(g->lstm, inputs, contexts, err));
     WF__TRY(wf__gpu_rnn()->tops_there(g->lstm, slots, contexts, g->x.data, err));
+    WF__CUDA_TRY(wf__slice_rows(g->x.data, (uint32_t)n->predictor.cols,
+                                (uint32_t)n->predictor.stride, contexts, outputs, g->stream),
+                 what);
   } else {
-    WF__CUDA_TRY(embed(g, inputs), what);
+    WF__CUDA_TRY(embed(g, inputs, outputs), what);
   }
-  WF__CUDA_TRY(
-      product(g, &n->predictor, &g->weights->predictor, g->x.data, contexts, g->y.data, width),
-      what);
+  WF__CUDA_TRY(wf__slice_product(*matrix, (uint32_t)n->predictor.rows, outputs, contexts, g->y.data,
+                                 width, g->stream),
+               what);
   WF__CUDA_TRY(
       wf__transducer_store(g->y.data, contexts, (uint32_t)n->predictor.rows, width,
                            weight(g, n->predictor_bias), slots, 1, g->rows.data, g->stream),

@@ -208,7 +208,10 @@ wf_status wf__predictions_answer(wf__predictions *const *all, size_t count,
 /* The sum of x[0], x[1], ...: in 32 parts, then these in pairs, as the lanes of a GPU's warp do. */
 static float sum_of(const float *x, size_t count) {
   float parts[32] = {0};
-  for (size_t i = 0; i < count; i++) parts[i % 32] += x[i];
+  size_t first = 0;
+  for (; first + 32 <= count; first += 32)
+    for (size_t i = 0; i < 32; i++) parts[i] += x[first + i];
+  for (size_t i = 0; first + i < count; i++) parts[i] += x[first + i];
   for (size_t d = 16; d > 0; d /= 2)
     for (size_t i = 0; i < d; i++) parts[i] += parts[i + d];
   return parts[0];
