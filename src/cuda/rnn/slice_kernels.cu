@@ -386,6 +386,6 @@ static u64 blocks_of(u32 num_rows, u32 num_vectors) {
 #endif
 int wf__slice_product(wf__sliced w, u32 num_rows, wf__sliced x, wf__row_count count, float *y,
                       u32 y_stride, void *stream) {
-  const u32 shape = blocks_of<middle_shape>(num_rows, count.most) < WF__MANY_BLOCKS ? 4 : 1;
+  const u32 shape = blocks_of<middle_shape>(num_rows, count.most) < WF__MANY_BLOCKS ? 4 : 3;
   return wf__slice_product_by(shape, w, num_rows, x, count, y, y_stride, stream);
 }
