@@ -259,9 +259,46 @@ __global__ static void __launch_bounds__(S::threads, S::blocks)
 }
 
 #if defined(WF__HAS_WARPGROUPS)
-/* The same by groups of four warps, each of which multiplies 64 vectors by 64 rows. */
+/* The same by groups of four warps, each of which multiplies 64 vectors by 64 rows. A block computes
+ * several tiles, and copies the next one's first columns while it ends one. */
 typedef slice_shape<2, 4, 1, 6, 1> two_groups;
-typedef slice_shape<2, 2, 1, 4, 2> one_group;
+
+/* The stages that a block copies, one tile after the other. */
+template <class S>
+struct tile_copies {
+  const wf__sliced x, w;
+  const u32 num_vectors, num_rows, across, num_tiles;
+  u32 tile, column, stage;
+  chunk_copies<S> copies;
+
+  __device__ tile_copies(const wf__sliced &vectors, u32 vector_end, const wf__sliced &rows,
+                         u32 row_end)
+      : x(vectors),
+        w(rows),
+        num_vectors(vector_end),
+        num_rows(row_end),
+        across((vector_end + S::vectors - 1) / S::vectors),
+        num_tiles(across * ((row_end + S::rows - 1) / S::rows)),
+        tile(blockIdx.x),
+        column(0),
+        stage(0),
+        copies(x, first_vector(tile), num_vectors, w, first_row(tile), num_rows) {}
+  __device__ u32 first_vector(u32 of) const { return of % across * S::vectors; }
+  __device__ u32 first_row(u32 of) const { return of / across * S::rows; }
+  __device__ void start_next(unsigned char *memory) {
+    if (tile < num_tiles)
+      copies.start(column, memory + stage * S::stage_bytes);
+    else
+      __pipeline_commit();
+    stage = stage + 1 == S::stages ? 0 : stage + 1;
+    column += S::depth;
+    if (column < x.stride) return;
+    column = 0;
+    tile += gridDim.x;
+    if (tile < num_tiles)
+      copies = chunk_copies<S>(x, first_vector(tile), num_vectors, w, first_row(tile), num_rows);
+  }
+};
 
 template <class S>
 __global__ static void __launch_bounds__(S::threads, S::blocks)
@@ -271,54 +308,54 @@ __global__ static void __launch_bounds__(S::threads, S::blocks)
   enum { WIDTH = 64 };
   static_assert(S::vectors == 64 && S::rows * 2 == S::threads && S::depth == 64, "groups of warps");
   WF__DYNAMIC_SHARED(unsigned char, memory);
-  const u32 first_vector = blockIdx.x * S::vectors, first_row = blockIdx.y * S::rows,
-            count = rows_of(vectors);
-  if (first_vector >= count) return;
-  const chunk_copies<S> copies(x, first_vector, count, w, first_row, num_rows);
-  const product_output<S> output(x, first_vector, count, w, first_row, num_rows, y, y_stride,
-                                 memory);
-  const u32 lane = this_lane(), warp = threadIdx.x / LANES % 4, group = threadIdx.x / LANES / 4,
-            place = S::place(0, warp * 16 + lane % 16, lane / 16);
-  int sum[WEIGHTS][WIDTH / 2] = {};
+  const u32 count = rows_of(vectors), lane = this_lane(), warp = threadIdx.x / LANES % 4,
+            group = threadIdx.x / LANES / 4, place = S::place(0, warp * 16 + lane % 16, lane / 16);
+  tile_copies<S> copies(x, count, w, num_rows);
+  unsigned char *scales = memory; /* there is room for those of two tiles, in turn */
 #pragma unroll
-  for (u32 s = 0; s + 1 < S::stages; s++) copies.start(s * S::depth, memory + s * S::stage_bytes);
-  u32 own = 0, next = S::stages - 1;
-  for (u32 column = 0; column < x.stride; column += S::depth) {
-    __pipeline_wait_prior(S::stages - 2);
-    show_copies();
-    __syncthreads();
-    copies.start(column + (S::stages - 1) * S::depth, memory + next * S::stage_bytes);
-    const unsigned char *stage = memory + own * S::stage_bytes;
-    const u64 rows = describe_rows(stage + (S::vectors + group * WIDTH) * S::depth);
-    const u32 digit_step = S::all * S::depth >> 4;
+  for (u32 s = 0; s + 1 < S::stages; s++) copies.start_next(memory);
+  u32 own = 0;
+  for (u32 tile = blockIdx.x; tile < copies.num_tiles; tile += gridDim.x) {
+    const product_output<S> output(x, copies.first_vector(tile), count, w, copies.first_row(tile),
+                                   num_rows, y, y_stride, scales);
+    scales = scales == memory ? memory + S::all * sizeof(float) : memory;
+    int sum[WEIGHTS][WIDTH / 2] = {};
+    for (u32 column = 0; column < x.stride; column += S::depth) {
+      __pipeline_wait_prior(S::stages - 2);
+      show_copies();
+      __syncthreads();
+      copies.start_next(memory);
+      const unsigned char *stage = memory + own * S::stage_bytes;
+      const u64 rows = describe_rows(stage + (S::vectors + group * WIDTH) * S::depth);
+      const u32 digit_step = S::all * S::depth >> 4;
 #pragma unroll
-    for (u32 step = 0; step < S::depth / STEP; step++) {
-      u32 a[WF__SLICE_DIGITS][4];
+      for (u32 step = 0; step < S::depth / STEP; step++) {
+        u32 a[WF__SLICE_DIGITS][4];
 #pragma unroll
-      for (u32 digit = 0; digit < WF__SLICE_DIGITS; digit++)
-        load_matrices(a[digit], stage + (place ^ step * STEP) + digit * S::all * S::depth);
-      const u64 b0 = rows + step * (STEP >> 4), b1 = b0 + digit_step, b2 = b1 + digit_step;
-      begin_warpgroup();
-      multiply_rows<true, true>(sum[0], a[0], b0);
-      multiply_rows<true, false>(sum[1], a[0], b1);
-      multiply_rows<true, false>(sum[2], a[0], b2);
-      multiply_rows<false, false>(sum[3], a[1], b2);
-      multiply_rows<false, false>(sum[4], a[2], b2);
-      multiply_rows<false, true>(sum[1], a[1], b0);
-      multiply_rows<false, false>(sum[2], a[1], b1);
-      multiply_rows<false, false>(sum[3], a[2], b1);
-      multiply_rows<false, true>(sum[2], a[2], b0);
-      end_warpgroup();
+        for (u32 digit = 0; digit < WF__SLICE_DIGITS; digit++)
+          load_matrices(a[digit], stage + (place ^ step * STEP) + digit * S::all * S::depth);
+        const u64 b0 = rows + step * (STEP >> 4), b1 = b0 + digit_step, b2 = b1 + digit_step;
+        begin_warpgroup();
+        multiply_rows<true, true>(sum[0], a[0], b0);
+        multiply_rows<true, false>(sum[1], a[0], b1);
+        multiply_rows<true, false>(sum[2], a[0], b2);
+        multiply_rows<false, false>(sum[3], a[1], b2);
+        multiply_rows<false, false>(sum[4], a[2], b2);
+        multiply_rows<false, true>(sum[1], a[1], b0);
+        multiply_rows<false, false>(sum[2], a[1], b1);
+        multiply_rows<false, false>(sum[3], a[2], b1);
+        multiply_rows<false, true>(sum[2], a[2], b0);
+        end_warpgroup();
+      }
+      own = own + 1 == S::stages ? 0 : own + 1;
     }
-    own = own + 1 == S::stages ? 0 : own + 1;
-    next = next + 1 == S::stages ? 0 : next + 1;
-  }
 #pragma unroll
-  for (u32 i = 0; i < WIDTH / 2; i++) {
-    int64_t value = sum[0][i];
+    for (u32 i = 0; i < WIDTH / 2; i++) {
+      int64_t value = sum[0][i];
 #pragma unroll
-    for (u32 weight = 1; weight < WEIGHTS; weight++) value = value * 256 + sum[weight][i];
-    output.put(warp * 16 + vector_of(0, i % 4), group * WIDTH + row_of(i / 4, i % 4), value);
+      for (u32 weight = 1; weight < WEIGHTS; weight++) value = value * 256 + sum[weight][i];
+      output.put(warp * 16 + vector_of(0, i % 4), group * WIDTH + row_of(i / 4, i % 4), value);
+    }
   }
 #endif
 }
@@ -327,27 +364,33 @@ __global__ static void __launch_bounds__(S::threads, S::blocks)
 template <class S>
 static int launch_groups(wf__sliced w, u32 num_rows, wf__sliced x, wf__row_count count, float *y,
                          u32 y_stride, void *stream) {
-  const dim3 grid((count.most + S::vectors - 1) / S::vectors, (num_rows + S::rows - 1) / S::rows);
+  const u32 bytes = S::bytes + S::all * sizeof(float),
+            tiles =
+                (count.most + S::vectors - 1) / S::vectors * ((num_rows + S::rows - 1) / S::rows);
+  int device, num_processors;
   cudaFuncAttributes attributes;
   cudaError_t code = cudaFuncGetAttributes(&attributes, group_product_kernel<S>);
   if (code == cudaSuccess && attributes.numRegs < 128)
     return (int)cudaErrorInvalidValue; /* empty */
   if (code == cudaSuccess)
     code = cudaFuncSetAttribute(group_product_kernel<S>,
-                                cudaFuncAttributeMaxDynamicSharedMemorySize, (int)S::bytes);
+                                cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+  if (code == cudaSuccess) code = cudaGetDevice(&device);
+  if (code == cudaSuccess)
+    code = cudaDeviceGetAttribute(&num_processors, cudaDevAttrMultiProcessorCount, device);
   if (code != cudaSuccess) {
     (void)cudaGetLastError();
     return (int)code;
   }
-  return (int)WF__LAUNCH(group_product_kernel<S>, grid, S::threads, S::bytes, stream, w, num_rows,
-                         x, count, y, y_stride);
+  return (int)WF__LAUNCH(group_product_kernel<S>, min(tiles, (u32)num_processors), S::threads,
+                         bytes, stream, w, num_rows, x, count, y, y_stride);
 }
-#define WITH_GROUPS launch_groups<two_groups>, launch_groups<one_group>
+#define WITH_GROUPS launch_groups<two_groups>
 #else
 static int no_groups(wf__sliced, u32, wf__sliced, wf__row_count, float *, u32, void *) {
   return (int)cudaErrorInvalidValue;
 }
-#define WITH_GROUPS no_groups, no_groups
+#define WITH_GROUPS no_groups
 #endif
 
 template <class S>
@@ -384,6 +427,6 @@ static u64 blocks_of(u32 num_rows, u32 num_vectors) {
 enum { MANY_BLOCKS = 80 }; /* from which larger tiles are better, as measured on an H200 */
 int wf__slice_product(wf__sliced w, u32 num_rows, wf__sliced x, wf__row_count count, float *y,
                       u32 y_stride, void *stream) {
-  const u32 shape = blocks_of<middle_shape>(num_rows, count.most) < MANY_BLOCKS ? 4 : 3;
+  const u32 shape = blocks_of<middle_shape>(num_rows, count.most) < MANY_BLOCKS ? 3 : 2;
   return wf__slice_product_by(shape, w, num_rows, x, count, y, y_stride, stream);
 }
