@@ -54,6 +54,7 @@ set(WARPFST_TEST_ROWS
   "test_simt_chain               simt       gpu/test_gpu_chain.c                                5:test_*         1:test_small  3:test_small  20"
   # Recurrent models and transducers, and the Triton backend with them.
   "test_simt_rnn                 simt       gpu/test_gpu_rnn.c                                  1:test_kernels   1:test_races  3:test_small  20"
+  "test_simt_slices              simt       gpu/test_gpu_slices.c                               2:test_kernels   1:test_small  1:test_small  20"
   "test_simt_rnn_interrupt       simt       gpu/test_gpu_rnn_interrupt.c                        1:test_kernels   1:test_small  3:test_small  20"
   "test_simt_transducer          simt       gpu/test_gpu_transducer.c                           1:test_kernels   1:test_small  3:test_small  20"
   "test_simt_transducer_errors   simt       gpu/test_gpu_transducer_errors.c                    1:test_kernels   1:test_small  3:test_small  20"

@@ -27,6 +27,7 @@
 #include "lm/rnn_types.h"
 #include "lm/rnnlm_math.h"
 #include "lm/safetensors.h"
+#include "math/slice_product.h"
 
 enum {
   WF__RNN_MAX_LAYERS = 64,
@@ -38,6 +39,7 @@ enum {
 typedef struct wf__rnn_matrix { /* data NULL: absent */
   float *data;
   size_t rows, cols, stride;
+  const wf__slice_matrix *slices; /* for exact products; NULL: products are those of rnnlm_math.h */
 } wf__rnn_matrix;
 
 /* Indices of the matrices. */
@@ -85,8 +87,9 @@ struct wf_rnnlm {
   uint64_t *path_off; /* [V + 1] */
   uint32_t *path;
   int32_t max_path;
-  float *start; /* hidden state after <s> */
-  float *dense; /* holds every matrix and vector */
+  wf__slice_matrix *slices; /* [num_layers][2] of a predictor's LSTM; NULL: none */
+  float *start;             /* hidden state after <s> */
+  float *dense;             /* holds every matrix and vector */
   size_t dense_size, dense_used;
   float *own_cells; /* memory of `cells`, unless they are mapped from the file */
   wf__input file;
@@ -156,7 +159,8 @@ typedef struct wf__rnn_work {
   size_t max_batch;
   float *input, *previous, *gates, *gates2, *scaled; /* [max_batch][...] of rnnlm_hidden.c */
   size_t gates_floats;
-  float *scores; /* softmax: [max_batch][rows of a block] */
+  int32_t *slices; /* scratch of exact products; NULL: the model has none */
+  float *scores;   /* softmax: [max_batch][rows of a block] */
 } wf__rnn_work;
 wf_status wf__rnn_work_init(const wf_rnnlm *lm, size_t max_batch, wf__rnn_work *work,
                             wf_error *err);

@@ -178,6 +178,9 @@ void wf_rnnlm_free(wf_rnnlm *rnnlm) {
   free(rnnlm->path_off);
   free(rnnlm->path);
   free(rnnlm->start);
+  for (size_t i = 0; rnnlm->slices != NULL && i < 2 * rnnlm->num_layers; i++)
+    wf__slice_matrix_free(&rnnlm->slices[i]);
+  free(rnnlm->slices);
   free(rnnlm->dense);
   free(rnnlm->own_cells);
   wf__input_close(&rnnlm->file);

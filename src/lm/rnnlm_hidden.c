@@ -19,9 +19,11 @@ wf_status wf__rnn_work_init(const wf_rnnlm *lm, size_t max_batch, wf__rnn_work *
                                                                  : 1);
   size_t scores = lm->output_kind == WF_RNNLM_SOFTMAX ? WF__RNN_SOFTMAX_BLOCK : 0;
   uint64_t floats = (widest + 2 * hidden + 2 * work->gates_floats + scores) * (uint64_t)max_batch;
+  size_t slices = lm->slices != NULL ? wf__slice_scratch(widest) : 0;
   float *at = work->input = wf__calloc(floats, sizeof *at);
-  if (at == NULL) {
-    *work = (wf__rnn_work){0}; /* so that it counts as not made */
+  if (slices > 0) work->slices = wf__alloc(slices, sizeof *work->slices);
+  if (at == NULL || (slices > 0 && work->slices == NULL)) {
+    wf__rnn_work_free(work); /* so that it counts as not made */
     return wf__fail_memory(err, floats * sizeof *at, "hidden states");
   }
   work->previous = at += widest * max_batch;
@@ -34,6 +36,7 @@ wf_status wf__rnn_work_init(const wf_rnnlm *lm, size_t max_batch, wf__rnn_work *
 
 void wf__rnn_work_free(wf__rnn_work *work) {
   free(work->input);
+  free(work->slices);
   *work = (wf__rnn_work){0};
 }
 
@@ -51,6 +54,15 @@ struct step {
 static void product(const wf__rnn_matrix *m, const float *x, size_t x_stride, size_t count,
                     float *y, size_t y_stride) {
   wf__rows_dot(m->data, m->rows, m->stride, x, x_stride, count, y, y_stride);
+}
+
+/* Of PyTorch's layers, which may have exact products. */
+static void torch_product(const wf__rnn_matrix *m, const float *x, size_t x_stride,
+                          const wf__rnn_work *work, size_t count, float *y) {
+  if (m->slices != NULL)
+    wf__slice_multiply(m->slices, x, x_stride, count, y, work->gates_floats, work->slices);
+  else
+    product(m, x, x_stride, count, y, work->gates_floats);
 }
 
 static void add(float *y, const float *x, size_t n) {
@@ -163,10 +175,8 @@ static void scrn_state(const struct step *s, size_t i) {
  * with its bias. Each gate takes padded(H) values. */
 static void torch_gates(const struct step *s, int num_gates) {
   wf__rnn_work *w = s->work;
-  product(&s->layer->matrix[WF__TORCH_IH], w->input, s->input_stride, s->count, w->gates,
-          w->gates_floats);
-  product(&s->layer->matrix[WF__TORCH_HH], w->previous, s->stride, s->count, w->gates2,
-          w->gates_floats);
+  torch_product(&s->layer->matrix[WF__TORCH_IH], w->input, s->input_stride, w, s->count, w->gates);
+  torch_product(&s->layer->matrix[WF__TORCH_HH], w->previous, s->stride, w, s->count, w->gates2);
   for (size_t i = 0; i < s->count; i++) {
     add(w->gates + i * w->gates_floats, s->layer->vector[0], s->stride * (size_t)num_gates);
     add(w->gates2 + i * w->gates_floats, s->layer->vector[1], s->stride * (size_t)num_gates);

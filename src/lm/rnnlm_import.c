@@ -194,6 +194,20 @@ static wf_status copy_all(import *m, wf_error *err) {
   return WF_OK;
 }
 
+/* Makes the layers' matrices for exact products. */
+static wf_status slice_layers(wf_rnnlm *lm, wf_error *err) {
+  static const int which[] = {WF__TORCH_IH, WF__TORCH_HH};
+  lm->slices = wf__calloc(2 * lm->num_layers, sizeof *lm->slices);
+  if (lm->slices == NULL) return wf__fail_memory(err, 2 * lm->num_layers, "an LSTM");
+  for (size_t i = 0; i < 2 * lm->num_layers; i++) {
+    wf__rnn_matrix *m = &lm->layers[i / 2].matrix[which[i % 2]];
+    WF__TRY(wf__slice_matrix_make(m->data, m->rows, m->cols, m->stride, "a matrix of an LSTM",
+                                  &lm->slices[i], err));
+    m->slices = &lm->slices[i];
+  }
+  return WF_OK;
+}
+
 static wf_status take_words(import *m, const wf_symbols *words, wf_error *err) {
   wf_rnnlm *lm = m->lm;
   for (size_t i = 0; i < lm->num_words || i < wf_symbols_count(words); i++)
@@ -261,5 +275,6 @@ import m = {.file = file, .tensors = tensors, .prefix = "pred.lstm.", .page = "d
   wf_status status = find_sizes(&m, err);
   if (status == WF_OK) status = find_layers(&m, err);
   if (status == WF_OK) status = copy_all(&m, err);
+  if (status == WF_OK) status = slice_layers(m.lm, err);
   return import_end(&m, status, out, err);
 }

@@ -1,29 +1,12 @@
-/* test_gpu_transducer.c - decoding with transducers on a GPU is compared with the CPU, for every kind
- * of model. A GPU gives the same bits for every batch and order, and for streams. Exits with 77 if
- * there is no GPU. Also built for the imitated GPU of tests/simt, with small limits on the size of a
- * batch. */
+/* test_gpu_transducer.c - decoding with transducers on a GPU gives the results of the CPU, bit for
+ * bit and lattices included, for every kind of model, batch and order, and for streams. Exits with
+ * 77 if there is no GPU. Also built for the imitated GPU of tests/simt, with small limits on the
+ * size of a batch. */
 #include "gpu_transducers.h"
 
 static wf_error err;
 
 /* --- decoding ---------------------------------------------------------------------------- */
-
-static bool same_words(const wf_result *a, const wf_result *b) {
-  if (a->num_words != b->num_words || a->flags != b->flags) return false;
-  for (size_t w = 0; w < a->num_words; w++)
-    if (a->words[w].label != b->words[w].label) return false;
-  return true;
-}
-
-/* The same words, unless the costs say that both are best. Counts the former. */
-static void check_alike(uint64_t seed, int u, const wf_result *got, const wf_result *want,
-                        int *num_alike) {
-  assert_int_equal(got->status, WF_OK);
-  if (!(fabs(got->cost - want->cost) <= 1e-3 * (1 + fabs(want->cost))))
-    fail_msg("seed %llu, utterance %d: cost %.9g on the GPU, %.9g on the CPU",
-             (unsigned long long)seed, u, got->cost, want->cost);
-  *num_alike += same_words(got, want);
-}
 
 static int num_gpus(void) {
   int count = 0;
@@ -103,7 +86,6 @@ static void stream_on(const struct task *task, const char *device, wf_result *co
 
 static void test_small_decoding(void **unused) {
   (void)unused;
-  int num_alike = 0, num_utterances = 0;
   uint64_t num_words = 0;
   for (uint64_t seed = 0; seed < test_seeds(42); seed++) {
     static struct task task;
@@ -112,11 +94,8 @@ static void test_small_decoding(void **unused) {
     make_task(&task, seed);
     decode_on(&task, "cpu", task.scores, UTTERANCES, want);
     decode_on(&task, "cuda", task.scores, UTTERANCES, got);
-    for (int u = 0; u < UTTERANCES; u++) {
-      check_alike(seed, u, got[u], want[u], &num_alike);
-      num_words += got[u]->num_words;
-      num_utterances++;
-    }
+    test_assert_same_batch(seed, want, got, UTTERANCES);
+    for (int u = 0; u < UTTERANCES; u++) num_words += got[u]->num_words;
     for (size_t at_once = 1; at_once <= 3; at_once += 2) {
       decode_on(&task, "cuda", task.scores, at_once, other);
       for (int u = 0; u < UTTERANCES; u++) test_assert_same_result(other[u], got[u]);
@@ -138,9 +117,8 @@ static void test_small_decoding(void **unused) {
     test_free_results(got, UTTERANCES);
     free_task(&task);
   }
-  print_message("%d of %d utterances with the CPU's words, %llu words\n", num_alike, num_utterances,
-                (unsigned long long)num_words);
-  assert_true(num_words > 0 && num_alike >= num_utterances * 99 / 100);
+  print_message("%llu words\n", (unsigned long long)num_words);
+  assert_true(num_words > 0);
 }
 
 #ifdef FAKE_CUDA

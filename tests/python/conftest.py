@@ -116,11 +116,11 @@ def padded(matrices, extra=3):
 
 
 def write_safetensors(path, tensors, metadata=None):
-    """Writes float32 and float16 arrays. Returns the path."""
+    """Writes float32 and float16 arrays, and bfloat16 ones as their bits. Returns the path."""
     header, at, blobs = ({"__metadata__": metadata} if metadata else {}), 0, []
     for name, value in tensors.items():
         blob = value.tobytes()
-        header[name] = {"dtype": {"float32": "F32", "float16": "F16"}[str(value.dtype)], "shape": list(value.shape), "data_offsets": [at, at + len(blob)]}
+        header[name] = {"dtype": {"float32": "F32", "float16": "F16", "uint16": "BF16"}[str(value.dtype)], "shape": list(value.shape), "data_offsets": [at, at + len(blob)]}
         at += len(blob)
         blobs.append(blob)
     text = json.dumps(header).encode()

@@ -67,6 +67,22 @@ def test_same_everywhere(rng, tmp_path):
     assert outcome(wf.Decoder(graph, transducer=loaded, num_threads=2).decode(batch[::-1])) == alone[::-1]
 
 
+@pytest.mark.parametrize("layers", [0, 1])
+def test_weights_of_16_bits(layers, rng, tmp_path):
+    """Weights of float16 and bfloat16 are what they are as float32."""
+    model = Reference(rng, layers=layers)
+    graph, frames = tokens_graph(model), (rng.normal(size=(20, 5)) * 2).astype(np.float32)
+    halves = {name: value.astype(np.float16) for name, value in model.tensors.items()}
+    bits = {name: (value.view(np.uint32) >> 16).astype(np.uint16) for name, value in model.tensors.items()}
+    wide = {name: (value.astype(np.uint32) << 16).view(np.float32) for name, value in bits.items()}
+    for short, long in ((halves, {name: value.astype(np.float32) for name, value in halves.items()}), (bits, wide)):
+        costs = []
+        for tensors in (short, long):
+            model.tensors = tensors
+            costs.append(wf.Decoder(graph, transducer=model.save(tmp_path / "m.safetensors")).decode(frames)[0].cost)
+        assert costs[0] == costs[1]
+
+
 def test_streams(rng, tmp_path):
     """Chunks give what the whole utterance gives, also through functions, and partial results on the way."""
     model = Reference(rng, layers=1)

@@ -433,6 +433,50 @@ static inline void store_of_rank(uint32_t address, uint32_t value) {
   simt_touch();
   *(volatile uint32_t *)simt_at_address(address, 4, false) = value;
 }
+/* Tensor cores. A lane puts what it has into a table for the others, and two tables take turns: who
+ * writes to one has seen that all have read it the time before. */
+struct simt_lane_data {
+  const void *row;
+  uint32_t a[3][4], b[3][4];
+};
+static simt_lane_data simt_tables[2][SIMT_MOST_HERE * SIMT_MOST_THREADS / 32][32];
+static uint8_t simt_turns[SIMT_MOST_HERE * SIMT_MOST_THREADS / 32][32];
+static inline simt_lane_data *simt_next_table() {
+  uint8_t *turn = &simt_turns[simt.current->warp][simt.current->lane];
+  return simt_tables[(*turn)++ % 2][simt.current->warp];
+}
+static inline void load_matrices(uint32_t (&to)[4], const void *row, SIMT_HERE) {
+  const unsigned lane = simt.current->lane;
+  simt_lane_data *table = simt_next_table();
+  if ((uintptr_t)row % 16 != 0) simt_fail({file, line}, "a row of a matrix is not aligned");
+  table[lane].row = row;
+  simt_exchange(SIMT_SYNC, ~0u, 0, 0, {file, line});
+  for (unsigned i = 0; i < 4; i++)
+    memcpy(&to[i], (const char *)table[i * 8 + lane / 4].row + lane % 4 * 4, 4);
+}
+static inline int simt_byte(uint32_t word, unsigned byte, bool has_sign) {
+  return has_sign ? (int8_t)(word >> (8 * byte)) : (int)(uint8_t)(word >> (8 * byte));
+}
+static inline void multiply_digits(int (&sum)[5][4], const uint32_t (&a)[3][4],
+                                   const uint32_t (&b)[3][4], uint32_t at, SIMT_HERE) {
+  const unsigned lane = simt.current->lane;
+  simt_lane_data *table = simt_next_table();
+  memcpy(table[lane].a, a, sizeof a);
+  memcpy(table[lane].b, b, sizeof b);
+  simt_exchange(SIMT_SYNC, ~0u, 0, 0, {file, line});
+  for (unsigned i = 0; i < 4; i++) /* of two rows of a and two of b */
+    for (unsigned word = 0; word < 8; word++) {
+      const simt_lane_data *x = &table[lane / 4 * 4 + word % 4],
+                           *y = &table[(lane % 4 * 2 + i % 2) * 4 + word % 4];
+      for (unsigned p = 0; p < 3; p++) {
+        const uint32_t of_a = x->a[p][i / 2 + word / 4 * 2];
+        for (unsigned q = 0; q < 3 && of_a != 0; q++)
+          for (unsigned byte = 0; byte < 4; byte++)
+            sum[p + q][i] +=
+                simt_byte(of_a, byte, p == 0) * simt_byte(y->b[q][at + word / 4], byte, q == 0);
+      }
+    }
+}
 static inline float half_to_float(unsigned short bits) { return (float)simt_bits<_Float16>(bits); }
 
 #endif

@@ -71,7 +71,7 @@ function(add_simt_program name kind)
     if(NOT made)
       set_property(GLOBAL PROPERTY made_${object} ON)
       set(optimized)
-      if(kernels MATCHES "/(rnn|transducer)_kernels[.]cu$")
+      if(kernels MATCHES "/(rnn|slice|transducer)_kernels[.]cu$")
         set(optimized -O1)
       endif()
       add_custom_command(OUTPUT ${object} VERBATIM COMMAND_EXPAND_LISTS DEPENDS ${kernels} ${WARPFST_SIMT_H}

@@ -198,4 +198,110 @@ __device__ __forceinline__ float half_to_float(unsigned short bits) {
   return value;
 }
 
+/* Tensor cores on bytes. Four matrices of 8 rows of 16 bytes in shared memory: lane l has the
+ * address of row l % 8 of matrix l / 8, and gets bytes l % 4 * 4 .. + 3 of row l / 4 of each. */
+__device__ __forceinline__ void load_matrices(uint32_t (&to)[4], const void *row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"((uint32_t)__cvta_generic_to_shared(row))
+               : "memory");
+}
+/* sum += a b^T of 16 rows a and 8 rows b of 32 bytes, signed or not. Of a's rows l / 4 and
+ * l / 4 + 8 lane l has bytes l % 4 * 4 .. + 3, then those 16 further on; the same of b's row l / 4.
+ * Its sums are of a's rows l / 4 (two) and l / 4 + 8 (two) with b's rows l % 4 * 2 and the next. */
+template <bool A_SIGNED, bool B_SIGNED>
+__device__ __forceinline__ void multiply_bytes(int (&sum)[4], const uint32_t (&a)[4], uint32_t b0,
+                                               uint32_t b1) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+#define WF__MULTIPLY(types)                                                  \
+  asm("mma.sync.aligned.m16n8k32.row.col.s32." types                         \
+      ".s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
+      : "+r"(sum[0]), "+r"(sum[1]), "+r"(sum[2]), "+r"(sum[3])               \
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1))
+#else
+#define WF__MULTIPLY_8(types, low, high, x, y)                                             \
+  asm("mma.sync.aligned.m8n8k16.row.col.s32." types ".s32 {%0, %1}, {%2}, {%3}, {%0, %1};" \
+      : "+r"(low), "+r"(high)                                                              \
+      : "r"(x), "r"(y))
+#define WF__MULTIPLY(types)                        \
+  WF__MULTIPLY_8(types, sum[0], sum[1], a[0], b0); \
+  WF__MULTIPLY_8(types, sum[2], sum[3], a[1], b0); \
+  WF__MULTIPLY_8(types, sum[0], sum[1], a[2], b1); \
+  WF__MULTIPLY_8(types, sum[2], sum[3], a[3], b1)
+#endif
+  if (A_SIGNED && B_SIGNED) {
+    WF__MULTIPLY("s8.s8");
+  } else if (A_SIGNED) {
+    WF__MULTIPLY("s8.u8");
+  } else if (B_SIGNED) {
+    WF__MULTIPLY("u8.s8");
+  } else {
+    WF__MULTIPLY("u8.u8");
+  }
+#undef WF__MULTIPLY
+#undef WF__MULTIPLY_8
+}
+/* All products of three digits each, the first of which has the sign: sum[i + j] of digits i and
+ * j. b: of the tile whose registers begin at `at`. */
+__device__ __forceinline__ void multiply_digits(int (&sum)[5][4], const uint32_t (&a)[3][4],
+                                                const uint32_t (&b)[3][4], uint32_t at) {
+  multiply_bytes<true, true>(sum[0], a[0], b[0][at], b[0][at + 1]);
+  multiply_bytes<true, false>(sum[1], a[0], b[1][at], b[1][at + 1]);
+  multiply_bytes<true, false>(sum[2], a[0], b[2][at], b[2][at + 1]);
+  multiply_bytes<false, false>(sum[3], a[1], b[2][at], b[2][at + 1]);
+  multiply_bytes<false, false>(sum[4], a[2], b[2][at], b[2][at + 1]);
+  multiply_bytes<false, true>(sum[1], a[1], b[0][at], b[0][at + 1]);
+  multiply_bytes<false, false>(sum[2], a[1], b[1][at], b[1][at + 1]);
+  multiply_bytes<false, false>(sum[3], a[2], b[1][at], b[1][at + 1]);
+  multiply_bytes<false, true>(sum[2], a[2], b[0][at], b[0][at + 1]);
+}
+
+/* Tensor cores for four warps together, of GPUs of compute capability 9.0 alone: a's rows are in
+ * registers as for multiply_bytes, 16 a warp; b's 64 rows in shared memory. */
+#define WF__HAS_WARPGROUPS
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+/* Describes 64 rows of 64 bytes in shared memory, of which STEP bytes are read, with the chunks of 16
+ * bytes of eight rows exchanged by bits 1 and 2 of the row's number. */
+__device__ __forceinline__ uint64_t describe_rows(const void *first) {
+  return (uint64_t)2 << 62 | (uint64_t)(512 >> 4) << 32 | (uint64_t)1 << 16 |
+         (((uint32_t)__cvta_generic_to_shared(first) & 0x3ffff) >> 4);
+}
+__device__ __forceinline__ void begin_warpgroup() {
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+__device__ __forceinline__ void end_warpgroup() {
+  asm volatile("wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;" ::: "memory");
+}
+/* Copies that this thread has waited for are seen by the operations of warpgroups. */
+__device__ __forceinline__ void show_copies() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+template <bool A_SIGNED, bool B_SIGNED>
+__device__ __forceinline__ void multiply_rows(int (&sum)[32], const uint32_t (&a)[4], uint64_t b) {
+#define WF__MULTIPLY(types)                                                                        \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n64k32.s32." types                                 \
+               " {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "          \
+               "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, " \
+               "{%32, %33, %34, %35}, %36, 1;"                                                     \
+               : "+r"(sum[0]), "+r"(sum[1]), "+r"(sum[2]), "+r"(sum[3]), "+r"(sum[4]),             \
+                 "+r"(sum[5]), "+r"(sum[6]), "+r"(sum[7]), "+r"(sum[8]), "+r"(sum[9]),             \
+                 "+r"(sum[10]), "+r"(sum[11]), "+r"(sum[12]), "+r"(sum[13]), "+r"(sum[14]),        \
+                 "+r"(sum[15]), "+r"(sum[16]), "+r"(sum[17]), "+r"(sum[18]), "+r"(sum[19]),        \
+                 "+r"(sum[20]), "+r"(sum[21]), "+r"(sum[22]), "+r"(sum[23]), "+r"(sum[24]),        \
+                 "+r"(sum[25]), "+r"(sum[26]), "+r"(sum[27]), "+r"(sum[28]), "+r"(sum[29]),        \
+                 "+r"(sum[30]), "+r"(sum[31])                                                      \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
+  if (A_SIGNED && B_SIGNED) {
+    WF__MULTIPLY("s8.s8");
+  } else if (A_SIGNED) {
+    WF__MULTIPLY("s8.u8");
+  } else if (B_SIGNED) {
+    WF__MULTIPLY("u8.s8");
+  } else {
+    WF__MULTIPLY("u8.u8");
+  }
+#undef WF__MULTIPLY
+}
+#endif
+
 #endif

@@ -10,6 +10,7 @@
 #include "cuda/device/gpu_profile.h"
 #include "cuda/rnn/rnn_gpu.h"
 #include "cuda/rnn/rnn_kernels.h"
+#include "cuda/rnn/rnn_weights.h"
 #include "decode/backend.h"
 
 #include <string.h>
@@ -28,16 +29,11 @@ enum {
 #define ROW_BYTES_TOGETHER ((uint64_t)64 << 20)
 #define MOST_INPUT_BYTES ((uint64_t)128 << 20)
 
-struct wf__rnn_weights {
-  int number; /* of the GPU */
-  wf__device_buffer dense, cells, path_off, path;
-  wf__device_buffer inputs; /* as in wf__rnn_rows */
-};
-
 struct wf__rnn_device {
   wf_rnnlm *lm;
   cudaStream_t stream;
   wf__device_buffer states, norms, rows, scores, transfer, hashes;
+  wf__device_buffer slices; /* of a model with exact products: integers of the rows of a product */
   char *host_transfer;
   uint64_t num_slots;
   uint32_t most_rows;
@@ -91,26 +87,29 @@ static uint32_t gates_stride(const wf_rnnlm *lm) {
 /* Of PyTorch's first layer, the products of the input are the same for each word. Keeps them, if
  * there is room. */
 static wf_status make_inputs(const wf_rnnlm *lm, wf__rnn_weights *w, wf_error *err) {
+  static const char what[] = "the recurrent language model";
   const wf__rnn_matrix *m = &lm->layers[0].matrix[WF__TORCH_IH];
   const uint32_t stride = gates_stride(lm);
   const uint64_t bytes = lm->embedding.rows * stride * sizeof(float);
   const float *dense = w->dense.data;
   if ((lm->kind != WF__RNN_TORCH_LSTM && lm->kind != WF__RNN_TORCH_GRU) || bytes > MOST_INPUT_BYTES)
     return WF_OK;
-  WF__TRY(wf__device_reserve(&w->inputs, bytes, "the recurrent language model", err));
-  WF__CUDA_TRY(cudaMemsetAsync(w->inputs.data, 0, bytes, NULL), "the recurrent language model");
+  WF__TRY(wf__device_reserve(&w->inputs, bytes, what, err));
+  WF__CUDA_TRY(cudaMemsetAsync(w->inputs.data, 0, bytes, NULL), what);
+  if (m->slices != NULL) return wf__rnn_exact_inputs(lm, w, stride, err);
   WF__CUDA_TRY(
       wf__rnn_product(dense + (m->data - lm->dense), (uint32_t)m->rows, (uint32_t)m->stride,
                       dense + (lm->embedding.data - lm->dense), (uint32_t)lm->embedding.stride,
                       wf__rows(lm->embedding.rows), w->inputs.data, stride, NULL),
-      "the recurrent language model");
-  WF__CUDA_TRY(cudaStreamSynchronize(NULL), "the recurrent language model");
+      what);
+  WF__CUDA_TRY(cudaStreamSynchronize(NULL), what);
   return WF_OK;
 }
 
 static wf_status send_all(const wf_rnnlm *lm, wf__rnn_weights *w, wf_error *err) {
   WF__CUDA_TRY(cudaSetDevice(w->number), "choosing the GPU");
   WF__TRY(send(&w->dense, lm->dense, lm->dense_size * sizeof *lm->dense, err));
+  WF__TRY(wf__rnn_slices_make(lm, w, err));
   WF__TRY(make_inputs(lm, w, err));
   WF__TRY(send(&w->cells, lm->cells, lm->num_cells * sizeof(float), err));
   if (lm->path_off == NULL) return WF_OK;
@@ -142,6 +141,7 @@ static void rnn_weights_free(wf__rnn_weights *w) {
   cudaSetDevice(w->number);
   cudaFree(w->dense.data);
   cudaFree(w->inputs.data);
+  cudaFree(w->slices.data);
   cudaFree(w->cells.data);
   cudaFree(w->path_off.data);
   cudaFree(w->path.data);
@@ -164,12 +164,16 @@ static wf_status make_rows(wf__rnn_device *d, wf_error *err) {
   rows = rows > MOST_ROWS ? MOST_ROWS : rows < LEAST_ROWS ? LEAST_ROWS : rows;
   if (rows > d->num_slots) rows = d->num_slots;
   d->most_rows = (uint32_t)rows;
+  if (lm->slices != NULL)
+    WF__TRY(wf__device_reserve(&d->slices, wf__sliced_bytes(rows, wf__slice_stride(widest)),
+                               "hidden states", err));
   WF__TRY(wf__device_reserve(&d->rows, rows * row_floats * sizeof(float), "hidden states", err));
   WF__CUDA_TRY(cudaMemsetAsync(d->rows.data, 0, d->rows.bytes, d->stream), "hidden states");
   float *at = d->rows.data;
   d->work = (wf__rnn_rows){.hidden = (uint32_t)lm->hidden,
                            .stride = hidden,
                            .gates_stride = gates,
+                           .exact = lm->slices != NULL,
                            .states = d->states.data,
                            .state_floats = wf__rnn_state_floats(lm),
                            .layer_floats = wf__rnn_layer_floats(lm)};
@@ -245,8 +249,8 @@ static void rnn_device_close(wf__rnn_device *d) {
   if (d == NULL) return;
   const int caller = wf__callers_device();
   cudaSetDevice(d->lm->on_device->number);
-  wf__device_buffer *buffers[] = {&d->states, &d->norms,    &d->rows,
-                                  &d->scores, &d->transfer, &d->hashes};
+  wf__device_buffer *buffers[] = {&d->states,   &d->norms,  &d->rows,  &d->scores,
+                                  &d->transfer, &d->hashes, &d->slices};
   if (d->stream != NULL) cudaStreamSynchronize(d->stream);
   for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) cudaFree(buffers[i]->data);
   cudaFreeHost(d->host_transfer);
@@ -338,14 +342,26 @@ static int scrn_layer(wf__rnn_device *d, const wf__rnn_rows *rows, const wf__rnn
   return wf__rnn_scrn_layer(rows, &scrn, d->stream);
 }
 
-static int torch_layer(wf__rnn_device *d, const wf__rnn_rows *rows, const wf__rnn_layer *layer) {
+/* `which`: WF__TORCH_IH or WF__TORCH_HH. */
+static int torch_product(wf__rnn_device *d, const wf__rnn_rows *rows, size_t l, int which,
+                         const float *x, uint32_t x_stride, float *y) {
+  const wf__rnn_matrix *m = &d->lm->layers[l].matrix[which];
+  if (d->lm->slices == NULL) return product(d, rows, m, x, x_stride, y, rows->gates_stride);
+  const wf__sliced *matrix = wf__rnn_sliced(d->lm->on_device, l, which),
+                   sliced = wf__sliced_in(d->slices.data, rows->count.most, matrix->stride);
+  const int code = wf__slice_rows(x, (uint32_t)m->cols, x_stride, rows->count, sliced, d->stream);
+  return code == cudaSuccess ? wf__slice_product(*matrix, (uint32_t)m->rows, sliced, rows->count, y,
+                                                 rows->gates_stride, d->stream)
+                             : code;
+}
+
+static int torch_layer(wf__rnn_device *d, const wf__rnn_rows *rows, size_t l) {
+  const wf__rnn_layer *layer = &d->lm->layers[l];
   int code = cudaSuccess;
   if (rows->inputs == NULL)
-    code = product(d, rows, &layer->matrix[WF__TORCH_IH], rows->input, rows->input_stride,
-                   rows->gates, rows->gates_stride);
+    code = torch_product(d, rows, l, WF__TORCH_IH, rows->input, rows->input_stride, rows->gates);
   if (code == cudaSuccess)
-    code = product(d, rows, &layer->matrix[WF__TORCH_HH], rows->previous, rows->stride,
-                   rows->gates2, rows->gates_stride);
+    code = torch_product(d, rows, l, WF__TORCH_HH, rows->previous, rows->stride, rows->gates2);
   if (code != cudaSuccess) return code;
   return (d->lm->kind == WF__RNN_TORCH_LSTM ? wf__rnn_torch_lstm : wf__rnn_torch_gru)(
       rows, weights(d, layer->vector[0]), weights(d, layer->vector[1]), d->stream);
@@ -369,7 +385,7 @@ static wf_status advance(wf__rnn_device *d, const wf__rnn_move *moves, wf__row_c
       if (lm->kind == WF__RNN_GRU)
         code = gru_layer(d, &rows, layer);
       else if (lm->kind == WF__RNN_TORCH_LSTM || lm->kind == WF__RNN_TORCH_GRU)
-        code = torch_layer(d, &rows, layer);
+        code = torch_layer(d, &rows, l);
       else if (lm->kind == WF__RNN_SCRN)
         code = scrn_layer(d, &rows, layer, l == 0);
       else

@@ -7,6 +7,7 @@
 #include "cuda/device/grid.cuh"
 #include "cuda/rnn/rnn_kernels.h"
 #include "cuda/rnn/row_count.cuh"
+#include "math/slices.h"
 #include "warpfst_all.h"
 
 /* --- matrix product ---------------------------------------------------------------------- */
@@ -268,9 +269,12 @@ __global__ static void torch_lstm_kernel(const wf__rnn_rows r, const float *bias
     for (int g = 0; g < 4; g++)
       gate[g] = (x[g * n] + bias_ih[g * n + k]) + (h[g * n] + bias_hh[g * n + k]);
     const float was = r.states[r.moves[b].from * r.state_floats + r.layer + n + k];
-    const float cell = sigmoid(gate[1]) * was + sigmoid(gate[0]) * tanhf(gate[2]);
+    const float cell = r.exact
+                           ? wf__sigmoid(gate[1]) * was + wf__sigmoid(gate[0]) * wf__tanh(gate[2])
+                           : sigmoid(gate[1]) * was + sigmoid(gate[0]) * tanhf(gate[2]);
     r.states[r.moves[b].to * r.state_floats + r.layer + n + k] = cell;
-    store(r, b, k, sigmoid(gate[3]) * tanhf(cell));
+    store(r, b, k,
+          r.exact ? wf__sigmoid(gate[3]) * wf__tanh(cell) : sigmoid(gate[3]) * tanhf(cell));
   }
 }
 int wf__rnn_torch_lstm(const wf__rnn_rows *r, const float *bias_ih, const float *bias_hh,

@@ -21,6 +21,7 @@ typedef struct wf__rnn_rows {
   wf__row_count count;
   uint32_t hidden, stride; /* floats of a hidden vector, and padded */
   uint32_t input_stride, gates_stride;
+  int32_t exact; /* sigmoid and tanh are those of math/slices.h */
   float *states; /* [slots][state_floats] */
   uint64_t state_floats, layer,
       layer_floats;       /* `layer`: where the layer's part of a state begins */

@@ -26,8 +26,8 @@ static void group_close(wf__transducer_group *g) {
   if (g == NULL) return;
   const int caller = wf__callers_device();
   cudaSetDevice(g->weights->number);
-  wf__device_buffer *buffers[] = {&g->rows, &g->encoder, &g->frames, &g->raw, &g->x,
-                                  &g->y,    &g->block,   &g->logits, &g->done};
+  wf__device_buffer *buffers[] = {&g->rows, &g->encoder, &g->frames, &g->raw,    &g->x,
+                                  &g->y,    &g->slices,  &g->block,  &g->logits, &g->done};
   if (g->stream != NULL) cudaStreamSynchronize(g->stream);
   wf__launch_graphs_free(&g->graphs);
   if (g->stream != NULL && g->lstm == NULL) cudaStreamDestroy(g->stream);

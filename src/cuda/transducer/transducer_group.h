@@ -5,6 +5,7 @@
  *   encoder    [frames of all lanes][width] the encoder's part
  *   block      page-locked and on the GPU: the requests of a round (wf__round_block)
  *   answer     page-locked: log-probabilities, which the GPU writes there
+ *   slices     scratch: the integers of the rows of a product
  *
  *   frames --> load, product, store: encoder
  *   block  --> fetch --> predict or advance, product, store: rows
@@ -43,7 +44,7 @@ typedef struct wf__transducer_round {
 
 /* What the launches of a round depend on, besides the numbers: a graph is valid while it stays. */
 typedef struct wf__round_memory {
-  const void *host, *block, *x, *y, *rows, *encoder, *logits, *done;
+  const void *host, *block, *x, *y, *slices, *rows, *encoder, *logits, *done;
   uint64_t slots_at, inputs_at, max_slots;
   wf__answers answers;
   wf__score_cut cut;
@@ -56,7 +57,7 @@ struct wf__transducer_group {
   cudaStream_t stream; /* of the LSTM, if there is one */
   cudaEvent_t caller;  /* what the caller has enqueued */
   wf__rnn_device *lstm;
-  wf__device_buffer rows, encoder, frames, raw, x, y, block, logits, done;
+  wf__device_buffer rows, encoder, frames, raw, x, y, slices, block, logits, done;
   wf__pinned_buffer host_frames, host_block, host_answer;
   uint32_t max_slots;
   uint64_t most_rows, most_contexts, most_answers; /* rows and contexts that there is room for */

@@ -1,6 +1,7 @@
 /* transducer_kernels.cu - what a transducer computes between its products (transducer_kernels.h).
  * A thread computes elements on its own, or a warp a row in a fixed order. */
 #include "cuda/rnn/row_count.cuh"
+#include "cuda/rnn/slice_rows.cuh"
 #include "cuda/transducer/transducer_kernels.h"
 #include "warpfst_all.h"
 
@@ -58,39 +59,37 @@ int wf__transducer_load(const wf__encoder_frame *frames, u32 count, u32 columns,
 
 /* --- the predictor ----------------------------------------------------------------------- */
 
-__global__ static void embed_kernel(u32 first, u32 count, u32 place, const float *embedding,
-                                    u32 columns, u32 embedding_stride, float *x, u32 stride) {
-  FOR_ALL(i, (u64)count * stride) {
-    const u32 k = (u32)(i % stride);
-    x[i] =
-        k / columns == place ? embedding[(first + i / stride) * embedding_stride + k % columns] : 0;
-  }
+__device__ static float4 add(float4 x, float4 y) {
+  return make_float4(x.x + y.x, x.y + y.y, x.z + y.z, x.w + y.w);
 }
-int wf__transducer_embed(u32 first, u32 count, u32 place, const float *embedding, u32 columns,
-                         u32 embedding_stride, float *x, u32 stride, void *stream) {
-  return LAUNCH(embed_kernel, (u64)count * stride, stream, first, count, place, embedding, columns,
-                embedding_stride, x, stride);
-}
+__device__ static float above_zero(float x) { return x > 0 ? x : 0; }
 
-__global__ static void predict_kernel(const int32_t *tokens, const wf__row_count count, u32 context,
-                                      const float *places, u32 num_tokens, const float *bias,
-                                      u32 num, float *x, u32 stride) {
-  const u64 all = (u64)rows_of(count) * stride;
-  FOR_ALL(i, all) {
-    const u64 b = i / stride;
-    const u32 k = (u32)(i % stride);
-    float sum = 0;
-    for (u32 place = 0; place < context; place++)
-      sum += places[((u64)place * num_tokens + (u64)tokens[b * context + place]) * stride + k];
-    sum += k < num ? bias[k] : 0;
-    x[i] = k < num && sum > 0 ? sum : 0;
-  }
+__global__ static void __launch_bounds__(SLICE_THREADS)
+    predict_kernel(const int32_t *tokens, const wf__row_count count, u32 context,
+                   const float *places, u32 num_tokens, const float *bias, u32 stride,
+                   const wf__sliced to) {
+  const u32 num = rows_of(count);
+  for (u32 b = blockIdx.x; b < num; b += gridDim.x)
+    slice_row(
+        [&](u32 k) {
+          float4 sum = make_float4(0, 0, 0, 0);
+          if (k >= stride) return sum;
+          for (u32 place = 0; place < context; place++) {
+            const u64 row = (u64)place * num_tokens + (u64)tokens[(u64)b * context + place];
+            sum = add(sum, *(const float4 *)(places + row * stride + k));
+          }
+          sum = add(sum, *(const float4 *)(bias + k));
+          return make_float4(above_zero(sum.x), above_zero(sum.y), above_zero(sum.z),
+                             above_zero(sum.w));
+        },
+        to, b);
 }
 int wf__transducer_predict(const int32_t *tokens, wf__row_count count, u32 context,
-                           const float *places, u32 num_tokens, const float *bias, u32 num,
-                           float *x, u32 stride, void *stream) {
-  return LAUNCH(predict_kernel, (u64)count.most * stride, stream, tokens, count, context, places,
-                num_tokens, bias, num, x, stride);
+                           const float *places, u32 num_tokens, const float *bias, u32 stride,
+                           wf__sliced to, void *stream) {
+  const u32 blocks = count.most < MAX_BLOCKS ? count.most : MAX_BLOCKS;
+  return (int)WF__LAUNCH(predict_kernel, blocks, SLICE_THREADS, 0, stream, tokens, count, context,
+                         places, num_tokens, bias, stride, to);
 }
 
 __global__ static void store_kernel(const float *y, const wf__row_count count, u32 num, u32 stride,
@@ -110,22 +109,33 @@ int wf__transducer_store(const float *y, wf__row_count count, u32 num, u32 strid
 
 /* --- the joiner -------------------------------------------------------------------------- */
 
-__global__ static void hidden_kernel(const wf__joiner_row *rows, const wf__row_count count,
-                                     u32 stride, const float *encoder, const float *predictor,
-                                     int relu, float *x) {
-  const u64 all = (u64)rows_of(count) * stride;
-  FOR_ALL(i, all) {
-    const wf__joiner_row row = rows[i / stride];
-    const u32 k = (u32)(i % stride);
-    const float sum = encoder[(u64)row.frame * stride + k] + predictor[(u64)row.slot * stride + k];
-    x[i] = relu ? (sum < 0 ? 0 : sum) : tanhf(sum); /* NaN stays NaN */
+__device__ static float activation(float sum, int relu) {
+  return relu ? (sum < 0 ? 0 : sum) : wf__tanh(sum); /* NaN stays NaN */
+}
+
+__global__ static void __launch_bounds__(SLICE_THREADS)
+    hidden_kernel(const wf__joiner_row *rows, const wf__row_count count, u32 stride,
+                  const float *encoder, const float *predictor, int relu, const wf__sliced to) {
+  const u32 num = rows_of(count);
+  for (u32 i = blockIdx.x; i < num; i += gridDim.x) {
+    const wf__joiner_row row = rows[i];
+    const float *a = encoder + (u64)row.frame * stride, *b = predictor + (u64)row.slot * stride;
+    slice_row(
+        [&](u32 k) {
+          if (k >= stride) return make_float4(0, 0, 0, 0);
+          const float4 x = *(const float4 *)(a + k), y = *(const float4 *)(b + k);
+          return make_float4(activation(x.x + y.x, relu), activation(x.y + y.y, relu),
+                             activation(x.z + y.z, relu), activation(x.w + y.w, relu));
+        },
+        to, i);
   }
 }
 int wf__transducer_hidden(const wf__joiner_row *rows, wf__row_count count, u32 stride,
-                          const float *encoder, const float *predictor, int relu, float *x,
+                          const float *encoder, const float *predictor, int relu, wf__sliced to,
                           void *stream) {
-  return LAUNCH(hidden_kernel, (u64)count.most * stride, stream, rows, count, stride, encoder,
-                predictor, relu, x);
+  const u32 blocks = count.most < MAX_BLOCKS ? count.most : MAX_BLOCKS;
+  return (int)WF__LAUNCH(hidden_kernel, blocks, SLICE_THREADS, 0, stream, rows, count, stride,
+                         encoder, predictor, relu, to);
 }
 
 /* --- answers ----------------------------------------------------------------------------- */
@@ -189,11 +199,12 @@ __device__ static wf__softmax softmax(const wf__answer_work &w, float *row, u32 
   __syncwarp();
   if (first_bad != NONE) return {{first_bad, row[first_bad]}, 0, 0, 0};
   if (most == -INFINITY) return {{(int32_t)begin, most}, 0, 0, 0};
-  for_row<false>(row, begin, end, [&](u32, float value) { sum += expf(value - most); });
+  for_row<false>(row, begin, end, [&](u32, float value) { sum += wf__exp(value - most); });
 #pragma unroll
   for (int d = LANES / 2; d > 0; d /= 2) sum += __shfl_xor_sync(ALL_LANES, sum, d);
   const u32 k = w.cut.most_tokens;
-  return {{-1, 0}, most, logf(sum), k > 0 && k <= LANES ? kth_largest(most_of_lane, k) : -INFINITY};
+  return {
+      {-1, 0}, most, wf__ln(sum), k > 0 && k <= LANES ? kth_largest(most_of_lane, k) : -INFINITY};
 }
 
 __device__ static float log_prob(const wf__softmax &s, float logit) {

@@ -1,13 +1,14 @@
 /* transducer_kernels.h - the parameters of the kernels of transducers. Plain C.
  *
  * Matrices are as on the CPU (search/transducer/network.h): rows padded with zeros to a multiple of 8
- * floats. Products are wf__rnn_product. All functions return a cudaError_t; `stream` is a
+ * floats. Products are wf__slice_product. All functions return a cudaError_t; `stream` is a
  * cudaStream_t. */
 #ifndef WF_CUDA_TRANSDUCER_TRANSDUCER_KERNELS_H
 #define WF_CUDA_TRANSDUCER_TRANSDUCER_KERNELS_H
 
 #include <stdint.h>
 
+#include "cuda/rnn/slice_kernels.h"
 #include "lm/rnn_types.h"
 #include "search/transducer/transducer_types.h"
 
@@ -46,25 +47,20 @@ typedef struct wf__encoder_frame {
 int wf__transducer_load(const wf__encoder_frame *frames, uint32_t count, uint32_t columns, float *x,
                         uint32_t stride, void *stream);
 
-/* x [count][stride]: the embedding of token first + i, as if it were in place `place` of a context
- * and nothing in the others: zeros but there. */
-int wf__transducer_embed(uint32_t first, uint32_t count, uint32_t place, const float *embedding,
-                         uint32_t columns, uint32_t embedding_stride, float *x, uint32_t stride,
-                         void *stream);
-/* A stateless predictor: x [count][stride] = relu(bias + the sum, over the places of the context,
- * of places[place][token]), zeros from column `num` on. `tokens`: [count][context]; places:
- * [context][num_tokens][stride]. */
+/* A stateless predictor: to[i] = relu(bias + the sum, over the places of the context, of
+ * places[place][token]), as integers for the next product. `tokens`: [count][context]; places:
+ * [context][num_tokens][stride]; bias: [stride]. */
 int wf__transducer_predict(const int32_t *tokens, wf__row_count count, uint32_t context,
                            const float *places, uint32_t num_tokens, const float *bias,
-                           uint32_t num, float *x, uint32_t stride, void *stream);
+                           uint32_t stride, wf__sliced to, void *stream);
 /* rows[to[i * step]] = y[i] + bias, zeros from column `num` on. */
 int wf__transducer_store(const float *y, wf__row_count count, uint32_t num, uint32_t stride,
                          const float *bias, const uint32_t *to, uint32_t step, float *rows,
                          void *stream);
 
-/* x[i] = tanh or relu of the sum of the two rows. */
+/* to[i] = tanh or relu of the sum of the two rows, as integers for the output's product. */
 int wf__transducer_hidden(const wf__joiner_row *rows, wf__row_count count, uint32_t stride,
-                          const float *encoder, const float *predictor, int relu, float *x,
+                          const float *encoder, const float *predictor, int relu, wf__sliced to,
                           void *stream);
 /* What makes log-probabilities of logits: (logit - most) - log_sum. */
 typedef struct wf__softmax {

@@ -6,7 +6,6 @@
  * recorded again after memory has moved. */
 #include <string.h>
 
-#include "cuda/rnn/rnn_kernels.h"
 #include "cuda/transducer/transducer_group.h"
 #include "decode/backend.h"
 #include "search/transducer/network.h"
@@ -82,6 +81,14 @@ void wf__transducer_write_request(wf__transducer_group *g, size_t lane) {
         .least_waiting = p->least_waiting};
 }
 
+/* The sizes that graphs are recorded for: 8, 12, 16, 24, 32, ... A larger one than the round takes
+ * blocks that find nothing to do. */
+static uint32_t round_up(uint64_t count) {
+  uint64_t size = count > 0 ? LEAST_LAUNCH : 0;
+  while (size < count) size = size % 3 == 0 ? size / 3 * 4 : size / 2 * 3;
+  return (uint32_t)size;
+}
+
 /* --- memory ------------------------------------------------------------------------------ */
 
 static wf_status reserve_pinned(wf__pinned_buffer *buffer, uint64_t bytes, wf_error *err) {
@@ -102,9 +109,20 @@ static uint64_t scratch_floats(const wf__transducer_group *g, const wf__transduc
   uint64_t frame = n->encoder.stride > model->width ? n->encoder.stride : model->width;
   uint64_t context = n->predictor.stride;
   if (context < model->width) context = model->width;
-  uint64_t most = frames * frame;
-  if (r->num_contexts * context > most) most = r->num_contexts * context;
-  return r->num_rows * model->width > most ? r->num_rows * model->width : most;
+  const uint64_t most = frames * frame;
+  return r->num_contexts * context > most ? r->num_contexts * context : most;
+}
+
+/* Bytes of the integers of the rows of any of the steps. */
+static uint64_t slice_bytes(const wf__transducer_group *g, const wf__transducer_round *r) {
+  const wf__transducer_weights *w = g->weights;
+  const uint64_t frames = r->num_frames < FRAMES_AT_ONCE ? r->num_frames : FRAMES_AT_ONCE,
+                 of_steps[] = {wf__sliced_bytes(frames, w->encoder.stride),
+                               wf__sliced_bytes(round_up(r->num_contexts), w->predictor.stride),
+                               wf__sliced_bytes(round_up(r->num_rows), w->output.stride)};
+  uint64_t most = 0;
+  for (int i = 0; i < 3; i++) most = of_steps[i] > most ? of_steps[i] : most;
+  return most;
 }
 
 /* Rounds up, so that slowly growing rounds do not allocate each time. */
@@ -174,6 +192,7 @@ static wf_status make_room(wf__transducer_group *g, const wf__transducer_round *
   WF__TRY(reserve(&g->raw, r->raw_bytes, err));
   WF__TRY(reserve(&g->x, scratch, err));
   WF__TRY(reserve(&g->y, scratch, err));
+  WF__TRY(reserve(&g->slices, slice_bytes(g, r), err));
   if (num_slots <= g->max_slots) return WF_OK;
   const uint64_t max_slots = 2 * num_slots;
   if (max_slots > UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "2^31 predictor contexts or more");
@@ -226,11 +245,9 @@ static wf_status send_frames(wf__transducer_group *g, const wf__transducer_round
 
 /* --- computing --------------------------------------------------------------------------- */
 
-/* y [count][y_stride] = x times the matrix. */
-static int product(const wf__transducer_group *g, const wf__rnn_matrix *m, const float *x,
-                   wf__row_count count, float *y, uint64_t y_stride) {
-  return wf__rnn_product(weight(g, m->data), (uint32_t)m->rows, (uint32_t)m->stride, x,
-                         (uint32_t)m->stride, count, y, (uint32_t)y_stride, g->stream);
+/* The integers of this round's rows. */
+static wf__sliced slices_of(const wf__transducer_group *g, wf__row_count count, uint32_t stride) {
+  return wf__sliced_in(g->slices.data, count.most, stride);
 }
 
 static int encode(wf__transducer_group *g, const wf__transducer_round *r) {
@@ -244,8 +261,13 @@ static int encode(wf__transducer_group *g, const wf__transducer_round *r) {
     const wf__encoder_frame *frames = all + first;
     code = wf__transducer_load(frames, count, (uint32_t)model->encoder_size, g->x.data,
                                (uint32_t)n->encoder.stride, g->stream);
+    const wf__sliced outputs = slices_of(g, wf__rows(count), g->weights->encoder.stride);
     if (code == cudaSuccess)
-      code = product(g, &n->encoder, g->x.data, wf__rows(count), g->y.data, model->width);
+      code = wf__slice_rows(g->x.data, (uint32_t)n->encoder.cols, (uint32_t)n->encoder.stride,
+                            wf__rows(count), outputs, g->stream);
+    if (code == cudaSuccess)
+      code = wf__slice_product(g->weights->encoder, (uint32_t)n->encoder.rows, outputs,
+                               wf__rows(count), g->y.data, (uint32_t)model->width, g->stream);
     if (code == cudaSuccess)
       code = wf__transducer_store(g->y.data, wf__rows(count), (uint32_t)n->encoder.rows,
                                   (uint32_t)model->width, weight(g, n->encoder_bias), &frames->to,
@@ -265,15 +287,15 @@ static wf__row_count rows_of(const wf__transducer_group *g) {
 }
 
 /* The outputs of a stateless predictor. */
-static int embed(wf__transducer_group *g, const void *tokens) {
+static int embed(wf__transducer_group *g, const void *tokens, wf__sliced to) {
   const struct wf__network *n = g->weights->model->network;
   return wf__transducer_predict(tokens, contexts_of(g), (uint32_t)g->weights->model->context_size,
                                 g->weights->places.data, (uint32_t)n->embedding.rows,
-                                weight(g, n->conv_bias), (uint32_t)n->conv.rows, g->x.data,
-                                (uint32_t)n->predictor.stride, g->stream);
+                                weight(g, n->conv_bias), (uint32_t)n->predictor.stride, to,
+                                g->stream);
 }
 
-/* The predictor's outputs go to `x`, its part of the joiner to the slots. */
+/* The predictor's outputs become integers, its part of the joiner goes to the slots. */
 static wf_status predict(wf__transducer_group *g, wf_error *err) {
   const uint32_t width = (uint32_t)g->weights->model->width;
   const struct wf__network *n = g->weights->model->network;
@@ -283,13 +305,20 @@ static wf_status predict(wf__transducer_group *g, wf_error *err) {
   const wf__row_count contexts = contexts_of(g);
   static const char what[] = "the transducer's predictor";
   if (contexts.most == 0) return WF_OK;
+  const wf__sliced *matrix = &g->weights->predictor,
+                   outputs = slices_of(g, contexts, matrix->stride);
   if (g->lstm != NULL) {
     WF__TRY(wf__gpu_rnn()->advance_there(g->lstm, inputs, contexts, err));
     WF__TRY(wf__gpu_rnn()->tops_there(g->lstm, slots, contexts, g->x.data, err));
+    WF__CUDA_TRY(wf__slice_rows(g->x.data, (uint32_t)n->predictor.cols,
+                                (uint32_t)n->predictor.stride, contexts, outputs, g->stream),
+                 what);
   } else {
-    WF__CUDA_TRY(embed(g, inputs), what);
+    WF__CUDA_TRY(embed(g, inputs, outputs), what);
   }
-  WF__CUDA_TRY(product(g, &n->predictor, g->x.data, contexts, g->y.data, width), what);
+  WF__CUDA_TRY(wf__slice_product(*matrix, (uint32_t)n->predictor.rows, outputs, contexts, g->y.data,
+                                 width, g->stream),
+               what);
   WF__CUDA_TRY(
       wf__transducer_store(g->y.data, contexts, (uint32_t)n->predictor.rows, width,
                            weight(g, n->predictor_bias), slots, 1, g->rows.data, g->stream),
@@ -302,10 +331,13 @@ static wf_status join(wf__transducer_group *g, wf_error *err) {
   const struct wf__network *n = model->network;
   const void *rows = (const char *)g->block.data + g->layout.rows_at;
   static const char what[] = "the transducer's joiner";
+  const wf__sliced *output = &g->weights->output, hidden = slices_of(g, rows_of(g), output->stride);
   WF__CUDA_TRY(wf__transducer_hidden(rows, rows_of(g), (uint32_t)model->width, g->encoder.data,
-                                     g->rows.data, n->relu, g->x.data, g->stream),
+                                     g->rows.data, n->relu, hidden, g->stream),
                what);
-  WF__CUDA_TRY(product(g, &n->output, g->x.data, rows_of(g), g->logits.data, n->output.rows), what);
+  WF__CUDA_TRY(wf__slice_product(*output, (uint32_t)n->output.rows, hidden, rows_of(g),
+                                 g->logits.data, (uint32_t)n->output.rows, g->stream),
+               what);
   const wf__answer_work work = {.rows = rows,
                                 .count = rows_of(g),
                                 .num_tokens = (uint32_t)model->num_tokens,
@@ -331,14 +363,6 @@ static wf_status answer(void *user, wf_error *err) {
 
 /* --- graphs ------------------------------------------------------------------------------ */
 
-/* The sizes that graphs are recorded for: 8, 12, 16, 24, 32, ... A larger one than the round takes
- * blocks that find nothing to do. */
-static uint32_t round_up(uint64_t count) {
-  uint64_t size = count > 0 ? LEAST_LAUNCH : 0;
-  while (size < count) size = size % 3 == 0 ? size / 3 * 4 : size / 2 * 3;
-  return (uint32_t)size;
-}
-
 /* Forgets the graphs if memory that they use has moved, or the options of the batch are others. */
 static void check_graphs(wf__transducer_group *g) {
   wf__round_memory now;
@@ -347,6 +371,7 @@ static void check_graphs(wf__transducer_group *g) {
   now.block = g->block.data;
   now.x = g->x.data;
   now.y = g->y.data;
+  now.slices = g->slices.data;
   now.rows = g->rows.data;
   now.encoder = g->encoder.data;
   now.logits = g->logits.data;

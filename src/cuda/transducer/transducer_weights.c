@@ -4,47 +4,90 @@
 #include <stdio.h>
 
 #include "cuda/device/gpu_profile.h"
-#include "cuda/rnn/rnn_kernels.h"
 #include "cuda/transducer/transducer_kernels.h"
 
 enum { TOKENS_AT_ONCE = 16384 };
 
-/* What some tokens add in one place. `x`: room for their embeddings. */
+/* Room for the integers that a predictor's places are made of: of a place's matrix, and of some
+ * tokens' embeddings. */
+struct place_work {
+  wf__sliced matrix, embeddings;
+};
+
+/* What some tokens add in one place, whose matrix is ready. */
 static int make_some_places(wf__transducer_weights *w, uint32_t place, uint32_t first,
-                            uint32_t count, float *x) {
+                            uint32_t count, const struct place_work *work) {
   const struct wf__network *n = w->model->network;
   const uint32_t stride = (uint32_t)n->predictor.stride;
   float *to = (float *)w->places.data + ((uint64_t)place * n->embedding.rows + first) * stride;
-  const int code = wf__transducer_embed(
-      first, count, place, wf__transducer_weight(w, n->embedding.data), (uint32_t)n->embedding.cols,
-      (uint32_t)n->embedding.stride, x, (uint32_t)n->conv.stride, NULL);
+  const int code = wf__slice_rows(
+      wf__transducer_weight(w, n->embedding.data) + (uint64_t)first * n->embedding.stride,
+      (uint32_t)n->embedding.cols, (uint32_t)n->embedding.stride, wf__rows(count), work->embeddings,
+      NULL);
   return code == cudaSuccess
-             ? wf__rnn_product(wf__transducer_weight(w, n->conv.data), (uint32_t)n->conv.rows,
-                               (uint32_t)n->conv.stride, x, (uint32_t)n->conv.stride,
-                               wf__rows(count), to, stride, NULL)
+             ? wf__slice_product(work->matrix, (uint32_t)n->conv.rows, work->embeddings,
+                                 wf__rows(count), to, stride, NULL)
              : code;
+}
+
+static int make_all_places(wf__transducer_weights *w, const struct place_work *work) {
+  const struct wf__network *n = w->model->network;
+  const uint64_t rows = n->embedding.rows;
+  int code = cudaSuccess;
+  for (uint32_t place = 0; place < (uint32_t)w->model->context_size && code == cudaSuccess;
+       place++) {
+    code = wf__slice_rows(wf__transducer_weight(w, n->conv.data) + place * n->embedding.cols,
+                          (uint32_t)n->embedding.cols, (uint32_t)n->conv.stride,
+                          wf__rows(n->conv.rows), work->matrix, NULL);
+    for (uint64_t first = 0; first < rows && code == cudaSuccess; first += TOKENS_AT_ONCE)
+      code = make_some_places(
+          w, place, (uint32_t)first,
+          (uint32_t)(rows - first < TOKENS_AT_ONCE ? rows - first : TOKENS_AT_ONCE), work);
+  }
+  return code == cudaSuccess ? (int)cudaStreamSynchronize(NULL) : code;
 }
 
 static wf_status make_places(wf__transducer_weights *w, wf_error *err) {
   const struct wf__network *n = w->model->network;
-  const uint64_t context = (uint64_t)w->model->context_size, rows = n->embedding.rows,
-                 bytes = context * rows * n->predictor.stride * sizeof(float);
+  const uint64_t rows = n->embedding.rows, some = rows < TOKENS_AT_ONCE ? rows : TOKENS_AT_ONCE,
+                 bytes =
+                     (uint64_t)w->model->context_size * rows * n->predictor.stride * sizeof(float);
+  const uint32_t stride = wf__slice_stride(n->embedding.cols);
   static const char what[] = "the transducer's predictor";
-  wf__device_buffer x = {0};
-  int code = cudaSuccess;
+  wf__device_buffer room = {0};
   WF__TRY(wf__device_reserve(&w->places, bytes, what, err));
   WF__CUDA_TRY(cudaMemsetAsync(w->places.data, 0, bytes, NULL), what);
   WF__TRY(wf__device_reserve(
-      &x, (rows < TOKENS_AT_ONCE ? rows : TOKENS_AT_ONCE) * n->conv.stride * sizeof(float), what,
-      err));
-  for (uint64_t place = 0; place < context; place++)
-    for (uint64_t first = 0; first < rows && code == cudaSuccess; first += TOKENS_AT_ONCE)
-      code = make_some_places(
-          w, (uint32_t)place, (uint32_t)first,
-          (uint32_t)(rows - first < TOKENS_AT_ONCE ? rows - first : TOKENS_AT_ONCE), x.data);
-  if (code == cudaSuccess) code = cudaStreamSynchronize(NULL);
-  cudaFree(x.data);
+      &room, wf__sliced_bytes(n->conv.rows, stride) + wf__sliced_bytes(some, stride), what, err));
+  const struct place_work work = {
+      wf__sliced_in(room.data, n->conv.rows, stride),
+      wf__sliced_in((char *)room.data + wf__sliced_bytes(n->conv.rows, stride), some, stride)};
+  const int code = make_all_places(w, &work);
+  cudaFree(room.data);
   return code == cudaSuccess ? WF_OK : wf__cuda_fail(err, (cudaError_t)code, what);
+}
+
+/* Makes the integers of the joiner's matrices. */
+static wf_status make_slices(wf__transducer_weights *w, wf_error *err) {
+  const struct wf__network *n = w->model->network;
+  const wf__rnn_matrix *const matrices[] = {&n->encoder, &n->predictor, &n->output};
+  wf__sliced *const to[] = {&w->encoder, &w->predictor, &w->output};
+  static const char what[] = "the transducer";
+  uint64_t bytes = 0;
+  for (int i = 0; i < 3; i++)
+    bytes += wf__sliced_bytes(matrices[i]->rows, wf__slice_stride(matrices[i]->cols));
+  WF__TRY(wf__device_reserve(&w->slices, bytes, what, err));
+  char *at = w->slices.data;
+  for (int i = 0; i < 3; i++) {
+    const wf__rnn_matrix *m = matrices[i];
+    *to[i] = wf__sliced_in(at, m->rows, wf__slice_stride(m->cols));
+    at += wf__sliced_bytes(m->rows, to[i]->stride);
+    WF__CUDA_TRY(wf__slice_rows(wf__transducer_weight(w, m->data), (uint32_t)m->cols,
+                                (uint32_t)m->stride, wf__rows(m->rows), *to[i], NULL),
+                 what);
+  }
+  WF__CUDA_TRY(cudaStreamSynchronize(NULL), what);
+  return WF_OK;
 }
 
 static wf_status send_weights(wf__transducer_weights *w, wf_error *err) {
@@ -55,6 +98,7 @@ static wf_status send_weights(wf__transducer_weights *w, wf_error *err) {
   WF__TRY(wf__device_reserve(&w->memory, n->num_floats * sizeof(float), what, err));
   WF__TRY(
       wf__device_send(w->memory.data, n->memory, n->num_floats * sizeof(float), NULL, what, err));
+  WF__TRY(make_slices(w, err));
   snprintf(name, sizeof name, "cuda:%d", w->number);
   return n->lstm != NULL ? wf_rnnlm_on_device(n->lstm, name, &w->lstm, err) : make_places(w, err);
 }
@@ -85,6 +129,7 @@ void wf__gpu_transducer_weights_free(wf__transducer_weights *w) {
     cudaSetDevice(w->number);
     cudaFree(w->memory.data);
     cudaFree(w->places.data);
+    cudaFree(w->slices.data);
     (void)cudaGetLastError(); /* of cudaFree: all other errors have been reported */
     wf__restore_device(caller);
   }

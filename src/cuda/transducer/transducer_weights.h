@@ -1,19 +1,22 @@
 /* transducer_weights.h - the weights of a transducer on a GPU.
  *
  *   memory   the network's memory as it is, so every pointer into it has its place here
+ *   slices   integers of the matrices, for exact products (cuda/rnn/slice_kernels.h)
  *   places   what follows from the weights alone: of stateless predictors, what each token adds to
  *            the sum in each place of the context */
 #ifndef WF_CUDA_TRANSDUCER_TRANSDUCER_WEIGHTS_H
 #define WF_CUDA_TRANSDUCER_TRANSDUCER_WEIGHTS_H
 
 #include "cuda/device/device_memory.h"
+#include "cuda/rnn/slice_kernels.h"
 #include "search/transducer/network.h"
 #include "search/transducer/transducer_device.h"
 
 struct wf__transducer_weights {
   wf_transducer *model;
   int number; /* of the GPU */
-  wf__device_buffer memory;
+  wf__device_buffer memory, slices;
+  wf__sliced encoder, predictor, output;
   wf__device_buffer places; /* [context][tokens][predictor's stride] */
   wf_rnnlm *lstm;           /* there; NULL: stateless */
 };

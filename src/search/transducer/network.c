@@ -1,6 +1,6 @@
 /* network.c - reads and computes built-in models on the CPU.
  *
- * The products are those of rnnlm_math.h: every sum has one order, whatever the number of rows. */
+ * Sums of products are exact (math/slices.h), whatever the number of rows, as on a GPU. */
 #include "search/transducer/network.h"
 
 #include "math/score.h"
@@ -10,23 +10,46 @@ enum { ACTIVATION_FILE, ACTIVATION_TANH, ACTIVATION_RELU };
 void wf__network_free(struct wf__network *network) {
   if (network == NULL) return;
   wf_rnnlm_free(network->lstm);
+  for (size_t i = 0; i < network->num_slices; i++) wf__slice_matrix_free(&network->slices[i]);
+  free(network->slices);
   free(network->memory);
   free(network);
 }
 
 uint64_t wf__network_bytes(const struct wf__network *network) {
   if (network == NULL) return 0;
-  uint64_t lstm = network->lstm != NULL ? network->lstm->dense_size : 0;
-  return (network->num_floats + lstm) * sizeof(float);
+  const wf_rnnlm *lstm = network->lstm;
+  uint64_t bytes = network->num_floats * sizeof(float);
+  for (size_t i = 0; i < network->num_slices; i++)
+    bytes += wf__slice_matrix_bytes(&network->slices[i]);
+  if (lstm != NULL) bytes += lstm->dense_size * sizeof(float);
+  for (size_t i = 0; lstm != NULL && i < 2 * lstm->num_layers; i++)
+    bytes += wf__slice_matrix_bytes(&lstm->slices[i]);
+  return bytes;
 }
 
 /* --- computing --------------------------------------------------------------------------- */
 
-static void product(const wf__rnn_matrix *m, const float *bias, const float *x, size_t x_stride,
-                    size_t count, float *y, size_t y_stride) {
-  wf__rows_dot(m->data, m->rows, m->stride, x, x_stride, count, y, y_stride);
+static wf_status product(const wf__slice_matrix *m, const float *x, size_t x_stride, size_t count,
+                         float *y, size_t y_stride, wf__transducer_work *work, wf_error *err) {
+  work->slices.size = 0;
+  WF__TRY(wf__vec_grow(&work->slices, wf__slice_scratch(m->cols), "a product", err));
+  wf__slice_multiply(m, x, x_stride, count, y, y_stride, work->slices.data);
+  return WF_OK;
+}
+
+static void add_bias(const float *bias, size_t num, size_t count, float *y, size_t y_stride) {
   for (size_t i = 0; i < count; i++)
-    for (size_t k = 0; k < m->rows; k++) y[i * y_stride + k] += bias[k];
+    for (size_t k = 0; k < num; k++) y[i * y_stride + k] += bias[k];
+}
+
+/* y[i] = W x[i] + b. */
+static wf_status linear(const wf__rnn_matrix *m, const float *bias, const float *x, size_t x_stride,
+                        size_t count, float *y, size_t y_stride, wf__transducer_work *work,
+                        wf_error *err) {
+  WF__TRY(product(m->slices, x, x_stride, count, y, y_stride, work, err));
+  add_bias(bias, m->rows, count, y, y_stride);
+  return WF_OK;
 }
 
 static wf_status network_encode(const wf_transducer *model, const wf_scores *scores, float *out,
@@ -42,8 +65,8 @@ static wf_status network_encode(const wf_transducer *model, const wf_scores *sco
   for (size_t t = 0; t < num_frames; t++)
     for (size_t c = 0; c < size; c++)
       x[t * stride + c] = wf__score_at(scores, (int64_t)t, (int32_t)c);
-  product(&n->encoder, n->encoder_bias, x, stride, num_frames, out, model->encoder_width);
-  return WF_OK;
+  return linear(&n->encoder, n->encoder_bias, x, stride, num_frames, out, model->encoder_width,
+                work, err);
 }
 
 /* The predictor's part of the joiner: rows[i] = Wp x[i] + bp. */
@@ -54,27 +77,31 @@ static wf_status project(const wf_transducer *model, const float *x, size_t x_st
   WF__TRY(wf__vec_grow(&work->outputs, count * model->width, "a predictor", err));
   float *y = work->outputs.data;
   memset(y, 0, count * model->width * sizeof *y);
-  product(&n->predictor, n->predictor_bias, x, x_stride, count, y, model->width);
+  WF__TRY(linear(&n->predictor, n->predictor_bias, x, x_stride, count, y, model->width, work, err));
   for (size_t i = 0; i < count; i++)
     memcpy(rows[i], y + i * model->width, model->width * sizeof *y);
   return WF_OK;
 }
 
+/* The convolution is the sum, over the places of the context, of products with one embedding each,
+ * which a GPU keeps for all tokens. */
 static wf_status predict_stateless(const wf_transducer *model, const wf__predictor_batch *batch,
                                    wf__transducer_work *work, wf_error *err) {
   const struct wf__network *n = model->network;
-  size_t count = batch->count, size = n->embedding.cols, context = (size_t)model->context_size,
-         in = n->conv.stride, out = wf__padded(n->conv.rows);
+  size_t count = batch->count, context = (size_t)model->context_size, in = n->embedding.stride,
+         out = wf__padded(n->conv.rows);
   work->floats.size = 0;
-  WF__TRY(wf__vec_grow(&work->floats, count * (in + out), "a predictor", err));
-  float *x = work->floats.data, *y = x + count * in;
-  memset(x, 0, count * (in + out) * sizeof *x);
-  for (size_t i = 0; i < count; i++)
-    for (size_t k = 0; k < context; k++)
-      memcpy(x + i * in + k * size,
-             n->embedding.data + (size_t)batch->tokens[i * context + k] * n->embedding.stride,
-             size * sizeof *x);
-  product(&n->conv, n->conv_bias, x, in, count, y, out);
+  WF__TRY(wf__vec_grow(&work->floats, count * (in + 2 * out), "a predictor", err));
+  float *x = work->floats.data, *y = x + count * in, *term = y + count * out;
+  memset(y, 0, 2 * count * out * sizeof *y);
+  for (size_t place = 0; place < context; place++) {
+    for (size_t i = 0; i < count; i++)
+      memcpy(x + i * in, n->embedding.data + (size_t)batch->tokens[i * context + place] * in,
+             in * sizeof *x);
+    WF__TRY(product(&n->places[place], x, in, count, term, out, work, err));
+    for (size_t k = 0; k < count * out; k++) y[k] += term[k];
+  }
+  add_bias(n->conv_bias, n->conv.rows, count, y, out);
   for (size_t k = 0; k < count * out; k++) y[k] = y[k] > 0 ? y[k] : 0;
   return project(model, y, out, count, batch->rows, work, err);
 }
@@ -111,11 +138,11 @@ static wf_status network_join(const wf_transducer *model, const float *const *en
   for (size_t i = 0; i < count; i++)
     for (size_t k = 0; k < width; k++) hidden[i * width + k] = encoders[i][k] + rows[i][k];
   if (n->relu)
-    for (size_t k = 0; k < count * width; k++) hidden[k] = hidden[k] > 0 ? hidden[k] : 0;
+    for (size_t k = 0; k < count * width; k++) hidden[k] = hidden[k] < 0 ? 0 : hidden[k];
   else
     wf__vec_tanh(hidden, count * width);
-  product(&n->output, n->output_bias, hidden, width, count, logits, n->output.rows);
-  return WF_OK;
+  return linear(&n->output, n->output_bias, hidden, width, count, logits, n->output.rows, work,
+                err);
 }
 
 static const wf__transducer_ops stateless_ops = {network_encode, predict_stateless, network_join};
@@ -260,6 +287,27 @@ static wf_status read_predictor(struct reading *r, uint64_t *size, wf_error *err
   return WF_OK;
 }
 
+/* Makes the matrices of exact products: of a stateless predictor one for each place. */
+static wf_status slice_weights(struct reading *r, wf_error *err) {
+  struct wf__network *n = r->network;
+  const size_t context = n->lstm == NULL ? (size_t)r->model->context_size : 0;
+  wf__rnn_matrix *all[] = {&n->encoder, &n->predictor, &n->output};
+  const char *names[] = {"joiner.enc.weight", "joiner.pred.weight", "joiner.out.weight"};
+  n->slices = wf__calloc(3 + context, sizeof *n->slices);
+  if (n->slices == NULL) return wf__fail_memory(err, context * sizeof *n->slices, "a transducer");
+  for (size_t i = 0; i < 3; i++, n->num_slices++) {
+    WF__TRY(wf__slice_matrix_make(all[i]->data, all[i]->rows, all[i]->cols, all[i]->stride,
+                                  names[i], &n->slices[i], err));
+    all[i]->slices = &n->slices[i];
+  }
+  n->places = n->slices + 3;
+  for (size_t place = 0; place < context; place++, n->num_slices++)
+    WF__TRY(wf__slice_matrix_make(n->conv.data + place * n->embedding.cols, n->conv.rows,
+                                  n->embedding.cols, n->conv.stride, "pred.emb.weight",
+                                  &n->slices[3 + place], err));
+  return WF_OK;
+}
+
 static wf_status read_model(struct reading *r, const wf_transducer_options *o, wf_error *err) {
   struct wf__network *n = r->network;
   uint64_t size, num_outputs;
@@ -281,6 +329,7 @@ static wf_status read_model(struct reading *r, const wf_transducer_options *o, w
                       "%s: tensor %.*s is a duplicate or not part of a transducer "
                       "(docs/reference/transducers.md)",
                       r->file->path, WF__SPAN_ARG(r->tensors.data[i].name));
+  WF__TRY(slice_weights(r, err));
   r->model->encoder_size = (int32_t)n->encoder.cols;
   r->model->width = r->model->encoder_width = wf__padded(joiner);
   return WF_OK;

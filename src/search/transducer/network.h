@@ -14,6 +14,10 @@ struct wf__network {
   wf__rnn_matrix conv, encoder, predictor, output;
   float *conv_bias, *encoder_bias, *predictor_bias, *output_bias; /* padded; zeros if missing */
   bool relu;
+  /* For exact products: encoder, predictor, output; of a stateless predictor a matrix for each
+   * place of the context, the columns of `conv` that its embedding meets. */
+  wf__slice_matrix *slices, *places;
+  size_t num_slices;
   float *memory; /* of all of these, but of `lstm` */
   uint64_t num_floats, used;
 };

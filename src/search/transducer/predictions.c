@@ -3,6 +3,7 @@
 #include "search/transducer/predictions.h"
 
 #include "math/score.h"
+#include "math/slices.h"
 
 #define NONE UINT32_MAX
 
@@ -38,6 +39,7 @@ void wf__predictions_free(wf__predictions *p) {
 void wf__prediction_work_free(wf__prediction_work *work) {
   wf__vec_free(&work->model.floats);
   wf__vec_free(&work->model.outputs);
+  wf__vec_free(&work->model.slices);
   wf__rnn_work_free(&work->model.rnn);
   wf__vec_free(&work->logits);
   wf__vec_free(&work->tokens);
@@ -203,11 +205,23 @@ wf_status wf__predictions_answer(wf__predictions *const *all, size_t count,
 
 /* --- answers ----------------------------------------------------------------------------- */
 
-/* Makes log-probabilities of logits. Sums in the order of rnnlm_math.h. */
+/* The sum of x[0], x[1], ...: in 32 parts, then these in pairs, as the lanes of a GPU's warp do. */
+static float sum_of(const float *x, size_t count) {
+  float parts[32] = {0};
+  size_t first = 0;
+  for (; first + 32 <= count; first += 32)
+    for (size_t i = 0; i < 32; i++) parts[i] += x[first + i];
+  for (size_t i = 0; first + i < count; i++) parts[i] += x[first + i];
+  for (size_t d = 16; d > 0; d /= 2)
+    for (size_t i = 0; i < d; i++) parts[i] += parts[i + d];
+  return parts[0];
+}
+
+/* Makes log-probabilities of logits. */
 static wf_status normalise(wf__predictions *p, float *logits, size_t count, const char *what,
                            int64_t frame, wf_error *err) {
   size_t padded = wf__padded(count);
-  float most = -INFINITY, *terms = p->terms.data, *ones = terms + padded;
+  float most = -INFINITY, *terms = p->terms.data;
   for (size_t i = 0; i < count; i++) {
     if (!wf__score_usable(logits[i]))
       return wf__fail(err, WF_ERR_ARGUMENT, "frame %lld: the logit of %s %zu is %g",
@@ -217,12 +231,9 @@ static wf_status normalise(wf__predictions *p, float *logits, size_t count, cons
   if (most == -INFINITY)
     return wf__fail(err, WF_ERR_ARGUMENT, "frame %lld: the logits of all %ss are -infinity",
                     (long long)frame, what);
-  for (size_t i = 0; i < padded; i++) {
-    terms[i] = i < count ? logits[i] - most : 0;
-    ones[i] = i < count;
-  }
+  for (size_t i = 0; i < padded; i++) terms[i] = i < count ? logits[i] - most : 0;
   wf__vec_exp(terms, padded);
-  float log_sum = logf(wf__dot(terms, ones, padded));
+  float log_sum = wf__ln(sum_of(terms, count));
   for (size_t i = 0; i < count; i++) logits[i] = (logits[i] - most) - log_sum;
   return WF_OK;
 }
@@ -264,8 +275,8 @@ wf_status wf__predictions_take(wf__predictions *p, const wf__score_row **out, wf
   p->terms.size = p->score_rows.size = 0;
   WF__TRY(wf__vec_grow(&p->score_rows, p->count, "a joiner", err));
   if (!p->on_device)
-    WF__TRY(wf__vec_grow(&p->terms, 2 * wf__padded(wf__transducer_num_logits(p->model)), "a joiner",
-                         err));
+    WF__TRY(
+        wf__vec_grow(&p->terms, wf__padded(wf__transducer_num_logits(p->model)), "a joiner", err));
   for (size_t i = 0; i < p->count; i++)
     WF__TRY(p->on_device ? take_answer(p, p->first_row + i, &p->score_rows.data[i], err)
                          : take_logits(p, i, &p->score_rows.data[i], err));

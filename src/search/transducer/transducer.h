@@ -20,6 +20,7 @@ struct wf__network; /* network.h: the weights of a built-in model */
 /* Scratch memory of one search for a model's computations. */
 typedef struct wf__transducer_work {
   WF__VEC(float) floats, outputs;
+  WF__VEC(int32_t) slices; /* of exact products */
   wf__rnn_work rnn;
 } wf__transducer_work;
 
