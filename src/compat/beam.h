@@ -15,6 +15,7 @@
 
 #include "compat/prefixes.h"
 #include "compat/score_row.h"
+#include "lm/automaton.h"
 
 /* A token may add more to a score than its own; this bounds it. */
 typedef struct wf__beam_repeats {
@@ -23,7 +24,7 @@ typedef struct wf__beam_repeats {
 
 /* What an n-gram model says of columns that are words, without a lexicon (lm_columns.c). */
 typedef struct wf__lm_columns {
-  const wf_lm *lm;
+  const wf__automaton *lm;
   float *costs;     /* [num_lm_labels] of the unigram; NULL: the model is asked for each column */
   float other;      /* of columns without a label */
   uint32_t *first;  /* [labels of the model + 1] by label: its first place in `columns` */

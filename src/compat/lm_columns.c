@@ -12,19 +12,19 @@ static const double missing = 100 * M_LN10; /* wf__history_cost */
 
 /* --- of a model ------------------------------------------------------------------------------- */
 
-static bool is_word(const wf_lm *lm, int64_t label) {
+static bool is_word(const wf__automaton *lm, int64_t label) {
   return label >= 0 && label < (int64_t)lm->num_labels && wf__lm_knows(lm, (uint32_t)label);
 }
 
 /* No column with this label costs less, but for the back-off costs and n-grams. A word without a
  * probability costs `missing`, whatever the back-off costs are. */
-static float cost_of(const wf_lm *lm, int64_t label, float most_backoff) {
+static float cost_of(const wf__automaton *lm, int64_t label, float most_backoff) {
   const uint32_t known = is_word(lm, label) ? (uint32_t)label : lm->unk;
   const float cost = known != WF__LM_NONE ? lm->unigrams[known].cost : INFINITY;
   return cost < INFINITY ? cost : (float)missing - most_backoff;
 }
 
-static float most_backoff(const wf_lm *lm) {
+static float most_backoff(const wf__automaton *lm) {
   float most = 0;
   for (uint64_t i = 0; i < lm->num_states; i++)
     if (lm->states[i].backoff_cost < INFINITY) most = fmaxf(most, lm->states[i].backoff_cost);
@@ -33,7 +33,7 @@ static float most_backoff(const wf_lm *lm) {
 
 /* Words that are unknown to the model are columns of one label. If there were n-grams with it, they
  * would all be marked. */
-static bool is_usable(const wf_lm *lm) {
+static bool is_usable(const wf__automaton *lm) {
   for (uint64_t a = 0; a < lm->num_arcs; a++)
     if (lm->arcs[a].word == lm->unk) return false;
   for (uint32_t w = 0; w < lm->num_labels; w++)
@@ -42,7 +42,7 @@ static bool is_usable(const wf_lm *lm) {
 }
 
 static void list_columns(const wf_beam_searcher *s, wf__lm_columns *out) {
-  const wf_lm *lm = out->lm;
+  const wf__automaton *lm = out->lm;
   for (size_t c = 0; c < s->num_lm_labels; c++)
     if (is_word(lm, s->lm_labels[c])) out->first[s->lm_labels[c]]++;
   for (uint32_t w = 0; w < lm->num_labels; w++) out->first[w + 1] += out->first[w];
@@ -52,8 +52,11 @@ static void list_columns(const wf_beam_searcher *s, wf__lm_columns *out) {
 
 wf_status wf__lm_columns_init(wf_beam_searcher *s, wf_error *err) {
   wf__lm_columns *out = &s->lm_columns;
-  const wf_lm *lm = s->lm;
-  if (lm == NULL || s->num_nodes > 0 || s->num_texts > 0 || !is_usable(lm)) return WF_OK;
+  const wf__automaton *lm;
+  /* The states of histories are those of the form in which the model was opened. */
+  if (s->lm == NULL || s->lm->is_mapped || s->num_nodes > 0 || s->num_texts > 0) return WF_OK;
+  WF__TRY(wf__lm_signed_automaton(s->lm, &lm, err));
+  if (!is_usable(lm)) return WF_OK;
   const float backoff = most_backoff(lm);
   out->lm = lm;
   out->first = wf__calloc((uint64_t)lm->num_labels + 1, sizeof *out->first);
@@ -133,7 +136,7 @@ static void clear_marks(wf__beam_columns *c) {
 static wf_status mark_ngrams(wf_beam_search *s, uint32_t state, uint64_t most, bool *few,
                              double *backoff, wf_error *err) {
   const wf__lm_columns *of = &s->searcher->lm_columns;
-  const wf_lm *lm = of->lm;
+  const wf__automaton *lm = of->lm;
   uint64_t num = 0;
   *backoff = 0;
   *few = false;

@@ -141,19 +141,19 @@ static void graph(const wf_lm *lm, outcome *out) {
   wf_symbols *tokens;
   wf_lexicon *lexicon;
   wf_lexicon_options lexicon_options;
-  wf_ctc_graph_parts parts;
-  wf_ctc_graph_result result = {0};
+  wf_graph_inputs parts;
+  wf_graph_result result = {0};
   wf_lexicon_options_init(&lexicon_options);
-  wf_ctc_graph_parts_init(&parts);
+  wf_graph_inputs_init(&parts);
   assert_ok(wf_symbols_read(test_write_file("tokens.txt", token_text, sizeof token_text - 1),
                             &tokens, &err));
   assert_ok(wf_lexicon_read(test_write_file("lexicon.txt", lexicon_text, sizeof lexicon_text - 1),
                             tokens, &lexicon_options, &lexicon, &err));
   parts.lexicon = lexicon;
   parts.lm = lm;
-  assert_ok(wf_ctc_graph_build(&parts, NULL, &result, &err));
+  assert_ok(wf_graph_build(&parts, NULL, &result, &err));
   put_fst(out, result.graph);
-  wf_ctc_graph_result_free(&result);
+  wf_graph_result_free(&result);
   wf_lexicon_free(lexicon);
   wf_symbols_free(tokens);
 }
@@ -239,49 +239,48 @@ static wf_scores random_scores(int tokens) {
                      .dtype = WF_FLOAT32};
 }
 
-static void prefix_search(const wf_lm *lm, outcome *out) {
+/* The best paths of a search without a graph, over words that tokens spell, or that are tokens. */
+static void search(const wf_beam_parts *parts, bool sum_alignments, outcome *out) {
   wf_error err = {0};
-  wf_prefix_token tokens[WORDS + 1] = {{"", false, false}};
-  for (int i = 0; i < WORDS; i++) tokens[i + 1] = (wf_prefix_token){texts[i], true, true};
-  wf_prefix_parts parts = {
-      .tokens = tokens, .num_tokens = WORDS + 1, .lm = lm, .words = texts, .num_words = WORDS};
-  wf_prefix_input input = {.scores = random_scores(WORDS + 1), .lm_state = -1};
-  wf_prefix_searcher *searcher;
-  wf_prefix_result *result;
-  wf_prefix_options options;
-  wf_prefix_options_init(&options);
+  wf_beam_input input = {.scores = random_scores(WORDS + 1), .lm_state = -1};
+  wf_beam_searcher *searcher;
+  wf_beam_result *result;
+  wf_beam_options options;
+  wf_beam_options_init(&options);
   options.num_threads = 1;
   options.nbest = 20;
-  assert_ok(wf_prefix_searcher_create(&parts, &searcher, &err));
-  assert_ok(wf_prefix_search(searcher, &input, 1, &options, &result, &err));
-  for (size_t i = 0; i < result->num_texts; i++) put(out, result->texts[i].score);
-  assert_true(result->num_texts == 20 && result->texts[0].lm_state > 0);
-  wf_prefix_result_free(result);
-  wf_prefix_searcher_free(searcher);
+  options.lm_weight = 0.7f;
+  options.sum_alignments = sum_alignments;
+  assert_ok(wf_beam_searcher_create(parts, &searcher, &err));
+  assert_ok(wf_beam_decode(searcher, &input, 1, &options, &result, &err));
+  assert_int_equal(result->status, WF_OK);
+  assert_int_equal(result->num_paths, 20);
+  for (size_t i = 0; i < result->num_paths; i++) {
+    put(out, result->paths[i].score);
+    put(out, result->paths[i].lm_score);
+  }
+  assert_true(result->paths[0].lm_state > 0);
+  wf_beam_result_free(result);
+  wf_beam_searcher_free(searcher);
 }
 
-static void trie_search(const wf_lm *lm, outcome *out) {
-  wf_error err = {0};
+static void search_of_texts(const wf_lm *lm, outcome *out) {
+  wf_beam_text tokens[WORDS + 1] = {{"", false, false}};
+  for (int i = 0; i < WORDS; i++) tokens[i + 1] = (wf_beam_text){texts[i], true, true};
+  const wf_beam_parts parts = {.texts = tokens,
+                               .num_texts = WORDS + 1,
+                               .lm = lm,
+                               .known_words = texts,
+                               .num_known_words = WORDS};
+  search(&parts, true, out);
+}
+
+static void search_of_words(const wf_lm *lm, outcome *out) {
   int32_t labels[WORDS + 1] = {-1};
   for (int i = 0; i < WORDS; i++) labels[i + 1] = label(lm, texts[i]);
-  const wf_trie_parts parts = {
+  const wf_beam_parts parts = {
       .lm = lm, .lm_labels = labels, .num_lm_labels = WORDS + 1, .silence = 0};
-  const wf_scores scores = random_scores(WORDS + 1);
-  wf_trie_searcher *searcher;
-  wf_trie_search *search;
-  wf_trie_paths *paths;
-  wf_trie_options options;
-  wf_trie_options_init(&options);
-  options.lm_weight = 0.7f;
-  assert_ok(wf_trie_searcher_create(&parts, &options, &searcher, &err));
-  assert_ok(wf_trie_search_create(searcher, &search, &err));
-  assert_ok(wf_trie_search_step(search, &scores, &err));
-  assert_ok(wf_trie_search_end(search, &err));
-  assert_ok(wf_trie_search_paths(search, 20, &paths, &err));
-  for (size_t i = 0; i < paths->num_paths; i++) put(out, paths->paths[i].lm_score);
-  wf_trie_paths_free(paths);
-  wf_trie_search_free(search);
-  wf_trie_searcher_free(searcher);
+  search(&parts, false, out);
 }
 
 static const struct use {
@@ -294,8 +293,8 @@ static const struct use {
             {"mixing", mixing},
             {"ARPA file", arpa_file},
             {"scorer", scorer},
-            {"prefix search", prefix_search},
-            {"trie search", trie_search}};
+            {"search of texts", search_of_texts},
+            {"search of words", search_of_words}};
 
 static void compare(const outcome *want, const outcome *got, const char *use, const char *format) {
   assert_int_equal(got->size, want->size);
