@@ -136,7 +136,7 @@ class Warpfst(Search):
         self._decoder = self._made(self._options)
         self.has_weights = vocabulary.lm is not None
         threads, device = options.get("num_threads", 1), options.get("device", "cpu")
-        place = "" if vocabulary.lm is None else ", model in the graph" if isinstance(vocabulary.lm, wf.LM) else ", model read while decoding"
+        place = "" if vocabulary.lm is None else ", model in the graph" if not vocabulary.lm.info().get("mapped", True) else ", model read while decoding"
         self.about = f"{f'{threads} threads' if device == 'cpu' and threads != 1 else '1 thread' if device == 'cpu' else device}{place}"
 
     def _made(self, options: dict[str, Any]) -> wf.Decoder:
