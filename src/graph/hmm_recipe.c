@@ -195,14 +195,6 @@ static wf_status make_emitting_only(wf__build *b, wf_error *err) {
 
 static bool wants_emitting_only(const wf__build *b) { return !b->options.epsilon; }
 
-/* Input labels are those of the model, which have no names. */
-static wf_status labels_of_graph(const wf__build *b, wf_symbols **out, wf_error *err) {
-  (void)b;
-  (void)err;
-  *out = NULL;
-  return WF_OK;
-}
-
 static wf_status aligner_of_graph(const wf__build *b, wf_word_aligner **out, wf_error *err) {
   const wf_hmm *hmm = b->inputs->hmm;
   *out = NULL;
@@ -275,7 +267,6 @@ const wf__recipe wf__hmm_recipe = {
     .words = true,
     .take = take,
     .make_l = make_l,
-    .labels = labels_of_graph,
     .aligner = aligner_of_graph,
     .steps = steps,
     .num_steps = sizeof steps / sizeof *steps,

@@ -146,6 +146,10 @@ static wf_status take_class(wf__lg *lg, const char *name, size_t size, wf_error 
   if (label <= 0)
     return wf__fail(err, WF_ERR_ARGUMENT, "class '%.*s' is not in the word table %s",
                     (int)(size > 80 ? 80 : size), name, wf__symbols_shown(lg->words));
+  if (lg->garbage && label == lg->unk)
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "class '%.*s': with garbage, it stands for any sequence of tokens",
+                    (int)(size > 80 ? 80 : size), name);
   if (is_class(lg, label))
     return wf__fail(err, WF_ERR_ARGUMENT, "class '%.*s' is given twice",
                     (int)(size > 80 ? 80 : size), name);
@@ -513,7 +517,8 @@ wf_status wf__lg_make_g(const wf__lg *lg, int32_t backoff, wf_fst **out, wf_erro
   }
   wf_status status = check_ends(lg, g, err);
   if (status == WF_OK && !has_costs(g)) status = add_cost(&g, -1, tie_cost, err);
-  if (status == WF_OK && is_class(lg, lg->unk)) status = level_unknown(lg, &g, err);
+  if (status == WF_OK && lg->lm != NULL && is_class(lg, lg->unk))
+    status = level_unknown(lg, &g, err);
   if (status == WF_OK && lg->classes.size > 0) status = remove_class_outputs(lg, &g, err);
   if (status == WF_OK) status = wf_arcsort(g, NULL, out, err);
   wf_fst_free(g);

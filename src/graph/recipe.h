@@ -26,9 +26,8 @@ typedef struct wf__build {
   int32_t *garbage;             /* the tokens or phones of the garbage word */
   int32_t *fillers;             /* HMM: their input labels in L */
   wf_tally dropped;             /* HMM: phones in context */
-  wf__slot first, g,
-      graph; /* first: L, later T or H, which is composed with `graph`. graph: LG, and
-                               what is made of it */
+  wf__slot first;               /* L, later T or H, which is composed with `graph` */
+  wf__slot g, graph;            /* graph: LG, and what is made of it */
 } wf__build;
 
 typedef struct wf__step {
@@ -44,7 +43,7 @@ struct wf__recipe {
   /* Checks the inputs that only this kind has, and completes `lg` and `topology`. */
   wf_status (*take)(wf__build *b, wf_error *err);
   wf_status (*make_l)(wf__build *b, wf_fst **out, wf_error *err);
-  /* The table of the finished graph's input labels; *out NULL: none. */
+  /* The table of the finished graph's input labels. NULL: they have no names. */
   wf_status (*labels)(const wf__build *b, wf_symbols **out, wf_error *err);
   /* What word times need; *out NULL: model and lexicon do not provide it. */
   wf_status (*aligner)(const wf__build *b, wf_word_aligner **out, wf_error *err);

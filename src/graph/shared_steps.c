@@ -116,7 +116,7 @@ wf_status wf__make_graph(wf__build *b, wf_error *err) {
   wf_word_aligner *aligner = NULL;
   WF__TRY(wf__slot_apply(&b->runner, &b->graph, &order, NULL, err));
   WF__TRY(wf__slot_finished(&b->runner, &b->graph, &ordered, err));
-  wf_status status = b->recipe->labels(b, &labels, err);
+  wf_status status = b->recipe->labels != NULL ? b->recipe->labels(b, &labels, err) : WF_OK;
   if (status == WF_OK) status = wf_fst_with_symbols(ordered, labels, b->lg.words, &graph, err);
   if (status == WF_OK) status = b->recipe->aligner(b, &aligner, err);
   if (status == WF_OK && aligner != NULL) status = wf__word_aligner_attach(aligner, graph, err);

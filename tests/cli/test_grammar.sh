@@ -89,6 +89,7 @@ mkgraph --lexicon="$ctc/lexicon_phone.txt" --grammar=part.gram --garbage=0.5 -q 
 [ "$(cat hyp.txt)" = '000030024 KATE <unk> CHINA' ] || fail "a part: $(cat hyp.txt)"
 "$WARPFST" mkgraph ctc --tokens="$ctc/tokens_char.txt" --phrases=reject.txt --garbage=2 -q -o y.wfst # words spelled
 rm y.wfst
+expect 2 "class '<unk>': with garbage, it stands for any sequence of tokens" mkgraph --lexicon="$ctc/lexicon_phone.txt" --phrases=reject.txt --garbage=2 --classes='<unk>' -o y.wfst
 expect 2 'garbage needs --lm, --grammar or --phrases' mkgraph --garbage=2 -o y.wfst
 expect 2 'garbage: the grammar has no <unk>' mkgraph --lexicon="$ctc/lexicon_phone.txt" --phrases=few.txt --garbage=2 -o y.wfst
 
