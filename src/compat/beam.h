@@ -17,7 +17,7 @@
 #include "compat/score_row.h"
 #include "lm/automaton.h"
 
-/* A token may add more to a score than its own; this bounds it. */
+/* How often the same word may end with a token after a node. */
 typedef struct wf__beam_repeats {
   int64_t words, tokens; /* of words that are told apart, or not (token_lm) */
 } wf__beam_repeats;
@@ -46,8 +46,8 @@ struct wf_beam_searcher {
   int32_t min_columns;           /* that scores must have, but for the blank */
   float least_score, most_score; /* of the nodes but the root */
   float most_transition;         /* or 0 */
-  wf__beam_repeats most_repeats; /* a word ends with a token at most so often after a node */
-  uint32_t *by_token;            /* [num_nodes] the children of large nodes, by token */
+  wf__beam_repeats most_repeats;
+  uint32_t *by_token; /* [num_nodes] the children of large nodes, by token */
   wf__lm_columns lm_columns;
   wf_beam_text *texts; /* [num_texts] */
   int32_t num_texts;   /* 0: tokens do not spell words */

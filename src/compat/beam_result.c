@@ -87,16 +87,18 @@ static void read_token(struct speller *w, const wf_beam_text *token, int32_t fra
   if (token->ends_word) end_word(w);
 }
 
+/* The frame of the end has token -1. */
 static void read_tokens(const wf_beam_search *s, const wf_beam_path *path, int32_t length,
                         struct speller *w) {
-  for (int32_t i = 1; i < length - s->ended; i++) {
+  for (int32_t i = 1; i < length; i++) {
     const int32_t token = path->tokens[i];
-    if (token != path->tokens[i - 1] && token != s->blank)
+    if (token < 0)
+      end_word(w);
+    else if (token != path->tokens[i - 1] && token != s->blank)
       read_token(w, &s->searcher->texts[token], i - 1);
     else if (token != s->blank && w->in_word && w->out != NULL)
       w->out[w->num_words].end_frame = i;
   }
-  if (s->ended) end_word(w);
 }
 
 static wf_status spell(const wf_beam_search *s, int32_t length, wf__arena *memory,

@@ -47,6 +47,7 @@ static wf_status begin(wf_beam_search *s, const wf_beam_input *start, wf_error *
   const wf_beam_input none = {.lm_state = -1};
   if (start == NULL) start = &none;
   WF__TRY(wf__beam_check_options(parts, &s->options, err));
+  if (parts->num_texts > 0) s->options.asg = false; /* no effect */
   s->silence = parts->silence;
   s->blank = s->options.asg ? -1 : parts->blank;
   s->most_gain = (double)parts->most_transition + most_of_words(s);

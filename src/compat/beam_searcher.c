@@ -92,7 +92,7 @@ static wf_status sort_children(wf_beam_searcher *s, children *all, wf_error *err
     for (uint32_t k = first; k < first + num; k++)
       WF__TRY(wf__vec_push(all, ((child){s->nodes[k].token, k}), "a trie", err));
     sort(all);
-    for (uint32_t k = 0; k < num; k++) s->by_token[first + k] = all->data[k].to;
+    for (uint64_t k = 0; k < all->size; k++) s->by_token[first + k] = all->data[k].to;
   }
   return WF_OK;
 }
@@ -113,11 +113,22 @@ static wf_status list_words(const wf_beam_searcher *s, const wf_beam_node *from,
   return WF_OK;
 }
 
+/* May a word come twice? Else there is one for each token. */
+static bool may_repeat(const wf_beam_searcher *s, const wf_beam_node *from) {
+  int32_t last = -1;
+  for (uint32_t k = from->first_child; k < from->first_child + from->num_children; k++) {
+    if (s->nodes[k].num_words > 1 || s->nodes[k].token <= last) return true;
+    last = s->nodes[k].token;
+  }
+  return false;
+}
+
 /* Words may be listed more than once. Unknown ones are counted, too. */
 static wf_status count_repeats(const wf_beam_searcher *s, bool same, children *all, int64_t *most,
                                wf_error *err) {
   *most = 1;
   for (uint32_t i = 0; i < s->num_nodes; i++) {
+    if (!may_repeat(s, &s->nodes[i])) continue;
     WF__TRY(list_words(s, &s->nodes[i], same, all, err));
     sort(all);
     int64_t run = 1;

@@ -334,6 +334,7 @@ static void test_steps(void **state) {
   wf_error err = {0};
   float scores[FRAMES * TOKENS];
   const wf_beam_options options = wide();
+  int num_ends = 0;
   wf_beam_searcher *searcher = searcher_of(pieces, 2, NULL);
   for (uint64_t seed = 0; seed < UTTERANCES; seed++) {
     test_rng rng = {seed};
@@ -367,9 +368,20 @@ static void test_steps(void **state) {
     assert_ok(wf_beam_search_result(steps, -1, &result, &err));
     check_same(whole, result);
     wf_beam_result_free(result);
+    /* The last frame of a path that goes back from the end is not the end. */
+    assert_ok(wf_beam_search_result(steps, 1, &result, &err));
+    assert_true(result->num_paths == 1 && result->length == FRAMES + 1);
+    assert_memory_equal(result->paths->tokens, whole->paths->tokens,
+                        FRAMES * sizeof *result->paths->tokens);
+    const wf_beam_path *path = result->paths;
+    const bool ends_word = pieces[path->tokens[FRAMES]].ends_word;
+    if (ends_word) assert_int_equal(path->num_spelled, whole->paths->num_spelled);
+    if (ends_word) num_ends++;
+    wf_beam_result_free(result);
     wf_beam_result_free(whole);
     wf_beam_search_free(steps);
   }
+  assert_true(num_ends > 0);
   wf_beam_searcher_free(searcher);
 }
 
