@@ -2,6 +2,7 @@
  * searches, which its batches and its streams share.
  *
  *   host_backend.c   a batch: an utterance a thread
+ *   whole_utterances.c  utterances of a batch whose search is wholly on a device
  *   lanes.c          a batch, or chunks of streams, whose searches get scores together
  *   rounds.c         the loop over lanes
  *   utterance.c      one utterance of a batch
@@ -51,6 +52,13 @@ wf_status wf__utterance_end(const wf__host *self, wf__searcher *searcher, const 
  * WF_ERR_MEMORY or WF_ERR_CANCELLED. */
 wf_status wf__record_error(const wf__host *self, const wf__batch *batch, uint32_t i,
                            wf_status status, const wf_error *err);
+
+/* --- whole_utterances.c ------------------------------------------------------------------ */
+
+/* Decodes those utterances of a batch that a device searches without lanes, and drops them from
+ * `order`, which has the longest first. */
+wf_status wf__whole_decode(wf__host *self, const wf__batch *batch, uint32_t *order, uint32_t *count,
+                           wf_error *err);
 
 /* --- lanes.c ----------------------------------------------------------------------------- */
 

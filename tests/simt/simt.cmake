@@ -24,7 +24,8 @@ set(WARPFST_SIMT_SIZES
   WF__DET_ROOM=simt_table_sizes.det_room WF__DET_TIMES=0 WF__DET_ITEMS=simt_table_sizes.det_items
   WF__LANE_LISTED=256 WF__LANE_MEMO_BITS=5 WF__LONG_LIST_BYTES=1024 WF__UPLOAD_STATES=23
   WF__RNN_ROWS=23 WF__RNN_NORM_COLUMNS=48 WF__RNN_SCORING_BITS=5
-  WF__TRANSDUCER_SLOTS=40 WF__TRANSDUCER_FRAMES=23)
+  WF__TRANSDUCER_SLOTS=40 WF__TRANSDUCER_FRAMES=23
+  WF__DEVICE_LANES=7 WF__DEVICE_UTTERANCES=17)
 if(WARPFST_SANITIZE STREQUAL "thread") # kernels run on stacks of their own, which it cannot follow
   list(APPEND WARPFST_SIMT_FLAGS -O1)
   set_source_files_properties(simt/simt.c simt/simt_memory.c PROPERTIES COMPILE_OPTIONS -fno-sanitize=thread)

@@ -1,0 +1,134 @@
+/* test_gpu_transducer_search.c - the search over tokens alone on a GPU against the CPU's search with
+ * the same model on the GPU: results must be equal bit for bit. Exits with 77 if there is no GPU.
+ * Also built for the imitated GPU of tests/simt. */
+#include "decode/decoder.h"
+#include "decode/host_backend.h"
+#include "gpu_transducers.h"
+#include "search/transducer/transducer_shared.h"
+
+static wf_error err;
+
+/* One state, which accepts every sequence of tokens. All arcs of tokens cost the same. `words`: each
+ * has one. */
+static wf_graph *tokens_graph_of(test_rng *rng, int num_tokens, bool words) {
+  char text[16384];
+  size_t at = 0;
+  const double of_token = test_below(rng, 2) == 0 ? 0 : test_below(rng, 9) / 8.0 - 0.5,
+               of_blank = test_below(rng, 2) == 0 ? 0 : test_below(rng, 9) / 8.0,
+               of_end = test_below(rng, 3) == 0 ? 0.5 : 0;
+  wf_graph *graph;
+  for (int t = 0; t < num_tokens; t++)
+    at += (size_t)snprintf(text + at, sizeof text - at, "0 0 %d %d %g\n", t + 1,
+                           words || t % 3 > 0 ? t : 0, t == 0 ? of_blank : of_token);
+  snprintf(text + at, sizeof text - at, "0 %g\n", of_end);
+  wf_fst *fst = test_fst_of(WF_TROPICAL, text);
+  assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
+  wf_fst_free(fst);
+  return graph;
+}
+
+static void make_tokens_task(struct task *task, uint64_t seed) {
+  test_rng rng = {seed * 911 + 3};
+  transducer_shape s = random_transducer_shape(&rng, seed);
+  if (seed % 8 == 5) s.num_tokens = 2 * WF__ANSWER_ENTRIES; /* rows are sent whole, if all tie */
+  s.twins = seed % 8 == 5 ? s.num_tokens : test_below(&rng, 3) == 0 ? 2 : 0;
+  if (s.num_durations > 0 && test_below(&rng, 4) == 0)
+    s.num_durations = WF__DEVICE_MOST_DURATIONS; /* the most that there are sets for */
+  task->model = random_transducer(&rng, &s);
+  const bool words = test_below(&rng, 4) > 0;
+  task->graph = tokens_graph_of(&rng, s.num_tokens, words);
+  wf_decoder_options *o = &task->options;
+  wf_decoder_options_init(o);
+  o->beam = test_below(&rng, 5) == 0 ? 1000 : 0.5f + 12 * test_unit(&rng);
+  o->max_hypotheses = test_below(&rng, 6) == 0
+                          ? WF__DEVICE_MOST_HYPOTHESES - (int32_t)test_below(&rng, 3)
+                          : 1 + (int32_t)test_below(&rng, 9);
+  o->max_symbols = 1 + (int32_t)test_below(&rng, 4);
+  o->greedy = test_below(&rng, 5) == 0;
+  o->blank_penalty = test_below(&rng, 3) == 0 ? 2 * test_unit(&rng) - 0.5f : 0;
+  o->acoustic_scale = test_below(&rng, 3) == 0 ? 0.3f + test_unit(&rng) : 1;
+  o->word_score = words && test_below(&rng, 3) == 0 ? test_unit(&rng) - 0.5f : 0;
+  o->num_threads = 1 + (int32_t)(seed % 3);
+  for (int u = 0; u < UTTERANCES; u++)
+    task->scores[u] = random_encoder_outputs(&rng, task->model,
+                                             (int64_t)test_below(&rng, seed % 8 == 5 ? 4
+                                                                       : u % 9 == 0  ? 40
+                                                                                     : 12));
+  task->scorer = NULL;
+}
+
+static const wf__transducer_shared *shared_of(const wf_decoder *decoder) {
+  return ((const wf__host *)decoder->search)->setup.shared;
+}
+
+/* Decodes with a decoder whose search is on the GPU, or on the CPU. */
+static void decode_with(const struct task *task, const char *device, bool on_host,
+                        const wf_scores *scores, size_t at_once, wf_result **results) {
+  if (on_host) assert_int_equal(setenv("WARPFST_TRANSDUCER_SEARCH", "host", 1), 0);
+  wf_decoder *decoder = decoder_on(task, device);
+  if (on_host) assert_int_equal(unsetenv("WARPFST_TRANSDUCER_SEARCH"), 0);
+  assert_true(shared_of(decoder)->has_device_search == !on_host);
+  for (size_t i = 0; i < UTTERANCES; i += at_once)
+    assert_ok(test_decode(decoder, scores + i, UTTERANCES - i < at_once ? UTTERANCES - i : at_once,
+                          NULL, results + i, &err));
+  wf_decoder_free(decoder);
+}
+
+static void check_same(uint64_t seed, wf_result *const *got, wf_result *const *want,
+                       uint64_t *num_words) {
+  for (int u = 0; u < UTTERANCES; u++) {
+    if (got[u]->status != want[u]->status || got[u]->cost != want[u]->cost ||
+        got[u]->num_tokens != want[u]->num_tokens)
+      print_message(
+          "seed %llu, utterance %d of %lld frames: cost %.9g, not %.9g; %llu tokens, not "
+          "%llu; status %d, not %d\n",
+          (unsigned long long)seed, u, (long long)want[u]->num_frames, got[u]->cost, want[u]->cost,
+          (unsigned long long)got[u]->num_tokens, (unsigned long long)want[u]->num_tokens,
+          got[u]->status, want[u]->status);
+    test_assert_same_result(got[u], want[u]);
+    *num_words += got[u]->num_words;
+  }
+}
+
+static void test_small_search(void **unused) {
+  (void)unused;
+  uint64_t num_words = 0;
+  struct test_heard heard = {.text = "no room on the GPU"};
+  wf_set_log(test_listen, &heard);
+  for (uint64_t seed = 0; seed < test_seeds(60); seed++) {
+    static struct task task;
+    wf_result *want[UTTERANCES], *got[UTTERANCES];
+    wf_scores there[UTTERANCES];
+    make_tokens_task(&task, seed);
+    decode_with(&task, "cuda", true, task.scores, UTTERANCES, want);
+    decode_with(&task, "cuda", false, task.scores, UTTERANCES, got);
+    check_same(seed, got, want, &num_words);
+    test_free_results(got, UTTERANCES);
+    decode_with(&task, seed % 2 == 0 ? "cuda:0,0" : "cuda", false, task.scores,
+                1 + (size_t)(seed % 7), got);
+    check_same(seed, got, want, &num_words);
+    test_free_results(got, UTTERANCES);
+    for (int u = 0; u < UTTERANCES; u++)
+      there[u] = u % 2 == 0 ? on_gpu(&task.scores[u]) : task.scores[u];
+    decode_with(&task, "cuda:0", false, there, UTTERANCES, got);
+    check_same(seed, got, want, &num_words);
+    for (int u = 0; u < UTTERANCES; u += 2)
+      assert_int_equal(cudaFree((void *)(uintptr_t)there[u].data), cudaSuccess);
+    test_free_results(got, UTTERANCES);
+    test_free_results(want, UTTERANCES);
+    free_task(&task);
+  }
+  print_message("%llu words; %d utterances had no room\n", (unsigned long long)num_words,
+                (int)heard.times);
+  assert_true(num_words > 0);
+  if (getenv("WARPFST_TEST_SEEDS") == NULL) assert_true(heard.times > 0);
+}
+
+int main(int argc, char **argv) {
+  if (test_no_gpu()) return 77;
+  test_filter(argc, argv);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_small_search),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
