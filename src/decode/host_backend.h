@@ -34,6 +34,8 @@ static inline size_t wf__host_most_lanes(const wf__host *self) {
 
 /* Returns search i, made on first use. `many`: it is a lane's. */
 wf_status wf__host_searcher(wf__host *self, size_t i, bool many, wf__searcher **out, wf_error *err);
+/* Can all scores be used? In host memory. */
+bool wf__values_usable(const wf_scores *scores, int32_t num_columns);
 /* Fails the result if one of these scores is bad, unless it has failed before. `first`: number of
  * their first frame in the utterance. */
 bool wf__check_values(const wf_scores *scores, int32_t num_columns, int64_t first,

@@ -1,5 +1,5 @@
 /* whole_utterances.c - utterances of a batch whose search is wholly on a device (wf__answer_ops):
- * threads check their scores before, and fill their results after. */
+ * threads check their scores when they pack them, and fill their results after. */
 #include <stdlib.h>
 
 #include "base/callbacks.h"
@@ -12,7 +12,8 @@ struct whole {
   const wf_scores **scores; /* [count] */
   uint32_t *items;          /* [count] utterances of the batch */
   size_t count, told;
-  bool *good;                 /* [count] */
+  atomic_bool *bad;           /* [count] a score cannot be used */
+  bool *left;                 /* [count] by the device */
   const wf__whole_part *part; /* that is done */
   wf__path *paths;            /* [pool size] scratch */
   wf_error *errors;           /* [pool size] scratch */
@@ -32,39 +33,22 @@ static wf_status end_job(struct whole *w, wf_error *err) {
   return status;
 }
 
-/* --- before ------------------------------------------------------------------------------ */
-
-static void check_item(void *user, uint64_t k, int worker) {
+/* Frames of an utterance. */
+static void look(void *user, uint32_t item, const wf_scores *frames) {
   struct whole *w = user;
-  const uint32_t i = w->items[k];
-  wf_error *err = &w->errors[worker];
-  const wf_status status = wf__host_check_scores(w->host, &w->batch->scores[i], 0,
-                                                 w->batch->results[i], &w->good[k], err);
-  if (status != WF_OK) w->good[k] = false;
-  note(w, wf__record_error(w->host, w->batch, i, status, err), err);
-}
-
-/* Drops utterances with bad scores. */
-static wf_status check(struct whole *w, wf_error *err) {
-  size_t count = 0;
-  wf__pool_run(w->host->pool, w->count, check_item, w);
-  WF__TRY(end_job(w, err));
-  WF__TRY(wf__interrupted(err));
-  for (size_t k = 0; k < w->count; k++) {
-    if (!w->good[k]) continue;
-    w->items[count] = w->items[k];
-    w->scores[count++] = &w->batch->scores[w->items[k]];
-  }
-  w->count = count;
-  return WF_OK;
+  if (!wf__values_usable(frames, w->host->setup.num_columns)) atomic_store(&w->bad[item], true);
 }
 
 /* --- after ------------------------------------------------------------------------------- */
 
 static wf_status fill(const struct whole *w, size_t k, wf__path *path, bool *left, wf_error *err) {
   const wf__host *host = w->host;
-  const uint32_t i = w->items[w->part->items[k]];
+  const uint32_t item = w->part->items[k], i = w->items[item];
+  bool good = true;
   *left = false;
+  if (atomic_load(&w->bad[item]))
+    WF__TRY(wf__host_check_scores(host, &w->batch->scores[i], 0, w->batch->results[i], &good, err));
+  if (!good) return WF_OK;
   WF__TRY(host->setup.answers->path(w->part, k, path, left, err));
   return *left ? WF_OK
                : wf__result_fill(w->batch->results[i], host->setup.graph, &host->setup.options,
@@ -77,7 +61,7 @@ static void fill_item(void *user, uint64_t k, int worker) {
   wf_error *err = &w->errors[worker];
   bool left;
   const wf_status status = fill(w, k, &w->paths[worker], &left, err);
-  w->good[item] = !left;
+  w->left[item] = left;
   note(w, wf__record_error(w->host, w->batch, w->items[item], status, err), err);
 }
 
@@ -109,10 +93,12 @@ static bool covers(const wf__host *host, const wf__batch *batch, uint32_t i) {
 static void take(struct whole *w, uint32_t *order, uint32_t *count) {
   uint32_t left = 0;
   for (uint32_t k = 0; k < *count; k++) {
-    if (covers(w->host, w->batch, order[k]))
+    if (covers(w->host, w->batch, order[k])) {
+      w->scores[w->count] = &w->batch->scores[order[k]];
       w->items[w->count++] = order[k];
-    else
+    } else {
       order[left++] = order[k];
+    }
   }
   *count = left;
 }
@@ -121,7 +107,7 @@ static void take(struct whole *w, uint32_t *order, uint32_t *count) {
 static void give_back(const struct whole *w, uint32_t *order, uint32_t *count) {
   const wf_scores *scores = w->batch->scores;
   for (size_t k = 0; k < w->count; k++) {
-    if (w->good[k]) continue;
+    if (!w->left[k]) continue;
     uint32_t at = (*count)++;
     for (; at > 0 && scores[order[at - 1]].num_frames < scores[w->items[k]].num_frames; at--)
       order[at] = order[at - 1];
@@ -131,9 +117,14 @@ static void give_back(const struct whole *w, uint32_t *order, uint32_t *count) {
 
 static wf_status decode(struct whole *w, uint32_t *order, uint32_t *count, wf_error *err) {
   take(w, order, count);
-  WF__TRY(check(w, err));
   if (w->count == 0) return WF_OK;
-  const wf__whole_batch batch = {w->scores, w->count, done, progress, w};
+  const wf__whole_batch batch = {.scores = w->scores,
+                                 .count = w->count,
+                                 .pool = w->host->pool,
+                                 .look = look,
+                                 .done = done,
+                                 .progress = progress,
+                                 .user = w};
   WF__TRY(w->host->setup.answers->decode(w->host->setup.shared, &batch, err));
   give_back(w, order, count);
   return WF_OK;
@@ -148,18 +139,20 @@ wf_status wf__whole_decode(wf__host *self, const wf__batch *batch, uint32_t *ord
                     .batch = batch,
                     .scores = wf__alloc(size, sizeof *w.scores),
                     .items = wf__alloc(size, sizeof *w.items),
-                    .good = wf__calloc(size, sizeof *w.good),
+                    .bad = wf__calloc(size, sizeof *w.bad),
+                    .left = wf__calloc(size, sizeof *w.left),
                     .paths = wf__calloc(threads, sizeof *w.paths),
                     .errors = wf__calloc(threads, sizeof *w.errors)};
   atomic_init(&w.failed, 0);
-  wf_status status =
-      w.scores != NULL && w.items != NULL && w.good != NULL && w.paths != NULL && w.errors != NULL
-          ? decode(&w, order, count, err)
-          : wf__fail_memory(err, size * 16, "a batch");
+  wf_status status = w.scores != NULL && w.items != NULL && w.bad != NULL && w.left != NULL &&
+                             w.paths != NULL && w.errors != NULL
+                         ? decode(&w, order, count, err)
+                         : wf__fail_memory(err, size * 16, "a batch");
   for (uint64_t t = 0; t < threads && w.paths != NULL; t++) wf__path_free(&w.paths[t]);
   free(w.scores);
   free(w.items);
-  free(w.good);
+  free(w.bad);
+  free(w.left);
   free(w.paths);
   free(w.errors);
   return status;

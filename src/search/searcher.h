@@ -144,8 +144,11 @@ typedef struct wf__round_counts {
 /* Utterances whose search is wholly on a device. */
 typedef struct wf__whole_part wf__whole_part;
 typedef struct wf__whole_batch {
-  const wf_scores *const *scores; /* [count] checked; the longest come first */
+  const wf_scores *const *scores; /* [count] the longest come first */
   size_t count;
+  wf__pool *pool; /* its threads pack scores */
+  /* Called by these threads for scores in host memory: frames of utterance `item`. */
+  void (*look)(void *user, uint32_t item, const wf_scores *frames);
   /* Called when some are done. While it runs, any thread may ask for their paths. */
   wf_status (*done)(void *user, const wf__whole_part *part, wf_error *err);
   /* Called every now and then; cancels the batch if it fails. */

@@ -181,5 +181,6 @@ const struct wf__device_transducer wf__cuda_transducer = {
     .search_close = wf__lane_rounds_close,
     .search_room = wf__lane_rounds_room,
     .search_begin = wf__lane_rounds_begin,
+    .search_load = wf__lane_rounds_load,
     .search_go_on = wf__lane_rounds_go_on,
     .search_end = wf__lane_rounds_end};

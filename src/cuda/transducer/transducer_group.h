@@ -89,6 +89,10 @@ wf_status wf__transducer_enqueue(wf__transducer_group *g, const wf__transducer_r
                                  wf_error *err);
 
 /* For searches on the GPU, which make their requests there. This GPU must be the current device. */
+/* Makes room in page-locked memory; what was there is lost. */
+wf_status wf__transducer_pin(wf__pinned_buffer *buffer, uint64_t bytes, wf_error *err);
+/* Enqueues the encoder's part of `frames`. Returns a cudaError_t. */
+int wf__transducer_encode(wf__transducer_group *g, const wf__transducer_round *round);
 /* Makes room for rounds of so many rows and contexts, and slots below `num_slots`. */
 wf_status wf__transducer_make_room(wf__transducer_group *g, const wf__transducer_round *round,
                                    uint64_t num_slots, wf_error *err);

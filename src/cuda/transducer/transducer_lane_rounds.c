@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cuda/transducer/transducer_lanes.h"
-#include "cuda/transducer/transducer_group.h"
+#include "cuda/transducer/transducer_loading.h"
 #include "search/transducer/network.h"
 
 #ifndef WF__DEVICE_LANES /* a test makes these small */
@@ -12,7 +12,7 @@
 #define WF__DEVICE_UTTERANCES (1 << 20) /* the most that are searched at once */
 #endif
 enum {
-  AHEAD = 6,        /* rounds that are enqueued and not waited for */
+  AHEAD = 12,       /* rounds that are enqueued and not known to be over */
   MORE_SLOTS = 96,  /* of a lane, for contexts that may come again */
   STEPS_A_FRAME = 3 /* that records have room for; with more, an utterance is searched elsewhere */
 };
@@ -26,10 +26,11 @@ struct wf__device_search {
   wf__device_search_options options;
   wf__device_buffer arcs, utterances, lanes, tokens, contexts, records, results, counters, path;
   wf__pinned_buffer host_utterances, host_results, host_counters, host_path, statuses;
+  wf__frame_loader loader;
   cudaEvent_t rounds[AHEAD]; /* the ends of the last ones */
   uint64_t room_bytes;       /* for the utterances that are searched at once */
   wf__tlane_work work, recorded;
-  wf__tlane_status status; /* of the last round that was waited for */
+  wf__tlane_status status; /* of the last round that is known to be over */
   uint64_t num_rounds, num_seen;
   wf__transducer_counts counts;
 };
@@ -46,12 +47,7 @@ static uint64_t most_arcs(int64_t num_frames) { return 2 * (uint64_t)num_frames 
 /* --- opening ----------------------------------------------------------------------------- */
 
 static wf_status pin(wf__pinned_buffer *buffer, uint64_t bytes, wf_error *err) {
-  if (bytes <= buffer->bytes && buffer->data != NULL) return WF_OK;
-  cudaFreeHost(buffer->data);
-  *buffer = (wf__pinned_buffer){0};
-  WF__TRY(wf__pinned_alloc((void **)&buffer->data, bytes, what, err));
-  buffer->bytes = bytes;
-  return WF_OK;
+  return wf__transducer_pin(buffer, bytes + (buffer->data == NULL), err);
 }
 
 /* The lanes that there is room for: rows of logits and answers, and slots of contexts. */
@@ -72,6 +68,7 @@ static wf_status open_search(wf__device_search *s, const wf__device_search_arc *
   WF__CUDA_TRY(cudaSetDevice(s->weights->number), "choosing the GPU");
   for (int i = 0; i < AHEAD; i++)
     WF__CUDA_TRY(cudaEventCreateWithFlags(&s->rounds[i], cudaEventDisableTiming), "an event");
+  WF__TRY(wf__frame_loader_open(&s->loader, s->group, err));
   WF__TRY(wf__device_reserve(&s->arcs, arc_bytes, what, err));
   WF__TRY(wf__device_send(s->arcs.data, arcs, arc_bytes, s->group->stream, what, err));
   WF__TRY(wf__device_reserve(&s->counters, sizeof(wf__tlane_counters), what, err));
@@ -117,6 +114,7 @@ void wf__lane_rounds_close(wf__device_search *s) {
   const int caller = wf__callers_device();
   wf__cuda_transducer.group_close(s->group); /* waits */
   cudaSetDevice(s->weights->number);
+  wf__frame_loader_close(&s->loader);
   for (int i = 0; i < AHEAD; i++)
     if (s->rounds[i] != NULL) cudaEventDestroy(s->rounds[i]);
   for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) cudaFree(buffers[i]->data);
@@ -213,20 +211,13 @@ static void fill_work(wf__device_search *s, size_t count) {
 static wf_status begin(wf__device_search *s, const wf_scores *const *scores, const int *where,
                        size_t count, wf_error *err) {
   wf__transducer_group *g = s->group;
-  wf__transducer_counts none;
   WF__CUDA_TRY(cudaSetDevice(s->weights->number), "choosing the GPU");
   WF__CUDA_TRY(cudaStreamSynchronize(g->stream), what); /* of a call that was cancelled */
-  for (size_t i = 0; i < count; i++) {
-    g->begins.data[i] = scores[i];
-    g->where.data[i] = where[i];
-  }
-  WF__TRY(wf__cuda_transducer.group_submit(g, &none, err)); /* the encoder's part */
+  WF__TRY(wf__frame_loader_begin(&s->loader, scores, where, count, err));
   WF__TRY(send_utterances(s, scores, count, err));
   WF__TRY(make_lanes(s, count, err));
   fill_work(s, count);
-  wf__transducer_check_graphs(g);
-  if (memcmp(&s->work, &s->recorded, sizeof s->work) != 0) wf__launch_graphs_clear(&g->graphs);
-  memcpy(&s->recorded, &s->work, sizeof s->work); /* they are compared as bytes */
+  memset(s->statuses.data, 0, WF__TLANE_STATUSES * sizeof(wf__tlane_status));
   WF__CUDA_TRY(wf__tlanes_begin(&s->work, g->stream), what);
   return WF_OK;
 }
@@ -248,6 +239,27 @@ wf_status wf__lane_rounds_begin(wf__device_search *s, const wf__score_cut *cut,
   return status;
 }
 
+/* Memory has its place when all is loaded. */
+static wf_status load(wf__device_search *s, const wf__packing_crew *crew, bool *is_loaded,
+                      wf_error *err) {
+  wf__transducer_group *g = s->group;
+  WF__CUDA_TRY(cudaSetDevice(s->weights->number), "choosing the GPU");
+  WF__TRY(wf__frame_loader_next(&s->loader, crew, is_loaded, err));
+  if (!*is_loaded) return WF_OK;
+  wf__transducer_check_graphs(g);
+  if (memcmp(&s->work, &s->recorded, sizeof s->work) != 0) wf__launch_graphs_clear(&g->graphs);
+  memcpy(&s->recorded, &s->work, sizeof s->work); /* they are compared as bytes */
+  return WF_OK;
+}
+
+wf_status wf__lane_rounds_load(wf__device_search *s, const wf__packing_crew *crew, bool *is_loaded,
+                               wf_error *err) {
+  const int caller = wf__callers_device();
+  const wf_status status = load(s, crew, is_loaded, err);
+  wf__restore_device(caller);
+  return status;
+}
+
 /* --- rounds ------------------------------------------------------------------------------ */
 
 static wf_status enqueue_round(void *user, wf_error *err) {
@@ -256,29 +268,41 @@ static wf_status enqueue_round(void *user, wf_error *err) {
   return wf__transducer_answer(s->group, err);
 }
 
-/* Reads the status of a round that is over. */
-static void see_round(wf__device_search *s) {
-  const wf__tlane_status *all = (const wf__tlane_status *)(const void *)s->statuses.data;
-  s->status = all[s->num_seen++ % WF__TLANE_STATUSES];
+/* Reads the status of the next round, if its step is over. */
+static bool see_round(wf__device_search *s) {
+  const wf__tlane_status *all = (const wf__tlane_status *)(const void *)s->statuses.data,
+                         *next = &all[s->num_seen % WF__TLANE_STATUSES];
+  if (s->num_seen == s->num_rounds ||
+      __atomic_load_n(&next->number, __ATOMIC_ACQUIRE) != (uint32_t)(s->num_seen + 1))
+    return false;
+  s->status = *next;
+  s->num_seen++;
   s->counts.num_rows += s->status.num_rows;
   s->counts.num_contexts += s->status.num_contexts;
+  return true;
 }
 
-static wf_status go_on(wf__device_search *s, wf_error *err) {
+static wf_status enqueue(wf__device_search *s, wf_error *err) {
   wf__transducer_group *g = s->group;
-  const uint64_t i = s->num_rounds % AHEAD;
-  if (s->num_rounds - s->num_seen == AHEAD) {
-    WF__CUDA_TRY(cudaEventSynchronize(s->rounds[i]), what);
-    see_round(s);
-    if (s->status.num_busy == 0) return WF_OK;
-  }
-  WF__CUDA_TRY(cudaSetDevice(s->weights->number), "choosing the GPU");
   /* No lane becomes busy again, so later rounds have no more rows. */
   g->launch_rows = g->launch_contexts =
       wf__transducer_launch_size((uint64_t)s->status.num_busy * s->options.max_hypotheses);
   WF__TRY(wf__launch_graphs_run(&g->graphs, g->launch_rows, g->stream, enqueue_round, s, err));
-  WF__CUDA_TRY(cudaEventRecord(s->rounds[i], g->stream), what);
+  WF__CUDA_TRY(cudaEventRecord(s->rounds[s->num_rounds % AHEAD], g->stream), what);
   s->num_rounds++;
+  return WF_OK;
+}
+
+static wf_status go_on(wf__device_search *s, wf_error *err) {
+  if (s->num_rounds - s->num_seen == AHEAD)
+    WF__CUDA_TRY(cudaEventSynchronize(s->rounds[s->num_seen % AHEAD]), what);
+  while (see_round(s)) continue;
+  WF__CUDA_TRY(cudaSetDevice(s->weights->number), "choosing the GPU");
+  for (int i = 0; i < AHEAD / 2; i++) {
+    if (s->num_rounds - s->num_seen == AHEAD || s->status.num_busy == 0) break;
+    WF__TRY(enqueue(s, err));
+    while (see_round(s)) continue;
+  }
   return WF_OK;
 }
 
@@ -306,7 +330,7 @@ static wf_status end(wf__device_search *s, wf_error *err) {
       cudaMemcpyAsync(counters, s->counters.data, sizeof *counters, cudaMemcpyDeviceToHost, stream),
       what);
   WF__CUDA_TRY(cudaStreamSynchronize(stream), what);
-  while (s->num_seen < s->num_rounds) see_round(s);
+  while (see_round(s)) continue;
   const uint64_t steps =
       (counters->num_path < s->work.most_path ? counters->num_path : s->work.most_path) *
       sizeof(wf__path_step);

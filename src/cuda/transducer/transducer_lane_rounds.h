@@ -1,7 +1,7 @@
 /* transducer_lane_rounds.h - searches that are wholly on a GPU (search/transducer/transducer_device.h): their
  * memory and their rounds.
  *
- *   begin   frames --> load, product, store: the encoder's part, of all utterances
+ *   load    frames --> load, product, store: the encoder's part (transducer_loading.h)
  *   round   step (transducer_lanes.h) --> predict or advance, product, store --> hidden, product, select
  *           ^------------------------- answers, in the GPU's memory ------------------------------'
  *   end     records --> trace --> paths
@@ -24,6 +24,8 @@ wf_status wf__lane_rounds_room(wf__device_search *search, const int64_t *num_fra
 wf_status wf__lane_rounds_begin(wf__device_search *search, const wf__score_cut *cut,
                                 const wf_scores *const *scores, const int *where, size_t count,
                                 void *stream, wf_error *err);
+wf_status wf__lane_rounds_load(wf__device_search *search, const wf__packing_crew *crew,
+                               bool *is_loaded, wf_error *err);
 wf_status wf__lane_rounds_go_on(wf__device_search *search, size_t *num_done, wf_error *err);
 wf_status wf__lane_rounds_end(wf__device_search *search, const wf__device_result **results,
                               const wf__path_step **steps, uint64_t *num_rounds,

@@ -744,10 +744,17 @@ __device__ static void end_round(const wf__tlane_work &w) {
   __threadfence();
   if (atomicAdd(&c->num_blocks, 1u) != gridDim.x - 1) return;
   __threadfence();
-  const wf__tlane_status status = {atomicExch(&c->num_busy, 0u), atomicAdd(&c->num_done, 0u),
-                                   atomicExch(&c->num_rows, 0u), atomicExch(&c->num_contexts, 0u)};
-  *(wf__round_head *)w.block = {status.num_rows, status.num_contexts};
-  w.statuses[c->round++ % WF__TLANE_STATUSES] = status;
+  const u32 num_busy = atomicExch(&c->num_busy, 0u), num_done = atomicAdd(&c->num_done, 0u),
+            num_rows = atomicExch(&c->num_rows, 0u),
+            num_contexts = atomicExch(&c->num_contexts, 0u), round = c->round++;
+  volatile wf__tlane_status *status = &w.statuses[round % WF__TLANE_STATUSES];
+  *(wf__round_head *)w.block = {num_rows, num_contexts};
+  status->num_busy = num_busy;
+  status->num_done = num_done;
+  status->num_rows = num_rows;
+  status->num_contexts = num_contexts;
+  __threadfence_system();
+  status->number = round + 1;
   c->num_blocks = 0;
 }
 

@@ -70,6 +70,7 @@ typedef struct wf__tlane_counters {
 /* A round, for the host. */
 typedef struct wf__tlane_status {
   uint32_t num_busy, num_done, num_rows, num_contexts;
+  uint32_t number; /* of the round, from 1 on; written last */
 } wf__tlane_status;
 
 typedef struct wf__tlane_work {

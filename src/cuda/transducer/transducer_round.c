@@ -84,7 +84,7 @@ void wf__transducer_write_request(wf__transducer_group *g, size_t lane) {
 
 /* --- memory ------------------------------------------------------------------------------ */
 
-static wf_status reserve_pinned(wf__pinned_buffer *buffer, uint64_t bytes, wf_error *err) {
+wf_status wf__transducer_pin(wf__pinned_buffer *buffer, uint64_t bytes, wf_error *err) {
   if (bytes <= buffer->bytes) return WF_OK;
   if (bytes < 2 * buffer->bytes) bytes = 2 * buffer->bytes;
   cudaFreeHost(buffer->data);
@@ -131,7 +131,7 @@ static wf_status make_room_for_requests(wf__transducer_group *g, const wf__trans
                             : (uint64_t)g->weights->model->context_size * sizeof(int32_t);
   const uint64_t bytes = layout->inputs_at + aligned(contexts * layout->input_bytes);
   g->most_rows = g->most_contexts = 0; /* if there is no memory */
-  WF__TRY(reserve_pinned(&g->host_block, bytes, err));
+  WF__TRY(wf__transducer_pin(&g->host_block, bytes, err));
   WF__TRY(reserve(&g->block, bytes, err));
   g->most_rows = rows;
   g->most_contexts = contexts;
@@ -152,7 +152,7 @@ static wf_status make_room_for_answers(wf__transducer_group *g, uint64_t num_row
   const uint64_t bytes = tokens_at + rows * (uint64_t)model->num_tokens * sizeof(float);
   g->most_answers = 0;
   WF__TRY(g->searches_there ? wf__device_reserve(&g->answer, bytes, requests_text, err)
-                            : reserve_pinned(&g->host_answer, bytes, err));
+                            : wf__transducer_pin(&g->host_answer, bytes, err));
   char *data = g->searches_there ? g->answer.data : g->host_answer.data;
   g->answers = (wf__answers){.heads = (wf__answer_head *)data,
                              .entries = (wf__score_entry *)(data + entries_at),
@@ -174,7 +174,7 @@ static wf_status make_slots(wf__transducer_group *g, uint64_t max_slots, wf_erro
 static wf_status make_room(wf__transducer_group *g, const wf__transducer_round *r, wf_error *err) {
   const uint64_t scratch = scratch_floats(g, r) * sizeof(float),
                  num_slots = atomic_load(&g->num_slots);
-  WF__TRY(reserve_pinned(&g->host_frames, r->num_frames * sizeof(wf__encoder_frame), err));
+  WF__TRY(wf__transducer_pin(&g->host_frames, r->num_frames * sizeof(wf__encoder_frame), err));
   WF__TRY(reserve(&g->frames, r->num_frames * sizeof(wf__encoder_frame), err));
   WF__TRY(make_room_for_requests(g, r, err));
   WF__TRY(make_room_for_answers(g, r->num_rows, err));
@@ -242,7 +242,7 @@ static int product(const wf__transducer_group *g, const wf__rnn_matrix *m, const
                          (uint32_t)m->stride, count, y, (uint32_t)y_stride, g->stream);
 }
 
-static int encode(wf__transducer_group *g, const wf__transducer_round *r) {
+int wf__transducer_encode(wf__transducer_group *g, const wf__transducer_round *r) {
   const wf_transducer *model = g->weights->model;
   const struct wf__network *n = model->network;
   const wf__encoder_frame *all = g->frames.data;
@@ -378,7 +378,7 @@ wf_status wf__transducer_enqueue(wf__transducer_group *g, const wf__transducer_r
                                  wf_error *err) {
   WF__TRY(make_room(g, r, err));
   WF__TRY(send_frames(g, r, err));
-  if (r->num_frames > 0) WF__CUDA_TRY(encode(g, r), "encoder outputs");
+  if (r->num_frames > 0) WF__CUDA_TRY(wf__transducer_encode(g, r), "encoder outputs");
   if (r->num_rows == 0) return WF_OK;
   wf__transducer_check_graphs(g);
   *(wf__round_head *)(void *)g->host_block.data =

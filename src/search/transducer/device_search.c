@@ -108,7 +108,7 @@ bool wf__device_search_covers(const void *opaque, const wf_graph *graph, const w
 struct work {
   wf__device_search *search;
   size_t num_taken, num_begun; /* of them, so far; of those that are searched now */
-  bool is_busy;
+  bool is_busy, is_loaded;
   size_t num_done; /* of those that are searched now */
 };
 
@@ -165,6 +165,7 @@ static wf_status begin(struct running *r, size_t i, wf_error *err) {
   WF__TRY(device->search_begin(w->search, &cut, r->scores, r->where, w->num_begun, shared->stream,
                                err));
   w->is_busy = true;
+  w->is_loaded = false;
   w->num_done = 0;
   return WF_OK;
 }
@@ -190,33 +191,65 @@ static wf_status end(struct running *r, size_t i, wf_error *err) {
   return WF_OK;
 }
 
-/* Goes on with a search. *is_over: it has no utterances left. */
-static wf_status go_on(struct running *r, size_t i, bool *is_over, wf_error *err) {
-  wf_transducer_stats *stats = &r->shared->stats;
+/* What packs the scores of a search. */
+struct packing {
+  const struct running *running;
+  size_t search;
+};
+
+static void run_items(void *user, uint64_t num_items,
+                      void (*fn)(void *data, uint64_t item, int worker), void *data) {
+  wf__pool_run(((const struct packing *)user)->running->batch->pool, num_items, fn, data);
+}
+
+static void look(void *user, uint32_t k, const wf_scores *frames) {
+  const struct packing *p = user;
+  const struct running *r = p->running;
+  const size_t item = p->search + (r->work[p->search].num_taken + k) * r->num_searches;
+  r->batch->look(r->batch->user, (uint32_t)item, frames);
+}
+
+static wf_status load(struct running *r, size_t i, wf_error *err) {
+  struct work *w = &r->work[i];
+  struct packing packing = {r, i};
+  const wf__packing_crew crew = {run_items, look, &packing};
+  const double began = now_s();
+  if (!w->is_busy) WF__TRY(begin(r, i, err));
+  WF__TRY(wf__gpu_transducers()->search_load(w->search, &crew, &w->is_loaded, err));
+  r->shared->stats.submit_s += now_s() - began;
+  return WF_OK;
+}
+
+static wf_status go_on(struct running *r, size_t i, wf_error *err) {
   struct work *w = &r->work[i];
   const double began = now_s();
   size_t num_done;
-  *is_over = !w->is_busy && w->num_taken == share_of(r, i);
-  if (*is_over) return WF_OK;
-  if (!w->is_busy) {
-    WF__TRY(begin(r, i, err));
-    stats->submit_s += now_s() - began;
-    return WF_OK;
-  }
   WF__TRY(wf__gpu_transducers()->search_go_on(w->search, &num_done, err));
-  stats->wait_s += now_s() - began;
+  r->shared->stats.wait_s += now_s() - began;
   r->num_done += num_done - w->num_done;
   w->num_done = num_done;
   return num_done == w->num_begun ? end(r, i, err) : WF_OK;
 }
 
+static bool is_over(const struct running *r, size_t i) {
+  return !r->work[i].is_busy && r->work[i].num_taken == share_of(r, i);
+}
+
+/* A window of one search at a time is loaded; searches that are loaded have rounds ahead. */
 static wf_status run(struct running *r, wf_error *err) {
-  for (bool any = true; any;) {
-    any = false;
+  size_t num_over = 0, next = 0;
+  while (num_over < r->num_searches) {
+    num_over = 0;
     for (size_t i = 0; i < r->num_searches; i++) {
-      bool is_over;
-      WF__TRY(go_on(r, i, &is_over, err));
-      any = any || !is_over;
+      if (r->work[i].is_busy && r->work[i].is_loaded) WF__TRY(go_on(r, i, err));
+      num_over += is_over(r, i);
+    }
+    for (size_t k = 0; k < r->num_searches; k++) {
+      const size_t i = (next + k) % r->num_searches;
+      if (is_over(r, i) || (r->work[i].is_busy && r->work[i].is_loaded)) continue;
+      WF__TRY(load(r, i, err));
+      next = i + (r->work[i].is_loaded ? 1 : 0); /* one search is complete before the next */
+      break;
     }
     WF__TRY(r->batch->progress(r->batch->user, r->num_done, err));
   }

@@ -23,6 +23,15 @@ typedef struct wf__transducer_counts {
 
 typedef struct wf__device_search wf__device_search;
 
+/* Threads that pack scores: `run` calls fn(data, item, worker) for each item and returns when all
+ * are done; `look` looks at what is packed: frames of utterance number `item` of the search. */
+typedef struct wf__packing_crew {
+  void (*run)(void *user, uint64_t num_items, void (*fn)(void *data, uint64_t item, int worker),
+              void *data);
+  void (*look)(void *user, uint32_t item, const wf_scores *frames);
+  void *user;
+} wf__packing_crew;
+
 struct wf__device_transducer {
   /* Number of GPUs of this machine. */
   wf_status (*count_gpus)(int *count, wf_error *err);
@@ -76,8 +85,12 @@ struct wf__device_transducer {
   wf_status (*search_begin)(wf__device_search *search, const wf__score_cut *cut,
                             const wf_scores *const *scores, const int *where, size_t count,
                             void *stream, wf_error *err);
-  /* Enqueues a round, and waits for one that was enqueued some rounds before. *num_done: utterances
-   * that were done then; once all are, it does nothing. */
+  /* Enqueues the encoder's part for the next frames. The threads of `crew` pack what is in host
+   * memory. *is_loaded: all have their part; the search may go on. */
+  wf_status (*search_load)(wf__device_search *search, const wf__packing_crew *crew, bool *is_loaded,
+                           wf_error *err);
+  /* Enqueues rounds ahead; waits for one if there are enough. *num_done: utterances that were done
+   * in the last round that is known to be over. */
   wf_status (*search_go_on)(wf__device_search *search, size_t *num_done, wf_error *err);
   /* Waits for the results of all utterances, which are valid until the next begin, and counts
    * rounds, rows and contexts. */
