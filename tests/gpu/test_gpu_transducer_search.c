@@ -5,6 +5,9 @@
 #include "decode/host_backend.h"
 #include "gpu_transducers.h"
 #include "search/transducer/transducer_shared.h"
+#ifdef FAKE_CUDA
+#include "failing_calls.h"
+#endif
 
 static wf_error err;
 
@@ -118,17 +121,134 @@ static void test_small_search(void **unused) {
     test_free_results(want, UTTERANCES);
     free_task(&task);
   }
+  wf_set_log(NULL, NULL);
   print_message("%llu words; %d utterances had no room\n", (unsigned long long)num_words,
                 (int)heard.times);
   assert_true(num_words > 0);
   if (getenv("WARPFST_TEST_SEEDS") == NULL) assert_true(heard.times > 0);
 }
 
+/* --- errors ------------------------------------------------------------------------------ */
+
+/* An utterance with a bad score fails alone, and says which score. */
+static void test_small_bad_utterances(void **unused) {
+  (void)unused;
+  for (uint64_t seed = 1; seed < 3; seed++) {
+    static struct task task;
+    wf_result *want[UTTERANCES], *got[UTTERANCES];
+    make_tokens_task(&task, seed);
+    decode_with(&task, "cuda", true, task.scores, UTTERANCES, want);
+    int bad = 0;
+    while (task.scores[bad].num_frames < 3 || task.scores[bad].dtype != WF_FLOAT32) bad++;
+    const wf_scores on_host = task.scores[bad];
+    ((float *)(uintptr_t)on_host.data)[on_host.stride + 1] = NAN;
+    for (int there = 0; there < 2; there++) {
+      wf_result *other[UTTERANCES];
+      if (there != 0) task.scores[bad] = on_gpu(&on_host);
+      decode_with(&task, "cuda", false, task.scores, UTTERANCES, got);
+      decode_with(&task, "cuda", true, task.scores, UTTERANCES, other);
+      for (int u = 0; u < UTTERANCES; u++)
+        if (u != bad) test_assert_same_result(got[u], want[u]);
+      assert_int_equal(got[bad]->status, other[bad]->status);
+      if (other[bad]->status != WF_OK) assert_string_equal(got[bad]->message, other[bad]->message);
+      if (there == 0) assert_int_equal(got[bad]->status, WF_ERR_ARGUMENT);
+      test_free_results(got, UTTERANCES);
+      test_free_results(other, UTTERANCES);
+    }
+    assert_int_equal(cudaFree((void *)(uintptr_t)task.scores[bad].data), cudaSuccess);
+    task.scores[bad] = on_host;
+    test_free_results(want, UTTERANCES);
+    free_task(&task);
+  }
+}
+
+static bool stop_later(void *user, const char *stage, double fraction) {
+  int *left = user;
+  return --*left > 0;
+}
+
+/* A batch that is cancelled changes none that comes after. */
+static void test_small_cancelled(void **unused) {
+  (void)unused;
+  int num_cancelled = 0;
+  for (uint64_t seed = 1; seed < 4; seed++) {
+    static struct task task;
+    wf_result *want[UTTERANCES], *got[UTTERANCES];
+    make_tokens_task(&task, seed);
+    decode_with(&task, "cuda", true, task.scores, UTTERANCES, want);
+    wf_decoder *decoder = decoder_on(&task, "cuda");
+    for (int reports = 1; reports < 40; reports += 1 + reports / 3) {
+      int left = reports;
+      const wf_progress progress = {stop_later, &left};
+      const wf_status status = test_decode(decoder, task.scores, UTTERANCES, &progress, got, &err);
+      if (status != WF_OK) {
+        assert_int_equal(status, WF_ERR_CANCELLED);
+        num_cancelled++;
+        assert_ok(test_decode(decoder, task.scores, UTTERANCES, NULL, got, &err));
+      }
+      for (int u = 0; u < UTTERANCES; u++) test_assert_same_result(got[u], want[u]);
+      test_free_results(got, UTTERANCES);
+      if (status == WF_OK) break;
+    }
+    wf_decoder_free(decoder);
+    test_free_results(want, UTTERANCES);
+    free_task(&task);
+  }
+  assert_true(num_cancelled > 10);
+}
+
+#ifdef FAKE_CUDA
+enum { FEW = 3 };
+static wf_result *few_want[FEW];
+
+/* Some utterances, one of them on the GPU, in two batches of one decoder. */
+static wf_status decode_few(const void *input, wf_error *error) {
+  const struct task *task = input;
+  wf_decoder_options options = task->options;
+  wf_decoder *decoder;
+  options.device = "cuda";
+  wf_status status =
+      wf_decoder_create_transducer(task->graph, task->model, &options, &decoder, error);
+  if (status != WF_OK) return status;
+  for (int batch = 0; batch < 2 && status == WF_OK; batch++) {
+    wf_result *results[FEW] = {NULL};
+    status = test_decode(decoder, task->scores, FEW, NULL, results, error);
+    for (int u = 0; u < FEW && status == WF_OK; u++)
+      test_assert_same_result(results[u], few_want[u]);
+    if (status == WF_OK) test_free_results(results, FEW);
+  }
+  wf_decoder_free(decoder);
+  return status;
+}
+
+static void test_small_every_call_fails_once(void **unused) {
+  (void)unused;
+  for (uint64_t seed = 3; seed < 5; seed++) { /* stateless, LSTM */
+    static struct task task;
+    wf_result *want[UTTERANCES];
+    make_tokens_task(&task, seed);
+    for (int u = 0; u < FEW; u++) /* short ones */
+      if (task.scores[u].num_frames > 2) task.scores[u].num_frames = 2;
+    task.options.num_threads = 1;
+    decode_with(&task, "cuda", true, task.scores, UTTERANCES, want);
+    memcpy(few_want, want, sizeof few_want);
+    fail_each_call(seed == 3 ? "stateless" : "LSTM", decode_few, &task, 60);
+    test_free_results(want, UTTERANCES);
+    free_task(&task);
+  }
+}
+#endif
+
 int main(int argc, char **argv) {
   if (test_no_gpu()) return 77;
   test_filter(argc, argv);
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_small_search),
+      cmocka_unit_test(test_small_bad_utterances),
+      cmocka_unit_test(test_small_cancelled),
+#ifdef FAKE_CUDA
+      cmocka_unit_test(test_small_every_call_fails_once),
+#endif
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
