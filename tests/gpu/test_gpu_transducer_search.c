@@ -5,56 +5,19 @@
 #include "decode/host_backend.h"
 #include "gpu_transducers.h"
 #include "search/transducer/transducer_shared.h"
+#include "token_tasks.h"
 #ifdef FAKE_CUDA
 #include "failing_calls.h"
 #endif
 
 static wf_error err;
 
-/* One state, which accepts every sequence of tokens. All arcs of tokens cost the same. `words`: each
- * has one. */
-static wf_graph *tokens_graph_of(test_rng *rng, int num_tokens, bool words) {
-  char text[16384];
-  size_t at = 0;
-  const double of_token = test_below(rng, 2) == 0 ? 0 : test_below(rng, 9) / 8.0 - 0.5,
-               of_blank = test_below(rng, 2) == 0 ? 0 : test_below(rng, 9) / 8.0,
-               of_end = test_below(rng, 3) == 0 ? 0.5 : 0;
-  wf_graph *graph;
-  for (int t = 0; t < num_tokens; t++)
-    at += (size_t)snprintf(text + at, sizeof text - at, "0 0 %d %d %g\n", t + 1,
-                           words || t % 3 > 0 ? t : 0, t == 0 ? of_blank : of_token);
-  snprintf(text + at, sizeof text - at, "0 %g\n", of_end);
-  wf_fst *fst = test_fst_of(WF_TROPICAL, text);
-  assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
-  wf_fst_free(fst);
-  return graph;
-}
-
-static void make_tokens_task(struct task *task, uint64_t seed) {
+static void make_task_of(struct task *task, uint64_t seed) {
   test_rng rng = {seed * 911 + 3};
-  transducer_shape s = random_transducer_shape(&rng, seed);
-  if (seed % 8 == 5) s.num_tokens = 2 * WF__ANSWER_ENTRIES; /* rows are sent whole, if all tie */
-  s.twins = seed % 8 == 5 ? s.num_tokens : test_below(&rng, 3) == 0 ? 2 : 0;
-  if (s.num_durations > 0 && test_below(&rng, 4) == 0)
-    s.num_durations = WF__DEVICE_MOST_DURATIONS; /* the most that there are sets for */
-  task->model = random_transducer(&rng, &s);
-  const bool words = test_below(&rng, 4) > 0;
-  task->graph = tokens_graph_of(&rng, s.num_tokens, words);
-  wf_decoder_options *o = &task->options;
-  wf_decoder_options_init(o);
-  o->beam = test_below(&rng, 5) == 0 ? 1000 : 0.5f + 12 * test_unit(&rng);
-  o->max_hypotheses = test_below(&rng, 6) == 0
-                          ? WF__DEVICE_MOST_HYPOTHESES - (int32_t)test_below(&rng, 3)
-                          : 1 + (int32_t)test_below(&rng, 9);
-  o->max_symbols = 1 + (int32_t)test_below(&rng, 4);
-  o->greedy = test_below(&rng, 5) == 0;
-  o->blank_penalty = test_below(&rng, 3) == 0 ? 2 * test_unit(&rng) - 0.5f : 0;
-  o->acoustic_scale = test_below(&rng, 3) == 0 ? 0.3f + test_unit(&rng) : 1;
-  o->word_score = words && test_below(&rng, 3) == 0 ? test_unit(&rng) - 0.5f : 0;
-  o->num_threads = 1 + (int32_t)(seed % 3);
+  make_tokens_task(&rng, seed, &task->model, &task->graph, &task->options);
   for (int u = 0; u < UTTERANCES; u++)
     task->scores[u] = random_encoder_outputs(&rng, task->model,
-                                             (int64_t)test_below(&rng, seed % 8 == 5 ? 4
+                                             (int64_t)test_below(&rng, is_flat(seed) ? 4
                                                                        : u % 9 == 0  ? 40
                                                                                      : 12));
   task->scorer = NULL;
@@ -102,7 +65,7 @@ static void test_small_search(void **unused) {
     static struct task task;
     wf_result *want[UTTERANCES], *got[UTTERANCES];
     wf_scores there[UTTERANCES];
-    make_tokens_task(&task, seed);
+    make_task_of(&task, seed);
     decode_with(&task, "cuda", true, task.scores, UTTERANCES, want);
     decode_with(&task, "cuda", false, task.scores, UTTERANCES, got);
     check_same(seed, got, want, &num_words);
@@ -136,7 +99,7 @@ static void test_small_bad_utterances(void **unused) {
   for (uint64_t seed = 1; seed < 3; seed++) {
     static struct task task;
     wf_result *want[UTTERANCES], *got[UTTERANCES];
-    make_tokens_task(&task, seed);
+    make_task_of(&task, seed);
     decode_with(&task, "cuda", true, task.scores, UTTERANCES, want);
     int bad = 0;
     while (task.scores[bad].num_frames < 3 || task.scores[bad].dtype != WF_FLOAT32) bad++;
@@ -174,7 +137,7 @@ static void test_small_cancelled(void **unused) {
   for (uint64_t seed = 1; seed < 4; seed++) {
     static struct task task;
     wf_result *want[UTTERANCES], *got[UTTERANCES];
-    make_tokens_task(&task, seed);
+    make_task_of(&task, seed);
     decode_with(&task, "cuda", true, task.scores, UTTERANCES, want);
     wf_decoder *decoder = decoder_on(&task, "cuda");
     for (int reports = 1; reports < 40; reports += 1 + reports / 3) {
@@ -226,7 +189,7 @@ static void test_small_every_call_fails_once(void **unused) {
   for (uint64_t seed = 3; seed < 5; seed++) { /* stateless, LSTM */
     static struct task task;
     wf_result *want[UTTERANCES];
-    make_tokens_task(&task, seed);
+    make_task_of(&task, seed);
     for (int u = 0; u < FEW; u++) /* short ones */
       if (task.scores[u].num_frames > 2) task.scores[u].num_frames = 2;
     task.options.num_threads = 1;

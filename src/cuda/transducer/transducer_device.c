@@ -1,8 +1,8 @@
 /* transducer_device.c - a transducer on a GPU (search/transducer/transducer_device.h): groups, their
  * slots, and their submissions. */
 #include "cuda/device/gpu_profile.h"
-#include "cuda/transducer/transducer_lane_rounds.h"
 #include "cuda/transducer/transducer_group.h"
+#include "cuda/transducer/transducer_lane_rounds.h"
 #include "search/transducer/network.h"
 
 /* --- groups ------------------------------------------------------------------------------ */

@@ -61,7 +61,7 @@ static void take_options(wf__transducer_shared *shared, const wf_graph *graph) {
   d->token_weight = fminf(least->token, least->word);
   d->blank_weight = least->blank;
   d->greedy = o->greedy;
-  d->max_hypotheses = o->greedy ? 1 : (uint32_t)o->max_hypotheses;
+  d->max_hypotheses = wf__most_hypotheses(shared);
   d->max_symbols = (uint32_t)o->max_symbols;
   d->num_tokens = (uint32_t)model->num_tokens;
   d->num_durations = (uint32_t)model->num_durations;

@@ -38,15 +38,11 @@ void wf__gpu_answers_close(wf__transducer_shared *shared) {
     wf__gpu_transducers()->weights_free(shared->weights[d]);
 }
 
-static uint32_t most_hypotheses(const wf__transducer_shared *shared) {
-  return shared->options.greedy ? 1 : (uint32_t)shared->options.max_hypotheses;
-}
-
 /* There is limited room for the answers. */
 static size_t most_lanes(const void *opaque) {
   const wf__transducer_shared *shared = opaque;
   const uint64_t bytes =
-      most_hypotheses(shared) * wf__transducer_num_logits(shared->model) * sizeof(float);
+      wf__most_hypotheses(shared) * wf__transducer_num_logits(shared->model) * sizeof(float);
   const uint64_t most = MOST_ANSWER_BYTES / bytes;
   return shared->num_gpus * (most < WF__TRANSDUCER_GROUPS  ? WF__TRANSDUCER_GROUPS
                              : most > WF__TRANSDUCER_LANES ? WF__TRANSDUCER_LANES
@@ -61,13 +57,6 @@ static size_t most_groups(const void *shared) {
 
 static size_t num_places(const void *shared) {
   return ((const wf__transducer_shared *)shared)->num_gpus;
-}
-
-wf__score_cut wf__gpu_score_cut(const wf__transducer_shared *shared) {
-  const wf_decoder_options *o = &shared->options;
-  const bool best_alone = shared->arcs.all_alike && o->lattice_beam <= 0;
-  return (wf__score_cut){o->acoustic_scale, o->blank_penalty, o->beam, o->greedy,
-                         best_alone ? most_hypotheses(shared) : 0};
 }
 
 static wf_status begin_group(wf__transducer_shared *shared, size_t g, const int64_t *num_frames,
