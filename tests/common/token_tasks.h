@@ -26,16 +26,16 @@ static inline wf_graph *tokens_graph_of(test_rng *rng, int num_tokens, bool word
   return graph;
 }
 
-/* Of every eighth task all tokens tie. */
-static inline bool is_flat(uint64_t seed) { return seed % 8 == 5; }
+/* In some tasks all tokens tie. On the imitated GPU they take long. */
+static inline bool is_flat(uint64_t seed) { return seed % 16 == 5; }
 
 /* Makes model, graph and options. */
 static inline void make_tokens_task(test_rng *rng, uint64_t seed, wf_transducer **made,
                                     wf_graph **graph, wf_decoder_options *o) {
   transducer_shape s = random_transducer_shape(rng, seed);
-  if (is_flat(seed)) s.num_tokens = 2 * WF__ANSWER_ENTRIES; /* rows are sent whole */
+  if (is_flat(seed)) s.num_tokens = WF__ANSWER_ENTRIES + 20; /* rows are sent whole */
   s.twins = is_flat(seed) ? s.num_tokens : test_below(rng, 3) == 0 ? 2 : 0;
-  if (s.num_durations > 0 && test_below(rng, 4) == 0)
+  if (s.num_durations > 0 && test_below(rng, 4) == 0 && !is_flat(seed))
     s.num_durations = WF__DEVICE_MOST_DURATIONS; /* the most that there are sets for */
   *made = random_transducer(rng, &s);
   const bool words = test_below(rng, 4) > 0; /* of all tokens */
@@ -45,7 +45,8 @@ static inline void make_tokens_task(test_rng *rng, uint64_t seed, wf_transducer 
   o->max_hypotheses = test_below(rng, 6) == 0
                           ? WF__DEVICE_MOST_HYPOTHESES - (int32_t)test_below(rng, 3)
                           : 1 + (int32_t)test_below(rng, 9);
-  o->max_symbols = 1 + (int32_t)test_below(rng, 4);
+  if (is_flat(seed) && o->max_hypotheses > 3) o->max_hypotheses = 3;
+  o->max_symbols = is_flat(seed) ? 1 : 1 + (int32_t)test_below(rng, 4);
   o->greedy = test_below(rng, 5) == 0;
   o->blank_penalty = test_below(rng, 3) == 0 ? 2 * test_unit(rng) - 0.5f : 0;
   o->acoustic_scale = test_below(rng, 3) == 0 ? 0.3f + test_unit(rng) : 1;
