@@ -17,7 +17,7 @@ static void make_task_of(struct task *task, uint64_t seed) {
   make_tokens_task(&rng, seed, &task->model, &task->graph, &task->options);
   for (int u = 0; u < UTTERANCES; u++)
     task->scores[u] = random_encoder_outputs(&rng, task->model,
-                                             (int64_t)test_below(&rng, is_flat(seed) ? 4
+                                             (int64_t)test_below(&rng, is_flat(seed) ? 2
                                                                        : u % 9 == 0  ? 40
                                                                                      : 12));
   task->scorer = NULL;
