@@ -120,6 +120,7 @@ static wf_status host_decode(void *opaque, const wf__batch *batch, wf_error *err
   uint32_t *order = wf__alloc(batch->count, sizeof *order), count = 0;
   wf_status status = order != NULL ? wf__longest_first(batch, order, &count, err)
                                    : wf__fail_memory(err, batch->count * 4, "a batch");
+  if (status == WF_OK) status = wf__whole_decode(self, batch, order, &count, err);
   if (status == WF_OK)
     status = self->setup.answers != NULL || wf__scores_jointly(batch, order, count)
                  ? wf__lanes_decode(self, batch, order, count, err)

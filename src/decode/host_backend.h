@@ -2,6 +2,7 @@
  * searches, which its batches and its streams share.
  *
  *   host_backend.c   a batch: an utterance a thread
+ *   whole_utterances.c  utterances of a batch whose search is wholly on a device
  *   lanes.c          a batch, or chunks of streams, whose searches get scores together
  *   rounds.c         the loop over lanes
  *   utterance.c      one utterance of a batch
@@ -33,6 +34,8 @@ static inline size_t wf__host_most_lanes(const wf__host *self) {
 
 /* Returns search i, made on first use. `many`: it is a lane's. */
 wf_status wf__host_searcher(wf__host *self, size_t i, bool many, wf__searcher **out, wf_error *err);
+/* Can all scores be used? In host memory. */
+bool wf__values_usable(const wf_scores *scores, int32_t num_columns);
 /* Fails the result if one of these scores is bad, unless it has failed before. `first`: number of
  * their first frame in the utterance. */
 bool wf__check_values(const wf_scores *scores, int32_t num_columns, int64_t first,
@@ -51,6 +54,13 @@ wf_status wf__utterance_end(const wf__host *self, wf__searcher *searcher, const 
  * WF_ERR_MEMORY or WF_ERR_CANCELLED. */
 wf_status wf__record_error(const wf__host *self, const wf__batch *batch, uint32_t i,
                            wf_status status, const wf_error *err);
+
+/* --- whole_utterances.c ------------------------------------------------------------------ */
+
+/* Decodes those utterances of a batch that a device searches without lanes, and drops them from
+ * `order`, which has the longest first. */
+wf_status wf__whole_decode(wf__host *self, const wf__batch *batch, uint32_t *order, uint32_t *count,
+                           wf_error *err);
 
 /* --- lanes.c ----------------------------------------------------------------------------- */
 

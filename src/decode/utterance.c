@@ -12,13 +12,25 @@ wf_status wf__host_searcher(wf__host *self, size_t i, bool many, wf__searcher **
   return WF_OK;
 }
 
+static bool is_row_usable(const wf_scores *scores, int64_t t, int32_t num_columns) {
+  if (scores->dtype == WF_FLOAT32)
+    return wf__scores_usable((const float *)scores->data + t * scores->stride, num_columns);
+  for (int32_t c = 0; c < num_columns; c++)
+    if (!wf__score_usable(wf__score_at(scores, t, c))) return false;
+  return true;
+}
+
+bool wf__values_usable(const wf_scores *scores, int32_t num_columns) {
+  for (int64_t t = 0; t < scores->num_frames; t++)
+    if (!is_row_usable(scores, t, num_columns)) return false;
+  return true;
+}
+
 bool wf__check_values(const wf_scores *scores, int32_t num_columns, int64_t first,
                       wf_result *result) {
   for (int64_t t = 0; t < scores->num_frames; t++) {
     if (t % 64 == 0 && wf__stopped()) return true; /* the search reports it */
-    if (scores->dtype == WF_FLOAT32 &&
-        wf__scores_usable((const float *)scores->data + t * scores->stride, num_columns))
-      continue;
+    if (is_row_usable(scores, t, num_columns)) continue;
     for (int32_t c = 0; c < num_columns; c++) {
       float value = wf__score_at(scores, t, c);
       if (wf__score_usable(value)) continue;

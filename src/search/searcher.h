@@ -141,6 +141,27 @@ typedef struct wf__round_counts {
   double run_s, score_s, wait_s;
 } wf__round_counts;
 
+/* Utterances whose search is wholly on a device. */
+typedef struct wf__whole_part wf__whole_part;
+typedef struct wf__whole_batch {
+  const wf_scores *const *scores; /* [count] the longest come first */
+  size_t count;
+  wf__pool *pool; /* its threads pack scores */
+  /* Called by these threads for scores in host memory: frames of utterance `item`. */
+  void (*look)(void *user, uint32_t item, const wf_scores *frames);
+  /* Called when some are done. While it runs, any thread may ask for their paths. */
+  wf_status (*done)(void *user, const wf__whole_part *part, wf_error *err);
+  /* Called every now and then; cancels the batch if it fails. */
+  wf_status (*progress)(void *user, size_t num_done, wf_error *err);
+  void *user;
+} wf__whole_batch;
+struct wf__whole_part {
+  size_t count;
+  const uint32_t *items;         /* [count] numbers of the utterances in the batch */
+  const void *results, *details; /* the device's */
+  const void *shared;
+};
+
 /* Answers the requests to a model of many searches at once. Searches are in lanes, and lane i is of
  * group i % num_groups. `shared`: that of the setup. */
 struct wf__answer_ops {
@@ -162,6 +183,15 @@ struct wf__answer_ops {
   wf_status (*wait)(void *shared, size_t group, wf_error *err);
   /* Ends the batch, with its status. */
   void (*end)(void *shared, wf_status status, const wf__round_counts *counts);
+
+  /* The only place that decides where a search runs: wholly on the device, without lanes? `graph`:
+   * the utterance's; `scorer`: NULL: none. The operation is NULL: none does. */
+  bool (*covers)(const void *shared, const wf_graph *graph, const wf_scorer *scorer);
+  /* Decodes such utterances. */
+  wf_status (*decode)(void *shared, const wf__whole_batch *batch, wf_error *err);
+  /* The path of utterance items[k]; an error is the utterance's. `left`: it has to be searched in a
+   * lane. */
+  wf_status (*path)(const wf__whole_part *part, size_t k, wf__path *out, bool *left, wf_error *err);
 };
 
 extern const wf__searcher_ops wf__frame_searcher, wf__transducer_searcher;

@@ -11,6 +11,7 @@ typedef struct transducer_shape {
   int num_tokens, num_durations, context_size, num_layers; /* no layers: stateless */
   size_t embed, predictor, joiner, encoder;
   bool padded; /* an embedding for places before the start */
+  int twins;   /* costs tie: 2: of each token and the next one, num_tokens: of all */
 } transducer_shape;
 
 static inline transducer_shape random_transducer_shape(test_rng *rng, uint64_t seed) {
@@ -30,6 +31,13 @@ static inline void scale_last(tensors *all, size_t count, float factor) {
   for (size_t i = all->num_floats - count; i < all->num_floats; i++) all->floats[i] *= factor;
 }
 
+/* Of each `twins` rows of the last tensor, [rows][cols], all become the first. Row 0 is left alone. */
+static inline void copy_twins(tensors *all, size_t rows, size_t cols, size_t twins) {
+  float *last = all->floats + all->num_floats - rows * cols;
+  for (size_t r = 1; r < rows; r++)
+    if ((r - 1) % twins > 0) memcpy(last + r * cols, last + (r - 1) * cols, cols * sizeof *last);
+}
+
 static inline wf_transducer *random_transducer(test_rng *rng, const transducer_shape *s) {
   char path[512];
   char name[64];
@@ -39,6 +47,7 @@ static inline wf_transducer *random_transducer(test_rng *rng, const transducer_s
   tensors all = {.header = "{", .header_size = 1};
   const size_t outputs = (size_t)(s->num_tokens + s->num_durations);
   add_tensor(&all, rng, "pred.emb.weight", (size_t)s->num_tokens + s->padded, s->embed);
+  if (s->twins > 0) copy_twins(&all, (size_t)s->num_tokens, s->embed, (size_t)s->twins);
   if (s->num_layers == 0) {
     add_tensor(&all, rng, "pred.conv.weight", s->predictor, (size_t)s->context_size * s->embed);
     scale_last(&all, s->predictor * (size_t)s->context_size * s->embed, 4);
@@ -62,7 +71,8 @@ static inline wf_transducer *random_transducer(test_rng *rng, const transducer_s
   if (test_below(rng, 2)) add_tensor(&all, rng, "joiner.pred.bias", s->joiner, 0);
   add_tensor(&all, rng, "joiner.out.weight", outputs, s->joiner);
   scale_last(&all, outputs * s->joiner, 6);
-  if (test_below(rng, 2)) add_tensor(&all, rng, "joiner.out.bias", outputs, 0);
+  if (s->twins > 0) copy_twins(&all, outputs, s->joiner, (size_t)s->twins);
+  if (test_below(rng, 2) && s->twins == 0) add_tensor(&all, rng, "joiner.out.bias", outputs, 0);
   snprintf(path, sizeof path, "%s.safetensors", test_temp_path("transducer"));
   write_tensors(&all, path);
   wf_transducer_options_init(&options);

@@ -2,6 +2,7 @@
  * slots, and their submissions. */
 #include "cuda/device/gpu_profile.h"
 #include "cuda/transducer/transducer_group.h"
+#include "cuda/transducer/transducer_lane_rounds.h"
 #include "search/transducer/network.h"
 
 /* --- groups ------------------------------------------------------------------------------ */
@@ -26,8 +27,8 @@ static void group_close(wf__transducer_group *g) {
   if (g == NULL) return;
   const int caller = wf__callers_device();
   cudaSetDevice(g->weights->number);
-  wf__device_buffer *buffers[] = {&g->rows, &g->encoder, &g->frames, &g->raw,    &g->x,
-                                  &g->y,    &g->slices,  &g->block,  &g->logits, &g->done};
+  wf__device_buffer *buffers[] = {&g->rows,   &g->encoder, &g->frames, &g->raw,  &g->x,     &g->y,
+                                  &g->slices, &g->block,   &g->logits, &g->done, &g->answer};
   if (g->stream != NULL) cudaStreamSynchronize(g->stream);
   wf__launch_graphs_free(&g->graphs);
   if (g->stream != NULL && g->lstm == NULL) cudaStreamDestroy(g->stream);
@@ -175,4 +176,11 @@ const struct wf__device_transducer wf__cuda_transducer = {
     .group_put = group_put,
     .group_release = group_release,
     .group_submit = group_submit,
-    .group_wait = group_wait};
+    .group_wait = group_wait,
+    .search_open = wf__lane_rounds_open,
+    .search_close = wf__lane_rounds_close,
+    .search_room = wf__lane_rounds_room,
+    .search_begin = wf__lane_rounds_begin,
+    .search_load = wf__lane_rounds_load,
+    .search_go_on = wf__lane_rounds_go_on,
+    .search_end = wf__lane_rounds_end};

@@ -57,8 +57,9 @@ struct wf__transducer_group {
   cudaStream_t stream; /* of the LSTM, if there is one */
   cudaEvent_t caller;  /* what the caller has enqueued */
   wf__rnn_device *lstm;
-  wf__device_buffer rows, encoder, frames, raw, x, y, slices, block, logits, done;
+  wf__device_buffer rows, encoder, frames, raw, x, y, slices, block, logits, done, answer;
   wf__pinned_buffer host_frames, host_block, host_answer;
+  bool searches_there; /* answers stay in the GPU's memory, for the search there */
   uint32_t max_slots;
   uint64_t most_rows, most_contexts, most_answers; /* rows and contexts that there is room for */
   wf__round_block layout;
@@ -88,6 +89,22 @@ wf__transducer_round wf__transducer_measure(const wf__transducer_group *g);
 wf_status wf__transducer_enqueue(wf__transducer_group *g, const wf__transducer_round *round,
                                  wf_error *err);
 
+/* For searches on the GPU, which make their requests there. This GPU must be the current device. */
+/* Makes room in page-locked memory; what was there is lost. */
+wf_status wf__transducer_pin(wf__pinned_buffer *buffer, uint64_t bytes, wf_error *err);
+/* Enqueues the encoder's part of `frames`. Returns a cudaError_t. */
+int wf__transducer_encode(wf__transducer_group *g, const wf__transducer_round *round);
+/* Makes room for rounds of so many rows and contexts, and slots below `num_slots`. */
+wf_status wf__transducer_make_room(wf__transducer_group *g, const wf__transducer_round *round,
+                                   uint64_t num_slots, wf_error *err);
+/* Forgets the recorded graphs if what they depend on has changed. */
+void wf__transducer_check_graphs(wf__transducer_group *g);
+/* The size of a launch for so many rows: one of few. */
+uint32_t wf__transducer_launch_size(uint64_t count);
+/* Enqueues the answers to the requests in the block, at most launch_rows and launch_contexts. */
+wf_status wf__transducer_answer(wf__transducer_group *g, wf_error *err);
+
+/* transducer_device.c */
 extern const struct wf__device_transducer wf__cuda_transducer;
 
 #endif

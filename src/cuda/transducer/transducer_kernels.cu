@@ -247,9 +247,33 @@ __device__ static limits find_limits(const wf__answer_work &w, const wf__joiner_
   return least;
 }
 
+/* What decides which log-probabilities of a row are kept: no candidate that counts costs more than
+ * `limit`. By a warp. */
+struct kept {
+  float longest, limit;
+};
+__device__ static kept find_kept(const wf__answer_work &w, u32 i) {
+  const wf__joiner_row &row = w.rows[i];
+  const wf__softmax &tokens = w.rows_done[i].tokens;
+  const limits most = find_limits(w, row);
+  const float longest_any = longest(w, i, 0), kth = log_prob(tokens, tokens.kth) + longest_any,
+              /* Durations of other rows may differ. */
+      of_tokens = w.num_durations == 0 ? most.token : row.need.all + acoustic_cost(w.cut, kth);
+  /* More than what roundings of the search's own sums can differ by. */
+  const float slack = 1e-4f * (1 + fabsf(most.any) + fabsf(row.need.token));
+  return {longest_any, slack + fminf(most.any, of_tokens)};
+}
+/* Is the log-probability `value` of column k kept? */
+__device__ static bool is_kept(const wf__answer_work &w, const kept &most, float need, u32 k,
+                               float value) {
+  return k < w.num_tokens &&
+         (k == w.blank ||
+          (need < INFINITY && !(need + acoustic_cost(w.cut, value + most.longest) > most.limit)));
+}
+
 /* A row's answer, by one warp. */
 __device__ static void answer(const wf__answer_work &w, u32 i) {
-  const wf__joiner_row row = w.rows[i];
+  const float need = w.rows[i].need.token;
   const wf__row_done done = w.rows_done[i];
   const float *logits = w.logits + (u64)i * (w.num_tokens + w.num_durations);
   wf__score_entry *entries = w.answers.entries + (u64)i * WF__ANSWER_ENTRIES;
@@ -258,24 +282,14 @@ __device__ static void answer(const wf__answer_work &w, u32 i) {
   const wf__bad_logit bad = done.tokens.bad.column >= 0 ? done.tokens.bad : done.durations.bad;
   u32 count = 0;
   if (bad.column < 0) {
-    const limits most = find_limits(w, row);
-    const float longest_any = longest(w, i, 0),
-                kth = log_prob(done.tokens, done.tokens.kth) + longest_any,
-                /* Durations of other rows may differ. */
-        of_tokens = w.num_durations == 0 ? most.token : row.need.all + acoustic_cost(w.cut, kth);
-    /* More than what roundings of the search's own sums can differ by. */
-    const float slack = 1e-4f * (1 + fabsf(most.any) + fabsf(row.need.token)),
-                limit = slack + fminf(most.any, of_tokens);
+    const kept most = find_kept(w, i);
     for_row<true>(logits, 0, w.num_tokens, [&](u32 k, float logit) {
       const float value = log_prob(done.tokens, logit);
-      const bool keep =
-          k < w.num_tokens &&
-          (k == w.blank || (row.need.token < INFINITY &&
-                            !(row.need.token + acoustic_cost(w.cut, value + longest_any) > limit)));
-      const u32 kept = __ballot_sync(ALL_LANES, keep),
-                at = count + (u32)__popc(kept & ((1u << this_lane()) - 1));
+      const bool keep = is_kept(w, most, need, k, value);
+      const u32 those = __ballot_sync(ALL_LANES, keep),
+                at = count + (u32)__popc(those & ((1u << this_lane()) - 1));
       if (keep && at < WF__ANSWER_ENTRIES) entries[at] = {(int32_t)k, value};
-      count += (u32)__popc(kept);
+      count += (u32)__popc(those);
     });
     if (count > WF__ANSWER_ENTRIES)
       for_row<false>(logits, 0, w.num_tokens,
@@ -303,7 +317,173 @@ __global__ static void answer_kernel(const wf__answer_work w) {
     for (u32 i = first + warp; i < end; i += THREADS / LANES) answer(w, i);
   }
 }
+
+/* --- answers with many tokens -------------------------------------------------------------- */
+
+/* The same with a block for each row, in two launches: the limits of a row depend on the other rows
+ * of its search. The terms of the softmax are added in the order of one warp. */
+#ifndef WF__WIDE_TOKENS /* a test makes these small */
+#define WF__WIDE_TOKENS 2048
+#define WF__WIDE_CHUNK 4096
+#endif
+enum { WARPS = THREADS / LANES };
+
+struct block_most {
+  float values[THREADS];
+  int numbers[WARPS];
+};
+struct block_terms {
+  float of[WF__WIDE_CHUNK];
+};
+struct block_counts {
+  u32 of[WARPS];
+};
+
+/* Of the threads with this thread's lane, the largest value; and the least number of the block. */
+__device__ static float most_of_block(block_most &s, float most, int number, int *least) {
+#pragma unroll
+  for (int d = LANES / 2; d > 0; d /= 2) {
+    const int other = __shfl_xor_sync(ALL_LANES, number, d);
+    number = other < number ? other : number;
+  }
+  s.values[threadIdx.x] = most;
+  if (this_lane() == 0) s.numbers[threadIdx.x / LANES] = number;
+  __syncthreads();
+  most = s.values[this_lane()];
+  for (u32 k = 1; k < WARPS; k++) most = fmaxf(most, s.values[k * LANES + this_lane()]);
+  for (u32 k = 0; k < WARPS; k++) number = s.numbers[k] < number ? s.numbers[k] : number;
+  *least = number;
+  __syncthreads();
+  return most;
+}
+
+__device__ static wf__softmax wide_softmax(const wf__answer_work &w, float *row) {
+  WF__SHARED(block_most, s);
+  WF__SHARED(block_terms, terms);
+  float most_of_thread = -INFINITY;
+  float blank = -INFINITY;
+  int first_bad = NONE;
+  for (u32 first = threadIdx.x; first < w.num_tokens; first += AT_ONCE * THREADS) {
+    float values[AT_ONCE];
+#pragma unroll
+    for (u32 i = 0; i < AT_ONCE; i++) {
+      const u32 k = first + i * THREADS;
+      values[i] = k < w.num_tokens ? row[k] + w.bias[k] : -INFINITY;
+    }
+#pragma unroll
+    for (u32 i = 0; i < AT_ONCE; i++) {
+      const u32 k = first + i * THREADS;
+      const float value = values[i];
+      if (k >= w.num_tokens) break;
+      row[k] = value;
+      if (k == w.blank)
+        blank = value;
+      else
+        most_of_thread = fmaxf(most_of_thread, value);
+      if (!(fabsf(value) <= 1e20f || value == -INFINITY) && first_bad == NONE) first_bad = (int)k;
+    }
+  }
+  /* NaN is left out of maxima, and reported. */
+  int unused;
+  const float most_of_lane = most_of_block(s, most_of_thread, first_bad, &first_bad),
+              most =
+                  fmaxf(warp_max(most_of_lane), warp_max(most_of_block(s, blank, NONE, &unused)));
+  if (first_bad != NONE) return {{first_bad, row[first_bad]}, 0, 0, 0};
+  if (most == -INFINITY) return {{0, most}, 0, 0, 0};
+  float sum = 0;
+  for (u32 begin = 0; begin < w.num_tokens; begin += WF__WIDE_CHUNK) {
+    const u32 left = w.num_tokens - begin, size = left < WF__WIDE_CHUNK ? left : WF__WIDE_CHUNK;
+    for (u32 k = threadIdx.x; k < size; k += THREADS) terms.of[k] = expf(row[begin + k] - most);
+    __syncthreads();
+    for (u32 k = this_lane(); k < size && threadIdx.x < LANES; k += LANES) sum += terms.of[k];
+    __syncthreads();
+  }
+#pragma unroll
+  for (int d = LANES / 2; d > 0; d /= 2) sum += __shfl_xor_sync(ALL_LANES, sum, d);
+  const u32 k = w.cut.most_tokens;
+  return {{-1, 0}, most, logf(sum), k > 0 && k <= LANES ? kth_largest(most_of_lane, k) : -INFINITY};
+}
+
+__global__ static void wide_softmax_kernel(const wf__answer_work w) {
+  const u32 size = w.num_tokens + w.num_durations, count = rows_of(w.count);
+  for (u32 i = blockIdx.x; i < count; i += gridDim.x) {
+    float *row = w.logits + (u64)i * size;
+    const wf__softmax tokens = wide_softmax(w, row); /* right in the first warp */
+    if (threadIdx.x / LANES == 1) {
+      const wf__softmax none = {{-1, 0}, 0, 0, 0},
+                        durations =
+                            w.num_durations > 0 ? softmax(w, row, w.num_tokens, size) : none;
+      if (this_lane() == 0) w.rows_done[i].durations = durations;
+    }
+    if (threadIdx.x == 0) w.rows_done[i].tokens = tokens;
+    __syncthreads();
+  }
+}
+
+__device__ static void wide_answer(const wf__answer_work &w, u32 i) {
+  WF__SHARED(kept, of_row);
+  WF__SHARED(block_counts, counts);
+  const u32 warp = threadIdx.x / LANES,
+            each = (w.num_tokens + THREADS - 1) / THREADS * LANES, /* columns of a warp */
+      begin = warp * each, end = begin + each < w.num_tokens ? begin + each : w.num_tokens;
+  const float need = w.rows[i].need.token;
+  const wf__row_done done = w.rows_done[i];
+  const float *logits = w.logits + (u64)i * (w.num_tokens + w.num_durations);
+  wf__score_entry *entries = w.answers.entries + (u64)i * WF__ANSWER_ENTRIES;
+  float *tokens = w.answers.tokens + (u64)i * w.num_tokens,
+        *durations = w.answers.durations + (u64)i * w.num_durations;
+  if (warp == 0) {
+    const kept most = find_kept(w, i);
+    if (threadIdx.x == 0) of_row = most;
+  }
+  __syncthreads();
+  const kept most = of_row;
+  u32 count = 0, at = 0, all = 0;
+  for_row<true>(logits, begin, end, [&](u32 k, float logit) {
+    count += k < end && is_kept(w, most, need, k, log_prob(done.tokens, logit));
+  });
+  count = warp_sum(count);
+  if (this_lane() == 0) counts.of[warp] = count;
+  __syncthreads();
+  for (u32 k = 0; k < WARPS; k++) {
+    at += k < warp ? counts.of[k] : 0;
+    all += counts.of[k];
+  }
+  if (all > WF__ANSWER_ENTRIES)
+    for_row<false>(logits, begin, end,
+                   [&](u32 k, float logit) { tokens[k] = log_prob(done.tokens, logit); });
+  else if (count > 0)
+    for_row<true>(logits, begin, end, [&](u32 k, float logit) {
+      const float value = log_prob(done.tokens, logit);
+      const bool keep = k < end && is_kept(w, most, need, k, value);
+      const u32 those = __ballot_sync(ALL_LANES, keep);
+      if (keep) entries[at + (u32)__popc(those & ((1u << this_lane()) - 1))] = {(int32_t)k, value};
+      at += (u32)__popc(those);
+    });
+  if (threadIdx.x < w.num_durations)
+    durations[threadIdx.x] = log_prob(done.durations, logits[w.num_tokens + threadIdx.x]);
+  if (threadIdx.x == 0) w.answers.heads[i] = {{-1, 0}, all};
+}
+
+__global__ static void wide_answer_kernel(const wf__answer_work w) {
+  const u32 count = rows_of(w.count);
+  for (u32 i = blockIdx.x; i < count; i += gridDim.x) {
+    const wf__row_done &done = w.rows_done[i];
+    const wf__bad_logit bad = done.tokens.bad.column >= 0 ? done.tokens.bad : done.durations.bad;
+    if (bad.column < 0)
+      wide_answer(w, i);
+    else if (threadIdx.x == 0)
+      w.answers.heads[i] = {bad, 0};
+    __syncthreads();
+  }
+}
+
 int wf__transducer_select(const wf__answer_work *work, void *stream) {
   const u32 blocks = work->count.most < MAX_BLOCKS ? work->count.most : MAX_BLOCKS;
-  return (int)WF__LAUNCH(answer_kernel, blocks, THREADS, 0, stream, *work);
+  if (work->num_tokens < WF__WIDE_TOKENS || work->num_durations > THREADS)
+    return (int)WF__LAUNCH(answer_kernel, blocks, THREADS, 0, stream, *work);
+  const int code = (int)WF__LAUNCH(wide_softmax_kernel, blocks, THREADS, 0, stream, *work);
+  return code == cudaSuccess
+             ? (int)WF__LAUNCH(wide_answer_kernel, blocks, THREADS, 0, stream, *work)
+             : code;
 }

@@ -83,7 +83,7 @@ void wf__transducer_write_request(wf__transducer_group *g, size_t lane) {
 
 /* The sizes that graphs are recorded for: 8, 12, 16, 24, 32, ... A larger one than the round takes
  * blocks that find nothing to do. */
-static uint32_t round_up(uint64_t count) {
+uint32_t wf__transducer_launch_size(uint64_t count) {
   uint64_t size = count > 0 ? LEAST_LAUNCH : 0;
   while (size < count) size = size % 3 == 0 ? size / 3 * 4 : size / 2 * 3;
   return (uint32_t)size;
@@ -91,7 +91,7 @@ static uint32_t round_up(uint64_t count) {
 
 /* --- memory ------------------------------------------------------------------------------ */
 
-static wf_status reserve_pinned(wf__pinned_buffer *buffer, uint64_t bytes, wf_error *err) {
+wf_status wf__transducer_pin(wf__pinned_buffer *buffer, uint64_t bytes, wf_error *err) {
   if (bytes <= buffer->bytes) return WF_OK;
   if (bytes < 2 * buffer->bytes) bytes = 2 * buffer->bytes;
   cudaFreeHost(buffer->data);
@@ -117,9 +117,11 @@ static uint64_t scratch_floats(const wf__transducer_group *g, const wf__transduc
 static uint64_t slice_bytes(const wf__transducer_group *g, const wf__transducer_round *r) {
   const wf__transducer_weights *w = g->weights;
   const uint64_t frames = r->num_frames < FRAMES_AT_ONCE ? r->num_frames : FRAMES_AT_ONCE,
-                 of_steps[] = {wf__sliced_bytes(frames, w->encoder.stride),
-                               wf__sliced_bytes(round_up(r->num_contexts), w->predictor.stride),
-                               wf__sliced_bytes(round_up(r->num_rows), w->output.stride)};
+                 of_steps[] = {
+                     wf__sliced_bytes(frames, w->encoder.stride),
+                     wf__sliced_bytes(wf__transducer_launch_size(r->num_contexts),
+                                      w->predictor.stride),
+                     wf__sliced_bytes(wf__transducer_launch_size(r->num_rows), w->output.stride)};
   uint64_t most = 0;
   for (int i = 0; i < 3; i++) most = of_steps[i] > most ? of_steps[i] : most;
   return most;
@@ -149,7 +151,7 @@ static wf_status make_room_for_requests(wf__transducer_group *g, const wf__trans
                             : (uint64_t)g->weights->model->context_size * sizeof(int32_t);
   const uint64_t bytes = layout->inputs_at + aligned(contexts * layout->input_bytes);
   g->most_rows = g->most_contexts = 0; /* if there is no memory */
-  WF__TRY(reserve_pinned(&g->host_block, bytes, err));
+  WF__TRY(wf__transducer_pin(&g->host_block, bytes, err));
   WF__TRY(reserve(&g->block, bytes, err));
   g->most_rows = rows;
   g->most_contexts = contexts;
@@ -167,10 +169,11 @@ static wf_status make_room_for_answers(wf__transducer_group *g, uint64_t num_row
   const uint64_t entries_at = aligned(rows * sizeof(wf__answer_head)),
                  durations_at = entries_at + rows * WF__ANSWER_ENTRIES * sizeof(wf__score_entry),
                  tokens_at = durations_at + rows * (uint64_t)model->num_durations * sizeof(float);
+  const uint64_t bytes = tokens_at + rows * (uint64_t)model->num_tokens * sizeof(float);
   g->most_answers = 0;
-  WF__TRY(reserve_pinned(&g->host_answer,
-                         tokens_at + rows * (uint64_t)model->num_tokens * sizeof(float), err));
-  char *data = g->host_answer.data;
+  WF__TRY(g->searches_there ? wf__device_reserve(&g->answer, bytes, requests_text, err)
+                            : wf__transducer_pin(&g->host_answer, bytes, err));
+  char *data = g->searches_there ? g->answer.data : g->host_answer.data;
   g->answers = (wf__answers){.heads = (wf__answer_head *)data,
                              .entries = (wf__score_entry *)(data + entries_at),
                              .durations = (float *)(data + durations_at),
@@ -179,10 +182,19 @@ static wf_status make_room_for_answers(wf__transducer_group *g, uint64_t num_row
   return WF_OK;
 }
 
+static wf_status make_slots(wf__transducer_group *g, uint64_t max_slots, wf_error *err) {
+  if (max_slots > UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "2^31 predictor contexts or more");
+  WF__TRY(wf__device_grow(&g->rows, max_slots * g->weights->model->width * sizeof(float), g->stream,
+                          "predictor contexts", err));
+  if (g->lstm != NULL) WF__TRY(wf__gpu_rnn()->grow(g->lstm, max_slots - 1, err));
+  g->max_slots = (uint32_t)max_slots;
+  return WF_OK;
+}
+
 static wf_status make_room(wf__transducer_group *g, const wf__transducer_round *r, wf_error *err) {
   const uint64_t scratch = scratch_floats(g, r) * sizeof(float),
                  num_slots = atomic_load(&g->num_slots);
-  WF__TRY(reserve_pinned(&g->host_frames, r->num_frames * sizeof(wf__encoder_frame), err));
+  WF__TRY(wf__transducer_pin(&g->host_frames, r->num_frames * sizeof(wf__encoder_frame), err));
   WF__TRY(reserve(&g->frames, r->num_frames * sizeof(wf__encoder_frame), err));
   WF__TRY(make_room_for_requests(g, r, err));
   WF__TRY(make_room_for_answers(g, r->num_rows, err));
@@ -193,14 +205,13 @@ static wf_status make_room(wf__transducer_group *g, const wf__transducer_round *
   WF__TRY(reserve(&g->x, scratch, err));
   WF__TRY(reserve(&g->y, scratch, err));
   WF__TRY(reserve(&g->slices, slice_bytes(g, r), err));
-  if (num_slots <= g->max_slots) return WF_OK;
-  const uint64_t max_slots = 2 * num_slots;
-  if (max_slots > UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "2^31 predictor contexts or more");
-  WF__TRY(wf__device_grow(&g->rows, max_slots * g->weights->model->width * sizeof(float), g->stream,
-                          "predictor contexts", err));
-  if (g->lstm != NULL) WF__TRY(wf__gpu_rnn()->grow(g->lstm, max_slots - 1, err));
-  g->max_slots = (uint32_t)max_slots;
-  return WF_OK;
+  return num_slots > g->max_slots ? make_slots(g, 2 * num_slots, err) : WF_OK;
+}
+
+wf_status wf__transducer_make_room(wf__transducer_group *g, const wf__transducer_round *r,
+                                   uint64_t num_slots, wf_error *err) {
+  WF__TRY(make_room(g, r, err));
+  return num_slots > g->max_slots ? make_slots(g, num_slots, err) : WF_OK;
 }
 
 /* --- sending ----------------------------------------------------------------------------- */
@@ -250,7 +261,7 @@ static wf__sliced slices_of(const wf__transducer_group *g, wf__row_count count, 
   return wf__sliced_in(g->slices.data, count.most, stride);
 }
 
-static int encode(wf__transducer_group *g, const wf__transducer_round *r) {
+int wf__transducer_encode(wf__transducer_group *g, const wf__transducer_round *r) {
   const wf_transducer *model = g->weights->model;
   const struct wf__network *n = model->network;
   const wf__encoder_frame *all = g->frames.data;
@@ -352,19 +363,23 @@ static wf_status join(wf__transducer_group *g, wf_error *err) {
   return WF_OK;
 }
 
+wf_status wf__transducer_answer(wf__transducer_group *g, wf_error *err) {
+  WF__TRY(predict(g, err));
+  return join(g, err);
+}
+
 static wf_status answer(void *user, wf_error *err) {
   wf__transducer_group *g = user;
   WF__CUDA_TRY(wf__transducer_fetch(&g->layout, g->launch_rows, g->launch_contexts,
                                     g->host_block.data, g->block.data, g->stream),
                requests_text);
-  WF__TRY(predict(g, err));
-  return join(g, err);
+  return wf__transducer_answer(g, err);
 }
 
 /* --- graphs ------------------------------------------------------------------------------ */
 
 /* Forgets the graphs if memory that they use has moved, or the options of the batch are others. */
-static void check_graphs(wf__transducer_group *g) {
+void wf__transducer_check_graphs(wf__transducer_group *g) {
   wf__round_memory now;
   memset(&now, 0, sizeof now); /* they are compared as bytes */
   now.host = g->host_block.data;
@@ -390,13 +405,13 @@ wf_status wf__transducer_enqueue(wf__transducer_group *g, const wf__transducer_r
                                  wf_error *err) {
   WF__TRY(make_room(g, r, err));
   WF__TRY(send_frames(g, r, err));
-  if (r->num_frames > 0) WF__CUDA_TRY(encode(g, r), "encoder outputs");
+  if (r->num_frames > 0) WF__CUDA_TRY(wf__transducer_encode(g, r), "encoder outputs");
   if (r->num_rows == 0) return WF_OK;
-  check_graphs(g);
+  wf__transducer_check_graphs(g);
   *(wf__round_head *)(void *)g->host_block.data =
       (wf__round_head){(uint32_t)r->num_rows, (uint32_t)r->num_contexts};
-  g->launch_rows = round_up(r->num_rows);
-  g->launch_contexts = round_up(r->num_contexts);
+  g->launch_rows = wf__transducer_launch_size(r->num_rows);
+  g->launch_contexts = wf__transducer_launch_size(r->num_contexts);
   return wf__launch_graphs_run(&g->graphs, (uint64_t)g->launch_rows << 32 | g->launch_contexts,
                                g->stream, answer, g, err);
 }

@@ -31,21 +31,18 @@ static void close_groups(wf__transducer_group **groups, size_t count) {
 }
 
 void wf__gpu_answers_close(wf__transducer_shared *shared) {
+  wf__device_search_close(shared);
   close_groups(shared->batch_groups, WF__TRANSDUCER_GROUPS * shared->num_gpus);
   close_groups(shared->stream_groups, shared->num_gpus);
   for (size_t d = 0; d < shared->num_gpus; d++)
     wf__gpu_transducers()->weights_free(shared->weights[d]);
 }
 
-static uint32_t most_hypotheses(const wf__transducer_shared *shared) {
-  return shared->options.greedy ? 1 : (uint32_t)shared->options.max_hypotheses;
-}
-
 /* There is limited room for the answers. */
 static size_t most_lanes(const void *opaque) {
   const wf__transducer_shared *shared = opaque;
   const uint64_t bytes =
-      most_hypotheses(shared) * wf__transducer_num_logits(shared->model) * sizeof(float);
+      wf__most_hypotheses(shared) * wf__transducer_num_logits(shared->model) * sizeof(float);
   const uint64_t most = MOST_ANSWER_BYTES / bytes;
   return shared->num_gpus * (most < WF__TRANSDUCER_GROUPS  ? WF__TRANSDUCER_GROUPS
                              : most > WF__TRANSDUCER_LANES ? WF__TRANSDUCER_LANES
@@ -62,19 +59,9 @@ static size_t num_places(const void *shared) {
   return ((const wf__transducer_shared *)shared)->num_gpus;
 }
 
-/* What a GPU may leave out of a row of scores. If every token has an arc in every state, of a row
- * only the best matter, as many as there are hypotheses: each makes another context. With a
- * lattice, all do. */
-static wf__score_cut score_cut(const wf__transducer_shared *shared) {
-  const wf_decoder_options *o = &shared->options;
-  const bool best_alone = shared->arcs.all_alike && o->lattice_beam <= 0;
-  return (wf__score_cut){o->acoustic_scale, o->blank_penalty, o->beam, o->greedy,
-                         best_alone ? most_hypotheses(shared) : 0};
-}
-
 static wf_status begin_group(wf__transducer_shared *shared, size_t g, const int64_t *num_frames,
                              int64_t *scratch, wf_error *err) {
-  const wf__score_cut cut = score_cut(shared);
+  const wf__score_cut cut = wf__gpu_score_cut(shared);
   size_t count = 0;
   for (size_t i = g; i < shared->num_lanes; i += shared->num_groups)
     scratch[count++] = num_frames[i];
@@ -162,4 +149,7 @@ const wf__answer_ops wf__gpu_answers = {.most_lanes = most_lanes,
                                         .ask = ask,
                                         .submit = submit,
                                         .wait = wait_for_group,
-                                        .end = end};
+                                        .end = end,
+                                        .covers = wf__device_search_covers,
+                                        .decode = wf__device_search_decode,
+                                        .path = wf__device_search_path};

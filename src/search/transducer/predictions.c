@@ -238,14 +238,15 @@ static wf_status normalise(wf__predictions *p, float *logits, size_t count, cons
   return WF_OK;
 }
 
-static wf_status report_bad(const wf__predictions *p, const wf__bad_logit *bad, wf_error *err) {
-  bool duration = bad->column >= p->model->num_tokens;
+wf_status wf__fail_bad_logit(const wf_transducer *model, int64_t frame, const wf__bad_logit *bad,
+                             wf_error *err) {
+  bool duration = bad->column >= model->num_tokens;
   const char *what = duration ? "duration" : "token";
   if (bad->value == -INFINITY)
     return wf__fail(err, WF_ERR_ARGUMENT, "frame %lld: the logits of all %ss are -infinity",
-                    (long long)p->frame, what);
-  return wf__fail(err, WF_ERR_ARGUMENT, "frame %lld: the logit of %s %d is %g", (long long)p->frame,
-                  what, bad->column - (duration ? p->model->num_tokens : 0), (double)bad->value);
+                    (long long)frame, what);
+  return wf__fail(err, WF_ERR_ARGUMENT, "frame %lld: the logit of %s %d is %g", (long long)frame,
+                  what, bad->column - (duration ? model->num_tokens : 0), (double)bad->value);
 }
 
 static wf_status take_logits(wf__predictions *p, size_t i, wf__score_row *row, wf_error *err) {
@@ -262,7 +263,7 @@ static wf_status take_answer(const wf__predictions *p, uint64_t row, wf__score_r
                              wf_error *err) {
   const wf__answers *a = p->answers;
   const wf__answer_head *head = &a->heads[row];
-  if (head->bad.column >= 0) return report_bad(p, &head->bad, err);
+  if (head->bad.column >= 0) return wf__fail_bad_logit(p->model, p->frame, &head->bad, err);
   *out = (wf__score_row){.durations = a->durations + row * (uint64_t)p->model->num_durations,
                          .entries = a->entries + row * WF__ANSWER_ENTRIES,
                          .num_entries = head->num_entries};

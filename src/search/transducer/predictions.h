@@ -95,6 +95,9 @@ wf_status wf__predictions_answer(wf__predictions *const *all, size_t count,
 /* The answer: [count] rows of log-probabilities, valid until the next request is answered. Errors:
  * a logit that is NaN, +infinity or beyond 1e20. */
 wf_status wf__predictions_take(wf__predictions *p, const wf__score_row **out, wf_error *err);
+/* The error of a logit that cannot be used. */
+wf_status wf__fail_bad_logit(const wf_transducer *model, int64_t frame, const wf__bad_logit *bad,
+                             wf_error *err);
 /* Have so many contexts been kept that those without use should be dropped? */
 bool wf__predictions_full(const wf__predictions *p);
 /* Drops all contexts except these, and renumbers them: numbers[i] becomes the new number. */

@@ -11,6 +11,7 @@
 #define WF_SEARCH_TRANSDUCER_TRANSDUCER_DEVICE_H
 
 #include "base/device.h"
+#include "search/transducer/device_search_types.h"
 #include "search/transducer/predictions.h"
 
 typedef struct wf__transducer_weights wf__transducer_weights;
@@ -19,6 +20,17 @@ typedef struct wf__transducer_group wf__transducer_group;
 typedef struct wf__transducer_counts {
   uint64_t num_rows, num_contexts;
 } wf__transducer_counts;
+
+typedef struct wf__device_search wf__device_search;
+
+/* Threads that pack scores: `run` calls fn(data, item, worker) for each item and returns when all
+ * are done; `look` looks at what is packed: frames of utterance number `item` of the search. */
+typedef struct wf__packing_crew {
+  void (*run)(void *user, uint64_t num_items, void (*fn)(void *data, uint64_t item, int worker),
+              void *data);
+  void (*look)(void *user, uint32_t item, const wf_scores *frames);
+  void *user;
+} wf__packing_crew;
 
 struct wf__device_transducer {
   /* Number of GPUs of this machine. */
@@ -56,6 +68,35 @@ struct wf__device_transducer {
                             wf_error *err);
   /* Waits for the answers, which are valid until the next submission. */
   wf_status (*group_wait)(wf__transducer_group *group, wf_error *err);
+
+  /* A search of many utterances at once, in lanes, with a model of its own stream. `arcs`:
+   * [num_tokens] by column. */
+  wf_status (*search_open)(wf__transducer_weights *weights,
+                           const wf__device_search_options *options,
+                           const wf__device_search_arc *arcs, wf__device_search **out,
+                           wf_error *err);
+  /* Waits for what is enqueued. */
+  void (*search_close)(wf__device_search *search);
+  /* How many of these utterances, the first ones, should be searched at once. At least one. */
+  wf_status (*search_room)(wf__device_search *search, const int64_t *num_frames, size_t count,
+                           size_t *room, wf_error *err);
+  /* Begins to search them; the longest come first. `where`: the GPUs that have the scores, which
+   * must stay until search_end. `cut`, `stream`: as in group_begin. */
+  wf_status (*search_begin)(wf__device_search *search, const wf__score_cut *cut,
+                            const wf_scores *const *scores, const int *where, size_t count,
+                            void *stream, wf_error *err);
+  /* Enqueues the encoder's part for the next frames. The threads of `crew` pack what is in host
+   * memory. *is_loaded: all have their part; the search may go on. */
+  wf_status (*search_load)(wf__device_search *search, const wf__packing_crew *crew, bool *is_loaded,
+                           wf_error *err);
+  /* Enqueues rounds ahead; waits for one if there are enough. *num_done: utterances that were done
+   * in the last round that is known to be over. */
+  wf_status (*search_go_on)(wf__device_search *search, size_t *num_done, wf_error *err);
+  /* Waits for the results of all utterances, which are valid until the next begin, and counts
+   * rounds, rows and contexts. */
+  wf_status (*search_end)(wf__device_search *search, const wf__device_result **results,
+                          const wf__path_step **steps, uint64_t *num_rounds,
+                          wf__transducer_counts *counts, wf_error *err);
 };
 
 /* The operations of the device that models are on. */

@@ -26,6 +26,7 @@ static wf_status open_setup(const wf_transducer *model, wf__search_setup *setup,
   if (status == WF_OK)
     status = wf__transducer_look_at_arcs(setup->graph, model, setup->options.word_score,
                                          &shared->arcs, err);
+  if (status == WF_OK) status = wf__device_search_open(shared, setup->graph, err);
   if (status != WF_OK) {
     close_setup(setup);
     return status;

@@ -7,7 +7,12 @@
 #include "search/transducer/transducer_device.h"
 #include "search/transducer/transducer_search.h"
 
-enum { WF__TRANSDUCER_LANES = 512, WF__TRANSDUCER_GROUPS = 3, WF__TRANSDUCER_GPUS = 8 };
+enum {
+  WF__TRANSDUCER_LANES = 512,
+  WF__TRANSDUCER_GROUPS = 3,
+  WF__TRANSDUCER_GPUS = 8,
+  WF__TRANSDUCER_SEARCHES = 2 /* on a GPU: one computes while another waits for memory */
+};
 
 /* A lane of the batch that is searched. */
 typedef struct wf__asking_lane {
@@ -33,7 +38,12 @@ typedef struct wf__transducer_shared {
   wf__transducer_group **groups;           /* those of the batch, or of its streams */
   size_t num_streams[WF__TRANSDUCER_GPUS]; /* on each GPU */
   void *stream; /* of the caller's scores on the GPU; NULL if there are several */
-  bool broken;  /* by a GPU's error */
+  /* Searches that are wholly on a GPU: search i is on GPU i % num_gpus. */
+  bool has_device_search;
+  wf__device_search_options device_options;
+  wf__device_search_arc *device_arcs; /* [num_tokens] */
+  wf__device_search *searches[WF__TRANSDUCER_SEARCHES * WF__TRANSDUCER_GPUS];
+  bool broken; /* by a GPU's error */
 } wf__transducer_shared;
 
 extern const wf__answer_ops wf__function_answers, wf__gpu_answers;
@@ -47,6 +57,28 @@ void wf__asking_lanes_end(wf__transducer_shared *shared, const wf__round_counts 
 /* gpu_answers.c: sends the model to the decoder's GPUs, if it has any. */
 wf_status wf__gpu_answers_open(wf__transducer_shared *shared, wf_error *err);
 void wf__gpu_answers_close(wf__transducer_shared *shared);
+static inline uint32_t wf__most_hypotheses(const wf__transducer_shared *shared) {
+  return shared->options.greedy ? 1 : (uint32_t)shared->options.max_hypotheses;
+}
+/* What a GPU may leave out of a row of scores. If every token has an arc in every state, of a row
+ * only the best matter, as many as there are hypotheses: each makes another context. With a
+ * lattice, all do. */
+static inline wf__score_cut wf__gpu_score_cut(const wf__transducer_shared *shared) {
+  const wf_decoder_options *o = &shared->options;
+  const bool best_alone = shared->arcs.all_alike && o->lattice_beam <= 0;
+  return (wf__score_cut){o->acoustic_scale, o->blank_penalty, o->beam, o->greedy,
+                         best_alone ? wf__most_hypotheses(shared) : 0};
+}
+
+/* device_search.c: finds out whether the GPUs can search the decoder's graph. */
+wf_status wf__device_search_open(wf__transducer_shared *shared, const wf_graph *graph,
+                                 wf_error *err);
+void wf__device_search_close(wf__transducer_shared *shared);
+/* Operations of wf__gpu_answers. */
+bool wf__device_search_covers(const void *shared, const wf_graph *graph, const wf_scorer *scorer);
+wf_status wf__device_search_decode(void *shared, const wf__whole_batch *batch, wf_error *err);
+wf_status wf__device_search_path(const wf__whole_part *part, size_t k, wf__path *out, bool *left,
+                                 wf_error *err);
 
 /* transducer_stream.c: operations of wf__transducer_searcher. */
 wf_status wf__transducer_stream_open(const wf__search_setup *setup, wf__stream_state **out,

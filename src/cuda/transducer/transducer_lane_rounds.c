@@ -1,0 +1,356 @@
+/* transducer_lane_rounds.c - see transducer_lane_rounds.h. */
+#include "cuda/transducer/transducer_lane_rounds.h"
+
+#include <string.h>
+
+#include "cuda/transducer/transducer_lanes.h"
+#include "cuda/transducer/transducer_loading.h"
+#include "search/transducer/network.h"
+
+#ifndef WF__DEVICE_LANES /* a test makes these small */
+#define WF__DEVICE_LANES 512
+#define WF__DEVICE_UTTERANCES (1 << 20) /* the most that are searched at once */
+#endif
+enum {
+  AHEAD = 12,       /* rounds that are enqueued and not known to be over */
+  MORE_SLOTS = 96,  /* of a lane, for contexts that may come again */
+  STEPS_A_FRAME = 3 /* that records have room for; with more, an utterance is searched elsewhere */
+};
+#define ROUND_BYTES ((uint64_t)1 << 30) /* of logits and answers */
+
+static const char what[] = "the transducer's search";
+
+struct wf__device_search {
+  wf__transducer_weights *weights;
+  wf__transducer_group *group; /* the model's part; it has the stream */
+  wf__device_search_options options;
+  wf__device_buffer arcs, utterances, lanes, tokens, contexts, records, results, counters, path;
+  wf__pinned_buffer host_utterances, host_results, host_counters, host_path, statuses;
+  wf__frame_loader loader;
+  cudaEvent_t rounds[AHEAD]; /* the ends of the last ones */
+  uint64_t room_bytes;       /* for the utterances that are searched at once */
+  wf__tlane_work work, recorded;
+  wf__tlane_status status; /* of the last round that is known to be over */
+  uint64_t num_rounds, num_seen;
+  wf__transducer_counts counts;
+};
+
+static uint64_t most_steps(const wf__device_search *s) {
+  return s->options.max_symbols + 1 < STEPS_A_FRAME ? s->options.max_symbols + 1 : STEPS_A_FRAME;
+}
+static uint64_t most_records(const wf__device_search *s, int64_t num_frames) {
+  return ((uint64_t)num_frames * most_steps(s) + 2) * s->options.max_hypotheses;
+}
+/* Arcs of a path. */
+static uint64_t most_arcs(int64_t num_frames) { return 2 * (uint64_t)num_frames + 16; }
+
+/* --- opening ----------------------------------------------------------------------------- */
+
+static wf_status pin(wf__pinned_buffer *buffer, uint64_t bytes, wf_error *err) {
+  return wf__transducer_pin(buffer, bytes + (buffer->data == NULL), err);
+}
+
+/* The lanes that there is room for: rows of logits and answers, and slots of contexts. */
+static uint32_t most_lanes(const wf__device_search *s) {
+  const wf_transducer *model = s->weights->model;
+  const uint64_t row = 3 * wf__transducer_num_logits(model) * sizeof(float) +
+                       WF__ANSWER_ENTRIES * sizeof(wf__score_entry),
+                 slot = (model->width + model->state_floats) * sizeof(float),
+                 lane = s->options.max_hypotheses * row + s->work.num_slots * slot,
+                 most = ROUND_BYTES / lane;
+  return most < 1 ? 1 : most < WF__DEVICE_LANES ? (uint32_t)most : WF__DEVICE_LANES;
+}
+
+static wf_status open_search(wf__device_search *s, const wf__device_search_arc *arcs,
+                             wf_error *err) {
+  const uint64_t arc_bytes = s->options.num_tokens * sizeof *arcs;
+  size_t free_bytes = 0, all_bytes = 0;
+  WF__CUDA_TRY(cudaSetDevice(s->weights->number), "choosing the GPU");
+  for (int i = 0; i < AHEAD; i++)
+    WF__CUDA_TRY(cudaEventCreateWithFlags(&s->rounds[i], cudaEventDisableTiming), "an event");
+  WF__TRY(wf__frame_loader_open(&s->loader, s->group, err));
+  WF__TRY(wf__device_reserve(&s->arcs, arc_bytes, what, err));
+  WF__TRY(wf__device_send(s->arcs.data, arcs, arc_bytes, s->group->stream, what, err));
+  WF__TRY(wf__device_reserve(&s->counters, sizeof(wf__tlane_counters), what, err));
+  WF__TRY(pin(&s->host_counters, sizeof(wf__tlane_counters), err));
+  WF__TRY(pin(&s->statuses, WF__TLANE_STATUSES * sizeof(wf__tlane_status), err));
+  WF__CUDA_TRY(cudaMemGetInfo(&free_bytes, &all_bytes), what);
+  s->room_bytes = free_bytes / 4;
+  return WF_OK;
+}
+
+wf_status wf__lane_rounds_open(wf__transducer_weights *weights,
+                               const wf__device_search_options *options,
+                               const wf__device_search_arc *arcs, wf__device_search **out,
+                               wf_error *err) {
+  *out = NULL;
+  wf__device_search *s = wf__calloc(1, sizeof *s);
+  if (s == NULL) return wf__fail_memory(err, sizeof *s, "a search");
+  s->weights = weights;
+  s->options = *options;
+  s->work.num_sets = options->num_durations > 0 ? options->num_durations : 2;
+  s->work.num_slots = (s->work.num_sets + 1) * options->max_hypotheses + MORE_SLOTS;
+  const int caller = wf__callers_device();
+  wf_status status = wf__cuda_transducer.group_open(weights, &s->group, err);
+  if (status == WF_OK) {
+    s->group->searches_there = true;
+    status = open_search(s, arcs, err);
+  }
+  wf__restore_device(caller);
+  if (status == WF_OK)
+    *out = s;
+  else
+    wf__lane_rounds_close(s);
+  return status;
+}
+
+void wf__lane_rounds_close(wf__device_search *s) {
+  if (s == NULL) return;
+  wf__device_buffer *buffers[] = {&s->arcs,    &s->utterances, &s->lanes,
+                                  &s->tokens,  &s->contexts,   &s->records,
+                                  &s->results, &s->counters,   &s->path};
+  wf__pinned_buffer *pinned[] = {&s->host_utterances, &s->host_results, &s->host_counters,
+                                 &s->host_path, &s->statuses};
+  const int caller = wf__callers_device();
+  wf__cuda_transducer.group_close(s->group); /* waits */
+  cudaSetDevice(s->weights->number);
+  wf__frame_loader_close(&s->loader);
+  for (int i = 0; i < AHEAD; i++)
+    if (s->rounds[i] != NULL) cudaEventDestroy(s->rounds[i]);
+  for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) cudaFree(buffers[i]->data);
+  for (size_t i = 0; i < sizeof pinned / sizeof *pinned; i++) cudaFreeHost(pinned[i]->data);
+  (void)cudaGetLastError(); /* of freeing: all other errors have been reported */
+  wf__restore_device(caller);
+  free(s);
+}
+
+/* --- utterances -------------------------------------------------------------------------- */
+
+wf_status wf__lane_rounds_room(wf__device_search *s, const int64_t *num_frames, size_t count,
+                               size_t *room, wf_error *err) {
+  const wf_transducer *model = s->weights->model;
+  const uint64_t frame =
+      (model->width + (uint64_t)model->encoder_size) * sizeof(float) + sizeof(wf__encoder_frame);
+  uint64_t bytes = 0, records = 0, arcs = 0;
+  *room = 0;
+  while (*room < count && *room < WF__DEVICE_UTTERANCES) {
+    const int64_t n = num_frames[*room];
+    records += most_records(s, n);
+    arcs += most_arcs(n);
+    bytes += (uint64_t)n * frame + most_records(s, n) * sizeof(wf__tlane_record) +
+             most_arcs(n) * sizeof(wf__path_step);
+    if (most_records(s, n) > UINT32_MAX / 2 || arcs > UINT32_MAX / 2)
+      return *room > 0 ? WF_OK : wf__fail(err, WF_ERR_LIMIT, "an utterance has too many frames");
+    if (*room > 0 && bytes > s->room_bytes) return WF_OK;
+    ++*room;
+  }
+  return WF_OK;
+}
+
+/* Where the utterances' frames and records are. */
+static wf_status send_utterances(wf__device_search *s, const wf_scores *const *scores, size_t count,
+                                 wf_error *err) {
+  const uint64_t bytes = count * sizeof(wf__tlane_utterance);
+  WF__TRY(pin(&s->host_utterances, bytes, err));
+  wf__tlane_utterance *all = (wf__tlane_utterance *)(void *)s->host_utterances.data;
+  uint64_t num_records = 0, num_arcs = 0;
+  for (size_t i = 0; i < count; i++) {
+    all[i] = (wf__tlane_utterance){num_records, most_records(s, scores[i]->num_frames),
+                                   s->group->first_frame.data[i], (int32_t)scores[i]->num_frames};
+    num_records += all[i].most_records;
+    num_arcs += most_arcs(scores[i]->num_frames);
+  }
+  s->work.most_path = (uint32_t)num_arcs;
+  WF__TRY(wf__device_reserve(&s->utterances, bytes, what, err));
+  WF__TRY(wf__device_reserve(&s->records, num_records * sizeof(wf__tlane_record), what, err));
+  WF__TRY(wf__device_reserve(&s->path, num_arcs * sizeof(wf__path_step), what, err));
+  WF__TRY(wf__device_reserve(&s->results, count * sizeof(wf__device_result), what, err));
+  WF__TRY(pin(&s->host_results, count * sizeof(wf__device_result), err));
+  WF__CUDA_TRY(
+      cudaMemcpyAsync(s->utterances.data, all, bytes, cudaMemcpyHostToDevice, s->group->stream),
+      what);
+  return WF_OK;
+}
+
+static wf_status make_lanes(wf__device_search *s, size_t count, wf_error *err) {
+  wf__tlane_work *w = &s->work;
+  const uint32_t most = most_lanes(s);
+  const uint64_t lanes = count < most ? count : most, rows = lanes * s->options.max_hypotheses;
+  const wf__transducer_round round = {.num_rows = rows, .num_contexts = rows};
+  WF__TRY(wf__transducer_make_room(s->group, &round, WF__FIRST_SLOT + lanes * w->num_slots, err));
+  WF__TRY(wf__device_reserve(&s->lanes, lanes * sizeof(wf__tlane), what, err));
+  WF__TRY(wf__device_reserve(&s->tokens, (w->num_sets + 1) * rows * sizeof(wf__tlane_token), what,
+                             err));
+  WF__TRY(wf__device_reserve(&s->contexts, lanes * w->num_slots * sizeof(uint64_t), what, err));
+  w->num_lanes = (uint32_t)lanes;
+  return WF_OK;
+}
+
+static void fill_work(wf__device_search *s, size_t count) {
+  const wf__transducer_group *g = s->group;
+  wf__tlane_work *w = &s->work;
+  w->options = s->options;
+  w->num_utterances = (uint32_t)count;
+  w->first_slot = WF__FIRST_SLOT;
+  w->start_slot = WF__ZERO_SLOT;
+  w->utterances = s->utterances.data;
+  w->lanes = s->lanes.data;
+  w->tokens = s->tokens.data;
+  w->contexts = s->contexts.data;
+  w->records = s->records.data;
+  w->results = s->results.data;
+  w->counters = s->counters.data;
+  w->statuses = (wf__tlane_status *)(void *)s->statuses.data;
+  w->arcs = s->arcs.data;
+  w->block = g->block.data;
+  w->layout = g->layout;
+  w->answers = g->answers;
+  w->path = s->path.data;
+}
+
+static wf_status begin(wf__device_search *s, const wf_scores *const *scores, const int *where,
+                       size_t count, wf_error *err) {
+  wf__transducer_group *g = s->group;
+  WF__CUDA_TRY(cudaSetDevice(s->weights->number), "choosing the GPU");
+  WF__CUDA_TRY(cudaStreamSynchronize(g->stream), what); /* of a call that was cancelled */
+  WF__TRY(wf__frame_loader_begin(&s->loader, scores, where, count, err));
+  WF__TRY(send_utterances(s, scores, count, err));
+  WF__TRY(make_lanes(s, count, err));
+  fill_work(s, count);
+  memset(s->statuses.data, 0, WF__TLANE_STATUSES * sizeof(wf__tlane_status));
+  WF__CUDA_TRY(wf__tlanes_begin(&s->work, g->stream), what);
+  return WF_OK;
+}
+
+wf_status wf__lane_rounds_begin(wf__device_search *s, const wf__score_cut *cut,
+                                const wf_scores *const *scores, const int *where, size_t count,
+                                void *stream, wf_error *err) {
+  int64_t *num_frames = wf__alloc(count, sizeof *num_frames);
+  if (num_frames == NULL) return wf__fail_memory(err, count * sizeof *num_frames, "a batch");
+  for (size_t i = 0; i < count; i++) num_frames[i] = scores[i]->num_frames;
+  wf_status status = wf__cuda_transducer.group_begin(s->group, cut, num_frames, count, stream, err);
+  free(num_frames);
+  const int caller = wf__callers_device();
+  if (status == WF_OK) status = begin(s, scores, where, count, err);
+  wf__restore_device(caller);
+  s->num_rounds = s->num_seen = 0;
+  s->counts = (wf__transducer_counts){0};
+  s->status = (wf__tlane_status){.num_busy = s->work.num_lanes};
+  return status;
+}
+
+/* Memory has its place when all is loaded. */
+static wf_status load(wf__device_search *s, const wf__packing_crew *crew, bool *is_loaded,
+                      wf_error *err) {
+  wf__transducer_group *g = s->group;
+  WF__CUDA_TRY(cudaSetDevice(s->weights->number), "choosing the GPU");
+  WF__TRY(wf__frame_loader_next(&s->loader, crew, is_loaded, err));
+  if (!*is_loaded) return WF_OK;
+  wf__transducer_check_graphs(g);
+  if (memcmp(&s->work, &s->recorded, sizeof s->work) != 0) wf__launch_graphs_clear(&g->graphs);
+  memcpy(&s->recorded, &s->work, sizeof s->work); /* they are compared as bytes */
+  return WF_OK;
+}
+
+wf_status wf__lane_rounds_load(wf__device_search *s, const wf__packing_crew *crew, bool *is_loaded,
+                               wf_error *err) {
+  const int caller = wf__callers_device();
+  const wf_status status = load(s, crew, is_loaded, err);
+  wf__restore_device(caller);
+  return status;
+}
+
+/* --- rounds ------------------------------------------------------------------------------ */
+
+static wf_status enqueue_round(void *user, wf_error *err) {
+  wf__device_search *s = user;
+  WF__CUDA_TRY(wf__tlanes_step(&s->work, s->group->stream), what);
+  return wf__transducer_answer(s->group, err);
+}
+
+/* Reads the status of the next round, if its step is over. */
+static bool see_round(wf__device_search *s) {
+  const wf__tlane_status *all = (const wf__tlane_status *)(const void *)s->statuses.data,
+                         *next = &all[s->num_seen % WF__TLANE_STATUSES];
+  if (s->num_seen == s->num_rounds ||
+      __atomic_load_n(&next->number, __ATOMIC_ACQUIRE) != (uint32_t)(s->num_seen + 1))
+    return false;
+  s->status = *next;
+  s->num_seen++;
+  s->counts.num_rows += s->status.num_rows;
+  s->counts.num_contexts += s->status.num_contexts;
+  return true;
+}
+
+static wf_status enqueue(wf__device_search *s, wf_error *err) {
+  wf__transducer_group *g = s->group;
+  /* No lane becomes busy again, so later rounds have no more rows. */
+  g->launch_rows = g->launch_contexts =
+      wf__transducer_launch_size((uint64_t)s->status.num_busy * s->options.max_hypotheses);
+  WF__TRY(wf__launch_graphs_run(&g->graphs, g->launch_rows, g->stream, enqueue_round, s, err));
+  WF__CUDA_TRY(cudaEventRecord(s->rounds[s->num_rounds % AHEAD], g->stream), what);
+  s->num_rounds++;
+  return WF_OK;
+}
+
+static wf_status go_on(wf__device_search *s, wf_error *err) {
+  if (s->num_rounds - s->num_seen == AHEAD)
+    WF__CUDA_TRY(cudaEventSynchronize(s->rounds[s->num_seen % AHEAD]), what);
+  while (see_round(s)) continue;
+  WF__CUDA_TRY(cudaSetDevice(s->weights->number), "choosing the GPU");
+  for (int i = 0; i < AHEAD / 2; i++) {
+    if (s->num_rounds - s->num_seen == AHEAD || s->status.num_busy == 0) break;
+    WF__TRY(enqueue(s, err));
+    while (see_round(s)) continue;
+  }
+  return WF_OK;
+}
+
+wf_status wf__lane_rounds_go_on(wf__device_search *s, size_t *num_done, wf_error *err) {
+  wf_status status = WF_OK;
+  if (s->status.num_busy > 0) {
+    const int caller = wf__callers_device();
+    status = go_on(s, err);
+    wf__restore_device(caller);
+  }
+  *num_done = s->status.num_done;
+  return status;
+}
+
+static wf_status end(wf__device_search *s, wf_error *err) {
+  cudaStream_t stream = s->group->stream;
+  const uint64_t bytes = s->work.num_utterances * sizeof(wf__device_result);
+  wf__tlane_counters *counters = (wf__tlane_counters *)(void *)s->host_counters.data;
+  WF__CUDA_TRY(cudaSetDevice(s->weights->number), "choosing the GPU");
+  WF__CUDA_TRY(wf__tlanes_trace(&s->work, stream), what);
+  WF__CUDA_TRY(
+      cudaMemcpyAsync(s->host_results.data, s->results.data, bytes, cudaMemcpyDeviceToHost, stream),
+      what);
+  WF__CUDA_TRY(
+      cudaMemcpyAsync(counters, s->counters.data, sizeof *counters, cudaMemcpyDeviceToHost, stream),
+      what);
+  WF__CUDA_TRY(cudaStreamSynchronize(stream), what);
+  while (see_round(s)) continue;
+  const uint64_t steps =
+      (counters->num_path < s->work.most_path ? counters->num_path : s->work.most_path) *
+      sizeof(wf__path_step);
+  WF__TRY(pin(&s->host_path, steps + 1, err));
+  WF__CUDA_TRY(
+      cudaMemcpyAsync(s->host_path.data, s->path.data, steps, cudaMemcpyDeviceToHost, stream),
+      what);
+  WF__CUDA_TRY(cudaStreamSynchronize(stream), what);
+  return WF_OK;
+}
+
+wf_status wf__lane_rounds_end(wf__device_search *s, const wf__device_result **results,
+                              const wf__path_step **steps, uint64_t *num_rounds,
+                              wf__transducer_counts *counts, wf_error *err) {
+  const int caller = wf__callers_device();
+  const wf_status status = end(s, err);
+  wf__restore_device(caller);
+  *results = (const wf__device_result *)(const void *)s->host_results.data;
+  *steps = (const wf__path_step *)(const void *)s->host_path.data;
+  *num_rounds = s->num_rounds;
+  *counts = s->counts;
+  return status;
+}

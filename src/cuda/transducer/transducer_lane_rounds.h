@@ -1,0 +1,34 @@
+/* transducer_lane_rounds.h - searches that are wholly on a GPU (search/transducer/transducer_device.h): their
+ * memory and their rounds.
+ *
+ *   load    frames --> load, product, store: the encoder's part (transducer_loading.h)
+ *   round   step (transducer_lanes.h) --> predict or advance, product, store --> hidden, product, select
+ *           ^------------------------- answers, in the GPU's memory ------------------------------'
+ *   end     records --> trace --> paths
+ *
+ * A round is one launch of a CUDA graph. The host enqueues some rounds ahead. Of a round that is
+ * over it reads how many lanes are busy, and how many utterances are done. */
+#ifndef WF_CUDA_TRANSDUCER_TRANSDUCER_LANE_ROUNDS_H
+#define WF_CUDA_TRANSDUCER_TRANSDUCER_LANE_ROUNDS_H
+
+#include "search/transducer/transducer_device.h"
+
+/* The functions of wf__device_transducer for searches. */
+wf_status wf__lane_rounds_open(wf__transducer_weights *weights,
+                               const wf__device_search_options *options,
+                               const wf__device_search_arc *arcs, wf__device_search **out,
+                               wf_error *err);
+void wf__lane_rounds_close(wf__device_search *search);
+wf_status wf__lane_rounds_room(wf__device_search *search, const int64_t *num_frames, size_t count,
+                               size_t *room, wf_error *err);
+wf_status wf__lane_rounds_begin(wf__device_search *search, const wf__score_cut *cut,
+                                const wf_scores *const *scores, const int *where, size_t count,
+                                void *stream, wf_error *err);
+wf_status wf__lane_rounds_load(wf__device_search *search, const wf__packing_crew *crew,
+                               bool *is_loaded, wf_error *err);
+wf_status wf__lane_rounds_go_on(wf__device_search *search, size_t *num_done, wf_error *err);
+wf_status wf__lane_rounds_end(wf__device_search *search, const wf__device_result **results,
+                              const wf__path_step **steps, uint64_t *num_rounds,
+                              wf__transducer_counts *counts, wf_error *err);
+
+#endif

@@ -1,0 +1,107 @@
+/* transducer_lanes.h - the search over tokens alone in a kernel: its memory and its parameters. Plain C.
+ *
+ * A lane is a block of threads, which searches one utterance after another. A launch takes every
+ * lane on to its next request to the model, and writes the requests of all lanes into the block of
+ * memory that the model's kernels read (wf__round_block). docs/reference/transducers.md defines each
+ * step; src/search/transducer/ is the same search on the CPU, which adds in the same order.
+ *
+ *   lane       the numbers of a lane           in shared memory during a launch
+ *   tokens     [sets + 1][K]: sources, then those that wait for frame t, at t modulo `num_sets`
+ *   contexts   [slots of a lane]: the predictor context of each slot
+ *   records    [room of an utterance]: its history
+ *
+ * Sets are sorted by rank, but for what normalisation changes. All functions return a cudaError_t;
+ * `stream` is a cudaStream_t. */
+#ifndef WF_CUDA_TRANSDUCER_TRANSDUCER_LANES_H
+#define WF_CUDA_TRANSDUCER_TRANSDUCER_LANES_H
+
+#include "cuda/transducer/transducer_kernels.h"
+#include "search/transducer/device_search_types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { WF__TLANE_STATUSES = 16 }; /* rounds of which the host can read the status */
+
+/* An utterance to search. */
+typedef struct wf__tlane_utterance {
+  uint64_t first_record, most_records;
+  uint32_t first_frame; /* row of the encoder's part */
+  int32_t num_frames;
+} wf__tlane_utterance;
+
+typedef struct wf__tlane_record {
+  uint32_t prev, arc; /* as in the CPU's history: UINT32_MAX is the root, and no arc */
+  float loglike;
+  int32_t frame;
+} wf__tlane_record;
+
+typedef struct wf__tlane_token {
+  uint64_t predictor;
+  float cost, loglike;
+  uint32_t arc, prev;
+  uint32_t slot; /* of the predictor context, among the lane's; UINT32_MAX: not computed yet, ... */
+  uint32_t parent; /* ... from that of this slot (UINT32_MAX: the start) ... */
+  int32_t label;   /* ... by this token */
+  int32_t frame;   /* of the arc */
+} wf__tlane_token;
+
+enum { WF__TLANE_MOST_SETS = WF__DEVICE_MOST_DURATIONS };
+
+typedef struct wf__tlane {
+  uint32_t utterance; /* UINT32_MAX: idle */
+  uint32_t waits;     /* for the scores of rows first_row ..., one for each source */
+  uint32_t first_row, num_sources;
+  uint32_t num_records, best_record;
+  int32_t frame, step, next_frame, last_frame;
+  float least_waiting;
+  uint32_t sizes[WF__TLANE_MOST_SETS]; /* of the waiting sets */
+  uint64_t num_tokens, num_expanded, num_arcs;
+} wf__tlane;
+
+/* What all lanes count together; between launches, all but next_utterance and round are 0. */
+typedef struct wf__tlane_counters {
+  uint32_t next_utterance, round;
+  uint32_t num_rows, num_contexts, num_busy, num_blocks, num_path;
+  uint32_t num_done; /* utterances, of all rounds */
+} wf__tlane_counters;
+
+/* A round, for the host. */
+typedef struct wf__tlane_status {
+  uint32_t num_busy, num_done, num_rows, num_contexts;
+  uint32_t number; /* of the round, from 1 on; written last */
+} wf__tlane_status;
+
+typedef struct wf__tlane_work {
+  wf__device_search_options options;
+  uint32_t num_lanes, num_utterances, num_sets, num_slots; /* slots of a lane */
+  uint32_t first_slot;                                     /* of the first lane */
+  uint32_t start_slot; /* the state before the start, of predictors with states */
+  const wf__tlane_utterance *utterances;
+  wf__tlane *lanes;
+  wf__tlane_token *tokens;
+  uint64_t *contexts;
+  wf__tlane_record *records;
+  wf__device_result *results; /* [num_utterances] */
+  wf__tlane_counters *counters;
+  wf__tlane_status *statuses;        /* [WF__TLANE_STATUSES] page-locked, by round */
+  const wf__device_search_arc *arcs; /* [num_tokens] by column */
+  char *block;                       /* of the requests */
+  wf__round_block layout;
+  wf__answers answers;
+  wf__path_step *path; /* [most_path] */
+  uint32_t most_path;
+} wf__tlane_work;
+
+/* Gives the lanes their first utterances; those of a longer utterance come first. */
+int wf__tlanes_begin(const wf__tlane_work *work, void *stream);
+/* A round: takes the answers, and makes the next requests. */
+int wf__tlanes_step(const wf__tlane_work *work, void *stream);
+/* Follows the records of all utterances back, and writes their paths. */
+int wf__tlanes_trace(const wf__tlane_work *work, void *stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

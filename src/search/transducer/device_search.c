@@ -1,0 +1,321 @@
+/* device_search.c - batches whose search is wholly on GPUs: which utterances that are, who gets
+ * them, and their paths.
+ *
+ * The utterances are dealt out to the searches in turn. Each search takes as many at once as there
+ * is room for. The calling thread enqueues rounds for all of them in turn. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/callbacks.h"
+#include "search/trace.h"
+#include "search/transducer/transducer_shared.h"
+
+#define NONE UINT32_MAX
+
+enum { MOST_ARCS = 1 << 26 };
+
+/* --- what the GPUs can search -------------------------------------------------------------- */
+
+/* For tests and measurements: WARPFST_TRANSDUCER_SEARCH=host. */
+static bool is_switched_off(void) {
+  const char *where = getenv("WARPFST_TRANSDUCER_SEARCH");
+  return where != NULL && strcmp(where, "host") == 0;
+}
+
+static bool fits(const wf__transducer_shared *shared) {
+  const wf_decoder_options *o = &shared->options;
+  const int32_t num_durations = shared->model->num_durations;
+  return shared->num_gpus > 0 && shared->arcs.all_alike && !(o->lattice_beam > 0) &&
+         (o->greedy || o->max_hypotheses <= WF__DEVICE_MOST_HYPOTHESES) && num_durations != 1 &&
+         num_durations <= WF__DEVICE_MOST_DURATIONS && shared->model->num_tokens < MOST_ARCS;
+}
+
+/* The state's arcs by column. False: a column has two. */
+static bool take_arcs(wf__transducer_shared *shared, const wf_graph *graph) {
+  const wf__arc_run run = wf__emitting_run(graph, 0);
+  for (int32_t c = 0; c < shared->model->num_tokens; c++)
+    shared->device_arcs[c] = (wf__device_search_arc){NONE, 0, 0};
+  for (uint32_t a = run.first; a < run.end; a++) {
+    const wf_arc *arc = &run.arcs[a - run.first];
+    wf__device_search_arc *own = &shared->device_arcs[graph->columns[arc->ilabel]];
+    if (own->number != NONE) return false;
+    *own = (wf__device_search_arc){a - run.first, arc->weight, arc->olabel != 0};
+  }
+  shared->device_options.first_arc = run.first;
+  shared->device_options.num_arcs = run.end - run.first;
+  return true;
+}
+
+static void take_options(wf__transducer_shared *shared, const wf_graph *graph) {
+  const wf_decoder_options *o = &shared->options;
+  const wf_transducer *model = shared->model;
+  const wf__least_weights *least = &shared->arcs.least[0];
+  wf__device_search_options *d = &shared->device_options;
+  d->acoustic_scale = o->acoustic_scale;
+  d->blank_penalty = o->blank_penalty;
+  d->beam = o->beam;
+  d->word_score = o->word_score;
+  d->final_cost = wf__graph_final(graph, 0);
+  d->token_weight = fminf(least->token, least->word);
+  d->blank_weight = least->blank;
+  d->greedy = o->greedy;
+  d->max_hypotheses = wf__most_hypotheses(shared);
+  d->max_symbols = (uint32_t)o->max_symbols;
+  d->num_tokens = (uint32_t)model->num_tokens;
+  d->num_durations = (uint32_t)model->num_durations;
+  d->blank = (uint32_t)model->blank;
+  d->context_size = (uint32_t)model->context_size;
+  d->context_base = wf__context_base(model);
+  d->context_high = 1;
+  for (int32_t i = 1; i < model->context_size; i++) d->context_high *= d->context_base;
+  d->context_start = wf__context_start(model);
+}
+
+wf_status wf__device_search_open(wf__transducer_shared *shared, const wf_graph *graph,
+                                 wf_error *err) {
+  const size_t size = (size_t)shared->model->num_tokens;
+  if (!fits(shared) || is_switched_off()) return WF_OK;
+  shared->device_arcs = wf__alloc(size, sizeof *shared->device_arcs);
+  if (shared->device_arcs == NULL)
+    return wf__fail_memory(err, size * sizeof *shared->device_arcs, "a decoder");
+  shared->has_device_search = take_arcs(shared, graph);
+  take_options(shared, graph);
+  return WF_OK;
+}
+
+static void close_searches(wf__transducer_shared *shared) {
+  for (size_t i = 0; i < WF__TRANSDUCER_SEARCHES * shared->num_gpus; i++) {
+    if (shared->searches[i] != NULL) wf__gpu_transducers()->search_close(shared->searches[i]);
+    shared->searches[i] = NULL;
+  }
+}
+
+void wf__device_search_close(wf__transducer_shared *shared) {
+  close_searches(shared);
+  free(shared->device_arcs);
+}
+
+bool wf__device_search_covers(const void *opaque, const wf_graph *graph, const wf_scorer *scorer) {
+  const wf__transducer_shared *shared = opaque;
+  return shared->has_device_search && graph->added == NULL && scorer == NULL;
+}
+
+/* --- a batch ------------------------------------------------------------------------------- */
+
+/* A search's utterances: numbers first, first + num_searches, ... of the batch. */
+struct work {
+  wf__device_search *search;
+  size_t num_taken, num_begun; /* of them, so far; of those that are searched now */
+  bool is_busy, is_loaded;
+  size_t num_done; /* of those that are searched now */
+};
+
+struct running {
+  wf__transducer_shared *shared;
+  const wf__whole_batch *batch;
+  size_t num_searches;
+  struct work work[WF__TRANSDUCER_SEARCHES * WF__TRANSDUCER_GPUS];
+  /* Scratch memory, of one search's utterances. */
+  const wf_scores **scores;
+  int64_t *num_frames;
+  int *where;
+  uint32_t *items;
+  size_t num_done;
+};
+
+static double now_s(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* How many of the batch are the search's. */
+static size_t share_of(const struct running *r, size_t i) {
+  return (r->batch->count - i + r->num_searches - 1) / r->num_searches;
+}
+
+/* Lists the search's next utterances. Returns their number. */
+static size_t list(const struct running *r, size_t i, size_t count) {
+  const size_t first = r->work[i].num_taken;
+  for (size_t k = 0; k < count; k++) {
+    const size_t item = i + (first + k) * r->num_searches;
+    r->items[k] = (uint32_t)item;
+    r->scores[k] = r->batch->scores[item];
+    r->num_frames[k] = r->scores[k]->num_frames;
+  }
+  return count;
+}
+
+static wf_status begin(struct running *r, size_t i, wf_error *err) {
+  wf__transducer_shared *shared = r->shared;
+  const struct wf__device_transducer *device = wf__gpu_transducers();
+  struct work *w = &r->work[i];
+  const wf__score_cut cut = wf__gpu_score_cut(shared);
+  wf__transducer_weights *weights = shared->weights[i % shared->num_gpus];
+  const size_t left = list(r, i, share_of(r, i) - w->num_taken);
+  if (shared->searches[i] == NULL)
+    WF__TRY(device->search_open(weights, &shared->device_options, shared->device_arcs,
+                                &shared->searches[i], err));
+  w->search = shared->searches[i];
+  WF__TRY(device->search_room(w->search, r->num_frames, left, &w->num_begun, err));
+  for (size_t k = 0; k < w->num_begun; k++)
+    WF__TRY(device->scores_where(weights, r->scores[k], shared->stream, &r->where[k], err));
+  WF__TRY(device->search_begin(w->search, &cut, r->scores, r->where, w->num_begun, shared->stream,
+                               err));
+  w->is_busy = true;
+  w->is_loaded = false;
+  w->num_done = 0;
+  return WF_OK;
+}
+
+static wf_status end(struct running *r, size_t i, wf_error *err) {
+  wf_transducer_stats *stats = &r->shared->stats;
+  struct work *w = &r->work[i];
+  const wf__device_result *results;
+  const wf__path_step *steps;
+  uint64_t num_rounds;
+  wf__transducer_counts counts;
+  WF__TRY(
+      wf__gpu_transducers()->search_end(w->search, &results, &steps, &num_rounds, &counts, err));
+  stats->num_rounds += num_rounds;
+  stats->num_rows += counts.num_rows;
+  stats->num_contexts += counts.num_contexts;
+  const wf__whole_part part = {list(r, i, w->num_begun), r->items, results, steps, r->shared};
+  const double began = now_s();
+  WF__TRY(r->batch->done(r->batch->user, &part, err));
+  stats->search_s += now_s() - began;
+  w->num_taken += w->num_begun;
+  w->is_busy = false;
+  return WF_OK;
+}
+
+/* What packs the scores of a search. */
+struct packing {
+  const struct running *running;
+  size_t search;
+};
+
+static void run_items(void *user, uint64_t num_items,
+                      void (*fn)(void *data, uint64_t item, int worker), void *data) {
+  wf__pool_run(((const struct packing *)user)->running->batch->pool, num_items, fn, data);
+}
+
+static void look(void *user, uint32_t k, const wf_scores *frames) {
+  const struct packing *p = user;
+  const struct running *r = p->running;
+  const size_t item = p->search + (r->work[p->search].num_taken + k) * r->num_searches;
+  r->batch->look(r->batch->user, (uint32_t)item, frames);
+}
+
+static wf_status load(struct running *r, size_t i, wf_error *err) {
+  struct work *w = &r->work[i];
+  struct packing packing = {r, i};
+  const wf__packing_crew crew = {run_items, look, &packing};
+  const double began = now_s();
+  if (!w->is_busy) WF__TRY(begin(r, i, err));
+  WF__TRY(wf__gpu_transducers()->search_load(w->search, &crew, &w->is_loaded, err));
+  r->shared->stats.submit_s += now_s() - began;
+  return WF_OK;
+}
+
+static wf_status go_on(struct running *r, size_t i, wf_error *err) {
+  struct work *w = &r->work[i];
+  const double began = now_s();
+  size_t num_done;
+  WF__TRY(wf__gpu_transducers()->search_go_on(w->search, &num_done, err));
+  r->shared->stats.wait_s += now_s() - began;
+  r->num_done += num_done - w->num_done;
+  w->num_done = num_done;
+  return num_done == w->num_begun ? end(r, i, err) : WF_OK;
+}
+
+static bool is_over(const struct running *r, size_t i) {
+  return !r->work[i].is_busy && r->work[i].num_taken == share_of(r, i);
+}
+
+/* A window of one search at a time is loaded; searches that are loaded have rounds ahead. */
+static wf_status run(struct running *r, wf_error *err) {
+  size_t num_over = 0, next = 0;
+  while (num_over < r->num_searches) {
+    num_over = 0;
+    for (size_t i = 0; i < r->num_searches; i++) {
+      if (r->work[i].is_busy && r->work[i].is_loaded) WF__TRY(go_on(r, i, err));
+      num_over += is_over(r, i);
+    }
+    for (size_t k = 0; k < r->num_searches; k++) {
+      const size_t i = (next + k) % r->num_searches;
+      if (is_over(r, i) || (r->work[i].is_busy && r->work[i].is_loaded)) continue;
+      WF__TRY(load(r, i, err));
+      next = i + (r->work[i].is_loaded ? 1 : 0); /* one search is complete before the next */
+      break;
+    }
+    WF__TRY(r->batch->progress(r->batch->user, r->num_done, err));
+  }
+  return WF_OK;
+}
+
+wf_status wf__device_search_decode(void *opaque, const wf__whole_batch *batch, wf_error *err) {
+  wf__transducer_shared *shared = opaque;
+  const size_t count = batch->count, most = WF__TRANSDUCER_SEARCHES * shared->num_gpus;
+  struct running r = {.shared = shared,
+                      .batch = batch,
+                      .num_searches = count < most ? count : most,
+                      .scores = wf__alloc(count, sizeof *r.scores),
+                      .num_frames = wf__alloc(count, sizeof *r.num_frames),
+                      .where = wf__alloc(count, sizeof *r.where),
+                      .items = wf__alloc(count, sizeof *r.items)};
+  wf_status status = WF_OK;
+  if (shared->broken)
+    status = wf__fail(err, WF_ERR_DEVICE, "an earlier CUDA error left this decoder unusable");
+  else if (r.scores == NULL || r.num_frames == NULL || r.where == NULL || r.items == NULL)
+    status = wf__fail_memory(err, count * 24, "a batch");
+  if (status == WF_OK) {
+    status = run(&r, err);
+    if (status != WF_OK) close_searches(shared); /* work is under way, or lost */
+    shared->broken = status == WF_ERR_DEVICE;
+  }
+  free(r.scores);
+  free(r.num_frames);
+  free(r.where);
+  free(r.items);
+  return status;
+}
+
+/* --- paths --------------------------------------------------------------------------------- */
+
+wf_status wf__device_search_path(const wf__whole_part *part, size_t k, wf__path *out, bool *left,
+                                 wf_error *err) {
+  const wf__transducer_shared *shared = part->shared;
+  const wf__device_result *result = &((const wf__device_result *)part->results)[k];
+  const wf__path_step *steps = (const wf__path_step *)part->details + result->first_step;
+  *left = result->outcome == WF__DEVICE_NO_ROOM;
+  if (*left) wf__log(WF_LOG_DEBUG, "an utterance is searched on the CPU: no room on the GPU");
+  if (*left) return WF_OK;
+  if (result->outcome == WF__DEVICE_BAD_LOGIT)
+    return wf__fail_bad_logit(shared->model, result->frame, &result->bad, err);
+  const bool died = (result->flags & WF_RESULT_DIED) != 0;
+  const uint64_t size = result->num_steps;
+  wf__path_clear(out);
+  WF__TRY(wf__vec_grow(&out->arcs, size, "a path", err));
+  WF__TRY(wf__vec_grow(&out->loglikes, size, "a path", err));
+  WF__TRY(wf__vec_grow(&out->steps, size, "a path", err));
+  for (uint64_t i = 0; i < size; i++) {
+    out->arcs.data[i] = steps[i].arc;
+    out->loglikes.data[i] = steps[i].loglike;
+    out->steps.data[i] = steps[i].frame;
+  }
+  out->arcs.size = out->loglikes.size = out->steps.size = size;
+  out->flags = result->flags;
+  out->final_cost =
+      (result->flags & WF_RESULT_NOT_FINAL) != 0 ? 0 : shared->device_options.final_cost;
+  out->relative_cost = died ? INFINITY : 0;
+  out->scorer_cost = 0;
+  out->num_decoded = result->frame;
+  out->num_tokens = result->num_tokens;
+  out->num_expanded = result->num_expanded;
+  out->num_arcs = result->num_arcs;
+  out->num_narrowed = 0;
+  return WF_OK;
+}

@@ -1,0 +1,54 @@
+/* device_search_types.h - a search that is wholly on a device: types shared by the host code and the
+ * GPU kernels. */
+#ifndef WF_SEARCH_TRANSDUCER_DEVICE_SEARCH_TYPES_H
+#define WF_SEARCH_TRANSDUCER_DEVICE_SEARCH_TYPES_H
+
+#include "search/transducer/transducer_types.h"
+
+enum {
+  WF__DEVICE_MOST_HYPOTHESES = 32, /* a lane of a warp has one each */
+  WF__DEVICE_MOST_DURATIONS = 8
+};
+
+/* The search over tokens alone: one state, with an arc for each token. */
+typedef struct wf__device_search_options {
+  float acoustic_scale, blank_penalty, beam, word_score, final_cost;
+  float token_weight, blank_weight; /* the least of the arcs' costs */
+  uint32_t greedy, max_hypotheses, max_symbols;
+  uint32_t num_tokens, num_durations, blank, context_size;
+  uint32_t first_arc, num_arcs;        /* of the state */
+  uint64_t context_base, context_high; /* of stateless contexts: the digit's base, and its power
+                                               for the oldest digit */
+  uint64_t context_start;
+} wf__device_search_options;
+
+typedef struct wf__device_search_arc {
+  uint32_t number; /* from the state's first arc on; UINT32_MAX: the column has none */
+  float weight;
+  uint32_t has_word;
+} wf__device_search_arc;
+
+/* A consuming arc of a path. */
+typedef struct wf__path_step {
+  uint32_t arc;
+  float loglike;
+  int32_t frame;
+} wf__path_step;
+
+typedef enum wf__device_outcome {
+  WF__DEVICE_DONE,
+  WF__DEVICE_BAD_LOGIT, /* `bad`, in frame `frame` */
+  WF__DEVICE_NO_ROOM    /* it has to be searched in another way */
+} wf__device_outcome;
+
+typedef struct wf__device_result {
+  uint32_t outcome;
+  uint32_t flags; /* WF_RESULT_* */
+  uint32_t end;   /* record in which the path ends */
+  uint32_t first_step, num_steps;
+  int32_t frame; /* of the bad logit; else the number of frames that were decoded */
+  wf__bad_logit bad;
+  uint64_t num_tokens, num_expanded, num_arcs;
+} wf__device_result;
+
+#endif
