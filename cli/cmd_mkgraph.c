@@ -365,7 +365,8 @@ static void add_input_flags(cli_parser *parser, struct request *request) {
   cli_flag_str(
       parser, "lm", 0, &request->lm, "FILE",
       "n-gram model: ARPA, plain or gzipped, a binary file of CMU Sphinx (en-us.lm.bin) or KenLM "
-      "(trie), or a .wlm file (default, without --grammar and --phrases: every sequence of words of "
+      "(trie), or a .wlm file (default, without --grammar and --phrases: every sequence of words "
+      "of "
       "--lexicon or --words at the same cost)");
   cli_flag_str(parser, "grammar", 0, &request->grammar, "FILE",
                hmm ? "instead of --lm: a grammar in JSGF, or an fst over words (Kaldi's default: "
