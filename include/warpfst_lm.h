@@ -79,23 +79,21 @@ WF_API void wf_lm_free(wf_lm *lm);
 typedef struct wf_lm_info {
   size_t struct_size;
   int32_t order;
-  bool mapped;                              /* queries read a .wlm file */
-  bool has_unk;                             /* the model has a probability for unknown words */
-  bool difference;                          /* of two models (.wlm) */
-  bool packed;                              /* arcs of the .wlm file */
   uint64_t num_ngrams[WF_LM_MAX_ORDER + 1]; /* explicit n-grams, by order from 1 */
   uint64_t num_words;                       /* words with a unigram, except <s>, </s>, <unk> */
   uint64_t num_states;
-  uint64_t num_arcs;  /* in memory: explicit n-grams that do not end in </s>; mapped: n-grams above
-                            order 1 */
-  uint64_t num_bytes; /* of the model in memory, without the word table, or of the .wlm file */
-  uint64_t
-      index_bytes; /* mapped: everything but arcs and words. A GPU keeps it when the arcs are in
-                            host memory */
-  uint64_t table_bytes;  /* of the table of wf_lm_make_table; 0: none */
+  uint64_t num_arcs;     /* in memory: n-grams not ending in </s>; mapped: n-grams above order 1 */
+  uint64_t num_bytes;    /* of the model in memory, without the word table, or of the .wlm file */
   int32_t bos, eos, unk; /* labels in the word table; -1: none */
-  int32_t cost_bits;     /* 32: exact */
-  float scale;           /* of the costs of a .wlm file; 1: those of the model */
+  bool has_unk;          /* the model has a probability for unknown words */
+  bool mapped;           /* queries read a .wlm file, which the rest is about */
+  bool difference;       /* of two models */
+  bool packed;
+  int32_t cost_bits;    /* 32: exact */
+  float scale;          /* of the large model's costs */
+  uint64_t index_bytes; /* everything but arcs and words. A GPU keeps it when the arcs are in host
+                           memory */
+  uint64_t table_bytes; /* of the table of wf_lm_make_table; 0: none */
 } wf_lm_info;
 WF_DECLARE_INIT(lm_info)
 WF_API wf_status wf_lm_get_info(const wf_lm *lm, wf_lm_info *info, wf_error *err);
