@@ -85,8 +85,8 @@ WF_API void wf_transducer_free(wf_transducer *model);
  * `greedy` are for such decoders; max_active, min_active and max_tokens have no effect. `blank` is
  * the model's. Device `cuda`, `cuda:N` or several: these GPUs compute predictor and joiner, and
  * search batches over tokens alone; else num_threads threads of the CPU search
- * (docs/reference/transducers.md). Outputs may lie in a GPU's memory. Errors: a graph whose tokens are
- * not the model's, or without an arc of the blank; options of CTC, a GPU for a model
+ * (docs/reference/transducers.md). Outputs may lie in a GPU's memory. Errors: a graph whose tokens
+ * are not the model's, or without an arc of the blank; options of CTC, a GPU for a model
  * behind functions (WF_ERR_UNSUPPORTED). */
 WF_API wf_status wf_decoder_create_transducer(const wf_graph *graph, const wf_transducer *model,
                                               const wf_decoder_options *options, wf_decoder **out,

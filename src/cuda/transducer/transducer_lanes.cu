@@ -1,5 +1,5 @@
-/* transducer_lanes.cu - the search over tokens alone in a kernel (transducer_lanes.h). A block is a lane, with
- * a warp for each set of tokens: those that wait for the next frames, by duration, and those that
+/* transducer_lanes.cu - the search over tokens alone in a kernel (transducer_lanes.h). A block is a
+ * lane, with a warp for each set of tokens: those that wait for the next frames, by duration, and those that
  * stay in this one, of duration 0.
  *
  * In a step every warp looks at the candidates of its duration and keeps the best of each predictor
@@ -23,8 +23,8 @@ static const u64 NO_CONTEXT = ~(u64)0;
 struct offered {
   u64 predictor;
   u32 key;   /* ordered cost */
-  u32 order; /* of equal costs the first counts: 0 for tokens that waited, then by rank of the source
-                and arc */
+  u32 order; /* of equal costs the first counts: 0 for tokens that waited, then by rank of the
+                source and arc */
   u32 from;  /* column; of a token: its number */
   float loglike;
 };

@@ -1,4 +1,5 @@
-/* transducer_lanes.h - the search over tokens alone in a kernel: its memory and its parameters. Plain C.
+/* transducer_lanes.h - the search over tokens alone in a kernel: its memory and its parameters. Plain
+ * C.
  *
  * A lane is a block of threads, which searches one utterance after another. A launch takes every
  * lane on to its next request to the model, and writes the requests of all lanes into the block of
