@@ -84,8 +84,9 @@ WF_API void wf_transducer_free(wf_transducer *model);
  * wf_graph_build). Options: `max_hypotheses`, `max_symbols` and
  * `greedy` are for such decoders; max_active, min_active and max_tokens have no effect. `blank` is
  * the model's. Device `cuda`, `cuda:N` or several: these GPUs compute predictor and joiner, and
- * num_threads threads of the CPU search; outputs may lie in a GPU's memory. Errors: a graph whose
- * tokens are not the model's, or without an arc of the blank; options of CTC, a GPU for a model
+ * search batches over tokens alone; else num_threads threads of the CPU search
+ * (docs/reference/transducers.md). Outputs may lie in a GPU's memory. Errors: a graph whose tokens
+ * are not the model's, or without an arc of the blank; options of CTC, a GPU for a model
  * behind functions (WF_ERR_UNSUPPORTED). */
 WF_API wf_status wf_decoder_create_transducer(const wf_graph *graph, const wf_transducer *model,
                                               const wf_decoder_options *options, wf_decoder **out,
@@ -96,9 +97,10 @@ WF_API wf_status wf_decoder_create_transducer(const wf_graph *graph, const wf_tr
  * requests these at once. */
 typedef struct wf_transducer_stats {
   uint64_t num_rounds, num_rows, num_contexts; /* rows of the joiner, and of the predictor */
-  double search_s;                             /* threads searched */
-  double submit_s; /* requests were gathered; models behind functions: and computed */
-  double wait_s;   /* nobody searched, because the GPU was not done */
+  double search_s; /* threads searched; of batches that GPUs search: made results */
+  double submit_s; /* requests were gathered, or encoder outputs sent; models behind functions: and
+                      computed */
+  double wait_s;   /* nobody searched, because the GPU was not done; or the GPU searched */
   uint64_t reserved[8];
 } wf_transducer_stats;
 WF_API void wf_decoder_transducer_stats(const wf_decoder *decoder, wf_transducer_stats *out);

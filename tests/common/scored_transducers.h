@@ -82,6 +82,10 @@ static inline void check_same(uint64_t seed, int u, const wf_result *got, const 
   test_assert_same_result(got, want);
   assert_true((got->lattice == NULL) == (want->lattice == NULL));
   if (got->lattice != NULL) assert_true(test_same_raw(got->lattice, want->lattice));
+  for (size_t w = 0; w < got->num_words; w++)
+    if (got->words[w].label != want->words[w].label)
+      fail_msg("seed %llu, utterance %d: word %zu is %d, as a stream %d", (unsigned long long)seed,
+               u, w, got->words[w].label, want->words[w].label);
 }
 
 /* Batches of all utterances and of one give what streams give. Twice with the same decoder: the

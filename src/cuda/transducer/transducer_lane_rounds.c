@@ -28,7 +28,8 @@ struct wf__device_search {
   wf__pinned_buffer host_utterances, host_results, host_counters, host_path, statuses;
   wf__frame_loader loader;
   cudaEvent_t rounds[AHEAD]; /* the ends of the last ones */
-  uint64_t room_bytes;       /* for the utterances that are searched at once */
+  uint32_t num_utterances, most_path;
+  uint64_t room_bytes; /* for the utterances that are searched at once */
   wf__tlane_work work, recorded;
   wf__tlane_status status; /* of the last round that is known to be over */
   uint64_t num_rounds, num_seen;
@@ -48,6 +49,13 @@ static uint64_t most_arcs(int64_t num_frames) { return 2 * (uint64_t)num_frames 
 
 static wf_status pin(wf__pinned_buffer *buffer, uint64_t bytes, wf_error *err) {
   return wf__transducer_pin(buffer, bytes + (buffer->data == NULL), err);
+}
+
+/* Rounds up: recorded rounds are lost when memory moves. */
+static wf_status reserve(wf__device_buffer *buffer, uint64_t bytes, wf_error *err) {
+  return bytes <= buffer->bytes && buffer->data != NULL
+             ? WF_OK
+             : wf__device_reserve(buffer, bytes + bytes / 4, what, err);
 }
 
 /* The lanes that there is room for: rows of logits and answers, and slots of contexts. */
@@ -160,11 +168,11 @@ static wf_status send_utterances(wf__device_search *s, const wf_scores *const *s
     num_records += all[i].most_records;
     num_arcs += most_arcs(scores[i]->num_frames);
   }
-  s->work.most_path = (uint32_t)num_arcs;
-  WF__TRY(wf__device_reserve(&s->utterances, bytes, what, err));
-  WF__TRY(wf__device_reserve(&s->records, num_records * sizeof(wf__tlane_record), what, err));
-  WF__TRY(wf__device_reserve(&s->path, num_arcs * sizeof(wf__path_step), what, err));
-  WF__TRY(wf__device_reserve(&s->results, count * sizeof(wf__device_result), what, err));
+  s->most_path = (uint32_t)num_arcs;
+  WF__TRY(reserve(&s->utterances, bytes, err));
+  WF__TRY(reserve(&s->records, num_records * sizeof(wf__tlane_record), err));
+  WF__TRY(reserve(&s->path, num_arcs * sizeof(wf__path_step), err));
+  WF__TRY(reserve(&s->results, count * sizeof(wf__device_result), err));
   WF__TRY(pin(&s->host_results, count * sizeof(wf__device_result), err));
   WF__CUDA_TRY(
       cudaMemcpyAsync(s->utterances.data, all, bytes, cudaMemcpyHostToDevice, s->group->stream),
@@ -178,19 +186,17 @@ static wf_status make_lanes(wf__device_search *s, size_t count, wf_error *err) {
   const uint64_t lanes = count < most ? count : most, rows = lanes * s->options.max_hypotheses;
   const wf__transducer_round round = {.num_rows = rows, .num_contexts = rows};
   WF__TRY(wf__transducer_make_room(s->group, &round, WF__FIRST_SLOT + lanes * w->num_slots, err));
-  WF__TRY(wf__device_reserve(&s->lanes, lanes * sizeof(wf__tlane), what, err));
-  WF__TRY(wf__device_reserve(&s->tokens, (w->num_sets + 1) * rows * sizeof(wf__tlane_token), what,
-                             err));
-  WF__TRY(wf__device_reserve(&s->contexts, lanes * w->num_slots * sizeof(uint64_t), what, err));
+  WF__TRY(reserve(&s->lanes, lanes * sizeof(wf__tlane), err));
+  WF__TRY(reserve(&s->tokens, (w->num_sets + 1) * rows * sizeof(wf__tlane_token), err));
+  WF__TRY(reserve(&s->contexts, lanes * w->num_slots * sizeof(uint64_t), err));
   w->num_lanes = (uint32_t)lanes;
   return WF_OK;
 }
 
-static void fill_work(wf__device_search *s, size_t count) {
+static void fill_work(wf__device_search *s) {
   const wf__transducer_group *g = s->group;
   wf__tlane_work *w = &s->work;
   w->options = s->options;
-  w->num_utterances = (uint32_t)count;
   w->first_slot = WF__FIRST_SLOT;
   w->start_slot = WF__ZERO_SLOT;
   w->utterances = s->utterances.data;
@@ -216,9 +222,10 @@ static wf_status begin(wf__device_search *s, const wf_scores *const *scores, con
   WF__TRY(wf__frame_loader_begin(&s->loader, scores, where, count, err));
   WF__TRY(send_utterances(s, scores, count, err));
   WF__TRY(make_lanes(s, count, err));
-  fill_work(s, count);
+  fill_work(s);
+  s->num_utterances = (uint32_t)count;
   memset(s->statuses.data, 0, WF__TLANE_STATUSES * sizeof(wf__tlane_status));
-  WF__CUDA_TRY(wf__tlanes_begin(&s->work, g->stream), what);
+  WF__CUDA_TRY(wf__tlanes_begin(&s->work, s->num_utterances, g->stream), what);
   return WF_OK;
 }
 
@@ -319,10 +326,10 @@ wf_status wf__lane_rounds_go_on(wf__device_search *s, size_t *num_done, wf_error
 
 static wf_status end(wf__device_search *s, wf_error *err) {
   cudaStream_t stream = s->group->stream;
-  const uint64_t bytes = s->work.num_utterances * sizeof(wf__device_result);
+  const uint64_t bytes = s->num_utterances * sizeof(wf__device_result);
   wf__tlane_counters *counters = (wf__tlane_counters *)(void *)s->host_counters.data;
   WF__CUDA_TRY(cudaSetDevice(s->weights->number), "choosing the GPU");
-  WF__CUDA_TRY(wf__tlanes_trace(&s->work, stream), what);
+  WF__CUDA_TRY(wf__tlanes_trace(&s->work, s->num_utterances, s->most_path, stream), what);
   WF__CUDA_TRY(
       cudaMemcpyAsync(s->host_results.data, s->results.data, bytes, cudaMemcpyDeviceToHost, stream),
       what);
@@ -331,9 +338,8 @@ static wf_status end(wf__device_search *s, wf_error *err) {
       what);
   WF__CUDA_TRY(cudaStreamSynchronize(stream), what);
   while (see_round(s)) continue;
-  const uint64_t steps =
-      (counters->num_path < s->work.most_path ? counters->num_path : s->work.most_path) *
-      sizeof(wf__path_step);
+  const uint64_t steps = (counters->num_path < s->most_path ? counters->num_path : s->most_path) *
+                         sizeof(wf__path_step);
   WF__TRY(pin(&s->host_path, steps + 1, err));
   WF__CUDA_TRY(
       cudaMemcpyAsync(s->host_path.data, s->path.data, steps, cudaMemcpyDeviceToHost, stream),

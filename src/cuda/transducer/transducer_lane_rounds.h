@@ -1,9 +1,10 @@
-/* transducer_lane_rounds.h - searches that are wholly on a GPU (search/transducer/transducer_device.h): their
- * memory and their rounds.
+/* transducer_lane_rounds.h - searches that are wholly on a GPU: their memory and their rounds
+ * (search/transducer/transducer_device.h).
  *
  *   load    frames --> load, product, store: the encoder's part (transducer_loading.h)
- *   round   step (transducer_lanes.h) --> predict or advance, product, store --> hidden, product, select
- *           ^------------------------- answers, in the GPU's memory ------------------------------'
+ *   round   step (transducer_lanes.h) --> predict or advance, product, store
+ *                                       --> hidden, product, select
+ *           <-- answers, in the GPU's memory
  *   end     records --> trace --> paths
  *
  * A round is one launch of a CUDA graph. The host enqueues some rounds ahead. Of a round that is

@@ -1,5 +1,5 @@
-/* transducer_lanes.cu - the search over tokens alone in a kernel (transducer_lanes.h). A block is a lane, with
- * a warp for each set of tokens: those that wait for the next frames, by duration, and those that
+/* transducer_lanes.cu - the search over tokens alone in a kernel (transducer_lanes.h). A block is a
+ * lane, with a warp for each set of tokens: those that wait for the next frames, by duration, and those that
  * stay in this one, of duration 0.
  *
  * In a step every warp looks at the candidates of its duration and keeps the best of each predictor
@@ -23,8 +23,8 @@ static const u64 NO_CONTEXT = ~(u64)0;
 struct offered {
   u64 predictor;
   u32 key;   /* ordered cost */
-  u32 order; /* of equal costs the first counts: 0 for tokens that waited, then by rank of the source
-                and arc */
+  u32 order; /* of equal costs the first counts: 0 for tokens that waited, then by rank of the
+                source and arc */
   u32 from;  /* column; of a token: its number */
   float loglike;
 };
@@ -539,7 +539,7 @@ __device__ static void take_utterance(const lane_at_work &a) {
   next = __shfl_sync(ALL_LANES, next, 0);
   if (this_lane() == 0) {
     a.s.lane = {};
-    a.s.lane.utterance = next < w.num_utterances ? next : NONE;
+    a.s.lane.utterance = next < w.counters->num_utterances ? next : NONE;
   }
   __syncwarp();
 }
@@ -795,20 +795,22 @@ int wf__tlanes_step(const wf__tlane_work *work, void *stream) {
 
 /* --- a batch ----------------------------------------------------------------------------- */
 
-__global__ static void begin_kernel(const __grid_constant__ wf__tlane_work w) {
+__global__ static void begin_kernel(const __grid_constant__ wf__tlane_work w, u32 num_utterances) {
   FOR_ALL(i, (u64)w.num_lanes * w.num_slots) w.contexts[i] = NO_CONTEXT;
   FOR_ALL(i, w.num_lanes) {
     wf__tlane lane = {};
-    lane.utterance = i < w.num_utterances ? (u32)i : NONE;
+    lane.utterance = i < num_utterances ? (u32)i : NONE;
     w.lanes[i] = lane;
   }
   if (this_thread() == 0) {
     *w.counters = {};
+    w.counters->num_utterances = num_utterances;
     w.counters->next_utterance = w.num_lanes;
   }
 }
-int wf__tlanes_begin(const wf__tlane_work *work, void *stream) {
-  return LAUNCH(begin_kernel, (u64)work->num_lanes * work->num_slots, stream, *work);
+int wf__tlanes_begin(const wf__tlane_work *work, u32 num_utterances, void *stream) {
+  return LAUNCH(begin_kernel, (u64)work->num_lanes * work->num_slots, stream, *work,
+                num_utterances);
 }
 
 /* Calls f(record) from the path's end back to its beginning. */
@@ -822,8 +824,9 @@ __device__ static void for_path(const wf__tlane_work &w, u32 u, const F &f) {
   }
 }
 
-__global__ static void trace_kernel(const __grid_constant__ wf__tlane_work w) {
-  FOR_ALL(i, w.num_utterances) {
+__global__ static void trace_kernel(const __grid_constant__ wf__tlane_work w, u32 num_utterances,
+                                    u32 most_path) {
+  FOR_ALL(i, num_utterances) {
     const u32 u = (u32)i;
     wf__device_result *result = &w.results[u];
     if (result->outcome != WF__DEVICE_DONE) continue;
@@ -832,7 +835,7 @@ __global__ static void trace_kernel(const __grid_constant__ wf__tlane_work w) {
     const u32 first = atomicAdd(&w.counters->num_path, size);
     result->first_step = first;
     result->num_steps = size;
-    if (first + (u64)size > w.most_path) {
+    if (first + (u64)size > most_path) {
       result->outcome = WF__DEVICE_NO_ROOM;
       continue;
     }
@@ -842,6 +845,6 @@ __global__ static void trace_kernel(const __grid_constant__ wf__tlane_work w) {
     });
   }
 }
-int wf__tlanes_trace(const wf__tlane_work *work, void *stream) {
-  return LAUNCH(trace_kernel, work->num_utterances, stream, *work);
+int wf__tlanes_trace(const wf__tlane_work *work, u32 num_utterances, u32 most_path, void *stream) {
+  return LAUNCH(trace_kernel, num_utterances, stream, *work, num_utterances, most_path);
 }

@@ -1,4 +1,5 @@
-/* transducer_lanes.h - the search over tokens alone in a kernel: its memory and its parameters. Plain C.
+/* transducer_lanes.h - the search over tokens alone in a kernel: its memory and its parameters. Plain
+ * C.
  *
  * A lane is a block of threads, which searches one utterance after another. A launch takes every
  * lane on to its next request to the model, and writes the requests of all lanes into the block of
@@ -60,9 +61,9 @@ typedef struct wf__tlane {
   uint64_t num_tokens, num_expanded, num_arcs;
 } wf__tlane;
 
-/* What all lanes count together; between launches, all but next_utterance and round are 0. */
+/* What all lanes count together; between launches, those of the round are 0. */
 typedef struct wf__tlane_counters {
-  uint32_t next_utterance, round;
+  uint32_t num_utterances, next_utterance, round;
   uint32_t num_rows, num_contexts, num_busy, num_blocks, num_path;
   uint32_t num_done; /* utterances, of all rounds */
 } wf__tlane_counters;
@@ -73,10 +74,11 @@ typedef struct wf__tlane_status {
   uint32_t number; /* of the round, from 1 on; written last */
 } wf__tlane_status;
 
+/* The same for all batches of a size, unless memory moves: a recorded round has a copy. */
 typedef struct wf__tlane_work {
   wf__device_search_options options;
-  uint32_t num_lanes, num_utterances, num_sets, num_slots; /* slots of a lane */
-  uint32_t first_slot;                                     /* of the first lane */
+  uint32_t num_lanes, num_sets, num_slots; /* slots of a lane */
+  uint32_t first_slot;                     /* of the first lane */
   uint32_t start_slot; /* the state before the start, of predictors with states */
   const wf__tlane_utterance *utterances;
   wf__tlane *lanes;
@@ -90,16 +92,16 @@ typedef struct wf__tlane_work {
   char *block;                       /* of the requests */
   wf__round_block layout;
   wf__answers answers;
-  wf__path_step *path; /* [most_path] */
-  uint32_t most_path;
+  wf__path_step *path;
 } wf__tlane_work;
 
 /* Gives the lanes their first utterances; those of a longer utterance come first. */
-int wf__tlanes_begin(const wf__tlane_work *work, void *stream);
+int wf__tlanes_begin(const wf__tlane_work *work, uint32_t num_utterances, void *stream);
 /* A round: takes the answers, and makes the next requests. */
 int wf__tlanes_step(const wf__tlane_work *work, void *stream);
-/* Follows the records of all utterances back, and writes their paths. */
-int wf__tlanes_trace(const wf__tlane_work *work, void *stream);
+/* Follows the records of all utterances back, and writes their paths, at most `most_path` arcs. */
+int wf__tlanes_trace(const wf__tlane_work *work, uint32_t num_utterances, uint32_t most_path,
+                     void *stream);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,5 @@
-/* transducer_loading.h - the encoder's part of many utterances, in windows: threads pack frames that
- * are in host memory into page-locked memory; meanwhile the GPU copies and computes the window
+/* transducer_loading.h - the encoder's part of many utterances, in windows: threads pack frames
+ * that are in host memory into page-locked memory; meanwhile the GPU copies and computes the window
  * before. */
 #ifndef WF_CUDA_TRANSDUCER_TRANSDUCER_LOADING_H
 #define WF_CUDA_TRANSDUCER_TRANSDUCER_LOADING_H

@@ -7,12 +7,10 @@
 #include "search/transducer/transducer_device.h"
 #include "search/transducer/transducer_search.h"
 
-enum {
-  WF__TRANSDUCER_LANES = 512,
-  WF__TRANSDUCER_GROUPS = 3,
-  WF__TRANSDUCER_GPUS = 8,
-  WF__TRANSDUCER_SEARCHES = 2 /* on a GPU: one computes while another waits for memory */
-};
+enum { WF__TRANSDUCER_LANES = 512, WF__TRANSDUCER_GROUPS = 3, WF__TRANSDUCER_GPUS = 8 };
+#ifndef WF__TRANSDUCER_SEARCHES /* on a GPU: one is loaded while another computes */
+#define WF__TRANSDUCER_SEARCHES 2
+#endif
 
 /* A lane of the batch that is searched. */
 typedef struct wf__asking_lane {
