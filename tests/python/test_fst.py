@@ -296,6 +296,31 @@ def test_fsts_with_other_weights(rng):
     assert wf.Fst.from_text("").with_weights([]).num_states == 0
 
 
+def test_token_graphs_stay_token_graphs():
+    tokens = ["_", "a", "b"]  # the blank's name does not tell that it is one
+    graph = wf.build_ctc_graph(tokens, {"ab": "a b", "ba": "b a", "aa": "a a"}, blank="_")
+    scores = np.full((8, 3), -9, np.float32)
+    scores[range(8), [tokens.index(token) for token in "aa_a_bba"]] = -0.01
+    fst = graph.fst
+    weights = np.asarray(fst.arcs)["weight"]
+    made = {
+        "with_weights": fst.with_weights(weights),
+        "closure": wf.closure(fst),
+        "union": wf.union(fst, fst),
+        "concat": wf.concat(fst, fst),
+        "epsnormalize": wf.epsnormalize(fst),
+        "map": wf.arcmap(fst, map_type="identity"),
+        "disambiguate": wf.disambiguate(fst),
+        "reversed twice": wf.reverse(wf.reverse(fst)),
+    }
+    for name, changed in made.items():
+        assert (name, changed.info()["ctc_blank"], wf.Decoder(changed).decode([scores])[0].text) == (name, 1, "aa ba")
+    assert wf.Graph(made["with_weights"]).word_aligner is not None
+    assert wf.invert(fst).info()["ctc_blank"] == 0
+    with pytest.raises(wf.ArgumentError, match="reads its blank"):
+        wf.union(fst, wf.build_ctc_graph(tokens, blank="_", topology="compact").fst.with_symbols(fst.isymbols, fst.osymbols))
+
+
 def test_composers(rng):
     left, right = ([random_fst(rng)[2] for _ in range(5)] for _ in range(2))
     with wf.Composer(left, right, with_origins=True, device="cpu") as composer:
