@@ -20,15 +20,17 @@
  *                                                              s(a) -eps:eps/CHANGE_COST-> hub */
 #include <string.h>
 
+#include "base/callbacks.h"
 #include "base/option_tables.h"
 #include "fst/fst.h"
+#include "fst/symbols.h"
 #include "graph/lexicon.h"
 #include "graph/topology.h"
 #include "graph/word_aligner.h"
 
 /* A block more is a search token more for each context of a language model; a larger block is more
  * arcs for each token. */
-enum { IN_BLOCK = 256, MOST_AS_ONE = 65535 /* tokens */ };
+enum { IN_BLOCK = 256, MOST_AS_ONE = 65535 /* tokens */, MANY_ARCS = 10000000 };
 
 static const float CHANGE_COST = 0x1p-10f; /* nats: too little to matter otherwise */
 
@@ -112,6 +114,12 @@ static wf_status make_hub(int32_t type, int32_t num_tokens, int32_t blank, wf_fs
   wf_status status = is_one(type, num_tokens)    ? fill_one(&csr, num_tokens, blank, err)
                      : type == WF__TOPOLOGY_AUTO ? fill_blocks(&csr, num_tokens, blank, err)
                                                  : fill_hub(&csr, num_tokens, blank, err);
+  if (status == WF_OK && type == WF__TOPOLOGY_AUTO && csr.arcs.size >= MANY_ARCS)
+    wf__log(WF_LOG_WARNING,
+            "a graph of %d tokens alone has %.0f million arcs, %.0f MB: above %d tokens it is cut "
+            "into blocks; topology 'compact' has 4 arcs a token",
+            (int)num_tokens, (double)csr.arcs.size / 1e6,
+            (double)csr.arcs.size * sizeof(wf_arc) / 1e6, (int)MOST_AS_ONE);
   if (status == WF_OK) return wf__fst_from_csr(&csr, 0, WF_TROPICAL, NULL, NULL, out, err);
   wf__csr_free(&csr);
   return status;
@@ -157,8 +165,13 @@ static wf_status make(const wf_symbols *tokens, const char *blank_name, int32_t 
   const bool one = is_one(options->type, num_tokens), hub = one ||
                                                             options->type == WF__TOPOLOGY_AUTO ||
                                                             options->type == WF__TOPOLOGY_COMPACT;
-  wf_status status = hub ? make_hub(options->type, num_tokens, blank, &fst, err)
-                         : make_topology(options, num_tokens, blank, &fst, err);
+  wf_status status = num_tokens > 1
+                         ? WF_OK
+                         : wf__fail(err, WF_ERR_FORMAT, "%s: no token besides the blank",
+                                    wf__symbols_shown(tokens));
+  if (status == WF_OK)
+    status = hub ? make_hub(options->type, num_tokens, blank, &fst, err)
+                 : make_topology(options, num_tokens, blank, &fst, err);
   if (status == WF_OK) status = wf_fst_with_symbols(fst, labels, labels, out, err);
   wf_fst_free(fst);
   if (status == WF_OK) status = add_aligner(tokens, blank_name, labels, *out, err);

@@ -4,6 +4,7 @@ import gc
 import math
 import pickle
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -319,6 +320,18 @@ def test_token_graphs_stay_token_graphs():
     assert wf.invert(fst).info()["ctc_blank"] == 0
     with pytest.raises(wf.ArgumentError, match="reads its blank"):
         wf.union(fst, wf.build_ctc_graph(tokens, blank="_", topology="compact").fst.with_symbols(fst.isymbols, fst.osymbols))
+
+
+def test_starts_that_fill_max_active():
+    # as tokens alone above 65,535, of which the blocks are reached without cost
+    arcs = [line for block in range(1, 301) for line in (f"0 {block} 0 0", f"{block} 301 {block} {block}")]
+    fst = wf.Fst.from_text("\n".join(sorted(arcs, key=lambda line: int(line.split()[0]))) + "\n301\n")
+    with pytest.warns(wf.InputWarning, match="max_active=300 .* its start leads to 300 states without cost.* and 301 more"):
+        wf.Decoder(fst, max_active=300)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        wf.Decoder(fst, max_active=301)
+        wf.Decoder(fst, max_active=300, check_scores="off")
 
 
 def test_composers(rng):
