@@ -165,10 +165,9 @@ static wf_status make(const wf_symbols *tokens, const char *blank_name, int32_t 
   const bool one = is_one(options->type, num_tokens), hub = one ||
                                                             options->type == WF__TOPOLOGY_AUTO ||
                                                             options->type == WF__TOPOLOGY_COMPACT;
-  wf_status status = num_tokens > 1
-                         ? WF_OK
-                         : wf__fail(err, WF_ERR_FORMAT, "%s: no token besides the blank",
-                                    wf__symbols_shown(tokens));
+  wf_status status = num_tokens > 1 ? WF_OK
+                                    : wf__fail(err, WF_ERR_FORMAT, "%s: no token besides the blank",
+                                               wf__symbols_shown(tokens));
   if (status == WF_OK)
     status = hub ? make_hub(options->type, num_tokens, blank, &fst, err)
                  : make_topology(options, num_tokens, blank, &fst, err);
