@@ -81,6 +81,11 @@ WF_API wf_status wf_fst_with_symbols(const wf_fst *fst, const wf_symbols *isymbo
 /* Makes an fst in another semiring. It shares the arrays of `fst`; weights keep their values. */
 WF_API wf_status wf_fst_with_semiring(const wf_fst *fst, wf_semiring semiring, wf_fst **out,
                                       wf_error *err);
+/* Copies an fst with other arc weights: weights [count], one for each arc, in order. What else the
+ * fst carries stays: symbols, word boundaries, the blank of a token graph. Errors
+ * (WF_ERR_ARGUMENT): `count` is not the number of arcs; a weight is NaN or -infinity. */
+WF_API wf_status wf_fst_with_weights(const wf_fst *fst, const float *weights, uint64_t count,
+                                     wf_fst **out, wf_error *err);
 
 /* Properties of an fst. They are computed on the first call and cached. */
 typedef enum wf_property {
@@ -531,9 +536,10 @@ WF_DECLARE_OPTIONS(closure, WF_CLOSURE_OPTIONS)
 WF_API wf_status wf_closure(const wf_fst *fst, const wf_closure_options *options, wf_fst **out,
                             wf_error *err);
 /* Union and concatenation of `count` fsts, at least one. The states of the first fst come first,
- * then those of the second, and so on. Symbol tables are those of the first. Union: epsilon arcs
- * leave the start of the first fst, or a new start if that start is on a cycle. A concatenation
- * with an empty fst is empty. */
+ * then those of the second, and so on. Symbol tables are those of the first. If one is a token
+ * graph (wf_ctc_graph_build), the result is; the others must have its blank, or be fsts that do not
+ * read it (else WF_ERR_ARGUMENT). Union: epsilon arcs leave the start of the first fst, or a new
+ * start if that start is on a cycle. A concatenation with an empty fst is empty. */
 WF_API wf_status wf_union(const wf_fst *const *fsts, size_t count, wf_fst **out, wf_error *err);
 WF_API wf_status wf_concat(const wf_fst *const *fsts, size_t count, wf_fst **out, wf_error *err);
 #define WF_PROJECT_OPTIONS(X) X(ENUM, project_type, 0, 0, 0, "input|output", "side to keep")
@@ -632,8 +638,8 @@ WF_API wf_status wf_fst_batch_get_view(const wf_fst_batch *batch, wf_fst_batch_v
                                        wf_error *err);
 
 /* Replaces labels as given by pairs {old, new}. Other labels stay. `inum` and `onum` are the
- * numbers of pairs. A side with pairs loses its symbol table. Errors: an old label listed twice, a
- * negative label. */
+ * numbers of pairs. A side with pairs loses its symbol table; the blank of a token graph is an input
+ * label, and gets its new number. Errors: an old label listed twice, a negative label. */
 WF_API wf_status wf_relabel(const wf_fst *fst, const int32_t (*ipairs)[2], size_t inum,
                             const int32_t (*opairs)[2], size_t onum, wf_fst **out, wf_error *err);
 /* Disambiguation symbols. wf_add_self_loops adds a self-loop ilabels[i]:olabels[i] of cost 0 after

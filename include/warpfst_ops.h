@@ -95,8 +95,8 @@ WF_API wf_status wf_encoder_create(wf_semiring semiring, bool labels, bool weigh
 WF_API void wf_encoder_free(wf_encoder *encoder);
 /* The number of labels made so far. */
 WF_API uint64_t wf_encoder_size(const wf_encoder *encoder);
-/* Errors: another semiring. The result has no symbol tables; the encoder keeps those of the last
- * fst. */
+/* Errors: another semiring. The result has no symbol tables and is no token graph; the encoder
+ * keeps the tables and the blank of the last fst. Its files hold the tables alone. */
 WF_API wf_status wf_encoder_encode(wf_encoder *encoder, const wf_fst *fst, wf_fst **out,
                                    wf_error *err);
 /* Final arcs become final costs again, and the result is trimmed if the encoder encodes weights.
@@ -126,7 +126,8 @@ WF_API wf_status wf_difference(const wf_fst *a, const wf_fst *b,
 /* Replaces each arc whose output is labels[k] by a copy of fsts[k], in the fst of the label `root`
  * and in the copies, too: a call arc leads into the copy, return arcs lead from its final states
  * back. Each call gets its own copy. States are numbered breadth first, as by OpenFst's fstreplace.
- * The result is not trimmed. Its symbol tables are those of the root.
+ * The result is not trimmed. Its symbol tables are those of the root. If one of the fsts is a token
+ * graph, the result is, as for wf_union.
  *
  * Errors: a label listed twice or not positive, no fst for `root`, different semirings, an fst that
  * calls itself (WF_ERR_ARGUMENT); more than max_states (WF_ERR_LIMIT). */

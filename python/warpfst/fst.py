@@ -285,19 +285,9 @@ class Fst(Handle):
         return Fst(create("wf_fst_with_semiring", self.address, choose(semiring, SEMIRINGS, "semiring")))
 
     def with_weights(self, weights: Sequence[float]) -> Fst:
-        """A copy with other arc weights, given in the order of `arcs` as a list, an array, or another sequence of floats."""
-        if len(weights) != self.num_arcs:
-            raise ValueError(f"{len(weights)} weights for {self.num_arcs} arcs")
-        if self.start is None:
-            return self
-        sources, arcs, offsets = array.array("I"), array.array("f"), self.arc_offsets
-        for state in range(self.num_states):
-            sources.extend([state] * (offsets[state + 1] - offsets[state]))
-        arcs.frombytes(bytes(self.arcs))  # an arc has 16 bytes; its second field is the weight
-        arcs[1::4] = weights if isinstance(weights, array.array) and weights.typecode == "f" else array.array("f", weights)
-        finals = {state: cost for state, cost in enumerate(self.final_costs) if cost != float("inf")}
-        from_states, memory = (ctypes.c_void_p(part.buffer_info()[0]) for part in (sources, arcs))
-        return Fst._built(self.semiring, self.num_states, self.start, finals, len(sources), from_states, memory, self.isymbols, self.osymbols)
+        """A copy with other arc weights, given in the order of `arcs` as a list, an array, or another sequence of floats. ArgumentError: not one weight for each arc; a weight is NaN or -inf."""
+        numbers = weights if isinstance(weights, array.array) and weights.typecode == "f" else array.array("f", weights)
+        return Fst(create("wf_fst_with_weights", self.address, ctypes.c_void_p(numbers.buffer_info()[0]), len(numbers)))
 
     def draw(self, path: str | os.PathLike[str]) -> None:
         """Draws the fst as an SVG picture, with the texts of its symbol tables. LimitError: more than 1000 states or arcs. Notebooks show pictures of small fsts."""

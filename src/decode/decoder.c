@@ -31,6 +31,25 @@ static wf_status take_blank(wf_decoder *decoder, wf_error *err) {
   return WF_OK;
 }
 
+/* The start of tokens alone in blocks (graph/tokens_graph.c) leads to a state of each block without
+ * cost, and so does every token. They take their places before any other state. */
+static void check_max_active(const wf_decoder *decoder) {
+  enum { OFF = 2 /* of check_scores */, MANY = 256 };
+  const wf_fst_view *view = &decoder->graph->view;
+  const int32_t max_active = decoder->options.max_active;
+  uint64_t count = 0;
+  if (view->start < 0 || decoder->transducer != NULL || decoder->options.check_scores == OFF)
+    return;
+  for (uint64_t i = view->arc_off[view->start]; i < view->arc_off[view->start + 1]; i++)
+    count += view->arcs[i].ilabel == 0 && view->arcs[i].weight == 0;
+  if (count < MANY || (uint64_t)max_active > count) return;
+  wf__log(WF_LOG_WARNING,
+          "max_active=%d is too small for this graph: its start leads to %llu states without cost, "
+          "which take these places first. Set it to what another graph needs and %llu more "
+          "(check_scores=off: no such warnings)",
+          (int)max_active, (unsigned long long)count, (unsigned long long)count + 1);
+}
+
 static wf_status open_search(wf_decoder *decoder, wf_error *err) {
   const wf_decoder_options *options = &decoder->options;
   wf__devices devices = {0};
@@ -40,6 +59,7 @@ static wf_status open_search(wf_decoder *decoder, wf_error *err) {
                                  err));
   WF__TRY(take_blank(decoder, err));
   wf__decoder_limits(&decoder->options, decoder->graph);
+  check_max_active(decoder);
   if (options->recombine == 1 && options->lattice_beam > 0)
     return wf__fail(err, WF_ERR_UNSUPPORTED,
                     "lattices need recombine=pair: recombine=state merges paths that the lattice "

@@ -482,11 +482,15 @@ static wf_status refuse_classes(const wf_fst *fst, wf_error *err) {
   return WF_OK;
 }
 
+static bool has_frames(const wf_fst *fst) {
+  return wf__fst_ctc_blank(fst) != 0 && wf_fst_get_view(fst).start >= 0;
+}
+
 wf_status wf__ctc_spell_out(const wf_fst *fst, wf_fst **out, wf_error *err) {
   wf__ctc_states *ctc = NULL;
   wf_fst *ordered;
   *out = NULL;
-  if (wf__fst_ctc_blank(fst) == 0) {
+  if (!has_frames(fst)) {
     *out = wf_fst_ref(fst);
     return WF_OK;
   }
@@ -521,7 +525,7 @@ wf_status wf__ctc_count_explicit(const wf_fst *fst, uint64_t *out_states, uint64
   wf__ctc_states *ctc = NULL;
   wf_fst *ordered;
   *out_states = *out_arcs = 0;
-  if (wf__fst_ctc_blank(fst) == 0 || refuse_classes(fst, NULL) != WF_OK) return WF_OK;
+  if (!has_frames(fst) || refuse_classes(fst, NULL) != WF_OK) return WF_OK;
   WF__TRY(wf__ctc_order_arcs(fst, &ordered, err));
   const wf_status status = wf__ctc_states_create(ordered, wf__fst_ctc_blank(fst), NULL, &ctc, err);
   if (status == WF_OK) {

@@ -93,7 +93,7 @@ wf_status wf__ctc_count_explicit(const wf_fst *fst, uint64_t *out_states, uint64
 /* The same fst with the arcs of each state in the order that wf__ctc_states_create needs. */
 wf_status wf__ctc_order_arcs(const wf_fst *fst, wf_fst **out, wf_error *err);
 /* A token graph that is marked (wf__fst_ctc_blank), its arcs in any order, as an explicit graph;
- * any other fst as it is. */
+ * an fst without the mark, or without states, as it is. */
 wf_status wf__ctc_spell_out(const wf_fst *fst, wf_fst **out, wf_error *err);
 
 static inline uint32_t wf__ctc_num_tokens(const wf__ctc_states *ctc, uint32_t owner) {

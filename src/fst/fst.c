@@ -108,6 +108,14 @@ wf_status wf__fst_from_csr(wf__csr *csr, int64_t start, wf_semiring semiring,
   return WF_OK;
 }
 
+wf_status wf__fst_like(wf__csr *csr, int64_t start, const wf_fst *from, wf_fst **out,
+                       wf_error *err) {
+  WF__TRY(
+      wf__fst_from_csr(csr, start, from->view.semiring, from->isymbols, from->osymbols, out, err));
+  (*out)->ctc_blank = from->ctc_blank;
+  return WF_OK;
+}
+
 /* --- the container ----------------------------------------------------------------------- */
 
 wf_status wf__fst_from_arrays(const wf_fst_view *view, void (*release)(void *), void *keeper,
@@ -201,6 +209,32 @@ int32_t wf__fst_ctc_blank(const wf_fst *fst) { return fst->ctc_blank; }
 void wf__fst_set_ctc_blank(wf_fst *fst, int32_t blank) { fst->ctc_blank = blank; }
 void wf__fst_keep_ctc_blank(wf_fst *fst, const wf_fst *from) {
   if (fst->ctc_blank != from->ctc_blank) fst->ctc_blank = from->ctc_blank; /* fst may be `from` */
+}
+
+static bool reads(const wf_fst_view *view, int32_t label) {
+  for (uint64_t i = 0; i < view->num_arcs; i++)
+    if (view->arcs[i].ilabel == label) return true;
+  return false;
+}
+
+wf_status wf__fst_common_blank(const wf_fst *const *fsts, size_t count, int32_t *out,
+                               wf_error *err) {
+  size_t first = 0;
+  while (first < count && fsts[first]->ctc_blank == 0) first++;
+  *out = first < count ? fsts[first]->ctc_blank : 0;
+  for (size_t k = 0; k < count && *out != 0; k++) {
+    const int32_t blank = fsts[k]->ctc_blank;
+    if (blank != 0 && blank != *out)
+      return wf__fail(err, WF_ERR_ARGUMENT,
+                      "fsts %zu and %zu are token graphs with different blanks, labels %d and %d",
+                      first + 1, k + 1, *out, blank);
+    if (blank == 0 && reads(&fsts[k]->view, *out))
+      return wf__fail(err, WF_ERR_ARGUMENT,
+                      "fst %zu is a token graph, and fst %zu reads its blank, label %d: a token "
+                      "graph and a graph that reads frames cannot be joined",
+                      first + 1, k + 1, *out);
+  }
+  return WF_OK;
 }
 
 int wf__fst_device(const wf_fst *fst) { return fst->storage->device; }

@@ -41,6 +41,10 @@ void wf__csr_free(wf__csr *csr);
 wf_status wf__fst_from_csr(wf__csr *csr, int64_t start, wf_semiring semiring,
                            const wf_symbols *isymbols, const wf_symbols *osymbols, wf_fst **out,
                            wf_error *err);
+/* The same for an operation whose result reads and writes labels of the same kinds as `from`: with
+ * the semiring and symbols of `from`, and the blank if `from` is a token graph. */
+wf_status wf__fst_like(wf__csr *csr, int64_t start, const wf_fst *from, wf_fst **out,
+                       wf_error *err);
 /* Makes an fst over existing arrays, such as those of a mapped file. `release(keeper)` frees them
  * together with the last fst that uses them, or at once if the call fails. */
 wf_status wf__fst_from_arrays(const wf_fst_view *view, void (*release)(void *), void *keeper,
@@ -69,9 +73,14 @@ const void *wf__fst_boundaries(const wf_fst *fst, uint64_t *size);
  * arrays share it. Set it only before the fst is shared. */
 int32_t wf__fst_ctc_blank(const wf_fst *fst);
 void wf__fst_set_ctc_blank(wf_fst *fst, int32_t blank);
-/* For operations that keep the input labels of paths: compose (those of the first fst), connect,
- * rmepsilon, minimize, determinize, push, prune. Results of other operations have no blank. */
+/* For operations whose result reads labels of `from`, but writes labels of another kind. */
 void wf__fst_keep_ctc_blank(wf_fst *fst, const wf_fst *from);
+/* For operations whose result reads labels of all `fsts`: the blank of the token graphs among them;
+ * 0: there is none. An fst without the mark is taken to read tokens. Errors (WF_ERR_ARGUMENT): two
+ * token graphs have different blanks; an fst beside a token graph reads the blank, so it reads
+ * frames. */
+wf_status wf__fst_common_blank(const wf_fst *const *fsts, size_t count, int32_t *out,
+                               wf_error *err);
 
 /* Fails if the semirings differ. Binary operations call it first. */
 wf_status wf__same_semiring(const wf_fst *a, const wf_fst *b, wf_error *err);

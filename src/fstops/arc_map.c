@@ -125,6 +125,7 @@ wf_status wf_map(const wf_fst *fst, const wf_map_options *options, wf_fst **out,
     status = wf__fst_from_csr(&csr, view.start, view.semiring,
                               o.map_type == INPUT_EPSILON ? NULL : wf_fst_isymbols(fst),
                               o.map_type == OUTPUT_EPSILON ? NULL : wf_fst_osymbols(fst), out, err);
+  if (status == WF_OK && o.map_type != INPUT_EPSILON) wf__fst_keep_ctc_blank(*out, fst);
   wf__csr_free(&csr);
   return status;
 }

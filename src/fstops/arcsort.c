@@ -102,8 +102,7 @@ wf_status wf__arcsort(const wf_fst *fst, bool by_olabel, wf_fst **out, wf_error 
                  done);
   }
   csr.arcs.size = view.num_arcs;
-  status = wf__fst_from_csr(&csr, view.start, view.semiring, wf_fst_isymbols(fst),
-                            wf_fst_osymbols(fst), out, err);
+  status = wf__fst_like(&csr, view.start, fst, out, err);
   if (status == WF_OK) wf__fst_copy_boundaries(*out, fst);
 done:
   wf__csr_free(&csr);

@@ -38,8 +38,7 @@ wf_status wf_closure(const wf_fst *fst, const wf_closure_options *options, wf_fs
       WF__TRY_GOTO(status, wf__csr_push(&csr, (wf_arc){.nextstate = (uint32_t)view.start}, err),
                    done);
   }
-  status = wf__fst_from_csr(&csr, start, view.semiring, wf_fst_isymbols(fst), wf_fst_osymbols(fst),
-                            out, err);
+  status = wf__fst_like(&csr, start, fst, out, err);
 done:
   wf__csr_free(&csr);
   return status;

@@ -177,6 +177,7 @@ static wf_status finish(wf__compose_output *made, const wf_fst *first, const wf_
   WF__TRY(check_costs(&made->csr, err));
   WF__TRY(wf__fst_from_csr(&made->csr, made->start, wf_fst_get_view(first).semiring,
                            wf_fst_isymbols(first), wf_fst_osymbols(last), out, err));
+  wf__fst_keep_ctc_blank(*out, first);
   if (o->connect) wf__fst_set_trimmed(*out);
   return WF_OK;
 }

@@ -45,9 +45,7 @@ wf_status wf_compose(const wf_fst *a, const wf_fst *b, const wf_compose_options 
   WF__TRY(take_options(options, false, &o, err));
   const bool on_gpu = wf__compose_on_gpu(&o);
   if (!on_gpu && o.check_symbols) WF__TRY(wf__joined_symbols((const wf_fst *[]){a, b}, 2, err));
-  WF__TRY(on_gpu ? compose_on_gpu(a, b, &o, out, err) : wf__compose_pair(a, b, &o, out, NULL, err));
-  wf__fst_keep_ctc_blank(*out, a);
-  return WF_OK;
+  return on_gpu ? compose_on_gpu(a, b, &o, out, err) : wf__compose_pair(a, b, &o, out, NULL, err);
 }
 
 wf_status wf_compose_n(const wf_fst *const *fsts, size_t count, const wf_compose_options *options,
@@ -240,8 +238,11 @@ wf_status wf_composer_view(const wf_composer *composer, size_t i, wf_fst_view *v
 
 wf_status wf_composer_get(const wf_composer *composer, size_t i, wf_fst **out,
                           wf_arc_origin **out_origins, wf_error *err) {
-  if (composer->gpu != NULL)
-    return wf__device_found()->compose->get(composer->gpu, i, out, out_origins, err);
+  if (composer->gpu != NULL) {
+    WF__TRY(wf__device_found()->compose->get(composer->gpu, i, out, out_origins, err));
+    wf__fst_keep_ctc_blank(*out, composer->inputs[0][i]);
+    return WF_OK;
+  }
   *out = NULL;
   if (out_origins != NULL) *out_origins = NULL;
   WF__TRY(check_result(composer, i, out_origins != NULL, err));

@@ -34,6 +34,8 @@ wf_status wf_concat(const wf_fst *const *fsts, size_t count, wf_fst **out, wf_er
     num_states += view.num_states;
   }
   WF__TRY(wf__same_symbols(fsts, count, err));
+  int32_t blank;
+  WF__TRY(wf__fst_common_blank(fsts, count, &blank, err));
   wf_semiring semiring = wf_fst_get_view(fsts[0]).semiring;
   if (empty) return wf__fst_empty(semiring, out, err);
   if (num_states > WF__MAX_STATES)
@@ -49,8 +51,8 @@ wf_status wf_concat(const wf_fst *const *fsts, size_t count, wf_fst **out, wf_er
   }
   wf_fst_view last = wf_fst_get_view(fsts[count - 1]);
   WF__TRY_GOTO(status, wf__csr_append(&csr, &last, err), done);
-  status = wf__fst_from_csr(&csr, wf_fst_get_view(fsts[0]).start, semiring,
-                            wf_fst_isymbols(fsts[0]), wf_fst_osymbols(fsts[0]), out, err);
+  status = wf__fst_like(&csr, wf_fst_get_view(fsts[0]).start, fsts[0], out, err);
+  if (status == WF_OK) wf__fst_set_ctc_blank(*out, blank);
 done:
   wf__csr_free(&csr);
   return status;

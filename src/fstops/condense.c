@@ -32,9 +32,7 @@ wf_status wf_condense(const wf_fst *fst, wf_fst **out, wf_error *err) {
   wf_status status = condense(&view, &scc, &csr, err);
   int64_t start = view.start < 0 ? -1 : (int64_t)scc.component[view.start];
   wf__scc_free(&scc);
-  if (status == WF_OK)
-    status = wf__fst_from_csr(&csr, start, view.semiring, wf_fst_isymbols(fst),
-                              wf_fst_osymbols(fst), out, err);
+  if (status == WF_OK) status = wf__fst_like(&csr, start, fst, out, err);
   wf__csr_free(&csr);
   return status;
 }

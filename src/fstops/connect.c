@@ -300,12 +300,8 @@ wf_status wf__connect(const wf_fst *fst, int32_t num_threads, wf_fst **out, wf_e
     keep_states(&view, number, &csr, NULL);
     start = number[view.start];
   }
-  status = wf__fst_from_csr(&csr, start, view.semiring, wf_fst_isymbols(fst), wf_fst_osymbols(fst),
-                            out, err);
-  if (status == WF_OK) {
-    wf__fst_set_trimmed(*out);
-    wf__fst_keep_ctc_blank(*out, fst);
-  }
+  status = wf__fst_like(&csr, start, fst, out, err);
+  if (status == WF_OK) wf__fst_set_trimmed(*out);
 done:
   wf__csr_free(&csr);
   free(number);

@@ -221,8 +221,7 @@ static wf_status determinize_trimmed(const wf_fst *fst, const wf_determinize_opt
   wf__det_closure_free(det.closure);
   if (status == WF_OK) {
     int64_t start = det.view.start < 0 ? -1 : 0;
-    status = wf__fst_from_csr(&det.csr, start, det.view.semiring, wf_fst_isymbols(fst),
-                              wf_fst_osymbols(fst), out, err);
+    status = wf__fst_like(&det.csr, start, fst, out, err);
     if (status == WF_OK && trimmed) wf__fst_set_trimmed(*out);
     return status;
   }
@@ -244,7 +243,6 @@ wf_status wf_determinize(const wf_fst *fst, const wf_determinize_options *option
   wf_fst *trimmed;
   WF__TRY(wf_connect(fst, &trimmed, err));
   wf_status status = determinize_trimmed(trimmed, &o, out, err);
-  if (status == WF_OK) wf__fst_keep_ctc_blank(*out, fst);
   wf_fst_free(trimmed);
   return status;
 }

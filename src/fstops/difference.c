@@ -84,9 +84,7 @@ wf_status wf_difference(const wf_fst *a, const wf_fst *b, const wf_difference_op
   wf__pairs_free(&states);
   wf_fst_free(ready);
   if (status == WF_OK && o.connect && start >= 0) status = wf__csr_connect(&csr, &start, true, err);
-  if (status == WF_OK)
-    status = wf__fst_from_csr(&csr, start, from.semiring, wf_fst_isymbols(a), wf_fst_osymbols(a),
-                              out, err);
+  if (status == WF_OK) status = wf__fst_like(&csr, start, a, out, err);
   wf__csr_free(&csr);
   return status;
 }

@@ -33,8 +33,7 @@ wf_status wf_add_self_loops(const wf_fst *fst, const int32_t *ilabels, const int
       csr.arcs.data[csr.arcs.size++] =
           (wf_arc){.nextstate = (uint32_t)s, .ilabel = ilabels[k], .olabel = olabels[k]};
   }
-  status = wf__fst_from_csr(&csr, view.start, view.semiring, wf_fst_isymbols(fst),
-                            wf_fst_osymbols(fst), out, err);
+  status = wf__fst_like(&csr, view.start, fst, out, err);
 done:
   wf__csr_free(&csr);
   return status;
@@ -59,8 +58,7 @@ wf_status wf_remove_disambig(const wf_fst *fst, const int32_t *ilabels, size_t c
   for (uint64_t i = 0; i < csr.arcs.size; i++)
     if (wf__map64_find(&listed, (uint64_t)csr.arcs.data[i].ilabel) != WF__MAP64_NONE)
       csr.arcs.data[i].ilabel = 0;
-  status = wf__fst_from_csr(&csr, view.start, view.semiring, wf_fst_isymbols(fst),
-                            wf_fst_osymbols(fst), out, err);
+  status = wf__fst_like(&csr, view.start, fst, out, err);
   if (status == WF_OK && wf__fst_known_trimmed(fst)) wf__fst_set_trimmed(*out);
 done:
   wf__csr_free(&csr);

@@ -182,9 +182,7 @@ wf_status wf_disambiguate(const wf_fst *fst, const wf_disambiguate_options *opti
   int64_t start = view.start;
   wf_status status = start < 0 ? WF_OK : disambiguate(&view, &o, &csr, &start, err);
   wf_fst_free(ready);
-  if (status == WF_OK)
-    status = wf__fst_from_csr(&csr, start, view.semiring, wf_fst_isymbols(fst),
-                              wf_fst_osymbols(fst), out, err);
+  if (status == WF_OK) status = wf__fst_like(&csr, start, fst, out, err);
   wf__csr_free(&csr);
   return status;
 }

@@ -85,6 +85,7 @@ wf_status wf_encoder_encode(wf_encoder *encoder, const wf_fst *fst, wf_fst **out
     status = wf__fst_from_csr(&csr, view.start, view.semiring, NULL, NULL, out, err);
   wf__csr_free(&csr);
   if (status != WF_OK) return status;
+  encoder->ctc_blank = wf__fst_ctc_blank(fst);
   const wf_symbols *tables[] = {wf_fst_isymbols(fst), wf_fst_osymbols(fst)};
   for (int side = 0; side < 2; side++) {
     wf_symbols_free(encoder->symbols[side]);
@@ -152,6 +153,7 @@ wf_status wf_encoder_decode(const wf_encoder *encoder, const wf_fst *fst, wf_fst
   if (status == WF_OK)
     status = wf__fst_from_csr(&csr, start, view.semiring, encoder->symbols[0], encoder->symbols[1],
                               out, err);
+  if (status == WF_OK) wf__fst_set_ctc_blank(*out, encoder->ctc_blank);
   wf__csr_free(&csr);
   return status;
 }

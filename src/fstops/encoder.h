@@ -17,6 +17,7 @@ struct wf_encoder {
   wf__pairs label_pairs;
   wf__map64 numbers;      /* number of the pair of labels << 32 | bits of the weight -> label */
   wf_symbols *symbols[2]; /* of the last fst; NULL: none */
+  int32_t ctc_blank;      /* of the last fst; not in files, which are OpenFst's */
 };
 
 /* The label of a code, which is added if it is new. */

@@ -155,9 +155,7 @@ static wf_status normalize_input(const wf_fst *fst, wf_fst **out, wf_error *err)
   wf__csr csr = {0};
   int64_t start = n.view.start;
   wf_status status = start < 0 ? WF_OK : normalize(&n, &start, &csr, err);
-  if (status == WF_OK)
-    status = wf__fst_from_csr(&csr, start, n.view.semiring, wf_fst_isymbols(fst),
-                              wf_fst_osymbols(fst), out, err);
+  if (status == WF_OK) status = wf__fst_like(&csr, start, fst, out, err);
   free(n.rank);
   wf__strings_free(&n.strings);
   wf__pairs_free(&n.found);
@@ -180,6 +178,7 @@ wf_status wf_epsnormalize(const wf_fst *fst, const wf_epsnormalize_options *opti
   wf_status status = normalize_input(inverse, &normal, err);
   wf_fst_free(inverse);
   if (status == WF_OK) status = wf_invert(normal, out, err);
+  if (status == WF_OK) wf__fst_keep_ctc_blank(*out, fst);
   wf_fst_free(normal);
   return status;
 }

@@ -80,9 +80,7 @@ wf_status wf_factor_weight(const wf_fst *fst, const wf_label_strings *arcs,
   if (finals != NULL) WF__TRY(check_strings(finals, view.num_states, "state", err));
   wf__csr csr = {0};
   wf_status status = factor(&view, arcs, finals, o.final_ilabel, &csr, err);
-  if (status == WF_OK)
-    status = wf__fst_from_csr(&csr, view.start, view.semiring, wf_fst_isymbols(fst),
-                              wf_fst_osymbols(fst), out, err);
+  if (status == WF_OK) status = wf__fst_like(&csr, view.start, fst, out, err);
   wf__csr_free(&csr);
   return status;
 }

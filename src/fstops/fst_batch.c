@@ -11,6 +11,7 @@ struct wf_fst_batch {
   size_t count;
   wf_semiring semiring;
   wf_symbols **symbols[2]; /* [count] symbol tables of input and of output labels; NULL: none */
+  int32_t *blanks;         /* [count] as wf__fst_ctc_blank */
   wf__gpu_batch *gpu;      /* NULL: on the CPU, which uses `items` */
   struct cpu_item *items;  /* [count] or NULL on a GPU */
 };
@@ -43,6 +44,7 @@ void wf_fst_batch_free(wf_fst_batch *batch) {
   }
   free(batch->symbols[0]);
   free(batch->symbols[1]);
+  free(batch->blanks);
   free(batch->items);
   if (batch->gpu != NULL) wf__gpu_fstops()->free(batch->gpu);
   free(batch);
@@ -58,15 +60,18 @@ static wf_status batch_new(size_t count, wf_semiring semiring, bool gpu, wf_fst_
   batch->semiring = semiring;
   for (int side = 0; side < 2; side++)
     batch->symbols[side] = wf__calloc(count, sizeof *batch->symbols[side]);
+  batch->blanks = wf__calloc(count, sizeof *batch->blanks);
   if (!gpu) batch->items = wf__calloc(count, sizeof *batch->items);
   *out = batch;
-  if (batch->symbols[0] != NULL && batch->symbols[1] != NULL && (gpu || batch->items != NULL))
+  if (batch->symbols[0] != NULL && batch->symbols[1] != NULL && batch->blanks != NULL &&
+      (gpu || batch->items != NULL))
     return WF_OK;
   return wf__fail_memory(err, count * sizeof *batch->items, "a batch");
 }
 
-static void take_symbols(wf_fst_batch *batch, size_t i, const wf_symbols *isymbols,
-                         const wf_symbols *osymbols) {
+static void take_tables(wf_fst_batch *batch, size_t i, const wf_symbols *isymbols,
+                        const wf_symbols *osymbols, int32_t blank) {
+  batch->blanks[i] = blank;
   const wf_symbols *from[2] = {isymbols, osymbols};
   for (int side = 0; side < 2; side++)
     if (from[side] != NULL) batch->symbols[side][i] = wf_symbols_ref(from[side]);
@@ -92,7 +97,8 @@ wf_status wf_fst_batch_create(const wf_fst *const *fsts, size_t count, const cha
   wf_semiring semiring = count != 0 ? wf_fst_get_view(fsts[0]).semiring : WF_TROPICAL;
   wf_status status = batch_new(count, semiring, gpu != NULL, &batch, err);
   for (size_t i = 0; status == WF_OK && i < count; i++) {
-    take_symbols(batch, i, wf_fst_isymbols(fsts[i]), wf_fst_osymbols(fsts[i]));
+    take_tables(batch, i, wf_fst_isymbols(fsts[i]), wf_fst_osymbols(fsts[i]),
+                wf__fst_ctc_blank(fsts[i]));
     if (batch->items != NULL) batch->items[i].fst = wf_fst_ref(fsts[i]);
   }
   if (status == WF_OK && gpu != NULL)
@@ -119,8 +125,8 @@ wf_status wf_composer_batch(const wf_composer *composer, wf_fst_batch **out, wf_
       count != 0 ? wf_fst_get_view(composer->inputs[0][0]).semiring : WF_TROPICAL;
   wf_status status = batch_new(count, semiring, composer->gpu != NULL, &batch, err);
   for (size_t i = 0; status == WF_OK && i < count; i++)
-    take_symbols(batch, i, wf_fst_isymbols(composer->inputs[0][i]),
-                 wf_fst_osymbols(composer->inputs[1][i]));
+    take_tables(batch, i, wf_fst_isymbols(composer->inputs[0][i]),
+                wf_fst_osymbols(composer->inputs[1][i]), wf__fst_ctc_blank(composer->inputs[0][i]));
   if (status == WF_OK)
     status = composer->gpu != NULL
                  ? wf__gpu_fstops()->of_composer(composer->gpu, semiring, &batch->gpu, err)
@@ -152,6 +158,7 @@ wf_status wf_fst_batch_get(const wf_fst_batch *batch, size_t i, wf_fst **out, wf
   if (status == WF_OK)
     status = wf__fst_from_csr(&csr, start, batch->semiring, batch->symbols[0][i],
                               batch->symbols[1][i], out, err);
+  if (status == WF_OK) wf__fst_set_ctc_blank(*out, batch->blanks[i]);
   wf__csr_free(&csr);
   return status;
 }
@@ -278,7 +285,8 @@ static wf_status operate_with(const wf_fst_batch *from, enum operation op, const
   int isymbols = op == INVERT || op == PROJECT_O, osymbols = op != INVERT && op != PROJECT_I;
   wf_status status = batch_new(from->count, from->semiring, from->gpu != NULL, &batch, err);
   for (size_t i = 0; status == WF_OK && i < from->count; i++) {
-    take_symbols(batch, i, from->symbols[isymbols][i], from->symbols[osymbols][i]);
+    take_tables(batch, i, from->symbols[isymbols][i], from->symbols[osymbols][i],
+                isymbols ? 0 : from->blanks[i]);
     if (batch->items == NULL) continue;
     status = on_cpu(from->items[i].fst, op, options, &batch->items[i].fst, err);
     if (status == WF_OK) status = keep_origins(&from->items[i], op, &batch->items[i], err);
@@ -369,7 +377,7 @@ wf_status wf_fst_batch_determinize(const wf_fst_batch *batch, const wf_determini
 static wf_status minimize_each(const wf_fst_batch *from, const wf_minimize_options *o,
                                wf_fst_batch *to, wf_fst **made, wf_error *err) {
   for (size_t i = 0; i < from->count; i++) {
-    take_symbols(to, i, from->symbols[0][i], from->symbols[1][i]);
+    take_tables(to, i, from->symbols[0][i], from->symbols[1][i], from->blanks[i]);
     WF__TRY(on_cpu_instead(from, MINIMIZE, o, i, &made[i], err));
   }
   return wf__gpu_fstops()->create_beside(from->gpu, (const wf_fst *const *)made, &to->gpu, err);

@@ -394,8 +394,7 @@ static wf_status minimize_trimmed(const wf_fst *fst, const wf_minimize_options *
   free(min.firsts);
   free(min.unsorted);
   if (status == WF_OK) {
-    status = wf__fst_from_csr(&csr, start, min.view.semiring, wf_fst_isymbols(fst),
-                              wf_fst_osymbols(fst), out, err);
+    status = wf__fst_like(&csr, start, fst, out, err);
     /* Delaying labels makes states of its own. */
     if (status == WF_OK && o->encode_labels && !min.lost_final) wf__fst_set_trimmed(*out);
     return status;
@@ -414,7 +413,6 @@ wf_status wf_minimize(const wf_fst *fst, const wf_minimize_options *options, wf_
   /* pushing the output labels of an acceptor would make it a transducer */
   if (!o.encode_labels && wf__fst_local_properties(fst) & WF_PROP_ACCEPTOR) o.encode_labels = true;
   wf_status status = minimize_trimmed(trimmed, &o, out, err);
-  if (status == WF_OK) wf__fst_keep_ctc_blank(*out, fst);
   wf_fst_free(trimmed);
   return status;
 }

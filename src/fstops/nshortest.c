@@ -300,9 +300,7 @@ wf_status wf__nshortest(const wf_fst *fst, uint32_t nshortest, bool unique, wf_f
     status = wf__fail_memory(err, s.nodes.size * sizeof *number, "paths");
   else if (s.found.size > 0)
     status = write_result(&s, number, &csr, err);
-  if (status == WF_OK)
-    status = wf__fst_from_csr(&csr, s.found.size > 0 ? 0 : -1, WF_TROPICAL, wf_fst_isymbols(fst),
-                              wf_fst_osymbols(fst), out, err);
+  if (status == WF_OK) status = wf__fst_like(&csr, s.found.size > 0 ? 0 : -1, fst, out, err);
 done:
   wf__csr_free(&csr);
   free(number);

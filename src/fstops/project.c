@@ -20,6 +20,7 @@ wf_status wf_project(const wf_fst *fst, const wf_project_options *options, wf_fs
         arc->ilabel = arc->olabel;
     }
     status = wf__fst_from_csr(&csr, view.start, view.semiring, symbols, symbols, out, err);
+    if (status == WF_OK && o.project_type == 0) wf__fst_keep_ctc_blank(*out, fst);
   }
   wf__csr_free(&csr);
   return status;

@@ -158,9 +158,7 @@ wf_status wf_prune(const wf_fst *fst, const wf_prune_options *options, wf_fst **
   if (o.nstate > 0) WF__TRY_GOTO(status, choose_states(&p, (uint64_t)o.nstate, err), done);
   WF__TRY_GOTO(status, write_result(&p, &csr, err), done);
   if (start >= 0) start = p.number[start] != WF__NO_STATE ? (int64_t)p.number[start] : -1;
-  status = wf__fst_from_csr(&csr, start, WF_TROPICAL, wf_fst_isymbols(fst), wf_fst_osymbols(fst),
-                            out, err);
-  if (status == WF_OK) wf__fst_keep_ctc_blank(*out, fst);
+  status = wf__fst_like(&csr, start, fst, out, err);
 done:
   wf__csr_free(&csr);
   free(p.number);

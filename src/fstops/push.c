@@ -301,10 +301,7 @@ wf_status wf_push(const wf_fst *fst, const wf_push_options *options, wf_fst **ou
   wf_status status = push(&view, &o, &strings, pool, &csr, &start, err);
   wf__pool_free(pool);
   wf__strings_free(&strings);
-  if (status == WF_OK)
-    status = wf__fst_from_csr(&csr, start, view.semiring, wf_fst_isymbols(fst),
-                              wf_fst_osymbols(fst), out, err);
-  if (status == WF_OK) wf__fst_keep_ctc_blank(*out, fst);
+  if (status == WF_OK) status = wf__fst_like(&csr, start, fst, out, err);
   wf__csr_free(&csr);
   return status;
 }

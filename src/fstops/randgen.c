@@ -76,9 +76,7 @@ wf_status wf_randgen(const wf_fst *fst, const wf_randgen_options *options, wf_fs
   bool any = status == WF_OK && wf__path_sampler_any(&sampler);
   if (any) WF__TRY_GOTO(status, draw(&sampler, o.npath, &all, err), done);
   if (any) WF__TRY_GOTO(status, write_result(&view, &all, o.keep_weights, &csr, err), done);
-  if (status == WF_OK)
-    status = wf__fst_from_csr(&csr, any ? 0 : -1, view.semiring, wf_fst_isymbols(fst),
-                              wf_fst_osymbols(fst), out, err);
+  if (status == WF_OK) status = wf__fst_like(&csr, any ? 0 : -1, fst, out, err);
 done:
   wf__csr_free(&csr);
   wf__vec_free(&all.arcs);

@@ -1,5 +1,6 @@
 /* relabel.c - replaces labels by a list of pairs {old, new}, with a hash map. The symbol table of a
- * relabelled side is dropped, because it does not describe the new labels. */
+ * relabelled side is dropped, because it does not describe the new labels. The blank of a token
+ * graph is an input label, and gets its new number. */
 #include "base/map64.h"
 #include "fstops/csr_copy.h"
 
@@ -44,6 +45,8 @@ wf_status wf_relabel(const wf_fst *fst, const int32_t (*ipairs)[2], size_t inum,
   const wf_symbols *isymbols = inum == 0 ? wf_fst_isymbols(fst) : NULL,
                    *osymbols = onum == 0 ? wf_fst_osymbols(fst) : NULL;
   status = wf__fst_from_csr(&csr, view.start, view.semiring, isymbols, osymbols, out, err);
+  const int32_t blank = wf__fst_ctc_blank(fst);
+  if (status == WF_OK && blank != 0) wf__fst_set_ctc_blank(*out, replaced(&imap, blank));
 done:
   wf__csr_free(&csr);
   wf__map64_free(&imap);

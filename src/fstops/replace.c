@@ -150,11 +150,12 @@ wf_status wf_replace(const wf_fst *const *fsts, const int32_t *labels, size_t co
   WF__TRY(wf__options_take(wf__replace_table(), options, &r.o, err));
   if (count == 0) return wf__fail(err, WF_ERR_ARGUMENT, "no fsts to replace by");
   if (r.o.check_symbols) WF__TRY(wf__same_symbols(fsts, count, err));
+  int32_t blank;
+  WF__TRY(wf__fst_common_blank(fsts, count, &blank, err));
   wf_status status = replace(&r, fsts, labels, err);
   if (status == WF_OK)
-    status =
-        wf__fst_from_csr(&r.csr, r.views[r.root].start < 0 ? -1 : 0, r.views[0].semiring,
-                         wf_fst_isymbols(fsts[r.root]), wf_fst_osymbols(fsts[r.root]), out, err);
+    status = wf__fst_like(&r.csr, r.views[r.root].start < 0 ? -1 : 0, fsts[r.root], out, err);
+  if (status == WF_OK) wf__fst_set_ctc_blank(*out, blank);
   free(r.views);
   free(r.base);
   wf__map64_free(&r.callee);

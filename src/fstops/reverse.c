@@ -46,9 +46,7 @@ wf_status wf_reverse(const wf_fst *fst, wf_fst **out, wf_error *err) {
   }
   wf__csr csr = {0};
   wf_status status = fill_reversed(&csr, &view, err);
-  if (status == WF_OK)
-    status = wf__fst_from_csr(&csr, 0, view.semiring, wf_fst_isymbols(fst), wf_fst_osymbols(fst),
-                              out, err);
+  if (status == WF_OK) status = wf__fst_like(&csr, 0, fst, out, err);
   wf__csr_free(&csr);
   return status;
 }

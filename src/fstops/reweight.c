@@ -46,9 +46,28 @@ wf_status wf_reweight(const wf_fst *fst, const float *potentials, uint64_t count
   WF__TRY(widen(potentials, count, &wide, err));
   wf_status status = reweight(&view, wide, o.to_final, &csr, &start, err);
   free(wide);
-  if (status == WF_OK)
-    status = wf__fst_from_csr(&csr, start, view.semiring, wf_fst_isymbols(fst),
-                              wf_fst_osymbols(fst), out, err);
+  if (status == WF_OK) status = wf__fst_like(&csr, start, fst, out, err);
+  wf__csr_free(&csr);
+  return status;
+}
+
+wf_status wf_fst_with_weights(const wf_fst *fst, const float *weights, uint64_t count, wf_fst **out,
+                              wf_error *err) {
+  *out = NULL;
+  const wf_fst_view view = wf_fst_get_view(fst);
+  if (count != view.num_arcs)
+    return wf__fail(err, WF_ERR_ARGUMENT, "%llu weights for %llu arcs", (unsigned long long)count,
+                    (unsigned long long)view.num_arcs);
+  wf__csr csr = {0};
+  wf_status status = wf__csr_append(&csr, &view, err);
+  for (uint64_t i = 0; status == WF_OK && i < count; i++) {
+    csr.arcs.data[i].weight = weights[i];
+    if (!(weights[i] > -INFINITY))
+      status = wf__fail(err, WF_ERR_ARGUMENT, "the weight of arc %llu is NaN or -infinity",
+                        (unsigned long long)i);
+  }
+  if (status == WF_OK) status = wf__fst_like(&csr, view.start, fst, out, err);
+  if (status == WF_OK) wf__fst_copy_boundaries(*out, fst);
   wf__csr_free(&csr);
   return status;
 }

@@ -554,9 +554,7 @@ static wf_status rmepsilon_connected(const wf_fst *fst, double delta, bool moder
   }
   if (status == WF_OK && trim && start >= 0) status = wf__csr_connect(&csr, &start, false, err);
   remover_free(&remover);
-  if (status == WF_OK)
-    return wf__fst_from_csr(&csr, start, view.semiring, wf_fst_isymbols(fst), wf_fst_osymbols(fst),
-                            out, err);
+  if (status == WF_OK) return wf__fst_like(&csr, start, fst, out, err);
   wf__csr_free(&csr);
   return status;
 }
@@ -572,7 +570,6 @@ wf_status wf_rmepsilon(const wf_fst *fst, const wf_rmepsilon_options *options, w
   if (drop) WF__TRY(wf_connect(fst, &trimmed, err));
   wf_status status = rmepsilon_connected(trimmed != NULL ? trimmed : fst, (double)o.delta, moderate,
                                          drop, o.connect && !drop, out, err);
-  if (status == WF_OK) wf__fst_keep_ctc_blank(*out, fst);
   wf_fst_free(trimmed);
   return status;
 }

@@ -75,9 +75,7 @@ static wf_status shortest(const wf_fst *fst, wf_fst **out, wf_error *err) {
   wf__csr csr = {0};
   wf_status status = end != WF__NO_STATE ? chain(&view, &paths, end, &csr, err) : WF_OK;
   wf__best_paths_free(&paths);
-  if (status == WF_OK)
-    return wf__fst_from_csr(&csr, end != WF__NO_STATE ? 0 : -1, WF_TROPICAL, wf_fst_isymbols(fst),
-                            wf_fst_osymbols(fst), out, err);
+  if (status == WF_OK) return wf__fst_like(&csr, end != WF__NO_STATE ? 0 : -1, fst, out, err);
   wf__csr_free(&csr);
   return status;
 }

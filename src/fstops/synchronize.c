@@ -129,9 +129,7 @@ wf_status wf_synchronize(const wf_fst *fst, wf_fst **out, wf_error *err) {
   wf__strings_free(&sync.strings);
   wf__pairs_free(&sync.delays);
   wf__pairs_free(&sync.states);
-  if (status == WF_OK)
-    status = wf__fst_from_csr(&sync.csr, view.start < 0 ? -1 : 0, view.semiring,
-                              wf_fst_isymbols(fst), wf_fst_osymbols(fst), out, err);
+  if (status == WF_OK) status = wf__fst_like(&sync.csr, view.start < 0 ? -1 : 0, fst, out, err);
   wf__csr_free(&sync.csr);
   wf_fst_free(trimmed);
   return status;

@@ -111,8 +111,7 @@ wf_status wf_topsort(const wf_fst *fst, wf_fst **out, wf_error *err) {
                  done);
   for (uint64_t i = 0; i < view.num_states; i++) number[order[i]] = (uint32_t)i;
   WF__TRY_GOTO(status, copy_in_order(&csr, &view, order, number, err), done);
-  status = wf__fst_from_csr(&csr, number[view.start], view.semiring, wf_fst_isymbols(fst),
-                            wf_fst_osymbols(fst), out, err);
+  status = wf__fst_like(&csr, number[view.start], fst, out, err);
 done:
   wf__csr_free(&csr);
   free(order);

@@ -99,13 +99,14 @@ wf_status wf_union(const wf_fst *const *fsts, size_t count, wf_fst **out, wf_err
     if (wf_fst_get_view(fsts[k]).start >= 0) first = k;
   }
   WF__TRY(wf__same_symbols(fsts, count, err));
+  int32_t blank;
+  WF__TRY(wf__fst_common_blank(fsts, count, &blank, err));
   if (first == count) return wf__fst_empty(wf_fst_get_view(fsts[0]).semiring, out, err);
   wf__csr csr = {0};
   int64_t start = -1;
   wf_status status = unite(&csr, fsts, first, count, &start, err);
-  if (status == WF_OK)
-    status = wf__fst_from_csr(&csr, start, wf_fst_get_view(fsts[0]).semiring,
-                              wf_fst_isymbols(fsts[0]), wf_fst_osymbols(fsts[0]), out, err);
+  if (status == WF_OK) status = wf__fst_like(&csr, start, fsts[0], out, err);
+  if (status == WF_OK) wf__fst_set_ctc_blank(*out, blank);
   wf__csr_free(&csr);
   return status;
 }

@@ -20,13 +20,14 @@
  *                                                              s(a) -eps:eps/CHANGE_COST-> hub */
 #include <string.h>
 
+#include "base/callbacks.h"
 #include "graph/recipe.h"
 #include "graph/topology.h"
 #include "graph/word_aligner.h"
 
 /* A block more is a search token more for each context of a language model; a larger block is more
  * arcs for each token. */
-enum { IN_BLOCK = 256, MOST_AS_ONE = 65535 /* tokens */ };
+enum { IN_BLOCK = 256, MOST_AS_ONE = 65535 /* tokens */, MANY_ARCS = 10000000 };
 
 static const float CHANGE_COST = 0x1p-10f; /* nats: too little to matter otherwise */
 
@@ -117,6 +118,9 @@ static wf_status take(wf__build *b, wf_error *err) {
   WF__TRY(wf__need_blank(column + 1, err));
   b->blank = column + 1;
   WF__TRY(wf_token_labels(in->tokens, 0, &b->lg.words, &b->num_tokens, err));
+  if (b->num_tokens == 1)
+    return wf__fail(err, WF_ERR_FORMAT, "%s: no token besides the blank",
+                    wf__symbols_shown(in->tokens));
   b->topology.type = b->options.topology;
   if (b->topology.type == WF_TOPOLOGY_AUTO && b->num_tokens <= MOST_AS_ONE)
     b->topology.type = WF_TOPOLOGY_CORRECT;
@@ -140,6 +144,13 @@ static wf_status make_t(wf__build *b, wf_error *err) {
     status = one      ? fill_one(&csr, b->num_tokens, b->blank, err)
              : blocks ? fill_blocks(&csr, b->num_tokens, b->blank, err)
                       : fill_hub(&csr, b->num_tokens, b->blank, err);
+    if (status == WF_OK && blocks && csr.arcs.size >= MANY_ARCS)
+      wf__log(
+          WF_LOG_WARNING,
+          "a graph of %d tokens alone has %.0f million arcs, %.0f MB: above %d tokens it is cut "
+          "into blocks; topology 'compact' has 4 arcs a token",
+          (int)b->num_tokens, (double)csr.arcs.size / 1e6,
+          (double)csr.arcs.size * sizeof(wf_arc) / 1e6, (int)MOST_AS_ONE);
     if (status == WF_OK) status = wf__fst_from_csr(&csr, 0, WF_TROPICAL, NULL, NULL, &t, err);
     wf__csr_free(&csr);
   }

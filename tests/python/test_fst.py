@@ -4,6 +4,7 @@ import gc
 import math
 import pickle
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -294,6 +295,43 @@ def test_fsts_with_other_weights(rng):
     with pytest.raises(wf.ArgumentError, match="NaN"):
         fst.with_weights([float("nan")] * fst.num_arcs)
     assert wf.Fst.from_text("").with_weights([]).num_states == 0
+
+
+def test_token_graphs_stay_token_graphs():
+    tokens = ["_", "a", "b"]  # the blank's name does not tell that it is one
+    graph = wf.build_ctc_graph(tokens, {"ab": "a b", "ba": "b a", "aa": "a a"}, blank="_")
+    scores = np.full((8, 3), -9, np.float32)
+    scores[range(8), [tokens.index(token) for token in "aa_a_bba"]] = -0.01
+    fst = graph.fst
+    weights = np.asarray(fst.arcs)["weight"]
+    made = {
+        "with_weights": fst.with_weights(weights),
+        "closure": wf.closure(fst),
+        "union": wf.union(fst, fst),
+        "concat": wf.concat(fst, fst),
+        "epsnormalize": wf.epsnormalize(fst),
+        "map": wf.arcmap(fst, map_type="identity"),
+        "disambiguate": wf.disambiguate(fst),
+        "reversed twice": wf.reverse(wf.reverse(fst)),
+    }
+    for name, changed in made.items():
+        assert (name, changed.info()["ctc_blank"], wf.Decoder(changed).decode([scores])[0].text) == (name, 1, "aa ba")
+    assert wf.Graph(made["with_weights"]).word_aligner is not None
+    assert wf.invert(fst).info()["ctc_blank"] == 0
+    with pytest.raises(wf.ArgumentError, match="reads its blank"):
+        wf.union(fst, wf.build_ctc_graph(tokens, blank="_", topology="compact").fst.with_symbols(fst.isymbols, fst.osymbols))
+
+
+def test_starts_that_fill_max_active():
+    # as tokens alone above 65,535, of which the blocks are reached without cost
+    arcs = [line for block in range(1, 301) for line in (f"0 {block} 0 0", f"{block} 301 {block} {block}")]
+    fst = wf.Fst.from_text("\n".join(sorted(arcs, key=lambda line: int(line.split()[0]))) + "\n301\n")
+    with pytest.warns(wf.InputWarning, match="max_active=300 .* its start leads to 300 states without cost.* and 301 more"):
+        wf.Decoder(fst, max_active=300)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        wf.Decoder(fst, max_active=301)
+        wf.Decoder(fst, max_active=300, check_scores="off")
 
 
 def test_composers(rng):

@@ -326,6 +326,7 @@ def test_a_model_closed_in_a_callback():
         (lambda tokens: wf.build_ctc_graph(tokens, {"x": "z"}), "<mapping>:1: word 'x': 'z' is not in the token table tokens"),
         (lambda tokens: wf.build_ctc_graph(tokens, {"x": "z"}, unknown="skip"), "<mapping>: no word left, because all 1 have tokens that the table tokens lacks"),
         (lambda tokens: wf.build_ctc_graph([]), "token table tokens: no tokens"),
+        (lambda tokens: wf.build_ctc_graph(["<blk>"]), "tokens: no token besides the blank"),
         (lambda tokens: wf.build_ctc_graph({"<blk>": 0, "a": 2}), "token table tokens: no token has id 1"),
         (lambda tokens: wf.build_ctc_graph(tokens, {"a": "a"}, words=["<eps>", "c"]), "and the word list have no word in common"),
         (lambda tokens: wf.WordAligner.from_tokens(wf.Symbols(tokens)), "(no name): no token has a mark"),

@@ -393,7 +393,7 @@ __device__ static wf__softmax wide_softmax(const wf__answer_work &w, float *row)
   float sum = 0;
   for (u32 begin = 0; begin < w.num_tokens; begin += WF__WIDE_CHUNK) {
     const u32 left = w.num_tokens - begin, size = left < WF__WIDE_CHUNK ? left : WF__WIDE_CHUNK;
-    for (u32 k = threadIdx.x; k < size; k += THREADS) terms.of[k] = expf(row[begin + k] - most);
+    for (u32 k = threadIdx.x; k < size; k += THREADS) terms.of[k] = wf__exp(row[begin + k] - most);
     __syncthreads();
     for (u32 k = this_lane(); k < size && threadIdx.x < LANES; k += LANES) sum += terms.of[k];
     __syncthreads();
@@ -401,7 +401,8 @@ __device__ static wf__softmax wide_softmax(const wf__answer_work &w, float *row)
 #pragma unroll
   for (int d = LANES / 2; d > 0; d /= 2) sum += __shfl_xor_sync(ALL_LANES, sum, d);
   const u32 k = w.cut.most_tokens;
-  return {{-1, 0}, most, logf(sum), k > 0 && k <= LANES ? kth_largest(most_of_lane, k) : -INFINITY};
+  return {
+      {-1, 0}, most, wf__ln(sum), k > 0 && k <= LANES ? kth_largest(most_of_lane, k) : -INFINITY};
 }
 
 __global__ static void wide_softmax_kernel(const wf__answer_work w) {
