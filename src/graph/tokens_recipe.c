@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "base/callbacks.h"
+#include "fst/symbols.h"
 #include "graph/recipe.h"
 #include "graph/topology.h"
 #include "graph/word_aligner.h"
