@@ -8,6 +8,9 @@
 #include "search/frame/limits.h"
 #include "search/frame/token_table.h"
 
+/* Which arcs over tokens are looked at, beside those of blank and held token. */
+enum arcs { ARCS_EACH, ARCS_ON_HUB, ARCS_BY_LABEL, ARCS_NONE };
+
 /* A source that is being expanded. */
 struct source {
   uint32_t prev, number; /* its record, and its number among the tokens of its frame */
@@ -210,7 +213,7 @@ TWICE wf_status expand_by_label(wf__search *search, bool scored, enum expand_mod
 }
 
 /* Expands one source over its emitting arcs. */
-TWICE wf_status expand_source(wf__search *search, bool scored, bool ctc, bool on_hub, bool by_label,
+TWICE wf_status expand_source(wf__search *search, bool scored, bool ctc, enum arcs arcs,
                               enum expand_mode mode, wf__limit last, wf__token token,
                               wf__arc_run run, float *cutoff, float *best, wf_error *err) {
   struct source source = {
@@ -230,9 +233,11 @@ TWICE wf_status expand_source(wf__search *search, bool scored, bool ctc, bool on
       WF__TRY(expand_arc(search, scored, mode, last, &source, &held, run.end + 1, run.stay, cutoff,
                          best, err));
   }
-  WF__TRY(by_label ? expand_by_label(search, scored, mode, last, &source, run, cutoff, best, err)
-                   : expand_run(search, scored, ctc, on_hub, mode, last, &source, run, cutoff, best,
-                                err));
+  if (arcs == ARCS_BY_LABEL)
+    WF__TRY(expand_by_label(search, scored, mode, last, &source, run, cutoff, best, err));
+  else if (arcs != ARCS_NONE)
+    WF__TRY(expand_run(search, scored, ctc, arcs == ARCS_ON_HUB, mode, last, &source, run, cutoff,
+                       best, err));
   if (source.noted != NULL)
     search->links.candidates.size = (uint64_t)(source.noted - search->links.candidates.data);
   return WF_OK;

@@ -80,6 +80,19 @@ typedef struct wf__columns {
   WF__VEC(wf__column_arcs) arcs;
 } wf__columns;
 
+/* A source on a wide state. */
+typedef struct wf__ranked_source {
+  uint64_t context;       /* 0 without a scorer */
+  uint32_t state, number; /* number: among the sources */
+  float cost;
+} wf__ranked_source;
+
+/* Sources whose arcs over tokens need not be looked at (dominance.h). */
+typedef struct wf__dominance {
+  WF__VEC(wf__ranked_source) sorted, other; /* none unless they are many; `other`: scratch */
+  WF__VEC(uint8_t) flags;                   /* by source; only with `sorted` */
+} wf__dominance;
+
 enum { WF__NOTED = 256 };
 
 /* Where a search stands, and may wait for its scorer. */
@@ -102,6 +115,7 @@ typedef struct wf__step {
   float noted[WF__NOTED]; /* costs of the first candidates within the running cutoff */
   uint32_t num_noted;
   wf__hub hub;
+  wf__dominance dominance;
   wf__limit last; /* of the candidates */
   float cutoff;
   float skip_above; /* score of the blank beyond which a frame is blank for sure */
