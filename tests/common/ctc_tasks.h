@@ -130,18 +130,22 @@ static inline void ctc_fill_frame(test_rng *rng, float *row, int64_t count) {
   }
 }
 
-/* One to four values, one of which may be a floor of most columns, or impossible; or noise. */
+/* Noise; a slope; a few peaks above a floor, which may have levels; one to four values. */
 static inline void ctc_fill_tied_frame(test_rng *rng, float *row, int64_t count) {
   const uint32_t kind = test_below(rng, 8), num_values = 1 + test_below(rng, 4),
-                 peaks = 1 + test_below(rng, 40);
+                 peaks = 1 + test_below(rng, test_below(rng, 2) == 0 ? 4 : 40),
+                 levels = test_below(rng, 2) == 0 ? 1 : 12;
+  const float bottom = test_below(rng, 2) == 0 ? -23.02585f : -40;
   float values[4];
   for (uint32_t v = 0; v < 4; v++)
     values[v] = test_below(rng, 8) == 0 ? -INFINITY : -(float)test_below(rng, 12) / 3;
   for (int64_t i = 0; i < count; i++)
     row[i] = kind == 0   ? -test_unit(rng)
              : kind == 1 ? -3 + (float)i / (float)count
-             : kind < 5  ? (test_below(rng, 400) < peaks ? -test_unit(rng) : -23.02585f)
-                         : values[test_below(rng, num_values)];
+             : kind < 5
+                 ? (test_below(rng, 400) < peaks ? -test_unit(rng)
+                                                 : bottom - (float)test_below(rng, levels) / 3)
+                 : values[test_below(rng, num_values)];
 }
 
 static inline void ctc_random_scores(test_rng *rng, struct ctc_shape shape, struct ctc_task *task) {

@@ -177,6 +177,14 @@ TWICE wf_status expand_rest(wf__search *search, bool scored, enum expand_mode mo
   return WF_OK;
 }
 
+/* The least part of the list that has all labels of cost up to `bound`, or what is listed. */
+static inline wf__column_layer layer_up_to(const wf__columns *columns, float bound) {
+  uint32_t at = 0;
+  if (columns->num_layers == 0) return (wf__column_layer){-INFINITY, 0};
+  while (at + 1 < columns->num_layers && columns->layers[at].covered < bound) at++;
+  return columns->layers[at];
+}
+
 /* Labels are added until none is missing below the cutoff. If they are more than the state's arcs,
  * all of these are looked at. */
 TWICE wf_status expand_by_label(wf__search *search, bool scored, enum expand_mode mode,
@@ -194,10 +202,11 @@ TWICE wf_status expand_by_label(wf__search *search, bool scored, enum expand_mod
     const bool grows = mode == EXPAND_LEAST && bound > columns->covered;
     if (!(grows && 2 * columns->labels.size > num_arcs))
       WF__TRY(wf__columns_cover(search, bound, err));
-    if (bound > columns->covered || columns->labels.size - i > num_arcs)
+    const wf__column_layer layer = layer_up_to(columns, bound);
+    if (bound > columns->covered || layer.end - i > num_arcs)
       return expand_rest(search, scored, mode, last, source, run, done, cutoff, best, err);
     WF__TRY(look_up(search, scored, wide, run, err));
-    for (; i < columns->labels.size; i++) {
+    for (; i < layer.end; i++) {
       const wf__column_arcs at = columns->arcs.data[i];
       const int32_t label = columns->labels.data[i];
       if (!(base_cost + at.bound <= *cutoff) || label == run.held) continue;
@@ -205,10 +214,9 @@ TWICE wf_status expand_by_label(wf__search *search, bool scored, enum expand_mod
         WF__TRY(expand_arc(search, scored, mode, last, source, &run.arcs[k], run.first + k,
                            run.targets[k], cutoff, best, err));
     }
-    done = columns->covered;
+    done = layer.covered;
     if (mode == EXPAND_LEAST) take_least(search, search->step.most_keys, cutoff);
-    if (reach_of(source, least, *cutoff) <= columns->covered || columns->covered >= FLT_MAX)
-      return WF_OK;
+    if (reach_of(source, least, *cutoff) <= done || done >= FLT_MAX) return WF_OK;
   }
 }
 
