@@ -14,9 +14,10 @@ struct ctc_task {
 };
 
 /* wide: hundreds of tokens or thousands. plain: float32, label 1 reads column 0 and so on, and fewer
- * tokens, so that the slow decoder can be the judge. */
+ * tokens, so that the slow decoder can be the judge. tied: frames have few different scores, and
+ * options let hundreds of sources live. */
 struct ctc_shape {
-  bool wide, plain;
+  bool wide, plain, tied;
 };
 
 /* The graph with all states and arcs of one that keeps its token graph, under the same numbers: void
@@ -129,7 +130,25 @@ static inline void ctc_fill_frame(test_rng *rng, float *row, int64_t count) {
   }
 }
 
-static inline void ctc_random_scores(test_rng *rng, bool plain, struct ctc_task *task) {
+/* Noise; a slope; a few peaks above a floor, which may have levels; one to four values. */
+static inline void ctc_fill_tied_frame(test_rng *rng, float *row, int64_t count) {
+  const uint32_t kind = test_below(rng, 8), num_values = 1 + test_below(rng, 4),
+                 peaks = 1 + test_below(rng, test_below(rng, 2) == 0 ? 4 : 40),
+                 levels = test_below(rng, 2) == 0 ? 1 : 12;
+  const float bottom = test_below(rng, 2) == 0 ? -23.02585f : -40;
+  float values[4];
+  for (uint32_t v = 0; v < 4; v++)
+    values[v] = test_below(rng, 8) == 0 ? -INFINITY : -(float)test_below(rng, 12) / 3;
+  for (int64_t i = 0; i < count; i++)
+    row[i] = kind == 0   ? -test_unit(rng)
+             : kind == 1 ? -3 + (float)i / (float)count
+             : kind < 5
+                 ? (test_below(rng, 400) < peaks ? -test_unit(rng)
+                                                 : bottom - (float)test_below(rng, levels) / 3)
+                 : values[test_below(rng, num_values)];
+}
+
+static inline void ctc_random_scores(test_rng *rng, struct ctc_shape shape, struct ctc_task *task) {
   const int64_t num_frames = test_below(rng, 12), num_columns = task->num_tokens;
   wf_scores *scores = &task->shared.scores;
   *scores =
@@ -138,9 +157,10 @@ static inline void ctc_random_scores(test_rng *rng, bool plain, struct ctc_task 
   task->shared.data = malloc((size_t)(size + 1) * sizeof *task->shared.data);
   assert_non_null(task->shared.data);
   for (int64_t t = 0; t < num_frames; t++)
-    ctc_fill_frame(rng, task->shared.data + t * scores->stride, scores->stride);
+    (shape.tied ? ctc_fill_tied_frame : ctc_fill_frame)(rng, task->shared.data + t * scores->stride,
+                                                        scores->stride);
   scores->data = task->shared.data;
-  if (plain || test_below(rng, 4) != 0) return;
+  if (shape.plain || test_below(rng, 4) != 0) return;
   scores->dtype = test_below(rng, 2) == 0 ? WF_FLOAT16 : WF_BFLOAT16;
   float *floats = task->shared.data;
   void *halves = malloc((size_t)(size + 1) * 4);
@@ -170,6 +190,14 @@ static inline void ctc_random_options(test_rng *rng, bool wide, struct ctc_task 
   o->check_scores = 2;
   if (test_below(rng, 3) == 0) o->lattice_beam = 0.25f * (float)(1 + test_below(rng, 40));
   o->lattice_prune_interval = 1 + (int32_t)test_below(rng, 7);
+}
+
+/* Sets what a frame holds; some of these are just too small for the tokens of a tied frame. */
+static inline void ctc_let_live(test_rng *rng, wf_decoder_options *o) {
+  o->beam = (float[]){0, 2, 8, 30}[test_below(rng, 4)];
+  o->max_active = test_below(rng, 3) == 0 ? 170 : 10000;
+  o->min_active = (int32_t[]){0, 20, 150}[test_below(rng, 3)];
+  o->max_tokens = test_below(rng, 2) == 0 ? 200 : 28000; /* 10000 with that max_active */
 }
 
 /* A column for each label, the same for some of them. */
@@ -213,7 +241,8 @@ static inline void ctc_random_task(uint64_t seed, struct ctc_shape shape, struct
   ctc_make_graphs(task, fst);
   task->token_graph = fst;
   ctc_random_options(&rng, shape.wide, task);
-  ctc_random_scores(&rng, shape.plain, task);
+  if (shape.tied) ctc_let_live(&rng, &task->shared.options);
+  ctc_random_scores(&rng, shape, task);
 }
 
 static inline void ctc_free_task(struct ctc_task *task) {

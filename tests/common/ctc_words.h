@@ -61,7 +61,7 @@ static inline void ctc_random_words(uint64_t seed, bool wide, struct ctc_words *
   assert_ok(wf_graph_create(task->token_graph, NULL, 0, &task->shared.graph, &err));
   assert_non_null(task->shared.graph->ctc);
   ctc_random_options(&rng, wide, task);
-  ctc_random_scores(&rng, true, task);
+  ctc_random_scores(&rng, (struct ctc_shape){.plain = true}, task);
   ctc_add_words(words, &rng);
   wf_symbols_free(table);
   wf_fst_free(plain);

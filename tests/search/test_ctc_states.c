@@ -14,7 +14,7 @@ static wf_error err;
 /* What the tasks cover. */
 struct seen {
   uint64_t decoded, failed, dead, finals, narrowed, overflown, worded, scored, epsilons, lattices,
-      shared_arcs, skipped, partials, wide, deduced;
+      shared_arcs, skipped, partials, wide, crowded, deduced;
 };
 
 /* --- results ----------------------------------------------------------------------------- */
@@ -57,6 +57,7 @@ static void count(struct seen *seen, const struct ctc_task *task, const wf_resul
   seen->lattices += result->lattice != NULL && wf_lattice_get(result->lattice).num_arcs > 20;
   seen->shared_arcs += graph->num_states > 2 * graph->view.num_states;
   seen->wide += graph->num_wide > 0;
+  seen->crowded += result->num_expanded > 150 * (uint64_t)result->num_decoded;
   for (int64_t t = 0; t < result->num_decoded; t++)
     if (result->alignment[t] == 0) seen->skipped++;
 }
@@ -105,15 +106,15 @@ static wf_scorer *some_scorer(test_rng *rng, const wf_symbols *words, const orac
                     : test_table_scorer(tables, kind == 4);
 }
 
-static void check_against_explicit(uint64_t seed, bool wide, const wf_symbols *words,
+static void check_against_explicit(uint64_t seed, struct ctc_shape shape, const wf_symbols *words,
                                    struct seen *seen) {
   struct ctc_task task;
   wf_graph *whole;
   test_rng rng = {seed * 7 + 1};
-  ctc_random_task(seed, (struct ctc_shape){.wide = wide}, &task);
+  ctc_random_task(seed, shape, &task);
   set_blank_options(&rng, &task);
   whole = ctc_explicit(task.shared.graph);
-  if (!wide || seed % 8 == 0) assert_same_graphs(task.shared.graph, whole);
+  if (!shape.wide || seed % 8 == 0) assert_same_graphs(task.shared.graph, whole);
   oracle_scorer tables = test_random_tables(
       &rng, &(table_scorer_shape){.max_contexts = 5, .num_words = 4, .negative = seed % 2 == 0});
   wf_scorer *scorer = some_scorer(&rng, words, &tables);
@@ -142,7 +143,7 @@ static void test_small_against_explicit(void **state) {
   struct seen seen = {0};
   wf_symbols *words = random_scorer_words();
   for (uint64_t seed = 1; seed <= test_seeds(seeds); seed++)
-    check_against_explicit(seed, false, words, &seen);
+    check_against_explicit(seed, (struct ctc_shape){0}, words, &seen);
   wf_symbols_free(words);
   assert_true(test_many(seen.decoded, 4000, seeds) && test_many(seen.failed, 20, seeds) &&
               test_many(seen.dead, 100, seeds) && test_many(seen.finals, 1000, seeds) &&
@@ -158,11 +159,26 @@ static void test_wide_against_explicit(void **state) {
   struct seen seen = {0};
   wf_symbols *words = random_scorer_words();
   for (uint64_t seed = 1; seed <= test_seeds(seeds); seed++)
-    check_against_explicit(seed, true, words, &seen);
+    check_against_explicit(seed, (struct ctc_shape){.wide = true}, words, &seen);
   wf_symbols_free(words);
   assert_true(test_many(seen.wide, 400, seeds) && test_many(seen.dead, 10, seeds) &&
               test_many(seen.narrowed, 30, seeds) && test_many(seen.overflown, 30, seeds) &&
               test_many(seen.scored, 50, seeds) && test_many(seen.lattices, 50, seeds));
+}
+
+/* Frames in which hundreds of sources share the arcs of a few states, and of which most are left out
+ * (frame/dominance.h). */
+static void test_ties_against_explicit(void **state) {
+  (void)state;
+  const uint64_t seeds = 300;
+  struct seen seen = {0};
+  wf_symbols *words = random_scorer_words();
+  for (uint64_t seed = 1; seed <= test_seeds(seeds); seed++)
+    check_against_explicit(seed, (struct ctc_shape){.wide = true, .tied = true}, words, &seen);
+  wf_symbols_free(words);
+  assert_true(test_many(seen.crowded, 80, seeds) && test_many(seen.narrowed, 12, seeds) &&
+              test_many(seen.overflown, 9, seeds) && test_many(seen.scored, 90, seeds) &&
+              test_many(seen.lattices, 50, seeds));
 }
 
 /* --- paths ------------------------------------------------------------------------------- */
@@ -337,12 +353,13 @@ static void feed(test_rng *rng, const struct ctc_task *task, wf_stream *const *s
 }
 
 /* A stream of the shared graph, and one of the graph with all its arcs; each for two utterances. */
-static void check_streams(uint64_t seed, bool wide, const wf_symbols *words, struct seen *seen) {
+static void check_streams(uint64_t seed, struct ctc_shape shape, const wf_symbols *words,
+                          struct seen *seen) {
   struct ctc_task task;
   test_rng rng = {seed * 3 + 2};
   wf_decoder *decoders[2];
   wf_stream *streams[2];
-  ctc_random_task(seed, (struct ctc_shape){.wide = wide}, &task);
+  ctc_random_task(seed, shape, &task);
   set_blank_options(&rng, &task);
   oracle_scorer tables = test_random_tables(
       &rng, &(table_scorer_shape){.max_contexts = 5, .num_words = 4, .last_word = true});
@@ -380,7 +397,8 @@ static void test_streams(void **state) {
   struct seen seen = {0};
   wf_symbols *words = random_scorer_words();
   for (uint64_t seed = 1; seed <= test_seeds(seeds); seed++)
-    check_streams(seed, seed % 10 == 0, words, &seen);
+    check_streams(seed, (struct ctc_shape){.wide = seed % 10 == 0, .tied = seed % 20 == 0}, words,
+                  &seen);
   wf_symbols_free(words);
   assert_true(test_many(seen.partials, 2000, seeds) && test_many(seen.worded, 300, seeds) &&
               test_many(seen.scored, 200, seeds) && test_many(seen.lattices, 30, seeds) &&
@@ -389,11 +407,9 @@ static void test_streams(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_small_against_explicit),
-      cmocka_unit_test(test_wide_against_explicit),
-      cmocka_unit_test(test_small_against_oracle),
-      cmocka_unit_test(test_wide_against_oracle),
-      cmocka_unit_test(test_streams),
+      cmocka_unit_test(test_small_against_explicit), cmocka_unit_test(test_wide_against_explicit),
+      cmocka_unit_test(test_ties_against_explicit),  cmocka_unit_test(test_small_against_oracle),
+      cmocka_unit_test(test_wide_against_oracle),    cmocka_unit_test(test_streams),
       cmocka_unit_test(test_each_path_once),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,9 @@
 #include "search/frame/limits.h"
 #include "search/frame/token_table.h"
 
+/* Which arcs over tokens are looked at, beside those of blank and held token. */
+enum arcs { ARCS_EACH, ARCS_ON_HUB, ARCS_BY_LABEL, ARCS_NONE };
+
 /* A source that is being expanded. */
 struct source {
   uint32_t prev, number; /* its record, and its number among the tokens of its frame */
@@ -174,6 +177,14 @@ TWICE wf_status expand_rest(wf__search *search, bool scored, enum expand_mode mo
   return WF_OK;
 }
 
+/* The least part of the list that has all labels of cost up to `bound`, or what is listed. */
+static inline wf__column_layer layer_up_to(const wf__columns *columns, float bound) {
+  uint32_t at = 0;
+  if (columns->num_layers == 0) return (wf__column_layer){-INFINITY, 0};
+  while (at + 1 < columns->num_layers && columns->layers[at].covered < bound) at++;
+  return columns->layers[at];
+}
+
 /* Labels are added until none is missing below the cutoff. If they are more than the state's arcs,
  * all of these are looked at. */
 TWICE wf_status expand_by_label(wf__search *search, bool scored, enum expand_mode mode,
@@ -191,10 +202,11 @@ TWICE wf_status expand_by_label(wf__search *search, bool scored, enum expand_mod
     const bool grows = mode == EXPAND_LEAST && bound > columns->covered;
     if (!(grows && 2 * columns->labels.size > num_arcs))
       WF__TRY(wf__columns_cover(search, bound, err));
-    if (bound > columns->covered || columns->labels.size - i > num_arcs)
+    const wf__column_layer layer = layer_up_to(columns, bound);
+    if (bound > columns->covered || layer.end - i > num_arcs)
       return expand_rest(search, scored, mode, last, source, run, done, cutoff, best, err);
     WF__TRY(look_up(search, scored, wide, run, err));
-    for (; i < columns->labels.size; i++) {
+    for (; i < layer.end; i++) {
       const wf__column_arcs at = columns->arcs.data[i];
       const int32_t label = columns->labels.data[i];
       if (!(base_cost + at.bound <= *cutoff) || label == run.held) continue;
@@ -202,15 +214,14 @@ TWICE wf_status expand_by_label(wf__search *search, bool scored, enum expand_mod
         WF__TRY(expand_arc(search, scored, mode, last, source, &run.arcs[k], run.first + k,
                            run.targets[k], cutoff, best, err));
     }
-    done = columns->covered;
+    done = layer.covered;
     if (mode == EXPAND_LEAST) take_least(search, search->step.most_keys, cutoff);
-    if (reach_of(source, least, *cutoff) <= columns->covered || columns->covered >= FLT_MAX)
-      return WF_OK;
+    if (reach_of(source, least, *cutoff) <= done || done >= FLT_MAX) return WF_OK;
   }
 }
 
 /* Expands one source over its emitting arcs. */
-TWICE wf_status expand_source(wf__search *search, bool scored, bool ctc, bool on_hub, bool by_label,
+TWICE wf_status expand_source(wf__search *search, bool scored, bool ctc, enum arcs arcs,
                               enum expand_mode mode, wf__limit last, wf__token token,
                               wf__arc_run run, float *cutoff, float *best, wf_error *err) {
   struct source source = {
@@ -230,9 +241,11 @@ TWICE wf_status expand_source(wf__search *search, bool scored, bool ctc, bool on
       WF__TRY(expand_arc(search, scored, mode, last, &source, &held, run.end + 1, run.stay, cutoff,
                          best, err));
   }
-  WF__TRY(by_label ? expand_by_label(search, scored, mode, last, &source, run, cutoff, best, err)
-                   : expand_run(search, scored, ctc, on_hub, mode, last, &source, run, cutoff, best,
-                                err));
+  if (arcs == ARCS_BY_LABEL)
+    WF__TRY(expand_by_label(search, scored, mode, last, &source, run, cutoff, best, err));
+  else if (arcs != ARCS_NONE)
+    WF__TRY(expand_run(search, scored, ctc, arcs == ARCS_ON_HUB, mode, last, &source, run, cutoff,
+                       best, err));
   if (source.noted != NULL)
     search->links.candidates.size = (uint64_t)(source.noted - search->links.candidates.data);
   return WF_OK;

@@ -156,6 +156,7 @@ wf_status wf__columns_read(wf__search *search, const wf_scores *scores, int64_t 
   if (!find_maxima(columns, row, (uint64_t)graph->num_labels - 1))
     return fail_at_bad_score(scores, t, err);
   columns->labels.size = columns->arcs.size = 0;
+  columns->num_layers = 0;
   columns->covered = -INFINITY;
   columns->least = columns->bound = INFINITY;
   columns->bound_count = 0;
@@ -199,6 +200,8 @@ wf_status wf__columns_cover(wf__search *search, float bound, wf_error *err) {
   }
   columns->labels.size = (uint64_t)(to - columns->labels.data);
   columns->covered = bound;
+  if (columns->num_layers < WF__COLUMN_LAYERS) columns->num_layers++;
+  columns->layers[columns->num_layers - 1] = (wf__column_layer){bound, columns->labels.size};
   return WF_OK;
 }
 

@@ -8,6 +8,7 @@
 #include "base/select.h"
 #include "math/cost.h"
 #include "math/score.h"
+#include "search/frame/dominance.h"
 #include "search/frame/expand_source.h"
 #include "search/frame/links.h"
 
@@ -71,16 +72,26 @@ static __attribute__((noinline)) wf_status expand_wide(wf__search *search, enum 
                                                        wf__limit last, wf__token source,
                                                        wf__arc_run run, float *cutoff, float *best,
                                                        wf_error *err) {
-  return search->base.scoring.scorer != NULL ? expand_source(search, true, true, false, true, mode,
+  return search->base.scoring.scorer != NULL
+             ? expand_source(search, true, true, ARCS_BY_LABEL, mode, last, source, run, cutoff,
+                             best, err)
+             : expand_source(search, false, true, ARCS_BY_LABEL, mode, last, source, run, cutoff,
+                             best, err);
+}
+static __attribute__((noinline)) wf_status expand_stays(wf__search *search, enum expand_mode mode,
+                                                        wf__limit last, wf__token source,
+                                                        wf__arc_run run, float *cutoff, float *best,
+                                                        wf_error *err) {
+  return search->base.scoring.scorer != NULL ? expand_source(search, true, true, ARCS_NONE, mode,
                                                              last, source, run, cutoff, best, err)
-                                             : expand_source(search, false, true, false, true, mode,
+                                             : expand_source(search, false, true, ARCS_NONE, mode,
                                                              last, source, run, cutoff, best, err);
 }
 static __attribute__((noinline)) wf_status expand_hub(wf__search *search, enum expand_mode mode,
                                                       wf__limit last, wf__token source,
                                                       wf__arc_run run, float *cutoff, float *best,
                                                       wf_error *err) {
-  return expand_source(search, true, run.targets != NULL, true, false, mode, last, source, run,
+  return expand_source(search, true, run.targets != NULL, ARCS_ON_HUB, mode, last, source, run,
                        cutoff, best, err);
 }
 
@@ -110,15 +121,18 @@ TWICE wf_status expand_sources(wf__search *search, bool scored, bool ctc, enum e
     bool on_hub = false;
     if (mode == EXPAND_RUNNING)
       search->base.path.num_arcs += num_arcs + (ctc ? wf__num_stays(&run) : 0);
-    if (ctc && wf__unlikely(num_arcs >= WF__WIDE_ARCS) && !wf__is_added(graph, source.state) &&
-        has_bounds(search, source)) {
-      WF__TRY(expand_wide(search, mode, last, source, run, &cutoff, best, err));
-      continue;
+    if (ctc && wf__unlikely(num_arcs >= WF__WIDE_ARCS) && !wf__is_added(graph, source.state)) {
+      const bool dominated = wf__is_dominated(search, mode, i);
+      if (dominated || has_bounds(search, source)) {
+        WF__TRY(dominated ? expand_stays(search, mode, last, source, run, &cutoff, best, err)
+                          : expand_wide(search, mode, last, source, run, &cutoff, best, err));
+        continue;
+      }
     }
     if (scored && num_arcs >= HUB_ARCS) WF__TRY(wf__hub_find(search, run, &on_hub, err));
     WF__TRY(wf__unlikely(on_hub) ? expand_hub(search, mode, last, source, run, &cutoff, best, err)
-                                 : expand_source(search, scored, ctc, false, false, mode, last,
-                                                 source, run, &cutoff, best, err));
+                                 : expand_source(search, scored, ctc, ARCS_EACH, mode, last, source,
+                                                 run, &cutoff, best, err));
   }
   return WF_OK;
 }
@@ -196,8 +210,9 @@ static bool has_noted(const wf__search *search, wf__limit limit, uint64_t count)
  * that tells whether there are more. */
 static wf_status widen(wf__search *search, wf__limit *last, wf_error *err) {
   uint64_t least = (uint64_t)search->base.options.min_active, within = 0;
-  search->step.keys.size = 0;
   search->step.most_keys = least + 1;
+  WF__TRY(wf__dominance_rank(search, search->step.most_keys, err));
+  search->step.keys.size = 0;
   WF__TRY(expand(search, EXPAND_LEAST, NO_LIMIT, NULL, err));
   uint64_t size = search->step.keys.size, *keys = search->step.keys.data;
   for (uint64_t i = 0; i < size; i++) within += keys[i] <= last->key;
@@ -496,6 +511,7 @@ static wf_status begin_frame(wf__search *search, wf_error *err) {
   WF__TRY(wf__columns_read(search, search->step.scores, t, err));
   wf__hub_clear(&search->step.hub);
   WF__TRY(select_sources(search, err));
+  WF__TRY(wf__dominance_find(search, err));
   search->step.stage = WF__STAGE_EMIT;
   return wf__search_request_emitting(search, err);
 }

@@ -63,6 +63,13 @@ typedef struct wf__column_arcs {
   uint32_t first;
 } wf__column_arcs;
 
+/* A part of the list of labels: those of cost up to `covered` come before `end`. */
+typedef struct wf__column_layer {
+  float covered;
+  uint64_t end;
+} wf__column_layer;
+enum { WF__COLUMN_LAYERS = 8 };
+
 /* The labels of a frame that may survive (frame_columns.h). Without wide states there are no cells
  * and blocks, and only the first two. */
 typedef struct wf__columns {
@@ -75,10 +82,25 @@ typedef struct wf__columns {
   float least, covered;    /* least cost; all labels of cost up to `covered` are in the list */
   float bound;             /* of bound_count labels (wf__columns_bound) */
   uint64_t bound_count;    /* 0: not known */
-  WF__VEC(int32_t) labels; /* in no order */
-  uint32_t owner;          /* of `arcs`, which are for the first of `labels` */
+  WF__VEC(int32_t) labels; /* in no order, but for layers */
+  wf__column_layer layers[WF__COLUMN_LAYERS]; /* [num_layers] the last one is the whole list */
+  uint32_t num_layers;
+  uint32_t owner; /* of `arcs`, which are for the first of `labels` */
   WF__VEC(wf__column_arcs) arcs;
 } wf__columns;
+
+/* A source on a wide state. */
+typedef struct wf__ranked_source {
+  uint64_t context;       /* 0 without a scorer */
+  uint32_t state, number; /* number: among the sources */
+  float cost;
+} wf__ranked_source;
+
+/* Sources whose arcs over tokens need not be looked at (dominance.h). */
+typedef struct wf__dominance {
+  WF__VEC(wf__ranked_source) sorted, other; /* none unless they are many; `other`: scratch */
+  WF__VEC(uint8_t) flags;                   /* by source; only with `sorted` */
+} wf__dominance;
 
 enum { WF__NOTED = 256 };
 
@@ -102,6 +124,7 @@ typedef struct wf__step {
   float noted[WF__NOTED]; /* costs of the first candidates within the running cutoff */
   uint32_t num_noted;
   wf__hub hub;
+  wf__dominance dominance;
   wf__limit last; /* of the candidates */
   float cutoff;
   float skip_above; /* score of the blank beyond which a frame is blank for sure */

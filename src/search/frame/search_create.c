@@ -1,6 +1,7 @@
 /* search_create.c - the search with scores of frames: its objects, and the table of its operations.
  */
 #include "search/frame/channel.h"
+#include "search/frame/dominance.h"
 #include "search/frame/frame_columns.h"
 #include "search/frame/token_table.h"
 
@@ -20,6 +21,7 @@ static void free_search(wf__searcher *searcher) {
   free(search->slots);
   wf__vec_free(&search->used_slots);
   wf__columns_free(search);
+  wf__dominance_free(search);
   wf__vec_free(&search->step.keys);
   wf__vec_free(&search->step.hub.arcs);
   wf__vec_free(&search->step.hub.bounds);
