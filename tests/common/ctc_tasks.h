@@ -130,22 +130,20 @@ static inline void ctc_fill_frame(test_rng *rng, float *row, int64_t count) {
   }
 }
 
-/* Noise; a slope; a few peaks above a floor, which may have levels; one to four values. */
+/* Noise; a slope; peaks above a floor, which may have levels; one to four values. */
 static inline void ctc_fill_tied_frame(test_rng *rng, float *row, int64_t count) {
-  const uint32_t kind = test_below(rng, 8), num_values = 1 + test_below(rng, 4),
-                 peaks = 1 + test_below(rng, test_below(rng, 2) == 0 ? 4 : 40),
-                 levels = test_below(rng, 2) == 0 ? 1 : 12;
-  const float bottom = test_below(rng, 2) == 0 ? -23.02585f : -40;
+  const uint32_t kind = test_below(rng, 10), num_values = 1 + test_below(rng, 4),
+                 peaks = 1 + test_below(rng, 40), peak = test_below(rng, (uint32_t)count);
   float values[4];
   for (uint32_t v = 0; v < 4; v++)
     values[v] = test_below(rng, 8) == 0 ? -INFINITY : -(float)test_below(rng, 12) / 3;
   for (int64_t i = 0; i < count; i++)
     row[i] = kind == 0   ? -test_unit(rng)
              : kind == 1 ? -3 + (float)i / (float)count
-             : kind < 5
-                 ? (test_below(rng, 400) < peaks ? -test_unit(rng)
-                                                 : bottom - (float)test_below(rng, levels) / 3)
-                 : values[test_below(rng, num_values)];
+             : kind < 4  ? (i == peak ? 0 : -40)
+             : kind < 6  ? (i == peak ? 0 : -23 - (float)test_below(rng, 12) / 3)
+             : kind < 7  ? (test_below(rng, 400) < peaks ? -test_unit(rng) : -23.02585f)
+                         : values[test_below(rng, num_values)];
 }
 
 static inline void ctc_random_scores(test_rng *rng, struct ctc_shape shape, struct ctc_task *task) {
@@ -196,7 +194,7 @@ static inline void ctc_random_options(test_rng *rng, bool wide, struct ctc_task 
 static inline void ctc_let_live(test_rng *rng, wf_decoder_options *o) {
   o->beam = (float[]){0, 2, 8, 30}[test_below(rng, 4)];
   o->max_active = test_below(rng, 3) == 0 ? 170 : 10000;
-  o->min_active = (int32_t[]){0, 20, 150}[test_below(rng, 3)];
+  o->min_active = (int32_t[]){0, 20, 150, 150}[test_below(rng, 4)];
   o->max_tokens = test_below(rng, 2) == 0 ? 200 : 28000; /* 10000 with that max_active */
 }
 
