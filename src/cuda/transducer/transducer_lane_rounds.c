@@ -14,7 +14,7 @@
 enum {
   AHEAD = 12,       /* rounds that are enqueued and not known to be over */
   MORE_SLOTS = 96,  /* of a lane, for contexts that may come again */
-  STEPS_A_FRAME = 3 /* that records have room for; with more, an utterance is searched elsewhere */
+  STEPS_A_FRAME = 4 /* that records have room for; with more, an utterance is searched elsewhere */
 };
 #define ROUND_BYTES ((uint64_t)1 << 30) /* of logits and answers */
 

@@ -8,8 +8,8 @@
 #include "search/transducer/transducer_search.h"
 
 enum { WF__TRANSDUCER_LANES = 512, WF__TRANSDUCER_GROUPS = 3, WF__TRANSDUCER_GPUS = 8 };
-#ifndef WF__TRANSDUCER_SEARCHES /* on a GPU: one is loaded while another computes */
-#define WF__TRANSDUCER_SEARCHES 2
+#ifndef WF__TRANSDUCER_SEARCHES /* on a GPU: rounds of many rows gain more than a second search */
+#define WF__TRANSDUCER_SEARCHES 1
 #endif
 
 /* A lane of the batch that is searched. */
