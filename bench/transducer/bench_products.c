@@ -206,6 +206,8 @@ static void measure(uint32_t vectors, uint32_t rows, uint32_t columns, cudaStrea
   t.sliced_w = wf__sliced_in(gpu_memory(wf__sliced_bytes(rows, stride)), rows, stride);
   check(cudaMemcpy(t.x, x, num_x * sizeof *x, cudaMemcpyHostToDevice), "vectors");
   check(cudaMemcpy(t.w, w, num_w * sizeof *w, cudaMemcpyHostToDevice), "weights");
+  /* A copy from pageable memory may end later, and `stream` does not wait for it. */
+  check(cudaDeviceSynchronize(), "copies");
   check(wf__slice_rows(t.w, columns, columns, wf__rows(rows), t.sliced_w, stream), "weights");
   const double teraflop = 2e-6 * (double)num_y * columns, slicing = time_of(&t, run_slicing, 0),
                plain = time_of(&t, run_plain, 0);
