@@ -52,7 +52,7 @@ static wf_status read_lexicon(const aligner_source *source, const wf_symbols *un
                               const char *blank, wf_lexicon **out, wf_error *err) {
   wf_lexicon_options options;
   wf_lexicon_options_init(&options);
-  options.unknown = 1; /* skip: no path contains a word with an unknown token */
+  options.unknown = WF_UNKNOWN_SKIP; /* no path contains a word with an unknown token */
   options.blank = blank;
   options.variants = blank != NULL; /* dictionaries of hybrid models write them as word(2) */
   return wf_lexicon_read(source->lexicon_path, units, &options, out, err);

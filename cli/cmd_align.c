@@ -81,7 +81,7 @@ static wf_status open_ctc(struct run *run, wf_error *err) {
     status = wf_token_blank(run->tokens, run->separator, &run->separator_column, err);
   if (status == WF_OK) status = collect_words(run, err);
   wf_lexicon_options spelling = run->lexicon_options;
-  spelling.unknown = 1; /* skip: find_tokens reports these words */
+  spelling.unknown = WF_UNKNOWN_SKIP; /* find_tokens reports these words */
   if (status == WF_OK)
     status = run->lexicon_path != NULL
                  ? wf_lexicon_read(run->lexicon_path, run->tokens, &run->lexicon_options,
@@ -516,7 +516,6 @@ static void print_summary(const struct run *run) {
 }
 
 int cmd_align(int argc, char **argv) {
-  enum { CTM = 2 };
   struct run run = {.output = "-", .garbage = -1, .skip_words = -1};
   cli_parser parser = {
       .usage = "SCORES... --tokens=tokens.txt|--am=MODEL --text=text [--lexicon=lexicon.txt]",
@@ -534,7 +533,7 @@ int cmd_align(int argc, char **argv) {
   wf_align_options_init(&run.options);
   wf_hmm_align_options_init(&run.hmm_options);
   add_flags(&parser, &run);
-  run.writing.format = CTM;
+  run.writing.format = WF_RESULTS_CTM;
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
   if ((run.tokens_path == NULL && run.am.path == NULL) || run.text_path == NULL)

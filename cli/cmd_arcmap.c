@@ -41,7 +41,7 @@ static wf_status epsnormalize(const wf_fst *in, const void *request, wf_fst **ou
 }
 static void adjust_epsnormalize(void *request) {
   struct epsnormalize_request *r = request;
-  if (r->output) r->options.eps_norm_type = 1;
+  if (r->output) r->options.eps_norm_type = WF_EPS_NORM_OUTPUT;
 }
 int cmd_epsnormalize(int argc, char **argv) {
   struct epsnormalize_request request = {.output = false};

@@ -32,7 +32,7 @@ static int compile(const struct request *request) {
     status = wf_fst_compile(request->input, isymbols, osymbols, &request->text, &fst, &err);
   if (status == WF_OK) status = keep_symbols(request, &fst, &err);
   int code = status == WF_OK ? CLI_OK : cli_fail(&err);
-  if (code == CLI_OK && request->text.arc_type == 2 &&
+  if (code == CLI_OK && request->text.arc_type == WF_ARC_TYPE_LOG64 &&
       request->format == NULL) { /* log64: write the file with this arc type */
     wf_fst_format format;
     code = cli_fst_format(request->output, NULL, &format);

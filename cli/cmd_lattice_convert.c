@@ -48,7 +48,7 @@ int cmd_lattice_convert(int argc, char **argv) {
   wf_error err = {0};
   wf_lattice_writer *writer = NULL;
   if (aligner.graph_path != NULL || aligner.tokens_path != NULL || aligner.am.path != NULL)
-    input.options.kind = 2; /* compact */
+    input.options.kind = WF_LATTICE_COMPACT;
   wf_status status = lattice_open(&input, parser.args, parser.num_args, &err);
   if (status == WF_OK) status = aligner_open(&aligner, input.words, &err);
   if (status == WF_OK)

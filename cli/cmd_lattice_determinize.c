@@ -96,7 +96,7 @@ int cmd_lattice_determinize(int argc, char **argv) {
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
   if (output == NULL) return cli_usage("no output given: -o OUT");
-  run.input.options.kind = 1; /* raw */
+  run.input.options.kind = WF_LATTICE_RAW;
   wf_error err = {0};
   wf_status status = read_phones(&run, am, &table, &err);
   if (status == WF_OK) status = lattice_open(&run.input, parser.args, parser.num_args, &err);

@@ -128,7 +128,7 @@ int cmd_lattice_oracle(int argc, char **argv) {
   if (code >= 0) return code;
   if (reference_path == NULL) return cli_usage("no references given: --ref FILE");
   wf_error err = {0};
-  run.input.options.kind = 2; /* compact */
+  run.input.options.kind = WF_LATTICE_COMPACT;
   wf_status status = lattice_open(&run.input, parser.args, parser.num_args, &err);
   if (status == WF_OK)
     status = wf_transcripts_read(reference_path, WF_TRANSCRIPT_AUTO, &run.references, &err);

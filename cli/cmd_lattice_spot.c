@@ -8,8 +8,6 @@
 #include "text_input.h"
 #include "utterance_lists.h"
 
-enum { CTM = 2 }; /* number of the format */
-
 typedef struct spot_run {
   const char *output, *list_path;
   lattice_input input;
@@ -130,7 +128,7 @@ int cmd_lattice_spot(int argc, char **argv) {
   cli_table(&parser, "spot", &run.options);
   cli_table(&parser, "lattice_determinize", &run.determinizing);
   cli_table(&parser, "result_writer", &run.writing);
-  run.writing.format = CTM;
+  run.writing.format = WF_RESULTS_CTM;
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
   if (run.list_path == NULL) return cli_usage("no word list given: --list FILE");

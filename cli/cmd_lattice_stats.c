@@ -78,7 +78,7 @@ int cmd_lattice_stats(int argc, char **argv) {
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
   wf_error err = {0};
-  input.options.kind = 2; /* compact */
+  input.options.kind = WF_LATTICE_COMPACT;
   wf_status status = lattice_open(&input, parser.args, parser.num_args, &err);
   if (status == WF_OK) status = run_all(&input, each, json, &all, &err);
   lattice_close(&input);

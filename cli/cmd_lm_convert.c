@@ -85,7 +85,7 @@ static void print_stats(const wf_lm_convert_stats *stats, const wf_lm_convert_op
       {"contexts of n-grams were missing and have been created", stats->num_created}};
   for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
     if (counts[i].count > 0) fprintf(stderr, "%" PRIu64 " %s\n", counts[i].count, counts[i].what);
-  if (options->pack == 2)
+  if (options->pack == WF_PACK_CODEBOOK)
     fprintf(stderr, "costs rounded to %d bits: off by %.5f nats on average, by %.5f at most\n",
             options->cost_bits, stats->loss_mean, stats->loss_worst);
   fprintf(stderr, "built in %.2f s, at most %.1f MB of memory\n", seconds,

@@ -163,8 +163,7 @@ static int copy(int argc, char **argv) {
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
   if (output == NULL) return cli_usage("no output given: -o OUT");
-  const int32_t npy = 3;
-  if (writing.format == 0 && is_folder_name(output)) writing.format = npy;
+  if (writing.format == WF_MATRIX_ARK && is_folder_name(output)) writing.format = WF_MATRIX_NPY;
   wf_error err = {0};
   wf_score_reader *reader;
   wf_matrix_writer *writer;

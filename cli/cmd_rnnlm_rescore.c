@@ -47,8 +47,9 @@ static double mix(const wf_rnn_scorer_options *o, double recurrent, double ngram
   double w = (double)o->rnnlm_weight;
   if (w == 1) return recurrent;
   if (w == 0) return ngram;
-  return o->interpolation == 0 ? w * recurrent + (1 - w) * ngram
-                               : log_add(recurrent - log(w), ngram - log(1 - w));
+  return o->interpolation == WF_INTERPOLATION_LOG_LINEAR
+             ? w * recurrent + (1 - w) * ngram
+             : log_add(recurrent - log(w), ngram - log(1 - w));
 }
 
 /* Cost of word i of a hypothesis, or of the sentence end (i == num_words), by an n-gram model; 0 if

@@ -97,7 +97,7 @@ static wf_status closure(const wf_fst *in, const void *request, wf_fst **out, wf
 }
 static void adjust_closure(void *request) {
   struct closure_request *r = request;
-  if (r->plus) r->options.closure_type = 1;
+  if (r->plus) r->options.closure_type = WF_CLOSURE_PLUS;
 }
 int cmd_closure(int argc, char **argv) {
   struct closure_request request = {.plus = false};
@@ -119,7 +119,7 @@ static wf_status project(const wf_fst *in, const void *request, wf_fst **out, wf
 }
 static void adjust_project(void *request) {
   struct project_request *r = request;
-  if (r->output) r->options.project_type = 1;
+  if (r->output) r->options.project_type = WF_PROJECT_OUTPUT;
 }
 int cmd_project(int argc, char **argv) {
   struct project_request request = {.output = false};

@@ -1,11 +1,9 @@
 /* time_note.c - says on what the times in the results rest, if the command line does not. */
 #include "time_note.h"
 
-enum { CTM = 2, JSON = 3 }; /* values of the result writer's `format` */
-
 void cli_note_times(const cli_parser *parser, const wf_result_writer_options *writing,
                     bool are_estimates) {
-  if (writing->format != CTM && writing->format != JSON) return;
+  if (writing->format != WF_RESULTS_CTM && writing->format != WF_RESULTS_JSON) return;
   if (!cli_is_given(parser, "frame_shift"))
     cli_note("times: %g ms a frame (--frame-shift=SECONDS sets it)",
              1000 * (double)writing->frame_shift);

@@ -339,6 +339,8 @@ WF_API const char *wf_graph_class(const wf_graph *graph, int32_t i);
 
 /* Options of the search. docs/reference/semantics.md defines the computation exactly. Every backend
  * gives the same bits. */
+enum { WF_RECOMBINE_PAIR, WF_RECOMBINE_STATE };
+enum { WF_CHECK_SCORES_WARN, WF_CHECK_SCORES_ERROR, WF_CHECK_SCORES_OFF };
 #define WF_DECODER_OPTIONS(X)                                                                     \
   X(F32, beam, 15, 0, 1e30, "nats", "keep tokens within this cost of the frame's best token")     \
   X(I32, max_active, 10000, 1, 2147483647, "states",                                              \

@@ -198,6 +198,7 @@ WF_API wf_status wf_fst_get_info(const wf_fst *fst, wf_fst_info *info, wf_error 
  * nextstate ilabel olabel [weight]` (acceptors: one label), or a final state, `state [weight]`.
  * Blanks or tabs separate fields. The start state is the source of the first line. A missing weight
  * is One (0). Zero is written "Infinity". */
+enum { WF_ARC_TYPE_STANDARD, WF_ARC_TYPE_LOG, WF_ARC_TYPE_LOG64 };
 #define WF_TEXT_OPTIONS(X)                                                         \
   X(BOOL, acceptor, 0, 0, 1, "", "lines hold one label, used as input and output") \
   X(BOOL, keep_state_numbering, 0, 0, 1, "",                                       \
@@ -259,6 +260,7 @@ WF_API wf_status wf_fst_draw(const wf_fst *fst, const char *path, wf_error *err)
   X(BOOL, check_symbols, 1, 0, 1, "", "fail if symbol tables that have to agree differ")
 
 /* Sorts the arcs of each state. The sort is stable. */
+enum { WF_SORT_ILABEL, WF_SORT_OLABEL };
 #define WF_ARCSORT_OPTIONS(X) X(ENUM, sort_type, 0, 0, 0, "ilabel|olabel", "label to sort by")
 WF_DECLARE_OPTIONS(arcsort, WF_ARCSORT_OPTIONS)
 WF_API wf_status wf_arcsort(const wf_fst *fst, const wf_arcsort_options *options, wf_fst **out,
@@ -307,6 +309,16 @@ WF_API wf_status wf_topsort(const wf_fst *fst, wf_fst **out, wf_error *err);
  * cycle of failure arcs, phi_label on the output side of `a`, a sum of costs below the lowest float
  * (all WF_ERR_ARGUMENT); more than
  * max_states or max_bytes (WF_ERR_LIMIT). */
+enum {
+  WF_FILTER_AUTO,
+  WF_FILTER_SEQUENCE,
+  WF_FILTER_ALT_SEQUENCE,
+  WF_FILTER_MATCH,
+  WF_FILTER_NO_MATCH,
+  WF_FILTER_TRIVIAL,
+  WF_FILTER_NULL
+};
+enum { WF_ORDER_OPENFST, WF_ORDER_CANONICAL };
 #define WF_COMPOSE_OPTIONS(X)                                                                    \
   X(ENUM, filter, 0, 0, 0, "auto|sequence|alt_sequence|match|no_match|trivial|null",             \
     "epsilon filter; auto is sequence")                                                          \
@@ -399,6 +411,7 @@ WF_API void wf_composer_free(wf_composer *composer);
  * does not terminate; max_states then ends it. With det_type=nonfunctional, the states of output
  * strings count, too, and so do the outputs of one input. The default of max_states is 64 times the
  * number of states of the trimmed input, at least 1,000,000. */
+enum { WF_DETERMINIZE_FUNCTIONAL, WF_DETERMINIZE_NONFUNCTIONAL, WF_DETERMINIZE_DISAMBIGUATE };
 #define WF_DETERMINIZE_OPTIONS(X)                                                             \
   X(F32, delta, 0.0009765625, 0, 1, "nats", "residual weights closer than this are equal")    \
   X(BOOL, rmepsilon, 0, 0, 1, "",                                                             \
@@ -528,6 +541,7 @@ WF_API wf_status wf_prune(const wf_fst *fst, const wf_prune_options *options, wf
                           wf_error *err);
 
 /* Rational and structural operations. */
+enum { WF_CLOSURE_STAR, WF_CLOSURE_PLUS };
 #define WF_CLOSURE_OPTIONS(X) \
   X(ENUM, closure_type, 0, 0, 0, "star|plus", "zero or more repetitions, or one or more")
 WF_DECLARE_OPTIONS(closure, WF_CLOSURE_OPTIONS)
@@ -542,6 +556,7 @@ WF_API wf_status wf_closure(const wf_fst *fst, const wf_closure_options *options
  * start if that start is on a cycle. A concatenation with an empty fst is empty. */
 WF_API wf_status wf_union(const wf_fst *const *fsts, size_t count, wf_fst **out, wf_error *err);
 WF_API wf_status wf_concat(const wf_fst *const *fsts, size_t count, wf_fst **out, wf_error *err);
+enum { WF_PROJECT_INPUT, WF_PROJECT_OUTPUT };
 #define WF_PROJECT_OPTIONS(X) X(ENUM, project_type, 0, 0, 0, "input|output", "side to keep")
 WF_DECLARE_OPTIONS(project, WF_PROJECT_OPTIONS)
 WF_API wf_status wf_project(const wf_fst *fst, const wf_project_options *options, wf_fst **out,
@@ -684,6 +699,7 @@ WF_API wf_status wf_randequivalent(const wf_fst *a, const wf_fst *b,
  * max_length arcs after it, so every path is complete. An fst without paths gives the empty fst. If
  * every path is longer than max_length, the call fails (WF_ERR_ARGUMENT). The same seed gives the
  * same paths on every machine. */
+enum { WF_SELECT_UNIFORM, WF_SELECT_LOG_PROB };
 #define WF_RANDGEN_OPTIONS(X)                                                                     \
   X(I32, npath, 1, 1, 2147483647, "paths", "number of paths")                                     \
   X(I32, max_length, 100000, 0, 2147483647, "arcs", "longest path to draw")                       \

@@ -42,6 +42,9 @@ WF_API wf_status wf_token_blank(const wf_symbols *tokens, const char *name, int3
  * Immutable, reference counted. */
 typedef struct wf_lexicon wf_lexicon;
 
+enum { WF_LEXICON_AUTO, WF_LEXICON_PLAIN, WF_LEXICON_PROB, WF_LEXICON_SILPROB };
+enum { WF_UNKNOWN_ERROR, WF_UNKNOWN_SKIP };
+enum { WF_SPELLING_AUTO, WF_SPELLING_CHARS, WF_SPELLING_LONGEST, WF_SPELLING_BPE, WF_SPELLING_ALL };
 #define WF_LEXICON_OPTIONS(X)                                                                      \
   X(ENUM, lexicon_format, 0, 0, 0, "auto|plain|prob|silprob",                                      \
     "lines are `word token ...`, or `word probability token ...`, or have three more numbers, "    \
@@ -298,7 +301,6 @@ typedef enum wf_graph_topology {
   WF_TOPOLOGY_AUTO
 } wf_graph_topology;
 /* Values of the other options with names. */
-enum { WF_BACKOFF_EPSILON, WF_BACKOFF_FAILURE };
 enum { WF_PUSH_AUTO, WF_PUSH_NONE, WF_PUSH_TROPICAL, WF_PUSH_LOG };
 enum { WF_MISSING_WORDS_SKIP, WF_MISSING_WORDS_ERROR };
 enum { WF_CHECK_WORDS_WARN, WF_CHECK_WORDS_ERROR, WF_CHECK_WORDS_OFF };

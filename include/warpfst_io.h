@@ -70,6 +70,7 @@ WF_API void wf_score_reader_free(wf_score_reader *reader);
 
 /* Writes matrices as a Kaldi archive or as a folder of KEY.npy (float32). The folder is created if
  * missing. */
+enum { WF_MATRIX_ARK, WF_MATRIX_TEXT, WF_MATRIX_COMPRESSED, WF_MATRIX_NPY };
 #define WF_MATRIX_WRITER_OPTIONS(X)                                                     \
   X(ENUM, format, 0, 0, 0, "ark|text|compressed|npy",                                   \
     "Kaldi binary float, Kaldi text, Kaldi compressed (8 bits, lossy), folder of .npy") \
@@ -126,6 +127,15 @@ typedef struct wf_hypothesis {
  * A failed utterance is an empty line in text, plain and trn. CTM and captions omit it. JSON has an
  * object with "error". JSON output is always valid: bytes that are not UTF-8 become U+FFFD.
  * Standard output is flushed after each utterance. */
+enum {
+  WF_RESULTS_TEXT,
+  WF_RESULTS_PLAIN,
+  WF_RESULTS_CTM,
+  WF_RESULTS_JSON,
+  WF_RESULTS_TRN,
+  WF_RESULTS_SRT,
+  WF_RESULTS_VTT
+};
 #define WF_RESULT_WRITER_OPTIONS(X)                                                            \
   X(ENUM, format, 0, 0, 0, "text|plain|ctm|json|trn|srt|vtt", "format of the results")         \
   X(F32, frame_shift, 0.01, 1e-6, 1e6, "seconds", "duration of a frame of the score matrices") \

@@ -310,6 +310,7 @@ WF_API void wf_lattice_entry_clear(wf_lattice_entry *entry);
  * lattice are sorted topologically from its start. Unreachable states and arcs of infinite cost are
  * dropped. In a raw lattice frames[s] is -1 if the paths to state s differ in their number of
  * labels. A reader is used by one thread at a time. */
+enum { WF_LATTICE_ANY, WF_LATTICE_RAW, WF_LATTICE_COMPACT };
 #define WF_LATTICE_READER_OPTIONS(X)                                                \
   X(ENUM, kind, 0, 0, 0, "any|raw|compact",                                         \
     "kind of lattice to return: as the archive has it, or converted path by path")  \
@@ -336,6 +337,7 @@ WF_API void wf_lattice_reader_free(wf_lattice_reader *reader);
 /* Writes a Kaldi lattice archive, or a folder of KEY.slf files in HTK's Standard Lattice Format,
  * with words on links. The folder is created if missing. Costs in text have enough digits to
  * restore the same float32. */
+enum { WF_LATTICE_FORMAT_ARK, WF_LATTICE_FORMAT_TEXT, WF_LATTICE_FORMAT_SLF };
 #define WF_LATTICE_WRITER_OPTIONS(X)                                                             \
   X(ENUM, format, 0, 0, 0, "ark|text|slf", "Kaldi binary, Kaldi text, folder of HTK SLF files")  \
   X(F32, frame_shift, 0.01, 1e-6, 1e6, "seconds", "duration of a frame, for times in SLF")       \
@@ -529,6 +531,7 @@ WF_API wf_status wf_compact_lattice_align(const wf_compact_lattice *lattice,
  * time on the x axis, the best path highlighted and costs in tooltips. It loads nothing from
  * elsewhere. The same lattice always gives the same bytes. `words` NULL: words are numbers. Errors:
  * more than max_arcs arcs (WF_ERR_LIMIT). */
+enum { WF_DRAW_HTML, WF_DRAW_DOT, WF_DRAW_SVG, WF_DRAW_AUTO };
 #define WF_LATTICE_DRAW_OPTIONS(X)                                                                 \
   X(ENUM, format, 3, 0, 0, "html|dot|svg|auto",                                                    \
     "page with an SVG, input for Graphviz, or an SVG; auto: by the end of the name, .dot, .gv or " \

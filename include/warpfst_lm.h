@@ -31,6 +31,7 @@ typedef struct wf_lm wf_lm; /* reference counted, immutable, any thread */
 
 #define WF_LM_MAX_ORDER 16
 
+enum { WF_OOV_UNK, WF_OOV_SKIP, WF_OOV_ERROR };
 #define WF_ARPA_OPTIONS(X)                                                                        \
   X(STR, bos_symbol, 0, 0, 0, "SYMBOL", "word that starts a sentence (default: <s>)")             \
   X(STR, eos_symbol, 0, 0, 0, "SYMBOL", "word that ends a sentence (default: </s>)")              \
@@ -137,6 +138,7 @@ WF_API wf_status wf_lm_write_arpa(const wf_lm *lm, const char *path, wf_error *e
  * Every n-gram of the result is also in `lm`, with the same labels. Above order 1 it has the same
  * probability, except in the histories that num_scaled counts. The default options remove nothing.
  * The result does not depend on num_threads. */
+enum { WF_CRITERION_ENTROPY, WF_CRITERION_DIFFERENCE };
 #define WF_LM_PRUNE_OPTIONS(X)                                                                  \
   X(F32, threshold, 0, 0, 1e30, "",                                                             \
     "remove n-grams of less worth than this, such as 1e-8; 0: none")                            \
@@ -264,6 +266,7 @@ WF_API wf_status wf_lm_mix_weights(const wf_lm *const *lms, size_t num_lms, cons
  * than its operands: it has a copy of a graph state for every history that reaches it. Errors:
  * backoff_label is the label of a word, or is 0 with backoff=failure; a difference with
  * backoff=epsilon. */
+enum { WF_BACKOFF_EPSILON, WF_BACKOFF_FAILURE };
 #define WF_LM_FST_OPTIONS(X)                                                                       \
   X(I32, backoff_label, 0, 0, 2147483647, "label",                                                 \
     "input label of the back-off arcs, such as #0; 0: epsilon")                                    \
@@ -282,6 +285,7 @@ WF_API wf_status wf_lm_to_fst(const wf_lm *lm, const wf_lm_fst_options *options,
  * small model. A graph built with the small model and scored with the difference has the costs of a
  * graph built with the large model. States, costs and unknown words are those of the model in
  * memory. docs/how-to/lm.md. */
+enum { WF_PACK_NONE, WF_PACK_EXACT, WF_PACK_CODEBOOK };
 #define WF_LM_CONVERT_OPTIONS(X)                                                              \
   X(STR, subtract, 0, 0, 0, "FILE",                                                           \
     "small model that the graph was built with (any format): store large - small; default: "  \
@@ -414,6 +418,7 @@ WF_API wf_status wf_rnnlm_step(const wf_rnnlm *rnnlm, size_t count, const void *
  * lowers the entropy of the validation text by less than the share `min_gain`. After the first poor
  * epoch the learning rates are halved before each further epoch. The second poor epoch is the last.
  */
+enum { WF_LAYER_SIGMOID, WF_LAYER_GRU };
 #define WF_RNNLM_TRAIN_OPTIONS(X)                                                                  \
   X(ENUM, layer, 0, 0, 0, "sigmoid|gru", "type of the recurrent layer")                            \
   X(I32, hidden, 100, 1, 9999, "units", "size of the recurrent layer")                             \
@@ -479,6 +484,7 @@ WF_API wf_status wf_rnnlm_write(const wf_rnnlm *rnnlm, const char *path, wf_erro
  *            page-locked host memory. The GPU reads an arc over the bus if its tag matches. Arcs
  *            that were read stay in a 4-way cache of lm_gpu_bytes less the index
  *   host     everything in page-locked host memory */
+enum { WF_PLACEMENT_DEVICE, WF_PLACEMENT_HYBRID, WF_PLACEMENT_HOST };
 #define WF_NGRAM_SCORER_OPTIONS(X)                                                                \
   X(F32, lm_scale, 1, -1e6, 1e6, "",                                                              \
     "factor on the costs of the on-the-fly language model; negative: they are subtracted")        \
@@ -511,6 +517,8 @@ WF_API wf_status wf_scorer_from_lm(const wf_lm *lm, const wf_symbols *words,
  * lattices and no recombine=state. Words are the same as on the CPU, and costs are equal within
  * rounding (docs/engineering/rnnlm.md). Errors: a reverse model (WF_ERR_UNSUPPORTED); the model has
  * no word of `words`. */
+enum { WF_INTERPOLATION_LOG_LINEAR, WF_INTERPOLATION_LINEAR };
+enum { WF_RNNLM_CACHE_NONE, WF_RNNLM_CACHE_UTTERANCE, WF_RNNLM_CACHE_SHARED };
 #define WF_RNN_SCORER_OPTIONS(X)                                                                  \
   X(F32, rnnlm_scale, 1, 0, 1e6, "", "factor on the costs of the new model")                      \
   X(F32, small_scale, 1, 0, 1e6, "",                                                              \

@@ -30,6 +30,22 @@ extern "C" {
  *   to_log, to_std                the semiring changes, costs stay
  *
  * Costs of +infinity (arcs, states that are not final) stay. */
+enum {
+  WF_MAP_IDENTITY,
+  WF_MAP_ARC_SUM,
+  WF_MAP_ARC_UNIQUE,
+  WF_MAP_INPUT_EPSILON,
+  WF_MAP_INVERT,
+  WF_MAP_OUTPUT_EPSILON,
+  WF_MAP_PLUS,
+  WF_MAP_POWER,
+  WF_MAP_QUANTIZE,
+  WF_MAP_RMWEIGHT,
+  WF_MAP_SUPERFINAL,
+  WF_MAP_TIMES,
+  WF_MAP_TO_LOG,
+  WF_MAP_TO_STD
+};
 #define WF_MAP_OPTIONS(X)                                                                  \
   X(ENUM, map_type, 0, 0, 0,                                                               \
     "identity|arc_sum|arc_unique|input_epsilon|invert|output_epsilon|plus|power|quantize|" \
@@ -131,6 +147,13 @@ WF_API wf_status wf_difference(const wf_fst *a, const wf_fst *b,
  *
  * Errors: a label listed twice or not positive, no fst for `root`, different semirings, an fst that
  * calls itself (WF_ERR_ARGUMENT); more than max_states (WF_ERR_LIMIT). */
+enum { WF_CALL_LABEL_INPUT, WF_CALL_LABEL_OUTPUT, WF_CALL_LABEL_BOTH, WF_CALL_LABEL_NEITHER };
+enum {
+  WF_RETURN_LABEL_NEITHER,
+  WF_RETURN_LABEL_INPUT,
+  WF_RETURN_LABEL_OUTPUT,
+  WF_RETURN_LABEL_BOTH
+};
 #define WF_REPLACE_OPTIONS(X)                                                             \
   X(I32, root, 0, 0, 2147483647, "label", "label of the fst to begin with; 0: the first") \
   X(ENUM, call_arc_labeling, 0, 0, 0, "input|output|both|neither",                        \
@@ -167,6 +190,7 @@ WF_API wf_status wf_disambiguate(const wf_fst *fst, const wf_disambiguate_option
  * later arcs where needed. The result is trimmed. Errors: a cycle that writes more labels than it
  * reads (WF_ERR_ARGUMENT), where endlessly many would have to wait; the sum over an epsilon cycle
  * is not finite (WF_ERR_NEGATIVE_CYCLE). */
+enum { WF_EPS_NORM_INPUT, WF_EPS_NORM_OUTPUT };
 #define WF_EPSNORMALIZE_OPTIONS(X) \
   X(ENUM, eps_norm_type, 0, 0, 0, "input|output", "side whose epsilons come last")
 WF_DECLARE_OPTIONS(epsnormalize, WF_EPSNORMALIZE_OPTIONS)

@@ -13,6 +13,7 @@ extern "C" {
  * decoder makes of it. Immutable, reference counted, any thread. */
 typedef struct wf_transducer wf_transducer;
 
+enum { WF_ACTIVATION_FILE, WF_ACTIVATION_TANH, WF_ACTIVATION_RELU };
 #define WF_TRANSDUCER_OPTIONS(X)                                                                   \
   X(I32, blank, -1, -1, 2147483647, "column", "column of the blank; -1: as the file says, else 0") \
   X(ENUM, activation, 0, 0, 0, "file|tanh|relu",                                                   \

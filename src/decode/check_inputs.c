@@ -80,7 +80,7 @@ static wf_status check_tokens(const wf_transducer *model, const wf_graph *graph,
 /* The name of an option that transducers do not have; NULL: none is set. */
 static const char *unsupported(const wf_decoder_options *options) {
   if (options->blank_skip_threshold < 1) return "blank_skip_threshold";
-  return options->recombine != 0 ? "recombine=state" : NULL;
+  return options->recombine == WF_RECOMBINE_STATE ? "recombine=state" : NULL;
 }
 
 wf_status wf__check_transducer(const wf_transducer *model, const wf_graph *graph,

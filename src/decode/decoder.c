@@ -60,7 +60,7 @@ static wf_status open_search(wf_decoder *decoder, wf_error *err) {
   WF__TRY(take_blank(decoder, err));
   wf__decoder_limits(&decoder->options, decoder->graph);
   check_max_active(decoder);
-  if (options->recombine == 1 && options->lattice_beam > 0)
+  if (options->recombine == WF_RECOMBINE_STATE && options->lattice_beam > 0)
     return wf__fail(err, WF_ERR_UNSUPPORTED,
                     "lattices need recombine=pair: recombine=state merges paths that the lattice "
                     "must keep apart");

@@ -125,8 +125,8 @@ wf_status wf__fst_compile_input(const wf__input *input, const wf_symbols *isymbo
   WF__TRY(wf__options_take(wf__text_table(), options, &c.options, err));
   c.state_limit = ((uint64_t)1 << 20) + 16 * (uint64_t)input->size;
   bool started = false;
-  wf_status status =
-      wf_builder_create(c.options.arc_type == 0 ? WF_TROPICAL : WF_LOG, &c.builder, err);
+  wf_status status = wf_builder_create(
+      c.options.arc_type == WF_ARC_TYPE_STANDARD ? WF_TROPICAL : WF_LOG, &c.builder, err);
   for (wf__span line; status == WF_OK && wf__next_line(&c.lines, &line);)
     status = compile_line(&c, line, &started, err);
   if (status == WF_OK) status = wf_builder_finish(c.builder, isymbols, osymbols, out, err);

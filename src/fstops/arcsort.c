@@ -145,5 +145,5 @@ wf_status wf_arcsort(const wf_fst *fst, const wf_arcsort_options *options, wf_fs
   *out = NULL;
   wf_arcsort_options o;
   WF__TRY(wf__options_take(wf__arcsort_table(), options, &o, err));
-  return wf__arcsort(fst, o.sort_type == 1, out, err);
+  return wf__arcsort(fst, o.sort_type == WF_SORT_OLABEL, out, err);
 }

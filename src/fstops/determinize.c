@@ -234,7 +234,7 @@ wf_status wf_determinize(const wf_fst *fst, const wf_determinize_options *option
   *out = NULL;
   wf_determinize_options o;
   WF__TRY(wf__options_take(wf__determinize_table(), options, &o, err));
-  o.allow_nonfunctional = o.allow_nonfunctional || o.det_type == 2;
+  o.allow_nonfunctional = o.allow_nonfunctional || o.det_type == WF_DETERMINIZE_DISAMBIGUATE;
   if (o.det_type == WF__DET_ALL_OUTPUTS && o.rmepsilon &&
       !(wf__fst_local_properties(fst) & WF_PROP_NO_IEPSILONS))
     return wf__fail(err, WF_ERR_UNSUPPORTED,

@@ -172,7 +172,7 @@ wf_status wf_epsnormalize(const wf_fst *fst, const wf_epsnormalize_options *opti
   *out = NULL;
   wf_epsnormalize_options o;
   WF__TRY(wf__options_take(wf__epsnormalize_table(), options, &o, err));
-  if (o.eps_norm_type == 0) return normalize_input(fst, out, err);
+  if (o.eps_norm_type == WF_EPS_NORM_INPUT) return normalize_input(fst, out, err);
   wf_fst *inverse, *normal = NULL;
   WF__TRY(wf_invert(fst, &inverse, err));
   wf_status status = normalize_input(inverse, &normal, err);

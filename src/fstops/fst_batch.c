@@ -307,7 +307,7 @@ wf_status wf_fst_batch_arcsort(const wf_fst_batch *batch, const wf_arcsort_optio
   wf_arcsort_options o;
   *out = NULL;
   WF__TRY(wf__options_take(wf__arcsort_table(), options, &o, err));
-  return operate(batch, o.sort_type == 1 ? ARCSORT_O : ARCSORT_I, out, err);
+  return operate(batch, o.sort_type == WF_SORT_OLABEL ? ARCSORT_O : ARCSORT_I, out, err);
 }
 
 wf_status wf_fst_batch_connect(const wf_fst_batch *batch, wf_fst_batch **out, wf_error *err) {
@@ -364,9 +364,9 @@ wf_status wf_fst_batch_determinize(const wf_fst_batch *batch, const wf_determini
   wf_determinize_options o;
   *out = NULL;
   WF__TRY(wf__options_take(wf__determinize_table(), options, &o, err));
-  if (batch->gpu != NULL && o.det_type == 1)
+  if (batch->gpu != NULL && o.det_type == WF_DETERMINIZE_NONFUNCTIONAL)
     return wf__fail(err, WF_ERR_UNSUPPORTED, "det_type=nonfunctional: only the CPU does that");
-  o.allow_nonfunctional = o.allow_nonfunctional || o.det_type == 2;
+  o.allow_nonfunctional = o.allow_nonfunctional || o.det_type == WF_DETERMINIZE_DISAMBIGUATE;
   wf_status status = operate_with(batch, DETERMINIZE, &o, out, err);
   return status == WF_ERR_NOT_DETERMINIZABLE && batch->gpu != NULL ? explain(batch, &o, err)
                                                                    : status;

@@ -72,7 +72,7 @@ wf_status wf_randgen(const wf_fst *fst, const wf_randgen_options *options, wf_fs
   drawing all = {0};
   wf__csr csr = {0};
   wf_status status = wf__path_sampler_init(&sampler, fst, (uint64_t)o.seed, (uint32_t)o.max_length,
-                                           o.select == 1, err);
+                                           o.select == WF_SELECT_LOG_PROB, err);
   bool any = status == WF_OK && wf__path_sampler_any(&sampler);
   if (any) WF__TRY_GOTO(status, draw(&sampler, o.npath, &all, err), done);
   if (any) WF__TRY_GOTO(status, write_result(&view, &all, o.keep_weights, &csr, err), done);

@@ -343,7 +343,7 @@ static wf_status read_lexicon(const wf__input *input, const wf_lexicon_options *
   struct reader reader = {.lexicon = lexicon,
                           .lines = wf__lines_of(input),
                           .num_numbers = numbers_of[options->lexicon_format],
-                          .skip_unknown = options->unknown != 0,
+                          .skip_unknown = options->unknown == WF_UNKNOWN_SKIP,
                           .variants = options->variants};
   if (reader.num_numbers < 0) reader.num_numbers = count_numbers(input, &lexicon->tokens);
   lexicon->has_silence = reader.num_numbers == PROB_AND_SILENCE;

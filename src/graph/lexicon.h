@@ -70,8 +70,6 @@ wf_status wf__lexicon_select(const wf_lexicon *lexicon, const bool *keep, const 
 wf_status wf__lexicon_read_input(const wf__input *input, const wf_symbols *tokens,
                                  const wf_lexicon_options *options, wf_lexicon **out,
                                  wf_error *err);
-/* Values of the option `spelling`. */
-enum { WF__SPELL_AUTO, WF__SPELL_CHARS, WF__SPELL_LONGEST, WF__SPELL_BPE, WF__SPELL_ALL };
 /* Same as wf_lexicon_spell, with the list of merges in memory; NULL: none. */
 wf_status wf__lexicon_spell_input(const wf_symbols *words, const wf_symbols *tokens,
                                   const wf_lexicon_options *options, const wf__input *merges,

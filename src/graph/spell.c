@@ -245,9 +245,9 @@ static wf_status spell_text(const struct speller *speller, const char *text, siz
                             bool *out_known, wf_error *err) {
   struct pieces pieces;
   *out_known = false;
-  if (speller->method == WF__SPELL_CHARS)
+  if (speller->method == WF_SPELLING_CHARS)
     cut_characters(text, size, &pieces);
-  else if (speller->method == WF__SPELL_BPE)
+  else if (speller->method == WF_SPELLING_BPE)
     cut_bpe(speller, text, size, &pieces);
   else
     cut_longest(speller, text, size, &pieces);
@@ -282,9 +282,10 @@ static wf_status spell_word(const struct speller *speller, const char *word, wf_
   uint64_t label_off = lexicon->labels.size;
   bool known = false;
   if (write_text(speller, word, text, &text_size))
-    WF__TRY(speller->method == WF__SPELL_ALL ? cut_all(speller, word, text, text_size, &known, err)
-                                             : spell_text(speller, text, text_size, &known, err));
-  if (known && speller->method == WF__SPELL_ALL) return WF_OK;
+    WF__TRY(speller->method == WF_SPELLING_ALL
+                ? cut_all(speller, word, text, text_size, &known, err)
+                : spell_text(speller, text, text_size, &known, err));
+  if (known && speller->method == WF_SPELLING_ALL) return WF_OK;
   if (known) return wf__lexicon_add(lexicon, word, size, 1, label_off, err);
   lexicon->labels.size = label_off;
   if (!speller->skip_unknown)
@@ -321,11 +322,11 @@ static wf_status prepare(struct speller *speller, const wf_lexicon_options *opti
                         : begins_with_space && speller->alphabet.kind == WF__GPT2_BYTES ? gpt2_space
                                                                                         : "";
   if (speller->alphabet.kind != WF__NO_BYTES) speller->marks_rest = false;
-  speller->skip_unknown = options->unknown != 0;
+  speller->skip_unknown = options->unknown == WF_UNKNOWN_SKIP;
   speller->method = options->spelling;
-  if (speller->method == WF__SPELL_AUTO)
-    speller->method = merges != NULL ? WF__SPELL_BPE : WF__SPELL_LONGEST;
-  if (speller->method != WF__SPELL_BPE) return WF_OK;
+  if (speller->method == WF_SPELLING_AUTO)
+    speller->method = merges != NULL ? WF_SPELLING_BPE : WF_SPELLING_LONGEST;
+  if (speller->method != WF_SPELLING_BPE) return WF_OK;
   if (merges == NULL)
     return wf__fail(err, WF_ERR_ARGUMENT, "spelling by bpe needs a list of merges");
   return read_merges(merges, &speller->merges, err);
@@ -362,7 +363,7 @@ wf_status wf__lexicon_spell_input(const wf_symbols *words, const wf_symbols *tok
                      "%s: no words to spell: <eps>, <s>, </s>, other names in angle brackets and "
                      "#0, #1, ... are not spelled",
                      wf__symbols_shown(words))
-          : wf__lexicon_close(*out, o->unknown != 0, err);
+          : wf__lexicon_close(*out, o->unknown == WF_UNKNOWN_SKIP, err);
   if (status == WF_OK) return WF_OK;
   wf_lexicon_free(*out);
   *out = NULL;

@@ -13,8 +13,6 @@
 #include "io/key_files.h"
 #include "io/npy.h"
 
-enum { FORMAT_ARK, FORMAT_TEXT, FORMAT_COMPRESSED, FORMAT_NPY };
-
 struct wf_matrix_writer {
   int32_t format;
   wf__key_folder folder;    /* for .npy */
@@ -28,18 +26,18 @@ wf_status wf_matrix_writer_open(const char *path, const wf_matrix_writer_options
   *out = NULL;
   wf_matrix_writer_options taken;
   WF__TRY(wf__options_take(wf__matrix_writer_table(), options, &taken, err));
-  if (taken.scp != NULL && taken.format == FORMAT_NPY)
+  if (taken.scp != NULL && taken.format == WF_MATRIX_NPY)
     return wf__fail(err, WF_ERR_ARGUMENT,
                     "a script file needs an archive, but the output is a folder of .npy files");
   wf_matrix_writer *writer = wf__calloc(1, sizeof *writer);
   if (writer == NULL) return wf__fail_memory(err, sizeof *writer, "a matrix writer");
   writer->format = taken.format;
-  bool npy = writer->format == FORMAT_NPY;
+  bool npy = writer->format == WF_MATRIX_NPY;
   wf_status status = npy ? wf__key_folder_open(path, &writer->folder, err)
                          : wf__archive_open(&writer->files, path, taken.scp, err);
   if (status == WF_OK && !npy)
-    status =
-        wf__archive_choose_format(&writer->files, FORMAT_ARK, FORMAT_TEXT, &writer->format, err);
+    status = wf__archive_choose_format(&writer->files, WF_MATRIX_ARK, WF_MATRIX_TEXT,
+                                       &writer->format, err);
   if (status != WF_OK) {
     wf_matrix_writer_abort(writer);
     return status;
@@ -95,11 +93,11 @@ static wf_status put_npy(wf_matrix_writer *writer, const wf_matrix *matrix, wf_e
 wf_status wf_matrix_writer_put(wf_matrix_writer *writer, const wf_matrix *matrix, wf_error *err) {
   if (matrix->key == NULL)
     return wf__fail(err, WF_ERR_ARGUMENT, "a matrix without a key cannot be written");
-  if (writer->format == FORMAT_NPY) return put_npy(writer, matrix, err);
+  if (writer->format == WF_MATRIX_NPY) return put_npy(writer, matrix, err);
   WF__TRY(check_dimensions(matrix, err));
   uint8_t *compressed = NULL;
   size_t compressed_bytes = 0;
-  if (writer->format == FORMAT_COMPRESSED)
+  if (writer->format == WF_MATRIX_COMPRESSED)
     WF__TRY(wf__kaldi_compress(matrix, &compressed, &compressed_bytes, err));
   wf_status status = wf__archive_put_key(&writer->files, matrix->key, err);
   wf__output *output = writer->files.archive;
@@ -107,9 +105,9 @@ wf_status wf_matrix_writer_put(wf_matrix_writer *writer, const wf_matrix *matrix
     free(compressed);
     return status;
   }
-  if (writer->format == FORMAT_TEXT)
+  if (writer->format == WF_MATRIX_TEXT)
     put_text(output, matrix);
-  else if (writer->format == FORMAT_ARK)
+  else if (writer->format == WF_MATRIX_ARK)
     put_binary(output, matrix);
   else
     wf__write(output, compressed, compressed_bytes);
@@ -120,7 +118,7 @@ wf_status wf_matrix_writer_put(wf_matrix_writer *writer, const wf_matrix *matrix
 wf_status wf_matrix_writer_close(wf_matrix_writer *writer, wf_error *err) {
   wf_status status = WF_OK;
   if (writer == NULL) return WF_OK;
-  if (writer->format != FORMAT_NPY) status = wf__archive_close(&writer->files, err);
+  if (writer->format != WF_MATRIX_NPY) status = wf__archive_close(&writer->files, err);
   wf_matrix_writer_abort(writer);
   return status;
 }

@@ -12,8 +12,6 @@
 #include "io/captions.h"
 #include "io/key_files.h"
 
-enum { FORMAT_TEXT, FORMAT_PLAIN, FORMAT_CTM, FORMAT_JSON, FORMAT_TRN, FORMAT_SRT, FORMAT_VTT };
-
 struct wf_result_writer {
   int32_t format;
   double frame_shift;
@@ -24,7 +22,7 @@ struct wf_result_writer {
 };
 
 static bool has_captions(const wf_result_writer *writer) {
-  return writer->format == FORMAT_SRT || writer->format == FORMAT_VTT;
+  return writer->format == WF_RESULTS_SRT || writer->format == WF_RESULTS_VTT;
 }
 
 /* Opens the output. Its path may have Kaldi's prefix: results are text in every format. */
@@ -198,7 +196,7 @@ static wf_status put_json(const wf_result_writer *writer, const wf_hypothesis *h
 static wf_status put_captions(wf_result_writer *writer, const wf_hypothesis *hypothesis,
                               wf_error *err) {
   if (hypothesis->error != NULL) return WF_OK;
-  const bool vtt = writer->format == FORMAT_VTT;
+  const bool vtt = writer->format == WF_RESULTS_VTT;
   wf__output *output = writer->output;
   if (output != NULL && writer->num_captioned++ > 0)
     return wf__fail(err, WF_ERR_UNSUPPORTED,
@@ -221,20 +219,20 @@ wf_status wf_result_writer_put(wf_result_writer *writer, const wf_hypothesis *gi
   if (hypothesis.key == NULL) hypothesis.key = "";
   if (hypothesis.error != NULL) hypothesis.num_words = 0;
   switch (writer->format) {
-    case FORMAT_TEXT:
+    case WF_RESULTS_TEXT:
       wf__write_text(output, hypothesis.key);
       if (hypothesis.num_words > 0) wf__write(output, " ", 1);
       put_words(output, &hypothesis);
       wf__write(output, "\n", 1);
       break;
-    case FORMAT_PLAIN:
+    case WF_RESULTS_PLAIN:
       put_words(output, &hypothesis);
       wf__write(output, "\n", 1);
       break;
-    case FORMAT_CTM: put_ctm(writer, &hypothesis); break;
-    case FORMAT_JSON: status = put_json(writer, &hypothesis, err); break;
-    case FORMAT_SRT:
-    case FORMAT_VTT: status = put_captions(writer, &hypothesis, err); break;
+    case WF_RESULTS_CTM: put_ctm(writer, &hypothesis); break;
+    case WF_RESULTS_JSON: status = put_json(writer, &hypothesis, err); break;
+    case WF_RESULTS_SRT:
+    case WF_RESULTS_VTT: status = put_captions(writer, &hypothesis, err); break;
     default:
       put_words(output, &hypothesis);
       wf__printf(output, hypothesis.num_words > 0 ? " (%s)\n" : "(%s)\n", hypothesis.key);

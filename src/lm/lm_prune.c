@@ -234,7 +234,7 @@ static wf_status choose_ngrams(pruning *p, wf__pool *pool, wf_lm_prune_stats *st
     return wf__fail_memory(err, (lm->num_arcs + 2 * lm->num_states) * sizeof *p->keys,
                            "scores of n-grams");
   WF__TRY(wf__progress(progress, "weighing n-grams", 0.2, err));
-  WF__TRY(wf__lm_score(lm, p->options.criterion == 0, pool, &p->values, err));
+  WF__TRY(wf__lm_score(lm, p->options.criterion == WF_CRITERION_ENTROPY, pool, &p->values, err));
   WF__TRY(wf__progress(progress, "choosing n-grams", 0.5, err));
   for (int k = lm->order; k >= 2; k--) choose_order(p, k);
   if (p->options.max_total > 0) choose_total(p);

@@ -174,7 +174,7 @@ static wf_status init_model(const wf_rnnlm_train_options *options, wf_rnnlm *lm,
   lm->arity = 2;
   lm->nce_lnz = 9;
   lm->unk = -1;
-  WF__TRY(wf__rnn_set_type(lm, options->layer == 0 ? "sigmoid" : "gru", err));
+  WF__TRY(wf__rnn_set_type(lm, options->layer == WF_LAYER_SIGMOID ? "sigmoid" : "gru", err));
   wf__rnn_shape_layers(lm);
   WF__TRY(wf__rnn_alloc_dense(lm, err));
   struct init init = {lm, (uint64_t)options->seed};

@@ -122,9 +122,9 @@ wf_status wf__wlm_join(wf__wlm_build *build, const char *path, bool plain, wf_er
                        .num_states = num_states,
                        .scale = plain ? 1 : o->lm_scale,
                        .difference = !plain && build->small.lm != NULL,
-                       .pack = plain || o->pack == 0 ? 0
-                               : o->pack == 1        ? 32
-                                                     : o->cost_bits,
+                       .pack = plain || o->pack == WF_PACK_NONE ? 0
+                               : o->pack == WF_PACK_EXACT       ? 32
+                                                                : o->cost_bits,
                        .memory = (uint64_t)o->memory / 4,
                        .folder = build->folder};
   memcpy(plan.level_begin, join.level_begin, sizeof plan.level_begin);

@@ -53,9 +53,9 @@ wf_status wf__gpu_check_scorer(const wf_graph *graph, const wf_decoder_options *
   if (rnn != NULL) {
     const uint32_t kept = wf__rnn_words_kept(rnn);
     flat.bits = LEAST_NUMBER_BITS;
-    why_not = options->recombine != 0     ? "recurrent, with recombine=state"
-              : options->lattice_beam > 0 ? "recurrent, with lattices"
-                                          : NULL;
+    why_not = options->recombine == WF_RECOMBINE_STATE ? "recurrent, with recombine=state"
+              : options->lattice_beam > 0              ? "recurrent, with lattices"
+                                                       : NULL;
     if (kept != UINT32_MAX && kept > MOST_KEPT)
       why_not = "recurrent, with a high history_merge_order";
   }
@@ -64,7 +64,7 @@ wf_status wf__gpu_check_scorer(const wf_graph *graph, const wf_decoder_options *
         err, WF_ERR_UNSUPPORTED,
         "device %s: this scorer (%s) works on the CPU only; leave it out, or take device cpu",
         options->device, why_not);
-  if (options->recombine == 0 && flat.bits > wf__gpu_context_bits(graph))
+  if (options->recombine == WF_RECOMBINE_PAIR && flat.bits > wf__gpu_context_bits(graph))
     return wf__fail(err, WF_ERR_UNSUPPORTED,
                     "device %s: the scorer's contexts take %d bits, beside the states of this "
                     "graph the GPU search has %d; take recombine=state or device cpu",

@@ -194,8 +194,8 @@ static wf_status spell_texts(struct reading *reading, wf_error *err) {
   wf_lexicon_options options;
   wf_lexicon_options_init(&options);
   options.blank = "";
-  options.spelling = WF__SPELL_ALL;
-  options.unknown = 1;
+  options.spelling = WF_SPELLING_ALL;
+  options.unknown = WF_UNKNOWN_SKIP;
   wf_status status = number_tokens(reading, &tokens, err);
   if (status == WF_OK && wf_symbols_count(tokens) > 0)
     status = wf__lexicon_spell_all(reading->texts, tokens, &options, NULL, &reading->spelled, err);

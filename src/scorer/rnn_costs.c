@@ -14,8 +14,9 @@ static double mix(const wf_rnn_scorer_options *o, double recurrent, double ngram
   double weight = (double)o->rnnlm_weight;
   if (weight == 1) return recurrent;
   if (weight == 0) return ngram;
-  return o->interpolation == 0 ? weight * recurrent + (1 - weight) * ngram
-                               : wf__log_add(recurrent - log(weight), ngram - log(1 - weight));
+  return o->interpolation == WF_INTERPOLATION_LOG_LINEAR
+             ? weight * recurrent + (1 - weight) * ngram
+             : wf__log_add(recurrent - log(weight), ngram - log(1 - weight));
 }
 
 int32_t wf__rnn_word_of(const wf__rnn_scorer *rnn, int32_t label) {

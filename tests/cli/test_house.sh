@@ -1,4 +1,4 @@
-# The source tree follows its layering rules (tools/check_includes.py), and the checker detects violations of each rule.
+# The source tree follows its layering rules (tools/check_includes.py), and the checker detects violations of each rule. Options have constants in C.
 # shellcheck shell=bash
 fail() { echo "$1" >&2; exit 1; }
 objects=()
@@ -8,6 +8,17 @@ for folder in warpfst_objects.dir/src warpfst.dir/src warpfst_cuda_objects.dir/s
 done
 [ ${#objects[@]} -gt 0 ] || fail "no object files in the folder of $WARPFST"
 python3 "$SOURCE_DIR/tools/check_includes.py" "${objects[@]}"
+
+# Options with a fixed set of values have constants in C (tools/check_enums.py).
+python3 "$SOURCE_DIR/tools/check_enums.py"
+mkdir -p enums/tools enums/include
+cp "$SOURCE_DIR/tools/check_enums.py" enums/tools
+row='#define WF_X_OPTIONS(X) X(ENUM, way, 0, 0, 0, "short|long", "help")'
+printf 'enum { WF_WAY_SHORT, WF_WAY_LONG };\n%s\n' "$row" > enums/include/warpfst.h
+python3 enums/tools/check_enums.py > out.txt || fail "good constants are refused: $(cat out.txt)"
+printf 'enum { WF_WAY_LONG, WF_WAY_SHORT };\n%s\n' "$row" > enums/include/warpfst.h
+! python3 enums/tools/check_enums.py > out.txt || fail "constants in another order pass"
+grep -q 'option way: no enum of SHORT, LONG' out.txt || fail "$(cat out.txt)"
 
 mkdir -p tree/tools tree/include tree/cli tree/src/base tree/src/fst tree/src/io tree/src/mystery
 cp "$SOURCE_DIR/tools/check_includes.py" tree/tools

@@ -42,7 +42,7 @@ wf__lane_rules wf__gpu_rules(const wf_decoder_options *options) {
                           .min_active = (uint32_t)options->min_active,
                           .max_tokens = (uint32_t)options->max_tokens,
                           .lattice_beam = options->lattice_beam,
-                          .by_state = (uint32_t)(options->recombine == 1)};
+                          .by_state = (uint32_t)(options->recombine == WF_RECOMBINE_STATE)};
 }
 
 wf__search_kind wf__gpu_kind_of(const wf__gpu_worker *worker) {
