@@ -19,6 +19,9 @@
  *    warpfst_python.h    for the Python package
  *    warpfst_all.h       all of them
  *
+ * What this header has is stable: from 0.3 on, later versions only add to it. The other headers are
+ * experimental until 1.0: names and structures may still change, and docs/migrating says how.
+ *
  * Rules that hold everywhere
  *  - Costs are negative natural logarithms of probabilities, float32. Zero of a semiring is
  *    +infinity, One is 0.
