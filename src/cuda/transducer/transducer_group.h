@@ -80,6 +80,20 @@ struct wf__transducer_group {
   atomic_uint_fast64_t num_free;
 };
 
+/* transducer_group.c: the operations of wf__device_transducer. */
+wf_status wf__transducer_group_open(wf__transducer_weights *weights, wf__transducer_group **out,
+                                    wf_error *err);
+void wf__transducer_group_close(wf__transducer_group *g);
+wf_status wf__transducer_group_begin(wf__transducer_group *g, const wf__score_cut *cut,
+                                     const int64_t *num_frames, size_t num_lanes, void *stream,
+                                     wf_error *err);
+void wf__transducer_group_put(wf__transducer_group *g, size_t lane, const wf_scores *begins,
+                              int where, wf__predictions *predictions);
+void wf__transducer_group_release(wf__transducer_group *g, wf__predictions *predictions);
+wf_status wf__transducer_group_submit(wf__transducer_group *g, wf__transducer_counts *counts,
+                                      wf_error *err);
+wf_status wf__transducer_group_wait(wf__transducer_group *g, wf_error *err);
+
 /* transducer_round.c */
 /* Takes places in the block for a lane's request and, if there is room, writes it there. */
 void wf__transducer_write_request(wf__transducer_group *g, size_t lane);

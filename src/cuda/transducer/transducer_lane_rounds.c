@@ -99,7 +99,7 @@ wf_status wf__lane_rounds_open(wf__transducer_weights *weights,
   s->work.num_sets = options->num_durations > 0 ? options->num_durations : 2;
   s->work.num_slots = (s->work.num_sets + 1) * options->max_hypotheses + MORE_SLOTS;
   const int caller = wf__callers_device();
-  wf_status status = wf__cuda_transducer.group_open(weights, &s->group, err);
+  wf_status status = wf__transducer_group_open(weights, &s->group, err);
   if (status == WF_OK) {
     s->group->searches_there = true;
     status = open_search(s, arcs, err);
@@ -120,7 +120,7 @@ void wf__lane_rounds_close(wf__device_search *s) {
   wf__pinned_buffer *pinned[] = {&s->host_utterances, &s->host_results, &s->host_counters,
                                  &s->host_path, &s->statuses};
   const int caller = wf__callers_device();
-  wf__cuda_transducer.group_close(s->group); /* waits */
+  wf__transducer_group_close(s->group); /* waits */
   cudaSetDevice(s->weights->number);
   wf__frame_loader_close(&s->loader);
   for (int i = 0; i < AHEAD; i++)
@@ -235,7 +235,7 @@ wf_status wf__lane_rounds_begin(wf__device_search *s, const wf__score_cut *cut,
   int64_t *num_frames = wf__alloc(count, sizeof *num_frames);
   if (num_frames == NULL) return wf__fail_memory(err, count * sizeof *num_frames, "a batch");
   for (size_t i = 0; i < count; i++) num_frames[i] = scores[i]->num_frames;
-  wf_status status = wf__cuda_transducer.group_begin(s->group, cut, num_frames, count, stream, err);
+  wf_status status = wf__transducer_group_begin(s->group, cut, num_frames, count, stream, err);
   free(num_frames);
   const int caller = wf__callers_device();
   if (status == WF_OK) status = begin(s, scores, where, count, err);
