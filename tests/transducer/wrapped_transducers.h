@@ -22,6 +22,7 @@ static inline bool wrapped_predict(void *user, const wf_predictor_rows *rows) {
   const wf_status status = model->ops->predict(model, &batch, &work, &err);
   wf__vec_free(&work.floats);
   wf__vec_free(&work.outputs);
+  wf__vec_free(&work.slices);
   wf__rnn_work_free(&work.rnn);
   free(from);
   free(to);
@@ -50,6 +51,7 @@ static inline bool wrapped_join(void *user, const wf_joiner_rows *rows) {
     status = model->ops->join(model, encoders, predictors, rows->count, rows->logits, &work, &err);
   wf__vec_free(&work.floats);
   wf__vec_free(&work.outputs);
+  wf__vec_free(&work.slices);
   wf__rnn_work_free(&work.rnn);
   free(encoders);
   free(predictors);
