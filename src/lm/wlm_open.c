@@ -14,18 +14,21 @@
 /* --- from a file ------------------------------------------------------------------------- */
 
 /* As wf__first_bytes, of what a gzip file holds. A pipe is not looked at: its bytes can be read only
- * once. */
-static size_t first_bytes(const char *path, uint8_t *bytes, size_t size) {
-  wf_error err;
+ * once. A file that cannot be read has none: its reader says why. */
+static wf_status first_bytes(const char *path, uint8_t *bytes, size_t size, size_t *got,
+                             wf_error *err) {
   wf__source file;
-  size_t got = 0;
-  if (wf__first_bytes(path, bytes, 1) == 0 || wf__source_open(path, &file, &err) != WF_OK) return 0;
-  if (wf__source_need(&file, size, &err) == WF_OK) {
-    got = wf__source_left(&file) < size ? wf__source_left(&file) : size;
-    memcpy(bytes, file.at, got);
+  *got = 0;
+  if (wf__first_bytes(path, bytes, 1) == 0) return WF_OK;
+  wf_status status = wf__source_open(path, &file, err);
+  if (status != WF_OK) return status == WF_ERR_MEMORY ? status : WF_OK;
+  status = wf__source_need(&file, size, err);
+  if (status == WF_OK) {
+    *got = wf__source_left(&file) < size ? wf__source_left(&file) : size;
+    memcpy(bytes, file.at, *got);
   }
   wf__source_close(&file);
-  return got;
+  return status == WF_ERR_MEMORY ? status : WF_OK;
 }
 
 /* Opens a file that is not ARPA text. */
@@ -34,8 +37,9 @@ static wf_status open_binary(wf__wlm_source *from, bool is_wlm, wf__input *input
   WF__TRY(wf__input_open(from->path, input, err));
   from->user = input;
   if (!is_wlm) return WF_OK;
-  WF__TRY(wf__wlm_open_input(input, wlm, err));
-  *input = (wf__input){0};
+  const wf_status status = wf__wlm_open_input(input, wlm, err);
+  *input = (wf__input){0}; /* the model's; after an error it is closed */
+  WF__TRY(status);
   if ((*wlm)->header->difference)
     return wf__fail(err, WF_ERR_ARGUMENT, "%s: already the difference of two models", from->path);
   from->read = wf__lm_read_wlm;
@@ -51,7 +55,9 @@ wf_status wf__wlm_convert(const char *path, const wf__automaton *small, const ch
                           wf_lm_convert_stats *stats, wf_arpa_stats *reading,
                           const wf_progress *progress, wf_error *err) {
   uint8_t bytes[WF__BINARY_LM_START];
-  const wf__input start = {.data = bytes, .size = first_bytes(path, bytes, sizeof bytes)};
+  size_t size;
+  WF__TRY(first_bytes(path, bytes, sizeof bytes, &size, err));
+  const wf__input start = {.data = bytes, .size = size};
   const bool is_wlm = wf__wlm_is(&start);
   wf_arpa_options own;
   WF__TRY(wf__options_take(wf__arpa_table(), reader, &own, err));
@@ -85,7 +91,8 @@ static wf_status convert(void *user, const char *path, wf_error *err) {
 wf_status wf__wlm_open(const char *path, wf__wlm **out, wf_error *err) {
   *out = NULL;
   uint8_t bytes[sizeof wf__wlm_magic];
-  const size_t size = first_bytes(path, bytes, sizeof bytes);
+  size_t size;
+  WF__TRY(first_bytes(path, bytes, sizeof bytes, &size, err));
   /* Only the first four bytes count, so that a damaged file is reported as such. */
   if (size > 0 && (size < 4 || memcmp(bytes, wf__wlm_magic, 4) != 0))
     return open_temporary(convert, (void *)(uintptr_t)path, out, err);
