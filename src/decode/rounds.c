@@ -2,9 +2,9 @@
 #include "decode/rounds.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/callbacks.h"
+#include "base/clock.h"
 #include "base/team.h"
 #include "decode/host_backend.h"
 
@@ -29,12 +29,6 @@ struct running {
   wf__team team;
   _Alignas(WF__CACHE_LINE) atomic_uint_fast64_t num_ended; /* lanes of this round */
 };
-
-static double now_s(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 static void run_item(void *user, uint64_t item, int worker) {
   struct running *r = user;
@@ -92,13 +86,13 @@ static bool is_idle(const struct running *r) {
 static wf_status score(struct running *r, wf_error *err) {
   wf__rounds *rounds = r->rounds;
   const size_t group = r->unscored;
-  const double began = now_s();
+  const double began = wf__now_s();
   if (group == rounds->num_groups) return WF_OK;
   r->unscored = rounds->num_groups;
   rounds->counts.num_rounds++;
   WF__TRY(rounds->score(rounds->user, group, r->waits, err));
   r->scored[group] = rounds->wait != NULL;
-  rounds->counts.score_s += now_s() - began;
+  rounds->counts.score_s += wf__now_s() - began;
   return WF_OK;
 }
 
@@ -107,15 +101,15 @@ static wf_status do_round(struct running *r, uint32_t *num_done, wf_error *err) 
   wf__rounds *rounds = r->rounds;
   const size_t group = r->group;
   if (r->unscored == group || !r->has_team) WF__TRY(score(r, err));
-  double began = now_s(), ended;
+  double began = wf__now_s(), ended;
   if (r->scored[group]) WF__TRY(rounds->wait(rounds->user, group, err));
   r->scored[group] = false;
-  rounds->counts.wait_s += (ended = now_s()) - began;
+  rounds->counts.wait_s += (ended = wf__now_s()) - began;
   began = ended;
   open_round(r);
   wf_status status = score(r, err);
   if (r->has_team) wf__team_end(&r->team);
-  rounds->counts.run_s += now_s() - began;
+  rounds->counts.run_s += wf__now_s() - began;
   if (status == WF_OK) status = end_run(r, num_done, err);
   r->idle[group] = atomic_load(&r->num_ended) > 0 && is_idle(r);
   if (status == WF_OK && !r->idle[group]) r->unscored = group;

@@ -3,19 +3,13 @@
 
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include "base/callbacks.h"
+#include "base/clock.h"
 #include "base/option_tables.h"
 #include "graph/hmm.h"
 
 /* --- running ---------------------------------------------------------------------------- */
-
-static double now_s(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
 
 static uint64_t peak_bytes(void) {
   struct rusage usage;
@@ -45,13 +39,13 @@ static wf_status run_step(wf__build *b, const wf__step *step, double progress, w
   wf_fst *fst;
   WF__TRY(wf__progress(runner->progress, step->stage, progress, err));
   runner->stage = step->stage;
-  double begin = now_s();
+  double begin = wf__now_s();
   wf_status status = step->run(b, err);
   if (status != WF_OK) return wf__fail_prefix(err, status, "%s", step->stage);
   if (runner->step_fn == NULL) return WF_OK;
   wf_graph_step report = {.name = step->name,
                           .file = step->file,
-                          .seconds = now_s() - begin,
+                          .seconds = wf__now_s() - begin,
                           .peak_bytes = peak_bytes()};
   WF__TRY(look_at(runner->made, runner->copy_steps, &report, &fst, err));
   if (runner->step_fn(runner->step_user, &report, fst)) return WF_OK;

@@ -1,6 +1,6 @@
 /* recipe.h - how decoding graphs are made. A recipe is a table of steps, each of which makes one
  * fst. wf_graph_build (recipe.c) checks the inputs, prepares lexicon and grammar, runs the steps in
- * order, reports the size and time of each, and hands out the result. The tables, and what only one
+ * order, reports the size and time of each, and gives the result. The tables, and what only one
  * kind of graph needs, are in ctc_recipe.c, hmm_recipe.c and tokens_recipe.c.
  *
  * Between the steps, at most the inputs and the result of one step are in memory. */

@@ -6,9 +6,9 @@
  * Threads take blocks of sentences in order. One thread processes them in the order of the text. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/callbacks.h"
+#include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/option_tables.h"
 #include "base/threads.h"
@@ -229,12 +229,6 @@ static void update_block(void *user, uint64_t item, int worker) {
   if (t->status != WF_OK) atomic_store(&t->stop, true);
 }
 
-static double seconds_now(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 /* Computes the mean cost of the validation tokens, in nats. */
 static wf_status validate(struct training *t, double *entropy, wf_error *err) {
   wf_rnnlm *lm = t->lm;
@@ -259,13 +253,13 @@ static wf_status validate(struct training *t, double *entropy, wf_error *err) {
 
 static wf_status run_epoch(struct training *t, wf__pool *pool, wf_rnnlm_epoch *report,
                            double *entropy, wf_error *err) {
-  double begin = seconds_now(), cost = 0;
+  double begin = wf__now_s(), cost = 0;
   for (int i = 0; i < t->num_threads; i++) t->costs[i] = 0;
   wf__pool_run(pool, (num_sentences(&t->text) + BLOCK - 1) / BLOCK, update_block, t);
   WF__TRY(t->status);
   WF__TRY(wf__interrupted(err));
   for (int i = 0; i < t->num_threads; i++) cost += t->costs[i];
-  report->seconds = seconds_now() - begin;
+  report->seconds = wf__now_s() - begin;
   report->num_tokens = t->text.words.size - num_sentences(&t->text);
   WF__TRY(validate(t, entropy, err));
   report->epoch = t->epoch;

@@ -8,9 +8,9 @@
 #include "cuda/decoder/cuda_backend.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "base/callbacks.h"
+#include "base/clock.h"
 #include "cuda/decoder/gpu_pipeline.h"
 #include "cuda/decoder/move_scores.h"
 #include "cuda/decoder/rnn_scoring.h"
@@ -305,12 +305,6 @@ static void fill_queue(const struct wf__cuda_backend *self, wf__work_queue *work
   add_to_queue(work, order, homes, count, WF__SCORES_ON_HOST);
 }
 
-static double now_s(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 struct job {
   struct wf__cuda_backend *self;
   wf__work_queue *work;
@@ -328,7 +322,7 @@ static void run_worker(void *user, uint64_t item, int thread) {
     status = wf__gpu_work(worker, work, job->self->stream,
                           thread == 0 ? work->batch->progress : NULL, &err);
   int none = 0;
-  worker->experience.finished = now_s();
+  worker->experience.finished = wf__now_s();
   if (status == WF_OK) return;
   atomic_compare_exchange_strong(&work->failed, &none, (int)status);
   pthread_mutex_lock(&work->mutex);
@@ -427,7 +421,7 @@ static wf_status cuda_decode(void *opaque, const wf__batch *given, wf_error *err
   if (self->broken)
     return wf__fail(err, WF_ERR_DEVICE, "an earlier CUDA error left this decoder unusable");
   const size_t n = given->count;
-  const double began = now_s();
+  const double began = wf__now_s();
   const uint64_t bytes = all_bytes(self);
   wf__batch batch = *given; /* with scores where they are searched */
   wf__work_queue work = {.batch = &batch,

@@ -6,9 +6,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/callbacks.h"
+#include "base/clock.h"
 #include "search/trace.h"
 #include "search/transducer/transducer_shared.h"
 
@@ -126,12 +126,6 @@ struct running {
   size_t num_done;
 };
 
-static double now_s(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 /* How many of the batch are the search's. */
 static size_t share_of(const struct running *r, size_t i) {
   return (r->batch->count - i + r->num_searches - 1) / r->num_searches;
@@ -184,9 +178,9 @@ static wf_status end(struct running *r, size_t i, wf_error *err) {
   stats->num_rows += counts.num_rows;
   stats->num_contexts += counts.num_contexts;
   const wf__whole_part part = {list(r, i, w->num_begun), r->items, results, steps, r->shared};
-  const double began = now_s();
+  const double began = wf__now_s();
   WF__TRY(r->batch->done(r->batch->user, &part, err));
-  stats->search_s += now_s() - began;
+  stats->search_s += wf__now_s() - began;
   w->num_taken += w->num_begun;
   w->is_busy = false;
   return WF_OK;
@@ -214,19 +208,19 @@ static wf_status load(struct running *r, size_t i, wf_error *err) {
   struct work *w = &r->work[i];
   struct packing packing = {r, i};
   const wf__packing_crew crew = {run_items, look, &packing};
-  const double began = now_s();
+  const double began = wf__now_s();
   if (!w->is_busy) WF__TRY(begin(r, i, err));
   WF__TRY(wf__gpu_transducers()->search_load(w->search, &crew, &w->is_loaded, err));
-  r->shared->stats.submit_s += now_s() - began;
+  r->shared->stats.submit_s += wf__now_s() - began;
   return WF_OK;
 }
 
 static wf_status go_on(struct running *r, size_t i, wf_error *err) {
   struct work *w = &r->work[i];
-  const double began = now_s();
+  const double began = wf__now_s();
   size_t num_done;
   WF__TRY(wf__gpu_transducers()->search_go_on(w->search, &num_done, err));
-  r->shared->stats.wait_s += now_s() - began;
+  r->shared->stats.wait_s += wf__now_s() - began;
   r->num_done += num_done - w->num_done;
   w->num_done = num_done;
   return num_done == w->num_begun ? end(r, i, err) : WF_OK;
