@@ -199,15 +199,21 @@ PYTHON_SUBJECTS = {
     "Graphs": ("graphs", "lexicon", "symbols", "integrations"),
     "Lattices": ("lattice", "rescoring"),
     "Language models": ("lm", "rnnlm", "scorers"),
-    "Transducers": ("fst", "operations", "batches", "archives"),
+    "Transducers": ("fst",),
     "Exceptions": ("errors",),
 }
 
 
+def public_names():
+    """The classes and functions of the package and of warpfst.fst, by name."""
+    found = {name: getattr(wf, name) for name in wf.__all__}
+    found |= {f"fst.{name}": getattr(wf.fst, name) for name in wf.fst.__all__ if name not in wf.__all__}
+    return {name: found[name] for name in sorted(found, key=str.lower) if inspect.isclass(found[name]) or inspect.isfunction(found[name])}
+
+
 def subject_lines(modules):
-    """The classes, then the functions of these modules that the package has by name, and their names."""
-    names = [name for name in wf.__all__ if not name.startswith("__") and (inspect.isclass(getattr(wf, name)) or inspect.isfunction(getattr(wf, name)))]
-    chosen = {name: getattr(wf, name) for name in sorted(names, key=str.lower) if getattr(wf, name).__module__.split(".")[1] in modules}
+    """The classes, then the functions of these modules, and their names."""
+    chosen = {name: thing for name, thing in public_names().items() if thing.__module__.split(".")[1] in modules}
     kinds = {"Classes": inspect.isclass, "Functions": inspect.isfunction}
     lines, order = [], []
     for kind, is_kind in kinds.items():
@@ -245,8 +251,9 @@ def python_pages():
         lines, order = subject_lines(modules)
         told |= set(order)
         pages[name] = "\n".join([f"# Python API: {title.lower()}", "", "[All names](python-api.md).", "", *lines])
-        index += [f"**[{title}]({name}.md)**: {', '.join(f'[`{one}`]({name}.md#{one.lower()})' for one in order)}", ""]
-    left = {name for name in wf.__all__ if callable(getattr(wf, name)) and not inspect.ismodule(getattr(wf, name))} - told
+        links = [f"[`{one}`]({name}.md#{one.lower().replace('.', '')})" for one in order]
+        index += [f"**[{title}]({name}.md)**: {', '.join(links)}", ""]
+    left = {*public_names()} - told
     assert not left, f"PYTHON_SUBJECTS has no place for {sorted(left)}"
     name = "python-api-modules"
     pages[name] = "\n".join(["# Python API: other modules", "", "[All names](python-api.md).", "", *other_modules()])

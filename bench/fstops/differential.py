@@ -116,7 +116,7 @@ def map_theirs(fst: Any, name: str, value: float) -> Any:
 
 
 def map_ours(fst: wf.Fst, name: str, value: float) -> wf.Fst:
-    return wf.arcmap(fst, map_type=name, power=value, weight=value, delta=0.5)
+    return wf.fst.arcmap(fst, map_type=name, power=value, weight=value, delta=0.5)
 
 
 def draw_difference(rng: random.Random, semiring: str) -> tuple[wf.Fst, wf.Fst]:
@@ -154,7 +154,7 @@ def replace_theirs(a: Any, b: Any, c: Any, options: dict[str, Any]) -> Any:
 
 
 def replace_ours(a: wf.Fst, b: wf.Fst, c: wf.Fst, options: dict[str, Any]) -> wf.Fst:
-    return wf.replace({10: a, 11: b, 12: c}, **options)
+    return wf.fst.replace({10: a, 11: b, 12: c}, **options)
 
 
 def draw_encode(rng: random.Random, semiring: str) -> tuple[Any, ...]:
@@ -168,7 +168,7 @@ def encode_theirs(fst: Any, labels: bool, weights: bool, decode: bool = False) -
 
 
 def encode_ours(fst: wf.Fst, labels: bool, weights: bool, decode: bool = False) -> wf.Fst:
-    encoder = wf.Encoder.create(labels, weights, fst.semiring)
+    encoder = wf.fst.Encoder.create(labels, weights, fst.semiring)
     encoded = encoder.encode(fst)
     return encoder.decode(encoded) if decode else encoded
 
@@ -180,14 +180,14 @@ def draw_epsnormalize(rng: random.Random, semiring: str) -> tuple[Any, ...]:
 
 def epsnormalize_ours(fst: wf.Fst, side: str) -> wf.Fst | None:
     try:
-        return wf.epsnormalize(fst, eps_norm_type=side)
+        return wf.fst.epsnormalize(fst, eps_norm_type=side)
     except wf.ArgumentError:
         return None
 
 
 def synchronize_ours(fst: wf.Fst) -> wf.Fst | None:
     try:
-        return wf.synchronize(fst)
+        return wf.fst.synchronize(fst)
     except wf.ArgumentError:
         return None
 
@@ -212,12 +212,12 @@ def is_unambiguous(fst: wf.Fst) -> bool:
 def draw_acceptor(rng: random.Random, semiring: str) -> tuple[wf.Fst]:
     acyclic = rng.random() < 0.6
     fst = random_fst(rng, semiring, Shape(acceptor=True, epsilons=0 if semiring == "log" else 0.1, acyclic=acyclic, weights=acyclic, arcs=14, labels=2))
-    return (wf.relabel(fst, opairs=[(1, 5), (2, rng.choice([0, 6]))]) if rng.random() < 0.5 else fst,)  # a functional transducer
+    return (wf.fst.relabel(fst, opairs=[(1, 5), (2, rng.choice([0, 6]))]) if rng.random() < 0.5 else fst,)  # a functional transducer
 
 
 def disambiguate_ours(fst: wf.Fst) -> wf.Fst | None:
     try:
-        return wf.disambiguate(fst, max_states=3000)
+        return wf.fst.disambiguate(fst, max_states=3000)
     except wf.LimitError:
         return None
 
@@ -233,11 +233,11 @@ def draw_determinizable(rng: random.Random, semiring: str) -> tuple[wf.Fst]:
 
 
 def draw_deterministic(rng: random.Random, semiring: str) -> tuple[wf.Fst]:
-    return (wf.determinize(*draw_determinizable(rng, semiring)),)
+    return (wf.fst.determinize(*draw_determinizable(rng, semiring)),)
 
 
 def nonfunctional_ours(fst: wf.Fst) -> wf.Fst | None:
-    return wf.determinize(fst, det_type="nonfunctional", delta=1e-6)
+    return wf.fst.determinize(fst, det_type="nonfunctional", delta=1e-6)
 
 
 def only_final_labels_repeat(fst: wf.Fst) -> bool:
@@ -254,7 +254,7 @@ def push_theirs(fst: Any, to_final: bool) -> Any:
 
 
 def push_ours(fst: wf.Fst, to_final: bool) -> wf.Fst:
-    return wf.push(fst, push_weights=False, push_labels=True, remove_common_affix=True, to_final=to_final)
+    return wf.fst.push(fst, push_weights=False, push_labels=True, remove_common_affix=True, to_final=to_final)
 
 
 def draw_reweight(rng: random.Random, semiring: str) -> tuple[Any, ...]:
@@ -267,7 +267,7 @@ def reweight_theirs(fst: Any, potentials: list[float], to_final: bool) -> Any:
 
 
 def reweight_ours(fst: wf.Fst, potentials: list[float], to_final: bool) -> wf.Fst:
-    return wf.reweight(fst, potentials, to_final=to_final)
+    return wf.fst.reweight(fst, potentials, to_final=to_final)
 
 
 def draw_strings(rng: random.Random, semiring: str) -> tuple[Any, ...]:
@@ -298,7 +298,7 @@ def draw_rule(rng: random.Random, semiring: str) -> tuple[Any, ...]:
     """Rewrites of one to three strings, empty ones, too; contexts of any of up to two strings."""
     tau = strings.string_map([(random_text(rng, 2), random_text(rng, 2)) for _ in range(rng.randint(1, 3))])
     contexts = [strings.string_map([random_text(rng, 2) for _ in range(rng.randint(1, 2))]) for _ in range(2)]
-    return tau, *contexts, wf.closure(strings.any_of("abc")), rng.choice(["ltr", "rtl", "sim"]), rng.random() < 0.7
+    return tau, *contexts, wf.fst.closure(strings.any_of("abc")), rng.choice(["ltr", "rtl", "sim"]), rng.random() < 0.7
 
 
 def rule_theirs(tau: Any, left: Any, right: Any, sigma: Any, direction: str, mandatory: bool) -> Any:
@@ -355,25 +355,32 @@ CASES = {
         semirings=("tropical",),
     ),
     "cdrewrite": Case(draw_rule, rule_theirs, strings.cdrewrite, semirings=("tropical",)),
-    "compose": Case(drawn(2), lambda a, b: pywrapfst.compose(a.copy().arcsort("olabel"), b), wf.compose),
-    "compose with pushing": Case(drawn(2, acyclic=True), lambda a, b: pywrapfst.compose(a.copy().arcsort("olabel"), b), lambda a, b: wf.compose(a, b, lookahead_push=True)),
-    "intersect": Case(drawn(2, acceptor=True), lambda a, b: pywrapfst.intersect(a.copy().arcsort("olabel"), b), wf.compose),
-    "union": Case(drawn(2), lambda a, b: a.copy().union(b), wf.union),
-    "concat": Case(drawn(2), lambda a, b: a.copy().concat(b), wf.concat),
-    "closure": Case(drawn(), lambda fst: fst.copy().closure(), wf.closure),
-    "reverse": Case(drawn(), pywrapfst.reverse, wf.reverse),
-    "invert": Case(drawn(), lambda fst: fst.copy().invert(), wf.invert),
-    "project": Case(drawn(), lambda fst: fst.copy().project("output"), lambda fst: wf.project(fst, project_type="output")),
-    "connect": Case(drawn(), lambda fst: fst.copy().connect(), wf.connect, keeps=True),
-    "arcsort": Case(drawn(), lambda fst: fst.copy().arcsort("ilabel"), wf.arcsort, keeps=True),
-    "topsort": Case(drawn(acyclic=True), lambda fst: fst.copy().topsort(), wf.topsort, keeps=True),
-    "prune": Case(drawn(), lambda fst: pywrapfst.prune(fst, weight=pywrapfst.Weight(fst.weight_type(), 2)), lambda fst: wf.prune(fst, weight=2), semirings=("tropical",)),
-    "rmepsilon": Case(drawn(epsilons=0.4), lambda fst: fst.copy().rmepsilon(), wf.rmepsilon, keeps=True),
-    "determinize": Case(draw_determinizable, pywrapfst.determinize, wf.determinize, keeps=True, right=is_deterministic),
-    "minimize": Case(draw_deterministic, lambda fst: fst.copy().minimize(), wf.minimize, keeps=True),
-    "push": Case(drawn(acyclic=True), lambda fst: pywrapfst.push(fst, push_weights=True), wf.push, keeps=True),
+    "compose": Case(drawn(2), lambda a, b: pywrapfst.compose(a.copy().arcsort("olabel"), b), wf.fst.compose),
+    "compose with pushing": Case(
+        drawn(2, acyclic=True), lambda a, b: pywrapfst.compose(a.copy().arcsort("olabel"), b), lambda a, b: wf.fst.compose(a, b, lookahead_push=True)
+    ),
+    "intersect": Case(drawn(2, acceptor=True), lambda a, b: pywrapfst.intersect(a.copy().arcsort("olabel"), b), wf.fst.compose),
+    "union": Case(drawn(2), lambda a, b: a.copy().union(b), wf.fst.union),
+    "concat": Case(drawn(2), lambda a, b: a.copy().concat(b), wf.fst.concat),
+    "closure": Case(drawn(), lambda fst: fst.copy().closure(), wf.fst.closure),
+    "reverse": Case(drawn(), pywrapfst.reverse, wf.fst.reverse),
+    "invert": Case(drawn(), lambda fst: fst.copy().invert(), wf.fst.invert),
+    "project": Case(drawn(), lambda fst: fst.copy().project("output"), lambda fst: wf.fst.project(fst, project_type="output")),
+    "connect": Case(drawn(), lambda fst: fst.copy().connect(), wf.fst.connect, keeps=True),
+    "arcsort": Case(drawn(), lambda fst: fst.copy().arcsort("ilabel"), wf.fst.arcsort, keeps=True),
+    "topsort": Case(drawn(acyclic=True), lambda fst: fst.copy().topsort(), wf.fst.topsort, keeps=True),
+    "prune": Case(
+        drawn(),
+        lambda fst: pywrapfst.prune(fst, weight=pywrapfst.Weight(fst.weight_type(), 2)),
+        lambda fst: wf.fst.prune(fst, weight=2),
+        semirings=("tropical",),
+    ),
+    "rmepsilon": Case(drawn(epsilons=0.4), lambda fst: fst.copy().rmepsilon(), wf.fst.rmepsilon, keeps=True),
+    "determinize": Case(draw_determinizable, pywrapfst.determinize, wf.fst.determinize, keeps=True, right=is_deterministic),
+    "minimize": Case(draw_deterministic, lambda fst: fst.copy().minimize(), wf.fst.minimize, keeps=True),
+    "push": Case(drawn(acyclic=True), lambda fst: pywrapfst.push(fst, push_weights=True), wf.fst.push, keeps=True),
     "map": Case(draw_map, map_theirs, map_ours),
-    "difference": Case(draw_difference, difference_theirs, wf.difference),
+    "difference": Case(draw_difference, difference_theirs, wf.fst.difference),
     "replace": Case(draw_replace, replace_theirs, replace_ours),
     "encode": Case(draw_encode, encode_theirs, encode_ours),
     "decode": Case(draw_encode, lambda *a: encode_theirs(*a, decode=True), lambda *a: encode_ours(*a, decode=True), keeps=True),
@@ -382,7 +389,7 @@ CASES = {
     "disambiguate": Case(draw_acceptor, pywrapfst.disambiguate, disambiguate_ours, keeps=True, right=is_unambiguous),
     "determinize nonfunctional": Case(drawn(acyclic=True, labels=2), lambda fst: pywrapfst.determinize(fst, det_type="nonfunctional"), nonfunctional_ours, keeps=True, right=only_final_labels_repeat),
     "push without affix": Case(draw_push, push_theirs, push_ours),
-    "factor_weight": Case(draw_strings, factor_theirs, wf.factor_weight, semirings=("tropical",)),
+    "factor_weight": Case(draw_strings, factor_theirs, wf.fst.factor_weight, semirings=("tropical",)),
     "reweight": Case(draw_reweight, reweight_theirs, reweight_ours, keeps=True),
 }
 
@@ -391,14 +398,14 @@ CASES = {
 
 
 def compare(theirs: wf.Fst, ours: wf.Fst) -> str:
-    if wf.equal(theirs, ours, 1e-3):
+    if wf.fst.equal(theirs, ours, 1e-3):
         return "identical"
     try:
-        if wf.isomorphic(theirs, ours, 1e-3):
+        if wf.fst.isomorphic(theirs, ours, 1e-3):
             return "isomorphic"
     except wf.UnsupportedError:
         pass
-    return "equivalent" if wf.randequivalent(theirs, ours, npath=30, max_length=40, delta=0.01) else "different"
+    return "equivalent" if wf.fst.randequivalent(theirs, ours, npath=30, max_length=40, delta=0.01) else "different"
 
 
 def as_passed(value: Any, convert: Change) -> Any:
@@ -421,8 +428,8 @@ def run_case(case: Case, rounds: int, seed: int, exchange: Exchange) -> tuple[co
             counts["OpenFst fails"] += 1
             continue
         verdict = compare(theirs, ours)
-        kept = not case.keeps or wf.randequivalent(inputs[0], ours, npath=30, max_length=40, delta=0.01)
-        theirs_kept = not case.keeps or wf.randequivalent(inputs[0], theirs, npath=30, max_length=40, delta=0.01)
+        kept = not case.keeps or wf.fst.randequivalent(inputs[0], ours, npath=30, max_length=40, delta=0.01)
+        theirs_kept = not case.keeps or wf.fst.randequivalent(inputs[0], theirs, npath=30, max_length=40, delta=0.01)
         if verdict == "different" and case.keeps and kept and not theirs_kept:
             verdict = "OpenFst wrong"
         if ours.num_states != theirs.num_states:

@@ -5,18 +5,28 @@
     for result in wf.Decoder(graph, acoustic_scale=0.7).decode(log_probs, lengths):
         print(result.text)
 
-Costs are negative natural logarithms. Label 0 is epsilon. Options are keyword arguments with the names of the C library's options; `describe("decoder")` lists
-them. Graph, Fst, LM and Lexicon objects are immutable and can be shared by threads. A Decoder runs one call at a time; calls from other threads wait.
-The package has no dependencies: log_probs may be any object with DLPack or the buffer protocol.
+The names here are those that decoding needs. More is in modules:
+
+    warpfst.fst           operations on transducers: compose, determinize, minimize, ...
+    warpfst.strings       transducers made from strings, and rules for text
+    warpfst.compat        replacements for pyctcdecode, flashlight-text and torchaudio's decoders
+    warpfst.integrations  decoders for models of HuggingFace, NeMo, ESPnet, icefall, WeNet, torchaudio
+    warpfst.transcribe    audio to text
+    warpfst.torch         costs of transducers with gradients, for torch
+
+Costs are negative natural logarithms. Label 0 is epsilon. Options are keyword arguments with the
+names of the C library's options; `describe("decoder")` and `help(Decoder)` list them. Graph, Fst, LM
+and Lexicon objects are immutable and can be shared by threads. A Decoder runs one call at a time;
+calls from other threads wait. The package has no dependencies: log_probs may be any object with
+DLPack or the buffer protocol.
 """
 
 import typing as _typing
 
+from . import fst
 from ._library import set_log
 from ._library import version as _version
 from .align import AlignedToken, AlignedUnit, Alignment, HmmAlignment, align, align_hmm
-from .archives import FarReader, FarWriter
-from .batches import Composer, DeviceArray, DeviceFst, FstBatch
 from .decoder import Decoder, cuda_available, cuda_reason, spot
 from .error_rate import Counts, Wer, read_transcripts, wer
 from .errors import (
@@ -35,7 +45,7 @@ from .errors import (
     StateError,
     UnsupportedError,
 )
-from .fst import Arc, Fst
+from .fst.container import Fst
 from .graphs import Graph, build_ctc_graph, build_hmm_graph
 from .lattice import (
     CompactLattice,
@@ -53,48 +63,6 @@ from .lattice import (
 )
 from .lexicon import Hmm, Lexicon, ctc_topology, token_blank
 from .lm import LM
-from .operations import (
-    Encoder,
-    add_self_loops,
-    arcmap,
-    arcsort,
-    closure,
-    compose,
-    compose_batch,
-    compose_with_origins,
-    concat,
-    condense,
-    connect,
-    determinize,
-    difference,
-    disambiguate,
-    epsilons_last,
-    epsnormalize,
-    equal,
-    equivalent,
-    factor_weight,
-    forward_score,
-    forward_score_gradients,
-    invert,
-    isomorphic,
-    minimize,
-    project,
-    prune,
-    push,
-    randequivalent,
-    randgen,
-    relabel,
-    remove_disambig,
-    replace,
-    reverse,
-    reweight,
-    rmepsilon,
-    shortest_distance,
-    shortest_path,
-    synchronize,
-    topsort,
-    union,
-)
 from .options import DecoderConfig, Option, Options, describe, tables
 from .options import document as _document
 from .rescoring import Rescored, Rescorer
@@ -107,6 +75,11 @@ from .symbols import Symbols
 from .transducer import Transducer
 
 if _typing.TYPE_CHECKING:
+    from . import compat as compat
+    from . import integrations as integrations
+    from . import strings as strings
+    from . import torch as torch
+    from . import transcribe as transcribe
     from .aio import AsyncStream, AsyncStreams
     from .integrations import from_espnet, from_huggingface, from_icefall, from_nemo, from_sentencepiece, from_torchaudio, from_wenet
 
@@ -116,29 +89,21 @@ __all__ = [
     "AlignedToken",
     "AlignedUnit",
     "Alignment",
-    "Arc",
     "ArgumentError",
     "AsyncStream",
     "AsyncStreams",
     "CancelledError",
     "CompactLattice",
-    "Composer",
     "ConfidentWord",
     "Counts",
     "Decoder",
     "DecoderConfig",
-    "DeviceArray",
     "DeviceError",
-    "DeviceFst",
-    "Encoder",
     "Epoch",
     "Error",
-    "FarReader",
-    "FarWriter",
     "FileError",
     "FormatError",
     "Fst",
-    "FstBatch",
     "Graph",
     "Hmm",
     "HmmAlignment",
@@ -180,36 +145,16 @@ __all__ = [
     "Word",
     "WordAligner",
     "__version__",
-    "add_self_loops",
     "align",
     "align_hmm",
-    "arcmap",
-    "arcsort",
     "boost_by_length",
     "build_ctc_graph",
     "build_hmm_graph",
-    "closure",
-    "compose",
-    "compose_batch",
-    "compose_with_origins",
-    "concat",
-    "condense",
-    "connect",
     "ctc_topology",
     "cuda_available",
     "cuda_reason",
     "describe",
-    "determinize",
     "determinize_lattices",
-    "difference",
-    "disambiguate",
-    "epsilons_last",
-    "epsnormalize",
-    "equal",
-    "equivalent",
-    "factor_weight",
-    "forward_score",
-    "forward_score_gradients",
     "from_espnet",
     "from_huggingface",
     "from_icefall",
@@ -217,53 +162,44 @@ __all__ = [
     "from_sentencepiece",
     "from_torchaudio",
     "from_wenet",
-    "invert",
-    "isomorphic",
-    "minimize",
-    "project",
-    "prune",
-    "push",
-    "randequivalent",
-    "randgen",
+    "fst",
     "read_transcripts",
-    "relabel",
-    "remove_disambig",
-    "replace",
-    "reverse",
-    "reweight",
-    "rmepsilon",
     "set_log",
-    "shortest_distance",
-    "shortest_path",
     "spot",
-    "synchronize",
     "tables",
     "token_blank",
-    "topsort",
-    "union",
     "wer",
 ]
 
 _document(globals()[name] for name in __all__ if name in globals())
-_LATE = {"AsyncStream": "aio", "AsyncStreams": "aio", **dict.fromkeys(("from_espnet", "from_huggingface", "from_icefall", "from_nemo", "from_sentencepiece", "from_torchaudio", "from_wenet"), "integrations")}
+_LATE = {  # names that are imported on first use: their modules import much, such as asyncio
+    **dict.fromkeys(("AsyncStream", "AsyncStreams"), "aio"),
+    **dict.fromkeys(("from_espnet", "from_huggingface", "from_icefall", "from_nemo", "from_sentencepiece", "from_torchaudio", "from_wenet"), "integrations"),
+}
+_MODULES = ("compat", "integrations", "strings", "torch", "transcribe")  # modules of their own, imported on first use
+_OLD = {name: f"fst.{name}" for name in fst.__all__ if name not in ("Comparison", "Composition", "Fst")}  # old names: the new ones
+_OLD["LargeLM"] = "LM"
 
+if not _typing.TYPE_CHECKING:  # type checkers would take every name for one of the package
 
-def __getattr__(name: str) -> _typing.Any:
-    """Imports names on first use whose modules import much: asyncio, or readers of other toolkits' files."""
-    from importlib import import_module
+    def __getattr__(name: str) -> _typing.Any:
+        """Imports what is imported on first use. Old names give their objects, with a warning."""
+        from importlib import import_module
 
-    if name == "integrations":
-        return import_module(".integrations", __name__)
-    if name == "LargeLM":
+        if name in _MODULES:
+            return import_module(f".{name}", __name__)
+        if name in _LATE:
+            return getattr(import_module(f".{_LATE[name]}", __name__), name)
+        if name not in _OLD:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         import warnings
 
-        warnings.warn("warpfst.LargeLM is now warpfst.LM; the old name goes in version 0.4", DeprecationWarning, stacklevel=2)
-        return LM
-    if name not in _LATE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_LATE[name]}", __name__), name)
+        new = _OLD[name]
+        warnings.warn(f"warpfst.{name} is now warpfst.{new}; the old name goes in version 0.4", DeprecationWarning, stacklevel=2)
+        return LM if new == "LM" else getattr(fst, name)
 
 
 def __dir__() -> list[str]:
     """What completion shows: the public names, also those that are imported on first use, and nothing that only this file needs."""
-    return sorted({*__all__, "integrations", *(name for name in globals() if name.startswith("__"))})
+    modules = {name for name in _MODULES if name != "torch" or name in globals()}  # torch may not be installed
+    return sorted({*__all__, *modules, *(name for name in globals() if name.startswith("__"))})

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from . import _abi
 from ._library import Handle, Progress, ProgressGuard, as_dict, call, check, check_list, create, lib, report_warnings
 from .errors import ArgumentError, Error, StateError
-from .fst import Fst
+from .fst.container import Fst
 from .graphs import Graph, Path
 from .joining import Joiner
 from .options import DecoderConfig, c_options

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Union
 from . import _abi
 from ._library import Handle, Progress, ProgressGuard, as_dict, call, create, decode_text, encode_text, int32_array, lib, sized
 from .errors import ArgumentError
-from .fst import Fst
+from .fst.container import Fst
 from .lattice import WordAligner
 from .lexicon import Hmm, Lexicon, Pronunciations
 from .lm import LM

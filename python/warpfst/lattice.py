@@ -26,7 +26,7 @@ from ._library import (
     take_numbers,
 )
 from .errors import ArgumentError, Error
-from .fst import Fst, Records, array_view
+from .fst.container import Fst, Records, array_view
 from .lexicon import Hmm, Lexicon
 from .lm import LM
 from .options import c_options

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _abi
 from ._library import Handle, as_dict, call, check_mapping, create, decode_text, encode_path, encode_text, lib, sized, take_numbers
-from .fst import Fst
+from .fst.container import Fst
 from .options import c_options
 from .symbols import Symbols, SymbolsLike, as_symbols
 

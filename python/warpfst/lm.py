@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _abi
 from ._library import Handle, Progress, ProgressGuard, as_dict, call, check_list, create, encode_path, lib, sized
-from .fst import Fst
+from .fst.container import Fst
 from .options import c_options
 from .rnnlm import RnnLM
 from .symbols import Symbols, SymbolsLike, as_symbols
@@ -59,7 +59,7 @@ class LM(Handle):
     @classmethod
     def build(cls, arpa: str | os.PathLike[str], path: str | os.PathLike[str], *, progress: Progress | None = None, **options: Unpack[LmConvertOptions]) -> LM:
         """The old name of `convert`."""
-        warnings.warn("LM.build is now LM.convert; the old name goes in version 0.4", DeprecationWarning, stacklevel=2)
+        warnings.warn("warpfst.LM.build is now warpfst.LM.convert; the old name goes in version 0.4", DeprecationWarning, stacklevel=2)
         return cls.convert(arpa, path, progress=progress, **options)
 
     @classmethod

@@ -106,7 +106,7 @@ def document(things: Iterable[Any]) -> None:
             function = getattr(member, "__func__", member)
             if inspect.isfunction(function):
                 kind = re.fullmatch(r"Unpack\[(?:types\.)?(\w+)Options\]", str(function.__annotations__.get("options")))
-                if kind and function.__doc__:
+                if kind and function.__doc__ and "\nOptions of the table" not in function.__doc__:
                     function.__doc__ = "\n\n".join([inspect.cleandoc(function.__doc__), *(repr(describe(name)) for name in by_type[kind[1]])])
 
 

@@ -14,7 +14,7 @@ from . import _abi, notebook
 from ._library import Handle, call, create, decode_text, exception_of, lib, take_text
 from .captions import Spoken, srt, vtt
 from .errors import ArgumentError, Error, LimitError
-from .fst import array_view
+from .fst.container import array_view
 from .graphs import Graph
 from .joining import Joiner
 from .lattice import CompactLattice, Lattice, Mbr, Nbest, WordAligner, mbr_of, raw_paths

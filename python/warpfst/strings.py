@@ -18,8 +18,8 @@ from os import PathLike
 from typing import Literal, NamedTuple, Union
 
 from .errors import ArgumentError
-from .fst import Fst
-from .operations import Encoder, arcmap, closure, compose, concat, connect, determinize, minimize, project, reverse, rmepsilon, shortest_path, union
+from .fst.container import Fst
+from .fst.operations import Encoder, arcmap, closure, compose, concat, connect, determinize, minimize, project, reverse, rmepsilon, shortest_path, union
 from .symbols import Symbols
 
 TokenType = Union[Literal["byte", "utf8"], Symbols]

@@ -16,8 +16,8 @@ from typing import Any
 
 import torch
 
-from .batches import FstBatch
-from .fst import Fst
+from .fst.batches import FstBatch
+from .fst.container import Fst
 
 
 def _host(tensor: Any) -> Any:
@@ -123,7 +123,7 @@ class _ForwardScore(torch.autograd.Function):  # type: ignore[misc, unused-ignor
 
 
 def forward_score(fst: Fst, weights: Any) -> Any:
-    """Total cost of all paths of an fst with the arc weights `weights` [num_arcs] and its own final costs. Like `warpfst.forward_score`, but differentiable."""
+    """Total cost of all paths of an fst with the arc weights `weights` [num_arcs] and its own final costs. Like `warpfst.fst.forward_score`, but differentiable."""
     return _ForwardScore.apply(_in_log_semiring(fst)[0], weights)
 
 

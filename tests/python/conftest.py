@@ -1,6 +1,7 @@
 """Fixtures and helpers that several tests share. The tests run against the installed package."""
 
 import json
+import os
 import pathlib
 import signal
 import struct
@@ -13,6 +14,9 @@ import warpfst as wf
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CTC = ROOT / "examples" / "ctc"
 assert ROOT / "python" not in pathlib.Path(wf.__file__).resolve().parents, "the package under test is not installed"
+
+# As pyproject.toml has it for the tests, also in programs that they start: no deprecated name of the package is used.
+os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [os.environ.get("PYTHONWARNINGS"), "error:warpfst.:DeprecationWarning"]))
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # tests send SIGINT, also to child processes; shells ignore it in background jobs
 

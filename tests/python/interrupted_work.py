@@ -137,10 +137,10 @@ class Compose(Work):
         self.a, self.b = random_fst(2000), random_fst(1500)
 
     def once(self):
-        wf.compose(self.a, self.b)
+        wf.fst.compose(self.a, self.b)
 
     def check(self):
-        assert wf.compose(self.a, wf.Fst.from_arcs([(0, 0, 1, 1, 0.0)], {0: 0.0})).num_states
+        assert wf.fst.compose(self.a, wf.Fst.from_arcs([(0, 0, 1, 1, 0.0)], {0: 0.0})).num_states
 
 
 class Optimize(Work):
@@ -156,10 +156,10 @@ class Optimize(Work):
         self.acceptor = wf.Fst.from_arcs([(s, t, i + 1, i + 1, w) for s, t, i, _, w in arcs], {0: 0.0})
 
     def once(self):
-        wf.arcsort(wf.rmepsilon(self.fst), sort_type="olabel")
-        wf.minimize(wf.determinize(self.acceptor))
-        wf.shortest_distance(wf.push(self.acceptor))
-        wf.shortest_path(self.fst, nshortest=1000)
+        wf.fst.arcsort(wf.fst.rmepsilon(self.fst), sort_type="olabel")
+        wf.fst.minimize(wf.fst.determinize(self.acceptor))
+        wf.fst.shortest_distance(wf.fst.push(self.acceptor))
+        wf.fst.shortest_path(self.fst, nshortest=1000)
         wf.Fst.read(self.written())
 
     def written(self):

@@ -295,27 +295,27 @@ def test_compose_several_at_once():
     rng = np.random.default_rng(4)
     for _ in range(10):
         fsts = [log_fst(rng) for _ in range(3)]
-        there, here = (wf.compose(*fsts, device=device, order="canonical") for device in ("cuda", "cpu"))
-        assert wf.equal(there, here) and here.num_states > 0
+        there, here = (wf.fst.compose(*fsts, device=device, order="canonical") for device in ("cuda", "cpu"))
+        assert wf.fst.equal(there, here) and here.num_states > 0
 
 
 def test_batches_of_fsts():
     rng = np.random.default_rng(3)
     left, right = [log_fst(rng) for _ in range(30)], [log_fst(rng) for _ in range(30)]
-    there = wf.FstBatch.compose(left, right, device="cuda", order="canonical")
-    here = wf.FstBatch.compose(left, right, order="canonical")
-    assert all(wf.equal(there[i], here[i]) for i in range(30)) and sum(here[i].num_arcs for i in range(30)) > 100
+    there = wf.fst.FstBatch.compose(left, right, device="cuda", order="canonical")
+    here = wf.fst.FstBatch.compose(left, right, order="canonical")
+    assert all(wf.fst.equal(there[i], here[i]) for i in range(30)) and sum(here[i].num_arcs for i in range(30)) > 100
     assert np.allclose(there.forward_score(gradients=True), here.forward_score(gradients=True), rtol=1e-9)
     assert all(np.allclose(there.gradients(i, of), here.gradients(i, of), atol=1e-9) for i in range(30) for of in ("arcs", "first", "second"))
     for name in ("arcsort", "connect", "invert", "project", "reverse"):
         a, b = getattr(there, name)(), getattr(here, name)()
-        assert all(wf.equal(a[i], b[i]) for i in range(30)), name
+        assert all(wf.fst.equal(a[i], b[i]) for i in range(30)), name
     tropical = [one.with_semiring("tropical") for one in left]
-    a, b = (wf.FstBatch.create(tropical, device=device).determinize(allow_nonfunctional=True) for device in ("cuda", "cpu"))
-    assert all(wf.equal(a[i], b[i]) for i in range(30))
+    a, b = (wf.fst.FstBatch.create(tropical, device=device).determinize(allow_nonfunctional=True) for device in ("cuda", "cpu"))
+    assert all(wf.fst.equal(a[i], b[i]) for i in range(30))
     for encode_labels in (True, False):  # the CPU does it without encode_labels
         c, d = (batch.minimize(allow_nondet=True, encode_labels=encode_labels) for batch in (a, b))
-        assert all(wf.equal(c[i], d[i]) for i in range(30))
+        assert all(wf.fst.equal(c[i], d[i]) for i in range(30))
     with pytest.raises(wf.UnsupportedError, match="log semiring"):
         there.determinize()
 
@@ -323,14 +323,14 @@ def test_batches_of_fsts():
 def test_compositions_that_stay_on_the_gpu(device):
     rng = np.random.default_rng(6)
     left, right = [log_fst(rng) for _ in range(10)], log_fst(rng)
-    composer = wf.Composer(left, right, with_origins=True)
+    composer = wf.fst.Composer(left, right, with_origins=True)
     for _ in range(2):  # repeated with the same inputs
         composer.run()
-    expected = [wf.compose_with_origins(one, right, order="canonical") for one in left]
-    assert len(composer) == 10 and all(wf.equal(composer[i], expected[i].fst) for i in range(10)) and sum(one.fst.num_arcs for one in expected) > 30
+    expected = [wf.fst.compose_with_origins(one, right, order="canonical") for one in left]
+    assert len(composer) == 10 and all(wf.fst.equal(composer[i], expected[i].fst) for i in range(10)) and sum(one.fst.num_arcs for one in expected) > 30
     assert all(composer.with_origins(i).origins == expected[i].origins for i in range(10))
     batch = composer.batch()
-    assert np.allclose(batch.forward_score(), [wf.forward_score(one.fst) for one in expected], rtol=1e-9)
+    assert np.allclose(batch.forward_score(), [wf.fst.forward_score(one.fst) for one in expected], rtol=1e-9)
 
     def download(view):
         about = view.__cuda_array_interface__
@@ -355,7 +355,7 @@ def test_compositions_that_stay_on_the_gpu(device):
 
 def test_views_of_compositions_in_torch():
     torch = framework("torch")
-    composer = wf.Composer(log_fst(np.random.default_rng(7)), log_fst(np.random.default_rng(8)))
+    composer = wf.fst.Composer(log_fst(np.random.default_rng(7)), log_fst(np.random.default_rng(8)))
     composer.run()
     assert np.array_equal(torch.as_tensor(composer.view(0).weights, device="cuda").cpu().numpy(), np.asarray(composer[0].arcs)["weight"])
 

@@ -23,7 +23,7 @@ def run(*arguments):
 def test_graphs_and_results_equal_those_of_the_program(tmp_path, topology, ctc_scores):
     run("mkgraph", "ctc", f"--tokens={CTC}/tokens_phone.txt", f"--lexicon={CTC}/lexicon_phone.txt", f"--lm={CTC}/lm3.arpa.gz", f"--topology={topology}", "-q", "-o", tmp_path / "g.wfst")
     graph = wf.build_ctc_graph(CTC / "tokens_phone.txt", CTC / "lexicon_phone.txt", CTC / "lm3.arpa.gz", topology=topology)
-    assert wf.equal(graph.fst, wf.Fst.read(tmp_path / "g.wfst"))
+    assert wf.fst.equal(graph.fst, wf.Fst.read(tmp_path / "g.wfst"))
     run("decode", tmp_path / "g.wfst", *(CTC / "logp_phone" / f"{key}.npy" for key in ctc_scores), "--acoustic-scale=0.7", "-o", tmp_path / "hyp")
     results = wf.Decoder(graph, acoustic_scale=0.7).decode(list(ctc_scores.values()))
     assert (tmp_path / "hyp").read_text() == "".join(f"{key} {result.text}".rstrip() + "\n" for key, result in zip(ctc_scores, results))
@@ -42,7 +42,7 @@ def test_graphs_without_a_language_model_equal_those_of_the_program(tmp_path):
     ):
         run("mkgraph", "ctc", f"--tokens={tokens}", *flags, "-q", "-o", tmp_path / "g.wfst")
         program, graph = wf.Fst.read(tmp_path / "g.wfst"), wf.build_ctc_graph(tokens, **given)
-        assert wf.equal((graph._given or graph.fst), program)
+        assert wf.fst.equal((graph._given or graph.fst), program)
         assert dict(graph.words) == dict(program.osymbols)
         scores = np.full((4, 4), -9, np.float32)
         scores[range(4), [3, 1, 2, 0]] = 0
@@ -64,8 +64,8 @@ def test_types_of_graph_arguments(ctc_graph):
     tokens = wf.Symbols.read(CTC / "tokens_phone.txt")
     lexicon = wf.Lexicon.read(CTC / "lexicon_phone.txt", tokens)
     lm = wf.LM.read(CTC / "lm3.arpa.gz", lexicon.words())
-    assert wf.equal(wf.build_ctc_graph(tokens, lexicon, lm).fst, ctc_graph.fst)
-    assert wf.equal(wf.build_ctc_graph(dict(tokens), lexicon, lm).fst, ctc_graph.fst)
+    assert wf.fst.equal(wf.build_ctc_graph(tokens, lexicon, lm).fst, ctc_graph.fst)
+    assert wf.fst.equal(wf.build_ctc_graph(dict(tokens), lexicon, lm).fst, ctc_graph.fst)
     with pytest.raises(TypeError, match="not several of them"):
         wf.build_ctc_graph(tokens, lexicon, lm, grammar=lm.to_fst())
     with pytest.raises(ValueError, match="no option named 'topolgy'"):
@@ -126,7 +126,7 @@ def test_grammars_in_jsgf(tmp_path):
     tokens, lexicon, path = ["<blk>", "a", "b"], {"A": "a", "B": "b"}, tmp_path / "any name"
     path.write_text(JSGF.replace("\n", "\r\n"), encoding="utf-8-sig")
     grammar = wf.Fst.from_jsgf(JSGF)
-    assert wf.equal(wf.Fst.read_grammar(path), grammar) and grammar.properties >= {"acceptor", "no_epsilons"}
+    assert wf.fst.equal(wf.Fst.read_grammar(path), grammar) and grammar.properties >= {"acceptor", "no_epsilons"}
     assert dict(grammar.osymbols) == {"<eps>": 0, "A": 1, "B": 2}
     for graph in (wf.build_ctc_graph(tokens, lexicon, grammar=part) for part in (path, grammar)):
         assert decode_labels(graph, tokens, ["a", "b", "<blk>", "b", "a"]) == "A B B A"
@@ -174,7 +174,7 @@ def test_language_model_from_a_kenlm_trie(tmp_path):
         assert math.isclose(trie.score(sentence), arpa.score(sentence), abs_tol=1e-5)
     tokens = ["<blk>", *"abcdefg"]
     graphs = [wf.build_ctc_graph(tokens, {letter: letter for letter in tokens[1:]}, lm=folder / name) for name in ("sphinx3.arpa", "kenlm3.trie.bin")]
-    assert wf.equal(graphs[0].fst, graphs[1].fst, delta=1e-5)
+    assert wf.fst.equal(graphs[0].fst, graphs[1].fst, delta=1e-5)
     large = wf.LM.convert(folder / "endings.a.bin", tmp_path / "large.wlm")
     assert large.info()["order"] == 4
     probing = bytearray((folder / "kenlm3.trie.bin").read_bytes())

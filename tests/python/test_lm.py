@@ -153,7 +153,7 @@ def test_a_mapped_file_and_a_model_in_memory_are_one_class(tmp_path):
     for lm in (mapped, again):
         assert lm.costs("a b c") == pytest.approx(memory.costs("a b c"), abs=1e-6) and list(lm.words) == list(memory.words)
         assert lm.prune(max_ngrams="20,20").info()["num_ngrams"] == memory.prune(max_ngrams="20,20").info()["num_ngrams"]
-        assert wf.equal(lm.to_fst(), memory.to_fst(), delta=1e-5)
+        assert wf.fst.equal(lm.to_fst(), memory.to_fst(), delta=1e-5)
     memory.make_table()
     assert memory.info()["table_bytes"] > 0 and not memory.info()["mapped"]
     memory.verify()
@@ -164,10 +164,3 @@ def test_a_mapped_file_and_a_model_in_memory_are_one_class(tmp_path):
     assert wf.LM.read(tmp_path / "lm.wlm", table).score("a b c") == pytest.approx(memory.score("a b c"), abs=1e-6)
     with pytest.raises(wf.Error, match="difference.wlm: the difference of two models"):
         wf.LM.convert(ARPA, tmp_path / "difference.wlm", subtract=ARPA).prune()
-
-
-def test_old_names_warn(tmp_path):
-    with pytest.warns(DeprecationWarning, match="LargeLM is now warpfst.LM"):
-        assert wf.LargeLM is wf.LM
-    with pytest.warns(DeprecationWarning, match="LM.build is now LM.convert"):
-        assert wf.LM.build(ARPA, tmp_path / "lm.wlm").info()["mapped"]

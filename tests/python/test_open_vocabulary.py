@@ -247,7 +247,7 @@ def test_unknown_words_by_the_program(tmp_path):
     base = wf.build_ctc_graph(tmp_path / "tokens.txt", lm=tmp_path / "lm.arpa", classes="<unk>")
     made = base.add_spelling(tmp_path / "spelling.arpa", word_cost=-2, lm_scale=0.5)
     assert dict(graph.words) == dict(made.words) and {"\u2581B", "##A", "##B"} < set(dict(made.words)) and "\u2581A" not in dict(made.words)
-    assert wf.equal(graph.fst, made.fst)
+    assert wf.fst.equal(graph.fst, made.fst)
     scores = np.full((4, len(NAMES)), -9.0, dtype=np.float32)
     scores[np.arange(4), [2, 3, 1, 4]] = -0.001  # _B A _A B
     for one in (graph, made):

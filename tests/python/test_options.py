@@ -102,7 +102,7 @@ def test_a_table_prints_a_line_for_each_option():
 def test_help_lists_the_options_of_every_function_that_takes_some():
     """With name, default and unit, as `describe` prints them."""
     seen = set()
-    owners = [getattr(wf, name) for name in wf.__all__] + [wf.integrations.ModelTokens]
+    owners = [getattr(wf, name) for name in wf.__all__] + [getattr(wf.fst, name) for name in wf.fst.__all__] + [wf.integrations.ModelTokens]
     for owner in owners:
         for member in vars(owner).values() if inspect.isclass(owner) else (owner,):
             function = getattr(member, "__func__", member)

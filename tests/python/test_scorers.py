@@ -248,7 +248,7 @@ def test_a_large_model_as_a_transducer(ctc_scores, tmp_path):
     graph = wf.build_ctc_graph(CTC / "tokens_phone.txt", lexicon, grammar=_loop(lexicon.words(), words), words=lexicon.words())
     phi = 10_000_000
     acceptor = wf.LM.read(tmp_path / "lm.wlm", graph.words, oov="skip").to_fst(backoff="failure", backoff_label=phi)
-    exact = wf.Graph(wf.epsilons_last(wf.compose(graph.fst, acceptor, phi_label=phi)))
+    exact = wf.Graph(wf.fst.epsilons_last(wf.fst.compose(graph.fst, acceptor, phi_label=phi)))
     matrices, wide = list(ctc_scores.values())[:4], {"beam": 20, "max_active": 100000, "max_tokens": 400000, "acoustic_scale": 0.7}
     on_the_fly, inside = wf.Decoder(graph, lm=model, **wide).decode(matrices), wf.Decoder(exact, **wide).decode(matrices)
     assert [r.text for r in on_the_fly] == [r.text for r in inside] and np.allclose([r.cost for r in on_the_fly], [r.cost for r in inside], atol=1e-2)

@@ -84,11 +84,11 @@ def test_the_label_of_a_symbol_is_the_same_in_every_process():
 
 def test_rules_with_symbols():
     """A symbol marks a class between two rules, and no text has it."""
-    sigma_star = wf.closure(wf.union(any_of("a1[]"), accep("[number]")))
+    sigma_star = wf.fst.closure(wf.fst.union(any_of("a1[]"), accep("[number]")))
     mark = cdrewrite(cross("1", "[number]"), "[BOS]", "", sigma_star)
     assert rewrite("1a1", mark) == "[number]a1" and rewrite("[1]", mark) == "[1]"
     back = cdrewrite(cross("[number]", "a"), "", "[EOS]", sigma_star)
-    assert rewrite("1", optimize(wf.compose(mark, back))) == "a"
+    assert rewrite("1", optimize(wf.fst.compose(mark, back))) == "a"
 
 
 def test_files_of_pairs(tmp_path):
@@ -110,17 +110,17 @@ def test_maps():
     assert outputs(cross("ab", "x")) == [("ab", "x", 0.0)]
     assert outputs(cross(string_map(["a", "bc"]), string_map(["x", "yz"]))) == [(i, o, 0.0) for i in ("a", "bc") for o in ("x", "yz")]
     assert outputs(string_map(["a", ("b", "xyz"), ("abc", "", "1.5"), ("b", "xyz", 3.0)])) == [("a", "a", 0.0), ("abc", "", 1.5), ("b", "xyz", 0.0)]
-    assert outputs(wf.concat(insert("a"), delete("bc"), optional("d"))) == [("bc", "a", 0.0), ("bcd", "ad", 0.0)]
+    assert outputs(wf.fst.concat(insert("a"), delete("bc"), optional("d"))) == [("bc", "a", 0.0), ("bcd", "ad", 0.0)]
     assert string_map(["abc", "abd"]).num_states == 5
     with pytest.raises(wf.ArgumentError, match="cycle"):
-        list(string_paths(wf.closure(accep("a"))))
+        list(string_paths(wf.fst.closure(accep("a"))))
 
 
 def test_optimize_keeps_the_pairs():
     rng = random.Random(1)
     for _ in range(60):
         pairs = {(random_text(rng, 4), random_text(rng, 4)): rng.randrange(9) / 4 for _ in range(8)}
-        fst = wf.union(*(string_map([(*pair, cost)]) for pair, cost in pairs.items()))
+        fst = wf.fst.union(*(string_map([(*pair, cost)]) for pair, cost in pairs.items()))
         small = optimize(fst)
         assert outputs(small) == outputs(string_map((*pair, cost) for pair, cost in pairs.items())) and small.num_states <= fst.num_states
 
@@ -178,7 +178,7 @@ def turned(texts):
 @pytest.mark.parametrize("direction", ["ltr", "rtl", "sim"])
 def test_rules_against_simulation(direction):
     rng = random.Random(direction)
-    sigma_star = wf.closure(any_of(ALPHABET))
+    sigma_star = wf.fst.closure(any_of(ALPHABET))
     num_changed = 0
     for _ in range(25):
         pairs = [(random_text(rng, 2), random_text(rng, 2)) for _ in range(rng.randint(1, 3))]
@@ -194,30 +194,30 @@ def test_rules_against_simulation(direction):
                     want = {x[::-1] for x in simulate(text[::-1], turned(pairs), turned(right), turned(left), False, mandatory)}
                 else:
                     want = simulate(text, pairs, left, right, direction == "sim", mandatory)
-                got = {path.output for path in string_paths(wf.compose(accep(text), rule))}
+                got = {path.output for path in string_paths(wf.fst.compose(accep(text), rule))}
                 assert got == want, (text, pairs, left, right, mandatory)
                 num_changed += want != {text}
     assert num_changed > 100
 
 
 def test_ends_of_the_string():
-    sigma_star = wf.closure(any_of(ALPHABET))
+    sigma_star = wf.fst.closure(any_of(ALPHABET))
     first, last = cdrewrite(cross("a", "b"), begin(), "", sigma_star), cdrewrite(cross("a", "b"), "", end(), sigma_star)
     assert rewrite("aaa", first) == "baa" and rewrite("aaa", last) == "aab" and rewrite("", first) == ""
-    middle = cdrewrite(cross("a", "b"), wf.union(begin(), accep("c")), wf.union(end(), accep("c")), sigma_star)
+    middle = cdrewrite(cross("a", "b"), wf.fst.union(begin(), accep("c")), wf.fst.union(end(), accep("c")), sigma_star)
     assert rewrite("aca", middle) == "bcb" and rewrite("aaca", middle) == "aacb"
     with pytest.raises(ValueError, match="direction"):
         cdrewrite(cross("a", "b"), "", "", sigma_star, "down")
 
 
 def test_rules_over_code_points():
-    sigma_star = wf.closure(any_of("aäö", "utf8"))
+    sigma_star = wf.fst.closure(any_of("aäö", "utf8"))
     rule = cdrewrite(string_map([("ä", "ae"), ("ö", "oe")], "utf8", "utf8"), "", "", sigma_star)
     assert rewrite("aäöa", rule, "utf8") == "aaeoea"
 
 
 def test_weights_of_a_rule_stay():
-    sigma_star = wf.closure(any_of("ab"))
+    sigma_star = wf.fst.closure(any_of("ab"))
     rule = cdrewrite(string_map([("a", "b", 1.5)]), "", "", sigma_star, mandatory=False)
     assert sorted((path.output, path.cost) for path in rewrites("aa", rule, 4)) == [("aa", 0.0), ("ab", 1.5), ("ba", 1.5), ("bb", 3.0)]
 
@@ -241,7 +241,7 @@ def spell(n):
 
 def count_paths(fst):
     counts = [0] * fst.num_states
-    order = wf.topsort(fst)
+    order = wf.fst.topsort(fst)
     for state in reversed(range(order.num_states)):
         counts[state] = int(order.final_costs[state] != math.inf) + sum(counts[arc.nextstate] for arc in order.arcs_of(state))
     return counts[order.start]
@@ -252,7 +252,7 @@ def test_numbers_in_both_directions():
     example = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(example)
     number = example.numbers()
-    back = wf.invert(number)
+    back = wf.fst.invert(number)
     assert count_paths(number) == 1000001
     rng = random.Random(2)
     for n in [*range(1200), *(rng.randrange(1000001) for _ in range(1200)), 1000000]:
@@ -268,36 +268,36 @@ def test_bytes_that_are_not_utf8_come_back():
     for data in (b"\xc3", b"caf\xe9 \xff\xfe", bytes(range(1, 256))):
         text = data.decode("utf-8", "surrogateescape")
         assert text_of(list(data)) == text and labels_of(text) == list(data)
-    rule = cdrewrite(cross("a", "b"), "", "", wf.closure(wf.union(*(accep(f"[{label}]") for label in range(1, 256)))))
+    rule = cdrewrite(cross("a", "b"), "", "", wf.fst.closure(wf.fst.union(*(accep(f"[{label}]") for label in range(1, 256)))))
     assert rewrite("a\udce9a", rule) == "b\udce9b"
 
 
 @pytest.mark.parametrize("direction", ["ltr", "rtl", "sim"])
 def test_rules_that_never_apply(direction):
     """An empty set of strings as the rule or a context is not the empty string."""
-    sigma, rule, nothing = wf.closure(any_of("abc")), cross("a", "b"), string_map([])
+    sigma, rule, nothing = wf.fst.closure(any_of("abc")), cross("a", "b"), string_map([])
     shut = wf.Fst.from_arcs([(0, 1, 97, 98, 0.0)], {})  # arcs, but no final state
     for tau, left, right in ((nothing, "", ""), (any_of(""), "b", ""), (shut, "", ""), (rule, nothing, ""), (rule, "", shut), (nothing, nothing, nothing), (rule, "b", nothing)):
         for mandatory in (True, False):
             made = cdrewrite(tau, left, right, sigma, direction, mandatory)
             assert [(p.output, p.cost) for p in rewrites("abca", made, 3)] == [("abca", 0)] and rewrites("xyz", made, 1) == []
     assert rewrite("abca", cdrewrite(rule, "", "", sigma, direction)) == "bbcb"
-    cascade = wf.compose(cdrewrite(nothing, "", "", sigma, direction), cdrewrite(rule, "", "", sigma, direction))
+    cascade = wf.fst.compose(cdrewrite(nothing, "", "", sigma, direction), cdrewrite(rule, "", "", sigma, direction))
     assert rewrite("abca", cascade) == "bbcb"
 
 
 def test_sigma_star_is_an_acceptor_without_weights():
     rule = cross("a", "b")
     with pytest.raises(wf.ArgumentError, match="sigma_star .*costs"):
-        cdrewrite(rule, "", "", wf.closure(accep("a", 0.5)))
+        cdrewrite(rule, "", "", wf.fst.closure(accep("a", 0.5)))
     with pytest.raises(wf.ArgumentError, match="sigma_star .*differ"):
-        cdrewrite(string_map([]), "", "", wf.closure(cross("a", "b")))
+        cdrewrite(string_map([]), "", "", wf.fst.closure(cross("a", "b")))
 
 
 def test_a_rule_over_many_labels():
     """A state behind each label, with an arc for each label, would be 25 million arcs."""
     letters = "".join(chr(0x4E00 + k) for k in range(5000))
-    rule = cdrewrite(cross(letters[0], letters[1], "utf8"), letters[2], "", wf.closure(any_of(letters, "utf8")), token_type="utf8")
+    rule = cdrewrite(cross(letters[0], letters[1], "utf8"), letters[2], "", wf.fst.closure(any_of(letters, "utf8")), token_type="utf8")
     assert rule.num_arcs < 3 * len(letters)
     assert rewrite(letters[2] + letters[0] + letters[7] + letters[0], rule, "utf8") == letters[2] + letters[1] + letters[7] + letters[0]
 

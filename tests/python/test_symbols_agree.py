@@ -11,16 +11,16 @@ SWAPPED = {"<eps>": 0, "t": 1, "k": 2}  # the first difference: key 1
 LONGER = {**A, "p": 3}
 SAME = (A, dict(reversed(A.items())), None)  # the order of entries and the name do not matter
 OPERATIONS = {
-    "union": lambda a, b, **o: wf.union(a, b, **o),
-    "concat": lambda a, b, **o: wf.concat(a, b, **o),
-    "difference": lambda a, b, **o: wf.difference(a, b, **o),
-    "replace": lambda a, b, **o: wf.replace({9: a, 8: b}, **o),
-    "equivalent": lambda a, b, **o: wf.equivalent(a, b, **o),
-    "randequivalent": lambda a, b, **o: wf.randequivalent(a, b, **o),
-    "compose": lambda a, b, **o: wf.compose(a, b, **o),
-    "compose_n": lambda a, b, **o: wf.compose(a.with_symbols(), a, b, **o),
-    "compose_batch": lambda a, b, **o: wf.compose_batch([a.with_symbols(), a], [b, b], **o),
-    "Composer": lambda a, b, **o: wf.Composer(a, b, device="cpu", **o),
+    "union": lambda a, b, **o: wf.fst.union(a, b, **o),
+    "concat": lambda a, b, **o: wf.fst.concat(a, b, **o),
+    "difference": lambda a, b, **o: wf.fst.difference(a, b, **o),
+    "replace": lambda a, b, **o: wf.fst.replace({9: a, 8: b}, **o),
+    "equivalent": lambda a, b, **o: wf.fst.equivalent(a, b, **o),
+    "randequivalent": lambda a, b, **o: wf.fst.randequivalent(a, b, **o),
+    "compose": lambda a, b, **o: wf.fst.compose(a, b, **o),
+    "compose_n": lambda a, b, **o: wf.fst.compose(a.with_symbols(), a, b, **o),
+    "compose_batch": lambda a, b, **o: wf.fst.compose_batch([a.with_symbols(), a], [b, b], **o),
+    "Composer": lambda a, b, **o: wf.fst.Composer(a, b, device="cpu", **o),
 }
 COMPOSITIONS = {"difference", "compose", "compose_n", "compose_batch", "Composer"}  # the output symbols of one meet the input symbols of the next
 
@@ -50,11 +50,11 @@ def test_tables_that_differ(name, mine, other, words):
         made = OPERATIONS[name](a, b, check_symbols=False)
         if isinstance(made, wf.Fst):
             bare = OPERATIONS[name](a.with_symbols(), b.with_symbols())
-            assert wf.equal(made, bare) and made.num_states == bare.num_states
+            assert wf.fst.equal(made, bare) and made.num_states == bare.num_states
 
 
 def test_comparisons_report_the_difference():
-    for compare in (wf.equal, wf.isomorphic):
+    for compare in (wf.fst.equal, wf.fst.isomorphic):
         result = compare(acceptor(A, A), acceptor(A, SWAPPED))
         assert not result and "key 1 is 'k' in the output symbols of fst 1" in result.difference
         assert compare(acceptor(A, A), acceptor(A, SWAPPED), check_symbols=False)
@@ -63,12 +63,12 @@ def test_comparisons_report_the_difference():
 def test_all_fsts_are_compared():
     """The first one has no table; of the others two differ."""
     fsts = [acceptor(None, None), acceptor(A, A), acceptor(None, None), acceptor(A, SWAPPED)]
-    for join in (wf.union, wf.concat):
+    for join in (wf.fst.union, wf.fst.concat):
         with pytest.raises(wf.ArgumentError, match="output symbols of fst 2 and 't' in the output symbols of fst 4"):
             join(*fsts)
         assert join(*fsts, check_symbols=False).num_arcs >= 4
     with pytest.raises(wf.ArgumentError, match="pair 1: key 1"):
-        wf.compose_batch([fsts[0], fsts[1]], acceptor(SWAPPED, A))
+        wf.fst.compose_batch([fsts[0], fsts[1]], acceptor(SWAPPED, A))
 
 
 def test_large_tables(rng):
@@ -79,10 +79,10 @@ def test_large_tables(rng):
         other = [*texts]
         other[place] = "another"
         with pytest.raises(wf.ArgumentError, match=f"key {place} is 'w{place - 1}'.*'another'"):
-            wf.union(acceptor(None, None).with_symbols(one), acceptor(None, None).with_symbols(wf.Symbols(other)))
+            wf.fst.union(acceptor(None, None).with_symbols(one), acceptor(None, None).with_symbols(wf.Symbols(other)))
     shuffled = [(text, key) for key, text in enumerate(texts)]
     rng.shuffle(shuffled)
-    wf.union(acceptor(None, None).with_symbols(one), acceptor(None, None).with_symbols(wf.Symbols({str(text): int(key) for text, key in shuffled})))
+    wf.fst.union(acceptor(None, None).with_symbols(one), acceptor(None, None).with_symbols(wf.Symbols({str(text): int(key) for text, key in shuffled})))
 
 
 def test_a_graph_keeps_to_one_word_table(tmp_path):

@@ -16,10 +16,10 @@ text: str = decoder.decode([], [1, 2])[0].text
 wf.Decoder(graph, baem=3)  # WRONG
 wf.Decoder(graph, beam="wide")  # WRONG
 wf.build_ctc_graph("tokens.txt", topology="compatc")  # WRONG
-wf.determinize(graph)  # WRONG
+wf.fst.determinize(graph)  # WRONG
 number: int = decoder.decode([])[0].text  # WRONG
 confidence: float = decoder.decode([])[0].words[0].confidence  # WRONG
-batch = wf.FstBatch.compose([graph.fst], graph.fst, order="canonical")
+batch = wf.fst.FstBatch.compose([graph.fst], graph.fst, order="canonical")
 costs: list[float] = list(batch.forward_score(gradients=True))
 batch.gradients(0, of="third")  # WRONG
 wf.Decoder(graph, lm=3)  # WRONG
@@ -29,7 +29,7 @@ decoder.decode([], graphs="added")  # WRONG
 wf.Scorer.from_lm("lm.wlm", placement="hybrid", lm_gpu_bytes=1 << 30)
 wf.Scorer.from_lm("lm.wlm", placement="gpu")  # WRONG
 part: wf.Lattice = decoder.stream().commit_lattice()  # WRONG
-wf.Composer([graph.fst], graph.fst, with_origins=True, device="cuda:1").view(0).weights.nothing  # WRONG
+wf.fst.Composer([graph.fst], graph.fst, with_origins=True, device="cuda:1").view(0).weights.nothing  # WRONG
 with wf.Decoder(graph) as kept, wf.LatticeWriter("lat.ark") as out:
     out.put("u", kept.decode([])[0].compact_lattice)  # WRONG
     kept.decdoe([])  # WRONG
@@ -56,6 +56,10 @@ words: tuple[list[str], int] = compact.oracle("a b")
 numbers: tuple[list[int], int] = compact.oracle([1, 2])
 compact.oracle(5)  # WRONG
 captions: str = decoder.decode([])[0].to_srt(0.04)
+both: wf.Fst = wf.fst.compose(graph.fst, graph.fst, connect=False)
+wf.fst.compose(graph.fst, graph.fst, conect=False)  # WRONG
+wf.compose(graph.fst, graph.fst)  # WRONG
+wf.Decodr(graph)  # WRONG
 """
 
 

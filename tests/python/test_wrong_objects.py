@@ -44,8 +44,8 @@ def objects(tmp_path_factory):
     lattice = decoder.decode(np.zeros((3, 3), np.float32))[0].lattice
     lm, scorer = wf.LM.read(folder / "lm.arpa"), wf.Scorer.boost({1: 1.0})
     made = [graph.fst, graph, decoder, decoder.stream(), lattice, lattice.determinize(), lm, wf.LM.convert(folder / "lm.arpa", folder / "lm.wlm"), scorer, graph.words]
-    made += [graph.word_aligner, wf.Lexicon.from_dict({"a": "a"}, ["<blk>", "a"]), wf.Encoder.create(labels=True)]
-    made += [wf.FarWriter.create(folder / "a.far"), wf.LatticeWriter(folder / "a.lat")]
+    made += [graph.word_aligner, wf.Lexicon.from_dict({"a": "a"}, ["<blk>", "a"]), wf.fst.Encoder.create(labels=True)]
+    made += [wf.fst.FarWriter.create(folder / "a.far"), wf.LatticeWriter(folder / "a.lat")]
     scores = np.zeros((3, 3), np.float32)
     found = {
         **{type(one).__name__: one for one in made},

@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import _abi
 from ..errors import FormatError
-from ..fst import Fst
+from ..fst.container import Fst
 from ..symbols import Symbols
 from . import saved_tensors
 from .tokens import Path

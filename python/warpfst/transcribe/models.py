@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..decoder import Decoder
-from ..fst import Fst
+from ..fst.container import Fst
 from ..graphs import Graph, build_ctc_graph, build_hmm_graph
 from ..lexicon import token_labels
 from ..lm import LM

@@ -7,8 +7,8 @@ import os
 from collections.abc import Iterator
 from typing import Literal
 
-from ._library import Handle, call, create, encode_path, lib
-from .fst import Fst, choose
+from .._library import Handle, call, create, encode_path, lib
+from .container import Fst, choose
 
 FarType = Literal["sttable", "stlist"]
 _TYPES: tuple[FarType, ...] = ("sttable", "stlist")

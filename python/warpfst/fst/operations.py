@@ -9,15 +9,15 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import _abi
-from ._library import Handle, call, check, check_mapping, create, encode_path, int32_array, lib, take_numbers
-from .fst import SEMIRINGS, Fst, Semiring, choose
-from .options import c_options
+from .. import _abi
+from .._library import Handle, call, check, check_mapping, create, encode_path, int32_array, lib, take_numbers
+from ..options import c_options
+from .container import SEMIRINGS, Fst, Semiring, choose
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from . import _option_types as types
+    from .. import _option_types as types
 
 
 def _unary(name: str, fst: Fst, options: Mapping[str, Any]) -> Fst:

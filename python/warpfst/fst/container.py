@@ -1,4 +1,4 @@
-"""Weighted finite-state transducers: the immutable container and its file formats. The operations are in operations.py."""
+"""Weighted finite-state transducers: the immutable container and its file formats."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
 
-from . import _abi, notebook
-from ._library import Handle, as_dict, call, check_mapping, create, encode_path, lib, sized, take_bytes
-from .errors import FormatError
-from .options import c_options
-from .symbols import Symbols, SymbolsLike, as_symbols
+from .. import _abi, notebook
+from .._library import Handle, as_dict, call, check_mapping, create, encode_path, lib, sized, take_bytes
+from ..errors import FormatError
+from ..options import c_options
+from ..symbols import Symbols, SymbolsLike, as_symbols
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._option_types import TextOptions
+    from .._option_types import TextOptions
 
 Semiring = Literal["tropical", "log"]
 Format = Literal["native", "vector", "const", "vector_log64", "const_log64"]
@@ -276,7 +276,7 @@ class Fst(Handle):
 
     def with_word_aligner(self, aligner: Handle | None) -> Fst:
         """The same arrays with a WordAligner (None: without), so that a graph made from the fst gives exact word times."""
-        from .lattice import WordAligner  # which imports this module
+        from ..lattice import WordAligner  # which imports this module
 
         return Fst(create("wf_fst_with_word_aligner", self.address, WordAligner._address_or_none(aligner)))
 

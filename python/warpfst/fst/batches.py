@@ -7,17 +7,17 @@ import ctypes
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from . import _abi
-from ._library import Handle, call, create, encode_text, lib, take_numbers
-from .errors import UnsupportedError
-from .fst import Fst, choose
+from .. import _abi
+from .._library import Handle, call, create, encode_text, lib, take_numbers
+from ..errors import UnsupportedError
+from ..options import c_options
+from .container import Fst, choose
 from .operations import Composition, addresses, composed, pair_count, result_with_origins
-from .options import c_options
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._option_types import (
+    from .._option_types import (
         ArcsortOptions,
         ComposeOptions,
         DeterminizeOptions,
@@ -153,7 +153,7 @@ class Composer(Handle):
     """Composes many pairs on one device. Inputs are prepared once and can be composed any number of times. Results stay on the device until they are requested.
     Not thread-safe.
 
-        composer = wf.Composer(emissions, graphs, device="cuda:1")
+        composer = wf.fst.Composer(emissions, graphs, device="cuda:1")
         composer.run(); composer[0]; composer.view(0).weights; composer.batch().forward_score()
     """
 
