@@ -63,8 +63,9 @@ from .lattice import (
 )
 from .lexicon import Hmm, Lexicon, ctc_topology, token_blank
 from .lm import LM
-from .options import DecoderConfig, Option, Options, describe, tables
-from .options import document as _document
+from .option_calls import document as _document
+from .option_tables import Option, describe, tables
+from .options import DecoderConfig, Options
 from .rescoring import Rescored, Rescorer
 from .results import Hypothesis, Result, Results, Word
 from .rnnlm import Epoch, RnnLM

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ._library import check
 from .decoder import Decoder
 from .errors import StateError
-from .options import document
+from .option_calls import document
+from .options import c_options
 from .results import Result
 from .scorers import Boost
 from .streams import Partial, Stream, StreamEvent
@@ -43,6 +44,7 @@ class AsyncStreams:
 
     def stream(self, **options: Unpack[StreamOptions]) -> AsyncStream:
         """A stream, to be used in `async with`, which opens and closes it. Options: describe("stream")."""
+        c_options("stream", options)  # wrong ones are reported here, and not when the stream is opened
         return AsyncStream(self, options)
 
     async def _run(self, function: Callable[..., T], *arguments: Any, **options: Any) -> T:

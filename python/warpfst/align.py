@@ -16,7 +16,7 @@ from ._library import _pending_warnings, call, encode_text, exception_of, lib, r
 from .errors import Error
 from .graphs import as_lexicon, read_hmm
 from .lexicon import Lexicon
-from .options import c_options, split
+from .options import c_options, check_options, split
 from .scores import Batch
 
 if TYPE_CHECKING:
@@ -195,6 +195,7 @@ def align_hmm(
     options  beam=, silence_prob=, num_threads=, ...: tables "hmm_align" and "lexicon"
     An utterance that fails (a word that the lexicon lacks, too few frames, ...) has an `error` in its result. The others are not affected.
     """
+    check_options(options, "hmm_align", "lexicon")
     hmm = read_hmm(am, tree, lang)
     align_options, lexicon_options = split(options, "hmm_align", "lexicon")
     defaults = {} if isinstance(lexicon, Lexicon) else {"blank": "", "variants": True}  # a Lexicon got its options when it was made

@@ -37,8 +37,34 @@ class Decoder(Handle):
         decoder = Decoder(graph, beam=15, max_active=10000, acoustic_scale=0.7, device="cuda")
         for result in decoder.decode(log_probs, lengths): print(result.text)
 
-    Options are the library's (`describe("decoder")`), given as keywords or as a DecoderConfig. A decoder runs one call at a time; calls from other threads wait.
-    For threads that decode at the same time, make one decoder for each; they can share the graph. Pickling stores the graph and the options.
+    graph        a Graph, an Fst, or the path of a graph's file
+    config       options as a DecoderConfig, or as keywords: see below
+    words        symbol table of the output labels (default: the graph's own; without one, words
+                 are numbers)
+    lm           a language model of any kind (LM, RnnLM), its path, a Scorer, or a list of these.
+                 Its cost is added to each word while decoding. If the graph already contains a
+                 language model, that model's costs must be subtracted: with a difference
+                 (`LM.convert(..., subtract=)`) or a Scorer (`Scorer.from_rnnlm(..., small=)`). A
+                 file that is no .wlm, or an LM in memory, is first converted in a temporary file;
+                 to convert it only once, use `LM.convert`
+    determinize  `decode` also determinizes the lattices (lattice_beam), on all threads, while
+                 other utterances are searched. True: within lattice_beam; or a dict of options
+                 (`describe("lattice_determinize")`). Lattices of streams are not determinized
+    confidences, nbest, mbr
+                 with determinize, what these threads make, too: confidences of words, lists of the
+                 `nbest` best word sequences, words of minimum Bayes risk. Else the thread that
+                 first reads them makes them, one utterance after the other
+    keep_raw     False, with determinize: results have only the compact lattice; less memory
+    join         the graph's words are tokens, and results have the words that they make
+                 (docs/how-to/open-vocabulary.md). A text is the token between words; True finds
+                 it, or the marks of words, in the table. Lattices and `Results.words` have tokens
+    transducer   a Transducer or its file. `decode` then takes encoder outputs, [frames, encoder
+                 size], in place of log_probs (docs/how-to/transducers.md)
+
+    A decoder runs one call at a time; calls from other threads wait. For threads that decode at the
+    same time, make one decoder for each; they can share the graph. Pickling stores the graph and the
+    options. Errors: ArgumentError for options and arguments that are wrong, UnsupportedError for what
+    the device cannot do.
     """
 
     _free = lib.wf_decoder_free
@@ -59,22 +85,7 @@ class Decoder(Handle):
         transducer: Transducer | Path | None = None,
         **options: Unpack[DecoderOptions],
     ) -> None:
-        """`words`: symbol table of the output labels (default: the graph's own; without one, words are numbers).
-
-        `lm`: a language model of any kind (LM, RnnLM), its path, a Scorer, or a list of these. Its cost is added to each word while decoding. If the graph
-        already contains a language model, that model's costs must be subtracted: with a difference (`LM.convert(..., subtract=)`) or a Scorer
-        (`Scorer.from_rnnlm(..., small=)`). A file that is no .wlm, or an LM in memory, is first converted in a temporary file; to convert it only once, use `LM.convert`.
-
-        `determinize`: `decode` also determinizes the lattices (lattice_beam), on all threads, while other utterances are searched. True: within lattice_beam; or a
-        dict of options (`describe("lattice_determinize")`). What results give then was made by these threads: `confidences` of words, lists of the `nbest` best word
-        sequences, `mbr` words. Without `determinize`, the thread that first reads these makes them, one utterance after the other. keep_raw=False: results have
-        only the compact lattice, which saves memory. Lattices of streams are not determinized.
-
-        `join`: the graph's words are tokens, and results have the words that they make (docs/how-to/open-vocabulary.md). A text is the token between words; True
-        finds it, or the marks of words, in the table. Lattices and `Results.words` still have tokens.
-
-        `transducer`: a Transducer or its file. `decode` then takes encoder outputs, [frames, encoder size], in place of log_probs (docs/how-to/transducers.md).
-        """
+        """See the class."""
         self.graph = graph if isinstance(graph, Graph) else Graph(graph) if isinstance(graph, Fst) else Graph.load(graph)
         base = check(config, DecoderConfig, "config") if config is not None else DecoderConfig()
         self.config: DecoderConfig = base.replace(**options) if options else base

@@ -17,7 +17,7 @@ from .fst.container import Fst
 from .lattice import WordAligner
 from .lexicon import Hmm, Lexicon, Pronunciations
 from .lm import LM
-from .options import CStruct, split
+from .options import CStruct, check_options, split
 from .scorers import boost_by_length
 from .symbols import ExtendedSymbols, Symbols, SymbolsLike, as_symbols
 
@@ -305,6 +305,7 @@ def _build(
     if sum(part is not None for part in (lm, grammar, phrases)) > 1:
         raise TypeError("give a language model, a grammar or phrases, not several of them")
     graph_options, lexicon_options, arpa_options = split(options, f"{kind}_graph", "lexicon", "arpa")
+    settings = CStruct(f"{kind}_graph", graph_options)
     l_fst = lexicon if isinstance(lexicon, Fst) else None
     table = None if words is None else as_symbols(words, "words")
     if l_fst is not None:
@@ -319,7 +320,7 @@ def _build(
     if kind == "ctc" and table is None:
         table = _words_of(lexicon, lm, graph_options.get("classes"))
     model = lm if isinstance(lm, LM) or lm is None else LM.read(lm, table, **arpa_options)
-    inputs, result, settings = sized(_abi.wf_graph_inputs), _abi.wf_graph_result(), CStruct(f"{kind}_graph", graph_options)
+    inputs, result = sized(_abi.wf_graph_inputs), _abi.wf_graph_result()
     settings.set_of("graph", "kind", kind)
     reading = CStruct("lexicon", lexicon_options if lexicon is None else {})
     inputs.tokens, inputs.lexicon, inputs.lexicon_fst, inputs.lm, inputs.grammar, inputs.words, inputs.hmm = (
@@ -363,8 +364,9 @@ def build_ctc_graph(
     """
     table = as_symbols(tokens, "tokens")
     kind = "tokens" if lexicon is lm is grammar is phrases is words is None else "ctc"
-    if kind == "tokens" and (unknown := {*options} - {"topology", "blank", "device"}):
-        raise TypeError(f"{', '.join(sorted(unknown))}: needs words (a lexicon, a language model, a grammar or words=)")
+    check_options(options, "ctc_graph", "lexicon", "arpa")
+    if kind == "tokens" and (without := {*options} - {"topology", "blank", "device"}):
+        raise TypeError(f"{', '.join(sorted(without))}: needs words (a lexicon, a language model, a grammar or words=)")
     return Graph(_build(kind, table, lexicon, lm, grammar, phrases, words, options, progress=progress, keep_on_device=keep_on_device))
 
 
@@ -402,6 +404,7 @@ def build_hmm_graph(
     keep_on_device  as for build_ctc_graph
     options  lm_weight=, silence_prob=, self_loop_scale=, ...: tables "hmm_graph", "lexicon" and "arpa"
     """
+    check_options(options, "hmm_graph", "lexicon", "arpa")
     hmm = read_hmm(am, tree, lang)
     defaults = {"blank": "", "variants": True}
     fst = _build("hmm", hmm.phones, lexicon, lm, grammar, phrases, words, options, hmm=hmm, defaults=defaults, progress=progress, keep_on_device=keep_on_device)

@@ -1,123 +1,23 @@
-"""Option tables, read from the C library: names, defaults, ranges and help texts are not repeated in Python."""
+"""Options as structures of C, filled from keywords, and as immutable objects."""
 
 from __future__ import annotations
 
 import ctypes
-import difflib
-import inspect
 import operator
 import os
-import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from . import _abi
 from ._library import call, encode_path, encode_text, lib
 from .errors import ArgumentError
+from .option_calls import unknown
+from .option_tables import TYPES, describe, either, names
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ._option_types import DecoderOptions
-
-_TYPES: dict[int, tuple[Any, str]] = {
-    _abi.WF_OPTION_F32: (ctypes.c_float, "float"),
-    _abi.WF_OPTION_I32: (ctypes.c_int32, "int"),
-    _abi.WF_OPTION_I64: (ctypes.c_int64, "int"),
-    _abi.WF_OPTION_BOOL: (ctypes.c_bool, "bool"),
-    _abi.WF_OPTION_ENUM: (ctypes.c_int32, "str"),
-    _abi.WF_OPTION_STR: (ctypes.c_char_p, "str"),
-}
-
-
-class Option(NamedTuple):
-    """One row of a table. `default` of a text option is None. `choices` is empty except for options with a fixed set of values. str() gives its line in `describe`."""
-
-    name: str
-    type: str
-    default: Any
-    minimum: float
-    maximum: float
-    unit: str
-    choices: tuple[str, ...]
-    help: str
-
-    def __str__(self) -> str:
-        kind = "|".join(self.choices) or self.unit or self.type
-        default = f"{self.default:g}" if isinstance(self.default, float) else "" if self.default is None else str(self.default)
-        return f"  {self.name:28} {default:9} {kind:12} {self.help}"
-
-
-class Table(list[Option]):
-    """The options of a table. Printed with a line for each: name, default, unit, help."""
-
-    def __init__(self, name: str, options: Iterable[Option]) -> None:
-        super().__init__(options)
-        self.name = name
-
-    def __repr__(self) -> str:
-        return "\n".join([f'Options of the table "{self.name}": name, default, unit', *map(str, self)])
-
-
-def _option(row: Any) -> Option:
-    unit = row.unit.decode()
-    choices = tuple(unit.split("|")) if row.type == _abi.WF_OPTION_ENUM else ()
-    default: Any = {"float": float, "int": int, "bool": bool}.get(_TYPES[row.type][1], lambda _: None)(getattr(row, "def"))
-    return Option(
-        row.name.decode(),
-        _TYPES[row.type][1],
-        choices[int(getattr(row, "def"))] if choices else default,
-        row.min,
-        row.max,
-        "" if choices else unit,
-        choices,
-        row.help.decode(),
-    )
-
-
-def tables() -> list[str]:
-    """Names of all option tables."""
-    names, i = [], 0
-    while table := lib.wf_option_table_at(i):
-        names.append(table.contents.name.decode())
-        i += 1
-    return names
-
-
-def describe(table: str) -> Table:
-    """The options of a table, in order: a list, which prints as a table."""
-    found = lib.wf_option_table_find(encode_text(table))
-    if not found:
-        raise ValueError(f"no option table named {table!r}, expected one of {', '.join(tables())}")
-    return Table(table, (_option(found.contents.rows[i]) for i in range(found.contents.num_rows)))
-
-
-_COMBINED = {  # types of options, without "Options" at their end, that are made of several tables
-    "AlignHmm": ("hmm_align", "lexicon"), "Ctc": ("ctc_graph", "lexicon", "arpa"), "Hmm": ("hmm_graph", "lexicon", "arpa"),
-    **dict.fromkeys(("Loader", "Model", "Table"), ("decoder", "ctc_graph")),
-}
-
-
-def document(things: Iterable[Any]) -> None:
-    """Adds the options to the docstrings of functions and of methods of classes that take them (`**options: Unpack[DecoderOptions]`), so that `help` lists them."""
-    by_type = {**_COMBINED, **{name.title().replace("_", ""): (name,) for name in tables()}}
-    for thing in things:
-        for member in vars(thing).values() if isinstance(thing, type) else (thing,):
-            function = getattr(member, "__func__", member)
-            if inspect.isfunction(function):
-                kind = re.fullmatch(r"Unpack\[(?:types\.)?(\w+)Options\]", str(function.__annotations__.get("options")))
-                if kind and function.__doc__ and "\nOptions of the table" not in function.__doc__:
-                    function.__doc__ = "\n\n".join([inspect.cleandoc(function.__doc__), *(repr(describe(name)) for name in by_type[kind[1]])])
-
-
-_names: dict[str, frozenset[str]] = {}
-
-
-def names(table: str) -> frozenset[str]:
-    if table not in _names:
-        _names[table] = frozenset(option.name for option in describe(table))
-    return _names[table]
-
 
 def _number(value: Any) -> str | None:
     if isinstance(value, (bool, str, bytes, bytearray)):
@@ -132,8 +32,8 @@ def _number(value: Any) -> str | None:
         return None
 
 
-def _text(name: str, kind: str, value: Any) -> str:
-    """The value as text for C. `kind` is the type of the option, as in Option.type."""
+def _text(name: str, kind: str, value: Any, choices: str = "") -> str:
+    """The value as text for C. `kind` is the type of the option, as in Option.type. `choices`: the allowed values, for a message."""
     if kind == "str":
         text = value if isinstance(value, str) else None
     elif kind == "bool":  # numpy.bool_ is not a subclass of bool
@@ -141,33 +41,10 @@ def _text(name: str, kind: str, value: Any) -> str:
     else:
         text = _number(value)
     if text is None:
-        wanted = {"str": "text", "bool": "True or False", "int": "a whole number", "float": "a number"}[kind]
+        wanted = choices or {"str": "text", "bool": "True or False", "int": "a whole number", "float": "a number"}[kind]
         raise TypeError(f"{name}: expected {wanted}, found {type(value).__name__} {value!r:.80}")
     return text
 
-
-_ARGUMENTS = {"decoder": ("words", "lm", "determinize", "confidences", "nbest", "mbr", "keep_raw", "join", "transducer")}  # beside the options of the table
-_FOREIGN = {  # names that other tools use: what to use here
-    **dict.fromkeys(("hotwords", "hotword", "context", "phrases", "keywords"), "boost= of decode, set_boost of decoders and streams"),
-    **dict.fromkeys(("hotword_weight", "hotwords_score"), "boost= of decode: {phrase: nats}"),
-    **dict.fromkeys(("gpu", "cuda", "use_gpu"), "device='cuda'"),
-    **dict.fromkeys(("lm_weight", "lm_scale", "alpha", "ngram_lm_alpha", "ngram_lm_scale"), "lm=wf.Scorer.from_lm(model, graph.words, lm_scale=)"),
-    **dict.fromkeys(("beta", "ngram_lm_beta", "word_insertion_penalty", "wip", "word_bonus"), "word_score"),
-    **dict.fromkeys(("acwt", "am_scale", "am_weight"), "acoustic_scale"),
-    **dict.fromkeys(("beam_size", "beam_width", "beam_threshold", "beam_size_token"), "beam (in nats) and max_active"),
-    **dict.fromkeys(("kenlm", "kenlm_model", "kenlm_model_path", "arpa", "language_model", "lm_path"), "lm"),
-    **dict.fromkeys(("num_paths", "n_best", "num_results"), "nbest, with determinize=True"),
-    **dict.fromkeys(("jobs", "num_workers", "workers", "threads", "num_processes"), "num_threads"),
-    **dict.fromkeys(("blank_id", "blank_index", "blank_token"), "blank"),
-}
-
-
-def hint(name: str, known: Iterable[str]) -> str:
-    """"": no name like this is known; else the end of a message about an unknown option."""
-    own = _FOREIGN.get(name.lower())
-    near = difflib.get_close_matches(name, list(known), 1)
-    found = own if own is not None and name not in near else repr(near[0]) if near else None
-    return f"; did you mean {found}?" if found else ""
 
 
 class CStruct:
@@ -190,8 +67,7 @@ class CStruct:
     def _set(self, name: str, value: Any) -> None:
         row_type = self._types.get(name)
         if row_type is None:
-            table = self._table.contents.name.decode()
-            raise ArgumentError(f"{table}: no option named {name!r}{hint(name, [*self._types, *_ARGUMENTS.get(table, ())])}")
+            raise ArgumentError(unknown(self._table.contents.name.decode(), name))
         if row_type == _abi.WF_OPTION_STR:
             if value is None:
                 return
@@ -199,9 +75,12 @@ class CStruct:
                 raise TypeError(f"{name}: expected text, found {type(value).__name__}")
             text = encode_path(value)
         else:
-            text = encode_text(_text(name, _TYPES[row_type][1], value))
+            text = encode_text(_text(name, TYPES[row_type][1], value, self._choices(name) if row_type == _abi.WF_OPTION_ENUM else ""))
         self.pointer.texts.append(text)
         call("wf_config_set", self._table, self.pointer, encode_text(name), text)
+
+    def _choices(self, name: str) -> str:
+        return either(next(row.unit.decode().split("|") for row in self._rows() if row.name.decode() == name))
 
     def set_of(self, table: str, name: str, text: str) -> None:
         """Sets an option that only another table of the same structure has."""
@@ -211,7 +90,7 @@ class CStruct:
         """The values of all options as C has them."""
         result: dict[str, Any] = {}
         for row in self._rows():
-            value = _TYPES[row.type][0].from_buffer(self.pointer, row.offset).value
+            value = TYPES[row.type][0].from_buffer(self.pointer, row.offset).value
             if row.type == _abi.WF_OPTION_ENUM:
                 value = row.unit.decode().split("|")[value]
             elif row.type == _abi.WF_OPTION_STR and value is not None:
@@ -300,11 +179,19 @@ class DecoderConfig(Options):
         return f"DecoderConfig({', '.join(f'{name}={value!r}' for name, value in self._given.items())})"
 
 
+def check_options(given: Mapping[str, Any], *tables_in_order: str) -> None:
+    """Checks the options of a call, before it reads files. ArgumentError, ValueError, TypeError: one is wrong."""
+    for table, part in zip(tables_in_order, split(given, *tables_in_order)):
+        CStruct(table, part)
+
+
 def split(given: Mapping[str, Any], *tables_in_order: str) -> list[dict[str, Any]]:
-    """Distributes keywords over the tables that have them. Unknown keywords go to the first table, which then reports them."""
+    """Distributes keywords over the tables that have them. ArgumentError: none has it."""
     parts: list[dict[str, Any]] = [{} for _ in tables_in_order]
     for name, value in given.items():
         known = [part for part, table in zip(parts, tables_in_order) if name in names(table)]
-        for part in known or parts[:1]:
+        if not known:
+            raise ArgumentError(unknown(tables_in_order[0], name))
+        for part in known:
             part[name] = value
     return parts

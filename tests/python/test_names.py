@@ -37,7 +37,10 @@ def test_the_tests_fail_on_an_old_name():
     assert run.returncode == 1 and "DeprecationWarning" in run.stderr
 
 
-@pytest.mark.parametrize("line", ["wf.compose", "from warpfst import compose", "from warpfst import (compose,\n    determinize)", "import warpfst; warpfst.Arc"])
+USES = ("wf.compose", "from warpfst import compose", "from warpfst import (compose,\n    determinize)", "import warpfst; warpfst.Arc")
+
+
+@pytest.mark.parametrize("line", USES)
 def test_the_warning_shows_the_line_of_the_user(line, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(f"import warpfst as wf\n\n{line}\n")
@@ -63,7 +66,8 @@ def test_import_of_all_names():
 
 def test_modules_are_imported_on_first_use():
     late = ("asyncio", "warpfst.compat", "warpfst.integrations", "warpfst.strings", "warpfst.transcribe")
-    code = f"import sys, warpfst as wf; assert not {{*{late}}} & {{*sys.modules}}; wf.strings.accep, wf.compat.build_ctcdecoder, wf.transcribe.Model, wf.integrations.ModelTokens"
+    uses = "wf.strings.accep, wf.compat.build_ctcdecoder, wf.transcribe.Model, wf.integrations.ModelTokens"
+    code = f"import sys, warpfst as wf; assert not {{*{late}}} & {{*sys.modules}}; {uses}"
     run = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
 
@@ -82,7 +86,8 @@ def test_no_old_name_is_left_in_the_tree():
     names = "|".join([*MOVED, "LargeLM"])
     pattern = re.compile(rf"\b(?:wf|warpfst)\.(?:{names})\b|from warpfst import .*\b(?:{names})\b")
     folders = ("bench", "docs", "examples", "python", "tests", "tools", "triton")
-    files = [ROOT / "README.md", *(path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".md", ".ipynb", ".sh", ".txt", ".c", ".h"))]
+    kinds = (".py", ".md", ".ipynb", ".sh", ".txt", ".c", ".h")
+    files = [ROOT / "README.md", *(path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in kinds)]
     assert len(files) > 500
     known = {ROOT / "tests/python/test_names.py", ROOT / "tests/python/test_types.py", ROOT / "docs/migrating/0.2.md", ROOT / "docs/migrating/0.3.md"}
     texts = {path: path.read_text(encoding="utf-8", errors="replace") for path in files if path not in known}

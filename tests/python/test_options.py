@@ -1,7 +1,6 @@
 """Options: defaults, checks, pickling. All names come from the C library's tables."""
 
 import copy
-import inspect
 import pickle
 import re
 
@@ -90,29 +89,15 @@ def test_config_is_immutable_hashable_picklable():
         config["beam"] = 3
 
 
-def test_a_table_prints_a_line_for_each_option():
+def test_a_table_prints_an_entry_for_each_option():
     table = wf.describe("decoder")
     lines = str(table).splitlines()
-    assert isinstance(table, list) and len(lines) == 1 + len(table) and "decoder" in lines[0]
-    for line, option in zip(lines[1:], table):
-        assert line.split()[0] == option.name and line.endswith(option.help) and (option.unit or "|".join(option.choices)) in line
-    assert lines[1].split()[:3] == ["beam", "15", "nats"] and "pair|state" in str(table)
-
-
-def test_help_lists_the_options_of_every_function_that_takes_some():
-    """With name, default and unit, as `describe` prints them."""
-    seen = set()
-    owners = [getattr(wf, name) for name in wf.__all__] + [getattr(wf.fst, name) for name in wf.fst.__all__] + [wf.integrations.ModelTokens]
-    for owner in owners:
-        for member in vars(owner).values() if inspect.isclass(owner) else (owner,):
-            function = getattr(member, "__func__", member)
-            if inspect.isfunction(function) and "Unpack" in str(function.__annotations__.get("options")):
-                seen.add(function.__qualname__)
-                text = inspect.getdoc(function)
-                tables = re.findall(r'^Options of the table "(\w+)"', text, re.MULTILINE)
-                assert tables and all(str(wf.describe(table)) in text for table in tables), function
-                assert text.splitlines()[0] and "Options of the table" not in text.splitlines()[0], function
-    assert {"Decoder.__init__", "DecoderConfig.__init__", "build_ctc_graph", "compose", "from_nemo", "Decoder.stream", "align_hmm"} <= seen
+    assert isinstance(table, list) and lines[0] == 'Options of the table "decoder":' and max(map(len, lines)) <= 92
+    assert [line.split(":")[0].strip() for line in lines[1:] if not line.startswith("    ")] == [option.name for option in table]
+    assert lines[1:3] == ["  beam: float = 15 nats (0 or more)", "      keep tokens within this cost of the frame's best token"]
+    assert '  recombine: str = "pair" ("pair" or "state")' in lines and "  greedy: bool = False" in lines and "  silence: str = None (COLUMNS)" in str(wf.describe("stream"))
+    for option in table:
+        assert " ".join(option.help.split()) in " ".join(str(option).split())
 
 
 @pytest.mark.parametrize(("name", "wanted"), [("beem", "'beam'"), ("max_actve", "'max_active'"), ("beam_width", "beam"), ("hotwords", "boost="), ("lm_weight", "lm_scale"), ("gpu", "device="), ("num_workers", "num_threads"), ("determinise", "'determinize'")])

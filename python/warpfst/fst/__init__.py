@@ -9,7 +9,7 @@ whole numbers, and label 0 is epsilon. Fsts can be shared by threads. Errors are
 Rules for text are in `warpfst.strings`, gradients for torch in `warpfst.torch`.
 """
 
-from ..options import document as _document
+from ..option_calls import document as _document
 from .archives import FarReader, FarWriter
 from .batches import Composer, DeviceArray, DeviceFst, FstBatch
 from .container import Arc, Fst
@@ -111,7 +111,7 @@ __all__ = [
     "union",
 ]
 
-_document(globals()[name] for name in __all__)
+_document((globals()[name] for name in __all__ if name != "Fst"), "fst.")
 
 
 def __dir__() -> list[str]:

@@ -7,7 +7,7 @@ Each `from_X` returns a Decoder; each `X_tokens` returns the ModelTokens from wh
 sentencepiece, tokenizer.json needs tokenizers, and YAML files need pyyaml.
 """
 
-from ..options import document as _document
+from ..option_calls import document as _document
 from .huggingface import from_huggingface, huggingface_tokens
 from .k2 import k2_fst
 from .nemo import from_nemo, nemo_tokens

@@ -106,6 +106,8 @@ def sentencepiece_tokens(model: Any, blank: str | int = "last") -> ModelTokens:
         names, blank = ["<blank>", *names], 0
     elif blank == "last":
         names, blank = [*names, "<blank>"], len(names)
+    elif isinstance(blank, str):
+        raise ArgumentError(f'blank: {blank!r} is none of "first", "last", or the column of a piece')
     return ModelTokens(names, int(blank), source, spelling=_spelling_of(processor, names))
 
 

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, NoReturn
 
 from ..errors import Error
-from ..options import DecoderConfig, names
+from ..option_tables import names
+from ..options import DecoderConfig
 from .audio import MAX_RATE, MIN_RATE
 
 _WINDOWS = ("povey", "hanning", "hann", "hamming", "rectangular", "blackman", "sine")
@@ -107,17 +108,25 @@ def _errors_at(path: pathlib.Path, key: str) -> Iterator[None]:
         _fail(path, key, why)
 
 
-def _check_names(path: pathlib.Path, given: Iterable[str], known: Iterable[str], inside: str = "") -> None:
-    known = sorted(known)
+def _known() -> dict[str, set[str]]:
+    """The keys of each section."""
+    graph = {*GRAPH_PATHS, *names("ctc_graph"), *names("lexicon"), *names("arpa")}
+    return {"acoustic_model": {*_ACOUSTIC_MODEL}, "features": {*_FEATURES}, "graph": graph, "decoder": {*names("decoder")}, "": {*_TOP}}
+
+
+def _check_names(path: pathlib.Path, given: Iterable[str], section: str = "") -> None:
+    """`section`: "" for the keys that are in no section."""
+    known = _known()
     for name in given:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(known)}"
-            _fail(path, inside + name, f"unknown key; {hint}")
+        if name not in known[section]:
+            others = [repr(other) if other else "no section" for other, keys in known.items() if name in keys]
+            near = difflib.get_close_matches(name, sorted(known[section]), 1)
+            hint = f"it belongs in {' or '.join(others)}" if others else f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(sorted(known[section]))}"
+            _fail(path, f"{section}.{name}" if section else name, f"unknown key; {hint}")
 
 
 def _filled(path: pathlib.Path, section: str, given: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
-    _check_names(path, given, schema, section + ".")
+    _check_names(path, given, section)
     for name, value in given.items():
         if (why := schema[name].wrong(value)) is not None:
             _fail(path, f"{section}.{name}", f"{json.dumps(value)[:80]}: {why}")
@@ -164,7 +173,7 @@ def is_text_fst(path: pathlib.Path) -> bool:
 
 
 def _check_graph(path: pathlib.Path, graph: dict[str, Any]) -> None:
-    _check_names(path, graph, {*GRAPH_PATHS, *names("ctc_graph"), *names("lexicon"), *names("arpa")}, "graph.")
+    _check_names(path, graph, "graph")
     for name, value in graph.items():
         if name in GRAPH_PATHS and (why := _Text().wrong(value)) is not None:
             _fail(path, f"graph.{name}", f"{json.dumps(value)[:80]}: {why}")
@@ -185,7 +194,7 @@ def _check_band(path: pathlib.Path, features: dict[str, Any]) -> None:
 
 def read_config(path: pathlib.Path) -> Config:
     config = _load(path)
-    _check_names(path, config, _TOP)
+    _check_names(path, config)
     for name in _SECTIONS:
         if not isinstance(config.get(name, {}), dict):
             _fail(path, name, "expected an object, {...}")
@@ -199,7 +208,7 @@ def read_config(path: pathlib.Path) -> Config:
     _check_band(path, features)
     graph, decoder = config.get("graph", {}), config.get("decoder", {})
     _check_graph(path, graph)
-    _check_names(path, decoder, names("decoder"), "decoder.")
+    _check_names(path, decoder, "decoder")
     for name, value in decoder.items():
         with _errors_at(path, f"decoder.{name}"):
             DecoderConfig(**{name: value})
