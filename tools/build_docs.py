@@ -144,9 +144,11 @@ def c_header(name):
 
 
 def docstring(thing):
-    text = (inspect.getdoc(thing) or "").partition('\n\nOptions of the table "')[0]  # they have a page of their own
-    first, _, rest = text.partition("\n\n")
-    return [first, "", *(["```text", rest.rstrip(), "```", ""] if rest else [])]
+    text = inspect.getdoc(thing) or ""
+    tables = re.findall(r'^Options of the table "(\w+)":$', text, re.MULTILINE)  # they have a page of their own
+    first, _, rest = text.partition('\n\nOptions of the table "')[0].partition("\n\n")
+    links = [f"Options: {', '.join(f'[{table}](options.md#{table})' for table in tables)}.", ""] if tables else []
+    return [first, "", *(["```text", rest.rstrip(), "```", ""] if rest else []), *links]
 
 
 def signature(name, thing):
@@ -195,7 +197,7 @@ def entry(name, thing):
 
 # The pages of the package's names: title, and the modules that define them.
 PYTHON_SUBJECTS = {
-    "Decoding": ("decoder", "results", "streams", "aio", "scores", "transducer", "align", "error_rate", "options", "_library"),
+    "Decoding": ("decoder", "results", "streams", "aio", "scores", "transducer", "align", "error_rate", "option_tables", "options", "_library"),
     "Graphs": ("graphs", "lexicon", "symbols", "integrations"),
     "Lattices": ("lattice", "rescoring"),
     "Language models": ("lm", "rnnlm", "scorers"),

@@ -26,6 +26,8 @@ _FORMATS: tuple[Format, ...] = ("native", "vector", "const", "vector_log64", "co
 
 
 class Arc(NamedTuple):
+    """An arc of an fst: its labels, its cost, and the state that it leads to."""
+
     ilabel: int
     olabel: int
     weight: float
