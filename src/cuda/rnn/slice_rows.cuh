@@ -27,39 +27,42 @@ __device__ inline void slice_store(float4 v, float factor, uint8_t *digits, u32 
   }
 }
 
-/* value(k): columns k .. k + 3 of the row, the same at every call; k < to.stride. Called by the
- * SLICE_THREADS threads of the block. */
-template <class F>
+/* value(k): columns k .. k + 3 of the row, the same at every call; k < to.stride. Called by SIZE
+ * threads: all of a block, or a warp. */
+template <u32 SIZE = SLICE_THREADS, class F>
 __device__ void slice_row(const F &value, const wf__sliced &to, u64 row) {
-  typedef u32 of_warps[SLICE_THREADS / LANES];
-  WF__SHARED(of_warps, most_of_warps);
-  enum { STEP = SLICE_THREADS * 4 };
+  enum { STEP = SIZE * 4 };
+  const u32 own = threadIdx.x % SIZE;
   float4 kept[SLICE_KEPT];
   u32 most = 0;
 #pragma unroll
   for (u32 i = 0; i < SLICE_KEPT; i++) {
-    const u32 k = threadIdx.x * 4 + i * STEP;
+    const u32 k = own * 4 + i * STEP;
     kept[i] = k < to.stride ? value(k) : make_float4(0, 0, 0, 0);
     most = max(most, slice_most(kept[i]));
   }
-  for (u32 k = threadIdx.x * 4 + SLICE_KEPT * STEP; k < to.stride; k += STEP)
+  for (u32 k = own * 4 + SLICE_KEPT * STEP; k < to.stride; k += STEP)
     most = max(most, slice_most(value(k)));
   most = warp_max(most);
-  if (this_lane() == 0) most_of_warps[threadIdx.x / LANES] = most;
-  __syncthreads();
+  if constexpr (SIZE > LANES) {
+    typedef u32 of_warps[SIZE / LANES];
+    WF__SHARED(of_warps, most_of_warps);
+    if (this_lane() == 0) most_of_warps[own / LANES] = most;
+    __syncthreads();
 #pragma unroll
-  for (u32 i = 0; i < SLICE_THREADS / LANES; i++) most = max(most, most_of_warps[i]);
-  __syncthreads(); /* before the next row */
+    for (u32 i = 0; i < SIZE / LANES; i++) most = max(most, most_of_warps[i]);
+    __syncthreads(); /* before the next row */
+  }
   const float scale = wf__slice_scale(most), factor = wf__slice_factor(scale);
   uint8_t *digits = to.digits + row * WF__SLICE_DIGITS * to.stride;
 #pragma unroll
   for (u32 i = 0; i < SLICE_KEPT; i++) {
-    const u32 k = threadIdx.x * 4 + i * STEP;
+    const u32 k = own * 4 + i * STEP;
     if (k < to.stride) slice_store(kept[i], factor, digits, to.stride, k);
   }
-  for (u32 k = threadIdx.x * 4 + SLICE_KEPT * STEP; k < to.stride; k += STEP)
+  for (u32 k = own * 4 + SLICE_KEPT * STEP; k < to.stride; k += STEP)
     slice_store(value(k), factor, digits, to.stride, k);
-  if (threadIdx.x == 0) to.scales[row] = scale;
+  if (own == 0) to.scales[row] = scale;
 }
 
 #endif

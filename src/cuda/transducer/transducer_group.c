@@ -51,6 +51,7 @@ wf_status wf__transducer_group_open(wf__transducer_weights *weights, wf__transdu
   wf__transducer_group *g = wf__calloc(1, sizeof *g);
   if (g == NULL) return wf__fail_memory(err, sizeof *g, "a transducer");
   g->weights = weights;
+  g->has_entries = true;
   pthread_mutex_init(&g->mutex, NULL);
   const int caller = wf__callers_device();
   wf_status status = open_group(g, err);

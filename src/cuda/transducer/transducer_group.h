@@ -60,6 +60,7 @@ struct wf__transducer_group {
   wf__device_buffer rows, encoder, frames, raw, x, y, slices, block, logits, done, answer;
   wf__pinned_buffer host_frames, host_block, host_answer;
   bool searches_there; /* answers stay in the GPU's memory, for the search there */
+  bool has_entries;    /* there are answers; else the search looks at the logits */
   uint32_t max_slots;
   uint64_t most_rows, most_contexts, most_answers; /* rows and contexts that there is room for */
   wf__round_block layout;
@@ -115,8 +116,15 @@ wf_status wf__transducer_make_room(wf__transducer_group *g, const wf__transducer
 void wf__transducer_check_graphs(wf__transducer_group *g);
 /* The size of a launch for so many rows: one of few. */
 uint32_t wf__transducer_launch_size(uint64_t count);
-/* Enqueues the answers to the requests in the block, at most launch_rows and launch_contexts. */
-wf_status wf__transducer_answer(wf__transducer_group *g, wf_error *err);
+/* Enqueue parts of the answers to the requests in the block, at most launch_rows and
+ * launch_contexts: the rows of new contexts; the joiner's hidden rows; the logits; the entries. */
+wf_status wf__transducer_contexts(wf__transducer_group *g, wf_error *err);
+wf_status wf__transducer_hidden_rows(wf__transducer_group *g, wf_error *err);
+wf_status wf__transducer_logits(wf__transducer_group *g, wf_error *err);
+wf_status wf__transducer_entries(wf__transducer_group *g, wf_error *err);
+/* The hidden rows of a round, and its logits and entries. */
+wf__sliced wf__transducer_hidden_of(const wf__transducer_group *g);
+wf__answer_work wf__transducer_answers_of(const wf__transducer_group *g);
 
 /* transducer_device.c */
 extern const struct wf__device_transducer wf__cuda_transducer;

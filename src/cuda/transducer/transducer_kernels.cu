@@ -1,11 +1,9 @@
 /* transducer_kernels.cu - what a transducer computes between its products (transducer_kernels.h).
  * A thread computes elements on its own, or a warp a row in a fixed order. */
 #include "cuda/rnn/row_count.cuh"
-#include "cuda/rnn/slice_rows.cuh"
-#include "cuda/transducer/transducer_kernels.h"
+#include "cuda/transducer/join_row.cuh"
+#include "cuda/transducer/row_scores.cuh"
 #include "warpfst_all.h"
-
-enum { NONE = 0x7fffffff };
 
 /* --- requests ---------------------------------------------------------------------------- */
 
@@ -92,13 +90,29 @@ int wf__transducer_predict(const int32_t *tokens, wf__row_count count, u32 conte
                          places, num_tokens, bias, stride, to);
 }
 
+__global__ static void list_kernel(u64 first, u32 count, u32 context, u32 base, u32 num_tokens,
+                                   int32_t *tokens) {
+  FOR_ALL(i, count) {
+    u64 left = first + i;
+    for (u32 place = context; place-- > 0; left /= base) {
+      const u32 digit = (u32)(left % base);
+      tokens[i * context + place] = (int32_t)(digit < num_tokens ? digit : num_tokens - 1);
+    }
+  }
+}
+int wf__transducer_list(u64 first, u32 count, u32 context, u32 base, u32 num_tokens,
+                        int32_t *tokens, void *stream) {
+  return LAUNCH(list_kernel, count, stream, first, count, context, base, num_tokens, tokens);
+}
+
 __global__ static void store_kernel(const float *y, const wf__row_count count, u32 num, u32 stride,
                                     const float *bias, const u32 *to, u32 step, float *rows) {
   const u64 all = (u64)rows_of(count) * stride;
   FOR_ALL(i, all) {
     const u64 b = i / stride;
     const u32 k = (u32)(i % stride);
-    rows[(u64)to[b * step] * stride + k] = k < num ? y[i] + bias[k] : 0;
+    const u64 row = to != nullptr ? to[b * step] : b;
+    rows[row * stride + k] = k < num ? y[i] + bias[k] : 0;
   }
 }
 int wf__transducer_store(const float *y, wf__row_count count, u32 num, u32 stride,
@@ -109,25 +123,14 @@ int wf__transducer_store(const float *y, wf__row_count count, u32 num, u32 strid
 
 /* --- the joiner -------------------------------------------------------------------------- */
 
-__device__ static float activation(float sum, int relu) {
-  return relu ? (sum < 0 ? 0 : sum) : wf__tanh(sum); /* NaN stays NaN */
-}
-
 __global__ static void __launch_bounds__(SLICE_THREADS)
     hidden_kernel(const wf__joiner_row *rows, const wf__row_count count, u32 stride,
                   const float *encoder, const float *predictor, int relu, const wf__sliced to) {
   const u32 num = rows_of(count);
   for (u32 i = blockIdx.x; i < num; i += gridDim.x) {
     const wf__joiner_row row = rows[i];
-    const float *a = encoder + (u64)row.frame * stride, *b = predictor + (u64)row.slot * stride;
-    slice_row(
-        [&](u32 k) {
-          if (k >= stride) return make_float4(0, 0, 0, 0);
-          const float4 x = *(const float4 *)(a + k), y = *(const float4 *)(b + k);
-          return make_float4(activation(x.x + y.x, relu), activation(x.y + y.y, relu),
-                             activation(x.z + y.z, relu), activation(x.w + y.w, relu));
-        },
-        to, i);
+    join_row(encoder + (u64)row.frame * stride, predictor + (u64)row.slot * stride, stride, relu,
+             to, i);
   }
 }
 int wf__transducer_hidden(const wf__joiner_row *rows, wf__row_count count, u32 stride,
@@ -140,152 +143,30 @@ int wf__transducer_hidden(const wf__joiner_row *rows, wf__row_count count, u32 s
 
 /* --- answers ----------------------------------------------------------------------------- */
 
-enum { AT_ONCE = 8 }; /* loads of a lane that do not wait for each other */
-
-__device__ static float warp_min(float x) {
-#pragma unroll
-  for (int d = LANES / 2; d > 0; d /= 2) x = fminf(x, __shfl_xor_sync(ALL_LANES, x, d));
-  return x;
+/* Row i, once it is scored. */
+__device__ static scored_row scored(const wf__answer_work &w, u32 i) {
+  return {logits_of(w, i), w.rows_done[i], w.rows[i].need};
 }
-__device__ static float warp_max(float x) { return -warp_min(-x); }
-
-/* Calls f(k, row[k]) for k = begin + lane, begin + lane + 32, ... < end; with `all`, for all lanes
- * as often, with -infinity where there is none. */
-template <bool all, class F>
-__device__ static void for_row(const float *row, u32 begin, u32 end, const F &f) {
-  for (u32 first = begin; first < end; first += AT_ONCE * LANES) {
-    const u32 mine = first + this_lane();
-    float values[AT_ONCE];
-#pragma unroll
-    for (u32 i = 0; i < AT_ONCE; i++)
-      values[i] = mine + i * LANES < end ? row[mine + i * LANES] : -INFINITY;
-#pragma unroll
-    for (u32 i = 0; i < AT_ONCE; i++)
-      if ((all ? first : mine) + i * LANES < end) f(mine + i * LANES, values[i]);
-  }
-}
-
-/* With K = most_tokens: of the largest values that each lane of the warp has seen, the K-th
- * largest. So at least K values are as large. */
-__device__ static float kth_largest(float most, u32 k) {
-  u32 rank = 0;
-#pragma unroll
-  for (int d = 1; d < LANES; d++) {
-    const float other = __shfl_xor_sync(ALL_LANES, most, d);
-    rank += other > most || (other == most && (this_lane() ^ (u32)d) < this_lane());
-  }
-  const u32 found = __ballot_sync(ALL_LANES, rank == k - 1);
-  return __shfl_sync(ALL_LANES, most, __ffs((int)found) - 1);
-}
-
-/* Logits begin .. end - 1 of a row, by one warp: adds the bias, and finds what makes
- * log-probabilities of them. */
-__device__ static wf__softmax softmax(const wf__answer_work &w, float *row, u32 begin, u32 end) {
-  float most = -INFINITY, most_of_lane = -INFINITY, sum = 0;
-  int first_bad = NONE;
-  for_row<false>(row, begin, end, [&](u32 k, float value) {
-    value += w.bias[k];
-    row[k] = value;
-    most = fmaxf(most, value);
-    if (k != w.blank) most_of_lane = fmaxf(most_of_lane, value);
-    if (!(fabsf(value) <= 1e20f || value == -INFINITY) && first_bad == NONE) first_bad = (int)k;
-  });
-  most = warp_max(most);
-#pragma unroll
-  for (int d = LANES / 2; d > 0; d /= 2) {
-    const int other = __shfl_xor_sync(ALL_LANES, first_bad, d);
-    first_bad = other < first_bad ? other : first_bad;
-  }
-  __syncwarp();
-  if (first_bad != NONE) return {{first_bad, row[first_bad]}, 0, 0, 0};
-  if (most == -INFINITY) return {{(int32_t)begin, most}, 0, 0, 0};
-  for_row<false>(row, begin, end, [&](u32, float value) { sum += wf__exp(value - most); });
-#pragma unroll
-  for (int d = LANES / 2; d > 0; d /= 2) sum += __shfl_xor_sync(ALL_LANES, sum, d);
-  const u32 k = w.cut.most_tokens;
-  return {
-      {-1, 0}, most, wf__ln(sum), k > 0 && k <= LANES ? kth_largest(most_of_lane, k) : -INFINITY};
-}
-
-__device__ static float log_prob(const wf__softmax &s, float logit) {
-  return (logit - s.most) - s.log_sum;
-}
-
-__device__ static float acoustic_cost(const wf__score_cut &cut, float loglike) {
-  return loglike == -INFINITY ? INFINITY : -(cut.acoustic_scale * loglike);
-}
-
-/* The largest log-probability of row i's durations from `first` on; 0 if they do not count. */
-__device__ static float longest(const wf__answer_work &w, u32 i, u32 first) {
-  const float *logits = w.logits + (u64)i * (w.num_tokens + w.num_durations) + w.num_tokens;
-  if (w.num_durations == 0 || w.cut.greedy != 0) return 0;
-  float most = -INFINITY;
-  for (u32 d = first; d < w.num_durations; d++) most = fmaxf(most, logits[d]);
-  return log_prob(w.rows_done[i].durations, most);
-}
-
-/* What no candidate that counts can cost more than: an upper bound of the step's cutoff; and for
- * those that emit a token, of the costs of the best of them. */
-struct limits {
-  float any, token;
-};
-__device__ static limits find_limits(const wf__answer_work &w, const wf__joiner_row &row) {
-  limits least = {INFINITY, INFINITY};
-  for (u32 k = this_lane(); k < row.count; k += LANES) {
-    const u32 i = row.first + k;
-    const wf__softmax &tokens = w.rows_done[i].tokens;
-    const float blank =
-        log_prob(tokens, w.logits[(u64)i * (w.num_tokens + w.num_durations) + w.blank]);
-    least.any =
-        fminf(least.any, w.rows[i].need.blank +
-                             acoustic_cost(w.cut, blank - w.cut.blank_penalty + longest(w, i, 1)));
-    least.token =
-        fminf(least.token, w.rows[i].need.all + acoustic_cost(w.cut, log_prob(tokens, tokens.kth)));
-  }
-  least = {warp_min(least.any), warp_min(least.token)};
-  if (w.cut.greedy == 0) least.any = fminf(row.least_waiting, least.any) + w.cut.beam;
-  return least;
-}
-
-/* What decides which log-probabilities of a row are kept: no candidate that counts costs more than
- * `limit`. By a warp. */
-struct kept {
-  float longest, limit;
-};
-__device__ static kept find_kept(const wf__answer_work &w, u32 i) {
+__device__ static kept_scores kept_of(const wf__answer_work &w, u32 i) {
   const wf__joiner_row &row = w.rows[i];
-  const wf__softmax &tokens = w.rows_done[i].tokens;
-  const limits most = find_limits(w, row);
-  const float longest_any = longest(w, i, 0), kth = log_prob(tokens, tokens.kth) + longest_any,
-              /* Durations of other rows may differ. */
-      of_tokens = w.num_durations == 0 ? most.token : row.need.all + acoustic_cost(w.cut, kth);
-  /* More than what roundings of the search's own sums can differ by. */
-  const float slack = 1e-4f * (1 + fabsf(most.any) + fabsf(row.need.token));
-  return {longest_any, slack + fminf(most.any, of_tokens)};
-}
-/* Is the log-probability `value` of column k kept? */
-__device__ static bool is_kept(const wf__answer_work &w, const kept &most, float need, u32 k,
-                               float value) {
-  return k < w.num_tokens &&
-         (k == w.blank ||
-          (need < INFINITY && !(need + acoustic_cost(w.cut, value + most.longest) > most.limit)));
+  return find_kept(w, scored(w, i),
+                   find_limits(w, row.count, row.least_waiting,
+                               [&](u32 k) { return scored(w, row.first + k); }));
 }
 
 /* A row's answer, by one warp. */
 __device__ static void answer(const wf__answer_work &w, u32 i) {
-  const float need = w.rows[i].need.token;
   const wf__row_done done = w.rows_done[i];
-  const float *logits = w.logits + (u64)i * (w.num_tokens + w.num_durations);
+  const logit_row logits = logits_of(w, i);
   wf__score_entry *entries = w.answers.entries + (u64)i * WF__ANSWER_ENTRIES;
   float *tokens = w.answers.tokens + (u64)i * w.num_tokens,
         *durations = w.answers.durations + (u64)i * w.num_durations;
-  const wf__bad_logit bad = done.tokens.bad.column >= 0 ? done.tokens.bad : done.durations.bad;
   u32 count = 0;
-  if (bad.column < 0) {
-    const kept most = find_kept(w, i);
+  if (bad_of(done).column < 0) {
+    const kept_scores most = kept_of(w, i);
     for_row<true>(logits, 0, w.num_tokens, [&](u32 k, float logit) {
       const float value = log_prob(done.tokens, logit);
-      const bool keep = is_kept(w, most, need, k, value);
+      const bool keep = is_kept(w, most, k, value);
       const u32 those = __ballot_sync(ALL_LANES, keep),
                 at = count + (u32)__popc(those & ((1u << this_lane()) - 1));
       if (keep && at < WF__ANSWER_ENTRIES) entries[at] = {(int32_t)k, value};
@@ -297,20 +178,17 @@ __device__ static void answer(const wf__answer_work &w, u32 i) {
     for (u32 d = this_lane(); d < w.num_durations; d += LANES)
       durations[d] = log_prob(done.durations, logits[w.num_tokens + d]);
   }
-  if (this_lane() == 0) w.answers.heads[i] = {bad, count};
+  if (this_lane() == 0) w.answers.heads[i] = {bad_of(done), count};
 }
 
 /* A block for the rows of a search, a warp for each of them. */
 __global__ static void answer_kernel(const wf__answer_work w) {
-  const u32 warp = threadIdx.x / LANES, size = w.num_tokens + w.num_durations,
-            count = rows_of(w.count);
+  const u32 warp = threadIdx.x / LANES, count = rows_of(w.count);
   for (u32 first = blockIdx.x; first < count; first += gridDim.x) {
     if (w.rows[first].first != first) continue;
     const u32 end = first + w.rows[first].count;
     for (u32 i = first + warp; i < end; i += THREADS / LANES) {
-      float *row = w.logits + (u64)i * size;
-      wf__row_done done = {softmax(w, row, 0, w.num_tokens), {{-1, 0}, 0, 0, 0}};
-      if (w.num_durations > 0) done.durations = softmax(w, row, w.num_tokens, size);
+      const wf__row_done done = score_row(w, logits_of(w, i));
       if (this_lane() == 0) w.rows_done[i] = done;
     }
     __syncthreads();
@@ -357,38 +235,37 @@ __device__ static float most_of_block(block_most &s, float most, int number, int
   return most;
 }
 
-__device__ static wf__softmax wide_softmax(const wf__answer_work &w, float *row) {
+__device__ static wf__softmax wide_softmax(const wf__answer_work &w, const logit_row &row) {
   WF__SHARED(block_most, s);
   WF__SHARED(block_terms, terms);
   float most_of_thread = -INFINITY;
   float blank = -INFINITY;
-  int first_bad = NONE;
+  int first_bad = NO_COLUMN;
   for (u32 first = threadIdx.x; first < w.num_tokens; first += AT_ONCE * THREADS) {
     float values[AT_ONCE];
 #pragma unroll
     for (u32 i = 0; i < AT_ONCE; i++) {
       const u32 k = first + i * THREADS;
-      values[i] = k < w.num_tokens ? row[k] + w.bias[k] : -INFINITY;
+      values[i] = k < w.num_tokens ? row[k] : -INFINITY;
     }
 #pragma unroll
     for (u32 i = 0; i < AT_ONCE; i++) {
       const u32 k = first + i * THREADS;
       const float value = values[i];
       if (k >= w.num_tokens) break;
-      row[k] = value;
       if (k == w.blank)
         blank = value;
       else
         most_of_thread = fmaxf(most_of_thread, value);
-      if (!(fabsf(value) <= 1e20f || value == -INFINITY) && first_bad == NONE) first_bad = (int)k;
+      if (!is_usable(value) && first_bad == NO_COLUMN) first_bad = (int)k;
     }
   }
   /* NaN is left out of maxima, and reported. */
   int unused;
   const float most_of_lane = most_of_block(s, most_of_thread, first_bad, &first_bad),
-              most =
-                  fmaxf(warp_max(most_of_lane), warp_max(most_of_block(s, blank, NONE, &unused)));
-  if (first_bad != NONE) return {{first_bad, row[first_bad]}, 0, 0, 0};
+              most = fmaxf(warp_most(most_of_lane),
+                           warp_most(most_of_block(s, blank, NO_COLUMN, &unused)));
+  if (first_bad != NO_COLUMN) return {{first_bad, row[(u32)first_bad]}, 0, 0, 0};
   if (most == -INFINITY) return {{0, most}, 0, 0, 0};
   float sum = 0;
   for (u32 begin = 0; begin < w.num_tokens; begin += WF__WIDE_CHUNK) {
@@ -400,20 +277,17 @@ __device__ static wf__softmax wide_softmax(const wf__answer_work &w, float *row)
   }
 #pragma unroll
   for (int d = LANES / 2; d > 0; d /= 2) sum += __shfl_xor_sync(ALL_LANES, sum, d);
-  const u32 k = w.cut.most_tokens;
-  return {
-      {-1, 0}, most, wf__ln(sum), k > 0 && k <= LANES ? kth_largest(most_of_lane, k) : -INFINITY};
+  return {{-1, 0}, most, wf__ln(sum), kth_largest(most_of_lane, w.cut.most_tokens)};
 }
 
 __global__ static void wide_softmax_kernel(const wf__answer_work w) {
   const u32 size = w.num_tokens + w.num_durations, count = rows_of(w.count);
   for (u32 i = blockIdx.x; i < count; i += gridDim.x) {
-    float *row = w.logits + (u64)i * size;
+    const logit_row row = logits_of(w, i);
     const wf__softmax tokens = wide_softmax(w, row); /* right in the first warp */
     if (threadIdx.x / LANES == 1) {
-      const wf__softmax none = {{-1, 0}, 0, 0, 0},
-                        durations =
-                            w.num_durations > 0 ? softmax(w, row, w.num_tokens, size) : none;
+      const wf__softmax durations =
+          w.num_durations > 0 ? softmax_of(w, row, w.num_tokens, size) : no_softmax();
       if (this_lane() == 0) w.rows_done[i].durations = durations;
     }
     if (threadIdx.x == 0) w.rows_done[i].tokens = tokens;
@@ -422,26 +296,25 @@ __global__ static void wide_softmax_kernel(const wf__answer_work w) {
 }
 
 __device__ static void wide_answer(const wf__answer_work &w, u32 i) {
-  WF__SHARED(kept, of_row);
+  WF__SHARED(kept_scores, of_row);
   WF__SHARED(block_counts, counts);
   const u32 warp = threadIdx.x / LANES,
             each = (w.num_tokens + THREADS - 1) / THREADS * LANES, /* columns of a warp */
       begin = warp * each, end = begin + each < w.num_tokens ? begin + each : w.num_tokens;
-  const float need = w.rows[i].need.token;
   const wf__row_done done = w.rows_done[i];
-  const float *logits = w.logits + (u64)i * (w.num_tokens + w.num_durations);
+  const logit_row logits = logits_of(w, i);
   wf__score_entry *entries = w.answers.entries + (u64)i * WF__ANSWER_ENTRIES;
   float *tokens = w.answers.tokens + (u64)i * w.num_tokens,
         *durations = w.answers.durations + (u64)i * w.num_durations;
   if (warp == 0) {
-    const kept most = find_kept(w, i);
+    const kept_scores most = kept_of(w, i);
     if (threadIdx.x == 0) of_row = most;
   }
   __syncthreads();
-  const kept most = of_row;
+  const kept_scores most = of_row;
   u32 count = 0, at = 0, all = 0;
   for_row<true>(logits, begin, end, [&](u32 k, float logit) {
-    count += k < end && is_kept(w, most, need, k, log_prob(done.tokens, logit));
+    count += k < end && is_kept(w, most, k, log_prob(done.tokens, logit));
   });
   count = warp_sum(count);
   if (this_lane() == 0) counts.of[warp] = count;
@@ -456,7 +329,7 @@ __device__ static void wide_answer(const wf__answer_work &w, u32 i) {
   else if (count > 0)
     for_row<true>(logits, begin, end, [&](u32 k, float logit) {
       const float value = log_prob(done.tokens, logit);
-      const bool keep = k < end && is_kept(w, most, need, k, value);
+      const bool keep = k < end && is_kept(w, most, k, value);
       const u32 those = __ballot_sync(ALL_LANES, keep);
       if (keep) entries[at + (u32)__popc(those & ((1u << this_lane()) - 1))] = {(int32_t)k, value};
       at += (u32)__popc(those);
@@ -469,8 +342,7 @@ __device__ static void wide_answer(const wf__answer_work &w, u32 i) {
 __global__ static void wide_answer_kernel(const wf__answer_work w) {
   const u32 count = rows_of(w.count);
   for (u32 i = blockIdx.x; i < count; i += gridDim.x) {
-    const wf__row_done &done = w.rows_done[i];
-    const wf__bad_logit bad = done.tokens.bad.column >= 0 ? done.tokens.bad : done.durations.bad;
+    const wf__bad_logit bad = bad_of(w.rows_done[i]);
     if (bad.column < 0)
       wide_answer(w, i);
     else if (threadIdx.x == 0)
@@ -479,9 +351,13 @@ __global__ static void wide_answer_kernel(const wf__answer_work w) {
   }
 }
 
+int wf__transducer_is_wide(u32 num_tokens, u32 num_durations) {
+  return num_tokens >= WF__WIDE_TOKENS && num_durations <= THREADS;
+}
+
 int wf__transducer_select(const wf__answer_work *work, void *stream) {
   const u32 blocks = work->count.most < MAX_BLOCKS ? work->count.most : MAX_BLOCKS;
-  if (work->num_tokens < WF__WIDE_TOKENS || work->num_durations > THREADS)
+  if (!wf__transducer_is_wide(work->num_tokens, work->num_durations))
     return (int)WF__LAUNCH(answer_kernel, blocks, THREADS, 0, stream, *work);
   const int code = (int)WF__LAUNCH(wide_softmax_kernel, blocks, THREADS, 0, stream, *work);
   return code == cudaSuccess

@@ -53,7 +53,11 @@ int wf__transducer_load(const wf__encoder_frame *frames, uint32_t count, uint32_
 int wf__transducer_predict(const int32_t *tokens, wf__row_count count, uint32_t context,
                            const float *places, uint32_t num_tokens, const float *bias,
                            uint32_t stride, wf__sliced to, void *stream);
-/* rows[to[i * step]] = y[i] + bias, zeros from column `num` on. */
+/* tokens [count][context]: contexts number first, first + 1, ... of a stateless predictor; the
+ * newest token is the last digit to the base `base`. Digits from num_tokens on are no tokens. */
+int wf__transducer_list(uint64_t first, uint32_t count, uint32_t context, uint32_t base,
+                        uint32_t num_tokens, int32_t *tokens, void *stream);
+/* rows[to[i * step]] = y[i] + bias, zeros from column `num` on. `to` NULL: rows[i]. */
 int wf__transducer_store(const float *y, wf__row_count count, uint32_t num, uint32_t stride,
                          const float *bias, const uint32_t *to, uint32_t step, float *rows,
                          void *stream);
@@ -72,20 +76,21 @@ typedef struct wf__row_done {
   wf__softmax tokens, durations;
 } wf__row_done;
 
-/* Logits without bias --> log-probabilities --> answers, which are in page-locked memory: of each
- * row those whose candidates can cost at most `beam` more than the best candidate or waiting token
+/* Logits without bias --> log-probabilities --> answers: of each row those whose candidates can cost at most `beam` more than the best candidate or waiting token
  * of the search, and the blank's. */
 typedef struct wf__answer_work {
   const wf__joiner_row *rows; /* [count] */
   wf__row_count count;
   uint32_t num_tokens, num_durations, blank;
   wf__score_cut cut;
-  float *logits; /* [count][num_tokens + num_durations] */
+  const float *logits; /* [count][num_tokens + num_durations], without bias */
   const float *bias;
   wf__row_done *rows_done; /* [count] scratch */
   wf__answers answers;
 } wf__answer_work;
 int wf__transducer_select(const wf__answer_work *work, void *stream);
+/* Has a model so many tokens that blocks answer, not warps? */
+int wf__transducer_is_wide(uint32_t num_tokens, uint32_t num_durations);
 
 #ifdef __cplusplus
 }

@@ -12,13 +12,18 @@
 #define WF__DEVICE_UTTERANCES (1 << 20) /* the most that are searched at once */
 #endif
 enum {
-  AHEAD = 12,       /* rounds that are enqueued and not known to be over */
+  ROUNDS = 4,       /* that are enqueued by one launch */
+  AHEAD = 3,        /* launches that are enqueued and not known to be over */
   MORE_SLOTS = 96,  /* of a lane, for contexts that may come again */
   STEPS_A_FRAME = 4 /* that records have room for; with more, an utterance is searched elsewhere */
 };
 #define ROUND_BYTES ((uint64_t)1 << 30) /* of logits and answers */
 
 static const char what[] = "the transducer's search";
+
+/* The host reads the status of a launch's last round. */
+_Static_assert((AHEAD + 1) * ROUNDS <= WF__TLANE_STATUSES, "statuses are read before they are lost");
+_Static_assert(WF__DEVICE_UTTERANCES < 1 << WF__TLANE_DONE_BITS, "the number fits a status");
 
 struct wf__device_search {
   wf__transducer_weights *weights;
@@ -27,13 +32,12 @@ struct wf__device_search {
   wf__device_buffer arcs, utterances, lanes, tokens, contexts, records, results, counters, path;
   wf__pinned_buffer host_utterances, host_results, host_counters, host_path, statuses;
   wf__frame_loader loader;
-  cudaEvent_t rounds[AHEAD]; /* the ends of the last ones */
+  cudaEvent_t launches[AHEAD]; /* the ends of the last ones */
   uint32_t num_utterances, most_path;
   uint64_t room_bytes; /* for the utterances that are searched at once */
   wf__tlane_work work, recorded;
   wf__tlane_status status; /* of the last round that is known to be over */
-  uint64_t num_rounds, num_seen;
-  wf__transducer_counts counts;
+  uint64_t num_launches, num_seen;
 };
 
 static uint64_t most_steps(const wf__device_search *s) {
@@ -75,7 +79,8 @@ static wf_status open_search(wf__device_search *s, const wf__device_search_arc *
   size_t free_bytes = 0, all_bytes = 0;
   WF__CUDA_TRY(cudaSetDevice(s->weights->number), "choosing the GPU");
   for (int i = 0; i < AHEAD; i++)
-    WF__CUDA_TRY(cudaEventCreateWithFlags(&s->rounds[i], cudaEventDisableTiming), "an event");
+    WF__CUDA_TRY(cudaEventCreateWithFlags(&s->launches[i], cudaEventDisableTiming), "an event");
+  WF__TRY(wf__transducer_make_table(s->weights, err));
   WF__TRY(wf__frame_loader_open(&s->loader, s->group, err));
   WF__TRY(wf__device_reserve(&s->arcs, arc_bytes, what, err));
   WF__TRY(wf__device_send(s->arcs.data, arcs, arc_bytes, s->group->stream, what, err));
@@ -84,6 +89,9 @@ static wf_status open_search(wf__device_search *s, const wf__device_search_arc *
   WF__TRY(pin(&s->statuses, WF__TLANE_STATUSES * sizeof(wf__tlane_status), err));
   WF__CUDA_TRY(cudaMemGetInfo(&free_bytes, &all_bytes), what);
   s->room_bytes = free_bytes / 4;
+  s->work.table = s->weights->table.data;
+  if (s->work.table == NULL)
+    s->work.num_slots = (s->work.num_sets + 1) * s->options.max_hypotheses + MORE_SLOTS;
   return WF_OK;
 }
 
@@ -97,11 +105,12 @@ wf_status wf__lane_rounds_open(wf__transducer_weights *weights,
   s->weights = weights;
   s->options = *options;
   s->work.num_sets = options->num_durations > 0 ? options->num_durations : 2;
-  s->work.num_slots = (s->work.num_sets + 1) * options->max_hypotheses + MORE_SLOTS;
+  s->work.is_wide = (uint32_t)wf__transducer_is_wide(options->num_tokens, options->num_durations);
   const int caller = wf__callers_device();
   wf_status status = wf__transducer_group_open(weights, &s->group, err);
   if (status == WF_OK) {
     s->group->searches_there = true;
+    s->group->has_entries = s->work.is_wide != 0;
     status = open_search(s, arcs, err);
   }
   wf__restore_device(caller);
@@ -124,7 +133,7 @@ void wf__lane_rounds_close(wf__device_search *s) {
   cudaSetDevice(s->weights->number);
   wf__frame_loader_close(&s->loader);
   for (int i = 0; i < AHEAD; i++)
-    if (s->rounds[i] != NULL) cudaEventDestroy(s->rounds[i]);
+    if (s->launches[i] != NULL) cudaEventDestroy(s->launches[i]);
   for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) cudaFree(buffers[i]->data);
   for (size_t i = 0; i < sizeof pinned / sizeof *pinned; i++) cudaFreeHost(pinned[i]->data);
   (void)cudaGetLastError(); /* of freeing: all other errors have been reported */
@@ -210,7 +219,8 @@ static void fill_work(wf__device_search *s) {
   w->arcs = s->arcs.data;
   w->block = g->block.data;
   w->layout = g->layout;
-  w->answers = g->answers;
+  w->answer = wf__transducer_answers_of(g);
+  w->answer.count = wf__rows(0);
   w->path = s->path.data;
 }
 
@@ -240,9 +250,8 @@ wf_status wf__lane_rounds_begin(wf__device_search *s, const wf__score_cut *cut,
   const int caller = wf__callers_device();
   if (status == WF_OK) status = begin(s, scores, where, count, err);
   wf__restore_device(caller);
-  s->num_rounds = s->num_seen = 0;
-  s->counts = (wf__transducer_counts){0};
-  s->status = (wf__tlane_status){.num_busy = s->work.num_lanes};
+  s->num_launches = s->num_seen = 0;
+  s->status = wf__tlane_status_of(0, s->work.num_lanes, 0);
   return status;
 }
 
@@ -269,58 +278,72 @@ wf_status wf__lane_rounds_load(wf__device_search *s, const wf__packing_crew *cre
 
 /* --- rounds ------------------------------------------------------------------------------ */
 
-static wf_status enqueue_round(void *user, wf_error *err) {
-  wf__device_search *s = user;
-  WF__CUDA_TRY(wf__tlanes_step(&s->work, s->group->stream), what);
-  return wf__transducer_answer(s->group, err);
+static wf_status enqueue_round(wf__device_search *s, wf_error *err) {
+  wf__transducer_group *g = s->group;
+  const wf_transducer *model = s->weights->model;
+  const wf__tlane_joiner joiner = {.encoder = g->encoder.data,
+                                   .stride = (uint32_t)model->width,
+                                   .relu = model->network->relu,
+                                   .to = wf__transducer_hidden_of(g)};
+  WF__CUDA_TRY(wf__tlanes_step(&s->work, &joiner, g->stream), what);
+  if (s->work.table == NULL) {
+    WF__TRY(wf__transducer_contexts(g, err));
+    WF__TRY(wf__transducer_hidden_rows(g, err));
+  }
+  WF__TRY(wf__transducer_logits(g, err));
+  return s->work.is_wide != 0 ? wf__transducer_entries(g, err) : WF_OK;
 }
 
-/* Reads the status of the next round, if its step is over. */
-static bool see_round(wf__device_search *s) {
-  const wf__tlane_status *all = (const wf__tlane_status *)(const void *)s->statuses.data,
-                         *next = &all[s->num_seen % WF__TLANE_STATUSES];
-  if (s->num_seen == s->num_rounds ||
-      __atomic_load_n(&next->number, __ATOMIC_ACQUIRE) != (uint32_t)(s->num_seen + 1))
-    return false;
-  s->status = *next;
+static wf_status enqueue_rounds(void *user, wf_error *err) {
+  for (int i = 0; i < ROUNDS; i++) WF__TRY(enqueue_round(user, err));
+  return WF_OK;
+}
+
+/* Reads the status of the next launch, if its last step is over. */
+static bool see_launch(wf__device_search *s) {
+  const wf__tlane_status *all = (const wf__tlane_status *)(const void *)s->statuses.data;
+  const uint32_t round = (uint32_t)(s->num_seen + 1) * ROUNDS;
+  if (s->num_seen == s->num_launches) return false;
+  const wf__tlane_status status =
+      __atomic_load_n(&all[round % WF__TLANE_STATUSES], __ATOMIC_ACQUIRE);
+  if (wf__tlane_status_round(status) != round) return false;
+  s->status = status;
   s->num_seen++;
-  s->counts.num_rows += s->status.num_rows;
-  s->counts.num_contexts += s->status.num_contexts;
   return true;
 }
 
 static wf_status enqueue(wf__device_search *s, wf_error *err) {
   wf__transducer_group *g = s->group;
   /* No lane becomes busy again, so later rounds have no more rows. */
-  g->launch_rows = g->launch_contexts =
-      wf__transducer_launch_size((uint64_t)s->status.num_busy * s->options.max_hypotheses);
-  WF__TRY(wf__launch_graphs_run(&g->graphs, g->launch_rows, g->stream, enqueue_round, s, err));
-  WF__CUDA_TRY(cudaEventRecord(s->rounds[s->num_rounds % AHEAD], g->stream), what);
-  s->num_rounds++;
+  g->launch_rows = wf__transducer_launch_size((uint64_t)wf__tlane_status_busy(s->status) *
+                                              s->options.max_hypotheses);
+  g->launch_contexts = s->work.table == NULL ? g->launch_rows : 0;
+  WF__TRY(wf__launch_graphs_run(&g->graphs, g->launch_rows, g->stream, enqueue_rounds, s, err));
+  WF__CUDA_TRY(cudaEventRecord(s->launches[s->num_launches % AHEAD], g->stream), what);
+  s->num_launches++;
   return WF_OK;
 }
 
 static wf_status go_on(wf__device_search *s, wf_error *err) {
-  if (s->num_rounds - s->num_seen == AHEAD)
-    WF__CUDA_TRY(cudaEventSynchronize(s->rounds[s->num_seen % AHEAD]), what);
-  while (see_round(s)) continue;
+  if (s->num_launches - s->num_seen == AHEAD)
+    WF__CUDA_TRY(cudaEventSynchronize(s->launches[s->num_seen % AHEAD]), what);
+  while (see_launch(s)) continue;
   WF__CUDA_TRY(cudaSetDevice(s->weights->number), "choosing the GPU");
-  for (int i = 0; i < AHEAD / 2; i++) {
-    if (s->num_rounds - s->num_seen == AHEAD || s->status.num_busy == 0) break;
+  while (s->num_launches - s->num_seen < AHEAD && wf__tlane_status_busy(s->status) > 0) {
     WF__TRY(enqueue(s, err));
-    while (see_round(s)) continue;
+    while (see_launch(s)) continue;
   }
   return WF_OK;
 }
 
 wf_status wf__lane_rounds_go_on(wf__device_search *s, size_t *num_done, wf_error *err) {
   wf_status status = WF_OK;
-  if (s->status.num_busy > 0) {
+  if (wf__tlane_status_busy(s->status) > 0) {
     const int caller = wf__callers_device();
     status = go_on(s, err);
     wf__restore_device(caller);
   }
-  *num_done = s->status.num_done;
+  *num_done = wf__tlane_status_done(s->status);
   return status;
 }
 
@@ -337,7 +360,6 @@ static wf_status end(wf__device_search *s, wf_error *err) {
       cudaMemcpyAsync(counters, s->counters.data, sizeof *counters, cudaMemcpyDeviceToHost, stream),
       what);
   WF__CUDA_TRY(cudaStreamSynchronize(stream), what);
-  while (see_round(s)) continue;
   const uint64_t steps = (counters->num_path < s->most_path ? counters->num_path : s->most_path) *
                          sizeof(wf__path_step);
   WF__TRY(pin(&s->host_path, steps + 1, err));
@@ -356,7 +378,9 @@ wf_status wf__lane_rounds_end(wf__device_search *s, const wf__device_result **re
   wf__restore_device(caller);
   *results = (const wf__device_result *)(const void *)s->host_results.data;
   *steps = (const wf__path_step *)(const void *)s->host_path.data;
-  *num_rounds = s->num_rounds;
-  *counts = s->counts;
+  const wf__tlane_counters *done = (const wf__tlane_counters *)(const void *)s->host_counters.data;
+  *num_rounds = status == WF_OK ? done->round : 0;
+  *counts = status == WF_OK ? (wf__transducer_counts){done->all_rows, done->all_contexts}
+                            : (wf__transducer_counts){0};
   return status;
 }

@@ -1,40 +1,44 @@
 /* transducer_lanes.cu - the search over tokens alone in a kernel (transducer_lanes.h). A block is a
- * lane, with a warp for each set of tokens: those that wait for the next frames, by duration, and those that
- * stay in this one, of duration 0.
+ * lane.
  *
- * In a step every warp looks at the candidates of its duration and keeps the best of each predictor
- * context, at most K. What comes between two steps is done by the first warp. */
+ * In a step, a warp looks at each row of logits and lists the log-probabilities that can matter.
+ * Then there is a warp for each set of tokens: those that wait for the next frames, by duration, and
+ * those that stay in this one, of duration 0. It looks at the candidates of its duration and keeps
+ * the best of each predictor context, at most K. What comes between two steps is done by the first
+ * warp. */
 #include "cuda/transducer/transducer_lanes.h"
-#include "math/cost.h"
 #include "warpfst_all.h"
 
 #include "cuda/rnn/row_count.cuh"
+#include "cuda/transducer/join_row.cuh"
+#include "cuda/transducer/row_scores.cuh"
+#include "cuda/transducer/transducer_lists.cuh"
 
-enum : u32 { NONE = 0xffffffffu };
 enum {
-  ROOM = 128, /* of a list: at least K tokens and a candidate of each lane of the warp */
-  RANK_BIT = 26,
+  RANK_BIT = 26, /* of u32: above it a source, below it a column or an arc */
   MOST_SETS = WF__TLANE_MOST_SETS,
-  MOST_K = WF__DEVICE_MOST_HYPOTHESES
+  MOST_K = WF__DEVICE_MOST_HYPOTHESES,
+  WARPS = THREADS / LANES
 };
+static_assert(MOST_SETS <= WARPS, "a warp for each set");
+#ifndef WF__LANE_ENTRIES /* a test makes it small */
+#define WF__LANE_ENTRIES 512
+#endif
 static const u64 NO_CONTEXT = ~(u64)0;
 
-/* A candidate, or a token that waited when the step began. */
-struct offered {
-  u64 predictor;
-  u32 key;   /* ordered cost */
-  u32 order; /* of equal costs the first counts: 0 for tokens that waited, then by rank of the
-                source and arc */
-  u32 from;  /* column; of a token: its number */
+/* A log-probability that can matter: source << RANK_BIT | column. */
+struct lane_entry {
+  u32 at;
   float loglike;
 };
 
 /* What the block's threads share, besides the lists. */
 struct lane_shared {
   wf__tlane lane;
-  u32 counts[MOST_K], offsets[MOST_K + 1]; /* entries of the sources' rows */
-  int32_t bad[MOST_K];                     /* columns */
-  float best[MOST_SETS];                   /* the least cost of a duration */
+  wf__row_done done[MOST_K]; /* of the sources' rows */
+  float durations[MOST_K][MOST_SETS];
+  u32 num_entries; /* beyond WF__LANE_ENTRIES: rows are looked at whole */
+  float best[WARPS];
 };
 
 /* A lane at work: pointers into shared memory. */
@@ -44,7 +48,8 @@ struct lane_at_work {
   wf__tlane_token *sources, *sets;
   u64 *contexts;
   offered *lists; /* [sets][ROOM] */
-  u32 *marks;     /* [slots] */
+  lane_entry *entries;
+  u32 *marks; /* [slots] */
   __device__ wf__tlane_token *set_of(u32 set) const {
     return sets + set * w.options.max_hypotheses;
   }
@@ -52,7 +57,7 @@ struct lane_at_work {
 };
 
 __host__ __device__ static u64 shared_bytes(const wf__tlane_work &w) {
-  return (u64)w.num_sets * ROOM * sizeof(offered) +
+  return (u64)w.num_sets * ROOM * sizeof(offered) + WF__LANE_ENTRIES * sizeof(lane_entry) +
          (u64)(w.num_sets + 1) * w.options.max_hypotheses * sizeof(wf__tlane_token) +
          (u64)w.num_slots * (sizeof(u64) + sizeof(u32));
 }
@@ -61,21 +66,11 @@ __host__ __device__ static u64 shared_bytes(const wf__tlane_work &w) {
 
 /* As on the CPU (transducer_expand.c), to the bit. */
 __device__ static float acoustic_cost(const wf__tlane_work &w, float loglike) {
-  return loglike == -INFINITY ? INFINITY : -(w.options.acoustic_scale * loglike);
+  return acoustic_cost(w.options.acoustic_scale, loglike);
 }
 __device__ static float add_finite(float a, float b) {
   const float sum = a + b;
   return sum < FLT_MAX ? sum : FLT_MAX;
-}
-__device__ static u32 key_of(float cost) { return wf__ordered_cost(cost + 0.0f); /* -0 is 0 */ }
-__device__ static float cost_of(u32 key) {
-  return __uint_as_float(key & 0x80000000u ? key & 0x7fffffffu : ~key);
-}
-
-__device__ static float warp_least(float x) {
-#pragma unroll
-  for (int d = LANES / 2; d > 0; d /= 2) x = fminf(x, __shfl_xor_sync(ALL_LANES, x, d));
-  return x;
 }
 
 __device__ static bool before(float cost, u64 predictor, float other_cost, u64 other_predictor) {
@@ -83,132 +78,143 @@ __device__ static bool before(float cost, u64 predictor, float other_cost, u64 o
 }
 
 __device__ static u64 context_after(const wf__tlane_work &w, u64 context, u32 token) {
-  if (w.options.context_size == 0) return wf__hash_combine(context, token) & INT64_MAX;
-  return context % w.options.context_high * w.options.context_base + token;
+  const wf__device_search_options &o = w.options;
+  if (o.context_size == 0) return wf__hash_combine(context, token) & INT64_MAX;
+  if (w.table != nullptr) /* 32 bits */
+    return (u32)context % (u32)o.context_high * (u32)o.context_base + token;
+  return context % o.context_high * o.context_base + token;
 }
 
-/* --- lists ------------------------------------------------------------------------------- */
-
-/* Of these lanes, the one with the least (predictor, order). */
-__device__ static u32 first_of_equal(u32 lanes, const offered &own) {
-  const u32 lane = this_lane();
-  for (int part = 0; part < 3 && (lanes & (lanes - 1)) != 0; part++) {
-    const u32 value = part == 0   ? (u32)(own.predictor >> 32)
-                      : part == 1 ? (u32)own.predictor
-                                  : own.order;
-    const bool is = lanes >> lane & 1;
-    const u32 least = warp_min(is ? value : NONE);
-    lanes = __ballot_sync(ALL_LANES, is && value == least);
-  }
-  return (u32)__ffs((int)lanes) - 1;
-}
-
-__device__ static bool is_before(const offered &a, const offered &b) {
-  if (a.key != b.key) return a.key < b.key;
-  if (a.predictor != b.predictor) return a.predictor < b.predictor;
-  return a.order < b.order;
-}
-
-/* Keeps the first of each predictor context, of these the first `most` by rank, in order. Returns
- * their number. By a warp. */
-__device__ static u32 reduce(offered *list, u32 size, u32 most) {
-  const u32 lane = this_lane();
-  u32 count = 0, kept = 0; /* lane i keeps the i-th */
-  u64 predictor = 0;
-  u32 left = 0; /* a bit for each of the lane's own */
-  for (u32 i = 0; lane + i * LANES < size; i++) left |= 1u << i;
-  u32 own = NONE; /* the lane's first of those left */
-  bool is_stale = true;
-  while (count < most) {
-    if (is_stale) {
-      own = NONE;
-      for (u32 bits = left; bits != 0; bits &= bits - 1) {
-        const u32 at = lane + ((u32)__ffs((int)bits) - 1) * LANES;
-        if (own == NONE || is_before(list[at], list[own])) own = at;
-      }
-      is_stale = false;
-    }
-    const u32 any = __ballot_sync(ALL_LANES, own != NONE);
-    if (any == 0) break;
-    const u32 key = own != NONE ? list[own].key : NONE, least = warp_min(key),
-              equal = __ballot_sync(ALL_LANES, own != NONE && key == least);
-    const offered none = {0, 0, 0, 0, 0};
-    const u32 winner = first_of_equal(equal, own != NONE ? list[own] : none),
-              at = __shfl_sync(ALL_LANES, own, (int)winner);
-    const u64 of_winner = list[at].predictor;
-    if (lane == winner) {
-      left &= ~(1u << (at / LANES));
-      is_stale = true;
-    }
-    const bool is_there = __ballot_sync(ALL_LANES, lane < count && predictor == of_winner) != 0;
-    if (is_there) continue;
-    if (lane == count) {
-      kept = at;
-      predictor = of_winner;
-    }
-    count++;
-  }
-  const offered mine = list[lane < count ? kept : 0];
-  __syncwarp();
-  if (lane < count) list[lane] = mine;
-  __syncwarp();
-  return count;
-}
-
-/* Adds the warp's candidates to a list that keeps `most`. */
-struct kept_list {
-  offered *list;
-  u32 size, most;
-  float limit; /* candidates that cost more do not count */
-
-  __device__ void add(bool is, float cost, const offered &own) {
-    u32 adds = __ballot_sync(ALL_LANES, is && cost <= limit);
-    if (adds == 0) return;
-    if (size + (u32)__popc(adds) > ROOM) {
-      size = reduce(list, size, most);
-      if (size == most) limit = fminf(limit, cost_of(list[size - 1].key));
-      adds = __ballot_sync(ALL_LANES, is && cost <= limit);
-    }
-    if (adds >> this_lane() & 1) list[size + (u32)__popc(adds & ((1u << this_lane()) - 1))] = own;
-    size += (u32)__popc(adds);
-    __syncwarp();
-  }
-};
-
-/* --- candidates -------------------------------------------------------------------------- */
+/* --- rows of scores ----------------------------------------------------------------------- */
 
 __device__ static bool only_blank(const lane_at_work &a) {
   return a.w.options.num_durations == 0 && a.s.lane.step == (int32_t)a.w.options.max_symbols;
 }
 
-/* Calls f(is, source, column, cost without the model's, log-probability of the token) for every
- * candidate before durations, by a warp: all lanes as often. */
+/* What a source needs of its row. */
+__device__ static wf__row_need need_of(const lane_at_work &a, u32 source) {
+  const float cost = a.sources[source].cost,
+              token = only_blank(a) ? INFINITY : cost + a.w.options.token_weight;
+  return {token, cost + a.w.options.blank_weight, token};
+}
+
+__device__ static scored_row scored(const lane_at_work &a, u32 source) {
+  return {logits_of(a.w.answer, a.s.lane.first_row + source), a.s.done[source],
+          need_of(a, source)};
+}
+
+/* Adds what lanes of a warp have to the block's list. */
+__device__ static void add_entries(const lane_at_work &a, bool is, u32 source, u32 column,
+                                   float loglike) {
+  const u32 those = __ballot_sync(ALL_LANES, is);
+  if (those == 0) return;
+  u32 at = 0;
+  if (this_lane() == 0) at = atomicAdd(&a.s.num_entries, (u32)__popc(those));
+  at = __shfl_sync(ALL_LANES, at, 0) + (u32)__popc(those & ((1u << this_lane()) - 1));
+  if (is && at < WF__LANE_ENTRIES) a.entries[at] = {source << RANK_BIT | column, loglike};
+}
+
+/* Lists the log-probabilities of a row that can matter, by a warp. */
+__device__ static void list_row(const lane_at_work &a, u32 source, const cost_limits &most) {
+  const wf__answer_work &w = a.w.answer;
+  const scored_row row = scored(a, source);
+  const kept_scores kept = find_kept(w, row, most);
+  for_row<true>(row.logits, 0, w.num_tokens, [&](u32 k, float logit) {
+    const float value = log_prob(row.done.tokens, logit);
+    add_entries(a, is_kept(w, kept, k, value), source, k, value);
+  });
+}
+
+/* The same for a row that the model's kernels have answered. */
+__device__ static void copy_row(const lane_at_work &a, u32 source) {
+  const u32 row = a.s.lane.first_row + source,
+            count = a.w.answer.answers.heads[row].num_entries;
+  const wf__score_entry *entries = a.w.answer.answers.entries + (u64)row * WF__ANSWER_ENTRIES;
+  if (count > WF__ANSWER_ENTRIES) {
+    if (this_lane() == 0) atomicAdd(&a.s.num_entries, WF__LANE_ENTRIES + 1u);
+    return;
+  }
+  for (u32 first = 0; first < count; first += LANES) {
+    const bool is = first + this_lane() < count;
+    const wf__score_entry own = is ? entries[first + this_lane()] : wf__score_entry{0, 0};
+    add_entries(a, is, source, (u32)own.column, own.loglike);
+  }
+}
+
+/* False: a row cannot be used, and the utterance is over. */
+__device__ static bool are_usable(const lane_at_work &a) {
+  for (u32 k = 0; k < a.s.lane.num_sources; k++) {
+    const wf__bad_logit &bad = bad_of(a.s.done[k]);
+    if (bad.column < 0) continue;
+    if (threadIdx.x == 0) {
+      wf__device_result *result = &a.w.results[a.s.lane.utterance];
+      result->outcome = WF__DEVICE_BAD_LOGIT;
+      result->bad = bad;
+      result->frame = a.s.lane.frame;
+    }
+    return false;
+  }
+  return true;
+}
+
+/* Scores the sources' rows, and lists what can matter. False: as above. */
+__device__ static bool look_at_rows(const lane_at_work &a) {
+  const wf__answer_work &w = a.w.answer;
+  const u32 warp = threadIdx.x / LANES, n = a.s.lane.num_sources, first = a.s.lane.first_row;
+  for (u32 i = warp; i < n; i += WARPS) {
+    const wf__row_done done =
+        a.w.is_wide != 0 ? w.rows_done[first + i] : score_row(w, logits_of(w, first + i));
+    if (this_lane() == 0) a.s.done[i] = done;
+    if (this_lane() < w.num_durations)
+      a.s.durations[i][this_lane()] =
+          log_prob(done.durations, logits_of(w, first + i)[w.num_tokens + this_lane()]);
+  }
+  if (threadIdx.x == 0) a.s.num_entries = 0;
+  __syncthreads();
+  if (!are_usable(a)) return false;
+  if (a.w.is_wide != 0) {
+    for (u32 i = warp; i < n; i += WARPS) copy_row(a, i);
+  } else if (warp < n) {
+    const cost_limits most =
+        find_limits(w, n, a.s.lane.least_waiting, [&](u32 k) { return scored(a, k); });
+    for (u32 i = warp; i < n; i += WARPS) list_row(a, i, most);
+  }
+  if (threadIdx.x == 0) a.s.lane.num_arcs += (u64)n * a.w.options.num_arcs;
+  __syncthreads();
+  return true;
+}
+
+/* --- candidates -------------------------------------------------------------------------- */
+
+/* Calls f(is, source, column, cost without the model's, log-probability of the token) for candidates
+ * before durations: begin + lane, then those `step` further, ... All lanes of a warp as often. */
 template <class F>
-__device__ static void for_entries(const lane_at_work &a, const F &f) {
-  const wf__tlane_work &w = a.w;
-  const u32 total = a.s.offsets[a.s.lane.num_sources];
-  u32 source = 0;
-  for (u32 first = 0; first < total; first += LANES) {
+__device__ static void for_entries(const lane_at_work &a, u32 begin, u32 step, const F &f) {
+  const wf__device_search_options &o = a.w.options;
+  const bool whole = a.s.num_entries > WF__LANE_ENTRIES;
+  const u32 total = whole ? a.s.lane.num_sources * o.num_tokens : a.s.num_entries;
+  for (u32 first = begin; first < total; first += step) {
     const u32 at = first + this_lane();
     bool is = at < total;
-    u32 column = 0;
+    u32 column = 0, source = 0;
     float cost = 0, loglike = 0;
     if (is) {
-      while (at >= a.s.offsets[source + 1]) source++;
-      const u32 row = a.s.lane.first_row + source, entry = at - a.s.offsets[source];
-      if (a.s.counts[source] > WF__ANSWER_ENTRIES) {
-        column = entry;
-        loglike = w.answers.tokens[(u64)row * w.options.num_tokens + column];
+      if (whole) {
+        source = at / o.num_tokens;
+        column = at % o.num_tokens;
+        loglike = log_prob(a.s.done[source].tokens,
+                           logits_of(a.w.answer, a.s.lane.first_row + source)[column]);
       } else {
-        const wf__score_entry there = w.answers.entries[(u64)row * WF__ANSWER_ENTRIES + entry];
-        column = (u32)there.column;
-        loglike = there.loglike;
+        const lane_entry entry = a.entries[at];
+        source = entry.at >> RANK_BIT;
+        column = entry.at & ((1u << RANK_BIT) - 1);
+        loglike = entry.loglike;
       }
-      const wf__device_search_arc arc = w.arcs[column];
+      const wf__device_search_arc arc = a.w.arcs[column];
       cost = a.sources[source].cost + arc.weight;
-      if (arc.has_word != 0) cost -= w.options.word_score;
-      if (column == w.options.blank) loglike -= w.options.blank_penalty;
-      is = arc.number != NONE && (column == w.options.blank || !only_blank(a));
+      if (arc.has_word != 0) cost -= o.word_score;
+      if (column == o.blank) loglike -= o.blank_penalty;
+      is = arc.number != NONE && (column == o.blank || !only_blank(a));
     }
     f(is, source, column, cost, loglike);
   }
@@ -221,21 +227,12 @@ __device__ static bool is_allowed(const lane_at_work &a, bool blank, u32 duratio
   return duration > 0 || !(blank || last);
 }
 
-/* The same with duration `duration`: f(is, source, column, log-probability, cost). */
-template <class F>
-__device__ static void for_candidates(const lane_at_work &a, u32 duration, const F &f) {
-  const wf__tlane_work &w = a.w;
-  for_entries(a, [&](bool is, u32 source, u32 column, float base, float loglike) {
-    float cost = INFINITY;
-    if (is && is_allowed(a, column == w.options.blank, duration)) {
-      if (w.options.num_durations > 0)
-        loglike +=
-            w.answers
-                .durations[(u64)(a.s.lane.first_row + source) * w.options.num_durations + duration];
-      cost = base + acoustic_cost(w, loglike);
-    }
-    f(cost != INFINITY, source, column, loglike, cost);
-  });
+/* Adds the duration's log-probability. Returns the cost; +infinity: the duration is not allowed. */
+__device__ static float with_duration(const lane_at_work &a, u32 source, u32 column, float base,
+                                      u32 duration, float *loglike) {
+  if (!is_allowed(a, column == a.w.options.blank, duration)) return INFINITY;
+  if (a.w.options.num_durations > 0) *loglike += a.s.durations[source][duration];
+  return base + acoustic_cost(a.w, *loglike);
 }
 
 /* The token that a candidate makes. */
@@ -266,56 +263,28 @@ __device__ static u64 predictor_after(const lane_at_work &a, u32 source, u32 col
 
 /* --- a step ------------------------------------------------------------------------------ */
 
-/* How many entries the rows have. False: a row cannot be used, and the utterance is over. */
-__device__ static bool look_at_rows(const lane_at_work &a) {
-  const wf__tlane_work &w = a.w;
-  const u32 i = threadIdx.x, n = a.s.lane.num_sources;
-  if (i < n) {
-    const wf__answer_head head = w.answers.heads[a.s.lane.first_row + i];
-    a.s.counts[i] = head.num_entries;
-    a.s.bad[i] = head.bad.column;
-  }
-  __syncthreads();
-  for (u32 k = 0; k < n; k++)
-    if (a.s.bad[k] >= 0) {
-      if (i == 0) {
-        wf__device_result *result = &w.results[a.s.lane.utterance];
-        result->outcome = WF__DEVICE_BAD_LOGIT;
-        result->bad = w.answers.heads[a.s.lane.first_row + k].bad;
-        result->frame = a.s.lane.frame;
-      }
-      return false;
-    }
-  if (i == 0) {
-    u32 total = 0;
-    for (u32 k = 0; k < n; k++) {
-      a.s.offsets[k] = total;
-      total += a.s.counts[k] > WF__ANSWER_ENTRIES ? w.options.num_tokens : a.s.counts[k];
-    }
-    a.s.offsets[n] = total;
-    a.s.lane.num_arcs += (u64)n * w.options.num_arcs;
-  }
-  __syncthreads();
-  return true;
-}
-
 /* The cutoff of the step: `beam` above the best candidate, or token that waits. */
 __device__ static float find_cutoff(const lane_at_work &a) {
   const u32 warp = threadIdx.x / LANES;
-  float best = INFINITY;
-  for_candidates(a, warp, [&](bool, u32, u32, float, float cost) { best = fminf(best, cost); });
+  float best = a.s.lane.least_waiting;
+  for_entries(a, warp * LANES, THREADS,
+              [&](bool is, u32 source, u32 column, float base, float of_token) {
+                for (u32 d = 0; d < a.w.num_sets && is; d++) {
+                  float loglike = of_token;
+                  best = fminf(best, with_duration(a, source, column, base, d, &loglike));
+                }
+              });
   best = warp_least(best);
   if (this_lane() == 0) a.s.best[warp] = best;
   __syncthreads();
-  best = a.s.lane.least_waiting;
-  for (u32 d = 0; d < a.w.num_sets; d++) best = fminf(best, a.s.best[d]);
+  for (u32 i = 0; i < WARPS; i++) best = fminf(best, a.s.best[i]);
   return add_finite(best, a.w.options.beam);
 }
 
-__device__ static void expand(const lane_at_work &a) {
-  const u32 duration = threadIdx.x / LANES, lane = this_lane();
-  const u32 set = a.set_at(a.s.lane.frame + (int32_t)duration);
-  const float cutoff = find_cutoff(a);
+/* The first candidates of a duration, and tokens that waited for its frame, by a warp. Returns their
+ * number. */
+__device__ static u32 list_candidates(const lane_at_work &a, u32 duration, float cutoff) {
+  const u32 lane = this_lane(), set = a.set_at(a.s.lane.frame + (int32_t)duration);
   kept_list keep = {a.lists + duration * ROOM, 0, a.w.options.max_hypotheses, cutoff};
   if (duration > 0) {
     const bool is = lane < a.s.lane.sizes[set];
@@ -329,26 +298,36 @@ __device__ static void expand(const lane_at_work &a) {
     }
     keep.add(is, cost, own);
   }
-  for_candidates(a, duration, [&](bool is, u32 source, u32 column, float loglike, float cost) {
+  for_entries(a, 0, LANES, [&](bool is, u32 source, u32 column, float base, float loglike) {
+    const float cost = is ? with_duration(a, source, column, base, duration, &loglike) : INFINITY;
     offered own = {0, 0, 0, column, loglike};
-    if (is && cost <= keep.limit) {
+    is = cost != INFINITY && cost <= keep.limit;
+    if (is) {
       own.predictor = predictor_after(a, source, column);
       own.key = key_of(cost);
       own.order = (source + 1) << RANK_BIT | a.w.arcs[column].number;
     }
     keep.add(is, cost, own);
   });
-  const u32 size = reduce(keep.list, keep.size, keep.most);
+  return reduce(keep.list, keep.size, keep.most);
+}
+
+__device__ static void expand(const lane_at_work &a) {
+  const u32 duration = threadIdx.x / LANES, lane = this_lane(),
+            set = a.set_at(a.s.lane.frame + (int32_t)duration);
+  const bool has_set = duration < a.w.num_sets;
+  const float cutoff = find_cutoff(a);
+  const u32 size = has_set ? list_candidates(a, duration, cutoff) : 0;
   wf__tlane_token token;
   if (lane < size) {
-    const offered &own = keep.list[lane];
+    const offered &own = a.lists[duration * ROOM + lane];
     token = own.order == 0 ? a.set_of(set)[own.from]
                            : make_token(a, (own.order >> RANK_BIT) - 1, own.from, cost_of(own.key),
                                         own.loglike, own.predictor);
   }
   __syncthreads(); /* the sources are not needed any more */
   if (lane < size) (duration == 0 ? a.sources : a.set_of(set))[lane] = token;
-  if (lane == 0) (duration == 0 ? a.s.lane.num_sources : a.s.lane.sizes[set]) = size;
+  if (has_set && lane == 0) (duration == 0 ? a.s.lane.num_sources : a.s.lane.sizes[set]) = size;
 }
 
 /* Of all candidates, one. By the first warp, from the only source. */
@@ -357,7 +336,7 @@ __device__ static void expand_greedy(const lane_at_work &a) {
   const u32 lane = this_lane();
   u32 key = NONE, number = NONE, column = 0;
   float base = 0, loglike = 0;
-  for_entries(a, [&](bool is, u32, u32 entry, float cost, float of_entry) {
+  for_entries(a, 0, LANES, [&](bool is, u32, u32 entry, float cost, float of_entry) {
     const float with = cost + acoustic_cost(w, of_entry);
     if (!is || !(with <= FLT_MAX)) return;
     const u32 own = key_of(with), own_number = w.arcs[entry].number;
@@ -377,8 +356,7 @@ __device__ static void expand_greedy(const lane_at_work &a) {
     if (w.options.num_durations == 0) {
       duration = blank ? 1 : 0;
     } else {
-      const float *durations =
-          w.answers.durations + (u64)a.s.lane.first_row * w.options.num_durations;
+      const float *durations = a.s.durations[0];
       for (u32 d = 1; d < w.options.num_durations; d++)
         if (durations[d] > durations[duration]) duration = d;
       if (duration == 0 && !is_allowed(a, blank, 0)) duration = 1;
@@ -404,7 +382,7 @@ __device__ static void expand_greedy(const lane_at_work &a) {
 /* Records of the sources. False: there is no room. */
 __device__ static bool choose(const lane_at_work &a) {
   const wf__tlane_work &w = a.w;
-  const wf__tlane_utterance &u = w.utterances[a.s.lane.utterance];
+  const wf__tlane_utterance &u = a.s.lane.own;
   const u32 lane = this_lane(), n = a.s.lane.num_sources, first = a.s.lane.num_records;
   if (first + (u64)n > u.most_records) return false;
   if (lane < n) {
@@ -509,7 +487,7 @@ __device__ static u32 choose_end(const lane_at_work &a) {
 
 /* All frames are searched, or nobody is left. */
 __device__ static void end_utterance(const lane_at_work &a) {
-  const int32_t num_frames = a.w.utterances[a.s.lane.utterance].num_frames;
+  const int32_t num_frames = a.s.lane.own.num_frames;
   if (!is_anyone_waiting(a)) {
     write_result(a, WF__DEVICE_DONE, WF_RESULT_DIED | WF_RESULT_NOT_FINAL, a.s.lane.best_record,
                  a.s.lane.last_frame);
@@ -528,6 +506,14 @@ __device__ static void end_utterance(const lane_at_work &a) {
                first + (end == NONE ? 0 : end), num_frames);
 }
 
+/* A lane that begins an utterance; idle: there is none. */
+__device__ static wf__tlane new_lane(const wf__tlane_work &w, u32 utterance, u32 num_utterances) {
+  wf__tlane lane = {};
+  lane.utterance = utterance < num_utterances ? utterance : NONE;
+  if (lane.utterance != NONE) lane.own = w.utterances[utterance];
+  return lane;
+}
+
 /* The lane takes the next utterance, if there is one. */
 __device__ static void take_utterance(const lane_at_work &a) {
   const wf__tlane_work &w = a.w;
@@ -537,10 +523,7 @@ __device__ static void take_utterance(const lane_at_work &a) {
     next = atomicAdd(&w.counters->next_utterance, 1u);
   }
   next = __shfl_sync(ALL_LANES, next, 0);
-  if (this_lane() == 0) {
-    a.s.lane = {};
-    a.s.lane.utterance = next < w.counters->num_utterances ? next : NONE;
-  }
+  if (this_lane() == 0) a.s.lane = new_lane(w, next, w.counters->num_utterances);
   __syncwarp();
 }
 
@@ -630,7 +613,7 @@ __device__ static void place_contexts(const lane_at_work &a) {
 __device__ static void request(const lane_at_work &a) {
   const wf__tlane_work &w = a.w;
   const u32 lane = this_lane(), n = a.s.lane.num_sources;
-  place_contexts(a);
+  if (w.table == nullptr) place_contexts(a);
   /* Those of a set are in order of their costs. */
   const float waiting =
       warp_least(lane < w.num_sets && a.s.lane.sizes[lane] > 0 ? a.set_of(lane)[0].cost : INFINITY);
@@ -645,13 +628,13 @@ __device__ static void request(const lane_at_work &a) {
   }
   if (lane < n) {
     wf__tlane_token &token = a.sources[lane];
-    const float of_token = only_blank(a) ? INFINITY : token.cost + w.options.token_weight;
     ((wf__joiner_row *)(w.block + w.layout.rows_at))[row + lane] = {
-        w.utterances[a.s.lane.utterance].first_frame + (u32)a.s.lane.frame,
-        w.first_slot + blockIdx.x * w.num_slots + token.slot,
+        a.s.lane.own.first_frame + (u32)a.s.lane.frame,
+        w.table != nullptr ? (u32)token.predictor
+                           : w.first_slot + blockIdx.x * w.num_slots + token.slot,
         row,
         n,
-        {of_token, token.cost + w.options.blank_weight, of_token},
+        need_of(a, lane),
         waiting};
     token.parent = NONE; /* the context is known from now on */
   }
@@ -662,7 +645,7 @@ __device__ static void request(const lane_at_work &a) {
 
 /* Begins the next frame for which tokens wait. False: there is none, or no room. */
 __device__ static bool next_frame(const lane_at_work &a, bool *has_room) {
-  const int32_t num_frames = a.w.utterances[a.s.lane.utterance].num_frames;
+  const int32_t num_frames = a.s.lane.own.num_frames;
   while (a.s.lane.next_frame < num_frames && is_anyone_waiting(a)) {
     const int32_t frame = a.s.lane.next_frame;
     const u32 set = a.set_at(frame);
@@ -717,11 +700,18 @@ __device__ static void go_on(const lane_at_work &a, bool good) {
 
 /* --- a round ----------------------------------------------------------------------------- */
 
+/* By all threads. */
+__device__ static void copy_words(const wf__tlane *from, wf__tlane *to) {
+  static_assert(sizeof(wf__tlane) % sizeof(u32) == 0, "words");
+  for (u32 i = threadIdx.x; i < sizeof(wf__tlane) / sizeof(u32); i += THREADS)
+    ((u32 *)to)[i] = ((const u32 *)from)[i];
+}
+
 /* Copies what the lane keeps between launches. */
 __device__ static void copy_tokens(const lane_at_work &a, bool to_shared) {
   const u32 k = a.w.options.max_hypotheses, each = (a.w.num_sets + 1) * k;
   wf__tlane_token *there = a.w.tokens + (u64)blockIdx.x * each;
-  for (u32 i = threadIdx.x; i < each; i += blockDim.x) {
+  for (u32 i = threadIdx.x; i < each; i += THREADS) {
     const u32 s = i / k, n = s == 0 ? a.s.lane.num_sources : a.s.lane.sizes[s - 1];
     if (i % k >= n) continue;
     if (to_shared)
@@ -730,7 +720,7 @@ __device__ static void copy_tokens(const lane_at_work &a, bool to_shared) {
       there[i] = a.sources[i];
   }
   u64 *contexts = a.w.contexts + (u64)blockIdx.x * a.w.num_slots;
-  for (u32 i = threadIdx.x; i < a.w.num_slots; i += blockDim.x) {
+  for (u32 i = threadIdx.x; i < a.w.num_slots; i += THREADS) {
     if (to_shared)
       a.contexts[i] = contexts[i];
     else
@@ -744,30 +734,38 @@ __device__ static void end_round(const wf__tlane_work &w) {
   __threadfence();
   if (atomicAdd(&c->num_blocks, 1u) != gridDim.x - 1) return;
   __threadfence();
-  const u32 num_busy = atomicExch(&c->num_busy, 0u), num_done = atomicAdd(&c->num_done, 0u),
-            num_rows = atomicExch(&c->num_rows, 0u),
-            num_contexts = atomicExch(&c->num_contexts, 0u), round = c->round++;
-  volatile wf__tlane_status *status = &w.statuses[round % WF__TLANE_STATUSES];
+  const u32 num_rows = atomicExch(&c->num_rows, 0u), num_contexts = atomicExch(&c->num_contexts, 0u),
+            num_busy = atomicExch(&c->num_busy, 0u), num_done = atomicAdd(&c->num_done, 0u);
+  const u32 round = ++c->round;
   *(wf__round_head *)w.block = {num_rows, num_contexts};
-  status->num_busy = num_busy;
-  status->num_done = num_done;
-  status->num_rows = num_rows;
-  status->num_contexts = num_contexts;
-  __threadfence_system();
-  status->number = round + 1;
+  *(volatile u64 *)&w.statuses[round % WF__TLANE_STATUSES] =
+      wf__tlane_status_of(round, num_busy, num_done);
+  c->all_rows += num_rows;
+  c->all_contexts += num_contexts;
   c->num_blocks = 0;
 }
 
-__global__ static void step_kernel(const __grid_constant__ wf__tlane_work w) {
+/* The joiner's hidden rows of the lane's requests, a warp for each. */
+__device__ static void join_rows(const lane_at_work &a, const wf__tlane_joiner &joiner) {
+  for (u32 i = threadIdx.x / LANES; i < a.s.lane.num_sources; i += WARPS)
+    join_row<LANES>(
+        joiner.encoder + (u64)(a.s.lane.own.first_frame + (u32)a.s.lane.frame) * joiner.stride,
+        a.w.table + a.sources[i].predictor * joiner.stride, joiner.stride, joiner.relu, joiner.to,
+        a.s.lane.first_row + i);
+}
+
+__global__ static void __launch_bounds__(THREADS)
+    step_kernel(const __grid_constant__ wf__tlane_work w, const wf__tlane_joiner joiner) {
   WF__SHARED(lane_shared, s);
   WF__DYNAMIC_SHARED(u64, memory);
   const u32 k = w.options.max_hypotheses;
   u64 *contexts = memory;
   offered *lists = (offered *)(contexts + w.num_slots);
-  wf__tlane_token *sources = (wf__tlane_token *)(lists + w.num_sets * ROOM);
-  const lane_at_work a = {
-      w, s, sources, sources + k, contexts, lists, (u32 *)(sources + (w.num_sets + 1) * k)};
-  if (threadIdx.x == 0) s.lane = w.lanes[blockIdx.x];
+  lane_entry *entries = (lane_entry *)(lists + w.num_sets * ROOM);
+  wf__tlane_token *sources = (wf__tlane_token *)(entries + WF__LANE_ENTRIES);
+  const lane_at_work a = {w,        s,     sources, sources + k,
+                          contexts, lists, entries, (u32 *)(sources + (w.num_sets + 1) * k)};
+  copy_words(&w.lanes[blockIdx.x], &s.lane);
   __syncthreads();
   if (s.lane.utterance != NONE) {
     copy_tokens(a, true);
@@ -782,15 +780,16 @@ __global__ static void step_kernel(const __grid_constant__ wf__tlane_work w) {
     if (threadIdx.x < LANES) go_on(a, good);
     __syncthreads();
     copy_tokens(a, false);
-    if (threadIdx.x == 0) w.lanes[blockIdx.x] = s.lane;
+    copy_words(&s.lane, &w.lanes[blockIdx.x]);
+    if (w.table != nullptr && s.lane.waits != 0) join_rows(a, joiner);
   }
   __syncthreads();
   if (threadIdx.x == 0) end_round(w);
 }
 
-int wf__tlanes_step(const wf__tlane_work *work, void *stream) {
-  return (int)WF__LAUNCH(step_kernel, work->num_lanes, work->num_sets * LANES, shared_bytes(*work),
-                         stream, *work);
+int wf__tlanes_step(const wf__tlane_work *work, const wf__tlane_joiner *joiner, void *stream) {
+  return (int)WF__LAUNCH(step_kernel, work->num_lanes, THREADS, shared_bytes(*work), stream, *work,
+                         *joiner);
 }
 
 /* --- a batch ----------------------------------------------------------------------------- */
@@ -798,9 +797,7 @@ int wf__tlanes_step(const wf__tlane_work *work, void *stream) {
 __global__ static void begin_kernel(const __grid_constant__ wf__tlane_work w, u32 num_utterances) {
   FOR_ALL(i, (u64)w.num_lanes * w.num_slots) w.contexts[i] = NO_CONTEXT;
   FOR_ALL(i, w.num_lanes) {
-    wf__tlane lane = {};
-    lane.utterance = i < num_utterances ? (u32)i : NONE;
-    w.lanes[i] = lane;
+    w.lanes[i] = new_lane(w, (u32)i, num_utterances);
   }
   if (this_thread() == 0) {
     *w.counters = {};

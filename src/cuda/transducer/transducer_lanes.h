@@ -1,10 +1,12 @@
 /* transducer_lanes.h - the search over tokens alone in a kernel: its memory and its parameters. Plain
  * C.
  *
- * A lane is a block of threads, which searches one utterance after another. A launch takes every
- * lane on to its next request to the model, and writes the requests of all lanes into the block of
- * memory that the model's kernels read (wf__round_block). docs/reference/transducers.md defines each
- * step; src/search/transducer/ is the same search on the CPU, which adds in the same order.
+ * A lane is a block of threads, which searches one utterance after another. A launch takes the
+ * logits that the lane has asked for, and goes on to its next request to the model. The requests of
+ * all lanes are in the block of memory that the model's kernels read (wf__round_block); with the
+ * table of a stateless predictor, the launch makes the joiner's hidden rows itself, so that a
+ * product is all that is left. docs/reference/transducers.md defines each step;
+ * src/search/transducer/ is the same search on the CPU, which adds in the same order.
  *
  *   lane       the numbers of a lane           in shared memory during a launch
  *   tokens     [sets + 1][K]: sources, then those that wait for frame t, at t modulo `num_sets`
@@ -17,6 +19,7 @@
 #define WF_CUDA_TRANSDUCER_TRANSDUCER_LANES_H
 
 #include "cuda/transducer/transducer_kernels.h"
+#include "math/hash.h"
 #include "search/transducer/device_search_types.h"
 
 #ifdef __cplusplus
@@ -52,27 +55,44 @@ enum { WF__TLANE_MOST_SETS = WF__DEVICE_MOST_DURATIONS };
 
 typedef struct wf__tlane {
   uint32_t utterance; /* UINT32_MAX: idle */
-  uint32_t waits;     /* for the scores of rows first_row ..., one for each source */
+  uint32_t waits;     /* for the logits of rows first_row ..., one for each source */
   uint32_t first_row, num_sources;
   uint32_t num_records, best_record;
   int32_t frame, step, next_frame, last_frame;
   float least_waiting;
   uint32_t sizes[WF__TLANE_MOST_SETS]; /* of the waiting sets */
   uint64_t num_tokens, num_expanded, num_arcs;
+  wf__tlane_utterance own;
 } wf__tlane;
 
 /* What all lanes count together; between launches, those of the round are 0. */
 typedef struct wf__tlane_counters {
-  uint32_t num_utterances, next_utterance, round;
+  uint32_t num_utterances, next_utterance;
+  uint32_t round; /* rounds so far */
   uint32_t num_rows, num_contexts, num_busy, num_blocks, num_path;
   uint32_t num_done; /* utterances, of all rounds */
+  uint32_t unused;
+  uint64_t all_rows, all_contexts; /* of all rounds */
 } wf__tlane_counters;
 
-/* A round, for the host. */
-typedef struct wf__tlane_status {
-  uint32_t num_busy, num_done, num_rows, num_contexts;
-  uint32_t number; /* of the round, from 1 on; written last */
-} wf__tlane_status;
+/* What the host knows of a round, in one word, which is written at once: the number of the round,
+ * from 1 on, of lanes that are busy, and of utterances that are done. */
+typedef uint64_t wf__tlane_status;
+enum { WF__TLANE_DONE_BITS = 22, WF__TLANE_BUSY_BITS = 10 };
+static inline WF__HD wf__tlane_status wf__tlane_status_of(uint32_t round, uint32_t num_busy,
+                                                          uint32_t num_done) {
+  return (uint64_t)round << (WF__TLANE_DONE_BITS + WF__TLANE_BUSY_BITS) |
+         num_busy << WF__TLANE_DONE_BITS | num_done;
+}
+static inline uint32_t wf__tlane_status_round(wf__tlane_status status) {
+  return (uint32_t)(status >> (WF__TLANE_DONE_BITS + WF__TLANE_BUSY_BITS));
+}
+static inline uint32_t wf__tlane_status_busy(wf__tlane_status status) {
+  return (uint32_t)(status >> WF__TLANE_DONE_BITS) & ((1u << WF__TLANE_BUSY_BITS) - 1);
+}
+static inline uint32_t wf__tlane_status_done(wf__tlane_status status) {
+  return (uint32_t)status & ((1u << WF__TLANE_DONE_BITS) - 1);
+}
 
 /* The same for all batches of a size, unless memory moves: a recorded round has a copy. */
 typedef struct wf__tlane_work {
@@ -80,6 +100,7 @@ typedef struct wf__tlane_work {
   uint32_t num_lanes, num_sets, num_slots; /* slots of a lane */
   uint32_t first_slot;                     /* of the first lane */
   uint32_t start_slot; /* the state before the start, of predictors with states */
+  uint32_t is_wide;    /* the model's kernels answer (wf__transducer_is_wide) */
   const wf__tlane_utterance *utterances;
   wf__tlane *lanes;
   wf__tlane_token *tokens;
@@ -88,17 +109,26 @@ typedef struct wf__tlane_work {
   wf__device_result *results; /* [num_utterances] */
   wf__tlane_counters *counters;
   wf__tlane_status *statuses;        /* [WF__TLANE_STATUSES] page-locked, by round */
+  const float *table;                /* rows of all contexts (transducer_weights.h); NULL */
   const wf__device_search_arc *arcs; /* [num_tokens] by column */
   char *block;                       /* of the requests */
   wf__round_block layout;
-  wf__answers answers;
+  wf__answer_work answer; /* but for the number of rows */
   wf__path_step *path;
 } wf__tlane_work;
 
+/* With a table: what makes hidden rows of requests. */
+typedef struct wf__tlane_joiner {
+  const float *encoder; /* [frames][stride] */
+  uint32_t stride;
+  int32_t relu;
+  wf__sliced to;
+} wf__tlane_joiner;
+
 /* Gives the lanes their first utterances; those of a longer utterance come first. */
 int wf__tlanes_begin(const wf__tlane_work *work, uint32_t num_utterances, void *stream);
-/* A round: takes the answers, and makes the next requests. */
-int wf__tlanes_step(const wf__tlane_work *work, void *stream);
+/* A round: takes the logits, and makes the next requests. */
+int wf__tlanes_step(const wf__tlane_work *work, const wf__tlane_joiner *joiner, void *stream);
 /* Follows the records of all utterances back, and writes their paths, at most `most_path` arcs. */
 int wf__tlanes_trace(const wf__tlane_work *work, uint32_t num_utterances, uint32_t most_path,
                      void *stream);

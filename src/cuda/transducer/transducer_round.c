@@ -165,7 +165,7 @@ static wf_status make_room_for_requests(wf__transducer_group *g, const wf__trans
 static wf_status make_room_for_answers(wf__transducer_group *g, uint64_t num_rows, wf_error *err) {
   const wf_transducer *model = g->weights->model;
   const uint64_t rows = num_rows + num_rows / 4 + 16;
-  if (num_rows <= g->most_answers) return WF_OK;
+  if (num_rows <= g->most_answers || !g->has_entries) return WF_OK;
   const uint64_t entries_at = aligned(rows * sizeof(wf__answer_head)),
                  durations_at = entries_at + rows * WF__ANSWER_ENTRIES * sizeof(wf__score_entry),
                  tokens_at = durations_at + rows * (uint64_t)model->num_durations * sizeof(float);
@@ -307,7 +307,7 @@ static int embed(wf__transducer_group *g, const void *tokens, wf__sliced to) {
 }
 
 /* The predictor's outputs become integers, its part of the joiner goes to the slots. */
-static wf_status predict(wf__transducer_group *g, wf_error *err) {
+wf_status wf__transducer_contexts(wf__transducer_group *g, wf_error *err) {
   const uint32_t width = (uint32_t)g->weights->model->width;
   const struct wf__network *n = g->weights->model->network;
   const char *block = g->block.data;
@@ -337,35 +337,49 @@ static wf_status predict(wf__transducer_group *g, wf_error *err) {
   return WF_OK;
 }
 
-static wf_status join(wf__transducer_group *g, wf_error *err) {
+static const char joiner_text[] = "the transducer's joiner";
+
+wf__sliced wf__transducer_hidden_of(const wf__transducer_group *g) {
+  return slices_of(g, rows_of(g), g->weights->output.stride);
+}
+
+wf_status wf__transducer_hidden_rows(wf__transducer_group *g, wf_error *err) {
   const wf_transducer *model = g->weights->model;
-  const struct wf__network *n = model->network;
-  const void *rows = (const char *)g->block.data + g->layout.rows_at;
-  static const char what[] = "the transducer's joiner";
-  const wf__sliced *output = &g->weights->output, hidden = slices_of(g, rows_of(g), output->stride);
-  WF__CUDA_TRY(wf__transducer_hidden(rows, rows_of(g), (uint32_t)model->width, g->encoder.data,
-                                     g->rows.data, n->relu, hidden, g->stream),
-               what);
-  WF__CUDA_TRY(wf__slice_product(*output, (uint32_t)n->output.rows, hidden, rows_of(g),
-                                 g->logits.data, (uint32_t)n->output.rows, g->stream),
-               what);
-  const wf__answer_work work = {.rows = rows,
-                                .count = rows_of(g),
-                                .num_tokens = (uint32_t)model->num_tokens,
-                                .num_durations = (uint32_t)model->num_durations,
-                                .blank = (uint32_t)model->blank,
-                                .cut = g->cut,
-                                .logits = g->logits.data,
-                                .bias = weight(g, n->output_bias),
-                                .rows_done = g->done.data,
-                                .answers = g->answers};
-  WF__CUDA_TRY(wf__transducer_select(&work, g->stream), what);
+  WF__CUDA_TRY(wf__transducer_hidden((const void *)((const char *)g->block.data + g->layout.rows_at),
+                                     rows_of(g), (uint32_t)model->width, g->encoder.data,
+                                     g->rows.data, model->network->relu,
+                                     wf__transducer_hidden_of(g), g->stream),
+               joiner_text);
   return WF_OK;
 }
 
-wf_status wf__transducer_answer(wf__transducer_group *g, wf_error *err) {
-  WF__TRY(predict(g, err));
-  return join(g, err);
+wf_status wf__transducer_logits(wf__transducer_group *g, wf_error *err) {
+  const uint32_t size = (uint32_t)g->weights->model->network->output.rows;
+  WF__CUDA_TRY(wf__slice_product(g->weights->output, size, wf__transducer_hidden_of(g), rows_of(g),
+                                 g->logits.data, size, g->stream),
+               joiner_text);
+  return WF_OK;
+}
+
+wf__answer_work wf__transducer_answers_of(const wf__transducer_group *g) {
+  const wf_transducer *model = g->weights->model;
+  return (wf__answer_work){
+      .rows = (const void *)((const char *)g->block.data + g->layout.rows_at),
+      .count = rows_of(g),
+      .num_tokens = (uint32_t)model->num_tokens,
+      .num_durations = (uint32_t)model->num_durations,
+      .blank = (uint32_t)model->blank,
+      .cut = g->cut,
+      .logits = g->logits.data,
+      .bias = weight(g, model->network->output_bias),
+      .rows_done = g->done.data,
+      .answers = g->answers};
+}
+
+wf_status wf__transducer_entries(wf__transducer_group *g, wf_error *err) {
+  const wf__answer_work work = wf__transducer_answers_of(g);
+  WF__CUDA_TRY(wf__transducer_select(&work, g->stream), joiner_text);
+  return WF_OK;
 }
 
 static wf_status answer(void *user, wf_error *err) {
@@ -373,7 +387,10 @@ static wf_status answer(void *user, wf_error *err) {
   WF__CUDA_TRY(wf__transducer_fetch(&g->layout, g->launch_rows, g->launch_contexts,
                                     g->host_block.data, g->block.data, g->stream),
                requests_text);
-  return wf__transducer_answer(g, err);
+  WF__TRY(wf__transducer_contexts(g, err));
+  WF__TRY(wf__transducer_hidden_rows(g, err));
+  WF__TRY(wf__transducer_logits(g, err));
+  return wf__transducer_entries(g, err);
 }
 
 /* --- graphs ------------------------------------------------------------------------------ */

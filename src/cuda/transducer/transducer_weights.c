@@ -67,6 +67,75 @@ static wf_status make_places(wf__transducer_weights *w, wf_error *err) {
   return code == cudaSuccess ? WF_OK : wf__cuda_fail(err, (cudaError_t)code, what);
 }
 
+/* --- all contexts of a stateless predictor ------------------------------------------------ */
+
+#ifndef WF__TABLE_CONTEXTS /* a test makes them few */
+#define WF__TABLE_CONTEXTS (1 << 24)
+#endif
+enum { CONTEXTS_AT_ONCE = 16384, SHARE = 16 /* of the free memory, for the table */ };
+
+/* 0: there are too many. */
+static uint64_t num_contexts(const wf_transducer *model) {
+  uint64_t count = model->context_size > 0 ? 1 : 0;
+  for (int32_t i = 0; i < model->context_size && count <= WF__TABLE_CONTEXTS; i++)
+    count *= wf__context_base(model);
+  return count <= WF__TABLE_CONTEXTS ? count : 0;
+}
+
+static int make_rows(const wf__transducer_weights *w, uint64_t first, uint32_t count,
+                     int32_t *tokens, wf__sliced outputs) {
+  const wf_transducer *model = w->model;
+  const struct wf__network *n = model->network;
+  const uint32_t context = (uint32_t)model->context_size, width = (uint32_t)model->width;
+  float *rows = (float *)w->table.data + first * width;
+  int code = wf__transducer_list(first, count, context, (uint32_t)wf__context_base(model),
+                                 (uint32_t)n->embedding.rows, tokens, NULL);
+  if (code == cudaSuccess)
+    code = wf__transducer_predict(tokens, wf__rows(count), context, w->places.data,
+                                  (uint32_t)n->embedding.rows,
+                                  wf__transducer_weight(w, n->conv_bias),
+                                  (uint32_t)n->predictor.stride, outputs, NULL);
+  if (code == cudaSuccess)
+    code = wf__slice_product(w->predictor, (uint32_t)n->predictor.rows, outputs, wf__rows(count),
+                             rows, width, NULL);
+  return code == cudaSuccess
+             ? wf__transducer_store(rows, wf__rows(count), (uint32_t)n->predictor.rows, width,
+                                    wf__transducer_weight(w, n->predictor_bias), NULL, 1, rows, NULL)
+             : code;
+}
+
+static wf_status make_table(wf__transducer_weights *w, uint64_t count, wf_error *err) {
+  static const char what[] = "the transducer's predictor";
+  const uint64_t most = count < CONTEXTS_AT_ONCE ? count : CONTEXTS_AT_ONCE,
+                 slices = wf__sliced_bytes(most, w->predictor.stride);
+  wf__device_buffer room = {0};
+  WF__TRY(wf__device_reserve(&w->table, count * w->model->width * sizeof(float), what, err));
+  WF__TRY(wf__device_reserve(
+      &room, slices + most * (uint64_t)w->model->context_size * sizeof(int32_t), what, err));
+  int32_t *tokens = (int32_t *)(void *)((char *)room.data + slices);
+  int code = cudaSuccess;
+  for (uint64_t first = 0; first < count && code == cudaSuccess; first += most)
+    code = make_rows(w, first, (uint32_t)(count - first < most ? count - first : most), tokens,
+                     wf__sliced_in(room.data, most, w->predictor.stride));
+  if (code == cudaSuccess) code = (int)cudaStreamSynchronize(NULL);
+  cudaFree(room.data);
+  return code == cudaSuccess ? WF_OK : wf__cuda_fail(err, (cudaError_t)code, what);
+}
+
+wf_status wf__transducer_make_table(wf__transducer_weights *w, wf_error *err) {
+  const uint64_t count = num_contexts(w->model);
+  size_t free_bytes = 0, all_bytes = 0;
+  if (count == 0 || w->table.data != NULL) return WF_OK;
+  WF__CUDA_TRY(cudaMemGetInfo(&free_bytes, &all_bytes), "the transducer's predictor");
+  if (count * w->model->width * sizeof(float) > free_bytes / SHARE) return WF_OK;
+  const wf_status status = make_table(w, count, err);
+  if (status != WF_OK) { /* half of it */
+    cudaFree(w->table.data);
+    w->table = (wf__device_buffer){0};
+  }
+  return status;
+}
+
 /* Makes the integers of the joiner's matrices. */
 static wf_status make_slices(wf__transducer_weights *w, wf_error *err) {
   const struct wf__network *n = w->model->network;
@@ -130,6 +199,7 @@ void wf__gpu_transducer_weights_free(wf__transducer_weights *w) {
     cudaFree(w->memory.data);
     cudaFree(w->places.data);
     cudaFree(w->slices.data);
+    cudaFree(w->table.data);
     (void)cudaGetLastError(); /* of cudaFree: all other errors have been reported */
     wf__restore_device(caller);
   }
