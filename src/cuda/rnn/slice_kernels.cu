@@ -73,7 +73,7 @@ struct slice_shape {
     return (digit * all + row) * depth + (chunk ^ turn) * CHUNK;
   }
 };
-typedef slice_shape<2, 4, 1, 4, 1> large_shape;
+typedef slice_shape<2, 4, 1, 6, 1> two_groups; /* of GPUs that multiply by groups of warps */
 typedef slice_shape<2, 2, 1, 3, 2> middle_shape;
 typedef slice_shape<1, 1, 4, 3, 2> small_shape;
 typedef slice_shape<1, 1, 4, 2, 2> least_shape; /* 48 KB, which every GPU has */
@@ -261,7 +261,6 @@ __global__ static void __launch_bounds__(S::threads, S::blocks)
 #if defined(WF__HAS_WARPGROUPS)
 /* The same by groups of four warps, each of which multiplies 64 vectors by 64 rows. A block computes
  * several tiles, and copies the next one's first columns while it ends one. */
-typedef slice_shape<2, 4, 1, 6, 1> two_groups;
 
 /* The stages that a block copies, one tile after the other. */
 template <class S>
@@ -411,8 +410,8 @@ typedef int launch_function(wf__sliced, u32, wf__sliced, wf__row_count, float *,
 int wf__slice_product_by(u32 shape, wf__sliced w, u32 num_rows, wf__sliced x, wf__row_count count,
                          float *y, u32 y_stride, void *stream) {
   static launch_function *const by_shape[] = {
-      WITH_GROUPS, launch_slices<large_shape>, launch_slices<middle_shape>,
-      launch_slices<small_shape>, launch_slices<least_shape>};
+      WITH_GROUPS, launch_slices<middle_shape>, launch_slices<small_shape>,
+      launch_slices<least_shape>};
   int code = (int)cudaErrorInvalidValue; /* this GPU has less shared memory than the shape takes */
   if (count.most == 0) return (int)cudaSuccess;
   for (; shape < WF__SLICE_SHAPES && code == (int)cudaErrorInvalidValue; shape++)
@@ -424,9 +423,13 @@ template <class S>
 static u64 blocks_of(u32 num_rows, u32 num_vectors) {
   return (u64)((num_rows + S::rows - 1) / S::rows) * ((num_vectors + S::vectors - 1) / S::vectors);
 }
-enum { MANY_BLOCKS = 80 }; /* from which larger tiles are better, as measured on an H200 */
+/* From which larger tiles are better, as measured on an H200 (docs/engineering/gpu.md). */
+enum { MANY_BLOCKS = 80, MANY_COLUMNS = 1024 };
 int wf__slice_product(wf__sliced w, u32 num_rows, wf__sliced x, wf__row_count count, float *y,
                       u32 y_stride, void *stream) {
-  const u32 shape = blocks_of<middle_shape>(num_rows, count.most) < MANY_BLOCKS ? 3 : 2;
+  const bool groups = x.stride >= MANY_COLUMNS &&
+                      blocks_of<two_groups>(num_rows, count.most) >= MANY_BLOCKS;
+  const u32 shape =
+      groups ? 0 : blocks_of<middle_shape>(num_rows, count.most) >= MANY_BLOCKS ? 1 : 2;
   return wf__slice_product_by(shape, w, num_rows, x, count, y, y_stride, stream);
 }

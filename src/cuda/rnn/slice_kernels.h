@@ -48,8 +48,8 @@ int wf__slice_rows(const float *x, uint32_t columns, uint32_t x_stride, wf__row_
 int wf__slice_product(wf__sliced w, uint32_t num_rows, wf__sliced x, wf__row_count count, float *y,
                       uint32_t y_stride, void *stream);
 /* The same by tiles of a shape, or by the next that the GPU can run; for measurements. 0: of GPUs
- * of compute capability 9.0; 1 to 4: from large to small. */
-enum { WF__SLICE_SHAPES = 5 };
+ * of compute capability 9.0; 1 to 3: from large to small. */
+enum { WF__SLICE_SHAPES = 4 };
 int wf__slice_product_by(uint32_t shape, wf__sliced w, uint32_t num_rows, wf__sliced x,
                          wf__row_count count, float *y, uint32_t y_stride, void *stream);
 

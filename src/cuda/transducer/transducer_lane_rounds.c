@@ -33,7 +33,7 @@ struct wf__device_search {
   wf__pinned_buffer host_utterances, host_results, host_counters, host_path, statuses;
   wf__frame_loader loader;
   cudaEvent_t launches[AHEAD]; /* the ends of the last ones */
-  uint32_t num_utterances, most_path;
+  uint32_t num_utterances;
   uint64_t room_bytes; /* for the utterances that are searched at once */
   wf__tlane_work work, recorded;
   wf__tlane_status status; /* of the last round that is known to be over */
@@ -46,8 +46,6 @@ static uint64_t most_steps(const wf__device_search *s) {
 static uint64_t most_records(const wf__device_search *s, int64_t num_frames) {
   return ((uint64_t)num_frames * most_steps(s) + 2) * s->options.max_hypotheses;
 }
-/* Arcs of a path. */
-static uint64_t most_arcs(int64_t num_frames) { return 2 * (uint64_t)num_frames + 16; }
 
 /* --- opening ----------------------------------------------------------------------------- */
 
@@ -65,8 +63,8 @@ static wf_status reserve(wf__device_buffer *buffer, uint64_t bytes, wf_error *er
 /* The lanes that there is room for: rows of logits and answers, and slots of contexts. */
 static uint32_t most_lanes(const wf__device_search *s) {
   const wf_transducer *model = s->weights->model;
-  const uint64_t row = 3 * wf__transducer_num_logits(model) * sizeof(float) +
-                       WF__ANSWER_ENTRIES * sizeof(wf__score_entry),
+  const uint64_t row = 2 * wf__transducer_num_logits(model) * sizeof(float) +
+                       WF__SLICE_DIGITS * model->width + WF__ANSWER_ENTRIES * sizeof(wf__score_entry),
                  slot = (model->width + model->state_floats) * sizeof(float),
                  lane = s->options.max_hypotheses * row + s->work.num_slots * slot,
                  most = ROUND_BYTES / lane;
@@ -148,15 +146,12 @@ wf_status wf__lane_rounds_room(wf__device_search *s, const int64_t *num_frames, 
   const wf_transducer *model = s->weights->model;
   const uint64_t frame =
       (model->width + (uint64_t)model->encoder_size) * sizeof(float) + sizeof(wf__encoder_frame);
-  uint64_t bytes = 0, records = 0, arcs = 0;
+  uint64_t bytes = 0;
   *room = 0;
   while (*room < count && *room < WF__DEVICE_UTTERANCES) {
     const int64_t n = num_frames[*room];
-    records += most_records(s, n);
-    arcs += most_arcs(n);
-    bytes += (uint64_t)n * frame + most_records(s, n) * sizeof(wf__tlane_record) +
-             most_arcs(n) * sizeof(wf__path_step);
-    if (most_records(s, n) > UINT32_MAX / 2 || arcs > UINT32_MAX / 2)
+    bytes += (uint64_t)n * frame + most_records(s, n) * sizeof(wf__tlane_record);
+    if (most_records(s, n) > UINT32_MAX / 2)
       return *room > 0 ? WF_OK : wf__fail(err, WF_ERR_LIMIT, "an utterance has too many frames");
     if (*room > 0 && bytes > s->room_bytes) return WF_OK;
     ++*room;
@@ -170,17 +165,14 @@ static wf_status send_utterances(wf__device_search *s, const wf_scores *const *s
   const uint64_t bytes = count * sizeof(wf__tlane_utterance);
   WF__TRY(pin(&s->host_utterances, bytes, err));
   wf__tlane_utterance *all = (wf__tlane_utterance *)(void *)s->host_utterances.data;
-  uint64_t num_records = 0, num_arcs = 0;
+  uint64_t num_records = 0;
   for (size_t i = 0; i < count; i++) {
     all[i] = (wf__tlane_utterance){num_records, most_records(s, scores[i]->num_frames),
                                    s->group->first_frame.data[i], (int32_t)scores[i]->num_frames};
     num_records += all[i].most_records;
-    num_arcs += most_arcs(scores[i]->num_frames);
   }
-  s->most_path = (uint32_t)num_arcs;
   WF__TRY(reserve(&s->utterances, bytes, err));
   WF__TRY(reserve(&s->records, num_records * sizeof(wf__tlane_record), err));
-  WF__TRY(reserve(&s->path, num_arcs * sizeof(wf__path_step), err));
   WF__TRY(reserve(&s->results, count * sizeof(wf__device_result), err));
   WF__TRY(pin(&s->host_results, count * sizeof(wf__device_result), err));
   WF__CUDA_TRY(
@@ -221,7 +213,6 @@ static void fill_work(wf__device_search *s) {
   w->layout = g->layout;
   w->answer = wf__transducer_answers_of(g);
   w->answer.count = wf__rows(0);
-  w->path = s->path.data;
 }
 
 static wf_status begin(wf__device_search *s, const wf_scores *const *scores, const int *where,
@@ -347,25 +338,32 @@ wf_status wf__lane_rounds_go_on(wf__device_search *s, size_t *num_done, wf_error
   return status;
 }
 
+static wf_status fetch(wf__device_search *s, const wf__device_buffer *from, uint64_t bytes,
+                       wf__pinned_buffer *to, wf_error *err) {
+  if (bytes > 0)
+    WF__CUDA_TRY(
+        cudaMemcpyAsync(to->data, from->data, bytes, cudaMemcpyDeviceToHost, s->group->stream),
+        what);
+  return WF_OK;
+}
+
+static const wf__tlane_counters *counters_of(const wf__device_search *s) {
+  return (const wf__tlane_counters *)(const void *)s->host_counters.data;
+}
+
 static wf_status end(wf__device_search *s, wf_error *err) {
   cudaStream_t stream = s->group->stream;
-  const uint64_t bytes = s->num_utterances * sizeof(wf__device_result);
-  wf__tlane_counters *counters = (wf__tlane_counters *)(void *)s->host_counters.data;
   WF__CUDA_TRY(cudaSetDevice(s->weights->number), "choosing the GPU");
-  WF__CUDA_TRY(wf__tlanes_trace(&s->work, s->num_utterances, s->most_path, stream), what);
-  WF__CUDA_TRY(
-      cudaMemcpyAsync(s->host_results.data, s->results.data, bytes, cudaMemcpyDeviceToHost, stream),
-      what);
-  WF__CUDA_TRY(
-      cudaMemcpyAsync(counters, s->counters.data, sizeof *counters, cudaMemcpyDeviceToHost, stream),
-      what);
+  WF__CUDA_TRY(wf__tlanes_measure(&s->work, s->num_utterances, stream), what);
+  WF__TRY(fetch(s, &s->results, s->num_utterances * sizeof(wf__device_result), &s->host_results,
+                err));
+  WF__TRY(fetch(s, &s->counters, sizeof(wf__tlane_counters), &s->host_counters, err));
   WF__CUDA_TRY(cudaStreamSynchronize(stream), what);
-  const uint64_t steps = (counters->num_path < s->most_path ? counters->num_path : s->most_path) *
-                         sizeof(wf__path_step);
-  WF__TRY(pin(&s->host_path, steps + 1, err));
-  WF__CUDA_TRY(
-      cudaMemcpyAsync(s->host_path.data, s->path.data, steps, cudaMemcpyDeviceToHost, stream),
-      what);
+  const uint64_t bytes = counters_of(s)->num_path * sizeof(wf__path_step);
+  WF__TRY(reserve(&s->path, bytes, err));
+  WF__TRY(pin(&s->host_path, bytes, err));
+  WF__CUDA_TRY(wf__tlanes_trace(&s->work, s->num_utterances, s->path.data, stream), what);
+  WF__TRY(fetch(s, &s->path, bytes, &s->host_path, err));
   WF__CUDA_TRY(cudaStreamSynchronize(stream), what);
   return WF_OK;
 }
@@ -378,9 +376,9 @@ wf_status wf__lane_rounds_end(wf__device_search *s, const wf__device_result **re
   wf__restore_device(caller);
   *results = (const wf__device_result *)(const void *)s->host_results.data;
   *steps = (const wf__path_step *)(const void *)s->host_path.data;
-  const wf__tlane_counters *done = (const wf__tlane_counters *)(const void *)s->host_counters.data;
-  *num_rounds = status == WF_OK ? done->round : 0;
-  *counts = status == WF_OK ? (wf__transducer_counts){done->all_rows, done->all_contexts}
-                            : (wf__transducer_counts){0};
+  *num_rounds = status == WF_OK ? counters_of(s)->round : 0;
+  *counts = status == WF_OK
+                ? (wf__transducer_counts){counters_of(s)->all_rows, counters_of(s)->all_contexts}
+                : (wf__transducer_counts){0};
   return status;
 }

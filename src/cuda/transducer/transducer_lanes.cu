@@ -754,7 +754,8 @@ __device__ static void join_rows(const lane_at_work &a, const wf__tlane_joiner &
         a.s.lane.first_row + i);
 }
 
-__global__ static void __launch_bounds__(THREADS)
+/* Four blocks of a processor, so that all lanes work at once. */
+__global__ static void __launch_bounds__(THREADS, 4)
     step_kernel(const __grid_constant__ wf__tlane_work w, const wf__tlane_joiner joiner) {
   WF__SHARED(lane_shared, s);
   WF__DYNAMIC_SHARED(u64, memory);
@@ -821,27 +822,34 @@ __device__ static void for_path(const wf__tlane_work &w, u32 u, const F &f) {
   }
 }
 
-__global__ static void trace_kernel(const __grid_constant__ wf__tlane_work w, u32 num_utterances,
-                                    u32 most_path) {
+/* Counts the arcs of all paths, and gives each its place. */
+__global__ static void measure_kernel(const __grid_constant__ wf__tlane_work w,
+                                      u32 num_utterances) {
   FOR_ALL(i, num_utterances) {
-    const u32 u = (u32)i;
-    wf__device_result *result = &w.results[u];
-    if (result->outcome != WF__DEVICE_DONE) continue;
+    wf__device_result *result = &w.results[i];
     u32 size = 0;
-    for_path(w, u, [&](const wf__tlane_record &) { size++; });
-    const u32 first = atomicAdd(&w.counters->num_path, size);
-    result->first_step = first;
+    if (result->outcome == WF__DEVICE_DONE)
+      for_path(w, (u32)i, [&](const wf__tlane_record &) { size++; });
+    result->first_step = atomicAdd(&w.counters->num_path, size);
     result->num_steps = size;
-    if (first + (u64)size > most_path) {
-      result->outcome = WF__DEVICE_NO_ROOM;
-      continue;
-    }
-    u32 at = first + size;
-    for_path(w, u, [&](const wf__tlane_record &record) {
-      w.path[--at] = {record.arc, record.loglike, record.frame};
-    });
   }
 }
-int wf__tlanes_trace(const wf__tlane_work *work, u32 num_utterances, u32 most_path, void *stream) {
-  return LAUNCH(trace_kernel, num_utterances, stream, *work, num_utterances, most_path);
+int wf__tlanes_measure(const wf__tlane_work *work, u32 num_utterances, void *stream) {
+  return LAUNCH(measure_kernel, num_utterances, stream, *work, num_utterances);
+}
+
+__global__ static void trace_kernel(const __grid_constant__ wf__tlane_work w, u32 num_utterances,
+                                    wf__path_step *path) {
+  FOR_ALL(i, num_utterances) {
+    const wf__device_result &result = w.results[i];
+    u32 at = result.first_step + result.num_steps;
+    if (result.num_steps > 0)
+      for_path(w, (u32)i, [&](const wf__tlane_record &record) {
+        path[--at] = {record.arc, record.loglike, record.frame};
+      });
+  }
+}
+int wf__tlanes_trace(const wf__tlane_work *work, u32 num_utterances, wf__path_step *path,
+                     void *stream) {
+  return LAUNCH(trace_kernel, num_utterances, stream, *work, num_utterances, path);
 }

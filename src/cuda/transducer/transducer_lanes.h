@@ -114,7 +114,6 @@ typedef struct wf__tlane_work {
   char *block;                       /* of the requests */
   wf__round_block layout;
   wf__answer_work answer; /* but for the number of rows */
-  wf__path_step *path;
 } wf__tlane_work;
 
 /* With a table: what makes hidden rows of requests. */
@@ -129,8 +128,10 @@ typedef struct wf__tlane_joiner {
 int wf__tlanes_begin(const wf__tlane_work *work, uint32_t num_utterances, void *stream);
 /* A round: takes the logits, and makes the next requests. */
 int wf__tlanes_step(const wf__tlane_work *work, const wf__tlane_joiner *joiner, void *stream);
-/* Follows the records of all utterances back, and writes their paths, at most `most_path` arcs. */
-int wf__tlanes_trace(const wf__tlane_work *work, uint32_t num_utterances, uint32_t most_path,
+/* Follows the records of all utterances back. First how long the paths are, together num_path of
+ * the counters; then the paths. */
+int wf__tlanes_measure(const wf__tlane_work *work, uint32_t num_utterances, void *stream);
+int wf__tlanes_trace(const wf__tlane_work *work, uint32_t num_utterances, wf__path_step *path,
                      void *stream);
 
 #ifdef __cplusplus
