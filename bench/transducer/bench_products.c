@@ -1,5 +1,5 @@
 /* bench_products - matrix products on a GPU: multiply-adds in one order (wf__rnn_product), exact
- * sums of integers (wf__slice_product), and cuBLAS with TF32 if LD_LIBRARY_PATH has it.
+ * sums of integers (wf__gpu_slice_product), and cuBLAS with TF32 if LD_LIBRARY_PATH has it.
  *
  *   bench_products [rounds [first shape of tiles]]
  *
@@ -72,11 +72,14 @@ static int run_plain(const struct task *t, uint32_t unused) {
                          t->rows, t->stream);
 }
 static int run_slices(const struct task *t, uint32_t shape) {
-  return shape == WF__SLICE_SHAPES
-             ? wf__slice_product(t->sliced_w, t->rows, t->sliced_x, wf__rows(t->vectors), t->y,
-                                 t->rows, t->stream)
-             : wf__slice_product_by(shape, t->sliced_w, t->rows, t->sliced_x, wf__rows(t->vectors),
-                                    t->y, t->rows, t->stream);
+  const wf__slice_product product = {.w = t->sliced_w,
+                                     .num_rows = t->rows,
+                                     .x = t->sliced_x,
+                                     .count = wf__rows(t->vectors),
+                                     .y = t->y,
+                                     .y_stride = t->rows};
+  return shape == WF__SLICE_SHAPES ? wf__gpu_slice_product(&product, t->stream)
+                                   : wf__gpu_slice_product_by(shape, &product, t->stream);
 }
 static int run_slicing(const struct task *t, uint32_t unused) {
   (void)unused;

@@ -53,9 +53,9 @@ struct wf__device_rnn {
                            wf_error *err);
   wf_status (*costs_there)(wf__rnn_device *device, const wf__rnn_request *requests, uint64_t count,
                            const uint64_t *hashes, float *costs, wf_error *err);
-  /* to[i] = the last layer's hidden vector of slots[i], padded to a multiple of 8 floats. */
-  wf_status (*tops_there)(wf__rnn_device *device, const uint32_t *slots, wf__row_count count,
-                          float *to, wf_error *err);
+  /* Of a model with exact products: the hidden vectors as integers (a wf__sliced), which slot s has
+   * in row s * num_layers + layer. They move when slots are added. */
+  const struct wf__sliced *(*hidden_there)(const wf__rnn_device *device);
   /* Adds slots; states are kept. */
   wf_status (*grow)(wf__rnn_device *device, uint64_t num_slots, wf_error *err);
 };

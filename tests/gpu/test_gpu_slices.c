@@ -57,9 +57,10 @@ static void check_shape(const struct sizes *s, uint32_t shape, wf__sliced x, wf_
   float *y = gpu_memory(bytes), *got = malloc(bytes);
   const uint32_t untouched = 0x77777777;
   assert_true(got != NULL);
-  assert_int_equal(shape == WF__SLICE_SHAPES
-                       ? wf__slice_product(w, s->rows, x, count, y, s->rows, NULL)
-                       : wf__slice_product_by(shape, w, s->rows, x, count, y, s->rows, NULL),
+  const wf__slice_product product = {
+      .w = w, .num_rows = s->rows, .x = x, .count = count, .y = y, .y_stride = s->rows};
+  assert_int_equal(shape == WF__SLICE_SHAPES ? wf__gpu_slice_product(&product, NULL)
+                                             : wf__gpu_slice_product_by(shape, &product, NULL),
                    cudaSuccess);
   assert_int_equal(cudaMemcpy(got, y, bytes, cudaMemcpyDeviceToHost), cudaSuccess);
   for (uint64_t i = 0; i < (uint64_t)s->vectors * s->rows; i++)
@@ -71,6 +72,60 @@ static void check_shape(const struct sizes *s, uint32_t shape, wf__sliced x, wf_
     assert_memory_equal(&got[(uint64_t)s->vectors * s->rows + i], &untouched, sizeof untouched);
   assert_int_equal(cudaFree(y), cudaSuccess);
   free(got);
+}
+
+static float *to_gpu(const void *from, uint64_t bytes) {
+  void *to = gpu_memory(bytes);
+  assert_int_equal(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice), cudaSuccess);
+  return to;
+}
+
+/* Vector b is row 2 of[b] + 1 modulo the number of rows, so rows may come twice; products have a
+ * bias, go to chosen rows from the last on, and have zeros after them. */
+static void check_chosen(const struct sizes *s, uint32_t shape, wf__sliced x, wf__sliced w,
+                         const float *want) {
+  const uint32_t count = s->vectors / 2 + 1, width = (s->rows + 7) / 8 * 8;
+  uint32_t *rows = malloc(2 * (uint64_t)count * sizeof *rows); /* from, to */
+  float *bias = malloc(s->rows * sizeof *bias),
+        *got = malloc((uint64_t)count * width * sizeof *got);
+  assert_true(rows != NULL && bias != NULL && got != NULL);
+  for (uint32_t b = 0; b < count; b++) {
+    rows[2 * b] = s->vectors < 2 ? 0 : b * 3 % (s->vectors / 2);
+    rows[2 * b + 1] = count - 1 - b;
+  }
+  for (uint32_t i = 0; i < s->rows; i++) bias[i] = 0.25f * (float)i - 3;
+  const uint32_t *there = (const void *)to_gpu(rows, 2 * (uint64_t)count * sizeof *rows);
+  const uint32_t times = s->vectors < 2 ? 1 : 2, plus = s->vectors < 2 ? 0 : 1;
+  float *y = gpu_memory((uint64_t)count * width * sizeof *y);
+  const wf__slice_product product = {.w = w,
+                                     .num_rows = s->rows,
+                                     .width = width,
+                                     .x = x,
+                                     .count = wf__rows(count),
+                                     .from = {there, 2, times, plus},
+                                     .to = {there + 1, 2, 1, 0},
+                                     .bias = to_gpu(bias, s->rows * sizeof *bias),
+                                     .y = y,
+                                     .y_stride = width};
+  assert_int_equal(wf__gpu_slice_product_by(shape, &product, NULL), cudaSuccess);
+  assert_int_equal(
+      cudaMemcpy(got, y, (uint64_t)count * width * sizeof *got, cudaMemcpyDeviceToHost),
+      cudaSuccess);
+  for (uint32_t b = 0; b < count; b++)
+    for (uint32_t i = 0; i < width; i++) {
+      const float here = got[(uint64_t)rows[2 * b + 1] * width + i],
+                  there_is =
+                      i < s->rows
+                          ? want[(uint64_t)(rows[2 * b] * times + plus) * s->rows + i] + bias[i]
+                          : 0;
+      if (memcmp(&here, &there_is, sizeof here) != 0 && !(isnan(here) && isnan(there_is)))
+        fail_msg("shape %u, vector %u, row %u: %.9g, expected %.9g", shape, b, i, (double)here,
+                 (double)there_is);
+    }
+  assert_int_equal(cudaFree((void *)(uintptr_t)product.bias), cudaSuccess);
+  assert_int_equal(cudaFree((void *)(uintptr_t)there), cudaSuccess);
+  assert_int_equal(cudaFree(y), cudaSuccess);
+  free(rows), free(bias), free(got);
 }
 
 /* `x_there`, `w_there`: the floats in GPU memory, of `padded` columns. */
@@ -89,15 +144,10 @@ static void check_slices(const struct sizes *s, const float *x_there, const floa
                    cudaSuccess);
   for (uint32_t shape = 0; shape <= WF__SLICE_SHAPES; shape++)
     check_shape(s, shape, x, w, shape % 2 == 0 ? in_memory : wf__rows(s->vectors), want);
+  for (uint32_t shape = 0; shape < WF__SLICE_SHAPES; shape++) check_chosen(s, shape, x, w, want);
   assert_int_equal(cudaFree(num_there), cudaSuccess);
   assert_int_equal(cudaFree(x.digits), cudaSuccess);
   assert_int_equal(cudaFree(w.digits), cudaSuccess);
-}
-
-static float *to_gpu(const float *from, uint64_t size) {
-  float *to = gpu_memory(size * sizeof *to);
-  assert_int_equal(cudaMemcpy(to, from, size * sizeof *to, cudaMemcpyHostToDevice), cudaSuccess);
-  return to;
 }
 
 /* `padding`: more columns of a row in memory. */
@@ -119,7 +169,7 @@ static void check_product(test_rng *rng, const struct sizes *s, uint32_t padding
       want[(uint64_t)b * s->rows + i] = wf__slice_value(sum, x_scale, w_scale);
     }
   }
-  float *x_there = to_gpu(x, num_x), *w_there = to_gpu(w, num_w);
+  float *x_there = to_gpu(x, num_x * sizeof *x), *w_there = to_gpu(w, num_w * sizeof *w);
   check_slices(s, x_there, w_there, padded, want);
   assert_int_equal(cudaFree(x_there), cudaSuccess);
   assert_int_equal(cudaFree(w_there), cudaSuccess);

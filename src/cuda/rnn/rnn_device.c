@@ -27,13 +27,17 @@ enum {
   TRANSFER_BYTES = MOST_ROWS * 256
 };
 #define ROW_BYTES_TOGETHER ((uint64_t)64 << 20)
+#define MOST_EXACT_BYTES ((uint64_t)256 << 20) /* in one launch, most rounds of transducers */
 #define MOST_INPUT_BYTES ((uint64_t)128 << 20)
 
 struct wf__rnn_device {
   wf_rnnlm *lm;
   cudaStream_t stream;
   wf__device_buffer states, norms, rows, scores, transfer, hashes;
-  wf__device_buffer slices; /* of a model with exact products: integers of the rows of a product */
+  /* Of a model with exact products: integers of input rows, and of hidden vectors
+   * (wf__device_rnn.hidden_there). */
+  wf__device_buffer slices, digits, scales;
+  wf__sliced exact;
   char *host_transfer;
   uint64_t num_slots;
   uint32_t most_rows;
@@ -160,12 +164,13 @@ static wf_status make_rows(wf__rnn_device *d, wf_error *err) {
                  widest = embed > hidden ? embed : hidden;
   const uint32_t gates = gates_stride(lm);
   const uint64_t row_floats = (uint64_t)widest + 2 * hidden + 2 * (uint64_t)gates;
-  uint64_t rows = ROW_BYTES_TOGETHER / (row_floats * sizeof(float));
+  uint64_t rows =
+      (lm->slices != NULL ? MOST_EXACT_BYTES : ROW_BYTES_TOGETHER) / (row_floats * sizeof(float));
   rows = rows > MOST_ROWS ? MOST_ROWS : rows < LEAST_ROWS ? LEAST_ROWS : rows;
   if (rows > d->num_slots) rows = d->num_slots;
   d->most_rows = (uint32_t)rows;
-  if (lm->slices != NULL)
-    WF__TRY(wf__device_reserve(&d->slices, wf__sliced_bytes(rows, wf__slice_stride(widest)),
+  if (lm->slices != NULL && lm->on_device->inputs.data == NULL)
+    WF__TRY(wf__device_reserve(&d->slices, wf__sliced_bytes(rows, wf__slice_stride(embed)),
                                "hidden states", err));
   WF__TRY(wf__device_reserve(&d->rows, rows * row_floats * sizeof(float), "hidden states", err));
   WF__CUDA_TRY(cudaMemsetAsync(d->rows.data, 0, d->rows.bytes, d->stream), "hidden states");
@@ -173,7 +178,6 @@ static wf_status make_rows(wf__rnn_device *d, wf_error *err) {
   d->work = (wf__rnn_rows){.hidden = (uint32_t)lm->hidden,
                            .stride = hidden,
                            .gates_stride = gates,
-                           .exact = lm->slices != NULL,
                            .states = d->states.data,
                            .state_floats = wf__rnn_state_floats(lm),
                            .layer_floats = wf__rnn_layer_floats(lm)};
@@ -185,6 +189,21 @@ static wf_status make_rows(wf__rnn_device *d, wf_error *err) {
   return WF_OK;
 }
 
+/* Room for the hidden vectors of all slots as integers, which are 0 at first. */
+static wf_status make_exact_slots(wf__rnn_device *d, wf_error *err) {
+  const uint64_t rows = (d->num_slots + 1) * d->lm->num_layers;
+  static const char what[] = "hidden states";
+  if (d->lm->slices == NULL) return WF_OK;
+  d->exact.stride = wf__slice_stride(wf__padded(d->lm->hidden));
+  WF__TRY(wf__device_reserve(&d->digits, wf__sliced_digit_bytes(rows, d->exact.stride), what, err));
+  WF__TRY(wf__device_reserve(&d->scales, rows * sizeof(float), what, err));
+  WF__CUDA_TRY(cudaMemsetAsync(d->digits.data, 0, d->digits.bytes, d->stream), what);
+  WF__CUDA_TRY(cudaMemsetAsync(d->scales.data, 0, d->scales.bytes, d->stream), what);
+  d->exact.digits = d->digits.data;
+  d->exact.scales = d->scales.data;
+  return WF_OK;
+}
+
 static wf_status make_slots(wf__rnn_device *d, wf_error *err) {
   const wf_rnnlm *lm = d->lm;
   const wf__rnn_weights *w = lm->on_device;
@@ -193,6 +212,7 @@ static wf_status make_slots(wf__rnn_device *d, wf_error *err) {
   WF__CUDA_TRY(cudaMemsetAsync(d->states.data, 0, d->states.bytes, d->stream),
                "hidden states"); /* initialised, because grow copies all slots, also unused ones */
   WF__TRY(wf__device_send(d->states.data, lm->start, state_bytes, d->stream, "hidden states", err));
+  WF__TRY(make_exact_slots(d, err));
   if (lm->output_kind == WF_RNNLM_SOFTMAX) {
     WF__TRY(wf__device_reserve(&d->norms, all * sizeof(float), "norms of the softmax", err));
     WF__CUDA_TRY(cudaMemsetAsync(d->norms.data, 0, d->norms.bytes, d->stream),
@@ -249,8 +269,8 @@ static void rnn_device_close(wf__rnn_device *d) {
   if (d == NULL) return;
   const int caller = wf__callers_device();
   cudaSetDevice(d->lm->on_device->number);
-  wf__device_buffer *buffers[] = {&d->states,   &d->norms,  &d->rows,  &d->scores,
-                                  &d->transfer, &d->hashes, &d->slices};
+  wf__device_buffer *buffers[] = {&d->states, &d->norms,  &d->rows,   &d->scores, &d->transfer,
+                                  &d->hashes, &d->slices, &d->digits, &d->scales};
   if (d->stream != NULL) cudaStreamSynchronize(d->stream);
   for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) cudaFree(buffers[i]->data);
   cudaFreeHost(d->host_transfer);
@@ -342,30 +362,73 @@ static int scrn_layer(wf__rnn_device *d, const wf__rnn_rows *rows, const wf__rnn
   return wf__rnn_scrn_layer(rows, &scrn, d->stream);
 }
 
-/* `which`: WF__TORCH_IH or WF__TORCH_HH. */
-static int torch_product(wf__rnn_device *d, const wf__rnn_rows *rows, size_t l, int which,
-                         const float *x, uint32_t x_stride, float *y) {
-  const wf__rnn_matrix *m = &d->lm->layers[l].matrix[which];
-  if (d->lm->slices == NULL) return product(d, rows, m, x, x_stride, y, rows->gates_stride);
-  const wf__sliced *matrix = wf__rnn_sliced(d->lm->on_device, l, which),
-                   sliced = wf__sliced_in(d->slices.data, rows->count.most, matrix->stride);
-  const int code = wf__slice_rows(x, (uint32_t)m->cols, x_stride, rows->count, sliced, d->stream);
-  return code == cudaSuccess ? wf__slice_product(*matrix, (uint32_t)m->rows, sliced, rows->count, y,
-                                                 rows->gates_stride, d->stream)
-                             : code;
-}
-
-static int torch_layer(wf__rnn_device *d, const wf__rnn_rows *rows, size_t l) {
-  const wf__rnn_layer *layer = &d->lm->layers[l];
+static int torch_layer(wf__rnn_device *d, const wf__rnn_rows *rows, const wf__rnn_layer *layer) {
   int code = cudaSuccess;
   if (rows->inputs == NULL)
-    code = torch_product(d, rows, l, WF__TORCH_IH, rows->input, rows->input_stride, rows->gates);
+    code = product(d, rows, &layer->matrix[WF__TORCH_IH], rows->input, rows->input_stride,
+                   rows->gates, rows->gates_stride);
   if (code == cudaSuccess)
-    code = torch_product(d, rows, l, WF__TORCH_HH, rows->previous, rows->stride, rows->gates2);
+    code = product(d, rows, &layer->matrix[WF__TORCH_HH], rows->previous, rows->stride,
+                   rows->gates2, rows->gates_stride);
   if (code != cudaSuccess) return code;
   return (d->lm->kind == WF__RNN_TORCH_LSTM ? wf__rnn_torch_lstm : wf__rnn_torch_gru)(
       rows, weights(d, layer->vector[0]), weights(d, layer->vector[1]), d->stream);
 }
+
+/* --- exact products --- */
+
+/* y = matrix `which` of layer l times rows x + its bias. */
+static int exact_product(wf__rnn_device *d, const wf__rnn_rows *rows, size_t l, int which,
+                         wf__sliced x, wf__row_choice from, float *y) {
+  const wf__rnn_layer *layer = &d->lm->layers[l];
+  return wf__gpu_slice_product(
+      &(wf__slice_product){.w = *wf__rnn_sliced(d->lm->on_device, l, which),
+                           .num_rows = (uint32_t)layer->matrix[which].rows,
+                           .x = x,
+                           .from = from,
+                           .count = rows->count,
+                           .bias = weights(d, layer->vector[which == WF__TORCH_HH]),
+                           .y = y,
+                           .y_stride = rows->gates_stride},
+      d->stream);
+}
+
+/* The hidden vectors of layer l that moves begin or end with. */
+static wf__row_choice hidden_of(const wf__rnn_device *d, const uint32_t *of, size_t l) {
+  return (wf__row_choice){of, sizeof(wf__rnn_move) / sizeof *of, (uint32_t)d->lm->num_layers,
+                          (uint32_t)l};
+}
+
+/* The first layer's products of the input, if they are not kept. */
+static int exact_inputs(wf__rnn_device *d, const wf__rnn_rows *rows) {
+  const wf__sliced sliced =
+      wf__sliced_in(d->slices.data, rows->count.most, wf__slice_stride(d->lm->embedding.cols));
+  int code = wf__rnn_gather(rows, d->stream);
+  if (code == cudaSuccess)
+    code = wf__slice_rows(rows->input, (uint32_t)d->lm->embedding.cols, rows->input_stride,
+                          rows->count, sliced, d->stream);
+  return code == cudaSuccess
+             ? exact_product(d, rows, 0, WF__TORCH_IH, sliced, wf__choose_rows(NULL), rows->gates)
+             : code;
+}
+
+static int exact_layer(wf__rnn_device *d, const wf__rnn_rows *rows, size_t l) {
+  int code = cudaSuccess;
+  if (l == 0 && rows->inputs == NULL) code = exact_inputs(d, rows);
+  if (l > 0)
+    code = exact_product(d, rows, l, WF__TORCH_IH, d->exact, hidden_of(d, &rows->moves->to, l - 1),
+                         rows->gates);
+  if (code == cudaSuccess)
+    code = exact_product(d, rows, l, WF__TORCH_HH, d->exact, hidden_of(d, &rows->moves->from, l),
+                         rows->gates2);
+  return code == cudaSuccess ? wf__rnn_exact_lstm(rows, d->exact, (uint32_t)d->lm->num_layers,
+                                                  (uint32_t)l, d->stream)
+                             : code;
+}
+
+static const wf__sliced *rnn_device_hidden_there(const wf__rnn_device *d) { return &d->exact; }
+
+/* --- moves --- */
 
 /* Queues moves, whose descriptions are in GPU memory, on the stream. */
 static wf_status advance(wf__rnn_device *d, const wf__rnn_move *moves, wf__row_count count,
@@ -380,12 +443,14 @@ static wf_status advance(wf__rnn_device *d, const wf__rnn_move *moves, wf__row_c
     rows.input_stride = l == 0 ? (uint32_t)lm->embedding.stride : rows.stride;
     rows.embedding = l == 0 ? weights(d, lm->embedding.data) : NULL;
     rows.inputs = l == 0 ? lm->on_device->inputs.data : NULL;
-    int code = wf__rnn_gather(&rows, d->stream);
+    int code = lm->slices == NULL ? wf__rnn_gather(&rows, d->stream) : (int)cudaSuccess;
     if (code == cudaSuccess) {
-      if (lm->kind == WF__RNN_GRU)
+      if (lm->slices != NULL)
+        code = exact_layer(d, &rows, l);
+      else if (lm->kind == WF__RNN_GRU)
         code = gru_layer(d, &rows, layer);
       else if (lm->kind == WF__RNN_TORCH_LSTM || lm->kind == WF__RNN_TORCH_GRU)
-        code = torch_layer(d, &rows, l);
+        code = torch_layer(d, &rows, layer);
       else if (lm->kind == WF__RNN_SCRN)
         code = scrn_layer(d, &rows, layer, l == 0);
       else
@@ -420,14 +485,6 @@ static wf_status rnn_device_advance_there(wf__rnn_device *d, const wf__rnn_move 
                                 count.num};
     WF__TRY(advance(d, moves + first, some, err));
   }
-  return WF_OK;
-}
-
-static wf_status rnn_device_tops_there(wf__rnn_device *d, const uint32_t *slots,
-                                       wf__row_count count, float *to, wf_error *err) {
-  wf__rnn_output tops = d->output;
-  tops.stride = d->work.stride;
-  WF__CUDA_TRY(wf__rnn_gather_tops(&tops, slots, count, to, d->stream), "hidden states");
   return WF_OK;
 }
 
@@ -544,6 +601,14 @@ static wf_status rnn_device_grow(wf__rnn_device *d, uint64_t num_slots, wf_error
   WF__TRY(
       wf__device_grow(&d->norms, (num_slots + 1) * sizeof(float), d->stream, "hidden states", err));
   d->output.norms = d->norms.data;
+  if (d->lm->slices != NULL) {
+    const uint64_t rows = (num_slots + 1) * d->lm->num_layers;
+    WF__TRY(wf__device_grow(&d->digits, wf__sliced_digit_bytes(rows, d->exact.stride), d->stream,
+                            "hidden states", err));
+    WF__TRY(wf__device_grow(&d->scales, rows * sizeof(float), d->stream, "hidden states", err));
+    d->exact.digits = d->digits.data;
+    d->exact.scales = d->scales.data;
+  }
   d->num_slots = num_slots;
   return WF_OK;
 }
@@ -560,5 +625,5 @@ const struct wf__device_rnn wf__cuda_rnn = {.weights_send = rnn_weights_send,
                                             .advance_there = rnn_device_advance_there,
                                             .norms_there = rnn_device_norms_there,
                                             .costs_there = rnn_device_costs_there,
-                                            .tops_there = rnn_device_tops_there,
+                                            .hidden_there = rnn_device_hidden_there,
                                             .grow = rnn_device_grow};

@@ -7,7 +7,7 @@
 #include "cuda/device/grid.cuh"
 #include "cuda/rnn/rnn_kernels.h"
 #include "cuda/rnn/row_count.cuh"
-#include "math/slices.h"
+#include "cuda/rnn/slice_rows.cuh"
 #include "warpfst_all.h"
 
 /* --- matrix product ---------------------------------------------------------------------- */
@@ -269,17 +269,59 @@ __global__ static void torch_lstm_kernel(const wf__rnn_rows r, const float *bias
     for (int g = 0; g < 4; g++)
       gate[g] = (x[g * n] + bias_ih[g * n + k]) + (h[g * n] + bias_hh[g * n + k]);
     const float was = r.states[r.moves[b].from * r.state_floats + r.layer + n + k];
-    const float cell = r.exact
-                           ? wf__sigmoid(gate[1]) * was + wf__sigmoid(gate[0]) * wf__tanh(gate[2])
-                           : sigmoid(gate[1]) * was + sigmoid(gate[0]) * tanhf(gate[2]);
+    const float cell = sigmoid(gate[1]) * was + sigmoid(gate[0]) * tanhf(gate[2]);
     r.states[r.moves[b].to * r.state_floats + r.layer + n + k] = cell;
-    store(r, b, k,
-          r.exact ? wf__sigmoid(gate[3]) * wf__tanh(cell) : sigmoid(gate[3]) * tanhf(cell));
+    store(r, b, k, sigmoid(gate[3]) * tanhf(cell));
   }
 }
 int wf__rnn_torch_lstm(const wf__rnn_rows *r, const float *bias_ih, const float *bias_hh,
                        void *stream) {
   return LAUNCH(torch_lstm_kernel, (u64)r->count.most * r->stride, stream, *r, bias_ih, bias_hh);
+}
+
+/* An element of the cell, which changes, and of the hidden vector. */
+__device__ static float exact_element(float input, float forget, float fresh, float output,
+                                      float *cell) {
+  *cell = wf__sigmoid(forget) * *cell + wf__sigmoid(input) * wf__tanh(fresh);
+  return wf__sigmoid(output) * wf__tanh(*cell);
+}
+
+/* A block computes a state. */
+__global__ static void __launch_bounds__(SLICE_THREADS)
+    exact_lstm_kernel(const wf__rnn_rows r, const wf__sliced hidden, u32 times, u32 plus) {
+  const u32 num = rows_of(r.count);
+  for (u32 b = blockIdx.x; b < num; b += gridDim.x) {
+    const wf__rnn_move move = r.moves[b];
+    const float *x = input_gates(r, b), *h = r.gates2 + (u64)b * r.gates_stride,
+                *was = r.states + move.from * r.state_floats + r.layer + r.stride;
+    float *cells = r.states + move.to * r.state_floats + r.layer + r.stride;
+    slice_row(
+        [&](u32 k) {
+          if (k >= r.stride) return make_float4(0, 0, 0, 0);
+          float4 gate[4], cell = *(const float4 *)(was + k), out;
+#pragma unroll
+          for (u32 g = 0; g < 4; g++) {
+            const float4 of_x = *(const float4 *)(x + g * r.stride + k),
+                         of_h = *(const float4 *)(h + g * r.stride + k);
+            gate[g] =
+                make_float4(of_x.x + of_h.x, of_x.y + of_h.y, of_x.z + of_h.z, of_x.w + of_h.w);
+          }
+          out.x = exact_element(gate[0].x, gate[1].x, gate[2].x, gate[3].x, &cell.x);
+          out.y = exact_element(gate[0].y, gate[1].y, gate[2].y, gate[3].y, &cell.y);
+          out.z = exact_element(gate[0].z, gate[1].z, gate[2].z, gate[3].z, &cell.z);
+          out.w = exact_element(gate[0].w, gate[1].w, gate[2].w, gate[3].w, &cell.w);
+          *(float4 *)(cells + k) = cell;
+          return make_float4(k < r.hidden ? out.x : 0, k + 1 < r.hidden ? out.y : 0,
+                             k + 2 < r.hidden ? out.z : 0, k + 3 < r.hidden ? out.w : 0);
+        },
+        hidden, (u64)move.to * times + plus);
+  }
+}
+int wf__rnn_exact_lstm(const wf__rnn_rows *r, wf__sliced hidden, u32 times, u32 plus,
+                       void *stream) {
+  const u32 blocks = r->count.most < MAX_BLOCKS ? r->count.most : MAX_BLOCKS;
+  return (int)WF__LAUNCH(exact_lstm_kernel, blocks, SLICE_THREADS, 0, stream, *r, hidden, times,
+                         plus);
 }
 
 __device__ static float dot(const float *a, const float *b, u32 n) {

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cuda/rnn/slice_kernels.h"
 #include "lm/rnn_types.h"
 
 #ifdef __cplusplus
@@ -21,7 +22,6 @@ typedef struct wf__rnn_rows {
   wf__row_count count;
   uint32_t hidden, stride; /* floats of a hidden vector, and padded */
   uint32_t input_stride, gates_stride;
-  int32_t exact; /* sigmoid and tanh are those of math/slices.h */
   float *states; /* [slots][state_floats] */
   uint64_t state_floats, layer,
       layer_floats;       /* `layer`: where the layer's part of a state begins */
@@ -53,6 +53,10 @@ int wf__rnn_gru_update(const wf__rnn_rows *rows, const float *in, const float *b
 int wf__rnn_torch_gru(const wf__rnn_rows *rows, const float *bias_ih, const float *bias_hh,
                       void *stream);
 int wf__rnn_torch_lstm(const wf__rnn_rows *rows, const float *bias_ih, const float *bias_hh,
+                       void *stream);
+/* The same with exact functions, of gates that have their bias. The new hidden vectors become
+ * integers, of slot s in row s * times + plus; a state has the cell alone. */
+int wf__rnn_exact_lstm(const wf__rnn_rows *rows, wf__sliced hidden, uint32_t times, uint32_t plus,
                        void *stream);
 
 /* SCRN: matrix B is NULL where the input goes in directly. */

@@ -36,8 +36,15 @@ wf_status wf__rnn_exact_inputs(const wf_rnnlm *lm, wf__rnn_weights *w, uint32_t 
   int code = wf__slice_rows(dense + (words->data - lm->dense), (uint32_t)words->cols,
                             (uint32_t)words->stride, wf__rows(words->rows), sliced, NULL);
   if (code == cudaSuccess)
-    code = wf__slice_product(*matrix, (uint32_t)lm->layers[0].matrix[WF__TORCH_IH].rows, sliced,
-                             wf__rows(words->rows), w->inputs.data, gates, NULL);
+    code = wf__gpu_slice_product(
+        &(wf__slice_product){.w = *matrix,
+                             .num_rows = (uint32_t)lm->layers[0].matrix[WF__TORCH_IH].rows,
+                             .x = sliced,
+                             .count = wf__rows(words->rows),
+                             .bias = dense + (lm->layers[0].vector[0] - lm->dense),
+                             .y = w->inputs.data,
+                             .y_stride = gates},
+        NULL);
   if (code == cudaSuccess) code = (int)cudaStreamSynchronize(NULL);
   cudaFree(room.data);
   return code == cudaSuccess ? WF_OK : wf__cuda_fail(err, (cudaError_t)code, what);

@@ -18,7 +18,7 @@ struct wf__rnn_weights {
 
 /* Makes the integers of the layers' matrices, if the model has exact products. */
 wf_status wf__rnn_slices_make(const wf_rnnlm *lm, wf__rnn_weights *w, wf_error *err);
-/* Makes `inputs`, rows of `gates` floats, for which there is room. */
+/* Makes `inputs`, rows of `gates` floats with the bias, for which there is room. */
 wf_status wf__rnn_exact_inputs(const wf_rnnlm *lm, wf__rnn_weights *w, uint32_t gates,
                                wf_error *err);
 /* The integers of matrix `which` of layer l, WF__TORCH_IH or WF__TORCH_HH. */

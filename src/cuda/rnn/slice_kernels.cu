@@ -65,7 +65,7 @@ struct slice_shape {
                        sum_bytes = DEEP > 1 ? WEIGHTS *part_sums * 4 : 0,
                        scales_at =
                            STAGES * stage_bytes > sum_bytes ? STAGES *stage_bytes : sum_bytes,
-                       bytes = scales_at + all * sizeof(float);
+                       scale_bytes = (all + rows) * sizeof(float), bytes = scales_at + scale_bytes;
   static_assert(vectors % at_once == 0 && rows % at_once == 0 && at_once % 8 == 0, "whole copies");
   /* Where a chunk is in a stage. Eight rows' chunks of the same columns are in different banks. */
   static __device__ u32 place(u32 digit, u32 row, u32 chunk) {
@@ -78,6 +78,11 @@ typedef slice_shape<2, 2, 1, 3, 2> middle_shape;
 typedef slice_shape<1, 1, 4, 3, 2> small_shape;
 typedef slice_shape<1, 1, 4, 2, 2> least_shape; /* 48 KB, which every GPU has */
 
+__device__ static u64 chosen(const wf__row_choice &choice, u32 b) {
+  return choice.of != nullptr ? (u64)choice.of[(u64)b * choice.step] * choice.times + choice.plus
+                              : b;
+}
+
 /* The chunks that a thread copies, of the same columns of several rows. */
 template <class S>
 struct chunk_copies {
@@ -85,21 +90,21 @@ struct chunk_copies {
   u32 stride, to;
 
   /* Rows beyond the last are copies of it, and nobody stores their products. */
-  __device__ chunk_copies(const wf__sliced &x, u32 first_vector, u32 num_vectors,
-                          const wf__sliced &w, u32 first_row, u32 num_rows)
-      : stride(x.stride) {
+  __device__ chunk_copies(const wf__slice_product &p, u32 first_vector, u32 num_vectors,
+                          u32 first_row)
+      : stride(p.x.stride) {
     const u32 chunk = threadIdx.x % S::chunks, own = threadIdx.x / S::chunks;
     to = S::place(0, own, chunk);
 #pragma unroll
     for (u32 i = 0; i < S::vector_copies; i++)
-      from[i] = x.digits + chunk * CHUNK +
-                (u64)min(first_vector + own + i * S::at_once, num_vectors - 1) *
+      from[i] = p.x.digits + chunk * CHUNK +
+                chosen(p.from, min(first_vector + own + i * S::at_once, num_vectors - 1)) *
                     (WF__SLICE_DIGITS * stride);
 #pragma unroll
     for (u32 i = 0; i < S::row_copies; i++)
       from[S::vector_copies + i] =
-          w.digits + chunk * CHUNK +
-          (u64)min(first_row + own + i * S::at_once, num_rows - 1) * (WF__SLICE_DIGITS * stride);
+          p.w.digits + chunk * CHUNK +
+          (u64)min(first_row + own + i * S::at_once, p.num_rows - 1) * (WF__SLICE_DIGITS * stride);
   }
   __device__ void start(u32 column, unsigned char *stage) const {
     if (column < stride) {
@@ -159,31 +164,34 @@ __device__ static int64_t all_weights(const int (&sum)[WEIGHTS][4], u32 i) {
 /* Where a block's products go. */
 template <class S>
 struct product_output {
-  const float *scales; /* of its vectors, then of its rows, in shared memory */
-  float *y;
-  u32 first_vector, num_vectors, first_row, num_rows, y_stride;
+  const wf__slice_product &p;
+  const float *scales; /* of its vectors, then of its rows, and their bias; in shared memory */
+  u32 first_vector, num_vectors, first_row;
 
   /* Loads the scales, which the next barrier shows to all threads. */
-  __device__ product_output(const wf__sliced &x, u32 vector, u32 vector_end, const wf__sliced &w,
-                            u32 row, u32 row_end, float *to, u32 stride, unsigned char *memory)
-      : scales((float *)(memory + S::scales_at)),
-        y(to),
+  __device__ product_output(const wf__slice_product &product, u32 vector, u32 vector_end, u32 row,
+                            unsigned char *memory)
+      : p(product),
+        scales((float *)(memory + S::scales_at)),
         first_vector(vector),
         num_vectors(vector_end),
-        first_row(row),
-        num_rows(row_end),
-        y_stride(stride) {
-    for (u32 i = threadIdx.x; i < S::all; i += S::threads)
-      ((float *)(memory + S::scales_at))[i] =
-          i < S::vectors ? x.scales[min(vector + i, vector_end - 1)]
-                         : w.scales[min(row + i - S::vectors, row_end - 1)];
+        first_row(row) {
+    float *to = (float *)(memory + S::scales_at);
+    for (u32 i = threadIdx.x; i < S::all; i += S::threads) {
+      const u32 own = min(row + i - S::vectors, p.num_rows - 1);
+      to[i] = i < S::vectors ? p.x.scales[chosen(p.from, min(vector + i, vector_end - 1))]
+                             : p.w.scales[own];
+      if (i >= S::vectors) to[i + S::rows] = p.bias != nullptr ? p.bias[own] : -0.0f;
+    }
   }
   /* Of a vector and a row of this block. */
   __device__ void put(u32 vector, u32 row, int64_t sum) const {
-    const float value = wf__slice_value(sum, scales[vector], scales[S::vectors + row]);
+    const float value = wf__slice_value(sum, scales[vector], scales[S::vectors + row]) +
+                        scales[S::all + row]; /* + -0 changes nothing */
     vector += first_vector;
     row += first_row;
-    if (vector < num_vectors && row < num_rows) y[(u64)vector * y_stride + row] = value;
+    if (vector >= num_vectors || row >= max(p.num_rows, p.width)) return;
+    p.y[chosen(p.to, vector) * p.y_stride + row] = row < p.num_rows ? value : 0;
   }
 };
 
@@ -193,15 +201,13 @@ __device__ static u32 row_of(u32 n, u32 i) { return n * 8 + this_lane() % 4 * 2 
 
 template <class S>
 __global__ static void __launch_bounds__(S::threads, S::blocks)
-    slice_product_kernel(const wf__sliced w, u32 num_rows, const wf__sliced x,
-                         const wf__row_count vectors, float *y, u32 y_stride) {
+    slice_product_kernel(const __grid_constant__ wf__slice_product p) {
   WF__DYNAMIC_SHARED(unsigned char, memory);
   const u32 first_vector = blockIdx.x * S::vectors, first_row = blockIdx.y * S::rows,
-            count = rows_of(vectors);
+            count = rows_of(p.count);
   if (first_vector >= count) return;
-  const chunk_copies<S> copies(x, first_vector, count, w, first_row, num_rows);
-  const product_output<S> output(x, first_vector, count, w, first_row, num_rows, y, y_stride,
-                                 memory);
+  const chunk_copies<S> copies(p, first_vector, count, first_row);
+  const product_output<S> output(p, first_vector, count, first_row, memory);
   const u32 warp = threadIdx.x / LANES, part = warp % S::parts, share = warp / S::parts,
             part_vector = part % S::across * PART, part_row = part / S::across * PART;
   const part_places<S> from(part_vector, part_row, share * 2);
@@ -209,7 +215,7 @@ __global__ static void __launch_bounds__(S::threads, S::blocks)
 #pragma unroll
   for (u32 s = 0; s + 1 < S::stages; s++) copies.start(s * S::depth, memory + s * S::stage_bytes);
   u32 own = 0, next = S::stages - 1;
-  for (u32 column = 0; column < x.stride; column += S::depth) {
+  for (u32 column = 0; column < p.x.stride; column += S::depth) {
     __pipeline_wait_prior(S::stages - 2);
     __syncthreads(); /* all have this stage, and have done with the one before */
     copies.start(column + (S::stages - 1) * S::depth, memory + next * S::stage_bytes);
@@ -265,23 +271,20 @@ __global__ static void __launch_bounds__(S::threads, S::blocks)
 /* The stages that a block copies, one tile after the other. */
 template <class S>
 struct tile_copies {
-  const wf__sliced x, w;
-  const u32 num_vectors, num_rows, across, num_tiles;
+  const wf__slice_product &p;
+  const u32 num_vectors, across, num_tiles;
   u32 tile, column, stage;
   chunk_copies<S> copies;
 
-  __device__ tile_copies(const wf__sliced &vectors, u32 vector_end, const wf__sliced &rows,
-                         u32 row_end)
-      : x(vectors),
-        w(rows),
+  __device__ tile_copies(const wf__slice_product &product, u32 vector_end)
+      : p(product),
         num_vectors(vector_end),
-        num_rows(row_end),
         across((vector_end + S::vectors - 1) / S::vectors),
-        num_tiles(across * ((row_end + S::rows - 1) / S::rows)),
+        num_tiles(across * ((product.num_rows + S::rows - 1) / S::rows)),
         tile(blockIdx.x),
         column(0),
         stage(0),
-        copies(x, first_vector(tile), num_vectors, w, first_row(tile), num_rows) {}
+        copies(product, first_vector(tile), num_vectors, first_row(tile)) {}
   __device__ u32 first_vector(u32 of) const { return of % across * S::vectors; }
   __device__ u32 first_row(u32 of) const { return of / across * S::rows; }
   __device__ void start_next(unsigned char *memory) {
@@ -291,35 +294,35 @@ struct tile_copies {
       __pipeline_commit();
     stage = stage + 1 == S::stages ? 0 : stage + 1;
     column += S::depth;
-    if (column < x.stride) return;
+    if (column < p.x.stride) return;
     column = 0;
     tile += gridDim.x;
     if (tile < num_tiles)
-      copies = chunk_copies<S>(x, first_vector(tile), num_vectors, w, first_row(tile), num_rows);
+      copies = chunk_copies<S>(p, first_vector(tile), num_vectors, first_row(tile));
   }
 };
 
 template <class S>
 __global__ static void __launch_bounds__(S::threads, S::blocks)
-    group_product_kernel(const wf__sliced w, u32 num_rows, const wf__sliced x,
-                         const wf__row_count vectors, float *y, u32 y_stride) {
+    group_product_kernel(const __grid_constant__ wf__slice_product p) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   enum { WIDTH = 64 };
   static_assert(S::vectors == 64 && S::rows * 2 == S::threads && S::depth == 64, "groups of warps");
   WF__DYNAMIC_SHARED(unsigned char, memory);
-  const u32 count = rows_of(vectors), lane = this_lane(), warp = threadIdx.x / LANES % 4,
+  const u32 count = rows_of(p.count), lane = this_lane(), warp = threadIdx.x / LANES % 4,
             group = threadIdx.x / LANES / 4, place = S::place(0, warp * 16 + lane % 16, lane / 16);
-  tile_copies<S> copies(x, count, w, num_rows);
+  if (count == 0) return;
+  tile_copies<S> copies(p, count);
   unsigned char *scales = memory; /* there is room for those of two tiles, in turn */
 #pragma unroll
   for (u32 s = 0; s + 1 < S::stages; s++) copies.start_next(memory);
   u32 own = 0;
   for (u32 tile = blockIdx.x; tile < copies.num_tiles; tile += gridDim.x) {
-    const product_output<S> output(x, copies.first_vector(tile), count, w, copies.first_row(tile),
-                                   num_rows, y, y_stride, scales);
-    scales = scales == memory ? memory + S::all * sizeof(float) : memory;
+    const product_output<S> output(p, copies.first_vector(tile), count, copies.first_row(tile),
+                                   scales);
+    scales = scales == memory ? memory + S::scale_bytes : memory;
     int sum[WEIGHTS][WIDTH / 2] = {};
-    for (u32 column = 0; column < x.stride; column += S::depth) {
+    for (u32 column = 0; column < p.x.stride; column += S::depth) {
       __pipeline_wait_prior(S::stages - 2);
       show_copies();
       __syncthreads();
@@ -361,11 +364,10 @@ __global__ static void __launch_bounds__(S::threads, S::blocks)
 
 /* cudaErrorInvalidValue if this GPU has no such operations. */
 template <class S>
-static int launch_groups(wf__sliced w, u32 num_rows, wf__sliced x, wf__row_count count, float *y,
-                         u32 y_stride, void *stream) {
-  const u32 bytes = S::bytes + S::all * sizeof(float),
-            tiles =
-                (count.most + S::vectors - 1) / S::vectors * ((num_rows + S::rows - 1) / S::rows);
+static int launch_groups(const wf__slice_product &p, void *stream) {
+  const u32 bytes = S::bytes + S::scale_bytes, tiles = (p.count.most + S::vectors - 1) /
+                                                       S::vectors *
+                                                       ((p.num_rows + S::rows - 1) / S::rows);
   int device, num_processors;
   cudaFuncAttributes attributes;
   cudaError_t code = cudaFuncGetAttributes(&attributes, group_product_kernel<S>);
@@ -382,54 +384,50 @@ static int launch_groups(wf__sliced w, u32 num_rows, wf__sliced x, wf__row_count
     return (int)code;
   }
   return (int)WF__LAUNCH(group_product_kernel<S>, min(tiles, (u32)num_processors), S::threads,
-                         bytes, stream, w, num_rows, x, count, y, y_stride);
+                         bytes, stream, p);
 }
 #define WITH_GROUPS launch_groups<two_groups>
 #else
-static int no_groups(wf__sliced, u32, wf__sliced, wf__row_count, float *, u32, void *) {
-  return (int)cudaErrorInvalidValue;
-}
+static int no_groups(const wf__slice_product &, void *) { return (int)cudaErrorInvalidValue; }
 #define WITH_GROUPS no_groups
 #endif
 
 template <class S>
-static int launch_slices(wf__sliced w, u32 num_rows, wf__sliced x, wf__row_count count, float *y,
-                         u32 y_stride, void *stream) {
-  const dim3 grid((count.most + S::vectors - 1) / S::vectors, (num_rows + S::rows - 1) / S::rows);
+static int launch_slices(const wf__slice_product &p, void *stream) {
+  const dim3 grid((p.count.most + S::vectors - 1) / S::vectors,
+                  (p.num_rows + S::rows - 1) / S::rows);
   const cudaError_t code = cudaFuncSetAttribute(
       slice_product_kernel<S>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)S::bytes);
   if (code != cudaSuccess) {
     (void)cudaGetLastError();
     return (int)code;
   }
-  return (int)WF__LAUNCH(slice_product_kernel<S>, grid, S::threads, S::bytes, stream, w, num_rows,
-                         x, count, y, y_stride);
+  return (int)WF__LAUNCH(slice_product_kernel<S>, grid, S::threads, S::bytes, stream, p);
 }
 
-typedef int launch_function(wf__sliced, u32, wf__sliced, wf__row_count, float *, u32, void *);
-int wf__slice_product_by(u32 shape, wf__sliced w, u32 num_rows, wf__sliced x, wf__row_count count,
-                         float *y, u32 y_stride, void *stream) {
-  static launch_function *const by_shape[] = {
-      WITH_GROUPS, launch_slices<middle_shape>, launch_slices<small_shape>,
-      launch_slices<least_shape>};
+typedef int launch_function(const wf__slice_product &, void *);
+int wf__gpu_slice_product_by(u32 shape, const wf__slice_product *product, void *stream) {
+  static launch_function *const by_shape[] = {WITH_GROUPS, launch_slices<middle_shape>,
+                                              launch_slices<small_shape>,
+                                              launch_slices<least_shape>};
   int code = (int)cudaErrorInvalidValue; /* this GPU has less shared memory than the shape takes */
-  if (count.most == 0) return (int)cudaSuccess;
+  if (product->count.most == 0) return (int)cudaSuccess;
   for (; shape < WF__SLICE_SHAPES && code == (int)cudaErrorInvalidValue; shape++)
-    code = by_shape[shape](w, num_rows, x, count, y, y_stride, stream);
+    code = by_shape[shape](*product, stream);
   return code;
 }
 
 template <class S>
-static u64 blocks_of(u32 num_rows, u32 num_vectors) {
-  return (u64)((num_rows + S::rows - 1) / S::rows) * ((num_vectors + S::vectors - 1) / S::vectors);
+static u64 blocks_of(const wf__slice_product &p) {
+  return (u64)((p.num_rows + S::rows - 1) / S::rows) *
+         ((p.count.most + S::vectors - 1) / S::vectors);
 }
 /* From which larger tiles are better, as measured on an H200 (docs/engineering/gpu.md). */
 enum { MANY_BLOCKS = 80, MANY_COLUMNS = 1024 };
-int wf__slice_product(wf__sliced w, u32 num_rows, wf__sliced x, wf__row_count count, float *y,
-                      u32 y_stride, void *stream) {
-  const bool groups = x.stride >= MANY_COLUMNS &&
-                      blocks_of<two_groups>(num_rows, count.most) >= MANY_BLOCKS;
-  const u32 shape =
-      groups ? 0 : blocks_of<middle_shape>(num_rows, count.most) >= MANY_BLOCKS ? 1 : 2;
-  return wf__slice_product_by(shape, w, num_rows, x, count, y, y_stride, stream);
+int wf__gpu_slice_product(const wf__slice_product *p, void *stream) {
+  const bool groups = p->x.stride >= MANY_COLUMNS && blocks_of<two_groups>(*p) >= MANY_BLOCKS;
+  return wf__gpu_slice_product_by(groups                                       ? 0
+                                  : blocks_of<middle_shape>(*p) >= MANY_BLOCKS ? 1
+                                                                               : 2,
+                                  p, stream);
 }

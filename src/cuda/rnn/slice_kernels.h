@@ -43,15 +43,33 @@ static inline wf__sliced wf__sliced_in(void *memory, uint64_t rows, uint32_t str
 int wf__slice_rows(const float *x, uint32_t columns, uint32_t x_stride, wf__row_count count,
                    wf__sliced to, void *stream);
 
-/* y[b][i] = w[i] . x[b], i < num_rows, b < count. The strides of w and x must be equal, and at most
- * WF__SLICE_COLUMNS. */
-int wf__slice_product(wf__sliced w, uint32_t num_rows, wf__sliced x, wf__row_count count, float *y,
-                      uint32_t y_stride, void *stream);
+/* Row number of[b * step] * times + plus for vector b; `of` NULL: row b. */
+typedef struct wf__row_choice {
+  const uint32_t *of;
+  uint32_t step, times, plus;
+} wf__row_choice;
+static inline wf__row_choice wf__choose_rows(const uint32_t *of) {
+  const wf__row_choice choice = {of, 1, 1, 0};
+  return choice;
+}
+
+/* y[to b][i] = w[i] . x[from b] + bias[i], i < num_rows, b < count, and zeros from num_rows to
+ * width - 1, which is less than 32 columns further. The strides of w and x must be equal, and at
+ * most WF__SLICE_COLUMNS. */
+typedef struct wf__slice_product {
+  wf__sliced w, x;
+  uint32_t num_rows, width; /* width 0: num_rows */
+  wf__row_count count;
+  wf__row_choice from, to;
+  const float *bias; /* NULL: none is added */
+  float *y;
+  uint32_t y_stride;
+} wf__slice_product;
+int wf__gpu_slice_product(const wf__slice_product *product, void *stream);
 /* The same by tiles of a shape, or by the next that the GPU can run; for measurements. 0: of GPUs
  * of compute capability 9.0; 1 to 3: from large to small. */
 enum { WF__SLICE_SHAPES = 4 };
-int wf__slice_product_by(uint32_t shape, wf__sliced w, uint32_t num_rows, wf__sliced x,
-                         wf__row_count count, float *y, uint32_t y_stride, void *stream);
+int wf__gpu_slice_product_by(uint32_t shape, const wf__slice_product *product, void *stream);
 
 #ifdef __cplusplus
 }

@@ -17,19 +17,14 @@ __device__ inline float warp_least(float x) {
 }
 __device__ inline float warp_most(float x) { return -warp_least(-x); }
 
-/* Products without bias, and the bias. */
-struct logit_row {
-  const float *products, *bias;
-  __device__ float operator[](u32 k) const { return products[k] + bias[k]; }
-};
-__device__ inline logit_row logits_of(const wf__answer_work &w, u32 row) {
-  return {w.logits + (u64)row * (w.num_tokens + w.num_durations), w.bias};
+__device__ inline const float *logits_of(const wf__answer_work &w, u32 row) {
+  return w.logits + (u64)row * (w.num_tokens + w.num_durations);
 }
 
 /* Calls f(k, row[k]) for k = begin + lane, begin + lane + 32, ... < end; with `all`, for all lanes
  * as often, with -infinity where there is none. */
 template <bool all, class F>
-__device__ void for_row(const logit_row &row, u32 begin, u32 end, const F &f) {
+__device__ void for_row(const float *row, u32 begin, u32 end, const F &f) {
   for (u32 first = begin; first < end; first += AT_ONCE * LANES) {
     const u32 mine = first + this_lane();
     float values[AT_ONCE];
@@ -45,7 +40,9 @@ __device__ void for_row(const logit_row &row, u32 begin, u32 end, const F &f) {
 /* --- softmax ------------------------------------------------------------------------------ */
 
 /* Can a model's logit be this? */
-__device__ inline bool is_usable(float logit) { return fabsf(logit) <= 1e20f || logit == -INFINITY; }
+__device__ inline bool is_usable(float logit) {
+  return fabsf(logit) <= 1e20f || logit == -INFINITY;
+}
 
 /* With K = most_tokens: of the largest values that each lane of the warp has seen, the K-th
  * largest. So at least K values are as large. */
@@ -62,7 +59,7 @@ __device__ inline float kth_largest(float most, u32 k) {
 }
 
 /* Of logits begin .. end - 1 of a row. */
-__device__ inline wf__softmax softmax_of(const wf__answer_work &w, const logit_row &row, u32 begin,
+__device__ inline wf__softmax softmax_of(const wf__answer_work &w, const float *row, u32 begin,
                                          u32 end) {
   float most = -INFINITY, most_of_lane = -INFINITY, sum = 0;
   int first_bad = NO_COLUMN;
@@ -73,7 +70,7 @@ __device__ inline wf__softmax softmax_of(const wf__answer_work &w, const logit_r
   });
   most = warp_most(most);
   first_bad = (int)warp_min((u32)first_bad);
-  if (first_bad != NO_COLUMN) return {{first_bad, row[(u32)first_bad]}, 0, 0, 0};
+  if (first_bad != NO_COLUMN) return {{first_bad, row[first_bad]}, 0, 0, 0};
   if (most == -INFINITY) return {{(int32_t)begin, most}, 0, 0, 0};
   for_row<false>(row, begin, end, [&](u32, float value) { sum += wf__exp(value - most); });
 #pragma unroll
@@ -84,11 +81,10 @@ __device__ inline wf__softmax softmax_of(const wf__answer_work &w, const logit_r
 __device__ inline wf__softmax no_softmax() { return {{-1, 0}, 0, 0, 0}; }
 
 /* Of the row's tokens and durations. */
-__device__ inline wf__row_done score_row(const wf__answer_work &w, const logit_row &row) {
+__device__ inline wf__row_done score_row(const wf__answer_work &w, const float *row) {
   return {softmax_of(w, row, 0, w.num_tokens),
-          w.num_durations > 0
-              ? softmax_of(w, row, w.num_tokens, w.num_tokens + w.num_durations)
-              : no_softmax()};
+          w.num_durations > 0 ? softmax_of(w, row, w.num_tokens, w.num_tokens + w.num_durations)
+                              : no_softmax()};
 }
 
 __device__ inline const wf__bad_logit &bad_of(const wf__row_done &done) {
@@ -108,7 +104,7 @@ __device__ inline float acoustic_cost(float scale, float loglike) {
 
 /* A row that is scored, and what the search needs of it. */
 struct scored_row {
-  logit_row logits;
+  const float *logits;
   wf__row_done done;
   wf__row_need need;
 };
@@ -161,13 +157,21 @@ __device__ inline kept_scores find_kept(const wf__answer_work &w, const scored_r
   const float slack = 1e-4f * (1 + fabsf(most.any) + fabsf(row.need.token));
   return {longest_any, slack + fminf(most.any, of_tokens), row.need.token};
 }
+/* No token with a smaller logit is kept: a first look, without roundings. */
+__device__ inline float least_logit(const wf__answer_work &w, const kept_scores &most,
+                                    const wf__softmax &tokens) {
+  const float of_limit = (most.need - most.limit) / w.cut.acoustic_scale - most.longest,
+              of_row = tokens.most + tokens.log_sum,
+              least = of_limit + of_row - 1e-3f * (1 + fabsf(of_limit) + fabsf(of_row));
+  return least <= FLT_MAX ? least : -INFINITY; /* also if it is NaN */
+}
 /* Is the log-probability `value` of column k kept? */
 __device__ inline bool is_kept(const wf__answer_work &w, const kept_scores &most, u32 k,
                                float value) {
   return k < w.num_tokens &&
-         (k == w.blank || (most.need < INFINITY &&
-                           !(most.need + acoustic_cost(w.cut.acoustic_scale, value + most.longest) >
-                             most.limit)));
+         (k == w.blank ||
+          (most.need < INFINITY &&
+           !(most.need + acoustic_cost(w.cut.acoustic_scale, value + most.longest) > most.limit)));
 }
 
 #endif

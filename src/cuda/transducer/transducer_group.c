@@ -23,7 +23,7 @@ void wf__transducer_group_close(wf__transducer_group *g) {
   if (g == NULL) return;
   const int caller = wf__callers_device();
   cudaSetDevice(g->weights->number);
-  wf__device_buffer *buffers[] = {&g->rows,   &g->encoder, &g->frames, &g->raw,  &g->x,     &g->y,
+  wf__device_buffer *buffers[] = {&g->rows,   &g->encoder, &g->frames, &g->raw,  &g->x,
                                   &g->slices, &g->block,   &g->logits, &g->done, &g->answer};
   if (g->stream != NULL) cudaStreamSynchronize(g->stream);
   wf__launch_graphs_free(&g->graphs);

@@ -44,7 +44,7 @@ typedef struct wf__transducer_round {
 
 /* What the launches of a round depend on, besides the numbers: a graph is valid while it stays. */
 typedef struct wf__round_memory {
-  const void *host, *block, *x, *y, *slices, *rows, *encoder, *logits, *done;
+  const void *host, *block, *slices, *rows, *encoder, *logits, *done;
   uint64_t slots_at, inputs_at, max_slots;
   wf__answers answers;
   wf__score_cut cut;
@@ -57,7 +57,7 @@ struct wf__transducer_group {
   cudaStream_t stream; /* of the LSTM, if there is one */
   cudaEvent_t caller;  /* what the caller has enqueued */
   wf__rnn_device *lstm;
-  wf__device_buffer rows, encoder, frames, raw, x, y, slices, block, logits, done, answer;
+  wf__device_buffer rows, encoder, frames, raw, x, slices, block, logits, done, answer;
   wf__pinned_buffer host_frames, host_block, host_answer;
   bool searches_there; /* answers stay in the GPU's memory, for the search there */
   bool has_entries;    /* there are answers; else the search looks at the logits */

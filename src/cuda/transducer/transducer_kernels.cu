@@ -105,22 +105,6 @@ int wf__transducer_list(u64 first, u32 count, u32 context, u32 base, u32 num_tok
   return LAUNCH(list_kernel, count, stream, first, count, context, base, num_tokens, tokens);
 }
 
-__global__ static void store_kernel(const float *y, const wf__row_count count, u32 num, u32 stride,
-                                    const float *bias, const u32 *to, u32 step, float *rows) {
-  const u64 all = (u64)rows_of(count) * stride;
-  FOR_ALL(i, all) {
-    const u64 b = i / stride;
-    const u32 k = (u32)(i % stride);
-    const u64 row = to != nullptr ? to[b * step] : b;
-    rows[row * stride + k] = k < num ? y[i] + bias[k] : 0;
-  }
-}
-int wf__transducer_store(const float *y, wf__row_count count, u32 num, u32 stride,
-                         const float *bias, const u32 *to, u32 step, float *rows, void *stream) {
-  return LAUNCH(store_kernel, (u64)count.most * stride, stream, y, count, num, stride, bias, to,
-                step, rows);
-}
-
 /* --- the joiner -------------------------------------------------------------------------- */
 
 __global__ static void __launch_bounds__(SLICE_THREADS)
@@ -149,15 +133,15 @@ __device__ static scored_row scored(const wf__answer_work &w, u32 i) {
 }
 __device__ static kept_scores kept_of(const wf__answer_work &w, u32 i) {
   const wf__joiner_row &row = w.rows[i];
-  return find_kept(w, scored(w, i),
-                   find_limits(w, row.count, row.least_waiting,
-                               [&](u32 k) { return scored(w, row.first + k); }));
+  return find_kept(w, scored(w, i), find_limits(w, row.count, row.least_waiting, [&](u32 k) {
+                     return scored(w, row.first + k);
+                   }));
 }
 
 /* A row's answer, by one warp. */
 __device__ static void answer(const wf__answer_work &w, u32 i) {
   const wf__row_done done = w.rows_done[i];
-  const logit_row logits = logits_of(w, i);
+  const float *logits = logits_of(w, i);
   wf__score_entry *entries = w.answers.entries + (u64)i * WF__ANSWER_ENTRIES;
   float *tokens = w.answers.tokens + (u64)i * w.num_tokens,
         *durations = w.answers.durations + (u64)i * w.num_durations;
@@ -235,7 +219,7 @@ __device__ static float most_of_block(block_most &s, float most, int number, int
   return most;
 }
 
-__device__ static wf__softmax wide_softmax(const wf__answer_work &w, const logit_row &row) {
+__device__ static wf__softmax wide_softmax(const wf__answer_work &w, const float *row) {
   WF__SHARED(block_most, s);
   WF__SHARED(block_terms, terms);
   float most_of_thread = -INFINITY;
@@ -265,7 +249,7 @@ __device__ static wf__softmax wide_softmax(const wf__answer_work &w, const logit
   const float most_of_lane = most_of_block(s, most_of_thread, first_bad, &first_bad),
               most = fmaxf(warp_most(most_of_lane),
                            warp_most(most_of_block(s, blank, NO_COLUMN, &unused)));
-  if (first_bad != NO_COLUMN) return {{first_bad, row[(u32)first_bad]}, 0, 0, 0};
+  if (first_bad != NO_COLUMN) return {{first_bad, row[first_bad]}, 0, 0, 0};
   if (most == -INFINITY) return {{0, most}, 0, 0, 0};
   float sum = 0;
   for (u32 begin = 0; begin < w.num_tokens; begin += WF__WIDE_CHUNK) {
@@ -283,7 +267,7 @@ __device__ static wf__softmax wide_softmax(const wf__answer_work &w, const logit
 __global__ static void wide_softmax_kernel(const wf__answer_work w) {
   const u32 size = w.num_tokens + w.num_durations, count = rows_of(w.count);
   for (u32 i = blockIdx.x; i < count; i += gridDim.x) {
-    const logit_row row = logits_of(w, i);
+    const float *row = logits_of(w, i);
     const wf__softmax tokens = wide_softmax(w, row); /* right in the first warp */
     if (threadIdx.x / LANES == 1) {
       const wf__softmax durations =
@@ -302,7 +286,7 @@ __device__ static void wide_answer(const wf__answer_work &w, u32 i) {
             each = (w.num_tokens + THREADS - 1) / THREADS * LANES, /* columns of a warp */
       begin = warp * each, end = begin + each < w.num_tokens ? begin + each : w.num_tokens;
   const wf__row_done done = w.rows_done[i];
-  const logit_row logits = logits_of(w, i);
+  const float *logits = logits_of(w, i);
   wf__score_entry *entries = w.answers.entries + (u64)i * WF__ANSWER_ENTRIES;
   float *tokens = w.answers.tokens + (u64)i * w.num_tokens,
         *durations = w.answers.durations + (u64)i * w.num_durations;

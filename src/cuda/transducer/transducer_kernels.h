@@ -1,7 +1,7 @@
 /* transducer_kernels.h - the parameters of the kernels of transducers. Plain C.
  *
  * Matrices are as on the CPU (search/transducer/network.h): rows padded with zeros to a multiple of 8
- * floats. Products are wf__slice_product. All functions return a cudaError_t; `stream` is a
+ * floats. Products are wf__gpu_slice_product. All functions return a cudaError_t; `stream` is a
  * cudaStream_t. */
 #ifndef WF_CUDA_TRANSDUCER_TRANSDUCER_KERNELS_H
 #define WF_CUDA_TRANSDUCER_TRANSDUCER_KERNELS_H
@@ -57,10 +57,6 @@ int wf__transducer_predict(const int32_t *tokens, wf__row_count count, uint32_t 
  * newest token is the last digit to the base `base`. Digits from num_tokens on are no tokens. */
 int wf__transducer_list(uint64_t first, uint32_t count, uint32_t context, uint32_t base,
                         uint32_t num_tokens, int32_t *tokens, void *stream);
-/* rows[to[i * step]] = y[i] + bias, zeros from column `num` on. `to` NULL: rows[i]. */
-int wf__transducer_store(const float *y, wf__row_count count, uint32_t num, uint32_t stride,
-                         const float *bias, const uint32_t *to, uint32_t step, float *rows,
-                         void *stream);
 
 /* to[i] = tanh or relu of the sum of the two rows, as integers for the output's product. */
 int wf__transducer_hidden(const wf__joiner_row *rows, wf__row_count count, uint32_t stride,
@@ -76,15 +72,14 @@ typedef struct wf__row_done {
   wf__softmax tokens, durations;
 } wf__row_done;
 
-/* Logits without bias --> log-probabilities --> answers: of each row those whose candidates can cost at most `beam` more than the best candidate or waiting token
+/* Logits --> log-probabilities --> answers: of each row those whose candidates can cost at most `beam` more than the best candidate or waiting token
  * of the search, and the blank's. */
 typedef struct wf__answer_work {
   const wf__joiner_row *rows; /* [count] */
   wf__row_count count;
   uint32_t num_tokens, num_durations, blank;
   wf__score_cut cut;
-  const float *logits; /* [count][num_tokens + num_durations], without bias */
-  const float *bias;
+  const float *logits;     /* [count][num_tokens + num_durations] */
   wf__row_done *rows_done; /* [count] scratch */
   wf__answers answers;
 } wf__answer_work;

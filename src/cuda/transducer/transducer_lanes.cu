@@ -99,8 +99,7 @@ __device__ static wf__row_need need_of(const lane_at_work &a, u32 source) {
 }
 
 __device__ static scored_row scored(const lane_at_work &a, u32 source) {
-  return {logits_of(a.w.answer, a.s.lane.first_row + source), a.s.done[source],
-          need_of(a, source)};
+  return {logits_of(a.w.answer, a.s.lane.first_row + source), a.s.done[source], need_of(a, source)};
 }
 
 /* Adds what lanes of a warp have to the block's list. */
@@ -119,7 +118,9 @@ __device__ static void list_row(const lane_at_work &a, u32 source, const cost_li
   const wf__answer_work &w = a.w.answer;
   const scored_row row = scored(a, source);
   const kept_scores kept = find_kept(w, row, most);
+  const float least = least_logit(w, kept, row.done.tokens);
   for_row<true>(row.logits, 0, w.num_tokens, [&](u32 k, float logit) {
+    if (!__any_sync(ALL_LANES, logit >= least || k == w.blank)) return;
     const float value = log_prob(row.done.tokens, logit);
     add_entries(a, is_kept(w, kept, k, value), source, k, value);
   });
@@ -127,8 +128,7 @@ __device__ static void list_row(const lane_at_work &a, u32 source, const cost_li
 
 /* The same for a row that the model's kernels have answered. */
 __device__ static void copy_row(const lane_at_work &a, u32 source) {
-  const u32 row = a.s.lane.first_row + source,
-            count = a.w.answer.answers.heads[row].num_entries;
+  const u32 row = a.s.lane.first_row + source, count = a.w.answer.answers.heads[row].num_entries;
   const wf__score_entry *entries = a.w.answer.answers.entries + (u64)row * WF__ANSWER_ENTRIES;
   if (count > WF__ANSWER_ENTRIES) {
     if (this_lane() == 0) atomicAdd(&a.s.num_entries, WF__LANE_ENTRIES + 1u);
@@ -734,7 +734,8 @@ __device__ static void end_round(const wf__tlane_work &w) {
   __threadfence();
   if (atomicAdd(&c->num_blocks, 1u) != gridDim.x - 1) return;
   __threadfence();
-  const u32 num_rows = atomicExch(&c->num_rows, 0u), num_contexts = atomicExch(&c->num_contexts, 0u),
+  const u32 num_rows = atomicExch(&c->num_rows, 0u),
+            num_contexts = atomicExch(&c->num_contexts, 0u),
             num_busy = atomicExch(&c->num_busy, 0u), num_done = atomicAdd(&c->num_done, 0u);
   const u32 round = ++c->round;
   *(wf__round_head *)w.block = {num_rows, num_contexts};
@@ -797,9 +798,7 @@ int wf__tlanes_step(const wf__tlane_work *work, const wf__tlane_joiner *joiner, 
 
 __global__ static void begin_kernel(const __grid_constant__ wf__tlane_work w, u32 num_utterances) {
   FOR_ALL(i, (u64)w.num_lanes * w.num_slots) w.contexts[i] = NO_CONTEXT;
-  FOR_ALL(i, w.num_lanes) {
-    w.lanes[i] = new_lane(w, (u32)i, num_utterances);
-  }
+  FOR_ALL(i, w.num_lanes) { w.lanes[i] = new_lane(w, (u32)i, num_utterances); }
   if (this_thread() == 0) {
     *w.counters = {};
     w.counters->num_utterances = num_utterances;

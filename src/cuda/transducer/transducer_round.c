@@ -101,18 +101,6 @@ wf_status wf__transducer_pin(wf__pinned_buffer *buffer, uint64_t bytes, wf_error
   return WF_OK;
 }
 
-/* Most floats of `x` and `y` in any of the steps. */
-static uint64_t scratch_floats(const wf__transducer_group *g, const wf__transducer_round *r) {
-  const wf_transducer *model = g->weights->model;
-  const struct wf__network *n = model->network;
-  uint64_t frames = r->num_frames < FRAMES_AT_ONCE ? r->num_frames : FRAMES_AT_ONCE;
-  uint64_t frame = n->encoder.stride > model->width ? n->encoder.stride : model->width;
-  uint64_t context = n->predictor.stride;
-  if (context < model->width) context = model->width;
-  const uint64_t most = frames * frame;
-  return r->num_contexts * context > most ? r->num_contexts * context : most;
-}
-
 /* Bytes of the integers of the rows of any of the steps. */
 static uint64_t slice_bytes(const wf__transducer_group *g, const wf__transducer_round *r) {
   const wf__transducer_weights *w = g->weights;
@@ -192,8 +180,8 @@ static wf_status make_slots(wf__transducer_group *g, uint64_t max_slots, wf_erro
 }
 
 static wf_status make_room(wf__transducer_group *g, const wf__transducer_round *r, wf_error *err) {
-  const uint64_t scratch = scratch_floats(g, r) * sizeof(float),
-                 num_slots = atomic_load(&g->num_slots);
+  const uint64_t num_slots = atomic_load(&g->num_slots),
+                 frames = r->num_frames < FRAMES_AT_ONCE ? r->num_frames : FRAMES_AT_ONCE;
   WF__TRY(wf__transducer_pin(&g->host_frames, r->num_frames * sizeof(wf__encoder_frame), err));
   WF__TRY(reserve(&g->frames, r->num_frames * sizeof(wf__encoder_frame), err));
   WF__TRY(make_room_for_requests(g, r, err));
@@ -202,8 +190,7 @@ static wf_status make_room(wf__transducer_group *g, const wf__transducer_round *
                   r->num_rows * wf__transducer_num_logits(g->weights->model) * sizeof(float), err));
   WF__TRY(reserve(&g->done, r->num_rows * sizeof(wf__row_done), err));
   WF__TRY(reserve(&g->raw, r->raw_bytes, err));
-  WF__TRY(reserve(&g->x, scratch, err));
-  WF__TRY(reserve(&g->y, scratch, err));
+  WF__TRY(reserve(&g->x, frames * g->weights->model->network->encoder.stride * sizeof(float), err));
   WF__TRY(reserve(&g->slices, slice_bytes(g, r), err));
   return num_slots > g->max_slots ? make_slots(g, 2 * num_slots, err) : WF_OK;
 }
@@ -277,12 +264,17 @@ int wf__transducer_encode(wf__transducer_group *g, const wf__transducer_round *r
       code = wf__slice_rows(g->x.data, (uint32_t)n->encoder.cols, (uint32_t)n->encoder.stride,
                             wf__rows(count), outputs, g->stream);
     if (code == cudaSuccess)
-      code = wf__slice_product(g->weights->encoder, (uint32_t)n->encoder.rows, outputs,
-                               wf__rows(count), g->y.data, (uint32_t)model->width, g->stream);
-    if (code == cudaSuccess)
-      code = wf__transducer_store(g->y.data, wf__rows(count), (uint32_t)n->encoder.rows,
-                                  (uint32_t)model->width, weight(g, n->encoder_bias), &frames->to,
-                                  sizeof *frames / sizeof frames->to, g->encoder.data, g->stream);
+      code = wf__gpu_slice_product(
+          &(wf__slice_product){.w = g->weights->encoder,
+                               .num_rows = (uint32_t)n->encoder.rows,
+                               .width = (uint32_t)model->width,
+                               .x = outputs,
+                               .count = wf__rows(count),
+                               .bias = weight(g, n->encoder_bias),
+                               .to = {&frames->to, sizeof *frames / sizeof frames->to, 1, 0},
+                               .y = g->encoder.data,
+                               .y_stride = (uint32_t)model->width},
+          g->stream);
   }
   return code;
 }
@@ -306,7 +298,7 @@ static int embed(wf__transducer_group *g, const void *tokens, wf__sliced to) {
                                 g->stream);
 }
 
-/* The predictor's outputs become integers, its part of the joiner goes to the slots. */
+/* The predictor's part of the joiner goes to the slots. */
 wf_status wf__transducer_contexts(wf__transducer_group *g, wf_error *err) {
   const uint32_t width = (uint32_t)g->weights->model->width;
   const struct wf__network *n = g->weights->model->network;
@@ -316,24 +308,24 @@ wf_status wf__transducer_contexts(wf__transducer_group *g, wf_error *err) {
   const wf__row_count contexts = contexts_of(g);
   static const char what[] = "the transducer's predictor";
   if (contexts.most == 0) return WF_OK;
-  const wf__sliced *matrix = &g->weights->predictor,
-                   outputs = slices_of(g, contexts, matrix->stride);
+  wf__slice_product product = {.w = g->weights->predictor,
+                               .num_rows = (uint32_t)n->predictor.rows,
+                               .width = width,
+                               .x = slices_of(g, contexts, g->weights->predictor.stride),
+                               .count = contexts,
+                               .bias = weight(g, n->predictor_bias),
+                               .to = wf__choose_rows(slots),
+                               .y = g->rows.data,
+                               .y_stride = width};
   if (g->lstm != NULL) {
+    const uint32_t layers = (uint32_t)n->lstm->num_layers;
     WF__TRY(wf__gpu_rnn()->advance_there(g->lstm, inputs, contexts, err));
-    WF__TRY(wf__gpu_rnn()->tops_there(g->lstm, slots, contexts, g->x.data, err));
-    WF__CUDA_TRY(wf__slice_rows(g->x.data, (uint32_t)n->predictor.cols,
-                                (uint32_t)n->predictor.stride, contexts, outputs, g->stream),
-                 what);
+    product.x = *wf__gpu_rnn()->hidden_there(g->lstm);
+    product.from = (wf__row_choice){slots, 1, layers, layers - 1};
   } else {
-    WF__CUDA_TRY(embed(g, inputs, outputs), what);
+    WF__CUDA_TRY(embed(g, inputs, product.x), what);
   }
-  WF__CUDA_TRY(wf__slice_product(*matrix, (uint32_t)n->predictor.rows, outputs, contexts, g->y.data,
-                                 width, g->stream),
-               what);
-  WF__CUDA_TRY(
-      wf__transducer_store(g->y.data, contexts, (uint32_t)n->predictor.rows, width,
-                           weight(g, n->predictor_bias), slots, 1, g->rows.data, g->stream),
-      what);
+  WF__CUDA_TRY(wf__gpu_slice_product(&product, g->stream), what);
   return WF_OK;
 }
 
@@ -345,35 +337,40 @@ wf__sliced wf__transducer_hidden_of(const wf__transducer_group *g) {
 
 wf_status wf__transducer_hidden_rows(wf__transducer_group *g, wf_error *err) {
   const wf_transducer *model = g->weights->model;
-  WF__CUDA_TRY(wf__transducer_hidden((const void *)((const char *)g->block.data + g->layout.rows_at),
-                                     rows_of(g), (uint32_t)model->width, g->encoder.data,
-                                     g->rows.data, model->network->relu,
-                                     wf__transducer_hidden_of(g), g->stream),
-               joiner_text);
+  WF__CUDA_TRY(
+      wf__transducer_hidden((const void *)((const char *)g->block.data + g->layout.rows_at),
+                            rows_of(g), (uint32_t)model->width, g->encoder.data, g->rows.data,
+                            model->network->relu, wf__transducer_hidden_of(g), g->stream),
+      joiner_text);
   return WF_OK;
 }
 
 wf_status wf__transducer_logits(wf__transducer_group *g, wf_error *err) {
   const uint32_t size = (uint32_t)g->weights->model->network->output.rows;
-  WF__CUDA_TRY(wf__slice_product(g->weights->output, size, wf__transducer_hidden_of(g), rows_of(g),
-                                 g->logits.data, size, g->stream),
+  WF__CUDA_TRY(wf__gpu_slice_product(
+                   &(wf__slice_product){.w = g->weights->output,
+                                        .num_rows = size,
+                                        .x = wf__transducer_hidden_of(g),
+                                        .count = rows_of(g),
+                                        .bias = weight(g, g->weights->model->network->output_bias),
+                                        .y = g->logits.data,
+                                        .y_stride = size},
+                   g->stream),
                joiner_text);
   return WF_OK;
 }
 
 wf__answer_work wf__transducer_answers_of(const wf__transducer_group *g) {
   const wf_transducer *model = g->weights->model;
-  return (wf__answer_work){
-      .rows = (const void *)((const char *)g->block.data + g->layout.rows_at),
-      .count = rows_of(g),
-      .num_tokens = (uint32_t)model->num_tokens,
-      .num_durations = (uint32_t)model->num_durations,
-      .blank = (uint32_t)model->blank,
-      .cut = g->cut,
-      .logits = g->logits.data,
-      .bias = weight(g, model->network->output_bias),
-      .rows_done = g->done.data,
-      .answers = g->answers};
+  return (wf__answer_work){.rows = (const void *)((const char *)g->block.data + g->layout.rows_at),
+                           .count = rows_of(g),
+                           .num_tokens = (uint32_t)model->num_tokens,
+                           .num_durations = (uint32_t)model->num_durations,
+                           .blank = (uint32_t)model->blank,
+                           .cut = g->cut,
+                           .logits = g->logits.data,
+                           .rows_done = g->done.data,
+                           .answers = g->answers};
 }
 
 wf_status wf__transducer_entries(wf__transducer_group *g, wf_error *err) {
@@ -401,8 +398,6 @@ void wf__transducer_check_graphs(wf__transducer_group *g) {
   memset(&now, 0, sizeof now); /* they are compared as bytes */
   now.host = g->host_block.data;
   now.block = g->block.data;
-  now.x = g->x.data;
-  now.y = g->y.data;
   now.slices = g->slices.data;
   now.rows = g->rows.data;
   now.encoder = g->encoder.data;

@@ -25,8 +25,13 @@ static int make_some_places(wf__transducer_weights *w, uint32_t place, uint32_t 
       (uint32_t)n->embedding.cols, (uint32_t)n->embedding.stride, wf__rows(count), work->embeddings,
       NULL);
   return code == cudaSuccess
-             ? wf__slice_product(work->matrix, (uint32_t)n->conv.rows, work->embeddings,
-                                 wf__rows(count), to, stride, NULL)
+             ? wf__gpu_slice_product(&(wf__slice_product){.w = work->matrix,
+                                                          .num_rows = (uint32_t)n->conv.rows,
+                                                          .x = work->embeddings,
+                                                          .count = wf__rows(count),
+                                                          .y = to,
+                                                          .y_stride = stride},
+                                     NULL)
              : code;
 }
 
@@ -87,21 +92,23 @@ static int make_rows(const wf__transducer_weights *w, uint64_t first, uint32_t c
   const wf_transducer *model = w->model;
   const struct wf__network *n = model->network;
   const uint32_t context = (uint32_t)model->context_size, width = (uint32_t)model->width;
-  float *rows = (float *)w->table.data + first * width;
   int code = wf__transducer_list(first, count, context, (uint32_t)wf__context_base(model),
                                  (uint32_t)n->embedding.rows, tokens, NULL);
   if (code == cudaSuccess)
-    code = wf__transducer_predict(tokens, wf__rows(count), context, w->places.data,
-                                  (uint32_t)n->embedding.rows,
-                                  wf__transducer_weight(w, n->conv_bias),
-                                  (uint32_t)n->predictor.stride, outputs, NULL);
-  if (code == cudaSuccess)
-    code = wf__slice_product(w->predictor, (uint32_t)n->predictor.rows, outputs, wf__rows(count),
-                             rows, width, NULL);
-  return code == cudaSuccess
-             ? wf__transducer_store(rows, wf__rows(count), (uint32_t)n->predictor.rows, width,
-                                    wf__transducer_weight(w, n->predictor_bias), NULL, 1, rows, NULL)
-             : code;
+    code = wf__transducer_predict(
+        tokens, wf__rows(count), context, w->places.data, (uint32_t)n->embedding.rows,
+        wf__transducer_weight(w, n->conv_bias), (uint32_t)n->predictor.stride, outputs, NULL);
+  if (code != cudaSuccess) return code;
+  return wf__gpu_slice_product(
+      &(wf__slice_product){.w = w->predictor,
+                           .num_rows = (uint32_t)n->predictor.rows,
+                           .width = width,
+                           .x = outputs,
+                           .count = wf__rows(count),
+                           .bias = wf__transducer_weight(w, n->predictor_bias),
+                           .y = (float *)w->table.data + first * width,
+                           .y_stride = width},
+      NULL);
 }
 
 static wf_status make_table(wf__transducer_weights *w, uint64_t count, wf_error *err) {

@@ -18,11 +18,10 @@ enum { MOST_ARCS = 1 << 26 };
 
 /* --- what the GPUs can search -------------------------------------------------------------- */
 
-/* With an LSTM, threads of the host are faster so far (docs/engineering/gpu.md). For tests and
- * measurements: WARPFST_TRANSDUCER_SEARCH=host or =device. */
-static bool is_chosen(const wf_transducer *model) {
+/* For tests and measurements: WARPFST_TRANSDUCER_SEARCH=host. */
+static bool is_chosen(void) {
   const char *where = getenv("WARPFST_TRANSDUCER_SEARCH");
-  return where != NULL ? strcmp(where, "host") != 0 : model->context_size > 0;
+  return where == NULL || strcmp(where, "host") != 0;
 }
 
 static bool fits(const wf__transducer_shared *shared) {
@@ -77,7 +76,7 @@ static void take_options(wf__transducer_shared *shared, const wf_graph *graph) {
 wf_status wf__device_search_open(wf__transducer_shared *shared, const wf_graph *graph,
                                  wf_error *err) {
   const size_t size = (size_t)shared->model->num_tokens;
-  if (!fits(shared) || !is_chosen(shared->model)) return WF_OK;
+  if (!fits(shared) || !is_chosen()) return WF_OK;
   shared->device_arcs = wf__alloc(size, sizeof *shared->device_arcs);
   if (shared->device_arcs == NULL)
     return wf__fail_memory(err, size * sizeof *shared->device_arcs, "a decoder");
