@@ -3,6 +3,8 @@
 #ifndef WF_CUDA_TRANSDUCER_ROW_SCORES_CUH
 #define WF_CUDA_TRANSDUCER_ROW_SCORES_CUH
 
+#include <float.h>
+
 #include "cuda/device/grid.cuh"
 #include "cuda/transducer/transducer_kernels.h"
 #include "math/slices.h"
