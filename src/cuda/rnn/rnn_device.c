@@ -167,7 +167,7 @@ static wf_status make_rows(wf__rnn_device *d, wf_error *err) {
   uint64_t rows =
       (lm->slices != NULL ? MOST_EXACT_BYTES : ROW_BYTES_TOGETHER) / (row_floats * sizeof(float));
   rows = rows > MOST_ROWS ? MOST_ROWS : rows < LEAST_ROWS ? LEAST_ROWS : rows;
-  if (rows > d->num_slots) rows = d->num_slots;
+  if (rows > d->num_slots + 1) rows = d->num_slots + 1;
   d->most_rows = (uint32_t)rows;
   if (lm->slices != NULL && lm->on_device->inputs.data == NULL)
     WF__TRY(wf__device_reserve(&d->slices, wf__sliced_bytes(rows, wf__slice_stride(embed)),

@@ -65,7 +65,7 @@ struct slice_shape {
                        sum_bytes = DEEP > 1 ? WEIGHTS *part_sums * 4 : 0,
                        scales_at =
                            STAGES * stage_bytes > sum_bytes ? STAGES *stage_bytes : sum_bytes,
-                       scale_bytes = (all + rows) * sizeof(float), bytes = scales_at + scale_bytes;
+                       scale_bytes = (2 * all) * sizeof(float), bytes = scales_at + scale_bytes;
   static_assert(vectors % at_once == 0 && rows % at_once == 0 && at_once % 8 == 0, "whole copies");
   /* Where a chunk is in a stage. Eight rows' chunks of the same columns are in different banks. */
   static __device__ u32 place(u32 digit, u32 row, u32 chunk) {
@@ -164,34 +164,37 @@ __device__ static int64_t all_weights(const int (&sum)[WEIGHTS][4], u32 i) {
 /* Where a block's products go. */
 template <class S>
 struct product_output {
-  const wf__slice_product &p;
-  const float *scales; /* of its vectors, then of its rows, and their bias; in shared memory */
-  u32 first_vector, num_vectors, first_row;
+  float *scales, *bias; /* in shared memory: scales of its vectors, then of its rows; and ... */
+  u32 *to;              /* ... rows of y for its vectors; NOWHERE: beyond the last */
+  float *y;             /* the column of its first row */
+  u32 y_stride, rows, width; /* from there on; columns from `rows` on are zeros */
+  enum : u32 { NOWHERE = 0xffffffffu };
 
-  /* Loads the scales, which the next barrier shows to all threads. */
-  __device__ product_output(const wf__slice_product &product, u32 vector, u32 vector_end, u32 row,
+  /* Fills the shared memory, which the next barrier shows to all threads. */
+  __device__ product_output(const wf__slice_product &p, u32 vector, u32 vector_end, u32 row,
                             unsigned char *memory)
-      : p(product),
-        scales((float *)(memory + S::scales_at)),
-        first_vector(vector),
-        num_vectors(vector_end),
-        first_row(row) {
-    float *to = (float *)(memory + S::scales_at);
-    for (u32 i = threadIdx.x; i < S::all; i += S::threads) {
-      const u32 own = min(row + i - S::vectors, p.num_rows - 1);
-      to[i] = i < S::vectors ? p.x.scales[chosen(p.from, min(vector + i, vector_end - 1))]
-                             : p.w.scales[own];
-      if (i >= S::vectors) to[i + S::rows] = p.bias != nullptr ? p.bias[own] : -0.0f;
+      : scales((float *)(memory + S::scales_at)),
+        bias(scales + S::all),
+        to((u32 *)(bias + S::rows)),
+        y(p.y + row),
+        y_stride(p.y_stride),
+        rows(p.num_rows - row),
+        width(max(p.num_rows, p.width) - row) {
+    for (u32 i = threadIdx.x; i < S::vectors; i += S::threads) {
+      const bool is = vector + i < vector_end;
+      scales[i] = p.x.scales[chosen(p.from, is ? vector + i : vector_end - 1)];
+      to[i] = is ? (u32)chosen(p.to, vector + i) : NOWHERE;
+    }
+    for (u32 i = threadIdx.x; i < S::rows; i += S::threads) {
+      const u32 own = min(row + i, p.num_rows - 1);
+      scales[S::vectors + i] = p.w.scales[own];
+      bias[i] = p.bias != nullptr ? p.bias[own] : -0.0f; /* which changes nothing */
     }
   }
-  /* Of a vector and a row of this block. */
-  __device__ void put(u32 vector, u32 row, int64_t sum) const {
-    const float value = wf__slice_value(sum, scales[vector], scales[S::vectors + row]) +
-                        scales[S::all + row]; /* + -0 changes nothing */
-    vector += first_vector;
-    row += first_row;
-    if (vector >= num_vectors || row >= max(p.num_rows, p.width)) return;
-    p.y[chosen(p.to, vector) * p.y_stride + row] = row < p.num_rows ? value : 0;
+  /* Of a vector, whose scale and row are these, and a row of this block. */
+  __device__ void put(float scale, u32 y_row, u32 row, int64_t sum) const {
+    const float value = wf__slice_value(sum, scale, scales[S::vectors + row]) + bias[row];
+    if (y_row != NOWHERE && row < width) y[(u64)y_row * y_stride + row] = row < rows ? value : 0;
   }
 };
 
@@ -229,11 +232,15 @@ __global__ static void __launch_bounds__(S::threads, S::blocks)
 #pragma unroll
     for (u32 t = 0; t < TALL; t++)
 #pragma unroll
-      for (u32 n = 0; n < WIDE; n++)
+      for (u32 half = 0; half < 4; half += 2) {
+        const u32 vector = part_vector + vector_of(t, half), to = output.to[vector];
+        const float scale = output.scales[vector];
 #pragma unroll
-        for (u32 i = 0; i < 4; i++)
-          output.put(part_vector + vector_of(t, i), part_row + row_of(n, i),
-                     all_weights(sum[t][n], i));
+        for (u32 n = 0; n < WIDE; n++)
+#pragma unroll
+          for (u32 i = half; i < half + 2; i++)
+            output.put(scale, to, part_row + row_of(n, i), all_weights(sum[t][n], i));
+      }
     return;
   }
   /* Sums of each weight, [weight][part][vector][row], in the memory of the stages. */
@@ -259,7 +266,8 @@ __global__ static void __launch_bounds__(S::threads, S::blocks)
 #pragma unroll
     for (u32 weight = 0; weight < WEIGHTS; weight++)
       total = total * 256 + ((const int *)memory)[weight * S::part_sums + k];
-    output.put(of % S::across * PART + element / PART, of / S::across * PART + element % PART,
+    const u32 vector = of % S::across * PART + element / PART;
+    output.put(output.scales[vector], output.to[vector], of / S::across * PART + element % PART,
                total);
   }
 }
@@ -352,11 +360,18 @@ __global__ static void __launch_bounds__(S::threads, S::blocks)
       own = own + 1 == S::stages ? 0 : own + 1;
     }
 #pragma unroll
-    for (u32 i = 0; i < WIDTH / 2; i++) {
-      int64_t value = sum[0][i];
+    for (u32 half = 0; half < 4; half += 2) {
+      const u32 vector = warp * 16 + vector_of(0, half), to = output.to[vector];
+      const float scale = output.scales[vector];
 #pragma unroll
-      for (u32 weight = 1; weight < WEIGHTS; weight++) value = value * 256 + sum[weight][i];
-      output.put(warp * 16 + vector_of(0, i % 4), group * WIDTH + row_of(i / 4, i % 4), value);
+      for (u32 n = 0; n < WIDTH / 8; n++)
+#pragma unroll
+        for (u32 i = n * 4 + half; i < n * 4 + half + 2; i++) {
+          int64_t value = sum[0][i];
+#pragma unroll
+          for (u32 weight = 1; weight < WEIGHTS; weight++) value = value * 256 + sum[weight][i];
+          output.put(scale, to, group * WIDTH + row_of(n, i % 4), value);
+        }
     }
   }
 #endif
