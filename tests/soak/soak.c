@@ -247,7 +247,6 @@ static bool read_argument(const char *text) {
 }
 
 int main(int argc, char **argv) {
-  setenv("WARPFST_TRANSDUCER_SEARCH", "device", 0); /* LSTMs too */
   for (int i = 1; i < argc; i++)
     if (!read_argument(argv[i])) return usage();
   if (options.threads == 0)
