@@ -22,7 +22,8 @@ enum {
 static const char what[] = "the transducer's search";
 
 /* The host reads the status of a launch's last round. */
-_Static_assert((AHEAD + 1) * ROUNDS <= WF__TLANE_STATUSES, "statuses are read before they are lost");
+_Static_assert((AHEAD + 1) * ROUNDS <= WF__TLANE_STATUSES,
+               "statuses are read before they are lost");
 _Static_assert(WF__DEVICE_UTTERANCES < 1 << WF__TLANE_DONE_BITS, "the number fits a status");
 
 struct wf__device_search {
@@ -64,7 +65,8 @@ static wf_status reserve(wf__device_buffer *buffer, uint64_t bytes, wf_error *er
 static uint32_t most_lanes(const wf__device_search *s) {
   const wf_transducer *model = s->weights->model;
   const uint64_t row = 2 * wf__transducer_num_logits(model) * sizeof(float) +
-                       WF__SLICE_DIGITS * model->width + WF__ANSWER_ENTRIES * sizeof(wf__score_entry),
+                       WF__SLICE_DIGITS * model->width +
+                       WF__ANSWER_ENTRIES * sizeof(wf__score_entry),
                  slot = (model->width + model->state_floats) * sizeof(float),
                  lane = s->options.max_hypotheses * row + s->work.num_slots * slot,
                  most = ROUND_BYTES / lane;
@@ -355,8 +357,8 @@ static wf_status end(wf__device_search *s, wf_error *err) {
   cudaStream_t stream = s->group->stream;
   WF__CUDA_TRY(cudaSetDevice(s->weights->number), "choosing the GPU");
   WF__CUDA_TRY(wf__tlanes_measure(&s->work, s->num_utterances, stream), what);
-  WF__TRY(fetch(s, &s->results, s->num_utterances * sizeof(wf__device_result), &s->host_results,
-                err));
+  WF__TRY(
+      fetch(s, &s->results, s->num_utterances * sizeof(wf__device_result), &s->host_results, err));
   WF__TRY(fetch(s, &s->counters, sizeof(wf__tlane_counters), &s->host_counters, err));
   WF__CUDA_TRY(cudaStreamSynchronize(stream), what);
   const uint64_t bytes = counters_of(s)->num_path * sizeof(wf__path_step);

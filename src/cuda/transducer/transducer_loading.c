@@ -8,7 +8,7 @@
 #ifndef WF__LOADING_FRAMES /* a test makes these small */
 #define WF__LOADING_FRAMES 8192
 #define WF__LOADING_BYTES (8 << 20) /* page-locked memory takes time to make */
-#define WF__LOADING_PIECE 128 /* frames that a thread packs at a time */
+#define WF__LOADING_PIECE 128       /* frames that a thread packs at a time */
 #endif
 enum { ALIGNMENT = 256 };
 
