@@ -5,8 +5,8 @@
  *   group     searches (lanes) whose requests are answered together, in one stream: while the GPU
  *             works for one group, threads can search the other
  *
- * Every sum has one fixed order, so that an answer does not depend on the other requests. It is not
- * the CPU's order, so the last bits differ from the CPU's. Not thread-safe, but for put. */
+ * Sums are exact (math/slices.h), so that an answer does not depend on the other requests, and is the
+ * CPU's to the last bit. Not thread-safe, but for put. */
 #ifndef WF_SEARCH_TRANSDUCER_TRANSDUCER_DEVICE_H
 #define WF_SEARCH_TRANSDUCER_TRANSDUCER_DEVICE_H
 
