@@ -10,16 +10,8 @@
 #include <stdbool.h>
 
 #include "math/hash.h" /* WF__HD */
+#include "warpfst_fst.h"
 
-enum wf__filter {
-  WF__FILTER_AUTO,
-  WF__FILTER_SEQUENCE,
-  WF__FILTER_ALT_SEQUENCE,
-  WF__FILTER_MATCH,
-  WF__FILTER_NO_MATCH,
-  WF__FILTER_TRIVIAL,
-  WF__FILTER_NULL
-};
 enum { WF__BLOCKED = -1 };
 
 /* Which of a state's arcs are epsilons, on the side that is matched. WF__ONLY_EPSILONS: all arcs
@@ -45,22 +37,23 @@ struct wf__moves {
   int label;   /* both take an arc with the same label, which is not epsilon */
 };
 
-/* Implements OpenFst's six filters. `both` and `b_alone` do not depend on b. */
+/* Implements OpenFst's six filters, numbered as the option has them. `both` and `b_alone` do not
+ * depend on b. */
 static inline WF__HD struct wf__moves wf__moves_of(int filter, int state, int a, int b) {
   struct wf__moves moves = {0, 0, 0, 0};
   switch (filter) {
-    case WF__FILTER_AUTO:
-    case WF__FILTER_SEQUENCE:
+    case WF_FILTER_AUTO:
+    case WF_FILTER_SEQUENCE:
       moves.a_alone = state == 0 ? 0 : WF__BLOCKED;
       moves.b_alone = a >= WF__ONLY_EPSILONS ? WF__BLOCKED : a == WF__NO_EPSILONS ? 0 : 1;
       moves.both = WF__BLOCKED;
       break;
-    case WF__FILTER_ALT_SEQUENCE:
+    case WF_FILTER_ALT_SEQUENCE:
       moves.a_alone = b >= WF__ONLY_EPSILONS ? WF__BLOCKED : b == WF__NO_EPSILONS ? 0 : 1;
       moves.b_alone = state == 0 ? 0 : WF__BLOCKED;
       moves.both = WF__BLOCKED;
       break;
-    case WF__FILTER_MATCH:
+    case WF_FILTER_MATCH:
       moves.a_alone = state == 1                             ? 1
                       : state == 2 || b == WF__ONLY_EPSILONS ? WF__BLOCKED
                       : b == WF__SOME_EPSILONS               ? 1
@@ -71,8 +64,8 @@ static inline WF__HD struct wf__moves wf__moves_of(int filter, int state, int a,
                                                              : 0;
       moves.both = state == 0 ? 0 : WF__BLOCKED;
       break;
-    case WF__FILTER_NO_MATCH: moves.both = WF__BLOCKED; break;
-    case WF__FILTER_TRIVIAL: break;
+    case WF_FILTER_NO_MATCH: moves.both = WF__BLOCKED; break;
+    case WF_FILTER_TRIVIAL: break;
     default: moves.a_alone = moves.b_alone = WF__BLOCKED; break;
   }
   return moves;
@@ -81,9 +74,9 @@ static inline WF__HD struct wf__moves wf__moves_of(int filter, int state, int a,
 /* Number of filter states that can occur. If one side has no epsilons, there is only one. */
 static inline int wf__num_filter_states(int filter, bool a_has_epsilons, bool b_has_epsilons) {
   if (!a_has_epsilons || !b_has_epsilons) return 1;
-  if (filter == WF__FILTER_MATCH) return 3;
-  return filter == WF__FILTER_AUTO || filter == WF__FILTER_SEQUENCE ||
-                 filter == WF__FILTER_ALT_SEQUENCE
+  if (filter == WF_FILTER_MATCH) return 3;
+  return filter == WF_FILTER_AUTO || filter == WF_FILTER_SEQUENCE ||
+                 filter == WF_FILTER_ALT_SEQUENCE
              ? 2
              : 1;
 }

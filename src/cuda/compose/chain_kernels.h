@@ -14,7 +14,7 @@ extern "C" {
 
 /* The rows of the states made so far, and those being made. Arrays are device memory. */
 typedef struct wf__chain_rows {
-  uint32_t num_filters, filter;                /* of the other composition; enum wf__filter */
+  uint32_t num_filters, filter;                /* of the other composition; WF_FILTER_* */
   uint32_t b_has_epsilons;                     /* its right side has epsilons */
   uint64_t *link_begin, *link_tail, *link_end; /* [states * num_filters] as in wf__sparse_inputs */
   wf__sparse_link *links;
