@@ -25,8 +25,7 @@ static wf_status rescore(const struct rescore_run *run, const wf_lattice_entry *
              (double)words.beam);
   const wf_compact_lattice *lattice = entry->raw != NULL ? words.lattice : entry->compact;
   if (status == WF_OK)
-    status = wf_compact_lattice_rescore(lattice, run->old_lm, run->new_lm, &run->options, out, NULL,
-                                        err);
+    status = wf_compact_lattice_rescore(lattice, run->old_lm, run->new_lm, &run->options, out, err);
   wf_compact_lattice_free(words.lattice);
   return status;
 }

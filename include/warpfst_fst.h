@@ -33,8 +33,6 @@ WF_API wf_status wf_symbols_read_memory(const void *data, size_t size, const cha
 /* One more than the largest key up to 2^31 - 1; 0 for an empty table. */
 WF_API int64_t wf_symbols_next_key(const wf_symbols *symbols);
 WF_API const char *wf_symbols_name(const wf_symbols *symbols);
-/* As wf_symbols_find, for the `size` bytes at `text`, which need not end in NUL. */
-WF_API int64_t wf_symbols_find_bytes(const wf_symbols *symbols, const char *text, size_t size);
 /* The i-th pair in insertion order, 0 <= i < count. Keys and symbols are unique. */
 WF_API const char *wf_symbols_at(const wf_symbols *symbols, size_t i, int64_t *key);
 /* All entries in the order of the file. Tables that OpenFst wrote may have entries that are not in
@@ -503,10 +501,6 @@ WF_API wf_status wf_shortest_distance(const wf_fst *fst,
 WF_DECLARE_OPTIONS(forward_score, WF_FORWARD_SCORE_OPTIONS)
 WF_API wf_status wf_forward_score(const wf_fst *fst, const wf_forward_score_options *options,
                                   double *out_cost, double **out_gradients, wf_error *err);
-/* Adds the gradients of a composition's `num_arcs` arcs to the gradients of their origins. Either
- * output array may be NULL. */
-WF_API void wf_add_origin_gradients(const wf_arc_origin *origins, const double *gradients,
-                                    uint64_t num_arcs, double *a_gradients, double *b_gradients);
 
 /* Finds the nshortest best paths (tropical; log semiring: WF_ERR_UNSUPPORTED). One path is a chain
  * from state 0. For several (Mohri & Riley 2002), state 0 has an epsilon arc to each path, best
@@ -551,7 +545,7 @@ WF_API wf_status wf_closure(const wf_fst *fst, const wf_closure_options *options
                             wf_error *err);
 /* Union and concatenation of `count` fsts, at least one. The states of the first fst come first,
  * then those of the second, and so on. Symbol tables are those of the first. If one is a token
- * graph (wf_ctc_graph_build), the result is; the others must have its blank, or be fsts that do not
+ * graph (wf_graph_build), the result is; the others must have its blank, or be fsts that do not
  * read it (else WF_ERR_ARGUMENT). Union: epsilon arcs leave the start of the first fst, or a new
  * start if that start is on a cycle. A concatenation with an empty fst is empty. */
 WF_API wf_status wf_union(const wf_fst *const *fsts, size_t count, wf_fst **out, wf_error *err);

@@ -95,8 +95,6 @@ WF_API size_t wf_lexicon_count(const wf_lexicon *lexicon);
 /* The i-th pronunciation in file order, 0 <= i < count. Its pointers are valid for the lifetime of
  * the lexicon. */
 WF_API wf_pronunciation wf_lexicon_at(const wf_lexicon *lexicon, size_t i);
-/* Number of repeated lines. */
-WF_API size_t wf_lexicon_num_repeated(const wf_lexicon *lexicon);
 /* Lines or words skipped for unknown tokens, as "word (unknown token)". wf_lexicon_spell lists words
  * only. */
 WF_API const wf_tally *wf_lexicon_skipped(const wf_lexicon *lexicon);

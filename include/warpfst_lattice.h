@@ -112,8 +112,6 @@ typedef struct wf_lattice_path {
   size_t num_words, num_labels;
   double graph_cost,
       acoustic_cost; /* nats; graph_cost includes the cost of a scorer, as in compact lattices */
-  double old_lm_cost,
-      new_lm_cost; /* scaled LM costs of the words; 0 unless wf_nbest_rescore made the list */
 } wf_lattice_path;
 WF_API size_t wf_nbest_count(const wf_nbest *nbest);
 WF_API wf_lattice_path wf_nbest_at(const wf_nbest *nbest, size_t i);
@@ -241,20 +239,10 @@ typedef struct wf_lattice_results {
     "factor on the costs of the old model, as it is in the lattice")          \
   X(I64, max_states, 10000000, 1, 2147483647, "states", "fail beyond this number of states")
 WF_DECLARE_OPTIONS(lattice_rescore, WF_LATTICE_RESCORE_OPTIONS)
-/* Scaled costs of both models for each arc and final state of a rescored lattice. The caller frees
- * them with wf_rescored_costs_free. */
-typedef struct wf_rescored_costs {
-  float *old_arcs, *new_arcs;     /* [num_arcs] */
-  float *old_finals, *new_finals; /* [num_states]; 0: not final */
-} wf_rescored_costs;
-WF_API void wf_rescored_costs_free(wf_rescored_costs *costs);
-/* `*out_costs` (may be NULL) receives the costs of the models for the arcs and final states of the
- * result. */
 WF_API wf_status wf_compact_lattice_rescore(const wf_compact_lattice *lattice, const wf_lm *old_lm,
                                             const wf_lm *new_lm,
                                             const wf_lattice_rescore_options *options,
-                                            wf_compact_lattice **out, wf_rescored_costs *out_costs,
-                                            wf_error *err);
+                                            wf_compact_lattice **out, wf_error *err);
 /* Adds the costs of a scorer, including the cost of the end, to the graph costs. Each path of the
  * lattice then has the cost that decoding with the scorer gives it. States are split by the
  * scorer's contexts. The context of a recurrent model is all words before, or the last
@@ -280,11 +268,6 @@ WF_API wf_status wf_compact_lattice_scorer_costs(const wf_compact_lattice *latti
                                                  const wf_scorer *scorer, int64_t max_states,
                                                  wf_compact_lattice **out,
                                                  wf_scorer_costs *out_costs, wf_error *err);
-/* As wf_compact_lattice_rescore, for the paths of a list, which is sorted again. Paths that are
- * impossible in the new model are removed. */
-WF_API wf_status wf_nbest_rescore(const wf_nbest *nbest, const wf_lm *old_lm, const wf_lm *new_lm,
-                                  const wf_lattice_rescore_options *options, wf_nbest **out,
-                                  wf_error *err);
 
 /* Converts between the two forms, path by path, without determinization.
  * wf_compact_lattice_from_raw makes one arc of each arc. wf_lattice_from_compact makes one arc of

@@ -61,8 +61,6 @@ class LatticePath(NamedTuple):
     alignment: list[int]
     graph_cost: float
     acoustic_cost: float
-    old_lm_cost: float
-    new_lm_cost: float
     text: str | None = None
 
     @property
@@ -84,7 +82,7 @@ class Nbest(Handle):
         return [
             LatticePath(
                 *(one.words[: one.num_words], one.frames[: one.num_words], one.alignment[: one.num_labels]),
-                *(one.graph_cost, one.acoustic_cost, one.old_lm_cost, one.new_lm_cost),
+                *(one.graph_cost, one.acoustic_cost),
                 None if words is None else " ".join(text_of(label, words) for label in one.words[: one.num_words]),
             )
             for one in raw_paths(self.address)

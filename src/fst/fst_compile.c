@@ -55,7 +55,7 @@ static wf_status parse_label(struct compiler *c, wf__span text, const wf_symbols
                              const char *side, int32_t *out, wf_error *err) {
   int64_t label;
   if (symbols != NULL) {
-    label = wf_symbols_find_bytes(symbols, text.data, text.size);
+    label = wf__symbols_find_bytes(symbols, text.data, text.size);
     if (label < 0)
       return wf__lines_fail(&c->lines, err, WF_ERR_FORMAT,
                             "%s '%.*s' is not in the symbol table %s", side, WF__SPAN_ARG(text),

@@ -198,13 +198,13 @@ wf_status wf_symbols_add(wf_symbols *symbols, const char *text, int64_t key, int
   return wf__symbols_add_bytes(symbols, text, strlen(text), key, out_key, err);
 }
 
-int64_t wf_symbols_find_bytes(const wf_symbols *symbols, const char *text, size_t size) {
+int64_t wf__symbols_find_bytes(const wf_symbols *symbols, const char *text, size_t size) {
   const struct entry *entry = find_entry(symbols, text, size);
   return entry != NULL && is_label(entry->key) ? entry->key : -1;
 }
 
 int64_t wf_symbols_find(const wf_symbols *symbols, const char *text) {
-  return wf_symbols_find_bytes(symbols, text, strlen(text));
+  return wf__symbols_find_bytes(symbols, text, strlen(text));
 }
 
 const char *wf_symbols_text(const wf_symbols *symbols, int64_t key) {

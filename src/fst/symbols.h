@@ -13,6 +13,8 @@
 /* wf_symbols_add for `size` bytes, which contain no NUL and need not end with one. */
 wf_status wf__symbols_add_bytes(wf_symbols *symbols, const char *text, size_t size, int64_t key,
                                 int64_t *out_key, wf_error *err);
+/* wf_symbols_find for the `size` bytes at `text`, which need not end in NUL. */
+int64_t wf__symbols_find_bytes(const wf_symbols *symbols, const char *text, size_t size);
 /* Adds an entry of a table that OpenFst wrote, whatever its key and bytes, and whether or not its
  * text or key are in the table. */
 wf_status wf__symbols_append(wf_symbols *symbols, const char *text, size_t size, int64_t key,

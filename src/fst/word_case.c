@@ -41,7 +41,7 @@ wf_status wf__word_case_add(wf__word_case *cases, wf__span word, wf_error *err) 
   char *text;
   if (cases->lower == NULL) WF__TRY(wf_symbols_create("words", &cases->lower, err));
   WF__TRY(copy_lower(word, &text, err));
-  wf_status status = wf_symbols_find_bytes(cases->lower, text, word.size) >= 0
+  wf_status status = wf__symbols_find_bytes(cases->lower, text, word.size) >= 0
                          ? WF_OK
                          : wf__symbols_add_bytes(cases->lower, text, word.size, -1, NULL, err);
   free(text);
@@ -52,7 +52,7 @@ wf_status wf__word_case_missing(wf__word_case *cases, wf__span word, wf_error *e
   char *text;
   if (cases->lower == NULL) return WF_OK;
   WF__TRY(copy_lower(word, &text, err));
-  bool found = wf_symbols_find_bytes(cases->lower, text, word.size) >= 0;
+  bool found = wf__symbols_find_bytes(cases->lower, text, word.size) >= 0;
   free(text);
   if (!found) return WF_OK;
   if (cases->num_found++ == 0) {

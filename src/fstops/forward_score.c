@@ -60,11 +60,3 @@ wf_status wf_forward_score(const wf_fst *fst, const wf_forward_score_options *op
   wf__pool_free(pool);
   return status;
 }
-
-void wf_add_origin_gradients(const wf_arc_origin *origins, const double *gradients,
-                             uint64_t num_arcs, double *a_gradients, double *b_gradients) {
-  for (uint64_t i = 0; i < num_arcs; i++) {
-    if (a_gradients != NULL && origins[i].a != WF_NO_ARC) a_gradients[origins[i].a] += gradients[i];
-    if (b_gradients != NULL && origins[i].b != WF_NO_ARC) b_gradients[origins[i].b] += gradients[i];
-  }
-}

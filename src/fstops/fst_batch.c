@@ -456,6 +456,15 @@ wf_status wf_fst_batch_shortest_distance(const wf_fst_batch *batch,
   return costs != NULL ? WF_OK : wf__fail_memory(err, count * sizeof *costs, "distances");
 }
 
+/* Adds the gradients of a composition's arcs to those of their origins. */
+static void add_origin_gradients(const wf_arc_origin *origins, const double *gradients,
+                                 uint64_t num_arcs, double *a_gradients, double *b_gradients) {
+  for (uint64_t i = 0; i < num_arcs; i++) {
+    if (a_gradients != NULL && origins[i].a != WF_NO_ARC) a_gradients[origins[i].a] += gradients[i];
+    if (b_gradients != NULL && origins[i].b != WF_NO_ARC) b_gradients[origins[i].b] += gradients[i];
+  }
+}
+
 static wf_status score_on_cpu(struct cpu_item *item, const wf_forward_score_options *o,
                               bool with_gradients, double *out_cost, wf_error *err) {
   forget_gradients(item);
@@ -466,8 +475,8 @@ static wf_status score_on_cpu(struct cpu_item *item, const wf_forward_score_opti
     if (item->input_gradients[side] == NULL)
       return wf__fail_memory(err, item->num_inputs[side] * sizeof(double), "gradients");
   }
-  wf_add_origin_gradients(item->origins, item->gradients, wf_fst_get_view(item->fst).num_arcs,
-                          item->input_gradients[0], item->input_gradients[1]);
+  add_origin_gradients(item->origins, item->gradients, wf_fst_get_view(item->fst).num_arcs,
+                       item->input_gradients[0], item->input_gradients[1]);
   return WF_OK;
 }
 

@@ -15,7 +15,7 @@ wf_status wf__grammar_words_add(wf__grammar_words *words, wf__span text, uint32_
     return wf__fail(err, WF_ERR_FORMAT, "'%.*s' is reserved and cannot be a word",
                     WF__SPAN_ARG(text));
   if (words->given != NULL) {
-    key = wf_symbols_find_bytes(words->given, text.data, text.size);
+    key = wf__symbols_find_bytes(words->given, text.data, text.size);
     if (key <= 0)
       return wf__fail(err, WF_ERR_FORMAT, "the word '%.*s' is not in the word table %s",
                       WF__SPAN_ARG(text), wf__symbols_shown(words->given));

@@ -58,7 +58,7 @@ static wf_status name_phones(struct lang *lang, int32_t num_phones, wf_error *er
 
 /* Finds a phone by its name or number; 0 if there is none. */
 static int32_t find_phone(const struct lang *lang, wf__span text) {
-  int64_t key = wf_symbols_find_bytes(lang->phones, text.data, text.size);
+  int64_t key = wf__symbols_find_bytes(lang->phones, text.data, text.size);
   if (key < 0 && !(wf__parse_i64(text, &key) && key <= lang->hmm->num_phones)) return 0;
   return key > 0 ? (int32_t)key : 0;
 }

@@ -395,7 +395,6 @@ wf_status wf_lexicon_read_text(const char *text, size_t size, const char *name,
 /* --- reading entries, writing files ------------------------------------------------------ */
 
 size_t wf_lexicon_count(const wf_lexicon *lexicon) { return (size_t)lexicon->entries.size; }
-size_t wf_lexicon_num_repeated(const wf_lexicon *lexicon) { return lexicon->num_repeated; }
 int32_t wf_lexicon_num_disambig(const wf_lexicon *lexicon) { return lexicon->max_disambig + 2; }
 
 wf_pronunciation wf_lexicon_at(const wf_lexicon *lexicon, size_t i) {

@@ -40,7 +40,7 @@ static wf_status list_words(wf__lg *lg, wf_error *err) {
   WF__TRY(wf_lexicon_words(lg->given_lexicon, &lg->lexicon_words, err));
   for (const char *at = lg->given_classes; at != NULL && *at != '\0';) {
     const size_t size = strcspn(at, ",");
-    if (wf_symbols_find_bytes(lg->lexicon_words, at, size) < 0)
+    if (wf__symbols_find_bytes(lg->lexicon_words, at, size) < 0)
       WF__TRY(wf__symbols_add_bytes(lg->lexicon_words, at, size, -1, NULL, err));
     at += size + (at[size] == ',');
   }
@@ -142,7 +142,7 @@ static wf_status take_class(wf__lg *lg, const char *name, size_t size, wf_error 
                     "class '%.*s': the name is empty, has more than 1,000 bytes or is reserved "
                     "(<eps>, <s>, </s>, #0, #1, ...)",
                     (int)(size > 80 ? 80 : size), name);
-  int64_t label = wf_symbols_find_bytes(lg->words, name, size);
+  int64_t label = wf__symbols_find_bytes(lg->words, name, size);
   if (label <= 0)
     return wf__fail(err, WF_ERR_ARGUMENT, "class '%.*s' is not in the word table %s",
                     (int)(size > 80 ? 80 : size), name, wf__symbols_shown(lg->words));

@@ -127,7 +127,7 @@ static int64_t merge_rank(const struct speller *speller, const char *text,
   memcpy(key, text + pieces->start[i], left);
   key[left] = ' ';
   memcpy(key + left + 1, text + pieces->start[i + 1], right);
-  return wf_symbols_find_bytes(speller->merges, key, left + 1 + right);
+  return wf__symbols_find_bytes(speller->merges, key, left + 1 + right);
 }
 
 static void cut_bpe(const struct speller *speller, const char *text, size_t size,

@@ -74,7 +74,7 @@ wf_status wf__tokens_take(const wf_symbols *table, wf__tokens *out, wf_error *er
 
 int32_t wf__tokens_label(const wf__tokens *tokens, const char *text, size_t size) {
   if (!is_token(tokens, text, size)) return 0;
-  int64_t id = wf_symbols_find_bytes(tokens->table, text, size);
+  int64_t id = wf__symbols_find_bytes(tokens->table, text, size);
   return id < 0 ? 0 : (int32_t)id + tokens->shift;
 }
 

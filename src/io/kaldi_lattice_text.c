@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "fst/symbols.h"
 #include "io/kaldi_lattice.h"
 
 enum { MAX_FIELDS = 5, KIND_UNKNOWN = 0, KIND_RAW, KIND_COMPACT };
@@ -84,7 +85,7 @@ static wf_status parse_word(const struct text_lattice *t, wf__span field, int32_
   if (t->words == NULL)
     return parse_number(t, field, 0, "expected the number of a word (or give a word table), found",
                         out, err);
-  int64_t key = wf_symbols_find_bytes(t->words, field.data, field.size);
+  int64_t key = wf__symbols_find_bytes(t->words, field.data, field.size);
   if (key < 0 && field.size == 5 && memcmp(field.data, "<eps>", 5) == 0) key = 0;
   if (key < 0 || key > INT32_MAX) return bad_line(t, err, "not in the word table:", field);
   *out = (int32_t)key;

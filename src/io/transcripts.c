@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "fst/symbols.h"
 #include "io/transcripts.h"
 
 typedef struct utterance {
@@ -44,7 +45,7 @@ static wf_status enter_key(wf_transcripts *t, const wf__lines *lines, wf__span k
   if (key.size == 0) return wf__lines_fail(lines, err, WF_ERR_FORMAT, "the utterance key is empty");
   if (memchr(key.data, '\0', key.size) != NULL)
     return wf__lines_fail(lines, err, WF_ERR_FORMAT, "NUL in the utterance key");
-  int64_t found = wf_symbols_find_bytes(t->keys, key.data, key.size);
+  int64_t found = wf__symbols_find_bytes(t->keys, key.data, key.size);
   if (found >= 0) {
     *index = (uint32_t)found;
     return again ? WF_OK

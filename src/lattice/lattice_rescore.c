@@ -42,7 +42,6 @@ struct rescoring {
       *first_here; /* [lattice states] first made state, linked in order of making; and the last */
   uint32_t *last_here;
   wf__compact_arrays out;
-  wf_rescored_costs *costs; /* NULL: not requested */
 };
 
 static wf_status find_state(struct rescoring *r, uint32_t state, wf__lm_histories histories,
@@ -116,25 +115,9 @@ static float exchanged(float graph_cost, wf__lm_costs costs) {
   return (float)((double)graph_cost - (double)costs.old_cost + (double)costs.new_cost);
 }
 
-static wf_status allocate_costs(struct rescoring *r, wf_error *err) {
-  if (r->costs == NULL) return WF_OK;
-  wf_rescored_costs *costs = r->costs;
-  *costs = (wf_rescored_costs){
-      wf__alloc(r->arcs.size, sizeof(float)), wf__alloc(r->arcs.size, sizeof(float)),
-      wf__calloc(r->states.size, sizeof(float)), wf__calloc(r->states.size, sizeof(float))};
-  if (costs->old_arcs != NULL && costs->new_arcs != NULL && costs->old_finals != NULL &&
-      costs->new_finals != NULL)
-    return WF_OK;
-  return wf__fail_memory(err, 8 * (r->arcs.size + r->states.size), "costs of language models");
-}
-
 static wf_status write_state(struct rescoring *r, const struct made_state *made, wf_error *err) {
   wf_compact_weight end = r->view.finals[made->state];
   bool final = end.graph_cost != INFINITY && made->end.new_cost != INFINITY;
-  if (final && r->costs != NULL) {
-    r->costs->old_finals[made->number] = made->end.old_cost;
-    r->costs->new_finals[made->number] = made->end.new_cost;
-  }
   if (final)
     end.graph_cost = exchanged(end.graph_cost, made->end);
   else
@@ -147,17 +130,12 @@ static wf_status write_state(struct rescoring *r, const struct made_state *made,
     wf_compact_arc arc = r->view.arcs[from->arc];
     arc.weight.graph_cost = exchanged(arc.weight.graph_cost, from->costs);
     arc.nextstate = (int32_t)next->number;
-    if (r->costs != NULL) {
-      r->costs->old_arcs[r->out.arcs.size] = from->costs.old_cost;
-      r->costs->new_arcs[r->out.arcs.size] = from->costs.new_cost;
-    }
     WF__TRY(wf__compact_push(&r->out, arc, err));
   }
   return WF_OK;
 }
 
 static wf_status write(struct rescoring *r, wf_error *err) {
-  WF__TRY(allocate_costs(r, err));
   WF__TRY(wf__vec_grow(&r->out.labels, r->view.num_labels, "alignments", err));
   if (r->view.num_labels > 0)
     memcpy(r->out.labels.data, r->view.labels, r->view.num_labels * sizeof *r->view.labels);
@@ -168,27 +146,15 @@ static wf_status write(struct rescoring *r, wf_error *err) {
   return WF_OK;
 }
 
-void wf_rescored_costs_free(wf_rescored_costs *costs) {
-  if (costs == NULL) return;
-  free(costs->old_arcs);
-  free(costs->new_arcs);
-  free(costs->old_finals);
-  free(costs->new_finals);
-  *costs = (wf_rescored_costs){0};
-}
-
 wf_status wf_compact_lattice_rescore(const wf_compact_lattice *lattice, const wf_lm *old_lm,
                                      const wf_lm *new_lm, const wf_lattice_rescore_options *options,
-                                     wf_compact_lattice **out, wf_rescored_costs *out_costs,
-                                     wf_error *err) {
+                                     wf_compact_lattice **out, wf_error *err) {
   wf_lattice_rescore_options o;
   *out = NULL;
-  if (out_costs != NULL) *out_costs = (wf_rescored_costs){0};
   WF__TRY(wf__options_take(wf__lattice_rescore_table(), options, &o, err));
   struct rescoring r = {.view = wf_compact_lattice_get(lattice),
                         .exchange = {old_lm, new_lm, o.old_lm_scale, o.new_lm_scale},
-                        .max_states = (uint64_t)o.max_states,
-                        .costs = out_costs};
+                        .max_states = (uint64_t)o.max_states};
   r.first_here = wf__alloc(r.view.num_states, sizeof *r.first_here);
   r.last_here = wf__alloc(r.view.num_states, sizeof *r.last_here);
   wf_status status = r.first_here != NULL && r.last_here != NULL
@@ -197,7 +163,6 @@ wf_status wf_compact_lattice_rescore(const wf_compact_lattice *lattice, const wf
   if (status == WF_OK) status = compose(&r, err);
   if (status == WF_OK) status = write(&r, err);
   status = wf__compact_finish(status, &r.out, out, err);
-  if (status != WF_OK) wf_rescored_costs_free(out_costs);
   free(r.first_here);
   free(r.last_here);
   wf__map64_free(&r.pair_map);

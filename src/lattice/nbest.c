@@ -27,9 +27,7 @@ wf_lattice_path wf_nbest_at(const wf_nbest *nbest, size_t i) {
                            .num_words = entry->num_words,
                            .num_labels = entry->num_labels,
                            .graph_cost = entry->graph_cost,
-                           .acoustic_cost = entry->acoustic_cost,
-                           .old_lm_cost = entry->old_lm_cost,
-                           .new_lm_cost = entry->new_lm_cost};
+                           .acoustic_cost = entry->acoustic_cost};
 }
 
 wf_status wf__nbest_begin(wf_nbest *nbest, wf_error *err) {

@@ -11,7 +11,7 @@
 typedef struct wf__nbest_entry {
   uint64_t first_word, first_label;
   size_t num_words, num_labels;
-  double graph_cost, acoustic_cost, old_lm_cost, new_lm_cost;
+  double graph_cost, acoustic_cost;
 } wf__nbest_entry;
 
 struct wf_nbest {

@@ -6,6 +6,7 @@
  *   -1.2  the  -0.3
  *   \end\
  */
+#include "fst/symbols.h"
 #include "lm/arpa.h"
 
 #include <stdio.h>
@@ -100,7 +101,7 @@ static wf_status find_words(reader *r, int k, const wf__span *text, wf_error *er
     same++;
   r->last.num_words = same; /* stays consistent if a later word is not found */
   for (int i = same; i < k; i++) {
-    int64_t key = wf_symbols_find_bytes(r->collector->vocab, text[i].data, text[i].size);
+    int64_t key = wf__symbols_find_bytes(r->collector->vocab, text[i].data, text[i].size);
     if (key <= 0)
       return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "'%.*s' is not among the unigrams",
                             WF__SPAN_ARG(text[i]));

@@ -75,7 +75,7 @@ static wf_status label_word(wf__ngram_collector *in, wf__span text, int64_t key,
     label = bos   ? levels->bos
             : eos ? levels->eos
             : unk ? levels->unk
-                  : wf_symbols_find_bytes(in->words, text.data, text.size);
+                  : wf__symbols_find_bytes(in->words, text.data, text.size);
     if (label == 0)
       return wf__fail(err, WF_ERR_FORMAT, "'%.*s' is epsilon (0) in the word table",
                       WF__SPAN_ARG(text));
@@ -96,7 +96,7 @@ wf_status wf__collector_add_word(wf__ngram_collector *in, wf__span text, uint32_
   if (!wf__is_utf8(text)) return wf__fail(err, WF_ERR_FORMAT, "the word is not UTF-8");
   if (memchr(text.data, '\0', text.size) != NULL)
     return wf__fail(err, WF_ERR_FORMAT, "the word holds a NUL byte");
-  if (wf_symbols_find_bytes(in->vocab, text.data, text.size) >= 0)
+  if (wf__symbols_find_bytes(in->vocab, text.data, text.size) >= 0)
     return wf__fail(err, WF_ERR_FORMAT, "the unigram '%.*s' is given twice, or stands for epsilon",
                     WF__SPAN_ARG(text));
   char *copy = wf__strndup(text.data, text.size);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "fst/symbols.h"
 #include "lm/rnn_device.h"
 
 #include "base/config.h"
@@ -246,6 +247,6 @@ int32_t wf_rnnlm_find(const wf_rnnlm *lm, const char *word) {
   size_t size = strlen(word);
   bool toolkit = lm->output_kind != WF_RNNLM_SOFTMAX;
   if (toolkit && size > WF__RNN_MAX_WORD_BYTES) size = WF__RNN_MAX_WORD_BYTES;
-  int64_t id = wf_symbols_find_bytes(lm->words, word, size);
+  int64_t id = wf__symbols_find_bytes(lm->words, word, size);
   return id >= 0 ? (int32_t)id : lm->unk;
 }

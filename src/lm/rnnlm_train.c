@@ -12,6 +12,7 @@
 #include "base/interrupt.h"
 #include "base/option_tables.h"
 #include "base/threads.h"
+#include "fst/symbols.h"
 #include "lm/rnnlm_update.h"
 #include "math/hash.h"
 
@@ -36,7 +37,7 @@ static uint64_t num_sentences(const corpus *text) { return text->first.size - 1;
 static wf_status word_key(wf_symbols *words, wf__span text, bool grow, int64_t *key,
                           wf_error *err) {
   if (text.size > WF__RNN_MAX_WORD_BYTES) text.size = WF__RNN_MAX_WORD_BYTES;
-  *key = wf_symbols_find_bytes(words, text.data, text.size);
+  *key = wf__symbols_find_bytes(words, text.data, text.size);
   if (*key >= 0 || !grow) return WF_OK;
   char *copy = wf__strndup(text.data, text.size);
   if (copy == NULL) return wf__fail_memory(err, text.size, "a word");

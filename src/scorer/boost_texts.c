@@ -55,7 +55,7 @@ static bool next_word(const char **rest, wf__span *out) {
 }
 
 static int32_t label_of(const struct reading *reading, wf__span word) {
-  int64_t label = wf_symbols_find_bytes(reading->list->words, word.data, word.size);
+  int64_t label = wf__symbols_find_bytes(reading->list->words, word.data, word.size);
   return label > 0 && label <= INT32_MAX ? (int32_t)label : 0;
 }
 
@@ -85,7 +85,7 @@ static wf_status count_unknown(struct reading *reading, wf__span word, wf_error 
 /* The spellings of a word: their number, and the first one. */
 static size_t spellings_of(const struct reading *reading, wf__span word, size_t *first) {
   int64_t text =
-      reading->spelled == NULL ? -1 : wf_symbols_find_bytes(reading->texts, word.data, word.size);
+      reading->spelled == NULL ? -1 : wf__symbols_find_bytes(reading->texts, word.data, word.size);
   *first = text < 0 ? 0 : reading->first[text];
   return text < 0 ? 0 : reading->first[text + 1] - *first;
 }
@@ -156,7 +156,7 @@ static wf_status want_spelling(struct reading *reading, struct unread unread, wf
   WF__TRY(wf__vec_push(&reading->unread, unread, "boosts", err));
   if (reading->texts == NULL) WF__TRY(wf_symbols_create(reading->list->name, &reading->texts, err));
   while (next_word(&rest, &word))
-    if (wf_symbols_find_bytes(reading->texts, word.data, word.size) < 0)
+    if (wf__symbols_find_bytes(reading->texts, word.data, word.size) < 0)
       WF__TRY(wf__symbols_add_bytes(reading->texts, word.data, word.size, -1, NULL, err));
   return WF_OK;
 }

@@ -495,7 +495,8 @@ static void test_small_join(void **state) {
     uint64_t count;
     assert_ok(wf_forward_score(out[i], NULL, &cost, &gradients, &err));
     assert_true(cost == costs[i] || fabs(cost - costs[i]) < 1e-9);
-    wf_add_origin_gradients(origins[i], gradients, wf_fst_get_view(out[i]).num_arcs, want, NULL);
+    for (uint64_t k = 0; k < wf_fst_get_view(out[i]).num_arcs; k++)
+      if (origins[i][k].a != WF_NO_ARC) want[origins[i][k].a] += gradients[k];
     assert_ok(wf__gpu_batch_gradients(sorted, i, WF_GRADIENTS_OF_FIRST, &got, &count, &err));
     assert_int_equal(count, wf_fst_get_view(a[i]).num_arcs);
     for (uint64_t k = 0; k < count; k++) assert_true(fabs(want[k] - got[k]) < 1e-9);

@@ -44,7 +44,6 @@ static void test_read_plain(void **state) {
   wf_symbols *tokens = small_tokens();
   wf_lexicon *lexicon = lexicon_of(tokens, "x a b\r\n\n  \ny\tb  c \nx c\nx a b\n");
   assert_int_equal(wf_lexicon_count(lexicon), 3);
-  assert_int_equal(wf_lexicon_num_repeated(lexicon), 1);
   assert_entry(lexicon, 0, "x", 1, "2 3");
   assert_entry(lexicon, 1, "y", 1, "3 4");
   assert_entry(lexicon, 2, "x", 1, "4");

@@ -105,34 +105,6 @@ static wf_compact_lattice *word_lattice(test_rng *rng, const struct task *task) 
   return out.lattice;
 }
 
-static bool same_words(const one_path *a, const one_path *b) {
-  return compare_words(a, b) == 0 && a->num_labels == b->num_labels &&
-         memcmp(a->labels, b->labels, a->num_labels * sizeof *a->labels) == 0;
-}
-
-static void check_costs(const wf_compact_lattice *lattice, const path_list *paths,
-                        const wf_rescored_costs *costs, const one_path *path, double old_cost,
-                        double new_cost) {
-  wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
-  bool found = false;
-  for (size_t i = 0; i < paths->size; i++) {
-    if (!same_words(&paths->paths[i], path)) continue;
-    double old_sum = 0, new_sum = 0;
-    int32_t state = 0;
-    for (uint64_t k = 0; k < paths->paths[i].num_arcs; k++) {
-      old_sum += (double)costs->old_arcs[paths->paths[i].arcs[k]];
-      new_sum += (double)costs->new_arcs[paths->paths[i].arcs[k]];
-      state = view.arcs[paths->paths[i].arcs[k]].nextstate;
-    }
-    old_sum += (double)costs->old_finals[state];
-    new_sum += (double)costs->new_finals[state];
-    test_assert_close(old_sum, old_cost, 1e-3);
-    test_assert_close(new_sum, new_cost, 1e-3);
-    found = true;
-  }
-  assert_true(found);
-}
-
 static void test_against_ngrams(void **state) {
   (void)state;
   wf_error err = {0};
@@ -142,18 +114,14 @@ static void test_against_ngrams(void **state) {
     struct task task = make_task(&rng);
     wf_lm *old_lm = with_table(&task.old_model, wf_lm_words(task.new_lm));
     wf_compact_lattice *lattice = word_lattice(&rng, &task), *rescored;
-    wf_rescored_costs costs;
     wf_lattice_rescore_options o;
     wf_lattice_rescore_options_init(&o);
     o.new_lm_scale = 0.75f;
     o.old_lm_scale = 0.5f;
     const wf_lm *old_or_none = seed % 5 == 0 ? NULL : old_lm;
-    assert_ok(
-        wf_compact_lattice_rescore(lattice, old_or_none, task.new_lm, &o, &rescored, &costs, &err));
+    assert_ok(wf_compact_lattice_rescore(lattice, old_or_none, task.new_lm, &o, &rescored, &err));
     path_list before = list_compact_paths(lattice), after = list_compact_paths(rescored);
-    wf_nbest *list, *again;
-    assert_ok(wf_compact_lattice_nbest(lattice, 1000, &list, &err));
-    assert_ok(wf_nbest_rescore(list, old_or_none, task.new_lm, &o, &again, &err));
+    double best = INFINITY;
     size_t possible = 0;
     for (size_t i = 0; i < before.size; i++) {
       bool impossible, unknown;
@@ -169,41 +137,22 @@ static void test_against_ngrams(void **state) {
       if (impossible) continue;
       if (!has_path(&after, &expected, 1e-3))
         fail_msg("seed %llu: path %zu is missing", (unsigned long long)seed, i);
-      check_costs(rescored, &after, &costs, &expected, old_cost, new_cost);
-      bool listed = before.size > 1000;
-      for (size_t k = 0; k < wf_nbest_count(again); k++) {
-        wf_lattice_path path = wf_nbest_at(again, k);
-        if (path.num_words != expected.num_words ||
-            memcmp(path.words, expected.words, path.num_words * sizeof *path.words) != 0)
-          continue;
-        listed = true;
-        test_assert_close(path.graph_cost, expected.graph, 1e-3);
-        test_assert_close(path.old_lm_cost, old_cost, 1e-3);
-        test_assert_close(path.new_lm_cost, new_cost, 1e-3);
-      }
-      assert_true(listed);
+      best = fmin(best, expected.graph + expected.acoustic);
       compared++;
     }
     assert_int_equal(after.size, possible);
-    for (size_t k = 1; k < wf_nbest_count(again); k++) {
-      wf_lattice_path a = wf_nbest_at(again, k - 1), b = wf_nbest_at(again, k);
-      assert_true(a.graph_cost + a.acoustic_cost <= b.graph_cost + b.acoustic_cost + 1e-9);
-    }
     wf_nbest *rescored_list; /* the result is still deterministic: an n-best list can be made of it,
                                 with the same best path */
     assert_ok(wf_compact_lattice_nbest(rescored, 1, &rescored_list, &err));
     assert_int_equal(wf_nbest_count(rescored_list), possible > 0);
-    if (possible > 0 && before.size <= 1000) {
-      wf_lattice_path a = wf_nbest_at(rescored_list, 0), b = wf_nbest_at(again, 0);
-      test_assert_close(a.graph_cost + a.acoustic_cost, b.graph_cost + b.acoustic_cost, 1e-3);
+    if (possible > 0) {
+      wf_lattice_path path = wf_nbest_at(rescored_list, 0);
+      test_assert_close(path.graph_cost + path.acoustic_cost, best, 1e-3);
       deterministic++;
     }
     wf_nbest_free(rescored_list);
-    wf_nbest_free(list);
-    wf_nbest_free(again);
     free(before.paths);
     free(after.paths);
-    wf_rescored_costs_free(&costs);
     wf_compact_lattice_free(rescored);
     wf_compact_lattice_free(lattice);
     wf_lm_free(old_lm);
@@ -227,12 +176,10 @@ static void test_state_limit(void **state) {
   wf_lattice_rescore_options_init(&o);
   o.max_states = 1;
   wf_compact_lattice *out;
-  wf_rescored_costs costs;
   assert_true(wf_compact_lattice_get(words.lattice).num_states > 2);
-  assert_int_equal(
-      wf_compact_lattice_rescore(words.lattice, NULL, task.old_lm, &o, &out, &costs, &err),
-      WF_ERR_LIMIT);
-  assert_true(out == NULL && costs.old_arcs == NULL);
+  assert_int_equal(wf_compact_lattice_rescore(words.lattice, NULL, task.old_lm, &o, &out, &err),
+                   WF_ERR_LIMIT);
+  assert_true(out == NULL);
   wf_compact_lattice_free(words.lattice);
   wf_lattice_free(raw);
   wf_lm_free(task.old_lm);

@@ -22,7 +22,6 @@ def test_every_exported_function_is_declared_and_nothing_else():
 
 # Exported functions that the package does not call, with the reason.
 NOT_CALLED = {
-    "wf_add_origin_gradients": "FstBatch.gradients and warpfst.torch carry gradients back",
     "wf_builder_add_arc": "Fst.from_arcs passes all arcs in one call",
     "wf_builder_reserve": "Fst.from_arcs passes all arcs in one call",
     "wf_compose": "compose calls wf_compose_n for two fsts as well",
@@ -33,12 +32,9 @@ NOT_CALLED = {
     "wf_lattice_reader_fraction": "progress of the command line",
     "wf_lattice_reader_lost_rest": "reading the next lattice, or the end, reports it",
     "wf_lexicon_num_disambig": "graph building adds the symbols",
-    "wf_lexicon_num_repeated": "reported by the command line",
     "wf_lm_estimate_arpa": "LM.estimate, then write_arpa; the program is for models that do not fit into memory",
     "wf_lm_knows": "LM.words.find",
     "wf_matrix_check": "decoding checks scores",
-    "wf_nbest_rescore": "CompactLattice.rescore, then nbest",
-    "wf_rescored_costs_free": "CompactLattice.rescore does not request separate costs",
     "wf_remove_unfinished_outputs": "for the signal handlers of the command line",
     "wf_result_writer_abort": "Python has json; transcribe/outputs.py writes the rest",
     "wf_result_writer_close": "as above",
@@ -50,7 +46,6 @@ NOT_CALLED = {
     "wf_score_reader_lost_rest": "reading the next matrix, or the end, reports it",
     "wf_scorer_boost_phrases": "wf_scorer_boost_texts takes texts",
     "wf_symbols_at": "wf_symbols_entry lists the labels, too",
-    "wf_symbols_find_bytes": "wf_symbols_find is enough",
     "wf_textgrid_write": "warpfst align --textgrid writes the files",
     "wf_transcripts_find": "read_transcripts makes a dict",
     "wf_transcripts_format": "as above",

@@ -36,7 +36,7 @@ wf_status wf__estimate_begin_count(wf__estimate *e, const wf_symbols *vocabulary
 /* Finds the label of a word of the text; 0: it is left out. */
 static wf_status label_of(wf__estimate *e, const wf__word_reader *reader, wf__span word,
                           uint32_t *out, wf_error *err) {
-  int64_t label = wf_symbols_find_bytes(e->words, word.data, word.size);
+  int64_t label = wf__symbols_find_bytes(e->words, word.data, word.size);
   if (label > WF__LM_UNK) {
     *out = (uint32_t)label;
     return WF_OK;

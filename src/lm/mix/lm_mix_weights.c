@@ -7,6 +7,7 @@
 #include "base/config.h"
 #include "base/interrupt.h"
 #include "base/option_tables.h"
+#include "fst/symbols.h"
 #include "lm/lm.h"
 #include "lm/mix/lm_mix.h"
 #include "lm/word_reader.h"
@@ -53,7 +54,7 @@ static wf_status read_text(tuning *t, wf__word_reader *reader, const wf_progress
     if (!more) return WF_OK;
     int64_t label = WF__LM_EOS;
     if (word.data != NULL) {
-      label = wf_symbols_find_bytes(t->mix.words, word.data, word.size);
+      label = wf__symbols_find_bytes(t->mix.words, word.data, word.size);
       if (label < WF__LM_UNK) label = WF__LM_UNK;
     }
     WF__TRY(add_token(t, (uint32_t)label, err));
