@@ -73,7 +73,7 @@ void cli_table(cli_parser *parser, const char *name, void *config) {
     fprintf(stderr, "warpfst: internal error: cannot add option table '%s'\n", name);
     exit(CLI_USAGE);
   }
-  wf_config_init(table, config, table->struct_size);
+  wf_options_init(table, config, table->struct_size);
   parser->tables[parser->num_tables].table = table;
   parser->tables[parser->num_tables++].config = config;
 }
@@ -173,7 +173,8 @@ static int apply(const struct match *match, const char *name, const char *value)
     return -1;
   }
   wf_error err;
-  if (wf_config_set(match->table, match->config, match->row->name, value, &err) == WF_OK) return -1;
+  if (wf_options_set(match->table, match->config, match->row->name, value, &err) == WF_OK)
+    return -1;
   const size_t size = strlen(match->row->name);
   if (strncmp(err.message, match->row->name, size) != 0) return cli_usage("%s", err.message);
   char flag[64];

@@ -102,8 +102,8 @@ int cmd_compose(int argc, char **argv) {
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
   wf_error err = {0};
-  if (filter != NULL && wf_config_set(wf_option_table_find("compose"), &request.options, "filter",
-                                      filter, &err) != WF_OK)
+  if (filter != NULL && wf_options_set(wf_option_table_find("compose"), &request.options, "filter",
+                                       filter, &err) != WF_OK)
     return cli_usage("%s", err.message);
   int num_inputs = parser.num_args;
   if (output == NULL && num_inputs > 2) output = parser.args[--num_inputs];

@@ -228,7 +228,7 @@ static void add_to_sums(struct decode_run *run, const wf_result *result) {
   run->num_tokens += result->num_tokens;
   run->num_arcs += result->num_arcs;
   if (result->lattice == NULL) return;
-  wf_lattice_view lattice = wf_lattice_get(result->lattice);
+  wf_lattice_view lattice = wf_lattice_get_view(result->lattice);
   run->lattice_states += lattice.num_states;
   run->lattice_arcs += lattice.num_arcs;
   for (uint64_t a = 0; a < lattice.num_arcs; a++)

@@ -24,7 +24,7 @@ static int add_files(wf_far_writer *writer, const cli_parser *parser, int64_t di
     wf_fst *fst = NULL;
     make_key(parser->args[i], digits, i + 1, key, sizeof key);
     code = cli_read_fst(parser->args[i], &fst);
-    if (code == CLI_OK && wf_far_writer_add(writer, key, fst, &err) != WF_OK) code = cli_fail(&err);
+    if (code == CLI_OK && wf_far_writer_put(writer, key, fst, &err) != WF_OK) code = cli_fail(&err);
     wf_fst_free(fst);
   }
   return code;
@@ -51,12 +51,12 @@ static int create(int argc, char **argv) {
     return cli_usage("--far_type: '%s' is not sttable or stlist", type);
   wf_far_writer *writer;
   wf_far_type layout = strcmp(type, "stlist") == 0 ? WF_FAR_STLIST : WF_FAR_STTABLE;
-  if (wf_far_writer_create(parser.args[parser.num_args - 1], layout, &writer, &err) != WF_OK)
+  if (wf_far_writer_open(parser.args[parser.num_args - 1], layout, &writer, &err) != WF_OK)
     return cli_fail(&err);
   code = add_files(writer, &parser, digits);
   if (code != CLI_OK)
     wf_far_writer_abort(writer);
-  else if (wf_far_writer_finish(writer, &err) != WF_OK)
+  else if (wf_far_writer_close(writer, &err) != WF_OK)
     code = cli_fail(&err);
   return code;
 }
@@ -123,7 +123,7 @@ static int extract(int argc, char **argv) {
     }
     wf_fst_free(fst);
   }
-  wf_far_close(far);
+  wf_far_free(far);
   return code;
 }
 
@@ -163,7 +163,7 @@ static int info(int argc, char **argv) {
            wf_far_get_type(far) == WF_FAR_STLIST ? "stlist" : "sttable");
     for (int i = 0; i < 4; i++) printf("%-30s%llu\n", names[i], sums[i]);
   }
-  wf_far_close(far);
+  wf_far_free(far);
   return code;
 }
 
@@ -213,8 +213,8 @@ static int compare_archives(const char *about, int argc, char **argv, compare_fn
   if (code == CLI_OK) code = open_archive(parser.args[1], &fars[1]);
   bool more = code == CLI_OK;
   while (code == CLI_OK && more) code = compare_next(fars, &range, (float)delta, compare, &more);
-  wf_far_close(fars[0]);
-  wf_far_close(fars[1]);
+  wf_far_free(fars[0]);
+  wf_far_free(fars[1]);
   return code;
 }
 

@@ -76,7 +76,7 @@ static void fill_counts(const wf_fst_view *view, const wf_fst_info *info, struct
   memcpy(out, counts, sizeof counts);
 }
 
-/* Figures that are not whole numbers, and properties that wf_fst_find_properties does not compute.
+/* Figures that are not whole numbers, and properties that wf_fst_get_properties does not compute.
  */
 enum { NUM_MEANS = 2, NUM_FACTS = 4 };
 static void fill_facts(const wf_fst_info *info, struct count *facts, double *means) {
@@ -239,7 +239,7 @@ int cmd_info(int argc, char **argv) {
       wf_fst_read_format(parser.num_args > 0 ? parser.args[0] : "-", &fst, &format, &err);
   if (status == WF_OK) status = wf_fst_get_info(fst, &info, &err);
   uint32_t found = 0;
-  if (status == WF_OK) status = wf_fst_find_properties(fst, &found, &err);
+  if (status == WF_OK) status = wf_fst_get_properties(fst, &found, &err);
   if (status == WF_OK) {
     wf_fst_view view = wf_fst_get_view(fst);
     fill_counts(&view, &info, counts);

@@ -265,7 +265,7 @@ static int write_table(const struct request *request, const struct parts *parts)
 }
 
 static void free_parts(struct parts *parts) {
-  wf_graph_result_free(&parts->result);
+  wf_graph_result_clear(&parts->result);
   wf_fst_free(parts->grammar);
   wf_fst_free(parts->lexicon_fst);
   wf_lm_free(parts->lm);

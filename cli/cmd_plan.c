@@ -49,7 +49,7 @@ static wf_status plan_batch(const struct request *request, const wf_graph *graph
                                 .on_device = request->on_device,
                                 .num_processors = (int32_t)request->processors};
   wf_plan plan;
-  const wf_status status = wf_plan_bytes(graph, options, &shape, &plan, err);
+  const wf_status status = wf_plan_batch(graph, options, &shape, &plan, err);
   if (status != WF_OK) return status;
   put(request, true, "graph_bytes", plan.graph_bytes);
   put(request, false, "lane_bytes", plan.lane_bytes);

@@ -31,7 +31,7 @@ static wf_status run(wf_decoder *decoder, struct round *round, const wf_utteranc
                      size_t count, int64_t num_frames, wf_result **results, wf_error *err) {
   wf_status status = WF_OK;
   for (size_t i = 0; i < count && status == WF_OK; i++) {
-    status = wf_stream_open(decoder, NULL, &round->streams[i], err);
+    status = wf_stream_create(decoder, NULL, &round->streams[i], err);
     if (status == WF_OK && utterances[i].scorer != NULL)
       status = wf_stream_set_scorer(round->streams[i], utterances[i].scorer, err);
     if (status == WF_OK && utterances[i].graph != NULL)
@@ -58,7 +58,7 @@ wf_status decode_in_chunks(wf_decoder *decoder, const wf_utterance *utterances, 
     status = run(decoder, &round, utterances, count, num_frames, results, err);
   else
     snprintf(err->message, sizeof err->message, "out of memory for streams");
-  for (size_t i = 0; i < count && round.streams != NULL; i++) wf_stream_close(round.streams[i]);
+  for (size_t i = 0; i < count && round.streams != NULL; i++) wf_stream_free(round.streams[i]);
   for (size_t i = 0; i < count && status != WF_OK; i++) {
     wf_result_free(results[i]);
     results[i] = NULL;

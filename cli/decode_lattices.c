@@ -59,7 +59,7 @@ static wf_status open_more(decode_lattices *lattices, int which, const char *pat
   wf_result_writer_options options = *writing;
   if (path == NULL) return WF_OK;
   wf_status status =
-      wf_config_set(wf_option_table_find("result_writer"), &options, "format", format, err);
+      wf_options_set(wf_option_table_find("result_writer"), &options, "format", format, err);
   return status == WF_OK ? wf_result_writer_open(path, &options, &lattices->more[which], err)
                          : status;
 }

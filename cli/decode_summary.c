@@ -17,7 +17,7 @@ struct summary {
  * page-locked on the host. */
 static void print_device(FILE *out, const struct decode_run *run) {
   wf_plan plan;
-  wf_decoder_plan(run->decoder, &plan);
+  wf_decoder_get_plan(run->decoder, &plan);
   const char *device = run->decoder_options.device;
   fprintf(out, ", \"device\": \"%s\", \"gpus\": %d",
           device != NULL && device[0] != '\0' ? device : "cpu", plan.num_gpus);
@@ -35,7 +35,7 @@ static void print_device(FILE *out, const struct decode_run *run) {
 /* Where a transducer on a GPU spent the time. */
 static void print_transducer(FILE *out, const struct decode_run *run, bool json) {
   wf_transducer_stats stats;
-  wf_decoder_transducer_stats(run->decoder, &stats);
+  wf_decoder_get_transducer_stats(run->decoder, &stats);
   if (stats.num_rounds == 0) return;
   fprintf(out,
           json ? ", \"transducer\": {\"rounds\": %llu, \"rows\": %llu, \"contexts\": %llu, "

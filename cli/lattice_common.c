@@ -25,9 +25,9 @@ wf_status lattice_open(lattice_input *input, char **sources, int num_sources, wf
 }
 
 static bool is_empty(const wf_lattice_entry *entry) {
-  return entry->raw != NULL
-             ? wf_lattice_get(entry->raw).num_states == 0
-             : entry->compact != NULL && wf_compact_lattice_get(entry->compact).num_states == 0;
+  return entry->raw != NULL ? wf_lattice_get_view(entry->raw).num_states == 0
+                            : entry->compact != NULL &&
+                                  wf_compact_lattice_get_view(entry->compact).num_states == 0;
 }
 
 void lattice_check_made(lattice_input *input, const wf_lattice_entry *from,

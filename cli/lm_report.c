@@ -1,4 +1,4 @@
-/* lm_report.c - see lm_report.h. The numbers are those of wf_decoder_lm_stats. */
+/* lm_report.c - see lm_report.h. The numbers are those of wf_decoder_get_lm_stats. */
 #include "lm_report.h"
 
 typedef unsigned long long ull;
@@ -7,7 +7,7 @@ static double ratio(double part, double whole) { return whole > 0 ? part / whole
 
 void lm_report_print(FILE *out, const wf_decoder *decoder, double decode_s, bool json) {
   wf_lm_stats lm;
-  wf_decoder_lm_stats(decoder, &lm);
+  wf_decoder_get_lm_stats(decoder, &lm);
   const uint64_t requests = lm.cache_hits + lm.host_reads;
   const double hits = ratio((double)lm.cache_hits, (double)requests),
                stalled = ratio(lm.stall_s, decode_s);

@@ -99,7 +99,7 @@ static int print_paths(struct printer *p, int64_t limit) {
 static int print_trimmed(const wf_fst *fst, struct printer *p, int64_t limit) {
   wf_error err;
   uint32_t properties;
-  if (wf_fst_find_properties(fst, &properties, &err) != WF_OK) return cli_fail(&err);
+  if (wf_fst_get_properties(fst, &properties, &err) != WF_OK) return cli_fail(&err);
   p->view = wf_fst_get_view(fst);
   p->acceptor = (properties & WF_PROP_ACCEPTOR) != 0;
   if (p->view.start < 0) return CLI_OK;

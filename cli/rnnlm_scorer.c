@@ -56,7 +56,8 @@ void rnnlm_scorer_print(FILE *out, const rnnlm_source *source, bool json) {
   wf_error err;
   wf_rnn_scorer_stats stats;
   wf_rnn_scorer_stats_init(&stats);
-  if (source->scorer == NULL || wf_scorer_rnn_stats(source->scorer, &stats, &err) != WF_OK) return;
+  if (source->scorer == NULL || wf_scorer_get_rnn_stats(source->scorer, &stats, &err) != WF_OK)
+    return;
   double hits = stats.num_requests > 0 ? (double)stats.num_hits / (double)stats.num_requests : 0;
   if (json)
     fprintf(out,

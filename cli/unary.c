@@ -28,7 +28,7 @@ wf_status cli_on_device(const wf_fst *in, const char *device, cli_batch_operatio
   wf_fst_batch *batch, *made = NULL;
   wf_status status = wf_fst_batch_create(&in, 1, device, &batch, err);
   if (status == WF_OK) status = operate(batch, options, &made, err);
-  if (status == WF_OK) status = wf_fst_batch_get(made, 0, out, err);
+  if (status == WF_OK) status = wf_fst_batch_to_fst(made, 0, out, err);
   wf_fst_batch_free(made);
   wf_fst_batch_free(batch);
   return status;

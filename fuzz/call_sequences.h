@@ -115,7 +115,7 @@ static inline wf_scores rows_of(const float *data, int64_t first, int64_t count,
  * that the next part begins with, or the number of states after the last part. */
 static inline uint64_t check_part(const wf_lattice *whole, const wf_lattice *part, uint64_t first,
                                   bool last) {
-  const wf_lattice_view x = wf_lattice_get(whole), y = wf_lattice_get(part);
+  const wf_lattice_view x = wf_lattice_get_view(whole), y = wf_lattice_get_view(part);
   const uint64_t count = last ? y.num_states : y.num_states - 1;
   CHECK(y.num_states > 0 && first + y.num_states <= x.num_states);
   for (uint64_t s = 0; s < count; s++) {

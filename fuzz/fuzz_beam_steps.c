@@ -116,7 +116,7 @@ static void step(struct one *s, int64_t count, bool is_bad) {
   wf_scores chunk = rows_of(s->scores, s->fed, count, COLUMNS);
   if (is_bad) chunk = rows_of(bad, 0, 1, COLUMNS);
   const int32_t before = num_frames(s);
-  const wf_status status = wf_beam_search_step(s->search, &chunk, &err);
+  const wf_status status = wf_beam_search_advance(s->search, &chunk, &err);
   CHECK((status == WF_ERR_STATE) == (s->failed || s->ended));
   const int32_t made = num_frames(s) - before;
   CHECK(status == WF_OK ? made == chunk.num_frames : made >= 0 && made <= chunk.num_frames);
@@ -172,7 +172,7 @@ static void check_paths(const struct one *s, const wf_beam_result *expected) {
 static void end(struct world *w, struct one *s) {
   wf_error err;
   wf_beam_result *expected;
-  const wf_status status = wf_beam_search_end(s->search, &err);
+  const wf_status status = wf_beam_search_finish(s->search, &err);
   CHECK((status == WF_ERR_STATE) == (s->failed || s->ended));
   if (status == WF_ERR_STATE) return;
   CHECK(status == WF_OK || w->model.fails_at > 0);

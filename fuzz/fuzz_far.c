@@ -25,6 +25,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     wf_fst_free(fst);
   }
   if (wf_far_find(far, "a", &fst, NULL) == WF_OK) wf_fst_free(fst);
-  wf_far_close(far);
+  wf_far_free(far);
   return 0;
 }

@@ -12,7 +12,7 @@ static void use(wf_lattice_entry *entry, wf__output *output) {
   wf_lattice *raw = NULL;
   wf_compact_lattice *compact = NULL;
   if (entry->raw != NULL) {
-    wf_lattice_view view = wf_lattice_get(entry->raw);
+    wf_lattice_view view = wf_lattice_get_view(entry->raw);
     for (uint64_t s = 0; s < view.num_states; s++)
       for (uint64_t a = view.arc_off[s]; a < view.arc_off[s + 1]; a++)
         if (view.arcs[a].nextstate <= (int64_t)s ||
@@ -21,7 +21,7 @@ static void use(wf_lattice_entry *entry, wf__output *output) {
     wf__kaldi_write_raw_text(output, &view, 1, NULL);
     if (wf_compact_lattice_from_raw(entry->raw, &compact, &err) != WF_OK) abort();
   } else {
-    wf_compact_lattice_view view = wf_compact_lattice_get(entry->compact);
+    wf_compact_lattice_view view = wf_compact_lattice_get_view(entry->compact);
     wf__kaldi_write_compact_text(output, &view, 1, NULL);
     if (wf_lattice_from_compact(entry->compact, &raw, &err) != WF_OK) abort();
   }

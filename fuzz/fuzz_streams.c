@@ -139,7 +139,7 @@ static void open_stream(struct world *w, struct utterance *u, uint64_t seed) {
   wf_stream_options_init(&options);
   options.frame_seconds = 0.2f;
   u->scorer = u->graph = 0;
-  CHECK_OK(wf_stream_open(w->decoder, &options, &u->stream, &err));
+  CHECK_OK(wf_stream_create(w->decoder, &options, &u->stream, &err));
   begin(u, seed);
 }
 
@@ -170,7 +170,7 @@ static void make_world(struct world *w, bytes *in) {
 static void free_world(struct world *w) {
   for (int i = 0; i < NUM_STREAMS; i++) {
     begin(&w->utterances[i], 0);
-    wf_stream_close(w->utterances[i].stream);
+    wf_stream_free(w->utterances[i].stream);
   }
   for (int g = 0; g < NUM_GRAPHS; g++) wf_graph_free(w->graphs[g]);
   for (int s = 0; s < NUM_SCORERS; s++) wf_scorer_free(w->scorers[s]);
@@ -231,7 +231,7 @@ static void accept(struct world *w, struct utterance *u, int64_t count, bool wan
   wf_stream_event event;
   float bad[NUM_COLUMNS];
   const wf_scores chunk = next_chunk(u, count, is_bad ? bad : NULL);
-  const wf_status status = wf_stream_accept(u->stream, &chunk, wants_event ? &event : NULL, &err);
+  const wf_status status = wf_stream_advance(u->stream, &chunk, wants_event ? &event : NULL, &err);
   CHECK((status == WF_ERR_STATE) == u->finished);
   if (u->finished) return;
   CHECK(status == WF_OK || status == WF_ERR_CANCELLED);
@@ -287,7 +287,7 @@ static void take_lattice(struct world *w, struct utterance *u, bool commits) {
     u->parts[u->num_parts++] = lattice;
     return;
   }
-  CHECK(wf_lattice_get(lattice).num_states > 0);
+  CHECK(wf_lattice_get_view(lattice).num_states > 0);
   wf_lattice_free(lattice);
 }
 
@@ -298,17 +298,17 @@ static wf_result *decode_plainly(struct world *w, const struct utterance *u) {
   wf_error err;
   wf_stream *stream;
   wf_result *result;
-  CHECK_OK(wf_stream_open(w->whole, NULL, &stream, &err));
+  CHECK_OK(wf_stream_create(w->whole, NULL, &stream, &err));
   CHECK_OK(wf_stream_set_graph(stream, graph_of(w, u), &err));
   for (int c = 0; c < u->num_changes; c++) {
     const int64_t first = u->changes[c].frame,
                   end = c + 1 < u->num_changes ? u->changes[c + 1].frame : u->fed;
     const wf_scores chunk = rows_of(u->scores, first, end - first, NUM_COLUMNS);
     (void)wf_stream_set_scorer(stream, w->scorers[u->changes[c].scorer], &err);
-    if (chunk.num_frames > 0) CHECK_OK(wf_stream_accept(stream, &chunk, NULL, &err));
+    if (chunk.num_frames > 0) CHECK_OK(wf_stream_advance(stream, &chunk, NULL, &err));
   }
   CHECK_OK(wf_stream_finish(stream, &result, &err));
-  wf_stream_close(stream);
+  wf_stream_free(stream);
   return result;
 }
 
@@ -329,7 +329,7 @@ static void check_lattices(const struct utterance *u, const wf_result *result,
   if (result->lattice == NULL) return;
   for (int i = 0; i < u->num_parts; i++) at = check_part(expected->lattice, u->parts[i], at, false);
   at = check_part(expected->lattice, result->lattice, at, true);
-  CHECK(at == wf_lattice_get(expected->lattice).num_states);
+  CHECK(at == wf_lattice_get_view(expected->lattice).num_states);
 }
 
 static void finish(struct world *w, struct utterance *u) {
@@ -375,7 +375,7 @@ static void one_call(struct world *w, bytes *in) {
     case 12: advance(w, in); return;
     case 13: accept(w, u, 1, true, true); return;
     case 14:
-      wf_stream_close(u->stream);
+      wf_stream_free(u->stream);
       open_stream(w, u, take(in, 256));
       return;
     default: w->functions.fails_in = (int)take(in, 6); return;

@@ -119,7 +119,7 @@ struct job {
 };
 
 static void drop(struct sequence *s) {
-  wf_stream_close(s->stream);
+  wf_stream_free(s->stream);
   s->stream = NULL;
 }
 
@@ -129,7 +129,7 @@ static void begin(struct world *w, struct sequence *s) {
   wf_stream_options_init(&options);
   options.frame_seconds = 0.5f;
   drop(s);
-  CHECK_OK(wf_stream_open(w->decoder, &options, &s->stream, &err));
+  CHECK_OK(wf_stream_create(w->decoder, &options, &s->stream, &err));
   s->fed = 0;
   s->boosts = 0;
   s->changed = false;
@@ -188,7 +188,7 @@ static bool follow(struct world *w, struct job *job) {
     s->changed = s->changed || s->fed > 0;
     s->boosts = job->boosts;
   }
-  CHECK_OK(wf_stream_accept(s->stream, &job->chunk, &event, &err));
+  CHECK_OK(wf_stream_advance(s->stream, &job->chunk, &event, &err));
   s->fed += job->chunk.num_frames;
   return true;
 }

@@ -39,6 +39,11 @@
  *    thread at a time; different objects never interfere.
  *  - Paths: "-" is standard input or output. Anything gzipped is inflated on reading. Output is
  *    written under a temporary name and renamed when complete.
+ *  - Names are wf_NOUN_VERB, and one verb stands for one act: `create` makes an object of others,
+ *    `read` of a whole file, `open` takes a model or a file that is read or written in parts;
+ *    `free` frees an object, `clear` what a structure of the caller holds; `close` completes an
+ *    output, `abort` drops it. `get_view`, `get_info` and `get_stats` read a structure, other
+ *    values have no verb. All verbs: docs/reference/c-calls.md.
  *  - Structures whose first field is `struct_size` are set up by their _init function, which is
  *    compiled into the caller. Fields may be added at their end: a program and a library of
  *    different versions then agree on the fields that both know. Structures that end in `reserved`
@@ -64,6 +69,13 @@ extern "C" {
 #define WF_API __declspec(dllexport)
 #else
 #define WF_API __attribute__((visibility("default")))
+#endif
+
+/* Marks an old name, which goes with the next version. */
+#if defined(__GNUC__)
+#define WF__OLD(name) __attribute__((deprecated("it is now " #name)))
+#else
+#define WF__OLD(name)
 #endif
 
 /* =========================================================================================
@@ -198,19 +210,19 @@ typedef struct wf_option_table {
 WF_API const wf_option_table *wf_option_table_at(size_t i);
 /* Table by name; NULL if there is none. */
 WF_API const wf_option_table *wf_option_table_find(const char *name);
-/* Sets the fields of `config`, a structure of `size` bytes, to their defaults. Fields that this
+/* Sets the fields of `options`, a structure of `size` bytes, to their defaults. Fields that this
  * library does not know are set to zero. Fields beyond `size` are not written. `size` is the size
  * that the caller was compiled with, or table->struct_size. */
-WF_API void wf_config_init(const wf_option_table *table, void *config, size_t size);
+WF_API void wf_options_init(const wf_option_table *table, void *options, size_t size);
 /* Parses `value` into the field `name` ('-' and '_' are the same in names). BOOL accepts
  * true/false/1/0/yes/no. A number of bytes may end in K, M, G or T: 2G is 2 times 2^30. A STR field
  * keeps the pointer. Errors: unknown name, malformed value, value out of range, a field beyond the
- * end of `config`. */
-WF_API wf_status wf_config_set(const wf_option_table *table, void *config, const char *name,
-                               const char *value, wf_error *err);
+ * end of `options`. */
+WF_API wf_status wf_options_set(const wf_option_table *table, void *options, const char *name,
+                                const char *value, wf_error *err);
 /* Checks struct_size and every range. Every call that takes options does this first. A field that
  * this library does not know, because the program is newer, must be zero (WF_ERR_UNSUPPORTED). */
-WF_API wf_status wf_config_check(const wf_option_table *table, const void *config, wf_error *err);
+WF_API wf_status wf_options_check(const wf_option_table *table, const void *options, wf_error *err);
 
 #define WF_FIELD_F32 float
 #define WF_FIELD_I32 int32_t
@@ -227,7 +239,7 @@ WF_API wf_status wf_config_check(const wf_option_table *table, const void *confi
     LIST(WF_FIELD)                                                            \
   } wf_##name##_options;                                                      \
   static inline void wf_##name##_options_init(wf_##name##_options *options) { \
-    wf_config_init(wf_option_table_find(#name), options, sizeof *options);    \
+    wf_options_init(wf_option_table_find(#name), options, sizeof *options);   \
   }
 /* Declares a table of some of the options of another table `of`, which fills the other's structure.
  * Its _init is that of the other. */
@@ -604,16 +616,16 @@ typedef struct wf_plan {
  * nothing on the GPU. Errors: WF_ERR_MEMORY, as from wf_decode, if the smallest plan does not fit
  * (the message has the needed and available bytes and the option to lower); WF_ERR_LIMIT if
  * max_tokens is above the limit of the GPU search; WF_ERR_DEVICE as for wf_decoder_create. */
-WF_API wf_status wf_plan_bytes(const wf_graph *graph, const wf_decoder_options *options,
+WF_API wf_status wf_plan_batch(const wf_graph *graph, const wf_decoder_options *options,
                                const wf_batch_shape *shape, wf_plan *out, wf_error *err);
 /* Returns the largest plan that the decoder has used so far. On the CPU all fields are 0. Before
  * the first batch only the fields of the graph are set. */
-WF_API void wf_decoder_plan(const wf_decoder *decoder, wf_plan *out);
+WF_API void wf_decoder_get_plan(const wf_decoder *decoder, wf_plan *out);
 /* =========================================================================================
  * 6  Streams
  *
- * A stream is an utterance whose scores come in chunks: wf_stream_open, chunks, wf_stream_finish,
- * then wf_stream_reset for the next utterance, or wf_stream_close. The result, lattice included, is
+ * A stream is an utterance whose scores come in chunks: wf_stream_create, chunks, wf_stream_finish,
+ * then wf_stream_reset for the next utterance, or wf_stream_free. The result, lattice included, is
  * bit for bit that of wf_decode for all scores in one matrix. It does not depend on the chunks or
  * on other work of the decoder. The committed prefix, which all tokens share, is removed from the
  * search. So memory grows with the rest, not with the audio (docs/engineering/streaming.md has
@@ -656,21 +668,21 @@ WF_API void wf_decoder_plan(const wf_decoder *decoder, wf_plan *out);
 WF_DECLARE_OPTIONS(stream, WF_STREAM_OPTIONS)
 
 typedef struct wf_stream wf_stream;
-/* Opens a stream. Thousands may be open: a stream without scores takes two kilobytes. On a GPU it
+/* Makes a stream. There may be thousands: one without scores takes two kilobytes. On a GPU it
  * also takes 8 * max_tokens bytes of GPU memory, or twice that with a scorer. A stream belongs to
  * one of the decoder's GPUs, the one with the fewest streams. Errors: WF_ERR_UNSUPPORTED if the
  * decoder's scorer works on the CPU only; WF_ERR_MEMORY if the GPU has no memory left; a malformed
  * list of silence columns. */
-WF_API wf_status wf_stream_open(wf_decoder *decoder, const wf_stream_options *options,
-                                wf_stream **out, wf_error *err);
-/* Closes the stream and discards an unfinished utterance. NULL is allowed. */
-WF_API void wf_stream_close(wf_stream *stream);
-/* As wf_stream_close, but any thread may call it, even while another thread uses the decoder. The
- * stream is closed when the decoder is next used or freed. */
+WF_API wf_status wf_stream_create(wf_decoder *decoder, const wf_stream_options *options,
+                                  wf_stream **out, wf_error *err);
+/* Frees the stream; an unfinished utterance is dropped. NULL is allowed. */
+WF_API void wf_stream_free(wf_stream *stream);
+/* As wf_stream_free, but any thread may call it, even while another thread uses the decoder. The
+ * stream is freed when the decoder is next used or freed. */
 WF_API void wf_stream_abandon(wf_stream *stream);
 
 /* Sets the scorer of this stream, which resets keep; NULL: none. Initially it is the scorer that
- * the decoder had at wf_stream_open. In mid-utterance the new scorer starts from each token's own
+ * the decoder had at wf_stream_create. In mid-utterance the new scorer starts from each token's own
  * word history. It does not rescore it: costs already added stay, except partial-phrase boosts,
  * which are refunded. `scorer_cost` of the result is then a sum: words that were committed while a
  * scorer was set count with its cost, the remaining words with that of the last scorer. Tokens with
@@ -707,8 +719,8 @@ WF_API wf_status wf_streams_advance(wf_decoder *decoder, wf_stream *const *strea
                                     const wf_scores *chunks, size_t count, wf_stream_event *events,
                                     wf_error *err);
 /* wf_streams_advance for one stream. */
-WF_API wf_status wf_stream_accept(wf_stream *stream, const wf_scores *chunk, wf_stream_event *event,
-                                  wf_error *err);
+WF_API wf_status wf_stream_advance(wf_stream *stream, const wf_scores *chunk,
+                                   wf_stream_event *event, wf_error *err);
 
 /* The best hypothesis so far: the path of the best token, whether or not its state is final. */
 typedef struct wf_partial {
@@ -730,8 +742,8 @@ WF_API wf_status wf_stream_partial(wf_stream *stream, wf_partial *out, wf_error 
 /* Returns the partial results of several streams, out[count], made by the decoder's threads. A
  * stream that has failed gets an empty one. Errors: WF_ERR_STATE if a stream is finished,
  * WF_ERR_ARGUMENT if it belongs to another decoder or occurs twice, WF_ERR_MEMORY. */
-WF_API wf_status wf_streams_partials(wf_decoder *decoder, wf_stream *const *streams, size_t count,
-                                     wf_partial *out, wf_error *err);
+WF_API wf_status wf_streams_partial(wf_decoder *decoder, wf_stream *const *streams, size_t count,
+                                    wf_partial *out, wf_error *err);
 /* Ends the utterance and returns its result, as from wf_decode. After that only reset and close are
  * possible. */
 WF_API wf_status wf_stream_finish(wf_stream *stream, wf_result **out, wf_error *err);
@@ -768,12 +780,58 @@ typedef struct wf_stream_plan {
                          launches as often as needed */
   uint64_t reserved[8];
 } wf_stream_plan;
-/* Returns the memory plan of wf_stream_open on the options' device. Allocates nothing on the GPU.
+/* Returns the memory plan of wf_stream_create on the options' device. Allocates nothing on the GPU.
  * If otherwise not even one stream fits, the plan has fewer lanes, but at least 8. Errors:
  * WF_ERR_MEMORY if the streams or the smallest plan do not fit (the message has the needed and
- * available bytes and the option to lower); others as for wf_plan_bytes. */
+ * available bytes and the option to lower); others as for wf_plan_batch. */
 WF_API wf_status wf_plan_streams(const wf_graph *graph, const wf_decoder_options *options,
                                  const wf_stream_shape *shape, wf_stream_plan *out, wf_error *err);
+
+/* =========================================================================================
+ * Old names, which go in 0.4 (docs/migrating/0.3.md)
+ * ========================================================================================= */
+
+static inline WF__OLD(wf_options_init) void wf_config_init(const wf_option_table *table,
+                                                           void *options, size_t size) {
+  wf_options_init(table, options, size);
+}
+static inline WF__OLD(wf_options_set) wf_status
+    wf_config_set(const wf_option_table *table, void *options, const char *name, const char *value,
+                  wf_error *err) {
+  return wf_options_set(table, options, name, value, err);
+}
+static inline WF__OLD(wf_options_check) wf_status
+    wf_config_check(const wf_option_table *table, const void *options, wf_error *err) {
+  return wf_options_check(table, options, err);
+}
+static inline WF__OLD(wf_plan_batch) wf_status
+    wf_plan_bytes(const wf_graph *graph, const wf_decoder_options *options,
+                  const wf_batch_shape *shape, wf_plan *out, wf_error *err) {
+  return wf_plan_batch(graph, options, shape, out, err);
+}
+static inline WF__OLD(wf_decoder_get_plan) void wf_decoder_plan(const wf_decoder *decoder,
+                                                                wf_plan *out) {
+  wf_decoder_get_plan(decoder, out);
+}
+static inline WF__OLD(wf_stream_create) wf_status
+    wf_stream_open(wf_decoder *decoder, const wf_stream_options *options, wf_stream **out,
+                   wf_error *err) {
+  return wf_stream_create(decoder, options, out, err);
+}
+static inline WF__OLD(wf_stream_free) void wf_stream_close(wf_stream *stream) {
+  wf_stream_free(stream);
+}
+static inline WF__OLD(wf_stream_advance) wf_status
+    wf_stream_accept(wf_stream *stream, const wf_scores *chunk, wf_stream_event *event,
+                     wf_error *err) {
+  return wf_stream_advance(stream, chunk, event, err);
+}
+static inline WF__OLD(wf_streams_partial) wf_status
+    wf_streams_partials(wf_decoder *decoder, wf_stream *const *streams, size_t count,
+                        wf_partial *out, wf_error *err) {
+  return wf_streams_partial(decoder, streams, count, out, err);
+}
+
 #ifdef __cplusplus
 }
 #endif

@@ -184,11 +184,11 @@ WF_API void wf_beam_search_free(wf_beam_search *search);
 /* Goes on with more frames. Errors: columns, NaN or +infinity, an ended utterance (WF_ERR_STATE).
  * After an error within a frame (scores, lm_fn, memory) the search cannot go on: step, end and
  * prune fail with WF_ERR_STATE. The frames before can still be read. */
-WF_API wf_status wf_beam_search_step(wf_beam_search *search, const wf_scores *scores,
-                                     wf_error *err);
+WF_API wf_status wf_beam_search_advance(wf_beam_search *search, const wf_scores *scores,
+                                        wf_error *err);
 /* Ends the utterance, which adds a frame. Hypotheses within a word of a lexicon are dropped if
  * there are others. Words that texts spell end. */
-WF_API wf_status wf_beam_search_end(wf_beam_search *search, wf_error *err);
+WF_API wf_status wf_beam_search_finish(wf_beam_search *search, wf_error *err);
 /* look_back -1: the best `nbest` hypotheses of the newest frame. Else the best hypothesis without
  * its newest `look_back` frames, and back to the frame after the end of a word of a lexicon (by at
  * most 100 frames). No path: there are not so many frames, or no hypothesis. */

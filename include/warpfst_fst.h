@@ -105,7 +105,7 @@ typedef enum wf_property {
 } wf_property;
 /* Sets *out to the set of properties that hold. They are computed once. Thread-safe. Fails only
  * with WF_ERR_MEMORY. */
-WF_API wf_status wf_fst_find_properties(const wf_fst *fst, uint32_t *out, wf_error *err);
+WF_API wf_status wf_fst_get_properties(const wf_fst *fst, uint32_t *out, wf_error *err);
 /* The same; without memory, properties that hold can be missing. */
 WF_API uint32_t wf_fst_properties(const wf_fst *fst);
 
@@ -214,9 +214,9 @@ WF_API wf_status wf_fst_compile(const char *path, const wf_symbols *isymbols,
                                 const wf_symbols *osymbols, const wf_text_options *options,
                                 wf_fst **out, wf_error *err);
 /* As wf_fst_compile, from text[size] in memory. Messages show `name` in place of the path. */
-WF_API wf_status wf_fst_compile_text(const char *text, size_t size, const char *name,
-                                     const wf_symbols *isymbols, const wf_symbols *osymbols,
-                                     const wf_text_options *options, wf_fst **out, wf_error *err);
+WF_API wf_status wf_fst_compile_memory(const char *text, size_t size, const char *name,
+                                       const wf_symbols *isymbols, const wf_symbols *osymbols,
+                                       const wf_text_options *options, wf_fst **out, wf_error *err);
 /* Prints the start state first, then the other states in order. If a table is NULL, that of the fst
  * is used, or numbers if the fst has none. Errors: a label that is not in its table, or whose
  * symbol is empty or holds a blank, a tab or a line end, so that the text could not be read. */
@@ -225,9 +225,9 @@ WF_API wf_status wf_fst_print(const wf_fst *fst, const char *path, const wf_symb
                               wf_error *err);
 /* The bytes that wf_fst_print would write to a file; no NUL follows them. Free `*out`, which is
  * NULL if there are none, with wf_free. */
-WF_API wf_status wf_fst_print_text(const wf_fst *fst, const wf_symbols *isymbols,
-                                   const wf_symbols *osymbols, const wf_text_options *options,
-                                   char **out, size_t *size, wf_error *err);
+WF_API wf_status wf_fst_print_memory(const wf_fst *fst, const wf_symbols *isymbols,
+                                     const wf_symbols *osymbols, const wf_text_options *options,
+                                     char **out, size_t *size, wf_error *err);
 /* Draws an fst as an SVG picture, without scripts or other files: states by their distance from the
  * start in arcs, labels as texts of the fst's symbol tables or as numbers, costs other than 0 after
  * a slash, final states with two circles. The same fst always gives the same bytes. Errors: more
@@ -387,12 +387,12 @@ WF_API wf_status wf_composer_run(wf_composer *composer, wf_error *err);
 /* Returns the result of pair i of the last run as pointers into device memory. They are valid until
  * the next run. `*origins` (the argument may be NULL) receives the origins of its arcs, in the same
  * memory, or NULL if they were not requested. */
-WF_API wf_status wf_composer_view(const wf_composer *composer, size_t i, wf_fst_view *view,
-                                  const wf_arc_origin **origins, wf_error *err);
+WF_API wf_status wf_composer_get_view(const wf_composer *composer, size_t i, wf_fst_view *view,
+                                      const wf_arc_origin **origins, wf_error *err);
 /* Copies the result of pair i to host memory. `*out_origins` (the argument may be NULL) receives an
  * array; free it with wf_free. */
-WF_API wf_status wf_composer_get(const wf_composer *composer, size_t i, wf_fst **out,
-                                 wf_arc_origin **out_origins, wf_error *err);
+WF_API wf_status wf_composer_to_fst(const wf_composer *composer, size_t i, wf_fst **out,
+                                    wf_arc_origin **out_origins, wf_error *err);
 WF_API void wf_composer_free(wf_composer *composer);
 
 /* Determinizes a weighted transducer on its input side (Mohri 1997). With `rmepsilon`, epsilon
@@ -570,10 +570,12 @@ WF_API wf_status wf_fst_batch_create(const wf_fst *const *fsts, size_t count, co
                                      wf_fst_batch **out, wf_error *err);
 /* Makes a batch of the results of the last run, with their origins, on the composer's device.
  * Errors: there are several pairs, and one was composed with a hash table (WF_ERR_UNSUPPORTED). */
-WF_API wf_status wf_composer_batch(const wf_composer *composer, wf_fst_batch **out, wf_error *err);
+WF_API wf_status wf_composer_to_batch(const wf_composer *composer, wf_fst_batch **out,
+                                      wf_error *err);
 WF_API size_t wf_fst_batch_count(const wf_fst_batch *batch);
 /* Returns the i-th fst in host memory. A batch on the CPU makes no copy. */
-WF_API wf_status wf_fst_batch_get(const wf_fst_batch *batch, size_t i, wf_fst **out, wf_error *err);
+WF_API wf_status wf_fst_batch_to_fst(const wf_fst_batch *batch, size_t i, wf_fst **out,
+                                     wf_error *err);
 WF_API void wf_fst_batch_free(wf_fst_batch *batch);
 
 /* The operations of the same names, applied to each fst of the batch. Options, results and errors
@@ -642,7 +644,7 @@ typedef struct wf_fst_batch_view {
   const double *gradients;          /* [num_arcs] per arc; NULL: none */
   const double *input_gradients[2]; /* per arc of the inputs, pair by pair; NULL: none */
 } wf_fst_batch_view;
-/* Errors: a batch on the CPU (WF_ERR_UNSUPPORTED); use wf_fst_batch_get. */
+/* Errors: a batch on the CPU (WF_ERR_UNSUPPORTED); use wf_fst_batch_to_fst. */
 WF_API wf_status wf_fst_batch_get_view(const wf_fst_batch *batch, wf_fst_batch_view *view,
                                        wf_error *err);
 
@@ -703,6 +705,29 @@ enum { WF_SELECT_UNIFORM, WF_SELECT_LOG_PROB };
 WF_DECLARE_OPTIONS(randgen, WF_RANDGEN_OPTIONS)
 WF_API wf_status wf_randgen(const wf_fst *fst, const wf_randgen_options *options, wf_fst **out,
                             wf_error *err);
+
+/* =========================================================================================
+ * Old names, which go in 0.4 (docs/migrating/0.3.md)
+ * ========================================================================================= */
+
+static inline WF__OLD(wf_composer_get_view) wf_status
+    wf_composer_view(const wf_composer *composer, size_t i, wf_fst_view *view,
+                     const wf_arc_origin **origins, wf_error *err) {
+  return wf_composer_get_view(composer, i, view, origins, err);
+}
+static inline WF__OLD(wf_composer_to_fst) wf_status
+    wf_composer_get(const wf_composer *composer, size_t i, wf_fst **out,
+                    wf_arc_origin **out_origins, wf_error *err) {
+  return wf_composer_to_fst(composer, i, out, out_origins, err);
+}
+static inline WF__OLD(wf_composer_to_batch) wf_status
+    wf_composer_batch(const wf_composer *composer, wf_fst_batch **out, wf_error *err) {
+  return wf_composer_to_batch(composer, out, err);
+}
+static inline WF__OLD(wf_fst_batch_to_fst) wf_status
+    wf_fst_batch_get(const wf_fst_batch *batch, size_t i, wf_fst **out, wf_error *err) {
+  return wf_fst_batch_to_fst(batch, i, out, err);
+}
 
 #ifdef __cplusplus
 }

@@ -76,9 +76,9 @@ WF_API wf_status wf_lexicon_read(const char *path, const wf_symbols *tokens,
                                  const wf_lexicon_options *options, wf_lexicon **out,
                                  wf_error *err);
 /* As wf_lexicon_read, from text[size] in memory. Messages show `name` in place of the path. */
-WF_API wf_status wf_lexicon_read_text(const char *text, size_t size, const char *name,
-                                      const wf_symbols *tokens, const wf_lexicon_options *options,
-                                      wf_lexicon **out, wf_error *err);
+WF_API wf_status wf_lexicon_read_memory(const char *text, size_t size, const char *name,
+                                        const wf_symbols *tokens, const wf_lexicon_options *options,
+                                        wf_lexicon **out, wf_error *err);
 /* Makes a lexicon without a file, for a character or subword model. Spells every word of a table
  * with tokens, except reserved words and words in angle brackets (<unk>). */
 WF_API wf_status wf_lexicon_spell(const wf_symbols *words, const wf_symbols *tokens,
@@ -439,7 +439,7 @@ typedef struct wf_graph_inputs {
 } wf_graph_inputs;
 WF_DECLARE_INIT(graph_inputs)
 
-/* Owned by the caller: wf_graph_result_free. */
+/* Owned by the caller: wf_graph_result_clear. */
 typedef struct wf_graph_result {
   wf_fst *graph;                  /* symbols: token labels (HMM: none), words */
   wf_symbols *words;              /* the table of the LM or grammar, with #0 added if missing */
@@ -462,7 +462,7 @@ typedef struct wf_graph_result {
  * Any thread; no other call may use `hmm` meanwhile. */
 WF_API wf_status wf_graph_build(const wf_graph_inputs *inputs, const wf_graph_options *options,
                                 wf_graph_result *out, wf_error *err);
-WF_API void wf_graph_result_free(wf_graph_result *result); /* NULL is allowed */
+WF_API void wf_graph_result_clear(wf_graph_result *result); /* NULL is allowed */
 
 /* Makes the complete fst that is searched. Results use its state and arc numbers. Without added
  * words it equals wf_graph_fst. With added words, wf_graph_fst is only the base graph. Of a token
@@ -670,6 +670,14 @@ WF_API wf_status wf_align_hmm(wf_hmm *hmm, const wf_lexicon *lexicon,
                               const wf_hmm_align_input *inputs, size_t count,
                               const wf_hmm_align_options *options, wf_hmm_alignment **results,
                               wf_error *err);
+
+/* =========================================================================================
+ * Old names, which go in 0.4 (docs/migrating/0.3.md)
+ * ========================================================================================= */
+
+static inline WF__OLD(wf_lexicon_skipped) size_t wf_lexicon_num_skipped(const wf_lexicon *lexicon) {
+  return (size_t)wf_lexicon_skipped(lexicon)->count;
+}
 
 #ifdef __cplusplus
 }

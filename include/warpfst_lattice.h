@@ -39,7 +39,7 @@ typedef struct wf_lattice_view {
   const int32_t *frames;            /* [num_states]; number of frames before the state */
   const float *final_scorer_cost;   /* [num_states]; 0 without a scorer and for non-final states */
 } wf_lattice_view;
-WF_API wf_lattice_view wf_lattice_get(const wf_lattice *lattice);
+WF_API wf_lattice_view wf_lattice_get_view(const wf_lattice *lattice);
 WF_API wf_lattice *wf_lattice_ref(const wf_lattice *lattice);
 WF_API void wf_lattice_free(wf_lattice *lattice);
 
@@ -72,7 +72,7 @@ typedef struct wf_compact_lattice_view {
   const int32_t *frames; /* [num_states]; number of frames before the state; -1: it differs between
                             the paths to the state */
 } wf_compact_lattice_view;
-WF_API wf_compact_lattice_view wf_compact_lattice_get(const wf_compact_lattice *lattice);
+WF_API wf_compact_lattice_view wf_compact_lattice_get_view(const wf_compact_lattice *lattice);
 WF_API wf_compact_lattice *wf_compact_lattice_ref(const wf_compact_lattice *lattice);
 WF_API void wf_compact_lattice_free(wf_compact_lattice *lattice);
 
@@ -252,12 +252,12 @@ WF_API wf_status wf_compact_lattice_score(const wf_compact_lattice *lattice,
                                           const wf_scorer *scorer, int64_t max_states,
                                           wf_compact_lattice **out, wf_error *err);
 /* Costs of a scorer for each arc and final state of a compact lattice. The caller frees them with
- * wf_scorer_costs_free. */
+ * wf_scorer_costs_clear. */
 typedef struct wf_scorer_costs {
   float *arcs;   /* [num_arcs] */
   float *finals; /* [num_states]; 0: not final */
 } wf_scorer_costs;
-WF_API void wf_scorer_costs_free(wf_scorer_costs *costs);
+WF_API void wf_scorer_costs_clear(wf_scorer_costs *costs);
 /* Separates the costs of a scorer from those of the graph. In a compact lattice that was decoded
  * with a scorer they are part of graph_cost; a raw lattice has a separate field for them. The
  * result has the same paths with the same costs, with states split by the scorer's contexts.
@@ -544,6 +544,22 @@ WF_API wf_status wf_stream_partial_lattice(wf_stream *stream, wf_lattice **out, 
  * is the first state of the next part. Frames count from the last reset. Errors: those of
  * wf_stream_partial_lattice. */
 WF_API wf_status wf_stream_commit_lattice(wf_stream *stream, wf_lattice **out, wf_error *err);
+
+/* =========================================================================================
+ * Old names, which go in 0.4 (docs/migrating/0.3.md)
+ * ========================================================================================= */
+
+static inline WF__OLD(wf_lattice_get_view) wf_lattice_view
+    wf_lattice_get(const wf_lattice *lattice) {
+  return wf_lattice_get_view(lattice);
+}
+static inline WF__OLD(wf_compact_lattice_get_view) wf_compact_lattice_view
+    wf_compact_lattice_get(const wf_compact_lattice *lattice) {
+  return wf_compact_lattice_get_view(lattice);
+}
+static inline WF__OLD(wf_scorer_costs_clear) void wf_scorer_costs_free(wf_scorer_costs *costs) {
+  wf_scorer_costs_clear(costs);
+}
 
 #ifdef __cplusplus
 }

@@ -561,8 +561,8 @@ typedef struct wf_rnn_scorer_stats {
 } wf_rnn_scorer_stats;
 WF_DECLARE_INIT(rnn_scorer_stats)
 /* Errors: the scorer is not from wf_scorer_from_rnnlm. */
-WF_API wf_status wf_scorer_rnn_stats(const wf_scorer *scorer, wf_rnn_scorer_stats *stats,
-                                     wf_error *err);
+WF_API wf_status wf_scorer_get_rnn_stats(const wf_scorer *scorer, wf_rnn_scorer_stats *stats,
+                                         wf_error *err);
 
 /* Counters of the on-the-fly language models of a decoder on GPUs, over all GPUs and all batches
  * since the first, freed models included. On the CPU all are 0. Reads are reads of n-grams from
@@ -586,7 +586,30 @@ typedef struct wf_lm_stats {
                      small batch leaves most warps idle */
   uint64_t reserved[8];
 } wf_lm_stats;
-WF_API void wf_decoder_lm_stats(const wf_decoder *decoder, wf_lm_stats *out);
+WF_API void wf_decoder_get_lm_stats(const wf_decoder *decoder, wf_lm_stats *out);
+
+/* =========================================================================================
+ * Old names, which go in 0.4 (docs/migrating/0.3.md)
+ * ========================================================================================= */
+
+static inline WF__OLD(wf_lm_open) wf_status
+    wf_lm_read(const char *path, const wf_symbols *words, const wf_arpa_options *options,
+               wf_lm **out, wf_arpa_stats *stats, const wf_progress *progress, wf_error *err) {
+  return wf_lm_open(path, words, options, out, stats, progress, err);
+}
+static inline WF__OLD(wf_lm_open) wf_status
+    wf_lm_read_arpa(const char *path, const wf_symbols *words, const wf_arpa_options *options,
+                    wf_lm **out, wf_arpa_stats *stats, const wf_progress *progress, wf_error *err) {
+  return wf_lm_open(path, words, options, out, stats, progress, err);
+}
+static inline WF__OLD(wf_scorer_get_rnn_stats) wf_status
+    wf_scorer_rnn_stats(const wf_scorer *scorer, wf_rnn_scorer_stats *stats, wf_error *err) {
+  return wf_scorer_get_rnn_stats(scorer, stats, err);
+}
+static inline WF__OLD(wf_decoder_get_lm_stats) void wf_decoder_lm_stats(const wf_decoder *decoder,
+                                                                        wf_lm_stats *out) {
+  wf_decoder_get_lm_stats(decoder, out);
+}
 
 #ifdef __cplusplus
 }

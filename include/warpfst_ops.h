@@ -110,7 +110,7 @@ WF_API wf_status wf_encoder_create(wf_semiring semiring, bool labels, bool weigh
                                    wf_encoder **out, wf_error *err);
 WF_API void wf_encoder_free(wf_encoder *encoder);
 /* The number of labels made so far. */
-WF_API uint64_t wf_encoder_size(const wf_encoder *encoder);
+WF_API uint64_t wf_encoder_num_labels(const wf_encoder *encoder);
 /* Errors: another semiring. The result has no symbol tables and is no token graph; the encoder
  * keeps the tables and the blank of the last fst. Its files hold the tables alone. */
 WF_API wf_status wf_encoder_encode(wf_encoder *encoder, const wf_fst *fst, wf_fst **out,
@@ -224,7 +224,7 @@ typedef struct wf_far wf_far; /* a file open for reading; used by one thread at 
 /* A file that holds a single fst is an archive of one, with the empty key. Errors: not an archive,
  * a damaged file (WF_ERR_FORMAT). */
 WF_API wf_status wf_far_open(const char *path, wf_far **out, wf_error *err);
-WF_API void wf_far_close(wf_far *far);
+WF_API void wf_far_free(wf_far *far);
 WF_API wf_far_type wf_far_get_type(const wf_far *far);
 /* Reads the next fst. `*out_key` is valid until the next call. At the end, `*out` and `*out_key`
  * are NULL. */
@@ -235,15 +235,36 @@ WF_API wf_status wf_far_find(wf_far *far, const char *key, wf_fst **out, wf_erro
 typedef struct wf_far_writer wf_far_writer;
 /* `path` "-" is standard output (stlist only). The file appears under its name when it is finished.
  */
-WF_API wf_status wf_far_writer_create(const char *path, wf_far_type type, wf_far_writer **out,
-                                      wf_error *err);
+WF_API wf_status wf_far_writer_open(const char *path, wf_far_type type, wf_far_writer **out,
+                                    wf_error *err);
 /* Adds an fst in OpenFst's vector format. Errors: an empty key, a key smaller than the last. */
-WF_API wf_status wf_far_writer_add(wf_far_writer *writer, const char *key, const wf_fst *fst,
+WF_API wf_status wf_far_writer_put(wf_far_writer *writer, const char *key, const wf_fst *fst,
                                    wf_error *err);
 /* Writes the end of the file and frees the writer, also on failure. */
-WF_API wf_status wf_far_writer_finish(wf_far_writer *writer, wf_error *err);
+WF_API wf_status wf_far_writer_close(wf_far_writer *writer, wf_error *err);
 /* Frees the writer without a file. NULL is allowed. */
 WF_API void wf_far_writer_abort(wf_far_writer *writer);
+
+/* =========================================================================================
+ * Old names, which go in 0.4 (docs/migrating/0.3.md)
+ * ========================================================================================= */
+
+static inline WF__OLD(wf_encoder_num_labels) uint64_t wf_encoder_size(const wf_encoder *encoder) {
+  return wf_encoder_num_labels(encoder);
+}
+static inline WF__OLD(wf_far_free) void wf_far_close(wf_far *far) { wf_far_free(far); }
+static inline WF__OLD(wf_far_writer_open) wf_status
+    wf_far_writer_create(const char *path, wf_far_type type, wf_far_writer **out, wf_error *err) {
+  return wf_far_writer_open(path, type, out, err);
+}
+static inline WF__OLD(wf_far_writer_put) wf_status
+    wf_far_writer_add(wf_far_writer *writer, const char *key, const wf_fst *fst, wf_error *err) {
+  return wf_far_writer_put(writer, key, fst, err);
+}
+static inline WF__OLD(wf_far_writer_close) wf_status
+    wf_far_writer_finish(wf_far_writer *writer, wf_error *err) {
+  return wf_far_writer_close(writer, err);
+}
 
 #ifdef __cplusplus
 }

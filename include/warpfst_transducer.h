@@ -104,7 +104,16 @@ typedef struct wf_transducer_stats {
   double wait_s;   /* nobody searched, because the GPU was not done; or the GPU searched */
   uint64_t reserved[8];
 } wf_transducer_stats;
-WF_API void wf_decoder_transducer_stats(const wf_decoder *decoder, wf_transducer_stats *out);
+WF_API void wf_decoder_get_transducer_stats(const wf_decoder *decoder, wf_transducer_stats *out);
+
+/* =========================================================================================
+ * Old names, which go in 0.4 (docs/migrating/0.3.md)
+ * ========================================================================================= */
+
+static inline WF__OLD(wf_decoder_get_transducer_stats) void wf_decoder_transducer_stats(
+    const wf_decoder *decoder, wf_transducer_stats *out) {
+  wf_decoder_get_transducer_stats(decoder, out);
+}
 
 #ifdef __cplusplus
 }

@@ -37,7 +37,7 @@ def preprocess(compiler, include):
         path.write_text(source, encoding="utf-8")
         text = subprocess.run([compiler, "-E", "-P", "-I", str(include), str(path)], check=True, capture_output=True, text=True).stdout
     declarations, _, options = text.partition("@options")
-    declarations = re.sub(r"static inline void wf_\w+\(.*?\}", "", declarations, flags=re.DOTALL)  # inline functions are not exported
+    declarations = re.sub(r"static inline [^{;]*\{[^}]*\}", "", declarations)  # inline functions are not exported
     return re.sub(r"__attribute__\(\(visibility\(\"default\"\)\)\)|__declspec\(dllexport\)", "", declarations), options
 
 

@@ -2,7 +2,7 @@
  * requests.
  *
  *   requests of many sequences --tensors--> streams, chunks --wf_streams_advance,
- *   wf_streams_partials--> partials, or results at the end of a sequence --tensors--> responses
+ *   wf_streams_partial--> partials, or results at the end of a sequence --tensors--> responses
  *
  * The server's sequence batcher collects the requests, at most one of each sequence. The server
  * calls an instance from one thread at a time. */
@@ -123,7 +123,7 @@ static void read_partials(tw_instance *instance, struct batch *batch) {
   }
   wf_error err = {0};
   wf_status status =
-      wf_streams_partials(instance->decoder, batch->streams, batch->size, batch->partials, &err);
+      wf_streams_partial(instance->decoder, batch->streams, batch->size, batch->partials, &err);
   for (uint32_t k = 0; k < batch->size; k++) {
     struct job *job = &batch->jobs[batch->which[k]];
     job->partial = batch->partials[k];

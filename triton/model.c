@@ -33,7 +33,7 @@ static wf_status set_option(tw_model *model, const char *name, const char *value
     const wf_option_table *table = wf_option_table_find(tables[t].table);
     for (size_t i = 0; i < table->num_rows; i++)
       if (strcmp(table->rows[i].name, name) == 0)
-        return wf_config_set(table, tables[t].config, name, value, err);
+        return wf_options_set(table, tables[t].config, name, value, err);
   }
   return fail(err, WF_ERR_ARGUMENT, "config.pbtxt: no such parameter: ", name);
 }
@@ -162,7 +162,7 @@ wf_status instance_open(const tw_model *model, tw_instance **out, wf_error *err)
 }
 
 static void free_sequence(tw_sequence *sequence) {
-  wf_stream_close(sequence->stream);
+  wf_stream_free(sequence->stream);
   free(sequence->id);
   free(sequence);
 }
@@ -228,7 +228,7 @@ static wf_status start(tw_instance *instance, const char *id, uint64_t now_ns, t
   if (made == NULL || made->id == NULL)
     return free(made), fail(err, WF_ERR_MEMORY, "out of memory for sequences", "");
   wf_status status =
-      wf_stream_open(instance->decoder, &instance->model->stream, &made->stream, err);
+      wf_stream_create(instance->decoder, &instance->model->stream, &made->stream, err);
   if (status != WF_OK) return free_sequence(made), status;
   made->next = *bucket;
   *bucket = made;

@@ -204,7 +204,7 @@ static void digest_result(uint64_t *digest, const wf_result *result) {
   digest_bytes(digest, result->words, result->num_words * sizeof *result->words);
   digest_bytes(digest, result->alignment, (size_t)result->num_decoded * sizeof *result->alignment);
   if (result->lattice == NULL) return;
-  wf_lattice_view lattice = wf_lattice_get(result->lattice);
+  wf_lattice_view lattice = wf_lattice_get_view(result->lattice);
   digest_bytes(digest, lattice.arc_off, (lattice.num_states + 1) * sizeof *lattice.arc_off);
   digest_bytes(digest, lattice.arcs, lattice.num_arcs * sizeof *lattice.arcs);
   digest_bytes(digest, lattice.final_graph_cost,
@@ -248,7 +248,7 @@ static void take_results(const struct bench *bench, wf_result **results, size_t 
     out->num_died += (r->flags & WF_RESULT_DIED) != 0;
     out->num_overflow += (r->flags & WF_RESULT_OVERFLOW) != 0;
     out->num_failed += r->status != WF_OK;
-    if (r->lattice != NULL) out->lattice_arcs += (double)wf_lattice_get(r->lattice).num_arcs;
+    if (r->lattice != NULL) out->lattice_arcs += (double)wf_lattice_get_view(r->lattice).num_arcs;
     if (r->status != WF_OK && out->num_failed == 1)
       fprintf(stderr, "bench_decode: utterance %zu: %s\n", i, r->message);
     if (i < bench->command.check) digest_result(&out->digest, r);
@@ -277,7 +277,7 @@ static double determinize(wf_result **results, size_t count, const wf_decoder_op
   *out_arcs = 0;
   for (size_t i = 0; i < count; i++) {
     if (made[i].lattice != NULL)
-      *out_arcs += (double)wf_compact_lattice_get(made[i].lattice).num_arcs;
+      *out_arcs += (double)wf_compact_lattice_get_view(made[i].lattice).num_arcs;
     wf_compact_lattice_free(made[i].lattice);
   }
   free(lattices);
@@ -304,8 +304,8 @@ static wf_status set_lm(struct bench *bench, const struct run *run, wf_error *er
   wf_ngram_scorer_options_init(&o);
   o.lm_scale = bench->command.lm_scale;
   const bool hybrid = strcmp(run->lm, "hybrid") == 0;
-  check(wf_config_set(wf_option_table_find("ngram_scorer"), &o, "placement",
-                      hybrid || strcmp(run->lm, "host") == 0 ? run->lm : "device", err),
+  check(wf_options_set(wf_option_table_find("ngram_scorer"), &o, "placement",
+                       hybrid || strcmp(run->lm, "host") == 0 ? run->lm : "device", err),
         err);
   const uint64_t index = bench->lm_info.index_bytes;
   if (hybrid)
@@ -441,7 +441,7 @@ static void print_run(const struct bench *bench, const struct run *run, const do
   if (run->frames > 0) printf(", \"host_mib\": %.1f", t->host_mib);
   if (gpu) {
     wf_plan plan;
-    wf_decoder_plan(bench->decoder, &plan);
+    wf_decoder_get_plan(bench->decoder, &plan);
     printf(", \"gpu_mib\": %.1f, \"on_cpu\": %zu", (double)plan.total_bytes / (1 << 20),
            atomic_load(&bench->num_on_cpu));
   }
@@ -455,7 +455,7 @@ static void print_run(const struct bench *bench, const struct run *run, const do
   printf(", \"boost\": %zu, \"boost_each\": %zu", run->boost, run->boost_each);
   if (has_lm(run)) {
     wf_lm_stats lm; /* of all rounds, including the warm-up */
-    wf_decoder_lm_stats(bench->decoder, &lm);
+    wf_decoder_get_lm_stats(bench->decoder, &lm);
     printf(
         ", \"lm\": \"%s\", \"lm_cache\": %g, \"lm_bytes\": %llu, \"lm_gpu_bytes\": %llu, "
         "\"lm_host_bytes\": %llu, \"lm_cache_hits\": %llu, \"lm_host_reads\": %llu, "

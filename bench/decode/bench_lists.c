@@ -97,7 +97,7 @@ static void measure_changes(const struct settings *set, wf_decoder *decoder,
   uint64_t num_chunks = 0;
   wf_error err = {0};
   wf_stream *stream;
-  check(wf_stream_open(decoder, NULL, &stream, &err), &err);
+  check(wf_stream_create(decoder, NULL, &stream, &err), &err);
   while (heard_s < wanted_s) {
     wf_score_reader *reader;
     wf_matrix matrix;
@@ -109,7 +109,7 @@ static void measure_changes(const struct settings *set, wf_decoder *decoder,
         const int64_t left = matrix.num_frames - first;
         const wf_scores chunk = {matrix.data + first * matrix.num_columns,
                                  left < size ? left : size, matrix.num_columns, matrix.num_columns};
-        check(wf_stream_accept(stream, &chunk, NULL, &err), &err);
+        check(wf_stream_advance(stream, &chunk, NULL, &err), &err);
         change(stream, scorers, (int)(num_chunks++ % CHANGES), &now, times);
         heard_s += (double)chunk.num_frames * set->frame_shift;
       }
@@ -122,7 +122,7 @@ static void measure_changes(const struct settings *set, wf_decoder *decoder,
   printf("{\"words\": %zu, \"cost\": %.9g, \"scorer_cost\": %.17g}\n", result->num_words,
          result->cost, result->scorer_cost);
   wf_result_free(result);
-  wf_stream_close(stream);
+  wf_stream_free(stream);
   for (int i = 0; i < CHANGES; i++) free(times[i].ms);
 }
 

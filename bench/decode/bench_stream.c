@@ -163,8 +163,8 @@ static void run_live(struct bench *bench, double until) {
                                bench->set.partials != 0 ? bench->events : NULL, &err),
             &err);
       if (bench->set.partials != 0)
-        check(wf_streams_partials(bench->decoder, bench->ready, bench->num_ready, bench->partials,
-                                  &err),
+        check(wf_streams_partial(bench->decoder, bench->ready, bench->num_ready, bench->partials,
+                                 &err),
               &err);
       for (size_t k = 0; k < bench->num_ready; k++) note_chunk(bench, k, start);
       bench->busy_s += now_s() - start;
@@ -191,7 +191,7 @@ static void live(struct bench *bench) {
   uint64_t bytes = 0;
   for (size_t i = 0; i < count; i++) {
     struct speaker *speaker = &bench->speakers[i];
-    check(wf_stream_open(bench->decoder, NULL, &speaker->stream, &err), &err);
+    check(wf_stream_create(bench->decoder, NULL, &speaker->stream, &err), &err);
     speaker->utterance = i * 7919 % bench->num_matrices;
     speaker->next_s = begin + bench->set.chunk * (double)(i * 2654435761u % 1000) / 1000;
   }
@@ -206,7 +206,7 @@ static void live(struct bench *bench) {
   for (size_t i = 0; i < count; i++) {
     bytes += wf_stream_bytes(bench->speakers[i].stream);
     if (now_s() - bench->speakers[i].next_s > behind) behind = now_s() - bench->speakers[i].next_s;
-    wf_stream_close(bench->speakers[i].stream);
+    wf_stream_free(bench->speakers[i].stream);
   }
   printf(
       "{\"streams\": %zu, \"chunk_s\": %g, \"seconds\": %.2f, \"heard_s\": %.1f, \"busy\": %.3f, "
@@ -275,7 +275,7 @@ static void hours(struct bench *bench) {
   wf_stream *stream;
   wf_stream_options_init(&options);
   options.forget = bench->set.forget != 0;
-  check(wf_stream_open(bench->decoder, &options, &stream, &err), &err);
+  check(wf_stream_create(bench->decoder, &options, &stream, &err), &err);
   int64_t size = (int64_t)(bench->set.chunk / bench->set.frame_shift + 0.5), heard = 0,
           wanted = (int64_t)(bench->set.hours * 3600 / bench->set.frame_shift);
   uint64_t most = 0;
@@ -286,7 +286,7 @@ static void hours(struct bench *bench) {
       wf_scores chunk = rows(matrix, first,
                              matrix->num_frames - first < size ? matrix->num_frames - first : size);
       wf_partial partial;
-      check(wf_stream_accept(stream, &chunk, NULL, &err), &err);
+      check(wf_stream_advance(stream, &chunk, NULL, &err), &err);
       heard += chunk.num_frames;
       if (bench->set.commit > 0 &&
           fmod((double)heard * bench->set.frame_shift, bench->set.commit) < bench->set.chunk) {
@@ -308,7 +308,7 @@ static void hours(struct bench *bench) {
       most = 0;
     }
   }
-  wf_stream_close(stream);
+  wf_stream_free(stream);
 }
 
 /* --- added words ------------------------------------------------------------------------- */

@@ -54,12 +54,12 @@ void parse_run(const struct decode_command *command, const char *text, struct ru
       out->seconds = strtod(value, NULL);
     else if (strcmp(item, "keep_raw") == 0 || strcmp(item, "confidences") == 0 ||
              strcmp(item, "mbr") == 0 || strcmp(item, "nbest") == 0)
-      check(wf_config_set(wf_option_table_find("lattice_results"), &out->lattice_results, item,
-                          value, &err),
+      check(wf_options_set(wf_option_table_find("lattice_results"), &out->lattice_results, item,
+                           value, &err),
             &err);
     else
-      check(wf_config_set(wf_option_table_find("decoder"), &out->options,
-                          strcmp(item, "threads") == 0 ? "num_threads" : item, value, &err),
+      check(wf_options_set(wf_option_table_find("decoder"), &out->options,
+                           strcmp(item, "threads") == 0 ? "num_threads" : item, value, &err),
             &err);
   }
   if (out->batch == 0) fail("RUN: batch must be at least 1");

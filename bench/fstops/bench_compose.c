@@ -254,7 +254,7 @@ static void compose_pairs(const struct request *r, wf_fst **out) {
         &g_err);
   check(wf_composer_run(composer, &g_err), &g_err);
   for (size_t p = 0; p < r->pairs; p++)
-    check(wf_composer_get(composer, p, &out[p], NULL, &g_err), &g_err);
+    check(wf_composer_to_fst(composer, p, &out[p], NULL, &g_err), &g_err);
   wf_composer_free(composer);
 }
 
@@ -297,7 +297,7 @@ static void run_device(const struct request *r) {
   }
   for (size_t p = 0; p < r->pairs; p++) {
     wf_fst_view view;
-    check(wf_composer_view(composer, p, &view, NULL, &g_err), &g_err);
+    check(wf_composer_get_view(composer, p, &view, NULL, &g_err), &g_err);
     states += view.num_states;
     arcs += view.num_arcs;
   }

@@ -226,8 +226,8 @@ static bool take_option(void *user, const char *text) {
   const char *value = strchr(text, '=');
   snprintf(name, sizeof name, "%.*s", value != NULL ? (int)(value - text) : (int)strlen(text),
            text);
-  if (request->table == NULL || wf_config_set(request->table, request->options, name,
-                                              value != NULL ? value + 1 : "true", &g_err) != WF_OK)
+  if (request->table == NULL || wf_options_set(request->table, request->options, name,
+                                               value != NULL ? value + 1 : "true", &g_err) != WF_OK)
     usage_error("--%s: %s", text, g_err.message);
   return true;
 }
@@ -239,7 +239,7 @@ static void set_operation(struct request *request, const char *name) {
   if (request->operation == NULL || !request->operation->has_options) return;
   request->table = wf_option_table_find(name);
   request->options = allocate(1, request->table->struct_size);
-  wf_config_init(request->table, request->options, request->table->struct_size);
+  wf_options_init(request->table, request->options, request->table->struct_size);
 }
 
 static void read_arguments(int argc, char **argv, struct request *request) {

@@ -111,7 +111,7 @@ static wf_fst *build(struct bench *b, const char *device) {
   check(wf_graph_build(&parts, &options, &result, &g_err), &g_err);
   const double end = now_s();
   wf_fst *graph = wf_fst_ref(result.graph);
-  wf_graph_result_free(&result);
+  wf_graph_result_clear(&result);
   const wf_fst_view view = wf_fst_get_view(graph);
   take_time(b, "whole", view.num_states, view.num_arcs, end - begin);
   if (b->swap) decode(b, graph, begin);

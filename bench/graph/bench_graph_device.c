@@ -167,7 +167,7 @@ static void operate_to_host(void *user) {
   wf_fst_batch_free(o->in_batch);
   check(wf_fst_batch_create(&o->in, 1, o->device, &o->in_batch, &g_err), &g_err);
   operate(o);
-  check(wf_fst_batch_get(o->out_batch, 0, &o->out, &g_err), &g_err);
+  check(wf_fst_batch_to_fst(o->out_batch, 0, &o->out, &g_err), &g_err);
 }
 
 static void free_operation(struct operation *o) {

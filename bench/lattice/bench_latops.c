@@ -112,9 +112,9 @@ static void work(struct bench *b, const wf_lattice_determinize_options *o, struc
   estimate(b, true);
   least(&f->mbr_s, start);
   for (size_t i = 0; i < b->count; i++) {
-    wf_compact_lattice_view view = wf_compact_lattice_get(b->words[i].lattice);
-    f->raw_arcs += wf_lattice_get(b->lattices[i]).num_arcs;
-    f->raw_states += wf_lattice_get(b->lattices[i]).num_states;
+    wf_compact_lattice_view view = wf_compact_lattice_get_view(b->words[i].lattice);
+    f->raw_arcs += wf_lattice_get_view(b->lattices[i]).num_arcs;
+    f->raw_states += wf_lattice_get_view(b->lattices[i]).num_states;
     f->subsets += b->words[i].num_subsets;
     f->states += view.num_states;
     f->arcs += view.num_arcs;
@@ -133,7 +133,7 @@ static bool take_option(void *options, const char *text) {
   if (strncmp(text, prefix, sizeof prefix - 1) != 0 || value == NULL) return false;
   text += sizeof prefix - 1;
   snprintf(name, sizeof name, "%.*s", (int)(value - text), text);
-  check(wf_config_set(wf_option_table_find("lattice_determinize"), options, name, value + 1, &err),
+  check(wf_options_set(wf_option_table_find("lattice_determinize"), options, name, value + 1, &err),
         &err);
   return true;
 }

@@ -112,7 +112,7 @@ static uint64_t best_errors(const struct bench *b, const wf_result *result,
 
 static void add_result(struct bench *b, size_t i) {
   const wf_result *result = b->results[i];
-  wf_lattice_view lattice = wf_lattice_get(result->lattice);
+  wf_lattice_view lattice = wf_lattice_get_view(result->lattice);
   b->states += lattice.num_states;
   b->arcs += lattice.num_arcs;
   for (uint64_t a = 0; a < lattice.num_arcs; a++) b->emitting += lattice.arcs[a].ilabel != 0;

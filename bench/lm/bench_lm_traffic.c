@@ -278,7 +278,7 @@ static void feed(struct traffic *t, int lane, wf_stream *stream, const wf_matrix
                            .num_columns = m->num_columns,
                            .stride = m->num_columns};
   t->lane = lane;
-  check(wf_stream_accept(stream, &chunk, NULL, &err), &err);
+  check(wf_stream_advance(stream, &chunk, NULL, &err), &err);
   t->lane_frames++;
   end_lane(t);
 }
@@ -302,18 +302,18 @@ static void run_steady(wf_decoder *decoder, const wf_scorer *scorer, const wf_ma
     for (int i = 0; i < a->batch; i++) {
       struct place *lane = &lanes[i];
       if (lane->frame == matrices[lane->utterance].num_frames) {
-        wf_stream_close(lane->stream);
+        wf_stream_free(lane->stream);
         *lane = (struct place){NULL, (lane->utterance + 1) % count, 0};
       }
       if (lane->stream == NULL) {
-        check(wf_stream_open(decoder, NULL, &lane->stream, &err), &err);
+        check(wf_stream_create(decoder, NULL, &lane->stream, &err), &err);
         check(wf_stream_set_scorer(lane->stream, scorer, &err), &err);
       }
       feed(t, i, lane->stream, &matrices[lane->utterance], lane->frame++);
     }
     end_frame(t);
   }
-  for (int i = 0; i < a->batch; i++) wf_stream_close(lanes[i].stream);
+  for (int i = 0; i < a->batch; i++) wf_stream_free(lanes[i].stream);
   free(lanes);
 }
 
@@ -323,7 +323,7 @@ static void run(wf_decoder *decoder, const wf_scorer *scorer, wf_matrix *matrice
   wf_stream **streams = allocate((size_t)count, sizeof *streams);
   int64_t longest = 0;
   for (int i = 0; i < count; i++) {
-    check(wf_stream_open(decoder, NULL, &streams[i], &err), &err);
+    check(wf_stream_create(decoder, NULL, &streams[i], &err), &err);
     check(wf_stream_set_scorer(streams[i], scorer, &err), &err);
     if (matrices[i].num_frames > longest) longest = matrices[i].num_frames;
   }
@@ -335,7 +335,7 @@ static void run(wf_decoder *decoder, const wf_scorer *scorer, wf_matrix *matrice
     }
     end_frame(t);
   }
-  for (int i = 0; i < count; i++) wf_stream_close(streams[i]);
+  for (int i = 0; i < count; i++) wf_stream_free(streams[i]);
   free(streams);
 }
 

@@ -131,7 +131,7 @@ class Connection:
 
     async def _decode(self, at_end: bool = False) -> None:
         while (window := self._windows.next(at_end)) is not None:
-            event, partial = await self._stream.accept(await self._server.scores(window))
+            event, partial = await self._stream.advance(await self._server.scores(window))
             if event.endpoint or window.end is None:
                 await self._finish(event.endpoint)
             else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -31,10 +32,10 @@ class AsyncStreams:
         streams = wf.AsyncStreams(decoder)
         async with streams.stream() as stream:                  # one per connection
             async for chunk in connection:
-                event, partial = await stream.accept(chunk)
+                event, partial = await stream.advance(chunk)
             result = await stream.finish()
 
-    One call of the decoder runs at a time; it decodes one chunk of every stream that has any. `partials=False`: accept returns None for the partial result.
+    One call of the decoder runs at a time; it decodes one chunk of every stream that has any. `partials=False`: advance returns None for the partial result.
     """
 
     def __init__(self, decoder: Decoder, *, partials: bool = True) -> None:
@@ -111,10 +112,15 @@ class AsyncStream:
             raise ValueError("the stream is not open: use it in `async with streams.stream() as stream`")
         return self._stream
 
-    async def accept(self, chunk: Any) -> tuple[StreamEvent, Partial | None]:
+    async def advance(self, chunk: Any) -> tuple[StreamEvent, Partial | None]:
         """Decodes the next chunk, [frames, columns]; it must not change until this returns. Returns the state and the partial result."""
         async with self._lock:
             return await self._streams._accept(self._open(), chunk)
+
+    async def accept(self, chunk: Any) -> tuple[StreamEvent, Partial | None]:
+        """The old name of `advance`."""
+        warnings.warn("AsyncStream.accept is now AsyncStream.advance; the old name goes in version 0.4", DeprecationWarning, stacklevel=2)
+        return await self.advance(chunk)
 
     async def finish(self) -> Result:
         """Ends the utterance. After that only `reset` is possible."""

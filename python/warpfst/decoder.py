@@ -205,7 +205,7 @@ class Decoder(Handle):
         with self._exclusive():
             addresses = (ctypes.c_void_p * len(streams))(*map(Stream._address_of, streams))
             raw = (_abi.wf_partial * len(streams))()
-            call("wf_streams_partials", self.address, addresses, len(streams), raw)
+            call("wf_streams_partial", self.address, addresses, len(streams), raw)
             return [stream._partial_of(one) for stream, one in zip(streams, raw)]
 
     def decode(
@@ -311,7 +311,7 @@ class Decoder(Handle):
     def plan(self) -> dict[str, int]:
         """Bytes on each GPU of the largest batch so far (wf_plan). All 0 on the CPU."""
         plan = _abi.wf_plan()
-        lib.wf_decoder_plan(self.address, ctypes.byref(plan))
+        lib.wf_decoder_get_plan(self.address, ctypes.byref(plan))
         return as_dict(plan)
 
     def lm_stats(self) -> dict[str, float]:
@@ -323,7 +323,7 @@ class Decoder(Handle):
         stall_cycles, stall_s     time that warps waited for them
         """
         stats = _abi.wf_lm_stats()
-        lib.wf_decoder_lm_stats(self.address, ctypes.byref(stats))
+        lib.wf_decoder_get_lm_stats(self.address, ctypes.byref(stats))
         return as_dict(stats)
 
     def transducer_stats(self) -> dict[str, float]:
@@ -333,7 +333,7 @@ class Decoder(Handle):
         search_s, submit_s, wait_s           seconds that threads searched, that requests were sent (or functions ran), that nobody searched
         """
         stats = _abi.wf_transducer_stats()
-        lib.wf_decoder_transducer_stats(self.address, ctypes.byref(stats))
+        lib.wf_decoder_get_transducer_stats(self.address, ctypes.byref(stats))
         return as_dict(stats)
 
     def __repr__(self) -> str:

@@ -188,7 +188,7 @@ class Graph(Handle):
         """
         shape = _abi.wf_batch_shape(num_utterances=num_utterances, max_frames=max_frames, sum_frames=sum_frames, num_processors=num_processors)
         out = _abi.wf_plan()
-        call("wf_plan_bytes", self.address, CStruct("decoder", options).pointer, ctypes.byref(shape), ctypes.byref(out))
+        call("wf_plan_batch", self.address, CStruct("decoder", options).pointer, ctypes.byref(shape), ctypes.byref(out))
         return as_dict(out)
 
     def plan_streams(self, num_streams: int = 0, *, scored: bool = False, num_processors: int = 0, **options: Unpack[DecoderOptions]) -> dict[str, int]:
@@ -334,7 +334,7 @@ def _build(
     try:
         return Fst(lib.wf_fst_ref(result.graph))
     finally:
-        lib.wf_graph_result_free(ctypes.byref(result))
+        lib.wf_graph_result_clear(ctypes.byref(result))
 
 
 def build_ctc_graph(

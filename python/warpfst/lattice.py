@@ -185,7 +185,7 @@ class Lattice(_Words):
 
     @property
     def _view(self) -> Any:
-        return lib.wf_lattice_get(self.address)
+        return lib.wf_lattice_get_view(self.address)
 
     def _share(self) -> Lattice:
         """A new reference, so that views stay valid after close()."""
@@ -376,7 +376,7 @@ class CompactLattice(_Words):
 
     @property
     def _view(self) -> Any:
-        return lib.wf_compact_lattice_get(self.address)
+        return lib.wf_compact_lattice_get_view(self.address)
 
     @property
     def num_states(self) -> int:
@@ -427,7 +427,7 @@ class CompactLattice(_Words):
         address = create("wf_compact_lattice_scorer_costs", self.address, Scorer._address_of(scorer), max_states, after=(ctypes.byref(costs),))
         lattice = self._made(CompactLattice, address, aligned=False)
         arcs, finals = (array.array("f", pointer[:count] if count else []) for pointer, count in ((costs.arcs, lattice.num_arcs), (costs.finals, lattice.num_states)))
-        lib.wf_scorer_costs_free(ctypes.byref(costs))
+        lib.wf_scorer_costs_clear(ctypes.byref(costs))
         return ScorerCosts(lattice, arcs, finals)
 
     def draw(self, path: str | os.PathLike[str], key: str = "lattice", words: Symbols | None = None, **options: Unpack[LatticeDrawOptions]) -> None:

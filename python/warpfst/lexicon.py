@@ -62,7 +62,7 @@ class Lexicon(Handle):
                 lines.append(" ".join([word, *listed]) + "\n")
         table, text = as_symbols(tokens, "tokens"), encode_text("".join(lines))
         options.setdefault("lexicon_format", "plain")
-        return cls(create("wf_lexicon_read_text", text, len(text), b"<mapping>", table.address, c_options("lexicon", options)))
+        return cls(create("wf_lexicon_read_memory", text, len(text), b"<mapping>", table.address, c_options("lexicon", options)))
 
     def __len__(self) -> int:
         return int(lib.wf_lexicon_count(self.address))

@@ -55,11 +55,11 @@ class CStruct:
         buffer: Any = ctypes.create_string_buffer(self._table.contents.struct_size)
         buffer.texts = []  # C borrows the texts, so they are kept with the memory that is passed
         self.pointer = buffer
-        lib.wf_config_init(self._table, buffer, len(buffer))
+        lib.wf_options_init(self._table, buffer, len(buffer))
         self._types = {row.name.decode(): row.type for row in self._rows()}
         for name, value in values.items():
             self._set(name, value)
-        call("wf_config_check", self._table, self.pointer)
+        call("wf_options_check", self._table, self.pointer)
 
     def _rows(self) -> Iterator[Any]:
         return (self._table.contents.rows[i] for i in range(self._table.contents.num_rows))
@@ -77,14 +77,14 @@ class CStruct:
         else:
             text = encode_text(_text(name, TYPES[row_type][1], value, self._choices(name) if row_type == _abi.WF_OPTION_ENUM else ""))
         self.pointer.texts.append(text)
-        call("wf_config_set", self._table, self.pointer, encode_text(name), text)
+        call("wf_options_set", self._table, self.pointer, encode_text(name), text)
 
     def _choices(self, name: str) -> str:
         return either(next(row.unit.decode().split("|") for row in self._rows() if row.name.decode() == name))
 
     def set_of(self, table: str, name: str, text: str) -> None:
         """Sets an option that only another table of the same structure has."""
-        call("wf_config_set", lib.wf_option_table_find(encode_text(table)), self.pointer, encode_text(name), encode_text(text))
+        call("wf_options_set", lib.wf_option_table_find(encode_text(table)), self.pointer, encode_text(name), encode_text(text))
 
     def values(self) -> dict[str, Any]:
         """The values of all options as C has them."""
@@ -104,7 +104,7 @@ def from_text(table: str, name: str, text: str) -> Any:
     if name not in names(table):
         return text
     made, borrowed = CStruct(table, {}), encode_text(text)
-    call("wf_config_set", lib.wf_option_table_find(encode_text(table)), made.pointer, encode_text(name), borrowed)
+    call("wf_options_set", lib.wf_option_table_find(encode_text(table)), made.pointer, encode_text(name), borrowed)
     return made.values()[name]
 
 

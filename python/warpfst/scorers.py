@@ -87,7 +87,7 @@ class Scorer(Handle):
     def rnn_stats(self) -> dict[str, int]:
         """Counters of a scorer made by from_rnnlm: requests, cache hits, hidden states computed, ..."""
         stats = sized(_abi.wf_rnn_scorer_stats)
-        call("wf_scorer_rnn_stats", self.address, ctypes.byref(stats))
+        call("wf_scorer_get_rnn_stats", self.address, ctypes.byref(stats))
         return as_dict(stats)
 
     def __add__(self, other: Scorer) -> Scorer:

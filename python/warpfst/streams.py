@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _abi
@@ -49,14 +50,14 @@ def event_of(raw: Any) -> StreamEvent:
 
 
 class Stream(Handle):
-    """Decodes utterances one after the other: accept chunks, finish, reset. Calls wait until running calls of the decoder and its other streams have ended."""
+    """Decodes utterances one after the other: advance with each chunk, finish, reset. Calls wait until running calls of the decoder and its other streams have ended."""
 
-    _free, _finalize = lib.wf_stream_close, lib.wf_stream_abandon
+    _free, _finalize = lib.wf_stream_free, lib.wf_stream_abandon
 
     def __init__(self, decoder: Decoder, options: Any) -> None:
         self._decoder = decoder
         self._graph: Graph | None = None  # a graph with added words; None: the decoder's
-        super().__init__(create("wf_stream_open", decoder.address, options))
+        super().__init__(create("wf_stream_create", decoder.address, options))
 
     def close(self) -> None:
         """Frees the stream and drops an unfinished utterance."""
@@ -80,13 +81,18 @@ class Stream(Handle):
         aligner = (self._decoder.graph if self._graph is None else self._graph).word_aligner
         return Lattice(address, aligner, self._decoder._texts_of(self._graph).table)
 
-    def accept(self, chunk: Any) -> StreamEvent:
+    def advance(self, chunk: Any) -> StreamEvent:
         """Decodes the next chunk, [frames, columns] with any number of frames."""
         event = _abi.wf_stream_event()
         with self._decoder._exclusive():
             batch = Batch([chunk])
-            call("wf_stream_accept", self.address, batch.scores, ctypes.byref(event))
+            call("wf_stream_advance", self.address, batch.scores, ctypes.byref(event))
         return event_of(event)
+
+    def accept(self, chunk: Any) -> StreamEvent:
+        """The old name of `advance`."""
+        warnings.warn("Stream.accept is now Stream.advance; the old name goes in version 0.4", DeprecationWarning, stacklevel=2)
+        return self.advance(chunk)
 
     def partial(self) -> Partial:
         raw = _abi.wf_partial()

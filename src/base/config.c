@@ -41,7 +41,7 @@ static bool has_field(size_t size, const wf_option *row) {
   return row->offset + field_size(row) <= size;
 }
 
-void wf_config_init(const wf_option_table *table, void *config, size_t size) {
+void wf_options_init(const wf_option_table *table, void *config, size_t size) {
   memset(config, 0, size);
   *(size_t *)config = size;
   for (size_t i = 0; i < table->num_rows; i++)
@@ -106,8 +106,8 @@ static wf_status parse_number(const wf_option *row, const char *value, double *o
   return WF_OK;
 }
 
-wf_status wf_config_set(const wf_option_table *table, void *config, const char *name,
-                        const char *value, wf_error *err) {
+wf_status wf_options_set(const wf_option_table *table, void *config, const char *name,
+                         const char *value, wf_error *err) {
   const wf_option *row = NULL;
   for (size_t i = 0; i < table->num_rows && row == NULL; i++)
     if (same_name(table->rows[i].name, name)) row = &table->rows[i];
@@ -170,7 +170,7 @@ static wf_status check_rows(const wf_option_table *table, const void *config, si
   return WF_OK;
 }
 
-wf_status wf_config_check(const wf_option_table *table, const void *config, wf_error *err) {
+wf_status wf_options_check(const wf_option_table *table, const void *config, wf_error *err) {
   const size_t size = *(const size_t *)config;
   WF__TRY(wf__struct_check(table->name, config, table->struct_size, err));
   return check_rows(table, config, size, err);
@@ -178,9 +178,9 @@ wf_status wf_config_check(const wf_option_table *table, const void *config, wf_e
 
 wf_status wf__options_take(const wf_option_table *table, const void *options, void *copy,
                            wf_error *err) {
-  wf_config_init(table, copy, table->struct_size);
+  wf_options_init(table, copy, table->struct_size);
   if (options == NULL) return WF_OK;
-  WF__TRY(wf_config_check(table, options, err));
+  WF__TRY(wf_options_check(table, options, err));
   wf__struct_take(options, copy, table->struct_size);
   return WF_OK;
 }

@@ -17,8 +17,8 @@ typedef struct batch {
 static wf_status search(const batch *b, uint64_t item, wf_error *err) {
   wf_beam_search *search;
   WF__TRY(wf_beam_search_create(b->searcher, &b->inputs[item], b->options, &search, err));
-  wf_status status = wf_beam_search_step(search, &b->inputs[item].scores, err);
-  if (status == WF_OK) status = wf_beam_search_end(search, err);
+  wf_status status = wf_beam_search_advance(search, &b->inputs[item].scores, err);
+  if (status == WF_OK) status = wf_beam_search_finish(search, err);
   if (status == WF_OK) status = wf__beam_write_result(search, -1, b->results[item], err);
   wf_beam_search_free(search);
   return status;

@@ -132,7 +132,7 @@ static wf_status step_all(wf_beam_search *s, const wf_scores *scores, wf_error *
   return WF_OK;
 }
 
-wf_status wf_beam_search_step(wf_beam_search *search, const wf_scores *scores, wf_error *err) {
+wf_status wf_beam_search_advance(wf_beam_search *search, const wf_scores *scores, wf_error *err) {
   wf__error_clear(err);
   wf_scores host;
   void *copy;
@@ -147,7 +147,7 @@ wf_status wf_beam_search_step(wf_beam_search *search, const wf_scores *scores, w
   return status;
 }
 
-wf_status wf_beam_search_end(wf_beam_search *search, wf_error *err) {
+wf_status wf_beam_search_finish(wf_beam_search *search, wf_error *err) {
   wf__error_clear(err);
   WF__TRY(check_alive(search, err));
   wf__beam_begin(search);

@@ -40,7 +40,7 @@ struct work {
 static void free_work(struct work *w) {
   wf_symbols_free(w->words);
   wf_fst_free(w->grammar);
-  wf_graph_result_free(&w->built);
+  wf_graph_result_clear(&w->built);
   wf_free(w->columns);
   wf_graph_free(w->graph);
   wf_result_free(w->result);

@@ -127,17 +127,17 @@ wf_status wf_decoder_set_stream(wf_decoder *decoder, void *stream, wf_error *err
   return decoder->backend->set_stream(decoder->search, stream, err);
 }
 
-void wf_decoder_plan(const wf_decoder *decoder, wf_plan *out) {
+void wf_decoder_get_plan(const wf_decoder *decoder, wf_plan *out) {
   *out = (wf_plan){0};
   if (decoder->backend->planned != NULL) decoder->backend->planned(decoder->search, out);
 }
 
-void wf_decoder_lm_stats(const wf_decoder *decoder, wf_lm_stats *out) {
+void wf_decoder_get_lm_stats(const wf_decoder *decoder, wf_lm_stats *out) {
   *out = (wf_lm_stats){0};
   if (decoder->backend->lm_stats != NULL) decoder->backend->lm_stats(decoder->search, out);
 }
 
-void wf_decoder_transducer_stats(const wf_decoder *decoder, wf_transducer_stats *out) {
+void wf_decoder_get_transducer_stats(const wf_decoder *decoder, wf_transducer_stats *out) {
   *out = (wf_transducer_stats){0};
   if (decoder->backend->transducer_stats != NULL)
     decoder->backend->transducer_stats(decoder->search, out);

@@ -20,8 +20,8 @@ static wf_status new_result(wf_stream *stream, wf_error *err) {
   return stream->result != NULL ? WF_OK : wf__fail_memory(err, sizeof *stream->result, "a stream");
 }
 
-wf_status wf_stream_open(wf_decoder *decoder, const wf_stream_options *options, wf_stream **out,
-                         wf_error *err) {
+wf_status wf_stream_create(wf_decoder *decoder, const wf_stream_options *options, wf_stream **out,
+                           wf_error *err) {
   *out = NULL;
   const wf__stream_backend *backend = decoder->backend->streams;
   wf__streams_sweep(decoder);
@@ -43,14 +43,14 @@ wf_status wf_stream_open(wf_decoder *decoder, const wf_stream_options *options, 
     status = backend->set_scorer(decoder->search, stream->channel, decoder->scorer, NULL, 0, err);
   if (status == WF_OK) stream->scorer = decoder->scorer;
   if (status != WF_OK) {
-    wf_stream_close(stream);
+    wf_stream_free(stream);
     return status;
   }
   *out = stream;
   return WF_OK;
 }
 
-void wf_stream_close(wf_stream *stream) {
+void wf_stream_free(wf_stream *stream) {
   if (stream == NULL) return;
   wf_decoder *decoder = stream->decoder;
   wf__stream_free(stream);
@@ -329,8 +329,8 @@ wf_status wf_streams_advance(wf_decoder *decoder, wf_stream *const *streams,
   return status;
 }
 
-wf_status wf_stream_accept(wf_stream *stream, const wf_scores *chunk, wf_stream_event *event,
-                           wf_error *err) {
+wf_status wf_stream_advance(wf_stream *stream, const wf_scores *chunk, wf_stream_event *event,
+                            wf_error *err) {
   return wf_streams_advance(stream->decoder, &stream, chunk, 1, event, err);
 }
 
@@ -405,8 +405,8 @@ static void run_partial(void *user, uint64_t i, int thread) {
     atomic_store(&step->failed, (int)err.code);
 }
 
-wf_status wf_streams_partials(wf_decoder *decoder, wf_stream *const *streams, size_t count,
-                              wf_partial *out, wf_error *err) {
+wf_status wf_streams_partial(wf_decoder *decoder, wf_stream *const *streams, size_t count,
+                             wf_partial *out, wf_error *err) {
   for (size_t i = 0; i < count; i++) out[i] = (wf_partial){0};
   WF__TRY(check_streams(decoder, streams, count, err));
   if (count == 0) return WF_OK;

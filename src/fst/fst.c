@@ -301,7 +301,7 @@ wf_status wf__fst_is_acyclic(const wf_fst *fst, bool *out, wf_error *err) {
   return status == WF_OK ? WF_OK : fail_properties(err);
 }
 
-wf_status wf_fst_find_properties(const wf_fst *fst, uint32_t *out, wf_error *err) {
+wf_status wf_fst_get_properties(const wf_fst *fst, uint32_t *out, wf_error *err) {
   wf__error_clear(err);
   *out = 0;
   for (int group = 0; group < NUM_GROUPS; group++)

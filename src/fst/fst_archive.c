@@ -79,7 +79,7 @@ wf_status wf__far_open_input(wf__input *input, wf_far **out, wf_error *err) {
   if (status == WF_OK)
     *out = far;
   else
-    wf_far_close(far);
+    wf_far_free(far);
   return status;
 }
 
@@ -90,7 +90,7 @@ wf_status wf_far_open(const char *path, wf_far **out, wf_error *err) {
   return wf__far_open_input(&input, out, err);
 }
 
-void wf_far_close(wf_far *far) {
+void wf_far_free(wf_far *far) {
   if (far == NULL) return;
   wf__input_close(&far->input);
   free(far->key);
@@ -244,8 +244,8 @@ static void free_writer(wf_far_writer *writer) {
   free(writer);
 }
 
-wf_status wf_far_writer_create(const char *path, wf_far_type type, wf_far_writer **out,
-                               wf_error *err) {
+wf_status wf_far_writer_open(const char *path, wf_far_type type, wf_far_writer **out,
+                             wf_error *err) {
   *out = NULL;
   const int32_t start[2] = {type == WF_FAR_STLIST ? WF__STLIST_MAGIC : WF__STTABLE_MAGIC, VERSION};
   if (type != WF_FAR_STTABLE && type != WF_FAR_STLIST)
@@ -265,7 +265,7 @@ wf_status wf_far_writer_create(const char *path, wf_far_type type, wf_far_writer
   return WF_OK;
 }
 
-wf_status wf_far_writer_add(wf_far_writer *writer, const char *key, const wf_fst *fst,
+wf_status wf_far_writer_put(wf_far_writer *writer, const char *key, const wf_fst *fst,
                             wf_error *err) {
   size_t length = strlen(key);
   const int32_t size = (int32_t)length;
@@ -285,7 +285,7 @@ wf_status wf_far_writer_add(wf_far_writer *writer, const char *key, const wf_fst
   return wf__openfst_write(fst, WF_FORMAT_OPENFST_VECTOR, writer->output, err);
 }
 
-wf_status wf_far_writer_finish(wf_far_writer *writer, wf_error *err) {
+wf_status wf_far_writer_close(wf_far_writer *writer, wf_error *err) {
   const int64_t count = (int64_t)writer->offsets.size;
   const int32_t empty = 0;
   if (writer->type == WF_FAR_STLIST) {

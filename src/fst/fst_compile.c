@@ -145,9 +145,9 @@ wf_status wf_fst_compile(const char *path, const wf_symbols *isymbols, const wf_
   return status;
 }
 
-wf_status wf_fst_compile_text(const char *text, size_t size, const char *name,
-                              const wf_symbols *isymbols, const wf_symbols *osymbols,
-                              const wf_text_options *options, wf_fst **out, wf_error *err) {
+wf_status wf_fst_compile_memory(const char *text, size_t size, const char *name,
+                                const wf_symbols *isymbols, const wf_symbols *osymbols,
+                                const wf_text_options *options, wf_fst **out, wf_error *err) {
   *out = NULL;
   wf__input input;
   WF__TRY(wf__input_from_memory(text, size, name, &input, err));

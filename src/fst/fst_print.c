@@ -144,9 +144,9 @@ wf_status wf_fst_print(const wf_fst *fst, const char *path, const wf_symbols *is
   return status;
 }
 
-wf_status wf_fst_print_text(const wf_fst *fst, const wf_symbols *isymbols,
-                            const wf_symbols *osymbols, const wf_text_options *options, char **out,
-                            size_t *size, wf_error *err) {
+wf_status wf_fst_print_memory(const wf_fst *fst, const wf_symbols *isymbols,
+                              const wf_symbols *osymbols, const wf_text_options *options,
+                              char **out, size_t *size, wf_error *err) {
   wf__output *output;
   void *data = NULL;
   *out = NULL;

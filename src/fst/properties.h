@@ -23,7 +23,7 @@ wf_status wf__cycle_properties(const wf_fst_view *view, uint32_t *out);
 /* Searches from the start, and backwards from the final states. */
 wf_status wf__path_properties(const wf_fst_view *view, uint32_t *out);
 
-/* One group only (wf_fst_find_properties finds all groups). The results are cached in the fst. */
+/* One group only (wf_fst_get_properties finds all groups). The results are cached in the fst. */
 uint32_t wf__fst_local_properties(const wf_fst *fst);
 wf_status wf__fst_is_acyclic(const wf_fst *fst, bool *out, wf_error *err);
 /* Records that a new fst is trimmed: every state is on a path from the start to a final state. */

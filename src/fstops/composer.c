@@ -33,7 +33,7 @@ static wf_status compose_on_gpu(const wf_fst *a, const wf_fst *b, const wf_compo
   wf_composer *composer;
   WF__TRY(wf_composer_create(&a, 1, &b, 1, 1, o, false, &composer, err));
   wf_status status = wf_composer_run(composer, err);
-  if (status == WF_OK) status = wf_composer_get(composer, 0, out, NULL, err);
+  if (status == WF_OK) status = wf_composer_to_fst(composer, 0, out, NULL, err);
   wf_composer_free(composer);
   return status;
 }
@@ -224,8 +224,8 @@ static wf_status check_result(const wf_composer *composer, size_t i, bool origin
   return WF_OK;
 }
 
-wf_status wf_composer_view(const wf_composer *composer, size_t i, wf_fst_view *view,
-                           const wf_arc_origin **origins, wf_error *err) {
+wf_status wf_composer_get_view(const wf_composer *composer, size_t i, wf_fst_view *view,
+                               const wf_arc_origin **origins, wf_error *err) {
   if (composer->gpu != NULL)
     return wf__device_found()->compose->view(composer->gpu, i, view, origins, err);
   *view = (wf_fst_view){.start = -1};
@@ -236,8 +236,8 @@ wf_status wf_composer_view(const wf_composer *composer, size_t i, wf_fst_view *v
   return WF_OK;
 }
 
-wf_status wf_composer_get(const wf_composer *composer, size_t i, wf_fst **out,
-                          wf_arc_origin **out_origins, wf_error *err) {
+wf_status wf_composer_to_fst(const wf_composer *composer, size_t i, wf_fst **out,
+                             wf_arc_origin **out_origins, wf_error *err) {
   if (composer->gpu != NULL) {
     WF__TRY(wf__device_found()->compose->get(composer->gpu, i, out, out_origins, err));
     wf__fst_keep_ctc_blank(*out, composer->inputs[0][i]);

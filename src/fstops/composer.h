@@ -51,7 +51,7 @@ struct wf__device_compose {
   /* More than two fsts, from left to right; `sides` [count] are prepared as for the CPU. */
   wf_status (*sides)(const wf__compose_side *sides, size_t count, const wf_compose_options *options,
                      wf__compose_output *out, wf_error *err);
-  /* Like wf_composer_view and wf_composer_get. */
+  /* Like wf_composer_get_view and wf_composer_to_fst. */
   wf_status (*view)(const wf__gpu_composer *composer, size_t i, wf_fst_view *view,
                     const wf_arc_origin **origins, wf_error *err);
   wf_status (*get)(const wf__gpu_composer *composer, size_t i, wf_fst **out,

@@ -48,7 +48,7 @@ static wf_status subtract(const wf_fst_view *a, const wf_fst_view *b, wf__pairs 
  * determinized; in the log semiring equal paths would get a cost, hence the tropical one. */
 static wf_status prepare(const wf_fst *b, wf_fst **out, wf_error *err) {
   uint32_t properties;
-  WF__TRY(wf_fst_find_properties(b, &properties, err));
+  WF__TRY(wf_fst_get_properties(b, &properties, err));
   if (!(properties & WF_PROP_ACCEPTOR) || !(properties & WF_PROP_UNWEIGHTED))
     return wf__fail(err, WF_ERR_ARGUMENT,
                     "the fst to subtract must be an acceptor without weights");

@@ -33,7 +33,7 @@ void wf_encoder_free(wf_encoder *encoder) {
   free(encoder);
 }
 
-uint64_t wf_encoder_size(const wf_encoder *encoder) { return encoder->codes.size; }
+uint64_t wf_encoder_num_labels(const wf_encoder *encoder) { return encoder->codes.size; }
 
 wf_status wf__encoder_label(wf_encoder *encoder, wf__code code, int32_t *out, wf_error *err) {
   uint32_t pair, number, bits, final_pair = UINT32_MAX - 1;

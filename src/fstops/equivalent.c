@@ -147,7 +147,7 @@ static wf_status compare_pair(joiner *j, uint32_t index, wf_error *err) {
 
 static wf_status check_input(const wf_fst *fst, const char *which, wf_error *err) {
   uint32_t have;
-  WF__TRY(wf_fst_find_properties(fst, &have, err));
+  WF__TRY(wf_fst_get_properties(fst, &have, err));
   const char *lack = NULL;
   if (!(have & WF_PROP_ACCEPTOR))
     lack = "an acceptor: some arc has different labels";

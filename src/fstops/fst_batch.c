@@ -110,15 +110,15 @@ wf_status wf_fst_batch_create(const wf_fst *const *fsts, size_t count, const cha
 static wf_status take_results(wf_fst_batch *batch, const wf_composer *composer, wf_error *err) {
   for (size_t i = 0; i < batch->count; i++) {
     struct cpu_item *item = &batch->items[i];
-    WF__TRY(wf_composer_get(composer, i, &item->fst, composer->with_origins ? &item->origins : NULL,
-                            err));
+    WF__TRY(wf_composer_to_fst(composer, i, &item->fst,
+                               composer->with_origins ? &item->origins : NULL, err));
     for (int side = 0; side < 2; side++)
       item->num_inputs[side] = wf_fst_get_view(composer->inputs[side][i]).num_arcs;
   }
   return WF_OK;
 }
 
-wf_status wf_composer_batch(const wf_composer *composer, wf_fst_batch **out, wf_error *err) {
+wf_status wf_composer_to_batch(const wf_composer *composer, wf_fst_batch **out, wf_error *err) {
   wf_fst_batch *batch;
   const size_t count = composer->count;
   wf_semiring semiring =
@@ -145,7 +145,7 @@ static wf_status check_index(const wf_fst_batch *batch, size_t i, wf_error *err)
                         batch->count);
 }
 
-wf_status wf_fst_batch_get(const wf_fst_batch *batch, size_t i, wf_fst **out, wf_error *err) {
+wf_status wf_fst_batch_to_fst(const wf_fst_batch *batch, size_t i, wf_fst **out, wf_error *err) {
   wf__csr csr = {0};
   int64_t start;
   *out = NULL;
@@ -167,7 +167,7 @@ wf_status wf_fst_batch_get_view(const wf_fst_batch *batch, wf_fst_batch_view *vi
   *view = (wf_fst_batch_view){0};
   if (batch->gpu == NULL)
     return wf__fail(err, WF_ERR_UNSUPPORTED,
-                    "the batch is on the CPU; get its fsts with wf_fst_batch_get");
+                    "the batch is on the CPU; get its fsts with wf_fst_batch_to_fst");
   wf__gpu_fstops()->view(batch->gpu, view);
   return WF_OK;
 }
@@ -341,7 +341,7 @@ static wf_status on_cpu_instead(const wf_fst_batch *from, enum operation op, con
                                 size_t i, wf_fst **out, wf_error *err) {
   wf_fst *in;
   *out = NULL;
-  WF__TRY(wf_fst_batch_get(from, i, &in, err));
+  WF__TRY(wf_fst_batch_to_fst(from, i, &in, err));
   wf_status status = on_cpu(in, op, options, out, err);
   wf_fst_free(in);
   return status == WF_OK ? WF_OK : wf__fail_prefix(err, status, "fst %zu", i);

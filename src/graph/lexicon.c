@@ -383,9 +383,9 @@ wf_status wf_lexicon_read(const char *path, const wf_symbols *tokens,
   return read_opened(&input, tokens, options, out, err);
 }
 
-wf_status wf_lexicon_read_text(const char *text, size_t size, const char *name,
-                               const wf_symbols *tokens, const wf_lexicon_options *options,
-                               wf_lexicon **out, wf_error *err) {
+wf_status wf_lexicon_read_memory(const char *text, size_t size, const char *name,
+                                 const wf_symbols *tokens, const wf_lexicon_options *options,
+                                 wf_lexicon **out, wf_error *err) {
   *out = NULL;
   wf__input input;
   WF__TRY(wf__input_from_memory(text, size, name, &input, err));

@@ -84,7 +84,7 @@ static wf_status run(wf__build *b, wf_error *err) {
 
 /* --- the result -------------------------------------------------------------------------- */
 
-void wf_graph_result_free(wf_graph_result *result) {
+void wf_graph_result_clear(wf_graph_result *result) {
   if (result == NULL) return;
   wf_fst_free(result->graph);
   wf_symbols_free(result->words);

@@ -22,7 +22,7 @@ wf_status wf_compact_lattice_draw(const wf_compact_lattice *lattice, const char 
                                   const char *path, wf_error *err) {
   wf_lattice_draw_options taken;
   WF__TRY(wf__options_take(wf__lattice_draw_table(), options, &taken, err));
-  wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
+  wf_compact_lattice_view view = wf_compact_lattice_get_view(lattice);
   if (view.num_arcs > (uint64_t)taken.max_arcs)
     return wf__fail(err, WF_ERR_LIMIT,
                     "the lattice has %llu arcs, more than max_arcs (%lld); prune it",

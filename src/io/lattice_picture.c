@@ -95,7 +95,7 @@ static wf_status choose_lanes(wf__picture *p, const wf__in_arcs *in, wf_error *e
 }
 
 wf_status wf__picture_make(const wf_compact_lattice *lattice, wf__picture *out, wf_error *err) {
-  *out = (wf__picture){.view = wf_compact_lattice_get(lattice)};
+  *out = (wf__picture){.view = wf_compact_lattice_get_view(lattice)};
   uint64_t num_states = out->view.num_states, num_arcs = out->view.num_arcs;
   wf__in_arcs in = {0};
   WF__TRY(wf__in_arcs_make(&out->view, &in, err));

@@ -71,11 +71,11 @@ static wf_status check_word(const wf_symbols *words, int32_t word, bool fields, 
 static wf_status check_words(const wf_lattice_entry *entry, const wf_symbols *words, bool fields,
                              wf_error *err) {
   if (entry->raw != NULL) {
-    wf_lattice_view view = wf_lattice_get(entry->raw);
+    wf_lattice_view view = wf_lattice_get_view(entry->raw);
     for (uint64_t a = 0; a < view.num_arcs; a++)
       WF__TRY(check_word(words, view.arcs[a].olabel, fields, err));
   } else {
-    wf_compact_lattice_view view = wf_compact_lattice_get(entry->compact);
+    wf_compact_lattice_view view = wf_compact_lattice_get_view(entry->compact);
     for (uint64_t a = 0; a < view.num_arcs; a++)
       WF__TRY(check_word(words, view.arcs[a].word, fields, err));
   }
@@ -86,7 +86,7 @@ static wf_status put_slf(wf_lattice_writer *writer, const wf_lattice_entry *entr
   wf_compact_lattice *made = NULL;
   wf__output *output;
   if (entry->compact == NULL) WF__TRY(wf_compact_lattice_from_raw(entry->raw, &made, err));
-  wf_compact_lattice_view view = wf_compact_lattice_get(made != NULL ? made : entry->compact);
+  wf_compact_lattice_view view = wf_compact_lattice_get_view(made != NULL ? made : entry->compact);
   wf_status status = wf__key_folder_file(&writer->folder, entry->key, ".slf", &output, err);
   if (status == WF_OK) {
     wf__slf_write(output, entry->key, &view, writer->frame_shift, writer->divisor, writer->words);
@@ -102,13 +102,13 @@ static wf_status put_in_archive(wf_lattice_writer *writer, const wf_lattice_entr
   wf__output *output = writer->files.archive;
   bool text = writer->format == FORMAT_TEXT;
   if (entry->raw != NULL) {
-    wf_lattice_view view = wf_lattice_get(entry->raw);
+    wf_lattice_view view = wf_lattice_get_view(entry->raw);
     if (text)
       wf__kaldi_write_raw_text(output, &view, writer->divisor, writer->words);
     else
       wf__kaldi_write_raw(output, &view, writer->divisor);
   } else {
-    wf_compact_lattice_view view = wf_compact_lattice_get(entry->compact);
+    wf_compact_lattice_view view = wf_compact_lattice_get_view(entry->compact);
     if (text)
       wf__kaldi_write_compact_text(output, &view, writer->divisor, writer->words);
     else

@@ -432,7 +432,7 @@ wf_status wf_compact_lattice_align(const wf_compact_lattice *lattice,
   wf_lattice_align_options taken;
   WF__TRY(wf__options_take(wf__lattice_align_table(), options, &taken, err));
   wf__alignment a = {0};
-  const wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
+  const wf_compact_lattice_view view = wf_compact_lattice_get_view(lattice);
   wf_status status = wf__align_lattice(&a, &view, aligner, (uint64_t)taken.max_arcs, true, err);
   status = wf__compact_finish(status, &a.out, out, err);
   if (out_forced != NULL) *out_forced = a.num_forced;

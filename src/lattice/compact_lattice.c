@@ -117,7 +117,7 @@ wf_status wf__compact_finish_with(wf_status status, wf__compact_arrays *arrays,
   return wf__compact_finish(status, arrays, out, err);
 }
 
-wf_compact_lattice_view wf_compact_lattice_get(const wf_compact_lattice *lattice) {
+wf_compact_lattice_view wf_compact_lattice_get_view(const wf_compact_lattice *lattice) {
   const wf__compact_arrays *a = &lattice->arrays;
   return (wf_compact_lattice_view){.num_states = a->arc_off.size,
                                    .num_arcs = a->arcs.size,

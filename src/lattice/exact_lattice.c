@@ -162,7 +162,7 @@ static wf_status too_long(uint64_t num_labels, wf_error *err) {
 }
 
 wf_status wf__exact_from_lattice(const wf_lattice *lattice, wf__exact_lattice *out, wf_error *err) {
-  wf_lattice_view view = wf_lattice_get(lattice);
+  wf_lattice_view view = wf_lattice_get_view(lattice);
   struct source source = {.num_states = view.num_states,
                           .arc_off = view.arc_off,
                           .arcs = view.arcs,
@@ -197,7 +197,7 @@ wf_status wf__exact_take_compact(const wf_compact_lattice_view *lattice, wf__exa
 
 wf_status wf__exact_from_compact(const wf_compact_lattice *lattice, wf__exact_lattice *out,
                                  wf_error *err) {
-  const wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
+  const wf_compact_lattice_view view = wf_compact_lattice_get_view(lattice);
   *out = (wf__exact_lattice){0};
   wf_status status = wf__exact_take_compact(&view, out, err);
   if (status != WF_OK) wf__exact_free(out);

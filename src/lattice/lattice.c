@@ -89,7 +89,7 @@ wf__lattice_arrays wf__lattice_take_arrays(wf_lattice *lattice) {
   return arrays;
 }
 
-wf_lattice_view wf_lattice_get(const wf_lattice *lattice) {
+wf_lattice_view wf_lattice_get_view(const wf_lattice *lattice) {
   const wf__lattice_arrays *a = &lattice->arrays;
   return (wf_lattice_view){.num_states = a->arc_off.size,
                            .num_arcs = a->arcs.size,

@@ -12,7 +12,7 @@
 wf_status wf_compact_lattice_from_raw(const wf_lattice *lattice, wf_compact_lattice **out,
                                       wf_error *err) {
   *out = NULL;
-  wf_lattice_view raw = wf_lattice_get(lattice);
+  wf_lattice_view raw = wf_lattice_get_view(lattice);
   wf__compact_arrays arrays = {0};
   wf_status status = wf__vec_grow(&arrays.labels, raw.num_arcs, "a lattice", err);
   for (uint64_t s = 0; s < raw.num_states && status == WF_OK; s++) {
@@ -124,7 +124,7 @@ static wf_status expand_state(struct expansion *e, uint64_t s, wf_error *err) {
 wf_status wf_lattice_from_compact(const wf_compact_lattice *lattice, wf_lattice **out,
                                   wf_error *err) {
   *out = NULL;
-  wf_compact_lattice_view compact = wf_compact_lattice_get(lattice);
+  wf_compact_lattice_view compact = wf_compact_lattice_get_view(lattice);
   uint64_t num_states, num_arcs;
   int32_t *number = wf__alloc(compact.num_states, sizeof *number);
   if (number == NULL) return wf__fail_memory(err, compact.num_states * sizeof *number, "a lattice");

@@ -160,7 +160,7 @@ uint64_t wf__nbest_search_bytes(const wf__nbest_search *search) {
 
 wf_status wf_compact_lattice_nbest(const wf_compact_lattice *lattice, size_t n, wf_nbest **out,
                                    wf_error *err) {
-  const wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
+  const wf_compact_lattice_view view = wf_compact_lattice_get_view(lattice);
   wf__nbest_search search = {0};
   wf_status status = wf__lattice_nbest(&search, &view, n, out, err);
   wf__nbest_search_free(&search);

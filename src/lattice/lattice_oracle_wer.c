@@ -78,7 +78,7 @@ wf_status wf_compact_lattice_oracle(const wf_compact_lattice *lattice, const int
   *out_words = NULL;
   *out_count = 0;
   if (out_errors != NULL) *out_errors = 0;
-  wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
+  wf_compact_lattice_view view = wf_compact_lattice_get_view(lattice);
   struct oracle o = {.reference = reference, .width = (uint64_t)num_reference + 1};
   if (num_reference > INT32_MAX / 2 || (view.num_states + 1) * o.width > MAX_CELLS)
     return wf__fail(err, WF_ERR_LIMIT,

@@ -72,7 +72,7 @@ static wf_status write_raw(const struct pruning *p, const wf_lattice_view *view,
 }
 
 wf_status wf_lattice_prune(const wf_lattice *lattice, float beam, wf_lattice **out, wf_error *err) {
-  wf_lattice_view view = wf_lattice_get(lattice);
+  wf_lattice_view view = wf_lattice_get_view(lattice);
   struct pruning p = {0};
   wf__lattice_arrays arrays = {0};
   *out = NULL;
@@ -122,7 +122,7 @@ static wf_status write_compact(const struct pruning *p, const wf_compact_lattice
 
 wf_status wf_compact_lattice_prune(const wf_compact_lattice *lattice, float beam,
                                    wf_compact_lattice **out, wf_error *err) {
-  wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
+  wf_compact_lattice_view view = wf_compact_lattice_get_view(lattice);
   struct pruning p = {0};
   wf__compact_arrays arrays = {0};
   *out = NULL;

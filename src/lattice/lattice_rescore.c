@@ -152,7 +152,7 @@ wf_status wf_compact_lattice_rescore(const wf_compact_lattice *lattice, const wf
   wf_lattice_rescore_options o;
   *out = NULL;
   WF__TRY(wf__options_take(wf__lattice_rescore_table(), options, &o, err));
-  struct rescoring r = {.view = wf_compact_lattice_get(lattice),
+  struct rescoring r = {.view = wf_compact_lattice_get_view(lattice),
                         .exchange = {old_lm, new_lm, o.old_lm_scale, o.new_lm_scale},
                         .max_states = (uint64_t)o.max_states};
   r.first_here = wf__alloc(r.view.num_states, sizeof *r.first_here);

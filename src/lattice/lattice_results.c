@@ -85,7 +85,7 @@ wf_status wf__lattice_results_make(wf__result_tables *tables, const wf_compact_l
   wf_error why = {0};
   wf_lattice_results *results = *out = wf__calloc(1, sizeof *results);
   if (results == NULL) return wf__fail_memory(err, sizeof *results, "a result");
-  const wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
+  const wf_compact_lattice_view view = wf_compact_lattice_get_view(lattice);
   const bool aligned = options->mbr && aligner != NULL;
   results->status = make_mbr(tables, &view, words, num_words, options->confidences,
                              options->mbr && !aligned, results, &why);

@@ -15,7 +15,7 @@ static float scaled_graph(float cost, int32_t word, const wf_lattice_scale_optio
 
 wf_status wf_lattice_scale(const wf_lattice *lattice, const wf_lattice_scale_options *options,
                            wf_lattice **out, wf_error *err) {
-  wf_lattice_view view = wf_lattice_get(lattice);
+  wf_lattice_view view = wf_lattice_get_view(lattice);
   wf_lattice_scale_options o;
   wf__lattice_arrays arrays = {0};
   *out = NULL;
@@ -43,7 +43,7 @@ wf_status wf_lattice_scale(const wf_lattice *lattice, const wf_lattice_scale_opt
 wf_status wf_compact_lattice_scale(const wf_compact_lattice *lattice,
                                    const wf_lattice_scale_options *options,
                                    wf_compact_lattice **out, wf_error *err) {
-  wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
+  wf_compact_lattice_view view = wf_compact_lattice_get_view(lattice);
   wf_lattice_scale_options o;
   wf__compact_arrays arrays = {0};
   *out = NULL;

@@ -174,7 +174,7 @@ static wf_status run(struct work *w, const wf_compact_lattice *lattice, const wf
   if (max_states < 1 || max_states > INT32_MAX)
     return wf__fail(err, WF_ERR_ARGUMENT, "max_states is %lld; expected 1 to %d",
                     (long long)max_states, INT32_MAX);
-  w->view = wf_compact_lattice_get(lattice);
+  w->view = wf_compact_lattice_get_view(lattice);
   w->scorer = scorer;
   w->max_states = (uint64_t)max_states;
   w->first_here = wf__alloc(w->view.num_states, sizeof *w->first_here);
@@ -195,7 +195,7 @@ wf_status wf_compact_lattice_score(const wf_compact_lattice *lattice, const wf_s
   return status;
 }
 
-void wf_scorer_costs_free(wf_scorer_costs *costs) {
+void wf_scorer_costs_clear(wf_scorer_costs *costs) {
   if (costs == NULL) return;
   free(costs->arcs);
   free(costs->finals);

@@ -39,7 +39,7 @@ wf_status wf_compact_lattice_get_stats(const wf_compact_lattice *lattice, wf_lat
                                        wf_error *err) {
   wf_lattice_stats stats = {.best_cost = INFINITY, .total_cost = INFINITY, .log_paths = -INFINITY};
   WF__TRY(wf__struct_check("wf_lattice_stats", out, sizeof *out, err));
-  wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
+  wf_compact_lattice_view view = wf_compact_lattice_get_view(lattice);
   wf__in_arcs in = {0};
   WF__TRY(wf__in_arcs_make(&view, &in, err));
   stats.num_states = view.num_states;

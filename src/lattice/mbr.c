@@ -519,7 +519,7 @@ wf_status wf_compact_lattice_mbr(const wf_compact_lattice *lattice, const int32_
     if (words[i] <= 0)
       return wf__fail(err, WF_ERR_ARGUMENT, "word %zu is %d, which is not a word label", i,
                       words[i]);
-  wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
+  wf_compact_lattice_view view = wf_compact_lattice_get_view(lattice);
   struct wf__mbr m = {.lattice = &view};
   wf_status status = prepare(&m, err);
   if (status == WF_OK)

@@ -6,7 +6,7 @@
 wf_status wf_compact_lattice_posteriors(const wf_compact_lattice *lattice, double *arc_posteriors,
                                         double *final_posteriors, double *out_total,
                                         wf_error *err) {
-  wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
+  wf_compact_lattice_view view = wf_compact_lattice_get_view(lattice);
   wf__in_arcs in = {0};
   WF__TRY(wf__in_arcs_make(&view, &in, err));
   wf__in_arcs_sum_backward(&in);

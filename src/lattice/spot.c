@@ -149,7 +149,7 @@ wf_status wf_compact_lattice_spot(const wf_compact_lattice *lattice, const int32
   *out_count = 0;
   wf_spot_options taken;
   WF__TRY(wf__options_take(wf__spot_table(), options, &taken, err));
-  wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
+  wf_compact_lattice_view view = wf_compact_lattice_get_view(lattice);
   struct spotter s = {.lattice = &view, .threshold = (double)taken.threshold};
   wf_status status = take_words(&s, words, num_words, err);
   if (status == WF_OK && num_words > 0) status = spot(&s, err);

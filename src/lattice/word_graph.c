@@ -388,7 +388,7 @@ static inline __attribute__((always_inline)) wf_status make(wf__word_graph *grap
 
 wf_status wf__word_graph_from_lattice(wf__word_graph *graph, const wf_lattice *lattice, double beam,
                                       bool *fits, wf_error *err) {
-  const wf_lattice_view view = wf_lattice_get(lattice);
+  const wf_lattice_view view = wf_lattice_get_view(lattice);
   const struct source from = {.num_states = view.num_states,
                               .num_arcs = view.num_arcs,
                               .arc_off = view.arc_off,

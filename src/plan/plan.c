@@ -14,7 +14,7 @@ static const wf__device *find(const char *name, wf_error *err) {
   return device;
 }
 
-wf_status wf_plan_bytes(const wf_graph *graph, const wf_decoder_options *options,
+wf_status wf_plan_batch(const wf_graph *graph, const wf_decoder_options *options,
                         const wf_batch_shape *shape, wf_plan *out, wf_error *err) {
   wf_decoder_options checked;
   wf__devices devices;

@@ -303,7 +303,8 @@ wf_status wf__rnn_cpu_scorer(const wf__rnn_scorer *rnn, const wf_rnnlm *rnnlm, w
   return WF_OK;
 }
 
-wf_status wf_scorer_rnn_stats(const wf_scorer *scorer, wf_rnn_scorer_stats *out, wf_error *err) {
+wf_status wf_scorer_get_rnn_stats(const wf_scorer *scorer, wf_rnn_scorer_stats *out,
+                                  wf_error *err) {
   if (scorer->ops != &rnn_ops && scorer->ops != &forgetful_ops)
     return wf__fail(err, WF_ERR_ARGUMENT, "not a scorer over a recurrent language model");
   WF__TRY(wf__struct_check("wf_rnn_scorer_stats", out, sizeof *out, err));

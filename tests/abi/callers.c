@@ -34,18 +34,18 @@ static int is_intact(const unsigned char *guard) {
 
 /* Initializes and checks a structure of options. A newer program also sets the field that this
  * library does not have: the library must refuse it. */
-#define CHECK_TABLE(name)                                                                       \
-  static void check_table_##name(void) {                                                        \
-    GUARDED(wf_##name##_options);                                                               \
-    const wf_option_table *table = wf_option_table_find(#name);                                 \
-    wf_##name##_options_init(&guarded.value);                                                   \
-    expect(is_intact(guarded.guard), #name, "init writes beyond the caller's structure");       \
-    expect(guarded.value.struct_size == sizeof guarded.value, #name, "struct_size");            \
-    expect(wf_config_check(table, &guarded.value, NULL) == WF_OK, #name, "check refuses");      \
-    expect(is_intact(guarded.guard), #name, "check writes beyond the caller's structure");      \
-    SET_LATER(guarded.value,                                                                    \
-              expect(wf_config_check(table, &guarded.value, NULL) == WF_ERR_UNSUPPORTED, #name, \
-                     "a field that the library does not know is ignored"));                     \
+#define CHECK_TABLE(name)                                                                        \
+  static void check_table_##name(void) {                                                         \
+    GUARDED(wf_##name##_options);                                                                \
+    const wf_option_table *table = wf_option_table_find(#name);                                  \
+    wf_##name##_options_init(&guarded.value);                                                    \
+    expect(is_intact(guarded.guard), #name, "init writes beyond the caller's structure");        \
+    expect(guarded.value.struct_size == sizeof guarded.value, #name, "struct_size");             \
+    expect(wf_options_check(table, &guarded.value, NULL) == WF_OK, #name, "check refuses");      \
+    expect(is_intact(guarded.guard), #name, "check writes beyond the caller's structure");       \
+    SET_LATER(guarded.value,                                                                     \
+              expect(wf_options_check(table, &guarded.value, NULL) == WF_ERR_UNSUPPORTED, #name, \
+                     "a field that the library does not know is ignored"));                      \
   }
 #define CHECK_STRUCTURE(name)                                                             \
   static void check_structure_##name(void) {                                              \

@@ -49,20 +49,20 @@ static void test_options(void **state) {
   wf_compose_options_init(&options);
   const wf_option_table *table = wf_option_table_find("compose");
   assert_true(options.connect);
-  assert_ok(wf_config_set(table, &options, "phi-label", "7", &err));
+  assert_ok(wf_options_set(table, &options, "phi-label", "7", &err));
   assert_int_equal(options.phi_label, 7);
-  assert_ok(wf_config_set(table, &options, "filter", "match", &err));
+  assert_ok(wf_options_set(table, &options, "filter", "match", &err));
   assert_int_equal(options.filter, 3);
-  assert_int_equal(wf_config_set(table, &options, "filter", "matc", &err), WF_ERR_ARGUMENT);
-  assert_int_equal(wf_config_set(table, &options, "phi_label", "-1", &err), WF_ERR_ARGUMENT);
-  assert_int_equal(wf_config_set(table, &options, "phi_label", "1x", &err), WF_ERR_ARGUMENT);
-  assert_int_equal(wf_config_set(table, &options, "nothing", "1", &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf_options_set(table, &options, "filter", "matc", &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf_options_set(table, &options, "phi_label", "-1", &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf_options_set(table, &options, "phi_label", "1x", &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf_options_set(table, &options, "nothing", "1", &err), WF_ERR_ARGUMENT);
   options.filter = 99;
-  assert_int_equal(wf_config_check(table, &options, &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf_options_check(table, &options, &err), WF_ERR_ARGUMENT);
   for (size_t i = 0; (table = wf_option_table_at(i)) != NULL; i++) {
     char *config = malloc(table->struct_size);
-    wf_config_init(table, config, table->struct_size);
-    assert_ok(wf_config_check(table, config, &err));
+    wf_options_init(table, config, table->struct_size);
+    assert_ok(wf_options_check(table, config, &err));
     free(config);
   }
 }

@@ -122,7 +122,7 @@ WORK(decode_scored) { return decode_with(in.scored, err); }
 WORK(stream) {
   wf_partial partial;
   assert_int_equal(wf_stream_reset(in.stream, err), WF_OK);
-  const wf_status status = wf_stream_accept(in.stream, &in.task.scores, NULL, err);
+  const wf_status status = wf_stream_advance(in.stream, &in.task.scores, NULL, err);
   if (status != WF_OK) assert_int_equal(wf_stream_partial(in.stream, &partial, NULL), status);
   return status;
 }
@@ -209,7 +209,7 @@ WORK(ctc_graph) {
   parts.lexicon = lexicon;
   parts.lm = lm;
   if (status == WF_OK) status = wf_graph_build(&parts, NULL, &result, err);
-  wf_graph_result_free(&result);
+  wf_graph_result_clear(&result);
   wf_lm_free(lm);
   wf_lexicon_free(lexicon);
   wf_symbols_free(words);
@@ -311,7 +311,7 @@ static int set_up(void **state) {
   in.decoder = decoder_of(1, NULL);
   in.threads = decoder_of(3, NULL);
   in.scored = decoder_of(2, in.scorer);
-  assert_ok(wf_stream_open(in.decoder, NULL, &in.stream, &err));
+  assert_ok(wf_stream_create(in.decoder, NULL, &in.stream, &err));
   make_lattices();
   const char text[] = "a b c d\nb c\n a d\n";
   in.text = strdup(test_write_file("text", text, sizeof text - 1));
@@ -326,7 +326,7 @@ static int tear_down(void **state) {
   for (int i = 0; i < 5; i++) wf_fst_free(fsts[i]);
   for (int i = 0; i < 3; i++) wf_decoder_free(decoders[i]);
   for (int i = 0; i < 12; i++) free(in.data[i]);
-  wf_stream_close(in.stream);
+  wf_stream_free(in.stream);
   test_free_task(&in.task);
   wf_symbols_free(in.words);
   wf_scorer_free(in.scorer);

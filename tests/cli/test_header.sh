@@ -1,5 +1,5 @@
 # Each public header compiles alone, also when included twice, as strict C11 and as C++17, without warnings. A C++ program that uses only the headers and the
-# library works.
+# library works. Old names warn.
 # shellcheck shell=bash
 cc=${CC:-cc} cxx=${CXX:-c++}
 for header in "$SOURCE_DIR"/include/*.h; do
@@ -31,6 +31,21 @@ int main() {
   wf_builder_free(builder);
 }
 END
+
+# Old names compile, and the compiler names the new ones.
+python3 - "$SOURCE_DIR/include" <<'END'
+import pathlib, re, sys
+text = "".join(path.read_text() for path in sorted(pathlib.Path(sys.argv[1]).glob("*.h")))
+names = re.findall(r"static inline WF__OLD\((\w+)\)\s[\w\s]*?\b(wf_\w+)\(", text)
+assert len(names) == text.count("static inline WF__OLD(") > 20
+pathlib.Path("names.txt").write_text("".join(f"{old} {new}\n" for new, old in names))
+pathlib.Path("old.c").write_text('#include "warpfst_all.h"\nint main(void) {\n' + "".join(f"  (void){old};\n" for _, old in names) + "  return 0;\n}\n")
+END
+"$cc" -std=c11 -Wall -Wextra -Wno-deprecated-declarations -Werror -I "$SOURCE_DIR/include" -c old.c -o old.o
+"$cc" -std=c11 -I "$SOURCE_DIR/include" -c old.c -o old.o 2>warnings.txt
+while read -r old new; do
+  grep -q "$old.*is deprecated.*$new" warnings.txt || { echo "$old: no warning that names $new"; exit 1; }
+done <names.txt
 sanitizer=()
 if grep -q '^WARPFST_SANITIZE:[A-Z]*=.' "$BUILD_DIR/CMakeCache.txt"; then
   sanitizer=("-fsanitize=$(sed -n 's/^WARPFST_SANITIZE:[A-Z]*=//p' "$BUILD_DIR/CMakeCache.txt")")

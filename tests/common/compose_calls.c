@@ -13,7 +13,7 @@ wf_status test_compose_batch(const wf_fst *const *a, size_t num_a, const wf_fst 
   if (status != WF_OK) return status;
   status = wf_composer_run(composer, err);
   for (size_t i = 0; i < count && status == WF_OK; i++)
-    status = wf_composer_get(composer, i, &out[i], NULL, err);
+    status = wf_composer_to_fst(composer, i, &out[i], NULL, err);
   wf_composer_free(composer);
   for (size_t i = 0; i < count && status != WF_OK; i++) {
     wf_fst_free(out[i]);
@@ -31,7 +31,7 @@ wf_status test_compose_with_origins(const wf_fst *a, const wf_fst *b,
   wf_status status = wf_composer_create(&a, 1, &b, 1, 1, options, true, &composer, err);
   if (status != WF_OK) return status;
   status = wf_composer_run(composer, err);
-  if (status == WF_OK) status = wf_composer_get(composer, 0, out, out_origins, err);
+  if (status == WF_OK) status = wf_composer_to_fst(composer, 0, out, out_origins, err);
   wf_composer_free(composer);
   return status;
 }
@@ -44,7 +44,7 @@ wf_status test_fst_batch_compose(const wf_fst *const *a, size_t num_a, const wf_
   wf_status status = wf_composer_create(a, num_a, b, num_b, count, options, true, &composer, err);
   if (status != WF_OK) return status;
   status = wf_composer_run(composer, err);
-  if (status == WF_OK) status = wf_composer_batch(composer, out, err);
+  if (status == WF_OK) status = wf_composer_to_batch(composer, out, err);
   wf_composer_free(composer);
   return status;
 }

@@ -269,8 +269,8 @@ void test_assert_same_batch(uint64_t seed, wf_result **a, wf_result **b, size_t 
         print_message("no lattice\n");
       else
         print_message("a lattice of %llu states, %llu arcs\n",
-                      (unsigned long long)wf_lattice_get(lattice).num_states,
-                      (unsigned long long)wf_lattice_get(lattice).num_arcs);
+                      (unsigned long long)wf_lattice_get_view(lattice).num_states,
+                      (unsigned long long)wf_lattice_get_view(lattice).num_arcs);
     }
     fail_msg("the lattices differ");
   }
@@ -308,7 +308,7 @@ void test_assert_partials(wf_decoder *decoder, wf_stream *const *streams, size_t
   wf_error err = {0};
   wf_partial *partials = malloc(count * sizeof *partials);
   assert_non_null(partials);
-  assert_int_equal(wf_streams_partials(decoder, streams, count, partials, &err), WF_OK);
+  assert_int_equal(wf_streams_partial(decoder, streams, count, partials, &err), WF_OK);
   for (size_t i = 0; i < count; i++) {
     const size_t size = partials[i].num_words;
     wf_word *words = malloc(size * sizeof *words + 1);

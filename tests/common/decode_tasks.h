@@ -43,7 +43,7 @@ void test_assert_same_batch(uint64_t seed, wf_result **a, wf_result **b, size_t 
 wf_scores test_rows(const wf_scores *scores, int64_t first, int64_t count);
 /* Fail unless two streams give the same partial (or the same error), and two events are equal. */
 void test_assert_same_partials(wf_stream *const *streams);
-/* Fails unless wf_streams_partials gives what wf_stream_partial gives for each stream. Adds the
+/* Fails unless wf_streams_partial gives what wf_stream_partial gives for each stream. Adds the
  * number of words compared to *num_words. */
 void test_assert_partials(wf_decoder *decoder, wf_stream *const *streams, size_t count,
                           size_t *num_words);

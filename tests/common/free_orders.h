@@ -44,8 +44,8 @@ static inline struct freed_objects freed_objects_make(const char *device, const 
   assert_ok(test_decode(o.decoder, &o.task.task.scores, 1, NULL, &result, &err));
   o.lattice = result->lattice != NULL ? wf_lattice_ref(result->lattice) : NULL;
   wf_result_free(result);
-  assert_ok(wf_stream_open(o.decoder, NULL, &o.stream, &err));
-  assert_ok(wf_stream_open(o.decoder, NULL, &o.other, &err));
+  assert_ok(wf_stream_create(o.decoder, NULL, &o.stream, &err));
+  assert_ok(wf_stream_create(o.decoder, NULL, &o.other, &err));
   assert_ok(wf_stream_set_graph(o.other, o.task.with, &err));
   assert_ok(wf_stream_set_scorer(o.other, o.scorer, &err));
   return o;
@@ -56,8 +56,8 @@ static inline void freed_objects_free(struct freed_objects *o, int which) {
     case FREED_GRAPH: wf_graph_free(o->task.task.graph), o->task.task.graph = NULL; break;
     case FREED_WORDS: wf_graph_free(o->task.with), o->task.with = NULL; break;
     case FREED_DECODER: wf_decoder_free(o->decoder), o->decoder = NULL; break;
-    case FREED_STREAM: wf_stream_close(o->stream), o->stream = NULL; break;
-    case FREED_OTHER_STREAM: wf_stream_close(o->other), o->other = NULL; break;
+    case FREED_STREAM: wf_stream_free(o->stream), o->stream = NULL; break;
+    case FREED_OTHER_STREAM: wf_stream_free(o->other), o->other = NULL; break;
     case FREED_SCORER: wf_scorer_free(o->scorer), o->scorer = NULL; break;
     default: wf_lattice_free(o->lattice), o->lattice = NULL; break;
   }
@@ -70,7 +70,7 @@ static inline void freed_objects_use(struct freed_objects *o) {
   wf_scores chunk = o->task.task.scores;
   chunk.num_frames = 1;
   for (int i = 0; i < 2; i++)
-    if (streams[i] != NULL) assert_ok(wf_stream_accept(streams[i], &chunk, NULL, &err));
+    if (streams[i] != NULL) assert_ok(wf_stream_advance(streams[i], &chunk, NULL, &err));
 }
 
 /* Frees everything that remains. */

@@ -160,7 +160,7 @@ static inline wf_status build_ctc(const struct ctc_task *task, const char *devic
   o.device = device;
   wf_status status = wf_graph_build(&parts, &o, &result, err);
   *out = status == WF_OK ? wf_fst_ref(result.graph) : NULL;
-  wf_graph_result_free(&result);
+  wf_graph_result_clear(&result);
   return status;
 }
 
@@ -256,7 +256,7 @@ static inline wf_status build_hmm(const struct hmm_task *task, const char *devic
   o.device = device;
   wf_status status = wf_graph_build(&parts, &o, &result, err);
   *out = status == WF_OK ? wf_fst_ref(result.graph) : NULL;
-  wf_graph_result_free(&result);
+  wf_graph_result_clear(&result);
   return status;
 }
 

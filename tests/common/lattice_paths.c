@@ -154,14 +154,14 @@ static void walk_raw(struct walk *walk, const wf_lattice_view *view, uint64_t s,
 }
 
 test_lattice_paths test_paths_of_compact(const wf_compact_lattice *lattice, size_t limit) {
-  wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
+  wf_compact_lattice_view view = wf_compact_lattice_get_view(lattice);
   struct walk walk = {.limit = limit};
   if (view.num_states > 0) walk_compact(&walk, &view, 0, (test_lattice_path){.num_words = 0});
   return walk.out;
 }
 
 test_lattice_paths test_paths_of_raw(const wf_lattice *lattice, size_t limit) {
-  wf_lattice_view view = wf_lattice_get(lattice);
+  wf_lattice_view view = wf_lattice_get_view(lattice);
   struct walk walk = {.limit = limit};
   if (view.num_states > 0) walk_raw(&walk, &view, 0, (test_lattice_path){.num_words = 0});
   return walk.out;
@@ -199,7 +199,7 @@ bool test_same_paths(test_lattice_paths *a, test_lattice_paths *b) {
 /* --- equality ---------------------------------------------------------------------------- */
 
 bool test_same_raw(const wf_lattice *a, const wf_lattice *b) {
-  wf_lattice_view x = wf_lattice_get(a), y = wf_lattice_get(b);
+  wf_lattice_view x = wf_lattice_get_view(a), y = wf_lattice_get_view(b);
   if (x.num_states != y.num_states || x.num_arcs != y.num_arcs) return false;
   if (x.num_states == 0) return true;
   return memcmp(x.arc_off, y.arc_off, (x.num_states + 1) * sizeof *x.arc_off) == 0 &&
@@ -218,7 +218,7 @@ static bool same_weight(const wf_compact_lattice_view *x, const wf_compact_weigh
 }
 
 bool test_same_compact(const wf_compact_lattice *a, const wf_compact_lattice *b) {
-  wf_compact_lattice_view x = wf_compact_lattice_get(a), y = wf_compact_lattice_get(b);
+  wf_compact_lattice_view x = wf_compact_lattice_get_view(a), y = wf_compact_lattice_get_view(b);
   if (x.num_states != y.num_states || x.num_arcs != y.num_arcs) return false;
   for (uint64_t s = 0; s < x.num_states; s++)
     if (x.arc_off[s + 1] != y.arc_off[s + 1] || x.frames[s] != y.frames[s] ||

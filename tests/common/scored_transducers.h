@@ -61,15 +61,15 @@ static inline wf_result *decode_as_stream(const struct task *task, const wf_scor
   wf_stream *stream;
   wf_stream_event event;
   wf_result *result;
-  assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
+  assert_ok(wf_stream_create(decoder, NULL, &stream, &err));
   for (int64_t t = 0, size; t < task->scores[u].num_frames; t += size) {
     size = 1 + test_below(rng, 5);
     if (t + size > task->scores[u].num_frames) size = task->scores[u].num_frames - t;
     wf_scores chunk = test_rows(&task->scores[u], t, size);
-    assert_ok(wf_stream_accept(stream, &chunk, &event, &err));
+    assert_ok(wf_stream_advance(stream, &chunk, &event, &err));
   }
   assert_ok(wf_stream_finish(stream, &result, &err));
-  wf_stream_close(stream);
+  wf_stream_free(stream);
   wf_decoder_free(decoder);
   return result;
 }

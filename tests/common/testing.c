@@ -561,6 +561,6 @@ wf_status test_tokens_graph(const wf_symbols *tokens, const char *blank, int32_t
   options.topology = topology;
   const wf_status status = wf_graph_build(&inputs, &options, &made, err);
   *out = status == WF_OK ? wf_fst_ref(made.graph) : NULL;
-  wf_graph_result_free(&made);
+  wf_graph_result_clear(&made);
   return status;
 }

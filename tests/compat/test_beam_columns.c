@@ -187,8 +187,8 @@ static void check_task(uint64_t seed, test_rng *rng, const task *t, uint64_t *sh
     const int count =
         stepwise ? 1 + (int)test_below(rng, (uint32_t)(t->frames - frame)) : t->frames;
     const wf_scores scores = frames_of(t, frame, count);
-    assert_ok(wf_beam_search_step(some, &scores, &err));
-    assert_ok(wf_beam_search_step(all, &scores, &err));
+    assert_ok(wf_beam_search_advance(some, &scores, &err));
+    assert_ok(wf_beam_search_advance(all, &scores, &err));
     check_same(seed, some, all);
     frame += count;
     const int32_t look_back = stepwise ? (int32_t)test_below(rng, 3) : FRAMES;
@@ -196,8 +196,8 @@ static void check_task(uint64_t seed, test_rng *rng, const task *t, uint64_t *sh
     assert_ok(wf_beam_search_prune(all, look_back, &err));
   }
   *short_lists += has_short_list(some, t);
-  assert_ok(wf_beam_search_end(some, &err));
-  assert_ok(wf_beam_search_end(all, &err));
+  assert_ok(wf_beam_search_finish(some, &err));
+  assert_ok(wf_beam_search_finish(all, &err));
   check_same(seed, some, all);
   wf_beam_search_free(some);
   wf_beam_search_free(all);
@@ -393,7 +393,7 @@ static void test_plain_search(void **state) {
     frames[0].all[0] = (plain){.last = t.parts.silence};
     for (int f = 0; f < t.frames; f++) {
       const wf_scores scores = frames_of(&t, f, 1);
-      assert_ok(wf_beam_search_step(search, &scores, &err));
+      assert_ok(wf_beam_search_advance(search, &scores, &err));
       plain_step(&t, t.scores + f * t.width, &frames[f % 2], &frames[1 - f % 2]);
       assert_ok(wf_beam_search_result(search, -1, &paths, &err));
       check_plain(&t, paths, &frames[1 - f % 2]);
@@ -426,8 +426,8 @@ static void test_widths(void **state) {
     for (int step = 0; step < 6; step++) {
       wf_scores scores = frames_of(&t, 0, 1);
       scores.num_columns = 2 + (int32_t)test_below(&rng, WIDTH - 1);
-      assert_ok(wf_beam_search_step(some, &scores, &err));
-      assert_ok(wf_beam_search_step(all, &scores, &err));
+      assert_ok(wf_beam_search_advance(some, &scores, &err));
+      assert_ok(wf_beam_search_advance(all, &scores, &err));
       check_same(seed, some, all);
     }
     wf_beam_search_free(some);

@@ -278,8 +278,8 @@ static wf_beam_result *search(const wf_beam_searcher *searcher, const wf_beam_op
   wf_beam_result *result;
   assert_ok(wf_beam_search_create(searcher, input, options, &made, &err));
   made->all_columns = all_columns;
-  assert_ok(wf_beam_search_step(made, &input->scores, &err));
-  assert_ok(wf_beam_search_end(made, &err));
+  assert_ok(wf_beam_search_advance(made, &input->scores, &err));
+  assert_ok(wf_beam_search_finish(made, &err));
   assert_ok(wf_beam_search_result(made, -1, &result, &err));
   wf_beam_search_free(made);
   return result;
@@ -351,7 +351,7 @@ static void test_steps(void **state) {
     input.scores.num_frames = 1;
     for (int t = 0; t < FRAMES; t++) {
       input.scores.data = scores + t * TOKENS;
-      assert_ok(wf_beam_search_step(steps, &input.scores, &err));
+      assert_ok(wf_beam_search_advance(steps, &input.scores, &err));
       assert_ok(wf_beam_search_result(steps, -1, &result, &err));
       assert_int_equal(result->length, t + 2);
       for (size_t i = 0; i < result->num_paths; i++) {
@@ -364,7 +364,7 @@ static void test_steps(void **state) {
       wf_beam_result_free(result);
     }
     assert_int_equal(wf_beam_search_prune(steps, 0, &err), WF_ERR_UNSUPPORTED);
-    assert_ok(wf_beam_search_end(steps, &err));
+    assert_ok(wf_beam_search_finish(steps, &err));
     assert_ok(wf_beam_search_result(steps, -1, &result, &err));
     check_same(whole, result);
     wf_beam_result_free(result);

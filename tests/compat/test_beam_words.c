@@ -181,8 +181,8 @@ static wf_beam_search *search_of(const wf_beam_searcher *searcher, const wf_beam
   const wf_beam_input start = {.lm_state = state};
   assert_ok(wf_beam_search_create(searcher, &start, options, &search, &err));
   const wf_scores first = frames_of(t, 0, cut), rest = frames_of(t, cut, FRAMES - cut);
-  assert_ok(wf_beam_search_step(search, &first, &err));
-  assert_ok(wf_beam_search_step(search, &rest, &err));
+  assert_ok(wf_beam_search_advance(search, &first, &err));
+  assert_ok(wf_beam_search_advance(search, &rest, &err));
   return search;
 }
 
@@ -253,7 +253,7 @@ static void test_all_alignments(void **state) {
     wf_beam_search *search =
         search_of(searcher, &options, -1, &t, (int)test_below(&rng, FRAMES + 1));
     wf_beam_result *paths;
-    assert_ok(wf_beam_search_end(search, &err));
+    assert_ok(wf_beam_search_finish(search, &err));
     assert_ok(wf_beam_search_result(search, -1, &paths, &err));
     sum_alignments(&t, &expected);
     check_paths(&t, paths, &expected, options.sum_alignments);
@@ -286,7 +286,7 @@ static double best_score(const wf_beam_parts *parts, const wf_beam_options *opti
   wf_beam_searcher *searcher = searcher_of(parts);
   wf_beam_search *search = search_of(searcher, options, state, t, 0);
   wf_beam_result *paths;
-  assert_ok(wf_beam_search_end(search, &err));
+  assert_ok(wf_beam_search_finish(search, &err));
   assert_ok(wf_beam_search_result(search, -1, &paths, &err));
   assert_true(paths->num_paths > 0);
   *size = text_of(t, paths->paths, paths->length, text);
@@ -344,7 +344,7 @@ static void test_failing_model(void **state) {
   wf_beam_search *search;
   assert_ok(wf_beam_search_create(searcher, NULL, &options, &search, &err));
   const wf_scores scores = frames_of(&t, 0, FRAMES);
-  assert_int_equal(wf_beam_search_step(search, &scores, &err), WF_ERR_CANCELLED);
+  assert_int_equal(wf_beam_search_advance(search, &scores, &err), WF_ERR_CANCELLED);
   assert_true(calls <= 5);
   wf_beam_search_free(search);
   wf_beam_searcher_free(searcher);
@@ -398,7 +398,7 @@ static void test_beams(void **state) {
     for (size_t i = 0; i < paths->num_paths; i++)
       assert_true(paths->paths[i].score >= paths->paths[0].score - 3);
     wf_beam_result_free(paths);
-    assert_ok(wf_beam_search_end(search, &err));
+    assert_ok(wf_beam_search_finish(search, &err));
     assert_ok(wf_beam_search_result(search, -1, &paths, &err));
     assert_true(paths->paths[0].score <= best + 1e-6);
     wf_beam_result_free(paths);
@@ -428,7 +428,7 @@ static void test_pruning(void **state) {
     wf_beam_search *whole = search_of(searcher, &options, -1, &t, 4), *cut;
     assert_ok(wf_beam_search_create(searcher, NULL, &options, &cut, &err));
     const wf_scores first = frames_of(&t, 0, 4), rest = frames_of(&t, 4, FRAMES - 4);
-    assert_ok(wf_beam_search_step(cut, &first, &err));
+    assert_ok(wf_beam_search_advance(cut, &first, &err));
     wf_beam_result *best, *short_best, *all, *short_all;
     assert_ok(wf_beam_search_result(cut, 1, &best, &err));
     assert_int_equal(best->num_paths, 1);
@@ -439,9 +439,9 @@ static void test_pruning(void **state) {
     assert_true(frame == 0 || short_all->paths[0].score == 0);
     wf_beam_result_free(short_all);
     pruned += frame > 0;
-    assert_ok(wf_beam_search_step(cut, &rest, &err));
-    assert_ok(wf_beam_search_end(whole, &err));
-    assert_ok(wf_beam_search_end(cut, &err));
+    assert_ok(wf_beam_search_advance(cut, &rest, &err));
+    assert_ok(wf_beam_search_finish(whole, &err));
+    assert_ok(wf_beam_search_finish(cut, &err));
     assert_ok(wf_beam_search_result(whole, -1, &all, &err));
     assert_ok(wf_beam_search_result(cut, -1, &short_all, &err));
     assert_int_equal(all->num_paths, short_all->num_paths);
@@ -478,11 +478,11 @@ static void test_wrong_scores(void **state) {
   assert_ok(wf_beam_search_create(searcher, NULL, NULL, &search, &err));
   wf_scores scores = frames_of(&t, 0, FRAMES);
   scores.num_columns = 3;
-  assert_int_equal(wf_beam_search_step(search, &scores, &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf_beam_search_advance(search, &scores, &err), WF_ERR_ARGUMENT);
   assert_string_equal(err.message, "the scores have 3 columns, the tokens need 4");
   scores.num_columns = TOKENS;
   t.scores[TOKENS + 1] = NAN;
-  assert_int_equal(wf_beam_search_step(search, &scores, &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf_beam_search_advance(search, &scores, &err), WF_ERR_ARGUMENT);
   assert_string_equal(err.message, "frame 1, column 1: the score is nan");
   wf_beam_search_free(search);
   /* Frames in which nothing is possible leave no hypothesis. */
@@ -490,17 +490,17 @@ static void test_wrong_scores(void **state) {
   wf_beam_result *paths;
   assert_ok(wf_beam_search_create(searcher, NULL, NULL, &search, &err));
   scores.num_frames = 1;
-  assert_ok(wf_beam_search_step(search, &scores, &err));
+  assert_ok(wf_beam_search_advance(search, &scores, &err));
   assert_ok(wf_beam_search_result(search, 0, &paths, &err));
   assert_int_equal(paths->num_paths, 0);
   wf_beam_result_free(paths);
   assert_ok(wf_beam_search_prune(search, 0, &err));
-  assert_ok(wf_beam_search_end(search, &err));
+  assert_ok(wf_beam_search_finish(search, &err));
   assert_ok(wf_beam_search_result(search, -1, &paths, &err));
   assert_int_equal(paths->num_paths, 0);
   wf_beam_result_free(paths);
-  assert_int_equal(wf_beam_search_end(search, &err), WF_ERR_STATE);
-  assert_int_equal(wf_beam_search_step(search, &scores, &err), WF_ERR_STATE);
+  assert_int_equal(wf_beam_search_finish(search, &err), WF_ERR_STATE);
+  assert_int_equal(wf_beam_search_advance(search, &scores, &err), WF_ERR_STATE);
   wf_beam_search_free(search);
   wf_beam_searcher_free(searcher);
   wf_beam_search_free(NULL);

@@ -89,16 +89,16 @@ static wf_result *decode_stream(wf_decoder *decoder, const struct added_task *ta
                                 const wf_scorer *scorer, test_rng *rng) {
   wf_stream *stream;
   wf_result *result;
-  assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
+  assert_ok(wf_stream_create(decoder, NULL, &stream, &err));
   assert_ok(wf_stream_set_scorer(stream, scorer, &err));
-  assert_ok(wf_stream_accept(stream, &task->task.scores, NULL, &err));
+  assert_ok(wf_stream_advance(stream, &task->task.scores, NULL, &err));
   if (task->task.scores.num_frames > 0)
     assert_int_equal(wf_stream_set_graph(stream, task->with, &err), WF_ERR_STATE);
   assert_ok(wf_stream_finish(stream, &result, &err));
   wf_result_free(result);
   assert_ok(wf_stream_reset(stream, &err));
   if (test_below(rng, 2) == 0) /* an empty chunk makes the start's tokens, with the bare graph */
-    assert_ok(wf_stream_accept(stream, &(wf_scores){0}, NULL, &err));
+    assert_ok(wf_stream_advance(stream, &(wf_scores){0}, NULL, &err));
   assert_ok(wf_stream_set_graph(stream, task->with, &err));
   for (int64_t fed = 0; fed < task->task.scores.num_frames;) {
     wf_scores chunk = task->task.scores;
@@ -106,13 +106,13 @@ static wf_result *decode_stream(wf_decoder *decoder, const struct added_task *ta
     wf_partial partial;
     chunk.data = (const float *)chunk.data + fed * chunk.stride;
     chunk.num_frames = size < left ? size : left;
-    assert_ok(wf_stream_accept(stream, &chunk, NULL, &err));
+    assert_ok(wf_stream_advance(stream, &chunk, NULL, &err));
     if (test_below(rng, 3) == 0)
       wf_stream_partial(stream, &partial, &err); /* partials change nothing */
     fed += chunk.num_frames;
   }
   assert_ok(wf_stream_finish(stream, &result, &err));
-  wf_stream_close(stream);
+  wf_stream_free(stream);
   return result;
 }
 
@@ -319,8 +319,8 @@ static void check_against_grammar(int32_t topology, const char *place, uint64_t 
   wf_graph_free(added);
   wf_graph_free(graph);
   wf_graph_free(expected);
-  wf_graph_result_free(&base);
-  wf_graph_result_free(&whole);
+  wf_graph_result_clear(&base);
+  wf_graph_result_clear(&whole);
   wf_fst_free(with_class);
   wf_fst_free(with_words);
   wf_lexicon_free(some);
@@ -436,14 +436,14 @@ static void test_errors(void **state) {
   wf_decoder *decoder;
   wf_stream *stream;
   assert_ok(wf_decoder_create(one, NULL, &decoder, &err));
-  assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
+  assert_ok(wf_stream_create(decoder, NULL, &stream, &err));
   assert_refused(wf_stream_set_graph(stream, out, &err), WF_ERR_ARGUMENT, "its decoder's graph");
   wf_scores scores = {.num_columns = 3, .stride = 3};
   const wf_graph *graphs[] = {out};
   wf_result *result;
   assert_refused(test_decode_each(decoder, &scores, NULL, graphs, 1, NULL, &result, &err),
                  WF_ERR_ARGUMENT, "its decoder's graph");
-  wf_stream_close(stream);
+  wf_stream_free(stream);
   wf_decoder_free(decoder);
   wf_graph_free(out);
   wf_graph_free(graph);

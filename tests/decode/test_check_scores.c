@@ -309,12 +309,12 @@ static void test_streams(void **state) {
     fill(&m, (uint64_t)k);
     cases[k / 2].change(&m);
     wf_set_log(listen, &warnings);
-    assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
+    assert_ok(wf_stream_create(decoder, NULL, &stream, &err));
     for (int64_t from = 0; from < NUM_FRAMES; from += 7) {
       wf_scores chunk = m.scores;
       chunk.data = m.data + from * chunk.stride;
       chunk.num_frames = NUM_FRAMES - from < 7 ? NUM_FRAMES - from : 7;
-      assert_ok(wf_stream_accept(stream, &chunk, NULL, &err));
+      assert_ok(wf_stream_advance(stream, &chunk, NULL, &err));
     }
     assert_ok(wf_stream_finish(stream, &result, &err));
     wf_set_log(NULL, NULL);
@@ -323,7 +323,7 @@ static void test_streams(void **state) {
     if (wrong && !error) assert_non_null(strstr(warnings.last, cases[k / 2].message));
     if (wrong && fails) assert_non_null(strstr(result->message, cases[k / 2].message));
     wf_result_free(result);
-    wf_stream_close(stream);
+    wf_stream_free(stream);
     wf_decoder_free(decoder);
   }
   wf_graph_free(graph);

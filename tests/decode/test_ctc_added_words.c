@@ -43,7 +43,7 @@ static void check_streams(wf_decoder *const *decoders, const struct ctc_words *w
   wf_stream *streams[2];
   wf_result *results[2];
   for (int i = 0; i < 2; i++) {
-    assert_ok(wf_stream_open(decoders[i], NULL, &streams[i], &err));
+    assert_ok(wf_stream_create(decoders[i], NULL, &streams[i], &err));
     assert_ok(wf_stream_set_scorer(streams[i], scorer, &err));
   }
   assert_ok(wf_stream_set_graph(streams[0], words->with, &err));
@@ -52,7 +52,7 @@ static void check_streams(wf_decoder *const *decoders, const struct ctc_words *w
     size = test_below(rng, 4);
     if (size > scores->num_frames - fed) size = scores->num_frames - fed;
     const wf_scores chunk = test_rows(scores, fed, size);
-    for (int i = 0; i < 2; i++) assert_ok(wf_stream_accept(streams[i], &chunk, &events[i], &err));
+    for (int i = 0; i < 2; i++) assert_ok(wf_stream_advance(streams[i], &chunk, &events[i], &err));
     test_assert_same_event(&events[0], &events[1]);
     if (test_below(rng, 3) == 0)
       assert_same_parts(streams, words->task.shared.options.lattice_beam > 0);
@@ -61,7 +61,7 @@ static void check_streams(wf_decoder *const *decoders, const struct ctc_words *w
   assert_same(results[0], results[1]);
   if (expected->status == WF_OK) test_assert_same_result(results[0], expected);
   test_free_results(results, 2);
-  for (int i = 0; i < 2; i++) wf_stream_close(streams[i]);
+  for (int i = 0; i < 2; i++) wf_stream_free(streams[i]);
 }
 
 static void check_same_bits(uint64_t seed, bool wide, const wf_symbols *texts, struct seen *seen) {
@@ -93,7 +93,8 @@ static void check_same_bits(uint64_t seed, bool wide, const wf_symbols *texts, s
   seen->decoded += expected->status == WF_OK;
   seen->dead += (expected->flags & WF_RESULT_DIED) != 0;
   seen->said += expected->num_words > 0;
-  seen->lattices += expected->lattice != NULL && wf_lattice_get(expected->lattice).num_arcs > 10;
+  seen->lattices +=
+      expected->lattice != NULL && wf_lattice_get_view(expected->lattice).num_arcs > 10;
   seen->scored += expected->scorer_cost != 0;
   seen->spelled += words.spelled && expected->num_words > 1;
   seen->wide += words.with->num_wide > 0;

@@ -23,7 +23,7 @@ static wf_graph *small_graph(int32_t num_columns) {
 static wf_plan plan_of(const wf_graph *graph, const wf_decoder_options *options,
                        wf_batch_shape shape) {
   wf_plan plan;
-  assert_ok(wf_plan_bytes(graph, options, &shape, &plan, &err));
+  assert_ok(wf_plan_batch(graph, options, &shape, &plan, &err));
   assert_true(plan.total_bytes == plan.graph_bytes + plan.lane_bytes + plan.trace_bytes +
                                       plan.score_bytes + plan.result_bytes);
   return plan;
@@ -205,7 +205,7 @@ static void test_memory_limits(void **state) {
     wf_status status = WF_OK;
     while (status == WF_OK) {
       options.gpu_memory = options.gpu_memory * 9 / 10;
-      status = wf_plan_bytes(graph, &options, &shape, &plan, &err);
+      status = wf_plan_batch(graph, &options, &shape, &plan, &err);
       if (status != WF_OK) break;
       assert_true(plan.total_bytes <= (uint64_t)options.gpu_memory && plan.num_lanes <= lanes &&
                   plan.num_lanes > 0);
@@ -224,30 +224,30 @@ static void test_memory_limits(void **state) {
   wf_batch_shape shape = {
       .num_utterances = 1000000, .max_frames = 10, .num_processors = 132, .on_device = true};
   options.gpu_memory = 100000000;
-  assert_int_equal(wf_plan_bytes(graph, &options, &shape, &(wf_plan){0}, &err), WF_ERR_MEMORY);
+  assert_int_equal(wf_plan_batch(graph, &options, &shape, &(wf_plan){0}, &err), WF_ERR_MEMORY);
   assert_non_null(strstr(err.message, "lower the batch (1000000 utterances)"));
   options.max_active = options.max_tokens = 30000;
   shape = (wf_batch_shape){
       .num_utterances = 1, .max_frames = 1000, .num_processors = 132, .on_device = true};
   options.gpu_memory = 3000000;
-  assert_int_equal(wf_plan_bytes(graph, &options, &shape, &(wf_plan){0}, &err), WF_ERR_MEMORY);
+  assert_int_equal(wf_plan_batch(graph, &options, &shape, &(wf_plan){0}, &err), WF_ERR_MEMORY);
   assert_non_null(strstr(err.message, "lower max_active (30000)"));
   options.gpu_memory = 50000;
-  assert_int_equal(wf_plan_bytes(graph, &options, &shape, &(wf_plan){0}, &err), WF_ERR_MEMORY);
+  assert_int_equal(wf_plan_batch(graph, &options, &shape, &(wf_plan){0}, &err), WF_ERR_MEMORY);
   assert_non_null(strstr(err.message, "the graph takes most of it"));
   options.gpu_memory = 0;
   options.max_active = 230000;
-  assert_int_equal(wf_plan_bytes(graph, &options, &shape, &(wf_plan){0}, &err), WF_ERR_LIMIT);
+  assert_int_equal(wf_plan_batch(graph, &options, &shape, &(wf_plan){0}, &err), WF_ERR_LIMIT);
   assert_non_null(strstr(err.message, "max_active of 230000"));
   options.max_active = options.max_tokens = 10000;
   shape =
       (wf_batch_shape){.num_utterances = 100000, .max_frames = INT32_MAX, .num_processors = 132};
   options.gpu_memory = 1000000000000;
-  assert_int_equal(wf_plan_bytes(graph, &options, &shape, &(wf_plan){0}, &err), WF_ERR_MEMORY);
+  assert_int_equal(wf_plan_batch(graph, &options, &shape, &(wf_plan){0}, &err), WF_ERR_MEMORY);
   shape.num_utterances = 4000000000u;
-  assert_int_equal(wf_plan_bytes(graph, &options, &shape, &(wf_plan){0}, &err), WF_ERR_LIMIT);
+  assert_int_equal(wf_plan_batch(graph, &options, &shape, &(wf_plan){0}, &err), WF_ERR_LIMIT);
   shape.max_frames = -1;
-  assert_int_equal(wf_plan_bytes(graph, &options, &shape, &(wf_plan){0}, &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf_plan_batch(graph, &options, &shape, &(wf_plan){0}, &err), WF_ERR_ARGUMENT);
   wf_graph_free(graph);
 }
 

@@ -41,7 +41,7 @@ static void test_endpoints(void **state) {
   options.rule5_min_utterance_length = 1.2f;
   assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
   assert_ok(wf_decoder_create(graph, &decoder_options, &decoder, &err));
-  assert_ok(wf_stream_open(decoder, &options, &stream, &err));
+  assert_ok(wf_stream_create(decoder, &options, &stream, &err));
   int64_t start = 0;
   for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
     wf_stream_event event = {0};
@@ -50,7 +50,7 @@ static void test_endpoints(void **state) {
       float row[3] = {-9, -9, -9};
       if (t < size) row[cases[k].spoken[t] - '0'] = 0;
       wf_scores chunk = {row, t < size, 3, 3};
-      assert_ok(wf_stream_accept(stream, &chunk, &event, &err));
+      assert_ok(wf_stream_advance(stream, &chunk, &event, &err));
     }
     if (event.endpoint != cases[k].endpoint)
       fail_msg("'%s': endpoint %d, not %d", cases[k].spoken, event.endpoint, cases[k].endpoint);
@@ -68,11 +68,11 @@ static void test_endpoints(void **state) {
     start += (int64_t)size;
     assert_ok(wf_stream_reset(stream, &err));
   }
-  wf_stream_close(stream);
+  wf_stream_free(stream);
   static const char *const bad[] = {"x", "1,", ",1", "3-1", "-1", "1-", "1;2", "99999999999"};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     options.silence = bad[i];
-    assert_int_equal(wf_stream_open(decoder, &options, &stream, &err), WF_ERR_ARGUMENT);
+    assert_int_equal(wf_stream_create(decoder, &options, &stream, &err), WF_ERR_ARGUMENT);
     assert_null(stream);
   }
   wf_decoder_free(decoder);

@@ -25,7 +25,7 @@ static struct decode_task part_task(uint64_t seed) {
  * state is the first state of the next part, so only its number is compared. */
 static uint64_t check_part(const wf_lattice *whole, const wf_lattice *part, uint64_t first,
                            bool last) {
-  wf_lattice_view x = wf_lattice_get(whole), y = wf_lattice_get(part);
+  wf_lattice_view x = wf_lattice_get_view(whole), y = wf_lattice_get_view(part);
   uint64_t count = last ? y.num_states : y.num_states - 1;
   assert_true(y.num_states > 0 && first + y.num_states <= x.num_states);
   for (uint64_t s = 0; s < count; s++) {
@@ -62,13 +62,13 @@ static void test_joined_parts_equal_the_lattice(void **state) {
     assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
     assert_ok(test_decode_scored(decoder, &task.scores, (const wf_scorer *const[]){scorer}, 1, NULL,
                                  &expected, &err));
-    assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
+    assert_ok(wf_stream_create(decoder, NULL, &stream, &err));
     assert_ok(wf_stream_set_scorer(stream, scorer, &err));
     uint64_t at = 0;
     for (int64_t fed = 0; fed < task.scores.num_frames; fed++) {
       wf_scores chunk = test_rows(&task.scores, fed, 1);
       wf_lattice *part = NULL;
-      assert_ok(wf_stream_accept(stream, &chunk, NULL, &err));
+      assert_ok(wf_stream_advance(stream, &chunk, NULL, &err));
       if (expected->lattice == NULL || test_below(&rng, 2) == 0 ||
           wf_stream_commit_lattice(stream, &part, &err) != WF_OK || part == NULL)
         continue;
@@ -79,14 +79,14 @@ static void test_joined_parts_equal_the_lattice(void **state) {
     assert_ok(wf_stream_finish(stream, &result, &err));
     test_assert_same_result(result, expected);
     if (expected->status == WF_OK) {
-      wf_lattice_view whole = wf_lattice_get(expected->lattice);
+      wf_lattice_view whole = wf_lattice_get_view(expected->lattice);
       assert_int_equal(check_part(expected->lattice, result->lattice, at, true), whole.num_states);
       in_parts += at > 0;
       scored += at > 0 && scorer != NULL;
     }
     wf_result_free(expected);
     wf_result_free(result);
-    wf_stream_close(stream);
+    wf_stream_free(stream);
     wf_decoder_free(decoder);
     wf_scorer_free(scorer);
     test_free_tables(&tables);
@@ -133,7 +133,7 @@ static void test_parts_of_transducers(void **state) {
     assert_ok(wf_decoder_create_transducer(graph, transducer, &options, &decoder, &err));
     assert_ok(test_decode_scored(decoder, &scores, (const wf_scorer *const[]){scorer}, 1, NULL,
                                  &expected, &err));
-    assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
+    assert_ok(wf_stream_create(decoder, NULL, &stream, &err));
     assert_ok(wf_stream_set_scorer(stream, scorer, &err));
     uint64_t at = 0;
     for (int64_t fed = 0, size; fed < scores.num_frames; fed += size) {
@@ -141,7 +141,7 @@ static void test_parts_of_transducers(void **state) {
       if (size > scores.num_frames - fed) size = scores.num_frames - fed;
       const wf_scores chunk = test_rows(&scores, fed, size);
       wf_lattice *part;
-      assert_ok(wf_stream_accept(stream, &chunk, NULL, &err));
+      assert_ok(wf_stream_advance(stream, &chunk, NULL, &err));
       assert_ok(wf_stream_commit_lattice(stream, &part, &err));
       if (part != NULL) at = check_part(expected->lattice, part, at, false);
       num_parts += part != NULL;
@@ -150,12 +150,12 @@ static void test_parts_of_transducers(void **state) {
     assert_ok(wf_stream_finish(stream, &result, &err));
     test_assert_same_result(result, expected);
     assert_int_equal(check_part(expected->lattice, result->lattice, at, true),
-                     wf_lattice_get(expected->lattice).num_states);
+                     wf_lattice_get_view(expected->lattice).num_states);
     in_parts += at > 0;
     scored += at > 0 && scorer != NULL;
     wf_result_free(expected);
     wf_result_free(result);
-    wf_stream_close(stream);
+    wf_stream_free(stream);
     wf_decoder_free(decoder);
     wf_graph_free(graph);
     wf_transducer_free(transducer);
@@ -186,17 +186,17 @@ static void test_search_reused_after_another_stream(void **state) {
     task.options.num_threads = 1;
     assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
     assert_ok(test_decode(decoder, &task.scores, 1, NULL, &expected, &err));
-    for (int i = 0; i < 2; i++) assert_ok(wf_stream_open(decoder, NULL, &streams[i], &err));
-    assert_ok(wf_stream_accept(streams[0], &first, NULL, &err));
-    assert_ok(wf_stream_accept(streams[1], &task.scores, NULL, &err));
+    for (int i = 0; i < 2; i++) assert_ok(wf_stream_create(decoder, NULL, &streams[i], &err));
+    assert_ok(wf_stream_advance(streams[0], &first, NULL, &err));
+    assert_ok(wf_stream_advance(streams[1], &task.scores, NULL, &err));
     assert_ok(wf_stream_finish(streams[1], &results[1], &err));
     if (seed % 2 == 0 && wf_stream_partial_lattice(streams[0], &part, &err) == WF_OK)
       wf_lattice_free(part);
-    assert_ok(wf_stream_accept(streams[0], &rest, NULL, &err));
+    assert_ok(wf_stream_advance(streams[0], &rest, NULL, &err));
     assert_ok(wf_stream_finish(streams[0], &results[0], &err));
     for (int i = 0; i < 2; i++) {
       test_assert_same_batch(seed, &expected, &results[i], 1);
-      wf_stream_close(streams[i]);
+      wf_stream_free(streams[i]);
     }
     test_free_results(results, 2);
     wf_result_free(expected);
@@ -226,7 +226,7 @@ static void test_memory_is_bounded(void **state) {
   assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
   assert_ok(wf_decoder_create(graph, &options, &decoder, &err));
   assert_ok(test_decode(decoder, &scores, 1, NULL, &expected, &err));
-  for (int i = 0; i < 2; i++) assert_ok(wf_stream_open(decoder, NULL, &stream[i], &err));
+  for (int i = 0; i < 2; i++) assert_ok(wf_stream_create(decoder, NULL, &stream[i], &err));
   uint64_t most = 0, at = 0, all = 0;
   for (int64_t fed = 0; fed < FRAMES; fed += CHUNK) {
     wf_scores chunks[2] = {test_rows(&scores, fed, CHUNK), test_rows(&scores, fed, CHUNK)};
@@ -247,10 +247,10 @@ static void test_memory_is_bounded(void **state) {
   assert_true(most < 400000 && all > 3000000);
   assert_ok(wf_stream_finish(stream[0], &result, &err));
   assert_int_equal(check_part(expected->lattice, result->lattice, at, true),
-                   wf_lattice_get(expected->lattice).num_states);
+                   wf_lattice_get_view(expected->lattice).num_states);
   wf_result_free(result);
   wf_result_free(expected);
-  for (int i = 0; i < 2; i++) wf_stream_close(stream[i]);
+  for (int i = 0; i < 2; i++) wf_stream_free(stream[i]);
   wf_decoder_free(decoder);
   wf_graph_free(graph);
   wf_fst_free(fst);

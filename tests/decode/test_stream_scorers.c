@@ -21,15 +21,15 @@ static void test_boost_list_changes_in_mid_utterance(void **state) {
   assert_ok(wf_scorer_boost_phrases(words, off, &boost, 1, &scorer, &err));
   assert_ok(wf_scorer_boost_words(words, &(float){0}, 1, &words_only, &err));
   assert_ok(wf_scorer_chain(words_only, scorer, &chain, &err));
-  assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
+  assert_ok(wf_stream_create(decoder, NULL, &stream, &err));
   const wf_scorer *first[] = {scorer, scorer, chain, NULL, NULL, chain},
                   *second[] = {scorer, NULL, NULL, scorer, NULL, scorer};
   for (int k = 0; k < 6; k++) {
     wf_scores chunks[2] = {{data, 1, 4, 4}, {data + 4, 1, 4, 4}};
     assert_ok(wf_stream_set_scorer(stream, first[k], &err));
-    assert_ok(wf_stream_accept(stream, &chunks[0], NULL, &err));
+    assert_ok(wf_stream_advance(stream, &chunks[0], NULL, &err));
     assert_ok(wf_stream_set_scorer(stream, second[k], &err));
-    assert_ok(wf_stream_accept(stream, &chunks[1], NULL, &err));
+    assert_ok(wf_stream_advance(stream, &chunks[1], NULL, &err));
     assert_ok(wf_stream_finish(stream, &result, &err));
     assert_int_equal(result->num_words, 2);
     assert_int_equal(result->words[0].label, first[k] != NULL && second[k] != NULL ? 2 : 1);
@@ -37,7 +37,7 @@ static void test_boost_list_changes_in_mid_utterance(void **state) {
     wf_result_free(result);
     assert_ok(wf_stream_reset(stream, &err));
   }
-  wf_stream_close(stream);
+  wf_stream_free(stream);
   wf_scorer_free(scorer);
   wf_scorer_free(words_only);
   wf_scorer_free(chain);
@@ -63,15 +63,15 @@ static void test_tokens_that_become_equal(void **state) {
   wf_result *result;
   assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
   assert_ok(wf_decoder_create(graph, NULL, &decoder, &err));
-  assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
+  assert_ok(wf_stream_create(decoder, NULL, &stream, &err));
   for (int list = 0; list < 2; list++) {
     assert_ok(wf_scorer_boost_phrases(phrases[list], off, boosts, 2, &scorer, &err));
     for (int k = 0; k < 3; k++) {
       const wf_scores chunk = {data[k], 1, 2, 2};
       assert_ok(wf_stream_set_scorer(stream, scorer, &err));
-      assert_ok(wf_stream_accept(stream, &chunk, NULL, &err));
+      assert_ok(wf_stream_advance(stream, &chunk, NULL, &err));
       assert_ok(wf_stream_set_scorer(stream, NULL, &err));
-      assert_ok(wf_stream_accept(stream, &chunk, NULL, &err));
+      assert_ok(wf_stream_advance(stream, &chunk, NULL, &err));
       assert_ok(wf_stream_finish(stream, &result, &err));
       assert_int_equal(result->words[0].label, best[list][k]);
       assert_int_equal(result->num_expanded, 2);
@@ -80,7 +80,7 @@ static void test_tokens_that_become_equal(void **state) {
     }
     wf_scorer_free(scorer);
   }
-  wf_stream_close(stream);
+  wf_stream_free(stream);
   wf_decoder_free(decoder);
   wf_graph_free(graph);
   wf_fst_free(fst);
@@ -111,17 +111,17 @@ static void test_scorer_after_failure(void **state) {
   assert_ok(wf_decoder_create(graph, &options, &decoder, &err));
   for (int k = 0; k < 2; k++)
     assert_ok(wf_scorer_boost_phrases(words, off, &boost, 1, &scorers[k], &err));
-  assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
+  assert_ok(wf_stream_create(decoder, NULL, &stream, &err));
   for (int round = 0; round < 2; round++) {
     const wf_scores first = {data, 1, 3, 3}, second = {data + 3, 2, 3, 3};
-    assert_ok(wf_stream_accept(stream, &first, NULL, &err));
-    assert_ok(wf_stream_accept(stream, &second, NULL, &err));
+    assert_ok(wf_stream_advance(stream, &first, NULL, &err));
+    assert_ok(wf_stream_advance(stream, &second, NULL, &err));
     for (int k = 0; k < 2; k++) assert_ok(wf_stream_set_scorer(stream, scorers[k], &err));
     assert_ok(wf_stream_finish(stream, &result, &err));
     assert_int_equal(result->status, WF_ERR_LIMIT);
     wf_result_free(result);
     assert_ok(wf_stream_reset(stream, &err));
-    assert_ok(wf_stream_accept(stream, &first, NULL, &err));
+    assert_ok(wf_stream_advance(stream, &first, NULL, &err));
     assert_ok(wf_stream_finish(stream, &result, &err));
     assert_int_equal(result->status, WF_OK);
     assert_int_equal(result->num_words, 1);
@@ -129,7 +129,7 @@ static void test_scorer_after_failure(void **state) {
     assert_ok(wf_stream_reset(stream, &err));
     assert_ok(wf_stream_set_scorer(stream, NULL, &err));
   }
-  wf_stream_close(stream);
+  wf_stream_free(stream);
   for (int k = 0; k < 2; k++) wf_scorer_free(scorers[k]);
   wf_decoder_free(decoder);
   wf_graph_free(graph);

@@ -27,7 +27,7 @@ static void test_example_chunks(void **state) {
   wf_graph *graph;
   wf_decoder *decoder = example_decoder(&e, &graph);
   wf_stream *stream;
-  if (wf_stream_open(decoder, NULL, &stream, &failure) != WF_OK) fail_msg("%s", failure.message);
+  if (wf_stream_create(decoder, NULL, &stream, &failure) != WF_OK) fail_msg("%s", failure.message);
   for (int round = 0; round < 2; round++) {
     wf_result *result;
     for (int t = 0; t < 3; t++) {
@@ -35,7 +35,7 @@ static void test_example_chunks(void **state) {
       wf_partial partial;
       chunk.data = scores + 2 * t;
       chunk.num_frames = 1;
-      assert_int_equal(wf_stream_accept(stream, &chunk, NULL, &failure), WF_OK);
+      assert_int_equal(wf_stream_advance(stream, &chunk, NULL, &failure), WF_OK);
       assert_int_equal(wf_stream_partial(stream, &partial, &failure), WF_OK);
       assert_string_equal(example_words(partial.words, partial.num_words), partials[t]);
       assert_int_equal(partial.num_frames, t + 1);
@@ -46,7 +46,7 @@ static void test_example_chunks(void **state) {
     wf_result_free(result);
     assert_int_equal(wf_stream_reset(stream, &failure), WF_OK);
   }
-  wf_stream_close(stream);
+  wf_stream_free(stream);
   wf_decoder_free(decoder);
   wf_graph_free(graph);
 }
@@ -58,7 +58,7 @@ static wf_error err;
 static void assert_same_lattice(const wf_lattice *a, const wf_lattice *b) {
   assert_int_equal(a != NULL, b != NULL);
   if (a == NULL) return;
-  wf_lattice_view x = wf_lattice_get(a), y = wf_lattice_get(b);
+  wf_lattice_view x = wf_lattice_get_view(a), y = wf_lattice_get_view(b);
   assert_int_equal(x.num_states, y.num_states);
   assert_int_equal(x.num_arcs, y.num_arcs);
   assert_memory_equal(x.arc_off, y.arc_off, (x.num_states + 1) * sizeof *x.arc_off);
@@ -181,7 +181,7 @@ static void test_random_chunks(void **state) {
     assert_ok(wf_decoder_set_scorer(decoder, scorer, &err));
     assert_ok(wf_decoder_set_scorer(endless_decoder, scorer, &err));
     assert_ok(test_decode(decoder, &task.scores, 1, NULL, &expected, &err));
-    assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
+    assert_ok(wf_stream_create(decoder, NULL, &stream, &err));
     for (int round = 0; round < 2; round++) {
       seen.num_stable = 0;
       for (int64_t fed = 0; fed < task.scores.num_frames;) {
@@ -189,7 +189,8 @@ static void test_random_chunks(void **state) {
         if (count > task.scores.num_frames - fed) count = task.scores.num_frames - fed;
         wf_scores chunk = count == 0 ? (wf_scores){0} : test_rows(&task.scores, fed, count);
         wf_stream_event event;
-        assert_ok(wf_stream_accept(stream, &chunk, test_below(&rng, 2) == 0 ? &event : NULL, &err));
+        assert_ok(
+            wf_stream_advance(stream, &chunk, test_below(&rng, 2) == 0 ? &event : NULL, &err));
         fed += count;
         if (scorer != NULL && test_below(&rng, 3) == 0 && task.options.lattice_beam == 0) {
           wf_scorer *replacement = test_table_scorer(&tables, shape.wide);
@@ -213,7 +214,7 @@ static void test_random_chunks(void **state) {
       assert_int_equal(wf_stream_finish(stream, &result, &err), WF_ERR_STATE);
       assert_ok(wf_stream_reset(stream, &err));
     }
-    wf_stream_close(stream);
+    wf_stream_free(stream);
     wf_result_free(expected);
     wf_decoder_free(decoder);
     wf_decoder_free(endless_decoder);
@@ -238,8 +239,8 @@ static void open_connection(wf_stream *stream, test_rng *rng) {
   wf_lattice *lattice = NULL;
   for (uint32_t k = 1 + test_below(rng, 3); k > 0; k--) {
     const uint32_t kind = test_below(rng, 4);
-    if (kind == 0) assert_ok(wf_stream_accept(stream, &none, NULL, &err));
-    if (kind == 1) (void)wf_stream_accept(stream, &none, &event, &err);
+    if (kind == 0) assert_ok(wf_stream_advance(stream, &none, NULL, &err));
+    if (kind == 1) (void)wf_stream_advance(stream, &none, &event, &err);
     if (kind == 2) (void)wf_stream_partial(stream, &partial, &err);
     if (kind == 3) (void)wf_stream_partial_lattice(stream, &lattice, &err);
     wf_lattice_free(lattice);
@@ -263,7 +264,7 @@ static void test_scorer_after_an_empty_chunk(void **state) {
     wf_stream *stream;
     wf_result *expected, *result;
     assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
-    assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
+    assert_ok(wf_stream_create(decoder, NULL, &stream, &err));
     for (int round = 0; round < 2; round++) {
       for (uint32_t k = 1 + test_below(&rng, 2); k > 0; k--) {
         open_connection(stream, &rng);
@@ -275,7 +276,7 @@ static void test_scorer_after_an_empty_chunk(void **state) {
         count = test_below(&rng, 4);
         if (count > task.scores.num_frames - fed) count = task.scores.num_frames - fed;
         const wf_scores chunk = test_rows(&task.scores, fed, count);
-        assert_ok(wf_stream_accept(stream, &chunk, NULL, &err));
+        assert_ok(wf_stream_advance(stream, &chunk, NULL, &err));
       }
       assert_ok(wf_stream_finish(stream, &result, &err));
       assert_same(result, expected);
@@ -285,7 +286,7 @@ static void test_scorer_after_an_empty_chunk(void **state) {
       wf_result_free(expected);
       assert_ok(wf_stream_reset(stream, &err));
     }
-    wf_stream_close(stream);
+    wf_stream_free(stream);
     wf_decoder_free(decoder);
     wf_scorer_free(scorers[1]);
     wf_scorer_free(scorers[2]);
@@ -316,7 +317,8 @@ static void test_many_streams_at_once(void **state) {
     wf_stream_event events[COUNT];
     task.options.num_threads = threads;
     assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
-    for (size_t i = 0; i < COUNT; i++) assert_ok(wf_stream_open(decoder, NULL, &streams[i], &err));
+    for (size_t i = 0; i < COUNT; i++)
+      assert_ok(wf_stream_create(decoder, NULL, &streams[i], &err));
     for (bool any = true; any;) {
       size_t num_ready = 0;
       any = false;
@@ -341,7 +343,7 @@ static void test_many_streams_at_once(void **state) {
       assert_ok(wf_stream_finish(streams[i], &result, &err));
       assert_same(result, expected[i]);
       wf_result_free(result);
-      wf_stream_close(streams[i]);
+      wf_stream_free(streams[i]);
     }
     wf_decoder_free(decoder);
   }
@@ -390,9 +392,9 @@ static void test_long_audio_memory(void **state) {
   wf_stream_options options;
   wf_stream_options_init(&options);
   assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
-  assert_ok(wf_stream_open(decoder, &options, &stream[0], &err));
+  assert_ok(wf_stream_create(decoder, &options, &stream[0], &err));
   options.forget = true;
-  assert_ok(wf_stream_open(decoder, &options, &stream[1], &err));
+  assert_ok(wf_stream_create(decoder, &options, &stream[1], &err));
   uint64_t most[2] = {0}, num_words = 0;
   for (int64_t fed = 0; fed < FRAMES; fed += CHUNK) {
     wf_scores chunks[2] = {test_rows(&task.scores, fed, CHUNK),
@@ -433,7 +435,7 @@ static void test_long_audio_memory(void **state) {
                       result->num_words * sizeof(wf_word));
   wf_result_free(result);
   wf_result_free(expected);
-  for (int i = 0; i < 2; i++) wf_stream_close(stream[i]);
+  for (int i = 0; i < 2; i++) wf_stream_free(stream[i]);
   wf_decoder_free(decoder);
   test_free_task(&task);
 }
@@ -452,10 +454,10 @@ static void test_bad_chunks(void **state) {
   assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
   assert_ok(wf_decoder_create(graph, NULL, &decoder, &err));
   assert_ok(wf_decoder_create(graph, NULL, &other, &err));
-  assert_ok(wf_stream_open(decoder, NULL, &good, &err));
-  assert_ok(wf_stream_open(decoder, NULL, &bad, &err));
-  assert_ok(wf_stream_open(decoder, NULL, &narrow, &err));
-  assert_ok(wf_stream_open(other, NULL, &foreign, &err));
+  assert_ok(wf_stream_create(decoder, NULL, &good, &err));
+  assert_ok(wf_stream_create(decoder, NULL, &bad, &err));
+  assert_ok(wf_stream_create(decoder, NULL, &narrow, &err));
+  assert_ok(wf_stream_create(other, NULL, &foreign, &err));
   float fine[6] = {-1, -2, -3, -1, -1, -1}, nan[6] = {-1, -2, -1, -1, -1, NAN};
   wf_scores whole = {nan, 3, 2, 2};
   assert_ok(test_decode(decoder, &whole, 1, NULL, &expected, &err));
@@ -466,7 +468,7 @@ static void test_bad_chunks(void **state) {
   assert_ok(wf_streams_advance(decoder, three, second, 3, NULL, &err));
   assert_int_equal(wf_stream_partial(bad, &partial, &err), WF_ERR_ARGUMENT);
   wf_partial partials[3];
-  assert_ok(wf_streams_partials(decoder, three, 3, partials, &err));
+  assert_ok(wf_streams_partial(decoder, three, 3, partials, &err));
   assert_int_equal(partials[0].num_frames, 3);
   assert_true(partials[1].num_frames == 0 && partials[1].words == NULL); /* it has failed */
   assert_ok(wf_stream_finish(bad, &result, &err));
@@ -485,10 +487,10 @@ static void test_bad_chunks(void **state) {
   assert_int_equal(wf_streams_advance(decoder, mixed, first, 2, NULL, &err), WF_ERR_ARGUMENT);
   assert_int_equal(wf_streams_advance(decoder, finished, first, 2, NULL, &err), WF_ERR_STATE);
   assert_int_equal(wf_stream_partial(bad, &partial, &err), WF_ERR_STATE);
-  assert_int_equal(wf_streams_partials(decoder, twice, 2, partials, &err), WF_ERR_ARGUMENT);
-  assert_int_equal(wf_streams_partials(decoder, mixed, 2, partials, &err), WF_ERR_ARGUMENT);
-  assert_int_equal(wf_streams_partials(decoder, finished, 2, partials, &err), WF_ERR_STATE);
-  assert_ok(wf_streams_partials(decoder, NULL, 0, NULL, &err));
+  assert_int_equal(wf_streams_partial(decoder, twice, 2, partials, &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf_streams_partial(decoder, mixed, 2, partials, &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf_streams_partial(decoder, finished, 2, partials, &err), WF_ERR_STATE);
+  assert_ok(wf_streams_partial(decoder, NULL, 0, NULL, &err));
   assert_ok(wf_streams_advance(decoder, NULL, NULL, 0, NULL, &err));
   assert_ok(wf_stream_finish(good, &result, &err));
   assert_int_equal(result->num_decoded, 3);
@@ -504,9 +506,9 @@ static void test_bad_chunks(void **state) {
   wf_result_free(result);
   wf_result_free(empty);
   wf_result_free(expected);
-  for (int i = 0; i < 3; i++) wf_stream_close(three[i]);
-  wf_stream_close(foreign);
-  wf_stream_close(NULL);
+  for (int i = 0; i < 3; i++) wf_stream_free(three[i]);
+  wf_stream_free(foreign);
+  wf_stream_free(NULL);
   wf_decoder_free(other);
   wf_decoder_free(decoder);
   wf_graph_free(graph);
@@ -524,7 +526,7 @@ static void test_many_idle_channels(void **state) {
   wf_result *expected = test_decode_alone(&task), *result;
   assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
   for (int i = 0; i < COUNT; i++) {
-    assert_ok(wf_stream_open(decoder, NULL, &streams[i], &err));
+    assert_ok(wf_stream_create(decoder, NULL, &streams[i], &err));
     assert_true(wf_stream_bytes(streams[i]) < 2500);
   }
   for (int64_t fed = 0; fed < 6; fed += 3) {
@@ -534,12 +536,12 @@ static void test_many_idle_channels(void **state) {
   for (int i = 0; i < COUNT; i++) assert_true(wf_stream_bytes(streams[i]) < 60000);
   for (int i = 0; i < COUNT; i += 999) {
     wf_scores rest = test_rows(&task.scores, 6, 94);
-    assert_ok(wf_stream_accept(streams[i], &rest, NULL, &err));
+    assert_ok(wf_stream_advance(streams[i], &rest, NULL, &err));
     assert_ok(wf_stream_finish(streams[i], &result, &err));
     assert_same(result, expected);
     wf_result_free(result);
   }
-  for (int i = 0; i < COUNT; i++) wf_stream_close(streams[i]);
+  for (int i = 0; i < COUNT; i++) wf_stream_free(streams[i]);
   free(streams);
   free(chunks);
   wf_result_free(expected);

@@ -152,7 +152,7 @@ static void make_task(struct task *task, test_rng *rng, const char *folder) {
   assert_ok(wf_graph_create(made.graph, NULL, 0, &task->graph, &err));
   if (task->classes) add_word(task, rng);
   make_scores(task, rng);
-  wf_graph_result_free(&made);
+  wf_graph_result_clear(&made);
   wf_fst_free(grammar);
   wf_lexicon_free(lexicon);
   wf_symbols_free(words);
@@ -305,7 +305,7 @@ static void check_stream(const struct task *task, wf_decoder *decoder, const wf_
   struct shown shown = {.count = 0};
   wf_stream_options_init(&options);
   options.forget = forget;
-  assert_ok(wf_stream_open(decoder, &options, &stream, &err));
+  assert_ok(wf_stream_create(decoder, &options, &stream, &err));
   if (task->classes) assert_ok(wf_stream_set_graph(stream, task->graph, &err));
   size_t forgotten = 0;
   for (int64_t fed = 0; fed < task->num_frames;) {
@@ -313,7 +313,7 @@ static void check_stream(const struct task *task, wf_decoder *decoder, const wf_
     wf_scores chunk = {task->scores + fed * NUM_TOKENS, size < left ? size : left, NUM_TOKENS,
                        NUM_TOKENS};
     wf_partial partial;
-    assert_ok(wf_stream_accept(stream, &chunk, NULL, &err));
+    assert_ok(wf_stream_advance(stream, &chunk, NULL, &err));
     fed += chunk.num_frames;
     if (test_below(rng, 2) == 0) continue;
     assert_ok(wf_stream_partial(stream, &partial, &err));
@@ -333,7 +333,7 @@ static void check_stream(const struct task *task, wf_decoder *decoder, const wf_
     assert_memory_equal(&shown.words[w], &whole->words[w], sizeof(wf_word));
   if (!forget) assert_int_equal(result->num_estimated, whole->num_estimated);
   wf_result_free(result);
-  wf_stream_close(stream);
+  wf_stream_free(stream);
 }
 
 static void test_word_times(void **state) {

@@ -332,10 +332,10 @@ static void test_fields(void **state) {
     } else {
       assert_null(fopen(path, "rb"));
     }
-    wf_status status = wf_fst_print_text(plain, symbols, symbols, NULL, &text, &size, &err);
+    wf_status status = wf_fst_print_memory(plain, symbols, symbols, NULL, &text, &size, &err);
     assert_int_equal(status, cases[i].fits || mark ? WF_OK : WF_ERR_ARGUMENT);
     if (status == WF_OK) {
-      assert_ok(wf_fst_compile_text(text, size, "text", symbols, symbols, NULL, &fst, &err));
+      assert_ok(wf_fst_compile_memory(text, size, "text", symbols, symbols, NULL, &fst, &err));
       wf_fst_free(fst);
     }
     wf_free(text);

@@ -327,12 +327,12 @@ static const char *write_archive(wf_far_type type, const wf_fst *a, const wf_fst
   wf_error err = {0};
   wf_far_writer *writer;
   const char *path = test_temp_path("archive.far");
-  assert_ok(wf_far_writer_create(path, type, &writer, &err));
-  assert_ok(wf_far_writer_add(writer, "a", a, &err));
-  assert_ok(wf_far_writer_add(writer, "bcd", b, &err));
-  assert_int_equal(wf_far_writer_add(writer, "b", a, &err), WF_ERR_ARGUMENT);
-  assert_int_equal(wf_far_writer_add(writer, "", a, &err), WF_ERR_ARGUMENT);
-  assert_ok(wf_far_writer_finish(writer, &err));
+  assert_ok(wf_far_writer_open(path, type, &writer, &err));
+  assert_ok(wf_far_writer_put(writer, "a", a, &err));
+  assert_ok(wf_far_writer_put(writer, "bcd", b, &err));
+  assert_int_equal(wf_far_writer_put(writer, "b", a, &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf_far_writer_put(writer, "", a, &err), WF_ERR_ARGUMENT);
+  assert_ok(wf_far_writer_close(writer, &err));
   return path;
 }
 
@@ -349,7 +349,7 @@ static wf_status read_archive(const char *path, size_t *count) {
     ++*count;
     wf_fst_free(fst);
   }
-  wf_far_close(far);
+  wf_far_free(far);
   return status;
 }
 
@@ -386,7 +386,7 @@ static void test_archives(void **state) {
     assert_int_equal(wf_far_find(far, "b", &got, &err), WF_ERR_ARGUMENT);
     assert_null(got);
     assert_int_equal(wf_far_find(far, "z", &got, &err), WF_ERR_ARGUMENT);
-    wf_far_close(far);
+    wf_far_free(far);
     char *data = test_read_file(path, &size);
     for (size_t cut = 0; cut < size; cut++) /* cut anywhere: an error */
       assert_int_not_equal(read_archive(test_write_file("cut.far", data, cut), &count), WF_OK);
@@ -408,8 +408,8 @@ static void test_archives(void **state) {
   assert_int_equal(read_archive(test_save_fst(a, "single.fst"), &count), WF_OK);
   assert_int_equal(count, 1);
   wf_far_writer *writer;
-  assert_int_equal(wf_far_writer_create("-", WF_FAR_STTABLE, &writer, &err), WF_ERR_ARGUMENT);
-  assert_ok(wf_far_writer_create(test_temp_path("none.far"), WF_FAR_STLIST, &writer, &err));
+  assert_int_equal(wf_far_writer_open("-", WF_FAR_STTABLE, &writer, &err), WF_ERR_ARGUMENT);
+  assert_ok(wf_far_writer_open(test_temp_path("none.far"), WF_FAR_STLIST, &writer, &err));
   wf_far_writer_abort(writer);
   wf_far_writer_abort(NULL);
   wf_fst_free(a);

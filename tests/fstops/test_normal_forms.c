@@ -16,14 +16,14 @@ static void test_encode(void **state) {
     assert_ok(wf_encoder_encode(encoder, fst, &encoded, &err));
     wf_fst_view view = wf_fst_get_view(encoded);
     for (uint64_t i = 0; i < view.num_arcs; i++) {
-      assert_in_range(view.arcs[i].ilabel, 1, wf_encoder_size(encoder));
+      assert_in_range(view.arcs[i].ilabel, 1, wf_encoder_num_labels(encoder));
       assert_true(!labels || view.arcs[i].ilabel == view.arcs[i].olabel);
       assert_true(!weights || view.arcs[i].weight == 0);
     }
     const char *path = test_temp_path("table");
     assert_ok(wf_encoder_write(encoder, path, &err));
     assert_ok(wf_encoder_read(path, &read, &err));
-    assert_int_equal(wf_encoder_size(read), wf_encoder_size(encoder));
+    assert_int_equal(wf_encoder_num_labels(read), wf_encoder_num_labels(encoder));
     assert_ok(wf_encoder_encode(read, fst, &again, &err)); /* no new labels */
     assert_ok(wf_equal(again, encoded, 0, &same, &err));
     assert_true(same);

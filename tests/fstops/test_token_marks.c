@@ -11,7 +11,7 @@ static wf_error err;
 static wf_fst *tokens_fst(int32_t blank) {
   static const char text[] = "0 1 1 1 0.5\n0 2 2 2 1\n1 2 2 2 0.25\n2 0.5\n";
   wf_fst *fst;
-  assert_ok(wf_fst_compile_text(text, sizeof text - 1, "tokens", NULL, NULL, NULL, &fst, &err));
+  assert_ok(wf_fst_compile_memory(text, sizeof text - 1, "tokens", NULL, NULL, NULL, &fst, &err));
   wf__fst_set_ctc_blank(fst, blank);
   return fst;
 }
@@ -121,7 +121,7 @@ static wf_status do_batch(const wf_fst *fst, wf_fst **out) {
   wf_fst_batch *batch, *reversed;
   assert_ok(wf_fst_batch_create(&fst, 1, "cpu", &batch, &err));
   assert_ok(wf_fst_batch_reverse(batch, &reversed, &err));
-  const wf_status status = wf_fst_batch_get(reversed, 0, out, &err);
+  const wf_status status = wf_fst_batch_to_fst(reversed, 0, out, &err);
   wf_fst_batch_free(batch);
   wf_fst_batch_free(reversed);
   return status;
@@ -132,7 +132,7 @@ static wf_status do_files_of_nothing(const wf_fst *fst, wf_fst **out) {
   const wf_fst_format formats[2] = {WF_FORMAT_OPENFST_VECTOR, WF_FORMAT_NATIVE};
   const char *path = test_temp_path("nothing");
   wf_fst *nothing, *empty;
-  assert_ok(wf_fst_compile_text("", 0, "nothing", NULL, NULL, NULL, &nothing, &err));
+  assert_ok(wf_fst_compile_memory("", 0, "nothing", NULL, NULL, NULL, &nothing, &err));
   assert_ok(wf_compose(fst, nothing, NULL, &empty, &err));
   assert_int_equal(wf_fst_get_view(empty).num_states, 0);
   for (int i = 0; i < 2; i++) {
@@ -268,7 +268,7 @@ static void test_first_of_two(void **state) {
     assert_int_equal(take_blank(out), want);
     assert_ok(wf_composer_create(&a, 1, &b, 1, 1, NULL, false, &composer, &err));
     assert_ok(wf_composer_run(composer, &err));
-    assert_ok(wf_composer_get(composer, 0, &out, NULL, &err));
+    assert_ok(wf_composer_to_fst(composer, 0, &out, NULL, &err));
     wf_composer_free(composer);
     assert_int_equal(take_blank(out), want);
     wf_fst *minus = map(b, RMWEIGHT, 0);

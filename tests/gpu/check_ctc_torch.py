@@ -45,10 +45,10 @@ class Library:
     def options(self, table, **values):
         found = self.c.wf_option_table_find(table.encode())
         options = ctypes.create_string_buffer(found.contents.struct_size)
-        self.c.wf_config_init(found, options)
+        self.c.wf_options_init(found, options)
         self.kept = [text.encode() for text in values.values()]  # string options are borrowed
         for name, text in zip(values, self.kept):
-            self.call("wf_config_set", found, options, name.encode(), text)
+            self.call("wf_options_set", found, options, name.encode(), text)
         return options
 
     def fst(self, num_states, start, finals, arcs):
@@ -98,7 +98,7 @@ def ours(library, log_probs, lengths, targets, device):
         size = ctypes.c_size_t(count)
         library.call("wf_composer_create", a, size, b, size, size, options, ctypes.c_bool(True), ctypes.byref(composer))
         library.call("wf_composer_run", composer)
-        library.call("wf_composer_batch", composer, ctypes.byref(batch))
+        library.call("wf_composer_to_batch", composer, ctypes.byref(batch))
         library.c.wf_composer_free(composer)
         library.call("wf_fst_batch_forward_score", batch, None, ctypes.c_bool(True), losses)
         seconds.append(time.perf_counter() - begin)

@@ -194,23 +194,23 @@ static void test_composer(void **state) {
   assert_ok(wf_composer_create((const wf_fst *const *)&a, 1, (const wf_fst *const *)b, 3, 3,
                                &options, true, &composer, &err));
   wf_fst *out, *want;
-  assert_int_equal(wf_composer_get(composer, 0, &out, NULL, &err), WF_ERR_STATE);
+  assert_int_equal(wf_composer_to_fst(composer, 0, &out, NULL, &err), WF_ERR_STATE);
   for (int run = 0; run < 3; run++) {
     assert_ok(wf_composer_run(composer, &err));
     for (size_t i = 0; i < 3; i++) {
       wf_fst_view view;
       const wf_arc_origin *origins;
-      assert_ok(wf_composer_get(composer, i, &out, NULL, &err));
+      assert_ok(wf_composer_to_fst(composer, i, &out, NULL, &err));
       assert_ok(wf_compose(a, b[i], &plain, &want, &err));
       assert_same_bytes(out, want, "composer");
-      assert_ok(wf_composer_view(composer, i, &view, &origins, &err));
+      assert_ok(wf_composer_get_view(composer, i, &view, &origins, &err));
       assert_int_equal(view.num_arcs, wf_fst_get_view(want).num_arcs);
       assert_true((origins != NULL) == (view.start >= 0));
       wf_fst_free(out);
       wf_fst_free(want);
     }
   }
-  assert_int_equal(wf_composer_get(composer, 3, &out, NULL, &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf_composer_to_fst(composer, 3, &out, NULL, &err), WF_ERR_ARGUMENT);
   wf_composer_free(composer);
   check_pair(none, a, 0, true, "empty first");
   check_pair(a, none, 0, true, "empty second");

@@ -78,7 +78,7 @@ static void feed(wf_stream *const *streams, const wf_scores *scores, test_rng *r
     int64_t count = 1 + test_below(rng, 6);
     if (count > scores->num_frames - fed) count = scores->num_frames - fed;
     const wf_scores chunk = test_rows(scores, fed, count);
-    for (int i = 0; i < 2; i++) assert_ok(wf_stream_accept(streams[i], &chunk, NULL, &err));
+    for (int i = 0; i < 2; i++) assert_ok(wf_stream_advance(streams[i], &chunk, NULL, &err));
     fed += count;
     if (test_below(rng, 3) == 0) test_assert_same_partials(streams);
   }
@@ -98,7 +98,7 @@ static void random_streams(uint64_t first, uint64_t last) {
       wf_decoder_options options = task.options;
       options.device = i == 0 ? "cpu" : "cuda";
       assert_ok(wf_decoder_create(task.graph, &options, &decoders[i], &err));
-      assert_ok(wf_stream_open(decoders[i], NULL, &streams[i], &err));
+      assert_ok(wf_stream_create(decoders[i], NULL, &streams[i], &err));
       assert_ok(wf_stream_set_scorer(streams[i], scorer, &err));
     }
     feed(streams, &task.scores, &rng);
@@ -106,7 +106,7 @@ static void random_streams(uint64_t first, uint64_t last) {
     test_assert_same_batch(seed, &results[0], &results[1], 1);
     test_free_results(results, 2);
     for (int i = 0; i < 2; i++) {
-      wf_stream_close(streams[i]);
+      wf_stream_free(streams[i]);
       wf_decoder_free(decoders[i]);
     }
     wf_scorer_free(scorer);

@@ -19,7 +19,7 @@ struct seen {
 static void count(struct seen *seen, const struct ctc_words *words, const wf_result *result) {
   seen->said += result->num_words > 0;
   seen->scored += result->scorer_cost != 0;
-  seen->lattices += result->lattice != NULL && wf_lattice_get(result->lattice).num_arcs > 10;
+  seen->lattices += result->lattice != NULL && wf_lattice_get_view(result->lattice).num_arcs > 10;
   for (int32_t c = 0; c < words->with->classes->count; c++) {
     const wf__phrase_tree *tree = words->with->added[c].tree;
     seen->wide_trees += tree != NULL && tree->ctc->first_wide < tree->ctc->num_states;
@@ -63,7 +63,7 @@ static void feed(wf_stream *const *streams, const wf_scores *scores, test_rng *r
     size = 1 + test_below(rng, 5);
     if (size > scores->num_frames - fed) size = scores->num_frames - fed;
     const wf_scores chunk = test_rows(scores, fed, size);
-    for (int i = 0; i < 2; i++) assert_ok(wf_stream_accept(streams[i], &chunk, NULL, &err));
+    for (int i = 0; i < 2; i++) assert_ok(wf_stream_advance(streams[i], &chunk, NULL, &err));
     if (test_below(rng, 3) == 0) test_assert_same_partials(streams);
   }
 }
@@ -77,7 +77,7 @@ static void check_streams(uint64_t seed, const struct ctc_words *words, const wf
     wf_decoder_options options = words->task.shared.options;
     options.device = i == 0 ? "cpu" : "cuda";
     assert_ok(wf_decoder_create(words->task.shared.graph, &options, &decoders[i], &err));
-    assert_ok(wf_stream_open(decoders[i], NULL, &streams[i], &err));
+    assert_ok(wf_stream_create(decoders[i], NULL, &streams[i], &err));
     assert_ok(wf_stream_set_graph(streams[i], words->with, &err));
     assert_ok(wf_stream_set_scorer(streams[i], scorer, &err));
   }
@@ -86,7 +86,7 @@ static void check_streams(uint64_t seed, const struct ctc_words *words, const wf
   test_assert_same_batch(seed, &results[0], &results[1], 1);
   test_free_results(results, 2);
   for (int i = 0; i < 2; i++) {
-    wf_stream_close(streams[i]);
+    wf_stream_free(streams[i]);
     wf_decoder_free(decoders[i]);
   }
 }

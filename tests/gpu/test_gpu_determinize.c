@@ -48,8 +48,8 @@ static void check(wf_fst *const *fsts, size_t count, const wf_determinize_option
   }
   for (size_t i = 0; want == WF_OK && i < count; i++) {
     wf_fst *cpu, *gpu;
-    assert_ok(wf_fst_batch_get(out[0], i, &cpu, &err));
-    assert_ok(wf_fst_batch_get(out[1], i, &gpu, &err));
+    assert_ok(wf_fst_batch_to_fst(out[0], i, &cpu, &err));
+    assert_ok(wf_fst_batch_to_fst(out[1], i, &gpu, &err));
     assert_same_bytes(gpu, cpu, what);
     count_result(fsts[i], cpu, tally);
     wf_fst_free(cpu);
@@ -387,7 +387,7 @@ static wf_status determinize_all(const void *input, wf_error *err) {
   }
   for (size_t i = 0; status == WF_OK && i < 2; i++) {
     wf_fst *got = NULL;
-    status = wf_fst_batch_get(made, i, &got, err);
+    status = wf_fst_batch_to_fst(made, i, &got, err);
     if (status == WF_OK) assert_same_bytes(got, f->want[i], "determinize");
     wf_fst_free(got);
   }

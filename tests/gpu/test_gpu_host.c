@@ -299,7 +299,7 @@ static void test_memory_budgets(void **state) {
       wf_decoder *decoder = NULL;
       wf_plan plan;
       task.options.gpu_memory = budget;
-      wf_status planned = wf_plan_bytes(task.graph, &task.options, &shape, &plan, &err);
+      wf_status planned = wf_plan_batch(task.graph, &task.options, &shape, &plan, &err);
       if (planned != WF_OK) {
         assert_int_equal(planned, WF_ERR_MEMORY);
         char message[sizeof err.message];
@@ -321,7 +321,7 @@ static void test_memory_budgets(void **state) {
         assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
         assert_ok(test_decode(decoder, forms.shaped, BATCH, NULL, gpu, &err));
         wf_plan followed;
-        wf_decoder_plan(decoder, &followed);
+        wf_decoder_get_plan(decoder, &followed);
         assert_memory_equal(&plan, &followed, sizeof plan);
 #ifdef FAKE_CUDA
         size_t expected = (size_t)plan.total_bytes * (size_t)plan.num_gpus, scores = 0;
@@ -394,9 +394,9 @@ static void test_too_little_trace_memory(void **state) {
     wf_batch_shape shape = shape_of(forms.shaped, BATCH);
     task.options.device = "cuda";
     task.options.gpu_memory = 0;
-    assert_ok(wf_plan_bytes(task.graph, &task.options, &shape, &plan, &err));
+    assert_ok(wf_plan_batch(task.graph, &task.options, &shape, &plan, &err));
     task.options.gpu_memory = (int64_t)(plan.total_bytes - plan.trace_bytes + plan.trace_bytes / 3);
-    assert_ok(wf_plan_bytes(task.graph, &task.options, &shape, &tight, &err));
+    assert_ok(wf_plan_batch(task.graph, &task.options, &shape, &tight, &err));
     assert_true(tight.trace_bytes < plan.trace_bytes && tight.num_lanes == plan.num_lanes);
     test_decode_on("cpu", task.graph, task.options, forms.plain, BATCH, cpu);
     struct test_heard misfits = {"did not fit", 0};
@@ -490,7 +490,7 @@ static void test_wide_frames(void **state) {
     wf_batch_shape shape = shape_of(scores, TIMES * BATCH);
     task.options.device = on_device ? "cuda" : devices[form];
     task.options.gpu_memory = 0;
-    assert_ok(wf_plan_bytes(task.graph, &task.options, &shape, &plan, &err));
+    assert_ok(wf_plan_batch(task.graph, &task.options, &shape, &plan, &err));
     int32_t compiled_for[2];
     assert_cuda((cudaError_t)wf__gpu_compiled_for(compiled_for));
     const bool is_large_gpu =

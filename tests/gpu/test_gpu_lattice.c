@@ -23,7 +23,7 @@ static void check_against_oracle(const struct decode_task *task, const wf_result
   bool fits = oracle_lattice(wf_graph_fst(task->graph), &task->options, &task->scores, &expected);
   assert_int_equal(result->status, fits ? WF_OK : WF_ERR_LIMIT);
   if (!fits) return;
-  wf_lattice_view lattice = wf_lattice_get(result->lattice);
+  wf_lattice_view lattice = wf_lattice_get_view(result->lattice);
   if (!oracle_same_lattice(&lattice, &expected, seed)) fail();
   oracle_check_shape(&lattice, result->num_decoded);
   oracle_free_view(&expected);
@@ -72,7 +72,7 @@ static void test_random_tasks(void **state) {
     for (size_t i = 0; i < count; i++) {
       flags |= gpu[i]->flags;
       if (gpu[i]->lattice == NULL) continue;
-      wf_lattice_view lattice = wf_lattice_get(gpu[i]->lattice);
+      wf_lattice_view lattice = wf_lattice_get_view(gpu[i]->lattice);
       arcs += lattice.num_arcs;
       branches += lattice.num_arcs >= lattice.num_states;
       for (uint64_t a = 0; a < lattice.num_arcs; a++) epsilons += lattice.arcs[a].ilabel == 0;
@@ -202,7 +202,7 @@ static void test_lattices_with_scorers(void **state) {
       if (seed % 2 == 0)
         assert_true(test_same_compact(results[0][i]->determinized->lattice,
                                       results[1][i]->determinized->lattice));
-      wf_lattice_view lattice = wf_lattice_get(results[1][i]->lattice);
+      wf_lattice_view lattice = wf_lattice_get_view(results[1][i]->lattice);
       arcs += lattice.num_arcs;
       for (uint64_t a = 0; a < lattice.num_arcs; a++) scored += lattice.arcs[a].scorer_cost != 0;
       for (uint64_t s = 1; s < lattice.num_states; s++)
@@ -275,15 +275,15 @@ static int decode_long(struct decode_task *task, bool tight, const wf_scorer *sc
   }
   task->options.device = "cuda";
   task->options.gpu_memory = 0;
-  assert_ok(wf_plan_bytes(task->graph, &task->options, &shape, &full, &err));
+  assert_ok(wf_plan_batch(task->graph, &task->options, &shape, &full, &err));
   for (plan = full; tight;) {
     const int64_t enough = task->options.gpu_memory;
     task->options.gpu_memory = (int64_t)(plan.total_bytes - plan.total_bytes / 128);
-    if (wf_plan_bytes(task->graph, &task->options, &shape, &plan, &err) == WF_OK &&
+    if (wf_plan_batch(task->graph, &task->options, &shape, &plan, &err) == WF_OK &&
         plan.num_lanes == full.num_lanes)
       continue;
     task->options.gpu_memory = enough;
-    assert_ok(wf_plan_bytes(task->graph, &task->options, &shape, &plan, &err));
+    assert_ok(wf_plan_batch(task->graph, &task->options, &shape, &plan, &err));
     assert_true(plan.trace_bytes * 2 < full.trace_bytes);
     break;
   }

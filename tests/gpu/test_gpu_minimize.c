@@ -61,8 +61,8 @@ static void check(wf_fst *const *fsts, size_t count, const wf_minimize_options *
   }
   for (size_t i = 0; want == WF_OK && i < count; i++) {
     wf_fst *cpu, *gpu;
-    assert_ok(wf_fst_batch_get(out[0], i, &cpu, &err));
-    assert_ok(wf_fst_batch_get(out[1], i, &gpu, &err));
+    assert_ok(wf_fst_batch_to_fst(out[0], i, &cpu, &err));
+    assert_ok(wf_fst_batch_to_fst(out[1], i, &gpu, &err));
     assert_same_bytes(gpu, cpu, what);
     uint64_t before = wf_fst_get_view(fsts[i]).num_states, after = wf_fst_get_view(cpu).num_states;
     tally->states += after;
@@ -241,7 +241,7 @@ static wf_status minimize_all(const void *input, wf_error *err) {
   }
   for (size_t i = 0; status == WF_OK && i < 2; i++) {
     wf_fst *got = NULL;
-    status = wf_fst_batch_get(made, i, &got, err);
+    status = wf_fst_batch_to_fst(made, i, &got, err);
     if (status == WF_OK) assert_same_bytes(got, f->want[i], "minimize");
     wf_fst_free(got);
   }

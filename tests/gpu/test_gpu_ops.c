@@ -47,8 +47,8 @@ static void assert_same_batch(const wf_fst_batch *gpu, const wf_fst_batch *cpu, 
   assert_int_equal(wf_fst_batch_count(gpu), wf_fst_batch_count(cpu));
   for (size_t i = 0; i < wf_fst_batch_count(cpu); i++) {
     wf_fst *x, *y;
-    assert_ok(wf_fst_batch_get(gpu, i, &x, &err));
-    assert_ok(wf_fst_batch_get(cpu, i, &y, &err));
+    assert_ok(wf_fst_batch_to_fst(gpu, i, &x, &err));
+    assert_ok(wf_fst_batch_to_fst(cpu, i, &y, &err));
     assert_same_bytes(x, y, what);
     wf_fst_free(x);
     wf_fst_free(y);
@@ -103,7 +103,7 @@ static uint64_t count_states(const wf_fst_batch *batch) {
   wf_error err = {0};
   for (size_t i = 0; i < wf_fst_batch_count(batch); i++) {
     wf_fst *fst;
-    assert_ok(wf_fst_batch_get(batch, i, &fst, &err));
+    assert_ok(wf_fst_batch_to_fst(batch, i, &fst, &err));
     sum += wf_fst_get_view(fst).num_states;
     wf_fst_free(fst);
   }
@@ -162,7 +162,7 @@ static void test_small_paths(void **state) {
     assert_same_batch(gpu, cpu, "paths");
     for (size_t i = 0; i < wf_fst_batch_count(cpu); i++) {
       wf_fst *path;
-      assert_ok(wf_fst_batch_get(gpu, i, &path, &err));
+      assert_ok(wf_fst_batch_to_fst(gpu, i, &path, &err));
       found += wf_fst_get_view(path).num_arcs > 0;
       wf_fst_free(path);
     }
@@ -194,7 +194,7 @@ static void test_small_ties(void **state) {
     assert_same_batch(paths[1], paths[0], what);
     for (size_t i = 0; i < FSTS; i++) {
       wf_fst *path;
-      assert_ok(wf_fst_batch_get(paths[1], i, &path, &err));
+      assert_ok(wf_fst_batch_to_fst(paths[1], i, &path, &err));
       found += wf_fst_get_view(path).num_arcs > 1;
       wf_fst_free(path);
       wf_fst_free(fsts[i]);
@@ -424,7 +424,7 @@ static wf_status every_operation(const void *input, wf_error *err) {
   if (status == WF_OK && log_semiring)
     status = wf_fst_batch_forward_score(batch, NULL, true, &cost, err);
   wf_fst *copy = NULL;
-  if (status == WF_OK) status = wf_fst_batch_get(batch, 0, &copy, err);
+  if (status == WF_OK) status = wf_fst_batch_to_fst(batch, 0, &copy, err);
   if (status == WF_OK) assert_same_bytes(copy, fst, "a copy");
   wf_fst_free(copy);
   wf_fst_batch_free(batch);
@@ -548,7 +548,7 @@ static void test_small_callers_gpu(void **state) {
     if (which == 12) assert_ok(wf_fst_batch_shortest_path(batch, &made, &err));
     if (which < 10) assert_ok(operate(batch, which, &made, &err));
     check_callers_gpu("an operation");
-    assert_ok(wf_fst_batch_get(made, 0, &copy, &err));
+    assert_ok(wf_fst_batch_to_fst(made, 0, &copy, &err));
     check_callers_gpu("get");
     wf_fst_free(copy);
     wf_fst_batch_free(made);
@@ -575,9 +575,9 @@ static void test_small_callers_gpu(void **state) {
                                  &options, with_origins != 0, &composer, &err));
     check_callers_gpu("composer");
     assert_ok(wf_composer_run(composer, &err));
-    assert_ok(wf_composer_get(composer, 0, &copy, NULL, &err));
+    assert_ok(wf_composer_to_fst(composer, 0, &copy, NULL, &err));
     check_callers_gpu("run");
-    assert_ok(wf_composer_batch(composer, &made, &err));
+    assert_ok(wf_composer_to_batch(composer, &made, &err));
     check_callers_gpu("batch of a composer");
     wf_fst_free(copy);
     wf_fst_batch_free(made);
@@ -620,7 +620,7 @@ static void test_large(void **state) {
   }
   assert_ok(wf_fst_batch_connect(gpu, &next[0], &err));
   assert_ok(wf_fst_batch_shortest_path(next[0], &next[1], &err));
-  assert_ok(wf_fst_batch_get(next[1], 0, &cut, &err));
+  assert_ok(wf_fst_batch_to_fst(next[1], 0, &cut, &err));
   wf_fst *best;
   assert_ok(wf_shortest_path(graph, NULL, &best, &err));
   assert_same_bytes(cut, best, "large path");

@@ -51,7 +51,7 @@ static uint64_t check(wf_fst *const *fsts, size_t count, const wf_rmepsilon_opti
   for (size_t i = 0; i < count; i++) {
     wf_fst *cpu, *gpu;
     assert_ok(wf_rmepsilon(fsts[i], o, &cpu, &err));
-    assert_ok(wf_fst_batch_get(made, i, &gpu, &err));
+    assert_ok(wf_fst_batch_to_fst(made, i, &gpu, &err));
     assert_same(gpu, cpu, what);
     assert_int_equal(num_epsilons(gpu), 0);
     if (wf_fst_get_view(gpu).num_states != 0) removed += num_epsilons(fsts[i]);
@@ -192,7 +192,7 @@ static wf_status rmepsilon_one(const void *input, wf_error *err) {
     status = wf_fst_batch_rmepsilon(batch, &f->options, &made, err);
     assert_true((made != NULL) == (status == WF_OK));
   }
-  if (status == WF_OK) status = wf_fst_batch_get(made, 0, &got, err);
+  if (status == WF_OK) status = wf_fst_batch_to_fst(made, 0, &got, err);
   if (status == WF_OK) assert_same_bytes(got, f->want, "rmepsilon");
   wf_fst_free(got);
   wf_fst_batch_free(made);

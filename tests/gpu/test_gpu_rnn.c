@@ -394,7 +394,7 @@ static void run_streams(const chain_task *t, test_rng *rng, const wf_scorer *con
         utterance[i] = next++;
         fed[i] = 0;
         open++;
-        assert_ok(wf_stream_open(decoder, NULL, &streams[i], &err));
+        assert_ok(wf_stream_create(decoder, NULL, &streams[i], &err));
         assert_ok(wf_stream_set_scorer(streams[i], scorers[utterance[i]], &err));
       }
       if (streams[i] == NULL || test_below(rng, 4) == 0) continue;
@@ -422,7 +422,7 @@ static void run_streams(const chain_task *t, test_rng *rng, const wf_scorer *con
         fed[i] = 0;
         assert_ok(wf_stream_set_scorer(streams[i], scorers[utterance[i]], &err));
       } else {
-        wf_stream_close(streams[i]);
+        wf_stream_free(streams[i]);
         streams[i] = NULL;
         open--;
       }
@@ -458,9 +458,9 @@ static void test_small_streams(void **unused) {
     wf_rnn_scorer_stats before, after;
     wf_rnn_scorer_stats_init(&before);
     wf_rnn_scorer_stats_init(&after);
-    assert_ok(wf_scorer_rnn_stats(t.chains[0], &before, &err));
+    assert_ok(wf_scorer_get_rnn_stats(t.chains[0], &before, &err));
     run_streams(&t, &rng, scorers, want);
-    assert_ok(wf_scorer_rnn_stats(t.chains[0], &after, &err));
+    assert_ok(wf_scorer_get_rnn_stats(t.chains[0], &after, &err));
     evicted += after.num_evicted_contexts - before.num_evicted_contexts;
     test_free_results(want, UTTERANCES);
     wf_scorer_free(flat);
@@ -494,16 +494,16 @@ static void test_small_scorer_changes_in_streams(void **unused) {
         wf_stream *stream;
         options.device = k == 0 ? "cpu" : "cuda";
         assert_ok(wf_decoder_create(t.graph, &options, &decoder, &err));
-        assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
+        assert_ok(wf_stream_create(decoder, NULL, &stream, &err));
         for (int part = 0; part < 3; part++) {
           const int64_t from = t.scores[u].num_frames * part / 3,
                         end = t.scores[u].num_frames * (part + 1) / 3;
           const wf_scores chunk = test_rows(&t.scores[u], from, end - from);
           assert_ok(wf_stream_set_scorer(stream, scorers[part], &err));
-          assert_ok(wf_stream_accept(stream, &chunk, NULL, &err));
+          assert_ok(wf_stream_advance(stream, &chunk, NULL, &err));
         }
         assert_ok(wf_stream_finish(stream, &results[k], &err));
-        wf_stream_close(stream);
+        wf_stream_free(stream);
         wf_decoder_free(decoder);
       }
       check_alike(seed, u, results[1], results[0]);
@@ -537,14 +537,14 @@ static void test_small_every_cuda_call_fails_once(void **unused) {
     wf_status status = wf_decoder_create(t.graph, &options, &decoder, &err);
     if (status == WF_OK)
       status = test_decode_scored(decoder, scores, scorers, 2, NULL, results, &err);
-    if (status == WF_OK) status = wf_stream_open(decoder, NULL, &stream, &err);
+    if (status == WF_OK) status = wf_stream_create(decoder, NULL, &stream, &err);
     if (status == WF_OK) status = wf_stream_set_scorer(stream, scorers[1], &err);
-    if (status == WF_OK) status = wf_stream_accept(stream, &chunk, NULL, &err);
+    if (status == WF_OK) status = wf_stream_advance(stream, &chunk, NULL, &err);
     if (status == WF_OK) status = wf_stream_finish(stream, &result, &err);
     reached = fake_gpus.num_calls >= n;
     fake_gpus.fail_at = 0;
     wf_result_free(result);
-    wf_stream_close(stream);
+    wf_stream_free(stream);
     test_free_results(results, 2);
     wf_decoder_free(decoder);
     if (fake_gpus.num_objects != objects)
@@ -646,11 +646,11 @@ static wf_result *decode_frame(const chain_task *t, const char *device, const wf
   options.device = device;
   assert_ok(wf_decoder_create(t->graph, &options, &decoder, &err));
   if (streamed) {
-    assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
+    assert_ok(wf_stream_create(decoder, NULL, &stream, &err));
     assert_ok(wf_stream_set_scorer(stream, scorer, &err));
-    assert_ok(wf_stream_accept(stream, &frame, NULL, &err));
+    assert_ok(wf_stream_advance(stream, &frame, NULL, &err));
     assert_ok(wf_stream_finish(stream, &result, &err));
-    wf_stream_close(stream);
+    wf_stream_free(stream);
   } else {
     assert_ok(test_decode_scored(decoder, &frame, &scorer, 1, NULL, &result, &err));
   }
@@ -666,7 +666,7 @@ static void race(bool streamed) {
   wf_rnn_scorer_stats stats;
   wf_rnn_scorer_stats_init(&stats);
   wf_result *want = decode_frame(&t, "cpu", chain, streamed);
-  assert_ok(wf_scorer_rnn_stats(t.chains[0], &stats, &err));
+  assert_ok(wf_scorer_get_rnn_stats(t.chains[0], &stats, &err));
   assert_true(stats.num_requests > 0); /* scores of words were requested */
   wf_result *got = decode_frame(&t, "cuda", chain, streamed);
   check_alike(1, 0, got, want);

@@ -44,7 +44,7 @@ static wf_status decode(wf_decoder *decoder, const chain_task *t, int looks, wf_
 static wf_status accept(wf_stream *stream, const wf_scores *scores, int looks) {
   struct caller caller = {looks, time(NULL) + MOST_SECONDS};
   wf_set_interrupt(look, &caller);
-  const wf_status status = wf_stream_accept(stream, scores, NULL, &err);
+  const wf_status status = wf_stream_advance(stream, scores, NULL, &err);
   wf_set_interrupt(NULL, NULL);
   return status;
 }
@@ -100,7 +100,7 @@ static void test_small_interrupted_streams(void **unused) {
     for (int looks = 1; status != WF_OK; looks += 1 + looks / DENSITY) {
       wf_decoder *decoder = open_decoder(&t, "cuda");
       wf_stream *stream;
-      assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
+      assert_ok(wf_stream_create(decoder, NULL, &stream, &err));
       assert_ok(wf_stream_set_scorer(stream, t.scorers[0], &err));
       status = accept(stream, &t.scores[0], looks);
       cancelled += status != WF_OK;
@@ -112,7 +112,7 @@ static void test_small_interrupted_streams(void **unused) {
       assert_ok(wf_stream_finish(stream, &got, &err));
       check_alike(seed, 0, got, want);
       wf_result_free(got);
-      wf_stream_close(stream);
+      wf_stream_free(stream);
       wf_decoder_free(decoder);
     }
     wf_result_free(want);

@@ -230,7 +230,7 @@ static wf_lm_stats decode_again(wf_decoder *decoder, const struct decode_task *t
   assert_ok(test_decode_scored(decoder, batch, chosen, COUNTED, NULL, results, &err));
   test_free_results(results, COUNTED);
   wf_lm_stats stats;
-  wf_decoder_lm_stats(decoder, &stats);
+  wf_decoder_get_lm_stats(decoder, &stats);
   return stats;
 }
 
@@ -251,7 +251,7 @@ static uint64_t count_requested(const char *device, const struct decode_task *ta
   }
   assert_ok(wf_decoder_create(task->graph, &decoding, &decoder, &err));
   wf_lm_stats none;
-  wf_decoder_lm_stats(decoder, &none);
+  wf_decoder_get_lm_stats(decoder, &none);
   assert_true(none.gpu_bytes + none.host_bytes + none.cache_hits + none.host_reads +
                       none.bus_bytes + none.stall_cycles ==
                   0 &&

@@ -218,12 +218,13 @@ static void test_small_balance(void **state) {
   wf_decoder *decoder;
   t.task.options.device = "cuda:0,1";
   assert_ok(wf_decoder_create(t.task.graph, &t.task.options, &decoder, &err));
-  for (size_t i = 0; i < BATCH; i++) assert_ok(wf_stream_open(decoder, NULL, &streams[i], &err));
+  for (size_t i = 0; i < BATCH; i++) assert_ok(wf_stream_create(decoder, NULL, &streams[i], &err));
   assert_balanced(decoder);
-  for (size_t i = 0; i < BATCH; i += 2) wf_stream_close(streams[i]); /* all on one GPU */
-  for (size_t i = 0; i < BATCH; i += 2) assert_ok(wf_stream_open(decoder, NULL, &streams[i], &err));
+  for (size_t i = 0; i < BATCH; i += 2) wf_stream_free(streams[i]); /* all on one GPU */
+  for (size_t i = 0; i < BATCH; i += 2)
+    assert_ok(wf_stream_create(decoder, NULL, &streams[i], &err));
   assert_balanced(decoder);
-  for (size_t i = 0; i < BATCH; i++) wf_stream_close(streams[i]);
+  for (size_t i = 0; i < BATCH; i++) wf_stream_free(streams[i]);
   wf_decoder_free(decoder);
   free_task(&t);
 }
@@ -242,7 +243,8 @@ static void test_small_streams(void **state) {
     test_decode_on("cpu", t.task.graph, t.task.options, t.plain, BATCH, want);
     t.task.options.device = seed % 4 < 2 ? "cuda:0,1" : "cuda:1";
     assert_ok(wf_decoder_create(t.task.graph, &t.task.options, &decoder, &err));
-    for (size_t i = 0; i < BATCH; i++) assert_ok(wf_stream_open(decoder, NULL, &streams[i], &err));
+    for (size_t i = 0; i < BATCH; i++)
+      assert_ok(wf_stream_create(decoder, NULL, &streams[i], &err));
     for (int64_t from = 0; from < 25; from += 6) {
       for (size_t i = 0; i < BATCH; i++) {
         const wf_scores *whole = i % 4 == 3 ? &t.plain[i] : &t.placed[i];
@@ -259,7 +261,7 @@ static void test_small_streams(void **state) {
       assert_ok(wf_stream_finish(streams[i], &got, &err));
       test_assert_same_result(want[i], got);
       wf_result_free(got);
-      wf_stream_close(streams[i]);
+      wf_stream_free(streams[i]);
     }
     wf_decoder_free(decoder);
     test_free_results(want, BATCH);

@@ -44,13 +44,13 @@ static struct pair open_pair(const wf_graph *graph, wf_decoder_options options,
   pair.decoder[0] = decoder_on("cpu", graph, options);
   pair.decoder[1] = decoder_on("cuda", graph, options);
   for (int i = 0; i < 2; i++)
-    assert_ok(wf_stream_open(pair.decoder[i], stream_options, &pair.stream[i], &err));
+    assert_ok(wf_stream_create(pair.decoder[i], stream_options, &pair.stream[i], &err));
   return pair;
 }
 
 static void close_pair(struct pair *pair) {
   for (int i = 0; i < 2; i++) {
-    wf_stream_close(pair->stream[i]);
+    wf_stream_free(pair->stream[i]);
     wf_decoder_free(pair->decoder[i]);
   }
 }
@@ -59,7 +59,7 @@ static void accept_both(const struct pair *pair, const wf_scores *chunk, bool ev
   wf_stream_event event[2];
   memset(event, 0, sizeof event);
   for (int i = 0; i < 2; i++)
-    assert_ok(wf_stream_accept(pair->stream[i], chunk, events ? &event[i] : NULL, &err));
+    assert_ok(wf_stream_advance(pair->stream[i], chunk, events ? &event[i] : NULL, &err));
   test_assert_same_event(&event[0], &event[1]);
 }
 
@@ -168,7 +168,7 @@ static void finish_all(wf_stream **streams, wf_result **expected, float **data, 
     assert_ok(wf_stream_finish(streams[i], &result, &err));
     test_assert_same_result(result, expected[i]);
     wf_result_free(result);
-    wf_stream_close(streams[i]);
+    wf_stream_free(streams[i]);
     free(data[i]);
   }
 }
@@ -193,7 +193,8 @@ static void test_many_streams_at_once(void **state) {
     test_random_batch(&task, batch, data, count, 5, test_seeds(400) < 400 ? 25 : 120);
     test_decode_on("cpu", task.graph, task.options, batch, count, expected);
     wf_decoder *decoder = decoder_on(devices[seed], task.graph, task.options);
-    for (size_t i = 0; i < count; i++) assert_ok(wf_stream_open(decoder, NULL, &streams[i], &err));
+    for (size_t i = 0; i < count; i++)
+      assert_ok(wf_stream_create(decoder, NULL, &streams[i], &err));
     for (bool any = true; any;) {
       size_t num_ready = 0;
       any = false;
@@ -205,8 +206,8 @@ static void test_many_streams_at_once(void **state) {
           if (test_below(&rng, 2) == 0) {
             assert_ok(wf_stream_reset(streams[i], &err));
           } else {
-            wf_stream_close(streams[i]);
-            assert_ok(wf_stream_open(decoder, NULL, &streams[i], &err));
+            wf_stream_free(streams[i]);
+            assert_ok(wf_stream_create(decoder, NULL, &streams[i], &err));
           }
           left = batch[i].num_frames;
           fed[i] = 0;
@@ -249,7 +250,8 @@ static void test_large_tasks(void **state) {
     test_random_batch(&task, batch, data, count, k, few ? 5 : 40);
     test_decode_on("cpu", task.graph, task.options, batch, count, expected);
     wf_decoder *decoder = decoder_on("cuda", task.graph, task.options);
-    for (size_t i = 0; i < count; i++) assert_ok(wf_stream_open(decoder, NULL, &streams[i], &err));
+    for (size_t i = 0; i < count; i++)
+      assert_ok(wf_stream_create(decoder, NULL, &streams[i], &err));
     for (int64_t fed = 0; fed < 40; fed += 3) {
       for (size_t i = 0; i < count; i++) {
         const int64_t left = batch[i].num_frames - fed;
@@ -318,7 +320,7 @@ static void test_bad_chunks(void **state) {
   assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
   wf_decoder *decoder = decoder_on("cuda", graph, options),
              *cpu = decoder_on("cpu", graph, options);
-  for (int i = 0; i < 3; i++) assert_ok(wf_stream_open(decoder, NULL, &streams[i], &err));
+  for (int i = 0; i < 3; i++) assert_ok(wf_stream_create(decoder, NULL, &streams[i], &err));
   float fine[6] = {-1, -2, -3, -1, -1, -1}, nan[6] = {-1, -2, -1, -1, -1, NAN};
   wf_scores first[3] = {{fine, 1, 2, 2}, {nan, 2, 2, 2}, {fine, 2, 1, 1}},
             second[3] = {{fine + 2, 2, 2, 2}, {nan + 4, 1, 2, 2}, {fine, 1, 2, 2}};
@@ -346,7 +348,7 @@ static void test_bad_chunks(void **state) {
   test_assert_same_result(result, expected[0]);
   wf_result_free(result);
   wf_result_free(expected[0]);
-  for (int i = 0; i < 3; i++) wf_stream_close(streams[i]);
+  for (int i = 0; i < 3; i++) wf_stream_free(streams[i]);
   wf_decoder_free(decoder);
   wf_decoder_free(cpu);
   wf_graph_free(graph);
@@ -373,12 +375,12 @@ static void test_device_scores(void **state) {
     wf_scores there = task.scores;
     there.data = copy;
     there.on_device = true;
-    assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
+    assert_ok(wf_stream_create(decoder, NULL, &stream, &err));
     for (int64_t fed = 0; fed < there.num_frames;) {
       int64_t count = 1 + test_below(&rng, 25);
       if (count > there.num_frames - fed) count = there.num_frames - fed;
       const wf_scores chunk = test_rows(&there, fed, count);
-      assert_ok(wf_stream_accept(stream, &chunk, NULL, &err));
+      assert_ok(wf_stream_advance(stream, &chunk, NULL, &err));
       fed += count;
     }
     assert_ok(wf_stream_finish(stream, &result, &err));
@@ -387,7 +389,7 @@ static void test_device_scores(void **state) {
       assert_string_equal(result->message, expected->message);
     wf_result_free(result);
     wf_result_free(expected);
-    wf_stream_close(stream);
+    wf_stream_free(stream);
     wf_decoder_free(decoder);
     cudaFree(copy);
     test_free_task(&task);
@@ -405,7 +407,7 @@ static wf_status live_once(const struct decode_task *task, wf_scorer *const *sco
   options.device = "cuda";
   wf_status status = wf_decoder_create(task->graph, &options, &decoder, &err);
   for (int i = 0; i < 2 && status == WF_OK; i++)
-    status = wf_stream_open(decoder, NULL, &streams[i], &err);
+    status = wf_stream_create(decoder, NULL, &streams[i], &err);
   if (status == WF_OK) status = wf_stream_set_scorer(streams[0], scorers[0], &err);
   for (int64_t fed = 0; fed < 6 && status == WF_OK; fed += 3) {
     const wf_scores chunks[2] = {test_rows(&task->scores, fed, 3),
@@ -424,7 +426,7 @@ static wf_status live_once(const struct decode_task *task, wf_scorer *const *sco
     wf_result_free(results[i]);
     results[i] = NULL;
   }
-  for (int i = 0; i < 2; i++) wf_stream_close(streams[i]);
+  for (int i = 0; i < 2; i++) wf_stream_free(streams[i]);
   wf_decoder_free(decoder);
   return status;
 }
@@ -494,7 +496,7 @@ static void test_long_lists_are_sent_once(void **state) {
     wf_scorer *own = random_word_boost(&rng);
     assert_ok(wf_scorer_chain(own, list, &chains[i], &err));
     wf_scorer_free(own);
-    assert_ok(wf_stream_open(decoder, NULL, &streams[i], &err));
+    assert_ok(wf_stream_create(decoder, NULL, &streams[i], &err));
   }
   wf_scorer_free(list);
   for (int round = 0; round < 2; round++) {
@@ -506,7 +508,7 @@ static void test_long_lists_are_sent_once(void **state) {
       struct decode_task alone = {
           .graph = task.graph, .options = task.options, .scores = task.scores};
       wf_result *expected = decode_alone(&alone, chains[i]), *result;
-      assert_ok(wf_stream_accept(streams[i], &task.scores, NULL, &err));
+      assert_ok(wf_stream_advance(streams[i], &task.scores, NULL, &err));
       assert_ok(wf_stream_finish(streams[i], &result, &err));
       test_assert_same_result(result, expected);
       wf_result_free(result);
@@ -516,7 +518,7 @@ static void test_long_lists_are_sent_once(void **state) {
     }
   }
   for (int i = 0; i < COUNT; i++) {
-    wf_stream_close(streams[i]);
+    wf_stream_free(streams[i]);
     wf_scorer_free(chains[i]);
   }
   wf_decoder_free(decoder);
@@ -550,7 +552,7 @@ static void test_races(void **state) {
     wf_result *result;
     wf_decoder *decoder = decoder_on("cuda", task.graph, task.options);
     test_random_batch(&task, batch, data, 2, seed, 6);
-    for (int i = 0; i < 2; i++) assert_ok(wf_stream_open(decoder, NULL, &streams[i], &err));
+    for (int i = 0; i < 2; i++) assert_ok(wf_stream_create(decoder, NULL, &streams[i], &err));
     assert_ok(wf_stream_set_scorer(streams[1], scorer, &err));
     for (int64_t fed = 0; fed < 6; fed += 2) {
       for (int i = 0; i < 2; i++) {
@@ -566,7 +568,7 @@ static void test_races(void **state) {
       test_assert_same_result(result, expected);
       wf_result_free(result);
       wf_result_free(expected);
-      wf_stream_close(streams[i]);
+      wf_stream_free(streams[i]);
       free(data[i]);
     }
     wf_decoder_free(decoder);

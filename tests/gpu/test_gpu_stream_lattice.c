@@ -18,7 +18,7 @@ static void compare_lattices(const wf_lattice *const *lattices, uint64_t *arcs) 
   assert_int_equal(lattices[0] != NULL, lattices[1] != NULL);
   if (lattices[0] == NULL) return;
   assert_true(test_same_raw(lattices[0], lattices[1]));
-  *arcs += wf_lattice_get(lattices[0]).num_arcs;
+  *arcs += wf_lattice_get_view(lattices[0]).num_arcs;
 }
 
 /* Compares partial lattices, or committed parts, of both streams. */
@@ -42,7 +42,7 @@ static void accept_chunks(wf_stream *const *streams, const wf_scores *scores, ui
     chunk.data = (const float *)scores->data + fed * scores->stride;
     chunk.num_frames = count < left ? count : left;
     if (chunk.num_frames == 0) chunk = (wf_scores){0};
-    for (int i = 0; i < 2; i++) assert_ok(wf_stream_accept(streams[i], &chunk, NULL, &err));
+    for (int i = 0; i < 2; i++) assert_ok(wf_stream_advance(streams[i], &chunk, NULL, &err));
     fed += chunk.num_frames;
     const uint32_t what = test_below(rng, 4);
     if (what < 2) look(streams, commits && what == 0, tally);
@@ -77,7 +77,7 @@ static void set_up(wf_stream *const *streams, const wf_scorer *scorer, const wf_
   for (int i = 0; i < 2; i++) {
     if (before == 1) assert_ok(wf_stream_set_scorer(streams[i], NULL, &err));
     if (before == 1) assert_ok(wf_stream_set_graph(streams[i], NULL, &err));
-    if (before == 1 || before == 2) assert_ok(wf_stream_accept(streams[i], &none, NULL, &err));
+    if (before == 1 || before == 2) assert_ok(wf_stream_advance(streams[i], &none, NULL, &err));
   }
   if (before == 3) test_assert_same_partials(streams);
   if (before == 3) look(streams, false, tally);
@@ -98,7 +98,7 @@ static void compare_streams(const struct decode_task *task, const wf_graph *grap
     wf_decoder_options options = task->options;
     options.device = i == 0 ? "cpu" : "cuda";
     assert_ok(wf_decoder_create(task->graph, &options, &decoders[i], &err));
-    assert_ok(wf_stream_open(decoders[i], NULL, &streams[i], &err));
+    assert_ok(wf_stream_create(decoders[i], NULL, &streams[i], &err));
   }
   assert_ok(test_decode_each(decoders[0], &task->scores, &scorer, &graph, 1, NULL, &whole, &err));
   tally->with_words += graph != NULL;
@@ -112,7 +112,7 @@ static void compare_streams(const struct decode_task *task, const wf_graph *grap
   }
   wf_result_free(whole);
   for (int i = 0; i < 2; i++) {
-    wf_stream_close(streams[i]);
+    wf_stream_free(streams[i]);
     wf_decoder_free(decoders[i]);
   }
 }
@@ -183,7 +183,8 @@ static void test_large_frames(void **state) {
     wf_decoder *decoder;
     options.device = "cuda";
     assert_ok(wf_decoder_create(task.graph, &options, &decoder, &err));
-    for (size_t i = 0; i < count; i++) assert_ok(wf_stream_open(decoder, NULL, &streams[i], &err));
+    for (size_t i = 0; i < count; i++)
+      assert_ok(wf_stream_create(decoder, NULL, &streams[i], &err));
     for (int64_t fed = 0; fed < 24; fed += 4) {
       for (size_t i = 0; i < count; i++) {
         const int64_t left = batch[i].num_frames - fed;
@@ -198,7 +199,7 @@ static void test_large_frames(void **state) {
       assert_ok(wf_stream_finish(streams[i], &result, &err));
       test_assert_same_batch(k, &expected[i], &result, 1);
       wf_result_free(result);
-      wf_stream_close(streams[i]);
+      wf_stream_free(streams[i]);
       free(data[i]);
     }
     wf_decoder_free(decoder);

@@ -39,7 +39,7 @@ static void stream_on(const struct task *task, const char *device, wf_result *co
   int utterances[OPEN], next = 0;
   int64_t done[OPEN] = {0};
   for (int s = 0; s < OPEN; s++) {
-    assert_ok(wf_stream_open(decoder, NULL, &streams[s], &err));
+    assert_ok(wf_stream_create(decoder, NULL, &streams[s], &err));
     utterances[s] = next++;
   }
   for (int num_done = 0; num_done < UTTERANCES;) {
@@ -80,7 +80,7 @@ static void stream_on(const struct task *task, const char *device, wf_result *co
     for (size_t i = 0; i < count; i++)
       if (there[i] != NULL) assert_int_equal(cudaFree(there[i]), cudaSuccess);
   }
-  for (int s = 0; s < OPEN; s++) wf_stream_close(streams[s]);
+  for (int s = 0; s < OPEN; s++) wf_stream_free(streams[s]);
   wf_decoder_free(decoder);
 }
 
@@ -156,7 +156,7 @@ static void test_small_stats(void **unused) {
   task.options.device = "cuda";
   assert_ok(wf_decoder_create_transducer(task.graph, task.model, &task.options, &decoder, &err));
   assert_ok(test_decode(decoder, task.scores, UTTERANCES, NULL, results, &err));
-  wf_decoder_transducer_stats(decoder, &stats);
+  wf_decoder_get_transducer_stats(decoder, &stats);
   assert_true(stats.num_rounds > 0 && stats.num_rows > stats.num_rounds && stats.num_contexts > 0 &&
               stats.num_contexts < stats.num_rows);
 #ifdef FAKE_CUDA /* most rounds are graphs, which are launched several times each */

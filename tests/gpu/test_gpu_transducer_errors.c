@@ -30,7 +30,7 @@ static wf_status stream_twice(wf_decoder *decoder, const struct task *task, int 
   wf_scores chunks[TOGETHER];
   wf_result *result;
   for (int s = 0; s < TOGETHER; s++) {
-    assert_ok(wf_stream_open(decoder, NULL, &streams[s], &err));
+    assert_ok(wf_stream_create(decoder, NULL, &streams[s], &err));
     chunks[s] = task->scores[(first + s) % UTTERANCES];
   }
   prepare(user);
@@ -50,7 +50,7 @@ static wf_status stream_twice(wf_decoder *decoder, const struct task *task, int 
       test_assert_same_result(result, want[(first + s) % UTTERANCES]);
       wf_result_free(result);
     }
-    wf_stream_close(streams[s]);
+    wf_stream_free(streams[s]);
   }
   return status;
 }
@@ -95,12 +95,12 @@ static void test_small_cancelled_calls(void **unused) {
     const wf_scores *scores = &task.scores[longest];
     task.options.device = "cuda";
     assert_ok(wf_decoder_create_transducer(task.graph, task.model, &task.options, &decoder, &err));
-    assert_ok(wf_stream_open(decoder, NULL, &open, &err));
+    assert_ok(wf_stream_create(decoder, NULL, &open, &err));
     bool in_batch = true, in_stream = true;
     for (int looks = 1; in_batch || in_stream; looks += 1 + looks / 2) {
       if (done < scores->num_frames) {
         const wf_scores chunk = test_rows(scores, done++, 1);
-        assert_ok(wf_stream_accept(open, &chunk, NULL, &err));
+        assert_ok(wf_stream_advance(open, &chunk, NULL, &err));
       }
       if (in_batch) in_batch = batch_cancelled(decoder, &task, looks, want) != WF_OK;
       if (in_stream) in_stream = stream_cancelled(decoder, &task, longest, looks, want) != WF_OK;
@@ -108,12 +108,12 @@ static void test_small_cancelled_calls(void **unused) {
     }
     if (done < scores->num_frames) {
       const wf_scores chunk = test_rows(scores, done, scores->num_frames - done);
-      assert_ok(wf_stream_accept(open, &chunk, NULL, &err));
+      assert_ok(wf_stream_advance(open, &chunk, NULL, &err));
     }
     assert_ok(wf_stream_finish(open, &result, &err));
     test_assert_same_result(result, want[longest]);
     wf_result_free(result);
-    wf_stream_close(open);
+    wf_stream_free(open);
     wf_decoder_free(decoder);
     test_free_results(want, UTTERANCES);
     free_task(&task);
@@ -141,10 +141,10 @@ static void test_small_cancelled_batch(void **unused) {
     const wf_scores *scores = &task.scores[longest];
     task.options.device = "cuda";
     assert_ok(wf_decoder_create_transducer(task.graph, task.model, &task.options, &decoder, &err));
-    assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
+    assert_ok(wf_stream_create(decoder, NULL, &stream, &err));
     for (int64_t t = 0; t < scores->num_frames; t++) {
       const wf_scores chunk = test_rows(scores, t, 1);
-      assert_ok(wf_stream_accept(stream, &chunk, &event, &err));
+      assert_ok(wf_stream_advance(stream, &chunk, &event, &err));
       if (t == scores->num_frames / 2)
         assert_int_equal(test_decode(decoder, task.scores, UTTERANCES, &progress, got, &err),
                          WF_ERR_CANCELLED);
@@ -152,7 +152,7 @@ static void test_small_cancelled_batch(void **unused) {
     assert_ok(wf_stream_finish(stream, &result, &err));
     test_assert_same_result(result, want[longest]);
     wf_result_free(result);
-    wf_stream_close(stream);
+    wf_stream_free(stream);
     assert_ok(test_decode(decoder, task.scores, UTTERANCES, NULL, got, &err));
     for (int u = 0; u < UTTERANCES; u++) test_assert_same_result(got[u], want[u]);
     wf_decoder_free(decoder);
@@ -208,10 +208,10 @@ static void test_small_failing_calls_in_streams(void **unused) {
       reached = fake_gpus.num_calls >= n;
       if (status == WF_ERR_DEVICE) {
         wf_stream *stream;
-        assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
-        assert_int_equal(wf_stream_accept(stream, &task.scores[0], NULL, &err), WF_ERR_DEVICE);
+        assert_ok(wf_stream_create(decoder, NULL, &stream, &err));
+        assert_int_equal(wf_stream_advance(stream, &task.scores[0], NULL, &err), WF_ERR_DEVICE);
         assert_non_null(strstr(err.message, "an earlier CUDA error"));
-        wf_stream_close(stream);
+        wf_stream_free(stream);
       }
       num_short += status == WF_ERR_MEMORY;
       num_broken += status == WF_ERR_DEVICE;
@@ -234,10 +234,10 @@ static wf_status stream_one(const struct task *task, wf_decoder *decoder, wf_err
   wf_result *result = NULL;
   wf_stream_event event;
   const int64_t num_frames = task->scores[0].num_frames;
-  wf_status status = wf_stream_open(decoder, NULL, &stream, error);
+  wf_status status = wf_stream_create(decoder, NULL, &stream, error);
   for (int64_t first = 0; first < num_frames && status == WF_OK; first += num_frames - 1) {
     const wf_scores chunk = test_rows(&task->scores[0], first, first == 0 ? num_frames - 1 : 1);
-    status = wf_stream_accept(stream, &chunk, &event, error);
+    status = wf_stream_advance(stream, &chunk, &event, error);
   }
   if (status == WF_OK) status = wf_stream_finish(stream, &result, error);
   if (status == WF_OK && result->status != WF_OK) {
@@ -246,7 +246,7 @@ static wf_status stream_one(const struct task *task, wf_decoder *decoder, wf_err
   }
   if (status == WF_OK) test_assert_same_result(result, few_want[0]);
   wf_result_free(result);
-  wf_stream_close(stream);
+  wf_stream_free(stream);
   return status;
 }
 

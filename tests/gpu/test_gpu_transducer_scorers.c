@@ -39,7 +39,7 @@ static void test_small_recurrent_models(void **unused) {
     for (int u = 0; u < UTTERANCES; u++) want[u] = decode_as_stream(&task, scorer, u, &rng);
     check_model(seed, &task, task.model, scorer, other, want);
     wf_rnn_scorer_stats_init(&stats);
-    assert_ok(wf_scorer_rnn_stats(scorer, &stats, &err));
+    assert_ok(wf_scorer_get_rnn_stats(scorer, &stats, &err));
     num_rounds += stats.num_rounds;
     num_costs += stats.num_costs;
     check_on_cpu(&task, scorer, want);

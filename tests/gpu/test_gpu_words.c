@@ -131,7 +131,7 @@ static void decode_utterance(wf_stream *const *streams, const wf_scores *scores,
     const wf_scorer *scorer = scorers[test_below(rng, 3)];
     const bool changes = test_below(rng, 4) == 0;
     for (int i = 0; i < 2; i++) {
-      assert_ok(wf_stream_accept(streams[i], &chunk, NULL, &err));
+      assert_ok(wf_stream_advance(streams[i], &chunk, NULL, &err));
       if (changes) assert_ok(wf_stream_set_scorer(streams[i], scorer, &err));
     }
     fed += count;
@@ -167,7 +167,7 @@ static void test_streams_with_added_words(void **state) {
     task.task.options.lattice_beam = 0;
     for (int i = 0; i < 2; i++) {
       decoders[i] = decoder_on(i == 0 ? "cpu" : "cuda", task.task.graph, task.task.options);
-      assert_ok(wf_stream_open(decoders[i], NULL, &streams[i], &err));
+      assert_ok(wf_stream_create(decoders[i], NULL, &streams[i], &err));
     }
     for (int round = 0; round < GRAPHS; round++) {
       wf_result *results[2];
@@ -186,7 +186,7 @@ static void test_streams_with_added_words(void **state) {
       for (int i = 0; i < 2; i++) assert_ok(wf_stream_reset(streams[i], &err));
     }
     for (int i = 0; i < 2; i++) {
-      wf_stream_close(streams[i]);
+      wf_stream_free(streams[i]);
       wf_decoder_free(decoders[i]);
     }
     for (int i = 0; i < 3; i++) wf_scorer_free(scorers[i]);

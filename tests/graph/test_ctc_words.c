@@ -158,7 +158,7 @@ static wf_lexicon *lexicon_of(const struct world *world, const wf_symbols *token
   wf_lexicon_options_init(&options);
   options.lexicon_format = 2;
   options.blank = world->blank_name;
-  assert_ok(wf_lexicon_read_text(text, used, "lexicon", tokens, &options, &lexicon, &err));
+  assert_ok(wf_lexicon_read_memory(text, used, "lexicon", tokens, &options, &lexicon, &err));
   return lexicon;
 }
 
@@ -224,7 +224,7 @@ static wf_fst *build(const struct world *world, int32_t topology) {
   parts.grammar = grammar;
   assert_ok(wf_graph_build(&parts, &options, &result, &err));
   wf_fst *graph = wf_fst_ref(result.graph);
-  wf_graph_result_free(&result);
+  wf_graph_result_clear(&result);
   wf_fst_free(grammar);
   wf_lm_free(lm);
   wf_symbols_free(words);

@@ -138,13 +138,13 @@ static void test_parses(void **state) {
     test_relation relation = test_enumerate(made.graph, 9, 10000000);
     assert_true(compare(&relation, silence, 0.75) > 20);
     test_relation_free(&relation);
-    wf_graph_result_free(&made);
+    wf_graph_result_clear(&made);
   }
   wf_graph_result made;
   assert_ok(build(lexicon, grammar, words, NULL, -1, &made)); /* without: <unk> is not said */
   assert_int_equal(made.lm_words_missing.count, 1);
   assert_string_equal(made.lm_words_missing.names[0], "<unk>");
-  wf_graph_result_free(&made);
+  wf_graph_result_clear(&made);
   assert_int_equal(build(lexicon, grammar, plain, NULL, 1, &made), WF_ERR_ARGUMENT);
   assert_non_null(strstr(err.message, "garbage: the grammar has no <unk>"));
   wf_fst_free(grammar);

@@ -164,8 +164,8 @@ static void test_read_errors(void **state) {
     if (strstr(err.message, cases[i].says) == NULL)
       fail_msg("case %zu: '%s' lacks '%s'", i, err.message, cases[i].says);
     wf_error in_memory = {0};
-    assert_int_equal(wf_lexicon_read_text(cases[i].text, strlen(cases[i].text), "lexicon.txt",
-                                          tokens, NULL, &lexicon, &in_memory),
+    assert_int_equal(wf_lexicon_read_memory(cases[i].text, strlen(cases[i].text), "lexicon.txt",
+                                            tokens, NULL, &lexicon, &in_memory),
                      WF_ERR_FORMAT);
     assert_null(lexicon);
     assert_non_null(strstr(in_memory.message, cases[i].says));

@@ -240,7 +240,7 @@ static wf_fst *build(const struct world *world, int32_t push) {
       assert_true(wf_symbols_text(result.words, view.arcs[i].olabel)[0] != '#');
   }
   wf_fst *graph = wf_fst_ref(result.graph);
-  wf_graph_result_free(&result);
+  wf_graph_result_clear(&result);
   wf_lm_free(lm);
   wf_symbols_free(words);
   wf_lexicon_free(lexicon);
@@ -367,7 +367,7 @@ static void test_grammar_fst(void **state) {
   assert_true(fabs(test_best_cost(result.graph, NULL, (int[]){1, 2, 1, 3, 1}, 5) - 0.75) < 1e-6);
   assert_true(fabs(test_best_cost(result.graph, NULL, (int[]){1, 1}, 2) - 1) < 1e-6);
   assert_true(test_best_cost(result.graph, NULL, (int[]){2, 2}, 2) == INFINITY);
-  wf_graph_result_free(&result);
+  wf_graph_result_clear(&result);
   wf_fst *empty =
       test_fst_of(WF_TROPICAL, "0 1 3 3; 1 2 1 1; 2 0"); /* Z X: Z has no pronunciation */
   parts.grammar = empty;
@@ -399,7 +399,7 @@ static wf_fst *build_of(const wf_lexicon *lexicon, const wf_fst *grammar, const 
   parts.words = words;
   assert_ok(wf_graph_build(&parts, &options, &result, &err));
   wf_fst *graph = wf_fst_ref(result.graph);
-  wf_graph_result_free(&result);
+  wf_graph_result_clear(&result);
   return graph;
 }
 
@@ -497,7 +497,7 @@ static void test_warning_of_words_in_another_case(void **state) {
     assert_int_equal(status, warned && mode == 1 ? WF_ERR_ARGUMENT : WF_OK);
     if (warned && mode < 2) assert_non_null(strstr(mode == 1 ? err.message : last, want));
     if (!warned || mode == 2) assert_string_equal(last, "");
-    wf_graph_result_free(&result);
+    wf_graph_result_clear(&result);
     wf_lm_free(lm);
     wf_symbols_free(spoken);
     wf_lexicon_free(lexicon);
@@ -535,7 +535,7 @@ static void test_limits_and_cancelling(void **state) {
   parts.grammar = NULL;
   wf_fst_free(grammar);
   assert_ok(wf_graph_build(&parts, NULL, &result, &err));
-  wf_graph_result_free(&result);
+  wf_graph_result_clear(&result);
   options.max_states = 3;
   assert_int_equal(wf_graph_build(&parts, &options, &result, &err), WF_ERR_LIMIT);
   assert_non_null(strstr(err.message, "compose L o G"));
@@ -598,7 +598,7 @@ static void test_size_of_a_real_graph(void **state) {
   assert_in_range(view.num_states, 61636 * 95 / 100, 61636 * 1005 / 1000);
   assert_in_range(view.num_arcs, 147970 * 95 / 100, 147970 * 1005 / 1000);
   assert_int_equal(result.lm_words_missing.count, 0);
-  wf_graph_result_free(&result);
+  wf_graph_result_clear(&result);
 }
 
 /* With spelling, the words of the LM are the lexicon. The graph is the same as with the lexicon
@@ -616,8 +616,8 @@ static void test_real_graph_by_spelling(void **state) {
     assert_int_equal(a.num_arcs, b.num_arcs);
     assert_int_equal(spelled.lexicon_words_missing.count, 0);
     assert_int_equal(read.lexicon_words_missing.count, 719);
-    wf_graph_result_free(&read);
-    wf_graph_result_free(&spelled);
+    wf_graph_result_clear(&read);
+    wf_graph_result_clear(&spelled);
   }
 }
 

@@ -239,7 +239,7 @@ static void check_world(test_rng *rng, struct world *world, int round, int *num_
     }
     wf_free(columns);
   }
-  wf_graph_result_free(&result);
+  wf_graph_result_clear(&result);
   test_relation_free(&sentences);
   wf_fst_free(grammar);
   wf_lexicon_free(lexicon);
@@ -278,7 +278,7 @@ static void test_text_and_binary(void **state) {
       graphs[binary] = result.graph != NULL ? wf_fst_ref(result.graph) : NULL;
       wf_hmm_info_init(&info[binary]);
       assert_ok(wf_hmm_get_info(hmm, &info[binary], &err));
-      wf_graph_result_free(&result);
+      wf_graph_result_clear(&result);
       wf_lexicon_free(lexicon);
       wf_hmm_free(hmm);
     }
@@ -352,7 +352,7 @@ static void test_missing_words_and_triphones(void **state) {
   assert_string_equal(result.lm_words_missing.names[0], "Z");
   assert_true(result.hmm_substituted.count > 0 && result.hmm_substituted.names[0] != NULL);
   assert_non_null(strchr(result.hmm_substituted.names[0], '_'));
-  wf_graph_result_free(&result);
+  wf_graph_result_clear(&result);
   world.options.missing_words = 1;
   assert_int_equal(build(&world, hmm, lexicon, grammar, &result, &err), WF_ERR_ARGUMENT);
   assert_non_null(strstr(err.message, "'Z'"));
@@ -387,7 +387,7 @@ static void test_invalid_arguments(void **state) {
   parts.struct_size = 1;
   assert_int_equal(wf_graph_build(&parts, &options, &result, &err), WF_ERR_ARGUMENT);
   assert_int_equal(wf_graph_build(NULL, &options, &result, &err), WF_ERR_ARGUMENT);
-  wf_graph_result_free(NULL);
+  wf_graph_result_clear(NULL);
   wf_hmm_free(NULL);
 }
 

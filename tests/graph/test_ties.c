@@ -73,7 +73,7 @@ static wf_lexicon *random_lexicon(test_rng *rng, const wf_symbols *tokens, bool 
     }
     used += (size_t)snprintf(text + used, sizeof text - used, "\n");
   }
-  assert_ok(wf_lexicon_read_text(text, used, "lexicon", tokens, NULL, &lexicon, &err));
+  assert_ok(wf_lexicon_read_memory(text, used, "lexicon", tokens, NULL, &lexicon, &err));
   return lexicon;
 }
 
@@ -114,7 +114,7 @@ static wf_graph *graph_of(const wf_lexicon *lexicon) {
   parts.grammar = grammar;
   assert_ok(wf_graph_build(&parts, NULL, &result, &err));
   assert_ok(wf_graph_create(result.graph, NULL, 0, &graph, &err));
-  wf_graph_result_free(&result);
+  wf_graph_result_clear(&result);
   wf_fst_free(grammar);
   wf_symbols_free(words);
   return graph;

@@ -187,7 +187,7 @@ static void test_words_with_blanks(void **state) {
   do {
     wf_lattice_free(entry.raw);
     entry.raw = test_random_raw(&rng, &shape);
-  } while (wf_lattice_get(entry.raw).num_arcs < 20);
+  } while (wf_lattice_get_view(entry.raw).num_arcs < 20);
   assert_ok(wf_symbols_create("words", &table, &err));
   for (int64_t i = 0; i < 10; i++) {
     char text[16];
@@ -256,7 +256,7 @@ static void test_conversions(void **state) {
                                    test_paths_of_raw(raw_again, 1000000)};
     assert_true(test_same_paths(&paths[0], &paths[1]) && test_same_paths(&paths[0], &paths[2]));
     if (i % 2 == 0) assert_true(test_same_raw(raw, raw_again));
-    wf_lattice_view view = wf_lattice_get(raw), again = wf_lattice_get(raw_again);
+    wf_lattice_view view = wf_lattice_get_view(raw), again = wf_lattice_get_view(raw_again);
     assert_int_equal(view.num_states, again.num_states);
     for (int k = 0; k < 3; k++) test_paths_free(&paths[k]);
     wf_lattice_free(raw);
@@ -278,7 +278,7 @@ static void test_scales_and_kinds(void **state) {
   wf_lattice_entry entry;
   assert_true(read_one(path, NULL, &options, &entry, &err));
   assert_null(entry.raw);
-  wf_compact_lattice_view view = wf_compact_lattice_get(entry.compact);
+  wf_compact_lattice_view view = wf_compact_lattice_get_view(entry.compact);
   assert_true(view.num_states == 2 && view.num_arcs == 1 && view.num_labels == 1 &&
               view.labels[0] == 7 && view.arcs[0].word == 3);
   assert_true(view.arcs[0].weight.graph_cost == 1 && view.arcs[0].weight.acoustic_cost == 1 &&
@@ -473,10 +473,10 @@ static void test_unusual_lattices(void **state) {
          again++) { /* as it is, then written as binary, then written as text */
       if (!read_one(path, NULL, NULL, &entry, &err)) fail_msg("%zu: %s", i, err.message);
       assert_int_equal(entry.compact != NULL, cases[i].compact);
-      uint64_t states = cases[i].compact ? wf_compact_lattice_get(entry.compact).num_states
-                                         : wf_lattice_get(entry.raw).num_states;
-      uint64_t arcs = cases[i].compact ? wf_compact_lattice_get(entry.compact).num_arcs
-                                       : wf_lattice_get(entry.raw).num_arcs;
+      uint64_t states = cases[i].compact ? wf_compact_lattice_get_view(entry.compact).num_states
+                                         : wf_lattice_get_view(entry.raw).num_states;
+      uint64_t arcs = cases[i].compact ? wf_compact_lattice_get_view(entry.compact).num_arcs
+                                       : wf_lattice_get_view(entry.raw).num_arcs;
       assert_int_equal(states, cases[i].num_states);
       assert_int_equal(arcs, cases[i].num_arcs);
       path = test_temp_path("again");

@@ -78,7 +78,7 @@ static wf_compact_lattice *word_lattice(test_rng *rng, const struct task *task) 
   wf_error err = {0};
   wf_lattice *raw = random_lattice(rng, 2 + test_below(rng, 6), 4, 2, true);
   wf__lattice_arrays arrays = {0};
-  wf_lattice_view view = wf_lattice_get(raw);
+  wf_lattice_view view = wf_lattice_get_view(raw);
   for (uint64_t s = 0; s < view.num_states;
        s++) { /* words of the models, sometimes an unknown one */
     assert_ok(wf__lattice_add_state(&arrays, view.final_graph_cost[s], view.final_acoustic_cost[s],
@@ -176,7 +176,7 @@ static void test_state_limit(void **state) {
   wf_lattice_rescore_options_init(&o);
   o.max_states = 1;
   wf_compact_lattice *out;
-  assert_true(wf_compact_lattice_get(words.lattice).num_states > 2);
+  assert_true(wf_compact_lattice_get_view(words.lattice).num_states > 2);
   assert_int_equal(wf_compact_lattice_rescore(words.lattice, NULL, task.old_lm, &o, &out, &err),
                    WF_ERR_LIMIT);
   assert_true(out == NULL);

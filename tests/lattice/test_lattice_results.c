@@ -206,8 +206,8 @@ static void test_aligned_results_equal_separate_calls(void **state) {
     }
     assert_ok(wf__lattice_results_make(tables, lattice, aligner, words, 2, &o, &made, &err));
     assert_ok(wf_compact_lattice_align(lattice, aligner, NULL, &aligned, NULL, &err));
-    num_larger +=
-        wf_compact_lattice_get(aligned).num_arcs > wf_compact_lattice_get(lattice).num_arcs;
+    num_larger += wf_compact_lattice_get_view(aligned).num_arcs >
+                  wf_compact_lattice_get_view(lattice).num_arcs;
     wf_mbr_options_init(&options);
     if (wf_compact_lattice_mbr(aligned, NULL, 0, &options, &mbr, &err) == WF_OK) {
       assert_true(same_mbr(made->mbr, mbr));

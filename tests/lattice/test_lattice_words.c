@@ -16,7 +16,7 @@ static wf_lattice *lattice_of(uint64_t seed, bool exact) {
 static void check_determinized(path_list *all, const wf_compact_lattice *lattice, double beam,
                                double delta) {
   path_list best = best_of_each(all), found = list_compact_paths(lattice);
-  wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
+  wf_compact_lattice_view view = wf_compact_lattice_get_view(lattice);
   double least = least_cost(&best);
   uint8_t *used = calloc(view.num_arcs + 1, 1);
   assert_false(found.full);
@@ -73,7 +73,7 @@ static void test_against_all_paths(void **state) {
                          exact && (o.delta == 0 || exact) ? 0
                          : o.delta == 0                   ? 1e-5
                                                           : 0.02);
-      wf_compact_lattice_view view = wf_compact_lattice_get(out.lattice);
+      wf_compact_lattice_view view = wf_compact_lattice_get_view(out.lattice);
       compared++;
       empty += view.num_states == 0;
       several += all.size > 20;
@@ -97,7 +97,7 @@ static void test_lattices_of_the_decoder(void **state) {
     task.options.lattice_beam = 3;
     wf_result *result = test_decode_alone(&task);
     path_list all = {0};
-    if (result->status == WF_OK && wf_lattice_get(result->lattice).num_arcs < 200 &&
+    if (result->status == WF_OK && wf_lattice_get_view(result->lattice).num_arcs < 200 &&
         result->num_decoded < MAX_PATH - 2)
       all = list_paths(result->lattice);
     if (all.paths != NULL && !all.full && all.size > 0 && all.size < 1000) {
@@ -107,7 +107,7 @@ static void test_lattices_of_the_decoder(void **state) {
       wf_determinized out;
       assert_ok(wf_lattice_determinize(result->lattice, NULL, &o, &out, &err));
       check_determinized(&all, out.lattice, 3, 0.02);
-      wf_compact_lattice_view view = wf_compact_lattice_get(out.lattice);
+      wf_compact_lattice_view view = wf_compact_lattice_get_view(out.lattice);
       for (uint64_t s = 0; s < view.num_states; s++)
         if (view.finals[s].graph_cost != INFINITY)
           assert_int_equal(view.frames[s] + (int32_t)view.finals[s].num_labels,
@@ -234,10 +234,10 @@ static void test_prune_and_best(void **state) {
     wf_lattice *lattice = lattice_of(seed, true), *pruned;
     path_list all = list_paths(lattice);
     float beam = (float)test_below(&(test_rng){seed}, 40) / 8;
-    wf_lattice_view view = wf_lattice_get(lattice);
+    wf_lattice_view view = wf_lattice_get_view(lattice);
     assert_ok(wf_lattice_prune(lattice, beam, &pruned, &err));
     path_list left = list_paths(pruned);
-    wf_lattice_view after = wf_lattice_get(pruned);
+    wf_lattice_view after = wf_lattice_get_view(pruned);
     if (!all.full) {
       double least = least_cost(&all);
       uint8_t *within = calloc(view.num_arcs + 1, 1);
@@ -367,7 +367,7 @@ static void test_scale(void **state) {
 /* An acceptor of the words with the total costs. */
 static wf_fst *raw_acceptor(const wf_lattice *lattice) {
   wf_error err = {0};
-  wf_lattice_view view = wf_lattice_get(lattice);
+  wf_lattice_view view = wf_lattice_get_view(lattice);
   wf_builder *builder;
   wf_fst *fst;
   assert_ok(wf_builder_create(WF_TROPICAL, &builder, &err));
@@ -393,7 +393,7 @@ static wf_fst *raw_acceptor(const wf_lattice *lattice) {
 
 static wf_fst *word_acceptor(const wf_compact_lattice *lattice) {
   wf_error err = {0};
-  wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
+  wf_compact_lattice_view view = wf_compact_lattice_get_view(lattice);
   wf_builder *builder;
   wf_fst *fst;
   assert_ok(wf_builder_create(WF_TROPICAL, &builder, &err));
@@ -472,8 +472,8 @@ static void test_batch_equals_one_by_one(void **state) {
   for (int i = 0; i < COUNT; i++) {
     assert_int_equal(one[i].lattice == NULL, many[i].lattice == NULL);
     if (lattices[i] == NULL) continue;
-    wf_compact_lattice_view a = wf_compact_lattice_get(one[i].lattice),
-                            b = wf_compact_lattice_get(many[i].lattice);
+    wf_compact_lattice_view a = wf_compact_lattice_get_view(one[i].lattice),
+                            b = wf_compact_lattice_get_view(many[i].lattice);
     assert_true(a.num_states == b.num_states && a.num_arcs == b.num_arcs &&
                 a.num_labels == b.num_labels);
     assert_memory_equal(a.labels, b.labels, a.num_labels * sizeof *a.labels);
@@ -520,7 +520,7 @@ static void test_while_decoding(void **state) {
         assert_ok(wf_lattice_determinize(results[i]->lattice, NULL, &o, &alone, &err));
         assert_true(test_same_compact(alone.lattice, results[i]->determinized->lattice) &&
                     alone.beam == results[i]->determinized->beam);
-        arcs += wf_compact_lattice_get(alone.lattice).num_arcs;
+        arcs += wf_compact_lattice_get_view(alone.lattice).num_arcs;
         wf_compact_lattice_free(alone.lattice);
       }
       test_free_results(results, COUNT);
@@ -579,7 +579,7 @@ static void test_nan_and_extreme_costs(void **state) {
   lattice =
       ladder(3000, 0, 0, true); /* one word sequence with 2^3000 alignments of the same cost */
   assert_ok(wf_lattice_determinize(lattice, NULL, NULL, &out, &err));
-  assert_int_equal(wf_compact_lattice_get(out.lattice).num_states, 3001);
+  assert_int_equal(wf_compact_lattice_get_view(out.lattice).num_states, 3001);
   wf_compact_lattice_free(out.lattice);
   wf_lattice_free(lattice);
 }

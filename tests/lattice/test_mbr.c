@@ -246,7 +246,7 @@ static void test_arc_posteriors(void **state) {
   for (int i = 0; i < 500; i++) {
     test_lattice_shape shape = shape_of(&rng);
     wf_compact_lattice *lattice = test_random_compact(&rng, &shape, i % 2 == 0);
-    wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
+    wf_compact_lattice_view view = wf_compact_lattice_get_view(lattice);
     test_lattice_paths paths = test_paths_of_compact(lattice, MAX_PATHS);
     double total, sum, *p = probabilities(&paths, &total);
     double *arcs = malloc((view.num_arcs + 1) * sizeof *arcs),

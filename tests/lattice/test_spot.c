@@ -109,7 +109,7 @@ static void test_all_paths(void **state) {
                                 .epsilon_share = 0.3f * (float)test_below(&rng, 3),
                                 .eighths = 1 + test_unit(&rng) * 3};
     wf_compact_lattice *lattice = test_random_compact(&rng, &shape, false);
-    wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
+    wf_compact_lattice_view view = wf_compact_lattice_get_view(lattice);
     int32_t words[3];
     const size_t num_words = 1 + test_below(&rng, 3);
     for (size_t w = 0; w < num_words; w++) /* different ones, some of which no arc has */

@@ -13,7 +13,7 @@ static void compare_sources(uint64_t seed, bool apart) {
   wf_lattice *lattice = random_lattice(&rng, 2 + test_below(&rng, 80), 1 + test_below(&rng, 4),
                                        1 + test_below(&rng, 30), true),
              *wider;
-  wf_lattice_view view = wf_lattice_get(lattice);
+  wf_lattice_view view = wf_lattice_get_view(lattice);
   wf__lattice_arrays arrays = {0};
   for (uint64_t s = 0; s < view.num_states; s++) {
     assert_ok(wf__lattice_add_state(&arrays, view.final_graph_cost[s], view.final_acoustic_cost[s],
@@ -41,7 +41,7 @@ static void compare_sources(uint64_t seed, bool apart) {
   assert_ok(wf__exact_from_lattice(lattice, &exact, &err));
   assert_ok(wf__determinize_words(&exact, wf__exact_width(&exact, (double)o.beam), 0, 1 << 28,
                                   &words, &outcome, &err));
-  wf_compact_lattice_view found = wf_compact_lattice_get(out.lattice);
+  wf_compact_lattice_view found = wf_compact_lattice_get_view(out.lattice);
   if (wf__exact_num_states(&words) > 0)
     assert_int_equal(found.num_states,
                      words.ends.size); /* otherwise only the added arcs may be left */

@@ -263,7 +263,7 @@ static void check_lattices(const wf_word_aligner *aligner, utterance_fn *make, u
       for (int k = 0; k < count; k++) found = found || is_utterance(&after.paths[p], &u[k]);
       assert_true(found);
     }
-    wf_compact_lattice_view view = wf_compact_lattice_get(aligned);
+    wf_compact_lattice_view view = wf_compact_lattice_get_view(aligned);
     for (uint64_t a = 0; a < view.num_arcs;
          a++) { /* the last label of a word's arc is not a blank */
       const wf_compact_weight *weight = &view.arcs[a].weight;

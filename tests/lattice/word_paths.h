@@ -118,14 +118,14 @@ static inline void list_compact_from(const wf_compact_lattice_view *view, int32_
 }
 
 static inline path_list list_paths(const wf_lattice *lattice) {
-  wf_lattice_view view = wf_lattice_get(lattice);
+  wf_lattice_view view = wf_lattice_get_view(lattice);
   path_list list = no_paths();
   if (view.num_states > 0) list_from(&view, 0, (one_path){0}, &list);
   return list;
 }
 
 static inline path_list list_compact_paths(const wf_compact_lattice *lattice) {
-  wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
+  wf_compact_lattice_view view = wf_compact_lattice_get_view(lattice);
   path_list list = no_paths();
   if (view.num_states > 0) list_compact_from(&view, 0, (one_path){0}, &list);
   return list;

@@ -153,7 +153,7 @@ static void graph(const wf_lm *lm, outcome *out) {
   parts.lm = lm;
   assert_ok(wf_graph_build(&parts, NULL, &result, &err));
   put_fst(out, result.graph);
-  wf_graph_result_free(&result);
+  wf_graph_result_clear(&result);
   wf_lexicon_free(lexicon);
   wf_symbols_free(tokens);
 }

@@ -87,13 +87,13 @@ class LongChunk(Batch):
     def once(self):
         stream = self.decoder.stream()
         try:
-            stream.accept(self.scores[0])
+            stream.advance(self.scores[0])
         except KeyboardInterrupt:
             try:
                 stream.partial()  # fails if its chunk was not finished
             except wf.CancelledError:
                 stream.reset()
-            stream.accept(self.small)
+            stream.advance(self.small)
             assert stream.finish().text == self.expected
             raise
 

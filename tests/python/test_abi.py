@@ -27,7 +27,7 @@ NOT_CALLED = {
     "wf_compose": "compose calls wf_compose_n for two fsts as well",
     "wf_fst_batch_get_view": "Composer.view gives access to results in GPU memory",
     "wf_fst_print": "Fst.to_text prints in memory",
-    "wf_fst_properties": "Fst.properties calls wf_fst_find_properties, which reports errors",
+    "wf_fst_properties": "Fst.properties calls wf_fst_get_properties, which reports errors",
     "wf_fst_read_format": "Fst.read recognises the format",
     "wf_lattice_reader_fraction": "progress of the command line",
     "wf_lattice_reader_lost_rest": "reading the next lattice, or the end, reports it",

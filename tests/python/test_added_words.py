@@ -184,18 +184,18 @@ def test_streams_with_added_words(call_graph):
     stream, scores = decoder.stream(), spoken("abcdgh")
     for searched, text in ((graph, "ab cd gh"), (None, ""), (graph, "ab cd gh")):
         stream.set_graph(searched)
-        stream.accept(scores[:9])
+        stream.advance(scores[:9])
         with pytest.raises(wf.StateError):
             stream.set_graph(None)
         if searched is not None:
             assert stream.partial().text.startswith("ab cd")
-        stream.accept(scores[9:])
+        stream.advance(scores[9:])
         result, whole = stream.finish(), decoder.decode(scores, graphs=searched)[0]
         assert (result.text, result.cost) == (whole.text, whole.cost) and text in result.text
         stream.reset()
     stream.set_graph(graph)
     stream.set_boost({"cd": 1.5})
-    stream.accept(scores)
+    stream.advance(scores)
     assert stream.finish().scorer_cost == -1.5
 
 

@@ -41,9 +41,9 @@ class Gate:
 
         monkeypatch.setattr(decoder, "advance", held)
 
-    async def accept(self, stream, chunk):
+    async def advance(self, stream, chunk):
         """Starts a call, and waits until its chunk is held in the decoder's thread."""
-        task = asyncio.create_task(stream.accept(chunk))
+        task = asyncio.create_task(stream.advance(chunk))
         while not self.entered.is_set():
             await asyncio.sleep(0.001)
         return task
@@ -53,7 +53,7 @@ async def spoken(streams, matrix, size, texts=None):
     """The result of an utterance that comes in chunks."""
     async with streams.stream(frame_seconds=0.04) as stream:
         for begin in range(0, len(matrix), size):
-            event, partial = await stream.accept(matrix[begin : begin + size])
+            event, partial = await stream.advance(matrix[begin : begin + size])
             assert event.num_frames == partial.num_frames == min(begin + size, len(matrix))
             if texts is not None:
                 texts.append(partial.text)
@@ -78,8 +78,8 @@ def test_the_loop_runs_while_chunks_wait_and_they_are_decoded_together(decoder, 
         streams = wf.AsyncStreams(decoder)
         async with contextlib.AsyncExitStack() as stack:
             opened = [await stack.enter_async_context(streams.stream()) for _ in matrices]
-            tasks = [await gate.accept(opened[0], matrices[0])]
-            tasks += [asyncio.create_task(stream.accept(matrix)) for stream, matrix in zip(opened[1:], matrices[1:])]
+            tasks = [await gate.advance(opened[0], matrices[0])]
+            tasks += [asyncio.create_task(stream.advance(matrix)) for stream, matrix in zip(opened[1:], matrices[1:])]
             while len(streams._waiting) < len(matrices) - 1:  # this only ends if the loop runs meanwhile
                 await asyncio.sleep(0.001)
             assert not any(task.done() for task in tasks)
@@ -98,8 +98,8 @@ def test_a_bad_chunk_fails_alone(decoder, matrices, monkeypatch):
     async def main():
         streams = wf.AsyncStreams(decoder, partials=False)
         async with streams.stream() as first, streams.stream() as bad, streams.stream() as good:
-            tasks = [await gate.accept(first, matrices[0])]
-            tasks += [asyncio.create_task(stream.accept(chunk)) for stream, chunk in ((bad, np.zeros(3)), (good, matrices[1]))]
+            tasks = [await gate.advance(first, matrices[0])]
+            tasks += [asyncio.create_task(stream.advance(chunk)) for stream, chunk in ((bad, np.zeros(3)), (good, matrices[1]))]
             while len(streams._waiting) < 2:
                 await asyncio.sleep(0.001)
             gate.open.set()
@@ -107,7 +107,7 @@ def test_a_bad_chunk_fails_alone(decoder, matrices, monkeypatch):
             assert isinstance(answers[1], Exception) and "dimension" in str(answers[1]) or "shape" in str(answers[1])
             assert answers[0][0].num_frames == len(matrices[0]) and answers[2] == (answers[2][0], None)
             assert (await good.finish()).text == decoder.decode([matrices[1]])[0].text
-            event, _ = await bad.accept(matrices[2])  # nothing of the bad chunk was decoded
+            event, _ = await bad.advance(matrices[2])  # nothing of the bad chunk was decoded
             assert event.num_frames == len(matrices[2])
 
     run(main())
@@ -119,15 +119,15 @@ def test_cancelled_callers_and_closed_decoders(decoder, matrices, monkeypatch):
     async def main():
         streams = wf.AsyncStreams(decoder)
         async with streams.stream() as first, streams.stream() as second:
-            held = await gate.accept(first, matrices[0])
-            late = asyncio.create_task(second.accept(matrices[1][:4]))
+            held = await gate.advance(first, matrices[0])
+            late = asyncio.create_task(second.advance(matrices[1][:4]))
             while len(streams._waiting) < 1:
                 await asyncio.sleep(0.001)
             held.cancel()  # in the thread already: decoded, but nobody hears of it
             late.cancel()  # not begun: dropped
             await asyncio.gather(held, late, return_exceptions=True)
             assert held.cancelled() and late.cancelled()
-            again = asyncio.create_task(second.accept(matrices[1]))
+            again = asyncio.create_task(second.advance(matrices[1]))
             gate.open.set()
             event, _ = await again
             assert event.num_frames == len(matrices[1])
@@ -136,7 +136,7 @@ def test_cancelled_callers_and_closed_decoders(decoder, matrices, monkeypatch):
             await first.set_boost({"MARK": 2.0})
             decoder.close()
             with pytest.raises(wf.StateError):
-                await second.accept(matrices[1])
+                await second.advance(matrices[1])
             with pytest.raises(wf.StateError, match="closed"):
                 await second.finish()
         with pytest.raises(ValueError, match="not open"):

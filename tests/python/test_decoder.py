@@ -368,7 +368,7 @@ def test_the_blank_of_the_graph(names, blank, known):
     assert given.cost == default.cost and given.text == default.text
     if known:
         stream = wf.Decoder(graph).stream()
-        stream.accept(scores)
+        stream.advance(scores)
         assert [(w.start, w.end) for w in stream.finish().words] == [(2, 4)]
         assert wf.Decoder(graph, blank_penalty=1.0).decode(scores)[0].cost == wf.Decoder(graph, blank=blank, blank_penalty=1.0).decode(scores)[0].cost
         with pytest.warns(wf.InputWarning, match=f"blank is column {token}, but the blank of the graph is column {blank}") as seen:
@@ -493,7 +493,7 @@ def test_suspicious_scores_give_a_warning(ctc_graph, ctc_scores):
         failed = wf.Decoder(ctc_graph, check_scores="error").decode(base_10)[0]
     assert isinstance(failed.error, wf.ArgumentError) and "look like logarithms to base 10" in str(failed.error)
     with pytest.warns(wf.InputWarning, match="look like logarithms to base 10"), wf.Decoder(ctc_graph, beam=3, max_active=50).stream() as stream:
-        stream.accept(base_10[0])
+        stream.advance(base_10[0])
     with pytest.warns(wf.InputWarning, match="max_active=5 tokens were reached"):
         wf.Decoder(ctc_graph, max_active=5).decode(list(ctc_scores.values()))
 
@@ -510,7 +510,7 @@ def test_probabilities_are_an_error(ctc_graph, ctc_scores):
             assert good.text == wf.Decoder(ctc_graph).decode([scores])[0].text
             with wf.Decoder(ctc_graph).stream() as stream:
                 with pytest.warns(wf.InputWarning, match=said):
-                    stream.accept(wrong[:20])
+                    stream.advance(wrong[:20])
                 with pytest.raises(wf.ArgumentError, match=f"from frame 0: the scores {said}"):
                     print(stream.finish().text)
             assert wf.Decoder(ctc_graph, beam=3, max_active=50, check_scores="off").decode([wrong])[0].error is None

@@ -26,7 +26,7 @@ def test_jax(decoder, rng, dtype):
         assert [(r.text, r.cost, r.words) for r in decoder.decode(scores, frames)] == [(r.text, r.cost, r.words) for r in expected]
     stream = decoder.stream()
     for begin in range(0, 25, 6):
-        stream.accept(batch[0, begin : begin + 6])
+        stream.advance(batch[0, begin : begin + 6])
     assert stream.finish().cost == expected[0].cost
 
 

@@ -273,7 +273,7 @@ def test_the_gpu_agrees_with_the_cpu_or_refuses(graph, matrices):
     for do in (
         lambda device: values(wf.Decoder(places, device=device).decode(matrices[0], graphs=added)),
         lambda device: [(one.text, one.cost) for one in wf.Decoder(graph, device=device, lattice_beam=4).decode(matrices[0])[0].nbest(5)],
-        lambda device: wf.Decoder(graph, device=device).stream().accept(matrices[0]).num_frames,
+        lambda device: wf.Decoder(graph, device=device).stream().advance(matrices[0]).num_frames,
     ):
         try:
             found = do("cuda")
@@ -389,7 +389,7 @@ graph = wf.Graph(fst)
 decoder = wf.Decoder(graph, device={device!r}, lattice_beam=4)
 stream = decoder.stream()
 stream.set_boost({{1: 0.5}})
-stream.accept(np.zeros((3, 2), np.float32))
+stream.advance(np.zeros((3, 2), np.float32))
 result = decoder.decode([np.zeros((3, 2), np.float32)], boost={{2: 0.25}})[0]
 class Knot: pass
 knot = Knot()

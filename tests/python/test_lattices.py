@@ -286,7 +286,7 @@ def test_lattices_of_results_know_their_words(ctc_graph, ctc_scores, tmp_path):
     result = decoder.decode([scores])[0]
     made = wf.Decoder(ctc_graph, acoustic_scale=0.7, lattice_beam=6, determinize=True, mbr=True).decode([scores])[0]
     stream = decoder.stream()
-    stream.accept(scores)
+    stream.advance(scores)
     raw, compact = result.lattice, result.compact_lattice
     lm = wf.LM.read(CTC / "lm3.arpa.gz", ctc_graph.words)
     raws = [raw, raw.prune(3), raw.scale(), compact.to_raw(), made.lattice, stream.partial_lattice()]

@@ -156,7 +156,7 @@ def test_streams_join(spoken):
     scores = np.load(spoken / "scores" / "u2.npy")
     stream = decoder.stream()
     for t in range(len(scores)):
-        stream.accept(scores[t : t + 1])
+        stream.advance(scores[t : t + 1])
         partial = stream.partial()
         assert partial.num_stable <= len(partial.words)
     assert partial.text == "WO HELLO"

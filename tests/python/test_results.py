@@ -420,7 +420,7 @@ def test_options_of_determinization(ctc_graph, matrices):
     with pytest.raises((wf.ArgumentError, TypeError)):
         wf.Decoder(ctc_graph, lattice_beam=6, determinize=True, nbest=-1)
     stream = narrow.stream()
-    stream.accept(matrices[0])
+    stream.advance(matrices[0])
     assert stream.finish().words[0].confidence is not None  # made when it is read
 
 

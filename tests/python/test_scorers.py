@@ -83,7 +83,7 @@ def test_forms_of_lists_and_their_unknown_words(form):
             decoder.set_boost(None)
         assert len(said) == (unknown and attempt == 0)
         assert all(w.category is wf.errors.InputWarning and w.filename == __file__ and "'xx'" in str(w.message) and "'ac'" not in str(w.message) for w in said)
-    stream.accept(scores)
+    stream.advance(scores)
     assert stream.finish().text == "ac"
 
 
@@ -365,7 +365,7 @@ def test_a_cancelled_batch_leaves_nothing_in_a_shared_scorer():
         with contextlib.suppress(wf.CancelledError):
             decoder.decode(batch, progress=lambda *_, left=left: next(left, None) is not None)
         stream, i = decoder.stream(), rng.randrange(40)
-        stream.accept(utterances[i][:7])
+        stream.advance(utterances[i][:7])
         stream.partial()
-        stream.accept(utterances[i][7:])
+        stream.advance(utterances[i][7:])
         assert key(stream.finish()) == want[i]

@@ -21,7 +21,7 @@ def test_streams_give_the_results_of_whole_utterances(ctc_graph, ctc_scores, rng
         begin, stable = 0, []
         while begin < len(matrix):
             count = int(rng.integers(0, 20))
-            event = stream.accept(matrix[begin : begin + count])
+            event = stream.advance(matrix[begin : begin + count])
             begin = min(begin + count, len(matrix))
             partial = stream.partial()
             assert event.num_frames == partial.num_frames == begin and partial.num_stable <= len(partial.words)
@@ -30,7 +30,7 @@ def test_streams_give_the_results_of_whole_utterances(ctc_graph, ctc_scores, rng
         final = stream.finish()
         assert same([final], [result]) and final.lattice.num_arcs == result.lattice.num_arcs
         with pytest.raises(wf.StateError):
-            stream.accept(matrix)
+            stream.advance(matrix)
         stream.reset()
     # Several streams at a time.
     streams = [decoder.stream() for _ in matrices]
@@ -56,11 +56,11 @@ def test_streams_that_forget(ctc_graph, ctc_scores):
     decoder = wf.Decoder(ctc_graph, acoustic_scale=0.7)
     stream = decoder.stream(forget=True)
     for begin in range(0, len(matrix), 20):
-        stream.accept(matrix[begin : begin + 20])
+        stream.advance(matrix[begin : begin + 20])
         stream.partial()
     assert len(stream.finish().alignment) == 0
     for _ in range(100):  # streams are garbage-collected in mid-utterance, in any order
-        decoder.stream().accept(matrix[:3])
+        decoder.stream().advance(matrix[:3])
     del decoder, stream
 
 
@@ -69,12 +69,12 @@ def test_boosts_and_errors_of_streams(ctc_graph, ctc_scores):
     decoder = wf.Decoder(ctc_graph, acoustic_scale=0.7)
     with decoder.stream() as stream:
         stream.set_boost({"MARK": -30.0})
-        stream.accept(matrix)
+        stream.advance(matrix)
         assert same([stream.finish()], decoder.decode(matrix, boost={"MARK": -30.0}))
     bad = matrix.copy()
     bad[3, 3] = math.nan
     with decoder.stream() as stream:
-        stream.accept(bad)
+        stream.advance(bad)
         assert decoder.partials([stream])[0] == ([], 0, 0, 0, 0)
         with pytest.raises(wf.ArgumentError, match="NaN"):
             _ = stream.finish().text
@@ -88,11 +88,11 @@ def test_boosts_after_an_empty_chunk(ctc_graph, ctc_scores):
     decoder = wf.Decoder(ctc_graph, acoustic_scale=0.7, lattice_beam=4)
     boost = {"MARK": -30.0, "THE": 0.25}
     expected = decoder.decode(matrix, boost=boost)
-    for before in (lambda stream: stream.accept(matrix[:0]), lambda stream: stream.partial(), lambda stream: stream.partial_lattice()):
+    for before in (lambda stream: stream.advance(matrix[:0]), lambda stream: stream.partial(), lambda stream: stream.partial_lattice()):
         with decoder.stream() as stream:
             before(stream)
             stream.set_boost(boost)
-            stream.accept(matrix)
+            stream.advance(matrix)
             result = stream.finish()
             assert same([result], expected) and np.asarray(result.lattice.arcs).tobytes() == np.asarray(expected[0].lattice.arcs).tobytes()
 
@@ -101,15 +101,15 @@ def test_endpoints_of_a_ctc_graph(ctc_graph):
     """Blanks are silence, also if the decoder was not told which column they are. A graph without silence says that it has none."""
     silence = np.full((100, 40), -9, np.float32)
     silence[:, 0] = -0.01
-    assert wf.Decoder(ctc_graph).stream(frame_seconds=0.1).accept(silence).trailing_silence == pytest.approx(10)
+    assert wf.Decoder(ctc_graph).stream(frame_seconds=0.1).advance(silence).trailing_silence == pytest.approx(10)
     plain = wf.Graph(wf.Fst.from_arcs([(0, 0, 1, 1, 0.0), (0, 0, 2, 2, 0.5)], {0: 0.0}))
     decoder = wf.Decoder(plain, check_scores="off")
     with pytest.warns(wf.InputWarning, match="no column of the graph counts as silence"):
-        decoder.stream(frame_seconds=0.1).accept(silence[:, :2].copy())
+        decoder.stream(frame_seconds=0.1).advance(silence[:, :2].copy())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        decoder.stream(frame_seconds=0.1).accept(silence[:, :2].copy())  # said once
-        assert wf.Decoder(plain, check_scores="off").stream(frame_seconds=0.1, silence="1").accept(silence[:, :2].copy()).trailing_silence == 0
+        decoder.stream(frame_seconds=0.1).advance(silence[:, :2].copy())  # said once
+        assert wf.Decoder(plain, check_scores="off").stream(frame_seconds=0.1, silence="1").advance(silence[:, :2].copy()).trailing_silence == 0
 
 
 def test_lattices_in_parts(ctc_graph, ctc_scores):
@@ -120,7 +120,7 @@ def test_lattices_in_parts(ctc_graph, ctc_scores):
     stream, parts = decoder.stream(), []
     assert stream.commit_lattice() is None
     for begin in range(0, len(matrix), 25):
-        stream.accept(matrix[begin : begin + 25])
+        stream.advance(matrix[begin : begin + 25])
         part = stream.commit_lattice()
         parts += [] if part is None else [part]
     parts.append(stream.finish().lattice)
@@ -144,7 +144,7 @@ graph = wf.Graph(fst)
 decoder = wf.Decoder(graph, device={device!r}, lattice_beam=4)
 stream = decoder.stream()
 stream.set_boost({{1: 0.5}})
-stream.accept(np.zeros((3, 2), np.float32))
+stream.advance(np.zeros((3, 2), np.float32))
 result = decoder.decode([np.zeros((3, 2), np.float32)], boost={{2: 0.25}})[0]
 class Knot: pass
 knot = Knot()
@@ -162,3 +162,8 @@ def test_programs_end_without_errors(order, forget):
     """Decoders and streams in a reference cycle, freed by gc or still alive when the interpreter ends."""
     done = subprocess.run([sys.executable, "-c", ENDS.format(device="cpu", order=order, forget=forget)], capture_output=True, text=True)
     assert (done.stdout, done.stderr, done.returncode) == ("end\n", "", 0)
+
+
+def test_old_name_of_advance_warns(ctc_graph):
+    with wf.Decoder(ctc_graph).stream() as stream, pytest.warns(DeprecationWarning, match="now Stream.advance"):
+        assert stream.accept(np.full((10, 3), -1.1, np.float32)).num_frames == 10

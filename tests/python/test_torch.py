@@ -172,7 +172,7 @@ def test_lengths_may_be_a_tensor_and_streams_take_tensors():
     scores = torch.randn((1, 30, 3)).log_softmax(2)
     stream = decoder.stream()
     for chunk in scores[0].split(7):
-        stream.accept(chunk)
+        stream.advance(chunk)
     whole = decoder.decode(scores, torch.tensor([30], dtype=torch.int32))[0]
     result = stream.finish()
     assert (result.text, result.cost, result.words) == (whole.text, whole.cost, whole.words)

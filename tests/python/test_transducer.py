@@ -117,10 +117,10 @@ def test_boosts_in_mid_utterance(kind, rng, tmp_path):
 
         _, history = model.best(frames, most, boost_of)
         stream = decoder.stream()
-        stream.accept(frames[:since])
+        stream.advance(frames[:since])
         stream.set_boost(boosts)
         for row in frames[since:]:
-            stream.accept(row[None])
+            stream.advance(row[None])
         result = stream.finish()
         assert token_ids(model, result) == history
         changed += history != model.best(frames, most)[1]

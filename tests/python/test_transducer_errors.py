@@ -78,10 +78,10 @@ def test_graph_and_options_that_do_not_fit(small):
     words = wf.build_ctc_graph(tokens=NAMES, lexicon=LEXICON, words=["<eps>", *LEXICON], topology="transducer")
     decoder = wf.Decoder(words, transducer=loaded)
     stream = decoder.stream()
-    stream.accept(np.zeros((2, 5), np.float32))
+    stream.advance(np.zeros((2, 5), np.float32))
     stream.set_boost({"ab": 1.0})
     stream = wf.Decoder(words, transducer=loaded, lattice_beam=2).stream()
-    stream.accept(np.zeros((2, 5), np.float32))
+    stream.advance(np.zeros((2, 5), np.float32))
     with pytest.raises(wf.Error, match="a scorer is for a whole utterance"):
         stream.set_boost({"ab": 1.0})
 
@@ -124,8 +124,8 @@ def test_bad_functions(small, rng):
         streams = [wf.Decoder(graph, transducer=from_functions(model, **functions)).stream() for _ in range(2)]
         for stream in streams:
             with pytest.raises(error, match=message):
-                stream.accept(frames)
-            assert stream.accept(frames).num_frames == 6  # the exception was raised once; the utterance has failed
+                stream.advance(frames)
+            assert stream.advance(frames).num_frames == 6  # the exception was raised once; the utterance has failed
             assert stream.finish().error is not None
             stream.reset()
     nan = wf.Decoder(graph, transducer=from_functions(model, joiner=lambda e, p: joiner(e, p) * np.nan)).decode([frames, frames[:0]])
@@ -152,7 +152,7 @@ def test_calls_from_within_a_function(small, rng, num_threads, where):
     inner = functions[where]
 
     def use(*arguments):
-        calls = (decoder.close, decoder.stream, lambda: decoder.decode(frames), streams[0].close, streams[-1].finish, lambda: streams[0].accept(frames))
+        calls = (decoder.close, decoder.stream, lambda: decoder.decode(frames), streams[0].close, streams[-1].finish, lambda: streams[0].advance(frames))
         for call in calls:
             with pytest.raises(wf.StateError, match="of the same decoder"):
                 call()

@@ -123,7 +123,7 @@ def test_added_words(kind, rng, tmp_path):
             stream = decoder.stream()
             stream.set_graph(given)
             for row in frames:
-                stream.accept(row[None])
+                stream.advance(row[None])
             assert stream.finish().cost == result.cost
     assert found > 2
     (tmp_path / "spelling.arpa").write_text("\\data\\\nngram 1=5\n\n\\1-grams:\n-99 <s>\n-0.5 </s>\n-0.5 a\n-0.75 b\n-0.25 c\n\n\\end\\\n")
@@ -220,7 +220,7 @@ def test_boosts_do_not_repeat_words(said, boost, told, streams):
             stream = decoder.stream()
             stream.set_boost(given or {})
             for frame in frames:
-                stream.accept(frame[None])
+                stream.advance(frame[None])
             assert stream.finish().text == told
         else:
             assert decoder.decode(frames, boost=given)[0].text == told

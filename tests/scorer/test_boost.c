@@ -461,14 +461,14 @@ static void *share(void *user) {
   wf_stream *stream;
   wf_result *result;
   assert_ok(wf_decoder_create(self->task->graph, &self->task->options, &decoder, &failure));
-  assert_ok(wf_stream_open(decoder, NULL, &stream, &failure));
+  assert_ok(wf_stream_create(decoder, NULL, &stream, &failure));
   for (int turn = 0; turn < NUM_TURNS; turn++) {
     for (int64_t frame = 0; frame < self->task->scores.num_frames; frame++) {
       const wf_scores chunk = test_rows(&self->task->scores, frame, 1);
       wf_scorer *own = wf_scorer_ref(self->lists[(turn + frame) % 2]);
       assert_ok(wf_stream_set_scorer(stream, own, &failure));
       wf_scorer_free(own);
-      assert_ok(wf_stream_accept(stream, &chunk, NULL, &failure));
+      assert_ok(wf_stream_advance(stream, &chunk, NULL, &failure));
     }
     assert_ok(wf_stream_finish(stream, &result, &failure));
     self->costs[turn] = result->cost;
@@ -476,7 +476,7 @@ static void *share(void *user) {
     assert_ok(wf_stream_reset(stream, &failure));
   }
   for (int i = 0; i < 2; i++) wf_scorer_free(self->lists[i]);
-  wf_stream_close(stream);
+  wf_stream_free(stream);
   wf_decoder_free(decoder);
   return NULL;
 }

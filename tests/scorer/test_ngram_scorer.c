@@ -355,8 +355,8 @@ static void check_lattice(const wf_lattice *raw, const wf_lm *lm, const wf_score
   assert_ok(wf_compact_lattice_nbest(made.lattice, 40, &nbest, &err));
   for (size_t i = 0; i < wf_nbest_count(nbest); i++) {
     wf_lattice_path path = wf_nbest_at(nbest, i);
-    struct parts want = best_of_words(wf_lattice_get(raw), path.words, path.num_words),
-                 have = parts_of_words(wf_compact_lattice_get(split), &costs, path.words,
+    struct parts want = best_of_words(wf_lattice_get_view(raw), path.words, path.num_words),
+                 have = parts_of_words(wf_compact_lattice_get_view(split), &costs, path.words,
                                        path.num_words);
     if (fabs(have.graph - want.graph) > 2e-3 || fabs(have.acoustic - want.acoustic) > 2e-3 ||
         fabs(have.scorer - want.scorer) > 2e-3)
@@ -366,7 +366,7 @@ static void check_lattice(const wf_lattice *raw, const wf_lm *lm, const wf_score
     ++*compared;
   }
   wf_nbest_free(nbest);
-  wf_scorer_costs_free(&costs);
+  wf_scorer_costs_clear(&costs);
   wf_compact_lattice_free(split);
   wf_compact_lattice_free(made.lattice);
 }
@@ -456,8 +456,8 @@ static void test_real_speech(void **unused) {
   wf_graph_free(composed);
   wf_graph_free(small_graph);
   wf_graph_free(large_graph);
-  wf_graph_result_free(&of_small);
-  wf_graph_result_free(&of_large);
+  wf_graph_result_clear(&of_small);
+  wf_graph_result_clear(&of_large);
   wf_lexicon_free(lexicon);
   wf_symbols_free(tokens);
   wf_lm_free(small);

@@ -78,8 +78,8 @@ static void test_costs_by_definition(void **unused) {
     wf_rnn_scorer_stats stats, other_stats;
     wf_rnn_scorer_stats_init(&stats);
     wf_rnn_scorer_stats_init(&other_stats);
-    assert_ok(wf_scorer_rnn_stats(scorer, &stats, &err));
-    assert_ok(wf_scorer_rnn_stats(other, &other_stats, &err));
+    assert_ok(wf_scorer_get_rnn_stats(scorer, &stats, &err));
+    assert_ok(wf_scorer_get_rnn_stats(other, &other_stats, &err));
     assert_int_equal(stats.num_utterances, 3);
     assert_int_equal(stats.num_requests, 3000);
     assert_int_equal(stats.num_evicted, 0);
@@ -314,7 +314,7 @@ static wf_rnn_scorer_stats check_together(const models *m, const wf_rnn_scorer_o
   wf_scorer_free(chain);
   wf_rnn_scorer_stats stats;
   wf_rnn_scorer_stats_init(&stats);
-  assert_ok(wf_scorer_rnn_stats(scorer, &stats, &err));
+  assert_ok(wf_scorer_get_rnn_stats(scorer, &stats, &err));
   assert_int_equal(stats.num_utterances, MANY);
   assert_true(stats.num_costs <= stats.num_requests - stats.num_hits);
   wf_scorer_free(scorer);
@@ -493,7 +493,7 @@ static void test_rejected_options(void **unused) {
   wf_rnn_scorer_stats stats;
   wf_rnn_scorer_stats_init(&stats);
   assert_ok(wf_scorer_boost_words(NULL, NULL, 0, &scorer, &err));
-  assert_int_equal(wf_scorer_rnn_stats(scorer, &stats, &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf_scorer_get_rnn_stats(scorer, &stats, &err), WF_ERR_ARGUMENT);
   wf_scorer_free(scorer);
   free_models(&m);
 }

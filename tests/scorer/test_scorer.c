@@ -112,7 +112,7 @@ static void count(struct coverage *seen, const wf_result *result) {
 
 static void check_lattice(const struct decode_task *task, const oracle_space *space,
                           const wf_result *result, uint64_t seed) {
-  wf_lattice_view lattice = wf_lattice_get(result->lattice), wanted;
+  wf_lattice_view lattice = wf_lattice_get_view(result->lattice), wanted;
   assert_true(oracle_lattice_in(space, &task->options, &task->scores, &wanted));
   if (!oracle_same_lattice(&lattice, &wanted, seed)) fail();
   oracle_check_shape(&lattice, result->num_decoded);
@@ -512,7 +512,7 @@ static void test_pair_and_state_by_hand(void **state) {
   wf_result *result = decode_with(&task, scorer);
   assert_true(result->num_words == 2 && result->words[0].label == 2 && result->cost == 1.75 &&
               result->scorer_cost == 1.25 && result->graph_cost == 0.5);
-  wf_lattice_view lattice = wf_lattice_get(result->lattice);
+  wf_lattice_view lattice = wf_lattice_get_view(result->lattice);
   assert_int_equal(lattice.num_states, 4); /* state 1 twice, in order of context; state 2 once */
   assert_int_equal(lattice.num_arcs, 4);
   assert_true(lattice.arcs[0].olabel == 1 && lattice.arcs[1].olabel == 2 &&

@@ -140,7 +140,7 @@ static void check_words(const wf_result *result, const struct reduced *reduced,
 
 static void check_lattice(const wf_result *result, const struct reduced *reduced,
                           wf_decoder_options plain, const struct decode_task *task, uint64_t seed) {
-  wf_lattice_view expected, lattice = wf_lattice_get(result->lattice);
+  wf_lattice_view expected, lattice = wf_lattice_get_view(result->lattice);
   assert_true(oracle_lattice(wf_graph_fst(task->graph), &plain, &reduced->scores, &expected));
   int32_t *frames = (int32_t *)(uintptr_t)expected.frames,
           last = expected.num_states > 0 ? frames[expected.num_states - 1] : 0;

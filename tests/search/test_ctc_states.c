@@ -54,7 +54,7 @@ static void count(struct seen *seen, const struct ctc_task *task, const wf_resul
   seen->worded += result->num_words > 0;
   seen->scored += result->scorer_cost != 0;
   seen->epsilons += graph->has_epsilon_cycles;
-  seen->lattices += result->lattice != NULL && wf_lattice_get(result->lattice).num_arcs > 20;
+  seen->lattices += result->lattice != NULL && wf_lattice_get_view(result->lattice).num_arcs > 20;
   seen->shared_arcs += graph->num_states > 2 * graph->view.num_states;
   seen->wide += graph->num_wide > 0;
   seen->crowded += result->num_expanded > 150 * (uint64_t)result->num_decoded;
@@ -288,7 +288,7 @@ static void check_against_oracle(uint64_t seed, bool wide, struct seen *seen) {
   assert_int_equal(result->status, expected->fits ? WF_OK : WF_ERR_LIMIT);
   if (expected->fits) assert_as_expected(seed, fst, result, expected);
   if (expected->fits && result->lattice != NULL) {
-    const wf_lattice_view lattice = wf_lattice_get(result->lattice);
+    const wf_lattice_view lattice = wf_lattice_get_view(result->lattice);
     wf_lattice_view wanted;
     assert_true(oracle_lattice_in(&space, &task.shared.options, &task.shared.scores, &wanted));
     if (!oracle_same_lattice(&lattice, &wanted, seed)) fail();
@@ -343,7 +343,7 @@ static void feed(test_rng *rng, const struct ctc_task *task, wf_stream *const *s
     size = test_below(rng, 4);
     if (size > scores->num_frames - fed) size = scores->num_frames - fed;
     const wf_scores chunk = test_rows(scores, fed, size);
-    for (int i = 0; i < 2; i++) assert_ok(wf_stream_accept(streams[i], &chunk, &events[i], &err));
+    for (int i = 0; i < 2; i++) assert_ok(wf_stream_advance(streams[i], &chunk, &events[i], &err));
     test_assert_same_event(&events[0], &events[1]);
     if (test_below(rng, 2) == 0) test_assert_same_partials(streams);
     if (task->shared.options.lattice_beam > 0 && test_below(rng, 2) == 0)
@@ -368,7 +368,7 @@ static void check_streams(uint64_t seed, struct ctc_shape shape, const wf_symbol
   for (int i = 0; i < 2; i++) {
     assert_ok(wf_decoder_create(graphs[i], &task.shared.options, &decoders[i], &err));
     assert_ok(wf_decoder_set_scorer(decoders[i], scorer, &err));
-    assert_ok(wf_stream_open(decoders[i], NULL, &streams[i], &err));
+    assert_ok(wf_stream_create(decoders[i], NULL, &streams[i], &err));
   }
   wf_result *whole = decode_with(task.shared.graph, &task, scorer);
   for (int round = 0; round < 2; round++) {
@@ -383,7 +383,7 @@ static void check_streams(uint64_t seed, struct ctc_shape shape, const wf_symbol
   count(seen, &task, whole);
   wf_result_free(whole);
   for (int i = 0; i < 2; i++) {
-    wf_stream_close(streams[i]);
+    wf_stream_free(streams[i]);
     wf_decoder_free(decoders[i]);
   }
   wf_scorer_free(scorer);

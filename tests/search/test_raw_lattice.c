@@ -21,7 +21,7 @@ static void expect_arcs(float lattice_beam, uint64_t num_arcs) {
   struct example e = example_of("0 1 1 1 0\n0 1 1 2 0.5\n1\n", scores, 1, 1);
   e.options.lattice_beam = lattice_beam;
   wf_result *result = example_decode(&e, NULL);
-  const wf_lattice_view lattice = wf_lattice_get(result->lattice);
+  const wf_lattice_view lattice = wf_lattice_get_view(result->lattice);
   assert_int_equal(lattice.num_states, 2);
   assert_int_equal(lattice.num_arcs, num_arcs);
   for (uint64_t i = 0; i < num_arcs; i++) {
@@ -53,8 +53,8 @@ static void test_example_search_beam(void **state) {
   wf_result *wide = example_decode(&e, NULL);
   e.options.beam = 0.25f;
   wf_result *narrow = example_decode(&e, NULL);
-  assert_int_equal(wf_lattice_get(wide->lattice).num_arcs, 2);
-  assert_int_equal(wf_lattice_get(narrow->lattice).num_arcs, 1);
+  assert_int_equal(wf_lattice_get_view(wide->lattice).num_arcs, 2);
+  assert_int_equal(wf_lattice_get_view(narrow->lattice).num_arcs, 1);
   wf_result_free(wide);
   wf_result_free(narrow);
 }
@@ -77,7 +77,7 @@ static void test_against_oracle(void **state) {
     assert_int_equal(result->status, fits ? WF_OK : WF_ERR_LIMIT);
     if (!fits) assert_null(result->lattice);
     if (fits) {
-      wf_lattice_view lattice = wf_lattice_get(result->lattice);
+      wf_lattice_view lattice = wf_lattice_get_view(result->lattice);
       if (!oracle_same_lattice(&lattice, &expected, seed)) fail();
       oracle_check_shape(&lattice, result->num_decoded);
       if (fabs(oracle_lattice_best(&lattice) - result->cost) > 1e-4)
@@ -178,7 +178,7 @@ static void test_against_all_paths(void **state) {
     struct decode_task task = small_task(seed);
     wf_result *result = test_decode_alone(&task);
     assert_int_equal(result->status, WF_OK);
-    wf_lattice_view lattice = wf_lattice_get(result->lattice), expected;
+    wf_lattice_view lattice = wf_lattice_get_view(result->lattice), expected;
     bool final = !(result->flags & WF_RESULT_NOT_FINAL),
          cycle = epsilons_cycle(wf_graph_fst(task.graph));
     if (enumerated_lattice(wf_graph_fst(task.graph), &task.options, &task.scores,
@@ -200,7 +200,7 @@ static void test_against_all_paths(void **state) {
 }
 
 static void assert_same_bytes(const wf_lattice *x, const wf_lattice *y) {
-  wf_lattice_view a = wf_lattice_get(x), b = wf_lattice_get(y);
+  wf_lattice_view a = wf_lattice_get_view(x), b = wf_lattice_get_view(y);
   assert_int_equal(a.num_states, b.num_states);
   assert_int_equal(a.num_arcs, b.num_arcs);
   assert_memory_equal(a.arc_off, b.arc_off, (a.num_states + 1) * sizeof *a.arc_off);
@@ -283,7 +283,7 @@ static void test_memory_follows_the_lattice(void **state) {
     setup.ops->free(search);
   }
   assert_same_bytes(lattices[0], lattices[1]);
-  wf_lattice_view lattice = wf_lattice_get(lattices[0]);
+  wf_lattice_view lattice = wf_lattice_get_view(lattices[0]);
   uint64_t kept = lattice.num_arcs * sizeof(wf__link) + lattice.num_states * sizeof(wf__past_token);
   if (rooms[0] > 3 * kept || rooms[1] < 8 * rooms[0])
     fail_msg("%llu bytes, %llu without pruning, for %llu kept", (unsigned long long)rooms[0],
@@ -341,7 +341,7 @@ static void test_epsilon_cycle_by_hand(void **state) {
   assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
   assert_ok(wf_decoder_create(graph, &options, &decoder, &err));
   assert_ok(test_decode(decoder, &(wf_scores){&score, 1, 1, 1}, 1, NULL, &result, &err));
-  wf_lattice_view lattice = wf_lattice_get(result->lattice);
+  wf_lattice_view lattice = wf_lattice_get_view(result->lattice);
   assert_int_equal(lattice.num_states, 4); /* in the order of the graph */
   assert_int_equal(
       lattice.num_arcs,
@@ -352,7 +352,7 @@ static void test_epsilon_cycle_by_hand(void **state) {
               lattice.arcs[2].graph_cost == 0.5f);
   wf_lattice *kept = wf_lattice_ref(result->lattice); /* outlives the result */
   wf_result_free(result);
-  assert_int_equal(wf_lattice_get(kept).num_arcs, 3);
+  assert_int_equal(wf_lattice_get_view(kept).num_arcs, 3);
   wf_lattice_free(kept);
   wf_decoder_free(decoder);
   wf_graph_free(graph);
@@ -393,7 +393,7 @@ static void test_gains_below_the_slack(void **state) {
     for (int i = 0; i < 12; i++) task.data[i] = -(float)test_below(&rng, 4) / 4096;
     task.scores = (wf_scores){task.data, 6, 2, 2};
     wf_result *result = test_decode_alone(&task);
-    wf_lattice_view lattice = wf_lattice_get(result->lattice), expected;
+    wf_lattice_view lattice = wf_lattice_get_view(result->lattice), expected;
     assert_true(oracle_lattice(wf_graph_fst(task.graph), &task.options, &task.scores, &expected));
     if (!oracle_same_lattice(&lattice, &expected, seed)) fail();
     oracle_check_shape(&lattice, 6);

@@ -142,7 +142,7 @@ static wf_status work_batch(const struct job *job, wf_error *err) {
 }
 
 static void close_all(void) {
-  for (int i = 0; i < 2; i++) wf_stream_close(now.streams[i]);
+  for (int i = 0; i < 2; i++) wf_stream_free(now.streams[i]);
   wf_decoder_free(now.decoder);
   wf_fst_batch_free(now.batch);
   wf_composer_free(now.composer);
@@ -153,7 +153,7 @@ static void close_all(void) {
 static wf_status open_streams(const struct job *job, wf_error *err) {
   wf_status status = open_decoder(job, err);
   for (int i = 0; i < 2 && status == WF_OK; i++) {
-    status = wf_stream_open(now.decoder, NULL, &now.streams[i], err);
+    status = wf_stream_create(now.decoder, NULL, &now.streams[i], err);
     assert_int_equal(status != WF_OK, now.streams[i] == NULL);
   }
   return status;
@@ -257,10 +257,10 @@ static wf_status get_all(const wf_fst_batch *batch, const wf_fst_batch *want, wf
   wf_status status = WF_OK;
   for (size_t i = 0; i < wf_fst_batch_count(want) && status == WF_OK; i++) {
     wf_fst *got, *wanted;
-    status = wf_fst_batch_get(batch, i, &got, err);
+    status = wf_fst_batch_to_fst(batch, i, &got, err);
     if (status != WF_OK) assert_null(got);
     if (status != WF_OK) break;
-    assert_int_equal(wf_fst_batch_get(want, i, &wanted, &setup_err), WF_OK);
+    assert_int_equal(wf_fst_batch_to_fst(want, i, &wanted, &setup_err), WF_OK);
     assert_same_bytes(got, wanted, "after a fault");
     wf_fst_free(got);
     wf_fst_free(wanted);
@@ -379,7 +379,7 @@ static wf_status work_composer(const struct job *job, wf_error *err) {
   for (size_t i = 0; i < FSTS && status == WF_OK; i++) {
     wf_fst *want, *got;
     wf_arc_origin *wanted, *origins;
-    status = wf_composer_get(now.composer, i, &got, &origins, err);
+    status = wf_composer_to_fst(now.composer, i, &got, &origins, err);
     if (status != WF_OK) assert_true(got == NULL && origins == NULL);
     if (status != WF_OK) break;
     assert_int_equal(test_compose_with_origins(f[0][i], f[1][i], &here, &want, &wanted, &setup_err),

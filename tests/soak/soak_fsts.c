@@ -72,7 +72,7 @@ static void compare_batches(wf_fst_batch *const *batch, struct soak_counts *coun
   assert_int_equal(wf_fst_batch_count(batch[1]), count);
   for (size_t i = 0; i < count; i++) {
     wf_fst *fst[2];
-    for (int k = 0; k < 2; k++) assert_ok(wf_fst_batch_get(batch[k], i, &fst[k], &err));
+    for (int k = 0; k < 2; k++) assert_ok(wf_fst_batch_to_fst(batch[k], i, &fst[k], &err));
     compare_fsts(fst[1], fst[0]);
     for (int k = 0; k < 2; k++) wf_fst_free(fst[k]);
   }

@@ -51,14 +51,14 @@ static void open_crowd(struct crowd *c, const struct soak_task *task, test_rng *
     assert_non_null(b->data);
     if (c->on_device) assert_int_equal(cudaMalloc((void **)&b->on_device, bytes), cudaSuccess);
     for (int k = 0; k < 2; k++)
-      assert_ok(wf_stream_open(c->decoder[k], &options, &b->stream[k], &err));
+      assert_ok(wf_stream_create(c->decoder[k], &options, &b->stream[k], &err));
   }
 }
 
 static void close_crowd(struct crowd *c) {
   for (size_t i = 0; i < c->count; i++) {
     struct both *b = &c->streams[i];
-    for (int k = 0; k < 2; k++) wf_stream_close(b->stream[k]);
+    for (int k = 0; k < 2; k++) wf_stream_free(b->stream[k]);
     if (c->on_device) assert_int_equal(cudaFree(b->on_device), cudaSuccess);
     free(b->data);
   }

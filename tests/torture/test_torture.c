@@ -67,7 +67,7 @@ static void mix_words(const wf_word *words, size_t count) {
 
 static void mix_lattice(const wf_lattice *lattice) {
   if (lattice == NULL) return;
-  const wf_lattice_view view = wf_lattice_get(lattice);
+  const wf_lattice_view view = wf_lattice_get_view(lattice);
   mix(view.num_states);
   for (uint64_t a = 0; a < view.num_arcs; a++) mix_cost((double)view.arcs[a].graph_cost);
 }
@@ -178,14 +178,14 @@ static wf_status work_batch(const struct job *job, wf_error *err) {
 static wf_status open_streams(const struct job *job, wf_error *err) {
   wf_status status = open_decoder(job, err);
   for (int i = 0; i < 2 && status == WF_OK; i++)
-    status = wf_stream_open(now.decoder, NULL, &now.streams[i], err);
+    status = wf_stream_create(now.decoder, NULL, &now.streams[i], err);
   return status;
 }
 
 static wf_status get_partials(const struct job *job, int64_t fed, wf_error *err) {
   wf_partial partials[2];
   wf_lattice *lattice = NULL;
-  wf_status status = wf_streams_partials(now.decoder, now.streams, 2, partials, err);
+  wf_status status = wf_streams_partial(now.decoder, now.streams, 2, partials, err);
   for (int i = 0; i < 2 && status == WF_OK; i++)
     mix_words(partials[i].words, partials[i].num_words);
   if (status != WF_OK || job->which != LATTICES) return status;
@@ -288,7 +288,7 @@ static wf_status work_transducer(const struct job *job, wf_error *err) {
 
 static wf_status open_transducer_stream(const struct job *job, wf_error *err) {
   const wf_status status = open_transducer(job, err);
-  return status == WF_OK ? wf_stream_open(now.decoder, NULL, &now.streams[0], err) : status;
+  return status == WF_OK ? wf_stream_create(now.decoder, NULL, &now.streams[0], err) : status;
 }
 
 static wf_status work_transducer_stream(const struct job *job, wf_error *err) {
@@ -302,7 +302,7 @@ static wf_status work_transducer_stream(const struct job *job, wf_error *err) {
     chunk.data =
         (const char *)all->data + (size_t)(fed * all->stride) * test_score_size(all->dtype);
     chunk.num_frames = left < 3 ? left : 3;
-    status = wf_stream_accept(now.streams[0], &chunk, NULL, err);
+    status = wf_stream_advance(now.streams[0], &chunk, NULL, err);
   }
   if (status == WF_OK) status = wf_stream_finish(now.streams[0], &result, err);
   if (status == WF_OK) status = mix_result(result, err);
@@ -325,7 +325,7 @@ static wf_status work_composer(const struct job *job, wf_error *err) {
   wf_arc_origin *origins = NULL;
   (void)job;
   wf_status status = wf_composer_run(now.composer, err);
-  if (status == WF_OK) status = wf_composer_get(now.composer, 0, &got, &origins, err);
+  if (status == WF_OK) status = wf_composer_to_fst(now.composer, 0, &got, &origins, err);
   assert_true(status == WF_OK || (got == NULL && origins == NULL));
   if (status == WF_OK) mix_fst(wf_fst_get_view(got));
   wf_fst_free(got);
@@ -356,8 +356,9 @@ static wf_status work_steps(const struct job *job, wf_error *err) {
   (void)job;
   const wf_scores half = few_scores(4);
   wf_status status = wf_beam_search_create(now.beam, NULL, NULL, &search, err);
-  for (int i = 0; i < 2 && status == WF_OK; i++) status = wf_beam_search_step(search, &half, err);
-  if (status == WF_OK) status = wf_beam_search_end(search, err);
+  for (int i = 0; i < 2 && status == WF_OK; i++)
+    status = wf_beam_search_advance(search, &half, err);
+  if (status == WF_OK) status = wf_beam_search_finish(search, err);
   if (status == WF_OK) status = wf_beam_search_result(search, -1, &result, err);
   assert_true(status == WF_OK || result == NULL);
   for (size_t i = 0; status == WF_OK && i < result->num_paths; i++)
@@ -411,7 +412,7 @@ static wf_status work_fsts(const struct job *job, wf_error *err) {
   wf_status status = wf_fst_batch_rmepsilon(now.fsts, NULL, &without, err);
   if (status == WF_OK) status = wf_fst_batch_determinize(without, NULL, &made, err);
   for (size_t i = 0; i < 2 && status == WF_OK; i++) {
-    status = wf_fst_batch_get(made, i, &got, err);
+    status = wf_fst_batch_to_fst(made, i, &got, err);
     if (status == WF_OK) mix_fst(wf_fst_get_view(got));
     wf_fst_free(got);
   }
@@ -507,7 +508,7 @@ static wf_status work_lms(const struct job *job, wf_error *err) {
 
 static void close_all(void) {
   for (int i = 0; i < 2; i++) wf_lm_free(now.lms[i]);
-  for (int i = 0; i < 2; i++) wf_stream_close(now.streams[i]);
+  for (int i = 0; i < 2; i++) wf_stream_free(now.streams[i]);
   wf_decoder_free(now.decoder);
   wf_graph_free(now.graph);
   wf_composer_free(now.composer);

@@ -264,7 +264,7 @@ static wf_result *decode_in_chunks(struct task *task, uint64_t seed, const wf_re
   wf_stream_event event;
   assert_ok(wf_decoder_create_transducer(task->graph, task->model, &task->options, &decoder, &err));
   assert_ok(wf_decoder_set_scorer(decoder, task->scorer, &err));
-  assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
+  assert_ok(wf_stream_create(decoder, NULL, &stream, &err));
   assert_ok(wf_stream_set_graph(stream, task->with, &err));
   for (int64_t t = 0, size; t < task->scores.num_frames; t += size) {
     if (task->scorer != NULL && !task->is_real && whole->lattice == NULL &&
@@ -278,7 +278,7 @@ static wf_result *decode_in_chunks(struct task *task, uint64_t seed, const wf_re
     wf_scores chunk = task->scores;
     chunk.num_frames = size;
     chunk.data = task->frames + t;
-    assert_ok(wf_stream_accept(stream, &chunk, &event, &err));
+    assert_ok(wf_stream_advance(stream, &chunk, &event, &err));
     assert_true(event.num_frames == t + size && wf_stream_bytes(stream) > 0);
     if (whole->lattice != NULL && test_below(&rng, 3) == 0)
       check_partial_lattice(task, stream, t + size);
@@ -296,7 +296,7 @@ static wf_result *decode_in_chunks(struct task *task, uint64_t seed, const wf_re
     *num_stable += partial.num_stable;
   }
   assert_ok(wf_stream_finish(stream, &result, &err));
-  wf_stream_close(stream);
+  wf_stream_free(stream);
   wf_decoder_free(decoder);
   return result;
 }
@@ -355,7 +355,7 @@ static void test_random(void **state) {
     task.options.lattice_beam = seed % 2 == 0 ? 0 : 1;
     wf_result *result = decode(&task);
     if (seed % 2 != 0) {
-      wf_lattice_view lattice = wf_lattice_get(result->lattice);
+      wf_lattice_view lattice = wf_lattice_get_view(result->lattice);
       oracle_check_shape(&lattice, result->num_decoded);
       assert_true(fabs(oracle_lattice_best(&lattice) - result->cost) < 1e-4);
     }
@@ -420,7 +420,7 @@ static double cost_of(const struct oracle_sentences *sentences, const struct ora
 /* The lattice has the sentences whose best path is within the beam, at its cost. */
 static size_t check_lattice(const struct task *task, const wf_result *result, double best,
                             const struct oracle_sentences *wanted, uint64_t seed) {
-  wf_lattice_view lattice = wf_lattice_get(result->lattice);
+  wf_lattice_view lattice = wf_lattice_get_view(result->lattice);
   struct oracle_sentences found = {0};
   int words[64];
   oracle_check_shape(&lattice, result->num_decoded);

@@ -69,7 +69,7 @@ static void test_recurrent_and_subtracted(void **unused) {
     }
     wf_rnn_scorer_stats stats;
     wf_rnn_scorer_stats_init(&stats);
-    assert_ok(wf_scorer_rnn_stats(rnn, &stats, &err));
+    assert_ok(wf_scorer_get_rnn_stats(rnn, &stats, &err));
     num_rounds += stats.num_rounds;
     free_results(want, &num_words);
     wf_scorer_free(rnn);

@@ -223,7 +223,7 @@ static void check_chunk(const struct model *model, struct utterance *utterance, 
   utterance->num_sent += size;
   if (utterance->num_sent < utterance->scores.num_frames) {
     wf_stream_event event;
-    assert_ok(wf_stream_accept(utterance->alone, &chunk, &event, &err));
+    assert_ok(wf_stream_advance(utterance->alone, &chunk, &event, &err));
     assert_ok(wf_stream_partial(utterance->alone, &partial, &err));
     expect_words(response, partial.words, partial.num_words);
     expect_flags(response, partial.flags);
@@ -260,7 +260,7 @@ static void check_streams(uint64_t seed, bool transducer) {
     num_frames += (double)utterance->scores.num_frames;
     utterance->boosted = test_below(&rng, 2) == 0;
     snprintf(utterance->id, sizeof utterance->id, "call %d", i);
-    assert_ok(wf_stream_open(model.decoder, &options, &utterance->alone, &err));
+    assert_ok(wf_stream_create(model.decoder, &options, &utterance->alone, &err));
     if (utterance->boosted) assert_ok(wf_stream_set_scorer(utterance->alone, boosts, &err));
   }
   for (uint32_t count = 1; count > 0;) {
@@ -295,7 +295,7 @@ static void check_streams(uint64_t seed, bool transducer) {
   assert_true(host_metric("warpfst_sequences") == 0);
   test_assert_close(host_metric("warpfst_audio_seconds_total"), 0.5 * num_frames, 1e-6);
   assert_true(host_metric("warpfst_busy_seconds_total") > 0 && host_metric("warpfst_rtfx") > 0);
-  for (int i = 0; i < NUM_UTTERANCES; i++) wf_stream_close(utterances[i].alone);
+  for (int i = 0; i < NUM_UTTERANCES; i++) wf_stream_free(utterances[i].alone);
   wf_scorer_free(boosts);
   host_close(host);
   free_model(&model);

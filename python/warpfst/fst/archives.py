@@ -17,7 +17,7 @@ _TYPES: tuple[FarType, ...] = ("sttable", "stlist")
 class FarReader(Handle):
     """An archive open for reading: iterate over its pairs (key, fst), or look up a key. Used by one thread at a time."""
 
-    _free = lib.wf_far_close
+    _free = lib.wf_far_free
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> FarReader:
@@ -50,15 +50,15 @@ class FarWriter(Handle):
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], far_type: FarType = "sttable") -> FarWriter:
-        return cls(create("wf_far_writer_create", encode_path(path), choose(far_type, _TYPES, "far_type")))
+        return cls(create("wf_far_writer_open", encode_path(path), choose(far_type, _TYPES, "far_type")))
 
     def add(self, key: str, fst: Fst) -> None:
         """Adds an fst. Keys must be added in sorted order, byte by byte."""
-        call("wf_far_writer_add", self.address, key.encode(errors="surrogateescape"), Fst._address_of(fst))
+        call("wf_far_writer_put", self.address, key.encode(errors="surrogateescape"), Fst._address_of(fst))
 
     def finish(self) -> None:
         """Writes the end of the file. The writer is closed, also on failure."""
-        call("wf_far_writer_finish", self._disown())
+        call("wf_far_writer_close", self._disown())
 
     def __exit__(self, *exception: object) -> None:
         if exception[0] is None and self._address is not None:

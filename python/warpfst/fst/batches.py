@@ -47,7 +47,7 @@ class FstBatch(Handle):
         """Composes pair by pair, or one fst with each of many, on the device given by device= (a GPU needs order="canonical"). `gradients` can return those of the inputs."""
         left, right, count = pair_count(a, b)
         with composed(left, right, count, options, with_origins=True) as composer:
-            return cls(create("wf_composer_batch", composer))
+            return cls(create("wf_composer_to_batch", composer))
 
     def __len__(self) -> int:
         return int(lib.wf_fst_batch_count(self.address))
@@ -56,7 +56,7 @@ class FstBatch(Handle):
         """A copy of the i-th fst in host memory."""
         if not 0 <= i < len(self):
             raise IndexError(f"fst {i} of {len(self)}")
-        return Fst(create("wf_fst_batch_get", self.address, i))
+        return Fst(create("wf_fst_batch_to_fst", self.address, i))
 
     def _made(self, name: str, *arguments: Any) -> FstBatch:
         return FstBatch(create(f"wf_fst_batch_{name}", self.address, *arguments))
@@ -181,7 +181,7 @@ class Composer(Handle):
 
     def __getitem__(self, i: int) -> Fst:
         """A copy of the i-th result in host memory."""
-        return Fst(create("wf_composer_get", self.address, self._checked(i), after=(None,)))
+        return Fst(create("wf_composer_to_fst", self.address, self._checked(i), after=(None,)))
 
     def with_origins(self, i: int) -> Composition:
         """The i-th result and the origins of its arcs, as from compose_with_origins. Needs with_origins=True."""
@@ -192,7 +192,7 @@ class Composer(Handle):
         if not self._on_gpu:
             raise UnsupportedError("view() needs a composer on a GPU; on the CPU use composer[i], which copies nothing")
         raw, origins = _abi.wf_fst_view(), ctypes.c_void_p()
-        call("wf_composer_view", self.address, self._checked(i), ctypes.byref(raw), ctypes.byref(origins))
+        call("wf_composer_get_view", self.address, self._checked(i), ctypes.byref(raw), ctypes.byref(origins))
         offsets, arcs, finals = (ctypes.cast(pointer, ctypes.c_void_p).value for pointer in (raw.arc_off, raw.arcs, raw.final_cost))
         pair = None if origins.value is None else (DeviceArray(self, origins.value, "<i4", raw.num_arcs, 8), DeviceArray(self, origins.value, "<i4", raw.num_arcs, 8, 4))
         return DeviceFst(
@@ -210,7 +210,7 @@ class Composer(Handle):
 
     def batch(self) -> FstBatch:
         """Copies the results of the last run into a batch on the same device."""
-        return FstBatch(create("wf_composer_batch", self.address))
+        return FstBatch(create("wf_composer_to_batch", self.address))
 
     def __repr__(self) -> str:
         return f"<Composer: {self._count} pairs>" if self._address else "<Composer, closed>"

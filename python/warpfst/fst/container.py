@@ -119,7 +119,7 @@ class Fst(Handle):
     def from_text(cls, text: str, isymbols: SymbolsLike | None = None, osymbols: SymbolsLike | None = None, **options: Unpack[TextOptions]) -> Fst:
         """`compile` for text in memory. A line is an arc, `source target ilabel olabel [weight]`, or a final state, `state [weight]`."""
         data = text.encode("utf-8", "surrogateescape")  # as symbols
-        return cls._compiled("wf_fst_compile_text", (data, len(data), b"text"), isymbols, osymbols, options)
+        return cls._compiled("wf_fst_compile_memory", (data, len(data), b"text"), isymbols, osymbols, options)
 
     @classmethod
     def _compiled(cls, function: str, source: tuple[Any, ...], isymbols: SymbolsLike | None, osymbols: SymbolsLike | None, options: TextOptions) -> Fst:
@@ -157,7 +157,7 @@ class Fst(Handle):
 
     def to_text(self, **options: Unpack[TextOptions]) -> str:
         """AT&T text, like that of OpenFst's fstprint. ArgumentError: an arc has a symbol that text cannot hold, with a blank; `numeric=True` prints numbers."""
-        return take_bytes("wf_fst_print_text", self.address, None, None, c_options("text", options)).decode("utf-8", "surrogateescape")
+        return take_bytes("wf_fst_print_memory", self.address, None, None, c_options("text", options)).decode("utf-8", "surrogateescape")
 
     @classmethod
     def from_arcs(
@@ -263,7 +263,7 @@ class Fst(Handle):
     def properties(self) -> frozenset[str]:
         """The properties that the fst has: "acceptor", "acyclic", "ideterministic" and so on. Computed on the first call."""
         bits = ctypes.c_uint32()
-        call("wf_fst_find_properties", self.address, ctypes.byref(bits))
+        call("wf_fst_get_properties", self.address, ctypes.byref(bits))
         return frozenset(name[8:].lower() for name, bit in vars(_abi).items() if name.startswith("WF_PROP_") and bits.value & bit)
 
     def info(self) -> dict[str, int]:

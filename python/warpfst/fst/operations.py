@@ -71,7 +71,7 @@ def composed(left: Sequence[Fst], right: Sequence[Fst], count: int, options: Map
 
 def result_with_origins(composer: int, i: int) -> Composition:
     origins = ctypes.c_void_p()
-    fst = Fst(create("wf_composer_get", composer, i, after=(ctypes.byref(origins),)))
+    fst = Fst(create("wf_composer_to_fst", composer, i, after=(ctypes.byref(origins),)))
     return Composition(fst, take_numbers(origins.value, "I", 2 * fst.num_arcs))
 
 
@@ -81,7 +81,7 @@ def compose_batch(a: Sequence[Fst] | Fst, b: Sequence[Fst] | Fst, **options: Unp
     if count == 0:
         return []
     with composed(left, right, count, options) as composer:
-        return [Fst(create("wf_composer_get", composer, i, after=(None,))) for i in range(count)]
+        return [Fst(create("wf_composer_to_fst", composer, i, after=(None,))) for i in range(count)]
 
 
 def arcsort(fst: Fst, **options: Unpack[types.ArcsortOptions]) -> Fst:
@@ -282,7 +282,7 @@ class Encoder(Handle):
         return Fst(create("wf_encoder_decode", self.address, Fst._address_of(fst)))
 
     def __len__(self) -> int:
-        return int(lib.wf_encoder_size(self.address))
+        return int(lib.wf_encoder_num_labels(self.address))
 
 
 def _pairs(pairs: Iterable[tuple[int, int]]) -> Any:

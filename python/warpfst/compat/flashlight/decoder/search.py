@@ -174,12 +174,12 @@ class BeamDecoder:
 
     def _step(self, search: beam.Search, emissions: Any, T: int | None, N: int | None) -> None:
         scores, owner = _scores(emissions, T, N)
-        self._call("wf_beam_search_step", search.address, ctypes.byref(scores))
+        self._call("wf_beam_search_advance", search.address, ctypes.byref(scores))
         del owner
 
     def decode_end(self) -> None:
         """Ends the utterance."""
-        self._call("wf_beam_search_end", self._begun().address)
+        self._call("wf_beam_search_finish", self._begun().address)
 
     def decode(self, emissions: Any, T: int | None = None, N: int | None = None) -> list[DecodeResult]:
         """All hypotheses of an utterance, best first. Arguments as for `decode_step`."""
@@ -199,8 +199,8 @@ class BeamDecoder:
         assert self._function is not None
         self._function.restart()
         with beam.Search(self._searcher, {**self._values, "nbest": count}) as search:
-            self._call("wf_beam_search_step", search.address, ctypes.byref(scores))
-            self._call("wf_beam_search_end", search.address)
+            self._call("wf_beam_search_advance", search.address, ctypes.byref(scores))
+            self._call("wf_beam_search_finish", search.address)
             return _results(search.result())
 
     def get_best_hypothesis(self, look_back: int = 0) -> DecodeResult:
