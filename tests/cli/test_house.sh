@@ -1,4 +1,5 @@
-# The source tree follows its layering rules (tools/check_includes.py), and the checker detects violations of each rule. Options have constants in C.
+# The source tree follows its layering rules (tools/check_includes.py), and the checker detects violations of each rule. Options have constants in C, and public
+# calls have names by rule and are used.
 # shellcheck shell=bash
 fail() { echo "$1" >&2; exit 1; }
 objects=()
@@ -19,6 +20,41 @@ python3 enums/tools/check_enums.py > out.txt || fail "good constants are refused
 printf 'enum { WF_WAY_LONG, WF_WAY_SHORT };\n%s\n' "$row" > enums/include/warpfst.h
 ! python3 enums/tools/check_enums.py > out.txt || fail "constants in another order pass"
 grep -q 'option way: no enum of SHORT, LONG' out.txt || fail "$(cat out.txt)"
+
+# Public calls have names by rule, and each is used (tools/check_calls.py).
+python3 "$SOURCE_DIR/tools/check_calls.py"
+mkdir -p calls/tools calls/include calls/docs/reference calls/cli
+cp "$SOURCE_DIR/tools/check_calls.py" calls/tools
+printf '<!-- calls -->\n<!-- end of calls -->\n' > calls/docs/reference/c-calls.md
+call() { # DECLARATION MESSAGE: '' for a good one
+  printf 'WF_API wf_status wf_x_create(int a, wf_x **out);\nWF_API void wf_x_free(wf_x *x);\nWF_API %s;\n' "$1" > calls/include/warpfst.h
+  grep -o 'wf_[a-z_]*(' calls/include/warpfst.h > calls/cli/main.c
+  if [ -z "$2" ]; then
+    python3 calls/tools/check_calls.py --write > out.txt || fail "$1: $(cat out.txt)"
+  else
+    ! python3 calls/tools/check_calls.py --write > out.txt || fail "$1 passes"
+    grep -q "$2" out.txt || fail "$1: '$2' is not in $(cat out.txt)"
+  fi
+}
+call 'wf_x *wf_x_ref(const wf_x *x)' ''
+call 'wf_status wf_y_create(const char *path, wf_y **out)' 'of a file it is read or open'
+call 'wf_status wf_y_open(int a, wf_y **out)' 'open takes a file'
+call 'void wf_x_close(wf_x *x)' 'can fail, and goes with abort'
+call 'void wf_y_free(wf_y *y)' 'clear frees what'
+call 'void wf_x_clear(wf_x *x)' 'free frees an object'
+call 'int wf_x_get(const wf_x *x)' 'get_ is for'
+call 'wf_x_view wf_x_view(const wf_x *x)' 'get_view reads'
+call 'size_t wf_x_size(const wf_x *x)' "'size' is called num_X"
+call 'size_t wf_x_count(const wf_x *x)' 'count goes with at'
+call 'wf_status wf_x_read_text(const char *text, size_t size, const char *name)' 'read_memory'
+call 'wf_status wf_streams_go(wf_x *const *all, size_t count)' 'what wf_stream_go does for one'
+echo > calls/cli/main.c
+! python3 calls/tools/check_calls.py > out.txt || fail "calls that nobody makes pass"
+grep -q 'wf_x_free: not called' out.txt || fail "$(cat out.txt)"
+echo >> calls/docs/reference/c-calls.md
+sed -i 's/wf_x_free//' calls/docs/reference/c-calls.md
+! python3 calls/tools/check_calls.py > out.txt || fail "a page that is not up to date passes"
+grep -q 'does not list the calls' out.txt || fail "$(cat out.txt)"
 
 mkdir -p tree/tools tree/include tree/cli tree/src/base tree/src/fst tree/src/io tree/src/mystery
 cp "$SOURCE_DIR/tools/check_includes.py" tree/tools
