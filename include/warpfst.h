@@ -8,13 +8,13 @@
  *
  * The other headers include it:
  *
- *    warpfst_io.h        score files, result files, word error rate
+ *    warpfst_io.h        outputs, score files, result files, word error rate
  *    warpfst_lm.h        n-gram and recurrent language models, and scorers made from them
  *    warpfst_lattice.h   lattices: files, n-best lists, rescoring, confidences
  *    warpfst_fst.h       transducers: building, files, operations, composition
  *    warpfst_ops.h       further operations on transducers, archives of fsts
  *    warpfst_graph.h     lexicons, HMMs, decoding graphs
- *    warpfst_compat.h      beam searches without a graph
+ *    warpfst_compat.h    beam searches without a graph
  *    warpfst_transducer.h  decoding with transducers (RNN-T, TDT)
  *    warpfst_python.h    for the Python package
  *    warpfst_all.h       all of them
@@ -138,26 +138,6 @@ typedef struct wf_progress {
  * whose chunk was not finished has failed until it is reset. NULL, the default: none. */
 typedef bool (*wf_interrupt_fn)(void *user);
 WF_API void wf_set_interrupt(wf_interrupt_fn fn, void *user);
-
-/* An output, as all writers of the library write it. A file gets its name when it is complete, and
- * replaces a file of that name; a symbolic link stays and its file is replaced. A name that ends in
- * ".gz" makes it gzip. A FIFO (which waits for its reader), a device, "-" and /dev/stdout get the
- * bytes as they come. Nothing calls fsync: a crash of the machine soon after close can lose the
- * file.
- */
-typedef struct wf_output wf_output;
-/* Errors: WF_ERR_IO; WF_ERR_ARGUMENT and WF_ERR_UNSUPPORTED for Kaldi's "ark:PATH" and "|COMMAND".
- */
-WF_API wf_status wf_output_open(const char *path, wf_output **out, wf_error *err);
-/* The first write error is kept; wf_output_close reports it. */
-WF_API void wf_output_write(wf_output *output, const void *data, size_t size);
-/* Completes the output and frees it, also on failure. After a failure the file is as before. */
-WF_API wf_status wf_output_close(wf_output *output, wf_error *err);
-/* Frees the output; the file is as before. NULL is allowed. */
-WF_API void wf_output_abort(wf_output *output);
-/* Removes the unfinished files of this process, for a signal handler that ends it. Needed only on
- * file systems without O_TMPFILE; elsewhere unfinished files have no name. */
-WF_API void wf_remove_unfinished_outputs(void);
 
 /* Frees a plain array or string that the library returned. NULL is allowed. */
 WF_API void wf_free(void *memory);

@@ -1,5 +1,5 @@
-/* warpfst_io.h - files of acoustic scores and results, transcripts, word error rate. The rules at
- * the top of warpfst.h apply here too. */
+/* warpfst_io.h - outputs, files of acoustic scores and results, transcripts, word error rate. The
+ * rules at the top of warpfst.h apply here too. */
 #ifndef WARPFST_IO_H
 #define WARPFST_IO_H
 
@@ -10,7 +10,31 @@ extern "C" {
 #endif
 
 /* =========================================================================================
- * Acoustic scores, results, word error rate
+ * 1  Outputs
+ * ========================================================================================= */
+
+/* An output, as all writers of the library write it. A file gets its name when it is complete, and
+ * replaces a file of that name; a symbolic link stays and its file is replaced. A name that ends in
+ * ".gz" makes it gzip. A FIFO (which waits for its reader), a device, "-" and /dev/stdout get the
+ * bytes as they come. Nothing calls fsync: a crash of the machine soon after close can lose the
+ * file.
+ */
+typedef struct wf_output wf_output;
+/* Errors: WF_ERR_IO; WF_ERR_ARGUMENT and WF_ERR_UNSUPPORTED for Kaldi's "ark:PATH" and "|COMMAND".
+ */
+WF_API wf_status wf_output_open(const char *path, wf_output **out, wf_error *err);
+/* The first write error is kept; wf_output_close reports it. */
+WF_API void wf_output_write(wf_output *output, const void *data, size_t size);
+/* Completes the output and frees it, also on failure. After a failure the file is as before. */
+WF_API wf_status wf_output_close(wf_output *output, wf_error *err);
+/* Frees the output; the file is as before. NULL is allowed. */
+WF_API void wf_output_abort(wf_output *output);
+/* Removes the unfinished files of this process, for a signal handler that ends it. Needed only on
+ * file systems without O_TMPFILE; elsewhere unfinished files have no name. */
+WF_API void wf_remove_unfinished_outputs(void);
+
+/* =========================================================================================
+ * 2  Acoustic scores, results, word error rate
  * ========================================================================================= */
 
 /* Scores of one utterance: log-likelihoods or log-posteriors. Frame t, column c is data[t *
