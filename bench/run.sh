@@ -77,7 +77,7 @@ use_package() {
   rm -rf build/bench/python && mkdir -p build/bench/python
   cp -r python/warpfst build/bench/python
   python3 python/generate_abi.py cc include build/bench/python/warpfst
-  export WARPFST_LIBRARY=$PWD/build/release/libwarpfst.so.0.2 PYTHONPATH=$PWD/build/bench/python
+  export WARPFST_LIBRARY=$PWD/build/release/libwarpfst.so.0.3 PYTHONPATH=$PWD/build/bench/python
 }
 
 # The script of a benchmark, in the folder of its subject. No two have the same name.

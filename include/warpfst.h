@@ -62,7 +62,7 @@ extern "C" {
 #endif
 
 #define WF_VERSION_MAJOR 0
-#define WF_VERSION_MINOR 2
+#define WF_VERSION_MINOR 3
 #define WF_VERSION_PATCH 0
 
 #if defined(_WIN32)

@@ -4,11 +4,11 @@
 fail() { echo "$1" >&2; exit 1; }
 grep -q '^WARPFST_SANITIZE:[A-Z]*=.' "$BUILD_DIR/CMakeCache.txt" && { echo 'skipped: with sanitizers'; exit 77; }
 build=$(sed -n 's/.*"\(.*\)"/\1/p' "$BUILD_DIR/generated/build_id.h")
-name=libwarpfst-cuda.so.${WARPFST_LIB##*.so.} # libwarpfst.so.0.2.0
+name=libwarpfst-cuda.so.${WARPFST_LIB##*.so.} # libwarpfst.so.0.3.0
 name=${name%.*}
 mkdir lib other
-cp "$WARPFST_LIB" lib/libwarpfst.so.0.2
-ln -s libwarpfst.so.0.2 lib/libwarpfst.so
+cp "$WARPFST_LIB" lib/libwarpfst.so.0.3
+ln -s libwarpfst.so.0.3 lib/libwarpfst.so
 
 # A device whose search cannot be opened, but says so.
 cat >device.c <<'END'
@@ -25,7 +25,7 @@ END
 stand_in() { # FILE BUILD [ARGUMENTS...]
   local file=$1 of=$2
   shift 2
-  "${CC:-cc}" -std=gnu11 -Werror -shared -fPIC -I "$SOURCE_DIR/include" -I "$SOURCE_DIR/src" -DBUILD="\"$of\"" device.c lib/libwarpfst.so.0.2 "$@" -o "$file"
+  "${CC:-cc}" -std=gnu11 -Werror -shared -fPIC -I "$SOURCE_DIR/include" -I "$SOURCE_DIR/src" -DBUILD="\"$of\"" device.c lib/libwarpfst.so.0.3 "$@" -o "$file"
 }
 echo '0 1 1 1
 1' >g.txt
@@ -39,21 +39,21 @@ says() { # TEXT [FOLDER OF libwarpfst]
   grep -qF "$1" err.txt || fail "'$1' is not in: $(cat err.txt)"
 }
 
-says "device cuda: $name is not beside $PWD/lib/libwarpfst.so.0.2: install warpfst with its GPU backend"
+says "device cuda: $name is not beside $PWD/lib/libwarpfst.so.0.3: install warpfst with its GPU backend"
 stand_in "lib/$name" "$build"
 says 'the stand-in has no GPU'
 mkdir link # a link to the library, as in a Python package that is developed
-ln -s ../lib/libwarpfst.so.0.2 link/libwarpfst.so.0.2
+ln -s ../lib/libwarpfst.so.0.3 link/libwarpfst.so.0.3
 says 'the stand-in has no GPU' link
 mv "lib/$name" other
 more=other says 'the stand-in has no GPU'
 
-stand_in "lib/$name" 0.2.0+0123456789ab
-says "$PWD/lib/$name is of build 0.2.0+0123456789ab and $PWD/lib/libwarpfst.so.0.2 of build $build: install both from one build"
+stand_in "lib/$name" 0.3.0+0123456789ab
+says "$PWD/lib/$name is of build 0.3.0+0123456789ab and $PWD/lib/libwarpfst.so.0.3 of build $build: install both from one build"
 more=other says 'install both from one build' # that in the library's own folder is the one to mend
 echo 'int wf__new(void); int use(void); int use(void) { return wf__new(); }' >>device.c
-stand_in "lib/$name" 0.2.1+0123456789ab # calls a function that this library lacks
-says 'of build 0.2.1+0123456789ab'
+stand_in "lib/$name" 0.3.1+0123456789ab # calls a function that this library lacks
+says 'of build 0.3.1+0123456789ab'
 
 echo text >"lib/$name"
 says "$PWD/lib/$name was not loaded by build $build: $PWD/lib/$name: file too short"
@@ -73,7 +73,7 @@ cat >>device.c <<'END'
 __attribute__((constructor)) static void be_slow(void) { usleep(100000); setenv("STAND_IN", "loaded", 1); }
 END
 mkdir copy
-cp lib/libwarpfst.so.0.2 copy
+cp lib/libwarpfst.so.0.3 copy
 stand_in "lib/$name" "$build" "$PWD/libdriver.so.1"
 cp "lib/$name" copy
 cat >threads.c <<'END'
@@ -93,21 +93,21 @@ int main(int argc, char **argv) {
   const wf__device *found[8];
   pthread_t threads[8];
   wf_error err = {0};
-  *(void **)&find = dlsym(dlopen("lib/libwarpfst.so.0.2", RTLD_NOW), "wf__device_find");
+  *(void **)&find = dlsym(dlopen("lib/libwarpfst.so.0.3", RTLD_NOW), "wf__device_find");
   if (argc != 2 || chdir("/") != 0) return 1;
   for (int i = 0; i < 8; i++) pthread_create(&threads[i], NULL, run, &found[i]);
   for (int i = 0; i < 8; i++) pthread_join(threads[i], NULL);
   for (int i = 0; i < 8; i++)
     if (found[i] == NULL || found[i] != found[0]) return 1;
   if (chdir(argv[1]) != 0) return 1;
-  *(void **)&find = dlsym(dlopen("copy/libwarpfst.so.0.2", RTLD_NOW), "wf__device_find");
+  *(void **)&find = dlsym(dlopen("copy/libwarpfst.so.0.3", RTLD_NOW), "wf__device_find");
   printf("%d %s\n", find("cuda:1", &err) == NULL, err.message);
   return 0;
 }
 END
 "${CC:-cc}" -std=gnu11 -Wall -Werror -I "$SOURCE_DIR/include" -I "$SOURCE_DIR/src" threads.c -o threads -pthread -ldl
 LD_LIBRARY_PATH=$PWD ./threads "$PWD" >out.txt || fail 'threads: no device, or several'
-grep -q "^1 device cuda:1: $PWD/copy/$name was loaded for another copy of $PWD/copy/libwarpfst.so.0.2 in this process$" out.txt || fail "another copy: $(cat out.txt)"
+grep -q "^1 device cuda:1: $PWD/copy/$name was loaded for another copy of $PWD/copy/libwarpfst.so.0.3 in this process$" out.txt || fail "another copy: $(cat out.txt)"
 
 # The library that is installed needs no library of CUDA.
 ! ldd "$WARPFST_LIB" | grep -E 'cuda|stdc\+\+' || fail 'libwarpfst needs CUDA'

@@ -33,7 +33,7 @@ cp "$SOURCE_DIR/examples/c/decode.c" project
 cat >project/CMakeLists.txt <<'END'
 cmake_minimum_required(VERSION 3.22)
 project(example LANGUAGES C)
-find_package(warpfst 0.2 CONFIG REQUIRED)
+find_package(warpfst 0.3 CONFIG REQUIRED)
 add_executable(with-cmake decode.c)
 target_link_libraries(with-cmake PRIVATE warpfst::warpfst)
 if(STATIC)

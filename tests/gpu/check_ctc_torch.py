@@ -2,7 +2,7 @@
 """check_ctc_torch [LIBRARY] [--device=cuda] [--count=16] [--frames=150] [--columns=40]
 
 The CTC loss by composition (emissions o alignments, forward score, gradients taken back to the emissions) against torch's ctc_loss: values, and gradients by
-the logits, within 1e-5. LIBRARY is libwarpfst.so.0.2; torch works on the same device, in double. Prints the largest differences and times; exit code 1 if they are too large.
+the logits, within 1e-5. LIBRARY is libwarpfst.so.0.3; torch works on the same device, in double. Prints the largest differences and times; exit code 1 if they are too large.
 """
 import argparse
 import ctypes
@@ -124,7 +124,7 @@ def theirs(logits, lengths, targets, device):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("library", nargs="?", default="build/release/libwarpfst.so.0.2")
+    parser.add_argument("library", nargs="?", default="build/release/libwarpfst.so.0.3")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--count", type=int, default=16)
     parser.add_argument("--frames", type=int, default=150)

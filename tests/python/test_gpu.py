@@ -2,7 +2,7 @@
 
 Needs only the package and fake_tensors.py, so that it runs from a packed folder (`./run pack-gpu DIR`) on a machine where nothing can be installed:
 
-    cd DIR && PYTHONPATH=python WARPFST_LIBRARY=$PWD/libwarpfst.so.0.2 python3 -m pytest -rs test_gpu.py
+    cd DIR && PYTHONPATH=python WARPFST_LIBRARY=$PWD/libwarpfst.so.0.3 python3 -m pytest -rs test_gpu.py
 
 Without a GPU all tests are skipped with the reason; tests of a framework are also skipped if it is not installed.
 """

@@ -14,10 +14,10 @@ import warpfst as wf
 def test_gpu_tests_run_from_a_folder(tmp_path):
     package = pathlib.Path(wf.__file__).parent
     shutil.copytree(package, tmp_path / "python" / "warpfst", ignore=shutil.ignore_patterns("libwarpfst*", "bin", "__pycache__"))
-    shutil.copy(package / "libwarpfst.so", tmp_path / "libwarpfst.so.0.2")
+    shutil.copy(package / "libwarpfst.so", tmp_path / "libwarpfst.so.0.3")
     for name in ("test_gpu.py", "fake_tensors.py"):
         shutil.copy(ROOT / "tests" / "python" / name, tmp_path)
-    environment = {**os.environ, "PYTHONPATH": "python", "WARPFST_LIBRARY": str(tmp_path / "libwarpfst.so.0.2")}
+    environment = {**os.environ, "PYTHONPATH": "python", "WARPFST_LIBRARY": str(tmp_path / "libwarpfst.so.0.3")}
     here = "import warpfst; print(warpfst.__file__)"
     assert str(tmp_path) in subprocess.run([sys.executable, "-c", here], capture_output=True, text=True, cwd=tmp_path, env=environment, check=True).stdout
     run = subprocess.run([sys.executable, "-m", "pytest", "-rs", "test_gpu.py"], capture_output=True, text=True, cwd=tmp_path, env=environment)

@@ -50,7 +50,7 @@ start_gpu_tests() { # FOLDER
   done
   [ -d "$folder"/python ] || return 0
   run_gpu_test "$folder" 'Python package' env -C "$folder" PYTHONPATH=python \
-    WARPFST_LIBRARY="$(realpath "$folder")"/libwarpfst.so.0.2 python3 -m pytest -q -rs -p no:cacheprovider test_gpu.py
+    WARPFST_LIBRARY="$(realpath "$folder")"/libwarpfst.so.0.3 python3 -m pytest -q -rs -p no:cacheprovider test_gpu.py
 }
 
 # Runs the tests under compute-sanitizer.
@@ -120,8 +120,8 @@ do_pack_gpu() { # FOLDER [compose|graph]
       build/release/tests/soak_gpu build/release/warpfst)
   fi
   cp "${programs[@]}" "$folder"
-  cp -L build/release/libwarpfst{,-cuda}.so.0.2 "$folder"
-  strip "$folder"/libwarpfst{,-cuda}.so.0.2 "${programs[@]/#*\//$folder/}"
+  cp -L build/release/libwarpfst{,-cuda}.so.0.3 "$folder"
+  strip "$folder"/libwarpfst{,-cuda}.so.0.3 "${programs[@]/#*\//$folder/}"
   cp bench/common/measure.py bench/fstops/compose.py bench/lm/rnnlm_{device,scale}.py tests/gpu/check_ctc_torch.py "$folder"
   cp "${WARPFST_CMUDICT:-$(python3 bench/fstops/compose.py --dictionary)}" "$folder"/cmudict.dict
   cp -L "$(ldconfig -p | sed -n 's/.*libcmocka\.so\.0.* => //p' | head -1)" "$folder"
