@@ -8,6 +8,7 @@
  *   transfer block   page-locked: moves or requests to the GPU, costs from the back */
 #include "cuda/device/device_memory.h"
 #include "cuda/device/gpu_profile.h"
+#include "cuda/rnn/exact_lstm.h"
 #include "cuda/rnn/rnn_gpu.h"
 #include "cuda/rnn/rnn_kernels.h"
 #include "cuda/rnn/rnn_weights.h"
@@ -34,10 +35,7 @@ struct wf__rnn_device {
   wf_rnnlm *lm;
   cudaStream_t stream;
   wf__device_buffer states, norms, rows, scores, transfer, hashes;
-  /* Of a model with exact products: integers of input rows, and of hidden vectors
-   * (wf__device_rnn.hidden_there). */
-  wf__device_buffer slices, digits, scales;
-  wf__sliced exact;
+  wf__exact_lstm exact; /* of a model with exact products */
   char *host_transfer;
   uint64_t num_slots;
   uint32_t most_rows;
@@ -169,9 +167,6 @@ static wf_status make_rows(wf__rnn_device *d, wf_error *err) {
   rows = rows > MOST_ROWS ? MOST_ROWS : rows < LEAST_ROWS ? LEAST_ROWS : rows;
   if (rows > d->num_slots + 1) rows = d->num_slots + 1;
   d->most_rows = (uint32_t)rows;
-  if (lm->slices != NULL && lm->on_device->inputs.data == NULL)
-    WF__TRY(wf__device_reserve(&d->slices, wf__sliced_bytes(rows, wf__slice_stride(embed)),
-                               "hidden states", err));
   WF__TRY(wf__device_reserve(&d->rows, rows * row_floats * sizeof(float), "hidden states", err));
   WF__CUDA_TRY(cudaMemsetAsync(d->rows.data, 0, d->rows.bytes, d->stream), "hidden states");
   float *at = d->rows.data;
@@ -189,21 +184,6 @@ static wf_status make_rows(wf__rnn_device *d, wf_error *err) {
   return WF_OK;
 }
 
-/* Room for the hidden vectors of all slots as integers, which are 0 at first. */
-static wf_status make_exact_slots(wf__rnn_device *d, wf_error *err) {
-  const uint64_t rows = (d->num_slots + 1) * d->lm->num_layers;
-  static const char what[] = "hidden states";
-  if (d->lm->slices == NULL) return WF_OK;
-  d->exact.stride = wf__slice_stride(wf__padded(d->lm->hidden));
-  WF__TRY(wf__device_reserve(&d->digits, wf__sliced_digit_bytes(rows, d->exact.stride), what, err));
-  WF__TRY(wf__device_reserve(&d->scales, rows * sizeof(float), what, err));
-  WF__CUDA_TRY(cudaMemsetAsync(d->digits.data, 0, d->digits.bytes, d->stream), what);
-  WF__CUDA_TRY(cudaMemsetAsync(d->scales.data, 0, d->scales.bytes, d->stream), what);
-  d->exact.digits = d->digits.data;
-  d->exact.scales = d->scales.data;
-  return WF_OK;
-}
-
 static wf_status make_slots(wf__rnn_device *d, wf_error *err) {
   const wf_rnnlm *lm = d->lm;
   const wf__rnn_weights *w = lm->on_device;
@@ -212,7 +192,6 @@ static wf_status make_slots(wf__rnn_device *d, wf_error *err) {
   WF__CUDA_TRY(cudaMemsetAsync(d->states.data, 0, d->states.bytes, d->stream),
                "hidden states"); /* initialised, because grow copies all slots, also unused ones */
   WF__TRY(wf__device_send(d->states.data, lm->start, state_bytes, d->stream, "hidden states", err));
-  WF__TRY(make_exact_slots(d, err));
   if (lm->output_kind == WF_RNNLM_SOFTMAX) {
     WF__TRY(wf__device_reserve(&d->norms, all * sizeof(float), "norms of the softmax", err));
     WF__CUDA_TRY(cudaMemsetAsync(d->norms.data, 0, d->norms.bytes, d->stream),
@@ -235,6 +214,7 @@ static wf_status make_slots(wf__rnn_device *d, wf_error *err) {
                                .arity = lm->arity,
                                .nce_lnz = lm->nce_lnz};
   WF__TRY(make_rows(d, err));
+  WF__TRY(wf__exact_lstm_make(&d->exact, lm, d->num_slots, d->most_rows, d->stream, err));
   static const uint32_t start = WF__RNN_START_SLOT;
   return rnn_device_norms(d, &start, 1, err);
 }
@@ -269,10 +249,11 @@ static void rnn_device_close(wf__rnn_device *d) {
   if (d == NULL) return;
   const int caller = wf__callers_device();
   cudaSetDevice(d->lm->on_device->number);
-  wf__device_buffer *buffers[] = {&d->states, &d->norms,  &d->rows,   &d->scores, &d->transfer,
-                                  &d->hashes, &d->slices, &d->digits, &d->scales};
+  wf__device_buffer *buffers[] = {&d->states, &d->norms,    &d->rows,
+                                  &d->scores, &d->transfer, &d->hashes};
   if (d->stream != NULL) cudaStreamSynchronize(d->stream);
   for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) cudaFree(buffers[i]->data);
+  wf__exact_lstm_free(&d->exact);
   cudaFreeHost(d->host_transfer);
   if (d->stream != NULL) cudaStreamDestroy(d->stream);
   restore_device(caller);
@@ -375,58 +356,9 @@ static int torch_layer(wf__rnn_device *d, const wf__rnn_rows *rows, const wf__rn
       rows, weights(d, layer->vector[0]), weights(d, layer->vector[1]), d->stream);
 }
 
-/* --- exact products --- */
-
-/* y = matrix `which` of layer l times rows x + its bias. */
-static int exact_product(wf__rnn_device *d, const wf__rnn_rows *rows, size_t l, int which,
-                         wf__sliced x, wf__row_choice from, float *y) {
-  const wf__rnn_layer *layer = &d->lm->layers[l];
-  return wf__gpu_slice_product(
-      &(wf__slice_product){.w = *wf__rnn_sliced(d->lm->on_device, l, which),
-                           .num_rows = (uint32_t)layer->matrix[which].rows,
-                           .x = x,
-                           .from = from,
-                           .count = rows->count,
-                           .bias = weights(d, layer->vector[which == WF__TORCH_HH]),
-                           .y = y,
-                           .y_stride = rows->gates_stride},
-      d->stream);
+static const wf__sliced *rnn_device_hidden_there(const wf__rnn_device *d) {
+  return &d->exact.hidden;
 }
-
-/* The hidden vectors of layer l that moves begin or end with. */
-static wf__row_choice hidden_of(const wf__rnn_device *d, const uint32_t *of, size_t l) {
-  return (wf__row_choice){of, sizeof(wf__rnn_move) / sizeof *of, (uint32_t)d->lm->num_layers,
-                          (uint32_t)l};
-}
-
-/* The first layer's products of the input, if they are not kept. */
-static int exact_inputs(wf__rnn_device *d, const wf__rnn_rows *rows) {
-  const wf__sliced sliced =
-      wf__sliced_in(d->slices.data, rows->count.most, wf__slice_stride(d->lm->embedding.cols));
-  int code = wf__rnn_gather(rows, d->stream);
-  if (code == cudaSuccess)
-    code = wf__slice_rows(rows->input, (uint32_t)d->lm->embedding.cols, rows->input_stride,
-                          rows->count, sliced, d->stream);
-  return code == cudaSuccess
-             ? exact_product(d, rows, 0, WF__TORCH_IH, sliced, wf__choose_rows(NULL), rows->gates)
-             : code;
-}
-
-static int exact_layer(wf__rnn_device *d, const wf__rnn_rows *rows, size_t l) {
-  int code = cudaSuccess;
-  if (l == 0 && rows->inputs == NULL) code = exact_inputs(d, rows);
-  if (l > 0)
-    code = exact_product(d, rows, l, WF__TORCH_IH, d->exact, hidden_of(d, &rows->moves->to, l - 1),
-                         rows->gates);
-  if (code == cudaSuccess)
-    code = exact_product(d, rows, l, WF__TORCH_HH, d->exact, hidden_of(d, &rows->moves->from, l),
-                         rows->gates2);
-  return code == cudaSuccess ? wf__rnn_exact_lstm(rows, d->exact, (uint32_t)d->lm->num_layers,
-                                                  (uint32_t)l, d->stream)
-                             : code;
-}
-
-static const wf__sliced *rnn_device_hidden_there(const wf__rnn_device *d) { return &d->exact; }
 
 /* --- moves --- */
 
@@ -446,7 +378,7 @@ static wf_status advance(wf__rnn_device *d, const wf__rnn_move *moves, wf__row_c
     int code = lm->slices == NULL ? wf__rnn_gather(&rows, d->stream) : (int)cudaSuccess;
     if (code == cudaSuccess) {
       if (lm->slices != NULL)
-        code = exact_layer(d, &rows, l);
+        code = wf__exact_lstm_layer(&d->exact, lm, &rows, l, d->stream);
       else if (lm->kind == WF__RNN_GRU)
         code = gru_layer(d, &rows, layer);
       else if (lm->kind == WF__RNN_TORCH_LSTM || lm->kind == WF__RNN_TORCH_GRU)
@@ -601,14 +533,7 @@ static wf_status rnn_device_grow(wf__rnn_device *d, uint64_t num_slots, wf_error
   WF__TRY(
       wf__device_grow(&d->norms, (num_slots + 1) * sizeof(float), d->stream, "hidden states", err));
   d->output.norms = d->norms.data;
-  if (d->lm->slices != NULL) {
-    const uint64_t rows = (num_slots + 1) * d->lm->num_layers;
-    WF__TRY(wf__device_grow(&d->digits, wf__sliced_digit_bytes(rows, d->exact.stride), d->stream,
-                            "hidden states", err));
-    WF__TRY(wf__device_grow(&d->scales, rows * sizeof(float), d->stream, "hidden states", err));
-    d->exact.digits = d->digits.data;
-    d->exact.scales = d->scales.data;
-  }
+  WF__TRY(wf__exact_lstm_grow(&d->exact, d->lm, num_slots, d->stream, err));
   d->num_slots = num_slots;
   return WF_OK;
 }
