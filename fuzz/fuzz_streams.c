@@ -137,7 +137,7 @@ static void open_stream(struct world *w, struct utterance *u, uint64_t seed) {
   wf_error err;
   wf_stream_options options;
   wf_stream_options_init(&options);
-  options.frame_seconds = 0.2f;
+  options.frame_shift = 0.2f;
   u->scorer = u->graph = 0;
   CHECK_OK(wf_stream_create(w->decoder, &options, &u->stream, &err));
   begin(u, seed);

@@ -85,7 +85,7 @@ static void make_models(void) {
              "\"beam\": {\"string_value\": \"%d\"}, \"num_threads\": {\"string_value\": \"1\"}, "
              "\"lattice_beam\": {\"string_value\": \"%d\"}, "
              "\"check_scores\": {\"string_value\": \"off\"}, "
-             "\"frame_seconds\": {\"string_value\": \"0.5\"}}}",
+             "\"frame_shift\": {\"string_value\": \"0.5\"}}}",
              path, g_folder, 4 + i, i % 2 * 3);
   }
   wf_symbols_free(table);
@@ -127,7 +127,7 @@ static void begin(struct world *w, struct sequence *s) {
   wf_error err;
   wf_stream_options options;
   wf_stream_options_init(&options);
-  options.frame_seconds = 0.5f;
+  options.frame_shift = 0.5f;
   drop(s);
   CHECK_OK(wf_stream_create(w->decoder, &options, &s->stream, &err));
   s->fed = 0;

@@ -614,7 +614,7 @@ WF_API void wf_decoder_get_plan(const wf_decoder *decoder, wf_plan *out);
  * ========================================================================================= */
 
 /* Endpointing: five rules, as in Kaldi, applied after each chunk. Times are in seconds
- * (frame_seconds per frame). A rule holds if all of these do:
+ * (frame_shift per frame). A rule holds if all of these do:
  *  - The silence at the end of the best path lasts at least min_trailing_silence.
  *  - The best token in a final state costs at most max_relative_cost more than the best token.
  *  - The utterance is at least min_utterance_length long.
@@ -632,7 +632,7 @@ WF_API void wf_decoder_get_plan(const wf_decoder *decoder, wf_plan *out);
   X(F32, rule##n##_min_utterance_length, length, 0, 1e30, "seconds",                     \
     "endpoint rule " #n ": minimum length of the utterance")
 #define WF_STREAM_OPTIONS(X)                                                                       \
-  X(F32, frame_seconds, 0.01, 1e-6, 1e6, "seconds",                                                \
+  X(F32, frame_shift, 0.01, 1e-6, 1e6, "seconds",                                                \
     "duration of a frame of the scores, for endpoint rules")                                       \
   X(STR, silence, 0, 0, 0, "COLUMNS",                                                              \
     "columns that are silence, such as 0,7-9, for endpoint rules; the decoder's blank is always "  \

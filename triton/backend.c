@@ -219,7 +219,7 @@ static void report(const tw_instance *instance, const struct batch *batch, doubl
   int64_t num_frames = 0;
   for (uint32_t i = 0; i < batch->count; i++)
     if (batch->jobs[i].err.code == WF_OK) num_frames += batch->jobs[i].num_frames;
-  double audio_s = (double)num_frames * model->stream.frame_seconds;
+  double audio_s = (double)num_frames * model->stream.frame_shift;
   metrics_add(model->metrics, METRIC_AUDIO, audio_s);
   metrics_add(model->metrics, METRIC_BUSY, busy_s);
   metrics_set(model->metrics, METRIC_RTFX, audio_s / busy_s);

@@ -70,7 +70,7 @@ class Server:
             return ws
         self.open.add(ws)
         try:
-            async with self._streams.stream(frame_seconds=self._model.frame_shift) as stream:
+            async with self._streams.stream(frame_shift=self._model.frame_shift) as stream:
                 await Connection(self, ws, stream).serve()
             await ws.close()
         except Refused as why:

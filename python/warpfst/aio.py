@@ -119,7 +119,7 @@ class AsyncStream:
 
     async def accept(self, chunk: Any) -> tuple[StreamEvent, Partial | None]:
         """The old name of `advance`."""
-        warnings.warn("AsyncStream.accept is now AsyncStream.advance; the old name goes in version 0.4", DeprecationWarning, stacklevel=2)
+        warnings.warn("warpfst.AsyncStream.accept is now warpfst.AsyncStream.advance; the old name goes in version 0.4", DeprecationWarning, stacklevel=2)
         return await self.advance(chunk)
 
     async def finish(self) -> Result:

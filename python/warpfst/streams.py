@@ -91,7 +91,7 @@ class Stream(Handle):
 
     def accept(self, chunk: Any) -> StreamEvent:
         """The old name of `advance`."""
-        warnings.warn("Stream.accept is now Stream.advance; the old name goes in version 0.4", DeprecationWarning, stacklevel=2)
+        warnings.warn("warpfst.Stream.accept is now warpfst.Stream.advance; the old name goes in version 0.4", DeprecationWarning, stacklevel=2)
         return self.advance(chunk)
 
     def partial(self) -> Partial:

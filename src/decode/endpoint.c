@@ -39,7 +39,7 @@ wf_status wf__endpointer_open(wf__endpointer *endpointer, const wf_graph *graph,
 #define RULE(n)                                                                         \
   {options->rule##n##_must_contain_nonsilence, options->rule##n##_min_trailing_silence, \
    options->rule##n##_max_relative_cost, options->rule##n##_min_utterance_length}
-  *endpointer = (wf__endpointer){.frame_seconds = (double)options->frame_seconds,
+  *endpointer = (wf__endpointer){.frame_shift = (double)options->frame_shift,
                                  .rules = {RULE(1), RULE(2), RULE(3), RULE(4), RULE(5)}};
 #undef RULE
   endpointer->silent = wf__calloc((uint64_t)graph->num_labels, sizeof *endpointer->silent);
@@ -67,7 +67,7 @@ int64_t wf__trailing_silence(const wf__endpointer *endpointer, const int32_t *al
 }
 
 bool wf__endpoint_waits(const wf__endpointer *endpointer, int64_t num_frames) {
-  const double length = (double)num_frames * endpointer->frame_seconds;
+  const double length = (double)num_frames * endpointer->frame_shift;
   for (int32_t i = 0; i < 5; i++) {
     const float wait = endpointer->rules[i].min_trailing_silence;
     if (wait > 0 && length >= (double)wait) return true;
@@ -77,14 +77,14 @@ bool wf__endpoint_waits(const wf__endpointer *endpointer, int64_t num_frames) {
 
 int32_t wf__endpoint(const wf__endpointer *endpointer, int64_t num_frames, int64_t num_silent,
                      double relative_cost) {
-  double length = (double)num_frames * endpointer->frame_seconds,
-         silence = (double)num_silent * endpointer->frame_seconds;
+  double length = (double)num_frames * endpointer->frame_shift,
+         silence = (double)num_silent * endpointer->frame_shift;
   for (int32_t i = 0; i < 5; i++) {
     const wf__endpoint_rule *rule = &endpointer->rules[i];
     bool cheap =
         relative_cost <= (double)rule->max_relative_cost || rule->max_relative_cost >= 1e30f;
     /* A tolerance of a hundredth of a frame for rounding in products such as 3 x 0.04. */
-    double tolerance = endpointer->frame_seconds * 0.01;
+    double tolerance = endpointer->frame_shift * 0.01;
     if ((num_frames > num_silent || !rule->must_contain_nonsilence) &&
         silence + tolerance >= (double)rule->min_trailing_silence && cheap &&
         length + tolerance >= (double)rule->min_utterance_length)

@@ -11,7 +11,7 @@ typedef struct wf__endpoint_rule {
 } wf__endpoint_rule;
 
 typedef struct wf__endpointer {
-  double frame_seconds;
+  double frame_shift;
   wf__endpoint_rule rules[5];
   bool *silent;       /* [num_labels] by input label of the graph; 0: skipped frames */
   bool hears_silence; /* some label is silent */

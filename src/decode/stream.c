@@ -180,7 +180,7 @@ static wf_status look_for_endpoint(wf_stream *stream, int thread, wf_stream_even
     int64_t silent;
     status = count_silence(stream, &silent, err);
     if (status != WF_OK) silent = 0;
-    event->trailing_silence = (double)silent * endpointer->frame_seconds;
+    event->trailing_silence = (double)silent * endpointer->frame_shift;
     event->relative_cost = (double)stream->part.relative_cost;
     event->endpoint = wf__endpoint(endpointer, num_frames, silent, event->relative_cost);
     warn_without_silence(stream, num_frames);

@@ -34,7 +34,7 @@ static void test_endpoints(void **state) {
   wf_stream_options_init(&options);
   wf_decoder_options_init(&decoder_options);
   decoder_options.blank = 1;
-  options.frame_seconds = 0.1f;
+  options.frame_shift = 0.1f;
   options.silence = "2-2";
   options.rule1_min_trailing_silence = 0.5f;
   options.rule2_min_trailing_silence = 0.2f;

@@ -51,7 +51,7 @@ class Gate:
 
 async def spoken(streams, matrix, size, texts=None):
     """The result of an utterance that comes in chunks."""
-    async with streams.stream(frame_seconds=0.04) as stream:
+    async with streams.stream(frame_shift=0.04) as stream:
         for begin in range(0, len(matrix), size):
             event, partial = await stream.advance(matrix[begin : begin + size])
             assert event.num_frames == partial.num_frames == min(begin + size, len(matrix))

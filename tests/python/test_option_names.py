@@ -177,7 +177,7 @@ def test_an_unknown_option_is_answered_with_the_nearest(name, attempts):
 @pytest.mark.filterwarnings("ignore:warpfst.LM.build")
 @pytest.mark.parametrize("name", CALLS)
 def test_an_option_of_another_call_is_answered_with_that_call(name, attempts):
-    owners = {"frame_seconds": "Decoder.stream", "topology": "build_ctc_graph", "max_active": "Decoder", "sort_type": "fst.FstBatch.arcsort"}
+    owners = {"frame_shift": "Decoder.stream", "topology": "build_ctc_graph", "max_active": "Decoder", "sort_type": "fst.FstBatch.arcsort"}
     for option, owner in owners.items():
         if not any(option in option_calls.names(table) for table in CALLS[name]):
             message = refusal(attempts[name], **{option: 1})

@@ -16,7 +16,7 @@ def test_streams_give_the_results_of_whole_utterances(ctc_graph, ctc_scores, rng
     matrices = [matrix.astype(np.float32) for matrix in ctc_scores.values()][:6]
     decoder = wf.Decoder(ctc_graph, acoustic_scale=0.7, blank=0, lattice_beam=4)
     expected = decoder.decode(matrices)
-    stream = decoder.stream(frame_seconds=0.04)
+    stream = decoder.stream(frame_shift=0.04)
     for matrix, result in zip(matrices, expected):
         begin, stable = 0, []
         while begin < len(matrix):
@@ -101,15 +101,15 @@ def test_endpoints_of_a_ctc_graph(ctc_graph):
     """Blanks are silence, also if the decoder was not told which column they are. A graph without silence says that it has none."""
     silence = np.full((100, 40), -9, np.float32)
     silence[:, 0] = -0.01
-    assert wf.Decoder(ctc_graph).stream(frame_seconds=0.1).advance(silence).trailing_silence == pytest.approx(10)
+    assert wf.Decoder(ctc_graph).stream(frame_shift=0.1).advance(silence).trailing_silence == pytest.approx(10)
     plain = wf.Graph(wf.Fst.from_arcs([(0, 0, 1, 1, 0.0), (0, 0, 2, 2, 0.5)], {0: 0.0}))
     decoder = wf.Decoder(plain, check_scores="off")
     with pytest.warns(wf.InputWarning, match="no column of the graph counts as silence"):
-        decoder.stream(frame_seconds=0.1).advance(silence[:, :2].copy())
+        decoder.stream(frame_shift=0.1).advance(silence[:, :2].copy())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        decoder.stream(frame_seconds=0.1).advance(silence[:, :2].copy())  # said once
-        assert wf.Decoder(plain, check_scores="off").stream(frame_seconds=0.1, silence="1").advance(silence[:, :2].copy()).trailing_silence == 0
+        decoder.stream(frame_shift=0.1).advance(silence[:, :2].copy())  # said once
+        assert wf.Decoder(plain, check_scores="off").stream(frame_shift=0.1, silence="1").advance(silence[:, :2].copy()).trailing_silence == 0
 
 
 def test_lattices_in_parts(ctc_graph, ctc_scores):

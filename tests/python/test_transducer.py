@@ -91,7 +91,7 @@ def test_streams(rng, tmp_path):
     for loaded in (wf.Transducer.open(model.save(tmp_path / "m.safetensors")), from_functions(model)):
         decoder = wf.Decoder(graph, transducer=loaded)
         whole = decoder.decode(frames)[0]
-        streams = [decoder.stream(frame_seconds=0.04) for _ in range(3)]
+        streams = [decoder.stream(frame_shift=0.04) for _ in range(3)]
         for t in range(0, 40, 8):
             events = decoder.advance(streams, [frames[t : t + 8]] * 3)
             partials = decoder.partials(streams)

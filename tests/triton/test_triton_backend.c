@@ -68,7 +68,7 @@ static struct model make_model(uint64_t seed, const char *more) {
            "\"parameters\": {\"graph\": {\"string_value\": \"%s\"}, \"words\": {\"string_value\": "
            "\"%s\"}, \"beam\": {\"string_value\": \"6\"}, \"num_threads\": {\"string_value\": "
            "\"2\"}, \"device\": {\"string_value\": \"" TRITON_DEVICE
-           "\"}, \"check_scores\": {\"string_value\": \"off\"}, \"frame_seconds\": "
+           "\"}, \"check_scores\": {\"string_value\": \"off\"}, \"frame_shift\": "
            "{\"string_value\": \"0.5\"}%s}}",
            graph, words, more);
   return model;
@@ -108,7 +108,7 @@ static struct model make_transducer_model(uint64_t seed) {
            "{\"string_value\": \"%s\"}, \"words\": {\"string_value\": \"%s\"}, \"transducer\": "
            "{\"string_value\": \"%s\"}, \"beam\": {\"string_value\": \"6\"}, \"num_threads\": "
            "{\"string_value\": \"2\"}, \"device\": {\"string_value\": \"" TRITON_DEVICE
-           "\"}, \"frame_seconds\": {\"string_value\": \"0.5\"}}}",
+           "\"}, \"frame_shift\": {\"string_value\": \"0.5\"}}}",
            graph, words, file);
   return model;
 }
@@ -253,7 +253,7 @@ static void check_streams(uint64_t seed, bool transducer) {
   double num_frames = 0;
   wf_stream_options options;
   wf_stream_options_init(&options);
-  options.frame_seconds = 0.5f; /* as in the configuration; transducers have endpoints */
+  options.frame_shift = 0.5f; /* as in the configuration; transducers have endpoints */
   for (int i = 0; i < NUM_UTTERANCES; i++) {
     struct utterance *utterance = &utterances[i];
     random_scores(&rng, utterance->data, &utterance->scores);
