@@ -1,20 +1,23 @@
 #!/usr/bin/env python3
-"""boost [--part=lists,peers,words] [--phone-data=PATH] [--char-data=PATH] [--draws=5] [--record]
+"""boost [--part=lists,phrases,peers,words] [--phone-data=PATH] [--char-data=PATH] [--bpe-data=PATH] [--draws=5] [--record]
 
 Measures what boost lists find and what they break, on CTC scores of real speech (examples/ctc, or .npy files: a folder, or a tar archive of one).
 
-  lists  every way to weigh the words of a list, by strength, on phone scores
-  peers  the same lists on character scores: ours, pyctcdecode's hotwords (its own search, same model and words), and NeMo's boosting tree (its ContextGraph in a greedy search
-         without a model, after its documentation and package; `lists` has its weights in our search). --char-data must be given
-  words  words that the graph lacks, added through <unk>: every way to give them a cost, on phone scores
+  lists    every way to weigh the words of a list, by strength, on phone scores
+  phrases  nats a letter for single words and for phrases of two and three words, on every set of scores that is given (phones, characters, byte pairs)
+  peers    the same lists on character scores: ours, pyctcdecode's hotwords (its own search, same model and words), and NeMo's boosting tree (its ContextGraph in a greedy search
+           without a model, after its documentation and package; `lists` has its weights in our search). --char-data must be given
+  words    words that the graph lacks, added through <unk>: every way to give them a cost, on phone scores
 
 Lists. Rare words are those of the model that 1 to 5 utterances have. A draw is 20 of them at random. Distractors are words of the model that no utterance has.
   right  a draw, the same list for all utterances; the figures are sums over --draws draws
   own    each utterance has the rare words that are said in it
   wrong  20 distractors, for all utterances
   mixed  the first draw and 80 distractors, for all utterances; all draws and distractors, 1,000 words together
+Phrases are lists of the same kinds. A phrase is two or three words that follow each other in 1 to 5 utterances; distractors are bigrams and trigrams of the model that no utterance has.
+One word of each is in 5 utterances at most. `own`: up to three phrases of the utterance, and three of other utterances.
 
-A listed word counts as found as often as reference and result both have it; more in the result are false alarms. Strengths of ways that weigh by length are scaled so that the average
+A listed word or phrase counts as found as often as reference and result both have it; more in the result are false alarms. Strengths of ways that weigh by length are scaled so that the average
 listed word gets about as many nats as with the constant weight of the same line.
 """
 import argparse
@@ -37,11 +40,12 @@ sys.path.insert(1, str(pathlib.Path(__file__).resolve().parents[1] / "common"))
 import decode_tasks
 import measure
 
-PARTS = ("lists", "peers", "words")
+PARTS = ("lists", "phrases", "peers", "words")
 CTC = decode_tasks.CTC
 MAX_LETTERS = 12  # of a word, as in wf_boost_by_length
 CONSTANT = (2, 3, 4, 5, 7.5)  # nats
 PER_LETTER = (0.4, 0.6, 0.8, 1, 1.5)
+PHRASE_PER_LETTER = (0.6, 0.8, 1, 1.2)
 
 
 class Speech:
@@ -53,14 +57,18 @@ class Speech:
         for line in (CTC / f"lexicon_{units}.txt").read_text(encoding="utf-8").splitlines():
             word, *tokens = line.split()
             self.pronunciations[word].append(tokens)
-        self.unigrams = {}
+        self.unigrams, self.ngrams = {}, []  # the n-grams of two and three words, as texts
         with gzip.open(CTC / "lm3.arpa.gz", "rt", encoding="utf-8") as arpa:
+            order = 1
             for line in arpa:
-                if line.startswith("\\2-grams"):
-                    break
                 fields = line.split()
-                if len(fields) >= 2 and fields[0].startswith("-"):
-                    self.unigrams[fields[1]] = -math.log(10) * float(fields[0])
+                if line.startswith(("\\2-grams", "\\3-grams")):
+                    order = int(line[1])
+                elif len(fields) > order and fields[0].startswith("-"):
+                    if order == 1:
+                        self.unigrams[fields[1]] = -math.log(10) * float(fields[0])
+                    else:
+                        self.ngrams.append(" ".join(fields[1 : order + 1]))
         times = collections.Counter(word for words in self.ref.values() for word in set(words))
         self.known = [word for word in sorted(self.pronunciations) if word in self.unigrams]
         rare = [word for word in self.known if 1 <= times[word] <= 5]
@@ -77,7 +85,29 @@ class Speech:
             "mixed, 100": [self.for_all(draw + distractors[80 * i : 80 * i + 80]) for i, draw in enumerate(self.draws[:1])],
             "mixed, 1,000": [self.for_all(said + distractors[: 1000 - len(said)])],
         }
+        self.phrases = self.kinds_of_phrases({word for word in self.known if times[word] <= 5}, draws)
         self.unknown = sorted(word for word in times if word in self.pronunciations and word not in self.unigrams)
+
+    def kinds_of_phrases(self, rare, draws):
+        known, said = set(self.known), {key: {" ".join(words[i : i + n]) for n in (2, 3) for i in range(len(words) - n + 1)} for key, words in self.ref.items()}
+        times = collections.Counter(phrase for phrases in said.values() for phrase in phrases)
+        good = sorted(phrase for phrase, count in times.items() if count <= 5 and known.issuperset(phrase.split()) and not rare.isdisjoint(phrase.split()))
+        unsaid = sorted(phrase for phrase in self.ngrams if phrase not in times and known.issuperset(phrase.split()) and not rare.isdisjoint(phrase.split()))
+        distractors = random.Random(0).sample(unsaid, len(unsaid))
+        drawn = [random.Random(1 + i).sample(good, 20) for i in range(draws)]
+        union = sorted({phrase for draw in drawn for phrase in draw})
+        own = {}
+        for i, key in enumerate(sorted(self.ref)):
+            rng, mine = random.Random(i), sorted(set(good) & said[key])
+            if mine:
+                own[key] = sorted({*rng.sample(mine, min(3, len(mine))), *(phrase for phrase in rng.sample(good, 3) if phrase not in said[key])})
+        return {
+            "right": [self.for_all(draw) for draw in drawn],
+            "own": [own],
+            "wrong": [self.for_all(distractors[:20])],
+            "mixed, 100": [self.for_all(draw + distractors[80 * i : 80 * i + 80]) for i, draw in enumerate(drawn[:1])],
+            "mixed, 1,000": [self.for_all(union + distractors[: 1000 - len(union)])],
+        }
 
     def for_all(self, words):
         return dict.fromkeys(self.ref, sorted(words))
@@ -128,14 +158,21 @@ RECORDED = ("recall", "false alarms a list", "WER")  # the others follow from th
 _DISTANCES = {}
 
 
+def occurrences(words, listed, sizes):
+    """How often each listed word or phrase (a text) is in `words`. `sizes`: the numbers of words of the listed ones."""
+    texts = (" ".join(words[i : i + n]) for n in sizes for i in range(len(words) - n + 1))
+    return collections.Counter(text for text in texts if text in listed)
+
+
 def count(speech, results, lists):
-    """Counts of every utterance. `lists`: key -> listed words."""
+    """Counts of every utterance. `lists`: key -> listed words or phrases."""
     counts = {}
     for key, said in speech.ref.items():
         result, listed = results.get(key, []), set(lists.get(key, ()))
         if (key, tuple(result)) not in _DISTANCES:
             _DISTANCES[key, tuple(result)] = measure.distance(said, result)
-        wanted, got = (collections.Counter(word for word in words if word in listed) for words in (said, result))
+        sizes = {len(text.split()) for text in listed}
+        wanted, got = occurrences(said, listed, sizes), occurrences(result, listed, sizes)
         found = (wanted & got).total()
         counts[key] = Counts(found, wanted.total(), got.total() - found, _DISTANCES[key, tuple(result)], len(said))
     return counts
@@ -172,8 +209,8 @@ def decode_with_lists(task, lists, line, flag):
         return decode(task, flag, table.name)
 
 
-def letters(word):
-    return min(len(word), MAX_LETTERS)
+def letters(text):
+    return sum(min(len(word), MAX_LETTERS) for word in text.split())
 
 
 def nemo_weight(num_tokens):
@@ -290,6 +327,34 @@ def part_lists(arguments):
     return out + compare(speech, figures, "right")
 
 
+# --- phrases ------------------------------------------------------------------------------------
+
+
+def letter_line(strength, text):
+    return f"{text} {strength * letters(text):.5f}\n"
+
+
+def part_phrases(arguments):
+    rows, out = [], []
+    for unit, data in (("phone", arguments.phone_data), ("char", arguments.char_data), ("bpe", arguments.bpe_data)):
+        if data is None:
+            continue
+        task = decode_tasks.real_ctc(measure.Built, data, None, unit)
+        speech, plain = Speech(task.ref, unit, arguments.draws), decode(task)
+        for listed, kinds in (("words", speech.kinds), ("phrases", speech.phrases)):
+            for kind, each in kinds.items():
+                for strength in (0, *PHRASE_PER_LETTER):
+                    results = [plain if strength == 0 else decode_with_lists(task, lists, functools.partial(letter_line, strength), "--utterance-boosts") for lists in each]
+                    cells = whole(added([count(speech, result, lists) for result, lists in zip(results, each)])).cells(len(each))
+                    rows.append([task.name, listed, kind, f"{strength:g}", *cells])
+                    print(f"  {rows[-1]}", flush=True)
+                    setup = f"{task.name}, {len(speech.ref)} utterances, {kind} lists of {listed}, nats a letter, {strength:g}"
+                    out += [("boost phrases", f"{setup}, {column}", cell, "%" if column != "false alarms a list" else "words") for column, cell in zip(COLUMNS, cells) if column in RECORDED and cell != "-"]
+    print("\nWords and phrases by nats a letter\n")
+    print(measure.table(["scores", "of", "lists", "nats a letter", *COLUMNS], rows))
+    return out
+
+
 # --- peers -------------------------------------------------------------------------------------
 
 
@@ -370,6 +435,7 @@ def main():
     parser.add_argument("--part", default="lists,words", help=f"some of {','.join(PARTS)}; default: lists,words")
     parser.add_argument("--phone-data", default=CTC / "logp_phone")
     parser.add_argument("--char-data")
+    parser.add_argument("--bpe-data")
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--record", action="store_true", help="write the figures to bench/figures")
     arguments = parser.parse_args()
@@ -377,7 +443,7 @@ def main():
     if set(parts) - set(PARTS) or ("peers" in parts and not arguments.char_data):
         parser.error(f"--part: expected some of {', '.join(PARTS)}; `peers` needs --char-data")
     for part in parts:
-        found = {"lists": part_lists, "peers": part_peers, "words": part_words}[part](arguments)
+        found = {"lists": part_lists, "phrases": part_phrases, "peers": part_peers, "words": part_words}[part](arguments)
         if arguments.record:
             measure.record(found, f"./run bench boost --part={part} --draws={arguments.draws}")
 
