@@ -9,7 +9,7 @@ typedef struct boost_set boost_set;
 typedef struct boost_target {
   const wf_symbols *words, *tokens;
   const wf_token_joiner *joiner;
-  float per_letter; /* see wf_boost_by_length, for phrases listed without a boost */
+  float per_letter; /* of wf_boost_by_length, for phrases listed without a boost */
 } boost_target;
 /* `all_path`: a list for all utterances. `each_path`: lines `utterance list`, lists for single
  * utterances, in addition to all_path. Either may be NULL. Phrases with unknown words are ignored,

@@ -451,10 +451,8 @@ static const cli_rule rules[] = {
 };
 
 int cmd_decode(int argc, char **argv) {
-  struct decode_run run = {.output = "-",
-                           .max_batch = 1024,
-                           .boost_per_letter = WF_BOOST_PER_LETTER,
-                           .lm_subtract_scale = 1};
+  struct decode_run run = {
+      .output = "-", .max_batch = 1024, .boost_per_letter = (double)NAN, .lm_subtract_scale = 1};
   cli_parser parser = {
       .usage = "GRAPH SCORES... [--words words.txt] [-o OUT]",
       .about =
@@ -507,7 +505,7 @@ int cmd_decode(int argc, char **argv) {
   cli_flag_f64(
       &parser, "boost-per-letter", 0, &run.boost_per_letter, "NATS",
       "boost of a phrase that is listed without one, for each letter (of each word, at most "
-      "12; default: 0.6)");
+      "12; default: 0.6, and 1 for phrases of two words or more)");
   added_flags(&parser, &run.added_request);
   token_joiner_flags(&parser, &run.joiner);
   cli_flag_f64(&parser, "chunk", 0, &run.chunk_s, "SECONDS",

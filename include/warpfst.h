@@ -536,8 +536,11 @@ WF_API wf_status wf_scorer_boost_phrases(const int32_t *words, const uint64_t *p
 /* A boost for a phrase whose user gives none: per_letter nats for each letter of the text (UTF-8;
  * words are separated by spaces or tabs; at most 12 letters of a word count, so that a word stays
  * within half of the default beam). Short words are mistaken for others more often than long ones,
- * so weak boosts by length cause fewer false alarms than equal ones (docs/how-to/hotwords.md). */
+ * so weak boosts by length cause fewer false alarms than equal ones. per_letter NaN stands for the
+ * default, which depends on the number of words: phrases are mistaken less often than single words
+ * (docs/how-to/hotwords.md). In names of tokens, U+2581 or ## tell where words begin. */
 #define WF_BOOST_PER_LETTER 0.6f
+#define WF_BOOST_PER_LETTER_OF_PHRASES 1.0f /* of two words or more */
 WF_API float wf_boost_by_length(const char *phrase, float per_letter);
 /* Makes a scorer whose costs are the sums of those of two scorers. */
 WF_API wf_status wf_scorer_chain(const wf_scorer *first, const wf_scorer *second, wf_scorer **out,

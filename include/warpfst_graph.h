@@ -527,7 +527,7 @@ typedef struct wf_phrase_list {
   size_t struct_size;
   const char *name;           /* for messages: a path, or "boost" */
   const char *const *phrases; /* [count] words with blanks or tabs between them */
-  const float *boosts;        /* [count] in nats; NaN: wf_boost_by_length of the phrase */
+  const float *boosts;        /* [count] in nats; NaN: wf_boost_by_length(phrase, NAN) */
   size_t count;
   const wf_symbols *words;  /* required: the table of the graph's words */
   const wf_symbols *tokens; /* the graph's input symbols, by which graphs whose words are tokens are

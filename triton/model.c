@@ -1,6 +1,7 @@
 /* model.c - models, their instances, sequences and boosts. Does not use the server's interface. */
 #include "model.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -273,7 +274,7 @@ static wf_status add_phrase(struct phrases *phrases, char *text, wf_error *err) 
   char *last = strrchr(text, ' '), *stop = NULL;
   if (text[strspn(text, " ")] == '\0')
     return fail(err, WF_ERR_ARGUMENT, "BOOSTS: expected `word word ... [boost]`, found ", text);
-  float boost = wf_boost_by_length(text, WF_BOOST_PER_LETTER);
+  float boost = NAN; /* by length */
   if (last != NULL && last[strcspn(last, "0123456789")] != '\0') {
     float given = strtof(last + 1, &stop);
     if (stop > last + 1 && *stop == '\0') {

@@ -109,7 +109,7 @@ class Graph(Handle):
         """Returns the graph with words added to a class. It shares memory with this graph, so each utterance or stream can have its own (`decode(..., graphs=)`).
 
         phrases         words or phrases (words separated by spaces); or a mapping phrase -> cost in nats, -ln P(phrase | class), which is added to the language
-                        model's cost of the class. None or not given: 0, or for the class <unk> -boost_by_length(phrase), because models give <unk> too low a
+                        model's cost of the class. None or not given: 0, or for the class <unk> -boost_by_length(phrase, 0.6), because models give <unk> too low a
                         probability for words that are likely to be said
         word_class      name of the class, such as "<contact>"; None: the graph's only class. To add to several classes, call add_words on the result
         pronunciations  mapping word -> tokens: "AH B", ["AH", "B"], or a list of several of these. Other words are spelled with the tokens
@@ -119,7 +119,7 @@ class Graph(Handle):
             raise ArgumentError("the graph has no symbol table of words")
         given = dict(phrases) if isinstance(phrases, Mapping) else dict.fromkeys([phrases] if isinstance(phrases, str) else phrases)
         unknown = (word_class or next(iter(self.classes), "")) in ("<unk>", "<UNK>")
-        costs = {phrase: cost if cost is not None else -boost_by_length(phrase) if unknown else 0.0 for phrase, cost in given.items()}
+        costs = {phrase: cost if cost is not None else -boost_by_length(phrase, 0.6) if unknown else 0.0 for phrase, cost in given.items()}
         split_phrases = {phrase: phrase.split() for phrase in costs}
         texts = list(dict.fromkeys(word for words in split_phrases.values() for word in words))
         table = ExtendedSymbols.of(self._table, texts)

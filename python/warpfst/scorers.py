@@ -115,9 +115,12 @@ def lm_scorer(lm: AnyLM | Sequence[AnyLM], words: Symbols | None) -> Scorer:
     return first
 
 
-def boost_by_length(phrase: str, per_letter: float = 0.6) -> float:
-    """A boost in nats for a phrase of this text: `per_letter` for each letter, of which at most 12 of each word count. For words listed without a boost."""
-    value: float = lib.wf_boost_by_length(encode_text(phrase), per_letter)
+def boost_by_length(phrase: str, per_letter: float | None = None) -> float:
+    """The boost in nats of a phrase that is listed without one: `per_letter` for each letter, of which at most 12 of each word count.
+
+    `per_letter` None: 0.6 for a word, 1 for a phrase of two words or more.
+    """
+    value: float = lib.wf_boost_by_length(encode_text(phrase), math.nan if per_letter is None else per_letter)
     return value
 
 

@@ -61,8 +61,7 @@ static int32_t label_of(const struct reading *reading, wf__span word) {
 
 static float boost_of(const struct reading *reading, size_t phrase) {
   float boost = reading->list->boosts[phrase];
-  return isnan(boost) ? wf_boost_by_length(reading->list->phrases[phrase], WF_BOOST_PER_LETTER)
-                      : boost;
+  return isnan(boost) ? wf_boost_by_length(reading->list->phrases[phrase], NAN) : boost;
 }
 
 /* Ends the phrase whose labels were added last. */

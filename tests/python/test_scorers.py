@@ -47,10 +47,11 @@ def test_boosts_by_name(ctc_graph, ctc_scores):
 
 def test_boosts_by_length(ctc_graph, ctc_scores):
     assert wf.boost_by_length("new  york", 0.5) == 3.5 and wf.boost_by_length("Z\u00fcrich", -1) == -6 and wf.boost_by_length("abcdefghijklmn o", 1) == 13
+    assert math.isclose(wf.boost_by_length("york"), 4 * 0.6, abs_tol=1e-6) and wf.boost_by_length("new york") == 7 == wf.boost_by_length("\u2581ne w \u2581york") - 2
     matrix, decoder = ctc_scores["000030012"], wf.Decoder(ctc_graph, acoustic_scale=0.7)
-    given = decoder.decode(matrix, boost={"MARK": wf.boost_by_length("MARK"), "GOING TO": wf.boost_by_length("GOINGTO"), "SEE": 1.0})[0]
+    given = decoder.decode(matrix, boost={"MARK": wf.boost_by_length("MARK"), "GOING TO": wf.boost_by_length("GOINGTO", 1.0), "SEE": 1.0})[0]
     free, both = (decoder.decode(matrix, boost=boost)[0] for boost in ({"MARK": None, "GOING TO": None, "SEE": 1.0}, {"GOING TO", "MARK"}))
-    assert math.isclose(given.scorer_cost, -(4 + 7) * 0.6 - 1, abs_tol=1e-5) and math.isclose(both.scorer_cost, -(4 + 7) * 0.6, abs_tol=1e-5)
+    assert math.isclose(given.scorer_cost, -4 * 0.6 - 7 - 1, abs_tol=1e-5) and math.isclose(both.scorer_cost, -4 * 0.6 - 7, abs_tol=1e-5)
     assert (free.text, free.cost, free.scorer_cost) == (given.text, given.cost, given.scorer_cost)
     assert [result.scorer_cost for result in decoder.decode([matrix] * 2, boost=[{"GOING TO", "MARK"}, None])] == [both.scorer_cost, 0]
     with pytest.raises(TypeError, match="labels need boosts"):

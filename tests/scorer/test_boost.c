@@ -523,6 +523,24 @@ static void test_boost_by_length_examples(void **state) {
   assert_true(wf_boost_by_length("abcdefghijkl", 1) == 12);
   assert_true(wf_boost_by_length("abcdefghijklm", 1) == 12); /* the limit of a word */
   assert_true(wf_boost_by_length("abcdefghijklmnop ab", 1) == 14);
+  /* the default: by the number of words, also if they are spelled with names of tokens */
+  static const struct {
+    const char *text;
+    float per_letter;
+    int num_letters;
+  } defaults[] = {{"", 0.6f, 0},
+                  {" read\t", 0.6f, 4},
+                  {"new york", 1, 7},
+                  {"\t a  b ", 1, 2},
+                  {"\u2581m ar k", 0.6f, 5},
+                  {"\u2581m ar k \u2581to", 1, 8},
+                  {"m ar k \u2581to", 1, 7},
+                  {"m a r k \u2581 t o", 1, 7},
+                  {"mark ##et ##s", 0.6f, 11},
+                  {"new mark ##et", 1, 11}};
+  for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++)
+    assert_true(wf_boost_by_length(defaults[i].text, NAN) ==
+                defaults[i].per_letter * (float)defaults[i].num_letters);
 }
 
 /* Letters of one to four bytes, in words of known length. */
