@@ -161,7 +161,7 @@ int cmd_lattice_mbr(int argc, char **argv) {
           "Finds the words with the least expected number of errors, and the posterior of each. "
           "Raw "
           "lattices are determinized first. Scale the costs so that posteriors are not too\n"
-          "sharp: with --acoustic-scale, as for decoding, or with --lm-scale. With --graph, "
+          "sharp: with --acoustic-scale, as for decoding, and with --scale. With --graph, "
           "--tokens or --am, word times "
           "are those of the word's frames,\nelse those of its arc. Examples:\n"
           "  warpfst lattice mbr lat.ark --acoustic-scale=0.1 --words=words.txt --ref=text\n"

@@ -10,6 +10,7 @@ static const cli_rule rules[] = {
     {"unaligned-lattice", CLI_USELESS_WITHOUT, "lattice"},
     {"unaligned-lattice", CLI_USELESS_WITH, "raw-lattice"},
     {"confidence", CLI_USELESS_WITHOUT, "format=ctm|format=json|ctm|json-lines"},
+    {"confidence-scale", CLI_USELESS_WITHOUT, "confidence|ctm|json-lines"},
     {"nbest", CLI_USELESS_WITHOUT, "format=json|json-lines"},
     {"lattice-beam=0", CLI_EXCLUDES, MAKE_LATTICES},
     {"lattice-prune-interval", CLI_USELESS_WITHOUT, "lattice-beam|" MAKE_LATTICES},
@@ -28,6 +29,11 @@ void decode_lattices_flags(cli_parser *parser, decode_lattices *lattices) {
       "frames may differ from those of its word");
   cli_flag_bool(parser, "confidence", 0, &lattices->confidence,
                 "write a confidence for each word in CTM and JSON: its posterior in the lattice");
+  cli_flag_f64(
+      parser, "confidence-scale", 0, &lattices->confidence_scale, "FACTOR",
+      "factor on the costs of paths in confidences; smaller factors give less certain ones "
+      "(default: 0.17 / sqrt(acoustic-scale), but at most 1, which is calibrated)");
+  cli_flag_range(parser, "confidence-scale", 1e-6, 1e6);
   cli_flag_i64(
       parser, "nbest", 0, &lattices->num_best, "N",
       "write the N best word sequences of each utterance in JSON (default: 0, only the best)");
@@ -48,6 +54,8 @@ void decode_lattices_finish(decode_lattices *lattices, wf_decoder_options *optio
   if ((lattices->determinizes || lattices->path != NULL) && options->lattice_beam == 0)
     options->lattice_beam = 8;
   lattices->acoustic_scale = options->acoustic_scale;
+  if (lattices->confidence_scale == 0)
+    lattices->confidence_scale = (double)wf_confidence_scale(options->acoustic_scale);
   wf_lattice_determinize_options_init(&lattices->determinizing);
   lattices->determinizing.beam = options->lattice_beam;
   lattices->determinizing.num_threads = options->num_threads;
@@ -89,6 +97,7 @@ wf_status decode_lattices_prepare(const decode_lattices *lattices, wf_decoder *d
   if (!lattices->determinizes) return WF_OK;
   wf_lattice_results_options_init(&options);
   options.confidences = lattices->confidence;
+  options.confidence_scale = (float)lattices->confidence_scale;
   options.nbest = lattices->num_best < INT32_MAX ? (int32_t)lattices->num_best : INT32_MAX;
   wf_status status = wf_decoder_set_determinization(decoder, &lattices->determinizing, err);
   return status == WF_OK ? wf_decoder_set_lattice_results(decoder, &options, err) : status;
@@ -159,6 +168,7 @@ wf_status decode_lattices_confidences(decode_lattices *lattices, size_t i, const
   wf_error why = {0};
   wf_mbr_options_init(&options);
   options.decode = false;
+  options.scale = (float)lattices->confidence_scale;
   for (size_t w = 0; w < result->num_words && labels != NULL; w++)
     labels[w] = result->words[w].label;
   status = labels != NULL

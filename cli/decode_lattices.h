@@ -10,7 +10,8 @@ typedef struct decode_lattices {
   const char *path, *ctm_path, *json_path; /* NULL: not requested */
   bool raw, unaligned, confidence;
   int64_t num_best;
-  float acoustic_scale; /* of the search */
+  float acoustic_scale;    /* of the search */
+  double confidence_scale; /* 0 before decode_lattices_finish: wf_confidence_scale */
   wf_lattice_determinize_options determinizing;
   bool determinizes;
   wf_lattice_writer *writer;

@@ -200,16 +200,21 @@ WF_API wf_status wf_decoder_set_determinization(wf_decoder *decoder,
 /* What wf_decode makes of each determinized lattice, in the thread that determinized it. `options`
  * NULL, the default: nothing, and raw lattices are kept. Errors: determinization is not enabled
  * (WF_ERR_ARGUMENT); wf_decoder_set_determinization resets these options, so call it first. */
-#define WF_LATTICE_RESULTS_OPTIONS(X)                                                            \
-  X(BOOL, keep_raw, 1, 0, 1, "",                                                                 \
-    "keep the raw lattice in the result; without it, its memory is used for the next utterance") \
-  X(BOOL, confidences, 0, 0, 1, "", "confidences of the words of the best path")                 \
-  X(BOOL, mbr, 0, 0, 1, "", "minimum Bayes risk words, with their sausage")                      \
-  X(I32, nbest, 0, 0, 2147483647, "", "length of the list of the best word sequences; 0: no list")
+#define WF_LATTICE_RESULTS_OPTIONS(X)                                                              \
+  X(BOOL, keep_raw, 1, 0, 1, "",                                                                   \
+    "keep the raw lattice in the result; without it, its memory is used for the next utterance")   \
+  X(BOOL, confidences, 0, 0, 1, "", "confidences of the words of the best path")                   \
+  X(BOOL, mbr, 0, 0, 1, "", "minimum Bayes risk words, with their sausage")                        \
+  X(I32, nbest, 0, 0, 2147483647, "", "length of the list of the best word sequences; 0: no list") \
+  X(F32, confidence_scale, 0, 0, 1e6, "",                                                          \
+    "factor on the costs of paths in confidences and minimum Bayes risk; 0: wf_confidence_scale")
 WF_DECLARE_OPTIONS(lattice_results, WF_LATTICE_RESULTS_OPTIONS)
 WF_API wf_status wf_decoder_set_lattice_results(wf_decoder *decoder,
                                                 const wf_lattice_results_options *options,
                                                 wf_error *err);
+/* The default of confidence_scale for a decoder with this acoustic_scale. It is calibrated: of the
+ * words with confidences about c, a share of about c is right (docs/how-to/word-times.md). */
+WF_API float wf_confidence_scale(float acoustic_scale);
 /* What was made of a result's determinized lattice (`lattice_results` of wf_result). Parts that
  * were not requested or failed are NULL. Freed with the result. The caller may take a part and set
  * it to NULL. */
@@ -217,11 +222,12 @@ typedef struct wf_lattice_results {
   wf_status status;   /* WF_OK, or the error of a part that failed */
   char message[256];  /* of the error */
   float *confidences; /* [num_words of the result]; as wf_compact_lattice_mbr computes them for
-                         the words of the result without `decode`. Freed with free() */
-  struct wf_mbr_result
-      *mbr; /* as wf_compact_lattice_mbr for the lattice after wf_compact_lattice_align with the
-               graph's word aligner. Without one, times are those of the lattice's arcs */
-  struct wf_nbest *nbest; /* as wf_compact_lattice_nbest */
+                         the words of the result without `decode`, with confidence_scale as its
+                         scale. Freed with free() */
+  struct wf_mbr_result *mbr; /* as wf_compact_lattice_mbr with this scale, for the lattice after
+               wf_compact_lattice_align with the graph's word aligner. Without one, times are those
+               of the lattice's arcs */
+  struct wf_nbest *nbest;    /* as wf_compact_lattice_nbest */
 } wf_lattice_results;
 
 /* Replaces the language model. The graph cost of every path gains new_lm_scale times the cost of
@@ -362,7 +368,9 @@ WF_API wf_status wf_compact_lattice_posteriors(const wf_compact_lattice *lattice
 #define WF_MBR_OPTIONS(X)                                                                       \
   X(BOOL, decode, 1, 0, 1, "",                                                                  \
     "search for the words with the fewest expected errors; --no-decode keeps the words of the " \
-    "best path and only computes confidences")
+    "best path and only computes confidences")                                                  \
+  X(F32, scale, 1, 1e-6, 1e6, "",                                                               \
+    "factor on the costs of paths; below 1, posteriors are less sharp")
 WF_DECLARE_OPTIONS(mbr, WF_MBR_OPTIONS)
 typedef struct wf_sausage_word {
   int32_t label;                  /* 0: no word */
@@ -382,9 +390,9 @@ typedef struct wf_mbr_result {
   wf_sausage_word *bin_words; /* bin b has the words [bin_off[b], bin_off[b + 1]), most probable
                                  first. Their posteriors sum to 1 */
 } wf_mbr_result;
-/* Starts from `words` [num_words]; NULL: from the words of the best path. Costs are used as they
- * are. Word times are those of arcs, so align the lattice first (wf_compact_lattice_align). Errors:
- * a lattice without paths; a product of states and bins above 2^28 (WF_ERR_LIMIT). */
+/* Starts from `words` [num_words]; NULL: from the words of the best path. Word times are those of
+ * arcs, so align the lattice first (wf_compact_lattice_align). Errors: a lattice without paths; a
+ * product of states and bins above 2^28 (WF_ERR_LIMIT). */
 WF_API wf_status wf_compact_lattice_mbr(const wf_compact_lattice *lattice, const int32_t *words,
                                         size_t num_words, const wf_mbr_options *options,
                                         wf_mbr_result **out, wf_error *err);

@@ -129,7 +129,7 @@ typedef struct wf_batch_results {
   const int64_t *word_off;  /* [count + 1] */
   const wf_word *words;     /* [word_off[count]] */
   const float *confidences; /* [word_off[count]]; NaN where they failed. NULL: none were made
-                               (wf_decoder_set_lattice_results) */
+                               (wf_decoder_set_lattice_results, wf_batch_results_complete) */
   const double *cost, *graph_cost, *acoustic_cost, *scorer_cost; /* [count], as all below */
   const int64_t *status, *flags, *num_frames, *num_decoded, *num_tokens, *num_expanded, *num_arcs,
       *num_narrowed, *num_estimated;
@@ -143,6 +143,15 @@ WF_API void wf_batch_results_free(wf_batch_results *results);
  * without text in `words` (which may be NULL) is its number. Free *out with wf_free. */
 WF_API wf_status wf_batch_results_texts(const wf_batch_results *results, const wf_symbols *words,
                                         char **out, size_t *num_bytes, wf_error *err);
+/* Makes for all results of a batch what they lack, on determinizing->num_threads threads:
+ * determinized lattices, and the confidences and lists that are wanted. They are the same as with
+ * wf_decoder_set_determinization and wf_decoder_set_lattice_results. `keep_raw` and `mbr` have no
+ * effect; confidence_scale 0 stands for 1. Results without a lattice get nothing. Lists that were
+ * made before keep their length. Errors of single lattices are in the results. One call at a time
+ * for each batch; meanwhile other threads may read what was made before. */
+WF_API wf_status wf_batch_results_complete(wf_batch_results *results,
+                                           const wf_lattice_determinize_options *determinizing,
+                                           const wf_lattice_results_options *wanted, wf_error *err);
 /* wf_decode, with scores, scorers and graphs as an array each. `scorers` and `graphs` may be NULL.
  */
 WF_API wf_status wf_batch_decode(wf_decoder *decoder, const wf_scores *scores,

@@ -16,8 +16,8 @@ from .errors import ArgumentError, Error, StateError
 from .fst.container import Fst
 from .graphs import Graph, Path
 from .joining import Joiner
-from .options import DecoderConfig, c_options
-from .results import Result, Results, Word, WordTexts
+from .options import DecoderConfig, Options, c_options
+from .results import Completing, Result, Results, Word, WordTexts
 from .scorers import AnyLM, Boost, BoostCache, for_batch, lm_scorer
 from .scores import LEGACY_STREAM, Batch
 from .streams import Partial, Stream, StreamEvent, event_of
@@ -52,9 +52,14 @@ class Decoder(Handle):
                  (`describe("lattice_determinize")`). Lattices of streams are not determinized
     confidences, nbest, mbr
                  with determinize, what these threads make, too: confidences of words, lists of the
-                 `nbest` best word sequences, words of minimum Bayes risk. Else the thread that
-                 first reads them makes them, one utterance after the other
+                 `nbest` best word sequences, words of minimum Bayes risk. Else who first reads a
+                 word or a list has those of the whole batch made, on all threads, after the search
     keep_raw     False, with determinize: results have only the compact lattice; less memory
+    confidence_scale
+                 factor on the costs of paths in confidences and minimum Bayes risk. 0, the
+                 default, stands for 0.17 / sqrt(acoustic_scale), at most 1, which is calibrated:
+                 of words with a confidence of about 0.8, about 80% are right
+                 (docs/how-to/word-times.md)
     join         the graph's words are tokens, and results have the words that they make
                  (docs/how-to/open-vocabulary.md). A text is the token between words; True finds
                  it, or the marks of words, in the table. Lattices and `Results.words` have tokens
@@ -81,6 +86,7 @@ class Decoder(Handle):
         nbest: int = 0,
         mbr: bool = False,
         keep_raw: bool = True,
+        confidence_scale: float = 0,
         join: bool | str = False,
         transducer: Transducer | Path | None = None,
         **options: Unpack[DecoderOptions],
@@ -108,11 +114,16 @@ class Decoder(Handle):
         else:
             super().__init__(create("wf_decoder_create_transducer", self.graph.address, self.transducer.address, self.config.as_c().pointer))
         self._num_nbest = nbest
-        self._lattice_results = {"determinize": determinize, "confidences": confidences, "nbest": nbest, "mbr": mbr, "keep_raw": keep_raw}
+        self._lattice_results = {"determinize": determinize, "confidences": confidences, "nbest": nbest, "mbr": mbr, "keep_raw": keep_raw, "confidence_scale": confidence_scale}
         if not isinstance(determinize, (bool, Mapping)):
             raise TypeError(f"determinize={determinize!r}, expected True, False or a dict of options")
+        limits = {"beam": self.config["lattice_beam"], "num_threads": self.config["num_threads"], **(determinize if isinstance(determinize, Mapping) else {})}
+        wanted = {name: value for name, value in self._lattice_results.items() if name != "determinize"}
+        scale = Options("lattice_results", **wanted)["confidence_scale"] or lib.wf_confidence_scale(self.config["acoustic_scale"])
+        self._completing = Completing(self.config["lattice_beam"], limits, confidences, scale)
         if determinize is not False:
-            self._set_determinization(**self._lattice_results)
+            call("wf_decoder_set_determinization", self.address, c_options("lattice_determinize", limits))
+            call("wf_decoder_set_lattice_results", self.address, c_options("lattice_results", wanted))
         elif nbest or mbr or not keep_raw:
             raise ArgumentError("nbest, mbr and keep_raw=False need determinize=True; without it, call nbest() or mbr() of a result")
         self.set_boost(None)
@@ -128,11 +139,6 @@ class Decoder(Handle):
         if self.transducer is not None:
             raise TypeError("a decoder with a transducer cannot be pickled")
         return _restore, (self.graph, self.config, self._own_words, {**self._lattice_results, "join": self._join})
-
-    def _set_determinization(self, determinize: Any, **results: Any) -> None:
-        options = {"beam": self.config["lattice_beam"], **(determinize if isinstance(determinize, Mapping) else {})}
-        call("wf_decoder_set_determinization", self.address, c_options("lattice_determinize", options))
-        call("wf_decoder_set_lattice_results", self.address, c_options("lattice_results", results))
 
     def close(self) -> None:
         """Frees the decoder. Waits for a running call of another thread. Batches of `decode_async` that have not begun fail."""
@@ -306,7 +312,7 @@ class Decoder(Handle):
         return self._results(address, [graph])[0]
 
     def _results(self, address: int, graphs: Sequence[Graph | None] | None = None) -> Results:
-        return Results(address, self._texts, self.graph, graphs, self.config["lattice_beam"], self._num_nbest)
+        return Results(address, self._texts, self.graph, graphs, self._completing, self._num_nbest)
 
     def plan(self) -> dict[str, int]:
         """Bytes on each GPU of the largest batch so far (wf_plan). All 0 on the CPU."""

@@ -457,7 +457,7 @@ class CompactLattice(_Words):
         return array.array("d", bytes(arcs)), array.array("d", bytes(finals)), total.value
 
     def mbr(self, **options: Unpack[MbrOptions]) -> Mbr:
-        """Minimum Bayes risk words with confidences. Costs are not scaled.
+        """Minimum Bayes risk words with confidences. `scale`: factor on the costs of paths (default: 1).
 
         Times are means over the paths; they are -1 if the paths differ in their number of frames. For a lattice that was read from a file, they are those of its arcs.
         """
@@ -467,10 +467,10 @@ class CompactLattice(_Words):
         lib.wf_mbr_result_free(address)
         return made
 
-    def confidences(self, words: str | Sequence[str] | Sequence[int]) -> list[float]:
-        """Posterior of each word of a sequence, such as that of the best path. Computed like `mbr`, but the words are not changed."""
+    def confidences(self, words: str | Sequence[str] | Sequence[int], scale: float = 1.0) -> list[float]:
+        """Posterior of each word of a sequence, such as that of the best path. Computed like `mbr`, but the words are not changed. `scale`: as for `mbr`."""
         labels = self._labels(words)
-        address = create("wf_compact_lattice_mbr", self.address, labels, len(labels), c_options("mbr", {"decode": False}))
+        address = create("wf_compact_lattice_mbr", self.address, labels, len(labels), c_options("mbr", {"decode": False, "scale": scale}))
         result = _abi.wf_mbr_result.from_address(address)
         confidences = list(result.confidences[: result.num_words])
         lib.wf_mbr_result_free(address)

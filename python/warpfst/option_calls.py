@@ -29,7 +29,7 @@ class Call(NamedTuple):
         return [*self.arguments, *sorted(name for table in self.tables for name in names(table))]
 
 
-_LOADER = ("determinize", "confidences", "nbest", "mbr", "keep_raw")  # of Decoder
+_LOADER = ("determinize", "confidences", "nbest", "mbr", "keep_raw", "confidence_scale")  # of Decoder
 # Types of options, without "Options" at their end, that are no table's: their tables, and other names.
 _COMBINED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "AlignHmm": (("hmm_align", "lexicon"), ()),
@@ -50,7 +50,7 @@ _FOREIGN = {  # names that other tools use: what to use here
     **dict.fromkeys(("acwt", "am_scale", "am_weight"), "acoustic_scale"),
     **dict.fromkeys(("beam_size", "beam_width", "beam_threshold", "beam_size_token"), "beam (in nats) and max_active"),
     **dict.fromkeys(("kenlm", "kenlm_model", "kenlm_model_path", "arpa", "language_model", "lm_path"), "lm"),
-    **dict.fromkeys(("num_paths", "n_best", "num_results"), "nbest, with determinize=True"),
+    **dict.fromkeys(("num_paths", "n_best", "num_results"), "nbest(n) of a result"),
     **dict.fromkeys(("jobs", "num_workers", "workers", "threads", "num_processes"), "num_threads"),
     **dict.fromkeys(("blank_id", "blank_index", "blank_token"), "blank"),
     "frame_seconds": "frame_shift",  # of 0.2

@@ -7,7 +7,8 @@ import ctypes
 import functools
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, overload
 
 from . import _abi, notebook
@@ -18,6 +19,7 @@ from .fst.container import array_view
 from .graphs import Graph
 from .joining import Joiner
 from .lattice import CompactLattice, Lattice, Mbr, Nbest, WordAligner, mbr_of, raw_paths
+from .options import c_options
 from .symbols import ExtendedSymbols, Symbols
 
 _FLAGS = {name[len("WF_RESULT_") :].lower(): bit for name, bit in vars(_abi).items() if name.startswith("WF_RESULT_")}
@@ -111,6 +113,15 @@ def words_of(raw: Any, count: int, texts: WordTexts, confidences: Iterable[float
     return texts.joined([Word(texts[word.label], word.start_frame, word.end_frame, word.label, confidence) for word, confidence in zip(raw[:count], given)])
 
 
+class Completing(NamedTuple):
+    """How Results makes what it lacks when it is read."""
+
+    lattice_beam: float  # 0: there are no lattices
+    determinizing: Mapping[str, Any]  # options of lattice_determinize
+    confidences: bool  # Results.confidences is wanted
+    confidence_scale: float
+
+
 class _Block(Handle):
     """A wf_batch_results."""
 
@@ -126,8 +137,8 @@ class Result:
 
     text            str: the words, separated by spaces
     words           list of Word(text, start, end, label, confidence): frames [start, end), from the first frame of the word's first token to the last frame of its
-                    last token. With a lattice, `confidence` is the word's posterior. With Decoder(determinize=True) it was computed while decoding, by all threads;
-                    without, when `words` is first read, by the calling thread. That takes a sixth as long as decoding on one core of a CPU (CTC, lattice_beam=8)
+                    last token. With a lattice, `confidence` is the word's posterior. With Decoder(determinize=True) it was computed while decoding; without, those of
+                    the whole batch are computed when the words of any result are first read. Both use all threads
     cost            float, nats: graph_cost + acoustic_cost + scorer_cost of the best path; lower is better
     graph_cost      float, nats: arc weights and the final cost, minus word_score for each word
     acoustic_cost   float, nats: -acoustic_scale times the sum of the scores on the path
@@ -140,7 +151,7 @@ class Result:
                     "times_estimated"  the graph has no word aligner for some words, so their times are estimates (Graph.word_aligner)
     alignment       array("i"): the input label of each frame; 0 for frames that blank_skip_threshold skipped
     lattice         Lattice of all paths within lattice_beam of the best; None without lattice_beam. Not included in pickles
-    compact_lattice CompactLattice: `lattice` determinized within lattice_beam. None without lattice_beam. Computed like confidences. Not included in pickles
+    compact_lattice CompactLattice: `lattice` determinized within lattice_beam. None without lattice_beam. Made like confidences. Not included in pickles
     error           the exception, or None
     num_frames      number of frames of the scores
     num_decoded     number of frames decoded: num_frames, unless "died"
@@ -212,10 +223,10 @@ class Result:
     def nbest(self, n: int, confidences: bool = False) -> list[Hypothesis]:
         """The n best word sequences, or fewer if fewer are within the decoder's lattice_beam of the best. Needs lattice_beam.
 
-        `confidences`: words also have their posteriors. Each sequence then takes as long as the confidences of a Result's `words`, in the calling thread.
+        `confidences`: words also have their posteriors, which the calling thread computes for each sequence.
 
-        Decoder(determinize=True, nbest=N) makes lists of up to N while decoding, by all threads; without, the calling thread determinizes the lattice, like `words`,
-        and makes the list. With Decoder(join=), of the token sequences that make one text the best is in the list. The objects and the times of the words are made here,
+        The first call makes the lists of the whole batch, on all threads; Decoder(determinize=True, nbest=N) makes lists of up to N while decoding. A longer list than those is
+        made by the calling thread. With Decoder(join=), of the token sequences that make one text the best is in the list. The objects and the times of the words are made here,
         some 40 us for each sequence; `compact_lattice.nbest` has no times.
         """
         return self._batch._nbest(self._i, n, confidences)
@@ -223,8 +234,7 @@ class Result:
     def mbr(self) -> Mbr:
         """The minimum Bayes risk words with confidences and times, and their risk. Needs lattice_beam.
 
-        Decoder(determinize=True, mbr=True) makes them while decoding, by all threads; without, the calling thread makes them here, which takes as long again as
-        determinizing the lattice. Times are exact if the graph has a word aligner (Graph.word_aligner).
+        Decoder(determinize=True, mbr=True) makes them while decoding, by all threads; without, the calling thread makes them here. Times are exact if the graph has a word aligner (Graph.word_aligner).
         """
         return self._batch._mbr(self._i)
 
@@ -308,7 +318,8 @@ class Results(Sequence[Result]):
     offsets         int64 [len + 1]
     words           int32: labels of the words
     starts, ends    int32: frames [start, end)
-    confidences     float32: posteriors of the words, NaN where they could not be computed. None without Decoder(determinize=True)
+    confidences     float32: posteriors of the words, NaN where they could not be computed. None without lattices (lattice_beam), and with
+                    Decoder(confidences=False)
     costs, graph_costs, acoustic_costs, scorer_costs
                     float64 [len], nats
     num_frames, num_decoded, num_tokens, num_expanded, num_arcs, num_narrowed
@@ -332,14 +343,17 @@ class Results(Sequence[Result]):
     _num_estimated: memoryview
 
     def __init__(
-        self, address: int, texts: WordTexts, graph: Graph, graphs: Sequence[Graph | None] | None = None, lattice_beam: float = 0, num_nbest: int = 0
+        self, address: int, texts: WordTexts, graph: Graph, graphs: Sequence[Graph | None] | None = None, completing: Completing | None = None, num_nbest: int = 0
     ) -> None:
         """`address`: a wf_batch_results. `graphs`: those of the utterances, where they are not `graph`. `num_nbest`: length of the n-best lists that C made."""
+        self._completing = completing or Completing(0, {}, False, 1)
+        self._completed: set[str] = set()
+        self._lock = threading.Lock()
         self._block = _Block(address)
         self._raw = _abi.wf_batch_results.from_address(address)
         self._count: int = self._raw.count
-        self._word_texts, self._graph, self._graphs, self._lattice_beam, self._num_nbest = texts, graph, graphs, lattice_beam, num_nbest
-        searched = {graph, *(one for one in graphs or () if one is not None)} if lattice_beam > 0 else ()
+        self._word_texts, self._graph, self._graphs, self._num_nbest = texts, graph, graphs, num_nbest
+        searched = {graph, *(one for one in graphs or () if one is not None)} if self._completing.lattice_beam > 0 else ()
         self._aligners = {one: one.word_aligner for one in searched}  # also for when the graphs are closed
         self._made: dict[tuple[int, str], Any] = {}  # what was made for utterances, by number and name
         self._num_read = 0  # utterances whose words were read
@@ -415,8 +429,26 @@ class Results(Sequence[Result]):
     def ends(self) -> memoryview:
         return self._fields[2::3]
 
-    @functools.cached_property
+    def _complete(self, part: str, nbest: int = 0) -> None:
+        """Makes for the whole batch, on all threads: "lattices" (determinized), with "confidences", or with "nbest" lists of this length. Each once."""
+        if self._completing.lattice_beam == 0 or part in self._completed:
+            return
+        with self._lock:
+            if part in self._completed:
+                return
+            wanted = {"confidences": part == "confidences", "nbest": nbest, "confidence_scale": self._completing.confidence_scale}
+            call("wf_batch_results_complete", ctypes.byref(self._raw), c_options("lattice_determinize", self._completing.determinizing), c_options("lattice_results", wanted))
+            if nbest:
+                self._num_nbest = nbest
+            self._completed |= {part, "lattices"}
+
+    @property
     def confidences(self) -> memoryview | None:
+        return self._confidences if self._completing.confidences else None
+
+    @functools.cached_property
+    def _confidences(self) -> memoryview | None:
+        self._complete("confidences")
         return array_view(self._raw.confidences, self.offsets[-1], self._block, "f") if self._raw.confidences else None
 
     @functools.cached_property
@@ -498,8 +530,8 @@ class Results(Sequence[Result]):
     @functools.cached_property
     def _all_words(self) -> list[Word] | None:
         """The words of all utterances, one after the other: made at once, they take half the time. None: their texts or confidences are not in the arrays."""
-        confidences = self.confidences.tolist() if self.confidences is not None else []
-        if self._graphs is not None or self._word_texts.joiner is not None or (self._lattice_beam > 0 and (self.confidences is None or any(map(math.isnan, confidences)))):
+        confidences = self._confidences.tolist() if self._confidences is not None else []
+        if self._graphs is not None or self._word_texts.joiner is not None or any(map(math.isnan, confidences)):
             return None
         labels = self.words.tolist()
         fields = zip(map(self._word_texts.__getitem__, labels), self.starts.tolist(), self.ends.tolist(), labels, confidences or itertools.repeat(None))
@@ -507,15 +539,14 @@ class Results(Sequence[Result]):
 
     def _confidences_of(self, i: int, labels: list[int]) -> Iterable[float | None]:
         """None for all if there is no lattice, or if it is too large (as in `warpfst decode --confidence`)."""
-        if not labels or self._lattice_beam == 0:
+        if not labels or self._confidences is None:
             return itertools.repeat(None)
+        made = self._part(self._confidences, i)
+        if not any(map(math.isnan, made)):
+            return made
         try:
-            if self.confidences is not None:
-                made = self._part(self.confidences, i)
-                if not any(map(math.isnan, made)):
-                    return made
             compact = self._once(i, "compact_lattice")
-            return itertools.repeat(None) if compact is None else compact.confidences(labels)
+            return itertools.repeat(None) if compact is None else compact.confidences(labels, self._completing.confidence_scale)
         except LimitError:
             return itertools.repeat(None)
 
@@ -524,10 +555,10 @@ class Results(Sequence[Result]):
         return Lattice(lib.wf_lattice_ref(raw.lattice), self._aligner_of(i), self._texts_of(i).table) if raw.lattice else None
 
     def _make_compact_lattice(self, i: int) -> CompactLattice | None:
+        self._complete("lattices")
         made = self._result(i).determinized
         if not made:
-            lattice = self._once(i, "lattice")
-            return None if lattice is None else lattice.determinize(beam=self._lattice_beam)
+            return None
         raw = _abi.wf_determinized.from_address(made)
         if raw.status != _abi.WF_OK:
             raise exception_of(raw.status, decode_text(raw.message) or "")
@@ -547,6 +578,8 @@ class Results(Sequence[Result]):
         return _abi.wf_lattice_results.from_address(made) if made else None
 
     def _nbest(self, i: int, n: int, confidences: bool) -> list[Hypothesis]:
+        if self._num_nbest == 0 and n > 0:
+            self._complete("nbest", n)
         compact, ready = self._compact(i, "nbest"), self._ready(i)
         if ready is not None and ready.nbest and 0 < n <= self._num_nbest:
             paths = raw_paths(ready.nbest)
@@ -576,14 +609,14 @@ class Results(Sequence[Result]):
 
     def _hypothesis(self, i: int, path: Any, with_confidences: bool) -> Hypothesis:
         labels, aligner, texts = path.words[: path.num_words], self._aligner_of(i), self._texts_of(i)
-        confidences, words = self._compact(i, "nbest").confidences(labels) if with_confidences else None, None
+        confidences, words = self._compact(i, "nbest").confidences(labels, self._completing.confidence_scale) if with_confidences else None, None
         if aligner is not None:
             words = words_of(aligner._raw_words(path.words, path.num_words, path.alignment, path.num_labels), path.num_words, texts, confidences)
         return Hypothesis(texts.text(labels), labels, path.graph_cost + path.acoustic_cost, words, path.graph_cost, path.acoustic_cost)
 
     def _mbr(self, i: int) -> Mbr:
         compact, ready = self._compact(i, "mbr"), self._ready(i)
-        return compact.mbr() if ready is None or not ready.mbr else mbr_of(ready.mbr, compact)
+        return compact.mbr(scale=self._completing.confidence_scale) if ready is None or not ready.mbr else mbr_of(ready.mbr, compact)
 
     def _spot(self, i: int, words: Iterable[str], threshold: float) -> list[Word]:
         compact, texts = self._compact(i, "spot"), self._texts_of(i)

@@ -194,7 +194,11 @@ wf_status wf_decoder_set_lattice_results(wf_decoder *decoder,
     return wf__fail(err, WF_ERR_ARGUMENT,
                     "results of lattices need determinization: call "
                     "wf_decoder_set_determinization first");
-  return wf__options_take(wf__lattice_results_table(), options, &decoder->lattice_results, err);
+  WF__TRY(wf__options_take(wf__lattice_results_table(), options, &decoder->lattice_results, err));
+  if (decoder->lattice_results.confidence_scale == 0)
+    decoder->lattice_results.confidence_scale =
+        wf_confidence_scale(decoder->options.acoustic_scale);
+  return WF_OK;
 }
 
 /* --- one batch --------------------------------------------------------------------------- */

@@ -98,7 +98,7 @@ wf_status wf__picture_make(const wf_compact_lattice *lattice, wf__picture *out, 
   *out = (wf__picture){.view = wf_compact_lattice_get_view(lattice)};
   uint64_t num_states = out->view.num_states, num_arcs = out->view.num_arcs;
   wf__in_arcs in = {0};
-  WF__TRY(wf__in_arcs_make(&out->view, &in, err));
+  WF__TRY(wf__in_arcs_make(&out->view, 1, &in, err));
   out->places = wf__alloc(num_states, sizeof *out->places);
   out->lanes = wf__alloc(num_states, sizeof *out->lanes);
   out->state_is_best = wf__calloc(num_states, sizeof *out->state_is_best);

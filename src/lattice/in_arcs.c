@@ -43,7 +43,7 @@ static void sum_paths(wf__in_arcs *in) {
     double forward = n == 0 ? 0 : INFINITY, best = forward;
     for (uint64_t a = in->in_off[n]; a < in->in_off[n + 1]; a++) {
       const wf__in_arc *arc = &in->arcs[a];
-      forward = wf__log_add(forward, in->forward[arc->source] + arc->cost);
+      forward = wf__log_add(forward, in->forward[arc->source] + in->scale * arc->cost);
       if (in->best[arc->source] + arc->cost < best) best = in->best[arc->source] + arc->cost;
     }
     in->forward[n] = forward;
@@ -58,17 +58,18 @@ void wf__in_arcs_sum_backward(wf__in_arcs *in) {
     for (uint64_t a = in->in_off[n]; a < in->in_off[n + 1]; a++) {
       const wf__in_arc *arc = &in->arcs[a];
       in->backward[arc->source] =
-          wf__log_add(in->backward[arc->source], in->backward[n] + arc->cost);
+          wf__log_add(in->backward[arc->source], in->backward[n] + in->scale * arc->cost);
     }
 }
 
-wf_status wf__in_arcs_make(const wf_compact_lattice_view *lattice, wf__in_arcs *out,
+wf_status wf__in_arcs_make(const wf_compact_lattice_view *lattice, double scale, wf__in_arcs *out,
                            wf_error *err) {
   uint64_t num_finals = 0, n = lattice->num_states;
   for (uint64_t s = 0; s < n; s++) num_finals += is_final(lattice, s);
   const uint64_t arc_words =
       ((lattice->num_arcs + num_finals) * sizeof *out->arcs + 7) / sizeof *out->memory.data;
   out->num_states = 0;
+  out->scale = scale;
   out->total = INFINITY;
   out->memory.size = 0;
   WF__TRY(wf__vec_grow(&out->memory, arc_words + 4 * (n + 2), "sums over a lattice", err));
@@ -104,6 +105,6 @@ uint64_t wf__in_arcs_best_path(const wf__in_arcs *in, uint64_t *arcs) {
 }
 
 double wf__in_arcs_posterior(const wf__in_arcs *in, const wf__in_arc *arc, uint64_t target) {
-  double cost = in->forward[arc->source] + arc->cost + in->backward[target];
+  double cost = in->forward[arc->source] + in->scale * arc->cost + in->backward[target];
   return cost < INFINITY ? exp(in->total - cost) : 0;
 }

@@ -8,6 +8,7 @@
  *     in_off    [num_states + 1]       arcs into state n: [in_off[n], in_off[n + 1]), by source,
  *               then as they stand there
  *
+ * Costs are multiplied by `scale` in probabilities, not in the best path.
  * Sums are in double, in this fixed order, so every machine and number of threads gives the same
  * bits. (Forward-backward: Rabiner 1989, section III.) */
 #ifndef WF_LATTICE_IN_ARCS_H
@@ -25,6 +26,7 @@ typedef struct wf__in_arc {
 
 typedef struct wf__in_arcs {
   uint64_t num_states;
+  double scale;
   uint64_t *in_off;
   wf__in_arc *arcs;
   double *forward; /* [num_states] -ln of the sum over paths from state 0; +infinity: not reached */
@@ -35,7 +37,8 @@ typedef struct wf__in_arcs {
 } wf__in_arcs;
 
 /* Computes all but `backward`. Memory is reused between lattices; zero-initialise it at first. */
-wf_status wf__in_arcs_make(const wf_compact_lattice_view *lattice, wf__in_arcs *out, wf_error *err);
+wf_status wf__in_arcs_make(const wf_compact_lattice_view *lattice, double scale, wf__in_arcs *out,
+                           wf_error *err);
 void wf__in_arcs_sum_backward(wf__in_arcs *in);
 void wf__in_arcs_free(wf__in_arcs *in);
 

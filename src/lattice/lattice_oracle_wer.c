@@ -84,7 +84,7 @@ wf_status wf_compact_lattice_oracle(const wf_compact_lattice *lattice, const int
     return wf__fail(err, WF_ERR_LIMIT,
                     "a lattice of %llu states against %zu words is too large; prune it",
                     (unsigned long long)view.num_states, num_reference);
-  WF__TRY(wf__in_arcs_make(&view, &o.in, err));
+  WF__TRY(wf__in_arcs_make(&view, 1, &o.in, err));
   wf__in_arcs_sum_backward(&o.in);
   wf_status status = WF_OK;
   if (o.in.total == INFINITY)

@@ -1,5 +1,6 @@
 /* lattice_results.c - what wf_decode makes of a determinized lattice: confidences, minimum Bayes
  * risk words, an n-best list. */
+#include <math.h>
 #include <stdio.h>
 
 #include "lattice/align_lattice.h"
@@ -8,6 +9,7 @@
 #include "lattice/nbest.h"
 
 enum { MAX_ARCS = 10000000 }; /* default of wf_compact_lattice_align */
+#define CALIBRATED 0.17f      /* docs/engineering/lattices.md, "Reliability of confidences" */
 
 struct wf__result_tables {
   wf__mbr *mbr;
@@ -42,6 +44,11 @@ uint64_t wf__result_tables_bytes(const wf__result_tables *tables) {
          wf__nbest_search_bytes(&tables->nbest);
 }
 
+float wf_confidence_scale(float acoustic_scale) {
+  const float factor = acoustic_scale > 0 ? CALIBRATED / sqrtf(acoustic_scale) : 1;
+  return factor < 1 ? factor : 1;
+}
+
 void wf__lattice_results_free(wf_lattice_results *results) {
   if (results == NULL) return;
   free(results->confidences);
@@ -51,17 +58,18 @@ void wf__lattice_results_free(wf_lattice_results *results) {
 }
 
 static wf_status make_aligned_mbr(wf__result_tables *tables, const wf_compact_lattice_view *lattice,
-                                  const wf_word_aligner *aligner, wf_mbr_result **out,
+                                  float scale, const wf_word_aligner *aligner, wf_mbr_result **out,
                                   wf_error *err) {
   wf_compact_lattice_view aligned;
   WF__TRY(wf__align_lattice(&tables->alignment, lattice, aligner, MAX_ARCS, false, err));
   WF__TRY(wf__alignment_view(&tables->alignment, &aligned, err));
-  return wf__lattice_mbr(tables->mbr, &aligned, NULL, 0, NULL, out, err);
+  return wf__lattice_mbr(tables->mbr, &aligned, scale, NULL, 0, NULL, out, err);
 }
 
 static wf_status make_mbr(wf__result_tables *tables, const wf_compact_lattice_view *lattice,
-                          const wf_word *words, size_t num_words, bool with_confidences,
-                          bool with_mbr, wf_lattice_results *out, wf_error *err) {
+                          float scale, const wf_word *words, size_t num_words,
+                          bool with_confidences, bool with_mbr, wf_lattice_results *out,
+                          wf_error *err) {
   if (!with_confidences && !with_mbr) return WF_OK;
   float *confidences = with_confidences ? wf__alloc(num_words, sizeof *confidences) : NULL;
   wf_status status = with_confidences && confidences == NULL
@@ -69,8 +77,8 @@ static wf_status make_mbr(wf__result_tables *tables, const wf_compact_lattice_vi
                          : wf__vec_grow(&tables->labels, num_words, "confidences", err);
   for (size_t i = 0; i < num_words && status == WF_OK; i++) tables->labels.data[i] = words[i].label;
   if (status == WF_OK)
-    status = wf__lattice_mbr(tables->mbr, lattice, tables->labels.data, num_words, confidences,
-                             with_mbr ? &out->mbr : NULL, err);
+    status = wf__lattice_mbr(tables->mbr, lattice, scale, tables->labels.data, num_words,
+                             confidences, with_mbr ? &out->mbr : NULL, err);
   if (status == WF_OK)
     out->confidences = confidences;
   else
@@ -87,10 +95,11 @@ wf_status wf__lattice_results_make(wf__result_tables *tables, const wf_compact_l
   if (results == NULL) return wf__fail_memory(err, sizeof *results, "a result");
   const wf_compact_lattice_view view = wf_compact_lattice_get_view(lattice);
   const bool aligned = options->mbr && aligner != NULL;
-  results->status = make_mbr(tables, &view, words, num_words, options->confidences,
-                             options->mbr && !aligned, results, &why);
-  wf_status status =
-      aligned ? make_aligned_mbr(tables, &view, aligner, &results->mbr, &why) : WF_OK;
+  results->status = make_mbr(tables, &view, options->confidence_scale, words, num_words,
+                             options->confidences, options->mbr && !aligned, results, &why);
+  wf_status status = aligned ? make_aligned_mbr(tables, &view, options->confidence_scale, aligner,
+                                                &results->mbr, &why)
+                             : WF_OK;
   if (status != WF_OK) results->status = status;
   status = options->nbest > 0 ? wf__lattice_nbest(&tables->nbest, &view, (size_t)options->nbest,
                                                   &results->nbest, &why)

@@ -41,7 +41,7 @@ wf_status wf_compact_lattice_get_stats(const wf_compact_lattice *lattice, wf_lat
   WF__TRY(wf__struct_check("wf_lattice_stats", out, sizeof *out, err));
   wf_compact_lattice_view view = wf_compact_lattice_get_view(lattice);
   wf__in_arcs in = {0};
-  WF__TRY(wf__in_arcs_make(&view, &in, err));
+  WF__TRY(wf__in_arcs_make(&view, 1, &in, err));
   stats.num_states = view.num_states;
   stats.num_arcs = view.num_arcs;
   count_frames(&view, &stats);

@@ -42,6 +42,7 @@ struct span {
 
 struct wf__mbr {
   const wf_compact_lattice_view *lattice;
+  double scale; /* factor on costs */
   wf__in_arcs in;
   WF__VEC(double) weights;     /* [arcs] of the mean over the arcs into a state: sum 1 */
   WF__VEC(uint64_t) path;      /* arcs of the best path */
@@ -433,7 +434,7 @@ static wf_status make_result(struct wf__mbr *m, int32_t rounds, bool timed, wf_m
  * words of the best path. */
 static wf_status prepare(struct wf__mbr *m, wf_error *err) {
   static const char what[] = "minimum Bayes risk";
-  WF__TRY(wf__in_arcs_make(m->lattice, &m->in, err));
+  WF__TRY(wf__in_arcs_make(m->lattice, m->scale, &m->in, err));
   if (m->in.total == INFINITY)
     return wf__fail(err, WF_ERR_ARGUMENT,
                     "the lattice has no path from its start to a final state");
@@ -444,7 +445,8 @@ static wf_status prepare(struct wf__mbr *m, wf_error *err) {
   WF__TRY(wf__vec_grow(&m->best, num_states, what, err));
   for (uint64_t n = 0; n < num_states; n++)
     for (uint64_t a = m->in.in_off[n]; a < m->in.in_off[n + 1]; a++) {
-      const double cost = m->in.forward[m->in.arcs[a].source] + m->in.arcs[a].cost,
+      const wf__in_arc *arc = &m->in.arcs[a];
+      const double cost = m->in.forward[arc->source] + m->scale * arc->cost,
                    gap = m->in.forward[n] - cost;
       m->weights.data[a] = gap == 0 ? 1 : cost < INFINITY ? exp(gap) : 0;
     }
@@ -520,7 +522,7 @@ wf_status wf_compact_lattice_mbr(const wf_compact_lattice *lattice, const int32_
       return wf__fail(err, WF_ERR_ARGUMENT, "word %zu is %d, which is not a word label", i,
                       words[i]);
   wf_compact_lattice_view view = wf_compact_lattice_get_view(lattice);
-  struct wf__mbr m = {.lattice = &view};
+  struct wf__mbr m = {.lattice = &view, .scale = (double)taken.scale};
   wf_status status = prepare(&m, err);
   if (status == WF_OK)
     status = rounds_from(&m, words != NULL ? words : m.best.data,
@@ -529,10 +531,11 @@ wf_status wf_compact_lattice_mbr(const wf_compact_lattice *lattice, const int32_
   return status;
 }
 
-wf_status wf__lattice_mbr(wf__mbr *m, const wf_compact_lattice_view *lattice, const int32_t *words,
-                          size_t num_words, float *confidences, wf_mbr_result **out,
-                          wf_error *err) {
+wf_status wf__lattice_mbr(wf__mbr *m, const wf_compact_lattice_view *lattice, float scale,
+                          const int32_t *words, size_t num_words, float *confidences,
+                          wf_mbr_result **out, wf_error *err) {
   m->lattice = lattice;
+  m->scale = (double)scale;
   m->confidences = confidences;
   WF__TRY(prepare(m, err));
   const bool best = m->best.size == num_words &&

@@ -8,7 +8,7 @@ wf_status wf_compact_lattice_posteriors(const wf_compact_lattice *lattice, doubl
                                         wf_error *err) {
   wf_compact_lattice_view view = wf_compact_lattice_get_view(lattice);
   wf__in_arcs in = {0};
-  WF__TRY(wf__in_arcs_make(&view, &in, err));
+  WF__TRY(wf__in_arcs_make(&view, 1, &in, err));
   wf__in_arcs_sum_backward(&in);
   for (uint64_t s = 0; s < view.num_states && final_posteriors != NULL; s++)
     final_posteriors[s] = 0;

@@ -126,7 +126,7 @@ static wf_status spot_chain(struct spotter *s, struct occurrence *chain, size_t 
 
 static wf_status spot(struct spotter *s, wf_error *err) {
   wf__in_arcs in = {0};
-  WF__TRY(wf__in_arcs_make(s->lattice, &in, err));
+  WF__TRY(wf__in_arcs_make(s->lattice, 1, &in, err));
   wf__in_arcs_sum_backward(&in);
   wf_status status = find_occurrences(s, &in, err);
   wf__in_arcs_free(&in);

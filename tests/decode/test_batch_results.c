@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "decode_tasks.h"
+#include "lattice_paths.h"
 
 enum { COUNT = 6 };
 
@@ -126,6 +127,83 @@ static void test_arrays_equal_results(void **state) {
   assert_true(totals.named > 50 && totals.numbers > 50);
 }
 
+/* What a call for a whole batch makes equals what is made while decoding, in one call or two. */
+static void test_completion(void **state) {
+  (void)state;
+  wf_error err = {0};
+  int64_t num_words = 0, num_paths = 0, num_lattices = 0, num_failed = 0;
+  wf_lattice_determinize_options determinizing;
+  wf_lattice_results_options wanted, part;
+  wf_lattice_determinize_options_init(&determinizing);
+  determinizing.beam = 2;
+  for (uint64_t seed = 1; seed <= 40; seed++) {
+    struct decode_task task = test_random_task(seed + 40);
+    wf_scores scores[COUNT];
+    float *data[COUNT];
+    wf_decoder *decoder;
+    wf_batch_results *at_once, *later;
+    test_random_batch(&task, scores, data, COUNT, seed, 15);
+    if (scores[2].num_frames > 0) data[2][0] = NAN;
+    task.options.lattice_beam = seed % 8 == 0 ? 0 : 2;
+    determinizing.num_threads = (int32_t)(seed % 4);
+    wf_lattice_results_options_init(&wanted);
+    wanted.confidences = true;
+    wanted.nbest = (int32_t)(seed % 4);
+    wanted.confidence_scale = 0.5f;
+    assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
+    assert_ok(wf_batch_decode(decoder, scores, NULL, NULL, COUNT, NULL, &later, &err));
+    assert_null(later->confidences);
+    if (task.options.lattice_beam > 0) {
+      assert_ok(wf_decoder_set_determinization(decoder, &determinizing, &err));
+      part = wanted;
+      if (seed % 3 == 0) part.confidences = false; /* completed below, too */
+      assert_ok(wf_decoder_set_lattice_results(decoder, &part, &err));
+    }
+    assert_ok(wf_batch_decode(decoder, scores, NULL, NULL, COUNT, NULL, &at_once, &err));
+    if (at_once->confidences == NULL)
+      assert_ok(wf_batch_results_complete(at_once, &determinizing, &wanted, &err));
+    part = wanted;
+    part.confidences = false;
+    part.nbest = 0;
+    if (seed % 5 == 0) assert_ok(wf_batch_results_complete(later, &determinizing, &part, &err));
+    part.nbest = wanted.nbest;
+    if (seed % 2 == 0) assert_ok(wf_batch_results_complete(later, &determinizing, &part, &err));
+    for (int turn = 0; turn < 2; turn++)
+      assert_ok(wf_batch_results_complete(later, &determinizing, &wanted, &err));
+    const size_t count = (size_t)later->word_off[COUNT];
+    assert_true(later->confidences != NULL && at_once->confidences != NULL);
+    for (size_t i = 0; i < COUNT; i++) {
+      const wf_result *a = at_once->results[i], *b = later->results[i];
+      const bool has = b->status == WF_OK && b->lattice != NULL;
+      num_failed += b->status != WF_OK;
+      assert_int_equal(b->determinized != NULL, has);
+      assert_int_equal(b->lattice_results != NULL, has);
+      for (int64_t k = later->word_off[i]; k < later->word_off[i + 1]; k++)
+        assert_int_equal(isnan(later->confidences[k]), !has);
+      if (!has) continue;
+      assert_true(test_same_compact(a->determinized->lattice, b->determinized->lattice));
+      assert_int_equal(b->lattice_results->nbest != NULL, wanted.nbest > 0);
+      for (size_t k = 0; wanted.nbest > 0 && k < wf_nbest_count(b->lattice_results->nbest); k++) {
+        const wf_lattice_path x = wf_nbest_at(a->lattice_results->nbest, k),
+                              y = wf_nbest_at(b->lattice_results->nbest, k);
+        assert_true(x.graph_cost == y.graph_cost && x.acoustic_cost == y.acoustic_cost);
+        num_paths++;
+      }
+      num_lattices++;
+    }
+    if (task.options.lattice_beam > 0) {
+      assert_memory_equal(later->confidences, at_once->confidences, count * sizeof(float));
+      num_words += (int64_t)count;
+    }
+    wf_batch_results_free(at_once);
+    wf_batch_results_free(later);
+    wf_decoder_free(decoder);
+    for (int i = 0; i < COUNT; i++) free(data[i]);
+    test_free_task(&task);
+  }
+  assert_true(num_words > 60 && num_paths > 60 && num_lattices > 100 && num_failed > 20);
+}
+
 /* A call that fails leaves nothing, also with scorers and graphs for each utterance. */
 static void test_failed_calls(void **state) {
   (void)state;
@@ -156,6 +234,7 @@ static void test_failed_calls(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_arrays_equal_results),
+                                     cmocka_unit_test(test_completion),
                                      cmocka_unit_test(test_failed_calls)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

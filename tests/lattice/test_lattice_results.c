@@ -40,7 +40,7 @@ static bool same_nbest(const wf_nbest *a, const wf_nbest *b) {
 }
 
 /* Checks one result against separate calls with its determinized lattice. */
-static void check_result(const wf_result *result, const wf_lattice_results_options *o,
+static void check_result(const wf_result *result, const wf_lattice_results_options *o, float scale,
                          struct totals *t) {
   wf_error err = {0};
   const wf_lattice_results *made = result->lattice_results;
@@ -57,6 +57,7 @@ static void check_result(const wf_result *result, const wf_lattice_results_optio
   assert_non_null(made);
   for (size_t i = 0; i < result->num_words; i++) labels[i] = result->words[i].label;
   wf_mbr_options_init(&options);
+  options.scale = scale;
   const wf_status status =
       wf_compact_lattice_mbr(lattice, NULL, 0, &options, &mbr, &err); /* no path: an error */
   options.decode = false;
@@ -116,6 +117,9 @@ static void test_results_equal_separate_calls(void **state) {
     o.confidences = seed / 2 % 2;
     o.mbr = seed / 4 % 2;
     o.nbest = seed % 5 == 0 ? 0 : (int32_t)(seed % 7);
+    o.confidence_scale = seed % 3 == 0 ? 0 : (float)(seed % 4 + 1) / 4;
+    const float scale = o.confidence_scale > 0 ? o.confidence_scale
+                                               : wf_confidence_scale(task.options.acoustic_scale);
     assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
     assert_ok(test_decode(decoder, batch, COUNT, NULL, without, &err));
     assert_int_equal(wf_decoder_set_lattice_results(decoder, &o, &err), WF_ERR_ARGUMENT);
@@ -132,7 +136,7 @@ static void test_results_equal_separate_calls(void **state) {
         assert_ok(wf_lattice_determinize(without[i]->lattice, NULL, &determinizing, &alone, &err));
         assert_true(test_same_compact(alone.lattice, with[i]->determinized->lattice));
         wf_compact_lattice_free(alone.lattice);
-        check_result(with[i], &o, &totals);
+        check_result(with[i], &o, scale, &totals);
         totals.dropped += !o.keep_raw;
       }
       test_free_results(with, COUNT);
@@ -152,6 +156,14 @@ static void test_results_equal_separate_calls(void **state) {
               test_many(totals.confident, 8, 60) && test_many(totals.sausages, 300, 60));
   assert_true(test_many(totals.paths, 120, 60) && test_many(totals.dropped, 60, 60) &&
               test_many(totals.shared, 30, 60));
+}
+
+/* The default falls with the root of the acoustic scale, and never makes posteriors sharper. */
+static void test_default_scale(void **state) {
+  (void)state;
+  assert_true(wf_confidence_scale(1) == 0.17f && wf_confidence_scale(4) == 0.085f);
+  assert_true(wf_confidence_scale(0) == 1 && wf_confidence_scale(0.01f) == 1);
+  test_assert_close((double)wf_confidence_scale(0.25f), 0.34, 1e-6);
 }
 
 /* Tokens of which every second begins a word. */
@@ -198,6 +210,7 @@ static void test_aligned_results_equal_separate_calls(void **state) {
     wf_mbr_result *mbr, *confidences;
     wf_nbest *nbest;
     wf_mbr_options options;
+    o.confidence_scale = i % 4 < 2 ? 1 : 0.25f;
     if (i % 2 == 0) {
       wf_determinized determinized;
       assert_ok(wf_compact_lattice_determinize(lattice, NULL, &determinized, &err));
@@ -209,6 +222,7 @@ static void test_aligned_results_equal_separate_calls(void **state) {
     num_larger += wf_compact_lattice_get_view(aligned).num_arcs >
                   wf_compact_lattice_get_view(lattice).num_arcs;
     wf_mbr_options_init(&options);
+    options.scale = o.confidence_scale;
     if (wf_compact_lattice_mbr(aligned, NULL, 0, &options, &mbr, &err) == WF_OK) {
       assert_true(same_mbr(made->mbr, mbr));
       num_bins += mbr->num_bins;
@@ -242,6 +256,7 @@ static void test_aligned_results_equal_separate_calls(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_default_scale),
       cmocka_unit_test(test_results_equal_separate_calls),
       cmocka_unit_test(test_aligned_results_equal_separate_calls),
   };

@@ -165,6 +165,41 @@ static void test_exact_risk(void **state) {
              compared, better_than_best, gained, beaten, missed);
 }
 
+/* A scale gives what a lattice with scaled costs gives: exactly, since costs are eighths. */
+static void test_scale(void **state) {
+  (void)state;
+  wf_error err = {0};
+  test_rng rng = {83};
+  int differ = 0;
+  for (int i = 0; i < 300; i++) {
+    test_lattice_shape shape = shape_of(&rng);
+    wf_compact_lattice *lattice = test_random_compact(&rng, &shape, i % 2 == 0), *scaled;
+    wf_lattice_scale_options scaling;
+    wf_mbr_options options;
+    wf_mbr_result *result, *wanted, *plain;
+    wf_lattice_scale_options_init(&scaling);
+    scaling.lm_scale = scaling.acoustic_scale = i % 3 == 0 ? 0.25f : 2;
+    assert_ok(wf_compact_lattice_scale(lattice, &scaling, &scaled, &err));
+    assert_ok(wf_compact_lattice_mbr(scaled, NULL, 0, NULL, &wanted, &err));
+    assert_ok(wf_compact_lattice_mbr(lattice, NULL, 0, NULL, &plain, &err));
+    wf_mbr_options_init(&options);
+    options.scale = scaling.lm_scale;
+    assert_ok(wf_compact_lattice_mbr(lattice, NULL, 0, &options, &result, &err));
+    assert_int_equal(result->num_words, wanted->num_words);
+    assert_true(result->risk == wanted->risk && result->num_rounds == wanted->num_rounds);
+    if (result->num_words > 0)
+      assert_memory_equal(result->confidences, wanted->confidences,
+                          result->num_words * sizeof(float));
+    differ += plain->risk != result->risk;
+    wf_mbr_result_free(result);
+    wf_mbr_result_free(wanted);
+    wf_mbr_result_free(plain);
+    wf_compact_lattice_free(scaled);
+    wf_compact_lattice_free(lattice);
+  }
+  assert_true(differ > 200);
+}
+
 /* On the original lattice the risk is an upper bound. The words are seldom worse than those of the
  * best path. */
 static void test_risk_is_an_upper_bound(void **state) {
@@ -362,8 +397,11 @@ static void test_odd_lattices(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_exact_risk),     cmocka_unit_test(test_risk_is_an_upper_bound),
-      cmocka_unit_test(test_arc_posteriors), cmocka_unit_test(test_oracle_errors),
+      cmocka_unit_test(test_exact_risk),
+      cmocka_unit_test(test_scale),
+      cmocka_unit_test(test_risk_is_an_upper_bound),
+      cmocka_unit_test(test_arc_posteriors),
+      cmocka_unit_test(test_oracle_errors),
       cmocka_unit_test(test_odd_lattices),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

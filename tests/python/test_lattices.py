@@ -106,15 +106,16 @@ def test_words_flags_and_lattice(ctc_graph, ctc_scores):
     assert "narrowed" in wf.Decoder(ctc_graph, max_active=5, min_active=0).decode(scores[0])[0].flags
 
 
-def test_confidences(ctc_graph, ctc_scores, tmp_path):
+@pytest.mark.parametrize("options, flags", [({}, []), ({"confidence_scale": 0.6}, ["--confidence-scale=0.6"]), ({"confidence_scale": 0.6}, ["--confidence-scale=0.6", "--chunk=0.4"])], ids=str)
+def test_confidences(ctc_graph, ctc_scores, tmp_path, options, flags):
     """The same confidences as `warpfst decode --confidence`. The next test compares with all paths of small graphs."""
     keys, matrices = list(ctc_scores), list(ctc_scores.values())
-    results = wf.Decoder(ctc_graph, acoustic_scale=0.7, lattice_beam=6).decode(matrices)
+    results = wf.Decoder(ctc_graph, acoustic_scale=0.7, lattice_beam=6, **options).decode(matrices)
     for key, matrix in ctc_scores.items():
         np.save(tmp_path / f"{key}.npy", matrix)
     ctc_graph.save(tmp_path / "graph.wfst")
     program = pathlib.Path(wf.__file__).parent / "bin" / "warpfst"
-    command = [program, "decode", "graph.wfst", *(f"{key}.npy" for key in keys), "--acoustic-scale=0.7", "--lattice-beam=6", "--confidence", "--format=json", "-o", "out"]
+    command = [program, "decode", "graph.wfst", *(f"{key}.npy" for key in keys), "--acoustic-scale=0.7", "--lattice-beam=6", "--confidence", "--format=json", "-o", "out", *flags]
     subprocess.run(command, check=True, cwd=tmp_path, capture_output=True)
     theirs = {row["key"]: row for row in map(json.loads, (tmp_path / "out").read_text().splitlines())}
     for key, result in zip(keys, results):
@@ -129,12 +130,13 @@ def test_confidences(ctc_graph, ctc_scores, tmp_path):
 
 def test_confidences_against_all_paths(rng):
     """Each sequence is one word, so its confidence is its share of the total probability."""
-    for _ in range(20):
-        columns = int(rng.integers(2, 6))
+    for i in range(20):
+        columns, scale = int(rng.integers(2, 6)), (1.0, 0.5, 0.25)[i % 3]
         arcs = [(0, 1, column + 1, column + 1, float(rng.integers(0, 64)) / 32) for column in range(columns)]
         scores = -rng.integers(0, 96, (1, columns)).astype(np.float32) / 32
         costs = np.array([weight - scores[0, column - 1] for _, _, column, _, weight in arcs])
-        result = wf.Decoder(wf.Fst.from_arcs(arcs, {1: 0.0}), lattice_beam=1e6, **WIDE).decode(scores)[0]
+        result = wf.Decoder(wf.Fst.from_arcs(arcs, {1: 0.0}), lattice_beam=1e6, confidence_scale=scale, **WIDE).decode(scores)[0]
+        costs *= scale
         assert math.isclose(result.words[0].confidence, np.exp(-costs.min()) / np.exp(-costs).sum(), abs_tol=1e-5)
 
 

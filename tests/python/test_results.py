@@ -88,7 +88,11 @@ def test_every_field_is_that_of_c(ctc_graph, matrices, options):
     flat = [word for row in good for word in row["words"]]
     assert list(zip(results.words, results.starts, results.ends)) == flat and len(flat) > 300
     assert results.texts == [None if row["status"] else " ".join(text_of(label) for label, *_ in row["words"]) for row in wanted]
-    assert results.confidences is None
+    if "lattice_beam" not in options:
+        assert results.confidences is None
+    else:
+        confidences = [word.confidence for row, result in zip(wanted, results) if row["status"] == 0 for word in result.words]
+        assert results.confidences.tolist() == confidences and all(0 <= confidence <= 1 for confidence in confidences)
 
 
 def test_results_are_used_like_a_list(ctc_graph, matrices):
@@ -354,7 +358,7 @@ def test_a_list_on_a_gpu_is_synchronised_as_its_producer_needs(monkeypatch):
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_what_is_made_while_decoding_equals_what_is_made_later(ctc_graph, matrices, threads):
-    bad = np.full((2, 40), math.nan, np.float32)
+    bad, scale = np.full((2, 40), math.nan, np.float32), 0.17 / math.sqrt(0.7)
     batch = [*matrices[:20], bad, matrices[0][:0], *matrices[20:]]
     later = wf.Decoder(ctc_graph, acoustic_scale=0.7, lattice_beam=6, num_threads=threads).decode(batch)
     options = {"determinize": True, "nbest": 5, "mbr": True}
@@ -371,7 +375,8 @@ def test_what_is_made_while_decoding_equals_what_is_made_later(ctc_graph, matric
         for other in others:
             assert all(0 <= word.confidence <= 1 for word in other.words) and other.words != best.words
         assert one.nbest(3) == two.nbest(3) == three.nbest(3) and one.nbest(9) == two.nbest(9) and len(two.nbest(5)) <= 5
-        assert one.mbr() == two.mbr() == three.mbr() == one.compact_lattice.mbr() == two.compact_lattice.mbr()
+        assert one.mbr() == two.mbr() == three.mbr() == one.compact_lattice.mbr(scale=scale) == two.compact_lattice.mbr(scale=scale)
+        assert [word.confidence for word in one.words] == one.compact_lattice.confidences(one.text, scale)
         assert one.lattice.num_arcs == two.lattice.num_arcs and three.lattice is None
         assert one.compact_lattice.stats() == two.compact_lattice.stats() == three.compact_lattice.stats() and two.compact_lattice is two.compact_lattice
         assert one.compact_lattice.complete_beam == two.compact_lattice.complete_beam == 6
@@ -393,11 +398,38 @@ def test_what_was_made_while_decoding_is_used(ctc_graph, matrices, monkeypatch):
     with pytest.raises(AssertionError):
         result.nbest(4)
     monkeypatch.undo()
-    monkeypatch.setattr(wf.CompactLattice, "confidences", refuse)
-    plain = wf.Decoder(ctc_graph, lattice_beam=6, determinize=True, confidences=False).decode(matrices[:1])
-    assert plain.confidences is None
-    with pytest.raises(AssertionError):
-        _ = plain[0].words
+    slow = wf.Decoder(ctc_graph, lattice_beam=6, determinize=True, confidences=False).decode(matrices[:1])
+    assert slow.confidences is None and [word.confidence for word in slow[0].words] == [word.confidence for word in result.words] and slow.confidences is None
+
+
+@pytest.mark.parametrize("read", [lambda one: one.words, lambda one: one.nbest(3, confidences=True), lambda one: one.compact_lattice.num_arcs])
+def test_the_first_that_is_read_makes_those_of_the_batch(ctc_graph, matrices, monkeypatch, read):
+    """All of the batch's are made by one call into C, also with threads that read at the same time."""
+    wanted = [read(wf.Decoder(ctc_graph, lattice_beam=6).decode([matrix])[0]) for matrix in matrices[:12]]
+    calls, real = [], warpfst.results.call
+    monkeypatch.setattr(warpfst.results, "call", lambda name, *arguments: (calls.append(name), real(name, *arguments))[1])
+    results = wf.Decoder(ctc_graph, lattice_beam=6).decode(matrices[:12])
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(read, results)) == wanted
+    assert calls.count("wf_batch_results_complete") == 1
+
+
+def test_confidence_scale(ctc_graph, matrices):
+    """A number is a factor on the costs of paths. Smaller ones give less certain words."""
+    means = []
+    for scale in (0.1, 1.0):
+        results = wf.Decoder(ctc_graph, lattice_beam=6, confidence_scale=scale).decode(matrices[:12])
+        for one in results:
+            scaled = one.compact_lattice.scale(lm_scale=scale, acoustic_scale=scale)
+            np.testing.assert_allclose([word.confidence for word in one.words], scaled.confidences(one.text), atol=1e-4)
+            assert math.isclose(one.mbr().risk, scaled.mbr().risk, abs_tol=1e-3)
+        means.append(np.mean(results.confidences))
+    default = np.mean(wf.Decoder(ctc_graph, lattice_beam=6).decode(matrices[:12]).confidences)
+    assert means[0] < default < means[1] - 0.05
+    assert pickle.loads(pickle.dumps(wf.Decoder(ctc_graph, lattice_beam=6, confidence_scale=0.1))).decode(matrices[:12]).confidences.tolist() != results.confidences.tolist()
+    for wrong in (-1, math.nan, "x"):
+        with pytest.raises((wf.ArgumentError, TypeError)):
+            wf.Decoder(ctc_graph, lattice_beam=6, confidence_scale=wrong)
 
 
 def test_options_of_determinization(ctc_graph, matrices):

@@ -48,7 +48,7 @@ Path = Union[str, "os.PathLike[str]"]
 AnyModel = Union[LM, RnnLM, Path]
 AnyLexicon = Union[Lexicon, Pronunciations, Path]
 
-_LATTICE_RESULTS = ("determinize", "confidences", "nbest", "mbr", "keep_raw")  # keywords of Decoder that are in no table
+_LATTICE_RESULTS = ("determinize", "confidences", "nbest", "mbr", "keep_raw", "confidence_scale")  # keywords of Decoder that are in no table
 SPECIAL = re.compile(r"(?!(<0x[0-9A-Fa-f]{2}>)+$)(<.+>|\[.+\])")  # names that are no part of a text: <unk>, <sos/eos>, [UNK]; not those of bytes, <0xE7>
 _UNSAFE = re.compile(r"|<eps>|#\d+|.*[\s\0\ud800-\udfff].*", re.DOTALL)  # names that token tables reserve or cannot store
 
@@ -236,7 +236,8 @@ class ModelTokens:
 
         token_lm  instead of these, a language model over the tokens (of texts like `spell_text`), for any words; results have words. Beam 8 and min_active 0 unless given
 
-        Options: tables "decoder" and "ctc_graph", and what Decoder makes of lattices: determinize, confidences, nbest, mbr, keep_raw.
+        Options: tables "decoder" and "ctc_graph", and what Decoder makes of lattices: determinize, confidences, nbest, mbr, keep_raw,
+        confidence_scale.
         """
         given: dict[str, Any] = {**options}
         lattice_results = {name: given.pop(name) for name in _LATTICE_RESULTS if name in given}
