@@ -21,6 +21,7 @@
 #   compose  the published comparison of composition: tables for OpenFst, GTN, ours
 #   rnnlm_hybrid  recurrent and n-gram models of Jane Austen's novels on the hybrid task: perplexity, word error rate; not in `all`
 #   topologies  word error rates of correct and compact on real CTC scores, by beam; not in `all`
+#   confidence  how reliable confidences of words are, by the factor on the costs of paths; not in `all`
 #   accuracy  the word error rates that n-gram and recurrent models, boosts and all of them reach on real CTC scores of phones, characters and pieces; not in `all`
 #   papers   curves of the published papers: large and recurrent language models by beam, cache sizes, CTC topologies; not in `all`
 #   word_times  how many word times are exact, for every kind of graph; not in `all`
@@ -117,7 +118,7 @@ case $what in
       *) python3 bench/graph/graph.py "$@" ;;
     esac
     ;;
-  topologies | decode | features | gpus | rnnlm | lattice | stream | hybrid | fly | lm_scale | rnnlm_hybrid | accuracy | papers | transducer | transducer_task | transducer_peers | show) python3 "$(script "$what")" "$@" ;;
+  topologies | decode | features | gpus | rnnlm | lattice | stream | hybrid | fly | lm_scale | rnnlm_hybrid | accuracy | confidence | papers | transducer | transducer_task | transducer_peers | show) python3 "$(script "$what")" "$@" ;;
   all)
     for each in fstops decode lm rnnlm lattice stream compose; do
       printf '\n== %s\n' "$each"
