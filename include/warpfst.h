@@ -635,7 +635,7 @@ WF_API void wf_decoder_get_plan(const wf_decoder *decoder, wf_plan *out);
   X(F32, rule##n##_min_utterance_length, length, 0, 1e30, "seconds",                     \
     "endpoint rule " #n ": minimum length of the utterance")
 #define WF_STREAM_OPTIONS(X)                                                                       \
-  X(F32, frame_shift, 0.01, 1e-6, 1e6, "seconds",                                                \
+  X(F32, frame_shift, 0.01, 1e-6, 1e6, "seconds",                                                  \
     "duration of a frame of the scores, for endpoint rules")                                       \
   X(STR, silence, 0, 0, 0, "COLUMNS",                                                              \
     "columns that are silence, such as 0,7-9, for endpoint rules; the decoder's blank is always "  \

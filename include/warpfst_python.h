@@ -2,6 +2,7 @@
 #ifndef WARPFST_PYTHON_H
 #define WARPFST_PYTHON_H
 
+#include "warpfst_lattice.h"
 #include "warpfst_lm.h"
 #include "warpfst_transducer.h"
 

@@ -61,6 +61,7 @@ typedef struct wf__tlane {
   int32_t frame, step, next_frame, last_frame;
   float least_waiting;
   uint32_t sizes[WF__TLANE_MOST_SETS]; /* of the waiting sets */
+  uint32_t unused;
   uint64_t num_tokens, num_expanded, num_arcs;
   wf__tlane_utterance own;
 } wf__tlane;
