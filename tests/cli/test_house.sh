@@ -21,6 +21,12 @@ printf 'enum { WF_WAY_LONG, WF_WAY_SHORT };\n%s\n' "$row" > enums/include/warpfs
 ! python3 enums/tools/check_enums.py > out.txt || fail "constants in another order pass"
 grep -q 'option way: no enum of SHORT, LONG' out.txt || fail "$(cat out.txt)"
 
+# The parameters of Triton's model are files and options.
+for table in decoder stream; do "$WARPFST" options $table; done > options.txt
+while read -r key; do
+  grep -q "^  $key " options.txt || [ "$key" = graph ] || fail "config.pbtxt: no option $key"
+done < <(sed -n 's/.*{ key: "\([a-z_]*\)".*/\1/p' "$SOURCE_DIR/triton/models/warpfst/config.pbtxt")
+
 # Public calls have names by rule, and each is used (tools/check_calls.py).
 python3 "$SOURCE_DIR/tools/check_calls.py"
 mkdir -p calls/tools calls/include calls/docs/reference calls/cli
