@@ -160,12 +160,16 @@ static wf_status add_classes(const char *classes, wf_symbols *words, wf_error *e
   return status;
 }
 
-/* In CTC, an LM is read with the words of the lexicon as its word table, unless --words is given. */
+/* In CTC, an LM is read with the words of the lexicon as its word table, unless --words is given.
+ * With --garbage, the LM's <unk> is one of them. */
 static wf_status take_words(const struct request *request, struct parts *parts, wf_error *err) {
   if (request->kind != WF_GRAPH_CTC || parts->lexicon == NULL || request->lm == NULL ||
       parts->words != NULL)
     return WF_OK;
   wf_status status = wf_lexicon_words(parts->lexicon, &parts->words, err);
+  if (status == WF_OK && request->graph_options.garbage >= 0)
+    status =
+        wf_symbols_add(parts->words, "<unk>", wf_symbols_find(parts->words, "<unk>"), NULL, err);
   return status == WF_OK ? add_classes(request->graph_options.classes, parts->words, err) : status;
 }
 

@@ -275,13 +275,13 @@ def _read_rules(grammar: Path | Fst | None, phrases: Iterable[str] | Path | None
     return grammar if isinstance(grammar, Fst) or grammar is None else Fst.read_grammar(grammar, words)
 
 
-def _words_of(lexicon: Any, lm: Any, classes: str | None) -> Symbols | None:
-    """The table with which the language model of a CTC graph is read: the words of the lexicon, and the classes."""
+def _words_of(lexicon: Any, lm: Any, classes: str | None, garbage: float) -> Symbols | None:
+    """The table with which the language model of a CTC graph is read: the words of the lexicon, the classes, and <unk> if it stands for any sequence."""
     if lexicon is None or lm is None:
         return None
     words: Symbols = lexicon.words()
-    for name in (classes or "").split(","):
-        if name:
+    for name in (*(classes or "").split(","), "<unk>" if garbage >= 0 else ""):
+        if name and words.find(name) is None:
             words.add(name)
     return words
 
@@ -318,7 +318,7 @@ def _build(
         lexicon = as_lexicon(lexicon, tokens, lexicon_options if isinstance(lexicon, Lexicon) else {**(defaults or {}), **lexicon_options})
     rules = _read_rules(grammar, phrases, table)
     if kind == "ctc" and table is None:
-        table = _words_of(lexicon, lm, graph_options.get("classes"))
+        table = _words_of(lexicon, lm, graph_options.get("classes"), settings.values()["garbage"])
     model = lm if isinstance(lm, LM) or lm is None else LM.read(lm, table, **arpa_options)
     inputs, result = sized(_abi.wf_graph_inputs), _abi.wf_graph_result()
     settings.set_of("graph", "kind", kind)

@@ -89,6 +89,13 @@ mkgraph --lexicon="$ctc/lexicon_phone.txt" --grammar=part.gram --garbage=0.5 -q 
 [ "$(cat hyp.txt)" = '000030024 KATE <unk> CHINA' ] || fail "a part: $(cat hyp.txt)"
 "$WARPFST" mkgraph ctc --tokens="$ctc/tokens_char.txt" --phrases=reject.txt --garbage=2 -q -o y.wfst # words spelled
 rm y.wfst
+# The same of a language model.
+printf '%s\n' '\data\' 'ngram 1=5' '' '\1-grams:' '-99 <s>' '-0.6 </s>' '-0.6 <unk>' '-0.6 KATE' '-0.6 CHINA' '' '\end\' >unk.arpa
+mkgraph --lexicon="$ctc/lexicon_phone.txt" --lm=unk.arpa --garbage=0.5 -q -o lm.wfst
+"$WARPFST" decode lm.wfst "$ctc/logp_phone/000030024.npy" --acoustic-scale=0.7 -o hyp.txt 2>log
+[ "$(cat hyp.txt)" = '000030024 KATE <unk> CHINA' ] || fail "a language model: $(cat hyp.txt)"
+sed '/<unk>/d; s/1=5/1=4/' unk.arpa >lacks.arpa
+expect 2 'garbage: the language model has no <unk>' mkgraph --lexicon="$ctc/lexicon_phone.txt" --lm=lacks.arpa --garbage=2 -o y.wfst
 expect 2 "class '<unk>': with garbage, it stands for any sequence of tokens" mkgraph --lexicon="$ctc/lexicon_phone.txt" --phrases=reject.txt --garbage=2 --classes='<unk>' -o y.wfst
 expect 2 'garbage needs --lm, --grammar or --phrases' mkgraph --garbage=2 -o y.wfst
 expect 2 'garbage: the grammar has no <unk>' mkgraph --lexicon="$ctc/lexicon_phone.txt" --phrases=few.txt --garbage=2 -o y.wfst

@@ -370,6 +370,16 @@ def test_unknown_words_are_any_sequence():
         wf.build_ctc_graph(names, lexicon, phrases=["ab c"], garbage=1)
 
 
+def test_unknown_words_of_a_language_model_are_any_sequence(tmp_path):
+    names, lexicon, path = ["<blk>", "a", "b", "c"], {"ab": "a b"}, tmp_path / "lm.arpa"
+    path.write_text("\\data\\\nngram 1=4\n\n\\1-grams:\n-99 <s>\n-0.5 </s>\n-0.5 <unk>\n-0.5 ab\n\n\\end\\\n")
+    graph = wf.build_ctc_graph(names, lexicon, path, garbage=1)
+    assert wf.Decoder(graph).decode([spoken([1, 2, 3], 4)])[0].text == "ab <unk>"
+    path.write_text(path.read_text().replace("-0.5 <unk>\n", "").replace("1=4", "1=3"))
+    with pytest.raises(wf.ArgumentError, match="the language model has no <unk>"):
+        wf.build_ctc_graph(names, lexicon, path, garbage=1)
+
+
 @pytest.mark.parametrize("name", ["$NAME", "[NAME]", "#nonterm:name", "name", "<name>"])
 def test_classes_of_any_name(name):
     names = ["<blk>", "c", "a", "l", "b"]
