@@ -179,13 +179,15 @@ static int run(int argc, char **argv, cli_parser *parser, query *q) {
   wf_lm_info info;
   wf_error err;
   wf_lm_info_init(&info);
-  if (wf_lm_get_info(lm, &info, &err) == WF_OK) {
+  if (wf_lm_get_info(lm, &info, &err) != WF_OK) {
+    code = cli_fail(&err);
+  } else if (info.difference && !q->words) {
+    code = cli_usage("%s: the difference of two models has no perplexity", parser->args[0]);
+  } else {
     q->lm = lm;
     q->eos = info.eos;
     q->eos_text = source.options.eos_symbol != NULL ? source.options.eos_symbol : "</s>";
     code = score_text(q, parser->num_args > 1 ? parser->args[1] : "-");
-  } else {
-    code = cli_fail(&err);
   }
   wf_lm_free(lm);
   return code;

@@ -136,6 +136,7 @@ fails 3 'not a language model made by' "$WARPFST" decode TLG_small.wfst logp --l
 fails 3 'phi.words: not an ARPA file' "$WARPFST" decode TLG_small.wfst logp --lm=phi.words
 TMPDIR=none fails 3 'none' "$WARPFST" decode TLG_small.wfst logp --lm=small.arpa
 fails 2 'difference.wlm: the difference of two models has no probabilities' "$WARPFST" lm convert difference.wlm -o D.fst
+fails 2 'difference.wlm: the difference of two models has no perplexity' "$WARPFST" lm perplexity difference.wlm "$ctc/text"
 fails 2 'difference.wlm: already the difference of two models' "$WARPFST" lm convert difference.wlm -o x.wlm
 fails 2 'an option of .wlm files is not for this output' "$WARPFST" lm convert small.arpa --pack=exact -o D.fst
 fails 2 'words is not for this output' "$WARPFST" lm convert small.arpa --words=phi.words -o x.wlm
