@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _abi
 from ._library import Handle, Progress, ProgressGuard, as_dict, call, check_list, create, encode_path, lib, sized
+from .errors import ArgumentError
 from .fst.container import Fst
 from .options import c_options
 from .rnnlm import RnnLM
@@ -132,7 +133,9 @@ class LM(Handle):
         return -sum(self.costs(sentence, bos, eos)) / math.log(10)
 
     def perplexity(self, sentences: Iterable[str | Sequence[str]]) -> float:
-        """exp of the mean cost of words and sentence ends; infinite if a word has probability 0."""
+        """exp of the mean cost of words and sentence ends; infinite if a word has probability 0. A difference of two models has none."""
+        if self.info()["difference"]:
+            raise ArgumentError("the difference of two models has no perplexity")
         costs = [cost for sentence in check_list(sentences, "sentences") for cost in self.costs(sentence)]
         return math.exp(sum(costs) / len(costs)) if costs and max(costs) < math.inf else math.inf
 

@@ -164,3 +164,5 @@ def test_a_mapped_file_and_a_model_in_memory_are_one_class(tmp_path):
     assert wf.LM.read(tmp_path / "lm.wlm", table).score("a b c") == pytest.approx(memory.score("a b c"), abs=1e-6)
     with pytest.raises(wf.Error, match="difference.wlm: the difference of two models"):
         wf.LM.convert(ARPA, tmp_path / "difference.wlm", subtract=ARPA).prune()
+    with pytest.raises(wf.ArgumentError, match="no perplexity"):
+        wf.LM.open(tmp_path / "difference.wlm").perplexity(["a"])
