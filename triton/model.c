@@ -33,7 +33,8 @@ static wf_status set_option(tw_model *model, const char *name, const char *value
   for (size_t t = 0; t < 2; t++) {
     const wf_option_table *table = wf_option_table_find(tables[t].table);
     for (size_t i = 0; i < table->num_rows; i++)
-      if (strcmp(table->rows[i].name, name) == 0)
+      if (strcmp(table->rows[i].name, name) == 0 ||
+          (t == 1 && strcmp(name, "frame_seconds") == 0)) /* an old name, which warns */
         return wf_options_set(table, tables[t].config, name, value, err);
   }
   return fail(err, WF_ERR_ARGUMENT, "config.pbtxt: no such parameter: ", name);

@@ -53,7 +53,6 @@ _FOREIGN = {  # names that other tools use: what to use here
     **dict.fromkeys(("num_paths", "n_best", "num_results"), "nbest(n) of a result"),
     **dict.fromkeys(("jobs", "num_workers", "workers", "threads", "num_processes"), "num_threads"),
     **dict.fromkeys(("blank_id", "blank_index", "blank_token"), "blank"),
-    "frame_seconds": "frame_shift",  # of 0.2
 }
 _calls: dict[CodeType, Call] = {}
 

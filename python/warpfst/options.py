@@ -65,7 +65,7 @@ class CStruct:
         return (self._table.contents.rows[i] for i in range(self._table.contents.num_rows))
 
     def _set(self, name: str, value: Any) -> None:
-        row_type = self._types.get(name)
+        row_type = self._types.get("frame_shift" if name == "frame_seconds" else name)  # C knows the old name until 0.4, and warns
         if row_type is None:
             raise ArgumentError(unknown(self._table.contents.name.decode(), name))
         if row_type == _abi.WF_OPTION_STR:

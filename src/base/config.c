@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/callbacks.h"
 #include "base/input.h"
 
 /* Bytes. A larger size means that the structure was not initialised. */
@@ -106,11 +107,24 @@ static wf_status parse_number(const wf_option *row, const char *value, double *o
   return WF_OK;
 }
 
+static const wf_option *find_row(const wf_option_table *table, const char *name) {
+  for (size_t i = 0; i < table->num_rows; i++)
+    if (same_name(table->rows[i].name, name)) return &table->rows[i];
+  return NULL;
+}
+
+/* Options that were renamed, until 0.4. */
+static const wf_option *find_old_row(const wf_option_table *table, const char *name) {
+  if (strcmp(table->name, "stream") != 0 || !same_name("frame_seconds", name)) return NULL;
+  wf__log(WF_LOG_WARNING, "the option %s is now frame_shift; the old name goes in version 0.4",
+          name);
+  return find_row(table, "frame_shift");
+}
+
 wf_status wf_options_set(const wf_option_table *table, void *config, const char *name,
                          const char *value, wf_error *err) {
-  const wf_option *row = NULL;
-  for (size_t i = 0; i < table->num_rows && row == NULL; i++)
-    if (same_name(table->rows[i].name, name)) row = &table->rows[i];
+  const wf_option *row = find_row(table, name);
+  if (row == NULL) row = find_old_row(table, name);
   if (row == NULL)
     return wf__fail(err, WF_ERR_ARGUMENT, "%s: no option named '%.80s'", table->name, name);
   if (!has_field(*(const size_t *)config, row))

@@ -97,6 +97,17 @@ def test_boosts_after_an_empty_chunk(ctc_graph, ctc_scores):
             assert same([result], expected) and np.asarray(result.lattice.arcs).tobytes() == np.asarray(expected[0].lattice.arcs).tobytes()
 
 
+def test_old_name_of_the_duration_of_a_frame(ctc_graph):
+    """The option of 0.2 works until 0.4, and says what it is called now."""
+    silence = np.full((100, 40), -9, np.float32)
+    silence[:, 0] = -0.01
+    with pytest.warns(wf.InputWarning, match="frame_seconds is now frame_shift"):
+        stream = wf.Decoder(ctc_graph).stream(frame_seconds=0.1)
+    assert stream.advance(silence).trailing_silence == pytest.approx(10)
+    with pytest.raises(wf.ArgumentError, match="no option named 'frame_seconds'"):
+        wf.Decoder(ctc_graph, frame_seconds=0.1)
+
+
 def test_endpoints_of_a_ctc_graph(ctc_graph):
     """Blanks are silence, also if the decoder was not told which column they are. A graph without silence says that it has none."""
     silence = np.full((100, 40), -9, np.float32)
@@ -165,5 +176,5 @@ def test_programs_end_without_errors(order, forget):
 
 
 def test_old_name_of_advance_warns(ctc_graph):
-    with wf.Decoder(ctc_graph).stream() as stream, pytest.warns(DeprecationWarning, match="now Stream.advance"):
+    with wf.Decoder(ctc_graph).stream() as stream, pytest.warns(DeprecationWarning, match="now warpfst.Stream.advance"):
         assert stream.accept(np.full((10, 3), -1.1, np.float32)).num_frames == 10
