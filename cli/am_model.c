@@ -2,9 +2,8 @@
 #include "am_model.h"
 
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "base/platform.h"
 #include "output_file.h"
 
 enum { PATH_BYTES = 4096 };
@@ -19,13 +18,11 @@ void am_flags(cli_parser *parser, am_source *source) {
 
 /* Writes folder/file to `path`. Returns whether that file exists. */
 static bool there(const char *folder, const char *file, char path[PATH_BYTES]) {
-  return snprintf(path, PATH_BYTES, "%s/%s", folder, file) < PATH_BYTES && access(path, F_OK) == 0;
+  return snprintf(path, PATH_BYTES, "%s/%s", folder, file) < PATH_BYTES &&
+         wf__path_kind(path) != WF__FILE_NONE;
 }
 
-static bool is_folder(const char *path) {
-  struct stat info;
-  return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
-}
+static bool is_folder(const char *path) { return wf__path_kind(path) == WF__FILE_FOLDER; }
 
 bool am_is_sphinx(const am_source *source) {
   char path[PATH_BYTES];
@@ -52,15 +49,15 @@ wf_status am_read(const am_source *source, bool needs_tree, wf_hmm **out, wf_err
   if (is_folder(source->path)) {
     (void)there(source->path, "final.mdl", model);
   } else {
-    char *slash = strrchr(folder, '/');
-    if (slash != NULL)
-      *slash = '\0';
+    const size_t size = (size_t)(wf__path_name(folder) - folder);
+    if (size > 0)
+      folder[size - 1] = '\0';
     else
       snprintf(folder, sizeof folder, ".");
   }
   const char *beside = there(folder[0] != '\0' ? folder : "/", "tree", tree) ? tree : NULL;
   if (source->tree != NULL) beside = source->tree;
-  if (beside == NULL && needs_tree && access(model, F_OK) == 0)
+  if (beside == NULL && needs_tree && wf__path_kind(model) != WF__FILE_NONE)
     return fail(err, WF_ERR_ARGUMENT, model, "no tree beside it; give its path with --tree");
   return wf_hmm_read_kaldi(model, beside, source->lang, out, err);
 }

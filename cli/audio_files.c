@@ -2,12 +2,11 @@
  * scores which command they want. */
 #include "audio_files.h"
 
-#include <dirent.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 
 #include "base/first_bytes.h"
+#include "base/platform.h"
 #include "cli.h"
 
 typedef enum file_kind { OTHER, AUDIO, ACOUSTIC_MODEL } file_kind;
@@ -42,22 +41,21 @@ static bool begins_as_audio(const char *path) {
 /* A folder with recordings and without scores. */
 static bool holds_audio(const char *path) {
   static const char *const scores[] = {".npy", ".sen", NULL};
-  DIR *folder = opendir(path);
+  wf__folder *folder = wf__folder_open(path);
   bool audio = false, other = false;
   if (folder == NULL) return false;
-  for (const struct dirent *entry; (entry = readdir(folder)) != NULL;) {
-    audio = audio || named_audio(entry->d_name);
-    other = other || has_suffix(entry->d_name, scores);
+  for (const char *name; (name = wf__folder_next(folder)) != NULL;) {
+    audio = audio || named_audio(name);
+    other = other || has_suffix(name, scores);
   }
-  closedir(folder);
+  wf__folder_close(folder);
   return audio && !other;
 }
 
 static file_kind kind_of(const char *path) {
-  struct stat about;
-  if (stat(path, &about) != 0) return OTHER;
-  if (S_ISDIR(about.st_mode)) return holds_audio(path) ? AUDIO : OTHER;
-  if (!S_ISREG(about.st_mode)) return OTHER; /* what is read from a pipe is gone */
+  const wf__file_kind kind = wf__path_kind(path);
+  if (kind == WF__FILE_FOLDER) return holds_audio(path) ? AUDIO : OTHER;
+  if (kind != WF__FILE_REGULAR) return OTHER; /* what is read from a pipe is gone */
   if (named_audio(path) || begins_as_audio(path)) return AUDIO;
   return named_model(path) ? ACOUSTIC_MODEL : OTHER;
 }

@@ -4,9 +4,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "am_model.h"
+#include "base/platform.h"
 #include "cli.h"
 #include "commands.h"
 #include "summary.h"
@@ -105,7 +105,7 @@ static wf_status open_all(struct run *run, char **sources, int num_sources, wf_e
   if (status == WF_OK)
     status = wf_score_reader_open((const char *const *)sources, (size_t)num_sources, &run->reading,
                                   &run->reader, err);
-  if (status == WF_OK && run->textgrid != NULL && mkdir(run->textgrid, 0777) != 0 &&
+  if (status == WF_OK && run->textgrid != NULL && wf__path_make_folder(run->textgrid) != 0 &&
       errno != EEXIST) {
     snprintf(err->message, sizeof err->message, "%s: %s", run->textgrid, strerror(errno));
     status = err->code = WF_ERR_IO;
@@ -220,7 +220,7 @@ static wf_status write_textgrid(const struct run *run, const char *key,
                                 wf_error *err) {
   char path[4096];
   int size = snprintf(path, sizeof path, "%s/%s.TextGrid", run->textgrid, key);
-  if (strchr(key, '/') != NULL || size >= (int)sizeof path)
+  if (!wf__path_is_name(key) || size >= (int)sizeof path)
     return fail(err, WF_ERR_ARGUMENT, "no TextGrid file can have the name ", path);
   return wf_textgrid_write(path, tiers, 2, num_frames, run->writing.frame_shift, err);
 }

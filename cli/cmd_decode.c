@@ -8,11 +8,10 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "aligner_source.h"
 #include "audio_files.h"
+#include "base/platform.h"
 #include "boosts.h"
 #include "columns.h"
 #include "decode_chunks.h"
@@ -427,8 +426,8 @@ static void close_all(struct decode_run *run) {
 /* Standard output that is not a plain file may end up on the terminal: it is the terminal itself,
  * or a pipe to a pager. */
 static bool is_plain_file(int fd) {
-  struct stat info;
-  return fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+  uint64_t size;
+  return wf__file_kind_of(fd, &size) == WF__FILE_REGULAR;
 }
 
 static const cli_rule rules[] = {
@@ -549,7 +548,7 @@ int cmd_decode(int argc, char **argv) {
       run.decoder_options.device != NULL && strncmp(run.decoder_options.device, "cuda", 4) == 0
           ? GPU_BATCH_BYTES
           : BATCH_BYTES;
-  run.results_on_screen = strcmp(run.output, "-") == 0 && !is_plain_file(STDOUT_FILENO);
+  run.results_on_screen = strcmp(run.output, "-") == 0 && !is_plain_file(WF__STDOUT);
   wf_status status = open_all(&run, parser.args, parser.num_args, &err);
   if (status == WF_OK)
     cli_note_times(&parser, &run.writer_options, wf_graph_word_aligner(run.graph) == NULL);

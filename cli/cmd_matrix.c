@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "base/platform.h"
 #include "parts.h"
 
 /* Sums over all sources. */
@@ -116,9 +116,7 @@ static int info(int argc, char **argv) {
 /* --- copy -------------------------------------------------------------------------------- */
 
 static bool is_folder_name(const char *path) {
-  struct stat about;
-  size_t size = strlen(path);
-  return (size > 0 && path[size - 1] == '/') || (stat(path, &about) == 0 && S_ISDIR(about.st_mode));
+  return wf__path_name(path)[0] == '\0' || wf__path_kind(path) == WF__FILE_FOLDER;
 }
 
 static int copy_all(wf_score_reader *reader, wf_matrix_writer *writer) {

@@ -6,9 +6,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "am_model.h"
+#include "base/platform.h"
 #include "text_input.h"
 #include "utterance_lists.h"
 
@@ -90,5 +90,5 @@ wf_status columns_find(const char *columns_path, const char *am_path, const char
   if (columns_path != NULL) return read_columns(columns_path, out, err);
   if (am_path != NULL) return read_model_columns(am_path, out, err);
   snprintf(beside, sizeof beside, "%s.columns", graph);
-  return access(beside, F_OK) == 0 ? read_columns(beside, out, err) : WF_OK;
+  return wf__path_kind(beside) != WF__FILE_NONE ? read_columns(beside, out, err) : WF_OK;
 }

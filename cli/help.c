@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
+
+#include "base/platform.h"
 
 enum { NARROWEST = 40, PLAIN_WIDTH = 100, WIDEST_TERMINAL = 120 };
 
@@ -12,9 +12,10 @@ enum { NARROWEST = 40, PLAIN_WIDTH = 100, WIDEST_TERMINAL = 120 };
 static size_t width(void) {
   const char *columns = getenv("COLUMNS");
   long wide = columns != NULL ? strtol(columns, NULL, 10) : 0;
-  struct winsize size;
-  if (wide <= 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-    wide = size.ws_col < WIDEST_TERMINAL ? size.ws_col : WIDEST_TERMINAL;
+  if (wide <= 0) {
+    wide = wf__terminal_width();
+    if (wide > WIDEST_TERMINAL) wide = WIDEST_TERMINAL;
+  }
   if (wide <= 0) wide = PLAIN_WIDTH;
   return wide < NARROWEST ? NARROWEST : (size_t)wide;
 }

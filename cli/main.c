@@ -1,13 +1,11 @@
 /* main.c - finds the subcommand and runs it. */
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/platform.h"
 #include "cli.h"
 #include "commands.h"
 #include "help.h"
-#include "output_guard.h"
 #include "suggest.h"
 
 /* The package is not in a registry. */
@@ -99,17 +97,10 @@ static int run(int argc, char **argv) {
   return run_command(argc - 1, argv + 1);
 }
 
-/* If a standard stream is closed, the next open() would reuse its number, and output for the stream
- * would enter that file. So closed streams are opened on /dev/null, in the mode in which their use
- * still fails. */
-static void fill_standard_streams(void) {
-  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-    if (fcntl(fd, F_GETFD) < 0) (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
-}
-
 int main(int argc, char **argv) {
-  fill_standard_streams();
-  cli_guard_outputs();
+  wf__program_start(&argc, &argv);
+  /* removes unfinished output files */
+  wf__program_at_signal(wf_remove_unfinished_outputs);
   wf_set_log(print_log, NULL);
   int code = run(argc, argv);
   cli_progress_end();

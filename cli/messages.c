@@ -2,10 +2,9 @@
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <time.h>
-#include <unistd.h>
 
+#include "base/clock.h"
+#include "base/platform.h"
 #include "base/utf8.h"
 #include "cli.h"
 
@@ -117,7 +116,7 @@ static bool on_tick(void *user) {
 }
 
 wf_progress cli_progress(bool quiet) {
-  if (quiet || !isatty(STDERR_FILENO)) return (wf_progress){0};
+  if (quiet || !wf__is_terminal(WF__STDERR)) return (wf_progress){0};
   wf_set_interrupt(on_tick, NULL);
   return (wf_progress){on_progress, NULL};
 }
@@ -142,13 +141,6 @@ void cli_json_number(FILE *out, const char *format, double value) {
   fprintf(out, isfinite(value) ? format : "null", value);
 }
 
-double cli_now_s(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
+double cli_now_s(void) { return wf__now_s(); }
 
-uint64_t cli_peak_bytes(void) {
-  struct rusage usage;
-  return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_maxrss * 1024 : 0;
-}
+uint64_t cli_peak_bytes(void) { return wf__peak_bytes(); }

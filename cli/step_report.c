@@ -1,14 +1,14 @@
 /* step_report.c - see step_report.h. */
 #include "step_report.h"
 
-#include <sys/stat.h>
-
+#include "base/platform.h"
 #include "fst_output.h"
 
 void cli_steps_begin(cli_steps *steps) {
   steps->begin_s = cli_now_s();
   if (steps->keep_steps != NULL)
-    (void)mkdir(steps->keep_steps, 0777); /* if this fails, writing a file into it reports why */
+    (void)wf__path_make_folder(
+        steps->keep_steps); /* if this fails, writing a file into it reports why */
 }
 
 const char *cli_step_path(const cli_steps *steps, const char *name) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/platform.h"
 #include "cli.h"
 
 static wf_status fail(const cli_lines *lines, const char *what, int code, wf_error *err) {
@@ -29,7 +30,7 @@ static void skip_mark(FILE *file) {
 
 wf_status cli_lines_open(cli_lines *lines, const char *path, wf_error *err) {
   *lines = (cli_lines){.path = path};
-  lines->file = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
+  lines->file = strcmp(path, "-") == 0 ? stdin : wf__stdio_read(path);
   if (lines->file == NULL) return fail(lines, "open", errno, err);
   errno = 0;
   skip_mark(lines->file);
@@ -38,9 +39,9 @@ wf_status cli_lines_open(cli_lines *lines, const char *path, wf_error *err) {
 
 bool cli_lines_next(cli_lines *lines) {
   errno = 0;
-  const ssize_t size = getline(&lines->text, &lines->room, lines->file);
+  const int64_t size = wf__stdio_line(&lines->text, &lines->room, lines->file);
   if (size < 0) {
-    /* getline() returns the same if there is no memory as at the end */
+    /* POSIX's getline returns the same if there is no memory as at the end */
     if (!feof(lines->file) || ferror(lines->file)) lines->error = errno != 0 ? errno : EIO;
     return false;
   }

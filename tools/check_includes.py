@@ -32,7 +32,7 @@ LEVELS = {name: level for level, names in enumerate([
     ("cuda/device",), ("cuda/search", "cuda/fstops"), ("cuda/lattice", "cuda/rnn", "cuda/compose"), ("cuda/search/instances", "cuda/bench", "cuda/transducer"), ("plan",), ("cuda/decoder",), ("cuda",),
     ("io",)]) for name in names}
 MUTUAL = {("fst/container.py", "lattice.py")}  # an fst can have a word aligner, which can be read from an fst
-SHARED = ("base/first_bytes.h", "base/utf8.h")  # these files of src call nothing of the library and are linked into the program, too
+SHARED = ("base/clock.h", "base/first_bytes.h", "base/platform.h", "base/utf8.h")  # these files of src call nothing of the library and are linked into the program, too
 SOURCES = (".c", ".h", ".cu", ".cuh")
 MAX_FILE_LINES, MAX_CUDA_LINES, MAX_FUNCTION_LINES, MAX_KERNEL_LINES = 600, 900, 70, 120
 MACHINE_PATH = re.compile(r"(?<![\w.$}/-])/(?:work|home|root|Users)/\w")

@@ -94,6 +94,12 @@ bool wf__next_line(wf__lines *lines, wf__span *line) {
 
 static bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
+const char *wf__find_last(wf__span text, char c) {
+  while (text.size > 0)
+    if (text.data[--text.size] == c) return text.data + text.size;
+  return NULL;
+}
+
 bool wf__next_field(wf__span *rest, wf__span *field) {
   while (rest->size > 0 && is_blank(*rest->data)) rest->data++, rest->size--;
   if (rest->size == 0) return false;

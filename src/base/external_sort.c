@@ -2,7 +2,6 @@
 #include "base/external_sort.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #include "base/memory.h"
 #include "base/temp_file.h"
@@ -60,7 +59,7 @@ static void free_buffers(wf__sort *sort) {
 void wf__sort_free(wf__sort *sort) {
   if (sort == NULL) return;
   free_buffers(sort);
-  if (sort->fd >= 0) close(sort->fd);
+  if (sort->fd >= 0) wf__temp_close(sort->fd);
   wf__vec_free(&sort->records);
   wf__vec_free(&sort->runs);
   wf__vec_free(&sort->heap);

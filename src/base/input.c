@@ -1,23 +1,20 @@
 /* input.c - whole files as bytes: mapped, read or inflated. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/gunzip.h"
 #include "base/input.h"
 #include "base/interrupt.h"
 #include "base/memory.h"
+#include "base/platform.h"
 
 typedef WF__VEC(uint8_t) byte_vec;
 
 static wf_status read_all(int fd, const char *path, byte_vec *bytes, wf_error *err) {
   for (;;) {
     WF__TRY(wf__vec_grow(bytes, (size_t)1 << 16, path, err));
-    ssize_t got = read(fd, bytes->data + bytes->size, (size_t)(bytes->cap - bytes->size));
+    int64_t got = wf__file_read(fd, bytes->data + bytes->size, (size_t)(bytes->cap - bytes->size));
     if (got < 0 && errno == EINTR) wf__interrupt_poll();
     WF__TRY(wf__interrupted(err));
     if (got < 0 && errno == EINTR) continue;
@@ -74,17 +71,18 @@ static wf_status adopt(byte_vec *vec, wf__input *out, wf_error *err) {
 }
 
 static wf_status open_file(const char *path, int fd, wf__input *out, wf_error *err) {
-  struct stat info;
-  if (fstat(fd, &info) != 0)
+  uint64_t file_size = 0;
+  const wf__file_kind kind = wf__file_kind_of(fd, &file_size);
+  if (kind == WF__FILE_NONE)
     return wf__fail(err, wf__io_status(errno), "%s: cannot stat: %s", path, strerror(errno));
-  if (S_ISDIR(info.st_mode)) return wf__fail(err, WF_ERR_IO, "%s: is a directory", path);
-  if (S_ISREG(info.st_mode) && info.st_size > 0) {
-    void *map = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (map != MAP_FAILED) {
-      const size_t size = (size_t)info.st_size;
+  if (kind == WF__FILE_FOLDER) return wf__fail(err, WF_ERR_IO, "%s: is a directory", path);
+  if (kind == WF__FILE_REGULAR && file_size > 0) {
+    void *map = wf__file_map(fd, file_size);
+    if (map != NULL) {
+      const size_t size = (size_t)file_size;
       if (wf__is_gzip(map, size)) {
         wf_status status = inflate_input(map, size, out, err);
-        munmap(map, size);
+        wf__file_unmap(map, size);
         return status;
       }
       out->data = map;
@@ -109,13 +107,13 @@ wf_status wf__input_open(const char *path, wf__input *out, wf_error *err) {
   out->path =
       wf__strndup(is_stdin ? "standard input" : path, strlen(is_stdin ? "standard input" : path));
   if (out->path == NULL) return wf__fail_memory(err, strlen(path), "a path");
-  int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+  int fd = is_stdin ? WF__STDIN : wf__file_read_only(path);
   wf_status status;
   if (fd < 0) {
     status = wf__fail(err, wf__io_status(errno), "%s: cannot open: %s", path, strerror(errno));
   } else {
     status = open_file(out->path, fd, out, err);
-    if (!is_stdin) close(fd);
+    if (!is_stdin) wf__file_close(fd);
   }
   if (status != WF_OK) wf__input_close(out);
   return status;
@@ -143,7 +141,7 @@ wf_status wf__input_from_memory(const void *data, size_t size, const char *name,
 }
 
 void wf__input_close(wf__input *input) {
-  if (input->mapped) munmap((void *)(uintptr_t)input->data, input->size);
+  if (input->mapped) wf__file_unmap((void *)(uintptr_t)input->data, input->size);
   free(input->owned);
   free((void *)(uintptr_t)input->path);
   *input = (wf__input){0};

@@ -78,6 +78,8 @@ wf_status wf__lines_fail(const wf__lines *lines, wf_error *err, wf_status code, 
  * accept "inf", "infinity" and "nan" in any case, with sign. */
 bool wf__parse_i64(wf__span text, int64_t *out);
 bool wf__parse_f64(wf__span text, double *out);
+/* The last place of a character; NULL: there is none. */
+const char *wf__find_last(wf__span text, char c);
 /* True if the span is valid UTF-8 (no surrogates, no overlong forms). */
 bool wf__is_utf8(wf__span text);
 /* %.*s arguments for a span, cut at 80 bytes for messages. */

@@ -1,11 +1,11 @@
 /* memory.c - checked allocation, growable arrays, arenas. */
 #include "base/memory.h"
 
-#include <malloc.h>
 #include <string.h>
-#include <sys/mman.h>
 
-enum { HUGE_MIN_BYTES = 1 << 22, HUGE_BYTES = 1 << 21, PAGE_BYTES = 1 << 12 };
+#include "base/platform.h"
+
+enum { HUGE_MIN_BYTES = 1 << 22, HUGE_BYTES = 1 << 21 };
 /* malloc gives a block of at least this size a mapping of its own (the most that glibc's threshold
  * can be), and MALLOC_HEADER bytes of it are malloc's. */
 enum { MAPPED_MIN_BYTES = 1 << 25, MALLOC_HEADER = 32 };
@@ -22,13 +22,7 @@ static size_t whole_huge_pages(size_t bytes) {
  * random reads. The range is extended to whole pages, so that a block with its own mapping stays
  * one mapping, which realloc can move. Failure is ignored. */
 static void *prefer_huge_pages(void *memory, size_t bytes) {
-#ifdef MADV_HUGEPAGE
-  if (memory != NULL && bytes >= HUGE_MIN_BYTES) {
-    uintptr_t first = (uintptr_t)memory & ~(uintptr_t)(PAGE_BYTES - 1),
-              end = ((uintptr_t)memory + bytes + PAGE_BYTES - 1) & ~(uintptr_t)(PAGE_BYTES - 1);
-    (void)madvise((void *)first, end - first, MADV_HUGEPAGE);
-  }
-#endif
+  if (memory != NULL && bytes >= HUGE_MIN_BYTES) wf__prefer_huge_pages(memory, bytes);
   return memory;
 }
 
@@ -77,7 +71,7 @@ wf_status wf__vec_grow_bytes(void **data, uint64_t *cap, uint64_t size, uint64_t
    * mapping is larger than it needs, but memory that is never written takes no room, so it does not
    * count as the array's. */
   const bool early = bytes >= HUGE_MIN_BYTES && bytes < MAPPED_MIN_BYTES;
-  if (early && *data != NULL && malloc_usable_size(*data) >= bytes) {
+  if (early && *data != NULL && wf__usable_bytes(*data) >= bytes) {
     *cap = grown;
     return WF_OK;
   }

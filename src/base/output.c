@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include "base/interrupt.h"
 #include "base/kaldi_prefix.h"
 #include "base/memory.h"
 #include "base/output_target.h"
+#include "base/platform.h"
 
 enum { BUFFER_BYTES = 1 << 17, PACKED_BYTES = 1 << 15 };
 
@@ -190,7 +190,7 @@ uint64_t wf__output_offset(const wf__output *output) { return output->offset + o
 void wf__output_patch(wf__output *output, uint64_t offset, const void *data, size_t size) {
   flush(output);
   for (const char *at = data; size > 0 && output->error == 0;) {
-    const ssize_t put = pwrite(output->target.fd, at, size, (off_t)offset);
+    const int64_t put = wf__file_write_at(output->target.fd, at, size, offset);
     if (put < 0 && errno == EINTR) continue;
     if (put <= 0) {
       output->error = put < 0 ? errno : EIO;

@@ -2,29 +2,24 @@
 #include "base/output_target.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/interrupt.h"
 #include "base/memory.h"
+#include "base/platform.h"
 
 /* --- names of unfinished files, for signal handlers ---------------------------------------------
  * Who exchanges a name for NULL owns it: the thread that finishes the file, or the handler. */
-enum { MAX_NAMES = 64, MAX_TRIES = 1000, MAX_LINKS = 40 };
+enum { MAX_NAMES = 64, MAX_TRIES = 1000 };
 static _Atomic(char *) g_names[MAX_NAMES];
 
 void wf_remove_unfinished_outputs(void) {
   for (int i = 0; i < MAX_NAMES; i++) {
     char *name = atomic_exchange(&g_names[i], NULL);
-    if (name != NULL) (void)unlink(name);
+    if (name != NULL) (void)wf__path_remove(name);
   }
 }
 
@@ -46,31 +41,13 @@ static void forget(char *name) {
 
 /* --- files ---------------------------------------------------------------------------------- */
 
-/* Opens an unnamed file in the folder of `path`; -1 if the file system does not support it. */
-static int open_unnamed(const char *path) {
-#if defined(O_TMPFILE)
-  if (access("/proc/self/fd", X_OK) != 0) return -1; /* an unnamed file could not be named later */
-  const char *slash = strrchr(path, '/');
-  if (slash == NULL) return open(".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
-  char *folder = wf__strndup(path, slash == path ? 1 : (size_t)(slash - path));
-  int fd = folder != NULL ? open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666) : -1;
-  free(folder);
-  return fd;
-#else
-  (void)path;
-  return -1;
-#endif
-}
-
 static int create_file(const wf__target *target, const char *name) {
   (void)target; /* has no descriptor yet */
-  return open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  return wf__file_create(name);
 }
 
 static int link_file(const wf__target *target, const char *name) {
-  char link_path[64];
-  snprintf(link_path, sizeof link_path, "/proc/self/fd/%d", target->fd);
-  return linkat(AT_FDCWD, link_path, AT_FDCWD, name, AT_SYMLINK_FOLLOW);
+  return wf__file_link(target->fd, name);
 }
 
 /* Sets target->temporary to the first free name of PATH.tmp.PID, PATH.tmp.PID.1, ... that `make`
@@ -82,7 +59,7 @@ static int make_temporary(wf__target *target, int (*make)(const wf__target *, co
   int made = -1;
   errno = ENOMEM;
   for (int number = 0; name != NULL && number < MAX_TRIES; number++) {
-    int end = snprintf(name, size, "%s.tmp.%ld", target->path, (long)getpid());
+    int end = snprintf(name, size, "%s.tmp.%lld", target->path, (long long)wf__process_id());
     if (number > 0) snprintf(name + end, size - (size_t)end, ".%d", number);
     made = make(target, name);
     if (made >= 0 || errno != EEXIST) break;
@@ -99,49 +76,10 @@ static int make_temporary(wf__target *target, int (*make)(const wf__target *, co
 /* --- streams ------------------------------------------------------------------------------------
  */
 
-/* Descriptor N if `folder`, without links, lists this process's descriptors and `name` is N. */
-static int descriptor_of(const char *folder, const char *name) {
-  char own[64];
-  snprintf(own, sizeof own, "/proc/%ld/fd", (long)getpid());
-  if (strcmp(folder, own) != 0 && strcmp(folder, "/dev/fd") != 0) return -1;
-  char *end;
-  long number = strtol(name, &end, 10);
-  return name[0] >= '0' && name[0] <= '9' && *end == '\0' && number <= INT_MAX ? (int)number : -1;
-}
-
-/* Follows the symbolic links of the last component. Sets `*descriptor` if they end at an open
- * descriptor of this process, else target->path to the file. Links such as /proc/self/fd/1 have to
- * be seen, because the file that they name must be written through the descriptor: at its position,
- * and even if it was deleted. Returns an errno. */
-static int resolve(const char *path, wf__target *target, int *descriptor) {
-  char at[PATH_MAX], folder[PATH_MAX], text[PATH_MAX], next[PATH_MAX];
-  if (snprintf(at, sizeof at, "%s", path) >= PATH_MAX) return ENAMETOOLONG;
-  for (int count = 0; count < MAX_LINKS; count++) {
-    char *slash = strrchr(at, '/');
-    const char *name = slash != NULL ? slash + 1 : at;
-    int size = slash == NULL ? 0 : (int)(slash - at) + 1;
-    if (snprintf(text, sizeof text, "%.*s", size, at) >= PATH_MAX) return ENAMETOOLONG;
-    if (realpath(size > 0 ? text : ".", folder) == NULL) return errno;
-    *descriptor = descriptor_of(folder, name);
-    if (*descriptor >= 0) return 0;
-    ssize_t length = readlink(at, text, sizeof text - 1);
-    if (length < 0) {
-      target->path = wf__strndup(at, strlen(at));
-      return target->path != NULL ? 0 : ENOMEM;
-    }
-    text[length] = '\0';
-    bool absolute = text[0] == '/' || size == 0;
-    if (snprintf(next, sizeof next, "%.*s%s", absolute ? 0 : size, at, text) >= PATH_MAX)
-      return ENAMETOOLONG;
-    memcpy(at, next, sizeof at);
-  }
-  return ELOOP;
-}
-
 /* Waits for the reader of a FIFO. Returns an errno. */
 static int open_stream(const char *path, int *fd) {
   for (;;) {
-    *fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+    *fd = wf__file_open_stream(path);
     if (*fd >= 0) return 0;
     if (errno != EINTR) return errno;
     wf__interrupt_poll();
@@ -152,33 +90,33 @@ static int open_stream(const char *path, int *fd) {
 /* --- targets ---------------------------------------------------------------------------------- */
 
 static int open_target(const char *path, wf__target *target) {
-  struct stat info;
-  int descriptor = strcmp(path, "-") == 0 ? STDOUT_FILENO : -1;
-  int code = descriptor < 0 ? resolve(path, target, &descriptor) : 0;
+  int descriptor = strcmp(path, "-") == 0 ? WF__STDOUT : -1;
+  int code = descriptor < 0 ? wf__path_resolve(path, &target->path, &descriptor) : 0;
   if (code != 0) return code;
   if (descriptor >= 0) {
-    target->is_standard = descriptor == STDOUT_FILENO;
-    target->fd = target->is_standard ? descriptor : fcntl(descriptor, F_DUPFD_CLOEXEC, 3);
+    target->is_standard = descriptor == WF__STDOUT;
+    target->fd = target->is_standard ? descriptor : wf__file_duplicate(descriptor);
     return target->fd >= 0 ? 0 : errno;
   }
-  if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) {
+  const wf__file_kind kind = wf__path_kind(path);
+  if (kind != WF__FILE_NONE && kind != WF__FILE_REGULAR) {
     free(target->path);
     target->path = NULL;
     return open_stream(path, &target->fd);
   }
-  target->fd = open_unnamed(target->path);
+  target->fd = wf__file_unnamed(target->path);
   if (target->fd < 0) target->fd = make_temporary(target, create_file);
   return target->fd >= 0 ? 0 : errno;
 }
 
 bool wf__target_is_file(const char *path) {
-  struct stat info;
-  wf__target target = {.fd = -1};
-  int descriptor = -1;
+  char *file;
+  int descriptor;
   if (strcmp(path, "-") == 0) return false;
-  (void)resolve(path, &target, &descriptor);
-  free(target.path);
-  return descriptor < 0 && (stat(path, &info) != 0 || S_ISREG(info.st_mode));
+  (void)wf__path_resolve(path, &file, &descriptor);
+  free(file);
+  const wf__file_kind kind = wf__path_kind(path);
+  return descriptor < 0 && (kind == WF__FILE_NONE || kind == WF__FILE_REGULAR);
 }
 
 wf_status wf__target_open(const char *path, wf__target *out, wf_error *err) {
@@ -191,31 +129,12 @@ wf_status wf__target_open(const char *path, wf__target *out, wf_error *err) {
   return wf__fail(err, wf__io_status(code), "%s: cannot write: %s", path, strerror(code));
 }
 
-/* As write(), but a pipe without reader is only the error EPIPE, without the signal. */
-static ssize_t write_without_signal(int fd, const void *data, size_t size) {
-  sigset_t pipe, before, pending;
-  sigemptyset(&pipe);
-  sigaddset(&pipe, SIGPIPE);
-  sigpending(&pending);
-  const bool was_pending = sigismember(&pending, SIGPIPE) == 1;
-  pthread_sigmask(SIG_BLOCK, &pipe, &before);
-  ssize_t put = write(fd, data, size);
-  const int code = errno;
-  /* a reader that stops in the middle of a write leaves the signal and a count of bytes */
-  if (!was_pending && sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE) == 1) {
-    int number;
-    sigwait(&pipe, &number);
-  }
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
-  errno = code;
-  return put;
-}
-
 int wf__target_write(wf__target *target, const void *data, size_t size) {
   const char *at = data;
   const bool guards = wf__target_is_stream(target) && !target->is_standard;
   while (size > 0) {
-    ssize_t put = guards ? write_without_signal(target->fd, at, size) : write(target->fd, at, size);
+    int64_t put = guards ? wf__file_write_quietly(target->fd, at, size)
+                         : wf__file_write(target->fd, at, size);
     if (put < 0 && errno == EINTR) {
       wf__interrupt_poll();
       if (wf__stopped()) return ECANCELED;
@@ -233,10 +152,10 @@ int wf__target_finish(wf__target *target) {
   if (!wf__target_is_stream(target) && target->temporary == NULL &&
       link_file(target, target->path) != 0 && make_temporary(target, link_file) != 0)
     code = errno;
-  if (!target->is_standard && close(target->fd) != 0 && code == 0) code = errno;
+  if (!target->is_standard && wf__file_close(target->fd) != 0 && code == 0) code = errno;
   target->fd = -1;
   if (code == 0 && target->temporary != NULL) {
-    if (rename(target->temporary, target->path) == 0) {
+    if (wf__path_rename(target->temporary, target->path) == 0) {
       forget(target->temporary);
       target->temporary = NULL;
     } else {
@@ -248,8 +167,8 @@ int wf__target_finish(wf__target *target) {
 }
 
 void wf__target_discard(wf__target *target) {
-  if (target->fd >= 0 && !target->is_standard) close(target->fd);
-  if (target->temporary != NULL) (void)unlink(target->temporary);
+  if (target->fd >= 0 && !target->is_standard) wf__file_close(target->fd);
+  if (target->temporary != NULL) (void)wf__path_remove(target->temporary);
   forget(target->temporary);
   free(target->path);
   *target = (wf__target){.fd = -1};

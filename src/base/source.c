@@ -2,14 +2,12 @@
 #include "base/source.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/gunzip.h"
 #include "base/interrupt.h"
+#include "base/platform.h"
 
 enum { CHUNK_BYTES = 1 << 16 };
 
@@ -40,16 +38,16 @@ wf_status wf__source_memory(const void *data, size_t size, const char *path, wf_
 }
 
 static bool is_plain_file(int fd) {
-  struct stat info;
+  uint64_t size;
   uint8_t magic[2] = {0, 0};
-  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return false;
-  return pread(fd, magic, 2, 0) != 2 || !wf__is_gzip(magic, 2);
+  if (wf__file_kind_of(fd, &size) != WF__FILE_REGULAR) return false;
+  return wf__file_read_at(fd, magic, 2, 0) != 2 || !wf__is_gzip(magic, 2);
 }
 
 static wf_status open_source(const char *path, bool may_map, wf__source *out, wf_error *err) {
   WF__TRY(name_source(out, path, err));
   bool is_stdin = strcmp(path, "-") == 0;
-  int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+  int fd = is_stdin ? WF__STDIN : wf__file_read_only(path);
   if (fd < 0) {
     wf_status status =
         wf__fail(err, wf__io_status(errno), "%s: cannot open: %s", path, strerror(errno));
@@ -57,7 +55,7 @@ static wf_status open_source(const char *path, bool may_map, wf__source *out, wf
     return status;
   }
   if (may_map && !is_stdin && is_plain_file(fd)) {
-    close(fd);
+    wf__file_close(fd);
     wf_status status = wf__input_open(path, &out->input, err);
     if (status != WF_OK) {
       wf__source_close(out);
@@ -70,7 +68,7 @@ static wf_status open_source(const char *path, bool may_map, wf__source *out, wf
   }
   out->stream = wf__calloc(1, sizeof *out->stream);
   if (out->stream == NULL) {
-    if (!is_stdin) close(fd);
+    if (!is_stdin) wf__file_close(fd);
     wf__source_close(out);
     return wf__fail_memory(err, sizeof *out->stream, "an input stream");
   }
@@ -90,7 +88,7 @@ void wf__source_close(wf__source *source) {
   struct wf__stream *stream = source->stream;
   if (stream != NULL) {
     if (stream->gzip) wf__gunzip_free(&stream->gunzip);
-    if (stream->fd != STDIN_FILENO) close(stream->fd);
+    if (stream->fd != WF__STDIN) wf__file_close(stream->fd);
     free(stream->buffer);
     free(stream);
   }
@@ -102,7 +100,7 @@ void wf__source_close(wf__source *source) {
 static wf_status read_some(const wf__source *source, uint8_t *to, size_t size, size_t *got,
                            wf_error *err) {
   for (;;) {
-    ssize_t n = read(source->stream->fd, to, size);
+    int64_t n = wf__file_read(source->stream->fd, to, size);
     if (n < 0 && errno == EINTR) wf__interrupt_poll();
     WF__TRY(wf__interrupted(err));
     if (n < 0 && errno == EINTR) continue;

@@ -2,7 +2,6 @@
 #include "base/spill_buffer.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #include "base/temp_file.h"
 
@@ -12,7 +11,7 @@ wf__spill_buffer wf__spill_buffer_of(uint64_t limit, const char *folder) {
 
 void wf__spill_buffer_free(wf__spill_buffer *spill) {
   wf__vec_free(&spill->buffer);
-  if (spill->fd > 0) close(spill->fd);
+  if (spill->fd > 0) wf__temp_close(spill->fd);
   spill->fd = -1;
 }
 

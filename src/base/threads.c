@@ -3,14 +3,12 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/interrupt.h"
 #include "base/memory.h"
+#include "base/platform.h"
 
 enum { WAIT_NS = 10 * 1000 * 1000 };
 
@@ -30,15 +28,7 @@ struct start {
   int worker;
 };
 
-int wf__num_cpus(void) {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) {
-    int count = CPU_COUNT(&set);
-    if (count > 0) return count;
-  }
-  long online = sysconf(_SC_NPROCESSORS_ONLN);
-  return online > 0 ? (int)online : 1;
-}
+int wf__num_cpus(void) { return wf__num_processors(); }
 
 static bool work_once(wf__job *job, int worker) {
   if (job->may_stop && wf__stopped())
@@ -92,14 +82,6 @@ static void *thread_main(void *argument) {
   return NULL;
 }
 
-static void init_timed(pthread_cond_t *condition) {
-  pthread_condattr_t attributes;
-  pthread_condattr_init(&attributes);
-  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-  pthread_cond_init(condition, &attributes);
-  pthread_condattr_destroy(&attributes);
-}
-
 wf_status wf__pool_create(int num_threads, wf__pool **out, wf_error *err) {
   *out = NULL;
   if (num_threads <= 0) num_threads = wf__num_cpus();
@@ -111,7 +93,7 @@ wf_status wf__pool_create(int num_threads, wf__pool **out, wf_error *err) {
   pool->size = num_threads;
   pthread_mutex_init(&pool->mutex, NULL);
   pthread_cond_init(&pool->wake, NULL);
-  init_timed(&pool->done);
+  wf__timed_init(&pool->done);
   pool->threads = wf__calloc((uint64_t)num_threads, sizeof *pool->threads);
   int code = pool->threads != NULL ? 0 : ENOMEM;
   for (int i = 0; code == 0 && i + 1 < num_threads; i++) {
@@ -152,15 +134,11 @@ static void enqueue(wf__pool *pool, wf__job *job, bool first) {
 /* Waits until a job finishes, or until it is time to call the caller's interrupt function, which
  * only this thread may do. Needs the mutex, which is released meanwhile. */
 static void wait_done(wf__pool *pool) {
-  struct timespec until;
   if (!wf__interrupt_polls()) {
     pthread_cond_wait(&pool->done, &pool->mutex);
     return;
   }
-  clock_gettime(CLOCK_MONOTONIC, &until);
-  until.tv_nsec += WAIT_NS;
-  if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
-  if (pthread_cond_timedwait(&pool->done, &pool->mutex, &until) != ETIMEDOUT) return;
+  if (!wf__timed_wait(&pool->done, &pool->mutex, WAIT_NS)) return;
   pthread_mutex_unlock(&pool->mutex);
   (void)wf__stopped();
   pthread_mutex_lock(&pool->mutex);

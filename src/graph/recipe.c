@@ -2,19 +2,14 @@
 #include "graph/recipe.h"
 
 #include <string.h>
-#include <sys/resource.h>
 
 #include "base/callbacks.h"
 #include "base/clock.h"
 #include "base/option_tables.h"
+#include "base/platform.h"
 #include "graph/hmm.h"
 
 /* --- running ---------------------------------------------------------------------------- */
-
-static uint64_t peak_bytes(void) {
-  struct rusage usage;
-  return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_maxrss * 1024 : 0;
-}
 
 /* Sets the sizes in the report. *out_fst NULL: the fst is only on the GPU. */
 static wf_status look_at(wf__slot *made, bool copy, wf_graph_step *report, wf_fst **out_fst,
@@ -46,7 +41,7 @@ static wf_status run_step(wf__build *b, const wf__step *step, double progress, w
   wf_graph_step report = {.name = step->name,
                           .file = step->file,
                           .seconds = wf__now_s() - begin,
-                          .peak_bytes = peak_bytes()};
+                          .peak_bytes = wf__peak_bytes()};
   WF__TRY(look_at(runner->made, runner->copy_steps, &report, &fst, err));
   if (runner->step_fn(runner->step_user, &report, fst)) return WF_OK;
   return wf__fail(err, WF_ERR_CANCELLED, "cancelled after %s", step->stage);

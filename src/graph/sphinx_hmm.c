@@ -10,9 +10,9 @@
  * gets a label above num_senones, so that costs stay exact. */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/map64.h"
+#include "base/platform.h"
 #include "graph/hmm.h"
 #include "graph/sphinx_files.h"
 #include "graph/sphinx_hmm.h"
@@ -415,7 +415,7 @@ static wf_status open_in(const char *folder, const char *file, bool optional, wf
   char path[4096];
   if (snprintf(path, sizeof path, "%s/%s", folder, file) >= (int)sizeof path)
     return wf__fail(err, WF_ERR_ARGUMENT, "the path '%.80s...' is too long", folder);
-  *out_there = !optional || access(path, F_OK) == 0;
+  *out_there = !optional || wf__path_kind(path) != WF__FILE_NONE;
   return *out_there ? wf__input_open(path, out, err) : WF_OK;
 }
 

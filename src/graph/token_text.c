@@ -8,11 +8,17 @@ void wf__token_text_begin_token(wf__token_text *text, const char *name) {
   text->limit += text->rest + 1;
 }
 
+static void put(wf__token_text *text, const char *name) {
+  const size_t size = strlen(name);
+  memcpy(text->at, name, size + 1);
+  text->at += size;
+}
+
 /* Writes U+FFFD; or ? where that leaves no room for the bytes to come and a NUL, since a name may
  * have only two bytes for a byte of the token. */
 static void put_replacement(wf__token_text *text) {
   if ((size_t)(text->limit - text->at) >= 4 + text->rest + (size_t)text->num_pending)
-    text->at = stpcpy(text->at, "\xEF\xBF\xBD");
+    put(text, "\xEF\xBF\xBD");
   else
     *text->at++ = '?';
 }
@@ -51,7 +57,7 @@ static void continue_word(wf__token_text *text, size_t token) {
 void wf__token_text_add_name(wf__token_text *text, size_t token, const char *name) {
   end_pending(text);
   continue_word(text, token);
-  text->at = stpcpy(text->at, name);
+  put(text, name);
   text->rest = 0;
 }
 

@@ -5,21 +5,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/kaldi_prefix.h"
 #include "base/memory.h"
+#include "base/platform.h"
 
 bool wf__names_folder(const char *path) {
-  struct stat about;
-  const size_t size = strlen(path);
-  return (size > 0 && path[size - 1] == '/') || (stat(path, &about) == 0 && S_ISDIR(about.st_mode));
+  return wf__path_name(path)[0] == '\0' || wf__path_kind(path) == WF__FILE_FOLDER;
 }
 
 static wf_status make_folder(const char *path, wf_error *err) {
-  struct stat about;
-  if (mkdir(path, 0777) == 0 ||
-      (errno == EEXIST && stat(path, &about) == 0 && S_ISDIR(about.st_mode)))
+  if (wf__path_make_folder(path) == 0 ||
+      (errno == EEXIST && wf__path_kind(path) == WF__FILE_FOLDER))
     return WF_OK;
   return wf__fail(err, wf__io_status(errno), "%s: cannot make the folder: %s", path,
                   strerror(errno));
@@ -38,7 +35,7 @@ wf_status wf__key_folder_open(const char *path, wf__key_folder *out, wf_error *e
 
 wf_status wf__key_folder_file(wf__key_folder *folder, const char *key, const char *suffix,
                               wf__output **out, wf_error *err) {
-  if (key == NULL || strchr(key, '/') != NULL || key[0] == '.' || key[0] == '\0')
+  if (key == NULL || key[0] == '.' || !wf__path_is_name(key))
     return wf__fail(err, WF_ERR_ARGUMENT, "the key '%.80s' cannot be a file name",
                     key != NULL ? key : "");
   int64_t before = wf_symbols_find(folder->keys, key), number = ++folder->num_keys;

@@ -1,13 +1,12 @@
 /* score_spec.c - sources of scores: Kaldi prefixes, script files, folders. */
 #include "io/score_spec.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/kaldi_prefix.h"
+#include "base/platform.h"
 #include "base/source.h"
 #include "graph/sphinx_s3.h"
 #include "io/npy.h"
@@ -50,7 +49,7 @@ static bool parse_range(wf__span text, int64_t range[2], bool *given) {
 /* Removes "[rows]" or "[rows,columns]" from the end of the text and parses it. */
 static bool take_ranges(wf__span *text, wf__score_entry *entry) {
   if (text->size == 0 || text->data[text->size - 1] != ']') return true;
-  const char *open = memrchr(text->data, '[', text->size);
+  const char *open = wf__find_last(*text, '[');
   if (open == NULL) return false;
   wf__span rows = {open + 1, (size_t)(text->data + text->size - 1 - (open + 1))},
            columns = {NULL, 0};
@@ -66,7 +65,7 @@ static bool take_ranges(wf__span *text, wf__score_entry *entry) {
 
 /* Removes ":12345" from the end of the text and parses it. */
 static bool take_offset(wf__span *text, wf__score_entry *entry) {
-  const char *colon = memrchr(text->data, ':', text->size);
+  const char *colon = wf__find_last(*text, ':');
   if (colon == NULL) return true;
   wf__span digits = {colon + 1, (size_t)(text->data + text->size - colon - 1)};
   for (size_t i = 0; i < digits.size; i++)
@@ -156,14 +155,14 @@ static wf_status add_file(wf__score_spec *out, const char *folder, const char *n
   WF__TRY(wf__vec_grow(&out->entries, 1, "a list of files", err));
   wf__score_entry *entry = &out->entries.data[out->entries.size++];
   *entry = (wf__score_entry){0};
-  const char *slash = strrchr(name, '/'), *stem = slash != NULL ? slash + 1 : name;
+  const char *stem = wf__path_name(name);
   entry->key = wf__strndup(stem, has_matrix_suffix(stem) ? strlen(stem) - 4 : strlen(stem));
   size_t size = (folder != NULL ? strlen(folder) : 0) + strlen(name) + 2;
   entry->path = wf__alloc(size, 1);
   if (entry->key == NULL || entry->path == NULL)
     return wf__fail_memory(err, size, "a list of files");
   snprintf(entry->path, size, "%s%s%s", folder != NULL ? folder : "",
-           folder != NULL && !has_suffix(folder, "/") ? "/" : "", name);
+           folder != NULL && wf__path_name(folder)[0] != '\0' ? "/" : "", name);
   return WF_OK;
 }
 
@@ -172,14 +171,13 @@ static int compare_keys(const void *a, const void *b) {
 }
 
 static wf_status read_folder(const char *path, wf__score_spec *out, wf_error *err) {
-  DIR *folder = opendir(path);
+  wf__folder *folder = wf__folder_open(path);
   if (folder == NULL)
     return wf__fail(err, wf__io_status(errno), "%s: cannot open: %s", path, strerror(errno));
   wf_status status = WF_OK;
-  for (struct dirent *entry; status == WF_OK && (entry = readdir(folder)) != NULL;)
-    if (entry->d_name[0] != '.' && has_matrix_suffix(entry->d_name))
-      status = add_file(out, path, entry->d_name, err);
-  closedir(folder);
+  for (const char *name; status == WF_OK && (name = wf__folder_next(folder)) != NULL;)
+    if (name[0] != '.' && has_matrix_suffix(name)) status = add_file(out, path, name, err);
+  wf__folder_close(folder);
   if (status == WF_OK && out->entries.size == 0)
     return wf__fail(err, WF_ERR_FORMAT, "%s: the folder holds no .npy or .sen files", path);
   if (status == WF_OK)
@@ -223,18 +221,18 @@ static wf_status guess(wf__source *source, bool *one, enum kind *kind, wf_error 
 }
 
 static wf_status parse_path(const char *path, enum kind kind, wf__score_spec *out, wf_error *err) {
-  struct stat info;
   bool is_stdin = strcmp(path, "-") == 0, one = false;
-  if (!is_stdin && stat(path, &info) != 0)
+  const wf__file_kind file = is_stdin ? WF__FILE_OTHER : wf__path_kind(path);
+  if (file == WF__FILE_NONE)
     return wf__fail(err, wf__io_status(errno), "%s: cannot open: %s", path, strerror(errno));
-  if (!is_stdin && S_ISDIR(info.st_mode)) {
+  if (file == WF__FILE_FOLDER) {
     if (kind != KIND_UNKNOWN)
       return wf__fail(err, WF_ERR_ARGUMENT, "%s: is a folder, expected a%s", path,
                       kind == KIND_ARCHIVE ? "n archive" : " script file");
     return read_folder(path, out, err);
   }
   /* A pipe can be read only once, so its content cannot be guessed. */
-  if (kind == KIND_UNKNOWN && (is_stdin || !S_ISREG(info.st_mode))) kind = KIND_ARCHIVE;
+  if (kind == KIND_UNKNOWN && file != WF__FILE_REGULAR) kind = KIND_ARCHIVE;
   if (kind == KIND_UNKNOWN) {
     wf__source source;
     WF__TRY(wf__source_open(path, &source, err));

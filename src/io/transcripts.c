@@ -101,7 +101,7 @@ static wf_status read_text_line(wf_transcripts *t, const wf__lines *lines, wf__s
 static bool split_trn(wf__span line, wf__span *words, wf__span *key) {
   line = trim(line);
   if (line.size < 3 || line.data[line.size - 1] != ')') return false;
-  const char *open = memrchr(line.data, '(', line.size);
+  const char *open = wf__find_last(line, '(');
   if (open == NULL || (open > line.data && open[-1] != ' ' && open[-1] != '\t')) return false;
   *words = (wf__span){line.data, (size_t)(open - line.data)};
   *key = (wf__span){open + 1, line.size - words->size - 2};

@@ -10,6 +10,7 @@
 #include "lm/rnn_device.h"
 
 #include "base/config.h"
+#include "base/platform.h"
 
 static const struct {
   const char *name;
@@ -134,7 +135,7 @@ wf_status wf__rnn_alloc_dense(wf_rnnlm *lm, wf_error *err) {
 
 wf_status wf__rnn_alloc_floats(wf_rnnlm *lm, uint64_t floats, wf_error *err) {
   uint64_t bytes = (floats * sizeof(float) / 64 + 1) * 64;
-  lm->dense = aligned_alloc(64, bytes);
+  lm->dense = wf__aligned_alloc(64, bytes);
   if (lm->dense == NULL)
     return wf__fail_memory(err, bytes, "the weights of a recurrent language model");
   memset(lm->dense, 0, bytes);
@@ -182,7 +183,7 @@ void wf_rnnlm_free(wf_rnnlm *rnnlm) {
   for (size_t i = 0; rnnlm->slices != NULL && i < 2 * rnnlm->num_layers; i++)
     wf__slice_matrix_free(&rnnlm->slices[i]);
   free(rnnlm->slices);
-  free(rnnlm->dense);
+  wf__aligned_free(rnnlm->dense);
   free(rnnlm->own_cells);
   wf__input_close(&rnnlm->file);
   free(rnnlm);

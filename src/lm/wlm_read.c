@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/callbacks.h"
 #include "base/memory.h"
+#include "base/platform.h"
 #include "fst/symbols.h"
 
 static const char section_names[WF__WLM_SECTIONS][16] = {
@@ -169,11 +169,12 @@ wf_status wf__wlm_open_made(const char *folder,
   const size_t size = strlen(folder) + 64;
   char *path = wf__alloc(size, 1);
   if (path == NULL) return wf__fail_memory(err, size, "a path");
-  snprintf(path, size, "%s/.warpfst.%ld.%p.wlm", folder, (long)getpid(), (void *)path);
+  snprintf(path, size, "%s/.warpfst.%lld.%p.wlm", folder, (long long)wf__process_id(),
+           (void *)path);
   wf_status status = make(user, path, err);
   if (status == WF_OK) status = wf__input_open(path, &input, err);
   if (status == WF_OK) status = wf__wlm_open_input(&input, out, err);
-  unlink(path);
+  wf__path_remove(path);
   free(path);
   return status;
 }

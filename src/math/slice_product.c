@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/platform.h"
 #include "math/slices.h"
 
 #if defined(__x86_64__)
@@ -227,7 +228,7 @@ wf_status wf__slice_matrix_make(const float *data, size_t rows, size_t cols, siz
                     cols, WF__SLICE_COLUMNS);
   const uint64_t bytes = (uint64_t)blocks * BLOCK * 4 * pairs_of(cols) * sizeof *out->digits;
   int32_t *scratch = wf__alloc(wf__slice_scratch(cols), sizeof *scratch);
-  out->digits = aligned_alloc(64, bytes > 0 ? bytes : 64);
+  out->digits = wf__aligned_alloc(64, bytes > 0 ? bytes : 64);
   out->scales = wf__calloc(blocks * BLOCK, sizeof *out->scales);
   if (scratch == NULL || out->digits == NULL || out->scales == NULL) {
     free(scratch);
@@ -241,7 +242,7 @@ wf_status wf__slice_matrix_make(const float *data, size_t rows, size_t cols, siz
 }
 
 void wf__slice_matrix_free(wf__slice_matrix *m) {
-  free(m->digits);
+  wf__aligned_free(m->digits);
   free(m->scales);
   *m = (wf__slice_matrix){0};
 }

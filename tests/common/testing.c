@@ -2,9 +2,8 @@
 #include "testing.h"
 
 #include <pthread.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "base/platform.h"
 #include "fst/ctc_states.h"
 
 uint64_t test_next(test_rng *rng) {
@@ -428,7 +427,13 @@ static _Thread_local int g_thread = -1; /* the number of this thread */
 
 static void remove_folder(void) {
   char command[320];
+#if defined(_WIN32)
+  for (char *c = g_folder; *c != '\0'; c++)
+    if (*c == '/') *c = '\\';
+  snprintf(command, sizeof command, "rd /s /q \"%s\"", g_folder);
+#else
   snprintf(command, sizeof command, "rm -rf '%s'", g_folder);
+#endif
   if (system(command) != 0) fprintf(stderr, "could not remove %s\n", g_folder);
 }
 
@@ -437,9 +442,14 @@ static void enter_folder(void) {
   pthread_mutex_lock(&g_folder_mutex);
   if (g_thread < 0) g_thread = g_num_threads++;
   if (g_folder[0] == '\0') {
-    const char *base = getenv("TMPDIR");
-    snprintf(g_folder, sizeof g_folder, "%s/warpfst-test-XXXXXX", base != NULL ? base : "/tmp");
-    assert_non_null(mkdtemp(g_folder));
+    char *base = wf__path_temporary_folder();
+    for (int i = 0; i < 100; i++) {
+      snprintf(g_folder, sizeof g_folder, "%s/warpfst-test-%lld-%d", base,
+               (long long)wf__process_id(), i);
+      if (wf__path_make_folder(g_folder) == 0) break;
+    }
+    free(base);
+    assert_int_equal(wf__path_kind(g_folder), WF__FILE_FOLDER);
     atexit(remove_folder);
   }
   pthread_mutex_unlock(&g_folder_mutex);
