@@ -35,10 +35,22 @@ def preprocess(compiler, include):
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "abi.c")
         path.write_text(source, encoding="utf-8")
-        text = subprocess.run([compiler, "-E", "-P", "-I", str(include), str(path)], check=True, capture_output=True, text=True).stdout
+        text = subprocess.run([compiler, "-E", "-I", str(include), str(path)], check=True, capture_output=True, text=True).stdout
+        text = lines_of_files(text, folder, str(include))
     declarations, _, options = text.partition("@options")
     declarations = re.sub(r"static inline [^{;]*\{[^}]*\}", "", declarations)  # inline functions are not exported
-    return re.sub(r"__attribute__\(\(visibility\(\"default\"\)\)\)|__declspec\(dllexport\)", "", declarations), options
+    return re.sub(r"__attribute__\(\((visibility\(\"default\"\)|dllexport)\)\)|__declspec\(dllexport\)", "", declarations), options
+
+
+def lines_of_files(text, *folders):
+    """The lines of a preprocessor's output that are from files in these folders: headers of some systems define functions."""
+    lines, ours = [], False
+    for line in text.splitlines():
+        if marker := re.match(r'#(?:line)? \d+ "(.*?)"', line):
+            ours = marker[1].startswith(folders)
+        elif ours:
+            lines.append(line)
+    return "\n".join(lines)
 
 
 def statements(text):

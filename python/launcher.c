@@ -1,4 +1,4 @@
-/* launcher.c - the program `warpfst` that pip puts on the PATH: runs the program in the package, which
+/* launcher.c - the program `warpfst` that pip puts on the PATH of Linux and macOS: runs the program in the package, which
  * lies next to the library, without starting Python.
  *
  * The package is found from the place of this program: PREFIX/bin/warpfst belongs to
@@ -13,11 +13,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#if defined(__APPLE__)
+#include <mach-o/dyld.h>
+#endif
+
+/* The path of this program, without links; false if it is not known. */
+static int find_self(char self[PATH_MAX]) {
+#if defined(__APPLE__)
+  char path[PATH_MAX];
+  uint32_t size = sizeof path;
+  return _NSGetExecutablePath(path, &size) == 0 && realpath(path, self) != NULL;
+#else
+  return realpath("/proc/self/exe", self) != NULL;
+#endif
+}
+
 /* The folder above the folder of this program; false if it is not known. */
-static int find_prefix(char *prefix, size_t size) {
-  ssize_t length = readlink("/proc/self/exe", prefix, size - 1);
-  if (length <= 0) return 0;
-  prefix[length] = '\0';
+static int find_prefix(char prefix[PATH_MAX]) {
+  if (!find_self(prefix)) return 0;
   for (int up = 0; up < 2; up++) {
     char *slash = strrchr(prefix, '/');
     if (slash == NULL) return 0;
@@ -36,7 +49,8 @@ static int find_program(const char *prefix, char *out, size_t size) {
   static const char *const places[] = {
       "lib/python3*/site-packages", "lib64/python3*/site-packages", "lib/python3*/dist-packages",
       "local/lib/python3*/dist-packages", "." /* pip install --target */};
-  long long mine = installed_at("/proc/self/exe"), nearest = LLONG_MAX;
+  char self[PATH_MAX];
+  long long mine = find_self(self) ? installed_at(self) : 0, nearest = LLONG_MAX;
   for (size_t k = 0; k < sizeof places / sizeof *places; k++) {
     char pattern[PATH_MAX + 64];
     glob_t found;
@@ -87,7 +101,7 @@ static int run_python(const char *prefix, const char *python, int argc, char **a
 
 int main(int argc, char **argv) {
   char prefix[PATH_MAX] = "", program[PATH_MAX] = "", python[64];
-  int found = find_prefix(prefix, sizeof prefix) && find_program(prefix, program, sizeof program);
+  int found = find_prefix(prefix) && find_program(prefix, program, sizeof program);
   find_python(program, python, sizeof python);
   if (!found || (argc > 1 && strcmp(argv[1], "transcribe") == 0))
     return run_python(prefix, python, argc, argv);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 
 from ._library import FOLDER
@@ -16,8 +17,9 @@ def main() -> int:
         from .transcribe.command import main as transcribe
 
         return transcribe(arguments[1:])
-    program = FOLDER / "bin" / "warpfst"
-    os.execv(program, ["warpfst", *sys.argv[1:]])
+    if os.name == "nt":  # where exec would end this process before the program ends
+        return subprocess.run([FOLDER / "bin" / "warpfst.exe", *arguments]).returncode
+    os.execv(FOLDER / "bin" / "warpfst", ["warpfst", *arguments])
 
 
 if __name__ == "__main__":

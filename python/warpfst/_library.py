@@ -33,7 +33,7 @@ def _load() -> ctypes.CDLL:
     named = os.environ.get(LIBRARY_VARIABLE)
     if named:
         return ctypes.CDLL(named)
-    for name in ("libwarpfst.so", "libwarpfst.dylib"):
+    for name in ("libwarpfst.so", "libwarpfst.dylib", "bin/libwarpfst.dll"):
         if (FOLDER / name).exists():
             return ctypes.CDLL(str(FOLDER / name))
     raise ImportError(f"{FOLDER} holds no libwarpfst: it is the source tree, or the installation is broken (`pip install .` builds the library)")
@@ -410,7 +410,8 @@ def _reset_watch() -> None:
 
 
 _watched = False
-os.register_at_fork(after_in_child=_reset_watch)  # in the child, another thread may be the main thread
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_reset_watch)  # in the child, another thread may be the main thread
 
 
 class ProgressGuard:

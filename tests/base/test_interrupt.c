@@ -103,7 +103,7 @@ WORK(equivalent) {
   return wf_equivalent(in.symbols, in.symbols, 0, &equal, err);
 }
 WORK(graph) { ONE(wf_graph, wf_graph_free, wf_graph_create(in.fst, NULL, 0, &out, err)); }
-WORK(write) { return wf_fst_write(in.fst, in.out, WF_FORMAT_NATIVE, err); }
+WORK(write_fst) { return wf_fst_write(in.fst, in.out, WF_FORMAT_NATIVE, err); }
 
 static wf_status decode_with(wf_decoder *decoder, wf_error *err) {
   wf_result *results[12];
@@ -232,7 +232,7 @@ WORK(ctc_graph) {
   X(randgen)           \
   X(equivalent)        \
   X(graph)             \
-  X(write)             \
+  X(write_fst)         \
   X(decode)            \
   X(decode_threads)    \
   X(decode_scored)     \

@@ -48,12 +48,15 @@ static void add_part(char *text, const struct kind *kind, const char *name) {
     strcat(strcat(text, kind->marks_rest ? " " : ""), name);
 }
 
+/* Returns the end. */
+static char *put(char *at, const char *text) { return strcpy(at, text) + strlen(text); }
+
 /* The kind's names, with U+2581 for _. */
 static size_t names_of(const struct kind *kind, char *memory, const char **names) {
   size_t count = 0;
   char *place = NULL, *at = memory;
   for (const char *c = kind->names; *c != '\0'; c++)
-    at = *c == '_' ? stpcpy(at, "\xE2\x96\x81") : (*at = *c, at + 1);
+    at = *c == '_' ? put(at, "\xE2\x96\x81") : (*at = *c, at + 1);
   *at = '\0';
   for (char *name = strtok_r(memory, " ", &place); name; name = strtok_r(NULL, " ", &place))
     names[count++] = name;
@@ -136,7 +139,7 @@ static void write_signs(const char *text, const char *signs, const char *const *
                         char *out) {
   for (; *text != '\0'; text++) {
     const char *sign = strchr(signs, *text);
-    out = stpcpy(out, sign != NULL ? characters[sign - signs] : (char[]){*text, '\0'});
+    out = put(out, sign != NULL ? characters[sign - signs] : (char[]){*text, '\0'});
   }
   *out = '\0';
 }

@@ -15,8 +15,11 @@ struct cell {
   bool same_frame; /* prev is a token of this frame, not of the frame before */
 };
 
-static int by_cost_then_place(const void *a, const void *b, void *context) {
-  const struct cell *cells = context;
+/* qsort_r differs between systems. */
+static _Thread_local const struct cell *t_cells;
+
+static int by_cost_then_place(const void *a, const void *b) {
+  const struct cell *cells = t_cells;
   uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
   if (cells[x].cost != cells[y].cost) return cells[x].cost < cells[y].cost ? -1 : 1;
   return x < y ? -1 : x > y;
@@ -27,7 +30,8 @@ static uint32_t ranked(struct cell *cells, uint64_t n, uint32_t *order) {
   uint32_t count = 0;
   for (uint32_t s = 0; s < n; s++)
     if (cells[s].cost != INFINITY) order[count++] = s;
-  qsort_r(order, count, sizeof *order, by_cost_then_place, cells);
+  t_cells = cells;
+  qsort(order, count, sizeof *order, by_cost_then_place);
   return count;
 }
 

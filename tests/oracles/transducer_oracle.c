@@ -68,15 +68,19 @@ static int compare_triples(const oracle_transducer *task, const struct token *a,
   return order != 0 ? order : (a->context > b->context) - (a->context < b->context);
 }
 
-static int by_rank(const void *a, const void *b, void *task) {
+/* qsort_r differs between systems. */
+static _Thread_local const oracle_transducer *t_task;
+
+static int by_rank(const void *a, const void *b) {
   const struct token *x = a, *y = b;
   if (x->cost != y->cost) return x->cost < y->cost ? -1 : 1;
-  return compare_triples(task, x, y);
+  return compare_triples(t_task, x, y);
 }
 
 static void sort(const struct run *run, struct list *list) {
   if (list->size < 2) return;
-  qsort_r(list->tokens, list->size, sizeof *list->tokens, by_rank, (void *)(uintptr_t)run->task);
+  t_task = run->task;
+  qsort(list->tokens, list->size, sizeof *list->tokens, by_rank);
 }
 
 /* A candidate replaces a token only if it costs less. Returns whether it counts. */

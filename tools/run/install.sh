@@ -91,6 +91,26 @@ need_triton() {
   echo $version >build/triton/version
 }
 
+# Unpacks the source of a Debian package into build/source/PACKAGE. Most systems have no lists of sources, so they are made
+# here, from the system's lists of packages.
+need_source() { # PACKAGE
+  local folder=build/source options file
+  [ ! -d "$folder/$1" ] || return 0
+  need dpkg-dev
+  announce "the source of Debian's $1 into $folder"
+  rm -rf "$folder/apt" "$folder/new"
+  mkdir -p "$folder/apt/lists/partial" "$folder/apt/parts" "$folder/new"
+  for file in /etc/apt/sources.list /etc/apt/sources.list.d/*; do
+    [ ! -f "$file" ] || sed 's/^deb /deb-src /; s/^Types:.*/Types: deb-src/' "$file" >"$folder/apt/parts/$(basename "$file")"
+  done
+  options=(-qq -o Dir::Etc::sourcelist=/dev/null -o "Dir::Etc::sourceparts=$PWD/$folder/apt/parts" -o "Dir::State::lists=$PWD/$folder/apt/lists"
+    -o APT::Sandbox::User=root)
+  [ ! -f "$folder/apt/parts/sources.list" ] || mv "$folder/apt/parts/sources.list" "$folder/apt/parts/system.list"
+  apt-get "${options[@]}" update
+  (cd "$folder/new" && apt-get "${options[@]}" source "$1" >/dev/null)
+  mv "$folder/new/$1"-*/ "$folder/$1"
+}
+
 # Compiles KenLM's Python module into a virtual environment. pip takes four times as long: KenLM's setup compiles all
 # files twice, with -O3.
 need_kenlm() { # ENVIRONMENT
@@ -172,10 +192,19 @@ needs_bench() { # [WHAT]
   case $what in triton) need binutils && need_python build/venv tests/python-requirements.txt && need_triton ;; esac
   case $what in lm | all) need pocketsphinx-en-us && need_python build/venv tests/python-requirements.txt ;; esac
 }
-needs_wheel() { # [cpu]
+needs_wheel() { # [PLATFORM]
   need_build
+  need binutils
   need_wheel_tools
-  [ "${1:-gpu}" = cpu ] || tools/install_cuda12.sh build/wheels/env build/cuda12
+  need_source zlib
+  [ "${1:-gpu}" != gpu ] || tools/install_cuda12.sh build/wheels/env build/cuda12
+}
+needs_wheels() { needs_wheel linux-x86_64; }
+needs_test_wheel() { # [PLATFORM]
+  needs_wheel "${1:-linux-x86_64}"
+  need_source cmocka
+  read_platform "${1:-linux-x86_64}"
+  case $runner in qemu-*) need qemu-user-static libc6-arm64-cross ;; wine) need wine wine64 ;; esac
 }
 needs_docs() {
   need_build

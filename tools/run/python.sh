@@ -1,4 +1,4 @@
-# python.sh - the Python package: its tests, and the verbs wheel and docs of ./run. Sourced by ./run.
+# python.sh - the Python package: its tests, and the verb docs of ./run. Sourced by ./run.
 # shellcheck shell=bash
 
 # Installs the package as users get it into build/python, with the packages of its tests. Builds a source distribution, and
@@ -58,34 +58,6 @@ build_wheel() { # ENVIRONMENT FOLDER PLATFORM [ARGUMENTS OF build...]
   "$env/bin/python" -m build --wheel --outdir "$folder/untagged" "$@"
   PATH="$PWD/$env/bin:$PATH" "$env/bin/auditwheel" repair --plat "$platform" -w "$folder" "$folder"/untagged/*.whl
   rm -r "$folder/untagged"
-}
-
-# Builds a wheel for glibc 2.17 and later. ziglang compiles and links the host code; the toolkit of tools/install_cuda12.sh
-# compiles the kernels. WARPFST_CUDA_ARCHS chooses GPU architectures (default: release). Object files are kept in
-# build/wheels/, so an interrupted build can be resumed.
-do_wheel() { # [cpu]
-  local env=build/wheels/env kind=${1:-gpu} archs=${WARPFST_CUDA_ARCHS:-release} settings=()
-  if [ "$kind" != cpu ] && [ "$(uname -m)" != x86_64 ]; then
-    echo 'wheels with the GPU backend can only be built on x86-64; use ./run wheel cpu'
-    exit 1
-  fi
-  needs_wheel "$kind"
-  tools/make_zig_cc.sh $env build/wheels/zig x86_64-linux-gnu.2.17
-  settings=(CMAKE_C_COMPILER="$PWD/build/wheels/zig/cc"
-    ZLIB_INCLUDE_DIR="$PWD/build/wheels/zig/include"
-    ZLIB_LIBRARY="$(cc -print-file-name=libz.a)") # static: older systems have an older zlib
-  if [ "$kind" != cpu ]; then
-    settings+=(WARPFST_CUDA=ON WARPFST_CUDA_ARCHS="$archs" WARPFST_CUDA_COMPRESS=speed
-      CMAKE_CUDA_COMPILER="$PWD/build/cuda12/bin/nvcc" CMAKE_CUDA_HOST_COMPILER="$(command -v g++)"
-      CUDA_cudart_static_LIBRARY="$PWD/build/cuda12/lib64/libcudart_static.a")
-  fi
-  say "compiling the wheel, for $kind"
-  SECONDS=0
-  rm -f build/wheels/*.whl
-  SKBUILD_BUILD_DIR="$PWD/build/wheels/$kind" \
-    build_wheel $env build/wheels manylinux2014_x86_64 "${settings[@]/#/-Ccmake.define.}" .
-  say "built in $SECONDS s"
-  "$env/bin/python" tools/check_wheel.py --gpus="$([ "$kind" = cpu ] || echo "$archs")" build/wheels/*.whl
 }
 
 # Builds the site from docs/, the installed package and bench/figures. Fails if a link is broken or a page is missing
