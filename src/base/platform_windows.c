@@ -29,42 +29,28 @@ static int fail(void) {
   static const struct {
     DWORD from;
     int to;
-  } codes[] = {{ERROR_FILE_NOT_FOUND, ENOENT},
-               {ERROR_PATH_NOT_FOUND, ENOENT},
-               {ERROR_INVALID_NAME, ENOENT},
-               {ERROR_BAD_PATHNAME, ENOENT},
-               {ERROR_BAD_NETPATH, ENOENT},
-               {ERROR_INVALID_DRIVE, ENOENT},
-               {ERROR_DIRECTORY, ENOTDIR},
-               {ERROR_ACCESS_DENIED, EACCES},
-               {ERROR_SHARING_VIOLATION, EACCES},
-               {ERROR_LOCK_VIOLATION, EACCES},
-               {ERROR_USER_MAPPED_FILE, EACCES},
-               {ERROR_FILE_EXISTS, EEXIST},
-               {ERROR_ALREADY_EXISTS, EEXIST},
-               {ERROR_DISK_FULL, ENOSPC},
-               {ERROR_HANDLE_DISK_FULL, ENOSPC},
-               {ERROR_NOT_ENOUGH_MEMORY, ENOMEM},
-               {ERROR_OUTOFMEMORY, ENOMEM},
-               {ERROR_TOO_MANY_OPEN_FILES, EMFILE},
-               {ERROR_BROKEN_PIPE, EPIPE},
-               {ERROR_NO_DATA, EPIPE},
-               {ERROR_INVALID_HANDLE, EBADF},
-               {ERROR_WRITE_PROTECT, EROFS},
-               {ERROR_DIR_NOT_EMPTY, ENOTEMPTY},
-               {ERROR_FILENAME_EXCED_RANGE, ENAMETOOLONG}};
+  } codes[] = {{ERROR_FILE_NOT_FOUND, ENOENT},    {ERROR_PATH_NOT_FOUND, ENOENT},
+               {ERROR_INVALID_NAME, ENOENT},      {ERROR_BAD_PATHNAME, ENOENT},
+               {ERROR_BAD_NETPATH, ENOENT},       {ERROR_INVALID_DRIVE, ENOENT},
+               {ERROR_DIRECTORY, ENOTDIR},        {ERROR_ACCESS_DENIED, EACCES},
+               {ERROR_SHARING_VIOLATION, EACCES}, {ERROR_LOCK_VIOLATION, EACCES},
+               {ERROR_USER_MAPPED_FILE, EACCES},  {ERROR_FILE_EXISTS, EEXIST},
+               {ERROR_ALREADY_EXISTS, EEXIST},    {ERROR_DISK_FULL, ENOSPC},
+               {ERROR_HANDLE_DISK_FULL, ENOSPC},  {ERROR_NOT_ENOUGH_MEMORY, ENOMEM},
+               {ERROR_OUTOFMEMORY, ENOMEM},       {ERROR_TOO_MANY_OPEN_FILES, EMFILE},
+               {ERROR_BROKEN_PIPE, EPIPE},        {ERROR_NO_DATA, EPIPE},
+               {ERROR_INVALID_HANDLE, EBADF},     {ERROR_WRITE_PROTECT, EROFS},
+               {ERROR_DIR_NOT_EMPTY, ENOTEMPTY},  {ERROR_FILENAME_EXCED_RANGE, ENAMETOOLONG}};
   const DWORD code = GetLastError();
   errno = EIO;
   for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
-    if (codes[i].from == code)
-      errno = codes[i].to;
+    if (codes[i].from == code) errno = codes[i].to;
   return -1;
 }
 
 /* The caller frees it. NULL: no memory, or not UTF-8. */
 static wchar_t *wide_of(const char *text) {
-  const int size =
-      MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, text, -1, NULL, 0);
+  const int size = MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, text, -1, NULL, 0);
   wchar_t *wide = size > 0 ? malloc((size_t)size * sizeof *wide) : NULL;
   if (wide == NULL)
     errno = size > 0 ? ENOMEM : EILSEQ;
@@ -74,8 +60,7 @@ static wchar_t *wide_of(const char *text) {
 }
 
 static char *utf8_of(const wchar_t *wide) {
-  const int size =
-      WideCharToMultiByte(CP_UTF8, 0, wide, -1, NULL, 0, NULL, NULL);
+  const int size = WideCharToMultiByte(CP_UTF8, 0, wide, -1, NULL, 0, NULL, NULL);
   char *text = size > 0 ? malloc((size_t)size) : NULL;
   if (text == NULL)
     errno = ENOMEM;
@@ -90,9 +75,7 @@ static wchar_t *wide_path(const char *path) {
   enum { LONG_PATH = 240 };
   static const wchar_t prefix[] = L"\\\\?\\";
   wchar_t *wide = wide_of(path);
-  if (wide == NULL || wcslen(wide) < LONG_PATH ||
-      wcsncmp(wide, L"\\\\", 2) == 0)
-    return wide;
+  if (wide == NULL || wcslen(wide) < LONG_PATH || wcsncmp(wide, L"\\\\", 2) == 0) return wide;
   const DWORD size = GetFullPathNameW(wide, 0, NULL, NULL);
   wchar_t *full = malloc((size + 8) * sizeof *full);
   if (full != NULL) {
@@ -111,39 +94,30 @@ static wchar_t *wide_path(const char *path) {
 
 static bool is_folder(const wchar_t *path) {
   const DWORD attributes = GetFileAttributesW(path);
-  return attributes != INVALID_FILE_ATTRIBUTES &&
-         (attributes & FILE_ATTRIBUTE_DIRECTORY) != 0;
+  return attributes != INVALID_FILE_ATTRIBUTES && (attributes & FILE_ATTRIBUTE_DIRECTORY) != 0;
 }
 
 /* Others may do with the file what they may elsewhere. */
-static HANDLE open_handle(const wchar_t *path, DWORD access, DWORD how,
-                          DWORD flags) {
-  return CreateFileW(path, access,
-                     FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE,
-                     NULL, how, flags, NULL);
+static HANDLE open_handle(const wchar_t *path, DWORD access, DWORD how, DWORD flags) {
+  return CreateFileW(path, access, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, NULL,
+                     how, flags, NULL);
 }
 
-static int open_wide(const wchar_t *path, DWORD access, DWORD how, DWORD flags,
-                     int mode) {
+static int open_wide(const wchar_t *path, DWORD access, DWORD how, DWORD flags, int mode) {
   HANDLE handle = open_handle(path, access, how, flags);
   if (handle == INVALID_HANDLE_VALUE) {
     fail();
-    if (errno == EACCES && is_folder(path))
-      errno = how == CREATE_NEW ? EEXIST : EISDIR;
+    if (errno == EACCES && is_folder(path)) errno = how == CREATE_NEW ? EEXIST : EISDIR;
     return -1;
   }
-  const int fd =
-      _open_osfhandle((intptr_t)handle, mode | _O_BINARY | _O_NOINHERIT);
-  if (fd < 0)
-    CloseHandle(handle);
+  const int fd = _open_osfhandle((intptr_t)handle, mode | _O_BINARY | _O_NOINHERIT);
+  if (fd < 0) CloseHandle(handle);
   return fd;
 }
 
 static int open_path(const char *path, DWORD access, DWORD how, int mode) {
   wchar_t *wide = wide_path(path);
-  const int fd = wide != NULL
-                     ? open_wide(wide, access, how, FILE_ATTRIBUTE_NORMAL, mode)
-                     : -1;
+  const int fd = wide != NULL ? open_wide(wide, access, how, FILE_ATTRIBUTE_NORMAL, mode) : -1;
   free(wide);
   return fd;
 }
@@ -180,16 +154,13 @@ int wf__file_temporary(const char *folder) {
   char *path = malloc(size);
   int fd = -1;
   errno = path != NULL ? EEXIST : ENOMEM;
-  for (int i = 0; path != NULL && fd < 0 && errno == EEXIST && i < MAX_TRIES;
-       i++) {
+  for (int i = 0; path != NULL && fd < 0 && errno == EEXIST && i < MAX_TRIES; i++) {
     snprintf(path, size, "%s/.warpfst.%lu.%ld", folder, GetCurrentProcessId(),
              InterlockedIncrement(&number));
     wchar_t *wide = wide_path(path);
-    if (wide == NULL)
-      break;
+    if (wide == NULL) break;
     fd = open_wide(wide, GENERIC_READ | GENERIC_WRITE | DELETE, CREATE_NEW,
-                   FILE_ATTRIBUTE_TEMPORARY | FILE_FLAG_DELETE_ON_CLOSE,
-                   _O_RDWR);
+                   FILE_ATTRIBUTE_TEMPORARY | FILE_FLAG_DELETE_ON_CLOSE, _O_RDWR);
     free(wide);
   }
   free(path);
@@ -201,48 +172,34 @@ static HANDLE handle_of(int fd) { return (HANDLE)_get_osfhandle(fd); }
 static wf__file_kind kind_of(HANDLE handle, uint64_t *size) {
   BY_HANDLE_FILE_INFORMATION about;
   *size = 0;
-  if (handle == INVALID_HANDLE_VALUE)
-    return WF__FILE_NONE;
-  if (GetFileType(handle) != FILE_TYPE_DISK)
-    return WF__FILE_OTHER;
-  if (!GetFileInformationByHandle(handle, &about))
-    return WF__FILE_OTHER;
+  if (handle == INVALID_HANDLE_VALUE) return WF__FILE_NONE;
+  if (GetFileType(handle) != FILE_TYPE_DISK) return WF__FILE_OTHER;
+  if (!GetFileInformationByHandle(handle, &about)) return WF__FILE_OTHER;
   *size = (uint64_t)about.nFileSizeHigh << 32 | about.nFileSizeLow;
-  return about.dwFileAttributes & FILE_ATTRIBUTE_DIRECTORY ? WF__FILE_FOLDER
-                                                           : WF__FILE_REGULAR;
+  return about.dwFileAttributes & FILE_ATTRIBUTE_DIRECTORY ? WF__FILE_FOLDER : WF__FILE_REGULAR;
 }
 
 wf__file_kind wf__path_kind(const char *path) {
   uint64_t size;
   wchar_t *wide = wide_path(path);
-  if (wide == NULL)
-    return WF__FILE_NONE;
-  HANDLE handle =
-      open_handle(wide, 0, OPEN_EXISTING, FILE_FLAG_BACKUP_SEMANTICS);
-  if (handle == INVALID_HANDLE_VALUE)
-    fail();
+  if (wide == NULL) return WF__FILE_NONE;
+  HANDLE handle = open_handle(wide, 0, OPEN_EXISTING, FILE_FLAG_BACKUP_SEMANTICS);
+  if (handle == INVALID_HANDLE_VALUE) fail();
   const wf__file_kind kind = kind_of(handle, &size);
-  if (handle != INVALID_HANDLE_VALUE)
-    CloseHandle(handle);
+  if (handle != INVALID_HANDLE_VALUE) CloseHandle(handle);
   free(wide);
   return kind;
 }
 
-wf__file_kind wf__file_kind_of(int fd, uint64_t *size) {
-  return kind_of(handle_of(fd), size);
-}
+wf__file_kind wf__file_kind_of(int fd, uint64_t *size) { return kind_of(handle_of(fd), size); }
 
 int wf__file_duplicate(int fd) { return _dup(fd); }
 int wf__file_close(int fd) { return _close(fd); }
 
 /* The functions of the C library count in 32 bits. */
-static unsigned part_of(size_t size) {
-  return size < INT_MAX ? (unsigned)size : INT_MAX;
-}
+static unsigned part_of(size_t size) { return size < INT_MAX ? (unsigned)size : INT_MAX; }
 
-int64_t wf__file_read(int fd, void *data, size_t size) {
-  return _read(fd, data, part_of(size));
-}
+int64_t wf__file_read(int fd, void *data, size_t size) { return _read(fd, data, part_of(size)); }
 
 int64_t wf__file_write(int fd, const void *data, size_t size) {
   return _write(fd, data, part_of(size));
@@ -250,8 +207,7 @@ int64_t wf__file_write(int fd, const void *data, size_t size) {
 
 /* Reading and writing at an offset moves the position, which is kept. */
 static OVERLAPPED overlapped_at(uint64_t offset) {
-  return (OVERLAPPED){.Offset = (DWORD)offset,
-                      .OffsetHigh = (DWORD)(offset >> 32)};
+  return (OVERLAPPED){.Offset = (DWORD)offset, .OffsetHigh = (DWORD)(offset >> 32)};
 }
 
 int64_t wf__file_read_at(int fd, void *data, size_t size, uint64_t offset) {
@@ -260,25 +216,20 @@ int64_t wf__file_read_at(int fd, void *data, size_t size, uint64_t offset) {
   DWORD got = 0;
   const bool good = ReadFile(handle_of(fd), data, part_of(size), &got, &at);
   const DWORD code = good ? 0 : GetLastError();
-  if (before >= 0)
-    _lseeki64(fd, before, SEEK_SET);
-  if (good || code == ERROR_HANDLE_EOF)
-    return got;
+  if (before >= 0) _lseeki64(fd, before, SEEK_SET);
+  if (good || code == ERROR_HANDLE_EOF) return got;
   SetLastError(code);
   return fail();
 }
 
-int64_t wf__file_write_at(int fd, const void *data, size_t size,
-                          uint64_t offset) {
+int64_t wf__file_write_at(int fd, const void *data, size_t size, uint64_t offset) {
   OVERLAPPED at = overlapped_at(offset);
   const int64_t before = _lseeki64(fd, 0, SEEK_CUR);
   DWORD put = 0;
   const bool good = WriteFile(handle_of(fd), data, part_of(size), &put, &at);
   const DWORD code = good ? 0 : GetLastError();
-  if (before >= 0)
-    _lseeki64(fd, before, SEEK_SET);
-  if (good)
-    return put;
+  if (before >= 0) _lseeki64(fd, before, SEEK_SET);
+  if (good) return put;
   SetLastError(code);
   return fail();
 }
@@ -288,13 +239,9 @@ int64_t wf__file_write_quietly(int fd, const void *data, size_t size) {
 }
 
 void *wf__file_map(int fd, uint64_t size) {
-  HANDLE mapping =
-      CreateFileMappingW(handle_of(fd), NULL, PAGE_READONLY, 0, 0, NULL);
-  void *map = mapping != NULL
-                  ? MapViewOfFile(mapping, FILE_MAP_READ, 0, 0, (SIZE_T)size)
-                  : NULL;
-  if (mapping != NULL)
-    CloseHandle(mapping); /* the view keeps it */
+  HANDLE mapping = CreateFileMappingW(handle_of(fd), NULL, PAGE_READONLY, 0, 0, NULL);
+  void *map = mapping != NULL ? MapViewOfFile(mapping, FILE_MAP_READ, 0, 0, (SIZE_T)size) : NULL;
+  if (mapping != NULL) CloseHandle(mapping); /* the view keeps it */
   return map;
 }
 
@@ -319,20 +266,17 @@ static bool rename_as_posix(const wchar_t *from, const wchar_t *to) {
   } * info;
   const DWORD length = GetFullPathNameW(to, 0, NULL, NULL);
   const size_t bytes = sizeof *info + length * sizeof(wchar_t);
-  HANDLE handle = open_handle(from, DELETE | SYNCHRONIZE, OPEN_EXISTING,
-                              FILE_ATTRIBUTE_NORMAL);
+  HANDLE handle = open_handle(from, DELETE | SYNCHRONIZE, OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL);
   info = handle != INVALID_HANDLE_VALUE && length > 0 ? calloc(1, bytes) : NULL;
   bool done = false;
   if (info != NULL) {
     info->flags = REPLACE | POSIX_SEMANTICS;
-    info->name_bytes =
-        GetFullPathNameW(to, length, info->name, NULL) * sizeof(wchar_t);
-    done = SetFileInformationByHandle(
-        handle, (FILE_INFO_BY_HANDLE_CLASS)RENAME_INFO_EX, info, (DWORD)bytes);
+    info->name_bytes = GetFullPathNameW(to, length, info->name, NULL) * sizeof(wchar_t);
+    done = SetFileInformationByHandle(handle, (FILE_INFO_BY_HANDLE_CLASS)RENAME_INFO_EX, info,
+                                      (DWORD)bytes);
   }
   free(info);
-  if (handle != INVALID_HANDLE_VALUE)
-    CloseHandle(handle);
+  if (handle != INVALID_HANDLE_VALUE) CloseHandle(handle);
   return done;
 }
 
@@ -344,8 +288,7 @@ static bool step_aside(const wchar_t *from, const wchar_t *to) {
   const size_t size = wcslen(to) + 48;
   wchar_t *aside = malloc(size * sizeof *aside);
   bool done = false;
-  if (aside == NULL)
-    return false;
+  if (aside == NULL) return false;
   swprintf(aside, size, L"%ls.old.%lu.%ld", to, GetCurrentProcessId(),
            InterlockedIncrement(&number));
   if (MoveFileExW(to, aside, 0)) {
@@ -367,8 +310,7 @@ int wf__path_rename(const char *from, const char *to) {
                    MoveFileExW(wide_from, wide_to, MOVEFILE_REPLACE_EXISTING)
                ? 0
                : fail();
-    if (code != 0 && errno == EACCES && !is_folder(wide_to) &&
-        step_aside(wide_from, wide_to))
+    if (code != 0 && errno == EACCES && !is_folder(wide_to) && step_aside(wide_from, wide_to))
       code = 0;
   }
   const int number = errno;
@@ -380,8 +322,7 @@ int wf__path_rename(const char *from, const char *to) {
 
 int wf__path_remove(const char *path) {
   wchar_t *wide = wide_path(path);
-  if (wide == NULL)
-    return -1;
+  if (wide == NULL) return -1;
   const int code = DeleteFileW(wide) ? 0 : fail();
   free(wide);
   return code;
@@ -389,8 +330,7 @@ int wf__path_remove(const char *path) {
 
 int wf__path_make_folder(const char *path) {
   wchar_t *wide = wide_path(path);
-  if (wide == NULL)
-    return -1;
+  if (wide == NULL) return -1;
   const int code = CreateDirectoryW(wide, NULL) ? 0 : fail();
   free(wide);
   return code;
@@ -398,18 +338,15 @@ int wf__path_make_folder(const char *path) {
 
 const char *wf__path_name(const char *path) {
   const char *name = path;
-  if (path[0] != '\0' && path[1] == ':')
-    name = path + 2;
+  if (path[0] != '\0' && path[1] == ':') name = path + 2;
   for (const char *at = name; *at != '\0'; at++)
-    if (*at == '/' || *at == '\\')
-      name = at + 1;
+    if (*at == '/' || *at == '\\') name = at + 1;
   return name;
 }
 
 bool wf__path_is_name(const char *name) {
   for (const char *at = name; *at != '\0'; at++)
-    if ((unsigned char)*at < 0x20 || strchr("<>:\"/\\|?*", *at) != NULL)
-      return false;
+    if ((unsigned char)*at < 0x20 || strchr("<>:\"/\\|?*", *at) != NULL) return false;
   const size_t size = strlen(name);
   return size > 0 && name[size - 1] != '.' && name[size - 1] != ' ';
 }
@@ -418,17 +355,13 @@ int wf__path_resolve(const char *path, char **out, int *descriptor) {
   *descriptor = -1;
   *out = NULL;
   wchar_t *wide = wide_path(path), target[1024];
-  if (wide == NULL)
-    return errno;
+  if (wide == NULL) return errno;
   const DWORD attributes = GetFileAttributesW(wide);
   DWORD length = 0;
-  if (attributes != INVALID_FILE_ATTRIBUTES &&
-      (attributes & FILE_ATTRIBUTE_REPARSE_POINT) != 0) {
-    HANDLE handle =
-        open_handle(wide, 0, OPEN_EXISTING, FILE_FLAG_BACKUP_SEMANTICS);
+  if (attributes != INVALID_FILE_ATTRIBUTES && (attributes & FILE_ATTRIBUTE_REPARSE_POINT) != 0) {
+    HANDLE handle = open_handle(wide, 0, OPEN_EXISTING, FILE_FLAG_BACKUP_SEMANTICS);
     if (handle != INVALID_HANDLE_VALUE) {
-      length =
-          GetFinalPathNameByHandleW(handle, target, 1024, FILE_NAME_NORMALIZED);
+      length = GetFinalPathNameByHandleW(handle, target, 1024, FILE_NAME_NORMALIZED);
       CloseHandle(handle);
     }
   }
@@ -440,10 +373,8 @@ int wf__path_resolve(const char *path, char **out, int *descriptor) {
 char *wf__path_temporary_folder(void) {
   wchar_t folder[MAX_PATH + 2];
   const DWORD size = GetTempPathW(MAX_PATH + 2, folder);
-  if (size == 0 || size > MAX_PATH + 1)
-    return strdup(".");
-  if (size > 3)
-    folder[size - 1] = 0; /* it ends in a separator */
+  if (size == 0 || size > MAX_PATH + 1) return strdup(".");
+  if (size > 3) folder[size - 1] = 0; /* it ends in a separator */
   return utf8_of(folder);
 }
 
@@ -458,8 +389,7 @@ wf__folder *wf__folder_open(const char *path) {
   const size_t size = strlen(path) + 3;
   char *pattern = malloc(size);
   wf__folder *folder = malloc(sizeof *folder);
-  if (pattern != NULL)
-    snprintf(pattern, size, "%s/*", path);
+  if (pattern != NULL) snprintf(pattern, size, "%s/*", path);
   wchar_t *wide = pattern != NULL ? wide_path(pattern) : NULL;
   if (folder != NULL && wide != NULL) {
     folder->search = FindFirstFileW(wide, &folder->found);
@@ -480,11 +410,10 @@ wf__folder *wf__folder_open(const char *path) {
 }
 
 const char *wf__folder_next(wf__folder *folder) {
-  if (!folder->is_first && !FindNextFileW(folder->search, &folder->found))
-    return NULL;
+  if (!folder->is_first && !FindNextFileW(folder->search, &folder->found)) return NULL;
   folder->is_first = false;
-  WideCharToMultiByte(CP_UTF8, 0, folder->found.cFileName, -1, folder->name,
-                      sizeof folder->name, NULL, NULL);
+  WideCharToMultiByte(CP_UTF8, 0, folder->found.cFileName, -1, folder->name, sizeof folder->name,
+                      NULL, NULL);
   return folder->name;
 }
 
@@ -518,25 +447,19 @@ int wf__num_processors(void) {
   DWORD_PTR own, all;
   int count = 0;
   if (GetProcessAffinityMask(GetCurrentProcess(), &own, &all))
-    for (; own != 0; own &= own - 1)
-      count++;
+    for (; own != 0; own &= own - 1) count++;
   const int active = (int)GetActiveProcessorCount(ALL_PROCESSOR_GROUPS);
-  if (count == 0 || active > 64)
-    count = active; /* a mask is of one group of 64 */
+  if (count == 0 || active > 64) count = active; /* a mask is of one group of 64 */
   return count > 0 ? count : 1;
 }
 
 int64_t wf__process_id(void) { return GetCurrentProcessId(); }
 
-void wf__timed_init(pthread_cond_t *condition) {
-  pthread_cond_init(condition, NULL);
-}
+void wf__timed_init(pthread_cond_t *condition) { pthread_cond_init(condition, NULL); }
 
-bool wf__timed_wait(pthread_cond_t *condition, pthread_mutex_t *mutex,
-                    int64_t ns) {
+bool wf__timed_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, int64_t ns) {
   const struct timespec time = {.tv_nsec = (long)ns};
-  return pthread_cond_timedwait_relative_np(condition, mutex, &time) ==
-         ETIMEDOUT;
+  return pthread_cond_timedwait_relative_np(condition, mutex, &time) == ETIMEDOUT;
 }
 
 /* --- the program
@@ -549,12 +472,10 @@ static void take_utf8_arguments(int *argc, char ***argv) {
   char **texts = wide != NULL ? calloc((size_t)count + 1, sizeof *texts) : NULL;
   for (int i = 0; texts != NULL && i < count; i++) {
     texts[i] = utf8_of(wide[i]);
-    if (texts[i] == NULL)
-      texts = NULL;
+    if (texts[i] == NULL) texts = NULL;
   }
   LocalFree(wide);
-  if (texts == NULL)
-    return; /* no memory: those of the C library */
+  if (texts == NULL) return; /* no memory: those of the C library */
   *argc = count;
   *argv = texts;
 }
@@ -562,8 +483,7 @@ static void take_utf8_arguments(int *argc, char ***argv) {
 void wf__program_start(int *argc, char ***argv) {
   DWORD mode;
   HANDLE messages = GetStdHandle(STD_ERROR_HANDLE);
-  for (int fd = 0; fd <= 2; fd++)
-    (void)_setmode(fd, _O_BINARY);
+  for (int fd = 0; fd <= 2; fd++) (void)_setmode(fd, _O_BINARY);
   SetConsoleCP(CP_UTF8);
   SetConsoleOutputCP(CP_UTF8);
   if (GetConsoleMode(messages, &mode))
@@ -588,16 +508,14 @@ bool wf__is_terminal(int fd) { return _isatty(fd) != 0; }
 
 int wf__terminal_width(void) {
   CONSOLE_SCREEN_BUFFER_INFO info;
-  if (!GetConsoleScreenBufferInfo(GetStdHandle(STD_OUTPUT_HANDLE), &info))
-    return 0;
+  if (!GetConsoleScreenBufferInfo(GetStdHandle(STD_OUTPUT_HANDLE), &info)) return 0;
   return info.srWindow.Right - info.srWindow.Left + 1;
 }
 
 FILE *wf__stdio_read(const char *path) {
   const int fd = wf__file_read_only(path);
   FILE *file = fd >= 0 ? _fdopen(fd, "rb") : NULL;
-  if (file == NULL && fd >= 0)
-    _close(fd);
+  if (file == NULL && fd >= 0) _close(fd);
   return file;
 }
 
@@ -606,17 +524,14 @@ int64_t wf__stdio_line(char **text, size_t *room, FILE *file) {
   for (int byte; (byte = getc(file)) != EOF;) {
     if (size + 2 > *room) {
       char *grown = realloc(*text, 2 * size + 256);
-      if (grown == NULL)
-        return -1;
+      if (grown == NULL) return -1;
       *text = grown;
       *room = 2 * size + 256;
     }
     (*text)[size++] = (char)byte;
-    if (byte == '\n')
-      break;
+    if (byte == '\n') break;
   }
-  if (size == 0 || ferror(file))
-    return -1;
+  if (size == 0 || ferror(file)) return -1;
   (*text)[size] = '\0';
   return (int64_t)size;
 }
@@ -631,14 +546,12 @@ static struct {
 
 FILE *wf__stdio_writer(wf__take_fn *take, void *user) {
   for (size_t i = 0; i < sizeof g_writers / sizeof *g_writers; i++) {
-    if (g_writers[i].file != NULL)
-      continue;
+    if (g_writers[i].file != NULL) continue;
     char *folder = wf__path_temporary_folder();
     const int fd = folder != NULL ? wf__file_temporary(folder) : -1;
     free(folder);
     FILE *file = fd >= 0 ? _fdopen(fd, "w+b") : NULL;
-    if (file == NULL && fd >= 0)
-      _close(fd);
+    if (file == NULL && fd >= 0) _close(fd);
     if (file != NULL) {
       g_writers[i].file = file;
       g_writers[i].take = take;
@@ -652,8 +565,7 @@ FILE *wf__stdio_writer(wf__take_fn *take, void *user) {
 int wf__stdio_close_writer(FILE *file) {
   char data[4096];
   size_t i = 0;
-  while (g_writers[i].file != file)
-    i++;
+  while (g_writers[i].file != file) i++;
   rewind(file);
   for (size_t got; (got = fread(data, 1, sizeof data, file)) > 0;)
     g_writers[i].take(g_writers[i].user, data, got);

@@ -62,7 +62,7 @@ test_others() {
   try_fresh demo 'WER 37.40%$' ./run demo
   try_fresh hybrid . ./run demo-hybrid
   try_fresh docs 'pages in /warpfst/build/docs/site' ./run docs
-  try_fresh wheel 'warpfst-.*-py3-none-manylinux2014_x86_64' ./run wheel cpu
+  try_fresh wheel 'warpfst-.*-py3-none-manylinux2014_x86_64' ./run wheel linux-x86_64
 }
 
 reason=$(machine_reason)

@@ -22,7 +22,7 @@ use_platform() { # NAME
 # toolkit of tools/install_cuda12.sh compiles (WARPFST_CUDA_ARCHS chooses GPU architectures; default: release). Object files are
 # kept in build/wheels/, so an interrupted build can be resumed.
 do_wheel() { # [PLATFORM]
-  local env=build/wheels/env name=${1:-gpu} archs='' target tag runner settings
+  local env=build/wheels/env name=${1:-gpu} archs='' target tag runner settings more
   needs_wheel "$name"
   if [ "$name" = gpu ]; then
     archs=${WARPFST_CUDA_ARCHS:-release}
@@ -31,14 +31,16 @@ do_wheel() { # [PLATFORM]
       WARPFST_CUDA=ON WARPFST_CUDA_ARCHS="$archs" WARPFST_CUDA_COMPRESS=speed
       CMAKE_CUDA_COMPILER="$PWD/build/cuda12/bin/nvcc" CMAKE_CUDA_HOST_COMPILER="$(command -v g++)"
       CUDA_cudart_static_LIBRARY="$PWD/build/cuda12/lib64/libcudart_static.a")
+    more=()
   else
     use_platform "$name"
+    more=(-Cinstall.strip=false) # the linker does it; the system's strip knows no other formats
   fi
   say "compiling the wheel, for $name"
   SECONDS=0
   rm -rf "build/wheels/untagged" build/wheels/*-"$tag".whl
   SKBUILD_BUILD_DIR="$PWD/build/wheels/$name" CMAKE_BUILD_PARALLEL_LEVEL=$jobs \
-    "$env/bin/python" -m build --wheel --outdir build/wheels/untagged "${settings[@]/#/-Ccmake.define.}" -Cinstall.strip=false .
+    "$env/bin/python" -m build --wheel --outdir build/wheels/untagged "${settings[@]/#/-Ccmake.define.}" "${more[@]}" .
   "$env/bin/python" -m wheel tags --remove --platform-tag "$tag" build/wheels/untagged/*.whl
   mv build/wheels/untagged/*.whl build/wheels/
   rmdir build/wheels/untagged
