@@ -425,16 +425,14 @@ static pthread_mutex_t g_folder_mutex = PTHREAD_MUTEX_INITIALIZER;
 static int g_num_threads;               /* threads that have requested paths */
 static _Thread_local int g_thread = -1; /* the number of this thread */
 
+/* On Windows the folder is left where it is, among temporary files: in a run with Wine, files of
+ * the current folder were deleted too. */
 static void remove_folder(void) {
+#if !defined(_WIN32)
   char command[320];
-#if defined(_WIN32)
-  for (char *c = g_folder; *c != '\0'; c++)
-    if (*c == '/') *c = '\\';
-  snprintf(command, sizeof command, "rd /s /q \"%s\"", g_folder);
-#else
   snprintf(command, sizeof command, "rm -rf '%s'", g_folder);
-#endif
   if (system(command) != 0) fprintf(stderr, "could not remove %s\n", g_folder);
+#endif
 }
 
 /* Creates the folder once, and numbers the thread. */

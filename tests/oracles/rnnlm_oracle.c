@@ -69,7 +69,10 @@ void test_rnn_free(test_rnn *r) {
 
 const char *test_rnn_write(const test_rnn *r) {
   static _Thread_local char path[512];
-  snprintf(path, sizeof path, "%s", test_temp_path("rnn"));
+  static _Thread_local int number;
+  char name[32];
+  snprintf(name, sizeof name, "rnn%d", number++); /* the model before may still be mapped */
+  snprintf(path, sizeof path, "%s", test_temp_path(name));
   FILE *file = fopen(path, "w");
   assert_non_null(file);
   for (int w = 0; w < r->num_words; w++) {
