@@ -33,3 +33,8 @@ set(CMAKE_SHARED_LINKER_FLAGS_INIT -s)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
 EOF
+# CMake has this flag only on a Mac.
+[ "$system" != Darwin ] || {
+  echo 'set(CMAKE_SHARED_LIBRARY_RUNTIME_C_FLAG "-Wl,-rpath,")' >"$folder/rules.cmake"
+  echo "set(CMAKE_USER_MAKE_RULES_OVERRIDE $here/rules.cmake)" >>"$folder/toolchain.cmake"
+}
