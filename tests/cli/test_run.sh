@@ -3,7 +3,7 @@
 # shellcheck shell=bash
 fail() { echo "$*" >&2; exit 1; }
 mkdir -p stubs/bin tree/tests tree/docs
-cp -r "$SOURCE_DIR/run" "$SOURCE_DIR/tools" tree
+cp -r "$SOURCE_DIR/run" "$SOURCE_DIR/tools" "$SOURCE_DIR/packaging" tree
 cp "$SOURCE_DIR/tests/python-requirements.txt" tree/tests
 cp "$SOURCE_DIR/docs/requirements.txt" tree/docs
 cd tree || exit
@@ -15,7 +15,11 @@ stub() { # NAME, commands from stdin
 }
 stub dpkg-query <<<'echo -n "$INSTALLED"'
 stub apt-cache <<<'echo "  Depends: clang-14"'
-stub apt-get <<<'echo "CALLED apt-get $*" >&2; exit $APT'
+stub apt-get <<'E2'
+echo "CALLED apt-get $*" >&2
+[[ " $* " != *" source "* ]] || mkdir "${!#}-1.0"
+exit $APT
+E2
 stub sudo <<<'exec "$@"'
 stub cmake <<<'echo "cmake version $CMAKE_VERSION"'
 stub nvidia-smi <<<'exit $GPU'
@@ -60,14 +64,14 @@ done
 # --- each installation is announced --------------------------------------------------------------------------------
 announced() { # every installer call in out.txt must be named by the line before it
   awk '/^== installing/ {line = $0; used = 0}
-    /^CALLED (apt-get install|pip)/ {calls++; n = split($0, words); if (line == "" || used++ || !index(line, words[n])) bad = 1}
+    /^CALLED (apt-get install|apt-get .* source|pip)/ {calls++; n = split($0, words); if (line == "" || used++ || !index(line, words[n])) bad = 1}
     END {exit bad || !calls}' out.txt
 }
 for verb in "${verbs[@]}"; do
   [ "$verb" != setup ] || continue
   rm -rf build
   what=()
-  [ "$verb" != wheel ] || what=(cpu)
+  [ "$verb" != wheel ] || what=(linux-x86_64)
   ./run setup "$verb" "${what[@]}" >out.txt 2>&1 || fail "setup $verb: exit code $?: $(cat out.txt)"
   announced || fail "setup $verb installs unannounced: $(cat out.txt)"
   tail -1 out.txt | grep -q "./run $verb" || fail "setup $verb ends with $(tail -1 out.txt)"
