@@ -54,7 +54,7 @@ expect 3 "need phones with word positions" lattice convert k0/lat.ark --am=k0/fi
 ctc=$SOURCE_DIR/examples/ctc
 mkdir scores && cp "$ctc"/logp_phone/0000300*.npy scores/
 "$WARPFST" mkgraph ctc -q --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --lm="$ctc/lm3.arpa.gz" --topology=compact -o TLG.wfst --words-out=words.txt
-"$WARPFST" decode TLG.wfst scores --acoustic-scale=0.5 --frame-shift=0.04 --lattice=det.ark --unaligned-lattice --nbest=5 --ctm=out.ctm --json-lines=out.jsonl -o hyp.txt 2>err.txt
+"$WARPFST" decode TLG.wfst scores --acoustic-scale=0.5 --frame-shift=0.04 --lattice=det.ark --unaligned-lattice --confidence-scale=1 --nbest=5 --ctm=out.ctm --json-lines=out.jsonl -o hyp.txt 2>err.txt
 
 # Word times are the same in every output format and by every method. A graph without spellings needs a lexicon, or its times are flagged as estimates.
 decode_times() { "$WARPFST" decode "$@" scores --acoustic-scale=0.5 --frame-shift=0.04 --format=ctm 2>/dev/null; }
