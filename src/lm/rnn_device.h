@@ -5,7 +5,8 @@
  *          after <s>
  *
  * Every sum has one fixed order, so that a state or cost does not depend on the other computations
- * of the call. It is not the CPU's order (lm/rnnlm_math.h), so the last bits differ from the CPU's.
+ * of the call. It is not the CPU's order (lm/rnnlm_math.h), so the last bits differ from the CPU's;
+ * those of models with exact products (math/slices.h) are the same.
  * Not thread-safe. */
 #ifndef WF_LM_RNN_DEVICE_H
 #define WF_LM_RNN_DEVICE_H

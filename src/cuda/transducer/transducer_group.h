@@ -7,8 +7,8 @@
  *   answer     page-locked: log-probabilities, which the GPU writes there
  *   slices     scratch: the integers of the rows of a product
  *
- *   frames --> load, product, store: encoder
- *   block  --> fetch --> predict or advance, product, store: rows
+ *   frames --> load, product: encoder
+ *   block  --> fetch --> predict or advance, product: rows
  *                    --> hidden, product, select: answer */
 #ifndef WF_CUDA_TRANSDUCER_TRANSDUCER_GROUP_H
 #define WF_CUDA_TRANSDUCER_TRANSDUCER_GROUP_H

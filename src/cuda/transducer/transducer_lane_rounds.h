@@ -1,13 +1,14 @@
 /* transducer_lane_rounds.h - searches that are wholly on a GPU: their memory and their rounds
  * (search/transducer/transducer_device.h).
  *
- *   load    frames --> load, product, store: the encoder's part (transducer_loading.h)
- *   round   step (transducer_lanes.h) --> predict or advance, product, store
- *                                       --> hidden, product, select
- *           <-- answers, in the GPU's memory
- *   end     records --> trace --> paths
+ *   load    frames --> load, product: the encoder's part (transducer_loading.h)
+ *   round   step (transducer_lanes.h) --> product: logits, for the next round's step
+ *   end     records --> measure, trace --> paths
  *
- * A round is one launch of a CUDA graph. The host enqueues some rounds ahead. Of a round that is
+ * Without the table of a predictor (transducer_weights.h), the kernels of new contexts and of hidden
+ * rows come before the product; with many tokens, those of log-probabilities after it.
+ *
+ * Some rounds are one launch of a CUDA graph. The host enqueues a few launches ahead. Of one that is
  * over it reads how many lanes are busy, and how many utterances are done. */
 #ifndef WF_CUDA_TRANSDUCER_TRANSDUCER_LANE_ROUNDS_H
 #define WF_CUDA_TRANSDUCER_TRANSDUCER_LANE_ROUNDS_H
