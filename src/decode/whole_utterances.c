@@ -10,8 +10,10 @@ struct whole {
   const wf__host *host;
   const wf__batch *batch;
   const wf_scores **scores; /* [count] */
+  const wf_scorer **scorers; /* [count] */
   uint32_t *items;          /* [count] utterances of the batch */
   size_t count, told;
+  bool has_scorers;
   atomic_bool *bad;           /* [count] a score cannot be used */
   bool *left;                 /* [count] by the device */
   const wf__whole_part *part; /* that is done */
@@ -49,7 +51,7 @@ static wf_status fill(const struct whole *w, size_t k, wf__path *path, bool *lef
   if (atomic_load(&w->bad[item]))
     WF__TRY(wf__host_check_scores(host, &w->batch->scores[i], 0, w->batch->results[i], &good, err));
   if (!good) return WF_OK;
-  WF__TRY(host->setup.answers->path(w->part, k, path, left, err));
+  WF__TRY(host->setup.answers->path(w->part, host->setup.graph, k, path, left, err));
   return *left ? WF_OK
                : wf__result_fill(w->batch->results[i], host->setup.graph, &host->setup.options,
                                  path, err);
@@ -83,10 +85,14 @@ static wf_status progress(void *user, size_t num_done, wf_error *err) {
 
 /* --- a batch ----------------------------------------------------------------------------- */
 
+static const wf_scorer *scorer_of(const wf__batch *batch, uint32_t i) {
+  return batch->scorers != NULL ? batch->scorers[i] : NULL;
+}
+
 static bool covers(const wf__host *host, const wf__batch *batch, uint32_t i) {
   return host->setup.answers->covers(host->setup.shared,
                                      wf__batch_graph(batch, i, host->setup.graph),
-                                     batch->scorers != NULL ? batch->scorers[i] : NULL);
+                                     scorer_of(batch, i));
 }
 
 /* Moves the utterances that the device covers from `order` to the list. */
@@ -95,6 +101,8 @@ static void take(struct whole *w, uint32_t *order, uint32_t *count) {
   for (uint32_t k = 0; k < *count; k++) {
     if (covers(w->host, w->batch, order[k])) {
       w->scores[w->count] = &w->batch->scores[order[k]];
+      w->scorers[w->count] = scorer_of(w->batch, order[k]);
+      w->has_scorers = w->has_scorers || w->scorers[w->count] != NULL;
       w->items[w->count++] = order[k];
     } else {
       order[left++] = order[k];
@@ -119,6 +127,7 @@ static wf_status decode(struct whole *w, uint32_t *order, uint32_t *count, wf_er
   take(w, order, count);
   if (w->count == 0) return WF_OK;
   const wf__whole_batch batch = {.scores = w->scores,
+                                 .scorers = w->has_scorers ? w->scorers : NULL,
                                  .count = w->count,
                                  .pool = w->host->pool,
                                  .look = look,
@@ -138,18 +147,20 @@ wf_status wf__whole_decode(wf__host *self, const wf__batch *batch, uint32_t *ord
   struct whole w = {.host = self,
                     .batch = batch,
                     .scores = wf__alloc(size, sizeof *w.scores),
+                    .scorers = wf__alloc(size, sizeof *w.scorers),
                     .items = wf__alloc(size, sizeof *w.items),
                     .bad = wf__calloc(size, sizeof *w.bad),
                     .left = wf__calloc(size, sizeof *w.left),
                     .paths = wf__calloc(threads, sizeof *w.paths),
                     .errors = wf__calloc(threads, sizeof *w.errors)};
   atomic_init(&w.failed, 0);
-  wf_status status = w.scores != NULL && w.items != NULL && w.bad != NULL && w.left != NULL &&
+  wf_status status = w.scores != NULL && w.scorers != NULL && w.items != NULL && w.bad != NULL && w.left != NULL &&
                              w.paths != NULL && w.errors != NULL
                          ? decode(&w, order, count, err)
                          : wf__fail_memory(err, size * 16, "a batch");
   for (uint64_t t = 0; t < threads && w.paths != NULL; t++) wf__path_free(&w.paths[t]);
   free(w.scores);
+  free(w.scorers);
   free(w.items);
   free(w.bad);
   free(w.left);

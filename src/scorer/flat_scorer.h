@@ -18,7 +18,16 @@
 
 #include "lm/wlm.h"
 
-enum { WF__FLAT_WORDS, WF__FLAT_PHRASES, WF__FLAT_NGRAM, WF__FLAT_RECURRENT };
+enum {
+  WF__FLAT_WORDS,
+  WF__FLAT_PHRASES,
+  WF__FLAT_NGRAM,
+  WF__FLAT_RECURRENT,
+  /* Boosts of a transducer, which a word or phrase that follows itself does not earn again. Only the
+   * functions with `once` in their names know them. */
+  WF__FLAT_WORDS_ONCE,
+  WF__FLAT_PHRASES_ONCE
+};
 enum { WF__FLAT_PARTS = 3 };
 enum { WF__LM_DEVICE, WF__LM_HYBRID, WF__LM_HOST }; /* placement */
 
@@ -46,6 +55,7 @@ typedef struct wf__flat_part {
   const void *owner, *model; /* on the host: the scorer that owns the arrays, and its wf__wlm */
   int64_t gpu_bytes;         /* options placement and lm_gpu_bytes of the model */
   int32_t placement, zero;
+  int32_t node_bits, length_bits; /* of phrases once: parts of the context (phrase_boost.c) */
 } wf__flat_part;
 
 typedef struct wf__flat_scorer {
@@ -101,6 +111,50 @@ static inline WF__HD float wf__flat_part_step(const wf__flat_part *part, uint32_
   return wf__flat_sound(part->lm_scale * wf__wlm_step(&part->lm, context, own, next, &at));
 }
 
+/* The same for all kinds but recurrent ones: word_boost.c and phrase_boost.c, once_step. */
+static inline WF__HD float wf__flat_words_once(const wf__flat_part *part, uint32_t context,
+                                               uint32_t word, uint32_t *next) {
+  union {
+    uint32_t bits;
+    float cost;
+  } found = {wf__flat_find(part, word)};
+  const float cost = found.bits == UINT32_MAX ? 0 : found.cost;
+  *next = cost < 0 ? word : 0;
+  return cost < 0 && context == word ? 0 : cost;
+}
+static inline WF__HD bool wf__flat_favours(const wf__phrase_node *node) { return node->boost > 0; }
+static inline WF__HD float wf__flat_phrases_once(const wf__flat_part *part, uint32_t context,
+                                                 uint32_t word, uint32_t *next) {
+  const wf__phrase_node *nodes = part->nodes;
+  const uint32_t from = context >> (part->node_bits + part->length_bits),
+                 to = wf__flat_follow(part, from, word);
+  uint32_t phrase = context >> part->length_bits & ((1u << part->node_bits) - 1),
+           length = context & ((1u << part->length_bits) - 1), of_word = phrase;
+  float cost = nodes[from].pending - nodes[to].pending - nodes[to].earned;
+  if (from != 0 && nodes[from].word == (int32_t)word) {
+    const uint32_t alone = wf__flat_find(part, word);
+    cost += alone != UINT32_MAX && wf__flat_favours(&nodes[alone]) ? nodes[alone].boost : 0;
+  }
+  while (phrase != 0 && nodes[of_word].depth > length + 1) of_word = nodes[of_word].parent;
+  if (phrase == 0 || nodes[of_word].word != (int32_t)word) {
+    phrase = to;
+    length = 0;
+    while (phrase != 0 && !(nodes[phrase].depth > 1 && wf__flat_favours(&nodes[phrase])))
+      phrase = nodes[phrase].failure;
+  } else if (++length == nodes[phrase].depth) {
+    cost += nodes[phrase].boost;
+    length = 0;
+  }
+  *next = (to << part->node_bits | phrase) << part->length_bits | length;
+  return cost;
+}
+static inline WF__HD float wf__flat_part_step_once(const wf__flat_part *part, uint32_t context,
+                                                   uint32_t word, uint32_t *next) {
+  if (part->kind == WF__FLAT_WORDS_ONCE) return wf__flat_words_once(part, context, word, next);
+  if (part->kind == WF__FLAT_PHRASES_ONCE) return wf__flat_phrases_once(part, context, word, next);
+  return wf__flat_part_step(part, context, word, next);
+}
+
 static inline WF__HD float wf__flat_part_final(const wf__flat_part *part, uint32_t context) {
   uint32_t next, at;
   if (part->kind == WF__FLAT_WORDS) return 0;
@@ -108,6 +162,13 @@ static inline WF__HD float wf__flat_part_final(const wf__flat_part *part, uint32
   if (!part->ends) return INFINITY;
   return wf__flat_sound(part->lm_scale *
                         wf__wlm_step(&part->lm, context, part->lm.eos, &next, &at));
+}
+
+static inline WF__HD float wf__flat_part_final_once(const wf__flat_part *part, uint32_t context) {
+  if (part->kind == WF__FLAT_WORDS_ONCE) return 0;
+  if (part->kind == WF__FLAT_PHRASES_ONCE)
+    return part->nodes[context >> (part->node_bits + part->length_bits)].pending;
+  return wf__flat_part_final(part, context);
 }
 
 static inline WF__HD uint32_t wf__flat_context(const wf__flat_part *part, uint64_t context) {
@@ -129,20 +190,30 @@ static inline WF__HD float wf__flat_total(const wf__flat_scorer *scorer, wf__fla
   return scorer->right ? sum.first + sum.rest : sum.first;
 }
 
-/* The same as wf__scorer_ops.step. */
-static inline WF__HD float wf__flat_step(const wf__flat_scorer *scorer, uint64_t context,
-                                         uint32_t word, uint64_t *next) {
+/* The same as wf__scorer_ops.step. `once`: the form of the scorer for transducers. */
+static inline WF__HD float wf__flat_step_of(const wf__flat_scorer *scorer, uint64_t context,
+                                            uint32_t word, bool once, uint64_t *next) {
   wf__flat_sum sum = {0, 0};
   uint64_t to = 0;
   for (int i = 0; i < scorer->num_parts; i++) {
     const wf__flat_part *part = &scorer->parts[i];
+    const uint32_t at = wf__flat_context(part, context);
     uint32_t part_next;
-    wf__flat_add(scorer, i,
-                 wf__flat_part_step(part, wf__flat_context(part, context), word, &part_next), &sum);
+    const float cost = once ? wf__flat_part_step_once(part, at, word, &part_next)
+                            : wf__flat_part_step(part, at, word, &part_next);
+    wf__flat_add(scorer, i, cost, &sum);
     to |= (uint64_t)part_next << part->shift;
   }
   *next = to;
   return wf__flat_total(scorer, sum);
+}
+static inline WF__HD float wf__flat_step(const wf__flat_scorer *scorer, uint64_t context,
+                                         uint32_t word, uint64_t *next) {
+  return wf__flat_step_of(scorer, context, word, false, next);
+}
+static inline WF__HD float wf__flat_step_once(const wf__flat_scorer *scorer, uint64_t context,
+                                              uint32_t word, uint64_t *next) {
+  return wf__flat_step_of(scorer, context, word, true, next);
 }
 
 /* A step (or, if `ends`, the end) of a chain with a recurrent part, whose cost is `recurrent`. */
@@ -201,13 +272,22 @@ static inline WF__HD uint64_t wf__flat_number(const wf__flat_scorer *scorer, uin
   return of[0];
 }
 
-static inline WF__HD float wf__flat_final(const wf__flat_scorer *scorer, uint64_t context) {
+static inline WF__HD float wf__flat_final_of(const wf__flat_scorer *scorer, uint64_t context,
+                                             bool once) {
   wf__flat_sum sum = {0, 0};
-  for (int i = 0; i < scorer->num_parts; i++)
-    wf__flat_add(
-        scorer, i,
-        wf__flat_part_final(&scorer->parts[i], wf__flat_context(&scorer->parts[i], context)), &sum);
+  for (int i = 0; i < scorer->num_parts; i++) {
+    const wf__flat_part *part = &scorer->parts[i];
+    const uint32_t at = wf__flat_context(part, context);
+    wf__flat_add(scorer, i,
+                 once ? wf__flat_part_final_once(part, at) : wf__flat_part_final(part, at), &sum);
+  }
   return wf__flat_total(scorer, sum);
+}
+static inline WF__HD float wf__flat_final(const wf__flat_scorer *scorer, uint64_t context) {
+  return wf__flat_final_of(scorer, context, false);
+}
+static inline WF__HD float wf__flat_final_once(const wf__flat_scorer *scorer, uint64_t context) {
+  return wf__flat_final_of(scorer, context, true);
 }
 
 #endif

@@ -205,16 +205,22 @@ static wf__cost_bounds phrases_bounds(const wf_scorer *self, const void *memory,
                            pending + boost->changes[context].most + rounding};
 }
 
-static const char *phrases_flatten(const wf_scorer *self, wf__flat_scorer *out) {
-  const struct phrase_boost *boost = (const struct phrase_boost *)self;
-  wf__flat_part *part = wf__flat_push(out, WF__FLAT_PHRASES, boost->nodes.size, self);
+static const char *flatten_as(const struct phrase_boost *boost, int kind, int bits,
+                              wf__flat_scorer *out) {
+  wf__flat_part *part = wf__flat_push(out, kind, (uint64_t)1 << bits, &boost->scorer);
   if (part == NULL) return WF__FLAT_TOO_LONG;
   part->table_bits = boost->next.bits;
   part->keys = boost->next.keys;
   part->values = boost->next.values;
   part->nodes = boost->nodes.data;
   part->num_nodes = boost->nodes.size;
+  part->node_bits = boost->scorer.context_bits;
+  part->length_bits = boost->length_bits;
   return NULL;
+}
+
+static const char *phrases_flatten(const wf_scorer *self, wf__flat_scorer *out) {
+  return flatten_as((const struct phrase_boost *)self, WF__FLAT_PHRASES, self->context_bits, out);
 }
 
 /* --- a phrase that follows itself -------------------------------------------------------- */
@@ -295,12 +301,19 @@ static wf__cost_bounds once_bounds(const wf_scorer *self, const void *memory, ui
   return bounds;
 }
 
+static const char *once_flatten(const wf_scorer *self, wf__flat_scorer *out) {
+  if (self->context_bits > 32) return "boosts of so many phrases, with a transducer";
+  return flatten_as((const struct phrase_boost *)self->owner, WF__FLAT_PHRASES_ONCE,
+                    self->context_bits, out);
+}
+
 static const wf__scorer_ops once_ops = {.name = "phrase boost",
                                         .begin = phrases_begin,
                                         .step = once_step,
                                         .final = once_final,
                                         .pending = once_pending,
-                                        .bounds = once_bounds};
+                                        .bounds = once_bounds,
+                                        .flatten = once_flatten};
 
 static wf_status init_once(struct phrase_boost *boost, wf_error *err) {
   for (uint64_t i = 1; i < boost->nodes.size; i++) {

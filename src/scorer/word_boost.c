@@ -63,14 +63,23 @@ static wf__cost_bounds once_bounds(const wf_scorer *self, const void *memory, ui
   return boost_bounds(self->owner, memory, context);
 }
 
-static const char *boost_flatten(const wf_scorer *self, wf__flat_scorer *out) {
-  const wf__map64 *costs = &((const struct word_boost *)self)->costs;
-  wf__flat_part *part = wf__flat_push(out, WF__FLAT_WORDS, 1, self);
+static const char *flatten_as(const struct word_boost *boost, int kind, int bits,
+                              wf__flat_scorer *out) {
+  wf__flat_part *part = wf__flat_push(out, kind, (uint64_t)1 << bits, &boost->scorer);
   if (part == NULL) return WF__FLAT_TOO_LONG;
-  part->table_bits = costs->bits;
-  part->keys = costs->keys;
-  part->values = costs->values;
+  part->table_bits = boost->costs.bits;
+  part->keys = boost->costs.keys;
+  part->values = boost->costs.values;
   return NULL;
+}
+
+static const char *boost_flatten(const wf_scorer *self, wf__flat_scorer *out) {
+  return flatten_as((const struct word_boost *)self, WF__FLAT_WORDS, self->context_bits, out);
+}
+
+static const char *once_flatten(const wf_scorer *self, wf__flat_scorer *out) {
+  return flatten_as((const struct word_boost *)self->owner, WF__FLAT_WORDS_ONCE, self->context_bits,
+                    out);
 }
 
 static const wf__scorer_ops boost_ops = {.name = "word boost",
@@ -84,7 +93,8 @@ static const wf__scorer_ops once_ops = {.name = "word boost",
                                         .begin = boost_begin,
                                         .step = once_step,
                                         .final = boost_final,
-                                        .bounds = once_bounds};
+                                        .bounds = once_bounds,
+                                        .flatten = once_flatten};
 
 /* Contexts are the favoured words' labels. */
 static void init_once(struct word_boost *boost, const int32_t *words, const float *boosts,

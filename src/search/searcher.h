@@ -144,7 +144,8 @@ typedef struct wf__round_counts {
 /* Utterances whose search is wholly on a device. */
 typedef struct wf__whole_part wf__whole_part;
 typedef struct wf__whole_batch {
-  const wf_scores *const *scores; /* [count] the longest come first */
+  const wf_scores *const *scores;   /* [count] the longest come first */
+  const wf_scorer *const *scorers;  /* [count]; NULL: nobody has one */
   size_t count;
   wf__pool *pool; /* its threads pack scores */
   /* Called by these threads for scores in host memory: frames of utterance `item`. */
@@ -160,6 +161,7 @@ struct wf__whole_part {
   const uint32_t *items;         /* [count] numbers of the utterances in the batch */
   const void *results, *details; /* the device's */
   const void *shared;
+  const wf__whole_batch *batch;
 };
 
 /* Answers the requests to a model of many searches at once. Searches are in lanes, and lane i is of
@@ -189,9 +191,10 @@ struct wf__answer_ops {
   bool (*covers)(const void *shared, const wf_graph *graph, const wf_scorer *scorer);
   /* Decodes such utterances. */
   wf_status (*decode)(void *shared, const wf__whole_batch *batch, wf_error *err);
-  /* The path of utterance items[k]; an error is the utterance's. `left`: it has to be searched in a
+  /* The path of utterance items[k], in the decoder's graph; an error is the utterance's. `left`: it has to be searched in a
    * lane. */
-  wf_status (*path)(const wf__whole_part *part, size_t k, wf__path *out, bool *left, wf_error *err);
+  wf_status (*path)(const wf__whole_part *part, const wf_graph *graph, size_t k, wf__path *out,
+                    bool *left, wf_error *err);
 };
 
 extern const wf__searcher_ops wf__frame_searcher, wf__transducer_searcher;

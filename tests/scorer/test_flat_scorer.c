@@ -9,7 +9,8 @@ enum { WALKS = 20, STEPS = 15 };
 
 static wf_error err;
 
-static void walk(test_rng *rng, const wf_scorer *scorer, const wf__flat_scorer *flat,
+/* `once`: the scorer is in its form for transducers. */
+static void walk(test_rng *rng, const wf_scorer *scorer, const wf__flat_scorer *flat, bool once,
                  int *num_contexts, int *num_said, int *num_least, int *num_close) {
   void *memory = NULL;
   uint64_t context, at = flat->start, next;
@@ -21,11 +22,12 @@ static void walk(test_rng *rng, const wf_scorer *scorer, const wf__flat_scorer *
         1 + (int32_t)test_below(rng, RANDOM_WORDS + 1); /* includes a word that no scorer knows */
     float cost, flat_cost, last, flat_last;
     assert_ok(scorer->ops->final(scorer, memory, context, &last, &err));
-    flat_last = wf__flat_final(flat, at);
+    flat_last = once ? wf__flat_final_once(flat, at) : wf__flat_final(flat, at);
     assert_memory_equal(&last, &flat_last, sizeof last);
     uint64_t before = context;
     assert_ok(scorer->ops->step(scorer, memory, before, word, &cost, &context, &err));
-    flat_cost = wf__flat_step(flat, at, (uint32_t)word, &next);
+    flat_cost = once ? wf__flat_step_once(flat, at, (uint32_t)word, &next)
+                     : wf__flat_step(flat, at, (uint32_t)word, &next);
     assert_memory_equal(&cost, &flat_cost, sizeof cost);
     assert_true(wf__scorer_least(scorer, word) <= cost);
     *num_least += wf__scorer_least(scorer, word) == cost;
@@ -50,7 +52,8 @@ static void test_same_costs_and_contexts(void **state) {
     wf_scorer *scorer = random_scorer(&rng, words);
     wf__flat_scorer flat;
     assert_null(wf__scorer_flatten(scorer, &flat));
-    for (int w = 0; w < WALKS; w++) walk(&rng, scorer, &flat, &contexts, &said, &least, &close);
+    for (int w = 0; w < WALKS; w++)
+      walk(&rng, scorer, &flat, w % 2 == 0, &contexts, &said, &least, &close);
     parts[flat.num_parts]++;
     right += (int)flat.right;
     wf_scorer_free(scorer);
@@ -58,6 +61,26 @@ static void test_same_costs_and_contexts(void **state) {
   wf_symbols_free(words);
   assert_true(said > 10000 && contexts > 10000 && least > 10000 && close > 10000 &&
               parts[1] > 100 && parts[2] > 100 && parts[3] > 100 && right > 50);
+}
+
+/* The form for transducers of scorers that have one. */
+static void test_same_once(void **state) {
+  (void)state;
+  int said = 0, contexts = 0, least = 0, close = 0, differ = 0;
+  wf_symbols *words = random_scorer_words();
+  for (uint64_t seed = 1; seed <= 600; seed++) {
+    test_rng rng = {seed};
+    wf_scorer *scorer = random_scorer(&rng, words);
+    const wf_scorer *once = wf__scorer_for_transducer(scorer);
+    wf__flat_scorer flat;
+    assert_null(wf__scorer_flatten(once, &flat));
+    for (int w = 0; w < WALKS; w++)
+      walk(&rng, once, &flat, true, &contexts, &said, &least, &close);
+    differ += once != scorer;
+    wf_scorer_free(scorer);
+  }
+  wf_symbols_free(words);
+  assert_true(said > 10000 && contexts > 10000 && least > 5000 && close > 5000 && differ > 200);
 }
 
 /* Context after these words, from the start. */
@@ -122,6 +145,7 @@ static void test_scorers_that_cannot_be_flattened(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_costs_and_contexts),
+      cmocka_unit_test(test_same_once),
                                      cmocka_unit_test(test_words_of_contexts),
                                      cmocka_unit_test(test_scorers_that_cannot_be_flattened)};
   return cmocka_run_group_tests(tests, NULL, NULL);

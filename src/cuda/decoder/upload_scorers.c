@@ -178,16 +178,14 @@ static const void *on_device(const wf__scorer_store *store, const void *data) {
 }
 
 /* Makes the part's pointers those on the GPU. */
-static wf_status place_part(wf__gpu_worker *worker, const wf__scorer_store *store,
-                            wf__flat_part *part, wf_error *err) {
+static wf_status place_part(wf__gpu_scorers *scorers, const wf__model_room *room,
+                            const wf__scorer_store *store, wf__flat_part *part, wf_error *err) {
   if (part->model != NULL) {
-    const wf__model_room room = {worker->device, (uint64_t)worker->options.gpu_memory,
-                                 worker->uploaded.bytes, worker->copy_stream};
     const wf__wlm_view *view;
-    WF__TRY(wf__gpu_find_model(&worker->scorers.models, part, &room, &view, err));
+    WF__TRY(wf__gpu_find_model(&scorers->models, part, room, &view, err));
     part->lm = *view;
   }
-  if (is_long(part)) return place_list(&worker->scorers, part, worker->copy_stream, err);
+  if (is_long(part)) return place_list(scorers, part, room->stream, err);
   set_arrays(part, (const void *[PART_ARRAYS]){
                        on_device(store, part->keys), on_device(store, part->values),
                        on_device(store, part->nodes), on_device(store, part->word_of)});
@@ -196,8 +194,8 @@ static wf_status place_part(wf__gpu_worker *worker, const wf__scorer_store *stor
 
 /* Sends the models and long lists that are not there yet, then everything else in one copy, with
  * pointers as on the GPU. */
-static wf_status send_all(wf__gpu_worker *worker, wf__scorer_store *store, uint64_t bytes,
-                          wf_error *err) {
+static wf_status send_all(wf__gpu_scorers *scorers, const wf__model_room *room,
+                          wf__scorer_store *store, uint64_t bytes, wf_error *err) {
   char *all = wf__calloc(bytes, 1);
   if (all == NULL) return wf__fail_memory(err, bytes, "scorers for the GPU");
   wf_status status = WF_OK;
@@ -206,12 +204,11 @@ static wf_status send_all(wf__gpu_worker *worker, wf__scorer_store *store, uint6
   for (uint64_t i = 0; i < store->flats.size && status == WF_OK; i++) {
     wf__flat_scorer flat = store->flats.data[i];
     for (int k = 0; k < flat.num_parts && status == WF_OK; k++)
-      status = place_part(worker, store, &flat.parts[k], err);
+      status = place_part(scorers, room, store, &flat.parts[k], err);
     memcpy(all + i * sizeof flat, &flat, sizeof flat);
   }
   if (status == WF_OK)
-    status =
-        wf__device_send(store->memory, all, bytes, worker->copy_stream, "scorers to the GPU", err);
+    status = wf__device_send(store->memory, all, bytes, room->stream, "scorers to the GPU", err);
   free(all);
   return status;
 }
@@ -247,27 +244,48 @@ static void mark_lists(wf__gpu_scorers *scorers) {
     }
 }
 
-wf_status wf__gpu_take_scorers(wf__gpu_worker *worker, const wf__batch *batch, wf_error *err) {
-  wf__gpu_scorers *scorers = &worker->scorers;
+void wf__gpu_begin_scorers(wf__gpu_scorers *scorers) {
   wf__scorer_store *store = &scorers->batch;
   wf__map64_clear(&store->flat_of);
   wf__map64_clear(&store->piece_of);
   store->flats.size = store->pieces.size = 0;
   wf__gpu_drop_models(&scorers->models);
+}
+
+wf_status wf__gpu_add_scorer(wf__gpu_scorers *scorers, const wf_scorer *scorer, wf_error *err) {
+  return add_scorer(&scorers->batch, scorer, err);
+}
+
+wf_status wf__gpu_send_scorers(wf__gpu_scorers *scorers, const wf__model_room *room,
+                               wf_error *err) {
+  wf__scorer_store *store = &scorers->batch;
+  mark_lists(scorers);
+  drop_lists(scorers, room->limit > 0);
+  const uint64_t bytes = lay_out(store);
+  WF__TRY(make_room(store, bytes, err));
+  if (store->flats.size > 0) WF__TRY(send_all(scorers, room, store, bytes, err));
+  mark_lists(scorers);
+  return WF_OK;
+}
+
+static wf__model_room room_of(const wf__gpu_worker *worker) {
+  return (wf__model_room){worker->device, (uint64_t)worker->options.gpu_memory,
+                          worker->uploaded.bytes, worker->copy_stream};
+}
+
+wf_status wf__gpu_take_scorers(wf__gpu_worker *worker, const wf__batch *batch, wf_error *err) {
+  wf__gpu_scorers *scorers = &worker->scorers;
+  const wf__model_room room = room_of(worker);
+  wf__gpu_begin_scorers(scorers);
   WF__TRY(wf__batch_rnn_take(worker, batch, &worker->limits.deferred, err));
   for (size_t i = 0; i < batch->count && batch->scorers != NULL; i++)
     if (!batch->skip[i] && batch->scorers[i] != NULL &&
         wf__rnn_scorer_of(batch->scorers[i]) == NULL)
-      WF__TRY(add_scorer(store, batch->scorers[i], err));
-  mark_lists(scorers);
-  drop_lists(scorers, worker->options.gpu_memory > 0);
-  const uint64_t bytes = lay_out(store);
-  worker->limits.scored = store->flats.size > 0 || worker->limits.deferred;
-  WF__TRY(make_room(store, bytes, err));
-  if (store->flats.size > 0) WF__TRY(send_all(worker, store, bytes, err));
-  mark_lists(scorers);
+      WF__TRY(wf__gpu_add_scorer(scorers, batch->scorers[i], err));
+  worker->limits.scored = scorers->batch.flats.size > 0 || worker->limits.deferred;
+  WF__TRY(wf__gpu_send_scorers(scorers, &room, err));
   if (worker->limits.deferred) WF__TRY(wf__batch_rnn_take_chains(worker, batch, err));
-  worker->limits.scorer_bytes = store->bytes + wf__gpu_model_bytes(&scorers->models);
+  worker->limits.scorer_bytes = scorers->batch.bytes + wf__gpu_model_bytes(&scorers->models);
   for (uint64_t i = 0; i < scorers->lists.size; i++)
     worker->limits.scorer_bytes += scorers->lists.data[i].bytes;
   return WF_OK;
@@ -325,8 +343,10 @@ wf_status wf__gpu_acquire_scorer(wf__gpu_worker *worker, const wf_scorer *scorer
   shared->users = 1;
   wf_status status = recurrent != scorer ? add_scorer(&shared->store, scorer, err) : WF_OK;
   const uint64_t bytes = lay_out(&shared->store);
+  const wf__model_room room = room_of(worker);
   if (status == WF_OK) status = make_room(&shared->store, bytes, err);
-  if (status == WF_OK && bytes > 0) status = send_all(worker, &shared->store, bytes, err);
+  if (status == WF_OK && bytes > 0)
+    status = send_all(&worker->scorers, &room, &shared->store, bytes, err);
   shared->holds_lists = status == WF_OK;
   if (shared->holds_lists) count_users(&worker->scorers, &shared->store, 1);
   if (status == WF_OK && recurrent != NULL)

@@ -54,19 +54,29 @@ typedef struct wf__gpu_scorers {
   wf__shared_scorer *shared;   /* those of streams */
 } wf__gpu_scorers;
 
+/* The scorers of a batch: begin, add each (one that is there already counts once), and send them to
+ * the current GPU. */
+void wf__gpu_begin_scorers(wf__gpu_scorers *scorers);
+wf_status wf__gpu_add_scorer(wf__gpu_scorers *scorers, const wf_scorer *scorer, wf_error *err);
+wf_status wf__gpu_send_scorers(wf__gpu_scorers *scorers, const wf__model_room *room,
+                               wf_error *err);
+/* Where a scorer of the batch is on the GPU; NULL: it is none of the batch's. */
+static inline const wf__flat_scorer *wf__gpu_find_scorer(const wf__gpu_scorers *scorers,
+                                                         const wf_scorer *scorer) {
+  const wf__scorer_store *store = &scorers->batch;
+  const uint32_t number =
+      scorer != NULL ? wf__map64_find(&store->flat_of, (uint64_t)(uintptr_t)scorer) : WF__MAP64_NONE;
+  return number != WF__MAP64_NONE ? (const wf__flat_scorer *)(const void *)store->memory + number
+                                  : NULL;
+}
+
 /* Sends the batch's scorers to the worker's GPU. Sets limits.scored and limits.scorer_bytes. */
 wf_status wf__gpu_take_scorers(struct wf__gpu_worker *worker, const wf__batch *batch,
                                wf_error *err);
 /* Address of an utterance's scorer on the GPU; NULL: it has none. */
 static inline const wf__flat_scorer *wf__gpu_scorer_of(const wf__gpu_scorers *scorers,
                                                        const wf__batch *batch, uint32_t utterance) {
-  const wf__scorer_store *store = &scorers->batch;
-  const wf_scorer *scorer = batch->scorers != NULL ? batch->scorers[utterance] : NULL;
-  const uint32_t number = scorer != NULL
-                              ? wf__map64_find(&store->flat_of, (uint64_t)(uintptr_t)scorer)
-                              : WF__MAP64_NONE;
-  return number != WF__MAP64_NONE ? (const wf__flat_scorer *)(const void *)store->memory + number
-                                  : NULL;
+  return wf__gpu_find_scorer(scorers, batch->scorers != NULL ? batch->scorers[utterance] : NULL);
 }
 void wf__gpu_close_scorers(wf__gpu_scorers *scorers);
 /* Acquires the scorer. It is sent to the current device if no stream has it yet. */

@@ -15,6 +15,7 @@ const struct wf__device_transducer wf__cuda_transducer = {
     .group_release = wf__transducer_group_release,
     .group_submit = wf__transducer_group_submit,
     .group_wait = wf__transducer_group_wait,
+    .search_fits = wf__lane_rounds_fits,
     .search_open = wf__lane_rounds_open,
     .search_close = wf__lane_rounds_close,
     .search_room = wf__lane_rounds_room,

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "cuda/decoder/upload_scorers.h"
 #include "cuda/transducer/transducer_lanes.h"
 #include "cuda/transducer/transducer_loading.h"
 #include "search/transducer/network.h"
@@ -15,7 +16,8 @@ enum {
   ROUNDS = 4,       /* that are enqueued by one launch */
   AHEAD = 3,        /* launches that are enqueued and not known to be over */
   MORE_SLOTS = 96,  /* of a lane, for contexts that may come again */
-  STEPS_A_FRAME = 4 /* that records have room for; with more, an utterance is searched elsewhere */
+  STEPS_A_FRAME = 4, /* that records have room for; with more, an utterance is searched elsewhere */
+  CLOSED = 2         /* of each source, in the mean, a token and one that an epsilon arc makes */
 };
 #define ROUND_BYTES ((uint64_t)1 << 30) /* of logits and answers */
 
@@ -30,9 +32,11 @@ struct wf__device_search {
   wf__transducer_weights *weights;
   wf__transducer_group *group; /* the model's part; it has the stream */
   wf__device_search_options options;
-  wf__device_buffer arcs, utterances, lanes, tokens, contexts, records, results, counters, path;
+  wf__device_buffer arcs, states, graph_arcs; /* the graph */
+  wf__device_buffer utterances, lanes, tokens, contexts, candidates, records, results, counters, path;
   wf__pinned_buffer host_utterances, host_results, host_counters, host_path, statuses;
   wf__frame_loader loader;
+  wf__gpu_scorers scorers;
   cudaEvent_t launches[AHEAD]; /* the ends of the last ones */
   uint32_t num_utterances;
   uint64_t room_bytes; /* for the utterances that are searched at once */
@@ -45,7 +49,16 @@ static uint64_t most_steps(const wf__device_search *s) {
   return s->options.max_symbols + 1 < STEPS_A_FRAME ? s->options.max_symbols + 1 : STEPS_A_FRAME;
 }
 static uint64_t most_records(const wf__device_search *s, int64_t num_frames) {
-  return ((uint64_t)num_frames * most_steps(s) + 2) * s->options.max_hypotheses;
+  const uint64_t tokens = s->options.max_hypotheses * (s->options.has_epsilons != 0 ? CLOSED : 1);
+  return ((uint64_t)num_frames * most_steps(s) + 2) * tokens;
+}
+
+/* As on the CPU: one for each duration; without, for this frame and the next. */
+static uint32_t num_sets_of(const wf__device_search_options *options) {
+  return options->num_durations > 0 ? options->num_durations : 2;
+}
+static uint32_t num_slots_of(const wf__device_search_options *options) {
+  return (num_sets_of(options) + 1) * options->max_hypotheses + MORE_SLOTS;
 }
 
 /* --- opening ----------------------------------------------------------------------------- */
@@ -68,50 +81,79 @@ static uint32_t most_lanes(const wf__device_search *s) {
                        WF__SLICE_DIGITS * model->width +
                        WF__ANSWER_ENTRIES * sizeof(wf__score_entry),
                  slot = (model->width + model->state_floats) * sizeof(float),
-                 lane = s->options.max_hypotheses * row + s->work.num_slots * slot,
+                 lane = s->options.max_hypotheses * row + s->work.num_slots * slot +
+                        WF__LANE_CANDIDATES * sizeof(wf__tlane_candidate),
                  most = ROUND_BYTES / lane;
   return most < 1 ? 1 : most < WF__DEVICE_LANES ? (uint32_t)most : WF__DEVICE_LANES;
 }
 
-static wf_status open_search(wf__device_search *s, const wf__device_search_arc *arcs,
+static wf_status send(wf__device_search *s, const void *data, uint64_t bytes, wf__device_buffer *to,
+                      wf_error *err) {
+  WF__TRY(wf__device_reserve(to, bytes, what, err));
+  return wf__device_send(to->data, data, bytes, s->group->stream, what, err);
+}
+
+static wf_status send_graph(wf__device_search *s, const wf__device_search_graph *graph,
+                            wf_error *err) {
+  if (s->options.is_plain)
+    WF__TRY(send(s, graph->tokens, s->options.num_tokens * sizeof *graph->tokens, &s->arcs, err));
+  WF__TRY(send(s, graph->states, graph->num_states * sizeof *graph->states, &s->states, err));
+  return send(s, graph->arcs, graph->num_arcs * sizeof *graph->arcs, &s->graph_arcs, err);
+}
+
+static wf_status open_search(wf__device_search *s, const wf__device_search_graph *graph,
                              wf_error *err) {
-  const uint64_t arc_bytes = s->options.num_tokens * sizeof *arcs;
   size_t free_bytes = 0, all_bytes = 0;
   WF__CUDA_TRY(cudaSetDevice(s->weights->number), "choosing the GPU");
   for (int i = 0; i < AHEAD; i++)
     WF__CUDA_TRY(cudaEventCreateWithFlags(&s->launches[i], cudaEventDisableTiming), "an event");
+  WF__CUDA_TRY(wf__tlanes_prepare(s->weights->shared_bytes), what);
   WF__TRY(wf__transducer_make_table(s->weights, err));
   WF__TRY(wf__frame_loader_open(&s->loader, s->group, err));
-  WF__TRY(wf__device_reserve(&s->arcs, arc_bytes, what, err));
-  WF__TRY(wf__device_send(s->arcs.data, arcs, arc_bytes, s->group->stream, what, err));
+  WF__TRY(send_graph(s, graph, err));
   WF__TRY(wf__device_reserve(&s->counters, sizeof(wf__tlane_counters), what, err));
   WF__TRY(pin(&s->host_counters, sizeof(wf__tlane_counters), err));
   WF__TRY(pin(&s->statuses, WF__TLANE_STATUSES * sizeof(wf__tlane_status), err));
   WF__CUDA_TRY(cudaMemGetInfo(&free_bytes, &all_bytes), what);
   s->room_bytes = free_bytes / 4;
   s->work.table = s->weights->table.data;
-  if (s->work.table == NULL)
-    s->work.num_slots = (s->work.num_sets + 1) * s->options.max_hypotheses + MORE_SLOTS;
+  if (s->work.table == NULL) s->work.num_slots = num_slots_of(&s->options);
   return WF_OK;
+}
+
+bool wf__lane_rounds_fits(const wf__transducer_weights *weights,
+                          const wf__device_search_options *options, uint64_t graph_bytes) {
+  const wf__tlane_work work = {.options = *options,
+                               .num_sets = num_sets_of(options),
+                               .num_slots = num_slots_of(options),
+                               .has_words = 1};
+  const int caller = wf__callers_device();
+  size_t free_bytes = 0, all_bytes = 0;
+  const bool known = cudaSetDevice(weights->number) == cudaSuccess &&
+                     cudaMemGetInfo(&free_bytes, &all_bytes) == cudaSuccess;
+  (void)cudaGetLastError(); /* the next call has it again */
+  wf__restore_device(caller);
+  return known && wf__tlanes_shared_bytes(&work) <= weights->shared_bytes &&
+         graph_bytes <= free_bytes / 4;
 }
 
 wf_status wf__lane_rounds_open(wf__transducer_weights *weights,
                                const wf__device_search_options *options,
-                               const wf__device_search_arc *arcs, wf__device_search **out,
+                               const wf__device_search_graph *graph, wf__device_search **out,
                                wf_error *err) {
   *out = NULL;
   wf__device_search *s = wf__calloc(1, sizeof *s);
   if (s == NULL) return wf__fail_memory(err, sizeof *s, "a search");
   s->weights = weights;
   s->options = *options;
-  s->work.num_sets = options->num_durations > 0 ? options->num_durations : 2;
+  s->work.num_sets = num_sets_of(options);
   s->work.is_wide = (uint32_t)wf__transducer_is_wide(options->num_tokens, options->num_durations);
   const int caller = wf__callers_device();
   wf_status status = wf__transducer_group_open(weights, &s->group, err);
   if (status == WF_OK) {
     s->group->searches_there = true;
     s->group->has_entries = s->work.is_wide != 0;
-    status = open_search(s, arcs, err);
+    status = open_search(s, graph, err);
   }
   wf__restore_device(caller);
   if (status == WF_OK)
@@ -123,15 +165,16 @@ wf_status wf__lane_rounds_open(wf__transducer_weights *weights,
 
 void wf__lane_rounds_close(wf__device_search *s) {
   if (s == NULL) return;
-  wf__device_buffer *buffers[] = {&s->arcs,    &s->utterances, &s->lanes,
-                                  &s->tokens,  &s->contexts,   &s->records,
-                                  &s->results, &s->counters,   &s->path};
+  wf__device_buffer *buffers[] = {&s->arcs,       &s->states,  &s->graph_arcs, &s->utterances,
+                                  &s->lanes,      &s->tokens,  &s->contexts,   &s->candidates,
+                                  &s->records,    &s->results, &s->counters,   &s->path};
   wf__pinned_buffer *pinned[] = {&s->host_utterances, &s->host_results, &s->host_counters,
                                  &s->host_path, &s->statuses};
   const int caller = wf__callers_device();
   wf__transducer_group_close(s->group); /* waits */
   cudaSetDevice(s->weights->number);
   wf__frame_loader_close(&s->loader);
+  wf__gpu_close_scorers(&s->scorers);
   for (int i = 0; i < AHEAD; i++)
     if (s->launches[i] != NULL) cudaEventDestroy(s->launches[i]);
   for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) cudaFree(buffers[i]->data);
@@ -161,16 +204,28 @@ wf_status wf__lane_rounds_room(wf__device_search *s, const int64_t *num_frames, 
   return WF_OK;
 }
 
-/* Where the utterances' frames and records are. */
-static wf_status send_utterances(wf__device_search *s, const wf_scores *const *scores, size_t count,
-                                 wf_error *err) {
+/* Sends the utterances' scorers; NULL: none has one. */
+static wf_status send_scorers(wf__device_search *s, const wf_scorer *const *scorers, size_t count,
+                              wf_error *err) {
+  const wf__model_room room = {.device = s->weights->number, .stream = s->group->stream};
+  wf__gpu_begin_scorers(&s->scorers);
+  for (size_t i = 0; i < count && scorers != NULL; i++)
+    if (scorers[i] != NULL) WF__TRY(wf__gpu_add_scorer(&s->scorers, scorers[i], err));
+  return wf__gpu_send_scorers(&s->scorers, &room, err);
+}
+
+/* Where the utterances' frames, records and scorers are. */
+static wf_status send_utterances(wf__device_search *s, const wf_scores *const *scores,
+                                 const wf_scorer *const *scorers, size_t count, wf_error *err) {
   const uint64_t bytes = count * sizeof(wf__tlane_utterance);
   WF__TRY(pin(&s->host_utterances, bytes, err));
   wf__tlane_utterance *all = (wf__tlane_utterance *)(void *)s->host_utterances.data;
   uint64_t num_records = 0;
   for (size_t i = 0; i < count; i++) {
     all[i] = (wf__tlane_utterance){num_records, most_records(s, scores[i]->num_frames),
-                                   s->group->first_frame.data[i], (int32_t)scores[i]->num_frames};
+                                   s->group->first_frame.data[i], (int32_t)scores[i]->num_frames,
+                                   wf__gpu_find_scorer(&s->scorers,
+                                                       scorers != NULL ? scorers[i] : NULL)};
     num_records += all[i].most_records;
   }
   WF__TRY(reserve(&s->utterances, bytes, err));
@@ -192,6 +247,8 @@ static wf_status make_lanes(wf__device_search *s, size_t count, wf_error *err) {
   WF__TRY(reserve(&s->lanes, lanes * sizeof(wf__tlane), err));
   WF__TRY(reserve(&s->tokens, (w->num_sets + 1) * rows * sizeof(wf__tlane_token), err));
   WF__TRY(reserve(&s->contexts, lanes * w->num_slots * sizeof(uint64_t), err));
+  if (w->has_words)
+    WF__TRY(reserve(&s->candidates, lanes * WF__LANE_CANDIDATES * sizeof(wf__tlane_candidate), err));
   w->num_lanes = (uint32_t)lanes;
   return WF_OK;
 }
@@ -211,19 +268,25 @@ static void fill_work(wf__device_search *s) {
   w->counters = s->counters.data;
   w->statuses = (wf__tlane_status *)(void *)s->statuses.data;
   w->arcs = s->arcs.data;
+  w->states = s->states.data;
+  w->graph_arcs = s->graph_arcs.data;
+  w->candidates = s->candidates.data;
   w->block = g->block.data;
   w->layout = g->layout;
   w->answer = wf__transducer_answers_of(g);
   w->answer.count = wf__rows(0);
 }
 
-static wf_status begin(wf__device_search *s, const wf_scores *const *scores, const int *where,
-                       size_t count, wf_error *err) {
+static wf_status begin(wf__device_search *s, const wf_scores *const *scores,
+                       const wf_scorer *const *scorers, const int *where, size_t count,
+                       wf_error *err) {
   wf__transducer_group *g = s->group;
   WF__CUDA_TRY(cudaSetDevice(s->weights->number), "choosing the GPU");
   WF__CUDA_TRY(cudaStreamSynchronize(g->stream), what); /* of a call that was cancelled */
   WF__TRY(wf__frame_loader_begin(&s->loader, scores, where, count, err));
-  WF__TRY(send_utterances(s, scores, count, err));
+  s->work.has_words = !s->options.is_plain || scorers != NULL;
+  WF__TRY(send_scorers(s, scorers, count, err));
+  WF__TRY(send_utterances(s, scores, scorers, count, err));
   WF__TRY(make_lanes(s, count, err));
   fill_work(s);
   s->num_utterances = (uint32_t)count;
@@ -233,15 +296,15 @@ static wf_status begin(wf__device_search *s, const wf_scores *const *scores, con
 }
 
 wf_status wf__lane_rounds_begin(wf__device_search *s, const wf__score_cut *cut,
-                                const wf_scores *const *scores, const int *where, size_t count,
-                                void *stream, wf_error *err) {
+                                const wf_scores *const *scores, const wf_scorer *const *scorers,
+                                const int *where, size_t count, void *stream, wf_error *err) {
   int64_t *num_frames = wf__alloc(count, sizeof *num_frames);
   if (num_frames == NULL) return wf__fail_memory(err, count * sizeof *num_frames, "a batch");
   for (size_t i = 0; i < count; i++) num_frames[i] = scores[i]->num_frames;
   wf_status status = wf__transducer_group_begin(s->group, cut, num_frames, count, stream, err);
   free(num_frames);
   const int caller = wf__callers_device();
-  if (status == WF_OK) status = begin(s, scores, where, count, err);
+  if (status == WF_OK) status = begin(s, scores, scorers, where, count, err);
   wf__restore_device(caller);
   s->num_launches = s->num_seen = 0;
   s->status = wf__tlane_status_of(0, s->work.num_lanes, 0);

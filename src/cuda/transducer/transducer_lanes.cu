@@ -1,6 +1,5 @@
-/* transducer_lanes.cu - the search over tokens alone in a kernel (transducer_lanes.h). A block is a
- * lane. It makes a step together (transducer_step.cuh); what comes between two steps is done by the
- * first warp. */
+/* transducer_lanes.cu - the search in a kernel (transducer_lanes.h). A block is a lane. It makes a step
+ * together (transducer_step.cuh); what comes between two steps is done by the first warp. */
 #include "cuda/transducer/transducer_lanes.h"
 #include "warpfst_all.h"
 
@@ -11,35 +10,53 @@ static const u64 NO_CONTEXT = ~(u64)0;
 
 /* --- between steps, by the first warp ------------------------------------------------------ */
 
-/* Records of the sources. False: there is no room. */
-__device__ static bool choose(const lane_at_work &a) {
+/* Closes the sources, with words, and makes records of all; the first K by rank stay, or with `all`,
+ * all. False: there is no room. */
+template <bool WORDS>
+__device__ static bool choose(const lane_at_work<WORDS> &a, float cutoff, bool all = false) {
   const wf__tlane_work &w = a.w;
   const wf__tlane_utterance &u = a.s.lane.own;
-  const u32 lane = this_lane(), n = a.s.lane.num_sources, first = a.s.lane.num_records;
+  if constexpr (WORDS)
+    if (w.options.has_epsilons != 0 && !close_sources(a, cutoff)) return false;
+  const u32 n = a.s.lane.num_sources, first = a.s.lane.num_records,
+            kept = n < w.options.max_hypotheses ? n : w.options.max_hypotheses;
   if (first + (u64)n > u.most_records) return false;
-  if (lane < n) {
-    const wf__tlane_token &token = a.sources[lane];
-    w.records[u.first_record + first + lane] = {token.prev, token.arc, token.loglike, token.frame};
+  for (u32 i = this_lane(); i < n; i += LANES) {
+    wf__tlane_token &token = a.sources[i];
+    u32 prev = token.prev;
+    if constexpr (WORDS)
+      if (w.options.has_epsilons != 0 && a.s.rounds[i] != 0) prev += first;
+    w.records[u.first_record + first + i] = {prev, token.arc, token.loglike, token.frame};
+    token.prev = first + i; /* its own, from now on */
   }
   __syncwarp();
-  if (lane == 0) {
+  if constexpr (WORDS)
+    if (w.options.has_epsilons != 0) sort_sources(a);
+  if (this_lane() == 0) {
     a.s.lane.num_records += n;
     a.s.lane.num_tokens += n;
-    a.s.lane.num_expanded += n;
+    a.s.lane.num_expanded += kept;
+    if (!all) a.s.lane.num_sources = kept;
   }
   __syncwarp();
   return true;
 }
 
-__device__ static bool is_anyone_waiting(const lane_at_work &a) {
+template <bool WORDS>
+__device__ static bool is_anyone_waiting(const lane_at_work<WORDS> &a) {
   return __any_sync(ALL_LANES, this_lane() < a.w.num_sets && a.s.lane.sizes[this_lane()] > 0) != 0;
 }
 
-/* Makes the tokens that wait in a set the sources, as A(0). The costs of all become relative to the
- * best of them. */
-__device__ static void begin_frame(const lane_at_work &a, u32 set) {
+__device__ static float beam_of(const wf__tlane_work &w) {
+  return w.options.greedy != 0 ? FLT_MAX : w.options.beam;
+}
+
+/* Makes the tokens that wait in a set the sources, as A(0) before its closure. The costs of all become
+ * relative to the best of them. */
+template <bool WORDS>
+__device__ static void begin_frame(const lane_at_work<WORDS> &a, u32 set) {
   const u32 lane = this_lane(), n = a.s.lane.sizes[set];
-  const float beam = a.w.options.greedy != 0 ? FLT_MAX : a.w.options.beam,
+  const float beam = beam_of(a.w),
               best = warp_least(lane < n ? a.set_of(set)[lane].cost : INFINITY);
   for (u32 s = 0; s < a.w.num_sets; s++)
     if (lane < a.s.lane.sizes[s]) a.set_of(s)[lane].cost -= best;
@@ -50,7 +67,7 @@ __device__ static void begin_frame(const lane_at_work &a, u32 set) {
     token = a.set_of(set)[lane];
     for (u32 k = 0; k < n; k++) {
       const wf__tlane_token &other = a.set_of(set)[k];
-      rank += k != lane && before(other.cost, other.predictor, token.cost, token.predictor);
+      rank += k != lane && before(other, token);
     }
   }
   const u32 kept = __ballot_sync(ALL_LANES, lane < n && token.cost <= beam);
@@ -66,18 +83,17 @@ __device__ static void begin_frame(const lane_at_work &a, u32 set) {
 /* --- the end of an utterance --- */
 
 /* Tokens that wait for later frames wait for the end. */
-__device__ static void merge_waiting(const lane_at_work &a, u32 end) {
+template <bool WORDS>
+__device__ static void merge_waiting(const lane_at_work<WORDS> &a, u32 end) {
   const wf__tlane_work &w = a.w;
   const u32 lane = this_lane();
-  kept_list keep = {a.lists, 0, w.options.max_hypotheses, INFINITY};
+  kept_list<WORDS> keep = {a.lists, 0, w.options.max_hypotheses, INFINITY};
   for (u32 k = 0; k < w.num_sets; k++) {
     const u32 set = (end + k) % w.num_sets, n = a.s.lane.sizes[set];
-    offered own = {0, 0, k, set * w.options.max_hypotheses + lane, 0};
-    if (lane < n) {
-      const wf__tlane_token &token = a.set_of(set)[lane];
-      own.predictor = token.predictor;
-      own.key = key_of(token.cost);
-    }
+    offered<WORDS> own = {};
+    if (lane < n)
+      own = entry_of<WORDS>(a.set_of(set)[lane], set * w.options.max_hypotheses + lane);
+    own.order = k;
     keep.add(lane < n, lane < n ? a.set_of(set)[lane].cost : INFINITY, own);
   }
   const u32 size = reduce(keep.list, keep.size, keep.most);
@@ -89,53 +105,49 @@ __device__ static void merge_waiting(const lane_at_work &a, u32 end) {
   __syncwarp();
 }
 
-__device__ static void write_result(const lane_at_work &a, u32 outcome, u32 flags, u32 end,
-                                    int32_t frame) {
-  if (this_lane() != 0) return;
-  wf__device_result *result = &a.w.results[a.s.lane.utterance];
-  result->outcome = outcome;
-  result->flags = flags;
-  result->end = end;
-  result->frame = frame;
-  result->num_tokens = a.s.lane.num_tokens;
-  result->num_expanded = a.s.lane.num_expanded;
-  result->num_arcs = a.s.lane.num_arcs;
+/* The number of the source that the path ends in; NONE: none is final. */
+template <bool WORDS>
+__device__ static u32 choose_end(const lane_at_work<WORDS> &a) {
+  offered<WORDS> best = {};
+  best.key = NONE;
+  for (u32 i = this_lane(); i < a.s.lane.num_sources; i += LANES) {
+    wf__tlane_token token = a.sources[i];
+    token.cost = ending_cost(a, token);
+    if (token.cost == INFINITY) continue;
+    const offered<WORDS> own = entry_of<WORDS>(token, i);
+    if (best.key == NONE || is_before(own, best)) best = own;
+  }
+  const u32 least = warp_min(best.key),
+            equal = __ballot_sync(ALL_LANES, best.key != NONE && best.key == least);
+  return equal == 0 ? NONE
+                    : __shfl_sync(ALL_LANES, best.from, (int)first_of_equal(equal, best));
 }
 
-/* The number of the source that the path ends in; NONE: none is final. */
-__device__ static u32 choose_end(const lane_at_work &a) {
-  const u32 lane = this_lane(), n = a.s.lane.num_sources;
-  offered own = {0, NONE, 0, 0, 0};
-  float cost = INFINITY;
-  if (lane < n) {
-    cost = a.sources[lane].cost + a.w.options.final_cost;
-    own.predictor = a.sources[lane].predictor;
-  }
-  if (cost != INFINITY) own.key = key_of(cost);
-  const u32 least = warp_min(own.key),
-            equal = __ballot_sync(ALL_LANES, cost != INFINITY && own.key == least);
-  return equal == 0 ? NONE : first_of_equal(equal, own);
+template <bool WORDS>
+__device__ static void end_with(const lane_at_work<WORDS> &a, u32 outcome, u32 flags, u32 end,
+                                int32_t frame) {
+  if (this_lane() == 0) write_result(a, outcome, flags, end, frame);
 }
 
 /* All frames are searched, or nobody is left. */
-__device__ static void end_utterance(const lane_at_work &a) {
+template <bool WORDS>
+__device__ static void end_utterance(const lane_at_work<WORDS> &a) {
   const int32_t num_frames = a.s.lane.own.num_frames;
   if (!is_anyone_waiting(a)) {
-    write_result(a, WF__DEVICE_DONE, WF_RESULT_DIED | WF_RESULT_NOT_FINAL, a.s.lane.best_record,
-                 a.s.lane.last_frame);
+    end_with(a, WF__DEVICE_DONE, WF_RESULT_DIED | WF_RESULT_NOT_FINAL, a.s.lane.best_record,
+             a.s.lane.last_frame);
     return;
   }
   const u32 set = a.set_at(num_frames);
   merge_waiting(a, set);
   begin_frame(a, set);
-  const u32 first = a.s.lane.num_records;
-  if (!choose(a)) {
-    write_result(a, WF__DEVICE_NO_ROOM, 0, NONE, 0);
+  if (!choose(a, beam_of(a.w), true)) {
+    end_with(a, WF__DEVICE_NO_ROOM, 0, NONE, 0);
     return;
   }
   const u32 end = choose_end(a);
-  write_result(a, WF__DEVICE_DONE, end == NONE ? WF_RESULT_NOT_FINAL : 0,
-               first + (end == NONE ? 0 : end), num_frames);
+  end_with(a, WF__DEVICE_DONE, end == NONE ? WF_RESULT_NOT_FINAL : 0,
+           a.sources[end == NONE ? 0 : end].prev, num_frames);
 }
 
 /* A lane that begins an utterance; idle: there is none. */
@@ -147,7 +159,8 @@ __device__ static wf__tlane new_lane(const wf__tlane_work &w, u32 utterance, u32
 }
 
 /* The lane takes the next utterance, if there is one. */
-__device__ static void take_utterance(const lane_at_work &a) {
+template <bool WORDS>
+__device__ static void take_utterance(const lane_at_work<WORDS> &a) {
   const wf__tlane_work &w = a.w;
   u32 next = 0;
   if (this_lane() == 0) {
@@ -157,12 +170,18 @@ __device__ static void take_utterance(const lane_at_work &a) {
   next = __shfl_sync(ALL_LANES, next, 0);
   if (this_lane() == 0) a.s.lane = new_lane(w, next, w.counters->num_utterances);
   __syncwarp();
+  load_scorer(a);
 }
 
-__device__ static void begin_utterance(const lane_at_work &a) {
+template <bool WORDS>
+__device__ static void begin_utterance(const lane_at_work<WORDS> &a) {
   if (this_lane() == 0) {
-    wf__tlane_token start = {a.w.options.context_start,  0, 0, NONE, NONE, NONE, NONE,
-                             (int32_t)a.w.options.blank, 0};
+    wf__tlane_token start = {};
+    start.predictor = a.w.options.context_start;
+    start.context = start_context(a);
+    start.state = a.w.options.start;
+    start.arc = start.prev = start.slot = start.parent = NONE;
+    start.label = (int32_t)a.w.options.blank;
     a.sets[0] = start;
     a.s.lane.sizes[0] = 1;
   }
@@ -172,7 +191,8 @@ __device__ static void begin_utterance(const lane_at_work &a) {
 /* --- requests to the model --- */
 
 /* Frees the slots of contexts that no token needs. */
-__device__ static void free_slots(const lane_at_work &a) {
+template <bool WORDS>
+__device__ static void free_slots(const lane_at_work<WORDS> &a) {
   const u32 lane = this_lane();
   for (u32 j = lane; j < a.w.num_slots; j += LANES) a.marks[j] = 0;
   __syncwarp();
@@ -190,7 +210,8 @@ __device__ static void free_slots(const lane_at_work &a) {
 }
 
 /* A slot with this context; NONE: there is none. */
-__device__ static u32 find_context(const lane_at_work &a, u64 context) {
+template <bool WORDS>
+__device__ static u32 find_context(const lane_at_work<WORDS> &a, u64 context) {
   for (u32 first = 0; first < a.w.num_slots; first += LANES) {
     const u32 j = first + this_lane(),
               there = __ballot_sync(ALL_LANES, j < a.w.num_slots && a.contexts[j] == context);
@@ -200,7 +221,8 @@ __device__ static u32 find_context(const lane_at_work &a, u64 context) {
 }
 
 /* Writes the request for a new context into the round's block. */
-__device__ static void request_context(const lane_at_work &a, const wf__tlane_token &token,
+template <bool WORDS>
+__device__ static void request_context(const lane_at_work<WORDS> &a, const wf__tlane_token &token,
                                        u32 slot) {
   const wf__tlane_work &w = a.w;
   const u32 first = w.first_slot + blockIdx.x * w.num_slots,
@@ -218,7 +240,8 @@ __device__ static void request_context(const lane_at_work &a, const wf__tlane_to
 }
 
 /* Gives each source's context a slot. */
-__device__ static void place_contexts(const lane_at_work &a) {
+template <bool WORDS>
+__device__ static void place_contexts(const lane_at_work<WORDS> &a) {
   for (u32 i = 0; i < a.s.lane.num_sources; i++) {
     wf__tlane_token &token = a.sources[i];
     if (token.slot != NONE) continue;
@@ -242,30 +265,49 @@ __device__ static void place_contexts(const lane_at_work &a) {
   }
 }
 
-__device__ static void request(const lane_at_work &a) {
+/* Gives each source a row, one for all with the same predictor context. Returns the number of rows. */
+__device__ static u32 place_rows(const lane_at_work<true> &a) {
+  const u32 lane = this_lane(), n = a.s.lane.num_sources;
+  u32 first = lane; /* of those with the same context */
+  for (u32 i = n; i-- > 0;)
+    if (lane < n && a.sources[i].predictor == a.sources[lane].predictor) first = i;
+  const u32 firsts = __ballot_sync(ALL_LANES, lane < n && first == lane);
+  if (lane < n) a.sources[lane].row = (u32)__popc(firsts & ((1u << first) - 1));
+  __syncwarp();
+  return (u32)__popc(firsts);
+}
+__device__ static u32 place_rows(const lane_at_work<false> &a) {
+  if (this_lane() < a.s.lane.num_sources) a.sources[this_lane()].row = this_lane();
+  return a.s.lane.num_sources;
+}
+
+template <bool WORDS>
+__device__ static void request(const lane_at_work<WORDS> &a) {
   const wf__tlane_work &w = a.w;
   const u32 lane = this_lane(), n = a.s.lane.num_sources;
   if (w.table == nullptr) place_contexts(a);
+  const u32 num_rows = place_rows(a);
   /* Those of a set are in order of their costs. */
   const float waiting =
       warp_least(lane < w.num_sets && a.s.lane.sizes[lane] > 0 ? a.set_of(lane)[0].cost : INFINITY);
   u32 row = 0;
-  if (lane == 0) row = atomicAdd(&w.counters->num_rows, n);
+  if (lane == 0) row = atomicAdd(&w.counters->num_rows, num_rows);
   row = __shfl_sync(ALL_LANES, row, 0);
   if (lane == 0) {
     a.s.lane.waits = 1;
     a.s.lane.first_row = row;
+    a.s.lane.num_rows = num_rows;
     a.s.lane.least_waiting = waiting;
     atomicAdd(&w.counters->num_busy, 1u);
   }
   if (lane < n) {
     wf__tlane_token &token = a.sources[lane];
-    ((wf__joiner_row *)(w.block + w.layout.rows_at))[row + lane] = {
+    ((wf__joiner_row *)(w.block + w.layout.rows_at))[row + token.row] = {
         a.s.lane.own.first_frame + (u32)a.s.lane.frame,
         w.table != nullptr ? (u32)token.predictor
                            : w.first_slot + blockIdx.x * w.num_slots + token.slot,
         row,
-        n,
+        num_rows,
         need_of(a, lane),
         waiting};
     token.parent = NONE; /* the context is known from now on */
@@ -276,7 +318,8 @@ __device__ static void request(const lane_at_work &a) {
 /* --- frames --- */
 
 /* Begins the next frame for which tokens wait. False: there is none, or no room. */
-__device__ static bool next_frame(const lane_at_work &a, bool *has_room) {
+template <bool WORDS>
+__device__ static bool next_frame(const lane_at_work<WORDS> &a, bool *has_room) {
   const int32_t num_frames = a.s.lane.own.num_frames;
   while (a.s.lane.next_frame < num_frames && is_anyone_waiting(a)) {
     const int32_t frame = a.s.lane.next_frame;
@@ -286,13 +329,12 @@ __device__ static bool next_frame(const lane_at_work &a, bool *has_room) {
     __syncwarp();
     if (a.s.lane.sizes[set] == 0) continue;
     begin_frame(a, set);
-    const u32 best = a.s.lane.num_records;
-    *has_room = choose(a);
+    *has_room = choose(a, beam_of(a.w));
     if (!*has_room) return false;
     if (this_lane() == 0) {
       a.s.lane.frame = a.s.lane.last_frame = frame;
       a.s.lane.step = 0;
-      a.s.lane.best_record = best;
+      a.s.lane.best_record = a.sources[0].prev;
     }
     __syncwarp();
     return true;
@@ -300,11 +342,16 @@ __device__ static bool next_frame(const lane_at_work &a, bool *has_room) {
   return false;
 }
 
+/* Of the step that was made. */
+__device__ static float cutoff_of(const lane_at_work<true> &a) { return a.s.cutoff; }
+__device__ static float cutoff_of(const lane_at_work<false> &) { return 0; }
+
 /* Goes on to the next request. `good`: else the utterance is over. */
-__device__ static void go_on(const lane_at_work &a, bool good) {
+template <bool WORDS>
+__device__ static void go_on(const lane_at_work<WORDS> &a, bool good) {
   bool has_room = true;
   if (a.s.lane.waits != 0 && good) { /* the step is made: A(n + 1) */
-    has_room = choose(a);
+    has_room = choose(a, cutoff_of(a));
     if (this_lane() == 0) a.s.lane.step++;
   } else if (a.s.lane.waits == 0) {
     begin_utterance(a);
@@ -317,7 +364,7 @@ __device__ static void go_on(const lane_at_work &a, bool good) {
       good = next_frame(a, &has_room);
       if (!good && has_room) end_utterance(a);
     }
-    if (!has_room) write_result(a, WF__DEVICE_NO_ROOM, 0, NONE, 0);
+    if (!has_room) end_with(a, WF__DEVICE_NO_ROOM, 0, NONE, 0);
     if (good && has_room) {
       request(a);
       return;
@@ -340,16 +387,18 @@ __device__ static void copy_words(const wf__tlane *from, wf__tlane *to) {
 }
 
 /* Copies what the lane keeps between launches. */
-__device__ static void copy_tokens(const lane_at_work &a, bool to_shared) {
+template <bool WORDS>
+__device__ static void copy_tokens(const lane_at_work<WORDS> &a, bool to_shared) {
   const u32 k = a.w.options.max_hypotheses, each = (a.w.num_sets + 1) * k;
   wf__tlane_token *there = a.w.tokens + (u64)blockIdx.x * each;
   for (u32 i = threadIdx.x; i < each; i += THREADS) {
     const u32 s = i / k, n = s == 0 ? a.s.lane.num_sources : a.s.lane.sizes[s - 1];
     if (i % k >= n) continue;
+    wf__tlane_token &here = s == 0 ? a.sources[i] : a.sets[i - k];
     if (to_shared)
-      a.sources[i] = there[i];
+      here = there[i];
     else
-      there[i] = a.sources[i];
+      there[i] = here;
   }
   u64 *contexts = a.w.contexts + (u64)blockIdx.x * a.w.num_slots;
   for (u32 i = threadIdx.x; i < a.w.num_slots; i += THREADS) {
@@ -379,37 +428,40 @@ __device__ static void end_round(const wf__tlane_work &w) {
 }
 
 /* The joiner's hidden rows of the lane's requests, a warp for each. */
-__device__ static void join_rows(const lane_at_work &a, const wf__tlane_joiner &joiner) {
-  for (u32 i = threadIdx.x / LANES; i < a.s.lane.num_sources; i += WARPS)
+template <bool WORDS>
+__device__ static void join_rows(const lane_at_work<WORDS> &a, const wf__tlane_joiner &joiner) {
+  for (u32 i = threadIdx.x / LANES; i < a.s.lane.num_sources; i += WARPS) {
+    bool is_first = true; /* of its row */
+    for (u32 k = 0; k < i; k++) is_first = is_first && a.sources[k].row != a.sources[i].row;
+    if (!is_first) continue;
     join_row<LANES>(
         joiner.encoder + (u64)(a.s.lane.own.first_frame + (u32)a.s.lane.frame) * joiner.stride,
         a.w.table + a.sources[i].predictor * joiner.stride, joiner.stride, joiner.relu, joiner.to,
-        a.s.lane.first_row + i);
+        a.s.lane.first_row + a.sources[i].row);
+  }
 }
 
 /* Four blocks of a processor, so that all lanes work at once. */
+template <bool WORDS>
 __global__ static void __launch_bounds__(THREADS, 4)
     step_kernel(const __grid_constant__ wf__tlane_work w, const wf__tlane_joiner joiner) {
-  WF__SHARED(lane_shared, s);
+  WF__SHARED(lane_shared<WORDS>, s);
   WF__DYNAMIC_SHARED(u64, memory);
   const u32 k = w.options.max_hypotheses;
   u64 *contexts = memory;
-  offered *lists = (offered *)(contexts + w.num_slots);
+  offered<WORDS> *lists = (offered<WORDS> *)(contexts + w.num_slots);
   lane_entry *entries = (lane_entry *)(lists + w.num_sets * ROOM);
-  wf__tlane_token *sources = (wf__tlane_token *)(entries + WF__LANE_ENTRIES);
-  const lane_at_work a = {w,        s,     sources, sources + k,
-                          contexts, lists, entries, (u32 *)(sources + (w.num_sets + 1) * k)};
+  wf__tlane_token *sources = (wf__tlane_token *)(WORDS ? entries : entries + WF__LANE_ENTRIES),
+                  *sets = sources + most_sources<WORDS>(w);
+  const lane_at_work<WORDS> a = {w,        s,     sources, sets,
+                                 contexts, lists, entries, (u32 *)(sets + w.num_sets * k)};
   copy_words(&w.lanes[blockIdx.x], &s.lane);
   __syncthreads();
   if (s.lane.utterance != NONE) {
     copy_tokens(a, true);
+    if (threadIdx.x < LANES) load_scorer(a);
     __syncthreads();
-    bool good = true;
-    if (s.lane.waits != 0) {
-      good = look_at_rows(a);
-      if (good && w.options.greedy == 0) expand(a);
-      if (good && w.options.greedy != 0 && threadIdx.x < LANES) expand_greedy(a);
-    }
+    const bool good = s.lane.waits == 0 || make_step(a);
     __syncthreads();
     if (threadIdx.x < LANES) go_on(a, good);
     __syncthreads();
@@ -421,9 +473,28 @@ __global__ static void __launch_bounds__(THREADS, 4)
   if (threadIdx.x == 0) end_round(w);
 }
 
+uint64_t wf__tlanes_shared_bytes(const wf__tlane_work *work) {
+  return work->has_words != 0 ? shared_bytes<true>(*work) + sizeof(lane_shared<true>)
+                              : shared_bytes<false>(*work) + sizeof(lane_shared<false>);
+}
+
+/* The limit of a kernel is the same for all, since another thread may be about to launch it. */
+template <bool WORDS>
+static cudaError_t raise_limit(uint64_t bytes) {
+  return cudaFuncSetAttribute(step_kernel<WORDS>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                              (int)(bytes - sizeof(lane_shared<WORDS>)));
+}
+int wf__tlanes_prepare(uint64_t shared_bytes) {
+  const cudaError_t code = raise_limit<false>(shared_bytes);
+  return (int)(code == cudaSuccess ? raise_limit<true>(shared_bytes) : code);
+}
+
 int wf__tlanes_step(const wf__tlane_work *work, const wf__tlane_joiner *joiner, void *stream) {
-  return (int)WF__LAUNCH(step_kernel, work->num_lanes, THREADS, shared_bytes(*work), stream, *work,
-                         *joiner);
+  return (int)(work->has_words != 0
+                   ? WF__LAUNCH(step_kernel<true>, work->num_lanes, THREADS,
+                                shared_bytes<true>(*work), stream, *work, *joiner)
+                   : WF__LAUNCH(step_kernel<false>, work->num_lanes, THREADS,
+                                shared_bytes<false>(*work), stream, *work, *joiner));
 }
 
 /* --- a batch ----------------------------------------------------------------------------- */
@@ -446,7 +517,8 @@ int wf__tlanes_begin(const wf__tlane_work *work, u32 num_utterances, void *strea
 template <class F>
 __device__ static void for_path(const wf__tlane_work &w, u32 u, const F &f) {
   const wf__tlane_record *records = w.records + w.utterances[u].first_record;
-  for (u32 at = w.results[u].end; at != NONE;) {
+  u64 left = w.utterances[u].most_records; /* no path is longer */
+  for (u32 at = w.results[u].end; at != NONE && left > 0; left--) {
     const wf__tlane_record record = records[at];
     if (record.arc != NONE) f(record);
     at = record.prev;

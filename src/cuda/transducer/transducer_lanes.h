@@ -1,5 +1,4 @@
-/* transducer_lanes.h - the search over tokens alone in a kernel: its memory and its parameters. Plain
- * C.
+/* transducer_lanes.h - the search in a kernel: its memory and its parameters. Plain C.
  *
  * A lane is a block of threads, which searches one utterance after another. A launch takes the
  * logits that the lane has asked for, and goes on to its next request to the model. The requests of
@@ -12,14 +11,17 @@
  *   tokens     [sets + 1][K]: sources, then those that wait for frame t, at t modulo `num_sets`
  *   contexts   [slots of a lane]: the predictor context of each slot
  *   records    [room of an utterance]: its history
+ *   candidates [WF__LANE_CANDIDATES] of a step, with words
  *
- * Sets are sorted by rank, but for what normalisation changes. All functions return a cudaError_t;
+ * There are two kernels: over tokens alone, and "with words", over any graph, with a scorer for each
+ * utterance. Sets are sorted by rank, but for what normalisation changes. All functions return a cudaError_t;
  * `stream` is a cudaStream_t. */
 #ifndef WF_CUDA_TRANSDUCER_TRANSDUCER_LANES_H
 #define WF_CUDA_TRANSDUCER_TRANSDUCER_LANES_H
 
 #include "cuda/transducer/transducer_kernels.h"
 #include "math/hash.h"
+#include "scorer/flat_scorer.h"
 #include "search/transducer/device_search_types.h"
 
 #ifdef __cplusplus
@@ -33,6 +35,7 @@ typedef struct wf__tlane_utterance {
   uint64_t first_record, most_records;
   uint32_t first_frame; /* row of the encoder's part */
   int32_t num_frames;
+  const wf__flat_scorer *scorer; /* NULL: none */
 } wf__tlane_utterance;
 
 typedef struct wf__tlane_record {
@@ -42,26 +45,38 @@ typedef struct wf__tlane_record {
 } wf__tlane_record;
 
 typedef struct wf__tlane_token {
-  uint64_t predictor;
+  uint64_t predictor, context; /* of the predictor and of the scorer */
   float cost, loglike;
-  uint32_t arc, prev;
+  uint32_t state, arc;
+  uint32_t prev; /* record of the token before; once it has a record of its own, this one */
   uint32_t slot; /* of the predictor context, among the lane's; UINT32_MAX: not computed yet, ... */
   uint32_t parent; /* ... from that of this slot (UINT32_MAX: the start) ... */
   int32_t label;   /* ... by this token */
   int32_t frame;   /* of the arc */
+  uint32_t row;    /* of a source: its logits, among the lane's rows */
 } wf__tlane_token;
 
 enum { WF__TLANE_MOST_SETS = WF__DEVICE_MOST_DURATIONS };
 
+/* With words: a candidate of a step before durations. `at`: rank of its source and number of its arc
+ * in the state. */
+typedef struct wf__tlane_candidate {
+  uint64_t context;
+  float base, loglike; /* its cost without the model's, and its token's log-probability */
+  uint32_t at, column, state, word;
+} wf__tlane_candidate;
+#ifndef WF__LANE_CANDIDATES /* a test makes it small */
+#define WF__LANE_CANDIDATES 4096
+#endif
+
 typedef struct wf__tlane {
   uint32_t utterance; /* UINT32_MAX: idle */
-  uint32_t waits;     /* for the logits of rows first_row ..., one for each source */
-  uint32_t first_row, num_sources;
+  uint32_t waits;     /* for the logits of rows first_row ... */
+  uint32_t first_row, num_rows, num_sources;
   uint32_t num_records, best_record;
   int32_t frame, step, next_frame, last_frame;
   float least_waiting;
   uint32_t sizes[WF__TLANE_MOST_SETS]; /* of the waiting sets */
-  uint32_t unused;
   uint64_t num_tokens, num_expanded, num_arcs;
   wf__tlane_utterance own;
 } wf__tlane;
@@ -112,6 +127,10 @@ typedef struct wf__tlane_work {
   wf__tlane_status *statuses;        /* [WF__TLANE_STATUSES] page-locked, by round */
   const float *table;                /* rows of all contexts (transducer_weights.h); NULL */
   const wf__device_search_arc *arcs; /* [num_tokens] by column */
+  uint32_t has_words, unused;
+  const wf__device_search_state *states;
+  const wf__device_graph_arc *graph_arcs;
+  wf__tlane_candidate *candidates; /* with words */
   char *block;                       /* of the requests */
   wf__round_block layout;
   wf__answer_work answer; /* but for the number of rows */
@@ -125,6 +144,10 @@ typedef struct wf__tlane_joiner {
   wf__sliced to;
 } wf__tlane_joiner;
 
+/* Shared memory of a lane's block. */
+uint64_t wf__tlanes_shared_bytes(const wf__tlane_work *work);
+/* Before the first step on the current GPU, whose blocks can have so much shared memory. */
+int wf__tlanes_prepare(uint64_t shared_bytes);
 /* Gives the lanes their first utterances; those of a longer utterance come first. */
 int wf__tlanes_begin(const wf__tlane_work *work, uint32_t num_utterances, void *stream);
 /* A round: takes the logits, and makes the next requests. */

@@ -1,106 +1,67 @@
 /* transducer_step.cuh - a step of a lane (transducer_lanes.h), by its block: from the sources' logits
  * to the tokens that stay in the frame and those that wait for later ones.
  *
- * A warp looks at each row of logits and lists the log-probabilities that can matter. Then there is
- * a warp for each set of tokens: those that wait for the next frames, by duration, and those that
- * stay in this one, of duration 0. It looks at the candidates of its duration and keeps the best of
- * each predictor context, at most K. */
+ * First candidates: over tokens alone, a warp looks at each row of logits and lists the
+ * log-probabilities that can matter; with words, transducer_words.cuh. Then there is a warp for each
+ * set of tokens: those that wait for the next frames, by duration, and those that stay in this one,
+ * of duration 0. It looks at the candidates of its duration and keeps the best of each token, at
+ * most K. */
 #ifndef WF_CUDA_TRANSDUCER_TRANSDUCER_STEP_CUH
 #define WF_CUDA_TRANSDUCER_TRANSDUCER_STEP_CUH
 
-#include "cuda/transducer/row_scores.cuh"
-#include "cuda/transducer/transducer_lanes.h"
-#include "cuda/transducer/transducer_lists.cuh"
-
-enum {
-  RANK_BIT = 26, /* of u32: above it a source, below it a column or an arc */
-  MOST_SETS = WF__TLANE_MOST_SETS,
-  MOST_K = WF__DEVICE_MOST_HYPOTHESES,
-  WARPS = THREADS / LANES
-};
-static_assert(MOST_SETS <= WARPS, "a warp for each set");
-#ifndef WF__LANE_ENTRIES /* a test makes it small */
-#define WF__LANE_ENTRIES 512
-#endif
-
-/* A log-probability that can matter: source << RANK_BIT | column. */
-struct lane_entry {
-  u32 at;
-  float loglike;
-};
-
-/* What the block's threads share, besides the lists. */
-struct lane_shared {
-  wf__tlane lane;
-  wf__row_done done[MOST_K]; /* of the sources' rows */
-  float durations[MOST_K][MOST_SETS];
-  u32 num_entries; /* beyond WF__LANE_ENTRIES: rows are looked at whole */
-  float best[WARPS];
-};
-
-/* A lane at work: pointers into shared memory. */
-struct lane_at_work {
-  const wf__tlane_work &w;
-  lane_shared &s;
-  wf__tlane_token *sources, *sets;
-  u64 *contexts;
-  offered *lists; /* [sets][ROOM] */
-  lane_entry *entries;
-  u32 *marks; /* [slots] */
-  __device__ wf__tlane_token *set_of(u32 set) const {
-    return sets + set * w.options.max_hypotheses;
-  }
-  __device__ u32 set_at(int32_t frame) const { return (u32)frame % w.num_sets; }
-};
-
-__host__ __device__ inline u64 shared_bytes(const wf__tlane_work &w) {
-  return (u64)w.num_sets * ROOM * sizeof(offered) + WF__LANE_ENTRIES * sizeof(lane_entry) +
-         (u64)(w.num_sets + 1) * w.options.max_hypotheses * sizeof(wf__tlane_token) +
-         (u64)w.num_slots * (sizeof(u64) + sizeof(u32));
-}
-
-/* --- costs ------------------------------------------------------------------------------- */
-
-/* As on the CPU (transducer_expand.c), to the bit. */
-__device__ inline float acoustic_cost(const wf__tlane_work &w, float loglike) {
-  return acoustic_cost(w.options.acoustic_scale, loglike);
-}
-__device__ inline float add_finite(float a, float b) {
-  const float sum = a + b;
-  return sum < FLT_MAX ? sum : FLT_MAX;
-}
-
-__device__ inline bool before(float cost, u64 predictor, float other_cost, u64 other_predictor) {
-  return cost != other_cost ? cost < other_cost : predictor < other_predictor;
-}
-
-__device__ inline u64 context_after(const wf__tlane_work &w, u64 context, u32 token) {
-  const wf__device_search_options &o = w.options;
-  if (o.context_size == 0) return wf__hash_combine(context, token) & INT64_MAX;
-  if (w.table != nullptr) /* 32 bits */
-    return (u32)context % (u32)o.context_high * (u32)o.context_base + token;
-  return context % o.context_high * o.context_base + token;
-}
+#include "cuda/transducer/transducer_words.cuh"
 
 /* --- rows of scores ----------------------------------------------------------------------- */
 
-__device__ inline bool only_blank(const lane_at_work &a) {
-  return a.w.options.num_durations == 0 && a.s.lane.step == (int32_t)a.w.options.max_symbols;
+/* False: a row cannot be used, and the utterance is over. */
+template <bool WORDS>
+__device__ bool are_usable(const lane_at_work<WORDS> &a) {
+  for (u32 k = 0; k < a.s.lane.num_rows; k++) {
+    const wf__bad_logit &bad = bad_of(a.s.done[k]);
+    if (bad.column < 0) continue;
+    if (threadIdx.x == 0)
+      write_result(a, WF__DEVICE_BAD_LOGIT, 0, NONE, a.s.lane.frame, bad);
+    return false;
+  }
+  return true;
 }
 
+/* Scores the rows. False: as above. */
+template <bool WORDS>
+__device__ bool score_rows(const lane_at_work<WORDS> &a) {
+  const wf__answer_work &w = a.w.answer;
+  const u32 n = a.s.lane.num_rows, first = a.s.lane.first_row;
+  for (u32 i = threadIdx.x / LANES; i < n; i += WARPS) {
+    const wf__row_done done =
+        a.w.is_wide != 0 ? w.rows_done[first + i] : score_row(w, logits_of(w, first + i));
+    if (this_lane() == 0) a.s.done[i] = done;
+    if (this_lane() < w.num_durations)
+      a.s.durations[i][this_lane()] =
+          log_prob(done.durations, logits_of(w, first + i)[w.num_tokens + this_lane()]);
+  }
+  __syncthreads();
+  return are_usable(a);
+}
+
+/* --- tokens alone -------------------------------------------------------------------------- */
+
 /* What a source needs of its row. */
-__device__ inline wf__row_need need_of(const lane_at_work &a, u32 source) {
+__device__ inline wf__row_need need_of(const lane_at_work<false> &a, u32 source) {
   const float cost = a.sources[source].cost,
               token = only_blank(a) ? INFINITY : cost + a.w.options.token_weight;
   return {token, cost + a.w.options.blank_weight, token};
 }
+/* With words, arcs are looked at. */
+__device__ inline wf__row_need need_of(const lane_at_work<true> &a, u32 source) {
+  return {INFINITY, INFINITY, INFINITY};
+}
 
-__device__ inline scored_row scored(const lane_at_work &a, u32 source) {
+__device__ inline scored_row scored(const lane_at_work<false> &a, u32 source) {
   return {logits_of(a.w.answer, a.s.lane.first_row + source), a.s.done[source], need_of(a, source)};
 }
 
 /* Adds what lanes of a warp have to the block's list. */
-__device__ inline void add_entries(const lane_at_work &a, bool is, u32 source, u32 column,
+__device__ inline void add_entries(const lane_at_work<false> &a, bool is, u32 source, u32 column,
                                    float loglike) {
   const u32 those = __ballot_sync(ALL_LANES, is);
   if (those == 0) return;
@@ -111,7 +72,7 @@ __device__ inline void add_entries(const lane_at_work &a, bool is, u32 source, u
 }
 
 /* Lists the log-probabilities of a row that can matter, by a warp. */
-__device__ inline void list_row(const lane_at_work &a, u32 source, const cost_limits &most) {
+__device__ inline void list_row(const lane_at_work<false> &a, u32 source, const cost_limits &most) {
   const wf__answer_work &w = a.w.answer;
   const scored_row row = scored(a, source);
   const kept_scores kept = find_kept(w, row, most);
@@ -124,7 +85,7 @@ __device__ inline void list_row(const lane_at_work &a, u32 source, const cost_li
 }
 
 /* The same for a row that the model's kernels have answered. */
-__device__ inline void copy_row(const lane_at_work &a, u32 source) {
+__device__ inline void copy_row(const lane_at_work<false> &a, u32 source) {
   const u32 row = a.s.lane.first_row + source, count = a.w.answer.answers.heads[row].num_entries;
   const wf__score_entry *entries = a.w.answer.answers.entries + (u64)row * WF__ANSWER_ENTRIES;
   if (count > WF__ANSWER_ENTRIES) {
@@ -138,37 +99,12 @@ __device__ inline void copy_row(const lane_at_work &a, u32 source) {
   }
 }
 
-/* False: a row cannot be used, and the utterance is over. */
-__device__ inline bool are_usable(const lane_at_work &a) {
-  for (u32 k = 0; k < a.s.lane.num_sources; k++) {
-    const wf__bad_logit &bad = bad_of(a.s.done[k]);
-    if (bad.column < 0) continue;
-    if (threadIdx.x == 0) {
-      wf__device_result *result = &a.w.results[a.s.lane.utterance];
-      result->outcome = WF__DEVICE_BAD_LOGIT;
-      result->bad = bad;
-      result->frame = a.s.lane.frame;
-    }
-    return false;
-  }
-  return true;
-}
-
-/* Scores the sources' rows, and lists what can matter. False: as above. */
-__device__ inline bool look_at_rows(const lane_at_work &a) {
+/* Lists what can matter. */
+__device__ inline void look_at_sources(const lane_at_work<false> &a) {
   const wf__answer_work &w = a.w.answer;
-  const u32 warp = threadIdx.x / LANES, n = a.s.lane.num_sources, first = a.s.lane.first_row;
-  for (u32 i = warp; i < n; i += WARPS) {
-    const wf__row_done done =
-        a.w.is_wide != 0 ? w.rows_done[first + i] : score_row(w, logits_of(w, first + i));
-    if (this_lane() == 0) a.s.done[i] = done;
-    if (this_lane() < w.num_durations)
-      a.s.durations[i][this_lane()] =
-          log_prob(done.durations, logits_of(w, first + i)[w.num_tokens + this_lane()]);
-  }
+  const u32 warp = threadIdx.x / LANES, n = a.s.lane.num_sources;
   if (threadIdx.x == 0) a.s.num_entries = 0;
   __syncthreads();
-  if (!are_usable(a)) return false;
   if (a.w.is_wide != 0) {
     for (u32 i = warp; i < n; i += WARPS) copy_row(a, i);
   } else if (warp < n) {
@@ -178,99 +114,53 @@ __device__ inline bool look_at_rows(const lane_at_work &a) {
   }
   if (threadIdx.x == 0) a.s.lane.num_arcs += (u64)n * a.w.options.num_arcs;
   __syncthreads();
-  return true;
 }
 
-/* --- candidates -------------------------------------------------------------------------- */
-
-/* Calls f(is, source, column, cost without the model's, log-probability of the token) for candidates
- * before durations: begin + lane, then those `step` further, ... All lanes of a warp as often. */
+/* Calls f(is, candidate) for candidates before durations: begin + lane, then those `step` further,
+ * ... All lanes of a warp as often. */
 template <class F>
-__device__ inline void for_entries(const lane_at_work &a, u32 begin, u32 step, const F &f) {
+__device__ void for_candidates(const lane_at_work<false> &a, u32 begin, u32 step, const F &f) {
   const wf__device_search_options &o = a.w.options;
   const bool whole = a.s.num_entries > WF__LANE_ENTRIES;
   const u32 total = whole ? a.s.lane.num_sources * o.num_tokens : a.s.num_entries;
   for (u32 first = begin; first < total; first += step) {
     const u32 at = first + this_lane();
     bool is = at < total;
-    u32 column = 0, source = 0;
-    float cost = 0, loglike = 0;
+    candidate c = {};
     if (is) {
       if (whole) {
-        source = at / o.num_tokens;
-        column = at % o.num_tokens;
-        loglike = log_prob(a.s.done[source].tokens,
-                           logits_of(a.w.answer, a.s.lane.first_row + source)[column]);
+        c.source = at / o.num_tokens;
+        c.column = at % o.num_tokens;
+        c.loglike = log_prob(a.s.done[c.source].tokens,
+                             logits_of(a.w.answer, a.s.lane.first_row + c.source)[c.column]);
       } else {
         const lane_entry entry = a.entries[at];
-        source = entry.at >> RANK_BIT;
-        column = entry.at & ((1u << RANK_BIT) - 1);
-        loglike = entry.loglike;
+        c.source = entry.at >> RANK_BIT;
+        c.column = entry.at & ((1u << RANK_BIT) - 1);
+        c.loglike = entry.loglike;
       }
-      const wf__device_search_arc arc = a.w.arcs[column];
-      cost = a.sources[source].cost + arc.weight;
-      if (arc.has_word != 0) cost -= o.word_score;
-      if (column == o.blank) loglike -= o.blank_penalty;
-      is = arc.number != NONE && (column == o.blank || !only_blank(a));
+      const wf__device_search_arc arc = a.w.arcs[c.column];
+      c.from = c.column;
+      c.number = arc.number;
+      c.base = a.sources[c.source].cost + arc.weight;
+      if (arc.has_word != 0) c.base -= o.word_score;
+      if (c.column == o.blank) c.loglike -= o.blank_penalty;
+      is = arc.number != NONE && (c.column == o.blank || !only_blank(a));
     }
-    f(is, source, column, cost, loglike);
+    f(is, c);
   }
 }
-
-/* May a token, or the blank, have this duration? */
-__device__ inline bool is_allowed(const lane_at_work &a, bool blank, u32 duration) {
-  if (a.w.options.num_durations == 0) return duration == (blank ? 1u : 0u);
-  const bool last = a.s.lane.step + 1 == (int32_t)a.w.options.max_symbols;
-  return duration > 0 || !(blank || last);
-}
-
-/* Adds the duration's log-probability. Returns the cost; +infinity: the duration is not allowed. */
-__device__ inline float with_duration(const lane_at_work &a, u32 source, u32 column, float base,
-                                      u32 duration, float *loglike) {
-  if (!is_allowed(a, column == a.w.options.blank, duration)) return INFINITY;
-  if (a.w.options.num_durations > 0) *loglike += a.s.durations[source][duration];
-  return base + acoustic_cost(a.w, *loglike);
-}
-
-/* The token that a candidate makes. */
-__device__ inline wf__tlane_token make_token(const lane_at_work &a, u32 source, u32 column,
-                                             float cost, float loglike, u64 predictor) {
-  const wf__tlane_token &from = a.sources[source];
-  const bool blank = column == a.w.options.blank;
-  const u32 first = a.s.lane.num_records - a.s.lane.num_sources; /* record of the first source */
-  wf__tlane_token token = from;
-  token.predictor = predictor;
-  token.cost = cost;
-  token.loglike = loglike;
-  token.arc = a.w.options.first_arc + a.w.arcs[column].number;
-  token.prev = first + source;
-  token.frame = a.s.lane.frame;
-  if (!blank) {
-    token.parent = from.slot;
-    token.slot = NONE;
-    token.label = (int32_t)column;
-  }
-  return token;
-}
-
-__device__ inline u64 predictor_after(const lane_at_work &a, u32 source, u32 column) {
-  const u64 predictor = a.sources[source].predictor;
-  return column == a.w.options.blank ? predictor : context_after(a.w, predictor, column);
-}
-
-/* --- a step ------------------------------------------------------------------------------ */
 
 /* The cutoff of the step: `beam` above the best candidate, or token that waits. */
-__device__ inline float find_cutoff(const lane_at_work &a) {
+__device__ inline float find_cutoff(const lane_at_work<false> &a) {
   const u32 warp = threadIdx.x / LANES;
   float best = a.s.lane.least_waiting;
-  for_entries(a, warp * LANES, THREADS,
-              [&](bool is, u32 source, u32 column, float base, float of_token) {
-                for (u32 d = 0; d < a.w.num_sets && is; d++) {
-                  float loglike = of_token;
-                  best = fminf(best, with_duration(a, source, column, base, d, &loglike));
-                }
-              });
+  for_candidates(a, warp * LANES, THREADS, [&](bool is, const candidate &c) {
+    for (u32 d = 0; d < a.w.num_sets && is; d++) {
+      float loglike = c.loglike;
+      best = fminf(best, with_duration(a, c.source, c.column, c.base, d, &loglike));
+    }
+  });
   best = warp_least(best);
   if (this_lane() == 0) a.s.best[warp] = best;
   __syncthreads();
@@ -278,38 +168,94 @@ __device__ inline float find_cutoff(const lane_at_work &a) {
   return add_finite(best, a.w.options.beam);
 }
 
+__device__ inline led_to follow(const lane_at_work<false> &a, u32 source, u32 from) {
+  return {a.w.options.first_arc + a.w.arcs[from].number, a.w.options.start, from, 0};
+}
+
+/* --- a step ------------------------------------------------------------------------------ */
+
+template <bool WORDS>
+__device__ u64 predictor_after(const lane_at_work<WORDS> &a, u32 source, u32 column) {
+  const u64 predictor = a.sources[source].predictor;
+  return column == a.w.options.blank ? predictor : context_after(a.w, predictor, column);
+}
+
+/* The token that a candidate makes. */
+template <bool WORDS>
+__device__ wf__tlane_token make_token(const lane_at_work<WORDS> &a, u32 source, u32 number,
+                                      float cost, float loglike) {
+  const wf__tlane_token &from = a.sources[source];
+  const led_to to = follow(a, source, number);
+  wf__tlane_token token = from;
+  token.predictor = predictor_after(a, source, to.column);
+  token.context = to.context;
+  token.state = to.state;
+  token.cost = cost;
+  token.loglike = loglike;
+  token.arc = to.arc;
+  token.frame = a.s.lane.frame;
+  if (to.column != a.w.options.blank) {
+    token.parent = from.slot;
+    token.slot = NONE;
+    token.label = (int32_t)to.column;
+  }
+  return token;
+}
+
+/* A token of a set as an entry of a list. */
+__device__ inline offered<false> entry_of(const wf__tlane_token &token, u32 number,
+                                          const offered<false> &) {
+  return {token.predictor, key_of(token.cost), 0, number, 0};
+}
+__device__ inline offered<true> entry_of(const wf__tlane_token &token, u32 number,
+                                         const offered<true> &) {
+  return {token.predictor, token.context, key_of(token.cost), 0, number, 0, token.state, 0};
+}
+template <bool WORDS>
+__device__ offered<WORDS> entry_of(const wf__tlane_token &token, u32 number) {
+  return entry_of(token, number, offered<WORDS>{});
+}
+
+/* A candidate of this cost as an entry. */
+template <bool WORDS>
+__device__ offered<WORDS> entry_of(const lane_at_work<WORDS> &a, const candidate &c, float cost,
+                                   float loglike) {
+  offered<WORDS> own = {};
+  own.predictor = predictor_after(a, c.source, c.column);
+  own.key = key_of(cost);
+  own.order = (c.source + 1) << RANK_BIT | c.number;
+  own.from = c.from;
+  own.loglike = loglike;
+  if constexpr (WORDS) {
+    own.context = c.context;
+    own.state = c.state;
+  }
+  return own;
+}
+
 /* The first candidates of a duration, and tokens that waited for its frame, by a warp. Returns their
  * number. */
-__device__ inline u32 list_candidates(const lane_at_work &a, u32 duration, float cutoff) {
+template <bool WORDS>
+__device__ u32 list_candidates(const lane_at_work<WORDS> &a, u32 duration, float cutoff) {
   const u32 lane = this_lane(), set = a.set_at(a.s.lane.frame + (int32_t)duration);
-  kept_list keep = {a.lists + duration * ROOM, 0, a.w.options.max_hypotheses, cutoff};
+  kept_list<WORDS> keep = {a.lists + duration * ROOM, 0, a.w.options.max_hypotheses, cutoff};
   if (duration > 0) {
     const bool is = lane < a.s.lane.sizes[set];
-    offered own = {0, 0, 0, lane, 0};
-    float cost = INFINITY;
-    if (is) {
-      const wf__tlane_token &token = a.set_of(set)[lane];
-      cost = token.cost;
-      own.predictor = token.predictor;
-      own.key = key_of(cost);
-    }
-    keep.add(is, cost, own);
+    keep.add(is, is ? a.set_of(set)[lane].cost : INFINITY,
+             is ? entry_of<WORDS>(a.set_of(set)[lane], lane) : offered<WORDS>{});
   }
-  for_entries(a, 0, LANES, [&](bool is, u32 source, u32 column, float base, float loglike) {
-    const float cost = is ? with_duration(a, source, column, base, duration, &loglike) : INFINITY;
-    offered own = {0, 0, 0, column, loglike};
+  for_candidates(a, 0, LANES, [&](bool is, const candidate &c) {
+    float loglike = c.loglike;
+    const float cost =
+        is ? with_duration(a, c.source, c.column, c.base, duration, &loglike) : INFINITY;
     is = cost != INFINITY && cost <= keep.limit;
-    if (is) {
-      own.predictor = predictor_after(a, source, column);
-      own.key = key_of(cost);
-      own.order = (source + 1) << RANK_BIT | a.w.arcs[column].number;
-    }
-    keep.add(is, cost, own);
+    keep.add(is, cost, is ? entry_of(a, c, cost, loglike) : offered<WORDS>{});
   });
   return reduce(keep.list, keep.size, keep.most);
 }
 
-__device__ inline void expand(const lane_at_work &a) {
+template <bool WORDS>
+__device__ void expand(const lane_at_work<WORDS> &a) {
   const u32 duration = threadIdx.x / LANES, lane = this_lane(),
             set = a.set_at(a.s.lane.frame + (int32_t)duration);
   const bool has_set = duration < a.w.num_sets;
@@ -317,10 +263,10 @@ __device__ inline void expand(const lane_at_work &a) {
   const u32 size = has_set ? list_candidates(a, duration, cutoff) : 0;
   wf__tlane_token token;
   if (lane < size) {
-    const offered &own = a.lists[duration * ROOM + lane];
+    const offered<WORDS> &own = a.lists[duration * ROOM + lane];
     token = own.order == 0 ? a.set_of(set)[own.from]
                            : make_token(a, (own.order >> RANK_BIT) - 1, own.from, cost_of(own.key),
-                                        own.loglike, own.predictor);
+                                        own.loglike);
   }
   __syncthreads(); /* the sources are not needed any more */
   if (lane < size) (duration == 0 ? a.sources : a.set_of(set))[lane] = token;
@@ -328,28 +274,27 @@ __device__ inline void expand(const lane_at_work &a) {
 }
 
 /* Of all candidates, one. By the first warp, from the only source. */
-__device__ inline void expand_greedy(const lane_at_work &a) {
+template <bool WORDS>
+__device__ void expand_greedy(const lane_at_work<WORDS> &a) {
   const wf__tlane_work &w = a.w;
   const u32 lane = this_lane();
-  u32 key = NONE, number = NONE, column = 0;
-  float base = 0, loglike = 0;
-  for_entries(a, 0, LANES, [&](bool is, u32, u32 entry, float cost, float of_entry) {
-    const float with = cost + acoustic_cost(w, of_entry);
+  u32 key = NONE;
+  candidate best = {};
+  best.number = NONE;
+  for_candidates(a, 0, LANES, [&](bool is, const candidate &c) {
+    const float with = c.base + acoustic_cost(w, c.loglike);
     if (!is || !(with <= FLT_MAX)) return;
-    const u32 own = key_of(with), own_number = w.arcs[entry].number;
-    if (own > key || (own == key && own_number >= number)) return;
+    const u32 own = key_of(with);
+    if (own > key || (own == key && c.number >= best.number)) return;
     key = own;
-    number = own_number;
-    column = entry;
-    base = cost;
-    loglike = of_entry;
+    best = c;
   });
-  const u32 least = warp_min(key), first = warp_min(key == least ? number : NONE);
-  const bool wins = least != NONE && key == least && number == first;
+  const u32 least = warp_min(key), first = warp_min(key == least ? best.number : NONE);
+  const bool wins = least != NONE && key == least && best.number == first;
   wf__tlane_token token;
   u32 duration = 0, is_kept = 0;
   if (wins) {
-    const bool blank = column == w.options.blank;
+    const bool blank = best.column == w.options.blank;
     if (w.options.num_durations == 0) {
       duration = blank ? 1 : 0;
     } else {
@@ -357,11 +302,11 @@ __device__ inline void expand_greedy(const lane_at_work &a) {
       for (u32 d = 1; d < w.options.num_durations; d++)
         if (durations[d] > durations[duration]) duration = d;
       if (duration == 0 && !is_allowed(a, blank, 0)) duration = 1;
-      loglike += durations[duration];
+      best.loglike += durations[duration];
     }
-    const float cost = base + acoustic_cost(w, loglike);
+    const float cost = best.base + acoustic_cost(w, best.loglike);
     is_kept = cost <= FLT_MAX;
-    token = make_token(a, 0, column, cost, loglike, predictor_after(a, 0, column));
+    token = make_token(a, 0, best.from, cost, best.loglike);
   }
   __syncwarp();
   if (lane == 0) a.s.lane.num_sources = 0;
@@ -372,6 +317,20 @@ __device__ inline void expand_greedy(const lane_at_work &a) {
     (duration == 0 ? a.s.lane.num_sources : a.s.lane.sizes[set]) = 1;
   }
   __syncwarp();
+}
+
+/* All of it. False: the utterance is over: a row cannot be used, or there is no room. */
+template <bool WORDS>
+__device__ bool make_step(const lane_at_work<WORDS> &a) {
+  if (!score_rows(a)) return false;
+  look_at_sources(a);
+  if constexpr (WORDS)
+    if (!has_all_candidates(a)) return false;
+  if (a.w.options.greedy == 0)
+    expand(a);
+  else if (threadIdx.x < LANES)
+    expand_greedy(a);
+  return true;
 }
 
 #endif

@@ -189,6 +189,7 @@ wf_status wf__gpu_transducer_weights_send(const wf_transducer *model, int number
   w->number = number;
   const int caller = wf__callers_device();
   wf_status status = wf__gpu_profile_read(w->number, &profile, err);
+  if (status == WF_OK) w->shared_bytes = (uint64_t)profile.shared_kb << 10;
   if (status == WF_OK) status = send_weights(w, err);
   wf__restore_device(caller);
   if (status == WF_OK)

@@ -16,7 +16,8 @@
 
 struct wf__transducer_weights {
   wf_transducer *model;
-  int number; /* of the GPU */
+  int number;            /* of the GPU */
+  uint64_t shared_bytes; /* that a block there can have */
   wf__device_buffer memory, slices;
   wf__sliced encoder, predictor, output;
   wf__device_buffer places; /* [context][tokens][predictor's stride] */

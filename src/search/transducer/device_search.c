@@ -24,28 +24,50 @@ static bool is_chosen(void) {
   return where == NULL || strcmp(where, "host") != 0;
 }
 
-static bool fits(const wf__transducer_shared *shared) {
+static bool is_possible(const wf__transducer_shared *shared, const wf_graph *graph) {
   const wf_decoder_options *o = &shared->options;
   const int32_t num_durations = shared->model->num_durations;
-  return shared->num_gpus > 0 && shared->arcs.all_alike && !(o->lattice_beam > 0) &&
+  return shared->num_gpus > 0 && graph->ctc == NULL && !(o->lattice_beam > 0) &&
          (o->greedy || o->max_hypotheses <= WF__DEVICE_MOST_HYPOTHESES) && num_durations != 1 &&
          num_durations <= WF__DEVICE_MOST_DURATIONS && shared->model->num_tokens < MOST_ARCS;
 }
 
 /* The state's arcs by column. False: a column has two. */
-static bool take_arcs(wf__transducer_shared *shared, const wf_graph *graph) {
+static bool take_tokens(const wf_transducer *model, const wf_graph *graph,
+                        wf__device_search_arc *arcs) {
   const wf__arc_run run = wf__emitting_run(graph, 0);
-  for (int32_t c = 0; c < shared->model->num_tokens; c++)
-    shared->device_arcs[c] = (wf__device_search_arc){NONE, 0, 0};
+  for (int32_t c = 0; c < model->num_tokens; c++) arcs[c] = (wf__device_search_arc){NONE, 0, 0};
   for (uint32_t a = run.first; a < run.end; a++) {
     const wf_arc *arc = &run.arcs[a - run.first];
-    wf__device_search_arc *own = &shared->device_arcs[graph->columns[arc->ilabel]];
+    wf__device_search_arc *own = &arcs[graph->columns[arc->ilabel]];
     if (own->number != NONE) return false;
     *own = (wf__device_search_arc){a - run.first, arc->weight, arc->olabel != 0};
   }
-  shared->device_options.first_arc = run.first;
-  shared->device_options.num_arcs = run.end - run.first;
   return true;
+}
+
+static uint64_t most_arcs_of_state(const wf_graph *graph) {
+  uint64_t most = 0;
+  for (uint64_t s = 0; s < graph->view.num_states; s++) {
+    const wf__state_index *at = &graph->index[s];
+    most = at->first_epsilon - at->first_arc > most ? at->first_epsilon - at->first_arc : most;
+  }
+  return most;
+}
+
+static void take_graph(const wf_graph *graph, wf__device_search_state *states,
+                       wf__device_graph_arc *arcs) {
+  for (uint64_t s = 0; s < graph->view.num_states; s++) {
+    const wf__state_index *at = &graph->index[s];
+    states[s] = (wf__device_search_state){at->first_arc, at->first_epsilon, at[1].first_arc,
+                                          wf__graph_final(graph, (uint32_t)s)};
+  }
+  for (uint64_t a = 0; a < graph->view.num_arcs; a++) {
+    const wf_arc *arc = &graph->view.arcs[a];
+    arcs[a] = (wf__device_graph_arc){
+        arc->ilabel != 0 ? (uint32_t)graph->columns[arc->ilabel] : 0, (uint32_t)arc->olabel,
+        arc->weight, arc->nextstate};
+  }
 }
 
 static void take_options(wf__transducer_shared *shared, const wf_graph *graph) {
@@ -57,6 +79,11 @@ static void take_options(wf__transducer_shared *shared, const wf_graph *graph) {
   d->blank_penalty = o->blank_penalty;
   d->beam = o->beam;
   d->word_score = o->word_score;
+  d->epsilon_slack = wf__epsilon_slack(graph, o, false);
+  d->scored_slack = wf__epsilon_slack(graph, o, true);
+  d->start = graph->start;
+  d->has_epsilons = graph->has_epsilons;
+  d->by_label = shared->arcs.by_label;
   d->final_cost = wf__graph_final(graph, 0);
   d->token_weight = fminf(least->token, least->word);
   d->blank_weight = least->blank;
@@ -71,17 +98,43 @@ static void take_options(wf__transducer_shared *shared, const wf_graph *graph) {
   d->context_high = 1;
   for (int32_t i = 1; i < model->context_size; i++) d->context_high *= d->context_base;
   d->context_start = wf__context_start(model);
+  d->first_arc = graph->index[0].first_arc;
+  d->num_arcs = graph->index[0].first_epsilon - d->first_arc;
+}
+
+static bool fits(const wf__transducer_shared *shared, uint64_t graph_bytes) {
+  for (size_t i = 0; i < shared->num_gpus; i++)
+    if (!wf__gpu_transducers()->search_fits(shared->weights[i], &shared->device_options,
+                                            graph_bytes))
+      return false;
+  return true;
 }
 
 wf_status wf__device_search_open(wf__transducer_shared *shared, const wf_graph *graph,
                                  wf_error *err) {
-  const size_t size = (size_t)shared->model->num_tokens;
-  if (!fits(shared) || !is_chosen()) return WF_OK;
-  shared->device_arcs = wf__alloc(size, sizeof *shared->device_arcs);
-  if (shared->device_arcs == NULL)
-    return wf__fail_memory(err, size * sizeof *shared->device_arcs, "a decoder");
-  shared->has_device_search = take_arcs(shared, graph);
+  wf__device_search_graph *own = &shared->device_graph;
+  const uint64_t num_tokens = (uint64_t)shared->model->num_tokens;
+  if (!is_possible(shared, graph) || !is_chosen()) return WF_OK;
+  own->num_states = graph->view.num_states;
+  own->num_arcs = graph->view.num_arcs;
+  const uint64_t bytes = own->num_states * sizeof *own->states + own->num_arcs * sizeof *own->arcs;
   take_options(shared, graph);
+  if (!fits(shared, bytes) || most_arcs_of_state(graph) >= MOST_ARCS) {
+    wf__log(WF_LOG_INFO, "the transducer's search runs in threads of the CPU: it does not fit the GPU");
+    return WF_OK;
+  }
+  wf__device_search_arc *tokens = wf__alloc(num_tokens, sizeof *tokens);
+  wf__device_search_state *states = wf__alloc(own->num_states, sizeof *states);
+  wf__device_graph_arc *arcs = wf__alloc(own->num_arcs, sizeof *arcs);
+  own->tokens = tokens;
+  own->states = states;
+  own->arcs = arcs;
+  if (tokens == NULL || states == NULL || arcs == NULL)
+    return wf__fail_memory(err, bytes, "a decoder");
+  take_graph(graph, states, arcs);
+  shared->device_options.is_plain =
+      shared->arcs.all_alike && take_tokens(shared->model, graph, tokens);
+  shared->has_device_search = true;
   return WF_OK;
 }
 
@@ -94,12 +147,24 @@ static void close_searches(wf__transducer_shared *shared) {
 
 void wf__device_search_close(wf__transducer_shared *shared) {
   close_searches(shared);
-  free(shared->device_arcs);
+  free((void *)(uintptr_t)shared->device_graph.tokens);
+  free((void *)(uintptr_t)shared->device_graph.states);
+  free((void *)(uintptr_t)shared->device_graph.arcs);
+}
+
+/* A scorer that subtracts a language model gives no bound, so that all arcs would have to be scored. */
+static bool is_flat(const wf_scorer *scorer) {
+  wf__flat_scorer flat;
+  if (wf__scorer_flatten(scorer, &flat) != NULL) return false;
+  for (int i = 0; i < flat.num_parts; i++)
+    if (flat.parts[i].kind == WF__FLAT_RECURRENT) return false;
+  return flat.least > -INFINITY;
 }
 
 bool wf__device_search_covers(const void *opaque, const wf_graph *graph, const wf_scorer *scorer) {
   const wf__transducer_shared *shared = opaque;
-  return shared->has_device_search && graph->added == NULL && scorer == NULL;
+  return shared->has_device_search && graph->added == NULL &&
+         (scorer == NULL || is_flat(wf__scorer_for_transducer(scorer)));
 }
 
 /* --- a batch ------------------------------------------------------------------------------- */
@@ -119,11 +184,16 @@ struct running {
   struct work work[WF__TRANSDUCER_SEARCHES * WF__TRANSDUCER_GPUS];
   /* Scratch memory, of one search's utterances. */
   const wf_scores **scores;
+  const wf_scorer **scorers;
   int64_t *num_frames;
   int *where;
   uint32_t *items;
   size_t num_done;
 };
+
+static const wf_scorer *scorer_of(const wf__whole_batch *batch, size_t item) {
+  return batch->scorers != NULL ? wf__scorer_for_transducer(batch->scorers[item]) : NULL;
+}
 
 /* How many of the batch are the search's. */
 static size_t share_of(const struct running *r, size_t i) {
@@ -137,6 +207,7 @@ static size_t list(const struct running *r, size_t i, size_t count) {
     const size_t item = i + (first + k) * r->num_searches;
     r->items[k] = (uint32_t)item;
     r->scores[k] = r->batch->scores[item];
+    r->scorers[k] = scorer_of(r->batch, item);
     r->num_frames[k] = r->scores[k]->num_frames;
   }
   return count;
@@ -150,14 +221,15 @@ static wf_status begin(struct running *r, size_t i, wf_error *err) {
   wf__transducer_weights *weights = shared->weights[i % shared->num_gpus];
   const size_t left = list(r, i, share_of(r, i) - w->num_taken);
   if (shared->searches[i] == NULL)
-    WF__TRY(device->search_open(weights, &shared->device_options, shared->device_arcs,
+    WF__TRY(device->search_open(weights, &shared->device_options, &shared->device_graph,
                                 &shared->searches[i], err));
   w->search = shared->searches[i];
   WF__TRY(device->search_room(w->search, r->num_frames, left, &w->num_begun, err));
   for (size_t k = 0; k < w->num_begun; k++)
     WF__TRY(device->scores_where(weights, r->scores[k], shared->stream, &r->where[k], err));
-  WF__TRY(device->search_begin(w->search, &cut, r->scores, r->where, w->num_begun, shared->stream,
-                               err));
+  WF__TRY(device->search_begin(w->search, &cut, r->scores,
+                               r->batch->scorers != NULL ? r->scorers : NULL, r->where, w->num_begun,
+                               shared->stream, err));
   w->is_busy = true;
   w->is_loaded = false;
   w->num_done = 0;
@@ -176,7 +248,8 @@ static wf_status end(struct running *r, size_t i, wf_error *err) {
   stats->num_rounds += num_rounds;
   stats->num_rows += counts.num_rows;
   stats->num_contexts += counts.num_contexts;
-  const wf__whole_part part = {list(r, i, w->num_begun), r->items, results, steps, r->shared};
+  const wf__whole_part part = {list(r, i, w->num_begun), r->items,  results,
+                               steps,                     r->shared, r->batch};
   const double began = wf__now_s();
   WF__TRY(r->batch->done(r->batch->user, &part, err));
   stats->search_s += wf__now_s() - began;
@@ -257,13 +330,14 @@ wf_status wf__device_search_decode(void *opaque, const wf__whole_batch *batch, w
                       .batch = batch,
                       .num_searches = count < most ? count : most,
                       .scores = wf__alloc(count, sizeof *r.scores),
+                      .scorers = wf__alloc(count, sizeof *r.scorers),
                       .num_frames = wf__alloc(count, sizeof *r.num_frames),
                       .where = wf__alloc(count, sizeof *r.where),
                       .items = wf__alloc(count, sizeof *r.items)};
   wf_status status = WF_OK;
   if (shared->broken)
     status = wf__fail(err, WF_ERR_DEVICE, "an earlier CUDA error left this decoder unusable");
-  else if (r.scores == NULL || r.num_frames == NULL || r.where == NULL || r.items == NULL)
+  else if (r.scores == NULL || r.scorers == NULL || r.num_frames == NULL || r.where == NULL || r.items == NULL)
     status = wf__fail_memory(err, count * 24, "a batch");
   if (status == WF_OK) {
     status = run(&r, err);
@@ -271,6 +345,7 @@ wf_status wf__device_search_decode(void *opaque, const wf__whole_batch *batch, w
     shared->broken = status == WF_ERR_DEVICE;
   }
   free(r.scores);
+  free(r.scorers);
   free(r.num_frames);
   free(r.where);
   free(r.items);
@@ -279,8 +354,37 @@ wf_status wf__device_search_decode(void *opaque, const wf__whole_batch *batch, w
 
 /* --- paths --------------------------------------------------------------------------------- */
 
-wf_status wf__device_search_path(const wf__whole_part *part, size_t k, wf__path *out, bool *left,
-                                 wf_error *err) {
+static wf_status add_steps(const wf_graph *graph, const wf__path_step *steps, uint64_t size,
+                           wf__path *out, wf_error *err) {
+  wf__path_clear(out);
+  WF__TRY(wf__vec_grow(&out->arcs, size, "a path", err));
+  for (uint64_t i = 0; i < size; i++) {
+    const wf__transducer_record record = {0, steps[i].arc, steps[i].loglike, steps[i].frame};
+    WF__TRY(wf__transducer_add_arc(graph, &record, out, err));
+  }
+  return WF_OK;
+}
+
+/* What the utterance's scorer gives the path. */
+static wf_status score_path(const wf_graph *graph, const wf_scorer *scorer, wf__path *path,
+                            wf_error *err) {
+  wf__scoring scoring = {0};
+  wf__score_sum sum = {0, 0};
+  path->scorer_cost = 0;
+  if (scorer == NULL) return WF_OK;
+  wf_status status = wf__scoring_set(&scoring, scorer, err);
+  if (status == WF_OK) status = wf__scoring_begin(&scoring, err);
+  sum.context = scoring.start;
+  if (status == WF_OK)
+    status = wf__path_score(path, 0, graph, &scoring, (path->flags & WF_RESULT_NOT_FINAL) == 0,
+                            &sum, err);
+  path->scorer_cost = sum.cost;
+  wf__scoring_free(&scoring);
+  return status;
+}
+
+wf_status wf__device_search_path(const wf__whole_part *part, const wf_graph *graph, size_t k,
+                                 wf__path *out, bool *left, wf_error *err) {
   const wf__transducer_shared *shared = part->shared;
   const wf__device_result *result = &((const wf__device_result *)part->results)[k];
   const wf__path_step *steps = (const wf__path_step *)part->details + result->first_step;
@@ -289,27 +393,18 @@ wf_status wf__device_search_path(const wf__whole_part *part, size_t k, wf__path 
   if (*left) return WF_OK;
   if (result->outcome == WF__DEVICE_BAD_LOGIT)
     return wf__fail_bad_logit(shared->model, result->frame, &result->bad, err);
-  const bool died = (result->flags & WF_RESULT_DIED) != 0;
-  const uint64_t size = result->num_steps;
-  wf__path_clear(out);
-  WF__TRY(wf__vec_grow(&out->arcs, size, "a path", err));
-  WF__TRY(wf__vec_grow(&out->loglikes, size, "a path", err));
-  WF__TRY(wf__vec_grow(&out->steps, size, "a path", err));
-  for (uint64_t i = 0; i < size; i++) {
-    out->arcs.data[i] = steps[i].arc;
-    out->loglikes.data[i] = steps[i].loglike;
-    out->steps.data[i] = steps[i].frame;
-  }
-  out->arcs.size = out->loglikes.size = out->steps.size = size;
+  WF__TRY(add_steps(graph, steps, result->num_steps, out, err));
+  const uint32_t end =
+      out->arcs.size > 0
+          ? wf__graph_arc(graph, out->arcs.data[out->arcs.size - 1]).nextstate
+          : graph->start;
   out->flags = result->flags;
-  out->final_cost =
-      (result->flags & WF_RESULT_NOT_FINAL) != 0 ? 0 : shared->device_options.final_cost;
-  out->relative_cost = died ? INFINITY : 0;
-  out->scorer_cost = 0;
+  out->final_cost = (result->flags & WF_RESULT_NOT_FINAL) != 0 ? 0 : wf__graph_final(graph, end);
+  out->relative_cost = (result->flags & WF_RESULT_DIED) != 0 ? INFINITY : 0;
   out->num_decoded = result->frame;
   out->num_tokens = result->num_tokens;
   out->num_expanded = result->num_expanded;
   out->num_arcs = result->num_arcs;
   out->num_narrowed = 0;
-  return WF_OK;
+  return score_path(graph, scorer_of(part->batch, part->items[k]), out, err);
 }

@@ -10,9 +10,16 @@ enum {
   WF__DEVICE_MOST_DURATIONS = 8
 };
 
-/* The search over tokens alone: one state, with an arc for each token. */
 typedef struct wf__device_search_options {
-  float acoustic_scale, blank_penalty, beam, word_score, final_cost;
+  float acoustic_scale, blank_penalty, beam, word_score;
+  float epsilon_slack, scored_slack; /* of the closure, without a scorer and with one */
+  uint32_t start;                    /* state */
+  uint32_t has_epsilons;             /* the graph has some */
+  uint32_t by_label; /* arcs of every state with a token are in order of their columns */
+  /* Tokens alone: one state, with an arc for each token. Searched without a scorer, and without what
+   * words need. */
+  uint32_t is_plain;
+  float final_cost;
   float token_weight, blank_weight; /* the least of the arcs' costs */
   uint32_t greedy, max_hypotheses, max_symbols;
   uint32_t num_tokens, num_durations, blank, context_size;
@@ -28,7 +35,27 @@ typedef struct wf__device_search_arc {
   uint32_t has_word;
 } wf__device_search_arc;
 
-/* A consuming arc of a path. */
+/* A state: consuming arcs are first_arc .. first_epsilon - 1, epsilon arcs those before `end`. */
+typedef struct wf__device_search_state {
+  uint32_t first_arc, first_epsilon, end;
+  float final_cost;
+} wf__device_search_state;
+typedef struct wf__device_graph_arc {
+  uint32_t column; /* of epsilons: 0 */
+  uint32_t word;
+  float weight;
+  uint32_t next;
+} wf__device_graph_arc;
+
+/* The graph, as a search takes it to a GPU. */
+typedef struct wf__device_search_graph {
+  const wf__device_search_arc *tokens; /* [num_tokens] by column, if it is plain */
+  const wf__device_search_state *states;
+  const wf__device_graph_arc *arcs;
+  uint64_t num_states, num_arcs;
+} wf__device_search_graph;
+
+/* An arc of a path. Epsilons have no log-probability and no frame of their own. */
 typedef struct wf__path_step {
   uint32_t arc;
   float loglike;

@@ -69,22 +69,26 @@ struct wf__device_transducer {
   /* Waits for the answers, which are valid until the next submission. */
   wf_status (*group_wait)(wf__transducer_group *group, wf_error *err);
 
-  /* A search of many utterances at once, in lanes, with a model of its own stream. `arcs`:
-   * [num_tokens] by column. */
+  /* Has the GPU room for such a search? */
+  bool (*search_fits)(const wf__transducer_weights *weights,
+                      const wf__device_search_options *options, uint64_t graph_bytes);
+  /* A search of many utterances at once, in lanes, with a model of its own stream. Copies the graph.
+   */
   wf_status (*search_open)(wf__transducer_weights *weights,
                            const wf__device_search_options *options,
-                           const wf__device_search_arc *arcs, wf__device_search **out,
+                           const wf__device_search_graph *graph, wf__device_search **out,
                            wf_error *err);
   /* Waits for what is enqueued. */
   void (*search_close)(wf__device_search *search);
   /* How many of these utterances, the first ones, should be searched at once. At least one. */
   wf_status (*search_room)(wf__device_search *search, const int64_t *num_frames, size_t count,
                            size_t *room, wf_error *err);
-  /* Begins to search them; the longest come first. `where`: the GPUs that have the scores, which
-   * must stay until search_end. `cut`, `stream`: as in group_begin. */
+  /* Begins to search them; the longest come first. `scorers`: [count], in their form for
+   * transducers, NULL where there is none; or NULL: nobody has one. `where`: the GPUs that have the
+   * scores. Scores and scorers must stay until search_end. `cut`, `stream`: as in group_begin. */
   wf_status (*search_begin)(wf__device_search *search, const wf__score_cut *cut,
-                            const wf_scores *const *scores, const int *where, size_t count,
-                            void *stream, wf_error *err);
+                            const wf_scores *const *scores, const wf_scorer *const *scorers,
+                            const int *where, size_t count, void *stream, wf_error *err);
   /* Enqueues the encoder's part for the next frames. The threads of `crew` pack what is in host
    * memory. *is_loaded: all have their part; the search may go on. */
   wf_status (*search_load)(wf__device_search *search, const wf__packing_crew *crew, bool *is_loaded,

@@ -39,7 +39,7 @@ typedef struct wf__transducer_shared {
   /* Searches that are wholly on a GPU: search i is on GPU i % num_gpus. */
   bool has_device_search;
   wf__device_search_options device_options;
-  wf__device_search_arc *device_arcs; /* [num_tokens] */
+  wf__device_search_graph device_graph; /* owns its arrays */
   wf__device_search *searches[WF__TRANSDUCER_SEARCHES * WF__TRANSDUCER_GPUS];
   bool broken; /* by a GPU's error */
 } wf__transducer_shared;
@@ -75,8 +75,8 @@ void wf__device_search_close(wf__transducer_shared *shared);
 /* Operations of wf__gpu_answers. */
 bool wf__device_search_covers(const void *shared, const wf_graph *graph, const wf_scorer *scorer);
 wf_status wf__device_search_decode(void *shared, const wf__whole_batch *batch, wf_error *err);
-wf_status wf__device_search_path(const wf__whole_part *part, size_t k, wf__path *out, bool *left,
-                                 wf_error *err);
+wf_status wf__device_search_path(const wf__whole_part *part, const wf_graph *graph, size_t k,
+                                 wf__path *out, bool *left, wf_error *err);
 
 /* transducer_stream.c: operations of wf__transducer_searcher. */
 wf_status wf__transducer_stream_open(const wf__search_setup *setup, wf__stream_state **out,

@@ -1,0 +1,135 @@
+/* test_gpu_transducer_words.c - the search over any graph, with a scorer for each utterance, in kernels
+ * on a GPU against the CPU's search with the same model on the GPU: results must be equal bit for bit.
+ * Exits with 77 if there is no GPU. Also built for the imitated GPU of tests/simt. */
+#include "decode/decoder.h"
+#include "decode/host_backend.h"
+#include "gpu_transducers.h"
+#include "search/transducer/transducer_shared.h"
+/* After the library's headers, because it defines `model`. */
+#include "random_scorers.h"
+
+enum { SCORERS = 4 };
+
+static wf_error err;
+
+struct words_task {
+  struct task of;
+  wf_scorer *scorers[SCORERS]; /* utterance u has number u % (SCORERS + 1), or none */
+};
+
+/* Graphs of few states or of many, sorted by label or not, with costs that tie; or tokens alone. */
+static wf_fst *random_graph(test_rng *rng, uint64_t seed, int num_tokens) {
+  if (seed % 4 == 0) return tokens_graph(num_tokens);
+  wf_fst *fst = test_transducer_graph(rng, num_tokens, NUM_WORDS,
+                                      seed % 5 == 0 ? 40 : 2 + (int)test_below(rng, 6));
+  return seed % 3 > 0 ? test_by_label(fst) : fst;
+}
+
+static void make_words_task(struct words_task *w, uint64_t seed, const wf_symbols *words) {
+  test_rng rng = {seed * 977 + 11};
+  struct task *task = &w->of;
+  const transducer_shape s = random_transducer_shape(&rng, seed);
+  task->model = random_transducer(&rng, &s);
+  wf_fst *fst = random_graph(&rng, seed, s.num_tokens);
+  assert_ok(wf_graph_create(fst, NULL, 0, &task->graph, &err));
+  wf_fst_free(fst);
+  wf_decoder_options *o = &task->options;
+  wf_decoder_options_init(o);
+  o->beam = test_below(&rng, 5) == 0 ? 1000 : 1 + (float)test_below(&rng, 12);
+  o->max_hypotheses = test_below(&rng, 4) == 0 ? WF__DEVICE_MOST_HYPOTHESES
+                                               : 1 + (int32_t)test_below(&rng, 9);
+  o->max_symbols = 1 + (int32_t)test_below(&rng, 3);
+  o->greedy = seed % 6 == 5;
+  o->blank_penalty = test_below(&rng, 3) == 0 ? 0.5f : 0;
+  o->acoustic_scale = test_below(&rng, 3) == 0 ? 0.3f + test_unit(&rng) : 1;
+  o->word_score = test_below(&rng, 3) == 0 ? test_unit(&rng) - 0.5f : 0;
+  o->num_threads = 1 + (int32_t)(seed % 3);
+  for (int u = 0; u < UTTERANCES; u++)
+    task->scores[u] =
+        random_encoder_outputs(&rng, task->model, (int64_t)test_below(&rng, u % 9 == 0 ? 30 : 8));
+  task->scorer = NULL;
+  for (int i = 0; i < SCORERS; i++)
+    w->scorers[i] = seed % 5 == 1 ? NULL : random_scorer(&rng, words);
+}
+
+static void free_words_task(struct words_task *w) {
+  for (int i = 0; i < SCORERS; i++) wf_scorer_free(w->scorers[i]);
+  free_task(&w->of);
+}
+
+static const wf__transducer_shared *shared_of(const wf_decoder *decoder) {
+  return ((const wf__host *)decoder->search)->setup.shared;
+}
+
+/* Decodes with a decoder whose search is on the GPU, or on the CPU. */
+static void decode_words(const struct words_task *w, const char *device, bool on_host,
+                         size_t at_once, wf_result **results) {
+  const struct task *task = &w->of;
+  wf_utterance utterances[UTTERANCES];
+  if (on_host) assert_int_equal(setenv("WARPFST_TRANSDUCER_SEARCH", "host", 1), 0);
+  wf_decoder *decoder = decoder_on(task, device);
+  assert_int_equal(unsetenv("WARPFST_TRANSDUCER_SEARCH"), 0);
+  assert_true(shared_of(decoder)->has_device_search == !on_host);
+  for (int u = 0; u < UTTERANCES; u++)
+    utterances[u] = (wf_utterance){.scores = task->scores[u],
+                                   .scorer = u % (SCORERS + 1) < SCORERS
+                                                 ? w->scorers[u % (SCORERS + 1)]
+                                                 : NULL};
+  for (size_t i = 0; i < UTTERANCES; i += at_once) {
+    const size_t count = UTTERANCES - i < at_once ? UTTERANCES - i : at_once;
+    assert_ok(wf_decode(decoder, utterances + i, count, NULL, results + i, &err));
+  }
+  wf_decoder_free(decoder);
+}
+
+static void check_words(uint64_t seed, wf_result *const *got, wf_result *const *want,
+                        uint64_t *num_words) {
+  for (int u = 0; u < UTTERANCES; u++) {
+    if (got[u]->status != want[u]->status || got[u]->cost != want[u]->cost ||
+        got[u]->num_tokens != want[u]->num_tokens)
+      print_message(
+          "seed %llu, utterance %d of %lld frames: cost %.9g, not %.9g; %llu tokens, not %llu; "
+          "status %d, not %d\n",
+          (unsigned long long)seed, u, (long long)want[u]->num_frames, got[u]->cost, want[u]->cost,
+          (unsigned long long)got[u]->num_tokens, (unsigned long long)want[u]->num_tokens,
+          got[u]->status, want[u]->status);
+    test_assert_same_result(got[u], want[u]);
+    *num_words += want[u]->num_words;
+  }
+}
+
+static void test_small_words(void **unused) {
+  (void)unused;
+  uint64_t num_words = 0, num_scored = 0;
+  wf_symbols *words = random_scorer_words();
+  struct test_heard heard = {.text = "no room on the GPU"};
+  wf_set_log(test_listen, &heard);
+  for (uint64_t seed = 0; seed < test_seeds(60); seed++) {
+    static struct words_task w;
+    wf_result *want[UTTERANCES], *got[UTTERANCES];
+    make_words_task(&w, seed, words);
+    decode_words(&w, "cuda", true, UTTERANCES, want);
+    decode_words(&w, "cuda", false, UTTERANCES, got);
+    check_words(seed, got, want, &num_words);
+    test_free_results(got, UTTERANCES);
+    decode_words(&w, seed % 2 == 0 ? "cuda:0,0" : "cuda", false, 1 + (size_t)(seed % 7), got);
+    check_words(seed, got, want, &num_words);
+    test_free_results(got, UTTERANCES);
+    for (int u = 0; u < UTTERANCES; u++) num_scored += want[u]->scorer_cost != 0;
+    test_free_results(want, UTTERANCES);
+    free_words_task(&w);
+  }
+  wf_set_log(NULL, NULL);
+  wf_symbols_free(words);
+  print_message("%llu words, %llu utterances with costs of a scorer; %d had no room\n",
+                (unsigned long long)num_words, (unsigned long long)num_scored, (int)heard.times);
+  assert_true(num_words > 0 && num_scored > 0);
+  if (getenv("WARPFST_TEST_SEEDS") == NULL) assert_true(heard.times > 0);
+}
+
+int main(int argc, char **argv) {
+  if (test_no_gpu()) return 77;
+  test_filter(argc, argv);
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_words)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
