@@ -21,7 +21,8 @@ static_assert(MOST_SETS <= WARPS, "a warp for each set");
 #define WF__LANE_TOKENS 128 /* of a closed set; with more, an utterance is searched elsewhere */
 #endif
 enum { MOST_TOKENS = WF__LANE_TOKENS };
-static_assert(MOST_TOKENS <= ROOM && MOST_TOKENS % LANES == 0, "a list has room for a set");
+static_assert((int)MOST_TOKENS <= (int)ROOM && MOST_TOKENS % LANES == 0,
+              "a list has room for a set");
 static_assert(sizeof(wf__tlane_token) <= 2 * sizeof(offered<true>), "... with those of two sets");
 
 /* A log-probability that can matter: source << RANK_BIT | column. */

@@ -473,16 +473,21 @@ __global__ static void __launch_bounds__(THREADS, 4)
   if (threadIdx.x == 0) end_round(w);
 }
 
+/* Of a kernel, besides what its launch asks for. */
+template <bool WORDS>
+static u64 static_bytes() {
+  return (sizeof(lane_shared<WORDS>) + 127) / 128 * 128;
+}
 uint64_t wf__tlanes_shared_bytes(const wf__tlane_work *work) {
-  return work->has_words != 0 ? shared_bytes<true>(*work) + sizeof(lane_shared<true>)
-                              : shared_bytes<false>(*work) + sizeof(lane_shared<false>);
+  return work->has_words != 0 ? shared_bytes<true>(*work) + static_bytes<true>()
+                              : shared_bytes<false>(*work) + static_bytes<false>();
 }
 
 /* The limit of a kernel is the same for all, since another thread may be about to launch it. */
 template <bool WORDS>
 static cudaError_t raise_limit(uint64_t bytes) {
   return cudaFuncSetAttribute(step_kernel<WORDS>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                              (int)(bytes - sizeof(lane_shared<WORDS>)));
+                              (int)(bytes - static_bytes<WORDS>()));
 }
 int wf__tlanes_prepare(uint64_t shared_bytes) {
   const cudaError_t code = raise_limit<false>(shared_bytes);
