@@ -9,9 +9,9 @@
 struct whole {
   const wf__host *host;
   const wf__batch *batch;
-  const wf_scores **scores; /* [count] */
+  const wf_scores **scores;  /* [count] */
   const wf_scorer **scorers; /* [count] */
-  uint32_t *items;          /* [count] utterances of the batch */
+  uint32_t *items;           /* [count] utterances of the batch */
   size_t count, told;
   bool has_scorers;
   atomic_bool *bad;           /* [count] a score cannot be used */
@@ -90,9 +90,8 @@ static const wf_scorer *scorer_of(const wf__batch *batch, uint32_t i) {
 }
 
 static bool covers(const wf__host *host, const wf__batch *batch, uint32_t i) {
-  return host->setup.answers->covers(host->setup.shared,
-                                     wf__batch_graph(batch, i, host->setup.graph),
-                                     scorer_of(batch, i));
+  return host->setup.answers->covers(
+      host->setup.shared, wf__batch_graph(batch, i, host->setup.graph), scorer_of(batch, i));
 }
 
 /* Moves the utterances that the device covers from `order` to the list. */
@@ -154,8 +153,8 @@ wf_status wf__whole_decode(wf__host *self, const wf__batch *batch, uint32_t *ord
                     .paths = wf__calloc(threads, sizeof *w.paths),
                     .errors = wf__calloc(threads, sizeof *w.errors)};
   atomic_init(&w.failed, 0);
-  wf_status status = w.scores != NULL && w.scorers != NULL && w.items != NULL && w.bad != NULL && w.left != NULL &&
-                             w.paths != NULL && w.errors != NULL
+  wf_status status = w.scores != NULL && w.scorers != NULL && w.items != NULL && w.bad != NULL &&
+                             w.left != NULL && w.paths != NULL && w.errors != NULL
                          ? decode(&w, order, count, err)
                          : wf__fail_memory(err, size * 16, "a batch");
   for (uint64_t t = 0; t < threads && w.paths != NULL; t++) wf__path_free(&w.paths[t]);

@@ -144,8 +144,8 @@ typedef struct wf__round_counts {
 /* Utterances whose search is wholly on a device. */
 typedef struct wf__whole_part wf__whole_part;
 typedef struct wf__whole_batch {
-  const wf_scores *const *scores;   /* [count] the longest come first */
-  const wf_scorer *const *scorers;  /* [count]; NULL: nobody has one */
+  const wf_scores *const *scores;  /* [count] the longest come first */
+  const wf_scorer *const *scorers; /* [count]; NULL: nobody has one */
   size_t count;
   wf__pool *pool; /* its threads pack scores */
   /* Called by these threads for scores in host memory: frames of utterance `item`. */

@@ -36,8 +36,8 @@ static void make_words_task(struct words_task *w, uint64_t seed, const wf_symbol
   wf_decoder_options *o = &task->options;
   wf_decoder_options_init(o);
   o->beam = test_below(&rng, 5) == 0 ? 1000 : 1 + (float)test_below(&rng, 12);
-  o->max_hypotheses = test_below(&rng, 4) == 0 ? WF__DEVICE_MOST_HYPOTHESES
-                                               : 1 + (int32_t)test_below(&rng, 9);
+  o->max_hypotheses =
+      test_below(&rng, 4) == 0 ? WF__DEVICE_MOST_HYPOTHESES : 1 + (int32_t)test_below(&rng, 9);
   o->max_symbols = 1 + (int32_t)test_below(&rng, 3);
   o->greedy = seed % 6 == 5;
   o->blank_penalty = test_below(&rng, 3) == 0 ? 0.5f : 0;
@@ -71,10 +71,9 @@ static void decode_words(const struct words_task *w, const char *device, bool on
   assert_int_equal(unsetenv("WARPFST_TRANSDUCER_SEARCH"), 0);
   assert_true(shared_of(decoder)->has_device_search == !on_host);
   for (int u = 0; u < UTTERANCES; u++)
-    utterances[u] = (wf_utterance){.scores = task->scores[u],
-                                   .scorer = u % (SCORERS + 1) < SCORERS
-                                                 ? w->scorers[u % (SCORERS + 1)]
-                                                 : NULL};
+    utterances[u] = (wf_utterance){
+        .scores = task->scores[u],
+        .scorer = u % (SCORERS + 1) < SCORERS ? w->scorers[u % (SCORERS + 1)] : NULL};
   for (size_t i = 0; i < UTTERANCES; i += at_once) {
     const size_t count = UTTERANCES - i < at_once ? UTTERANCES - i : at_once;
     assert_ok(wf_decode(decoder, utterances + i, count, NULL, results + i, &err));

@@ -74,8 +74,7 @@ static void test_same_once(void **state) {
     const wf_scorer *once = wf__scorer_for_transducer(scorer);
     wf__flat_scorer flat;
     assert_null(wf__scorer_flatten(once, &flat));
-    for (int w = 0; w < WALKS; w++)
-      walk(&rng, once, &flat, true, &contexts, &said, &least, &close);
+    for (int w = 0; w < WALKS; w++) walk(&rng, once, &flat, true, &contexts, &said, &least, &close);
     differ += once != scorer;
     wf_scorer_free(scorer);
   }
@@ -145,7 +144,7 @@ static void test_scorers_that_cannot_be_flattened(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_costs_and_contexts),
-      cmocka_unit_test(test_same_once),
+                                     cmocka_unit_test(test_same_once),
                                      cmocka_unit_test(test_words_of_contexts),
                                      cmocka_unit_test(test_scorers_that_cannot_be_flattened)};
   return cmocka_run_group_tests(tests, NULL, NULL);

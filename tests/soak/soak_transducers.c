@@ -4,8 +4,8 @@
 #include "soak.h"
 #include "token_tasks.h"
 
-/* Half of the tasks are over tokens alone: batches are searched wholly on the GPU, streams on the
- * CPU. */
+/* Half of the tasks are over tokens alone. Batches are searched on the GPU, unless they have lattices or
+ * scorers that the GPU does not take; streams on the CPU. */
 static void make_any_task(struct task *task, test_rng *rng, uint64_t seed) {
   if (test_below(rng, 2) == 0) {
     make_task(task, rng, seed, NUM_WORDS);
@@ -25,15 +25,19 @@ void soak_transducers(test_rng *rng, struct soak_counts *counts) {
   wf_result *want[UTTERANCES];
   assert_non_null(task);
   make_any_task(task, rng, seed);
+  wf_symbols *words = random_scorer_words();
+  wf_scorer *scorer = test_below(rng, 2) == 0 ? random_scorer(rng, words) : NULL;
   task->options.device = test_below(rng, 2) == 0 ? "cpu" : "cuda";
   soak_note("streams of a transducer");
-  for (int u = 0; u < UTTERANCES; u++) want[u] = decode_as_stream(task, NULL, u, rng);
+  for (int u = 0; u < UTTERANCES; u++) want[u] = decode_as_stream(task, scorer, u, rng);
   task->options.device = "cuda";
   if (soak_plant()) want[UTTERANCES - 1]->cost += 1;
   soak_note("batches of a transducer");
-  check_model(seed, task, task->model, NULL, NULL, want);
+  check_model(seed, task, task->model, scorer, NULL, want);
   test_free_results(want, UTTERANCES);
   counts->utterances += 2 * UTTERANCES;
+  wf_scorer_free(scorer);
+  wf_symbols_free(words);
   free_task(task);
   free(task);
 }

@@ -58,14 +58,14 @@ typedef struct wf__gpu_scorers {
  * the current GPU. */
 void wf__gpu_begin_scorers(wf__gpu_scorers *scorers);
 wf_status wf__gpu_add_scorer(wf__gpu_scorers *scorers, const wf_scorer *scorer, wf_error *err);
-wf_status wf__gpu_send_scorers(wf__gpu_scorers *scorers, const wf__model_room *room,
-                               wf_error *err);
+wf_status wf__gpu_send_scorers(wf__gpu_scorers *scorers, const wf__model_room *room, wf_error *err);
 /* Where a scorer of the batch is on the GPU; NULL: it is none of the batch's. */
 static inline const wf__flat_scorer *wf__gpu_find_scorer(const wf__gpu_scorers *scorers,
                                                          const wf_scorer *scorer) {
   const wf__scorer_store *store = &scorers->batch;
-  const uint32_t number =
-      scorer != NULL ? wf__map64_find(&store->flat_of, (uint64_t)(uintptr_t)scorer) : WF__MAP64_NONE;
+  const uint32_t number = scorer != NULL
+                              ? wf__map64_find(&store->flat_of, (uint64_t)(uintptr_t)scorer)
+                              : WF__MAP64_NONE;
   return number != WF__MAP64_NONE ? (const wf__flat_scorer *)(const void *)store->memory + number
                                   : NULL;
 }

@@ -145,10 +145,8 @@ template <bool WORDS>
 __device__ void write_result(const lane_at_work<WORDS> &a, u32 outcome, u32 flags, u32 end,
                              int32_t frame, const wf__bad_logit &bad = {-1, 0}) {
   const wf__tlane &lane = a.s.lane;
-  a.w.results[lane.utterance] = {outcome, flags,           end,
-                                 0,       0,               frame,
-                                 bad,     lane.num_tokens, lane.num_expanded,
-                                 lane.num_arcs};
+  a.w.results[lane.utterance] = {
+      outcome, flags, end, 0, 0, frame, bad, lane.num_tokens, lane.num_expanded, lane.num_arcs};
 }
 
 #endif

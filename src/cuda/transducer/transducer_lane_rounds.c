@@ -13,9 +13,9 @@
 #define WF__DEVICE_UTTERANCES (1 << 20) /* the most that are searched at once */
 #endif
 enum {
-  ROUNDS = 4,       /* that are enqueued by one launch */
-  AHEAD = 3,        /* launches that are enqueued and not known to be over */
-  MORE_SLOTS = 96,  /* of a lane, for contexts that may come again */
+  ROUNDS = 4,        /* that are enqueued by one launch */
+  AHEAD = 3,         /* launches that are enqueued and not known to be over */
+  MORE_SLOTS = 96,   /* of a lane, for contexts that may come again */
   STEPS_A_FRAME = 4, /* that records have room for; with more, an utterance is searched elsewhere */
   CLOSED = 2         /* of each source, in the mean, a token and one that an epsilon arc makes */
 };
@@ -33,7 +33,8 @@ struct wf__device_search {
   wf__transducer_group *group; /* the model's part; it has the stream */
   wf__device_search_options options;
   wf__device_buffer arcs, states, graph_arcs; /* the graph */
-  wf__device_buffer utterances, lanes, tokens, contexts, candidates, records, results, counters, path;
+  wf__device_buffer utterances, lanes, tokens, contexts, candidates, records, results, counters,
+      path;
   wf__pinned_buffer host_utterances, host_results, host_counters, host_path, statuses;
   wf__frame_loader loader;
   wf__gpu_scorers scorers;
@@ -165,9 +166,9 @@ wf_status wf__lane_rounds_open(wf__transducer_weights *weights,
 
 void wf__lane_rounds_close(wf__device_search *s) {
   if (s == NULL) return;
-  wf__device_buffer *buffers[] = {&s->arcs,       &s->states,  &s->graph_arcs, &s->utterances,
-                                  &s->lanes,      &s->tokens,  &s->contexts,   &s->candidates,
-                                  &s->records,    &s->results, &s->counters,   &s->path};
+  wf__device_buffer *buffers[] = {&s->arcs,    &s->states,  &s->graph_arcs, &s->utterances,
+                                  &s->lanes,   &s->tokens,  &s->contexts,   &s->candidates,
+                                  &s->records, &s->results, &s->counters,   &s->path};
   wf__pinned_buffer *pinned[] = {&s->host_utterances, &s->host_results, &s->host_counters,
                                  &s->host_path, &s->statuses};
   const int caller = wf__callers_device();
@@ -222,10 +223,10 @@ static wf_status send_utterances(wf__device_search *s, const wf_scores *const *s
   wf__tlane_utterance *all = (wf__tlane_utterance *)(void *)s->host_utterances.data;
   uint64_t num_records = 0;
   for (size_t i = 0; i < count; i++) {
-    all[i] = (wf__tlane_utterance){num_records, most_records(s, scores[i]->num_frames),
-                                   s->group->first_frame.data[i], (int32_t)scores[i]->num_frames,
-                                   wf__gpu_find_scorer(&s->scorers,
-                                                       scorers != NULL ? scorers[i] : NULL)};
+    all[i] = (wf__tlane_utterance){
+        num_records, most_records(s, scores[i]->num_frames), s->group->first_frame.data[i],
+        (int32_t)scores[i]->num_frames,
+        wf__gpu_find_scorer(&s->scorers, scorers != NULL ? scorers[i] : NULL)};
     num_records += all[i].most_records;
   }
   WF__TRY(reserve(&s->utterances, bytes, err));
@@ -248,7 +249,8 @@ static wf_status make_lanes(wf__device_search *s, size_t count, wf_error *err) {
   WF__TRY(reserve(&s->tokens, (w->num_sets + 1) * rows * sizeof(wf__tlane_token), err));
   WF__TRY(reserve(&s->contexts, lanes * w->num_slots * sizeof(uint64_t), err));
   if (w->has_words)
-    WF__TRY(reserve(&s->candidates, lanes * WF__LANE_CANDIDATES * sizeof(wf__tlane_candidate), err));
+    WF__TRY(
+        reserve(&s->candidates, lanes * WF__LANE_CANDIDATES * sizeof(wf__tlane_candidate), err));
   w->num_lanes = (uint32_t)lanes;
   return WF_OK;
 }

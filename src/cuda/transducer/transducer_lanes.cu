@@ -91,8 +91,7 @@ __device__ static void merge_waiting(const lane_at_work<WORDS> &a, u32 end) {
   for (u32 k = 0; k < w.num_sets; k++) {
     const u32 set = (end + k) % w.num_sets, n = a.s.lane.sizes[set];
     offered<WORDS> own = {};
-    if (lane < n)
-      own = entry_of<WORDS>(a.set_of(set)[lane], set * w.options.max_hypotheses + lane);
+    if (lane < n) own = entry_of<WORDS>(a.set_of(set)[lane], set * w.options.max_hypotheses + lane);
     own.order = k;
     keep.add(lane < n, lane < n ? a.set_of(set)[lane].cost : INFINITY, own);
   }
@@ -119,8 +118,7 @@ __device__ static u32 choose_end(const lane_at_work<WORDS> &a) {
   }
   const u32 least = warp_min(best.key),
             equal = __ballot_sync(ALL_LANES, best.key != NONE && best.key == least);
-  return equal == 0 ? NONE
-                    : __shfl_sync(ALL_LANES, best.from, (int)first_of_equal(equal, best));
+  return equal == 0 ? NONE : __shfl_sync(ALL_LANES, best.from, (int)first_of_equal(equal, best));
 }
 
 template <bool WORDS>

@@ -131,7 +131,7 @@ typedef struct wf__tlane_work {
   const wf__device_search_state *states;
   const wf__device_graph_arc *graph_arcs;
   wf__tlane_candidate *candidates; /* with words */
-  char *block;                       /* of the requests */
+  char *block;                     /* of the requests */
   wf__round_block layout;
   wf__answer_work answer; /* but for the number of rows */
 } wf__tlane_work;

@@ -80,7 +80,7 @@ __device__ u32 reduce(offered<WORDS> *list, u32 size, u32 most) {
   const u32 lane = this_lane();
   u32 count = 0;
   offered<WORDS> mine = {}; /* lane i keeps the i-th */
-  u32 left = 0; /* a bit for each of the lane's own */
+  u32 left = 0;             /* a bit for each of the lane's own */
   for (u32 i = 0; lane + i * LANES < size; i++) left |= 1u << i;
   u32 own = NONE; /* the lane's first of those left */
   bool is_stale = true;
@@ -97,8 +97,7 @@ __device__ u32 reduce(offered<WORDS> *list, u32 size, u32 most) {
     if (any == 0) break;
     const u32 key = own != NONE ? list[own].key : NONE, least = warp_min(key),
               equal = __ballot_sync(ALL_LANES, own != NONE && key == least);
-    const u32 winner =
-                  first_of_equal(equal, own != NONE ? list[own] : offered<WORDS>{}),
+    const u32 winner = first_of_equal(equal, own != NONE ? list[own] : offered<WORDS>{}),
               at = __shfl_sync(ALL_LANES, own, (int)winner);
     const offered<WORDS> &best = list[at];
     if (lane == winner) {

@@ -19,8 +19,7 @@ __device__ bool are_usable(const lane_at_work<WORDS> &a) {
   for (u32 k = 0; k < a.s.lane.num_rows; k++) {
     const wf__bad_logit &bad = bad_of(a.s.done[k]);
     if (bad.column < 0) continue;
-    if (threadIdx.x == 0)
-      write_result(a, WF__DEVICE_BAD_LOGIT, 0, NONE, a.s.lane.frame, bad);
+    if (threadIdx.x == 0) write_result(a, WF__DEVICE_BAD_LOGIT, 0, NONE, a.s.lane.frame, bad);
     return false;
   }
   return true;

@@ -76,8 +76,7 @@ __device__ inline source_view view_of(const lane_at_work<true> &a, u32 number) {
   float longest = 0;
   if (o.num_durations > 0 && o.greedy == 0) {
     longest = a.s.durations[token.row][0];
-    for (u32 d = 1; d < o.num_durations; d++)
-      longest = fmaxf(longest, a.s.durations[token.row][d]);
+    for (u32 d = 1; d < o.num_durations; d++) longest = fmaxf(longest, a.s.durations[token.row][d]);
   }
   return {number,
           token,
@@ -92,7 +91,7 @@ struct source_arc {
   bool is; /* it is allowed in this step */
   u32 number;
   wf__device_graph_arc arc;
-  float base;  /* cost without scorer and model */
+  float base; /* cost without scorer and model */
   float loglike, bound;
 };
 __device__ inline source_arc look_at_arc(const lane_at_work<true> &a, const source_view &source,
@@ -171,9 +170,9 @@ __device__ inline void limit_by_source(const lane_at_work<true> &a, const source
     u64 context = source.token.context;
     if (counts && is_scored(a, chosen)) base += word_cost(&a.s.scorer, chosen.arc.word, &context);
     for (u32 d = 0; d < a.w.num_sets; d++) {
-      const float cost = counts ? cost_in_set(a, source.number, chosen.arc.column, base,
-                                              chosen.loglike, d)
-                                : -INFINITY;
+      const float cost =
+          counts ? cost_in_set(a, source.number, chosen.arc.column, base, chosen.loglike, d)
+                 : -INFINITY;
       if (counts) best = fminf(best, cost);
       const float limit = warp_most(cost);
       if (this_lane() == 0) atomicMin(&a.s.limits[d], key_of(limit));
@@ -192,8 +191,7 @@ struct arc_limits {
 };
 __device__ inline arc_limits limits_of(const lane_at_work<true> &a) {
   const bool greedy = a.w.options.greedy != 0;
-  const float any =
-      greedy ? cost_of(a.s.best) : add_finite(cost_of(a.s.best), a.w.options.beam);
+  const float any = greedy ? cost_of(a.s.best) : add_finite(cost_of(a.s.best), a.w.options.beam);
   arc_limits most = {-INFINITY, -INFINITY};
   if (greedy) return {any, any};
   for (u32 d = 0; d < a.w.num_sets; d++) {
@@ -261,8 +259,8 @@ __device__ inline void look_at_sources(const lane_at_work<true> &a) {
   __syncthreads();
   if (threadIdx.x == 0) {
     a.s.lane.num_arcs += a.s.num_arcs;
-    a.s.cutoff = a.w.options.greedy != 0 ? FLT_MAX
-                                         : add_finite(cost_of(a.s.best), a.w.options.beam);
+    a.s.cutoff =
+        a.w.options.greedy != 0 ? FLT_MAX : add_finite(cost_of(a.s.best), a.w.options.beam);
   }
   __syncthreads();
 }
@@ -408,10 +406,9 @@ __device__ inline bool relax_arcs(const lane_at_work<true> &a, const wf__tlane_t
     u32 those = __ballot_sync(ALL_LANES, own.cost <= cutoff && own.cost != INFINITY);
     for (; those != 0; those &= those - 1) {
       const int lane = __ffs((int)those) - 1;
-      const epsilon e = {__shfl_sync(ALL_LANES, own.arc, lane),
-                         __shfl_sync(ALL_LANES, own.state, lane),
-                         __shfl_sync(ALL_LANES, own.cost, lane),
-                         __shfl_sync(ALL_LANES, own.context, lane)};
+      const epsilon e = {
+          __shfl_sync(ALL_LANES, own.arc, lane), __shfl_sync(ALL_LANES, own.state, lane),
+          __shfl_sync(ALL_LANES, own.cost, lane), __shfl_sync(ALL_LANES, own.context, lane)};
       if (!relax(a, from, e, round, size, frontier)) return false;
     }
   }
@@ -458,8 +455,7 @@ __device__ inline void sort_sources(const lane_at_work<true> &a) {
   const u32 size = a.s.lane.num_sources;
   u32 is[EACH];
 #pragma unroll
-  for (u32 j = 0; j < EACH; j++)
-    is[j] = __ballot_sync(ALL_LANES, j * LANES + this_lane() < size);
+  for (u32 j = 0; j < EACH; j++) is[j] = __ballot_sync(ALL_LANES, j * LANES + this_lane() < size);
   order_by_rank(a, is);
   for (u32 i = this_lane(); i < size; i += LANES) copies_of(a)[i] = a.sources[a.s.order[i]];
   __syncwarp();

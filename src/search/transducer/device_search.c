@@ -64,9 +64,8 @@ static void take_graph(const wf_graph *graph, wf__device_search_state *states,
   }
   for (uint64_t a = 0; a < graph->view.num_arcs; a++) {
     const wf_arc *arc = &graph->view.arcs[a];
-    arcs[a] = (wf__device_graph_arc){
-        arc->ilabel != 0 ? (uint32_t)graph->columns[arc->ilabel] : 0, (uint32_t)arc->olabel,
-        arc->weight, arc->nextstate};
+    arcs[a] = (wf__device_graph_arc){arc->ilabel != 0 ? (uint32_t)graph->columns[arc->ilabel] : 0,
+                                     (uint32_t)arc->olabel, arc->weight, arc->nextstate};
   }
 }
 
@@ -120,7 +119,8 @@ wf_status wf__device_search_open(wf__transducer_shared *shared, const wf_graph *
   const uint64_t bytes = own->num_states * sizeof *own->states + own->num_arcs * sizeof *own->arcs;
   take_options(shared, graph);
   if (!fits(shared, bytes) || most_arcs_of_state(graph) >= MOST_ARCS) {
-    wf__log(WF_LOG_INFO, "the transducer's search runs in threads of the CPU: it does not fit the GPU");
+    wf__log(WF_LOG_INFO,
+            "the transducer's search runs in threads of the CPU: it does not fit the GPU");
     return WF_OK;
   }
   wf__device_search_arc *tokens = wf__alloc(num_tokens, sizeof *tokens);
@@ -228,8 +228,8 @@ static wf_status begin(struct running *r, size_t i, wf_error *err) {
   for (size_t k = 0; k < w->num_begun; k++)
     WF__TRY(device->scores_where(weights, r->scores[k], shared->stream, &r->where[k], err));
   WF__TRY(device->search_begin(w->search, &cut, r->scores,
-                               r->batch->scorers != NULL ? r->scorers : NULL, r->where, w->num_begun,
-                               shared->stream, err));
+                               r->batch->scorers != NULL ? r->scorers : NULL, r->where,
+                               w->num_begun, shared->stream, err));
   w->is_busy = true;
   w->is_loaded = false;
   w->num_done = 0;
@@ -248,8 +248,8 @@ static wf_status end(struct running *r, size_t i, wf_error *err) {
   stats->num_rounds += num_rounds;
   stats->num_rows += counts.num_rows;
   stats->num_contexts += counts.num_contexts;
-  const wf__whole_part part = {list(r, i, w->num_begun), r->items,  results,
-                               steps,                     r->shared, r->batch};
+  const wf__whole_part part = {
+      list(r, i, w->num_begun), r->items, results, steps, r->shared, r->batch};
   const double began = wf__now_s();
   WF__TRY(r->batch->done(r->batch->user, &part, err));
   stats->search_s += wf__now_s() - began;
@@ -337,7 +337,8 @@ wf_status wf__device_search_decode(void *opaque, const wf__whole_batch *batch, w
   wf_status status = WF_OK;
   if (shared->broken)
     status = wf__fail(err, WF_ERR_DEVICE, "an earlier CUDA error left this decoder unusable");
-  else if (r.scores == NULL || r.scorers == NULL || r.num_frames == NULL || r.where == NULL || r.items == NULL)
+  else if (r.scores == NULL || r.scorers == NULL || r.num_frames == NULL || r.where == NULL ||
+           r.items == NULL)
     status = wf__fail_memory(err, count * 24, "a batch");
   if (status == WF_OK) {
     status = run(&r, err);
@@ -394,10 +395,9 @@ wf_status wf__device_search_path(const wf__whole_part *part, const wf_graph *gra
   if (result->outcome == WF__DEVICE_BAD_LOGIT)
     return wf__fail_bad_logit(shared->model, result->frame, &result->bad, err);
   WF__TRY(add_steps(graph, steps, result->num_steps, out, err));
-  const uint32_t end =
-      out->arcs.size > 0
-          ? wf__graph_arc(graph, out->arcs.data[out->arcs.size - 1]).nextstate
-          : graph->start;
+  const uint32_t end = out->arcs.size > 0
+                           ? wf__graph_arc(graph, out->arcs.data[out->arcs.size - 1]).nextstate
+                           : graph->start;
   out->flags = result->flags;
   out->final_cost = (result->flags & WF_RESULT_NOT_FINAL) != 0 ? 0 : wf__graph_final(graph, end);
   out->relative_cost = (result->flags & WF_RESULT_DIED) != 0 ? INFINITY : 0;
