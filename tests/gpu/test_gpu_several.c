@@ -4,8 +4,8 @@
  * of which there are three. */
 #include <cuda_runtime_api.h>
 
-#include "cuda/decoder/host_model.h"
 #include "cuda/decoder/move_scores.h"
+#include "cuda/scorer/host_model.h"
 #include "decode/decoder.h"
 #include "decode_tasks.h"
 

@@ -6,8 +6,7 @@
  *   lane_memory.c          the layout of the lanes' arrays and the transfer block
  *   gpu_memory.c           the workspace on the GPU
  *   upload_graph.c         the graph on the GPU
- *   upload_scorers.c       scorers on the GPU
- *   upload_models.c        their language models
+ *   upload_scorers.c       scorers on the GPU (cuda/scorer/)
  *   upload_added_words.c   words added to the graph, on the GPU
  *   gpu_worker.c           chunk after chunk: scores to the GPU, search
  *   chunk_results.c        results back, made by the worker's threads (gpu_threads.h)
@@ -79,6 +78,7 @@ typedef struct wf__gpu_worker {
   wf__readback_windows readbacks;
   wf__gpu_experience experience;
   wf__gpu_scorers scorers;
+  wf__shared_scorer *shared_scorers; /* those of streams */
   wf__gpu_words words;
   struct wf__rnn_scoring *rnn_scoring; /* of the last batch with a recurrent scorer; NULL: there was
                                           none. limits.deferred: this batch has it */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "cuda/decoder/upload_scorers.h"
+#include "cuda/scorer/scorer_store.h"
 #include "cuda/transducer/transducer_lanes.h"
 #include "cuda/transducer/transducer_loading.h"
 #include "search/transducer/network.h"
@@ -211,7 +211,7 @@ static wf_status send_scorers(wf__device_search *s, const wf_scorer *const *scor
   const wf__model_room room = {.device = s->weights->number, .stream = s->group->stream};
   wf__gpu_begin_scorers(&s->scorers);
   for (size_t i = 0; i < count && scorers != NULL; i++)
-    if (scorers[i] != NULL) WF__TRY(wf__gpu_add_scorer(&s->scorers, scorers[i], err));
+    if (scorers[i] != NULL) WF__TRY(wf__scorer_store_add(&s->scorers.batch, scorers[i], err));
   return wf__gpu_send_scorers(&s->scorers, &room, err);
 }
 

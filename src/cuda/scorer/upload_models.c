@@ -1,11 +1,11 @@
 /* upload_models.c - language models on a GPU: each in its own memory, sent once. The decoder keeps it
  * while another owner does. What stays in host memory is one copy for all GPUs (host_model.c). */
-#include "cuda/decoder/upload_models.h"
+#include "cuda/scorer/upload_models.h"
 
 #include <string.h>
 
-#include "cuda/decoder/host_model.h"
 #include "cuda/device/device_memory.h"
+#include "cuda/scorer/host_model.h"
 #include "plan/lane_memory.h"
 
 static const char model_text[] = "the language model (see placement, lm_gpu_bytes and gpu_memory)";

@@ -1,5 +1,5 @@
 /* host_model.c - page-locked copies of language models, shared by all GPUs. */
-#include "cuda/decoder/host_model.h"
+#include "cuda/scorer/host_model.h"
 
 #include <pthread.h>
 #include <stdlib.h>

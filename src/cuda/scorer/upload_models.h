@@ -1,6 +1,6 @@
 /* upload_models.h - language models on a GPU. */
-#ifndef WF_CUDA_DECODER_UPLOAD_MODELS_H
-#define WF_CUDA_DECODER_UPLOAD_MODELS_H
+#ifndef WF_CUDA_SCORER_UPLOAD_MODELS_H
+#define WF_CUDA_SCORER_UPLOAD_MODELS_H
 
 #include <cuda_runtime_api.h>
 

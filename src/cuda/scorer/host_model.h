@@ -1,7 +1,7 @@
 /* host_model.h - the arrays of a language model that GPUs read in host memory: one page-locked copy
  * for all GPUs and decoders of the process. */
-#ifndef WF_CUDA_DECODER_HOST_MODEL_H
-#define WF_CUDA_DECODER_HOST_MODEL_H
+#ifndef WF_CUDA_SCORER_HOST_MODEL_H
+#define WF_CUDA_SCORER_HOST_MODEL_H
 
 #include "base/error.h"
 
