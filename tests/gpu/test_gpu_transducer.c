@@ -143,6 +143,7 @@ static void test_small_another_gpu(void **unused) {
 }
 #endif
 
+/* Of rounds that threads search. */
 static void test_small_stats(void **unused) {
   (void)unused;
   static struct task task;
@@ -153,8 +154,9 @@ static void test_small_stats(void **unused) {
   const long recorded = fake_gpus.num_recorded, launched = fake_gpus.num_launched;
 #endif
   make_task(&task, 1);
-  task.options.device = "cuda";
-  assert_ok(wf_decoder_create_transducer(task.graph, task.model, &task.options, &decoder, &err));
+  assert_int_equal(setenv("WARPFST_TRANSDUCER_SEARCH", "host", 1), 0);
+  decoder = decoder_on(&task, "cuda");
+  assert_int_equal(unsetenv("WARPFST_TRANSDUCER_SEARCH"), 0);
   assert_ok(test_decode(decoder, task.scores, UTTERANCES, NULL, results, &err));
   wf_decoder_get_transducer_stats(decoder, &stats);
   assert_true(stats.num_rounds > 0 && stats.num_rows > stats.num_rounds && stats.num_contexts > 0 &&
