@@ -5,6 +5,9 @@
 #include "decode/host_backend.h"
 #include "gpu_transducers.h"
 #include "search/transducer/transducer_shared.h"
+#ifdef FAKE_CUDA
+#include "failing_calls.h"
+#endif
 /* After the library's headers, because it defines `model`. */
 #include "random_scorers.h"
 
@@ -126,9 +129,59 @@ static void test_small_words(void **unused) {
   if (getenv("WARPFST_TEST_SEEDS") == NULL) assert_true(heard.times > 0);
 }
 
+#ifdef FAKE_CUDA
+enum { FEW = 3 };
+static wf_result *few_want[FEW];
+
+/* Some utterances with scorers, in two batches of one decoder. */
+static wf_status decode_few(const void *input, wf_error *error) {
+  const struct words_task *w = input;
+  wf_utterance utterances[FEW];
+  wf_decoder_options options = w->of.options;
+  wf_decoder *decoder;
+  options.device = "cuda";
+  wf_status status =
+      wf_decoder_create_transducer(w->of.graph, w->of.model, &options, &decoder, error);
+  if (status != WF_OK) return status;
+  for (int u = 0; u < FEW; u++)
+    utterances[u] = (wf_utterance){.scores = w->of.scores[u], .scorer = w->scorers[u]};
+  for (int batch = 0; batch < 2 && status == WF_OK; batch++) {
+    wf_result *results[FEW] = {NULL};
+    status = wf_decode(decoder, utterances, FEW, NULL, results, error);
+    for (int u = 0; u < FEW && status == WF_OK; u++)
+      test_assert_same_result(results[u], few_want[u]);
+    if (status == WF_OK) test_free_results(results, FEW);
+  }
+  wf_decoder_free(decoder);
+  return status;
+}
+
+static void test_small_every_call_fails_once(void **unused) {
+  (void)unused;
+  static struct words_task w;
+  wf_result *want[UTTERANCES];
+  wf_symbols *words = random_scorer_words();
+  make_words_task(&w, 3, words);
+  for (int u = 0; u < FEW; u++) /* short ones */
+    if (w.of.scores[u].num_frames > 2) w.of.scores[u].num_frames = 2;
+  w.of.options.num_threads = 1;
+  decode_words(&w, "cuda", true, UTTERANCES, want);
+  memcpy(few_want, want, sizeof few_want);
+  fail_each_call("words", decode_few, &w, 60);
+  test_free_results(want, UTTERANCES);
+  free_words_task(&w);
+  wf_symbols_free(words);
+}
+#endif
+
 int main(int argc, char **argv) {
   if (test_no_gpu()) return 77;
   test_filter(argc, argv);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_words)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_small_words),
+#ifdef FAKE_CUDA
+      cmocka_unit_test(test_small_every_call_fails_once),
+#endif
+  };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
