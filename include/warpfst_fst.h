@@ -188,6 +188,9 @@ typedef struct wf_fst_info {
   int32_t ctc_blank;
   bool has_word_aligner; /* results of a graph that is made of it have exact word times */
   uint64_t num_frame_states, num_frame_arcs;
+  /* The lowest and the highest cost that is the sum, in the log semiring, of the arcs and the final
+   * cost of a state: -ln of a sum of probabilities. 0 and 0: the fst is stochastic. */
+  double min_sum, max_sum;
 } wf_fst_info;
 WF_DECLARE_INIT(fst_info)
 WF_API wf_status wf_fst_get_info(const wf_fst *fst, wf_fst_info *info, wf_error *err);
@@ -230,9 +233,12 @@ WF_API wf_status wf_fst_print_memory(const wf_fst *fst, const wf_symbols *isymbo
                                      char **out, size_t *size, wf_error *err);
 /* Draws an fst as an SVG picture, without scripts or other files: states by their distance from the
  * start in arcs, labels as texts of the fst's symbol tables or as numbers, costs other than 0 after
- * a slash, final states with two circles. The same fst always gives the same bytes. Errors: more
- * than 1000 states or arcs (WF_ERR_LIMIT). */
+ * a slash, final states with two circles. The same fst always gives the same bytes. If the name ends
+ * in .dot or .gv, it is text for Graphviz (wf_fst_print_dot). Errors: more than 1000 states or arcs
+ * in a picture (WF_ERR_LIMIT). */
 WF_API wf_status wf_fst_draw(const wf_fst *fst, const char *path, wf_error *err);
+/* Writes an fst of any size as text for Graphviz, with the labels and costs of wf_fst_draw. */
+WF_API wf_status wf_fst_print_dot(const wf_fst *fst, const char *path, wf_error *err);
 
 /* =========================================================================================
  * 3  Operations on transducers
@@ -256,6 +262,11 @@ WF_API wf_status wf_fst_draw(const wf_fst *fst, const char *path, wf_error *err)
 /* Option of the operations on two or more fsts. */
 #define WF_OPTION_CHECK_SYMBOLS(X) \
   X(BOOL, check_symbols, 1, 0, 1, "", "fail if symbol tables that have to agree differ")
+
+/* Options of the operations whose result may be pruned as by wf_prune (tropical). */
+#define WF_OPTIONS_THRESHOLD(X)                                                            \
+  X(F32, weight, 1e30, 0, 1e30, "nats", "drop what is on no path within this of the best") \
+  X(I64, nstate, 0, 0, 2147483647, "states", "keep this many states, best first; 0: no limit")
 
 /* Sorts the arcs of each state. The sort is stable. */
 enum { WF_SORT_ILABEL, WF_SORT_OLABEL };
@@ -422,7 +433,8 @@ enum { WF_DETERMINIZE_FUNCTIONAL, WF_DETERMINIZE_NONFUNCTIONAL, WF_DETERMINIZE_D
     "1000000")                                                                                \
   WF_OPTION_NUM_THREADS(X)                                                                    \
   X(ENUM, det_type, 0, 0, 0, "functional|nonfunctional|disambiguate",                         \
-    "if an input has several outputs: fail, keep all, or keep the best")
+    "if an input has several outputs: fail, keep all, or keep the best")                      \
+  WF_OPTIONS_THRESHOLD(X)
 WF_DECLARE_OPTIONS(determinize, WF_DETERMINIZE_OPTIONS)
 WF_API wf_status wf_determinize(const wf_fst *fst, const wf_determinize_options *options,
                                 wf_fst **out, wf_error *err);
@@ -449,9 +461,10 @@ WF_API wf_status wf_minimize(const wf_fst *fst, const wf_minimize_options *optio
  * `connect` the result is trimmed. Without it, states keep their numbers, and states reached only
  * by epsilons lose their arcs. Errors: the sum over an epsilon cycle is not finite
  * (WF_ERR_NEGATIVE_CYCLE). */
-#define WF_RMEPSILON_OPTIONS(X)                    \
-  X(BOOL, connect, 1, 0, 1, "", "trim the result") \
-  X(F32, delta, 0.000001, 0, 1, "nats", "convergence of distances in the log semiring")
+#define WF_RMEPSILON_OPTIONS(X)                                                         \
+  X(BOOL, connect, 1, 0, 1, "", "trim the result")                                      \
+  X(F32, delta, 0.000001, 0, 1, "nats", "convergence of distances in the log semiring") \
+  WF_OPTIONS_THRESHOLD(X)
 WF_DECLARE_OPTIONS(rmepsilon, WF_RMEPSILON_OPTIONS)
 WF_API wf_status wf_rmepsilon(const wf_fst *fst, const wf_rmepsilon_options *options, wf_fst **out,
                               wf_error *err);
@@ -502,8 +515,8 @@ WF_DECLARE_OPTIONS(forward_score, WF_FORWARD_SCORE_OPTIONS)
 WF_API wf_status wf_forward_score(const wf_fst *fst, const wf_forward_score_options *options,
                                   double *out_cost, double **out_gradients, wf_error *err);
 
-/* Finds the nshortest best paths (tropical; log semiring: WF_ERR_UNSUPPORTED). One path is a chain
- * from state 0. For several (Mohri & Riley 2002), state 0 has an epsilon arc to each path, best
+/* Finds the nshortest best paths. In the log semiring these are the paths of the lowest cost, too:
+ * costs of equal strings are not summed. One path is a chain from state 0. For several (Mohri & Riley 2002), state 0 has an epsilon arc to each path, best
  * first, and paths share their tails. The result has fewer paths if the fst has fewer. Without a
  * path it is the empty fst.
  *
@@ -516,9 +529,10 @@ WF_API wf_status wf_forward_score(const wf_fst *fst, const wf_forward_score_opti
  *
  * Cycles and negative weights are supported. Errors: a negative cycle on a path to a final state
  * (WF_ERR_NEGATIVE_CYCLE). */
-#define WF_SHORTEST_PATH_OPTIONS(X)                               \
-  X(I32, nshortest, 1, 1, 2147483647, "paths", "number of paths") \
-  X(BOOL, unique, 0, 0, 1, "", "distinct strings only (more than one path: acceptors only)")
+#define WF_SHORTEST_PATH_OPTIONS(X)                                                          \
+  X(I32, nshortest, 1, 1, 2147483647, "paths", "number of paths")                            \
+  X(BOOL, unique, 0, 0, 1, "", "distinct strings only (more than one path: acceptors only)") \
+  WF_OPTIONS_THRESHOLD(X)
 WF_DECLARE_OPTIONS(shortest_path, WF_SHORTEST_PATH_OPTIONS)
 WF_API wf_status wf_shortest_path(const wf_fst *fst, const wf_shortest_path_options *options,
                                   wf_fst **out, wf_error *err);

@@ -139,6 +139,33 @@ WF_DECLARE_OPTIONS(difference, WF_DIFFERENCE_OPTIONS)
 WF_API wf_status wf_difference(const wf_fst *a, const wf_fst *b,
                                const wf_difference_options *options, wf_fst **out, wf_error *err);
 
+/* A context-dependent rewrite rule: a transducer that applies `tau` wherever `left` comes before and
+ * `right` after (Mohri & Sproat 1996). An fst of the empty string is any context. `sigma_star`
+ * accepts all strings that may come, and has all their labels. `begin_label` and `end_label` stand
+ * for the ends of a string in contexts (0: they have no label). The result is deterministic and
+ * minimal over pairs of labels, and has the input symbols of `sigma_star` on both sides. A `tau` or
+ * a context without strings never applies.
+ *
+ * direction=ltr rewrites from left to right: the left context is looked for in what is already
+ * rewritten, the right one in the input. rtl is the reverse. With sim, both are looked for in the
+ * input. Without `mandatory`, each place may also be left as it is.
+ *
+ * Errors: sigma_star or a context is no acceptor, sigma_star has weights (those of contexts are
+ * ignored), equal labels of both ends (WF_ERR_ARGUMENT); the log semiring (WF_ERR_UNSUPPORTED); a
+ * label above 2^31 - 4 (WF_ERR_LIMIT). */
+enum { WF_CDREWRITE_LTR, WF_CDREWRITE_RTL, WF_CDREWRITE_SIM };
+#define WF_CDREWRITE_OPTIONS(X)                                                                  \
+  X(ENUM, direction, 0, 0, 0, "ltr|rtl|sim",                                                     \
+    "from left to right, from right to left, or everywhere at once")                             \
+  X(BOOL, mandatory, 1, 0, 1, "", "off: each place may also be left as it is")                   \
+  X(I32, begin_label, 1114112, 0, 2147483647, "label", "the beginning of a string, in contexts") \
+  X(I32, end_label, 1114113, 0, 2147483647, "label", "the end of a string, in contexts")         \
+  WF_OPTION_CHECK_SYMBOLS(X)
+WF_DECLARE_OPTIONS(cdrewrite, WF_CDREWRITE_OPTIONS)
+WF_API wf_status wf_cdrewrite(const wf_fst *tau, const wf_fst *left, const wf_fst *right,
+                              const wf_fst *sigma_star, const wf_cdrewrite_options *options,
+                              wf_fst **out, wf_error *err);
+
 /* Replaces each arc whose output is labels[k] by a copy of fsts[k], in the fst of the label `root`
  * and in the copies, too: a call arc leads into the copy, return arcs lead from its final states
  * back. Each call gets its own copy. States are numbered breadth first, as by OpenFst's fstreplace.

@@ -25,6 +25,7 @@
   X(reweight, WF_REWEIGHT_OPTIONS)                       \
   X(factor_weight, WF_FACTOR_WEIGHT_OPTIONS)             \
   X(difference, WF_DIFFERENCE_OPTIONS)                   \
+  X(cdrewrite, WF_CDREWRITE_OPTIONS)                     \
   X(replace, WF_REPLACE_OPTIONS)                         \
   X(disambiguate, WF_DISAMBIGUATE_OPTIONS)               \
   X(epsnormalize, WF_EPSNORMALIZE_OPTIONS)               \

@@ -13,6 +13,7 @@
 #include "fstops/determinize_limit.h"
 #include "fstops/parallel.h"
 #include "fstops/pipeline.h"
+#include "fstops/prune.h"
 
 enum { AHEAD = 16 };
 
@@ -242,7 +243,8 @@ wf_status wf_determinize(const wf_fst *fst, const wf_determinize_options *option
                     "rmepsilon first");
   wf_fst *trimmed;
   WF__TRY(wf_connect(fst, &trimmed, err));
+  WF__TRY(wf__prune_result(&trimmed, o.weight, 0, err));
   wf_status status = determinize_trimmed(trimmed, &o, out, err);
   wf_fst_free(trimmed);
-  return status;
+  return status == WF_OK ? wf__prune_result(out, o.weight, o.nstate, err) : status;
 }

@@ -328,11 +328,21 @@ wf_status wf_fst_batch_project(const wf_fst_batch *batch, const wf_project_optio
   return operate(batch, o.project_type == 1 ? PROJECT_O : PROJECT_I, out, err);
 }
 
+/* The options of WF_OPTIONS_THRESHOLD. */
+static wf_status check_threshold(const wf_fst_batch *batch, float weight, int64_t nstate,
+                                 wf_error *err) {
+  wf_prune_options defaults;
+  wf_prune_options_init(&defaults);
+  if (batch->gpu == NULL || (weight >= defaults.weight && nstate == 0)) return WF_OK;
+  return wf__fail(err, WF_ERR_UNSUPPORTED, "weight and nstate: only the CPU prunes results");
+}
+
 wf_status wf_fst_batch_rmepsilon(const wf_fst_batch *batch, const wf_rmepsilon_options *options,
                                  wf_fst_batch **out, wf_error *err) {
   wf_rmepsilon_options o;
   *out = NULL;
   WF__TRY(wf__options_take(wf__rmepsilon_table(), options, &o, err));
+  WF__TRY(check_threshold(batch, o.weight, o.nstate, err));
   return operate_with(batch, RMEPSILON, &o, out, err);
 }
 
@@ -364,6 +374,7 @@ wf_status wf_fst_batch_determinize(const wf_fst_batch *batch, const wf_determini
   wf_determinize_options o;
   *out = NULL;
   WF__TRY(wf__options_take(wf__determinize_table(), options, &o, err));
+  WF__TRY(check_threshold(batch, o.weight, o.nstate, err));
   if (batch->gpu != NULL && o.det_type == WF_DETERMINIZE_NONFUNCTIONAL)
     return wf__fail(err, WF_ERR_UNSUPPORTED, "det_type=nonfunctional: only the CPU does that");
   o.allow_nonfunctional = o.allow_nonfunctional || o.det_type == WF_DETERMINIZE_DISAMBIGUATE;

@@ -6,6 +6,7 @@
 #include "fst/ctc_states.h"
 #include "fst/fst.h"
 #include "fstops/scc.h"
+#include "fstops/shortest_distance.h"
 
 enum { ACCESSIBLE = 1, COACCESSIBLE = 2 };
 
@@ -152,6 +153,17 @@ static wf_status describe(const wf_fst_view *view, wf_fst_info *info, wf_error *
   return describe_cycles(view, info, err);
 }
 
+/* The extremes of the sums of the states' costs. */
+static void sum_states(const wf_fst_view *view, wf_fst_info *info) {
+  for (uint64_t s = 0; s < view->num_states; s++) {
+    double sum = (double)view->final_cost[s];
+    for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++)
+      sum = wf__cost_plus(WF_LOG, sum, (double)view->arcs[i].weight);
+    if (s == 0 || sum < info->min_sum) info->min_sum = sum;
+    if (s == 0 || sum > info->max_sum) info->max_sum = sum;
+  }
+}
+
 wf_status wf_fst_get_info(const wf_fst *fst, wf_fst_info *info, wf_error *err) {
   wf_fst_view view = wf_fst_get_view(fst);
   WF__TRY(wf__struct_check("wf_fst_info", info, sizeof *info, err));
@@ -171,6 +183,7 @@ wf_status wf_fst_get_info(const wf_fst *fst, wf_fst_info *info, wf_error *err) {
   }
   WF__TRY(count_reachable(&view, &own, err));
   WF__TRY(describe(&view, &own, err));
+  sum_states(&view, &own);
   own.ctc_blank = wf__fst_ctc_blank(fst);
   WF__TRY(wf__ctc_count_explicit(fst, &own.num_frame_states, &own.num_frame_arcs, err));
   uint64_t size;

@@ -6,6 +6,8 @@
  * path that is kept, so the result is trimmed. If the number of states is limited, states are added
  * in the order of the cost of the best path through them, each with all states of that path, while
  * they fit. */
+#include "fstops/prune.h"
+
 #include "base/option_tables.h"
 #include "fstops/best_paths.h"
 
@@ -166,5 +168,18 @@ done:
   wf__reversed_free(&p.reversed);
   wf__best_paths_free(&p.fwd);
   wf__best_paths_free(&p.bwd);
+  return status;
+}
+
+wf_status wf__prune_result(wf_fst **fst, float weight, int64_t nstate, wf_error *err) {
+  wf_prune_options o;
+  wf_prune_options_init(&o);
+  if (weight >= o.weight && nstate == 0) return WF_OK;
+  o.weight = weight;
+  o.nstate = nstate;
+  wf_fst *pruned = NULL;
+  wf_status status = wf_prune(*fst, &o, &pruned, err);
+  wf_fst_free(*fst);
+  *fst = pruned;
   return status;
 }

@@ -26,6 +26,7 @@
 #include "base/option_tables.h"
 #include "fstops/arc_list.h"
 #include "fstops/connect.h"
+#include "fstops/prune.h"
 #include "fstops/shortest_distance.h"
 
 /* KEPT: is the start, or a labelled arc enters it. REACHED: on a path from the start. NEEDED: an
@@ -571,5 +572,5 @@ wf_status wf_rmepsilon(const wf_fst *fst, const wf_rmepsilon_options *options, w
   wf_status status = rmepsilon_connected(trimmed != NULL ? trimmed : fst, (double)o.delta, moderate,
                                          drop, o.connect && !drop, out, err);
   wf_fst_free(trimmed);
-  return status;
+  return status == WF_OK ? wf__prune_result(out, o.weight, o.nstate, err) : status;
 }

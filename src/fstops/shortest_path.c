@@ -6,6 +6,7 @@
 #include "fst/properties.h"
 #include "fstops/best_paths.h"
 #include "fstops/nshortest.h"
+#include "fstops/prune.h"
 
 /* Finds the best paths from the start. If there is a negative cycle, searches again among the
  * states that reach a final state, because a cycle elsewhere does not matter. */
@@ -80,20 +81,29 @@ static wf_status shortest(const wf_fst *fst, wf_fst **out, wf_error *err) {
   return status;
 }
 
+static wf_status find_paths(const wf_fst *fst, const wf_shortest_path_options *o, wf_fst **out,
+                            wf_error *err) {
+  if (o->nshortest > 1 && o->unique && !(wf__fst_local_properties(fst) & WF_PROP_ACCEPTOR))
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "several distinct strings are defined for acceptors and this fst has arcs with "
+                    "different labels; project it first");
+  WF__TRY(o->nshortest == 1 ? shortest(fst, out, err)
+                            : wf__nshortest(fst, (uint32_t)o->nshortest, o->unique, out, err));
+  return wf__prune_result(out, o->weight, o->nstate, err);
+}
+
 wf_status wf_shortest_path(const wf_fst *fst, const wf_shortest_path_options *options, wf_fst **out,
                            wf_error *err) {
   *out = NULL;
   wf_shortest_path_options o;
   WF__TRY(wf__options_take(wf__shortest_path_table(), options, &o, err));
-  if (wf_fst_get_view(fst).semiring != WF_TROPICAL)
-    return wf__fail(
-        err, WF_ERR_UNSUPPORTED,
-        "shortest path needs the tropical semiring and this fst is in the log semiring; convert it "
-        "first (wf_fst_with_semiring, 'warpfst convert --arc-type=standard')");
-  if (o.nshortest == 1) return shortest(fst, out, err);
-  if (o.unique && !(wf__fst_local_properties(fst) & WF_PROP_ACCEPTOR))
-    return wf__fail(err, WF_ERR_ARGUMENT,
-                    "several distinct strings are defined for acceptors and this fst has arcs with "
-                    "different labels; project it first");
-  return wf__nshortest(fst, (uint32_t)o.nshortest, o.unique, out, err);
+  wf_semiring semiring = wf_fst_get_view(fst).semiring;
+  if (semiring == WF_TROPICAL) return find_paths(fst, &o, out, err);
+  wf_fst *tropical, *found = NULL;
+  WF__TRY(wf_fst_with_semiring(fst, WF_TROPICAL, &tropical, err));
+  wf_status status = find_paths(tropical, &o, &found, err);
+  wf_fst_free(tropical);
+  if (status == WF_OK) status = wf_fst_with_semiring(found, semiring, out, err);
+  wf_fst_free(found);
+  return status;
 }

@@ -1,4 +1,4 @@
-/* fst_draw.c - draws an fst as an SVG picture.
+/* fst_draw.c - draws an fst as an SVG picture, or writes it as text for Graphviz.
  *
  *     level  0      1      2          distance from the start in arcs
  *            o------o------o          a column of states at each level, centred
@@ -86,14 +86,15 @@ static const char *label_text(const wf_symbols *symbols, int32_t label, char scr
 }
 
 /* Writes `in:out/cost`, or `in/cost` if both texts are equal. */
-static void put_label(const struct drawing *d, const wf_arc *arc) {
+static void put_label(const struct drawing *d, const wf_arc *arc,
+                      void (*put)(wf__output *output, const char *text)) {
   char scratch[2][16];
   const char *in = label_text(d->isymbols, arc->ilabel, scratch[0]),
              *out = label_text(d->osymbols, arc->olabel, scratch[1]);
-  wf__svg_escaped(d->output, in);
+  put(d->output, in);
   if (strcmp(in, out) != 0) {
     wf__write_text(d->output, ":");
-    wf__svg_escaped(d->output, out);
+    put(d->output, out);
   }
   if (arc->weight != 0) wf__printf(d->output, "/%g", (double)arc->weight);
 }
@@ -150,7 +151,7 @@ static void put_arc(const struct drawing *d, uint64_t s, uint64_t a) {
     wf__svg_curve(d->output, x1 + dx, y1 + dy, x2 - dx, y2 - dy, c.bend, arrow);
   }
   wf__printf(d->output, "<text x=\"%.1f\" y=\"%.1f\">", c.x, c.y);
-  put_label(d, arc);
+  put_label(d, arc, wf__svg_escaped);
   wf__write_text(d->output, "</text></g>\n");
 }
 
@@ -208,7 +209,39 @@ static void put_svg(struct drawing *d) {
   wf__svg_end(d->output);
 }
 
+/* --- Graphviz ---------------------------------------------------------------------------- */
+
+static void put_dot(const struct drawing *d) {
+  wf__write_text(d->output,
+                 "digraph FST {\n  rankdir = LR;\n  node [shape = circle, fontsize = 14];\n"
+                 "  edge [fontsize = 14];\n");
+  for (uint64_t s = 0; s < d->view.num_states; s++) {
+    float final = d->view.final_cost[s];
+    unsigned long long number = s;
+    wf__printf(d->output, "  %llu [label = \"%llu", number, number);
+    if (final < INFINITY && final != 0) wf__printf(d->output, "/%g", (double) final);
+    wf__printf(d->output, "\"%s%s];\n", final < INFINITY ? ", shape = doublecircle" : "",
+               (int64_t)s == d->view.start ? ", style = bold" : "");
+    for (uint64_t a = d->view.arc_off[s]; a < d->view.arc_off[s + 1]; a++) {
+      wf__printf(d->output, "  %llu -> %u [label = \"", number, d->view.arcs[a].nextstate);
+      put_label(d, &d->view.arcs[a], wf__dot_escaped);
+      wf__write_text(d->output, "\"];\n");
+    }
+  }
+  wf__write_text(d->output, "}\n");
+}
+
+wf_status wf_fst_print_dot(const wf_fst *fst, const char *path, wf_error *err) {
+  struct drawing d = {.view = wf_fst_get_view(fst),
+                      .isymbols = wf_fst_isymbols(fst),
+                      .osymbols = wf_fst_osymbols(fst)};
+  WF__TRY(wf__output_open(path, &d.output, err));
+  put_dot(&d);
+  return wf__output_close(d.output, err);
+}
+
 wf_status wf_fst_draw(const wf_fst *fst, const char *path, wf_error *err) {
+  if (wf__draws_dot(path)) return wf_fst_print_dot(fst, path, err);
   struct drawing d = {.view = wf_fst_get_view(fst),
                       .isymbols = wf_fst_isymbols(fst),
                       .osymbols = wf_fst_osymbols(fst)};

@@ -2,20 +2,13 @@
 #include <math.h>
 
 #include "io/lattice_picture.h"
-
-/* Writes text inside a quoted string. */
-static void put_quoted(wf__output *output, const char *text) {
-  for (; *text != '\0'; text++) {
-    if (*text == '"' || *text == '\\') wf__write(output, "\\", 1);
-    wf__write(output, (unsigned char)*text < ' ' ? " " : text, 1);
-  }
-}
+#include "io/svg.h"
 
 void wf__picture_write_dot(const wf__picture *p, wf__output *output) {
   const wf_compact_lattice_view *view = &p->view;
   char scratch[16];
   wf__write_text(output, "digraph \"");
-  put_quoted(output, p->key);
+  wf__dot_escaped(output, p->key);
   wf__write_text(
       output,
       "\" {\n  rankdir = LR;\n  node [shape = circle, fontsize = 10];\n  edge [fontsize = 11];\n");
@@ -37,7 +30,7 @@ void wf__picture_write_dot(const wf__picture *p, wf__output *output) {
       const wf_compact_arc *arc = &view->arcs[a];
       const char *word = wf__picture_word(p, arc->word, scratch);
       wf__printf(output, "  %llu -> %d [label = \"", (unsigned long long)s, arc->nextstate);
-      put_quoted(output, word != NULL ? word : "-");
+      wf__dot_escaped(output, word != NULL ? word : "-");
       wf__printf(output, "\\n%.2f, %.2f\"%s];\n", (double)arc->weight.graph_cost,
                  (double)arc->weight.acoustic_cost,
                  p->arc_is_best[a] ? ", color = red, penwidth = 2" : "");

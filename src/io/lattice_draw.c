@@ -1,20 +1,14 @@
 /* lattice_draw.c - draws a lattice: computes the layout and writes it in the requested format. */
-#include <string.h>
-
 #include "base/option_tables.h"
 #include "io/lattice_picture.h"
+#include "io/svg.h"
 
 enum format { HTML, DOT, SVG, AUTO }; /* as in WF_LATTICE_DRAW_OPTIONS */
 
-static bool ends_with(const char *text, const char *end) {
-  size_t size = strlen(text), end_size = strlen(end);
-  return size > end_size && strcmp(text + size - end_size, end) == 0;
-}
-
 static int32_t format_of_name(const char *path) {
   if (path == NULL) return HTML; /* opening it fails */
-  if (ends_with(path, ".dot") || ends_with(path, ".gv")) return DOT;
-  return ends_with(path, ".svg") ? SVG : HTML;
+  if (wf__draws_dot(path)) return DOT;
+  return wf__name_ends(path, ".svg") ? SVG : HTML;
 }
 
 wf_status wf_compact_lattice_draw(const wf_compact_lattice *lattice, const char *key,

@@ -1,4 +1,4 @@
-/* svg.c - writes text, style and curves of SVG pictures. */
+/* svg.c - writes text, style and curves of SVG pictures, and text of Graphviz. */
 #include "io/svg.h"
 
 #include <string.h>
@@ -27,6 +27,22 @@ void wf__svg_escaped(wf__output *output, const char *text) {
       wf__write(output, at, size);
     at += size != 0 ? size : 1;
   }
+}
+
+void wf__dot_escaped(wf__output *output, const char *text) {
+  for (; *text != '\0'; text++) {
+    if (*text == '"' || *text == '\\') wf__write(output, "\\", 1);
+    wf__write(output, (unsigned char)*text < ' ' ? " " : text, 1);
+  }
+}
+
+bool wf__name_ends(const char *path, const char *end) {
+  size_t size = path != NULL ? strlen(path) : 0, end_size = strlen(end);
+  return size > end_size && strcmp(path + size - end_size, end) == 0;
+}
+
+bool wf__draws_dot(const char *path) {
+  return wf__name_ends(path, ".dot") || wf__name_ends(path, ".gv");
 }
 
 void wf__svg_begin(wf__output *output, double width, double height) {
