@@ -37,6 +37,34 @@ static wf_status read_type(wf__cursor *cursor, wf__span *out, const char *what, 
   return WF_OK;
 }
 
+static bool contains(wf__span text, const char *part) {
+  size_t size = strlen(part);
+  for (size_t at = 0; at + size <= text.size; at++)
+    if (memcmp(text.data + at, part, size) == 0) return true;
+  return false;
+}
+
+/* What to do with an fst of another arc type. The names of pairs have _X_ or _LT_. */
+static const char *advice(wf__span arc_type) {
+  static const struct {
+    const char *part, *text;
+  } rows[] = {
+      {"lattice",
+       "a lattice of Kaldi, which `warpfst lattice` and wf.LatticeReader read in archives"},
+      {"gallic", "make output labels of the strings in its weights (FactorWeightFst)"},
+      {"string", "make output labels of the strings that are its weights"},
+      {"_X_", "print it with fstprint, keep one cost of each pair, and compile the text"},
+      {"_LT_", "print it with fstprint, keep one cost of each pair, and compile the text"},
+      {"expectation", "print it with fstprint, keep the first cost, and compile the text"},
+      {"real", "print it with fstprint, write -ln of each weight, and compile the text"},
+      {"minmax", "the cost of its paths is no sum; if that does not matter, compile its text"},
+      {"signed_log", "weights below 0 are no costs; there is no conversion"},
+  };
+  for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
+    if (contains(arc_type, rows[k].part)) return rows[k].text;
+  return "print it with fstprint, write weights as costs, and compile the text";
+}
+
 /* Sets the semiring and sizes that follow from the type names. */
 static wf_status resolve_types(const wf__cursor *cursor, header *h, wf_error *err) {
   static const struct {
@@ -68,8 +96,8 @@ static wf_status resolve_types(const wf__cursor *cursor, header *h, wf_error *er
   bool wide = wf__span_is(h->arc_type, "log64");
   if (!wide && !wf__span_is(h->arc_type, "standard") && !wf__span_is(h->arc_type, "log"))
     return wf__cursor_fail(cursor, err, WF_ERR_UNSUPPORTED,
-                           "arc type '%.*s'; can read standard, log and log64",
-                           WF__SPAN_ARG(h->arc_type));
+                           "arc type '%.*s'; can read standard, log and log64: %s",
+                           WF__SPAN_ARG(h->arc_type), advice(h->arc_type));
   h->semiring = wf__span_is(h->arc_type, "standard") ? WF_TROPICAL : WF_LOG;
   h->weight_bytes = wide ? 8 : 4;
   h->arc_bytes = wide ? (h->format == WF_FORMAT_OPENFST_CONST ? 24 : 20) : 16;
