@@ -23,7 +23,7 @@ static int print_strings(const wf_fst *fst, const struct strings *how, const cha
     if (read[side] != NULL) tables[side] = read[side];
     if (numeric) tables[side] = NULL;
   }
-  if (code == CLI_OK) code = cli_print_strings(fst, tables, type, how->limit, output);
+  if (code == CLI_OK) code = cli_print_strings(fst, tables, type, how->limit, NULL, output);
   wf_symbols_free(read[0]);
   wf_symbols_free(read[1]);
   return code;

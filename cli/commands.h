@@ -17,9 +17,10 @@
   X(am, "am", "Graphs", "hybrid acoustic models: info, score columns of labels")                  \
   X(info, "info", "Files", "describe an fst file")                                                \
   X(print, "print", "Files", "print an fst as text")                                              \
+  X(draw, "draw", "Files", "draw an fst, as a picture or for Graphviz")                           \
   X(compile, "compile", "Files", "compile text to an fst")                                        \
   X(convert, "convert", "Files", "change the file format, arc type or symbol tables")             \
-  X(far, "far", "Files", "archives of fsts: create, extract, info, equal, isomorphic")            \
+  X(far, "far", "Files", "archives of fsts: create, extract, info, strings, equal, isomorphic")   \
   X(compose, "compose", "Operations", "compose two or more fsts")                                 \
   X(arcsort, "arcsort", "Operations", "sort the arcs of each state by label")                     \
   X(connect, "connect", "Operations", "remove states that are on no successful path")             \
@@ -57,6 +58,7 @@
   X(isomorphic, "isomorphic", "Comparison", "are two fsts the same up to state numbers?")         \
   X(randequivalent, "randequivalent", "Comparison",                                               \
     "do random paths have the same costs in two fsts?")                                           \
+  X(isstochastic, "isstochastic", "Comparison", "do the probabilities of each state sum to one?") \
   X(lm, "lm", "Language models", "n-gram models: info, query, perplexity, convert, build, prune") \
   X(rnnlm, "rnnlm", "Language models",                                                            \
     "recurrent models: info, score, perplexity, train, rescore, lattice")                         \

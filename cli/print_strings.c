@@ -23,6 +23,7 @@ struct printer {
   const wf_symbols *const *tables;
   cli_token_type type;
   bool acceptor;
+  const char *key; /* NULL: none is printed */
   FILE *file;
   uint64_t *next;  /* [longest path] the next arc of each state on the path */
   uint32_t *path;  /* [longest path] its states */
@@ -63,6 +64,7 @@ static void print_side(const struct printer *p, int side) {
 static void print_path(const struct printer *p) {
   double cost = (double)p->view.final_cost[p->path[p->length]];
   for (uint64_t k = 0; k < p->length; k++) cost += (double)p->view.arcs[p->next[k] - 1].weight;
+  if (p->key != NULL) fprintf(p->file, "%s\t", p->key);
   print_side(p, 0);
   if (!p->acceptor) {
     fputc('\t', p->file);
@@ -120,11 +122,11 @@ static int print_trimmed(const wf_fst *fst, struct printer *p, int64_t limit) {
 }
 
 int cli_print_strings(const wf_fst *fst, const wf_symbols *const tables[2], cli_token_type type,
-                      int64_t limit, const char *output) {
+                      int64_t limit, const char *key, const char *output) {
   wf_error err = {0};
   wf_fst *trimmed;
   cli_output out;
-  struct printer p = {.tables = tables, .type = type};
+  struct printer p = {.tables = tables, .type = type, .key = key};
   if (wf_connect(fst, &trimmed, &err) != WF_OK) return cli_fail(&err);
   int code = CLI_OK;
   if (cli_output_open(&out, output, &err) != WF_OK) {

@@ -104,6 +104,50 @@ done
 "$WARPFST" far create --generate_keys=3 b.fst a.fst ours.far && "$WARPFST" far info --list_fsts --begin_key=002 ours.far | grep -q '^002 *3'
 "$WARPFST" far info a.fst | grep -q '^fsts *1'
 
+# archives of strings: those of farcompilestrings, whose table is with the first fst alone
+printf 'one two\ntwo\n\n' >lines.txt
+printf '<eps> 0\none 1\ntwo 2\n' >words.txt
+farcompilestrings --symbols=words.txt --keep_symbols --generate_keys=2 lines.txt theirs.far
+"$WARPFST" far compilestrings --symbols=words.txt --keep_symbols --generate_keys=2 lines.txt ours.far && farequal ours.far theirs.far
+for far in ours theirs; do
+  "$WARPFST" far printstrings --print_key $far.far >got.txt
+  printf '01\tone two\t0\n02\ttwo\t0\n03\t\t0\n' | cmp - got.txt
+  farprintstrings --print_key $far.far | cmp - <(printf '01\tone two\n02\ttwo\n03\t\n')
+done
+[ "$("$WARPFST" far printstrings --begin_key=02 --end_key=02 ours.far)" = "two	0" ]
+for type in byte utf8; do
+  printf 'w\303\266 \360\237\230\200\n' >lines.txt
+  farcompilestrings --token_type=$type --generate_keys=9 lines.txt theirs.far
+  "$WARPFST" far compilestrings --token-type=$type lines.txt ours.far && farequal ours.far theirs.far
+  "$WARPFST" far printstrings --token-type=$type ours.far | cmp - <(printf 'w\303\266 \360\237\230\200\t0\n')
+done
+
+# pictures: the text for Graphviz has all states and arcs, and files of a name in .svg are pictures
+printf '<eps> 0\n"x\\ 1\n' >quoted.txt
+printf '0 1 1 0 0.5\n1 0.25\n' | fstcompile - drawn.fst
+"$WARPFST" draw drawn.fst --isymbols=quoted.txt >drawn.dot
+grep -qF '0 -> 1 [label = "\"x\\:ε/0.5"];' drawn.dot && grep -qF '1 [label = "1/0.25", shape = doublecircle];' drawn.dot
+"$WARPFST" draw drawn.fst again.gv --isymbols=quoted.txt && cmp drawn.dot again.gv
+"$WARPFST" draw drawn.fst -o drawn.svg && grep -q '^<svg ' drawn.svg
+if command -v dot >/dev/null; then dot -Tsvg drawn.dot >graphviz.svg; fi
+
+# stochastic fsts
+printf '0 1 1 1 0.6931472\n0 1 2 2 0.6931472\n1\n' | fstcompile - half.fst
+"$WARPFST" isstochastic half.fst >got.txt && grep -q '^0 ' got.txt
+! "$WARPFST" isstochastic drawn.fst >got.txt || exit 1
+[ "$(cat got.txt)" = "0.25 0.5" ] && "$WARPFST" isstochastic --delta=0.5 drawn.fst >/dev/null
+
+# results pruned as OpenFst prunes them
+printf '0 1 1 1 1\n0 2 0 0 1.25\n2 1 2 2\n0 3 3 3 5\n3 1 3 3\n1\n' | fstcompile - near.fst
+for flags in --weight=1 --nstate=2 --weight=10; do
+  fstrmepsilon $flags near.fst want.fst && "$WARPFST" rmepsilon $flags near.fst got.fst && "$WARPFST" isomorphic got.fst want.fst
+  [ $flags != --nstate=2 ] || continue # OpenFst counts the states before it prunes them
+  fstrmepsilon near.fst | fstdeterminize $flags - want.fst
+  "$WARPFST" rmepsilon near.fst | "$WARPFST" determinize $flags - got.fst && "$WARPFST" isomorphic got.fst want.fst
+done
+fstshortestpath --nshortest=5 --weight=1 near.fst want.fst && "$WARPFST" shortestpath --nshortest=5 --weight=1 near.fst got.fst
+"$WARPFST" randequivalent --npath=50 got.fst want.fst && [ "$("$WARPFST" print --strings got.fst | wc -l)" = 2 ]
+
 # strings of paths
 printf '0 1 97 98 0.5\n1 2 195 0\n1 3 0 99 1\n2 3 169 233\n3 1\n' | fstcompile - strings.fst
 "$WARPFST" print --strings --token-type=byte strings.fst >got.txt
@@ -145,6 +189,11 @@ refuses 3 'lines.txt:2: .*each once' factorweight f.fst lines.txt none.fst
 refuses 2 "key 'a.fst' comes after 'b.fst'" far create b.fst a.fst none.fst
 refuses 3 'not an archive' far info a.txt
 refuses 2 'must be a plain file, but standard output is a stream' far create a.fst -
+printf '1 x\n' >lines.txt
+refuses 3 "lines.txt:1: 'x' is not a label" far compilestrings lines.txt none.fst
+refuses 3 "symbol '1' is not in the table" far compilestrings --symbols=words.txt lines.txt none.fst
+printf 'a\377\n' >lines.txt
+refuses 3 'lines.txt:1: not UTF-8' far compilestrings --token-type=utf8 lines.txt none.fst
 refuses 4 'more than 1 strings' print --strings --max-strings=1 strings.fst
 refuses 4 'has a cycle' print --strings cyclic.fst
 refuses 2 'is not symbol, byte or utf8' print --strings --token-type=word strings.fst

@@ -108,6 +108,9 @@ compile, native gzip: compile in/a.txt out/a.wfst.gz
 print: print in/a.fst -o out/text
 print ctc: print in/words.wfst -o out/text
 print strings: print --strings in/a.fst
+draw: draw in/a.fst -o out/picture.svg
+draw, Graphviz: draw in/words.wfst -o out/graph.dot
+isstochastic: isstochastic in/a.fst
 info: info in/a.wfst.gz
 info --json: info --json in/edit.fst
 convert const: convert in/compact.fst out/c.fst --format=const
@@ -115,6 +118,8 @@ convert native: convert in/ngram.fst out/n.wfst
 convert look-ahead: convert in/lookahead.fst out/l.fst
 far create: far create in/a.fst in/accept.fst out/a.far
 far extract: far extract --filename_prefix=out/ in/keys.far
+far compilestrings: far compilestrings --token-type=utf8 in/a.txt out/a.far
+far printstrings: far printstrings in/keys.far
 far info: far info --list_fsts in/a.far
 far equal: far equal in/a.far in/a.far
 compose: compose in/a.fst in/cycle.fst out/c.fst --num-threads=1
