@@ -340,6 +340,25 @@ def through_file(read: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def with_bounds(rng: random.Random, semiring: str) -> tuple[Any, ...]:
+    lower, upper = sorted(rng.choices(range(4), k=2))
+    return random_fst(rng, semiring, Shape(states=4, arcs=6)), lower, upper
+
+
+def draw_lenient(rng: random.Random, semiring: str) -> tuple[Any, ...]:
+    """Maps of strings: pynini subtracts determinized inputs, which others may not have."""
+    maps = [strings.string_map([(random_text(rng, 2), random_text(rng, 2), rng.randint(0, 8) / 4) for _ in range(rng.randint(1, 4))]) for _ in range(2)]
+    return maps[0], maps[1], wf.fst.closure(strings.any_of("abc"))
+
+
+def lenient_theirs(a: Any, b: Any, sigma_star: Any) -> Any:
+    return pynini.leniently_compose(*map(pynini.Fst.from_pywrapfst, (a, b, sigma_star)))
+
+
+def tropical(fst: Any, weight: float) -> Any:
+    return pywrapfst.Weight(fst.weight_type(), weight)
+
+
 CASES = {
     "accep": Case(draw_accep, lambda text, weight, kind: with_our_symbols(pynini.accep(text, weight=weight, token_type=kind)), strings.accep, semirings=("tropical",)),
     "string_map": Case(
@@ -363,6 +382,8 @@ CASES = {
     "union": Case(drawn(2), lambda a, b: a.copy().union(b), wf.fst.union),
     "concat": Case(drawn(2), lambda a, b: a.copy().concat(b), wf.fst.concat),
     "closure": Case(drawn(), lambda fst: fst.copy().closure(), wf.fst.closure),
+    "closure with bounds": Case(with_bounds, lambda fst, *bounds: pynini.closure(pynini.Fst.from_pywrapfst(fst), *bounds), wf.Fst.closure),
+    "lenient composition": Case(draw_lenient, lenient_theirs, lambda a, b, sigma_star: wf.fst.lenient_compose(a, b), semirings=("tropical",)),
     "reverse": Case(drawn(), pywrapfst.reverse, wf.fst.reverse),
     "invert": Case(drawn(), lambda fst: fst.copy().invert(), wf.fst.invert),
     "project": Case(drawn(), lambda fst: fst.copy().project("output"), lambda fst: wf.fst.project(fst, project_type="output")),
@@ -376,6 +397,15 @@ CASES = {
         semirings=("tropical",),
     ),
     "rmepsilon": Case(drawn(epsilons=0.4), lambda fst: fst.copy().rmepsilon(), wf.fst.rmepsilon, keeps=True),
+    "rmepsilon with weight": Case(
+        drawn(epsilons=0.4), lambda fst: fst.copy().rmepsilon(weight=tropical(fst, 2)), lambda fst: wf.fst.rmepsilon(fst, weight=2), semirings=("tropical",)
+    ),
+    "shortestpath with weight": Case(
+        drawn(acyclic=True),
+        lambda fst: pywrapfst.shortestpath(fst, nshortest=20, weight=tropical(fst, 1)),
+        lambda fst: wf.fst.shortest_path(fst, nshortest=20, weight=1),
+        semirings=("tropical",),
+    ),
     "determinize": Case(draw_determinizable, pywrapfst.determinize, wf.fst.determinize, keeps=True, right=is_deterministic),
     "minimize": Case(draw_deterministic, lambda fst: fst.copy().minimize(), wf.fst.minimize, keeps=True),
     "push": Case(drawn(acyclic=True), lambda fst: pywrapfst.push(fst, push_weights=True), wf.fst.push, keeps=True),
