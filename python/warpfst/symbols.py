@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import operator
 import os
+import pathlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Union
+from typing import Any, Literal, Union
 
-from ._library import Handle, call, check_list, create, decode_symbol, encode_path, encode_symbol, lib, take_bytes
+from ._library import Handle, call, check, check_list, create, decode_symbol, encode_path, encode_symbol, lib, take_bytes
 from .errors import ArgumentError
 
 
@@ -16,6 +18,14 @@ def first_repeated(texts: Sequence[str]) -> tuple[int, int] | None:
     """The places of the first text that comes a second time; None: all differ."""
     places: dict[str, int] = {}
     return next(((places[text], place) for place, text in enumerate(texts) if places.setdefault(text, place) != place), None)
+
+
+def _checksum(texts: Iterable[bytes]) -> str:
+    """OpenFst's: all bytes in a row, folded into 32 by exclusive or."""
+    folded = bytearray(32)
+    for at, byte in enumerate(itertools.chain.from_iterable(texts)):
+        folded[at % 32] ^= byte
+    return folded.hex()
 
 
 class Symbols(Handle):
@@ -67,9 +77,14 @@ class Symbols(Handle):
         """The whole table in OpenFst's binary form. Pickling uses it."""
         return take_bytes("wf_symbols_write_memory", self.address)
 
-    def write(self, path: str | os.PathLike[str]) -> None:
-        """Writes `symbol id` lines. ArgumentError: a text is empty or holds a blank, a tab or a line end, so that it could not be read back."""
-        call("wf_symbols_write", self.address, encode_path(path))
+    def write(self, path: str | os.PathLike[str], format: Literal["text", "binary"] = "text") -> None:
+        """Writes `symbol id` lines, or OpenFst's binary form. ArgumentError: in a text file, a symbol is empty or holds a blank, a tab or a line end, so that it could not be read back."""
+        if format not in ("text", "binary"):
+            raise ValueError(f"format {format!r} is none of text, binary")
+        if format == "text":
+            call("wf_symbols_write", self.address, encode_path(path))
+        else:
+            pathlib.Path(path).write_bytes(self.to_bytes())
 
     def add(self, text: str, key: int = -1) -> int:
         """Adds a text under a label (-1: the next free one) and returns the label."""
@@ -78,6 +93,47 @@ class Symbols(Handle):
             raise ArgumentError(f"{self.name or 'symbols'}: the key {key} of {text!r} is outside 0 to 2^31 - 1")
         call("wf_symbols_add", self.address, encode_symbol(text), key, ctypes.byref(out))
         return out.value
+
+    def add_table(self, other: Symbols) -> None:
+        """Adds the texts of another table that this one lacks, under the next free labels."""
+        for text, _ in Symbols._checked(other):
+            if text not in self:
+                self.add(text)
+
+    def merge(self, other: Symbols) -> Symbols:
+        """A new table with the texts of both. Those of this one keep their labels; those of the other keep theirs where these are free, and get the next free labels elsewhere."""
+        merged = self.copy()
+        later = []
+        for text, key in Symbols._checked(other):
+            if text in merged:
+                continue
+            if 0 <= key < 2**31 and merged.text(key) is None:
+                merged.add(text, key)
+            else:
+                later.append(text)
+        for text in later:
+            merged.add(text)
+        return merged
+
+    def copy(self) -> Symbols:
+        """A table with the same entries, which can be changed by itself."""
+        return Symbols.from_bytes(self.to_bytes())
+
+    @staticmethod
+    def _checked(table: object) -> Symbols:
+        return check(table, Symbols)
+
+    def member(self, symbol: str | int) -> bool:
+        """Whether a text or a label is in the table."""
+        return (self.find(symbol) if isinstance(symbol, str) else self.text(symbol)) is not None
+
+    def checksum(self) -> str:
+        """32 bytes in hexadecimal digits that are the same for equal texts in the same order, whatever their labels: OpenFst's CheckSum."""
+        return _checksum(encode_symbol(text) + b"\0" for text, _ in self)
+
+    def labeled_checksum(self) -> str:
+        """The same for texts and their labels, in any order: OpenFst's LabeledCheckSum. Labels below 0 do not count."""
+        return _checksum(b"%s\t%d" % (encode_symbol(text), key) for text, key in sorted(self, key=lambda pair: pair[1]) if key >= 0)
 
     def find(self, text: str) -> int | None:
         """The label of a text, or None. Of a table of OpenFst, also a key that is no label."""

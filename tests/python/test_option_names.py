@@ -152,7 +152,7 @@ def test_every_call_that_takes_keywords_is_known():
     known = {name.removeprefix("fst.") for name in CALLS}
     assert taking - known == {"NamedTuple", "Options", "Options.replace"} and known >= {*LOADERS, "compose", "AsyncStreams.stream"}
     assert {option_calls.names(table) for table in wf.tables() if not any(table in of_call for of_call in CALLS.values())} <= {
-        option_calls.names(table) for table in ("beam", "graph", "lattice_results", "result_writer", "tokens_graph")
+        option_calls.names(table) for table in ("beam", "cdrewrite", "graph", "lattice_results", "result_writer", "tokens_graph")
     }
 
 

@@ -12,7 +12,7 @@ import warpfst as wf
 from warpfst._library import Handle
 
 CLASSES = {one.__name__ for one in vars(wf).values() if inspect.isclass(one) and issubclass(one, Handle)}
-INSIDE = {"CompactLattice.__init__", "Lattice.__init__", "Results.__init__", "Stream.__init__", "AsyncStream.set_graph"}  # called by the package only; or a coroutine
+INSIDE = {"CompactLattice.__init__", "Lattice.__init__", "Results.__init__", "Stream.__init__", "AsyncStream.set_graph", "Fst.__add__"}  # called by the package only; a coroutine; takes texts
 
 
 def functions():

@@ -3,6 +3,7 @@
     import warpfst as wf
     both = wf.fst.determinize(wf.fst.compose(a, b), max_states=1000)
 
+Fsts have operators, too: `a + b`, `a | b`, `a @ b`, `a - b`, `a.closure(1, 3)`, `a.star`, `a.plus`, `a.ques`, `a.paths()`.
 Operations return new fsts; their inputs stay as they are. Options are keyword arguments with the names and defaults of
 the C library: `warpfst.describe("compose")` and `help(warpfst.fst.compose)` list them. Costs are in nats, labels are
 whole numbers, and label 0 is epsilon. Fsts can be shared by threads. Errors are those of the package (`warpfst.Error`).
@@ -12,11 +13,13 @@ Rules for text are in `warpfst.strings`, gradients for torch in `warpfst.torch`.
 from ..option_calls import document as _document
 from .archives import FarReader, FarWriter
 from .batches import Composer, DeviceArray, DeviceFst, FstBatch
-from .container import Arc, Fst
+from .builder import FstBuilder
+from .container import Arc, Fst, StringPath
 from .operations import (
     Comparison,
     Composition,
     Encoder,
+    Sums,
     add_self_loops,
     arcmap,
     arcsort,
@@ -38,7 +41,9 @@ from .operations import (
     forward_score,
     forward_score_gradients,
     invert,
+    is_stochastic,
     isomorphic,
+    lenient_compose,
     minimize,
     project,
     prune,
@@ -57,6 +62,7 @@ from .operations import (
     topsort,
     union,
 )
+from .weights import Weight
 
 __all__ = [
     "Arc",
@@ -70,6 +76,10 @@ __all__ = [
     "FarWriter",
     "Fst",
     "FstBatch",
+    "FstBuilder",
+    "StringPath",
+    "Sums",
+    "Weight",
     "add_self_loops",
     "arcmap",
     "arcsort",
@@ -91,7 +101,9 @@ __all__ = [
     "forward_score",
     "forward_score_gradients",
     "invert",
+    "is_stochastic",
     "isomorphic",
+    "lenient_compose",
     "minimize",
     "project",
     "prune",

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import array
 import ctypes
+import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
 
 from .. import _abi, notebook
 from .._library import Handle, as_dict, call, check_mapping, create, encode_path, lib, sized, take_bytes
-from ..errors import FormatError
+from ..errors import ArgumentError, FormatError
+from ..labels import TokenType, labels_of, text_of
 from ..options import c_options
 from ..symbols import Symbols, SymbolsLike, as_symbols
 
@@ -32,6 +35,14 @@ class Arc(NamedTuple):
     olabel: int
     weight: float
     nextstate: int
+
+
+class StringPath(NamedTuple):
+    """A successful path: its input, its output, and its cost."""
+
+    input: str
+    output: str
+    cost: float
 
 
 def choose(value: str, names: tuple[str, ...], what: str) -> int:
@@ -170,16 +181,18 @@ class Fst(Handle):
         isymbols: Symbols | None = None,
         osymbols: Symbols | None = None,
     ) -> Fst:
-        """Makes an fst from arcs (source, target, ilabel, olabel, weight) and final costs by state. States are numbered from 0 to the largest state given."""
-        arcs = list(arcs)
-        states = [start, *check_mapping(finals, "finals"), *(state for arc in arcs for state in arc[:2])]
-        if min(states) < 0 or max(states) >= 2**31:
+        """Makes an fst from arcs (source, target, ilabel, olabel, weight) and final costs by state. States are numbered from 0 to the largest state given.
+
+        arcs  an iterable of tuples, a numpy array [num_arcs, 5], or a structured array with the fields source, target (or nextstate), ilabel, olabel and weight
+        """
+        sources, raw, largest = packed_array(arcs) if hasattr(arcs, "__array_interface__") else packed_arcs(list(arcs))
+        states = [start, *check_mapping(finals, "finals")]
+        if min(states) < 0 or max(*states, largest) >= 2**31:
             raise ValueError("states must be numbers from 0 to 2^31 - 1")
-        if max(states) > 2 * (len(arcs) + len(finals)) + 1000:
-            raise ValueError(f"state {max(states)} is far larger than the number of states that {len(arcs)} arcs can connect: number states from 0")
-        sources = (ctypes.c_uint32 * len(arcs))(*(arc[0] for arc in arcs))
-        raw = (_abi.wf_arc * len(arcs))(*(_abi.wf_arc(target, weight, _label(ilabel), _label(olabel)) for _, target, ilabel, olabel, weight in arcs))
-        return cls._built(semiring, max(states) + 1, start, finals, len(arcs), sources, raw, isymbols, osymbols)
+        num_states, num_arcs = max(*states, largest) + 1, len(sources) // 4
+        if num_states - 1 > 2 * (num_arcs + len(finals)) + 1000:
+            raise ValueError(f"state {num_states - 1} is far larger than the number of states that {num_arcs} arcs can connect: number states from 0")
+        return cls._built(semiring, num_states, start, finals, num_arcs, sources, raw, isymbols, osymbols)
 
     @classmethod
     def _built(
@@ -194,14 +207,23 @@ class Fst(Handle):
         isymbols: Symbols | None = None,
         osymbols: Symbols | None = None,
     ) -> Fst:
-        """`sources` and `arcs`: memory of uint32 and of wf_arc, as ctypes passes it."""
+        """`sources` and `arcs`: memory of uint32 and of wf_arc, as bytes or as ctypes passes it."""
         with _Builder(create("wf_builder_create", choose(semiring, SEMIRINGS, "semiring"))) as builder:
             call("wf_builder_add_states", builder.address, num_states, None)
-            call("wf_builder_set_start", builder.address, start)
+            if num_states:
+                call("wf_builder_set_start", builder.address, start)
             for state, cost in finals.items():
                 call("wf_builder_set_final", builder.address, state, cost)
             call("wf_builder_add_arcs", builder.address, sources, arcs, num_arcs)
             return cls(create("wf_builder_finish", builder.address, Symbols._address_or_none(isymbols), Symbols._address_or_none(osymbols)))
+
+    @classmethod
+    def from_string(cls, text: str = "", weight: float = 0.0, token_type: TokenType = "byte", brackets: bool = True) -> Fst:
+        """An acceptor of one text. `brackets`: they stand for labels (`warpfst.strings`)."""
+        labels = labels_of(text, token_type, brackets)
+        arcs = b"".join(ARC.pack(k + 1, 0.0, label, label) for k, label in enumerate(labels))
+        sources = struct.pack(f"={len(labels)}I", *range(len(labels)))
+        return cls._built("tropical", len(labels) + 1, 0, {len(labels): weight}, len(labels), sources, arcs)
 
     @property
     def _view(self) -> Any:
@@ -291,8 +313,113 @@ class Fst(Handle):
         numbers = weights if isinstance(weights, array.array) and weights.typecode == "f" else array.array("f", weights)
         return Fst(create("wf_fst_with_weights", self.address, ctypes.c_void_p(numbers.buffer_info()[0]), len(numbers)))
 
+    # --- operators and strings: those of pynini ---
+
+    def _with(self, other: object, function: str, *, reversed: bool = False) -> Any:
+        """An operation on this fst and another, or the acceptor of a text of bytes."""
+        if not isinstance(other, (Fst, str)):
+            return NotImplemented
+        right = Fst.from_string(other) if isinstance(other, str) else other
+        a, b = (right.address, self.address) if reversed else (self.address, right.address)
+        if function in ("wf_compose", "wf_difference"):
+            return Fst(create(function, a, b, None))
+        return Fst(create(function, (ctypes.c_void_p * 2)(a, b), 2))
+
+    def __add__(self, other: Fst | str) -> Fst:
+        """Concatenation, as `concat`. A text is an acceptor of its bytes, here and in the other operators."""
+        return self._with(other, "wf_concat")  # type: ignore[no-any-return]
+
+    def __radd__(self, other: str) -> Fst:
+        return self._with(other, "wf_concat", reversed=True)  # type: ignore[no-any-return]
+
+    def __or__(self, other: Fst | str) -> Fst:
+        """Union, as `union`."""
+        return self._with(other, "wf_union")  # type: ignore[no-any-return]
+
+    def __ror__(self, other: str) -> Fst:
+        return self._with(other, "wf_union", reversed=True)  # type: ignore[no-any-return]
+
+    def __matmul__(self, other: Fst | str) -> Fst:
+        """Composition, as `compose`."""
+        return self._with(other, "wf_compose")  # type: ignore[no-any-return]
+
+    def __rmatmul__(self, other: str) -> Fst:
+        return self._with(other, "wf_compose", reversed=True)  # type: ignore[no-any-return]
+
+    def __sub__(self, other: Fst | str) -> Fst:
+        """Difference, as `difference`."""
+        return self._with(other, "wf_difference")  # type: ignore[no-any-return]
+
+    def __rsub__(self, other: str) -> Fst:
+        return self._with(other, "wf_difference", reversed=True)  # type: ignore[no-any-return]
+
+    def closure(self, lower: int = 0, upper: int = 0) -> Fst:
+        """At least `lower` repetitions and at most `upper`; 0: any number."""
+        if lower < 0 or (upper != 0 and upper < lower):
+            raise ValueError(f"{lower} to {upper} repetitions, expected numbers from 0 in this order")
+        if upper == 0:
+            last = Fst(create("wf_closure", self.address, c_options("closure", {"closure_type": "plus" if lower else "star"})))
+            parts = [self] * (lower - 1) + [last]
+        else:
+            rest = self._empty_string()
+            for _ in range(upper - lower):  # nested, so that each number of repetitions counts once in the log semiring
+                rest = (self + rest).ques
+            parts = [self] * lower + [rest]
+        return parts[0] if len(parts) == 1 else Fst(create("wf_concat", (ctypes.c_void_p * len(parts))(*(part.address for part in parts)), len(parts)))
+
+    @property
+    def star(self) -> Fst:
+        """Any number of repetitions."""
+        return self.closure()
+
+    @property
+    def plus(self) -> Fst:
+        """At least one repetition."""
+        return self.closure(1)
+
+    @property
+    def ques(self) -> Fst:
+        """The fst, or nothing."""
+        empty = self._empty_string()
+        return Fst(create("wf_union", (ctypes.c_void_p * 2)(self.address, empty.address), 2))
+
+    def _empty_string(self) -> Fst:
+        return Fst._built(self.semiring, 1, 0, {0: 0.0}, 0, b"", b"")
+
+    def paths(self, input_token_type: TokenType = "byte", output_token_type: TokenType = "byte") -> Iterator[StringPath]:
+        """The successful paths with their texts, in the order of arcs. ArgumentError: there is a cycle, so they are endless."""
+        fst = Fst(create("wf_connect", self.address))
+        if "acyclic" not in fst.properties:
+            raise ArgumentError("the fst has a cycle, so it has endlessly many strings; use shortest_path")
+        return fst._paths_of_trimmed(input_token_type, output_token_type)
+
+    def _paths_of_trimmed(self, input_token_type: TokenType, output_token_type: TokenType) -> Iterator[StringPath]:
+        finals = self.final_costs
+        # States to visit: the number of arcs before, the labels of the last of them, the cost. `ins` and `outs` are the labels of the path to the visited state.
+        stack: list[tuple[int, int, int, int, float]] = [(self.start, 0, 0, 0, 0.0)] if self.start is not None else []
+        ins: list[int] = []
+        outs: list[int] = []
+        while stack:
+            state, length, ilabel, olabel, cost = stack.pop()
+            if length > 0:
+                ins[length - 1 :] = [ilabel]
+                outs[length - 1 :] = [olabel]
+            if finals[state] != math.inf:
+                yield StringPath(text_of(ins[:length], input_token_type), text_of(outs[:length], output_token_type), cost + finals[state])
+            stack.extend((arc.nextstate, length + 1, arc.ilabel, arc.olabel, cost + arc.weight) for arc in reversed(self.arcs_of(state)))
+
+    def string(self, token_type: TokenType = "byte") -> str:
+        """The output of the only path. ArgumentError: there is none, or several."""
+        outputs = [path.output for path, _ in zip(self.paths(token_type, token_type), range(2))]
+        if len(outputs) != 1:
+            raise ArgumentError("the fst has no path" if not outputs else "the fst has several paths; use shortest_path or paths()")
+        return outputs[0]
+
     def draw(self, path: str | os.PathLike[str]) -> None:
-        """Draws the fst as an SVG picture, with the texts of its symbol tables. LimitError: more than 1000 states or arcs. Notebooks show pictures of small fsts."""
+        """Draws the fst as an SVG picture, with the texts of its symbol tables; to a name in .dot or .gv, as text for Graphviz. Notebooks show pictures of small fsts.
+
+        LimitError: a picture of more than 1000 states or arcs.
+        """
         call("wf_fst_draw", self.address, encode_path(path))
 
     def _repr_svg_(self) -> str | None:
@@ -319,7 +446,53 @@ class _Builder(Handle):
     _free = lib.wf_builder_free
 
 
-def _label(label: int) -> int:
-    if not 0 <= label < 2**31:  # ctypes would take the low bits
-        raise ValueError(f"label {label} is outside 0 to 2^31 - 1")
-    return label
+ARC = struct.Struct("=IfII")  # wf_arc: nextstate, weight, ilabel, olabel
+
+
+def packed_arcs(arcs: list[tuple[int, int, int, int, float]]) -> tuple[bytes, bytes, int]:
+    """The memory of the sources and of the wf_arcs, and the largest state; -1: there are no arcs."""
+    try:
+        raw = b"".join([ARC.pack(target, weight, ilabel, olabel) for _, target, ilabel, olabel, weight in arcs])
+        sources = struct.pack(f"={len(arcs)}I", *[arc[0] for arc in arcs])
+    except struct.error as error:
+        _explain(arcs)
+        raise TypeError(f"arcs: {error}") from None
+    if any(max(arc[2], arc[3]) >= 2**31 for arc in arcs):
+        _explain(arcs)
+    return sources, raw, max((max(arc[0], arc[1]) for arc in arcs), default=-1)
+
+
+def _explain(arcs: list[tuple[int, int, int, int, float]]) -> None:
+    """Raises the error of the first arc with a number that does not fit."""
+    for source, target, *labels, _ in arcs:
+        for label in labels:
+            if not 0 <= label < 2**31:
+                raise ValueError(f"label {label} is outside 0 to 2^31 - 1")
+        if min(source, target) < 0 or max(source, target) >= 2**31:
+            raise ValueError("states must be numbers from 0 to 2^31 - 1")
+
+
+_COLUMNS = ("source", "target", "ilabel", "olabel", "weight")
+
+
+def packed_array(arcs: Any) -> tuple[bytes, bytes, int]:
+    """`packed_arcs` of a numpy array."""
+    import numpy as np
+
+    names = arcs.dtype.names
+    if names is not None:
+        columns = [arcs["nextstate" if name == "target" and "nextstate" in names else name] for name in _COLUMNS if name in names or name == "target" and "nextstate" in names]
+    else:
+        columns = list(arcs.T) if arcs.ndim == 2 and arcs.shape[1] == 5 else []
+    if len(columns) != 5 or any(column.ndim != 1 for column in columns):
+        raise ValueError(f"arcs: an array of shape {arcs.shape} and type {arcs.dtype}, expected [num_arcs, 5] or the fields {', '.join(_COLUMNS)}")
+    whole = []
+    for name, column in zip(_COLUMNS, columns[:4]):
+        numbers = column.astype(np.int64)
+        wrong = np.flatnonzero((numbers != column) | (numbers < 0) | (numbers >= 2**31))
+        if len(wrong):
+            raise ValueError(f"arc {wrong[0]}: {name} {column[wrong[0]]} is not a whole number from 0 to 2^31 - 1")
+        whole.append(numbers)
+    raw = np.empty(len(whole[0]), dtype=[("nextstate", "<u4"), ("weight", "<f4"), ("ilabel", "<i4"), ("olabel", "<i4")])
+    raw["nextstate"], raw["ilabel"], raw["olabel"], raw["weight"] = whole[1], whole[2], whole[3], columns[4]
+    return whole[0].astype("<u4").tobytes(), raw.tobytes(), int(max(whole[0].max(initial=-1), whole[1].max(initial=-1)))

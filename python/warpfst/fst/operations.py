@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _abi
 from .._library import Handle, call, check, check_mapping, create, encode_path, int32_array, lib, take_numbers
+from ..errors import ArgumentError
 from ..options import c_options
+from ..symbols import Symbols, SymbolsLike, as_symbols
 from .container import SEMIRINGS, Fst, Semiring, choose
 
 if TYPE_CHECKING:
@@ -134,9 +136,13 @@ def prune(fst: Fst, **options: Unpack[types.PruneOptions]) -> Fst:
     return _unary("prune", fst, options)
 
 
-def closure(fst: Fst, **options: Unpack[types.ClosureOptions]) -> Fst:
-    """Closure: accepts any number of repetitions."""
-    return _unary("closure", fst, options)
+def closure(fst: Fst, lower: int = 0, upper: int = 0, **options: Unpack[types.ClosureOptions]) -> Fst:
+    """Closure: accepts any number of repetitions, or from `lower` to `upper`; upper=0 is no bound. ValueError: bounds and closure_type=."""
+    if not (lower or upper):
+        return _unary("closure", fst, options)
+    if options:
+        raise ValueError("closure: give lower and upper, or closure_type=, not both")
+    return check(fst, Fst).closure(lower, upper)
 
 
 def project(fst: Fst, **options: Unpack[types.ProjectOptions]) -> Fst:
@@ -289,10 +295,75 @@ def _pairs(pairs: Iterable[tuple[int, int]]) -> Any:
     return int32_array([label for pair in pairs for label in pair])
 
 
-def relabel(fst: Fst, ipairs: Iterable[tuple[int, int]] = (), opairs: Iterable[tuple[int, int]] = ()) -> Fst:
-    """Replaces labels by pairs (old, new). Other labels are not changed."""
-    ins, outs = _pairs(ipairs), _pairs(opairs)
-    return Fst(create("wf_relabel", Fst._address_of(fst), ins, len(ins) // 2, outs, len(outs) // 2))
+def _pairs_of_tables(fst: Fst, side: str, old: SymbolsLike | None, new: Symbols | None) -> list[tuple[int, int]]:
+    """Pairs for the labels of one side of the fst, from the old table, or the fst's own, to the new one."""
+    if new is None:
+        return []
+    table = getattr(fst, side) if old is None else as_symbols(old, f"old_{side}")
+    if table is None:
+        raise ArgumentError(f"the fst has no {side}; give old_{side}=")
+    pairs = []
+    for label in sorted({getattr(arc, "ilabel" if side == "isymbols" else "olabel") for arc in fst.arcs} - {0}):
+        text = table.text(label)
+        key = None if text is None else new.find(text)
+        if key is None:
+            raise ArgumentError(f"label {label} is not in the old table" if text is None else f"symbol {text!r} (label {label}) is not in the new table")
+        pairs.append((label, key))
+    return pairs
+
+
+def relabel(
+    fst: Fst,
+    ipairs: Iterable[tuple[int, int]] = (),
+    opairs: Iterable[tuple[int, int]] = (),
+    *,
+    old_isymbols: SymbolsLike | None = None,
+    new_isymbols: SymbolsLike | None = None,
+    old_osymbols: SymbolsLike | None = None,
+    new_osymbols: SymbolsLike | None = None,
+) -> Fst:
+    """Replaces labels by pairs (old, new), or from one symbol table to another. Labels that no pair has are not changed.
+
+    old_isymbols, old_osymbols  the tables of the labels as they are; None: those of the fst
+    new_isymbols, new_osymbols  the tables of the result: each label becomes that of the same text. The fst gets these tables
+
+    ArgumentError: pairs and tables for one side; a text that is not in the new table.
+    """
+    check(fst, Fst)
+    news = [None if table is None else as_symbols(table, name) for table, name in ((new_isymbols, "new_isymbols"), (new_osymbols, "new_osymbols"))]
+    given = [list(ipairs), list(opairs)]
+    for k, (side, old) in enumerate((("isymbols", old_isymbols), ("osymbols", old_osymbols))):
+        if given[k] and news[k] is not None:
+            raise ArgumentError(f"relabel: give pairs or new_{side}, not both")
+        given[k] = given[k] or _pairs_of_tables(fst, side, old, news[k])
+    ins, outs = map(_pairs, given)
+    made = Fst(create("wf_relabel", Fst._address_of(fst), ins, len(ins) // 2, outs, len(outs) // 2))
+    return made if news == [None, None] else made.with_symbols(news[0] or made.isymbols, news[1] or made.osymbols)
+
+
+def lenient_compose(a: Fst, b: Fst) -> Fst:
+    """Lenient composition: as `compose` for the inputs of `a` that have an output in it, as `a` for the others (Karttunen 1998)."""
+    both = compose(a, b)
+    inputs = arcmap(project(both), map_type="rmweight")
+    return union(both, invert(difference(invert(a), inputs, check_symbols=False)), check_symbols=False)
+
+
+class Sums(NamedTuple):
+    """The lowest and the highest cost of a state: -ln of the sum of exp(-cost) over its arcs and its final cost. True if both are within delta of 0."""
+
+    stochastic: bool
+    lowest: float
+    highest: float
+
+    def __bool__(self) -> bool:
+        return self.stochastic
+
+
+def is_stochastic(fst: Fst, delta: float = 0.01) -> Sums:
+    """Whether the probabilities of each state sum to one, as Kaldi's fstisstochastic tests it."""
+    info: Mapping[str, Any] = check(fst, Fst).info()
+    lowest, highest = info["min_sum"], info["max_sum"]
+    return Sums(abs(lowest) <= delta and abs(highest) <= delta, lowest, highest)
 
 
 def add_self_loops(fst: Fst, ilabels: Iterable[int], olabels: Iterable[int]) -> Fst:
