@@ -143,8 +143,8 @@ WF_API wf_status wf_difference(const wf_fst *a, const wf_fst *b,
  * `right` after (Mohri & Sproat 1996). An fst of the empty string is any context. `sigma_star`
  * accepts all strings that may come, and has all their labels. `begin_label` and `end_label` stand
  * for the ends of a string in contexts (0: they have no label). The result is deterministic and
- * minimal over pairs of labels, and has the input symbols of `sigma_star` on both sides. A `tau` or
- * a context without strings never applies.
+ * minimal over pairs of labels, has arcs sorted by input label, and the input symbols of
+ * `sigma_star` on both sides. A `tau` or a context without strings never applies.
  *
  * direction=ltr rewrites from left to right: the left context is looked for in what is already
  * rewritten, the right one in the input. rtl is the reverse. With sim, both are looked for in the

@@ -294,6 +294,11 @@ uint32_t wf__fst_local_properties(const wf_fst *fst) {
   return found;
 }
 
+bool wf__fst_known_sorted(const wf_fst *fst, bool by_output) {
+  uint32_t known = (uint32_t)atomic_load(&fst->storage->properties[LOCAL]);
+  return (known & (uint32_t)(by_output ? WF_PROP_OLABEL_SORTED : WF_PROP_ILABEL_SORTED)) != 0;
+}
+
 wf_status wf__fst_is_acyclic(const wf_fst *fst, bool *out, wf_error *err) {
   uint32_t found = 0;
   wf_status status = add_properties(fst, CYCLES, &found);

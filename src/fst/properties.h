@@ -26,6 +26,8 @@ wf_status wf__path_properties(const wf_fst_view *view, uint32_t *out);
 /* One group only (wf_fst_get_properties finds all groups). The results are cached in the fst. */
 uint32_t wf__fst_local_properties(const wf_fst *fst);
 wf_status wf__fst_is_acyclic(const wf_fst *fst, bool *out, wf_error *err);
+/* Is the fst known to be sorted by input or output label? False means not known. */
+bool wf__fst_known_sorted(const wf_fst *fst, bool by_output);
 /* Records that a new fst is trimmed: every state is on a path from the start to a final state. */
 void wf__fst_set_trimmed(wf_fst *fst);
 /* Is the fst known to be trimmed? False means not known. */

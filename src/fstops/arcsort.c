@@ -9,6 +9,7 @@
 
 #include "base/interrupt.h"
 #include "base/option_tables.h"
+#include "fst/properties.h"
 
 enum { INSERTION_MAX = 24, RADIX = 256 };
 
@@ -84,7 +85,8 @@ wf_status wf__arcsort_state(wf__arc_sorter *sorter, const wf_arc *in, wf_arc *ou
 wf_status wf__arcsort(const wf_fst *fst, bool by_olabel, wf_fst **out, wf_error *err) {
   *out = NULL;
   wf_fst_view view = wf_fst_get_view(fst);
-  if (wf__is_arcsorted(&view, by_olabel)) {
+  if (wf__fst_known_sorted(fst, by_olabel) || wf__is_arcsorted(&view, by_olabel)) {
+    (void)wf__fst_local_properties(fst); /* so that it is known the next time */
     *out = wf_fst_ref(fst);
     return WF_OK;
   }

@@ -76,6 +76,10 @@ static wf_status project_input(const wf_fst *fst, wf_fst **out, wf_error *err) {
   return wf_project(fst, NULL, out, err);
 }
 
+static wf_status arcsort(const wf_fst *fst, wf_fst **out, wf_error *err) {
+  return wf_arcsort(fst, NULL, out, err);
+}
+
 static wf_status without_symbols(const wf_fst *fst, wf_fst **out, wf_error *err) {
   return wf_fst_with_symbols(fst, NULL, NULL, out, err);
 }
@@ -474,7 +478,8 @@ static const wf_fst *make_rule(rule_maker *m, const wf_fst *const parts[4],
     rule = rule_left_to_right(m, tau, left, right, simultaneous, o->mandatory);
   }
   if (bounded) rule = compose(m, compose(m, add, rule), drop);
-  return unary(m, optimize, unary(m, rmepsilon, compose(m, sigma_star, rule)));
+  /* Sorted, so that strings are composed with the rule without preparing it. */
+  return unary(m, arcsort, unary(m, optimize, unary(m, rmepsilon, compose(m, sigma_star, rule))));
 }
 
 /* Takes the parts without symbols and trims the rule and its contexts. `*applies`: all of them have

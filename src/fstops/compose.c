@@ -27,7 +27,7 @@
 enum { CELLS_PER_STATE = 512, ORDER_CANONICAL = 1 };
 /* A search that expects a small result is tried if the inputs have at least LAZY_MIN_SIZE states
  * and arcs together. It gives up after one part in LAZY_SHARE of them. */
-enum { LAZY_MIN_SIZE = 4096, LAZY_SHARE = 64 };
+enum { LAZY_MIN_SIZE = 4096, LAZY_SHARE = 32 };
 
 /* --- one pair ---------------------------------------------------------------------------- */
 

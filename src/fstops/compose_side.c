@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "fst/properties.h"
 #include "fstops/arcsort.h"
 
 enum { INDEX_MIN_ARCS = 16, INDEX_SPREAD = 4 };
@@ -65,8 +66,10 @@ wf_status wf__compose_side_init(wf__compose_side *side, const wf_fst *fst, bool 
 
 void wf__compose_side_init_lazy(wf__compose_side *side, const wf_fst *fst, bool match_output) {
   _Static_assert(sizeof(wf_arc) == sizeof(int32_t) << WF__LABEL_SHIFT_ARCS, "steps by one arc");
-  *side = (wf__compose_side){
-      .fst = wf_fst_ref(fst), .label_shift = WF__LABEL_SHIFT_ARCS, .has_epsilons = true};
+  *side = (wf__compose_side){.fst = wf_fst_ref(fst),
+                             .label_shift = WF__LABEL_SHIFT_ARCS,
+                             .has_epsilons = true,
+                             .known_sorted = wf__fst_known_sorted(fst, match_output)};
   set_view(side);
   if (side->view.num_arcs > 0)
     side->label_of = match_output ? &side->view.arcs->olabel : &side->view.arcs->ilabel;

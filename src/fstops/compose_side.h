@@ -37,6 +37,7 @@ typedef struct wf__compose_side {
   WF__VEC(struct wf__label_index) indices;
   WF__VEC(uint32_t) first;
   bool has_epsilons;
+  bool known_sorted; /* lazy: no state's order needs to be checked */
   /* [num_states] target and weight of each state's failure arc; WF__NO_FAIL if it has none. The
    * arrays are NULL if the fst has no failure arcs. */
   uint32_t *fail_next;

@@ -64,6 +64,7 @@ def array_view(pointer: Any, count: int, owner: object, typecode: Any = "") -> m
     return view.cast("B").cast(typecode) if typecode else view
 
 
+_PROPERTIES: dict[str, int] = {name[8:].lower(): bit for name, bit in vars(_abi).items() if name.startswith("WF_PROP_")}
 T = TypeVar("T")
 
 
@@ -286,7 +287,7 @@ class Fst(Handle):
         """The properties that the fst has: "acceptor", "acyclic", "ideterministic" and so on. Computed on the first call."""
         bits = ctypes.c_uint32()
         call("wf_fst_get_properties", self.address, ctypes.byref(bits))
-        return frozenset(name[8:].lower() for name, bit in vars(_abi).items() if name.startswith("WF_PROP_") and bits.value & bit)
+        return frozenset(name for name, bit in _PROPERTIES.items() if bits.value & bit)
 
     def info(self) -> dict[str, int]:
         """Numbers of final states, epsilons, accessible states and so on (`warpfst info`)."""
@@ -394,7 +395,7 @@ class Fst(Handle):
         return fst._paths_of_trimmed(input_token_type, output_token_type)
 
     def _paths_of_trimmed(self, input_token_type: TokenType, output_token_type: TokenType) -> Iterator[StringPath]:
-        finals = self.final_costs
+        arcs, offsets, finals = list(ARC.iter_unpack(bytes(self.arcs))), self.arc_offsets.tolist(), self.final_costs.tolist()
         # States to visit: the number of arcs before, the labels of the last of them, the cost. `ins` and `outs` are the labels of the path to the visited state.
         stack: list[tuple[int, int, int, int, float]] = [(self.start, 0, 0, 0, 0.0)] if self.start is not None else []
         ins: list[int] = []
@@ -406,7 +407,8 @@ class Fst(Handle):
                 outs[length - 1 :] = [olabel]
             if finals[state] != math.inf:
                 yield StringPath(text_of(ins[:length], input_token_type), text_of(outs[:length], output_token_type), cost + finals[state])
-            stack.extend((arc.nextstate, length + 1, arc.ilabel, arc.olabel, cost + arc.weight) for arc in reversed(self.arcs_of(state)))
+            for to, weight, i, o in reversed(arcs[offsets[state] : offsets[state + 1]]):
+                stack.append((to, length + 1, i, o, cost + weight))
 
     def string(self, token_type: TokenType = "byte") -> str:
         """The output of the only path. ArgumentError: there is none, or several."""

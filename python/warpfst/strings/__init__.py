@@ -19,7 +19,7 @@ from typing import Literal, Union
 from .._library import create
 from ..errors import ArgumentError
 from ..fst.container import Fst, StringPath
-from ..fst.operations import Encoder, arcmap, compose, concat, determinize, minimize, project, rmepsilon, shortest_path, union
+from ..fst.operations import Encoder, arcmap, arcsort, compose, concat, determinize, minimize, project, rmepsilon, shortest_path, union
 from ..labels import BEGIN_LABEL, END_LABEL, TokenType, escape, labels_of, symbol_label, symbol_labels, text_of
 from ..options import c_options
 
@@ -168,9 +168,9 @@ def any_of(characters: str, token_type: TokenType = "byte") -> Fst:
 
 
 def optimize(fst: Fst) -> Fst:
-    """An equivalent fst, smaller as a rule: without epsilons, deterministic and minimal over pairs of labels."""
+    """An equivalent fst, smaller as a rule: without epsilons, deterministic and minimal over pairs of labels. Its arcs are sorted by input label, so that texts are composed with it fast."""
     encoder = Encoder.create(labels=True, weights="acyclic" not in fst.properties, semiring=fst.semiring)
-    return encoder.decode(minimize(determinize(encoder.encode(rmepsilon(fst)))))
+    return arcsort(encoder.decode(minimize(determinize(encoder.encode(rmepsilon(fst))))))
 
 
 def edit_transducer(
