@@ -2,6 +2,7 @@
 # run.sh WHAT [ARGUMENTS] - runs a benchmark; called by `./run bench`, which installs and builds what is needed.
 #   fstops   operations on transducers, compared with OpenFst's
 #   differential  operations on random machines, compared with OpenFst's results through pynini; not in `all`: installs pynini
+#   grammar  a text-normalisation grammar, compiled and applied beside pynini; not in `all`: installs pynini
 #   decode   speed of decoding
 #   lm       reading and querying language models; with --device=cpu|cuda: decoding with a large one on the fly; with --part=fetch: ways to fetch n-grams from host memory
 #   lm_scale a model of 1G n-grams: size, opening; `lm convert` within a memory limit; not in `all`
@@ -94,6 +95,7 @@ case $what in
     WARPFST_PEER_PYTHON=build/bench/boost_peers/bin/python NEMO_WHEEL='build/bench/nemo/*.whl' python3 bench/accuracy/boost.py "$@"
     ;;
   triton) build/venv/bin/python bench/triton/triton.py "$@" ;;
+  grammar) use_package && build/bench/differential_peers/bin/python bench/fstops/grammar.py "$@" ;;
   differential) build_openfst_ops && use_package && build/bench/differential_peers/bin/python bench/fstops/differential.py "$@" ;;
   ocr) build/bench/ocr_peers/bin/python bench/accuracy/ocr.py "$@" ;;
   align | compat) use_package && "build/bench/${what}_peers/bin/python" "$(script "$what")" "$@" ;;

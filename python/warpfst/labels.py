@@ -98,6 +98,8 @@ def text_of(labels: Iterable[int], token_type: TokenType = "byte") -> str:
     if isinstance(token_type, Symbols):
         words = [token_type.text(label) for label in kept]
         return " ".join(f"<{label}>" if word is None else word for word, label in zip(words, kept))
+    if token_type == "byte" and max(kept, default=0) < 256:
+        return bytes(kept).decode("utf-8", "surrogateescape")
     if token_type == "byte":
         return b"".join(bytes((label,)) if label < 256 else _text_label(label).encode() for label in kept).decode("utf-8", "surrogateescape")
     return "".join(chr(label) if label < BEGIN_LABEL else _text_label(label) for label in kept)

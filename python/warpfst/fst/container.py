@@ -389,7 +389,7 @@ class Fst(Handle):
 
     def paths(self, input_token_type: TokenType = "byte", output_token_type: TokenType = "byte") -> Iterator[StringPath]:
         """The successful paths with their texts, in the order of arcs. ArgumentError: there is a cycle, so they are endless."""
-        fst = Fst(create("wf_connect", self.address))
+        fst = self if {"accessible", "coaccessible"} <= self.properties else Fst(create("wf_connect", self.address))
         if "acyclic" not in fst.properties:
             raise ArgumentError("the fst has a cycle, so it has endlessly many strings; use shortest_path")
         return fst._paths_of_trimmed(input_token_type, output_token_type)
@@ -406,7 +406,9 @@ class Fst(Handle):
                 ins[length - 1 :] = [ilabel]
                 outs[length - 1 :] = [olabel]
             if finals[state] != math.inf:
-                yield StringPath(text_of(ins[:length], input_token_type), text_of(outs[:length], output_token_type), cost + finals[state])
+                output = text_of(outs[:length], output_token_type)
+                same = ins[:length] == outs[:length] and input_token_type is output_token_type
+                yield StringPath(output if same else text_of(ins[:length], input_token_type), output, cost + finals[state])
             for to, weight, i, o in reversed(arcs[offsets[state] : offsets[state + 1]]):
                 stack.append((to, length + 1, i, o, cost + weight))
 
