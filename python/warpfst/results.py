@@ -7,9 +7,10 @@ import ctypes
 import functools
 import itertools
 import math
+import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from . import _abi, notebook
 from ._library import Handle, call, create, decode_text, exception_of, lib, take_text
@@ -21,6 +22,11 @@ from .joining import Joiner
 from .lattice import CompactLattice, Lattice, Mbr, Nbest, WordAligner, mbr_of, raw_paths
 from .options import c_options
 from .symbols import ExtendedSymbols, Symbols
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._option_types import LatticeDrawOptions
 
 _FLAGS = {name[len("WF_RESULT_") :].lower(): bit for name, bit in vars(_abi).items() if name.startswith("WF_RESULT_")}
 
@@ -164,6 +170,7 @@ class Result:
     spot(words)     hits of listed words
     to_srt(frame_shift), to_vtt(frame_shift)
                     captions
+    draw(path)      a picture of the lattice
     """
 
     __slots__ = ("_batch", "_i")
@@ -263,6 +270,13 @@ class Result:
         if isinstance(words, str):
             raise TypeError("words: expected a list of words, found a str")
         return self._batch._spot(self._i, words, threshold)
+
+    def draw(self, path: str | os.PathLike[str], **options: Unpack[LatticeDrawOptions]) -> None:
+        """Draws the paths of the result: CompactLattice.draw. Needs lattice_beam (ArgumentError)."""
+        lattice = self.compact_lattice
+        if lattice is None:
+            raise ArgumentError("draw needs a lattice: Decoder(lattice_beam=), and a result that was not unpickled")
+        lattice.draw(path, **options)
 
     def __repr__(self) -> str:
         return f"<Result: {self.error}>" if self.error is not None else f"<Result: {self.text!r}, cost {self.cost:.3f}>"

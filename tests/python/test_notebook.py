@@ -1,6 +1,7 @@
 """What notebooks show: pictures of fsts and lattices, tables of results. Also captions of results."""
 
 import pathlib
+import pickle
 import re
 import subprocess
 import xml.etree.ElementTree as ET
@@ -73,6 +74,35 @@ def test_pictures_of_lattices(tmp_path, ctc_graph, ctc_scores):
     # The style of a picture holds for nothing else of the page that it stands in.
     style = ET.fromstring(svg).find(f"{SVG}style").text
     assert all(line.startswith("svg.warpfst ") for line in style.strip().splitlines())
+
+
+def test_results_are_drawn_as_their_lattices(tmp_path):
+    result, failed = decoded(lattice_beam=3)
+    for name in ("x.svg", "x.dot", "x"):
+        result.draw(tmp_path / name, frame_shift=0.04)
+        drawn = (tmp_path / name).read_bytes()
+        result.compact_lattice.draw(tmp_path / name, frame_shift=0.04)
+        assert drawn == (tmp_path / name).read_bytes()
+    for one, message in ((decoded()[0], "lattice_beam"), (failed, "NaN"), (pickle.loads(pickle.dumps(result)), "unpickled")):
+        with pytest.raises(wf.ArgumentError, match=message):
+            one.draw(tmp_path / "none.svg")
+    assert not (tmp_path / "none.svg").exists()
+
+
+def test_fsts_for_graphviz(tmp_path):
+    table = wf.Symbols(["<eps>", 'a"', "b\\"])
+    fst = wf.Fst.from_arcs([(0, 1, 1, 2, 0.5), (1, 1, 2, 2, 0.0)], {1: 0.25}, isymbols=table, osymbols=table)
+    for name in ("x.dot", "x.gv"):
+        fst.draw(tmp_path / name)
+        lines = (tmp_path / name).read_text().splitlines()
+        assert lines[0] == "digraph FST {" and lines[-1] == "}"
+        assert [line.strip() for line in lines if "->" in line] == ['0 -> 1 [label = "a\\":b\\\\/0.5"];', '1 -> 1 [label = "b\\\\"];']
+        assert '  1 [label = "1/0.25", shape = doublecircle];' in lines and '  0 [label = "0", style = bold];' in lines
+    large = wf.Fst.from_arcs([(k, k + 1, 1, 1, 0.0) for k in range(2000)], {2000: 0.0})
+    large.draw(tmp_path / "large.dot")  # of any size
+    assert (tmp_path / "large.dot").read_text().count("->") == 2000
+    with pytest.raises(wf.LimitError):
+        large.draw(tmp_path / "large.svg")
 
 
 def test_tables_of_results():

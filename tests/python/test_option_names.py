@@ -103,6 +103,7 @@ def attempts(tmp_path_factory):
         "ModelTokens.graph": lambda **o: model.graph(**o),
         "ProcessorWithLM": lambda **o: integrations.ProcessorWithLM(folder / "vocab.json", words=["a"], **o),
         "RnnLM.train": lambda **o: wf.RnnLM.train(nowhere, nowhere, **o),
+        "Result.draw": lambda **o: result.draw(nowhere, **o),
         "ScoreReader": lambda **o: wf.ScoreReader(nowhere, **o),
         "ScoreWriter": lambda **o: wf.ScoreWriter(nowhere, **o),
         "Scorer.from_lm": lambda **o: wf.Scorer.from_lm(lm, **o),
