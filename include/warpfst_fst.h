@@ -136,7 +136,8 @@ WF_API void wf_builder_free(wf_builder *builder);
 /* Files. The format is detected from the content: warpfst's memory-mapped format, or OpenFst
  * vector, const, compact (acceptor, string, unweighted, unweighted_acceptor, weighted_string; const
  * and compact with indices of 8 to 64 bits), edit, ngram and look-ahead (arc_lookahead,
- * ilabel_lookahead, olabel_lookahead; standard, log, log64). log64 weights are rounded to float32.
+ * ilabel_lookahead, olabel_lookahead; standard, log, log64). Operations round log64 weights to float32;
+ * vector and const files of log64 arcs that are written of what was read have them as they were.
  * Text is read by wf_fst_compile. Errors: a truncated or corrupt file, a reference outside the
  * file, a negative label, NaN, -infinity. Native files are also verified by checksums. An OpenFst
  * file with states but no start state gives the empty fst. The native layout is in

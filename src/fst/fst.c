@@ -14,7 +14,8 @@ struct wf__fst_storage {
   atomic_uint_fast32_t refs;
   void (*release)(void *);
   void *keeper;
-  int device; /* as wf__fst_device */
+  int device;                      /* as wf__fst_device */
+  double *wide_arcs, *wide_finals; /* as wf__fst_wide_arcs */
   /* one word per group (properties.h); 0 until computed, bit 31 is set once it is */
   atomic_uint_fast32_t properties[NUM_GROUPS];
 };
@@ -254,6 +255,8 @@ void wf_fst_free(wf_fst *fst) {
   if (fst == NULL || atomic_fetch_sub(&fst->refs, 1) != 1) return;
   if (atomic_fetch_sub(&fst->storage->refs, 1) == 1) {
     fst->storage->release(fst->storage->keeper);
+    free(fst->storage->wide_arcs);
+    free(fst->storage->wide_finals);
     free(fst->storage);
   }
   wf_symbols_free(fst->isymbols);
@@ -261,6 +264,15 @@ void wf_fst_free(wf_fst *fst) {
   boundaries_free(fst->boundaries);
   free(fst);
 }
+
+void wf__fst_set_wide(wf_fst *fst, double *arcs, double *finals) {
+  fst->storage->wide_arcs = arcs;
+  fst->storage->wide_finals = finals;
+}
+
+const double *wf__fst_wide_arcs(const wf_fst *fst) { return fst->storage->wide_arcs; }
+
+const double *wf__fst_wide_finals(const wf_fst *fst) { return fst->storage->wide_finals; }
 
 static const uint32_t properties_known = 1u << 31;
 

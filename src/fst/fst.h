@@ -82,6 +82,13 @@ void wf__fst_keep_ctc_blank(wf_fst *fst, const wf_fst *from);
 wf_status wf__fst_common_blank(const wf_fst *const *fsts, size_t count, int32_t *out,
                                wf_error *err);
 
+/* The weights of a log64 file in double precision: of arcs [num_arcs] and final [num_states].
+ * Operations use the rounded ones; files of log64 arcs get these. `set` takes ownership; call it
+ * only before the fst is shared. NULL: there are none. */
+void wf__fst_set_wide(wf_fst *fst, double *arcs, double *finals);
+const double *wf__fst_wide_arcs(const wf_fst *fst);
+const double *wf__fst_wide_finals(const wf_fst *fst);
+
 /* Fails if the semirings differ. Binary operations call it first. */
 wf_status wf__same_semiring(const wf_fst *a, const wf_fst *b, wf_error *err);
 /* Fails if the fsts have different input symbol tables, or different output symbol tables. Tables

@@ -13,7 +13,8 @@
  *            blocks begin at multiples of 16 bytes. log64 arcs are padded to 24 bytes. const8,
  *            const16 and const64 have numbers of so many bits in place of u32, padded as in C.
  *
- * A weight is f32 (arc types standard and log) or f64 (log64), which is rounded to f32. Counts are
+ * A weight is f32 (arc types standard and log) or f64 (log64), which is rounded to f32; those of
+ * vector and const files are kept, too, for files written of the fst. Counts are
  * checked against the remaining bytes before memory is allocated for them. */
 #include <string.h>
 
@@ -100,6 +101,8 @@ static wf_status resolve_types(const wf__cursor *cursor, header *h, wf_error *er
                            WF__SPAN_ARG(h->arc_type), advice(h->arc_type));
   h->semiring = wf__span_is(h->arc_type, "standard") ? WF_TROPICAL : WF_LOG;
   h->weight_bytes = wide ? 8 : 4;
+  if (!wide || (h->format != WF_FORMAT_OPENFST_VECTOR && h->format != WF_FORMAT_OPENFST_CONST))
+    h->wide = NULL;
   h->arc_bytes = wide ? (h->format == WF_FORMAT_OPENFST_CONST ? 24 : 20) : 16;
   return WF_OK;
 }
@@ -171,9 +174,10 @@ static bool copy_narrow_arcs(const uint8_t *from, uint64_t count, uint64_t num_s
 }
 
 static bool copy_wide_arcs(const uint8_t *from, uint64_t count, size_t arc_bytes,
-                           uint64_t num_states, wf_arc *to) {
+                           uint64_t num_states, wf_arc *to, double *wide) {
   bool fine = true;
   for (uint64_t i = 0; i < count; i++, from += arc_bytes) {
+    if (wide != NULL) memcpy(&wide[i], from + 8, 8);
     memcpy(&to[i].ilabel, from, 4);
     memcpy(&to[i].olabel, from + 4, 4);
     memcpy(&to[i].nextstate, from + 16, 4);
@@ -203,13 +207,30 @@ static wf_status explain_arcs(wf__cursor cursor, const uint8_t *from, const head
   return wf__cursor_fail(&cursor, err, WF_ERR_FORMAT, "bad arcs");
 }
 
-static wf_status copy_arcs(wf__cursor *cursor, const header *h, uint64_t count, uint64_t num_states,
-                           wf_arc *to, wf_error *err) {
+/* `first`: the number of the first arc. */
+static wf_status copy_arcs(wf__cursor *cursor, const header *h, uint64_t first, uint64_t count,
+                           uint64_t num_states, wf_arc *to, wf_error *err) {
   const uint8_t *from;
+  double *wide = h->wide != NULL ? h->wide->arcs + first : NULL;
   WF__TRY(wf__read_view(cursor, &from, count * h->arc_bytes, "arcs", err));
-  bool fine = h->weight_bytes == 4 ? copy_narrow_arcs(from, count, num_states, to)
-                                   : copy_wide_arcs(from, count, h->arc_bytes, num_states, to);
+  bool fine = h->weight_bytes == 4
+                  ? copy_narrow_arcs(from, count, num_states, to)
+                  : copy_wide_arcs(from, count, h->arc_bytes, num_states, to, wide);
   return fine ? WF_OK : explain_arcs(*cursor, from, h, num_states, to, err);
+}
+
+static wf_status reserve_wide(const header *h, uint64_t num_states, uint64_t num_arcs,
+                              wf_error *err) {
+  if (h->wide == NULL) return WF_OK;
+  h->wide->arcs = wf__alloc(num_arcs, sizeof(double));
+  h->wide->finals = wf__alloc(num_states, sizeof(double));
+  if (h->wide->arcs != NULL && h->wide->finals != NULL) return WF_OK;
+  return wf__fail_memory(err, (num_states + num_arcs) * sizeof(double), "weights of log64 arcs");
+}
+
+static bool take_final(const header *h, const uint8_t *weight, uint64_t state, wf__csr *csr) {
+  if (h->wide != NULL) memcpy(&h->wide->finals[state], weight, 8);
+  return wf__load_weight(weight, h->weight_bytes, &csr->final_cost.data[state]);
 }
 
 /* --- vector ------------------------------------------------------------------------------ */
@@ -252,16 +273,18 @@ static wf_status read_vector(wf__cursor *cursor, const header *h, wf__csr *csr, 
   uint64_t num_states, num_arcs;
   WF__TRY(count_vector(*cursor, h, &num_states, &num_arcs, err));
   WF__TRY(wf__openfst_reserve(csr, num_states, num_arcs, err));
+  WF__TRY(reserve_wide(h, num_states, num_arcs, err));
   for (uint64_t s = 0; s < num_states; s++) {
     const uint8_t *weight;
     uint64_t count;
     WF__TRY(read_state(cursor, h, s, &weight, &count, err));
     csr->arc_off.data[s] = csr->arcs.size;
-    if (!wf__load_weight(weight, h->weight_bytes, &csr->final_cost.data[s]))
+    if (!take_final(h, weight, s, csr))
       return wf__cursor_fail(cursor, err, WF_ERR_FORMAT,
                              "final weight of state %llu is NaN, -infinity or beyond float32",
                              (unsigned long long)s);
-    WF__TRY(copy_arcs(cursor, h, count, h->target_limit != 0 ? h->target_limit : num_states,
+    WF__TRY(copy_arcs(cursor, h, csr->arcs.size, count,
+                      h->target_limit != 0 ? h->target_limit : num_states,
                       csr->arcs.data + csr->arcs.size, err));
     csr->arcs.size += count;
   }
@@ -295,11 +318,12 @@ static wf_status read_const_states(wf__cursor *cursor, const header *h, wf__csr 
         "the header says %llu arcs, but the file has room for %llu: truncated or damaged",
         (unsigned long long)num_arcs, (unsigned long long)(wf__cursor_left(cursor) / h->arc_bytes));
   WF__TRY(wf__openfst_reserve(csr, num_states, num_arcs, err));
+  WF__TRY(reserve_wide(h, num_states, num_arcs, err));
   uint64_t arcs = 0;
   for (uint64_t s = 0; s < num_states; s++, states += state_bytes) {
     uint64_t pos = load_index(states + at_pos, index),
              count = load_index(states + at_pos + index, index);
-    if (!wf__load_weight(states, h->weight_bytes, &csr->final_cost.data[s]))
+    if (!take_final(h, states, s, csr))
       return wf__cursor_fail(cursor, err, WF_ERR_FORMAT,
                              "final weight of state %llu is NaN, -infinity or beyond float32",
                              (unsigned long long)s);
@@ -326,7 +350,7 @@ static wf_status read_const(wf__cursor *cursor, const header *h, wf__csr *csr, w
   WF__TRY(read_const_states(cursor, h, csr, err));
   WF__TRY(wf__openfst_align(cursor, h, err));
   WF__TRY(
-      copy_arcs(cursor, h, (uint64_t)h->num_arcs, (uint64_t)h->num_states, csr->arcs.data, err));
+      copy_arcs(cursor, h, 0, (uint64_t)h->num_arcs, (uint64_t)h->num_states, csr->arcs.data, err));
   csr->arcs.size = (uint64_t)h->num_arcs;
   return WF_OK;
 }
@@ -397,12 +421,18 @@ static wf_status read_inner(wf__cursor *cursor, const wf__openfst_header *outer,
 wf_status wf__openfst_read_next(wf__cursor *cursor, wf_fst **out, wf_fst_format *format,
                                 wf_error *err) {
   *out = NULL;
-  header h = {0};
+  wf__wide_weights wide = {NULL, NULL};
+  header h = {.wide = &wide};
   wf__csr csr = {0};
   wf_symbols *isymbols = NULL, *osymbols = NULL;
   wf_status status = read_all(cursor, &h, &csr, &isymbols, &osymbols, err);
   if (status == WF_OK)
     status = wf__fst_from_csr(&csr, h.start, h.semiring, isymbols, osymbols, out, err);
+  if (status == WF_OK && wide.arcs != NULL) wf__fst_set_wide(*out, wide.arcs, wide.finals);
+  if (status != WF_OK) {
+    free(wide.arcs);
+    free(wide.finals);
+  }
   *format = h.format;
   if (h.weight_bytes == 8 && h.format == WF_FORMAT_OPENFST_VECTOR)
     *format = WF_FORMAT_OPENFST_VECTOR_LOG64;

@@ -14,6 +14,11 @@
 
 #define WF__OPENFST_ADDON_MAGIC 446681434
 
+/* The weights of a log64 file as they are: of arcs [num_arcs] and final [num_states]. */
+typedef struct wf__wide_weights {
+  double *arcs, *finals;
+} wf__wide_weights;
+
 typedef struct wf__openfst_header {
   wf__span fst_type, arc_type;
   int32_t version;
@@ -26,7 +31,8 @@ typedef struct wf__openfst_header {
   /* Arcs lead to states below this number; 0: below the number of states of the file. The edits of
    * an edit fst have arcs to states of the whole. */
   uint64_t target_limit;
-  int depth; /* of fsts in fsts */
+  int depth;              /* of fsts in fsts */
+  wf__wide_weights *wide; /* vector and const files of log64 arcs fill it; NULL: not wanted */
 } wf__openfst_header;
 
 /* True if the text is the name. */

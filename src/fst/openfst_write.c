@@ -59,8 +59,8 @@ static wf_status write_header(const wf_fst *fst, const wf_fst_view *view, struct
   return write_symbols(osymbols, output, err);
 }
 
-/* Stores an arc at `to`, and returns its size in bytes. */
-static size_t store_arc(const wf_arc *arc, struct shape shape, uint8_t *to) {
+/* Stores an arc at `to`, and returns its size in bytes. `wide`: the weight of a log64 arc. */
+static size_t store_arc(const wf_arc *arc, double wide, struct shape shape, uint8_t *to) {
   memcpy(to, &arc->ilabel, 4);
   memcpy(to + 4, &arc->olabel, 4);
   if (!shape.wide) {
@@ -68,44 +68,56 @@ static size_t store_arc(const wf_arc *arc, struct shape shape, uint8_t *to) {
     memcpy(to + 12, &arc->nextstate, 4);
     return 16;
   }
-  double weight = arc->weight;
-  memcpy(to + 8, &weight, 8);
+  memcpy(to + 8, &wide, 8);
   memcpy(to + 16, &arc->nextstate, 4);
   if (!shape.is_const) return 20;
   memset(to + 20, 0, 4);
   return 24;
 }
 
-static void write_arcs(const wf_arc *arcs, uint64_t count, struct shape shape, wf__output *output) {
+/* `wide`: the weights of log64 arcs; NULL: those of the arcs. */
+static void write_arcs(const wf_arc *arcs, const double *wide, uint64_t count, struct shape shape,
+                       wf__output *output) {
   uint8_t chunk[CHUNK * 24];
   while (count > 0) {
     uint64_t part = count < CHUNK ? count : CHUNK;
     size_t used = 0;
-    for (uint64_t i = 0; i < part; i++) used += store_arc(&arcs[i], shape, chunk + used);
+    for (uint64_t i = 0; i < part; i++)
+      used +=
+          store_arc(&arcs[i], wide != NULL ? wide[i] : (double)arcs[i].weight, shape, chunk + used);
     wf__write(output, chunk, used);
     arcs += part;
+    if (wide != NULL) wide += part;
     count -= part;
   }
 }
 
-static void write_weight(float weight, struct shape shape, wf__output *output) {
-  double wide = weight;
+/* `finals`: the final weights of a log64 fst; NULL: those of the view. */
+static void write_final(const wf_fst_view *view, const double *finals, uint64_t state,
+                        struct shape shape, wf__output *output) {
+  float weight = view->final_cost[state];
+  double wide = finals != NULL ? finals[state] : (double)weight;
   if (shape.wide)
     wf__write(output, &wide, sizeof wide);
   else
     wf__write(output, &weight, sizeof weight);
 }
 
-static void write_vector(const wf_fst_view *view, struct shape shape, wf__output *output) {
+static void write_vector(const wf_fst *fst, const wf_fst_view *view, struct shape shape,
+                         wf__output *output) {
+  const double *wide = wf__fst_wide_arcs(fst), *finals = wf__fst_wide_finals(fst);
   for (uint64_t s = 0; s < view->num_states; s++) {
     int64_t count = (int64_t)(view->arc_off[s + 1] - view->arc_off[s]);
-    write_weight(view->final_cost[s], shape, output);
+    write_final(view, finals, s, shape, output);
     wf__write(output, &count, sizeof count);
-    write_arcs(view->arcs + view->arc_off[s], (uint64_t)count, shape, output);
+    write_arcs(view->arcs + view->arc_off[s], wide != NULL ? wide + view->arc_off[s] : NULL,
+               (uint64_t)count, shape, output);
   }
 }
 
-static void write_const(const wf_fst_view *view, struct shape shape, wf__output *output) {
+static void write_const(const wf_fst *fst, const wf_fst_view *view, struct shape shape,
+                        wf__output *output) {
+  const double *finals = wf__fst_wide_finals(fst);
   for (uint64_t s = 0; s < view->num_states; s++) {
     uint64_t first = view->arc_off[s], last = view->arc_off[s + 1];
     /* first arc, number of arcs, input epsilons, output epsilons */
@@ -114,10 +126,10 @@ static void write_const(const wf_fst_view *view, struct shape shape, wf__output 
       row[2] += view->arcs[i].ilabel == 0;
       row[3] += view->arcs[i].olabel == 0;
     }
-    write_weight(view->final_cost[s], shape, output);
+    write_final(view, finals, s, shape, output);
     wf__write(output, row, sizeof row);
   }
-  write_arcs(view->arcs, view->num_arcs, shape, output);
+  write_arcs(view->arcs, wf__fst_wide_arcs(fst), view->num_arcs, shape, output);
 }
 
 static wf_status write_fst(const wf_fst *fst, wf_fst_format format, wf__output *output,
@@ -135,9 +147,9 @@ static wf_status write_fst(const wf_fst *fst, wf_fst_format format, wf__output *
         (unsigned long long)view.num_arcs);
   WF__TRY(write_header(fst, &view, shape, output, err));
   if (shape.is_const)
-    write_const(&view, shape, output);
+    write_const(fst, &view, shape, output);
   else
-    write_vector(&view, shape, output);
+    write_vector(fst, &view, shape, output);
   return WF_OK;
 }
 

@@ -3,6 +3,7 @@
 import gc
 import math
 import pickle
+import struct
 import threading
 import warnings
 
@@ -362,3 +363,41 @@ def test_composers(rng):
             wf.fst.Composer(a, b)
     with pytest.raises(ValueError, match="make no pairs"):
         wf.fst.Composer([a, a], [b, b, b])
+
+
+@pytest.mark.parametrize("format", ["vector_log64", "const_log64"])
+def test_log64_files_keep_their_weights(tmp_path, format):
+    fst = wf.Fst.from_arcs([(0, 1, 1, 2, 0.1), (0, 1, 3, 4, 0.2), (1, 2, 5, 6, 0.3)], {1: 0.4, 2: 0.5}, semiring="log")
+    fst.write(tmp_path / "rounded.fst", format)
+    data = (tmp_path / "rounded.fst").read_bytes()
+    for number in (0.1, 0.2, 0.3, 0.4):
+        rounded = struct.pack("<d", np.float32(number))
+        assert data.count(rounded) == 1
+        data = data.replace(rounded, struct.pack("<d", number))
+    (tmp_path / "exact.fst").write_bytes(data)
+    read = wf.Fst.read(tmp_path / "exact.fst")
+    assert wf.fst.equal(read, fst)  # operations use float32
+    for same in (read, read.with_symbols(), wf.Fst.from_bytes(data)):
+        same.write(tmp_path / "again.fst", format)
+        assert (tmp_path / "again.fst").read_bytes() == data
+    other = "const_log64" if format == "vector_log64" else "vector_log64"
+    read.write(tmp_path / "other.fst", other)
+    wf.Fst.read(tmp_path / "other.fst").write(tmp_path / "again.fst", format)
+    assert (tmp_path / "again.fst").read_bytes() == data
+    read.with_weights([0.1, 0.2, 0.3]).write(tmp_path / "again.fst", format)  # made anew: rounded
+    assert (tmp_path / "again.fst").read_bytes() == (tmp_path / "rounded.fst").read_bytes()
+    for size in range(0, len(data), 7):
+        with pytest.raises(wf.FormatError):
+            wf.Fst.from_bytes(data[:size])
+
+
+def test_other_arc_types_are_refused_with_advice(tmp_path):
+    wf.Fst.from_arcs([(0, 1, 1, 2, 0.5)], {1: 0.0}).write(tmp_path / "a.fst", "vector")
+    data = (tmp_path / "a.fst").read_bytes()
+    for name, advice in (
+        ("lattice4", "LatticeReader"), ("compactlattice44", "LatticeReader"), ("left_gallic_standard", "output labels"), ("tropical_LT_tropical", "one cost of each pair"),
+        ("real", "-ln"), ("minmax", "is no sum"), ("signed_log_tropical", "below 0"), ("tropical64", "fstprint"), ("expectation_log", "first cost"), ("left_standard_string", "output labels"),
+    ):  # fmt: skip
+        changed = data.replace(struct.pack("<i", 8) + b"standard", struct.pack("<i", len(name)) + name.encode())
+        with pytest.raises(wf.UnsupportedError, match=f"arc type '{name}'.*{advice}"):
+            wf.Fst.from_bytes(changed)
