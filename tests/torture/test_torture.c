@@ -333,6 +333,29 @@ static wf_status work_composer(const struct job *job, wf_error *err) {
   return status;
 }
 
+/* 1 becomes 2 at the beginning of a string. */
+static wf_fst *rule_parts[4];
+
+static void make_rule_parts(void) {
+  static const char *const texts[4] = {"0 1 1 2;1", "0 1 8 8;1", "0", "0 0 1 1;0 0 2 2;0"};
+  for (int i = 0; i < 4; i++) rule_parts[i] = test_fst_of(WF_TROPICAL, texts[i]);
+}
+
+static wf_status work_rule(const struct job *job, wf_error *err) {
+  wf_fst *rule = NULL;
+  wf_cdrewrite_options options;
+  (void)job;
+  wf_cdrewrite_options_init(&options);
+  options.begin_label = 8;
+  options.direction = WF_CDREWRITE_RTL;
+  wf_status status = wf_cdrewrite(rule_parts[0], rule_parts[1], rule_parts[2], rule_parts[3],
+                                  &options, &rule, err);
+  assert_true((status == WF_OK) == (rule != NULL));
+  if (status == WF_OK) mix_fst(wf_fst_get_view(rule));
+  wf_fst_free(rule);
+  return status;
+}
+
 /* Up to eight frames of four columns. */
 static wf_scores few_scores(int64_t num_frames) {
   static float scores[8 * 4];
@@ -594,6 +617,7 @@ static const struct job jobs[] = {
     {"batch of fsts", open_fsts, work_fsts, 0},
     {"forms of language models", open_lms, work_lms, 0},
     {"builder and symbols", open_nothing, work_builder, 0},
+    {"rewrite rule", open_nothing, work_rule, 0},
 };
 
 static void run_jobs(uint64_t seed, struct tally *tallies) {
@@ -605,9 +629,11 @@ static void run_jobs(uint64_t seed, struct tally *tallies) {
   make_transducer(seed, &rng);
   f[0] = test_fst_of(WF_TROPICAL, "0 1 1 2 1\n0 2 2 2 1\n1 1 1 1 3\n1 2 3 1 1\n2\n");
   f[1] = test_fst_of(WF_TROPICAL, "0 1 0 0 1\n0 2 2 2 1\n1 1 1 1 3\n1 2 0 0 1\n2 3 1 1 1\n3\n");
+  make_rule_parts();
   for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++)
     if (only == NULL || strcmp(only, jobs[i].name) == 0) torture(&jobs[i], &tallies[i]);
   for (int i = 0; i < 2; i++) wf_fst_free(f[i]);
+  for (int i = 0; i < 4; i++) wf_fst_free(rule_parts[i]);
   free_transducer();
   free_chain_task(&chains);
   free_decoding();
