@@ -25,6 +25,9 @@ typedef struct rule_maker {
   wf_status status;
   wf_error *err;
   label_list letters; /* of strings, and the labels of their ends if contexts have these; sorted */
+  /* Letters of sigma_star that the rule does not name: it copies them all alike. If there are
+   * several, only the first one is in `letters` until the rule is made. */
+  label_list others;
   int32_t right, left, skip;
 } rule_maker;
 
@@ -386,20 +389,66 @@ static wf_status add_label(label_list *list, int32_t label, wf_error *err) {
   return WF_OK;
 }
 
+/* Moves the letters that the rule names, or that stand for ends, from the others to the letters. */
+static wf_status split_letters(rule_maker *m, const wf_cdrewrite_options *o) {
+  uint64_t kept = 0, num_named = m->letters.size;
+  for (uint64_t i = 0; i < m->others.size; i++) {
+    int32_t label = m->others.data[i];
+    bool is_end = label == o->begin_label || label == o->end_label;
+    if (is_end) WF__TRY(add_label(&m->letters, label, m->err));
+    if (!is_end && (num_named == 0 || bsearch(&label, m->letters.data, num_named, sizeof label,
+                                              compare_labels) == NULL))
+      m->others.data[kept++] = label;
+  }
+  m->others.size = kept;
+  if (kept > 0) WF__TRY(add_label(&m->letters, m->others.data[0], m->err));
+  sort_labels(&m->letters);
+  return WF_OK;
+}
+
 /* The letters of all strings, and whether a context has an end of the string. */
 static wf_status find_letters(rule_maker *m, const wf_fst *const parts[4],
                               const wf_cdrewrite_options *o, bool *bounded) {
   WF__TRY(add_labels_of(&m->letters, parts[2], m->err));
   WF__TRY(add_labels_of(&m->letters, parts[3], m->err));
   *bounded = drop_ends(&m->letters, o);
-  WF__TRY(add_labels_of(&m->letters, parts[0], m->err));
-  return add_labels_of(&m->letters, parts[1], m->err);
+  WF__TRY(add_labels_of(&m->letters, parts[1], m->err));
+  WF__TRY(add_labels_of(&m->others, parts[0], m->err));
+  return split_letters(m, o);
+}
+
+static wf_status fill_others(wf__csr *csr, const wf_fst_view *view, const rule_maker *m) {
+  int32_t first = m->others.data[0];
+  for (uint64_t s = 0; s < view->num_states; s++) {
+    WF__TRY(wf__csr_add_state(csr, view->final_cost[s], m->err));
+    for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) {
+      wf_arc arc = view->arcs[i];
+      bool copies = arc.ilabel == first && arc.olabel == first;
+      for (uint64_t k = 0; k < (copies ? m->others.size : 1); k++) {
+        if (copies) arc.ilabel = arc.olabel = m->others.data[k];
+        WF__TRY(wf__csr_push(csr, arc, m->err));
+      }
+    }
+  }
+  return WF_OK;
+}
+
+/* Gives each arc that copies the first of the other letters to all of them. */
+static const wf_fst *with_others(rule_maker *m, const wf_fst *rule) {
+  if (m->status != WF_OK || m->others.size < 2) return rule;
+  rule = unary(m, optimize, unary(m, rmepsilon, rule));
+  if (m->status != WF_OK) return NULL;
+  wf_fst_view view = wf_fst_get_view(rule);
+  wf__csr csr = {0};
+  return finish(m, fill_others(&csr, &view, m), &csr, view.start);
 }
 
 static wf_status choose_marks(rule_maker *m, const wf_cdrewrite_options *o) {
   int64_t largest = o->begin_label > o->end_label ? o->begin_label : o->end_label;
-  if (m->letters.size != 0 && m->letters.data[m->letters.size - 1] > largest)
-    largest = m->letters.data[m->letters.size - 1];
+  const label_list *lists[] = {&m->letters, &m->others};
+  for (int i = 0; i < 2; i++)
+    if (lists[i]->size != 0 && lists[i]->data[lists[i]->size - 1] > largest)
+      largest = lists[i]->data[lists[i]->size - 1];
   if (largest > WF__MAX_LABEL - 3)
     return wf__fail(m->err, WF_ERR_LIMIT,
                     "label %lld: rules need three labels above the largest one",
@@ -478,6 +527,7 @@ static const wf_fst *make_rule(rule_maker *m, const wf_fst *const parts[4],
     rule = rule_left_to_right(m, tau, left, right, simultaneous, o->mandatory);
   }
   if (bounded) rule = compose(m, compose(m, add, rule), drop);
+  rule = with_others(m, rule);
   /* Sorted, so that strings are composed with the rule without preparing it. */
   return unary(m, arcsort, unary(m, optimize, unary(m, rmepsilon, compose(m, sigma_star, rule))));
 }
@@ -516,5 +566,6 @@ wf_status wf_cdrewrite(const wf_fst *tau, const wf_fst *left, const wf_fst *righ
   if (status == WF_OK) status = wf_fst_with_symbols(rule, symbols, symbols, out, err);
   for (size_t i = 0; i < m.num_fsts; i++) wf_fst_free(m.fsts[i]);
   wf__vec_free(&m.letters);
+  wf__vec_free(&m.others);
   return status;
 }

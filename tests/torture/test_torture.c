@@ -337,7 +337,8 @@ static wf_status work_composer(const struct job *job, wf_error *err) {
 static wf_fst *rule_parts[4];
 
 static void make_rule_parts(void) {
-  static const char *const texts[4] = {"0 1 1 2;1", "0 1 8 8;1", "0", "0 0 1 1;0 0 2 2;0"};
+  static const char *const texts[4] = {"0 1 1 2;1", "0 1 8 8;1", "0",
+                                       "0 0 1 1;0 0 2 2;0 0 3 3;0 0 4 4;0"};
   for (int i = 0; i < 4; i++) rule_parts[i] = test_fst_of(WF_TROPICAL, texts[i]);
 }
 
