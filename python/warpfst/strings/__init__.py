@@ -9,17 +9,18 @@ the ends of a string in contexts. `escape` makes any text stand for itself. Text
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike
-from typing import Literal, Union
+from typing import Any, Literal, Union
 
 from .._library import create
 from ..errors import ArgumentError
 from ..fst.container import Fst, StringPath
-from ..fst.operations import Encoder, arcmap, arcsort, compose, concat, determinize, minimize, project, rmepsilon, shortest_path, union
+from ..fst.operations import Encoder, arcmap, arcsort, compose, concat, determinize, minimize, rmepsilon, union
 from ..labels import BEGIN_LABEL, END_LABEL, TokenType, escape, labels_of, symbol_label, symbol_labels, text_of
 from ..options import c_options
 
@@ -206,10 +207,17 @@ def string_paths(fst: Fst, input_token_type: TokenType = "byte", output_token_ty
     return fst.paths(input_token_type, output_token_type)
 
 
+@functools.lru_cache(maxsize=64)
+def _options(table: str, *pairs: tuple[str, object]) -> Any:
+    """Options that are made once: C only reads them."""
+    return c_options(table, dict(pairs))
+
+
 def _outputs(text: StringOrFst, rule: Fst, token_type: TokenType) -> Fst:
     """The acceptor of all outputs."""
     source = text if isinstance(text, Fst) else Fst.from_string(text, 0.0, token_type, brackets=False)
-    return rmepsilon(project(compose(source, rule), project_type="output"))
+    both = compose(source, rule)
+    return rmepsilon(Fst(create("wf_project", both.address, _options("project", ("project_type", "output")))))
 
 
 def rewrite(text: StringOrFst, rule: Fst, token_type: TokenType = "byte") -> str:
@@ -222,7 +230,8 @@ def rewrite(text: StringOrFst, rule: Fst, token_type: TokenType = "byte") -> str
 
 def rewrites(text: StringOrFst, rule: Fst, count: int, token_type: TokenType = "byte") -> list[StringPath]:
     """The `count` best outputs of a rule for a text, best first, each once."""
-    best = shortest_path(_outputs(text, rule, token_type), nshortest=count, unique=True)
+    outputs = _outputs(text, rule, token_type)
+    best = Fst(create("wf_shortest_path", outputs.address, _options("shortest_path", ("nshortest", count), ("unique", True))))
     return list(string_paths(best, token_type, token_type))
 
 
@@ -266,5 +275,4 @@ def cdrewrite(
     if direction not in ("ltr", "rtl", "sim"):
         raise ValueError(f'direction {direction!r} is none of "ltr", "rtl", "sim"')
     parts = (tau, _fst(left, token_type), _fst(right, token_type), sigma_star)
-    options: Mapping[str, object] = {"direction": direction, "mandatory": mandatory}
-    return Fst(create("wf_cdrewrite", *map(Fst._address_of, parts), c_options("cdrewrite", options)))
+    return Fst(create("wf_cdrewrite", *map(Fst._address_of, parts), _options("cdrewrite", ("direction", direction), ("mandatory", mandatory))))
