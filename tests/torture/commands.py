@@ -87,6 +87,7 @@ shortestdistance --reverse in/a.fst in/potentials
 encode --encode_labels in/a.fst in/codex in/encoded.fst
 far create in/a.fst in/accept.fst in/a.far
 far create --generate_keys=1 in/a.fst in/accept.fst in/keys.far
+far compilestrings --token-type=utf8 in/a.txt in/texts.far
 mkgraph ctc --tokens=in/tokens.txt --lexicon=in/lexicon.txt --lm=in/lm.arpa -q -o in/words.wfst --words-out=in/words.txt
 compile in/loop.txt in/loop.fst --acceptor --isymbols=in/words.txt
 mkgraph ctc --tokens=in/tokens.txt --lexicon=in/lexicon.txt --grammar=in/loop.fst --words=in/words.txt -q -o in/lexicon.wfst
@@ -110,7 +111,7 @@ print ctc: print in/words.wfst -o out/text
 print strings: print --strings in/a.fst
 draw: draw in/a.fst -o out/picture.svg
 draw, Graphviz: draw in/words.wfst -o out/graph.dot
-isstochastic: isstochastic in/a.fst
+isstochastic: isstochastic --delta=1000 in/a.fst
 info: info in/a.wfst.gz
 info --json: info --json in/edit.fst
 convert const: convert in/compact.fst out/c.fst --format=const
@@ -119,7 +120,7 @@ convert look-ahead: convert in/lookahead.fst out/l.fst
 far create: far create in/a.fst in/accept.fst out/a.far
 far extract: far extract --filename_prefix=out/ in/keys.far
 far compilestrings: far compilestrings --token-type=utf8 in/a.txt out/a.far
-far printstrings: far printstrings in/keys.far
+far printstrings: far printstrings --token-type=utf8 in/texts.far
 far info: far info --list_fsts in/a.far
 far equal: far equal in/a.far in/a.far
 compose: compose in/a.fst in/cycle.fst out/c.fst --num-threads=1
