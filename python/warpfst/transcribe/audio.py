@@ -33,7 +33,8 @@ def need(module: str, extra: str = "audio") -> Any:
     try:
         return importlib.import_module(module)
     except Exception as why:  # noqa: BLE001 - packages built for another numpy raise ImportError, AttributeError or ValueError
-        raise ImportError(f"transcribing needs {module} ({why}): pip install '.[{extra}]' in warpfst's source folder") from None
+        what = "serving" if extra == "serve" else "transcribing"
+        raise ImportError(f"{what} needs {module} ({why}): pip install '.[{extra}]' in warpfst's source folder") from None
 
 
 def check_rate(rate: int) -> int:

@@ -33,7 +33,7 @@ _STDIN = pathlib.Path("-")
 _STDIN_KEY = "stdin"
 
 
-def _number(least: float, most: float, kind: Callable[[str], float] = float) -> Callable[[str], float]:
+def number(least: float, most: float, kind: Callable[[str], float] = float) -> Callable[[str], float]:
     def parse(text: str) -> float:
         try:
             value = kind(text)
@@ -46,7 +46,7 @@ def _number(least: float, most: float, kind: Callable[[str], float] = float) -> 
     return parse
 
 
-class _Formatter(argparse.RawDescriptionHelpFormatter):
+class Formatter(argparse.RawDescriptionHelpFormatter):
     """Rows such as `-o, --output=FOLDER`, as in the help of the other commands, which completion reads."""
 
     def __init__(self, prog: str) -> None:
@@ -61,7 +61,7 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
 
 def _parser() -> argparse.ArgumentParser:
     usage = "warpfst transcribe AUDIO... --model FOLDER [-o FOLDER] [--format text|json|ctm|srt|vtt]"
-    parser = argparse.ArgumentParser("warpfst transcribe", usage=usage, description="Transcribes audio to text.", epilog=EPILOG, formatter_class=_Formatter)
+    parser = argparse.ArgumentParser("warpfst transcribe", usage=usage, description="Transcribes audio to text.", epilog=EPILOG, formatter_class=Formatter)
     parser.add_argument("audio", nargs="*", type=pathlib.Path, help="audio files or folders; '-': standard input")
     parser.add_argument("--list", type=pathlib.Path, metavar="FILE", help="list of audio files: lines `key path`")
     parser.add_argument("--model", type=pathlib.Path, required=True, metavar="FOLDER", help="required: folder with config.json, acoustic model and graph (docs/how-to/transcribe.md), a model folder of CMU Sphinx, or FILE.py:NAME, a class of your own")
@@ -74,12 +74,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--option", action="append", default=[], metavar="NAME=VALUE", help="option of the decoder, such as beam=12 (may be repeated; see warpfst options decoder)"
     )
-    most = _number(1, 1e6)
+    most = number(1, 1e6)
     parser.add_argument("--batch-seconds", type=most, default=Limits().batch_seconds, metavar="S", help="seconds of audio per batch, with padding (default: 120)")
     parser.add_argument("--max-seconds", type=most, default=Limits().max_seconds, metavar="S", help="cut recordings longer than this many seconds at quiet places (default: 30)")
-    rate = _number(audio.MIN_RATE, audio.MAX_RATE, int)
+    rate = number(audio.MIN_RATE, audio.MAX_RATE, int)
     parser.add_argument("--rate", type=rate, metavar="N", help="standard input is raw samples (s16le, one channel) at this sample rate in Hz (default: WAV)")
-    parser.add_argument("--num-threads", type=_number(0, 1024, int), default=0, metavar="N", help="number of threads; 0: one per processor (default: 0)")
+    parser.add_argument("--num-threads", type=number(0, 1024, int), default=0, metavar="N", help="number of threads; 0: one per processor (default: 0)")
     parser.add_argument("--ref", type=pathlib.Path, metavar="FILE", help="reference words by key; adds the word error rate to the summary")
     parser.add_argument("--progress", action="store_true", help="print a line after every batch, even if standard error is not a terminal")
     parser.add_argument("-q", "--quiet", action="store_true", help="print no progress and no summary")

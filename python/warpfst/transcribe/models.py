@@ -56,6 +56,10 @@ class Model:
         """The decoding graph. Not called if a file with the graph is given."""
         raise NotImplementedError
 
+    def text_graph(self, text: str) -> Graph:
+        """The graph of one text, words separated by spaces, whose decoding finds when they are said. NotImplementedError: the model cannot align."""
+        raise NotImplementedError
+
     def seconds(self, path: pathlib.Path) -> float:
         """The duration of a recording, which batches are made by."""
         return audio.seconds(path)
@@ -208,6 +212,12 @@ class CtcModel(Model):
             config.fail("acoustic_model.log_probs", why)
         return graph
 
+    def text_graph(self, text: str) -> Graph:
+        config = self._config
+        kept = {name: value for name, value in config.graph.items() if name not in ("file", "lm", "grammar", "words")}
+        parts = {name: config.file(value) if name in GRAPH_PATHS else value for name, value in kept.items()}
+        return build_ctc_graph(config.tokens, **{**({} if self.transducer is None else {"topology": "transducer"}), **parts, "phrases": [text], "oov": "error"})
+
 
 def _one(files: list[pathlib.Path], what: str, folder: pathlib.Path) -> pathlib.Path:
     if len(files) != 1:
@@ -237,6 +247,9 @@ class SphinxModel(Model):
     def build_graph(self) -> Graph:
         lm = LM.read(self._lm)
         return build_hmm_graph(self._acoustic, self._dictionary, lm.prune(threshold=_LM_THRESHOLD) if self._lm.suffix == ".bin" else lm)
+
+    def text_graph(self, text: str) -> Graph:
+        return build_hmm_graph(self._acoustic, self._dictionary, phrases=[text])
 
     def scores(self, pieces: Sequence[np.ndarray]) -> tuple[Any, Any]:
         soundfile = need("soundfile")

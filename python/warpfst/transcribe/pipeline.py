@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..decoder import Decoder
 from ..errors import CancelledError, DeviceError, Error
+from ..results import Result
 from .config import ConfigError
 from .models import Model
 from .outputs import TimedWord, Transcript
@@ -113,18 +114,17 @@ def decode_pieces(model: Model, decoder: Decoder, pieces: Sequence[tuple[int, np
     return [part for piece in pieces for part in decode_pieces(model, decoder, [piece])]
 
 
+def part_of(model: Model, begin: int, num_samples: int, result: Result) -> Part:
+    """The part of a piece that has a result without error. Word times are relative to the begin of the recording."""
+    end, shift = begin + num_samples, model.frame_shift
+    offset, last = begin / model.sample_rate, end / model.sample_rate
+    words = [TimedWord(word.text, offset + word.start * shift, min(offset + word.end * shift, last), word.confidence) for word in result.words]
+    return Part(begin, end, words, result.cost, sorted(result.flags))
+
+
 def _decoded(model: Model, decoder: Decoder, pieces: Sequence[tuple[int, np.ndarray]]) -> list[Part | Exception]:
-    parts: list[Part | Exception] = []
-    for (begin, samples), result in zip(pieces, decoder.decode(*model.scores([samples for _, samples in pieces]))):
-        if result.error is not None:
-            parts.append(result.error)
-            continue
-        end = begin + len(samples)
-        offset, last = begin / model.sample_rate, end / model.sample_rate
-        shift = model.frame_shift
-        words = [TimedWord(word.text, offset + word.start * shift, min(offset + word.end * shift, last), word.confidence) for word in result.words]
-        parts.append(Part(begin, end, words, result.cost, sorted(result.flags)))
-    return parts
+    results = decoder.decode(*model.scores([samples for _, samples in pieces]))
+    return [result.error or part_of(model, begin, len(samples), result) for (begin, samples), result in zip(pieces, results)]
 
 
 def _decode_batch(model: Model, decoder: Decoder, batch: list[_Piece]) -> None:
