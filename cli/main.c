@@ -9,7 +9,6 @@
 #include "suggest.h"
 
 /* The package is not in a registry. */
-#define PYTHON_PACKAGE "pip install '.[audio]' in the source folder"
 
 static const struct {
   const char *name, *group, *summary;
@@ -32,8 +31,9 @@ static void print_commands(FILE *out) {
     cli_help_row(out, 20, left, commands[i].summary);
   }
   fprintf(out, "\n");
-  cli_help_text(out, "Only in the Python package (" PYTHON_PACKAGE ")");
+  cli_help_text(out, "Only in the Python package (pip install '.[audio]' or '.[serve]' in the source folder)");
   cli_help_row(out, 20, "  transcribe", "transcribe recordings");
+  cli_help_row(out, 20, "  serve", "serve models over HTTP and WebSocket, with a page of captions");
   fprintf(out, "\n");
   cli_help_text(
       out,
@@ -54,8 +54,9 @@ static int unknown_command(const char *name) {
   cli_suggestion near = {0};
   for (size_t i = 0; commands[i].name != NULL; i++)
     cli_suggest(&near, name, strlen(name), commands[i].name);
-  if (strcmp(name, "transcribe") == 0)
-    cli_note("'transcribe' is only in the Python package: %s", PYTHON_PACKAGE);
+  if (strcmp(name, "transcribe") == 0 || strcmp(name, "serve") == 0)
+    cli_note("'%s' is only in the Python package: pip install '.[%s]' in the source folder", name,
+             strcmp(name, "serve") == 0 ? "serve" : "audio");
   else if (near.best != NULL)
     cli_note("unknown command '%s': did you mean '%s'? ('warpfst help' lists all)", name,
              near.best);

@@ -3,8 +3,8 @@
  *
  * The package is found from the place of this program: PREFIX/bin/warpfst belongs to
  * PREFIX/lib/pythonX.Y/site-packages/warpfst. If packages for several versions of Python are
- * there, it is the one that was installed at the time of this program. `transcribe` is written in
- * Python, and so is the way to a package elsewhere: both run `python -m warpfst`. */
+ * there, it is the one that was installed at the time of this program. `transcribe` and `serve` are
+ * written in Python, and so is the way to a package elsewhere: they run `python -m warpfst`. */
 #include <glob.h>
 #include <limits.h>
 #include <stdio.h>
@@ -99,11 +99,16 @@ static int run_python(const char *prefix, const char *python, int argc, char **a
   return 3;
 }
 
+/* Commands that are written in Python. */
+static int is_python(const char *command) {
+  return strcmp(command, "transcribe") == 0 || strcmp(command, "serve") == 0;
+}
+
 int main(int argc, char **argv) {
   char prefix[PATH_MAX] = "", program[PATH_MAX] = "", python[64];
   int found = find_prefix(prefix) && find_program(prefix, program, sizeof program);
   find_python(program, python, sizeof python);
-  if (!found || (argc > 1 && strcmp(argv[1], "transcribe") == 0))
+  if (!found || (argc > 1 && is_python(argv[1])))
     return run_python(prefix, python, argc, argv);
   argv[0] = "warpfst";
   execv(program, argv);

@@ -2,7 +2,7 @@
  * in the package without starting Python, and waits for it.
  *
  * PREFIX\Scripts\warpfst.exe belongs to PREFIX\Lib\site-packages\warpfst\bin\warpfst.exe.
- * `transcribe` is written in Python: it is run by `python -m warpfst`. */
+ * `transcribe` and `serve` are written in Python: they are run by `python -m warpfst`. */
 #define WIN32_LEAN_AND_MEAN
 #include <windows.h>
 
@@ -42,7 +42,8 @@ int wmain(int argc, wchar_t **argv) {
   for (int up = 0; up < 2; up++)
     if (wcsrchr(prefix, L'\\') != NULL) *wcsrchr(prefix, L'\\') = 0;
   swprintf(path, MAX_TEXT, L"%ls\\Lib\\site-packages\\warpfst\\bin\\warpfst.exe", prefix);
-  if (argc < 2 || wcscmp(argv[1], L"transcribe") != 0) code = run(path, L"");
+  if (argc < 2 || (wcscmp(argv[1], L"transcribe") != 0 && wcscmp(argv[1], L"serve") != 0))
+    code = run(path, L"");
   for (int i = 0; code == -1 && i < 2; i++) {
     swprintf(path, MAX_TEXT, L"%ls\\%ls", prefix, pythons[i]);
     code = run(path, L"-m warpfst ");

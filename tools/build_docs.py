@@ -24,6 +24,7 @@ import py_mini_racer
 import warpfst as wf
 import warpfst.compat
 import warpfst.integrations
+import warpfst.serve
 import warpfst.transcribe.cluster
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -50,9 +51,12 @@ def options_page():
     return "\n".join(lines)
 
 
+IN_PYTHON = ["transcribe", "serve"]  # commands
+
+
 def program(*arguments):
     binary = pathlib.Path(wf.__file__).parent / "bin" / "warpfst"
-    command = [sys.executable, "-m", "warpfst"] if arguments[0] == "transcribe" else [binary]
+    command = [sys.executable, "-m", "warpfst"] if arguments[0] in IN_PYTHON else [binary]
     run = subprocess.run([*command, *arguments], capture_output=True, text=True, env={**os.environ, "COLUMNS": "120"})
     return run.stdout or run.stderr
 
@@ -73,11 +77,11 @@ def commands_pages():
     overview = program("help")
     groups = re.findall(r"^([A-Z][^\n]*)\n((?:  +\S[^\n]*\n)+)", overview, re.MULTILINE)
     commands = {title: re.findall(r"^  ([a-z]+)  +\S", body, re.MULTILINE) for title, body in groups}
-    commands["Decoding"].append("transcribe")  # which has a group of its own there
+    commands["Decoding"] += IN_PYTHON  # which have a group of their own there
     index = ["# Command line", "", "```text", overview.rstrip(), "```", ""]
     pages = {}
     for title, names in commands.items():
-        if set(names) <= {"transcribe"}:
+        if set(names) <= set(IN_PYTHON):
             continue
         name = f"commands-{file_of(title)}"
         lines = [f"# Commands: {title.lower()}", "", "Generated from the program's help. [All commands](commands.md).", ""]
@@ -236,6 +240,7 @@ def other_modules():
         ("warpfst.compat.flashlight.dictionary", warpfst.compat.flashlight.dictionary, ("Dictionary", "load_words", "create_word_dict", "pack_replabels", "unpack_replabels")),
         ("warpfst.integrations", warpfst.integrations, [name for name in warpfst.integrations.__all__ if not name.startswith("from_")]),
         ("warpfst.transcribe", warpfst.transcribe, warpfst.transcribe.__all__),
+        ("warpfst.serve", warpfst.serve, warpfst.serve.__all__),
         ("warpfst.transcribe.cluster", warpfst.transcribe.cluster, ("transcribe_list", "transcribe_part", "Settings", "Summary")),
     ):
         lines += [f"## {title}", "", *docstring(module)]

@@ -33,7 +33,7 @@ ask ''
 commands=("${COMPREPLY[@]}")
 flags=0
 for command in "${commands[@]}"; do # every flag in the help of every command is offered
-  case $command in help | version | transcribe) continue ;; esac
+  case $command in help | version | transcribe | serve) continue ;; esac
   "$WARPFST" "$command" --help > help.txt || fail "$command --help"
   parts=$(sed -nE "s/^  $command ([a-z]+) .*/\1/p" help.txt)
   for part in ${parts:-''}; do

@@ -10,7 +10,7 @@ run() { # FILE ARGUMENTS...
 # --- every command ---------------------------------------------------------------------------------------------------------------
 unset COLUMNS
 run commands.txt help
-names=$(sed -nE 's/^  ([a-z]+)  +[^ ].*/\1/p' commands.txt | grep -v '^transcribe$')
+names=$(sed -nE 's/^  ([a-z]+)  +[^ ].*/\1/p' commands.txt | grep -vE '^(transcribe|serve)$')
 [ "$(wc -l <<< "$names")" -gt 40 ] || fail "commands: $names"
 helps=0
 check() { # COMMAND [PART]
@@ -60,5 +60,6 @@ says compose '--connect .* (default: on; --no-connect)$'
 # --- names that are not there --------------------------------------------------------------------------------------------------------
 expect 2 "unknown command 'dcode': did you mean 'decode'?" "$WARPFST" help dcode
 expect 2 "unknown subcommand 'prun': did you mean 'prune'?" "$WARPFST" help lattice prun
-expect 2 "'transcribe' is only in the Python package" "$WARPFST" help transcribe
+expect 2 "'transcribe' is only in the Python package: pip install '.\[audio\]'" "$WARPFST" help transcribe
+expect 2 "'serve' is only in the Python package: pip install '.\[serve\]'" "$WARPFST" help serve
 exit 0

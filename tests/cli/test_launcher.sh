@@ -1,4 +1,4 @@
-# The program that pip puts on the PATH (python/launcher.c) finds the program in the package from its own place, and passes `transcribe` to Python.
+# The program that pip puts on the PATH (python/launcher.c) finds the program in the package from its own place, and passes `transcribe` and `serve` to Python.
 # shellcheck shell=bash
 fail() { echo "$1" >&2; exit 1; }
 build() { # FOLDER: a launcher in FOLDER/bin
@@ -31,6 +31,7 @@ touch -d '2022-01-01' venv/lib/python3.11/site-packages/warpfst/bin/warpfst venv
 mkdir path
 for name in venv/bin/python3.11 path/python3; do printf '#!/bin/sh\necho "%s $*"\n' "$name" >"$name" && chmod +x "$name"; done
 [ "$(venv/bin/warpfst transcribe a.wav)" = 'venv/bin/python3.11 -m warpfst transcribe a.wav' ] || fail 'transcribe does not run the interpreter beside it'
+[ "$(venv/bin/warpfst serve --port 1)" = 'venv/bin/python3.11 -m warpfst serve --port 1' ] || fail 'serve does not run the interpreter beside it'
 printf '#include <stdio.h>\nint main(int argc, char **argv) { (void)argc; puts(argv[0]); return 0; }\n' >name.c
 "${CC:-cc}" name.c -o venv/bin/python3.11 # Python must be called by its path, or it does not find the virtual environment
 [ "$(venv/bin/warpfst transcribe)" = "$PWD/venv/bin/python3.11" ] || fail "the interpreter is called $(venv/bin/warpfst transcribe)"

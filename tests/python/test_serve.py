@@ -4,9 +4,7 @@ import asyncio
 import io
 import json
 import os
-import pathlib
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -17,9 +15,8 @@ import pytest
 from conftest import ROOT
 from serving import CARDS, Running, recording, run, wav
 
-import warpfst as wf
 from warpfst.captions import Spoken, srt, vtt
-from warpfst.serve import Limits, Settings
+from warpfst.serve import Limits
 from warpfst.serve.batches import Batches
 from warpfst.serve.command import main, parser, settings
 from warpfst.serve.requests import phrases_of_prompt
@@ -259,7 +256,7 @@ def test_a_failing_model_fails_its_requests_only(monkeypatch):
             monkeypatch.setattr(model, "scores", broken)
             answers = await asyncio.gather(*(running.post(i) for i in (3, 4, 3, 4, 3)))
             assert [one.status_code for one in answers] == [200, 400, 200, 400, 200]
-            monkeypatch.setattr(model, "scores", lambda pieces: [][1])
+            monkeypatch.setattr(model, "scores", lambda pieces: 1 / 0)
             answer = await running.post(3)
             assert answer.status_code == 500 and answer.json()["error"]["type"] == "server_error"
 

@@ -10,7 +10,6 @@ import re
 import shutil
 import signal
 import socket
-import time
 import urllib.request
 
 import numpy as np
@@ -308,6 +307,7 @@ def test_clients_that_read_nothing_are_disconnected():
             await loop.sock_connect(deaf, ("127.0.0.1", running.port))
             head = b"GET /v1/audio/stream HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n"
             await loop.sock_sendall(deaf, head)
+            assert (await loop.sock_recv(deaf, 12)).endswith(b"101")
             text = json.dumps({"vocabulary": {"clubs": "x" * 80}}).encode()  # each is answered by an error
             frame = bytes([0x81, 0x80 | len(text)]) + bytes(4) + text  # masked with 0
             flooding = asyncio.create_task(loop.sock_sendall(deaf, frame * 20000))
@@ -317,6 +317,8 @@ def test_clients_that_read_nothing_are_disconnected():
             with contextlib.suppress(ConnectionError):
                 await flooding
             await running.none_left()
+            while running.uvicorn.server_state.connections:  # its socket is closed, too
+                await asyncio.sleep(0.01)
             deaf.close()
 
     run(main())

@@ -60,7 +60,7 @@ def body(transcript: Transcript, form: str, granularities: Sequence[str]) -> str
         return json.dumps({"text": transcript.text, "usage": usage(transcript.seconds)}, ensure_ascii=False)
     if form == "verbose_json":
         return json.dumps(verbose(transcript, granularities), ensure_ascii=False)
-    return {"srt": as_srt, "vtt": as_vtt, "text": lambda one: one.text + "\n"}[form](transcript)
+    return as_srt(transcript) if form == "srt" else as_vtt(transcript) if form == "vtt" else transcript.text + "\n"
 
 
 def error(status: int, message: object, code: str | None = None, param: str | None = None) -> dict[str, Any]:

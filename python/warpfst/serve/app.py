@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import hmac
 import pathlib
-
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -50,7 +49,8 @@ class _Gate:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] not in ("http", "websocket"):
-            return await self._app(scope, receive, send)
+            await self._app(scope, receive, send)
+            return
         connection, begin, status = HTTPConnection(scope), time.monotonic(), 500
 
         async def counted(message: Any) -> None:
@@ -64,16 +64,19 @@ class _Gate:
         except Refused as why:
             if scope["type"] == "websocket":
                 await receive()
-                return await send({"type": "websocket.close", "code": 1008, "reason": str(why)})  # before accepting: 403
-            return await _refusal(self._server, why)(scope, receive, counted)
+                await send({"type": "websocket.close", "code": 1008, "reason": str(why)})  # before accepting: 403
+            else:
+                await _refusal(self._server, why)(scope, receive, counted)
+            return
         if scope["type"] == "websocket":
-            return await self._app(scope, receive, send)
+            await self._app(scope, receive, send)
+            return
         try:
             await self._app(scope, self._limited(receive), counted)
         finally:
             path = _counted_path(scope["path"])
-            self._server.metrics.requests.labels(path, str(status)).inc()  # type: ignore[attr-defined]
-            self._server.metrics.request_seconds.labels(path).observe(time.monotonic() - begin)  # type: ignore[attr-defined]
+            self._server.metrics.requests.labels(path, str(status)).inc()
+            self._server.metrics.request_seconds.labels(path).observe(time.monotonic() - begin)
 
     def _check(self, connection: HTTPConnection) -> None:
         settings, path = self._server.settings, connection.scope["path"]
@@ -111,7 +114,7 @@ def _counted_path(path: str) -> str:
 
 
 def _refusal(server: Server, why: Refused) -> Response:
-    server.metrics.refused.labels(why.code).inc()  # type: ignore[attr-defined]
+    server.metrics.refused.labels(why.code).inc()
     headers = {} if why.retry_after is None else {"Retry-After": str(why.retry_after)}
     return JSONResponse(error(why.status, why, why.code, why.param), why.status, headers)
 
@@ -158,7 +161,7 @@ class _Answers:
         self._server.find(name)
         try:
             await self._server.reload(name)
-        except Exception as why:  # noqa: BLE001 - models of others raise anything
+        except Exception as why:
             raise Refused(400, f"the model {name!r} stays as it was: {why}", "reload_failed", param="model") from why
         return JSONResponse(self._described(name))
 

@@ -47,7 +47,8 @@ class Batches(Generic[Item, Answer]):
         if not waiting:
             return []
         oldest = self._size(waiting[0][0])
-        batch, rest, smallest, largest = [], [], oldest, oldest
+        batch: list[tuple[Item, asyncio.Future[Answer]]] = []
+        rest, smallest, largest = [], oldest, oldest
         for one in waiting:
             size = self._size(one[0])
             low, high = min(smallest, size), max(largest, size)

@@ -132,7 +132,9 @@ def _allow_many_files() -> None:
 
 async def _run(given: Settings, host: str, port: int, log_level: str) -> int:
     """Serves until a signal. The first one lets requests and utterances that have begun end; uvicorn then closes the rest."""
-    _, _, _, _, uvicorn = (need(module, "serve") for module in ("starlette", "python_multipart", "websockets", "prometheus_client", "uvicorn"))
+    for module in ("starlette", "python_multipart", "websockets", "prometheus_client"):
+        need(module, "serve")
+    uvicorn: Any = need("uvicorn", "serve")
     from .app import create_app  # now that all packages are there
     from .server import Server
 

@@ -49,7 +49,7 @@ async def connect(server: Server, websocket: WebSocket) -> None:
             await Connection(server, websocket, served).serve()
         code, reason = _ENDED, ""
     except Refused as why:
-        server.metrics.refused.labels(why.code).inc()  # type: ignore[attr-defined]
+        server.metrics.refused.labels(why.code).inc()
         code, reason = (_TOO_MANY if why.retry_after else _IDLE), str(why)
     except Closed as why:
         code, reason = why.code, str(why)
@@ -210,13 +210,13 @@ class Connection:
             event, partial = await stream.advance(scores)
             if self._served.has_lattices:
                 self._chunks.append(scores)
-            metrics.audio_seconds.labels(name, "live").inc(len(scores) * self._served.model.frame_shift)  # type: ignore[attr-defined]
+            metrics.audio_seconds.labels(name, "live").inc(len(scores) * self._served.model.frame_shift)
             if event.endpoint or window.end is None:
                 await self._finish(stream, event.endpoint)
-                metrics.finals.labels(name).inc()  # type: ignore[attr-defined]
+                metrics.finals.labels(name).inc()
             else:
                 await self._send_partial(partial)
-            metrics.live_seconds.observe(time.monotonic() - self._arrived)  # type: ignore[attr-defined]
+            metrics.live_seconds.observe(time.monotonic() - self._arrived)
 
     async def _finish(self, stream: AsyncStream, endpoint: int) -> None:
         """Sends the words of the utterance, and waits for the next one."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..transcribe.audio import need
 
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
@@ -17,7 +19,7 @@ class Metrics:
         self._latest = client.generate_latest
         self.content_type: str = client.CONTENT_TYPE_LATEST
 
-        def made(kind: str, name: str, text: str, labels: tuple[str, ...] = (), **options: object) -> object:
+        def made(kind: str, name: str, text: str, labels: tuple[str, ...] = (), **options: object) -> Any:
             return getattr(client, kind)(f"warpfst_{name}", text, labels, registry=self.registry, **options)
 
         self.requests = made("Counter", "requests", "Answers over HTTP", ("path", "status"))

@@ -9,7 +9,7 @@ import json
 import pathlib
 import re
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 from starlette.datastructures import FormData, UploadFile
@@ -17,10 +17,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from ..decoder import Decoder
-from ..errors import Error
+from ..errors import Error, OutOfMemoryError, StateError
 from ..transcribe.outputs import TimedWord
 from ..transcribe.partial import Part
-from ..transcribe.pipeline import transcript_of
+from ..transcribe.pipeline import ENDS_RUN, transcript_of
 from . import answers
 from .server import Served, Server
 from .settings import Refused, checked_phrases
@@ -29,6 +29,7 @@ T = TypeVar("T")
 _ALIGN_BEAM = 100.0
 _ALIGN_SECONDS = 600.0  # the search holds all frames of a recording
 _BLOCK_BYTES = 1 << 20
+_OURS = (*ENDS_RUN, OutOfMemoryError, StateError)  # errors that are not the client's
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -117,7 +118,7 @@ class Requests:
         finally:
             path.unlink(missing_ok=True)
 
-    async def transcribe(self, request: Request) -> Response:
+    async def transcribe(self, request: Request) -> Response | _Events:
         """POST /v1/audio/transcriptions. What is opened here is closed when the answer is sent, which may be a stream of events."""
         async with contextlib.AsyncExitStack() as opened:
             opened.enter_context(self._server.request())
@@ -137,9 +138,9 @@ class Requests:
             with _refusals():
                 return [part async for part in parts]
         finally:
-            await parts.aclose()  # type: ignore[attr-defined]
+            await parts.aclose()
 
-    async def _events(self, served: Served, path: pathlib.Path, phrases: dict[str, float | None] | None) -> AsyncIterator[str]:
+    async def _events(self, served: Served, path: pathlib.Path, phrases: dict[str, float | None] | None) -> AsyncGenerator[str, None]:
         """Server-sent events: the text of each piece, then the whole text; or an error."""
         done: list[Part] = []
         parts = self._server.parts(served, path, phrases)
@@ -156,7 +157,7 @@ class Requests:
         except Refused as why:
             yield _event({"type": "error", **answers.error(why.status, why, why.code, why.param)})
         finally:
-            await parts.aclose()  # type: ignore[attr-defined]
+            await parts.aclose()
 
     async def align(self, request: Request) -> Response:
         """POST /v1/align: when the words of `text` are said in `file`."""
@@ -209,6 +210,8 @@ def _refusals() -> Iterator[None]:
     """What is wrong with a recording or its phrases is the client's error."""
     try:
         yield
+    except _OURS:
+        raise
     except (Error, ValueError, TypeError) as why:
         raise Refused(400, str(why) or type(why).__name__, "invalid_request") from why
 
@@ -246,17 +249,16 @@ def _event(value: dict[str, Any]) -> str:
     return f"data: {json.dumps(value, ensure_ascii=False)}\n\n"
 
 
-class _Events(StreamingResponse):
-    """Server-sent events. Closes what belongs to the request after the last event, or when the client leaves."""
+class _Events:
+    """An answer of server-sent events. Closes what belongs to the request after the last event, or when the client leaves."""
 
-    def __init__(self, events: AsyncIterator[str], opened: contextlib.AsyncExitStack) -> None:
-        super().__init__(events, media_type="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+    def __init__(self, events: AsyncGenerator[str, None], opened: contextlib.AsyncExitStack) -> None:
         self._events, self._opened = events, opened
 
-    async def __call__(self, *arguments: Any) -> None:
-        call: Callable[..., Awaitable[None]] = super().__call__
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        answer = StreamingResponse(self._events, media_type="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         async with self._opened:
             try:
-                await call(*arguments)
+                await answer(scope, receive, send)
             finally:
-                await self._events.aclose()  # type: ignore[attr-defined]
+                await self._events.aclose()

@@ -8,7 +8,7 @@ import contextlib
 import pathlib
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -72,8 +72,8 @@ class Served:
     def _score(self, pieces: list[np.ndarray]) -> Sequence[Any]:
         begin = time.monotonic()
         log_probs, lengths = self.model.scores(pieces)
-        self._metrics.batch_items.labels(self.name).observe(len(pieces))  # type: ignore[attr-defined]
-        self._metrics.batch_seconds.labels(self.name).observe(time.monotonic() - begin)  # type: ignore[attr-defined]
+        self._metrics.batch_items.labels(self.name).observe(len(pieces))
+        self._metrics.batch_seconds.labels(self.name).observe(time.monotonic() - begin)
         return [log_probs[i] if lengths is None else log_probs[i][: int(lengths[i])] for i in range(len(pieces))]
 
     def _decode(self, utterances: list[_Utterance]) -> Sequence[Result | Exception]:
@@ -184,12 +184,12 @@ class Server:
         if self.num_requests >= self.limits.queue:
             raise Refused(429, f"{self.num_requests} requests wait or run, which is the most", "queue_full", retry_after=1 + self.num_requests // 32)
         self.num_requests += 1
-        self.metrics.queue.inc()  # type: ignore[attr-defined]
+        self.metrics.queue.inc()
         try:
             yield
         finally:
             self.num_requests -= 1
-            self.metrics.queue.dec()  # type: ignore[attr-defined]
+            self.metrics.queue.dec()
 
     @contextlib.contextmanager
     def stream(self) -> Iterator[None]:
@@ -197,14 +197,14 @@ class Server:
         if self.num_streams >= self.limits.streams:
             raise Refused(429, "too many streams", "too_many_streams", retry_after=5)
         self.num_streams += 1
-        self.metrics.streams.inc()  # type: ignore[attr-defined]
+        self.metrics.streams.inc()
         try:
             yield
         finally:
             self.num_streams -= 1
-            self.metrics.streams.dec()  # type: ignore[attr-defined]
+            self.metrics.streams.dec()
 
-    async def _pieces(self, served: Served, path: pathlib.Path) -> AsyncIterator[tuple[int, np.ndarray]]:
+    async def _pieces(self, served: Served, path: pathlib.Path) -> AsyncGenerator[tuple[int, np.ndarray], None]:
         """The pieces of a recording as (begin, samples). Refused: it is too long, or cannot be read."""
         most = self.limits.audio_seconds
 
@@ -220,16 +220,16 @@ class Server:
                 yield piece
         except (Refused, OSError, ImportError):
             raise
-        except Exception as why:  # noqa: BLE001 - of soundfile or a model of others
+        except Exception as why:
             raise Refused(400, f"the file cannot be read: {str(why).replace(str(path), 'file')}", "invalid_audio", param="file") from why
 
-    async def parts(self, served: Served, path: pathlib.Path, boost: dict[str, float | None] | None) -> AsyncIterator[Part]:
+    async def parts(self, served: Served, path: pathlib.Path, boost: dict[str, float | None] | None) -> AsyncGenerator[Part, None]:
         """The words of each piece of a recording, in order. Close the iterator if you leave early."""
 
         async def part(begin: int, samples: np.ndarray) -> Part:
             result = await served.decode(await served.scores(samples), boost)
             made = await self.in_thread(part_of, served.model, begin, len(samples), result)
-            self.metrics.audio_seconds.labels(served.name, "recording").inc(len(samples) / served.model.sample_rate)  # type: ignore[attr-defined]
+            self.metrics.audio_seconds.labels(served.name, "recording").inc(len(samples) / served.model.sample_rate)
             return made
 
         running: collections.deque[asyncio.Task[Part]] = collections.deque()
@@ -245,7 +245,7 @@ class Server:
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
-            await pieces.aclose()  # type: ignore[attr-defined]
+            await pieces.aclose()
 
     async def all_scores(self, served: Served, path: pathlib.Path) -> tuple[Any, list[tuple[int, int, int]]]:
         """The scores of a whole recording, [frames, columns], and for each piece its first frame, its first sample and its end."""
@@ -260,7 +260,7 @@ class Server:
                 scores.append(made)
                 frame += len(made)
         finally:
-            await pieces.aclose()  # type: ignore[attr-defined]
+            await pieces.aclose()
         return np.concatenate(scores), places
 
     async def drain(self) -> None:

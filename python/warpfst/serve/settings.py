@@ -55,9 +55,9 @@ class Settings(NamedTuple):
     """
 
     models: Mapping[str, str]
-    graphs: Mapping[str, str] = {}  # noqa: RUF012 - never modified
+    graphs: Mapping[str, str] = {}
     device: str = "cpu"
-    options: Mapping[str, Any] = {}  # noqa: RUF012 - never modified
+    options: Mapping[str, Any] = {}
     num_threads: int = 0
     batch_seconds: float = 60.0
     max_seconds: float = 30.0
@@ -81,7 +81,7 @@ def checked_phrases(value: Any) -> dict[str, float | None]:
     if isinstance(value, list):
         value = dict.fromkeys(value) if all(isinstance(one, str) for one in value) else None
     if not isinstance(value, dict):
-        raise ValueError('expected {"phrase": nats or null, ...} or a list of phrases')
+        raise ValueError('expected {"phrase": nats or null, ...} or a list of phrases')  # noqa: TRY004 - of JSON
     phrases: dict[str, float | None] = {}
     for phrase, nats in value.items():
         if nats is not None and (isinstance(nats, bool) or not isinstance(nats, (int, float)) or not math.isfinite(nats) or abs(nats) > 1e6):

@@ -215,8 +215,11 @@ class CtcModel(Model):
     def text_graph(self, text: str) -> Graph:
         config = self._config
         kept = {name: value for name, value in config.graph.items() if name not in ("file", "lm", "grammar", "words")}
-        parts = {name: config.file(value) if name in GRAPH_PATHS else value for name, value in kept.items()}
-        return build_ctc_graph(config.tokens, **{**({} if self.transducer is None else {"topology": "transducer"}), **parts, "phrases": [text], "oov": "error"})
+        parts: dict[str, Any] = {name: config.file(value) if name in GRAPH_PATHS else value for name, value in kept.items()}
+        parts.update(phrases=[text], oov="error")
+        if self.transducer is not None:
+            parts.setdefault("topology", "transducer")
+        return build_ctc_graph(config.tokens, **parts)
 
 
 def _one(files: list[pathlib.Path], what: str, folder: pathlib.Path) -> pathlib.Path:
