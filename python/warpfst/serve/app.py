@@ -166,10 +166,11 @@ class _Answers:
         return JSONResponse(self._described(name))
 
 
-def create_app(settings: Settings, server: Server | None = None) -> Starlette:
+def create_app(settings: Settings, server: Server | None = None, *, wait: bool = False) -> Starlette:
     """The application, for any ASGI server with one process. Models are loaded in the background once it runs; /ready answers 200 when they are.
 
-    `server`: made with the same settings, for programs that look at it.
+    server  made with the same settings, for programs that look at it
+    wait    the application starts when all models are loaded, and fails to start if one cannot be
     """
     made = Server(settings) if server is None else server
     requests, short = Requests(made), _Answers(made)
@@ -178,6 +179,10 @@ def create_app(settings: Settings, server: Server | None = None) -> Starlette:
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         loading = asyncio.create_task(made.load())
         try:
+            if wait:
+                await loading
+                if made.failure is not None:
+                    raise made.failure
             yield
         finally:
             await made.drain()
