@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""serve.py [--streams=500] [--seconds=60] [--requests=2000] [--at-once=32] [--part=live|requests|both] [--model=MODEL] [--num-threads=2] [--faults] [--record]
+"""serve.py [--streams=500] [--seconds=60] [--requests=2000] [--at-once=32] [--part=live|requests|both] [--model=MODEL] [--num-threads=2] [--device=cpu] [--cores=0,1] [--clients=1] [--faults]
 
-Loads `warpfst serve` with live streams in real time, then with requests of mixed lengths, and compares every text with that of the same audio alone. The server and the clients
-share the machine. Without --model the model costs nothing (recorded_model.py), so this is the time of the server and the search. --faults: meanwhile clients vanish, send halves
+Loads `warpfst serve` with live streams in real time, then with requests of mixed lengths, and compares every text with that of the same audio alone. --cores: processors of the server; the clients,
+in this number of processes, have the others. Without --model the model costs nothing (recorded_model.py), so this is the time of the server and the search. --faults: meanwhile clients vanish, send halves
 and nonsense, as many again as there are of the others. Prints latencies, what was lost or wrong, and the memory of the server over time.
 """
 import argparse
 import asyncio
+import concurrent.futures
 import io
 import json
 import os
@@ -22,7 +23,7 @@ import httpx2
 import numpy as np
 import soundfile
 import websockets
-from recorded_model import FRAME, audio_of, utterances
+from recorded_model import audio_of, utterances
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "common"))
 import measure
@@ -39,7 +40,9 @@ class Server:
         model = arguments.model or f"m={pathlib.Path(__file__).with_name('recorded_model.py')}:Recorded"
         windows = [] if arguments.model else ["--left-seconds=0", "--right-seconds=0"]
         command = [sys.executable, "-m", "warpfst", "serve", "--port=0", f"--model={model}", *windows, f"--streams={2 * arguments.streams + 64}", f"--queue={4 * arguments.at_once}"]
-        command += [f"--num-threads={arguments.num_threads}", "--log-level=warning"]
+        command += [f"--num-threads={arguments.num_threads}", f"--device={arguments.device}", "--log-level=warning"]
+        if arguments.cores:
+            command = ["taskset", "-c", arguments.cores, *command]
         self.log = open(measure.BUILD / "serve.log", "w+")
         self.process = subprocess.Popen(command, stderr=self.log, text=True)
         while not (found := re.search(r"ready at http://localhost:(\d+)", (measure.BUILD / "serve.log").read_text())):
@@ -93,6 +96,7 @@ async def live(url, samples, tally=None, paced=True, expected=None, stop_after=N
             begin = time.monotonic()
             for i in range(0, len(samples), STEP):
                 if stop_after is not None and i > stop_after:
+                    reading.cancel()
                     socket.transport.abort()
                     return None
                 if paced:
@@ -115,29 +119,41 @@ async def live(url, samples, tally=None, paced=True, expected=None, stop_after=N
     return text
 
 
-async def streams(server, arguments, played, expected):
+async def speakers(url, arguments, numbers, played, expected):
     """Live streams, each playing one recording after the other until the time is over."""
-    tally, faults, memory = Tally(), Tally(), []
-    end = time.monotonic() + arguments.seconds
+    tally, end = Tally(), time.monotonic() + arguments.seconds
 
     async def speaker(number):
         rng = random.Random(number)
         await asyncio.sleep(rng.random() * STEP_S * 10)
         while time.monotonic() < end:
             which = rng.randrange(len(played))
-            await live(server.url, played[which], tally, expected=expected[which])
+            await live(url, played[which], tally, expected=expected[which])
 
     async def vandal(number):
         rng = random.Random(-number)
         while time.monotonic() < end:
             await asyncio.sleep(rng.random() * 2)
             samples = played[rng.randrange(len(played))]
-            await live(server.url, samples, None, stop_after=rng.randrange(len(samples)))
+            await live(url, samples, None, stop_after=rng.randrange(len(samples)))
             try:
-                async with websockets.connect(f"ws://{server.url}/v1/audio/stream") as socket:
+                async with websockets.connect(f"ws://{url}/v1/audio/stream") as socket:
                     await socket.send(rng.choice([b"odd", "{", "[" * 10000, '{"vocabulary": 3}']))
             except (OSError, websockets.WebSocketException):
                 pass
+
+    await asyncio.gather(*map(speaker, numbers), *map(vandal, numbers if arguments.faults else []))
+    return tally
+
+
+def client(*arguments):
+    """A process of clients."""
+    return asyncio.run(speakers(*arguments))
+
+
+async def streams(server, arguments, played, expected):
+    """Live streams of some processes, and the memory of the server meanwhile."""
+    memory = []
 
     async def watch():
         while True:
@@ -145,9 +161,16 @@ async def streams(server, arguments, played, expected):
             await asyncio.sleep(max(arguments.seconds / 30, 1))
 
     watching = asyncio.create_task(watch())
-    await asyncio.gather(*(speaker(i) for i in range(arguments.streams)), *(vandal(i) for i in range(arguments.streams if arguments.faults else 0)))
+    tally, loop = Tally(), asyncio.get_running_loop()
+    with concurrent.futures.ProcessPoolExecutor(arguments.clients) as processes:
+        parts = [range(i, arguments.streams, arguments.clients) for i in range(arguments.clients)]
+        for one in await asyncio.gather(*(loop.run_in_executor(processes, client, server.url, arguments, part, played, expected) for part in parts)):
+            tally.latencies += one.latencies
+            tally.wrong += one.wrong
+            tally.lost += one.lost
+            tally.done += one.done
     watching.cancel()
-    return tally, faults, memory
+    return tally, memory
 
 
 async def requests(server, arguments, files, expected):
@@ -176,7 +199,7 @@ async def requests(server, arguments, files, expected):
             own = random.Random(-number)
             while queue:
                 await asyncio.sleep(own.random())
-                reader, writer = await asyncio.open_connection(*server.url.split(":"))
+                _, writer = await asyncio.open_connection(*server.url.split(":"))
                 body = files[own.randrange(len(files))]
                 head = f"POST /v1/audio/transcriptions HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: {len(body)}\r\n\r\n--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n"
                 writer.write(head.encode() + body[: own.randrange(len(body))])
@@ -193,9 +216,9 @@ def wav(samples):
     return file.getvalue()
 
 
-def shown(name, tally, memory, audio_s, what):
+def shown(name, tally, memory, what):
     first, last = memory[len(memory) // 4], memory[-1]
-    wall = memory[-1][0] - memory[0][0]
+    wall = last[0] - memory[0][0]
     row = {
         "P50, ms": 1000 * statistics.median(tally.latencies),
         "P99, ms": 1000 * tally.quantile(0.99),
@@ -205,10 +228,9 @@ def shown(name, tally, memory, audio_s, what):
         "at the end, MiB": last[1],
     }
     print(f"\n{name}: {what}; {tally.done} texts, {len(tally.wrong)} wrong, {len(tally.lost)} lost; {len(tally.latencies)} latencies")
-    print(measure.table(list(row), [[measure.figure(value) for value in row.values()]]) or "")
+    print(measure.table(list(row), [[measure.figure(value) for value in row.values()]]))
     for one in [*tally.wrong[:3], *tally.lost[:3]]:
         print("  ", one)
-    return [(f"{name} {unit.partition(',')[0]}", what, value, unit.rpartition(" ")[2]) for unit, value in row.items()]
 
 
 async def measured(server, arguments):
@@ -217,8 +239,8 @@ async def measured(server, arguments):
     alone = [await live(server.url, samples, paced=False) for samples in played]
     print(f"{len(played)} recordings of {sum(map(len, played)) / RATE / len(played):.1f} s on average")
     if arguments.part in ("live", "both"):
-        tally, _, memory = await streams(server, arguments, played, alone)
-        shown("live", tally, memory, 0, f"{arguments.streams} streams for {arguments.seconds} s")
+        tally, memory = await streams(server, arguments, played, alone)
+        shown("live", tally, memory, f"{arguments.streams} streams for {arguments.seconds} s")
     if arguments.part in ("requests", "both"):
         rng = random.Random(3)
         chosen = [np.concatenate([played[rng.randrange(len(played))] for _ in range(count)]) for count in LENGTHS for _ in range(3)]
@@ -228,7 +250,7 @@ async def measured(server, arguments):
         begin = time.monotonic()
         tally, memory = await requests(server, arguments, files, expected)
         seconds = arguments.requests * statistics.mean(map(len, chosen)) / RATE
-        shown("requests", tally, memory, seconds, f"{arguments.requests} requests, {arguments.at_once} at a time, {seconds / 3600:.1f} h of audio at {seconds / (time.monotonic() - begin):.0f} x real time")
+        shown("requests", tally, memory, f"{arguments.requests} requests, {arguments.at_once} at a time, {seconds / 3600:.1f} h of audio at {seconds / (time.monotonic() - begin):.0f} x real time")
 
 
 def main():
@@ -240,6 +262,9 @@ def main():
     parser.add_argument("--part", choices=("live", "requests", "both"), default="both")
     parser.add_argument("--model")
     parser.add_argument("--num-threads", type=int, default=2)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--cores")
+    parser.add_argument("--clients", type=int, default=1)
     parser.add_argument("--faults", action="store_true")
     arguments = parser.parse_args()
     measure.BUILD.mkdir(parents=True, exist_ok=True)
