@@ -49,7 +49,7 @@ warpfst decode TLG.wfst logp/ --words=words.txt --lattice=lat.ark --lattice-beam
 printf '000030012 %s\\n' '1 20.5 30.25 WE CAN' '2 21 31 WE CALL' > nbest.txt
 """,
 }
-GPU, CLUSTER, OWN_FILES, BUILD = "needs a GPU", "needs a cluster", "needs the reader's own models", "compiles the project"
+GPU, CLUSTER, OWN_FILES, BUILD, SERVER = "needs a GPU", "needs a cluster", "needs the reader's own models", "compiles the project", "needs a server"
 # Blocks that do not run here: (page, start of the block): (reason, the test that runs it, or None if it is checked below by its language).
 NOT_RUN = {
     ("README.md", "./run demo"): (BUILD, None),
@@ -102,6 +102,12 @@ NOT_RUN = {
     ("rnnlm.md", "from safetensors.torch"): ("needs torch and safetensors", None),
     ("several-gpus.md", 'decoder = wf.Decoder(graph, device="cuda:0,1"'): (GPU, None),
     ("several-gpus.md", "wf.build_ctc_graph"): (GPU, None),
+    ("server.md", "curl -F file=@examples/cards/card1.wav localhost"): (SERVER, "tests/python/test_serve.py"),
+    ("server.md", '{"text": "ten of clubs", "usage"'): (SERVER, "tests/python/test_serve.py"),
+    ("server.md", "from openai import"): (SERVER, "tests/python/test_serve.py"),
+    ("server.md", "curl -F file=@examples/cards/card1.wav -F text"): (SERVER, "tests/python/test_serve.py"),
+    ("server.md", '{"text":"ten of clubs","words"'): (SERVER, "tests/python/test_serve.py"),
+    ("server.md", "from ray import serve"): (CLUSTER, "tests/python/test_serve_ray.py"),
     ("streaming.md", "/* stream.c"): ("is examples/c/stream.c", "tests/cli/test_c_programs.sh"),
     ("transcribe.md", "{"): ("a file, no code", None),
     ("transducers.md", "from warpfst import integrations"): (OWN_FILES, None),
@@ -238,7 +244,7 @@ def runs_it(script, page, code):
     tries = re.findall(r"try_block \S+ '([^']*)' (\S+) '([^']*)'", script)
     if tries:
         return any(ROOT / name == page and (words in code or re.search(output, code, re.MULTILINE)) for output, name, words in tries)
-    return page.name in script if code.startswith(("/*", "class", "#", "torchrun")) else code.split("(")[0] in script
+    return page.name in script if code.startswith(("/*", "class", "#", "torchrun", "curl", "{", "from openai", "from ray")) else code.split("(")[0] in script
 
 
 def check_list(code):

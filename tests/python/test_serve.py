@@ -4,6 +4,7 @@ import asyncio
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -502,6 +503,20 @@ def test_health_and_readiness_while_models_load(tmp_path):
             Running(models={})
 
     run(main())
+
+
+def test_the_commands_of_the_page():
+    """Those of docs/how-to/server.md, with another port."""
+    program = Program("--model", str(CARDS))
+    text = (ROOT / "docs" / "how-to" / "server.md").read_text(encoding="utf-8").replace("localhost:8000", f"localhost:{program.port}")
+    commands = re.findall(r"^```sh\n(curl .*?)\n```\n```\n(.*?)\n```$", text, re.MULTILINE)
+    assert len(commands) == 2
+    for command, output in commands:
+        assert subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=ROOT).stdout == output
+    (code,) = re.findall(r"^```py\n(from openai .*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT).stdout == "ten of clubs\n"
+    program.process.send_signal(signal.SIGTERM)
+    assert program.process.wait(20) == 0
 
 
 def test_the_client_of_thirty_lines():

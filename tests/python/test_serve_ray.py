@@ -2,11 +2,11 @@
 
 import asyncio
 import json
+import re
 
 import pytest
+from conftest import ROOT
 from serving import CARDS, httpx, recording, wav, websockets
-
-from warpfst.serve import Settings
 
 ray = pytest.importorskip("ray")
 serve = pytest.importorskip("ray.serve", reason="needs ray[serve]", exc_type=ImportError)
@@ -44,12 +44,12 @@ def replicas():
 
 @pytest.mark.more
 def test_two_replicas_one_killed(tmp_path):
-    from warpfst.serve.ray import deployment
-
+    text = (ROOT / "docs" / "how-to" / "server.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"^```py\n(from ray import serve\n.*?)^```$", text, re.MULTILINE | re.DOTALL)
     ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, configure_logging=False)
     try:
         serve.start(http_options={"port": PORT, "host": "127.0.0.1"})
-        serve.run(deployment(Settings({"cards": str(CARDS)}, num_threads=1)).options(num_replicas=2).bind())
+        exec(code.replace("examples/cards", str(CARDS)), {})  # noqa: S102 - two replicas
 
         async def main():
             async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{PORT}", timeout=60) as client:
