@@ -130,3 +130,23 @@ def write_safetensors(path, tensors, metadata=None):
     text = json.dumps(header).encode()
     path.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(blobs))
     return path
+
+
+def transducer_folder(folder, rng):
+    """Makes a model folder whose encoder is the CTC model, with a random transducer."""
+    config = json.loads((CTC / "config.json").read_text())
+    for name in ("model.onnx", "tokens_phone.txt"):
+        (folder / name).symlink_to(CTC / name)
+    columns = len((CTC / "tokens_phone.txt").read_text().split("\n")) - 1
+    random = {
+        "pred.emb.weight": (columns, 3),
+        "pred.conv.weight": (4, 6),
+        "joiner.enc.weight": (5, columns),
+        "joiner.pred.weight": (5, 4),
+        "joiner.out.weight": (columns, 5),
+        "joiner.out.bias": (columns,),
+    }
+    write_safetensors(folder / "toy.safetensors", {name: rng.normal(size=shape).astype(np.float32) for name, shape in random.items()})
+    config["acoustic_model"].update(file="model.onnx", log_probs="logp_phone", transducer="toy.safetensors")
+    config.update(tokens="tokens_phone.txt", graph={}, decoder={})
+    (folder / "config.json").write_text(json.dumps(config))

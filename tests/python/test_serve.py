@@ -4,6 +4,7 @@ import asyncio
 import io
 import json
 import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -13,9 +14,10 @@ import time
 
 import numpy as np
 import pytest
-from conftest import ROOT
+from conftest import ROOT, transducer_folder
 from serving import CARDS, Running, recording, run, wav
 
+import warpfst as wf
 from warpfst.captions import Spoken, srt, vtt
 from warpfst.serve import Limits
 from warpfst.serve.batches import Batches
@@ -24,6 +26,8 @@ from warpfst.serve.requests import phrases_of_prompt
 from warpfst.transcribe.models import open_model
 
 openai = pytest.importorskip("openai")
+SPHINX = pathlib.Path("/usr/share/pocketsphinx/model/en-us")
+EXPECTED_CARDS = ("ten of clubs", "seven of clubs", "king of hearts", "five five")
 TEXTS = {1: "ten of clubs", 2: "king of hearts", 3: "seven of clubs", 4: "five five"}
 
 
@@ -352,6 +356,48 @@ class Mine(ArrayModel):
             assert answer.json()["text"] == result.text
             assert (await running.post(3, path="/v1/align", text="five")).status_code == 400
             assert not (await running.client.get("/v1/models/Mine")).json()["live"]
+
+    run(main())
+
+
+def test_a_transducer(tmp_path, rng):
+    """Its recordings, phrases, alignment and live audio. It is random, so the words mean nothing."""
+    transducer_folder(tmp_path, rng)
+    model = open_model(tmp_path, "cpu", 1)
+    with model.decoder(None, {"lattice_beam": 8.0}) as decoder:
+        wanted = [result.text for result in decoder.decode(*model.scores([recording(3), recording(4)]))]
+
+    async def main():
+        async with Running(models={"toy": str(tmp_path)}) as running:
+            assert [(await running.post(i)).json()["text"] for i in (3, 4)] == wanted
+            assert all(wanted)
+            text = f"{wanted[0]} {wanted[1]}"
+            words = (await running.post(3, path="/v1/align", text=text)).json()["words"]
+            assert [one["word"] for one in words] == text.split()
+            async with running.connect() as ws:
+                await ws.send((recording(3) * 32767).astype("<i2").tobytes())
+                await ws.send('{"end": true}')
+                final = [json.loads(message) async for message in ws][-1]
+            assert final["type"] == "final" and final["text"]
+
+    run(main())
+
+
+@pytest.mark.skipif(not SPHINX.exists(), reason="no pocketsphinx-en-us")
+def test_a_sphinx_model(tmp_path):
+    """With a small graph, whose sentences are cards."""
+    graph = wf.build_hmm_graph(SPHINX / "en-us", SPHINX / "cmudict-en-us.dict", phrases=[*EXPECTED_CARDS])
+    graph.save(tmp_path / "cards.wfst")
+
+    async def main():
+        async with Running(models={"en": str(SPHINX)}, graphs={"en": str(tmp_path / "cards.wfst")}) as running:
+            assert (await running.post(3)).json()["text"] == "seven of clubs"
+            words = (await running.post(3, path="/v1/align", text="seven of clubs")).json()["words"]
+            assert [one["word"] for one in words] == ["seven", "of", "clubs"] and words[0]["end"] <= words[1]["start"] + 1e-6
+            async with running.connect() as ws:
+                await ws.send((recording(3) * 32767).astype("<i2").tobytes())
+                await ws.send('{"end": true}')
+                assert [json.loads(message) async for message in ws][-1]["text"] == "seven of clubs"
 
     run(main())
 

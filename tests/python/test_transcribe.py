@@ -12,7 +12,7 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import CTC, ROOT, write_safetensors
+from conftest import CTC, ROOT, transducer_folder
 
 import warpfst as wf
 from warpfst.transcribe import audio, outputs
@@ -247,22 +247,7 @@ def test_the_command_of_the_readme():
 
 def test_encoder_and_transducer(capsys, tmp_path, rng):
     """With a transducer's file the model's output is an encoder's. Here that is the CTC model, and the transducer is a random one."""
-    config = json.loads((CTC / "config.json").read_text())
-    for name in ("model.onnx", "tokens_phone.txt"):
-        (tmp_path / name).symlink_to(CTC / name)
-    columns = len((CTC / "tokens_phone.txt").read_text().split("\n")) - 1
-    random = {
-        "pred.emb.weight": (columns, 3),
-        "pred.conv.weight": (4, 6),
-        "joiner.enc.weight": (5, columns),
-        "joiner.pred.weight": (5, 4),
-        "joiner.out.weight": (columns, 5),
-        "joiner.out.bias": (columns,),
-    }
-    write_safetensors(tmp_path / "toy.safetensors", {name: rng.normal(size=shape).astype(np.float32) for name, shape in random.items()})
-    config["acoustic_model"].update(file="model.onnx", log_probs="logp_phone", transducer="toy.safetensors")
-    config.update(tokens="tokens_phone.txt", graph={}, decoder={})
-    (tmp_path / "config.json").write_text(json.dumps(config))
+    transducer_folder(tmp_path, rng)
     recordings = sorted(CARDS.glob("*.wav"))
     status, out, _ = transcribe(capsys, *recordings, "--model", tmp_path)
     assert status == 0
