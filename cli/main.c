@@ -31,7 +31,9 @@ static void print_commands(FILE *out) {
     cli_help_row(out, 20, left, commands[i].summary);
   }
   fprintf(out, "\n");
-  cli_help_text(out, "Only in the Python package (pip install '.[audio]' or '.[serve]' in the source folder)");
+  cli_help_text(
+      out,
+      "Only in the Python package (pip install '.[audio]' or '.[serve]' in the source folder)");
   cli_help_row(out, 20, "  transcribe", "transcribe recordings");
   cli_help_row(out, 20, "  serve", "serve models over HTTP and WebSocket, with a page of captions");
   fprintf(out, "\n");
