@@ -11,6 +11,7 @@
 #   features decoding with a language model, boosts, lattices and all of them, against the batch; needs a GPU; not in `all`
 #   gpus     the same batches on one GPU and on all of a machine; needs several GPUs; not in `all`
 #   stream   streams in real time: latency, capacity, memory of an hour; blank options; boosts
+#   serve    `warpfst serve` under load: live streams, requests, clients that do wrong; not in `all`: installs its packages (30 MB)
 #   triton   a Triton Inference Server with the backend, over gRPC: latency by number of streams; not in `all`: installs the server (55 MB)
 #   boost    lists of boosted words, right and wrong ones: what they find and what they break, for every way to weigh them, and for peers; costs of added words; not in `all`
 #   align    forced alignment, compared with torchaudio's; not in `all`: installs torch (3 GB)
@@ -94,6 +95,7 @@ case $what in
     case " $* " in *peers*) download_nemo ;; esac
     WARPFST_PEER_PYTHON=build/bench/boost_peers/bin/python NEMO_WHEEL='build/bench/nemo/*.whl' python3 bench/accuracy/boost.py "$@"
     ;;
+  serve) use_package && build/bench/serve_packages/bin/python bench/serve/serve.py "$@" ;;
   triton) build/venv/bin/python bench/triton/triton.py "$@" ;;
   grammar) use_package && build/bench/differential_peers/bin/python bench/fstops/grammar.py "$@" ;;
   differential) build_openfst_ops && use_package && build/bench/differential_peers/bin/python bench/fstops/differential.py "$@" ;;

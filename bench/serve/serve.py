@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""serve.py [--streams=500] [--seconds=60] [--requests=2000] [--at-once=32] [--part=live|requests|both] [--model=MODEL] [--num-threads=2] [--device=cpu] [--cores=0,1] [--clients=1] [--faults]
+"""serve.py [--streams=500] [--seconds=60] [--requests=2000] [--at-once=32] [--part=live|requests|both] [--model=MODEL] [--num-threads=2] [--device=cpu] [--cores=0,1] [--clients=1] [--faults] [--record]
 
 Loads `warpfst serve` with live streams in real time, then with requests of mixed lengths, and compares every text with that of the same audio alone. --cores: processors of the server; the clients,
 in this number of processes, have the others. Without --model the model costs nothing (recorded_model.py), so this is the time of the server and the search. --faults: meanwhile clients vanish, send halves
@@ -216,7 +216,7 @@ def wav(samples):
     return file.getvalue()
 
 
-def shown(name, tally, memory, what):
+def shown(arguments, name, tally, memory, what, setup):
     first, last = memory[len(memory) // 4], memory[-1]
     wall = last[0] - memory[0][0]
     row = {
@@ -231,6 +231,8 @@ def shown(name, tally, memory, what):
     print(measure.table(list(row), [[measure.figure(value) for value in row.values()]]))
     for one in [*tally.wrong[:3], *tally.lost[:3]]:
         print("  ", one)
+    if arguments.record:
+        measure.record([(f"serve {name}", f"{setup}, {column.rpartition(', ')[0]}", measure.figure(value), column.rpartition(", ")[2]) for column, value in row.items()], "./run bench serve " + " ".join(sys.argv[1:]))
 
 
 async def measured(server, arguments):
@@ -240,7 +242,8 @@ async def measured(server, arguments):
     print(f"{len(played)} recordings of {sum(map(len, played)) / RATE / len(played):.1f} s on average")
     if arguments.part in ("live", "both"):
         tally, memory = await streams(server, arguments, played, alone)
-        shown("live", tally, memory, f"{arguments.streams} streams for {arguments.seconds} s")
+        setup = f"CTC phones, {arguments.streams} streams, steps of {STEP_S} s, {arguments.device}, server on cores {arguments.cores or 'of all'}"
+        shown(arguments, "live", tally, memory, f"{arguments.streams} streams for {arguments.seconds} s", setup)
     if arguments.part in ("requests", "both"):
         rng = random.Random(3)
         chosen = [np.concatenate([played[rng.randrange(len(played))] for _ in range(count)]) for count in LENGTHS for _ in range(3)]
@@ -250,7 +253,8 @@ async def measured(server, arguments):
         begin = time.monotonic()
         tally, memory = await requests(server, arguments, files, expected)
         seconds = arguments.requests * statistics.mean(map(len, chosen)) / RATE
-        shown("requests", tally, memory, f"{arguments.requests} requests, {arguments.at_once} at a time, {seconds / 3600:.1f} h of audio at {seconds / (time.monotonic() - begin):.0f} x real time")
+        setup = f"CTC phones, {arguments.requests} requests of 3 s to 4 min, {arguments.at_once} at a time, {arguments.device}, server on cores {arguments.cores or 'of all'}"
+        shown(arguments, "requests", tally, memory, f"{arguments.requests} requests, {arguments.at_once} at a time, {seconds / 3600:.1f} h of audio at {seconds / (time.monotonic() - begin):.0f} x real time", setup)
 
 
 def main():
@@ -266,6 +270,7 @@ def main():
     parser.add_argument("--cores")
     parser.add_argument("--clients", type=int, default=1)
     parser.add_argument("--faults", action="store_true")
+    parser.add_argument("--record", action="store_true")
     arguments = parser.parse_args()
     measure.BUILD.mkdir(parents=True, exist_ok=True)
     server = Server(arguments)
