@@ -568,9 +568,9 @@ def test_the_commands_of_the_page():
 
 
 def test_the_client_of_thirty_lines():
-    """examples/python/live_client.py sends a recording as a microphone would."""
+    """examples/serve/live_client.py sends a recording as a microphone would."""
     program = Program("--model", str(CARDS))
-    client = ROOT / "examples" / "python" / "live_client.py"
+    client = ROOT / "examples" / "serve" / "live_client.py"
     assert len(client.read_text().splitlines()) <= 36
     made = subprocess.run([sys.executable, client, str(CARDS / "card3.wav"), f"ws://localhost:{program.port}"], capture_output=True, text=True, timeout=60)
     assert made.stdout.splitlines()[-1] == TEXTS[3], (made.stdout, made.stderr)

@@ -1,7 +1,7 @@
 """Sends a recording to `warpfst serve` as a microphone would, and prints its words while they are spoken.
 
     pip install websockets soundfile
-    python examples/python/live_client.py examples/cards/card3.wav ws://localhost:8000
+    python examples/serve/live_client.py examples/cards/card3.wav ws://localhost:8000
 """
 
 import asyncio
