@@ -79,7 +79,7 @@ def test_commands_in_the_pages_use_existing_flags():
 
     def flags_of(words):
         if words not in helps:
-            command = [sys.executable, "-m", "warpfst"] if words[0] == "transcribe" else [pathlib.Path(wf.__file__).parent / "bin" / "warpfst"]
+            command = [sys.executable, "-m", "warpfst"] if words[0] in ("transcribe", "serve") else [pathlib.Path(wf.__file__).parent / "bin" / "warpfst"]
             run = subprocess.run([*command, *words, "--help"], capture_output=True, text=True)
             helps[words] = set(re.findall(r"--[a-z][a-z0-9-]*", run.stdout)) if run.returncode == 0 else None
         return helps[words]
