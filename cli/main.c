@@ -8,8 +8,6 @@
 #include "help.h"
 #include "suggest.h"
 
-/* The package is not in a registry. */
-
 static const struct {
   const char *name, *group, *summary;
   int (*run)(int argc, char **argv);
