@@ -16,6 +16,7 @@
  *    warpfst_graph.h     lexicons, HMMs, decoding graphs
  *    warpfst_compat.h    beam searches without a graph
  *    warpfst_transducer.h  decoding with transducers (RNN-T, TDT)
+ *    warpfst_generation.h  phrases, language models and grammars for generators of tokens
  *    warpfst_python.h    for the Python package
  *    warpfst_all.h       all of them
  *

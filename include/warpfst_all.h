@@ -5,6 +5,7 @@
 #include "warpfst.h"
 #include "warpfst_compat.h"
 #include "warpfst_fst.h"
+#include "warpfst_generation.h"
 #include "warpfst_graph.h"
 #include "warpfst_io.h"
 #include "warpfst_lattice.h"

@@ -116,7 +116,7 @@ def c_page():
     return "\n".join(lines)
 
 
-C_HEADERS = ("warpfst.h", "warpfst_io.h", "warpfst_lm.h", "warpfst_lattice.h", "warpfst_fst.h", "warpfst_ops.h", "warpfst_graph.h", "warpfst_compat.h", "warpfst_transducer.h")
+C_HEADERS = ("warpfst.h", "warpfst_io.h", "warpfst_lm.h", "warpfst_lattice.h", "warpfst_fst.h", "warpfst_ops.h", "warpfst_graph.h", "warpfst_compat.h", "warpfst_transducer.h", "warpfst_generation.h")
 
 
 def c_header(name):

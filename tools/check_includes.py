@@ -28,7 +28,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Lowest level first. base and math are one level, because base/map64.h includes math/hash.h. docs/engineering/index.md explains the folders of cuda/.
 LEVELS = {name: level for level, names in enumerate([
-    ("base", "math"), ("fst",), ("fstops",), ("lm",), ("graph",), ("scorer",), ("lattice",), ("search",), ("decode",), ("compat",),
+    ("base", "math"), ("fst",), ("fstops",), ("lm",), ("graph",), ("scorer",), ("lattice", "generation"), ("search",), ("decode",), ("compat",),
     ("cuda/device",), ("cuda/search", "cuda/fstops"), ("cuda/lattice", "cuda/rnn", "cuda/compose"), ("cuda/search/instances", "cuda/bench"), ("plan",), ("cuda/scorer",), ("cuda/transducer",), ("cuda/decoder",), ("cuda",),
     ("io",)]) for name in names}
 MUTUAL = {("fst/container.py", "lattice.py")}  # an fst can have a word aligner, which can be read from an fst

@@ -177,7 +177,7 @@ _LATE = {  # names that are imported on first use: their modules import much, su
     **dict.fromkeys(("AsyncStream", "AsyncStreams"), "aio"),
     **dict.fromkeys(("from_espnet", "from_huggingface", "from_icefall", "from_nemo", "from_sentencepiece", "from_torchaudio", "from_wenet"), "integrations"),
 }
-_MODULES = ("compat", "integrations", "strings", "torch", "transcribe")  # modules of their own, imported on first use
+_MODULES = ("compat", "generation", "integrations", "strings", "torch", "transcribe")  # modules of their own, imported on first use
 _NEVER_HERE = ("Comparison", "Composition", "Fst", "FstBuilder", "StringPath", "Sums", "Weight", "is_stochastic", "lenient_compose")
 _OLD = {name: f"fst.{name}" for name in fst.__all__ if name not in _NEVER_HERE}  # old names: the new ones
 _OLD["LargeLM"] = "LM"

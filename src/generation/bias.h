@@ -1,0 +1,114 @@
+/* bias.h - what the tokens of a generator cost after a hypothesis, and how all tokens of a row are
+ * scored at once.
+ *
+ *   phrases   a node of their automaton (scorer/phrase_boost.c). Most tokens leave all phrases, at
+ *             one cost; the others are the children of the node and of its failure nodes
+ *   n-grams   a state of the model. All tokens have the cost of their unigram after the back-offs;
+ *             others are the arcs of the state and of those that it backs off to
+ *   words     a node of the words' spellings, and a state of their model (bias_words.c)
+ *   grammar   a state of an fst, whose arcs are the tokens that are allowed
+ *
+ * So a row is one pass over all of its columns at most, and then a few columns that are written by
+ * number, those of deeper nodes last. A device can do the same with these arrays: plain numbers,
+ * which do not change. */
+#ifndef WF_GENERATION_BIAS_H
+#define WF_GENERATION_BIAS_H
+
+#include "generation/token_texts.h"
+#include "scorer/scorer.h"
+
+#define WF__NO_TEXT UINT32_MAX /* as state of a grammar: the text is not in it */
+
+/* A column that is written by number: its value before, and its token's cost. */
+typedef struct wf__column {
+  uint32_t token;
+  float before, cost;
+} wf__column;
+typedef struct wf__row_work {
+  WF__VEC(wf__column) columns;
+  WF__VEC(float) special; /* logits of special tokens */
+  float *sums;            /* [num_tokens] costs of several parts */
+  uint32_t num_sums;
+  wf_status status;
+  wf_error err;
+} wf__row_work;
+/* row[token] becomes its value before + sign * cost, for all columns noted since. */
+wf_status wf__note_column(wf__row_work *work, const float *row, uint32_t token, float cost,
+                          wf_error *err);
+void wf__write_columns(wf__row_work *work, float *row, float sign);
+
+/* Tables of a part of phrases. */
+typedef struct wf__phrase_child {
+  uint32_t token, node;
+} wf__phrase_child;
+typedef struct wf__phrase_rows {
+  uint32_t start;             /* the node after label num_tokens + 1; 0: none */
+  uint64_t *first;            /* [num_nodes + 1] of its children */
+  wf__phrase_child *children; /* without special tokens */
+} wf__phrase_rows;
+
+/* Tables of an n-gram model of tokens. */
+typedef struct wf__ngram_rows {
+  atomic_uint_fast32_t refs;
+  float *unigrams;  /* [num_tokens] cost; +infinity: impossible */
+  uint64_t *first;  /* [num_words + 1] place of the first token of each word of the model */
+  uint32_t *tokens; /* those that are this word */
+} wf__ngram_rows;
+
+/* bias_words.c: a model of words, and their spellings. */
+typedef struct wf__bias_words wf__bias_words;
+wf_status wf__bias_words_create(const wf_lm *lm, const wf_token_texts *texts,
+                                const wf_token_texts *tokens, float scale, wf__bias_words **out,
+                                wf_error *err);
+wf__bias_words *wf__bias_words_ref(wf__bias_words *words);
+void wf__bias_words_free(wf__bias_words *words);
+void wf__bias_words_start(const wf__bias_words *words, wf_bias_state *state);
+float wf__bias_words_step(const wf__bias_words *words, wf_bias_state *state, uint32_t token);
+float wf__bias_words_final(const wf__bias_words *words, const wf_bias_state *state);
+/* row[token] += sign * cost, for all tokens. */
+wf_status wf__bias_words_add(const wf__bias_words *words, const wf_bias_state *state, float *row,
+                             float sign, wf__row_work *work, wf_error *err);
+
+struct wf_bias {
+  wf_token_texts *tokens;
+  wf_scorer *scorer;    /* has the arrays of `flat`; NULL: none */
+  wf__flat_scorer flat; /* no parts without a scorer */
+  wf__phrase_rows phrases[WF__FLAT_PARTS];
+  wf__ngram_rows *ngrams[WF__FLAT_PARTS];
+  wf__bias_words *words;
+  wf_fst *grammar;
+  wf_fst_view allowed; /* of the grammar */
+};
+
+/* bias_rows.c: tables. */
+wf_status wf__phrase_rows_create(const wf__flat_part *part, const wf_token_texts *tokens,
+                                 wf__phrase_rows *out, wf_error *err);
+wf_status wf__ngram_rows_create(const wf__flat_part *part, const wf_token_texts *tokens,
+                                wf__ngram_rows **out, wf_error *err);
+void wf__phrase_rows_free(wf__phrase_rows *rows);
+void wf__ngram_rows_free(wf__ngram_rows *rows);
+
+/* Nothing is pending where a word may begin. */
+static inline float wf__phrase_pending(const wf__flat_part *part, const wf__phrase_rows *rows,
+                                       uint32_t node) {
+  return node == rows->start ? 0 : part->nodes[node].pending;
+}
+/* What a token that continues a word pays back after a node: the boosts of phrases that ended
+ * before it, and so were no whole words. */
+static inline float wf__phrase_refund(const wf__flat_part *part, const wf_token_texts *tokens,
+                                      uint32_t node) {
+  const uint32_t last = (uint32_t)part->nodes[node].word - 1;
+  const bool breaks = last < tokens->num_tokens && (tokens->kinds[last] & WF_TOKEN_BREAKS);
+  return breaks ? 0 : part->nodes[node].earned;
+}
+/* Cost of a token that leads from a node to another, and pays back `refund`. */
+static inline float wf__phrase_cost(const wf__flat_part *part, const wf__phrase_rows *rows,
+                                    uint32_t from, uint32_t to, float refund) {
+  return wf__phrase_pending(part, rows, from) - wf__phrase_pending(part, rows, to) -
+         part->nodes[to].earned + refund;
+}
+
+/* Cost of ending the text, in the order in which the parts are added. */
+float wf__bias_final(const wf_bias *bias, const wf_bias_state *state);
+
+#endif
