@@ -141,7 +141,8 @@ class Biasing:
             kept = self._lists.pop(key, None)
             if kept is None:
                 own = self._scorer_of(listed)
-                parts = self._parts(own if self._scorer is None else own + self._scorer)
+                scorer = own if self._scorer is None else own + self._scorer
+                parts = self._parts(scorer)
                 parts.base = self._bias.address
                 kept = _Bias(create("wf_bias_create", ctypes.byref(parts)))
             self._lists[key] = kept

@@ -44,7 +44,8 @@ def token_grammar(grammar: Fst, texts: TokenTexts) -> Fst:
     words = connect(rmepsilon(project(grammar, project_type="input")))
     if words.start is None:
         raise ArgumentError("grammar: it accepts no text")
-    return Fst(create("wf_token_texts_to_fst", texts.address, _plain(_spelled(words)).address))
+    spelled = _plain(_spelled(words))
+    return Fst(create("wf_token_texts_to_fst", texts.address, spelled.address))
 
 
 def deterministic(grammar: Fst) -> Fst:
