@@ -37,6 +37,17 @@ wf_status wf__note_column(wf__row_work *work, const float *row, uint32_t token, 
                           wf_error *err);
 void wf__write_columns(wf__row_work *work, float *row, float sign);
 
+/* a if all bits of `mark` are set, b if none is. Without a branch, so that several are computed at
+ * once. */
+static inline float wf__either(uint32_t mark, float a, float b) {
+  union {
+    float value;
+    uint32_t bits;
+  } of_a = {a}, of_b = {b}, out;
+  out.bits = (of_a.bits & mark) | (of_b.bits & ~mark);
+  return out.value;
+}
+
 /* Tables of a part of phrases. */
 typedef struct wf__phrase_child {
   uint32_t token, node;
@@ -50,7 +61,8 @@ typedef struct wf__phrase_rows {
 /* Tables of an n-gram model of tokens. */
 typedef struct wf__ngram_rows {
   atomic_uint_fast32_t refs;
-  float *unigrams;  /* [num_tokens] cost; +infinity: impossible */
+  float *unigrams;  /* [num_tokens] cost; infinite, with the sign of lm_scale: impossible */
+  bool plain;       /* the others times lm_scale are below 1e18 in magnitude */
   uint64_t *first;  /* [num_words + 1] place of the first token of each word of the model */
   uint32_t *tokens; /* those that are this word */
 } wf__ngram_rows;

@@ -22,6 +22,12 @@ void wf__write_columns(wf__row_work *work, float *row, float sign) {
 
 /* --- phrases ----------------------------------------------------------------------------- */
 
+static int by_token(const void *a, const void *b) {
+  const uint32_t first = ((const wf__phrase_child *)a)->token,
+                 second = ((const wf__phrase_child *)b)->token;
+  return first < second ? -1 : first > second;
+}
+
 wf_status wf__phrase_rows_create(const wf__flat_part *part, const wf_token_texts *tokens,
                                  wf__phrase_rows *out, wf_error *err) {
   const uint32_t start = tokens->num_tokens + 1;
@@ -45,6 +51,10 @@ wf_status wf__phrase_rows_create(const wf__flat_part *part, const wf_token_texts
     if (label != start)
       out->children[next[part->nodes[i].parent]++] = (wf__phrase_child){label - 1, (uint32_t)i};
   }
+  for (uint64_t i = 0; i < part->num_nodes; i++)
+    if (out->first[i + 1] > out->first[i] + 1)
+      qsort(out->children + out->first[i], out->first[i + 1] - out->first[i], sizeof *out->children,
+            by_token);
   return WF_OK;
 }
 
@@ -53,37 +63,57 @@ void wf__phrase_rows_free(wf__phrase_rows *rows) {
   free(rows->children);
 }
 
-/* Notes the children of a node and of those that it fails to, shallow ones first. */
-static wf_status note_children(const wf_bias *bias, int i, uint32_t from, uint32_t node,
-                               float refund, const float *row, wf__row_work *work, wf_error *err) {
-  const wf__flat_part *part = &bias->flat.parts[i];
-  const wf__phrase_rows *rows = &bias->phrases[i];
+/* What children of nodes cost after the node `from`. */
+struct leaving {
+  const wf_bias *bias;
+  const wf__flat_part *part;
+  const wf__phrase_rows *rows;
+  uint32_t from;
+  float refund;
+};
+
+static float cost_of(const struct leaving *leaving, wf__phrase_child child) {
+  const bool continues = leaving->bias->tokens->kinds[child.token] & WF_TOKEN_CONTINUES;
+  return wf__phrase_cost(leaving->part, leaving->rows, leaving->from, child.node,
+                         continues ? leaving->refund : 0);
+}
+
+/* Notes the children of a node and of those that it fails to, shallow ones first; those of node 0
+ * if `all`. */
+static wf_status note_children(const struct leaving *leaving, uint32_t node, bool all,
+                               const float *row, wf__row_work *work, wf_error *err) {
+  const wf__phrase_rows *rows = leaving->rows;
+  if (node == 0 && !all) return WF_OK;
   if (node != 0)
-    WF__TRY(note_children(bias, i, from, part->nodes[node].failure, refund, row, work, err));
-  for (uint64_t c = rows->first[node]; c < rows->first[node + 1]; c++) {
-    const wf__phrase_child child = rows->children[c];
-    const bool continues = bias->tokens->kinds[child.token] & WF_TOKEN_CONTINUES;
-    WF__TRY(wf__note_column(work, row, child.token,
-                            wf__phrase_cost(part, rows, from, child.node, continues ? refund : 0),
+    WF__TRY(note_children(leaving, leaving->part->nodes[node].failure, all, row, work, err));
+  for (uint64_t c = rows->first[node]; c < rows->first[node + 1]; c++)
+    WF__TRY(wf__note_column(work, row, rows->children[c].token, cost_of(leaving, rows->children[c]),
                             err));
-  }
   return WF_OK;
 }
 
 static wf_status add_phrases(const wf_bias *bias, int i, uint32_t from, float *row, float sign,
                              wf__row_work *work, wf_error *err) {
   const wf__flat_part *part = &bias->flat.parts[i];
+  const wf__phrase_rows *rows = &bias->phrases[i];
   const float refund = wf__phrase_refund(part, bias->tokens, from),
-              leave = wf__phrase_pending(part, &bias->phrases[i], from);
-  WF__TRY(note_children(bias, i, from, from, refund, row, work, err));
+              leave = wf__phrase_pending(part, rows, from);
+  const struct leaving leaving = {bias, part, rows, from, refund};
+  const bool pass = leave != 0 || refund != 0; /* else only children cost something */
+  WF__TRY(note_children(&leaving, from, pass, row, work, err));
   const uint32_t count = bias->tokens->num_tokens;
   const uint8_t *kinds = bias->tokens->kinds;
+  const float paid_back = leave + refund;
   if (refund != 0) {
-    for (uint32_t t = 0; t < count; t++)
-      row[t] += sign * (kinds[t] & WF_TOKEN_CONTINUES ? leave + refund : leave);
+    for (uint32_t t = 0; t < count; t++) {
+      const uint32_t mark = 0 - (uint32_t)((kinds[t] & WF_TOKEN_CONTINUES) != 0);
+      row[t] += sign * wf__either(mark, paid_back, leave);
+    }
   } else if (leave != 0) {
     for (uint32_t t = 0; t < count; t++) row[t] += sign * leave;
   }
+  for (uint64_t c = 0; c < rows->first[1] && !pass; c++)
+    row[rows->children[c].token] += sign * cost_of(&leaving, rows->children[c]);
   wf__write_columns(work, row, sign);
   return WF_OK;
 }
@@ -107,9 +137,13 @@ wf_status wf__ngram_rows_create(const wf__flat_part *part, const wf_token_texts 
   if (rows->unigrams == NULL || rows->first == NULL || rows->tokens == NULL)
     return wf__fail_memory(err, (uint64_t)num_words * 8 + (uint64_t)count * 8, "tokens of a model");
   uint64_t *next = rows->first + 1;
+  const float impossible = part->lm_scale < 0 ? -INFINITY : INFINITY;
+  rows->plain = part->lm_scale != 0;
   for (uint32_t t = 0; t < count; t++) {
     const uint32_t word = word_of(part, t);
-    rows->unigrams[t] = word != WF__WLM_NONE ? part->lm.unigrams[word].cost : INFINITY;
+    rows->unigrams[t] = word != WF__WLM_NONE ? part->lm.unigrams[word].cost : impossible;
+    if (rows->unigrams[t] != impossible)
+      rows->plain = rows->plain && fabsf(part->lm_scale * rows->unigrams[t]) < 1e18f;
     if (word != WF__WLM_NONE && !wf__is_special(tokens, t)) next[word + 1]++;
   }
   for (uint64_t w = 1; w <= num_words; w++) next[w] += next[w - 1];
@@ -178,8 +212,13 @@ static wf_status add_ngrams(const wf_bias *bias, int i, uint32_t state, float *r
   const float *unigrams = bias->ngrams[i]->unigrams, scale = part->lm_scale;
   float backed_off = 0;
   WF__TRY(note_state(&to, state, &backed_off, err));
-  for (uint32_t t = 0; t < bias->tokens->num_tokens; t++)
-    row[t] += sign * wf__flat_sound(scale * (backed_off + unigrams[t]));
+  const uint32_t count = bias->tokens->num_tokens;
+  if (bias->ngrams[i]->plain && fabsf(scale * backed_off) < 1e18f) {
+    for (uint32_t t = 0; t < count; t++) row[t] += sign * (scale * (backed_off + unigrams[t]));
+  } else { /* a damaged model */
+    for (uint32_t t = 0; t < count; t++)
+      row[t] += sign * wf__flat_sound(scale * (backed_off + unigrams[t]));
+  }
   wf__write_columns(work, row, sign);
   return WF_OK;
 }

@@ -36,6 +36,7 @@ struct wf__bias_words {
   float unknown; /* ahead of the node of no word; +infinity without unk */
   WF__VEC(struct node) nodes;
   uint8_t *classes; /* [num_tokens] */
+  uint32_t *marks;  /* [num_tokens] all bits: of BEGINS */
   float *begins;    /* [num_tokens] of tokens that begin a word: cost of their part of it */
   uint32_t *sorted; /* [num_sorted] tokens of CONTINUES by their bytes */
   uint32_t num_sorted;
@@ -220,17 +221,19 @@ static wf_status classify(wf__bias_words *words, const wf_token_texts *tokens, w
   const wf_token_texts *texts = words->texts;
   const uint32_t count = texts->num_tokens;
   words->classes = wf__alloc(count, 1);
+  words->marks = wf__alloc(count, sizeof *words->marks);
   words->begins = wf__alloc(count, sizeof *words->begins);
   words->sorted = wf__alloc(count, sizeof *words->sorted);
   words->depends = wf__alloc(count, sizeof *words->depends);
-  if (words->classes == NULL || words->begins == NULL || words->sorted == NULL ||
-      words->depends == NULL)
-    return wf__fail_memory(err, (uint64_t)count * 13, "words of a model");
+  if (words->classes == NULL || words->marks == NULL || words->begins == NULL ||
+      words->sorted == NULL || words->depends == NULL)
+    return wf__fail_memory(err, (uint64_t)count * 17, "words of a model");
   for (uint32_t t = 0; t < count; t++) {
     uint64_t size;
     const unsigned char *text = wf__token_text(texts, t, &size);
     wf_bias_state state = {.word = 0};
     words->classes[t] = (uint8_t)(wf__is_special(tokens, t) ? BEGINS : class_of(text, size));
+    words->marks[t] = words->classes[t] == BEGINS ? UINT32_MAX : 0;
     words->begins[t] = 0;
     if (words->classes[t] == DEPENDS)
       words->depends[words->num_depends++] = t;
@@ -282,6 +285,7 @@ void wf__bias_words_free(wf__bias_words *words) {
   wf__wlm_free(words->lm);
   wf__vec_free(&words->nodes);
   free(words->classes);
+  free(words->marks);
   free(words->begins);
   free(words->sorted);
   free(words->depends);
@@ -323,13 +327,16 @@ wf_status wf__bias_words_add(const wf__bias_words *words, const wf_bias_state *s
     WF__TRY(wf__note_column(work, row, words->depends[i], cost, err));
   }
   const uint32_t count = words->texts->num_tokens;
+  const float *begins = words->begins;
+  const uint32_t *marks = words->marks;
   if (state->word == 0) {
-    for (uint32_t t = 0; t < count; t++) row[t] += sign * words->begins[t];
+    for (uint32_t t = 0; t < count; t++) row[t] += sign * begins[t];
   } else {
     const wf__token_range all = {words->sorted, 0, words->num_sorted, 0};
     if (state->word < words->nodes.size) WF__TRY(note_below(&to, state->word, all, err));
-    for (uint32_t t = 0; t < count; t++)
-      row[t] += sign * (words->classes[t] == BEGINS ? end + words->begins[t] : outside);
+    for (uint32_t t = 0; t < count; t++) {
+      row[t] += sign * wf__either(marks[t], end + begins[t], outside);
+    }
   }
   wf__write_columns(work, row, sign);
   return WF_OK;
