@@ -188,8 +188,8 @@ def main():
         vocabulary = vocabulary_of(size, rng)
         ways, (texts, tokens) = ways_of(vocabulary, rng)
         timed = {name: [ours(biasing, so_far, batch, args.rounds) for batch in batches] for name, (biasing, so_far) in ways.items()}
-        row = np.zeros(size, np.float32)
-        timed = {"copy": [us_per_hypothesis(lambda row=row, to=np.empty_like(row): np.copyto(to, row), 1, args.rounds)] * len(batches), **timed}
+        row, to = np.zeros(size, np.float32), np.empty(size, np.float32)
+        timed = {"copy": [us_per_hypothesis(lambda row=row, to=to: np.copyto(to, row), 1, args.rounds)] * len(batches), **timed}
         if args.peers:
             expression = " ?(" + "|".join(texts) + ")"
             for name, make in (("xgrammar", xgrammar_step), ("llguidance", llguidance_step)):

@@ -12,7 +12,7 @@ import warpfst as wf
 from warpfst.generation import Biasing, read_vocabulary
 
 tokenizers = pytest.importorskip("tokenizers")
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers  # noqa: E402
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 TEXTS = [
     "the quick brown fox jumps over the lazy dog and runs to New York City",

@@ -191,6 +191,8 @@ needs_bench() { # [WHAT]
   case $what in boost | align | compat | differential | ocr | peers) need_python "build/bench/${what}_peers" "bench/peers/$what-requirements.txt" ;; esac
   case $what in grammar) need_python build/bench/differential_peers bench/peers/differential-requirements.txt ;; esac
   case $what in serve) need_python build/bench/serve_packages bench/serve/requirements.txt ;; esac
+  case $what in boost | align | compat | differential | generation | ocr | peers) need_python "build/bench/${what}_peers" "bench/peers/$what-requirements.txt" ;; esac
+  case $what in whisper) need pocketsphinx-testdata && need_python build/bench/generation_peers bench/peers/generation-requirements.txt ;; esac
   case $what in triton) need binutils && need_python build/venv tests/python-requirements.txt && need_triton ;; esac
   case $what in lm | all) need pocketsphinx-en-us && need_python build/venv tests/python-requirements.txt ;; esac
 }

@@ -112,11 +112,11 @@ def _read_huggingface(tokenizer: Any) -> tuple[list[str], set[int], set[int], Ca
     added = tokenizer.get_added_tokens_decoder() if hasattr(tokenizer, "get_added_tokens_decoder") else getattr(tokenizer, "added_tokens_decoder", {})
     silent = {token for token, one in added.items() if one.special or _SPECIAL.fullmatch(one.content)}
     silent.update(getattr(tokenizer, "all_special_ids", ()))
-    end = getattr(tokenizer, "eos_token_id", None)
     if hasattr(tokenizer, "get_added_tokens_decoder"):
         return names, silent, set(), lambda text: list(tokenizer.encode(text, add_special_tokens=False).ids)
-    ends = {end if end is not None else getattr(tokenizer, "sep_token_id", None)} - {None}
-    return names, silent, ends, lambda text: list(tokenizer.encode(text, add_special_tokens=False))
+    known = (getattr(tokenizer, name, None) for name in ("eos_token_id", "sep_token_id"))
+    ends = [int(token) for token in known if token is not None]
+    return names, silent, set(ends[:1]), lambda text: list(tokenizer.encode(text, add_special_tokens=False))
 
 
 def read_vocabulary(tokenizer: Any, ends: Iterable[int] | None = None) -> Vocabulary:
