@@ -32,10 +32,20 @@ typedef struct wf__row_work {
   wf_status status;
   wf_error err;
 } wf__row_work;
-/* row[token] becomes its value before + sign * cost, for all columns noted since. */
-wf_status wf__note_column(wf__row_work *work, const float *row, uint32_t token, float cost,
-                          wf_error *err);
-void wf__write_columns(wf__row_work *work, float *row, float sign);
+/* Notes the column of a token. */
+static inline wf_status wf__note_column(wf__row_work *work, const float *row, uint32_t token,
+                                        float cost, wf_error *err) {
+  const wf__column column = {token, row[token], cost};
+  return wf__vec_push(&work->columns, column, "a row of tokens", err);
+}
+/* row[token] becomes its value before + sign * cost, for all columns noted since the last call. */
+static inline void wf__write_columns(wf__row_work *work, float *row, float sign) {
+  for (uint64_t i = 0; i < work->columns.size; i++) {
+    const wf__column *column = &work->columns.data[i];
+    row[column->token] = column->before + sign * column->cost;
+  }
+  work->columns.size = 0;
+}
 
 /* a if all bits of `mark` are set, b if none is. Without a branch, so that several are computed at
  * once. */
@@ -92,7 +102,7 @@ struct wf_bias {
   wf_fst_view allowed; /* of the grammar */
 };
 
-/* bias_rows.c: tables. */
+/* bias_tables.c */
 wf_status wf__phrase_rows_create(const wf__flat_part *part, const wf_token_texts *tokens,
                                  wf__phrase_rows *out, wf_error *err);
 wf_status wf__ngram_rows_create(const wf__flat_part *part, const wf_token_texts *tokens,
