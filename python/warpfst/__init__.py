@@ -26,7 +26,7 @@ import typing as _typing
 from . import fst
 from ._library import set_log
 from ._library import version as _version
-from .align import AlignedToken, AlignedUnit, Alignment, HmmAlignment, align, align_hmm
+from .align import AlignedToken, AlignedUnit, AlignedWord, Alignment, HmmAlignment, WordAlignment, align, align_hmm, align_words
 from .decoder import Decoder, cuda_available, cuda_reason, spot
 from .error_rate import Counts, Wer, read_transcripts, wer
 from .errors import (
@@ -77,6 +77,7 @@ from .transducer import Transducer
 
 if _typing.TYPE_CHECKING:
     from . import compat as compat
+    from . import generation as generation
     from . import integrations as integrations
     from . import strings as strings
     from . import torch as torch
@@ -89,6 +90,7 @@ __all__ = [
     "LM",
     "AlignedToken",
     "AlignedUnit",
+    "AlignedWord",
     "Alignment",
     "ArgumentError",
     "AsyncStream",
@@ -145,9 +147,11 @@ __all__ = [
     "Wer",
     "Word",
     "WordAligner",
+    "WordAlignment",
     "__version__",
     "align",
     "align_hmm",
+    "align_words",
     "boost_by_length",
     "build_ctc_graph",
     "build_hmm_graph",

@@ -7,9 +7,10 @@ import ctypes
 import functools
 import itertools
 import math
+import re
 import struct
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from . import _abi
 from ._library import _pending_warnings, call, encode_text, exception_of, lib, report_warnings
@@ -141,6 +142,115 @@ def align(
     finally:
         for pointer in results:
             lib.wf_alignment_free(pointer)
+
+
+class AlignedWord(NamedTuple):
+    """A word as the text writes it, in the frames [start, end). If it was left out, or is nothing that is said, start equals end."""
+
+    text: str
+    start: int
+    end: int
+    confidence: float  # the geometric mean of the probabilities of its tokens, in [0, 1]
+
+
+class WordAlignment(NamedTuple):
+    """The words of one text. If the utterance failed, `error` is the exception, and there are no words."""
+
+    words: list[AlignedWord]
+    num_frames: int
+    error: Error | None = None
+
+
+class TokenTable(Protocol):
+    """What align_words needs of tokens, as integrations.ModelTokens has it."""
+
+    names: Sequence[str]
+    blank: int
+    separator: str | None
+
+    def spell(self, word: str) -> Sequence[str] | None: ...
+
+
+_STAR_COST = 0.1  # nats a frame, so that the words beside it keep their frames; as in `warpfst align`
+
+
+def spoken_words(written: str) -> list[str]:
+    """The default of align_words: letters, digits and apostrophes, without punctuation around them."""
+    return [word for part in re.findall(r"[\w'\u2019]+", written) if (word := part.replace("\u2019", "'").strip("'_"))]
+
+
+class _Target:
+    """A text as columns. Column `num_columns` and the next stand for any speech: words that cannot be spelled."""
+
+    def __init__(self, text: str, tokens: TokenTable, columns: dict[str, int], normalize: Callable[[str], Sequence[str]]) -> None:
+        self.written = text.split()
+        self.columns: list[int] = []
+        self.sizes: list[int] = []  # tokens of each written word, the separator before it included
+        separator = [] if tokens.separator is None else [columns[tokens.separator]]
+        for written in self.written:
+            before = len(self.columns)
+            for word in normalize(written):
+                spelled = tokens.spell(word)
+                star = len(tokens.names) + (self.columns[-1:] == [len(tokens.names)])
+                self.columns += (separator if self.columns else []) + ([star] if spelled is None else [columns[name] for name in spelled])
+            self.sizes.append(len(self.columns) - before)
+
+    def has_star(self, num_columns: int) -> bool:
+        return max(self.columns, default=0) >= num_columns
+
+    def words(self, alignment: Alignment) -> list[AlignedWord]:
+        found, at, last = [], 0, 0
+        for text, size in zip(self.written, self.sizes):
+            tokens = [token for token in alignment.tokens[at : at + size] if token.end > token.start]
+            at += size
+            if not tokens:
+                found.append(AlignedWord(text, last, last, 0.0))
+                continue
+            frames = sum(token.end - token.start for token in tokens)
+            confidence = min(1.0, math.exp(sum(token.log_prob for token in tokens) / frames))
+            last = tokens[-1].end
+            found.append(AlignedWord(text, tokens[0].start, last, confidence))
+        return found
+
+
+def _with_stars(scores: Any, tokens: TokenTable) -> Any:
+    """The scores with two more columns: the best token of the frame that is speech."""
+    import numpy as np
+
+    rows = np.asarray(scores.detach().cpu() if hasattr(scores, "detach") else scores, dtype=np.float32)
+    silent = [tokens.blank] + ([] if tokens.separator is None else [list(tokens.names).index(tokens.separator)])
+    best = np.delete(rows, silent, axis=1).max(axis=1, keepdims=True) - np.float32(_STAR_COST)
+    return np.concatenate([rows, best, best], axis=1)
+
+
+def align_words(
+    log_probs: Sequence[Any],
+    texts: Sequence[str],
+    tokens: TokenTable,
+    *,
+    normalize: Callable[[str], Sequence[str]] = spoken_words,
+    keys: Sequence[str] | None = None,
+    **options: Unpack[AlignOptions],
+) -> list[WordAlignment]:
+    """When the words of any recogniser's texts were said, by the scores of a CTC model: `align`, with the words as the texts write them, capitals, numbers and punctuation.
+
+    log_probs  log-posteriors of each utterance, natural logarithm: a list of [frames, columns]
+    texts      the text of each utterance
+    tokens     those of the model: `integrations.huggingface_tokens(...)` or another loader, or an integrations.ModelTokens
+    normalize  a written word -> the words that are said (default: without punctuation). What the tokens cannot spell, such as 42, gets the time of the speech in its place
+    options    those of `align`, but blank: garbage= for speech that a text lacks, skip_words= for words that were not said
+    An utterance that fails has an `error` in its result. The others are not affected.
+    """
+    if isinstance(texts, str) or len(texts) != len(log_probs):
+        raise ValueError(f"texts: expected a list of {len(log_probs)}")
+    if "blank" in options:
+        raise TypeError("blank: it is that of the tokens")
+    columns = {name: column for column, name in enumerate(tokens.names)}
+    targets = [_Target(text, tokens, columns, normalize) for text in texts]
+    scores = [_with_stars(one, tokens) if target.has_star(len(columns)) else one for one, target in zip(log_probs, targets)]
+    words = [[size for size in target.sizes if size] for target in targets]
+    aligned = align(scores, [target.columns for target in targets], words=words, keys=keys, blank=tokens.blank, **options)
+    return [WordAlignment([], 0, one.error) if one.error else WordAlignment(target.words(one), one.num_frames) for one, target in zip(aligned, targets)]
 
 
 class AlignedUnit(NamedTuple):
