@@ -36,7 +36,7 @@ def test_words_are_those_of_the_tokens(tokens, spoken):
     results = wf.align_words(scores, texts, tokens)
     for matrix, text, result in zip(scores, texts, results):
         spelled = [[tokens.names.index(name) for name in tokens.spell(word)] for word in text.split()]
-        (plain,) = wf.align(matrix, [sum(spelled, [])])
+        (plain,) = wf.align(matrix, [[column for word in spelled for column in word]])
         at = 0
         for word, own, found in zip(text.split(), spelled, result.words):
             mine, at = plain.tokens[at : at + len(own)], at + len(own)
