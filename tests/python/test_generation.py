@@ -216,7 +216,7 @@ def test_lists_of_requests(tokenizer, rng):
     """A list for each request, besides the phrases of all; hypotheses keep theirs when they are reordered, and a row has what `advance` says."""
     common = Biasing(tokenizer, {"car": 1.0}, ends=[1])
     lists = [{"New York": 3.0}, None, ["Kim"], {"New York": 3.0}]
-    expected = [4.0, 1.0, 1.0 + wf.boost_by_length("Kim"), 4.0]
+    expected = [4.0, 1.0, 1.0 + wf.boost_by_length("Kim", 0.3), 4.0]
     hypotheses, requests, total = common.begin(lists), np.arange(4), np.zeros(4)
     for token in [*encoded(tokenizer, "the car in New York and Kim"), 1]:
         rows = hypotheses.scores(np.zeros((4, len(common.vocabulary.names)), np.float32))

@@ -24,6 +24,7 @@ from .tokens import TokenTexts, Vocabulary, read_vocabulary
 
 _STATE = np.dtype([("context", np.uint64), ("history", np.uint32), ("word", np.uint32), ("grammar", np.uint32), ("ended", np.uint32)])
 _KEPT_LISTS = 256
+PER_LETTER = 0.3
 Path = Union[str, "os.PathLike[str]"]
 
 
@@ -64,7 +65,7 @@ class Biasing:
     """What a model that writes tokens one after another should prefer: phrases, language models, a grammar. Immutable; any number of threads and batches may use it.
 
     tokenizer      of transformers, tokenizers or sentencepiece
-    phrases        {phrase: boost in nats}; None for a boost, or a list of phrases: by length, as for decoders. Each is spelled in every way that the tokenizer
+    phrases        {phrase: boost in nats}; None for a boost, or a list of phrases: by length. Each is spelled in every way that the tokenizer
                    may write it. It counts as a whole word; a part that is not completed is refunded
     lm             an n-gram model of words, or its path; words are compared in the model's case, without punctuation
     token_lm       an n-gram model of tokens, by their names, or its path
@@ -73,7 +74,7 @@ class Biasing:
     token_grammar  instead, an fst whose labels are a token + 1
     ends           tokens that end the text (default: the tokenizer's)
     cases          whether phrases are also spelled in lower and upper case and with capitals
-    per_letter     boost of each letter of a phrase without a boost (default: boost_by_length's)
+    per_letter     boost in nats of each letter of a phrase without a boost (boost_by_length); with much more, models repeat a phrase for its boost
     """
 
     def __init__(
@@ -88,7 +89,7 @@ class Biasing:
         token_grammar: Fst | None = None,
         ends: Iterable[int] | None = None,
         cases: bool = True,
-        per_letter: float | None = None,
+        per_letter: float = PER_LETTER,
     ) -> None:
         self.vocabulary = read_vocabulary(tokenizer, ends)
         self.phrases: Mapping[str, float | None] = dict(phrases_of(phrases or {}))

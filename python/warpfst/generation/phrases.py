@@ -34,7 +34,7 @@ def spellings(vocabulary: Vocabulary, phrase: str, cases: bool) -> Iterator[tupl
                 yield not _begins_word(vocabulary, tokens) and not is_unspaced(text[0]), tuple(tokens)
 
 
-def phrase_scorer(vocabulary: Vocabulary, phrases: Mapping[str, float | None], cases: bool, per_letter: float | None) -> Scorer:
+def phrase_scorer(vocabulary: Vocabulary, phrases: Mapping[str, float | None], cases: bool, per_letter: float) -> Scorer:
     """A scorer with labels token + 1. Phrases that cannot be spelled are left out with a warning."""
     boosts: dict[tuple[int, ...], float] = {}
     missing = []
