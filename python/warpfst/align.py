@@ -245,11 +245,12 @@ def align_words(
         raise ValueError(f"texts: expected a list of {len(log_probs)}")
     if "blank" in options:
         raise TypeError("blank: it is that of the tokens")
+    given: Any = {**options, "blank": tokens.blank}
     columns = {name: column for column, name in enumerate(tokens.names)}
     targets = [_Target(text, tokens, columns, normalize) for text in texts]
     scores = [_with_stars(one, tokens) if target.has_star(len(columns)) else one for one, target in zip(log_probs, targets)]
     words = [[size for size in target.sizes if size] for target in targets]
-    aligned = align(scores, [target.columns for target in targets], words=words, keys=keys, blank=tokens.blank, **options)
+    aligned = align(scores, [target.columns for target in targets], words=words, keys=keys, **given)
     return [WordAlignment([], 0, one.error) if one.error else WordAlignment(target.words(one), one.num_frames) for one, target in zip(aligned, targets)]
 
 

@@ -44,7 +44,6 @@ NOT_CALLED = {
     "wf_rnnlm_step": "as above",
     "wf_score_reader_fraction": "progress of the command line",
     "wf_score_reader_lost_rest": "reading the next matrix, or the end, reports it",
-    "wf_scorer_boost_phrases": "wf_scorer_boost_texts takes texts",
     "wf_symbols_at": "wf_symbols_entry lists the labels, too",
     "wf_textgrid_write": "warpfst align --textgrid writes the files",
     "wf_transcripts_find": "read_transcripts makes a dict",
