@@ -2,10 +2,13 @@
  * library with WF__CUDA_FILE, the name of its file; the static library loads nothing. */
 #include "base/device.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <build_id.h>
+#include "base/platform.h"
 
 static _Atomic(const wf__device *) registered;
 static _Atomic(const char *) refused; /* the build of a device that does not fit */
@@ -20,64 +23,50 @@ void wf__device_register(const wf__device *device) {
 const wf__device *wf__device_found(void) { return atomic_load(&registered); }
 
 #ifdef WF__CUDA_FILE
-#include <dlfcn.h>
-#include <limits.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static wf_error reason;         /* why there is no device */
-static char own_file[PATH_MAX]; /* of this library */
+static wf_error reason;               /* why there is no device */
+static char own_file[WF__PATH_BYTES]; /* of this library */
 
 /* When the library is loaded: later, a relative name may mean another file. */
-__attribute__((constructor)) static void note_own_file(void) {
-  Dl_info own = {0};
-  char folder[PATH_MAX];
-  dladdr((void *)&once, &own);
-  const char *name = own.dli_fname != NULL ? own.dli_fname : "";
-  const bool relative = name[0] != '/' && getcwd(folder, sizeof folder) != NULL;
-  snprintf(own_file, sizeof own_file, "%s%s%s", relative ? folder : "", relative ? "/" : "", name);
-}
+__attribute__((constructor)) static void note_own_file(void) { wf__library_file(&once, own_file); }
 
 /* Is the file in the folder of `library`? */
-static bool is_beside(const char *library, char out[PATH_MAX]) {
+static bool is_beside(const char *library, char out[WF__PATH_BYTES]) {
   const char *slash = strrchr(library, '/');
   const int length = slash != NULL ? (int)(slash + 1 - library) : 0;
-  return snprintf(out, PATH_MAX, "%.*s%s", length, library, WF__CUDA_FILE) < PATH_MAX &&
-         length > 0 && access(out, F_OK) == 0;
+  return snprintf(out, WF__PATH_BYTES, "%.*s%s", length, library, WF__CUDA_FILE) < WF__PATH_BYTES &&
+         length > 0 && wf__path_kind(out) != WF__FILE_NONE;
 }
 
 /* The file beside this library, or beside what a symbolic link to it names; else only its name, for
  * which the system's loader looks. */
-static const char *find_file(char out[PATH_MAX]) {
-  char real[PATH_MAX];
+static const char *find_file(char out[WF__PATH_BYTES]) {
+  char real[WF__PATH_BYTES];
   if (is_beside(own_file, out)) return out;
-  if (realpath(own_file, real) != NULL && is_beside(real, out)) return out;
+  if (wf__path_real(own_file, real) && is_beside(real, out)) return out;
   return WF__CUDA_FILE;
 }
 
 static void load(void) {
   if (wf__device_found() != NULL) return; /* linked with the program */
-  char path[PATH_MAX];
+  char path[WF__PATH_BYTES];
   const char *library = own_file, *file = find_file(path);
-  /* Lazy: a library of another build may lack functions, but can say which build it is. */
-  void *handle = dlopen(file, RTLD_LAZY | RTLD_LOCAL);
-  const char *problem = handle == NULL ? dlerror() : NULL;
+  /* A library of another build may lack functions, but can say which build it is. */
+  const char *problem = wf__library_load(file);
   const char *other = atomic_load(&refused);
   if (wf__device_found() != NULL) return;
-  if (handle == NULL && strncmp(problem, WF__CUDA_FILE ":", strlen(WF__CUDA_FILE ":")) == 0)
+  if (problem != NULL && strncmp(problem, WF__CUDA_FILE ":", strlen(WF__CUDA_FILE ":")) == 0)
     wf__fail(&reason, WF_ERR_DEVICE,
-             "%s is not beside %s: install warpfst with its GPU backend, or build it with "
-             "WARPFST_CUDA=ON",
+             "%s is not beside %s: install the GPU backend (the wheel warpfst-cuda), or build it "
+             "with WARPFST_CUDA=ON",
              WF__CUDA_FILE, library);
-  else if (handle == NULL)
+  else if (problem != NULL)
     wf__fail(&reason, WF_ERR_DEVICE, "%s was not loaded by build %s: %s", file, WF__BUILD, problem);
   else if (other != NULL)
     wf__fail(&reason, WF_ERR_DEVICE,
-             "%s is of build %s and %s of build %s: install both from one build", file, other,
-             library, WF__BUILD);
+             "%s is of build %s and %s of build %s: install warpfst and warpfst-cuda of one "
+             "version, or both libraries of one build",
+             file, other, library, WF__BUILD);
   else
     wf__fail(&reason, WF_ERR_DEVICE, "%s was loaded for another copy of %s in this process", file,
              library);

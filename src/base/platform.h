@@ -80,6 +80,18 @@ int wf__path_resolve(const char *path, char **out, int *descriptor);
 /* The folder for temporary files. The caller frees it. NULL: no memory. */
 char *wf__path_temporary_folder(void);
 
+/* Libraries that are loaded while the program runs. Not on Windows, where there are none. A path
+ * that does not fit becomes ''. */
+enum { WF__PATH_BYTES = 4096 };
+/* Writes the path of the library that has this address; absolute, so called before the working
+ * folder changes. '' if it is not known. */
+void wf__library_file(const void *address, char out[WF__PATH_BYTES]);
+/* Writes the absolute path of a file, links followed. False if there is none. */
+bool wf__path_real(const char *path, char out[WF__PATH_BYTES]);
+/* Loads a library for the rest of the process. Its functions are bound when they are called first.
+ * NULL, or the reason why it was not loaded, until the thread's next call. */
+const char *wf__library_load(const char *file);
+
 /* The names in a folder, "." and ".." included. */
 typedef struct wf__folder wf__folder;
 wf__folder *wf__folder_open(const char *path);

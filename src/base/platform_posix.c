@@ -3,6 +3,7 @@
 #include "base/platform.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -193,6 +194,28 @@ char *wf__path_temporary_folder(void) {
   const char *usual = getenv("TMPDIR");
   const char *folder = usual != NULL && usual[0] != '\0' ? usual : P_tmpdir;
   return copy_text(folder, strlen(folder));
+}
+
+void wf__library_file(const void *address, char out[WF__PATH_BYTES]) {
+  Dl_info about = {0};
+  char folder[WF__PATH_BYTES];
+  dladdr(address, &about);
+  const char *name = about.dli_fname != NULL ? about.dli_fname : "";
+  const bool relative = name[0] != '/' && getcwd(folder, sizeof folder) != NULL;
+  if (snprintf(out, WF__PATH_BYTES, "%s%s%s", relative ? folder : "", relative ? "/" : "", name) >=
+      WF__PATH_BYTES)
+    out[0] = '\0';
+}
+
+bool wf__path_real(const char *path, char out[WF__PATH_BYTES]) {
+  char *real = realpath(path, NULL);
+  const bool fits = real != NULL && snprintf(out, WF__PATH_BYTES, "%s", real) < WF__PATH_BYTES;
+  free(real);
+  return fits;
+}
+
+const char *wf__library_load(const char *file) {
+  return dlopen(file, RTLD_LAZY | RTLD_LOCAL) == NULL ? dlerror() : NULL;
 }
 
 struct wf__folder {

@@ -21,8 +21,7 @@
 #include <string.h>
 #include <wchar.h>
 
-/* --- text and errors
- * -------------------------------------------------------------------------- */
+/* --- text and errors ----------------------------------------------------------------------- */
 
 /* Sets errno to what says the same as the system's last error. Returns -1. */
 static int fail(void) {
@@ -88,9 +87,7 @@ static wchar_t *wide_path(const char *path) {
   return full;
 }
 
-/* --- files
- * ----------------------------------------------------------------------------------
- */
+/* --- files --------------------------------------------------------------------------------- */
 
 static bool is_folder(const wchar_t *path) {
   const DWORD attributes = GetFileAttributesW(path);
@@ -205,33 +202,27 @@ int64_t wf__file_write(int fd, const void *data, size_t size) {
   return _write(fd, data, part_of(size));
 }
 
-/* Reading and writing at an offset moves the position, which is kept. */
-static OVERLAPPED overlapped_at(uint64_t offset) {
-  return (OVERLAPPED){.Offset = (DWORD)offset, .OffsetHigh = (DWORD)(offset >> 32)};
+/* ReadFile or WriteFile at an offset. They move the position, which is kept.
+ */
+static int64_t transfer_at(int fd, void *into, const void *from, size_t size, uint64_t offset) {
+  OVERLAPPED at = {.Offset = (DWORD)offset, .OffsetHigh = (DWORD)(offset >> 32)};
+  const int64_t before = _lseeki64(fd, 0, SEEK_CUR);
+  DWORD done = 0;
+  const bool good = into != NULL ? ReadFile(handle_of(fd), into, part_of(size), &done, &at)
+                                 : WriteFile(handle_of(fd), from, part_of(size), &done, &at);
+  const DWORD code = good ? 0 : GetLastError();
+  if (before >= 0) _lseeki64(fd, before, SEEK_SET);
+  if (good || code == ERROR_HANDLE_EOF) return done;
+  SetLastError(code);
+  return fail();
 }
 
 int64_t wf__file_read_at(int fd, void *data, size_t size, uint64_t offset) {
-  OVERLAPPED at = overlapped_at(offset);
-  const int64_t before = _lseeki64(fd, 0, SEEK_CUR);
-  DWORD got = 0;
-  const bool good = ReadFile(handle_of(fd), data, part_of(size), &got, &at);
-  const DWORD code = good ? 0 : GetLastError();
-  if (before >= 0) _lseeki64(fd, before, SEEK_SET);
-  if (good || code == ERROR_HANDLE_EOF) return got;
-  SetLastError(code);
-  return fail();
+  return transfer_at(fd, data, NULL, size, offset);
 }
 
 int64_t wf__file_write_at(int fd, const void *data, size_t size, uint64_t offset) {
-  OVERLAPPED at = overlapped_at(offset);
-  const int64_t before = _lseeki64(fd, 0, SEEK_CUR);
-  DWORD put = 0;
-  const bool good = WriteFile(handle_of(fd), data, part_of(size), &put, &at);
-  const DWORD code = good ? 0 : GetLastError();
-  if (before >= 0) _lseeki64(fd, before, SEEK_SET);
-  if (good) return put;
-  SetLastError(code);
-  return fail();
+  return transfer_at(fd, NULL, data, size, offset);
 }
 
 int64_t wf__file_write_quietly(int fd, const void *data, size_t size) {
@@ -250,9 +241,7 @@ void wf__file_unmap(void *map, uint64_t size) {
   UnmapViewOfFile(map);
 }
 
-/* --- paths
- * ----------------------------------------------------------------------------------
- */
+/* --- paths --------------------------------------------------------------------------------- */
 
 /* Replaces a file even while others have it open: the name is free at once, and
  * they keep the old file. False if the file system cannot do that. */
@@ -422,8 +411,7 @@ void wf__folder_close(wf__folder *folder) {
   free(folder);
 }
 
-/* --- memory, waiting, processors
- * -------------------------------------------------------------- */
+/* --- memory, waiting, processors ----------------------------------------------------------- */
 
 void *wf__aligned_alloc(size_t alignment, size_t bytes) {
   return _aligned_malloc(bytes, alignment);
@@ -462,9 +450,7 @@ bool wf__timed_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, int64_t n
   return pthread_cond_timedwait_relative_np(condition, mutex, &time) == ETIMEDOUT;
 }
 
-/* --- the program
- * ------------------------------------------------------------------------------
- */
+/* --- the program --------------------------------------------------------------------------- */
 
 static void take_utf8_arguments(int *argc, char ***argv) {
   int count;

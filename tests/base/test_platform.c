@@ -7,6 +7,10 @@
 #include "base/input.h"
 #include "testing.h"
 
+#if defined(_WIN32)
+#include <windows.h>
+#endif
+
 /* U+00E9, U+4F60 and U+1F600, which no code page of Windows has together. */
 #define NAME "\xC3\xA9\xE4\xBD\xA0\xF0\x9F\x98\x80"
 
@@ -149,6 +153,38 @@ static void test_names(void **unused) {
 #endif
 }
 
+#if defined(_WIN32)
+/* Both separators name the same file, also in long paths and in the library's writers. */
+static void test_both_separators(void **unused) {
+  char path[1024], back[1024];
+  const int size = snprintf(path, sizeof path, "%s", test_temp_path("separators"));
+  assert_int_equal(wf__path_make_folder(path), 0);
+  for (int letters = 1; letters <= 200; letters += 199) { /* 260 characters together */
+    snprintf(path + size, sizeof path - (size_t)size, "/%0*d-%s", letters, 0, NAME);
+    snprintf(back, sizeof back, "%s", path);
+    for (char *at = back; *at != '\0'; at++)
+      if (*at == '/') *at = '\\';
+    write_file(back, "text");
+    assert_content(path, "text");
+    assert_string_equal(wf__path_name(back), path + size + 1);
+    assert_int_equal(wf__path_remove(back), 0);
+    assert_int_equal(wf__path_kind(path), WF__FILE_NONE);
+  }
+}
+
+/* The console takes UTF-8 in both directions, and arguments are UTF-8. */
+static void test_console(void **unused) {
+  int argc = 0;
+  char **argv = NULL;
+  AllocConsole(); /* fails if there is one */
+  wf__program_start(&argc, &argv);
+  assert_int_equal(GetConsoleOutputCP(), CP_UTF8);
+  assert_int_equal(GetConsoleCP(), CP_UTF8);
+  assert_int_equal(argc, 1);
+  assert_non_null(strstr(wf__path_name(argv[0]), "test_platform"));
+}
+#endif
+
 static void test_memory_and_processors(void **unused) {
   uint8_t *memory = wf__aligned_alloc(64, 128);
   assert_non_null(memory);
@@ -206,15 +242,19 @@ static void test_stdio(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_files),
-      cmocka_unit_test(test_replace_open_file),
-      cmocka_unit_test(test_temporary_file),
-      cmocka_unit_test(test_folder),
-      cmocka_unit_test(test_long_path),
-      cmocka_unit_test(test_names),
-      cmocka_unit_test(test_memory_and_processors),
-      cmocka_unit_test(test_timed_wait),
-      cmocka_unit_test(test_stdio),
+    cmocka_unit_test(test_files),
+    cmocka_unit_test(test_replace_open_file),
+    cmocka_unit_test(test_temporary_file),
+    cmocka_unit_test(test_folder),
+    cmocka_unit_test(test_long_path),
+    cmocka_unit_test(test_names),
+#if defined(_WIN32)
+    cmocka_unit_test(test_both_separators),
+    cmocka_unit_test(test_console),
+#endif
+    cmocka_unit_test(test_memory_and_processors),
+    cmocka_unit_test(test_timed_wait),
+    cmocka_unit_test(test_stdio),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,7 +39,7 @@ says() { # TEXT [FOLDER OF libwarpfst]
   grep -qF "$1" err.txt || fail "'$1' is not in: $(cat err.txt)"
 }
 
-says "device cuda: $name is not beside $PWD/lib/libwarpfst.so.0.3: install warpfst with its GPU backend"
+says "device cuda: $name is not beside $PWD/lib/libwarpfst.so.0.3: install the GPU backend (the wheel warpfst-cuda)"
 stand_in "lib/$name" "$build"
 says 'the stand-in has no GPU'
 mkdir link # a link to the library, as in a Python package that is developed
@@ -49,8 +49,8 @@ mv "lib/$name" other
 more=other says 'the stand-in has no GPU'
 
 stand_in "lib/$name" 0.3.0+0123456789ab
-says "$PWD/lib/$name is of build 0.3.0+0123456789ab and $PWD/lib/libwarpfst.so.0.3 of build $build: install both from one build"
-more=other says 'install both from one build' # that in the library's own folder is the one to mend
+says "$PWD/lib/$name is of build 0.3.0+0123456789ab and $PWD/lib/libwarpfst.so.0.3 of build $build: install warpfst and warpfst-cuda of one version"
+more=other says 'install warpfst and warpfst-cuda of one version' # that in the library's own folder is the one to mend
 echo 'int wf__new(void); int use(void); int use(void) { return wf__new(); }' >>device.c
 stand_in "lib/$name" 0.3.1+0123456789ab # calls a function that this library lacks
 says 'of build 0.3.1+0123456789ab'
