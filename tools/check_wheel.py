@@ -2,7 +2,7 @@
 """check_wheel.py [--gpus=LIST] WHEEL - checks that a wheel is as docs/how-to/install.md says: its tag, its size, its files, the processor and the libraries that they
 need, the functions that the library exports, the GPUs it has code for.
 
-LIST is like WARPFST_CUDA_ARCHS: `release`, or architectures in CMake's notation; empty for a wheel without a GPU backend. Called by `./run wheel`."""
+LIST is like WARPFST_CUDA_ARCHS: `release`, or architectures in CMake's notation, for warpfst-cuda; empty for warpfst. Called by `./run wheel`."""
 from __future__ import annotations
 
 import argparse
@@ -30,9 +30,10 @@ LZ4, ZSTD = 0x2000, 0x8000  # flags of an image that give its compression
 ROOT = pathlib.Path(__file__).parent.parent
 
 
-def release_archs() -> list[str]:
-    found = re.search(r"set\(WARPFST_CUDA_RELEASE_ARCHS ([^)]*)\)", (ROOT / "CMakeLists.txt").read_text())
-    assert found, "CMakeLists.txt does not set WARPFST_CUDA_RELEASE_ARCHS"
+def release_archs(wheel: pathlib.Path) -> list[str]:
+    name = "WARPFST_CUDA_RELEASE_ARCHS" + ("_ARM" if wheel.stem.endswith("aarch64") else "")
+    found = re.search(rf"set\({name} ([^)]*)\)", (ROOT / "CMakeLists.txt").read_text())
+    assert found, f"CMakeLists.txt does not set {name}"
     return found[1].split()
 
 
@@ -160,6 +161,17 @@ def binary_problems(folder: pathlib.Path, name: str, kind: str, processor: str, 
             yield f"{name} does not export {', '.join(sorted(declared - binary.exported)[:5]) or 'what _abi.py declares'}"
 
 
+def cuda_problems(wheel: pathlib.Path, archive: zipfile.ZipFile) -> Iterator[str]:
+    """Of warpfst-cuda: another file beside the library, or the wrong version of warpfst."""
+    version = wheel.name.split("-")[1]
+    metadata = next(name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+    if f"Requires-Dist: warpfst=={version}" not in archive.read(metadata).decode().splitlines():
+        yield f"it does not require warpfst=={version}"
+    others = [name for name in archive.namelist() if ".dist-info/" not in name and name != "warpfst/libwarpfst-cuda.so"]
+    if others:
+        yield f"it has {', '.join(others)}, which warpfst may have"
+
+
 def problems(wheel: pathlib.Path, archs: list[str]) -> list[str]:
     found = []
     try:
@@ -171,11 +183,16 @@ def problems(wheel: pathlib.Path, archs: list[str]) -> list[str]:
         found.append(f"{wheel.stat().st_size} bytes, expected at most {most}")
     with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)
-        programs = NAMES.get(kind, ("libwarpfst.so", "bin/warpfst"))
-        launcher = "*.data/scripts/warpfst" + (".exe" if kind == "win" else "")
-        for name in (*(f"warpfst/{name}" for name in programs), *(["warpfst/libwarpfst-cuda.so"] if archs else []), launcher):
+        if archs:
+            programs, files = ["warpfst/libwarpfst-cuda.so"], ["licenses/LICENSE"]
+            found += cuda_problems(wheel, archive)
+        else:
+            programs = [f"warpfst/{name}" for name in NAMES.get(kind, ("libwarpfst.so", "bin/warpfst"))]
+            programs += ["*.data/scripts/warpfst" + (".exe" if kind == "win" else "")]
+            files = ["warpfst/py.typed", "warpfst/_option_types.py", "licenses/LICENSE"]
+        for name in programs:
             found += binary_problems(pathlib.Path(folder), name, kind, processor, wheel.stem)
-        for name in ("warpfst/py.typed", "warpfst/_option_types.py", "licenses/LICENSE"):
+        for name in files:
             if not any(path.endswith(name) for path in archive.namelist()):
                 found.append(f"it has no {name}")
         libraries = {path.name: path.read_bytes() for path in pathlib.Path(folder).rglob("libwarpfst*.*")}
@@ -203,7 +220,7 @@ def main() -> int:
     parser.add_argument("--gpus", default="")
     parser.add_argument("wheel", type=pathlib.Path)
     options = parser.parse_args()
-    archs = release_archs() if options.gpus == "release" else [arch for arch in options.gpus.split(";") if arch]
+    archs = release_archs(options.wheel) if options.gpus == "release" else [arch for arch in options.gpus.split(";") if arch]
     found = problems(options.wheel, archs)
     for problem in found:
         print(f"{options.wheel.name}: {problem}", file=sys.stderr)

@@ -5,6 +5,7 @@
 # The driver version that is required depends on the assembler and the runtime: drivers before 580 reject code made with those of CUDA 13. So this toolkit combines
 # CUDA 13.0's front end with CUDA 12.9's assembler and runtime. The front end writes PTX 9.0, the assembler reads PTX 8.8. They differ only in new instructions, which the
 # front end does not use unless the source does; in that case ptxas would fail with an error.
+# FOLDER/targets has the runtimes for x86-64 and ARM; the compilers run on x86-64.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 environment=$1 folder=$2 requirements=$here/cuda12_requirements.txt
@@ -25,6 +26,14 @@ mv "$old"/cuda_cccl/include/* "$target/include/"
 mv "$new/include/crt" "$new/include/fatbinary_section.h" "$target/include/" # included by the output of the front end
 mv "$old"/cuda_runtime/lib/*.a "$target/lib/"
 mv "$old/cuda_nvcc/bin/ptxas" "$folder.new/bin/ptxas-12.9"
+# ARM: the same headers, and the runtime of the package for ARM.
+arm=$folder.new/targets/aarch64-linux
+mkdir -p "$arm/lib"
+ln -s ../x86_64-linux/include "$arm/include"
+"$environment/bin/pip" --quiet --disable-pip-version-check download --no-deps --platform manylinux2014_aarch64 --only-binary :all: -d "$packages" \
+  "$(grep '^nvidia-cuda-runtime-cu12==' "$requirements")"
+(cd "$packages" && python3 -m zipfile -e nvidia_cuda_runtime_cu12-*_aarch64.whl arm)
+mv "$packages"/arm/nvidia/cuda_runtime/lib/*.a "$arm/lib/"
 rm -rf "$packages"
 ln -s targets/x86_64-linux/include "$folder.new/include"
 ln -s targets/x86_64-linux/lib "$folder.new/lib64"

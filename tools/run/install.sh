@@ -201,7 +201,8 @@ needs_wheel() { # [PLATFORM]
   need binutils
   need_wheel_tools
   need_source zlib
-  [ "${1:-gpu}" != gpu ] || tools/install_cuda12.sh build/wheels/env build/cuda12
+  case ${1:-} in cuda-*) tools/install_cuda12.sh build/wheels/env build/cuda12 ;; esac
+  [ "${1:-}" != cuda-aarch64 ] || need g++-aarch64-linux-gnu
 }
 needs_wheels() { needs_wheel linux-x86_64; }
 needs_test_wheel() { # [PLATFORM]

@@ -18,40 +18,54 @@ use_platform() { # NAME
   settings=(CMAKE_TOOLCHAIN_FILE="$PWD/$folder/toolchain.cmake" WARPFST_ZLIB_SOURCE="$PWD/build/source/zlib")
 }
 
-# Builds a wheel with ziglang, which compiles and links, for a platform; or for `gpu`: linux-x86_64 with the GPU backend, whose kernels the
-# toolkit of tools/install_cuda12.sh compiles (WARPFST_CUDA_ARCHS chooses GPU architectures; default: release). Object files are
-# kept in build/wheels/, so an interrupted build can be resumed.
+# Builds a wheel with ziglang, which compiles and links, for a platform (default: linux-x86_64): warpfst, or for cuda-x86_64 and
+# cuda-aarch64 warpfst-cuda, whose kernels the toolkit of tools/install_cuda12.sh compiles (WARPFST_CUDA_ARCHS chooses GPU
+# architectures; default: release). Object files are kept in build/wheels/, so an interrupted build can be resumed.
 do_wheel() { # [PLATFORM]
-  local env=build/wheels/env name=${1:-gpu} archs='' target tag runner settings more
+  local env=build/wheels/env name=${1:-linux-x86_64} archs='' source=. package=warpfst target tag runner settings more wheel
   needs_wheel "$name"
-  if [ "$name" = gpu ]; then
-    archs=${WARPFST_CUDA_ARCHS:-release}
-    use_platform linux-x86_64
-    settings=(CMAKE_C_COMPILER="$PWD/build/wheels/zig/linux-x86_64/cc" "${settings[1]}"
-      WARPFST_CUDA=ON WARPFST_CUDA_ARCHS="$archs" WARPFST_CUDA_COMPRESS=speed
-      CMAKE_CUDA_COMPILER="$PWD/build/cuda12/bin/nvcc" CMAKE_CUDA_HOST_COMPILER="$(command -v g++)"
-      CUDA_cudart_static_LIBRARY="$PWD/build/cuda12/lib64/libcudart_static.a")
-    more=()
-  else
-    use_platform "$name"
-    more=(-Cinstall.strip=false) # the linker does it; the system's strip knows no other formats
-  fi
+  case $name in
+    cuda-*)
+      archs=${WARPFST_CUDA_ARCHS:-release} source=packaging/cuda package=warpfst_cuda more=()
+      use_cuda_platform "${name#cuda-}"
+      ;;
+    *)
+      use_platform "$name"
+      more=(-Cinstall.strip=false) # the linker does it; the system's strip knows no other formats
+      ;;
+  esac
   say "compiling the wheel, for $name"
   SECONDS=0
-  rm -rf "build/wheels/untagged" build/wheels/*-"$tag".whl
+  rm -rf build/wheels/untagged build/wheels/"$package"-[0-9]*-"$tag".whl
   SKBUILD_BUILD_DIR="$PWD/build/wheels/$name" CMAKE_BUILD_PARALLEL_LEVEL=$jobs \
-    "$env/bin/python" -m build --wheel --outdir build/wheels/untagged "${settings[@]/#/-Ccmake.define.}" "${more[@]}" .
+    "$env/bin/python" -m build --wheel --outdir build/wheels/untagged "${settings[@]/#/-Ccmake.define.}" "${more[@]}" "$source"
   "$env/bin/python" -m wheel tags --remove --platform-tag "$tag" build/wheels/untagged/*.whl
   mv build/wheels/untagged/*.whl build/wheels/
   rmdir build/wheels/untagged
   say "built in $SECONDS s"
-  "$env/bin/python" tools/check_wheel.py --gpus="$archs" build/wheels/*-"$tag".whl
+  wheel=(build/wheels/"$package"-[0-9]*-"$tag".whl)
+  "$env/bin/python" tools/check_wheel.py --gpus="$archs" "${wheel[@]}"
 }
 
-# Builds the CPU wheels of all platforms.
+# Sets target, tag and `settings` for the GPU backend. g++ compiles the host's part of the kernels, zig's compiler the rest; it links.
+use_cuda_platform() { # PROCESSOR
+  local compiler=g++
+  use_platform "linux-$1"
+  settings=(CMAKE_C_COMPILER="$PWD/build/wheels/zig/linux-$1/cc" "${settings[1]}" WARPFST_CUDA_ARCHS="$archs" WARPFST_CUDA_COMPRESS=speed)
+  if [ "$1" != x86_64 ]; then
+    compiler=$1-linux-gnu-g++
+    settings+=(CMAKE_SYSTEM_NAME=Linux CMAKE_SYSTEM_PROCESSOR="$1" CMAKE_STRIP="$(command -v "$1-linux-gnu-strip")")
+  fi
+  settings+=(CMAKE_CUDA_COMPILER="$PWD/build/cuda12/bin/nvcc" CMAKE_CUDA_HOST_COMPILER="$(command -v "$compiler")"
+    CUDA_cudart_static_LIBRARY="$PWD/build/cuda12/targets/$1-linux/lib/libcudart_static.a")
+}
+
+# Builds the wheels of warpfst for all platforms.
 do_wheels() {
   local name
-  for name in $(list_platforms); do do_wheel "$name"; done
+  for name in $(list_platforms); do
+    case $name in cuda-*) ;; *) do_wheel "$name" ;; esac
+  done
   ls -l build/wheels/*.whl
 }
 
