@@ -3,8 +3,8 @@
 vVERSION. --push pushes commit and tag, which is all that a person does: .github/workflows/wheels.yml builds, tests and publishes tagged wheels.
 
 release.py --dry-run [VERSION] - does the same in a copy, prints what would change, and leaves everything as it is; CI runs it.
-release.py --collect FOLDER - checks that FOLDER has the wheels of one version for every platform, checks each (check_wheel.py), and writes SHA256SUMS and
-sbom.spdx.json there."""
+release.py --collect FOLDER - checks that FOLDER has the wheels of this version for every platform and its source package, checks each wheel
+(check_wheel.py), and writes SHA256SUMS and sbom.spdx.json there."""
 from __future__ import annotations
 
 import argparse
@@ -22,7 +22,7 @@ from typing import Any
 import check_wheel
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-NUMBER = r"\d+\.\d+\.\d+"
+NUMBER, SHORT = r"\d+\.\d+\.\d+", r"\d+\.\d+\b"  # SHORT: of the interface, in names of libraries
 # Where the version stands: a file and what matches it there. The first is the one that the others repeat.
 PLACES = [
     ("CMakeLists.txt", rf"(?<=project\(warpfst VERSION ){NUMBER}"),
@@ -31,6 +31,8 @@ PLACES = [
     ("packaging/cuda/pyproject.toml", rf"(?<=warpfst==){NUMBER}"),
     ("packaging/conda/recipe.yaml", rf'(?<=^  version: "){NUMBER}'),
     ("packaging/debian/changelog", rf"(?<=^warpfst \(){NUMBER}"),
+    ("packaging/debian/control", rf"(?<=libwarpfst){SHORT}"),
+    ("docs/how-to/install.md", rf"(?<=libwarpfst-cuda\.so\.){SHORT}"),
     ("packaging/images/kubernetes.yaml", rf"(?<=image: warpfst:){NUMBER}"),
 ]
 AUTHOR = "warpfst authors <warpfst@localhost>"  # as in CMakeLists.txt of packaging
@@ -48,25 +50,29 @@ def numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 
 
+def in_form(version: str, pattern: str) -> str:
+    return version if NUMBER in pattern else version.rpartition(".")[0]
+
+
 def current_version(root: pathlib.Path) -> str:
-    """The version that every place has. Refused: one lacks it, or they differ."""
-    found = {}
+    """The version that every place has. Refused: one lacks it, or has another."""
+    version = ""
     for name, pattern in PLACES:
-        match = re.search(pattern, (root / name).read_text(), re.MULTILINE)
-        found[name] = match[0] if match else "none"
-    if len(set(found.values())) != 1:
-        raise Refused("places have different versions: " + ", ".join(f"{name} {version}" for name, version in found.items()))
-    return found[PLACES[0][0]]
+        found = re.findall(pattern, (root / name).read_text(), re.MULTILINE)
+        version = version or found[0]
+        if not found or any(one != in_form(version, pattern) for one in found[: 1 if name.endswith("changelog") else None]):
+            raise Refused(f"{name} has the version {', '.join(found) or 'nowhere'}, and {PLACES[0][0]} has {version}")
+    return version
 
 
 def write_version(root: pathlib.Path, version: str, day: datetime.datetime) -> None:
     log = root / "packaging/debian/changelog"
-    entry = f"warpfst ({version}-1) unstable; urgency=medium\n\n  * New release.\n\n -- {AUTHOR}  {day.strftime('%a, %d %b %Y %H:%M:%S +0000')}\n\n"
-    if not log.read_text().startswith(entry.split("-1)")[0]):
-        log.write_text(entry + log.read_text())
+    signature = f" -- {AUTHOR}  {day.strftime('%a, %d %b %Y %H:%M:%S +0000')}"
+    log.write_text(f"warpfst ({version}-1) unstable; urgency=medium\n\n  * New release.\n\n{signature}\n\n{log.read_text()}")
     for name, pattern in PLACES:
         path = root / name
-        path.write_text(re.sub(pattern, version, path.read_text(), count=1, flags=re.MULTILINE))
+        if path != log:
+            path.write_text(re.sub(pattern, in_form(version, pattern), path.read_text(), flags=re.MULTILINE))
 
 
 def write_changelog(root: pathlib.Path, version: str, day: datetime.datetime) -> str:
@@ -107,7 +113,7 @@ def make(root: pathlib.Path, version: str) -> None:
 def rehearse(version: str | None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder) / "warpfst"
-        git("clone", "--quiet", "--no-local", str(ROOT), str(root), root=pathlib.Path(folder))
+        git("clone", "--quiet", "--shared", str(ROOT), str(root), root=pathlib.Path(folder))
         for key in ("user.name", "user.email"):
             git("config", key, "release", root=root)
         first, second, third = numbers(current_version(root))
@@ -179,15 +185,18 @@ def collect(folder: pathlib.Path) -> None:
     have = {path.name for path in folder.glob("*.whl")}
     problems = [f"there is no {name}" for name in names if name not in have] + [f"{name} is not of {version}, or of no platform" for name in sorted(have - set(names))]
     wheels = [folder / name for name in names if name in have]
+    source = folder / f"warpfst-{version}.tar.gz"
+    if not source.exists():
+        problems.append(f"there is no {source.name}")
     for wheel in wheels:
         archs = check_wheel.release_archs(wheel) if wheel.name.startswith("warpfst_cuda-") else []
         problems += [f"{wheel.name}: {problem}" for problem in check_wheel.problems(wheel, archs)]
     if problems:
         raise Refused("\n".join(problems))
-    sums = {wheel.name: hashlib.sha256(wheel.read_bytes()).hexdigest() for wheel in wheels}
+    sums = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in (*wheels, source)}
     (folder / "SHA256SUMS").write_text("".join(f"{sums[name]}  {name}\n" for name in sorted(sums)))
     (folder / "sbom.spdx.json").write_text(json.dumps(sbom(version, wheels, sums), indent=1) + "\n")
-    print(f"{len(wheels)} wheels of {version}: SHA256SUMS, sbom.spdx.json")
+    print(f"{len(wheels)} wheels and {source.name}: SHA256SUMS, sbom.spdx.json")
 
 
 def main() -> int:
