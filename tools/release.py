@@ -35,7 +35,6 @@ PLACES = [
     ("docs/how-to/install.md", rf"(?<=libwarpfst-cuda\.so\.){SHORT}"),
     ("packaging/images/kubernetes.yaml", rf"(?<=image: warpfst:){NUMBER}"),
 ]
-AUTHOR = "warpfst authors <warpfst@localhost>"  # as in CMakeLists.txt of packaging
 
 
 class Refused(Exception):
@@ -67,7 +66,10 @@ def current_version(root: pathlib.Path) -> str:
 
 def write_version(root: pathlib.Path, version: str, day: datetime.datetime) -> None:
     log = root / "packaging/debian/changelog"
-    signature = f" -- {AUTHOR}  {day.strftime('%a, %d %b %Y %H:%M:%S +0000')}"
+    person = git("var", "GIT_COMMITTER_IDENT", root=root).rpartition(">")[0] + ">"  # who makes the release maintains the package
+    control = root / "packaging/debian/control"
+    control.write_text(re.sub("^Maintainer: .*$", f"Maintainer: {person}", control.read_text(), flags=re.MULTILINE))
+    signature = f" -- {person}  {day.strftime('%a, %d %b %Y %H:%M:%S +0000')}"
     log.write_text(f"warpfst ({version}-1) unstable; urgency=medium\n\n  * New release.\n\n{signature}\n\n{log.read_text()}")
     for name, pattern in PLACES:
         path = root / name

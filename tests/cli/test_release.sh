@@ -45,6 +45,7 @@ python3 tools/release.py 99.0.0 >../out.txt || fail 'a release is refused'
 git tag --list -n9 v99.0.0 | grep -q -- '- Something new.' || fail 'the tag has no changes'
 grep -qE '^## 99.0.0 \(20[0-9-]*\)$' CHANGELOG.md && ! grep -q Unreleased CHANGELOG.md || fail 'the changelog'
 grep -q "^libwarpfst99.0$\|Package: libwarpfst99.0$" packaging/debian/control && grep -q 'libwarpfst-cuda.so.99.0' docs/how-to/install.md || fail 'names of libraries'
+grep -qx 'Maintainer: tester <tester@localhost>' packaging/debian/control && grep -q '^ -- tester <tester@localhost>  ' packaging/debian/changelog || fail 'the maintainer'
 ! grep -rnF "$version" CMakeLists.txt pyproject.toml packaging --include=*.toml --include=*.yaml --include=CMakeLists.txt || fail 'the old version is left'
 refused 'nothing to release' 99.0.1
 
