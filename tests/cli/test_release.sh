@@ -70,6 +70,20 @@ ids = {package["SPDXID"]: (package["name"], package["versionInfo"]) for package 
 pairs = {(ids.get(one["spdxElementId"], ("document",))[0], one["relationshipType"], ids[one["relatedSpdxElement"]]) for one in found["relationships"]}
 assert pairs == {("document", "DESCRIBES", ("warpfst", "99.0.0")), ("document", "DESCRIBES", ("warpfst-cuda", "99.0.0")), ("warpfst", "CONTAINS", ("zlib", "1.2.13")),
                  ("warpfst-cuda", "CONTAINS", ("cuda-runtime", "12.9.79")), ("warpfst-cuda", "CONTAINS", ("cccl", "12.9.27"))}, pairs
+
+# warpfst-cuda has one file, and requires warpfst of its version.
+import check_wheel
+def found(version, *names):
+    wheel = pathlib.Path("warpfst_cuda-99.0.0-py3-none-x.whl")
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("warpfst_cuda-99.0.0.dist-info/METADATA", f"Name: warpfst-cuda\nRequires-Dist: warpfst=={version}\n")
+        for name in names:
+            archive.writestr(name, "")
+    with zipfile.ZipFile(wheel) as archive:
+        return list(check_wheel.cuda_problems(wheel, archive))
+assert found("99.0.0", "warpfst/libwarpfst-cuda.so") == []
+assert found("99.0.1", "warpfst/libwarpfst-cuda.so") == ["it does not require warpfst==99.0.0"]
+assert found("99.0.0", "warpfst/libwarpfst-cuda.so", "warpfst/__init__.py") == ["it has warpfst/__init__.py, which warpfst may have"]
 END
 
 # What the Dockerfile copies is there.
