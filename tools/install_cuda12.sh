@@ -34,6 +34,8 @@ ln -s ../x86_64-linux/include "$arm/include"
   "$(grep '^nvidia-cuda-runtime-cu12==' "$requirements")"
 (cd "$packages" && python3 -m zipfile -e nvidia_cuda_runtime_cu12-*_aarch64.whl arm)
 mv "$packages"/arm/nvidia/cuda_runtime/lib/*.a "$arm/lib/"
+ln -s libcudart_static.a "$arm/lib/libcudart.a" # CMake looks for the shared runtime, which is not used
+ln -s libcudart_static.a "$target/lib/libcudart.a"
 rm -rf "$packages"
 ln -s targets/x86_64-linux/include "$folder.new/include"
 ln -s targets/x86_64-linux/lib "$folder.new/lib64"
