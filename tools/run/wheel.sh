@@ -20,7 +20,7 @@ use_platform() { # NAME
 
 # Builds a wheel with ziglang, which compiles and links, for a platform (default: linux-x86_64): warpfst, or for cuda-x86_64 and
 # cuda-aarch64 warpfst-cuda, whose kernels the toolkit of tools/install_cuda12.sh compiles (WARPFST_CUDA_ARCHS chooses GPU
-# architectures; default: release). Object files are kept in build/wheels/, so an interrupted build can be resumed.
+# architectures; default: release). Without isolation, as in python.sh, so an interrupted build is resumed.
 do_wheel() { # [PLATFORM]
   local env=build/wheels/env name=${1:-linux-x86_64} archs='' source=. package=warpfst target tag runner settings more wheel
   needs_wheel "$name"
@@ -38,7 +38,7 @@ do_wheel() { # [PLATFORM]
   SECONDS=0
   rm -rf build/wheels/untagged build/wheels/"$package"-[0-9]*-"$tag".whl
   SKBUILD_BUILD_DIR="$PWD/build/wheels/$name" CMAKE_BUILD_PARALLEL_LEVEL=$jobs \
-    "$env/bin/python" -m build --wheel --outdir build/wheels/untagged "${settings[@]/#/-Ccmake.define.}" "${more[@]}" "$source"
+    "$env/bin/python" -m build --wheel --no-isolation --outdir build/wheels/untagged "${settings[@]/#/-Ccmake.define.}" "${more[@]}" "$source"
   "$env/bin/python" -m wheel tags --remove --platform-tag "$tag" build/wheels/untagged/*.whl
   mv build/wheels/untagged/*.whl build/wheels/
   rmdir build/wheels/untagged
