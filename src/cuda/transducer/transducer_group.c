@@ -15,8 +15,11 @@ static wf_status open_group(wf__transducer_group *g, wf_error *err) {
   } else {
     WF__CUDA_TRY(cudaStreamCreateWithFlags(&g->stream, cudaStreamNonBlocking), "a stream");
   }
-  return wf__device_reserve(&g->rows, g->max_slots * model->width * sizeof(float),
-                            "predictor contexts", err);
+  WF__TRY(wf__device_reserve(&g->rows, g->max_slots * model->width * sizeof(float),
+                             "predictor contexts", err));
+  /* Initialised, because growing copies all slots, also unused ones. */
+  WF__CUDA_TRY(cudaMemsetAsync(g->rows.data, 0, g->rows.bytes, g->stream), "predictor contexts");
+  return WF_OK;
 }
 
 void wf__transducer_group_close(wf__transducer_group *g) {
