@@ -12,7 +12,7 @@ def test_the_package_shows_its_public_names_and_no_others():
     # In a process of its own: here, other tests may have imported what is imported on first use.
     code = "import warpfst as wf; print(*(name for name in dir(wf) if not name.startswith('__')))"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert set(shown) == {*wf.__all__, "compat", "integrations", "strings", "transcribe"} - {"__version__"}
+    assert set(shown) == {*wf.__all__, "compat", "generation", "integrations", "strings", "transcribe"} - {"__version__"}
     assert {"AsyncStreams", "from_nemo", "from_huggingface", "fst"} < set(shown)
     assert not {"compose", "Arc", "LargeLM", "decoder", "options"} & set(shown)
     assert all(hasattr(wf, name) for name in dir(wf)) and "__version__" in dir(wf)

@@ -13,6 +13,7 @@ from conftest import CTC, ROOT
 
 import warpfst as wf
 import warpfst.compat
+import warpfst.generation
 import warpfst.transcribe.cluster
 from warpfst import aio, integrations, option_calls, strings
 
@@ -112,6 +113,7 @@ def attempts(tmp_path_factory):
         "Wer": lambda **o: wf.Wer(**o),
         "align": lambda **o: wf.align(scores, [1], **o),
         "align_hmm": lambda **o: wf.align_hmm(scores, ["a"], hmm, nowhere, **o),
+        "align_words": lambda **o: wf.align_words([scores], ["a"], model, **o),
         "build_ctc_graph": lambda **o: wf.build_ctc_graph(TOKENS, **o),
         "build_hmm_graph": lambda **o: wf.build_hmm_graph(hmm, nowhere, **o),
         "ctc_topology": lambda **o: wf.ctc_topology(3, **o),
@@ -145,13 +147,14 @@ def functions_of(module):
 
 def test_every_call_that_takes_keywords_is_known():
     """In all modules: a call with **options is in the table of calls, so that the tests below try it."""
-    taking, modules = set(), (wf, wf.fst, aio, integrations, strings, wf.compat, wf.compat.flashlight.decoder, wf.transcribe, wf.transcribe.cluster)
+    taking, modules = set(), (wf, wf.fst, aio, integrations, strings, wf.compat, wf.compat.flashlight.decoder, wf.generation, wf.transcribe, wf.transcribe.cluster)
     for module in modules:
         for name, function in functions_of(module):
             if any(one.kind is one.VAR_KEYWORD for one in inspect.signature(function).parameters.values()):
                 taking.add(name)
     known = {name.removeprefix("fst.") for name in CALLS}
-    assert taking - known == {"NamedTuple", "Options", "Options.replace"} and known >= {*LOADERS, "compose", "AsyncStreams.stream"}
+    foreign = {"Wav2Vec2ProcessorWithLM.from_pretrained", "Wav2Vec2ProcessorWithLM.pad"}  # those of transformers
+    assert taking - known == {"NamedTuple", "Options", "Options.replace", *foreign} and known >= {*LOADERS, "compose", "AsyncStreams.stream"}
     assert {option_calls.names(table) for table in wf.tables() if not any(table in of_call for of_call in CALLS.values())} <= {
         option_calls.names(table) for table in ("beam", "cdrewrite", "graph", "lattice_results", "result_writer", "tokens_graph")
     }
