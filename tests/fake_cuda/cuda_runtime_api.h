@@ -111,12 +111,16 @@ struct fake_gpus {
   long num_recorded, num_launched;   /* graphs so far */
   size_t device_bytes, pinned_bytes; /* allocated now */
   size_t sent_bytes;                 /* copied to devices so far */
-  long num_searches[9];              /* launched so far in lanes of so many blocks */
+  bool checks_copies;   /* from a device: abort where they read memory that nothing wrote, as
+                         compute-sanitizer's initcheck does */
+  long num_searches[9]; /* launched so far in lanes of so many blocks */
 };
 extern struct fake_gpus fake_gpus;
 
 /* An API call that does nothing, but fails if it is the call that must fail. */
 cudaError_t fake_call(void);
+/* Before a copy from a device: see checks_copies. */
+void fake_check_written(const void *from, size_t bytes);
 /* Enqueues fn(data) on the stream. The stream frees data afterwards. */
 cudaError_t fake_enqueue(cudaStream_t stream, void (*fn)(void *data), void *data);
 

@@ -22,7 +22,8 @@ enum {
   MAX_ALLOCATIONS = 4096,
   MAX_STREAMS = 256,
   MAX_DEVICES = 16,
-  FILLED_BYTES = 1 << 20,
+  FILLED_BYTES = 1 << 20, /* of an allocation, with FILL */
+  FILL = 0xa5,
   EDGE_BYTES = 256,
   EDGE = 0x6b
 };
@@ -269,7 +270,7 @@ static cudaError_t allocate(void **out, size_t bytes, int device) {
     *out = g_allocations[i].data;
     memset(memory, EDGE, EDGE_BYTES);
     memset(memory + EDGE_BYTES + bytes, EDGE, EDGE_BYTES);
-    memset(*out, 0xa5, bytes < FILLED_BYTES ? bytes : FILLED_BYTES);
+    memset(*out, FILL, bytes < FILLED_BYTES ? bytes : FILLED_BYTES);
     fake_gpus.num_objects++;
     if (device >= 0) g_used[device] += bytes;
     *(device >= 0 ? &fake_gpus.device_bytes : &fake_gpus.pinned_bytes) += bytes;
@@ -410,8 +411,23 @@ struct copy {
   size_t bytes;
 };
 
+void fake_check_written(const void *from, size_t bytes) {
+  const struct allocation *a = find(from);
+  const char *data = from;
+  if (!fake_gpus.checks_copies || a == NULL || a->device < 0) return;
+  for (size_t i = 0; i + 4 <= bytes; i += 4) {
+    uint32_t word;
+    memcpy(&word, data + i, 4);
+    if (word != FILL * 0x01010101u) continue;
+    fprintf(stderr, "imitated GPU: a copy of %zu bytes reads memory that nothing wrote, at %zu\n",
+            bytes, i);
+    abort();
+  }
+}
+
 static void do_copy(void *data) {
   const struct copy *copy = data;
+  fake_check_written(copy->from, copy->bytes);
   memcpy(copy->to, copy->from, copy->bytes);
 }
 

@@ -237,6 +237,9 @@ static void test_small_refused(void **unused) {
 int main(int argc, char **argv) {
   if (test_no_gpu()) return 77;
   test_filter(argc, argv);
+#ifdef FAKE_CUDA
+  fake_gpus.checks_copies = true;
+#endif
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_small_decoding),    cmocka_unit_test(test_small_stats),
       cmocka_unit_test(test_small_bad_scores),  cmocka_unit_test(test_small_refused),

@@ -211,6 +211,9 @@ static void test_small_every_call_fails_once(void **unused) {
 int main(int argc, char **argv) {
   if (test_no_gpu()) return 77;
   test_filter(argc, argv);
+#ifdef FAKE_CUDA
+  fake_gpus.checks_copies = true;
+#endif
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_small_search),
       cmocka_unit_test(test_small_bad_utterances),
