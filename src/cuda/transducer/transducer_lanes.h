@@ -66,7 +66,7 @@ typedef struct wf__tlane_candidate {
   uint32_t at, column, state, word;
 } wf__tlane_candidate;
 #ifndef WF__LANE_CANDIDATES /* a test makes it small */
-#define WF__LANE_CANDIDATES 4096
+#define WF__LANE_CANDIDATES 16384
 #endif
 
 typedef struct wf__tlane {
