@@ -1,10 +1,7 @@
 /* test_gpu_transducer_search.c - the search over tokens alone on a GPU against the CPU's search with
  * the same model on the GPU: results must be equal bit for bit. Exits with 77 if there is no GPU.
  * Also built for the imitated GPU of tests/simt. */
-#include "decode/decoder.h"
-#include "decode/host_backend.h"
-#include "gpu_transducers.h"
-#include "search/transducer/transducer_shared.h"
+#include "device_searches.h"
 #include "token_tasks.h"
 #ifdef FAKE_CUDA
 #include "failing_calls.h"
@@ -23,37 +20,14 @@ static void make_task_of(struct task *task, uint64_t seed) {
   task->scorer = NULL;
 }
 
-static const wf__transducer_shared *shared_of(const wf_decoder *decoder) {
-  return ((const wf__host *)decoder->search)->setup.shared;
-}
-
 /* Decodes with a decoder whose search is on the GPU, or on the CPU. */
 static void decode_with(const struct task *task, const char *device, bool on_host,
                         const wf_scores *scores, size_t at_once, wf_result **results) {
-  if (on_host) assert_int_equal(setenv("WARPFST_TRANSDUCER_SEARCH", "host", 1), 0);
-  wf_decoder *decoder = decoder_on(task, device);
-  assert_int_equal(unsetenv("WARPFST_TRANSDUCER_SEARCH"), 0);
-  assert_true(shared_of(decoder)->has_device_search == !on_host);
+  wf_decoder *decoder = decoder_that_searches(task, device, on_host);
   for (size_t i = 0; i < UTTERANCES; i += at_once)
     assert_ok(test_decode(decoder, scores + i, UTTERANCES - i < at_once ? UTTERANCES - i : at_once,
                           NULL, results + i, &err));
   wf_decoder_free(decoder);
-}
-
-static void check_same(uint64_t seed, wf_result *const *got, wf_result *const *want,
-                       uint64_t *num_words) {
-  for (int u = 0; u < UTTERANCES; u++) {
-    if (got[u]->status != want[u]->status || got[u]->cost != want[u]->cost ||
-        got[u]->num_tokens != want[u]->num_tokens)
-      print_message(
-          "seed %llu, utterance %d of %lld frames: cost %.9g, not %.9g; %llu tokens, not "
-          "%llu; status %d, not %d\n",
-          (unsigned long long)seed, u, (long long)want[u]->num_frames, got[u]->cost, want[u]->cost,
-          (unsigned long long)got[u]->num_tokens, (unsigned long long)want[u]->num_tokens,
-          got[u]->status, want[u]->status);
-    test_assert_same_result(got[u], want[u]);
-    *num_words += got[u]->num_words;
-  }
 }
 
 static void test_small_search(void **unused) {

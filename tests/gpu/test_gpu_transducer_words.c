@@ -1,10 +1,7 @@
 /* test_gpu_transducer_words.c - the search over any graph, with a scorer for each utterance, in kernels
  * on a GPU against the CPU's search with the same model on the GPU: results must be equal bit for bit.
  * Exits with 77 if there is no GPU. Also built for the imitated GPU of tests/simt. */
-#include "decode/decoder.h"
-#include "decode/host_backend.h"
-#include "gpu_transducers.h"
-#include "search/transducer/transducer_shared.h"
+#include "device_searches.h"
 #ifdef FAKE_CUDA
 #include "failing_calls.h"
 #endif
@@ -60,19 +57,12 @@ static void free_words_task(struct words_task *w) {
   free_task(&w->of);
 }
 
-static const wf__transducer_shared *shared_of(const wf_decoder *decoder) {
-  return ((const wf__host *)decoder->search)->setup.shared;
-}
-
 /* Decodes with a decoder whose search is on the GPU, or on the CPU. */
 static void decode_words(const struct words_task *w, const char *device, bool on_host,
                          size_t at_once, wf_result **results) {
   const struct task *task = &w->of;
   wf_utterance utterances[UTTERANCES];
-  if (on_host) assert_int_equal(setenv("WARPFST_TRANSDUCER_SEARCH", "host", 1), 0);
-  wf_decoder *decoder = decoder_on(task, device);
-  assert_int_equal(unsetenv("WARPFST_TRANSDUCER_SEARCH"), 0);
-  assert_true(shared_of(decoder)->has_device_search == !on_host);
+  wf_decoder *decoder = decoder_that_searches(task, device, on_host);
   for (int u = 0; u < UTTERANCES; u++)
     utterances[u] = (wf_utterance){
         .scores = task->scores[u],
@@ -82,22 +72,6 @@ static void decode_words(const struct words_task *w, const char *device, bool on
     assert_ok(wf_decode(decoder, utterances + i, count, NULL, results + i, &err));
   }
   wf_decoder_free(decoder);
-}
-
-static void check_words(uint64_t seed, wf_result *const *got, wf_result *const *want,
-                        uint64_t *num_words) {
-  for (int u = 0; u < UTTERANCES; u++) {
-    if (got[u]->status != want[u]->status || got[u]->cost != want[u]->cost ||
-        got[u]->num_tokens != want[u]->num_tokens)
-      print_message(
-          "seed %llu, utterance %d of %lld frames: cost %.9g, not %.9g; %llu tokens, not %llu; "
-          "status %d, not %d\n",
-          (unsigned long long)seed, u, (long long)want[u]->num_frames, got[u]->cost, want[u]->cost,
-          (unsigned long long)got[u]->num_tokens, (unsigned long long)want[u]->num_tokens,
-          got[u]->status, want[u]->status);
-    test_assert_same_result(got[u], want[u]);
-    *num_words += want[u]->num_words;
-  }
 }
 
 static void test_small_words(void **unused) {
@@ -112,10 +86,10 @@ static void test_small_words(void **unused) {
     make_words_task(&w, seed, words);
     decode_words(&w, "cuda", true, UTTERANCES, want);
     decode_words(&w, "cuda", false, UTTERANCES, got);
-    check_words(seed, got, want, &num_words);
+    check_same(seed, got, want, &num_words);
     test_free_results(got, UTTERANCES);
     decode_words(&w, seed % 2 == 0 ? "cuda:0,0" : "cuda", false, 1 + (size_t)(seed % 7), got);
-    check_words(seed, got, want, &num_words);
+    check_same(seed, got, want, &num_words);
     test_free_results(got, UTTERANCES);
     for (int u = 0; u < UTTERANCES; u++) num_scored += want[u]->scorer_cost != 0;
     test_free_results(want, UTTERANCES);
