@@ -46,17 +46,22 @@ __device__ inline bool is_usable(float logit) {
   return fabsf(logit) <= 1e20f || logit == -INFINITY;
 }
 
+/* The lane's place among those of the warp, by value, then by lane. */
+__device__ inline u32 rank_of_least(float x) {
+  u32 rank = 0;
+#pragma unroll
+  for (int d = 1; d < LANES; d++) {
+    const float other = __shfl_xor_sync(ALL_LANES, x, d);
+    rank += other < x || (other == x && (this_lane() ^ (u32)d) < this_lane());
+  }
+  return rank;
+}
+
 /* With K = most_tokens: of the largest values that each lane of the warp has seen, the K-th
  * largest. So at least K values are as large. */
 __device__ inline float kth_largest(float most, u32 k) {
-  u32 rank = 0;
   if (k == 0 || k > LANES) return -INFINITY;
-#pragma unroll
-  for (int d = 1; d < LANES; d++) {
-    const float other = __shfl_xor_sync(ALL_LANES, most, d);
-    rank += other > most || (other == most && (this_lane() ^ (u32)d) < this_lane());
-  }
-  const u32 found = __ballot_sync(ALL_LANES, rank == k - 1);
+  const u32 found = __ballot_sync(ALL_LANES, rank_of_least(-most) == k - 1);
   return __shfl_sync(ALL_LANES, most, __ffs((int)found) - 1);
 }
 

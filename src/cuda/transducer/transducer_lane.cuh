@@ -89,6 +89,16 @@ __host__ __device__ u64 shared_bytes(const wf__tlane_work &w) {
          (u64)w.num_slots * (sizeof(u64) + sizeof(u32));
 }
 
+/* Takes places in a list of the block for those lanes of a warp that add to it. `size`: how many are
+ * taken. Returns the lane's own place. */
+__device__ inline u32 place_in_list(bool adds, u32 *size) {
+  const u32 those = __ballot_sync(ALL_LANES, adds);
+  u32 first = 0;
+  if (those == 0) return 0;
+  if (this_lane() == 0) first = atomicAdd(size, (u32)__popc(those));
+  return __shfl_sync(ALL_LANES, first, 0) + (u32)__popc(those & ((1u << this_lane()) - 1));
+}
+
 /* --- costs ------------------------------------------------------------------------------- */
 
 /* As on the CPU (transducer_expand.c), to the bit. */

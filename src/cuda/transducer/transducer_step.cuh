@@ -62,11 +62,7 @@ __device__ inline scored_row scored(const lane_at_work<false> &a, u32 source) {
 /* Adds what lanes of a warp have to the block's list. */
 __device__ inline void add_entries(const lane_at_work<false> &a, bool is, u32 source, u32 column,
                                    float loglike) {
-  const u32 those = __ballot_sync(ALL_LANES, is);
-  if (those == 0) return;
-  u32 at = 0;
-  if (this_lane() == 0) at = atomicAdd(&a.s.num_entries, (u32)__popc(those));
-  at = __shfl_sync(ALL_LANES, at, 0) + (u32)__popc(those & ((1u << this_lane()) - 1));
+  const u32 at = place_in_list(is, &a.s.num_entries);
   if (is && at < WF__LANE_ENTRIES) a.entries[at] = {source << RANK_BIT | column, loglike};
 }
 

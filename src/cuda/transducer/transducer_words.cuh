@@ -94,6 +94,10 @@ struct source_arc {
   float base; /* cost without scorer and model */
   float loglike, bound;
 };
+/* Does the scorer score the arc's word? */
+__device__ inline bool is_scored(const lane_at_work<true> &a, const source_arc &x) {
+  return x.arc.word != 0 && a.has_scorer();
+}
 __device__ inline source_arc look_at_arc(const lane_at_work<true> &a, const source_view &source,
                                          u32 number) {
   const wf__device_search_options &o = a.w.options;
@@ -108,13 +112,9 @@ __device__ inline source_arc look_at_arc(const lane_at_work<true> &a, const sour
   if (blank) x.loglike -= o.blank_penalty;
   x.base = source.token.cost + x.arc.weight;
   if (x.arc.word != 0) x.base -= o.word_score;
-  const float with_least = x.arc.word != 0 && a.has_scorer() ? x.base + a.s.scorer.least : x.base;
+  const float with_least = is_scored(a, x) ? x.base + a.s.scorer.least : x.base;
   if (x.is) x.bound = with_least + acoustic_cost(a.w, x.loglike + source.longest);
   return x;
-}
-
-__device__ inline bool is_scored(const lane_at_work<true> &a, const source_arc &x) {
-  return x.arc.word != 0 && a.has_scorer();
 }
 
 /* What a candidate costs in the set of a duration; the choice of a greedy search comes before
@@ -134,13 +134,7 @@ __device__ inline float least_in_sets(const lane_at_work<true> &a, u32 source, u
 
 /* Lanes with the `most` least bounds, if so many have one. */
 __device__ inline bool is_among_least(float bound, u32 most) {
-  u32 rank = 0;
-#pragma unroll
-  for (int d = 1; d < LANES; d++) {
-    const float other = __shfl_xor_sync(ALL_LANES, bound, d);
-    rank += other < bound || (other == bound && (this_lane() ^ (u32)d) < this_lane());
-  }
-  const bool is = rank < most && bound < INFINITY;
+  const bool is = rank_of_least(bound) < most && bound < INFINITY;
   return (u32)__popc(__ballot_sync(ALL_LANES, is)) == most && is;
 }
 
@@ -209,11 +203,7 @@ __device__ inline void list_source(const lane_at_work<true> &a, const source_vie
     const source_arc x = look_at_arc(a, source, first + this_lane());
     const float limit = x.arc.column == a.w.options.blank ? most.blank : most.token;
     const bool is = x.is && x.bound < INFINITY && x.bound <= limit;
-    const u32 those = __ballot_sync(ALL_LANES, is);
-    if (those == 0) continue;
-    u32 at = 0;
-    if (this_lane() == 0) at = atomicAdd(&a.s.num_candidates, (u32)__popc(those));
-    at = __shfl_sync(ALL_LANES, at, 0) + (u32)__popc(those & ((1u << this_lane()) - 1));
+    const u32 at = place_in_list(is, &a.s.num_candidates);
     if (is && at < WF__LANE_CANDIDATES)
       a.candidates()[at] = {source.token.context,
                             x.base,
