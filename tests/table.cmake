@@ -60,7 +60,7 @@ set(WARPFST_TEST_ROWS
   "test_simt_transducer_errors   simt       gpu/test_gpu_transducer_errors.c                    1:test_kernels   1:test_small  3:test_small  20"
   "test_simt_transducer_log_probs simt      gpu/test_gpu_transducer_log_probs.c                 1:test_kernels   1:test_small  3:test_small  20"
   "test_simt_transducer_search   simt       gpu/test_gpu_transducer_search.c                    1:test_kernels   1:test_small  3:test_small  20"
-  "test_simt_transducer_words    simt       gpu/test_gpu_transducer_words.c                     1:test_kernels   1:test_small  3:test_small  20"
+  "test_simt_transducer_words    simt       gpu/test_gpu_transducer_words.c                     2:test_kernels   1:test_small  3:test_small  20"
   "test_simt_transducer_scorers  simt       gpu/test_gpu_transducer_scorers.c                   3:test_kernels   3:test_small  3:test_small  20"
   "test_simt_triton              simt       triton/test_triton_backend.c                        1:test_kernels   1:test_small  3:test_small  20"
   # Graphs, failing calls and the soak. With 4 seeds, every CUDA call of decoding fails once, which takes 110 s.

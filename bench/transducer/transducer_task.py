@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""transducer_task [--shape=NAME]... [--with=WAY,...] [--device=cuda] [--batch=400] [--batches=3] [--seconds=15] [--threads=0] [--rounds=1] [--programs=FOLDER] [--greedy] [--max-hypotheses=8] [--beam=6] [--lm-beam=9] [--max-symbols=3]
+"""transducer_task [--shape=NAME]... [--with=WAY,...] [--device=cuda] [--batch=400] [--batches=3] [--seconds=15] [--threads=0] [--rounds=1] [--programs=FOLDER] [--greedy] [--max-hypotheses=8] [--beam=6] [--lm-beam=9] [--max-symbols=3] [--lattice-beam=0]
 
 Speed of transducers of real sizes with random weights, and where the time goes. Needs the built program and numpy. Encoder outputs are random, too; the blank's bias is, for each way of decoding,
 such that about one of 5 (80 ms) or 8 (40 ms) frames emits a token, as in speech.
@@ -20,7 +20,7 @@ Ways of decoding, --with (default: tokens; `all`: all of them):
   lm-boosts      lm, and a list of 100 phrases for each utterance
   lm-subtract    lm, less 0.2 times the cost by a 2-gram model
 
-With language models the beam is --lm-beam: with it about as many hypotheses survive in a frame (tokens/frame) as over tokens alone with --beam.
+With --lattice-beam the decoder makes lattices, too. With language models the beam is --lm-beam: with it about as many hypotheses survive in a frame (tokens/frame) as over tokens alone with --beam.
 
 RTFx is seconds of audio per second of decoding, with outputs in host memory; files are read before. The median of --rounds runs. "cost" is the time as a multiple of that over tokens alone.
 Compare the log-probabilities of two devices with --device=cpu --batch=4.
@@ -180,6 +180,7 @@ def decode(folder, way, arguments, search, frame_s):
     command = [pathlib.Path(arguments.programs) / "warpfst", "decode", *way_flags(folder, way), folder / "enc", f"--frame-shift={frame_s}", f"--num-threads={arguments.threads}"]
     command += [f"--batch={arguments.batch}", f"--device={arguments.device}", f"--summary={summary}"]
     command += ["--greedy", f"--max-symbols={arguments.max_symbols}"] if arguments.greedy else search_flags(way, search)
+    command += [f"--lattice-beam={arguments.lattice_beam}"]
     for _ in range(arguments.rounds):
         measure.run(*command, "-o", out)
         found.append(json.loads(summary.read_text()))
@@ -208,6 +209,7 @@ def main():
     parser.add_argument("--greedy", action="store_true")
     for name, value in SEARCH.items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=type(value), default=value)
+    parser.add_argument("--lattice-beam", type=float, default=0.0)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--with", dest="ways", default="tokens", metavar="WAY,...")
     arguments = parser.parse_args()

@@ -31,7 +31,8 @@ static wf_status open_searchers(wf__host *self, const wf_transducer *model, wf_e
   WF__TRY(self->setup.ops->open(model, &self->setup, err));
   WF__TRY(wf__pool_create(self->setup.options.num_threads, &self->pool, err));
   const size_t num_threads = (size_t)wf__pool_size(self->pool), lanes = wf__host_most_lanes(self);
-  self->num_searchers = num_threads > lanes ? num_threads : lanes;
+  self->first_follower = num_threads > lanes ? num_threads : lanes;
+  self->num_searchers = self->first_follower + num_threads;
   self->searchers = wf__calloc(self->num_searchers, sizeof *self->searchers);
   return self->searchers != NULL
              ? WF_OK

@@ -17,10 +17,11 @@
 typedef struct wf__host {
   wf__search_setup setup;
   wf__pool *pool;
-  wf__searcher **searchers; /* [num_searchers] of threads, or of lanes; made on first use. Between
+  wf__searcher **searchers; /* [num_searchers] of threads, or of lanes; from first_follower on, of
+                               threads that follow a device's searches. Made on first use. Between
                                calls, graph and scorer are those of the last use, and the graph may
                                have been freed */
-  size_t num_searchers;
+  size_t num_searchers, first_follower;
 } wf__host;
 
 enum { WF__OWN_LANES = 64 }; /* of searches that answer their own requests to a model */
@@ -44,7 +45,10 @@ bool wf__check_values(const wf_scores *scores, int32_t num_columns, int64_t firs
  * decoder has none. */
 wf_status wf__host_check_scores(const wf__host *self, const wf_scores *scores, int64_t first,
                                 wf_result *result, bool *good, wf_error *err);
-/* Begins utterance i of a batch. Not `good`: its scores are bad, and its result has failed. */
+/* Sets what utterance i of a batch is searched with, and begins it. */
+wf_status wf__utterance_restart(const wf__host *self, wf__searcher *searcher,
+                                const wf__batch *batch, uint32_t i, wf_error *err);
+/* The same, after a look at its scores. Not `good`: its scores are bad, and its result has failed. */
 wf_status wf__utterance_begin(const wf__host *self, wf__searcher *searcher, const wf__batch *batch,
                               uint32_t i, bool *good, wf_error *err);
 /* Fills the utterance's result, after all frames. */

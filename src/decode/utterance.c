@@ -56,18 +56,22 @@ wf_status wf__host_check_scores(const wf__host *self, const wf_scores *scores, i
   return WF_OK;
 }
 
+wf_status wf__utterance_restart(const wf__host *self, wf__searcher *searcher,
+                                const wf__batch *batch, uint32_t i, wf_error *err) {
+  wf__searcher_set_graph(searcher, wf__batch_graph(batch, i, self->setup.graph));
+  WF__TRY(
+      wf__searcher_set_scorer(searcher, batch->scorers != NULL ? batch->scorers[i] : NULL, err));
+  return searcher->ops->begin(searcher, err);
+}
+
 wf_status wf__utterance_begin(const wf__host *self, wf__searcher *searcher, const wf__batch *batch,
                               uint32_t i, bool *good, wf_error *err) {
-  const wf_scorer *scorer = batch->scorers != NULL ? batch->scorers[i] : NULL;
   const wf_scores *scores = &batch->scores[i];
   *good = true;
   WF__TRY(self->setup.ops->checks_scores
               ? check_place(self, scores, err)
               : wf__host_check_scores(self, scores, 0, batch->results[i], good, err));
-  if (!*good) return WF_OK;
-  wf__searcher_set_graph(searcher, wf__batch_graph(batch, i, self->setup.graph));
-  WF__TRY(wf__searcher_set_scorer(searcher, scorer, err));
-  return searcher->ops->begin(searcher, err);
+  return *good ? wf__utterance_restart(self, searcher, batch, i, err) : WF_OK;
 }
 
 wf_status wf__utterance_end(const wf__host *self, wf__searcher *searcher, const wf__batch *batch,

@@ -7,7 +7,7 @@
 #include "decode/host_backend.h"
 
 struct whole {
-  const wf__host *host;
+  wf__host *host;
   const wf__batch *batch;
   const wf_scores **scores;  /* [count] */
   const wf_scorer **scorers; /* [count] */
@@ -43,14 +43,27 @@ static void look(void *user, uint32_t item, const wf_scores *frames) {
 
 /* --- after ------------------------------------------------------------------------------- */
 
-static wf_status fill(const struct whole *w, size_t k, wf__path *path, bool *left, wf_error *err) {
+/* Repeats the device's search on the CPU, for the lattice. */
+static wf_status follow(const struct whole *w, size_t k, int worker, bool *left, wf_error *err) {
+  wf__host *host = w->host;
+  const uint32_t i = w->items[w->part->items[k]];
+  wf__searcher *searcher;
+  WF__TRY(wf__host_searcher(host, host->first_follower + (size_t)worker, false, &searcher, err));
+  WF__TRY(wf__utterance_restart(host, searcher, w->batch, i, err));
+  WF__TRY(host->setup.answers->follow(w->part, k, searcher, left, err));
+  return *left ? WF_OK : wf__utterance_end(host, searcher, w->batch, i, err);
+}
+
+static wf_status fill(const struct whole *w, size_t k, int worker, bool *left, wf_error *err) {
   const wf__host *host = w->host;
+  wf__path *path = &w->paths[worker];
   const uint32_t item = w->part->items[k], i = w->items[item];
   bool good = true;
   *left = false;
   if (atomic_load(&w->bad[item]))
     WF__TRY(wf__host_check_scores(host, &w->batch->scores[i], 0, w->batch->results[i], &good, err));
   if (!good) return WF_OK;
+  if (host->setup.options.lattice_beam > 0) return follow(w, k, worker, left, err);
   WF__TRY(host->setup.answers->path(w->part, host->setup.graph, k, path, left, err));
   return *left ? WF_OK
                : wf__result_fill(w->batch->results[i], host->setup.graph, &host->setup.options,
@@ -62,7 +75,7 @@ static void fill_item(void *user, uint64_t k, int worker) {
   const uint32_t item = w->part->items[k];
   wf_error *err = &w->errors[worker];
   bool left;
-  const wf_status status = fill(w, k, &w->paths[worker], &left, err);
+  const wf_status status = fill(w, k, worker, &left, err);
   w->left[item] = left;
   note(w, wf__record_error(w->host, w->batch, w->items[item], status, err), err);
 }

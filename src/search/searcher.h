@@ -191,10 +191,13 @@ struct wf__answer_ops {
   bool (*covers)(const void *shared, const wf_graph *graph, const wf_scorer *scorer);
   /* Decodes such utterances. */
   wf_status (*decode)(void *shared, const wf__whole_batch *batch, wf_error *err);
-  /* The path of utterance items[k], in the decoder's graph; an error is the utterance's. `left`: it has to be searched in a
-   * lane. */
+  /* Without lattices: the path of utterance items[k], in the decoder's graph; an error is the
+   * utterance's. `left`: it has to be searched in a lane. */
   wf_status (*path)(const wf__whole_part *part, const wf_graph *graph, size_t k, wf__path *out,
                     bool *left, wf_error *err);
+  /* With lattices: makes a search that has begun go all the way of the device's. */
+  wf_status (*follow)(const wf__whole_part *part, size_t k, wf__searcher *searcher, bool *left,
+                      wf_error *err);
 };
 
 extern const wf__searcher_ops wf__frame_searcher, wf__transducer_searcher;

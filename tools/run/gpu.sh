@@ -19,6 +19,11 @@ do_test_gpu() { # [FOLDER]
   local logs at_once=$((jobs < 8 ? jobs : 8)) number=0
   logs=$(mktemp -d)
   start_gpu_tests "$folder"
+  if [ "$number" -eq 0 ]; then
+    echo "$folder: no test programs" >&2
+    rm -r "$logs"
+    exit 1
+  fi
   wait # beside racecheck, which occupies the GPU for long stretches, tests with many small launches take ten times as long
   check_gpu_tests "$folder"
   wait

@@ -8,7 +8,7 @@
 #include "cuda/transducer/transducer_lists.cuh"
 
 enum {
-  RANK_BIT = 26, /* of u32: above it a source, below it a column or an arc */
+  RANK_BIT = WF__DEVICE_RANK_BIT, /* of u32: above it a source, below it a column or an arc */
   MOST_SETS = WF__TLANE_MOST_SETS,
   MOST_K = WF__DEVICE_MOST_HYPOTHESES,
   WARPS = THREADS / LANES
@@ -148,6 +148,34 @@ __device__ float with_duration(const lane_at_work<WORDS> &a, u32 source, u32 col
   return base + acoustic_cost(a.w, *loglike);
 }
 
+/* --- offers, for lattices ------------------------------------------------------------------ */
+
+template <bool WORDS>
+__device__ wf__device_offer *offer_at(const lane_at_work<WORDS> &a, u32 number) {
+  const wf__tlane_utterance &own = a.s.lane.own;
+  return number < own.most_offers ? a.w.offers + own.first_offer + number : nullptr;
+}
+
+/* By one thread, before and after those of a step. */
+template <bool WORDS>
+__device__ void begin_offers(const lane_at_work<WORDS> &a) {
+  a.s.lane.step_offer = a.s.lane.num_offers++;
+}
+template <bool WORDS>
+__device__ void end_offers(const lane_at_work<WORDS> &a) {
+  const u32 first = a.s.lane.step_offer;
+  if (wf__device_offer *offer = offer_at(a, first))
+    *offer = {0, NONE, a.s.lane.num_offers - first - 1, 0, 0};
+}
+
+/* What lanes of a warp have. */
+template <bool WORDS>
+__device__ void add_offers(const lane_at_work<WORDS> &a, bool is, const wf__device_offer &own) {
+  const u32 at = place_in_list(is, &a.s.lane.num_offers);
+  wf__device_offer *offer = offer_at(a, at);
+  if (is && offer != nullptr) *offer = own;
+}
+
 /* --- results ----------------------------------------------------------------------------- */
 
 /* By one thread. */
@@ -156,7 +184,8 @@ __device__ void write_result(const lane_at_work<WORDS> &a, u32 outcome, u32 flag
                              int32_t frame, const wf__bad_logit &bad = {-1, 0}) {
   const wf__tlane &lane = a.s.lane;
   a.w.results[lane.utterance] = {
-      outcome, flags, end, 0, 0, frame, bad, lane.num_tokens, lane.num_expanded, lane.num_arcs};
+      outcome,           flags,        end, frame, 0, lane.num_offers, bad, lane.num_tokens,
+      lane.num_expanded, lane.num_arcs};
 }
 
 #endif

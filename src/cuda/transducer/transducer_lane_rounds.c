@@ -11,13 +11,15 @@
 #ifndef WF__DEVICE_LANES /* a test makes these small */
 #define WF__DEVICE_LANES 512
 #define WF__DEVICE_UTTERANCES (1 << 20) /* the most that are searched at once */
+#define WF__DEVICE_OFFERS 256           /* of a frame that there is room for, in the mean */
 #endif
 enum {
   ROUNDS = 4,        /* that are enqueued by one launch */
   AHEAD = 3,         /* launches that are enqueued and not known to be over */
   MORE_SLOTS = 96,   /* of a lane, for contexts that may come again */
   STEPS_A_FRAME = 4, /* that records have room for; with more, an utterance is searched elsewhere */
-  CLOSED = 2         /* of each source, in the mean, a token and one that an epsilon arc makes */
+  CLOSED = 2,        /* of each source, in the mean, a token and one that an epsilon arc makes */
+  FIRST_OFFERS = 32 * WF__DEVICE_OFFERS /* there is room for these besides */
 };
 #define ROUND_BYTES ((uint64_t)1 << 30) /* of logits and answers */
 
@@ -33,9 +35,9 @@ struct wf__device_search {
   wf__transducer_group *group; /* the model's part; it has the stream */
   wf__device_search_options options;
   wf__device_buffer arcs, states, graph_arcs; /* the graph */
-  wf__device_buffer utterances, lanes, tokens, contexts, candidates, records, results, counters,
-      path;
-  wf__pinned_buffer host_utterances, host_results, host_counters, host_path, statuses;
+  wf__device_buffer utterances, lanes, tokens, contexts, candidates, records, offers, results,
+      counters, details;
+  wf__pinned_buffer host_utterances, host_results, host_counters, host_details, statuses;
   wf__frame_loader loader;
   wf__gpu_scorers scorers;
   cudaEvent_t launches[AHEAD]; /* the ends of the last ones */
@@ -52,6 +54,11 @@ static uint64_t most_steps(const wf__device_search *s) {
 static uint64_t most_records(const wf__device_search *s, int64_t num_frames) {
   const uint64_t tokens = s->options.max_hypotheses * (s->options.has_epsilons != 0 ? CLOSED : 1);
   return ((uint64_t)num_frames * most_steps(s) + 2) * tokens;
+}
+
+static uint64_t most_offers(const wf__device_search *s, int64_t num_frames) {
+  const uint64_t most = (uint64_t)num_frames * WF__DEVICE_OFFERS + FIRST_OFFERS;
+  return s->options.keeps_offers == 0 ? 0 : most < UINT32_MAX / 2 ? most : UINT32_MAX / 2;
 }
 
 /* As on the CPU: one for each duration; without, for this frame and the next. */
@@ -166,11 +173,12 @@ wf_status wf__lane_rounds_open(wf__transducer_weights *weights,
 
 void wf__lane_rounds_close(wf__device_search *s) {
   if (s == NULL) return;
-  wf__device_buffer *buffers[] = {&s->arcs,    &s->states,  &s->graph_arcs, &s->utterances,
-                                  &s->lanes,   &s->tokens,  &s->contexts,   &s->candidates,
-                                  &s->records, &s->results, &s->counters,   &s->path};
+  wf__device_buffer *buffers[] = {&s->arcs,    &s->states, &s->graph_arcs, &s->utterances,
+                                  &s->lanes,   &s->tokens, &s->contexts,   &s->candidates,
+                                  &s->records, &s->offers, &s->results,    &s->counters,
+                                  &s->details};
   wf__pinned_buffer *pinned[] = {&s->host_utterances, &s->host_results, &s->host_counters,
-                                 &s->host_path, &s->statuses};
+                                 &s->host_details, &s->statuses};
   const int caller = wf__callers_device();
   wf__transducer_group_close(s->group); /* waits */
   cudaSetDevice(s->weights->number);
@@ -196,7 +204,8 @@ wf_status wf__lane_rounds_room(wf__device_search *s, const int64_t *num_frames, 
   *room = 0;
   while (*room < count && *room < WF__DEVICE_UTTERANCES) {
     const int64_t n = num_frames[*room];
-    bytes += (uint64_t)n * frame + most_records(s, n) * sizeof(wf__tlane_record);
+    bytes += (uint64_t)n * frame + most_records(s, n) * sizeof(wf__tlane_record) +
+             most_offers(s, n) * sizeof(wf__device_offer);
     if (most_records(s, n) > UINT32_MAX / 2)
       return *room > 0 ? WF_OK : wf__fail(err, WF_ERR_LIMIT, "an utterance has too many frames");
     if (*room > 0 && bytes > s->room_bytes) return WF_OK;
@@ -221,16 +230,22 @@ static wf_status send_utterances(wf__device_search *s, const wf_scores *const *s
   const uint64_t bytes = count * sizeof(wf__tlane_utterance);
   WF__TRY(pin(&s->host_utterances, bytes, err));
   wf__tlane_utterance *all = (wf__tlane_utterance *)(void *)s->host_utterances.data;
-  uint64_t num_records = 0;
+  uint64_t num_records = 0, num_offers = 0;
   for (size_t i = 0; i < count; i++) {
     all[i] = (wf__tlane_utterance){
-        num_records, most_records(s, scores[i]->num_frames), s->group->first_frame.data[i],
+        num_records,
+        most_records(s, scores[i]->num_frames),
+        num_offers,
+        most_offers(s, scores[i]->num_frames),
+        s->group->first_frame.data[i],
         (int32_t)scores[i]->num_frames,
         wf__gpu_find_scorer(&s->scorers, scorers != NULL ? scorers[i] : NULL)};
     num_records += all[i].most_records;
+    num_offers += all[i].most_offers;
   }
   WF__TRY(reserve(&s->utterances, bytes, err));
   WF__TRY(reserve(&s->records, num_records * sizeof(wf__tlane_record), err));
+  WF__TRY(reserve(&s->offers, num_offers * sizeof(wf__device_offer), err));
   WF__TRY(reserve(&s->results, count * sizeof(wf__device_result), err));
   WF__TRY(pin(&s->host_results, count * sizeof(wf__device_result), err));
   WF__CUDA_TRY(
@@ -266,6 +281,7 @@ static void fill_work(wf__device_search *s) {
   w->tokens = s->tokens.data;
   w->contexts = s->contexts.data;
   w->records = s->records.data;
+  w->offers = s->offers.data;
   w->results = s->results.data;
   w->counters = s->counters.data;
   w->statuses = (wf__tlane_status *)(void *)s->statuses.data;
@@ -418,6 +434,10 @@ static const wf__tlane_counters *counters_of(const wf__device_search *s) {
   return (const wf__tlane_counters *)(const void *)s->host_counters.data;
 }
 
+static uint64_t bytes_of_detail(const wf__device_search *s) {
+  return s->options.keeps_offers != 0 ? sizeof(wf__device_offer) : sizeof(wf__path_step);
+}
+
 static wf_status end(wf__device_search *s, wf_error *err) {
   cudaStream_t stream = s->group->stream;
   WF__CUDA_TRY(cudaSetDevice(s->weights->number), "choosing the GPU");
@@ -426,23 +446,26 @@ static wf_status end(wf__device_search *s, wf_error *err) {
       fetch(s, &s->results, s->num_utterances * sizeof(wf__device_result), &s->host_results, err));
   WF__TRY(fetch(s, &s->counters, sizeof(wf__tlane_counters), &s->host_counters, err));
   WF__CUDA_TRY(cudaStreamSynchronize(stream), what);
-  const uint64_t bytes = counters_of(s)->num_path * sizeof(wf__path_step);
-  WF__TRY(reserve(&s->path, bytes, err));
-  WF__TRY(pin(&s->host_path, bytes, err));
-  WF__CUDA_TRY(wf__tlanes_trace(&s->work, s->num_utterances, s->path.data, stream), what);
-  WF__TRY(fetch(s, &s->path, bytes, &s->host_path, err));
+  const uint64_t bytes = counters_of(s)->num_details * bytes_of_detail(s);
+  WF__TRY(reserve(&s->details, bytes, err));
+  WF__TRY(pin(&s->host_details, bytes, err));
+  WF__CUDA_TRY(s->options.keeps_offers != 0
+                   ? wf__tlanes_gather(&s->work, s->num_utterances, s->details.data, stream)
+                   : wf__tlanes_trace(&s->work, s->num_utterances, s->details.data, stream),
+               what);
+  WF__TRY(fetch(s, &s->details, bytes, &s->host_details, err));
   WF__CUDA_TRY(cudaStreamSynchronize(stream), what);
   return WF_OK;
 }
 
 wf_status wf__lane_rounds_end(wf__device_search *s, const wf__device_result **results,
-                              const wf__path_step **steps, uint64_t *num_rounds,
+                              const void **details, uint64_t *num_rounds,
                               wf__transducer_counts *counts, wf_error *err) {
   const int caller = wf__callers_device();
   const wf_status status = end(s, err);
   wf__restore_device(caller);
   *results = (const wf__device_result *)(const void *)s->host_results.data;
-  *steps = (const wf__path_step *)(const void *)s->host_path.data;
+  *details = s->host_details.data;
   *num_rounds = status == WF_OK ? counters_of(s)->round : 0;
   *counts = status == WF_OK
                 ? (wf__transducer_counts){counters_of(s)->all_rows, counters_of(s)->all_contexts}

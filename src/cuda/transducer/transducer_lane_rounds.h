@@ -32,7 +32,7 @@ wf_status wf__lane_rounds_load(wf__device_search *search, const wf__packing_crew
                                bool *is_loaded, wf_error *err);
 wf_status wf__lane_rounds_go_on(wf__device_search *search, size_t *num_done, wf_error *err);
 wf_status wf__lane_rounds_end(wf__device_search *search, const wf__device_result **results,
-                              const wf__path_step **steps, uint64_t *num_rounds,
+                              const void **details, uint64_t *num_rounds,
                               wf__transducer_counts *counts, wf_error *err);
 
 #endif

@@ -20,7 +20,7 @@ __device__ static bool choose(const lane_at_work<WORDS> &a, float cutoff, bool a
     if (w.options.has_epsilons != 0 && !close_sources(a, cutoff)) return false;
   const u32 n = a.s.lane.num_sources, first = a.s.lane.num_records,
             kept = n < w.options.max_hypotheses ? n : w.options.max_hypotheses;
-  if (first + (u64)n > u.most_records) return false;
+  if (first + (u64)n > u.most_records || a.s.lane.num_offers > u.most_offers) return false;
   for (u32 i = this_lane(); i < n; i += LANES) {
     wf__tlane_token &token = a.sources[i];
     u32 prev = token.prev;
@@ -528,16 +528,17 @@ __device__ static void for_path(const wf__tlane_work &w, u32 u, const F &f) {
   }
 }
 
-/* Counts the arcs of all paths, and gives each its place. */
+/* Counts the details of all results, and gives them their places. */
 __global__ static void measure_kernel(const __grid_constant__ wf__tlane_work w,
                                       u32 num_utterances) {
   FOR_ALL(i, num_utterances) {
     wf__device_result *result = &w.results[i];
-    u32 size = 0;
-    if (result->outcome == WF__DEVICE_DONE)
+    const bool is_done = result->outcome == WF__DEVICE_DONE;
+    unsigned long long size = is_done && w.options.keeps_offers != 0 ? result->count : 0;
+    if (is_done && w.options.keeps_offers == 0)
       for_path(w, (u32)i, [&](const wf__tlane_record &) { size++; });
-    result->first_step = atomicAdd(&w.counters->num_path, size);
-    result->num_steps = size;
+    result->first = atomicAdd((unsigned long long *)&w.counters->num_details, size);
+    result->count = size;
   }
 }
 int wf__tlanes_measure(const wf__tlane_work *work, u32 num_utterances, void *stream) {
@@ -548,8 +549,8 @@ __global__ static void trace_kernel(const __grid_constant__ wf__tlane_work w, u3
                                     wf__path_step *path) {
   FOR_ALL(i, num_utterances) {
     const wf__device_result &result = w.results[i];
-    u32 at = result.first_step + result.num_steps;
-    if (result.num_steps > 0)
+    u64 at = result.first + result.count;
+    if (result.count > 0)
       for_path(w, (u32)i, [&](const wf__tlane_record &record) {
         path[--at] = {record.arc, record.loglike, record.frame};
       });
@@ -558,4 +559,16 @@ __global__ static void trace_kernel(const __grid_constant__ wf__tlane_work w, u3
 int wf__tlanes_trace(const wf__tlane_work *work, u32 num_utterances, wf__path_step *path,
                      void *stream) {
   return LAUNCH(trace_kernel, num_utterances, stream, *work, num_utterances, path);
+}
+
+/* A block for each utterance. */
+__global__ static void gather_kernel(const __grid_constant__ wf__tlane_work w,
+                                     wf__device_offer *offers) {
+  const wf__device_result &result = w.results[blockIdx.x];
+  const wf__device_offer *own = w.offers + w.utterances[blockIdx.x].first_offer;
+  for (u64 i = threadIdx.x; i < result.count; i += THREADS) offers[result.first + i] = own[i];
+}
+int wf__tlanes_gather(const wf__tlane_work *work, u32 num_utterances, wf__device_offer *offers,
+                      void *stream) {
+  return (int)WF__LAUNCH(gather_kernel, num_utterances, THREADS, 0, stream, *work, offers);
 }

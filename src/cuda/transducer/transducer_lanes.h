@@ -11,6 +11,7 @@
  *   tokens     [sets + 1][K]: sources, then those that wait for frame t, at t modulo `num_sets`
  *   contexts   [slots of a lane]: the predictor context of each slot
  *   records    [room of an utterance]: its history
+ *   offers     [room of an utterance]: for its lattice
  *   candidates [WF__LANE_CANDIDATES] of a step, with words
  *
  * There are two kernels: over tokens alone, and "with words", over any graph, with a scorer for each
@@ -32,7 +33,7 @@ enum { WF__TLANE_STATUSES = 16 }; /* rounds of which the host can read the statu
 
 /* An utterance to search. */
 typedef struct wf__tlane_utterance {
-  uint64_t first_record, most_records;
+  uint64_t first_record, most_records, first_offer, most_offers;
   uint32_t first_frame; /* row of the encoder's part */
   int32_t num_frames;
   const wf__flat_scorer *scorer; /* NULL: none */
@@ -74,6 +75,7 @@ typedef struct wf__tlane {
   uint32_t waits;     /* for the logits of rows first_row ... */
   uint32_t first_row, num_rows, num_sources;
   uint32_t num_records, best_record;
+  uint32_t num_offers, step_offer; /* so far, and the one that the current step's come after */
   int32_t frame, step, next_frame, last_frame;
   float least_waiting;
   uint32_t sizes[WF__TLANE_MOST_SETS]; /* of the waiting sets */
@@ -85,9 +87,9 @@ typedef struct wf__tlane {
 typedef struct wf__tlane_counters {
   uint32_t num_utterances, next_utterance;
   uint32_t round; /* rounds so far */
-  uint32_t num_rows, num_contexts, num_busy, num_blocks, num_path;
-  uint32_t num_done; /* utterances, of all rounds */
-  uint32_t unused;
+  uint32_t num_rows, num_contexts, num_busy, num_blocks;
+  uint32_t num_done;               /* utterances, of all rounds */
+  uint64_t num_details;            /* of all results */
   uint64_t all_rows, all_contexts; /* of all rounds */
 } wf__tlane_counters;
 
@@ -122,6 +124,7 @@ typedef struct wf__tlane_work {
   wf__tlane_token *tokens;
   uint64_t *contexts;
   wf__tlane_record *records;
+  wf__device_offer *offers;
   wf__device_result *results; /* [num_utterances] */
   wf__tlane_counters *counters;
   wf__tlane_status *statuses;        /* [WF__TLANE_STATUSES] page-locked, by round */
@@ -152,11 +155,13 @@ int wf__tlanes_prepare(uint64_t shared_bytes);
 int wf__tlanes_begin(const wf__tlane_work *work, uint32_t num_utterances, void *stream);
 /* A round: takes the logits, and makes the next requests. */
 int wf__tlanes_step(const wf__tlane_work *work, const wf__tlane_joiner *joiner, void *stream);
-/* Follows the records of all utterances back. First how long the paths are, together num_path of
- * the counters; then the paths. */
+/* How many details all results have, together num_details of the counters. Then the paths, along the
+ * records of all utterances, or their offers. */
 int wf__tlanes_measure(const wf__tlane_work *work, uint32_t num_utterances, void *stream);
 int wf__tlanes_trace(const wf__tlane_work *work, uint32_t num_utterances, wf__path_step *path,
                      void *stream);
+int wf__tlanes_gather(const wf__tlane_work *work, uint32_t num_utterances, wf__device_offer *offers,
+                      void *stream);
 
 #ifdef __cplusplus
 }

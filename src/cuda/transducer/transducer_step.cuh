@@ -99,6 +99,7 @@ __device__ inline void look_at_sources(const lane_at_work<false> &a) {
   const wf__answer_work &w = a.w.answer;
   const u32 warp = threadIdx.x / LANES, n = a.s.lane.num_sources;
   if (threadIdx.x == 0) a.s.num_entries = 0;
+  if (threadIdx.x == 0 && a.w.options.keeps_offers != 0) begin_offers(a);
   __syncthreads();
   if (a.w.is_wide != 0) {
     for (u32 i = warp; i < n; i += WARPS) copy_row(a, i);
@@ -243,6 +244,9 @@ __device__ u32 list_candidates(const lane_at_work<WORDS> &a, u32 duration, float
     float loglike = c.loglike;
     const float cost =
         is ? with_duration(a, c.source, c.column, c.base, duration, &loglike) : INFINITY;
+    if (a.w.options.keeps_offers != 0)
+      add_offers(a, cost != INFINITY && cost <= cutoff,
+                 {c.context, c.source << RANK_BIT | c.number, duration, cost, loglike});
     is = cost != INFINITY && cost <= keep.limit;
     keep.add(is, cost, is ? entry_of(a, c, cost, loglike) : offered<WORDS>{});
   });
@@ -264,6 +268,7 @@ __device__ void expand(const lane_at_work<WORDS> &a) {
                                         own.loglike);
   }
   __syncthreads(); /* the sources are not needed any more */
+  if (a.w.options.keeps_offers != 0 && threadIdx.x == 0) end_offers(a);
   if (lane < size) (duration == 0 ? a.sources : a.set_of(set))[lane] = token;
   if (has_set && lane == 0) (duration == 0 ? a.s.lane.num_sources : a.s.lane.sizes[set]) = size;
 }

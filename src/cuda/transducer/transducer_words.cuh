@@ -6,7 +6,7 @@
  * so a bound of the same sum is one to the last bit.
  *
  *   1. The K arcs of a source with the least bounds, if there are so many, are scored: K tokens cost
- *      no more than the worst of these.
+ *      no more than the worst of these. A lattice needs more than K, so that the beam alone counts.
  *   2. Arcs whose bounds are within the limits are listed.
  *   3. All threads score the words of the list, since a look-up waits for memory many times. */
 #ifndef WF_CUDA_TRANSDUCER_TRANSDUCER_WORDS_CUH
@@ -169,7 +169,8 @@ __device__ inline void limit_by_source(const lane_at_work<true> &a, const source
                  : -INFINITY;
       if (counts) best = fminf(best, cost);
       const float limit = warp_most(cost);
-      if (this_lane() == 0) atomicMin(&a.s.limits[d], key_of(limit));
+      if (this_lane() == 0 && a.w.options.keeps_offers == 0)
+        atomicMin(&a.s.limits[d], key_of(limit));
     }
   }
   best = warp_least(best);
@@ -237,6 +238,7 @@ __device__ inline void look_at_sources(const lane_at_work<true> &a) {
   if (threadIdx.x == 0) {
     a.s.best = key_of(a.w.options.greedy != 0 ? INFINITY : a.s.lane.least_waiting);
     a.s.num_candidates = a.s.num_arcs = 0;
+    if (a.w.options.keeps_offers != 0) begin_offers(a);
   }
   if (threadIdx.x < MOST_SETS) a.s.limits[threadIdx.x] = key_of(INFINITY);
   __syncthreads();

@@ -27,7 +27,7 @@ static bool is_chosen(void) {
 static bool is_possible(const wf__transducer_shared *shared, const wf_graph *graph) {
   const wf_decoder_options *o = &shared->options;
   const int32_t num_durations = shared->model->num_durations;
-  return shared->num_gpus > 0 && graph->ctc == NULL && !(o->lattice_beam > 0) &&
+  return shared->num_gpus > 0 && graph->ctc == NULL && !(o->greedy && o->lattice_beam > 0) &&
          (o->greedy || o->max_hypotheses <= WF__DEVICE_MOST_HYPOTHESES) && num_durations != 1 &&
          num_durations <= WF__DEVICE_MOST_DURATIONS && shared->model->num_tokens < MOST_ARCS;
 }
@@ -87,6 +87,7 @@ static void take_options(wf__transducer_shared *shared, const wf_graph *graph) {
   d->token_weight = fminf(least->token, least->word);
   d->blank_weight = least->blank;
   d->greedy = o->greedy;
+  d->keeps_offers = o->lattice_beam > 0;
   d->max_hypotheses = wf__most_hypotheses(shared);
   d->max_symbols = (uint32_t)o->max_symbols;
   d->num_tokens = (uint32_t)model->num_tokens;
@@ -240,16 +241,16 @@ static wf_status end(struct running *r, size_t i, wf_error *err) {
   wf_transducer_stats *stats = &r->shared->stats;
   struct work *w = &r->work[i];
   const wf__device_result *results;
-  const wf__path_step *steps;
+  const void *details;
   uint64_t num_rounds;
   wf__transducer_counts counts;
   WF__TRY(
-      wf__gpu_transducers()->search_end(w->search, &results, &steps, &num_rounds, &counts, err));
+      wf__gpu_transducers()->search_end(w->search, &results, &details, &num_rounds, &counts, err));
   stats->num_rounds += num_rounds;
   stats->num_rows += counts.num_rows;
   stats->num_contexts += counts.num_contexts;
   const wf__whole_part part = {
-      list(r, i, w->num_begun), r->items, results, steps, r->shared, r->batch};
+      list(r, i, w->num_begun), r->items, results, details, r->shared, r->batch};
   const double began = wf__now_s();
   WF__TRY(r->batch->done(r->batch->user, &part, err));
   stats->search_s += wf__now_s() - began;
@@ -353,6 +354,31 @@ wf_status wf__device_search_decode(void *opaque, const wf__whole_batch *batch, w
   return status;
 }
 
+/* --- results ---------------------------------------------------------------------------------- */
+
+static const wf__device_result *result_of(const wf__whole_part *part, size_t k) {
+  return &((const wf__device_result *)part->results)[k];
+}
+
+static wf_status check_outcome(const wf__whole_part *part, size_t k, bool *left, wf_error *err) {
+  const wf__transducer_shared *shared = part->shared;
+  const wf__device_result *result = result_of(part, k);
+  *left = result->outcome == WF__DEVICE_NO_ROOM;
+  if (*left) wf__log(WF_LOG_DEBUG, "an utterance is searched on the CPU: no room on the GPU");
+  return result->outcome == WF__DEVICE_BAD_LOGIT
+             ? wf__fail_bad_logit(shared->model, result->frame, &result->bad, err)
+             : WF_OK;
+}
+
+wf_status wf__device_search_follow(const wf__whole_part *part, size_t k, wf__searcher *searcher,
+                                   bool *left, wf_error *err) {
+  wf__transducer_search *search = (wf__transducer_search *)searcher;
+  WF__TRY(check_outcome(part, k, left, err));
+  if (*left) return WF_OK;
+  search->offers = (const wf__device_offer *)part->details + result_of(part, k)->first;
+  return wf__searcher_advance(searcher, part->batch->scores[part->items[k]], err);
+}
+
 /* --- paths --------------------------------------------------------------------------------- */
 
 static wf_status add_steps(const wf_graph *graph, const wf__path_step *steps, uint64_t size,
@@ -386,15 +412,11 @@ static wf_status score_path(const wf_graph *graph, const wf_scorer *scorer, wf__
 
 wf_status wf__device_search_path(const wf__whole_part *part, const wf_graph *graph, size_t k,
                                  wf__path *out, bool *left, wf_error *err) {
-  const wf__transducer_shared *shared = part->shared;
-  const wf__device_result *result = &((const wf__device_result *)part->results)[k];
-  const wf__path_step *steps = (const wf__path_step *)part->details + result->first_step;
-  *left = result->outcome == WF__DEVICE_NO_ROOM;
-  if (*left) wf__log(WF_LOG_DEBUG, "an utterance is searched on the CPU: no room on the GPU");
+  const wf__device_result *result = result_of(part, k);
+  WF__TRY(check_outcome(part, k, left, err));
   if (*left) return WF_OK;
-  if (result->outcome == WF__DEVICE_BAD_LOGIT)
-    return wf__fail_bad_logit(shared->model, result->frame, &result->bad, err);
-  WF__TRY(add_steps(graph, steps, result->num_steps, out, err));
+  WF__TRY(add_steps(graph, (const wf__path_step *)part->details + result->first, result->count, out,
+                    err));
   const uint32_t end = out->arcs.size > 0
                            ? wf__graph_arc(graph, out->arcs.data[out->arcs.size - 1]).nextstate
                            : graph->start;

@@ -22,6 +22,7 @@ typedef struct wf__device_search_options {
   float final_cost;
   float token_weight, blank_weight; /* the least of the arcs' costs */
   uint32_t greedy, max_hypotheses, max_symbols;
+  uint32_t keeps_offers; /* for lattices */
   uint32_t num_tokens, num_durations, blank, context_size;
   uint32_t first_arc, num_arcs;        /* of the state */
   uint64_t context_base, context_high; /* of stateless contexts: the digit's base, and its power
@@ -62,6 +63,17 @@ typedef struct wf__path_step {
   int32_t frame;
 } wf__path_step;
 
+/* A candidate within the cutoff of its step, for lattices: the CPU's search repeats the step from all
+ * of them, without the model. Those of a step come after one with `at` UINT32_MAX and their number as
+ * `duration`, in any order. */
+enum { WF__DEVICE_RANK_BIT = 26 };
+typedef struct wf__device_offer {
+  uint64_t context; /* of the scorer, after it */
+  uint32_t at;      /* rank of its source << WF__DEVICE_RANK_BIT | number of the arc in the state */
+  uint32_t duration;
+  float cost, loglike;
+} wf__device_offer;
+
 typedef enum wf__device_outcome {
   WF__DEVICE_DONE,
   WF__DEVICE_BAD_LOGIT, /* `bad`, in frame `frame` */
@@ -70,10 +82,10 @@ typedef enum wf__device_outcome {
 
 typedef struct wf__device_result {
   uint32_t outcome;
-  uint32_t flags; /* WF_RESULT_* */
-  uint32_t end;   /* record in which the path ends */
-  uint32_t first_step, num_steps;
-  int32_t frame; /* of the bad logit; else the number of frames that were decoded */
+  uint32_t flags;        /* WF_RESULT_* */
+  uint32_t end;          /* record in which the path ends */
+  int32_t frame;         /* of the bad logit; else the number of frames that were decoded */
+  uint64_t first, count; /* of its path's steps, or of its offers */
   wf__bad_logit bad;
   uint64_t num_tokens, num_expanded, num_arcs;
 } wf__device_result;

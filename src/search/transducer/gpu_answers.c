@@ -152,4 +152,5 @@ const wf__answer_ops wf__gpu_answers = {.most_lanes = most_lanes,
                                         .end = end,
                                         .covers = wf__device_search_covers,
                                         .decode = wf__device_search_decode,
-                                        .path = wf__device_search_path};
+                                        .path = wf__device_search_path,
+                                        .follow = wf__device_search_follow};

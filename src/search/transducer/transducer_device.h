@@ -97,10 +97,11 @@ struct wf__device_transducer {
    * in the last round that is known to be over. */
   wf_status (*search_go_on)(wf__device_search *search, size_t *num_done, wf_error *err);
   /* Waits for the results of all utterances, which are valid until the next begin, and counts
-   * rounds, rows and contexts. */
+   * rounds, rows and contexts. *details: wf__path_step, or wf__device_offer if the options keep
+   * offers. */
   wf_status (*search_end)(wf__device_search *search, const wf__device_result **results,
-                          const wf__path_step **steps, uint64_t *num_rounds,
-                          wf__transducer_counts *counts, wf_error *err);
+                          const void **details, uint64_t *num_rounds, wf__transducer_counts *counts,
+                          wf_error *err);
 };
 
 /* The operations of the device that models are on. */

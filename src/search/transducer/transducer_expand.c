@@ -4,6 +4,7 @@
  * Most arcs cost too much, so each is first compared by a lower bound of its cost with the most
  * that can matter: the cutoff and the worst of the first K tokens so far. Both only fall. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "search/frame/limits.h"
@@ -128,6 +129,27 @@ wf_status wf__transducer_offer_greedy(wf__transducer_search *search, wf_error *e
   return offer(search, token, base + acoustic_cost(search, loglike), loglike, best, err);
 }
 
+/* The token that a source's arc leads to, without costs. */
+static wf__transducer_token token_after(const wf__transducer_search *search,
+                                        const wf__transducer_source *source, const wf__arc_run *run,
+                                        uint32_t a, uint64_t context) {
+  const wf_arc *arc = run->arcs + (a - run->first);
+  wf__transducer_token token = {.state = arc->nextstate + run->shift,
+                                .arc = a,
+                                .prev = source->number,
+                                .predictor = source->token.predictor,
+                                .context = context,
+                                .number = source->token.number,
+                                .label = NONE_LABEL,
+                                .frame = (int32_t)search->frame};
+  if (is_blank(search, arc)) return token;
+  token.label = search->base.graph->columns[arc->ilabel];
+  token.predictor = wf__context_after(search->model, token.predictor, token.label);
+  token.parent = token.number;
+  token.number = NONE;
+  return token;
+}
+
 static wf_status expand_arc(wf__transducer_search *search, const struct expansion *x, uint32_t a,
                             float loglike, wf_error *err) {
   const wf_transducer *model = search->model;
@@ -147,21 +169,8 @@ static wf_status expand_arc(wf__transducer_search *search, const struct expansio
     WF__TRY(wf__scoring_add(&search->base.scoring, arc->olabel, &cost, &context, err));
   }
   if (!(cost + least <= limit)) return WF_OK;
-  wf__transducer_token token = {.loglike = loglike,
-                                .state = arc->nextstate + x->run.shift,
-                                .arc = a,
-                                .prev = x->source->number,
-                                .predictor = source->predictor,
-                                .context = context,
-                                .number = source->number,
-                                .label = NONE_LABEL,
-                                .frame = (int32_t)search->frame};
-  if (!blank) {
-    token.predictor = wf__context_after(model, token.predictor, column);
-    token.parent = token.number;
-    token.number = NONE;
-    token.label = column;
-  }
+  wf__transducer_token token = token_after(search, x->source, &x->run, a, context);
+  token.loglike = loglike;
   if (!search->base.options.greedy)
     return offer_durations(search, &token, cost, blank, x->row, err);
   keep_greedy(search, &token, cost, x->row);
@@ -399,4 +408,44 @@ void wf__transducer_look_at_blanks(wf__transducer_search *search,
       lower_cutoff(search, base + acoustic_cost(search, loglike + row->durations[d]));
     if (model->num_durations == 0) lower_cutoff(search, base + acoustic_cost(search, loglike));
   }
+}
+
+/* --- offers of a device ------------------------------------------------------------------- */
+
+static int by_source(const void *a, const void *b) {
+  const wf__device_offer *x = a, *y = b;
+  if (x->at != y->at) return x->at < y->at ? -1 : 1;
+  return (x->duration > y->duration) - (x->duration < y->duration);
+}
+
+/* In the order in which sources are expanded: of equal costs, the first stays. */
+static wf_status sort_offers(wf__transducer_search *search, const wf__device_offer *offers,
+                             uint32_t count, wf_error *err) {
+  search->sorted.size = 0;
+  WF__TRY(wf__vec_grow(&search->sorted, count, "tokens", err));
+  if (count > 0) memcpy(search->sorted.data, offers, count * sizeof *offers);
+  if (count > 1) qsort(search->sorted.data, count, sizeof *offers, by_source);
+  search->sorted.size = count;
+  return WF_OK;
+}
+
+wf_status wf__transducer_take_offers(wf__transducer_search *search, wf_error *err) {
+  const uint32_t count = search->offers->duration, numbers = (1u << WF__DEVICE_RANK_BIT) - 1;
+  WF__TRY(sort_offers(search, search->offers + 1, count, err));
+  search->offers += 1 + (uint64_t)count;
+  for (uint64_t i = 0; i < search->sources.size; i++) {
+    const wf__arc_run run =
+        wf__emitting_run(search->base.graph, search->sources.data[i].token.state);
+    search->base.path.num_arcs += run.end - run.first;
+  }
+  for (uint32_t i = 0; i < count; i++) {
+    const wf__device_offer *own = &search->sorted.data[i];
+    const wf__transducer_source *source = &search->sources.data[own->at >> WF__DEVICE_RANK_BIT];
+    const wf__arc_run run = wf__emitting_run(search->base.graph, source->token.state);
+    wf__transducer_token token =
+        token_after(search, source, &run, run.first + (own->at & numbers), own->context);
+    lower_cutoff(search, own->cost);
+    WF__TRY(offer(search, &token, own->cost, own->loglike, (int32_t)own->duration, err));
+  }
+  return WF_OK;
 }

@@ -76,6 +76,7 @@ void wf__transducer_search_free(wf__searcher *searcher) {
   wf__vec_free(&search->used);
   wf__vec_free(&search->labels);
   wf__vec_free(&search->ends);
+  wf__vec_free(&search->sorted);
   wf__transducer_lattice_free(&search->lattice, search->num_waiting);
   wf__path_free(&search->committed);
   free(search);
@@ -116,6 +117,7 @@ wf_status wf__transducer_search_begin(wf__searcher *searcher, wf_error *err) {
   search->stage = WF__TRANSDUCER_BETWEEN;
   searcher->waits = 0;
   search->ends.size = 0;
+  search->offers = NULL;
   search->base.ended = false;
   if (search->base.keeps_lattice) wf__transducer_lattice_clear(search);
   for (uint32_t w = 0; w < search->num_waiting; w++) wf__transducer_set_clear(&search->waiting[w]);
@@ -261,9 +263,10 @@ wf_status wf__transducer_search_go_on(wf__searcher *searcher, wf_error *err) {
     } else if (search->stage == WF__TRANSDUCER_CLOSURE) {
       WF__TRY(close_set(search, err));
     } else if (search->sources.size > 0) {
+      search->stage = WF__TRANSDUCER_STEP;
+      if (search->offers != NULL) continue;
       WF__TRY(wf__transducer_request(search, err));
       WF__TRY(wf__transducer_request_words(search, err));
-      search->stage = WF__TRANSDUCER_STEP;
       searcher->waits |= WF__WAITS_MODEL;
     } else if (search->next_frame == search->num_frames || !is_anyone_waiting(search)) {
       return WF_OK;

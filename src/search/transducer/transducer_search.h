@@ -10,6 +10,7 @@
 #define WF_SEARCH_TRANSDUCER_TRANSDUCER_SEARCH_H
 
 #include "search/searcher.h"
+#include "search/transducer/device_search_types.h"
 #include "search/transducer/predictions.h"
 #include "search/transducer/transducer_lattice.h"
 #include "search/transducer/transducer_set.h"
@@ -78,16 +79,19 @@ typedef struct wf__transducer_search {
   int64_t frame, num_frames; /* the current one; those taken so far */
   int64_t next_frame;
   wf__transducer_stage stage;
-  bool closes_first;            /* the closure is that of `now`, A(0); else that of `next` */
-  uint32_t round;               /* of the closure */
-  bool has_requested;           /* words of this round, or of the end */
-  bool defers;                  /* words are requested before they are needed, in batches */
-  int64_t last_frame;           /* the newest frame that tokens waited for */
-  uint32_t best_record;         /* of the best of them, for utterances that die */
-  int32_t step;                 /* n */
-  float cutoff;                 /* of the step, and of the closure */
-  float best_cost;              /* of the step */
-  wf__transducer_source greedy; /* the best candidate of a greedy step, and its row */
+  bool closes_first;              /* the closure is that of `now`, A(0); else that of `next` */
+  uint32_t round;                 /* of the closure */
+  bool has_requested;             /* words of this round, or of the end */
+  bool defers;                    /* words are requested before they are needed, in batches */
+  int64_t last_frame;             /* the newest frame that tokens waited for */
+  uint32_t best_record;           /* of the best of them, for utterances that die */
+  int32_t step;                   /* n */
+  float cutoff;                   /* of the step, and of the closure */
+  float best_cost;                /* of the step */
+  const wf__device_offer *offers; /* those of the next step, from a device that made it; NULL: from
+                                     the model's scores */
+  WF__VEC(wf__device_offer) sorted; /* scratch */
+  wf__transducer_source greedy;     /* the best candidate of a greedy step, and its row */
   const wf__score_row *greedy_row;
   wf__transducer_lattice lattice;
   WF__VEC(int32_t) labels; /* of the model's columns */
@@ -144,6 +148,8 @@ wf_status wf__transducer_number(wf__transducer_search *search, wf__transducer_se
 wf_status wf__transducer_expand_source(wf__transducer_search *search,
                                        const wf__transducer_source *source,
                                        const wf__score_row *row, wf_error *err);
+/* Offers the candidates of a step that a device has made. */
+wf_status wf__transducer_take_offers(wf__transducer_search *search, wf_error *err);
 /* Before: lowers the cutoff of a step that is not greedy. */
 void wf__transducer_look_at_blanks(wf__transducer_search *search,
                                    const wf__transducer_source *source, const wf__score_row *row);

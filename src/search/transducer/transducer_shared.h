@@ -75,6 +75,8 @@ void wf__device_search_close(wf__transducer_shared *shared);
 /* Operations of wf__gpu_answers. */
 bool wf__device_search_covers(const void *shared, const wf_graph *graph, const wf_scorer *scorer);
 wf_status wf__device_search_decode(void *shared, const wf__whole_batch *batch, wf_error *err);
+wf_status wf__device_search_follow(const wf__whole_part *part, size_t k, wf__searcher *searcher,
+                                   bool *left, wf_error *err);
 wf_status wf__device_search_path(const wf__whole_part *part, const wf_graph *graph, size_t k,
                                  wf__path *out, bool *left, wf_error *err);
 

@@ -132,13 +132,16 @@ static wf_status cut(wf__transducer_search *search, float cutoff, wf_error *err)
   return WF_OK;
 }
 
-wf_status wf__transducer_expand(wf__transducer_search *search, wf_error *err) {
-  const wf__score_row *rows;
-  wf__transducer_set_clear(&search->next);
-  if (search->base.keeps_lattice) wf__transducer_lattice_begin_step(search);
-  WF__TRY(wf__predictions_take(&search->predictions, &rows, err));
-  search->best_cost = search->base.options.greedy ? INFINITY : search->predictions.least_waiting;
+static void begin_cutoff(wf__transducer_search *search, float least_waiting) {
+  search->best_cost = search->base.options.greedy ? INFINITY : least_waiting;
   search->cutoff = add_finite(search->best_cost, search->base.options.beam);
+}
+
+/* Offers the candidates of all sources, with the answer to the request. */
+static wf_status expand_sources(wf__transducer_search *search, wf_error *err) {
+  const wf__score_row *rows;
+  WF__TRY(wf__predictions_take(&search->predictions, &rows, err));
+  begin_cutoff(search, search->predictions.least_waiting);
   wf_status status = WF_OK;
   for (uint64_t i = 0; i < search->sources.size && !search->base.options.greedy; i++) {
     const wf__transducer_source *source = &search->sources.data[i];
@@ -151,12 +154,23 @@ wf_status wf__transducer_expand(wf__transducer_search *search, wf_error *err) {
   }
   for (uint64_t i = 0; i < search->numbers.size; i++)
     search->row_of.data[search->numbers.data[i]] = NONE;
-  if (status == WF_OK && search->base.options.greedy)
-    status = wf__transducer_offer_greedy(search, err);
+  return status == WF_OK && search->base.options.greedy ? wf__transducer_offer_greedy(search, err)
+                                                        : status;
+}
+
+static wf_status take_offers(wf__transducer_search *search, wf_error *err) {
+  begin_cutoff(search, best_waiting(search));
+  return wf__transducer_take_offers(search, err);
+}
+
+wf_status wf__transducer_expand(wf__transducer_search *search, wf_error *err) {
+  wf__transducer_set_clear(&search->next);
+  if (search->base.keeps_lattice) wf__transducer_lattice_begin_step(search);
+  WF__TRY(search->offers != NULL ? take_offers(search, err) : expand_sources(search, err));
   float cutoff = search->base.options.greedy ? FLT_MAX : search->cutoff;
   if (search->base.keeps_lattice) wf__transducer_lattice_end_step(search, cutoff);
-  if (status == WF_OK) status = cut(search, cutoff, err);
-  return status == WF_OK ? wf__transducer_begin_closure(search, false, cutoff, err) : status;
+  WF__TRY(cut(search, cutoff, err));
+  return wf__transducer_begin_closure(search, false, cutoff, err);
 }
 
 /* --- epsilon arcs ------------------------------------------------------------------------ */
