@@ -158,8 +158,9 @@ __device__ inline kept_scores find_kept(const wf__answer_work &w, const scored_r
   const wf__softmax &tokens = row.done.tokens;
   const float longest_any = longest(w, row, 0), kth = log_prob(tokens, tokens.kth) + longest_any,
               /* Durations of other rows may differ. */
-      of_tokens = w.num_durations == 0 ? most.token
-                                       : row.need.all + acoustic_cost(w.cut.acoustic_scale, kth);
+      of_tokens = w.cut.lattice_beam +
+                  (w.num_durations == 0 ? most.token
+                                        : row.need.all + acoustic_cost(w.cut.acoustic_scale, kth));
   /* More than what roundings of the search's own sums can differ by. */
   const float slack = 1e-4f * (1 + fabsf(most.any) + fabsf(row.need.token));
   return {longest_any, slack + fminf(most.any, of_tokens), row.need.token};

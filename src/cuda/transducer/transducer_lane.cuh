@@ -156,6 +156,13 @@ __device__ wf__device_offer *offer_at(const lane_at_work<WORDS> &a, u32 number) 
   return number < own.most_offers ? a.w.offers + own.first_offer + number : nullptr;
 }
 
+/* What a link to a token of this cost can cost, and more than its roundings. */
+template <bool WORDS>
+__device__ float most_of_link(const lane_at_work<WORDS> &a, float cost) {
+  const float beam = a.w.options.lattice_beam;
+  return cost + beam + 1e-4f * (1 + fabsf(cost) + beam);
+}
+
 /* By one thread, before and after those of a step. */
 template <bool WORDS>
 __device__ void begin_offers(const lane_at_work<WORDS> &a) {

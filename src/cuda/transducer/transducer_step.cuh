@@ -229,6 +229,31 @@ __device__ offered<WORDS> entry_of(const lane_at_work<WORDS> &a, const candidate
   return own;
 }
 
+/* Of these candidates, those that may be links of the lattice, by a warp: `size` tokens are in the
+ * list. Another may still come into a waiting set, in a later step, and into the frame's own by an
+ * epsilon arc. */
+template <bool WORDS>
+__device__ void list_offers(const lane_at_work<WORDS> &a, u32 duration, float cutoff, u32 size) {
+  const offered<WORDS> *list = a.lists + duration * ROOM;
+  const bool any_token = duration > 0 || a.w.options.has_epsilons != 0;
+  const float most = any_token && duration == 0
+                         ? cutoff
+                         : fminf(cutoff, most_of_link(a, cost_of(list[size - 1].key)));
+  for_candidates(a, 0, LANES, [&](bool is, const candidate &c) {
+    float loglike = c.loglike;
+    const float cost =
+        is ? with_duration(a, c.source, c.column, c.base, duration, &loglike) : INFINITY;
+    is = cost != INFINITY && cost <= most;
+    if (is) {
+      const offered<WORDS> own = entry_of(a, c, cost, loglike);
+      u32 to = 0;
+      while (to < size && !list[to].is_same(own)) to++;
+      is = to < size ? cost <= most_of_link(a, cost_of(list[to].key)) : any_token;
+    }
+    add_offers(a, is, {c.context, c.source << RANK_BIT | c.number, duration, cost, loglike});
+  });
+}
+
 /* The first candidates of a duration, and tokens that waited for its frame, by a warp. Returns their
  * number. */
 template <bool WORDS>
@@ -244,13 +269,12 @@ __device__ u32 list_candidates(const lane_at_work<WORDS> &a, u32 duration, float
     float loglike = c.loglike;
     const float cost =
         is ? with_duration(a, c.source, c.column, c.base, duration, &loglike) : INFINITY;
-    if (a.w.options.keeps_offers != 0)
-      add_offers(a, cost != INFINITY && cost <= cutoff,
-                 {c.context, c.source << RANK_BIT | c.number, duration, cost, loglike});
     is = cost != INFINITY && cost <= keep.limit;
     keep.add(is, cost, is ? entry_of(a, c, cost, loglike) : offered<WORDS>{});
   });
-  return reduce(keep.list, keep.size, keep.most);
+  const u32 size = reduce(keep.list, keep.size, keep.most);
+  if (a.w.options.keeps_offers != 0 && size > 0) list_offers(a, duration, cutoff, size);
+  return size;
 }
 
 template <bool WORDS>

@@ -6,7 +6,7 @@
  * so a bound of the same sum is one to the last bit.
  *
  *   1. The K arcs of a source with the least bounds, if there are so many, are scored: K tokens cost
- *      no more than the worst of these. A lattice needs more than K, so that the beam alone counts.
+ *      no more than the worst of these.
  *   2. Arcs whose bounds are within the limits are listed.
  *   3. All threads score the words of the list, since a look-up waits for memory many times. */
 #ifndef WF_CUDA_TRANSDUCER_TRANSDUCER_WORDS_CUH
@@ -169,8 +169,7 @@ __device__ inline void limit_by_source(const lane_at_work<true> &a, const source
                  : -INFINITY;
       if (counts) best = fminf(best, cost);
       const float limit = warp_most(cost);
-      if (this_lane() == 0 && a.w.options.keeps_offers == 0)
-        atomicMin(&a.s.limits[d], key_of(limit));
+      if (this_lane() == 0) atomicMin(&a.s.limits[d], key_of(limit));
     }
   }
   best = warp_least(best);
@@ -184,13 +183,20 @@ __device__ inline void limit_by_source(const lane_at_work<true> &a, const source
 struct arc_limits {
   float token, blank;
 };
+/* With a lattice, those count that are within its beam; epsilon arcs may make any token again. */
+__device__ inline float limit_of_set(const lane_at_work<true> &a, u32 duration) {
+  const wf__device_search_options &o = a.w.options;
+  const float limit = cost_of(a.s.limits[duration]);
+  if (o.keeps_offers == 0) return limit;
+  return duration == 0 && o.has_epsilons != 0 ? INFINITY : most_of_link(a, limit);
+}
 __device__ inline arc_limits limits_of(const lane_at_work<true> &a) {
   const bool greedy = a.w.options.greedy != 0;
   const float any = greedy ? cost_of(a.s.best) : add_finite(cost_of(a.s.best), a.w.options.beam);
   arc_limits most = {-INFINITY, -INFINITY};
   if (greedy) return {any, any};
   for (u32 d = 0; d < a.w.num_sets; d++) {
-    const float limit = fminf(cost_of(a.s.limits[d]), any);
+    const float limit = fminf(limit_of_set(a, d), any);
     if (is_allowed(a, false, d)) most.token = fmaxf(most.token, limit);
     if (is_allowed(a, true, d)) most.blank = fmaxf(most.blank, limit);
   }

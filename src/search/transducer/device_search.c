@@ -88,6 +88,7 @@ static void take_options(wf__transducer_shared *shared, const wf_graph *graph) {
   d->blank_weight = least->blank;
   d->greedy = o->greedy;
   d->keeps_offers = o->lattice_beam > 0;
+  d->lattice_beam = o->lattice_beam;
   d->max_hypotheses = wf__most_hypotheses(shared);
   d->max_symbols = (uint32_t)o->max_symbols;
   d->num_tokens = (uint32_t)model->num_tokens;

@@ -23,6 +23,7 @@ typedef struct wf__device_search_options {
   float token_weight, blank_weight; /* the least of the arcs' costs */
   uint32_t greedy, max_hypotheses, max_symbols;
   uint32_t keeps_offers; /* for lattices */
+  float lattice_beam;
   uint32_t num_tokens, num_durations, blank, context_size;
   uint32_t first_arc, num_arcs;        /* of the state */
   uint64_t context_base, context_high; /* of stateless contexts: the digit's base, and its power
@@ -63,8 +64,8 @@ typedef struct wf__path_step {
   int32_t frame;
 } wf__path_step;
 
-/* A candidate within the cutoff of its step, for lattices: the CPU's search repeats the step from all
- * of them, without the model. Those of a step come after one with `at` UINT32_MAX and their number as
+/* A candidate that a set keeps, or that may be a link of the lattice: the CPU's search repeats the
+ * step from these, without the model. Those of a step come after one with `at` UINT32_MAX and their number as
  * `duration`, in any order. */
 enum { WF__DEVICE_RANK_BIT = 26 };
 typedef struct wf__device_offer {

@@ -59,13 +59,14 @@ static inline uint32_t wf__most_hypotheses(const wf__transducer_shared *shared) 
   return shared->options.greedy ? 1 : (uint32_t)shared->options.max_hypotheses;
 }
 /* What a GPU may leave out of a row of scores. If every token has an arc in every state, of a row
- * only the best matter, as many as there are hypotheses: each makes another context. With a
- * lattice, all do. */
+ * only the best matter, as many as there are hypotheses: each makes another context. With a lattice,
+ * so do those that are within its beam. */
 static inline wf__score_cut wf__gpu_score_cut(const wf__transducer_shared *shared) {
   const wf_decoder_options *o = &shared->options;
-  const bool best_alone = shared->arcs.all_alike && o->lattice_beam <= 0;
-  return (wf__score_cut){o->acoustic_scale, o->blank_penalty, o->beam, o->greedy,
-                         best_alone ? wf__most_hypotheses(shared) : 0};
+  return (wf__score_cut){
+      o->acoustic_scale, o->blank_penalty,
+      o->beam,           fmaxf(o->lattice_beam, 0),
+      o->greedy,         shared->arcs.all_alike ? wf__most_hypotheses(shared) : 0};
 }
 
 /* device_search.c: finds out whether the GPUs can search the decoder's graph. */

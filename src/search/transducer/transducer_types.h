@@ -28,6 +28,7 @@ typedef struct wf__row_need {
 /* The options of a search that decide which candidates can matter. */
 typedef struct wf__score_cut {
   float acoustic_scale, blank_penalty, beam;
+  float lattice_beam; /* what a link may cost above the token that it leads to; 0: no lattice */
   int32_t greedy;
   uint32_t most_tokens; /* of a row, by log-probability; 0: any number */
 } wf__score_cut;
