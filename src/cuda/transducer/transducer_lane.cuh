@@ -37,7 +37,8 @@ struct lane_shared {
   wf__tlane lane;
   wf__row_done done[MOST_K]; /* of the rows */
   float durations[MOST_K][MOST_SETS];
-  u32 num_entries; /* beyond WF__LANE_ENTRIES: rows are looked at whole */
+  u32 list_sizes[MOST_SETS]; /* for lattices */
+  u32 num_entries;           /* beyond WF__LANE_ENTRIES: rows are looked at whole */
   float best[WARPS];
 };
 template <>
@@ -45,8 +46,9 @@ struct lane_shared<true> {
   wf__tlane lane;
   wf__row_done done[MOST_K];
   float durations[MOST_K][MOST_SETS];
-  u32 best;              /* ordered cost of the best candidate so far, or token that waits */
-  u32 limits[MOST_SETS]; /* ordered costs: K tokens of a set cost no more */
+  u32 list_sizes[MOST_SETS]; /* for lattices */
+  u32 best;                  /* ordered cost of the best candidate so far, or token that waits */
+  u32 limits[MOST_SETS];     /* ordered costs: K tokens of a set cost no more */
   u32 num_candidates, num_arcs;
   float cutoff;
   u32 rounds[MOST_TOKENS]; /* of the closure: the one that made a token; 0: none did */

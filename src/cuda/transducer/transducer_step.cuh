@@ -229,31 +229,6 @@ __device__ offered<WORDS> entry_of(const lane_at_work<WORDS> &a, const candidate
   return own;
 }
 
-/* Of these candidates, those that may be links of the lattice, by a warp: `size` tokens are in the
- * list. Another may still come into a waiting set, in a later step, and into the frame's own by an
- * epsilon arc. */
-template <bool WORDS>
-__device__ void list_offers(const lane_at_work<WORDS> &a, u32 duration, float cutoff, u32 size) {
-  const offered<WORDS> *list = a.lists + duration * ROOM;
-  const bool any_token = duration > 0 || a.w.options.has_epsilons != 0;
-  const float most = any_token && duration == 0
-                         ? cutoff
-                         : fminf(cutoff, most_of_link(a, cost_of(list[size - 1].key)));
-  for_candidates(a, 0, LANES, [&](bool is, const candidate &c) {
-    float loglike = c.loglike;
-    const float cost =
-        is ? with_duration(a, c.source, c.column, c.base, duration, &loglike) : INFINITY;
-    is = cost != INFINITY && cost <= most;
-    if (is) {
-      const offered<WORDS> own = entry_of(a, c, cost, loglike);
-      u32 to = 0;
-      while (to < size && !list[to].is_same(own)) to++;
-      is = to < size ? cost <= most_of_link(a, cost_of(list[to].key)) : any_token;
-    }
-    add_offers(a, is, {c.context, c.source << RANK_BIT | c.number, duration, cost, loglike});
-  });
-}
-
 /* The first candidates of a duration, and tokens that waited for its frame, by a warp. Returns their
  * number. */
 template <bool WORDS>
@@ -272,9 +247,37 @@ __device__ u32 list_candidates(const lane_at_work<WORDS> &a, u32 duration, float
     is = cost != INFINITY && cost <= keep.limit;
     keep.add(is, cost, is ? entry_of(a, c, cost, loglike) : offered<WORDS>{});
   });
-  const u32 size = reduce(keep.list, keep.size, keep.most);
-  if (a.w.options.keeps_offers != 0 && size > 0) list_offers(a, duration, cutoff, size);
-  return size;
+  return reduce(keep.list, keep.size, keep.most);
+}
+
+/* May a candidate be a link of the lattice? `set`: the tokens of its duration's list. Another may
+ * still come into a waiting set, in a later step, and into the frame's own by an epsilon arc. */
+template <bool WORDS>
+__device__ bool may_be_link(const lane_at_work<WORDS> &a, const candidate &c, u32 duration,
+                            float cost, float loglike) {
+  const offered<WORDS> *list = a.lists + duration * ROOM;
+  const u32 size = a.s.list_sizes[duration];
+  const bool comes_by_epsilon = duration == 0 && a.w.options.has_epsilons != 0;
+  if (size == 0 || (!comes_by_epsilon && cost > most_of_link(a, cost_of(list[size - 1].key))))
+    return false;
+  const offered<WORDS> own = entry_of(a, c, cost, loglike);
+  u32 to = 0;
+  while (to < size && !list[to].is_same(own)) to++;
+  return to < size ? cost <= most_of_link(a, cost_of(list[to].key))
+                   : duration > 0 || comes_by_epsilon;
+}
+
+/* Writes those that may be, by all warps, when all lists are complete. */
+template <bool WORDS>
+__device__ void list_offers(const lane_at_work<WORDS> &a, float cutoff) {
+  for_candidates(a, threadIdx.x / LANES * LANES, THREADS, [&](bool is, const candidate &c) {
+    for (u32 d = 0; d < a.w.num_sets; d++) {
+      float loglike = c.loglike;
+      const float cost = is ? with_duration(a, c.source, c.column, c.base, d, &loglike) : INFINITY;
+      add_offers(a, cost != INFINITY && cost <= cutoff && may_be_link(a, c, d, cost, loglike),
+                 {c.context, c.source << RANK_BIT | c.number, d, cost, loglike});
+    }
+  });
 }
 
 template <bool WORDS>
@@ -284,6 +287,11 @@ __device__ void expand(const lane_at_work<WORDS> &a) {
   const bool has_set = duration < a.w.num_sets;
   const float cutoff = find_cutoff(a);
   const u32 size = has_set ? list_candidates(a, duration, cutoff) : 0;
+  if (a.w.options.keeps_offers != 0) {
+    if (has_set && lane == 0) a.s.list_sizes[duration] = size;
+    __syncthreads();
+    list_offers(a, cutoff);
+  }
   wf__tlane_token token;
   if (lane < size) {
     const offered<WORDS> &own = a.lists[duration * ROOM + lane];
