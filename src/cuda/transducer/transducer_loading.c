@@ -14,10 +14,19 @@ enum { ALIGNMENT = 256 };
 
 static const char what[] = "encoder outputs";
 
+/* Of a window of float32. */
+static uint64_t most_bytes(const wf__frame_loader *l) {
+  const uint64_t piece =
+      WF__LOADING_PIECE * (uint64_t)l->group->weights->model->encoder_size * sizeof(float);
+  return WF__LOADING_BYTES + piece + ALIGNMENT +
+         (WF__LOADING_FRAMES + WF__LOADING_PIECE) * sizeof(wf__encoder_frame);
+}
+
 wf_status wf__frame_loader_open(wf__frame_loader *l, wf__transducer_group *group, wf_error *err) {
   l->group = group;
   for (int i = 0; i < 2; i++)
     WF__CUDA_TRY(cudaEventCreateWithFlags(&l->sent[i], cudaEventDisableTiming), "an event");
+  for (int i = 0; i < 2; i++) WF__TRY(wf__transducer_pin(&l->windows[i], most_bytes(l), err));
   return WF_OK;
 }
 

@@ -111,47 +111,81 @@ static bool fits(const wf__transducer_shared *shared, uint64_t graph_bytes) {
   return true;
 }
 
+static size_t num_searches(const wf__transducer_shared *shared) {
+  return WF__TRANSDUCER_SEARCHES * shared->num_gpus;
+}
+
+void wf__device_search_close(wf__transducer_shared *shared) {
+  for (size_t i = 0; i < num_searches(shared); i++) {
+    if (shared->searches[i] != NULL) wf__gpu_transducers()->search_close(shared->searches[i]);
+    shared->searches[i] = NULL;
+  }
+  shared->are_open = false;
+}
+
+/* --- opening ------------------------------------------------------------------------------------ */
+
+/* The graph in the form of the kernels, until a GPU has it. */
+struct graph_copy {
+  wf__device_search_graph graph;
+  wf__device_search_arc *tokens; /* [num_tokens] */
+  wf__device_search_state *states;
+  wf__device_graph_arc *arcs;
+};
+
+static void free_copy(struct graph_copy *copy) {
+  free(copy->tokens);
+  free(copy->states);
+  free(copy->arcs);
+}
+
+static uint64_t graph_bytes(const wf_graph *graph) {
+  return graph->view.num_states * sizeof(wf__device_search_state) +
+         graph->view.num_arcs * sizeof(wf__device_graph_arc);
+}
+
+/* Also finds out whether it is plain. */
+static wf_status copy_graph(wf__transducer_shared *shared, struct graph_copy *copy, wf_error *err) {
+  const wf_graph *graph = shared->device_graph;
+  *copy = (struct graph_copy){
+      .tokens = wf__alloc((uint64_t)shared->model->num_tokens, sizeof *copy->tokens),
+      .states = wf__alloc(graph->view.num_states, sizeof *copy->states),
+      .arcs = wf__alloc(graph->view.num_arcs, sizeof *copy->arcs)};
+  if (copy->tokens == NULL || copy->states == NULL || copy->arcs == NULL)
+    return wf__fail_memory(err, graph_bytes(graph), "a decoder");
+  take_graph(graph, copy->states, copy->arcs);
+  shared->device_options.is_plain =
+      shared->arcs.all_alike && take_tokens(shared->model, graph, copy->tokens);
+  copy->graph = (wf__device_search_graph){copy->tokens, copy->states, copy->arcs,
+                                          graph->view.num_states, graph->view.num_arcs};
+  return WF_OK;
+}
+
+static wf_status open_searches(wf__transducer_shared *shared, wf_error *err) {
+  struct graph_copy copy;
+  wf_status status = copy_graph(shared, &copy, err);
+  for (size_t i = 0; i < num_searches(shared) && status == WF_OK; i++)
+    status = wf__gpu_transducers()->search_open(shared->weights[i % shared->num_gpus],
+                                                &shared->device_options, &copy.graph,
+                                                &shared->searches[i], err);
+  free_copy(&copy);
+  shared->are_open = status == WF_OK;
+  if (status != WF_OK) wf__device_search_close(shared);
+  return status;
+}
+
+/* They are opened now, so that the first batch need not wait for it. */
 wf_status wf__device_search_open(wf__transducer_shared *shared, const wf_graph *graph,
                                  wf_error *err) {
-  wf__device_search_graph *own = &shared->device_graph;
-  const uint64_t num_tokens = (uint64_t)shared->model->num_tokens;
   if (!is_possible(shared, graph) || !is_chosen()) return WF_OK;
-  own->num_states = graph->view.num_states;
-  own->num_arcs = graph->view.num_arcs;
-  const uint64_t bytes = own->num_states * sizeof *own->states + own->num_arcs * sizeof *own->arcs;
   take_options(shared, graph);
-  if (!fits(shared, bytes) || most_arcs_of_state(graph) >= MOST_ARCS) {
+  if (!fits(shared, graph_bytes(graph)) || most_arcs_of_state(graph) >= MOST_ARCS) {
     wf__log(WF_LOG_INFO,
             "the transducer's search runs in threads of the CPU: it does not fit the GPU");
     return WF_OK;
   }
-  wf__device_search_arc *tokens = wf__alloc(num_tokens, sizeof *tokens);
-  wf__device_search_state *states = wf__alloc(own->num_states, sizeof *states);
-  wf__device_graph_arc *arcs = wf__alloc(own->num_arcs, sizeof *arcs);
-  own->tokens = tokens;
-  own->states = states;
-  own->arcs = arcs;
-  if (tokens == NULL || states == NULL || arcs == NULL)
-    return wf__fail_memory(err, bytes, "a decoder");
-  take_graph(graph, states, arcs);
-  shared->device_options.is_plain =
-      shared->arcs.all_alike && take_tokens(shared->model, graph, tokens);
-  shared->has_device_search = true;
-  return WF_OK;
-}
-
-static void close_searches(wf__transducer_shared *shared) {
-  for (size_t i = 0; i < WF__TRANSDUCER_SEARCHES * shared->num_gpus; i++) {
-    if (shared->searches[i] != NULL) wf__gpu_transducers()->search_close(shared->searches[i]);
-    shared->searches[i] = NULL;
-  }
-}
-
-void wf__device_search_close(wf__transducer_shared *shared) {
-  close_searches(shared);
-  free((void *)(uintptr_t)shared->device_graph.tokens);
-  free((void *)(uintptr_t)shared->device_graph.states);
-  free((void *)(uintptr_t)shared->device_graph.arcs);
+  shared->device_graph = graph;
+  return open_searches(shared, err);
 }
 
 /* A scorer that subtracts a language model gives no bound, so that all arcs would have to be scored. */
@@ -165,7 +199,7 @@ static bool is_flat(const wf_scorer *scorer) {
 
 bool wf__device_search_covers(const void *opaque, const wf_graph *graph, const wf_scorer *scorer) {
   const wf__transducer_shared *shared = opaque;
-  return shared->has_device_search && graph->added == NULL &&
+  return shared->device_graph != NULL && graph->added == NULL &&
          (scorer == NULL || is_flat(wf__scorer_for_transducer(scorer)));
 }
 
@@ -222,9 +256,6 @@ static wf_status begin(struct running *r, size_t i, wf_error *err) {
   const wf__score_cut cut = wf__gpu_score_cut(shared);
   wf__transducer_weights *weights = shared->weights[i % shared->num_gpus];
   const size_t left = list(r, i, share_of(r, i) - w->num_taken);
-  if (shared->searches[i] == NULL)
-    WF__TRY(device->search_open(weights, &shared->device_options, &shared->device_graph,
-                                &shared->searches[i], err));
   w->search = shared->searches[i];
   WF__TRY(device->search_room(w->search, r->num_frames, left, &w->num_begun, err));
   for (size_t k = 0; k < w->num_begun; k++)
@@ -327,7 +358,7 @@ static wf_status run(struct running *r, wf_error *err) {
 
 wf_status wf__device_search_decode(void *opaque, const wf__whole_batch *batch, wf_error *err) {
   wf__transducer_shared *shared = opaque;
-  const size_t count = batch->count, most = WF__TRANSDUCER_SEARCHES * shared->num_gpus;
+  const size_t count = batch->count, most = num_searches(shared);
   struct running r = {.shared = shared,
                       .batch = batch,
                       .num_searches = count < most ? count : most,
@@ -342,9 +373,10 @@ wf_status wf__device_search_decode(void *opaque, const wf__whole_batch *batch, w
   else if (r.scores == NULL || r.scorers == NULL || r.num_frames == NULL || r.where == NULL ||
            r.items == NULL)
     status = wf__fail_memory(err, count * 24, "a batch");
+  if (status == WF_OK && !shared->are_open) status = open_searches(shared, err);
   if (status == WF_OK) {
     status = run(&r, err);
-    if (status != WF_OK) close_searches(shared); /* work is under way, or lost */
+    if (status != WF_OK) wf__device_search_close(shared); /* work is under way, or lost */
     shared->broken = status == WF_ERR_DEVICE;
   }
   free(r.scores);

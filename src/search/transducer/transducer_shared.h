@@ -37,9 +37,9 @@ typedef struct wf__transducer_shared {
   size_t num_streams[WF__TRANSDUCER_GPUS]; /* on each GPU */
   void *stream; /* of the caller's scores on the GPU; NULL if there are several */
   /* Searches that are wholly on a GPU: search i is on GPU i % num_gpus. */
-  bool has_device_search;
+  const wf_graph *device_graph; /* the decoder's; NULL: there are no such searches */
   wf__device_search_options device_options;
-  wf__device_search_graph device_graph; /* owns its arrays */
+  bool are_open; /* after an error they are not */
   wf__device_search *searches[WF__TRANSDUCER_SEARCHES * WF__TRANSDUCER_GPUS];
   bool broken; /* by a GPU's error */
 } wf__transducer_shared;
@@ -69,7 +69,7 @@ static inline wf__score_cut wf__gpu_score_cut(const wf__transducer_shared *share
       o->greedy,         shared->arcs.all_alike ? wf__most_hypotheses(shared) : 0};
 }
 
-/* device_search.c: finds out whether the GPUs can search the decoder's graph. */
+/* device_search.c: opens searches on the GPUs, if they can search the decoder's graph. */
 wf_status wf__device_search_open(wf__transducer_shared *shared, const wf_graph *graph,
                                  wf_error *err);
 void wf__device_search_close(wf__transducer_shared *shared);
