@@ -44,7 +44,8 @@ static void make_words_task(struct words_task *w, uint64_t seed, const wf_symbol
   o->acoustic_scale = test_below(&rng, 3) == 0 ? 0.3f + test_unit(&rng) : 1;
   o->word_score = test_below(&rng, 3) == 0 ? test_unit(&rng) - 0.5f : 0;
   o->num_threads = 1 + (int32_t)(seed % 3);
-  o->lattice_beam = !o->greedy && (seed % 2 == 1 || seed % 8 == 4) ? 1 + (float)test_below(&rng, 6) : 0;
+  o->lattice_beam =
+      !o->greedy && (seed % 2 == 1 || seed % 8 == 4) ? 1 + (float)test_below(&rng, 6) : 0;
   for (int u = 0; u < UTTERANCES; u++)
     task->scores[u] =
         random_encoder_outputs(&rng, task->model, (int64_t)test_below(&rng, u % 9 == 0 ? 30 : 8));
