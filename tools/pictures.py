@@ -244,6 +244,11 @@ def recommended(rows):
     return sorted(found, key=lambda row: peers_bench.ORDER.index(row["decoder"]))
 
 
+def short(text):
+    """A task or setting without what all rows of a table share; the page says it."""
+    return re.sub(r", max_active \d+|lexicon-free CTC, real |, \d+ boosted words", "", text)
+
+
 def peers_table(tasks):
     """Every peer at the settings it recommends, and our fastest setting with as few errors."""
     rows = []
@@ -251,19 +256,9 @@ def peers_table(tasks):
         for place, group in peers_bench.recorded(measure.rows(), task).items():
             for row in recommended(group):
                 ours = ours_beside(row, group)
-                mine = ["-", "-", "-", "-"] if ours is None else [ours["setting"], f"{ours['rate']:.2f}", measure.figure(ours["rtfx"]), f"{ours['rtfx'] / row['rtfx']:.1f}"]
-                rows.append([task, place, row["decoder"], row["setting"], f"{row['rate']:.2f}", measure.figure(row["rtfx"]), *mine])
+                mine = ["-", "-", "-", "-"] if ours is None else [short(ours["setting"]), f"{ours['rate']:.2f}", measure.figure(ours["rtfx"]), f"{ours['rtfx'] / row['rtfx']:.1f}"]
+                rows.append([short(task), place, row["decoder"], short(row["setting"]), f"{row['rate']:.2f}", measure.figure(row["rtfx"]), *mine])
     return measure.table(["task", "on", "peer", "its setting", "errors, %", "RTFx", "warpfst", "errors, %", "RTFx", "times"], rows) if rows else "Not measured yet."
-
-
-def settings_table(tasks):
-    """Every setting that was measured."""
-    rows = []
-    for task in tasks:
-        for place, group in peers_bench.recorded(measure.rows(), task).items():
-            ordered = sorted(group, key=lambda row: (peers_bench.ORDER.index(row["decoder"]), -row["rtfx"]))
-            rows += [[task, place, row["decoder"], row["setting"], f"{row['rate']:.2f}", measure.figure(row["rtfx"]), f"{row['mib']:.0f}"] for row in ordered]
-    return measure.table(["task", "on", "decoder", "setting", "errors, %", "RTFx", "MiB"], rows) if rows else "Not measured yet."
 
 
 def boosted_table(tasks):
@@ -272,7 +267,7 @@ def boosted_table(tasks):
     for task in tasks:
         for place, group in peers_bench.recorded(measure.rows(), task).items():
             ordered = sorted(group, key=lambda row: peers_bench.ORDER.index(row["decoder"]))
-            rows += [[task, place, row["decoder"], row["setting"], f"{row['rate']:.2f}", f"{row['recall']:.1f}", measure.figure(row["rtfx"])] for row in ordered]
+            rows += [[short(task), place, row["decoder"], short(row["setting"]), f"{row['rate']:.2f}", f"{row['recall']:.1f}", measure.figure(row["rtfx"])] for row in ordered]
     return measure.table(["task", "on", "decoder", "setting", "errors, %", "listed words found, %", "RTFx"], rows) if rows else "Not measured yet."
 
 
@@ -315,7 +310,7 @@ def operations_table(_):
 WORDS = ("CTC phones", "CTC characters", "CTC byte pairs", "hybrid HCLG")
 TOKENS = tuple(f"lexicon-free CTC, {name}" for name in ("real char", "real char, 3-gram of tokens", "real bpe", "real bpe, 3-gram of tokens", "generated peaky"))
 BOOSTED = tuple(f"lexicon-free CTC, real {unit}, {peers_bench.NUM_BOOSTED} boosted words" for unit in ("char", "bpe"))
-TABLES = {"operations": (operations_table, ()), "peers, words": (peers_table, WORDS), "peers, tokens": (peers_table, TOKENS), "peers, every setting, words": (settings_table, WORDS), "peers, every setting, tokens": (settings_table, TOKENS), "peers, boosted": (boosted_table, BOOSTED)}
+TABLES = {"operations": (operations_table, ()), "peers, words": (peers_table, WORDS), "peers, tokens": (peers_table, TOKENS), "peers, boosted": (boosted_table, BOOSTED)}
 PAGES = ("engineering/peers.md", "engineering/checks.md")
 
 
