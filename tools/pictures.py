@@ -295,16 +295,16 @@ def operations_table(_):
     counts = {}
     for line in table:
         if line["what"].startswith("differential "):
-            column, rounds = line["setup"].removesuffix(" random machines").split(" of ")
-            counts.setdefault(line["what"].removeprefix("differential "), {"machines": int(rounds)})[column] = int(float(line["figure"]))
-    rows = []
+            column = line["setup"].split(" of ")[0]
+            counts.setdefault(line["what"].removeprefix("differential "), {})[column] = int(float(line["figure"]))
+    rows = {}
     for name, count in counts.items():
         case = MEASURED.get(name)
-        fails = count["OpenFst wrong"] + count["OpenFst fails"]
-        rows.append([name, count["machines"], count["identical"], count["isomorphic"], count["equivalent"], fails, count["refused"], count["WRONG"], count["smaller"], count["larger"],
-                     *(speed(table, case, task) for task in ("phone", "large"))])  # fmt: skip
-    header = ["operation", "machines", "same", "same but for numbers", "equivalent", "OpenFst fails", "refused", "wrong", "fewer states", "more states", "times as fast, phone", "large"]
-    return measure.table(header, rows) if rows else "Not measured yet."
+        found = {"wrong": count["WRONG"], "refused": count["refused"], "where OpenFst fails": count["OpenFst wrong"] + count["OpenFst fails"], "with more states": count["larger"], "with fewer": count["smaller"]}
+        others = ", ".join(f"{number} {what}" for what, number in found.items() if number)
+        rows.setdefault((count["identical"], count["isomorphic"], count["equivalent"], others, *(speed(table, case, task) for task in ("phone", "large"))), []).append(name)
+    header = ["operation", "same", "but for numbers", "equivalent", "of all", "faster, phone", "large"]
+    return measure.table(header, [[", ".join(names), *cells] for cells, names in rows.items()]) if rows else "Not measured yet."
 
 
 WORDS = ("CTC phones", "CTC characters", "CTC byte pairs", "hybrid HCLG")
