@@ -4,7 +4,7 @@ Compares operations with OpenFst's (through pywrapfst, which the package pynini 
 identical (same states, arcs and order), isomorphic (the same up to numbers of states and order of arcs), or equivalent on random paths, and which of the two is
 smaller. A result that is none of these is printed with its input, and the exit code is 1. Results that keep the paths of the input are compared with the input, too.
 
---record writes the counts to bench/figures, from which tools/pictures.py makes the table of docs/engineering/checks.md.
+--record writes the counts to bench/figures, from which tools/pictures.py makes the table of docs/migrating/openfst.md.
 
 OpenFst may fail or not end where ours has an error; such machines are not drawn, or are counted as refused by both.
 """
