@@ -27,6 +27,19 @@ while read -r key; do
   grep -q "^  $key " options.txt || [ "$key" = graph ] || fail "config.pbtxt: no option $key"
 done < <(sed -n 's/.*{ key: "\([a-z_]*\)".*/\1/p' "$SOURCE_DIR/triton/models/warpfst/config.pbtxt")
 
+# The engineering pages say what a maintainer must know in 25,000 words in all.
+few_words() { # FOLDER LIMIT
+  local count
+  count=$(cat "$1"/*.md | wc -w)
+  [ "$count" -le "$2" ] || { echo "$1: $count words, more than $2" > out.txt; return 1; }
+}
+few_words "$SOURCE_DIR/docs/engineering" 25000 || fail "$(cat out.txt)"
+mkdir -p words
+echo 'one two three' > words/a.md
+echo 'four' > words/b.md
+few_words words 4 || fail "$(cat out.txt)"
+! few_words words 3 || fail "a folder of many words passes"
+
 # Public calls have names by rule, and each is used (tools/check_calls.py).
 python3 "$SOURCE_DIR/tools/check_calls.py"
 mkdir -p calls/tools calls/include calls/docs/reference calls/cli
