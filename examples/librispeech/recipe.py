@@ -1,4 +1,4 @@
-"""Word error rate and speed of a public CTC model on LibriSpeech or the Open ASR Leaderboard's sets: greedy, warpfst with a language model, and peers.
+"""Word error rate and speed of a public CTC model or transducer on LibriSpeech or the Open ASR Leaderboard's sets: greedy, warpfst with a language model, and peers.
 
     python examples/librispeech/recipe.py --model facebook/wav2vec2-base-960h
 
@@ -165,12 +165,13 @@ def download(url: str, cache: pathlib.Path) -> pathlib.Path:
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("--model", required=True, help="CTC model: a name on HuggingFace's Hub, a folder, a .nemo archive, or a model folder of `warpfst transcribe`")
-    add("--toolkit", choices=("auto", "huggingface", "nemo", "folder"), default="auto", help="of the model; auto: by its name")
+    add("--model", required=True, help="a name on HuggingFace's Hub, a folder, a .nemo archive, or a model folder of `warpfst transcribe`")
+    add("--toolkit", choices=("auto", "huggingface", "nemo", "icefall", "folder"), default="auto", help="of the model; auto: by its name")
+    add("--language", help="of a model with several, as it names them: eng for MMS")
     add("--sets", nargs="+", default=["test-clean", "test-other"], help="test-clean, test-other, dev-clean, dev-other; esb/ami, esb/tedlium, ...; esb: all sets of the leaderboard")
     add("--lm", default="3-gram.pruned.1e-7", help=f"{', '.join(LMS)}, a file (ARPA, KenLM's trie, .wlm), or none")
     add("--lexicon", help=f"pronunciations for a model of phones; default: LibriSpeech's, {LEXICON}")
-    add("--search", action="append", metavar="SPEC", help="may be repeated: greedy, warpfst, pyctcdecode, flashlight, each with :OPTION=VALUE,... Default: all, with their defaults")
+    add("--search", action="append", metavar="SPEC", help="may be repeated: greedy, warpfst, pyctcdecode, flashlight, each with :OPTION=VALUE,..., as in warpfst:phrases=FILE. Default: all, with their defaults")
     add("--tune", metavar="SET", help="first finds the weight of the language model and the word score of each search on this set, such as dev-clean or dev-other")
     add("--tune-limit", type=int, default=300, help="utterances of that set")
     add("--device", default="cpu", help="of the model and of warpfst's search: cpu, cuda")
@@ -212,8 +213,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         one.prepare()
     if args.device == "cpu":
         limit_threads(args.model_threads)
-    model = open_acoustic(args.model, args.toolkit, args.device, args.half, args.model_threads)
-    vocabulary = Vocabulary(model.tokens, lm, lexicon, args.cache)
+    model = open_acoustic(args.model, args.toolkit, args.device, args.half, args.model_threads, args.language)
+    vocabulary = Vocabulary(model.tokens, lm, lexicon, args.cache, model.transducer)
     if vocabulary.num_missing:
         print(f"{vocabulary.num_missing:,} words of the language model have no spelling in the model's tokens and are left out", file=sys.stderr)
     defaults = {"num_threads": args.threads, "device": args.device}

@@ -9,6 +9,7 @@ import importlib.util
 import math
 import pathlib
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -29,10 +30,10 @@ class NotApplicable(Exception):
 
 
 class Vocabulary:
-    """The words of the search, spelled with the model's tokens, and the language model."""
+    """The words of the search, spelled with the model's tokens, and the language model. `transducer`: the file of a transducer's predictor and joiner."""
 
-    def __init__(self, tokens: integrations.ModelTokens, lm: pathlib.Path | None, lexicon: pathlib.Path | None, cache: pathlib.Path) -> None:
-        self.tokens, self.lm_path = tokens, lm
+    def __init__(self, tokens: integrations.ModelTokens, lm: pathlib.Path | None, lexicon: pathlib.Path | None, cache: pathlib.Path, transducer: pathlib.Path | None = None) -> None:
+        self.tokens, self.lm_path, self.transducer = tokens, lm, transducer
         self.lm: Any = None if lm is None else self._open(lm, cache)
         self.phones = None if lexicon is None else pronunciations(lexicon, tokens)
         words = [word for word, _ in self.lm.words] if self.lm is not None else [] if lexicon is None else words_of(lexicon)
@@ -60,10 +61,27 @@ class Vocabulary:
 
     def graph(self, options: dict[str, Any]) -> wf.Graph:
         """The decoding graph. Searches with the same options of wf.build_ctc_graph share it."""
+        options = {"topology": "transducer", **options} if self.transducer is not None else options
         key = repr(sorted(options.items()))
         if key not in self._graphs:
             self._graphs[key] = self.tokens.graph(self.lm, lexicon=self.spellings or None, **options)
         return self._graphs[key]
+
+    @property
+    def in_graph(self) -> bool:
+        """Whether the language model, if there is one, is a part of the graph."""
+        return self.lm is not None and not self.lm.info().get("mapped", True)
+
+    def phrases(self, path: pathlib.Path) -> list[str]:
+        """The phrases of a file, one a line, in the case of the words. Those with words that the search has not are left out."""
+        texts = [" ".join(line.split()) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+        found = [next((text for text in (one, one.upper(), one.lower()) if all(word in self.spellings for word in text.split())), None) for one in texts]
+        known = [one for one in found if one is not None]
+        if not known:
+            raise ValueError(f"{path}: no phrase whose words are among the {len(self.spellings):,} of the search")
+        if len(known) < len(texts):
+            print(f"{path}: {len(texts) - len(known)} of {len(texts)} phrases have words that the search has not, and are left out", file=sys.stderr)
+        return known
 
     def case(self) -> Any:
         """str.upper or str.lower if the words are written in another case than the tokens, as LibriSpeech's are for models of lower case; else str."""
@@ -113,12 +131,17 @@ class Greedy(Search):
 
     about = "no language model"
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self._tokens = vocabulary.tokens
+    def __init__(self, vocabulary: Vocabulary, **options: Any) -> None:
+        self._tokens = tokens = vocabulary.tokens
         if vocabulary.phones is not None:
             raise NotApplicable("the model's tokens are phones")
+        self._transducer = None
+        if vocabulary.transducer is not None:  # the best symbol of each step, by warpfst
+            self._transducer = wf.Decoder(tokens.graph(topology="transducer"), transducer=vocabulary.transducer, greedy=True, **options)
 
     def decode(self, scores: Sequence[np.ndarray]) -> list[str]:
+        if self._transducer is not None:
+            return [self._tokens.text(word.text for word in result.words) for result in self._transducer.decode(list(scores))]
         return [self._text(one.argmax(axis=1)) for one in scores]
 
     def _text(self, best: np.ndarray) -> str:
@@ -127,20 +150,24 @@ class Greedy(Search):
 
 
 class Warpfst(Search):
-    """Options: those of wf.Decoder and wf.build_ctc_graph."""
+    """Options: those of wf.Decoder and wf.build_ctc_graph, and phrases=FILE: phrases to favour in all utterances, with the usual boosts."""
 
-    def __init__(self, vocabulary: Vocabulary, **options: Any) -> None:
+    def __init__(self, vocabulary: Vocabulary, phrases: str | None = None, **options: Any) -> None:
+        self._phrases = None if phrases is None else vocabulary.phrases(pathlib.Path(phrases))
         graph_names = {option.name for option in wf.describe("ctc_graph")}
         self._graph = vocabulary.graph({name: value for name, value in options.items() if name in graph_names})
         self._vocabulary, self._options = vocabulary, {name: value for name, value in options.items() if name not in graph_names}
         self._decoder = self._made(self._options)
         self.has_weights = vocabulary.lm is not None
         threads, device = options.get("num_threads", 1), options.get("device", "cpu")
-        place = "" if vocabulary.lm is None else ", model in the graph" if not vocabulary.lm.info().get("mapped", True) else ", model read while decoding"
+        place = "" if vocabulary.lm is None else ", model in the graph" if vocabulary.in_graph else ", model read while decoding"
         self.about = f"{f'{threads} threads' if device == 'cpu' and threads != 1 else '1 thread' if device == 'cpu' else device}{place}"
 
     def _made(self, options: dict[str, Any]) -> wf.Decoder:
-        return self._vocabulary.tokens.decoder(self._vocabulary.lm, graph=self._graph, **options)
+        vocabulary = self._vocabulary
+        if vocabulary.transducer is None:
+            return vocabulary.tokens.decoder(vocabulary.lm, graph=self._graph, **options)
+        return wf.Decoder(self._graph, lm=None if vocabulary.in_graph else vocabulary.lm, transducer=vocabulary.transducer, **options)
 
     def set_weights(self, lm_weight: float, word_score: float) -> None:
         """The language model's weight is 1 here, so all is divided by lm_weight. The beam is in the same scale, but gets no narrower."""
@@ -149,7 +176,7 @@ class Warpfst(Search):
         self._decoder = self._made({**self._options, **weights})
 
     def decode(self, scores: Sequence[np.ndarray]) -> list[str]:
-        results, tokens = self._decoder.decode(list(scores)), self._vocabulary.tokens
+        results, tokens = self._decoder.decode(list(scores), boost=self._phrases), self._vocabulary.tokens
         return [result.text if self._vocabulary.spellings else tokens.text(word.text for word in result.words) for result in results]
 
 
@@ -160,8 +187,8 @@ class Pyctcdecode(Search):
     _BUILD = ("alpha", "beta", "unk_score_offset", "lm_score_boundary")
 
     def __init__(self, vocabulary: Vocabulary, **options: Any) -> None:
-        if vocabulary.phones is not None:
-            raise NotApplicable("it has no lexicon, and the model's tokens are phones")
+        if vocabulary.phones is not None or vocabulary.transducer is not None:
+            raise NotApplicable("it has no lexicon, and the model's tokens are phones" if vocabulary.phones is not None else "the model is a transducer")
         from pyctcdecode import build_ctcdecoder
 
         build = {name: options.pop(name) for name in self._BUILD if name in options}
@@ -199,8 +226,8 @@ class Flashlight(Search):
         unknown = set(options) - set(self._DEFAULTS)
         if unknown:
             raise TypeError(f"{', '.join(sorted(unknown))}: expected {', '.join(self._DEFAULTS)}")
-        if not vocabulary.spellings:
-            raise NotApplicable("it needs words: a language model or a lexicon")
+        if not vocabulary.spellings or vocabulary.transducer is not None:
+            raise NotApplicable("it needs words: a language model or a lexicon" if vocabulary.transducer is None else "the model is a transducer")
         from flashlight.lib.text import decoder as flashlight
         from flashlight.lib.text.dictionary import Dictionary
 
@@ -288,7 +315,8 @@ def open_search(spec: str, vocabulary: Vocabulary, defaults: dict[str, Any]) -> 
         raise NotApplicable(f"not installed: {', '.join(missing)}")
     values = {name: _value(text) for name, text in options.items()}
     try:
-        return made(vocabulary, **{**(defaults if kind == "warpfst" else {}), **values})
+        ours = kind == "warpfst" or (kind == "greedy" and vocabulary.transducer is not None)
+        return made(vocabulary, **{**(defaults if ours else {}), **values})
     except (TypeError, ValueError, wf.Error) as error:
         raise SystemExit(f"{spec}: {error}") from error
 

@@ -21,6 +21,7 @@ CARDS = ROOT / "examples" / "cards"
 EXAMPLE = ROOT / "examples" / "librispeech"
 sys.path.insert(0, str(EXAMPLE))
 import acoustic  # noqa: F401 - tests take the example's modules from here
+import checkpoints  # noqa: F401
 import fetch  # noqa: F401
 import recipe
 import searches  # noqa: F401

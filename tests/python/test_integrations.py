@@ -169,6 +169,27 @@ def test_huggingface_subwords(tmp_path, sentences, lm, rng, pad_listed):
     check(tokens.decoder(lm), lambda sentence: tokenizer.encode(sentence).ids, blank + 1, blank, sentences, rng)
 
 
+def test_huggingface_subwords_of_granite_and_of_transducers(tmp_path, sentences, lm, rng):
+    """The blank is the first column, and frames are halved in two layers; a transducer has a token for padding and another for the blank."""
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(unk_token="<unk>"))
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace()
+    trainer = tokenizers.trainers.BpeTrainer(vocab_size=150, special_tokens=["<pad>", "<unk>"], show_progress=False)
+    tokenizer.train_from_iterator(sentences, trainer)
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    size, sampling = tokenizer.get_vocab_size(), {"sampling_rate": 16000, "hop_length": 160}
+    config = {"pad_token_id": 0, "encoder_config": {"subsample_layers": [0, 1]}}
+    write(tmp_path, {"tokenizer_config.json": {"pad_token": "<pad>"}, "config.json": config, "preprocessor_config.json": sampling})
+    tokens = integrations.huggingface_tokens(tmp_path)
+    assert (tokens.blank, len(tokens.names), tokens.frame_shift) == (0, size, 0.08)
+    check(tokens.decoder(lm), lambda sentence: tokenizer.encode(sentence).ids, size, 0, sentences, rng)
+    for halved in (None, 2, ["0"] * 16):
+        write(tmp_path, {"config.json": {**config, "encoder_config": {"subsample_layers": halved}}})
+        assert integrations.huggingface_tokens(tmp_path).frame_shift is None
+    write(tmp_path, {"config.json": {"pad_token_id": 0, "blank_token_id": size}})
+    tokens = integrations.huggingface_tokens(tmp_path)
+    assert (tokens.blank, len(tokens.names)) == (size, size + 1)
+
+
 # --- files of pieces: sentencepiece, NeMo, ESPnet, icefall, WeNet ---
 
 
@@ -280,6 +301,10 @@ def test_nemo_pieces(tmp_path, pieces, sentences, lm, rng, hybrid):
     part = types.SimpleNamespace(vocabulary=decoder["vocabulary"])
     model = types.SimpleNamespace(tokenizer=tokenizer, **({"ctc_decoder": part, "decoder": object()} if hybrid else {"decoder": part}))
     check(wf.from_nemo(model, lm), processor.encode, size + 1, size, sentences, rng)
+    transducer = integrations.nemo_tokens(types.SimpleNamespace(tokenizer=tokenizer, decoder=object(), joint=part))
+    assert (transducer.names, transducer.blank) == (tokens.names, tokens.blank)
+    with pytest.raises(TypeError, match=r"joint\.vocabulary"):
+        integrations.nemo_tokens(types.SimpleNamespace(decoder=object()))
 
 
 def test_nemo_characters(tmp_path, sentences, lm, rng):

@@ -171,6 +171,19 @@ def test_nemo_archive_and_model(rng, tmp_path, monkeypatch):
     assert info["num_durations"] == 3 and info["num_tokens"] == 5
 
 
+@pytest.mark.parametrize("durations", [0, 3])
+def test_parakeet_of_transformers(durations, rng, tmp_path):
+    """Names and configuration of ParakeetForRNNT and ParakeetForTDT; the same file as of NeMo's names."""
+    state = nemo_state(rng, durations, 2)
+    integrations.export_nemo_transducer(state, tmp_path / "nemo.safetensors", durations=list(range(durations)), activation="tanh")
+    names = {"joint.enc": "encoder_projector", "joint.pred": "decoder.decoder_projector", "decoder.prediction.embed": "decoder.embedding", "decoder.prediction.dec_rnn.lstm": "decoder.lstm", "joint.joint_net.2": "joint.head"}
+    renamed = {name.replace(theirs, ours): value for name, value in state.items() for theirs, ours in names.items() if name.startswith(theirs)}
+    config = types.SimpleNamespace(hidden_act="tanh", **({"durations": tuple(range(durations))} if durations else {}))
+    model = types.SimpleNamespace(state_dict=lambda: {**renamed, "encoder.layers.0.bias": np.zeros(3, np.float32)}, config=config)
+    integrations.export_nemo_transducer(model, tmp_path / "transformers.safetensors")
+    assert (tmp_path / "transformers.safetensors").read_bytes() == (tmp_path / "nemo.safetensors").read_bytes()
+
+
 def test_models_that_do_not_fit(rng, tmp_path):
     path = tmp_path / "m.safetensors"
     state = icefall_state(rng, 2, 1)

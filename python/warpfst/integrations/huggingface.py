@@ -39,8 +39,9 @@ def _frame_shift(folder: pathlib.Path) -> float | None:
     encoder = model.get("encoder_config") or {}
     if not isinstance(audio, dict) or not isinstance(encoder, dict):
         return None
-    # wav2vec2, HuBERT, WavLM: convolutions over samples
-    factors = model.get("conv_stride") or [encoder.get("subsampling_factor"), audio.get("hop_length")]
+    # wav2vec2, HuBERT, WavLM: convolutions over samples. Granite: pairs of frames, then a half in each of some layers
+    halved, factor = encoder.get("subsample_layers"), encoder.get("subsampling_factor")
+    factors = model.get("conv_stride") or [2 << len(halved) if isinstance(halved, list) and len(halved) < 16 else factor, audio.get("hop_length")]
     return files.product(factors, audio.get("sampling_rate"))
 
 
@@ -90,7 +91,9 @@ def _from_tokenizer_file(path: pathlib.Path) -> ModelTokens:
         raise FormatError(f"{source}: {why}") from why
     names = files.columns(tokenizer.get_vocab(), source)
     pad = _text(_settings(folder, "special_tokens_map.json", "tokenizer_config.json").get("pad_token"))
-    column = _settings(folder, "config.json").get("pad_token_id", names.index(pad) if pad in names else len(names))
+    config = _settings(folder, "config.json")
+    default = names.index(pad) if pad in names else len(names)
+    column = config["blank_token_id"] if "blank_token_id" in config else config.get("pad_token_id", default)  # transducers have another token for padding
     return _subwords(names, column, source, lambda word: tokenizer.encode(word, add_special_tokens=False).tokens, _frame_shift(folder))
 
 
@@ -117,7 +120,7 @@ def _from_object(model: Any, language: str | None) -> ModelTokens:
 
 
 def huggingface_tokens(model: Any, target_lang: str | None = None) -> ModelTokens:
-    """Tokens of a CTC model of transformers: wav2vec2, HuBERT, WavLM, MMS, Parakeet-CTC and others.
+    """Tokens of a model of transformers: wav2vec2, HuBERT, WavLM, MMS, Granite TurboCTC, Parakeet (CTC; a folder also RNN-T and TDT) and others.
 
     model        folder with vocab.json or tokenizer.json, one of these files, or a processor or tokenizer object
     target_lang  the language of a vocabulary with several, such as MMS's

@@ -94,15 +94,16 @@ def _from_archive(path: str, language: str | None) -> ModelTokens:
 
 
 def nemo_tokens(model: Path | Any, target_lang: str | None = None) -> ModelTokens:
-    """Tokens of a NeMo model with a CTC decoder, also of the CTC part of a hybrid model: a .nemo archive, or a model object.
+    """Tokens of a NeMo model, of a hybrid one those of its CTC part: a .nemo archive, or a model object.
 
     target_lang  the language of an aggregate tokenizer, which has several; only its tokens are found
     """
     if isinstance(model, (str, os.PathLike)):
         return _from_archive(os.fspath(model), target_lang)
-    decoder: Any = getattr(model, "ctc_decoder", None) or getattr(model, "decoder", None)
-    if not hasattr(decoder, "vocabulary"):
-        raise TypeError(f"{type(model).__name__}: expected a .nemo archive or a model with decoder.vocabulary")
+    parts = [getattr(model, name, None) for name in ("ctc_decoder", "decoder", "joint")]  # the last of a transducer
+    decoder: Any = next((part for part in parts if hasattr(part, "vocabulary")), None)
+    if decoder is None:
+        raise TypeError(f"{type(model).__name__}: expected a .nemo archive or a model with decoder.vocabulary or joint.vocabulary")
     tokenizer = getattr(model, "tokenizer", None)
     vocabulary, source = list(decoder.vocabulary), type(model).__name__
     languages = getattr(tokenizer, "tokenizers_dict", None)

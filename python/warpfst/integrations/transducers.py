@@ -7,6 +7,8 @@ Names and shapes are those of the toolkits' state dicts:
     decoder.conv.weight [P, P / groups, context]                   decoder.prediction.dec_rnn.lstm.weight_ih_l0 ...
     joiner.encoder_proj, joiner.decoder_proj                       joint.enc, joint.pred
     joiner.output_linear [V, J]                                    joint.joint_net.N [V + 1 + durations, J], the last layer
+
+transformers has other names for Parakeet's (_PARAKEET).
 """
 
 from __future__ import annotations
@@ -58,11 +60,13 @@ def export_icefall_transducer(model: Any, path: str | os.PathLike[str], *, blank
 def export_nemo_transducer(model: Any, path: str | os.PathLike[str], *, durations: list[int] | None = None, activation: str | None = None) -> None:
     """Writes the predictor and the joiner of a NeMo transducer with an LSTM (EncDecRNNTModel and its kin, TDT). The blank is the last token.
 
-    model       an archive (.nemo), a state dict, or a model
+    model       an archive (.nemo), a state dict, or a model; also transformers' ParakeetForRNNT and ParakeetForTDT
     durations   of a TDT model; default: as the archive or the model says, else none
     activation  of the joint network, "relu" or "tanh"; default: as the archive or the model says, else "relu"
     """
     state, config = _nemo(model)
+    if "encoder_projector.weight" in state:
+        state, config = _as_nemo(state, getattr(model, "config", None))
     if durations is None:
         found = _section(config, "model_defaults").get("tdt_durations") or _section(config, "loss", "tdt_kwargs").get("durations") or []
         durations = [int(one) for one in found]
@@ -90,6 +94,23 @@ def export_nemo_transducer(model: Any, path: str | os.PathLike[str], *, duration
     if not any(name.startswith("pred.lstm.weight_hh") for name in tensors):
         raise UnsupportedError(f"no {prefix}weight_hh_l0: only LSTM predictors are supported")
     _write(path, tensors, {"blank": str(num_tokens - 1), "activation": activation})
+
+
+# Beginnings of the names in transformers' Parakeet, and in NeMo.
+_PARAKEET = {
+    "encoder_projector.": "joint.enc.",
+    "decoder.decoder_projector.": "joint.pred.",
+    "decoder.embedding.": "decoder.prediction.embed.",
+    "decoder.lstm.": "decoder.prediction.dec_rnn.lstm.",
+    "joint.head.": "joint.joint_net.0.",
+}
+
+
+def _as_nemo(state: Mapping[str, Any], config: Any) -> tuple[Mapping[str, Any], Any]:
+    """State dict and configuration of a Parakeet of transformers, as NeMo has them."""
+    renamed = {theirs + name.removeprefix(ours): value for name, value in state.items() for ours, theirs in _PARAKEET.items() if name.startswith(ours)}
+    durations, activation = list(getattr(config, "durations", [])), getattr(config, "hidden_act", "relu")
+    return renamed, {"model_defaults": {"tdt_durations": durations}, "joint": {"jointnet": {"activation": activation}}}
 
 
 def _section(config: Any, *names: str) -> dict[str, Any]:
