@@ -1,7 +1,7 @@
 /* task_words.c - generates words, their spellings, and text.
  *
  * It imitates these properties of English with 127 byte-pair pieces (measured figures are in
- * docs/engineering/performance.md): frequent words have one or two pieces, rare words six and more;
+ * bench/figures/history.md): frequent words have one or two pieces, rare words six and more;
  * words share beginnings; most occurrences of a word or of a pair of words are followed by one of a
  * few words. */
 #include <math.h>
