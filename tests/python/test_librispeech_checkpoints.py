@@ -1,6 +1,7 @@
 """examples/librispeech with stand-ins for released checkpoints: the files, names, shapes of vocabularies and kinds of tokenizers of the real ones, with few and random weights.
 
-Each goes from the folder as it is published to words, with language model and phrases, through the program itself. Skipped without torch and a transformers that has these models.
+Each goes from the folder as it is published to words, with language model and phrases, through the program itself. Skipped without torch and a transformers that has these models. To run:
+`pip install torch torchaudio transformers sentencepiece kaldi-native-fbank` beside tests/python/requirements.txt.
 """
 
 import io
