@@ -321,6 +321,10 @@ def test_a_model_of_icefall_by_its_name(tmp_path, monkeypatch):
     model = acoustic.open_acoustic("Zengwei/icefall-asr-librispeech-zipformer-2023-05-15", "icefall", "cpu", False, 1)
     assert asked == {"name": "Zengwei/icefall-asr-librispeech-zipformer-2023-05-15", "patterns": ["exp/jit_script.pt", "data/lang_*/tokens.txt", "data/lang_*/bpe.model"]}
     assert model.tokens.names[0] == "<blk>" and model.scores(SAMPLES[:1])[0].shape[1] == 24
+    kaldi, torch = pytest.importorskip("torchaudio.compliance.kaldi"), pytest.importorskip("torch")
+    theirs = kaldi.fbank(torch.from_numpy(SAMPLES[0])[None], num_mel_bins=80, high_freq=-400, dither=0, snip_edges=False, sample_frequency=16000).numpy()
+    ours = model._features(SAMPLES[0])
+    assert ours.shape == theirs.shape and np.abs(ours - theirs).max() < 0.05
     (tmp_path / "empty").mkdir()
     with pytest.raises(SystemExit, match=r"expected exp/jit_script\.pt"):
         acoustic.open_acoustic(str(tmp_path / "empty"), "icefall", "cpu", False, 1)
