@@ -50,8 +50,12 @@ typedef struct wf__flat_part {
   const uint32_t *word_of; /* [num_labels] word of the model, or WF__WLM_NONE: impossible */
   uint32_t num_labels;
   float lm_scale;
-  uint32_t ends;             /* does the model know </s>? */
-  uint32_t start;            /* context at the start */
+  uint32_t ends;  /* does the model know </s>? */
+  uint32_t start; /* context at the start */
+  const float
+      *least; /* [num_least] no context gives the word a lower cost; NULL: least_of_others ... */
+  uint32_t num_least;
+  float least_of_others;     /* ... is that of all; -infinity: not known */
   const void *owner, *model; /* on the host: the scorer that owns the arrays, and its wf__wlm */
   int64_t gpu_bytes;         /* options placement and lm_gpu_bytes of the model */
   int32_t placement, zero;
@@ -214,6 +218,17 @@ static inline WF__HD float wf__flat_step(const wf__flat_scorer *scorer, uint64_t
 static inline WF__HD float wf__flat_step_once(const wf__flat_scorer *scorer, uint64_t context,
                                               uint32_t word, uint64_t *next) {
   return wf__flat_step_of(scorer, context, word, true, next);
+}
+
+/* No context gives the word a lower cost, to the last bit. */
+static inline WF__HD float wf__flat_least(const wf__flat_scorer *scorer, uint32_t word) {
+  wf__flat_sum sum = {0, 0};
+  for (int i = 0; i < scorer->num_parts; i++) {
+    const wf__flat_part *part = &scorer->parts[i];
+    const float least = word < part->num_least ? part->least[word] : part->least_of_others;
+    wf__flat_add(scorer, i, least, &sum);
+  }
+  return wf__flat_total(scorer, sum);
 }
 
 /* A step (or, if `ends`, the end) of a chain with a recurrent part, whose cost is `recurrent`. */

@@ -23,8 +23,15 @@ static float least_of(const wf_scorer *self) {
 }
 
 const char *wf__flatten_part(const wf_scorer *self, wf__flat_scorer *out) {
-  if (self->ops->least == NULL) out->least += least_of(self); /* else its parts add theirs */
-  return self->ops->flatten != NULL ? self->ops->flatten(self, out) : self->ops->name;
+  const int own = out->num_parts;
+  const char *why_not =
+      self->ops->flatten != NULL ? self->ops->flatten(self, out) : self->ops->name;
+  if (why_not != NULL || self->ops->least != NULL) return why_not; /* its parts have theirs */
+  out->least += least_of(self);
+  out->parts[own].least = self->least;
+  out->parts[own].num_least = self->num_least;
+  out->parts[own].least_of_others = self->least_of_others;
+  return NULL;
 }
 
 wf__flat_part *wf__flat_push(wf__flat_scorer *out, int kind, uint64_t num_contexts,

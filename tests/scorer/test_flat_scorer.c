@@ -31,6 +31,8 @@ static void walk(test_rng *rng, const wf_scorer *scorer, const wf__flat_scorer *
     assert_memory_equal(&cost, &flat_cost, sizeof cost);
     assert_true(wf__scorer_least(scorer, word) <= cost);
     *num_least += wf__scorer_least(scorer, word) == cost;
+    if (wf__scorer_least(scorer, word) < INFINITY)
+      assert_true(wf__flat_least(flat, (uint32_t)word) == wf__scorer_least(scorer, word));
     const wf__cost_bounds bounds = wf__scorer_bounds(scorer, memory, before);
     assert_true(bounds.least <= cost && cost <= bounds.most);
     *num_close += cost - bounds.least < 1e-3f || bounds.most - cost < 1e-3f;

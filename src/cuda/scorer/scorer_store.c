@@ -23,7 +23,7 @@
 enum { KEPT_LIST_BYTES = 1 << 26 }; /* of lists that nobody uses; 0 where gpu_memory is limited */
 
 /* The arrays of a part other than the model, with their sizes. */
-enum { PART_ARRAYS = 4 };
+enum { PART_ARRAYS = 5 };
 struct part_arrays {
   const void *data[PART_ARRAYS];
   uint64_t bytes[PART_ARRAYS];
@@ -32,9 +32,10 @@ struct part_arrays {
 static struct part_arrays arrays_of(const wf__flat_part *part) {
   const uint64_t slots = part->table_bits > 0 ? (uint64_t)1 << part->table_bits : 0;
   return (struct part_arrays){
-      {part->keys, part->values, part->nodes, part->word_of},
+      {part->keys, part->values, part->nodes, part->word_of, part->least},
       {slots * sizeof *part->keys, slots * sizeof *part->values,
-       part->num_nodes * sizeof *part->nodes, part->num_labels * sizeof *part->word_of}};
+       part->num_nodes * sizeof *part->nodes, part->num_labels * sizeof *part->word_of,
+       part->num_least * sizeof *part->least}};
 }
 
 static bool is_long(const wf__flat_part *part) {
@@ -49,6 +50,7 @@ static void set_arrays(wf__flat_part *part, const void *const *there) {
   part->values = there[1];
   part->nodes = there[2];
   part->word_of = there[3];
+  part->least = there[4];
 }
 
 /* The list of a part; NULL: it is not on the GPU. */
@@ -184,7 +186,8 @@ static wf_status place_part(wf__gpu_scorers *scorers, const wf__model_room *room
   if (is_long(part)) return place_list(scorers, part, room->stream, err);
   set_arrays(part, (const void *[PART_ARRAYS]){
                        on_device(store, part->keys), on_device(store, part->values),
-                       on_device(store, part->nodes), on_device(store, part->word_of)});
+                       on_device(store, part->nodes), on_device(store, part->word_of),
+                       on_device(store, part->least)});
   return WF_OK;
 }
 

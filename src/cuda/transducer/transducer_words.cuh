@@ -2,7 +2,7 @@
  * candidates of its sources' arcs, and closures over epsilon arcs.
  *
  * Candidates are found in three passes. Each arc's cost has a lower bound: what it costs without the
- * scorer, the least that the scorer gives any word, and the longest duration. Roundings are monotonic,
+ * scorer, the least that the scorer gives its word, and the longest duration. Roundings are monotonic,
  * so a bound of the same sum is one to the last bit.
  *
  *   1. The K arcs of a source with the least bounds, if there are so many, are scored: K tokens cost
@@ -112,7 +112,8 @@ __device__ inline source_arc look_at_arc(const lane_at_work<true> &a, const sour
   if (blank) x.loglike -= o.blank_penalty;
   x.base = source.token.cost + x.arc.weight;
   if (x.arc.word != 0) x.base -= o.word_score;
-  const float with_least = is_scored(a, x) ? x.base + a.s.scorer.least : x.base;
+  const float with_least =
+      is_scored(a, x) ? x.base + wf__flat_least(&a.s.scorer, x.arc.word) : x.base;
   if (x.is) x.bound = with_least + acoustic_cost(a.w, x.loglike + source.longest);
   return x;
 }
@@ -396,7 +397,8 @@ __device__ inline bool relax_arcs(const lane_at_work<true> &a, const wf__tlane_t
       own.state = arc.next;
       own.cost = from.cost + arc.weight;
       if (arc.word != 0) own.cost -= a.w.options.word_score;
-      if (arc.word != 0 && a.has_scorer() && own.cost + a.s.scorer.least <= cutoff)
+      if (arc.word != 0 && a.has_scorer() &&
+          own.cost + wf__flat_least(&a.s.scorer, arc.word) <= cutoff)
         own.cost += word_cost(&a.s.scorer, arc.word, &own.context);
       else if (arc.word != 0 && a.has_scorer())
         own.cost = INFINITY;
