@@ -3,6 +3,7 @@
  *
  *   host_backend.c   a batch: an utterance a thread
  *   whole_utterances.c  utterances of a batch whose search is wholly on a device
+ *   whole_chunks.c      the same of chunks of streams
  *   lanes.c          a batch, or chunks of streams, whose searches get scores together
  *   rounds.c         the loop over lanes
  *   utterance.c      one utterance of a batch
@@ -65,6 +66,17 @@ wf_status wf__record_error(const wf__host *self, const wf__batch *batch, uint32_
  * `order`, which has the longest first. */
 wf_status wf__whole_decode(wf__host *self, const wf__batch *batch, uint32_t *order, uint32_t *count,
                            wf_error *err);
+
+/* --- whole_chunks.c ---------------------------------------------------------------------- */
+
+/* Checks the scores of a chunk and enters its stream. Not `good`: the stream has failed, now or
+ * before, and was not entered. */
+wf_status wf__chunk_begin(const wf__host *self, const wf__batch *batch, void *const *channels,
+                          uint32_t item, wf__searcher **out, bool *good, wf_error *err);
+/* Advances those streams of a batch that a device searches without lanes, and drops them from
+ * `order`, which has the longest chunks first. */
+wf_status wf__whole_advance(wf__host *self, const wf__batch *batch, void *const *channels,
+                            uint32_t *order, uint32_t *count, wf_error *err);
 
 /* --- lanes.c ----------------------------------------------------------------------------- */
 

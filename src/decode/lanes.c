@@ -33,27 +33,13 @@ static wf__stream_state *state_of(const struct lanes *l, uint32_t item) {
   return l->channels[item];
 }
 
-/* `good`: the stream was entered, so it has to be left. */
-static wf_status begin_chunk(const struct lanes *l, size_t i, uint32_t item, bool *good,
-                             wf_error *err) {
-  wf__stream_state *state = state_of(l, item);
-  wf_result *result = l->batch->results[item];
-  if (result->status != WF_OK) return WF_OK; /* it failed before */
-  bool right;
-  WF__TRY(wf__host_check_scores(l->host, &l->batch->scores[item], result->num_frames, result,
-                                &right, err));
-  *good = right;
-  if (!right) return WF_OK;
-  return state->ops->enter(&l->host->setup, state, NULL, &l->searchers[i], err);
-}
-
 static wf_status begin(const struct lanes *l, size_t i, uint32_t item, bool *good, wf_error *err) {
   const wf_scores *scores = &l->batch->scores[item];
   *good = l->channels == NULL;
   l->searchers[i] = l->channels != NULL ? NULL : l->host->searchers[i];
   if (l->answers != NULL) WF__TRY(l->answers->take(l->host->setup.shared, i, scores, err));
   WF__TRY(l->channels != NULL
-              ? begin_chunk(l, i, item, good, err)
+              ? wf__chunk_begin(l->host, l->batch, l->channels, item, &l->searchers[i], good, err)
               : wf__utterance_begin(l->host, l->searchers[i], l->batch, item, good, err));
   return *good ? l->searchers[i]->ops->feed(l->searchers[i], scores, err) : WF_OK;
 }
@@ -252,6 +238,7 @@ wf_status wf__lanes_advance(wf__host *self, const wf__batch *batch, void *const 
   wf_status status = l.searchers != NULL && left != NULL && order != NULL && used != NULL
                          ? wf__longest_first(batch, left, &count, err)
                          : wf__fail_memory(err, batch->count * 4, "a batch");
+  if (status == WF_OK) status = wf__whole_advance(self, batch, channels, left, &count, err);
   while (status == WF_OK && fill_lanes(&l, left, count, used, most, order))
     status = run_rounds(&l, order, (uint32_t)l.num_lanes, err);
   free(l.searchers);

@@ -146,6 +146,7 @@ typedef struct wf__whole_part wf__whole_part;
 typedef struct wf__whole_batch {
   const wf_scores *const *scores;  /* [count] the longest come first */
   const wf_scorer *const *scorers; /* [count]; NULL: nobody has one */
+  wf__searcher *const *searchers;  /* [count] of streams, whose chunks these are; or NULL */
   size_t count;
   wf__pool *pool; /* its threads pack scores */
   /* Called by these threads for scores in host memory: frames of utterance `item`. */
@@ -189,13 +190,15 @@ struct wf__answer_ops {
   /* The only place that decides where a search runs: wholly on the device, without lanes? `graph`:
    * the utterance's; `scorer`: NULL: none. The operation is NULL: none does. */
   bool (*covers)(const void *shared, const wf_graph *graph, const wf_scorer *scorer);
-  /* Decodes such utterances. */
+  /* The same for a chunk of the stream that is this search; NULL: none. */
+  bool (*covers_chunk)(const void *shared, const wf__searcher *searcher);
+  /* Decodes such utterances or chunks. */
   wf_status (*decode)(void *shared, const wf__whole_batch *batch, wf_error *err);
   /* Without lattices: the path of utterance items[k], in the decoder's graph; an error is the
    * utterance's. `left`: it has to be searched in a lane. */
   wf_status (*path)(const wf__whole_part *part, const wf_graph *graph, size_t k, wf__path *out,
                     bool *left, wf_error *err);
-  /* With lattices: makes a search that has begun go all the way of the device's. */
+  /* With lattices, and of streams: makes a search that has begun go all the way of the device's. */
   wf_status (*follow)(const wf__whole_part *part, size_t k, wf__searcher *searcher, bool *left,
                       wf_error *err);
 };

@@ -2,7 +2,7 @@
  * bit and lattices included, for every kind of model, batch and order, and for streams. Exits with
  * 77 if there is no GPU. Also built for the imitated GPU of tests/simt, with small limits on the
  * size of a batch. */
-#include "gpu_transducers.h"
+#include "device_searches.h"
 
 static wf_error err;
 
@@ -28,62 +28,6 @@ static void decode_in_turn(const struct task *task, const char *device, wf_resul
   wf_decoder_free(decoder);
 }
 
-/* All utterances as streams of random chunks, some of them on the GPU. Streams end at different
- * times, and others begin in their place. */
-static void stream_on(const struct task *task, const char *device, wf_result *const *want,
-                      uint64_t seed) {
-  enum { OPEN = 7 };
-  test_rng rng = {seed + 99};
-  wf_decoder *decoder = decoder_on(task, device);
-  wf_stream *streams[OPEN];
-  int utterances[OPEN], next = 0;
-  int64_t done[OPEN] = {0};
-  for (int s = 0; s < OPEN; s++) {
-    assert_ok(wf_stream_create(decoder, NULL, &streams[s], &err));
-    utterances[s] = next++;
-  }
-  for (int num_done = 0; num_done < UTTERANCES;) {
-    wf_stream *some[OPEN];
-    wf_scores chunks[OPEN];
-    wf_stream_event events[OPEN];
-    void *there[OPEN] = {NULL};
-    size_t count = 0;
-    for (int s = 0; s < OPEN; s++) {
-      if (utterances[s] < 0) continue;
-      const wf_scores *all = &task->scores[utterances[s]];
-      const int64_t left = all->num_frames - done[s];
-      if (left == 0) {
-        wf_result *result;
-        assert_ok(wf_stream_finish(streams[s], &result, &err));
-        test_assert_same_result(result, want[utterances[s]]);
-        wf_result_free(result);
-        assert_ok(wf_stream_reset(streams[s], &err));
-        utterances[s] = next < UTTERANCES ? next++ : -1;
-        done[s] = 0;
-        num_done++;
-        continue;
-      }
-      if (test_below(&rng, 4) == 0) continue;
-      const int64_t size = 1 + (int64_t)test_below(&rng, (uint32_t)left);
-      chunks[count] = *all;
-      chunks[count].data =
-          (const char *)all->data + (size_t)(done[s] * all->stride) * test_score_size(all->dtype);
-      chunks[count].num_frames = size;
-      if (test_below(&rng, 3) == 0) {
-        chunks[count] = on_gpu(&chunks[count]);
-        there[count] = (void *)(uintptr_t)chunks[count].data;
-      }
-      some[count++] = streams[s];
-      done[s] += size;
-    }
-    if (count > 0) assert_ok(wf_streams_advance(decoder, some, chunks, count, events, &err));
-    for (size_t i = 0; i < count; i++)
-      if (there[i] != NULL) assert_int_equal(cudaFree(there[i]), cudaSuccess);
-  }
-  for (int s = 0; s < OPEN; s++) wf_stream_free(streams[s]);
-  wf_decoder_free(decoder);
-}
-
 static void test_small_decoding(void **unused) {
   (void)unused;
   uint64_t num_words = 0;
@@ -104,8 +48,8 @@ static void test_small_decoding(void **unused) {
     decode_in_turn(&task, "cuda", got);
     decode_in_turn(&task, "cuda:0,0", got);
     if (num_gpus() > 1) decode_in_turn(&task, "cuda:all", got);
-    stream_on(&task, "cuda", got, seed);
-    if (seed % 2 == 0) stream_on(&task, num_gpus() > 1 ? "cuda:1,0" : "cuda:0,0", got, seed);
+    stream_on(&task, "cuda", NULL, got, seed);
+    if (seed % 2 == 0) stream_on(&task, num_gpus() > 1 ? "cuda:1,0" : "cuda:0,0", NULL, got, seed);
     for (int u = 0; u < UTTERANCES; u++) moved[u] = on_gpu(&task.scores[UTTERANCES - 1 - u]);
     decode_on(&task, "cuda:0", moved, UTTERANCES, other);
     for (int u = 0; u < UTTERANCES; u++) {
@@ -117,8 +61,10 @@ static void test_small_decoding(void **unused) {
     test_free_results(got, UTTERANCES);
     free_task(&task);
   }
-  print_message("%llu words\n", (unsigned long long)num_words);
+  print_message("%llu words; streams of %d decoders were searched in kernels\n",
+                (unsigned long long)num_words, num_in_kernels);
   assert_true(num_words > 0);
+  if (getenv("WARPFST_TEST_SEEDS") == NULL) assert_true(num_in_kernels > 5);
 }
 
 #ifdef FAKE_CUDA

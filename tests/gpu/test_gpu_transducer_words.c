@@ -54,6 +54,10 @@ static void make_words_task(struct words_task *w, uint64_t seed, const wf_symbol
     w->scorers[i] = seed % 5 == 1 ? NULL : random_scorer(&rng, words);
 }
 
+static wf_scorer *scorer_of(const struct words_task *w, int u) {
+  return u % (SCORERS + 1) < SCORERS ? w->scorers[u % (SCORERS + 1)] : NULL;
+}
+
 static void free_words_task(struct words_task *w) {
   for (int i = 0; i < SCORERS; i++) wf_scorer_free(w->scorers[i]);
   free_task(&w->of);
@@ -66,9 +70,7 @@ static void decode_words(const struct words_task *w, const char *device, bool on
   wf_utterance utterances[UTTERANCES];
   wf_decoder *decoder = decoder_that_searches(task, device, on_host);
   for (int u = 0; u < UTTERANCES; u++)
-    utterances[u] = (wf_utterance){
-        .scores = task->scores[u],
-        .scorer = u % (SCORERS + 1) < SCORERS ? w->scorers[u % (SCORERS + 1)] : NULL};
+    utterances[u] = (wf_utterance){.scores = task->scores[u], .scorer = scorer_of(w, u)};
   for (size_t i = 0; i < UTTERANCES; i += at_once) {
     const size_t count = UTTERANCES - i < at_once ? UTTERANCES - i : at_once;
     assert_ok(wf_decode(decoder, utterances + i, count, NULL, results + i, &err));
@@ -93,14 +95,20 @@ static void test_small_words(void **unused) {
     decode_words(&w, seed % 2 == 0 ? "cuda:0,0" : "cuda", false, 1 + (size_t)(seed % 7), got);
     check_same(seed, got, want, &num_words);
     test_free_results(got, UTTERANCES);
+    wf_scorer *own[UTTERANCES];
+    for (int u = 0; u < UTTERANCES; u++) own[u] = scorer_of(&w, u);
+    stream_on(&w.of, seed % 2 == 0 ? "cuda" : "cuda:0,0", own, want, seed);
     for (int u = 0; u < UTTERANCES; u++) num_scored += want[u]->scorer_cost != 0;
     test_free_results(want, UTTERANCES);
     free_words_task(&w);
   }
   wf_set_log(NULL, NULL);
   wf_symbols_free(words);
-  print_message("%llu words, %llu utterances with costs of a scorer; %d had no room\n",
-                (unsigned long long)num_words, (unsigned long long)num_scored, (int)heard.times);
+  print_message(
+      "%llu words, %llu utterances with costs of a scorer; %d had no room; streams of %d "
+      "decoders were searched in kernels\n",
+      (unsigned long long)num_words, (unsigned long long)num_scored, (int)heard.times,
+      num_in_kernels);
   assert_true(num_words > 0 && num_scored > 0);
   if (getenv("WARPFST_TEST_SEEDS") == NULL) assert_true(heard.times > 0);
 }

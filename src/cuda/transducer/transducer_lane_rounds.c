@@ -35,9 +35,10 @@ struct wf__device_search {
   wf__transducer_group *group; /* the model's part; it has the stream */
   wf__device_search_options options;
   wf__device_buffer arcs, states, graph_arcs; /* the graph */
-  wf__device_buffer utterances, lanes, tokens, contexts, candidates, records, offers, results,
-      counters, details;
-  wf__pinned_buffer host_utterances, host_results, host_counters, host_details, statuses;
+  wf__device_buffer utterances, starts, lanes, tokens, contexts, candidates, records, offers,
+      results, counters, details;
+  wf__pinned_buffer host_utterances, host_starts, host_results, host_counters, host_details,
+      statuses;
   wf__frame_loader loader;
   wf__gpu_scorers scorers;
   cudaEvent_t launches[AHEAD]; /* the ends of the last ones */
@@ -176,9 +177,9 @@ void wf__lane_rounds_close(wf__device_search *s) {
   wf__device_buffer *buffers[] = {&s->arcs,    &s->states, &s->graph_arcs, &s->utterances,
                                   &s->lanes,   &s->tokens, &s->contexts,   &s->candidates,
                                   &s->records, &s->offers, &s->results,    &s->counters,
-                                  &s->details};
-  wf__pinned_buffer *pinned[] = {&s->host_utterances, &s->host_results, &s->host_counters,
-                                 &s->host_details, &s->statuses};
+                                  &s->details, &s->starts};
+  wf__pinned_buffer *pinned[] = {&s->host_utterances, &s->host_starts,  &s->host_results,
+                                 &s->host_counters,   &s->host_details, &s->statuses};
   const int caller = wf__callers_device();
   wf__transducer_group_close(s->group); /* waits */
   cudaSetDevice(s->weights->number);
@@ -225,8 +226,10 @@ static wf_status send_scorers(wf__device_search *s, const wf_scorer *const *scor
 }
 
 /* Where the utterances' frames, records and scorers are. */
-static wf_status send_utterances(wf__device_search *s, const wf_scores *const *scores,
-                                 const wf_scorer *const *scorers, size_t count, wf_error *err) {
+static wf_status send_utterances(wf__device_search *s, const wf__device_batch *batch,
+                                 wf_error *err) {
+  const wf_scorer *const *scorers = batch->scorers;
+  const size_t count = batch->count;
   const uint64_t bytes = count * sizeof(wf__tlane_utterance);
   WF__TRY(pin(&s->host_utterances, bytes, err));
   wf__tlane_utterance *all = (wf__tlane_utterance *)(void *)s->host_utterances.data;
@@ -234,11 +237,14 @@ static wf_status send_utterances(wf__device_search *s, const wf_scores *const *s
   for (size_t i = 0; i < count; i++) {
     all[i] = (wf__tlane_utterance){
         num_records,
-        most_records(s, scores[i]->num_frames),
+        most_records(s, batch->scores[i]->num_frames),
         num_offers,
-        most_offers(s, scores[i]->num_frames),
+        most_offers(s, batch->scores[i]->num_frames),
         s->group->first_frame.data[i],
-        (int32_t)scores[i]->num_frames,
+        (int32_t)batch->scores[i]->num_frames,
+        batch->starts != NULL,
+        batch->starts != NULL ? batch->first_start[i] : 0,
+        batch->starts != NULL ? batch->first_start[i + 1] - batch->first_start[i] : 0,
         wf__gpu_find_scorer(&s->scorers, scorers != NULL ? scorers[i] : NULL)};
     num_records += all[i].most_records;
     num_offers += all[i].most_offers;
@@ -254,9 +260,26 @@ static wf_status send_utterances(wf__device_search *s, const wf_scores *const *s
   return WF_OK;
 }
 
-static wf_status make_lanes(wf__device_search *s, size_t count, wf_error *err) {
+/* The tokens that chunks of streams begin with. */
+static wf_status send_starts(wf__device_search *s, const wf__device_batch *batch, wf_error *err) {
+  if (batch->starts == NULL) return WF_OK;
+  const uint64_t bytes = batch->first_start[batch->count] * sizeof *batch->starts;
+  WF__TRY(pin(&s->host_starts, bytes, err));
+  WF__TRY(reserve(&s->starts, bytes, err));
+  if (bytes == 0) return WF_OK;
+  memcpy(s->host_starts.data, batch->starts, bytes);
+  WF__CUDA_TRY(cudaMemcpyAsync(s->starts.data, s->host_starts.data, bytes, cudaMemcpyHostToDevice,
+                               s->group->stream),
+               what);
+  return WF_OK;
+}
+
+static wf_status make_lanes(wf__device_search *s, const wf__device_batch *batch, wf_error *err) {
   wf__tlane_work *w = &s->work;
   const uint32_t most = most_lanes(s);
+  size_t count = batch->count;
+  /* Of streams each call has another number, and recorded rounds are for one. */
+  while (batch->starts != NULL && (count & (count - 1)) != 0) count += count & -count;
   const uint64_t lanes = count < most ? count : most, rows = lanes * s->options.max_hypotheses;
   const wf__transducer_round round = {.num_rows = rows, .num_contexts = rows};
   WF__TRY(wf__transducer_make_room(s->group, &round, WF__FIRST_SLOT + lanes * w->num_slots, err));
@@ -282,6 +305,7 @@ static void fill_work(wf__device_search *s) {
   w->contexts = s->contexts.data;
   w->records = s->records.data;
   w->offers = s->offers.data;
+  w->starts = s->starts.data;
   w->results = s->results.data;
   w->counters = s->counters.data;
   w->statuses = (wf__tlane_status *)(void *)s->statuses.data;
@@ -295,34 +319,33 @@ static void fill_work(wf__device_search *s) {
   w->answer.count = wf__rows(0);
 }
 
-static wf_status begin(wf__device_search *s, const wf_scores *const *scores,
-                       const wf_scorer *const *scorers, const int *where, size_t count,
-                       wf_error *err) {
+static wf_status begin(wf__device_search *s, const wf__device_batch *batch, wf_error *err) {
   wf__transducer_group *g = s->group;
   WF__CUDA_TRY(cudaSetDevice(s->weights->number), "choosing the GPU");
   WF__CUDA_TRY(cudaStreamSynchronize(g->stream), what); /* of a call that was cancelled */
-  WF__TRY(wf__frame_loader_begin(&s->loader, scores, where, count, err));
-  s->work.has_words = !s->options.is_plain || scorers != NULL;
-  WF__TRY(send_scorers(s, scorers, count, err));
-  WF__TRY(send_utterances(s, scores, scorers, count, err));
-  WF__TRY(make_lanes(s, count, err));
+  WF__TRY(wf__frame_loader_begin(&s->loader, batch->scores, batch->where, batch->count, err));
+  s->work.has_words = !s->options.is_plain || batch->scorers != NULL;
+  WF__TRY(send_scorers(s, batch->scorers, batch->count, err));
+  WF__TRY(send_utterances(s, batch, err));
+  WF__TRY(send_starts(s, batch, err));
+  WF__TRY(make_lanes(s, batch, err));
   fill_work(s);
-  s->num_utterances = (uint32_t)count;
+  s->num_utterances = (uint32_t)batch->count;
   memset(s->statuses.data, 0, WF__TLANE_STATUSES * sizeof(wf__tlane_status));
   WF__CUDA_TRY(wf__tlanes_begin(&s->work, s->num_utterances, g->stream), what);
   return WF_OK;
 }
 
 wf_status wf__lane_rounds_begin(wf__device_search *s, const wf__score_cut *cut,
-                                const wf_scores *const *scores, const wf_scorer *const *scorers,
-                                const int *where, size_t count, void *stream, wf_error *err) {
+                                const wf__device_batch *batch, void *stream, wf_error *err) {
+  const size_t count = batch->count;
   int64_t *num_frames = wf__alloc(count, sizeof *num_frames);
   if (num_frames == NULL) return wf__fail_memory(err, count * sizeof *num_frames, "a batch");
-  for (size_t i = 0; i < count; i++) num_frames[i] = scores[i]->num_frames;
+  for (size_t i = 0; i < count; i++) num_frames[i] = batch->scores[i]->num_frames;
   wf_status status = wf__transducer_group_begin(s->group, cut, num_frames, count, stream, err);
   free(num_frames);
   const int caller = wf__callers_device();
-  if (status == WF_OK) status = begin(s, scores, scorers, where, count, err);
+  if (status == WF_OK) status = begin(s, batch, err);
   wf__restore_device(caller);
   s->num_launches = s->num_seen = 0;
   s->status = wf__tlane_status_of(0, s->work.num_lanes, 0);

@@ -26,8 +26,7 @@ void wf__lane_rounds_close(wf__device_search *search);
 wf_status wf__lane_rounds_room(wf__device_search *search, const int64_t *num_frames, size_t count,
                                size_t *room, wf_error *err);
 wf_status wf__lane_rounds_begin(wf__device_search *search, const wf__score_cut *cut,
-                                const wf_scores *const *scores, const wf_scorer *const *scorers,
-                                const int *where, size_t count, void *stream, wf_error *err);
+                                const wf__device_batch *batch, void *stream, wf_error *err);
 wf_status wf__lane_rounds_load(wf__device_search *search, const wf__packing_crew *crew,
                                bool *is_loaded, wf_error *err);
 wf_status wf__lane_rounds_go_on(wf__device_search *search, size_t *num_done, wf_error *err);

@@ -127,10 +127,14 @@ __device__ static void end_with(const lane_at_work<WORDS> &a, u32 outcome, u32 f
   if (this_lane() == 0) write_result(a, outcome, flags, end, frame);
 }
 
-/* All frames are searched, or nobody is left. */
+/* All frames are searched, or nobody is left. A stream goes on on the CPU. */
 template <bool WORDS>
 __device__ static void end_utterance(const lane_at_work<WORDS> &a) {
   const int32_t num_frames = a.s.lane.own.num_frames;
+  if (a.s.lane.own.is_chunk != 0) {
+    end_with(a, WF__DEVICE_DONE, 0, NONE, num_frames);
+    return;
+  }
   if (!is_anyone_waiting(a)) {
     end_with(a, WF__DEVICE_DONE, WF_RESULT_DIED | WF_RESULT_NOT_FINAL, a.s.lane.best_record,
              a.s.lane.last_frame);
@@ -171,16 +175,40 @@ __device__ static void take_utterance(const lane_at_work<WORDS> &a) {
   load_scorer(a);
 }
 
+/* A token that waits, with nothing behind it. */
+template <bool WORDS>
+__device__ static wf__tlane_token fresh_token(const lane_at_work<WORDS> &a, u64 predictor,
+                                              u64 context, u32 state, float cost) {
+  wf__tlane_token token = {};
+  token.predictor = predictor;
+  token.context = context;
+  token.state = state;
+  token.cost = cost;
+  token.arc = token.prev = token.slot = token.parent = NONE;
+  token.label = (int32_t)a.w.options.blank;
+  return token;
+}
+
+template <bool WORDS>
+__device__ static void begin_chunk(const lane_at_work<WORDS> &a) {
+  const wf__tlane_utterance &own = a.s.lane.own;
+  for (u32 i = this_lane(); i < own.num_starts; i += LANES) {
+    const wf__device_start &start = a.w.starts[own.first_start + i];
+    a.set_of(start.set)[start.number] =
+        fresh_token(a, start.predictor, start.context, start.state, start.cost);
+    atomicAdd(&a.s.lane.sizes[start.set], 1u);
+  }
+  __syncwarp();
+}
+
 template <bool WORDS>
 __device__ static void begin_utterance(const lane_at_work<WORDS> &a) {
+  if (a.s.lane.own.is_chunk != 0) {
+    begin_chunk(a);
+    return;
+  }
   if (this_lane() == 0) {
-    wf__tlane_token start = {};
-    start.predictor = a.w.options.context_start;
-    start.context = start_context(a);
-    start.state = a.w.options.start;
-    start.arc = start.prev = start.slot = start.parent = NONE;
-    start.label = (int32_t)a.w.options.blank;
-    a.sets[0] = start;
+    a.sets[0] = fresh_token(a, a.w.options.context_start, start_context(a), a.w.options.start, 0);
     a.s.lane.sizes[0] = 1;
   }
   __syncwarp();

@@ -36,6 +36,8 @@ typedef struct wf__tlane_utterance {
   uint64_t first_record, most_records, first_offer, most_offers;
   uint32_t first_frame; /* row of the encoder's part */
   int32_t num_frames;
+  uint32_t is_chunk; /* of a stream: it begins with these tokens, and does not end */
+  uint32_t first_start, num_starts;
   const wf__flat_scorer *scorer; /* NULL: none */
 } wf__tlane_utterance;
 
@@ -125,6 +127,7 @@ typedef struct wf__tlane_work {
   uint64_t *contexts;
   wf__tlane_record *records;
   wf__device_offer *offers;
+  const wf__device_start *starts;
   wf__device_result *results; /* [num_utterances] */
   wf__tlane_counters *counters;
   wf__tlane_status *statuses;        /* [WF__TLANE_STATUSES] page-locked, by round */

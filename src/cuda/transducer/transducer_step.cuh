@@ -341,6 +341,10 @@ __device__ void expand_greedy(const lane_at_work<WORDS> &a) {
     token = make_token(a, 0, best.from, cost, best.loglike);
   }
   __syncwarp();
+  if (w.options.keeps_offers != 0) {
+    add_offers(a, is_kept != 0, {best.context, best.number, duration, token.cost, token.loglike});
+    if (lane == 0) end_offers(a);
+  }
   if (lane == 0) a.s.lane.num_sources = 0;
   __syncwarp();
   if (is_kept != 0) {

@@ -88,7 +88,7 @@ static void take_options(wf__transducer_shared *shared, const wf_graph *graph) {
   d->blank_weight = least->blank;
   d->greedy = o->greedy;
   d->keeps_offers = o->lattice_beam > 0;
-  d->lattice_beam = o->lattice_beam;
+  d->lattice_beam = fmaxf(o->lattice_beam, 0);
   d->max_hypotheses = wf__most_hypotheses(shared);
   d->max_symbols = (uint32_t)o->max_symbols;
   d->num_tokens = (uint32_t)model->num_tokens;
@@ -115,12 +115,17 @@ static size_t num_searches(const wf__transducer_shared *shared) {
   return WF__TRANSDUCER_SEARCHES * shared->num_gpus;
 }
 
-void wf__device_search_close(wf__transducer_shared *shared) {
+static void close_set(const wf__transducer_shared *shared, wf__search_set *set) {
   for (size_t i = 0; i < num_searches(shared); i++) {
-    if (shared->searches[i] != NULL) wf__gpu_transducers()->search_close(shared->searches[i]);
-    shared->searches[i] = NULL;
+    if (set->searches[i] != NULL) wf__gpu_transducers()->search_close(set->searches[i]);
+    set->searches[i] = NULL;
   }
-  shared->are_open = false;
+  set->are_open = false;
+}
+
+void wf__device_search_close(wf__transducer_shared *shared) {
+  close_set(shared, &shared->of_batches);
+  close_set(shared, &shared->of_streams);
 }
 
 /* --- opening ------------------------------------------------------------------------------------ */
@@ -161,20 +166,22 @@ static wf_status copy_graph(wf__transducer_shared *shared, struct graph_copy *co
   return WF_OK;
 }
 
-static wf_status open_searches(wf__transducer_shared *shared, wf_error *err) {
+static wf_status open_set(wf__transducer_shared *shared, wf__search_set *set, wf_error *err) {
   struct graph_copy copy;
+  if (set->are_open) return WF_OK;
   wf_status status = copy_graph(shared, &copy, err);
+  wf__device_search_options options = shared->device_options;
+  if (set == &shared->of_streams) options.keeps_offers = 1;
   for (size_t i = 0; i < num_searches(shared) && status == WF_OK; i++)
-    status = wf__gpu_transducers()->search_open(shared->weights[i % shared->num_gpus],
-                                                &shared->device_options, &copy.graph,
-                                                &shared->searches[i], err);
+    status = wf__gpu_transducers()->search_open(shared->weights[i % shared->num_gpus], &options,
+                                                &copy.graph, &set->searches[i], err);
   free_copy(&copy);
-  shared->are_open = status == WF_OK;
-  if (status != WF_OK) wf__device_search_close(shared);
+  set->are_open = status == WF_OK;
+  if (status != WF_OK) close_set(shared, set);
   return status;
 }
 
-/* They are opened now, so that the first batch need not wait for it. */
+/* Those of batches are opened now, so that the first need not wait for it. */
 wf_status wf__device_search_open(wf__transducer_shared *shared, const wf_graph *graph,
                                  wf_error *err) {
   if (!is_possible(shared, graph) || !is_chosen()) return WF_OK;
@@ -185,7 +192,7 @@ wf_status wf__device_search_open(wf__transducer_shared *shared, const wf_graph *
     return WF_OK;
   }
   shared->device_graph = graph;
-  return open_searches(shared, err);
+  return open_set(shared, &shared->of_batches, err);
 }
 
 /* A scorer that subtracts a language model gives no bound, so that all arcs would have to be scored. */
@@ -199,8 +206,15 @@ static bool is_flat(const wf_scorer *scorer) {
 
 bool wf__device_search_covers(const void *opaque, const wf_graph *graph, const wf_scorer *scorer) {
   const wf__transducer_shared *shared = opaque;
-  return shared->device_graph != NULL && graph->added == NULL &&
+  return shared->device_graph != NULL && graph == shared->device_graph &&
          (scorer == NULL || is_flat(wf__scorer_for_transducer(scorer)));
+}
+
+/* Those whose predictor has no states: nothing of a stream stays on the GPU. */
+bool wf__device_search_covers_chunk(const void *opaque, const wf__searcher *searcher) {
+  const wf__transducer_shared *shared = opaque;
+  return shared->model->context_size > 0 &&
+         wf__device_search_covers(shared, searcher->graph, searcher->scoring.scorer);
 }
 
 /* --- a batch ------------------------------------------------------------------------------- */
@@ -215,6 +229,7 @@ struct work {
 
 struct running {
   wf__transducer_shared *shared;
+  wf__search_set *set;
   const wf__whole_batch *batch;
   size_t num_searches;
   struct work work[WF__TRANSDUCER_SEARCHES * WF__TRANSDUCER_GPUS];
@@ -223,7 +238,8 @@ struct running {
   const wf_scorer **scorers;
   int64_t *num_frames;
   int *where;
-  uint32_t *items;
+  uint32_t *items, *first_start;    /* the latter of chunks, ... */
+  WF__VEC(wf__device_start) starts; /* ... with these */
   size_t num_done;
 };
 
@@ -249,6 +265,37 @@ static size_t list(const struct running *r, size_t i, size_t count) {
   return count;
 }
 
+/* Adds the tokens of a set that count. */
+static void add_starts(struct running *r, const wf__transducer_set *set, uint32_t number) {
+  for (uint64_t i = 0; i < set->tokens.size; i++) {
+    const wf__transducer_token *token = &set->tokens.data[i];
+    uint32_t rank = 0;
+    for (uint64_t k = 0; k < set->tokens.size; k++)
+      rank += k != i && wf__transducer_before(&set->tokens.data[k], token);
+    if (rank < set->most)
+      r->starts.data[r->starts.size++] = (wf__device_start){
+          token->predictor, token->context, token->cost, token->state, number, rank};
+  }
+}
+
+/* Lists the tokens that wait in the streams whose chunks are searched next. */
+static wf_status list_starts(struct running *r, size_t count, wf_error *err) {
+  r->starts.size = 0;
+  for (size_t k = 0; k < count; k++) {
+    const wf__transducer_search *search =
+        (const wf__transducer_search *)r->batch->searchers[r->items[k]];
+    r->first_start[k] = (uint32_t)r->starts.size;
+    for (uint32_t w = 0; w < search->num_waiting; w++) {
+      const wf__transducer_set *set =
+          &search->waiting[(search->next_frame + w) % search->num_waiting];
+      WF__TRY(wf__vec_grow(&r->starts, set->tokens.size, "a chunk", err));
+      add_starts(r, set, w);
+    }
+  }
+  r->first_start[count] = (uint32_t)r->starts.size;
+  return WF_OK;
+}
+
 static wf_status begin(struct running *r, size_t i, wf_error *err) {
   wf__transducer_shared *shared = r->shared;
   const struct wf__device_transducer *device = wf__gpu_transducers();
@@ -256,13 +303,21 @@ static wf_status begin(struct running *r, size_t i, wf_error *err) {
   const wf__score_cut cut = wf__gpu_score_cut(shared);
   wf__transducer_weights *weights = shared->weights[i % shared->num_gpus];
   const size_t left = list(r, i, share_of(r, i) - w->num_taken);
-  w->search = shared->searches[i];
+  w->search = r->set->searches[i];
   WF__TRY(device->search_room(w->search, r->num_frames, left, &w->num_begun, err));
   for (size_t k = 0; k < w->num_begun; k++)
     WF__TRY(device->scores_where(weights, r->scores[k], shared->stream, &r->where[k], err));
-  WF__TRY(device->search_begin(w->search, &cut, r->scores,
-                               r->batch->scorers != NULL ? r->scorers : NULL, r->where,
-                               w->num_begun, shared->stream, err));
+  wf__device_batch batch = {.scores = r->scores,
+                            .scorers = r->batch->scorers != NULL ? r->scorers : NULL,
+                            .where = r->where,
+                            .count = w->num_begun};
+  if (r->batch->searchers != NULL) {
+    WF__TRY(list_starts(r, w->num_begun, err));
+    WF__TRY(wf__vec_grow(&r->starts, 1, "a chunk", err)); /* not NULL if there are none */
+    batch.starts = r->starts.data;
+    batch.first_start = r->first_start;
+  }
+  WF__TRY(device->search_begin(w->search, &cut, &batch, shared->stream, err));
   w->is_busy = true;
   w->is_loaded = false;
   w->num_done = 0;
@@ -360,23 +415,25 @@ wf_status wf__device_search_decode(void *opaque, const wf__whole_batch *batch, w
   wf__transducer_shared *shared = opaque;
   const size_t count = batch->count, most = num_searches(shared);
   struct running r = {.shared = shared,
+                      .set = batch->searchers != NULL ? &shared->of_streams : &shared->of_batches,
                       .batch = batch,
                       .num_searches = count < most ? count : most,
                       .scores = wf__alloc(count, sizeof *r.scores),
                       .scorers = wf__alloc(count, sizeof *r.scorers),
                       .num_frames = wf__alloc(count, sizeof *r.num_frames),
                       .where = wf__alloc(count, sizeof *r.where),
-                      .items = wf__alloc(count, sizeof *r.items)};
+                      .items = wf__alloc(count, sizeof *r.items),
+                      .first_start = wf__alloc(count + 1, sizeof *r.first_start)};
   wf_status status = WF_OK;
   if (shared->broken)
     status = wf__fail(err, WF_ERR_DEVICE, "an earlier CUDA error left this decoder unusable");
   else if (r.scores == NULL || r.scorers == NULL || r.num_frames == NULL || r.where == NULL ||
-           r.items == NULL)
+           r.items == NULL || r.first_start == NULL)
     status = wf__fail_memory(err, count * 24, "a batch");
-  if (status == WF_OK && !shared->are_open) status = open_searches(shared, err);
+  if (status == WF_OK) status = open_set(shared, r.set, err);
   if (status == WF_OK) {
     status = run(&r, err);
-    if (status != WF_OK) wf__device_search_close(shared); /* work is under way, or lost */
+    if (status != WF_OK) close_set(shared, r.set); /* work is under way, or lost */
     shared->broken = status == WF_ERR_DEVICE;
   }
   free(r.scores);
@@ -384,6 +441,8 @@ wf_status wf__device_search_decode(void *opaque, const wf__whole_batch *batch, w
   free(r.num_frames);
   free(r.where);
   free(r.items);
+  free(r.first_start);
+  wf__vec_free(&r.starts);
   return status;
 }
 
@@ -393,23 +452,27 @@ static const wf__device_result *result_of(const wf__whole_part *part, size_t k) 
   return &((const wf__device_result *)part->results)[k];
 }
 
-static wf_status check_outcome(const wf__whole_part *part, size_t k, bool *left, wf_error *err) {
+/* `first`: number of the first frame that was searched. */
+static wf_status check_outcome(const wf__whole_part *part, size_t k, int64_t first, bool *left,
+                               wf_error *err) {
   const wf__transducer_shared *shared = part->shared;
   const wf__device_result *result = result_of(part, k);
   *left = result->outcome == WF__DEVICE_NO_ROOM;
   if (*left) wf__log(WF_LOG_DEBUG, "an utterance is searched on the CPU: no room on the GPU");
   return result->outcome == WF__DEVICE_BAD_LOGIT
-             ? wf__fail_bad_logit(shared->model, result->frame, &result->bad, err)
+             ? wf__fail_bad_logit(shared->model, first + result->frame, &result->bad, err)
              : WF_OK;
 }
 
 wf_status wf__device_search_follow(const wf__whole_part *part, size_t k, wf__searcher *searcher,
                                    bool *left, wf_error *err) {
   wf__transducer_search *search = (wf__transducer_search *)searcher;
-  WF__TRY(check_outcome(part, k, left, err));
+  WF__TRY(check_outcome(part, k, search->num_frames, left, err));
   if (*left) return WF_OK;
   search->offers = (const wf__device_offer *)part->details + result_of(part, k)->first;
-  return wf__searcher_advance(searcher, part->batch->scores[part->items[k]], err);
+  const wf_status status = wf__searcher_advance(searcher, part->batch->scores[part->items[k]], err);
+  search->offers = NULL;
+  return status;
 }
 
 /* --- paths --------------------------------------------------------------------------------- */
@@ -446,7 +509,7 @@ static wf_status score_path(const wf_graph *graph, const wf_scorer *scorer, wf__
 wf_status wf__device_search_path(const wf__whole_part *part, const wf_graph *graph, size_t k,
                                  wf__path *out, bool *left, wf_error *err) {
   const wf__device_result *result = result_of(part, k);
-  WF__TRY(check_outcome(part, k, left, err));
+  WF__TRY(check_outcome(part, k, 0, left, err));
   if (*left) return WF_OK;
   WF__TRY(add_steps(graph, (const wf__path_step *)part->details + result->first, result->count, out,
                     err));

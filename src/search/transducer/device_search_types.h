@@ -22,7 +22,7 @@ typedef struct wf__device_search_options {
   float final_cost;
   float token_weight, blank_weight; /* the least of the arcs' costs */
   uint32_t greedy, max_hypotheses, max_symbols;
-  uint32_t keeps_offers; /* for lattices */
+  uint32_t keeps_offers; /* for lattices, and of streams */
   float lattice_beam;
   uint32_t num_tokens, num_durations, blank, context_size;
   uint32_t first_arc, num_arcs;        /* of the state */
@@ -74,6 +74,14 @@ typedef struct wf__device_offer {
   uint32_t duration;
   float cost, loglike;
 } wf__device_offer;
+
+/* A token that waits when a chunk of a stream begins. */
+typedef struct wf__device_start {
+  uint64_t predictor, context;
+  float cost;
+  uint32_t state;
+  uint32_t set, number; /* frames from the chunk's first on, and rank in this set */
+} wf__device_start;
 
 typedef enum wf__device_outcome {
   WF__DEVICE_DONE,

@@ -151,6 +151,7 @@ const wf__answer_ops wf__gpu_answers = {.most_lanes = most_lanes,
                                         .wait = wait_for_group,
                                         .end = end,
                                         .covers = wf__device_search_covers,
+                                        .covers_chunk = wf__device_search_covers_chunk,
                                         .decode = wf__device_search_decode,
                                         .path = wf__device_search_path,
                                         .follow = wf__device_search_follow};

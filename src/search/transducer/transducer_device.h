@@ -23,6 +23,18 @@ typedef struct wf__transducer_counts {
 
 typedef struct wf__device_search wf__device_search;
 
+/* What a search searches at once. */
+typedef struct wf__device_batch {
+  const wf_scores *const *scores;  /* [count] */
+  const wf_scorer *const *scorers; /* [count] in their form for transducers, NULL: none; or NULL */
+  const int *where;                /* [count] the GPUs that have the scores; -1: none */
+  /* Of chunks of streams: the tokens that wait, those of chunk i from starts[first_start[i]] on, to
+   * first_start[i + 1]. NULL: of whole utterances. */
+  const wf__device_start *starts;
+  const uint32_t *first_start; /* [count + 1] */
+  size_t count;
+} wf__device_batch;
+
 /* Threads that pack scores: `run` calls fn(data, item, worker) for each item and returns when all
  * are done; `look` looks at what is packed: frames of utterance number `item` of the search. */
 typedef struct wf__packing_crew {
@@ -83,12 +95,10 @@ struct wf__device_transducer {
   /* How many of these utterances, the first ones, should be searched at once. At least one. */
   wf_status (*search_room)(wf__device_search *search, const int64_t *num_frames, size_t count,
                            size_t *room, wf_error *err);
-  /* Begins to search them; the longest come first. `scorers`: [count], in their form for
-   * transducers, NULL where there is none; or NULL: nobody has one. `where`: the GPUs that have the
-   * scores. Scores and scorers must stay until search_end. `cut`, `stream`: as in group_begin. */
+  /* Begins to search these; the longest come first. Scores and scorers must stay until search_end.
+   * `cut`, `stream`: as in group_begin. */
   wf_status (*search_begin)(wf__device_search *search, const wf__score_cut *cut,
-                            const wf_scores *const *scores, const wf_scorer *const *scorers,
-                            const int *where, size_t count, void *stream, wf_error *err);
+                            const wf__device_batch *batch, void *stream, wf_error *err);
   /* Enqueues the encoder's part for the next frames. The threads of `crew` pack what is in host
    * memory. *is_loaded: all have their part; the search may go on. */
   wf_status (*search_load)(wf__device_search *search, const wf__packing_crew *crew, bool *is_loaded,

@@ -117,7 +117,6 @@ wf_status wf__transducer_search_begin(wf__searcher *searcher, wf_error *err) {
   search->stage = WF__TRANSDUCER_BETWEEN;
   searcher->waits = 0;
   search->ends.size = 0;
-  search->offers = NULL;
   search->base.ended = false;
   if (search->base.keeps_lattice) wf__transducer_lattice_clear(search);
   for (uint32_t w = 0; w < search->num_waiting; w++) wf__transducer_set_clear(&search->waiting[w]);

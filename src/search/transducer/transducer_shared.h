@@ -19,6 +19,12 @@ typedef struct wf__asking_lane {
   wf__predictions *asks;   /* its request to functions; NULL: none */
 } wf__asking_lane;
 
+/* Searches that are wholly on a GPU: search i is on GPU i % num_gpus. */
+typedef struct wf__search_set {
+  bool are_open; /* after an error they are not */
+  wf__device_search *searches[WF__TRANSDUCER_SEARCHES * WF__TRANSDUCER_GPUS];
+} wf__search_set;
+
 typedef struct wf__transducer_shared {
   wf_transducer *model;
   wf_decoder_options options;
@@ -35,12 +41,10 @@ typedef struct wf__transducer_shared {
   wf__transducer_group *stream_groups[WF__TRANSDUCER_GPUS];
   wf__transducer_group **groups;           /* those of the batch, or of its streams */
   size_t num_streams[WF__TRANSDUCER_GPUS]; /* on each GPU */
-  void *stream; /* of the caller's scores on the GPU; NULL if there are several */
-  /* Searches that are wholly on a GPU: search i is on GPU i % num_gpus. */
+  void *stream;                 /* of the caller's scores on the GPU; NULL if there are several */
   const wf_graph *device_graph; /* the decoder's; NULL: there are no such searches */
   wf__device_search_options device_options;
-  bool are_open; /* after an error they are not */
-  wf__device_search *searches[WF__TRANSDUCER_SEARCHES * WF__TRANSDUCER_GPUS];
+  wf__search_set of_batches, of_streams;
   bool broken; /* by a GPU's error */
 } wf__transducer_shared;
 
@@ -75,6 +79,7 @@ wf_status wf__device_search_open(wf__transducer_shared *shared, const wf_graph *
 void wf__device_search_close(wf__transducer_shared *shared);
 /* Operations of wf__gpu_answers. */
 bool wf__device_search_covers(const void *shared, const wf_graph *graph, const wf_scorer *scorer);
+bool wf__device_search_covers_chunk(const void *shared, const wf__searcher *searcher);
 wf_status wf__device_search_decode(void *shared, const wf__whole_batch *batch, wf_error *err);
 wf_status wf__device_search_follow(const wf__whole_part *part, size_t k, wf__searcher *searcher,
                                    bool *left, wf_error *err);
