@@ -30,7 +30,8 @@ struct settings {
   double acoustic_scale, frame_shift, beam, max_active, min_active, lattice_beam, blank, threads,
       streams, chunk, seconds, partials, poisson, hours, forget, commit, add_words, boost,
       boost_words, warm, rnnlm_memory;
-  const char *device, *rnnlm, *arpa;
+  const char *device, *rnnlm, *arpa, *transducer;
+  double max_hypotheses, max_symbols;
 };
 
 struct speaker {
@@ -349,6 +350,10 @@ static void read_arguments(int argc, char **argv, struct settings *set, const ch
       {"device", "where to search: cpu (default) or cuda", .text = &set->device},
       {"rnnlm", "recurrent model for all streams, with --arpa", .text = &set->rnnlm},
       {"arpa", "n-gram model that the graph was built with", .text = &set->arpa},
+      {"transducer", "model file of a transducer; SCORES are outputs of its encoder",
+       .text = &set->transducer},
+      {"max-hypotheses", "of a transducer, tokens that are expanded", .real = &set->max_hypotheses},
+      {"max-symbols", "of a transducer, most tokens a frame", .real = &set->max_symbols},
       {"acoustic-scale", "factor on the scores", .real = &set->acoustic_scale},
       {"frame-shift", "seconds", .real = &set->frame_shift},
       {"beam", "beam of the search, nats", .real = &set->beam},
@@ -397,6 +402,23 @@ static void read_scores(struct bench *bench, const char *path) {
   if (bench->num_matrices == 0) fail("no scores");
 }
 
+static void open_decoder(struct bench *bench, const wf_graph *graph, wf_decoder_options *options) {
+  wf_error err = {0};
+  const wf_stream_shape shape = {.scored = bench->set.boost > 0 || bench->set.boost_words > 0 ||
+                                           bench->set.rnnlm != NULL};
+  if (bench->set.transducer == NULL) {
+    check(wf_plan_streams(graph, options, &shape, &bench->plan, &err), &err);
+    check(wf_decoder_create(graph, options, &bench->decoder, &err), &err);
+    return;
+  }
+  wf_transducer *model;
+  options->max_hypotheses = (int32_t)bench->set.max_hypotheses;
+  options->max_symbols = (int32_t)bench->set.max_symbols;
+  check(wf_transducer_open(bench->set.transducer, NULL, &model, &err), &err);
+  check(wf_decoder_create_transducer(graph, model, options, &bench->decoder, &err), &err);
+  wf_transducer_free(model);
+}
+
 int main(int argc, char **argv) {
   struct bench bench = {.set = {.acoustic_scale = 1,
                                 .frame_shift = 0.04,
@@ -409,6 +431,8 @@ int main(int argc, char **argv) {
                                 .seconds = 20,
                                 .partials = 1,
                                 .warm = 2,
+                                .max_hypotheses = 8,
+                                .max_symbols = 3,
                                 .rnnlm_memory = 1e9}};
   const char *paths[2];
   read_arguments(argc, argv, &bench.set, paths);
@@ -427,10 +451,7 @@ int main(int argc, char **argv) {
   options.device = bench.set.device;
   check(wf_fst_read(paths[0], &fst, &err), &err);
   check(wf_graph_create(fst, NULL, 0, &graph, &err), &err);
-  const wf_stream_shape shape = {.scored = bench.set.boost > 0 || bench.set.boost_words > 0 ||
-                                           bench.set.rnnlm != NULL};
-  check(wf_plan_streams(graph, &options, &shape, &bench.plan, &err), &err);
-  check(wf_decoder_create(graph, &options, &bench.decoder, &err), &err);
+  open_decoder(&bench, graph, &options);
   read_scores(&bench, paths[1]);
   set_scorers(&bench, fst);
   if (bench.set.add_words > 0)
