@@ -14,10 +14,10 @@
 #ifndef WF_GENERATION_BIAS_H
 #define WF_GENERATION_BIAS_H
 
+#include "generation/bias_view.h"
 #include "generation/token_texts.h"
+#include "lm/wlm_read.h"
 #include "scorer/scorer.h"
-
-#define WF__NO_TEXT UINT32_MAX /* as state of a grammar: the text is not in it */
 
 /* A column that is written by number: its value before, and its token's cost. */
 typedef struct wf__column {
@@ -63,9 +63,8 @@ typedef struct wf__phrase_child {
   uint32_t token, node;
 } wf__phrase_child;
 typedef struct wf__phrase_rows {
-  uint32_t start;             /* the node after label num_tokens + 1; 0: none */
   uint64_t *first;            /* [num_nodes + 1] of its children */
-  wf__phrase_child *children; /* without special tokens */
+  wf__phrase_child *children; /* by their tokens */
 } wf__phrase_rows;
 
 /* Tables of an n-gram model of tokens. */
@@ -78,59 +77,51 @@ typedef struct wf__ngram_rows {
 } wf__ngram_rows;
 
 /* bias_words.c: a model of words, and their spellings. */
-typedef struct wf__bias_words wf__bias_words;
+enum {
+  WF__TOKEN_BEGINS,  /* with a space, or nothing but spaces */
+  WF__TOKEN_GOES_ON, /* with the word before */
+  WF__TOKEN_DEPENDS  /* on the state in another way */
+};
+typedef struct wf__bias_words {
+  atomic_uint_fast32_t refs;
+  wf_token_texts *texts;
+  wf__wlm *lm;
+  wf__words_view view;
+  WF__VEC(wf__word_node) nodes;
+  uint8_t *classes; /* [num_tokens] WF__TOKEN_BEGINS ... */
+  uint32_t *marks;  /* [num_tokens] all bits: of BEGINS */
+  float *begins;    /* [num_tokens] of tokens that begin a word: cost of their part of it */
+  uint32_t *sorted; /* [num_sorted] tokens of GOES_ON by their bytes */
+  uint32_t num_sorted;
+  uint32_t *depends; /* [num_depends] */
+  uint32_t num_depends;
+} wf__bias_words;
 wf_status wf__bias_words_create(const wf_lm *lm, const wf_token_texts *texts,
                                 const wf_token_texts *tokens, float scale, wf__bias_words **out,
                                 wf_error *err);
 wf__bias_words *wf__bias_words_ref(wf__bias_words *words);
 void wf__bias_words_free(wf__bias_words *words);
-void wf__bias_words_start(const wf__bias_words *words, wf_bias_state *state);
-float wf__bias_words_step(const wf__bias_words *words, wf_bias_state *state, uint32_t token);
-float wf__bias_words_final(const wf__bias_words *words, const wf_bias_state *state);
 /* row[token] += sign * cost, for all tokens. */
 wf_status wf__bias_words_add(const wf__bias_words *words, const wf_bias_state *state, float *row,
                              float sign, wf__row_work *work, wf_error *err);
 
 struct wf_bias {
   wf_token_texts *tokens;
-  wf_scorer *scorer;    /* has the arrays of `flat`; NULL: none */
-  wf__flat_scorer flat; /* no parts without a scorer */
+  wf_scorer *scorer;  /* has the arrays of view.flat; NULL: none */
+  wf__bias_view view; /* of all of this */
   wf__phrase_rows phrases[WF__FLAT_PARTS];
   wf__ngram_rows *ngrams[WF__FLAT_PARTS];
   wf__bias_words *words;
   wf_fst *grammar;
-  wf_fst_view allowed; /* of the grammar */
 };
 
 /* bias_tables.c */
+/* *start: the node after label num_tokens + 1; 0: none. */
 wf_status wf__phrase_rows_create(const wf__flat_part *part, const wf_token_texts *tokens,
-                                 wf__phrase_rows *out, wf_error *err);
+                                 wf__phrase_rows *out, uint32_t *start, wf_error *err);
 wf_status wf__ngram_rows_create(const wf__flat_part *part, const wf_token_texts *tokens,
                                 wf__ngram_rows **out, wf_error *err);
 void wf__phrase_rows_free(wf__phrase_rows *rows);
 void wf__ngram_rows_free(wf__ngram_rows *rows);
-
-/* Nothing is pending where a word may begin. */
-static inline float wf__phrase_pending(const wf__flat_part *part, const wf__phrase_rows *rows,
-                                       uint32_t node) {
-  return node == rows->start ? 0 : part->nodes[node].pending;
-}
-/* What a token that continues a word pays back after a node: the boosts of phrases that ended
- * before it, and so were no whole words. */
-static inline float wf__phrase_refund(const wf__flat_part *part, const wf_token_texts *tokens,
-                                      uint32_t node) {
-  const uint32_t last = (uint32_t)part->nodes[node].word - 1;
-  const bool breaks = last < tokens->num_tokens && (tokens->kinds[last] & WF_TOKEN_BREAKS);
-  return breaks ? 0 : part->nodes[node].earned;
-}
-/* Cost of a token that leads from a node to another, and pays back `refund`. */
-static inline float wf__phrase_cost(const wf__flat_part *part, const wf__phrase_rows *rows,
-                                    uint32_t from, uint32_t to, float refund) {
-  return wf__phrase_pending(part, rows, from) - wf__phrase_pending(part, rows, to) -
-         part->nodes[to].earned + refund;
-}
-
-/* Cost of ending the text, in the order in which the parts are added. */
-float wf__bias_final(const wf_bias *bias, const wf_bias_state *state);
 
 #endif

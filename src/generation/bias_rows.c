@@ -11,15 +11,14 @@
 /* What children of nodes cost after the node `from`. */
 struct leaving {
   const wf_bias *bias;
-  const wf__flat_part *part;
-  const wf__phrase_rows *rows;
+  int part;
   uint32_t from;
   float refund;
 };
 
 static float cost_of(const struct leaving *leaving, wf__phrase_child child) {
   const bool continues = leaving->bias->tokens->kinds[child.token] & WF_TOKEN_CONTINUES;
-  return wf__phrase_cost(leaving->part, leaving->rows, leaving->from, child.node,
+  return wf__phrase_cost(&leaving->bias->view, leaving->part, leaving->from, child.node,
                          continues ? leaving->refund : 0);
 }
 
@@ -27,10 +26,10 @@ static float cost_of(const struct leaving *leaving, wf__phrase_child child) {
  * if `all`. */
 static wf_status note_children(const struct leaving *leaving, uint32_t node, bool all,
                                const float *row, wf__row_work *work, wf_error *err) {
-  const wf__phrase_rows *rows = leaving->rows;
+  const wf__phrase_rows *rows = &leaving->bias->phrases[leaving->part];
+  const wf__phrase_node *nodes = leaving->bias->view.flat.parts[leaving->part].nodes;
   if (node == 0 && !all) return WF_OK;
-  if (node != 0)
-    WF__TRY(note_children(leaving, leaving->part->nodes[node].failure, all, row, work, err));
+  if (node != 0) WF__TRY(note_children(leaving, nodes[node].failure, all, row, work, err));
   for (uint64_t c = rows->first[node]; c < rows->first[node + 1]; c++)
     WF__TRY(wf__note_column(work, row, rows->children[c].token, cost_of(leaving, rows->children[c]),
                             err));
@@ -39,11 +38,10 @@ static wf_status note_children(const struct leaving *leaving, uint32_t node, boo
 
 static wf_status add_phrases(const wf_bias *bias, int i, uint32_t from, float *row, float sign,
                              wf__row_work *work, wf_error *err) {
-  const wf__flat_part *part = &bias->flat.parts[i];
   const wf__phrase_rows *rows = &bias->phrases[i];
-  const float refund = wf__phrase_refund(part, bias->tokens, from),
-              leave = wf__phrase_pending(part, rows, from);
-  const struct leaving leaving = {bias, part, rows, from, refund};
+  const float refund = wf__phrase_refund(&bias->view, i, from),
+              leave = wf__phrase_pending(&bias->view, i, from);
+  const struct leaving leaving = {bias, i, from, refund};
   const bool pass = leave != 0 || refund != 0; /* else only children cost something */
   WF__TRY(note_children(&leaving, from, pass, row, work, err));
   const uint32_t count = bias->tokens->num_tokens;
@@ -110,7 +108,7 @@ static wf_status note_state(const struct ngram_row *to, uint32_t state, float *b
 
 static wf_status add_ngrams(const wf_bias *bias, int i, uint32_t state, float *row, float sign,
                             wf__row_work *work, wf_error *err) {
-  const wf__flat_part *part = &bias->flat.parts[i];
+  const wf__flat_part *part = &bias->view.flat.parts[i];
   const struct ngram_row to = {part, bias->ngrams[i], row, work};
   const float *unigrams = bias->ngrams[i]->unigrams, scale = part->lm_scale;
   float backed_off = 0;
@@ -130,9 +128,9 @@ static wf_status add_ngrams(const wf_bias *bias, int i, uint32_t state, float *r
 
 static wf_status add_part(const wf_bias *bias, const wf_bias_state *state, int i, float *row,
                           float sign, wf__row_work *work, wf_error *err) {
-  if (i == bias->flat.num_parts)
+  if (i == bias->view.flat.num_parts)
     return wf__bias_words_add(bias->words, state, row, sign, work, err);
-  const wf__flat_part *part = &bias->flat.parts[i];
+  const wf__flat_part *part = &bias->view.flat.parts[i];
   const uint32_t at = wf__flat_context(part, state->context);
   return part->kind == WF__FLAT_PHRASES ? add_phrases(bias, i, at, row, sign, work, err)
                                         : add_ngrams(bias, i, at, row, sign, work, err);
@@ -142,7 +140,7 @@ static wf_status add_part(const wf_bias *bias, const wf_bias_state *state, int i
  * costs of wf_bias_advance. */
 static wf_status add_parts(const wf_bias *bias, const wf_bias_state *state, float *row,
                            wf__row_work *work, wf_error *err) {
-  const int count = bias->flat.num_parts + (bias->words != NULL);
+  const int count = bias->view.flat.num_parts + (bias->words != NULL);
   const uint32_t num_tokens = bias->tokens->num_tokens;
   if (count == 1) return add_part(bias, state, 0, row, -1, work, err);
   if (count == 0) return WF_OK;
@@ -162,7 +160,7 @@ static wf_status add_parts(const wf_bias *bias, const wf_bias_state *state, floa
 /* Keeps only what the grammar allows, special tokens left to add_row. */
 static wf_status restrict_row(const wf_bias *bias, const wf_bias_state *state, float *row,
                               size_t width, wf__row_work *work, wf_error *err) {
-  const wf_fst_view *view = &bias->allowed;
+  const wf_fst_view *view = &bias->view.grammar;
   if (state->grammar != WF__NO_TEXT)
     for (uint64_t a = view->arc_off[state->grammar]; a < view->arc_off[state->grammar + 1]; a++)
       WF__TRY(wf__note_column(work, row, (uint32_t)view->arcs[a].ilabel - 1, view->arcs[a].weight,
@@ -181,7 +179,7 @@ static wf_status add_row(const wf_bias *bias, const wf_bias_state *state, float 
     WF__TRY(wf__vec_push(&work->special, row[tokens->special[i]], "a row of tokens", err));
   WF__TRY(add_parts(bias, state, row, work, err));
   if (bias->grammar != NULL) WF__TRY(restrict_row(bias, state, row, width, work, err));
-  const float final = wf__bias_final(bias, state);
+  const float final = wf__bias_final(&bias->view, state);
   for (uint32_t i = 0; i < tokens->num_special; i++) {
     const uint32_t token = tokens->special[i];
     if (tokens->kinds[token] & WF_TOKEN_ENDS)

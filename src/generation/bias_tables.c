@@ -11,18 +11,18 @@ static int by_token(const void *a, const void *b) {
 }
 
 wf_status wf__phrase_rows_create(const wf__flat_part *part, const wf_token_texts *tokens,
-                                 wf__phrase_rows *out, wf_error *err) {
+                                 wf__phrase_rows *out, uint32_t *at_start, wf_error *err) {
   const uint32_t start = tokens->num_tokens + 1;
   out->first = wf__calloc(part->num_nodes + 2, sizeof *out->first);
   out->children = wf__alloc(part->num_nodes, sizeof *out->children);
   if (out->first == NULL || out->children == NULL)
     return wf__fail_memory(err, part->num_nodes * 16, "phrases of tokens");
-  out->start = wf__flat_find(part, start); /* a child of node 0 */
-  if (out->start == UINT32_MAX) out->start = 0;
+  *at_start = wf__flat_find(part, start); /* a child of node 0 */
+  if (*at_start == UINT32_MAX) *at_start = 0;
   uint64_t *next = out->first + 1; /* [node]: first the count of the node before */
   for (uint64_t i = 1; i < part->num_nodes; i++) {
     const uint32_t label = (uint32_t)part->nodes[i].word;
-    if (label > start || (label == start && i != out->start))
+    if (label > start || (label == start && i != *at_start))
       return wf__fail(err, WF_ERR_ARGUMENT, "bias: a phrase has label %u, but there are %u tokens",
                       label, tokens->num_tokens);
     if (label != start) next[part->nodes[i].parent + 1]++;

@@ -18,32 +18,6 @@
 #include "generation/bias.h"
 #include "lm/lm.h"
 
-enum { BEGINS, CONTINUES, DEPENDS }; /* with a space, or nothing but spaces; a word goes on; else */
-
-struct node {
-  uint32_t first_child, num_children;
-  uint32_t word; /* of the model, which ends here; WF__WLM_NONE: none */
-  float ahead;
-  unsigned char byte; /* that leads here */
-};
-
-struct wf__bias_words {
-  atomic_uint_fast32_t refs;
-  wf_token_texts *texts;
-  wf__wlm *lm;
-  float scale;
-  uint32_t unk;  /* WF__WLM_NONE: none */
-  float unknown; /* ahead of the node of no word; +infinity without unk */
-  WF__VEC(struct node) nodes;
-  uint8_t *classes; /* [num_tokens] */
-  uint32_t *marks;  /* [num_tokens] all bits: of BEGINS */
-  float *begins;    /* [num_tokens] of tokens that begin a word: cost of their part of it */
-  uint32_t *sorted; /* [num_sorted] tokens of CONTINUES by their bytes */
-  uint32_t num_sorted;
-  uint32_t *depends; /* [num_depends] */
-  uint32_t num_depends;
-};
-
 /* --- the trie ---------------------------------------------------------------------------- */
 
 /* A word of the model. */
@@ -89,7 +63,7 @@ static wf_status add_children(wf__bias_words *words, const spelled_vec *spelled,
     struct span below = {span.begin, span.begin, span.depth + 1};
     while (below.end < span.end && (unsigned char)spelled->data[below.end].text[span.depth] == byte)
       below.end++;
-    const struct node node = {.word = WF__WLM_NONE, .ahead = INFINITY, .byte = byte};
+    const wf__word_node node = {.word = WF__WLM_NONE, .ahead = INFINITY, .byte = byte};
     if (words->nodes.size >= UINT32_MAX - 1)
       return wf__fail(err, WF_ERR_LIMIT, "words of a model: more than 2^32 letters");
     WF__TRY(wf__vec_push(&words->nodes, node, "words of a model", err));
@@ -103,9 +77,9 @@ static wf_status add_children(wf__bias_words *words, const spelled_vec *spelled,
 /* Children come after their node. */
 static void look_ahead(wf__bias_words *words) {
   for (uint64_t i = words->nodes.size; i-- > 0;) {
-    struct node *node = &words->nodes.data[i];
+    wf__word_node *node = &words->nodes.data[i];
     if (node->word != WF__WLM_NONE)
-      node->ahead = wf__flat_sound(words->scale * words->lm->view.unigrams[node->word].cost);
+      node->ahead = wf__flat_sound(words->view.scale * words->lm->view.unigrams[node->word].cost);
     for (uint32_t c = 0; c < node->num_children; c++)
       node->ahead = fminf(node->ahead, words->nodes.data[node->first_child + c].ahead);
   }
@@ -118,94 +92,17 @@ static wf_status make_trie(wf__bias_words *words, wf_error *err) {
   wf_status status = list_words(words, &spelled, err);
   const struct span all = {0, spelled.size, 0};
   if (status == WF_OK)
-    status = wf__vec_push(&words->nodes, ((struct node){.word = WF__WLM_NONE, .ahead = INFINITY}),
+    status = wf__vec_push(&words->nodes, ((wf__word_node){.word = WF__WLM_NONE, .ahead = INFINITY}),
                           "words of a model", err);
   if (status == WF_OK) status = wf__vec_push(&spans, all, "words of a model", err);
   for (uint32_t i = 0; status == WF_OK && i < words->nodes.size; i++)
     status = add_children(words, &spelled, &spans, i, err);
   if (status == WF_OK) look_ahead(words);
+  words->view.nodes = words->nodes.data;
+  words->view.num_nodes = (uint32_t)words->nodes.size;
   wf__vec_free(&spelled);
   wf__vec_free(&spans);
   return status;
-}
-
-static uint32_t child_of(const wf__bias_words *words, uint32_t node, unsigned char byte) {
-  if (node >= words->nodes.size) return node;
-  uint32_t begin = words->nodes.data[node].first_child,
-           end = begin + words->nodes.data[node].num_children;
-  const uint32_t last = end;
-  while (begin < end) {
-    const uint32_t middle = begin + (end - begin) / 2;
-    if (words->nodes.data[middle].byte < byte)
-      begin = middle + 1;
-    else
-      end = middle;
-  }
-  return begin < last && words->nodes.data[begin].byte == byte ? begin
-                                                               : (uint32_t)words->nodes.size;
-}
-
-/* --- steps ------------------------------------------------------------------------------- */
-
-static float ahead_of(const wf__bias_words *words, uint32_t node) {
-  return node < words->nodes.size ? words->nodes.data[node].ahead : words->unknown;
-}
-/* Taken back when the word goes on or ends. */
-static float paid_at(const wf__bias_words *words, uint32_t node) {
-  const float ahead = ahead_of(words, node);
-  return isinf(ahead) ? 0 : ahead;
-}
-
-/* Ends the word that has begun, if one has. */
-static float end_word(const wf__bias_words *words, wf_bias_state *state) {
-  if (state->word == 0) return 0;
-  const float paid = paid_at(words, state->word);
-  uint32_t word =
-               state->word < words->nodes.size ? words->nodes.data[state->word].word : WF__WLM_NONE,
-           next = 0, at;
-  if (word == WF__WLM_NONE) word = words->unk;
-  state->word = 0;
-  if (word == WF__WLM_NONE) {
-    state->history = 0;
-    return INFINITY;
-  }
-  const float cost =
-      wf__flat_sound(words->scale * wf__wlm_cost(words->lm, state->history, word, &next, &at));
-  state->history = next;
-  return cost - paid;
-}
-
-static float follow(const wf__bias_words *words, wf_bias_state *state, const unsigned char *text,
-                    uint64_t size) {
-  float sum = 0;
-  for (uint64_t i = 0; i < size;) {
-    if (text[i] == ' ') {
-      sum += end_word(words, state);
-      i++;
-      continue;
-    }
-    const float paid = paid_at(words, state->word);
-    while (i < size && text[i] != ' ') state->word = child_of(words, state->word, text[i++]);
-    sum += ahead_of(words, state->word) - paid;
-  }
-  return sum;
-}
-
-void wf__bias_words_start(const wf__bias_words *words, wf_bias_state *state) {
-  state->history = words->lm->view.start;
-  state->word = 0;
-}
-
-float wf__bias_words_step(const wf__bias_words *words, wf_bias_state *state, uint32_t token) {
-  uint64_t size;
-  const unsigned char *text = wf__token_text(words->texts, token, &size);
-  return follow(words, state, text, size);
-}
-
-float wf__bias_words_final(const wf__bias_words *words, const wf_bias_state *state) {
-  wf_bias_state end = *state;
-  const float cost = end_word(words, &end);
-  return cost + wf__flat_sound(words->scale * wf__wlm_final(words->lm, end.history, NULL));
 }
 
 /* --- rows -------------------------------------------------------------------------------- */
@@ -213,8 +110,8 @@ float wf__bias_words_final(const wf__bias_words *words, const wf_bias_state *sta
 static int class_of(const unsigned char *text, uint64_t size) {
   uint64_t spaces = 0;
   while (spaces < size && text[spaces] == ' ') spaces++;
-  if (size == 0 || memchr(text + spaces, ' ', size - spaces) != NULL) return DEPENDS;
-  return spaces > 0 ? BEGINS : CONTINUES;
+  if (size == 0 || memchr(text + spaces, ' ', size - spaces) != NULL) return WF__TOKEN_DEPENDS;
+  return spaces > 0 ? WF__TOKEN_BEGINS : WF__TOKEN_GOES_ON;
 }
 
 static wf_status classify(wf__bias_words *words, const wf_token_texts *tokens, wf_error *err) {
@@ -232,16 +129,17 @@ static wf_status classify(wf__bias_words *words, const wf_token_texts *tokens, w
     uint64_t size;
     const unsigned char *text = wf__token_text(texts, t, &size);
     wf_bias_state state = {.word = 0};
-    words->classes[t] = (uint8_t)(wf__is_special(tokens, t) ? BEGINS : class_of(text, size));
-    words->marks[t] = words->classes[t] == BEGINS ? UINT32_MAX : 0;
+    words->classes[t] =
+        (uint8_t)(wf__is_special(tokens, t) ? WF__TOKEN_BEGINS : class_of(text, size));
+    words->marks[t] = words->classes[t] == WF__TOKEN_BEGINS ? UINT32_MAX : 0;
     words->begins[t] = 0;
-    if (words->classes[t] == DEPENDS)
+    if (words->classes[t] == WF__TOKEN_DEPENDS)
       words->depends[words->num_depends++] = t;
     else if (!wf__is_special(tokens, t))
-      words->begins[t] = follow(words, &state, text, size);
+      words->begins[t] = wf__words_step(&words->view, &state, t);
   }
   for (uint32_t i = 0; i < texts->num_sorted; i++)
-    if (words->classes[texts->order[i]] == CONTINUES)
+    if (words->classes[texts->order[i]] == WF__TOKEN_GOES_ON)
       words->sorted[words->num_sorted++] = texts->order[i];
   return WF_OK;
 }
@@ -258,12 +156,15 @@ wf_status wf__bias_words_create(const wf_lm *lm, const wf_token_texts *texts,
   atomic_init(&words->refs, 1);
   words->texts = wf__token_texts_ref(texts);
   words->lm = wf__wlm_ref(mapped);
-  words->scale = scale;
-  words->unk =
-      view->unk != WF__WLM_NONE && wf__wlm_knows(view, view->unk) ? view->unk : WF__WLM_NONE;
-  words->unknown = words->unk != WF__WLM_NONE
-                       ? wf__flat_sound(scale * view->unigrams[words->unk].cost)
-                       : INFINITY;
+  const bool has_unk = view->unk != WF__WLM_NONE && wf__wlm_knows(view, view->unk);
+  words->view = (wf__words_view){
+      .bytes = (const uint8_t *)texts->bytes,
+      .offsets = texts->offsets,
+      .lm = *view,
+      .scale = scale,
+      .unk = has_unk ? view->unk : WF__WLM_NONE,
+      .unknown = has_unk ? wf__flat_sound(scale * view->unigrams[view->unk].cost) : INFINITY,
+      .ends = wf__wlm_knows(view, view->eos)};
   wf_status status = make_trie(words, err);
   if (status == WF_OK) status = classify(words, tokens, err);
   if (status != WF_OK) {
@@ -306,11 +207,12 @@ static wf_status note_below(const struct row *row, uint32_t node, wf__token_rang
   const wf__bias_words *words = row->words;
   for (uint32_t i = wf__skip_ended(words->texts, &range); i < range.begin; i++)
     WF__TRY(wf__note_column(row->work, row->values, range.tokens[i],
-                            ahead_of(words, node) - row->paid, err));
-  const struct node *at = &words->nodes.data[node];
+                            wf__word_ahead(&words->view, node) - row->paid, err));
+  const wf__word_node *at = &words->nodes.data[node];
   for (uint32_t c = at->first_child; c < at->first_child + at->num_children; c++) {
     if (range.begin == range.end) break;
-    const wf__token_range below = wf__narrow_range(words->texts, &range, words->nodes.data[c].byte);
+    const wf__token_range below =
+        wf__narrow_range(words->texts, &range, (unsigned char)words->nodes.data[c].byte);
     if (below.begin < below.end) WF__TRY(note_below(row, c, below, err));
   }
   return WF_OK;
@@ -318,12 +220,12 @@ static wf_status note_below(const struct row *row, uint32_t node, wf__token_rang
 
 wf_status wf__bias_words_add(const wf__bias_words *words, const wf_bias_state *state, float *row,
                              float sign, wf__row_work *work, wf_error *err) {
-  const struct row to = {words, row, paid_at(words, state->word), work};
+  const struct row to = {words, row, wf__word_paid(&words->view, state->word), work};
   wf_bias_state after = *state;
-  const float end = end_word(words, &after), outside = words->unknown - to.paid;
+  const float end = wf__word_end(&words->view, &after), outside = words->view.unknown - to.paid;
   for (uint32_t i = 0; i < words->num_depends; i++) {
     wf_bias_state at = *state;
-    const float cost = wf__bias_words_step(words, &at, words->depends[i]);
+    const float cost = wf__words_step(&words->view, &at, words->depends[i]);
     WF__TRY(wf__note_column(work, row, words->depends[i], cost, err));
   }
   const uint32_t count = words->texts->num_tokens;
