@@ -104,6 +104,60 @@ WF_API wf_status wf_bias_add(const wf_bias *const *biases, const wf_bias_state *
                              size_t count, float *logits, size_t width, size_t stride,
                              int32_t num_threads, wf_error *err);
 
+/* =========================================================================================
+ * On a GPU
+ *
+ * Logits that are in a GPU's memory stay there, and so do the states. One launch is a step of the
+ * whole batch:
+ *
+ *   logits --wf_bias_batch_step--> logits, biased --the generator picks tokens--> the next step
+ *
+ * Costs and logits are those of wf_bias_advance and wf_bias_add, bit for bit.
+ * ========================================================================================= */
+
+/* A bias in the memory of a GPU. Immutable, any thread; it needs the bias no longer. */
+typedef struct wf_bias_gpu wf_bias_gpu;
+/* device: "cuda" or "cuda:N". base: NULL, or the same of the bias's base, with which the models,
+ * the grammar and the table of tokens are shared. Errors: WF_ERR_DEVICE without a GPU,
+ * WF_ERR_MEMORY, WF_ERR_ARGUMENT for a base on another GPU. */
+WF_API wf_status wf_bias_gpu_create(const wf_bias *bias, const char *device,
+                                    const wf_bias_gpu *base, wf_bias_gpu **out, wf_error *err);
+WF_API void wf_bias_gpu_free(wf_bias_gpu *bias);
+
+/* The states of a batch of hypotheses in the memory of a GPU. Not for several threads at once, and
+ * its steps must follow each other: in one stream, or in streams that wait for each other. */
+typedef struct wf_bias_batch wf_bias_batch;
+/* Hypothesis i has no tokens and follows biases[i], for each of `count`, all on one GPU. The batch
+ * keeps the biases. most: the most hypotheses of a step, `count` or more. */
+WF_API wf_status wf_bias_batch_create(wf_bias_gpu *const *biases, size_t count, size_t most,
+                                      wf_bias_batch **out, wf_error *err);
+WF_API void wf_bias_batch_free(wf_bias_batch *batch);
+
+/* What a step does, in this order. Pointers are to the GPU's memory. Set up with
+ * wf_bias_step_init. */
+typedef struct wf_bias_step {
+  size_t struct_size;
+  /* [count] hypothesis i goes on from what was hypothesis places[i]; NULL: from i. Where there was
+   * none, a text that has ended begins. */
+  const void *places;
+  /* [count] the token that hypothesis i is continued with; NULL: none. A number that the table
+   * lacks, or below 0, is silent. */
+  const void *tokens;
+  int32_t index_bytes; /* of each place and token: 4 or 8 */
+  size_t count;        /* number of hypotheses; without places as many as before */
+  float *costs;        /* [count] receives the costs of the tokens; NULL: not wanted */
+  float *logits;       /* [count * stride] as in wf_bias_add; NULL: none */
+  size_t width, stride;
+  void *stream; /* a cudaStream_t */
+} wf_bias_step;
+WF_DECLARE_INIT(bias_step)
+/* Launches a step, and does not wait for it. Errors: more hypotheses than `most`, fewer columns
+ * than tokens, index_bytes. */
+WF_API wf_status wf_bias_batch_step(wf_bias_batch *batch, const wf_bias_step *step, wf_error *err);
+/* Copies the states to states [number of hypotheses], after the work in the stream. Waits. */
+WF_API wf_status wf_bias_batch_get_states(const wf_bias_batch *batch, void *stream,
+                                          wf_bias_state *states, wf_error *err);
+
 #ifdef __cplusplus
 }
 #endif

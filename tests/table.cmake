@@ -63,6 +63,8 @@ set(WARPFST_TEST_ROWS
   "test_simt_transducer_words    simt       gpu/test_gpu_transducer_words.c                     2:test_kernels   1:test_small  3:test_small  20"
   "test_simt_transducer_scorers  simt       gpu/test_gpu_transducer_scorers.c                   3:test_kernels   3:test_small  3:test_small  20"
   "test_simt_triton              simt       triton/test_triton_backend.c                        1:test_kernels   1:test_small  3:test_small  20"
+  # Generators of tokens.
+  "test_simt_bias                simt       gpu/test_gpu_bias.c                                 1:test_*         1:test_small  3:test_small  20"
   # Graphs, failing calls and the soak. With 4 seeds, every CUDA call of decoding fails once, which takes 110 s.
   "test_simt_graph               simt       gpu/test_gpu_graph.c                                2:test_*         1:test_small  3:test_small  20"
   "test_simt_faults              simt       simt/test_faults.c                                  1:test_kernels   none          none          20"

@@ -19,6 +19,7 @@ typedef struct wf__device {
   const struct wf__device_fstops *fstops;         /* fstops/device_batch.h */
   const struct wf__device_compose *compose;       /* fstops/composer.h */
   const struct wf__device_rnn *rnn;               /* lm/rnn_device.h */
+  const struct wf__device_bias *bias;             /* generation/bias_device.h */
   const struct wf__device_transducer *transducer; /* search/transducer/transducer_device.h */
 } wf__device;
 

@@ -6,6 +6,7 @@
 #include "cuda/compose/gpu_composer.h"
 #include "cuda/compose/sparse_gpu.h"
 #include "cuda/decoder/cuda_backend.h"
+#include "cuda/generation/bias_gpu.h"
 #include "cuda/rnn/rnn_gpu.h"
 #include "cuda/transducer/transducer_group.h"
 
@@ -51,6 +52,7 @@ static const wf__device device = {.build = WF__BUILD,
                                   .fstops = &fstops,
                                   .compose = &compose,
                                   .rnn = &wf__cuda_rnn,
+                                  .bias = &wf__cuda_bias,
                                   .transducer = &wf__cuda_transducer};
 
 void wf__cuda_register(void); /* the linker is told to take it from a static library */

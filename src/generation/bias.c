@@ -26,8 +26,7 @@ static wf_status take_ngrams(wf_bias *bias, int i, const wf_bias *base, wf_error
   const wf__flat_part *part = &bias->view.flat.parts[i];
   for (int k = 0; base != NULL && k < base->view.flat.num_parts; k++) {
     if (base->view.flat.parts[k].owner != part->owner) continue;
-    bias->ngrams[i] = base->ngrams[k];
-    atomic_fetch_add(&bias->ngrams[i]->refs, 1);
+    bias->ngrams[i] = wf__ngram_rows_ref(base->ngrams[k]);
     return WF_OK;
   }
   return wf__ngram_rows_create(part, bias->tokens, &bias->ngrams[i], err);

@@ -77,11 +77,6 @@ typedef struct wf__ngram_rows {
 } wf__ngram_rows;
 
 /* bias_words.c: a model of words, and their spellings. */
-enum {
-  WF__TOKEN_BEGINS,  /* with a space, or nothing but spaces */
-  WF__TOKEN_GOES_ON, /* with the word before */
-  WF__TOKEN_DEPENDS  /* on the state in another way */
-};
 typedef struct wf__bias_words {
   atomic_uint_fast32_t refs;
   wf_token_texts *texts;
@@ -121,6 +116,7 @@ wf_status wf__phrase_rows_create(const wf__flat_part *part, const wf_token_texts
                                  wf__phrase_rows *out, uint32_t *start, wf_error *err);
 wf_status wf__ngram_rows_create(const wf__flat_part *part, const wf_token_texts *tokens,
                                 wf__ngram_rows **out, wf_error *err);
+wf__ngram_rows *wf__ngram_rows_ref(wf__ngram_rows *rows);
 void wf__phrase_rows_free(wf__phrase_rows *rows);
 void wf__ngram_rows_free(wf__ngram_rows *rows);
 

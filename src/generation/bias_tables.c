@@ -79,6 +79,11 @@ wf_status wf__ngram_rows_create(const wf__flat_part *part, const wf_token_texts 
   return WF_OK;
 }
 
+wf__ngram_rows *wf__ngram_rows_ref(wf__ngram_rows *rows) {
+  atomic_fetch_add(&rows->refs, 1);
+  return rows;
+}
+
 void wf__ngram_rows_free(wf__ngram_rows *rows) {
   if (rows == NULL || atomic_fetch_sub(&rows->refs, 1) != 1) return;
   free(rows->unigrams);

@@ -8,6 +8,13 @@
 
 #define WF__NO_TEXT UINT32_MAX /* as state of a grammar: the text is not in it */
 
+/* How a token's text stands to words. */
+enum {
+  WF__TOKEN_BEGINS,  /* a word with a space, or nothing but spaces */
+  WF__TOKEN_GOES_ON, /* with the word before */
+  WF__TOKEN_DEPENDS  /* on the state in another way */
+};
+
 /* A node of the trie of a model's words. Its children follow each other. */
 typedef struct wf__word_node {
   uint32_t first_child, num_children;

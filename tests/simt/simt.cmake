@@ -8,7 +8,8 @@ list(APPEND WARPFST_SIMT_FLAGS
   -DWF__BACKWARD_BITS=5 -DWF__BACKWARD_LARGE_BITS=7 -DWF__BACKWARD_WINDOW=64 -DWF__BACKWARD_MARKED=7 -DWF__BACKWARD_HUB=3 -DWF__BACKWARD_FEW=5
   -DWF__FINGERPRINT_BITS=5 -DWF__LANE_LISTED=256 -DWF__LANE_MEMO_BITS=5
   -DWF__MIN_NAME_BITS=14 -DWF__MIN_FALLS=100 -DWF__MIN_ROUNDS=100
-  -DWF__WIDE_TOKENS=38 -DWF__WIDE_CHUNK=32 -DWF__LANE_ENTRIES=40 -DWF__LANE_TOKENS=64 -DWF__LANE_CANDIDATES=150)
+  -DWF__WIDE_TOKENS=38 -DWF__WIDE_CHUNK=32 -DWF__LANE_ENTRIES=40 -DWF__LANE_TOKENS=64 -DWF__LANE_CANDIDATES=150
+  -DWF__BIAS_THREADS=64 -DWF__BIAS_LISTED=5)
 # The models' kernels spend half of their time in fmaf unless the CPU has it as an instruction.
 include(CheckCSourceRuns)
 if(NOT CMAKE_CROSSCOMPILING)
@@ -27,6 +28,7 @@ set(WARPFST_SIMT_SIZES
   WF__RNN_ROWS=23 WF__RNN_NORM_COLUMNS=48 WF__RNN_SCORING_BITS=5
   WF__TRANSDUCER_SLOTS=40 WF__TRANSDUCER_FRAMES=23
   WF__DEVICE_LANES=7 WF__DEVICE_UTTERANCES=17 WF__DEVICE_OFFERS=10 WF__TABLE_CONTEXTS=50 WF__LANE_CANDIDATES=150
+  WF__BIAS_THREADS=64 WF__BIAS_LISTED=5
   WF__LOADING_FRAMES=31 WF__LOADING_BYTES=2000 WF__LOADING_PIECE=5)
 if(WARPFST_SANITIZE STREQUAL "thread") # kernels run on stacks of their own, which it cannot follow
   list(APPEND WARPFST_SIMT_FLAGS -O1)
@@ -42,7 +44,7 @@ file(GLOB WARPFST_SIMT_C CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/plan/*.c ${
   ${WARPFST_CUDA_SRC}/search/instances/*.c)
 file(GLOB WARPFST_SIMT_CU CONFIGURE_DEPENDS
   ${WARPFST_CUDA_SRC}/search/*.cu ${WARPFST_CUDA_SRC}/search/instances/*.cu ${WARPFST_CUDA_SRC}/rnn/*.cu
-  ${WARPFST_CUDA_SRC}/transducer/*.cu ${WARPFST_CUDA_SRC}/compose/*.cu ${WARPFST_CUDA_SRC}/fstops/*.cu)
+  ${WARPFST_CUDA_SRC}/transducer/*.cu ${WARPFST_CUDA_SRC}/generation/*.cu ${WARPFST_CUDA_SRC}/compose/*.cu ${WARPFST_CUDA_SRC}/fstops/*.cu)
 add_custom_target(simt_tests)
 # Adds a program of a kind of table.cmake from its sources, the remaining arguments, and the backend; if kernels are among
 # the sources, from these without the backend.
