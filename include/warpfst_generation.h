@@ -128,9 +128,9 @@ WF_API void wf_bias_gpu_free(wf_bias_gpu *bias);
  * its steps must follow each other: in one stream, or in streams that wait for each other. */
 typedef struct wf_bias_batch wf_bias_batch;
 /* Hypothesis i has no tokens and follows biases[i], for each of `count`, all on one GPU. The batch
- * keeps the biases. most: the most hypotheses of a step, `count` or more. */
-WF_API wf_status wf_bias_batch_create(wf_bias_gpu *const *biases, size_t count, size_t most,
-                                      wf_bias_batch **out, wf_error *err);
+ * keeps the biases. Errors: none, or on several GPUs; WF_ERR_MEMORY. */
+WF_API wf_status wf_bias_batch_create(wf_bias_gpu *const *biases, size_t count, wf_bias_batch **out,
+                                      wf_error *err);
 WF_API void wf_bias_batch_free(wf_bias_batch *batch);
 
 /* What a step does, in this order. Pointers are to the GPU's memory. Set up with
@@ -138,7 +138,7 @@ WF_API void wf_bias_batch_free(wf_bias_batch *batch);
 typedef struct wf_bias_step {
   size_t struct_size;
   /* [count] hypothesis i goes on from what was hypothesis places[i]; NULL: from i. Where there was
-   * none, a text that has ended begins. */
+   * none, it has no tokens again, if the batch began with a hypothesis i; else it has ended. */
   const void *places;
   /* [count] the token that hypothesis i is continued with; NULL: none. A number that the table
    * lacks, or below 0, is silent. */
@@ -151,12 +151,12 @@ typedef struct wf_bias_step {
   void *stream; /* a cudaStream_t */
 } wf_bias_step;
 WF_DECLARE_INIT(bias_step)
-/* Launches a step, and does not wait for it. Errors: more hypotheses than `most`, fewer columns
- * than tokens, index_bytes. */
+/* Launches a step. Waits only if there are more hypotheses than ever before. Errors: fewer columns
+ * than tokens, index_bytes, another number of hypotheses without places; WF_ERR_MEMORY. */
 WF_API wf_status wf_bias_batch_step(wf_bias_batch *batch, const wf_bias_step *step, wf_error *err);
 /* Copies the states to states [number of hypotheses], after the work in the stream. Waits. */
-WF_API wf_status wf_bias_batch_get_states(const wf_bias_batch *batch, void *stream,
-                                          wf_bias_state *states, wf_error *err);
+WF_API wf_status wf_bias_batch_copy_states(const wf_bias_batch *batch, void *stream,
+                                           wf_bias_state *states, wf_error *err);
 
 #ifdef __cplusplus
 }

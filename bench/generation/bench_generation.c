@@ -301,7 +301,7 @@ static void measure_way(const struct way *way, const wf_bias_gpu *gpu, uint32_t 
   struct run run = {.batch = NULL};
   const size_t bytes = (size_t)batch * width * sizeof(float);
   int32_t *tokens = tokens_of(way, batch), *there = on_gpu((size_t)PERIOD * batch * 4);
-  check(wf_bias_batch_create(gpus, batch, batch, &run.batch, &err), &err);
+  check(wf_bias_batch_create(gpus, batch, &run.batch, &err), &err);
   check_cuda(cudaStreamCreate(&run.stream));
   wf_bias_step_init(&run.step);
   run.step.index_bytes = 4;

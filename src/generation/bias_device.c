@@ -19,14 +19,18 @@ void wf_bias_gpu_free(wf_bias_gpu *bias) {
   if (bias != NULL) found()->free(bias);
 }
 
-wf_status wf_bias_batch_create(wf_bias_gpu *const *biases, size_t count, size_t most,
-                               wf_bias_batch **out, wf_error *err) {
+static wf_status check_count(size_t count, wf_error *err) {
+  return count > 0 && count <= INT32_MAX
+             ? WF_OK
+             : wf__fail(err, WF_ERR_ARGUMENT, "bias: %zu hypotheses, expected 1 to 2^31 - 1",
+                        count);
+}
+
+wf_status wf_bias_batch_create(wf_bias_gpu *const *biases, size_t count, wf_bias_batch **out,
+                               wf_error *err) {
   *out = NULL;
-  if (count == 0) return wf__fail(err, WF_ERR_ARGUMENT, "bias: a batch without hypotheses");
-  if (most < count || most > UINT32_MAX)
-    return wf__fail(err, WF_ERR_ARGUMENT, "bias: at most %zu hypotheses, but there are %zu", most,
-                    count);
-  return found()->batch_create(biases, count, most, out, err);
+  WF__TRY(check_count(count, err));
+  return found()->batch_create(biases, count, out, err);
 }
 
 void wf_bias_batch_free(wf_bias_batch *batch) {
@@ -40,10 +44,11 @@ wf_status wf_bias_batch_step(wf_bias_batch *batch, const wf_bias_step *given, wf
       step.index_bytes != 8)
     return wf__fail(err, WF_ERR_ARGUMENT, "bias: places and tokens of %d bytes, expected 4 or 8",
                     step.index_bytes);
+  WF__TRY(check_count(step.count, err));
   return found()->step(batch, &step, err);
 }
 
-wf_status wf_bias_batch_get_states(const wf_bias_batch *batch, void *stream, wf_bias_state *states,
-                                   wf_error *err) {
-  return found()->get_states(batch, stream, states, err);
+wf_status wf_bias_batch_copy_states(const wf_bias_batch *batch, void *stream, wf_bias_state *states,
+                                    wf_error *err) {
+  return found()->copy_states(batch, stream, states, err);
 }

@@ -29,9 +29,9 @@ static void fetch(void *to, const void *from, uint64_t bytes) {
 
 /* The same batch on both sides. */
 struct both {
-  const wf_bias *biases[MOST_ROWS];
+  const wf_bias *biases[MOST_ROWS], *first[MOST_ROWS];
   wf_bias_state states[MOST_ROWS];
-  size_t count, width, stride;
+  size_t count, num_first, width, stride;
   float *logits, *got; /* [MOST_ROWS * stride] */
   void *places, *tokens;
   float *costs, *rows;
@@ -42,14 +42,14 @@ static void begin(test_rng *rng, struct both *b, wf_bias *const *biases, wf_bias
                   size_t num_biases, size_t num_tokens) {
   wf_bias_gpu *first[MOST_ROWS];
   memset(b, 0, sizeof *b);
-  b->count = 1 + test_below(rng, MOST_ROWS);
+  b->count = b->num_first = 1 + test_below(rng, MOST_ROWS);
   for (size_t i = 0; i < b->count; i++) {
     const uint32_t which = test_below(rng, (uint32_t)num_biases);
-    b->biases[i] = biases[which];
+    b->biases[i] = b->first[i] = biases[which];
     b->states[i] = wf_bias_start(biases[which]);
     first[i] = gpus[which];
   }
-  assert_ok(wf_bias_batch_create(first, b->count, MOST_ROWS, &b->batch, &err));
+  assert_ok(wf_bias_batch_create(first, b->count, &b->batch, &err));
   b->width = num_tokens + test_below(rng, 3);
   b->stride = test_below(rng, 2) ? (b->width + 3) & ~(size_t)3 : b->width + test_below(rng, 4);
   b->logits = malloc(MOST_ROWS * b->stride * sizeof *b->logits);
@@ -86,8 +86,11 @@ static void reorder(test_rng *rng, struct both *b, wf_bias_step *step, bool any_
   for (size_t i = 0; i < count; i++) {
     places[i] = (int32_t)test_below(rng, (uint32_t)b->count);
     const bool none = test_below(rng, 50) == 0;
-    biases[i] = b->biases[none ? 0 : places[i]];
-    states[i] = none ? (wf_bias_state){.ended = 1} : b->states[places[i]];
+    const bool anew = none && i < b->num_first;
+    biases[i] = anew ? b->first[i] : none ? b->first[0] : b->biases[places[i]];
+    states[i] = anew   ? wf_bias_start(b->first[i])
+                : none ? (wf_bias_state){.ended = 1}
+                       : b->states[places[i]];
     if (none) places[i] = test_below(rng, 2) ? -1 : (int32_t)b->count;
   }
   b->count = count;
@@ -152,7 +155,7 @@ static void check_logits(struct both *b, uint64_t *changed) {
 
 static void check_states(struct both *b) {
   wf_bias_state got[MOST_ROWS];
-  assert_ok(wf_bias_batch_get_states(b->batch, NULL, got, &err));
+  assert_ok(wf_bias_batch_copy_states(b->batch, NULL, got, &err));
   for (size_t i = 0; i < b->count; i++) {
     const wf_bias_state *want = &b->states[i];
     if (got[i].context != want->context || got[i].history != want->history ||
@@ -304,13 +307,12 @@ static void test_small_errors(void **unused) {
   assert_null(gpu);
   assert_int_equal(wf_bias_gpu_create(task.bias, "cpu", NULL, &gpu, &err), WF_ERR_ARGUMENT);
   assert_ok(wf_bias_gpu_create(task.bias, "cuda:0", NULL, &gpu, &err));
-  assert_int_equal(wf_bias_batch_create(&gpu, 0, 1, &batch, &err), WF_ERR_ARGUMENT);
-  assert_int_equal(wf_bias_batch_create(&gpu, 1, 0, &batch, &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf_bias_batch_create(&gpu, 0, &batch, &err), WF_ERR_ARGUMENT);
   assert_null(batch);
-  assert_ok(wf_bias_batch_create(&gpu, 1, 2, &batch, &err));
+  assert_ok(wf_bias_batch_create(&gpu, 1, &batch, &err));
   wf_bias_step_init(&step);
   void *const memory = on_gpu(1024);
-  step.count = 3;
+  step.count = 0;
   assert_int_equal(wf_bias_batch_step(batch, &step, &err), WF_ERR_ARGUMENT);
   step.count = 2; /* but there is one, and no places */
   assert_int_equal(wf_bias_batch_step(batch, &step, &err), WF_ERR_ARGUMENT);
@@ -333,13 +335,16 @@ static wf_status use(const void *input, wf_error *error) {
   wf_bias_gpu *gpu;
   wf_bias_batch *batch = NULL;
   wf_bias_step step;
-  wf_bias_state state;
+  wf_bias_state states[3];
+  const int32_t places[3] = {0};
   wf_bias_step_init(&step);
-  step.count = 1;
+  step.count = 3; /* grows */
+  step.index_bytes = 4;
+  step.places = places; /* the imitated GPU's memory is the host's */
   wf_status status = wf_bias_gpu_create(task->bias, "cuda", NULL, &gpu, error);
-  if (status == WF_OK) status = wf_bias_batch_create(&gpu, 1, 2, &batch, error);
+  if (status == WF_OK) status = wf_bias_batch_create(&gpu, 1, &batch, error);
   if (status == WF_OK) status = wf_bias_batch_step(batch, &step, error);
-  if (status == WF_OK) status = wf_bias_batch_get_states(batch, NULL, &state, error);
+  if (status == WF_OK) status = wf_bias_batch_copy_states(batch, NULL, states, error);
   wf_bias_batch_free(batch);
   wf_bias_gpu_free(gpu);
   return status;

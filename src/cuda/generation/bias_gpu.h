@@ -50,11 +50,11 @@ wf_bias_gpu *wf__bias_gpu_ref(wf_bias_gpu *bias);
 void wf__bias_gpu_free(wf_bias_gpu *bias);
 
 /* bias_batch.c */
-wf_status wf__bias_batch_create(wf_bias_gpu *const *biases, size_t count, size_t most,
-                                wf_bias_batch **out, wf_error *err);
+wf_status wf__bias_batch_create(wf_bias_gpu *const *biases, size_t count, wf_bias_batch **out,
+                                wf_error *err);
 void wf__bias_batch_free(wf_bias_batch *batch);
 wf_status wf__bias_batch_step(wf_bias_batch *batch, const wf_bias_step *step, wf_error *err);
-wf_status wf__bias_batch_get_states(const wf_bias_batch *batch, void *stream, wf_bias_state *states,
-                                    wf_error *err);
+wf_status wf__bias_batch_copy_states(const wf_bias_batch *batch, void *stream,
+                                     wf_bias_state *states, wf_error *err);
 
 #endif

@@ -60,8 +60,9 @@ __device__ static u32 columns_of(const wf__bias_view &bias, const wf_bias_state 
 /* Makes the state of hypothesis i. One thread. */
 __device__ static __noinline__ void follow(const wf__bias_work &w, u32 i, shared_row &s) {
   const u32 place = w.places != nullptr ? index_at(w, w.places, i) : i;
-  wf__gpu_hypothesis of = w.from[place < w.num_before ? place : 0];
-  if (place >= w.num_before) {
+  const bool is_there = place < w.num_before;
+  wf__gpu_hypothesis of = is_there ? w.from[place] : w.first[i < w.num_first ? i : 0];
+  if (!is_there && i >= w.num_first) {
     of.state = wf_bias_state{};
     of.state.ended = 1;
   }

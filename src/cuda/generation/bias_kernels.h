@@ -55,16 +55,17 @@ typedef struct wf__bias_ends {
 } wf__bias_ends;
 
 typedef struct wf__bias_work {
-  const wf__gpu_hypothesis *from; /* [num_before] */
-  wf__gpu_hypothesis *to;         /* [count]; `from` if there are neither places nor tokens */
-  wf__bias_ends *ends;            /* [count] */
-  uint32_t *passes;               /* [count] rows of which all columns change */
-  uint32_t *num_passes;           /* 0 before */
-  uint32_t *next_num_passes;      /* becomes 0 */
+  const wf__gpu_hypothesis *from;  /* [num_before] */
+  const wf__gpu_hypothesis *first; /* [num_first] without tokens */
+  wf__gpu_hypothesis *to;          /* [count]; `from` if there are neither places nor tokens */
+  wf__bias_ends *ends;             /* [count] */
+  uint32_t *passes;                /* [count] rows of which all columns change */
+  uint32_t *num_passes;            /* 0 before */
+  uint32_t *next_num_passes;       /* becomes 0 */
   const void *places, *tokens;
   float *costs, *logits;
   uint64_t width, stride;
-  uint32_t num_before, count, index_bytes;
+  uint32_t num_before, num_first, count, index_bytes;
 } wf__bias_work;
 
 /* Both return a cudaError_t. Blocks that the current GPU runs at a time. */
