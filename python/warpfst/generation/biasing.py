@@ -7,31 +7,25 @@ import ctypes
 import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Union
+from typing import Any, Union, overload
 
 import numpy as np
 
 from .. import _abi
-from .._library import Handle, call, check, create, lib, sized
+from .._library import call, check, create, lib, sized
 from ..errors import ArgumentError
 from ..fst.container import Fst
 from ..lm import LM
 from ..scorers import Boosts, Scorer, phrases_of
 from ..symbols import Symbols
+from .gpu import STATE, Bias, GpuHypotheses
 from .grammar import deterministic, token_grammar
 from .phrases import phrase_scorer
 from .tokens import TokenTexts, Vocabulary, read_vocabulary
 
-_STATE = np.dtype([("context", np.uint64), ("history", np.uint32), ("word", np.uint32), ("grammar", np.uint32), ("ended", np.uint32)])
 _KEPT_LISTS = 256
 PER_LETTER = 0.3
 Path = Union[str, "os.PathLike[str]"]
-
-
-class _Bias(Handle):
-    """wf_bias."""
-
-    _free = lib.wf_bias_free
 
 
 def _opened(lm: LM | Path) -> LM:
@@ -95,7 +89,7 @@ class Biasing:
         self.phrases: Mapping[str, float | None] = dict(phrases_of(phrases or {}))
         self._cases, self._per_letter = cases, per_letter
         self._texts = TokenTexts.of(self.vocabulary.texts, self.vocabulary.kinds())
-        self._lists: collections.OrderedDict[tuple[Any, ...], _Bias] = collections.OrderedDict()
+        self._lists: collections.OrderedDict[tuple[Any, ...], Bias] = collections.OrderedDict()
         self._lock = threading.Lock()
         if grammar is not None and token_grammar is not None:
             raise TypeError("give either grammar or token_grammar, not both")
@@ -114,7 +108,7 @@ class Biasing:
         if grammar is not None or token_grammar is not None:
             keep.append(self._grammar(grammar, token_grammar))
             parts.grammar = keep[-1].address
-        self._bias = _Bias(create("wf_bias_create", ctypes.byref(parts)))
+        self._bias = Bias(create("wf_bias_create", ctypes.byref(parts)))
 
     def _grammar(self, words: Fst | None, tokens: Fst | None) -> Fst:
         return token_grammar(check(words, Fst, "grammar"), self._texts) if words is not None else deterministic(check(tokens, Fst, "token_grammar"))
@@ -132,7 +126,7 @@ class Biasing:
         parts.tokens, parts.scorer = self._texts.address, scorer and scorer.address
         return parts
 
-    def _of_list(self, phrases: Boosts | None) -> _Bias:
+    def _of_list(self, phrases: Boosts | None) -> Bias:
         """The bias with the phrases of a request besides the others. Lists that were used last are kept."""
         listed = phrases_of(phrases or {})
         if not listed:
@@ -145,15 +139,22 @@ class Biasing:
                 scorer = own if self._scorer is None else own + self._scorer
                 parts = self._parts(scorer)
                 parts.base = self._bias.address
-                kept = _Bias(create("wf_bias_create", ctypes.byref(parts)))
+                kept = Bias(create("wf_bias_create", ctypes.byref(parts)), self._bias)
             self._lists[key] = kept
             if len(self._lists) > _KEPT_LISTS:
                 self._lists.popitem(last=False)
         return kept
 
-    def begin(self, batch: int | Sequence[Boosts | None] = 1) -> Hypotheses:
-        """Hypotheses without tokens: so many, or one for each list of phrases, which are added to those of all requests."""
-        return Hypotheses(self, [self._bias] * batch if isinstance(batch, int) else [self._of_list(phrases) for phrases in batch])
+    @overload
+    def begin(self, batch: int | Sequence[Boosts | None] = 1, device: None = None) -> Hypotheses: ...
+
+    @overload
+    def begin(self, batch: int | Sequence[Boosts | None] = 1, *, device: str) -> GpuHypotheses: ...
+
+    def begin(self, batch: int | Sequence[Boosts | None] = 1, device: str | None = None) -> Hypotheses | GpuHypotheses:
+        """Hypotheses without tokens: so many, or one for each list of phrases, which are added to those of all requests. `device`: "cuda:N", where the logits are."""
+        biases = [self._bias] * batch if isinstance(batch, int) else [self._of_list(phrases) for phrases in batch]
+        return Hypotheses(biases) if device is None else GpuHypotheses(biases, device)
 
     def processor(self, phrases: Sequence[Boosts | None] | None = None) -> Any:
         """A logits processor for `generate` of transformers (`logits_processor=[biasing.processor()]`), for one call after another. `phrases`: a list for each
@@ -167,10 +168,9 @@ class Biasing:
 class Hypotheses:
     """The states of a batch of hypotheses. Not for several threads at once."""
 
-    def __init__(self, biasing: Biasing, biases: Sequence[_Bias]) -> None:
-        self._biasing = biasing
+    def __init__(self, biases: Sequence[Bias]) -> None:
         self._biases = list(biases)
-        self._states = np.zeros(len(self._biases), _STATE)
+        self._states = np.zeros(len(self._biases), STATE)
         for i, bias in enumerate(self._biases):
             start = lib.wf_bias_start(bias.address)
             self._states[i] = (start.context, start.history, start.word, start.grammar, start.ended)
