@@ -271,3 +271,9 @@ def test_errors():
         hypotheses.advance([1])
     with pytest.raises(ValueError, match="from 0 to 1"):
         hypotheses.reorder([2])
+
+
+def test_a_gpu_that_is_not_there():
+    biasing = Biasing(byte_pairs(), PHRASES, ends=[1])
+    with pytest.raises(wf.Error, match="cuda"):
+        biasing.begin(device="cuda:99")

@@ -169,3 +169,22 @@ def test_logits_of_other_types(fast):
     for kind in (torch.bfloat16, torch.float16, torch.float64):
         rows = hypotheses.scores(logits.to(kind))
         assert rows.dtype == kind and torch.allclose(rows.float(), hypotheses.scores(logits.to(kind).float()), atol=0.05)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.parametrize("way", ["greedy", "beams"])
+def test_on_a_gpu(way, model, fast):
+    """The same tokens as on the CPU, where the states are on the GPU; the second call begins anew."""
+    lists = [{"New York": 3.0}, None]
+    for parts in ({}, {"token_lm": token_lm(fast._tokenizer), "lm_scale": 0.2}, {"grammar": wf.Fst.from_phrases(GRAMMAR)}):
+        biasing = Biasing(fast, {**PHRASES, "the": 2.0}, **parts)
+        hypotheses, plain = biasing.begin(lists, device="cuda:0"), biasing.begin(lists)
+        logits = torch.rand(2, len(biasing.vocabulary.names) + PADDED)
+        for tokens in (encoded(fast._tokenizer, "New")[:2] * 2)[:2], [3, 4]:
+            hypotheses.advance(torch.tensor(tokens, device="cuda"))
+            plain.advance(tokens)
+            assert torch.equal(hypotheses.scores(logits.cuda()).cpu(), plain.scores(logits.clone()))
+        processor = biasing.processor(lists)
+        on_gpu, inputs = model.to("cuda"), prompt_of(fast).cuda()
+        first, again = (generate(on_gpu, inputs, processor, max_new_tokens=12, **WAYS[way])[0] for _ in range(2))
+        assert torch.equal(first, again) and processor._on_gpu is not None
