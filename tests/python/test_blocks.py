@@ -61,6 +61,7 @@ NOT_RUN = {
     ("alignment.md", "warpfst align scores.ark --am=exp"): (OWN_FILES, None),
     ("models.md", "import torch, transformers"): (OWN_FILES, None),
     ("generation.md", "from warpfst.generation import Biasing\n\nbiasing = Biasing(processor"): (OWN_FILES, None),
+    ("generation.md", 'hypotheses = biasing.begin(batch, device="cuda:0")'): (GPU, "tests/python/test_generation_transformers.py"),
     ("models.md", "# audio: a tensor [utterances, samples]; lengths: the number of samples of each\nfrom nemo"): ("needs NeMo", "tests/python/test_integrations_nemo.py"),
     ("models.md", "# audio: a tensor [utterances, samples]; lengths: the number of samples of each\nfrom espnet2"): ("needs ESPnet", "tests/python/test_integrations_espnet.py"),
     ("models.md", "bundle = torchaudio.pipelines"): ("downloads a model", None),
