@@ -273,6 +273,62 @@ def test_errors():
         hypotheses.reorder([2])
 
 
+HEARD = [["m"], ["e"], ["t"], ["k"], ["i"], ["n", "m"], ["a"], ["t"], ["y"], ["o"], ["l", "r"], ["k"]]  # the letters of each frame, the likely ones first
+WORDS = ["met", "kin", "kim", "at", "yolk", "york"]
+SERVED = {(): "met kin at yolk", ("kim",): "met kim at yolk", ("at york",): "met kin at york", ("at york", "kim"): "met kim at york", ("met kin", "yolk"): "met kin at yolk"}
+
+
+def heard(letters):
+    """Logits of a frame for each of `letters`; the first is "", blank. The less likely letter lacks half a nat."""
+    frames = np.full((len(HEARD), len(letters)), -30, np.float32)
+    frames[:, 0] = 0
+    for frame, options in enumerate(HEARD):
+        for place, letter in enumerate(options):
+            frames[frame, letters.index(letter)] = 5 - 0.5 * place
+    return frames
+
+
+def test_one_list_serves_ctc_models_transducers_and_llms():
+    """The same Biasing in one process: its lists give the same words in a CTC decoder, a transducer and a model that writes letters."""
+    alphabet = ["", *sorted(set("".join(WORDS)))]
+    lexicon, names = {word: list(word) for word in WORDS}, ["<blk>", *alphabet[1:]]
+    ctc = wf.Decoder(wf.build_ctc_graph(names, lexicon))
+    scores = heard(alphabet) - np.log(np.exp(heard(alphabet)).sum(1, keepdims=True))
+    transducer = wf.Transducer.from_functions(
+        lambda last: np.asarray(last).astype(np.float32)[:, :1],
+        lambda encoder, last: np.asarray(encoder) - 20 * ((np.arange(len(names)) == np.asarray(last)) & (np.arange(len(names)) > 0)).astype(np.float32),
+        num_tokens=len(names), encoder_size=len(names), predictor_size=1, context_size=1,
+    )  # fmt: skip
+    graph = wf.build_ctc_graph(names, lexicon, topology="transducer")
+    emitting = wf.Decoder(graph, transducer=transducer)
+
+    letters = Tokenizer(models.BPE())
+    letters.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    letters.train_from_iterator([], trainers.BpeTrainer(vocab_size=257, special_tokens=["<eos>"], initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False))
+    biasing = Biasing(letters, ends=[0])
+    token = {text: place for place, text in enumerate(biasing.vocabulary.texts)}
+    steps = [frame for start, end in ((0, 3), (3, 6), (6, 8), (8, 12)) for frame in ([" "], *HEARD[start:end])]
+
+    lists = [dict.fromkeys(phrases, 2.0) for phrases in SERVED]
+    hypotheses = biasing.begin([None, *lists[1:]])
+    texts = [b""] * len(lists)
+    for options in steps:
+        logits = np.full((len(lists), len(biasing.vocabulary.texts)), -30, np.float32)
+        for place, letter in enumerate(options):
+            logits[:, token[letter.encode()]] = 5 - 0.5 * place
+        chosen = hypotheses.scores(logits).argmax(1)
+        hypotheses.advance(chosen)
+        texts = [text + biasing.vocabulary.texts[one] for text, one in zip(texts, chosen)]
+    wanted = list(SERVED.values())
+    assert [text.decode().strip() for text in texts] == wanted
+    assert [result.text for result in ctc.decode([scores] * len(lists), boost=lists)] == wanted
+    assert [result.text for result in emitting.decode([heard(alphabet)] * len(lists), boost=lists)] == wanted
+    for phrases, told in zip(lists[1:], wanted[1:]):  # one that is common to all requests
+        common = Biasing(letters, phrases, ends=[0])
+        assert ctc.decode(scores, boost=common.phrases)[0].text == told
+        assert emitting.decode(heard(alphabet), boost=common.phrases)[0].text == told
+
+
 def test_a_gpu_that_is_not_there():
     biasing = Biasing(byte_pairs(), PHRASES, ends=[1])
     with pytest.raises(wf.Error, match="cuda"):
