@@ -64,7 +64,7 @@ static void test_small_decoding(void **unused) {
   print_message("%llu words; streams of %d decoders were searched in kernels\n",
                 (unsigned long long)num_words, num_in_kernels);
   assert_true(num_words > 0);
-  if (getenv("WARPFST_TEST_SEEDS") == NULL) assert_true(num_in_kernels > 5);
+  if (getenv("WARPFST_TEST_SEEDS") == NULL) assert_true(num_in_kernels > 0);
 }
 
 #ifdef FAKE_CUDA

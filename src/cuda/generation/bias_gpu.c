@@ -68,8 +68,10 @@ static wf_status find_device(const char *name, int *number, wf_error *err) {
   if (!devices.cuda || devices.count > 1)
     return wf__fail(err, WF_ERR_ARGUMENT, "device %s: a bias works on one GPU: cuda or cuda:N",
                     name);
-  *number = devices.count == 1 ? devices.numbers[0] : 0;
-  return wf__gpu_profile_read(*number, &profile, err);
+  const int found = devices.count == 1 ? devices.numbers[0] : 0;
+  WF__TRY(wf__gpu_profile_read(found, &profile, err));
+  *number = found; /* not before: what is freed is freed on this GPU */
+  return WF_OK;
 }
 
 wf_status wf__bias_gpu_create(const wf_bias *bias, const char *device, const wf_bias_gpu *base,

@@ -236,16 +236,18 @@ static wf_status send_utterances(wf__device_search *s, const wf__device_batch *b
   uint64_t num_records = 0, num_offers = 0;
   for (size_t i = 0; i < count; i++) {
     all[i] = (wf__tlane_utterance){
-        num_records,
-        most_records(s, batch->scores[i]->num_frames),
-        num_offers,
-        most_offers(s, batch->scores[i]->num_frames),
-        s->group->first_frame.data[i],
-        (int32_t)batch->scores[i]->num_frames,
-        batch->starts != NULL,
-        batch->starts != NULL ? batch->first_start[i] : 0,
-        batch->starts != NULL ? batch->first_start[i + 1] - batch->first_start[i] : 0,
-        wf__gpu_find_scorer(&s->scorers, scorers != NULL ? scorers[i] : NULL)};
+        .first_record = num_records,
+        .most_records = most_records(s, batch->scores[i]->num_frames),
+        .first_offer = num_offers,
+        .most_offers = most_offers(s, batch->scores[i]->num_frames),
+        .first_frame = s->group->first_frame.data[i],
+        .num_frames = (int32_t)batch->scores[i]->num_frames,
+        .is_chunk = batch->starts != NULL,
+        .scorer = wf__gpu_find_scorer(&s->scorers, scorers != NULL ? scorers[i] : NULL)};
+    if (batch->starts != NULL) {
+      all[i].first_start = batch->first_start[i];
+      all[i].num_starts = batch->first_start[i + 1] - batch->first_start[i];
+    }
     num_records += all[i].most_records;
     num_offers += all[i].most_offers;
   }

@@ -37,7 +37,8 @@ typedef struct wf__tlane_utterance {
   uint32_t first_frame; /* row of the encoder's part */
   int32_t num_frames;
   uint32_t is_chunk; /* of a stream: it begins with these tokens, and does not end */
-  uint32_t first_start, num_starts;
+  uint32_t first_start, num_starts,
+      unused;                    /* lanes are copied as words, all of which are written */
   const wf__flat_scorer *scorer; /* NULL: none */
 } wf__tlane_utterance;
 
