@@ -119,7 +119,7 @@ do_pack_gpu() { # FOLDER [compose|graph]
     build/release/tests/test_gpu_{chain,compose,determinize,graph,minimize,ops,rmepsilon,sparse})
   if [ "$what" = all ]; then
     programs+=(
-      build/release/bench/{bench_decode,bench_stream,bench_lm_fetch,bench_lm_traffic,generate_ctc_task,bench_generate_lm}
+      build/release/bench/{bench_decode,bench_generation,bench_stream,bench_lm_fetch,bench_lm_traffic,generate_ctc_task,bench_generate_lm}
       build/release/tests/soak_gpu build/release/warpfst)
     for program in build/release/tests/test_gpu_*; do
       [ ! -x "$program" ] || [[ " ${programs[*]} " == *" $program "* ]] || programs+=("$program")
