@@ -13,7 +13,8 @@ struct chunks {
   const uint32_t *order;    /* streams */
   const wf_scores **scores; /* [count] of those that the device covers, ... */
   const wf_scorer **scorers;
-  wf__searcher **searchers; /* ... which are entered; first of all streams, NULL: none */
+  wf__searcher *
+      *searchers; /* ... which are entered; before that, of all streams, NULL: not covered */
   uint32_t *items;
   size_t count;
   bool has_scorers;
@@ -160,8 +161,11 @@ static wf_status advance(struct chunks *c, uint32_t *order, uint32_t *count, wf_
 
 wf_status wf__whole_advance(wf__host *self, const wf__batch *batch, void *const *channels,
                             uint32_t *order, uint32_t *count, wf_error *err) {
+  const wf__answer_ops *answers = self->setup.answers;
   const uint64_t size = *count;
-  if (self->setup.answers->covers_chunk == NULL || size == 0) return WF_OK;
+  if (size == 0 || answers->covers_chunk == NULL ||
+      !answers->covers_chunk(self->setup.shared, NULL))
+    return WF_OK;
   struct chunks c = {.host = self,
                      .batch = batch,
                      .channels = channels,

@@ -190,7 +190,7 @@ struct wf__answer_ops {
   /* The only place that decides where a search runs: wholly on the device, without lanes? `graph`:
    * the utterance's; `scorer`: NULL: none. The operation is NULL: none does. */
   bool (*covers)(const void *shared, const wf_graph *graph, const wf_scorer *scorer);
-  /* The same for a chunk of the stream that is this search; NULL: none. */
+  /* The same for a chunk of the stream that is this search; NULL: of any. */
   bool (*covers_chunk)(const void *shared, const wf__searcher *searcher);
   /* Decodes such utterances or chunks. */
   wf_status (*decode)(void *shared, const wf__whole_batch *batch, wf_error *err);

@@ -213,7 +213,8 @@ bool wf__device_search_covers(const void *opaque, const wf_graph *graph, const w
 /* Those whose predictor has no states: nothing of a stream stays on the GPU. */
 bool wf__device_search_covers_chunk(const void *opaque, const wf__searcher *searcher) {
   const wf__transducer_shared *shared = opaque;
-  return shared->model->context_size > 0 &&
+  if (shared->device_graph == NULL || shared->model->context_size == 0) return false;
+  return searcher == NULL ||
          wf__device_search_covers(shared, searcher->graph, searcher->scoring.scorer);
 }
 
