@@ -36,7 +36,9 @@ void test_put_score(void *data, int64_t i, float value, wf_dtype dtype);
 void test_short_batch(struct decode_task *task, const wf_scorer *scorer, uint64_t seed);
 /* Fails unless two results are equal in every bit, statistics included. */
 void test_assert_same_result(const wf_result *a, const wf_result *b);
-/* The same for two batches, lattices included. */
+/* The same, lattices included. */
+void test_assert_same_with_lattice(const wf_result *a, const wf_result *b);
+/* The same for two batches. */
 void test_assert_same_batch(uint64_t seed, wf_result **a, wf_result **b, size_t count);
 /* Frames [first, first + count) of a matrix in host memory, as a chunk of a stream. Without data if
  * count is 0. */
