@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ._library import check
@@ -24,6 +24,17 @@ if TYPE_CHECKING:
     from .graphs import Graph
 
 T = TypeVar("T")
+
+
+def answer_all(futures: Iterable[asyncio.Future[T]], answers: Iterable[T | Exception]) -> None:
+    """Gives each future its answer or its error, but not those whose caller was cancelled."""
+    for future, answer in zip(futures, answers):
+        if future.done():
+            continue
+        if isinstance(answer, Exception):
+            future.set_exception(answer)
+        else:
+            future.set_result(answer)
 
 
 class AsyncStreams:
@@ -71,13 +82,7 @@ class AsyncStreams:
                 answers = await self._run(self._advance, streams, chunks)
             except Exception as error:  # noqa: BLE001 - every caller gets it; the decoder may be closed
                 answers = [error] * len(batch)
-            for (_, _, future), answer in zip(batch, answers):
-                if future.done():
-                    continue
-                if isinstance(answer, Exception):
-                    future.set_exception(answer)
-                else:
-                    future.set_result(answer)
+            answer_all([one[2] for one in batch], answers)
         self._task = None
 
     def _advance(self, streams: Sequence[Stream], chunks: Sequence[Any]) -> list[Any]:

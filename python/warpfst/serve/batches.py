@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import Generic, TypeVar
 
+from ..aio import answer_all
+
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
@@ -67,13 +69,7 @@ class Batches(Generic[Item, Answer]):
                 answers = await loop.run_in_executor(self._thread, self._answers, [item for item, _ in batch])
             except RuntimeError as why:  # the thread was shut down
                 answers = [why] * len(batch)
-            for (_, future), answer in zip(batch, answers):
-                if future.done():
-                    continue
-                if isinstance(answer, Exception):
-                    future.set_exception(answer)
-                else:
-                    future.set_result(answer)
+            answer_all([future for _, future in batch], answers)
         self._task = None
 
     def _answers(self, items: list[Item]) -> Sequence[Answer | Exception]:
