@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import contextlib
+import functools
 import json
 import os
 import random
@@ -10,11 +11,12 @@ import re
 import shutil
 import signal
 import socket
+import time
 import urllib.request
 
 import numpy as np
 import pytest
-from serving import CARDS, ConnectionClosed, Running, background, recording, run, soundfile, wav, websockets
+from serving import CARDS, ConnectionClosed, Running, background, recording, run, soundfile, uvicorn, wav, websockets
 
 from warpfst.serve import Limits, Windowing
 from warpfst.serve.live import MOST_BYTES
@@ -40,9 +42,6 @@ async def messages_of(ws):
         while True:
             found.append(json.loads(await ws.recv()))
     return found
-
-
-
 
 
 async def closed(ws):
@@ -269,6 +268,39 @@ def test_too_many_connections():
     run(main())
 
 
+HANDSHAKE = b"GET /v1/audio/stream HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n"
+
+
+def test_clients_that_left_take_no_place_from_others():
+    """They left while the server did not run, as on a busy machine: it reads their end after their begin."""
+
+    async def main():
+        async with Running(limits=Limits(streams=2)) as running:
+            for _ in range(20):
+                with socket.create_connection(("127.0.0.1", running.port)) as gone:
+                    gone.sendall(HANDSHAKE)
+            found = await asyncio.gather(*(spoken(running, recording(3)) for _ in range(2)))
+            assert [finals[0]["text"] for _, finals in found] == ["seven of clubs"] * 2
+            await running.none_left()
+
+    run(main())
+
+
+def test_a_server_that_is_behind_keeps_its_clients(monkeypatch):
+    """Pings and their answers wait behind the audio that came before, so they say nothing about the client."""
+    monkeypatch.setattr(uvicorn.Config, "__init__", functools.partialmethod(uvicorn.Config.__init__, ws_ping_interval=0.1, ws_ping_timeout=0.1))
+
+    async def main():
+        async with Running() as running:
+            model = running.server.models["cards"].model
+            scores = model.scores
+            monkeypatch.setattr(model, "scores", lambda pieces: time.sleep(0.1) or scores(pieces))
+            _, finals = await spoken(running, np.tile(recording(3), 4))
+            assert " ".join(one["text"] for one in finals).startswith("seven of clubs")
+
+    run(main())
+
+
 def test_clients_that_leave_are_forgotten():
     async def main():
         async with Running() as running:
@@ -305,8 +337,7 @@ def test_clients_that_read_nothing_are_disconnected():
             deaf.setblocking(False)
             loop = asyncio.get_running_loop()
             await loop.sock_connect(deaf, ("127.0.0.1", running.port))
-            head = b"GET /v1/audio/stream HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n"
-            await loop.sock_sendall(deaf, head)
+            await loop.sock_sendall(deaf, HANDSHAKE)
             assert (await loop.sock_recv(deaf, 12)).endswith(b"101")
             text = json.dumps({"vocabulary": {"clubs": "x" * 80}}).encode()  # each is answered by an error
             frame = bytes([0x81, 0x80 | len(text)]) + bytes(4) + text  # masked with 0

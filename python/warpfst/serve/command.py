@@ -114,10 +114,10 @@ def _protocol(limits: Limits) -> Any:
 
 
 def uvicorn_config(app: Any, limits: Limits, **options: Any) -> Any:
-    """uvicorn's settings for the application."""
+    """uvicorn's settings for the application. Without its pings: answers are read after the audio before them, so a server that is behind would take its clients for gone; `limits` find those."""
     from .live import MOST_BYTES
 
-    return need("uvicorn", "serve").Config(app, ws=_protocol(limits), ws_max_size=MOST_BYTES, ws_max_queue=8, timeout_graceful_shutdown=2, **options)
+    return need("uvicorn", "serve").Config(app, ws=_protocol(limits), ws_max_size=MOST_BYTES, ws_max_queue=8, ws_ping_interval=None, timeout_graceful_shutdown=2, **options)
 
 
 def _allow_many_files() -> None:

@@ -41,8 +41,7 @@ async def connect(server: Server, websocket: WebSocket) -> None:
     await websocket.accept("warpfst" if "warpfst" in protocols else None)
     code, reason = _FAILED, "the server failed"
     try:
-        with contextlib.ExitStack() as opened:
-            opened.enter_context(server.stream())
+        async with server.stream():
             served = server.find(websocket.query_params.get("model"))
             if not served.is_live:
                 raise Closed(_IDLE, f"the model {served.name!r} takes arrays, not audio")

@@ -8,7 +8,7 @@ import contextlib
 import pathlib
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -29,6 +29,7 @@ T = TypeVar("T")
 _READERS = 4  # threads that read recordings and describe results
 _AHEAD = 4  # pieces of a recording that are decoded at a time
 _LATTICE_BEAM = 8.0
+_PLACE_SECONDS = 1.0  # that a new connection waits for a place
 
 
 class _Utterance(NamedTuple):
@@ -127,6 +128,7 @@ class Server:
         self.failure: Exception | None = None  # why the models could not be loaded
         self.stopping = False
         self.num_requests, self.num_streams = 0, 0
+        self._places = asyncio.Semaphore(settings.limits.streams)  # for live connections
         self._readers = ThreadPoolExecutor(_READERS, "warpfst-reader")
         self._loading = asyncio.Lock()
         self.loaded = asyncio.Event()  # all models, or with an error
@@ -191,16 +193,19 @@ class Server:
             self.num_requests -= 1
             self.metrics.queue.dec()
 
-    @contextlib.contextmanager
-    def stream(self) -> Iterator[None]:
-        """A place among the live connections."""
-        if self.num_streams >= self.limits.streams:
-            raise Refused(429, "too many streams", "too_many_streams", retry_after=5)
+    @contextlib.asynccontextmanager
+    async def stream(self) -> AsyncIterator[None]:
+        """A place among the live connections. If there is none it waits a little, because connections that clients have left still have theirs until their end is read."""
+        try:
+            await asyncio.wait_for(self._places.acquire(), _PLACE_SECONDS)
+        except asyncio.TimeoutError:
+            raise Refused(429, "too many streams", "too_many_streams", retry_after=5) from None
         self.num_streams += 1
         self.metrics.streams.inc()
         try:
             yield
         finally:
+            self._places.release()
             self.num_streams -= 1
             self.metrics.streams.dec()
 
