@@ -7,6 +7,7 @@ and nonsense, as many again as there are of the others. Prints latencies, what w
 """
 import argparse
 import asyncio
+import collections
 import concurrent.futures
 import io
 import json
@@ -30,6 +31,7 @@ import measure
 
 STEP_S, RATE = 0.32, 16000
 STEP = round(STEP_S * RATE)
+CONNECT_S = 60  # for a handshake: a machine may be busy with other work
 LENGTHS = (1, 2, 4, 8, 15, 30, 60)  # utterances in a recording: 3 s to 4 minutes
 
 
@@ -82,7 +84,7 @@ async def live(url, samples, tally=None, paced=True, expected=None, stop_after=N
     """Plays samples as a microphone does. The latency of a text is from when the last audio in it was sent. Returns the text."""
     sent, texts, complete = [], [], False
     try:
-        async with websockets.connect(f"ws://{url}/v1/audio/stream", compression=None) as socket:
+        async with websockets.connect(f"ws://{url}/v1/audio/stream", compression=None, open_timeout=CONNECT_S, ping_interval=None) as socket:
             async def read():
                 async for data in socket:
                     message = json.loads(data)
@@ -217,20 +219,24 @@ def wav(samples):
 
 
 def shown(arguments, name, tally, memory, what, setup):
-    first, last = memory[len(memory) // 4], memory[-1]
+    quarter, middle, last = memory[len(memory) // 4], memory[len(memory) // 2], memory[-1]
     wall = last[0] - memory[0][0]
     row = {
         "P50, ms": 1000 * statistics.median(tally.latencies),
         "P99, ms": 1000 * tally.quantile(0.99),
         "largest, ms": 1000 * max(tally.latencies),
         "server's processor, cores": (last[2] - memory[0][2]) / max(wall, 1e-9),
-        "memory after a quarter, MiB": first[1],
+        "memory at the begin, MiB": memory[0][1],
+        "memory after a quarter, MiB": quarter[1],
+        "in the middle, MiB": middle[1],
         "at the end, MiB": last[1],
     }
     print(f"\n{name}: {what}; {tally.done} texts, {len(tally.wrong)} wrong, {len(tally.lost)} lost; {len(tally.latencies)} latencies")
     print(measure.table(list(row), [[measure.figure(value) for value in row.values()]]))
-    for one in [*tally.wrong[:3], *tally.lost[:3]]:
-        print("  ", one)
+    for reason, count in collections.Counter(tally.lost).items():
+        print(f"   {count} lost: {reason}")
+    for one in tally.wrong[:3]:
+        print("   wrong:", one)
     if arguments.record:
         measure.record([(f"serve {name}", f"{setup}, {column.rpartition(', ')[0]}", measure.figure(value), column.rpartition(", ")[2]) for column, value in row.items()], "./run bench serve " + " ".join(sys.argv[1:]))
 
