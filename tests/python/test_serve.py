@@ -1,6 +1,7 @@
 """warpfst serve over HTTP: OpenAI's requests, alignment, keys, limits, models that are replaced, metrics, and how it stops. test_serve_live.py has live audio and the page."""
 
 import asyncio
+import contextlib
 import io
 import json
 import os
@@ -93,7 +94,7 @@ def test_phrases_of_a_request_are_its_own():
             answers = await asyncio.gather(*(running.post(1, **ask) for ask in asks * 3))
             texts = [one.json()["text"] for one in answers]
             assert texts == ["ten of clubs", "ten of hearts", "ten of hearts", "ten of hearts", texts[4], "ten of clubs"] * 3
-            for wrong in ("3", "{", '{"hearts": "much"}', '{"hearts": 1e999}', '{"hearts": true}', "[" * 100000, "[1]"):
+            for wrong in ("3", "{", f'{{"hearts": 1{"0" * 400}}}', '{"hearts": "much"}', '{"hearts": 1e999}', '{"hearts": true}', "[" * 100000, "[1]"):
                 answer = await running.post(1, vocabulary=wrong)
                 assert answer.status_code == 400 and answer.json()["error"]["param"] == "vocabulary", wrong
 
@@ -191,6 +192,39 @@ def test_wrong_requests_are_refused_and_leave_nothing():
             assert (await running.post(header + wav(1)[44:])).status_code in (200, 413)
             assert (await running.post(1)).json()["text"] == TEXTS[1]
             running.nothing_left()
+
+    run(main())
+
+
+async def _closed_after(port, data):
+    """Seconds until the server closes a connection that has sent this, and what it answered."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(data)
+    begin, found = time.monotonic(), b""
+    with contextlib.suppress(ConnectionError):
+        found = await reader.read()
+    writer.close()
+    return time.monotonic() - begin, found
+
+
+def test_headers_that_are_long_or_late():
+    """Whatever packages are installed: with httptools, uvicorn would take headers without end."""
+    answered = b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n"
+
+    async def main():
+        async with Running(limits=Limits(upload_seconds=0.5)) as running:
+            async with running.connect() as ws:
+                assert json.loads(await ws.recv())["type"] == "ready"
+                for data in (b"", b"GET /health HTTP/1.1\r\nX: ", answered + b"GET /hea"):
+                    seconds, found = await asyncio.wait_for(_closed_after(running.port, data), 10)
+                    assert 0.4 < seconds < 5 and found.count(b"HTTP/1.1 200 OK") == data.count(answered)
+                _, found = await asyncio.wait_for(_closed_after(running.port, b"GET /health HTTP/1.1\r\n" + b"X: a\r\n" * 100_000), 10)
+                assert found == b"" or found.startswith(b"HTTP/1.1 400 Bad Request")
+                answer = await running.post(np.tile(recording(5), 60))  # takes longer, but its headers did not
+                assert answer.status_code == 200
+                await ws.send('{"end": true}')
+                assert [message async for message in ws] == [] and ws.close_code == 1000
+            await running.none_left()
 
     run(main())
 

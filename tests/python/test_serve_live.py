@@ -159,7 +159,7 @@ def test_phrases_may_change_within_an_utterance(lattice_beam):
     async def main():
         async with Running(options={"lattice_beam": lattice_beam}) as running, running.connect() as ws:
             assert json.loads(await ws.recv())["type"] == "ready"
-            for wrong in ({"hearts": "much"}, {"hearts": [1]}, 3, [1]):
+            for wrong in ({"hearts": 10**400}, {"hearts": "much"}, {"hearts": [1]}, 3, [1]):
                 await ws.send(json.dumps({"vocabulary": wrong}))
                 assert json.loads(await ws.recv())["type"] == "error"
             begin, partial, changed = 0, "", False
@@ -219,9 +219,15 @@ def test_wrong_messages_end_their_connection_only():
                 async with running.connect() as ws:
                     await ws.send(b"odd")
                     assert await closed(ws) == (1007, "audio of an odd number of bytes, expected 16-bit samples")
-                async with running.connect() as ws:
-                    await ws.send(bytes(MOST_BYTES + 2))
-                    assert (await closed(ws))[0] == 1009
+                noise = np.random.default_rng(1).bytes(MOST_BYTES + 2)  # which compression makes longer
+                for compression in (None, "deflate"):
+                    async with running.connect(compression=compression) as ws:
+                        await ws.send(noise)
+                        assert await closed(ws) == (1009, f"a message of {len(noise)} bytes, the most is {MOST_BYTES}")
+                    async with running.connect(compression=compression) as ws:
+                        await ws.send(noise[2:])
+                        await ws.send('{"end": true}')
+                        assert (await closed(ws))[0] == 1000
                 async with running.connect("/v1/audio/stream?model=other") as ws:
                     assert await closed(ws) == (1008, "the model 'other' does not exist; there are cards")
                 await good.send(pcm(recording(3)[8000:]))

@@ -99,25 +99,53 @@ def settings(arguments: argparse.Namespace) -> Settings:
     )
 
 
-def _protocol(limits: Limits) -> Any:
+def _http(limits: Limits) -> Any:
+    """uvicorn's HTTP that limits the bytes of headers, whose connections are cut off if the headers of a request take too long."""
+    base: Any = need("uvicorn.protocols.http.h11_impl", "serve").H11Protocol
+
+    class Http(base):  # type: ignore[misc]
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._deadline = self.loop.call_later(limits.upload_seconds, self._end)
+
+        def connection_lost(self, why: Exception | None) -> None:
+            self._deadline.cancel()
+            super().connection_lost(why)
+
+        def on_response_complete(self) -> None:
+            self._deadline.cancel()
+            self._deadline = self.loop.call_later(limits.upload_seconds, self._end)
+            super().on_response_complete()
+
+        def _end(self) -> None:
+            is_websocket, is_answered = self.transport.get_protocol() is not self, self.cycle is None or self.cycle.response_complete
+            if is_answered and not is_websocket:
+                self.transport.abort()
+
+    return Http
+
+
+def _websocket(limits: Limits) -> Any:
     """uvicorn's WebSockets, whose connections are cut off if the client does not take part in their close, or reads nothing."""
     base: Any = need("uvicorn.protocols.websockets.auto", "serve").AutoWebSocketsProtocol
 
-    class Protocol(base):  # type: ignore[misc]
+    class Socket(base):  # type: ignore[misc]
         async def run_asgi(self) -> None:
             try:
                 await super().run_asgi()
             finally:
                 self.loop.call_later(limits.send_seconds, self.transport.abort)
 
-    return Protocol
+    return Socket
 
 
 def uvicorn_config(app: Any, limits: Limits, **options: Any) -> Any:
     """uvicorn's settings for the application. Without its pings: answers are read after the audio before them, so a server that is behind would take its clients for gone; `limits` find those."""
     from .live import MOST_BYTES
 
-    return need("uvicorn", "serve").Config(app, ws=_protocol(limits), ws_max_size=MOST_BYTES, ws_max_queue=8, ws_ping_interval=None, timeout_graceful_shutdown=2, **options)
+    frame = 2 * MOST_BYTES  # compressed noise grows, and too long ones get a reason
+    websockets = {"ws": _websocket(limits), "ws_max_size": frame, "ws_max_queue": 8, "ws_ping_interval": None}
+    return need("uvicorn", "serve").Config(app, http=_http(limits), **websockets, timeout_graceful_shutdown=2, **options)
 
 
 def _allow_many_files() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -12,7 +11,7 @@ class Limits(NamedTuple):
 
     upload_bytes    of a request's body
     audio_seconds   of a recording
-    upload_seconds  in which a request's body must arrive
+    upload_seconds  in which a request's headers, and then its body, must arrive
     queue           requests that are received, wait or run at a time
     streams         live connections at a time
     idle_seconds    after which a live connection that sends nothing is closed
@@ -84,7 +83,7 @@ def checked_phrases(value: Any) -> dict[str, float | None]:
         raise ValueError('expected {"phrase": nats or null, ...} or a list of phrases')  # noqa: TRY004 - of JSON
     phrases: dict[str, float | None] = {}
     for phrase, nats in value.items():
-        if nats is not None and (isinstance(nats, bool) or not isinstance(nats, (int, float)) or not math.isfinite(nats) or abs(nats) > 1e6):
+        if nats is not None and (isinstance(nats, bool) or not isinstance(nats, (int, float)) or not abs(nats) <= 1e6):
             raise ValueError(f"{phrase!r}: the boost is {nats!r}, expected a number of nats or null")
         if phrase.strip() and "\0" not in phrase:
             phrases[" ".join(phrase.split())] = None if nats is None else float(nats)
