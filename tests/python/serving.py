@@ -51,8 +51,8 @@ def background(samples, seconds, seed=1):
     return (noise * quiet.std() / noise.std()).astype(np.float32)
 
 
-def run(main):
-    return asyncio.run(asyncio.wait_for(main, 120))
+def run(main, seconds=120):
+    return asyncio.run(asyncio.wait_for(main, seconds))
 
 
 class Running:

@@ -4,6 +4,7 @@ import asyncio
 import base64
 import contextlib
 import functools
+import gc
 import json
 import os
 import random
@@ -13,6 +14,7 @@ import signal
 import socket
 import time
 import urllib.request
+import weakref
 
 import numpy as np
 import pytest
@@ -405,6 +407,26 @@ def test_a_stream_takes_a_new_graph_at_its_next_utterance(tmp_path):
                 await asyncio.sleep(0.01)
 
     run(main())
+
+
+def test_a_model_that_was_replaced_is_freed():
+    """At once, not when Python next looks for cycles, until when models would fill the memory."""
+
+    async def main():
+        async with Running() as running:
+            old = weakref.ref(running.server.models["cards"].model)
+            assert (await running.post(3)).status_code == 200
+            assert (await spoken(running, recording(3)))[1][0]["text"] == "seven of clubs"
+            await running.server.reload("cards")
+            while old() is not None:
+                await asyncio.sleep(0.01)
+
+    gc.collect()
+    gc.disable()
+    try:
+        run(main(), 20)
+    finally:
+        gc.enable()
 
 
 def test_a_stop_ends_utterances_with_their_words():

@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ..aio import AsyncStreams
@@ -37,19 +38,31 @@ class _Utterance(NamedTuple):
     boost: dict[str, float | None] | None
 
 
+def _score(model: Model, name: str, metrics: Metrics, pieces: list[np.ndarray]) -> Sequence[Any]:
+    begin = time.monotonic()
+    log_probs, lengths = model.scores(pieces)
+    metrics.batch_items.labels(name).observe(len(pieces))
+    metrics.batch_seconds.labels(name).observe(time.monotonic() - begin)
+    return [log_probs[i] if lengths is None else log_probs[i][: int(lengths[i])] for i in range(len(pieces))]
+
+
+def _decode(decoder: Decoder, utterances: list[_Utterance]) -> Sequence[Result | Exception]:
+    results = decoder.decode([one.log_probs for one in utterances], boost=[one.boost for one in utterances])
+    return [result if result.error is None else result.error for result in results]
+
+
 class Served:
     """A model with two decoders of one graph: one for recordings, one for streams, so that live words do not wait for recordings. For one event loop."""
 
     def __init__(self, name: str, model: Model, decoder: Decoder, live: Decoder, settings: Settings, metrics: Metrics) -> None:
         self.name, self.model, self.created = name, model, int(time.time())
-        self._metrics = metrics
         self._thread = ThreadPoolExecutor(1, "warpfst-model")  # a model is used by one thread at a time
         self._decoder, self.decoder = decoder, live
         self.streams = AsyncStreams(self.decoder)
         self.has_lattices = bool(decoder.config["lattice_beam"] > 0)
         samples = settings.batch_seconds * model.sample_rate
-        self._scoring: Batches[np.ndarray, Any] = Batches(self._score, len, samples, self._thread)
-        self._decoding: Batches[_Utterance, Result] = Batches(self._decode, lambda one: len(one.log_probs), samples, decoder._worker)
+        self._scoring: Batches[np.ndarray, Any] = Batches(partial(_score, model, name, metrics), len, samples, self._thread)  # no cycle: a model that was replaced is freed at once
+        self._decoding: Batches[_Utterance, Result] = Batches(partial(_decode, decoder), lambda one: len(one.log_probs), samples, decoder._worker)
         self._users, self._retired = 0, False
 
     @classmethod
@@ -69,17 +82,6 @@ class Served:
     def is_live(self) -> bool:
         """The model takes audio, which can be live."""
         return not isinstance(self.model, ArrayModel)
-
-    def _score(self, pieces: list[np.ndarray]) -> Sequence[Any]:
-        begin = time.monotonic()
-        log_probs, lengths = self.model.scores(pieces)
-        self._metrics.batch_items.labels(self.name).observe(len(pieces))
-        self._metrics.batch_seconds.labels(self.name).observe(time.monotonic() - begin)
-        return [log_probs[i] if lengths is None else log_probs[i][: int(lengths[i])] for i in range(len(pieces))]
-
-    def _decode(self, utterances: list[_Utterance]) -> Sequence[Result | Exception]:
-        results = self._decoder.decode([one.log_probs for one in utterances], boost=[one.boost for one in utterances])
-        return [result if result.error is None else result.error for result in results]
 
     async def scores(self, samples: np.ndarray, *, live: bool = False) -> Any:
         """Scores of a piece of audio, [frames, columns], made in a batch with those of other requests. Live ones come first."""
