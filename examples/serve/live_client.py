@@ -20,14 +20,15 @@ async def send(server, samples, rate):
 
 
 async def main(path, url):
-    samples, rate = soundfile.read(path, dtype="int16")
+    samples, rate = soundfile.read(path, dtype="int16", always_2d=True)
     async with websockets.connect(url + "/v1/audio/stream") as server:
         ready = json.loads(await server.recv())
         assert ready["sample_rate"] == rate, f"the model wants {ready['sample_rate']} Hz"
-        sending = asyncio.create_task(send(server, samples, rate))
+        sending = asyncio.create_task(send(server, samples[:, 0], rate))
         async for message in server:
             words = json.loads(message)
-            print(("... " if words["type"] == "partial" else "") + words["text"])
+            if words["text"]:
+                print(("... " if words["type"] == "partial" else "") + words["text"], flush=True)
         await sending
 
 
