@@ -117,9 +117,12 @@ def _http(limits: Limits) -> Any:
             self._deadline = self.loop.call_later(limits.upload_seconds, self._end)
             super().on_response_complete()
 
+        def handle_websocket_upgrade(self, *event: Any) -> None:
+            self._deadline.cancel()
+            super().handle_websocket_upgrade(*event)
+
         def _end(self) -> None:
-            is_websocket, is_answered = self.transport.get_protocol() is not self, self.cycle is None or self.cycle.response_complete
-            if is_answered and not is_websocket:
+            if self.cycle is None or self.cycle.response_complete:
                 self.transport.abort()
 
     return Http
