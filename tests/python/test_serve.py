@@ -101,6 +101,21 @@ def test_phrases_of_a_request_are_its_own():
     run(main())
 
 
+def test_others_are_served_while_a_prompt_is_read(monkeypatch):
+    answered = threading.Event()
+    monkeypatch.setattr("warpfst.serve.requests.phrases_of_prompt", lambda _: {"hearts": 12.0} if answered.wait(10) else None)
+
+    async def main():
+        async with Running() as running:
+            asking = asyncio.create_task(running.post(1, prompt="hearts: 12"))
+            await asyncio.sleep(0.5)
+            assert (await running.client.get("/health")).status_code == 200
+            answered.set()
+            assert (await asking).json()["text"] == "ten of hearts"
+
+    run(main())
+
+
 def test_phrases_of_a_prompt():
     assert phrases_of_prompt("seven  of hearts: 3, ace\nking. Queen") == {"seven of hearts": 3.0, "ace": None, "king": None, "Queen": None}
     assert phrases_of_prompt("3.5 mm, at 10:30, a: nan,,") == {"3.5 mm": None, "at 10": 30.0}

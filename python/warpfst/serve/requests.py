@@ -125,7 +125,7 @@ class Requests:
             with _full_disk():
                 form, path = await opened.enter_async_context(self._received(request))
             served = opened.enter_context(self._server.find(_text(form, "model")).used())
-            ask = wanted(form)
+            ask = await self._server.in_thread(wanted, form)  # long prompts take a while
             if ask.stream:
                 return _Events(self._events(served, path, ask.phrases), opened.pop_all())
             transcript = transcript_of("", path, await _unless_gone(request, self._all_parts(served, path, ask.phrases)), served.model.sample_rate)
