@@ -196,7 +196,7 @@ def _align(served: Served, scores: Any, places: list[tuple[int, int, int]], text
     if result.error is not None:
         raise result.error
     if [word.text for word in result.words] != text.split():
-        raise Refused(400, "the recording is too short for the text", "text_does_not_fit", param="text")
+        raise Refused(400, "the text does not fit the recording", "text_does_not_fit", param="text")
 
     def seconds(frame: int) -> float:
         first, begin, end = next(place for place in reversed(places) if place[0] <= frame or place is places[0])
