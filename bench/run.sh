@@ -17,7 +17,7 @@
 #   align    forced alignment, compared with torchaudio's; not in `all`: installs torch (3 GB)
 #   compat   warpfst.compat, compared with pyctcdecode, flashlight-text and torchaudio: word error rate and speed; with --part=open: ways to recognise any word; not in `all`: builds KenLM, installs torch (3 GB)
 #   ocr      a released model that reads lines of text, with 18,385 tokens: errors and time with word lists, language models and names; not in `all`: installs onnxruntime and the model (40 MB)
-#   peers    other decoders beside ours in one run: error rate, speed and memory by beam, on the CPU or a GPU; not in `all`: installs them (20 MB; --wheels=FOLDER: uses those of a folder)
+#   peers    other decoders beside ours in one run: error rate, speed and memory by beam, on the CPU or a GPU; not in `all`: installs them (50 MB; --wheels=FOLDER: uses those of a folder)
 #   generation  a step of warpfst.generation by vocabulary and batch; with --device=cuda: on a GPU; with --peers: beside xgrammar's and llguidance's masks; not in `all`: installs these and torch (3 GB)
 #   whisper  lists of words for Whisper tiny.en, right and wrong ones: what they find and what they break; not in `all`: installs torch and transformers (3 GB), needs the model (--help)
 #   graph    building hybrid graphs step by step, compared with OpenFst's tools; not in `all`: OpenFst takes a quarter of an hour for the largest

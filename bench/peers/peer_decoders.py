@@ -89,8 +89,9 @@ def warpfst(job, setting):
                 others.setdefault(word, []).append(spelled)
         graph, table = graph.add_words(list(others), pronunciations=others), {}
     weights = {"acoustic_scale": 1 / setting["alpha"], "word_score": setting["beta"] / setting["alpha"]} if "alpha" in setting else {"acoustic_scale": task["acoustic_scale"]}
-    decoder = wf.Decoder(graph, **table, **weights, beam=setting["beam"], max_active=setting["max_active"],
-                         num_threads=0 if gpu else job["threads"], device=job["device"], check_scores="off", **lattice)
+    search = {name: setting[name] for name in ("beam", "max_active", "max_hypotheses", "max_symbols") if name in setting} | ({"greedy": True} if "greedy" in setting else {})
+    model = {"transducer": task["transducer"]} if "transducer" in task else {}
+    decoder = wf.Decoder(graph, **table, **weights, **search, **model, num_threads=0 if gpu else job["threads"], device=job["device"], check_scores="off", **lattice)
     if setting.get("nats_a_letter"):
         decoder.set_boost({" ".join(tokens): wf.boost_by_length(word, setting["nats_a_letter"]) for word, tokens in task["boosted"].items()})
 
@@ -166,14 +167,71 @@ def flashlight_tokens(job, setting):
 
 
 def pyctcdecode(job, setting):
-    import pyctcdecode
+    import pyctcdecode as peer
 
+    return pyctcdecode_by(peer.build_ctcdecoder, job, setting)
+
+
+def pyctcdecode_by(build, job, setting):
     task, tokens = job["task"], tokens_of(job["task"])
     space = " " if task["unit"] == "char" else WORD_START
     labels = ["", *(space if token == WORD_START else token for token in tokens[1:])]
     words = sorted({word for word, _ in pronunciations(task["lexicon"])})
-    decoder = pyctcdecode.build_ctcdecoder(labels, task["arpa"], words, alpha=setting.get("alpha", 1 / task["acoustic_scale"]), beta=setting.get("beta", 0.0))
+    decoder = build(labels, task["arpa"], words, alpha=setting.get("alpha", 1 / task["acoustic_scale"]), beta=setting.get("beta", 0.0))
     return one_by_one(job, lambda matrix: decoder.decode(matrix, beam_width=setting["beam_width"]).split())
+
+
+def ctc_beam_decoder(job, setting):
+    """pyctcdecode's search in C++, with its arguments."""
+    import ctc_beam_decoder as peer
+
+    return pyctcdecode_by(peer.build_ctcdecoder, job, setting)
+
+
+def fast_ctc(job, setting):
+    """Its alphabet has letters, so each token gets one. It takes probabilities, which are not timed."""
+    import fast_ctc_decode
+
+    names = tokens_of(job["task"])
+    letters = [chr(0x4E00 + column) for column in range(len(names))]
+    name_of = dict(zip(letters, names))
+
+    def one(matrix):
+        best, _ = fast_ctc_decode.beam_search(matrix, letters, beam_size=setting["beam_size"], beam_cut_threshold=setting["cut"])
+        return [name_of[letter] for letter in best]
+
+    return one_by_one(job, one, lambda matrices: [numpy.exp(matrix) for matrix in matrices])
+
+
+def sherpa(job, setting):
+    import sherpa_models
+    import sherpa_onnx
+
+    task, names, folder = job["task"], tokens_of(job["task"]), pathlib.Path(job["task"]["graph"]).parent
+    method = {"decoding_method": "greedy_search"} if "greedy" in setting else {"decoding_method": "modified_beam_search", "max_active_paths": setting["max_active_paths"]}
+    if setting.get("hotwords_score"):
+        # It spells the words with the tokens whose scores are the highest: pairs in the order in which they were made, then letters.
+        scores = {name: -column - 1000 * (len(name) == 1) for column, name in enumerate(names) if column}
+        (folder / "bpe.vocab").write_text("".join(f"{name}\t{score}\n" for name, score in scores.items()), encoding="utf-8")
+        (folder / "hotwords").write_text("".join(f"{word}\n" for word in task["boosted"]), encoding="utf-8")
+        method |= {"hotwords_file": str(folder / "hotwords"), "hotwords_score": setting["hotwords_score"], "modeling_unit": "bpe", "bpe_vocab": str(folder / "bpe.vocab")}
+
+    def prepare(matrices):
+        sherpa_models.write(task["predictor"], task["joiner"], len(names), task["context_size"], matrices, folder)
+        files = [str(folder / f"{name}.onnx") for name in ("encoder", "decoder", "joiner")]
+        recognizer = sherpa_onnx.OfflineRecognizer.from_transducer(*files, task["tokens"], num_threads=job["threads"], **method)
+        streams = [recognizer.create_stream() for _ in matrices]
+        for number, stream in enumerate(streams):
+            stream.accept_waveform(16000, sherpa_models.silence(number))
+        return recognizer, streams
+
+    def decode(batch):
+        recognizer, streams = batch
+        for first in range(0, len(streams), setting["streams"]):
+            recognizer.decode_streams(streams[first : first + setting["streams"]])
+        return [[token.replace(" ", WORD_START) for token in stream.result.tokens] for stream in streams]
+
+    return prepare, decode
 
 
 def riva(job, setting):
@@ -242,7 +300,8 @@ def cuctc(job, setting):
 
 DECODERS = {
     "warpfst": warpfst, "kaldi-decoder": kaldi, "flashlight-text": flashlight, "pyctcdecode": pyctcdecode, "riva-asrlib-decoder": riva,
-    "NeMo": nemo, "cuda_ctc_decoder": cuctc, "flashlight-text (no lexicon)": flashlight_tokens,
+    "NeMo": nemo, "cuda_ctc_decoder": cuctc, "flashlight-text (no lexicon)": flashlight_tokens, "ctc-beam-decoder": ctc_beam_decoder,
+    "fast-ctc-decode": fast_ctc, "sherpa-onnx": sherpa,
 }
 
 

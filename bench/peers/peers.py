@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""peers [--device=cpu|cuda[:N]] [--part=phone,char,bpe,hybrid,tokens] [--data=FOLDER] [--wheels=FOLDER] [--programs=FOLDER] [--save=FILE | --load=FILE] [--record]
+"""peers [--device=cpu|cuda[:N]] [--part=phone,char,bpe,hybrid,tokens,transducer] [--data=FOLDER] [--wheels=FOLDER] [--programs=FOLDER] [--save=FILE | --load=FILE] [--record]
 
 Measures other decoders beside warpfst, from Python, on the same scores, with the same graph, or the same lexicon and language model: word error rate, speed and memory at several beams.
 
   phone, char, bpe  CTC scores of real speech with the 3-gram model of examples/ctc. --data has logp_phone, logp_char, logp_bpe: folders of .npy, or .tar.xz of them (default: the phones of
-                    examples/ctc). CPU: kaldi-decoder, flashlight-text with lexicon and KenLM, pyctcdecode. GPU: riva-asrlib-decoder
+                    examples/ctc). CPU: kaldi-decoder, flashlight-text with lexicon and KenLM, pyctcdecode, ctc-beam-decoder. GPU: riva-asrlib-decoder
   hybrid            a real HCLG and senone scores: --hybrid-graph (OpenFst's format), --hybrid-scores, --hybrid-ref, --hybrid-words. CPU: kaldi-decoder. GPU: riva-asrlib-decoder
-  tokens            CTC without a lexicon, on characters and byte pairs of --data and on generated scores (--size): NeMo, which needs torch; flashlight-text on all processors. GPU: also
+  tokens            CTC without a lexicon, on characters and byte pairs of --data and on generated scores (--size): NeMo, which needs torch; flashlight-text; on one core also fast-ctc-decode. GPU: also
                     cuda_ctc_decoder. Of --data also with a list of boosted words: NeMo's boosting tree; and if it has train_text, with a 3-gram model of its tokens: NeMo. Not measured on
                     the CPU unless asked for
+  transducer        an RNN-T model over tokens, and a list of boosted words, on the CPU: --transducer=FOLDER as for ./run bench transducer. sherpa-onnx
 
 Every decoder runs in a process of its own (bench/peers/peer_decoders.py), and the decoders take turns --rounds times; figures are medians. On the CPU: processor time of one core at every setting,
 wall time on all cores at some. Memory: what the process holds beyond the scores, at most; on a GPU what it takes there. Packages are those of this Python, or, with --wheels, the wheels of a
@@ -26,6 +27,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tarfile
 
 sys.path.insert(1, str(pathlib.Path(__file__).resolve().parents[1] / "common"))
 import decode_tasks
@@ -38,6 +40,9 @@ PACKAGES = {  # what each decoder imports, by name of the wheel
     "flashlight-text": {"flashlight_text": "0.0.7"},
     "flashlight-text (no lexicon)": {"flashlight_text": "0.0.7"},
     "pyctcdecode": {},
+    "ctc-beam-decoder": {},
+    "fast-ctc-decode": {},
+    "sherpa-onnx": {},
     "riva-asrlib-decoder": {"riva_asrlib_decoder": "0.4.4"},
     "NeMo": {"nemo_toolkit": "3.0.0"},
     "cuda_ctc_decoder": {"torchaudio": "2.11.0"},
@@ -85,6 +90,7 @@ def cpu_settings(unit):
     everywhere = {name: [{"beam": 15, **graph}] for name in ("warpfst", "kaldi-decoder")} | {"flashlight-text": [{"beam_size": 50, "beam_threshold": 50}, {"beam_size": 500, "beam_threshold": 15}]}
     if unit != "phone":  # it spells words with its tokens, so they must be letters
         settings["pyctcdecode"] = each("beam_width", (10, 30, 100, 300)) + [{"beam_width": 100, "alpha": 0.5, "beta": 1.5}]
+        settings["ctc-beam-decoder"] = list(settings["pyctcdecode"])
         settings["warpfst"] += [{"beam": 30, **graph, "alpha": 0.5, "beta": 1.5}]  # scores count more than twice as much, so the beam is wider
         everywhere["pyctcdecode"] = each("beam_width", (100,))
     return settings, everywhere
@@ -114,7 +120,9 @@ def token_settings(batches, gpu, alpha=None):
         "NeMo": each("batch", batches, beam_size=10) + each("beam_size", (4, 16), batch=most),
         "cuda_ctc_decoder": each("batch", batches, beam_size=10, blank_skip=0.95) + each("beam_size", (4, 20), blank_skip=0.95, batch=most) + [{"beam_size": 10, "blank_skip": 1.0, "batch": most}],
     }
-    return settings if gpu else {name: settings[name] for name in ("warpfst", "NeMo")}
+    if gpu:
+        return settings
+    return {"warpfst": each("beam", (8, 11, 14, 17), **graph), "NeMo": settings["NeMo"], "flashlight-text (no lexicon)": each("beam_size", (10, 50)), "fast-ctc-decode": each("beam_size", (5, 20), cut=0) + [{"beam_size": 20, "cut": 0.001}]}
 
 
 def boosted_settings(batches):
@@ -126,11 +134,26 @@ def boosted_settings(batches):
     }
 
 
+def transducer_settings(boosted):
+    """Best paths with at most a symbol a frame, which is all that sherpa-onnx searches; its default is 4 paths. Streams: in one call."""
+    search, paths = {"max_symbols": 1, "beam": 15}, {"max_active_paths": 4, "streams": 16}
+    if boosted:
+        return {"warpfst": each("nats_a_letter", (0, 0.4, 0.6, 1), max_hypotheses=8, **search), "sherpa-onnx": [paths] + each("hotwords_score", (1, 1.5, 2.5), **paths)}
+    return {
+        "warpfst": [{"greedy": 1, "max_symbols": 1}] + each("max_hypotheses", (4, 8, 16), **search),
+        "sherpa-onnx": each("streams", (1, 16), greedy=1) + each("max_active_paths", (4, 8), streams=16) + [{"max_active_paths": 4, "streams": 1}],
+    }
+
+
 # What the peers' documentation uses or has as default. riva-asrlib-decoder's depends on the machine.
 RECOMMENDED = {
     "kaldi-decoder": ("beam 15, max_active 7000", "beam 14, max_active 100000", "beam 14, max_active 100000, lattice_beam 8"),
     "flashlight-text": ("beam_size 50, beam_threshold 50", "beam_size 1500, beam_threshold 50"),
     "pyctcdecode": ("beam_width 100", "beam_width 100, alpha 0.5, beta 1.5"),
+    "ctc-beam-decoder": ("beam_width 100", "beam_width 100, alpha 0.5, beta 1.5"),
+    "flashlight-text (no lexicon)": ("beam_size 10",),
+    "fast-ctc-decode": ("beam_size 5, cut 0",),
+    "sherpa-onnx": ("streams 16, greedy 1", "max_active_paths 4, streams 16"),
     "NeMo": ("beam_size 10", "beam_size 8, alpha 0.3"),
     "cuda_ctc_decoder": ("beam_size 10, blank_skip 0.95",),
     "cuda_ctc_decoder, with cuctc_room.so": ("beam_size 10, blank_skip 0.95",),
@@ -282,6 +305,21 @@ def token_tasks(arguments, programs):
     yield from token_task(arguments, programs, "generated peaky", generated.scores, folder / "tokens.txt", folder / "lexicon.txt", transcripts(generated.ref))
 
 
+def transducer_tasks(arguments, programs):
+    """An RNN-T model with a stateless predictor, over tokens alone; and with a list of boosted words."""
+    folder, source = work_folder("peers_transducer"), pathlib.Path(arguments.transducer)
+    if not (folder / "enc").exists():
+        with tarfile.open(source / "enc.tar.xz") as archive:
+            archive.extractall(folder, filter="data")
+    base, tokens, sentences = decode_tasks.Task("transducer", "RNN-T, stateless", folder / "T.wfst", folder / "enc", None), source / "tokens.txt", transcripts(source / "text")
+    programs.run(programs.warpfst, "mkgraph", "ctc", "--topology=transducer", f"--tokens={tokens}", "-q", f"--words-out={folder / 'words.txt'}", "-o", base.graph)
+    parts = {"transducer": source / "rnnt.safetensors", "predictor": source / "rnnt_predictor.onnx", "joiner": source / "rnnt_joiner.onnx", "context_size": 2}
+    files = files_of(programs, base, "tokens", arguments, tokens=tokens, words=folder / "words.txt", **parts)
+    yield Task(base.name, files, sentences, transducer_settings(False), joins=True)
+    boosted = boosted_words(files["scores"], sentences, CTC / "lexicon_bpe.txt", arguments.utterances or sys.maxsize)
+    yield Task(f"{base.name}, {len(boosted)} boosted words", {**files, "boosted": boosted}, sentences, transducer_settings(True), joins=True)
+
+
 def tasks_of(arguments, programs):
     gpu = arguments.device != "cpu"
     for part in arguments.part:
@@ -289,6 +327,8 @@ def tasks_of(arguments, programs):
             yield word_task(arguments, programs, part, gpu)
         elif part == "hybrid":
             yield hybrid_task(arguments, programs, gpu)
+        elif part == "transducer":
+            yield from transducer_tasks(arguments, programs)
         else:
             yield from token_tasks(arguments, programs)
 
@@ -372,7 +412,8 @@ class Runner:
         references = self.task.references
         if self.task.joins:
             found["hypotheses"] = {key: "".join(tokens).replace("\u2581", " ").split() for key, tokens in found["hypotheses"].items()}
-            row["recall"] = recall(references, found["hypotheses"], self.task.files["boosted"])
+            if "boosted" in self.task.files:
+                row["recall"] = recall(references, found["hypotheses"], self.task.files["boosted"])
         errors = sum(measure.distance(references[key], words) for key, words in found["hypotheses"].items() if key in references)
         row |= {"utterances": len(found["hypotheses"]), "audio": found["audio"], "rate": 100 * errors / sum(len(references[key]) for key in found["hypotheses"] if key in references)}
         print(f"  {', '.join(key)}: RTFx {found['audio'] / found['seconds']:.1f}, {row['error']} {row['rate']:.2f}%, {found['mib']:.0f} MiB", file=sys.stderr, flush=True)
@@ -427,7 +468,7 @@ def print_tables(rows):
         measured = [row for row in group if "rtfx" in row]
         lists = any("recall" in row for row in measured)
         print(measure.table(["decoder", "setting", "on", "error rate, %", *["listed words found, %"] * lists, "RTFx", "MiB"],
-                            [[row["decoder"], row["setting"], row["place"], f"{row['rate']:.2f}", *[f"{row['recall']:.1f}"] * lists, measure.figure(row["rtfx"]), f"{row['mib']:.0f}"] for row in measured]))
+                            [[row["decoder"], row["setting"], row["place"], f"{row['rate']:.2f}", *([f"{row['recall']:.1f}"] if lists else []), measure.figure(row["rtfx"]), f"{row['mib']:.0f}"] for row in measured]))
         for row in group:
             if "failed" in row:
                 print(f"\n{row['decoder']}: {row['failed']}")
@@ -442,12 +483,12 @@ def figures(rows):
                 yield what, f"{setup}, listed words found", f"{row['recall']:.1f}", "%"
 
 
-ORDER = ("warpfst", "kaldi-decoder", "flashlight-text (no lexicon)", "flashlight-text", "pyctcdecode", "riva-asrlib-decoder", "NeMo", f"cuda_ctc_decoder{ROOM}", "cuda_ctc_decoder")
+ORDER = ("warpfst", "kaldi-decoder", "flashlight-text (no lexicon)", "flashlight-text", "pyctcdecode", "ctc-beam-decoder", "fast-ctc-decode", "sherpa-onnx", "riva-asrlib-decoder", "NeMo", f"cuda_ctc_decoder{ROOM}", "cuda_ctc_decoder")
 SETUP = re.compile(rf"(?P<utterances>\d+) utterances, (?P<decoder>{'|'.join(map(re.escape, ORDER))}), (?P<setting>.*), (?P<place>\d+ cores?|batch \d+)")
 
 
 def recorded(table, task):
-    """What figures() wrote, from rows of measure.rows(), of the machine that was recorded last for each place: {place: [{decoder, setting, place, utterances, rtfx, rate, mib, recall if measured, machine, commit}]}."""
+    """What figures() wrote, from rows of measure.rows(): of each peer those of the machine on which it was recorded last, and ours of these machines: {place: [{decoder, setting, place, utterances, rtfx, rate, mib, recall if measured, machine, commit}]}."""
     values = {(row["machine"], row["setup"]): row for row in table if row["what"] == f"peers, {task}"}
     places = {}
     for (machine, setup), row in values.items():
@@ -458,7 +499,10 @@ def recorded(table, task):
             if listed:
                 found["recall"] = float(listed["figure"])
             places.setdefault(found["place"], {}).setdefault(machine, []).append({**found, "machine": machine, "commit": row["commit"]})
-    return {place: list(by_machine.values())[-1] for place, by_machine in places.items()}
+    for place, by_machine in places.items():
+        last = {row["decoder"]: machine for machine, rows in by_machine.items() for row in rows if row["decoder"] != "warpfst"} or {"warpfst": list(by_machine)[-1]}
+        places[place] = [row for machine, rows in by_machine.items() for row in rows if machine == last.get(row["decoder"]) or row["decoder"] == "warpfst" and machine in last.values()]
+    return places
 
 
 def fetch(folder):
@@ -474,7 +518,7 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--part", default="", help="comma-separated; default: all for which there are files")
-    parser.add_argument("--only", default="", help="measure the tasks with this text in their names, such as boosted")
+    parser.add_argument("--only", default="", help="measure the tasks whose names this regular expression finds, such as boosted")
     parser.add_argument("--data")
     parser.add_argument("--utterances", type=int, help="take the first N of each task")
     parser.add_argument("--rounds", type=int, help="default: 3, on a GPU 2")
@@ -484,6 +528,7 @@ def parse():
     parser.add_argument("--size", choices=decode_tasks.SIZES, help="of the generated task of `tokens`; default: full on a GPU, else small")
     for name in ("graph", "scores", "ref", "words"):
         parser.add_argument(f"--hybrid-{name}")
+    parser.add_argument("--transducer")
     parser.add_argument("--wheels")
     parser.add_argument("--fetch")
     parser.add_argument("--programs", default=measure.ROOT / "build" / "release", help="a build folder, or one made by ./run pack-gpu")
@@ -493,7 +538,7 @@ def parse():
     parser.add_argument("--record", action="store_true", help="write the figures to bench/figures")
     arguments = parser.parse_args()
     gpu = arguments.device != "cpu"
-    there = {**{unit: data(arguments, unit) for unit in decode_tasks.UNITS}, "hybrid": arguments.hybrid_graph and arguments.hybrid_scores, "tokens": True}
+    there = {**{unit: data(arguments, unit) for unit in decode_tasks.UNITS}, "hybrid": arguments.hybrid_graph and arguments.hybrid_scores, "tokens": True, "transducer": arguments.transducer and not gpu}
     arguments.part = arguments.part.split(",") if arguments.part else [part for part in there if there[part] and (part != "tokens" or gpu)]
     missing = [part for part in arguments.part if not there.get(part)]
     if missing:
@@ -511,7 +556,7 @@ def measured(arguments):
     print(f"{about['machine']}; load before {measure.load()}", file=sys.stderr)
     rows = []
     for task in tasks_of(arguments, programs):
-        if arguments.only not in task.name:
+        if not re.search(arguments.only, task.name):
             continue
         print(task.name, file=sys.stderr, flush=True)
         if arguments.decoders:

@@ -16,6 +16,10 @@ sys.path += [str(ROOT / "bench" / name) for name in ("common", "peers")]
 import measure
 import peer_decoders
 import peers
+import transducer_model
+
+onnx, onnxruntime = pytest.importorskip("onnx"), pytest.importorskip("onnxruntime")
+import sherpa_models
 
 CTC = ROOT / "examples" / "ctc"
 SEARCH = {"max_active": 7000}
@@ -109,7 +113,8 @@ def test_recorded_figures_are_shown():
 
 def test_names_agree():
     assert set(peer_decoders.DECODERS) == set(peers.PACKAGES) == {name.removesuffix(peers.ROOM) for name in peers.ORDER}
-    settings = [*peers.cpu_settings("char")[0].items(), *peers.hybrid_cpu_settings()[0].items(), *peers.token_settings((1, 400), True).items(), *peers.token_settings((400,), True, peers.TOKEN_ALPHA).items(), *peers.boosted_settings((400,)).items()]
+    settings = [*peers.cpu_settings("char")[0].items(), *peers.hybrid_cpu_settings()[0].items(), *peers.token_settings((1, 400), True).items(), *peers.token_settings((400,), True, peers.TOKEN_ALPHA).items(), *peers.boosted_settings((400,)).items(),
+                *peers.token_settings((400,), False).items(), *peers.transducer_settings(False).items()]
     for decoder, recommended in peers.RECOMMENDED.items():
         labels = {peers.label(setting) for name, some in settings if name == decoder.removesuffix(peers.ROOM) for setting in some}
         assert set(recommended) <= labels, f"{decoder} is not measured at {recommended}: {labels}"
@@ -135,6 +140,56 @@ def test_errors_of_boosted_tasks_are_those_of_words():
     runner.take("warpfst", {"beam": 1}, 1, {"seconds": 1, "mib": 1, "audio": 1, "hypotheses": {"a": ["\u2581", "ON", "E", "\u2581T", "WO"], "b": ["\u2581S", "I"]}})
     (row,) = runner.rows.values()
     assert (task.error, row["rate"], row["recall"]) == ("WER", pytest.approx(100 / 3), 50)
+
+
+def test_tables_are_printed(capsys):
+    row = {"task": "x", "error": "WER", "decoder": "a", "setting": "b 1", "place": "1 core", "utterances": 1, "rate": 2.5, "rtfx": 30.0, "mib": 4.0}
+    peers.print_tables([row, {**row, "task": "y", "recall": 50.0}, {"task": "y", "decoder": "c", "failed": "no wheel"}])
+    lines = [line for line in capsys.readouterr().out.splitlines() if line]
+    assert lines[-2:] == ["| a       | b 1     | 1 core |          2.50 |                  50.0 |   30 |   4 |", "c: no wheel"] and lines[3] == "| a       | b 1     | 1 core |          2.50 |   30 |   4 |"
+
+
+def test_tasks_with_words_need_no_list():
+    task = peers.Task("x", {"unit": "tokens"}, {"a": ["ONE"]}, {}, joins=True)
+    runner = peers.Runner(argparse.Namespace(device="cpu"), task)
+    runner.take("sherpa-onnx", {"streams": 1}, 1, {"seconds": 1, "mib": 1, "audio": 1, "hypotheses": {"a": ["\u2581ON", "E"]}})
+    (row,) = runner.rows.values()
+    assert row["rate"] == 0 and "recall" not in row
+
+
+def test_a_transducer_reaches_the_search(tmp_path):
+    """Greedy, with at most a symbol a frame: the best of each frame, by the model's formulas."""
+    rng = np.random.default_rng(3)
+    model, scores = transducer_model.Reference(rng), rng.normal(size=(12, 5)).astype(np.float32)
+    graph = wf.build_ctc_graph(transducer_model.NAMES, topology="transducer")
+    graph.save(tmp_path / "T.wfst")
+    graph.words.write(tmp_path / "words.txt")
+    task = {"graph": tmp_path / "T.wfst", "words": tmp_path / "words.txt", "acoustic_scale": 1, "transducer": model.save(tmp_path / "model.safetensors")}
+    prepare, decode = peer_decoders.warpfst({"device": "cpu", "threads": 1, "task": task}, {"greedy": 1, "max_symbols": 1})
+    _, expected = model.greedy(scores, 1)
+    assert len(expected) > 3 and model.greedy(scores, 3)[1] != expected
+    assert decode(prepare([scores])) == [[transducer_model.NAMES[token] for token in expected]]
+
+
+def test_sherpas_stand_in_gives_the_outputs_of_each_utterance(tmp_path):
+    """Of a batch as well, behind as many frames of silence as it reads; and the predictor takes token -1 for the blank."""
+    rng = np.random.default_rng(1)
+    matrices = [rng.normal(size=(frames, 3)).astype(np.float32) for frames in (4, 9, 2)]
+    real, whole, value = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64, onnx.helper.make_tensor_value_info
+    table = onnx.numpy_helper.from_array(np.arange(8, dtype=np.float32).reshape(4, 2), "table")
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Gather", ["table", "y"], ["pred"])], "predictor", [value("y", whole, ["N", 2])], [value("pred", real, ["N", 2, 2])], [table])
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8), tmp_path / "predictor.onnx")
+    sherpa_models.write(tmp_path / "predictor.onnx", tmp_path / "predictor.onnx", 4, 2, matrices, tmp_path)
+    encoder, decoder = (onnxruntime.InferenceSession(str(tmp_path / f"{name}.onnx")) for name in ("encoder", "decoder"))
+    assert decoder.get_modelmeta().custom_metadata_map == {"vocab_size": "4", "context_size": "2"}
+    assert decoder.run(None, {"y": np.array([[-1, 0], [2, 3]])})[0].tolist() == [[[0, 1], [0, 1]], [[4, 5], [6, 7]]]
+    for numbers in ([0], [1], [2], [2, 0, 1]):
+        frames = [len(sherpa_models.silence(number)) // sherpa_models.HOP for number in numbers]
+        features = np.zeros((len(numbers), max(frames), sherpa_models.BINS), np.float32)
+        rows, lengths = encoder.run(None, {"x": features, "x_lens": np.array(frames)})
+        assert lengths.tolist() == [len(matrices[number]) for number in numbers]
+        for row, number in zip(rows, numbers, strict=True):
+            assert np.array_equal(row[: len(matrices[number])], matrices[number])
 
 
 def test_boosts_reach_the_search(tmp_path):
