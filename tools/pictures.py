@@ -225,9 +225,9 @@ def peer_curves(task):
 
 
 def ours_beside(peer, rows):
-    """Our fastest row with at most the peer's error rate; if the peer makes lattices, ours with lattices."""
+    """Our fastest row on the peer's machine with at most its error rate; if the peer makes lattices, ours with lattices."""
     lattices = makes_lattices(peer)
-    ours = [row for row in rows if row["decoder"] == "warpfst" and makes_lattices(row) == lattices and "unknown words" not in row["setting"] and ("beta" in row["setting"]) == ("beta" in peer["setting"])]
+    ours = [row for row in rows if row["decoder"] == "warpfst" and row["machine"] == peer["machine"] and makes_lattices(row) == lattices and "unknown words" not in row["setting"] and ("beta" in row["setting"]) == ("beta" in peer["setting"])]
     return max((row for row in ours if lattices or row["rate"] <= peer["rate"]), key=lambda row: row["rtfx"], default=None)
 
 

@@ -4,6 +4,7 @@
 Every point is a row of the table. If rows are missing, index.md has a note instead of the plot.
 """
 
+import collections
 import pathlib
 import re
 import sys
@@ -128,11 +129,15 @@ def best_of(points, worse=8):
 
 
 def against_peers(task, place="1 core"):
-    """Error rate against RTFx of each decoder: the best of its settings. `place`: its beginning; the largest batch."""
+    """Error rate against RTFx of each decoder: the best of its settings. `place`: its beginning; the largest batch. Of the machine with the most decoders."""
     def gather(table):
         rows = peers.recorded(table, task)
         chosen = max((each for each in rows if each.startswith(place)), key=lambda each: int(re.search(r"\d+", each)[0]), default=None)
-        lines = lines_of((row["decoder"], row["rtfx"], row["rate"]) for row in rows.get(chosen, ()) if not re.search("unknown words|beta", row["setting"]))
+        decoders = collections.defaultdict(set)
+        for row in rows.get(chosen, ()):
+            decoders[row["machine"]].add(row["decoder"])
+        machine = max(decoders, key=lambda name: len(decoders[name]), default=None)
+        lines = lines_of((row["decoder"], row["rtfx"], row["rate"]) for row in rows.get(chosen, ()) if row["machine"] == machine and not re.search("unknown words|beta", row["setting"]))
         unit = "Token" if "lexicon-free" in task else "Word"
         speed = "Seconds of audio per second" + (" of processor time" if place == "1 core" else " (RTFx)")
         return speed, f"{unit} error rate, %", {label: best_of(points) for label, points in lines.items()}, {"xscale": "log"}
