@@ -151,7 +151,6 @@ RECOMMENDED = {
     "flashlight-text": ("beam_size 50, beam_threshold 50", "beam_size 1500, beam_threshold 50"),
     "pyctcdecode": ("beam_width 100", "beam_width 100, alpha 0.5, beta 1.5"),
     "ctc-beam-decoder": ("beam_width 100", "beam_width 100, alpha 0.5, beta 1.5"),
-    "flashlight-text (no lexicon)": ("beam_size 10",),
     "fast-ctc-decode": ("beam_size 5, cut 0",),
     "sherpa-onnx": ("streams 16, greedy 1", "max_active_paths 4, streams 16"),
     "NeMo": ("beam_size 10", "beam_size 8, alpha 0.3"),
