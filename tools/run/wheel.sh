@@ -22,7 +22,8 @@ use_platform() { # NAME
 # cuda-aarch64 warpfst-cuda, whose kernels the toolkit of tools/install_cuda12.sh compiles (WARPFST_CUDA_ARCHS chooses GPU
 # architectures; default: release). Without isolation, as in python.sh, so an interrupted build is resumed.
 do_wheel() { # [PLATFORM]
-  local env=build/wheels/env name=${1:-linux-x86_64} archs='' source=. package=warpfst target tag runner settings more wheel
+  local env=build/wheels/env name=${1:-linux-x86_64} archs='' source=. package=warpfst target tag runner settings more wheel untagged
+  untagged=build/wheels/$name.untagged # its own, so wheels of several platforms can be built at once
   needs_wheel "$name"
   case $name in
     cuda-*)
@@ -36,12 +37,12 @@ do_wheel() { # [PLATFORM]
   esac
   say "compiling the wheel, for $name"
   SECONDS=0
-  rm -rf build/wheels/untagged build/wheels/"$package"-[0-9]*-"$tag".whl
+  rm -rf "$untagged" build/wheels/"$package"-[0-9]*-"$tag".whl
   SKBUILD_BUILD_DIR="$PWD/build/wheels/$name" CMAKE_BUILD_PARALLEL_LEVEL=$jobs \
-    "$env/bin/python" -m build --wheel --no-isolation --outdir build/wheels/untagged "${settings[@]/#/-Ccmake.define.}" "${more[@]}" "$source"
-  "$env/bin/python" -m wheel tags --remove --platform-tag "$tag" build/wheels/untagged/*.whl
-  mv build/wheels/untagged/*.whl build/wheels/
-  rmdir build/wheels/untagged
+    "$env/bin/python" -m build --wheel --no-isolation --outdir "$untagged" "${settings[@]/#/-Ccmake.define.}" "${more[@]}" "$source"
+  "$env/bin/python" -m wheel tags --remove --platform-tag "$tag" "$untagged"/*.whl
+  mv "$untagged"/*.whl build/wheels/
+  rmdir "$untagged"
   say "built in $SECONDS s"
   wheel=(build/wheels/"$package"-[0-9]*-"$tag".whl)
   "$env/bin/python" tools/check_wheel.py --gpus="$archs" "${wheel[@]}"
