@@ -131,7 +131,8 @@ void test_filter(int argc, char **argv);
  * (skipped). It is defined in no_gpu_batch.c because tests with simulated GPUs link another
  * implementation of batches. */
 bool test_no_gpu_for_batches(void);
-/* Runs a shell command. Fails the test unless it exits with 0. */
+/* Runs a shell command. Fails the test unless it exits with 0. On Windows, which has no such shell,
+ * skips what is left of the test. */
 void test_shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -2,10 +2,7 @@
  *
  * Inputs are built byte by byte from the descriptions of the formats, not with the library's
  * writers. */
-#include <dirent.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
+#include "base/platform.h"
 #include "io/kaldi_archive.h"
 #include "io/npy.h"
 #include "io/score_spec.h"
@@ -241,7 +238,7 @@ static void test_pipes_and_gzip_members(void **state) {
   free(doubled);
   /* a fifo that is filled in small pieces */
   const char *fifo = test_temp_path("fifo");
-  assert_int_equal(mkfifo(fifo, 0600), 0);
+  test_shell("mkfifo %s", fifo);
   test_shell("(dd if=%s of=%s bs=777 2>/dev/null &)", plain, fifo);
   assert_string_equal(trace(&fifo, 1, NULL), want);
 }
@@ -466,7 +463,8 @@ static void test_npy_bad(void **state) {
 static void test_folder(void **state) {
   (void)state;
   const char *folder = test_temp_path("npys");
-  test_shell("mkdir -p %s && touch %s/readme.txt", folder, folder);
+  assert_int_equal(wf__path_make_folder(folder), 0);
+  test_write_file("npys/readme.txt", "", 0);
   static const char *const dicts[3] = {"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1)}",
                                        "broken",
                                        "{'descr': '<f4', 'fortran_order': False, 'shape': (0, 5)}"};
