@@ -31,7 +31,7 @@ odd=$temporary/$'\xc3\xa9\xe4\xbd\xa0'
 run_one version "$program" version
 run_one help "$program" decode --help
 mkdir -p "$odd" "$temporary/scores"
-find $data/logp_phone -name '*.npy' | sort | head -6 | xargs -I{} cp {} "$temporary/scores/"
+find $data/logp_phone -name '*.npy' | sort | sed -n 1,6p | xargs -I{} cp {} "$temporary/scores/"
 for name in tokens lexicon; do
   sed 's/$/\r/' $data/${name}_phone.txt >"$odd/$name.txt"
 done
