@@ -100,7 +100,9 @@ class Records(Sequence[T]):
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         import numpy as np
 
-        return np.array(self._view, dtype=dtype, copy=copy)  # None: only if needed
+        if copy is None:  # only if needed; NumPy 1 has no copy=None
+            return np.asarray(self._view, dtype=dtype)
+        return np.array(self._view, dtype=dtype, copy=copy)
 
     def __repr__(self) -> str:
         return f"<{len(self)} records ({', '.join(self._kind._fields)})>"  # type: ignore[attr-defined]
