@@ -157,6 +157,11 @@ def test_phrases(tmp_path):
     for parts in ({"lm": "x", "phrases": []}, {"grammar": "x", "phrases": []}, {"lm": "x", "grammar": "x"}):
         with pytest.raises(TypeError, match="a language model, a grammar or phrases"):
             wf.build_ctc_graph(tokens, lexicon, **parts)
+
+
+@pytest.mark.skipif(not SPHINX.exists(), reason="no pocketsphinx-en-us")
+def test_one_source_of_sentences_for_a_hybrid_graph():
+    for parts in ({"lm": "x", "phrases": []}, {"grammar": "x", "phrases": []}, {"lm": "x", "grammar": "x"}):
         with pytest.raises(TypeError, match="a language model, a grammar or phrases"):
             wf.build_hmm_graph(SPHINX / "en-us", {"A": "AH"}, **parts)
 
@@ -270,6 +275,7 @@ def test_score_files(tmp_path, ctc_scores):
         list(wf.ScoreReader(tmp_path / "bad.ark"))
 
 
+@pytest.mark.skipif(not SPHINX.exists(), reason="no pocketsphinx-en-us")
 def test_hybrid_graph_of_spoken_commands():
     """Builds the graph of spoken commands with the Sphinx model (Debian's pocketsphinx-en-us), as `warpfst mkgraph hmm` does."""
     folder = ROOT / "examples" / "hybrid" / "coffee"
