@@ -6,15 +6,15 @@
 
 #include "base/callbacks.h"
 #include "base/interrupt.h"
+#include "decode/job_error.h"
 
 struct job {
   wf__host *self;
   const wf__batch *batch;
   const uint32_t *order; /* utterances, longest first */
   atomic_uint_fast64_t done;
-  atomic_int failed; /* 0 or the status that ends the batch */
-  wf_error *errors;  /* [pool size], scratch of each worker */
-  wf_error first;    /* of the worker that set `failed` */
+  wf__job_error failed;
+  wf_error *errors; /* [pool size], scratch of each worker */
 };
 
 static void host_close(void *opaque) {
@@ -86,7 +86,7 @@ static wf_status decode_one(const struct job *job, uint32_t i, int worker, wf_er
 static void run_item(void *user, uint64_t item, int worker) {
   struct job *job = user;
   uint32_t i = job->order[item];
-  if (atomic_load(&job->failed) != 0) return;
+  if (wf__job_failed(&job->failed)) return;
   wf_error *err = &job->errors[worker];
   wf_status status = wf__record_error(job->self, job->batch, i, decode_one(job, i, worker, err),
                                       err); /* an error of this utterance; the others continue */
@@ -95,9 +95,7 @@ static void run_item(void *user, uint64_t item, int worker) {
   if (status == WF_OK && worker == 0)
     status = wf__progress(job->batch->progress, "decoding",
                           (double)done / (double)job->batch->count, err);
-  int none = 0;
-  if (status != WF_OK && atomic_compare_exchange_strong(&job->failed, &none, (int)status))
-    job->first = *err;
+  wf__job_error_note(&job->failed, status, err);
 }
 
 /* Each thread decodes one utterance after another. */
@@ -107,10 +105,9 @@ static wf_status decode_in_threads(wf__host *self, const wf__batch *batch, const
   if (errors == NULL) return wf__fail_memory(err, sizeof *errors, "a batch");
   struct job job = {.self = self, .batch = batch, .order = order, .errors = errors};
   atomic_init(&job.done, 0);
-  atomic_init(&job.failed, 0);
+  wf__job_error_init(&job.failed);
   wf__pool_run(self->pool, count, run_item, &job);
-  wf_status status = (wf_status)atomic_load(&job.failed);
-  if (status != WF_OK && err != NULL) *err = job.first;
+  const wf_status status = wf__job_error_end(&job.failed, err);
   free(errors);
   /* Otherwise a lattice might lack its determinization. */
   return status == WF_OK ? wf__interrupted(err) : status;

@@ -5,6 +5,7 @@
 
 #include "base/callbacks.h"
 #include "decode/host_backend.h"
+#include "decode/job_error.h"
 
 struct chunks {
   const wf__host *host;
@@ -21,8 +22,7 @@ struct chunks {
   bool *left;                 /* [count] by the device */
   const wf__whole_part *part; /* that is done */
   wf_error *errors;           /* [pool size] scratch */
-  atomic_int failed;          /* 0, or the status that ends the batch */
-  wf_error first;             /* of the worker that set `failed` */
+  wf__job_error failed;
 };
 
 static wf__stream_state *state_of(const struct chunks *c, uint32_t item) {
@@ -30,17 +30,7 @@ static wf__stream_state *state_of(const struct chunks *c, uint32_t item) {
 }
 
 static void note(struct chunks *c, uint32_t item, wf_status status, const wf_error *err) {
-  int none = 0;
-  if (status == WF_OK) return;
-  status = wf__record_error(c->host, c->batch, item, status, err);
-  if (status != WF_OK && atomic_compare_exchange_strong(&c->failed, &none, (int)status))
-    c->first = *err;
-}
-
-static wf_status end_job(const struct chunks *c, wf_error *err) {
-  const wf_status status = (wf_status)atomic_load(&c->failed);
-  if (status != WF_OK && err != NULL) *err = c->first;
-  return status;
+  wf__job_error_note(&c->failed, wf__record_error(c->host, c->batch, item, status, err), err);
 }
 
 wf_status wf__chunk_begin(const wf__host *self, const wf__batch *batch, void *const *channels,
@@ -117,7 +107,7 @@ static wf_status done(void *user, const wf__whole_part *part, wf_error *err) {
   struct chunks *c = user;
   c->part = part;
   wf__pool_run(c->host->pool, part->count, follow_item, c);
-  return end_job(c, err);
+  return wf__job_error_end(&c->failed, err);
 }
 
 /* They were looked at before. */
@@ -151,7 +141,7 @@ static wf_status advance(struct chunks *c, uint32_t *order, uint32_t *count, wf_
   const uint32_t size = *count;
   take(c, order, count);
   for (size_t i = c->count; i < size; i++) c->searchers[i] = NULL;
-  wf_status status = end_job(c, err);
+  wf_status status = wf__job_error_end(&c->failed, err);
   if (c->count == 0) return status;
   if (status == WF_OK) return search(c, err);
   for (size_t i = 0; i < c->count; i++)
@@ -176,7 +166,7 @@ wf_status wf__whole_advance(wf__host *self, const wf__batch *batch, void *const 
                      .items = wf__alloc(size, sizeof *c.items),
                      .left = wf__calloc(size, sizeof *c.left),
                      .errors = wf__calloc((uint64_t)wf__pool_size(self->pool), sizeof *c.errors)};
-  atomic_init(&c.failed, 0);
+  wf__job_error_init(&c.failed);
   wf_status status = c.scores != NULL && c.scorers != NULL && c.searchers != NULL &&
                              c.items != NULL && c.left != NULL && c.errors != NULL
                          ? advance(&c, order, count, err)

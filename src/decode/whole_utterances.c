@@ -5,6 +5,7 @@
 #include "base/callbacks.h"
 #include "base/interrupt.h"
 #include "decode/host_backend.h"
+#include "decode/job_error.h"
 
 struct whole {
   wf__host *host;
@@ -19,21 +20,8 @@ struct whole {
   const wf__whole_part *part; /* that is done */
   wf__path *paths;            /* [pool size] scratch */
   wf_error *errors;           /* [pool size] scratch */
-  atomic_int failed;          /* 0, or the status that ends the batch */
-  wf_error first;             /* of the worker that set `failed` */
+  wf__job_error failed;
 };
-
-static void note(struct whole *w, wf_status status, const wf_error *err) {
-  int none = 0;
-  if (status != WF_OK && atomic_compare_exchange_strong(&w->failed, &none, (int)status))
-    w->first = *err;
-}
-
-static wf_status end_job(struct whole *w, wf_error *err) {
-  const wf_status status = (wf_status)atomic_load(&w->failed);
-  if (status != WF_OK && err != NULL) *err = w->first;
-  return status;
-}
 
 /* Frames of an utterance. */
 static void look(void *user, uint32_t item, const wf_scores *frames) {
@@ -77,14 +65,15 @@ static void fill_item(void *user, uint64_t k, int worker) {
   bool left;
   const wf_status status = fill(w, k, worker, &left, err);
   w->left[item] = left;
-  note(w, wf__record_error(w->host, w->batch, w->items[item], status, err), err);
+  wf__job_error_note(&w->failed, wf__record_error(w->host, w->batch, w->items[item], status, err),
+                     err);
 }
 
 static wf_status done(void *user, const wf__whole_part *part, wf_error *err) {
   struct whole *w = user;
   w->part = part;
   wf__pool_run(w->host->pool, part->count, fill_item, w);
-  return end_job(w, err);
+  return wf__job_error_end(&w->failed, err);
 }
 
 static wf_status progress(void *user, size_t num_done, wf_error *err) {
@@ -165,7 +154,7 @@ wf_status wf__whole_decode(wf__host *self, const wf__batch *batch, uint32_t *ord
                     .left = wf__calloc(size, sizeof *w.left),
                     .paths = wf__calloc(threads, sizeof *w.paths),
                     .errors = wf__calloc(threads, sizeof *w.errors)};
-  atomic_init(&w.failed, 0);
+  wf__job_error_init(&w.failed);
   wf_status status = w.scores != NULL && w.scorers != NULL && w.items != NULL && w.bad != NULL &&
                              w.left != NULL && w.paths != NULL && w.errors != NULL
                          ? decode(&w, order, count, err)
