@@ -205,11 +205,15 @@ function startPage() {
     }
   }
 
+  let asked = 0
   async function listModels() {
+    const own = ++asked
     const answer = await fetch("v1/models", {headers: headers()})
+    const found = await answer.json()
+    if (own !== asked) return // another key was given meanwhile
     element("key").hidden = answer.status !== 401 && !element("key").value
-    if (!answer.ok) throw new Error((await answer.json()).error.message)
-    models = (await answer.json()).data.filter(model => model.live)
+    if (!answer.ok) throw new Error(found.error.message)
+    models = found.data.filter(model => model.live)
     element("model").replaceChildren(...models.map(model => made("option", {value: model.id, textContent: model.id})))
     element("model").hidden = models.length < 2
     element("status").textContent = models.length ? "" : "the server loads its models"
