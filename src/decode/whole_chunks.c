@@ -3,7 +3,7 @@
  * on the device. */
 #include <stdlib.h>
 
-#include "base/callbacks.h"
+#include "base/interrupt.h"
 #include "decode/host_backend.h"
 #include "decode/job_error.h"
 
@@ -14,8 +14,7 @@ struct chunks {
   const uint32_t *order;    /* streams */
   const wf_scores **scores; /* [count] of those that the device covers, ... */
   const wf_scorer **scorers;
-  wf__searcher *
-      *searchers; /* ... which are entered; before that, of all streams, NULL: not covered */
+  wf__searcher **searchers; /* of the same; before `take`, of all streams, NULL: not covered */
   uint32_t *items;
   size_t count;
   bool has_scorers;
@@ -114,8 +113,7 @@ static wf_status done(void *user, const wf__whole_part *part, wf_error *err) {
 static void look(void *user, uint32_t item, const wf_scores *frames) {}
 
 static wf_status progress(void *user, size_t num_done, wf_error *err) {
-  const struct chunks *c = user;
-  return wf__progress(c->batch->progress, "decoding", (double)num_done / (double)c->count, err);
+  return wf__interrupted(err);
 }
 
 /* --- a batch ----------------------------------------------------------------------------- */

@@ -48,7 +48,6 @@ typedef struct wf__round_memory {
   uint64_t slots_at, inputs_at, max_slots;
   wf__answers answers;
   wf__score_cut cut;
-  uint32_t unused;
 } wf__round_memory;
 
 struct wf__transducer_group {

@@ -79,6 +79,7 @@ typedef struct wf__answer_work {
   wf__row_count count;
   uint32_t num_tokens, num_durations, blank;
   wf__score_cut cut;
+  uint32_t unused;         /* no padding: recorded rounds are compared as bytes */
   const float *logits;     /* [count][num_tokens + num_durations] */
   wf__row_done *rows_done; /* [count] scratch */
   wf__answers answers;

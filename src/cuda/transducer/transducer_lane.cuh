@@ -37,7 +37,7 @@ struct lane_shared {
   wf__tlane lane;
   wf__row_done done[MOST_K]; /* of the rows */
   float durations[MOST_K][MOST_SETS];
-  u32 list_sizes[MOST_SETS]; /* for lattices */
+  u32 list_sizes[MOST_SETS]; /* for offers */
   u32 num_entries;           /* beyond WF__LANE_ENTRIES: rows are looked at whole */
   float best[WARPS];
 };
@@ -46,7 +46,7 @@ struct lane_shared<true> {
   wf__tlane lane;
   wf__row_done done[MOST_K];
   float durations[MOST_K][MOST_SETS];
-  u32 list_sizes[MOST_SETS]; /* for lattices */
+  u32 list_sizes[MOST_SETS]; /* for offers */
   u32 best;                  /* ordered cost of the best candidate so far, or token that waits */
   u32 limits[MOST_SETS];     /* ordered costs: K tokens of a set cost no more */
   u32 num_candidates, num_arcs;
@@ -150,7 +150,7 @@ __device__ float with_duration(const lane_at_work<WORDS> &a, u32 source, u32 col
   return base + acoustic_cost(a.w, *loglike);
 }
 
-/* --- offers, for lattices ------------------------------------------------------------------ */
+/* --- offers, for lattices and streams ------------------------------------------------------ */
 
 template <bool WORDS>
 __device__ wf__device_offer *offer_at(const lane_at_work<WORDS> &a, u32 number) {

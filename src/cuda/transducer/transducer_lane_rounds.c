@@ -242,9 +242,9 @@ static wf_status send_utterances(wf__device_search *s, const wf__device_batch *b
         .most_offers = most_offers(s, batch->scores[i]->num_frames),
         .first_frame = s->group->first_frame.data[i],
         .num_frames = (int32_t)batch->scores[i]->num_frames,
-        .is_chunk = batch->starts != NULL,
+        .is_chunk = batch->first_start != NULL,
         .scorer = wf__gpu_find_scorer(&s->scorers, scorers != NULL ? scorers[i] : NULL)};
-    if (batch->starts != NULL) {
+    if (batch->first_start != NULL) {
       all[i].first_start = batch->first_start[i];
       all[i].num_starts = batch->first_start[i + 1] - batch->first_start[i];
     }
@@ -264,7 +264,7 @@ static wf_status send_utterances(wf__device_search *s, const wf__device_batch *b
 
 /* The tokens that chunks of streams begin with. */
 static wf_status send_starts(wf__device_search *s, const wf__device_batch *batch, wf_error *err) {
-  if (batch->starts == NULL) return WF_OK;
+  if (batch->first_start == NULL) return WF_OK;
   const uint64_t bytes = batch->first_start[batch->count] * sizeof *batch->starts;
   WF__TRY(pin(&s->host_starts, bytes, err));
   WF__TRY(reserve(&s->starts, bytes, err));
@@ -281,7 +281,7 @@ static wf_status make_lanes(wf__device_search *s, const wf__device_batch *batch,
   const uint32_t most = most_lanes(s);
   size_t count = batch->count;
   /* Of streams each call has another number, and recorded rounds are for one. */
-  while (batch->starts != NULL && (count & (count - 1)) != 0) count += count & -count;
+  while (batch->first_start != NULL && (count & (count - 1)) != 0) count += count & -count;
   const uint64_t lanes = count < most ? count : most, rows = lanes * s->options.max_hypotheses;
   const wf__transducer_round round = {.num_rows = rows, .num_contexts = rows};
   WF__TRY(wf__transducer_make_room(s->group, &round, WF__FIRST_SLOT + lanes * w->num_slots, err));

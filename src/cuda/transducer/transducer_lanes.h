@@ -11,7 +11,7 @@
  *   tokens     [sets + 1][K]: sources, then those that wait for frame t, at t modulo `num_sets`
  *   contexts   [slots of a lane]: the predictor context of each slot
  *   records    [room of an utterance]: its history
- *   offers     [room of an utterance]: for its lattice
+ *   offers     [room of an utterance]: for its lattice, or its stream
  *   candidates [WF__LANE_CANDIDATES] of a step, with words
  *
  * There are two kernels: over tokens alone, and "with words", over any graph, with a scorer for each

@@ -250,8 +250,8 @@ __device__ u32 list_candidates(const lane_at_work<WORDS> &a, u32 duration, float
   return reduce(keep.list, keep.size, keep.most);
 }
 
-/* May a candidate be a link of the lattice? `set`: the tokens of its duration's list. Another may
- * still come into a waiting set, in a later step, and into the frame's own by an epsilon arc. */
+/* May a candidate be a link of the lattice? A token that is not in the list of its duration may still
+ * come into a waiting set, in a later step, and into the frame's own by an epsilon arc. */
 template <bool WORDS>
 __device__ bool may_be_link(const lane_at_work<WORDS> &a, const candidate &c, u32 duration,
                             float cost, float loglike) {

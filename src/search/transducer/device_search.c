@@ -206,7 +206,7 @@ static bool is_flat(const wf_scorer *scorer) {
 
 bool wf__device_search_covers(const void *opaque, const wf_graph *graph, const wf_scorer *scorer) {
   const wf__transducer_shared *shared = opaque;
-  return shared->device_graph != NULL && graph == shared->device_graph &&
+  return graph == shared->device_graph &&
          (scorer == NULL || is_flat(wf__scorer_for_transducer(scorer)));
 }
 
@@ -314,7 +314,6 @@ static wf_status begin(struct running *r, size_t i, wf_error *err) {
                             .count = w->num_begun};
   if (r->batch->searchers != NULL) {
     WF__TRY(list_starts(r, w->num_begun, err));
-    WF__TRY(wf__vec_grow(&r->starts, 1, "a chunk", err)); /* not NULL if there are none */
     batch.starts = r->starts.data;
     batch.first_start = r->first_start;
   }

@@ -29,9 +29,9 @@ typedef struct wf__device_batch {
   const wf_scorer *const *scorers; /* [count] in their form for transducers, NULL: none; or NULL */
   const int *where;                /* [count] the GPUs that have the scores; -1: none */
   /* Of chunks of streams: the tokens that wait, those of chunk i from starts[first_start[i]] on, to
-   * first_start[i + 1]. NULL: of whole utterances. */
+   * first_start[i + 1]. */
   const wf__device_start *starts;
-  const uint32_t *first_start; /* [count + 1] */
+  const uint32_t *first_start; /* [count + 1]; NULL: whole utterances */
   size_t count;
 } wf__device_batch;
 

@@ -262,11 +262,12 @@ wf_status wf__transducer_search_go_on(wf__searcher *searcher, wf_error *err) {
     } else if (search->stage == WF__TRANSDUCER_CLOSURE) {
       WF__TRY(close_set(search, err));
     } else if (search->sources.size > 0) {
+      if (search->offers == NULL) {
+        WF__TRY(wf__transducer_request(search, err));
+        WF__TRY(wf__transducer_request_words(search, err));
+        searcher->waits |= WF__WAITS_MODEL;
+      }
       search->stage = WF__TRANSDUCER_STEP;
-      if (search->offers != NULL) continue;
-      WF__TRY(wf__transducer_request(search, err));
-      WF__TRY(wf__transducer_request_words(search, err));
-      searcher->waits |= WF__WAITS_MODEL;
     } else if (search->next_frame == search->num_frames || !is_anyone_waiting(search)) {
       return WF_OK;
     } else {
