@@ -107,7 +107,9 @@ static inline wf_fst *random_grammar(test_rng *rng, int32_t num_labels) {
     for (uint64_t a = view.arc_off[s]; a < view.arc_off[s + 1]; a++) {
       if (seen[view.arcs[a].ilabel]) continue;
       seen[view.arcs[a].ilabel] = true;
-      assert_ok(wf_builder_add_arc(builder, s, view.arcs[a], &err));
+      wf_arc arc = view.arcs[a];
+      if (test_below(rng, 4) == 0) arc.weight = 0;
+      assert_ok(wf_builder_add_arc(builder, s, arc, &err));
     }
   }
   assert_ok(wf_builder_finish(builder, NULL, NULL, &out, &err));

@@ -125,7 +125,7 @@ static void advance(test_rng *rng, struct both *b, wf_bias_step *step, uint32_t 
 
 static void fill_logits(test_rng *rng, struct both *b) {
   for (size_t i = 0; i < MOST_ROWS * b->stride; i++) {
-    const uint32_t kind = test_below(rng, 64);
+    const uint32_t kind = test_below(rng, 16);
     b->logits[i] = kind == 0   ? 0
                    : kind == 1 ? -0.0f
                    : kind == 2 ? -INFINITY

@@ -12,6 +12,7 @@
 #include "cuda/generation/bias_kernels.h"
 
 #include <cooperative_groups.h>
+#include <cuda_pipeline_primitives.h>
 
 #include "cuda/device/ptx.cuh"
 
@@ -23,17 +24,47 @@ enum {
   COLUMNS = WF__BIAS_COLUMNS,
   QUADS = COLUMNS / THREADS / 4, /* of columns, of a thread */
   AHEAD = 4,                     /* listed tokens that a thread has in work at once */
+  LEVELS = WF__BIAS_LEVELS,
   BYTES = 256
 };
 enum { DONE, FEW, ALL }; /* columns of a row that change */
 
+/* The lists that hold for a node of phrases or a state of an n-gram model: its own, then those of
+ * the nodes or states that it backs off to. */
+struct list_walk {
+  u32 node, ends;
+  float before; /* n-grams: costs of backing off so far */
+};
+struct level {
+  const wf__bias_entry *entries;
+  const u32 *places; /* of a long list: entries before each chunk */
+  u32 count;
+  float before;
+};
+struct row_part {
+  u32 from, num_levels;
+  float leave,
+      refund;     /* phrases: what tokens in no list cost, and pay back if they continue a word */
+  list_walk rest; /* after the levels */
+  level levels[LEVELS];
+};
+/* Of a chunk. */
+struct logits {
+  float *from;
+  u64 first;
+  u32 row, pass, count, is_aligned;
+};
 struct shared_row {
   wf__gpu_hypothesis of;
   wf__bias_ends ends;
-  u32 columns;               /* that change */
-  u32 claimed[COLUMNS / 32]; /* of a chunk */
-  float costs[COLUMNS];      /* of claimed columns */
-  u32 first[BYTES];          /* child of the word's node; num_nodes: none */
+  row_part parts[WF__FLAT_PARTS];
+  u32 columns;                          /* that change */
+  u32 claimed[COLUMNS / 32];            /* of a chunk */
+  alignas(16) float costs[COLUMNS];     /* of claimed columns */
+  alignas(16) float sums[COLUMNS];      /* of all parts' costs; a thread's own */
+  logits chunks[2];                     /* one and the next */
+  alignas(16) float values[2][COLUMNS]; /* their logits; a thread's own */
+  u32 first[BYTES];                     /* child of the word's node; num_nodes: none */
 };
 
 /* --- rows -------------------------------------------------------------------------------- */
@@ -182,22 +213,79 @@ __device__ static __noinline__ void price_words(shared_row &s, const wf__gpu_bia
     for (u32 k = 0; k < 4; k++) s.costs[at + k] = word_cost(s, bias, (u32)first + at + k);
 }
 
-/* A chunk of a row. Thread t has the columns first + 4 t .. first + 4 t + 3, and the same
- * 4 * THREADS further on. */
+/* Place of the thread's columns in a chunk: thread t has 4 t .. 4 t + 3, and the same 4 * THREADS
+ * further on. */
+__device__ static u32 place(int q) { return (q * THREADS + threadIdx.x) * 4; }
+__device__ static bool is_whole(const logits &of, int q) {
+  return of.is_aligned && place(q) + 4 <= of.count;
+}
+/* Begins to read the thread's logits; __pipeline_wait_prior waits for them. */
+__device__ static void read_logits(const logits &of, float *to) {
+  for (int q = 0; q < QUADS; q++) {
+    if (is_whole(of, q)) {
+      __pipeline_memcpy_async(to + place(q), of.from + place(q), 16);
+      continue;
+    }
+#pragma unroll 1
+    for (u32 k = place(q); k < place(q) + 4 && k < of.count; k++) to[k] = of.from[k];
+  }
+  __pipeline_commit();
+}
+__device__ static void write_logits(const logits &of, int q, float4 x) {
+  if (is_whole(of, q)) {
+    __stcs((float4 *)(of.from + place(q)), x);
+    return;
+  }
+  const float values[4] = {x.x, x.y, x.z, x.w};
+  for (u32 k = 0; k < 4; k++)
+    if (place(q) + k < of.count) of.from[place(q) + k] = values[k];
+}
+
+/* The next level of part i. */
+__device__ static level next_level(const wf__gpu_bias *bias, int i, list_walk &at) {
+  const wf__flat_part *part = &bias->view.flat.parts[i];
+  const wf__bias_part *tables = &bias->parts[i];
+  const wf__bias_list list = tables->lists[at.node];
+  const bool is_long = list.count > WF__BIAS_LISTED;
+  const level out = {tables->entries + list.first, is_long ? tables->index + list.index : nullptr,
+                     list.count, at.before};
+  if (part->kind == WF__FLAT_PHRASES) {
+    at.ends = at.node == 0;
+    at.node = at.ends ? 0 : part->nodes[at.node].failure;
+  } else {
+    const wf__wlm_state record = wf__wlm_state_at(&part->lm, at.node);
+    at.before += record.backoff_cost;
+    at.node = record.backoff < at.node ? record.backoff : 0;
+    at.ends = at.node == 0;
+  }
+  return out;
+}
+/* A thread for each part. */
+__device__ static __noinline__ void set_part(const wf__gpu_bias *bias, int i, row_part &out,
+                                             u64 context) {
+  const wf__flat_part *part = &bias->view.flat.parts[i];
+  const bool is_phrases = part->kind == WF__FLAT_PHRASES;
+  out.from = wf__flat_context(part, context);
+  out.leave = is_phrases ? wf__phrase_pending(&bias->view, i, out.from) : 0;
+  out.refund = is_phrases ? wf__phrase_refund(&bias->view, i, out.from) : 0;
+  out.rest = list_walk{out.from, !is_phrases && out.from == 0, 0};
+  for (out.num_levels = 0; out.num_levels < LEVELS && !out.rest.ends;) {
+    out.levels[out.num_levels] = next_level(bias, i, out.rest);
+    out.num_levels += out.levels[out.num_levels].count > 0;
+  }
+}
+
+/* A chunk of a row. */
 struct chunk {
   shared_row &s;
   const wf__gpu_bias *bias;
-  float *row;
-  u64 first, width;
+  u64 first;
 
-  __device__ u64 column(int q) const { return first + (u64)(q * THREADS + threadIdx.x) * 4; }
+  __device__ u64 column(int q) const { return first + place(q); }
   /* Bits of the thread's columns that are claimed. */
   __device__ u32 claims(int q) const {
-    const u32 at = (q * THREADS + threadIdx.x) * 4;
+    const u32 at = place(q);
     return s.claimed[at / 32] >> at % 32 & 15;
-  }
-  __device__ const float *claimed_costs(int q) const {
-    return s.costs + (q * THREADS + threadIdx.x) * 4;
   }
   /* Kinds of the thread's columns, 8 bits each. */
   __device__ u32 kinds(int q) const {
@@ -213,109 +301,91 @@ struct chunk {
     const u32 at = (u32)(token - first), bit = 1u << at % 32;
     return !(atomicOr(&s.claimed[at / 32], bit) & bit);
   }
-  /* Claims the listed columns of a node or state. */
+  /* Claims the columns of a list. */
   template <class F>
-  __device__ void claim_list(const wf__bias_part &part, u32 node, const F &cost) const {
-    const wf__bias_list list = part.lists[node];
-    u64 begin = 0, count = list.count;
-    if (count > WF__BIAS_LISTED) {
-      const u32 *places = part.index + list.index + first / COLUMNS;
-      begin = places[0];
-      count = places[1] - begin;
+  __device__ void claim_list(const level &of, const F &cost) const {
+    u32 begin = 0, end = of.count;
+    if (of.places != nullptr) {
+      begin = of.places[first / COLUMNS];
+      end = of.places[first / COLUMNS + 1];
     }
-    const wf__bias_entry *entries = part.entries + list.first + begin;
-    for (u64 j = threadIdx.x; j < count; j += THREADS) {
-      const wf__bias_entry entry = entries[j];
-      if (entry.token >= first && entry.token < first + COLUMNS && claim(entry.token))
-        s.costs[entry.token - first] = cost(entry);
+#pragma unroll 1
+    for (u32 j = begin + threadIdx.x; j < end; j += THREADS) {
+      const wf__bias_entry entry = of.entries[j];
+      const u64 at = entry.token - first; /* huge before the chunk */
+      if (at < COLUMNS && claim(entry.token)) s.costs[at] = cost(entry, of.before);
     }
-    if (count > 0) __syncthreads();
+    if (begin < end) __syncthreads();
+  }
+  /* Claims the columns of all lists of part i; returns the costs of backing off. */
+  template <class F>
+  __device__ float claim_lists(int i, const F &cost) const {
+    const row_part &of = s.parts[i];
+    for (u32 l = 0; l < of.num_levels; l++) claim_list(of.levels[l], cost);
+    list_walk rest = of.rest;
+    while (!rest.ends) claim_list(next_level(bias, i, rest), cost);
+    return rest.before;
   }
 
-  __device__ void add_phrases(int i, float (&sum)[QUADS][4]) const {
+  __device__ void add_phrases(int i) const {
     const wf__bias_view *view = &bias->view;
-    const u32 from = wf__flat_context(&view->flat.parts[i], s.of.state.context);
-    const float refund = wf__phrase_refund(view, i, from),
-                leave = wf__phrase_pending(view, i, from),
+    const row_part &of = s.parts[i];
+    const float refund = of.refund, leave = of.leave,
                 paid_back = refund != 0 ? leave + refund : leave;
-    for (u32 at = from;; at = view->flat.parts[i].nodes[at].failure) {
-      claim_list(bias->parts[i], at, [&](wf__bias_entry entry) {
-        const bool continues = view->kinds[entry.token] & WF_TOKEN_CONTINUES;
-        return wf__phrase_cost(view, i, from, entry.value, continues ? refund : 0);
-      });
-      if (at == 0) break;
-    }
+    claim_lists(i, [&](wf__bias_entry entry, float) {
+      const bool continues = view->kinds[entry.token] & WF_TOKEN_CONTINUES;
+      return wf__phrase_cost(view, i, of.from, entry.value, continues ? refund : 0);
+    });
     for (int q = 0; q < QUADS; q++) {
-      const u32 mine = claims(q);
       const u32 kind = kinds(q);
-      const float *costs = claimed_costs(q);
-      for (int k = 0; k < 4; k++) {
-        const bool continues = kind >> 8 * k & WF_TOKEN_CONTINUES;
-        sum[q][k] += mine >> k & 1 ? costs[k] : continues ? paid_back : leave;
-      }
+      float costs[4];
+      for (int k = 0; k < 4; k++) costs[k] = kind >> 8 * k & WF_TOKEN_CONTINUES ? paid_back : leave;
+      add_claimed(q, costs);
     }
   }
 
-  __device__ void add_ngrams(int i, float (&sum)[QUADS][4]) const {
-    const wf__flat_part &part = bias->view.flat.parts[i];
-    const float scale = part.lm_scale;
-    float backed_off = 0;
-    for (u32 state = wf__flat_context(&part, s.of.state.context); state != 0;) {
-      const wf__wlm_state record = wf__wlm_state_at(&part.lm, state);
-      const float before = backed_off;
-      claim_list(bias->parts[i], state, [&](wf__bias_entry entry) {
-        return wf__flat_sound(scale * (before + __uint_as_float(entry.value)));
-      });
-      backed_off = before + record.backoff_cost;
-      state = record.backoff < state ? record.backoff : 0;
-    }
+  __device__ void add_ngrams(int i) const {
+    const float scale = bias->view.flat.parts[i].lm_scale;
+    const float backed_off = claim_lists(i, [&](wf__bias_entry entry, float before) {
+      return wf__flat_sound(scale * (before + __uint_as_float(entry.value)));
+    });
     for (int q = 0; q < QUADS; q++) {
       if (column(q) >= bias->view.num_tokens) continue;
-      const u32 mine = claims(q);
-      const float *costs = claimed_costs(q);
       const float4 four = *(const float4 *)(bias->parts[i].unigrams + column(q));
-      const float other[4] = {four.x, four.y, four.z, four.w};
-      for (int k = 0; k < 4; k++)
-        sum[q][k] += mine >> k & 1 ? costs[k] : wf__flat_sound(scale * (backed_off + other[k]));
+      float costs[4] = {four.x, four.y, four.z, four.w};
+      for (int k = 0; k < 4; k++) costs[k] = wf__flat_sound(scale * (backed_off + costs[k]));
+      add_claimed(q, costs);
     }
   }
 
-  __device__ void add_words(float (&sum)[QUADS][4]) const {
+  /* Adds the claimed costs of four columns, and of the others those given. */
+  __device__ void add_claimed(int q, float (&costs)[4]) const {
+    const u32 mine = claims(q);
+    if (mine != 0)
+      for (int k = 0; k < 4; k++)
+        if (mine >> k & 1) costs[k] = s.costs[place(q) + k];
+    float4 *sums = (float4 *)(s.sums + place(q));
+    *sums = {sums->x + costs[0], sums->y + costs[1], sums->z + costs[2], sums->w + costs[3]};
+  }
+
+  __device__ void add_words() const {
     price_words(s, bias, first);
     for (int q = 0; q < QUADS; q++)
-      for (int k = 0; k < 4; k++) sum[q][k] += claimed_costs(q)[k];
+      for (int k = 0; k < 4; k++) s.sums[place(q) + k] += s.costs[place(q) + k];
   }
-  __device__ void add_parts(float (&sum)[QUADS][4]) const {
-    for (int i = 0; i < bias->view.flat.num_parts; i++) {
+  __device__ void set_sums(float to) const {
+    for (int q = 0; q < QUADS; q++) *(float4 *)(s.sums + place(q)) = {to, to, to, to};
+  }
+  __device__ void add_parts() const {
+    const int num_parts = bias->view.flat.num_parts;
+    for (int i = 0; i < num_parts; i++) {
       clear();
       if (bias->view.flat.parts[i].kind == WF__FLAT_PHRASES)
-        add_phrases(i, sum);
+        add_phrases(i);
       else
-        add_ngrams(i, sum);
+        add_ngrams(i);
     }
-    if (wf__bias_has_words(&bias->view)) add_words(sum);
-  }
-
-  __device__ bool is_aligned() const { return (uintptr_t)(row + first) % 16 == 0; }
-  __device__ void load(float (&x)[QUADS][4]) const {
-    for (int q = 0; q < QUADS; q++) {
-      if (is_aligned() && column(q) + 4 <= width) {
-        const float4 four = __ldcs((const float4 *)(row + column(q)));
-        x[q][0] = four.x, x[q][1] = four.y, x[q][2] = four.z, x[q][3] = four.w;
-        continue;
-      }
-      for (int k = 0; k < 4; k++) x[q][k] = column(q) + k < width ? row[column(q) + k] : 0;
-    }
-  }
-  __device__ void store(const float (&x)[QUADS][4]) const {
-    for (int q = 0; q < QUADS; q++) {
-      if (is_aligned() && column(q) + 4 <= width) {
-        __stcs((float4 *)(row + column(q)), float4{x[q][0], x[q][1], x[q][2], x[q][3]});
-        continue;
-      }
-      for (int k = 0; k < 4; k++)
-        if (column(q) + k < width) row[column(q) + k] = x[q][k];
-    }
+    if (wf__bias_has_words(&bias->view)) add_words();
   }
 
   /* Claims the columns of the arcs [begin, end) of the grammar. */
@@ -329,39 +399,42 @@ struct chunk {
     }
     __syncthreads();
   }
-  __device__ float special(float logit, u32 kind, float value) const {
+  __device__ float change_one(float logit, float sum, u32 kind, bool is_claimed, float cost) const {
+    const bool restricted = wf__bias_has_grammar(&bias->view);
     if (kind & WF_TOKEN_ENDS) return logit - s.ends.text;
-    if (kind & WF_TOKEN_SILENT) return wf__bias_has_grammar(&bias->view) ? -INFINITY : logit;
-    return value;
+    if (!restricted) return kind & WF_TOKEN_SILENT ? logit : logit - sum;
+    return !(kind & WF_TOKEN_SILENT) && is_claimed ? logit - sum - cost : -INFINITY;
   }
 
-  __device__ void change() const {
+  /* Changes the thread's logits, which were read to `values`. */
+  __device__ void change(const logits &of, const float *values) const {
     const wf__bias_view *view = &bias->view;
     const bool restricted = wf__bias_has_grammar(view);
-    const int num_sums = view->flat.num_parts + wf__bias_has_words(view);
     u64 begin = 0, end = 0;
     if (restricted && s.of.state.grammar != WF__NO_TEXT) {
       const u64 *off = view->grammar.arc_off + s.of.state.grammar;
       begin = wf__grammar_find(&view->grammar, off[0], off[1], (u32)first + 1);
       end = wf__grammar_find(&view->grammar, begin, off[1], (u32)first + COLUMNS + 1);
     }
-    const float zero = num_sums > 1 ? 0.0f : -0.0f; /* -0 changes no cost */
+    const int num_sums = view->flat.num_parts + wf__bias_has_words(view);
     const bool adds = num_sums > 0 && first < view->num_tokens && (!restricted || begin < end);
-    float x[QUADS][4], sum[QUADS][4];
-    load(x);
-    for (int q = 0; q < QUADS; q++)
-      for (int k = 0; k < 4; k++) sum[q][k] = zero;
-    if (adds) add_parts(sum);
+    set_sums(adds && num_sums == 1 ? -0.0f : 0.0f); /* -0 changes no cost, 0 no logit */
+    if (adds) add_parts();
     if (restricted) claim_arcs(begin, end);
     for (int q = 0; q < QUADS; q++) {
-      const u32 kind = kinds(q), mine = restricted ? claims(q) : 15;
-      for (int k = 0; k < 4; k++) {
-        float value = adds ? x[q][k] - sum[q][k] : x[q][k];
-        if (restricted) value = mine >> k & 1 ? value - claimed_costs(q)[k] : -INFINITY;
-        x[q][k] = special(x[q][k], kind >> 8 * k & 255, value);
+      const float4 x = *(const float4 *)(values + place(q)),
+                   sum = *(const float4 *)(s.sums + place(q)),
+                   cost = *(const float4 *)(s.costs + place(q));
+      const u32 kind = kinds(q), mine = restricted ? claims(q) : 0;
+      float4 y = {x.x - sum.x, x.y - sum.y, x.z - sum.z, x.w - sum.w};
+      if (restricted || kind & (WF_TOKEN_ENDS | WF_TOKEN_SILENT) * 0x01010101u) {
+        y.x = change_one(x.x, sum.x, kind, mine & 1, cost.x);
+        y.y = change_one(x.y, sum.y, kind >> 8, mine & 2, cost.y);
+        y.z = change_one(x.z, sum.z, kind >> 16, mine & 4, cost.z);
+        y.w = change_one(x.w, sum.w, kind >> 24, mine & 8, cost.w);
       }
+      write_logits(of, q, y);
     }
-    store(x);
   }
 };
 
@@ -376,6 +449,9 @@ __device__ static void load_row(const wf__bias_work &w, u32 i, shared_row &s) {
     s.ends.word = __ldcg(&w.ends[i].word);
   }
   __syncthreads();
+  if (threadIdx.x % 32 == 0) /* a warp for each part */
+    for (u32 i = threadIdx.x / 32; i < s.of.bias->view.flat.num_parts; i += THREADS / 32)
+      set_part(s.of.bias, (int)i, s.parts[i], s.of.state.context);
   const wf__words_view *words = &s.of.bias->view.words;
   if (words->num_nodes > 0 && s.of.state.word != 0)
     for (u32 byte = threadIdx.x; byte < BYTES; byte += THREADS)
@@ -383,7 +459,45 @@ __device__ static void load_row(const wf__bias_work &w, u32 i, shared_row &s) {
   __syncthreads();
 }
 
-__global__ static void __launch_bounds__(THREADS, 4) step_kernel(const wf__bias_work w) {
+/* The chunk that begins at a column of a pass. */
+__device__ static logits chunk_at(const wf__bias_work &w, u64 pass, u64 first) {
+  const u32 row = __ldcg(&w.passes[pass]);
+  float *from = w.logits + row * w.stride + first;
+  const u64 count = w.width - first < COLUMNS ? w.width - first : COLUMNS;
+  return logits{from, first, row, (u32)pass, (u32)count, (uintptr_t)from % 16 == 0};
+}
+/* The logits of the next chunk are on their way while a chunk is worked on. */
+__device__ static void change_all(const wf__bias_work &w, shared_row &s) {
+  const u64 chunks = (w.width + COLUMNS - 1) / COLUMNS, all = __ldcg(w.num_passes) * chunks,
+            begin = all * blockIdx.x / gridDim.x;
+  u32 left = (u32)(all * (blockIdx.x + 1) / gridDim.x - begin);
+  if (blockIdx.x == 0 && threadIdx.x == 0) *w.next_num_passes = 0;
+  if (left == 0) return;
+  if (threadIdx.x == 0) s.chunks[left % 2] = chunk_at(w, begin / chunks, begin % chunks * COLUMNS);
+  __syncthreads();
+  read_logits(s.chunks[left % 2], s.values[left % 2]);
+  load_row(w, s.chunks[left % 2].row, s);
+  for (; left > 0; left--) {
+    const logits &now = s.chunks[left % 2];
+    logits &next = s.chunks[(left + 1) % 2];
+    if (threadIdx.x == 0 && left > 1) {
+      const bool ends = now.first + COLUMNS >= w.width;
+      next = chunk_at(w, now.pass + ends, ends ? 0 : now.first + COLUMNS);
+    }
+    __syncthreads();
+    if (left > 1)
+      read_logits(next, s.values[(left + 1) % 2]);
+    else
+      __pipeline_commit();
+    __pipeline_wait_prior(1);
+    chunk{s, s.of.bias, now.first}.change(now, s.values[left % 2]);
+    if (left > 1 && next.row != now.row) load_row(w, next.row, s);
+    __syncthreads();
+  }
+}
+
+__global__ static void __launch_bounds__(THREADS, 4)
+    step_kernel(const __grid_constant__ wf__bias_work w) {
   WF__SHARED(shared_row, s);
   for (u32 i = blockIdx.x; i < w.count; i += gridDim.x) {
     __syncthreads();
@@ -393,18 +507,7 @@ __global__ static void __launch_bounds__(THREADS, 4) step_kernel(const wf__bias_
   }
   if (w.logits == nullptr) return;
   cooperative_groups::this_grid().sync();
-  const u64 chunks = (w.width + COLUMNS - 1) / COLUMNS, all = __ldcg(w.num_passes) * chunks,
-            end = all * (blockIdx.x + 1) / gridDim.x;
-  u32 pass = UINT32_MAX, row = 0;
-  if (blockIdx.x == 0 && threadIdx.x == 0) *w.next_num_passes = 0;
-  for (u64 item = all * blockIdx.x / gridDim.x; item < end; item++) {
-    if (item / chunks != pass) {
-      pass = (u32)(item / chunks);
-      row = __ldcg(&w.passes[pass]);
-      load_row(w, row, s);
-    }
-    chunk{s, s.of.bias, w.logits + row * w.stride, item % chunks * COLUMNS, w.width}.change();
-  }
+  change_all(w, s);
 }
 
 int wf__bias_most_blocks(u32 *out) {

@@ -17,6 +17,7 @@ extern "C" {
 #ifndef WF__BIAS_THREADS /* tests set less */
 #define WF__BIAS_THREADS 256
 #define WF__BIAS_LISTED 256 /* entries of a list that has no places of chunks */
+#define WF__BIAS_LEVELS 8   /* lists of a hypothesis that are kept in shared memory */
 #endif
 enum { WF__BIAS_COLUMNS = 8 * WF__BIAS_THREADS };
 
