@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cuda/compose/gpu_composer.h"
+#include "cuda/device/host_copies.h"
 #include "fst/properties.h"
 #include "fstops/composer.h"
 #include "fstops/device_batch.h"
@@ -64,19 +65,12 @@ static wf_status copy_back(const wf__gpu_composer *self, const wf_fst_view *view
   WF__TRY(wf__vec_grow(&csr->arcs, view->num_arcs + 1, "arcs", err));
   if (view->num_states == 0) return WF_OK;
   WF__CUDA_TRY(cudaSetDevice(self->device), "choosing the GPU");
-  WF__CUDA_TRY(
-      cudaMemcpy(csr->arc_off.data, view->arc_off, view->num_states * 8, cudaMemcpyDeviceToHost),
-      "results of a composition");
-  WF__CUDA_TRY(cudaMemcpy(csr->final_cost.data, view->final_cost, view->num_states * 4,
-                          cudaMemcpyDeviceToHost),
-               "results of a composition");
-  WF__CUDA_TRY(cudaMemcpy(csr->arcs.data, view->arcs, view->num_arcs * sizeof(wf_arc),
-                          cudaMemcpyDeviceToHost),
-               "results of a composition");
-  if (origins != NULL)
-    WF__CUDA_TRY(
-        cudaMemcpy(origins, from_origins, view->num_arcs * sizeof *origins, cudaMemcpyDeviceToHost),
-        "results of a composition");
+  const wf__host_copy copies[] = {
+      {csr->arc_off.data, view->arc_off, view->num_states * 8},
+      {csr->final_cost.data, view->final_cost, view->num_states * 4},
+      {csr->arcs.data, view->arcs, view->num_arcs * sizeof(wf_arc)},
+      {origins, from_origins, origins != NULL ? view->num_arcs * sizeof *origins : 0}};
+  WF__TRY(wf__copy_to_host(copies, 4, self->stream, "results of a composition", err));
   csr->arc_off.size = csr->final_cost.size = view->num_states;
   csr->arcs.size = view->num_arcs;
   return WF_OK;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cuda/device/gpu_profile.h"
+#include "cuda/device/host_copies.h"
 #include "cuda/fstops/ops_batch.h"
 #include "decode/backend.h"
 #include "fst/properties.h"
@@ -386,10 +387,10 @@ static wf_status get(const wf__gpu_batch *batch, size_t i, wf__csr *csr, int64_t
   WF__TRY(wf__vec_grow(&csr->arc_off, n + 1, "states", err));
   WF__TRY(wf__vec_grow(&csr->final_cost, n + 1, "states", err));
   WF__TRY(wf__vec_grow(&csr->arcs, m + 1, "arcs", err));
-  WF__TRY(wf__ops_to_host(c, csr->arc_off.data, batch->f.off + state, n * 8, err));
-  WF__TRY(wf__ops_to_host(c, csr->final_cost.data, batch->f.final_cost + state, n * 4, err));
-  WF__TRY(wf__ops_to_host(c, csr->arcs.data, batch->f.arcs + arc, m * sizeof(wf_arc), err));
-  WF__TRY(wf__ops_finish(c, "results from the GPU", err));
+  const wf__host_copy copies[] = {{csr->arc_off.data, batch->f.off + state, n * 8},
+                                  {csr->final_cost.data, batch->f.final_cost + state, n * 4},
+                                  {csr->arcs.data, batch->f.arcs + arc, m * sizeof(wf_arc)}};
+  WF__TRY(wf__copy_to_host(copies, 3, c->stream, "results from the GPU", err));
   for (uint64_t s = 0; s < n; s++) csr->arc_off.data[s] -= arc;
   for (uint64_t k = 0; k < m; k++) csr->arcs.data[k].nextstate -= (uint32_t)state;
   csr->arc_off.size = csr->final_cost.size = n;

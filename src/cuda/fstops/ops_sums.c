@@ -4,6 +4,7 @@
  * in rounds until nothing changes (tropical) or nothing changes by more than delta / 1000 (log). */
 #include <string.h>
 
+#include "cuda/device/host_copies.h"
 #include "cuda/fstops/ops_batch.h"
 
 enum { PAIRS_OF_ROUNDS = 4, MAX_ROUNDS = 1 << 20 };
@@ -114,9 +115,9 @@ static wf_status get_distances(const wf__gpu_batch *batch, bool reverse, double 
   struct sums s;
   if (batch->f.num_states == 0) return WF_OK;
   WF__TRY(find_sums(batch, reverse ? TO_END : FROM_START, delta, scratch, &s, err));
-  WF__TRY(wf__ops_to_host(batch->context, out, reverse ? s.to_end.cost : s.from_start.cost,
-                          batch->f.num_states * sizeof *out, err));
-  return wf__ops_finish(batch->context, "distances", err);
+  const wf__host_copy copy = {out, reverse ? s.to_end.cost : s.from_start.cost,
+                              batch->f.num_states * sizeof *out};
+  return wf__copy_to_host(&copy, 1, batch->context->stream, "distances", err);
 }
 
 wf_status wf__gpu_batch_distances(const wf__gpu_batch *batch, bool reverse, double delta,
@@ -195,8 +196,8 @@ static wf_status copy_gradients(const wf__gpu_batch *batch, double *to, const do
                                 uint64_t count, wf_error *err) {
   wf__gpu_operation copying;
   WF__TRY(wf__gpu_begin(batch->context, &copying, err));
-  wf_status status = wf__ops_to_host(batch->context, to, from, count * sizeof *to, err);
-  if (status == WF_OK) status = wf__ops_finish(batch->context, "gradients", err);
+  const wf__host_copy copy = {to, from, count * sizeof *to};
+  const wf_status status = wf__copy_to_host(&copy, 1, batch->context->stream, "gradients", err);
   wf__gpu_end(&copying);
   return status;
 }
