@@ -8,8 +8,8 @@
 #include "cuda/device/device_memory.h"
 
 #ifndef WF__COPY_PIECE /* tests set less */
-#define WF__COPY_PIECE (1 << 21)
-#define WF__COPY_LEAST 16 /* fewer pieces are copied as they are: page-locking takes time, too */
+#define WF__COPY_PIECE (1 << 20)
+#define WF__COPY_LEAST 64 /* fewer pieces are copied as they are: page-locking takes time, too */
 #endif
 enum { MOST_WORKERS = 16 };
 

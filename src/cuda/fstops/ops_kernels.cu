@@ -149,25 +149,53 @@ int wf__ops_gather(const wf_arc *arcs, const wf_arc_origin *origins, const u32 *
 /* --- reachability ------------------------------------------------------------------------ */
 
 /* The states of a level are on one list, the states found go on the other. The result does not
- * depend on which thread finds a state first. */
+ * depend on which thread finds a state first, so a lane goes on with a state that it finds, up to
+ * WF__FOLLOWED times: where states have few arcs, a level takes many arcs of a path. */
+#ifndef WF__FOLLOWED /* tests set less */
+#define WF__FOLLOWED 64
+#endif
 struct reach_work {
   wf__gpu_fsts f;
   wf__gpu_incoming in;
   int backward;
   u32 *marks, *next_list, *next_count;
 
-  __device__ u64 size(u32 s) const {
-    return backward ? in.off[s + 1] - in.off[s] : f.off[s + 1] - f.off[s];
+  __device__ u64 begin(u32 s) const { return backward ? in.off[s] : f.off[s]; }
+  __device__ u64 size(u32 s) const { return begin(s + 1) - begin(s); }
+  __device__ u32 other(u64 i) const {
+    return backward ? in.source[in.arc[i]] : f.arcs[i].nextstate;
   }
+  __device__ bool is_new(u32 s) const {
+    return __ldcg(&marks[s]) == 0 && atomicExch(&marks[s], 1u) == 0;
+  }
+  __device__ void list(u32 s) const { next_list[atomicAdd(next_count, 1u)] = s; }
   __device__ void find(u32 s) const {
-    if (__ldcg(&marks[s]) == 0 && atomicExch(&marks[s], 1u) == 0)
-      next_list[atomicAdd(next_count, 1u)] = s;
+    if (is_new(s)) list(s);
+  }
+  /* Lists what is found, but for one state, which is returned; if none is found, `s`. */
+  __device__ u32 find_all(u32 s) const {
+    u32 kept = s;
+    const u64 end = begin(s + 1);
+    for (u64 i = begin(s); i < end; i++) {
+      const u32 found = other(i);
+      if (!is_new(found)) continue;
+      if (kept != s) list(kept);
+      kept = found;
+    }
+    return kept;
   }
   __device__ void visit(u32 s, u32 first, u32 stride) const {
-    if (backward)
-      for (u64 i = in.off[s] + first; i < in.off[s + 1]; i += stride) find(in.source[in.arc[i]]);
-    else
-      for (u64 i = f.off[s] + first; i < f.off[s + 1]; i += stride) find(f.arcs[i].nextstate);
+    if (stride > 1) {
+      for (u64 i = begin(s) + first; i < begin(s + 1); i += stride) find(other(i));
+      return;
+    }
+    for (u32 turn = 0;; turn++) {
+      const u32 kept = find_all(s);
+      if (kept == s) return;
+      s = kept;
+      if (turn == WF__FOLLOWED || size(s) > MANY_ARCS) break;
+    }
+    list(s);
   }
 };
 
