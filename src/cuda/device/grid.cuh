@@ -44,6 +44,9 @@ __device__ u64 owner_of(const T *off, u64 num_owners, u64 item) {
   return low;
 }
 
+#ifndef WF__HUGE_ARCS /* tests set less */
+#define WF__HUGE_ARCS 512
+#endif
 enum { MANY_ARCS = 64 };
 
 /* Calls work.visit for the states list[begin .. end). One lane visits a state; the whole warp
@@ -59,6 +62,33 @@ __device__ void for_states(const u32 *list, u64 begin, u64 end, const Work &work
     if (k < end && !many) work.visit(state, 0, 1);
     for (u32 mask = __ballot_sync(ALL_LANES, many); mask != 0; mask &= mask - 1)
       work.visit(__shfl_sync(ALL_LANES, state, __ffs((int)mask) - 1), this_lane(), LANES);
+  }
+}
+
+struct huge_states {
+  u32 count, of[THREADS];
+};
+/* The same for a kernel whose threads all call it; the whole block visits a state of more than
+ * WF__HUGE_ARCS arcs, which would hold up a level. */
+template <class Work>
+__device__ void for_states_together(const u32 *list, u64 begin, u64 end, const Work &work) {
+  WF__SHARED(huge_states, huge);
+  for (u64 base = begin + (u64)blockIdx.x * THREADS; base < end; base += num_threads()) {
+    if (threadIdx.x == 0) huge.count = 0;
+    __syncthreads();
+    const u64 k = base + threadIdx.x;
+    const u32 state = k < end ? __ldcg(&list[k]) : 0;
+    const u64 size = k < end ? work.size(state) : 0;
+    if (size > WF__HUGE_ARCS)
+      huge.of[atomicAdd(&huge.count, 1u)] = state;
+    else if (k < end && size <= MANY_ARCS)
+      work.visit(state, 0, 1);
+    u32 mask = __ballot_sync(ALL_LANES, size > MANY_ARCS && size <= WF__HUGE_ARCS);
+    for (; mask != 0; mask &= mask - 1)
+      work.visit(__shfl_sync(ALL_LANES, state, __ffs((int)mask) - 1), this_lane(), LANES);
+    __syncthreads();
+    for (u32 i = 0; i < huge.count; i++) work.visit(huge.of[i], threadIdx.x, THREADS);
+    __syncthreads();
   }
 }
 

@@ -148,6 +148,19 @@ int wf__ops_gather(const wf_arc *arcs, const wf_arc_origin *origins, const u32 *
 
 /* --- reachability ------------------------------------------------------------------------ */
 
+/* Calls use(get(i)) for the items of a thread. Four are read before the first is used: the compiler
+ * does not read beyond an atomic. */
+template <class Get, class Use>
+__device__ static void for_items(u64 begin, u64 end, u32 first, u32 stride, const Get &get,
+                                 const Use &use) {
+  for (u64 i = begin + first; i < end; i += 4 * stride) {
+    u32 item[4];
+    for (u32 k = 0; k < 4; k++) item[k] = i + k * stride < end ? get(i + k * stride) : 0;
+    for (u32 k = 0; k < 4; k++)
+      if (i + k * stride < end) use(item[k]);
+  }
+}
+
 /* The states of a level are on one list, the states found go on the other. The result does not
  * depend on which thread finds a state first, so a lane goes on with a state that it finds, up to
  * WF__FOLLOWED times: where states have few arcs, a level takes many arcs of a path. */
@@ -186,7 +199,9 @@ struct reach_work {
   }
   __device__ void visit(u32 s, u32 first, u32 stride) const {
     if (stride > 1) {
-      for (u64 i = begin(s) + first; i < begin(s + 1); i += stride) find(other(i));
+      for_items(
+          begin(s), begin(s + 1), first, stride, [&](u64 i) { return other(i); },
+          [&](u32 found) { find(found); });
       return;
     }
     for (u32 turn = 0;; turn++) {
@@ -218,7 +233,7 @@ __global__ static void reach_kernel(const wf__gpu_fsts f, const wf__gpu_incoming
     if (this_thread() == 0) counts[(level + 2) % 3] = 0;
     work.next_list = list + ((level + 1) & 1) * f.num_states;
     work.next_count = &counts[(level + 1) % 3];
-    for_states(list + (level & 1) * f.num_states, 0, count, work);
+    for_states_together(list + (level & 1) * f.num_states, 0, count, work);
     grid_sync();
   }
 }
@@ -363,25 +378,56 @@ __device__ static bool is_better(const path_sum &a, const path_sum &b) {
   return a.cost < b.cost || (a.cost == b.cost && a.cost != INFINITY && a.hops < b.hops);
 }
 
-/* The sum of `init` and all offers to a state, by one lane (stride 1) or a warp. */
-__device__ static path_sum add_up(const offers &o, u32 state, path_sum init, int log_semiring,
-                                  u32 first, u32 stride) {
-  u64 begin = o.begin(state), end = o.begin(state + 1);
-  path_sum best = init;
-  for (u64 i = begin + first; i < end; i += stride) {
-    path_sum offer = o.at(i);
-    if (is_better(offer, best)) best = offer;
-  }
-  for (u32 d = stride / 2; d > 0; d /= 2) {
+template <class T>
+struct of_warps {
+  T of[THREADS / LANES];
+};
+/* The least of the threads that visit a state together: one lane (stride 1), a warp or a block. */
+__device__ static path_sum least_of(path_sum best, u32 stride) {
+  const u32 lanes = stride < LANES ? stride : LANES;
+  for (u32 d = lanes / 2; d > 0; d /= 2) {
     path_sum other = {__shfl_xor_sync(ALL_LANES, best.cost, d),
                       __shfl_xor_sync(ALL_LANES, best.hops, d)};
     if (is_better(other, best)) best = other;
   }
+  if (stride <= LANES) return best;
+  WF__SHARED(of_warps<path_sum>, warps);
+  __syncthreads();
+  if (this_lane() == 0) warps.of[threadIdx.x / LANES] = best;
+  __syncthreads();
+  for (u32 i = 0; i < THREADS / LANES; i++)
+    if (is_better(warps.of[i], best)) best = warps.of[i];
+  return best;
+}
+__device__ static double total_of(double total, u32 stride) {
+  const u32 lanes = stride < LANES ? stride : LANES;
+  for (u32 d = lanes / 2; d > 0; d /= 2) total += __shfl_xor_sync(ALL_LANES, total, d);
+  if (stride <= LANES) return total;
+  WF__SHARED(of_warps<double>, warps);
+  __syncthreads();
+  if (this_lane() == 0) warps.of[threadIdx.x / LANES] = total;
+  __syncthreads();
+  total = 0;
+  for (u32 i = 0; i < THREADS / LANES; i++) total += warps.of[i];
+  return total;
+}
+
+/* The sum of `init` and all offers to a state. */
+__device__ static path_sum add_up(const offers &o, u32 state, path_sum init, int log_semiring,
+                                  u32 first, u32 stride) {
+  u64 begin = o.begin(state), end = o.begin(state + 1);
+  path_sum best = init;
+#pragma unroll 4
+  for (u64 i = begin + first; i < end; i += stride) {
+    path_sum offer = o.at(i);
+    if (is_better(offer, best)) best = offer;
+  }
+  best = least_of(best, stride);
   if (!log_semiring || best.cost == INFINITY) return best;
   double total = first == 0 ? exp(best.cost - init.cost) : 0;
+#pragma unroll 4
   for (u64 i = begin + first; i < end; i += stride) total += exp(best.cost - o.at(i).cost);
-  for (u32 d = stride / 2; d > 0; d /= 2) total += __shfl_xor_sync(ALL_LANES, total, d);
-  best.cost -= log(total);
+  best.cost -= log(total_of(total, stride));
   return best;
 }
 
@@ -413,10 +459,12 @@ struct level_work {
   __device__ void visit(u32 s, u32 first, u32 stride) const {
     path_sum sum = add_up(out, s, at_end(out.f, s), log_semiring, first, stride);
     if (first == 0) put_sum(out.sums, s, sum);
-    for (u64 i = out.in.off[s] + first; i < out.in.off[s + 1]; i += stride) {
-      u32 from = out.in.source[out.in.arc[i]];
-      if (atomicSub(&remaining[from], 1u) == 1) next_list[atomicAdd(next_count, 1u)] = from;
-    }
+    for_items(
+        out.in.off[s], out.in.off[s + 1], first, stride,
+        [&](u64 i) { return out.in.source[out.in.arc[i]]; },
+        [&](u32 from) {
+          if (atomicSub(&remaining[from], 1u) == 1) next_list[atomicAdd(next_count, 1u)] = from;
+        });
   }
 };
 
@@ -442,7 +490,7 @@ __global__ static void levels_kernel(const wf__gpu_fsts f, const wf__gpu_incomin
     if (this_thread() == 0) levels.counts[(level + 2) % 3] = 0;
     work.next_list = levels.order + begin + count;
     work.next_count = &levels.counts[(level + 1) % 3];
-    for_states(levels.order, begin, begin + count, work);
+    for_states_together(levels.order, begin, begin + count, work);
     begin += count;
     grid_sync();
   }
@@ -485,7 +533,7 @@ __global__ static void from_start_kernel(const wf__gpu_fsts f, const wf__gpu_inc
                                          const wf__gpu_sums sums, int log_semiring) {
   from_start_work work = {{f, in, sums, 1}, log_semiring};
   for (u32 level = num_levels; level-- > 0;) {
-    for_states(levels.order, levels.level_off[level], levels.level_off[level + 1], work);
+    for_states_together(levels.order, levels.level_off[level], levels.level_off[level + 1], work);
     grid_sync();
   }
 }
