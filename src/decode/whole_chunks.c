@@ -14,6 +14,7 @@ struct chunks {
   const uint32_t *order;    /* streams */
   const wf_scores **scores; /* [count] of those that the device covers, ... */
   const wf_scorer **scorers;
+  const wf_graph **graphs;
   wf__searcher **searchers; /* of the same; before `take`, of all streams, NULL: not covered */
   uint32_t *items;
   size_t count;
@@ -78,6 +79,7 @@ static void take(struct chunks *c, uint32_t *order, uint32_t *count) {
     }
     c->scores[c->count] = &c->batch->scores[order[k]];
     c->scorers[c->count] = searcher->scoring.scorer;
+    c->graphs[c->count] = searcher->graph;
     c->has_scorers = c->has_scorers || searcher->scoring.scorer != NULL;
     c->searchers[c->count] = searcher;
     c->items[c->count++] = order[k];
@@ -121,6 +123,7 @@ static wf_status progress(void *user, size_t num_done, wf_error *err) {
 static wf_status search(struct chunks *c, wf_error *err) {
   const wf__whole_batch batch = {.scores = c->scores,
                                  .scorers = c->has_scorers ? c->scorers : NULL,
+                                 .graphs = c->graphs,
                                  .searchers = c->searchers,
                                  .count = c->count,
                                  .pool = c->host->pool,
@@ -160,19 +163,22 @@ wf_status wf__whole_advance(wf__host *self, const wf__batch *batch, void *const 
                      .order = order,
                      .scores = wf__alloc(size, sizeof *c.scores),
                      .scorers = wf__alloc(size, sizeof *c.scorers),
+                     .graphs = wf__alloc(size, sizeof *c.graphs),
                      .searchers = wf__calloc(size, sizeof *c.searchers),
                      .items = wf__alloc(size, sizeof *c.items),
                      .left = wf__calloc(size, sizeof *c.left),
                      .errors = wf__calloc((uint64_t)wf__pool_size(self->pool), sizeof *c.errors)};
   wf__job_error_init(&c.failed);
-  wf_status status = c.scores != NULL && c.scorers != NULL && c.searchers != NULL &&
-                             c.items != NULL && c.left != NULL && c.errors != NULL
+  wf_status status = c.scores != NULL && c.scorers != NULL && c.graphs != NULL &&
+                             c.searchers != NULL && c.items != NULL && c.left != NULL &&
+                             c.errors != NULL
                          ? advance(&c, order, count, err)
                          : wf__fail_memory(err, size * 32, "a batch");
   for (size_t i = 0; i < c.count && status == WF_OK; i++)
     if (c.left[i]) order[(*count)++] = c.items[i];
   free(c.scores);
   free(c.scorers);
+  free(c.graphs);
   free(c.searchers);
   free(c.items);
   free(c.left);

@@ -12,6 +12,7 @@ struct whole {
   const wf__batch *batch;
   const wf_scores **scores;  /* [count] */
   const wf_scorer **scorers; /* [count] */
+  const wf_graph **graphs;   /* [count] */
   uint32_t *items;           /* [count] utterances of the batch */
   size_t count, told;
   bool has_scorers;
@@ -52,10 +53,10 @@ static wf_status fill(const struct whole *w, size_t k, int worker, bool *left, w
     WF__TRY(wf__host_check_scores(host, &w->batch->scores[i], 0, w->batch->results[i], &good, err));
   if (!good) return WF_OK;
   if (host->setup.options.lattice_beam > 0) return follow(w, k, worker, left, err);
-  WF__TRY(host->setup.answers->path(w->part, host->setup.graph, k, path, left, err));
+  WF__TRY(host->setup.answers->path(w->part, k, path, left, err));
   return *left ? WF_OK
-               : wf__result_fill(w->batch->results[i], host->setup.graph, &host->setup.options,
-                                 path, err);
+               : wf__result_fill(w->batch->results[i], w->graphs[item], &host->setup.options, path,
+                                 err);
 }
 
 static void fill_item(void *user, uint64_t k, int worker) {
@@ -91,17 +92,15 @@ static const wf_scorer *scorer_of(const wf__batch *batch, uint32_t i) {
   return batch->scorers != NULL ? batch->scorers[i] : NULL;
 }
 
-static bool covers(const wf__host *host, const wf__batch *batch, uint32_t i) {
-  return host->setup.answers->covers(
-      host->setup.shared, wf__batch_graph(batch, i, host->setup.graph), scorer_of(batch, i));
-}
-
 /* Moves the utterances that the device covers from `order` to the list. */
 static void take(struct whole *w, uint32_t *order, uint32_t *count) {
+  const wf__search_setup *setup = &w->host->setup;
   uint32_t left = 0;
   for (uint32_t k = 0; k < *count; k++) {
-    if (covers(w->host, w->batch, order[k])) {
+    const wf_graph *graph = wf__batch_graph(w->batch, order[k], setup->graph);
+    if (setup->answers->covers(setup->shared, graph, scorer_of(w->batch, order[k]))) {
       w->scores[w->count] = &w->batch->scores[order[k]];
+      w->graphs[w->count] = graph;
       w->scorers[w->count] = scorer_of(w->batch, order[k]);
       w->has_scorers = w->has_scorers || w->scorers[w->count] != NULL;
       w->items[w->count++] = order[k];
@@ -129,6 +128,7 @@ static wf_status decode(struct whole *w, uint32_t *order, uint32_t *count, wf_er
   if (w->count == 0) return WF_OK;
   const wf__whole_batch batch = {.scores = w->scores,
                                  .scorers = w->has_scorers ? w->scorers : NULL,
+                                 .graphs = w->graphs,
                                  .count = w->count,
                                  .pool = w->host->pool,
                                  .look = look,
@@ -149,19 +149,21 @@ wf_status wf__whole_decode(wf__host *self, const wf__batch *batch, uint32_t *ord
                     .batch = batch,
                     .scores = wf__alloc(size, sizeof *w.scores),
                     .scorers = wf__alloc(size, sizeof *w.scorers),
+                    .graphs = wf__alloc(size, sizeof *w.graphs),
                     .items = wf__alloc(size, sizeof *w.items),
                     .bad = wf__calloc(size, sizeof *w.bad),
                     .left = wf__calloc(size, sizeof *w.left),
                     .paths = wf__calloc(threads, sizeof *w.paths),
                     .errors = wf__calloc(threads, sizeof *w.errors)};
   wf__job_error_init(&w.failed);
-  wf_status status = w.scores != NULL && w.scorers != NULL && w.items != NULL && w.bad != NULL &&
-                             w.left != NULL && w.paths != NULL && w.errors != NULL
+  wf_status status = w.scores != NULL && w.scorers != NULL && w.graphs != NULL && w.items != NULL &&
+                             w.bad != NULL && w.left != NULL && w.paths != NULL && w.errors != NULL
                          ? decode(&w, order, count, err)
                          : wf__fail_memory(err, size * 16, "a batch");
   for (uint64_t t = 0; t < threads && w.paths != NULL; t++) wf__path_free(&w.paths[t]);
   free(w.scores);
   free(w.scorers);
+  free(w.graphs);
   free(w.items);
   free(w.bad);
   free(w.left);

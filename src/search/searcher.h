@@ -146,6 +146,7 @@ typedef struct wf__whole_part wf__whole_part;
 typedef struct wf__whole_batch {
   const wf_scores *const *scores;  /* [count] the longest come first */
   const wf_scorer *const *scorers; /* [count]; NULL: nobody has one */
+  const wf_graph *const *graphs;   /* [count] the decoder's, or that with added words */
   wf__searcher *const *searchers;  /* [count] of streams, whose chunks these are; or NULL */
   size_t count;
   wf__pool *pool; /* its threads pack scores */
@@ -194,10 +195,9 @@ struct wf__answer_ops {
   bool (*covers_chunk)(const void *shared, const wf__searcher *searcher);
   /* Decodes such utterances or chunks. */
   wf_status (*decode)(void *shared, const wf__whole_batch *batch, wf_error *err);
-  /* Without lattices: the path of utterance items[k], in the decoder's graph; an error is the
-   * utterance's. `left`: it has to be searched in a lane. */
-  wf_status (*path)(const wf__whole_part *part, const wf_graph *graph, size_t k, wf__path *out,
-                    bool *left, wf_error *err);
+  /* Without lattices: the path of utterance items[k], in its graph; an error is the utterance's.
+   * `left`: it has to be searched in a lane. */
+  wf_status (*path)(const wf__whole_part *part, size_t k, wf__path *out, bool *left, wf_error *err);
   /* With lattices, and of streams: makes a search that has begun go all the way of the device's. */
   wf_status (*follow)(const wf__whole_part *part, size_t k, wf__searcher *searcher, bool *left,
                       wf_error *err);

@@ -37,9 +37,9 @@ static inline void check_same(uint64_t seed, wf_result *const *got, wf_result *c
 static int num_in_kernels; /* decoders whose streams were searched in kernels */
 
 /* All utterances as streams of random chunks, some of them on the GPU. Streams end at different
- * times, and others begin in their place. `scorers`: [UTTERANCES]; NULL: the decoder's. */
+ * times, and others begin in their place. `scorers`, `graphs`: [UTTERANCES]; NULL: the decoder's. */
 static inline void stream_on(const struct task *task, const char *device, wf_scorer *const *scorers,
-                             wf_result *const *want, uint64_t seed) {
+                             wf_graph *const *graphs, wf_result *const *want, uint64_t seed) {
   wf_error err;
   enum { OPEN = 7 };
   test_rng rng = {seed + 99};
@@ -51,6 +51,7 @@ static inline void stream_on(const struct task *task, const char *device, wf_sco
     assert_ok(wf_stream_create(decoder, NULL, &streams[s], &err));
     utterances[s] = next++;
     if (scorers != NULL) assert_ok(wf_stream_set_scorer(streams[s], scorers[utterances[s]], &err));
+    if (graphs != NULL) assert_ok(wf_stream_set_graph(streams[s], graphs[utterances[s]], &err));
   }
   for (int num_done = 0; num_done < UTTERANCES;) {
     wf_stream *some[OPEN];
@@ -71,6 +72,8 @@ static inline void stream_on(const struct task *task, const char *device, wf_sco
         utterances[s] = next < UTTERANCES ? next++ : -1;
         if (scorers != NULL && utterances[s] >= 0)
           assert_ok(wf_stream_set_scorer(streams[s], scorers[utterances[s]], &err));
+        if (graphs != NULL && utterances[s] >= 0)
+          assert_ok(wf_stream_set_graph(streams[s], graphs[utterances[s]], &err));
         done[s] = 0;
         num_done++;
         continue;

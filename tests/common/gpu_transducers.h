@@ -71,7 +71,7 @@ static inline void make_task(struct task *task, uint64_t seed) {
   task->options.max_symbols = 1 + (int32_t)test_below(&rng, 3);
   task->options.greedy = seed % 7 == 6;
   task->options.blank_penalty = test_below(&rng, 3) == 0 ? 0.5f : 0;
-  task->options.lattice_beam = !task->options.greedy && seed % 5 == 4 ? 2 : 0;
+  task->options.lattice_beam = seed % 5 == 4 ? 2 : 0;
   task->options.num_threads = 1 + (int32_t)(seed % 3);
   for (int u = 0; u < UTTERANCES; u++)
     task->scores[u] =

@@ -48,8 +48,9 @@ static void test_small_decoding(void **unused) {
     decode_in_turn(&task, "cuda", got);
     decode_in_turn(&task, "cuda:0,0", got);
     if (num_gpus() > 1) decode_in_turn(&task, "cuda:all", got);
-    stream_on(&task, "cuda", NULL, got, seed);
-    if (seed % 2 == 0) stream_on(&task, num_gpus() > 1 ? "cuda:1,0" : "cuda:0,0", NULL, got, seed);
+    stream_on(&task, "cuda", NULL, NULL, got, seed);
+    if (seed % 2 == 0)
+      stream_on(&task, num_gpus() > 1 ? "cuda:1,0" : "cuda:0,0", NULL, NULL, got, seed);
     for (int u = 0; u < UTTERANCES; u++) moved[u] = on_gpu(&task.scores[UTTERANCES - 1 - u]);
     decode_on(&task, "cuda:0", moved, UTTERANCES, other);
     for (int u = 0; u < UTTERANCES; u++) {

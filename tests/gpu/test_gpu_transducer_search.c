@@ -17,8 +17,7 @@ static void make_task_of(struct task *task, uint64_t seed) {
                                              (int64_t)test_below(&rng, is_flat(seed) ? 2
                                                                        : u % 9 == 0  ? 40
                                                                                      : 12));
-  if (!task->options.greedy && seed % 3 == 0)
-    task->options.lattice_beam = 1 + (float)test_below(&rng, 6);
+  if (seed % 3 == 0) task->options.lattice_beam = 1 + (float)test_below(&rng, 6);
   task->scorer = NULL;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cuda/scorer/scorer_store.h"
+#include "cuda/transducer/transducer_added_words.h"
 #include "cuda/transducer/transducer_lanes.h"
 #include "cuda/transducer/transducer_loading.h"
 #include "search/transducer/network.h"
@@ -34,13 +35,14 @@ struct wf__device_search {
   wf__transducer_weights *weights;
   wf__transducer_group *group; /* the model's part; it has the stream */
   wf__device_search_options options;
-  wf__device_buffer arcs, states, graph_arcs; /* the graph */
+  wf__device_buffer arcs, states, graph_arcs, places; /* the graph */
   wf__device_buffer utterances, starts, lanes, tokens, contexts, candidates, records, offers,
       results, counters, details;
   wf__pinned_buffer host_utterances, host_starts, host_results, host_counters, host_details,
       statuses;
   wf__frame_loader loader;
   wf__gpu_scorers scorers;
+  wf__added_store added;
   cudaEvent_t launches[AHEAD]; /* the ends of the last ones */
   uint32_t num_utterances;
   uint64_t room_bytes; /* for the utterances that are searched at once */
@@ -107,7 +109,11 @@ static wf_status send_graph(wf__device_search *s, const wf__device_search_graph 
   if (s->options.is_plain)
     WF__TRY(send(s, graph->tokens, s->options.num_tokens * sizeof *graph->tokens, &s->arcs, err));
   WF__TRY(send(s, graph->states, graph->num_states * sizeof *graph->states, &s->states, err));
-  return send(s, graph->arcs, graph->num_arcs * sizeof *graph->arcs, &s->graph_arcs, err);
+  WF__TRY(send(s, graph->arcs, graph->num_arcs * sizeof *graph->arcs, &s->graph_arcs, err));
+  s->work.num_states = (uint32_t)graph->num_states;
+  return graph->num_places == 0
+             ? WF_OK
+             : send(s, graph->places, graph->num_places * sizeof *graph->places, &s->places, err);
 }
 
 static wf_status open_search(wf__device_search *s, const wf__device_search_graph *graph,
@@ -177,7 +183,7 @@ void wf__lane_rounds_close(wf__device_search *s) {
   wf__device_buffer *buffers[] = {&s->arcs,    &s->states, &s->graph_arcs, &s->utterances,
                                   &s->lanes,   &s->tokens, &s->contexts,   &s->candidates,
                                   &s->records, &s->offers, &s->results,    &s->counters,
-                                  &s->details, &s->starts};
+                                  &s->details, &s->starts, &s->places};
   wf__pinned_buffer *pinned[] = {&s->host_utterances, &s->host_starts,  &s->host_results,
                                  &s->host_counters,   &s->host_details, &s->statuses};
   const int caller = wf__callers_device();
@@ -185,6 +191,7 @@ void wf__lane_rounds_close(wf__device_search *s) {
   cudaSetDevice(s->weights->number);
   wf__frame_loader_close(&s->loader);
   wf__gpu_close_scorers(&s->scorers);
+  wf__added_store_close(&s->added);
   for (int i = 0; i < AHEAD; i++)
     if (s->launches[i] != NULL) cudaEventDestroy(s->launches[i]);
   for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) cudaFree(buffers[i]->data);
@@ -225,7 +232,13 @@ static wf_status send_scorers(wf__device_search *s, const wf_scorer *const *scor
   return wf__gpu_send_scorers(&s->scorers, &room, err);
 }
 
-/* Where the utterances' frames, records and scorers are. */
+/* Sends the words that are added to the utterances' graphs. */
+static wf_status send_added(wf__device_search *s, const wf__device_batch *batch, wf_error *err) {
+  const wf__words_upload upload = {.options = batch->options, .stream = s->group->stream};
+  return wf__added_store_begin(&s->added, &upload, batch->graphs, batch->count, err);
+}
+
+/* Where the utterances' frames, records, scorers and added words are. */
 static wf_status send_utterances(wf__device_search *s, const wf__device_batch *batch,
                                  wf_error *err) {
   const wf_scorer *const *scorers = batch->scorers;
@@ -243,6 +256,9 @@ static wf_status send_utterances(wf__device_search *s, const wf__device_batch *b
         .first_frame = s->group->first_frame.data[i],
         .num_frames = (int32_t)batch->scores[i]->num_frames,
         .is_chunk = batch->first_start != NULL,
+        .epsilon_slack = wf__epsilon_slack(batch->graphs[i], batch->options,
+                                           scorers != NULL && scorers[i] != NULL),
+        .words = wf__added_store_find(&s->added, batch->graphs[i]),
         .scorer = wf__gpu_find_scorer(&s->scorers, scorers != NULL ? scorers[i] : NULL)};
     if (batch->first_start != NULL) {
       all[i].first_start = batch->first_start[i];
@@ -314,6 +330,7 @@ static void fill_work(wf__device_search *s) {
   w->arcs = s->arcs.data;
   w->states = s->states.data;
   w->graph_arcs = s->graph_arcs.data;
+  w->places = s->places.data;
   w->candidates = s->candidates.data;
   w->block = g->block.data;
   w->layout = g->layout;
@@ -328,6 +345,7 @@ static wf_status begin(wf__device_search *s, const wf__device_batch *batch, wf_e
   WF__TRY(wf__frame_loader_begin(&s->loader, batch->scores, batch->where, batch->count, err));
   s->work.has_words = !s->options.is_plain || batch->scorers != NULL;
   WF__TRY(send_scorers(s, batch->scorers, batch->count, err));
+  WF__TRY(send_added(s, batch, err));
   WF__TRY(send_utterances(s, batch, err));
   WF__TRY(send_starts(s, batch, err));
   WF__TRY(make_lanes(s, batch, err));

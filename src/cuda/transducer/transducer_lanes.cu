@@ -408,7 +408,8 @@ __device__ static void go_on(const lane_at_work<WORDS> &a, bool good) {
 /* By all threads. */
 __device__ static void copy_words(const wf__tlane *from, wf__tlane *to) {
   static_assert(sizeof(wf__tlane) % sizeof(u32) == 0, "words");
-  static_assert(offsetof(wf__tlane_utterance, scorer) == 14 * sizeof(u32) &&
+  static_assert(sizeof(wf__tlane_utterance) == 18 * sizeof(u32) &&
+                    offsetof(wf__tlane_utterance, scorer) == 14 * sizeof(u32) &&
                     offsetof(wf__tlane, num_tokens) == 22 * sizeof(u32),
                 "without padding, which nobody writes");
   for (u32 i = threadIdx.x; i < sizeof(wf__tlane) / sizeof(u32); i += THREADS)

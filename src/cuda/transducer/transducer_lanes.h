@@ -20,6 +20,7 @@
 #ifndef WF_CUDA_TRANSDUCER_TRANSDUCER_LANES_H
 #define WF_CUDA_TRANSDUCER_TRANSDUCER_LANES_H
 
+#include "cuda/search/search_params.h"
 #include "cuda/transducer/transducer_kernels.h"
 #include "math/hash.h"
 #include "scorer/flat_scorer.h"
@@ -37,9 +38,10 @@ typedef struct wf__tlane_utterance {
   uint32_t first_frame; /* row of the encoder's part */
   int32_t num_frames;
   uint32_t is_chunk; /* of a stream: it begins with these tokens, and does not end */
-  uint32_t first_start, num_starts,
-      unused;                    /* lanes are copied as words, all of which are written */
+  uint32_t first_start, num_starts;
+  float epsilon_slack;
   const wf__flat_scorer *scorer; /* NULL: none */
+  const wf__lane_words *words;   /* added to the graph; NULL: none */
 } wf__tlane_utterance;
 
 typedef struct wf__tlane_record {
@@ -134,9 +136,11 @@ typedef struct wf__tlane_work {
   wf__tlane_status *statuses;        /* [WF__TLANE_STATUSES] page-locked, by round */
   const float *table;                /* rows of all contexts (transducer_weights.h); NULL */
   const wf__device_search_arc *arcs; /* [num_tokens] by column */
-  uint32_t has_words, unused;
+  uint32_t has_words;
+  uint32_t num_states; /* of the graph; those of added words come after them */
   const wf__device_search_state *states;
   const wf__device_graph_arc *graph_arcs;
+  const wf__device_place *places;
   wf__tlane_candidate *candidates; /* with words */
   char *block;                     /* of the requests */
   wf__round_block layout;

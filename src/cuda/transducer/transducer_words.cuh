@@ -8,7 +8,10 @@
  *   1. The K arcs of a source with the least bounds, if there are so many, are scored: K tokens cost
  *      no more than the worst of these.
  *   2. Arcs whose bounds are within the limits are listed.
- *   3. All threads score the words of the list, since a look-up waits for memory many times. */
+ *   3. All threads score the words of the list, since a look-up waits for memory many times.
+ *
+ * States of words added at run time come after the graph's, and their arcs after its arcs, a copy of a
+ * class's tree for each of its places (cuda/search/search_graph.cuh); memory has the trees once. */
 #ifndef WF_CUDA_TRANSDUCER_TRANSDUCER_WORDS_CUH
 #define WF_CUDA_TRANSDUCER_TRANSDUCER_WORDS_CUH
 
@@ -49,9 +52,78 @@ __device__ inline u64 start_context(const lane_at_work<true> &a) {
 }
 __device__ inline u64 start_context(const lane_at_work<false> &) { return 0; }
 
+/* --- states ------------------------------------------------------------------------------- */
+
+/* A state, and how to read its emitting arcs: number n is arcs[n], and leads to its `next` + shift. */
+struct state_view {
+  wf__device_search_state at;
+  const wf__device_graph_arc *arcs;
+  u32 shift;
+};
+
+__device__ inline bool is_added(const lane_at_work<true> &a, u32 state) {
+  return state >= a.w.num_states;
+}
+
+/* Those of added words are not inlined, since they are rare. */
+__device__ inline const wf__lane_class &class_of(const wf__lane_words *words, u32 state) {
+  const wf__lane_class *c = words->classes + words->num_classes - 1;
+  while (c->num_states == 0 || c->first_state > state) c--;
+  return *c;
+}
+__device__ __noinline__ inline state_view added_state(const wf__lane_words *words, u32 state) {
+  const wf__lane_class &c = class_of(words, state);
+  const u32 copy = (state - c.first_state) / c.num_states, first = c.first_arc + copy * c.num_arcs,
+            shift = c.first_state + copy * c.num_states;
+  wf__device_search_state at = ((const wf__device_search_state *)c.states)[state - shift];
+  at.first_arc += first;
+  at.first_epsilon += first;
+  at.end += first;
+  return {at, (const wf__device_graph_arc *)c.arcs - first, shift};
+}
+__device__ __noinline__ inline wf__device_graph_arc added_epsilon(const wf__lane_words *words,
+                                                                  const wf__device_place *places,
+                                                                  u32 state, u32 number) {
+  const wf__lane_class &c = class_of(words, state);
+  const u32 copy = (state - c.first_state) / c.num_states;
+  wf__device_graph_arc arc =
+      ((const wf__device_graph_arc *)c.arcs)[number - c.first_arc - copy * c.num_arcs];
+  if ((arc.next & WF__LANE_LEAVES) != 0)
+    arc.next = places[c.first_place + copy].target;
+  else
+    arc.next = (arc.next & (WF__LANE_LEAVES - 1)) + c.first_state + copy * c.num_states;
+  return arc;
+}
+/* The epsilon of a place, which leads to the root of its copy if its class has words. */
+__device__ __noinline__ inline wf__device_graph_arc opened(const wf__lane_words *words,
+                                                           const wf__device_place *places,
+                                                           wf__device_graph_arc arc) {
+  if (arc.next == NONE) return arc;
+  const wf__device_place place = places[arc.next];
+  const wf__lane_class &c = words->classes[place.word_class];
+  if (c.num_states == 0) return arc;
+  arc.weight = place.weight;
+  arc.next = c.first_state + place.rank * c.num_states;
+  return arc;
+}
+
+__device__ inline state_view state_at(const lane_at_work<true> &a, u32 state) {
+  if (is_added(a, state)) return added_state(a.s.lane.own.words, state);
+  return {a.w.states[state], a.w.graph_arcs, 0};
+}
+
+/* Epsilon arc `number` of a state, with the state that it leads to. */
+__device__ inline wf__device_graph_arc epsilon_at(const lane_at_work<true> &a, u32 state,
+                                                  u32 number) {
+  const wf__lane_words *words = a.s.lane.own.words;
+  if (is_added(a, state)) return added_epsilon(words, a.w.places, state, number);
+  const wf__device_graph_arc arc = a.w.graph_arcs[number];
+  return arc.weight == INFINITY && words != nullptr ? opened(words, a.w.places, arc) : arc;
+}
+
 /* The cost of ending in a token; +infinity: it is not final. */
 __device__ inline float ending_cost(const lane_at_work<true> &a, const wf__tlane_token &token) {
-  const float cost = token.cost + a.w.states[token.state].final_cost;
+  const float cost = token.cost + state_at(a, token.state).at.final_cost;
   if (cost == INFINITY || !a.has_scorer()) return cost;
   return cost + wf__flat_final_once(&a.s.scorer, token.context);
 }
@@ -65,7 +137,7 @@ __device__ inline float ending_cost(const lane_at_work<false> &a, const wf__tlan
 struct source_view {
   u32 number;
   const wf__tlane_token &token;
-  wf__device_search_state state;
+  state_view of;
   const float *logits;
   const wf__softmax &softmax;
   float longest; /* log-probability of the likeliest duration; 0 if durations do not count */
@@ -80,7 +152,7 @@ __device__ inline source_view view_of(const lane_at_work<true> &a, u32 number) {
   }
   return {number,
           token,
-          a.w.states[token.state],
+          state_at(a, token.state),
           logits_of(a.w.answer, a.s.lane.first_row + token.row),
           a.s.done[token.row].tokens,
           longest};
@@ -104,8 +176,8 @@ __device__ inline source_arc look_at_arc(const lane_at_work<true> &a, const sour
   source_arc x = {};
   x.number = number;
   x.bound = INFINITY;
-  if (number >= source.state.first_epsilon) return x;
-  x.arc = a.w.graph_arcs[number];
+  if (number >= source.of.at.first_epsilon) return x;
+  x.arc = source.of.arcs[number];
   const bool blank = x.arc.column == o.blank;
   x.is = blank || !only_blank(a);
   x.loglike = log_prob(source.softmax, source.logits[x.arc.column]);
@@ -145,9 +217,10 @@ __device__ inline void limit_by_source(const lane_at_work<true> &a, const source
   float least = INFINITY, best = INFINITY;
   source_arc chosen = {};
   u32 last_column = NONE;
-  for (u32 first = source.state.first_arc; first < source.state.first_epsilon; first += LANES) {
+  const u32 end = source.of.at.first_epsilon;
+  for (u32 first = source.of.at.first_arc; first < end; first += LANES) {
     const source_arc x = look_at_arc(a, source, first + this_lane());
-    const u32 column = first + this_lane() < source.state.first_epsilon ? x.arc.column : NONE,
+    const u32 column = first + this_lane() < end ? x.arc.column : NONE,
               before = __shfl_up_sync(ALL_LANES, column, 1);
     /* Arcs of one column may make the same token. */
     const bool is_new = column != (this_lane() == 0 ? last_column : before);
@@ -159,7 +232,8 @@ __device__ inline void limit_by_source(const lane_at_work<true> &a, const source
       chosen = x;
     }
   }
-  const bool counts = is_among_least(o.by_label != 0 ? least : INFINITY, o.max_hypotheses);
+  const bool by_label = o.by_label != 0 && !is_added(a, source.token.state),
+             counts = is_among_least(by_label ? least : INFINITY, o.max_hypotheses);
   if (__any_sync(ALL_LANES, counts)) {
     float base = chosen.base;
     u64 context = source.token.context;
@@ -176,7 +250,7 @@ __device__ inline void limit_by_source(const lane_at_work<true> &a, const source
   best = warp_least(best);
   if (this_lane() == 0) {
     atomicMin(&a.s.best, key_of(best));
-    atomicAdd(&a.s.num_arcs, source.state.first_epsilon - source.state.first_arc);
+    atomicAdd(&a.s.num_arcs, end - source.of.at.first_arc);
   }
 }
 
@@ -207,19 +281,21 @@ __device__ inline arc_limits limits_of(const lane_at_work<true> &a) {
 /* Pass 2, by a warp. */
 __device__ inline void list_source(const lane_at_work<true> &a, const source_view &source,
                                    const arc_limits &most) {
-  for (u32 first = source.state.first_arc; first < source.state.first_epsilon; first += LANES) {
+  const state_view &of = source.of;
+  for (u32 first = of.at.first_arc; first < of.at.first_epsilon; first += LANES) {
     const source_arc x = look_at_arc(a, source, first + this_lane());
     const float limit = x.arc.column == a.w.options.blank ? most.blank : most.token;
     const bool is = x.is && x.bound < INFINITY && x.bound <= limit;
     const u32 at = place_in_list(is, &a.s.num_candidates);
     if (is && at < WF__LANE_CANDIDATES)
-      a.candidates()[at] = {source.token.context,
-                            x.base,
-                            x.loglike,
-                            source.number << RANK_BIT | (x.number - source.state.first_arc),
-                            x.arc.column,
-                            x.arc.next,
-                            is_scored(a, x) ? x.arc.word : 0};
+      a.candidates()[at] = {
+          source.token.context,
+          x.base,
+          x.loglike,
+          source.number << RANK_BIT | (x.number - of.at.first_arc),
+          x.arc.column,
+          (of.shift != 0 ? x.arc.next & (WF__LANE_LEAVES - 1) : x.arc.next) + of.shift,
+          is_scored(a, x) ? x.arc.word : 0};
   }
 }
 
@@ -296,14 +372,14 @@ struct led_to {
 };
 __device__ inline led_to follow(const lane_at_work<true> &a, u32 source, u32 from) {
   const wf__tlane_candidate &c = a.candidates()[from];
-  return {a.w.states[a.sources[source].state].first_arc + (c.at & ((1u << RANK_BIT) - 1)), c.state,
-          c.column, c.context};
+  return {state_at(a, a.sources[source].state).at.first_arc + (c.at & ((1u << RANK_BIT) - 1)),
+          c.state, c.column, c.context};
 }
 
 /* --- closures, by the first warp ----------------------------------------------------------- */
 
 __device__ inline bool has_epsilons(const lane_at_work<true> &a, u32 state) {
-  const wf__device_search_state at = a.w.states[state];
+  const wf__device_search_state at = state_at(a, state).at;
   return at.first_epsilon < at.end;
 }
 
@@ -356,7 +432,7 @@ struct epsilon {
 };
 __device__ inline bool relax(const lane_at_work<true> &a, const wf__tlane_token &from,
                              const epsilon &e, u32 round, u32 *size, u32 *frontier) {
-  const float slack = a.has_scorer() ? a.w.options.scored_slack : a.w.options.epsilon_slack;
+  const float slack = a.s.lane.own.epsilon_slack;
   u32 at = find_token(a, *size, e.state, from.predictor, e.context);
   const bool is_new = at == NONE;
   if (is_new) {
@@ -389,11 +465,11 @@ __device__ inline bool relax(const lane_at_work<true> &a, const wf__tlane_token 
 /* The epsilon arcs of a copied token. */
 __device__ inline bool relax_arcs(const lane_at_work<true> &a, const wf__tlane_token &from,
                                   float cutoff, u32 round, u32 *size, u32 *frontier) {
-  const wf__device_search_state state = a.w.states[from.state];
+  const wf__device_search_state state = state_at(a, from.state).at;
   for (u32 first = state.first_epsilon; first < state.end; first += LANES) {
     epsilon own = {first + this_lane(), 0, INFINITY, from.context};
     if (own.arc < state.end) {
-      const wf__device_graph_arc arc = a.w.graph_arcs[own.arc];
+      const wf__device_graph_arc arc = epsilon_at(a, from.state, own.arc);
       own.state = arc.next;
       own.cost = from.cost + arc.weight;
       if (arc.word != 0) own.cost -= a.w.options.word_score;

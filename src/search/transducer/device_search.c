@@ -27,7 +27,7 @@ static bool is_chosen(void) {
 static bool is_possible(const wf__transducer_shared *shared, const wf_graph *graph) {
   const wf_decoder_options *o = &shared->options;
   const int32_t num_durations = shared->model->num_durations;
-  return shared->num_gpus > 0 && graph->ctc == NULL && !(o->greedy && o->lattice_beam > 0) &&
+  return shared->num_gpus > 0 && graph->ctc == NULL && graph->added == NULL &&
          (o->greedy || o->max_hypotheses <= WF__DEVICE_MOST_HYPOTHESES) && num_durations != 1 &&
          num_durations <= WF__DEVICE_MOST_DURATIONS && shared->model->num_tokens < MOST_ARCS;
 }
@@ -55,8 +55,23 @@ static uint64_t most_arcs_of_state(const wf_graph *graph) {
   return most;
 }
 
+static uint64_t num_places(const wf_graph *graph) {
+  return graph->classes != NULL ? graph->classes->sites.size : 0;
+}
+
+/* In the order of classes, then of ranks. Other epsilons of weight +infinity lead nowhere. */
+static void take_places(const wf_graph *graph, wf__device_place *places,
+                        wf__device_graph_arc *arcs) {
+  for (uint64_t i = 0; i < num_places(graph); i++) {
+    const wf__class_site *site = &graph->classes->sites.data[graph->classes->ranked[i]];
+    places[i] =
+        (wf__device_place){site->target, site->weight, (uint32_t)site->word_class, site->rank};
+    arcs[site->arc].next = (uint32_t)i;
+  }
+}
+
 static void take_graph(const wf_graph *graph, wf__device_search_state *states,
-                       wf__device_graph_arc *arcs) {
+                       wf__device_graph_arc *arcs, wf__device_place *places) {
   for (uint64_t s = 0; s < graph->view.num_states; s++) {
     const wf__state_index *at = &graph->index[s];
     states[s] = (wf__device_search_state){at->first_arc, at->first_epsilon, at[1].first_arc,
@@ -64,9 +79,12 @@ static void take_graph(const wf_graph *graph, wf__device_search_state *states,
   }
   for (uint64_t a = 0; a < graph->view.num_arcs; a++) {
     const wf_arc *arc = &graph->view.arcs[a];
-    arcs[a] = (wf__device_graph_arc){arc->ilabel != 0 ? (uint32_t)graph->columns[arc->ilabel] : 0,
-                                     (uint32_t)arc->olabel, arc->weight, arc->nextstate};
+    arcs[a] = (wf__device_graph_arc){.next = arc->weight == INFINITY ? NONE : arc->nextstate,
+                                     .weight = arc->weight,
+                                     .column = (uint32_t)graph->columns[arc->ilabel],
+                                     .word = (uint32_t)arc->olabel};
   }
+  take_places(graph, places, arcs);
 }
 
 static void take_options(wf__transducer_shared *shared, const wf_graph *graph) {
@@ -78,8 +96,6 @@ static void take_options(wf__transducer_shared *shared, const wf_graph *graph) {
   d->blank_penalty = o->blank_penalty;
   d->beam = o->beam;
   d->word_score = o->word_score;
-  d->epsilon_slack = wf__epsilon_slack(graph, o, false);
-  d->scored_slack = wf__epsilon_slack(graph, o, true);
   d->start = graph->start;
   d->has_epsilons = graph->has_epsilons;
   d->by_label = shared->arcs.by_label;
@@ -136,17 +152,20 @@ struct graph_copy {
   wf__device_search_arc *tokens; /* [num_tokens] */
   wf__device_search_state *states;
   wf__device_graph_arc *arcs;
+  wf__device_place *places;
 };
 
 static void free_copy(struct graph_copy *copy) {
   free(copy->tokens);
   free(copy->states);
   free(copy->arcs);
+  free(copy->places);
 }
 
 static uint64_t graph_bytes(const wf_graph *graph) {
   return graph->view.num_states * sizeof(wf__device_search_state) +
-         graph->view.num_arcs * sizeof(wf__device_graph_arc);
+         graph->view.num_arcs * sizeof(wf__device_graph_arc) +
+         num_places(graph) * sizeof(wf__device_place);
 }
 
 /* Also finds out whether it is plain. */
@@ -155,14 +174,20 @@ static wf_status copy_graph(wf__transducer_shared *shared, struct graph_copy *co
   *copy = (struct graph_copy){
       .tokens = wf__alloc((uint64_t)shared->model->num_tokens, sizeof *copy->tokens),
       .states = wf__alloc(graph->view.num_states, sizeof *copy->states),
-      .arcs = wf__alloc(graph->view.num_arcs, sizeof *copy->arcs)};
-  if (copy->tokens == NULL || copy->states == NULL || copy->arcs == NULL)
+      .arcs = wf__alloc(graph->view.num_arcs, sizeof *copy->arcs),
+      .places = wf__alloc(num_places(graph), sizeof *copy->places)};
+  if (copy->tokens == NULL || copy->states == NULL || copy->arcs == NULL || copy->places == NULL)
     return wf__fail_memory(err, graph_bytes(graph), "a decoder");
-  take_graph(graph, copy->states, copy->arcs);
+  take_graph(graph, copy->states, copy->arcs, copy->places);
   shared->device_options.is_plain =
       shared->arcs.all_alike && take_tokens(shared->model, graph, copy->tokens);
-  copy->graph = (wf__device_search_graph){copy->tokens, copy->states, copy->arcs,
-                                          graph->view.num_states, graph->view.num_arcs};
+  copy->graph = (wf__device_search_graph){.tokens = copy->tokens,
+                                          .states = copy->states,
+                                          .arcs = copy->arcs,
+                                          .places = copy->places,
+                                          .num_states = graph->view.num_states,
+                                          .num_arcs = graph->view.num_arcs,
+                                          .num_places = num_places(graph)};
   return WF_OK;
 }
 
@@ -204,9 +229,18 @@ static bool is_flat(const wf_scorer *scorer) {
   return flat.least > -INFINITY;
 }
 
+/* Do arcs of the added words have numbers that offers have room for? */
+static bool are_few(const wf_graph *graph) {
+  bool few = true;
+  for (int32_t c = 0; graph->added != NULL && c < graph->classes->count; c++)
+    few = few && (graph->added[c].tree == NULL || graph->added[c].tree->num_arcs < MOST_ARCS);
+  return few;
+}
+
 bool wf__device_search_covers(const void *opaque, const wf_graph *graph, const wf_scorer *scorer) {
   const wf__transducer_shared *shared = opaque;
-  return graph == shared->device_graph &&
+  const wf_graph *base = graph->base != NULL ? graph->base : graph;
+  return base == shared->device_graph && are_few(graph) &&
          (scorer == NULL || is_flat(wf__scorer_for_transducer(scorer)));
 }
 
@@ -237,6 +271,7 @@ struct running {
   /* Scratch memory, of one search's utterances. */
   const wf_scores **scores;
   const wf_scorer **scorers;
+  const wf_graph **graphs;
   int64_t *num_frames;
   int *where;
   uint32_t *items, *first_start;    /* the latter of chunks, ... */
@@ -261,6 +296,7 @@ static size_t list(const struct running *r, size_t i, size_t count) {
     r->items[k] = (uint32_t)item;
     r->scores[k] = r->batch->scores[item];
     r->scorers[k] = scorer_of(r->batch, item);
+    r->graphs[k] = r->batch->graphs[item];
     r->num_frames[k] = r->scores[k]->num_frames;
   }
   return count;
@@ -310,6 +346,8 @@ static wf_status begin(struct running *r, size_t i, wf_error *err) {
     WF__TRY(device->scores_where(weights, r->scores[k], shared->stream, &r->where[k], err));
   wf__device_batch batch = {.scores = r->scores,
                             .scorers = r->batch->scorers != NULL ? r->scorers : NULL,
+                            .graphs = r->graphs,
+                            .options = &shared->options,
                             .where = r->where,
                             .count = w->num_begun};
   if (r->batch->searchers != NULL) {
@@ -420,6 +458,7 @@ wf_status wf__device_search_decode(void *opaque, const wf__whole_batch *batch, w
                       .num_searches = count < most ? count : most,
                       .scores = wf__alloc(count, sizeof *r.scores),
                       .scorers = wf__alloc(count, sizeof *r.scorers),
+                      .graphs = wf__alloc(count, sizeof *r.graphs),
                       .num_frames = wf__alloc(count, sizeof *r.num_frames),
                       .where = wf__alloc(count, sizeof *r.where),
                       .items = wf__alloc(count, sizeof *r.items),
@@ -427,8 +466,8 @@ wf_status wf__device_search_decode(void *opaque, const wf__whole_batch *batch, w
   wf_status status = WF_OK;
   if (shared->broken)
     status = wf__fail(err, WF_ERR_DEVICE, "an earlier CUDA error left this decoder unusable");
-  else if (r.scores == NULL || r.scorers == NULL || r.num_frames == NULL || r.where == NULL ||
-           r.items == NULL || r.first_start == NULL)
+  else if (r.scores == NULL || r.scorers == NULL || r.graphs == NULL || r.num_frames == NULL ||
+           r.where == NULL || r.items == NULL || r.first_start == NULL)
     status = wf__fail_memory(err, count * 24, "a batch");
   if (status == WF_OK) status = open_set(shared, r.set, err);
   if (status == WF_OK) {
@@ -438,6 +477,7 @@ wf_status wf__device_search_decode(void *opaque, const wf__whole_batch *batch, w
   }
   free(r.scores);
   free(r.scorers);
+  free(r.graphs);
   free(r.num_frames);
   free(r.where);
   free(r.items);
@@ -506,9 +546,10 @@ static wf_status score_path(const wf_graph *graph, const wf_scorer *scorer, wf__
   return status;
 }
 
-wf_status wf__device_search_path(const wf__whole_part *part, const wf_graph *graph, size_t k,
-                                 wf__path *out, bool *left, wf_error *err) {
+wf_status wf__device_search_path(const wf__whole_part *part, size_t k, wf__path *out, bool *left,
+                                 wf_error *err) {
   const wf__device_result *result = result_of(part, k);
+  const wf_graph *graph = part->batch->graphs[part->items[k]];
   WF__TRY(check_outcome(part, k, 0, left, err));
   if (*left) return WF_OK;
   WF__TRY(add_steps(graph, (const wf__path_step *)part->details + result->first, result->count, out,

@@ -12,10 +12,9 @@ enum {
 
 typedef struct wf__device_search_options {
   float acoustic_scale, blank_penalty, beam, word_score;
-  float epsilon_slack, scored_slack; /* of the closure, without a scorer and with one */
-  uint32_t start;                    /* state */
-  uint32_t has_epsilons;             /* the graph has some */
-  uint32_t by_label; /* arcs of every state with a token are in order of their columns */
+  uint32_t start;        /* state */
+  uint32_t has_epsilons; /* the graph has some */
+  uint32_t by_label;     /* arcs of every state with a token are in order of their columns */
   /* Tokens alone: one state, with an arc for each token. Searched without a scorer, and without what
    * words need. */
   uint32_t is_plain;
@@ -42,19 +41,28 @@ typedef struct wf__device_search_state {
   uint32_t first_arc, first_epsilon, end;
   float final_cost;
 } wf__device_search_state;
+/* As a wf_arc. Where added words may stand: an epsilon of weight +infinity, and the number of the place
+ * as `next` (UINT32_MAX: it is none). */
 typedef struct wf__device_graph_arc {
-  uint32_t column; /* of epsilons: 0 */
-  uint32_t word;
-  float weight;
   uint32_t next;
+  float weight;
+  uint32_t column; /* not of epsilons */
+  uint32_t word;
 } wf__device_graph_arc;
+/* A place of a class, for words that are added at run time. Those of a class come after another. */
+typedef struct wf__device_place {
+  uint32_t target; /* state after the words */
+  float weight;
+  uint32_t word_class, rank; /* rank: among the places of the class */
+} wf__device_place;
 
 /* The graph, as a search takes it to a GPU. */
 typedef struct wf__device_search_graph {
   const wf__device_search_arc *tokens; /* [num_tokens] by column, if it is plain */
   const wf__device_search_state *states;
   const wf__device_graph_arc *arcs;
-  uint64_t num_states, num_arcs;
+  const wf__device_place *places;
+  uint64_t num_states, num_arcs, num_places;
 } wf__device_search_graph;
 
 /* An arc of a path. Epsilons have no log-probability and no frame of their own. */

@@ -11,6 +11,7 @@
 #define WF_SEARCH_TRANSDUCER_TRANSDUCER_DEVICE_H
 
 #include "base/device.h"
+#include "search/decode_graph.h"
 #include "search/transducer/device_search_types.h"
 #include "search/transducer/predictions.h"
 
@@ -27,7 +28,9 @@ typedef struct wf__device_search wf__device_search;
 typedef struct wf__device_batch {
   const wf_scores *const *scores;  /* [count] */
   const wf_scorer *const *scorers; /* [count] in their form for transducers, NULL: none; or NULL */
-  const int *where;                /* [count] the GPUs that have the scores; -1: none */
+  const wf_graph *const *graphs;   /* [count] the search's, or that with added words */
+  const wf_decoder_options *options;
+  const int *where; /* [count] the GPUs that have the scores; -1: none */
   /* Of chunks of streams: the tokens that wait, those of chunk i from starts[first_start[i]] on, to
    * first_start[i + 1]. */
   const wf__device_start *starts;

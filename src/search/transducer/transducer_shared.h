@@ -83,8 +83,8 @@ bool wf__device_search_covers_chunk(const void *shared, const wf__searcher *sear
 wf_status wf__device_search_decode(void *shared, const wf__whole_batch *batch, wf_error *err);
 wf_status wf__device_search_follow(const wf__whole_part *part, size_t k, wf__searcher *searcher,
                                    bool *left, wf_error *err);
-wf_status wf__device_search_path(const wf__whole_part *part, const wf_graph *graph, size_t k,
-                                 wf__path *out, bool *left, wf_error *err);
+wf_status wf__device_search_path(const wf__whole_part *part, size_t k, wf__path *out, bool *left,
+                                 wf_error *err);
 
 /* transducer_stream.c: operations of wf__transducer_searcher. */
 wf_status wf__transducer_stream_open(const wf__search_setup *setup, wf__stream_state **out,
