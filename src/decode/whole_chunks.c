@@ -1,6 +1,5 @@
 /* whole_chunks.c - chunks of streams whose search is wholly on a device (wf__answer_ops). It begins with
- * the tokens that wait in a stream, and the stream's own search follows it. Nothing of a stream stays
- * on the device. */
+ * the tokens that wait in a stream, and the stream's own search follows it. */
 #include <stdlib.h>
 
 #include "base/interrupt.h"
@@ -16,6 +15,7 @@ struct chunks {
   const wf_scorer **scorers;
   const wf_graph **graphs;
   wf__searcher **searchers; /* of the same; before `take`, of all streams, NULL: not covered */
+  size_t *places;
   uint32_t *items;
   size_t count;
   bool has_scorers;
@@ -82,6 +82,7 @@ static void take(struct chunks *c, uint32_t *order, uint32_t *count) {
     c->graphs[c->count] = searcher->graph;
     c->has_scorers = c->has_scorers || searcher->scoring.scorer != NULL;
     c->searchers[c->count] = searcher;
+    c->places[c->count] = state_of(c, order[k])->place;
     c->items[c->count++] = order[k];
   }
   *count = left;
@@ -125,6 +126,7 @@ static wf_status search(struct chunks *c, wf_error *err) {
                                  .scorers = c->has_scorers ? c->scorers : NULL,
                                  .graphs = c->graphs,
                                  .searchers = c->searchers,
+                                 .places = c->places,
                                  .count = c->count,
                                  .pool = c->host->pool,
                                  .look = look,
@@ -165,13 +167,14 @@ wf_status wf__whole_advance(wf__host *self, const wf__batch *batch, void *const 
                      .scorers = wf__alloc(size, sizeof *c.scorers),
                      .graphs = wf__alloc(size, sizeof *c.graphs),
                      .searchers = wf__calloc(size, sizeof *c.searchers),
+                     .places = wf__alloc(size, sizeof *c.places),
                      .items = wf__alloc(size, sizeof *c.items),
                      .left = wf__calloc(size, sizeof *c.left),
                      .errors = wf__calloc((uint64_t)wf__pool_size(self->pool), sizeof *c.errors)};
   wf__job_error_init(&c.failed);
   wf_status status = c.scores != NULL && c.scorers != NULL && c.graphs != NULL &&
-                             c.searchers != NULL && c.items != NULL && c.left != NULL &&
-                             c.errors != NULL
+                             c.searchers != NULL && c.places != NULL && c.items != NULL &&
+                             c.left != NULL && c.errors != NULL
                          ? advance(&c, order, count, err)
                          : wf__fail_memory(err, size * 32, "a batch");
   for (size_t i = 0; i < c.count && status == WF_OK; i++)
@@ -180,6 +183,7 @@ wf_status wf__whole_advance(wf__host *self, const wf__batch *batch, void *const 
   free(c.scorers);
   free(c.graphs);
   free(c.searchers);
+  free(c.places);
   free(c.items);
   free(c.left);
   free(c.errors);

@@ -148,6 +148,7 @@ typedef struct wf__whole_batch {
   const wf_scorer *const *scorers; /* [count]; NULL: nobody has one */
   const wf_graph *const *graphs;   /* [count] the decoder's, or that with added words */
   wf__searcher *const *searchers;  /* [count] of streams, whose chunks these are; or NULL */
+  const size_t *places;            /* [count] of streams: the device that each is on; or NULL */
   size_t count;
   wf__pool *pool; /* its threads pack scores */
   /* Called by these threads for scores in host memory: frames of utterance `item`. */
@@ -161,7 +162,7 @@ typedef struct wf__whole_batch {
 struct wf__whole_part {
   size_t count;
   const uint32_t *items;         /* [count] numbers of the utterances in the batch */
-  const void *results, *details; /* the device's */
+  const void *results, *details, *kept; /* the device's */
   const void *shared;
   const wf__whole_batch *batch;
 };

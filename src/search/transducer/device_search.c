@@ -1,8 +1,8 @@
-/* device_search.c - batches whose search is wholly on GPUs: which utterances that are, who gets
- * them, and their paths.
+/* device_search.c - batches whose search is wholly on GPUs: which utterances that are, and who gets
+ * them.
  *
- * The utterances are dealt out to the searches in turn. Each search takes as many at once as there
- * is room for. The calling thread enqueues rounds for all of them in turn. */
+ * Utterances are dealt out to the searches in turn; a stream is on one GPU. Each search takes as many at
+ * once as there is room for. The calling thread enqueues rounds for all of them in turn. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -191,6 +191,19 @@ static wf_status copy_graph(wf__transducer_shared *shared, struct graph_copy *co
   return WF_OK;
 }
 
+/* Search i of streams shares the states of contexts with the threads that may have to go on. */
+static wf_status open_search(wf__transducer_shared *shared, wf__search_set *set, size_t i,
+                             const wf__device_search_options *options,
+                             const wf__device_search_graph *graph, wf_error *err) {
+  const struct wf__device_transducer *device = wf__gpu_transducers();
+  const size_t d = i % shared->num_gpus;
+  const bool shares = set == &shared->of_streams;
+  if (shares && shared->stream_groups[d] == NULL)
+    WF__TRY(device->group_open(shared->weights[d], &shared->stream_groups[d], err));
+  return device->search_open(shared->weights[d], shares ? shared->stream_groups[d] : NULL, options,
+                             graph, &set->searches[i], err);
+}
+
 static wf_status open_set(wf__transducer_shared *shared, wf__search_set *set, wf_error *err) {
   struct graph_copy copy;
   if (set->are_open) return WF_OK;
@@ -198,8 +211,7 @@ static wf_status open_set(wf__transducer_shared *shared, wf__search_set *set, wf
   wf__device_search_options options = shared->device_options;
   if (set == &shared->of_streams) options.keeps_offers = 1;
   for (size_t i = 0; i < num_searches(shared) && status == WF_OK; i++)
-    status = wf__gpu_transducers()->search_open(shared->weights[i % shared->num_gpus], &options,
-                                                &copy.graph, &set->searches[i], err);
+    status = open_search(shared, set, i, &options, &copy.graph, err);
   free_copy(&copy);
   set->are_open = status == WF_OK;
   if (status != WF_OK) close_set(shared, set);
@@ -244,19 +256,20 @@ bool wf__device_search_covers(const void *opaque, const wf_graph *graph, const w
          (scorer == NULL || is_flat(wf__scorer_for_transducer(scorer)));
 }
 
-/* Those whose predictor has no states: nothing of a stream stays on the GPU. */
 bool wf__device_search_covers_chunk(const void *opaque, const wf__searcher *searcher) {
   const wf__transducer_shared *shared = opaque;
-  if (shared->device_graph == NULL || shared->model->context_size == 0) return false;
+  if (shared->device_graph == NULL) return false;
   return searcher == NULL ||
          wf__device_search_covers(shared, searcher->graph, searcher->scoring.scorer);
 }
 
 /* --- a batch ------------------------------------------------------------------------------- */
 
-/* A search's utterances: numbers first, first + num_searches, ... of the batch. */
+/* A search's utterances. */
 struct work {
   wf__device_search *search;
+  const uint32_t *items; /* [count] */
+  size_t count;
   size_t num_taken, num_begun; /* of them, so far; of those that are searched now */
   bool is_busy, is_loaded;
   size_t num_done; /* of those that are searched now */
@@ -267,6 +280,7 @@ struct running {
   wf__search_set *set;
   const wf__whole_batch *batch;
   size_t num_searches;
+  uint32_t *items; /* of all searches */
   struct work work[WF__TRANSDUCER_SEARCHES * WF__TRANSDUCER_GPUS];
   /* Scratch memory, of one search's utterances. */
   const wf_scores **scores;
@@ -274,59 +288,85 @@ struct running {
   const wf_graph **graphs;
   int64_t *num_frames;
   int *where;
-  uint32_t *items, *first_start;    /* the latter of chunks, ... */
+  wf__predictions **predictions;    /* of streams, if they have states */
+  uint32_t *first_start;            /* of chunks, ... */
   WF__VEC(wf__device_start) starts; /* ... with these */
   size_t num_done;
 };
 
-static const wf_scorer *scorer_of(const wf__whole_batch *batch, size_t item) {
-  return batch->scorers != NULL ? wf__scorer_for_transducer(batch->scorers[item]) : NULL;
+static bool has_states(const struct running *r) {
+  return r->batch->searchers != NULL && r->shared->model->context_size == 0;
 }
 
-/* How many of the batch are the search's. */
-static size_t share_of(const struct running *r, size_t i) {
-  return (r->batch->count - i + r->num_searches - 1) / r->num_searches;
+static void deal_out(struct running *r) {
+  uint32_t *next = r->items;
+  for (size_t i = 0; i < r->num_searches; i++) {
+    r->work[i].items = next;
+    for (size_t k = 0; k < r->batch->count; k++)
+      if ((r->batch->places != NULL ? r->batch->places[k] : k) % r->num_searches == i)
+        *next++ = (uint32_t)k;
+    r->work[i].count = (size_t)(next - r->work[i].items);
+  }
 }
 
-/* Lists the search's next utterances. Returns their number. */
-static size_t list(const struct running *r, size_t i, size_t count) {
-  const size_t first = r->work[i].num_taken;
+/* The search's next utterances. */
+static const uint32_t *next_items(const struct work *work) { return work->items + work->num_taken; }
+
+static void list(const struct running *r, size_t i, size_t count) {
   for (size_t k = 0; k < count; k++) {
-    const size_t item = i + (first + k) * r->num_searches;
-    r->items[k] = (uint32_t)item;
+    const size_t item = next_items(&r->work[i])[k];
     r->scores[k] = r->batch->scores[item];
-    r->scorers[k] = scorer_of(r->batch, item);
+    r->scorers[k] = wf__whole_scorer(r->batch, item);
     r->graphs[k] = r->batch->graphs[item];
     r->num_frames[k] = r->scores[k]->num_frames;
+    if (has_states(r))
+      r->predictions[k] = &((wf__transducer_search *)r->batch->searchers[item])->predictions;
   }
-  return count;
+}
+
+/* Where the state of a token's context is, or is to come from. */
+static void find_state(const wf__predictions *p, uint32_t number, wf__device_start *start) {
+  const uint32_t parent = p->parents.data[number];
+  start->label = p->tokens.data[number];
+  if (p->done.data[number])
+    start->slot = p->slots.data[number];
+  else if (parent != NONE)
+    start->parent = p->slots.data[parent];
 }
 
 /* Adds the tokens of a set that count. */
-static void add_starts(struct running *r, const wf__transducer_set *set, uint32_t number) {
+static void add_starts(struct running *r, const wf__predictions *p, const wf__transducer_set *set,
+                       uint32_t number) {
   for (uint64_t i = 0; i < set->tokens.size; i++) {
     const wf__transducer_token *token = &set->tokens.data[i];
-    uint32_t rank = 0;
+    wf__device_start start = {.predictor = token->predictor,
+                              .context = token->context,
+                              .cost = token->cost,
+                              .state = token->state,
+                              .set = number,
+                              .slot = NONE,
+                              .parent = NONE};
     for (uint64_t k = 0; k < set->tokens.size; k++)
-      rank += k != i && wf__transducer_before(&set->tokens.data[k], token);
-    if (rank < set->most)
-      r->starts.data[r->starts.size++] = (wf__device_start){
-          token->predictor, token->context, token->cost, token->state, number, rank};
+      start.number += k != i && wf__transducer_before(&set->tokens.data[k], token);
+    if (start.number >= set->most) continue;
+    if (has_states(r)) find_state(p, token->number, &start);
+    r->starts.data[r->starts.size++] = start;
   }
 }
 
 /* Lists the tokens that wait in the streams whose chunks are searched next. */
-static wf_status list_starts(struct running *r, size_t count, wf_error *err) {
+static wf_status list_starts(struct running *r, const uint32_t *items, size_t count,
+                             wf_error *err) {
   r->starts.size = 0;
   for (size_t k = 0; k < count; k++) {
     const wf__transducer_search *search =
-        (const wf__transducer_search *)r->batch->searchers[r->items[k]];
+        (const wf__transducer_search *)r->batch->searchers[items[k]];
     r->first_start[k] = (uint32_t)r->starts.size;
     for (uint32_t w = 0; w < search->num_waiting; w++) {
       const wf__transducer_set *set =
           &search->waiting[(search->next_frame + w) % search->num_waiting];
       WF__TRY(wf__vec_grow(&r->starts, set->tokens.size, "a chunk", err));
-      add_starts(r, set, w);
+      add_starts(r, &search->predictions, set, w);
     }
   }
   r->first_start[count] = (uint32_t)r->starts.size;
@@ -339,7 +379,8 @@ static wf_status begin(struct running *r, size_t i, wf_error *err) {
   struct work *w = &r->work[i];
   const wf__score_cut cut = wf__gpu_score_cut(shared);
   wf__transducer_weights *weights = shared->weights[i % shared->num_gpus];
-  const size_t left = list(r, i, share_of(r, i) - w->num_taken);
+  const size_t left = w->count - w->num_taken;
+  list(r, i, left);
   w->search = r->set->searches[i];
   WF__TRY(device->search_room(w->search, r->num_frames, left, &w->num_begun, err));
   for (size_t k = 0; k < w->num_begun; k++)
@@ -351,9 +392,10 @@ static wf_status begin(struct running *r, size_t i, wf_error *err) {
                             .where = r->where,
                             .count = w->num_begun};
   if (r->batch->searchers != NULL) {
-    WF__TRY(list_starts(r, w->num_begun, err));
+    WF__TRY(list_starts(r, next_items(w), w->num_begun, err));
     batch.starts = r->starts.data;
     batch.first_start = r->first_start;
+    batch.predictions = has_states(r) ? r->predictions : NULL;
   }
   WF__TRY(device->search_begin(w->search, &cut, &batch, shared->stream, err));
   w->is_busy = true;
@@ -365,17 +407,18 @@ static wf_status begin(struct running *r, size_t i, wf_error *err) {
 static wf_status end(struct running *r, size_t i, wf_error *err) {
   wf_transducer_stats *stats = &r->shared->stats;
   struct work *w = &r->work[i];
-  const wf__device_result *results;
-  const void *details;
-  uint64_t num_rounds;
-  wf__transducer_counts counts;
-  WF__TRY(
-      wf__gpu_transducers()->search_end(w->search, &results, &details, &num_rounds, &counts, err));
-  stats->num_rounds += num_rounds;
-  stats->num_rows += counts.num_rows;
-  stats->num_contexts += counts.num_contexts;
-  const wf__whole_part part = {
-      list(r, i, w->num_begun), r->items, results, details, r->shared, r->batch};
+  wf__searched found;
+  WF__TRY(wf__gpu_transducers()->search_end(w->search, &found, err));
+  stats->num_rounds += found.num_rounds;
+  stats->num_rows += found.counts.num_rows;
+  stats->num_contexts += found.counts.num_contexts;
+  const wf__whole_part part = {.count = w->num_begun,
+                               .items = next_items(w),
+                               .results = found.results,
+                               .details = found.details,
+                               .kept = found.kept,
+                               .shared = r->shared,
+                               .batch = r->batch};
   const double began = wf__now_s();
   WF__TRY(r->batch->done(r->batch->user, &part, err));
   stats->search_s += wf__now_s() - began;
@@ -398,8 +441,7 @@ static void run_items(void *user, uint64_t num_items,
 static void look(void *user, uint32_t k, const wf_scores *frames) {
   const struct packing *p = user;
   const struct running *r = p->running;
-  const size_t item = p->search + (r->work[p->search].num_taken + k) * r->num_searches;
-  r->batch->look(r->batch->user, (uint32_t)item, frames);
+  r->batch->look(r->batch->user, next_items(&r->work[p->search])[k], frames);
 }
 
 static wf_status load(struct running *r, size_t i, wf_error *err) {
@@ -425,7 +467,7 @@ static wf_status go_on(struct running *r, size_t i, wf_error *err) {
 }
 
 static bool is_over(const struct running *r, size_t i) {
-  return !r->work[i].is_busy && r->work[i].num_taken == share_of(r, i);
+  return !r->work[i].is_busy && r->work[i].num_taken == r->work[i].count;
 }
 
 /* A window of one search at a time is loaded; searches that are loaded have rounds ahead. */
@@ -451,119 +493,40 @@ static wf_status run(struct running *r, wf_error *err) {
 
 wf_status wf__device_search_decode(void *opaque, const wf__whole_batch *batch, wf_error *err) {
   wf__transducer_shared *shared = opaque;
-  const size_t count = batch->count, most = num_searches(shared);
+  const size_t count = batch->count;
   struct running r = {.shared = shared,
                       .set = batch->searchers != NULL ? &shared->of_streams : &shared->of_batches,
                       .batch = batch,
-                      .num_searches = count < most ? count : most,
+                      .num_searches = num_searches(shared),
                       .scores = wf__alloc(count, sizeof *r.scores),
                       .scorers = wf__alloc(count, sizeof *r.scorers),
                       .graphs = wf__alloc(count, sizeof *r.graphs),
                       .num_frames = wf__alloc(count, sizeof *r.num_frames),
                       .where = wf__alloc(count, sizeof *r.where),
+                      .predictions = wf__alloc(count, sizeof *r.predictions),
                       .items = wf__alloc(count, sizeof *r.items),
                       .first_start = wf__alloc(count + 1, sizeof *r.first_start)};
   wf_status status = WF_OK;
   if (shared->broken)
     status = wf__fail(err, WF_ERR_DEVICE, "an earlier CUDA error left this decoder unusable");
   else if (r.scores == NULL || r.scorers == NULL || r.graphs == NULL || r.num_frames == NULL ||
-           r.where == NULL || r.items == NULL || r.first_start == NULL)
+           r.where == NULL || r.predictions == NULL || r.items == NULL || r.first_start == NULL)
     status = wf__fail_memory(err, count * 24, "a batch");
   if (status == WF_OK) status = open_set(shared, r.set, err);
   if (status == WF_OK) {
+    deal_out(&r);
     status = run(&r, err);
     if (status != WF_OK) close_set(shared, r.set); /* work is under way, or lost */
-    shared->broken = status == WF_ERR_DEVICE;
   }
+  shared->broken = status == WF_ERR_DEVICE;
   free(r.scores);
   free(r.scorers);
   free(r.graphs);
   free(r.num_frames);
   free(r.where);
+  free(r.predictions);
   free(r.items);
   free(r.first_start);
   wf__vec_free(&r.starts);
   return status;
-}
-
-/* --- results ---------------------------------------------------------------------------------- */
-
-static const wf__device_result *result_of(const wf__whole_part *part, size_t k) {
-  return &((const wf__device_result *)part->results)[k];
-}
-
-/* `first`: number of the first frame that was searched. */
-static wf_status check_outcome(const wf__whole_part *part, size_t k, int64_t first, bool *left,
-                               wf_error *err) {
-  const wf__transducer_shared *shared = part->shared;
-  const wf__device_result *result = result_of(part, k);
-  *left = result->outcome == WF__DEVICE_NO_ROOM;
-  if (*left) wf__log(WF_LOG_DEBUG, "an utterance is searched on the CPU: no room on the GPU");
-  return result->outcome == WF__DEVICE_BAD_LOGIT
-             ? wf__fail_bad_logit(shared->model, first + result->frame, &result->bad, err)
-             : WF_OK;
-}
-
-wf_status wf__device_search_follow(const wf__whole_part *part, size_t k, wf__searcher *searcher,
-                                   bool *left, wf_error *err) {
-  wf__transducer_search *search = (wf__transducer_search *)searcher;
-  WF__TRY(check_outcome(part, k, search->num_frames, left, err));
-  if (*left) return WF_OK;
-  search->offers = (const wf__device_offer *)part->details + result_of(part, k)->first;
-  const wf_status status = wf__searcher_advance(searcher, part->batch->scores[part->items[k]], err);
-  search->offers = NULL;
-  return status;
-}
-
-/* --- paths --------------------------------------------------------------------------------- */
-
-static wf_status add_steps(const wf_graph *graph, const wf__path_step *steps, uint64_t size,
-                           wf__path *out, wf_error *err) {
-  wf__path_clear(out);
-  WF__TRY(wf__vec_grow(&out->arcs, size, "a path", err));
-  for (uint64_t i = 0; i < size; i++) {
-    const wf__transducer_record record = {0, steps[i].arc, steps[i].loglike, steps[i].frame};
-    WF__TRY(wf__transducer_add_arc(graph, &record, out, err));
-  }
-  return WF_OK;
-}
-
-/* What the utterance's scorer gives the path. */
-static wf_status score_path(const wf_graph *graph, const wf_scorer *scorer, wf__path *path,
-                            wf_error *err) {
-  wf__scoring scoring = {0};
-  wf__score_sum sum = {0, 0};
-  path->scorer_cost = 0;
-  if (scorer == NULL) return WF_OK;
-  wf_status status = wf__scoring_set(&scoring, scorer, err);
-  if (status == WF_OK) status = wf__scoring_begin(&scoring, err);
-  sum.context = scoring.start;
-  if (status == WF_OK)
-    status = wf__path_score(path, 0, graph, &scoring, (path->flags & WF_RESULT_NOT_FINAL) == 0,
-                            &sum, err);
-  path->scorer_cost = sum.cost;
-  wf__scoring_free(&scoring);
-  return status;
-}
-
-wf_status wf__device_search_path(const wf__whole_part *part, size_t k, wf__path *out, bool *left,
-                                 wf_error *err) {
-  const wf__device_result *result = result_of(part, k);
-  const wf_graph *graph = part->batch->graphs[part->items[k]];
-  WF__TRY(check_outcome(part, k, 0, left, err));
-  if (*left) return WF_OK;
-  WF__TRY(add_steps(graph, (const wf__path_step *)part->details + result->first, result->count, out,
-                    err));
-  const uint32_t end = out->arcs.size > 0
-                           ? wf__graph_arc(graph, out->arcs.data[out->arcs.size - 1]).nextstate
-                           : graph->start;
-  out->flags = result->flags;
-  out->final_cost = (result->flags & WF_RESULT_NOT_FINAL) != 0 ? 0 : wf__graph_final(graph, end);
-  out->relative_cost = (result->flags & WF_RESULT_DIED) != 0 ? INFINITY : 0;
-  out->num_decoded = result->frame;
-  out->num_tokens = result->num_tokens;
-  out->num_expanded = result->num_expanded;
-  out->num_arcs = result->num_arcs;
-  out->num_narrowed = 0;
-  return score_path(graph, scorer_of(part->batch, part->items[k]), out, err);
 }

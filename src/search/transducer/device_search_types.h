@@ -89,7 +89,18 @@ typedef struct wf__device_start {
   float cost;
   uint32_t state;
   uint32_t set, number; /* frames from the chunk's first on, and rank in this set */
+  /* Of a predictor with states: where that of its context is (UINT32_MAX: not computed), or that
+   * of the context before (UINT32_MAX: the start) and the token after it. */
+  uint32_t slot, parent;
+  int32_t label;
+  uint32_t unused; /* no padding */
 } wf__device_start;
+
+/* A slot that has the state of a context of tokens that wait when a chunk ends: the stream's now. */
+typedef struct wf__device_kept {
+  uint64_t context;
+  uint32_t slot, unused;
+} wf__device_kept;
 
 typedef enum wf__device_outcome {
   WF__DEVICE_DONE,
@@ -103,6 +114,7 @@ typedef struct wf__device_result {
   uint32_t end;          /* record in which the path ends */
   int32_t frame;         /* of the bad logit; else the number of frames that were decoded */
   uint64_t first, count; /* of its path's steps, or of its offers */
+  uint32_t first_kept, num_kept;
   wf__bad_logit bad;
   uint64_t num_tokens, num_expanded, num_arcs;
 } wf__device_result;

@@ -125,7 +125,9 @@ static void end_streams(wf__transducer_shared *shared, wf_status status) {
         wf__gpu_transducers()->group_wait(shared->stream_groups[d], NULL) != WF_OK)
       status = WF_ERR_DEVICE;
   shared->broken = status == WF_ERR_DEVICE;
-  if (shared->broken) close_groups(shared->stream_groups, shared->num_gpus);
+  if (!shared->broken) return;
+  wf__device_search_close(shared); /* has them, too */
+  close_groups(shared->stream_groups, shared->num_gpus);
 }
 
 /* After an error of a batch, answers are under way, or lost: its groups are opened anew. */

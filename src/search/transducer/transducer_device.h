@@ -34,9 +34,19 @@ typedef struct wf__device_batch {
   /* Of chunks of streams: the tokens that wait, those of chunk i from starts[first_start[i]] on, to
    * first_start[i + 1]. */
   const wf__device_start *starts;
-  const uint32_t *first_start; /* [count + 1]; NULL: whole utterances */
+  const uint32_t *first_start;         /* [count + 1]; NULL: whole utterances */
+  wf__predictions *const *predictions; /* [count] of the streams, if their predictor has states */
   size_t count;
 } wf__device_batch;
+
+/* What a search has found. */
+typedef struct wf__searched {
+  const wf__device_result *results; /* by utterance */
+  const void *details; /* wf__path_step, or wf__device_offer if the options keep offers */
+  const wf__device_kept *kept;
+  uint64_t num_rounds;
+  wf__transducer_counts counts;
+} wf__searched;
 
 /* Threads that pack scores: `run` calls fn(data, item, worker) for each item and returns when all
  * are done; `look` looks at what is packed: frames of utterance number `item` of the search. */
@@ -87,9 +97,9 @@ struct wf__device_transducer {
   /* Has the GPU room for such a search? */
   bool (*search_fits)(const wf__transducer_weights *weights,
                       const wf__device_search_options *options, uint64_t graph_bytes);
-  /* A search of many utterances at once, in lanes, with a model of its own stream. Copies the graph.
-   */
-  wf_status (*search_open)(wf__transducer_weights *weights,
+  /* A search of many utterances at once, in lanes. `group`: its slots have the states of streams, and
+   * it must stay; NULL: the search has one of its own. Copies the graph. */
+  wf_status (*search_open)(wf__transducer_weights *weights, wf__transducer_group *group,
                            const wf__device_search_options *options,
                            const wf__device_search_graph *graph, wf__device_search **out,
                            wf_error *err);
@@ -110,11 +120,8 @@ struct wf__device_transducer {
    * in the last round that is known to be over. */
   wf_status (*search_go_on)(wf__device_search *search, size_t *num_done, wf_error *err);
   /* Waits for the results of all utterances, which are valid until the next begin, and counts
-   * rounds, rows and contexts. *details: wf__path_step, or wf__device_offer if the options keep
-   * offers. */
-  wf_status (*search_end)(wf__device_search *search, const wf__device_result **results,
-                          const void **details, uint64_t *num_rounds, wf__transducer_counts *counts,
-                          wf_error *err);
+   * rounds, rows and contexts. */
+  wf_status (*search_end)(wf__device_search *search, wf__searched *out, wf_error *err);
 };
 
 /* The operations of the device that models are on. */

@@ -134,10 +134,7 @@ wf_status wf__transducer_search_begin(wf__searcher *searcher, wf_error *err) {
   return wf__transducer_set_offer(&search->waiting[0], &start, err);
 }
 
-/* Calls wf__predictions_keep with the contexts of all waiting tokens, if there are too many others.
- */
-static wf_status drop_contexts(wf__transducer_search *search, wf_error *err) {
-  if (!wf__predictions_full(&search->predictions)) return WF_OK;
+wf_status wf__transducer_drop_contexts(wf__transducer_search *search, wf_error *err) {
   search->used.size = 0;
   for (uint32_t w = 0; w < search->num_waiting; w++)
     for (uint64_t i = 0; i < search->waiting[w].tokens.size; i++)
@@ -218,7 +215,8 @@ static wf_status next_frame(wf__transducer_search *search, wf_error *err) {
     wf__transducer_set_clear(&search->now);
     return search->base.keeps_lattice ? wf__transducer_lattice_frame(search, err) : WF_OK;
   }
-  WF__TRY(drop_contexts(search, err));
+  if (wf__predictions_full(&search->predictions))
+    WF__TRY(wf__transducer_drop_contexts(search, err));
   return begin_frame(search, frame, err);
 }
 

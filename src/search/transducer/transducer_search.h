@@ -113,6 +113,8 @@ wf_status wf__transducer_search_go_on(wf__searcher *searcher, wf_error *err);
 wf_status wf__transducer_search_go_to_end(wf__searcher *searcher, wf_error *err);
 wf_status wf__transducer_search_finish(wf__searcher *searcher, const wf_scores *scores,
                                        wf_error *err);
+/* Between frames: drops the predictor contexts that no waiting token needs. */
+wf_status wf__transducer_drop_contexts(wf__transducer_search *search, wf_error *err);
 wf_status wf__transducer_search_partial(wf__searcher *searcher, wf_error *err);
 /* Memory of an utterance in progress. */
 uint64_t wf__transducer_search_bytes(const wf__transducer_search *search);

@@ -77,7 +77,11 @@ static inline wf__score_cut wf__gpu_score_cut(const wf__transducer_shared *share
 wf_status wf__device_search_open(wf__transducer_shared *shared, const wf_graph *graph,
                                  wf_error *err);
 void wf__device_search_close(wf__transducer_shared *shared);
-/* Operations of wf__gpu_answers. */
+/* The scorer of an utterance; NULL: none. */
+static inline const wf_scorer *wf__whole_scorer(const wf__whole_batch *batch, size_t item) {
+  return batch->scorers != NULL ? wf__scorer_for_transducer(batch->scorers[item]) : NULL;
+}
+/* Operations of wf__gpu_answers; those for results are in device_results.c. */
 bool wf__device_search_covers(const void *shared, const wf_graph *graph, const wf_scorer *scorer);
 bool wf__device_search_covers_chunk(const void *shared, const wf__searcher *searcher);
 wf_status wf__device_search_decode(void *shared, const wf__whole_batch *batch, wf_error *err);
