@@ -66,6 +66,13 @@ wf_status wf__transducer_group_open(wf__transducer_weights *weights, wf__transdu
   return status;
 }
 
+/* Answers are elsewhere then. */
+void wf__transducer_search_there(wf__transducer_group *g, bool there, bool has_entries) {
+  if (there != g->searches_there) g->most_answers = 0;
+  g->searches_there = there;
+  g->has_entries = has_entries;
+}
+
 static wf_status begin(wf__transducer_group *g, uint64_t num_frames, void *stream, wf_error *err) {
   static const char what[] = "encoder outputs";
   WF__CUDA_TRY(cudaSetDevice(g->weights->number), "choosing the GPU");
@@ -79,6 +86,7 @@ wf_status wf__transducer_group_begin(wf__transducer_group *g, const wf__score_cu
                                      const int64_t *num_frames, size_t num_lanes, void *stream,
                                      wf_error *err) {
   uint64_t all = 0;
+  wf__transducer_search_there(g, false, true);
   g->cut = *cut;
   atomic_store(&g->num_rows, 0); /* of a batch that failed */
   atomic_store(&g->num_contexts, 0);
@@ -101,8 +109,8 @@ wf_status wf__transducer_group_begin(wf__transducer_group *g, const wf__score_cu
 
 /* --- requests ---------------------------------------------------------------------------- */
 
-/* A slot that another search has released, or a new one. */
-static uint32_t take_slot(wf__transducer_group *g) {
+/* One that another search has released, or a new one. */
+uint32_t wf__transducer_take_slot(wf__transducer_group *g) {
   uint32_t slot = WF__NO_SLOT;
   if (atomic_load(&g->num_free) > 0) {
     pthread_mutex_lock(&g->mutex);
@@ -118,13 +126,17 @@ static void release_slot(wf__transducer_group *g, uint32_t slot) {
   if (slot != WF__NO_SLOT) (void)wf__vec_push(&g->free_slots, slot, "predictor contexts", NULL);
 }
 
-void wf__transducer_group_release(wf__transducer_group *g, wf__predictions *p) {
-  if (g == NULL) return;
+void wf__transducer_release_slots(wf__transducer_group *g, const uint32_t *slots, uint64_t count) {
   pthread_mutex_lock(&g->mutex);
-  for (uint64_t i = 0; i < p->slots.size; i++) release_slot(g, p->slots.data[i]);
-  for (uint64_t i = 0; i < p->free_slots.size; i++) release_slot(g, p->free_slots.data[i]);
+  for (uint64_t i = 0; i < count; i++) release_slot(g, slots[i]);
   atomic_store(&g->num_free, g->free_slots.size);
   pthread_mutex_unlock(&g->mutex);
+}
+
+void wf__transducer_group_release(wf__transducer_group *g, wf__predictions *p) {
+  if (g == NULL) return;
+  wf__transducer_release_slots(g, p->slots.data, p->slots.size);
+  wf__transducer_release_slots(g, p->free_slots.data, p->free_slots.size);
   p->slots.size = p->free_slots.size = 0;
 }
 
@@ -132,8 +144,8 @@ void wf__transducer_group_put(wf__transducer_group *g, size_t lane, const wf_sco
                               int where, wf__predictions *p) {
   for (uint64_t i = 0; i < p->pending.size; i++) {
     const uint32_t number = p->pending.data[i];
-    p->slots.data[number] =
-        p->free_slots.size > 0 ? p->free_slots.data[--p->free_slots.size] : take_slot(g);
+    p->slots.data[number] = p->free_slots.size > 0 ? p->free_slots.data[--p->free_slots.size]
+                                                   : wf__transducer_take_slot(g);
     p->done.data[number] = true;
   }
   g->begins.data[lane] = begins;

@@ -58,7 +58,7 @@ struct wf__transducer_group {
   wf__rnn_device *lstm;
   wf__device_buffer rows, encoder, frames, raw, x, slices, block, logits, done, answer;
   wf__pinned_buffer host_frames, host_block, host_answer;
-  bool searches_there; /* answers stay in the GPU's memory, for the search there */
+  bool searches_there; /* this batch's answers stay in the GPU's memory, for the search there */
   bool has_entries;    /* there are answers; else the search looks at the logits */
   uint32_t max_slots;
   uint64_t most_rows, most_contexts, most_answers; /* rows and contexts that there is room for */
@@ -104,6 +104,11 @@ wf_status wf__transducer_enqueue(wf__transducer_group *g, const wf__transducer_r
                                  wf_error *err);
 
 /* For searches on the GPU, which make their requests there. This GPU must be the current device. */
+/* Who searches the batch that has begun. */
+void wf__transducer_search_there(wf__transducer_group *g, bool there, bool has_entries);
+/* A slot that nobody has. Releasing: WF__NO_SLOT is none. */
+uint32_t wf__transducer_take_slot(wf__transducer_group *g);
+void wf__transducer_release_slots(wf__transducer_group *g, const uint32_t *slots, uint64_t count);
 /* Makes room in page-locked memory; what was there is lost. */
 wf_status wf__transducer_pin(wf__pinned_buffer *buffer, uint64_t bytes, wf_error *err);
 /* Enqueues the encoder's part of `frames`. Returns a cudaError_t. */

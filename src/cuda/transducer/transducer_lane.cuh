@@ -20,16 +20,10 @@ static_assert(MOST_SETS <= WARPS, "a warp for each set");
 #ifndef WF__LANE_TOKENS
 #define WF__LANE_TOKENS 128 /* of a closed set; with more, an utterance is searched elsewhere */
 #endif
-enum { MOST_TOKENS = WF__LANE_TOKENS };
+enum { MOST_TOKENS = WF__LANE_TOKENS, MOST_ENTRIES = WF__LANE_ENTRIES + WF__LANE_MORE_ENTRIES };
 static_assert((int)MOST_TOKENS <= (int)ROOM && MOST_TOKENS % LANES == 0,
               "a list has room for a set");
 static_assert(sizeof(wf__tlane_token) <= 2 * sizeof(offered<true>), "... with those of two sets");
-
-/* A log-probability that can matter: source << RANK_BIT | column. */
-struct lane_entry {
-  u32 at;
-  float loglike;
-};
 
 /* What the block's threads share, besides the lists. */
 template <bool WORDS>
@@ -38,7 +32,7 @@ struct lane_shared {
   wf__row_done done[MOST_K]; /* of the rows */
   float durations[MOST_K][MOST_SETS];
   u32 list_sizes[MOST_SETS]; /* for offers */
-  u32 num_entries;           /* beyond WF__LANE_ENTRIES: rows are looked at whole */
+  u32 num_entries;           /* beyond MOST_ENTRIES: rows are looked at whole */
   float best[WARPS];
 };
 template <>
@@ -63,9 +57,9 @@ struct lane_at_work {
   lane_shared<WORDS> &s;
   wf__tlane_token *sources, *sets;
   u64 *contexts;
-  offered<WORDS> *lists; /* [sets][ROOM] */
-  lane_entry *entries;   /* without words */
-  u32 *marks;            /* [slots] */
+  offered<WORDS> *lists;    /* [sets][ROOM] */
+  wf__tlane_entry *entries; /* without words: the first WF__LANE_ENTRIES */
+  u32 *marks;               /* [slots] */
   __device__ wf__tlane_token *set_of(u32 set) const {
     return sets + set * w.options.max_hypotheses;
   }
@@ -85,7 +79,7 @@ __host__ __device__ u32 most_sources(const wf__tlane_work &w) {
 template <bool WORDS>
 __host__ __device__ u64 shared_bytes(const wf__tlane_work &w) {
   return (u64)w.num_sets * ROOM * sizeof(offered<WORDS>) +
-         (WORDS ? 0 : WF__LANE_ENTRIES * sizeof(lane_entry)) +
+         (WORDS ? 0 : WF__LANE_ENTRIES * sizeof(wf__tlane_entry)) +
          ((u64)w.num_sets * w.options.max_hypotheses + most_sources<WORDS>(w)) *
              sizeof(wf__tlane_token) +
          (u64)w.num_slots * (sizeof(u64) + sizeof(u32));
@@ -190,11 +184,12 @@ __device__ void add_offers(const lane_at_work<WORDS> &a, bool is, const wf__devi
 /* By one thread. */
 template <bool WORDS>
 __device__ void write_result(const lane_at_work<WORDS> &a, u32 outcome, u32 flags, u32 end,
-                             int32_t frame, const wf__bad_logit &bad = {-1, 0}) {
+                             int32_t frame, const wf__bad_logit &bad = {-1, 0}, u32 first_kept = 0,
+                             u32 num_kept = 0) {
   const wf__tlane &lane = a.s.lane;
-  a.w.results[lane.utterance] = {
-      outcome,           flags,        end, frame, 0, lane.num_offers, bad, lane.num_tokens,
-      lane.num_expanded, lane.num_arcs};
+  a.w.results[lane.utterance] = {outcome,           flags,        end,      frame, 0,
+                                 lane.num_offers,   first_kept,   num_kept, bad,   lane.num_tokens,
+                                 lane.num_expanded, lane.num_arcs};
 }
 
 #endif

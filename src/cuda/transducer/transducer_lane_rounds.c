@@ -7,6 +7,7 @@
 #include "cuda/transducer/transducer_added_words.h"
 #include "cuda/transducer/transducer_lanes.h"
 #include "cuda/transducer/transducer_loading.h"
+#include "cuda/transducer/transducer_slots.h"
 #include "search/transducer/network.h"
 
 #ifndef WF__DEVICE_LANES /* a test makes these small */
@@ -34,15 +35,17 @@ _Static_assert(WF__DEVICE_UTTERANCES < 1 << WF__TLANE_DONE_BITS, "the number fit
 struct wf__device_search {
   wf__transducer_weights *weights;
   wf__transducer_group *group; /* the model's part; it has the stream */
+  bool owns_group;
   wf__device_search_options options;
   wf__device_buffer arcs, states, graph_arcs, places; /* the graph */
-  wf__device_buffer utterances, starts, lanes, tokens, contexts, candidates, records, offers,
-      results, counters, details;
+  wf__device_buffer utterances, starts, lanes, tokens, contexts, candidates, entries, records,
+      offers, results, counters, details;
   wf__pinned_buffer host_utterances, host_starts, host_results, host_counters, host_details,
       statuses;
   wf__frame_loader loader;
   wf__gpu_scorers scorers;
   wf__added_store added;
+  wf__slot_store slots;
   cudaEvent_t launches[AHEAD]; /* the ends of the last ones */
   uint32_t num_utterances;
   uint64_t room_bytes; /* for the utterances that are searched at once */
@@ -70,6 +73,12 @@ static uint32_t num_sets_of(const wf__device_search_options *options) {
 }
 static uint32_t num_slots_of(const wf__device_search_options *options) {
   return (num_sets_of(options) + 1) * options->max_hypotheses + MORE_SLOTS;
+}
+/* That a stream may need, in the mean: those of the next frame's tokens, and with durations more. */
+static uint64_t num_spares_of(const wf__device_search *s, const wf__device_batch *batch) {
+  return batch->predictions == NULL
+             ? 0
+             : batch->count * s->options.max_hypotheses * (s->options.num_durations > 0 ? 2 : 1);
 }
 
 /* --- opening ----------------------------------------------------------------------------- */
@@ -152,7 +161,7 @@ bool wf__lane_rounds_fits(const wf__transducer_weights *weights,
          graph_bytes <= free_bytes / 4;
 }
 
-wf_status wf__lane_rounds_open(wf__transducer_weights *weights,
+wf_status wf__lane_rounds_open(wf__transducer_weights *weights, wf__transducer_group *group,
                                const wf__device_search_options *options,
                                const wf__device_search_graph *graph, wf__device_search **out,
                                wf_error *err) {
@@ -164,12 +173,10 @@ wf_status wf__lane_rounds_open(wf__transducer_weights *weights,
   s->work.num_sets = num_sets_of(options);
   s->work.is_wide = (uint32_t)wf__transducer_is_wide(options->num_tokens, options->num_durations);
   const int caller = wf__callers_device();
-  wf_status status = wf__transducer_group_open(weights, &s->group, err);
-  if (status == WF_OK) {
-    s->group->searches_there = true;
-    s->group->has_entries = s->work.is_wide != 0;
-    status = open_search(s, graph, err);
-  }
+  s->group = group;
+  s->owns_group = group == NULL;
+  wf_status status = s->owns_group ? wf__transducer_group_open(weights, &s->group, err) : WF_OK;
+  if (status == WF_OK) status = open_search(s, graph, err);
   wf__restore_device(caller);
   if (status == WF_OK)
     *out = s;
@@ -183,12 +190,17 @@ void wf__lane_rounds_close(wf__device_search *s) {
   wf__device_buffer *buffers[] = {&s->arcs,    &s->states, &s->graph_arcs, &s->utterances,
                                   &s->lanes,   &s->tokens, &s->contexts,   &s->candidates,
                                   &s->records, &s->offers, &s->results,    &s->counters,
-                                  &s->details, &s->starts, &s->places};
+                                  &s->details, &s->starts, &s->places,     &s->entries};
   wf__pinned_buffer *pinned[] = {&s->host_utterances, &s->host_starts,  &s->host_results,
                                  &s->host_counters,   &s->host_details, &s->statuses};
   const int caller = wf__callers_device();
-  wf__transducer_group_close(s->group); /* waits */
   cudaSetDevice(s->weights->number);
+  if (s->owns_group)
+    wf__transducer_group_close(s->group); /* waits */
+  else
+    cudaStreamSynchronize(s->group->stream);
+  cudaSetDevice(s->weights->number);
+  wf__slot_store_close(&s->slots, s->owns_group ? NULL : s->group);
   wf__frame_loader_close(&s->loader);
   wf__gpu_close_scorers(&s->scorers);
   wf__added_store_close(&s->added);
@@ -292,6 +304,14 @@ static wf_status send_starts(wf__device_search *s, const wf__device_batch *batch
   return WF_OK;
 }
 
+/* Streams need more slots every now and then. */
+static wf_status make_room(wf__device_search *s, uint64_t rows, wf_error *err) {
+  const wf__transducer_round round = {.num_rows = rows, .num_contexts = rows};
+  uint64_t num_slots = atomic_load(&s->group->num_slots);
+  if (!s->owns_group && num_slots > s->group->max_slots) num_slots += num_slots / 4;
+  return wf__transducer_make_room(s->group, &round, num_slots, err);
+}
+
 static wf_status make_lanes(wf__device_search *s, const wf__device_batch *batch, wf_error *err) {
   wf__tlane_work *w = &s->work;
   const uint32_t most = most_lanes(s);
@@ -299,14 +319,20 @@ static wf_status make_lanes(wf__device_search *s, const wf__device_batch *batch,
   /* Of streams each call has another number, and recorded rounds are for one. */
   while (batch->first_start != NULL && (count & (count - 1)) != 0) count += count & -count;
   const uint64_t lanes = count < most ? count : most, rows = lanes * s->options.max_hypotheses;
-  const wf__transducer_round round = {.num_rows = rows, .num_contexts = rows};
-  WF__TRY(wf__transducer_make_room(s->group, &round, WF__FIRST_SLOT + lanes * w->num_slots, err));
+  WF__TRY(wf__slot_store_grow(&s->slots, s->group, lanes * w->num_slots, err));
+  WF__TRY(wf__slot_store_spare(&s->slots, s->group, batch->predictions,
+                               batch->predictions != NULL ? batch->count : 0,
+                               num_spares_of(s, batch), err));
+  WF__TRY(make_room(s, rows, err));
+  WF__TRY(wf__slot_store_send(&s->slots, s->group, err));
   WF__TRY(reserve(&s->lanes, lanes * sizeof(wf__tlane), err));
   WF__TRY(reserve(&s->tokens, (w->num_sets + 1) * rows * sizeof(wf__tlane_token), err));
   WF__TRY(reserve(&s->contexts, lanes * w->num_slots * sizeof(uint64_t), err));
   if (w->has_words)
     WF__TRY(
         reserve(&s->candidates, lanes * WF__LANE_CANDIDATES * sizeof(wf__tlane_candidate), err));
+  else
+    WF__TRY(reserve(&s->entries, lanes * WF__LANE_MORE_ENTRIES * sizeof(wf__tlane_entry), err));
   w->num_lanes = (uint32_t)lanes;
   return WF_OK;
 }
@@ -315,8 +341,10 @@ static void fill_work(wf__device_search *s) {
   const wf__transducer_group *g = s->group;
   wf__tlane_work *w = &s->work;
   w->options = s->options;
-  w->first_slot = WF__FIRST_SLOT;
   w->start_slot = WF__ZERO_SLOT;
+  w->slots = s->slots.lanes_there.data;
+  w->spares = s->slots.spares_there.data;
+  w->kept = s->slots.kept_there.data;
   w->utterances = s->utterances.data;
   w->lanes = s->lanes.data;
   w->tokens = s->tokens.data;
@@ -332,6 +360,7 @@ static void fill_work(wf__device_search *s) {
   w->graph_arcs = s->graph_arcs.data;
   w->places = s->places.data;
   w->candidates = s->candidates.data;
+  w->entries = s->entries.data;
   w->block = g->block.data;
   w->layout = g->layout;
   w->answer = wf__transducer_answers_of(g);
@@ -352,7 +381,9 @@ static wf_status begin(wf__device_search *s, const wf__device_batch *batch, wf_e
   fill_work(s);
   s->num_utterances = (uint32_t)batch->count;
   memset(s->statuses.data, 0, WF__TLANE_STATUSES * sizeof(wf__tlane_status));
-  WF__CUDA_TRY(wf__tlanes_begin(&s->work, s->num_utterances, g->stream), what);
+  WF__CUDA_TRY(
+      wf__tlanes_begin(&s->work, s->num_utterances, (uint32_t)s->slots.spares.size, g->stream),
+      what);
   return WF_OK;
 }
 
@@ -364,6 +395,7 @@ wf_status wf__lane_rounds_begin(wf__device_search *s, const wf__score_cut *cut,
   for (size_t i = 0; i < count; i++) num_frames[i] = batch->scores[i]->num_frames;
   wf_status status = wf__transducer_group_begin(s->group, cut, num_frames, count, stream, err);
   free(num_frames);
+  wf__transducer_search_there(s->group, true, s->work.is_wide != 0);
   const int caller = wf__callers_device();
   if (status == WF_OK) status = begin(s, batch, err);
   wf__restore_device(caller);
@@ -477,6 +509,10 @@ static const wf__tlane_counters *counters_of(const wf__device_search *s) {
   return (const wf__tlane_counters *)(const void *)s->host_counters.data;
 }
 
+static const wf__device_result *results_of(const wf__device_search *s) {
+  return (const wf__device_result *)(const void *)s->host_results.data;
+}
+
 static uint64_t bytes_of_detail(const wf__device_search *s) {
   return s->options.keeps_offers != 0 ? sizeof(wf__device_offer) : sizeof(wf__path_step);
 }
@@ -497,21 +533,21 @@ static wf_status end(wf__device_search *s, wf_error *err) {
                    : wf__tlanes_trace(&s->work, s->num_utterances, s->details.data, stream),
                what);
   WF__TRY(fetch(s, &s->details, bytes, &s->host_details, err));
+  WF__TRY(wf__slot_store_fetch(&s->slots, s->group, counters_of(s)->num_kept, err));
   WF__CUDA_TRY(cudaStreamSynchronize(stream), what);
+  wf__slot_store_take(&s->slots, s->group, results_of(s), s->num_utterances);
   return WF_OK;
 }
 
-wf_status wf__lane_rounds_end(wf__device_search *s, const wf__device_result **results,
-                              const void **details, uint64_t *num_rounds,
-                              wf__transducer_counts *counts, wf_error *err) {
+wf_status wf__lane_rounds_end(wf__device_search *s, wf__searched *out, wf_error *err) {
   const int caller = wf__callers_device();
   const wf_status status = end(s, err);
   wf__restore_device(caller);
-  *results = (const wf__device_result *)(const void *)s->host_results.data;
-  *details = s->host_details.data;
-  *num_rounds = status == WF_OK ? counters_of(s)->round : 0;
-  *counts = status == WF_OK
-                ? (wf__transducer_counts){counters_of(s)->all_rows, counters_of(s)->all_contexts}
-                : (wf__transducer_counts){0};
-  return status;
+  *out = (wf__searched){.results = results_of(s),
+                        .details = s->host_details.data,
+                        .kept = (const wf__device_kept *)(const void *)s->slots.host_kept.data};
+  if (status != WF_OK) return status;
+  out->num_rounds = counters_of(s)->round;
+  out->counts = (wf__transducer_counts){counters_of(s)->all_rows, counters_of(s)->all_contexts};
+  return WF_OK;
 }

@@ -18,7 +18,7 @@
 /* The functions of wf__device_transducer for searches. */
 bool wf__lane_rounds_fits(const wf__transducer_weights *weights,
                           const wf__device_search_options *options, uint64_t graph_bytes);
-wf_status wf__lane_rounds_open(wf__transducer_weights *weights,
+wf_status wf__lane_rounds_open(wf__transducer_weights *weights, wf__transducer_group *group,
                                const wf__device_search_options *options,
                                const wf__device_search_graph *graph, wf__device_search **out,
                                wf_error *err);
@@ -30,8 +30,6 @@ wf_status wf__lane_rounds_begin(wf__device_search *search, const wf__score_cut *
 wf_status wf__lane_rounds_load(wf__device_search *search, const wf__packing_crew *crew,
                                bool *is_loaded, wf_error *err);
 wf_status wf__lane_rounds_go_on(wf__device_search *search, size_t *num_done, wf_error *err);
-wf_status wf__lane_rounds_end(wf__device_search *search, const wf__device_result **results,
-                              const void **details, uint64_t *num_rounds,
-                              wf__transducer_counts *counts, wf_error *err);
+wf_status wf__lane_rounds_end(wf__device_search *search, wf__searched *out, wf_error *err);
 
 #endif

@@ -80,6 +80,36 @@ __device__ static void begin_frame(const lane_at_work<WORDS> &a, u32 set) {
   __syncwarp();
 }
 
+/* --- slots of contexts --- */
+
+template <bool WORDS>
+__device__ static bool has_states(const lane_at_work<WORDS> &a) {
+  return a.w.options.context_size == 0;
+}
+
+/* Its number in the group. */
+template <bool WORDS>
+__device__ static u32 slot_at(const lane_at_work<WORDS> &a, u32 slot) {
+  return (slot & WF__TLANE_OUTSIDE) != 0 ? slot & ~WF__TLANE_OUTSIDE
+                                         : a.w.slots[(u64)blockIdx.x * a.w.num_slots + slot];
+}
+
+/* Marks the lane's slots that tokens need. */
+template <bool WORDS>
+__device__ static void mark_slots(const lane_at_work<WORDS> &a) {
+  const u32 lane = this_lane();
+  for (u32 j = lane; j < a.w.num_slots; j += LANES) a.marks[j] = 0;
+  __syncwarp();
+  for (u32 s = 0; s <= a.w.num_sets; s++) {
+    const u32 n = s < a.w.num_sets ? a.s.lane.sizes[s] : a.s.lane.num_sources;
+    if (lane >= n) continue;
+    const wf__tlane_token &token = s < a.w.num_sets ? a.set_of(s)[lane] : a.sources[lane];
+    if (token.slot < a.w.num_slots) a.marks[token.slot] = 1;
+    if (token.parent < a.w.num_slots) a.marks[token.parent] = 1;
+  }
+  __syncwarp();
+}
+
 /* --- the end of an utterance --- */
 
 /* Tokens that wait for later frames wait for the end. */
@@ -123,8 +153,40 @@ __device__ static u32 choose_end(const lane_at_work<WORDS> &a) {
 
 template <bool WORDS>
 __device__ static void end_with(const lane_at_work<WORDS> &a, u32 outcome, u32 flags, u32 end,
-                                int32_t frame) {
-  if (this_lane() == 0) write_result(a, outcome, flags, end, frame);
+                                int32_t frame, u32 first_kept = 0, u32 num_kept = 0) {
+  if (this_lane() == 0) write_result(a, outcome, flags, end, frame, {-1, 0}, first_kept, num_kept);
+}
+
+/* Of the lane's slots, those of waiting tokens become the stream's, and spare ones the lane's. */
+template <bool WORDS>
+__device__ static void end_chunk(const lane_at_work<WORDS> &a) {
+  const wf__tlane_work &w = a.w;
+  u32 *slots = w.slots + (u64)blockIdx.x * w.num_slots;
+  u32 first = 0, count = 0;
+  if (has_states(a)) {
+    mark_slots(a);
+    for (u32 j = this_lane(); j - this_lane() < w.num_slots; j += LANES)
+      count += (u32)__popc(__ballot_sync(ALL_LANES, j < w.num_slots && a.marks[j] != 0));
+    if (this_lane() == 0) first = atomicAdd(&w.counters->num_kept, count);
+    first = __shfl_sync(ALL_LANES, first, 0);
+    if (first + count > w.counters->num_spares) {
+      end_with(a, WF__DEVICE_NO_ROOM, 0, NONE, 0);
+      return;
+    }
+    u32 at = first;
+    for (u32 j = this_lane(); j - this_lane() < w.num_slots; j += LANES) {
+      const bool is = j < w.num_slots && a.marks[j] != 0;
+      const u32 those = __ballot_sync(ALL_LANES, is),
+                own = at + (u32)__popc(those & ((1u << this_lane()) - 1));
+      at += (u32)__popc(those);
+      if (!is) continue;
+      w.kept[own] = {a.contexts[j], slots[j], 0};
+      slots[j] = w.spares[own];
+      a.contexts[j] = NO_CONTEXT;
+    }
+    __syncwarp();
+  }
+  end_with(a, WF__DEVICE_DONE, 0, NONE, a.s.lane.own.num_frames, first, count);
 }
 
 /* All frames are searched, or nobody is left. A stream goes on on the CPU. */
@@ -132,7 +194,7 @@ template <bool WORDS>
 __device__ static void end_utterance(const lane_at_work<WORDS> &a) {
   const int32_t num_frames = a.s.lane.own.num_frames;
   if (a.s.lane.own.is_chunk != 0) {
-    end_with(a, WF__DEVICE_DONE, 0, NONE, num_frames);
+    end_chunk(a);
     return;
   }
   if (!is_anyone_waiting(a)) {
@@ -189,13 +251,20 @@ __device__ static wf__tlane_token fresh_token(const lane_at_work<WORDS> &a, u64 
   return token;
 }
 
+__device__ static u32 outside(u32 slot) { return slot == NONE ? NONE : WF__TLANE_OUTSIDE | slot; }
+
 template <bool WORDS>
 __device__ static void begin_chunk(const lane_at_work<WORDS> &a) {
   const wf__tlane_utterance &own = a.s.lane.own;
   for (u32 i = this_lane(); i < own.num_starts; i += LANES) {
     const wf__device_start &start = a.w.starts[own.first_start + i];
-    a.set_of(start.set)[start.number] =
-        fresh_token(a, start.predictor, start.context, start.state, start.cost);
+    wf__tlane_token token = fresh_token(a, start.predictor, start.context, start.state, start.cost);
+    if (has_states(a)) {
+      token.slot = outside(start.slot);
+      token.parent = outside(start.parent);
+      token.label = start.label;
+    }
+    a.set_of(start.set)[start.number] = token;
     atomicAdd(&a.s.lane.sizes[start.set], 1u);
   }
   __syncwarp();
@@ -219,18 +288,8 @@ __device__ static void begin_utterance(const lane_at_work<WORDS> &a) {
 /* Frees the slots of contexts that no token needs. */
 template <bool WORDS>
 __device__ static void free_slots(const lane_at_work<WORDS> &a) {
-  const u32 lane = this_lane();
-  for (u32 j = lane; j < a.w.num_slots; j += LANES) a.marks[j] = 0;
-  __syncwarp();
-  for (u32 s = 0; s <= a.w.num_sets; s++) {
-    const u32 n = s < a.w.num_sets ? a.s.lane.sizes[s] : a.s.lane.num_sources;
-    if (lane >= n) continue;
-    const wf__tlane_token &token = s < a.w.num_sets ? a.set_of(s)[lane] : a.sources[lane];
-    if (token.slot != NONE) a.marks[token.slot] = 1;
-    if (token.parent != NONE) a.marks[token.parent] = 1;
-  }
-  __syncwarp();
-  for (u32 j = lane; j < a.w.num_slots; j += LANES)
+  mark_slots(a);
+  for (u32 j = this_lane(); j < a.w.num_slots; j += LANES)
     if (a.marks[j] == 0) a.contexts[j] = NO_CONTEXT;
   __syncwarp();
 }
@@ -251,13 +310,12 @@ template <bool WORDS>
 __device__ static void request_context(const lane_at_work<WORDS> &a, const wf__tlane_token &token,
                                        u32 slot) {
   const wf__tlane_work &w = a.w;
-  const u32 first = w.first_slot + blockIdx.x * w.num_slots,
-            at = atomicAdd(&w.counters->num_contexts, 1u);
-  ((u32 *)(w.block + w.layout.slots_at))[at] = first + slot;
+  const u32 to = slot_at(a, slot), at = atomicAdd(&w.counters->num_contexts, 1u);
+  ((u32 *)(w.block + w.layout.slots_at))[at] = to;
   char *input = w.block + w.layout.inputs_at + at * w.layout.input_bytes;
   if (w.options.context_size == 0) {
-    *(wf__rnn_move *)input = {token.parent == NONE ? w.start_slot : first + token.parent,
-                              first + slot, token.label, 0};
+    *(wf__rnn_move *)input = {token.parent == NONE ? w.start_slot : slot_at(a, token.parent), to,
+                              token.label, 0};
     return;
   }
   u64 context = token.predictor;
@@ -265,11 +323,12 @@ __device__ static void request_context(const lane_at_work<WORDS> &a, const wf__t
     ((int32_t *)input)[i] = (int32_t)(context % w.options.context_base);
 }
 
-/* Gives each source's context a slot. */
+/* Gives each token's context a slot. */
 template <bool WORDS>
-__device__ static void place_contexts(const lane_at_work<WORDS> &a) {
-  for (u32 i = 0; i < a.s.lane.num_sources; i++) {
-    wf__tlane_token &token = a.sources[i];
+__device__ static void place_contexts(const lane_at_work<WORDS> &a, wf__tlane_token *tokens,
+                                      u32 count) {
+  for (u32 i = 0; i < count; i++) {
+    wf__tlane_token &token = tokens[i];
     if (token.slot != NONE) continue;
     u32 slot = find_context(a, token.predictor);
     const bool is_new = slot == NONE;
@@ -311,7 +370,7 @@ template <bool WORDS>
 __device__ static void request(const lane_at_work<WORDS> &a) {
   const wf__tlane_work &w = a.w;
   const u32 lane = this_lane(), n = a.s.lane.num_sources;
-  if (w.table == nullptr) place_contexts(a);
+  if (w.table == nullptr) place_contexts(a, a.sources, n);
   const u32 num_rows = place_rows(a);
   /* Those of a set are in order of their costs. */
   const float waiting =
@@ -330,8 +389,7 @@ __device__ static void request(const lane_at_work<WORDS> &a) {
     wf__tlane_token &token = a.sources[lane];
     ((wf__joiner_row *)(w.block + w.layout.rows_at))[row + token.row] = {
         a.s.lane.own.first_frame + (u32)a.s.lane.frame,
-        w.table != nullptr ? (u32)token.predictor
-                           : w.first_slot + blockIdx.x * w.num_slots + token.slot,
+        w.table != nullptr ? (u32)token.predictor : slot_at(a, token.slot),
         row,
         num_rows,
         need_of(a, lane),
@@ -339,6 +397,29 @@ __device__ static void request(const lane_at_work<WORDS> &a) {
     token.parent = NONE; /* the context is known from now on */
   }
   __syncwarp();
+}
+
+/* At the end of a chunk, the states of all waiting tokens' contexts are needed. Asks for those of a set
+ * that are not computed; false: all are. */
+template <bool WORDS>
+__device__ static bool request_waiting(const lane_at_work<WORDS> &a) {
+  const u32 lane = this_lane();
+  if (a.s.lane.own.is_chunk == 0 || !has_states(a)) return false;
+  for (u32 s = 0; s < a.w.num_sets; s++) {
+    const u32 n = a.s.lane.sizes[s];
+    wf__tlane_token *tokens = a.set_of(s);
+    if (!__any_sync(ALL_LANES, lane < n && tokens[lane].slot == NONE)) continue;
+    place_contexts(a, tokens, n);
+    if (lane < n) tokens[lane].parent = NONE;
+    if (lane == 0) {
+      a.s.lane.waits = 1;
+      a.s.lane.num_rows = 0;
+      atomicAdd(&a.w.counters->num_busy, 1u);
+    }
+    __syncwarp();
+    return true;
+  }
+  return false;
 }
 
 /* --- frames --- */
@@ -376,7 +457,7 @@ __device__ static float cutoff_of(const lane_at_work<false> &) { return 0; }
 template <bool WORDS>
 __device__ static void go_on(const lane_at_work<WORDS> &a, bool good) {
   bool has_room = true;
-  if (a.s.lane.waits != 0 && good) { /* the step is made: A(n + 1) */
+  if (a.s.lane.waits != 0 && a.s.lane.num_rows > 0 && good) { /* the step is made: A(n + 1) */
     has_room = choose(a, cutoff_of(a));
     if (this_lane() == 0) a.s.lane.step++;
   } else if (a.s.lane.waits == 0) {
@@ -388,6 +469,7 @@ __device__ static void go_on(const lane_at_work<WORDS> &a, bool good) {
   for (;;) {
     if (good && has_room && a.s.lane.num_sources == 0) {
       good = next_frame(a, &has_room);
+      if (!good && has_room && request_waiting(a)) return;
       if (!good && has_room) end_utterance(a);
     }
     if (!has_room) end_with(a, WF__DEVICE_NO_ROOM, 0, NONE, 0);
@@ -480,7 +562,7 @@ __global__ static void __launch_bounds__(THREADS, 4)
   const u32 k = w.options.max_hypotheses;
   u64 *contexts = memory;
   offered<WORDS> *lists = (offered<WORDS> *)(contexts + w.num_slots);
-  lane_entry *entries = (lane_entry *)(lists + w.num_sets * ROOM);
+  wf__tlane_entry *entries = (wf__tlane_entry *)(lists + w.num_sets * ROOM);
   wf__tlane_token *sources = (wf__tlane_token *)(WORDS ? entries : entries + WF__LANE_ENTRIES),
                   *sets = sources + most_sources<WORDS>(w);
   const lane_at_work<WORDS> a = {w,        s,     sources, sets,
@@ -491,7 +573,7 @@ __global__ static void __launch_bounds__(THREADS, 4)
     copy_tokens(a, true);
     if (threadIdx.x < LANES) load_scorer(a);
     __syncthreads();
-    const bool good = s.lane.waits == 0 || make_step(a);
+    const bool good = s.lane.waits == 0 || s.lane.num_rows == 0 || make_step(a);
     __syncthreads();
     if (threadIdx.x < LANES) go_on(a, good);
     __syncthreads();
@@ -534,18 +616,20 @@ int wf__tlanes_step(const wf__tlane_work *work, const wf__tlane_joiner *joiner, 
 
 /* --- a batch ----------------------------------------------------------------------------- */
 
-__global__ static void begin_kernel(const __grid_constant__ wf__tlane_work w, u32 num_utterances) {
+__global__ static void begin_kernel(const __grid_constant__ wf__tlane_work w, u32 num_utterances,
+                                    u32 num_spares) {
   FOR_ALL(i, (u64)w.num_lanes * w.num_slots) w.contexts[i] = NO_CONTEXT;
   FOR_ALL(i, w.num_lanes) { w.lanes[i] = new_lane(w, (u32)i, num_utterances); }
   if (this_thread() == 0) {
     *w.counters = {};
     w.counters->num_utterances = num_utterances;
     w.counters->next_utterance = w.num_lanes;
+    w.counters->num_spares = num_spares;
   }
 }
-int wf__tlanes_begin(const wf__tlane_work *work, u32 num_utterances, void *stream) {
-  return LAUNCH(begin_kernel, (u64)work->num_lanes * work->num_slots, stream, *work,
-                num_utterances);
+int wf__tlanes_begin(const wf__tlane_work *work, u32 num_utterances, u32 num_spares, void *stream) {
+  return LAUNCH(begin_kernel, (u64)work->num_lanes * work->num_slots, stream, *work, num_utterances,
+                num_spares);
 }
 
 /* Calls f(record) from the path's end back to its beginning. */

@@ -13,6 +13,8 @@
  *   records    [room of an utterance]: its history
  *   offers     [room of an utterance]: for its lattice, or its stream
  *   candidates [WF__LANE_CANDIDATES] of a step, with words
+ *   entries    [WF__LANE_MORE_ENTRIES] of a step over tokens alone, that shared memory has no room for
+ *   slots      [slots of a lane]: their numbers in the group (transducer_slots.h)
  *
  * There are two kernels: over tokens alone, and "with words", over any graph, with a scorer for each
  * utterance. Sets are sorted by rank, but for what normalisation changes. All functions return a cudaError_t;
@@ -54,8 +56,9 @@ typedef struct wf__tlane_token {
   uint64_t predictor, context; /* of the predictor and of the scorer */
   float cost, loglike;
   uint32_t state, arc;
-  uint32_t prev; /* record of the token before; once it has a record of its own, this one */
-  uint32_t slot; /* of the predictor context, among the lane's; UINT32_MAX: not computed yet, ... */
+  uint32_t prev;   /* record of the token before; once it has a record of its own, this one */
+  uint32_t slot;   /* of the predictor context, among the lane's, or WF__TLANE_OUTSIDE + its number;
+                    UINT32_MAX: not computed yet, ... */
   uint32_t parent; /* ... from that of this slot (UINT32_MAX: the start) ... */
   int32_t label;   /* ... by this token */
   int32_t frame;   /* of the arc */
@@ -63,6 +66,7 @@ typedef struct wf__tlane_token {
 } wf__tlane_token;
 
 enum { WF__TLANE_MOST_SETS = WF__DEVICE_MOST_DURATIONS };
+#define WF__TLANE_OUTSIDE 0x80000000u
 
 /* With words: a candidate of a step before durations. `at`: rank of its source and number of its arc
  * in the state. */
@@ -73,6 +77,15 @@ typedef struct wf__tlane_candidate {
 } wf__tlane_candidate;
 #ifndef WF__LANE_CANDIDATES /* a test makes it small */
 #define WF__LANE_CANDIDATES 16384
+#endif
+
+/* Over tokens alone: a log-probability that can matter. `at`: row of its source and column. */
+typedef struct wf__tlane_entry {
+  uint32_t at;
+  float loglike;
+} wf__tlane_entry;
+#ifndef WF__LANE_MORE_ENTRIES /* a test makes it small */
+#define WF__LANE_MORE_ENTRIES 7680
 #endif
 
 typedef struct wf__tlane {
@@ -94,6 +107,7 @@ typedef struct wf__tlane_counters {
   uint32_t round; /* rounds so far */
   uint32_t num_rows, num_contexts, num_busy, num_blocks;
   uint32_t num_done;               /* utterances, of all rounds */
+  uint32_t num_kept, num_spares;   /* slots that lanes have given away, or wanted to; there are */
   uint64_t num_details;            /* of all results */
   uint64_t all_rows, all_contexts; /* of all rounds */
 } wf__tlane_counters;
@@ -121,9 +135,14 @@ static inline uint32_t wf__tlane_status_done(wf__tlane_status status) {
 typedef struct wf__tlane_work {
   wf__device_search_options options;
   uint32_t num_lanes, num_sets, num_slots; /* slots of a lane */
-  uint32_t first_slot;                     /* of the first lane */
   uint32_t start_slot; /* the state before the start, of predictors with states */
   uint32_t is_wide;    /* the model's kernels answer (wf__transducer_is_wide) */
+  uint32_t has_words;
+  uint32_t num_states; /* of the graph; those of added words come after them */
+  uint32_t unused;
+  uint32_t *slots;
+  const uint32_t *spares; /* slots, and what is told of those for which lanes took these */
+  wf__device_kept *kept;
   const wf__tlane_utterance *utterances;
   wf__tlane *lanes;
   wf__tlane_token *tokens;
@@ -136,12 +155,11 @@ typedef struct wf__tlane_work {
   wf__tlane_status *statuses;        /* [WF__TLANE_STATUSES] page-locked, by round */
   const float *table;                /* rows of all contexts (transducer_weights.h); NULL */
   const wf__device_search_arc *arcs; /* [num_tokens] by column */
-  uint32_t has_words;
-  uint32_t num_states; /* of the graph; those of added words come after them */
   const wf__device_search_state *states;
   const wf__device_graph_arc *graph_arcs;
   const wf__device_place *places;
   wf__tlane_candidate *candidates; /* with words */
+  wf__tlane_entry *entries;        /* without */
   char *block;                     /* of the requests */
   wf__round_block layout;
   wf__answer_work answer; /* but for the number of rows */
@@ -160,7 +178,8 @@ uint64_t wf__tlanes_shared_bytes(const wf__tlane_work *work);
 /* Before the first step on the current GPU, whose blocks can have so much shared memory. */
 int wf__tlanes_prepare(uint64_t shared_bytes);
 /* Gives the lanes their first utterances; those of a longer utterance come first. */
-int wf__tlanes_begin(const wf__tlane_work *work, uint32_t num_utterances, void *stream);
+int wf__tlanes_begin(const wf__tlane_work *work, uint32_t num_utterances, uint32_t num_spares,
+                     void *stream);
 /* A round: takes the logits, and makes the next requests. */
 int wf__tlanes_step(const wf__tlane_work *work, const wf__tlane_joiner *joiner, void *stream);
 /* How many details all results have, together num_details of the counters. Then the paths, along the

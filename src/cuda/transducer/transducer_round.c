@@ -171,7 +171,7 @@ static wf_status make_room_for_answers(wf__transducer_group *g, uint64_t num_row
 }
 
 static wf_status make_slots(wf__transducer_group *g, uint64_t max_slots, wf_error *err) {
-  if (max_slots > UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "2^31 predictor contexts or more");
+  if (max_slots > INT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "2^31 predictor contexts or more");
   WF__TRY(wf__device_grow(&g->rows, max_slots * g->weights->model->width * sizeof(float), g->stream,
                           "predictor contexts", err));
   if (g->lstm != NULL) WF__TRY(wf__gpu_rnn()->grow(g->lstm, max_slots - 1, err));
@@ -197,8 +197,8 @@ static wf_status make_room(wf__transducer_group *g, const wf__transducer_round *
 
 wf_status wf__transducer_make_room(wf__transducer_group *g, const wf__transducer_round *r,
                                    uint64_t num_slots, wf_error *err) {
-  WF__TRY(make_room(g, r, err));
-  return num_slots > g->max_slots ? make_slots(g, num_slots, err) : WF_OK;
+  if (num_slots > g->max_slots) WF__TRY(make_slots(g, num_slots, err));
+  return make_room(g, r, err);
 }
 
 /* --- sending ----------------------------------------------------------------------------- */

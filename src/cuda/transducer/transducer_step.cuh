@@ -59,11 +59,21 @@ __device__ inline scored_row scored(const lane_at_work<false> &a, u32 source) {
   return {logits_of(a.w.answer, a.s.lane.first_row + source), a.s.done[source], need_of(a, source)};
 }
 
+/* Those that shared memory has no room for. */
+__device__ inline wf__tlane_entry *more_entries(const lane_at_work<false> &a) {
+  return a.w.entries + (u64)blockIdx.x * WF__LANE_MORE_ENTRIES;
+}
+
 /* Adds what lanes of a warp have to the block's list. */
 __device__ inline void add_entries(const lane_at_work<false> &a, bool is, u32 source, u32 column,
                                    float loglike) {
   const u32 at = place_in_list(is, &a.s.num_entries);
-  if (is && at < WF__LANE_ENTRIES) a.entries[at] = {source << RANK_BIT | column, loglike};
+  const wf__tlane_entry own = {source << RANK_BIT | column, loglike};
+  if (!is) return;
+  if (at < WF__LANE_ENTRIES)
+    a.entries[at] = own;
+  else if (at < MOST_ENTRIES)
+    more_entries(a)[at - WF__LANE_ENTRIES] = own;
 }
 
 /* Lists the log-probabilities of a row that can matter, by a warp. */
@@ -84,7 +94,7 @@ __device__ inline void copy_row(const lane_at_work<false> &a, u32 source) {
   const u32 row = a.s.lane.first_row + source, count = a.w.answer.answers.heads[row].num_entries;
   const wf__score_entry *entries = a.w.answer.answers.entries + (u64)row * WF__ANSWER_ENTRIES;
   if (count > WF__ANSWER_ENTRIES) {
-    if (this_lane() == 0) atomicAdd(&a.s.num_entries, WF__LANE_ENTRIES + 1u);
+    if (this_lane() == 0) atomicAdd(&a.s.num_entries, MOST_ENTRIES + 1u);
     return;
   }
   for (u32 first = 0; first < count; first += LANES) {
@@ -117,7 +127,7 @@ __device__ inline void look_at_sources(const lane_at_work<false> &a) {
 template <class F>
 __device__ void for_candidates(const lane_at_work<false> &a, u32 begin, u32 step, const F &f) {
   const wf__device_search_options &o = a.w.options;
-  const bool whole = a.s.num_entries > WF__LANE_ENTRIES;
+  const bool whole = a.s.num_entries > MOST_ENTRIES;
   const u32 total = whole ? a.s.lane.num_sources * o.num_tokens : a.s.num_entries;
   for (u32 first = begin; first < total; first += step) {
     const u32 at = first + this_lane();
@@ -130,7 +140,8 @@ __device__ void for_candidates(const lane_at_work<false> &a, u32 begin, u32 step
         c.loglike = log_prob(a.s.done[c.source].tokens,
                              logits_of(a.w.answer, a.s.lane.first_row + c.source)[c.column]);
       } else {
-        const lane_entry entry = a.entries[at];
+        const wf__tlane_entry entry =
+            at < WF__LANE_ENTRIES ? a.entries[at] : more_entries(a)[at - WF__LANE_ENTRIES];
         c.source = entry.at >> RANK_BIT;
         c.column = entry.at & ((1u << RANK_BIT) - 1);
         c.loglike = entry.loglike;
