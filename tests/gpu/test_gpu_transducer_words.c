@@ -161,6 +161,60 @@ static void test_small_words(void **unused) {
   if (getenv("WARPFST_TEST_SEEDS") == NULL) assert_true(heard.times > 0);
 }
 
+/* Of each state, arcs of a token that lead to two states, and epsilons from one state to the next. */
+static wf_fst *graph_of_pairs(test_rng *rng, int num_tokens) {
+  enum { STATES = 3 };
+  char text[4096];
+  size_t at = 0;
+  for (int s = 0; s < STATES; s++) {
+    at += (size_t)snprintf(text + at, sizeof text - at, "%d 0\n%d %d 1 0 0\n", s, s, s);
+    for (int arc = 0; arc < 2 * num_tokens; arc++) {
+      const bool epsilon = arc < 2;
+      if (epsilon && (s + 1 == STATES || test_below(rng, 3) == 0)) continue;
+      at += (size_t)snprintf(text + at, sizeof text - at, "%d %d %d %d %g\n", s,
+                             epsilon ? s + 1 : (s + arc) % STATES, epsilon ? 0 : 1 + arc / 2,
+                             (int)test_below(rng, NUM_WORDS + 1), (double)test_below(rng, 9) / 2);
+    }
+  }
+  return test_fst_of(WF_TROPICAL, text);
+}
+
+/* Few hypotheses, and words that are worth more than they cost: tokens come into a set in a later step, or
+ * by an epsilon, at the expense of others. Candidates of an earlier step are links to them. */
+static void test_small_late_links(void **unused) {
+  (void)unused;
+  uint64_t num_words = 0;
+  for (uint64_t seed = 0; seed < 4 * test_seeds(60); seed++) {
+    static struct words_task w;
+    struct task *task = &w.of;
+    wf_result *want[UTTERANCES], *got[UTTERANCES];
+    test_rng rng = {seed * 1013 + 7};
+    transducer_shape s = random_transducer_shape(&rng, seed);
+    s.num_tokens = 3 + (int)test_below(&rng, 2);
+    w = (struct words_task){.of.model = random_transducer(&rng, &s)};
+    wf_fst *fst = graph_of_pairs(&rng, s.num_tokens);
+    assert_ok(wf_graph_create(fst, NULL, 0, &task->graph, &err));
+    wf_fst_free(fst);
+    wf_decoder_options *o = &task->options;
+    wf_decoder_options_init(o);
+    o->beam = 1000;
+    o->max_hypotheses = 1 + (int32_t)test_below(&rng, 4);
+    o->max_symbols = 2 + (int32_t)test_below(&rng, 3);
+    o->word_score = 1 + 3 * test_unit(&rng);
+    o->acoustic_scale = 0.2f;
+    o->lattice_beam = 4 + (float)test_below(&rng, 8);
+    for (int u = 0; u < UTTERANCES; u++)
+      task->scores[u] = random_encoder_outputs(&rng, task->model, 1 + (int64_t)test_below(&rng, 4));
+    decode_words(&w, "cuda", true, UTTERANCES, want);
+    decode_words(&w, "cuda", false, UTTERANCES, got);
+    check_same(seed, got, want, &num_words);
+    test_free_results(got, UTTERANCES);
+    test_free_results(want, UTTERANCES);
+    free_words_task(&w);
+  }
+  assert_true(num_words > 0);
+}
+
 #ifdef FAKE_CUDA
 enum { FEW = 3 };
 static wf_result *few_want[FEW];
@@ -215,6 +269,7 @@ int main(int argc, char **argv) {
 #endif
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_small_words),
+      cmocka_unit_test(test_small_late_links),
 #ifdef FAKE_CUDA
       cmocka_unit_test(test_small_every_call_fails_once),
 #endif
