@@ -362,17 +362,19 @@ enum { WF_AMBIGUOUS_ERROR, WF_AMBIGUOUS_BEST };
   X(ENUM, missing_hmm, 0, 0, 0, "substitute|drop|error",                                           \
     "phones in a context without an HMM: use the toolkit's rule, drop their paths, or fail")       \
   X(ENUM, ambiguous, 0, 0, 0, "error|best",                                                        \
-    "words with different phones but the same HMM states: fail, or keep the best of them")         \
-  X(BOOL, epsilon, 1, 0, 1, "",                                                                    \
-    "keep arcs without input; --no-epsilon merges them into the preceding arcs, for decoders "     \
-    "that need a frame on every arc (nearly twice the arcs)")
+    "words with different phones but the same HMM states: fail, or keep the best of them")
+#define WF__GRAPH_EPSILON_ROW(X)                                                                  \
+  X(BOOL, epsilon, 0, 0, 1, "",                                                                   \
+    "keep arcs without input; by default they are merged into the preceding arcs, which decodes " \
+    "faster, unless that would more than double the arcs")
 #define WF_GRAPH_OPTIONS(X) \
   WF__GRAPH_KIND_ROW(X)     \
   WF__GRAPH_TOPOLOGY_ROW(X) \
   WF__GRAPH_DEVICE_ROW(X)   \
   WF__GRAPH_WORD_ROWS(X)    \
   WF__GRAPH_CTC_ROWS(X)     \
-  WF__GRAPH_HMM_ROWS(X)
+  WF__GRAPH_HMM_ROWS(X)     \
+  WF__GRAPH_EPSILON_ROW(X)
 /* Options that a kind does not have are ignored. */
 WF_DECLARE_OPTIONS(graph, WF_GRAPH_OPTIONS)
 /* The options of one kind, as tables for programs that list them: "ctc_graph", "hmm_graph" and
@@ -381,10 +383,12 @@ WF_DECLARE_OPTIONS(graph, WF_GRAPH_OPTIONS)
   WF__GRAPH_TOPOLOGY_ROW(X)     \
   WF__GRAPH_WORD_ROWS(X)        \
   WF__GRAPH_CTC_ROWS(X)         \
+  WF__GRAPH_EPSILON_ROW(X)      \
   WF__GRAPH_DEVICE_ROW(X)
 #define WF_HMM_GRAPH_OPTIONS(X) \
   WF__GRAPH_WORD_ROWS(X)        \
   WF__GRAPH_HMM_ROWS(X)         \
+  WF__GRAPH_EPSILON_ROW(X)      \
   WF__GRAPH_DEVICE_ROW(X)
 #define WF_TOKENS_GRAPH_OPTIONS(X) \
   WF__GRAPH_TOPOLOGY_ROW(X)        \
@@ -395,8 +399,8 @@ WF_DECLARE_SHARED_OPTIONS(tokens_graph, WF_TOKENS_GRAPH_OPTIONS, graph)
 
 /* A finished step of graph building. */
 typedef struct wf_graph_step {
-  const char *name; /* "L", "G", "L o G", "det", "push", "min", "T", "T o LG", "graph"; for HMMs
-                       also "C o LG", "H", "H o CLG", "loops", "rmeps" */
+  const char *name; /* "L", "G", "L o G", "det", "push", "min", "T", "T o LG", "tokens", "rmeps",
+                       "graph"; for HMMs also "C o LG", "H", "H o CLG", "loops" */
   const char *file; /* short name for files: "L", "G", "LG", "LG.det", "LG.push", "LG.min", "T",
                        "TLG", "CLG", "CLG.det", ..., "graph" */
   uint64_t num_states, num_arcs;

@@ -144,7 +144,7 @@ static wf_status add_loops(struct run *run) {
 static wf_status remove_epsilons(struct run *run) {
   wf_fst *out;
   begin(run);
-  wf_status status = wf__emitting_only(run->fst, 0, &out, &g_err);
+  wf_status status = wf__emitting_only(run->fst, 0, 0, &out, &g_err);
   return status == WF_OK ? end(run, "no input epsilons HCLG", out) : status;
 }
 

@@ -2,7 +2,7 @@
 """hybrid [--sizes=20k,medium,full] [--wav=NAME=FOLDER ...] [--record]
 
 Measures hybrid graphs as users build them, and their word error rates. The model is Debian's pocketsphinx-en-us. Its language model is pruned by
-`warpfst lm prune` (20,000 words; all 72,545 words; not pruned). `warpfst mkgraph hmm` builds each graph with self-loops, and again with --no-epsilon. Then
+`warpfst lm prune` (20,000 words; all 72,545 words; not pruned). `warpfst mkgraph hmm` builds each graph with --epsilon, and again without. Then
 senone scores from pocketsphinx_batch are decoded with each graph at beams 14 and 16, with practically no other limit. The speech is pocketsphinx-testdata's
 five utterances of LibriVox, and for each --wav FOLDER/*.wav with FOLDER/ref, one line `words (key)` per utterance.
 """
@@ -31,8 +31,8 @@ def describe(size):
 def measure_graph(size, sets):
     """Returns a table row per step, figures for measure.record, and word error rates."""
     lm, graph = hybrid_graphs.make_lm(size), hybrid_graphs.WORK / f"{size}.wfst"
-    report = hybrid_graphs.make_graph(lm, graph)
-    folded = hybrid_graphs.make_graph(lm, hybrid_graphs.WORK / "folded.wfst", "--no-epsilon")
+    report = hybrid_graphs.make_graph(lm, graph, "--epsilon")
+    folded = hybrid_graphs.make_graph(lm, hybrid_graphs.WORK / "folded.wfst")
     (hybrid_graphs.WORK / "folded.wfst").unlink()
     steps = report["steps"] + [{**step, "name": "no epsilon"} for step in folded["steps"] if step["name"] == "rmeps"]
     setup, rows, figures, wers = f"{size} hybrid graph ({describe(size)})", [], [], []

@@ -18,6 +18,13 @@
 static bool has_t(const wf__build *b) {
   return b->topology.type != WF_TOPOLOGY_CORRECT || b->options.keep_disambig;
 }
+static bool is_kept(const wf__build *b) { return !has_t(b); }
+
+/* T repeats an arc for each token before it, so there arcs without epsilons double. With classes,
+ * each arc of a class that is repeated would get the added words again. */
+static bool wants_emitting_only(const wf__build *b) {
+  return is_kept(b) && b->lg.classes.size == 0 && wf__wants_emitting_only(b);
+}
 
 /* --- the inputs -------------------------------------------------------------------------- */
 
@@ -139,10 +146,8 @@ static wf_status take_lg(wf__build *b, wf_error *err) {
 }
 
 static wf_status make_graph(wf__build *b, wf_error *err) {
-  if (has_t(b)) return wf__make_graph(b, err);
-  WF__TRY(take_lg(b, err));
   WF__TRY(wf__make_graph(b, err));
-  wf__fst_set_ctc_blank(b->graph.fst, b->lg.lexicon->blank);
+  if (is_kept(b)) wf__fst_set_ctc_blank(b->graph.fst, b->lg.lexicon->blank);
   return WF_OK;
 }
 
@@ -160,6 +165,8 @@ static const wf__step steps[] = {
     WF__LG_STEPS,
     {"T", "T", "topology T", make_t, has_t},
     {"T o LG", "TLG", "compose T o LG", make_tlg, has_t},
+    {"tokens", "LG.tokens", "token graph", take_lg, is_kept},
+    {"rmeps", "LG.rmeps", "remove epsilons", wf__make_emitting_only, wants_emitting_only},
     {"graph", "graph", "order arcs", make_graph, NULL},
 };
 

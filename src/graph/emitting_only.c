@@ -33,9 +33,10 @@ struct item {
 
 struct folding {
   wf_fst_view view;
-  uint64_t max_states;
+  uint64_t max_states, max_arcs;
   wf__map64 words_nodes;       /* words << 32 | label -> index of the string of both */
   WF__VEC(struct words) words; /* index 0: no words */
+  uint64_t *open;              /* [(num_states + 63) / 64] bits: states with epsilon arcs */
   uint64_t *closure_off;       /* [num_states] offset in items; UINT64_MAX: not computed yet */
   uint32_t *closure_size;      /* [num_states] */
   WF__VEC(struct item) items;
@@ -104,9 +105,14 @@ static wf_status relax(struct folding *f, uint32_t state, uint32_t words, float 
 }
 
 static bool has_epsilons(const struct folding *f, uint32_t state) {
-  for (uint64_t i = f->view.arc_off[state]; i < f->view.arc_off[state + 1]; i++)
-    if (f->view.arcs[i].ilabel == 0) return true;
-  return false;
+  return f->open[state / 64] >> state % 64 & 1;
+}
+
+static void find_open(struct folding *f) {
+  const wf_fst_view *view = &f->view;
+  for (uint64_t s = 0; s < view->num_states; s++)
+    for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++)
+      if (view->arcs[i].ilabel == 0) f->open[s / 64] |= (uint64_t)1 << s % 64;
 }
 
 static wf_status follow_epsilons(struct folding *f, uint32_t state, wf_error *err) {
@@ -178,8 +184,14 @@ static wf_status fold_arcs(struct folding *f, uint32_t state, uint32_t waiting, 
                            wf_error *err) {
   for (uint64_t i = f->view.arc_off[state]; i < f->view.arc_off[state + 1]; i++) {
     const wf_arc *arc = &f->view.arcs[i];
-    uint32_t words, all;
+    uint32_t words, all, target;
     if (arc->ilabel == 0) continue;
+    if (waiting == 0 && !has_epsilons(f, arc->nextstate)) { /* nearly all */
+      WF__TRY(find_state(f, arc->nextstate, 0, &target, err));
+      WF__TRY(wf__vec_push(
+          &f->arcs, ((wf_arc){target, cost + arc->weight, arc->ilabel, arc->olabel}), "arcs", err));
+      continue;
+    }
     WF__TRY(append(f, waiting, arc->olabel, &words, err));
     WF__TRY(find_closure(f, arc->nextstate, err));
     for (uint32_t k = 0; k < f->closure_size[arc->nextstate]; k++) {
@@ -211,18 +223,29 @@ static wf_status take_state(struct folding *f, float final_cost, wf_error *err) 
     if (!again) WF__TRY(wf__csr_push(&f->csr, *arc, err));
   }
   f->arcs.size = 0;
-  return WF_OK;
+  if (f->csr.arcs.size <= f->max_arcs) return WF_OK;
+  return wf__fail(err, WF_ERR_LIMIT, "more than %llu arcs", (unsigned long long)f->max_arcs);
+}
+
+/* The cost of ending in `state` while words wait to be written, which no arc can then write. */
+static wf_status find_end(const struct folding *f, uint32_t state, uint32_t waiting, float *out,
+                          wf_error *err) {
+  *out = f->view.final_cost[state];
+  if (waiting == 0 || *out == INFINITY) return WF_OK;
+  return wf__fail(err, WF_ERR_UNSUPPORTED,
+                  "a path ends with more words than its last arcs can carry (one word an arc)");
 }
 
 static wf_status make_start(struct folding *f, wf_error *err) {
   uint32_t start = (uint32_t)f->view.start;
-  float final_cost = INFINITY;
+  float final_cost = INFINITY, end;
   WF__TRY(wf__vec_push(&f->queue, UINT64_MAX, "states", err)); /* state 0, which has no incoming
                                                                   arcs */
   WF__TRY(find_closure(f, start, err));
   for (uint32_t k = 0; k < f->closure_size[start]; k++) {
     struct item item = f->items.data[f->closure_off[start] + k];
-    if (item.words == 0) final_cost = fminf(final_cost, item.cost + f->view.final_cost[item.state]);
+    WF__TRY(find_end(f, item.state, item.words, &end, err));
+    final_cost = fminf(final_cost, item.cost + end);
     WF__TRY(fold_arcs(f, item.state, item.words, item.cost, err));
   }
   return take_state(f, final_cost, err);
@@ -235,12 +258,8 @@ static wf_status make_states(struct folding *f, wf_error *err) {
   for (uint64_t s = 1; s < f->queue.size; s++) {
     WF__TRY(wf__interrupted_at(s, err));
     uint32_t state = (uint32_t)(f->queue.data[s] >> 32), waiting = (uint32_t)f->queue.data[s];
-    float final_cost = f->view.final_cost[state];
-    if (waiting != 0 && final_cost != INFINITY)
-      return wf__fail(
-          err, WF_ERR_UNSUPPORTED,
-          "a path ends with more words than its last arcs can carry (one word an arc); keep the "
-          "epsilons, or let utterances end in silence");
+    float final_cost;
+    WF__TRY(find_end(f, state, waiting, &final_cost, err));
     WF__TRY(fold_arcs(f, state, waiting, 0, err));
     WF__TRY(take_state(f, final_cost, err));
   }
@@ -249,23 +268,28 @@ static wf_status make_states(struct folding *f, wf_error *err) {
 
 static wf_status prepare(struct folding *f, wf_error *err) {
   uint64_t n = f->view.num_states;
+  f->open = wf__calloc((n + 63) / 64, sizeof *f->open);
   f->closure_off = wf__alloc(n, sizeof *f->closure_off);
   f->closure_size = wf__alloc(n, sizeof *f->closure_size);
   f->plain = wf__alloc(n, sizeof *f->plain);
-  if (f->closure_off == NULL || f->closure_size == NULL || f->plain == NULL)
+  if (f->open == NULL || f->closure_off == NULL || f->closure_size == NULL || f->plain == NULL)
     return wf__fail_memory(err, n * 16, "epsilon closures");
   memset(f->plain, 0xff, n * sizeof *f->plain);
   memset(f->closure_off, 0xff, n * sizeof *f->closure_off);
+  find_open(f);
   return WF_OK;
 }
 
-wf_status wf__emitting_only(const wf_fst *fst, uint64_t max_states, wf_fst **out, wf_error *err) {
+wf_status wf__emitting_only(const wf_fst *fst, uint64_t max_states, uint64_t max_arcs, wf_fst **out,
+                            wf_error *err) {
   *out = NULL;
   struct folding f = {.view = wf_fst_get_view(fst),
-                      .max_states = max_states != 0 ? max_states : WF__MAX_STATES};
+                      .max_states = max_states != 0 ? max_states : WF__MAX_STATES,
+                      .max_arcs = max_arcs != 0 ? max_arcs : UINT64_MAX};
   wf_fst *made = NULL;
   wf_status status = prepare(&f, err);
   if (status == WF_OK) status = make_states(&f, err);
+  free(f.open);
   free(f.closure_off);
   free(f.closure_size);
   free(f.plain);

@@ -182,19 +182,6 @@ static wf_status make_loops(wf__build *b, wf_error *err) {
   return wf__slot_apply(&b->runner, &b->graph, &add_loops, b, err);
 }
 
-static wf_status emitting_only_cpu(const wf_fst *in, const void *user, wf_fst **out,
-                                   wf_error *err) {
-  const wf__build *b = user;
-  return wf__emitting_only(in, (uint64_t)b->options.max_states, out, err);
-}
-
-static wf_status make_emitting_only(wf__build *b, wf_error *err) {
-  static const wf__slot_operation operation = {NULL, emitting_only_cpu, false};
-  return wf__slot_apply(&b->runner, &b->graph, &operation, b, err);
-}
-
-static bool wants_emitting_only(const wf__build *b) { return !b->options.epsilon; }
-
 static wf_status aligner_of_graph(const wf__build *b, wf_word_aligner **out, wf_error *err) {
   const wf_hmm *hmm = b->inputs->hmm;
   *out = NULL;
@@ -214,7 +201,7 @@ static const wf__step steps[] = {
     {"det", "HCLG.det", "determinize HCLG", wf__make_det, NULL},
     {"min", "HCLG.min", "minimize HCLG", wf__make_min, NULL},
     {"loops", "HCLG.loops", "add self-loops", make_loops, NULL},
-    {"rmeps", "HCLG.rmeps", "remove epsilons", make_emitting_only, wants_emitting_only},
+    {"rmeps", "HCLG.rmeps", "remove epsilons", wf__make_emitting_only, wf__wants_emitting_only},
     {"graph", "graph", "order arcs", wf__make_graph, NULL},
 };
 

@@ -67,6 +67,10 @@ wf_status wf__make_lg(wf__build *b, wf_error *err);
 wf_status wf__make_det(wf__build *b, wf_error *err);
 wf_status wf__make_push(wf__build *b, wf_error *err);
 wf_status wf__make_min(wf__build *b, wf_error *err);
+/* Merges epsilon arcs into the arcs before them, unless the graph would grow too much, or words
+ * would be left without an arc. */
+wf_status wf__make_emitting_only(wf__build *b, wf_error *err);
+bool wf__wants_emitting_only(const wf__build *b);
 /* Orders the arcs of the finished graph and gives it its tables. */
 wf_status wf__make_graph(wf__build *b, wf_error *err);
 bool wf__wants_push(const wf__build *b);

@@ -66,7 +66,7 @@ pathlib.Path("unknown.gram").write_text(f'#JSGF V1.0;\ngrammar g;\npublic <s> = 
 listed = [f"{fields[0]} 1 {' '.join(fields[1:])}" for fields in entries]
 listed += [f"<unk> {math.exp(-COST * count):.9g} {' '.join(some)}" for count in (1, 2) for some in itertools.product(spoken, repeat=count)]
 pathlib.Path("listed.txt").write_text("\n".join(listed) + "\n")
-make = [program, "mkgraph", "hmm", "--am=final.mdl", "--lang=lang", "--grammar=unknown.gram", "-q", "--format=vector"]
+make = [program, "mkgraph", "hmm", "--am=final.mdl", "--lang=lang", "--grammar=unknown.gram", "--epsilon", "-q", "--format=vector"]
 subprocess.run([*make, "--lexicon=listed.txt", "--lexicon-format=prob", "--words-out=listed.words", "-o", "listed.fst"], check=True)
 subprocess.run([*make, "--lexicon=lexicon.txt", "--words=listed.words", f"--garbage={COST}", "-o", "garbage.fst"], check=True)
 expected, garbage = Graph("listed.fst"), Graph("garbage.fst")

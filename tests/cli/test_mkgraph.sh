@@ -52,6 +52,27 @@ done
 wer=$(grep -o 'WER [0-9.]*' summary.txt | cut -d' ' -f2)
 awk -v wer="$wer" 'BEGIN {exit !(wer > 30 && wer < 38.2)}' || fail "WER $wer"
 
+# With topology correct epsilons are merged into the arcs before them: the same words at the same times. Where arcs would more than double, epsilons stay.
+phones=(--tokens="$ctc/tokens_phone.txt" -q)
+mkgraph "${phones[@]}" --lexicon="$ctc/lexicon_phone.txt" --lm="$ctc/lm3.arpa.gz" -o merged.wfst
+mkgraph "${phones[@]}" --lexicon="$ctc/lexicon_phone.txt" --lm="$ctc/lm3.arpa.gz" --epsilon -o kept.wfst
+for graph in merged kept; do
+  "$WARPFST" info $graph.wfst >$graph.info
+  find "$ctc/logp_phone" -name '*0.npy' | sort | xargs "$WARPFST" decode $graph.wfst --acoustic-scale=0.7 --frame-shift=0.04 --format=ctm -o $graph.ctm 2>log.txt
+done
+grep -q 'no input epsilons  *yes' merged.info || fail "epsilons are left"
+grep -q 'no input epsilons  *no' kept.info || fail "--epsilon has no effect"
+[ "$(wc -l <kept.ctm)" -gt 100 ] || fail "$(wc -l <kept.ctm) words"
+cmp kept.ctm merged.ctm || fail "without epsilons words or times differ"
+printf '<eps> 0\nA 1\nB 2\n#0 3\n' >backoff.words
+printf 'A AA\nB B\n' >backoff.lexicon
+for state in 1 2 3 4 5 6; do printf '%s\n' "$((state - 1)) $state #0 <eps>" "$state 0 A A 1" "$state 0 B B $state"; done >backoff.fst.txt
+echo 0 >>backoff.fst.txt
+"$WARPFST" compile backoff.fst.txt --isymbols=backoff.words --osymbols=backoff.words -o backoff.fst
+mkgraph "${phones[@]}" --lexicon=backoff.lexicon --grammar=backoff.fst --words=backoff.words -o backoff.wfst
+"$WARPFST" info backoff.wfst >backoff.info
+grep -q 'no input epsilons  *no' backoff.info || fail "arcs more than doubled"
+
 # 4. Spelling without a lexicon; the other topologies; a grammar as an fst.
 mkgraph --tokens="$ctc/tokens_bpe.txt" --merges="$ctc/bpe_merges.txt" --lm="$ctc/lm3.arpa.gz" --topology=minimal -o bpe.wfst -q
 mkgraph --tokens="$ctc/tokens_bpe.txt" --lexicon="$ctc/lexicon_bpe.txt" --lm="$ctc/lm3.arpa.gz" --topology=minimal -o bpe2.wfst -q

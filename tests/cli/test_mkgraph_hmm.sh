@@ -41,9 +41,11 @@ as_expected digits jsgf.wfst
 mkgraph --lexicon=$dict --grammar=grammar.fst --words="$hybrid/coffee/words.txt" --word-prob=1 -o coffee.wfst -q
 [ "$(count states coffee.wfst)" -le 3489 ] || fail "$(count states coffee.wfst) states"
 as_expected coffee coffee.wfst 0.0009765625
-mkgraph --lexicon=$dict --grammar=grammar.fst --words="$hybrid/coffee/words.txt" --word-prob=1 -o plain.wfst -q --no-epsilon
-"$WARPFST" info plain.wfst >info.txt
+mkgraph --lexicon=$dict --grammar=grammar.fst --words="$hybrid/coffee/words.txt" --word-prob=1 -o plain.wfst -q --epsilon
+"$WARPFST" info coffee.wfst >info.txt
 grep -q 'no input epsilons  *yes' info.txt || fail "epsilons are left"
+"$WARPFST" info plain.wfst >info.txt
+grep -q 'no input epsilons  *no' info.txt || fail "--epsilon has no effect"
 as_expected coffee plain.wfst 0.0009765625
 for step in L G 'L o G' det min 'C o LG' H 'H o CLG' loops graph; do grep -q "^$step  *[0-9]" table.txt || fail "no row for $step"; done
 grep -q "words of the lexicon that the grammar lacks: 125934 ('bout, 'cause, .*, \.\.\.)" table.txt || fail "words that are not used are not listed"

@@ -229,7 +229,7 @@ static wf_fst *build(const struct world *world, int32_t push) {
   assert_ok(wf_graph_build(&parts, &options, &result, &err));
   char names[64];
   snprintf(names, sizeof names, "L;G;L o G;det;%smin;%sgraph;", push == 2 ? "push;" : "",
-           world->topology == 0 ? "" : "T;T o LG;");
+           world->topology == 0 ? "tokens;rmeps;" : "T;T o LG;");
   assert_string_equal(steps.names, names);
   wf_fst_view view = wf_fst_get_view(result.graph);
   assert_true(steps.states == view.num_states && steps.arcs == view.num_arcs);
