@@ -1,17 +1,18 @@
 /* best_paths.c - cheapest paths from one or many sources, on the tropical semiring.
  *
- *   order_states     iterative depth-first search: finds a topological order, or a cycle
- *   run_ordered      acyclic: every arc is relaxed once
- *   run_dijkstra     cyclic, no negative arc
- *   run_correcting   cyclic, negative arcs: label correcting with a FIFO queue. After every
- *                    num_states improvements the tree of best paths is searched for a cycle, where
- *                    a negative cycle must appear (Cherkassky & Goldberg 1999, section 4) */
+ *   wf__order_states  iterative depth-first search: finds a topological order, or a cycle
+ *   run_ordered       acyclic: every arc is relaxed once
+ *   run_dijkstra      cyclic, no negative arc
+ *   run_correcting    cyclic, negative arcs: label correcting with a queue (order_queue.h). After
+ *                     every num_states improvements the tree of best paths is searched for a cycle,
+ *                     where a negative cycle must appear (Cherkassky & Goldberg 1999, section 4) */
 #include "fstops/best_paths.h"
 
 #include <string.h>
 
 #include "base/interrupt.h"
 #include "fstops/cost_heap.h"
+#include "fstops/order_queue.h"
 
 static const double rounding_slack = 1e-5;
 
@@ -143,10 +144,11 @@ struct frame {
   uint64_t next_arc;
 };
 
-/* Writes the states reached from `root` into order[*begin .. num_states), in topological order.
- * Returns false if it finds a cycle. mark[]: 0 new, 1 on the stack, 2 finished. */
-static bool search_from(const wf__search_graph *graph, uint32_t root, uint8_t *mark,
-                        struct frame *stack, uint32_t *order, uint64_t *begin) {
+/* Writes the states reached from `root`, as far as they are new, into order[.. *begin), from its
+ * end. Clears `*acyclic` if it finds a cycle, and then stops unless `all`. mark[]: 0 new, 1 on the
+ * stack, 2 finished. */
+static void search_from(const wf__search_graph *graph, uint32_t root, bool all, uint8_t *mark,
+                        struct frame *stack, uint32_t *order, uint64_t *begin, bool *acyclic) {
   uint64_t depth = 0;
   mark[root] = 1;
   stack[depth++] = (struct frame){root, graph->arc_off[root]};
@@ -160,25 +162,25 @@ static bool search_from(const wf__search_graph *graph, uint32_t root, uint8_t *m
     }
     const wf_arc *arc = &graph->arcs[top->next_arc++];
     if (!enters(graph, arc)) continue;
-    if (mark[arc->nextstate] == 1) return false;
+    if (mark[arc->nextstate] == 1) *acyclic = false;
+    if (!*acyclic && !all) return;
     if (mark[arc->nextstate] != 0) continue;
     mark[arc->nextstate] = 1;
     stack[depth++] = (struct frame){arc->nextstate, graph->arc_off[arc->nextstate]};
   }
-  return true;
 }
 
-static wf_status order_states(const wf__search_graph *graph, uint32_t *order, uint64_t *begin,
-                              bool *acyclic, wf_error *err) {
+wf_status wf__order_states(const wf__search_graph *graph, bool all, uint32_t *order,
+                           uint64_t *begin, bool *acyclic, wf_error *err) {
   uint64_t n = graph->num_states;
   uint8_t *mark = wf__calloc(n, 1);
   struct frame *stack = wf__alloc(n, sizeof *stack);
   *begin = n;
   *acyclic = true;
   bool fine = mark != NULL && stack != NULL;
-  for (uint64_t s = 0; fine && *acyclic && s < n; s++)
-    if (mark[s] == 0 && source_cost(graph, s) != INFINITY)
-      *acyclic = search_from(graph, (uint32_t)s, mark, stack, order, begin);
+  for (uint64_t s = 0; fine && (*acyclic || all) && s < n; s++)
+    if (mark[s] == 0 && (all || source_cost(graph, s) != INFINITY))
+      search_from(graph, (uint32_t)s, all, mark, stack, order, begin, acyclic);
   free(mark);
   free(stack);
   return fine ? WF_OK : wf__fail_memory(err, n * (1 + sizeof *stack), "a topological order");
@@ -267,37 +269,25 @@ static uint32_t tree_cycle(const wf__best_paths *paths, uint64_t n, uint32_t *ma
   return WF__NO_STATE;
 }
 
-struct corrector {
-  uint32_t *ring; /* [n] FIFO queue; a state is in it at most once */
-  uint32_t *mark; /* [n] */
-  uint8_t *queued;
-};
-
 /* Sets `*cycle_state` to a state on a negative cycle, or to WF__NO_STATE if the costs are final or
- * the call was interrupted. */
-static void run_correcting(const wf__search_graph *graph, struct corrector *work, double slack,
-                           wf__best_paths *paths, uint32_t *cycle_state) {
-  uint64_t n = graph->num_states, head = 0, size = 0, improved = 0;
-  memset(work->queued, 0, n);
+ * the call was interrupted. mark: scratch [n]. */
+static void run_correcting(const wf__search_graph *graph, wf__order_queue *queue, uint32_t *mark,
+                           double slack, wf__best_paths *paths, uint32_t *cycle_state) {
+  uint64_t n = graph->num_states, improved = 0;
   for (uint64_t s = 0; s < n; s++)
-    if (paths->cost[s] != INFINITY) work->ring[size++] = (uint32_t)s, work->queued[s] = 1;
+    if (paths->cost[s] != INFINITY) wf__order_queue_put(queue, (uint32_t)s);
   *cycle_state = WF__NO_STATE;
-  for (uint64_t step = 1; size > 0 && !(step % 1024 == 0 && wf__stopped()); step++) {
-    uint32_t s = work->ring[head];
-    head = head + 1 == n ? 0 : head + 1;
-    size--;
-    work->queued[s] = 0;
+  for (uint64_t step = 1; queue->count > 0 && !(step % 1024 == 0 && wf__stopped()); step++) {
+    uint32_t s = wf__order_queue_take(queue);
     for (uint64_t i = graph->arc_off[s]; i < graph->arc_off[s + 1]; i++) {
       const wf_arc *arc = &graph->arcs[i];
       if (!enters(graph, arc) || !relax(paths, arc, i, s, slack)) continue;
       improved++;
-      if (work->queued[arc->nextstate]) continue;
-      work->queued[arc->nextstate] = 1;
-      work->ring[(head + size++) % n] = arc->nextstate;
+      wf__order_queue_put(queue, arc->nextstate);
     }
     if (improved < n) continue;
     improved = 0;
-    *cycle_state = tree_cycle(paths, n, work->mark);
+    *cycle_state = tree_cycle(paths, n, mark);
     if (*cycle_state != WF__NO_STATE) return;
   }
 }
@@ -327,33 +317,33 @@ static void break_ties(const wf__search_graph *graph, uint32_t *queue, wf__best_
 
 static wf_status correct(const wf__search_graph *graph, wf__best_paths *paths, wf_error *err) {
   uint64_t n = graph->num_states;
-  struct corrector work = {wf__alloc(n, sizeof *work.ring), wf__alloc(n, sizeof *work.mark),
-                           wf__alloc(n, 1)};
-  wf_status status = WF_OK;
-  uint32_t cycle_state = WF__NO_STATE;
-  if (work.ring == NULL || work.mark == NULL || work.queued == NULL) {
-    status = wf__fail_memory(err, n * 9, "a search queue");
-    goto done;
+  uint32_t cycle_state = WF__NO_STATE, *scratch = wf__alloc(n, sizeof *scratch);
+  if (scratch == NULL) return wf__fail_memory(err, n * sizeof *scratch, "a search queue");
+  wf__order_queue queue;
+  wf_status status = wf__order_queue_init(&queue, graph, err);
+  if (status != WF_OK) {
+    free(scratch);
+    return status;
   }
-  run_correcting(graph, &work, 0, paths, &cycle_state);
+  run_correcting(graph, &queue, scratch, 0, paths, &cycle_state);
   WF__TRY_GOTO(status, wf__interrupted(err), done);
   if (cycle_state == WF__NO_STATE) {
-    break_ties(graph, work.ring, paths);
+    break_ties(graph, scratch, paths);
     goto done;
   }
   /* In pushed or rescaled fsts, float32 rounding makes some cycles of cost zero slightly negative.
    * The second attempt ignores improvements that small. */
   reset(graph, paths);
-  run_correcting(graph, &work, rounding_slack, paths, &cycle_state);
+  while (queue.count > 0) wf__order_queue_take(&queue);
+  run_correcting(graph, &queue, scratch, rounding_slack, paths, &cycle_state);
   WF__TRY_GOTO(status, wf__interrupted(err), done);
   if (cycle_state != WF__NO_STATE)
     status =
         wf__fail(err, WF_ERR_NEGATIVE_CYCLE,
                  "state %u is on a cycle of negative cost: there is no best path", cycle_state);
 done:
-  free(work.ring);
-  free(work.mark);
-  free(work.queued);
+  free(scratch);
+  wf__order_queue_free(&queue);
   return status;
 }
 
@@ -371,7 +361,7 @@ static wf_status find(const wf__search_graph *graph, uint32_t *order, wf__best_p
   bool acyclic;
   WF__TRY(wf__interrupted(err));
   reset(graph, paths);
-  WF__TRY(order_states(graph, order, &begin, &acyclic, err));
+  WF__TRY(wf__order_states(graph, false, order, &begin, &acyclic, err));
   if (acyclic) {
     run_ordered(graph, order, begin, paths);
     return WF_OK;

@@ -58,6 +58,12 @@ typedef struct wf__best_paths {
   bool cut; /* the search stopped at a limit; states beyond it were not reached */
 } wf__best_paths;
 
+/* Writes the states into order[*begin .. num_states), each before those that it reaches, but for
+ * arcs that close a cycle (depth-first search). `all`: all states, so *begin is 0; otherwise those
+ * that paths reach, and if there is a cycle, the order is not complete. Linear time. */
+wf_status wf__order_states(const wf__search_graph *graph, bool all, uint32_t *order,
+                           uint64_t *begin, bool *acyclic, wf_error *err);
+
 /* Chooses the algorithm: one pass in topological order if there is no cycle; Dijkstra's if no arc
  * is negative; otherwise label correcting (Bellman, Ford, Moore). Label correcting returns
  * WF_ERR_NEGATIVE_CYCLE if it finds one. It treats a cycle as zero if it is negative by at most

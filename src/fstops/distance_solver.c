@@ -1,8 +1,9 @@
 /* distance_solver.c - distances inside one strongly connected component (SCC).
  *
  *   tropical, no negative cost   Dijkstra's algorithm
- *   tropical, negative costs     label correcting with a queue. If a best path has as many arcs as
- *                                the component has states, it contains a cycle of negative cost.
+ *   tropical, negative costs     label correcting, in the order of order_queue.h. If a best path
+ *                                has as many arcs as the component has states, it contains a cycle
+ *                                of negative cost.
  *   log                          each state holds the mass that reached it and was not passed on
  *                                yet (Mohri 2002, fig. 2). Self-loops are summed in closed form.
  *                                Negligible mass waits until more arrives, so none is lost. */
@@ -27,25 +28,26 @@ void wf__distance_solver_free(wf__distance_solver *solver) {
   free(solver->dist);
   free(solver->pending);
   free(solver->star);
-  free(solver->queue);
   free(solver->hops);
-  free(solver->queued);
+  wf__order_queue_free(&solver->queue);
   wf__vec_free(&solver->heap);
   *solver = (wf__distance_solver){0};
 }
 
 static wf_status make_scratch(wf__distance_solver *solver, wf_error *err) {
-  if (solver->queued != NULL) return WF_OK;
+  if (solver->hops != NULL) {
+    wf__order_queue_restart(&solver->queue);
+    return WF_OK;
+  }
   uint64_t n = solver->graph->num_states;
-  solver->queue = wf__alloc(n, sizeof *solver->queue);
   solver->hops = wf__alloc(n, sizeof *solver->hops);
   solver->pending = wf__alloc(n, sizeof *solver->pending);
   solver->star = wf__alloc(n, sizeof *solver->star);
-  solver->queued = wf__calloc(n, 1);
-  if (solver->queue == NULL || solver->hops == NULL || solver->pending == NULL ||
-      solver->star == NULL || solver->queued == NULL)
-    return wf__fail_memory(err, n * 25, "distances");
-  return WF_OK;
+  if (solver->hops == NULL || solver->pending == NULL || solver->star == NULL)
+    return wf__fail_memory(err, n * 20, "distances");
+  const wf__search_graph graph = {
+      .num_states = n, .arc_off = solver->graph->arc_off, .arcs = solver->graph->arcs};
+  return wf__order_queue_init(&solver->queue, &graph, err);
 }
 
 /* Is it an arc to a state of the same component? */
@@ -89,20 +91,15 @@ static wf_status correct_labels(wf__distance_solver *solver, uint32_t component,
   WF__TRY(make_scratch(solver, err));
   const wf_fst_view *graph = solver->graph;
   double *dist = solver->dist;
-  uint32_t first = solver->scc->off[component], size = solver->scc->off[component + 1] - first,
-           head = 0, count = 0;
+  uint32_t first = solver->scc->off[component], size = solver->scc->off[component + 1] - first;
   for (uint32_t i = 0; i < size; i++) {
     uint32_t s = solver->scc->order[first + i];
     solver->hops[s] = 0;
-    solver->queued[s] = dist[s] != INFINITY;
-    if (solver->queued[s]) solver->queue[count++] = s;
+    if (dist[s] != INFINITY) wf__order_queue_put(&solver->queue, s);
   }
-  for (uint64_t step = 0; count > 0; step++) {
+  for (uint64_t step = 0; solver->queue.count > 0; step++) {
     WF__TRY(wf__interrupted_at(step, err));
-    uint32_t s = solver->queue[head];
-    head = head + 1 == size ? 0 : head + 1;
-    count--;
-    solver->queued[s] = 0;
+    uint32_t s = wf__order_queue_take(&solver->queue);
     for (uint64_t i = graph->arc_off[s]; i < graph->arc_off[s + 1]; i++) {
       const wf_arc *arc = &graph->arcs[i];
       double cost = dist[s] + (double)arc->weight;
@@ -115,10 +112,7 @@ static wf_status correct_labels(wf__distance_solver *solver, uint32_t component,
       dist[next] = cost;
       solver->hops[next] = solver->hops[s] + 1;
       if (solver->hops[next] >= size) return negative_cycle(next, err);
-      if (solver->queued[next]) continue;
-      solver->queued[next] = 1;
-      uint32_t tail = head + count++;
-      solver->queue[tail >= size ? tail - size : tail] = next;
+      wf__order_queue_put(&solver->queue, next);
     }
   }
   return WF_OK;
@@ -132,8 +126,8 @@ static wf_status diverges(uint32_t state, wf_error *err) {
 
 /* Moves the mass that entered the component to `pending`, queues those states, computes the closed
  * form of self-loops, and counts the arcs inside the component. */
-static wf_status start_mass(wf__distance_solver *solver, uint32_t component, uint32_t *count,
-                            uint64_t *num_arcs, wf_error *err) {
+static wf_status start_mass(wf__distance_solver *solver, uint32_t component, uint64_t *num_arcs,
+                            wf_error *err) {
   const wf_fst_view *graph = solver->graph;
   for (uint32_t i = solver->scc->off[component]; i < solver->scc->off[component + 1]; i++) {
     uint32_t s = solver->scc->order[i];
@@ -147,8 +141,7 @@ static wf_status start_mass(wf__distance_solver *solver, uint32_t component, uin
     solver->star[s] = loop == INFINITY ? 0 : log1p(-exp(-loop));
     solver->pending[s] = solver->dist[s];
     solver->dist[s] = INFINITY;
-    solver->queued[s] = solver->pending[s] != INFINITY;
-    if (solver->queued[s]) solver->queue[(*count)++] = s;
+    if (solver->pending[s] != INFINITY) wf__order_queue_put(&solver->queue, s);
   }
   return WF_OK;
 }
@@ -165,14 +158,14 @@ struct divergence {
 
 enum { CHECKS_PER_WINDOW = 16, WINDOWS_OF_GROWTH = 3, MAX_ROUNDS = 20000 };
 
-static bool mass_grows(struct divergence *check, const wf__distance_solver *solver, uint32_t size,
-                       uint32_t head, uint32_t count) {
+static bool mass_grows(struct divergence *check, const wf__distance_solver *solver,
+                       uint32_t component) {
   if (check->passed < check->next_check) return false;
   check->next_check = check->passed + check->num_arcs;
   double mass = INFINITY;
-  for (uint32_t i = 0; i < count; i++)
-    mass = wf__log_add(
-        mass, solver->pending[solver->queue[head + i < size ? head + i : head + i - size]]);
+  for (uint32_t i = solver->scc->off[component]; i < solver->scc->off[component + 1]; i++)
+    if (wf__order_queue_has(&solver->queue, solver->scc->order[i]))
+      mass = wf__log_add(mass, solver->pending[solver->scc->order[i]]);
   if (check->num_checks == 0 || mass > check->least) check->least = mass;
   if (++check->num_checks < CHECKS_PER_WINDOW) return false;
   check->num_windows = check->least <= check->previous_least ? check->num_windows + 1 : 0;
@@ -185,17 +178,13 @@ static wf_status sum_mass(wf__distance_solver *solver, uint32_t component, wf_er
   WF__TRY(make_scratch(solver, err));
   const wf_fst_view *graph = solver->graph;
   double *dist = solver->dist, *pending = solver->pending, margin = -log(solver->delta);
-  uint32_t first = solver->scc->off[component], size = solver->scc->off[component + 1] - first,
-           head = 0, count = 0;
   struct divergence check = {.previous_least = -INFINITY};
-  WF__TRY(start_mass(solver, component, &count, &check.num_arcs, err));
-  for (uint64_t step = 0; count > 0; step++) {
+  WF__TRY(start_mass(solver, component, &check.num_arcs, err));
+  for (uint64_t step = 0; solver->queue.count > 0; step++) {
     WF__TRY(wf__interrupted_at(step, err));
-    uint32_t s = solver->queue[head];
-    if (mass_grows(&check, solver, size, head, count)) return diverges(s, err);
-    head = head + 1 == size ? 0 : head + 1;
-    count--;
-    solver->queued[s] = 0;
+    bool grows = mass_grows(&check, solver, component);
+    uint32_t s = wf__order_queue_take(&solver->queue);
+    if (grows) return diverges(s, err);
     double mass = pending[s] + solver->star[s];
     pending[s] = INFINITY;
     dist[s] = wf__log_add(dist[s], mass);
@@ -206,13 +195,10 @@ static wf_status sum_mass(wf__distance_solver *solver, uint32_t component, wf_er
       uint32_t next = arc->nextstate;
       if (next == s || !inside(solver, component, arc)) continue;
       pending[next] = wf__log_add(pending[next], mass + (double)arc->weight);
-      if (solver->queued[next] || pending[next] > dist[next] + margin) continue;
-      solver->queued[next] = 1;
-      uint32_t tail = head + count++;
-      solver->queue[tail >= size ? tail - size : tail] = next;
+      if (pending[next] <= dist[next] + margin) wf__order_queue_put(&solver->queue, next);
     }
   }
-  for (uint32_t i = first; i < first + size; i++) {
+  for (uint32_t i = solver->scc->off[component]; i < solver->scc->off[component + 1]; i++) {
     uint32_t s = solver->scc->order[i];
     dist[s] = wf__log_add(dist[s], pending[s]);
   }

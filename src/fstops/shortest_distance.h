@@ -10,6 +10,7 @@
 
 #include "base/threads.h"
 #include "fstops/cost_heap.h"
+#include "fstops/order_queue.h"
 #include "fstops/scc.h"
 #include "math/cost.h"
 
@@ -40,8 +41,8 @@ typedef struct wf__distance_solver {
   double *dist; /* [num_states] */
   /* scratch, [num_states] each, allocated when first needed */
   double *pending, *star;
-  uint32_t *queue, *hops;
-  uint8_t *queued;
+  uint32_t *hops;
+  wf__order_queue queue;
   wf__heap heap;
 } wf__distance_solver;
 
