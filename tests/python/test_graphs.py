@@ -1,5 +1,6 @@
 """Graphs, language models, lexicons, word error rates: checked against the command-line program and against their definitions."""
 
+import itertools
 import math
 import pathlib
 import subprocess
@@ -399,3 +400,27 @@ def test_classes_of_any_name(name):
 def test_missing_words_can_be_an_error():
     with pytest.raises(wf.ArgumentError, match="1 words of the grammar have no pronunciation: 'zorblax'"):
         wf.build_ctc_graph(["<blk>", "a"], {"a": "a"}, phrases=["a", "a zorblax"], missing_words="error")
+
+
+def test_classes_of_a_language_model_are_filled_by_replace(tmp_path):
+    """Costs of all sentences of up to four words, against the best split into words and phrases of the class; the class is nested in another."""
+    path, log10 = tmp_path / "lm.arpa", {"</s>": -0.25, "a": -1.0, "b": -0.5, "<name>": -0.75}
+    path.write_text("\\data\\\nngram 1=5\n\n\\1-grams:\n-99 <s>\n" + "".join(f"{value} {word}\n" for word, value in log10.items()) + "\n\\end\\\n")
+    words = wf.Symbols(["<eps>", "a", "b", "<name>", "<first>"])
+    model, firsts = wf.LM.read(path, words).to_fst(), wf.Fst.from_phrases(["a", "b b"], words=words)
+    names = wf.Fst.from_arcs([(0, 1, 4, 4, 0.5), (1, 2, 2, 2, 0.25)], {1: 0.125, 2: 0.0}, isymbols=words, osymbols=words)
+    filled = wf.fst.replace({5: model, 3: names, 4: firsts}, epsilon_on_replace=True)
+    parts = {word: -value * math.log(10) for word, value in log10.items()}
+    phrases = {(text + tail).strip(): parts["<name>"] + 0.5 + cost for text in ("a", "b b") for tail, cost in (("", 0.125), (" b", 0.25))}
+
+    def best(rest):
+        if not rest:
+            return parts["</s>"]
+        starts = [("a", parts["a"]), ("b", parts["b"]), *phrases.items()]
+        return min((cost + best(rest[len(start) :].lstrip()) for start, cost in starts if f"{rest} ".startswith(f"{start} ")), default=math.inf)
+
+    for length in range(5):
+        for sentence in map(" ".join, itertools.product("ab", repeat=length)):
+            said = wf.Fst.from_phrases([sentence], words=words) if sentence else wf.Fst.from_arcs([], {0: 0.0}, isymbols=words, osymbols=words)
+            found = next(iter(wf.fst.shortest_path(wf.fst.compose(said, filled)).paths()))
+            assert found.cost == pytest.approx(best(sentence), abs=1e-4), sentence
