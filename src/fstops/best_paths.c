@@ -1,11 +1,10 @@
 /* best_paths.c - cheapest paths from one or many sources, on the tropical semiring.
  *
- *   wf__order_states  iterative depth-first search: finds a topological order, or a cycle
- *   run_ordered       acyclic: every arc is relaxed once
- *   run_dijkstra      cyclic, no negative arc
- *   run_correcting    cyclic, negative arcs: label correcting with a queue (order_queue.h). After
- *                     every num_states improvements the tree of best paths is searched for a cycle,
- *                     where a negative cycle must appear (Cherkassky & Goldberg 1999, section 4) */
+ *   run_ordered      acyclic: every arc is relaxed once
+ *   run_dijkstra     cyclic, no negative arc
+ *   run_correcting   cyclic, negative arcs: label correcting with a queue (order_queue.h). After
+ *                    every num_states improvements the tree of best paths is searched for a cycle,
+ *                    where a negative cycle must appear (Cherkassky & Goldberg 1999, section 4) */
 #include "fstops/best_paths.h"
 
 #include <string.h>
@@ -90,16 +89,6 @@ wf_status wf__useful_states(const wf_fst_view *view, const wf__reversed *reverse
 
 /* --- shared by the three searches -------------------------------------------------------- */
 
-static inline bool enters(const wf__search_graph *graph, const wf_arc *arc) {
-  return arc->weight != INFINITY && (graph->only == NULL || graph->only[arc->nextstate]);
-}
-
-static inline double source_cost(const wf__search_graph *graph, uint64_t s) {
-  if (graph->only != NULL && !graph->only[s]) return INFINITY;
-  if (graph->initial != NULL) return (double)graph->initial[s];
-  return (int64_t)s == graph->start ? 0 : INFINITY;
-}
-
 /* Relaxes arc i, which leaves s. Returns true if the cost of its target decreased by more than
  * `slack`, or, with slack 0, stayed the same with fewer arcs. */
 static inline bool relax(wf__best_paths *paths, const wf_arc *arc, uint64_t i, uint32_t s,
@@ -131,7 +120,7 @@ static inline bool relax_final(wf__best_paths *paths, const wf_arc *arc, uint64_
 
 static void reset(const wf__search_graph *graph, wf__best_paths *paths) {
   for (uint64_t s = 0; s < graph->num_states; s++) {
-    paths->cost[s] = source_cost(graph, s);
+    paths->cost[s] = wf__source_cost(graph, s);
     paths->hops[s] = 0;
     paths->from[s] = WF__NO_STATE;
   }
@@ -139,59 +128,12 @@ static void reset(const wf__search_graph *graph, wf__best_paths *paths) {
 
 /* --- acyclic ----------------------------------------------------------------------------- */
 
-struct frame {
-  uint32_t state;
-  uint64_t next_arc;
-};
-
-/* Writes the states reached from `root`, as far as they are new, into order[.. *begin), from its
- * end. Clears `*acyclic` if it finds a cycle, and then stops unless `all`. mark[]: 0 new, 1 on the
- * stack, 2 finished. */
-static void search_from(const wf__search_graph *graph, uint32_t root, bool all, uint8_t *mark,
-                        struct frame *stack, uint32_t *order, uint64_t *begin, bool *acyclic) {
-  uint64_t depth = 0;
-  mark[root] = 1;
-  stack[depth++] = (struct frame){root, graph->arc_off[root]};
-  while (depth > 0) {
-    struct frame *top = &stack[depth - 1];
-    if (top->next_arc == graph->arc_off[top->state + 1]) {
-      mark[top->state] = 2;
-      order[--*begin] = top->state;
-      depth--;
-      continue;
-    }
-    const wf_arc *arc = &graph->arcs[top->next_arc++];
-    if (!enters(graph, arc)) continue;
-    if (mark[arc->nextstate] == 1) *acyclic = false;
-    if (!*acyclic && !all) return;
-    if (mark[arc->nextstate] != 0) continue;
-    mark[arc->nextstate] = 1;
-    stack[depth++] = (struct frame){arc->nextstate, graph->arc_off[arc->nextstate]};
-  }
-}
-
-wf_status wf__order_states(const wf__search_graph *graph, bool all, uint32_t *order,
-                           uint64_t *begin, bool *acyclic, wf_error *err) {
-  uint64_t n = graph->num_states;
-  uint8_t *mark = wf__calloc(n, 1);
-  struct frame *stack = wf__alloc(n, sizeof *stack);
-  *begin = n;
-  *acyclic = true;
-  bool fine = mark != NULL && stack != NULL;
-  for (uint64_t s = 0; fine && (*acyclic || all) && s < n; s++)
-    if (mark[s] == 0 && (all || source_cost(graph, s) != INFINITY))
-      search_from(graph, (uint32_t)s, all, mark, stack, order, begin, acyclic);
-  free(mark);
-  free(stack);
-  return fine ? WF_OK : wf__fail_memory(err, n * (1 + sizeof *stack), "a topological order");
-}
-
 static void run_ordered(const wf__search_graph *graph, const uint32_t *order, uint64_t begin,
                         wf__best_paths *paths) {
   for (uint64_t k = begin; k < graph->num_states; k++) {
     uint32_t s = order[k];
     for (uint64_t i = graph->arc_off[s]; i < graph->arc_off[s + 1]; i++)
-      if (enters(graph, &graph->arcs[i])) relax_final(paths, &graph->arcs[i], i, s);
+      if (wf__enters(graph, &graph->arcs[i])) relax_final(paths, &graph->arcs[i], i, s);
   }
 }
 
@@ -236,7 +178,7 @@ static wf_status run_dijkstra(const wf__search_graph *graph, wf__best_paths *pat
     }
     for (uint64_t i = graph->arc_off[s]; i < graph->arc_off[s + 1]; i++) {
       const wf_arc *arc = &graph->arcs[i];
-      if (!enters(graph, arc) || !relax_final(paths, arc, i, s)) continue;
+      if (!wf__enters(graph, arc) || !relax_final(paths, arc, i, s)) continue;
       WF__TRY_GOTO(status,
                    wf__heap_push(&heap,
                                  (wf__heap_entry){paths->cost[arc->nextstate],
@@ -281,7 +223,7 @@ static void run_correcting(const wf__search_graph *graph, wf__order_queue *queue
     uint32_t s = wf__order_queue_take(queue);
     for (uint64_t i = graph->arc_off[s]; i < graph->arc_off[s + 1]; i++) {
       const wf_arc *arc = &graph->arcs[i];
-      if (!enters(graph, arc) || !relax(paths, arc, i, s, slack)) continue;
+      if (!wf__enters(graph, arc) || !relax(paths, arc, i, s, slack)) continue;
       improved++;
       wf__order_queue_put(queue, arc->nextstate);
     }
@@ -298,7 +240,7 @@ static void run_correcting(const wf__search_graph *graph, wf__order_queue *queue
 static void break_ties(const wf__search_graph *graph, uint32_t *queue, wf__best_paths *paths) {
   uint64_t tail = 0;
   for (uint64_t s = 0; s < graph->num_states; s++) {
-    bool source = paths->cost[s] != INFINITY && paths->cost[s] == source_cost(graph, s);
+    bool source = paths->cost[s] != INFINITY && paths->cost[s] == wf__source_cost(graph, s);
     paths->hops[s] = source ? 0 : UINT32_MAX;
     paths->from[s] = WF__NO_STATE;
     if (source) queue[tail++] = (uint32_t)s;
@@ -307,7 +249,7 @@ static void break_ties(const wf__search_graph *graph, uint32_t *queue, wf__best_
     uint32_t s = queue[head];
     for (uint64_t i = graph->arc_off[s]; i < graph->arc_off[s + 1]; i++) {
       const wf_arc *arc = &graph->arcs[i];
-      if (!enters(graph, arc)) continue;
+      if (!wf__enters(graph, arc)) continue;
       bool reached = paths->hops[arc->nextstate] != UINT32_MAX;
       relax_final(paths, arc, i, s);
       if (!reached && paths->hops[arc->nextstate] != UINT32_MAX) queue[tail++] = arc->nextstate;

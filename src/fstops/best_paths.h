@@ -9,6 +9,7 @@
 #define WF_FSTOPS_BEST_PATHS_H
 
 #include "fst/fst.h"
+#include "fstops/search_graph.h"
 
 #define WF__NO_STATE UINT32_MAX
 
@@ -28,25 +29,6 @@ void wf__reversed_free(wf__reversed *reversed);
 wf_status wf__useful_states(const wf_fst_view *view, const wf__reversed *reversed,
                             uint8_t **out_useful, wf_error *err);
 
-/* The graph to search: an fst's arrays or their reverse, and the states in which paths begin. */
-typedef struct wf__search_graph {
-  uint64_t num_states;
-  const uint64_t *arc_off;
-  const wf_arc *arcs;
-  /* [num_states] cost of beginning a path in a state, +infinity if none may begin there. NULL:
-   * paths begin only in `start`, at cost 0 */
-  const float *initial;
-  int64_t start;       /* used if `initial` is NULL; -1: no path begins anywhere */
-  const uint8_t *only; /* [num_states] states that may be entered; NULL: all */
-  /* Limits, which only Dijkstra's algorithm uses. States may be reported as not reached if all
-   * their complete paths cost more than the best plus `width`, or if they cost more than `limit`.
-   */
-  const float *final_cost; /* [num_states] final costs; NULL: `width` is not used */
-  double width;
-  bool limited; /* is `limit` used? */
-  double limit;
-} wf__search_graph;
-
 /* Arrays of num_states. */
 typedef struct wf__best_paths {
   double *cost;   /* +infinity if not reached */
@@ -57,12 +39,6 @@ typedef struct wf__best_paths {
   uint64_t *arc;
   bool cut; /* the search stopped at a limit; states beyond it were not reached */
 } wf__best_paths;
-
-/* Writes the states into order[*begin .. num_states), each before those that it reaches, but for
- * arcs that close a cycle (depth-first search). `all`: all states, so *begin is 0; otherwise those
- * that paths reach, and if there is a cycle, the order is not complete. Linear time. */
-wf_status wf__order_states(const wf__search_graph *graph, bool all, uint32_t *order,
-                           uint64_t *begin, bool *acyclic, wf_error *err);
 
 /* Chooses the algorithm: one pass in topological order if there is no cycle; Dijkstra's if no arc
  * is negative; otherwise label correcting (Bellman, Ford, Moore). Label correcting returns

@@ -1,7 +1,9 @@
 /* order_queue.c - a queue that gives states in a fixed order, round after round. */
 #include "fstops/order_queue.h"
 
-#include <string.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
 
 static wf_status make_bits(wf__order_queue *queue, uint64_t count, wf_error *err) {
   do {

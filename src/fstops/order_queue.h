@@ -8,7 +8,7 @@
 #ifndef WF_FSTOPS_ORDER_QUEUE_H
 #define WF_FSTOPS_ORDER_QUEUE_H
 
-#include "fstops/best_paths.h"
+#include "fstops/search_graph.h"
 
 enum { WF__QUEUE_LEVELS = 6 }; /* 64^6 > 2^31 states */
 
