@@ -170,6 +170,51 @@ def make_large_task():
     return parts
 
 
+def make_sized_task(num_ngrams):
+    """A language model of so many n-grams, counted on nothing: words with random followers. Words and lexicon are those of the large task."""
+    parts = make_large_task()
+    path = measure.BUILD / "task" / f"lm{num_ngrams}.arpa"
+    if not path.exists() or path.stat().st_mtime < pathlib.Path(__file__).stat().st_mtime:
+        words = [line.split()[0] for line in open(parts["lexicon"], encoding="utf-8")]
+        write_ngrams(list(dict.fromkeys(words)), num_ngrams, path)
+    return {**parts, "lm": path}
+
+
+def write_ngrams(words, num_ngrams, path):
+    """Every word has the same number of followers, and every bigram followers of its second word, with random probabilities."""
+    random, width = Random(7), max(1, round((num_ngrams / len(words)) ** 0.5) - 1)
+    zipf = Zipf(len(words))
+    followers = [sorted({zipf.draw(random) for _ in range(width)}) for _ in words]
+    spread = itertools.cycle([random.below(100) / 40 for _ in range(9973)])
+    draw = lambda count: f"{-0.7 - math.log10(count) - next(spread):.4f}"  # sums over all paths converge
+    trigrams = [f"{words[u]} {words[v]} {words[w]}" for u in range(len(words)) for v in followers[u] for w in followers[v]]
+    bigrams = [f"{words[u]} {words[v]}" for u in range(len(words)) for v in followers[u]]
+    with open(path, "w", encoding="utf-8") as out:
+        out.write(f"\\data\\\nngram 1={len(words) + 3}\nngram 2={len(bigrams)}\nngram 3={len(trigrams)}\n\n\\1-grams:\n-99\t<s>\t-0.3\n-2\t</s>\n-5\t<unk>\n")
+        out.writelines(f"{draw(len(words))}\t{word}\t-0.3\n" for word in words)
+        out.write("\n\\2-grams:\n")
+        out.writelines(f"{draw(width)}\t{ngram}\t-0.3\n" for ngram in bigrams)
+        out.write("\n\\3-grams:\n")
+        out.writelines(f"{draw(width)}\t{ngram}\n" for ngram in trigrams)
+        out.write("\n\\end\\\n")
+
+
+def write_strings(num_arcs, path):
+    """Strings of ten arcs from one start, as text for `compile`: labels of one in ten arcs are epsilon on one side."""
+    random = Random(11)
+    with open(path, "w", encoding="utf-8") as out:
+        for i in range(num_arcs // 10):
+            at = 0
+            for k in range(10):
+                bits = random.next()
+                ilabel, olabel = 1 + (bits >> 32) % 1000, 1 + (bits >> 16 & 65535) % 1000
+                if bits % 10 == 0:
+                    ilabel, olabel = (0, olabel) if bits & 1024 else (ilabel, 0)
+                out.write(f"{at} {i * 10 + k + 1} {ilabel} {olabel} {(bits >> 11) % 64 / 16}\n")
+                at = i * 10 + k + 1
+            out.write(f"{at}\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder")

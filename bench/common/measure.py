@@ -42,13 +42,16 @@ def pinned(command, core):
     return [str(word) for word in ("taskset", "-c", core, *command)]
 
 
-def timed(command, core):
-    """Cost of one command. It runs under GNU time, because the peak memory of a direct child would include this process's own. The processor time
+def timed(command, core, limit_s=None):
+    """Cost of one command, or None if it was stopped after limit_s. It runs under GNU time, because the peak memory of a direct child would include this process's own. The processor time
     is measured here, because GNU time rounds it to hundredths."""
     report = BUILD / "time.txt"
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    done = subprocess.run(pinned(["/usr/bin/time", "-q", "-o", report, "-f", "%M", *command], core), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+    limit = [] if limit_s is None else ["timeout", str(limit_s)]
+    done = subprocess.run(pinned(["/usr/bin/time", "-q", "-o", report, "-f", "%M", *limit, *command], core), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
     after, end = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    if limit_s is not None and done.returncode == 124:
+        return None
     if done.returncode != 0:
         sys.exit(f"{' '.join(map(str, command))}: exit code {done.returncode}\n{done.stderr}")
     cpu_s = (after.ru_utime + after.ru_stime) - (before.ru_utime + before.ru_stime)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""fstops [--tasks=phone,char,bpe,large] [--repeat=N] [--only=NAME,...] [--json] [--record]
+"""fstops [--tasks=phone,char,bpe,large] [--sizes=100000,1000000,10000000] [--repeat=N] [--only=NAME,...] [--json] [--record]
 
 Compares OpenFst's operations and ours on the graphs of CTC graph building, on one core.
 
@@ -8,10 +8,14 @@ Compares OpenFst's operations and ours on the graphs of CTC graph building, on o
 
 Times are medians of processor time (user + system), which is least affected by other load on the machine; wall time is in the JSON lines. The two results
 are compared in the same run: arc by arc if both define the same order, else by equivalence. Needs programs that bench/run.sh builds.
+
+With --sizes, every operation runs on generated graphs of about so many arcs instead: commands alone, each once beside OpenFst's, on all cores, and
+stopped after --limit seconds. Results are compared at up to 100,000 arcs.
 """
 import argparse
 import collections
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -47,11 +51,48 @@ CASES = [
     Case("synchronize L o paths", "synchronize", ["Lpaths"], "random"),
     Case("determinize L o paths (all outputs)", "determinize", ["homophones"], "random", ("--det_type=nonfunctional",), "determinize_nonfunctional"),
 ]
+# With --sizes: those of CASES whose inputs grow with the language model, and these.
+GROWING = [case for case in CASES if not {"L", "paths", "calls", "LG.words", "Lpaths", "homophones"} & set(case.inputs)] + [
+    Case("project LG", "project", ["LG.det"], "equal", ("--project_type=output",)),
+    Case("invert LG", "invert", ["LG.det"], "equal"),
+    Case("reverse LG", "reverse", ["LG.det"], "equal"),
+    Case("union LG, LG", "union", ["LG.det", "LG.det"], "random"),
+    Case("concat LG, LG", "concat", ["LG.det", "LG.det"], "equal"),
+    Case("closure LG", "closure", ["LG.det"], "equal"),
+    Case("relabel LG", "relabel", ["LG.det"], "equal", ("--relabel_opairs=PAIRS",)),
+    Case("prune LG", "prune", ["LG.det"], "random", ("--weight=8",)),
+    Case("shortestdistance LG", "shortestdistance", ["LG.det"], None),
+    Case("shortestdistance LG (reverse)", "shortestdistance", ["LG.det"], None, ("--reverse",)),
+    Case("shortestdistance LG (log)", "shortestdistance", ["LG.log"], None, ("--reverse",)),
+    Case("shortestpath LG", "shortestpath", ["LG.det"], None),
+    Case("shortestpath LG (10 best)", "shortestpath", ["LG.det"], None, ("--nshortest=10",)),
+    Case("randgen LG (1,000 paths)", "randgen", ["LG.det"], None, ("--npath=1000", "--seed=1")),
+    Case("equal LG, LG", "equal", ["LG.det", "LG.det"], None),
+    Case("isomorphic LG, LG", "isomorphic", ["LG.det", "LG.det"], None),
+    Case("info LG", "info", ["LG.det"], None),
+    Case("print LG", "print", ["LG.det"], None),
+    Case("compile LG", "compile", ["LG.txt"], "equal"),
+    Case("topsort strings", "topsort", ["strings"], "random"),
+    Case("rmepsilon strings", "rmepsilon", ["strings"], "random"),
+    Case("determinize strings", "determinize", ["words"], "random"),
+    Case("minimize strings", "minimize", ["words.det"], "random"),
+    Case("determinize strings (all outputs)", "determinize", ["strings.one"], "random", ("--det_type=nonfunctional",)),
+    Case("disambiguate strings", "disambiguate", ["words"], "random"),
+    Case("epsnormalize strings", "epsnormalize", ["strings"], "random"),
+    Case("synchronize strings", "synchronize", ["strings"], "random"),
+    Case("difference strings - half of them", "difference", ["words", "half"], "equal"),
+    Case("replace strings in a string", "replace", ["calls", "strings"], "equal"),
+]
 
 
 def prepare(task, folder):
     """Writes the graphs as OpenFst vector files without symbol tables, so that both sides read the same bytes."""
     parts = generate_task.make_large_task() if task == "large" else TASKS[task]
+    prepare_graphs(parts, folder)
+    prepare_acceptors(parts, folder)
+
+
+def prepare_graphs(parts, folder):
     folder.mkdir(parents=True, exist_ok=True)
     steps = folder / "steps"
     measure.run(WARPFST, "mkgraph", "ctc", *(f"--{name}={path}" for name, path in parts.items()), "--topology=compact", f"--keep-steps={steps}", "-q", "-o", folder / "graph.wfst")
@@ -62,7 +103,6 @@ def prepare(task, folder):
     measure.run(WARPFST, "determinize", folder / "L.fst", folder / "L.unsorted.fst")
     measure.run(WARPFST, "arcsort", "--sort_type=olabel", folder / "L.unsorted.fst", folder / "L.det.fst")
     measure.run(WARPFST, "compose", "--no-connect", folder / "Tsorted.fst", folder / "LG.fst", folder / "TLG.untrimmed.fst")
-    prepare_acceptors(parts, folder)
 
 
 def prepare_acceptors(parts, folder):
@@ -77,15 +117,49 @@ def prepare_acceptors(parts, folder):
     inputs = {int(line.split()[2]) for line in measure.run(WARPFST, "print", folder / "Lpaths.fst").splitlines() if len(line.split()) >= 4}
     (folder / "marks.txt").write_text("".join(f"{label}\n" for label in sorted(inputs) if label > tokens))
     pipe(("rmsymbols", folder / "marks.txt", folder / "Lpaths.fst", folder / "homophones.fst"))
+    prepare_potentials(folder)
+    prepare_calls(folder, 50)
+
+
+def prepare_potentials(folder):
     (folder / "potentials.txt").write_text(measure.run(WARPFST, "shortestdistance", "--reverse", folder / "LG.det.fst"))
-    text = "".join(f"{k} {k + 1} 1 1000001\n" for k in range(50)) + "50\n"
-    (folder / "calls.txt").write_text(text)
-    pipe(("compile", folder / "calls.txt", folder / "calls.fst"))
+
+
+def prepare_calls(folder, count):
+    """An fst that calls another one `count` times."""
+    (folder / "calls.txt").write_text("".join(f"{k} {k + 1} 1 1000001\n" for k in range(count)) + f"{count}\n")
+    measure.run(WARPFST, "compile", folder / "calls.txt", folder / "calls.fst")
+
+
+def prepare_sizes(size, folder):
+    """A graph with a generated language model of `size` n-grams, and strings of 10 arcs with epsilons on either side that have `size` arcs together."""
+    run = lambda *command: measure.run(WARPFST, *command)
+    fst = lambda name: folder / f"{name}.fst"
+    prepare_graphs(generate_task.make_sized_task(size), folder)
+    prepare_potentials(folder)
+    run("print", fst("LG.det"), folder / "LG.txt")
+    run("convert", "--arc_type=log", fst("LG.det"), fst("LG.log"))
+    (folder / "pairs.txt").write_text("".join(f"{label} {label + 1}\n" for label in range(1, 20000)))
+    generate_task.write_strings(size, folder / "strings.txt")
+    run("compile", folder / "strings.txt", fst("strings"))
+    run("rmepsilon", fst("strings"), fst("strings.some"))
+    run("project", "--project_type=input", fst("strings.some"), fst("words.some"))
+    run("rmepsilon", fst("words.some"), fst("words"))
+    run("determinize", fst("words"), fst("words.det"))
+    run("epsnormalize", fst("strings"), fst("strings.one"))
+    generate_task.write_strings(size // 2, folder / "half.txt")
+    run("compile", folder / "half.txt", fst("half.some"))
+    for step in (("project", "--project_type=input"), ("map", "--map_type=rmweight"), ("rmepsilon",), ("determinize",)):
+        run(*step, fst("half.some"), fst("half"))
+        fst("half").replace(fst("half.some"))
+    fst("half.some").replace(fst("half"))
+    prepare_calls(folder, 2)
 
 
 def commands(case, folder):
     """Command lines of OpenFst's tools and of ours, with defaults on both sides."""
-    inputs = [folder / f"{name}.fst" for name in case.inputs]
+    inputs = [folder / (name if name.endswith(".txt") else f"{name}.fst") for name in case.inputs]
+    case = case._replace(flags=tuple(flag.replace("PAIRS", str(folder / "pairs.txt")) for flag in case.flags))
     theirs, ours = folder / "openfst.out", folder / "warpfst.out"
     if case.op == "replace":  # each fst is followed by its label
         inputs = [inputs[0], "1000000", inputs[1], "1000001"]
@@ -99,7 +173,10 @@ def commands(case, folder):
         openfst = [["fstencode", "--encode_labels", *inputs, codes, encoded], ["fstminimize", encoded, minimal], ["fstencode", "--decode", minimal, codes, theirs]]
     if not case.tool:
         openfst = [[BUILD / "openfst_ops", case.theirs or case.op, *inputs, f"--output={theirs}"]]
-    return openfst, [[WARPFST, case.op, *case.flags, *inputs, ours]], theirs, ours
+    warpfst = [WARPFST, case.op, *case.flags, *inputs, ours]
+    if case.op in ("equal", "isomorphic", "info"):  # no result
+        openfst, warpfst = [openfst[0][:-1]], warpfst[:-1]
+    return openfst, [warpfst], theirs, ours
 
 
 def size(path):
@@ -146,6 +223,63 @@ def measure_case(task, case, folder, repeat, core):
             "in_process": [vars(cost) for cost in alone], "verdict": verdict}
 
 
+def measure_sized(size, case, folder, repeat, limit):
+    """Costs of OpenFst's commands and of ours, alternately; None: above the limit."""
+    openfst, warpfst, theirs, ours = commands(case, folder)
+    costs = [[], []]
+    for _ in range(repeat):
+        for side, steps in enumerate((openfst, warpfst)):
+            if None in costs[side]:
+                continue
+            each = [measure.timed(step, ALL_CORES, limit) for step in steps]
+            costs[side].append(None if None in each else sum(each, Cost()))
+    if size <= 100000 and case.check is not None and None not in costs[0]:
+        check(case, folder, theirs, ours)
+    _, arcs = map(sum, zip(*(size_of(folder, name) for name in case.inputs)))
+    return {"size": size, "case": case.name, "arcs": arcs, "command": [None if None in side else vars(measure.median(side)) for side in costs]}
+
+
+def size_of(folder, name):
+    return size(folder / (f"{name}.fst" if not name.endswith(".txt") else "LG.det.fst"))
+
+
+def sized_table(results, sizes, limit):
+    """A row for each operation: arcs, processor seconds of OpenFst and of ours with every size, wall seconds and memory at the largest."""
+    header = ["operation", "arcs in"]
+    for each in sizes:
+        header += [f"OpenFst, {each:.0e}".replace("e+0", "e"), f"warpfst, {each:.0e}".replace("e+0", "e")]
+    header += ["wall s", "wall s", "MiB", "MiB"]
+    rows, number = [], lambda cost, key: f"above {limit}" if cost is None else measure.figure(cost[key])
+    for name in dict.fromkeys(result["case"] for result in results):
+        same = [result for result in results if result["case"] == name]
+        costs = [cost for result in same for cost in result["command"]]
+        rows.append([name, same[-1]["arcs"], *(number(cost, "cpu_s") for cost in costs), *(number(cost, "wall_s") for cost in costs[-2:]), *(number(cost, "peak_mib") for cost in costs[-2:])])
+    return measure.table(header, rows)
+
+
+def sized_figures(result, limit):
+    for program, cost in zip(("OpenFst", "warpfst"), result["command"]):
+        setup = f"size {result['size']}, {result['arcs']} arcs in, {program}, command"
+        for key, name, unit in (("cpu_s", "processor time", "s"), ("wall_s", "wall time", "s"), ("peak_mib", "peak memory", "MiB")):
+            if cost is not None or key == "cpu_s":
+                yield result["case"], f"{setup}, {name}", f"above {limit}" if cost is None else measure.figure(cost[key]), unit
+
+
+def run_sizes(arguments, cases):
+    sizes, results = [int(size) for size in arguments.sizes.split(",")], []
+    for each in sizes:
+        folder = BUILD / f"size{each}"
+        prepare_sizes(each, folder)
+        for case in cases:
+            print(f"  {each}: {case.name}", file=sys.stderr)
+            results.append(measure_sized(each, case, folder, arguments.repeat if each < 10**7 else 1, arguments.limit))
+            print(json.dumps(results[-1]), flush=True, file=sys.stdout if arguments.json else sys.stderr)
+    if not arguments.json:
+        print(sized_table(results, sizes, arguments.limit))
+    if arguments.record:
+        measure.record([each for result in results for each in sized_figures(result, arguments.limit)], f"./run bench fstops --sizes={arguments.sizes}")
+
+
 def row(result):
     theirs, ours = result["command"]
     theirs_alone, ours_alone = (cost["cpu_s"] for cost in result["in_process"])
@@ -154,6 +288,7 @@ def row(result):
             f"{theirs['peak_mib']:.0f}", f"{ours['peak_mib']:.0f}", digits(theirs_alone), digits(ours_alone), f"{theirs_alone / ours_alone:.1f}", result["verdict"]]
 
 
+ALL_CORES = ",".join(map(str, sorted(os.sched_getaffinity(0))))
 HEADER = ["task", "operation", "arcs in", "OpenFst tool, s", "warpfst, s", "faster", "MiB", "MiB", "OpenFst in process, s", "warpfst in process, s", "faster", "results"]
 
 
@@ -170,14 +305,19 @@ def figures(result):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", default="phone,char,bpe,large")
+    parser.add_argument("--sizes", default="", help="numbers of arcs: every operation on generated graphs of these sizes")
+    parser.add_argument("--limit", type=int, default=120, help="with --sizes: seconds after which a command is stopped")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--only", default="", help="operations (compose, determinize, ...) or rows of the table, by name")
     parser.add_argument("--json", action="store_true", help="print JSON lines instead of tables")
     parser.add_argument("--record", action="store_true", help="write the figures to bench/figures")
     arguments = parser.parse_args()
     core = measure.last_core()
-    cases = [case for case in CASES if not arguments.only or {case.op, case.name} & set(arguments.only.split(","))]
+    cases = [case for case in (GROWING if arguments.sizes else CASES) if not arguments.only or {case.op, case.name} & set(arguments.only.split(","))]
     results = []
+    if arguments.sizes:
+        run_sizes(arguments, cases)
+        return
     print(f"{measure.machine()}; one core; medians of {arguments.repeat}; load before {measure.load()}", file=sys.stderr)
     for task in arguments.tasks.split(","):
         folder = BUILD / task
