@@ -19,6 +19,7 @@
 #   ocr      a released model that reads lines of text, with 18,385 tokens: errors and time with word lists, language models and names; not in `all`: installs onnxruntime and the model (40 MB)
 #   peers    other decoders beside ours in one run: error rate, speed and memory by beam, on the CPU or a GPU; not in `all`: installs them (50 MB; --wheels=FOLDER: uses those of a folder)
 #   generation  a step of warpfst.generation by vocabulary and batch; with --device=cuda: on a GPU; with --peers: beside xgrammar's and llguidance's masks; not in `all`: installs these and torch (3 GB)
+#   training a training step with the losses of warpfst.torch beside torch's ctc_loss, on the CPU or a GPU (--device=cuda); not in `all`: needs torch and the package
 #   whisper  lists of words for Whisper tiny.en, right and wrong ones: what they find and what they break; not in `all`: installs torch and transformers (3 GB), needs the model (--help)
 #   graph    building hybrid graphs step by step, compared with OpenFst's tools; not in `all`: OpenFst takes a quarter of an hour for the largest
 #   hybrid   hybrid graphs built by mkgraph, step by step, and word error rates with them; not in `all`
@@ -102,6 +103,7 @@ case $what in
   grammar) use_package && build/bench/differential_peers/bin/python bench/fstops/grammar.py "$@" ;;
   differential) build_openfst_ops && use_package && build/bench/differential_peers/bin/python bench/fstops/differential.py "$@" ;;
   ocr) build/bench/ocr_peers/bin/python bench/accuracy/ocr.py "$@" ;;
+  training) python3 bench/python/training.py "$@" ;;
   generation)
     case " $* " in
       *' --device='*) python3 bench/generation/generation_gpu.py "$@" ;;

@@ -3,7 +3,7 @@
     emissions (a state per frame, an arc per column)  o  graph (input label = column + 1)  ->  total cost = -ln sum over paths of exp(-cost)
                    ^ gradient                            ^ gradient
 
-Compositions run on the device of the tensors. Emissions are copied through host memory. Arc costs are float32; sums are computed in double.
+Compositions run on the device of the tensors. Emissions are copied through host memory, with the columns that a graph reads. Arc costs are float32; sums are computed in double.
 Gradients are computed together with the cost. Second derivatives are not supported.
 """
 
@@ -11,28 +11,49 @@ from __future__ import annotations
 
 import array
 import ctypes
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 
+from .decoder import Decoder
+from .errors import ArgumentError
 from .fst.batches import FstBatch
 from .fst.container import Fst
+from .lattice import Lattice
+from .results import Results
 
 
 def _host(tensor: Any) -> Any:
     return tensor.detach().to(device="cpu", dtype=torch.float32).contiguous()
 
 
-def _emissions(log_probs: Any) -> Fst:
-    """[frames, columns] in host memory as an acceptor: from each state t to t + 1, arcs with label v + 1 and cost -log_probs[t, v]."""
-    frames, columns = log_probs.shape
-    arcs = torch.empty((frames, columns, 4), dtype=torch.int32)  # wf_arc: nextstate, weight, ilabel, olabel
+def _records(records: Any, numbers: int) -> Any:
+    """A copy of an array of C structures of so many 32-bit numbers: int32 [count, numbers]."""
+    return torch.frombuffer(bytearray(bytes(records)), dtype=torch.int32).reshape(-1, numbers) if len(records) else torch.empty((0, numbers), dtype=torch.int32)
+
+
+def _log_fst(num_states: int, finals: dict[int, float], sources: Any, arcs: Any) -> Fst:
+    """sources int32 [num_arcs]; arcs int32 [num_arcs, 4], as wf_arc: nextstate, weight, ilabel, olabel. Both contiguous."""
+    return Fst._built("log", num_states, 0, finals, len(sources), ctypes.c_void_p(sources.data_ptr()), ctypes.c_void_p(arcs.data_ptr()))
+
+
+def _columns_read(graph: Fst, count: int) -> Any:
+    """The columns below `count` that the graph reads, in order."""
+    labels = _records(graph.arcs, 4)[:, 2].unique().to(torch.int64)
+    return labels[(labels > 0) & (labels <= count)] - 1
+
+
+def _emissions(log_probs: Any, columns: Any) -> Fst:
+    """[frames, columns] in host memory as an acceptor: from each state t to t + 1, arcs with label columns[v] + 1 and cost -log_probs[t, columns[v]]."""
+    frames, count = len(log_probs), len(columns)
+    arcs = torch.empty((frames, count, 4), dtype=torch.int32)
     arcs[..., 0] = torch.arange(1, frames + 1, dtype=torch.int32)[:, None]
-    arcs[..., 1] = (-log_probs).view(torch.int32)
-    arcs[..., 2:] = torch.arange(1, columns + 1, dtype=torch.int32)[None, :, None]
-    sources = torch.arange(frames, dtype=torch.int32)[:, None].expand(frames, columns).contiguous()
-    return Fst._built("log", frames + 1, 0, {frames: 0.0}, frames * columns, ctypes.c_void_p(sources.data_ptr()), ctypes.c_void_p(arcs.data_ptr()))
+    arcs[..., 1] = (-log_probs.index_select(1, columns)).view(torch.int32)
+    arcs[..., 2:] = (columns + 1).to(torch.int32)[None, :, None]
+    sources = torch.arange(frames, dtype=torch.int32)[:, None].expand(frames, count).flatten().contiguous()
+    return _log_fst(frames + 1, {frames: 0.0}, sources, arcs)
 
 
 def _reweighted(graph: Fst, weights: Any) -> Fst:
@@ -55,7 +76,8 @@ class _CompositionCost(torch.autograd.Function):  # type: ignore[misc, unused-ig
     @staticmethod
     def forward(ctx: Any, log_probs: Any, lengths: list[int], graphs: list[Fst], *weights: Any) -> Any:
         host = _host(log_probs)
-        emissions = [_emissions(host[i, :length]) for i, length in enumerate(lengths)]
+        read = [_columns_read(graph, host.shape[2]) for graph in graphs] * (len(lengths) // len(graphs))
+        emissions = [_emissions(host[i, :length], read[i]) for i, length in enumerate(lengths)]
         used = [_reweighted(graph, _host(given)) for graph, given in zip(graphs, weights)] if weights else graphs
         on_scores, on_weights = ctx.needs_input_grad[0], any(ctx.needs_input_grad[3:])
         with FstBatch.compose(emissions, used, order="canonical", device=str(log_probs.device)) as batch:
@@ -63,7 +85,7 @@ class _CompositionCost(torch.autograd.Function):  # type: ignore[misc, unused-ig
             if on_scores:
                 gradient = torch.zeros(log_probs.shape, dtype=torch.float64)
                 for i, length in enumerate(lengths):
-                    gradient[i, :length] = -_tensor(batch.gradients(i, "first")).reshape(length, host.shape[2])
+                    gradient[i, :length].index_copy_(1, read[i], -_tensor(batch.gradients(i, "first")).reshape(length, len(read[i])))
                 ctx.scores_gradient = gradient.to(log_probs)
             if on_weights:
                 ctx.weights_gradients = [_tensor(batch.gradients(i, "second")) for i in range(len(lengths))]
@@ -125,6 +147,65 @@ class _ForwardScore(torch.autograd.Function):  # type: ignore[misc, unused-ignor
 def forward_score(fst: Fst, weights: Any) -> Any:
     """Total cost of all paths of an fst with the arc weights `weights` [num_arcs] and its own final costs. Like `warpfst.fst.forward_score`, but differentiable."""
     return _ForwardScore.apply(_in_log_semiring(fst)[0], weights)
+
+
+def _lattice_fst(lattice: Lattice) -> tuple[Fst, Any, Any]:
+    """A raw lattice in the log semiring; the frame of each arc and its input label, int64 [num_arcs]."""
+    raw = _records(lattice.arcs, 6)  # wf_lattice_arc: ilabel, olabel, graph_cost, acoustic_cost, nextstate, scorer_cost
+    costs = raw.view(torch.float32)
+    numbers = [torch.frombuffer(bytearray(view), dtype=torch.float32) for view in (lattice.final_graph_costs, lattice.final_acoustic_costs, lattice.final_scorer_costs)]
+    final = numbers[0] + numbers[1] + numbers[2]
+    ends = torch.isfinite(final).nonzero().flatten().tolist()
+    counts = torch.frombuffer(bytearray(lattice.arc_offsets), dtype=torch.int64).diff()
+    sources = torch.arange(lattice.num_states, dtype=torch.int32).repeat_interleave(counts)
+    arcs = torch.stack((raw[:, 4], (costs[:, 2] + costs[:, 3] + costs[:, 5]).view(torch.int32), raw[:, 0], raw[:, 1]), 1).contiguous()
+    frames = torch.frombuffer(bytearray(lattice.frames), dtype=torch.int32)
+    return _log_fst(lattice.num_states, {end: final[end].item() for end in ends}, sources, arcs), frames[sources.to(torch.int64)].to(torch.int64), raw[:, 0].to(torch.int64)
+
+
+class _LatticeCosts(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
+    """Total costs [B] of lattices, where each arc reads a score."""
+
+    @staticmethod
+    def forward(ctx: Any, log_probs: Any, lattices: list[Lattice | None], columns: Any, scale: float) -> Any:
+        costs = torch.full((len(lattices),), math.inf, dtype=torch.float64)
+        found = [i for i, lattice in enumerate(lattices) if lattice is not None and lattice.num_states]
+        gradient = torch.zeros(log_probs.shape, dtype=torch.float64) if ctx.needs_input_grad[0] else None
+        made = [_lattice_fst(lattices[i]) for i in found]  # type: ignore[arg-type]
+        if made:
+            with FstBatch.create([fst for fst, _, _ in made], str(log_probs.device)) as batch:
+                costs[found] = torch.tensor(list(batch.forward_score(gradients=gradient is not None)), dtype=torch.float64)
+                for k, (i, (_, frames, labels)) in enumerate(zip(found, made)):
+                    if gradient is not None:
+                        reads = labels > 0
+                        places = frames[reads] * log_probs.shape[2] + (labels[reads] - 1 if columns is None else columns[labels[reads]])
+                        gradient[i].view(-1).index_add_(0, places, -scale * _tensor(batch.gradients(k))[reads])
+        ctx.gradient = None if gradient is None else gradient.to(log_probs)
+        return costs.to(log_probs)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator, unused-ignore]
+    def backward(ctx: Any, cost_gradients: Any) -> Any:
+        return ctx.gradient * cost_gradients[:, None, None], None, None, None
+
+
+def lattice_costs(decoder: Decoder, log_probs: Any, lengths: Any = None) -> tuple[Any, Results]:
+    """Decodes, and returns the total cost of the paths in each lattice, [B], and the results. As k2's intersect_dense_pruned, then get_tot_scores(log_semiring=True), negated.
+
+    decoder    with lattice_beam, which is k2's output_beam; `beam` is its search_beam. The search runs on the decoder's device
+    log_probs  [B, T, V] as for `decode`; may need gradients. Scores are multiplied by the decoder's acoustic_scale, and so are the gradients
+    lengths    number of frames of each utterance, [B]; None: T
+
+    The gradient of a score is how often the paths of the lattice take it, weighted by their probabilities. Where nothing was found the cost is +infinity and gradients are 0.
+    With a wide beam and lattice_beam this is `composition_cost` of the graph.
+    """
+    if decoder.config["lattice_beam"] <= 0 or decoder.transducer is not None:
+        raise ArgumentError("lattice_costs needs a decoder of log-probabilities with lattice_beam")
+    given = log_probs.detach()
+    results = decoder.decode(given.float() if given.dtype == torch.float64 else given, lengths)
+    columns = None if decoder.graph._columns is None else torch.tensor(decoder.graph._columns, dtype=torch.int64)
+    lattices = [None if result.error is not None or "not_final" in result.flags else result.lattice for result in results]
+    return _LatticeCosts.apply(log_probs, lattices, columns, float(decoder.config["acoustic_scale"])), results
 
 
 def ctc_alignments(labels: Sequence[int], blank: int = 0) -> Fst:

@@ -15,7 +15,7 @@ from pages import all_pages, blocks_of, check_page
 import warpfst as wf
 
 SCRIPTS = sorted((ROOT / "examples" / "python").glob("*.py"))
-PAGES = [page for page in all_pages() if blocks_of(page) and page.stem != "training"]  # training.md needs torch: test_torch.py
+PAGES = [page for page in all_pages() if blocks_of(page) and page.stem not in ("training", "k2")]  # these two need torch: test_torch.py
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)

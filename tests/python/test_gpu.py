@@ -377,6 +377,21 @@ def test_training_with_torch():
     assert torch.allclose(mine, wanted, atol=1e-5)
 
 
+def test_costs_of_lattices_with_torch():
+    """Beams that find every path: the cost and the gradients of the whole composition, on the CPU."""
+    torch = framework("torch")
+    from warpfst import torch as wft
+
+    graph = wf.Fst.from_arcs([(a, b, b + 1, b + 1, 0.1 * ((a + b) % 7)) for a in range(5) for b in range(5)], dict.fromkeys(range(5), 0.0))
+    x = torch.randn((3, 40, 5), generator=torch.Generator().manual_seed(5)).log_softmax(2).requires_grad_()
+    decoder = wf.Decoder(graph, device="cuda", beam=200, lattice_beam=200, max_active=100000)
+    ours, _ = wft.lattice_costs(decoder, x.cuda(), [40, 0, 33])
+    theirs = wft.composition_cost(x, [40, 0, 33], graph)
+    assert ours.is_cuda and torch.allclose(ours.cpu(), theirs, rtol=1e-5)
+    mine, wanted = (torch.autograd.grad(loss.sum(), x, retain_graph=True)[0] for loss in (ours.cpu(), theirs))
+    assert torch.allclose(mine, wanted, atol=1e-4)
+
+
 if __name__ == "__main__":
     raise SystemExit(pytest.main(["-rs", __file__]))
 

@@ -198,6 +198,39 @@ def compile_hlg(k2, kaldilm, folder):
     return k2.arc_sort(k2.connect(k2.compose(k2.ctc_topo(first_disambig - 1), k2.arc_sort(graph), inner_labels="tokens")))
 
 
+def test_fsas_as_tensors():
+    """Tensors of random fsts against their arcs one by one, and back."""
+    rng = np.random.default_rng(3)
+    for trial in range(30):
+        states, columns = int(rng.integers(1, 6)), trial % 3 > 0
+        arcs = [(int(rng.integers(states)), int(rng.integers(states)), int(rng.integers(columns, 4)), int(rng.integers(0, 3)), float(rng.integers(9)) / 4) for _ in range(int(rng.integers(12)))]
+        finals = {int(state): float(rng.integers(5)) / 4 for state in rng.choice(states, int(rng.integers(1, states + 1)), replace=False)}
+        fst = wf.Fst.from_arcs([*arcs, (states - 1, states - 1, 1, 1, 0.0)], finals, start=int(rng.integers(states)))
+        swap = {0: fst.start, fst.start: 0}
+        expected = []
+        for state in range(fst.num_states):
+            at = swap.get(state, state)
+            expected += [(state, swap.get(arc.nextstate, arc.nextstate), arc.ilabel - columns, -arc.weight, arc.olabel) for arc in fst.arcs_of(at)]
+            expected += [(state, fst.num_states, -1, -fst.final_costs[at], -1)] if np.isfinite(fst.final_costs[at]) else []
+        tensors = integrations.k2_tensors(fst, columns)
+        rows, aux = tensors["arcs"], tensors["aux_labels"]
+        assert rows.dtype == aux.dtype == torch.int32
+        scores = rows[:, 3].contiguous().view(torch.float32)
+        assert [(*row[:3], score, word) for row, score, word in zip(rows.tolist(), scores.tolist(), aux.tolist())] == expected, trial
+        back = integrations.k2_fst(tensors, columns=columns)
+        assert wf.fst.isomorphic(wf.fst.connect(back), wf.fst.connect(fst)).equal, trial
+    with pytest.raises(wf.ArgumentError, match="no input label"):
+        integrations.k2_tensors(wf.Fst.from_arcs([(0, 1, 0, 1, 0.0)], {1: 0.0}))
+
+
+def test_ragged_words_in_memory(ragged):
+    """fsa.as_dict() with words of k2's own class."""
+    arcs = [(0, 1, 2, -0.5, [4, 5]), (0, 1, 1, -0.25, []), (1, 2, -1, -0.125, [])]
+    table = np.array([[*arc[:3], np.float32(arc[3]).view(np.int32)] for arc in arcs], dtype=np.int32)
+    fst = integrations.k2_fst({"arcs": torch.from_numpy(table), "aux_labels": ragged([arc[4] for arc in arcs]), "lm_scores": None})
+    assert fst.to_text() == "0\t3\t3\t4\t0.5\n0\t1\t2\t0\t0.25\n1\t0.125\n2\tInfinity\n3\t1\t0\t5\n"
+
+
 def test_hlg_of_k2(tmp_path, ctc_scores):
     """The graph that k2 compiles and saves gives the words and costs that k2's own search finds in real scores."""
     k2 = pytest.importorskip("k2", reason="needs k2", exc_type=ImportError)

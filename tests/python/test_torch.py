@@ -120,6 +120,92 @@ def test_a_small_model_learns():
     assert losses[0] > 20 and 0 < losses[-1] < losses[0] / 4
 
 
+def dense_cost(graph, scores):
+    """Total cost by torch's own operations: a matrix of probabilities for each column. The graph has no epsilons."""
+    steps = torch.zeros((scores.shape[1], graph.num_states, graph.num_states), dtype=torch.float64)
+    for source in range(graph.num_states):
+        for arc in graph.arcs_of(source):
+            steps[arc.ilabel - 1, source, arc.nextstate] += math.exp(-arc.weight)
+    mass = torch.zeros(graph.num_states, dtype=torch.float64)
+    mass[graph.start] = 1
+    for row in scores:
+        mass = mass @ (row.exp()[:, None, None] * steps).sum(0)
+    return -torch.log(mass @ torch.tensor(list(graph.final_costs), dtype=torch.float64).neg().exp())
+
+
+def denominator(seed, columns=4, states=3):
+    """A graph of phones with costs, like a phone language model: every state has an arc for each column."""
+    generator = torch.Generator().manual_seed(seed)
+    draw = lambda: float(torch.rand((), generator=generator)) + 0.5
+    arcs = [(s, int(torch.randint(0, states, (), generator=generator)), column + 1, column + 1, draw()) for s in range(states) for column in range(columns)]
+    return wf.Fst.from_arcs(arcs, {0: 0.25, states - 1: 0.0})
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_mmi_loss_equals_that_of_torchs_operations(seed):
+    """Reference minus denominator: values and gradients against sums over dense matrices, and against finite differences."""
+    graph, references = denominator(seed), [wft.ctc_alignments([1, 2]), wft.ctc_alignments([3])]
+    logits = torch.randn((2, 5, 4), generator=torch.Generator().manual_seed(50 + seed), dtype=torch.float64).requires_grad_()
+    lengths = [5, 4]
+
+    def loss(logits):
+        x = logits.log_softmax(2)
+        return wft.composition_cost(x, lengths, references) - wft.composition_cost(x, lengths, graph)
+
+    x = logits.log_softmax(2)
+    theirs = torch.stack([dense_cost(reference, row[:length]) - dense_cost(graph, row[:length]) for reference, row, length in zip(references, x, lengths)])
+    ours = loss(logits)
+    assert torch.allclose(ours, theirs, atol=1e-5)
+    wanted = torch.autograd.grad(theirs[0] + 2 * theirs[1], logits)[0]
+    assert torch.allclose(torch.autograd.grad(ours[0] + 2 * ours[1], logits)[0], wanted, atol=1e-5)
+    assert torch.autograd.gradcheck(loss, (logits,), eps=1e-2, atol=2e-3)
+
+
+def cost_along_arcs(lattice, scores, scale):
+    """Total cost of a lattice with the scores in place of its acoustic costs, state by state."""
+    mass = [torch.tensor(float(s == 0), dtype=torch.float64) for s in range(lattice.num_states)]
+    frames, offsets, total = lattice.frames, lattice.arc_offsets, 0
+    for s in range(lattice.num_states):
+        for arc in lattice.arcs[offsets[s] : offsets[s + 1]]:
+            score = scale * scores[frames[s], arc.ilabel - 1] if arc.ilabel else torch.tensor(-arc.acoustic_cost)
+            mass[arc.nextstate] = mass[arc.nextstate] + mass[s] * torch.exp(score - arc.graph_cost)
+        total = total + mass[s] * math.exp(-lattice.final_graph_costs[s] - lattice.final_acoustic_costs[s])
+    return -torch.log(total)
+
+
+@pytest.mark.parametrize("columns", [None, [-1, 3, 1, 0, 2]])
+@pytest.mark.parametrize("seed", range(3))
+def test_costs_of_lattices(seed, columns):
+    """With narrow beams, against sums over the arcs of the lattices; with wide ones, against the whole composition."""
+    graph, scale = denominator(seed), 0.5
+    x = torch.randn((3, 9, 4), generator=torch.Generator().manual_seed(seed), dtype=torch.float64).mul(3).log_softmax(2).requires_grad_()
+    by_label = x if columns is None else x[:, :, columns[1:]]  # what the graph reads as label - 1
+    make = lambda **options: wf.Decoder(wf.Graph(graph, columns), acoustic_scale=scale, **options)
+    costs, results = wft.lattice_costs(make(beam=4, lattice_beam=2), x, [9, 4, 9])
+    assert sum(result.lattice.num_arcs for result in results) > 22  # more than a path each
+    theirs = torch.stack([cost_along_arcs(result.lattice, row, scale) for result, row in zip(results, by_label)])
+    assert torch.allclose(costs, theirs, atol=1e-5)
+    weights = torch.tensor([1.0, 2.0, -0.5], dtype=torch.float64)
+    wanted = torch.autograd.grad((weights * theirs).sum(), x, retain_graph=True)[0]
+    assert torch.allclose(torch.autograd.grad((weights * costs).sum(), x, retain_graph=True)[0], wanted, atol=1e-5)
+    whole, _ = wft.lattice_costs(make(beam=1000, lattice_beam=1000, max_active=100000), x, [9, 4, 9])
+    total = wft.composition_cost(scale * by_label, [9, 4, 9], graph)
+    assert torch.allclose(whole, total, atol=1e-4) and (costs > whole).all()
+    ours, wanted = (torch.autograd.grad((weights * each).sum(), x, retain_graph=True)[0] for each in (whole, total))
+    assert torch.allclose(ours, wanted, atol=1e-4)
+
+
+def test_costs_of_lattices_where_nothing_is_found():
+    graph = wf.Fst.from_arcs([(0, 1, 1, 1, 0.5), (1, 2, 2, 2, 0.0)], {2: 0.0})
+    x = torch.zeros((2, 3, 2)).log_softmax(2).requires_grad_()
+    costs, _ = wft.lattice_costs(wf.Decoder(graph, lattice_beam=4), x, [2, 0])
+    assert costs[0].item() == pytest.approx(0.5 + 2 * math.log(2)) and math.isinf(costs[1])
+    costs[0].backward()
+    assert not x.grad[1].any() and x.grad[0, :, :].sum().item() == pytest.approx(-2)
+    with pytest.raises(wf.ArgumentError, match="lattice_beam"):
+        wft.lattice_costs(wf.Decoder(graph), x)
+
+
 def test_bad_arguments():
     x = torch.zeros((2, 3, 4))
     graph = wft.ctc_alignments([1])
@@ -178,8 +264,9 @@ def test_lengths_may_be_a_tensor_and_streams_take_tensors():
     assert (result.text, result.cost, result.words) == (whole.text, whole.cost, whole.words)
 
 
-def test_code_of_the_training_page(tmp_path):
-    assert check_page(ROOT / "docs" / "tutorials" / "training.md", tmp_path) >= 5
+@pytest.mark.parametrize(("page", "blocks"), [("tutorials/training.md", 5), ("migrating/k2.md", 2)])
+def test_code_of_pages(page, blocks, tmp_path):
+    assert check_page(ROOT / "docs" / page, tmp_path) >= blocks
 
 
 def test_lists_of_tensors_are_read_through_their_attributes():

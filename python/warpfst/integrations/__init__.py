@@ -9,7 +9,7 @@ sentencepiece, tokenizer.json needs tokenizers, and YAML files need pyyaml.
 
 from ..option_calls import document as _document
 from .huggingface import from_huggingface, huggingface_tokens
-from .k2 import k2_fst
+from .k2 import k2_fst, k2_tensors
 from .nemo import from_nemo, nemo_tokens
 from .processor import ProcessorOutput, ProcessorWithLM
 from .tokens import ModelTokens
@@ -44,6 +44,7 @@ __all__ = [
     "huggingface_tokens",
     "icefall_tokens",
     "k2_fst",
+    "k2_tensors",
     "nemo_tokens",
     "sentencepiece_tokens",
     "torchaudio_tokens",
