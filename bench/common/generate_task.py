@@ -199,7 +199,7 @@ def write_ngrams(words, num_ngrams, path):
         out.write("\n\\end\\\n")
 
 
-def write_strings(num_arcs, path):
+def write_strings(num_arcs, labels, path):
     """Strings of ten arcs from one start, as text for `compile`: labels of one in ten arcs are epsilon on one side."""
     random = Random(11)
     with open(path, "w", encoding="utf-8") as out:
@@ -207,7 +207,7 @@ def write_strings(num_arcs, path):
             at = 0
             for k in range(10):
                 bits = random.next()
-                ilabel, olabel = 1 + (bits >> 32) % 1000, 1 + (bits >> 16 & 65535) % 1000
+                ilabel, olabel = 1 + (bits >> 32) % labels, 1 + (bits >> 16 & 65535) % labels
                 if bits % 10 == 0:
                     ilabel, olabel = (0, olabel) if bits & 1024 else (ilabel, 0)
                 out.write(f"{at} {i * 10 + k + 1} {ilabel} {olabel} {(bits >> 11) % 64 / 16}\n")

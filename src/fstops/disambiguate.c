@@ -27,7 +27,8 @@ struct choice {
 
 struct chooser {
   wf__split *split;
-  wf__pairs reached; /* pairs of states that one string reaches, smaller number first */
+  wf__pairs reached; /* pairs of states that one string reaches and that go on together, smaller
+                        number first */
   WF__VEC(struct choice) choices;
   uint8_t *dropped_arc, *dropped_end;
   uint32_t *same; /* [states] states that are one but for rounding; else the state itself */
@@ -48,6 +49,9 @@ static wf_status reach(struct chooser *c, uint32_t a, uint32_t b, wf_error *err)
     c->merged = true;
     return WF_OK;
   }
+  const wf__csr *csr = &c->split->csr;
+  if (!wf__go_on_together(csr->arc_off.data, csr->arcs.data, csr->final_cost.data, low, high))
+    return WF_OK;
   return wf__pairs_find(&c->reached, low, high, &at, err);
 }
 

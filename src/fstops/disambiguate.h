@@ -43,4 +43,20 @@ static inline void wf__arcs_of_label(const uint64_t *arc_off, const wf_arc *arcs
   *end = low;
 }
 
+/* Can a string go on, or end, from both states? If not, the pair needs no place in a table: where
+ * many arcs of a state have one label, nearly all pairs are of this kind. */
+static inline bool wf__go_on_together(const uint64_t *arc_off, const wf_arc *arcs,
+                                      const float *final_cost, uint32_t a, uint32_t b) {
+  if (final_cost[a] != INFINITY && final_cost[b] != INFINITY) return true;
+  if (a == b) return true;
+  bool turn = arc_off[a + 1] - arc_off[a] > arc_off[b + 1] - arc_off[b];
+  uint32_t few = turn ? b : a, many = turn ? a : b;
+  for (uint64_t i = arc_off[few]; i < arc_off[few + 1]; i++) {
+    uint64_t first, end;
+    wf__arcs_of_label(arc_off, arcs, many, arcs[i].ilabel, &first, &end);
+    if (first < end) return true;
+  }
+  return false;
+}
+
 #endif

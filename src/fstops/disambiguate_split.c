@@ -11,7 +11,7 @@
 
 struct splitter {
   const wf_fst_view *view;
-  wf__pairs pairs;         /* pairs of states that one string reaches */
+  wf__pairs pairs;         /* pairs of states that one string reaches and that go on together */
   uint8_t *future;         /* [pairs] do they have a common future? */
   wf__det_subsets subsets; /* the first element of a subset is the head, with cost 0 */
   WF__VEC(wf__det_element) current, made;
@@ -36,8 +36,9 @@ static wf_status find_pairs(struct splitter *sp, wf__csr *product, wf_error *err
       wf__arcs_of_label(view->arc_off, view->arcs, pair.second, view->arcs[i].ilabel, &j, &end);
       for (; j < end; j++) {
         wf_arc arc = {0};
-        WF__TRY(wf__pairs_find(&sp->pairs, view->arcs[i].nextstate, view->arcs[j].nextstate,
-                               &arc.nextstate, err));
+        uint32_t a = view->arcs[i].nextstate, b = view->arcs[j].nextstate;
+        if (!wf__go_on_together(view->arc_off, view->arcs, view->final_cost, a, b)) continue;
+        WF__TRY(wf__pairs_find(&sp->pairs, a, b, &arc.nextstate, err));
         WF__TRY(wf__csr_push(product, arc, err));
       }
     }
