@@ -29,7 +29,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Lowest level first. base and math are one level, because base/map64.h includes math/hash.h. docs/engineering/index.md explains the folders of cuda/.
 LEVELS = {name: level for level, names in enumerate([
     ("base", "math"), ("fst",), ("fstops",), ("lm",), ("graph",), ("scorer",), ("lattice", "generation"), ("search",), ("decode",), ("compat",),
-    ("cuda/device",), ("cuda/search", "cuda/fstops"), ("cuda/lattice", "cuda/rnn", "cuda/compose"), ("cuda/search/instances", "cuda/bench"), ("plan",), ("cuda/scorer",), ("cuda/transducer", "cuda/generation"), ("cuda/decoder",), ("cuda",),
+    ("cuda/device",), ("cuda/search", "cuda/fstops"), ("cuda/lattice", "cuda/rnn", "cuda/compose"), ("cuda/search/instances", "cuda/bench"), ("plan",), ("cuda/scorer", "cuda/graph"), ("cuda/transducer", "cuda/generation"), ("cuda/decoder",), ("cuda",),
     ("io",)]) for name in names}
 MUTUAL = {("fst/container.py", "lattice.py")}  # an fst can have a word aligner, which can be read from an fst
 SHARED = ("base/clock.h", "base/first_bytes.h", "base/platform.h", "base/utf8.h")  # these files of src call nothing of the library and are linked into the program, too

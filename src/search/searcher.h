@@ -161,7 +161,7 @@ typedef struct wf__whole_batch {
 } wf__whole_batch;
 struct wf__whole_part {
   size_t count;
-  const uint32_t *items;         /* [count] numbers of the utterances in the batch */
+  const uint32_t *items;                /* [count] numbers of the utterances in the batch */
   const void *results, *details, *kept; /* the device's */
   const void *shared;
   const wf__whole_batch *batch;

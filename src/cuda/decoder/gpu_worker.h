@@ -29,10 +29,10 @@
 #include "cuda/decoder/gpu_launch.h"
 #include "cuda/decoder/gpu_memory.h"
 #include "cuda/decoder/gpu_threads.h"
-#include "cuda/decoder/upload_added_words.h"
-#include "cuda/decoder/upload_graph.h"
 #include "cuda/decoder/upload_scorers.h"
 #include "cuda/decoder/upload_scores.h"
+#include "cuda/graph/upload_added_words.h"
+#include "cuda/graph/upload_graph.h"
 
 /* A batch that workers share. They take chunks of it, longest utterances first. */
 typedef struct wf__work_queue {

@@ -3,7 +3,7 @@
 #ifndef WF_CUDA_TRANSDUCER_TRANSDUCER_ADDED_WORDS_H
 #define WF_CUDA_TRANSDUCER_TRANSDUCER_ADDED_WORDS_H
 
-#include "cuda/decoder/upload_added_words.h"
+#include "cuda/graph/upload_added_words.h"
 #include "cuda/search/search_params.h"
 
 typedef struct wf__added_store {

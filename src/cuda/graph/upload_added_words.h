@@ -1,6 +1,6 @@
 /* upload_added_words.h - words added to graphs, on a GPU. */
-#ifndef WF_CUDA_DECODER_UPLOAD_ADDED_WORDS_H
-#define WF_CUDA_DECODER_UPLOAD_ADDED_WORDS_H
+#ifndef WF_CUDA_GRAPH_UPLOAD_ADDED_WORDS_H
+#define WF_CUDA_GRAPH_UPLOAD_ADDED_WORDS_H
 
 #include <cuda_runtime_api.h>
 #include "base/map64.h"

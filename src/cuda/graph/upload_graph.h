@@ -1,6 +1,6 @@
 /* upload_graph.h - the graph in a GPU's memory. */
-#ifndef WF_CUDA_DECODER_UPLOAD_GRAPH_H
-#define WF_CUDA_DECODER_UPLOAD_GRAPH_H
+#ifndef WF_CUDA_GRAPH_UPLOAD_GRAPH_H
+#define WF_CUDA_GRAPH_UPLOAD_GRAPH_H
 
 #include <cuda_runtime_api.h>
 

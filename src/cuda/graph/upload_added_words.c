@@ -5,13 +5,13 @@
  *
  * A graph's words are sent once and stay while streams or the last batch use the graph. So a
  * list for all utterances is not sent with every batch. */
-#include "cuda/decoder/upload_added_words.h"
+#include "cuda/graph/upload_added_words.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "cuda/decoder/upload_graph.h"
 #include "cuda/device/device_memory.h"
+#include "cuda/graph/upload_graph.h"
 
 /* What a tree takes, in entries. States from first_wide on are wide; their arcs are in memory once
  * for those that share them. */

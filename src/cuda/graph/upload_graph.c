@@ -5,7 +5,7 @@
  *
  * Kernels make the layout (graph_layout.h). A graph that a GPU built may lie in unified memory
  * (device_memory.h); then nothing passes through host memory. */
-#include "cuda/decoder/upload_graph.h"
+#include "cuda/graph/upload_graph.h"
 
 #include <math.h>
 #include <string.h>
