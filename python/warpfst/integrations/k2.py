@@ -70,7 +70,8 @@ def k2_tensors(fst: Fst, columns: bool = True) -> dict[str, Any]:
         number[[0, fst.start]] = number[[fst.start, 0]]
     finals = np.array(fst.final_costs, dtype=np.float32)
     ends = np.flatnonzero(np.isfinite(finals))
-    sources = np.repeat(np.arange(count), np.diff(np.asarray(fst.arc_offsets).astype(np.int64)))
+    begins = np.asarray(fst.arc_offsets).astype(np.int64)
+    sources = np.repeat(np.arange(count), begins[1:] - begins[:-1])
     fields = {name: raw[name] if len(raw) else np.zeros(0, np.int32) for name in ("nextstate", "weight", "ilabel", "olabel")}
     arcs = np.empty((len(raw) + len(ends), 4), np.int32)
     arcs[:, 0] = number[np.concatenate((sources, ends)).astype(np.int64)]
