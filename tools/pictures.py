@@ -131,7 +131,7 @@ def graph():
 
 def stream():
     """A stream of 84 frames in chunks of 16: partial results, as docs/tutorials/streaming.md prints them, and the end."""
-    events = [(16, "", ""), (32, "", "MARK IS GOING"), (48, "MARK IS GOING TO", "SEE"), (64, "MARK IS GOING TO SEE", "ELEPHANT"), (80, "MARK IS GOING TO SEE", "ELEPHANT"), (84, "MARK IS GOING TO SEE ELEPHANT", "")]
+    events = [(16, "", ""), (32, "", "MARK IS GOING"), (48, "MARK IS GOING TO", "SEE"), (64, "MARK IS GOING TO", "SEE ELEPHANT"), (80, "MARK IS GOING TO", "SEE ELEPHANT"), (84, "MARK IS GOING TO SEE ELEPHANT", "")]
     parts = [text(12, 20, "frames so far", "start", 11, GREY), text(126, 20, "partial result", "start", 11, GREY)]
     for number, (frames, stable, rest) in enumerate(events):
         y = 30 + 24 * number

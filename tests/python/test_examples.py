@@ -39,7 +39,7 @@ def test_code_of_a_page(page, tmp_path):
 def test_pages_without_code_are_known():
     """Outside the how-to pages, only these pages have no code to run."""
     without = {page.stem for page in all_pages() if not blocks_of(page) and page.parent.name != "how-to"}
-    assert without == {"0.2", "0.3", "kaldi", "k2", "riva-asrlib-decoder"}
+    assert without == {"0.2", "0.3", "kaldi", "riva-asrlib-decoder"}
     assert {"own-model", "word-times"} <= {page.stem for page in PAGES if page.parent.name == "how-to"}
 
 
