@@ -206,19 +206,19 @@ __device__ static float word_cost(const shared_row &s, const wf__gpu_bias *bias,
   return wf__word_ahead(words, node) - wf__word_paid(words, from);
 }
 
-/* Sets the costs of the thread's columns to those of the model of words. */
-__device__ static __noinline__ void price_words(shared_row &s, const wf__gpu_bias *bias,
-                                                u64 first) {
-  for (u32 at = threadIdx.x * 4; at < COLUMNS; at += 4 * THREADS)
-    for (u32 k = 0; k < 4; k++) s.costs[at + k] = word_cost(s, bias, (u32)first + at + k);
-}
-
 /* Place of the thread's columns in a chunk: thread t has 4 t .. 4 t + 3, and the same 4 * THREADS
  * further on. */
 __device__ static u32 place(int q) { return (q * THREADS + threadIdx.x) * 4; }
 __device__ static bool is_whole(const logits &of, int q) {
   return of.is_aligned && place(q) + 4 <= of.count;
 }
+/* Adds the costs of the model of words to those of the thread's columns. */
+__device__ static __noinline__ void add_words(shared_row &s, const wf__gpu_bias *bias, u64 first) {
+  for (int q = 0; q < QUADS; q++)
+    for (u32 k = 0; k < 4; k++)
+      s.sums[place(q) + k] += word_cost(s, bias, (u32)first + place(q) + k);
+}
+
 /* Begins to read the thread's logits; __pipeline_wait_prior waits for them. */
 __device__ static void read_logits(const logits &of, float *to) {
   for (int q = 0; q < QUADS; q++) {
@@ -368,11 +368,6 @@ struct chunk {
     *sums = {sums->x + costs[0], sums->y + costs[1], sums->z + costs[2], sums->w + costs[3]};
   }
 
-  __device__ void add_words() const {
-    price_words(s, bias, first);
-    for (int q = 0; q < QUADS; q++)
-      for (int k = 0; k < 4; k++) s.sums[place(q) + k] += s.costs[place(q) + k];
-  }
   __device__ void set_sums(float to) const {
     for (int q = 0; q < QUADS; q++) *(float4 *)(s.sums + place(q)) = {to, to, to, to};
   }
@@ -385,7 +380,7 @@ struct chunk {
       else
         add_ngrams(i);
     }
-    if (wf__bias_has_words(&bias->view)) add_words();
+    if (wf__bias_has_words(&bias->view)) add_words(s, bias, first);
   }
 
   /* Claims the columns of the arcs [begin, end) of the grammar. */
