@@ -18,6 +18,8 @@
 enum {
   ROUNDS = 4,        /* that are enqueued by one launch */
   AHEAD = 3,         /* launches that are enqueued and not known to be over */
+  CHUNK_ROUNDS = 1,  /* the same for chunks of streams, which have few rounds */
+  CHUNK_AHEAD = 2,
   MORE_SLOTS = 96,   /* of a lane, for contexts that may come again */
   STEPS_A_FRAME = 4, /* that records have room for; with more, an utterance is searched elsewhere */
   CLOSED = 2,        /* of each source, in the mean, a token and one that an epsilon arc makes */
@@ -50,6 +52,8 @@ struct wf__device_search {
   uint32_t num_utterances;
   uint64_t room_bytes; /* for the utterances that are searched at once */
   wf__tlane_work work, recorded;
+  uint32_t rounds, recorded_rounds; /* of a launch */
+  uint32_t ahead;
   wf__tlane_status status; /* of the last round that is known to be over */
   uint64_t num_launches, num_seen;
 };
@@ -373,6 +377,8 @@ static wf_status begin(wf__device_search *s, const wf__device_batch *batch, wf_e
   WF__CUDA_TRY(cudaStreamSynchronize(g->stream), what); /* of a call that was cancelled */
   WF__TRY(wf__frame_loader_begin(&s->loader, batch->scores, batch->where, batch->count, err));
   s->work.has_words = !s->options.is_plain || batch->scorers != NULL;
+  s->rounds = batch->first_start != NULL ? CHUNK_ROUNDS : ROUNDS;
+  s->ahead = batch->first_start != NULL ? CHUNK_AHEAD : AHEAD;
   WF__TRY(send_scorers(s, batch->scorers, batch->count, err));
   WF__TRY(send_added(s, batch, err));
   WF__TRY(send_utterances(s, batch, err));
@@ -412,8 +418,10 @@ static wf_status load(wf__device_search *s, const wf__packing_crew *crew, bool *
   WF__TRY(wf__frame_loader_next(&s->loader, crew, is_loaded, err));
   if (!*is_loaded) return WF_OK;
   wf__transducer_check_graphs(g);
-  if (memcmp(&s->work, &s->recorded, sizeof s->work) != 0) wf__launch_graphs_clear(&g->graphs);
+  if (memcmp(&s->work, &s->recorded, sizeof s->work) != 0 || s->rounds != s->recorded_rounds)
+    wf__launch_graphs_clear(&g->graphs);
   memcpy(&s->recorded, &s->work, sizeof s->work); /* they are compared as bytes */
+  s->recorded_rounds = s->rounds;
   return WF_OK;
 }
 
@@ -444,14 +452,15 @@ static wf_status enqueue_round(wf__device_search *s, wf_error *err) {
 }
 
 static wf_status enqueue_rounds(void *user, wf_error *err) {
-  for (int i = 0; i < ROUNDS; i++) WF__TRY(enqueue_round(user, err));
+  wf__device_search *s = user;
+  for (uint32_t i = 0; i < s->rounds; i++) WF__TRY(enqueue_round(s, err));
   return WF_OK;
 }
 
 /* Reads the status of the next launch, if its last step is over. */
 static bool see_launch(wf__device_search *s) {
   const wf__tlane_status *all = (const wf__tlane_status *)(const void *)s->statuses.data;
-  const uint32_t round = (uint32_t)(s->num_seen + 1) * ROUNDS;
+  const uint32_t round = (uint32_t)(s->num_seen + 1) * s->rounds;
   if (s->num_seen == s->num_launches) return false;
   const wf__tlane_status status =
       __atomic_load_n(&all[round % WF__TLANE_STATUSES], __ATOMIC_ACQUIRE);
@@ -474,11 +483,11 @@ static wf_status enqueue(wf__device_search *s, wf_error *err) {
 }
 
 static wf_status go_on(wf__device_search *s, wf_error *err) {
-  if (s->num_launches - s->num_seen == AHEAD)
+  if (s->num_launches - s->num_seen == s->ahead)
     WF__CUDA_TRY(cudaEventSynchronize(s->launches[s->num_seen % AHEAD]), what);
   while (see_launch(s)) continue;
   WF__CUDA_TRY(cudaSetDevice(s->weights->number), "choosing the GPU");
-  while (s->num_launches - s->num_seen < AHEAD && wf__tlane_status_busy(s->status) > 0) {
+  while (s->num_launches - s->num_seen < s->ahead && wf__tlane_status_busy(s->status) > 0) {
     WF__TRY(enqueue(s, err));
     while (see_launch(s)) continue;
   }

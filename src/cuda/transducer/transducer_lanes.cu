@@ -337,6 +337,7 @@ __device__ static void place_contexts(const lane_at_work<WORDS> &a, wf__tlane_to
       free_slots(a);
       slot = find_context(a, NO_CONTEXT);
     }
+    __syncwarp(); /* all lanes have read the token */
     if (this_lane() == 0) {
       if (is_new) {
         a.contexts[slot] = token.predictor;
@@ -399,29 +400,6 @@ __device__ static void request(const lane_at_work<WORDS> &a) {
   __syncwarp();
 }
 
-/* At the end of a chunk, the states of all waiting tokens' contexts are needed. Asks for those of a set
- * that are not computed; false: all are. */
-template <bool WORDS>
-__device__ static bool request_waiting(const lane_at_work<WORDS> &a) {
-  const u32 lane = this_lane();
-  if (a.s.lane.own.is_chunk == 0 || !has_states(a)) return false;
-  for (u32 s = 0; s < a.w.num_sets; s++) {
-    const u32 n = a.s.lane.sizes[s];
-    wf__tlane_token *tokens = a.set_of(s);
-    if (!__any_sync(ALL_LANES, lane < n && tokens[lane].slot == NONE)) continue;
-    place_contexts(a, tokens, n);
-    if (lane < n) tokens[lane].parent = NONE;
-    if (lane == 0) {
-      a.s.lane.waits = 1;
-      a.s.lane.num_rows = 0;
-      atomicAdd(&a.w.counters->num_busy, 1u);
-    }
-    __syncwarp();
-    return true;
-  }
-  return false;
-}
-
 /* --- frames --- */
 
 /* Begins the next frame for which tokens wait. False: there is none, or no room. */
@@ -457,7 +435,7 @@ __device__ static float cutoff_of(const lane_at_work<false> &) { return 0; }
 template <bool WORDS>
 __device__ static void go_on(const lane_at_work<WORDS> &a, bool good) {
   bool has_room = true;
-  if (a.s.lane.waits != 0 && a.s.lane.num_rows > 0 && good) { /* the step is made: A(n + 1) */
+  if (a.s.lane.waits != 0 && good) { /* the step is made: A(n + 1) */
     has_room = choose(a, cutoff_of(a));
     if (this_lane() == 0) a.s.lane.step++;
   } else if (a.s.lane.waits == 0) {
@@ -469,7 +447,6 @@ __device__ static void go_on(const lane_at_work<WORDS> &a, bool good) {
   for (;;) {
     if (good && has_room && a.s.lane.num_sources == 0) {
       good = next_frame(a, &has_room);
-      if (!good && has_room && request_waiting(a)) return;
       if (!good && has_room) end_utterance(a);
     }
     if (!has_room) end_with(a, WF__DEVICE_NO_ROOM, 0, NONE, 0);
@@ -573,7 +550,7 @@ __global__ static void __launch_bounds__(THREADS, 4)
     copy_tokens(a, true);
     if (threadIdx.x < LANES) load_scorer(a);
     __syncthreads();
-    const bool good = s.lane.waits == 0 || s.lane.num_rows == 0 || make_step(a);
+    const bool good = s.lane.waits == 0 || make_step(a);
     __syncthreads();
     if (threadIdx.x < LANES) go_on(a, good);
     __syncthreads();
