@@ -16,6 +16,7 @@ Ways of decoding, --with (default: tokens; `all`: all of them):
   token-lm       tokens, and a 3-gram model of tokens while decoding
   graph          words: lexicon of 5,000 words, of one to four tokens, and 3-gram model in the graph
   graph-boosts   graph, and a list of 100 phrases for each utterance
+  graph-words    graph with a class, and 100 words for each utterance that are added to it
   lm             words: lexicon and unigrams in the graph, the 3-gram model while decoding
   lm-boosts      lm, and a list of 100 phrases for each utterance
   lm-subtract    lm, less 0.2 times the cost by a 2-gram model
@@ -51,6 +52,7 @@ WAYS = {  # graph, and files of options
     "token-lm": ("tokens", {"lm": "tokens.wlm"}),
     "graph": ("words", {}),
     "graph-boosts": ("words", {"utterance-boosts": "word-boosts"}),
+    "graph-words": ("classes", {"utterance-words": "added-words"}),
     "lm": ("unigrams", {"lm": "difference.wlm"}),
     "lm-boosts": ("unigrams", {"lm": "difference.wlm", "utterance-boosts": "word-boosts"}),
     "lm-subtract": ("unigrams", {"lm": "difference.wlm", "lm-subtract": "bigrams.wlm"}),
@@ -149,7 +151,8 @@ def make_graphs(folder, shape, ways, count, program):
     if set(ways) == {"tokens"} or (folder / "words.wfst").exists():
         return
     transducer_words.make_words(folder, names)
-    transducer_words.make_boosts(folder, [f"u{i:05}" for i in range(count)])
+    for make in (transducer_words.make_boosts, transducer_words.make_added_words):
+        make(folder, [f"u{i:05}" for i in range(count)])
     lm, lexicon = folder / "lm.arpa", f"--lexicon={folder / 'lexicon.txt'}"
     measure.run(program, "lm", "prune", lm, "--max-total=1", "-q", "-o", folder / "unigrams.arpa")
     measure.run(program, "lm", "prune", lm, "--max-ngrams=1000000,0", "-q", "-o", folder / "bigrams.arpa")
@@ -157,6 +160,7 @@ def make_graphs(folder, shape, ways, count, program):
     for name in ("bigrams", "tokens"):
         measure.run(program, "lm", "convert", folder / f"{name}.arpa", "-q", "-o", folder / f"{name}.wlm")
     measure.run(*graph, folder / "unigrams.wfst", lexicon, f"--lm={folder / 'unigrams.arpa'}")
+    measure.run(*graph, folder / "classes.wfst", lexicon, f"--lm={lm}", f"--classes={transducer_words.CLASS}")
     measure.run(*graph, folder / "words.wfst", lexicon, f"--lm={lm}")
 
 

@@ -4,6 +4,7 @@ import numpy as np
 
 WORDS, TEXT = 5000, 300000  # words of the lexicon; of the text on which models are counted
 PHRASES, BOOST = 100, 2.0  # of each utterance; nats for a phrase
+CLASS = "w00020"  # a frequent word, in place of which added words may stand
 
 
 def spellings(rng, tokens):
@@ -44,3 +45,15 @@ def make_boosts(folder, keys):
                 path = folder / "boosts" / f"{key}.{name}"
                 path.write_text("".join(f"{' '.join(phrase)}\t{BOOST}\n" for phrase in dict.fromkeys(map(tuple, lists))))
                 table.write(f"{key} {path}\n")
+
+
+def make_added_words(folder, keys):
+    """Lists of PHRASES words of one to four tokens that the lexicon lacks, for each utterance, and a table of them for --utterance-words."""
+    rng, lexicon = np.random.default_rng(2029), read_lexicon(folder)
+    tokens = sorted({token for spelling in lexicon.values() for token in spelling})
+    (folder / "added").mkdir(exist_ok=True)
+    with open(folder / "added-words", "w", encoding="utf-8") as table:
+        for key in keys:
+            path = folder / "added" / key
+            path.write_text("".join(f"n{i:03d}\t0\t{' '.join(tokens[j] for j in rng.integers(len(tokens), size=rng.integers(1, 5)))}\n" for i in range(PHRASES)))
+            table.write(f"{key} {path}\n")
