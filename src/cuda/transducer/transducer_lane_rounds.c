@@ -16,9 +16,9 @@
 #define WF__DEVICE_OFFERS 256           /* of a frame that there is room for, in the mean */
 #endif
 enum {
-  ROUNDS = 4,        /* that are enqueued by one launch */
-  AHEAD = 3,         /* launches that are enqueued and not known to be over */
-  CHUNK_ROUNDS = 1,  /* the same for chunks of streams, which have few rounds */
+  ROUNDS = 4,       /* that are enqueued by one launch */
+  AHEAD = 3,        /* launches that are enqueued and not known to be over */
+  CHUNK_ROUNDS = 1, /* the same for chunks of streams, which have few rounds */
   CHUNK_AHEAD = 2,
   MORE_SLOTS = 96,   /* of a lane, for contexts that may come again */
   STEPS_A_FRAME = 4, /* that records have room for; with more, an utterance is searched elsewhere */
