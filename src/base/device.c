@@ -61,7 +61,9 @@ static void load(void) {
              "with WARPFST_CUDA=ON",
              WF__CUDA_FILE, library);
   else if (problem != NULL)
-    wf__fail(&reason, WF_ERR_DEVICE, "%s was not loaded by build %s: %s", file, WF__BUILD, problem);
+    wf__fail(&reason, WF_ERR_DEVICE,
+             "%s was not loaded by build %s (warpfst and warpfst-cuda must be of one version): %s",
+             file, WF__BUILD, problem);
   else if (other != NULL)
     wf__fail(&reason, WF_ERR_DEVICE,
              "%s is of build %s and %s of build %s: install warpfst and warpfst-cuda of one "

@@ -56,13 +56,13 @@ stand_in "lib/$name" 0.3.1+0123456789ab # calls a function that this library lac
 says 'of build 0.3.1+0123456789ab'
 
 echo text >"lib/$name"
-says "$PWD/lib/$name was not loaded by build $build: $PWD/lib/$name: file too short"
+says "$PWD/lib/$name was not loaded by build $build (warpfst and warpfst-cuda must be of one version): $PWD/lib/$name: file too short"
 echo 'int driver(void); int driver(void) { return 1; }' >driver.c
 "${CC:-cc}" -shared -fPIC -Wl,-soname,libdriver.so.1 driver.c -o libdriver.so.1
 sed -i 's/wf__new/driver/g' device.c
 stand_in "lib/$name" "$build" libdriver.so.1 -Wl,-rpath,/nowhere
 mv libdriver.so.1 gone
-says "$PWD/lib/$name was not loaded by build $build: libdriver.so.1: cannot open shared object file"
+says "$PWD/lib/$name was not loaded by build $build (warpfst and warpfst-cuda must be of one version): libdriver.so.1: cannot open shared object file"
 
 # Threads get the same device, not before its library is loaded wholly, and from the folder that was the library's when it was loaded. A second copy of the
 # library in a process cannot use the first one's.
