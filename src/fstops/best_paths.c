@@ -15,34 +15,7 @@
 
 static const double rounding_slack = 1e-5;
 
-/* --- reversed arcs, useful states -------------------------------------------------------- */
-
-wf_status wf__reverse_arcs(const wf_fst_view *view, wf__reversed *out, wf_error *err) {
-  uint64_t n = view->num_states, m = view->num_arcs;
-  out->arc_off = wf__calloc(n + 2, sizeof *out->arc_off);
-  out->arcs = wf__alloc(m, sizeof *out->arcs);
-  if (out->arc_off == NULL || out->arcs == NULL) {
-    wf__reversed_free(out);
-    return wf__fail_memory(err, (n + 2) * sizeof *out->arc_off + m * sizeof *out->arcs,
-                           "reversed arcs");
-  }
-  for (uint64_t i = 0; i < m; i++) out->arc_off[view->arcs[i].nextstate + 2]++;
-  for (uint64_t s = 0; s < n; s++) out->arc_off[s + 2] += out->arc_off[s + 1];
-  for (uint64_t s = 0; s < n; s++) {
-    for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) {
-      wf_arc *copy = &out->arcs[out->arc_off[view->arcs[i].nextstate + 1]++];
-      *copy = view->arcs[i];
-      copy->nextstate = (uint32_t)s;
-    }
-  }
-  return WF_OK;
-}
-
-void wf__reversed_free(wf__reversed *reversed) {
-  free(reversed->arc_off);
-  free(reversed->arcs);
-  *reversed = (wf__reversed){0};
-}
+/* --- useful states ------------------------------------------------------------------------ */
 
 /* Sets `bit` in mark[] for the states reachable from the first `tail` states in the queue, which
  * are marked already. */
@@ -59,7 +32,7 @@ static void flood(const uint64_t *arc_off, const wf_arc *arcs, uint8_t bit, uint
   }
 }
 
-wf_status wf__useful_states(const wf_fst_view *view, const wf__reversed *reversed,
+wf_status wf__useful_states(const wf_fst_view *view, const wf__incoming *incoming,
                             uint8_t **out_useful, wf_error *err) {
   uint64_t n = view->num_states, tail = 0;
   *out_useful = NULL;
@@ -80,7 +53,7 @@ wf_status wf__useful_states(const wf_fst_view *view, const wf__reversed *reverse
     mark[s] |= 2;
     queue[tail++] = (uint32_t)s;
   }
-  flood(reversed->arc_off, reversed->arcs, 2, mark, queue, tail);
+  flood(incoming->off, incoming->arcs, 2, mark, queue, tail);
   for (uint64_t s = 0; s < n; s++) mark[s] = mark[s] == 3;
   free(queue);
   *out_useful = mark;

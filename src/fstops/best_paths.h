@@ -9,24 +9,14 @@
 #define WF_FSTOPS_BEST_PATHS_H
 
 #include "fst/fst.h"
+#include "fstops/incoming.h"
 #include "fstops/search_graph.h"
 
 #define WF__NO_STATE UINT32_MAX
 
-/* The arcs of an fst by target: arcs[arc_off[s] .. arc_off[s + 1]) are copies of the arcs into s,
- * with nextstate set to their source. They are in the order of their sources, and of the arcs of a
- * source. */
-typedef struct wf__reversed {
-  uint64_t *arc_off;
-  wf_arc *arcs;
-} wf__reversed;
-
-wf_status wf__reverse_arcs(const wf_fst_view *view, wf__reversed *out, wf_error *err);
-void wf__reversed_free(wf__reversed *reversed);
-
 /* `*out_useful`: one byte per state, 1 if it is on a path from the start to a final state over arcs
  * of finite cost. The caller frees it with free(). */
-wf_status wf__useful_states(const wf_fst_view *view, const wf__reversed *reversed,
+wf_status wf__useful_states(const wf_fst_view *view, const wf__incoming *incoming,
                             uint8_t **out_useful, wf_error *err);
 
 /* Arrays of num_states. */

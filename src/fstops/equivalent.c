@@ -165,11 +165,11 @@ static wf_status check_input(const wf_fst *fst, const char *which, wf_error *err
 static wf_status prepare(joiner *j, wf_error *err) {
   uint64_t total = j->view[0].num_states + j->view[1].num_states;
   for (int side = 0; side < 2; side++) {
-    wf__reversed reversed;
+    wf__incoming incoming;
     uint8_t *live;
-    WF__TRY(wf__reverse_arcs(&j->view[side], &reversed, err));
-    wf_status status = wf__useful_states(&j->view[side], &reversed, &live, err);
-    wf__reversed_free(&reversed);
+    WF__TRY(wf__incoming_find(&j->view[side], &incoming, err));
+    wf_status status = wf__useful_states(&j->view[side], &incoming, &live, err);
+    wf__incoming_free(&incoming);
     j->live[side] = live;
     WF__TRY(status);
   }

@@ -39,7 +39,7 @@ typedef struct node {
 
 typedef struct search {
   wf_fst_view view;
-  wf__reversed reversed;
+  wf__incoming incoming;
   uint8_t *useful;
   wf__best_paths best;
   wf__subsets subsets; /* only used if `unique` */
@@ -122,8 +122,8 @@ static wf_status extend_path(search *s, uint32_t id, wf_error *err) {
   if ((int64_t)tail.state == s->view.start)
     WF__TRY(add_node(s, (node){.cost = tail.cost, .parent = id, .state = whole, .hops = tail.hops},
                      tail.cost, tail.hops, err));
-  for (uint64_t i = s->reversed.arc_off[tail.state]; i < s->reversed.arc_off[tail.state + 1]; i++) {
-    const wf_arc *arc = &s->reversed.arcs[i];
+  for (uint64_t i = s->incoming.off[tail.state]; i < s->incoming.off[tail.state + 1]; i++) {
+    const wf_arc *arc = &s->incoming.arcs[i];
     double best = s->best.cost[arc->nextstate];
     if (arc->weight == INFINITY || best == INFINITY ||
         s->taken.data[arc->nextstate] >= s->nshortest)
@@ -146,7 +146,7 @@ static wf_status extend_path(search *s, uint32_t id, wf_error *err) {
 
 static wf_status begin_strings(search *s, wf_error *err) {
   double cost = INFINITY;
-  WF__TRY(wf__subsets_init(&s->subsets, &s->view, &s->reversed, s->best.cost, &cost, err));
+  WF__TRY(wf__subsets_init(&s->subsets, &s->view, &s->incoming, s->best.cost, &cost, err));
   if (cost == INFINITY) return WF_OK;
   WF__TRY(wf__vec_push(&s->taken, 0, "counters", err));
   return add_node(s, (node){.cost = cost, .parent = WF__NO_STATE, .weight = (float)cost}, cost, 0,
@@ -187,8 +187,8 @@ static wf_status extend_string(search *s, uint32_t id, wf_error *err) {
 /* --- search, result ---------------------------------------------------------------------- */
 
 static wf_status prepare(search *s, wf_error *err) {
-  WF__TRY(wf__reverse_arcs(&s->view, &s->reversed, err));
-  return wf__useful_states(&s->view, &s->reversed, &s->useful, err);
+  WF__TRY(wf__incoming_find(&s->view, &s->incoming, err));
+  return wf__useful_states(&s->view, &s->incoming, &s->useful, err);
 }
 
 static wf_status run(search *s, wf_error *err) {
@@ -275,7 +275,7 @@ static wf_status write_result(const search *s, uint32_t *number, wf__csr *csr, w
 }
 
 static void search_free(search *s) {
-  wf__reversed_free(&s->reversed);
+  wf__incoming_free(&s->incoming);
   free(s->useful);
   wf__best_paths_free(&s->best);
   wf__subsets_free(&s->subsets);

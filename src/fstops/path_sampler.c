@@ -11,8 +11,8 @@ static const uint32_t never = UINT32_MAX;
 static wf_status measure(wf__path_sampler *sampler, wf_error *err) {
   const wf_fst_view *view = &sampler->view;
   uint64_t n = view->num_states, tail = 0;
-  wf__reversed reversed;
-  WF__TRY(wf__reverse_arcs(view, &reversed, err));
+  wf__incoming incoming;
+  WF__TRY(wf__incoming_find(view, &incoming, err));
   sampler->to_final = wf__alloc(n, sizeof *sampler->to_final);
   uint32_t *queue = wf__alloc(n, sizeof *queue);
   wf_status status = WF_OK;
@@ -25,16 +25,16 @@ static wf_status measure(wf__path_sampler *sampler, wf_error *err) {
     if (sampler->to_final[s] == 0) queue[tail++] = (uint32_t)s;
   }
   for (uint64_t head = 0; head < tail; head++) {
-    for (uint64_t i = reversed.arc_off[queue[head]]; i < reversed.arc_off[queue[head] + 1]; i++) {
-      uint32_t from = reversed.arcs[i].nextstate;
-      if (reversed.arcs[i].weight == INFINITY || sampler->to_final[from] != never) continue;
+    for (uint64_t i = incoming.off[queue[head]]; i < incoming.off[queue[head] + 1]; i++) {
+      uint32_t from = incoming.arcs[i].nextstate;
+      if (incoming.arcs[i].weight == INFINITY || sampler->to_final[from] != never) continue;
       sampler->to_final[from] = sampler->to_final[queue[head]] + 1;
       queue[tail++] = from;
     }
   }
 done:
   free(queue);
-  wf__reversed_free(&reversed);
+  wf__incoming_free(&incoming);
   return status;
 }
 

@@ -13,7 +13,7 @@
 
 typedef struct pruner {
   wf_fst_view view;
-  wf__reversed reversed;
+  wf__incoming incoming;
   uint8_t *useful;
   wf__best_paths fwd, bwd;
   double limit;
@@ -24,8 +24,8 @@ static double through(const pruner *p, uint64_t s) { return p->fwd.cost[s] + p->
 
 static wf_status measure(pruner *p, float width, wf_error *err) {
   const wf_fst_view *view = &p->view;
-  WF__TRY(wf__reverse_arcs(view, &p->reversed, err));
-  WF__TRY(wf__useful_states(view, &p->reversed, &p->useful, err));
+  WF__TRY(wf__incoming_find(view, &p->incoming, err));
+  WF__TRY(wf__useful_states(view, &p->incoming, &p->useful, err));
   wf__search_graph graph = {.num_states = view->num_states,
                             .arc_off = view->arc_off,
                             .arcs = view->arcs,
@@ -41,8 +41,8 @@ static wf_status measure(pruner *p, float width, wf_error *err) {
   /* The cost of a path may differ in the last bits when it is summed from the other end. */
   p->limit = best + (double)width + 1e-9 * (1 + fabs(best));
   graph = (wf__search_graph){.num_states = view->num_states,
-                             .arc_off = p->reversed.arc_off,
-                             .arcs = p->reversed.arcs,
+                             .arc_off = p->incoming.off,
+                             .arcs = p->incoming.arcs,
                              .initial = view->final_cost,
                              .only = p->useful,
                              .limited = true,
@@ -165,7 +165,7 @@ done:
   wf__csr_free(&csr);
   free(p.number);
   free(p.useful);
-  wf__reversed_free(&p.reversed);
+  wf__incoming_free(&p.incoming);
   wf__best_paths_free(&p.fwd);
   wf__best_paths_free(&p.bwd);
   return status;

@@ -91,9 +91,9 @@ static wf_status close_epsilons(wf__subsets *subsets, wf_error *err) {
   while (subsets->heap.size > 0) {
     wf__heap_entry top = wf__heap_pop(&subsets->heap);
     if (top.cost != subsets->group.data[subsets->slot[top.item]].residual) continue;
-    for (uint64_t i = subsets->reversed->arc_off[top.item];
-         i < subsets->reversed->arc_off[top.item + 1]; i++) {
-      const wf_arc *arc = &subsets->reversed->arcs[i];
+    for (uint64_t i = subsets->incoming->off[top.item]; i < subsets->incoming->off[top.item + 1];
+         i++) {
+      const wf_arc *arc = &subsets->incoming->arcs[i];
       if (arc->ilabel != 0 || arc->weight == INFINITY || subsets->best[arc->nextstate] == INFINITY)
         continue;
       WF__TRY(put(subsets, arc->nextstate, top.cost + relative(subsets, arc, top.item), err));
@@ -138,9 +138,9 @@ static wf_status collect_moves(wf__subsets *subsets, uint32_t subset, wf_error *
   subsets->moves.size = 0;
   for (uint64_t k = subsets->first.data[subset]; k < subsets->first.data[subset + 1]; k++) {
     wf__subset_element element = subsets->elements.data[k];
-    for (uint64_t i = subsets->reversed->arc_off[element.state];
-         i < subsets->reversed->arc_off[element.state + 1]; i++) {
-      const wf_arc *arc = &subsets->reversed->arcs[i];
+    for (uint64_t i = subsets->incoming->off[element.state];
+         i < subsets->incoming->off[element.state + 1]; i++) {
+      const wf_arc *arc = &subsets->incoming->arcs[i];
       if (arc->ilabel == 0 || arc->weight == INFINITY || subsets->best[arc->nextstate] == INFINITY)
         continue;
       WF__TRY(wf__vec_grow(&subsets->moves, 1, "a subset", err));
@@ -192,10 +192,10 @@ double wf__subsets_end_cost(const wf__subsets *subsets, uint32_t subset) {
 }
 
 wf_status wf__subsets_init(wf__subsets *subsets, const wf_fst_view *view,
-                           const wf__reversed *reversed, const double *best, double *out_cost,
+                           const wf__incoming *incoming, const double *best, double *out_cost,
                            wf_error *err) {
   *subsets =
-      (wf__subsets){.reversed = reversed, .best = best, .start = (uint32_t)view->start, .turn = 1};
+      (wf__subsets){.incoming = incoming, .best = best, .start = (uint32_t)view->start, .turn = 1};
   subsets->slot = wf__alloc(view->num_states, sizeof *subsets->slot);
   subsets->stamp = wf__calloc(view->num_states, sizeof *subsets->stamp);
   if (subsets->slot == NULL || subsets->stamp == NULL)

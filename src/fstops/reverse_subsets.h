@@ -37,7 +37,7 @@ typedef struct wf__subset_move {
 } wf__subset_move;
 
 typedef struct wf__subsets {
-  const wf__reversed *reversed;
+  const wf__incoming *incoming;
   const double *best;
   uint32_t start; /* start state of the acceptor */
   WF__VEC(wf__subset_element) elements;
@@ -60,7 +60,7 @@ typedef struct wf__subsets {
 /* Makes subset 0 of the final states, if the start reaches any. `*out_cost` is the relative cost of
  * its best element. */
 wf_status wf__subsets_init(wf__subsets *subsets, const wf_fst_view *view,
-                           const wf__reversed *reversed, const double *best, double *out_cost,
+                           const wf__incoming *incoming, const double *best, double *out_cost,
                            wf_error *err);
 /* Gets the steps out of a subset, sorted by label. The pointer is valid until the next call. */
 wf_status wf__subsets_expand(wf__subsets *subsets, uint32_t subset,

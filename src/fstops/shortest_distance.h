@@ -10,6 +10,7 @@
 
 #include "base/threads.h"
 #include "fstops/cost_heap.h"
+#include "fstops/incoming.h"
 #include "fstops/order_queue.h"
 #include "fstops/scc.h"
 #include "math/cost.h"
@@ -18,15 +19,6 @@
 static inline double wf__cost_plus(wf_semiring semiring, double a, double b) {
   return semiring == WF_LOG ? wf__log_add(a, b) : a < b ? a : b;
 }
-
-/* Arcs by target: arcs[off[s] .. off[s + 1]) are copies of the arcs into s, with nextstate set to
- * their source. */
-typedef struct wf__incoming {
-  uint64_t *off;
-  wf_arc *arcs;
-} wf__incoming;
-wf_status wf__incoming_find(const wf_fst_view *view, wf__incoming *out, wf_error *err);
-void wf__incoming_free(wf__incoming *incoming);
 
 /* Distances inside one component. For each state s of the component, the caller sets dist[s] to the
  * sum of all paths that enter the component at s (+infinity if none does). wf__solve_distances

@@ -18,11 +18,11 @@ static wf_status search_forward(const wf_fst_view *view, wf__best_paths *paths, 
                             .final_cost = view->final_cost};
   wf_status status = wf__best_paths_find(&graph, paths, err);
   if (status != WF_ERR_NEGATIVE_CYCLE) return status;
-  wf__reversed reversed;
+  wf__incoming incoming;
   uint8_t *useful = NULL;
-  WF__TRY(wf__reverse_arcs(view, &reversed, err));
-  status = wf__useful_states(view, &reversed, &useful, err);
-  wf__reversed_free(&reversed);
+  WF__TRY(wf__incoming_find(view, &incoming, err));
+  status = wf__useful_states(view, &incoming, &useful, err);
+  wf__incoming_free(&incoming);
   graph.only = useful;
   if (status == WF_OK) status = wf__best_paths_find(&graph, paths, err);
   free(useful);
