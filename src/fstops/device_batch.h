@@ -64,8 +64,8 @@ struct wf__device_fstops {
   wf_status (*reverse)(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err);
   wf_status (*shortest_path)(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err);
   /* The caller frees `*out` with free(). */
-  wf_status (*distances)(const wf__gpu_batch *batch, bool reverse, double delta, double **out,
-                         uint64_t *out_count, wf_error *err);
+  wf_status (*distances)(const wf__gpu_batch *batch, bool reverse, double delta, float **out,
+                         wf_error *err);
   wf_status (*forward_score)(wf__gpu_batch *batch, double delta, bool with_gradients,
                              double *out_costs, wf_error *err);
   /* The caller frees `*out` with free(). */

@@ -453,18 +453,10 @@ wf_status wf_fst_batch_shortest_distance(const wf_fst_batch *batch,
                                          const wf_shortest_distance_options *options,
                                          float **out_distances, wf_error *err) {
   wf_shortest_distance_options o;
-  double *distances;
-  uint64_t count;
   *out_distances = NULL;
   WF__TRY(wf__options_take(wf__shortest_distance_table(), options, &o, err));
   if (batch->gpu == NULL) return distances_on_cpu(batch, &o, out_distances, err);
-  WF__TRY(
-      wf__gpu_fstops()->distances(batch->gpu, o.reverse, (double)o.delta, &distances, &count, err));
-  float *costs = wf__alloc(count, sizeof *costs);
-  for (uint64_t s = 0; costs != NULL && s < count; s++) costs[s] = wf__cost_to_float(distances[s]);
-  free(distances);
-  *out_distances = costs;
-  return costs != NULL ? WF_OK : wf__fail_memory(err, count * sizeof *costs, "distances");
+  return wf__gpu_fstops()->distances(batch->gpu, o.reverse, (double)o.delta, out_distances, err);
 }
 
 /* Adds the gradients of a composition's arcs to those of their origins. */

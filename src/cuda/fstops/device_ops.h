@@ -47,7 +47,7 @@ wf_status wf__gpu_batch_reverse(const wf__gpu_batch *batch, wf__gpu_batch **out,
 wf_status wf__gpu_batch_shortest_path(const wf__gpu_batch *batch, wf__gpu_batch **out,
                                       wf_error *err);
 wf_status wf__gpu_batch_distances(const wf__gpu_batch *batch, bool reverse, double delta,
-                                  double **out, uint64_t *out_count, wf_error *err);
+                                  float **out, wf_error *err);
 wf_status wf__gpu_batch_forward_score(wf__gpu_batch *batch, double delta, bool with_gradients,
                                       double *out_costs, wf_error *err);
 wf_status wf__gpu_batch_gradients(const wf__gpu_batch *batch, size_t i, wf_gradients_of of,

@@ -126,11 +126,11 @@ wf_status wf__gpu_batch_connect_some(const wf__gpu_batch *batch, const uint32_t 
 
 wf_status wf__gpu_incoming_find(wf__gpu_context *c, wf__gpu_blocks *scratch, const wf__gpu_fsts *f,
                                 wf__gpu_incoming *in, wf_error *err);
-/* Finds the levels and, in the same pass, the sums to the end. Returns the number of levels and of
- * states that have one. */
+/* Finds the levels and, in the same pass, the sums to the end or from the start, with hops if
+ * sums->hops is set. Returns the number of levels and of states that have one. */
 wf_status wf__gpu_levels_find(wf__gpu_context *c, wf__gpu_blocks *scratch, const wf__gpu_fsts *f,
-                              bool log_semiring, wf__gpu_incoming *in, wf__gpu_levels *levels,
-                              wf__gpu_sums *to_end, uint32_t *out_num_levels,
+                              bool log_semiring, bool from_start, wf__gpu_incoming *in,
+                              wf__gpu_levels *levels, wf__gpu_sums *sums, uint32_t *out_num_levels,
                               uint32_t *out_num_states, wf_error *err);
 
 #endif

@@ -3,7 +3,9 @@
  *
  * A thread processes a state or an arc; a warp processes a state with many arcs. */
 #include "cuda/fstops/batch_states.cuh"
+#include "cuda/fstops/huge_states.cuh"
 #include "cuda/fstops/ops_kernels.h"
+#include "math/cost.h"
 
 #define NO_HOPS 0xffffffffu
 
@@ -148,16 +150,42 @@ int wf__ops_gather(const wf_arc *arcs, const wf_arc_origin *origins, const u32 *
 
 /* --- reachability ------------------------------------------------------------------------ */
 
-/* Calls use(get(i)) for the items of a thread. Four are read before the first is used: the compiler
- * does not read beyond an atomic. */
-template <class Get, class Use>
-__device__ static void for_items(u64 begin, u64 end, u32 first, u32 stride, const Get &get,
-                                 const Use &use) {
-  for (u64 i = begin + first; i < end; i += 4 * stride) {
-    u32 item[4];
-    for (u32 k = 0; k < 4; k++) item[k] = i + k * stride < end ? get(i + k * stride) : 0;
-    for (u32 k = 0; k < 4; k++)
-      if (i + k * stride < end) use(item[k]);
+/* The arcs out of the states, or into them, and the states at their other ends. */
+struct arcs_of {
+  wf__gpu_fsts f;
+  wf__gpu_incoming in;
+  int incoming;
+
+  __device__ u64 begin(u32 s) const { return incoming ? in.off[s] : f.off[s]; }
+  __device__ u64 size(u32 s) const { return begin(s + 1) - begin(s); }
+  __device__ u64 arc(u64 i) const { return incoming ? in.arc[i] : i; }
+  __device__ u32 other(u64 i) const {
+    return incoming ? in.source[in.arc[i]] : f.arcs[i].nextstate;
+  }
+};
+
+#ifndef WF__AT_ONCE /* tests set less */
+#define WF__AT_ONCE 16
+#endif
+enum { AT_ONCE = WF__AT_ONCE };
+
+/* Calls test(other) for a thread's share of the arcs of a state, and use(other) where that is true.
+ * AT_ONCE arcs are read before the first test, and tested before the first use: the compiler does
+ * not read beyond an atomic. */
+template <class Test, class Use>
+__device__ static void for_others(const arcs_of &arcs, u32 s, u32 first, u32 stride,
+                                  const Test &test, const Use &use) {
+  const u64 end = arcs.begin(s + 1);
+  for (u64 i = arcs.begin(s) + first; i < end; i += (u64)AT_ONCE * stride) {
+    u32 other[AT_ONCE], passed = 0;
+#pragma unroll
+    for (u32 k = 0; k < AT_ONCE; k++)
+      other[k] = i + k * stride < end ? arcs.other(i + k * stride) : 0;
+#pragma unroll
+    for (u32 k = 0; k < AT_ONCE; k++) passed |= (u32)(i + k * stride < end && test(other[k])) << k;
+#pragma unroll
+    for (u32 k = 0; k < AT_ONCE; k++)
+      if (passed >> k & 1) use(other[k]);
   }
 }
 
@@ -168,29 +196,23 @@ __device__ static void for_items(u64 begin, u64 end, u32 first, u32 stride, cons
 #define WF__FOLLOWED 64
 #endif
 struct reach_work {
-  wf__gpu_fsts f;
-  wf__gpu_incoming in;
-  int backward;
+  arcs_of arcs;
   u32 *marks, *next_list, *next_count;
 
-  __device__ u64 begin(u32 s) const { return backward ? in.off[s] : f.off[s]; }
-  __device__ u64 size(u32 s) const { return begin(s + 1) - begin(s); }
-  __device__ u32 other(u64 i) const {
-    return backward ? in.source[in.arc[i]] : f.arcs[i].nextstate;
-  }
+  __device__ u64 size(u32 s) const { return arcs.size(s); }
   __device__ bool is_new(u32 s) const {
     return __ldcg(&marks[s]) == 0 && atomicExch(&marks[s], 1u) == 0;
   }
-  __device__ void list(u32 s) const { next_list[atomicAdd(next_count, 1u)] = s; }
+  __device__ void list(u32 s) const { next_list[next_place(next_count)] = s; }
   __device__ void find(u32 s) const {
     if (is_new(s)) list(s);
   }
   /* Lists what is found, but for one state, which is returned; if none is found, `s`. */
   __device__ u32 find_all(u32 s) const {
     u32 kept = s;
-    const u64 end = begin(s + 1);
-    for (u64 i = begin(s); i < end; i++) {
-      const u32 found = other(i);
+    const u64 end = arcs.begin(s + 1);
+    for (u64 i = arcs.begin(s); i < end; i++) {
+      const u32 found = arcs.other(i);
       if (!is_new(found)) continue;
       if (kept != s) list(kept);
       kept = found;
@@ -199,9 +221,9 @@ struct reach_work {
   }
   __device__ void visit(u32 s, u32 first, u32 stride) const {
     if (stride > 1) {
-      for_items(
-          begin(s), begin(s + 1), first, stride, [&](u64 i) { return other(i); },
-          [&](u32 found) { find(found); });
+      for_others(
+          arcs, s, first, stride, [&](u32 other) { return is_new(other); },
+          [&](u32 found) { list(found); });
       return;
     }
     for (u32 turn = 0;; turn++) {
@@ -218,7 +240,7 @@ __global__ static void reach_kernel(const wf__gpu_fsts f, const wf__gpu_incoming
                                     u32 *marks, u32 *list, u32 *counts) {
   if (this_thread() < 3) counts[this_thread()] = 0;
   grid_sync();
-  reach_work work = {f, in, backward, marks, list, &counts[0]};
+  reach_work work = {{f, in, backward}, marks, list, &counts[0]};
   if (backward) {
     FOR_ALL(s, f.num_states)
     if (f.final_cost[s] != INFINITY) work.find((u32)s);
@@ -359,18 +381,25 @@ struct path_sum {
 /* The sums that the outgoing or incoming arcs of a state offer. Sums are read past the L1 cache,
  * because other threads write them in the same launch. */
 struct offers {
-  wf__gpu_fsts f;
-  wf__gpu_incoming in;
+  arcs_of arcs;
   wf__gpu_sums sums;
-  int incoming;
 
-  __device__ u64 begin(u32 s) const { return incoming ? in.off[s] : f.off[s]; }
-  __device__ path_sum at(u64 i) const {
-    u64 a = incoming ? in.arc[i] : i;
-    u32 other = incoming ? in.source[a] : f.arcs[a].nextstate;
-    path_sum sum = {__ldcg(&sums.cost[other]) + (double)f.arcs[a].weight, 0};
-    if (sums.hops != nullptr && sum.cost != INFINITY) sum.hops = __ldcg(&sums.hops[other]) + 1;
-    return sum;
+  /* Reads the offers of the arcs i, i + stride, ... before `end` at once. */
+  __device__ void read(u64 i, u64 end, u32 stride, path_sum *out) const {
+    u32 other[AT_ONCE];
+#pragma unroll
+    for (u32 k = 0; k < AT_ONCE; k++)
+      other[k] = i + k * stride < end ? arcs.other(i + k * stride) : 0;
+#pragma unroll
+    for (u32 k = 0; k < AT_ONCE; k++) {
+      const bool has = i + k * stride < end;
+      out[k].cost =
+          has ? __ldcg(&sums.cost[other[k]]) + (double)arcs.f.arcs[arcs.arc(i + k * stride)].weight
+              : (double)INFINITY;
+      out[k].hops = 0;
+      if (sums.hops != nullptr && out[k].cost != INFINITY)
+        out[k].hops = __ldcg(&sums.hops[other[k]]) + 1;
+    }
   }
 };
 
@@ -412,33 +441,39 @@ __device__ static double total_of(double total, u32 stride) {
   return total;
 }
 
-/* The sum of `init` and all offers to a state. */
-__device__ static path_sum add_up(const offers &o, u32 state, path_sum init, int log_semiring,
-                                  u32 first, u32 stride) {
-  u64 begin = o.begin(state), end = o.begin(state + 1);
-  path_sum best = init;
-#pragma unroll 4
-  for (u64 i = begin + first; i < end; i += stride) {
-    path_sum offer = o.at(i);
-    if (is_better(offer, best)) best = offer;
+/* The sum of a state's path without arcs: to the end, or from the start. */
+__device__ static path_sum before_arcs(const arcs_of &arcs, u32 s) {
+  const double cost = !arcs.incoming        ? (double)arcs.f.final_cost[s] + 0.0
+                      : is_start(arcs.f, s) ? 0
+                                            : (double)INFINITY;
+  path_sum sum = {cost, cost != INFINITY ? 0 : NO_HOPS};
+  return sum;
+}
+
+/* The sum of a state's path without arcs and of all offers to it. */
+__device__ static path_sum add_up(const offers &o, u32 state, int log_semiring, u32 first,
+                                  u32 stride) {
+  const path_sum init = before_arcs(o.arcs, state);
+  u64 begin = o.arcs.begin(state), end = o.arcs.begin(state + 1);
+  path_sum best = init, offer[AT_ONCE];
+  for (u64 i = begin + first; i < end; i += (u64)AT_ONCE * stride) {
+    o.read(i, end, stride, offer);
+#pragma unroll
+    for (u32 k = 0; k < AT_ONCE; k++)
+      if (is_better(offer[k], best)) best = offer[k];
   }
   best = least_of(best, stride);
   if (!log_semiring || best.cost == INFINITY) return best;
   double total = first == 0 ? exp(best.cost - init.cost) : 0;
-#pragma unroll 4
-  for (u64 i = begin + first; i < end; i += stride) total += exp(best.cost - o.at(i).cost);
+  const bool known = end - begin <= (u64)AT_ONCE * stride;
+  for (u64 i = begin + first; i < end; i += (u64)AT_ONCE * stride) {
+    if (!known) o.read(i, end, stride, offer);
+#pragma unroll
+    for (u32 k = 0; k < AT_ONCE; k++)
+      if (offer[k].cost != INFINITY) total += exp(best.cost - offer[k].cost);
+  }
   best.cost -= log(total_of(total, stride));
   return best;
-}
-
-__device__ static path_sum at_end(const wf__gpu_fsts &f, u32 s) {
-  path_sum sum = {(double)f.final_cost[s] + 0.0, f.final_cost[s] != INFINITY ? 0 : NO_HOPS};
-  return sum;
-}
-__device__ static path_sum at_start(const wf__gpu_fsts &f, u32 s) {
-  bool start = is_start(f, s);
-  path_sum sum = {start ? 0 : (double)INFINITY, start ? 0 : NO_HOPS};
-  return sum;
 }
 
 __device__ static void put_sum(const wf__gpu_sums &sums, u32 s, const path_sum &sum) {
@@ -446,43 +481,39 @@ __device__ static void put_sum(const wf__gpu_sums &sums, u32 s, const path_sum &
   if (sums.hops != nullptr) sums.hops[s] = sum.hops;
 }
 
-/* Visits a state of a level: computes its sum and decrements `remaining` of its predecessors. Those
- * that reach 0 form the next level. */
+/* Visits a state of a level: computes its sum and decrements `remaining` of the states that its sum
+ * is offered to. Those that reach 0 form the next level. */
 struct level_work {
-  offers out;
+  offers from;
+  arcs_of to;
   u32 *remaining, *next_list, *next_count;
   int log_semiring;
 
-  __device__ u64 size(u32 s) const {
-    return (out.f.off[s + 1] - out.f.off[s]) + (out.in.off[s + 1] - out.in.off[s]);
-  }
+  __device__ u64 size(u32 s) const { return from.arcs.size(s) + to.size(s); }
   __device__ void visit(u32 s, u32 first, u32 stride) const {
-    path_sum sum = add_up(out, s, at_end(out.f, s), log_semiring, first, stride);
-    if (first == 0) put_sum(out.sums, s, sum);
-    for_items(
-        out.in.off[s], out.in.off[s + 1], first, stride,
-        [&](u64 i) { return out.in.source[out.in.arc[i]]; },
-        [&](u32 from) {
-          if (atomicSub(&remaining[from], 1u) == 1) next_list[atomicAdd(next_count, 1u)] = from;
-        });
+    path_sum sum = add_up(from, s, log_semiring, first, stride);
+    if (first == 0) put_sum(from.sums, s, sum);
+    for_others(
+        to, s, first, stride, [&](u32 other) { return atomicSub(&remaining[other], 1u) == 1; },
+        [&](u32 ready) { next_list[next_place(next_count)] = ready; });
   }
 };
 
-__global__ static void levels_begin_kernel(const wf__gpu_fsts f, const wf__gpu_levels levels,
-                                           const wf__gpu_sums to_end) {
-  FOR_ALL(s, f.num_states) {
-    u32 count = (u32)(f.off[s + 1] - f.off[s]);
+__global__ static void levels_begin_kernel(const arcs_of arcs, const wf__gpu_levels levels,
+                                           const wf__gpu_sums sums) {
+  FOR_ALL(s, arcs.f.num_states) {
+    u32 count = (u32)arcs.size((u32)s);
     levels.remaining[s] = count;
-    put_sum(to_end, (u32)s, at_end(f, (u32)s));
+    put_sum(sums, (u32)s, before_arcs(arcs, (u32)s));
     if (count == 0) levels.order[atomicAdd(&levels.counts[0], 1u)] = (u32)s;
   }
 }
 
-__global__ static void levels_kernel(const wf__gpu_fsts f, const wf__gpu_incoming in,
-                                     const wf__gpu_levels levels, const wf__gpu_sums to_end,
+__global__ static void levels_kernel(const offers from, const wf__gpu_levels levels,
                                      int log_semiring) {
   u32 begin = 0, level = 0;
-  level_work work = {{f, in, to_end, 0}, levels.remaining, nullptr, nullptr, log_semiring};
+  const arcs_of to = {from.arcs.f, from.arcs.in, !from.arcs.incoming};
+  level_work work = {from, to, levels.remaining, nullptr, nullptr, log_semiring};
   for (;; level++) {
     u32 count = __ldcg(&levels.counts[level % 3]);
     if (this_thread() == 0) levels.level_off[level] = begin;
@@ -500,38 +531,41 @@ __global__ static void levels_kernel(const wf__gpu_fsts f, const wf__gpu_incomin
   }
 }
 
-int wf__ops_levels(const wf__gpu_fsts *f, const wf__gpu_incoming *in, const wf__gpu_levels *levels,
-                   const wf__gpu_sums *to_end, int log_semiring, void *stream) {
-  int code = LAUNCH(levels_begin_kernel, f->num_states, stream, *f, *levels, *to_end);
+int wf__ops_levels(const wf__gpu_fsts *f, const wf__gpu_incoming *in, int from_start,
+                   const wf__gpu_levels *levels, const wf__gpu_sums *sums, int log_semiring,
+                   void *stream) {
+  const offers from = {{*f, *in, from_start}, *sums};
+  int code = LAUNCH(levels_begin_kernel, f->num_states, stream, from.arcs, *levels, *sums);
   return code != cudaSuccess
              ? code
              : launch_together(levels_kernel, blocks_for(f->num_states), false, THREADS, 0,
-                               (cudaStream_t)stream, *f, *in, *levels, *to_end, log_semiring);
+                               (cudaStream_t)stream, from, *levels, log_semiring);
 }
 
-__global__ static void from_start_begin_kernel(const wf__gpu_fsts f, const wf__gpu_sums sums) {
-  FOR_ALL(s, f.num_states) put_sum(sums, (u32)s, at_start(f, (u32)s));
+__global__ static void from_start_begin_kernel(const arcs_of arcs, const wf__gpu_sums sums) {
+  FOR_ALL(s, arcs.f.num_states) put_sum(sums, (u32)s, before_arcs(arcs, (u32)s));
 }
 
-int wf__ops_from_start_begin(const wf__gpu_fsts *f, const wf__gpu_sums *sums, void *stream) {
-  return LAUNCH(from_start_begin_kernel, f->num_states, stream, *f, *sums);
+int wf__ops_from_start_begin(const wf__gpu_fsts *f, const wf__gpu_incoming *in,
+                             const wf__gpu_sums *sums, void *stream) {
+  const arcs_of arcs = {*f, *in, 1};
+  return LAUNCH(from_start_begin_kernel, f->num_states, stream, arcs, *sums);
 }
 
 struct from_start_work {
-  offers into;
+  offers from;
   int log_semiring;
 
-  __device__ u64 size(u32 s) const { return into.in.off[s + 1] - into.in.off[s]; }
+  __device__ u64 size(u32 s) const { return from.arcs.size(s); }
   __device__ void visit(u32 s, u32 first, u32 stride) const {
-    path_sum sum = add_up(into, s, at_start(into.f, s), log_semiring, first, stride);
-    if (first == 0) put_sum(into.sums, s, sum);
+    path_sum sum = add_up(from, s, log_semiring, first, stride);
+    if (first == 0) put_sum(from.sums, s, sum);
   }
 };
 
-__global__ static void from_start_kernel(const wf__gpu_fsts f, const wf__gpu_incoming in,
-                                         const wf__gpu_levels levels, u32 num_levels,
-                                         const wf__gpu_sums sums, int log_semiring) {
-  from_start_work work = {{f, in, sums, 1}, log_semiring};
+__global__ static void from_start_kernel(const offers from, const wf__gpu_levels levels,
+                                         u32 num_levels, int log_semiring) {
+  from_start_work work = {from, log_semiring};
   for (u32 level = num_levels; level-- > 0;) {
     for_states_together(levels.order, levels.level_off[level], levels.level_off[level + 1], work);
     grid_sync();
@@ -541,8 +575,17 @@ __global__ static void from_start_kernel(const wf__gpu_fsts f, const wf__gpu_inc
 int wf__ops_from_start(const wf__gpu_fsts *f, const wf__gpu_incoming *in,
                        const wf__gpu_levels *levels, u32 num_levels, const wf__gpu_sums *sums,
                        int log_semiring, void *stream) {
+  const offers from = {{*f, *in, 1}, *sums};
   return launch_together(from_start_kernel, blocks_for(f->num_states), false, THREADS, 0,
-                         (cudaStream_t)stream, *f, *in, *levels, num_levels, *sums, log_semiring);
+                         (cudaStream_t)stream, from, *levels, num_levels, log_semiring);
+}
+
+__global__ static void to_float_kernel(const double *cost, float *out, u64 count) {
+  FOR_ALL(s, count) out[s] = wf__cost_to_float(cost[s]);
+}
+
+int wf__ops_to_float(const double *cost, float *out, u64 count, void *stream) {
+  return LAUNCH(to_float_kernel, count, stream, cost, out, count);
 }
 
 /* A round of the iteration: updates all states without a level from the sums of the previous
@@ -550,12 +593,12 @@ int wf__ops_from_start(const wf__gpu_fsts *f, const wf__gpu_incoming *in,
 __global__ static void iterate_kernel(const offers from, const wf__gpu_sums next,
                                       const u32 *remaining, int log_semiring, double tolerance,
                                       u32 *changed) {
-  const wf__gpu_fsts &f = from.f;
+  const wf__gpu_fsts &f = from.arcs.f;
   u64 base = this_thread() / LANES * LANES;
   for (; base < f.num_states; base += num_threads()) {
     u64 mine = base + this_lane();
     bool open = mine < f.num_states && remaining[mine] != 0,
-         many = open && from.begin((u32)mine + 1) - from.begin((u32)mine) > MANY_ARCS;
+         many = open && from.arcs.size((u32)mine) > MANY_ARCS;
     u32 mask = __ballot_sync(ALL_LANES, many);
     for (u32 turn = 0;; turn++) { /* first each lane's own state, then those with many arcs */
       u32 s = (u32)mine, first = 0, stride = 1;
@@ -570,8 +613,7 @@ __global__ static void iterate_kernel(const offers from, const wf__gpu_sums next
       }
       if (!work) continue;
       path_sum before = {from.sums.cost[s], from.sums.hops != nullptr ? from.sums.hops[s] : 0};
-      path_sum now = add_up(from, s, from.incoming ? at_start(f, s) : at_end(f, s), log_semiring,
-                            first, stride);
+      path_sum now = add_up(from, s, log_semiring, first, stride);
       if (first != 0) continue;
       put_sum(next, s, now);
       bool moved =
@@ -586,7 +628,7 @@ __global__ static void iterate_kernel(const offers from, const wf__gpu_sums next
 int wf__ops_iterate(const wf__gpu_fsts *f, const wf__gpu_incoming *in, const wf__gpu_levels *levels,
                     int backward, const wf__gpu_sums *now, const wf__gpu_sums *next,
                     int log_semiring, double tolerance, u32 *changed, void *stream) {
-  offers from = {*f, *in, *now, !backward};
+  const offers from = {{*f, *in, !backward}, *now};
   return LAUNCH(iterate_kernel, f->num_states, stream, from, *next, levels->remaining, log_semiring,
                 tolerance, changed);
 }

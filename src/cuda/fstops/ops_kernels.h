@@ -50,7 +50,8 @@ typedef struct wf__gpu_sums {
 typedef struct wf__gpu_levels {
   uint32_t *order;     /* [num_states] */
   uint32_t *level_off; /* [num_states + 2] */
-  uint32_t *remaining; /* [num_states] arcs to states without a level; 0: the state has a level */
+  uint32_t *remaining; /* [num_states] arcs to states without a level, or from such if the levels
+                          begin at the start; 0: the state has a level */
   uint32_t *counts;    /* [5] three for running levels; number of levels; number of states with a
                           level */
 } wf__gpu_levels;
@@ -124,13 +125,15 @@ int wf__ops_reverse(const wf__gpu_fsts *f, const wf__gpu_incoming *in, const uin
                     const uint64_t *shift, uint64_t *out_off, wf_arc *out_arcs, float *out_final,
                     void *stream);
 
-/* Finds the levels and, in the same pass, the sums to the end of their states. The sums of the
- * other states get the initial values of the iteration. */
-int wf__ops_levels(const wf__gpu_fsts *f, const wf__gpu_incoming *in, const wf__gpu_levels *levels,
-                   const wf__gpu_sums *to_end, int log_semiring, void *stream);
-/* Sums from the start. begin: sets the initial values. The second call computes the sums of states
- * with levels, once those of the others are known. */
-int wf__ops_from_start_begin(const wf__gpu_fsts *f, const wf__gpu_sums *sums, void *stream);
+/* Finds the levels and, in the same pass, the sums of their states, to the end or from the start.
+ * The sums of the other states get the initial values of the iteration. */
+int wf__ops_levels(const wf__gpu_fsts *f, const wf__gpu_incoming *in, int from_start,
+                   const wf__gpu_levels *levels, const wf__gpu_sums *sums, int log_semiring,
+                   void *stream);
+/* Sums from the start after levels to the end. begin: sets the initial values. The second call
+ * computes the sums of states with levels, once those of the others are known. */
+int wf__ops_from_start_begin(const wf__gpu_fsts *f, const wf__gpu_incoming *in,
+                             const wf__gpu_sums *sums, void *stream);
 int wf__ops_from_start(const wf__gpu_fsts *f, const wf__gpu_incoming *in,
                        const wf__gpu_levels *levels, uint32_t num_levels, const wf__gpu_sums *sums,
                        int log_semiring, void *stream);
@@ -139,6 +142,7 @@ int wf__ops_from_start(const wf__gpu_fsts *f, const wf__gpu_incoming *in,
 int wf__ops_iterate(const wf__gpu_fsts *f, const wf__gpu_incoming *in, const wf__gpu_levels *levels,
                     int backward, const wf__gpu_sums *now, const wf__gpu_sums *next,
                     int log_semiring, double tolerance, uint32_t *changed, void *stream);
+int wf__ops_to_float(const double *cost, float *out, uint64_t count, void *stream);
 
 /* totals: the total cost of all paths of each fst. gradients: the posterior of each arc. */
 int wf__ops_totals(const wf__gpu_fsts *f, const double *to_end, double *totals, void *stream);

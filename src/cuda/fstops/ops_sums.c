@@ -67,8 +67,8 @@ static wf_status iterate(const wf__gpu_batch *batch, const struct sums *s, bool 
 }
 
 wf_status wf__gpu_levels_find(wf__gpu_context *c, wf__gpu_blocks *scratch, const wf__gpu_fsts *f,
-                              bool log_semiring, wf__gpu_incoming *in, wf__gpu_levels *levels,
-                              wf__gpu_sums *to_end, uint32_t *out_num_levels,
+                              bool log_semiring, bool from_start, wf__gpu_incoming *in,
+                              wf__gpu_levels *levels, wf__gpu_sums *sums, uint32_t *out_num_levels,
                               uint32_t *out_num_states, wf_error *err) {
   uint64_t n = f->num_states;
   uint32_t counts[2];
@@ -77,9 +77,9 @@ wf_status wf__gpu_levels_find(wf__gpu_context *c, wf__gpu_blocks *scratch, const
   TAKE(c, scratch, levels->level_off, n + 2, "levels");
   TAKE(c, scratch, levels->remaining, n, "levels");
   TAKE(c, scratch, levels->counts, 5, "levels");
-  TAKE(c, scratch, to_end->cost, n, "distances");
+  TAKE(c, scratch, sums->cost, n, "distances");
   WF__CUDA_TRY(cudaMemsetAsync(levels->counts, 0, 5 * sizeof *levels->counts, c->stream), "levels");
-  WF__CUDA_TRY(wf__ops_levels(f, in, levels, to_end, log_semiring, c->stream), "levels");
+  WF__CUDA_TRY(wf__ops_levels(f, in, from_start, levels, sums, log_semiring, c->stream), "levels");
   READ(c, "levels", VALUE(counts, levels->counts + 3));
   *out_num_levels = counts[0];
   *out_num_states = counts[1];
@@ -91,16 +91,17 @@ static wf_status find_sums(const wf__gpu_batch *batch, int wanted, double delta,
   wf__gpu_context *c = batch->context;
   uint64_t n = batch->f.num_states;
   *s = (struct sums){.cyclic = false};
+  const bool to_end = (wanted & TO_END) != 0;
+  wf__gpu_sums *first = to_end ? &s->to_end : &s->from_start;
   uint32_t num_done;
-  WF__TRY(wf__gpu_levels_find(c, scratch, &batch->f, batch->log_semiring, &s->in, &s->levels,
-                              &s->to_end, &s->num_levels, &num_done, err));
-  s->cyclic = num_done != n;
-  if ((wanted & TO_END) && s->cyclic)
-    WF__TRY(iterate(batch, s, true, delta, scratch, &s->to_end, err));
-  if (!(wanted & FROM_START)) return WF_OK;
-  TAKE(c, scratch, s->from_start.cost, n, "distances");
   if (wanted & HOPS) TAKE(c, scratch, s->from_start.hops, n, "distances");
-  WF__CUDA_TRY(wf__ops_from_start_begin(&batch->f, &s->from_start, c->stream), "distances");
+  WF__TRY(wf__gpu_levels_find(c, scratch, &batch->f, batch->log_semiring, !to_end, &s->in,
+                              &s->levels, first, &s->num_levels, &num_done, err));
+  s->cyclic = num_done != n;
+  if (s->cyclic) WF__TRY(iterate(batch, s, to_end, delta, scratch, first, err));
+  if (!to_end || !(wanted & FROM_START)) return WF_OK;
+  TAKE(c, scratch, s->from_start.cost, n, "distances");
+  WF__CUDA_TRY(wf__ops_from_start_begin(&batch->f, &s->in, &s->from_start, c->stream), "distances");
   if (s->cyclic) WF__TRY(iterate(batch, s, false, delta, scratch, &s->from_start, err));
   WF__CUDA_TRY(wf__ops_from_start(&batch->f, &s->in, &s->levels, s->num_levels, &s->from_start,
                                   batch->log_semiring, c->stream),
@@ -111,20 +112,24 @@ static wf_status find_sums(const wf__gpu_batch *batch, int wanted, double delta,
 /* --- distances --------------------------------------------------------------------------- */
 
 static wf_status get_distances(const wf__gpu_batch *batch, bool reverse, double delta,
-                               wf__gpu_blocks *scratch, double *out, wf_error *err) {
+                               wf__gpu_blocks *scratch, float *out, wf_error *err) {
+  wf__gpu_context *c = batch->context;
+  const uint64_t n = batch->f.num_states;
   struct sums s;
-  if (batch->f.num_states == 0) return WF_OK;
+  float *costs;
+  if (n == 0) return WF_OK;
   WF__TRY(find_sums(batch, reverse ? TO_END : FROM_START, delta, scratch, &s, err));
-  const wf__host_copy copy = {out, reverse ? s.to_end.cost : s.from_start.cost,
-                              batch->f.num_states * sizeof *out};
-  return wf__copy_to_host(&copy, 1, batch->context->stream, "distances", err);
+  TAKE(c, scratch, costs, n, "distances");
+  WF__CUDA_TRY(wf__ops_to_float(reverse ? s.to_end.cost : s.from_start.cost, costs, n, c->stream),
+               "distances");
+  const wf__host_copy copy = {out, costs, n * sizeof *out};
+  return wf__copy_to_host(&copy, 1, c->stream, "distances", err);
 }
 
 wf_status wf__gpu_batch_distances(const wf__gpu_batch *batch, bool reverse, double delta,
-                                  double **out, uint64_t *out_count, wf_error *err) {
+                                  float **out, wf_error *err) {
   wf__gpu_operation summing;
   *out = wf__alloc(batch->f.num_states, sizeof **out);
-  *out_count = batch->f.num_states;
   if (*out == NULL) return wf__fail_memory(err, batch->f.num_states * sizeof **out, "distances");
   wf_status status = wf__gpu_begin(batch->context, &summing, err);
   if (status == WF_OK) {

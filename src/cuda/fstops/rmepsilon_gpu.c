@@ -75,8 +75,8 @@ static wf_status find_levels(struct removal *self, wf_error *err) {
   wf__gpu_sums unused = {0};
   uint64_t n = r->f.num_states, count;
   uint32_t num_done, *level_arc;
-  WF__TRY(wf__gpu_levels_find(c, self->scratch, &r->epsilons, false, &self->in, &self->levels,
-                              &unused, &self->num_levels, &num_done, err));
+  WF__TRY(wf__gpu_levels_find(c, self->scratch, &r->epsilons, false, false, &self->in,
+                              &self->levels, &unused, &self->num_levels, &num_done, err));
   if (num_done != n)
     return wf__fail(err, WF_ERR_UNSUPPORTED, "a cycle of epsilons: only the CPU removes those");
   r->order = self->levels.order;
