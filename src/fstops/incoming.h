@@ -4,8 +4,8 @@
 
 #include "fst/fst.h"
 
-/* arcs[off[s] .. off[s + 1]) are copies of the arcs into s, with nextstate set to their source. They
- * are in the order of their sources, and of the arcs of a source. */
+/* arcs[off[s] .. off[s + 1]) are copies of the arcs into s, with nextstate set to their source.
+ * They are in the order of their sources, and of the arcs of a source. */
 typedef struct wf__incoming {
   uint64_t *off;
   wf_arc *arcs;

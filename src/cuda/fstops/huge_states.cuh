@@ -13,8 +13,8 @@ struct huge_states {
 };
 
 /* Same as for_states, for a kernel whose threads all call it. The states of a short list are spread
- * over all blocks, and a whole block visits a state of more than WF__HUGE_ARCS arcs, which would hold
- * up a level. */
+ * over all blocks, and a whole block visits a state of more than WF__HUGE_ARCS arcs, which would
+ * hold up a level. */
 template <class Work>
 __device__ void for_states_together(const u32 *list, u64 begin, u64 end, const Work &work) {
   WF__SHARED(huge_states, huge);
@@ -38,8 +38,8 @@ __device__ void for_states_together(const u32 *list, u64 begin, u64 end, const W
   }
 }
 
-/* A place on a list that grows, other for each thread that asks. Threads of a warp that ask together
- * take one atomic. */
+/* A place on a list that grows, other for each thread that asks. Threads of a warp that ask
+ * together take one atomic. */
 __device__ inline u32 next_place(u32 *count) {
   const u32 mask = __activemask(), leader = (u32)__ffs((int)mask) - 1;
   u32 place = 0;
