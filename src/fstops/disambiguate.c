@@ -1,42 +1,45 @@
-/* disambiguate.c - makes an fst unambiguous: wf_disambiguate, and its step 2, which removes
+/* disambiguate.c - makes an fst unambiguous: wf_disambiguate, and its step 3, which removes
  * all but one of the paths of each string (disambiguate.h).
  *
- * After step 1, two paths of one string that meet in a state again can only meet on arcs of one
+ * After step 2, two paths of one string that meet in a state again can only meet on arcs of one
  * label from states of different heads, or both end. The arc or the end that belongs to the lower
  * head stays, unless it goes itself for a still lower one. */
 #include "fstops/disambiguate.h"
 
+#include <string.h>
+
+#include "base/interrupt.h"
 #include "base/option_tables.h"
 #include "fstops/connect.h"
 #include "fstops/csr_copy.h"
 #include "fstops/determinize_limit.h"
 #include "fstops/pair_table.h"
 
-#define THE_END UINT64_MAX /* in place of an arc: the final cost of the state */
-
-/* An arc (or the end) of state `source`. */
-struct way {
-  uint32_t source;
-  uint64_t arc;
-};
-
+/* A way is an arc, or num_arcs + state: the end there. */
 struct choice {
-  uint32_t head; /* of the first way's source; it is larger than that of the second's */
-  struct way drop, keep;
+  uint32_t head; /* of the source of `drop`; it is larger than that of `keep` */
+  uint64_t drop, keep;
 };
 
 struct chooser {
   wf__split *split;
-  wf__pairs reached; /* pairs of states that one string reaches and that go on together, smaller
-                        number first */
+  const wf__futures *futures;
+  wf__arc_order order;
+  /* pairs of states that one string reaches and that have a common future, smaller number first;
+     the table has those of different states */
+  wf__pairs reached;
+  uint8_t *seen;            /* [states] is the pair (s, s) in the list? */
+  WF__VEC(uint64_t) second; /* arcs of one pair's second state */
   WF__VEC(struct choice) choices;
-  uint8_t *dropped_arc, *dropped_end;
-  uint32_t *same; /* [states] states that are one but for rounding; else the state itself */
+  uint8_t *dropped; /* [ways] */
+  uint32_t *same;   /* [states] states that are one but for rounding; else the state itself */
   bool merged;
 };
 
-static wf_status add_choice(struct chooser *c, struct way a, struct way b, wf_error *err) {
-  uint32_t head_a = c->split->head.data[a.source], head_b = c->split->head.data[b.source];
+static wf_status add_choice(struct chooser *c, wf__pair sources, uint64_t a, uint64_t b,
+                            wf_error *err) {
+  uint32_t head_a = c->split->head.data[sources.first],
+           head_b = c->split->head.data[sources.second];
   struct choice choice = {head_a, a, b};
   if (head_b > head_a) choice = (struct choice){head_b, b, a};
   return wf__vec_push(&c->choices, choice, "ambiguous arcs", err);
@@ -44,44 +47,70 @@ static wf_status add_choice(struct chooser *c, struct way a, struct way b, wf_er
 
 static wf_status reach(struct chooser *c, uint32_t a, uint32_t b, wf_error *err) {
   uint32_t low = a < b ? a : b, high = a < b ? b : a, at;
-  if (low != high && c->split->head.data[low] == c->split->head.data[high]) {
+  if (low == high) {
+    if (c->seen[low]) return WF_OK;
+    c->seen[low] = 1;
+    return wf__vec_push(&c->reached.list, ((wf__pair){low, low}), "states", err);
+  }
+  if (c->split->head.data[low] == c->split->head.data[high]) {
     c->same[high] = low; /* one string, one head: one state, if costs were exact */
     c->merged = true;
     return WF_OK;
   }
-  const wf__csr *csr = &c->split->csr;
-  if (!wf__go_on_together(csr->arc_off.data, csr->arcs.data, csr->final_cost.data, low, high))
-    return WF_OK;
   return wf__pairs_find(&c->reached, low, high, &at, err);
+}
+
+static int compare_numbers(const void *x, const void *y) {
+  const uint64_t *a = x, *b = y;
+  return (*a > *b) - (*a < *b);
+}
+
+/* Lists the arcs of state s with a label and a next state that has a common future with that of
+ * `arc`. */
+static wf_status find_second(struct chooser *c, uint32_t s, const wf_arc *arc, wf_error *err) {
+  const wf__csr *csr = &c->split->csr;
+  uint32_t head = c->split->head.data[arc->nextstate];
+  const uint32_t *state = c->futures->states + c->futures->off[head];
+  const uint32_t *states_end = c->futures->states + c->futures->off[head + 1];
+  uint64_t j, end;
+  c->second.size = 0;
+  wf__arcs_of_label(csr->arc_off.data, csr->arcs.data, s, arc->ilabel, &j, &end);
+  for (; wf__find_related(&c->order, &j, end, &state, states_end); j++)
+    WF__TRY(wf__vec_push(&c->second, wf__arc_at(&c->order, j), "ambiguous arcs", err));
+  if (c->order.order != NULL && c->second.size > 1)
+    qsort(c->second.data, c->second.size, sizeof *c->second.data, compare_numbers);
+  return WF_OK;
 }
 
 static wf_status compare_ways(struct chooser *c, wf__pair pair, wf_error *err) {
   const wf__csr *csr = &c->split->csr;
   for (uint64_t i = csr->arc_off.data[pair.first]; i < csr->arc_off.data[pair.first + 1]; i++) {
     const wf_arc *arc = &csr->arcs.data[i];
-    uint64_t j, end;
-    wf__arcs_of_label(csr->arc_off.data, csr->arcs.data, pair.second, arc->ilabel, &j, &end);
-    for (; j < end; j++) {
+    WF__TRY(find_second(c, pair.second, arc, err));
+    for (uint64_t k = 0; k < c->second.size; k++) {
+      uint64_t j = c->second.data[k];
       uint32_t other = csr->arcs.data[j].nextstate;
       if (pair.first != pair.second && arc->nextstate == other)
-        WF__TRY(add_choice(c, (struct way){pair.first, i}, (struct way){pair.second, j}, err));
+        WF__TRY(add_choice(c, pair, i, j, err));
       WF__TRY(reach(c, arc->nextstate, other, err));
     }
   }
   if (pair.first == pair.second || csr->final_cost.data[pair.first] == INFINITY ||
       csr->final_cost.data[pair.second] == INFINITY)
     return WF_OK;
-  return add_choice(c, (struct way){pair.first, THE_END}, (struct way){pair.second, THE_END}, err);
+  return add_choice(c, pair, csr->arcs.size + pair.first, csr->arcs.size + pair.second, err);
 }
 
 static wf_status find_choices(struct chooser *c, wf_error *err) {
-  uint32_t at;
   c->merged = false;
   c->choices.size = c->reached.list.size = 0;
   wf__map64_clear(&c->reached.map);
-  WF__TRY(wf__pairs_find(&c->reached, 0, 0, &at, err));
-  for (uint64_t k = 0; k < c->reached.list.size; k++)
+  memset(c->seen, 0, c->split->head.size);
+  WF__TRY(reach(c, 0, 0, err));
+  for (uint64_t k = 0; k < c->reached.list.size; k++) {
+    WF__TRY(wf__interrupted_at(k, err));
     WF__TRY(compare_ways(c, c->reached.list.data[k], err));
+  }
   return WF_OK;
 }
 
@@ -96,12 +125,7 @@ static void merge_states(struct chooser *c) {
 static int compare_choices(const void *x, const void *y) {
   const struct choice *a = x, *b = y;
   if (a->head != b->head) return a->head < b->head ? -1 : 1;
-  if (a->drop.source != b->drop.source) return a->drop.source < b->drop.source ? -1 : 1;
-  return (a->drop.arc > b->drop.arc) - (a->drop.arc < b->drop.arc);
-}
-
-static uint8_t *mark_of(struct chooser *c, struct way way) {
-  return way.arc == THE_END ? &c->dropped_end[way.source] : &c->dropped_arc[way.arc];
+  return (a->drop > b->drop) - (a->drop < b->drop);
 }
 
 /* By increasing head, so that it is known of the lower head's way whether it stays. */
@@ -110,28 +134,33 @@ static void choose(struct chooser *c) {
   qsort(c->choices.data, c->choices.size, sizeof *c->choices.data, compare_choices);
   for (uint64_t k = 0; k < c->choices.size; k++) {
     const struct choice *choice = &c->choices.data[k];
-    if (!*mark_of(c, choice->keep)) *mark_of(c, choice->drop) = 1;
+    if (!c->dropped[choice->keep]) c->dropped[choice->drop] = 1;
   }
 }
 
 static wf_status copy_rest(const struct chooser *c, wf__csr *out, wf_error *err) {
   const wf__csr *csr = &c->split->csr;
   for (uint64_t s = 0; s < csr->final_cost.size; s++) {
-    WF__TRY(wf__csr_add_state(out, c->dropped_end[s] ? INFINITY : csr->final_cost.data[s], err));
+    bool no_end = c->dropped[csr->arcs.size + s];
+    WF__TRY(wf__csr_add_state(out, no_end ? INFINITY : csr->final_cost.data[s], err));
     for (uint64_t i = csr->arc_off.data[s]; i < csr->arc_off.data[s + 1]; i++)
-      if (!c->dropped_arc[i]) WF__TRY(wf__csr_push(out, csr->arcs.data[i], err));
+      if (!c->dropped[i]) WF__TRY(wf__csr_push(out, csr->arcs.data[i], err));
   }
   return WF_OK;
 }
 
 static wf_status remove_ambiguity(struct chooser *c, wf__csr *out, int64_t *start, wf_error *err) {
   uint64_t n = c->split->csr.final_cost.size, m = c->split->csr.arcs.size;
-  WF__TRY(wf__csr_close(&c->split->csr, err));
-  c->dropped_arc = wf__calloc(m, 1);
-  c->dropped_end = wf__calloc(n, 1);
+  WF__TRY(wf__vec_push(&c->split->csr.arc_off, m, "states", err));
+  c->order = (wf__arc_order){.arc_off = c->split->csr.arc_off.data,
+                             .arcs = c->split->csr.arcs.data,
+                             .head = c->split->head.data};
+  WF__TRY(wf__arc_order_find(&c->order, n, err));
+  c->dropped = wf__calloc(n + m, 1);
+  c->seen = wf__calloc(n, 1);
   c->same = wf__alloc(n, sizeof *c->same);
-  if (c->dropped_arc == NULL || c->dropped_end == NULL || c->same == NULL)
-    return wf__fail_memory(err, n * 5 + m, "ambiguous arcs");
+  if (c->dropped == NULL || c->seen == NULL || c->same == NULL)
+    return wf__fail_memory(err, n * 6 + m, "ambiguous arcs");
   for (uint64_t s = 0; s < n; s++) c->same[s] = (uint32_t)s;
   WF__TRY(find_choices(c, err));
   while (c->merged) { /* ends: fewer and fewer states are reached */
@@ -147,17 +176,23 @@ static wf_status remove_ambiguity(struct chooser *c, wf__csr *out, int64_t *star
 static wf_status disambiguate(const wf_fst_view *view, const wf_disambiguate_options *o,
                               wf__csr *out, int64_t *start, wf_error *err) {
   wf__split split = {0};
-  struct chooser c = {.split = &split};
-  wf_status status = wf__disambiguate_split(
-      view, (double)o->delta, wf__determinize_limit((uint64_t)o->max_states, view->num_states),
-      &split, err);
+  wf__futures futures = {0};
+  struct chooser c = {.split = &split, .futures = &futures};
+  wf_status status = wf__futures_find(view, &futures, err);
+  if (status == WF_OK)
+    status = wf__disambiguate_split(
+        view, &futures, (double)o->delta,
+        wf__determinize_limit((uint64_t)o->max_states, view->num_states), &split, err);
   if (status == WF_OK) status = remove_ambiguity(&c, out, start, err);
   wf__csr_free(&split.csr);
   wf__vec_free(&split.head);
+  wf__futures_free(&futures);
   wf__pairs_free(&c.reached);
+  wf__vec_free(&c.second);
   wf__vec_free(&c.choices);
-  free(c.dropped_arc);
-  free(c.dropped_end);
+  free(c.order.order);
+  free(c.dropped);
+  free(c.seen);
   free(c.same);
   return status;
 }

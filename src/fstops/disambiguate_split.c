@@ -1,5 +1,5 @@
 /* disambiguate_split.c - splits the states of an acceptor by the subsets of states that are reached
- * together with them: step 1 of disambiguation. An arc has the output of its head's arc: the paths
+ * together with them: step 2 of disambiguation. An arc has the output of its head's arc: the paths
  * of heads are paths of the input, and in a functional transducer all paths of one input string
  * write the same. */
 #include <string.h>
@@ -7,132 +7,48 @@
 #include "base/interrupt.h"
 #include "fstops/determinize.h"
 #include "fstops/disambiguate.h"
-#include "fstops/pair_table.h"
 
 struct splitter {
   const wf_fst_view *view;
-  wf__pairs pairs;         /* pairs of states that one string reaches and that go on together */
-  uint8_t *future;         /* [pairs] do they have a common future? */
+  const wf__futures *futures;
+  wf__arc_order order;
   wf__det_subsets subsets; /* the first element of a subset is the head, with cost 0 */
   WF__VEC(wf__det_element) current, made;
-  WF__VEC(double) cost;
+  /* The subset under construction, by place in the list of states that have a common future with
+   * the head: does the subset have the state, and at which cost? */
+  uint64_t *has;
+  double *cost;
   wf__split *out;
 };
 
-/* --- common futures ---------------------------------------------------------------------- */
-
-/* Finds the pairs, and the arcs between them in `product`. */
-static wf_status find_pairs(struct splitter *sp, wf__csr *product, wf_error *err) {
-  const wf_fst_view *view = sp->view;
-  uint32_t start = (uint32_t)view->start, at;
-  WF__TRY(wf__pairs_find(&sp->pairs, start, start, &at, err));
-  for (uint64_t k = 0; k < sp->pairs.list.size; k++) {
-    wf__pair pair = sp->pairs.list.data[k];
-    bool final = wf__is_final(view, pair.first) && wf__is_final(view, pair.second);
-    WF__TRY(wf__interrupted_at(k, err));
-    WF__TRY(wf__csr_add_state(product, final ? 0 : INFINITY, err));
-    for (uint64_t i = view->arc_off[pair.first]; i < view->arc_off[pair.first + 1]; i++) {
-      uint64_t j, end;
-      wf__arcs_of_label(view->arc_off, view->arcs, pair.second, view->arcs[i].ilabel, &j, &end);
-      for (; j < end; j++) {
-        wf_arc arc = {0};
-        uint32_t a = view->arcs[i].nextstate, b = view->arcs[j].nextstate;
-        if (!wf__go_on_together(view->arc_off, view->arcs, view->final_cost, a, b)) continue;
-        WF__TRY(wf__pairs_find(&sp->pairs, a, b, &arc.nextstate, err));
-        WF__TRY(wf__csr_push(product, arc, err));
-      }
-    }
-  }
-  return wf__csr_close(product, err);
+static void add_path(struct splitter *sp, uint64_t place, double cost) {
+  uint64_t bit = (uint64_t)1 << (place % 64);
+  if (sp->has[place / 64] & bit) cost = wf__cost_plus(sp->view->semiring, sp->cost[place], cost);
+  sp->has[place / 64] |= bit;
+  sp->cost[place] = cost;
 }
 
-/* Marks the pairs from which a pair of final states can be reached. */
-static wf_status mark_futures(struct splitter *sp, const wf_fst_view *product, uint32_t *stack,
-                              wf_error *err) {
-  wf__incoming incoming = {0};
-  uint64_t depth = 0;
-  WF__TRY(wf__incoming_find(product, &incoming, err));
-  for (uint64_t k = 0; k < product->num_states; k++) {
-    if (!wf__is_final(product, k)) continue;
-    sp->future[k] = 1;
-    stack[depth++] = (uint32_t)k;
-  }
-  while (depth > 0) {
-    uint32_t k = stack[--depth];
-    for (uint64_t i = incoming.off[k]; i < incoming.off[k + 1]; i++) {
-      uint32_t from = incoming.arcs[i].nextstate;
-      if (sp->future[from]) continue;
-      sp->future[from] = 1;
-      stack[depth++] = from;
-    }
-  }
-  wf__incoming_free(&incoming);
-  return WF_OK;
-}
-
-static wf_status find_futures(struct splitter *sp, wf_error *err) {
-  wf__csr product = {0};
-  wf_status status = find_pairs(sp, &product, err);
-  if (status == WF_OK) {
-    uint64_t n = sp->pairs.list.size;
-    uint32_t *stack = wf__alloc(n, sizeof *stack);
-    sp->future = wf__calloc(n, 1);
-    wf_fst_view view = {.start = 0,
-                        .num_states = n,
-                        .num_arcs = product.arcs.size,
-                        .arc_off = product.arc_off.data,
-                        .arcs = product.arcs.data,
-                        .final_cost = product.final_cost.data};
-    status = stack == NULL || sp->future == NULL ? wf__fail_memory(err, n * 5, "pairs of states")
-                                                 : mark_futures(sp, &view, stack, err);
-    free(stack);
-  }
-  wf__csr_free(&product);
-  return status;
-}
-
-static bool have_future(const struct splitter *sp, uint32_t a, uint32_t b) {
-  uint32_t k = wf__map64_find(&sp->pairs.map, (uint64_t)a << 32 | b);
-  return k != WF__MAP64_NONE && sp->future[k];
-}
-
-/* --- subsets ----------------------------------------------------------------------------- */
-
-/* Adds a path to the subset under construction, which is sorted by state after the head. */
-static wf_status add_path(struct splitter *sp, uint32_t state, double cost, wf_error *err) {
-  uint64_t at = sp->made.size;
-  while (at > 1 && sp->made.data[at - 1].state > state) at--;
-  if (at > 1 && sp->made.data[at - 1].state == state) {
-    double *have = &sp->cost.data[at - 1];
-    *have = wf__cost_plus(sp->view->semiring, *have, cost);
-    return WF_OK;
-  }
-  WF__TRY(wf__vec_grow(&sp->made, 1, "a subset", err));
-  WF__TRY(wf__vec_grow(&sp->cost, 1, "a subset", err));
-  uint64_t moved = sp->made.size - at;
-  memmove(sp->made.data + at + 1, sp->made.data + at, moved * sizeof *sp->made.data);
-  memmove(sp->cost.data + at + 1, sp->cost.data + at, moved * sizeof *sp->cost.data);
-  sp->made.data[at] = (wf__det_element){.state = state};
-  sp->cost.data[at] = cost;
-  sp->made.size++;
-  sp->cost.size++;
-  return WF_OK;
-}
-
-static wf_status begin_subset(struct splitter *sp, uint32_t head, wf_error *err) {
-  sp->made.size = sp->cost.size = 0;
-  WF__TRY(wf__vec_push(&sp->made, ((wf__det_element){.state = head}), "a subset", err));
-  return wf__vec_push(&sp->cost, 0, "a subset", err);
-}
-
-/* Numbers the subset under construction. `*total` is the cost that goes to the arc. */
-static wf_status finish_subset(struct splitter *sp, double *total, uint32_t *out, wf_error *err) {
+/* Numbers the subset of the paths, and forgets them. `*total` is the cost that goes to the arc. */
+static wf_status finish_subset(struct splitter *sp, uint32_t head, double *total, uint32_t *out,
+                               wf_error *err) {
+  const uint32_t *states = sp->futures->states + sp->futures->off[head];
+  uint64_t num_words = (sp->futures->off[head + 1] - sp->futures->off[head] + 63) / 64, count = 0;
   *total = INFINITY;
-  for (uint64_t k = 1; k < sp->made.size; k++)
-    *total = wf__cost_plus(sp->view->semiring, *total, sp->cost.data[k]);
-  for (uint64_t k = 1; k < sp->made.size; k++)
-    sp->made.data[k].cost =
-        *total == INFINITY ? INFINITY : wf__cost_to_float(sp->cost.data[k] - *total);
+  for (uint64_t w = 0; w < num_words; w++)
+    for (uint64_t word = sp->has[w]; word != 0; word &= word - 1, count++)
+      *total = wf__cost_plus(sp->view->semiring, *total,
+                             sp->cost[w * 64 + (uint64_t)__builtin_ctzll(word)]);
+  sp->made.size = 0;
+  WF__TRY(wf__vec_grow(&sp->made, count + 1, "a subset", err));
+  sp->made.data[sp->made.size++] = (wf__det_element){.state = head};
+  for (uint64_t w = 0; w < num_words; w++) {
+    for (uint64_t word = sp->has[w]; word != 0; word &= word - 1) {
+      uint64_t place = w * 64 + (uint64_t)__builtin_ctzll(word);
+      float cost = *total == INFINITY ? INFINITY : wf__cost_to_float(sp->cost[place] - *total);
+      sp->made.data[sp->made.size++] = (wf__det_element){.state = states[place], .cost = cost};
+    }
+    sp->has[w] = 0;
+  }
   uint32_t size = (uint32_t)sp->made.size;
   wf_status status =
       wf__det_subsets_add(&sp->subsets, sp->made.data, size,
@@ -145,19 +61,21 @@ static wf_status finish_subset(struct splitter *sp, double *total, uint32_t *out
 
 static wf_status split_arc(struct splitter *sp, const wf_arc *of_head, wf_error *err) {
   const wf_fst_view *view = sp->view;
-  WF__TRY(begin_subset(sp, of_head->nextstate, err));
+  const wf__futures *futures = sp->futures;
   for (uint64_t k = 1; k < sp->current.size; k++) {
     wf__det_element element = sp->current.data[k];
     uint64_t i, end;
     wf__arcs_of_label(view->arc_off, view->arcs, element.state, of_head->ilabel, &i, &end);
-    for (; i < end; i++)
-      if (have_future(sp, view->arcs[i].nextstate, of_head->nextstate))
-        WF__TRY(add_path(sp, view->arcs[i].nextstate,
-                         (double)element.cost + (double)view->arcs[i].weight, err));
+    const uint32_t *states = futures->states + futures->off[of_head->nextstate], *state = states;
+    const uint32_t *states_end = futures->states + futures->off[of_head->nextstate + 1];
+    for (; wf__find_related(&sp->order, &i, end, &state, states_end); i++) {
+      const wf_arc *arc = &view->arcs[wf__arc_at(&sp->order, i)];
+      add_path(sp, (uint64_t)(state - states), (double)element.cost + (double)arc->weight);
+    }
   }
   wf_arc arc = {.ilabel = of_head->ilabel, .olabel = of_head->olabel};
   double total;
-  WF__TRY(finish_subset(sp, &total, &arc.nextstate, err));
+  WF__TRY(finish_subset(sp, of_head->nextstate, &total, &arc.nextstate, err));
   arc.weight = wf__cost_to_float(total);
   return wf__csr_push(&sp->out->csr, arc, err);
 }
@@ -192,11 +110,20 @@ static wf_status expand(struct splitter *sp, uint32_t id, wf_error *err) {
 static wf_status split(struct splitter *sp, double delta, uint64_t max_states, wf_error *err) {
   uint32_t first, start = (uint32_t)sp->view->start;
   double total;
-  WF__TRY(find_futures(sp, err));
+  sp->order = (wf__arc_order){.arc_off = sp->view->arc_off, .arcs = sp->view->arcs};
+  WF__TRY(wf__arc_order_find(&sp->order, sp->view->num_states, err));
   WF__TRY(wf__det_subsets_init(&sp->subsets, sp->view->num_states, delta, max_states, err));
-  WF__TRY(begin_subset(sp, start, err));
-  WF__TRY(add_path(sp, start, 0, err));
-  WF__TRY(finish_subset(sp, &total, &first, err));
+  uint64_t place = 0, most = 0;
+  for (uint64_t s = 0; s < sp->view->num_states; s++)
+    if (sp->futures->off[s + 1] - sp->futures->off[s] > most)
+      most = sp->futures->off[s + 1] - sp->futures->off[s];
+  sp->has = wf__calloc(most / 64 + 1, sizeof *sp->has);
+  sp->cost = wf__alloc(most, sizeof *sp->cost);
+  if (sp->has == NULL || sp->cost == NULL)
+    return wf__fail_memory(err, most * (sizeof *sp->cost + 1), "a subset");
+  while (sp->futures->states[sp->futures->off[start] + place] != start) place++;
+  add_path(sp, place, 0);
+  WF__TRY(finish_subset(sp, start, &total, &first, err));
   for (uint32_t id = 0; id < sp->subsets.where.size; id++) {
     WF__TRY(wf__interrupted_at(id, err));
     WF__TRY(expand(sp, id, err));
@@ -204,15 +131,15 @@ static wf_status split(struct splitter *sp, double delta, uint64_t max_states, w
   return WF_OK;
 }
 
-wf_status wf__disambiguate_split(const wf_fst_view *view, double delta, uint64_t max_states,
-                                 wf__split *out, wf_error *err) {
-  struct splitter sp = {.view = view, .out = out};
+wf_status wf__disambiguate_split(const wf_fst_view *view, const wf__futures *futures, double delta,
+                                 uint64_t max_states, wf__split *out, wf_error *err) {
+  struct splitter sp = {.view = view, .futures = futures, .out = out};
   wf_status status = split(&sp, delta, max_states, err);
-  wf__pairs_free(&sp.pairs);
-  free(sp.future);
+  free(sp.order.order);
   wf__det_subsets_free(&sp.subsets);
   wf__vec_free(&sp.current);
   wf__vec_free(&sp.made);
-  wf__vec_free(&sp.cost);
+  free(sp.has);
+  free(sp.cost);
   return status;
 }
