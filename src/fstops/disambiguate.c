@@ -17,13 +17,14 @@
 
 /* A way is an arc, or num_arcs + state: the end there. */
 struct choice {
-  uint32_t head; /* of the source of `drop`; it is larger than that of `keep` */
-  uint64_t drop, keep;
+  uint64_t drop, keep; /* the head of the source of `drop` is larger than that of `keep` */
+  uint64_t before;     /* the last choice before, + 1, with this head of `drop`; 0: none */
 };
 
 struct chooser {
   wf__split *split;
   const wf__futures *futures;
+  uint64_t num_heads; /* states of the input */
   wf__arc_order order;
   /* pairs of states that one string reaches and that have a common future, smaller number first;
      the table has those of different states */
@@ -31,6 +32,7 @@ struct chooser {
   uint8_t *seen;            /* [states] is the pair (s, s) in the list? */
   WF__VEC(uint64_t) second; /* arcs of one pair's second state */
   WF__VEC(struct choice) choices;
+  uint64_t *last;   /* [heads] the last choice that drops a way of the head, + 1; 0: none */
   uint8_t *dropped; /* [ways] */
   uint32_t *same;   /* [states] states that are one but for rounding; else the state itself */
   bool merged;
@@ -40,9 +42,11 @@ static wf_status add_choice(struct chooser *c, wf__pair sources, uint64_t a, uin
                             wf_error *err) {
   uint32_t head_a = c->split->head.data[sources.first],
            head_b = c->split->head.data[sources.second];
-  struct choice choice = {head_a, a, b};
-  if (head_b > head_a) choice = (struct choice){head_b, b, a};
-  return wf__vec_push(&c->choices, choice, "ambiguous arcs", err);
+  uint64_t *last = &c->last[head_a > head_b ? head_a : head_b];
+  struct choice choice = {head_a > head_b ? a : b, head_a > head_b ? b : a, *last};
+  WF__TRY(wf__vec_push(&c->choices, choice, "ambiguous arcs", err));
+  *last = c->choices.size;
+  return WF_OK;
 }
 
 static wf_status reach(struct chooser *c, uint32_t a, uint32_t b, wf_error *err) {
@@ -106,6 +110,7 @@ static wf_status find_choices(struct chooser *c, wf_error *err) {
   c->choices.size = c->reached.list.size = 0;
   wf__map64_clear(&c->reached.map);
   memset(c->seen, 0, c->split->head.size);
+  memset(c->last, 0, c->num_heads * sizeof *c->last);
   WF__TRY(reach(c, 0, 0, err));
   for (uint64_t k = 0; k < c->reached.list.size; k++) {
     WF__TRY(wf__interrupted_at(k, err));
@@ -122,20 +127,11 @@ static void merge_states(struct chooser *c) {
   }
 }
 
-static int compare_choices(const void *x, const void *y) {
-  const struct choice *a = x, *b = y;
-  if (a->head != b->head) return a->head < b->head ? -1 : 1;
-  return (a->drop > b->drop) - (a->drop < b->drop);
-}
-
 /* By increasing head, so that it is known of the lower head's way whether it stays. */
 static void choose(struct chooser *c) {
-  if (c->choices.size == 0) return;
-  qsort(c->choices.data, c->choices.size, sizeof *c->choices.data, compare_choices);
-  for (uint64_t k = 0; k < c->choices.size; k++) {
-    const struct choice *choice = &c->choices.data[k];
-    if (!c->dropped[choice->keep]) c->dropped[choice->drop] = 1;
-  }
+  for (uint64_t head = 0; head < c->num_heads; head++)
+    for (uint64_t k = c->last[head]; k != 0; k = c->choices.data[k - 1].before)
+      if (!c->dropped[c->choices.data[k - 1].keep]) c->dropped[c->choices.data[k - 1].drop] = 1;
 }
 
 static wf_status copy_rest(const struct chooser *c, wf__csr *out, wf_error *err) {
@@ -158,9 +154,10 @@ static wf_status remove_ambiguity(struct chooser *c, wf__csr *out, int64_t *star
   WF__TRY(wf__arc_order_find(&c->order, n, err));
   c->dropped = wf__calloc(n + m, 1);
   c->seen = wf__calloc(n, 1);
+  c->last = wf__alloc(c->num_heads, sizeof *c->last);
   c->same = wf__alloc(n, sizeof *c->same);
-  if (c->dropped == NULL || c->seen == NULL || c->same == NULL)
-    return wf__fail_memory(err, n * 6 + m, "ambiguous arcs");
+  if (c->dropped == NULL || c->seen == NULL || c->last == NULL || c->same == NULL)
+    return wf__fail_memory(err, n * 6 + m + c->num_heads * 8, "ambiguous arcs");
   for (uint64_t s = 0; s < n; s++) c->same[s] = (uint32_t)s;
   WF__TRY(find_choices(c, err));
   while (c->merged) { /* ends: fewer and fewer states are reached */
@@ -177,7 +174,7 @@ static wf_status disambiguate(const wf_fst_view *view, const wf_disambiguate_opt
                               wf__csr *out, int64_t *start, wf_error *err) {
   wf__split split = {0};
   wf__futures futures = {0};
-  struct chooser c = {.split = &split, .futures = &futures};
+  struct chooser c = {.split = &split, .futures = &futures, .num_heads = view->num_states};
   wf_status status = wf__futures_find(view, &futures, err);
   if (status == WF_OK)
     status = wf__disambiguate_split(
@@ -193,6 +190,7 @@ static wf_status disambiguate(const wf_fst_view *view, const wf_disambiguate_opt
   free(c.order.order);
   free(c.dropped);
   free(c.seen);
+  free(c.last);
   free(c.same);
   return status;
 }

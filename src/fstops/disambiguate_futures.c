@@ -147,6 +147,7 @@ static wf_status find_pairs(struct finder *f, wf_error *err) {
     WF__TRY(wf__interrupted_at(k, err));
     WF__TRY(follow_pair(f, k, err));
   }
+  wf__map64_free(&f->pairs.map);
   return WF_OK;
 }
 
