@@ -69,18 +69,16 @@ static int compare_numbers(const void *x, const void *y) {
   return (*a > *b) - (*a < *b);
 }
 
-/* Lists the arcs of state s with a label and a next state that has a common future with that of
- * `arc`. */
-static wf_status find_second(struct chooser *c, uint32_t s, const wf_arc *arc, wf_error *err) {
-  const wf__csr *csr = &c->split->csr;
+/* Lists those of the arcs [first, end), of one label, whose next state has a common future with that
+ * of `arc`. */
+static wf_status find_second(struct chooser *c, const wf_arc *arc, uint64_t first, uint64_t end,
+                             wf_error *err) {
   uint32_t head = c->split->head.data[arc->nextstate];
   const uint32_t *state = c->futures->states + c->futures->off[head];
   const uint32_t *states_end = c->futures->states + c->futures->off[head + 1];
-  uint64_t j, end;
   c->second.size = 0;
-  wf__arcs_of_label(csr->arc_off.data, csr->arcs.data, s, arc->ilabel, &j, &end);
-  for (; wf__find_related(&c->order, &j, end, &state, states_end); j++)
-    WF__TRY(wf__vec_push(&c->second, wf__arc_at(&c->order, j), "ambiguous arcs", err));
+  for (; wf__find_related(&c->order, &first, end, &state, states_end); first++)
+    WF__TRY(wf__vec_push(&c->second, wf__arc_at(&c->order, first), "ambiguous arcs", err));
   if (c->order.order != NULL && c->second.size > 1)
     qsort(c->second.data, c->second.size, sizeof *c->second.data, compare_numbers);
   return WF_OK;
@@ -88,9 +86,16 @@ static wf_status find_second(struct chooser *c, uint32_t s, const wf_arc *arc, w
 
 static wf_status compare_ways(struct chooser *c, wf__pair pair, wf_error *err) {
   const wf__csr *csr = &c->split->csr;
-  for (uint64_t i = csr->arc_off.data[pair.first]; i < csr->arc_off.data[pair.first + 1]; i++) {
+  const uint64_t *arc_off = csr->arc_off.data;
+  uint64_t first = 0, end = 0, label_end = 0;
+  for (uint64_t i = arc_off[pair.first]; i < arc_off[pair.first + 1]; i++) {
     const wf_arc *arc = &csr->arcs.data[i];
-    WF__TRY(find_second(c, pair.second, arc, err));
+    if (i >= label_end) {
+      label_end = end = wf__label_end(csr->arcs.data, first = i, arc_off[pair.first + 1]);
+      if (pair.first != pair.second)
+        wf__arcs_of_label(arc_off, csr->arcs.data, pair.second, arc->ilabel, &first, &end);
+    }
+    WF__TRY(find_second(c, arc, first, end, err));
     for (uint64_t k = 0; k < c->second.size; k++) {
       uint64_t j = c->second.data[k];
       uint32_t other = csr->arcs.data[j].nextstate;

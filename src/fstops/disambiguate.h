@@ -70,15 +70,21 @@ static inline uint64_t wf__label_bound(const wf_arc *arcs, uint64_t first, uint6
   return first;
 }
 
+/* The end of the arcs of one label that begin at `first`, which is below `end`. Most are alone. */
+static inline uint64_t wf__label_end(const wf_arc *arcs, uint64_t first, uint64_t end) {
+  uint64_t at = first + 1, step = 1;
+  for (; at < end && arcs[at].ilabel == arcs[first].ilabel; step *= 2) at += step;
+  if (step == 1) return at;
+  return wf__label_bound(arcs, at - step / 2, at < end ? at : end, arcs[first].ilabel + INT64_C(1));
+}
+
 /* The arcs of state s with a label: [*first, *end). */
 static inline void wf__arcs_of_label(const uint64_t *arc_off, const wf_arc *arcs, uint32_t s,
                                      int32_t label, uint64_t *first, uint64_t *end) {
-  uint64_t last = arc_off[s + 1], at = wf__label_bound(arcs, arc_off[s], last, label), step = 1;
+  uint64_t last = arc_off[s + 1], at = wf__label_bound(arcs, arc_off[s], last, label);
+  bool found = at < last && arcs[at].ilabel == label;
   *first = at;
-  for (; at < last && arcs[at].ilabel == label; step *= 2) at += step; /* most have one arc */
-  *end = step <= 2
-             ? (at < last ? at : last)
-             : wf__label_bound(arcs, at - step / 2, at < last ? at : last, label + INT64_C(1));
+  *end = found ? wf__label_end(arcs, at, last) : at;
 }
 
 static inline uint64_t wf__arc_at(const wf__arc_order *o, uint64_t k) {

@@ -59,13 +59,16 @@ static wf_status finish_subset(struct splitter *sp, uint32_t head, double *total
                   (unsigned long long)sp->subsets.max_states);
 }
 
-static wf_status split_arc(struct splitter *sp, const wf_arc *of_head, wf_error *err) {
+/* Splits an arc of the head, which has the arcs from `first` to `last` - 1 of its label. */
+static wf_status split_arc(struct splitter *sp, const wf_arc *of_head, uint64_t first,
+                           uint64_t last, wf_error *err) {
   const wf_fst_view *view = sp->view;
   const wf__futures *futures = sp->futures;
   for (uint64_t k = 1; k < sp->current.size; k++) {
     wf__det_element element = sp->current.data[k];
-    uint64_t i, end;
-    wf__arcs_of_label(view->arc_off, view->arcs, element.state, of_head->ilabel, &i, &end);
+    uint64_t i = first, end = last;
+    if (element.state != sp->current.data[0].state)
+      wf__arcs_of_label(view->arc_off, view->arcs, element.state, of_head->ilabel, &i, &end);
     const uint32_t *states = futures->states + futures->off[of_head->nextstate], *state = states;
     const uint32_t *states_end = futures->states + futures->off[of_head->nextstate + 1];
     for (; wf__find_related(&sp->order, &i, end, &state, states_end); i++) {
@@ -98,11 +101,13 @@ static wf_status expand(struct splitter *sp, uint32_t id, wf_error *err) {
   }
   WF__TRY(wf__csr_add_state(&sp->out->csr, wf__cost_to_float(final_cost), err));
   WF__TRY(wf__vec_push(&sp->out->head, head, "states", err));
+  uint64_t first = 0, last = 0;
   for (uint64_t i = view->arc_off[head]; i < view->arc_off[head + 1]; i++) {
+    if (i >= last) last = wf__label_end(view->arcs, first = i, view->arc_off[head + 1]);
     const wf_arc *arc = &view->arcs[i], *before = i > view->arc_off[head] ? arc - 1 : NULL;
     if (before != NULL && before->ilabel == arc->ilabel && before->nextstate == arc->nextstate)
       continue; /* the same split again */
-    WF__TRY(split_arc(sp, arc, err));
+    WF__TRY(split_arc(sp, arc, first, last, err));
   }
   return WF_OK;
 }
