@@ -27,7 +27,7 @@ struct chooser {
   uint64_t num_heads; /* states of the input */
   wf__arc_order order;
   /* pairs of states that one string reaches and that have a common future, smaller number first;
-     the table has those of different states */
+   * the table has those of different states */
   wf__pairs reached;
   uint8_t *seen;            /* [states] is the pair (s, s) in the list? */
   WF__VEC(uint64_t) second; /* arcs of one pair's second state */
@@ -69,8 +69,8 @@ static int compare_numbers(const void *x, const void *y) {
   return (*a > *b) - (*a < *b);
 }
 
-/* Lists those of the arcs [first, end), of one label, whose next state has a common future with that
- * of `arc`. */
+/* Lists those of the arcs [first, end), of one label, whose next state has a common future with
+ * that of `arc`. */
 static wf_status find_second(struct chooser *c, const wf_arc *arc, uint64_t first, uint64_t end,
                              wf_error *err) {
   uint32_t head = c->split->head.data[arc->nextstate];
