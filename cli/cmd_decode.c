@@ -541,7 +541,7 @@ int cmd_decode(int argc, char **argv) {
   if (code >= 0) return code;
   code = refuse_audio(parser.args, parser.num_args);
   if (code >= 0) return code;
-  decode_lattices_finish(&run.lattices, &run.decoder_options);
+  decode_lattices_finish(&run.lattices, run.transducer_path != NULL, &run.decoder_options);
   wf_error err = {0};
   run.progress = cli_progress(run.quiet);
   run.most_bytes =

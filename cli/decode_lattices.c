@@ -2,6 +2,7 @@
  * from them: confidences and n-best lists. */
 #include "decode_lattices.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #define MAKE_LATTICES "lattice|nbest|confidence|ctm|json-lines"
@@ -46,7 +47,8 @@ void decode_lattices_flags(cli_parser *parser, decode_lattices *lattices) {
   cli_rules(parser, rules);
 }
 
-void decode_lattices_finish(decode_lattices *lattices, wf_decoder_options *options) {
+void decode_lattices_finish(decode_lattices *lattices, bool transducer,
+                            wf_decoder_options *options) {
   lattices->confidence =
       lattices->confidence || lattices->ctm_path != NULL || lattices->json_path != NULL;
   lattices->determinizes =
@@ -58,6 +60,8 @@ void decode_lattices_finish(decode_lattices *lattices, wf_decoder_options *optio
     lattices->confidence_scale = (double)wf_confidence_scale(options->acoustic_scale);
   wf_lattice_determinize_options_init(&lattices->determinizing);
   lattices->determinizing.beam = options->lattice_beam;
+  if (transducer && options->acoustic_scale > 0) /* it is given in nats of the model */
+    lattices->determinizing.beam = fminf(options->lattice_beam * options->acoustic_scale, 1e30f);
   lattices->determinizing.num_threads = options->num_threads;
 }
 

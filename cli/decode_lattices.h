@@ -24,8 +24,10 @@ typedef struct decode_lattices {
 } decode_lattices;
 
 void decode_lattices_flags(cli_parser *parser, decode_lattices *lattices);
-/* Call after parsing. Sets lattice_beam to 8 if lattices are needed and it is not given. */
-void decode_lattices_finish(decode_lattices *lattices, wf_decoder_options *options);
+/* Call after parsing. Sets lattice_beam to 8 if lattices are needed and it is not given.
+ * `transducer`: is the model one? */
+void decode_lattices_finish(decode_lattices *lattices, bool transducer,
+                            wf_decoder_options *options);
 wf_status decode_lattices_open(decode_lattices *lattices, const wf_result_writer_options *writing,
                                size_t max_batch, wf_error *err);
 /* Sets the decoder to determinize lattices while it decodes, and to make confidences and n-best

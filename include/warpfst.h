@@ -347,7 +347,8 @@ enum { WF_CHECK_SCORES_WARN, WF_CHECK_SCORES_ERROR, WF_CHECK_SCORES_OFF };
   X(I32, max_tokens, 28000, 1, 1073741823, "states",                                              \
     "maximum number of tokens per frame; beyond it the beam narrows. Raised to max_active if "    \
     "lower")                                                                                      \
-  X(F32, acoustic_scale, 1, 0, 1e6, "", "factor on the log-likelihoods")                          \
+  X(F32, acoustic_scale, 1, 0, 1e6, "",                                                           \
+    "factor on the log-likelihoods; with a transducer, on beam and lattice_beam, too (unless 0)") \
   X(F32, word_score, 0, -1e6, 1e6, "nats", "added per word; a positive score gives more words")   \
   X(I32, blank, -1, -1, 2147483647, "column",                                                     \
     "column of the CTC blank or of silence, which ends words; -1: that of a CTC graph, or none "  \

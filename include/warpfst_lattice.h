@@ -191,6 +191,8 @@ WF_API wf_status wf_lattices_determinize(const wf_lattice *const *lattices, size
 /* Makes wf_decode determinize each lattice in the thread that made it, while other threads or the
  * GPU continue the search. `determinized` of a result is then as wf_lattice_determinize fills it in
  * without phones. num_threads has no effect. `options` NULL, the default: no determinization.
+ * options->beam is in nats of the sum of costs; the whole lattice of a transducer is within
+ * lattice_beam * acoustic_scale of the decoder's options.
  * Lattices of streams are not determinized. Errors: the decoder makes no lattices
  * (WF_ERR_ARGUMENT). */
 WF_API wf_status wf_decoder_set_determinization(wf_decoder *decoder,

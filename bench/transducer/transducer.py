@@ -16,7 +16,7 @@ utterances (40 ms frames); the environment variable WARPFST_TRANSDUCER_DATA may 
 Beside them the CTC head of the same encoder (the output logp_bpe of DATA/encoder.onnx), over tokens alone and with the same models. Its search sees every frame's scores at
 once: beam 15, acoustic_scale 0.7.
 
-With LM, 16 tokens a step, beam 12, acoustic_scale 3, word_score 1: chosen on these utterances with rnnt, for all models.
+With LM, 16 tokens a step, beam 4, acoustic_scale 3, word_score 1: chosen on these utterances with rnnt, for all models.
 """
 import argparse
 import collections
@@ -35,7 +35,7 @@ CTC = measure.ROOT / "examples" / "ctc"
 MODELS = {None: "CTC", "rnnt": "RNN-T, stateless", "lstm": "RNN-T, LSTM", "tdt": "TDT, stateless"}
 BEAM = ["--max-hypotheses=8", "--beam=6"]
 CTC_HEAD = ["--beam=15", "--acoustic-scale=0.7"]
-WORDS = ["--max-hypotheses=16", "--beam=12", "--acoustic-scale=3", "--word-score=1"]
+WORDS = ["--max-hypotheses=16", "--beam=4", "--acoustic-scale=3", "--word-score=1"]
 INTERNAL = 0.2
 BOOST = 2.0  # nats of the model; times acoustic_scale
 

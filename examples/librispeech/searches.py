@@ -170,9 +170,10 @@ class Warpfst(Search):
         return wf.Decoder(self._graph, lm=None if vocabulary.in_graph else vocabulary.lm, transducer=vocabulary.transducer, **options)
 
     def set_weights(self, lm_weight: float, word_score: float) -> None:
-        """The language model's weight is 1 here, so all is divided by lm_weight. The beam is in the same scale, but gets no narrower."""
-        beam = self._options.get("beam", wf.DecoderConfig()["beam"])
-        weights = {"acoustic_scale": 1 / lm_weight, "word_score": word_score / lm_weight, "beam": beam * max(1, 1 / lm_weight)}
+        """The language model's weight is 1 here, so all is divided by lm_weight. The beam is in the same scale, but gets no narrower. The decoder scales a transducer's itself."""
+        beam = self._options.get("beam", wf.DecoderConfig()["beam"]) * max(1, 1 / lm_weight)
+        given = beam if self._vocabulary.transducer is None else beam * lm_weight
+        weights = {"acoustic_scale": 1 / lm_weight, "word_score": word_score / lm_weight, "beam": given}
         self._decoder = self._made({**self._options, **weights})
 
     def decode(self, scores: Sequence[np.ndarray]) -> list[str]:

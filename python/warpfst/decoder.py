@@ -117,7 +117,8 @@ class Decoder(Handle):
         self._lattice_results = {"determinize": determinize, "confidences": confidences, "nbest": nbest, "mbr": mbr, "keep_raw": keep_raw, "confidence_scale": confidence_scale}
         if not isinstance(determinize, (bool, Mapping)):
             raise TypeError(f"determinize={determinize!r}, expected True, False or a dict of options")
-        limits = {"beam": self.config["lattice_beam"], "num_threads": self.config["num_threads"], **(determinize if isinstance(determinize, Mapping) else {})}
+        nat = (self.config["acoustic_scale"] or 1) if self.transducer is not None else 1  # a transducer's lattice_beam is in nats of the model
+        limits = {"beam": min(self.config["lattice_beam"] * nat, 1e30), "num_threads": self.config["num_threads"], **(determinize if isinstance(determinize, Mapping) else {})}
         wanted = {name: value for name, value in self._lattice_results.items() if name != "determinize"}
         scale = Options("lattice_results", **wanted)["confidence_scale"] or lib.wf_confidence_scale(self.config["acoustic_scale"])
         self._completing = Completing(self.config["lattice_beam"], limits, confidences, scale)

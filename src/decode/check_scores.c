@@ -283,10 +283,9 @@ static void check_end(wf_decoder *decoder, const wf_result *result) {
   decoder->check.warned |= 1u << UNFINISHED;
   wf__log(WF_LOG_WARNING,
           "a result ends within a word (flag not_final): no complete path was left. If its "
-          "recording does not, raise beam=%g, which should grow with acoustic_scale=%g, or "
-          "max_hypotheses=%d (check_scores=off: no such warnings)",
-          (double)decoder->options.beam, (double)decoder->options.acoustic_scale,
-          (int)decoder->options.max_hypotheses);
+          "recording does not, raise beam=%g or max_hypotheses=%d (check_scores=off: no such "
+          "warnings)",
+          (double)decoder->options.beam, (int)decoder->options.max_hypotheses);
 }
 
 void wf__check_search(wf_decoder *decoder, wf_result *result) {

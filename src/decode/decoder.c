@@ -1,4 +1,6 @@
 /* decoder.c - the public decoder: checks each utterance, hands the batch to a backend. */
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/callbacks.h"
@@ -50,6 +52,17 @@ static void check_max_active(const wf_decoder *decoder) {
           (int)max_active, (unsigned long long)count, (unsigned long long)count + 1);
 }
 
+/* The options of the search, on any device: its beams are on the scale of the sum of costs. A
+ * transducer's are given in nats of its model (docs/reference/transducers.md). */
+static wf_decoder_options searched_with(const wf_decoder *decoder) {
+  wf_decoder_options options = decoder->options;
+  if (decoder->transducer == NULL || options.acoustic_scale == 0) return options;
+  options.beam *= options.acoustic_scale;
+  if (options.lattice_beam > 0) /* 0 would mean no lattices */
+    options.lattice_beam = fmaxf(options.lattice_beam * options.acoustic_scale, FLT_MIN);
+  return options;
+}
+
 static wf_status open_search(wf_decoder *decoder, wf_error *err) {
   const wf_decoder_options *options = &decoder->options;
   wf__devices devices = {0};
@@ -70,7 +83,8 @@ static wf_status open_search(wf_decoder *decoder, wf_error *err) {
     if (gpu == NULL) return WF_ERR_DEVICE;
     decoder->backend = gpu->search;
   }
-  return decoder->backend->open(decoder->graph, decoder->transducer, options, &decoder->search,
+  const wf_decoder_options searched = searched_with(decoder);
+  return decoder->backend->open(decoder->graph, decoder->transducer, &searched, &decoder->search,
                                 err);
 }
 

@@ -27,6 +27,16 @@ printf '0.000 0.100 a\n0.200 0.100 b\n0.300 0.100 a\n' | diff - times.txt
 [ "$(cat out)" = 'u a b a' ] || fail "$(cat out)"
 grep -q 'alternatives\|nbest' out.jsonl || fail "no n-best list"
 
+# beam and lattice_beam are nats of the model: the same list at any acoustic scale, over a graph without costs.
+for scale in 1 0.25 4; do
+  "$WARPFST" decode tokens.wfst both.txt --transducer=toy.safetensors --nbest=1000 --lattice-beam=3 --beam=5 --acoustic-scale=$scale --json-lines=scaled.jsonl -o out 2>err.txt
+  grep -o '"text": *"[^"]*"' scaled.jsonl > "list.$scale"
+done
+[ "$(wc -l < list.1)" -gt 3 ] || fail "$(cat list.1)"
+for scale in 0.25 4; do
+  diff list.1 list.$scale || fail "the list depends on the acoustic scale"
+done
+
 printf 'ab a b\naba a b a\nac a c\n' > lexicon.txt
 cat > lm.arpa <<'END'
 \data\

@@ -299,6 +299,11 @@ static void choose(struct run *run) {
   run->out->num_expanded += run->sources.size;
 }
 
+/* It is given in nats of the model. */
+static float beam_of(const wf_decoder_options *o) {
+  return o->acoustic_scale > 0 ? o->acoustic_scale * o->beam : o->beam;
+}
+
 static void do_step(struct run *run, int64_t t, int step) {
   struct candidates c = {0};
   struct token best = {.cost = INFINITY};
@@ -313,7 +318,7 @@ static void do_step(struct run *run, int64_t t, int step) {
       for (size_t i = 0; i < run->waiting[f].size; i++)
         least = fminf(least, run->waiting[f].tokens[i].cost);
     for (size_t i = 0; i < c.size; i++) least = fminf(least, c.data[i].token.cost);
-    cutoff = least + run->o->beam;
+    cutoff = least + beam_of(run->o);
     if (!(cutoff < FLT_MAX)) cutoff = FLT_MAX;
   }
   run->next.size = 0;
@@ -336,7 +341,7 @@ static void do_step(struct run *run, int64_t t, int step) {
 /* --- frames -------------------------------------------------------------------------------- */
 
 static void begin_frame(struct run *run, int64_t t) {
-  float best = INFINITY, beam = run->o->greedy ? FLT_MAX : run->o->beam;
+  float best = INFINITY, beam = run->o->greedy ? FLT_MAX : beam_of(run->o);
   for (size_t i = 0; i < run->waiting[t].size; i++)
     best = fminf(best, run->waiting[t].tokens[i].cost);
   for (int64_t f = t; f < 64; f++)

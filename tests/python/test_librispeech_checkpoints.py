@@ -308,6 +308,10 @@ def test_an_archive_of_nemo(tmp_path, monkeypatch):
     assert searches.Greedy(vocabulary).decode(outputs)[0]
     with pytest.raises(searches.NotApplicable, match="transducer"):
         searches.Pyctcdecode(vocabulary)
+    search = searches.Warpfst(vocabulary, beam=12.0)
+    for lm_weight, beam in ((0.25, 12.0), (2.0, 24.0)):  # on the scale of the sum of costs 48 and 12: it gets no narrower than 12
+        search.set_weights(lm_weight, 0.0)
+        assert (search._decoder.config["acoustic_scale"], search._decoder.config["beam"]) == (1 / lm_weight, beam)
 
 
 def test_a_model_of_icefall_by_its_name(tmp_path, monkeypatch):

@@ -226,16 +226,56 @@ def test_boosts_do_not_repeat_words(said, boost, told, streams):
             assert decoder.decode(frames, boost=given)[0].text == told
 
 
+@pytest.mark.parametrize("scale", [0.25, 4.0])  # powers of two round nothing, so ties stay
+def test_costs_times_a_number(scale, rng, tmp_path):
+    """acoustic_scale and all weights times the same number: the same words, work and lists at costs times it, with the same beams. The internal model's weight is one of them."""
+    for name, text in (("lm.arpa", ARPA), ("internal.arpa", ARPA.replace("-0.9 ba", "-1.6 ba"))):
+        (tmp_path / name).write_text(text)
+    words = wf.Symbols(["<eps>", *LEXICON])
+    grammars = {by: wf.Fst.from_arcs([(0, 0, i, i, by * i / 8) for i in range(1, 6)], {0: 0.0}, isymbols=words, osymbols=words) for by in (1.0, scale)}
+    graphs = {by: wf.build_ctc_graph(NAMES, LEXICON, grammar=grammar, words=words, topology="transducer") for by, grammar in grammars.items()}
+
+    def decoded(model, frames, by, beam=3.0, streams=False):
+        lm, internal = (wf.Scorer.from_lm(str(tmp_path / name), words, lm_scale=weight * by) for name, weight in (("lm.arpa", 0.8), ("internal.arpa", -0.3)))
+        options = {"acoustic_scale": 2 * by, "word_score": 0.5 * by, "beam": beam, "lattice_beam": 2.0, "num_threads": 1, "check_scores": "off"}
+        decoder = wf.Decoder(graphs[by], transducer=model, lm=[lm, internal], **options, **({} if streams else {"determinize": True, "nbest": 1000}))
+        boost = {"cc": 0.7 * by}
+        if not streams:
+            return list(decoder.decode(frames, boost=boost))
+        opened = [decoder.stream() for _ in frames]
+        for stream, matrix in zip(opened, frames):
+            stream.set_boost(boost)
+            for row in matrix:
+                stream.advance(row[None])
+        return [stream.finish() for stream in opened]
+
+    cut = several = 0
+    for kind in (1, 4, 5) * 5:
+        model = wf.Transducer.open(Reference(rng, **KINDS[kind]).save(tmp_path / "m.safetensors"))
+        frames = [(rng.normal(size=(count, 5)) * 2).astype(np.float32) for count in (5, 9)]
+        ways = [decoded(model, frames, 1.0), decoded(model, frames, scale), decoded(model, frames, scale, streams=True), decoded(model, frames, 1.0, beam=100.0)]
+        for one, other, stream, wide in zip(*ways):
+            assert one.text == other.text == stream.text and one.flags == other.flags
+            assert other.cost == pytest.approx(scale * one.cost, abs=1e-4) and stream.cost == other.cost
+            assert (one.num_tokens, one.num_expanded, one.num_arcs) == (other.num_tokens, other.num_expanded, other.num_arcs)
+            assert one.lattice.num_arcs == other.lattice.num_arcs == stream.lattice.num_arcs
+            assert [best.text for best in one.nbest(1000)] == [best.text for best in other.nbest(1000)]
+            assert [best.cost * scale for best in one.nbest(1000)] == pytest.approx([best.cost for best in other.nbest(1000)], abs=1e-3)
+            cut += wide.num_tokens > one.num_tokens
+            several += len(one.nbest(1000)) > 1
+    assert cut > 10 and several > 10
+
+
 def test_results_that_end_within_a_word():
-    """The path that ends the word costs 8 nats more for a frame: a beam that grows with the acoustic scale keeps it; without, the decoder says so, once."""
+    """The path that ends the word costs 8 nats of the model more for a frame: the beam of 15 keeps it at any acoustic scale; with a smaller one the decoder says so, once."""
     graph = wf.build_ctc_graph(NEXT, {"go": ["\u2581go"], "onward": ["\u2581on", "ward"]}, topology="transducer")
     frames = logits([1, 2, 0], 12.0)
     frames[1, 0], frames[2, 0], frames[2, 3] = 0, 10, 2
     model = repeats_at_a_cost(12.0)
-    scaled = wf.Decoder(graph, transducer=model, acoustic_scale=3, beam=45).decode(frames)[0]
+    scaled = wf.Decoder(graph, transducer=model, acoustic_scale=3).decode(frames)[0]
     assert scaled.text == "go onward" and "not_final" not in scaled.flags
-    decoder = wf.Decoder(graph, transducer=model, acoustic_scale=3, beam=15)
-    with pytest.warns(wf.InputWarning, match="ends within a word.*raise beam=15") as told:
+    decoder = wf.Decoder(graph, transducer=model, acoustic_scale=3, beam=5)
+    with pytest.warns(wf.InputWarning, match="ends within a word.*raise beam=5 or") as told:
         cut = decoder.decode([frames, frames])
     assert len(told) == 1 and all("not_final" in one.flags for one in cut)
 

@@ -94,12 +94,12 @@ struct task {
 };
 
 static void set_options(struct task *task, test_rng *rng, bool wide) {
-  static const float beams[] = {0, 0.5f, 2, 8, 100};
+  static const float beams[] = {0, 0.5f, 2, 8, 100}, scales[] = {1, 1, 1, 1, 1, 0.5f, 3, 0};
   wf_decoder_options_init(&task->options);
   task->options.beam = wide ? 1e30f : beams[test_below(rng, 5)];
   task->options.max_hypotheses = wide ? 100000 : 1 + (int32_t)test_below(rng, 5);
   task->options.max_symbols = 1 + (int32_t)test_below(rng, 3);
-  task->options.acoustic_scale = test_below(rng, 4) == 0 ? 0.5f : 1;
+  task->options.acoustic_scale = scales[test_below(rng, wide ? 8 : 7)];
   task->options.word_score = test_below(rng, 3) == 0 ? -0.3f : 0;
   task->options.blank_penalty = test_below(rng, 3) == 0 ? 0.5f : 0;
   task->options.greedy = !wide && test_below(rng, 5) == 0;
@@ -212,8 +212,8 @@ static bool is_same(const wf_result *r, const oracle_transducer_result *o) {
           memcmp(r->alignment, o->alignment, (size_t)r->num_decoded * sizeof *r->alignment) == 0);
 }
 
-/* The graph that is searched, without final states. */
-static wf_graph *without_finals(const struct task *task) {
+/* The graph that is searched, with the costs times `scale`; `finals`: with final states? */
+static wf_graph *rewritten(const struct task *task, float scale, bool finals) {
   const wf_fst_view *view = &task->oracle.view;
   wf_error err = {0};
   wf_builder *builder;
@@ -222,9 +222,14 @@ static wf_graph *without_finals(const struct task *task) {
   assert_ok(wf_builder_create(WF_TROPICAL, &builder, &err));
   assert_ok(wf_builder_add_states(builder, view->num_states, NULL, &err));
   assert_ok(wf_builder_set_start(builder, (uint32_t)view->start, &err));
-  for (uint32_t s = 0; s < view->num_states; s++)
-    for (uint64_t a = view->arc_off[s]; a < view->arc_off[s + 1]; a++)
-      assert_ok(wf_builder_add_arc(builder, s, view->arcs[a], &err));
+  for (uint32_t s = 0; s < view->num_states; s++) {
+    for (uint64_t a = view->arc_off[s]; a < view->arc_off[s + 1]; a++) {
+      wf_arc arc = view->arcs[a];
+      arc.weight *= scale;
+      assert_ok(wf_builder_add_arc(builder, s, arc, &err));
+    }
+    if (finals) assert_ok(wf_builder_set_final(builder, s, scale * view->final_cost[s], &err));
+  }
   assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
   assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
   wf_fst_free(fst);
@@ -240,7 +245,7 @@ static void check_partial_lattice(const struct task *task, wf_stream *stream, in
   wf_result *result;
   wf_scores scores = task->scores;
   scores.num_frames = num_frames;
-  wf_graph *graph = without_finals(task);
+  wf_graph *graph = rewritten(task, 1, false);
   assert_ok(wf_stream_partial_lattice(stream, &lattice, &err));
   assert_ok(wf_decoder_create_transducer(graph, task->model, &task->options, &decoder, &err));
   assert_ok(wf_decoder_set_scorer(decoder, task->scorer, &err));
@@ -417,6 +422,8 @@ static double cost_of(const struct oracle_sentences *sentences, const struct ora
   return INFINITY;
 }
 
+enum { LATTICE_BEAM = 2 }; /* of the sum of costs */
+
 /* The lattice has the sentences whose best path is within the beam, at its cost. */
 static size_t check_lattice(const struct task *task, const wf_result *result, double best,
                             const struct oracle_sentences *wanted, uint64_t seed) {
@@ -430,8 +437,7 @@ static size_t check_lattice(const struct task *task, const wf_result *result, do
   add_paths(&lattice, 0, words, 0, 0, best + 6, &found);
   for (size_t i = 0; i < wanted->size; i++) {
     double cost = wanted->data[i].cost, other = cost_of(&found, &wanted->data[i]);
-    if (cost > best + (double)task->options.lattice_beam - 1e-3 ? other < cost - 1e-3
-                                                                : fabs(other - cost) > 1e-3)
+    if (cost > best + LATTICE_BEAM - 1e-3 ? other < cost - 1e-3 : fabs(other - cost) > 1e-3)
       fail_msg("seed %llu: a sentence of %d words costs %.9g, in the lattice %.9g",
                (unsigned long long)seed, wanted->data[i].size, cost, other);
   }
@@ -453,7 +459,8 @@ static void test_every_path(void **state) {
     struct log_probs probs;
     struct oracle_sentences sentences = {0};
     make_task(&task, seed + 1000000, true);
-    task.options.lattice_beam = 2;
+    task.options.lattice_beam = LATTICE_BEAM;
+    if (task.options.acoustic_scale > 0) task.options.lattice_beam /= task.options.acoustic_scale;
     task.options.lattice_prune_interval = 1 + (int32_t)(seed % 3);
     wf_result *result = decode(&task);
     begin_log_probs(&probs, task.model, &task.scores);
@@ -475,10 +482,102 @@ static void test_every_path(void **state) {
   assert_true(test_many((uint64_t)num_finals, 100, 2000));
 }
 
+/* Multiplies every cost of the task by `scale`: acoustic_scale, word_score, graph, scorer. */
+static void scale_task(struct task *task, float scale) {
+  wf_graph *graph = rewritten(task, scale, true);
+  wf_fst_free(task->whole);
+  wf_graph_free(task->with);
+  wf_graph_free(task->graph);
+  task->graph = graph;
+  task->with = NULL;
+  task->whole = NULL;
+  task->oracle.view = wf_fst_get_view(wf_graph_fst(graph));
+  task->options.acoustic_scale *= scale;
+  task->options.word_score *= scale;
+  if (task->scorer == NULL) return;
+  wf_scorer_free(task->scorer);
+  for (int c = 0; c < task->tables.num_contexts; c++) {
+    task->tables.final[c] *= scale;
+    for (int w = 0; w < NUM_WORDS; w++) task->tables.cost[c * NUM_WORDS + w] *= scale;
+  }
+  task->scorer = test_table_scorer(&task->tables, task->batches);
+}
+
+static bool is_scaled_lattice(const wf_lattice *lattice, const wf_lattice *by, float scale) {
+  const wf_lattice_view a = wf_lattice_get_view(lattice), b = wf_lattice_get_view(by);
+  bool same = a.num_states == b.num_states && a.num_arcs == b.num_arcs;
+  for (uint64_t s = 0; same && s < a.num_states; s++)
+    same = a.arc_off[s + 1] == b.arc_off[s + 1] && a.frames[s] == b.frames[s] &&
+           a.final_graph_cost[s] * scale == b.final_graph_cost[s] &&
+           a.final_acoustic_cost[s] * scale == b.final_acoustic_cost[s] &&
+           a.final_scorer_cost[s] * scale == b.final_scorer_cost[s];
+  for (uint64_t i = 0; same && i < a.num_arcs; i++) {
+    const wf_lattice_arc *x = &a.arcs[i], *y = &b.arcs[i];
+    same = x->ilabel == y->ilabel && x->olabel == y->olabel && x->nextstate == y->nextstate &&
+           x->graph_cost * scale == y->graph_cost && x->acoustic_cost * scale == y->acoustic_cost &&
+           x->scorer_cost * scale == y->scorer_cost;
+  }
+  return same;
+}
+
+/* The same words, times and work, at costs times `scale`? */
+static bool is_scaled(const wf_result *a, const wf_result *b, float scale) {
+  const double by = (double)scale;
+  return a->flags == b->flags && a->num_decoded == b->num_decoded && a->cost * by == b->cost &&
+         a->graph_cost * by == b->graph_cost && a->acoustic_cost * by == b->acoustic_cost &&
+         a->scorer_cost * by == b->scorer_cost && a->num_tokens == b->num_tokens &&
+         a->num_expanded == b->num_expanded && a->num_arcs == b->num_arcs &&
+         a->num_words == b->num_words &&
+         (a->num_words == 0 || memcmp(a->words, b->words, a->num_words * sizeof *a->words) == 0) &&
+         (a->num_decoded == 0 ||
+          memcmp(a->alignment, b->alignment, (size_t)a->num_decoded * sizeof *a->alignment) == 0) &&
+         (a->lattice == NULL) == (b->lattice == NULL) &&
+         (a->lattice == NULL || is_scaled_lattice(a->lattice, b->lattice, scale));
+}
+
+/* Costs times a power of two, which rounds nothing: what survives is the same, with the same beams,
+ * in batches, streams and lattices. */
+static void test_scaled_costs(void **state) {
+  (void)state;
+  static const float scales[] = {0.25f, 2, 8};
+  uint64_t num_tasks = 0, num_scored = 0, num_pruned = 0, num_stable = 0;
+  for (uint64_t seed = 0; seed < test_seeds(3000); seed++) {
+    struct task task;
+    make_task(&task, seed + 2000000, false);
+    task.options.lattice_beam = seed % 2 == 0 ? 0 : 1;
+    const float scale = scales[seed % 3];
+    wf_result *plain = task.is_real ? NULL : decode(&task);
+    if (plain != NULL) {
+      scale_task(&task, scale);
+      wf_result *scaled = decode(&task);
+      wf_result *streamed = decode_in_chunks(&task, seed, scaled, &num_stable);
+      if (!is_scaled(plain, scaled, scale) || !is_scaled(scaled, streamed, 1))
+        fail_msg("seed %llu: times %g, cost %.9g becomes %.9g, in a stream %.9g; tokens %llu, %llu",
+                 (unsigned long long)seed, (double)scale, plain->cost, scaled->cost, streamed->cost,
+                 (unsigned long long)plain->num_tokens, (unsigned long long)scaled->num_tokens);
+      task.options.beam = 1e30f;
+      wf_result *wide = decode(&task);
+      num_tasks++;
+      num_scored += task.scorer != NULL;
+      num_pruned += wide->num_tokens != scaled->num_tokens;
+      wf_result_free(wide);
+      wf_result_free(streamed);
+      wf_result_free(scaled);
+      wf_result_free(plain);
+    }
+    free_task(&task);
+  }
+  print_message("%llu tasks, %llu with a scorer, %llu in which the beam cuts\n",
+                (unsigned long long)num_tasks, (unsigned long long)num_scored,
+                (unsigned long long)num_pruned);
+  assert_true(num_scored > num_tasks / 4 && num_pruned > num_tasks / 4);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_random),
       cmocka_unit_test(test_every_path),
+      cmocka_unit_test(test_scaled_costs),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
