@@ -165,7 +165,7 @@ static wf_status choose_least(const wf_graph *graph, const wf_decoder_options *o
   int size = smallest ? 0 : limits->least_size;
   if (limits->scored && size < WF__LARGE_LANE)
     size = WF__LARGE_LANE;
-  else if (!limits->scored)
+  else if (!limits->scored && !limits->boosted)
     expected = min_u64(expected, graph->num_states);
   while (size < WF__LANE_SIZES && limits->lanes[size] < 1) size++;
   if (size == WF__LANE_SIZES)

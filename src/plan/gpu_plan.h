@@ -43,6 +43,7 @@ typedef struct wf__device_limits {
   int lanes[WF__LANE_SIZES]; /* of each size, that run at once; 0: none does */
   uint64_t available;        /* bytes, the graph's included; UINT64_MAX: not known */
   bool scored;               /* some utterance has a scorer: lanes are large */
+  bool boosted;              /* not scored, but some utterance has boosts of few contexts */
   bool deferred; /* all have a recurrent scorer, whose scores are made between launches for all
                     lanes: there is one chunk */
   uint64_t scorer_bytes; /* of the batch's scorers, allocated already */

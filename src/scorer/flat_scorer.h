@@ -179,6 +179,13 @@ static inline WF__HD uint32_t wf__flat_context(const wf__flat_part *part, uint64
   return (uint32_t)(context >> part->shift & (((uint64_t)1 << part->bits) - 1));
 }
 
+/* Number of contexts of a scorer whose parts are boosts, at least 2. */
+static inline WF__HD uint64_t wf__flat_contexts(const wf__flat_scorer *scorer) {
+  const bool is_one = scorer->num_parts == 1 && scorer->parts[0].kind == WF__FLAT_PHRASES;
+  const uint64_t all = is_one ? scorer->parts[0].num_nodes : (uint64_t)1 << scorer->bits;
+  return all > 2 ? all : 2;
+}
+
 /* Sum of the parts' costs, in the order in which the chain adds them. */
 typedef struct wf__flat_sum {
   float first, rest;

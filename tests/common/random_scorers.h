@@ -117,8 +117,9 @@ static inline wf_symbols *random_scorer_words(void) {
   return words;
 }
 
+/* words: NULL: only boosts. */
 static inline wf_scorer *random_part(test_rng *rng, const wf_symbols *words) {
-  uint32_t kind = test_below(rng, 4);
+  uint32_t kind = test_below(rng, words != NULL ? 4 : 2);
   return kind == 0   ? random_word_boost(rng)
          : kind == 1 ? random_phrase_boost(rng)
                      : random_ngram(rng, words, kind == 2);

@@ -502,9 +502,11 @@ static int no_capacity(const wf__gpu_profile *profile, int ranks, int32_t num_co
 
 const wf__search_kernels wf__search_kernels_of[WF__SEARCH_KINDS] = {
     [WF__SEARCH_PLAIN] = {launch_search, backward, global_bytes, capacity},
+    [WF__SEARCH_BOOSTED] = {launch_scored, NULL, NULL, capacity},
     [WF__SEARCH_SCORED] = {launch_scored, backward, global_bytes, capacity},
     [WF__SEARCH_DEFERRED] = {unknown_launch, NULL, NULL, no_capacity},
     [WF__SEARCH_STREAMS + WF__SEARCH_PLAIN] = {unknown_launch, NULL, NULL, no_capacity},
+    [WF__SEARCH_STREAMS + WF__SEARCH_BOOSTED] = {unknown_launch, NULL, NULL, no_capacity},
     [WF__SEARCH_STREAMS + WF__SEARCH_SCORED] = {unknown_launch, NULL, NULL, no_capacity},
     [WF__SEARCH_STREAMS + WF__SEARCH_DEFERRED] = {unknown_launch, NULL, NULL, no_capacity},
 };

@@ -46,7 +46,8 @@ static void compare(uint64_t seed, const wf_graph *graph, wf_decoder_options opt
   test_free_results(gpu, count);
 }
 
-/* One batch has utterances with several scorers of all kinds, and some without a scorer. */
+/* One batch has utterances with several scorers of all kinds, or of boosts alone, and some without
+ * a scorer. */
 static void random_tasks(uint64_t first, uint64_t last) {
   uint32_t flags_seen = 0, cycles = 0, said = 0;
   wf_symbols *words = random_scorer_words();
@@ -61,7 +62,8 @@ static void random_tasks(uint64_t first, uint64_t last) {
     wf_scorer *scorers[SCORERS];
     const wf_scorer *chosen[BATCH];
     wf_result *cpu[BATCH];
-    for (int i = 0; i < SCORERS; i++) scorers[i] = random_scorer(&rng, words);
+    for (int i = 0; i < SCORERS; i++)
+      scorers[i] = random_scorer(&rng, seed % 7 < 3 ? NULL : words);
     for (int i = 0; i < BATCH; i++)
       chosen[i] = test_below(&rng, 8) == 0 ? NULL : scorers[test_below(&rng, SCORERS)];
     task.options.recombine = (int32_t)(seed % 5 >= 3);
@@ -118,7 +120,8 @@ static void test_large_tasks(void **state) {
   assert_ok(wf_graph_create(fst, NULL, 0, &task.graph, &err));
   wf_fst_free(fst);
   task.scores.num_columns = 50;
-  for (size_t k = 0; k < (small ? 3 : 15); k++) {
+  const size_t mixed = small ? 3 : 15; /* the tasks after these have only boosts */
+  for (size_t k = 0; k < mixed + (small ? 3 : 9); k++) {
     const size_t count = k % 3 == 0 ? 1 : k % 3 == 1 ? 4 : BATCH;
     wf_scores batch[BATCH];
     float *data[BATCH];
@@ -126,12 +129,12 @@ static void test_large_tasks(void **state) {
     const wf_scorer *chosen[BATCH];
     wf_result *cpu[BATCH];
     assert_ok(wf_scorer_chain(ngram, boost, &chain, &err));
-    for (size_t i = 0; i < BATCH; i++) chosen[i] = i % 3 == 0 ? chain : ngram;
+    for (size_t i = 0; i < BATCH; i++) chosen[i] = k >= mixed ? (i % 4 == 3 ? NULL : boost) : i % 3 == 0 ? chain : ngram;
     wf_decoder_options_init(&task.options);
     task.options.beam = k % 2 == 0 ? 6 : 9;
     task.options.max_active = small ? 100 : actives[k % 3];
     task.options.max_tokens = small ? 500 : tokens[k % 5];
-    task.options.recombine = k % 4 == 2;
+    task.options.recombine = k < mixed && k % 4 == 2;
     test_random_batch(&task, batch, data, count, k, small ? 8 : 30);
     compare(k, task.graph, task.options, batch, chosen, count, cpu);
     test_free_results(cpu, count);

@@ -183,8 +183,9 @@ void soak_make_task(test_rng *rng, struct soak_task *out) {
   out->has_scorers = test_below(rng, 2);
   if (!out->has_scorers) return;
   wf_symbols *words = random_scorer_words();
+  const bool only_boosts = test_below(rng, 2);
   for (int i = 0; i + 1 < SOAK_SCORERS; i++)
-    out->scorers[i] = random_scorer(rng, words); /* the last is none */
+    out->scorers[i] = random_scorer(rng, only_boosts ? NULL : words); /* the last is none */
   wf_symbols_free(words);
 }
 

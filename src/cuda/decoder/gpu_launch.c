@@ -47,7 +47,8 @@ wf__lane_rules wf__gpu_rules(const wf_decoder_options *options) {
 
 wf__search_kind wf__gpu_kind_of(const wf__gpu_worker *worker) {
   if (worker->limits.deferred) return WF__SEARCH_DEFERRED;
-  return worker->plan.scored ? WF__SEARCH_SCORED : WF__SEARCH_PLAIN;
+  if (worker->plan.scored) return WF__SEARCH_SCORED;
+  return worker->limits.boosted ? WF__SEARCH_BOOSTED : WF__SEARCH_PLAIN;
 }
 
 /* The search of the whole chunk in lanes of one size. */

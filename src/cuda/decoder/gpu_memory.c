@@ -19,9 +19,14 @@ wf_status wf__device_limits_read(int device, int32_t num_columns, wf__device_lim
                                  wf_error *err) {
   WF__TRY(wf__gpu_profile_read(device, &out->profile, err));
   for (int b = 0; b <= WF__MAX_RANK_BITS; b++) {
+    int boosted;
     WF__CUDA_TRY(wf__search_kernels_of[WF__SEARCH_PLAIN].capacity(&out->profile, 1 << b,
                                                                   num_columns, &out->lanes[b]),
                  "the search kernel");
+    WF__CUDA_TRY(wf__search_kernels_of[WF__SEARCH_BOOSTED].capacity(&out->profile, 1 << b,
+                                                                    num_columns, &boosted),
+                 "the search kernel");
+    if (boosted < out->lanes[b]) out->lanes[b] = boosted;
     WF__CUDA_TRY(wf__search_kernels_of[WF__SEARCH_SCORED].capacity(
                      &out->profile, 1 << b, num_columns, &out->lanes[WF__LARGE_LANE + b]),
                  "the search kernel");

@@ -34,7 +34,7 @@ static void channel_close(void *opaque, void *opaque_channel) {
   if (channel == NULL) return;
   wf__streams_return_slot(channel->worker, channel->tokens);
   wf__streams_return_slot(channel->worker, channel->contexts);
-  if (wf__is_scored_channel(channel)) {
+  if (wf__channel_kind(channel) != WF__SEARCH_PLAIN) {
     const int caller = wf__callers_device();
     (void)cudaSetDevice(channel->worker->device);
     if (channel->scorer != NULL && channel->scorer->rnn_scoring != NULL)

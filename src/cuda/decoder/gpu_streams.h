@@ -16,8 +16,8 @@
  * on a history for GPU and CPU (committed prefixes, paths, words, endpoints).
  *
  * A call of wf_streams_advance is one or several rounds. A round takes up to WF__STREAM_FRAMES
- * frames of each stream: one copy, one launch for streams without scorers and one for those with,
- * one wait. Streams with a recurrent scorer follow, with a launch and a wait for each time that
+ * frames of each stream: one copy, one launch for streams of each kind (wf__channel_kind), one wait.
+ * Streams with a recurrent scorer follow, with a launch and a wait for each time that
  * scores are made. */
 #ifndef WF_CUDA_DECODER_GPU_STREAMS_H
 #define WF_CUDA_DECODER_GPU_STREAMS_H
@@ -49,9 +49,13 @@ typedef struct wf__gpu_channel {
   uint32_t item_number; /* of its item in the round + 1; 0: it is in no round */
 } wf__gpu_channel;
 
-/* Is it searched by the kernels for scorers, whose tables are larger? */
-static inline bool wf__is_scored_channel(const wf__gpu_channel *channel) {
-  return channel->scorer != NULL || channel->words != NULL || channel->large;
+/* The kernels that search it. Those with scorers have larger tables. */
+static inline wf__search_kind wf__channel_kind(const wf__gpu_channel *channel) {
+  const wf__shared_scorer *scorer = channel->scorer;
+  if (scorer != NULL && scorer->rnn_scoring != NULL) return WF__SEARCH_DEFERRED;
+  if (channel->words != NULL || channel->large) return WF__SEARCH_SCORED;
+  if (scorer != NULL) return scorer->boosts ? WF__SEARCH_BOOSTED : WF__SEARCH_SCORED;
+  return WF__SEARCH_PLAIN;
 }
 
 /* A chunk in flight. */

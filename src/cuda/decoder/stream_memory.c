@@ -23,16 +23,14 @@ static wf_status find_sources(wf__gpu_worker *worker, wf_error *err) {
 
 wf_status wf__streams_read_lanes(const wf__gpu_profile *profile, int32_t num_columns, int *lanes,
                                  wf_error *err) {
-  for (int b = 0; b <= WF__MAX_RANK_BITS; b++) {
-    int scored;
-    WF__CUDA_TRY(wf__search_kernels_of[WF__SEARCH_STREAMS + WF__SEARCH_PLAIN].capacity(
-                     profile, 1 << b, num_columns, &lanes[b]),
-                 "the search kernel");
-    WF__CUDA_TRY(wf__search_kernels_of[WF__SEARCH_STREAMS + WF__SEARCH_SCORED].capacity(
-                     profile, 1 << b, num_columns, &scored),
-                 "the search kernel");
-    if (scored < lanes[b]) lanes[b] = scored;
-  }
+  for (int b = 0; b <= WF__MAX_RANK_BITS; b++)
+    for (int kind = WF__SEARCH_PLAIN; kind < WF__SEARCH_DEFERRED; kind++) {
+      int fit;
+      WF__CUDA_TRY(wf__search_kernels_of[WF__SEARCH_STREAMS + kind].capacity(profile, 1 << b,
+                                                                             num_columns, &fit),
+                   "the search kernel");
+      if (kind == WF__SEARCH_PLAIN || fit < lanes[b]) lanes[b] = fit;
+    }
   return lanes[0] >= 1
              ? WF_OK
              : wf__fail(err, WF_ERR_DEVICE, "the search kernel of streams does not fit this GPU");

@@ -172,18 +172,16 @@ static wf_status submit_deferred(wf__gpu_worker *worker, uint32_t from, wf_error
   return WF_OK;
 }
 
-/* Writes the order of a round: items without scorers, then with scorers that are not recurrent,
- * then with recurrent ones. */
-static void order_items(const wf__gpu_worker *worker, uint32_t *num_plain, uint32_t *num_scored) {
+/* Writes the order of a round: the items of each kind together, those with recurrent scorers last.
+ * ends[kind]: place after those of the kind. */
+static void order_items(const wf__gpu_worker *worker, uint32_t ends[WF__SEARCH_DEFERRED]) {
   wf__gpu_streams *streams = worker->streams;
   uint32_t *order = transfer_at(streams, WF__TRANSFER_ORDER), at = 0;
-  for (int scored = 0; scored < 2; scored++) {
-    for (uint64_t i = 0; i < streams->items.size; i++) {
-      const wf__stream_item *item = &streams->items.data[i];
-      if (scoring_of(item) == NULL && wf__is_scored_channel(item->channel) == (scored != 0))
+  for (int kind = 0; kind < WF__SEARCH_DEFERRED; kind++) {
+    for (uint64_t i = 0; i < streams->items.size; i++)
+      if (wf__channel_kind(streams->items.data[i].channel) == (wf__search_kind)kind)
         order[at++] = (uint32_t)i;
-    }
-    *(scored ? num_scored : num_plain) = at - (scored ? *num_plain : 0);
+    ends[kind] = at;
   }
   for (const struct wf__rnn_scoring *rnn_scoring = worker->stream_scorings; rnn_scoring != NULL;
        rnn_scoring = wf__rnn_scoring_next(rnn_scoring))
@@ -204,9 +202,9 @@ static wf_status launch(struct wf__cuda_backend *self, wf__gpu_worker *worker,
   uint64_t *score_off = wf__alloc(count, sizeof *score_off), at = 0;
   if (score_off == NULL) return wf__fail_memory(err, count * sizeof *score_off, "streams");
   struct round round = {worker, batch, score_off};
-  uint32_t num_plain, num_scored;
+  uint32_t ends[WF__SEARCH_DEFERRED], begin = 0;
   bool on_gpu = false;
-  order_items(worker, &num_plain, &num_scored);
+  order_items(worker, ends);
   for (uint64_t i = 0; i < count; i++) {
     const wf__stream_item *item = &streams->items.data[i];
     score_off[i] = at;
@@ -228,15 +226,15 @@ static wf_status launch(struct wf__cuda_backend *self, wf__gpu_worker *worker,
                  "the caller's stream");
   }
   WF__TRY(wf__gpu_send_transfer(&streams->room, bytes, streams->stream, err));
-  wf__search_launch plain = {
-      .kind = WF__SEARCH_STREAMS + WF__SEARCH_PLAIN, .queue = 0, .first = 0, .count = num_plain};
-  wf__search_launch scored = {.kind = WF__SEARCH_STREAMS + WF__SEARCH_SCORED,
-                              .queue = 1,
-                              .first = num_plain,
-                              .count = num_scored};
-  WF__TRY(submit_items(worker, &plain, num_plain < count, err));
-  WF__TRY(submit_items(worker, &scored, num_plain < count, err));
-  return submit_deferred(worker, num_plain + num_scored, err);
+  const bool large = ends[WF__SEARCH_BOOSTED] < count;
+  for (int kind = 0; kind < WF__SEARCH_DEFERRED; begin = ends[kind++]) {
+    wf__search_launch search = {.kind = WF__SEARCH_STREAMS + kind,
+                                .queue = kind,
+                                .first = begin,
+                                .count = ends[kind] - begin};
+    WF__TRY(submit_items(worker, &search, large, err));
+  }
+  return submit_deferred(worker, begin, err);
 }
 
 /* --- outcomes ---------------------------------------------------------------------------- */
@@ -275,7 +273,8 @@ static wf_status read_outcome(const struct round *round, uint64_t number, int th
     case WF__LANE_TABLE_FULL:
       item->bits = wider_bits(streams);
       if (item->bits == 0)
-        item->then = wf__is_scored_channel(item->channel) ? WF__ITEM_TO_CPU : WF__ITEM_LARGE;
+        item->then = wf__channel_kind(item->channel) >= WF__SEARCH_SCORED ? WF__ITEM_TO_CPU
+                                                                          : WF__ITEM_LARGE;
       return WF_OK;
     case WF__LANE_CLOSURE:
     case WF__LANE_CYCLE:

@@ -6,9 +6,32 @@
 #include "cuda/decoder/stream_rnn_scoring.h"
 #include "scorer/rnn_scorer.h"
 
+#ifndef WF__BOOST_TABLE_BITS
+#define WF__BOOST_TABLE_BITS 11
+#endif
+enum { MOST_TABLE_BITS = WF__BOOST_TABLE_BITS }; /* of a list whose words a filter can tell */
+
 static wf__model_room room_of(const wf__gpu_worker *worker) {
   return (wf__model_room){worker->device, (uint64_t)worker->options.gpu_memory,
                           worker->uploaded.bytes, worker->copy_stream};
+}
+
+/* Can the kernels for boosts of few contexts (search/boost_pairs.cuh) search with this scorer? The
+ * numbers of pairs must have 31 bits. Most words of a long list pass the filter; then the kernels for
+ * any scorer, which look words up by whole warps, are faster (docs/engineering/gpu.md). */
+static bool has_few_contexts(const wf__gpu_worker *worker, const wf__flat_scorer *scorer) {
+  const wf__lane_graph *graph = &worker->launches.params.graph;
+  const wf_decoder_options *options = &worker->options;
+  const uint64_t contexts = scorer->bits < 31 ? wf__flat_contexts(scorer) : UINT32_MAX;
+  for (int i = 0; i < scorer->num_parts; i++) {
+    const wf__flat_part *part = &scorer->parts[i];
+    if ((part->kind != WF__FLAT_WORDS && part->kind != WF__FLAT_PHRASES) ||
+        part->table_bits > MOST_TABLE_BITS)
+      return false;
+  }
+  return options->lattice_beam == 0 && options->recombine != WF_RECOMBINE_STATE &&
+         contexts * graph->num_states <= 0x7fffffff &&
+         contexts * graph->num_arcs <= WF__LANE_MAX_ARCS;
 }
 
 wf_status wf__gpu_take_scorers(wf__gpu_worker *worker, const wf__batch *batch, wf_error *err) {
@@ -20,7 +43,11 @@ wf_status wf__gpu_take_scorers(wf__gpu_worker *worker, const wf__batch *batch, w
     if (!batch->skip[i] && batch->scorers[i] != NULL &&
         wf__rnn_scorer_of(batch->scorers[i]) == NULL)
       WF__TRY(wf__scorer_store_add(&scorers->batch, batch->scorers[i], err));
-  worker->limits.scored = scorers->batch.flats.size > 0 || worker->limits.deferred;
+  const uint64_t num_flats = scorers->batch.flats.size;
+  worker->limits.boosted = num_flats > 0 && !worker->limits.deferred;
+  for (uint64_t i = 0; i < num_flats && worker->limits.boosted; i++)
+    worker->limits.boosted = has_few_contexts(worker, &scorers->batch.flats.data[i]);
+  worker->limits.scored = worker->limits.deferred || (num_flats > 0 && !worker->limits.boosted);
   WF__TRY(wf__gpu_send_scorers(scorers, &room, err));
   if (worker->limits.deferred) WF__TRY(wf__batch_rnn_take_chains(worker, batch, err));
   worker->limits.scorer_bytes = scorers->batch.bytes + wf__gpu_model_bytes(&scorers->models);
@@ -68,6 +95,8 @@ wf_status wf__gpu_acquire_scorer(wf__gpu_worker *worker, const wf_scorer *scorer
   wf_status status =
       recurrent != scorer ? wf__scorer_store_add(&shared->store, scorer, err) : WF_OK;
   if (status == WF_OK) status = wf__scorer_store_send(&worker->scorers, &room, &shared->store, err);
+  shared->boosts = status == WF_OK && recurrent == NULL &&
+                   has_few_contexts(worker, &shared->store.flats.data[0]);
   shared->holds_lists = status == WF_OK;
   if (shared->holds_lists) wf__scorer_store_hold(&worker->scorers, &shared->store, 1);
   if (status == WF_OK && recurrent != NULL)

@@ -14,6 +14,7 @@ typedef struct wf__shared_scorer {
   uint64_t users;
   wf__scorer_store store;
   bool holds_lists;                    /* it is among the users of its long lists */
+  bool boosts;                         /* of few contexts (search/boost_pairs.cuh) */
   struct wf__rnn_scoring *rnn_scoring; /* of a recurrent scorer or a chain with one, which starts in
                                           `root`; else NULL */
   uint32_t root;
@@ -22,7 +23,7 @@ typedef struct wf__shared_scorer {
   struct wf__shared_scorer *next;
 } wf__shared_scorer;
 
-/* Sends the batch's scorers to the worker's GPU. Sets limits.scored and limits.scorer_bytes. */
+/* Sends the batch's scorers to the worker's GPU. Sets limits.scored, limits.boosted and limits.scorer_bytes. */
 wf_status wf__gpu_take_scorers(struct wf__gpu_worker *worker, const wf__batch *batch,
                                wf_error *err);
 /* Address of an utterance's scorer on the GPU; NULL: it has none. */

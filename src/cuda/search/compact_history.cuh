@@ -18,10 +18,12 @@ namespace wf_search {
 constexpr u32 FOLLOWED =
     0x80000000u; /* a bit of an arc; NO_ARC, the start token's, always has it */
 
-/* Source state of an arc: the last state whose first arc is at or before it. By one warp, 32 probes
- * a step. */
+/* Source of an arc, both as in the trace: the last state whose first arc is at or before it. By one
+ * warp, 32 probes a step. */
 template <class POLICY, int RANKS>
 __device__ u32 searcher<POLICY, RANKS>::source_of(u32 arc) const {
+  u64 context = 0;
+  arc = split_pair(arc, &context);
   if constexpr (SCORED)
     if (is_added_arc(arc)) return added_source(arc) & ~WF__LANE_EPSILON;
   u32 low = 0, high = p->graph.num_states; /* first_arc[low] <= arc; first_arc[high] > arc */
@@ -35,7 +37,7 @@ __device__ u32 searcher<POLICY, RANKS>::source_of(u32 arc) const {
     high = min(high, new_low + step);
     low = new_low;
   }
-  return low;
+  return pair_of(low, (u32)context);
 }
 
 /* Place of the token of the state (and context) in the trace of a frame; by one warp. */
@@ -43,7 +45,7 @@ template <class POLICY, int RANKS>
 __device__ u32 searcher<POLICY, RANKS>::find_token(u32 state, u64 context, u32 number, u32 *owner) {
   const u32 bits = index()[(u64)number * WF__LANE_INDEX + WF__LANE_GROUPS];
   u32 slot;
-  l.place_of(key_of(state, context), bits, owner, &slot);
+  l.place_of(key_of_traced(state, context), bits, owner, &slot);
   int64_t parts = (int64_t)*owner - l.rank();
   const uint2 *tokens = trace() + parts * p->memory.trace_cap;
   const ulonglong2 *pairs = contexts() + parts * p->memory.trace_cap;

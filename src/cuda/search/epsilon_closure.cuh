@@ -10,7 +10,7 @@ namespace wf_search {
 template <class POLICY, int RANKS>
 __device__ __forceinline__ void searcher<POLICY, RANKS>::put_frontier(u32 rank, u32 which,
                                                                       u32 place, u32 slot) {
-  if (place < THREADS)
+  if (place < FRONTIER)
     l.of(rank).frontier[which][place] = (uint16_t)slot;
   else
     (frontier() + ((int64_t)rank - l.rank()) * 2 * SLOTS + which * SLOTS)[place].x = slot;
@@ -18,8 +18,9 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::put_frontier(u32 rank, 
 
 template <class POLICY, int RANKS>
 __device__ __forceinline__ u32 searcher<POLICY, RANKS>::get_frontier(u32 which, u32 place) {
-  return place < THREADS ? load_own16(l.base + OFFSET(frontier) + (which * MAX_THREADS + place) * 2)
-                         : frontier()[which * SLOTS + place].x;
+  constexpr u32 ROW = sizeof own().frontier[0];
+  return place < FRONTIER ? load_own16(l.base + OFFSET(frontier) + which * ROW + place * 2)
+                          : frontier()[which * SLOTS + place].x;
 }
 
 /* Is the candidate cheaper, by more than the slack, than the cost an earlier round left? (It is
@@ -69,13 +70,16 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::relax(bool live, u32 a,
                                                                u64 context, float cutoff,
                                                                u32 next) {
   uint4 arc = make_uint4(0, 0, 0, 0);
+  const u32 number = split_pair(a, &context);
   u64 to = context;
   if (live) {
-    arc = arc_at(arcs(), a);
+    arc = arc_at(arcs(), number);
     cost = __fadd_rn(cost, __uint_as_float(arc.y));
     if (arc.w != 0) cost = __fsub_rn(cost, p->rules.word_score);
     if constexpr (DEFERRED)
       if (arc.w != 0) cost = word_cost(arc.w, cost, &to);
+    if constexpr (PAIRS)
+      if (arc.w != 0) cost = boosted_cost(arc.w, cost, &to);
     if (arc.w != 0) count_word();
   }
   if constexpr (GATHERS)
@@ -128,7 +132,7 @@ __device__ __forceinline__ int searcher<POLICY, RANKS>::relax_rounds(float cutof
       own().frontier_entries += size;
     }
 #endif
-    if constexpr (SCORED) { /* if word costs make a cycle negative, there may be too many tokens
+    if constexpr (SCORED || PAIRS) { /* if word costs make a cycle negative, there may be too many tokens
                                before there are too many rounds; that error has priority */
       u64 tokens = num_emitted;
 #pragma unroll
@@ -136,7 +140,8 @@ __device__ __forceinline__ int searcher<POLICY, RANKS>::relax_rounds(float cutof
       if (own().full != 0) return WF__LANE_OK; /* close checks it */
       if (tokens > p->rules.max_tokens) return CLOSURE_OVERFLOW;
       if (rounds + 1 > (by_state() ? all_states() : tokens)) return WF__LANE_CYCLE;
-      if (by_state() && !place_contexts()) return WF__LANE_NO_ROOM;
+      if constexpr (SCORED)
+        if (by_state() && !place_contexts()) return WF__LANE_NO_ROOM;
     } else if (rounds > p->graph.num_states) {
       return WF__LANE_CYCLE;
     }
@@ -297,7 +302,7 @@ __device__ __forceinline__ int searcher<POLICY, RANKS>::relax_rounds_by_exchange
 template <class POLICY, int RANKS>
 __device__ __forceinline__ int searcher<POLICY, RANKS>::close(float cutoff) {
   int status;
-  if constexpr (SCORED)
+  if constexpr (SCORED || PAIRS)
     status = relax_rounds(cutoff);
   else
     status =

@@ -202,6 +202,8 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::expand_arc(const candid
     if (arc.w != 0) candidate = __fsub_rn(candidate, p->rules.word_score);
     if constexpr (DEFERRED)
       if (arc.w != 0) candidate = word_cost(arc.w, candidate, &to);
+    if constexpr (PAIRS)
+      if (arc.w != 0) candidate = boosted_cost(arc.w, candidate, &to);
     if (FIRST_PASS && arc.w != 0) count_word();
   }
   if constexpr (GATHERS)
@@ -243,7 +245,9 @@ __device__ __forceinline__ u64 searcher<POLICY, RANKS>::expand(const candidate_r
     context = source_context(base + in_warp());
   }
   uint4 info = make_uint4(0, 0, 0, 0);
-  if (mine && !is_wide(state) && is_selected(cost, state, context)) info = state_at(states, state);
+  u32 own_state = split_pair(state, &context);
+  if (mine && !is_wide(own_state) && is_selected(cost, state, context))
+    info = state_at(states, own_state);
   while (base < f.num_sources) {
     base = next_batch<MODE>(base, grain);
     arc_share<POLICY> share(arc_ranges, in_warp(), info.x, info.y - info.x, cost, context);
@@ -259,10 +263,12 @@ __device__ __forceinline__ u64 searcher<POLICY, RANKS>::expand(const candidate_r
     u64 context_next;
     uint4 arc_next = make_uint4(0, 0, 0, 0);
     share.at(0, in_warp(), &a_next, &from_next, &context_next);
-    if (in_warp() < share.total) arc_next = arc_at(arcs, a_next);
+    u32 number = split_pair(a_next, &context_next);
+    if (in_warp() < share.total) arc_next = arc_at(arcs, number);
     info = make_uint4(0, 0, 0, 0);
-    if (mine && !is_wide(state) && is_selected(cost, state, context))
-      info = state_at(states, state);
+    own_state = split_pair(state, &context);
+    if (mine && !is_wide(own_state) && is_selected(cost, state, context))
+      info = state_at(states, own_state);
     for (u32 k0 = 0; k0 < share.total; k0 += 32) {
       const u32 a = a_next;
       const uint4 arc = arc_next;
@@ -271,7 +277,8 @@ __device__ __forceinline__ u64 searcher<POLICY, RANKS>::expand(const candidate_r
       const bool live = k0 + in_warp() < share.total;
       if (k0 + 32 < share.total) {
         share.at(k0 + 32, in_warp(), &a_next, &from_next, &context_next);
-        if (k0 + 32 + in_warp() < share.total) arc_next = arc_at(arcs, a_next);
+        number = split_pair(a_next, &context_next);
+        if (k0 + 32 + in_warp() < share.total) arc_next = arc_at(arcs, number);
       }
       expand_arc<MODE>(rule, live, a, arc, candidate, from, &my_count);
     }

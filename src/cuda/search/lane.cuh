@@ -93,6 +93,20 @@ struct scorer_shared<true> {
   u32 lowest;      /* ordered cost of the cheapest token made by an epsilon arc on this rank */
 };
 
+/* Those of searches with few contexts (boost_pairs.cuh). */
+constexpr u32 FILTER_BITS = 13;
+template <bool PAIRS>
+struct pairs_shared {};
+template <>
+struct pairs_shared<true> {
+  wf__flat_scorer scorer;               /* of the utterance, if it has one */
+  const wf__flat_scorer *filter_of;     /* the scorer whose words the filter has */
+  const wf__phrase_node *nodes;         /* of a scorer that is one list of phrases; NULL: it is not */
+  u32 contexts;                         /* C, at least 2 */
+  u32 magic, shift;                     /* n / C is the upper half of n * magic, >> shift */
+  u32 filter[(1u << FILTER_BITS) / 32]; /* of the words whose cost may differ from 0 */
+};
+
 template <bool DEFERRED>
 struct deferred_shared {};
 template <>
@@ -108,7 +122,7 @@ struct lane_shared {
   u32 hist[256];
   u32 hist_all[256];               /* summed over the ranks */
   uint2 arc_ranges[MAX_WARPS][32]; /* of a warp's tokens: {first arc - arcs before it, cost} */
-  uint16_t frontier[2][MAX_THREADS];
+  uint16_t frontier[2][POLICY::PAIRS ? MAX_THREADS / 2 : MAX_THREADS]; /* pairs_shared takes room */
   u64 exchange[2][8]; /* one cell per rank: results of its block; two buffers, used alternately */
   u64 warp_values[MAX_WARPS];
   u32 warp_counts[MAX_WARPS];
@@ -136,6 +150,7 @@ struct lane_shared {
   u32 stopped; /* by the host, as rank 0 has seen it */
   u64 num_tokens, num_expanded, num_narrowed, num_arcs;
   scorer_shared<POLICY::SCORED> with_scorer;
+  pairs_shared<POLICY::PAIRS> with_pairs;
   deferred_shared<POLICY::DEFERRED> with_deferred;
 #ifdef WF_LANE_PROFILE
   long long phase[NUM_PHASES], since, rounds, frontier_entries, closure_words;
@@ -177,6 +192,15 @@ template <class POLICY>
 __device__ __forceinline__ lane_shared<POLICY> &own_shared() {
   WF__DYNAMIC_SHARED(unsigned char, lane_memory);
   return *reinterpret_cast<lane_shared<POLICY> *>(lane_memory);
+}
+
+/* The utterance's scorer, in shared memory. */
+template <class POLICY>
+static __device__ __forceinline__ const wf__flat_scorer &own_scorer() {
+  if constexpr (POLICY::PAIRS)
+    return own_shared<POLICY>().with_pairs.scorer;
+  else
+    return own_shared<POLICY>().with_scorer.scorer;
 }
 
 /* Offset of a field in shared memory. `lane_shared` must name the policy's type. */
@@ -262,12 +286,19 @@ struct lane {
 /* --- arcs of a warp's tokens ------------------------------------------------------------- */
 
 /* Distributes the arcs of a warp's 32 tokens evenly: for k0 = 0, 32, ... every thread gets arc
- * number k0 + its lane. */
+ * number k0 + its lane. With pairs (boost_pairs.cuh) what it gets is arc * C + context. */
 template <class POLICY>
 struct arc_share {
   typedef wf_search::lane_shared<POLICY> lane_shared;
   u32 range; /* address of {first arc - arcs before it, cost} of the tokens that have arcs */
   u32 before, degree, total, started;
+
+  static __device__ __forceinline__ u32 stride() {
+    if constexpr (POLICY::PAIRS)
+      return own_shared<POLICY>().with_pairs.contexts;
+    else
+      return 1;
+  }
 
   /* Offset from a range to the token's context. */
   static __device__ __forceinline__ u32 to_context() {
@@ -289,7 +320,8 @@ struct arc_share {
     u32 some = __ballot_sync(ALL, arcs > 0);
     __syncwarp(); /* no thread still reads the ranges of the previous 32 tokens */
     const u32 mine = range + 8 * __popc(some & lanes_before());
-    if (arcs > 0) store_own_pair(mine, first - before, cost);
+    const u32 numbered = POLICY::PAIRS ? (first - before) * stride() + (u32)context : first - before;
+    if (arcs > 0) store_own_pair(mine, numbered, cost);
     if (POLICY::SCORED && arcs > 0)
       store_own_pair(mine + to_context(), (u32)context, __uint_as_float((u32)(context >> 32)));
     __syncwarp();
@@ -302,7 +334,7 @@ struct arc_share {
     u64 own = own_words::load64(mine);
     *context = POLICY::SCORED ? own_words::load64(mine + to_context()) : 0;
     started += __popc(starts);
-    *arc = (u32)own + k0 + lane;
+    *arc = (u32)own + (k0 + lane) * stride();
     *cost = __uint_as_float((u32)(own >> 32));
   }
 };

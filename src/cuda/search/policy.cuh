@@ -23,10 +23,10 @@ __host__ __device__ constexpr u32 threads_of(int ranks) {
   return ranks == 8 ? WF__LANE_THREADS / 2 : WF__LANE_THREADS;
 }
 
-/* Where word costs come from: only the graph; scorers that are look-up tables
- * (scorer/flat_scorer.h); a recurrent scorer, whose scores are computed between launches
- * (deferred_scores.cuh). */
-enum scorer_kind { GRAPH_ALONE, FLAT_SCORER, DEFERRED_SCORER };
+/* Where word costs come from: only the graph; boosts with few contexts (boost_pairs.cuh); scorers
+ * that are look-up tables (scorer/flat_scorer.h); a recurrent scorer, whose scores are computed
+ * between launches (deferred_scores.cuh). */
+enum scorer_kind { GRAPH_ALONE, FEW_CONTEXTS, FLAT_SCORER, DEFERRED_SCORER };
 /* What a lane takes from the queue. */
 enum input_kind { UTTERANCES, CHUNKS_OF_STREAMS };
 /* Where the backward pass of lattices has its tables. */
@@ -58,19 +58,23 @@ struct fingerprints_in_shared {
 
 template <scorer_kind SCORER, input_kind INPUT, backward_memory BACKWARD = BACKWARD_IN_SHARED>
 struct search_policy {
-  static constexpr bool SCORED = SCORER != GRAPH_ALONE; /* tokens are pairs (state, context) */
+  static constexpr bool PAIRS = SCORER == FEW_CONTEXTS; /* states stand for pairs (state, context) */
+  static constexpr bool SCORED =
+      SCORER == FLAT_SCORER || SCORER == DEFERRED_SCORER; /* contexts stand beside states */
   static constexpr bool DEFERRED = SCORER == DEFERRED_SCORER;
   static constexpr bool STREAMS = INPUT == CHUNKS_OF_STREAMS;
   static constexpr bool LATTICES =
-      !STREAMS && !DEFERRED; /* lattices of streams are made on the host */
+      !STREAMS && !DEFERRED && !PAIRS; /* lattices of streams are made on the host */
   static constexpr bool BACKWARD_GLOBAL = BACKWARD == BACKWARD_IN_GLOBAL;
   typedef std::conditional_t<SCORED, fingerprints_in_shared, keys_in_shared> table;
 };
 
 typedef search_policy<GRAPH_ALONE, UTTERANCES> plain;
+typedef search_policy<FEW_CONTEXTS, UTTERANCES> boosted;
 typedef search_policy<FLAT_SCORER, UTTERANCES> scored;
 typedef search_policy<DEFERRED_SCORER, UTTERANCES> deferred;
 typedef search_policy<GRAPH_ALONE, CHUNKS_OF_STREAMS> plain_streams;
+typedef search_policy<FEW_CONTEXTS, CHUNKS_OF_STREAMS> boosted_streams;
 typedef search_policy<FLAT_SCORER, CHUNKS_OF_STREAMS> scored_streams;
 typedef search_policy<DEFERRED_SCORER, CHUNKS_OF_STREAMS> deferred_streams;
 typedef search_policy<GRAPH_ALONE, UTTERANCES, BACKWARD_IN_GLOBAL> plain_global;

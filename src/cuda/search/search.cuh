@@ -9,6 +9,7 @@
 #include <stdio.h>
 #endif
 
+#include "cuda/search/boost_pairs.cuh"
 #include "cuda/search/compact_history.cuh"
 #include "cuda/search/epsilon_closure.cuh"
 #include "cuda/search/expand.cuh"
@@ -62,7 +63,7 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::write_tokens(u32 to, fl
         u32 arc = ((u32)value & ~FRESH) - 1;
         if (REMEMBERS && LATTICES && (key & HAS_EPSILONS) != 0)
           arc |= WITH_EPSILONS; /* streams use this bit for another purpose */
-        trace()[trace_used + place] = make_uint2(state_of(key), arc);
+        trace()[trace_used + place] = make_uint2(traced_of(key), arc);
         if (SCORED) {
           u64 source = sources_at[k];
           if (source != NO_TOKEN)
@@ -231,9 +232,10 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::begin() {
 /* Cost of ending in source i of this rank. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ float searcher<POLICY, RANKS>::ending_cost(u32 i) const {
-  float cost = __fadd_rn(costs()[i], final_of(tokens()[i].x));
-  if constexpr (SCORED)
-    if (cost <= FLT_MAX) return __fadd_rn(cost, final_cost_of(source_context(i)));
+  u64 context = source_context(i);
+  const float cost = __fadd_rn(costs()[i], final_of(split_pair(tokens()[i].x, &context)));
+  if constexpr (SCORED || PAIRS)
+    if (cost <= FLT_MAX) return __fadd_rn(cost, final_cost_of(context));
   return cost;
 }
 
@@ -299,7 +301,7 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::finish(bool died, u32 end,
       }
       if (in_warp() == 0)
         path[size] = wf__lane_step{
-            a, column >= 0 ? penalised(loglike(row_of(row), (u32)column), (u32)column) : 0, row};
+            first_of_pair(a), column >= 0 ? penalised(loglike(row_of(row), (u32)column), (u32)column) : 0, row};
       size++;
       state = source_of(a);
       if (SCORED)
@@ -318,7 +320,7 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::finish(bool died, u32 end,
       outcome->flags = own().flags | (with_final == NO_TOKEN ? 1 : 0) |
                        (died ? 4 : 0); /* WF_RESULT_NOT_FINAL, WF_RESULT_DIED */
       outcome->num_decoded = end;
-      outcome->final_cost = with_final != NO_TOKEN ? final_of((u32)best) : 0;
+      outcome->final_cost = with_final != NO_TOKEN ? final_of(first_of_pair((u32)best)) : 0;
       outcome->path_off = off;
       outcome->path_size = size;
       outcome->num_tokens = own().num_tokens;
@@ -431,6 +433,8 @@ template <class POLICY, int RANKS>
 __device__ __forceinline__ void searcher<POLICY, RANKS>::run() {
   if constexpr (GATHERS)
     if (tid() == 0) own().with_scorer.memo_of = (const wf__flat_scorer *)p; /* none */
+  if constexpr (PAIRS)
+    if (tid() == 0) own().with_pairs.filter_of = (const wf__flat_scorer *)p; /* the same */
   do {
     l.sync();
     if (l.rank() == 0 && tid() < RANKS) {
@@ -448,6 +452,7 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::run() {
     if (u == ALL) return;
     if constexpr (GATHERS) clear_memo();
     if constexpr (SCORED) load_scorer();
+    if constexpr (PAIRS) load_pairs();
     decode();
   } while (!LATTICES || !keeps_lattice()); /* with lattices, the lane's memory is still needed */
 }

@@ -161,10 +161,11 @@ __device__ __forceinline__ uint4 searcher<POLICY, RANKS>::arc_at(const uint4 *ar
   return arc;
 }
 
-/* The same for an arc of any state. Wide ones have no epsilon arcs, and are expanded by
+/* The same for an arc of any state, by its number in the trace. Wide ones have no epsilon arcs, and are expanded by
  * themselves. */
 template <class POLICY, int RANKS>
-__device__ __forceinline__ uint4 searcher<POLICY, RANKS>::any_arc_at(u32 number) const {
+__device__ __forceinline__ uint4 searcher<POLICY, RANKS>::any_arc_at(u32 traced) const {
+  const u32 number = first_of_pair(traced);
   if (number >= p->graph.num_explicit && number < p->graph.num_arcs)
     return wide_arc(p->graph, number);
   return arc_at(arcs(), number);

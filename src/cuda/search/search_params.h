@@ -459,10 +459,11 @@ typedef enum wf__backward_tables {
   WF__BACKWARD_LEVELS
 } wf__backward_tables;
 
-/* Kinds of search: without a scorer, with one, with a recurrent scorer (scores are computed
- * between launches); then the same for chunks of streams. */
+/* Kinds of search: without a scorer, with boosts of few contexts, with any scorer, with a recurrent
+ * scorer (scores are computed between launches); then the same for chunks of streams. */
 typedef enum wf__search_kind {
   WF__SEARCH_PLAIN,
+  WF__SEARCH_BOOSTED,
   WF__SEARCH_SCORED,
   WF__SEARCH_DEFERRED,
   WF__SEARCH_STREAMS, /* added to one of these */

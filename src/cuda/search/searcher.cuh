@@ -77,8 +77,9 @@ struct deferred_state<true> {
 /* The state of a thread during a launch. */
 template <class POLICY, int RANKS>
 struct searcher : deferred_state<POLICY::DEFERRED> {
-  static constexpr bool SCORED = POLICY::SCORED, DEFERRED = POLICY::DEFERRED,
-                        STREAMS = POLICY::STREAMS, LATTICES = POLICY::LATTICES;
+  static constexpr bool SCORED = POLICY::SCORED, PAIRS = POLICY::PAIRS,
+                        DEFERRED = POLICY::DEFERRED, STREAMS = POLICY::STREAMS,
+                        LATTICES = POLICY::LATTICES;
   static constexpr bool GATHERS =
       SCORED && !DEFERRED; /* candidates over arcs with words, to score them together */
   typedef token_table<POLICY, RANKS> table;
@@ -89,6 +90,8 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   typedef backward_layout<POLICY> memory; /* of the backward pass */
   static constexpr u32 SLOT_BITS = table::SLOT_BITS, SLOTS = table::SLOTS,
                        AHEAD = POLICY::table::AHEAD, SPARE = POLICY::table::SPARE;
+  static constexpr u32 MOST_FRONTIER = sizeof(lane_shared::frontier[0]) / sizeof(uint16_t),
+                       FRONTIER = THREADS < MOST_FRONTIER ? THREADS : MOST_FRONTIER; /* entries in shared memory */
   static constexpr token_key NO_STATE = table::NO_STATE, HAS_EPSILONS = table::HAS_EPSILONS;
 
   table l;
@@ -186,8 +189,24 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ __forceinline__ u64 traced_context(u32 at) const {
     return SCORED ? __ldcg((const u64 *)(contexts() + at)) : 0;
   }
+  /* Numbers of pairs: boost_pairs.cuh. Without pairs, these are numbers of states and of arcs. */
+  static __device__ __forceinline__ u32 pair_of(u32 number, u32 context);
+  static __device__ __forceinline__ u32 first_of_pair(u32 pair);
+  static __device__ __forceinline__ u32 split_pair(u32 pair, u64 *context);
+  __device__ void load_pairs();
+  __device__ __forceinline__ float boosted_cost(u32 word, float cost, u64 *context) const;
+  /* What the trace has for a state and what a key of it and a context is made of; a pair, or the
+   * state. */
+  __device__ __forceinline__ token_key key_of_traced(u32 traced, u64 context) const {
+    return PAIRS ? (token_key)traced : key_of(traced, context);
+  }
+  __device__ __forceinline__ u32 traced_of(token_key key) const {
+    return PAIRS ? (u32)(key & ~HAS_EPSILONS) : state_of(key);
+  }
   /* The table's key of an arc's `nextstate` (with its bit for epsilon arcs) and a context. */
   __device__ __forceinline__ token_key key_of(u32 next, u64 context) const {
+    if constexpr (PAIRS)
+      return (next & (u32)HAS_EPSILONS) | pair_of(next & ~(u32)HAS_EPSILONS, (u32)context);
     if (!SCORED) return (token_key)next;
     if (DEFERRED) context = (u32)context; /* deferred_scores.cuh */
     return (token_key)((u64)(next >> 31) << 63 | (u64)(next & 0x7fffffffu) << context_bits() |
@@ -195,10 +214,13 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   }
   __device__ __forceinline__ u32 state_of(token_key key) const {
     key &= ~HAS_EPSILONS;
-    return SCORED ? (u32)((u64)key >> context_bits()) : (u32)key;
+    return SCORED ? (u32)((u64)key >> context_bits()) : first_of_pair((u32)key);
   }
   __device__ __forceinline__ u64 context_of(token_key key) const {
     if (DEFERRED) return ranked((u32)((u64)key & ((1ull << context_bits()) - 1)));
+    u64 context = 0;
+    if (PAIRS) split_pair((u32)(key & ~HAS_EPSILONS), &context);
+    if (PAIRS) return context;
     return SCORED ? (u64)key & ((1ull << context_bits()) - 1) : 0;
   }
   /* With a scorer and recombine=state: a state has one token, regardless of its context. */
@@ -268,7 +290,7 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ float deferred_final_cost(u64 context) const;
   __device__ __forceinline__ float ending_cost(u32 i) const;
   __device__ __forceinline__ bool keeps_lattice() const {
-    return !DEFERRED && p->rules.lattice_beam > 0;
+    return !DEFERRED && !PAIRS && p->rules.lattice_beam > 0;
   }
   __device__ __forceinline__ float2 *past() const {
     return (float2 *)p->lattices.past + (u64)block() * p->memory.trace_cap;
@@ -425,7 +447,7 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ void fill_table(u32 number);
   /* No acyclic path of epsilon arcs has this many arcs. */
   __device__ __forceinline__ u32 most_rounds() const {
-    return SCORED && !by_state() ? RANKS * SLOTS : all_states();
+    return PAIRS || (SCORED && !by_state()) ? RANKS * SLOTS : all_states();
   }
   __device__ __forceinline__ void note_state(u32 state);
   __device__ __forceinline__ bool may_hold(u32 state) const;

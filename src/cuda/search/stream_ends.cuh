@@ -75,7 +75,7 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::resume() {
       const u32 i = base + tid();
       const bool live = i < chunk.num_tokens;
       const wf__lane_token token = live ? chunk.tokens[i] : wf__lane_token{0, 0};
-      const u64 context = SCORED && live && has_scorer() ? chunk.contexts[i] : 0;
+      const u64 context = (SCORED || PAIRS) && live && has_scorer() ? chunk.contexts[i] : 0;
       u32 rank, slot;
       u64 old;
       l.offer(live, key_of(token.state, context), (u64)ordered(token.cost) << 32 | (i + 1), &rank,
@@ -100,7 +100,7 @@ __device__ u32 searcher<POLICY, RANKS>::locate(u32 state, u64 context, u32 numbe
                                                u32 *owner) const {
   const u32 bits = index()[(u64)number * WF__LANE_INDEX + WF__LANE_GROUPS];
   u32 slot;
-  l.place_of(key_of(state, context), bits, owner, &slot);
+  l.place_of(key_of_traced(state, context), bits, owner, &slot);
   const int64_t parts = (int64_t)*owner - l.rank();
   const u32 *off = frame_off() + parts * (p->memory.frames_cap + 2);
   const uint16_t *groups = index() + parts * (int64_t)(p->memory.frames_cap + 1) * WF__LANE_INDEX +
@@ -133,13 +133,18 @@ __device__ u32 searcher<POLICY, RANKS>::locate(u32 state, u64 context, u32 numbe
 /* Like source_of, but by one thread; | WF__LANE_EPSILON for an epsilon arc. */
 template <class POLICY, int RANKS>
 __device__ u32 searcher<POLICY, RANKS>::source_by_thread(u32 arc) const {
+  u64 context = 0;
+  arc = split_pair(arc, &context);
   if constexpr (SCORED)
     if (is_added_arc(arc)) return added_source(arc);
+  u32 source;
   if (arc >= p->graph.num_explicit) {
     const u32 state = wide_source(p->graph, arc);
-    return state | (arc >= __ldg(states() + state).y ? WF__LANE_EPSILON : 0);
+    source = state | (arc >= __ldg(states() + state).y ? WF__LANE_EPSILON : 0);
+  } else {
+    source = __ldg(p->graph.arc_sources + arc);
   }
-  return __ldg(p->graph.arc_sources + arc);
+  return pair_of(source & ~WF__LANE_EPSILON, (u32)context) | (source & WF__LANE_EPSILON);
 }
 
 /* Links this block's marked tokens of a frame (all tokens of the newest) to their predecessors
@@ -246,7 +251,7 @@ __device__ bool searcher<POLICY, RANKS>::emit_back_pointers(u32 first, u64 *off,
                   rank = RANKS == 1 ? 0 : link >> 28, place = link & 0x0fffffff;
         const int column = (int)any_arc_at(arc).z;
         const u32 came_from = column >= 0 ? number - 1 : number;
-        back_pointer.y = arc;
+        back_pointer.y = first_of_pair(arc);
         if (came_from >= first)
           back_pointer.x = number_of(rank, place, came_from);
         else
@@ -271,8 +276,10 @@ template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::save_tokens(const wf__lane_chunk &chunk) {
   const u32 before = newest_before();
   for (u32 i = tid(); i < f.num_sources; i += THREADS) {
-    chunk.tokens[before + i] = wf__lane_token{costs()[i], tokens()[i].x & ~MARKED};
-    if (SCORED) chunk.contexts[before + i] = source_context(i);
+    u64 context = source_context(i);
+    const u32 state = split_pair(tokens()[i].x & ~MARKED, &context);
+    chunk.tokens[before + i] = wf__lane_token{costs()[i], state};
+    if (SCORED || PAIRS) chunk.contexts[before + i] = context;
   }
 }
 
@@ -322,7 +329,7 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::suspend(bool died, u32 end,
     out.best_cost = cost_of((u32)(best >> 32));
     if (ending != NO_TOKEN) {
       out.ending_cost = cost_of((u32)(ending >> 32));
-      out.final_cost = final_of((u32)ending);
+      out.final_cost = final_of(first_of_pair((u32)ending));
     }
     const u64 arcs_seen = l.combine(own().num_arcs, [](u64 a, u64 b) { return a + b; });
     out.num_arcs = arcs_seen;
@@ -346,8 +353,10 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::suspend(bool died, u32 end,
   out.num_expanded = own().num_expanded;
   out.num_narrowed = own().num_narrowed;
   out.usual_size = f.usual_size;
-  out.select_key = f.select_key;
-  out.select_context = f.select_context;
+  u64 key = f.select_key, last_context = f.select_context;
+  if (PAIRS && key != NO_TOKEN) key = key >> 32 << 32 | split_pair((u32)key, &last_context);
+  out.select_key = key;
+  out.select_context = last_context;
   p->streams.advances[own().utterance] = out;
   return 0;
 }

@@ -65,8 +65,8 @@ template <class POLICY, int RANKS>
 __device__ __forceinline__ float searcher<POLICY, RANKS>::least_beside_column() const {
   float least = p->graph.wide_least - fmaxf(p->rules.word_score, 0);
   if constexpr (DEFERRED) return -INFINITY;
-  if constexpr (SCORED)
-    if (has_scorer()) least += fminf(own().with_scorer.scorer.least, 0);
+  if constexpr (SCORED || PAIRS)
+    if (has_scorer()) least += fminf(own_scorer<POLICY>().least, 0);
   return least;
 }
 
@@ -122,7 +122,7 @@ __device__ void searcher<POLICY, RANKS>::find_wide_sources() {
   for (u32 first = warp() * 32; first < f.num_sources; first += THREADS) {
     const u32 i = first + in_warp(), state = i < f.num_sources ? tokens[i].x : 0;
     const bool wide =
-        i < f.num_sources && is_wide(state) && is_selected(costs()[i], state, source_context(i));
+        i < f.num_sources && is_wide(first_of_pair(state)) && is_selected(costs()[i], state, source_context(i));
     const u32 vote = __ballot_sync(ALL, wide);
     u32 place = 0;
     if (vote == 0) continue;
@@ -299,7 +299,7 @@ __device__ void searcher<POLICY, RANKS>::expand_wide_state(const candidate_rule 
   if ((MODE == EXPAND_RUNNING || MODE == EXPAND_LIST) && in_warp() == 0)
     frame_arcs += info.y - info.x;
   for_wide_arcs(state, num_columns_for(cost), [&](bool live, u32 a, uint4 arc) {
-    expand_arc<MODE>(rule, live, a, arc, cost, context, my_count);
+    expand_arc<MODE>(rule, live, pair_of(a, (u32)context), arc, cost, context, my_count);
   });
 }
 
@@ -311,8 +311,9 @@ __device__ u64 searcher<POLICY, RANKS>::expand_wide(const candidate_rule rule) {
   u64 my_count = 0;
   for (u32 i = warp(); i < size; i += WARPS) {
     const u32 source = wide_sources()[i];
-    expand_wide_state<MODE>(rule, tokens()[source].x, costs()[source], source_context(source),
-                            &my_count);
+    u64 context = source_context(source);
+    const u32 state = split_pair(tokens()[source].x, &context);
+    expand_wide_state<MODE>(rule, state, costs()[source], context, &my_count);
   }
   return my_count;
 }

@@ -23,8 +23,8 @@ __device__ void searcher<POLICY, RANKS>::load_scorer() {
 
 template <class POLICY, int RANKS>
 __device__ __forceinline__ bool searcher<POLICY, RANKS>::has_scorer() const {
-  if constexpr (GATHERS)
-    return own().with_scorer.scorer.num_parts > 0;
+  if constexpr (GATHERS || PAIRS)
+    return own_scorer<POLICY>().num_parts > 0;
   else
     return SCORED;
 }
@@ -34,6 +34,8 @@ __device__ __forceinline__ float searcher<POLICY, RANKS>::slack() const {
   if constexpr (SCORED)
     return has_scorer() ? own().with_scorer.words.scored_slack
                         : own().with_scorer.words.epsilon_slack;
+  else if (PAIRS && has_scorer())
+    return p->graph.scored_slack;
   else
     return p->graph.epsilon_slack;
 }
@@ -42,8 +44,8 @@ template <class POLICY, int RANKS>
 __device__ __forceinline__ u64 searcher<POLICY, RANKS>::start_context() const {
   if constexpr (DEFERRED)
     return ranked(__ldg(p->word_scores.starts + own().scores.root));
-  else if constexpr (SCORED)
-    return own().with_scorer.scorer.start;
+  else if constexpr (SCORED || PAIRS)
+    return own_scorer<POLICY>().start;
   else
     return 0;
 }
@@ -52,8 +54,7 @@ __device__ __forceinline__ u64 searcher<POLICY, RANKS>::start_context() const {
 template <class POLICY>
 static __device__ __noinline__ float step_scorer(u32 word, u64 *context) {
   uint64_t next;
-  const float added =
-      wf__flat_step(&own_shared<POLICY>().with_scorer.scorer, *context, word, &next);
+  const float added = wf__flat_step(&own_scorer<POLICY>(), *context, word, &next);
   *context = next;
   return added;
 }
@@ -72,7 +73,7 @@ __device__ float searcher<POLICY, RANKS>::final_cost_of(u64 context) const {
   if constexpr (DEFERRED)
     return deferred_final_cost(context);
   else
-    return wf__flat_final(&own().with_scorer.scorer, context);
+    return wf__flat_final(&own_scorer<POLICY>(), context);
 }
 
 /* --- word candidates, scored by whole warps ---------------------------------------------- */

@@ -1,0 +1,117 @@
+/* boost_pairs.cuh - the search with boosts of few contexts: numbers of pairs, costs of words.
+ *
+ * A list of boosts has C contexts, the nodes of its phrases. A token is a pair (state, context), and
+ * the number of a pair, state * C + context, takes the state's place in the table and in the trace. In the
+ * same way arc * C + context of the token that it leaves takes the arc's place in values and in the
+ * trace. These numbers have the order of (state, context) and of (arc, context), which decides
+ * ties, so the search needs none of what word_scores.cuh keeps for contexts: it is the search
+ * without a scorer, whose table is in shared memory. The host chooses it if all numbers have at most
+ * 31 bits (has_few_contexts in gpu_launch.c).
+ *
+ * Most words are in no phrase, which a filter (Bloom 1970) in shared memory tells without a read
+ * of device memory: two bits for each word that is in one. Others are looked up at once. */
+#ifndef WF_CUDA_SEARCH_BOOST_PAIRS_CUH
+#define WF_CUDA_SEARCH_BOOST_PAIRS_CUH
+
+#include "cuda/search/word_scores.cuh"
+
+namespace wf_search {
+
+/* --- numbers of pairs -------------------------------------------------------------------- */
+
+/* With s = ceil(log2(C)) and magic = ceil(2^(31 + s) / C), n / C = n * magic >> (31 + s) for all n
+ * below 2^31 (Granlund & Montgomery 1994, theorem 4.2). */
+static __device__ __forceinline__ void set_divisor(pairs_shared<true> *pairs, u32 contexts) {
+  const u32 bits = 32 - __clz(contexts - 1);
+  pairs->contexts = contexts;
+  pairs->magic = (u32)(((1ull << (31 + bits)) + contexts - 1) / contexts);
+  pairs->shift = bits - 1;
+}
+
+template <class POLICY, int RANKS>
+__device__ __forceinline__ u32 searcher<POLICY, RANKS>::pair_of(u32 number, u32 context) {
+  if constexpr (PAIRS)
+    return number * own().with_pairs.contexts + context;
+  else
+    return number;
+}
+
+template <class POLICY, int RANKS>
+__device__ __forceinline__ u32 searcher<POLICY, RANKS>::split_pair(u32 pair, u64 *context) {
+  if constexpr (PAIRS) {
+    const u32 number = (u32)((u64)pair * own().with_pairs.magic >> 32) >> own().with_pairs.shift;
+    *context = pair - number * own().with_pairs.contexts;
+    return number;
+  } else {
+    return pair;
+  }
+}
+
+template <class POLICY, int RANKS>
+__device__ __forceinline__ u32 searcher<POLICY, RANKS>::first_of_pair(u32 pair) {
+  u64 context;
+  return split_pair(pair, &context);
+}
+
+/* --- costs of words ---------------------------------------------------------------------- */
+
+static __device__ __forceinline__ u32 filter_place(u32 word, int which) {
+  return word * 0x9E3779B1u >> (32 - FILTER_BITS * (which + 1)) & ((1u << FILTER_BITS) - 1);
+}
+
+/* Reads the utterance's scorer. Without one all words cost 0, as they do if the filter has no word. A
+ * block keeps the filter as long as the scorer is the same. */
+template <class POLICY, int RANKS>
+__device__ void searcher<POLICY, RANKS>::load_pairs() {
+  pairs_shared<true> &pairs = own().with_pairs;
+  const wf__flat_scorer *const from = own().scores.scorer;
+  constexpr u32 SIZE = sizeof(wf__flat_scorer) / 4;
+  const bool same = pairs.filter_of == from;
+  for (u32 i = tid(); i < SIZE && !same; i += THREADS)
+    ((u32 *)&pairs.scorer)[i] = from != NULL ? __ldg((const u32 *)from + i) : 0;
+  for (u32 i = tid(); i < sizeof pairs.filter / 4 && !same; i += THREADS) pairs.filter[i] = 0;
+  __syncthreads();
+  if (same) return;
+  const wf__flat_part &first = pairs.scorer.parts[0];
+  if (tid() == 0) {
+    const bool is_one = pairs.scorer.num_parts == 1 && first.kind == WF__FLAT_PHRASES;
+    pairs.filter_of = from;
+    pairs.nodes = is_one ? first.nodes : NULL;
+    set_divisor(&pairs, wf__flat_contexts(&pairs.scorer));
+  }
+  for (int k = 0; k < pairs.scorer.num_parts; k++) {
+    const wf__flat_part &part = pairs.scorer.parts[k];
+    const u32 slots = part.table_bits > 0 ? 1u << part.table_bits : 0;
+    for (u32 i = tid(); i < slots; i += THREADS) {
+      const uint64_t key = part.keys[i];
+      for (int which = 0; which < 2 && key != UINT64_MAX; which++) {
+        const u32 place = filter_place((u32)key, which);
+        atomicOr(&pairs.filter[place / 32], 1u << place % 32);
+      }
+    }
+  }
+  __syncthreads();
+}
+
+/* Like word_cost. */
+template <class POLICY, int RANKS>
+__device__ __forceinline__ float searcher<POLICY, RANKS>::boosted_cost(u32 word, float cost,
+                                                                       u64 *context) const {
+  const u32 filter =
+      l.base + OFFSET(with_pairs) + (u32)offsetof(pairs_shared<true>, filter);
+  const u32 one = filter_place(word, 0), two = filter_place(word, 1);
+  const bool may_be_in = (own_words::load(filter + one / 32 * 4) >> one % 32 &
+                          own_words::load(filter + two / 32 * 4) >> two % 32 & 1) != 0;
+  if (!may_be_in && *context == 0) return __fadd_rn(cost, 0.0f);
+  const wf__phrase_node *const nodes = own().with_pairs.nodes;
+  if (!may_be_in && nodes != NULL) { /* it leads to node 0, with nothing pending or earned */
+    const float pending = __ldg(&nodes[*context].pending);
+    *context = 0;
+    return __fadd_rn(cost, pending);
+  }
+  return __fadd_rn(cost, step_scorer<POLICY>(word, context));
+}
+
+}  // namespace wf_search
+
+#endif
