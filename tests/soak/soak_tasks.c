@@ -125,13 +125,14 @@ static void random_limits(test_rng *rng, wf_decoder_options *o) {
   o->word_score = ANY_OF(rng, (const float[]){0, 0, -0.3f, -1});
 }
 
-static void random_options(test_rng *rng, struct soak_task *t) {
+static void random_options(test_rng *rng, struct soak_task *t, bool is_ctc) {
   wf_decoder_options *o = &t->task.options;
   o->num_threads = 1;
   o->check_scores = 2;
   if (wf_graph_min_columns(t->task.graph) > 0 && test_below(rng, 3) == 0) {
-    o->blank = (int32_t)test_below(
+    const uint32_t blank = test_below(
         rng, test_below(rng, 2) ? 1 : (uint32_t)wf_graph_min_columns(t->task.graph));
+    if (!is_ctc) o->blank = (int32_t)blank; /* a CTC graph knows its blank */
     o->blank_skip_threshold = ANY_OF(rng, (const float[]){1, 0.6f, 0.3f, 0.1f});
     o->blank_penalty = ANY_OF(rng, (const float[]){0, 0, 0.5f, -1.25f});
   }
@@ -179,7 +180,7 @@ void soak_make_task(test_rng *rng, struct soak_task *out) {
     with_added_words(rng, out);
   else
     with_graph(rng, out, kind == 11 ? 2 : kind < 8 ? 0 : 1);
-  random_options(rng, out);
+  random_options(rng, out, kind == 2);
   out->has_scorers = test_below(rng, 2);
   if (!out->has_scorers) return;
   wf_symbols *words = random_scorer_words();

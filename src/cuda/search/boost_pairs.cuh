@@ -8,8 +8,9 @@
  * without a scorer, whose table is in shared memory. The host chooses it if all numbers have at most
  * 31 bits (has_few_contexts in gpu_launch.c).
  *
- * Most words are in no phrase, which a filter (Bloom 1970) in shared memory tells without a read
- * of device memory: two bits for each word that is in one. Others are looked up at once. */
+ * After most nodes most words lead nowhere. A filter (Bloom 1970) in shared memory, with two bits for
+ * each key of the lists' tables, tells this without a read of device memory; the other words are looked
+ * up at once. */
 #ifndef WF_CUDA_SEARCH_BOOST_PAIRS_CUH
 #define WF_CUDA_SEARCH_BOOST_PAIRS_CUH
 
@@ -55,11 +56,21 @@ __device__ __forceinline__ u32 searcher<POLICY, RANKS>::first_of_pair(u32 pair) 
 
 /* --- costs of words ---------------------------------------------------------------------- */
 
-static __device__ __forceinline__ u32 filter_place(u32 word, int which) {
-  return word * 0x9E3779B1u >> (32 - FILTER_BITS * (which + 1)) & ((1u << FILTER_BITS) - 1);
+/* A key of the lists' tables (scorer/flat_scorer.h): node << 32 | word; of words alone, the word. */
+static __device__ __forceinline__ u32 filter_place(u32 node, u32 word, int which) {
+  const u32 hash = (word ^ node * 0x85EBCA77u) * 0x9E3779B1u;
+  return hash >> (32 - FILTER_BITS * (which + 1)) & ((1u << FILTER_BITS) - 1);
 }
 
-/* Reads the utterance's scorer. Without one all words cost 0, as they do if the filter has no word. A
+template <class POLICY, int RANKS>
+__device__ __forceinline__ bool searcher<POLICY, RANKS>::may_have(u32 node, u32 word) const {
+  const u32 filter = l.base + OFFSET(with_pairs) + (u32)offsetof(pairs_shared<true>, filter),
+            one = filter_place(node, word, 0), two = filter_place(node, word, 1);
+  return (own_words::load(filter + one / 32 * 4) >> one % 32 &
+          own_words::load(filter + two / 32 * 4) >> two % 32 & 1) != 0;
+}
+
+/* Reads the utterance's scorer. Without one all words cost 0, as they do if the filter has no key. A
  * block keeps the filter as long as the scorer is the same. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::load_pairs() {
@@ -85,7 +96,7 @@ __device__ void searcher<POLICY, RANKS>::load_pairs() {
     for (u32 i = tid(); i < slots; i += THREADS) {
       const uint64_t key = part.keys[i];
       for (int which = 0; which < 2 && key != UINT64_MAX; which++) {
-        const u32 place = filter_place((u32)key, which);
+        const u32 place = filter_place((u32)(key >> 32), (u32)key, which);
         atomicOr(&pairs.filter[place / 32], 1u << place % 32);
       }
     }
@@ -97,17 +108,14 @@ __device__ void searcher<POLICY, RANKS>::load_pairs() {
 template <class POLICY, int RANKS>
 __device__ __forceinline__ float searcher<POLICY, RANKS>::boosted_cost(u32 word, float cost,
                                                                        u64 *context) const {
-  const u32 filter =
-      l.base + OFFSET(with_pairs) + (u32)offsetof(pairs_shared<true>, filter);
-  const u32 one = filter_place(word, 0), two = filter_place(word, 1);
-  const bool may_be_in = (own_words::load(filter + one / 32 * 4) >> one % 32 &
-                          own_words::load(filter + two / 32 * 4) >> two % 32 & 1) != 0;
-  if (!may_be_in && *context == 0) return __fadd_rn(cost, 0.0f);
-  const wf__phrase_node *const nodes = own().with_pairs.nodes;
-  if (!may_be_in && nodes != NULL) { /* it leads to node 0, with nothing pending or earned */
-    const float pending = __ldg(&nodes[*context].pending);
-    *context = 0;
-    return __fadd_rn(cost, pending);
+  const u32 from = (u32)*context;
+  if (!may_have(0, word)) {
+    if (from == 0) return __fadd_rn(cost, 0.0f);
+    const wf__phrase_node *const nodes = own().with_pairs.nodes;
+    if (nodes != NULL && !may_have(from, word) && __ldg(&nodes[from].failure) == 0) {
+      *context = 0; /* node 0, with nothing pending or earned */
+      return __fadd_rn(cost, __ldg(&nodes[from].pending));
+    }
   }
   return __fadd_rn(cost, step_scorer<POLICY>(word, context));
 }

@@ -104,7 +104,7 @@ struct pairs_shared<true> {
   const wf__phrase_node *nodes;         /* of a scorer that is one list of phrases; NULL: it is not */
   u32 contexts;                         /* C, at least 2 */
   u32 magic, shift;                     /* n / C is the upper half of n * magic, >> shift */
-  u32 filter[(1u << FILTER_BITS) / 32]; /* of the words whose cost may differ from 0 */
+  u32 filter[(1u << FILTER_BITS) / 32]; /* of the keys of its tables */
 };
 
 template <bool DEFERRED>

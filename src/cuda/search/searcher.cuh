@@ -194,6 +194,7 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   static __device__ __forceinline__ u32 first_of_pair(u32 pair);
   static __device__ __forceinline__ u32 split_pair(u32 pair, u64 *context);
   __device__ void load_pairs();
+  __device__ __forceinline__ bool may_have(u32 node, u32 word) const;
   __device__ __forceinline__ float boosted_cost(u32 word, float cost, u64 *context) const;
   /* What the trace has for a state and what a key of it and a context is made of; a pair, or the
    * state. */
