@@ -88,6 +88,7 @@ __device__ void searcher<POLICY, RANKS>::load_pairs() {
     const bool is_one = pairs.scorer.num_parts == 1 && first.kind == WF__FLAT_PHRASES;
     pairs.filter_of = from;
     pairs.nodes = is_one ? first.nodes : NULL;
+    pairs.least = wf__flat_least(&pairs.scorer, UINT32_MAX); /* boosts have no table of these */
     set_divisor(&pairs, wf__flat_contexts(&pairs.scorer));
   }
   for (int k = 0; k < pairs.scorer.num_parts; k++) {

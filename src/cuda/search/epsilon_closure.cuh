@@ -79,7 +79,10 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::relax(bool live, u32 a,
     if constexpr (DEFERRED)
       if (arc.w != 0) cost = word_cost(arc.w, cost, &to);
     if constexpr (PAIRS)
-      if (arc.w != 0) cost = boosted_cost(arc.w, cost, &to);
+      if (arc.w != 0) {
+        live = __fadd_rn(cost, own().with_pairs.least) <= cutoff;
+        if (live) cost = boosted_cost(arc.w, cost, &to);
+      }
     if (arc.w != 0) count_word();
   }
   if constexpr (GATHERS)
@@ -104,7 +107,7 @@ __device__ __forceinline__ bool searcher<POLICY, RANKS>::relax_words(u32 first, 
     const bool live = i < end;
     const wf__word_candidate word = word_candidate(live, i);
     u64 to = word.from;
-    const float cost = live ? memoized_cost(word.word, word.cost, &to) : 0;
+    const float cost = live ? memoized_cost(word.word, word.cost, &to, cutoff) : 0;
     relax_to(live, word.arc, make_uint4(word.next, 0, 0, word.word), cost, word.from, to, cutoff,
              next);
     __syncwarp();

@@ -179,7 +179,13 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::consider_words(const ca
     wf__word_candidate word = word_candidate(live, i);
     if (FIRST_PASS && live) {
       u64 to = word.from;
-      word.cost = __fadd_rn(memoized_cost(word.word, word.cost, &to), label_cost((u32)word.to));
+      const float label = label_cost((u32)word.to);
+      if (is_beyond<MODE>(rule, __fadd_rn(least_word_cost(word.word, word.cost), label))) {
+        word.cost = INFINITY;
+        own().with_scorer.left_out = 1;
+      } else {
+        word.cost = __fadd_rn(memoized_cost(word.word, word.cost, &to), label);
+      }
       word_candidates()[i].to = word.to = to;
       word_candidates()[i].cost = word.cost;
     }
@@ -203,13 +209,23 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::expand_arc(const candid
     if constexpr (DEFERRED)
       if (arc.w != 0) candidate = word_cost(arc.w, candidate, &to);
     if constexpr (PAIRS)
-      if (arc.w != 0) candidate = boosted_cost(arc.w, candidate, &to);
+      if (arc.w != 0) {
+        const float least = __fadd_rn(candidate, own().with_pairs.least);
+        live = !is_beyond<MODE>(rule, __fadd_rn(least, label_cost(arc.z)));
+        if (live) candidate = boosted_cost(arc.w, candidate, &to);
+      }
     if (FIRST_PASS && arc.w != 0) count_word();
   }
   if constexpr (GATHERS)
     if (has_scorer()) {
       const bool waits = live && arc.w != 0;
-      if (FIRST_PASS) gather_word(waits, a, arc, candidate, from);
+      if (FIRST_PASS) {
+        const bool out =
+            waits && is_beyond<MODE>(rule, __fadd_rn(least_word_cost(arc.w, candidate),
+                                                     label_cost(arc.z)));
+        if (out) own().with_scorer.left_out = 1;
+        gather_word(waits && !out, a, arc, candidate, from);
+      }
       live = live && !waits;
     }
   if (live) candidate = __fadd_rn(candidate, label_cost(arc.z));
@@ -627,6 +643,16 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::emit_rest(bool full, u64 *l
   const u64 every = (u64)ordered(FLT_MAX) << 32 | 0xffffffffu;
   const float origin = cost_of((u32)(*last >> 32)) - p->rules.beam; /* the best cost, or near it */
   bool fits = !full || admit(*last, num);
+  if constexpr (GATHERS)
+    if (fits && *num < p->rules.min_active && left_words_out()) {
+      candidate_rule rule = {0, 0, 0};
+      rule.all_words = true;
+      empty_table(l.bits);
+      expand<EXPAND_RUNNING>(rule);
+      l.sync();
+      if (!has_all_words()) return WF__LANE_NO_ROOM;
+      fits = admit(*last, num);
+    }
   if (fits && *num < p->rules.min_active) {
     u64 counts = expand<EXPAND_COUNT>(candidate_rule{*last, 0, 0});
     u32 all = (u32)counts, within = (u32)(counts >> 32);

@@ -86,6 +86,7 @@ struct scorer_shared<true> {
   wf__lane_words words;              /* added to its graph */
   const wf__flat_scorer *memo_of;    /* the scorer whose results the memo has */
   u32 num_word_candidates;           /* words of the frame's emitting arcs, on this rank */
+  u32 left_out;                      /* some of them were left out, unscored */
   u32 num_logged;                    /* candidates in the log of this rank */
   u32 num_placed;  /* with recombine=state: how many of these have written their contexts */
   u32 select_left; /* with select_key: number of sources with that key that are expanded, 0: all */
@@ -103,6 +104,7 @@ struct pairs_shared<true> {
   const wf__flat_scorer *filter_of;     /* the scorer whose words the filter has */
   const wf__phrase_node *nodes;         /* of a scorer that is one list of phrases; NULL: it is not */
   u32 contexts;                         /* C, at least 2 */
+  float least;                          /* no word costs less */
   u32 magic, shift;                     /* n / C is the upper half of n * magic, >> shift */
   u32 filter[(1u << FILTER_BITS) / 32]; /* of the keys of its tables */
 };
@@ -166,6 +168,7 @@ struct lane_shared {
     frontier_size[0] = frontier_size[1] = frontier_work[0] = frontier_work[1] = 0;
     if constexpr (POLICY::SCORED) {
       with_scorer.num_logged = with_scorer.num_placed = with_scorer.all_stand = 0;
+      with_scorer.left_out = 0;
       with_scorer.lowest = ALL;
     }
   }

@@ -36,6 +36,7 @@ struct candidate_rule {
                  STEPS: the step to list, or NO_STEP to count all */
   int shift;
   float origin = 0, scale = 0; /* STEPS: (cost - origin) * scale is the step */
+  bool all_words = false;      /* RUNNING: scores words that cannot be within the beam, too */
 };
 constexpr u32 NO_STEP = 256;
 
@@ -375,14 +376,19 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   template <int MODE>
   __device__ __forceinline__ void consider(const candidate_rule &rule, bool live, u32 a, uint4 arc,
                                            float candidate, u64 from, u64 to, u64 *my_count);
+  __device__ __forceinline__ float least_word_cost(u32 word, float cost) const;
   __device__ __forceinline__ void gather_word(bool waits, u32 a, uint4 arc, float cost, u64 from);
   __device__ __forceinline__ wf__word_candidate word_candidate(bool live, u32 i) const;
   __device__ __forceinline__ bool is_logged(u32 word) const;
   __device__ void clear_memo();
-  __device__ __forceinline__ float memoized_cost(u32 word, float cost, u64 *context) const;
+  __device__ __forceinline__ float memoized_cost(u32 word, float cost, u64 *context,
+                                                 float most = INFINITY) const;
   template <int MODE>
   __device__ __forceinline__ void consider_words(const candidate_rule &rule, u64 *my_count);
   __device__ __forceinline__ bool has_all_words();
+  __device__ __forceinline__ bool left_words_out();
+  template <int MODE>
+  __device__ __forceinline__ bool is_beyond(const candidate_rule &rule, float least) const;
   __device__ __forceinline__ u64 *near_keys() const { return (u64 *)frontier(); }
   /* The block's list of candidates: with scorers in device memory, else in slots of the table that
    * the frame does not use. */

@@ -78,6 +78,32 @@ __device__ float searcher<POLICY, RANKS>::final_cost_of(u64 context) const {
 
 /* --- word candidates, scored by whole warps ---------------------------------------------- */
 
+/* No context gives the word a lower cost after this one. */
+template <class POLICY, int RANKS>
+__device__ __forceinline__ float searcher<POLICY, RANKS>::least_word_cost(u32 word,
+                                                                          float cost) const {
+  return __fadd_rn(cost, wf__flat_least(&own_scorer<POLICY>(), word));
+}
+
+/* Is a candidate of at least this cost above all that the first pass over a frame's arcs keeps? */
+template <class POLICY, int RANKS>
+template <int MODE>
+__device__ __forceinline__ bool searcher<POLICY, RANKS>::is_beyond(const candidate_rule &rule,
+                                                                   float least) const {
+  if (MODE == EXPAND_RUNNING ? rule.all_words : MODE != EXPAND_LIST || rule.shift == 0) return false;
+  const u32 best = own_words::load(l.base + OFFSET(best));
+  return best != ALL && least > add_finite(cost_of(best), p->rules.beam);
+}
+
+/* Has any rank left a word of the frame out? After a barrier of the lane. */
+template <class POLICY, int RANKS>
+__device__ __forceinline__ bool searcher<POLICY, RANKS>::left_words_out() {
+  u32 any = 0;
+#pragma unroll
+  for (int r = 0; r < RANKS; r++) any |= l.of(r).with_scorer.left_out;
+  return any != 0;
+}
+
 /* Gathers a candidate over an arc with a word of each waiting thread of the warp; `cost` is
  * without the scorer and the label. A look-up waits for memory several times, and few threads of
  * a warp have a word. So candidates are gathered first and scored by whole warps. */
@@ -148,10 +174,11 @@ static __device__ __forceinline__ bool place_in_memo(u64 context, u32 word, u32 
   return true;
 }
 
-/* Like word_cost, but uses the memo. */
+/* Like word_cost, but uses the memo. What is known to cost more than `most` may cost +infinity. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ float searcher<POLICY, RANKS>::memoized_cost(u32 word, float cost,
-                                                                        u64 *context) const {
+                                                                        u64 *context,
+                                                                        float most) const {
   u32 place, tag;
   const bool kept = place_in_memo<POLICY>(*context, word, &place, &tag);
   if (kept) {
@@ -161,6 +188,7 @@ __device__ __forceinline__ float searcher<POLICY, RANKS>::memoized_cost(u32 word
       return __fadd_rn(cost, __uint_as_float((u32)entry.x));
     }
   }
+  if (least_word_cost(word, cost) > most) return INFINITY;
   const float added = step_scorer<POLICY>(word, context);
   if (kept)
     __stcg(memo() + place,
