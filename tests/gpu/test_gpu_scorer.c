@@ -62,8 +62,7 @@ static void random_tasks(uint64_t first, uint64_t last) {
     wf_scorer *scorers[SCORERS];
     const wf_scorer *chosen[BATCH];
     wf_result *cpu[BATCH];
-    for (int i = 0; i < SCORERS; i++)
-      scorers[i] = random_scorer(&rng, seed % 7 < 3 ? NULL : words);
+    for (int i = 0; i < SCORERS; i++) scorers[i] = random_scorer(&rng, seed % 7 < 3 ? NULL : words);
     for (int i = 0; i < BATCH; i++)
       chosen[i] = test_below(&rng, 8) == 0 ? NULL : scorers[test_below(&rng, SCORERS)];
     task.options.recombine = (int32_t)(seed % 5 >= 3);
@@ -129,7 +128,8 @@ static void test_large_tasks(void **state) {
     const wf_scorer *chosen[BATCH];
     wf_result *cpu[BATCH];
     assert_ok(wf_scorer_chain(ngram, boost, &chain, &err));
-    for (size_t i = 0; i < BATCH; i++) chosen[i] = k >= mixed ? (i % 4 == 3 ? NULL : boost) : i % 3 == 0 ? chain : ngram;
+    for (size_t i = 0; i < BATCH; i++)
+      chosen[i] = k >= mixed ? (i % 4 == 3 ? NULL : boost) : i % 3 == 0 ? chain : ngram;
     wf_decoder_options_init(&task.options);
     task.options.beam = k % 2 == 0 ? 6 : 9;
     task.options.max_active = small ? 100 : actives[k % 3];

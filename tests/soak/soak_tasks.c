@@ -130,8 +130,8 @@ static void random_options(test_rng *rng, struct soak_task *t, bool is_ctc) {
   o->num_threads = 1;
   o->check_scores = 2;
   if (wf_graph_min_columns(t->task.graph) > 0 && test_below(rng, 3) == 0) {
-    const uint32_t blank = test_below(
-        rng, test_below(rng, 2) ? 1 : (uint32_t)wf_graph_min_columns(t->task.graph));
+    const uint32_t blank =
+        test_below(rng, test_below(rng, 2) ? 1 : (uint32_t)wf_graph_min_columns(t->task.graph));
     if (!is_ctc) o->blank = (int32_t)blank; /* a CTC graph knows its blank */
     o->blank_skip_threshold = ANY_OF(rng, (const float[]){1, 0.6f, 0.3f, 0.1f});
     o->blank_penalty = ANY_OF(rng, (const float[]){0, 0, 0.5f, -1.25f});

@@ -273,8 +273,8 @@ static wf_status read_outcome(const struct round *round, uint64_t number, int th
     case WF__LANE_TABLE_FULL:
       item->bits = wider_bits(streams);
       if (item->bits == 0)
-        item->then = wf__channel_kind(item->channel) >= WF__SEARCH_SCORED ? WF__ITEM_TO_CPU
-                                                                          : WF__ITEM_LARGE;
+        item->then =
+            wf__channel_kind(item->channel) >= WF__SEARCH_SCORED ? WF__ITEM_TO_CPU : WF__ITEM_LARGE;
       return WF_OK;
     case WF__LANE_CLOSURE:
     case WF__LANE_CYCLE:

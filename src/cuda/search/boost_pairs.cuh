@@ -1,16 +1,16 @@
 /* boost_pairs.cuh - the search with boosts of few contexts: numbers of pairs, costs of words.
  *
- * A list of boosts has C contexts, the nodes of its phrases. A token is a pair (state, context), and
- * the number of a pair, state * C + context, takes the state's place in the table and in the trace. In the
- * same way arc * C + context of the token that it leaves takes the arc's place in values and in the
- * trace. These numbers have the order of (state, context) and of (arc, context), which decides
- * ties, so the search needs none of what word_scores.cuh keeps for contexts: it is the search
- * without a scorer, whose table is in shared memory. The host chooses it if all numbers have at most
- * 31 bits (has_few_contexts in gpu_launch.c).
+ * A list of boosts has C contexts, the nodes of its phrases. A token is a pair (state, context). The
+ * pair's number, state * C + context, takes the state's place in the table and in the trace. In the
+ * same way arc * C + context of the arc's source takes the arc's place in values and in the trace.
+ * These numbers have the order of (state, context) and of (arc, context), which decides ties. So
+ * this is the search without a scorer, with its table in shared memory, and needs nothing of what
+ * word_scores.cuh keeps for contexts. The host chooses it if all numbers have at most 31 bits
+ * (has_few_contexts in upload_scorers.c).
  *
- * After most nodes most words lead nowhere. A filter (Bloom 1970) in shared memory, with two bits for
- * each key of the lists' tables, tells this without a read of device memory; the other words are looked
- * up at once. */
+ * In most contexts most words begin no phrase and continue none. A filter (Bloom 1970) in shared
+ * memory, with two bits for each key of the lists' tables, tells this without a read of device
+ * memory; the other words are looked up at once. */
 #ifndef WF_CUDA_SEARCH_BOOST_PAIRS_CUH
 #define WF_CUDA_SEARCH_BOOST_PAIRS_CUH
 
@@ -70,8 +70,8 @@ __device__ __forceinline__ bool searcher<POLICY, RANKS>::may_have(u32 node, u32 
           own_words::load(filter + two / 32 * 4) >> two % 32 & 1) != 0;
 }
 
-/* Reads the utterance's scorer. Without one all words cost 0, as they do if the filter has no key. A
- * block keeps the filter as long as the scorer is the same. */
+/* Reads the utterance's scorer. Without one the filter has no key, so all words cost 0. A block
+ * keeps scorer and filter as long as utterances have the same scorer. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::load_pairs() {
   pairs_shared<true> &pairs = own().with_pairs;
@@ -105,7 +105,7 @@ __device__ void searcher<POLICY, RANKS>::load_pairs() {
   __syncthreads();
 }
 
-/* Like word_cost. */
+/* Like word_cost. Adds the 0 of a word in no phrase, too, as the CPU does. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ float searcher<POLICY, RANKS>::boosted_cost(u32 word, float cost,
                                                                        u64 *context) const {

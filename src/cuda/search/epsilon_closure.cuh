@@ -135,7 +135,8 @@ __device__ __forceinline__ int searcher<POLICY, RANKS>::relax_rounds(float cutof
       own().frontier_entries += size;
     }
 #endif
-    if constexpr (SCORED || PAIRS) { /* if word costs make a cycle negative, there may be too many tokens
+    if constexpr (SCORED ||
+                  PAIRS) { /* if word costs make a cycle negative, there may be too many tokens
                                before there are too many rounds; that error has priority */
       u64 tokens = num_emitted;
 #pragma unroll

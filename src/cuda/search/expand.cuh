@@ -220,9 +220,8 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::expand_arc(const candid
     if (has_scorer()) {
       const bool waits = live && arc.w != 0;
       if (FIRST_PASS) {
-        const bool out =
-            waits && is_beyond<MODE>(rule, __fadd_rn(least_word_cost(arc.w, candidate),
-                                                     label_cost(arc.z)));
+        const bool out = waits && is_beyond<MODE>(rule, __fadd_rn(least_word_cost(arc.w, candidate),
+                                                                  label_cost(arc.z)));
         if (out) own().with_scorer.left_out = 1;
         gather_word(waits && !out, a, arc, candidate, from);
       }

@@ -100,12 +100,12 @@ template <bool PAIRS>
 struct pairs_shared {};
 template <>
 struct pairs_shared<true> {
-  wf__flat_scorer scorer;               /* of the utterance, if it has one */
-  const wf__flat_scorer *filter_of;     /* the scorer whose words the filter has */
-  const wf__phrase_node *nodes;         /* of a scorer that is one list of phrases; NULL: it is not */
-  u32 contexts;                         /* C, at least 2 */
-  float least;                          /* no word costs less */
-  u32 magic, shift;                     /* n / C is the upper half of n * magic, >> shift */
+  wf__flat_scorer scorer;           /* of the utterance, if it has one */
+  const wf__flat_scorer *filter_of; /* the scorer whose words the filter has */
+  const wf__phrase_node *nodes;     /* of a scorer that is one list of phrases; NULL: it is not */
+  u32 contexts;                     /* C, at least 2 */
+  float least;                      /* no word costs less */
+  u32 magic, shift;                 /* n / C is the upper half of n * magic, >> shift */
   u32 filter[(1u << FILTER_BITS) / 32]; /* of the keys of its tables */
 };
 
@@ -323,7 +323,8 @@ struct arc_share {
     u32 some = __ballot_sync(ALL, arcs > 0);
     __syncwarp(); /* no thread still reads the ranges of the previous 32 tokens */
     const u32 mine = range + 8 * __popc(some & lanes_before());
-    const u32 numbered = POLICY::PAIRS ? (first - before) * stride() + (u32)context : first - before;
+    const u32 numbered =
+        POLICY::PAIRS ? (first - before) * stride() + (u32)context : first - before;
     if (arcs > 0) store_own_pair(mine, numbered, cost);
     if (POLICY::SCORED && arcs > 0)
       store_own_pair(mine + to_context(), (u32)context, __uint_as_float((u32)(context >> 32)));

@@ -58,7 +58,8 @@ struct fingerprints_in_shared {
 
 template <scorer_kind SCORER, input_kind INPUT, backward_memory BACKWARD = BACKWARD_IN_SHARED>
 struct search_policy {
-  static constexpr bool PAIRS = SCORER == FEW_CONTEXTS; /* states stand for pairs (state, context) */
+  static constexpr bool PAIRS =
+      SCORER == FEW_CONTEXTS; /* states stand for pairs (state, context) */
   static constexpr bool SCORED =
       SCORER == FLAT_SCORER || SCORER == DEFERRED_SCORER; /* contexts stand beside states */
   static constexpr bool DEFERRED = SCORER == DEFERRED_SCORER;

@@ -301,7 +301,8 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::finish(bool died, u32 end,
       }
       if (in_warp() == 0)
         path[size] = wf__lane_step{
-            first_of_pair(a), column >= 0 ? penalised(loglike(row_of(row), (u32)column), (u32)column) : 0, row};
+            first_of_pair(a),
+            column >= 0 ? penalised(loglike(row_of(row), (u32)column), (u32)column) : 0, row};
       size++;
       state = source_of(a);
       if (SCORED)

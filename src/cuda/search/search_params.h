@@ -44,6 +44,9 @@
  *     memo      [2^15] cache of the scorer's results by context and word, since the launch began or
  *               the lane took another scorer
  *
+ * With boosts of few contexts numbers of pairs take the places of states and arcs in what a search
+ * without scorers has (boost_pairs.cuh).
+ *
  * With recombine=state the key is the state alone. The log has every candidate that was the best
  * of its slot when it came, with the context that it leads to. The candidates that remain the
  * best write their contexts to `sources`, where the next epsilon round and the next frame read

@@ -78,9 +78,8 @@ struct deferred_state<true> {
 /* The state of a thread during a launch. */
 template <class POLICY, int RANKS>
 struct searcher : deferred_state<POLICY::DEFERRED> {
-  static constexpr bool SCORED = POLICY::SCORED, PAIRS = POLICY::PAIRS,
-                        DEFERRED = POLICY::DEFERRED, STREAMS = POLICY::STREAMS,
-                        LATTICES = POLICY::LATTICES;
+  static constexpr bool SCORED = POLICY::SCORED, PAIRS = POLICY::PAIRS, DEFERRED = POLICY::DEFERRED,
+                        STREAMS = POLICY::STREAMS, LATTICES = POLICY::LATTICES;
   static constexpr bool GATHERS =
       SCORED && !DEFERRED; /* candidates over arcs with words, to score them together */
   typedef token_table<POLICY, RANKS> table;
@@ -92,7 +91,9 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   static constexpr u32 SLOT_BITS = table::SLOT_BITS, SLOTS = table::SLOTS,
                        AHEAD = POLICY::table::AHEAD, SPARE = POLICY::table::SPARE;
   static constexpr u32 MOST_FRONTIER = sizeof(lane_shared::frontier[0]) / sizeof(uint16_t),
-                       FRONTIER = THREADS < MOST_FRONTIER ? THREADS : MOST_FRONTIER; /* entries in shared memory */
+                       FRONTIER = THREADS < MOST_FRONTIER
+                                      ? THREADS
+                                      : MOST_FRONTIER; /* entries in shared memory */
   static constexpr token_key NO_STATE = table::NO_STATE, HAS_EPSILONS = table::HAS_EPSILONS;
 
   table l;
@@ -190,15 +191,15 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ __forceinline__ u64 traced_context(u32 at) const {
     return SCORED ? __ldcg((const u64 *)(contexts() + at)) : 0;
   }
-  /* Numbers of pairs: boost_pairs.cuh. Without pairs, these are numbers of states and of arcs. */
+  /* Numbers of pairs (boost_pairs.cuh): of a number and a context; the number in a pair, and its
+   * context. Without pairs they are the numbers themselves, and contexts are left as they are. */
   static __device__ __forceinline__ u32 pair_of(u32 number, u32 context);
-  static __device__ __forceinline__ u32 first_of_pair(u32 pair);
   static __device__ __forceinline__ u32 split_pair(u32 pair, u64 *context);
+  static __device__ __forceinline__ u32 first_of_pair(u32 pair);
   __device__ void load_pairs();
   __device__ __forceinline__ bool may_have(u32 node, u32 word) const;
   __device__ __forceinline__ float boosted_cost(u32 word, float cost, u64 *context) const;
-  /* What the trace has for a state and what a key of it and a context is made of; a pair, or the
-   * state. */
+  /* The key of a token of the trace and its context; what the trace has for a key. */
   __device__ __forceinline__ token_key key_of_traced(u32 traced, u64 context) const {
     return PAIRS ? (token_key)traced : key_of(traced, context);
   }
@@ -220,10 +221,9 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   }
   __device__ __forceinline__ u64 context_of(token_key key) const {
     if (DEFERRED) return ranked((u32)((u64)key & ((1ull << context_bits()) - 1)));
-    u64 context = 0;
-    if (PAIRS) split_pair((u32)(key & ~HAS_EPSILONS), &context);
-    if (PAIRS) return context;
-    return SCORED ? (u64)key & ((1ull << context_bits()) - 1) : 0;
+    u64 context = SCORED ? (u64)key & ((1ull << context_bits()) - 1) : 0;
+    split_pair((u32)(key & ~HAS_EPSILONS), &context);
+    return context;
   }
   /* With a scorer and recombine=state: a state has one token, regardless of its context. */
   __device__ __forceinline__ bool by_state() const {

@@ -121,8 +121,8 @@ __device__ void searcher<POLICY, RANKS>::find_wide_sources() {
   __syncthreads();
   for (u32 first = warp() * 32; first < f.num_sources; first += THREADS) {
     const u32 i = first + in_warp(), state = i < f.num_sources ? tokens[i].x : 0;
-    const bool wide =
-        i < f.num_sources && is_wide(first_of_pair(state)) && is_selected(costs()[i], state, source_context(i));
+    const bool wide = i < f.num_sources && is_wide(first_of_pair(state)) &&
+                      is_selected(costs()[i], state, source_context(i));
     const u32 vote = __ballot_sync(ALL, wide);
     u32 place = 0;
     if (vote == 0) continue;

@@ -90,7 +90,8 @@ template <class POLICY, int RANKS>
 template <int MODE>
 __device__ __forceinline__ bool searcher<POLICY, RANKS>::is_beyond(const candidate_rule &rule,
                                                                    float least) const {
-  if (MODE == EXPAND_RUNNING ? rule.all_words : MODE != EXPAND_LIST || rule.shift == 0) return false;
+  if (MODE == EXPAND_RUNNING ? rule.all_words : MODE != EXPAND_LIST || rule.shift == 0)
+    return false;
   const u32 best = own_words::load(l.base + OFFSET(best));
   return best != ALL && least > add_finite(cost_of(best), p->rules.beam);
 }
