@@ -23,6 +23,13 @@ static inline bool is_close(double a, double b) {
 
 /* Compares a GPU's result with the CPU's: the words must be equal, the costs equal up to rounding.
  */
+static inline void print_words(const char *whose, const wf_result *result) {
+  print_message("%s: status %d, flags %d, scorer %.9g, words", whose, (int)result->status,
+                (int)result->flags, result->scorer_cost);
+  for (size_t i = 0; i < result->num_words; i++)
+    print_message(" %d@%lld", (int)result->words[i].label, (long long)result->words[i].start_frame);
+  print_message("\n");
+}
 static inline void check_alike(uint64_t seed, int u, const wf_result *got, const wf_result *want) {
   bool alike = got->status == want->status && got->flags == want->flags &&
                got->num_words == want->num_words && is_close(got->cost, want->cost) &&
@@ -30,9 +37,11 @@ static inline void check_alike(uint64_t seed, int u, const wf_result *got, const
   for (size_t i = 0; alike && i < got->num_words; i++)
     alike = got->words[i].label == want->words[i].label &&
             got->words[i].start_frame == want->words[i].start_frame;
-  if (!alike)
-    fail_msg("seed %d, utterance %d: cost %.9g, on the CPU %.9g (%s)", (int)seed, u, got->cost,
-             want->cost, got->message);
+  if (alike) return;
+  print_words("GPU", got);
+  print_words("CPU", want);
+  fail_msg("seed %d, utterance %d: cost %.9g, on the CPU %.9g (%s)", (int)seed, u, got->cost,
+           want->cost, got->message);
 }
 
 /* Utterances of which some have the recurrent scorer alone, and some a chain. Several utterances

@@ -6,10 +6,7 @@
 #include "cuda/decoder/stream_rnn_scoring.h"
 #include "scorer/rnn_scorer.h"
 
-#ifndef WF__BOOST_TABLE_BITS
-#define WF__BOOST_TABLE_BITS 11
-#endif
-enum { MOST_TABLE_BITS = WF__BOOST_TABLE_BITS }; /* of a list whose words a filter can tell */
+enum { MOST_TABLE_BITS = 12 }; /* of a list whose words the filter can tell apart */
 
 static wf__model_room room_of(const wf__gpu_worker *worker) {
   return (wf__model_room){worker->device, (uint64_t)worker->options.gpu_memory,
