@@ -21,8 +21,6 @@ static inline bool is_close(double a, double b) {
   return a == b || fabs(a - b) <= 1e-4; /* both may be infinite */
 }
 
-/* Compares a GPU's result with the CPU's: the words must be equal, the costs equal up to rounding.
- */
 static inline void print_words(const char *whose, const wf_result *result) {
   print_message("%s: status %d, flags %d, scorer %.9g, words", whose, (int)result->status,
                 (int)result->flags, result->scorer_cost);
@@ -30,6 +28,8 @@ static inline void print_words(const char *whose, const wf_result *result) {
     print_message(" %d@%lld", (int)result->words[i].label, (long long)result->words[i].start_frame);
   print_message("\n");
 }
+/* Compares a GPU's result with the CPU's: the words must be equal, the costs equal up to rounding.
+ */
 static inline void check_alike(uint64_t seed, int u, const wf_result *got, const wf_result *want) {
   bool alike = got->status == want->status && got->flags == want->flags &&
                got->num_words == want->num_words && is_close(got->cost, want->cost) &&
