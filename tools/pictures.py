@@ -246,7 +246,7 @@ def recommended(rows):
 
 def short(text):
     """A task or setting without what all rows of a table share; the page says it."""
-    return re.sub(r", max_active \d+|lexicon-free CTC, real |, \d+ boosted words|, with cuctc_room.so", "", text)
+    return re.sub(r", max_active \d+|lexicon-free CTC, (real )?|, \d+ boosted words|, with cuctc_room.so", "", text)
 
 
 def peers_table(tasks):
