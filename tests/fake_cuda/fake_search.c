@@ -269,7 +269,8 @@ static bool store_lattice(const wf__lane_params *p, wf__search *search, const wf
   return fits;
 }
 
-static void search_all(const wf__lane_params *p, bool scored) {
+static void search_all(const wf__lane_params *p, wf__search_kind kind) {
+  const bool scored = kind == WF__SEARCH_SCORED; /* boosts need no more memory than no scorer */
   wf_error err = {0};
   wf_decoder_options options;
   wf_graph *graph = graph_on_device(p);
@@ -305,7 +306,7 @@ static void search_all(const wf__lane_params *p, bool scored) {
                         .num_columns = utterance->num_columns,
                         .stride = utterance->stride,
                         .dtype = (wf_dtype)utterance->dtype};
-    assert_true(scored || utterance->scorer == NULL);
+    assert_true(kind != WF__SEARCH_PLAIN || utterance->scorer == NULL);
     wf_scorer *scorer = utterance->scorer != NULL ? scorer_on_device(utterance->scorer) : NULL;
     assert_ok(wf__searcher_set_scorer(searcher, scorer, &err));
     wf_scorer_free(scorer);
@@ -328,8 +329,9 @@ static void search_all(const wf__lane_params *p, bool scored) {
   wf_graph_free(graph);
 }
 
-static void run_search(void *params) { search_all(params, false); }
-static void run_scored(void *params) { search_all(params, true); }
+static void run_search(void *params) { search_all(params, WF__SEARCH_PLAIN); }
+static void run_boosted(void *params) { search_all(params, WF__SEARCH_BOOSTED); }
+static void run_scored(void *params) { search_all(params, WF__SEARCH_SCORED); }
 
 static int launch(const wf__lane_params *params, void (*run)(void *params), void *stream,
                   void *begun) {
@@ -345,6 +347,9 @@ static int launch(const wf__lane_params *params, void (*run)(void *params), void
 static int launch_search(const wf__lane_params *params, void *stream, void *begun) {
   fake_gpus.num_searches[params->memory.ranks]++;
   return launch(params, run_search, stream, begun);
+}
+static int launch_boosted(const wf__lane_params *params, void *stream, void *begun) {
+  return launch(params, run_boosted, stream, begun);
 }
 static int launch_scored(const wf__lane_params *params, void *stream, void *begun) {
   return launch(params, run_scored, stream, begun);
@@ -502,7 +507,7 @@ static int no_capacity(const wf__gpu_profile *profile, int ranks, int32_t num_co
 
 const wf__search_kernels wf__search_kernels_of[WF__SEARCH_KINDS] = {
     [WF__SEARCH_PLAIN] = {launch_search, backward, global_bytes, capacity},
-    [WF__SEARCH_BOOSTED] = {launch_scored, NULL, NULL, capacity},
+    [WF__SEARCH_BOOSTED] = {launch_boosted, NULL, NULL, capacity},
     [WF__SEARCH_SCORED] = {launch_scored, backward, global_bytes, capacity},
     [WF__SEARCH_DEFERRED] = {unknown_launch, NULL, NULL, no_capacity},
     [WF__SEARCH_STREAMS + WF__SEARCH_PLAIN] = {unknown_launch, NULL, NULL, no_capacity},
