@@ -28,6 +28,7 @@ static inline void print_words(const char *whose, const wf_result *result) {
     print_message(" %d@%lld", (int)result->words[i].label, (long long)result->words[i].start_frame);
   print_message("\n");
 }
+
 /* Compares a GPU's result with the CPU's: the words must be equal, the costs equal up to rounding.
  */
 static inline void check_alike(uint64_t seed, int u, const wf_result *got, const wf_result *want) {

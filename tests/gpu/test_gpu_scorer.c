@@ -7,6 +7,7 @@
 
 #include "decode_tasks.h"
 #include "lm/lm.h"
+#include "random_fsts.h"
 #include "random_scorers.h"
 #include "table_scorer.h"
 
@@ -97,6 +98,46 @@ static void random_tasks(uint64_t first, uint64_t last) {
 static void test_random_tasks(void **state) {
   (void)state;
   random_tasks(1, test_seeds(400));
+}
+
+/* Frames whose candidates overflow their first table, of which only one is within the beam, so that
+ * min_active asks for words that were left out as too expensive. */
+static void test_words_left_out_of_full_tables(void **state) {
+  (void)state;
+  enum { SOURCES = 2000, EACH = 5, WORDS_EACH = 2, FRAMES = 2 };
+  test_rng rng = {5};
+  wf_symbols *words = random_scorer_words();
+  const float zeros[FRAMES] = {0};
+  for (uint32_t cheap = 0; cheap < SOURCES; cheap += test_seeds(400) < 400 ? 401 : 67) {
+    wf_builder *builder = builder_of(WF_TROPICAL, 2 + SOURCES * (1 + EACH));
+    for (uint32_t i = 0; i < SOURCES; i++) {
+      const uint32_t source = 2 + i, first = 2 + SOURCES + i * EACH;
+      add_arc(builder, 0, source, 1, 0, 0);
+      if (i == cheap) add_arc(builder, source, first, 1, 0, 0);
+      for (uint32_t k = 0; k < EACH; k++)
+        add_arc(builder, source, first + k, 1, 0, 5 + (float)(i % 7) / 8);
+      for (int32_t k = 0; k < WORDS_EACH; k++)
+        add_arc(builder, source, 1, 1, 1 + (int32_t)(i + (uint32_t)k) % 4, 15 + (float)(i % 5));
+    }
+    for (uint32_t s = 1; s < 2 + SOURCES * (1 + EACH); s++) set_final(builder, s, 0);
+    wf_fst *fst = finish(builder);
+    struct decode_task task = {0};
+    assert_ok(wf_graph_create(fst, NULL, 0, &task.graph, &err));
+    wf_fst_free(fst);
+    wf_decoder_options_init(&task.options);
+    task.options.beam = 4;
+    task.options.min_active = SOURCES * EACH + 7;
+    task.options.max_active = task.options.max_tokens = 20000;
+    const wf_scores scores = {.data = zeros, .num_frames = FRAMES, .num_columns = 1, .stride = 1};
+    wf_scorer *ngram = random_ngram(&rng, words, false);
+    wf_result *cpu[1];
+    compare(cheap, task.graph, task.options, &scores, (const wf_scorer *const[]){ngram}, 1, cpu);
+    assert_true(cpu[0]->num_tokens > SOURCES * (EACH + 1));
+    test_free_results(cpu, 1);
+    wf_scorer_free(ngram);
+    wf_graph_free(task.graph);
+  }
+  wf_symbols_free(words);
 }
 
 /* Many states, arcs with words, and contexts; lanes of every number of blocks. */
@@ -462,6 +503,7 @@ int main(int argc, char **argv) {
     return cmocka_run_group_tests(races, NULL, NULL);
   const struct CMUnitTest small[] = {cmocka_unit_test(test_small)};
   const struct CMUnitTest kernels[] = {cmocka_unit_test(test_small),
+                                       cmocka_unit_test(test_words_left_out_of_full_tables),
                                        cmocka_unit_test(test_lm_counters),
                                        cmocka_unit_test(test_long_lists_are_sent_once),
                                        cmocka_unit_test(test_a_model_above_the_limit_is_refused),
@@ -472,6 +514,7 @@ int main(int argc, char **argv) {
     return cmocka_run_group_tests(kernels, NULL, NULL);
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_tasks),
                                      cmocka_unit_test(test_batches_with_changing_scorers),
+                                     cmocka_unit_test(test_words_left_out_of_full_tables),
                                      cmocka_unit_test(test_large_tasks),
                                      cmocka_unit_test(test_lm_counters),
                                      cmocka_unit_test(test_long_lists_are_sent_once),

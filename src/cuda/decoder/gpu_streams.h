@@ -16,9 +16,9 @@
  * on a history for GPU and CPU (committed prefixes, paths, words, endpoints).
  *
  * A call of wf_streams_advance is one or several rounds. A round takes up to WF__STREAM_FRAMES
- * frames of each stream: one copy, one launch for streams of each kind (wf__channel_kind), one wait.
- * Streams with a recurrent scorer follow, with a launch and a wait for each time that
- * scores are made. */
+ * frames of each stream: one copy, one launch for streams of each kind (wf__channel_kind), one
+ * wait. Streams with a recurrent scorer follow, with a launch and a wait for each time that scores
+ * are made. */
 #ifndef WF_CUDA_DECODER_GPU_STREAMS_H
 #define WF_CUDA_DECODER_GPU_STREAMS_H
 

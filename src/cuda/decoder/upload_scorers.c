@@ -14,8 +14,8 @@ static wf__model_room room_of(const wf__gpu_worker *worker) {
 }
 
 /* Can the kernels for boosts of few contexts (search/boost_pairs.cuh) search with this scorer? The
- * numbers of pairs must have 31 bits. Most words of a long list pass the filter; then the kernels for
- * any scorer, which look words up by whole warps, are faster (docs/engineering/gpu.md). */
+ * numbers of pairs must have 31 bits. Of a long list most words pass the filter; then the kernels
+ * for any scorer, which look words up by whole warps, are faster (docs/engineering/gpu.md). */
 static bool has_few_contexts(const wf__gpu_worker *worker, const wf__flat_scorer *scorer) {
   const wf__lane_graph *graph = &worker->launches.params.graph;
   const wf_decoder_options *options = &worker->options;

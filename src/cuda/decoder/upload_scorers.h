@@ -23,7 +23,8 @@ typedef struct wf__shared_scorer {
   struct wf__shared_scorer *next;
 } wf__shared_scorer;
 
-/* Sends the batch's scorers to the worker's GPU. Sets limits.scored, limits.boosted and limits.scorer_bytes. */
+/* Sends the batch's scorers to the worker's GPU. Sets limits.scored, limits.boosted and
+ * limits.scorer_bytes. */
 wf_status wf__gpu_take_scorers(struct wf__gpu_worker *worker, const wf__batch *batch,
                                wf_error *err);
 /* Address of an utterance's scorer on the GPU; NULL: it has none. */

@@ -1,8 +1,8 @@
 /* boost_pairs.cuh - the search with boosts of few contexts: numbers of pairs, costs of words.
  *
- * A list of boosts has C contexts, the nodes of its phrases. A token is a pair (state, context). The
- * pair's number, state * C + context, takes the state's place in the table and in the trace. In the
- * same way arc * C + context of the arc's source takes the arc's place in values and in the trace.
+ * A list of boosts has C contexts, the nodes of its phrases. A token is a pair (state, context),
+ * and the pair's number, state * C + context, takes the state's place in the table and in the trace
+ * (a state, or an arc, "as in the trace" is such a number). In the same way arc * C + context of the arc's source takes the arc's place in values and in the trace.
  * These numbers have the order of (state, context) and of (arc, context), which decides ties. So
  * this is the search without a scorer, with its table in shared memory, and needs nothing of what
  * word_scores.cuh keeps for contexts. The host chooses it if all numbers have at most 31 bits
@@ -56,7 +56,7 @@ __device__ __forceinline__ u32 searcher<POLICY, RANKS>::first_of_pair(u32 pair) 
 
 /* --- costs of words ---------------------------------------------------------------------- */
 
-/* A key of the lists' tables (scorer/flat_scorer.h): node << 32 | word; of words alone, the word. */
+/* A key of the lists' tables (scorer/flat_scorer.h): node << 32 | word; the word in lists of words. */
 static __device__ __forceinline__ u32 filter_place(u32 node, u32 word, int which) {
   const u32 hash = (word ^ node * 0x85EBCA77u) * 0x9E3779B1u;
   return hash >> (32 - FILTER_BITS * (which + 1)) & ((1u << FILTER_BITS) - 1);

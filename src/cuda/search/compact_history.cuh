@@ -114,7 +114,9 @@ __device__ u32 searcher<POLICY, RANKS>::place_in_block(bool live, u32 *count) {
 template <class POLICY, int RANKS>
 __device__ u32 searcher<POLICY, RANKS>::move_tokens(u32 number, bool all, u32 first, u32 size,
                                                     u32 to) {
-  uint16_t *groups = index() + (u64)number * WF__LANE_INDEX, *kept_before = own().frontier[0];
+  uint16_t *groups = index() + (u64)number * WF__LANE_INDEX, *kept_before = &own().frontier[0][0];
+  static_assert(sizeof own().frontier / sizeof(uint16_t) >= THREADS,
+                "both rows are one array here");
   const u32 group = tid() < WF__LANE_GROUPS ? groups[tid()] : ALL;
   u32 count = 0;
   for (u32 base = 0; base < size; base += THREADS) {

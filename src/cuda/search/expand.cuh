@@ -641,9 +641,10 @@ template <class POLICY, int RANKS>
 __device__ __noinline__ int searcher<POLICY, RANKS>::emit_rest(bool full, u64 *last, u64 *num) {
   const u64 every = (u64)ordered(FLT_MAX) << 32 | 0xffffffffu;
   const float origin = cost_of((u32)(*last >> 32)) - p->rules.beam; /* the best cost, or near it */
+  const bool left_out = left_words_out();                           /* admit forgets it */
   bool fits = !full || admit(*last, num);
   if constexpr (GATHERS)
-    if (fits && *num < p->rules.min_active && left_words_out()) {
+    if (fits && *num < p->rules.min_active && left_out) {
       candidate_rule rule = {0, 0, 0};
       rule.all_words = true;
       empty_table(l.bits);

@@ -435,7 +435,7 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::run() {
   if constexpr (GATHERS)
     if (tid() == 0) own().with_scorer.memo_of = (const wf__flat_scorer *)p; /* none */
   if constexpr (PAIRS)
-    if (tid() == 0) own().with_pairs.filter_of = (const wf__flat_scorer *)p; /* the same */
+    if (tid() == 0) own().with_pairs.filter_of = (const wf__flat_scorer *)p; /* none */
   do {
     l.sync();
     if (l.rank() == 0 && tid() < RANKS) {

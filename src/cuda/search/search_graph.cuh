@@ -161,8 +161,8 @@ __device__ __forceinline__ uint4 searcher<POLICY, RANKS>::arc_at(const uint4 *ar
   return arc;
 }
 
-/* The same for an arc of any state, by its number in the trace. Wide ones have no epsilon arcs, and are expanded by
- * themselves. */
+/* The same for an arc of any state, as in the trace. Wide ones have no epsilon arcs, and are
+ * expanded by themselves. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ uint4 searcher<POLICY, RANKS>::any_arc_at(u32 traced) const {
   const u32 number = first_of_pair(traced);

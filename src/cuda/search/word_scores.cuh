@@ -100,8 +100,10 @@ __device__ __forceinline__ bool searcher<POLICY, RANKS>::is_beyond(const candida
 template <class POLICY, int RANKS>
 __device__ __forceinline__ bool searcher<POLICY, RANKS>::left_words_out() {
   u32 any = 0;
+  if constexpr (GATHERS) {
 #pragma unroll
-  for (int r = 0; r < RANKS; r++) any |= l.of(r).with_scorer.left_out;
+    for (int r = 0; r < RANKS; r++) any |= l.of(r).with_scorer.left_out;
+  }
   return any != 0;
 }
 
