@@ -100,6 +100,38 @@ static void test_random_tasks(void **state) {
   random_tasks(1, test_seeds(400));
 }
 
+/* Few words begin a phrase, and phrases begin within others, so that the words that lead on from a
+ * node are often those of its failure nodes alone. */
+static void test_overlapping_phrases(void **state) {
+  (void)state;
+  static const int32_t said[] = {1, 2, 3, 2, 4, 1, 2, 3, 4, 3, 2, 3};
+  static const uint64_t off[] = {0, 3, 5, 9, 12};
+  static const float boosts[] = {1.5f, 2, 1, 0.75f};
+  int words = 0;
+  for (uint64_t seed = 1; seed <= (test_seeds(400) < 400 ? 40 : 400); seed++) {
+    struct decode_task task = test_random_task(seed);
+    wf_scorer *phrases, *others;
+    wf_scores batch[BATCH];
+    float *data[BATCH];
+    wf_result *cpu[BATCH];
+    assert_ok(wf_scorer_boost_phrases(said, off, boosts, 1 + seed % 4, &phrases, &err));
+    assert_ok(
+        wf_scorer_boost_phrases(said + 3, (const uint64_t[]){0, 2}, boosts, 1, &others, &err));
+    test_random_batch(&task, batch, data, 4, seed, 20);
+    compare(seed, task.graph, task.options, batch,
+            (const wf_scorer *const[]){phrases, others, NULL, phrases}, 4, cpu);
+    for (int i = 0; i < 4; i++) {
+      words += (int)cpu[i]->num_words;
+      free(data[i]);
+    }
+    test_free_results(cpu, 4);
+    wf_scorer_free(phrases);
+    wf_scorer_free(others);
+    test_free_task(&task);
+  }
+  assert_true(words > 100);
+}
+
 /* Frames whose candidates overflow their first table, of which only one is within the beam, so that
  * min_active asks for words that were left out as too expensive. */
 static void test_words_left_out_of_full_tables(void **state) {
@@ -503,6 +535,7 @@ int main(int argc, char **argv) {
     return cmocka_run_group_tests(races, NULL, NULL);
   const struct CMUnitTest small[] = {cmocka_unit_test(test_small)};
   const struct CMUnitTest kernels[] = {cmocka_unit_test(test_small),
+                                       cmocka_unit_test(test_overlapping_phrases),
                                        cmocka_unit_test(test_words_left_out_of_full_tables),
                                        cmocka_unit_test(test_lm_counters),
                                        cmocka_unit_test(test_long_lists_are_sent_once),
@@ -515,6 +548,7 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_tasks),
                                      cmocka_unit_test(test_batches_with_changing_scorers),
                                      cmocka_unit_test(test_words_left_out_of_full_tables),
+                                     cmocka_unit_test(test_overlapping_phrases),
                                      cmocka_unit_test(test_large_tasks),
                                      cmocka_unit_test(test_lm_counters),
                                      cmocka_unit_test(test_long_lists_are_sent_once),
