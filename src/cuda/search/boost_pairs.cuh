@@ -1,8 +1,10 @@
 /* boost_pairs.cuh - the search with boosts of few contexts: numbers of pairs, costs of words.
  *
  * A list of boosts has C contexts, the nodes of its phrases. A token is a pair (state, context),
- * and the pair's number, state * C + context, takes the state's place in the table and in the trace
- * (a state, or an arc, "as in the trace" is such a number). In the same way arc * C + context of the arc's source takes the arc's place in values and in the trace.
+ * and the pair's number, state * C + context, takes the state's place in the table and in the
+ * trace. In the same way arc * C + context of the arc's source takes the arc's place in values and
+ * in the trace. A state or an arc "as in the trace" is such a number.
+ *
  * These numbers have the order of (state, context) and of (arc, context), which decides ties. So
  * this is the search without a scorer, with its table in shared memory, and needs nothing of what
  * word_scores.cuh keeps for contexts. The host chooses it if all numbers have at most 31 bits
@@ -56,7 +58,8 @@ __device__ __forceinline__ u32 searcher<POLICY, RANKS>::first_of_pair(u32 pair) 
 
 /* --- costs of words ---------------------------------------------------------------------- */
 
-/* A key of the lists' tables (scorer/flat_scorer.h): node << 32 | word; the word in lists of words. */
+/* Places of a key of the lists' tables (scorer/flat_scorer.h), which is node << 32 | word; in lists
+ * of words alone the node is 0. */
 static __device__ __forceinline__ u32 filter_place(u32 node, u32 word, int which) {
   const u32 hash = (word ^ node * 0x85EBCA77u) * 0x9E3779B1u;
   return hash >> (32 - FILTER_BITS * (which + 1)) & ((1u << FILTER_BITS) - 1);
@@ -76,10 +79,8 @@ template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::load_pairs() {
   pairs_shared<true> &pairs = own().with_pairs;
   const wf__flat_scorer *const from = own().scores.scorer;
-  constexpr u32 SIZE = sizeof(wf__flat_scorer) / 4;
   const bool same = pairs.filter_of == from;
-  for (u32 i = tid(); i < SIZE && !same; i += THREADS)
-    ((u32 *)&pairs.scorer)[i] = from != NULL ? __ldg((const u32 *)from + i) : 0;
+  if (!same) copy_scorer(&pairs.scorer, from);
   for (u32 i = tid(); i < sizeof pairs.filter / 4 && !same; i += THREADS) pairs.filter[i] = 0;
   __syncthreads();
   if (same) return;

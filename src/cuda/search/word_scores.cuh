@@ -7,17 +7,19 @@
 
 namespace wf_search {
 
-/* With scorers: copies the utterance's scorer and added words to shared memory. An utterance
- * without a scorer gets one without parts, which adds 0 and has the context 0. */
+/* Copies a scorer to shared memory, by all threads of the block. NULL becomes one without parts,
+ * which adds 0 and has the context 0. A barrier must follow. */
+static __device__ __forceinline__ void copy_scorer(wf__flat_scorer *to,
+                                                   const wf__flat_scorer *from) {
+  for (u32 i = tid(); i < sizeof *to / 4; i += blockDim.x)
+    ((u32 *)to)[i] = from != NULL ? __ldg((const u32 *)from + i) : 0;
+}
+
+/* With scorers: copies the utterance's scorer and added words to shared memory. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::load_scorer() {
   load_words<POLICY>(p);
-  if constexpr (!DEFERRED) {
-    constexpr u32 SIZE = sizeof(wf__flat_scorer) / 4;
-    const u32 *from = (const u32 *)own().scores.scorer;
-    for (u32 i = tid(); i < SIZE; i += blockDim.x)
-      ((u32 *)&own().with_scorer.scorer)[i] = from != NULL ? __ldg(from + i) : 0;
-  }
+  if constexpr (!DEFERRED) copy_scorer(&own().with_scorer.scorer, own().scores.scorer);
   __syncthreads();
 }
 
