@@ -45,7 +45,7 @@ wf_status wf__gpu_take_scorers(wf__gpu_worker *worker, const wf__batch *batch, w
   for (uint64_t i = 0; i < num_flats && worker->limits.boosted; i++)
     worker->limits.boosted = has_few_contexts(worker, &scorers->batch.flats.data[i]);
   worker->limits.scored = worker->limits.deferred || (num_flats > 0 && !worker->limits.boosted);
-  WF__TRY(wf__gpu_send_scorers(scorers, &room, err));
+  WF__TRY(wf__gpu_send_scorers(scorers, &room, worker->threads.pool, err));
   if (worker->limits.deferred) WF__TRY(wf__batch_rnn_take_chains(worker, batch, err));
   worker->limits.scorer_bytes = scorers->batch.bytes + wf__gpu_model_bytes(&scorers->models);
   for (uint64_t i = 0; i < scorers->lists.size; i++)
@@ -91,7 +91,8 @@ wf_status wf__gpu_acquire_scorer(wf__gpu_worker *worker, const wf_scorer *scorer
   const wf__model_room room = room_of(worker);
   wf_status status =
       recurrent != scorer ? wf__scorer_store_add(&shared->store, scorer, err) : WF_OK;
-  if (status == WF_OK) status = wf__scorer_store_send(&worker->scorers, &room, &shared->store, err);
+  if (status == WF_OK)
+    status = wf__scorer_store_send(&worker->scorers, &room, &shared->store, NULL, err);
   shared->boosts = status == WF_OK && recurrent == NULL &&
                    has_few_contexts(worker, &shared->store.flats.data[0]);
   shared->holds_lists = status == WF_OK;

@@ -191,25 +191,55 @@ static wf_status place_part(wf__gpu_scorers *scorers, const wf__model_room *room
   return WF_OK;
 }
 
+/* A store that is copied to page-locked memory, and the pieces that a thread takes at a time. */
+struct copying {
+  const wf__scorer_store *store;
+  char *to;
+};
+enum { PIECES_AT_ONCE = 64 };
+
+static void copy_pieces(void *user, uint64_t item, int worker) {
+  (void)worker;
+  const struct copying *copying = user;
+  const wf__scorer_store *store = copying->store;
+  const uint64_t first = item * PIECES_AT_ONCE;
+  for (uint64_t i = first; i < store->pieces.size && i < first + PIECES_AT_ONCE; i++) {
+    const wf__gpu_piece *piece = &store->pieces.data[i];
+    memcpy(copying->to + piece->at, piece->data, piece->bytes);
+  }
+}
+
+/* Lists for each utterance of a batch take megabytes, so the page-locked memory is kept. */
+static wf_status grow_staging(wf__gpu_scorers *scorers, uint64_t bytes, wf_error *err) {
+  uint64_t room = WF__LONG_LIST_BYTES;
+  if (bytes <= scorers->staging_bytes) return WF_OK;
+  while (room < bytes) room *= 2;
+  cudaFreeHost(scorers->staging);
+  scorers->staging = NULL;
+  scorers->staging_bytes = 0;
+  WF__TRY(wf__pinned_alloc((void **)&scorers->staging, room, "scorers", err));
+  scorers->staging_bytes = room;
+  return WF_OK;
+}
+
 /* Sends the models and long lists that are not there yet, then everything else in one copy, with
  * pointers as on the GPU. */
 static wf_status send_all(wf__gpu_scorers *scorers, const wf__model_room *room,
-                          wf__scorer_store *store, uint64_t bytes, wf_error *err) {
-  char *all = wf__calloc(bytes, 1);
-  if (all == NULL) return wf__fail_memory(err, bytes, "scorers for the GPU");
-  wf_status status = WF_OK;
-  for (uint64_t i = 0; i < store->pieces.size; i++)
-    memcpy(all + store->pieces.data[i].at, store->pieces.data[i].data, store->pieces.data[i].bytes);
-  for (uint64_t i = 0; i < store->flats.size && status == WF_OK; i++) {
+                          const wf__scorer_store *store, uint64_t bytes, wf__pool *pool,
+                          wf_error *err) {
+  const uint64_t shares = (store->pieces.size + PIECES_AT_ONCE - 1) / PIECES_AT_ONCE;
+  WF__TRY(grow_staging(scorers, bytes, err));
+  struct copying copying = {store, scorers->staging};
+  if (pool != NULL) wf__pool_run(pool, shares, copy_pieces, &copying);
+  for (uint64_t i = 0; i < shares && pool == NULL; i++) copy_pieces(&copying, i, 0);
+  for (uint64_t i = 0; i < store->flats.size; i++) {
     wf__flat_scorer flat = store->flats.data[i];
-    for (int k = 0; k < flat.num_parts && status == WF_OK; k++)
-      status = place_part(scorers, room, store, &flat.parts[k], err);
-    memcpy(all + i * sizeof flat, &flat, sizeof flat);
+    for (int k = 0; k < flat.num_parts; k++)
+      WF__TRY(place_part(scorers, room, store, &flat.parts[k], err));
+    memcpy(scorers->staging + i * sizeof flat, &flat, sizeof flat);
   }
-  if (status == WF_OK)
-    status = wf__device_send(store->memory, all, bytes, room->stream, "scorers to the GPU", err);
-  free(all);
-  return status;
+  return wf__device_send(store->memory, scorers->staging, bytes, room->stream, "scorers to the GPU",
+                         err);
 }
 
 static wf_status make_room(wf__scorer_store *store, uint64_t bytes, wf_error *err) {
@@ -233,10 +263,10 @@ static uint64_t lay_out(wf__scorer_store *store) {
 }
 
 wf_status wf__scorer_store_send(wf__gpu_scorers *scorers, const wf__model_room *room,
-                                wf__scorer_store *store, wf_error *err) {
+                                wf__scorer_store *store, wf__pool *pool, wf_error *err) {
   const uint64_t bytes = lay_out(store);
   WF__TRY(make_room(store, bytes, err));
-  return store->flats.size > 0 ? send_all(scorers, room, store, bytes, err) : WF_OK;
+  return store->flats.size > 0 ? send_all(scorers, room, store, bytes, pool, err) : WF_OK;
 }
 
 void wf__scorer_store_free(wf__scorer_store *store) {
@@ -268,11 +298,11 @@ void wf__gpu_begin_scorers(wf__gpu_scorers *scorers) {
   wf__gpu_drop_models(&scorers->models);
 }
 
-wf_status wf__gpu_send_scorers(wf__gpu_scorers *scorers, const wf__model_room *room,
+wf_status wf__gpu_send_scorers(wf__gpu_scorers *scorers, const wf__model_room *room, wf__pool *pool,
                                wf_error *err) {
   mark_lists(scorers);
   wf__gpu_drop_lists(scorers, room->limit > 0);
-  WF__TRY(wf__scorer_store_send(scorers, room, &scorers->batch, err));
+  WF__TRY(wf__scorer_store_send(scorers, room, &scorers->batch, pool, err));
   mark_lists(scorers);
   return WF_OK;
 }
@@ -282,4 +312,5 @@ void wf__gpu_close_scorers(wf__gpu_scorers *scorers) {
   for (uint64_t i = 0; i < scorers->lists.size; i++) free_list(&scorers->lists.data[i]);
   wf__vec_free(&scorers->lists);
   wf__scorer_store_free(&scorers->batch);
+  cudaFreeHost(scorers->staging);
 }

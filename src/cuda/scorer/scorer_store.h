@@ -3,6 +3,7 @@
 #define WF_CUDA_SCORER_SCORER_STORE_H
 
 #include "base/map64.h"
+#include "base/threads.h"
 #include "cuda/scorer/upload_models.h"
 
 /* The arrays of a long list of boosts (or of a model's words), in memory of their own. */
@@ -33,13 +34,16 @@ typedef struct wf__gpu_scorers {
   wf__gpu_models models;
   WF__VEC(wf__gpu_list) lists; /* the oldest first */
   wf__scorer_store batch;      /* of the last batch */
+  char *staging;               /* page-locked: a store while it is sent */
+  uint64_t staging_bytes;
 } wf__gpu_scorers;
 
 /* Adds a scorer, unless it is there. */
 wf_status wf__scorer_store_add(wf__scorer_store *store, const wf_scorer *scorer, wf_error *err);
-/* Sends all to the current GPU, with what is not there yet of models and long lists. */
+/* Sends all to the current GPU, with what is not there yet of models and long lists. `pool`: threads
+ * that help; NULL: none. */
 wf_status wf__scorer_store_send(wf__gpu_scorers *scorers, const wf__model_room *room,
-                                wf__scorer_store *store, wf_error *err);
+                                wf__scorer_store *store, wf__pool *pool, wf_error *err);
 /* Counts the store among the users of its lists (sign 1), or no longer (-1). */
 void wf__scorer_store_hold(wf__gpu_scorers *scorers, const wf__scorer_store *store, int sign);
 void wf__scorer_store_free(wf__scorer_store *store);
@@ -49,7 +53,8 @@ void wf__gpu_drop_lists(wf__gpu_scorers *scorers, bool is_limited);
 
 /* The scorers of a batch: begin, add each to `batch`, and send them to the current GPU. */
 void wf__gpu_begin_scorers(wf__gpu_scorers *scorers);
-wf_status wf__gpu_send_scorers(wf__gpu_scorers *scorers, const wf__model_room *room, wf_error *err);
+wf_status wf__gpu_send_scorers(wf__gpu_scorers *scorers, const wf__model_room *room, wf__pool *pool,
+                               wf_error *err);
 /* Where a scorer of the batch is on the GPU; NULL: it is none of the batch's. */
 static inline const wf__flat_scorer *wf__gpu_find_scorer(const wf__gpu_scorers *scorers,
                                                          const wf_scorer *scorer) {

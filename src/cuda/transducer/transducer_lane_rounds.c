@@ -245,7 +245,7 @@ static wf_status send_scorers(wf__device_search *s, const wf_scorer *const *scor
   wf__gpu_begin_scorers(&s->scorers);
   for (size_t i = 0; i < count && scorers != NULL; i++)
     if (scorers[i] != NULL) WF__TRY(wf__scorer_store_add(&s->scorers.batch, scorers[i], err));
-  return wf__gpu_send_scorers(&s->scorers, &room, err);
+  return wf__gpu_send_scorers(&s->scorers, &room, NULL, err);
 }
 
 /* Sends the words that are added to the utterances' graphs. */
