@@ -173,6 +173,7 @@ wf_status decode_lattices_confidences(decode_lattices *lattices, size_t i, const
   wf_mbr_options_init(&options);
   options.decode = false;
   options.scale = (float)lattices->confidence_scale;
+  options.complete_beam = lattices->made[i].beam;
   for (size_t w = 0; w < result->num_words && labels != NULL; w++)
     labels[w] = result->words[w].label;
   status = labels != NULL

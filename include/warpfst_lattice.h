@@ -225,8 +225,8 @@ typedef struct wf_lattice_results {
   char message[256];  /* of the error */
   float *confidences; /* [num_words of the result]; as wf_compact_lattice_mbr computes them for
                          the words of the result without `decode`, with confidence_scale as its
-                         scale. Freed with free() */
-  struct wf_mbr_result *mbr; /* as wf_compact_lattice_mbr with this scale, for the lattice after
+                         scale and the beam of wf_determinized as its complete_beam. Freed with free() */
+  struct wf_mbr_result *mbr; /* as wf_compact_lattice_mbr with these options, for the lattice after
                wf_compact_lattice_align with the graph's word aligner. Without one, times are those
                of the lattice's arcs */
   struct wf_nbest *nbest;    /* as wf_compact_lattice_nbest */
@@ -372,7 +372,10 @@ WF_API wf_status wf_compact_lattice_posteriors(const wf_compact_lattice *lattice
     "search for the words with the fewest expected errors; --no-decode keeps the words of the " \
     "best path and only computes confidences")                                                  \
   X(F32, scale, 1, 1e-6, 1e6, "",                                                               \
-    "factor on the costs of paths; below 1, posteriors are less sharp")
+    "factor on the costs of paths; below 1, posteriors are less sharp")                         \
+  X(F32, complete_beam, 1e30, 0, 1e30, "nats",                                                  \
+    "the lattice lacks paths beyond this cost above the best one; confidences leave room for "  \
+    "them")
 WF_DECLARE_OPTIONS(mbr, WF_MBR_OPTIONS)
 typedef struct wf_sausage_word {
   int32_t label;                  /* 0: no word */
@@ -382,7 +385,9 @@ typedef struct wf_sausage_word {
 } wf_sausage_word;
 typedef struct wf_mbr_result {
   wf_word *words;     /* [num_words]; times from the sausage; words do not overlap */
-  float *confidences; /* [num_words]; in [0, 1]: posterior of the word in its bin */
+  float *confidences; /* [num_words]; in [0, 1]: posterior p of the word in its bin, or, with
+                         complete_beam, p / (1 + e) with e = exp(-scale * complete_beam) * 3 *
+                         (1 + sum of 1 - p over the words) / (3 + num_words) */
   size_t num_words;
   double risk; /* expected number of word errors, or the upper bound that the recursion gives */
   int32_t num_rounds;

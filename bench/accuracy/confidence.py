@@ -6,7 +6,7 @@ same word of the reference. CTC scores are .npy files: a folder, or a tar archiv
 
   factor       the factor on the costs of paths (--confidence-scale) with the smallest error on every second utterance
   error        expected calibration error: the mean of |confidence - share that is right| over ten bins of confidences, weighted by their numbers of words; measured on the
-               other utterances at a factor of 1, at the fitted factor, and at the default (0.17 / sqrt(acoustic_scale), at most 1)
+               other utterances at a factor of 1, at the fitted factor, and at the default (0.24 / sqrt(acoustic_scale), at most 1)
   separation   the probability that a right word has a higher confidence than a wrong one (area under the ROC curve), at the default
 
 The tables of reliability are at the default, for all utterances.

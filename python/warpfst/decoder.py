@@ -57,7 +57,7 @@ class Decoder(Handle):
     keep_raw     False, with determinize: results have only the compact lattice; less memory
     confidence_scale
                  factor on the costs of paths in confidences and minimum Bayes risk. 0, the
-                 default, stands for 0.17 / sqrt(acoustic_scale), at most 1, which is calibrated:
+                 default, stands for 0.24 / sqrt(acoustic_scale), at most 1, which is calibrated:
                  of words with a confidence of about 0.8, about 80% are right
                  (docs/how-to/word-times.md)
     join         the graph's words are tokens, and results have the words that they make

@@ -370,6 +370,9 @@ class CompactLattice(_Words):
     _free = lib.wf_compact_lattice_free
     complete_beam = float("inf")  # set by determinization: all word sequences within this beam of the best are in the lattice
 
+    def _beam(self) -> float:
+        return min(self.complete_beam, 1e30)  # the largest value in C: no limit
+
     def _timed(self) -> CompactLattice:
         """The lattice with arcs aligned to the frames of their words, if there is a word aligner; else the times of words are those of the arcs."""
         return self if self._aligner is None else self.align(self._aligner)
@@ -457,20 +460,20 @@ class CompactLattice(_Words):
         return array.array("d", bytes(arcs)), array.array("d", bytes(finals)), total.value
 
     def mbr(self, **options: Unpack[MbrOptions]) -> Mbr:
-        """Minimum Bayes risk words with confidences. `scale`: factor on the costs of paths (default: 1).
+        """Minimum Bayes risk words with confidences. `scale`: factor on the costs of paths (default: 1). Confidences leave room for the paths beyond complete_beam (default: that of the lattice).
 
         Times are means over the paths; they are -1 if the paths differ in their number of frames. For a lattice that was read from a file, they are those of its arcs.
         """
         timed = self._timed()
-        address = create("wf_compact_lattice_mbr", timed.address, None, 0, c_options("mbr", options))
+        address = create("wf_compact_lattice_mbr", timed.address, None, 0, c_options("mbr", {"complete_beam": self._beam(), **options}))
         made = mbr_of(address, self)
         lib.wf_mbr_result_free(address)
         return made
 
     def confidences(self, words: str | Sequence[str] | Sequence[int], scale: float = 1.0) -> list[float]:
-        """Posterior of each word of a sequence, such as that of the best path. Computed like `mbr`, but the words are not changed. `scale`: as for `mbr`."""
+        """Confidence of each word of a sequence, such as that of the best path. Computed like `mbr`, but the words are not changed. `scale`: as for `mbr`."""
         labels = self._labels(words)
-        address = create("wf_compact_lattice_mbr", self.address, labels, len(labels), c_options("mbr", {"decode": False, "scale": scale}))
+        address = create("wf_compact_lattice_mbr", self.address, labels, len(labels), c_options("mbr", {"decode": False, "scale": scale, "complete_beam": self._beam()}))
         result = _abi.wf_mbr_result.from_address(address)
         confidences = list(result.confidences[: result.num_words])
         lib.wf_mbr_result_free(address)

@@ -60,7 +60,7 @@ wf_status wf__result_determinize(const wf__batch *batch, const wf_graph *graph, 
   wf__result_tables *tables;
   WF__TRY(wf__result_tables_take(batch->determinizers, &tables, err));
   wf_status status =
-      wf__lattice_results_make(tables, result->determinized->lattice, graph->aligner, result->words,
+      wf__lattice_results_make(tables, result->determinized, graph->aligner, result->words,
                                result->num_words, o, &result->lattice_results, err);
   wf__result_tables_put_back(batch->determinizers, tables);
   return status;

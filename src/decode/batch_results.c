@@ -113,7 +113,7 @@ struct completion {
 };
 
 /* The determinized lattice, made if it is missing; NULL: none, or it failed. */
-static const wf_compact_lattice *determinized(struct completion *c, wf_result *r) {
+static const wf_determinized *determinized(struct completion *c, wf_result *r) {
   if (r->determinized == NULL && r->lattice != NULL) {
     wf_determinized *made = wf__calloc(1, sizeof *made);
     if (made == NULL) {
@@ -126,8 +126,7 @@ static const wf_compact_lattice *determinized(struct completion *c, wf_result *r
     else
       r->determinized = made;
   }
-  return r->determinized != NULL && r->determinized->status == WF_OK ? r->determinized->lattice
-                                                                     : NULL;
+  return r->determinized != NULL && r->determinized->status == WF_OK ? r->determinized : NULL;
 }
 
 /* Adds the parts of `made`, which is freed, to the result. */
@@ -152,7 +151,7 @@ static void complete_item(void *user, uint64_t i, int worker) {
   (void)worker;
   struct completion *c = user;
   wf_result *r = c->results[i];
-  const wf_compact_lattice *lattice = r->status == WF_OK ? determinized(c, r) : NULL;
+  const wf_determinized *lattice = r->status == WF_OK ? determinized(c, r) : NULL;
   const wf_lattice_results *parts = r->lattice_results;
   wf_lattice_results_options missing = c->wanted;
   if (parts != NULL && parts->confidences != NULL) missing.confidences = false;

@@ -35,7 +35,7 @@ void wf__result_tables_put_back(wf__determinizers *determinizers, wf__result_tab
 /* Makes the results of a determinized lattice (wf_decoder_set_lattice_results). `aligner`: the
  * graph's, or NULL. `words` are those of the best path. options->confidence_scale is not 0. Fails
  * only if memory runs out for `*out`; other errors are reported in it. */
-wf_status wf__lattice_results_make(wf__result_tables *tables, const wf_compact_lattice *lattice,
+wf_status wf__lattice_results_make(wf__result_tables *tables, const wf_determinized *determinized,
                                    const wf_word_aligner *aligner, const wf_word *words,
                                    size_t num_words, const wf_lattice_results_options *options,
                                    wf_lattice_results **out, wf_error *err);

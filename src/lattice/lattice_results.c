@@ -9,7 +9,7 @@
 #include "lattice/nbest.h"
 
 enum { MAX_ARCS = 10000000 }; /* default of wf_compact_lattice_align */
-#define CALIBRATED 0.17f      /* docs/engineering/lattices.md, "Reliability of confidences" */
+#define CALIBRATED 0.24f      /* docs/engineering/lattices.md, "Reliability of confidences" */
 
 struct wf__result_tables {
   wf__mbr *mbr;
@@ -58,16 +58,16 @@ void wf__lattice_results_free(wf_lattice_results *results) {
 }
 
 static wf_status make_aligned_mbr(wf__result_tables *tables, const wf_compact_lattice_view *lattice,
-                                  float scale, const wf_word_aligner *aligner, wf_mbr_result **out,
-                                  wf_error *err) {
+                                  float scale, float beam, const wf_word_aligner *aligner,
+                                  wf_mbr_result **out, wf_error *err) {
   wf_compact_lattice_view aligned;
   WF__TRY(wf__align_lattice(&tables->alignment, lattice, aligner, MAX_ARCS, false, err));
   WF__TRY(wf__alignment_view(&tables->alignment, &aligned, err));
-  return wf__lattice_mbr(tables->mbr, &aligned, scale, NULL, 0, NULL, out, err);
+  return wf__lattice_mbr(tables->mbr, &aligned, scale, beam, NULL, 0, NULL, out, err);
 }
 
 static wf_status make_mbr(wf__result_tables *tables, const wf_compact_lattice_view *lattice,
-                          float scale, const wf_word *words, size_t num_words,
+                          float scale, float beam, const wf_word *words, size_t num_words,
                           bool with_confidences, bool with_mbr, wf_lattice_results *out,
                           wf_error *err) {
   if (!with_confidences && !with_mbr) return WF_OK;
@@ -77,7 +77,7 @@ static wf_status make_mbr(wf__result_tables *tables, const wf_compact_lattice_vi
                          : wf__vec_grow(&tables->labels, num_words, "confidences", err);
   for (size_t i = 0; i < num_words && status == WF_OK; i++) tables->labels.data[i] = words[i].label;
   if (status == WF_OK)
-    status = wf__lattice_mbr(tables->mbr, lattice, scale, tables->labels.data, num_words,
+    status = wf__lattice_mbr(tables->mbr, lattice, scale, beam, tables->labels.data, num_words,
                              confidences, with_mbr ? &out->mbr : NULL, err);
   if (status == WF_OK)
     out->confidences = confidences;
@@ -86,20 +86,20 @@ static wf_status make_mbr(wf__result_tables *tables, const wf_compact_lattice_vi
   return status;
 }
 
-wf_status wf__lattice_results_make(wf__result_tables *tables, const wf_compact_lattice *lattice,
+wf_status wf__lattice_results_make(wf__result_tables *tables, const wf_determinized *determinized,
                                    const wf_word_aligner *aligner, const wf_word *words,
                                    size_t num_words, const wf_lattice_results_options *options,
                                    wf_lattice_results **out, wf_error *err) {
   wf_error why = {0};
   wf_lattice_results *results = *out = wf__calloc(1, sizeof *results);
   if (results == NULL) return wf__fail_memory(err, sizeof *results, "a result");
-  const wf_compact_lattice_view view = wf_compact_lattice_get_view(lattice);
+  const wf_compact_lattice_view view = wf_compact_lattice_get_view(determinized->lattice);
+  const float scale = options->confidence_scale, beam = determinized->beam;
   const bool aligned = options->mbr && aligner != NULL;
-  results->status = make_mbr(tables, &view, options->confidence_scale, words, num_words,
-                             options->confidences, options->mbr && !aligned, results, &why);
-  wf_status status = aligned ? make_aligned_mbr(tables, &view, options->confidence_scale, aligner,
-                                                &results->mbr, &why)
-                             : WF_OK;
+  results->status = make_mbr(tables, &view, scale, beam, words, num_words, options->confidences,
+                             options->mbr && !aligned, results, &why);
+  wf_status status =
+      aligned ? make_aligned_mbr(tables, &view, scale, beam, aligner, &results->mbr, &why) : WF_OK;
   if (status != WF_OK) results->status = status;
   status = options->nbest > 0 ? wf__lattice_nbest(&tables->nbest, &view, (size_t)options->nbest,
                                                   &results->nbest, &why)

@@ -43,6 +43,7 @@ struct span {
 struct wf__mbr {
   const wf_compact_lattice_view *lattice;
   double scale; /* factor on costs */
+  double complete_beam;
   wf__in_arcs in;
   WF__VEC(double) weights;     /* [arcs] of the mean over the arcs into a state: sum 1 */
   WF__VEC(uint64_t) path;      /* arcs of the best path */
@@ -304,12 +305,24 @@ static bool best_words(struct wf__mbr *m) {
   return changed;
 }
 
+/* A word that all paths of the lattice have is not certain, because the lattice lacks paths beyond
+ * its beam. How likely these are is estimated from the competitors that the words have in the
+ * lattice (docs/engineering/lattices.md, "Reliability of confidences"). */
+static void leave_room(const struct wf__mbr *m, float *confidences, uint64_t num_words) {
+  double others = 1;
+  for (uint64_t i = 0; i < num_words; i++) others += 1 - (double)confidences[i];
+  const double beyond = 3 * others / (3 + (double)num_words) * exp(-m->scale * m->complete_beam);
+  for (uint64_t i = 0; i < num_words; i++)
+    confidences[i] = (float)((double)confidences[i] / (1 + beyond));
+}
+
 static void take_confidences(struct wf__mbr *m) {
   for (uint64_t q = 1; q < m->places.size && m->confidences != NULL; q += 2) {
     const struct share *share = usual_share(m, q);
     const double posterior = share != NULL ? share->posterior : 0;
     m->confidences[q / 2] = posterior < 1 ? (float)posterior : 1;
   }
+  if (m->confidences != NULL) leave_room(m, m->confidences, m->places.size / 2);
   m->confidences = NULL;
 }
 
@@ -426,6 +439,7 @@ static wf_status make_result(struct wf__mbr *m, int32_t rounds, bool timed, wf_m
     }
   }
   result->bin_off[m->places.size] = at;
+  leave_room(m, result->confidences, result->num_words);
   if (timed) part_times(result);
   return WF_OK;
 }
@@ -522,7 +536,8 @@ wf_status wf_compact_lattice_mbr(const wf_compact_lattice *lattice, const int32_
       return wf__fail(err, WF_ERR_ARGUMENT, "word %zu is %d, which is not a word label", i,
                       words[i]);
   wf_compact_lattice_view view = wf_compact_lattice_get_view(lattice);
-  struct wf__mbr m = {.lattice = &view, .scale = (double)taken.scale};
+  struct wf__mbr m = {
+      .lattice = &view, .scale = (double)taken.scale, .complete_beam = (double)taken.complete_beam};
   wf_status status = prepare(&m, err);
   if (status == WF_OK)
     status = rounds_from(&m, words != NULL ? words : m.best.data,
@@ -532,10 +547,11 @@ wf_status wf_compact_lattice_mbr(const wf_compact_lattice *lattice, const int32_
 }
 
 wf_status wf__lattice_mbr(wf__mbr *m, const wf_compact_lattice_view *lattice, float scale,
-                          const int32_t *words, size_t num_words, float *confidences,
-                          wf_mbr_result **out, wf_error *err) {
+                          float complete_beam, const int32_t *words, size_t num_words,
+                          float *confidences, wf_mbr_result **out, wf_error *err) {
   m->lattice = lattice;
   m->scale = (double)scale;
+  m->complete_beam = (double)complete_beam;
   m->confidences = confidences;
   WF__TRY(prepare(m, err));
   const bool best = m->best.size == num_words &&

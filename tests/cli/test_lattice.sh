@@ -54,7 +54,7 @@ expect 3 "need phones with word positions" lattice convert k0/lat.ark --am=k0/fi
 ctc=$SOURCE_DIR/examples/ctc
 mkdir scores && cp "$ctc"/logp_phone/0000300*.npy scores/
 "$WARPFST" mkgraph ctc -q --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --lm="$ctc/lm3.arpa.gz" --topology=compact -o TLG.wfst --words-out=words.txt
-"$WARPFST" decode TLG.wfst scores --acoustic-scale=0.5 --frame-shift=0.04 --lattice=det.ark --unaligned-lattice --confidence-scale=1 --nbest=5 --ctm=out.ctm --json-lines=out.jsonl -o hyp.txt 2>err.txt
+"$WARPFST" decode TLG.wfst scores --acoustic-scale=0.5 --frame-shift=0.04 --lattice=det.ark --unaligned-lattice --confidence-scale=0.5 --nbest=5 --ctm=out.ctm --json-lines=out.jsonl -o hyp.txt 2>err.txt
 
 # Word times are the same in every output format and by every method. A graph without spellings needs a lexicon, or its times are flagged as estimates.
 decode_times() { "$WARPFST" decode "$@" scores --acoustic-scale=0.5 --frame-shift=0.04 --format=ctm 2>/dev/null; }
@@ -73,7 +73,7 @@ lattice convert det.ark -o det.scp.ark --scp=det.scp
 lattice convert det.ark -o det.txt --format=text
 "$python" "$kaldi" compare det.scp.ark det.scp det.txt
 mbr() { lattice mbr det.ark --acoustic-scale=0.5 --words=words.txt --frame-shift=0.04 "$@" 2>summary.txt; }
-mbr --no-decode --format=json -o best.jsonl
+mbr --no-decode --scale=0.5 --complete-beam=8 --format=json -o best.jsonl
 mbr --format=ctm -o mbr.ctm --ref="$ctc/text" --sausages=sausages.jsonl
 mbr --format=ctm -o timed.ctm --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt"
 awk '{print $1, $5}' mbr.ctm >mbr.words

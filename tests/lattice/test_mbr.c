@@ -77,7 +77,7 @@ static test_lattice_shape shape_of(test_rng *rng) {
                               .eighths = 1 + test_unit(rng) * 3};
 }
 
-static void check_bins(const wf_mbr_result *result) {
+static void check_sausage(const wf_mbr_result *result) {
   assert_int_equal(result->num_bins, 2 * result->num_words + 1);
   assert_int_equal(result->bin_off[0], 0);
   for (size_t b = 0; b < result->num_bins; b++) {
@@ -89,6 +89,10 @@ static void check_bins(const wf_mbr_result *result) {
     }
     test_assert_close(sum, 1, 1e-9);
   }
+}
+
+static void check_bins(const wf_mbr_result *result) {
+  check_sausage(result);
   for (size_t w = 0; w < result->num_words; w++) {
     bool found = false;
     for (uint64_t i = result->bin_off[2 * w + 1]; i < result->bin_off[2 * w + 2]; i++)
@@ -165,6 +169,30 @@ static void test_exact_risk(void **state) {
              compared, better_than_best, gained, beaten, missed);
 }
 
+/* With a beam, confidences leave room for paths beyond it; nothing else changes. */
+static void check_room(const wf_compact_lattice *lattice, wf_mbr_options options,
+                       const wf_mbr_result *whole) {
+  wf_error err = {0};
+  wf_mbr_result *result;
+  for (int beam = 0; beam <= 8; beam += 4) {
+    options.complete_beam = (float)beam;
+    assert_ok(wf_compact_lattice_mbr(lattice, NULL, 0, &options, &result, &err));
+    assert_int_equal(result->num_words, whole->num_words);
+    assert_true(result->risk == whole->risk && result->num_rounds == whole->num_rounds);
+    double sum = 0;
+    for (size_t i = 0; i < result->num_words; i++) sum += (double)whole->confidences[i];
+    const double n = (double)result->num_words,
+                 room = 3 * (1 + n - sum) / (3 + n) * exp(-(double)options.scale * beam);
+    for (size_t i = 0; i < result->num_words; i++) {
+      assert_int_equal(result->words[i].label, whole->words[i].label);
+      test_assert_close((double)result->confidences[i], (double)whole->confidences[i] / (1 + room),
+                        1e-6);
+    }
+    check_sausage(result);
+    wf_mbr_result_free(result);
+  }
+}
+
 /* A scale gives what a lattice with scaled costs gives: exactly, since costs are eighths. */
 static void test_scale(void **state) {
   (void)state;
@@ -191,6 +219,7 @@ static void test_scale(void **state) {
       assert_memory_equal(result->confidences, wanted->confidences,
                           result->num_words * sizeof(float));
     differ += plain->risk != result->risk;
+    check_room(lattice, options, result);
     wf_mbr_result_free(result);
     wf_mbr_result_free(wanted);
     wf_mbr_result_free(plain);
