@@ -372,27 +372,6 @@ __device__ u64 searcher<POLICY, RANKS>::candidate_rank(u64 k, u64 last, float or
   return cost_only ? rule.prefix << 32 | 0xffffffffu : rule.prefix;
 }
 
-/* Puts slots of the live threads of a warp, in this block's part of the table, on the emission's
- * frontier. */
-template <class POLICY, int RANKS>
-__device__ __forceinline__ void searcher<POLICY, RANKS>::put_with_epsilons(bool live, u32 slot) {
-  const u32 vote = __ballot_sync(ALL, live);
-  u32 first = 0;
-  if (vote == 0) return;
-  if (in_warp() == 0) {
-    first = atomicAdd(&own().frontier_size[frontier_now], (u32)__popc(vote));
-    own().frontier_work[frontier_now] = 1;
-  }
-  first = __shfl_sync(ALL, first, 0);
-  if (live) put_frontier(l.rank(), frontier_now, first + __popc(vote & lanes_before()), slot);
-}
-
-/* Adds a warp's number of tokens to `kept` of all ranks. */
-template <class POLICY, int RANKS>
-__device__ __forceinline__ void searcher<POLICY, RANKS>::add_kept(u32 kept) {
-  if (in_warp() < RANKS && kept > 0) atomicAdd(&l.of(in_warp()).kept, kept);
-}
-
 /* After all candidates are in the table: drops tokens above the cutoff (DROPS: there may be
  * some) and puts tokens with epsilon arcs on the frontier. Returns the lane's number of tokens. */
 template <class POLICY, int RANKS>
@@ -414,10 +393,19 @@ __device__ __forceinline__ u64 searcher<POLICY, RANKS>::finish_emission(float cu
         token = false;
       }
       kept += __popc(__ballot_sync(ALL, token));
-      put_with_epsilons(token && l.has_epsilons_at(at), at);
+      const bool epsilons = token && l.has_epsilons_at(at);
+      u32 vote = __ballot_sync(ALL, epsilons), at_list = 0;
+      if (vote == 0) continue;
+      if (in_warp() == 0) {
+        at_list = atomicAdd(&own().frontier_size[frontier_now], (u32)__popc(vote));
+        own().frontier_work[frontier_now] = 1;
+      }
+      at_list = __shfl_sync(ALL, at_list, 0);
+      if (epsilons)
+        put_frontier(l.rank(), frontier_now, at_list + __popc(vote & lanes_before()), at);
     }
   }
-  add_kept(kept);
+  if (in_warp() < RANKS && kept > 0) atomicAdd(&l.of(in_warp()).kept, kept);
   l.sync(); /* the frontier is complete too */
   return num_emitted = own().kept;
 }
@@ -541,14 +529,12 @@ __device__ __noinline__ u64 searcher<POLICY, RANKS>::listed_radix_rank(u32 k, u3
   return prefix;
 }
 
-/* Offers the listed candidates with keys above `above` (0: all) and up to `last` to the table. If
- * `above` is 0, adds their number to num_within of all ranks. Without scorers, also puts new tokens
- * with epsilon arcs on the frontier, adds the number of new tokens to `kept` of all ranks, and, if
- * `empties`, empties the list. Ends with a barrier of the lane. */
+/* Offers the listed candidates with keys above `above` (0: all) and up to `last` to the table.
+ * Returns this thread's number of them. */
 template <class POLICY, int RANKS>
-__device__ __forceinline__ void searcher<POLICY, RANKS>::insert_listed(u32 size, u64 above,
-                                                                       u64 last, bool empties) {
-  u32 count = 0, kept = 0;
+__device__ __forceinline__ u32 searcher<POLICY, RANKS>::insert_listed(u32 size, u64 above,
+                                                                      u64 last) {
+  u32 count = 0;
   for (u32 base = 0; base < size; base += THREADS) {
     const u32 i = base + tid();
     u32 slot;
@@ -565,23 +551,15 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::insert_listed(u32 size,
         log_candidate(word, rank, slot, value, context, context);
       count += live;
     } else {
-      const u32 place = (1u << l.bits) + i;
-      const u64 key = i < size ? own().values[place] : NO_TOKEN;
+      const u64 key = i < size ? own().values[(1u << l.bits) + i] : NO_TOKEN;
       const bool live = i < size && key <= last && (above == 0 || key > above);
-      const u32 state = live ? own().keys[place] : 0;
-      if (empties && i < size) l.free_slot(place);
-      const bool lowered = l.offer_own(live, state, key + 1, &slot, &old); /* arc + 1 */
-      const bool fresh = lowered && old == NO_TOKEN;
-      put_with_epsilons(fresh && (state & HAS_EPSILONS) != 0, slot);
+      l.offer_own(live, live ? own().keys[(1u << l.bits) + i] : 0, key + 1, &slot,
+                  &old); /* arc + 1 */
       count += live;
-      kept += fresh;
     }
     __syncwarp();
   }
-  count = warp_sum(count);
-  if (above == 0 && in_warp() < RANKS && count > 0) atomicAdd(&l.of(in_warp()).num_within, count);
-  add_kept(warp_sum(kept));
-  l.sync();
+  return count;
 }
 
 /* Emission through lists of candidates. Few candidates are all listed, which makes min_active
@@ -600,38 +578,33 @@ __device__ __forceinline__ bool searcher<POLICY, RANKS>::emit_from_list(bool all
 #pragma unroll
   for (int r = 0; r < RANKS; r++) fits = fits && l.of(r).num_listed[0] <= room;
   mark(PHASE_WORDS);
-  bool emptied = false;
   if (fits && best != ALL) {
     *last = (u64)ordered(add_finite(cost_of(best), p->rules.beam)) << 32 | 0xffffffffu;
-    emptied = !all_of_them;
-    insert_listed(size, 0, *last, emptied);
-    const u32 within = own().num_within;
-    if (all_of_them && within < p->rules.min_active) {
-      u64 all = RANKS == 1 ? size : 0;
-      const u64 old = *last;
-#pragma unroll
-      for (int r = 0; r < RANKS && RANKS > 1; r++) all += l.of(r).num_listed[0];
-      *last = all <= p->rules.min_active
-                  ? (u64)ordered(FLT_MAX) << 32 | 0xffffffffu
-                  : listed_rank(p->rules.min_active, size) << 32 | 0xffffffffu;
-      if (all > within) {
-        insert_listed(size, old, *last, true);
-        emptied = true;
+    u32 within = insert_listed(size, 0, *last);
+    if (all_of_them) {
+      within = (u32)l.sum(within);
+      if (within < p->rules.min_active) {
+        u64 all = RANKS == 1 ? size : l.sum(tid() == 0 ? size : 0), old = *last;
+        *last = all <= p->rules.min_active
+                    ? (u64)ordered(FLT_MAX) << 32 | 0xffffffffu
+                    : listed_rank(p->rules.min_active, size) << 32 | 0xffffffffu;
+        if (all > within) insert_listed(size, old, *last);
       }
     }
+    __syncthreads();
   }
-  mark(PHASE_TABLE);
   if constexpr (SCORED) {
-    note_standing();
-    *num = fits && best != ALL ? finish_emission<false>(FLT_MAX)
-                               : 0; /* includes a barrier of the lane */
+    l.sync(); /* candidates of all ranks are in the table */
+    mark(PHASE_TABLE);
   } else {
-    *num = num_emitted = own().kept;
-    if (!emptied) {
-      for (u32 i = tid(); i < size; i += THREADS) l.free_slot((1u << l.bits) + i);
-      if (RANKS > 1) l.sync(); /* other blocks may send candidates there */
+    for (u32 i = tid(); i < size; i += THREADS) {
+      own().values[(1u << l.bits) + i] = NO_TOKEN;
+      own().keys[(1u << l.bits) + i] = NO_STATE;
     }
   }
+  note_standing();
+  *num = fits && best != ALL ? finish_emission<false>(FLT_MAX)
+                             : 0; /* includes a barrier of the lane */
   if (fits && own().full == 0) {
     if (best == ALL) l.sync();
     if (tid() == 0) own().num_listed[0] = 0;

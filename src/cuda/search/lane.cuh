@@ -128,11 +128,10 @@ struct lane_shared {
   u64 exchange[2][8]; /* one cell per rank: results of its block; two buffers, used alternately */
   u64 warp_values[MAX_WARPS];
   u32 warp_counts[MAX_WARPS];
-  u32 best;       /* running best candidate, ordered */
-  u32 kept;       /* tokens of all ranks after the emission */
-  u32 inserted;   /* tokens made by epsilon arcs in this frame, on this rank */
-  u32 num_near;   /* keys in `arc_ranges` while sources are selected */
-  u32 num_within; /* listed candidates within the beam, of all ranks */
+  u32 best;     /* running best candidate, ordered */
+  u32 kept;     /* tokens of all ranks after the emission */
+  u32 inserted; /* tokens made by epsilon arcs in this frame, on this rank */
+  u32 num_near; /* keys in `arc_ranges` while sources are selected */
   u64 select_key;
   u64 last; /* last candidate that the frame accepted */
   u32 next; /* frame of the scores to be searched next */
@@ -164,8 +163,7 @@ struct lane_shared {
   float row[1];                                    /* costs of the columns, if they fit */
 
   __device__ __forceinline__ void begin_frame() {
-    kept = num_within = inserted = full = next_batch = num_listed[0] = num_listed[1] = sent[0] =
-        sent[1] = 0;
+    kept = inserted = full = next_batch = num_listed[0] = num_listed[1] = sent[0] = sent[1] = 0;
     best = ALL;
     frontier_size[0] = frontier_size[1] = frontier_work[0] = frontier_work[1] = 0;
     if constexpr (POLICY::SCORED) {

@@ -413,9 +413,7 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ u64 candidate_rank(u64 k, u64 last, float origin, bool cost_only);
   __device__ __forceinline__ u64 listed_rank(u32 k, u32 size);
   __device__ __noinline__ u64 listed_radix_rank(u32 k, u32 size);
-  __device__ __forceinline__ void insert_listed(u32 size, u64 above, u64 last, bool empties);
-  __device__ __forceinline__ void put_with_epsilons(bool live, u32 slot);
-  __device__ __forceinline__ void add_kept(u32 kept);
+  __device__ __forceinline__ u32 insert_listed(u32 size, u64 above, u64 last);
   __device__ __forceinline__ bool emit_from_list(bool all_of_them, u64 *last, u64 *num_tokens);
   __device__ __forceinline__ void empty_table(u32 bits);
   template <bool DROPS>
