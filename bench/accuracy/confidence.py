@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""confidence [--phone-data=PATH] [--char-data=PATH] [--bpe-data=PATH] [--hybrid-scores=FILE --hybrid-graph=FILE --hybrid-ref=FILE --hybrid-words=FILE] [--record]
+"""confidence [--phone-data=PATH] [--char-data=PATH] [--bpe-data=PATH] [--lattice-beams=3,5] [--hybrid-scores=FILE --hybrid-graph=FILE --hybrid-ref=FILE --hybrid-words=FILE] [--record]
 
 Measures how reliable the confidences of words are: of the words with a confidence of about 0.8, are 80% right? A word is right if the alignment with the fewest errors pairs it with the
 same word of the reference. CTC scores are .npy files: a folder, or a tar archive of one (default: the phones of examples/ctc). Hybrid scores: examples/demo_hybrid.sh --only scores
@@ -9,7 +9,8 @@ same word of the reference. CTC scores are .npy files: a folder, or a tar archiv
                other utterances at a factor of 1, at the fitted factor, and at the default (0.24 / sqrt(acoustic_scale), at most 1)
   separation   the probability that a right word has a higher confidence than a wrong one (area under the ROC curve), at the default
 
-The tables of reliability are at the default, for all utterances.
+The tables of reliability are at the default, for all utterances. --lattice-beams: instead, error and separation of CTC scores at the default factor for each of these beams, at acoustic_scale
+0.7 and 1, for all utterances.
 """
 import argparse
 import dataclasses
@@ -86,12 +87,30 @@ def separation(utterances):
     return pairs / (num_right * num_wrong)
 
 
+def ctc_tasks(arguments):
+    for unit, data in (("phone", arguments.phone_data), ("char", arguments.char_data), ("bpe", arguments.bpe_data)):
+        if data is not None:
+            yield unit, decode_tasks.real_ctc(measure.Built, data, None, unit)
+
+
+def by_beam(arguments):
+    """Measures error and separation by lattice_beam."""
+    rows, figures = [], []
+    for _, task in ctc_tasks(arguments):
+        for scale, lattice_beam in itertools.product((0.7, 1), arguments.lattice_beams):
+            utterances = decode(dataclasses.replace(task, acoustic_scale=scale), lattice_beam, None)
+            words, found = sum(map(len, utterances)), (f"{error(utterances):.3f}", f"{separation(utterances):.3f}")
+            rows.append([task.name, f"{scale:g}", lattice_beam, words, *found])
+            print(f"  {rows[-1]}", flush=True)
+            setup = f"{task.name}, acoustic_scale {scale:g}, lattice_beam {lattice_beam}, all {words} words"
+            figures += [("confidences", f"{setup}, {name} at the default", value, "") for name, value in zip(("calibration error", "separation"), found)]
+    print(measure.table(["scores", "acoustic_scale", "lattice_beam", "words", "error", "separation"], rows))
+    return figures
+
+
 def tasks_of(arguments):
     """(task, lattice_beam): the usual settings, and for characters others."""
-    for unit, data in (("phone", arguments.phone_data), ("char", arguments.char_data), ("bpe", arguments.bpe_data)):
-        if data is None:
-            continue
-        task = decode_tasks.real_ctc(measure.Built, data, None, unit)
+    for unit, task in ctc_tasks(arguments):
         yield task, 8
         if unit == "char":
             yield task, 11
@@ -101,19 +120,14 @@ def tasks_of(arguments):
         yield decode_tasks.hybrid(arguments, None, False), 8
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--phone-data", default=decode_tasks.CTC / "logp_phone")
-    for name in ("char-data", "bpe-data", "hybrid-scores", "hybrid-graph", "hybrid-ref", "hybrid-words"):
-        parser.add_argument(f"--{name}")
-    parser.add_argument("--record", action="store_true", help="write the figures to bench/figures")
-    arguments = parser.parse_args()
+def by_factor(arguments):
+    """Measures the best factor, and reliability at the default."""
     rows, figures, tables = [], [], []
     for task, lattice_beam in tasks_of(arguments):
         plain = decode(task, lattice_beam, None)
-        by_factor = {factor: decode(task, lattice_beam, factor) for factor in FACTORS}
-        fitted = min(FACTORS, key=lambda factor: error(by_factor[factor][::2]))
-        errors = [error(utterances[1::2]) for utterances in (by_factor[1], by_factor[fitted], plain)]
+        decoded = {factor: decode(task, lattice_beam, factor) for factor in FACTORS}
+        fitted = min(FACTORS, key=lambda factor: error(decoded[factor][::2]))
+        errors = [error(utterances[1::2]) for utterances in (decoded[1], decoded[fitted], plain)]
         words = [word for utterance in plain for word in utterance]
         mean, share = (sum(word[k] for word in words) / len(words) for k in (0, 1))
         setup = f"{task.name}, acoustic_scale {task.acoustic_scale:g}, lattice_beam {lattice_beam}, {len(words)} words"
@@ -128,8 +142,20 @@ def main():
     print(measure.table(["scores", "acoustic_scale", "lattice_beam", "words", "right", "mean confidence", "factor", "error at 1", "fitted", "default", "separation"], rows))
     print("\nReliability at the default\n")
     print(measure.table(["scores", "confidence", "words", "mean confidence", "right"], tables))
+    return figures
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--phone-data", default=decode_tasks.CTC / "logp_phone")
+    for name in ("char-data", "bpe-data", "hybrid-scores", "hybrid-graph", "hybrid-ref", "hybrid-words"):
+        parser.add_argument(f"--{name}")
+    parser.add_argument("--lattice-beams", type=lambda text: tuple(map(int, text.split(","))))
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/figures")
+    arguments = parser.parse_args()
+    figures = by_beam(arguments) if arguments.lattice_beams else by_factor(arguments)
     if arguments.record:
-        measure.record(figures, "./run bench confidence")
+        measure.record(figures, "./run bench confidence" + (f" --lattice-beams={','.join(map(str, arguments.lattice_beams))}" if arguments.lattice_beams else ""))
 
 
 if __name__ == "__main__":
