@@ -225,7 +225,8 @@ typedef struct wf_lattice_results {
   char message[256];  /* of the error */
   float *confidences; /* [num_words of the result]; as wf_compact_lattice_mbr computes them for
                          the words of the result without `decode`, with confidence_scale as its
-                         scale and the beam of wf_determinized as its complete_beam. Freed with free() */
+                         scale and the beam of wf_determinized as its complete_beam. Freed with
+                         free() */
   struct wf_mbr_result *mbr; /* as wf_compact_lattice_mbr with these options, for the lattice after
                wf_compact_lattice_align with the graph's word aligner. Without one, times are those
                of the lattice's arcs */
