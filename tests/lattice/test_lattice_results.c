@@ -75,7 +75,7 @@ static void check_result(const wf_result *result, const wf_lattice_results_optio
     assert_memory_equal(made->confidences, confidences->confidences,
                         result->num_words * sizeof(float));
     t->words += result->num_words;
-    for (size_t i = 0; i < result->num_words; i++) t->confident += made->confidences[i] > 0.9f;
+    for (size_t i = 0; i < result->num_words; i++) t->confident += made->confidences[i] > 0.8f;
   }
   if (made->mbr != NULL) {
     assert_true(same_mbr(made->mbr, mbr));
