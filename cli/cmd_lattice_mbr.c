@@ -88,12 +88,15 @@ static wf_status one(void *user, wf_lattice_entry *entry, wf_error *err) {
   mbr_run *run = user;
   wf_mbr_result *result;
   wf_lattice_stats stats;
+  wf_mbr_options options = run->options;
+  if (entry->compact == NULL) /* it is determinized with this beam */
+    options.complete_beam = fminf(options.complete_beam, run->determinizing.beam);
   wf_lattice_stats_init(&stats);
   wf_status status = lattice_make_compact(entry, &run->determinizing, err);
   if (status == WF_OK) status = aligner_apply(&run->aligner, entry, err);
   if (status == WF_OK) status = wf_compact_lattice_get_stats(entry->compact, &stats, err);
   if (status == WF_OK)
-    status = wf_compact_lattice_mbr(entry->compact, NULL, 0, &run->options, &result, err);
+    status = wf_compact_lattice_mbr(entry->compact, NULL, 0, &options, &result, err);
   if (status != WF_OK) return status;
   run->risk += result->risk;
   run->num_words += result->num_words;
@@ -158,7 +161,7 @@ int cmd_lattice_mbr(int argc, char **argv) {
   cli_parser parser = {
       .usage = "LATTICES... [-o OUT]",
       .about =
-          "Finds the words with the least expected number of errors, and the posterior of each. "
+          "Finds the words with the least expected number of errors, and a confidence for each. "
           "Raw "
           "lattices are determinized first. Scale the costs so that posteriors are not too\n"
           "sharp: with --acoustic-scale, as for decoding, and with --scale. With --graph, "

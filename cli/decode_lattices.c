@@ -28,12 +28,13 @@ void decode_lattices_flags(cli_parser *parser, decode_lattices *lattices) {
       parser, "unaligned-lattice", 0, &lattices->unaligned,
       "with --lattice: do not align arcs to words, which gives fewer states and arcs, but an arc's "
       "frames may differ from those of its word");
-  cli_flag_bool(parser, "confidence", 0, &lattices->confidence,
-                "write a confidence for each word in CTM and JSON: its posterior in the lattice");
+  cli_flag_bool(
+      parser, "confidence", 0, &lattices->confidence,
+      "write a confidence for each word in CTM and JSON, from its posterior in the lattice");
   cli_flag_f64(
       parser, "confidence-scale", 0, &lattices->confidence_scale, "FACTOR",
       "factor on the costs of paths in confidences; smaller factors give less certain ones "
-      "(default: 0.17 / sqrt(acoustic-scale), but at most 1, which is calibrated)");
+      "(default: 0.24 / sqrt(acoustic-scale), but at most 1, which is calibrated)");
   cli_flag_range(parser, "confidence-scale", 1e-6, 1e6);
   cli_flag_i64(
       parser, "nbest", 0, &lattices->num_best, "N",

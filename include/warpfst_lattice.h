@@ -166,8 +166,9 @@ typedef struct wf_determinized {
   char message[256];
   wf_compact_lattice *lattice; /* owned by the caller */
   bool narrowed;               /* max_bytes narrowed the beam */
-  float beam; /* the lattice is complete within this beam: options.beam, or less if narrowed. 0: it
-                 has only paths of the best cost, at least one */
+  float beam; /* the lattice is complete within this beam: options.beam, or less if narrowed or if
+                 the raw lattice is known to be complete within less (its decoder's lattice_beam,
+                 wf_lattice_prune). 0: it has only paths of the best cost, at least one */
   uint64_t num_subsets; /* states before minimization */
   uint64_t num_bytes;   /* memory of the tables */
 } wf_determinized;

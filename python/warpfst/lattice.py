@@ -368,7 +368,7 @@ class CompactLattice(_Words):
     """
 
     _free = lib.wf_compact_lattice_free
-    complete_beam = float("inf")  # set by determinization: all word sequences within this beam of the best are in the lattice
+    complete_beam = float("inf")  # set by determinization, kept by align and prune: all word sequences within this beam of the best are in the lattice
 
     def _beam(self) -> float:
         return min(self.complete_beam, 1e30)  # the largest value in C: no limit
@@ -396,7 +396,9 @@ class CompactLattice(_Words):
         """Like Lattice.determinize."""
         out = _abi.wf_determinized()
         call("wf_compact_lattice_determinize", self.address, c_options("lattice_determinize", options), ctypes.byref(out))
-        return _determinized(out, self, aligned=False)
+        made = _determinized(out, self, aligned=False)
+        made.complete_beam = min(made.complete_beam, self.complete_beam)
+        return made
 
     def nbest(self, n: int) -> list[LatticePath]:
         """The n best word sequences, without duplicates. The lattice must be deterministic (`determinize`)."""
@@ -408,7 +410,9 @@ class CompactLattice(_Words):
 
     def prune(self, beam: float) -> CompactLattice:
         """The arcs on paths within `beam` nats of the best."""
-        return self._made(CompactLattice, create("wf_compact_lattice_prune", self.address, beam))
+        made = self._made(CompactLattice, create("wf_compact_lattice_prune", self.address, beam))
+        made.complete_beam = min(beam, self.complete_beam)
+        return made
 
     def scale(self, **options: Unpack[LatticeScaleOptions]) -> CompactLattice:
         """The same lattice with scaled costs."""
@@ -444,7 +448,9 @@ class CompactLattice(_Words):
     def align(self, aligner: WordAligner, **options: Unpack[LatticeAlignOptions]) -> CompactLattice:
         """The same paths, with one arc for each word over exactly the word's frames."""
         address = create("wf_compact_lattice_align", self.address, WordAligner._address_of(aligner), c_options("lattice_align", options), after=(None,))
-        return self._made(CompactLattice, address, aligned=False)
+        made = self._made(CompactLattice, address, aligned=False)
+        made.complete_beam = self.complete_beam
+        return made
 
     def stats(self) -> dict[str, Any]:
         """Sizes, depth, best and total cost (`warpfst lattice stats`)."""

@@ -32,7 +32,7 @@ _FLAGS = {name[len("WF_RESULT_") :].lower(): bit for name, bit in vars(_abi).ite
 
 
 class Word(NamedTuple):
-    """A word of the best path. Frames are half-open: [start, end). `confidence`: its posterior in the lattice; None without a lattice (lattice_beam)."""
+    """A word of the best path. Frames are half-open: [start, end). `confidence`: how likely it is right, by the lattice; None without a lattice (lattice_beam)."""
 
     text: str
     start: int
@@ -143,7 +143,7 @@ class Result:
 
     text            str: the words, separated by spaces
     words           list of Word(text, start, end, label, confidence): frames [start, end), from the first frame of the word's first token to the last frame of its
-                    last token. With a lattice, `confidence` is the word's posterior. With Decoder(determinize=True) it was computed while decoding; without, those of
+                    last token. With a lattice, words have a `confidence`. With Decoder(determinize=True) it was computed while decoding; without, those of
                     the whole batch are computed when the words of any result are first read. Both use all threads
     cost            float, nats: graph_cost + acoustic_cost + scorer_cost of the best path; lower is better
     graph_cost      float, nats: arc weights and the final cost, minus word_score for each word
@@ -230,7 +230,7 @@ class Result:
     def nbest(self, n: int, confidences: bool = False) -> list[Hypothesis]:
         """The n best word sequences, or fewer if fewer are within the decoder's lattice_beam of the best. Needs lattice_beam.
 
-        `confidences`: words also have their posteriors, which the calling thread computes for each sequence.
+        `confidences`: words also have theirs, which the calling thread computes for each sequence.
 
         The first call makes the lists of the whole batch, on all threads; Decoder(determinize=True, nbest=N) makes lists of up to N while decoding. A longer list than those is
         made by the calling thread. With Decoder(join=), of the token sequences that make one text the best is in the list. The objects and the times of the words are made here,
@@ -332,7 +332,7 @@ class Results(Sequence[Result]):
     offsets         int64 [len + 1]
     words           int32: labels of the words
     starts, ends    int32: frames [start, end)
-    confidences     float32: posteriors of the words, NaN where they could not be computed. None without lattices (lattice_beam), and with
+    confidences     float32: those of the words, NaN where they could not be computed. None without lattices (lattice_beam), and with
                     Decoder(confidences=False)
     costs, graph_costs, acoustic_costs, scorer_costs
                     float64 [len], nats

@@ -45,7 +45,9 @@ wf_status wf__longest_first(const wf__batch *batch, uint32_t *which, uint32_t *c
 wf_status wf__result_determinize(const wf__batch *batch, const wf_graph *graph, wf_result *result,
                                  wf_error *err) {
   const wf_lattice_results_options *o = batch->lattice_results;
-  if (batch->determinizing == NULL || result->lattice == NULL) return WF_OK;
+  if (result->lattice == NULL) return WF_OK;
+  wf__lattice_limit(result->lattice, batch->lattice_beam);
+  if (batch->determinizing == NULL) return WF_OK;
   result->determinized = wf__calloc(1, sizeof *result->determinized);
   if (result->determinized == NULL)
     return wf__fail_memory(err, sizeof *result->determinized, "a lattice");

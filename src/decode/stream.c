@@ -12,6 +12,7 @@
 #include "base/option_tables.h"
 #include "decode/decoder.h"
 #include "decode/stream.h"
+#include "lattice/lattice.h"
 
 enum { FEW_STREAMS = 4 }; /* for this many, one thread is as fast as several */
 
@@ -481,7 +482,9 @@ wf_status wf_stream_partial_lattice(wf_stream *stream, wf_lattice **out, wf_erro
   WF__TRY(check_alive(stream, err));
   if (stream->decoder->options.lattice_beam <= 0)
     return wf__fail(err, WF_ERR_ARGUMENT, "the decoder makes no lattices: lattice_beam is 0");
-  return stream->backend->lattice(stream->decoder->search, stream->channel, true, out, err);
+  WF__TRY(stream->backend->lattice(stream->decoder->search, stream->channel, true, out, err));
+  wf__lattice_limit(*out, wf__decoder_lattice_beam(stream->decoder));
+  return WF_OK;
 }
 
 wf_status wf_stream_commit_lattice(wf_stream *stream, wf_lattice **out, wf_error *err) {
@@ -489,7 +492,9 @@ wf_status wf_stream_commit_lattice(wf_stream *stream, wf_lattice **out, wf_error
   WF__TRY(check_alive(stream, err));
   if (stream->decoder->options.lattice_beam <= 0)
     return wf__fail(err, WF_ERR_ARGUMENT, "the decoder makes no lattices: lattice_beam is 0");
-  return stream->backend->commit_lattice(stream->decoder->search, stream->channel, out, err);
+  WF__TRY(stream->backend->commit_lattice(stream->decoder->search, stream->channel, out, err));
+  wf__lattice_limit(*out, wf__decoder_lattice_beam(stream->decoder));
+  return WF_OK;
 }
 
 static wf_status finish(wf_stream *stream, wf_error *err) {
@@ -506,10 +511,10 @@ static wf_status finish(wf_stream *stream, wf_error *err) {
     free(result->alignment);
     result->alignment = NULL;
   }
-  return decoder->options.lattice_beam > 0
-             ? stream->backend->lattice(decoder->search, stream->channel, false, &result->lattice,
-                                        err)
-             : WF_OK;
+  if (decoder->options.lattice_beam <= 0) return WF_OK;
+  WF__TRY(stream->backend->lattice(decoder->search, stream->channel, false, &result->lattice, err));
+  wf__lattice_limit(result->lattice, wf__decoder_lattice_beam(decoder));
+  return WF_OK;
 }
 
 wf_status wf_stream_finish(wf_stream *stream, wf_result **out, wf_error *err) {

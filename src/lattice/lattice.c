@@ -9,6 +9,7 @@
 struct wf_lattice {
   atomic_size_t refs;
   wf__lattice_arrays arrays;
+  float beam;
 };
 
 wf_status wf__lattice_reserve(wf__lattice_arrays *arrays, uint64_t num_states, uint64_t num_arcs,
@@ -76,9 +77,16 @@ wf_status wf__lattice_from_arrays(wf__lattice_arrays *arrays, wf_lattice **out, 
       arrays->arcs.size; /* not counted: arc_off.size is the number of states */
   atomic_init(&lattice->refs, 1);
   lattice->arrays = *arrays;
+  lattice->beam = INFINITY;
   *arrays = (wf__lattice_arrays){0};
   *out = lattice;
   return WF_OK;
+}
+
+float wf__lattice_beam(const wf_lattice *lattice) { return lattice->beam; }
+
+void wf__lattice_limit(wf_lattice *lattice, float beam) {
+  if (lattice != NULL && beam < lattice->beam) lattice->beam = beam;
 }
 
 wf__lattice_arrays wf__lattice_take_arrays(wf_lattice *lattice) {

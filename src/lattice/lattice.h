@@ -48,6 +48,10 @@ void wf__lattice_arrays_free(wf__lattice_arrays *arrays);
 /* Makes the lattice, which takes over the arrays (empty afterwards, also on failure). Every arc
  * must lead to a later state. */
 wf_status wf__lattice_from_arrays(wf__lattice_arrays *arrays, wf_lattice **out, wf_error *err);
+/* The lattice has all paths within this cost of the best one; INFINITY: not known. */
+float wf__lattice_beam(const wf_lattice *lattice);
+/* It lacks paths beyond `beam`. Nobody else has the lattice (NULL: there is none) yet. */
+void wf__lattice_limit(wf_lattice *lattice, float beam);
 /* Frees the lattice, which nobody else has, and returns its arrays, emptied. */
 wf__lattice_arrays wf__lattice_take_arrays(wf_lattice *lattice);
 

@@ -150,9 +150,14 @@ static wf_status determinize_raw(wf__word_determinizer *det, const wf_lattice *l
   bool fits = false;
   if (phones == NULL)
     WF__TRY(wf__word_graph_from_lattice(&det->graph, lattice, (double)o->beam, &fits, err));
-  if (fits) return determinize(det, o, &(wf__word_outcome){0}, out, err);
-  WF__TRY(wf__exact_from_lattice(lattice, &exact, err));
-  return determinize_exact(det, &exact, phones, o, out, err);
+  if (fits) {
+    WF__TRY(determinize(det, o, &(wf__word_outcome){0}, out, err));
+  } else {
+    WF__TRY(wf__exact_from_lattice(lattice, &exact, err));
+    WF__TRY(determinize_exact(det, &exact, phones, o, out, err));
+  }
+  out->beam = fminf(out->beam, wf__lattice_beam(lattice));
+  return WF_OK;
 }
 
 wf_status wf_lattice_determinize(const wf_lattice *lattice, const wf_lattice_phones *phones,

@@ -83,6 +83,7 @@ wf_status wf_lattice_prune(const wf_lattice *lattice, float beam, wf_lattice **o
     status = wf__lattice_from_arrays(&arrays, out, err);
   else
     wf__lattice_arrays_free(&arrays);
+  if (status == WF_OK) wf__lattice_limit(*out, fminf(beam, wf__lattice_beam(lattice)));
   free_pruning(&p);
   return status;
 }

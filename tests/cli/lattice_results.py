@@ -40,6 +40,7 @@ def results():
     hyps = {f[0]: f[1:] for f in lines_of("hyp.txt")}
     out = {r["key"]: r for r in map(json.loads, open("out.jsonl"))}
     best = {r["key"]: r for r in map(json.loads, open("best.jsonl"))}
+    raw = {r["key"]: r for r in map(json.loads, open("raw.jsonl"))}
     assert set(hyps) == set(out) == set(best) == set(lattices) and len(hyps) > 5
     unsure = 0
     for key, r in out.items():
@@ -54,8 +55,9 @@ def results():
         close(best_cost(lattices[key], 0.5), r["cost"], 1e-2)
         # the same from the archive, read with the scale of the search
         assert best[key]["text"] == r["text"]
-        for a, b in zip(r["words"], best[key]["words"]):
+        for a, b, c in zip(r["words"], best[key]["words"], raw[key]["words"]):
             close(a["confidence"], b["confidence"], 1e-3)
+            close(a["confidence"], c["confidence"], 1e-3)
     assert unsure > 3
     ctm = {}
     for key, channel, start, duration, word, confidence in lines_of("out.ctm"):

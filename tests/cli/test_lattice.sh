@@ -74,6 +74,8 @@ lattice convert det.ark -o det.txt --format=text
 "$python" "$kaldi" compare det.scp.ark det.scp det.txt
 mbr() { lattice mbr det.ark --acoustic-scale=0.5 --words=words.txt --frame-shift=0.04 "$@" 2>summary.txt; }
 mbr --no-decode --scale=0.5 --complete-beam=8 --format=json -o best.jsonl
+"$WARPFST" decode TLG.wfst scores --acoustic-scale=0.5 --lattice=whole.ark --raw-lattice -o /dev/null 2>/dev/null
+lattice mbr whole.ark --acoustic-scale=0.5 --words=words.txt --frame-shift=0.04 --no-decode --scale=0.5 --format=json -o raw.jsonl 2>/dev/null # its beam is that of determinization
 mbr --format=ctm -o mbr.ctm --ref="$ctc/text" --sausages=sausages.jsonl
 mbr --format=ctm -o timed.ctm --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt"
 awk '{print $1, $5}' mbr.ctm >mbr.words

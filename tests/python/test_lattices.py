@@ -40,7 +40,9 @@ def test_lattice_operations(ctc_graph, ctc_scores):
     for result in results:
         lattice = result.lattice
         compact = lattice.determinize()
-        assert compact.complete_beam == 8 and lattice.determinize(max_bytes=65536).complete_beam <= 8
+        assert compact.complete_beam == compact.determinize().complete_beam == 6 and lattice.determinize(max_bytes=65536).complete_beam <= 6
+        assert lattice.prune(2).determinize().complete_beam == compact.prune(2).complete_beam == lattice.determinize(beam=2).complete_beam == 2
+        assert compact.align(ctc_graph.word_aligner).complete_beam == 6 and lattice.scale(lm_scale=2).determinize().complete_beam == 8  # not known
         for path in (lattice.best_path(), compact.best_path(), compact.nbest(3)[0], compact.determinize().best_path()):
             assert path.words == [word.label for word in result.words] and math.isclose(path.cost, result.cost, abs_tol=1e-2)
             assert len(path.alignment) == result.num_frames
