@@ -46,7 +46,7 @@ wf_status wf__result_determinize(const wf__batch *batch, const wf_graph *graph, 
                                  wf_error *err) {
   const wf_lattice_results_options *o = batch->lattice_results;
   if (result->lattice == NULL) return WF_OK;
-  wf__lattice_limit(result->lattice, batch->lattice_beam);
+  wf__lattice_limit(result->lattice, batch->complete_beam);
   if (batch->determinizing == NULL) return WF_OK;
   result->determinized = wf__calloc(1, sizeof *result->determinized);
   if (result->determinized == NULL)

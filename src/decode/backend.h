@@ -23,7 +23,7 @@ typedef struct wf__batch {
   size_t count;
   wf_result **results; /* [count] preallocated; the backend calls wf__result_fill */
   const wf_progress *progress;
-  float lattice_beam;                                  /* nats of the sum of costs */
+  float complete_beam; /* within which lattices count as complete (wf__lattice_limit) */
   const wf_lattice_determinize_options *determinizing; /* NULL: lattices are not determinized */
   const wf_lattice_results_options
       *lattice_results; /* NULL: none are made, raw lattices are kept */

@@ -63,10 +63,6 @@ static wf_decoder_options searched_with(const wf_decoder *decoder) {
   return options;
 }
 
-float wf__decoder_lattice_beam(const wf_decoder *decoder) {
-  return searched_with(decoder).lattice_beam;
-}
-
 static wf_status open_search(wf_decoder *decoder, wf_error *err) {
   const wf_decoder_options *options = &decoder->options;
   wf__devices devices = {0};
@@ -292,7 +288,7 @@ wf_status wf_decode(wf_decoder *decoder, const wf_utterance *utterances, size_t 
                      .count = count,
                      .results = results,
                      .progress = progress,
-                     .lattice_beam = wf__decoder_lattice_beam(decoder)};
+                     .complete_beam = decoder->options.lattice_beam};
   if (decoder->determinizing.struct_size > 0) {
     batch.determinizing = &decoder->determinizing;
     batch.determinizers = decoder->determinizers;

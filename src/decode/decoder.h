@@ -24,9 +24,6 @@ struct wf_decoder {
   atomic_bool has_said_no_silence;
 };
 
-/* lattice_beam in nats of the sum of costs, also for a transducer. */
-float wf__decoder_lattice_beam(const wf_decoder *decoder);
-
 /* Adds a reference, which wf_decoder_free releases. */
 wf_decoder *wf__decoder_ref(wf_decoder *decoder);
 

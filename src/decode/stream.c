@@ -483,7 +483,7 @@ wf_status wf_stream_partial_lattice(wf_stream *stream, wf_lattice **out, wf_erro
   if (stream->decoder->options.lattice_beam <= 0)
     return wf__fail(err, WF_ERR_ARGUMENT, "the decoder makes no lattices: lattice_beam is 0");
   WF__TRY(stream->backend->lattice(stream->decoder->search, stream->channel, true, out, err));
-  wf__lattice_limit(*out, wf__decoder_lattice_beam(stream->decoder));
+  wf__lattice_limit(*out, stream->decoder->options.lattice_beam);
   return WF_OK;
 }
 
@@ -493,7 +493,7 @@ wf_status wf_stream_commit_lattice(wf_stream *stream, wf_lattice **out, wf_error
   if (stream->decoder->options.lattice_beam <= 0)
     return wf__fail(err, WF_ERR_ARGUMENT, "the decoder makes no lattices: lattice_beam is 0");
   WF__TRY(stream->backend->commit_lattice(stream->decoder->search, stream->channel, out, err));
-  wf__lattice_limit(*out, wf__decoder_lattice_beam(stream->decoder));
+  wf__lattice_limit(*out, stream->decoder->options.lattice_beam);
   return WF_OK;
 }
 
@@ -513,7 +513,7 @@ static wf_status finish(wf_stream *stream, wf_error *err) {
   }
   if (decoder->options.lattice_beam <= 0) return WF_OK;
   WF__TRY(stream->backend->lattice(decoder->search, stream->channel, false, &result->lattice, err));
-  wf__lattice_limit(result->lattice, wf__decoder_lattice_beam(decoder));
+  wf__lattice_limit(result->lattice, decoder->options.lattice_beam);
   return WF_OK;
 }
 
