@@ -50,7 +50,7 @@ int cmd_lattice_draw(int argc, char **argv) {
     snprintf(err.message, sizeof err.message, "there is no lattice%s%.200s",
              key != NULL ? " of " : "", key != NULL ? key : "");
   }
-  if (status == WF_OK) status = lattice_make_compact(&entry, &determinizing, &err);
+  if (status == WF_OK) status = lattice_make_compact(&entry, &determinizing, NULL, &err);
   if (status == WF_OK) status = aligner_apply(&aligner, &entry, &err);
   if (status == WF_OK)
     status = wf_compact_lattice_draw(entry.compact, entry.key, input.words, &options, output, &err);

@@ -89,10 +89,8 @@ static wf_status one(void *user, wf_lattice_entry *entry, wf_error *err) {
   wf_mbr_result *result;
   wf_lattice_stats stats;
   wf_mbr_options options = run->options;
-  if (entry->compact == NULL) /* it is determinized with this beam */
-    options.complete_beam = fminf(options.complete_beam, run->determinizing.beam);
   wf_lattice_stats_init(&stats);
-  wf_status status = lattice_make_compact(entry, &run->determinizing, err);
+  wf_status status = lattice_make_compact(entry, &run->determinizing, &options.complete_beam, err);
   if (status == WF_OK) status = aligner_apply(&run->aligner, entry, err);
   if (status == WF_OK) status = wf_compact_lattice_get_stats(entry->compact, &stats, err);
   if (status == WF_OK)

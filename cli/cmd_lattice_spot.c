@@ -69,7 +69,7 @@ static wf_status one(void *user, wf_lattice_entry *entry, wf_error *err) {
   spot_run *run = user;
   wf_spot_hit *hits;
   size_t count;
-  wf_status status = lattice_make_compact(entry, &run->determinizing, err);
+  wf_status status = lattice_make_compact(entry, &run->determinizing, NULL, err);
   if (status == WF_OK) status = aligner_apply(&run->aligner, entry, err);
   if (status == WF_OK)
     status = wf_compact_lattice_spot(entry->compact, run->words, run->num_words, &run->options,

@@ -13,7 +13,7 @@ typedef struct request {
 
 static wf_status score_entry(void *user, wf_lattice_entry *entry, wf_error *err) {
   request *r = user;
-  wf_status status = lattice_make_compact(entry, &r->determinize, err);
+  wf_status status = lattice_make_compact(entry, &r->determinize, NULL, err);
   wf_compact_lattice *scored = NULL;
   if (status == WF_OK)
     status =

@@ -91,7 +91,8 @@ void lattice_close(lattice_input *input) {
 }
 
 wf_status lattice_make_compact(wf_lattice_entry *entry,
-                               const wf_lattice_determinize_options *options, wf_error *err) {
+                               const wf_lattice_determinize_options *options, float *complete_beam,
+                               wf_error *err) {
   wf_determinized made;
   if (entry->raw == NULL) return WF_OK;
   wf_status status = wf_lattice_determinize(entry->raw, NULL, options, &made, err);
@@ -99,6 +100,7 @@ wf_status lattice_make_compact(wf_lattice_entry *entry,
   if (made.narrowed)
     cli_note("utterance '%s': beam narrowed to %g because --max-bytes was reached", entry->key,
              (double)made.beam);
+  if (complete_beam != NULL && made.beam < *complete_beam) *complete_beam = made.beam;
   wf_lattice_free(entry->raw);
   entry->raw = NULL;
   entry->compact = made.lattice;

@@ -54,9 +54,11 @@ int lattice_exit_code(const lattice_input *input);
 void lattice_close(lattice_input *input);
 
 /* Replaces a raw lattice by its determinized, compact form. Reports if the beam was narrowed
- * because max_bytes was reached. */
+ * because max_bytes was reached. `complete_beam` (may be NULL) becomes the beam within which the
+ * result is complete, if that is less. */
 wf_status lattice_make_compact(wf_lattice_entry *entry,
-                               const wf_lattice_determinize_options *options, wf_error *err);
+                               const wf_lattice_determinize_options *options, float *complete_beam,
+                               wf_error *err);
 
 /* Text of a word, or its number in `scratch`. */
 const char *lattice_word_text(const wf_symbols *words, int32_t label, char scratch[12]);

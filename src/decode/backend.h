@@ -23,7 +23,11 @@ typedef struct wf__batch {
   size_t count;
   wf_result **results; /* [count] preallocated; the backend calls wf__result_fill */
   const wf_progress *progress;
-  float complete_beam; /* within which lattices count as complete (wf__lattice_limit) */
+  /* Lattices count as complete within this beam (wf__lattice_limit): lattice_beam. A transducer's,
+   * whose costs are nats of the model times acoustic_scale, have paths beyond it, but the search
+   * keeps only max_hypotheses tokens (docs/engineering/lattices.md, "Reliability of confidences").
+   */
+  float complete_beam;
   const wf_lattice_determinize_options *determinizing; /* NULL: lattices are not determinized */
   const wf_lattice_results_options
       *lattice_results; /* NULL: none are made, raw lattices are kept */

@@ -151,18 +151,18 @@ static void complete_item(void *user, uint64_t i, int worker) {
   (void)worker;
   struct completion *c = user;
   wf_result *r = c->results[i];
-  const wf_determinized *lattice = r->status == WF_OK ? determinized(c, r) : NULL;
+  const wf_determinized *from = r->status == WF_OK ? determinized(c, r) : NULL;
   const wf_lattice_results *parts = r->lattice_results;
   wf_lattice_results_options missing = c->wanted;
   if (parts != NULL && parts->confidences != NULL) missing.confidences = false;
   if (parts != NULL && parts->nbest != NULL) missing.nbest = 0;
-  if (lattice == NULL || (!missing.confidences && missing.nbest == 0)) return;
+  if (from == NULL || (!missing.confidences && missing.nbest == 0)) return;
   wf__result_tables *tables;
   wf_lattice_results *made = NULL;
   wf_status status = wf__result_tables_take(c->determinizers, &tables, NULL);
   if (status == WF_OK) {
-    status = wf__lattice_results_make(tables, lattice, NULL, r->words, r->num_words, &missing,
-                                      &made, NULL);
+    status =
+        wf__lattice_results_make(tables, from, NULL, r->words, r->num_words, &missing, &made, NULL);
     wf__result_tables_put_back(c->determinizers, tables);
   }
   if (status != WF_OK)

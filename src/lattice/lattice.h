@@ -50,9 +50,7 @@ void wf__lattice_arrays_free(wf__lattice_arrays *arrays);
 wf_status wf__lattice_from_arrays(wf__lattice_arrays *arrays, wf_lattice **out, wf_error *err);
 /* The lattice has all paths within this cost of the best one; INFINITY: not known. */
 float wf__lattice_beam(const wf_lattice *lattice);
-/* It lacks paths beyond `beam`. For a transducer that is lattice_beam in nats of the model: the
- * search keeps max_hypotheses tokens, so its lattice is complete within less than its beam, and
- * confidences would be twice as much too high (docs/engineering/lattices.md). Nobody else has the lattice (NULL: there is none) yet. */
+/* It lacks paths beyond `beam`. Nobody else has the lattice (NULL: there is none) yet. */
 void wf__lattice_limit(wf_lattice *lattice, float beam);
 /* Frees the lattice, which nobody else has, and returns its arrays, emptied. */
 wf__lattice_arrays wf__lattice_take_arrays(wf_lattice *lattice);

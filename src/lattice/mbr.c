@@ -42,8 +42,8 @@ struct span {
 
 struct wf__mbr {
   const wf_compact_lattice_view *lattice;
-  double scale; /* factor on costs */
-  double complete_beam;
+  double scale;         /* factor on costs */
+  double complete_beam; /* the lattice lacks paths beyond it */
   wf__in_arcs in;
   WF__VEC(double) weights;     /* [arcs] of the mean over the arcs into a state: sum 1 */
   WF__VEC(uint64_t) path;      /* arcs of the best path */
